@@ -1,0 +1,245 @@
+// Package storage is the contract between agentledger and its storage engines:
+// append-only ledgers and small versioned records, by tenant. It speaks the
+// domain, not SQL and not bytes. Engines lie in folders below this one and all
+// pass storage/storagetest.
+//
+// What always holds:
+//
+//   - Safety is in the guard: an append is applied only when the stored head has
+//     the expected size, root, epoch and config version, and then as a whole.
+//   - Appends take effect in the order of the Append calls, one tenant's part
+//     being independent of another's: one may fail and the others go on.
+//   - What Wait reported as done survives a crash of the process and of the machine.
+//   - Ledger reads may show an append before it is durable. Whoever lets ledger
+//     data leave the process follows the state that acknowledged appends moved
+//     (package log). Record reads (Get, Scan) never show what is not durable yet.
+//   - Nothing of one tenant is read or written under another's handle.
+//
+// All methods may be called concurrently. Byte slices passed in are not
+// retained after the call that took them returns (for Append: after Wait), and
+// slices returned belong to the caller.
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// What can go wrong, by what the caller can do. Engines wrap these.
+var (
+	// ErrNotFound: there is no such ledger, record, tile or event.
+	ErrNotFound = errors.New("storage: not found")
+	// ErrConflict: the head is not the expected one (somebody else appended, or
+	// the caller was fenced). Nothing was applied. Read the head and build anew.
+	ErrConflict = errors.New("storage: head moved")
+	// ErrDuplicate: an event id or idempotency key is taken. Nothing was applied.
+	// Always inside an *ItemError.
+	ErrDuplicate = errors.New("storage: duplicate")
+	// ErrStale: a record does not have the expected version. Nothing was
+	// applied. Always inside an *ItemError.
+	ErrStale = errors.New("storage: stale record version")
+	// ErrUnknown: it can't be told whether the append was applied. Drop what is
+	// known of the ledger, pass a Barrier, read the head and look the batch up.
+	ErrUnknown = errors.New("storage: outcome unknown")
+	// ErrUnavailable: the engine can't be reached. Nothing was applied. Retry later.
+	ErrUnavailable = errors.New("storage: unavailable")
+	// ErrBroken: the engine can't go on (a failed sync, for example). The
+	// process must end; a retry could acknowledge what was lost.
+	ErrBroken = errors.New("storage: broken")
+	// ErrCorrupt: a stored value can't be what was written.
+	ErrCorrupt = errors.New("storage: corrupt")
+)
+
+// ItemError names the item of a batch or change set that stood in the way.
+type ItemError struct {
+	Item int   // the caller's number, from Event.Item or Change.Item
+	Err  error // ErrDuplicate or ErrStale
+}
+
+func (e *ItemError) Error() string { return fmt.Sprintf("item %d: %v", e.Item, e.Err) }
+
+// Unwrap returns ErrDuplicate or ErrStale.
+func (e *ItemError) Unwrap() error { return e.Err }
+
+// Head is the end of one ledger. The zero value is "no ledger".
+type Head struct {
+	Size          id.Index   // number of events
+	Root          id.Hash    // RFC 6962 root at Size
+	Last          id.Hash    // event hash of the newest entry; the genesis value when empty
+	LastReceived  id.Instant // received_at of the newest entry; 0 when empty
+	Epoch         uint64     // raised by whoever takes the ledger over; fences older writers
+	ConfigVersion uint64     // raised by every change of what events are judged by; from 1
+}
+
+// Entry is the content of the public leaf at its index.
+type Entry struct {
+	Prev   id.Hash // event hash of the entry before; the genesis value for the first
+	Record id.Hash // SHA-256 of the record
+}
+
+// Columns are what lists and filters need of an event, beside its documents.
+type Columns struct {
+	ReceivedAt id.Instant
+	Agent      id.Agent
+	Trace      id.Trace
+	Tool       id.Tool
+	ActionKind string
+	Effective  id.Decision
+	Disclosure id.Disclosure
+}
+
+// Event is one stored event.
+type Event struct {
+	Index id.Index
+	ID    id.Event
+	Entry Entry
+	Columns
+	Record   []byte // JCS
+	Envelope []byte // JCS with signature members; nil when erased
+
+	// Only read by Append.
+	IdempotencyKey string // "" for none
+	Item           int    // the caller's number, for ItemError
+}
+
+// Part selects what Events reads beside Index and Entry.
+type Part uint8
+
+const (
+	// Records asks for ID, Columns and Record.
+	Records Part = 1 << iota
+	// Envelopes asks for Envelope.
+	Envelopes
+)
+
+// Tile is a full tile: 256 consecutive hashes of tree level 8*Level.
+type Tile struct {
+	Level  uint8
+	Index  uint64
+	Hashes []byte  // 256*32 bytes
+	Root   id.Hash // the hash at tree level 8*(Level+1), index Index
+}
+
+// Counter is a named number of a ledger, written as an absolute value under
+// the guard of the append that carries it.
+type Counter struct {
+	Name  string
+	Value uint64
+}
+
+// Kind is a family of records. Each is owned by one package, which alone knows
+// the form of its keys and values.
+type Kind string
+
+// Record is a small versioned value, ordered by Key bytewise inside its Kind.
+type Record struct {
+	Kind    Kind
+	Key     string
+	Value   []byte
+	Version uint64 // 1 when created, +1 with each change
+}
+
+// AnyVersion as Change.If writes whatever the record's version is.
+const AnyVersion = ^uint64(0)
+
+// Change is one conditional write of a record.
+type Change struct {
+	Kind  Kind
+	Key   string
+	Value []byte // nil deletes
+	If    uint64 // the version that must be there; 0: none; AnyVersion: no condition
+	Item  int    // the caller's number, for ItemError
+}
+
+// Batch is one tenant's part of an append.
+type Batch struct {
+	Tenant   id.Tenant
+	Expect   Head // Size, Root, Epoch and ConfigVersion are compared; the zero Head means "no ledger yet"
+	Head     Head // what the head is afterwards
+	Events   []Event
+	Tiles    []Tile
+	Counters []Counter
+	Changes  []Change // of this tenant's records
+}
+
+// Pending is an append that is under way.
+type Pending interface {
+	// Wait returns when the outcome is known: nil for each batch that is durable,
+	// else ErrConflict, an *ItemError, ErrUnknown, ErrUnavailable or ErrBroken
+	// (wrapped). len(result) is the number of batches, in their order. Wait is
+	// called exactly once.
+	Wait() []error
+}
+
+// Name is an event id or an idempotency key of one ledger.
+type Name struct {
+	Idempotency bool // an idempotency key, else an event id
+	Text        string
+}
+
+// NoIndex is the position of a name that is not known.
+const NoIndex = ^id.Index(0)
+
+// Ledgers is the ledger half of an engine.
+type Ledgers interface {
+	// Head returns the head of a ledger, or ErrNotFound.
+	Head(ctx context.Context, t id.Tenant) (Head, error)
+
+	// Append applies batches of different tenants, each by itself as a whole or
+	// not at all, and returns when their order is fixed. It has no context: an
+	// append that is out is never cancelled.
+	Append(batches []Batch) Pending
+
+	// Events yields the events [begin, end) in order; end beyond the stored
+	// size ends early. A hole is ErrCorrupt. The sequence stops at the first error.
+	Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts Part) iter.Seq2[Event, error]
+
+	// Lookup returns the index of each name, NoIndex where it is unknown.
+	Lookup(ctx context.Context, t id.Tenant, names []Name) ([]id.Index, error)
+
+	// Tiles returns the hashes of full tiles of one level, 8192 bytes each, in
+	// the order asked for; a tile that was not written is ErrNotFound.
+	Tiles(ctx context.Context, t id.Tenant, level uint8, indices []uint64) ([][]byte, error)
+
+	// TileRoots returns the roots of the full tiles [begin, end) of one level;
+	// one that was not written is ErrNotFound.
+	TileRoots(ctx context.Context, t id.Tenant, level uint8, begin, end uint64) ([]id.Hash, error)
+
+	// Counters returns the value of each name, 0 where it was never written.
+	Counters(ctx context.Context, t id.Tenant, names []string) ([]uint64, error)
+
+	// Tenants yields all tenants that have a ledger, in ascending order.
+	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
+
+	// Barrier returns when everything that a read could have shown before the
+	// call is durable. Whoever takes a ledger over passes one and reads again
+	// before it signs anything.
+	Barrier(ctx context.Context) error
+}
+
+// RecordStore is the record half of an engine. Records of an organization's
+// partition that an event stands for are written by Append, with that event.
+type RecordStore interface {
+	// Get returns a record or ErrNotFound.
+	Get(ctx context.Context, t id.Tenant, kind Kind, key string) (Record, error)
+
+	// Scan returns at most limit records with begin <= Key, and Key < end unless
+	// end is "", in ascending order of Key.
+	Scan(ctx context.Context, t id.Tenant, kind Kind, begin, end string, limit int) ([]Record, error)
+
+	// Write applies all changes or none and returns when they are durable. A
+	// version that is not the expected one is an *ItemError with ErrStale.
+	Write(ctx context.Context, t id.Tenant, changes []Change) error
+}
+
+// Engine is a whole storage engine.
+type Engine interface {
+	Ledgers
+	RecordStore
+	// Close waits for what is under way and closes the store.
+	Close() error
+}
