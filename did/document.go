@@ -1,0 +1,145 @@
+package did
+
+import (
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// Media types under which documents are served.
+const (
+	MediaJSON       = "application/json"           // a Document
+	MediaDID        = "application/did"            // a Document (DID 1.1)
+	MediaDIDJSON    = "application/did+json"       // a Document (DID Core 1.0, plain JSON)
+	MediaDIDLDJSON  = "application/did+ld+json"    // a Document (DID Core 1.0, JSON-LD)
+	MediaResolution = "application/did-resolution" // a Resolution
+)
+
+const (
+	contextDID        = "https://www.w3.org/ns/did/v1"
+	contextMultikey   = "https://w3id.org/security/multikey/v1"
+	contextResolution = "https://w3id.org/did-resolution/v1"
+)
+
+// Document is a DID document. Relationships hold ids of verification methods;
+// an empty one is left out, as DID Core 1.0 section 5.3 wants. Members are
+// written in the order of the fields.
+type Document struct {
+	Context              []string `json:"@context"`
+	ID                   string   `json:"id"`
+	VerificationMethod   []Method `json:"verificationMethod,omitempty"`
+	Authentication       []string `json:"authentication,omitempty"`
+	AssertionMethod      []string `json:"assertionMethod,omitempty"`
+	CapabilityInvocation []string `json:"capabilityInvocation,omitempty"`
+	CapabilityDelegation []string `json:"capabilityDelegation,omitempty"`
+	KeyAgreement         []string `json:"keyAgreement,omitempty"`
+}
+
+// Method is a verification method of type Multikey. Expires and Revoked are
+// dateTimeStamps (id.Instant's form), "" when they do not apply.
+type Method struct {
+	ID         string `json:"id"`
+	Type       string `json:"type"`
+	Controller string `json:"controller"`
+	Expires    string `json:"expires,omitempty"`
+	Revoked    string `json:"revoked,omitempty"`
+	Multibase  string `json:"publicKeyMultibase"`
+}
+
+// Resolution is a Document in the form of application/did-resolution.
+type Resolution struct {
+	Context          string             `json:"@context"`
+	Document         Document           `json:"didDocument"`
+	Metadata         ResolutionMetadata `json:"didResolutionMetadata"`
+	DocumentMetadata struct{}           `json:"didDocumentMetadata"`
+}
+
+// ResolutionMetadata names the representation inside of a Resolution.
+type ResolutionMetadata struct {
+	ContentType string `json:"contentType"`
+}
+
+// Resolved wraps a document as the result of its successful resolution.
+func Resolved(d Document) Resolution {
+	return Resolution{
+		Context:  contextResolution,
+		Document: d,
+		Metadata: ResolutionMetadata{ContentType: MediaDID},
+	}
+}
+
+// KeyDocument expands the did:key of an Ed25519 public key, with the derived
+// X25519 key for key agreement. It fails only for bytes that are no point of the
+// curve, so never for a key that passed registration.
+func KeyDocument(pub [32]byte) (Document, error) {
+	agreement, err := agreementMultikey(pub)
+	if err != nil {
+		return Document{}, err
+	}
+	d := newDocument(KeyDID(pub))
+	signing := d.addMethod(Multikey(pub), Multikey(pub))
+	d.Authentication = []string{signing.ID}
+	d.AssertionMethod = []string{signing.ID}
+	d.CapabilityInvocation = []string{signing.ID}
+	d.CapabilityDelegation = []string{signing.ID}
+	d.KeyAgreement = []string{d.addMethod(agreement, agreement).ID}
+	return d, nil
+}
+
+// State says what an agent's key may do. The zero value is none of them.
+type State uint8
+
+const (
+	Active  State = iota + 1 // signs new events
+	Retired                  // signs none; old ones stay good
+	Revoked                  // no longer trusted
+)
+
+// Key is one key of an agent. Ended is when it stopped being active, unused for
+// an active one.
+type Key struct {
+	Public [32]byte
+	KeyID  id.Key
+	State  State
+	Ended  id.Instant
+}
+
+// WebDocument is the document of Web(host, agent): all keys in the order given,
+// named by their key ids. Active ones may authenticate the agent and sign for
+// it; retired ones carry `expires`, all others `revoked`.
+func WebDocument(host string, agent id.Agent, keys []Key) Document {
+	d := newDocument(Web(host, agent))
+	for _, k := range keys {
+		m := d.addMethod(fragment(k.KeyID), Multikey(k.Public))
+		switch k.State {
+		case Active:
+			d.Authentication = append(d.Authentication, m.ID)
+			d.AssertionMethod = append(d.AssertionMethod, m.ID)
+		case Retired:
+			m.Expires = k.Ended.String()
+		default:
+			m.Revoked = k.Ended.String()
+		}
+	}
+	return d
+}
+
+func newDocument(did string) Document {
+	return Document{Context: []string{contextDID, contextMultikey}, ID: did}
+}
+
+// addMethod appends a verification method and returns it, for use until the
+// next one is added.
+func (d *Document) addMethod(fragment, multikey string) *Method {
+	d.VerificationMethod = append(d.VerificationMethod, Method{
+		ID:         d.ID + "#" + fragment,
+		Type:       "Multikey",
+		Controller: d.ID,
+		Multibase:  multikey,
+	})
+	return &d.VerificationMethod[len(d.VerificationMethod)-1]
+}
+
+// fragment writes a key id as a URL fragment: of its grammar only `#` is not
+// allowed there (RFC 3986 section 3.5).
+func fragment(key id.Key) string { return strings.ReplaceAll(string(key), "#", "%23") }

@@ -1,0 +1,60 @@
+package did
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+const (
+	webPrefix = "did:web:"
+	agentPath = ":v1:public:agents:"
+)
+
+// Web returns the did:web of an agent at host, the lower-case host[:port][/path]
+// of the service's public URL, percent-encoded as URLs are. The document is then
+// found where the method says, at https://<host>/v1/public/agents/<agent>/did.json.
+//
+// The colon before a port becomes %3A and slashes become colons. The method
+// wants a domain name; an IP address, as in a trial on one machine, gives a DID
+// that is well-formed but of no use elsewhere.
+func Web(host string, agent id.Agent) string {
+	var b strings.Builder
+	b.WriteString(webPrefix)
+	for i := 0; i < len(host); i++ {
+		switch c := host[i]; {
+		case c == '/':
+			b.WriteByte(':')
+		case isIDChar(c) || c == '%':
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	b.WriteString(agentPath)
+	b.WriteString(string(agent))
+	return b.String()
+}
+
+// ParseWeb returns the agent of a DID that Web wrote for host. DIDs of other
+// hosts are refused, and so are other spellings of the same one.
+func ParseWeb(host, did string) (id.Agent, error) {
+	agent, ok := strings.CutPrefix(did, Web(host, ""))
+	if !ok || agent == "" || len(agent) > 128 {
+		return "", fmt.Errorf("did:web: %w", ErrMalformed)
+	}
+	for i := 0; i < len(agent); i++ {
+		if !isIDChar(agent[i]) {
+			return "", fmt.Errorf("did:web: %w", ErrMalformed)
+		}
+	}
+	return id.Agent(agent), nil
+}
+
+// isIDChar is idchar of DID Core 1.0 section 3.1 without percent-encoding, which
+// is also the alphabet of agent ids.
+func isIDChar(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+		c == '.' || c == '-' || c == '_'
+}

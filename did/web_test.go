@@ -1,0 +1,74 @@
+package did_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/id"
+)
+
+func TestWeb(t *testing.T) {
+	for _, tc := range []struct {
+		host  string
+		agent id.Agent
+		want  string
+	}{
+		{"ledger.example", "agt_1", "did:web:ledger.example:v1:public:agents:agt_1"},
+		{"localhost:8080", "a.b-c_d", "did:web:localhost%3A8080:v1:public:agents:a.b-c_d"},
+		{"ledger.example/audit/eu", "agt_1", "did:web:ledger.example:audit:eu:v1:public:agents:agt_1"},
+		{"ledger.example:8443/a%20b", "agt_1", "did:web:ledger.example%3A8443:a%20b:v1:public:agents:agt_1"},
+		{"ledger.example/~x", "agt_1", "did:web:ledger.example:%7Ex:v1:public:agents:agt_1"},
+		{"[::1]:8080", "agt_1", "did:web:%5B%3A%3A1%5D%3A8080:v1:public:agents:agt_1"},
+	} {
+		got := did.Web(tc.host, tc.agent)
+		if got != tc.want {
+			t.Errorf("Web(%s): got %s, want %s", tc.host, got, tc.want)
+		}
+		agent, err := did.ParseWeb(tc.host, got)
+		if err != nil || agent != tc.agent {
+			t.Errorf("ParseWeb(%s): got %s, %v, want %s", got, agent, err, tc.agent)
+		}
+	}
+}
+
+func TestParseWebRefuses(t *testing.T) {
+	const host = "ledger.example:8443"
+	const good = "did:web:ledger.example%3A8443:v1:public:agents:agt_1"
+	if _, err := did.ParseWeb(host, good); err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]string{
+		"empty":                "",
+		"host alone":           "did:web:ledger.example%3A8443",
+		"no agent":             strings.TrimSuffix(good, "agt_1"),
+		"agent of 129":         good + strings.Repeat("a", 124),
+		"another host":         strings.Replace(good, "ledger", "other", 1),
+		"another port":         strings.Replace(good, "8443", "8444", 1),
+		"port colon not coded": strings.Replace(good, "%3A", ":", 1),
+		"lower-case coding":    strings.Replace(good, "%3A", "%3a", 1),
+		"upper-case host":      strings.Replace(good, "ledger", "Ledger", 1),
+		"another path":         strings.Replace(good, "public", "console", 1),
+		"fragment":             good + "#key_1",
+		"query":                good + "?service=x",
+		"further path":         good + ":x",
+		"coded agent":          strings.Replace(good, "agt_1", "agt%5F1", 1),
+		"trailing line feed":   good + "\n",
+	} {
+		if agent, err := did.ParseWeb(host, s); !errors.Is(err, did.ErrMalformed) {
+			t.Errorf("%s: got %q, %v, want ErrMalformed", name, agent, err)
+		}
+	}
+}
+
+func FuzzParseWeb(f *testing.F) {
+	f.Add("ledger.example:8443/audit", "did:web:ledger.example%3A8443:audit:v1:public:agents:agt_1")
+	f.Add("ledger.example", "did:web:ledger.example:v1:public:agents:agt_1#k")
+	f.Fuzz(func(t *testing.T, host, s string) {
+		agent, err := did.ParseWeb(host, s)
+		if err == nil && did.Web(host, agent) != s {
+			t.Errorf("%q is read as %q, which is written %q", s, agent, did.Web(host, agent))
+		}
+	})
+}
