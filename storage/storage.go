@@ -13,7 +13,11 @@
 //   - Ledger reads may show an append before it is durable. Whoever lets ledger
 //     data leave the process follows the state that acknowledged appends moved
 //     (package log). Record reads (Get, Scan) never show what is not durable yet.
+//   - A refusal rests on durable state too: what made Wait answer ErrDuplicate or
+//     ErrStale can't vanish in a crash afterwards.
 //   - Nothing of one tenant is read or written under another's handle.
+//   - After Close every method answers ErrUnavailable, after ErrBroken every
+//     method answers ErrBroken.
 //
 // All methods may be called concurrently. Byte slices passed in are not
 // retained after the call that took them returns (for Append: after Wait), and
@@ -116,11 +120,14 @@ const (
 	Envelopes
 )
 
+// TileSize is the length of Tile.Hashes in bytes.
+const TileSize = 256 * 32
+
 // Tile is a full tile: 256 consecutive hashes of tree level 8*Level.
 type Tile struct {
 	Level  uint8
 	Index  uint64
-	Hashes []byte  // 256*32 bytes
+	Hashes []byte  // TileSize bytes
 	Root   id.Hash // the hash at tree level 8*(Level+1), index Index
 }
 
@@ -131,8 +138,8 @@ type Counter struct {
 	Value uint64
 }
 
-// Kind is a family of records. Each is owned by one package, which alone knows
-// the form of its keys and values.
+// Kind is a family of records, not empty and without a zero byte. Each is owned
+// by one package, which alone knows the form of its keys and values.
 type Kind string
 
 // Record is a small versioned value, ordered by Key bytewise inside its Kind.
@@ -140,7 +147,7 @@ type Record struct {
 	Kind    Kind
 	Key     string
 	Value   []byte
-	Version uint64 // 1 when created, +1 with each change
+	Version uint64 // 1 when created, also after a deletion, +1 with each change
 }
 
 // AnyVersion as Change.If writes whatever the record's version is.
@@ -155,7 +162,9 @@ type Change struct {
 	Item  int    // the caller's number, for ItemError
 }
 
-// Batch is one tenant's part of an append.
+// Batch is one tenant's part of an append. The guard is checked first, then
+// Events, then Changes, both in their order: two events of one name, and a
+// change that rests on a version an earlier one moved, stand in each other's way.
 type Batch struct {
 	Tenant   id.Tenant
 	Expect   Head // Size, Root, Epoch and ConfigVersion are compared; the zero Head means "no ledger yet"
@@ -191,17 +200,20 @@ type Ledgers interface {
 
 	// Append applies batches of different tenants, each by itself as a whole or
 	// not at all, and returns when their order is fixed. It has no context: an
-	// append that is out is never cancelled.
+	// append that is out is never cancelled. A batch that contradicts itself
+	// (Batch.Validate) and the second one of a tenant are refused with a plain
+	// error.
 	Append(batches []Batch) Pending
 
 	// Events yields the events [begin, end) in order; end beyond the stored
-	// size ends early. A hole is ErrCorrupt. The sequence stops at the first error.
+	// size ends early. A hole is ErrCorrupt, no ledger ErrNotFound. The sequence
+	// stops at the first error.
 	Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts Part) iter.Seq2[Event, error]
 
 	// Lookup returns the index of each name, NoIndex where it is unknown.
 	Lookup(ctx context.Context, t id.Tenant, names []Name) ([]id.Index, error)
 
-	// Tiles returns the hashes of full tiles of one level, 8192 bytes each, in
+	// Tiles returns the hashes of full tiles of one level, TileSize bytes each, in
 	// the order asked for; a tile that was not written is ErrNotFound.
 	Tiles(ctx context.Context, t id.Tenant, level uint8, indices []uint64) ([][]byte, error)
 
@@ -231,8 +243,9 @@ type RecordStore interface {
 	// end is "", in ascending order of Key.
 	Scan(ctx context.Context, t id.Tenant, kind Kind, begin, end string, limit int) ([]Record, error)
 
-	// Write applies all changes or none and returns when they are durable. A
-	// version that is not the expected one is an *ItemError with ErrStale.
+	// Write applies all changes in their order, or none, and returns when they
+	// are durable. A version that is not the expected one is an *ItemError with
+	// ErrStale.
 	Write(ctx context.Context, t id.Tenant, changes []Change) error
 }
 

@@ -1,0 +1,230 @@
+package storagetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Model is a storage.Engine in memory: the reference that engines are compared
+// with, and a store for the tests of other packages that can be told to fail,
+// to hold back durability and to crash.
+//
+// What always holds:
+//
+//   - It passes Run like every engine.
+//   - Without Fail, Hold and Break each append is durable when Append returns.
+//   - Ledger reads show what was applied, record reads what is durable.
+type Model struct {
+	mu      sync.Mutex
+	changed sync.Cond // synced, broken or held moved
+
+	applied *state
+	durable *state
+	waiting []func(*state) // applied, not durable yet, in order
+	counted uint64         // number of writes ever applied
+	held    int            // number of holds on durability
+
+	fail   func(storage.Batch) Failure
+	broken bool
+	closed bool
+}
+
+var _ storage.Engine = (*Model)(nil)
+
+// NewModel returns an empty store.
+func NewModel() *Model { return newModel(newState()) }
+
+func newModel(s *state) *Model {
+	m := &Model{applied: s, durable: s.clone()}
+	m.changed.L = &m.mu
+	return m
+}
+
+// enter locks the model if it can still be used.
+func (m *Model) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	err := m.usable()
+	if err != nil {
+		m.mu.Unlock()
+	}
+	return err
+}
+
+func (m *Model) usable() error {
+	switch {
+	case m.broken:
+		return storage.ErrBroken
+	case m.closed:
+		return fmt.Errorf("model is closed: %w", storage.ErrUnavailable)
+	}
+	return nil
+}
+
+// write applies f and queues it for durability; the caller holds mu.
+func (m *Model) write(f func(*state)) (number uint64) {
+	f(m.applied)
+	m.waiting = append(m.waiting, f)
+	m.counted++
+	m.settle()
+	return m.counted
+}
+
+// settle makes durable what waits, unless something holds it; the caller holds mu.
+func (m *Model) settle() {
+	if m.held > 0 || m.broken {
+		return
+	}
+	for _, f := range m.waiting {
+		f(m.durable)
+	}
+	m.waiting = nil
+	m.changed.Broadcast()
+}
+
+// await returns when the write of that number is durable, or ErrBroken; the
+// caller holds mu.
+func (m *Model) await(number uint64) error {
+	for m.counted-uint64(len(m.waiting)) < number && !m.broken {
+		m.changed.Wait()
+	}
+	if m.counted-uint64(len(m.waiting)) < number {
+		return storage.ErrBroken
+	}
+	return nil
+}
+
+// Append implements storage.Ledgers.
+func (m *Model) Append(batches []storage.Batch) storage.Pending {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := &pending{model: m, results: make([]error, len(batches))}
+	seen := map[id.Tenant]bool{}
+	for i, b := range batches {
+		if seen[b.Tenant] {
+			p.results[i] = fmt.Errorf("append: tenant %d twice", b.Tenant)
+			continue
+		}
+		seen[b.Tenant] = true
+		p.results[i] = m.appendOne(cloneBatch(b))
+	}
+	p.last = m.counted
+	return p
+}
+
+func (m *Model) appendOne(b storage.Batch) error {
+	if err := m.usable(); err != nil {
+		return err
+	}
+	if err := m.applied.checkBatch(&b); err != nil {
+		return err
+	}
+	failure := NoFailure
+	if m.fail != nil {
+		failure = m.fail(b)
+	}
+	if failure == NoFailure || failure == AnswerLost {
+		m.write(func(s *state) { s.apply(&b) })
+	}
+	if failure == Broken {
+		m.breakLocked()
+	}
+	return failure.err()
+}
+
+// pending is an append of a Model.
+type pending struct {
+	model   *Model
+	results []error
+	last    uint64 // number of the newest write when the append was made
+}
+
+// Wait implements storage.Pending.
+func (p *pending) Wait() []error {
+	p.model.mu.Lock()
+	defer p.model.mu.Unlock()
+	if err := p.model.await(p.last); err != nil {
+		for i := range p.results {
+			p.results[i] = err
+		}
+	}
+	return p.results
+}
+
+// Barrier implements storage.Ledgers.
+func (m *Model) Barrier(ctx context.Context) error {
+	if err := m.enter(ctx); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	return m.await(m.counted)
+}
+
+// Get implements storage.RecordStore.
+func (m *Model) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
+	if err := m.enter(ctx); err != nil {
+		return storage.Record{}, err
+	}
+	defer m.mu.Unlock()
+	r, ok := m.durable.records[recordName{t, kind, key}]
+	if !ok {
+		return storage.Record{}, fmt.Errorf("get record: %w", storage.ErrNotFound)
+	}
+	r.Value = cloneBytes(r.Value)
+	return r, nil
+}
+
+// Scan implements storage.RecordStore.
+func (m *Model) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
+	if err := m.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	var found []storage.Record
+	for name, r := range m.durable.records {
+		if name.tenant == t && name.kind == kind && name.key >= begin && (end == "" || name.key < end) {
+			r.Value = cloneBytes(r.Value)
+			found = append(found, r)
+		}
+	}
+	slices.SortFunc(found, func(a, b storage.Record) int { return strings.Compare(a.Key, b.Key) })
+	return found[:min(len(found), max(limit, 0))], nil
+}
+
+// Write implements storage.RecordStore.
+func (m *Model) Write(ctx context.Context, t id.Tenant, changes []storage.Change) error {
+	if err := m.enter(ctx); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	changes = cloneChanges(changes)
+	if err := m.applied.checkChanges(t, changes); err != nil {
+		if unsettled := m.await(m.counted); unsettled != nil {
+			return unsettled
+		}
+		return fmt.Errorf("write records: %w", err)
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	return m.await(m.write(func(s *state) { s.change(t, changes) }))
+}
+
+// Close implements storage.Engine.
+func (m *Model) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.usable(); err != nil {
+		return err
+	}
+	m.closed = true
+	return m.await(m.counted)
+}

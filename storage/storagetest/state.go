@@ -1,0 +1,196 @@
+package storagetest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+type recordName struct {
+	tenant id.Tenant
+	kind   storage.Kind
+	key    string
+}
+
+type tileName struct {
+	level uint8
+	index uint64
+}
+
+// ledger holds everything of one tenant but its records.
+type ledger struct {
+	head     storage.Head
+	events   []storage.Event
+	names    map[storage.Name]id.Index
+	tiles    map[tileName]storage.Tile
+	counters map[string]uint64
+}
+
+// state is what a store holds at one moment. It is as plain as can be, since it
+// is what engines are compared with.
+type state struct {
+	ledgers map[id.Tenant]*ledger
+	records map[recordName]storage.Record
+}
+
+func newState() *state {
+	return &state{ledgers: map[id.Tenant]*ledger{}, records: map[recordName]storage.Record{}}
+}
+
+// clone returns a state that shares only what is never written to again.
+func (s *state) clone() *state {
+	c := &state{ledgers: make(map[id.Tenant]*ledger, len(s.ledgers)), records: maps.Clone(s.records)}
+	for t, l := range s.ledgers {
+		c.ledgers[t] = &ledger{
+			head: l.head, events: slices.Clone(l.events), names: maps.Clone(l.names),
+			tiles: maps.Clone(l.tiles), counters: maps.Clone(l.counters),
+		}
+	}
+	return c
+}
+
+func (s *state) head(t id.Tenant) storage.Head {
+	if l := s.ledgers[t]; l != nil {
+		return l.head
+	}
+	return storage.Head{}
+}
+
+// checkBatch returns why b can't be applied, in the order of the contract:
+// itself, guard, events, changes.
+func (s *state) checkBatch(b *storage.Batch) error {
+	if err := b.Validate(); err != nil {
+		return err
+	}
+	if !s.head(b.Tenant).Continues(b.Expect) {
+		return fmt.Errorf("tenant %d: %w", b.Tenant, storage.ErrConflict)
+	}
+	taken := map[storage.Name]bool{}
+	for i := range b.Events {
+		for _, n := range namesOf(&b.Events[i]) {
+			if taken[n] || s.index(b.Tenant, n) != storage.NoIndex {
+				return &storage.ItemError{Item: b.Events[i].Item, Err: storage.ErrDuplicate}
+			}
+			taken[n] = true
+		}
+	}
+	return s.checkChanges(b.Tenant, b.Changes)
+}
+
+// checkChanges tries the changes on a copy, one after another.
+func (s *state) checkChanges(t id.Tenant, changes []storage.Change) error {
+	if err := storage.ValidateChanges(changes); err != nil {
+		return err
+	}
+	trial := &state{records: map[recordName]storage.Record{}}
+	for _, c := range changes {
+		name := recordName{t, c.Kind, c.Key}
+		if _, ok := trial.records[name]; !ok {
+			trial.records[name] = s.records[name]
+		}
+		if c.If != storage.AnyVersion && c.If != trial.records[name].Version {
+			return &storage.ItemError{Item: c.Item, Err: storage.ErrStale}
+		}
+		trial.change(t, []storage.Change{c})
+	}
+	return nil
+}
+
+func (s *state) index(t id.Tenant, n storage.Name) id.Index {
+	if l := s.ledgers[t]; l != nil {
+		if i, ok := l.names[n]; ok {
+			return i
+		}
+	}
+	return storage.NoIndex
+}
+
+// apply writes a batch that passed checkBatch and was cloned.
+func (s *state) apply(b *storage.Batch) {
+	l := s.ledgers[b.Tenant]
+	if l == nil {
+		l = &ledger{names: map[storage.Name]id.Index{}, tiles: map[tileName]storage.Tile{}, counters: map[string]uint64{}}
+		s.ledgers[b.Tenant] = l
+	}
+	l.head = b.Head
+	for i := range b.Events {
+		e := b.Events[i]
+		for _, n := range namesOf(&e) {
+			l.names[n] = e.Index
+		}
+		e.IdempotencyKey, e.Item = "", 0
+		l.events = append(l.events, e)
+	}
+	for _, tile := range b.Tiles {
+		l.tiles[tileName{tile.Level, tile.Index}] = tile
+	}
+	for _, c := range b.Counters {
+		l.counters[c.Name] = c.Value
+	}
+	s.change(b.Tenant, b.Changes)
+}
+
+// change writes changes that passed checkChanges.
+func (s *state) change(t id.Tenant, changes []storage.Change) {
+	for _, c := range changes {
+		name := recordName{t, c.Kind, c.Key}
+		if c.Value == nil {
+			delete(s.records, name)
+			continue
+		}
+		s.records[name] = storage.Record{Kind: c.Kind, Key: c.Key, Value: c.Value, Version: s.records[name].Version + 1}
+	}
+}
+
+func namesOf(e *storage.Event) []storage.Name {
+	names := []storage.Name{{Text: string(e.ID)}}
+	if e.IdempotencyKey != "" {
+		names = append(names, storage.Name{Idempotency: true, Text: e.IdempotencyKey})
+	}
+	return names
+}
+
+func cloneBatch(b storage.Batch) storage.Batch {
+	b.Events = slices.Clone(b.Events)
+	for i := range b.Events {
+		b.Events[i] = cloneEvent(b.Events[i], storage.Records|storage.Envelopes)
+	}
+	b.Tiles = slices.Clone(b.Tiles)
+	for i := range b.Tiles {
+		b.Tiles[i].Hashes = slices.Clone(b.Tiles[i].Hashes)
+	}
+	b.Counters = slices.Clone(b.Counters)
+	b.Changes = cloneChanges(b.Changes)
+	return b
+}
+
+func cloneChanges(changes []storage.Change) []storage.Change {
+	changes = slices.Clone(changes)
+	for i := range changes {
+		changes[i].Value = cloneBytes(changes[i].Value)
+	}
+	return changes
+}
+
+// cloneEvent returns the parts of e, and nothing that e shares.
+func cloneEvent(e storage.Event, parts storage.Part) storage.Event {
+	if parts&storage.Records == 0 {
+		e.ID, e.Columns, e.Record = "", storage.Columns{}, nil
+	}
+	if parts&storage.Envelopes == 0 {
+		e.Envelope = nil
+	}
+	e.Record, e.Envelope = cloneBytes(e.Record), cloneBytes(e.Envelope)
+	return e
+}
+
+// cloneBytes keeps nil nil and empty empty.
+func cloneBytes(b []byte) []byte {
+	if b == nil {
+		return nil
+	}
+	return append([]byte{}, b...)
+}

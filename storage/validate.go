@@ -1,0 +1,47 @@
+package storage
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// Validate reports how b contradicts itself: event indices that do not follow
+// Expect.Size, a Head of another size, no Head at all, a tile of another length,
+// an event without a name, a kind that is none. Every engine refuses such a batch.
+func (b *Batch) Validate() error {
+	if b.Head.Root == (id.Hash{}) {
+		return fmt.Errorf("batch: head without a root")
+	}
+	if b.Head.Size != b.Expect.Size+id.Index(len(b.Events)) {
+		return fmt.Errorf("batch: %d events lead from size %d to %d", len(b.Events), b.Expect.Size, b.Head.Size)
+	}
+	for i := range b.Events {
+		if e := &b.Events[i]; e.Index != b.Expect.Size+id.Index(i) || e.ID == "" {
+			return fmt.Errorf("batch: event %d has index %d, or no id", i, e.Index)
+		}
+	}
+	for i := range b.Tiles {
+		if len(b.Tiles[i].Hashes) != TileSize {
+			return fmt.Errorf("batch: tile %d has %d bytes", i, len(b.Tiles[i].Hashes))
+		}
+	}
+	return ValidateChanges(b.Changes)
+}
+
+// ValidateChanges reports a change of a kind that is empty or holds a zero byte.
+func ValidateChanges(changes []Change) error {
+	for i := range changes {
+		if k := changes[i].Kind; k == "" || strings.IndexByte(string(k), 0) >= 0 {
+			return fmt.Errorf("change %d: kind is empty or has a zero byte", i)
+		}
+	}
+	return nil
+}
+
+// Continues reports whether the guard of an append that expects want lets it
+// pass on a ledger whose head is h: Size, Root, Epoch and ConfigVersion are equal.
+func (h Head) Continues(want Head) bool {
+	return h.Size == want.Size && h.Root == want.Root && h.Epoch == want.Epoch && h.ConfigVersion == want.ConfigVersion
+}
