@@ -1,0 +1,129 @@
+package seal_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/internal/seal"
+)
+
+const goodFile = "agentledger-master-key/v1\n" + secret + "\n"
+
+func write(t *testing.T, content string, mode fs.FileMode) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "master.key")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil { // past the umask
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestLoadOrCreate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "master.key")
+	key, created, err := seal.LoadOrCreate(path)
+	if err != nil || !created {
+		t.Fatalf("first: created %v, %v", created, err)
+	}
+	value := sealed(t, ring(t, key), contextA, "secret")
+	again, created, err := seal.LoadOrCreate(path)
+	if err != nil || created {
+		t.Fatalf("second: created %v, %v", created, err)
+	}
+	if got, err := ring(t, again).Open(contextA, value); err != nil || string(got) != "secret" {
+		t.Errorf("the loaded key opens to %q, %v", got, err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := info.Mode(); got != 0o600 {
+		t.Errorf("mode: got %v, want 0600", got)
+	}
+}
+
+func TestLoadReadsTheStoredForm(t *testing.T) {
+	for _, mode := range []fs.FileMode{0o600, 0o400} {
+		key, err := seal.Load(write(t, goodFile, mode))
+		if err != nil {
+			t.Fatalf("mode %v: %v", mode, err)
+		}
+		want, err := seal.FromSecret(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ring(t, want).Open(contextA, sealed(t, ring(t, key), contextA, "x")); err != nil {
+			t.Errorf("mode %v: another key was read: %v", mode, err)
+		}
+	}
+}
+
+func TestLoadRefusesAccessOfOthers(t *testing.T) {
+	for _, mode := range []fs.FileMode{0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o666, 0o777} {
+		path := write(t, goodFile, mode)
+		if _, err := seal.Load(path); err == nil {
+			t.Errorf("mode %v: loaded", mode)
+		}
+		if _, created, err := seal.LoadOrCreate(path); err == nil || created {
+			t.Errorf("mode %v: created %v, %v", mode, created, err)
+		}
+	}
+}
+
+func TestLoadRefusesContent(t *testing.T) {
+	for name, content := range map[string]string{
+		"empty":                 "",
+		"header alone":          "agentledger-master-key/v1\n",
+		"key alone":             secret + "\n",
+		"cut short":             goodFile[:len(goodFile)-10],
+		"no last line feed":     strings.TrimSuffix(goodFile, "\n"),
+		"two last line feeds":   goodFile + "\n",
+		"carriage returns":      strings.ReplaceAll(goodFile, "\n", "\r\n"),
+		"another version":       strings.Replace(goodFile, "v1", "v2", 1),
+		"byte order mark":       "\ufeff" + goodFile,
+		"key of 31 bytes":       "agentledger-master-key/v1\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHg==\n",
+		"second key":            goodFile + secret + "\n",
+		"longer than any other": goodFile + strings.Repeat("x", 1<<16),
+	} {
+		path := write(t, content, 0o600)
+		_, err := seal.Load(path)
+		if !errors.Is(err, seal.ErrMalformed) {
+			t.Errorf("%s: got %v, want ErrMalformed", name, err)
+		}
+		if _, _, err := seal.LoadOrCreate(path); !errors.Is(err, seal.ErrMalformed) {
+			t.Errorf("%s: LoadOrCreate: got %v, want ErrMalformed", name, err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != content {
+			t.Errorf("%s: the file was changed: %v", name, err)
+		}
+	}
+}
+
+func TestLoadRefusesWhatIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := seal.Load(dir); err == nil {
+		t.Error("loaded a directory")
+	}
+	if _, err := seal.Load(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing file: got %v, want ErrNotExist", err)
+	}
+	if _, _, err := seal.LoadOrCreate(filepath.Join(dir, "none", "master.key")); err == nil {
+		t.Error("created a file in a missing directory")
+	}
+	dangling := filepath.Join(dir, "link")
+	if err := os.Symlink(filepath.Join(dir, "elsewhere"), dangling); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := seal.LoadOrCreate(dangling); err == nil {
+		t.Error("created a file through a link")
+	}
+}

@@ -1,0 +1,113 @@
+package seal
+
+import (
+	"crypto/cipher"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"golang.org/x/crypto/chacha20poly1305"
+)
+
+// Reasons why a sealed value does not open.
+var (
+	// ErrUnknownKey: it was sealed under a master key that is not on the ring.
+	ErrUnknownKey = errors.New("sealed under an unknown master key")
+	// ErrDamaged: it is no sealed value, was changed, or belongs to another context.
+	ErrDamaged = errors.New("sealed value is damaged or of another context")
+)
+
+const (
+	version    = 1
+	headerSize = 1 + len(keyID{})
+	nonceSize  = chacha20poly1305.NonceSizeX
+)
+
+// Keyring seals under its active key and opens what any of its keys sealed. It
+// is immutable and safe for concurrent use. Its ciphers lie behind a function for
+// the reason given at Key.
+type Keyring struct {
+	active keyID
+	cipher func(keyID) (cipher.AEAD, bool)
+}
+
+// NewKeyring returns a ring that seals under active and still opens what the
+// older keys sealed. A zero key and a key named twice are refused.
+func NewKeyring(active Key, older ...Key) (*Keyring, error) {
+	ciphers := make(map[keyID]cipher.AEAD, 1+len(older))
+	for _, k := range append([]Key{active}, older...) {
+		if err := addCipher(ciphers, k); err != nil {
+			return nil, fmt.Errorf("build keyring: %w", err)
+		}
+	}
+	lookup := func(k keyID) (cipher.AEAD, bool) {
+		c, ok := ciphers[k]
+		return c, ok
+	}
+	return &Keyring{active: active.id(), cipher: lookup}, nil
+}
+
+func addCipher(ciphers map[keyID]cipher.AEAD, k Key) error {
+	if k.secret == nil {
+		return errors.New("no master key")
+	}
+	if _, ok := ciphers[k.id()]; ok {
+		return errors.New("master key given twice")
+	}
+	c, err := chacha20poly1305.NewX(k.secret()[:])
+	if err != nil {
+		return err
+	}
+	ciphers[k.id()] = c
+	return nil
+}
+
+// Seal encrypts plaintext for context, which says what the secret is and whose
+// (such as "log-key" and an origin). Open needs the same context.
+func (r *Keyring) Seal(context string, plaintext []byte) ([]byte, error) {
+	if context == "" {
+		return nil, errors.New("seal: no context")
+	}
+	aead, _ := r.cipher(r.active) // NewKeyring put it there
+	sealed := make([]byte, headerSize+nonceSize, headerSize+nonceSize+len(plaintext)+aead.Overhead())
+	sealed[0] = version
+	copy(sealed[1:], r.active[:])
+	nonce := sealed[headerSize:]
+	rand.Read(nonce) // never fails since Go 1.24
+	return aead.Seal(sealed, nonce, plaintext, additional(sealed, context)), nil
+}
+
+// Open returns the plaintext of a value that Seal made for the same context, in
+// a fresh slice. Errors are ErrUnknownKey and ErrDamaged, wrapped.
+func (r *Keyring) Open(context string, sealed []byte) ([]byte, error) {
+	if len(sealed) < headerSize+nonceSize+chacha20poly1305.Overhead || sealed[0] != version {
+		return nil, fmt.Errorf("open: %w", ErrDamaged)
+	}
+	aead, ok := r.cipher(keyID(sealed[1:headerSize]))
+	if !ok {
+		return nil, fmt.Errorf("open: %w", ErrUnknownKey)
+	}
+	nonce, box := sealed[headerSize:headerSize+nonceSize], sealed[headerSize+nonceSize:]
+	plaintext, err := aead.Open(nil, nonce, box, additional(sealed, context))
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", ErrDamaged)
+	}
+	return plaintext, nil
+}
+
+// additional is the authenticated data: the header has a fixed size, so the
+// context needs no delimiter.
+func additional(sealed []byte, context string) []byte {
+	return append(sealed[:headerSize:headerSize], context...)
+}
+
+// String and LogValue say that this is a keyring and nothing of its keys; Format
+// does so for every verb.
+func (r *Keyring) String() string { return "[keyring]" }
+
+// LogValue implements slog.LogValuer.
+func (r *Keyring) LogValue() slog.Value { return slog.StringValue(r.String()) }
+
+// Format implements fmt.Formatter.
+func (r *Keyring) Format(f fmt.State, _ rune) { fmt.Fprint(f, r.String()) }
