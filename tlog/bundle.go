@@ -1,0 +1,55 @@
+package tlog
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// MaxEntry is the size in bytes of the largest entry that a bundle can hold.
+const MaxEntry = math.MaxUint16
+
+// EntryBundle returns the content of an entry bundle: each entry behind its
+// length as a big-endian uint16. There are 1 to TileWidth entries of at most
+// MaxEntry bytes.
+func EntryBundle(entries ...[]byte) ([]byte, error) {
+	size := 0
+	for _, entry := range entries {
+		if len(entry) > MaxEntry {
+			return nil, fmt.Errorf("write entry bundle: length of an entry: %w", ErrMalformed)
+		}
+		size += 2 + len(entry)
+	}
+	if len(entries) == 0 || len(entries) > TileWidth {
+		return nil, fmt.Errorf("write entry bundle: number of entries: %w", ErrMalformed)
+	}
+	bundle := make([]byte, 0, size)
+	for _, entry := range entries {
+		bundle = binary.BigEndian.AppendUint16(bundle, uint16(len(entry)))
+		bundle = append(bundle, entry...)
+	}
+	return bundle, nil
+}
+
+// ParseEntryBundle returns the entries of a bundle of exactly width entries
+// with nothing behind them. The entries alias bundle.
+func ParseEntryBundle(bundle []byte, width uint16) ([][]byte, error) {
+	if width == 0 || width > TileWidth {
+		return nil, fmt.Errorf("read entry bundle: width: %w", ErrMalformed)
+	}
+	entries := make([][]byte, width)
+	for i := range entries {
+		if len(bundle) < 2 {
+			return nil, fmt.Errorf("read entry bundle: too few entries: %w", ErrMalformed)
+		}
+		end := 2 + int(binary.BigEndian.Uint16(bundle))
+		if len(bundle) < end {
+			return nil, fmt.Errorf("read entry bundle: last entry is cut off: %w", ErrMalformed)
+		}
+		entries[i], bundle = bundle[2:end:end], bundle[end:]
+	}
+	if len(bundle) > 0 {
+		return nil, fmt.Errorf("read entry bundle: more than its entries: %w", ErrMalformed)
+	}
+	return entries, nil
+}

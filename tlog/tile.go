@@ -1,0 +1,89 @@
+package tlog
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// MaxLevel is the highest tile level that a path can name.
+const MaxLevel = 63
+
+// Tile names a tile of hashes: hash i of it is the root over the 256^Level
+// leaves that begin at leaf (256*Index+i) * 256^Level.
+type Tile struct {
+	Level uint8  // 0..MaxLevel
+	Index uint64 // from the left, within the level
+	Width uint16 // hashes, 1..TileWidth; less than TileWidth is a partial tile
+}
+
+// Path returns the tile's resource name as in C2SP tlog-tiles, without the
+// log's prefix: tile/0/x001/x234/067 or, partial, tile/0/x001/x234/067.p/5.
+func (t Tile) Path() string {
+	b := append(make([]byte, 0, 48), "tile/"...)
+	b = strconv.AppendUint(b, uint64(t.Level), 10)
+	return string(appendPosition(b, t.Index, t.Width))
+}
+
+// ParseTilePath reads exactly what Path writes.
+func ParseTilePath(path string) (Tile, error) {
+	level, position, ok := strings.Cut(strings.TrimPrefix(path, "tile/"), "/")
+	n, isNumber := parseDecimal(level, MaxLevel)
+	if !ok || !isNumber || !strings.HasPrefix(path, "tile/") {
+		return Tile{}, fmt.Errorf("tile path: %w", ErrMalformed)
+	}
+	index, width, ok := parsePosition(position)
+	if !ok {
+		return Tile{}, fmt.Errorf("tile path: %w", ErrMalformed)
+	}
+	return Tile{Level: uint8(n), Index: index, Width: width}, nil
+}
+
+// Within reports whether a tree of that size has all hashes of the tile.
+func (t Tile) Within(size id.Index) bool {
+	return within(uint64(size)>>(tileHeight*uint(t.Level)), t.Index, t.Width)
+}
+
+// Bundle names an entry bundle: Width consecutive log entries from 256*Index on.
+type Bundle struct {
+	Index uint64 // from the left
+	Width uint16 // entries, 1..TileWidth; less than TileWidth is a partial bundle
+}
+
+// Path returns the bundle's resource name as in C2SP tlog-tiles, without the
+// log's prefix: tile/entries/x001/x234/067 or, partial, with .p/5 behind it.
+func (b Bundle) Path() string {
+	return string(appendPosition(append(make([]byte, 0, 48), "tile/entries"...), b.Index, b.Width))
+}
+
+// ParseBundlePath reads exactly what Path writes.
+func ParseBundlePath(path string) (Bundle, error) {
+	position, ok := strings.CutPrefix(path, "tile/entries/")
+	if !ok {
+		return Bundle{}, fmt.Errorf("entry bundle path: %w", ErrMalformed)
+	}
+	index, width, ok := parsePosition(position)
+	if !ok {
+		return Bundle{}, fmt.Errorf("entry bundle path: %w", ErrMalformed)
+	}
+	return Bundle{Index: index, Width: width}, nil
+}
+
+// Within reports whether a tree of that size has all entries of the bundle.
+func (b Bundle) Within(size id.Index) bool { return within(uint64(size), b.Index, b.Width) }
+
+// within reports whether a row of count things reaches to the end of the group
+// of width things at index.
+func within(count, index uint64, width uint16) bool {
+	full := count / TileWidth
+	return index < full || index == full && uint64(width) <= count%TileWidth
+}
+
+// tileOf returns the tile of a level in a tree of that size which lies at
+// index; it must be one that has a hash.
+func tileOf(level uint8, index uint64, size id.Index) Tile {
+	count := uint64(size) >> (tileHeight * uint(level))
+	return Tile{Level: level, Index: index, Width: uint16(min(count-index*TileWidth, TileWidth))}
+}

@@ -1,0 +1,82 @@
+// Package tlog is the Merkle tree of a transparency log and what is said about
+// it in public: tiles, proofs, checkpoints and the notes that carry them.
+//
+// What always holds:
+//
+//   - The tree is that of RFC 6962 section 2.1 with SHA-256; tiles are those of
+//     C2SP tlog-tiles, 256 hashes wide; notes are C2SP signed notes and
+//     checkpoints C2SP tlog-checkpoints with exactly three lines.
+//   - A parser accepts one spelling of a value, the one that the formatter
+//     writes, and bounds what it reads before it allocates.
+//   - A check accepts exactly the proof that the tree's shape asks for: never a
+//     hash more, never a hash less.
+//   - Tree sizes and positions of nodes are below 2^63.
+//   - Nothing here does I/O, reads a clock, keeps state or starts a goroutine.
+//     Hashes that are needed come through TileReader or NodeReader.
+//   - Errors name no value of the input.
+package tlog
+
+import (
+	"crypto/sha256"
+	"errors"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+const (
+	// TileWidth is the number of hashes in a full tile and of entries in a full bundle.
+	TileWidth = 1 << tileHeight
+
+	// MaxSize is the largest tree size.
+	MaxSize id.Index = 1<<63 - 1
+
+	tileHeight = 8
+	hashSize   = sha256.Size
+)
+
+// What can be wrong, wrapped by the errors of this package.
+var (
+	// ErrMalformed: text or bytes outside of their grammar, or counts that don't
+	// fit together.
+	ErrMalformed = errors.New("malformed")
+	// ErrProof: a proof has the wrong number of hashes or leads to another root.
+	ErrProof = errors.New("proof does not hold")
+	// ErrSignature: a note has no signature of the key, or one that does not verify.
+	ErrSignature = errors.New("no valid signature of the key")
+)
+
+// Domain separation of RFC 6962 section 2.1.
+const (
+	leafPrefix = 0
+	nodePrefix = 1
+)
+
+// LeafHash returns SHA-256(0x00 || entry).
+func LeafHash(entry []byte) id.Hash {
+	var onStack [512]byte // enough for the entries of this service
+	b := append(onStack[:0], leafPrefix)
+	return sha256.Sum256(append(b, entry...))
+}
+
+// NodeHash returns SHA-256(0x01 || left || right).
+func NodeHash(left, right id.Hash) id.Hash {
+	var b [1 + 2*hashSize]byte
+	b[0] = nodePrefix
+	copy(b[1:], left[:])
+	copy(b[1+hashSize:], right[:])
+	return sha256.Sum256(b[:])
+}
+
+// EmptyRoot returns the root of the empty tree, SHA-256 of nothing.
+func EmptyRoot() id.Hash { return sha256.Sum256(nil) }
+
+// fold returns the root over the roots of neighbouring perfect subtrees, which
+// stand from the largest, at the left, to the smallest. There is at least one.
+func fold(subtrees []id.Hash) id.Hash {
+	last := len(subtrees) - 1
+	root := subtrees[last]
+	for i := last - 1; i >= 0; i-- {
+		root = NodeHash(subtrees[i], root)
+	}
+	return root
+}
