@@ -1,0 +1,142 @@
+package pebblestore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// maxHeads bounds the cache of heads to about 10 MB.
+const maxHeads = 1 << 16
+
+// pending is an append under way.
+type pending struct {
+	engine  *Engine
+	results []error
+	commit  *commit // what the accepted parts, and refusals, rest on
+}
+
+// Append implements storage.Ledgers. It checks and applies under the write lock
+// and leaves the sync to Wait.
+func (e *Engine) Append(batches []storage.Batch) storage.Pending {
+	p := &pending{engine: e, results: make([]error, len(batches))}
+	if err := e.enter(context.Background()); err != nil {
+		p.refuse(fmt.Errorf("append: %w", err))
+		return p
+	}
+	defer e.leave()
+	e.write.Lock()
+	defer e.write.Unlock()
+	p.commit = e.write.last
+	if err := e.append(p, batches); err != nil {
+		p.refuse(fmt.Errorf("append: %w", err))
+	}
+	return p
+}
+
+// refuse answers err for every part that has no answer yet.
+func (p *pending) refuse(err error) {
+	for i := range p.results {
+		if p.results[i] == nil {
+			p.results[i] = err
+		}
+	}
+}
+
+// Wait implements storage.Pending.
+func (p *pending) Wait() []error {
+	if err := p.commit.wait(); err != nil {
+		clear(p.results)
+		p.refuse(fmt.Errorf("append: %w", err))
+	}
+	return p.results
+}
+
+// append sorts out the parts that can't go and commits the others as one.
+func (e *Engine) append(p *pending, batches []storage.Batch) error {
+	c, err := e.newChecker(batches)
+	if err != nil {
+		return err
+	}
+	b := e.newBatch(batches)
+	for i := range batches {
+		if err := c.check(&batches[i]); err != nil {
+			p.results[i] = fmt.Errorf("append: %w", err)
+			continue
+		}
+		putBatch(b, &batches[i])
+		c.putChanges(b)
+	}
+	if err := c.close(); err != nil {
+		return err
+	}
+	if b.Empty() {
+		return b.Close()
+	}
+	if p.commit, err = e.apply(b, c.written); err != nil {
+		return err
+	}
+	for i := range batches {
+		if p.results[i] == nil {
+			e.keepHead(batches[i].Tenant, batches[i].Head)
+		}
+	}
+	return nil
+}
+
+// maxRetained is how large a buffer Pebble's pool of batches may keep.
+const maxRetained = 8 << 20
+
+// newBatch makes a batch with room for all of batches.
+func (e *Engine) newBatch(batches []storage.Batch) *pebble.Batch {
+	n := 0
+	for i := range batches {
+		n += batchLen(&batches[i])
+	}
+	return e.db.NewBatch(pebble.WithInitialSizeBytes(n), pebble.WithMaxRetainedSizeBytes(maxRetained))
+}
+
+// perKey is about what a key, two lengths and an operation cost in a batch.
+const perKey = 40
+
+func batchLen(b *storage.Batch) int {
+	n := perKey + headLen
+	for i := range b.Events {
+		n += 5*perKey + entryLen + eventLen(&b.Events[i]) + len(b.Events[i].Envelope)
+	}
+	n += len(b.Tiles) * (2*perKey + storage.TileSize + 32)
+	for i := range b.Changes {
+		n += perKey + len(b.Changes[i].Key) + len(b.Changes[i].Value)
+	}
+	return n + len(b.Counters)*2*perKey
+}
+
+// keepHead caches an applied head; the caller holds the write lock. A cache
+// that is full forgets some heads: what is missing is read again.
+func (e *Engine) keepHead(t id.Tenant, h storage.Head) {
+	if len(e.write.heads) >= maxHeads {
+		for old := range e.write.heads {
+			delete(e.write.heads, old)
+			if len(e.write.heads) < maxHeads*3/4 {
+				break
+			}
+		}
+	}
+	e.write.heads[t] = h
+}
+
+// appliedHead returns the head that the next append meets, zero for no ledger;
+// the caller holds the write lock.
+func (e *Engine) appliedHead(t id.Tenant) (storage.Head, error) {
+	if h, ok := e.write.heads[t]; ok {
+		return h, nil
+	}
+	h, found, err := e.readHead(t)
+	if err == nil && found {
+		e.keepHead(t, h)
+	}
+	return h, err
+}

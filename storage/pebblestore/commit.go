@@ -1,0 +1,151 @@
+package pebblestore
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// pipelined lets the checks and the building of the next write overlap the sync
+// of this one, which is worth half as much again in throughput. Pebble marks
+// ApplyNoSyncWait as experimental: with false every write is synced before the
+// next one begins, and nothing else changes.
+const pipelined = true
+
+// commit is one write that was applied and may still be syncing.
+type commit struct {
+	engine  *Engine
+	batch   *pebble.Batch
+	records []string // keys of the stored records it writes
+
+	once sync.Once
+	err  error
+}
+
+// wait returns when c, and so every write before it, is durable; else an error
+// that is storage.ErrBroken. Any number of goroutines may call it. No commit is
+// always durable.
+func (c *commit) wait() error {
+	if c == nil {
+		return nil
+	}
+	c.once.Do(c.sync)
+	return c.err
+}
+
+func (c *commit) sync() {
+	if pipelined {
+		if err := c.batch.SyncWait(); err != nil {
+			c.err = c.engine.fail(fmt.Errorf("sync: %w", err))
+			return // as in abandon
+		}
+	}
+	c.engine.unsynced.remove(c)
+	_ = c.batch.Close() // fails only when closed twice
+	c.batch = nil
+}
+
+// abandon ends c without success. What it wrote may be visible, so its records
+// stay unsynced: nobody may be shown them.
+func (c *commit) abandon(cause error) error {
+	c.once.Do(func() { c.err = c.engine.fail(cause) })
+	return c.err
+}
+
+// apply makes b visible and begins to sync it. The caller holds the write lock.
+// records are the keys of the stored records in b.
+func (e *Engine) apply(b *pebble.Batch, records []string) (c *commit, err error) {
+	if err := e.brokenErr(); err != nil {
+		return nil, err
+	}
+	c = &commit{engine: e, batch: b, records: records}
+	e.unsynced.add(c)
+	defer func() {
+		if p := recover(); p != nil {
+			c, err = nil, c.abandon(fmt.Errorf("commit: %v", p))
+		}
+	}()
+	if pipelined {
+		err = e.db.ApplyNoSyncWait(b, pebble.Sync)
+	} else {
+		err = e.db.Apply(b, pebble.Sync)
+	}
+	if err != nil {
+		return nil, c.abandon(fmt.Errorf("commit: %w", err))
+	}
+	e.write.last = c
+	return c, nil
+}
+
+// unsynced knows which stored records were written by commits that are not
+// durable yet. A reader first reads, then asks: a commit is added before it is
+// visible and removed after it is durable.
+type unsynced struct {
+	count   atomic.Int64 // commits with records that are on their way
+	mu      sync.Mutex
+	records map[string]*commit // the newest such commit by key
+}
+
+func (u *unsynced) add(c *commit) {
+	if len(c.records) == 0 {
+		return
+	}
+	u.count.Add(1)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, key := range c.records {
+		u.records[key] = c
+	}
+}
+
+func (u *unsynced) remove(c *commit) {
+	if len(c.records) == 0 {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, key := range c.records {
+		if u.records[key] == c {
+			delete(u.records, key)
+		}
+	}
+	u.count.Add(-1)
+}
+
+// settle returns when nothing that a read of key can have seen is on its way
+// any more.
+func (u *unsynced) settle(key []byte) error {
+	if u.count.Load() == 0 {
+		return nil
+	}
+	u.mu.Lock()
+	c := u.records[string(key)]
+	u.mu.Unlock()
+	return c.wait()
+}
+
+// settleRange is settle for the keys [lower, upper).
+func (u *unsynced) settleRange(lower, upper []byte) error {
+	if u.count.Load() == 0 {
+		return nil
+	}
+	var errs []error
+	for _, c := range u.between(string(lower), string(upper)) {
+		errs = append(errs, c.wait())
+	}
+	return errors.Join(errs...)
+}
+
+func (u *unsynced) between(lower, upper string) (found []*commit) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for key, c := range u.records {
+		if lower <= key && key < upper {
+			found = append(found, c)
+		}
+	}
+	return found
+}

@@ -1,0 +1,171 @@
+package pebblestore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Events implements storage.Ledgers. An event is seen whole or not at all; the
+// size that counts is the one when the sequence begins.
+func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error] {
+	return func(yield func(storage.Event, error) bool) {
+		if err := e.events(ctx, t, begin, end, parts, yield); err != nil {
+			yield(storage.Event{}, fmt.Errorf("read events: %w", err))
+		}
+	}
+}
+
+func (e *Engine) events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part, yield func(storage.Event, error) bool) (err error) {
+	if err := e.enter(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
+	head, found, err := e.readHead(t)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return storage.ErrNotFound
+	}
+	end = min(end, head.Size)
+	if begin >= end {
+		return nil
+	}
+	r, err := e.newEventReader(t, begin, end, parts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	for i := begin; i < end; i++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		event, err := r.read(i)
+		if err != nil {
+			return fmt.Errorf("event %d: %w", i, err)
+		}
+		if !yield(event, nil) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// eventReader goes through up to three families in step. The iterators of
+// families that nobody asked for are nil.
+type eventReader struct {
+	entries, records, envelopes *column
+}
+
+func (e *Engine) newEventReader(t id.Tenant, begin, end id.Index, parts storage.Part) (r *eventReader, err error) {
+	r = &eventReader{}
+	open := func(f family) (c *column) {
+		if err == nil {
+			c, err = e.newColumn(t, f, begin, end)
+		}
+		return c
+	}
+	r.entries = open(familyEntry)
+	if parts&storage.Records != 0 {
+		r.records = open(familyRecord)
+	}
+	if parts&storage.Envelopes != 0 {
+		r.envelopes = open(familyEnvelope)
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	return r, nil
+}
+
+func (r *eventReader) close() error {
+	return errors.Join(r.entries.close(), r.records.close(), r.envelopes.close())
+}
+
+// read returns event i; i goes up by one from call to call.
+func (r *eventReader) read(i id.Index) (storage.Event, error) {
+	event := storage.Event{Index: i}
+	v, found, err := r.entries.next(i)
+	if err == nil && !found {
+		err = corrupt("missing entry")
+	}
+	if err == nil {
+		event.Entry, err = parseEntry(v)
+	}
+	if err == nil && r.records != nil {
+		err = r.readRecord(&event)
+	}
+	if err == nil && r.envelopes != nil {
+		if v, found, err = r.envelopes.next(i); found {
+			event.Envelope = append([]byte{}, v...)
+		}
+	}
+	return event, err
+}
+
+func (r *eventReader) readRecord(event *storage.Event) error {
+	v, found, err := r.records.next(event.Index)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return corrupt("missing record")
+	}
+	return parseEvent(v, event)
+}
+
+// column reads one family by index.
+type column struct {
+	it   *pebble.Iterator
+	at   bool // it stands on a key
+	used bool // and that key's value was handed out
+}
+
+func (e *Engine) newColumn(t id.Tenant, f family, begin, end id.Index) (*column, error) {
+	it, err := e.db.NewIter(&pebble.IterOptions{
+		LowerBound: appendIndexKey(nil, t, f, begin),
+		UpperBound: appendIndexKey(nil, t, f, end),
+	})
+	if err != nil {
+		return nil, readError(err)
+	}
+	return &column{it: it, at: it.First()}, nil
+}
+
+// next returns the value at i, valid until the call after, or false when there
+// is none. Indices go up from call to call by one.
+func (c *column) next(i id.Index) (value []byte, found bool, err error) {
+	if c.used {
+		c.at, c.used = c.it.Next(), false
+	}
+	if !c.at {
+		return nil, false, readError(c.it.Error())
+	}
+	key := c.it.Key()
+	if len(key) != prefixLen+indexLen {
+		return nil, false, corrupt("key")
+	}
+	if id.Index(binary.BigEndian.Uint64(key[prefixLen:])) != i {
+		return nil, false, nil
+	}
+	v, err := c.it.ValueAndErr()
+	if err != nil {
+		return nil, false, readError(err)
+	}
+	c.used = true
+	return v, true, nil
+}
+
+func (c *column) close() error {
+	if c == nil {
+		return nil
+	}
+	return readError(c.it.Close())
+}

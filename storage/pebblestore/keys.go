@@ -1,0 +1,100 @@
+package pebblestore
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Keys are tenant (8 bytes, big-endian), family (1 byte), and what the family
+// adds; numbers are big-endian, so that keys lie in their order.
+//
+//	head                                           see appendHead
+//	entry        index (8)                         prev, record hash (64 bytes)
+//	record       index (8)                         see appendEvent
+//	envelope     index (8)                         the envelope
+//	tile         level (1) index (8)               hashes (8192 bytes)
+//	tile root    level (1) index (8)               hash (32 bytes)
+//	event id     SHA-256 of the id, 16 bytes       index (8)
+//	idempotency  SHA-256 of the key, 16 bytes      index (8)
+//	counter      name                              value (8)
+//	stored       kind 0x00 key                     see appendStored
+//
+// Entries lie apart from records and envelopes so that chain checks and entry
+// bundles read no payloads. The numbers are written to disk and never change.
+type family byte
+
+const (
+	familyHead family = iota + 1 // the first: Tenants seeks it
+	familyEntry
+	familyRecord
+	familyEnvelope
+	familyTile
+	familyTileRoot
+	familyEventID
+	familyIdempotency
+	familyCounter
+	familyStored
+)
+
+const (
+	prefixLen = 8 + 1
+	indexLen  = 8
+	nameLen   = 16
+	tileLen   = 1 + 8
+)
+
+func appendPrefix(dst []byte, t id.Tenant, f family) []byte {
+	return append(binary.BigEndian.AppendUint64(dst, uint64(t)), byte(f))
+}
+
+func headKey(t id.Tenant) []byte { return appendPrefix(make([]byte, 0, prefixLen), t, familyHead) }
+
+func appendIndexKey(dst []byte, t id.Tenant, f family, i id.Index) []byte {
+	return binary.BigEndian.AppendUint64(appendPrefix(dst, t, f), uint64(i))
+}
+
+func appendTileKey(dst []byte, t id.Tenant, f family, level uint8, index uint64) []byte {
+	return binary.BigEndian.AppendUint64(append(appendPrefix(dst, t, f), level), index)
+}
+
+// appendNameKey hashes the name: keys are short and of one length whatever
+// clients send, and equal names only come from equal texts.
+func appendNameKey(dst []byte, t id.Tenant, n storage.Name) []byte {
+	f := familyEventID
+	if n.Idempotency {
+		f = familyIdempotency
+	}
+	sum := sha256.Sum256([]byte(n.Text))
+	return append(appendPrefix(dst, t, f), sum[:nameLen]...)
+}
+
+func appendCounterKey(dst []byte, t id.Tenant, name string) []byte {
+	return append(appendPrefix(dst, t, familyCounter), name...)
+}
+
+func appendStoredKey(dst []byte, t id.Tenant, kind storage.Kind, key string) []byte {
+	dst = append(appendPrefix(dst, t, familyStored), kind...)
+	return append(append(dst, 0), key...)
+}
+
+// storedBounds returns the range [lower, upper) of the records of a kind with
+// begin <= key, and key < end unless end is "".
+func storedBounds(t id.Tenant, kind storage.Kind, begin, end string) (lower, upper []byte) {
+	lower = appendStoredKey(nil, t, kind, begin)
+	upper = appendStoredKey(nil, t, kind, end)
+	if end == "" {
+		upper[len(upper)-1]++ // the byte behind the kind: 0x00 becomes 0x01
+	}
+	return lower, upper
+}
+
+// keyTenant returns the tenant of any key of the store.
+func keyTenant(key []byte) (t id.Tenant, f family, err error) {
+	if len(key) < prefixLen {
+		return 0, 0, corrupt("key")
+	}
+	return id.Tenant(binary.BigEndian.Uint64(key)), family(key[8]), nil
+}

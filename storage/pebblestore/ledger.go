@@ -1,0 +1,186 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Head implements storage.Ledgers.
+func (e *Engine) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
+	if err := e.enter(ctx); err != nil {
+		return storage.Head{}, fmt.Errorf("read head: %w", err)
+	}
+	defer e.leave()
+	h, found, err := e.readHead(t)
+	if err == nil && !found {
+		err = storage.ErrNotFound
+	}
+	if err != nil {
+		return storage.Head{}, fmt.Errorf("read head: %w", err)
+	}
+	return h, nil
+}
+
+func (e *Engine) readHead(t id.Tenant) (h storage.Head, found bool, err error) {
+	err = e.get(headKey(t), func(v []byte) (err error) {
+		found = true
+		h, err = parseHead(v)
+		return err
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		err = nil
+	}
+	return h, found, err
+}
+
+// get calls use with the value of key, which use must not keep, or returns
+// ErrNotFound.
+func (e *Engine) get(key []byte, use func(value []byte) error) error {
+	v, closer, err := e.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return storage.ErrNotFound
+	}
+	if err != nil {
+		return readError(err)
+	}
+	return errors.Join(use(v), closer.Close())
+}
+
+// Lookup implements storage.Ledgers.
+func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) (found []id.Index, err error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, fmt.Errorf("look up names: %w", err)
+	}
+	defer e.leave()
+	it, err := e.nameIterator()
+	if err != nil {
+		return nil, fmt.Errorf("look up names: %w", err)
+	}
+	defer func() {
+		if err = errors.Join(err, readError(it.Close())); err != nil {
+			found, err = nil, fmt.Errorf("look up names: %w", err)
+		}
+	}()
+	found = make([]id.Index, len(names))
+	var key nameKey
+	for i, n := range names {
+		appendNameKey(key[:0], t, n)
+		if found[i], err = seekName(it, key[:]); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// nameIterator returns an iterator for seekName. DB.Get never reads the filters
+// of the lowest level, where nearly all names are: this does.
+func (e *Engine) nameIterator() (*pebble.Iterator, error) {
+	it, err := e.db.NewIter(&pebble.IterOptions{UseL6Filters: true})
+	return it, readError(err)
+}
+
+// seekName returns the index stored under the key of a name, or NoIndex.
+func seekName(it *pebble.Iterator, key []byte) (id.Index, error) {
+	if !it.SeekPrefixGE(key) {
+		return storage.NoIndex, readError(it.Error())
+	}
+	v, err := it.ValueAndErr()
+	if err != nil {
+		return 0, readError(err)
+	}
+	n, err := parseNumber(v)
+	if err == nil && id.Index(n) == storage.NoIndex {
+		err = corrupt("index of a name")
+	}
+	return id.Index(n), err
+}
+
+// Counters implements storage.Ledgers.
+func (e *Engine) Counters(ctx context.Context, t id.Tenant, names []string) ([]uint64, error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, fmt.Errorf("read counters: %w", err)
+	}
+	defer e.leave()
+	values := make([]uint64, len(names))
+	var key []byte
+	for i, name := range names {
+		key = appendCounterKey(key[:0], t, name)
+		err := e.get(key, func(v []byte) (err error) {
+			values[i], err = parseNumber(v)
+			return err
+		})
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return nil, fmt.Errorf("read counters: %w", err)
+		}
+	}
+	return values, nil
+}
+
+// Tenants implements storage.Ledgers. It seeks from tenant to tenant.
+func (e *Engine) Tenants(ctx context.Context) iter.Seq2[id.Tenant, error] {
+	return func(yield func(id.Tenant, error) bool) {
+		if err := e.tenants(ctx, yield); err != nil {
+			yield(0, fmt.Errorf("list tenants: %w", err))
+		}
+	}
+}
+
+func (e *Engine) tenants(ctx context.Context, yield func(id.Tenant, error) bool) (err error) {
+	if err := e.enter(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
+	it, err := e.db.NewIter(nil)
+	if err != nil {
+		return readError(err)
+	}
+	defer func() { err = errors.Join(err, readError(it.Close())) }()
+	for more := it.First(); more; {
+		t, f, err := keyTenant(it.Key())
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		if f == familyHead && !yield(t, nil) {
+			return nil
+		}
+		if t == math.MaxUint64 {
+			return nil
+		}
+		more = it.SeekGE(headKey(t + 1))
+	}
+	return readError(it.Error())
+}
+
+// Barrier implements storage.Ledgers. What a read can have shown lies before the
+// barrier's record in the log; what came from an older log was synced by Open.
+func (e *Engine) Barrier(ctx context.Context) error {
+	if err := e.enter(ctx); err != nil {
+		return fmt.Errorf("barrier: %w", err)
+	}
+	defer e.leave()
+	c, err := e.applyBarrier()
+	if err == nil {
+		err = c.wait()
+	}
+	if err != nil {
+		return fmt.Errorf("barrier: %w", err)
+	}
+	return nil
+}
+
+func (e *Engine) applyBarrier() (*commit, error) {
+	b := e.db.NewBatch()
+	if err := b.LogData(nil, nil); err != nil {
+		return nil, err
+	}
+	e.write.Lock()
+	defer e.write.Unlock()
+	return e.apply(b, nil)
+}

@@ -1,0 +1,90 @@
+package pebblestore
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/agentledger/agentledger/storage"
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// brokenError is what broke an engine. It is storage.ErrBroken and its cause.
+type brokenError struct{ cause error }
+
+func (b *brokenError) Error() string   { return fmt.Sprintf("%v: %v", storage.ErrBroken, b.cause) }
+func (b *brokenError) Unwrap() []error { return []error{storage.ErrBroken, b.cause} }
+
+// fail breaks the engine for cause, the first one that comes, and returns the
+// error to answer with.
+func (e *Engine) fail(cause error) error {
+	b := &brokenError{cause}
+	if !e.broken.CompareAndSwap(nil, b) {
+		return e.broken.Load()
+	}
+	if e.onBroken != nil {
+		e.onBroken(b)
+	}
+	return b
+}
+
+// brokenErr returns nil as long as the engine can be used.
+func (e *Engine) brokenErr() error {
+	if b := e.broken.Load(); b != nil {
+		return b
+	}
+	return nil
+}
+
+// enter begins a call; leave ends it.
+func (e *Engine) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := e.brokenErr(); err != nil {
+		return err
+	}
+	return e.gate.enter()
+}
+
+func (e *Engine) leave() { e.gate.leave() }
+
+// logger passes Pebble's messages to slog and its fatal errors to the engine.
+//
+// Pebble v2.1.7 has three ways to fail. A log write or sync that fails is given
+// to everybody who waits for it, now and later (commit.wait). Trouble while it
+// commits or changes to a new log file is a panic or Fatalf inside the call
+// (Engine.apply), or, with Pebble's own mutex released, an abort of the process.
+// A failed manifest write in the background is Fatalf, which must not return.
+type logger struct {
+	engine *Engine
+	slog   *slog.Logger
+}
+
+func (l *logger) Infof(format string, args ...any)  { l.slog.Debug(fmt.Sprintf(format, args...)) }
+func (l *logger) Errorf(format string, args ...any) { l.slog.Error(fmt.Sprintf(format, args...)) }
+
+// Fatalf breaks the engine and panics. Engine.apply recovers.
+func (l *logger) Fatalf(format string, args ...any) {
+	err := l.engine.fail(fmt.Errorf(format, args...))
+	l.slog.Error("store is broken", "error", err)
+	panic(err)
+}
+
+// events replaces Pebble's default of ending the process when a read finds
+// damage: the read says ErrCorrupt, and whoever asked decides. A log file that
+// can't be made breaks the engine before Pebble panics.
+func (l *logger) events() *pebble.EventListener {
+	return &pebble.EventListener{
+		BackgroundError: func(err error) { l.slog.Error("store: background job", "error", err) },
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			l.slog.Error("store: damaged data", "file", info.Path, "error", info.Details)
+		},
+		DiskSlow: func(info pebble.DiskSlowInfo) { l.slog.Warn("store: slow disk", "info", info.String()) },
+		WALCreated: func(info pebble.WALCreateInfo) {
+			if info.Err != nil {
+				l.slog.Error("store is broken", "error", l.engine.fail(info.Err))
+			}
+		},
+	}
+}

@@ -1,0 +1,98 @@
+package pebblestore
+
+import (
+	"log/slog"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Options say where a store lies and what it may use. Dir is required.
+type Options struct {
+	// Dir is the directory of the store; it is made with mode 0700.
+	Dir string
+
+	// CacheBytes bounds the cache of decompressed blocks. 0 means 256 MiB.
+	CacheBytes int64
+
+	// Logger gets what Pebble has to say: errors as errors, the rest at debug
+	// level. nil discards it.
+	Logger *slog.Logger
+
+	// FS is the file system that holds Dir. nil means the operating system's.
+	FS vfs.FS
+
+	// OnBroken is called once, when the engine breaks, from the goroutine that
+	// found it. It must not call the engine; ending the process is its task. If
+	// it returns, or is nil, the engine goes on answering storage.ErrBroken, save
+	// that a fault in one of Pebble's background jobs panics: nothing else keeps
+	// them from building on a manifest that is half written.
+	OnBroken func(error)
+}
+
+const (
+	defaultCacheBytes = 256 << 20
+
+	// Large memtables mean few and large flushes. A queue of four lets bursts run
+	// on while one of them is written out.
+	memTableBytes   = 64 << 20
+	memTablesQueued = 4
+
+	// Events are about 1 KiB, so that a block holds some twenty of them: enough
+	// for compression to see repetition, small enough for single reads.
+	blockBytes      = 32 << 10
+	indexBlockBytes = 256 << 10
+
+	// Bits of Bloom filter for each key, a false positive rate of 1 %. Every
+	// ingest asks for an event id that is not there.
+	filterBits = 10
+)
+
+func (o Options) withDefaults() Options {
+	if o.CacheBytes == 0 {
+		o.CacheBytes = defaultCacheBytes
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	return o
+}
+
+// pebble returns the options of the underlying store. e learns of its failures.
+func (o Options) pebble(e *Engine) *pebble.Options {
+	logger := &logger{engine: e, slog: o.Logger}
+	po := &pebble.Options{
+		FS:                          o.FS,
+		FormatMajorVersion:          pebble.FormatNewest,
+		CacheSize:                   o.CacheBytes,
+		MemTableSize:                memTableBytes,
+		MemTableStopWritesThreshold: memTablesQueued,
+		L0CompactionThreshold:       2,
+		L0CompactionFileThreshold:   500,
+		L0StopWritesThreshold:       100,
+		LBaseMaxBytes:               256 << 20,
+		FlushSplitBytes:             8 << 20,
+		BytesPerSync:                1 << 20,
+		WALBytesPerSync:             0, // every commit syncs the log already
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+		Logger:                      logger,
+		EventListener:               logger.events(),
+	}
+	po.TargetFileSizes[0] = 8 << 20
+	for i := range po.Levels {
+		po.Levels[i].BlockSize = blockBytes
+		po.Levels[i].IndexBlockSize = indexBlockBytes
+		po.Levels[i].FilterPolicy = bloom.FilterPolicy(filterBits)
+		po.Levels[i].Compression = fast
+	}
+	po.Levels[len(po.Levels)-1].Compression = small
+	return po
+}
+
+func fast() *sstable.CompressionProfile  { return sstable.SnappyCompression }
+func small() *sstable.CompressionProfile { return sstable.ZstdCompression }

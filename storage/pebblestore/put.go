@@ -1,0 +1,67 @@
+package pebblestore
+
+import (
+	"encoding/binary"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// putBatch writes everything of a checked part but its changes. Errors of a
+// Pebble batch without an index are not possible, so none is looked at.
+func putBatch(b *pebble.Batch, part *storage.Batch) {
+	w := writer{b: b, t: part.Tenant}
+	w.set(headKey(part.Tenant), appendHead(w.value[:0], &part.Head))
+	for i := range part.Events {
+		w.event(&part.Events[i])
+	}
+	for i := range part.Tiles {
+		w.tile(&part.Tiles[i])
+	}
+	for _, c := range part.Counters {
+		w.key = appendCounterKey(w.key[:0], w.t, c.Name)
+		w.set(w.key, binary.BigEndian.AppendUint64(w.value[:0], c.Value))
+	}
+}
+
+// writer writes one tenant's keys through two buffers that it uses again.
+type writer struct {
+	b     *pebble.Batch
+	t     id.Tenant
+	key   []byte
+	value []byte
+}
+
+func (w *writer) set(key, value []byte) { _ = w.b.Set(key, value, nil) }
+
+func (w *writer) event(e *storage.Event) {
+	w.value = append(append(w.value[:0], e.Entry.Prev[:]...), e.Entry.Record[:]...)
+	w.setAt(familyEntry, e.Index, w.value)
+	w.value = appendEvent(w.value[:0], e)
+	w.setAt(familyRecord, e.Index, w.value)
+	if e.Envelope != nil {
+		w.setAt(familyEnvelope, e.Index, e.Envelope)
+	}
+	w.name(storage.Name{Text: string(e.ID)}, e.Index)
+	if e.IdempotencyKey != "" {
+		w.name(storage.Name{Idempotency: true, Text: e.IdempotencyKey}, e.Index)
+	}
+}
+
+func (w *writer) setAt(f family, i id.Index, value []byte) {
+	w.key = appendIndexKey(w.key[:0], w.t, f, i)
+	w.set(w.key, value)
+}
+
+func (w *writer) name(n storage.Name, i id.Index) {
+	w.key = appendNameKey(w.key[:0], w.t, n)
+	w.set(w.key, binary.BigEndian.AppendUint64(w.value[:0], uint64(i)))
+}
+
+func (w *writer) tile(tile *storage.Tile) {
+	w.key = appendTileKey(w.key[:0], w.t, familyTile, tile.Level, tile.Index)
+	w.set(w.key, tile.Hashes)
+	w.key = appendTileKey(w.key[:0], w.t, familyTileRoot, tile.Level, tile.Index)
+	w.set(w.key, tile.Root[:])
+}

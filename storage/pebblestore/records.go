@@ -1,0 +1,190 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Get implements storage.RecordStore. It waits for the sync of an append that
+// writes this record at the moment.
+func (e *Engine) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
+	if err := e.enter(ctx); err != nil {
+		return storage.Record{}, fmt.Errorf("get record: %w", err)
+	}
+	defer e.leave()
+	r := storage.Record{Kind: kind, Key: key}
+	stored := appendStoredKey(nil, t, kind, key)
+	err := e.get(stored, func(v []byte) error {
+		version, value, err := parseStored(v)
+		r.Version, r.Value = version, append([]byte{}, value...)
+		return err
+	})
+	if unsettled := e.unsynced.settle(stored); unsettled != nil {
+		err = unsettled
+	}
+	if err != nil {
+		return storage.Record{}, fmt.Errorf("get record: %w", err)
+	}
+	return r, nil
+}
+
+// Scan implements storage.RecordStore. It waits like Get.
+func (e *Engine) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, fmt.Errorf("scan records: %w", err)
+	}
+	defer e.leave()
+	lower, upper := storedBounds(t, kind, begin, end)
+	if string(lower) >= string(upper) {
+		return nil, nil
+	}
+	found, err := e.scan(ctx, lower, upper, limit)
+	if unsettled := e.unsynced.settleRange(lower, upper); unsettled != nil {
+		err = unsettled
+	}
+	if err != nil {
+		return nil, fmt.Errorf("scan records: %w", err)
+	}
+	for i := range found {
+		found[i].Kind = kind
+	}
+	return found, nil
+}
+
+// scan reads at most limit records with keys in [lower, upper).
+func (e *Engine) scan(ctx context.Context, lower, upper []byte, limit int) (found []storage.Record, err error) {
+	it, err := e.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return nil, readError(err)
+	}
+	defer func() { err = errors.Join(err, readError(it.Close())) }()
+	for more := it.First(); more && len(found) < limit; more = it.Next() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		r, err := storedAt(it)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, r)
+	}
+	return found, readError(it.Error())
+}
+
+// storedAt reads the record under it, without its kind.
+func storedAt(it *pebble.Iterator) (storage.Record, error) {
+	v, err := it.ValueAndErr()
+	if err != nil {
+		return storage.Record{}, readError(err)
+	}
+	version, value, err := parseStored(v)
+	if err != nil {
+		return storage.Record{}, err
+	}
+	kindAndKey := string(it.Key()[prefixLen:])
+	_, key, _ := strings.Cut(kindAndKey, "\x00")
+	return storage.Record{Key: key, Value: append([]byte{}, value...), Version: version}, nil
+}
+
+// Write implements storage.RecordStore.
+func (e *Engine) Write(ctx context.Context, t id.Tenant, changes []storage.Change) error {
+	if err := e.enter(ctx); err != nil {
+		return fmt.Errorf("write records: %w", err)
+	}
+	defer e.leave()
+	c, err := e.applyChanges(t, changes)
+	if unsynced := c.wait(); unsynced != nil {
+		err = unsynced
+	}
+	if err != nil {
+		return fmt.Errorf("write records: %w", err)
+	}
+	return nil
+}
+
+// applyChanges checks and applies. The commit it returns, also with an error, is
+// what the answer rests on.
+func (e *Engine) applyChanges(t id.Tenant, changes []storage.Change) (*commit, error) {
+	if err := storage.ValidateChanges(changes); err != nil {
+		return nil, err
+	}
+	e.write.Lock()
+	defer e.write.Unlock()
+	staged, err := e.stage(t, changes)
+	if err != nil || len(staged) == 0 {
+		return e.write.last, err
+	}
+	b := e.db.NewBatch()
+	putChanges(b, staged)
+	keys := make([]string, len(staged))
+	for i := range staged {
+		keys[i] = staged[i].key
+	}
+	return e.apply(b, keys)
+}
+
+// stagedChange is a change whose condition was checked.
+type stagedChange struct {
+	key     string
+	value   []byte // as stored; nil deletes
+	version uint64 // 0 when deleted
+}
+
+// stage checks the changes one after another and returns them as they are to be
+// written, or an *ItemError. The caller holds the write lock.
+func (e *Engine) stage(t id.Tenant, changes []storage.Change) ([]stagedChange, error) {
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	staged := make([]stagedChange, 0, len(changes))
+	versions := make(map[string]uint64, len(changes)) // as the changes so far leave them
+	for i := range changes {
+		c := &changes[i]
+		s := stagedChange{key: string(appendStoredKey(nil, t, c.Kind, c.Key))}
+		version, ok := versions[s.key]
+		if !ok {
+			var err error
+			if version, err = e.storedVersion(s.key); err != nil {
+				return nil, err
+			}
+		}
+		if c.If != storage.AnyVersion && c.If != version {
+			return nil, &storage.ItemError{Item: c.Item, Err: storage.ErrStale}
+		}
+		if c.Value != nil {
+			s.version = version + 1
+			s.value = appendStored(nil, s.version, c.Value)
+		}
+		versions[s.key] = s.version
+		staged = append(staged, s)
+	}
+	return staged, nil
+}
+
+// storedVersion returns the version of a record as applied, 0 for none.
+func (e *Engine) storedVersion(key string) (version uint64, err error) {
+	err = e.get([]byte(key), func(v []byte) (err error) {
+		version, _, err = parseStored(v)
+		return err
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		err = nil
+	}
+	return version, err
+}
+
+func putChanges(b *pebble.Batch, staged []stagedChange) {
+	for _, s := range staged {
+		if s.value == nil {
+			_ = b.Delete([]byte(s.key), nil)
+		} else {
+			_ = b.Set([]byte(s.key), s.value, nil)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package pebblestore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Tiles implements storage.Ledgers.
+func (e *Engine) Tiles(ctx context.Context, t id.Tenant, level uint8, indices []uint64) ([][]byte, error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, fmt.Errorf("read tiles: %w", err)
+	}
+	defer e.leave()
+	tiles := make([][]byte, len(indices))
+	var key []byte
+	for i, index := range indices {
+		key = appendTileKey(key[:0], t, familyTile, level, index)
+		err := e.get(key, func(v []byte) error {
+			if len(v) != storage.TileSize {
+				return corrupt("tile")
+			}
+			tiles[i] = append([]byte{}, v...)
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read tile %d/%d: %w", level, index, err)
+		}
+	}
+	return tiles, nil
+}
+
+// TileRoots implements storage.Ledgers.
+func (e *Engine) TileRoots(ctx context.Context, t id.Tenant, level uint8, begin, end uint64) ([]id.Hash, error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, fmt.Errorf("read tile roots: %w", err)
+	}
+	defer e.leave()
+	if begin >= end {
+		return nil, nil
+	}
+	roots, err := e.tileRoots(t, level, begin, end)
+	if err != nil {
+		return nil, fmt.Errorf("read tile roots of level %d: %w", level, err)
+	}
+	return roots, nil
+}
+
+func (e *Engine) tileRoots(t id.Tenant, level uint8, begin, end uint64) (roots []id.Hash, err error) {
+	it, err := e.db.NewIter(&pebble.IterOptions{
+		LowerBound: appendTileKey(nil, t, familyTileRoot, level, begin),
+		UpperBound: appendTileKey(nil, t, familyTileRoot, level, end),
+	})
+	if err != nil {
+		return nil, readError(err)
+	}
+	defer func() { err = errors.Join(err, readError(it.Close())) }()
+	next := begin
+	for more := it.First(); more; more = it.Next() {
+		index, root, err := tileRootAt(it)
+		if err != nil {
+			return nil, err
+		}
+		if index != next {
+			break
+		}
+		roots = append(roots, root)
+		next++
+	}
+	if err := it.Error(); err != nil {
+		return nil, readError(err)
+	}
+	if next != end {
+		return nil, fmt.Errorf("tile %d: %w", next, storage.ErrNotFound)
+	}
+	return roots, nil
+}
+
+func tileRootAt(it *pebble.Iterator) (index uint64, root id.Hash, err error) {
+	v, err := it.ValueAndErr()
+	if err != nil {
+		return 0, root, readError(err)
+	}
+	key := it.Key()
+	if len(key) != prefixLen+tileLen || len(v) != len(root) {
+		return 0, root, corrupt("tile root")
+	}
+	return binary.BigEndian.Uint64(key[prefixLen+1:]), id.Hash(v), nil
+}
