@@ -1,0 +1,113 @@
+package policy
+
+import (
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+)
+
+// invalid is an error for the client: member is a path such as rules[3].tool.
+func invalid(member, what string) error { return fault.New(fault.Invalid, member+" "+what) }
+
+// ruleMember names a member of the rule at i.
+func ruleMember(i int, name string) string { return fmt.Sprintf("rules[%d].%s", i, name) }
+
+// checkIdentity looks at what a draft may lack and an active policy must have.
+func (p Policy) checkIdentity() error {
+	if !validID(p.ID) || reserved(p.ID) {
+		return invalid("policy_id", "must be 1 to 128 of A-Z a-z 0-9 . _ : - and not a reserved word")
+	}
+	if p.Version == 0 || p.Version >= 1<<53 {
+		return invalid("version", "must be a whole number from 1 to 2^53-1")
+	}
+	return nil
+}
+
+// checkContent looks at everything else.
+func (p Policy) checkContent() error {
+	if !validText(p.Name, MaxName) || p.Name == "" {
+		return invalid("name", "must have 1 to 256 characters, none of them a control character")
+	}
+	if p.Default.String() == "" {
+		return invalid("default", "must be allow, deny or allow_with_obligation")
+	}
+	if len(p.Rules) > MaxRules {
+		return invalid("rules", "must not be more than 500")
+	}
+	seen := make(map[string]bool, len(p.Rules))
+	for i := range p.Rules {
+		r := &p.Rules[i]
+		if err := r.check(i); err != nil {
+			return err
+		}
+		if seen[r.ID] {
+			return invalid(ruleMember(i, "rule_id"), "is used by an earlier rule")
+		}
+		seen[r.ID] = true
+	}
+	return nil
+}
+
+// check looks at the rule at i of its policy.
+func (r *Rule) check(i int) error {
+	switch {
+	case !validID(r.ID) || reserved(r.ID):
+		return invalid(ruleMember(i, "rule_id"), "must be 1 to 128 of A-Z a-z 0-9 . _ : - and not a reserved word")
+	case !validGlob(r.Tool):
+		return invalid(ruleMember(i, "tool"), "must be a dotted tool name in which a segment may be * and the last one **")
+	case r.Decision.String() == "":
+		return invalid(ruleMember(i, "decision"), "must be allow, deny or allow_with_obligation")
+	case !validText(r.Reason, MaxReason):
+		return invalid(ruleMember(i, "reason"), "must have at most 1024 characters, none of them a control character")
+	case r.Priority < -MaxPriority || r.Priority > MaxPriority:
+		return invalid(ruleMember(i, "priority"), "must be from -1000000 to 1000000")
+	case r.Mode.String() == "":
+		return invalid(ruleMember(i, "mode"), "must be enforce or shadow")
+	}
+	for j, agent := range r.Agents {
+		if !validAgent(string(agent)) {
+			return invalid(ruleMember(i, fmt.Sprintf("agents[%d]", j)), "is not an agent id")
+		}
+	}
+	return r.checkObligations(i)
+}
+
+func (r *Rule) checkObligations(i int) error {
+	if len(r.Obligations) > 0 && r.Decision != id.AllowWithObligation {
+		return invalid(ruleMember(i, "obligations"), "needs the decision allow_with_obligation")
+	}
+	if len(r.Obligations) > 1 {
+		return invalid(ruleMember(i, "obligations"), "must not name a type twice")
+	}
+	for j, o := range r.Obligations {
+		member := func(name string) string { return ruleMember(i, fmt.Sprintf("obligations[%d].%s", j, name)) }
+		switch {
+		case o.Type != HumanApproval:
+			return invalid(member("type"), "must be human_approval, the only type this server supports")
+		case o.Approvals < 1 || o.Approvals > MaxApprovals:
+			return invalid(member("approvals"), "must be from 1 to 100")
+		case o.TTLSeconds < 1 || o.TTLSeconds > MaxTTLSeconds:
+			return invalid(member("ttl_seconds"), "must be from 1 to 604800, which is 7 days")
+		}
+	}
+	return nil
+}
+
+func reserved(s string) bool { return s == None || s == DefaultRule }
+
+// validText reports whether s is UTF-8 of at most most code points without
+// control characters.
+func validText(s string, most int) bool {
+	if !utf8.ValidString(s) || utf8.RuneCountInString(s) > most {
+		return false
+	}
+	for _, r := range s {
+		if unicode.IsControl(r) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,298 @@
+package policy_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/policy"
+)
+
+func input(tool string, agent id.Agent) policy.Input {
+	return policy.Input{Tool: id.Tool(tool), Agent: agent, ActorType: "agent", ActionKind: "tool_call"}
+}
+
+// testPolicy completes rules to a policy that denies by default.
+func testPolicy(rules ...policy.Rule) policy.Policy {
+	for i := range rules {
+		if rules[i].ID == "" {
+			rules[i].ID = fmt.Sprintf("r%d", i)
+		}
+		rules[i].Decision = max(rules[i].Decision, id.Allow)
+		rules[i].Mode = max(rules[i].Mode, policy.Enforce)
+	}
+	return policy.Policy{ID: "pol_1", Name: "test", Version: 1, Default: id.Deny, Rules: rules}
+}
+
+func compile(t testing.TB, p policy.Policy) *policy.Compiled {
+	t.Helper()
+	c, err := policy.Compile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestEvaluate(t *testing.T) {
+	p := parse(t, refunds)
+	c := compile(t, p)
+	for _, tc := range []struct {
+		tool   string
+		agent  id.Agent
+		want   id.Decision
+		rule   string
+		reason string
+		shadow []string
+	}{
+		{"acme.mail.send", "agt_9", id.Allow, "read", "Rule read says allow.", nil},
+		{"acme.pay.refund", "agt_1", id.AllowWithObligation, "big-refund", "Ask élan", []string{"trial"}},
+		{"acme.pay.refund", "agt_9", id.Allow, "read", "Rule read says allow.", []string{"trial"}},
+		{"other.pay.x", "agt_1", id.Deny, "default", "No rule matches; the policy's default is deny.", []string{"trial"}},
+		{"ACME.mail.send", "agt_1", id.Deny, "default", "No rule matches; the policy's default is deny.", nil},
+		{"", "agt_1", id.Deny, "default", "No rule matches; the policy's default is deny.", nil},
+	} {
+		got := c.Evaluate(input(tc.tool, tc.agent))
+		want := policy.Outcome{
+			Decision: tc.want, PolicyID: "pol_refunds", PolicyVersion: 3, PolicyDigest: p.Digest(),
+			RuleID: tc.rule, Reason: tc.reason, Engine: "rules", Shadow: tc.shadow,
+		}
+		if tc.want == id.AllowWithObligation {
+			want.Obligations = []policy.Obligation{{Type: "human_approval", Approvals: 2, TTLSeconds: 3600}}
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s by %s: got %+v\nwant %+v", tc.tool, tc.agent, got, want)
+		}
+	}
+}
+
+func TestCombination(t *testing.T) {
+	allow := policy.Rule{ID: "allow", Tool: "a.**", Decision: id.Allow}
+	oblige := policy.Rule{ID: "oblige", Tool: "a.*", Decision: id.AllowWithObligation}
+	deny := policy.Rule{ID: "deny", Tool: "a.b", Decision: id.Deny}
+	denyToo := policy.Rule{ID: "deny-too", Tool: "**", Decision: id.Deny}
+	raised := func(r policy.Rule, priority int) policy.Rule { r.Priority = priority; return r }
+	shadow := func(r policy.Rule) policy.Rule { r.Mode = policy.Shadow; return r }
+	for name, tc := range map[string]struct {
+		rules []policy.Rule
+		want  string
+	}{
+		"none":                          {nil, "default"},
+		"deny beats the others":         {[]policy.Rule{allow, oblige, deny}, "deny"},
+		"an obligation beats allow":     {[]policy.Rule{allow, oblige}, "oblige"},
+		"the first of equals":           {[]policy.Rule{deny, denyToo}, "deny"},
+		"the first, the other way":      {[]policy.Rule{denyToo, deny}, "deny-too"},
+		"priority beats strictness":     {[]policy.Rule{deny, raised(allow, 1)}, "allow"},
+		"negative priority comes last":  {[]policy.Rule{raised(deny, -1), allow}, "allow"},
+		"strictness inside of a level":  {[]policy.Rule{raised(allow, 1), raised(oblige, 1), deny}, "oblige"},
+		"shadow does not count":         {[]policy.Rule{allow, shadow(deny)}, "allow"},
+		"shadow does not count alone":   {[]policy.Rule{shadow(raised(deny, 9))}, "default"},
+		"what does not match is nobody": {[]policy.Rule{allow, {ID: "x", Tool: "a.c", Decision: id.Deny, Priority: 9}}, "allow"},
+		"another agent's rule":          {[]policy.Rule{allow, {ID: "x", Tool: "a.b", Agents: []id.Agent{"agt_2"}, Decision: id.Deny}}, "allow"},
+		"this agent's rule":             {[]policy.Rule{allow, {ID: "x", Tool: "a.b", Agents: []id.Agent{"agt_2", "agt_1"}, Decision: id.Deny}}, "x"},
+	} {
+		got := compile(t, testPolicy(tc.rules...)).Evaluate(input("a.b", "agt_1"))
+		if got.RuleID != tc.want {
+			t.Errorf("%s: got %s, want %s", name, got.RuleID, tc.want)
+		}
+	}
+}
+
+func TestNoPolicy(t *testing.T) {
+	o := policy.NoPolicy()
+	if o.Decision != id.Allow || o.PolicyID != "none" || o.RuleID != "none" || o.Engine != "rules" || o.Reason == "" {
+		t.Errorf("got %+v", o)
+	}
+}
+
+func TestEffectiveOnlyTightens(t *testing.T) {
+	for _, declared := range []id.Decision{id.Allow, id.AllowWithObligation, id.Deny} {
+		for _, decided := range []id.Decision{id.Allow, id.AllowWithObligation, id.Deny} {
+			got := policy.Outcome{Decision: decided}.Effective(declared)
+			if want := max(declared, decided); got != want {
+				t.Errorf("declared %s, decided %s: got %s, want %s", declared, decided, got, want)
+			}
+		}
+	}
+}
+
+// Two organizations with the same policy in other versions: what one compiled
+// form answers never shows in the other's.
+func TestCompiledKeepsNothing(t *testing.T) {
+	p := parse(t, refunds)
+	first := compile(t, p)
+	in := input("acme.pay.refund", "agt_1")
+	want := first.Evaluate(in)
+	p.Version, p.Rules[1].Obligations[0].Approvals, p.Rules[1].Agents[0] = 4, 7, "agt_7"
+	second := compile(t, p)
+	if got := second.Evaluate(in); got.PolicyVersion != 4 || got.RuleID != "read" {
+		t.Errorf("second: got %+v", got)
+	}
+	if got := first.Evaluate(in); !reflect.DeepEqual(got, want) || got.Obligations[0].Approvals != 2 {
+		t.Errorf("first: got %+v, want %+v", got, want)
+	}
+}
+
+func TestCompileRefuses(t *testing.T) {
+	for name, change := range map[string]func(*policy.Policy){
+		"policy_id":   func(p *policy.Policy) { p.ID = "" },
+		"version":     func(p *policy.Policy) { p.Version = 0 },
+		"default":     func(p *policy.Policy) { p.Default = 0 },
+		"mode":        func(p *policy.Policy) { p.Rules[0].Mode = 0 },
+		"decision":    func(p *policy.Policy) { p.Rules[0].Decision = 4 },
+		"name":        func(p *policy.Policy) { p.Name = "\xff" },
+		"reason":      func(p *policy.Policy) { p.Rules[0].Reason = "\xff" },
+		"tool":        func(p *policy.Policy) { p.Rules[0].Tool = "" },
+		"rule_id":     func(p *policy.Policy) { p.Rules[0].ID = policy.None },
+		"obligations": func(p *policy.Policy) { p.Rules[0].Obligations = p.Rules[1].Obligations },
+	} {
+		p := parse(t, refunds)
+		change(&p)
+		if _, err := policy.Compile(p); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestInputDigest(t *testing.T) {
+	in := input("acme.pay.refund", "agt_1")
+	const members = `{"action_kind":"tool_call","actor_type":"agent","agent_id":"agt_1","payload":%s,"tool_name":"acme.pay.refund"}`
+	for payload, sent := range map[string][]byte{
+		`{}`:                             nil,
+		`{"amount_usd":12.5,"note":"é"}`: []byte(`{"amount_usd":12.5,"note":"é"}`),
+	} {
+		in.Payload = sent
+		want := id.Hash(sha256.Sum256(fmt.Appendf(nil, members, payload)))
+		if got := policy.InputDigest(in); got != want {
+			t.Errorf("%s: got %s, want %s", payload, got, want)
+		}
+	}
+	want := policy.InputDigest(in)
+	in.Now++
+	if got := policy.InputDigest(in); got != want {
+		t.Error("the digest depends on the time")
+	}
+}
+
+// naive decides by trying every rule in stored order, as the rules of
+// combination are written down.
+func naive(p policy.Policy, tool string, agent id.Agent) (rule string, decision id.Decision, shadow []string) {
+	rule, decision = policy.DefaultRule, p.Default
+	best := -policy.MaxPriority - 1
+	for _, r := range p.Rules {
+		if !globRegexp(r.Tool).MatchString(tool) || len(r.Agents) > 0 && !slices.Contains(r.Agents, agent) {
+			continue
+		}
+		switch {
+		case r.Mode == policy.Shadow:
+			shadow = append(shadow, r.ID)
+		case r.Priority > best, r.Priority == best && r.Decision > decision:
+			best, rule, decision = r.Priority, r.ID, r.Decision
+		}
+	}
+	return rule, decision, shadow
+}
+
+func TestEvaluateIsNaive(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	pick := func(from ...string) string { return from[random.IntN(len(from))] }
+	for range 150 {
+		var rules []policy.Rule
+		for range random.IntN(40) {
+			glob := pick("a", "b", "c", "*")
+			for range random.IntN(4) {
+				glob += "." + pick("a", "b", "c", "*", "*")
+			}
+			r := policy.Rule{
+				Tool:     glob + pick("", "", ".**"),
+				Decision: id.Decision(1 + random.IntN(3)),
+				Priority: random.IntN(3) - 1,
+				Mode:     policy.Mode(1 + random.IntN(4)/3),
+			}
+			if random.IntN(2) == 0 {
+				r.Agents = []id.Agent{id.Agent(pick("agt_1", "agt_2")), id.Agent(pick("agt_3", "agt_4"))}
+			}
+			rules = append(rules, r)
+		}
+		p := testPolicy(rules...)
+		p.Default = id.Decision(1 + random.IntN(3))
+		c := compile(t, p)
+		for range 30 {
+			tool := strings.TrimSuffix(strings.Repeat(pick("a.", "b.", "c.")+pick("a.", "b.", "d."), 1+random.IntN(3)), ".")
+			agent := id.Agent(pick("agt_1", "agt_2", "agt_3", "agt_5"))
+			rule, decision, shadow := naive(p, tool, agent)
+			got := c.Evaluate(input(tool, agent))
+			if got.RuleID != rule || got.Decision != decision || !slices.Equal(got.Shadow, shadow) {
+				t.Fatalf("%s by %s: got %s %s %v, want %s %s %v\n%s",
+					tool, agent, got.RuleID, got.Decision, got.Shadow, rule, decision, shadow, p.Canonical())
+			}
+		}
+	}
+}
+
+func TestEvaluateDoesNotAllocate(t *testing.T) {
+	c, in := compile(t, manyRules(100)), input("vendor7.area7.operation7", "agt_1")
+	if got := testing.AllocsPerRun(100, func() { c.Evaluate(in) }); got != 0 {
+		t.Errorf("got %v allocations, want none", got)
+	}
+}
+
+// manyRules is a policy of n rules over n tools, every tenth a wildcard.
+func manyRules(n int) policy.Policy {
+	var rules []policy.Rule
+	for i := range n {
+		glob := fmt.Sprintf("vendor%d.area%d.operation%d", i%20, i%50, i)
+		switch i % 10 {
+		case 8:
+			glob = fmt.Sprintf("vendor%d.*.operation%d", i%20, i)
+		case 9:
+			glob = fmt.Sprintf("vendor%d.area%d.**", i%20, i%50)
+		}
+		rules = append(rules, policy.Rule{
+			Tool: glob, Decision: id.Decision(1 + i%3), Priority: i % 3,
+			Agents: []id.Agent{"agt_1", id.Agent(fmt.Sprintf("agt_x%d", i))},
+		})
+	}
+	return testPolicy(rules...)
+}
+
+func BenchmarkEvaluate(b *testing.B) {
+	for _, n := range []int{1, 100, 500} {
+		b.Run(fmt.Sprintf("rules=%d", n), func(b *testing.B) {
+			c := compile(b, manyRules(n))
+			in := input("vendor0.area0.operation0", "agt_1")
+			if got := c.Evaluate(in).RuleID; got == policy.DefaultRule {
+				b.Fatal("no rule matches")
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Evaluate(in)
+			}
+		})
+	}
+}
+
+func BenchmarkInputDigest(b *testing.B) {
+	in := input("acme.pay.refund", "agt_1")
+	in.Payload = []byte(`{"amount_usd":12.5,"currency":"USD","note":"` + strings.Repeat("x", 900) + `"}`)
+	b.SetBytes(int64(len(in.Payload)))
+	b.ReportAllocs()
+	for b.Loop() {
+		policy.InputDigest(in)
+	}
+}
+
+func BenchmarkCompile(b *testing.B) {
+	p := manyRules(policy.MaxRules)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := policy.Compile(p); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

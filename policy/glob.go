@@ -1,0 +1,73 @@
+package policy
+
+import "strings"
+
+const (
+	one  = "*"  // exactly one segment
+	many = "**" // one or more segments, at the end only
+)
+
+// Match reports whether glob, which must be well-formed, matches a tool name.
+// Both are segments joined by dots, compared byte by byte. In a glob the segment
+// `*` stands for any one segment and, as the last one, `**` for one or more. A
+// star is never part of a segment.
+func Match(glob, tool string) bool {
+	for tool != "" {
+		want, globRest, more := strings.Cut(glob, ".")
+		if want == many {
+			return true
+		}
+		got, toolRest, toolMore := strings.Cut(tool, ".")
+		if want != one && want != got {
+			return false
+		}
+		if !more || !toolMore {
+			return more == toolMore
+		}
+		glob, tool = globRest, toolRest
+	}
+	return false
+}
+
+// validGlob reports whether s is a well-formed glob.
+func validGlob(s string) bool {
+	if len(s) > MaxTool {
+		return false
+	}
+	for more := true; more; {
+		var segment string
+		segment, s, more = strings.Cut(s, ".")
+		switch {
+		case segment == many && more:
+			return false
+		case segment != one && segment != many && !validSegment(segment):
+			return false
+		}
+	}
+	return true
+}
+
+// validSegment is the grammar of one segment of a tool name.
+func validSegment(s string) bool { return consistsOf(s, 1, MaxTool, "_:/-") }
+
+// validID is the grammar of policy and rule ids.
+func validID(s string) bool { return consistsOf(s, 1, 128, "._:-") }
+
+// validAgent is the grammar of agent ids.
+func validAgent(s string) bool { return consistsOf(s, 1, 128, "._-") }
+
+// consistsOf reports whether s has [least, most] bytes, each an ASCII letter or
+// digit or one of others.
+func consistsOf(s string, least, most int, others string) bool {
+	if len(s) < least || len(s) > most {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		alphanumeric := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !alphanumeric && strings.IndexByte(others, c) < 0 {
+			return false
+		}
+	}
+	return true
+}

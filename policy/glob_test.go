@@ -1,0 +1,85 @@
+package policy_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/policy"
+)
+
+func TestMatch(t *testing.T) {
+	for _, tc := range []struct {
+		glob, tool string
+		want       bool
+	}{
+		{"acme.pay.refund", "acme.pay.refund", true},
+		{"acme.pay.refund", "acme.pay.refunds", false},
+		{"acme.pay.refund", "acme.pay", false},
+		{"acme.pay", "acme.pay.refund", false},
+		{"acme.pay.refund", "Acme.pay.refund", false},
+		{"*", "acme", true},
+		{"*", "acme.pay", false},
+		{"*", "", false},
+		{"**", "acme", true},
+		{"**", "acme.pay.refund", true},
+		{"**", "", false},
+		{"acme.*", "acme.pay", true},
+		{"acme.*", "acme", false},
+		{"acme.*", "acme.pay.refund", false},
+		{"acme.**", "acme", false},
+		{"acme.**", "acme.pay", true},
+		{"acme.**", "acme.pay.refund", true},
+		{"acme.**", "acmex.pay", false},
+		{"*.pay.*", "acme.pay.refund", true},
+		{"*.pay.*", "acme.pays.refund", false},
+		{"*.*.**", "acme.pay.refund", true},
+		{"*.*.**", "acme.pay", false},
+		{"*.refund.**", "acme.pay.refund.full", false},
+		{"a:b/c-d_1.x", "a:b/c-d_1.x", true},
+	} {
+		if got := policy.Match(tc.glob, tc.tool); got != tc.want {
+			t.Errorf("Match(%s, %s): got %v, want %v", tc.glob, tc.tool, got, tc.want)
+		}
+	}
+}
+
+// globRegexp is the oracle: the glob as a regular expression.
+func globRegexp(glob string) *regexp.Regexp {
+	segments := strings.Split(glob, ".")
+	for i, s := range segments {
+		switch s {
+		case "*":
+			segments[i] = `[^.]+`
+		case "**":
+			segments[i] = `[^.]+(?:\.[^.]+)*`
+		default:
+			segments[i] = regexp.QuoteMeta(s)
+		}
+	}
+	return regexp.MustCompile(`\A(?:` + strings.Join(segments, `\.`) + `)\z`)
+}
+
+func FuzzMatch(f *testing.F) {
+	toolName := regexp.MustCompile(`\A[A-Za-z0-9_:/-]+(\.[A-Za-z0-9_:/-]+)*\z`)
+	for _, glob := range []string{"a.b", "*", "**", "a.*", "a.**", "*.b.**", "*.*"} {
+		f.Add(glob, "a.b")
+		f.Add(glob, "a.b.c")
+		f.Add(glob, "a")
+	}
+	f.Fuzz(func(t *testing.T, glob, tool string) {
+		p := testPolicy(policy.Rule{Tool: glob})
+		c, err := policy.Compile(p)
+		if err != nil || len(tool) > 256 || !toolName.MatchString(tool) {
+			return
+		}
+		want := globRegexp(glob).MatchString(tool)
+		if got := policy.Match(glob, tool); got != want {
+			t.Errorf("Match(%q, %q): got %v, want %v", glob, tool, got, want)
+		}
+		got := c.Evaluate(input(tool, "agt_1")).RuleID != policy.DefaultRule
+		if got != want {
+			t.Errorf("Evaluate with %q of %q: got %v, want %v", glob, tool, got, want)
+		}
+	})
+}

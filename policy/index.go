@@ -1,0 +1,62 @@
+package policy
+
+import "strings"
+
+// index finds the rules whose glob matches a tool name without trying the
+// others. It is a tree over segments; each node stands for what a glob says of
+// the segments before it.
+type index struct {
+	literal map[string]*index
+	star    *index
+	here    []int32 // rules whose glob ends at this node
+	beyond  []int32 // rules whose glob goes on with ** and so takes any rest
+}
+
+// add files rule under glob. Rules have to come in rising order, so that every
+// list is sorted.
+func (x *index) add(glob string, rule int32) {
+	for more := true; more; {
+		var segment string
+		segment, glob, more = strings.Cut(glob, ".")
+		if segment == many {
+			x.beyond = append(x.beyond, rule)
+			return
+		}
+		x = x.child(segment)
+	}
+	x.here = append(x.here, rule)
+}
+
+func (x *index) child(segment string) *index {
+	if segment == one {
+		if x.star == nil {
+			x.star = new(index)
+		}
+		return x.star
+	}
+	if x.literal == nil {
+		x.literal = make(map[string]*index)
+	}
+	if x.literal[segment] == nil {
+		x.literal[segment] = new(index)
+	}
+	return x.literal[segment]
+}
+
+// visit hands each sorted list of rules that match tool to found. Its cost is
+// bounded by the globs that share a beginning with the tool name.
+func (x *index) visit(tool string, found func(rules []int32)) {
+	if len(x.beyond) > 0 {
+		found(x.beyond)
+	}
+	segment, rest, more := strings.Cut(tool, ".")
+	for _, next := range [...]*index{x.literal[segment], x.star} {
+		switch {
+		case next == nil:
+		case more:
+			next.visit(rest, found)
+		case len(next.here) > 0:
+			found(next.here)
+		}
+	}
+}
