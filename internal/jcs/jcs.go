@@ -31,8 +31,7 @@ const MaxDepth = 64
 // have white space around it. Objects and arrays may be nested maxDepth deep.
 // When src is canonical already the result is src itself, otherwise a new slice.
 func Canonicalize(src []byte, maxDepth int) ([]byte, error) {
-	var room [32]member
-	s := scanner{src: src, same: true, maxDepth: maxDepth, members: room[:0]}
+	s := scanner{src: src, same: true, maxDepth: maxDepth}
 	if err := s.document(); err != nil {
 		return nil, err
 	}
@@ -52,8 +51,7 @@ func (m Member) Name(canonical []byte) []byte { return canonical[m.Start+1 : m.V
 // ParseObject is Canonicalize for a text that must be an object. It appends the
 // object's own members to dst in canonical order.
 func ParseObject(dst []Member, src []byte, maxDepth int) (canonical []byte, members []Member, err error) {
-	var room [32]member
-	s := scanner{src: src, same: true, maxDepth: maxDepth, members: room[:0]}
+	s := scanner{src: src, same: true, maxDepth: maxDepth}
 	if err := s.document(); err != nil {
 		return nil, dst, err
 	}
@@ -61,8 +59,7 @@ func ParseObject(dst []Member, src []byte, maxDepth int) (canonical []byte, memb
 	if canonical[0] != '{' {
 		return nil, dst, fault.New(fault.Invalid, "The body must be a JSON object")
 	}
-	for i := range s.members {
-		m := &s.members[i]
+	for _, m := range s.members.from(0) {
 		dst = append(dst, Member{m.start, m.value, m.end})
 	}
 	return canonical, dst, nil

@@ -3,6 +3,7 @@ package jcs
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -171,8 +172,7 @@ func TestCanonicalizeRefuses(t *testing.T) {
 	}
 }
 
-// Half a second would be quadratic behaviour; the check is on comparisons, not on
-// time: a sort needs some 16 for each of these members.
+// Far more members than a quadratic check gets through while tests are waited for.
 func TestManyMembers(t *testing.T) {
 	const n = 50000
 	build := func(name func(i int) string) []byte {
@@ -198,6 +198,57 @@ func TestManyMembers(t *testing.T) {
 		doc = append(doc[:len(doc)-1], `,"00007":1,"A00007":1}`...)
 		if _, err := Canonicalize(doc, MaxDepth); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: duplicate accepted: %v", what, err)
+		}
+	}
+}
+
+// document writes random JSON whose objects have up to 40 members in any order,
+// with white space at random.
+func document(r *rand.Rand, doc []byte, depth int) []byte {
+	if r.IntN(8) == 0 {
+		doc = append(doc, ' ')
+	}
+	kind := r.IntN(4)
+	if depth == 0 {
+		kind += 2
+	}
+	switch kind {
+	case 0:
+		doc = append(doc, '{')
+		for i, n := range r.Perm(1 + r.IntN(40)) {
+			if i > 0 {
+				doc = append(doc, ',')
+			}
+			doc = fmt.Appendf(doc, `"%c%d":`, []rune("aé\uffee😀")[n%4], n)
+			doc = document(r, doc, depth-1)
+		}
+		return append(doc, '}')
+	case 1:
+		doc = append(doc, '[')
+		doc = document(r, doc, depth-1)
+		doc = append(doc, ',')
+		return append(document(r, doc, depth-1), ']')
+	case 2:
+		return append(doc, `"\u0041\n"`...)
+	default:
+		return fmt.Appendf(doc, "%g", r.NormFloat64())
+	}
+}
+
+func TestRandomDocumentsAgainstJSONText(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		doc := document(r, nil, 4)
+		want := jsontext.Value(bytes.Clone(doc))
+		if err := want.Canonicalize(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Canonicalize(doc, MaxDepth)
+		if err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("%s: got %s, %v, want %s", doc, got, err, want)
+		}
+		if again, err := Canonicalize(got, MaxDepth); err != nil || !sameSlice(again, got) {
+			t.Fatalf("%s: not its own canonical form: %v", got, err)
 		}
 	}
 }

@@ -19,14 +19,14 @@ const (
 const maxName = 64
 
 func (s *scanner) badNumber(why string) error {
-	return refuse("A number in " + s.where(len(s.members)) + " " + why)
+	return refuse("A number in " + s.where(s.members.count) + " " + why)
 }
 
 func (s *scanner) badText(f flaw) error {
 	if f == malformedText {
 		return s.malformed()
 	}
-	return refuse("A string in " + s.where(len(s.members)) + " " + f.String())
+	return refuse("A string in " + s.where(s.members.count) + " " + f.String())
 }
 
 // badName is badText for a name of the object whose members begin at base.
@@ -38,15 +38,15 @@ func (s *scanner) badName(f flaw, base int) error {
 }
 
 func (s *scanner) malformed() error {
-	if len(s.members) == 0 {
+	if s.members.count == 0 {
 		return refuse("The body is not valid JSON")
 	}
-	return refuse("The body is not valid JSON in or after " + s.where(len(s.members)))
+	return refuse("The body is not valid JSON in or after " + s.where(s.members.count))
 }
 
 func (s *scanner) tooDeep() error {
 	return refuse(fmt.Sprintf("Nesting in %s is deeper than %d levels: make it flatter or send a part as a string",
-		s.where(len(s.members)), s.maxDepth))
+		s.where(s.members.count), s.maxDepth))
 }
 
 func duplicate(name []byte) error {
@@ -73,7 +73,7 @@ func (s *scanner) where(n int) string {
 	if n == 0 {
 		return "the body"
 	}
-	return "member " + quoteName(s.members[n-1].name)
+	return "member " + quoteName(s.members.at(n-1).name)
 }
 
 // quoteName returns name in quotes, in printable ASCII, cut to maxName

@@ -5,7 +5,7 @@ import "slices"
 // order puts the members of the object that began at base, whose closing brace
 // is next, into canonical order and refuses duplicates.
 func (s *scanner) order(base int) error {
-	members := s.members[base:]
+	members := s.members.from(base)
 	first := members[0].start
 	slices.SortFunc(members, func(a, b member) int { return compareNames(a.name, b.name) })
 	for i := 1; i < len(members); i++ {

@@ -12,15 +12,9 @@ type scanner struct {
 	same     bool
 	out      []byte
 	maxDepth int
-	members  []member // of the open objects, the innermost last; of the outermost object also at the end
-	names    []byte   // names that were spelled with escapes, decoded
-	scratch  []byte   // an object's members while they are put into order
-}
-
-// member is one member of an open object. Its offsets are into the output.
-type member struct {
-	name              []byte // decoded; aliases src or names
-	start, value, end int    // as in Member
+	members  stack  // the outermost object's stay when it is closed
+	names    []byte // names that were spelled with escapes, decoded
+	scratch  []byte // an object's members while they are put into order
 }
 
 // diverge starts a separate output that begins with src[:pos].
@@ -135,7 +129,7 @@ func (s *scanner) object(depth int) error {
 	if depth > s.maxDepth {
 		return s.tooDeep()
 	}
-	base := len(s.members)
+	base := s.members.count
 	s.emit(1)
 	if s.peek() != '}' {
 		ordered, err := s.objectMembers(base, depth)
@@ -148,7 +142,7 @@ func (s *scanner) object(depth int) error {
 	}
 	s.emit(1)
 	if depth > 1 {
-		s.members = s.members[:base]
+		s.members.truncate(base)
 	}
 	return nil
 }
@@ -158,17 +152,18 @@ func (s *scanner) object(depth int) error {
 func (s *scanner) objectMembers(base, depth int) (ordered bool, err error) {
 	ordered = true
 	for {
-		if err := s.memberName(base); err != nil {
+		m, err := s.memberName(base)
+		if err != nil {
 			return false, err
 		}
-		at := len(s.members) - 1
+		at := s.members.push(m)
 		if at > base && ordered {
-			ordered = compareNames(s.members[at-1].name, s.members[at].name) < 0
+			ordered = compareNames(s.members.at(at-1).name, m.name) < 0
 		}
 		if err := s.value(depth + 1); err != nil {
 			return false, err
 		}
-		s.members[at].end = s.mark()
+		s.members.at(at).end = s.mark()
 		switch s.peek() {
 		case ',':
 			s.emit(1)
@@ -180,15 +175,15 @@ func (s *scanner) objectMembers(base, depth int) (ordered bool, err error) {
 	}
 }
 
-// memberName reads a name and its colon and opens the member.
-func (s *scanner) memberName(base int) error {
+// memberName reads a name and its colon. The member's end is not known yet.
+func (s *scanner) memberName(base int) (m member, err error) {
 	if s.peek() != '"' {
-		return s.malformed()
+		return m, s.malformed()
 	}
-	m := member{start: s.mark()}
+	m.start = s.mark()
 	raw, sp, f := s.text()
 	if f != sound {
-		return s.badName(f, base)
+		return m, s.badName(f, base)
 	}
 	m.name = raw
 	if sp != plain {
@@ -197,10 +192,9 @@ func (s *scanner) memberName(base int) error {
 		m.name = s.names[from:]
 	}
 	if s.peek() != ':' {
-		return s.malformed()
+		return m, s.malformed()
 	}
 	s.emit(1)
 	m.value = s.mark()
-	s.members = append(s.members, m)
-	return nil
+	return m, nil
 }
