@@ -6,14 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
 )
-
-// invalid is an error for the client: member is a path such as rules[3].tool.
-func invalid(member, what string) error { return fault.New(fault.Invalid, member+" "+what) }
-
-// ruleMember names a member of the rule at i.
-func ruleMember(i int, name string) string { return fmt.Sprintf("rules[%d].%s", i, name) }
 
 // checkIdentity looks at what a draft may lack and an active policy must have.
 func (p Policy) checkIdentity() error {

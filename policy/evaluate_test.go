@@ -277,6 +277,19 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 }
 
+// Every rule matches the tool and none the agent: the most that 500 rules cost.
+func BenchmarkEvaluateWorst(b *testing.B) {
+	var rules []policy.Rule
+	for range policy.MaxRules {
+		rules = append(rules, policy.Rule{Tool: "**", Agents: []id.Agent{"agt_2", "agt_3"}})
+	}
+	c, in := compile(b, testPolicy(rules...)), input("acme.pay.refund", "agt_1")
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Evaluate(in)
+	}
+}
+
 func BenchmarkInputDigest(b *testing.B) {
 	in := input("acme.pay.refund", "agt_1")
 	in.Payload = []byte(`{"amount_usd":12.5,"currency":"USD","note":"` + strings.Repeat("x", 900) + `"}`)

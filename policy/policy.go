@@ -45,14 +45,18 @@ type Policy struct {
 }
 
 // Rule is one rule of a policy.
+//
+// Tool is a glob over tool names: segments joined by dots and compared byte by
+// byte, of which `*` stands for any one and, as the last, `**` for one or more. A
+// star is never part of a segment.
 type Rule struct {
-	ID          string       // as Policy.ID, unique in the policy
-	Tool        string       // glob over tool names, see Match
-	Agents      []id.Agent   // exact ids; empty means every agent
-	Decision    id.Decision  //
-	Reason      string       // for humans, may be empty
-	Priority    int          // larger counts first
-	Mode        Mode         //
+	ID          string // as Policy.ID, unique in the policy
+	Tool        string
+	Agents      []id.Agent // exact ids; empty means every agent
+	Decision    id.Decision
+	Reason      string // for humans, may be empty
+	Priority    int    // larger counts first
+	Mode        Mode
 	Obligations []Obligation // only with AllowWithObligation
 }
 

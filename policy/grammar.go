@@ -7,28 +7,6 @@ const (
 	many = "**" // one or more segments, at the end only
 )
 
-// Match reports whether glob, which must be well-formed, matches a tool name.
-// Both are segments joined by dots, compared byte by byte. In a glob the segment
-// `*` stands for any one segment and, as the last one, `**` for one or more. A
-// star is never part of a segment.
-func Match(glob, tool string) bool {
-	for tool != "" {
-		want, globRest, more := strings.Cut(glob, ".")
-		if want == many {
-			return true
-		}
-		got, toolRest, toolMore := strings.Cut(tool, ".")
-		if want != one && want != got {
-			return false
-		}
-		if !more || !toolMore {
-			return more == toolMore
-		}
-		glob, tool = globRest, toolRest
-	}
-	return false
-}
-
 // validGlob reports whether s is a well-formed glob.
 func validGlob(s string) bool {
 	if len(s) > MaxTool {

@@ -1,0 +1,75 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/internal/fault"
+)
+
+// invalid is an error for the client: member is a path such as rules[3].tool.
+func invalid(member, what string) error { return fault.New(fault.Invalid, member+" "+what) }
+
+// ruleMember names a member of the rule at i.
+func ruleMember(i int, name string) string { return fmt.Sprintf("rules[%d].%s", i, name) }
+
+func notSupported(member string) error {
+	return invalid(member, "is not supported by this server yet")
+}
+
+// decodeError turns an error of the JSON decoder into one for the client: the
+// path of the member and the kind of fault, none of the values.
+func decodeError(err error) error {
+	var syntactic *jsontext.SyntacticError
+	if errors.As(err, &syntactic) {
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			return invalid(memberPath(syntactic.JSONPointer), "is given twice")
+		}
+		return fault.New(fault.Invalid, "The policy is not valid JSON")
+	}
+	var semantic *json.SemanticError
+	if !errors.As(err, &semantic) || semantic.JSONPointer == "" {
+		return fault.New(fault.Invalid, "The policy must be a JSON object")
+	}
+	member := memberPath(semantic.JSONPointer)
+	if errors.Is(err, json.ErrUnknownName) {
+		return invalid(member, "is not a member that this server knows")
+	}
+	return invalid(member, "has a value of the wrong type or form")
+}
+
+// memberPath writes a JSON pointer as this package names members, such as
+// rules[3].tool. Names that come from the client are escaped and cut.
+func memberPath(pointer jsontext.Pointer) string {
+	var b strings.Builder
+	for token := range pointer.Tokens() {
+		if _, err := strconv.ParseUint(token, 10, 32); err == nil && b.Len() > 0 {
+			fmt.Fprintf(&b, "[%s]", token)
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(shown(token))
+	}
+	return b.String()
+}
+
+// shown returns a member name in at most 64 printable ASCII characters.
+func shown(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		quoted := strconv.QuoteRuneToASCII(r)
+		escaped := quoted[1 : len(quoted)-1]
+		if b.Len()+len(escaped) > 64 {
+			break
+		}
+		b.WriteString(escaped)
+	}
+	return b.String()
+}
