@@ -1,0 +1,138 @@
+package log
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// ErrDuplicate is returned (wrapped) by Append when an event id or idempotency
+// key of the submission is taken by an event that is durable by now: ask
+// Replayed.
+var ErrDuplicate = errors.New("event id or idempotency key is taken")
+
+// errStale: the config version moved between preparing and sequencing.
+var errStale = errors.New("prepared under an older config version")
+
+// errEvicted: the ledger was dropped from memory before the submission came.
+var errEvicted = errors.New("ledger was dropped from memory")
+
+// Draft is one checked event that wants a place in the ledger.
+type Draft struct {
+	ID             id.Event
+	IdempotencyKey string          // "" for none
+	Columns        storage.Columns // ReceivedAt is given by the sequencer
+	Record         chain.Frame
+	Envelope       []byte // canonical, with signature members
+	Counted        bool   // counts as an event of the month
+	Cap            uint64 // counted events allowed in the month; 0: no cap
+}
+
+// Submission lands in the ledger whole, its events next to each other, or not
+// at all. The caller does not touch its slices again.
+type Submission struct {
+	Drafts  []Draft
+	Changes []storage.Change // of the organization's records; Item is not used
+	// Reconfigures says that the changes are of what events are judged by: the
+	// config version rises with them, and no later event is taken before they
+	// are durable and visible.
+	Reconfigures bool
+}
+
+// Prepare makes a submission for the state it is given, whose config version
+// guards it. It runs in the goroutine of the caller of Append, and again when
+// the config version moved before the submission was sequenced.
+type Prepare func(ctx context.Context, s *State) (Submission, error)
+
+// Receipt says where an event landed. It is only given for durable events.
+type Receipt struct {
+	Index      id.Index
+	EventHash  id.Hash
+	ReceivedAt id.Instant
+	ChainValid bool // the entry read back before it is the one it links to, and no fault is known
+}
+
+// prepareTries bounds how often a submission is prepared anew.
+const prepareTries = 16
+
+// Append prepares a submission, has it sequenced and returns when it is
+// durable and its checkpoint can be fetched: one receipt for each draft.
+//
+// Errors: what prepare returned; ErrDuplicate; fault.PlanLimit; fault.Overloaded
+// (nothing was done); fault.OutcomeUnknown (it may be stored; also when ctx ends
+// while it is out); fault.Unavailable, with code frozen or read_only when the
+// ledger takes no events; fault.NotFound for an unknown tenant.
+func (l *Ledgers) Append(ctx context.Context, t id.Tenant, prepare Prepare) ([]Receipt, error) {
+	for range prepareTries {
+		led, err := l.ledger(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		receipts, err := l.try(ctx, led, prepare)
+		if errors.Is(err, errStale) || errors.Is(err, errEvicted) {
+			continue
+		}
+		return receipts, err
+	}
+	return nil, overloaded("The organization's configuration changes too often")
+}
+
+func (l *Ledgers) try(ctx context.Context, led *ledger, prepare Prepare) ([]Receipt, error) {
+	state := led.published.Load()
+	if err := state.writable(); err != nil {
+		return nil, err
+	}
+	s, err := prepare(ctx, state)
+	if err != nil {
+		return nil, err
+	}
+	sub := &submission{Submission: s, configVersion: state.head.ConfigVersion, done: make(chan outcome, 1)}
+	if err := l.queue.put(led, sub, l.maxWaiting, l.maxWaitingTenant); err != nil {
+		return nil, err
+	}
+	select {
+	case out := <-sub.done:
+		return out.receipts, out.err
+	case <-ctx.Done():
+		return nil, outcomeUnknown(fmt.Errorf("append: %w", ctx.Err()))
+	}
+}
+
+// submission is a Submission on its way.
+type submission struct {
+	Submission
+	configVersion uint64
+	attempts      int          // how often it was part of an append that failed
+	done          chan outcome // one value, never blocks
+}
+
+type outcome struct {
+	receipts []Receipt
+	err      error
+}
+
+func (s *submission) refuse(err error) { s.done <- outcome{err: err} }
+
+// bytes is what the submission weighs in a batch.
+func (s *submission) bytes() int {
+	n := 0
+	for i := range s.Drafts {
+		n += len(s.Drafts[i].Envelope) + s.Drafts[i].Record.Len()
+	}
+	return n
+}
+
+func overloaded(message string) error {
+	return &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: message, RetryAfter: time.Second}
+}
+
+func outcomeUnknown(cause error) error {
+	return &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", RetryAfter: time.Second, Err: cause,
+		Message: "The event may be stored; retry with the same event_id"}
+}

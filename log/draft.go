@@ -1,0 +1,50 @@
+package log
+
+import (
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Attestation is what the server states about an envelope beside what the
+// envelope says itself and what the sequencer adds.
+type Attestation struct {
+	Form           event.Form
+	PublicKey      edkey.Public
+	Signer         chain.Signer
+	Custody        chain.Custody
+	IngestKeyID    string // "" for the server's own
+	Policy         chain.Policy
+	Disclosure     id.Disclosure
+	IdempotencyKey string // "" for none
+	Cap            uint64 // counted events allowed in the month; 0: no cap
+}
+
+// NewDraft renders the record of an envelope for the ledger of identity. Events
+// of the system's own do not count against the plan and are never disclosed in full.
+func NewDraft(identity *Identity, e *event.Envelope, a Attestation) Draft {
+	record := chain.Record{
+		Origin: identity.Origin, OrganizationID: identity.Organization,
+		EventID: e.EventID, AgentID: e.AgentID, KeyID: e.KeyID,
+		PublicKey: did.Multikey(a.PublicKey.Bytes()), Signer: a.Signer, Custody: a.Custody,
+		EventDigest: e.Digest, SigForm: a.Form.String(), SigValueB64: e.SignatureB64,
+		IngestKeyID: a.IngestKeyID, Policy: a.Policy,
+	}
+	system := a.Signer == chain.SignerSystem
+	disclosure := a.Disclosure
+	if system {
+		disclosure = min(disclosure, id.DiscloseRecord)
+	}
+	return Draft{
+		ID: e.EventID, IdempotencyKey: a.IdempotencyKey,
+		Columns: storage.Columns{
+			Agent: e.AgentID, Trace: e.TraceID, Tool: e.Tool, ActionKind: e.ActionKind,
+			Effective: a.Policy.Effective, Disclosure: disclosure,
+		},
+		Record: record.Frame(), Envelope: e.Canonical,
+		Counted: !system, Cap: a.Cap,
+	}
+}

@@ -1,0 +1,130 @@
+package log
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/agentledger/agentledger/storage"
+)
+
+// finish is the one goroutine that learns what became of each append, in their
+// order, publishes what is durable and releases who waits for it.
+func (l *Ledgers) finish() {
+	for f := range l.flight {
+		var results []error
+		if f.pending != nil {
+			results = f.pending.Wait()
+		}
+		<-l.depth
+		for i, p := range f.parts {
+			var err error
+			if i < f.batches {
+				err = results[i]
+			}
+			l.settle(p, err, i < f.batches)
+		}
+	}
+}
+
+// settle ends one part: durable, to be repaired, or without events at all.
+func (l *Ledgers) settle(p *part, err error, sent bool) {
+	if errors.Is(err, storage.ErrBroken) {
+		l.logger.Error("storage is broken, the process ends", "err", err)
+		l.fatal(fmt.Errorf("append: %w", err))
+	}
+	switch {
+	case err != nil:
+		l.queue.block(p.ledger)
+		p.ledger.fail(p, err)
+	case sent:
+		l.publish(p)
+	default:
+		p.answerLate()
+	}
+	last := l.queue.landed(p.ledger)
+	switch {
+	case err != nil && !last:
+		return // busy until the repair
+	case last && p.ledger.hasFailed():
+		l.done.Go(func() { l.repair(p.ledger) })
+		if err != nil {
+			return
+		}
+	case p.reconfigures():
+		l.queue.unblock(p.ledger, nil)
+	}
+	l.queue.rested(1)
+}
+
+// publish makes a durable part visible and releases its waiters.
+func (l *Ledgers) publish(p *part) {
+	valid := l.linked(p)
+	p.ledger.publish(p.state)
+	l.anchors.touch(p.ledger)
+	p.releaseNames()
+	p.answer(valid && p.state.fault.Level == Healthy)
+	p.answerLate()
+}
+
+// publish makes a state the one that readers see. What is known to be wrong
+// stays known.
+func (led *ledger) publish(s *State) {
+	led.publishMu.Lock()
+	defer led.publishMu.Unlock()
+	s.fault = led.published.Load().fault
+	led.published.Store(s)
+}
+
+// linked reads the entry before the batch back from the store and reports
+// whether it is the one that the batch links to. If not, the ledger is frozen.
+func (l *Ledgers) linked(p *part) bool {
+	if p.batch.Expect.Size == 0 {
+		return true
+	}
+	before, err := one(l.store.Events(context.Background(), p.batch.Tenant, p.batch.Expect.Size-1, p.batch.Expect.Size, 0))
+	if err == nil && EntryOf(before).Hash() == p.batch.Events[0].Entry.Prev {
+		return true
+	}
+	l.mark(context.Background(), p.ledger, Frozen, fmt.Sprintf("the stored entry at %d is not the one that was linked to", p.batch.Expect.Size-1))
+	return false
+}
+
+func (p *part) answer(chainValid bool) {
+	first := 0
+	for _, s := range p.sent {
+		s.done <- outcome{receipts: p.receipts(first, len(s.Drafts), chainValid)}
+		first += len(s.Drafts)
+	}
+}
+
+// answerLate answers those that were duplicates of what is durable by now.
+func (p *part) answerLate() {
+	for _, s := range p.late {
+		s.refuse(ErrDuplicate)
+	}
+}
+
+func (p *part) releaseNames() {
+	p.ledger.namesMu.Lock()
+	defer p.ledger.namesMu.Unlock()
+	p.release(p.names)
+}
+
+func (p *part) reconfigures() bool {
+	return len(p.subs) > 0 && p.subs[len(p.subs)-1].Reconfigures
+}
+
+// fail keeps a part for repair.
+func (led *ledger) fail(p *part, err error) {
+	p.releaseNames()
+	led.failedMu.Lock()
+	defer led.failedMu.Unlock()
+	led.failed = append(led.failed, failedPart{part: p, err: err})
+}
+
+func (led *ledger) hasFailed() bool {
+	led.failedMu.Lock()
+	defer led.failedMu.Unlock()
+	return len(led.failed) > 0
+}

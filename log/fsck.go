@@ -1,0 +1,93 @@
+package log
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// FsckResult counts what Fsck looked at.
+type FsckResult struct {
+	Ledgers, Events, Findings int
+}
+
+// Fsck re-verifies every ledger of a store from its first event, and each head
+// against its anchor, and reports what is wrong. The store must have no writer.
+// anchors may be nil. An error means that the check could not be finished.
+func Fsck(ctx context.Context, store Store, keyring *seal.Keyring, anchors *Anchors, report func(Finding)) (FsckResult, error) {
+	var result FsckResult
+	for t, err := range store.Tenants(ctx) {
+		if err != nil {
+			return result, fmt.Errorf("fsck: list ledgers: %w", err)
+		}
+		l := &Ledgers{store: store, keyring: keyring, anchors: anchors}
+		identity, signer, err := l.readIdentity(ctx, t)
+		if err != nil {
+			identity = &Identity{Tenant: t, Origin: "(unknown)"}
+			report(Finding{Tenant: t, Origin: identity.Origin, Place: "identity", Problem: err.Error(), Level: Frozen})
+			result.Findings++
+			continue
+		}
+		result.Ledgers++
+		counted := func(f Finding) {
+			result.Findings++
+			report(f)
+		}
+		size, err := fsckLedger(ctx, l, identity, signer, counted)
+		result.Events += size
+		if err != nil {
+			return result, fmt.Errorf("fsck: %s: %w", identity.Origin, err)
+		}
+	}
+	return result, nil
+}
+
+func fsckLedger(ctx context.Context, l *Ledgers, identity *Identity, signer *tlog.SignerKey, report func(Finding)) (int, error) {
+	head, err := l.store.Head(ctx, identity.Tenant)
+	if errors.Is(err, storage.ErrCorrupt) {
+		report(Finding{Tenant: identity.Tenant, Origin: identity.Origin, Place: "head", Problem: err.Error(), Level: Frozen})
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	x := newExaminer(l.store, identity, head, report)
+	err = x.advance(ctx, head.Size)
+	if errors.Is(err, errExamined) {
+		return int(x.tree.Size()), nil
+	}
+	if err != nil {
+		return int(x.tree.Size()), err
+	}
+	x.atHead()
+	if err := x.counters(ctx); err != nil {
+		return int(head.Size), err
+	}
+	return int(head.Size), x.anchor(ctx, l, signer)
+}
+
+// anchor compares the examined head with its anchor.
+func (x *examiner) anchor(ctx context.Context, l *Ledgers, signer *tlog.SignerKey) error {
+	if l.anchors == nil {
+		return nil
+	}
+	l.tiles = newTileCache(1 << 20)
+	shown, ok := l.anchors.find(x.identity.Origin)
+	if !ok {
+		if x.head.Size > 0 {
+			x.findAt(ReadOnly, "anchor", "is missing")
+		}
+		return nil
+	}
+	s := &State{identity: x.identity, signer: signer, head: x.head, tree: x.tree}
+	if ok, err := extends(ctx, l, s, shown.size, shown.root); err != nil {
+		return err
+	} else if !ok {
+		x.findAt(Frozen, "head", fmt.Sprintf("does not extend the checkpoint shown at size %d", shown.size))
+	}
+	return nil
+}

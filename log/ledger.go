@@ -1,0 +1,240 @@
+package log
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// Records of a ledger in its own partition, each with one record under key "".
+const (
+	kindIdentity storage.Kind = "ledger"
+	kindFault    storage.Kind = "ledger_fault"
+)
+
+// ledger is one organization's ledger in memory.
+type ledger struct {
+	identity *Identity
+	signer   *tlog.SignerKey
+
+	publishMu sync.Mutex // held while published is moved
+	published atomic.Pointer[State]
+
+	tail tail // owned by the sequencer; by the recovery while the lane is blocked for it
+	lane lane // guarded by queue.mu
+
+	failedMu sync.Mutex
+	failed   []failedPart // waiting for repair
+
+	namesMu sync.Mutex
+	names   map[storage.Name]struct{} // of events that are out
+}
+
+// tail is the end of the ledger as it will be when all that is out has landed.
+type tail struct {
+	head storage.Head
+	tree *tlog.Builder
+	used usage
+}
+
+// identityRecord is the stored form of a ledger's identity and log key.
+type identityRecord struct {
+	OrganizationID id.Organization `json:"organization_id"`
+	Origin         id.Origin       `json:"origin"`
+	CreatedAt      id.Instant      `json:"created_at"`
+	SealedLogKey   []byte          `json:"sealed_log_key"`
+}
+
+// sealContext binds a sealed log key to its origin.
+func sealContext(o id.Origin) string { return "log-key\n" + string(o) }
+
+// Genesis is what a new ledger begins with.
+type Genesis struct {
+	Organization id.Organization
+	Origin       id.Origin
+	Changes      []storage.Change // records that come to be with the ledger
+}
+
+// Create makes an empty ledger with a new log key, and the records of g, in one
+// durable step. The tenant handle and the origin are the caller's claims.
+// fault.Conflict: the handle has a ledger, or the origin was shown before.
+func (l *Ledgers) Create(ctx context.Context, t id.Tenant, g Genesis) (*State, error) {
+	if _, known := l.anchors.find(g.Origin); known {
+		return nil, fault.New(fault.Conflict, "The origin was used before")
+	}
+	identity := identityRecord{OrganizationID: g.Organization, Origin: g.Origin, CreatedAt: id.InstantOf(l.clock())}
+	seed := edkey.NewPrivate().Seed()
+	var err error
+	if identity.SealedLogKey, err = l.keyring.Seal(sealContext(g.Origin), seed[:]); err != nil {
+		return nil, fmt.Errorf("create ledger: seal log key: %w", err)
+	}
+	value, err := json.Marshal(identity)
+	if err != nil {
+		return nil, fmt.Errorf("create ledger: %w", err)
+	}
+	batch := storage.Batch{
+		Tenant:  t,
+		Head:    storage.Head{Root: tlog.EmptyRoot(), Last: chain.Genesis(g.Origin), ConfigVersion: 1},
+		Changes: append([]storage.Change{{Kind: kindIdentity, Value: value}}, g.Changes...),
+	}
+	if err := l.store.Append([]storage.Batch{batch}).Wait()[0]; err != nil {
+		return nil, createError(err)
+	}
+	led, err := l.ledger(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return led.published.Load(), nil
+}
+
+func createError(err error) error {
+	err = fmt.Errorf("create ledger: %w", err)
+	switch {
+	case errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrStale):
+		return fault.Wrap(fault.Conflict, "The organization exists already", err)
+	case errors.Is(err, storage.ErrUnknown):
+		return outcomeUnknown(err)
+	}
+	return storeError("create ledger", err)
+}
+
+// load reads a ledger back and checks that what is stored fits together.
+func (l *Ledgers) load(ctx context.Context, t id.Tenant) (*ledger, error) {
+	identity, signer, err := l.readIdentity(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	led := &ledger{identity: identity, signer: signer, names: make(map[storage.Name]struct{})}
+	if err := l.refresh(ctx, led); err != nil {
+		return nil, err
+	}
+	return led, nil
+}
+
+func (l *Ledgers) readIdentity(ctx context.Context, t id.Tenant) (*Identity, *tlog.SignerKey, error) {
+	r, err := l.store.Get(ctx, t, kindIdentity, "")
+	if err != nil {
+		return nil, nil, storeError("load ledger: identity", err)
+	}
+	var stored identityRecord
+	if err := json.Unmarshal(r.Value, &stored); err != nil {
+		return nil, nil, fmt.Errorf("load ledger: identity: %w", err)
+	}
+	signer, err := openLogKey(l.keyring, stored)
+	if err != nil {
+		return nil, nil, fmt.Errorf("load ledger: log key: %w", err)
+	}
+	return &Identity{Tenant: t, Organization: stored.OrganizationID, Origin: stored.Origin, CreatedAt: stored.CreatedAt}, signer, nil
+}
+
+func openLogKey(keyring *seal.Keyring, stored identityRecord) (*tlog.SignerKey, error) {
+	seed, err := keyring.Open(sealContext(stored.Origin), stored.SealedLogKey)
+	if err != nil {
+		return nil, err
+	}
+	private, err := edkey.PrivateFromSeed(seed)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := tlog.NewSignerKey(string(stored.Origin), private)
+	return &signer, err
+}
+
+// refresh reads head, tree and counters of a ledger of which nothing is out,
+// compares them with each other and with the anchor, and publishes the state.
+func (l *Ledgers) refresh(ctx context.Context, led *ledger) error {
+	t := led.identity.Tenant
+	head, err := l.store.Head(ctx, t)
+	if err != nil {
+		return storeError("load ledger: head", err)
+	}
+	flaw, err := l.storedFault(ctx, t)
+	if err != nil {
+		return err
+	}
+	tree, err := restoreTree(ctx, l.store, t, head)
+	if errors.Is(err, errInconsistent) || errors.Is(err, storage.ErrCorrupt) || errors.Is(err, storage.ErrNotFound) {
+		flaw = Fault{Level: Frozen, Reason: err.Error(), At: id.InstantOf(l.clock())}
+	} else if err != nil {
+		return storeError("load ledger: tree", err)
+	}
+	used, err := l.readUsage(ctx, t, head)
+	if err != nil {
+		return storeError("load ledger: counters", err)
+	}
+	s := &State{identity: led.identity, signer: led.signer, head: head, tree: tree.Clone(), used: used, fault: flaw}
+	if flaw.Level != Frozen {
+		if flaw, err = l.checkAnchor(ctx, s); err != nil {
+			return fmt.Errorf("load ledger: anchor: %w", err)
+		}
+	}
+	if flaw.Level != s.fault.Level {
+		s = s.withFault(flaw)
+	}
+	if flaw.Level != Healthy {
+		l.logger.Error("ledger has a fault", "origin", led.identity.Origin, "level", flaw.Level, "reason", flaw.Reason)
+	}
+	led.tail = tail{head: head, tree: tree, used: used}
+	led.publishMu.Lock()
+	defer led.publishMu.Unlock()
+	led.published.Store(s)
+	return nil
+}
+
+func (l *Ledgers) storedFault(ctx context.Context, t id.Tenant) (Fault, error) {
+	r, err := l.store.Get(ctx, t, kindFault, "")
+	if errors.Is(err, storage.ErrNotFound) {
+		return Fault{}, nil
+	}
+	if err != nil {
+		return Fault{}, storeError("load ledger: fault", err)
+	}
+	var f Fault
+	if err := json.Unmarshal(r.Value, &f); err != nil {
+		return Fault{}, fmt.Errorf("load ledger: fault: %w", err)
+	}
+	return f, nil
+}
+
+func (l *Ledgers) readUsage(ctx context.Context, t id.Tenant, head storage.Head) (usage, error) {
+	if head.Size == 0 {
+		return usage{}, nil
+	}
+	m := monthOf(head.LastReceived)
+	values, err := l.store.Counters(ctx, t, []string{m.counter()})
+	if err != nil {
+		return usage{}, err
+	}
+	return usage{month: m, count: values[0]}, nil
+}
+
+// mark records a fault for good and publishes the marked state.
+func (l *Ledgers) mark(ctx context.Context, led *ledger, level Level, reason string) {
+	f := Fault{Level: level, Reason: reason, At: id.InstantOf(l.clock())}
+	l.logger.Error("ledger fault found", "origin", led.identity.Origin, "level", level, "reason", reason)
+	l.metrics.faults.WithLabelValues(string(level)).Inc()
+	value, err := json.Marshal(f)
+	if err == nil {
+		err = l.store.Write(ctx, led.identity.Tenant, []storage.Change{{Kind: kindFault, Value: value, If: storage.AnyVersion}})
+	}
+	if err != nil {
+		l.logger.Error("ledger fault not stored", "origin", led.identity.Origin, "err", err)
+	}
+	led.publishMu.Lock()
+	defer led.publishMu.Unlock()
+	if s := led.published.Load(); f.Level.worse(s.fault.Level) {
+		led.published.Store(s.withFault(f))
+	}
+}

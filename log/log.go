@@ -1,0 +1,176 @@
+// Package log is the ledgers: one append-only log for each organization, with
+// its hash chain, its Merkle tree and its signed checkpoints. It owns the log
+// keys and is the only writer of ledger data.
+//
+// One event's way: Append (in the caller's goroutine) prepares a submission and
+// queues it; the sequencer takes what waits, of all organizations, gives numbers,
+// builds records, entries, tiles and heads, and hands one batch to the engine;
+// the finisher waits until it is durable, publishes the new state of each
+// ledger and releases the waiters.
+//
+// What always holds:
+//
+//   - Nothing leaves the process before the append under it is durable: readers
+//     see published states only, and those move after Wait alone.
+//   - A submission lands whole or not at all, and only under the config version
+//     that it was prepared under.
+//   - The entry at index i names the event hash of the entry at i-1, and
+//     received_at never falls.
+//   - A ledger whose head does not extend its anchor, or in which a fault was
+//     found, is frozen: it is read, marked, and never written again.
+//   - An idle ledger has no goroutine, channel or timer, and its state can be
+//     dropped and read back.
+//   - A failed sync ends the process (Options.Fatal); it is never retried.
+package log
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Store is what the ledgers need of an engine.
+type Store interface {
+	storage.Ledgers
+	storage.RecordStore
+}
+
+// Options configure Open. Store, Keyring and Anchors are required.
+type Options struct {
+	Store   Store
+	Keyring *seal.Keyring // opens and seals log keys
+	Anchors *Anchors      // owned by the caller until Open, by Ledgers after it
+
+	Logger  *slog.Logger          // default: discards
+	Metrics prometheus.Registerer // default: none
+	Clock   func() time.Time      // default: time.Now
+
+	// Fatal is called once, in a goroutine of the package, when the engine is
+	// broken; it should end the process. Default: panic.
+	Fatal func(error)
+
+	MaxWaiting       int   // events waiting in all; default 16,384
+	MaxWaitingTenant int   // events waiting of one organization; default 4,096
+	MaxResident      int   // ledgers kept in memory when idle; default 100,000
+	TileCacheBytes   int64 // decoded tiles kept for proofs; default 64 MiB
+}
+
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = prometheus.NewRegistry()
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Fatal == nil {
+		o.Fatal = func(err error) { panic(err) }
+	}
+	o.MaxWaiting = orDefault(o.MaxWaiting, 16_384)
+	o.MaxWaitingTenant = orDefault(o.MaxWaitingTenant, 4_096)
+	o.MaxResident = orDefault(o.MaxResident, 100_000)
+	o.TileCacheBytes = orDefault(o.TileCacheBytes, 64<<20)
+	return o
+}
+
+func orDefault[T int | int64](v, d T) T {
+	if v == 0 {
+		return d
+	}
+	return v
+}
+
+// Ledgers is all ledgers of one store. Its methods may be called concurrently.
+type Ledgers struct {
+	store   Store
+	keyring *seal.Keyring
+	anchors *Anchors
+	logger  *slog.Logger
+	metrics *metrics
+	clock   func() time.Time
+	fatal   func(error)
+	tiles   *tileCache
+
+	maxWaiting, maxWaitingTenant, maxResident int
+
+	residentMu sync.RWMutex
+	resident   map[id.Tenant]*residence
+
+	queue  queue
+	flight chan flight    // sequencer to finisher, in commit order
+	depth  chan struct{}  // one token for each append that may be out
+	done   sync.WaitGroup // sequencer, finisher, recoveries, anchor writer
+	stop   context.CancelFunc
+}
+
+// Open starts the ledgers of a store. It passes a barrier first, so that no
+// head that was merely visible is ever signed.
+func Open(ctx context.Context, o Options) (*Ledgers, error) {
+	o = o.withDefaults()
+	if err := o.Store.Barrier(ctx); err != nil {
+		return nil, fmt.Errorf("open ledgers: barrier: %w", err)
+	}
+	background, stop := context.WithCancel(context.Background())
+	l := &Ledgers{
+		store: o.Store, keyring: o.Keyring, anchors: o.Anchors, logger: o.Logger,
+		metrics: newMetrics(o.Metrics), clock: o.Clock, fatal: o.Fatal,
+		tiles:      newTileCache(o.TileCacheBytes),
+		maxWaiting: o.MaxWaiting, maxWaitingTenant: o.MaxWaitingTenant, maxResident: o.MaxResident,
+		resident: make(map[id.Tenant]*residence),
+		flight:   make(chan flight, appendsOut),
+		depth:    make(chan struct{}, appendsOut),
+		stop:     stop,
+	}
+	l.queue.init()
+	l.done.Go(l.sequence)
+	l.done.Go(l.finish)
+	l.done.Go(func() { l.anchors.run(background, l.logger) })
+	return l, nil
+}
+
+// Close refuses new submissions, lets what was taken become durable, writes
+// the anchors and returns. The store stays open.
+func (l *Ledgers) Close() error {
+	l.queue.close()
+	l.stop()
+	l.done.Wait()
+	return l.anchors.close()
+}
+
+// Identity is what never changes about a ledger.
+type Identity struct {
+	Tenant       id.Tenant
+	Organization id.Organization
+	Origin       id.Origin
+	CreatedAt    id.Instant
+}
+
+// errStopped answers submissions that come while the process stops.
+var errStopped = &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "The service is stopping", RetryAfter: time.Second}
+
+// storeError turns an engine's error into one for the layers above.
+func storeError(step string, err error) error {
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%s: %w", step, err)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return fault.Wrap(fault.NotFound, "Not found", err)
+	case errors.Is(err, storage.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The store can't be reached", Err: err}
+	}
+	return fault.Wrap(fault.Internal, "Internal error", err)
+}

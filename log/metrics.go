@@ -1,0 +1,63 @@
+package log
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/storage"
+)
+
+// metrics of the commit path. Labels are bounded: no organization is one.
+type metrics struct {
+	batchEvents prometheus.Histogram
+	batchOrgs   prometheus.Histogram
+	failures    *prometheus.CounterVec // parts of appends that did not go through, by cause
+	faults      *prometheus.CounterVec // by level
+	badProofs   prometheus.Counter
+	verified    prometheus.Counter // events that the re-verification checked
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	m := &metrics{
+		batchEvents: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "agentledger_append_events", Help: "Events in one append.", Buckets: prometheus.ExponentialBuckets(1, 2, 11)}),
+		batchOrgs: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "agentledger_append_organizations", Help: "Organizations in one append.", Buckets: prometheus.ExponentialBuckets(1, 2, 11)}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentledger_append_failures_total", Help: "Parts of appends that did not go through."}, []string{"cause"}),
+		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentledger_ledger_faults_total", Help: "Faults found in ledgers."}, []string{"level"}),
+		badProofs: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "agentledger_bad_proofs_total", Help: "Proofs that did not hold and were not served."}),
+		verified: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "agentledger_reverified_events_total", Help: "Events checked by the background re-verification."}),
+	}
+	r.MustRegister(m.batchEvents, m.batchOrgs, m.failures, m.faults, m.badProofs, m.verified)
+	return m
+}
+
+func (m *metrics) batch(batches []storage.Batch) {
+	events := 0
+	for i := range batches {
+		events += len(batches[i].Events)
+	}
+	m.batchEvents.Observe(float64(events))
+	m.batchOrgs.Observe(float64(len(batches)))
+}
+
+func failureLabel(err error) string {
+	switch {
+	case errors.Is(err, storage.ErrDuplicate):
+		return "duplicate"
+	case errors.Is(err, storage.ErrStale):
+		return "stale"
+	case errors.Is(err, storage.ErrConflict):
+		return "conflict"
+	case errors.Is(err, storage.ErrUnknown):
+		return "unknown"
+	case errors.Is(err, storage.ErrBroken):
+		return "broken"
+	}
+	return "unavailable"
+}

@@ -1,0 +1,180 @@
+package log
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// State returns the published state of a ledger, reading it when needed.
+// fault.NotFound for an unknown tenant.
+func (l *Ledgers) State(ctx context.Context, t id.Tenant) (*State, error) {
+	led, err := l.ledger(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return led.published.Load(), nil
+}
+
+// Find returns the index of an event, which lies in s. fault.NotFound when it
+// does not.
+func (l *Ledgers) Find(ctx context.Context, s *State, event id.Event) (id.Index, error) {
+	at, err := l.store.Lookup(ctx, s.identity.Tenant, []storage.Name{{Text: string(event)}})
+	if err != nil {
+		return 0, storeError("find event", err)
+	}
+	if at[0] >= s.Size() {
+		return 0, fault.New(fault.NotFound, "Not found")
+	}
+	return at[0], nil
+}
+
+// Events yields the events [begin, end) of s, end being cut to its size.
+func (l *Ledgers) Events(ctx context.Context, s *State, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error] {
+	return l.store.Events(ctx, s.identity.Tenant, begin, min(end, s.Size()), parts)
+}
+
+// Event returns one event of s; fault.NotFound at or beyond its size.
+func (l *Ledgers) Event(ctx context.Context, s *State, at id.Index, parts storage.Part) (storage.Event, error) {
+	if at >= s.Size() {
+		return storage.Event{}, fault.New(fault.NotFound, "Not found")
+	}
+	e, err := one(l.Events(ctx, s, at, at+1, parts))
+	if errors.Is(err, storage.ErrNotFound) {
+		err = fmt.Errorf("%w: event %d is missing", storage.ErrCorrupt, at)
+	}
+	return e, storeError("read event", err)
+}
+
+// EntryOf returns the public entry of a stored event.
+func EntryOf(e storage.Event) chain.Entry {
+	return chain.Entry{Prev: e.Entry.Prev, Record: e.Entry.Record, Seq: e.Index.Sequence()}
+}
+
+// Root returns the root of the tree of s when it had size leaves.
+func (l *Ledgers) Root(ctx context.Context, s *State, size id.Index) (id.Hash, error) {
+	if size == s.Size() {
+		return s.Root(), nil
+	}
+	root, err := tlog.Root(ctx, l.reader(s), size)
+	return root, storeError("read root", err)
+}
+
+// Inclusion returns the proof that leaf at is in the tree of s when it had size
+// leaves, and the root it leads to: at < size <= s.Size(). The proof has been
+// checked; one that does not hold never leaves.
+func (l *Ledgers) Inclusion(ctx context.Context, s *State, at, size id.Index) (leaf, root id.Hash, proof []id.Hash, err error) {
+	if root, err = l.Root(ctx, s, size); err != nil {
+		return leaf, root, nil, err
+	}
+	if leaf, err = l.leaf(ctx, s, at); err != nil {
+		return leaf, root, nil, err
+	}
+	if proof, err = tlog.Inclusion(ctx, l.reader(s), at, size); err != nil {
+		return leaf, root, nil, storeError("read inclusion proof", err)
+	}
+	if err := tlog.CheckInclusion(at, size, leaf, proof, root); err != nil {
+		return leaf, root, nil, l.badProof(s, "inclusion", err)
+	}
+	return leaf, root, proof, nil
+}
+
+// Consistency returns the proof that the tree of s at size to extends the one
+// at size from, and both roots: from <= to <= s.Size(). It has been checked.
+func (l *Ledgers) Consistency(ctx context.Context, s *State, from, to id.Index) (fromRoot, toRoot id.Hash, proof []id.Hash, err error) {
+	if fromRoot, err = l.Root(ctx, s, from); err != nil {
+		return fromRoot, toRoot, nil, err
+	}
+	if toRoot, err = l.Root(ctx, s, to); err != nil {
+		return fromRoot, toRoot, nil, err
+	}
+	if proof, err = tlog.Consistency(ctx, l.reader(s), from, to); err != nil {
+		return fromRoot, toRoot, nil, storeError("read consistency proof", err)
+	}
+	if err := tlog.CheckConsistency(from, to, fromRoot, toRoot, proof); err != nil {
+		return fromRoot, toRoot, nil, l.badProof(s, "consistency", err)
+	}
+	return fromRoot, toRoot, proof, nil
+}
+
+func (l *Ledgers) badProof(s *State, kind string, err error) error {
+	l.metrics.badProofs.Inc()
+	l.logger.Error("a proof does not hold", "origin", s.identity.Origin, "proof", kind, "err", err)
+	return fault.Wrap(fault.Internal, "Internal error", fmt.Errorf("%s proof: %w", kind, err))
+}
+
+// leaf returns the leaf hash at an index from its tile.
+func (l *Ledgers) leaf(ctx context.Context, s *State, at id.Index) (id.Hash, error) {
+	tile := tlog.Tile{Index: uint64(at) / tlog.TileWidth, Width: uint16(at%tlog.TileWidth) + 1}
+	hashes, err := l.Tile(ctx, s, tile)
+	if err != nil {
+		return id.Hash{}, err
+	}
+	return id.Hash(hashes[len(hashes)-len(id.Hash{}):]), nil
+}
+
+// Tile returns the hashes of a tile, 32 bytes each, which the caller must not
+// write to. fault.NotFound when the tile does not lie in s at that width.
+func (l *Ledgers) Tile(ctx context.Context, s *State, t tlog.Tile) ([]byte, error) {
+	b, err := l.reader(s).Tile(ctx, t)
+	return b, storeError("read tile", err)
+}
+
+// reader gives package tlog the tiles of one state.
+func (l *Ledgers) reader(s *State) stateReader { return stateReader{ledgers: l, state: s} }
+
+type stateReader struct {
+	ledgers *Ledgers
+	state   *State
+}
+
+// Tile takes partial tiles from the state itself and full ones from the cache
+// or the store.
+func (r stateReader) Tile(ctx context.Context, t tlog.Tile) ([]byte, error) {
+	width := uint64(r.state.Size()) >> (8 * uint(t.Level)) // hashes of the level
+	first := t.Index * tlog.TileWidth
+	if t.Level > 7 || t.Index > uint64(tlog.MaxSize)/tlog.TileWidth || first+uint64(t.Width) > width {
+		return nil, storage.ErrNotFound
+	}
+	n := int(t.Width) * len(id.Hash{})
+	if first+tlog.TileWidth > width {
+		return r.state.tree.Partial(t.Level)[:n:n], nil
+	}
+	key := tileKey{tenant: r.state.identity.Tenant, level: t.Level, index: t.Index}
+	if hashes := r.ledgers.tiles.get(key); hashes != nil {
+		return hashes[:n:n], nil
+	}
+	tiles, err := r.ledgers.store.Tiles(ctx, key.tenant, key.level, []uint64{key.index})
+	if err != nil {
+		return nil, err
+	}
+	r.ledgers.tiles.put(key, tiles[0])
+	return tiles[0][:n:n], nil
+}
+
+// sameEvent returns fault.Invalid unless the event at index is the one with
+// this digest (and, for an event id, of that very id).
+func (l *Ledgers) sameEvent(ctx context.Context, t id.Tenant, index id.Index, digest id.Hash, name storage.Name) error {
+	e, err := one(l.store.Events(ctx, t, index, index+1, storage.Records))
+	if err != nil {
+		return storeError("read known event", err)
+	}
+	record, err := chain.ParseRecord(e.Record)
+	if err != nil {
+		return storeError("read known event", err)
+	}
+	switch {
+	case record.EventDigest == digest && (name.Idempotency || string(record.EventID) == name.Text):
+		return nil
+	case name.Idempotency:
+		return fault.New(fault.Invalid, "Idempotency-Key was used with another event")
+	}
+	return fault.New(fault.Invalid, "event_id was used with another event")
+}

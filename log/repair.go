@@ -1,0 +1,169 @@
+package log
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// failedPart is a part whose append did not go through, or of which that is
+// not known.
+type failedPart struct {
+	part *part
+	err  error
+}
+
+// repair brings a ledger back after appends that failed, when none of it is
+// out any more: it passes a barrier, reads the ledger again, finds out which
+// parts were applied after all, and queues the others anew in their old order.
+func (l *Ledgers) repair(led *ledger) {
+	led.failedMu.Lock()
+	failed := led.failed
+	led.failed = nil
+	led.failedMu.Unlock()
+	defer l.queue.rested(len(failed))
+	ctx := context.Background()
+	err := l.store.Barrier(ctx)
+	if err == nil {
+		err = l.refresh(ctx, led)
+	}
+	if err != nil {
+		l.giveUp(led, failed, err)
+		return
+	}
+	var again []*submission
+	for _, f := range failed {
+		again = append(again, l.resolve(ctx, led, f)...)
+	}
+	l.queue.unblock(led, again)
+}
+
+// resolve answers what can be answered of a failed part and returns the rest.
+func (l *Ledgers) resolve(ctx context.Context, led *ledger, f failedPart) []*submission {
+	p := f.part
+	l.metrics.failures.WithLabelValues(failureLabel(f.err)).Inc()
+	if errors.Is(f.err, storage.ErrUnknown) {
+		applied, err := l.applied(ctx, p)
+		if err != nil {
+			p.refuseAll(outcomeUnknown(err))
+			return nil
+		}
+		if applied {
+			p.answer(led.published.Load().fault.Level == Healthy)
+			p.answerLate()
+			return nil
+		}
+	}
+	var named *storage.ItemError
+	errors.As(f.err, &named)
+	var again []*submission
+	for i, s := range append(p.sent, p.late...) {
+		s.attempts++
+		switch {
+		case named != nil && i == named.Item && i < len(p.sent):
+			s.refuse(itemRefusal(named))
+		case s.attempts >= maxAttempts:
+			s.refuse(overloaded("The ledger could not be written"))
+		default:
+			again = append(again, s)
+		}
+	}
+	return again
+}
+
+func itemRefusal(e *storage.ItemError) error {
+	if errors.Is(e, storage.ErrDuplicate) {
+		return fmt.Errorf("append: %w", ErrDuplicate)
+	}
+	return fmt.Errorf("append: %w", errStale)
+}
+
+// applied reports whether the events of a part are in the store, by their
+// entries: the same numbers with the same hashes.
+func (l *Ledgers) applied(ctx context.Context, p *part) (bool, error) {
+	names := []storage.Name{{Text: string(p.batch.Events[0].ID)}}
+	at, err := l.store.Lookup(ctx, p.batch.Tenant, names)
+	if err != nil {
+		return false, fmt.Errorf("look up the batch: %w", err)
+	}
+	first := p.batch.Events[0]
+	if at[0] != first.Index {
+		return false, nil
+	}
+	stored, err := one(l.store.Events(ctx, p.batch.Tenant, first.Index, first.Index+1, 0))
+	if err != nil {
+		return false, fmt.Errorf("read the batch: %w", err)
+	}
+	return stored.Entry == first.Entry, nil
+}
+
+// giveUp answers everything of a ledger that can't be read and drops it, so
+// that the next request tries to read it again.
+func (l *Ledgers) giveUp(led *ledger, failed []failedPart, cause error) {
+	l.logger.Error("ledger could not be read again", "origin", led.identity.Origin, "err", cause)
+	for _, f := range failed {
+		if errors.Is(f.err, storage.ErrUnknown) {
+			f.part.refuseAll(outcomeUnknown(cause))
+		} else {
+			f.part.refuseAll(storeError("append", storage.ErrUnavailable))
+		}
+	}
+	l.drop(led)
+	for _, s := range l.queue.drain(led) {
+		s.refuse(storeError("append", storage.ErrUnavailable))
+	}
+}
+
+// drop takes a blocked ledger out of memory.
+func (l *Ledgers) drop(led *ledger) {
+	l.residentMu.Lock()
+	defer l.residentMu.Unlock()
+	l.queue.mu.Lock()
+	led.lane.evicted = true
+	l.queue.mu.Unlock()
+	if r := l.resident[led.identity.Tenant]; r != nil && r.led == led {
+		delete(l.resident, led.identity.Tenant)
+	}
+}
+
+func (p *part) refuseAll(err error) {
+	for _, s := range p.sent {
+		s.refuse(err)
+	}
+	for _, s := range p.late {
+		s.refuse(err)
+	}
+}
+
+// Replayed reports whether an event, or the idempotency key that came with it,
+// is stored already, and stored as the very same event. Neither known: false.
+// Known, but with another digest: fault.Invalid. key is "" for none.
+func (l *Ledgers) Replayed(ctx context.Context, t id.Tenant, event id.Event, key string, digest id.Hash) (bool, error) {
+	led, err := l.ledger(ctx, t)
+	if err != nil {
+		return false, err
+	}
+	names := []storage.Name{{Text: string(event)}}
+	if key != "" {
+		names = append(names, storage.Name{Idempotency: true, Text: key})
+	}
+	at, err := l.store.Lookup(ctx, t, names)
+	if err != nil {
+		return false, storeError("look up event", err)
+	}
+	size := led.published.Load().Size()
+	known := false
+	for i, index := range at {
+		if index >= size { // unknown, or not durable yet: then Append will wait for it
+			continue
+		}
+		if err := l.sameEvent(ctx, t, index, digest, names[i]); err != nil {
+			return false, err
+		}
+		known = true
+	}
+	return known, nil
+}

@@ -1,0 +1,79 @@
+package log
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// errInconsistent: stored values do not fit together.
+var errInconsistent = errors.New("stored ledger does not fit together")
+
+// restoreTree builds the growing end of the tree from the tile roots and the
+// last entries, and checks that it has the head's root and that the last entry
+// is the head's.
+func restoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.Head) (*tlog.Builder, error) {
+	partials := tlog.Partials(head.Size)
+	hashes := make([][]id.Hash, len(partials))
+	for i, p := range partials {
+		var err error
+		if hashes[i], err = partialHashes(ctx, store, t, p); err != nil {
+			return new(tlog.Builder), err
+		}
+	}
+	tree, err := tlog.NewBuilder(head.Size, hashes...)
+	if err != nil {
+		return new(tlog.Builder), err
+	}
+	if tree.Root() != head.Root {
+		return tree, fmt.Errorf("%w: the tree's root is not the head's", errInconsistent)
+	}
+	return tree, checkLast(ctx, store, t, head)
+}
+
+// partialHashes returns the hashes of a partial tile: leaf hashes of entries at
+// level 0, roots of full tiles above it.
+func partialHashes(ctx context.Context, store storage.Ledgers, t id.Tenant, p tlog.Tile) ([]id.Hash, error) {
+	begin := p.Index * tlog.TileWidth
+	end := begin + uint64(p.Width)
+	if p.Level > 0 {
+		return store.TileRoots(ctx, t, p.Level-1, begin, end)
+	}
+	hashes := make([]id.Hash, 0, p.Width)
+	for e, err := range store.Events(ctx, t, id.Index(begin), id.Index(end), 0) {
+		if err != nil {
+			return nil, err
+		}
+		hashes = append(hashes, EntryOf(e).Hash())
+	}
+	if len(hashes) != int(p.Width) {
+		return nil, fmt.Errorf("%w: entries are missing", errInconsistent)
+	}
+	return hashes, nil
+}
+
+func checkLast(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.Head) error {
+	if head.Size == 0 {
+		return nil
+	}
+	last, err := one(store.Events(ctx, t, head.Size-1, head.Size, 0))
+	if err != nil {
+		return err
+	}
+	if EntryOf(last).Hash() != head.Last {
+		return fmt.Errorf("%w: the last entry is not the head's", errInconsistent)
+	}
+	return nil
+}
+
+// one returns the single event of a sequence, ErrNotFound when it has none.
+func one(events func(func(storage.Event, error) bool)) (storage.Event, error) {
+	for e, err := range events {
+		return e, err
+	}
+	return storage.Event{}, storage.ErrNotFound
+}

@@ -1,0 +1,224 @@
+package log
+
+import (
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// part is one ledger's share of an append.
+type part struct {
+	ledger *ledger
+	subs   []*submission // taken from the queue
+	sent   []*submission // those whose events are in the batch
+	late   []*submission // duplicates of what is out: answered when this part lands
+	batch  storage.Batch
+	state  *State // published when the batch is durable
+	names  []storage.Name
+}
+
+// flight is an append that is out. pending is nil when it has no batch.
+type flight struct {
+	parts   []*part // those with a batch first, in the batches' order
+	batches int
+	pending storage.Pending
+}
+
+// sequence is the one goroutine that gives numbers. While it builds an append,
+// the one before it is being synced.
+func (l *Ledgers) sequence() {
+	defer close(l.flight)
+	for {
+		l.depth <- struct{}{}
+		parts := l.queue.take()
+		if parts == nil {
+			return
+		}
+		l.flight <- l.launch(parts)
+	}
+}
+
+func (l *Ledgers) launch(parts []*part) flight {
+	now := id.InstantOf(l.clock())
+	var f flight
+	var batches []storage.Batch
+	var empty []*part
+	for _, p := range parts {
+		p.build(now)
+		if len(p.sent) == 0 {
+			empty = append(empty, p)
+			continue
+		}
+		f.parts = append(f.parts, p)
+		batches = append(batches, p.batch)
+	}
+	f.batches = len(batches)
+	f.parts = append(f.parts, empty...)
+	if len(batches) > 0 {
+		f.pending = l.store.Append(batches)
+		l.metrics.batch(batches)
+	}
+	return f
+}
+
+// build turns a part's submissions into a batch on the ledger's tail. What
+// can't go is answered here, but for duplicates of what is still out.
+func (p *part) build(now id.Instant) {
+	led := p.ledger
+	tail := &led.tail
+	p.batch = storage.Batch{Tenant: led.identity.Tenant, Expect: tail.head}
+	used := tail.used
+	if err := led.published.Load().writable(); err != nil {
+		for _, s := range p.subs {
+			s.refuse(err)
+		}
+		return
+	}
+	led.namesMu.Lock()
+	for _, s := range p.subs {
+		p.admit(s, now)
+	}
+	led.namesMu.Unlock()
+	if len(p.sent) == 0 {
+		return
+	}
+	tail.head.Root = tail.tree.Root()
+	if tail.used != used {
+		p.batch.Counters = []storage.Counter{{Name: tail.used.month.counter(), Value: tail.used.count}}
+	}
+	p.batch.Head = tail.head
+	p.state = &State{
+		identity: led.identity, signer: led.signer, head: tail.head,
+		tree: tail.tree.Clone(), used: tail.used, fault: led.published.Load().fault,
+	}
+}
+
+// admit puts one submission into the batch, or answers it.
+func (p *part) admit(s *submission, now id.Instant) {
+	tail := &p.ledger.tail
+	if s.configVersion != tail.head.ConfigVersion {
+		s.refuse(errStale)
+		return
+	}
+	if p.taken(s) {
+		p.late = append(p.late, s)
+		return
+	}
+	received := max(now, tail.head.LastReceived)
+	if !tail.used.admit(monthOf(received), s.Drafts) {
+		s.refuse(&fault.Error{Kind: fault.PlanLimit, Code: "plan_limit", Message: "Monthly event limit reached"})
+		return
+	}
+	item := len(p.sent)
+	p.sent = append(p.sent, s)
+	for i := range s.Drafts {
+		p.append(&s.Drafts[i], received, item)
+	}
+	for _, c := range s.Changes {
+		c.Item = item
+		p.batch.Changes = append(p.batch.Changes, c)
+	}
+	if s.Reconfigures {
+		tail.head.ConfigVersion++
+	}
+}
+
+// taken claims the names of a submission, or reports that one of them belongs
+// to an event that is out.
+func (p *part) taken(s *submission) bool {
+	claimed := len(p.names)
+	for i := range s.Drafts {
+		for _, n := range s.Drafts[i].names() {
+			if _, out := p.ledger.names[n]; out {
+				p.release(p.names[claimed:])
+				p.names = p.names[:claimed]
+				return true
+			}
+			p.ledger.names[n] = struct{}{}
+			p.names = append(p.names, n)
+		}
+	}
+	return false
+}
+
+func (p *part) release(names []storage.Name) {
+	for _, n := range names {
+		delete(p.ledger.names, n)
+	}
+}
+
+// names returns what the draft must not share with any other event.
+func (d *Draft) names() []storage.Name {
+	names := []storage.Name{{Text: string(d.ID)}}
+	if d.IdempotencyKey != "" {
+		names = append(names, storage.Name{Idempotency: true, Text: d.IdempotencyKey})
+	}
+	return names
+}
+
+// admit counts the drafts of one submission, all or none.
+func (u *usage) admit(m month, drafts []Draft) bool {
+	next := *u
+	if next.month != m {
+		next = usage{month: m}
+	}
+	counted := false
+	for i := range drafts {
+		if !drafts[i].Counted {
+			continue
+		}
+		if drafts[i].Cap > 0 && next.count >= drafts[i].Cap {
+			return false
+		}
+		next.count++
+		counted = true
+	}
+	if counted {
+		*u = next
+	}
+	return true
+}
+
+// append gives a draft its number and place in chain and tree.
+func (p *part) append(d *Draft, received id.Instant, item int) {
+	tail := &p.ledger.tail
+	head := &tail.head
+	record := d.Record.AppendTo(make([]byte, 0, d.Record.Len()), received, head.Size.Sequence())
+	entry := chain.Entry{Prev: head.Last, Record: chain.RecordHash(record), Seq: head.Size.Sequence()}
+	columns := d.Columns
+	columns.ReceivedAt = received
+	p.batch.Events = append(p.batch.Events, storage.Event{
+		Index: head.Size, ID: d.ID, Entry: storage.Entry{Prev: entry.Prev, Record: entry.Record},
+		Columns: columns, Record: record, Envelope: d.Envelope,
+		IdempotencyKey: d.IdempotencyKey, Item: item,
+	})
+	head.Last = entry.Hash()
+	head.LastReceived = received
+	head.Size++
+	var full [4]tlog.FullTile
+	for _, t := range tail.tree.Append(full[:0], head.Last) {
+		p.batch.Tiles = append(p.batch.Tiles, storage.Tile{Level: t.Level, Index: t.Index, Hashes: t.Hashes, Root: t.Root})
+	}
+}
+
+// receipts returns what the events of a sent submission are told, beginning at
+// event number first of the batch.
+func (p *part) receipts(first, n int, chainValid bool) []Receipt {
+	receipts := make([]Receipt, n)
+	for i := range receipts {
+		e := &p.batch.Events[first+i]
+		receipts[i] = Receipt{Index: e.Index, ReceivedAt: e.ReceivedAt, EventHash: p.eventHash(first + i), ChainValid: chainValid}
+	}
+	return receipts
+}
+
+// eventHash returns the event hash of the batch's event at i: what the next
+// one, or the head, names.
+func (p *part) eventHash(i int) id.Hash {
+	if i+1 < len(p.batch.Events) {
+		return p.batch.Events[i+1].Entry.Prev
+	}
+	return p.batch.Head.Last
+}

@@ -1,0 +1,129 @@
+package log
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// State is one published state of a ledger: all of it is durable. It never
+// changes and may be kept.
+type State struct {
+	identity *Identity
+	signer   *tlog.SignerKey
+	head     storage.Head
+	tree     *tlog.Builder // only read
+	used     usage
+	fault    Fault
+
+	signOnce sync.Once
+	note     []byte
+}
+
+// usage is the number of counted events in the month of the newest entry.
+type usage struct {
+	month month
+	count uint64
+}
+
+// Identity returns what never changes about the ledger.
+func (s *State) Identity() *Identity { return s.identity }
+
+// Size returns the number of events.
+func (s *State) Size() id.Index { return s.head.Size }
+
+// Root returns the tree's root.
+func (s *State) Root() id.Hash { return s.head.Root }
+
+// Last returns the event hash of the newest entry, the genesis value when empty.
+func (s *State) Last() id.Hash { return s.head.Last }
+
+// LastReceived returns received_at of the newest entry, 0 when empty.
+func (s *State) LastReceived() id.Instant { return s.head.LastReceived }
+
+// ConfigVersion returns the version of what events are judged by. Caches above
+// key by (tenant, config version): what they read for a version is never older
+// than that version.
+func (s *State) ConfigVersion() uint64 { return s.head.ConfigVersion }
+
+// Used returns how many counted events the month of i has so far.
+func (s *State) Used(i id.Instant) uint64 {
+	if s.used.month != monthOf(i) {
+		return 0
+	}
+	return s.used.count
+}
+
+// Fault returns what is wrong with the ledger, the zero value when nothing is known.
+func (s *State) Fault() Fault { return s.fault }
+
+// VerifierKey returns the log key.
+func (s *State) VerifierKey() tlog.VerifierKey { return s.signer.Verifier() }
+
+// Checkpoint returns the signed note over size and root. It is a pure function
+// of the durable head and the log key, made at first use; callers don't write
+// to it.
+func (s *State) Checkpoint() []byte {
+	s.signOnce.Do(func() {
+		note, err := s.signer.Sign(tlog.Checkpoint{Origin: s.identity.Origin, Size: s.head.Size, Root: s.head.Root})
+		if err != nil { // a foreign origin or a size beyond MaxSize: no ledger has either
+			panic(fmt.Sprintf("sign checkpoint of %s: %v", s.identity.Origin, err))
+		}
+		s.note = note
+	})
+	return s.note
+}
+
+// withFault returns the same state, marked.
+func (s *State) withFault(f Fault) *State {
+	return &State{identity: s.identity, signer: s.signer, head: s.head, tree: s.tree, used: s.used, fault: f}
+}
+
+// writable returns why the ledger takes no events, or nil.
+func (s *State) writable() error {
+	switch s.fault.Level {
+	case Frozen:
+		return &fault.Error{Kind: fault.Unavailable, Code: "frozen", Message: "The organization's ledger is frozen"}
+	case ReadOnly:
+		return &fault.Error{Kind: fault.Unavailable, Code: "read_only", Message: "The organization's ledger is read-only until its checkpoint is adopted"}
+	}
+	return nil
+}
+
+// Level says what a fault does to its ledger.
+type Level string
+
+const (
+	Healthy  Level = ""          // no fault is known
+	Suspect  Level = "suspect"   // an envelope or record is damaged: chain_valid is false
+	ReadOnly Level = "read_only" // no anchor confirms the head: read-only until adopted
+	Frozen   Level = "frozen"    // chain, tree or head is damaged or forked: for ever
+)
+
+// worse reports whether v does more to a ledger than other.
+func (v Level) worse(other Level) bool {
+	rank := map[Level]int{Healthy: 0, Suspect: 1, ReadOnly: 2, Frozen: 3}
+	return rank[v] > rank[other]
+}
+
+// Fault is what is known to be wrong with a ledger.
+type Fault struct {
+	Level  Level      `json:"level"`
+	Reason string     `json:"reason"`
+	At     id.Instant `json:"at"`
+}
+
+// month is year*12 + month-1, UTC; 0 is none.
+type month int
+
+func monthOf(i id.Instant) month {
+	t := i.Time()
+	return month(t.Year()*12 + int(t.Month()) - 1)
+}
+
+// counter names the counter of counted events of the month.
+func (m month) counter() string { return fmt.Sprintf("events/%04d-%02d", int(m)/12, int(m)%12+1) }

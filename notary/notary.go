@@ -1,0 +1,212 @@
+// Package notary writes the server's own events: what the service states about
+// an organization's keys, agents, policies and settings, signed with the
+// organization's system key and kept in its ledger like all other events.
+//
+// What always holds:
+//
+//   - An event and the record changes that it stands for land in one append, or
+//     neither does.
+//   - The system key signs system envelopes and nothing else; it lies sealed in
+//     the organization's partition and is made with the organization.
+//   - The event id is a function of what is stated and of the config version
+//     that it was stated under, so a repeated attempt does not state it twice.
+//   - Every statement raises the organization's config version.
+package notary
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Kind is the action_kind of a server's own event.
+type Kind string
+
+// The statements that the service makes.
+const (
+	KeyRegistered    Kind = "ledger_key_registered"
+	KeyRetired       Kind = "ledger_key_retired"
+	KeyRevoked       Kind = "ledger_key_revoked"
+	AgentCreated     Kind = "ledger_agent_created"
+	AgentChanged     Kind = "ledger_agent_changed"
+	PolicyActivated  Kind = "ledger_policy_activated"
+	PolicyArchived   Kind = "ledger_policy_archived"
+	SettingsChanged  Kind = "ledger_settings_changed"
+	IngestKeyCreated Kind = "ledger_ingest_key_created"
+	IngestKeyRevoked Kind = "ledger_ingest_key_revoked"
+)
+
+// Operator is the principal of what is done with the platform secret.
+const Operator = "operator"
+
+// agentID is the agent of the server's own events.
+const agentID = "system"
+
+// Statement is one event of the server's own.
+type Statement struct {
+	Kind    Kind
+	Payload map[string]any // a JSON object
+}
+
+// Act is one change of an organization and the statements that stand for it.
+type Act struct {
+	Statements []Statement // at least one, in the order of the ledger
+	Changes    []storage.Change
+}
+
+// Ledgers is what the notary needs of package log.
+type Ledgers interface {
+	Append(ctx context.Context, t id.Tenant, prepare log.Prepare) ([]log.Receipt, error)
+}
+
+// Disclosures tells the organization's setting for new events.
+type Disclosures interface {
+	Disclosure(ctx context.Context, s *log.State) (id.Disclosure, error)
+}
+
+// Notary states things. Its methods may be called concurrently.
+type Notary struct {
+	Ledgers     Ledgers
+	Records     storage.RecordStore
+	Keyring     *seal.Keyring
+	Disclosures Disclosures
+	Clock       func() time.Time
+}
+
+// kindSystemKey is the record of an organization's system key, under key "".
+const kindSystemKey storage.Kind = "system_key"
+
+type systemKeyRecord struct {
+	KeyID  id.Key `json:"key_id"`
+	Sealed []byte `json:"sealed"`
+}
+
+func sealContext(organization id.Organization) string {
+	return "system-key\n" + organization.String()
+}
+
+// Found makes a system key and returns the record that a new organization
+// begins with.
+func Found(keyring *seal.Keyring, organization id.Organization) (storage.Change, error) {
+	seed := edkey.NewPrivate().Seed()
+	sealed, err := keyring.Seal(sealContext(organization), seed[:])
+	if err != nil {
+		return storage.Change{}, fmt.Errorf("make system key: %w", err)
+	}
+	var name [12]byte
+	rand.Read(name[:])
+	value, err := json.Marshal(systemKeyRecord{KeyID: id.Key("system_" + hex.EncodeToString(name[:])), Sealed: sealed})
+	if err != nil {
+		return storage.Change{}, fmt.Errorf("make system key: %w", err)
+	}
+	return storage.Change{Kind: kindSystemKey, Value: value}, nil
+}
+
+// State appends the act that prepare returns, under the ledger state that
+// prepare was given; prepare is called again when that state's config version
+// moved meanwhile. principal is the account or Operator.
+//
+// Errors are those of prepare and of log.Ledgers.Append; a record that has
+// another version than the act expects makes prepare run again.
+func (n *Notary) State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (Act, error)) ([]log.Receipt, error) {
+	return n.Ledgers.Append(ctx, t, func(ctx context.Context, s *log.State) (log.Submission, error) {
+		act, err := prepare(ctx, s)
+		if err != nil {
+			return log.Submission{}, err
+		}
+		drafts, err := n.drafts(ctx, s, principal, act.Statements)
+		return log.Submission{Drafts: drafts, Changes: act.Changes, Reconfigures: true}, err
+	})
+}
+
+func (n *Notary) drafts(ctx context.Context, s *log.State, principal string, statements []Statement) ([]log.Draft, error) {
+	keyID, key, err := n.systemKey(ctx, s.Identity())
+	if err != nil {
+		return nil, err
+	}
+	disclosure, err := n.Disclosures.Disclosure(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	drafts := make([]log.Draft, len(statements))
+	for i, statement := range statements {
+		envelope, err := n.sign(s, principal, statement, keyID, key)
+		if err != nil {
+			return nil, fmt.Errorf("state %s: %w", statement.Kind, err)
+		}
+		drafts[i] = log.NewDraft(s.Identity(), envelope, log.Attestation{
+			Form: event.FormDigest, PublicKey: key.Public(), Signer: chain.SignerSystem, Custody: chain.CustodyServer,
+			Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow}, Disclosure: disclosure,
+		})
+	}
+	return drafts, nil
+}
+
+func (n *Notary) systemKey(ctx context.Context, identity *log.Identity) (id.Key, edkey.Private, error) {
+	r, err := n.Records.Get(ctx, identity.Tenant, kindSystemKey, "")
+	if err != nil {
+		return "", edkey.Private{}, fmt.Errorf("read system key: %w", err)
+	}
+	var stored systemKeyRecord
+	if err := json.Unmarshal(r.Value, &stored); err != nil {
+		return "", edkey.Private{}, fmt.Errorf("read system key: %w", err)
+	}
+	seed, err := n.Keyring.Open(sealContext(identity.Organization), stored.Sealed)
+	if err != nil {
+		return "", edkey.Private{}, fmt.Errorf("open system key: %w", err)
+	}
+	key, err := edkey.PrivateFromSeed(seed)
+	return stored.KeyID, key, err
+}
+
+// sign makes the envelope of one statement.
+func (n *Notary) sign(s *log.State, principal string, statement Statement, keyID id.Key, key edkey.Private) (*event.Envelope, error) {
+	payload, err := jcs.Marshal(statement.Payload)
+	if err != nil {
+		return nil, err
+	}
+	unsigned, err := json.Marshal(map[string]any{
+		"schema_version":  1,
+		"event_id":        eventID(s, statement.Kind, payload),
+		"organization_id": s.Identity().Organization.String(),
+		"trace_id":        "ledger",
+		"agent_id":        agentID,
+		"key_id":          keyID,
+		"emitted_at":      id.InstantOf(n.Clock()),
+		"actor_type":      "system",
+		"actor_principal": principal,
+		"action_kind":     statement.Kind,
+		"policy_decision": id.Allow,
+		"payload":         statement.Payload,
+	})
+	if err != nil {
+		return nil, err
+	}
+	signed, err := event.Sign(unsigned, key)
+	if err != nil {
+		return nil, err
+	}
+	return event.Parse(signed, event.Options{Server: true})
+}
+
+// eventID names a statement by what it says and when in the organization's
+// configuration it is said.
+func eventID(s *log.State, kind Kind, payload []byte) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%d\n%s", kind, s.ConfigVersion(), payload)
+	return string(kind) + ":" + hex.EncodeToString(h.Sum(nil)[:16])
+}
