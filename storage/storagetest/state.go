@@ -80,21 +80,26 @@ func (s *state) checkBatch(b *storage.Batch) error {
 	return s.checkChanges(b.Tenant, b.Changes)
 }
 
-// checkChanges tries the changes on a copy, one after another.
+// checkChanges takes the changes one after another, each meeting what the ones
+// before it leave.
 func (s *state) checkChanges(t id.Tenant, changes []storage.Change) error {
 	if err := storage.ValidateChanges(changes); err != nil {
 		return err
 	}
-	trial := &state{records: map[recordName]storage.Record{}}
+	versions := map[recordName]uint64{}
 	for _, c := range changes {
 		name := recordName{t, c.Kind, c.Key}
-		if _, ok := trial.records[name]; !ok {
-			trial.records[name] = s.records[name]
+		version, ok := versions[name]
+		if !ok {
+			version = s.records[name].Version
 		}
-		if c.If != storage.AnyVersion && c.If != trial.records[name].Version {
+		if c.If != storage.AnyVersion && c.If != version {
 			return &storage.ItemError{Item: c.Item, Err: storage.ErrStale}
 		}
-		trial.change(t, []storage.Change{c})
+		versions[name] = version + 1
+		if c.Value == nil {
+			versions[name] = 0
+		}
 	}
 	return nil
 }

@@ -1,0 +1,75 @@
+package storagetest
+
+import (
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+func durableSteps(s *store) {
+	a, model := newAuthor(alpha), NewModel()
+	var p probe
+	for range 6 {
+		b := full(a, 2)
+		a.head = b.Head
+		s.mustAppend(b)
+		model.Append([]storage.Batch{b}).Wait()
+		next := probeOf(b)
+		p.names, p.tiles = append(p.names, next.names...), append(p.tiles, next.tiles...)
+		p.counters, p.kinds = next.counters, next.kinds
+		s.reopen()
+		p.sameContents(s.T, s, model, alpha, beta)
+	}
+}
+
+func durableBarrier(s *store) {
+	a := newAuthor(alpha)
+	pending := s.Append([]storage.Batch{a.next(3)})
+	if err := s.Barrier(s.Context()); err != nil {
+		s.Fatalf("barrier: %v", err)
+	}
+	wantErr(s.T, pending.Wait()[0], nil)
+	s.reopen()
+	if err := s.Barrier(s.Context()); err != nil {
+		s.Fatalf("barrier: %v", err)
+	}
+	if got := s.headOrZero(alpha); got != a.head {
+		s.Errorf("got head %+v, want %+v", got, a.head)
+	}
+}
+
+func durableClosed(s *store) {
+	a := newAuthor(alpha)
+	s.mustAppend(a.next(1))
+	if err := s.Close(); err != nil {
+		s.Fatalf("close: %v", err)
+	}
+	_, headErr := s.Head(s.Context(), alpha)
+	_, getErr := s.Get(s.Context(), alpha, "agent", "a")
+	_, scanErr := s.Scan(s.Context(), alpha, "agent", "", "", 1)
+	_, lookupErr := s.Lookup(s.Context(), alpha, nil)
+	_, tilesErr := s.Tiles(s.Context(), alpha, 0, nil)
+	_, rootsErr := s.TileRoots(s.Context(), alpha, 0, 0, 0)
+	_, countersErr := s.Counters(s.Context(), alpha, nil)
+	errs := []error{
+		headErr, getErr, scanErr, lookupErr, tilesErr, rootsErr, countersErr,
+		s.append(a.draft(1))[0], s.Barrier(s.Context()), s.Close(),
+		s.Write(s.Context(), alpha, []storage.Change{put("agent", "a", "x", 0)}),
+		firstError(s.Events(s.Context(), alpha, 0, 1, 0)), firstError(s.Tenants(s.Context())),
+	}
+	for i, err := range errs {
+		s.Logf("call %d", i)
+		wantErr(s.T, err, storage.ErrUnavailable)
+	}
+	s.Engine = s.open(s.T)
+	if got, want := s.headOrZero(alpha).Size, id.Index(1); got != want {
+		s.Errorf("got size %d, want %d", got, want)
+	}
+}
+
+func firstError[V any](seq func(func(V, error) bool)) (first error) {
+	seq(func(_ V, err error) bool {
+		first = err
+		return false
+	})
+	return first
+}

@@ -1,0 +1,129 @@
+package storagetest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Two organizations stand wherever one could do.
+const (
+	alpha id.Tenant = 0x0102030405060708
+	beta  id.Tenant = alpha + 1
+)
+
+// store is the engine under test and the test that it is under.
+type store struct {
+	*testing.T
+	storage.Engine
+	open Open
+}
+
+// reopen closes the engine and opens the same data.
+func (s *store) reopen() {
+	s.Helper()
+	if err := s.Close(); err != nil {
+		s.Fatalf("close: %v", err)
+	}
+	s.Engine = s.open(s.T)
+}
+
+// append waits for one append and returns its answers.
+func (s *store) append(batches ...storage.Batch) []error {
+	s.Helper()
+	results := s.Append(batches).Wait()
+	if got, want := len(results), len(batches); got != want {
+		s.Fatalf("append: got %d answers, want %d", got, want)
+	}
+	return results
+}
+
+// mustAppend is append of batches that have to succeed.
+func (s *store) mustAppend(batches ...storage.Batch) {
+	s.Helper()
+	for i, err := range s.append(batches...) {
+		if err != nil {
+			s.Fatalf("append: batch %d: %v", i, err)
+		}
+	}
+}
+
+// author makes the batches of one ledger, with content that only has the right
+// sizes: engines do not hash.
+type author struct {
+	tenant id.Tenant
+	head   storage.Head
+	random *rand.Rand
+}
+
+func newAuthor(t id.Tenant) *author {
+	return &author{tenant: t, random: rand.New(rand.NewPCG(uint64(t), 1))}
+}
+
+func (a *author) hash() (h id.Hash) {
+	for i := 0; i < len(h); i += 8 {
+		binary.LittleEndian.PutUint64(h[i:], a.random.Uint64())
+	}
+	return h
+}
+
+// next makes a batch of n events that follows the head, and moves the head. The
+// first batch of an author makes the ledger.
+func (a *author) next(n int) storage.Batch {
+	b := a.draft(n)
+	a.head = b.Head
+	return b
+}
+
+// draft is next without moving the head.
+func (a *author) draft(n int) storage.Batch {
+	b := storage.Batch{Tenant: a.tenant, Expect: a.head, Head: a.head}
+	for i := range n {
+		b.Events = append(b.Events, a.event(a.head.Size+id.Index(i), i))
+		b.Head.LastReceived = b.Events[i].ReceivedAt
+	}
+	b.Head.Size += id.Index(n)
+	b.Head.Root, b.Head.Last = a.hash(), a.hash()
+	b.Head.Epoch, b.Head.ConfigVersion = max(b.Head.Epoch, 1), max(b.Head.ConfigVersion, 1)
+	return b
+}
+
+func (a *author) event(i id.Index, item int) storage.Event {
+	return storage.Event{
+		Index: i,
+		ID:    id.Event(fmt.Sprintf("event-%d", i)),
+		Entry: storage.Entry{Prev: a.hash(), Record: a.hash()},
+		Columns: storage.Columns{
+			ReceivedAt: 1_700_000_000_000 + id.Instant(i),
+			Agent:      id.Agent(fmt.Sprintf("agent-%d", i%3)),
+			Trace:      id.Trace(strings.Repeat("t", int(i%129))),
+			Tool:       id.Tool([]string{"", "mail.send", "db:read/x"}[i%3]),
+			ActionKind: "tool_call",
+			Effective:  id.Decision(1 + i%3),
+			Disclosure: id.Disclosure(1 + i%3),
+		},
+		Record:   fmt.Appendf(nil, `{"seq":%d,"tenant":%d}`, i+1, a.tenant),
+		Envelope: fmt.Appendf(nil, `{"payload":{"n":%d,"tenant":%d}}`, i, a.tenant),
+		Item:     100 + item,
+	}
+}
+
+// tile makes a full tile.
+func (a *author) tile(level uint8, index uint64) storage.Tile {
+	tile := storage.Tile{Level: level, Index: index, Root: a.hash()}
+	for range storage.TileSize / len(id.Hash{}) {
+		h := a.hash()
+		tile.Hashes = append(tile.Hashes, h[:]...)
+	}
+	return tile
+}
+
+// put is a change that has to meet version if.
+func put(kind storage.Kind, key, value string, version uint64) storage.Change {
+	return storage.Change{Kind: kind, Key: key, Value: []byte(value), If: version}
+}

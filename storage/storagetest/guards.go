@@ -1,0 +1,130 @@
+package storagetest
+
+import (
+	"errors"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+func guardNewLedger(s *store) {
+	a := newAuthor(alpha)
+	first := a.draft(0)
+	wrong := first
+	wrong.Expect.Epoch = 1
+	wantErr(s.T, s.append(wrong)[0], storage.ErrConflict)
+	s.mustAppend(a.next(0))
+	wantErr(s.T, s.append(first)[0], storage.ErrConflict)
+	got, err := s.Head(s.Context(), alpha)
+	if err != nil || got != a.head {
+		s.Errorf("got head %+v, %v, want %+v", got, err, a.head)
+	}
+}
+
+func guardFields(s *store) {
+	a := newAuthor(alpha)
+	s.mustAppend(a.next(3))
+	tests := []struct {
+		field  string
+		mutate func(*storage.Head)
+	}{
+		{"size one less", func(h *storage.Head) { h.Size-- }},
+		{"size one more", func(h *storage.Head) { h.Size++ }},
+		{"root", func(h *storage.Head) { h.Root[31] ^= 1 }},
+		{"epoch", func(h *storage.Head) { h.Epoch++ }},
+		{"config version", func(h *storage.Head) { h.ConfigVersion++ }},
+		{"no ledger", func(h *storage.Head) { *h = storage.Head{} }},
+	}
+	for _, test := range tests {
+		wrong := *a
+		test.mutate(&wrong.head)
+		if got := s.append(wrong.draft(1))[0]; !errors.Is(got, storage.ErrConflict) {
+			s.Errorf("%s: got error %v, want %v", test.field, got, storage.ErrConflict)
+		}
+	}
+	s.mustAppend(a.next(1))
+}
+
+func guardIgnores(s *store) {
+	a := newAuthor(alpha)
+	s.mustAppend(a.next(2))
+	b := a.next(1)
+	b.Expect.Last, b.Expect.LastReceived = id.Hash{}, 0
+	s.mustAppend(b)
+}
+
+func guardAppliesNothing(s *store) {
+	a := newAuthor(alpha)
+	first := a.next(2)
+	s.mustAppend(first)
+	wrong := full(a, 3)
+	wrong.Expect.Root[0] ^= 1
+	want := NewModel()
+	want.Append([]storage.Batch{first}).Wait()
+	wantErr(s.T, s.append(wrong)[0], storage.ErrConflict)
+	probeOf(first, wrong).sameContents(s.T, s, want, alpha)
+	s.reopen()
+	probeOf(first, wrong).sameContents(s.T, s, want, alpha)
+}
+
+// full makes a batch with something of everything.
+func full(a *author, n int) storage.Batch {
+	b := a.draft(n)
+	for i := range b.Events {
+		b.Events[i].IdempotencyKey = "key of " + string(b.Events[i].ID)
+	}
+	b.Tiles = []storage.Tile{a.tile(0, uint64(a.head.Size)), a.tile(1, uint64(a.head.Size))}
+	b.Counters = []storage.Counter{{Name: "events", Value: uint64(b.Head.Size)}}
+	b.Changes = []storage.Change{put("agent", "agent-"+string(b.Events[0].ID), "value", 0)}
+	return b
+}
+
+func guardFirst(s *store) {
+	a := newAuthor(alpha)
+	s.mustAppend(a.next(2))
+	wrong := a.draft(1)
+	wrong.Expect.Epoch++
+	wrong.Events[0].ID = "event-0"
+	wrong.Changes = []storage.Change{put("agent", "a", "value", 7)}
+	wantErr(s.T, s.append(wrong)[0], storage.ErrConflict)
+}
+
+func guardContention(s *store) {
+	const writers, rounds = 8, 20
+	var wins [writers]int
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			a := newAuthor(alpha)
+			a.random = rand.New(rand.NewPCG(uint64(w), 3))
+			for wins[w] < rounds {
+				a.head = s.headOrZero(alpha)
+				b := a.draft(1)
+				b.Events[0].ID = id.Event(b.Head.Root.String())
+				err := s.Append([]storage.Batch{b}).Wait()[0]
+				if err == nil {
+					wins[w]++
+				} else if !errors.Is(err, storage.ErrConflict) {
+					s.Errorf("append: %v", err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	s.reopen()
+	got := len(collect(s.T, s.Events(s.Context(), alpha, 0, storage.NoIndex, storage.Records)))
+	if want := writers * rounds; got != want || s.headOrZero(alpha).Size != id.Index(want) {
+		s.Errorf("got %d events and size %d, want %d", got, s.headOrZero(alpha).Size, want)
+	}
+}
+
+func (s *store) headOrZero(t id.Tenant) storage.Head {
+	h, err := s.Head(s.Context(), t)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		s.Errorf("head: %v", err)
+	}
+	return h
+}

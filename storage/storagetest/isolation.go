@@ -1,0 +1,56 @@
+package storagetest
+
+import (
+	"math"
+	"reflect"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// fillTenants gives each tenant the same names with content of its own, in the
+// store and in a model.
+func fillTenants(s *store, tenants ...id.Tenant) (*Model, probe) {
+	model, p := NewModel(), probe{}
+	for _, t := range tenants {
+		a := newAuthor(t)
+		b := full(a, 3)
+		s.mustAppend(b)
+		model.Append([]storage.Batch{b}).Wait()
+		p = probeOf(b)
+	}
+	return model, p
+}
+
+func isolationTenants(s *store) {
+	// Neighbours in number, and in the bytes of either order.
+	tenants := []id.Tenant{alpha, beta, 1, 2, 255, 256, 257, 1 << 56, 1<<56 + 1}
+	model, p := fillTenants(s, tenants...)
+	p.sameContents(s.T, s, model, append(tenants, 3, alpha-1, 0)...)
+	s.reopen()
+	p.sameContents(s.T, s, model, tenants...)
+}
+
+func isolationExtremes(s *store) {
+	tenants := []id.Tenant{id.Service, 1, math.MaxInt64, math.MaxUint64 - 1, math.MaxUint64}
+	model, p := fillTenants(s, tenants...)
+	p.sameContents(s.T, s, model, tenants...)
+	if got := collect(s.T, s.Tenants(s.Context())); !reflect.DeepEqual(got, tenants) {
+		s.Errorf("got tenants %v, want %v", got, tenants)
+	}
+}
+
+func isolationKinds(s *store) {
+	kinds := []storage.Kind{"a", "aa", "a/", "a\x01", "b"}
+	for _, kind := range kinds {
+		s.mustWrite(alpha, put(kind, "a", string(kind), 0), put(kind, "\x00a", string(kind), 0))
+		s.mustWrite(beta, put(kind, "a", "other", 0))
+	}
+	for _, kind := range kinds {
+		s.wantRecord(kind, "a", string(kind), 1)
+		got := scan(s.T, s, alpha, kind, "", "", 100)
+		if len(got) != 2 || string(got[0].Value) != string(kind) || string(got[1].Value) != string(kind) {
+			s.Errorf("kind %q: got %+v, want its own two", kind, got)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package storagetest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// randomOperations does the same random things to the store and to a model, and
+// compares every answer, and all contents now and then.
+func randomOperations(s *store) {
+	for seed := range uint64(4) {
+		r := &randomRun{store: s, random: rand.New(rand.NewPCG(seed, 2)), model: NewModel()}
+		for _, t := range []id.Tenant{id.Tenant(seed*10 + 1), id.Tenant(seed*10 + 2), id.Tenant(seed*10 + 3)} {
+			r.authors = append(r.authors, newAuthor(t))
+		}
+		for step := range 120 {
+			r.step(step)
+		}
+		r.compare()
+	}
+}
+
+type randomRun struct {
+	*store
+	random  *rand.Rand
+	model   *Model
+	authors []*author
+}
+
+func (r *randomRun) step(step int) {
+	switch n := r.random.IntN(20); {
+	case n < 12:
+		r.appendSome(step)
+	case n < 18:
+		r.writeSome(step)
+	case n == 18:
+		r.compare()
+	default:
+		r.reopen()
+		r.compare()
+	}
+}
+
+// appendSome appends to some ledgers, most of the time with something wrong in
+// one of them.
+func (r *randomRun) appendSome(step int) {
+	var batches []storage.Batch
+	for _, a := range r.authors {
+		if r.random.IntN(3) > 0 {
+			batches = append(batches, r.batch(a, step))
+		}
+	}
+	got, want := r.append(batches...), r.model.Append(batches).Wait()
+	for i := range want {
+		r.sameAnswer(step, got[i], want[i])
+	}
+}
+
+func (r *randomRun) batch(a *author, step int) storage.Batch {
+	a.head, _ = r.model.Head(r.Context(), a.tenant)
+	b := a.draft(r.random.IntN(5))
+	for i := range b.Events {
+		if r.random.IntN(12) == 0 {
+			b.Events[i].ID = id.Event(fmt.Sprintf("event-%d", r.random.IntN(20)))
+		}
+		if r.random.IntN(4) == 0 {
+			b.Events[i].IdempotencyKey = fmt.Sprint(r.random.IntN(100))
+		}
+		if r.random.IntN(5) == 0 {
+			b.Events[i].Envelope = nil
+		}
+	}
+	if r.random.IntN(8) == 0 {
+		b.Expect.Root[0]++
+	}
+	if r.random.IntN(4) == 0 {
+		b.Tiles = []storage.Tile{a.tile(uint8(r.random.IntN(2)), uint64(r.random.IntN(3)))}
+	}
+	b.Counters = []storage.Counter{{Name: fmt.Sprint(r.random.IntN(3)), Value: r.random.Uint64()}}
+	b.Changes = r.changes(step)
+	return b
+}
+
+func (r *randomRun) changes(step int) (changes []storage.Change) {
+	for i := range r.random.IntN(4) {
+		c := put("kind", fmt.Sprint(r.random.IntN(6)), fmt.Sprint(step, i), uint64(r.random.IntN(3)))
+		c.Item = i
+		if r.random.IntN(2) == 0 {
+			c.If = storage.AnyVersion
+		}
+		if r.random.IntN(5) == 0 {
+			c.Value = nil
+		}
+		changes = append(changes, c)
+	}
+	return changes
+}
+
+func (r *randomRun) writeSome(step int) {
+	t := r.authors[r.random.IntN(len(r.authors))].tenant
+	changes := r.changes(step)
+	r.sameAnswer(step, r.Write(r.Context(), t, changes), r.model.Write(r.Context(), t, changes))
+}
+
+// sameAnswer compares the kind of two answers and the item they name.
+func (r *randomRun) sameAnswer(step int, got, want error) {
+	r.Helper()
+	var gotItem, wantItem *storage.ItemError
+	errors.As(got, &gotItem)
+	errors.As(want, &wantItem)
+	for _, kind := range []error{nil, storage.ErrConflict, storage.ErrDuplicate, storage.ErrStale} {
+		if errors.Is(got, kind) != errors.Is(want, kind) {
+			r.Fatalf("step %d: got answer %v, want %v", step, got, want)
+		}
+	}
+	if wantItem != nil && (gotItem == nil || gotItem.Item != wantItem.Item) {
+		r.Fatalf("step %d: got answer %v, want %v", step, got, want)
+	}
+}
+
+func (r *randomRun) compare() {
+	p := probe{kinds: []storage.Kind{"kind"}, counters: []string{"0", "1", "2"}}
+	for i := range 100 {
+		p.names = append(p.names, storage.Name{Text: fmt.Sprintf("event-%d", i)}, storage.Name{Idempotency: true, Text: fmt.Sprint(i)})
+	}
+	for i := range uint64(6) {
+		p.tiles = append(p.tiles, storage.Tile{Level: uint8(i / 3), Index: i % 3})
+	}
+	for _, a := range r.authors {
+		p.sameContents(r.T, r, r.model, a.tenant)
+	}
+}

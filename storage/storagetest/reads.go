@@ -1,0 +1,205 @@
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"math"
+	"reflect"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+const everything = storage.Records | storage.Envelopes
+
+// stored returns events as a store shows them.
+func stored(events []storage.Event, parts storage.Part) (shown []storage.Event) {
+	for _, e := range events {
+		e.IdempotencyKey, e.Item = "", 0
+		shown = append(shown, cloneEvent(e, parts))
+	}
+	return shown
+}
+
+func (s *store) wantEvents(begin, end id.Index, parts storage.Part, want []storage.Event) {
+	s.Helper()
+	got := collect(s.T, s.Events(s.Context(), alpha, begin, end, parts))
+	if want = stored(want, parts); !reflect.DeepEqual(got, want) {
+		s.Errorf("events [%d, %d), parts %b: got\n%+v\nwant\n%+v", begin, end, parts, got, want)
+	}
+}
+
+func readNoLedger(s *store) {
+	s.mustAppend(newAuthor(beta).next(1))
+	if err := s.Write(s.Context(), alpha, []storage.Change{put("agent", "a", "value", 0)}); err != nil {
+		s.Fatalf("write: %v", err)
+	}
+	_, err := s.Head(s.Context(), alpha)
+	wantErr(s.T, err, storage.ErrNotFound)
+	for _, err := range s.Events(s.Context(), alpha, 0, 1, 0) {
+		wantErr(s.T, err, storage.ErrNotFound)
+	}
+	if got := lookup(s.T, s, alpha, storage.Name{Text: "event-0"}); got[0] != storage.NoIndex {
+		s.Errorf("got index %d, want none", got[0])
+	}
+	if got := counters(s.T, s, alpha, "events"); got[0] != 0 {
+		s.Errorf("got counter %d, want 0", got[0])
+	}
+}
+
+func readEventRanges(s *store) {
+	a := newAuthor(alpha)
+	first, second := a.next(300), a.next(7)
+	s.mustAppend(first)
+	s.mustAppend(second)
+	s.mustAppend(newAuthor(beta).next(400))
+	all := append(first.Events, second.Events...)
+	for _, r := range [][2]id.Index{{0, 0}, {0, 1}, {0, 307}, {255, 257}, {299, 302}, {306, 307}, {300, math.MaxUint64}} {
+		s.wantEvents(r[0], r[1], everything, all[r[0]:min(r[1], 307)])
+	}
+	for _, r := range [][2]id.Index{{307, 308}, {5, 4}, {5, 5}, {math.MaxUint64, math.MaxUint64}} {
+		s.wantEvents(r[0], r[1], everything, nil)
+	}
+}
+
+func readEventParts(s *store) {
+	b := newAuthor(alpha).next(5)
+	s.mustAppend(b)
+	for _, parts := range []storage.Part{0, storage.Records, storage.Envelopes, everything} {
+		s.wantEvents(1, 4, parts, b.Events[1:4])
+	}
+}
+
+func readErased(s *store) {
+	b := newAuthor(alpha).next(4)
+	b.Events[0].Envelope, b.Events[2].Envelope = nil, nil
+	s.mustAppend(b)
+	s.wantEvents(0, 4, everything, b.Events)
+	s.wantEvents(2, 3, storage.Envelopes, b.Events[2:3])
+	s.wantEvents(1, 3, storage.Envelopes, b.Events[1:3])
+}
+
+func readLeaveEarly(s *store) {
+	b := newAuthor(alpha).next(5)
+	s.mustAppend(b)
+	for e, err := range s.Events(s.Context(), alpha, 1, 5, 0) {
+		if err != nil || e.Index != 1 {
+			s.Errorf("got event %d, %v, want 1", e.Index, err)
+		}
+		break
+	}
+	for tenant, err := range s.Tenants(s.Context()) {
+		if err != nil || tenant != alpha {
+			s.Errorf("got tenant %d, %v, want %d", tenant, err, alpha)
+		}
+		break
+	}
+}
+
+func readOwnSlices(s *store) {
+	a := newAuthor(alpha)
+	b := full(a, 3)
+	s.mustAppend(b)
+	for range 2 {
+		c := probeOf(b).read(s.T, s, alpha)
+		for i := range c.Events {
+			clear(c.Events[i].Record)
+			clear(c.Events[i].Envelope)
+		}
+		clear(c.Tiles[0].Hashes)
+		clear(c.Records[0].Value)
+	}
+	want := NewModel()
+	want.Append([]storage.Batch{b}).Wait()
+	probeOf(b).sameContents(s.T, s, want, alpha)
+}
+
+func readLookup(s *store) {
+	a := duplicateStore(s)
+	s.mustAppend(a.next(1))
+	got := lookup(s.T, s, alpha,
+		storage.Name{Text: "event-3"}, storage.Name{Text: "event-9"}, storage.Name{Text: "event-0"},
+		storage.Name{Idempotency: true, Text: "key"}, storage.Name{Text: "key"},
+		storage.Name{Idempotency: true, Text: "event-0"}, storage.Name{Text: ""}, storage.Name{Text: "event-0"})
+	want := []id.Index{3, storage.NoIndex, 0, 1, storage.NoIndex, storage.NoIndex, storage.NoIndex, 0}
+	if !reflect.DeepEqual(got, want) {
+		s.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func readTiles(s *store) {
+	a := newAuthor(alpha)
+	b := a.next(1)
+	b.Tiles = []storage.Tile{a.tile(0, 0), a.tile(0, 1), a.tile(0, 255), a.tile(0, 256), a.tile(1, 0), a.tile(7, math.MaxUint64-1)}
+	s.mustAppend(b)
+	for _, want := range b.Tiles {
+		if got := readTile(s.T, s, alpha, want.Level, want.Index); !reflect.DeepEqual(got, want) {
+			s.Errorf("tile %d/%d: got another one", want.Level, want.Index)
+		}
+	}
+	got, err := s.Tiles(s.Context(), alpha, 0, []uint64{256, 0, 256})
+	if err != nil || !reflect.DeepEqual(got, [][]byte{b.Tiles[3].Hashes, b.Tiles[0].Hashes, b.Tiles[3].Hashes}) {
+		s.Errorf("tiles out of order: got others, error %v", err)
+	}
+	roots, err := s.TileRoots(s.Context(), alpha, 0, 255, 257)
+	if err != nil || !reflect.DeepEqual(roots, []id.Hash{b.Tiles[2].Root, b.Tiles[3].Root}) {
+		s.Errorf("roots: got %v, error %v", roots, err)
+	}
+	if roots, err = s.TileRoots(s.Context(), alpha, 0, 5, 5); err != nil || len(roots) != 0 {
+		s.Errorf("no roots: got %v, error %v", roots, err)
+	}
+	for _, r := range [][2]uint64{{0, 3}, {1, 256}, {254, 256}, {256, 258}, {2, 3}} {
+		_, err := s.TileRoots(s.Context(), alpha, 0, r[0], r[1])
+		wantErr(s.T, err, storage.ErrNotFound)
+	}
+	_, err = s.Tiles(s.Context(), alpha, 1, []uint64{0, 1})
+	wantErr(s.T, err, storage.ErrNotFound)
+}
+
+func readCounters(s *store) {
+	a := newAuthor(alpha)
+	b := a.next(1)
+	b.Counters = []storage.Counter{{Name: "events/2026-01", Value: 5}, {Name: "events", Value: math.MaxUint64}, {Name: "", Value: 7}}
+	s.mustAppend(b)
+	b = a.next(1)
+	b.Counters = []storage.Counter{{Name: "events/2026-01", Value: 3}}
+	s.mustAppend(b)
+	got := counters(s.T, s, alpha, "events", "none", "events/2026-01", "", "events/2026-0")
+	if want := []uint64{math.MaxUint64, 0, 3, 7, 0}; !reflect.DeepEqual(got, want) {
+		s.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func readTenants(s *store) {
+	want := []id.Tenant{1, 2, 255, 256, 1 << 32, math.MaxInt64}
+	for _, i := range []int{3, 0, 5, 2, 4, 1} {
+		s.mustAppend(full(newAuthor(want[i]), 2))
+	}
+	for _, t := range []id.Tenant{id.Service, 3, math.MaxInt64 - 1} {
+		if err := s.Write(s.Context(), t, []storage.Change{put("agent", "a", "value", 0)}); err != nil {
+			s.Fatalf("write: %v", err)
+		}
+	}
+	if got := collect(s.T, s.Tenants(s.Context())); !reflect.DeepEqual(got, want) {
+		s.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func readCancelled(s *store) {
+	s.mustAppend(newAuthor(alpha).next(3))
+	ctx, cancel := context.WithCancel(s.Context())
+	defer cancel()
+	seen := 0
+	for _, err := range s.Events(ctx, alpha, 0, 3, everything) {
+		seen++
+		cancel()
+		if seen > 1 && !errors.Is(err, context.Canceled) {
+			s.Errorf("got error %v, want %v", err, context.Canceled)
+		}
+	}
+	if seen != 2 {
+		s.Errorf("got %d events and errors, want 1 and 1", seen)
+	}
+	_, err := s.Head(ctx, alpha)
+	wantErr(s.T, err, context.Canceled)
+}
