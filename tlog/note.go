@@ -1,0 +1,135 @@
+package tlog
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// MaxNote is the size in bytes of the largest note: room for 16 of the
+	// largest signatures that C2SP signed-note expects.
+	MaxNote = 128 << 10
+
+	// MaxSignatures is the largest number of signature lines of a note.
+	MaxSignatures = 100
+)
+
+// Note is a C2SP signed note: text and the signatures over it. To have one says
+// nothing about who signed it; Verify does.
+type Note struct {
+	Text       string // ends in LF
+	Signatures []Signature
+}
+
+// Signature is a signature line of a note, of a key known here or not.
+type Signature struct {
+	Name    string
+	KeyHash KeyHash
+	Value   []byte // what the key made; 64 bytes for the Ed25519 keys of this package
+}
+
+const (
+	separator  = "\n\n"
+	linePrefix = "— "
+)
+
+// ParseNote reads a signed note: UTF-8 of at most MaxNote bytes without control
+// characters but LF; text, an empty line, 1 to MaxSignatures signature lines and
+// nothing behind them. Two lines of one key (name and key hash) are refused.
+func ParseNote(note []byte) (Note, error) {
+	if len(note) > MaxNote || !utf8.Valid(note) || slices.ContainsFunc(note, isForbidden) {
+		return Note{}, fmt.Errorf("parse note: size or characters: %w", ErrMalformed)
+	}
+	s := string(note)
+	end := strings.LastIndex(s, separator)
+	if end < 0 {
+		return Note{}, fmt.Errorf("parse note: no empty line: %w", ErrMalformed)
+	}
+	n := Note{Text: s[:end+1]}
+	for lines := s[end+len(separator):]; lines != "" || n.Signatures == nil; {
+		line, rest, isWhole := strings.Cut(lines, "\n")
+		sig, ok := parseSignature(line)
+		if !ok || !isWhole || len(n.Signatures) == MaxSignatures || n.signedBy(sig.Name, sig.KeyHash) != nil {
+			return Note{}, fmt.Errorf("parse note: signature line %d: %w", len(n.Signatures)+1, ErrMalformed)
+		}
+		n.Signatures = append(n.Signatures, sig)
+		lines = rest
+	}
+	return n, nil
+}
+
+func isForbidden(c byte) bool { return c < ' ' && c != '\n' }
+
+// parseSignature reads "— name base64", the base64 holding a key hash and at
+// least one byte of signature.
+func parseSignature(line string) (Signature, bool) {
+	line, hasPrefix := strings.CutPrefix(line, linePrefix)
+	name, encoded, _ := strings.Cut(line, " ")
+	value, ok := decodeBase64(encoded)
+	if !hasPrefix || !ok || !validName(name) || len(value) <= keyHashSize {
+		return Signature{}, false
+	}
+	hash := KeyHash(binary.BigEndian.Uint32(value))
+	return Signature{Name: name, KeyHash: hash, Value: value[keyHashSize:]}, true
+}
+
+// validName reports whether name can be that of a key: not empty, no space,
+// plus or control character.
+func validName(name string) bool {
+	return name != "" && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool {
+		return r == '+' || unicode.IsSpace(r) || unicode.IsControl(r)
+	})
+}
+
+// signedBy returns the signature of a key, nil when there is none.
+func (n Note) signedBy(name string, hash KeyHash) *Signature {
+	i := slices.IndexFunc(n.Signatures, func(s Signature) bool { return s.Name == name && s.KeyHash == hash })
+	if i < 0 {
+		return nil
+	}
+	return &n.Signatures[i]
+}
+
+// Verify checks that the note has a signature of the key and that it is right.
+// Signatures of other keys don't matter. The error wraps ErrSignature.
+func (n Note) Verify(key VerifierKey) error {
+	sig := n.signedBy(key.name, key.hash)
+	if sig == nil {
+		return fmt.Errorf("verify note: no line of the key: %w", ErrSignature)
+	}
+	if !key.public.Verify([]byte(n.Text), sig.Value) {
+		return fmt.Errorf("verify note: wrong signature: %w", ErrSignature)
+	}
+	return nil
+}
+
+// Add returns the note with more signature lines behind those that it has. It
+// refuses what ParseNote would not read back, such as a second line of a key.
+func (n Note) Add(signatures ...Signature) (Note, error) {
+	all := slices.Concat(n.Signatures, signatures)
+	more, err := ParseNote(Note{Text: n.Text, Signatures: all}.Bytes())
+	if err != nil {
+		return Note{}, fmt.Errorf("add signatures: %w", err)
+	}
+	if len(more.Signatures) != len(all) || more.Text != n.Text {
+		return Note{}, fmt.Errorf("add signatures: line end in a name: %w", ErrMalformed)
+	}
+	return more, nil
+}
+
+// Bytes returns the note as it is sent and stored.
+func (n Note) Bytes() []byte {
+	b := append([]byte(n.Text), '\n')
+	for _, sig := range n.Signatures {
+		b = append(b, linePrefix+sig.Name+" "...)
+		hashed := binary.BigEndian.AppendUint32(nil, uint32(sig.KeyHash))
+		b = base64.StdEncoding.AppendEncode(b, append(hashed, sig.Value...))
+		b = append(b, '\n')
+	}
+	return b
+}
