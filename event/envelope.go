@@ -1,0 +1,164 @@
+// Package event is the APS-1 envelope: the signed statement of an agent about
+// one thing that it did or asked for.
+//
+// What always holds:
+//
+//   - An Envelope made by Parse satisfies every rule of the format; nothing later
+//     needs to look at its text again. Signatures are the one thing not checked
+//     there, since that takes a key: Verify does it.
+//   - Members that the format does not know are kept and covered by the signature.
+//   - Canonical is RFC 8785 canonical JSON and is what the digest, the signature
+//     and the store are about, however the body was spelled.
+//   - Whatever Sign returns, Parse accepts and Verify confirms.
+//   - Nothing here reads a clock: how early or late an event may be is decided by
+//     whoever takes it in.
+//
+// All functions may be called concurrently, and all methods of an Envelope as
+// long as nobody changes it.
+package event
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/jcs"
+)
+
+// DefaultMaxBytes is the largest envelope unless Options say otherwise.
+const DefaultMaxBytes = 256 << 10
+
+// Options say what Parse accepts. The zero value is for an envelope of any
+// organization sent by a client.
+type Options struct {
+	// MaxBytes bounds the body as sent and its canonical form each; 0 means DefaultMaxBytes.
+	MaxBytes int
+	// Organization is the one that the envelope must belong to; zero means any.
+	Organization id.Organization
+	// Server admits what clients may not use: agent system, key ids that begin
+	// with system_ or bridge_, action kinds that begin with ledger_.
+	Server bool
+}
+
+// Envelope is a checked APS-1 envelope. It is made by Parse. Its slices alias
+// each other and may alias the body that was parsed: they must not be changed.
+type Envelope struct {
+	OrganizationID id.Organization
+	EventID        id.Event
+	TraceID        id.Trace
+	AgentID        id.Agent
+	KeyID          id.Key
+	EmittedAt      time.Time // UTC, up to nanoseconds as sent
+	ActorType      string
+	ActorPrincipal string
+	ActionKind     string
+	Decision       id.Decision // the declared policy_decision
+	Tool           id.Tool     // "" when there is no tool_name
+	Payload        []byte      // canonical JSON object
+	Signature      [64]byte
+	SignatureB64   string
+	Canonical      []byte  // the whole envelope with its signature members
+	Digest         id.Hash // event_digest
+
+	signature [2]jcs.Member // sig_alg and sig_value_b64 in Canonical
+}
+
+// Parse reads an envelope from the body of a request. Its errors are
+// *fault.Error and come in this order: TooLarge; Invalid for JSON; Invalid for a
+// missing or malformed organization_id; Forbidden for another organization than
+// o.Organization; Invalid for all other rules.
+func Parse(body []byte, o Options) (*Envelope, error) {
+	limit := o.MaxBytes
+	if limit == 0 {
+		limit = DefaultMaxBytes
+	}
+	if len(body) > limit {
+		return nil, tooLarge(limit)
+	}
+	var room [32]jcs.Member
+	canonical, list, err := jcs.ParseObject(room[:0], body, jcs.MaxDepth)
+	if err != nil {
+		return nil, err
+	}
+	if len(canonical) > limit {
+		return nil, tooLarge(limit)
+	}
+	e := &Envelope{Canonical: canonical}
+	m := collect(canonical, list)
+	if err := e.readOrganization(&m, o.Organization); err != nil {
+		return nil, err
+	}
+	if err := e.read(&m, o.Server); err != nil {
+		return nil, err
+	}
+	e.signature = [2]jcs.Member{m.span[sigAlg], m.span[sigValue]}
+	e.Digest = e.digest()
+	return e, nil
+}
+
+// readOrganization takes organization_id, which must be want unless that is zero.
+func (e *Envelope) readOrganization(m *members, want id.Organization) error {
+	if m.value(organizationID) == nil {
+		return missing(organizationID)
+	}
+	var room [36]byte
+	text, _ := jcs.AppendDecoded(room[:0], m.value(organizationID))
+	org, err := id.ParseOrganization(string(text))
+	if err != nil {
+		return invalid("organization_id must be a UUID")
+	}
+	if want != (id.Organization{}) && org != want {
+		return fault.New(fault.Forbidden, "Organization mismatch for API key")
+	}
+	e.OrganizationID = org
+	return nil
+}
+
+// read takes all other members.
+func (e *Envelope) read(m *members, server bool) error {
+	for f := range fieldCount {
+		if m.value(f) == nil && f != toolName {
+			return missing(f)
+		}
+	}
+	texts := m.texts()
+	if err := checkTexts(m, &texts); err != nil {
+		return err
+	}
+	if !server {
+		if err := checkReserved(&texts); err != nil {
+			return err
+		}
+	}
+	e.EventID, e.TraceID = id.Event(texts[eventID]), id.Trace(texts[traceID])
+	e.AgentID, e.KeyID = id.Agent(texts[agentID]), id.Key(texts[keyID])
+	e.ActorType, e.ActorPrincipal = texts[actorType], texts[actorPrincipal]
+	e.ActionKind, e.Tool = texts[actionKind], id.Tool(texts[toolName])
+	e.Payload = m.value(payload)
+	return e.readParsed(&texts)
+}
+
+// readParsed takes the members that are more than text.
+func (e *Envelope) readParsed(texts *[fieldCount]string) (err error) {
+	var ok bool
+	if e.EmittedAt, ok = parseTime(texts[emittedAt]); !ok {
+		return invalid("emitted_at must be a UTC time like 2026-01-31T12:00:00.000Z")
+	}
+	if e.Decision, err = id.ParseDecision(texts[policyDecision]); err != nil {
+		return invalid("policy_decision must be allow, deny or allow_with_obligation")
+	}
+	if e.Signature, ok = parseSignature(texts[sigValue]); !ok {
+		return invalid("sig_value_b64 must be the base64 of 64 bytes, with padding")
+	}
+	e.SignatureB64 = texts[sigValue]
+	return nil
+}
+
+func invalid(message string) error { return fault.New(fault.Invalid, message) }
+
+func missing(f field) error { return invalid("Missing " + f.String()) }
+
+func tooLarge(limit int) error {
+	return fault.New(fault.TooLarge, fmt.Sprintf("The envelope is larger than %d bytes", limit))
+}

@@ -1,0 +1,114 @@
+package event
+
+import "github.com/agentledger/agentledger/internal/jcs"
+
+// field is a member that the format knows.
+type field uint8
+
+const (
+	schemaVersion field = iota
+	organizationID
+	eventID
+	traceID
+	agentID
+	keyID
+	actorPrincipal
+	emittedAt
+	actorType
+	actionKind
+	policyDecision
+	toolName
+	payload
+	sigAlg
+	sigValue
+	fieldCount
+)
+
+// String returns the member's name on the wire.
+func (f field) String() string {
+	return [fieldCount]string{
+		"schema_version", "organization_id", "event_id", "trace_id", "agent_id", "key_id",
+		"actor_principal", "emitted_at", "actor_type", "action_kind", "policy_decision",
+		"tool_name", "payload", "sig_alg", "sig_value_b64",
+	}[f]
+}
+
+// fieldOf returns the field called name, fieldCount when there is none.
+func fieldOf(name []byte) field {
+	switch string(name) {
+	case "schema_version":
+		return schemaVersion
+	case "organization_id":
+		return organizationID
+	case "event_id":
+		return eventID
+	case "trace_id":
+		return traceID
+	case "agent_id":
+		return agentID
+	case "key_id":
+		return keyID
+	case "actor_principal":
+		return actorPrincipal
+	case "emitted_at":
+		return emittedAt
+	case "actor_type":
+		return actorType
+	case "action_kind":
+		return actionKind
+	case "policy_decision":
+		return policyDecision
+	case "tool_name":
+		return toolName
+	case "payload":
+		return payload
+	case "sig_alg":
+		return sigAlg
+	case "sig_value_b64":
+		return sigValue
+	}
+	return fieldCount
+}
+
+// members is where the known members of an envelope lie. An absent one has the
+// zero span.
+type members struct {
+	canonical []byte
+	span      [fieldCount]jcs.Member
+}
+
+func collect(canonical []byte, list []jcs.Member) members {
+	m := members{canonical: canonical}
+	for _, one := range list {
+		if f := fieldOf(one.Name(canonical)); f < fieldCount {
+			m.span[f] = one
+		}
+	}
+	return m
+}
+
+// value returns the canonical JSON value of f, nil when it is absent.
+func (m *members) value(f field) []byte {
+	if m.span[f].End == 0 {
+		return nil
+	}
+	return m.canonical[m.span[f].Value:m.span[f].End]
+}
+
+// texts returns the text of every member that is a string, "" for all others:
+// no rule allows an empty text. They share one allocation.
+func (m *members) texts() (texts [fieldCount]string) {
+	var room [768]byte
+	var ends [fieldCount]int
+	all := room[:0]
+	for f := range fieldCount {
+		all, _ = jcs.AppendDecoded(all, m.value(f))
+		ends[f] = len(all)
+	}
+	joined, start := string(all), 0
+	for f, end := range ends {
+		texts[f] = joined[start:end]
+		start = end
+	}
+	return texts
+}

@@ -1,0 +1,145 @@
+package event
+
+import (
+	"encoding/base64"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// ValidEvent reports whether s is an event_id (or trace_id):
+// [A-Za-z0-9._:-]{1,128}, but neither . nor .. since ids are parts of paths.
+func ValidEvent(s string) bool { return validToken(s, 128, ".:") && s != "." && s != ".." }
+
+// ValidAgent reports whether s is an agent_id: [A-Za-z0-9._-]{1,128}.
+func ValidAgent(s string) bool { return validToken(s, 128, ".") }
+
+// ValidKey reports whether s is a key_id: [A-Za-z0-9._:#-]{1,256}.
+func ValidKey(s string) bool { return validToken(s, 256, ".:#") }
+
+// ValidTool reports whether s is a tool_name: segments of [A-Za-z0-9_:/-]+ with
+// dots between them, at most 256 characters.
+func ValidTool(s string) bool {
+	return validToken(s, 256, ".:/") && s[0] != '.' && s[len(s)-1] != '.' && !strings.Contains(s, "..")
+}
+
+// validToken reports whether s is 1 to most characters of [A-Za-z0-9_-] and extra.
+func validToken(s string, most int, extra string) bool {
+	if len(s) == 0 || len(s) > most {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
+		if !letter && !isDigit(c) && c != '_' && c != '-' && strings.IndexByte(extra, c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// validKind reports whether s is an actor_type or action_kind: [a-z][a-z0-9_]{0,63}.
+func validKind(s string) bool {
+	if len(s) == 0 || len(s) > 64 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (i == 0 || !isDigit(c) && c != '_') {
+			return false
+		}
+	}
+	return true
+}
+
+// validPrincipal reports whether s has 1 to 256 code points and no control
+// character (category Cc).
+func validPrincipal(s string) bool {
+	n := utf8.RuneCountInString(s)
+	return n > 0 && n <= 256 && strings.IndexFunc(s, unicode.IsControl) < 0
+}
+
+// parseTime reads exactly YYYY-MM-DDThh:mm:ss[.1 to 9 digits]Z, a time that there is.
+func parseTime(s string) (t time.Time, ok bool) {
+	const shape = "0000-00-00T00:00:00.000000000"
+	n := len(s) - 1
+	if n < len("0000-00-00T00:00:00") || n > len(shape) || s[n] != 'Z' || s[n-1] == '.' {
+		return time.Time{}, false
+	}
+	for i := range n {
+		if shape[i] == '0' && !isDigit(s[i]) || shape[i] != '0' && s[i] != shape[i] {
+			return time.Time{}, false
+		}
+	}
+	t, err := time.Parse(time.RFC3339Nano, s)
+	return t, err == nil
+}
+
+// parseSignature reads the base64 of 64 bytes that encodes to s again.
+func parseSignature(s string) (sig [64]byte, ok bool) {
+	var raw [66]byte
+	var again [88]byte
+	if len(s) != len(again) {
+		return sig, false
+	}
+	if n, err := base64.StdEncoding.Decode(raw[:], []byte(s)); err != nil || n != len(sig) {
+		return sig, false
+	}
+	copy(sig[:], raw[:])
+	base64.StdEncoding.Encode(again[:], sig[:])
+	return sig, string(again[:]) == s
+}
+
+// checkTexts applies the rules that look at one member alone, but not those of
+// the members that readParsed takes.
+func checkTexts(m *members, texts *[fieldCount]string) error {
+	switch {
+	case string(m.value(schemaVersion)) != "1":
+		return invalid("schema_version must be the number 1")
+	case !ValidEvent(texts[eventID]):
+		return invalid("event_id must match [A-Za-z0-9._:-]{1,128} and not be . or ..")
+	case !ValidEvent(texts[traceID]):
+		return invalid("trace_id must match [A-Za-z0-9._:-]{1,128} and not be . or ..")
+	case !ValidAgent(texts[agentID]):
+		return invalid("agent_id must match [A-Za-z0-9._-]{1,128}")
+	case !ValidKey(texts[keyID]):
+		return invalid("key_id must match [A-Za-z0-9._:#-]{1,256}")
+	case !validPrincipal(texts[actorPrincipal]):
+		return invalid("actor_principal must be a string of 1 to 256 characters without control characters")
+	case !validKind(texts[actorType]):
+		return invalid("actor_type must match [a-z][a-z0-9_]{0,63}")
+	case !validKind(texts[actionKind]):
+		return invalid("action_kind must match [a-z][a-z0-9_]{0,63}")
+	case m.value(toolName) != nil && !ValidTool(texts[toolName]):
+		return invalid("tool_name must be segments of [A-Za-z0-9_:/-]+ with dots between them, at most 256 characters")
+	case m.value(payload)[0] != '{':
+		return invalid("payload must be an object")
+	case texts[sigAlg] != "ed25519":
+		return invalid("sig_alg must be ed25519")
+	}
+	return nil
+}
+
+// checkReserved refuses names that are the server's.
+func checkReserved(texts *[fieldCount]string) error {
+	switch {
+	case ReservedAgent(texts[agentID]):
+		return invalid("agent_id system is reserved for the server")
+	case ReservedKey(texts[keyID]):
+		return invalid("A key_id that begins with system_ or bridge_ is reserved for the server")
+	case strings.HasPrefix(texts[actionKind], "ledger_"):
+		return invalid("An action_kind that begins with ledger_ is reserved for the server")
+	}
+	return nil
+}
+
+// ReservedAgent reports whether the agent_id s belongs to the server.
+func ReservedAgent(s string) bool { return s == "system" }
+
+// ReservedKey reports whether the key_id s belongs to the server.
+func ReservedKey(s string) bool {
+	return strings.HasPrefix(s, "system_") || strings.HasPrefix(s, "bridge_")
+}

@@ -1,0 +1,116 @@
+package event
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"math"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/jcs"
+)
+
+// Form says which message an agent's key has signed. The zero value is none.
+type Form uint8
+
+const (
+	FormDigest    Form = iota + 1 // the 32 bytes of the event digest
+	FormCanonical                 // the canonical JSON without the signature members
+)
+
+// ParseForm reads exactly digest or canonical.
+func ParseForm(s string) (Form, error) {
+	switch s {
+	case "digest":
+		return FormDigest, nil
+	case "canonical":
+		return FormCanonical, nil
+	}
+	return 0, fmt.Errorf("signature form: %w", id.ErrMalformed)
+}
+
+// String returns the wire form, "" for the zero value.
+func (f Form) String() string {
+	switch f {
+	case FormDigest:
+		return "digest"
+	case FormCanonical:
+		return "canonical"
+	}
+	return ""
+}
+
+// Digest returns the event digest: SHA-256 of APS1, LF, key, LF and signed, which
+// is the canonical JSON of the envelope without its signature members.
+func Digest(key id.Key, signed []byte) id.Hash { return digest(key, signed) }
+
+func digest(key id.Key, signed ...[]byte) (sum id.Hash) {
+	h := sha256.New()
+	var room [len("APS1\n") + 256 + 1]byte
+	h.Write(append(append(append(room[:0], "APS1\n"...), key...), '\n'))
+	for _, part := range signed {
+		h.Write(part)
+	}
+	h.Sum(sum[:0])
+	return sum
+}
+
+// parts returns Canonical without the signature members. Neither comes first, as
+// action_kind does before them: so each goes with the comma before it.
+func (e *Envelope) parts() (a, b, c []byte) {
+	alg, value := e.signature[0], e.signature[1]
+	return e.Canonical[:alg.Start-1], e.Canonical[alg.End : value.Start-1], e.Canonical[value.End:]
+}
+
+func (e *Envelope) digest() id.Hash {
+	a, b, c := e.parts()
+	return digest(e.KeyID, a, b, c)
+}
+
+// Signed returns the canonical JSON without sig_alg and sig_value_b64, in a new slice.
+func (e *Envelope) Signed() []byte {
+	a, b, c := e.parts()
+	signed := make([]byte, 0, len(a)+len(b)+len(c))
+	return append(append(append(signed, a...), b...), c...)
+}
+
+// Verify reports whether pub signed the envelope, and in which form. It does not
+// know whose key pub is.
+func (e *Envelope) Verify(pub edkey.Public) (Form, bool) {
+	if pub.Verify(e.Digest[:], e.Signature[:]) {
+		return FormDigest, true
+	}
+	if pub.Verify(e.Signed(), e.Signature[:]) {
+		return FormCanonical, true
+	}
+	return 0, false
+}
+
+// Sign returns the canonical envelope made of unsigned, a JSON object with every
+// member but the two of the signature, and key's signature in the digest form.
+// It refuses what Parse refuses, but for size and names reserved for the server.
+func Sign(unsigned []byte, key edkey.Private) ([]byte, error) {
+	canonical, list, err := jcs.ParseObject(nil, unsigned, jcs.MaxDepth)
+	if err != nil {
+		return nil, fmt.Errorf("sign envelope: %w", err)
+	}
+	m := collect(canonical, list)
+	if m.value(sigAlg) != nil || m.value(sigValue) != nil {
+		return nil, fmt.Errorf("sign envelope: %w", invalid("An envelope to be signed must not have sig_alg or sig_value_b64"))
+	}
+	if m.value(keyID) == nil {
+		return nil, fmt.Errorf("sign envelope: %w", missing(keyID))
+	}
+	sum := Digest(id.Key(m.texts()[keyID]), canonical) // Parse refuses any key_id that is none
+	sig := key.Sign(sum[:])
+	full := append([]byte(nil), canonical[:len(canonical)-1]...)
+	full = append(full, `,"sig_alg":"ed25519","sig_value_b64":"`...)
+	full = base64.StdEncoding.AppendEncode(full, sig[:])
+	full = append(full, `"}`...)
+	e, err := Parse(full, Options{MaxBytes: math.MaxInt, Server: true})
+	if err != nil {
+		return nil, fmt.Errorf("sign envelope: %w", err)
+	}
+	return e.Canonical, nil
+}
