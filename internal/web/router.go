@@ -1,0 +1,50 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/internal/fault"
+)
+
+// methods are those that a route may have, in the order of the Allow header.
+var methods = [...]string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut,
+	http.MethodPatch, http.MethodDelete, http.MethodOptions,
+}
+
+// Router returns a router that answers unknown routes with 404 and unknown
+// methods with 405 and Allow, both by e. Routers mounted below it inherit that.
+func (e *Edge) Router() *chi.Mux {
+	m := chi.NewMux()
+	m.NotFound(e.Handle(notFound).ServeHTTP)
+	m.MethodNotAllowed(e.Handle(methodNotAllowed).ServeHTTP)
+	return m
+}
+
+func notFound(http.ResponseWriter, *http.Request) error {
+	return fault.New(fault.NotFound, "Not found")
+}
+
+func methodNotAllowed(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Allow", strings.Join(allowed(r), ", "))
+	return WriteJSON(w, http.StatusMethodNotAllowed, Body{Error: "Method not allowed"})
+}
+
+// allowed returns the methods that the path of r has a route for.
+func allowed(r *http.Request) []string {
+	routes := chi.RouteContext(r.Context()).Routes
+	path := r.URL.RawPath
+	if path == "" {
+		path = r.URL.Path
+	}
+	var found []string
+	for _, m := range methods {
+		if routes.Match(chi.NewRouteContext(), m, path) {
+			found = append(found, m)
+		}
+	}
+	return found
+}

@@ -1,0 +1,199 @@
+// Package web is the edge that all HTTP surfaces share: the one place where an
+// error becomes a status, a request gets its id and its log line, and a body is
+// read and checked.
+//
+// What always holds:
+//
+//   - An error answer is {"error", "code"?, "request_id"? (5xx)} and holds the
+//     fault's own text; the cause of a 5xx is only in the log line with the same
+//     request id.
+//   - Every answer has an X-Request-Id made here; none is taken from outside.
+//   - A log line holds no value of a body, no header, no query and no path: the
+//     route's pattern stands for the path.
+//   - A handler that fails or panics after its answer has begun ends the
+//     connection, so that half an answer is not taken for a whole one.
+//   - 503 and rate_limited answers have a Retry-After, plan_limit never has one.
+package web
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/internal/fault"
+)
+
+// RequestIDHeader names the header of every answer that holds its request id.
+const RequestIDHeader = "X-Request-Id"
+
+// Handler answers a request, or returns why it can't and writes nothing.
+type Handler func(w http.ResponseWriter, r *http.Request) error
+
+// Edge turns Handlers into http.Handlers. It is configured before use and may
+// be copied; the zero value works and logs nothing.
+type Edge struct {
+	Logger    *slog.Logger     // nil discards
+	Clock     func() time.Time // for durations; nil is time.Now
+	Challenge string           // WWW-Authenticate of 401 answers, such as "Bearer"; "" for none
+}
+
+// Handle gives h an id, a log line and the translation of its errors.
+func (e *Edge) Handle(h Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := &answer{ResponseWriter: w, id: newRequestID(), began: e.now()}
+		w.Header()[RequestIDHeader] = []string{a.id}
+		defer e.end(a, r)
+		if err := h(a, r); err != nil {
+			e.fail(a, r, err)
+		}
+	})
+}
+
+// newRequestID returns 24 random hex digits.
+func newRequestID() string {
+	var b [12]byte
+	rand.Read(b[:]) // never fails since Go 1.24
+	return hex.EncodeToString(b[:])
+}
+
+func (e *Edge) now() time.Time {
+	if e.Clock == nil {
+		return time.Now()
+	}
+	return e.Clock()
+}
+
+// fail answers with an error, or drops the connection when an answer has begun.
+func (e *Edge) fail(a *answer, r *http.Request, err error) {
+	f := faultOf(r.Context(), err)
+	a.failure = f
+	if a.status != 0 {
+		a.aborted = true
+		return
+	}
+	e.writeError(a, f)
+}
+
+// faultOf is fault.Of, but for a request that ended before its work did.
+func faultOf(ctx context.Context, err error) *fault.Error {
+	f := fault.Of(err)
+	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if f.Kind == fault.Internal && ended && ctx.Err() != nil {
+		return fault.Wrap(fault.Unavailable, "The request ended before it was answered", err)
+	}
+	return f
+}
+
+// end logs the request; it also runs when the handler panicked.
+func (e *Edge) end(a *answer, r *http.Request) {
+	if p := recover(); p != nil && p != http.ErrAbortHandler {
+		e.fail(a, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+	} else if p != nil {
+		a.aborted = true
+	}
+	e.log(a, r)
+	if a.aborted {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func (e *Edge) log(a *answer, r *http.Request) {
+	level := levelOf(a.failure)
+	if e.Logger == nil || !e.Logger.Enabled(r.Context(), level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("request_id", a.id),
+		slog.String("method", methodOf(r)),
+		slog.String("route", routeOf(r)),
+		slog.Int("status", max(a.status, http.StatusOK)),
+		slog.Int64("bytes", a.bytes),
+		slog.Duration("took", e.now().Sub(a.began)),
+	}
+	if f := a.failure; f != nil && statusOf(f.Kind) >= 500 {
+		attrs = append(attrs, slog.String("err", f.Error()))
+	} else if f != nil {
+		attrs = append(attrs, slog.String("refused", f.Message))
+	}
+	e.Logger.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// levelOf is Error for what an operator has to look at, Warn for what passes.
+func levelOf(f *fault.Error) slog.Level {
+	switch {
+	case f == nil || statusOf(f.Kind) < 500:
+		return slog.LevelInfo
+	case f.Kind == fault.Internal:
+		return slog.LevelError
+	}
+	return slog.LevelWarn
+}
+
+// methodOf returns the method if it is one that HTTP defines: others are the
+// client's text.
+func methodOf(r *http.Request) string {
+	for _, m := range methods {
+		if r.Method == m {
+			return m
+		}
+	}
+	return "other"
+}
+
+func routeOf(r *http.Request) string {
+	if c := chi.RouteContext(r.Context()); c != nil {
+		return c.RoutePattern()
+	}
+	return ""
+}
+
+// answer is a ResponseWriter that knows what became of it.
+type answer struct {
+	http.ResponseWriter
+	id      string
+	began   time.Time
+	status  int // 0: nothing written yet
+	bytes   int64
+	failure *fault.Error
+	aborted bool
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 && status >= 200 {
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(b []byte) (int, error) {
+	a.status = max(a.status, http.StatusOK)
+	n, err := a.ResponseWriter.Write(b)
+	a.bytes += int64(n)
+	return n, err
+}
+
+// Flush implements http.Flusher.
+func (a *answer) Flush() {
+	a.status = max(a.status, http.StatusOK)
+	_ = http.NewResponseController(a.ResponseWriter).Flush()
+}
+
+// Hijack implements http.Hijacker.
+func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return http.NewResponseController(a.ResponseWriter).Hijack()
+}
+
+// Unwrap serves http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
