@@ -149,6 +149,11 @@ func TestClonesGrowIndependentlyAtOnce(t *testing.T) {
 			wg.Go(func() { c.Append(nil, o.leaves[n:]...) })
 		}
 		wg.Go(func() { b.Clone().Append(nil, testLeaves(17)...) })
+		wg.Go(func() {
+			if !bytes.Equal(before, b.Partial(0)) {
+				t.Errorf("size %d: a reader saw another tile", n)
+			}
+		})
 		wg.Wait()
 		checkPartials(t, o, clones[0])
 		checkPartials(t, o, clones[1])

@@ -35,11 +35,11 @@ var mutations = []struct {
 	make func(claim) claim
 }{
 	{"hash dropped from the end", func(c claim) claim { c.proof = c.proof[:max(0, len(c.proof)-1)]; return c }},
-	{"hash dropped from the begin", func(c claim) claim { c.proof = c.proof[min(1, len(c.proof)):]; return c }},
+	{"hash dropped from the front", func(c claim) claim { c.proof = c.proof[min(1, len(c.proof)):]; return c }},
 	{"hash added at the end", func(c claim) claim { c.proof = append(c.proof, c.other); return c }},
-	{"hash added at the begin", func(c claim) claim { c.proof = append([]id.Hash{c.first}, c.proof...); return c }},
+	{"hash added at the front", func(c claim) claim { c.proof = append([]id.Hash{c.first}, c.proof...); return c }},
 	{"zero hash added", func(c claim) claim { c.proof = append(c.proof, id.Hash{}); return c }},
-	{"hash reversed order", func(c claim) claim { slices.Reverse(c.proof); return c }},
+	{"hashes in reverse order", func(c claim) claim { slices.Reverse(c.proof); return c }},
 	{"first hash changed", func(c claim) claim {
 		if len(c.proof) > 0 {
 			c.proof[0] = flip(c.proof[0])

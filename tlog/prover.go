@@ -52,8 +52,9 @@ func (d decoder) Nodes(ctx context.Context, t Tile) (*Nodes, error) {
 
 // Prover makes roots and proofs from decoded tiles, the fast way for whoever
 // keeps them. It asks for each tile at most once in a call, with the exact
-// width that the tile has in a tree of the size asked for. It is safe for
-// concurrent use when its reader is.
+// width that the tile has in a tree of the size asked for. It does not check
+// what the tiles say: whoever shows a proof checks it against the root first.
+// It is safe for concurrent use when its reader is.
 type Prover struct{ reader NodeReader }
 
 // NewProver returns a prover over the tiles of r.

@@ -29,13 +29,11 @@ func (t Tile) Path() string {
 
 // ParseTilePath reads exactly what Path writes.
 func ParseTilePath(path string) (Tile, error) {
-	level, position, ok := strings.Cut(strings.TrimPrefix(path, "tile/"), "/")
-	n, isNumber := parseDecimal(level, MaxLevel)
-	if !ok || !isNumber || !strings.HasPrefix(path, "tile/") {
-		return Tile{}, fmt.Errorf("tile path: %w", ErrMalformed)
-	}
-	index, width, ok := parsePosition(position)
-	if !ok {
+	rest, hasPrefix := strings.CutPrefix(path, "tile/")
+	level, position, _ := strings.Cut(rest, "/")
+	n, levelOK := parseDecimal(level, MaxLevel)
+	index, width, positionOK := parsePosition(position)
+	if !hasPrefix || !levelOK || !positionOK {
 		return Tile{}, fmt.Errorf("tile path: %w", ErrMalformed)
 	}
 	return Tile{Level: uint8(n), Index: index, Width: width}, nil
@@ -60,12 +58,9 @@ func (b Bundle) Path() string {
 
 // ParseBundlePath reads exactly what Path writes.
 func ParseBundlePath(path string) (Bundle, error) {
-	position, ok := strings.CutPrefix(path, "tile/entries/")
-	if !ok {
-		return Bundle{}, fmt.Errorf("entry bundle path: %w", ErrMalformed)
-	}
+	position, hasPrefix := strings.CutPrefix(path, "tile/entries/")
 	index, width, ok := parsePosition(position)
-	if !ok {
+	if !hasPrefix || !ok {
 		return Bundle{}, fmt.Errorf("entry bundle path: %w", ErrMalformed)
 	}
 	return Bundle{Index: index, Width: width}, nil

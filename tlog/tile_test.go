@@ -76,7 +76,7 @@ func TestTilePathsRefused(t *testing.T) {
 		"group of two":             "x01/067",
 		"group of four":            "x0001/067",
 		"slash at the end":         "067/",
-		"slash at the begin":       "/067",
+		"slash at the front":       "/067",
 		"double slash":             "x001//067",
 		"index 2^64":               "x018/x446/x744/x073/x709/x551/616",
 		"index of eight groups":    "x001/x000/x000/x000/x000/x000/x000/000",
