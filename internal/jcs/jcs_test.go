@@ -237,7 +237,7 @@ func document(r *rand.Rand, doc []byte, depth int) []byte {
 
 func TestRandomDocumentsAgainstJSONText(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	for range 300 {
+	for range 100 {
 		doc := document(r, nil, 4)
 		want := jsontext.Value(bytes.Clone(doc))
 		if err := want.Canonicalize(); err != nil {
