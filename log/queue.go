@@ -110,19 +110,27 @@ func (q *queue) close() {
 func (q *queue) take() []*part {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.ring) == 0 {
+	for {
+		if parts := q.gather(); len(parts) > 0 {
+			return parts
+		}
 		if q.closed && q.waiting == 0 && q.busy == 0 {
 			return nil
 		}
 		q.wake.Wait()
 	}
+}
+
+func (q *queue) gather() []*part {
 	var parts []*part
 	byLedger := make(map[*ledger]*part, partCapacity)
-	events, bytes := 0, 0
-	for len(q.ring) > 0 && events < batchEvents && bytes < batchBytes {
+	for events, bytes := 0, 0; len(q.ring) > 0 && events < batchEvents && bytes < batchBytes; {
 		led := q.ring[0]
 		q.ring = q.ring[1:]
 		led.lane.inRing = false
+		if led.lane.blocked {
+			continue // since it entered the ring; unblock brings it back
+		}
 		p := byLedger[led]
 		if p == nil {
 			p = &part{ledger: led}

@@ -57,15 +57,21 @@ func (l *Ledgers) resolve(ctx context.Context, led *ledger, f failedPart) []*sub
 			return nil
 		}
 	}
+	known, err := l.knownNames(ctx, led, p, f.err)
+	if err != nil {
+		p.refuseAll(err)
+		return nil
+	}
 	var named *storage.ItemError
 	errors.As(f.err, &named)
 	var again []*submission
 	for i, s := range append(p.sent, p.late...) {
-		s.attempts++
 		switch {
-		case named != nil && i == named.Item && i < len(p.sent):
-			s.refuse(itemRefusal(named))
-		case s.attempts >= maxAttempts:
+		case s.known(known):
+			s.refuse(ErrDuplicate)
+		case i < len(p.sent) && named != nil && named.Item == i && errors.Is(named, storage.ErrStale):
+			s.refuse(errStale)
+		case named == nil && s.tried() >= maxAttempts:
 			s.refuse(overloaded("The ledger could not be written"))
 		default:
 			again = append(again, s)
@@ -74,11 +80,47 @@ func (l *Ledgers) resolve(ctx context.Context, led *ledger, f failedPart) []*sub
 	return again
 }
 
-func itemRefusal(e *storage.ItemError) error {
-	if errors.Is(e, storage.ErrDuplicate) {
-		return fmt.Errorf("append: %w", ErrDuplicate)
+// tried counts an attempt that failed and returns how many there were.
+func (s *submission) tried() int {
+	s.attempts++
+	return s.attempts
+}
+
+// known reports whether a name of the submission is among names.
+func (s *submission) known(names map[storage.Name]bool) bool {
+	for i := range s.Drafts {
+		for _, n := range s.Drafts[i].names() {
+			if names[n] {
+				return true
+			}
+		}
 	}
-	return fmt.Errorf("append: %w", errStale)
+	return false
+}
+
+// knownNames returns which names of a part that met a duplicate are taken: the
+// engine named only the first.
+func (l *Ledgers) knownNames(ctx context.Context, led *ledger, p *part, cause error) (map[storage.Name]bool, error) {
+	if !errors.Is(cause, storage.ErrDuplicate) {
+		return nil, nil
+	}
+	var names []storage.Name
+	for _, s := range append(p.sent, p.late...) {
+		for i := range s.Drafts {
+			names = append(names, s.Drafts[i].names()...)
+		}
+	}
+	at, err := l.store.Lookup(ctx, led.identity.Tenant, names)
+	if err != nil {
+		return nil, storeError("look up duplicates", err)
+	}
+	known := make(map[storage.Name]bool)
+	for i, index := range at {
+		if index < led.tail.head.Size {
+			known[names[i]] = true
+		}
+	}
+	return known, nil
 }
 
 // applied reports whether the events of a part are in the store, by their

@@ -1,0 +1,107 @@
+package log_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
+)
+
+// Each write fails before it is applied, after it is applied, and with an
+// unknown outcome, at every position of a run. What was acknowledged is there,
+// nothing is there twice, and the ledgers go on.
+func TestFailedAppends(t *testing.T) {
+	failures := map[string]storagetest.Failure{
+		"refused":                 storagetest.Refused,
+		"unknown and not applied": storagetest.RequestLost,
+		"unknown and yet applied": storagetest.AnswerLost,
+	}
+	for name, failure := range failures {
+		for _, every := range []int{1, 3} {
+			t.Run(name, func(t *testing.T) {
+				model := storagetest.NewModel()
+				w := newWorld(t, model)
+				n := 0
+				model.Fail(func(b storage.Batch) storagetest.Failure {
+					if b.Tenant != red {
+						return storagetest.NoFailure
+					}
+					if n++; n%every == 0 && n < 40 {
+						return failure
+					}
+					return storagetest.NoFailure
+				})
+				acknowledged := w.burst(100, "e")
+				model.Fail(nil)
+				if got := len(acknowledged[blue]); got != 100 {
+					t.Errorf("the other organization got %d acknowledged, want 100", got)
+				}
+				again := w.burst(100, "e") // what was not acknowledged lands now, the rest is a duplicate
+				for name, r := range again[red] {
+					if _, twice := acknowledged[red][name]; twice {
+						t.Errorf("%s was created twice", name)
+					}
+					acknowledged[red][name] = r
+				}
+				if got := w.state(red).Size(); got < id.Index(len(acknowledged[red])) || got != 100 {
+					t.Errorf("got size %d with %d acknowledged, want 100", got, len(acknowledged[red]))
+				}
+				w.audit(acknowledged)
+			})
+		}
+	}
+}
+
+// A conflict means that somebody else moved the head: the ledger is read again
+// and the event lands behind theirs.
+func TestConflictIsBuiltAnew(t *testing.T) {
+	model := storagetest.NewModel()
+	w := newWorld(t, model)
+	w.mustAppend(red, "first")
+	other := &world{t: t, store: model, keyring: w.keyring, anchors: t.TempDir(), agent: w.agent, fatal: w.fatal, now: w.now}
+	other.open(log.Options{})
+	if err := other.ledgers.Adopt(t.Context(), red, w.state(red).Checkpoint()); err != nil {
+		t.Fatal(err)
+	}
+	other.mustAppend(red, "theirs")
+	w.mustAppend(red, "ours", "ours-2")
+	other.mustAppend(red, "theirs-2")
+	w.reopen(model)
+	if got := w.state(red).Size(); got != 5 {
+		t.Errorf("got size %d, want 5", got)
+	}
+	w.audit(nil)
+}
+
+func TestBrokenStoreEndsTheProcess(t *testing.T) {
+	model := storagetest.NewModel()
+	w := newWorld(t, model)
+	w.mustAppend(red, "first")
+	model.Fail(func(storage.Batch) storagetest.Failure { return storagetest.Broken })
+	if _, err := w.append(red, "second"); err == nil {
+		t.Error("an append to a broken store was acknowledged")
+	}
+	if err := <-w.fatal; !errors.Is(err, storage.ErrBroken) {
+		t.Errorf("fatal: got %v", err)
+	}
+	w.reopen(model.Reopen())
+	if got := w.state(red).Size(); got != 1 {
+		t.Errorf("after the restart: got size %d, want 1", got)
+	}
+	w.audit(nil)
+}
+
+func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
+	model := storagetest.NewModel()
+	w := newWorld(t, model)
+	acknowledged := w.burst(300, "a")
+	release := model.Hold()
+	go w.append(red, "never-durable")
+	crashed := model.Reopen()
+	release()
+	w.reopen(crashed)
+	w.audit(acknowledged)
+}

@@ -1,0 +1,269 @@
+package log_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// The two organizations of every test.
+const (
+	red  id.Tenant = 11
+	blue id.Tenant = 12
+)
+
+// world is ledgers on a store, with a clock that the test moves and an agent
+// key that signs for both organizations.
+type world struct {
+	t       *testing.T
+	store   log.Store
+	keyring *seal.Keyring
+	anchors string
+	ledgers *log.Ledgers
+	agent   edkey.Private
+	fatal   chan error
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newWorld(t *testing.T, store log.Store) *world {
+	t.Helper()
+	keyring, err := seal.NewKeyring(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		t: t, store: store, keyring: keyring, anchors: t.TempDir(), agent: edkey.NewPrivate(),
+		fatal: make(chan error, 16), now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
+	}
+	w.open(log.Options{})
+	for _, tenant := range []id.Tenant{red, blue} {
+		if _, err := w.ledgers.Create(t.Context(), tenant, genesis(tenant)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+func genesis(tenant id.Tenant) log.Genesis {
+	organization := id.Organization{15: byte(tenant)}
+	return log.Genesis{Organization: organization, Origin: id.Origin("log.example/o/" + organization.String())}
+}
+
+func (w *world) open(o log.Options) {
+	w.t.Helper()
+	anchors, err := log.OpenAnchors(w.anchors)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	o.Store, o.Keyring, o.Anchors, o.Clock = w.store, w.keyring, anchors, w.clock
+	o.Logger = slog.New(slog.NewTextHandler(w.t.Output(), nil))
+	o.Fatal = func(err error) { w.fatal <- err }
+	ledgers, err := log.Open(w.t.Context(), o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.ledgers = ledgers
+	w.t.Cleanup(func() { ledgers.Close() })
+}
+
+// reopen is a stop and a start on another view of the data.
+func (w *world) reopen(store log.Store) {
+	w.t.Helper()
+	w.ledgers.Close()
+	w.store = store
+	w.open(log.Options{})
+}
+
+func (w *world) clock() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+func (w *world) pass(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
+
+// envelope signs an event of an organization.
+func (w *world) envelope(tenant id.Tenant, name string) *event.Envelope {
+	unsigned, err := json.Marshal(map[string]any{
+		"schema_version": 1, "event_id": name, "organization_id": genesis(tenant).Organization.String(),
+		"trace_id": "trc", "agent_id": "agt_test", "key_id": "key_test", "emitted_at": "2026-11-20T12:00:00.000Z",
+		"actor_type": "agent", "actor_principal": "svc", "action_kind": "tool_call", "tool_name": "acme.orders.read",
+		"policy_decision": "allow", "payload": map[string]any{"text": name},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	signed, err := event.Sign(unsigned, w.agent)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	e, err := event.Parse(signed, event.Options{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return e
+}
+
+// single prepares a submission of one event.
+func (w *world) single(tenant id.Tenant, name string, cap uint64) log.Prepare {
+	e := w.envelope(tenant, name)
+	return func(_ context.Context, s *log.State) (log.Submission, error) {
+		return log.Submission{Drafts: []log.Draft{w.draft(s, e, cap)}}, nil
+	}
+}
+
+func (w *world) draft(s *log.State, e *event.Envelope, cap uint64) log.Draft {
+	return log.NewDraft(s.Identity(), e, log.Attestation{
+		Form: event.FormDigest, PublicKey: w.agent.Public(), Signer: chain.SignerAgent, Custody: chain.CustodyAgent,
+		IngestKeyID: "ik_test", Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow},
+		Disclosure: id.DiscloseRecord, IdempotencyKey: "idem-" + string(e.EventID), Cap: cap,
+	})
+}
+
+func (w *world) append(tenant id.Tenant, name string) (log.Receipt, error) {
+	receipts, err := w.ledgers.Append(w.t.Context(), tenant, w.single(tenant, name, 0))
+	if err != nil {
+		return log.Receipt{}, err
+	}
+	return receipts[0], nil
+}
+
+func (w *world) mustAppend(tenant id.Tenant, names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		if _, err := w.append(tenant, name); err != nil {
+			w.t.Fatalf("append %s: %v", name, err)
+		}
+	}
+}
+
+func (w *world) state(tenant id.Tenant) *log.State {
+	w.t.Helper()
+	s, err := w.ledgers.State(w.t.Context(), tenant)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// audit re-verifies everything from the first event and compares receipts with
+// what is stored.
+func (w *world) audit(receipts map[id.Tenant]map[string]log.Receipt) {
+	w.t.Helper()
+	findings := w.fsck(w.store)
+	for _, f := range findings {
+		w.t.Errorf("fsck: %v", f)
+	}
+	for tenant, byName := range receipts {
+		s := w.state(tenant)
+		seen := make(map[id.Index]string)
+		for name, r := range byName {
+			if other, twice := seen[r.Index]; twice {
+				w.t.Errorf("events %s and %s have index %d", name, other, r.Index)
+			}
+			seen[r.Index] = name
+			w.holds(s, name, r)
+		}
+	}
+}
+
+// holds checks that an acknowledged event is in the published tree.
+func (w *world) holds(s *log.State, name string, r log.Receipt) {
+	w.t.Helper()
+	at, err := w.ledgers.Find(w.t.Context(), s, id.Event(name))
+	if err != nil || at != r.Index {
+		w.t.Errorf("event %s: got index %d, %v; want %d", name, at, err, r.Index)
+		return
+	}
+	leaf, root, _, err := w.ledgers.Inclusion(w.t.Context(), s, at, s.Size())
+	if err != nil || leaf != r.EventHash || root != s.Root() {
+		w.t.Errorf("event %s: inclusion: leaf %v, root %v, %v; want leaf %v, root %v", name, leaf, root, err, r.EventHash, s.Root())
+	}
+}
+
+func (w *world) fsck(store log.Store) []log.Finding {
+	w.t.Helper()
+	var findings []log.Finding
+	if _, err := log.Fsck(w.t.Context(), store, w.keyring, nil, func(f log.Finding) { findings = append(findings, f) }); err != nil {
+		w.t.Fatal(err)
+	}
+	return findings
+}
+
+// burst appends n events to each organization from several goroutines and
+// returns what was acknowledged.
+func (w *world) burst(n int, prefix string) map[id.Tenant]map[string]log.Receipt {
+	const senders = 8
+	acknowledged := map[id.Tenant]map[string]log.Receipt{red: {}, blue: {}}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for sender := range senders {
+		for _, tenant := range []id.Tenant{red, blue} {
+			group.Go(func() {
+				for i := sender; i < n; i += senders {
+					name := fmt.Sprintf("%s-%d", prefix, i)
+					r, err := w.append(tenant, name)
+					if err != nil {
+						continue
+					}
+					mu.Lock()
+					acknowledged[tenant][name] = r
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	group.Wait()
+	return acknowledged
+}
+
+func (w *world) checkpoint(tenant id.Tenant) tlog.Checkpoint {
+	w.t.Helper()
+	s := w.state(tenant)
+	c, err := tlog.OpenCheckpoint(bytes.Clone(s.Checkpoint()), s.VerifierKey())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// damaged is a store that reads wrong.
+type damaged struct {
+	*storagetest.Model
+	event func(tenant id.Tenant, e *storage.Event)
+	tile  func(tenant id.Tenant, level uint8, index uint64, hashes []byte)
+}
+
+func (d *damaged) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part) func(func(storage.Event, error) bool) {
+	return func(yield func(storage.Event, error) bool) {
+		for e, err := range d.Model.Events(ctx, t, begin, end, parts) {
+			if err == nil && d.event != nil {
+				d.event(t, &e)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,399 @@
+package log_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+func TestAppendIsDurableChainedAndProvable(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	acknowledged := w.burst(600, "e")
+	for _, tenant := range []id.Tenant{red, blue} {
+		if got := len(acknowledged[tenant]); got != 600 {
+			t.Errorf("tenant %d: got %d acknowledged, want 600", tenant, got)
+		}
+		if c := w.checkpoint(tenant); c.Size != 600 || c.Origin != genesis(tenant).Origin {
+			t.Errorf("tenant %d: checkpoint %+v", tenant, c)
+		}
+		for name, r := range acknowledged[tenant] {
+			if !r.ChainValid {
+				t.Errorf("%s: chain_valid is false", name)
+			}
+		}
+	}
+	w.audit(acknowledged)
+}
+
+func TestEmptyLedger(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	s := w.state(red)
+	if s.Size() != 0 || s.Root() != tlog.EmptyRoot() || s.Last() != chain.Genesis(s.Identity().Origin) || s.ConfigVersion() != 1 {
+		t.Errorf("got %d, %v, %v, %d", s.Size(), s.Root(), s.Last(), s.ConfigVersion())
+	}
+}
+
+func TestCreateTwice(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	_, err := w.ledgers.Create(t.Context(), red, genesis(red))
+	if !fault.Is(err, fault.Conflict) {
+		t.Errorf("same tenant and origin: got %v, want a conflict", err)
+	}
+	_, err = w.ledgers.Create(t.Context(), 99, genesis(red))
+	if !fault.Is(err, fault.Conflict) {
+		t.Errorf("an origin that was shown: got %v, want a conflict", err)
+	}
+}
+
+func TestUnknownTenant(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	if _, err := w.ledgers.State(t.Context(), 99); !fault.Is(err, fault.NotFound) {
+		t.Errorf("got %v, want not found", err)
+	}
+}
+
+func TestOneOfManyIdenticalEventsIsCreated(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	e := w.envelope(red, "same")
+	var created, duplicate atomic.Int32
+	var group sync.WaitGroup
+	for range 40 {
+		group.Go(func() {
+			_, err := w.ledgers.Append(t.Context(), red, func(_ context.Context, s *log.State) (log.Submission, error) {
+				return log.Submission{Drafts: []log.Draft{w.draft(s, e, 0)}}, nil
+			})
+			switch {
+			case err == nil:
+				created.Add(1)
+			case errors.Is(err, log.ErrDuplicate):
+				duplicate.Add(1)
+				known, err := w.ledgers.Replayed(t.Context(), red, e.EventID, "", e.Digest)
+				if err != nil || !known {
+					t.Errorf("after ErrDuplicate: replayed %v, %v", known, err)
+				}
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if created.Load() != 1 || duplicate.Load() != 39 {
+		t.Errorf("got %d created and %d duplicates, want 1 and 39", created.Load(), duplicate.Load())
+	}
+	if got := w.state(blue).Size(); got != 0 {
+		t.Errorf("the other organization has %d events", got)
+	}
+	w.audit(nil)
+}
+
+func TestReplayed(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	w.mustAppend(red, "known")
+	known, other := w.envelope(red, "known"), w.envelope(red, "other")
+	tests := []struct {
+		name   string
+		tenant id.Tenant
+		event  id.Event
+		key    string
+		digest id.Hash
+		want   bool
+		kind   fault.Kind
+	}{
+		{"same event", red, "known", "", known.Digest, true, 0},
+		{"same event, its key", red, "known", "idem-known", known.Digest, true, 0},
+		{"same event, a key never seen", red, "known", "new", known.Digest, true, 0},
+		{"another digest", red, "known", "", other.Digest, false, fault.Invalid},
+		{"key of another event", red, "other", "idem-known", other.Digest, false, fault.Invalid},
+		{"unknown event and key", red, "other", "idem-other", other.Digest, false, 0},
+		{"known only to the other organization", blue, "known", "idem-known", known.Digest, false, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := w.ledgers.Replayed(t.Context(), tt.tenant, tt.event, tt.key, tt.digest)
+			if got != tt.want || (tt.kind == 0) != (err == nil) || (err != nil && !fault.Is(err, tt.kind)) {
+				t.Errorf("got %v, %v; want %v, kind %d", got, err, tt.want, tt.kind)
+			}
+		})
+	}
+}
+
+func TestMonthlyCapIsExact(t *testing.T) {
+	const limit = 37
+	w := newWorld(t, storagetest.NewModel())
+	var created, refused atomic.Int32
+	var group sync.WaitGroup
+	for i := range 100 {
+		group.Go(func() {
+			_, err := w.ledgers.Append(t.Context(), red, w.single(red, fmt.Sprint("e", i), limit))
+			switch {
+			case err == nil:
+				created.Add(1)
+			case fault.Is(err, fault.PlanLimit) && fault.Of(err).Code == "plan_limit":
+				refused.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if created.Load() != limit || refused.Load() != 100-limit {
+		t.Errorf("got %d created, %d refused, want %d and %d", created.Load(), refused.Load(), limit, 100-limit)
+	}
+	w.mustAppend(blue, "unlimited")
+	w.pass(31 * 24 * time.Hour)
+	if _, err := w.ledgers.Append(t.Context(), red, w.single(red, "next-month", limit)); err != nil {
+		t.Errorf("in the next month: %v", err)
+	}
+	w.reopen(w.store)
+	if got := w.state(red).Used(id.InstantOf(w.clock())); got != 1 {
+		t.Errorf("used in the new month after a restart: got %d, want 1", got)
+	}
+	w.audit(nil)
+}
+
+func TestReceivedAtNeverFalls(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	first, err := w.append(red, "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.pass(-time.Hour)
+	second, err := w.append(red, "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.ReceivedAt != first.ReceivedAt {
+		t.Errorf("got %v after %v", second.ReceivedAt, first.ReceivedAt)
+	}
+}
+
+// configure appends an event that raises the config version.
+func configure(w *world, tenant id.Tenant, name string, changes ...storage.Change) error {
+	e := w.envelope(tenant, name)
+	_, err := w.ledgers.Append(w.t.Context(), tenant, func(_ context.Context, s *log.State) (log.Submission, error) {
+		return log.Submission{Drafts: []log.Draft{w.draft(s, e, 0)}, Changes: changes, Reconfigures: true}, nil
+	})
+	return err
+}
+
+func TestNoEventLandsUnderAnOlderConfiguration(t *testing.T) {
+	model := storagetest.NewModel()
+	w := newWorld(t, model)
+	release := model.Hold() // the change is sequenced and not durable yet
+	changed := make(chan error, 1)
+	go func() { changed <- configure(w, red, "change") }()
+	var prepared atomic.Int32
+	var versions sync.Map
+	landed := make(chan error, 1)
+	e := w.envelope(red, "late")
+	go func() {
+		_, err := w.ledgers.Append(t.Context(), red, func(_ context.Context, s *log.State) (log.Submission, error) {
+			versions.Store(prepared.Add(1), s.ConfigVersion())
+			return log.Submission{Drafts: []log.Draft{w.draft(s, e, 0)}}, nil
+		})
+		landed <- err
+	}()
+	release()
+	if err := <-changed; err != nil {
+		t.Fatal(err)
+	}
+	if err := <-landed; err != nil {
+		t.Fatal(err)
+	}
+	s := w.state(red)
+	changeAt, err := w.ledgers.Find(t.Context(), s, "change")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lateAt, err := w.ledgers.Find(t.Context(), s, "late")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, _ := versions.Load(prepared.Load())
+	if want := uint64(2); lateAt > changeAt && last != want {
+		t.Errorf("the event above the change was prepared under version %v, want %d", last, want)
+	}
+	if s.ConfigVersion() != 2 || w.state(blue).ConfigVersion() != 1 {
+		t.Errorf("config versions %d and %d, want 2 and 1", s.ConfigVersion(), w.state(blue).ConfigVersion())
+	}
+}
+
+func TestStaleSubmissionIsPreparedAgain(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	e := w.envelope(red, "event")
+	var seen []uint64
+	_, err := w.ledgers.Append(t.Context(), red, func(_ context.Context, s *log.State) (log.Submission, error) {
+		seen = append(seen, s.ConfigVersion())
+		if len(seen) == 1 {
+			if err := configure(w, red, "meanwhile"); err != nil {
+				return log.Submission{}, err
+			}
+		}
+		return log.Submission{Drafts: []log.Draft{w.draft(s, e, 0)}}, nil
+	})
+	if err != nil || fmt.Sprint(seen) != "[1 2]" {
+		t.Errorf("prepared under %v, %v; want [1 2]", seen, err)
+	}
+}
+
+func TestStaleRecordVersionIsPreparedAgain(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	put := storage.Change{Kind: "thing", Key: "k", Value: []byte("1")}
+	if err := configure(w, red, "first", put); err != nil {
+		t.Fatal(err)
+	}
+	e := w.envelope(red, "second")
+	tries := 0
+	_, err := w.ledgers.Append(t.Context(), red, func(_ context.Context, s *log.State) (log.Submission, error) {
+		c := put
+		if tries++; tries > 1 {
+			c.If = 1
+		}
+		return log.Submission{Drafts: []log.Draft{w.draft(s, e, 0)}, Changes: []storage.Change{c}, Reconfigures: true}, nil
+	})
+	if err != nil || tries != 2 {
+		t.Errorf("got %v after %d tries, want success after 2", err, tries)
+	}
+	w.mustAppend(red, "after")
+	w.audit(nil)
+}
+
+func TestPrepareErrorStoresNothing(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	want := errors.New("no")
+	_, err := w.ledgers.Append(t.Context(), red, func(context.Context, *log.State) (log.Submission, error) {
+		return log.Submission{}, want
+	})
+	if !errors.Is(err, want) || w.state(red).Size() != 0 {
+		t.Errorf("got %v, size %d", err, w.state(red).Size())
+	}
+}
+
+func TestQueueBounds(t *testing.T) {
+	model := storagetest.NewModel()
+	w := newWorld(t, model)
+	w.ledgers.Close()
+	w.open(log.Options{MaxWaiting: 8, MaxWaitingTenant: 4})
+	w.state(red)
+	w.state(blue)
+	release := model.Hold()
+	var overloaded, created atomic.Int32
+	var group sync.WaitGroup
+	for i := range 64 {
+		group.Go(func() {
+			_, err := w.append(red, fmt.Sprint("e", i))
+			switch {
+			case err == nil:
+				created.Add(1)
+			case fault.Is(err, fault.Overloaded):
+				overloaded.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	for overloaded.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	release()
+	group.Wait()
+	if got := int32(w.state(red).Size()); got != created.Load() {
+		t.Errorf("got %d stored, %d acknowledged", got, created.Load())
+	}
+	w.audit(nil)
+}
+
+func TestNothingIsShownBeforeItIsDurable(t *testing.T) {
+	model := storagetest.NewModel()
+	w := newWorld(t, model)
+	w.mustAppend(red, "first")
+	release := model.Hold()
+	done := make(chan error, 1)
+	go func() { done <- second(w.append(red, "second")) }()
+	for { // until the append is applied, which the store's own reads show
+		head, err := model.Head(t.Context(), red)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if head.Size == 2 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	s := w.state(red)
+	if s.Size() != 1 {
+		t.Errorf("published size is %d before the append is durable", s.Size())
+	}
+	if _, err := w.ledgers.Find(t.Context(), s, "second"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("find: got %v, want not found", err)
+	}
+	e := w.envelope(red, "second")
+	if known, err := w.ledgers.Replayed(t.Context(), red, "second", "", e.Digest); known || err != nil {
+		t.Errorf("replayed: got %v, %v before the append is durable", known, err)
+	}
+	release()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := w.state(red).Size(); got != 2 {
+		t.Errorf("got size %d, want 2", got)
+	}
+}
+
+func second[A any](_ A, err error) error { return err }
+
+func TestLedgersAreDroppedAndReadBack(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	w.ledgers.Close()
+	w.open(log.Options{MaxResident: 1})
+	acknowledged := w.burst(300, "e")
+	if got := len(acknowledged[red]) + len(acknowledged[blue]); got != 600 {
+		t.Errorf("got %d acknowledged, want 600", got)
+	}
+	w.audit(acknowledged)
+}
+
+func TestCancelledCallerLosesNothing(t *testing.T) {
+	model := storagetest.NewModel()
+	w := newWorld(t, model)
+	w.state(red)
+	release := model.Hold()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err := w.ledgers.Append(ctx, red, w.single(red, "e", 0))
+	if !fault.Is(err, fault.OutcomeUnknown) {
+		t.Errorf("got %v, want outcome unknown", err)
+	}
+	release()
+	if err := second(w.append(red, "e")); err != nil && !errors.Is(err, log.ErrDuplicate) {
+		t.Errorf("retry: %v", err)
+	}
+	if got := w.state(red).Size(); got != 1 {
+		t.Errorf("got size %d, want 1", got)
+	}
+}
+
+func TestCloseRefusesAndDrains(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	acknowledged := w.burst(50, "e")
+	if err := w.ledgers.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.append(red, "late"); !fault.Is(err, fault.Overloaded) {
+		t.Errorf("after Close: got %v, want overloaded", err)
+	}
+	w.open(log.Options{})
+	w.audit(acknowledged)
+}
