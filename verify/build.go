@@ -1,0 +1,89 @@
+package verify
+
+import (
+	"fmt"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// Parts are what a server has at hand of one event, all under one checkpoint.
+type Parts struct {
+	Organization id.Organization
+	Slug         id.Slug
+	Event        id.Event
+	Index        id.Index
+	Entry        chain.Entry // the sequence number follows from Index
+	Proof        []id.Hash   // inclusion of Index
+
+	Previous      chain.Entry // the entry at Index-1; neither is looked at when Index is 0
+	PreviousProof []id.Hash
+
+	Checkpoint tlog.Checkpoint
+	Note       []byte // the checkpoint, signed
+	Key        tlog.VerifierKey
+
+	Disclosure id.Disclosure
+	Record     []byte
+	Envelope   []byte      // nil when erased
+	ErasedAt   *id.Instant // nil when not
+}
+
+// NewBundle shapes a bundle and leaves out what the disclosure does not cover.
+// The envelope of a system event is never disclosed: full then means record. It
+// does not check proofs; Check does, on the result.
+func NewBundle(p Parts) (*Bundle, error) {
+	p.Entry.Seq = p.Index.Sequence()
+	b := &Bundle{
+		Version: BundleVersion, OrganizationID: p.Organization, OrganizationSlug: p.Slug,
+		Origin: p.Checkpoint.Origin, EventID: p.Event, SequenceNum: p.Entry.Seq, LogIndex: p.Index,
+		EventHash: p.Entry.Hash(), Entry: string(p.Entry.Text()), Inclusion: p.inclusion(p.Index, p.Proof),
+		Checkpoint: string(p.Note), LogKey: p.Key.String(), Disclosure: p.Disclosure,
+	}
+	if p.Index > 0 {
+		p.Previous.Seq = p.Entry.Seq - 1
+		text, previous := string(p.Previous.Text()), p.inclusion(p.Index-1, p.PreviousProof)
+		b.PreviousEntry, b.PreviousInclusion = &text, &previous
+	}
+	if err := b.disclose(p); err != nil {
+		return nil, fmt.Errorf("make bundle: %w", err)
+	}
+	return b, nil
+}
+
+func (p *Parts) inclusion(index id.Index, hashes []id.Hash) Inclusion {
+	if hashes == nil {
+		hashes = []id.Hash{}
+	}
+	return Inclusion{LogIndex: index, TreeSize: p.Checkpoint.Size, RootHash: p.Checkpoint.Root, Hashes: hashes}
+}
+
+// disclose adds record and envelope as far as the disclosure goes.
+func (b *Bundle) disclose(p Parts) error {
+	if p.Disclosure == id.DiscloseFull {
+		r, err := chain.ParseRecord(p.Record)
+		if err != nil {
+			return err
+		}
+		if r.Signer == chain.SignerSystem {
+			b.Disclosure = id.DiscloseRecord
+		}
+	}
+	if b.Disclosure == id.DiscloseRecord || b.Disclosure == id.DiscloseFull {
+		text := string(p.Record)
+		b.Record, b.ErasedAt = &text, p.ErasedAt
+	}
+	if b.Disclosure == id.DiscloseFull && p.Envelope != nil {
+		text := string(p.Envelope)
+		b.Envelope = &text
+	}
+	return nil
+}
+
+// TlogProof returns the entry's inclusion as C2SP tlog-proof text, without extra
+// data. The leaf data is the bundle's entry.
+func (b *Bundle) TlogProof() []byte {
+	p := tlog.Proof{Index: b.LogIndex, Hashes: b.Inclusion.Hashes, Checkpoint: []byte(b.Checkpoint)}
+	return p.Text()
+}

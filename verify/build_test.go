@@ -1,0 +1,58 @@
+package verify
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/id"
+)
+
+// What a bundle shows is decided by the disclosure alone, whatever is at hand.
+func TestNewBundleDiscloses(t *testing.T) {
+	l := newTestLog(t, 1, 0)
+	l.add(forgery{})
+	l.add(forgery{record: func(r *chain.Record) { r.Signer = chain.SignerSystem }})
+	erased := testStart
+	for _, row := range []struct {
+		name             string
+		index            int
+		disclosure       id.Disclosure
+		erased           bool
+		want             id.Disclosure
+		record, envelope bool
+		erasedAt         bool
+	}{
+		{"commitment", 0, id.DiscloseCommitment, false, id.DiscloseCommitment, false, false, false},
+		{"record", 0, id.DiscloseRecord, false, id.DiscloseRecord, true, false, false},
+		{"full", 0, id.DiscloseFull, false, id.DiscloseFull, true, true, false},
+		{"commitment, erased", 0, id.DiscloseCommitment, true, id.DiscloseCommitment, false, false, false},
+		{"record, erased", 0, id.DiscloseRecord, true, id.DiscloseRecord, true, false, true},
+		{"full, erased", 0, id.DiscloseFull, true, id.DiscloseFull, true, false, true},
+		{"full, system", 1, id.DiscloseFull, false, id.DiscloseRecord, true, false, false},
+		{"no disclosure at all", 0, 0, false, 0, false, false, false},
+	} {
+		e := l.events[row.index]
+		p := Parts{
+			Event: e.record.EventID, Index: id.Index(row.index), Entry: e.entry, Checkpoint: l.checkpoint(2), Key: l.verifier(l.key),
+			Disclosure: row.disclosure, Record: e.recordText, Envelope: e.envelope,
+		}
+		if row.erased {
+			p.Envelope, p.ErasedAt = nil, &erased
+		}
+		b, err := NewBundle(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Disclosure != row.want || (b.Record != nil) != row.record || (b.Envelope != nil) != row.envelope || (b.ErasedAt != nil) != row.erasedAt {
+			t.Errorf("%s: got %v, record %v, envelope %v, erased %v", row.name, b.Disclosure, b.Record != nil, b.Envelope != nil, b.ErasedAt != nil)
+		}
+	}
+}
+
+func TestNewBundleRefusesRecordThatItCantRead(t *testing.T) {
+	p := Parts{Disclosure: id.DiscloseFull, Record: []byte("{}"), Envelope: []byte("{}")}
+	if b, err := NewBundle(p); err == nil || !strings.HasPrefix(err.Error(), "make bundle: ") {
+		t.Errorf("got %v, %v", b, err)
+	}
+}

@@ -1,0 +1,49 @@
+package verify
+
+import (
+	"github.com/agentledger/agentledger/id"
+)
+
+// BundleVersion is the version of bundles that this package makes and reads.
+const BundleVersion = 1
+
+// Bundle is all that is needed to check one event without the service. Texts
+// (entries, checkpoint, record, envelope) are carried as strings, byte for byte
+// as they were hashed or signed. Whoever holds a Bundle from ParseBundle or
+// NewBundle does not change it.
+type Bundle struct {
+	Version           int             `json:"version"`
+	OrganizationID    id.Organization `json:"organization_id"`
+	OrganizationSlug  id.Slug         `json:"organization_slug"`
+	Origin            id.Origin       `json:"origin"`
+	EventID           id.Event        `json:"event_id"`
+	SequenceNum       uint64          `json:"sequence_num"`
+	LogIndex          id.Index        `json:"log_index"`
+	EventHash         id.Hash         `json:"event_hash"`
+	Entry             string          `json:"entry"`
+	Inclusion         Inclusion       `json:"inclusion"`
+	PreviousEntry     *string         `json:"previous_entry"`     // nil for the first entry
+	PreviousInclusion *Inclusion      `json:"previous_inclusion"` // nil for the first entry
+	Checkpoint        string          `json:"checkpoint"`         // signed note
+	LogKey            string          `json:"log_key"`            // C2SP vkey
+	Disclosure        id.Disclosure   `json:"disclosure"`
+
+	Record   *string     `json:"record,omitzero"`    // nil when not disclosed
+	Envelope *string     `json:"envelope,omitzero"`  // nil when not disclosed or erased
+	ErasedAt *id.Instant `json:"erased_at,omitzero"` // when the envelope was erased
+
+	// Verification is what Check said on the server. It is no input of Check.
+	Verification *Report `json:"verification,omitzero"`
+	// OperatorStatement is the operator's word, which nothing here can check.
+	OperatorStatement *OperatorStatement `json:"operator_statement,omitzero"`
+
+	unknown []string // members of a parsed document that this version doesn't know, sorted
+}
+
+// OperatorStatement says how far the operator's background re-verification of
+// this log has come.
+type OperatorStatement struct {
+	ReverifiedTo id.Index    `json:"reverified_to"` // entries [0, ReverifiedTo) were read again and hashed
+	ReverifiedAt *id.Instant `json:"reverified_at"` // nil before the first pass
+	Fault        *string     `json:"fault"`         // what it found; nil for nothing
+}

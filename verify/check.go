@@ -1,0 +1,141 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// errUndisclosed says that a verdict can't be told.
+var errUndisclosed = errors.New("not disclosed")
+
+// Check checks a bundle of version 1. It never fails: what is wrong is in the
+// report.
+//
+// Unchecked names members of the bundle which no verdict covers (a change of
+// which could go unseen) and, as record.*, statements of the record that are the
+// operator's word although the log has committed to them. Signature lines of the
+// checkpoint other than the log key's stand there as "checkpoint: " and their name.
+func Check(b *Bundle, o Options) Report {
+	c := &checker{bundle: b, options: o}
+	c.read()
+	r := &c.report
+	r.CheckedAt, r.TreeSize, r.Cosignatures = o.CheckedAt, c.checkpoint.Size, []Cosignature{}
+	r.Errors = []string{}
+	r.InclusionOK = c.verdict("inclusion", c.checkInclusion())
+	r.CheckpointOK = c.verdict("checkpoint", c.checkCheckpoint())
+	r.ChainOK = c.verdict("chain", c.checkChain())
+	r.RecordOK = c.disclosed("record", c.checkRecord())
+	r.SignatureOK = c.disclosed("signature", c.checkSignature())
+	r.EnvelopeOK = c.disclosed("envelope", c.checkEnvelope())
+	r.OK = len(r.Errors) == 0
+	r.Unchecked = c.unchecked()
+	return *r
+}
+
+// checker is one run of Check: the parsed parts of the bundle, each with the
+// reason why there is none.
+type checker struct {
+	bundle  *Bundle
+	options Options
+	report  Report
+
+	entry         chain.Entry
+	entryErr      error
+	checkpoint    tlog.Checkpoint // what the note says; whether it is signed is checkCheckpoint's
+	checkpointErr error
+	signatures    []tlog.Signature // all lines of the note
+	key           tlog.VerifierKey // that counts; zero until one is found
+	record        chain.Record
+	recordErr     error // errUndisclosed when there is none
+	envelope      *event.Envelope
+	envelopeErr   error // errUndisclosed when there is none
+}
+
+// read parses the texts of the bundle.
+func (c *checker) read() {
+	b := c.bundle
+	if c.entry, c.entryErr = chain.ParseEntry([]byte(b.Entry)); c.entryErr != nil {
+		c.entryErr = fmt.Errorf("entry: %w", ErrMalformed)
+	}
+	c.checkpoint, c.checkpointErr = tlog.ReadCheckpoint([]byte(b.Checkpoint))
+	if note, err := tlog.ParseNote([]byte(b.Checkpoint)); err == nil {
+		c.signatures = note.Signatures
+	}
+	c.recordErr, c.envelopeErr = errUndisclosed, errUndisclosed
+	if b.Record != nil {
+		if c.record, c.recordErr = chain.ParseRecord([]byte(*b.Record)); c.recordErr != nil {
+			c.recordErr = fmt.Errorf("not the exact canonical form: %w", ErrMalformed)
+		}
+	}
+	if b.Envelope != nil {
+		c.envelope, c.envelopeErr = readEnvelope(*b.Envelope)
+	}
+}
+
+// readEnvelope parses an envelope in canonical form. The limit of the service
+// that took it is not known here, so its own length is the limit.
+func readEnvelope(text string) (*event.Envelope, error) {
+	e, err := event.Parse([]byte(text), event.Options{MaxBytes: len(text), Server: true})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if string(e.Canonical) != text {
+		return nil, fmt.Errorf("not the exact canonical form: %w", ErrMalformed)
+	}
+	return e, nil
+}
+
+// verdict writes an error down and says whether there was none.
+func (c *checker) verdict(step string, err error) bool {
+	if err != nil {
+		c.report.Errors = append(c.report.Errors, step+": "+err.Error())
+	}
+	return err == nil
+}
+
+// disclosed is verdict for what may be not disclosed: nil then.
+func (c *checker) disclosed(step string, err error) *bool {
+	if errors.Is(err, errUndisclosed) {
+		return nil
+	}
+	ok := c.verdict(step, err)
+	return &ok
+}
+
+// unchecked lists what no verdict covers.
+func (c *checker) unchecked() []string {
+	b, names := c.bundle, []string{"organization_slug", "disclosure"}
+	add := func(name string, when bool) {
+		if when {
+			names = append(names, name)
+		}
+	}
+	covered := c.report.RecordOK != nil && *c.report.RecordOK
+	add("organization_id", !covered)
+	add("event_id", !covered)
+	add("log_key", c.report.LogKeySource == KeyFromBundle)
+	for _, s := range c.signatures {
+		add("checkpoint: "+s.Name, s.Name != c.key.Name() || s.KeyHash != c.key.Hash())
+	}
+	for _, name := range []string{"record.public_key", "record.custody", "record.received_at", "record.policy"} {
+		add(name, covered)
+	}
+	add("envelope.sig_value_b64", c.envelope != nil && (c.recordErr != nil || c.envelope.SignatureB64 != c.record.SigValueB64))
+	add("erased_at", b.ErasedAt != nil)
+	add("verification", b.Verification != nil)
+	add("operator_statement", b.OperatorStatement != nil)
+	return append(names, b.unknown...)
+}
+
+// proves checks that p shows leaf at index in the tree of the bundle's checkpoint.
+func (c *checker) proves(p Inclusion, index id.Index, leaf id.Hash) error {
+	if c.checkpointErr != nil {
+		return fmt.Errorf("checkpoint: %w", c.checkpointErr)
+	}
+	return checkInclusion(p, index, leaf, c.checkpoint)
+}

@@ -1,0 +1,97 @@
+package verify
+
+import (
+	"encoding/base64"
+	"fmt"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+)
+
+// checkRecord: the record is canonical, what the entry commits to, and speaks of
+// the bundle's event. A record that disclosure promises and that is not there is
+// no lack of disclosure: it is missing.
+func (c *checker) checkRecord() error {
+	b := c.bundle
+	if b.Record == nil && (b.Disclosure == id.DiscloseRecord || b.Disclosure == id.DiscloseFull) {
+		return fmt.Errorf("missing, though disclosure promises it: %w", ErrMismatch)
+	}
+	if c.recordErr != nil {
+		return c.recordErr
+	}
+	if c.entryErr != nil {
+		return c.entryErr
+	}
+	if chain.RecordHash([]byte(*b.Record)) != c.entry.Record {
+		return fmt.Errorf("record and what the entry commits to: %w", ErrMismatch)
+	}
+	r := &c.record
+	if r.Origin != b.Origin || r.OrganizationID != b.OrganizationID || r.SequenceNum != b.SequenceNum || r.EventID != b.EventID {
+		return fmt.Errorf("record and the bundle's origin, organization_id, sequence_num, event_id: %w", ErrMismatch)
+	}
+	return nil
+}
+
+// checkSignature: the record's key signed the digest or the envelope, as the
+// record's form says. A record that can't be read is checkRecord's fault.
+func (c *checker) checkSignature() error {
+	if c.recordErr != nil {
+		return errUndisclosed
+	}
+	message := c.record.EventDigest[:]
+	if c.record.SigForm == event.FormCanonical.String() {
+		if c.envelope == nil {
+			return errUndisclosed
+		}
+		message = c.envelope.Signed()
+	}
+	key, err := publicKey(c.record.PublicKey)
+	if err != nil {
+		return fmt.Errorf("public_key: %w", err)
+	}
+	signature, err := base64.StdEncoding.Strict().DecodeString(c.record.SigValueB64)
+	if err != nil || base64.StdEncoding.EncodeToString(signature) != c.record.SigValueB64 {
+		return fmt.Errorf("sig_value_b64: %w", ErrMalformed)
+	}
+	if !key.Verify(message, signature) {
+		return fmt.Errorf("not the public key's: %w", ErrMismatch)
+	}
+	return nil
+}
+
+func publicKey(multikey string) (edkey.Public, error) {
+	b, err := did.ParseMultikey(multikey)
+	if err != nil {
+		return edkey.Public{}, err
+	}
+	return edkey.ParsePublic(b[:])
+}
+
+// checkEnvelope: the envelope is what event_digest stands for and agrees with
+// the record. An erased one is not disclosed; one that disclosure promises is
+// missing.
+func (c *checker) checkEnvelope() error {
+	b, e, r := c.bundle, c.envelope, &c.record
+	if b.Envelope == nil && b.Disclosure == id.DiscloseFull && b.ErasedAt == nil {
+		return fmt.Errorf("missing, though disclosure promises it: %w", ErrMismatch)
+	}
+	if c.envelopeErr != nil {
+		return c.envelopeErr
+	}
+	if c.recordErr != nil {
+		return errUndisclosed
+	}
+	if e.Digest != r.EventDigest {
+		return fmt.Errorf("envelope and event_digest: %w", ErrMismatch)
+	}
+	if e.OrganizationID != r.OrganizationID || e.EventID != r.EventID || e.AgentID != r.AgentID || e.KeyID != r.KeyID {
+		return fmt.Errorf("envelope and the record's organization_id, event_id, agent_id, key_id: %w", ErrMismatch)
+	}
+	if e.Decision != r.Policy.Declared {
+		return fmt.Errorf("policy_decision and policy.declared: %w", ErrMismatch)
+	}
+	return nil
+}

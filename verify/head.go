@@ -1,0 +1,78 @@
+package verify
+
+import (
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// Head is the public end of one organization's log. The latest members are nil,
+// null in JSON, when the log is empty.
+type Head struct {
+	OrganizationSlug  id.Slug     `json:"organization_slug"`
+	TreeSize          id.Index    `json:"tree_size"`
+	LatestLogIndex    *id.Index   `json:"latest_log_index"`
+	LatestLeafHash    *id.Hash    `json:"latest_leaf_hash"`
+	LatestPublishedAt *id.Instant `json:"latest_published_at"`
+	RootHash          id.Hash     `json:"root_hash"`
+	Origin            id.Origin   `json:"origin"`
+	Checkpoint        string      `json:"checkpoint"` // the signed note
+}
+
+// NewHead returns the head that note, which is c signed, stands for. latest and
+// published belong to the newest entry and are not looked at when c is of size 0.
+func NewHead(slug id.Slug, c tlog.Checkpoint, note []byte, latest id.Hash, published id.Instant) Head {
+	h := Head{OrganizationSlug: slug, TreeSize: c.Size, RootHash: c.Root, Origin: c.Origin, Checkpoint: string(note)}
+	if c.Size > 0 {
+		index := c.Size - 1
+		h.LatestLogIndex, h.LatestLeafHash, h.LatestPublishedAt = &index, &latest, &published
+	}
+	return h
+}
+
+// CheckHead checks that key signed the head's checkpoint and that the other
+// members agree with it, and returns the checkpoint. The slug, the time and, in
+// a log of more than one entry, the latest leaf hash are the operator's word.
+func CheckHead(h Head, key tlog.VerifierKey) (tlog.Checkpoint, error) {
+	c, err := openCheckpoint(h.Checkpoint, h.Origin, key)
+	if err != nil {
+		return tlog.Checkpoint{}, fmt.Errorf("check head: %w", err)
+	}
+	if c.Size != h.TreeSize || c.Root != h.RootHash {
+		return tlog.Checkpoint{}, fmt.Errorf("check head: tree_size, root_hash and checkpoint: %w", ErrMismatch)
+	}
+	if err := checkLatest(h, c); err != nil {
+		return tlog.Checkpoint{}, fmt.Errorf("check head: %w", err)
+	}
+	return c, nil
+}
+
+// checkLatest checks the three members about the newest entry.
+func checkLatest(h Head, c tlog.Checkpoint) error {
+	if c.Size == 0 {
+		if h.LatestLogIndex != nil || h.LatestLeafHash != nil || h.LatestPublishedAt != nil {
+			return fmt.Errorf("a latest entry of an empty log: %w", ErrMismatch)
+		}
+		return nil
+	}
+	if h.LatestLogIndex == nil || h.LatestLeafHash == nil || h.LatestPublishedAt == nil {
+		return fmt.Errorf("no latest entry: %w", ErrMismatch)
+	}
+	if *h.LatestLogIndex != c.Size-1 {
+		return fmt.Errorf("latest_log_index and tree_size: %w", ErrMismatch)
+	}
+	if c.Size == 1 && *h.LatestLeafHash != c.Root {
+		return fmt.Errorf("latest_leaf_hash and the root over it alone: %w", ErrMismatch)
+	}
+	return nil
+}
+
+// openCheckpoint checks a note strictly: three lines, the given origin, signed
+// by the key of that name.
+func openCheckpoint(note string, origin id.Origin, key tlog.VerifierKey) (tlog.Checkpoint, error) {
+	if key.Name() != string(origin) {
+		return tlog.Checkpoint{}, fmt.Errorf("origin and name of the log key: %w", ErrMismatch)
+	}
+	return tlog.OpenCheckpoint([]byte(note), key) // of the origin that the key is called
+}

@@ -1,0 +1,316 @@
+package verify
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"testing"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+const testStart id.Instant = 1_795_176_000_000 // 2026-11-20T12:00:00.000Z
+
+// testLog is one organization's log with real keys. Its tree, proofs, digests
+// and notes are made here by the formulas of their specifications, not by the
+// packages that Check uses.
+type testLog struct {
+	t      testing.TB
+	org    id.Organization
+	slug   id.Slug
+	origin id.Origin
+	key    edkey.Private // the log's
+	agent  edkey.Private
+	events []testEvent
+}
+
+// testEvent is one event as it lies in the log.
+type testEvent struct {
+	record     chain.Record
+	recordText []byte
+	envelope   []byte
+	entry      chain.Entry
+	leaf       id.Hash
+}
+
+// forgery bends one event while it is made: each function, when set, is applied
+// to what an honest server would make at that step.
+type forgery struct {
+	form     event.Form
+	unsigned func(envelope map[string]any)
+	signed   func(envelope map[string]any)
+	record   func(r *chain.Record)
+	text     func(record []byte) []byte
+	entry    func(e *chain.Entry)
+}
+
+func testKey(t testing.TB, fill byte) edkey.Private {
+	t.Helper()
+	k, err := edkey.PrivateFromSeed(bytes.Repeat([]byte{fill}, edkey.SeedSize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// newTestLog returns the log of the nth organization with size events, whose
+// signatures are of the digest and the canonical form by turns.
+func newTestLog(t testing.TB, n byte, size int) *testLog {
+	t.Helper()
+	org := id.Organization{0xab, 15: n}
+	l := &testLog{
+		t: t, org: org, slug: id.Slug(fmt.Sprintf("org-%d", n)), origin: id.Origin("log.example/o/" + org.String()),
+		key: testKey(t, n), agent: testKey(t, 100+n),
+	}
+	for i := range size {
+		l.add(forgery{form: formOf(i)})
+	}
+	return l
+}
+
+func formOf(i int) event.Form {
+	if i%2 == 1 {
+		return event.FormCanonical
+	}
+	return event.FormDigest
+}
+
+// add appends one event.
+func (l *testLog) add(f forgery) {
+	l.t.Helper()
+	index := len(l.events)
+	f.form = max(f.form, event.FormDigest)
+	envelope := map[string]any{
+		"schema_version": 1, "event_id": fmt.Sprintf("evt_%d", index), "organization_id": l.org.String(),
+		"trace_id": "trc_1", "agent_id": "agt_1", "key_id": "key_1", "emitted_at": testStart.String(),
+		"actor_type": "agent", "actor_principal": "svc", "action_kind": "tool_call", "policy_decision": "allow",
+		"payload": map[string]any{"n": index}, "salt": "AAECAwQFBgcICQoLDA0ODw",
+	}
+	apply(f.unsigned, envelope)
+	digest, signature := l.sign(f.form, envelope)
+	envelope["sig_alg"], envelope["sig_value_b64"] = "ed25519", signature
+	apply(f.signed, envelope)
+	r := l.recordOf(index, envelope, f.form, digest, signature)
+	apply(f.record, &r)
+	e := testEvent{record: r, recordText: r.Text(), envelope: l.canonical(envelope)}
+	if f.text != nil {
+		e.recordText = f.text(e.recordText)
+	}
+	e.entry = chain.Entry{Prev: l.last(), Record: sha256.Sum256(e.recordText), Seq: uint64(index) + 1}
+	apply(f.entry, &e.entry)
+	e.leaf = leafHash(e.entry)
+	l.events = append(l.events, e)
+}
+
+func apply[T any](change func(T), to T) {
+	if change != nil {
+		change(to)
+	}
+}
+
+func (l *testLog) canonical(v any) []byte {
+	l.t.Helper()
+	text, err := jcs.Marshal(v)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return text
+}
+
+// sign returns event_digest and sig_value_b64 of an envelope without signature members.
+func (l *testLog) sign(form event.Form, envelope map[string]any) (id.Hash, string) {
+	message := l.canonical(envelope)
+	digest := sha256.Sum256([]byte("APS1\n" + envelope["key_id"].(string) + "\n" + string(message)))
+	if form == event.FormDigest {
+		message = digest[:]
+	}
+	signature := l.agent.Sign(message)
+	return digest, base64.StdEncoding.EncodeToString(signature[:])
+}
+
+func (l *testLog) recordOf(index int, envelope map[string]any, form event.Form, digest id.Hash, signature string) chain.Record {
+	declared, err := id.ParseDecision(envelope["policy_decision"].(string))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return chain.Record{
+		Origin: l.origin, OrganizationID: l.org, SequenceNum: uint64(index) + 1,
+		EventID: id.Event(envelope["event_id"].(string)), AgentID: id.Agent(envelope["agent_id"].(string)),
+		KeyID: id.Key(envelope["key_id"].(string)), PublicKey: did.Multikey(l.agent.Public().Bytes()),
+		Signer: chain.SignerAgent, Custody: chain.CustodyAgent, EventDigest: digest, SigForm: form.String(),
+		SigValueB64: signature, IngestKeyID: "ik_1", ReceivedAt: testStart + id.Instant(index),
+		Policy: chain.Policy{Declared: declared, Effective: declared}, V: 1,
+	}
+}
+
+// last returns what the next entry names as its predecessor.
+func (l *testLog) last() id.Hash {
+	if len(l.events) == 0 {
+		return sha256.Sum256([]byte("agentledger/genesis/v1\n" + string(l.origin) + "\n"))
+	}
+	return l.events[len(l.events)-1].leaf
+}
+
+func (l *testLog) leaves(size int) []id.Hash {
+	hashes := make([]id.Hash, size)
+	for i := range hashes {
+		hashes[i] = l.events[i].leaf
+	}
+	return hashes
+}
+
+func (l *testLog) checkpoint(size int) tlog.Checkpoint {
+	return tlog.Checkpoint{Origin: l.origin, Size: id.Index(size), Root: treeRoot(l.leaves(size))}
+}
+
+// bundle is the bundle of the event at index under the checkpoint of size.
+func (l *testLog) bundle(index, size int, d id.Disclosure) *Bundle {
+	l.t.Helper()
+	leaves, c := l.leaves(size), l.checkpoint(size)
+	e := l.events[index]
+	p := Parts{
+		Organization: l.org, Slug: l.slug, Event: e.record.EventID, Index: id.Index(index), Entry: e.entry,
+		Proof: treePath(index, leaves), Checkpoint: c, Note: []byte(l.note(l.key, c)), Key: l.verifier(l.key),
+		Disclosure: d, Record: e.recordText, Envelope: e.envelope,
+	}
+	if index > 0 {
+		p.Previous, p.PreviousProof = l.events[index-1].entry, treePath(index-1, leaves)
+	}
+	b, err := NewBundle(p)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	b.Entry = string(e.entry.Text()) // with the number of a forged one
+	return b
+}
+
+// options pins the log's key.
+func (l *testLog) options() Options {
+	key := l.verifier(l.key)
+	return Options{Key: &key, CheckedAt: testStart}
+}
+
+func (l *testLog) verifier(key edkey.Private) tlog.VerifierKey {
+	l.t.Helper()
+	v, err := tlog.ParseVerifierKey(vkey(string(l.origin), publicBytes(key)))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return v
+}
+
+func (l *testLog) note(key edkey.Private, c tlog.Checkpoint) string {
+	return signNote(string(l.origin), key, checkpointBody(c))
+}
+
+func checkpointBody(c tlog.Checkpoint) string {
+	return fmt.Sprintf("%s\n%d\n%s\n", c.Origin, c.Size, base64.StdEncoding.EncodeToString(c.Root[:]))
+}
+
+func publicBytes(key edkey.Private) []byte {
+	b := key.Public().Bytes()
+	return b[:]
+}
+
+// keyHash is the C2SP signed-note key ID of an Ed25519 key.
+func keyHash(name string, public []byte) uint32 {
+	h := sha256.Sum256(append([]byte(name+"\n\x01"), public...))
+	return binary.BigEndian.Uint32(h[:])
+}
+
+func vkey(name string, public []byte) string {
+	return fmt.Sprintf("%s+%08x+%s", name, keyHash(name, public), base64.StdEncoding.EncodeToString(append([]byte{1}, public...)))
+}
+
+// signNote returns body, the empty line and one signature line.
+func signNote(name string, key edkey.Private, body string) string {
+	return body + "\n" + signatureLine(name, key, body)
+}
+
+func signatureLine(name string, key edkey.Private, body string) string {
+	signature := key.Sign([]byte(body))
+	blob := binary.BigEndian.AppendUint32(nil, keyHash(name, publicBytes(key)))
+	return "— " + name + " " + base64.StdEncoding.EncodeToString(append(blob, signature[:]...)) + "\n"
+}
+
+func leafHash(e chain.Entry) id.Hash {
+	text := fmt.Sprintf(`{"prev":"%s","record":"%s","seq":%d,"v":1}`, e.Prev, e.Record, e.Seq)
+	return sha256.Sum256([]byte("\x00" + text))
+}
+
+// treeRoot is MTH of RFC 6962 section 2.1 over leaf hashes.
+func treeRoot(leaves []id.Hash) id.Hash {
+	switch len(leaves) {
+	case 0:
+		return sha256.Sum256(nil)
+	case 1:
+		return leaves[0]
+	}
+	k := split(len(leaves))
+	left, right := treeRoot(leaves[:k]), treeRoot(leaves[k:])
+	return sha256.Sum256(append(append([]byte{1}, left[:]...), right[:]...))
+}
+
+// treePath is PATH(m, D[n]) of RFC 6962 section 2.1.1.
+func treePath(m int, leaves []id.Hash) []id.Hash {
+	if len(leaves) == 1 {
+		return nil
+	}
+	k := split(len(leaves))
+	if m < k {
+		return append(treePath(m, leaves[:k]), treeRoot(leaves[k:]))
+	}
+	return append(treePath(m-k, leaves[k:]), treeRoot(leaves[:k]))
+}
+
+// treeGrowth is SUBPROOF(m, D[n], whole) of RFC 6962 section 2.1.2.
+func treeGrowth(m int, leaves []id.Hash, whole bool) []id.Hash {
+	if m == len(leaves) {
+		if whole {
+			return nil
+		}
+		return []id.Hash{treeRoot(leaves)}
+	}
+	k := split(len(leaves))
+	if m <= k {
+		return append(treeGrowth(m, leaves[:k], whole), treeRoot(leaves[k:]))
+	}
+	return append(treeGrowth(m-k, leaves[k:], false), treeRoot(leaves[:k]))
+}
+
+// split returns the largest power of two below n.
+func split(n int) int {
+	k := 1
+	for k*2 < n {
+		k *= 2
+	}
+	return k
+}
+
+// verdicts writes the six verdicts of a report as +, - and 0, in the order
+// inclusion, checkpoint, chain, record, signature, envelope.
+func verdicts(r Report) string {
+	sign := func(ok bool) byte {
+		if ok {
+			return '+'
+		}
+		return '-'
+	}
+	text := []byte{sign(r.InclusionOK), sign(r.CheckpointOK), sign(r.ChainOK)}
+	for _, v := range []*bool{r.RecordOK, r.SignatureOK, r.EnvelopeOK} {
+		if v == nil {
+			text = append(text, '0')
+		} else {
+			text = append(text, sign(*v))
+		}
+	}
+	return string(text)
+}

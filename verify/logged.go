@@ -1,0 +1,94 @@
+package verify
+
+import (
+	"fmt"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// checkInclusion: the entry's leaf hash is event_hash, its number is
+// sequence_num and log_index + 1, and the proof leads to the checkpoint.
+func (c *checker) checkInclusion() error {
+	b := c.bundle
+	if c.entryErr != nil {
+		return c.entryErr
+	}
+	if c.entry.Hash() != b.EventHash {
+		return fmt.Errorf("entry and event_hash: %w", ErrMismatch)
+	}
+	if c.entry.Seq != b.SequenceNum || c.entry.Seq != b.LogIndex.Sequence() {
+		return fmt.Errorf("entry, sequence_num and log_index: %w", ErrMismatch)
+	}
+	return c.proves(b.Inclusion, b.LogIndex, b.EventHash)
+}
+
+// checkCheckpoint: three lines, the bundle's origin, signed by the log key.
+func (c *checker) checkCheckpoint() error {
+	var err error
+	if c.key, err = c.logKey(); err != nil {
+		return err
+	}
+	_, err = openCheckpoint(c.bundle.Checkpoint, c.bundle.Origin, c.key)
+	return err
+}
+
+// logKey returns the key that counts: the bundle's, which must be one of those
+// given, if any is.
+func (c *checker) logKey() (tlog.VerifierKey, error) {
+	c.report.LogKeySource = KeyFromBundle
+	named, err := tlog.ParseVerifierKey(c.bundle.LogKey)
+	if c.options.Key == nil {
+		if err != nil {
+			return tlog.VerifierKey{}, fmt.Errorf("log_key: %w", err)
+		}
+		return named, nil
+	}
+	c.report.LogKeySource = KeyFromArgument
+	if c.bundle.LogKey == c.options.Key.String() {
+		return *c.options.Key, nil
+	}
+	for _, retired := range c.options.Retired {
+		if c.bundle.LogKey == retired.String() {
+			return retired, nil
+		}
+	}
+	return tlog.VerifierKey{}, fmt.Errorf("log_key and the key given: %w", ErrMismatch)
+}
+
+// checkChain: the entry names the one before it, which the same checkpoint
+// proves at the index before, or the genesis value.
+func (c *checker) checkChain() error {
+	b := c.bundle
+	if c.entryErr != nil {
+		return c.entryErr
+	}
+	if b.LogIndex == 0 {
+		return c.checkGenesis()
+	}
+	if b.PreviousEntry == nil || b.PreviousInclusion == nil {
+		return fmt.Errorf("no previous entry: %w", ErrMalformed)
+	}
+	previous, err := chain.ParseEntry([]byte(*b.PreviousEntry))
+	if err != nil {
+		return fmt.Errorf("previous_entry: %w", ErrMalformed)
+	}
+	if previous.Hash() != c.entry.Prev {
+		return fmt.Errorf("previous_entry and what the entry names: %w", ErrMismatch)
+	}
+	if previous.Seq != c.entry.Seq-1 {
+		return fmt.Errorf("sequence numbers of entry and previous_entry: %w", ErrMismatch)
+	}
+	return c.proves(*b.PreviousInclusion, b.LogIndex-1, c.entry.Prev)
+}
+
+// checkGenesis is checkChain for the first entry of a log.
+func (c *checker) checkGenesis() error {
+	if c.entry.Seq != 1 || c.bundle.PreviousEntry != nil || c.bundle.PreviousInclusion != nil {
+		return fmt.Errorf("first entry with one before it: %w", ErrMismatch)
+	}
+	if c.entry.Prev != chain.Genesis(c.bundle.Origin) {
+		return fmt.Errorf("first entry and genesis value: %w", ErrMismatch)
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package verify
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/internal/jcs"
+)
+
+// presence says where a member of a bundle may be absent.
+type presence uint8
+
+const (
+	unknown  presence = iota // of a later version, or a mistake
+	required                 // there and not null
+	nullable                 // there, null for the first entry
+	optional                 // absent or null when not disclosed
+)
+
+func memberOf(name string) presence {
+	switch name {
+	case "version", "organization_id", "organization_slug", "origin", "event_id", "sequence_num", "log_index",
+		"event_hash", "entry", "inclusion", "checkpoint", "log_key", "disclosure":
+		return required
+	case "previous_entry", "previous_inclusion":
+		return nullable
+	case "record", "envelope", "erased_at", "verification", "operator_statement":
+		return optional
+	}
+	return unknown
+}
+
+// The numbers of members that every bundle has.
+const (
+	requiredMembers  = 13
+	nullableMembers  = 2
+	inclusionMembers = "hashes log_index root_hash tree_size" // in canonical order
+)
+
+// ParseBundle reads a bundle: strict I-JSON (no duplicate names, no number that
+// a double does not hold), all members of version 1 there and of their type.
+//
+// A member that version 1 doesn't have is accepted and takes part in no check,
+// so that a server may add what older verifiers can't read yet; Check names it
+// as unchecked. What changes the meaning of a known member needs another
+// version, which is refused. src is not retained; the caller bounds its length.
+func ParseBundle(src []byte) (*Bundle, error) {
+	canonical, members, err := jcs.ParseObject(nil, src, jcs.MaxDepth)
+	if err != nil {
+		return nil, fmt.Errorf("parse bundle: %w: %w", ErrMalformed, err)
+	}
+	b := new(Bundle)
+	if b.unknown, err = checkMembers(canonical, members); err != nil {
+		return nil, fmt.Errorf("parse bundle: %w", err)
+	}
+	if err := json.Unmarshal(canonical, b); err != nil {
+		return nil, fmt.Errorf("parse bundle: %w: %w", ErrMalformed, err)
+	}
+	return b, nil
+}
+
+// checkMembers checks what decoding into a struct would pass over: members that
+// are absent or null. It returns the names it doesn't know.
+func checkMembers(canonical []byte, members []jcs.Member) (others []string, err error) {
+	var count [optional + 1]int
+	for _, m := range members {
+		name, value := string(m.Name(canonical)), canonical[m.Value:m.End]
+		kind := memberOf(name)
+		count[kind]++
+		switch {
+		case kind == unknown:
+			others = append(others, name)
+		case kind == required && isNull(value):
+			return nil, fmt.Errorf("%s is null: %w", name, ErrMalformed)
+		case name == "version" && string(value) != "1":
+			return nil, ErrVersion
+		case name == "inclusion" || name == "previous_inclusion" && !isNull(value):
+			if err := checkInclusionMembers(value); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	if count[required] != requiredMembers || count[nullable] != nullableMembers {
+		return nil, fmt.Errorf("missing member: %w", ErrMalformed)
+	}
+	return others, nil
+}
+
+// checkInclusionMembers checks that value is an object of exactly the members of
+// an inclusion proof, none of them null.
+func checkInclusionMembers(value []byte) error {
+	_, members, err := jcs.ParseObject(nil, value, jcs.MaxDepth)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	var names [][]byte
+	for _, m := range members {
+		if isNull(value[m.Value:m.End]) {
+			return fmt.Errorf("null member: %w", ErrMalformed)
+		}
+		names = append(names, m.Name(value))
+	}
+	if string(bytes.Join(names, []byte(" "))) != inclusionMembers {
+		return fmt.Errorf("members: %w", ErrMalformed)
+	}
+	return nil
+}
+
+func isNull(value []byte) bool { return string(value) == "null" }

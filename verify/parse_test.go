@@ -1,0 +1,174 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+func TestParseBundleRefuses(t *testing.T) {
+	l := newTestLog(t, 1, 4)
+	good := string(documentOf(t, l.bundle(2, 4, id.DiscloseFull)).text(t))
+	for _, row := range []struct {
+		name, old, with string
+		want            error
+	}{
+		{"empty", good, "", ErrMalformed},
+		{"null", good, "null", ErrMalformed},
+		{"array", good, "[" + good + "]", ErrMalformed},
+		{"cut", good, good[:len(good)-1], ErrMalformed},
+		{"value behind", good, good + "1", ErrMalformed},
+		{"BOM", good, "\ufeff" + good, ErrMalformed},
+		{"version 2", `"version":1`, `"version":2`, ErrVersion},
+		{"version 0", `"version":1`, `"version":0`, ErrVersion},
+		{"version as text", `"version":1`, `"version":"1"`, ErrVersion},
+		{"member twice", `"version":1`, `"version":1,"version":1`, ErrMalformed},
+		{"member twice through an escape", `"version":1`, `"version":1,"\u0076ersion":1`, ErrMalformed},
+		{"inner member twice", `"tree_size":4`, `"tree_size":4,"tree_size":4`, ErrMalformed},
+		{"unknown inner member", `"tree_size":4`, `"tree_size":4,"x":4`, ErrMalformed},
+		{"inner member in upper case", `"tree_size":4`, `"TREE_SIZE":4`, ErrMalformed},
+		{"number not exact as double", `"sequence_num":3`, `"sequence_num":9007199254740993`, ErrMalformed},
+		{"number with fraction", `"sequence_num":3`, `"sequence_num":3.5`, ErrMalformed},
+		{"number negative", `"sequence_num":3`, `"sequence_num":-3`, ErrMalformed},
+		{"number beyond 64 bits", `"sequence_num":3`, `"sequence_num":100000000000000000000`, ErrMalformed},
+		{"number as text", `"sequence_num":3`, `"sequence_num":"3"`, ErrMalformed},
+		{"hash in upper case", `"event_hash":"`, `"event_hash":"A`, ErrMalformed},
+		{"hash list an object", `"hashes":[`, `"hashes":{},"x":[`, ErrMalformed},
+		{"unknown disclosure", `"disclosure":"full"`, `"disclosure":"all"`, ErrMalformed},
+		{"disclosure in upper case", `"disclosure":"full"`, `"disclosure":"Full"`, ErrMalformed},
+		{"no UUID", `"organization_id":"ab`, `"organization_id":"a`, ErrMalformed},
+		{"lone surrogate", `"organization_slug":"org-1"`, `"organization_slug":"\ud800"`, ErrMalformed},
+		{"invalid UTF-8", `"organization_slug":"org-1"`, "\"organization_slug\":\"\xff\"", ErrMalformed},
+		{"far too deep", `"version":1`, `"version":1,"x":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000), ErrMalformed},
+	} {
+		text := strings.Replace(good, row.old, row.with, 1)
+		if text == good {
+			t.Fatalf("%s: nothing was mutated", row.name)
+		}
+		if b, err := ParseBundle([]byte(text)); !errors.Is(err, row.want) || b != nil {
+			t.Errorf("%s: got %+v, %v, want %v", row.name, b, err, row.want)
+		}
+	}
+}
+
+// Members that decoding would silently leave at their zero value.
+func TestParseBundleRefusesMissingAndNull(t *testing.T) {
+	l := newTestLog(t, 1, 4)
+	original := documentOf(t, l.bundle(2, 4, id.DiscloseFull))
+	for name := range original {
+		_, missing := ParseBundle(original.with(name, nil).text(t))
+		_, null := ParseBundle(original.with(name, []byte("null")).text(t))
+		mayMiss := name == "record" || name == "envelope"
+		mayBeNull := mayMiss || name == "previous_entry" || name == "previous_inclusion"
+		if got := !errors.Is(missing, ErrMalformed); got != mayMiss {
+			t.Errorf("%s missing: got %v", name, missing)
+		}
+		if got := !errors.Is(null, ErrMalformed); got != mayBeNull {
+			t.Errorf("%s null: got %v", name, null)
+		}
+	}
+	for _, name := range []string{"inclusion", "previous_inclusion"} {
+		var inner document
+		if err := json.Unmarshal(original[name], &inner); err != nil {
+			t.Fatal(err)
+		}
+		for member := range inner {
+			for _, value := range []string{"", "null"} {
+				text := original.with(name, inner.with(member, []byte(value)).text(t)).text(t)
+				if _, err := ParseBundle(text); !errors.Is(err, ErrMalformed) {
+					t.Errorf("%s.%s set to %q: got %v, want %v", name, member, value, err, ErrMalformed)
+				}
+			}
+		}
+	}
+}
+
+// A later server may say more. Older verifiers read on and say that they did not
+// check it.
+func TestUnknownMembersAreNamed(t *testing.T) {
+	l := newTestLog(t, 1, 4)
+	d := documentOf(t, l.bundle(2, 4, id.DiscloseRecord))
+	d = d.with("key_claim", []byte(`"compromised"`)).with("a", []byte(`{"deep":[1,2,{}]}`)).with("Entry", []byte(`"x"`))
+	b, err := ParseBundle(d.text(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Check(b, l.options())
+	if got, want := r.Unchecked[len(r.Unchecked)-3:], []string{"Entry", "a", "key_claim"}; !r.OK || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v, want %q", got, r.Errors, want)
+	}
+}
+
+func TestUncheckedNamesWhatIsNotCovered(t *testing.T) {
+	l := newTestLog(t, 1, 4)
+	always := []string{"organization_slug", "disclosure"}
+	statements := []string{"record.public_key", "record.custody", "record.received_at", "record.policy"}
+	for _, row := range []struct {
+		name string
+		d    id.Disclosure
+		bend func(b *Bundle)
+		o    Options
+		want []string
+	}{
+		{"commitment", id.DiscloseCommitment, func(*Bundle) {}, l.options(), slices.Concat(always, []string{"organization_id", "event_id"})},
+		{"record", id.DiscloseRecord, func(*Bundle) {}, l.options(), slices.Concat(always, statements)},
+		{"full", id.DiscloseFull, func(*Bundle) {}, l.options(), slices.Concat(always, statements)},
+		{"no key", id.DiscloseFull, func(*Bundle) {}, Options{}, slices.Concat(always, []string{"log_key"}, statements)},
+		{"said by the server", id.DiscloseFull, func(b *Bundle) {
+			b.Verification, b.OperatorStatement, b.ErasedAt = new(Report), new(OperatorStatement), new(id.Instant)
+		}, l.options(), slices.Concat(always, statements, []string{"erased_at", "verification", "operator_statement"})},
+		{"envelope with another signature", id.DiscloseFull, func(b *Bundle) {
+			text := strings.Replace(*b.Envelope, l.events[2].record.SigValueB64, l.events[0].record.SigValueB64, 1)
+			b.Envelope = &text
+		}, l.options(), slices.Concat(always, statements, []string{"envelope.sig_value_b64"})},
+	} {
+		b := l.bundle(2, 4, row.d)
+		row.bend(b)
+		r := Check(b, row.o)
+		if !r.OK || !slices.Equal(r.Unchecked, row.want) {
+			t.Errorf("%s: got %q, %v, want %q", row.name, r.Unchecked, r.Errors, row.want)
+		}
+	}
+}
+
+// Whatever is parsed can be checked, comes back from its own JSON, and says the
+// same then. A report is true only when the three that are never null are.
+func FuzzCheck(f *testing.F) {
+	l := newTestLog(f, 1, 5)
+	for index := range 3 {
+		for _, d := range disclosures() {
+			f.Add(documentOf(f, l.bundle(index, 5, d)).text(f))
+		}
+	}
+	v := readVectors(f)
+	f.Add(documentOf(f, vectorBundle(f, v, 1)).text(f))
+	f.Add([]byte(`{"version":1}`))
+	options := []Options{{}, l.options()}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		b, err := ParseBundle(text)
+		if err != nil {
+			return
+		}
+		for _, o := range options {
+			r := Check(b, o)
+			if r.OK && strings.ContainsAny(verdicts(r), "-") || r.OK != (len(r.Errors) == 0) {
+				t.Fatalf("got %v with %s, %v", r.OK, verdicts(r), r.Errors)
+			}
+			again, err := ParseBundle(documentOf(t, b).text(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			again.unknown = b.unknown // is not written
+			if got := Check(again, o); !reflect.DeepEqual(got, r) {
+				t.Fatalf("got %s, want %s", fmt.Sprint(got), fmt.Sprint(r))
+			}
+		}
+	})
+}
