@@ -99,9 +99,11 @@ func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 	w := newWorld(t, model)
 	acknowledged := w.burst(300, "a")
 	release := model.Hold()
-	go w.append(red, "never-durable")
+	lost := make(chan error, 1)
+	go func() { lost <- second(w.append(red, "never-durable")) }()
 	crashed := model.Reopen()
 	release()
+	<-lost
 	w.reopen(crashed)
 	w.audit(acknowledged)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"log/slog"
 	"sync"
 	"testing"
@@ -252,10 +253,9 @@ func (w *world) checkpoint(tenant id.Tenant) tlog.Checkpoint {
 type damaged struct {
 	*storagetest.Model
 	event func(tenant id.Tenant, e *storage.Event)
-	tile  func(tenant id.Tenant, level uint8, index uint64, hashes []byte)
 }
 
-func (d *damaged) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part) func(func(storage.Event, error) bool) {
+func (d *damaged) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		for e, err := range d.Model.Events(ctx, t, begin, end, parts) {
 			if err == nil && d.event != nil {

@@ -63,7 +63,7 @@ func (l *Ledgers) Root(ctx context.Context, s *State, size id.Index) (id.Hash, e
 	if size == s.Size() {
 		return s.Root(), nil
 	}
-	root, err := tlog.Root(ctx, l.reader(s), size)
+	root, err := l.prover(s).Root(ctx, size)
 	return root, storeError("read root", err)
 }
 
@@ -77,7 +77,7 @@ func (l *Ledgers) Inclusion(ctx context.Context, s *State, at, size id.Index) (l
 	if leaf, err = l.leaf(ctx, s, at); err != nil {
 		return leaf, root, nil, err
 	}
-	if proof, err = tlog.Inclusion(ctx, l.reader(s), at, size); err != nil {
+	if proof, err = l.prover(s).Inclusion(ctx, at, size); err != nil {
 		return leaf, root, nil, storeError("read inclusion proof", err)
 	}
 	if err := tlog.CheckInclusion(at, size, leaf, proof, root); err != nil {
@@ -95,7 +95,7 @@ func (l *Ledgers) Consistency(ctx context.Context, s *State, from, to id.Index) 
 	if toRoot, err = l.Root(ctx, s, to); err != nil {
 		return fromRoot, toRoot, nil, err
 	}
-	if proof, err = tlog.Consistency(ctx, l.reader(s), from, to); err != nil {
+	if proof, err = l.prover(s).Consistency(ctx, from, to); err != nil {
 		return fromRoot, toRoot, nil, storeError("read consistency proof", err)
 	}
 	if err := tlog.CheckConsistency(from, to, fromRoot, toRoot, proof); err != nil {
@@ -110,53 +110,66 @@ func (l *Ledgers) badProof(s *State, kind string, err error) error {
 	return fault.Wrap(fault.Internal, "Internal error", fmt.Errorf("%s proof: %w", kind, err))
 }
 
-// leaf returns the leaf hash at an index from its tile.
+// leaf returns the event hash at an index, from its entry.
 func (l *Ledgers) leaf(ctx context.Context, s *State, at id.Index) (id.Hash, error) {
-	tile := tlog.Tile{Index: uint64(at) / tlog.TileWidth, Width: uint16(at%tlog.TileWidth) + 1}
-	hashes, err := l.Tile(ctx, s, tile)
-	if err != nil {
-		return id.Hash{}, err
-	}
-	return id.Hash(hashes[len(hashes)-len(id.Hash{}):]), nil
+	e, err := l.Event(ctx, s, at, 0)
+	return EntryOf(e).Hash(), err
 }
 
 // Tile returns the hashes of a tile, 32 bytes each, which the caller must not
 // write to. fault.NotFound when the tile does not lie in s at that width.
 func (l *Ledgers) Tile(ctx context.Context, s *State, t tlog.Tile) ([]byte, error) {
-	b, err := l.reader(s).Tile(ctx, t)
+	b, err := l.hashes(ctx, s, t)
 	return b, storeError("read tile", err)
 }
 
-// reader gives package tlog the tiles of one state.
-func (l *Ledgers) reader(s *State) stateReader { return stateReader{ledgers: l, state: s} }
+// hashes takes partial tiles from the state itself and full ones from the store.
+func (l *Ledgers) hashes(ctx context.Context, s *State, t tlog.Tile) ([]byte, error) {
+	if !t.Within(s.Size()) {
+		return nil, storage.ErrNotFound
+	}
+	n := int(t.Width) * len(id.Hash{})
+	if p := s.tree.Partial(t.Level); t.Index == uint64(s.Size())>>(8*uint(t.Level))/tlog.TileWidth {
+		return p[:n:n], nil
+	}
+	tiles, err := l.store.Tiles(ctx, s.identity.Tenant, t.Level, []uint64{t.Index})
+	if err != nil {
+		return nil, err
+	}
+	return tiles[0][:n:n], nil
+}
 
-type stateReader struct {
+// prover makes proofs from the decoded tiles of one state.
+func (l *Ledgers) prover(s *State) tlog.Prover {
+	return tlog.NewProver(nodeReader{ledgers: l, state: s})
+}
+
+type nodeReader struct {
 	ledgers *Ledgers
 	state   *State
 }
 
-// Tile takes partial tiles from the state itself and full ones from the cache
-// or the store.
-func (r stateReader) Tile(ctx context.Context, t tlog.Tile) ([]byte, error) {
-	width := uint64(r.state.Size()) >> (8 * uint(t.Level)) // hashes of the level
-	first := t.Index * tlog.TileWidth
-	if t.Level > 7 || t.Index > uint64(tlog.MaxSize)/tlog.TileWidth || first+uint64(t.Width) > width {
-		return nil, storage.ErrNotFound
-	}
-	n := int(t.Width) * len(id.Hash{})
-	if first+tlog.TileWidth > width {
-		return r.state.tree.Partial(t.Level)[:n:n], nil
-	}
+// Nodes takes a tile from the cache, where it may be wider than it was in this
+// state, or reads and decodes it.
+func (r nodeReader) Nodes(ctx context.Context, t tlog.Tile) (*tlog.Nodes, error) {
 	key := tileKey{tenant: r.state.identity.Tenant, level: t.Level, index: t.Index}
-	if hashes := r.ledgers.tiles.get(key); hashes != nil {
-		return hashes[:n:n], nil
+	if n := r.ledgers.tiles.get(key); n != nil && n.Tile().Width >= t.Width {
+		return n, nil
 	}
-	tiles, err := r.ledgers.store.Tiles(ctx, key.tenant, key.level, []uint64{key.index})
+	whole := t
+	if whole.Width = tlog.TileWidth; !whole.Within(r.state.Size()) {
+		whole.Width = uint16(len(r.state.tree.Partial(t.Level)) / len(id.Hash{}))
+	}
+	hashes, err := r.ledgers.hashes(ctx, r.state, whole)
 	if err != nil {
 		return nil, err
 	}
-	r.ledgers.tiles.put(key, tiles[0])
-	return tiles[0][:n:n], nil
+	nodes, err := tlog.DecodeTile(whole, hashes)
+	if err != nil {
+		return nil, err
+	}
+	r.ledgers.tiles.put(key, nodes)
+	return nodes, nil
 }
 
 // sameEvent returns fault.Invalid unless the event at index is the one with

@@ -7,13 +7,13 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// tileCache keeps full tiles, which never change, within a bound. It has two
+// tileCache keeps decoded tiles within a bound. A tile never changes, but the
+// last one of a level gets wider and is replaced then. The cache has two
 // generations: a hit moves a tile to the young one; when that is full, the old
-// one is dropped. So a scan through many tiles can't push out the hot ones more
-// than once, and there is no list to keep.
+// one is dropped. So there is no list to keep.
 type tileCache struct {
 	mu         sync.RWMutex
-	young, old map[tileKey][]byte
+	young, old map[tileKey]*tlog.Nodes
 	perHalf    int // tiles in one generation
 }
 
@@ -24,28 +24,28 @@ type tileKey struct {
 }
 
 func newTileCache(bytes int64) *tileCache {
-	perTile := int64(tlog.TileWidth*len(id.Hash{}) + 64)
-	return &tileCache{young: make(map[tileKey][]byte), perHalf: int(max(1, bytes/perTile/2))}
+	perTile := int64(2*tlog.TileWidth*len(id.Hash{}) + 64)
+	return &tileCache{young: make(map[tileKey]*tlog.Nodes), perHalf: int(max(1, bytes/perTile/2))}
 }
 
-func (c *tileCache) get(k tileKey) []byte {
+func (c *tileCache) get(k tileKey) *tlog.Nodes {
 	c.mu.RLock()
-	hashes, young := c.young[k]
+	nodes, young := c.young[k]
 	if !young {
-		hashes = c.old[k]
+		nodes = c.old[k]
 	}
 	c.mu.RUnlock()
-	if hashes != nil && !young {
-		c.put(k, hashes)
+	if nodes != nil && !young {
+		c.put(k, nodes)
 	}
-	return hashes
+	return nodes
 }
 
-func (c *tileCache) put(k tileKey, hashes []byte) {
+func (c *tileCache) put(k tileKey, nodes *tlog.Nodes) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.young) >= c.perHalf {
-		c.old, c.young = c.young, make(map[tileKey][]byte)
+		c.old, c.young = c.young, make(map[tileKey]*tlog.Nodes)
 	}
-	c.young[k] = hashes
+	c.young[k] = nodes
 }
