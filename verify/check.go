@@ -3,6 +3,7 @@ package verify
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/event"
@@ -120,7 +121,7 @@ func (c *checker) unchecked() []string {
 	add("event_id", !covered)
 	add("log_key", c.report.LogKeySource == KeyFromBundle)
 	for _, s := range c.signatures {
-		add("checkpoint: "+s.Name, s.Name != c.key.Name() || s.KeyHash != c.key.Hash())
+		add("checkpoint: "+shown(s.Name), s.Name != c.key.Name() || s.KeyHash != c.key.Hash())
 	}
 	for _, name := range []string{"record.public_key", "record.custody", "record.received_at", "record.policy"} {
 		add(name, covered)
@@ -129,7 +130,17 @@ func (c *checker) unchecked() []string {
 	add("erased_at", b.ErasedAt != nil)
 	add("verification", b.Verification != nil)
 	add("operator_statement", b.OperatorStatement != nil)
-	return append(names, b.unknown...)
+	for _, name := range b.unknown {
+		add(shown(name), true)
+	}
+	return names
+}
+
+// shown makes a name from a bundle fit for a terminal: ASCII without control
+// characters, at most 64 bytes.
+func shown(name string) string {
+	quoted := strconv.QuoteToASCII(name[:min(len(name), 64)])
+	return quoted[1:min(len(quoted)-1, 65)]
 }
 
 // proves checks that p shows leaf at index in the tree of the bundle's checkpoint.

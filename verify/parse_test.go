@@ -96,12 +96,13 @@ func TestUnknownMembersAreNamed(t *testing.T) {
 	l := newTestLog(t, 1, 4)
 	d := documentOf(t, l.bundle(2, 4, id.DiscloseRecord))
 	d = d.with("key_claim", []byte(`"compromised"`)).with("a", []byte(`{"deep":[1,2,{}]}`)).with("Entry", []byte(`"x"`))
+	d = d.with("\u009b31m", []byte("1")).with(strings.Repeat("z", 1000), []byte("1"))
 	b, err := ParseBundle(d.text(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := Check(b, l.options())
-	if got, want := r.Unchecked[len(r.Unchecked)-3:], []string{"Entry", "a", "key_claim"}; !r.OK || !slices.Equal(got, want) {
+	if got, want := r.Unchecked[len(r.Unchecked)-5:], []string{"Entry", "a", "key_claim", strings.Repeat("z", 64), `\u009b31m`}; !r.OK || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v, want %q", got, r.Errors, want)
 	}
 }
@@ -140,7 +141,7 @@ func TestUncheckedNamesWhatIsNotCovered(t *testing.T) {
 
 // Whatever is parsed can be checked, comes back from its own JSON, and says the
 // same then. A report is true only when the three that are never null are.
-func FuzzCheck(f *testing.F) {
+func FuzzParseBundle(f *testing.F) {
 	l := newTestLog(f, 1, 5)
 	for index := range 3 {
 		for _, d := range disclosures() {
@@ -170,5 +171,25 @@ func FuzzCheck(f *testing.F) {
 				t.Fatalf("got %s, want %s", fmt.Sprint(got), fmt.Sprint(r))
 			}
 		}
+	})
+}
+
+// The texts of a bundle changed at will: with the log's key pinned nothing but
+// the bundle itself is true.
+func FuzzCheckTexts(f *testing.F) {
+	l := newTestLog(f, 1, 5)
+	host, options := l.bundle(3, 5, id.DiscloseFull), l.options()
+	for index := 1; index < 5; index++ {
+		b := l.bundle(index, 5, id.DiscloseFull)
+		f.Add(b.Entry, *b.PreviousEntry, b.Checkpoint, b.LogKey, *b.Record, *b.Envelope)
+	}
+	f.Fuzz(func(t *testing.T, entry, previous, checkpoint, key, record, envelope string) {
+		b := *host
+		b.Entry, b.PreviousEntry, b.Checkpoint, b.LogKey, b.Record, b.Envelope = entry, &previous, checkpoint, key, &record, &envelope
+		same := entry == host.Entry && previous == *host.PreviousEntry && key == host.LogKey && record == *host.Record
+		if r := Check(&b, options); r.OK && !same {
+			t.Fatalf("a changed bundle is taken: %s", verdicts(r))
+		}
+		Check(&b, Options{})
 	})
 }
