@@ -1,0 +1,112 @@
+// Package ledgertest gives tests of the layers above package notary what those
+// layers stand on: ledgers of two organizations on a store in memory, a clock
+// that the test moves, and an auditor that reads back what was stated.
+package ledgertest
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
+)
+
+// The tenants of the two organizations.
+const (
+	Red  id.Tenant = 11
+	Blue id.Tenant = 12
+)
+
+// Organization returns the id of a tenant's organization.
+func Organization(t id.Tenant) id.Organization { return id.Organization{15: byte(t)} }
+
+// Origin returns the origin of a tenant's log.
+func Origin(t id.Tenant) id.Origin {
+	return id.Origin("log.example/o/" + Organization(t).String())
+}
+
+// Service is ledgers, and the notary that writes to them.
+type Service struct {
+	Store   *storagetest.Model
+	Ledgers *log.Ledgers
+	Notary  *notary.Notary
+	keyring *seal.Keyring
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+// New returns a service without organizations, which ends with the test.
+func New(t testing.TB) *Service {
+	t.Helper()
+	keyring, err := seal.NewKeyring(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	anchors, err := log.OpenAnchors(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Service{Store: storagetest.NewModel(), keyring: keyring, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	s.Ledgers, err = log.Open(t.Context(), log.Options{
+		Store: s.Store, Keyring: keyring, Anchors: anchors, Clock: s.Clock,
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Fatal:  func(err error) { t.Errorf("fatal: %v", err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Ledgers.Close() })
+	s.Notary = &notary.Notary{Ledgers: s.Ledgers, Records: s.Store, Keyring: keyring, Disclosures: always(id.DiscloseRecord), Clock: s.Clock}
+	return s
+}
+
+// Found makes a tenant's organization with the records that it begins with.
+func (s *Service) Found(t testing.TB, tenant id.Tenant, records ...storage.Change) {
+	t.Helper()
+	system, err := notary.Found(s.keyring, Organization(tenant))
+	if err != nil {
+		t.Fatal(err)
+	}
+	genesis := log.Genesis{Organization: Organization(tenant), Origin: Origin(tenant), Changes: append(records, system)}
+	if _, err := s.Ledgers.Create(t.Context(), tenant, genesis); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// State returns the published state of a tenant's ledger.
+func (s *Service) State(t testing.TB, tenant id.Tenant) *log.State {
+	t.Helper()
+	state, err := s.Ledgers.State(t.Context(), tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// Clock is the service's clock, which stands still.
+func (s *Service) Clock() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+// Pass moves the clock.
+func (s *Service) Pass(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = s.now.Add(d)
+}
+
+type always id.Disclosure
+
+func (a always) Disclosure(context.Context, *log.State) (id.Disclosure, error) {
+	return id.Disclosure(a), nil
+}
