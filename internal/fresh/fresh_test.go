@@ -1,0 +1,162 @@
+package fresh_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/fresh"
+)
+
+// counting returns a load function and how often it was called.
+func counting() (func(context.Context) (int64, error), *atomic.Int64) {
+	var calls atomic.Int64
+	return func(context.Context) (int64, error) { return calls.Add(1), nil }, &calls
+}
+
+func TestAge(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	c := fresh.New[string, int64](time.Second, 10, func() time.Time { return now })
+	load, _ := counting()
+	get := func(key string) int64 {
+		v, err := c.Get(t.Context(), key, load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	for i, step := range []struct {
+		wait time.Duration
+		drop bool
+		want int64
+	}{
+		{0, false, 1},
+		{time.Second - 1, false, 1},
+		{1, false, 2},
+		{0, true, 3},
+		{time.Second, false, 4},
+	} {
+		now = now.Add(step.wait)
+		if step.drop {
+			c.Drop("a")
+		}
+		if got := get("a"); got != step.want {
+			t.Errorf("step %d: got %d, want %d", i, got, step.want)
+		}
+	}
+	if got := get("b"); got != 5 {
+		t.Errorf("another key: got %d, want 5", got)
+	}
+}
+
+func TestForever(t *testing.T) {
+	now := time.Unix(0, 0)
+	c := fresh.New[string, int64](fresh.Forever, 10, func() time.Time { return now })
+	load, calls := counting()
+	for range 3 {
+		_, _ = c.Get(t.Context(), "a", load)
+		now = now.AddDate(80, 0, 0)
+	}
+	if got := calls.Load(); got != 1 {
+		t.Errorf("got %d reads, want 1", got)
+	}
+}
+
+func TestErrorsAreNotRemembered(t *testing.T) {
+	c := fresh.New[string, int64](time.Hour, 10, time.Now)
+	bad := errors.New("bad")
+	if _, err := c.Get(t.Context(), "a", func(context.Context) (int64, error) { return 0, bad }); !errors.Is(err, bad) {
+		t.Errorf("got %v", err)
+	}
+	load, _ := counting()
+	if got, err := c.Get(t.Context(), "a", load); got != 1 || err != nil {
+		t.Errorf("got %d, %v", got, err)
+	}
+}
+
+func TestBound(t *testing.T) {
+	c := fresh.New[int, int64](time.Hour, 100, time.Now)
+	load, calls := counting()
+	for i := range 1000 {
+		_, _ = c.Get(t.Context(), i, load)
+	}
+	before := calls.Load()
+	for i := range 1000 {
+		_, _ = c.Get(t.Context(), i, load)
+	}
+	if hits := 1000 - (calls.Load() - before); hits > 100 {
+		t.Errorf("got %d values remembered, want at most 100", hits)
+	}
+}
+
+func TestOneReadsAndTheOthersWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := fresh.New[string, int64](time.Hour, 10, time.Now)
+		load, calls := counting()
+		slow := func(ctx context.Context) (int64, error) {
+			time.Sleep(time.Second)
+			return load(ctx)
+		}
+		var group sync.WaitGroup
+		for range 50 {
+			group.Go(func() {
+				if got, err := c.Get(t.Context(), "a", slow); got != 1 || err != nil {
+					t.Errorf("got %d, %v", got, err)
+				}
+			})
+		}
+		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		synctest.Wait()
+		if _, err := c.Get(impatient, "a", slow); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want DeadlineExceeded", err)
+		}
+		group.Wait()
+		if got := calls.Load(); got != 1 {
+			t.Errorf("got %d reads, want 1", got)
+		}
+	})
+}
+
+// A read that began before Drop is not found by those who ask after it.
+func TestDropDuringARead(t *testing.T) {
+	c := fresh.New[string, string](time.Hour, 10, time.Now)
+	got, err := c.Get(t.Context(), "a", func(context.Context) (string, error) {
+		c.Drop("a")
+		return "old", nil
+	})
+	if got != "old" || err != nil {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	got, _ = c.Get(t.Context(), "a", func(context.Context) (string, error) { return "new", nil })
+	if got != "new" {
+		t.Errorf("got %q, want new", got)
+	}
+}
+
+func TestPanicReleasesWaiters(t *testing.T) {
+	c := fresh.New[string, int64](time.Hour, 10, time.Now)
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = c.Get(t.Context(), "a", func(context.Context) (int64, error) { panic("x") })
+	}()
+	load, _ := counting()
+	if got, err := c.Get(t.Context(), "a", load); got != 1 || err != nil {
+		t.Errorf("got %d, %v", got, err)
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	c := fresh.New[[32]byte, int64](time.Hour, 10, time.Now)
+	load, _ := counting()
+	b.ReportAllocs()
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			_, _ = c.Get(b.Context(), [32]byte{1}, load)
+		}
+	})
+}
