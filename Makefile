@@ -1,0 +1,43 @@
+# make test is all a newcomer needs; the other targets are for contributors.
+
+GO ?= go
+PROGRAMS := agentledger aps
+
+.PHONY: build test race lint vuln fuzz drill bench clean
+
+build:
+	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
+
+# Every test, nothing skipped.
+test:
+	$(GO) test ./...
+
+# The same under the race detector (needs a C compiler).
+race:
+	$(GO) test -race ./...
+
+lint:
+	@test -z "$$(gofmt -l .)" || { echo "not gofmt'ed:"; gofmt -l .; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+
+# Known vulnerabilities in what is linked. Asks the public database, so it needs a network.
+vuln:
+	$(GO) tool -modfile=tools/go.mod govulncheck ./...
+
+# Each fuzz target for FUZZTIME.
+FUZZTIME ?= 10s
+fuzz:
+	./scripts/fuzz $(FUZZTIME)
+
+# SIGKILL of the real server under load, ROUNDS times.
+ROUNDS ?= 100
+drill:
+	$(GO) test ./cmd/agentledger -run '^TestKill' -count=1 -v -timeout 60m -kill-rounds $(ROUNDS)
+
+# Writes what it measured to docs/performance.md.
+bench:
+	./scripts/bench
+
+clean:
+	rm -rf bin

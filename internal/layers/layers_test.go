@@ -1,0 +1,140 @@
+// Package layers holds the import rules of the tree: layers point down only.
+package layers
+
+import (
+	"bytes"
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/agentledger/agentledger/"
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+	Standard   bool
+}
+
+// list runs go list once and returns what it says of each package of the module.
+func list(t *testing.T) map[string]listed {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-deps", "-json=ImportPath,Imports,Deps,Standard", module+"...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	packages := make(map[string]listed)
+	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
+		var p listed
+		if err := d.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		if name, ours := strings.CutPrefix(p.ImportPath, module); ours {
+			packages[name] = p
+		}
+	}
+	return packages
+}
+
+// layer of each folder. A package imports packages of its own layer or below;
+// inside layers 1 and 2c..4 only as its own rule in the tests below says.
+var layer = map[string]int{
+	"id": 0, "storage": 0, "internal/fault": 0, "internal/jcs": 0, "internal/seal": 0, "internal/edkey": 0,
+	"event": 10, "tlog": 10, "chain": 10, "policy": 10, "did": 10, "verify": 10,
+	"log": 20, "notary": 21, "outbox": 21,
+	"org": 22, "agent": 22, "rulebook": 22, "account": 22,
+	"provision": 30,
+	"internal/web": 40, "ingest": 41, "publicapi": 41, "console": 41, "identity": 41, "client": 41,
+	"internal/config": 45, "internal/telemetry": 45,
+	"cmd/agentledger": 50, "cmd/aps": 50,
+	"storage/pebblestore": 60, "storage/storagetest": 60, // beside the layers: reached by programs and tests alone
+	"internal/layers": 60,
+}
+
+func TestLayersPointDown(t *testing.T) {
+	packages := list(t)
+	for name, p := range packages {
+		own, known := layer[name]
+		if !known {
+			t.Errorf("%s has no place in the layers: add it to this test and to docs/architecture.md", name)
+			continue
+		}
+		for _, path := range p.Imports {
+			below, ours := strings.CutPrefix(path, module)
+			if !ours || own == 60 {
+				continue
+			}
+			if strings.HasPrefix(below, "storage/") && own == 50 {
+				continue // programs choose the engine
+			}
+			if layer[below] > own {
+				t.Errorf("%s (layer %d) imports %s (layer %d)", name, own, below, layer[below])
+			}
+		}
+	}
+}
+
+func TestNobodyReaches(t *testing.T) {
+	engines := []string{module + "storage/pebblestore", module + "storage/storagetest", "github.com/cockroachdb/pebble/v2"}
+	surfaces := []string{module + "ingest", module + "publicapi", module + "console", module + "identity"}
+	pure := []string{"id", "internal/fault", "internal/jcs", "event", "tlog", "chain", "policy", "did", "verify"}
+	layer2 := []string{module + "log", module + "notary", module + "org", module + "agent", module + "rulebook", module + "account", module + "provision"}
+	rules := []struct {
+		why  string
+		from []string
+		not  []string
+	}{
+		{"layer 1 is pure: it can be read, tested and reused without a store or a network",
+			pure, append([]string{module + "storage", "net/http", "os"}, engines...)},
+		{"unauthenticated code can't reach what decides, who may do what, or who people are",
+			[]string{"publicapi"}, []string{module + "policy", module + "org", module + "account", module + "rulebook", module + "ingest"}},
+		{"what auditors and agents run holds no part of the service",
+			[]string{"verify", "client", "cmd/aps"}, slices.Concat(layer2, engines, surfaces)},
+		{"an engine is chosen by the program, nobody else knows which one runs",
+			[]string{"log", "notary", "org", "agent", "rulebook", "account", "provision", "ingest", "publicapi", "console", "identity"}, engines},
+		{"a ledger knows nothing of who sends to it or why",
+			[]string{"log"}, append([]string{module + "notary", module + "policy", "net/http"}, surfaces...)},
+		{"tests' engines are for tests",
+			[]string{"cmd/agentledger", "cmd/aps"}, []string{module + "storage/storagetest", "testing"}},
+	}
+	packages := list(t)
+	for _, rule := range rules {
+		for _, name := range rule.from {
+			p, ok := packages[name]
+			if !ok {
+				t.Errorf("there is no package %s: mend this test", name)
+			}
+			for _, path := range rule.not {
+				if slices.Contains(p.Deps, path) && !(path == "os" || path == "net/http") {
+					t.Errorf("%s reaches %s: %s", name, path, rule.why)
+				}
+				if slices.Contains(p.Imports, path) {
+					t.Errorf("%s imports %s: %s", name, path, rule.why)
+				}
+			}
+		}
+	}
+}
+
+func TestSurfacesStandAlone(t *testing.T) {
+	surfaces := []string{"ingest", "publicapi", "console", "identity"}
+	packages := list(t)
+	for _, name := range surfaces {
+		for _, other := range surfaces {
+			if slices.Contains(packages[name].Deps, module+other) {
+				t.Errorf("surface %s reaches surface %s", name, other)
+			}
+		}
+	}
+}
+
+func TestNobodyImportsTheStandardLog(t *testing.T) {
+	for name, p := range list(t) {
+		if slices.Contains(p.Imports, "log") {
+			t.Errorf("%s imports log; logging is slog", name)
+		}
+	}
+}
