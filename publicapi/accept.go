@@ -1,0 +1,70 @@
+package publicapi
+
+import (
+	"mime"
+	"strconv"
+	"strings"
+)
+
+// preferred returns the one of offers that the Accept header values want most;
+// among equals the first. When none is wanted it is the first too: an answer in
+// a form that was not asked for is of more use than none.
+func preferred(accept []string, offers ...string) string {
+	best, most := offers[0], 0.0
+	for _, offer := range offers {
+		if q := quality(accept, offer); q > most {
+			best, most = offer, q
+		}
+	}
+	return best
+}
+
+// quality returns the weight of the most specific media range that covers offer
+// (RFC 9110 section 12.5.1), 0 when none does.
+func quality(accept []string, offer string) float64 {
+	closest, weight := uncovered, 0.0
+	for _, value := range accept {
+		for element := range strings.SplitSeq(value, ",") {
+			media, parameters, err := mime.ParseMediaType(element)
+			if err != nil {
+				continue
+			}
+			if c := cover(media, offer); c > closest {
+				closest, weight = c, weightOf(parameters)
+			}
+		}
+	}
+	return weight
+}
+
+// coverage says how closely a media range names a type.
+type coverage uint8
+
+const (
+	uncovered coverage = iota
+	byAll
+	byKind
+	byName
+)
+
+func cover(media, offer string) coverage {
+	kind, _, _ := strings.Cut(offer, "/")
+	switch media {
+	case offer:
+		return byName
+	case kind + "/*":
+		return byKind
+	case "*/*":
+		return byAll
+	}
+	return uncovered
+}
+
+// weightOf reads the q parameter, 1 when it is absent or makes no sense.
+func weightOf(parameters map[string]string) float64 {
+	q, err := strconv.ParseFloat(parameters["q"], 64)
+	if err != nil || !(q >= 0 && q <= 1) {
+		return 1
+	}
+	return q
+}

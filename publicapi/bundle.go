@@ -1,0 +1,126 @@
+package publicapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/verify"
+)
+
+const (
+	formatProof = "tlog-proof"
+	formatJSON  = "json"
+)
+
+// verify serves verify/:eventId: an event's bundle, or its tlog-proof.
+func (s *Server) verify(r *http.Request) (representation, error) {
+	slug, state, err := s.bySlug(r)
+	if err != nil {
+		return representation{}, err
+	}
+	q, err := readQuery(r)
+	if err != nil {
+		return representation{}, err
+	}
+	format, err := formatOf(r, q)
+	if err != nil {
+		return representation{}, err
+	}
+	b, err := s.bundleOf(r.Context(), slug, state, param(r, "event"))
+	if err != nil {
+		return representation{}, err
+	}
+	if format == formatProof {
+		return representation{media: mediaText, cache: never, negotiated: true, body: b.TlogProof()}, nil
+	}
+	if q.text("verify") == "1" {
+		report := verify.Check(b, verify.Options{CheckedAt: id.InstantOf(s.Clock())})
+		b.Verification = &report
+	}
+	p, err := jsonOf(b, never)
+	p.negotiated = true
+	return p, err
+}
+
+// formatOf returns the form that is asked for, in the query or by Accept.
+func formatOf(r *http.Request, q query) (string, error) {
+	switch format := q.text("format"); format {
+	case formatProof, formatJSON:
+		return format, nil
+	case "":
+		if preferred(r.Header["Accept"], web.MediaJSON, "text/plain") == "text/plain" {
+			return formatProof, nil
+		}
+		return formatJSON, nil
+	}
+	return "", fault.New(fault.Invalid, "format must be json or tlog-proof")
+}
+
+// bundleOf makes the bundle of one event, all of it under one checkpoint.
+func (s *Server) bundleOf(ctx context.Context, slug id.Slug, state *log.State, name string) (*verify.Bundle, error) {
+	if !event.ValidEvent(name) {
+		return nil, notFound()
+	}
+	at, err := s.Ledgers.Find(ctx, state, id.Event(name))
+	if err != nil {
+		return nil, err
+	}
+	parts, err := s.parts(ctx, state, at)
+	if err != nil {
+		return nil, err
+	}
+	parts.Slug = slug
+	b, err := verify.NewBundle(parts)
+	if err != nil {
+		return nil, err
+	}
+	b.OperatorStatement, err = s.operatorStatement(ctx, state)
+	return b, err
+}
+
+// parts reads what a bundle is made of.
+func (s *Server) parts(ctx context.Context, state *log.State, at id.Index) (p verify.Parts, err error) {
+	e, err := s.Ledgers.Event(ctx, state, at, storage.Records|storage.Envelopes)
+	if err != nil {
+		return p, err
+	}
+	p = verify.Parts{
+		Organization: state.Identity().Organization, Event: e.ID, Index: at, Entry: log.EntryOf(e),
+		Checkpoint: checkpointOf(state), Note: state.Checkpoint(), Key: state.VerifierKey(),
+		Disclosure: e.Disclosure, Record: e.Record, Envelope: e.Envelope,
+	}
+	if _, _, p.Proof, err = s.Ledgers.Inclusion(ctx, state, at, state.Size()); err != nil || at == 0 {
+		return p, err
+	}
+	before, err := s.Ledgers.Event(ctx, state, at-1, 0)
+	if err != nil {
+		return p, err
+	}
+	p.Previous = log.EntryOf(before)
+	_, _, p.PreviousProof, err = s.Ledgers.Inclusion(ctx, state, at-1, state.Size())
+	return p, err
+}
+
+// operatorStatement tells what the service says of its own ledger. Of a fault
+// only the kind is public.
+func (s *Server) operatorStatement(ctx context.Context, state *log.State) (*verify.OperatorStatement, error) {
+	done, err := s.Ledgers.Reverified(ctx, state.Identity().Tenant)
+	if err != nil {
+		return nil, err
+	}
+	o := &verify.OperatorStatement{ReverifiedTo: done.To}
+	if done.At != 0 {
+		o.ReverifiedAt = &done.At
+	}
+	if level := state.Fault().Level; level != log.Healthy {
+		text := string(level)
+		o.Fault = &text
+	}
+	return o, nil
+}

@@ -1,0 +1,86 @@
+package publicapi
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/id"
+)
+
+// agentKeyDocument serves agents/:agentId/did: the did:key document of the
+// active key that was registered last.
+func (s *Server) agentKeyDocument(r *http.Request) (representation, error) {
+	keys, err := s.Agents.DIDKeys(r.Context(), id.Agent(param(r, "agent")))
+	if err != nil {
+		return representation{}, err
+	}
+	for i := len(keys) - 1; i >= 0; i-- {
+		if keys[i].State == did.Active {
+			return keyDocument(r, keys[i].Public)
+		}
+	}
+	return representation{}, notFound()
+}
+
+// agentWebDocument serves agents/:agentId/did.json.
+func (s *Server) agentWebDocument(r *http.Request) (representation, error) {
+	return s.webDocument(r, id.Agent(param(r, "agent")))
+}
+
+// didDocument serves did/:did. A did:web with a port holds an escape of its own
+// (%3A): it is also found when that was not escaped again for the path.
+func (s *Server) didDocument(r *http.Request) (representation, error) {
+	name := param(r, "did")
+	if public, err := did.ParseKey(name); err == nil {
+		return s.knownKeyDocument(r, public)
+	}
+	agent, err := did.ParseWeb(s.host, name)
+	if err != nil {
+		agent, err = did.ParseWeb(s.host, chi.URLParam(r, "did"))
+	}
+	if err != nil {
+		return representation{}, notFound()
+	}
+	return s.webDocument(r, agent)
+}
+
+func (s *Server) knownKeyDocument(r *http.Request, public [32]byte) (representation, error) {
+	known, err := s.Agents.KeyKnown(r.Context(), public)
+	if err != nil {
+		return representation{}, err
+	}
+	if !known {
+		return representation{}, notFound()
+	}
+	return keyDocument(r, public)
+}
+
+func (s *Server) webDocument(r *http.Request, agent id.Agent) (representation, error) {
+	keys, err := s.Agents.DIDKeys(r.Context(), agent)
+	if err != nil {
+		return representation{}, err
+	}
+	return document(r, did.WebDocument(s.host, agent, keys))
+}
+
+func keyDocument(r *http.Request, public [32]byte) (representation, error) {
+	d, err := did.KeyDocument(public)
+	if err != nil {
+		return representation{}, err
+	}
+	return document(r, d)
+}
+
+// document renders d in the form that Accept names.
+func document(r *http.Request, d did.Document) (representation, error) {
+	media := preferred(r.Header["Accept"], did.MediaJSON, did.MediaDID, did.MediaDIDJSON, did.MediaDIDLDJSON, did.MediaResolution)
+	var content any = d
+	if media == did.MediaResolution {
+		content = did.Resolved(d)
+	}
+	body, err := json.Marshal(content)
+	return representation{media: media, cache: revalidate, negotiated: true, body: body}, err
+}

@@ -1,0 +1,282 @@
+package publicapi_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/publicapi"
+	"github.com/agentledger/agentledger/storage/storagetest"
+)
+
+const publicURL = "https://ledger.example:8443"
+
+// owner is one of the two organizations of every test.
+type owner struct {
+	tenant id.Tenant
+	id     id.Organization
+	slug   id.Slug
+	agent  agent.Credentials
+}
+
+func (o *owner) origin() id.Origin { return id.Origin("ledger.example:8443/o/" + o.id.String()) }
+
+// world is the surface on real ledgers and agents in memory.
+type world struct {
+	testing.TB
+	red, blue owner
+
+	store   *storagetest.Model
+	keyring *seal.Keyring
+	ledgers *log.Ledgers
+	notary  *notary.Notary
+	agents  *agent.Agents
+	handler http.Handler
+	now     time.Time
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	keyring, err := seal.NewKeyring(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		TB: t, store: storagetest.NewModel(), keyring: keyring,
+		red:  owner{tenant: 11, id: id.Organization{15: 1}, slug: "red"},
+		blue: owner{tenant: 12, id: id.Organization{15: 2}, slug: "blue"},
+		now:  time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
+	}
+	w.open(t.TempDir())
+	w.found(&w.red)
+	w.found(&w.blue)
+	return w
+}
+
+// open starts everything on the store; another folder of anchors is as none.
+func (w *world) open(anchorDir string) {
+	w.Helper()
+	anchors, err := log.OpenAnchors(anchorDir)
+	if err != nil {
+		w.Fatal(err)
+	}
+	ledgers, err := log.Open(context.Background(), log.Options{Store: w.store, Keyring: w.keyring, Anchors: anchors, Clock: w.clock})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { ledgers.Close() })
+	w.ledgers = ledgers
+	w.notary = &notary.Notary{Ledgers: ledgers, Records: w.store, Keyring: w.keyring, Disclosures: alwaysFull{}, Clock: w.clock}
+	w.agents = agent.New(agent.Options{Records: w.store, Notary: w.notary, Clock: w.clock})
+	edge := &web.Edge{Logger: slog.New(slog.NewTextHandler(w.Output(), nil))}
+	router := edge.Router()
+	publicapi.New(publicapi.Options{
+		Edge: edge, Ledgers: ledgers, Organizations: w, Agents: w.agents, PublicURL: publicURL, Clock: w.clock,
+	}).Routes(router)
+	w.handler = router
+}
+
+func (w *world) clock() time.Time { return w.now }
+
+// found makes an organization's ledger with a system key and an agent.
+func (w *world) found(o *owner) {
+	w.Helper()
+	system, err := notary.Found(w.keyring, o.id)
+	if err != nil {
+		w.Fatal(err)
+	}
+	changes, credentials, err := w.agents.NewAgent(context.Background(), o.tenant, notary.Operator, agent.Wanted{ID: id.Agent("helper-" + string(o.slug))})
+	if err != nil {
+		w.Fatal(err)
+	}
+	o.agent = credentials
+	genesis := log.Genesis{Organization: o.id, Origin: o.origin(), Changes: append(changes, system)}
+	if _, err := w.ledgers.Create(context.Background(), o.tenant, genesis); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// BySlug and ByID make the world its own Organizations.
+func (w *world) BySlug(_ context.Context, slug id.Slug) (id.Tenant, error) {
+	return w.find(func(o *owner) bool { return o.slug == slug })
+}
+
+func (w *world) ByID(_ context.Context, organization id.Organization) (id.Tenant, error) {
+	return w.find(func(o *owner) bool { return o.id == organization })
+}
+
+func (w *world) find(is func(*owner) bool) (id.Tenant, error) {
+	for _, o := range []*owner{&w.red, &w.blue} {
+		if is(o) {
+			return o.tenant, nil
+		}
+	}
+	return 0, fault.New(fault.NotFound, "No such organization")
+}
+
+// alwaysFull is the disclosure of the server's own events here.
+type alwaysFull struct{}
+
+func (alwaysFull) Disclosure(context.Context, *log.State) (id.Disclosure, error) {
+	return id.DiscloseFull, nil
+}
+
+// envelope signs an event of an organization's agent.
+func (w *world) envelope(o *owner, name string) *event.Envelope {
+	w.Helper()
+	unsigned, err := json.Marshal(map[string]any{
+		"schema_version": 1, "event_id": name, "organization_id": o.id.String(), "trace_id": "trc",
+		"agent_id": o.agent.Agent, "key_id": o.agent.Key, "emitted_at": "2026-11-20T12:00:00.000Z",
+		"actor_type": "agent", "actor_principal": "svc", "action_kind": "llm_invocation",
+		"policy_decision": "allow", "payload": map[string]any{"secret": name},
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	signed, err := event.Sign(unsigned, o.agent.Private)
+	if err != nil {
+		w.Fatal(err)
+	}
+	e, err := event.Parse(signed, event.Options{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return e
+}
+
+// append stores events with one disclosure, in their order.
+func (w *world) append(o *owner, disclosure id.Disclosure, names ...string) []log.Receipt {
+	w.Helper()
+	receipts, err := w.ledgers.Append(context.Background(), o.tenant, func(_ context.Context, s *log.State) (log.Submission, error) {
+		var sub log.Submission
+		for _, name := range names {
+			sub.Drafts = append(sub.Drafts, log.NewDraft(s.Identity(), w.envelope(o, name), log.Attestation{
+				Form: event.FormDigest, PublicKey: o.agent.Private.Public(), Signer: chain.SignerAgent, Custody: chain.CustodyServer,
+				IngestKeyID: "ik", Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow}, Disclosure: disclosure,
+			}))
+		}
+		return sub, nil
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return receipts
+}
+
+// names returns n event ids.
+func names(prefix string, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("%s-%d", prefix, i)
+	}
+	return all
+}
+
+// state returns the published state of an organization.
+func (w *world) state(o *owner) *log.State {
+	w.Helper()
+	s, err := w.ledgers.State(context.Background(), o.tenant)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return s
+}
+
+// do makes a request; headers are "Name: value".
+func (w *world) do(method, target string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, nil)
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Add(name, value)
+	}
+	answer := httptest.NewRecorder()
+	w.handler.ServeHTTP(answer, r)
+	return answer
+}
+
+// get expects 200 and checks what every answer has.
+func (w *world) get(target string, headers ...string) *httptest.ResponseRecorder {
+	w.Helper()
+	answer := w.do(http.MethodGet, target, headers...)
+	if answer.Code != http.StatusOK {
+		w.Fatalf("GET %s: got %d %s", target, answer.Code, answer.Body)
+	}
+	w.public(target, answer)
+	return answer
+}
+
+// refused expects an error with exactly this body.
+func (w *world) refused(target string, status int, body string) {
+	w.Helper()
+	answer := w.do(http.MethodGet, target)
+	if answer.Code != status || answer.Body.String() != body {
+		w.Errorf("GET %s: got %d %s, want %d %s", target, answer.Code, answer.Body, status, body)
+	}
+	if got := answer.Header().Get("Cache-Control"); got != "no-store" {
+		w.Errorf("GET %s: got Cache-Control %q, want no-store", target, got)
+	}
+	w.public(target, answer)
+}
+
+const notFound = `{"error":"Not found"}`
+
+func (w *world) missing(target string) {
+	w.Helper()
+	w.refused(target, http.StatusNotFound, notFound)
+}
+
+func (w *world) invalid(target, message string) {
+	w.Helper()
+	w.refused(target, http.StatusUnprocessableEntity, `{"error":"`+message+`"}`)
+}
+
+// public checks the headers that every answer has.
+func (w *world) public(target string, answer *httptest.ResponseRecorder) {
+	w.Helper()
+	for name, want := range map[string]string{"Access-Control-Allow-Origin": "*", "X-Content-Type-Options": "nosniff"} {
+		if got := answer.Header().Get(name); got != want {
+			w.Errorf("%s: got %s %q, want %q", target, name, got, want)
+		}
+	}
+}
+
+// read decodes the answer to a GET.
+func read[T any](w *world, target string, headers ...string) (v T) {
+	w.Helper()
+	answer := w.get(target, headers...)
+	if err := json.Unmarshal(answer.Body.Bytes(), &v); err != nil {
+		w.Fatalf("GET %s: %v", target, err)
+	}
+	return v
+}
+
+// register gives an agent another key and returns it.
+func (w *world) register(o *owner) agent.Key {
+	w.Helper()
+	private := edkey.NewPrivate()
+	signature := private.Sign(agent.ProofMessage(o.id, o.agent.Agent, "", private.Public()))
+	key, err := w.agents.RegisterKey(context.Background(), o.tenant, "acc", o.agent.Agent, agent.Registration{
+		PublicKey: private.Public().String(), Proof: base64.StdEncoding.EncodeToString(signature[:]),
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return key
+}

@@ -1,0 +1,106 @@
+package publicapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// inclusion serves transparency/inclusion.
+func (s *Server) inclusion(r *http.Request) (representation, error) {
+	_, state, err := s.bySlug(r)
+	if err != nil {
+		return representation{}, err
+	}
+	at, size, err := s.leaf(r, state)
+	if err != nil {
+		return representation{}, err
+	}
+	leaf, root, hashes, err := s.Ledgers.Inclusion(r.Context(), state, at, size)
+	if err != nil {
+		return representation{}, err
+	}
+	return jsonOf(verify.InclusionAnswer{LogIndex: at, TreeSize: size, LeafHash: leaf, RootHash: root, Hashes: hashes}, revalidate)
+}
+
+// leaf reads what an inclusion proof is asked for: at < size <= state.Size().
+func (s *Server) leaf(r *http.Request, state *log.State) (at, size id.Index, err error) {
+	q, err := readQuery(r)
+	if err != nil {
+		return 0, 0, err
+	}
+	if size, err = q.index("tree_size", state.Size()); err != nil {
+		return 0, 0, err
+	}
+	if at, err = s.leafIndex(r.Context(), state, q); err != nil {
+		return 0, 0, err
+	}
+	if at >= size {
+		return 0, 0, fault.New(fault.Invalid, "log_index must be below tree_size")
+	}
+	if size > state.Size() {
+		return 0, 0, notFound()
+	}
+	return at, size, nil
+}
+
+// leafIndex returns the one index that a query names, by itself or by event.
+func (s *Server) leafIndex(ctx context.Context, state *log.State, q query) (id.Index, error) {
+	if q.has("event_id") == q.has("log_index") {
+		return 0, fault.New(fault.Invalid, "Give either log_index or event_id")
+	}
+	if q.has("log_index") {
+		return q.index("log_index", 0)
+	}
+	name := q.text("event_id")
+	if !event.ValidEvent(name) {
+		return 0, fault.New(fault.Invalid, "event_id must match [A-Za-z0-9._:-]{1,128} and not be . or ..")
+	}
+	return s.Ledgers.Find(ctx, state, id.Event(name))
+}
+
+// consistency serves transparency/consistency.
+func (s *Server) consistency(r *http.Request) (representation, error) {
+	_, state, err := s.bySlug(r)
+	if err != nil {
+		return representation{}, err
+	}
+	from, to, err := span(r, state.Size())
+	if err != nil {
+		return representation{}, err
+	}
+	fromRoot, toRoot, hashes, err := s.Ledgers.Consistency(r.Context(), state, from, to)
+	if err != nil {
+		return representation{}, err
+	}
+	return jsonOf(verify.Consistency{From: from, To: to, FromRoot: fromRoot, ToRoot: toRoot, Hashes: hashes}, revalidate)
+}
+
+// span reads the two sizes of a consistency proof: from <= to <= head.
+func span(r *http.Request, head id.Index) (from, to id.Index, err error) {
+	q, err := readQuery(r)
+	if err != nil {
+		return 0, 0, err
+	}
+	if !q.has("from") {
+		return 0, 0, fault.New(fault.Invalid, "from is required")
+	}
+	if from, err = q.index("from", 0); err != nil {
+		return 0, 0, err
+	}
+	if to, err = q.index("to", head); err != nil {
+		return 0, 0, err
+	}
+	if from > to {
+		return 0, 0, fault.New(fault.Invalid, "from must not be above to")
+	}
+	if to > head {
+		return 0, 0, notFound()
+	}
+	return from, to, nil
+}

@@ -1,0 +1,113 @@
+// Package publicapi is the HTTP surface without authentication: what everybody
+// may see of an organization's log, and the DID documents of agents.
+//
+// What always holds:
+//
+//   - It only reads. It knows organizations by tenant handles and agents by their
+//     public keys, and can't reach policies, people or ingest keys.
+//   - An answer comes from one published state of one ledger, so its parts fit
+//     together: size, root, proofs, checkpoint.
+//   - What a bundle shows of an event is what was decided when it was stored.
+//   - 404 is one and the same answer, whatever it is that is not there, and is
+//     never cached.
+//   - Only what can't change is told to be immutable.
+package publicapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/log"
+)
+
+// Organizations finds the handle of an organization; fault.NotFound when there
+// is none of that name. Names of any form may be asked for.
+type Organizations interface {
+	BySlug(ctx context.Context, slug id.Slug) (id.Tenant, error)
+	ByID(ctx context.Context, organization id.Organization) (id.Tenant, error)
+}
+
+// Agents tells the public side of agents' keys.
+type Agents interface {
+	// DIDKeys returns all keys of an agent in the order of their registration;
+	// fault.NotFound when there is no such agent.
+	DIDKeys(ctx context.Context, agent id.Agent) ([]did.Key, error)
+	// KeyKnown reports whether a public key was ever registered.
+	KeyKnown(ctx context.Context, public [32]byte) (bool, error)
+}
+
+// Options configure New. All but Clock are required.
+type Options struct {
+	Edge          *web.Edge
+	Ledgers       *log.Ledgers
+	Organizations Organizations
+	Agents        Agents
+	// PublicURL is where clients find the service: scheme, host and maybe a port
+	// and a path, without a slash at the end.
+	PublicURL string
+	Clock     func() time.Time // default: time.Now
+}
+
+// Server serves the surface. It has no state of its own.
+type Server struct {
+	Options
+	host string // of did:web identifiers
+}
+
+// New returns a server.
+func New(o Options) *Server {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	_, host, _ := strings.Cut(o.PublicURL, "://")
+	return &Server{Options: o, host: strings.ToLower(host)}
+}
+
+// Routes adds the routes of the surface to r, each for GET and HEAD.
+func (s *Server) Routes(r chi.Router) {
+	r.Route("/v1/public", func(r chi.Router) {
+		r.Use(shared)
+		s.read(r, "/orgs/{slug}/transparency/head", s.head)
+		s.read(r, "/orgs/{slug}/transparency/checkpoint", s.checkpoint)
+		s.read(r, "/orgs/{slug}/transparency/inclusion", s.inclusion)
+		s.read(r, "/orgs/{slug}/transparency/consistency", s.consistency)
+		s.read(r, "/orgs/{slug}/transparency/keys", s.keys)
+		s.read(r, "/orgs/{slug}/transparency/policy", s.policy)
+		s.read(r, "/orgs/{slug}/verify/{event}", s.verify)
+		s.read(r, "/agents/{agent}/did", s.agentKeyDocument)
+		s.read(r, "/agents/{agent}/did.json", s.agentWebDocument)
+		s.read(r, "/did/{did}", s.didDocument)
+	})
+	r.Route("/o", func(r chi.Router) {
+		r.Use(shared)
+		s.read(r, "/{organization}/checkpoint", s.logCheckpoint)
+		s.read(r, "/{organization}/tile/entries/*", s.entries)
+		s.read(r, "/{organization}/tile/*", s.tile)
+	})
+}
+
+// read adds a resource: what get returns for a request.
+func (s *Server) read(r chi.Router, pattern string, get func(*http.Request) (representation, error)) {
+	handler := s.Edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
+		p, err := get(r)
+		if fault.Is(err, fault.NotFound) {
+			return fault.Wrap(fault.NotFound, "Not found", err)
+		}
+		if err == nil {
+			p.write(w, r)
+		}
+		return err
+	})
+	r.Method(http.MethodGet, pattern, handler)
+	r.Method(http.MethodHead, pattern, handler)
+}
+
+func notFound() error { return fault.New(fault.NotFound, "Not found") }

@@ -1,0 +1,80 @@
+package publicapi
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/internal/web"
+)
+
+// Values of Cache-Control.
+const (
+	immutable  = "public, max-age=31536000, immutable"
+	revalidate = "no-cache"
+	never      = "no-store"
+)
+
+const mediaText = "text/plain; charset=utf-8"
+
+// representation is the bytes that one request gets of one thing, in one coding.
+type representation struct {
+	media string // Content-Type
+	cache string // Cache-Control
+	body  []byte
+
+	negotiated bool // the form follows from Accept
+}
+
+// jsonOf renders v.
+func jsonOf(v any, cache string) (representation, error) {
+	body, err := json.Marshal(v)
+	return representation{media: web.MediaJSON, cache: cache, body: body}, err
+}
+
+// etag is strong: it follows from the bytes alone, so every coding has its own.
+func (p representation) etag() string {
+	sum := sha256.Sum256(p.body)
+	return `"` + hex.EncodeToString(sum[:16]) + `"`
+}
+
+// write answers GET and HEAD, with 304 to a client that has these very bytes.
+func (p representation) write(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	if p.negotiated {
+		h.Set("Vary", "Accept")
+	}
+	h.Set("Cache-Control", p.cache)
+	if p.cache != never {
+		etag := p.etag()
+		h.Set("ETag", etag)
+		if matches(r.Header["If-None-Match"], etag) {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	h.Set("Content-Type", p.media)
+	h.Set("Content-Length", strconv.Itoa(len(p.body)))
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(p.body) // a client that is gone reads nothing
+	}
+}
+
+// matches applies If-None-Match (RFC 9110 section 13.1.2): weak comparison, so a
+// prefix W/ does not count. Our tags hold no comma.
+func matches(values []string, etag string) bool {
+	for _, value := range values {
+		for tag := range strings.SplitSeq(value, ",") {
+			tag = strings.TrimSpace(tag)
+			if tag == "*" || strings.TrimPrefix(tag, "W/") == etag {
+				return true
+			}
+		}
+	}
+	return false
+}

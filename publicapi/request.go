@@ -1,0 +1,86 @@
+package publicapi
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// param returns a part of the path. The router matches the path as it was sent
+// when that is spelled in another way than Go would, and then hands out parts
+// that are still escaped.
+func param(r *http.Request, name string) string {
+	value := chi.URLParam(r, name)
+	if r.URL.RawPath == "" {
+		return value
+	}
+	if plain, err := url.PathUnescape(value); err == nil {
+		return plain
+	}
+	return ""
+}
+
+// bySlug returns the state of the ledger that the path names by a slug.
+func (s *Server) bySlug(r *http.Request) (id.Slug, *log.State, error) {
+	slug := id.Slug(param(r, "slug"))
+	t, err := s.Organizations.BySlug(r.Context(), slug)
+	if err != nil {
+		return "", nil, err
+	}
+	state, err := s.Ledgers.State(r.Context(), t)
+	return slug, state, err
+}
+
+// byID returns the state of the ledger that the path names by organization id,
+// in its one spelling.
+func (s *Server) byID(r *http.Request) (*log.State, error) {
+	text := chi.URLParam(r, "organization")
+	organization, err := id.ParseOrganization(text)
+	if err != nil || organization.String() != text {
+		return nil, notFound()
+	}
+	t, err := s.Organizations.ByID(r.Context(), organization)
+	if err != nil {
+		return nil, err
+	}
+	return s.Ledgers.State(r.Context(), t)
+}
+
+// query is the parameters of a request, each at most once.
+type query url.Values
+
+func readQuery(r *http.Request) (query, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "The query is malformed")
+	}
+	for _, v := range values {
+		if len(v) > 1 {
+			return nil, fault.New(fault.Invalid, "A query parameter is given twice")
+		}
+	}
+	return query(values), nil
+}
+
+func (q query) has(name string) bool { return len(q[name]) > 0 }
+
+func (q query) text(name string) string { return url.Values(q).Get(name) }
+
+// index reads a log index or tree size: decimal digits without leading zeros.
+func (q query) index(name string, absent id.Index) (id.Index, error) {
+	if !q.has(name) {
+		return absent, nil
+	}
+	n, err := strconv.ParseUint(q.text(name), 10, 64)
+	if err != nil || id.Index(n) > tlog.MaxSize || strconv.FormatUint(n, 10) != q.text(name) {
+		return 0, fault.New(fault.Invalid, name+" must be a whole number in decimal digits")
+	}
+	return id.Index(n), nil
+}

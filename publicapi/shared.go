@@ -1,0 +1,26 @@
+package publicapi
+
+import "net/http"
+
+// preflightAge is how long, in seconds, a browser may keep what it was told.
+const preflightAge = "86400"
+
+// shared lets pages of every origin read all answers (CORS), also those that
+// say no, and answers preflight requests.
+func shared(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Access-Control-Allow-Origin", "*")
+		h.Set("X-Content-Type-Options", "nosniff")
+		if r.Method != http.MethodOptions {
+			h.Set("Access-Control-Expose-Headers", "ETag, X-Request-Id")
+			next.ServeHTTP(w, r)
+			return
+		}
+		h.Set("Allow", "GET, HEAD, OPTIONS")
+		h.Set("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS")
+		h.Set("Access-Control-Allow-Headers", "Accept, If-None-Match")
+		h.Set("Access-Control-Max-Age", preflightAge)
+		w.WriteHeader(http.StatusNoContent)
+	})
+}

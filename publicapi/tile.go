@@ -1,0 +1,80 @@
+package publicapi
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+const mediaBytes = "application/octet-stream"
+
+// logCheckpoint serves checkpoint below a log's prefix.
+func (s *Server) logCheckpoint(r *http.Request) (representation, error) {
+	state, err := s.byID(r)
+	if err != nil {
+		return representation{}, err
+	}
+	return noteOf(state), nil
+}
+
+// tile serves tile/<L>/<N>[.p/<W>].
+func (s *Server) tile(r *http.Request) (representation, error) {
+	t, err := tlog.ParseTilePath("tile/" + chi.URLParam(r, "*"))
+	if err != nil {
+		return representation{}, notFound()
+	}
+	state, err := s.byID(r)
+	if err != nil {
+		return representation{}, err
+	}
+	if !t.Within(state.Size()) {
+		return representation{}, notFound()
+	}
+	hashes, err := s.Ledgers.Tile(r.Context(), state, t)
+	if err != nil {
+		return representation{}, err
+	}
+	return representation{media: mediaBytes, cache: immutable, body: hashes}, nil
+}
+
+// entries serves tile/entries/<N>[.p/<W>].
+func (s *Server) entries(r *http.Request) (representation, error) {
+	b, err := tlog.ParseBundlePath("tile/entries/" + chi.URLParam(r, "*"))
+	if err != nil {
+		return representation{}, notFound()
+	}
+	state, err := s.byID(r)
+	if err != nil {
+		return representation{}, err
+	}
+	if !b.Within(state.Size()) {
+		return representation{}, notFound()
+	}
+	content, err := s.bundle(r, state, b)
+	if err != nil {
+		return representation{}, err
+	}
+	return representation{media: mediaBytes, cache: immutable, body: content}, nil
+}
+
+func (s *Server) bundle(r *http.Request, state *log.State, b tlog.Bundle) ([]byte, error) {
+	begin := id.Index(b.Index) * tlog.TileWidth
+	entries := make([][]byte, 0, b.Width)
+	for e, err := range s.Ledgers.Events(r.Context(), state, begin, begin+id.Index(b.Width), 0) {
+		if err != nil {
+			return nil, fmt.Errorf("read entry bundle: %w", err)
+		}
+		entry := log.EntryOf(e)
+		entries = append(entries, entry.Text())
+	}
+	if len(entries) < int(b.Width) {
+		return nil, fmt.Errorf("read entry bundle: %d entries of %d: %w", len(entries), b.Width, storage.ErrCorrupt)
+	}
+	return tlog.EntryBundle(entries...)
+}

@@ -1,0 +1,69 @@
+package publicapi
+
+import (
+	"net/http"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// head serves transparency/head.
+func (s *Server) head(r *http.Request) (representation, error) {
+	slug, state, err := s.bySlug(r)
+	if err != nil {
+		return representation{}, err
+	}
+	return jsonOf(verify.NewHead(slug, checkpointOf(state), state.Checkpoint(), state.Last(), state.LastReceived()), revalidate)
+}
+
+// checkpoint serves transparency/checkpoint.
+func (s *Server) checkpoint(r *http.Request) (representation, error) {
+	_, state, err := s.bySlug(r)
+	if err != nil {
+		return representation{}, err
+	}
+	return noteOf(state), nil
+}
+
+func noteOf(state *log.State) representation {
+	return representation{media: mediaText, cache: revalidate, body: state.Checkpoint()}
+}
+
+func checkpointOf(state *log.State) tlog.Checkpoint {
+	return tlog.Checkpoint{Origin: state.Identity().Origin, Size: state.Size(), Root: state.Root()}
+}
+
+// keyList is the answer to transparency/keys, newest last.
+type keyList struct {
+	Keys []publicKey `json:"keys"`
+}
+
+// publicKey is a key that signs something about an organization's log.
+type publicKey struct {
+	VerifierKey string    `json:"vkey"`
+	Use         string    `json:"use"`
+	FromSize    id.Index  `json:"from_size"`
+	ToSize      *id.Index `json:"to_size"` // nil while it signs
+}
+
+// keys serves transparency/keys.
+func (s *Server) keys(r *http.Request) (representation, error) {
+	_, state, err := s.bySlug(r)
+	if err != nil {
+		return representation{}, err
+	}
+	return jsonOf(keyList{[]publicKey{{VerifierKey: state.VerifierKey().String(), Use: "log"}}}, revalidate)
+}
+
+// policy serves transparency/policy, a C2SP tlog-policy: the log's key and where
+// its tiles are. No witness is known, so none is asked for.
+func (s *Server) policy(r *http.Request) (representation, error) {
+	_, state, err := s.bySlug(r)
+	if err != nil {
+		return representation{}, err
+	}
+	text := "log " + state.VerifierKey().String() + " " + s.PublicURL + "/o/" + state.Identity().Organization.String() + "\nquorum none\n"
+	return representation{media: mediaText, cache: revalidate, body: []byte(text)}, nil
+}

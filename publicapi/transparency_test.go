@@ -1,0 +1,113 @@
+package publicapi_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
+)
+
+func TestHeadOfAnEmptyLog(t *testing.T) {
+	w := newWorld(t)
+	got := read[map[string]any](w, "/v1/public/orgs/red/transparency/head")
+	want := map[string]any{
+		"organization_slug": "red", "tree_size": 0.0, "latest_log_index": nil, "latest_leaf_hash": nil,
+		"latest_published_at": nil, "root_hash": tlog.EmptyRoot().String(), "origin": string(w.red.origin()),
+		"checkpoint": string(w.state(&w.red).Checkpoint()),
+	}
+	for name, value := range want {
+		if got[name] != value {
+			t.Errorf("%s: got %v, want %v", name, got[name], value)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("got %d members, want %d", len(got), len(want))
+	}
+}
+
+func TestHead(t *testing.T) {
+	w := newWorld(t)
+	last := w.append(&w.red, id.DiscloseRecord, names("e", 3)...)[2]
+	w.append(&w.blue, id.DiscloseRecord, "e-0")
+	h := read[verify.Head](w, "/v1/public/orgs/red/transparency/head")
+	c, err := verify.CheckHead(h, w.state(&w.red).VerifierKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Size != 3 || *h.LatestLogIndex != 2 || *h.LatestLeafHash != last.EventHash || *h.LatestPublishedAt != last.ReceivedAt {
+		t.Errorf("got %+v, want the head of three events", h)
+	}
+	if _, err := verify.CheckHead(h, w.state(&w.blue).VerifierKey()); err == nil {
+		t.Error("the head of one organization is signed by the key of another")
+	}
+}
+
+func TestCheckpoint(t *testing.T) {
+	w := newWorld(t)
+	w.append(&w.red, id.DiscloseRecord, "one")
+	for _, target := range []string{"/v1/public/orgs/red/transparency/checkpoint", "/o/" + w.red.id.String() + "/checkpoint"} {
+		answer := w.get(target)
+		c, err := tlog.OpenCheckpoint(answer.Body.Bytes(), w.state(&w.red).VerifierKey())
+		if err != nil {
+			t.Fatalf("%s: %v", target, err)
+		}
+		if c.Size != 1 || c.Origin != w.red.origin() || c.Root != w.state(&w.red).Root() {
+			t.Errorf("%s: got %+v", target, c)
+		}
+		if got := answer.Header().Get("Content-Type"); got != "text/plain; charset=utf-8" {
+			t.Errorf("%s: got Content-Type %q", target, got)
+		}
+	}
+}
+
+func TestKeys(t *testing.T) {
+	w := newWorld(t)
+	want := `{"keys":[{"vkey":"` + w.state(&w.red).VerifierKey().String() + `","use":"log","from_size":0,"to_size":null}]}`
+	if got := w.get("/v1/public/orgs/red/transparency/keys").Body.String(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	w := newWorld(t)
+	want := "log " + w.state(&w.blue).VerifierKey().String() + " " + publicURL + "/o/" + w.blue.id.String() + "\nquorum none\n"
+	if got := w.get("/v1/public/orgs/blue/transparency/policy").Body.String(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// What may change is asked for again each time, at the price of a 304.
+func TestRevalidation(t *testing.T) {
+	w := newWorld(t)
+	w.append(&w.red, id.DiscloseRecord, "one")
+	for _, target := range []string{
+		"/v1/public/orgs/red/transparency/head",
+		"/v1/public/orgs/red/transparency/checkpoint",
+		"/v1/public/orgs/red/transparency/inclusion?log_index=0",
+		"/v1/public/orgs/red/transparency/consistency?from=0",
+		"/o/" + w.red.id.String() + "/checkpoint",
+	} {
+		answer := w.get(target)
+		etag := answer.Header().Get("ETag")
+		if got := answer.Header().Get("Cache-Control"); got != "no-cache" || len(etag) != 34 || etag[0] != '"' {
+			t.Errorf("%s: got Cache-Control %q, ETag %s", target, got, etag)
+		}
+		for _, condition := range []string{etag, "W/" + etag, `"other", ` + etag, "*"} {
+			again := w.do(http.MethodGet, target, "If-None-Match: "+condition)
+			if again.Code != http.StatusNotModified || again.Body.Len() != 0 || again.Header().Get("ETag") != etag {
+				t.Errorf("%s with %s: got %d %s", target, condition, again.Code, again.Body)
+			}
+		}
+		if got := w.do(http.MethodGet, target, `If-None-Match: "other"`).Code; got != http.StatusOK {
+			t.Errorf("%s with another ETag: got %d", target, got)
+		}
+	}
+	target := "/v1/public/orgs/red/transparency/head"
+	before := w.get(target).Header().Get("ETag")
+	w.append(&w.red, id.DiscloseRecord, "two")
+	if got := w.do(http.MethodGet, target, "If-None-Match: "+before).Code; got != http.StatusOK {
+		t.Errorf("head after an append: got %d, want 200", got)
+	}
+}
