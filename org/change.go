@@ -1,0 +1,114 @@
+package org
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Patch is a change of settings; nil members stay as they are.
+type Patch struct {
+	Name           *string
+	Plan           *string
+	Active         *bool
+	EventsPerMonth **uint64 // a nil inside takes the organization's own limit away
+	Disclosure     *id.Disclosure
+	SelfReview     *bool
+}
+
+// check returns fault.Invalid for a value that no organization can have.
+func (o *Orgs) check(p Patch) error {
+	if p.Name != nil {
+		if err := checkName(*p.Name); err != nil {
+			return err
+		}
+	}
+	if p.Plan != nil {
+		if err := o.checkPlan(*p.Plan); err != nil {
+			return err
+		}
+	}
+	if p.EventsPerMonth != nil && *p.EventsPerMonth != nil {
+		return checkLimit(**p.EventsPerMonth)
+	}
+	return nil
+}
+
+// apply returns the settings after p and the names of what changes.
+func (p Patch) apply(s settingsRecord) (after settingsRecord, names []string) {
+	after = s
+	set(&names, "active", &after.Active, p.Active)
+	set(&names, "disclosure", &after.Disclosure, p.Disclosure)
+	if p.EventsPerMonth != nil && !equal(s.EventsPerMonth, *p.EventsPerMonth) {
+		after.EventsPerMonth, names = *p.EventsPerMonth, append(names, "events_per_month")
+	}
+	set(&names, "name", &after.Name, p.Name)
+	set(&names, "plan", &after.Plan, p.Plan)
+	set(&names, "self_review", &after.SelfReview, p.SelfReview)
+	return after, names
+}
+
+func set[T comparable](names *[]string, name string, value, to *T) {
+	if to != nil && *value != *to {
+		*value = *to
+		*names = append(*names, name)
+	}
+}
+
+func equal(a, b *uint64) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// Change changes settings and states it (ledger_settings_changed). What is as
+// wished already is not stated again. fault.NotFound for an unknown tenant.
+func (o *Orgs) Change(ctx context.Context, t id.Tenant, principal string, p Patch) (*Settings, error) {
+	if err := o.check(p); err != nil {
+		return nil, err
+	}
+	var changed *Settings
+	_, err := o.notary.State(ctx, t, principal, func(ctx context.Context, s *log.State) (notary.Act, error) {
+		stored, version, err := o.record(ctx, t)
+		if err != nil {
+			return notary.Act{}, unreadable("change settings", err)
+		}
+		after, names := p.apply(stored.settingsRecord)
+		before := stored.settingsRecord
+		stored.settingsRecord = after
+		changed = settingsOf(s.Identity(), stored)
+		if len(names) == 0 {
+			return notary.Act{}, errUnchanged
+		}
+		return changeAct(stored, version, before, names)
+	})
+	if err != nil && !errors.Is(err, errUnchanged) {
+		return nil, err
+	}
+	return changed, nil
+}
+
+// changeAct is the statement of a change, with digests of the settings before
+// and after it, and the record that it stands for.
+func changeAct(stored orgRecord, version uint64, before settingsRecord, names []string) (notary.Act, error) {
+	beforeDigest, err := before.digest()
+	if err != nil {
+		return notary.Act{}, err
+	}
+	afterDigest, err := stored.digest()
+	if err != nil {
+		return notary.Act{}, err
+	}
+	value, err := json.Marshal(stored)
+	if err != nil {
+		return notary.Act{}, err
+	}
+	return notary.Act{
+		Statements: []notary.Statement{{Kind: notary.SettingsChanged, Payload: map[string]any{
+			"names": names, "before_digest": beforeDigest, "after_digest": afterDigest,
+		}}},
+		Changes: []storage.Change{{Kind: kindOrg, Value: value, If: version}},
+	}, nil
+}

@@ -1,0 +1,119 @@
+// Package org is the organizations of the service: their names, plans and
+// settings, and the ingest keys by which their agents come in.
+//
+// What always holds:
+//
+//   - An organization id and a slug belong to one organization for ever. Both are
+//     claimed in the service's own partition before the organization is made; a
+//     claim without the organization behind it is never shown as existing.
+//   - A claim changes hands only after its owner was made impossible, so that of
+//     several calls for one name at most one makes an organization.
+//   - Each change of settings and of ingest keys lands in the organization's
+//     ledger in one append with the statement that it is. Only what a new
+//     organization begins with has none.
+//   - Of an ingest key only a hash is stored. Its secret is shown once and is in
+//     no error and no log line.
+//   - What can't be read refuses; it is never taken for "no limit" or "active".
+//   - Nothing of one organization is visible under another's handle.
+package org
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/fresh"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Notary states changes in the ledger (package notary). A notary asks Orgs for
+// the disclosure in its turn, so it gets its Disclosures after New.
+type Notary interface {
+	State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (notary.Act, error)) ([]log.Receipt, error)
+}
+
+// Ledgers tells the published state of a ledger (package log).
+type Ledgers interface {
+	State(ctx context.Context, t id.Tenant) (*log.State, error)
+}
+
+// Options configure New. Records, Notary and Ledgers are required.
+type Options struct {
+	Records storage.RecordStore
+	Notary  Notary
+	Ledgers Ledgers
+
+	Plans       []Plan           // default: DefaultPlans
+	Environment string           // <env> of ingest keys, [a-z0-9]{1,16}; default "live"
+	Clock       func() time.Time // default: time.Now
+	Cached      int              // organizations, and ingest keys, kept in memory; default 65,536
+}
+
+// callerAge is how old the knowledge of an ingest key may be.
+const callerAge = time.Second
+
+// Orgs is all organizations of a store. Its methods may be called concurrently.
+type Orgs struct {
+	records storage.RecordStore
+	notary  Notary
+	ledgers Ledgers
+	plans   map[string]Plan
+	env     string
+	clock   func() time.Time
+
+	settings *settingsCache
+	callers  *fresh.Cache[id.Hash, *ingestKeyCaller] // by hash of the token
+	slugs    *fresh.Cache[id.Slug, id.Tenant]
+	ids      *fresh.Cache[id.Organization, id.Tenant]
+}
+
+// New returns the organizations of a store.
+func New(o Options) (*Orgs, error) {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Cached == 0 {
+		o.Cached = 1 << 16
+	}
+	if o.Environment == "" {
+		o.Environment = "live"
+	}
+	if o.Plans == nil {
+		o.Plans = DefaultPlans()
+	}
+	plans, err := catalogue(o.Plans)
+	if err != nil {
+		return nil, err
+	}
+	if !validEnvironment(o.Environment) {
+		return nil, errors.New("organizations: environment of ingest keys must be 1 to 16 of a-z 0-9")
+	}
+	return &Orgs{
+		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, plans: plans, env: o.Environment, clock: o.Clock,
+		settings: newSettingsCache(o.Cached),
+		callers:  fresh.New[id.Hash, *ingestKeyCaller](callerAge, o.Cached, o.Clock),
+		slugs:    fresh.New[id.Slug, id.Tenant](fresh.Forever, o.Cached, o.Clock),
+		ids:      fresh.New[id.Organization, id.Tenant](fresh.Forever, o.Cached, o.Clock),
+	}, nil
+}
+
+func (o *Orgs) now() id.Instant { return id.InstantOf(o.clock()) }
+
+// errUnchanged ends an act that would state nothing.
+var errUnchanged = errors.New("nothing changes")
+
+func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
+
+// unreadable wraps an error of the store: nothing can be said about an
+// organization that can't be read.
+func unreadable(step string, err error) error {
+	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The organization can't be read", Err: fmt.Errorf("%s: %w", step, err)}
+}
+
+// absent reports whether a read found positively nothing.
+func absent(err error) bool { return errors.Is(err, storage.ErrNotFound) }

@@ -1,0 +1,101 @@
+package org
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+)
+
+// Plan is an offer of the catalogue.
+type Plan struct {
+	Name           string // [a-z][a-z0-9_-]{0,31}
+	EventsPerMonth uint64 // counted events of a calendar month, UTC; 0: no cap
+}
+
+// DefaultPlan is what an organization gets when none is named.
+const DefaultPlan = "enterprise"
+
+// DefaultPlans returns the catalogue of a service that was given none.
+func DefaultPlans() []Plan {
+	return []Plan{{"free", 10_000}, {"team", 100_000}, {DefaultPlan, 0}}
+}
+
+// catalogue checks plans and returns them by name.
+func catalogue(plans []Plan) (map[string]Plan, error) {
+	byName := make(map[string]Plan, len(plans))
+	for _, p := range plans {
+		if !validPlan(p.Name) {
+			return nil, fmt.Errorf("plans: %q is not a plan's name", p.Name)
+		}
+		if _, twice := byName[p.Name]; twice {
+			return nil, fmt.Errorf("plans: %q is there twice", p.Name)
+		}
+		byName[p.Name] = p
+	}
+	if _, ok := byName[DefaultPlan]; !ok {
+		return nil, fmt.Errorf("plans: %q is missing", DefaultPlan)
+	}
+	return byName, nil
+}
+
+func validPlan(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (i == 0 || (c < '0' || c > '9') && c != '_' && c != '-') {
+			return false
+		}
+	}
+	return len(s) >= 1 && len(s) <= 32
+}
+
+// checkPlan returns fault.Invalid for a plan that the catalogue does not have.
+func (o *Orgs) checkPlan(name string) error {
+	if _, ok := o.plans[name]; !ok {
+		return fault.New(fault.Invalid, "plan is not known")
+	}
+	return nil
+}
+
+// Cap returns how many counted events the organization may add in a month: its
+// own limit, else its plan's; 0 means no cap.
+func (o *Orgs) Cap(s *Settings) uint64 {
+	if s.EventsPerMonth != nil {
+		return *s.EventsPerMonth
+	}
+	return o.plans[s.Plan].EventsPerMonth
+}
+
+// Usage is what an organization has used of its plan.
+type Usage struct {
+	Plan            string     `json:"plan"`
+	EventsThisMonth uint64     `json:"events_this_month"`
+	EventsPerMonth  *uint64    `json:"events_per_month"` // null: no cap
+	Month           string     `json:"month"`            // YYYY-MM, UTC
+	ResetsAt        id.Instant `json:"resets_at"`
+}
+
+// PlanUsage counts the current month, which is that of the clock or, when that
+// stands behind it, of the newest event.
+func (o *Orgs) PlanUsage(ctx context.Context, t id.Tenant) (Usage, error) {
+	s, err := o.ledgers.State(ctx, t)
+	if err != nil {
+		return Usage{}, err
+	}
+	settings, err := o.Settings(ctx, s)
+	if err != nil {
+		return Usage{}, err
+	}
+	now := max(o.now(), s.LastReceived())
+	year, month, _ := now.Time().Date()
+	u := Usage{
+		Plan: settings.Plan, EventsThisMonth: s.Used(now), Month: now.Time().Format("2006-01"),
+		ResetsAt: id.InstantOf(time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC)),
+	}
+	if n := o.Cap(settings); n > 0 {
+		u.EventsPerMonth = &n
+	}
+	return u, nil
+}

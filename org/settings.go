@@ -1,0 +1,161 @@
+package org
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Settings is what an organization is called and how it is treated. A value
+// that was handed out never changes.
+type Settings struct {
+	Tenant         id.Tenant
+	ID             id.Organization
+	Slug           id.Slug
+	Name           string
+	Origin         id.Origin
+	Plan           string
+	Active         bool    // false: ingest answers 403, the public routes stay
+	EventsPerMonth *uint64 // the organization's own limit; nil: its plan's
+	Disclosure     id.Disclosure
+	SelfReview     bool // whoever made the ingest key or agent may vote on its approvals
+	CreatedAt      id.Instant
+}
+
+// kindOrg is the record of an organization in its own partition, under key "".
+// The handle of a call that lost its claims has a void one, so that it can
+// never become an organization.
+const kindOrg storage.Kind = "org"
+
+type orgRecord struct {
+	OrganizationID id.Organization `json:"organization_id"`
+	Slug           id.Slug         `json:"slug"`
+	settingsRecord `json:",inline"`
+}
+
+// settingsRecord is what may change.
+type settingsRecord struct {
+	Name           string        `json:"name"`
+	Plan           string        `json:"plan"`
+	Active         bool          `json:"active"`
+	EventsPerMonth *uint64       `json:"events_per_month"`
+	Disclosure     id.Disclosure `json:"disclosure"`
+	SelfReview     bool          `json:"self_review"`
+}
+
+// voidValue is what the record of a handle that is given up holds.
+const voidValue = `{"void":true}`
+
+// digest is SHA-256 of the JCS of what may change.
+func (s settingsRecord) digest() (id.Hash, error) {
+	canonical, err := jcs.Marshal(s)
+	if err != nil {
+		return id.Hash{}, fmt.Errorf("digest of settings: %w", err)
+	}
+	return sha256.Sum256(canonical), nil
+}
+
+// record reads the organization behind a handle; storage.ErrNotFound (wrapped)
+// when there is none.
+func (o *Orgs) record(ctx context.Context, t id.Tenant) (orgRecord, uint64, error) {
+	r, err := o.records.Get(ctx, t, kindOrg, "")
+	if err != nil {
+		return orgRecord{}, 0, err
+	}
+	if string(r.Value) == voidValue {
+		return orgRecord{}, r.Version, fmt.Errorf("handle is void: %w", storage.ErrNotFound)
+	}
+	var stored orgRecord
+	err = json.Unmarshal(r.Value, &stored)
+	return stored, r.Version, err
+}
+
+// Settings returns the settings under a ledger state: those of its config
+// version or newer ones. fault.Unavailable when they can't be read, also when
+// the catalogue does not have the plan and so nobody can tell the cap.
+func (o *Orgs) Settings(ctx context.Context, s *log.State) (*Settings, error) {
+	identity := s.Identity()
+	if known := o.settings.get(identity.Tenant, s.ConfigVersion()); known != nil {
+		return known, nil
+	}
+	stored, _, err := o.record(ctx, identity.Tenant)
+	if err != nil {
+		return nil, unreadable("read settings", err)
+	}
+	if _, ok := o.plans[stored.Plan]; !ok {
+		return nil, unreadable("read settings", errors.New("plan is not in the catalogue: "+stored.Plan))
+	}
+	settings := settingsOf(identity, stored)
+	o.settings.put(settings, s.ConfigVersion())
+	return settings, nil
+}
+
+func settingsOf(identity *log.Identity, r orgRecord) *Settings {
+	return &Settings{
+		Tenant: identity.Tenant, ID: identity.Organization, Origin: identity.Origin, CreatedAt: identity.CreatedAt,
+		Slug: r.Slug, Name: r.Name, Plan: r.Plan, Active: r.Active,
+		EventsPerMonth: r.EventsPerMonth, Disclosure: r.Disclosure, SelfReview: r.SelfReview,
+	}
+}
+
+// Disclosure returns the setting for new events.
+func (o *Orgs) Disclosure(ctx context.Context, s *log.State) (id.Disclosure, error) {
+	settings, err := o.Settings(ctx, s)
+	if err != nil {
+		return 0, err
+	}
+	return settings.Disclosure, nil
+}
+
+// settingsCache keeps the settings of a bounded number of organizations, each
+// for one config version.
+type settingsCache struct {
+	limit   int
+	mu      sync.RWMutex
+	entries map[id.Tenant]versionedSettings
+}
+
+type versionedSettings struct {
+	*Settings
+	version uint64
+}
+
+func newSettingsCache(limit int) *settingsCache {
+	return &settingsCache{limit: limit, entries: make(map[id.Tenant]versionedSettings)}
+}
+
+// get returns nil when the settings of that version are not there.
+func (c *settingsCache) get(t id.Tenant, version uint64) *Settings {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if e := c.entries[t]; e.version == version {
+		return e.Settings
+	}
+	return nil
+}
+
+// put keeps settings, in place of older ones or of any when there is no room.
+func (c *settingsCache) put(s *Settings, version uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, known := c.entries[s.Tenant]
+	if known && e.version > version {
+		return
+	}
+	for t := range c.entries {
+		if known || len(c.entries) < c.limit {
+			break
+		}
+		delete(c.entries, t)
+	}
+	c.entries[s.Tenant] = versionedSettings{s, version}
+}

@@ -1,0 +1,94 @@
+package org
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"hash/crc32"
+	"log/slog"
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// An ingest key is written
+//
+//	apl_<env>_<id>_<secret><crc>
+//
+// with env [a-z0-9]{1,16}, id [a-z2-7]{26}, secret [a-z2-7]{52} (260 bits) and
+// crc the CRC-32 (IEEE) of all that stands before it, as 8 lower-case hex
+// digits. It is for finding keys in text and for refusing typing errors early;
+// it keeps nothing secret.
+const (
+	tokenPrefix = "apl"
+	idSize      = 26
+	secretSize  = 52
+	crcSize     = 8
+)
+
+// Token is an ingest key with its secret. It prints as its public part.
+type Token struct{ text string }
+
+// newToken makes a random token and the id in it.
+func newToken(env string) (Token, string) {
+	key := randomText(1)
+	text := tokenPrefix + "_" + env + "_" + key + "_" + randomText(2)
+	return Token{text + checksum(text)}, key
+}
+
+// randomText returns n times 26 characters of [a-z2-7], 130 random bits each.
+func randomText(n int) string {
+	var b strings.Builder
+	for range n {
+		b.WriteString(strings.ToLower(rand.Text()))
+	}
+	return b.String()
+}
+
+func checksum(s string) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(s))) }
+
+// parseToken returns the id of a well-formed token.
+func parseToken(s string) (key string, ok bool) {
+	const most = len(tokenPrefix) + 16 + idSize + secretSize + crcSize + 3
+	if len(s) > most {
+		return "", false
+	}
+	parts := strings.Split(s, "_")
+	if len(parts) != 4 || parts[0] != tokenPrefix || !validEnvironment(parts[1]) {
+		return "", false
+	}
+	key, secret := parts[2], parts[3]
+	if len(key) != idSize || len(secret) != secretSize+crcSize || !base32(key) || !base32(secret[:secretSize]) {
+		return "", false
+	}
+	body := len(s) - crcSize
+	return key, checksum(s[:body]) == s[body:]
+}
+
+func base32(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < '2' || c > '7') {
+			return false
+		}
+	}
+	return true
+}
+
+// Reveal returns the whole token, for the one who is shown it.
+func (t Token) Reveal() string { return t.text }
+
+// prefix is the part that may be shown for ever.
+func (t Token) prefix() string { return t.text[:max(0, len(t.text)-secretSize-crcSize-1)] }
+
+func (t Token) hash() id.Hash { return tokenHash(t.text) }
+
+func tokenHash(s string) id.Hash { return sha256.Sum256([]byte(s)) }
+
+// String, LogValue and Format give the public part.
+func (t Token) String() string { return t.prefix() + "_[secret]" }
+
+// LogValue implements slog.LogValuer.
+func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
+
+// Format implements fmt.Formatter.
+func (t Token) Format(f fmt.State, _ rune) { fmt.Fprint(f, t.String()) }
