@@ -26,14 +26,17 @@ const (
 	crcSize     = 8
 )
 
-// Token is an ingest key with its secret. It prints as its public part.
-type Token struct{ text string }
+// Token is an ingest key with its secret. It prints as its public part. The text
+// lies behind a function since fmt, when it walks into a struct that holds a
+// Token in a field of its own, calls no method and prints what it finds.
+type Token struct{ text func() string }
 
 // newToken makes a random token and the id in it.
 func newToken(env string) (Token, string) {
 	key := randomText(1)
 	text := tokenPrefix + "_" + env + "_" + key + "_" + randomText(2)
-	return Token{text + checksum(text)}, key
+	text += checksum(text)
+	return Token{func() string { return text }}, key
 }
 
 // randomText returns n times 26 characters of [a-z2-7], 130 random bits each.
@@ -74,13 +77,22 @@ func base32(s string) bool {
 	return true
 }
 
-// Reveal returns the whole token, for the one who is shown it.
-func (t Token) Reveal() string { return t.text }
+// Reveal returns the whole token, for the one who is shown it; "" for the zero
+// value.
+func (t Token) Reveal() string {
+	if t.text == nil {
+		return ""
+	}
+	return t.text()
+}
 
 // prefix is the part that may be shown for ever.
-func (t Token) prefix() string { return t.text[:max(0, len(t.text)-secretSize-crcSize-1)] }
+func (t Token) prefix() string {
+	text := t.Reveal()
+	return text[:max(0, len(text)-secretSize-crcSize-1)]
+}
 
-func (t Token) hash() id.Hash { return tokenHash(t.text) }
+func (t Token) hash() id.Hash { return tokenHash(t.Reveal()) }
 
 func tokenHash(s string) id.Hash { return sha256.Sum256([]byte(s)) }
 
