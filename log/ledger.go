@@ -193,21 +193,6 @@ func (l *Ledgers) refresh(ctx context.Context, led *ledger) error {
 	return nil
 }
 
-func (l *Ledgers) storedFault(ctx context.Context, t id.Tenant) (Fault, error) {
-	r, err := l.store.Get(ctx, t, kindFault, "")
-	if errors.Is(err, storage.ErrNotFound) {
-		return Fault{}, nil
-	}
-	if err != nil {
-		return Fault{}, storeError("load ledger: fault", err)
-	}
-	var f Fault
-	if err := json.Unmarshal(r.Value, &f); err != nil {
-		return Fault{}, fmt.Errorf("load ledger: fault: %w", err)
-	}
-	return f, nil
-}
-
 func (l *Ledgers) readUsage(ctx context.Context, t id.Tenant, head storage.Head) (usage, error) {
 	if head.Size == 0 {
 		return usage{}, nil
@@ -218,23 +203,4 @@ func (l *Ledgers) readUsage(ctx context.Context, t id.Tenant, head storage.Head)
 		return usage{}, err
 	}
 	return usage{month: m, count: values[0]}, nil
-}
-
-// mark records a fault for good and publishes the marked state.
-func (l *Ledgers) mark(ctx context.Context, led *ledger, level Level, reason string) {
-	f := Fault{Level: level, Reason: reason, At: id.InstantOf(l.clock())}
-	l.logger.Error("ledger fault found", "origin", led.identity.Origin, "level", level, "reason", reason)
-	l.metrics.faults.WithLabelValues(string(level)).Inc()
-	value, err := json.Marshal(f)
-	if err == nil {
-		err = l.store.Write(ctx, led.identity.Tenant, []storage.Change{{Kind: kindFault, Value: value, If: storage.AnyVersion}})
-	}
-	if err != nil {
-		l.logger.Error("ledger fault not stored", "origin", led.identity.Origin, "err", err)
-	}
-	led.publishMu.Lock()
-	defer led.publishMu.Unlock()
-	if s := led.published.Load(); f.Level.worse(s.fault.Level) {
-		led.published.Store(s.withFault(f))
-	}
 }

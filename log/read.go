@@ -171,23 +171,3 @@ func (r nodeReader) Nodes(ctx context.Context, t tlog.Tile) (*tlog.Nodes, error)
 	r.ledgers.tiles.put(key, nodes)
 	return nodes, nil
 }
-
-// sameEvent returns fault.Invalid unless the event at index is the one with
-// this digest (and, for an event id, of that very id).
-func (l *Ledgers) sameEvent(ctx context.Context, t id.Tenant, index id.Index, digest id.Hash, name storage.Name) error {
-	e, err := one(l.store.Events(ctx, t, index, index+1, storage.Records))
-	if err != nil {
-		return storeError("read known event", err)
-	}
-	record, err := chain.ParseRecord(e.Record)
-	if err != nil {
-		return storeError("read known event", err)
-	}
-	switch {
-	case record.EventDigest == digest && (name.Idempotency || string(record.EventID) == name.Text):
-		return nil
-	case name.Idempotency:
-		return fault.New(fault.Invalid, "Idempotency-Key was used with another event")
-	}
-	return fault.New(fault.Invalid, "event_id was used with another event")
-}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -178,34 +177,4 @@ func (p *part) refuseAll(err error) {
 	for _, s := range p.late {
 		s.refuse(err)
 	}
-}
-
-// Replayed reports whether an event, or the idempotency key that came with it,
-// is stored already, and stored as the very same event. Neither known: false.
-// Known, but with another digest: fault.Invalid. key is "" for none.
-func (l *Ledgers) Replayed(ctx context.Context, t id.Tenant, event id.Event, key string, digest id.Hash) (bool, error) {
-	led, err := l.ledger(ctx, t)
-	if err != nil {
-		return false, err
-	}
-	names := []storage.Name{{Text: string(event)}}
-	if key != "" {
-		names = append(names, storage.Name{Idempotency: true, Text: key})
-	}
-	at, err := l.store.Lookup(ctx, t, names)
-	if err != nil {
-		return false, storeError("look up event", err)
-	}
-	size := led.published.Load().Size()
-	known := false
-	for i, index := range at {
-		if index >= size { // unknown, or not durable yet: then Append will wait for it
-			continue
-		}
-		if err := l.sameEvent(ctx, t, index, digest, names[i]); err != nil {
-			return false, err
-		}
-		known = true
-	}
-	return known, nil
 }

@@ -94,29 +94,6 @@ func (s *State) writable() error {
 	return nil
 }
 
-// Level says what a fault does to its ledger.
-type Level string
-
-const (
-	Healthy  Level = ""          // no fault is known
-	Suspect  Level = "suspect"   // an envelope or record is damaged: chain_valid is false
-	ReadOnly Level = "read_only" // no anchor confirms the head: read-only until adopted
-	Frozen   Level = "frozen"    // chain, tree or head is damaged or forked: for ever
-)
-
-// worse reports whether v does more to a ledger than other.
-func (v Level) worse(other Level) bool {
-	rank := map[Level]int{Healthy: 0, Suspect: 1, ReadOnly: 2, Frozen: 3}
-	return rank[v] > rank[other]
-}
-
-// Fault is what is known to be wrong with a ledger.
-type Fault struct {
-	Level  Level      `json:"level"`
-	Reason string     `json:"reason"`
-	At     id.Instant `json:"at"`
-}
-
 // month is year*12 + month-1, UTC; 0 is none.
 type month int
 
