@@ -26,6 +26,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Engine is a storage.Engine on a Pebble store.
@@ -50,7 +51,7 @@ var _ storage.Engine = (*Engine)(nil)
 // Open opens the store in o.Dir, making it if there is none.
 func Open(o Options) (*Engine, error) {
 	o = o.withDefaults()
-	if err := o.FS.MkdirAll(o.Dir, 0o700); err != nil {
+	if err := makeDir(o.FS, o.Dir); err != nil {
 		return nil, fmt.Errorf("open store: make directory: %w", err)
 	}
 	lock, err := pebble.LockDirectory(o.Dir, o.FS)
@@ -60,12 +61,53 @@ func Open(o Options) (*Engine, error) {
 	e := &Engine{lock: lock, onBroken: o.OnBroken}
 	e.write.heads = make(map[id.Tenant]storage.Head)
 	e.unsynced.records = make(map[string]*commit)
-	po := o.pebble(e)
-	po.Lock = lock
-	if e.db, err = pebble.Open(o.Dir, po); err != nil {
+	if err := e.open(o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store: %w", readError(err)), lock.Close())
 	}
 	return e, nil
+}
+
+// open opens a store that is new or of an older format twice: Pebble raises the
+// format only after it has begun a log, so that the first log of such a store
+// would still be in the old form, whose damage goes unseen.
+func (e *Engine) open(o Options) error {
+	found, err := pebble.Peek(o.Dir, o.FS)
+	if err != nil {
+		return err
+	}
+	if !found.Exists || found.FormatMajorVersion < pebble.FormatNewest {
+		db, err := pebble.Open(o.Dir, o.pebble(e))
+		if err != nil {
+			return err
+		}
+		if err := db.Close(); err != nil {
+			return err
+		}
+	}
+	e.db, err = pebble.Open(o.Dir, o.pebble(e))
+	return err
+}
+
+// makeDir makes dir and the directories above it so that they survive a crash:
+// a directory's name is durable once the directory above is synced.
+func makeDir(fs vfs.FS, dir string) error {
+	if _, err := fs.Stat(dir); err == nil {
+		return nil
+	}
+	above := fs.PathDir(dir)
+	if above != dir {
+		if err := makeDir(fs, above); err != nil {
+			return err
+		}
+	}
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := fs.OpenDir(above)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // Close waits for what is under way and closes the store. A broken engine is
