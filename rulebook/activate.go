@@ -1,0 +1,123 @@
+package rulebook
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Activate makes the newest version of a policy, which must be a draft, the
+// organization's active one, and archives the one that was. Events above the
+// statement are judged by it, and none below.
+//
+// fault.NotFound; fault.Conflict when the newest version is not a draft.
+func (b *Rulebook) Activate(ctx context.Context, t id.Tenant, principal, policyID string) (Version, error) {
+	var activated Version
+	_, err := b.notary.State(ctx, t, principal, func(ctx context.Context, _ *log.State) (notary.Act, error) {
+		return retry(func() (notary.Act, error) {
+			act, v, err := b.activation(ctx, t, policyID)
+			activated = v
+			return act, err
+		})
+	})
+	if err != nil {
+		return Version{}, fmt.Errorf("activate policy: %w", err)
+	}
+	return activated, nil
+}
+
+// activation returns the act of an activation and the version as it will be.
+func (b *Rulebook) activation(ctx context.Context, t id.Tenant, policyID string) (act notary.Act, v Version, err error) {
+	p, err := b.policy(ctx, t, policyID)
+	if err != nil {
+		return act, v, err
+	}
+	if !p.value.Draft {
+		return act, v, fault.New(fault.Conflict, "The newest version of the policy is "+string(p.value.state(p.value.Newest))+" already: change it first")
+	}
+	active, err := read[activeRecord](ctx, b, t, kindActive, "")
+	if err != nil {
+		return act, v, err
+	}
+	c := changes{now: b.now()}
+	if active.at != 0 {
+		if err := b.archive(ctx, t, &c, &active.value, policyID); err != nil {
+			return act, v, err
+		}
+	}
+	v, err = b.promote(ctx, t, &c, &p, &active, policyID)
+	return notary.Act{Statements: c.statements, Changes: c.records}, v, err
+}
+
+// changes gathers one act.
+type changes struct {
+	now        id.Instant
+	statements []notary.Statement
+	records    []storage.Change
+}
+
+func (c *changes) state(kind notary.Kind, a *activeRecord) {
+	c.statements = append(c.statements, notary.Statement{Kind: kind, Payload: map[string]any{
+		"policy_id": a.PolicyID, "policy_version": a.Version, "policy_digest": a.Digest,
+	}})
+}
+
+// put adds a record, as the return values of stored.change.
+func (c *changes) put(r storage.Change, err error) error {
+	if err == nil {
+		c.records = append(c.records, r)
+	}
+	return err
+}
+
+// archive ends the active version, to make room for one of policyID. That
+// policy's own record is left to promote.
+func (b *Rulebook) archive(ctx context.Context, t id.Tenant, c *changes, active *activeRecord, policyID string) error {
+	v, err := b.version(ctx, t, active.PolicyID, active.Version)
+	if err != nil {
+		return err
+	}
+	v.value.ArchivedAt = c.now
+	if err := c.put(v.change(kindVersion, versionKey(active.PolicyID, active.Version))); err != nil {
+		return err
+	}
+	c.state(notary.PolicyArchived, active)
+	if active.PolicyID == policyID {
+		return nil
+	}
+	other, err := b.policy(ctx, t, active.PolicyID)
+	if err != nil {
+		return err
+	}
+	other.value.Active, other.value.UpdatedAt = 0, c.now
+	return c.put(other.change(kindPolicy, active.PolicyID))
+}
+
+// promote makes the draft of p the active version.
+func (b *Rulebook) promote(ctx context.Context, t id.Tenant, c *changes, p *stored[policyRecord], active *stored[activeRecord], policyID string) (Version, error) {
+	number := p.value.Newest
+	v, err := b.version(ctx, t, policyID, number)
+	if err != nil {
+		return Version{}, err
+	}
+	p.value.Draft, p.value.Active, p.value.UpdatedAt = false, number, c.now
+	v.value.ActivatedAt = c.now
+	activated, err := whole(policyID, number, &p.value, &v.value)
+	if err != nil {
+		return Version{}, err
+	}
+	active.value = activeRecord{PolicyID: policyID, Version: number, Digest: activated.Digest}
+	c.state(notary.PolicyActivated, &active.value)
+	if err := c.put(v.change(kindVersion, versionKey(policyID, number))); err != nil {
+		return Version{}, err
+	}
+	if err := c.put(p.change(kindPolicy, policyID)); err != nil {
+		return Version{}, err
+	}
+	return activated, c.put(active.change(kindActive, ""))
+}

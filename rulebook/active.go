@@ -1,0 +1,118 @@
+package rulebook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/policy"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Active returns the policy that is active as of the config version of s or
+// later; nil, nil when it is certain that none is. All errors are
+// fault.Unavailable: then nothing may be allowed.
+func (b *Rulebook) Active(ctx context.Context, s *log.State) (*policy.Compiled, error) {
+	t, version := s.Identity().Tenant, s.ConfigVersion()
+	if e := b.cache.get(t, version); e != nil {
+		return e.compiled, nil
+	}
+	e, err := b.readActive(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	e.version = version
+	b.cache.put(t, e)
+	return e.compiled, nil
+}
+
+func (b *Rulebook) readActive(ctx context.Context, t id.Tenant) (*cacheEntry, error) {
+	active, err := read[activeRecord](ctx, b, t, kindActive, "")
+	if err != nil {
+		return nil, err
+	}
+	if active.at == 0 {
+		return &cacheEntry{bytes: entryBytes}, nil
+	}
+	v, err := b.version(ctx, t, active.value.PolicyID, active.value.Version)
+	if errors.Is(err, storage.ErrStale) { // versions that were active never go away
+		return nil, unreadable("read active policy", fmt.Errorf("%w: %w", storage.ErrCorrupt, err))
+	}
+	if err != nil {
+		return nil, err
+	}
+	document, err := v.value.document()
+	if err != nil {
+		return nil, err
+	}
+	if document.Digest() != active.value.Digest {
+		return nil, unreadable("read active policy", fmt.Errorf("%w: not the document that was activated", storage.ErrCorrupt))
+	}
+	compiled, err := policy.Compile(document)
+	if err != nil {
+		return nil, unreadable("compile active policy", err)
+	}
+	return &cacheEntry{compiled: compiled, bytes: entryBytes + len(v.value.Document)}, nil
+}
+
+// entryBytes is about what an entry weighs without a policy.
+const entryBytes = 128
+
+// activeCache keeps what Active found within a bound. An entry counts for the
+// config version that it was read for and for no other. There are two
+// generations: a hit moves an entry to the young one; when that is full, the old
+// one is dropped.
+type activeCache struct {
+	mu         sync.RWMutex
+	young, old map[id.Tenant]*cacheEntry
+	bytes      int // of young
+	perHalf    int
+}
+
+type cacheEntry struct {
+	version  uint64
+	compiled *policy.Compiled // nil: none is active
+	bytes    int
+}
+
+func newActiveCache(bytes int) *activeCache {
+	return &activeCache{young: make(map[id.Tenant]*cacheEntry), perHalf: bytes / 2}
+}
+
+// get returns what was found for version, or nil.
+func (c *activeCache) get(t id.Tenant, version uint64) *cacheEntry {
+	c.mu.RLock()
+	e, young := c.young[t]
+	if !young {
+		e = c.old[t]
+	}
+	c.mu.RUnlock()
+	if e == nil || e.version != version {
+		return nil
+	}
+	if !young {
+		c.put(t, e)
+	}
+	return e
+}
+
+// put keeps an entry, unless one of a later version is there.
+func (c *activeCache) put(t id.Tenant, e *cacheEntry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if was := c.young[t]; was != nil {
+		if was.version > e.version {
+			return
+		}
+		c.bytes -= was.bytes
+		delete(c.young, t)
+	}
+	if c.bytes+e.bytes > c.perHalf {
+		c.old, c.young, c.bytes = c.young, make(map[id.Tenant]*cacheEntry), 0
+	}
+	c.young[t] = e
+	c.bytes += e.bytes
+}

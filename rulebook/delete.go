@@ -1,0 +1,50 @@
+package rulebook
+
+import (
+	"context"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Delete takes the draft of a policy away, and the policy with it when no version
+// of it was ever active. fault.NotFound; fault.Conflict when there is no draft.
+func (b *Rulebook) Delete(ctx context.Context, t id.Tenant, policyID string) error {
+	_, err := retry(func() (struct{}, error) {
+		p, err := b.policy(ctx, t, policyID)
+		if err == nil && !p.value.Draft {
+			err = fault.New(fault.Conflict, "The policy has no draft")
+		}
+		if err == nil {
+			err = b.deleteDraft(ctx, t, policyID, p)
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+func (b *Rulebook) deleteDraft(ctx context.Context, t id.Tenant, policyID string, p stored[policyRecord]) error {
+	v, err := b.version(ctx, t, policyID, p.value.Newest)
+	if err != nil {
+		return err
+	}
+	gone := storage.Change{Kind: kindVersion, Key: versionKey(policyID, p.value.Newest), If: v.at}
+	if p.value.Newest == 1 {
+		return b.write(ctx, t, gone, storage.Change{Kind: kindPolicy, Key: policyID, If: p.at})
+	}
+	before, err := b.version(ctx, t, policyID, p.value.Newest-1)
+	if err != nil {
+		return err
+	}
+	document, err := before.value.document()
+	if err != nil {
+		return err
+	}
+	p.value.Newest, p.value.Draft, p.value.Name, p.value.UpdatedAt = p.value.Newest-1, false, document.Name, b.now()
+	kept, err := p.change(kindPolicy, policyID)
+	if err != nil {
+		return err
+	}
+	return b.write(ctx, t, gone, kept)
+}

@@ -1,0 +1,130 @@
+package rulebook
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/policy"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// tries bounds how often something is done again because somebody else changed
+// the policy meanwhile.
+const tries = 16
+
+// Create makes a policy with version 1 as a draft. document is one for
+// policy.Parse without version; without policy_id the service makes one. A draft
+// binds nobody and is not stated.
+//
+// Errors are those of policy.Parse, and fault.Conflict for a policy_id that the
+// organization has.
+func (b *Rulebook) Create(ctx context.Context, t id.Tenant, principal string, document []byte) (Version, error) {
+	p, err := policy.Parse(document)
+	if err != nil {
+		return Version{}, err
+	}
+	if p.Version != 0 {
+		return Version{}, errVersionGiven()
+	}
+	if p.ID == "" {
+		p.ID = "pol_" + strings.ToLower(rand.Text())
+	}
+	return retry(func() (Version, error) {
+		old, err := read[policyRecord](ctx, b, t, kindPolicy, p.ID)
+		if err != nil {
+			return Version{}, err
+		}
+		if old.at != 0 {
+			return Version{}, fault.New(fault.Conflict, "policy_id is taken")
+		}
+		return b.writeDraft(ctx, t, principal, old, stored[versionRecord]{}, p)
+	})
+}
+
+// Draft changes the draft of a policy, or begins one with the next version on
+// the newest one. patch is a JSON object: each of its members takes the place of
+// the document's member of that name, null that of its default.
+//
+// Errors are those of policy.Parse, and fault.NotFound.
+func (b *Rulebook) Draft(ctx context.Context, t id.Tenant, principal, policyID string, patch []byte) (Version, error) {
+	members, err := parsePatch(policyID, patch)
+	if err != nil {
+		return Version{}, err
+	}
+	return retry(func() (Version, error) {
+		p, err := b.policy(ctx, t, policyID)
+		if err != nil {
+			return Version{}, err
+		}
+		v, err := b.version(ctx, t, policyID, p.value.Newest)
+		if err != nil {
+			return Version{}, err
+		}
+		document, err := overlay(v.value.Document, members)
+		if err != nil {
+			return Version{}, err
+		}
+		if !p.value.Draft {
+			v = stored[versionRecord]{} // the next one
+		}
+		return b.writeDraft(ctx, t, principal, p, v, document)
+	})
+}
+
+// writeDraft writes document as the draft of p: over the draft v, or as the next
+// version where v is nothing.
+func (b *Rulebook) writeDraft(ctx context.Context, t id.Tenant, principal string, p stored[policyRecord], v stored[versionRecord], document policy.Policy) (Version, error) {
+	if v.at == 0 {
+		p.value.Newest++
+	}
+	document.Version = p.value.Newest
+	p.value.Name, p.value.Draft, p.value.UpdatedAt = document.Name, true, b.now()
+	v.value = versionRecord{Document: document.Canonical(), WrittenAt: b.now(), WrittenBy: principal}
+	if len(v.value.Document) > policy.MaxBytes {
+		return Version{}, fault.New(fault.TooLarge, "The policy with all defaults written out is larger than 1 MiB")
+	}
+	if _, err := policy.Compile(document); err != nil {
+		return Version{}, err
+	}
+	first, err := p.change(kindPolicy, document.ID)
+	if err != nil {
+		return Version{}, err
+	}
+	second, err := v.change(kindVersion, versionKey(document.ID, document.Version))
+	if err != nil {
+		return Version{}, err
+	}
+	if err := b.write(ctx, t, first, second); err != nil {
+		return Version{}, err
+	}
+	return whole(document.ID, document.Version, &p.value, &v.value)
+}
+
+func (b *Rulebook) write(ctx context.Context, t id.Tenant, changes ...storage.Change) error {
+	err := b.records.Write(ctx, t, changes)
+	if err != nil && !errors.Is(err, storage.ErrStale) {
+		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The draft can't be written", Err: err}
+	}
+	return err
+}
+
+// retry runs try again while somebody else was quicker.
+func retry[T any](try func() (T, error)) (T, error) {
+	var err error
+	for range tries {
+		var result T
+		if result, err = try(); !errors.Is(err, storage.ErrStale) {
+			return result, err
+		}
+	}
+	var none T
+	return none, &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "The policy changes too often", Err: err}
+}
+
+func errVersionGiven() error {
+	return fault.New(fault.Invalid, "version is given by the service: leave it out")
+}

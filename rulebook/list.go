@@ -1,0 +1,53 @@
+package rulebook
+
+import (
+	"context"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// Get returns a version of a policy, the newest one for version 0.
+// fault.NotFound.
+func (b *Rulebook) Get(ctx context.Context, t id.Tenant, policyID string, version uint64) (Version, error) {
+	return retry(func() (Version, error) {
+		p, err := b.policy(ctx, t, policyID)
+		if err != nil {
+			return Version{}, err
+		}
+		number := version
+		if number == 0 {
+			number = p.value.Newest
+		}
+		if number > p.value.Newest {
+			return Version{}, errNotFound()
+		}
+		v, err := b.version(ctx, t, policyID, number)
+		if err != nil {
+			return Version{}, err
+		}
+		return whole(policyID, number, &p.value, &v.value)
+	})
+}
+
+// List returns at most limit policies with an id after the given one, in
+// ascending order of id.
+func (b *Rulebook) List(ctx context.Context, t id.Tenant, after string, limit int) ([]Listed, error) {
+	if after != "" {
+		after += "\x00" // the first key behind it
+	}
+	records, err := b.records.Scan(ctx, t, kindPolicy, after, "", limit)
+	if err != nil {
+		return nil, unreadable("list policies", err)
+	}
+	list := make([]Listed, len(records))
+	for i, r := range records {
+		var p policyRecord
+		if err := json.Unmarshal(r.Value, &p); err != nil {
+			return nil, unreadable("list policies", err)
+		}
+		list[i] = Listed{PolicyID: r.Key, Name: p.Name, Version: p.Newest, State: p.state(p.Newest), Active: p.Active, UpdatedAt: p.UpdatedAt}
+	}
+	return list, nil
+}

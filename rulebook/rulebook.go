@@ -1,0 +1,104 @@
+// Package rulebook keeps the policies of organizations: their versions, which
+// one is active, and that one compiled.
+//
+// What always holds:
+//
+//   - A version is a draft, then maybe active, then archived; no way leads back.
+//     Only drafts change or go away; what was ever active stays as it was.
+//   - Versions of one policy rise. At most its newest version is a draft.
+//   - At most one version of all an organization's policies is active. The change
+//     to another one is a single append with the statements that it is.
+//   - Active answers "none" only when the store positively says so. A policy that
+//     can't be read, or isn't the one that was activated, is fault.Unavailable.
+//   - Nothing of one organization is visible under another's handle.
+package rulebook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Notary states changes in the ledger (package notary).
+type Notary interface {
+	State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (notary.Act, error)) ([]log.Receipt, error)
+}
+
+// Options configure New. Records and Notary are required.
+type Options struct {
+	Records    storage.RecordStore
+	Notary     Notary
+	Clock      func() time.Time // default: time.Now
+	CacheBytes int              // compiled policies kept for Active, by the size of their documents; default 64 MiB
+}
+
+// Rulebook is the policies of all organizations. Its methods may be called
+// concurrently.
+type Rulebook struct {
+	records storage.RecordStore
+	notary  Notary
+	clock   func() time.Time
+	cache   *activeCache
+}
+
+// New returns the policies of a store.
+func New(o Options) *Rulebook {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.CacheBytes == 0 {
+		o.CacheBytes = 64 << 20
+	}
+	return &Rulebook{records: o.Records, notary: o.Notary, clock: o.Clock, cache: newActiveCache(o.CacheBytes)}
+}
+
+// State is where a version of a policy stands.
+type State string
+
+const (
+	Draft    State = "draft"
+	Active   State = "active"
+	Archived State = "archived" // it was active
+)
+
+// Version is one version of a policy.
+type Version struct {
+	PolicyID    string
+	Version     uint64
+	State       State
+	Digest      id.Hash    // policy_digest
+	Document    []byte     // policy.Policy's canonical form; not to be written to
+	WrittenAt   id.Instant // last change as a draft
+	WrittenBy   string     // and by whom
+	ActivatedAt id.Instant // 0 for a draft
+	ArchivedAt  id.Instant // 0 unless archived
+}
+
+// Listed is a policy in a list.
+type Listed struct {
+	PolicyID  string
+	Name      string // of the newest version
+	Version   uint64 // the newest
+	State     State  // of the newest version
+	Active    uint64 // the active version, 0 for none
+	UpdatedAt id.Instant
+}
+
+func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
+
+// unreadable wraps an error of the store, whatever it is.
+func unreadable(step string, err error) error {
+	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "Policies can't be read", Err: fmt.Errorf("%s: %w", step, err)}
+}
+
+// absent reports whether a read found positively nothing.
+func absent(err error) bool { return errors.Is(err, storage.ErrNotFound) }
+
+func (b *Rulebook) now() id.Instant { return id.InstantOf(b.clock()) }
