@@ -1,0 +1,95 @@
+package ingest
+
+import (
+	"encoding/hex"
+	"net/http"
+	"strconv"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/policy"
+)
+
+// answer is what a request gets that was not refused. Bodies are rendered by
+// hand: their members are few and this is the hot path.
+type answer struct {
+	status int
+	body   []byte // one JSON object
+}
+
+func (a answer) write(w http.ResponseWriter) {
+	h := w.Header()
+	h["Content-Type"] = []string{web.MediaJSON}
+	h["Cache-Control"] = []string{"no-store"}
+	h["X-Content-Type-Options"] = []string{"nosniff"}
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body) // a client that is gone reads nothing
+}
+
+// replayed answers for an event that is in the ledger already.
+func replayed(e id.Event) answer {
+	b := append(make([]byte, 0, 64+len(e)), `{"event_id":`...)
+	b = jcs.AppendString(b, string(e))
+	return answer{http.StatusOK, append(b, `,"status":"replayed"}`...)}
+}
+
+// created answers for an event that is durable by now. What the policy says is
+// told when it says more than the agent did.
+func created(e id.Event, r log.Receipt, p *chain.Policy) answer {
+	b := append(make([]byte, 0, 512), `{"event_id":`...)
+	b = jcs.AppendString(b, string(e))
+	b = append(b, `,"sequence_num":`...)
+	b = strconv.AppendUint(b, r.Index.Sequence(), 10)
+	b = append(b, `,"event_hash":"`...)
+	b = hex.AppendEncode(b, r.EventHash[:])
+	b = append(b, `","chain_valid":`...)
+	b = strconv.AppendBool(b, r.ChainValid)
+	b = append(b, `,"status":"created"`...)
+	if p.Effective != p.Declared {
+		b = jcs.AppendString(append(b, `,"policy_decision":`...), p.Effective.String())
+		b = jcs.AppendString(append(b, `,"policy_id":`...), p.PolicyID)
+		b = jcs.AppendString(append(b, `,"rule_id":`...), p.RuleID)
+	}
+	return answer{http.StatusCreated, append(b, '}')}
+}
+
+// decided answers an evaluation. Version and digest are those of a policy, so
+// they are left out when none is active.
+func decided(o policy.Outcome, input id.Hash) answer {
+	b := append(make([]byte, 0, 512), `{"decision":`...)
+	b = jcs.AppendString(b, o.Decision.String())
+	b = jcs.AppendString(append(b, `,"policy_id":`...), o.PolicyID)
+	b = jcs.AppendString(append(b, `,"rule_id":`...), o.RuleID)
+	b = jcs.AppendString(append(b, `,"reason":`...), o.Reason)
+	b = jcs.AppendString(append(b, `,"engine":`...), o.Engine)
+	if o.PolicyVersion > 0 {
+		b = append(b, `,"policy_version":`...)
+		b = strconv.AppendUint(b, o.PolicyVersion, 10)
+		b = append(b, `,"policy_digest":"`...)
+		b = append(hex.AppendEncode(b, o.PolicyDigest[:]), '"')
+	}
+	b = append(b, `,"input_digest":"`...)
+	b = append(hex.AppendEncode(b, input[:]), '"')
+	if len(o.Obligations) > 0 {
+		b = appendObligations(b, o.Obligations)
+	}
+	return answer{http.StatusOK, append(b, '}')}
+}
+
+func appendObligations(b []byte, obligations []policy.Obligation) []byte {
+	b = append(b, `,"obligations":[`...)
+	for i, o := range obligations {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = jcs.AppendString(append(b, `{"type":`...), o.Type)
+		b = append(b, `,"approvals":`...)
+		b = strconv.AppendInt(b, int64(o.Approvals), 10)
+		b = append(b, `,"ttl_seconds":`...)
+		b = append(strconv.AppendInt(b, int64(o.TTLSeconds), 10), '}')
+	}
+	return append(b, ']')
+}

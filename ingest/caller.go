@@ -1,0 +1,76 @@
+package ingest
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/org"
+)
+
+// caller is who asks and the state of its organization's ledger at that moment.
+type caller struct {
+	*org.Caller
+	state *log.State
+}
+
+// enter finds out who asks, and whether its key and its organization may use a
+// route of this scope. unauthorized is what others are told.
+func (s *Server) enter(r *http.Request, scope org.Scope, unauthorized string) (caller, error) {
+	ctx := r.Context()
+	c, err := s.Organizations.Authenticate(ctx, bearer(r.Header))
+	if fault.Is(err, fault.Unauthorized) {
+		return caller{}, fault.Wrap(fault.Unauthorized, unauthorized, err)
+	}
+	if err != nil {
+		return caller{}, err
+	}
+	if !c.Scopes.Has(scope) {
+		return caller{}, fault.New(fault.Forbidden, "The ingest key does not have the scope "+scope.String())
+	}
+	state, err := s.Ledgers.State(ctx, c.Tenant)
+	if err != nil {
+		return caller{}, err
+	}
+	if _, err := s.active(ctx, state); err != nil {
+		return caller{}, err
+	}
+	return caller{Caller: c, state: state}, nil
+}
+
+// active returns the settings of an organization that takes events.
+func (s *Server) active(ctx context.Context, state *log.State) (*org.Settings, error) {
+	settings, err := s.Organizations.Settings(ctx, state)
+	if err != nil {
+		return nil, err
+	}
+	if !settings.Active {
+		return nil, fault.New(fault.Forbidden, "The organization is inactive")
+	}
+	return settings, nil
+}
+
+// speaksFor refuses agents that the ingest key was not made for.
+func (c caller) speaksFor(a id.Agent) error {
+	if len(c.Agents) > 0 && !slices.Contains(c.Agents, a) {
+		return fault.New(fault.Forbidden, "The ingest key is not for this agent")
+	}
+	return nil
+}
+
+// bearer returns the token of the one Authorization header, "" when there is none.
+func bearer(h http.Header) string {
+	values := h["Authorization"]
+	if len(values) != 1 {
+		return ""
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimLeft(token, " ")
+}

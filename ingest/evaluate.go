@@ -1,0 +1,145 @@
+package ingest
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/policy"
+)
+
+// What an evaluation takes an action to be when the request does not say.
+const (
+	defaultActorType  = "agent"
+	defaultActionKind = "tool_call"
+)
+
+// evaluate serves POST /v1/ingest/policy/evaluate. It changes nothing.
+func (s *Server) evaluate(w http.ResponseWriter, r *http.Request) error {
+	c, err := s.enter(r, org.ScopeEvaluate, "Invalid ingest API key")
+	if err != nil {
+		return err
+	}
+	body, err := web.ReadBody(r, int64(s.MaxBytes))
+	if err != nil {
+		return err
+	}
+	if err := version(w, r); err != nil {
+		return err
+	}
+	q, err := parseQuestion(body)
+	if err != nil {
+		return err
+	}
+	in, err := q.input(c)
+	if err != nil {
+		return err
+	}
+	in.Now = id.InstantOf(s.Clock())
+	out, err := s.outcome(r.Context(), c.state, in)
+	if err != nil {
+		return err
+	}
+	decided(out, policy.InputDigest(in)).write(w)
+	return nil
+}
+
+// question is the body of an evaluation: canonical JSON values, nil where absent.
+type question struct {
+	organization, agent, tool, payload, actorType, actionKind []byte
+}
+
+// parseQuestion takes the members that it knows; others are ignored.
+func parseQuestion(body []byte) (q question, err error) {
+	var room [16]jcs.Member
+	canonical, members, err := jcs.ParseObject(room[:0], body, jcs.MaxDepth)
+	if err != nil {
+		return q, err
+	}
+	for _, m := range members {
+		value := canonical[m.Value:m.End]
+		switch string(m.Name(canonical)) {
+		case "organization_id":
+			q.organization = value
+		case "agent_id":
+			q.agent = value
+		case "tool_name":
+			q.tool = value
+		case "payload":
+			q.payload = value
+		case "actor_type":
+			q.actorType = value
+		case "action_kind":
+			q.actionKind = value
+		}
+	}
+	return q, nil
+}
+
+// input checks a question of c, in the order that the interface gives.
+func (q *question) input(c caller) (in policy.Input, err error) {
+	organization, agent, tool := text(q.organization), text(q.agent), text(q.tool)
+	if organization == "" || agent == "" || tool == "" {
+		return in, fault.New(fault.Invalid, "Missing organization_id, agent_id, or tool_name")
+	}
+	if o, err := id.ParseOrganization(organization); err != nil || o != c.Organization {
+		return in, fault.New(fault.Forbidden, "Organization mismatch for API key")
+	}
+	if !event.ValidAgent(agent) {
+		return in, fault.New(fault.Invalid, "agent_id must match [A-Za-z0-9._-]{1,128}")
+	}
+	if err := c.speaksFor(id.Agent(agent)); err != nil {
+		return in, err
+	}
+	if !event.ValidTool(tool) {
+		return in, fault.New(fault.Invalid, "tool_name must be segments of [A-Za-z0-9_:/-]+ with dots between them, at most 256 characters")
+	}
+	in = policy.Input{Tool: id.Tool(tool), Agent: id.Agent(agent), Payload: q.payload}
+	if q.payload != nil && q.payload[0] != '{' {
+		return in, fault.New(fault.Invalid, "payload must be an object")
+	}
+	if in.ActorType, err = kind("actor_type", q.actorType, defaultActorType); err != nil {
+		return in, err
+	}
+	in.ActionKind, err = kind("action_kind", q.actionKind, defaultActionKind)
+	return in, err
+}
+
+// text returns the text of a canonical JSON string, "" for anything else.
+func text(value []byte) string {
+	var room [256]byte
+	b, _ := jcs.AppendDecoded(room[:0], value)
+	return string(b)
+}
+
+// kind reads an optional actor_type or action_kind, which are tokens that the
+// server has not kept for itself.
+func kind(name string, value []byte, absent string) (string, error) {
+	if value == nil {
+		return absent, nil
+	}
+	s := text(value)
+	if !validKind(s) {
+		return "", fault.New(fault.Invalid, name+" must match [a-z][a-z0-9_]{0,63}")
+	}
+	if name == "action_kind" && strings.HasPrefix(s, "ledger_") {
+		return "", fault.New(fault.Invalid, "An action_kind that begins with ledger_ is reserved for the server")
+	}
+	return s, nil
+}
+
+// validKind reports whether s matches [a-z][a-z0-9_]{0,63}.
+func validKind(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (i == 0 || (c < '0' || c > '9') && c != '_') {
+			return false
+		}
+	}
+	return len(s) > 0 && len(s) <= 64
+}

@@ -1,0 +1,268 @@
+package ingest_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/ingest"
+	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/ledgertest"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/rulebook"
+	"github.com/agentledger/agentledger/storage"
+)
+
+const (
+	eventsPath   = "/v1/ingest/events"
+	evaluatePath = "/v1/ingest/policy/evaluate"
+)
+
+// member is an organization with an agent and an ingest key.
+type member struct {
+	tenant id.Tenant
+	id     id.Organization
+	agent  agent.Credentials
+	token  string // of an ingest key with all scopes, for all agents
+	keyID  string
+}
+
+// world is the surface on the real services below it, with two organizations in
+// which the same names are used.
+type world struct {
+	testing.TB
+	*ledgertest.Service
+	orgs      *org.Orgs
+	agents    *agent.Agents
+	rulebook  *rulebook.Rulebook
+	handler   http.Handler
+	red, blue member
+}
+
+func newWorld(t testing.TB, change ...func(*ingest.Options)) *world {
+	t.Helper()
+	w := &world{TB: t, Service: ledgertest.New(t)}
+	var err error
+	if w.orgs, err = org.New(org.Options{Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Clock: w.Clock}); err != nil {
+		t.Fatal(err)
+	}
+	w.Notary.Disclosures = w.orgs
+	w.agents = agent.New(agent.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})
+	w.rulebook = rulebook.New(rulebook.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})
+	o := ingest.Options{
+		Edge:    &web.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))},
+		Ledgers: w.Ledgers, Organizations: w.orgs, Agents: w.agents, Rulebook: w.rulebook, Clock: w.Clock,
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	router := o.Edge.Router()
+	ingest.New(o).Routes(router)
+	w.handler = router
+	w.red = w.member(ledgertest.Red, "red")
+	w.blue = w.member(ledgertest.Blue, "blue")
+	return w
+}
+
+// member makes an organization.
+func (w *world) member(t id.Tenant, slug id.Slug) member {
+	w.Helper()
+	m := member{tenant: t, id: ledgertest.Organization(t)}
+	ctx := context.Background()
+	changes, err := w.orgs.Found(ctx, org.Founding{Tenant: t, ID: m.id, Slug: slug, Name: string(slug)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	agents, credentials, err := w.agents.NewAgent(ctx, t, notary.Operator, agent.Wanted{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	key, shown, token, err := w.orgs.NewIngestKey(ctx, t, notary.Operator, org.WantedKey{Name: "first"})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Found(w.TB, t, append(append(changes, agents...), key)...)
+	m.agent, m.token, m.keyID = credentials, token.Reveal(), shown.ID
+	return m
+}
+
+// ingestKey makes another ingest key and returns its token.
+func (w *world) ingestKey(m *member, wanted org.WantedKey) string {
+	w.Helper()
+	wanted.Name = "another"
+	_, token, err := w.orgs.CreateIngestKey(context.Background(), m.tenant, "acc", wanted)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return token.Reveal()
+}
+
+// activate makes a policy with these rules the active one.
+func (w *world) activate(m *member, policyID, rules string) {
+	w.Helper()
+	document := `{"policy_id":"` + policyID + `","name":"test","rules":` + rules + `}`
+	if _, err := w.rulebook.Create(context.Background(), m.tenant, "acc", []byte(document)); err != nil {
+		w.Fatal(err)
+	}
+	if _, err := w.rulebook.Activate(context.Background(), m.tenant, "acc", policyID); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// change changes an organization's settings.
+func (w *world) change(m *member, p org.Patch) {
+	w.Helper()
+	if _, err := w.orgs.Change(context.Background(), m.tenant, notary.Operator, p); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// fields are members of an envelope or a question; a nil one is left out.
+type fields map[string]any
+
+// unsigned returns the members of a good envelope, changed.
+func (w *world) unsigned(m *member, name string, change fields) fields {
+	f := fields{
+		"schema_version": 1, "event_id": name, "organization_id": m.id.String(), "trace_id": "trace-" + name,
+		"agent_id": m.agent.Agent, "key_id": m.agent.Key, "emitted_at": id.InstantOf(w.Clock()).String(),
+		"actor_type": "agent", "actor_principal": "svc", "action_kind": "llm_invocation",
+		"policy_decision": "allow", "payload": fields{"purpose": "test"},
+	}
+	maps.Copy(f, change)
+	maps.DeleteFunc(f, func(_ string, v any) bool { return v == nil })
+	return f
+}
+
+// envelope signs a good envelope, changed before it is signed.
+func (w *world) envelope(m *member, name string, change fields) string {
+	w.Helper()
+	return w.signed(w.unsigned(m, name, change), m.agent.Private)
+}
+
+func (w *world) signed(f fields, key edkey.Private) string {
+	w.Helper()
+	text, err := json.Marshal(f)
+	if err != nil {
+		w.Fatal(err)
+	}
+	full, err := event.Sign(text, key)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return string(full)
+}
+
+// unchecked returns an envelope whose signature is of the right form only, for
+// what event.Sign refuses to sign.
+func (w *world) unchecked(m *member, name string, change fields) string {
+	w.Helper()
+	f := fields{"sig_alg": "ed25519", "sig_value_b64": base64Of(make([]byte, 64))}
+	maps.Copy(f, change)
+	text, err := json.Marshal(w.unsigned(m, name, f))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return string(text)
+}
+
+func base64Of(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
+
+// answer is what came back.
+type answer struct {
+	*httptest.ResponseRecorder
+	fields fields
+}
+
+// post sends a body.
+func (w *world) post(path, token, body string, headers ...string) answer {
+	w.Helper()
+	return w.do(http.MethodPost, path, token, body, headers...)
+}
+
+// do makes a request; headers are "Name: value" and come after the usual ones.
+func (w *world) do(method, path, token, body string, headers ...string) answer {
+	w.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		if name == "Content-Type" || name == "Authorization" {
+			r.Header.Set(name, value)
+		} else {
+			r.Header.Add(name, value)
+		}
+	}
+	a := answer{ResponseRecorder: httptest.NewRecorder()}
+	w.handler.ServeHTTP(a, r)
+	if err := json.Unmarshal(a.Body.Bytes(), &a.fields); err != nil {
+		w.Errorf("%s %s: body %q: %v", method, path, a.Body, err)
+	}
+	return a
+}
+
+// send posts an event as the member's own first ingest key.
+func (w *world) send(m *member, body string, headers ...string) answer {
+	return w.post(eventsPath, m.token, body, headers...)
+}
+
+// mustCreate sends a good event and returns the answer.
+func (w *world) mustCreate(m *member, name string, change fields, headers ...string) answer {
+	w.Helper()
+	a := w.send(m, w.envelope(m, name, change), headers...)
+	w.expect(a, http.StatusCreated, "")
+	return a
+}
+
+// expect checks status and, of a refusal, the text.
+func (w *world) expect(a answer, status int, message string) {
+	w.Helper()
+	got, _ := a.fields["error"].(string)
+	if a.Code != status || got != message {
+		w.Errorf("got %d %s, want %d %q", a.Code, a.Body, status, message)
+	}
+}
+
+// expectReplayed checks the whole answer to an event that is known.
+func (w *world) expectReplayed(a answer, name string) {
+	w.Helper()
+	if want := fmt.Sprintf(`{"event_id":%q,"status":"replayed"}`, name); a.Code != http.StatusOK || a.Body.String() != want {
+		w.Errorf("got %d %s, want 200 %s", a.Code, a.Body, want)
+	}
+}
+
+// sizes returns the tree sizes of both organizations.
+func (w *world) sizes() [2]id.Index {
+	w.Helper()
+	return [2]id.Index{w.State(w.TB, w.red.tenant).Size(), w.State(w.TB, w.blue.tenant).Size()}
+}
+
+// record returns the record of the newest event of an organization.
+func (w *world) record(m *member) chain.Record {
+	w.Helper()
+	s := w.State(w.TB, m.tenant)
+	e, err := w.Ledgers.Event(context.Background(), s, s.Size()-1, storage.Records)
+	if err != nil {
+		w.Fatal(err)
+	}
+	r, err := chain.ParseRecord(e.Record)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return r
+}

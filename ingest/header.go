@@ -1,0 +1,71 @@
+package ingest
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/agentledger/agentledger/internal/fault"
+)
+
+// Version is the one date of the interface that this surface serves, and what a
+// request without Service-Version gets.
+const Version = "2026-05-18"
+
+const versionHeader = "Service-Version"
+
+// version reads Service-Version and repeats it in the answer's header.
+func version(w http.ResponseWriter, r *http.Request) error {
+	values := r.Header[versionHeader]
+	if len(values) > 1 || len(values) == 1 && values[0] != Version {
+		return fault.New(fault.Invalid, "Service-Version is not known; known versions: "+Version)
+	}
+	w.Header()[versionHeader] = []string{Version}
+	return nil
+}
+
+// maxIdempotencyKey is the length in bytes of the longest Idempotency-Key, bare.
+const maxIdempotencyKey = 255
+
+// idempotencyKey reads Idempotency-Key in its bare form, "" when there is none. A
+// value that begins with a quote is an RFC 9651 string, without parameters.
+func idempotencyKey(h http.Header) (string, error) {
+	values := h["Idempotency-Key"]
+	if len(values) == 0 {
+		return "", nil
+	}
+	key, ok := values[0], len(values) == 1
+	if ok && strings.HasPrefix(key, `"`) {
+		key, ok = unquote(key)
+	}
+	if !ok || !visible(key) {
+		return "", fault.New(fault.Invalid, "Idempotency-Key must be 1 to 255 visible ASCII characters, bare or as a quoted string")
+	}
+	return key, nil
+}
+
+// unquote returns the value of an RFC 9651 section 3.3.3 string.
+func unquote(s string) (string, bool) {
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == '"':
+			return b.String(), i == len(s)-1
+		case s[i] == '\\':
+			if i++; i == len(s) || s[i] != '"' && s[i] != '\\' {
+				return "", false
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return "", false
+}
+
+// visible reports whether s is an Idempotency-Key.
+func visible(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return len(s) > 0 && len(s) <= maxIdempotencyKey
+}

@@ -1,0 +1,102 @@
+// Package ingest is the HTTP surface of agents: it takes signed events into the
+// ledger of an organization and says what its policy decides on a tool call.
+//
+// What always holds:
+//
+//   - The checks of a request have one order, and the first that fails gives the
+//     answer. Nothing of a refused request is stored.
+//   - A request that was taken before is answered from what is stored, whatever
+//     has changed since: key, clock, policy, cap.
+//   - What an event is judged by (activity of the organization, state of the key,
+//     policy, cap, disclosure) is that of the ledger state it is appended to.
+//   - The declared decision is only ever tightened. A policy that can't be read
+//     refuses; it never allows.
+//   - An ingest key acts for its own organization, in its scopes and for its
+//     agents, and learns nothing of others.
+package ingest
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/policy"
+)
+
+// Ledgers is what the surface needs of package log.
+type Ledgers interface {
+	State(ctx context.Context, t id.Tenant) (*log.State, error)
+	Replayed(ctx context.Context, t id.Tenant, event id.Event, key string, digest id.Hash) (bool, error)
+	Append(ctx context.Context, t id.Tenant, prepare log.Prepare) ([]log.Receipt, error)
+}
+
+// Organizations is what the surface needs of package org.
+type Organizations interface {
+	Authenticate(ctx context.Context, token string) (*org.Caller, error)
+	Settings(ctx context.Context, s *log.State) (*org.Settings, error)
+	Cap(*org.Settings) uint64
+}
+
+// Agents finds the key of an agent in any state; fault.NotFound when it was never
+// registered for that agent.
+type Agents interface {
+	SigningKey(ctx context.Context, s *log.State, a id.Agent, k id.Key) (agent.Key, error)
+}
+
+// Rulebook finds the active policy: nil when it is certain that there is none.
+type Rulebook interface {
+	Active(ctx context.Context, s *log.State) (*policy.Compiled, error)
+}
+
+// Options configure New. The first five are required.
+type Options struct {
+	Edge          *web.Edge
+	Ledgers       Ledgers
+	Organizations Organizations
+	Agents        Agents
+	Rulebook      Rulebook
+
+	Clock    func() time.Time // default: time.Now
+	MaxBytes int              // of a body as sent and of an envelope in canonical form; default 256 KiB
+	MaxAhead time.Duration    // how far emitted_at may be in the future; default 15 minutes
+	MaxAge   time.Duration    // how far emitted_at may be in the past; 0: no bound
+}
+
+func (o Options) withDefaults() Options {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = event.DefaultMaxBytes
+	}
+	if o.MaxAhead == 0 {
+		o.MaxAhead = 15 * time.Minute
+	}
+	return o
+}
+
+// Server serves the surface. It has no state of its own.
+type Server struct {
+	Options
+	edge web.Edge
+}
+
+// New returns a server. Its 401 answers carry a Bearer challenge.
+func New(o Options) *Server {
+	s := &Server{Options: o.withDefaults(), edge: *o.Edge}
+	s.edge.Challenge = "Bearer"
+	return s
+}
+
+// Routes adds the routes of the surface to r.
+func (s *Server) Routes(r chi.Router) {
+	r.Method("POST", "/v1/ingest/events", s.edge.Handle(s.postEvent))
+	r.Method("POST", "/v1/ingest/policy/evaluate", s.edge.Handle(s.evaluate))
+}

@@ -1,0 +1,108 @@
+package ingest
+
+import (
+	"context"
+	"time"
+
+	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/policy"
+)
+
+// judgement is one event, its signature checked, on its way into the ledger.
+type judgement struct {
+	server         *Server
+	caller         caller
+	envelope       *event.Envelope
+	form           event.Form
+	idempotencyKey string
+
+	policy chain.Policy // what the last call of prepare decided
+}
+
+// prepare is the log.Prepare of the event: all that depends on the ledger's
+// configuration is decided here, under the state that the append is guarded by.
+func (j *judgement) prepare(ctx context.Context, state *log.State) (log.Submission, error) {
+	s, e := j.server, j.envelope
+	settings, err := s.active(ctx, state)
+	if err != nil {
+		return log.Submission{}, err
+	}
+	now := s.Clock()
+	if err := s.checkClock(now, e.EmittedAt); err != nil {
+		return log.Submission{}, err
+	}
+	key, err := s.Agents.SigningKey(ctx, state, e.AgentID, e.KeyID)
+	if err != nil {
+		return log.Submission{}, err
+	}
+	if err := checkActive(key.Status); err != nil {
+		return log.Submission{}, err
+	}
+	if j.policy, err = s.decide(ctx, state, e, id.InstantOf(now)); err != nil {
+		return log.Submission{}, err
+	}
+	draft := log.NewDraft(state.Identity(), e, log.Attestation{
+		Form: j.form, PublicKey: key.Public, Signer: chain.SignerAgent, Custody: key.Custody,
+		IngestKeyID: j.caller.KeyID, Policy: j.policy, Disclosure: settings.Disclosure,
+		IdempotencyKey: j.idempotencyKey, Cap: s.Organizations.Cap(settings),
+	})
+	return log.Submission{Drafts: []log.Draft{draft}}, nil
+}
+
+// checkClock applies the bounds on emitted_at.
+func (s *Server) checkClock(now, emitted time.Time) error {
+	if emitted.After(now.Add(s.MaxAhead)) {
+		return fault.New(fault.Invalid, "emitted_at is too far in the future")
+	}
+	if s.MaxAge > 0 && emitted.Before(now.Add(-s.MaxAge)) {
+		return fault.New(fault.Invalid, "emitted_at is too far in the past")
+	}
+	return nil
+}
+
+func checkActive(status agent.Status) error {
+	switch status {
+	case agent.Active:
+		return nil
+	case agent.Retired:
+		return fault.New(fault.Invalid, "Signing key retired")
+	}
+	return fault.New(fault.Invalid, "Signing key revoked")
+}
+
+// decide applies the active policy to an event that names a tool.
+func (s *Server) decide(ctx context.Context, state *log.State, e *event.Envelope, now id.Instant) (chain.Policy, error) {
+	if e.Tool == "" {
+		return chain.Policy{Declared: e.Decision, Effective: e.Decision}, nil
+	}
+	in := policy.Input{
+		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind,
+		Payload: e.Payload, Now: now,
+	}
+	out, err := s.outcome(ctx, state, in)
+	if err != nil {
+		return chain.Policy{}, err
+	}
+	return chain.Policy{
+		Evaluated: true, Declared: e.Decision, Effective: out.Effective(e.Decision),
+		PolicyID: out.PolicyID, PolicyVersion: out.PolicyVersion, PolicyDigest: out.PolicyDigest,
+		RuleID: out.RuleID, Engine: out.Engine, InputDigest: policy.InputDigest(in), EvaluatedAt: now,
+	}, nil
+}
+
+// outcome evaluates the policy that is active in state.
+func (s *Server) outcome(ctx context.Context, state *log.State, in policy.Input) (policy.Outcome, error) {
+	compiled, err := s.Rulebook.Active(ctx, state)
+	if err != nil {
+		return policy.Outcome{}, err
+	}
+	if compiled == nil {
+		return policy.NoPolicy(), nil
+	}
+	return compiled.Evaluate(in), nil
+}
