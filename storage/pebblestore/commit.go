@@ -15,14 +15,15 @@ import (
 // next one begins, and nothing else changes.
 const pipelined = true
 
-// commit is one write that was applied and may still be syncing.
+// commit is one write that is being applied, or was and may still be syncing.
 type commit struct {
 	engine  *Engine
 	batch   *pebble.Batch
 	records []string // keys of the stored records it writes
 
-	once sync.Once
-	err  error
+	applied sync.WaitGroup // until then readers may know of c but not touch batch
+	once    sync.Once
+	err     error
 }
 
 // wait returns when c, and so every write before it, is durable; else an error
@@ -32,6 +33,7 @@ func (c *commit) wait() error {
 	if c == nil {
 		return nil
 	}
+	c.applied.Wait()
 	c.once.Do(c.sync)
 	return c.err
 }
@@ -62,6 +64,8 @@ func (e *Engine) apply(b *pebble.Batch, records []string) (c *commit, err error)
 		return nil, err
 	}
 	c = &commit{engine: e, batch: b, records: records}
+	c.applied.Add(1)
+	defer c.applied.Done()
 	e.unsynced.add(c)
 	defer func() {
 		if p := recover(); p != nil {
