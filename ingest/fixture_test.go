@@ -18,6 +18,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/ingest"
 	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/ledgertest"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/notary"
@@ -163,6 +164,31 @@ func (w *world) signed(f fields, key edkey.Private) string {
 		w.Fatal(err)
 	}
 	return string(full)
+}
+
+// signedCanonical is signed for the other form: the JSON itself is the message.
+func (w *world) signedCanonical(f fields, key edkey.Private) string {
+	w.Helper()
+	text, err := jcs.Marshal(f)
+	if err != nil {
+		w.Fatal(err)
+	}
+	signature := key.Sign(text)
+	return string(text[:len(text)-1]) + `,"sig_alg":"ed25519","sig_value_b64":"` + base64Of(signature[:]) + `"}`
+}
+
+// activated returns the policy that a ledger_policy_activated is about.
+func activated(t *testing.T, envelope []byte) string {
+	t.Helper()
+	var e struct {
+		Payload struct {
+			PolicyID string `json:"policy_id"`
+		} `json:"payload"`
+	}
+	if err := json.Unmarshal(envelope, &e); err != nil {
+		t.Fatal(err)
+	}
+	return e.Payload.PolicyID
 }
 
 // unchecked returns an envelope whose signature is of the right form only, for

@@ -1,0 +1,80 @@
+package ingest_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// discard is a ResponseWriter that keeps the status alone.
+type discard struct {
+	header http.Header
+	status int
+}
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) WriteHeader(status int)      { d.status = status }
+func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
+
+// serve sends a body to a path and checks the status.
+func (w *world) serve(b *testing.B, path, body string, status int) {
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	r.Header["Authorization"] = []string{"Bearer " + w.red.token}
+	r.Header["Content-Type"] = []string{"application/json"}
+	d := discard{header: make(http.Header)}
+	w.handler.ServeHTTP(&d, r)
+	if d.status != status {
+		b.Errorf("got %d, want %d", d.status, status)
+	}
+}
+
+// events returns n good events of about 1 KiB.
+func (w *world) events(n int) []string {
+	bodies := make([]string, n)
+	payload := fields{"purpose": strings.Repeat("x", 400), "salt": "AAAAAAAAAAAAAAAAAAAAAA"}
+	for i := range bodies {
+		bodies[i] = w.envelope(&w.red, fmt.Sprint("evt-", i), fields{"tool_name": "acme.allow", "payload": payload})
+	}
+	return bodies
+}
+
+// BenchmarkEvent is the whole way of an event with many senders at once, on a
+// store in memory: what is left is the cost of the service itself.
+func BenchmarkEvent(b *testing.B) {
+	w := newWorld(b)
+	w.activate(&w.red, "pol-1", rules)
+	bodies := w.events(b.N)
+	var next atomic.Int64
+	b.SetParallelism(64)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(bodies[0])))
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			w.serve(b, eventsPath, bodies[next.Add(1)-1], http.StatusCreated)
+		}
+	})
+}
+
+func BenchmarkReplay(b *testing.B) {
+	w := newWorld(b)
+	body := w.events(1)[0]
+	w.serve(b, eventsPath, body, http.StatusCreated)
+	b.ReportAllocs()
+	for b.Loop() {
+		w.serve(b, eventsPath, body, http.StatusOK)
+	}
+}
+
+func BenchmarkEvaluate(b *testing.B) {
+	w := newWorld(b)
+	w.activate(&w.red, "pol-1", rules)
+	body := w.question(&w.red, fields{"payload": fields{"amount_usd": 12, "currency": "USD"}})
+	b.ReportAllocs()
+	for b.Loop() {
+		w.serve(b, evaluatePath, body, http.StatusOK)
+	}
+}

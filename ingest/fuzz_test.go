@@ -1,0 +1,58 @@
+package ingest
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/org"
+)
+
+// What is accepted is a key, and quoting it gives the same key.
+func FuzzIdempotencyKey(f *testing.F) {
+	for _, seed := range []string{"", "a", `"a"`, `"`, `""`, `"a\"b"`, `a"b`, `"a";p=1`, `"\`, "a b", strings.Repeat("~", 256), "\x00", "é"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		key, err := idempotencyKey(http.Header{"Idempotency-Key": {value}})
+		if err != nil {
+			return
+		}
+		if len(key) == 0 || len(key) > 255 || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			t.Fatalf("%q is read as %q", value, key)
+		}
+		quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
+		if again, err := idempotencyKey(http.Header{"Idempotency-Key": {quoted}}); err != nil || again != key {
+			t.Errorf("%q is read as %q, and in quotes as %q, %v", value, key, again, err)
+		}
+	})
+}
+
+// A question that passes all checks asks about well-formed names.
+func FuzzQuestion(f *testing.F) {
+	const organization = `"organization_id":"00000000-0000-0000-0000-000000000000"`
+	for _, seed := range []string{
+		`{` + organization + `,"agent_id":"a","tool_name":"a.b"}`,
+		`{` + organization + `,"agent_id":"a","tool_name":"a.b","payload":{"a":[1]},"actor_type":"human","action_kind":"result"}`,
+		`{` + organization + `,"agent_id":"\u0061","tool_name":"a.b","payload":null}`, `{}`, `[]`, `null`, ``,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		q, err := parseQuestion(body)
+		if err != nil {
+			return
+		}
+		in, err := q.input(caller{Caller: &org.Caller{}})
+		if err != nil {
+			return
+		}
+		if !event.ValidAgent(string(in.Agent)) || !event.ValidTool(string(in.Tool)) || !validKind(in.ActorType) || !validKind(in.ActionKind) {
+			t.Errorf("got %+v", in)
+		}
+		if in.Payload != nil && in.Payload[0] != '{' {
+			t.Errorf("got payload %s", in.Payload)
+		}
+	})
+}
