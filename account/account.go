@@ -1,0 +1,238 @@
+// Package account is the people who look after organizations: their accounts,
+// the organizations they are members of, and their sessions.
+//
+// What always holds:
+//
+//   - An e-mail address, in lower case, belongs to one account of the service.
+//   - Passwords are stored as Argon2id hashes and session tokens as SHA-256
+//     hashes; neither is in an error or a log line.
+//   - A wrong password, an unknown address and an account without a password
+//     have the same answer after the same work, and attempts are bounded by
+//     account and by network address.
+//   - An account that has no password can't sign in. Only SetPassword gives or
+//     changes one: making a member of a known account never touches it.
+//   - A session is of one account in one organization. It lives as long as its
+//     time, the account's password and the membership do; what is known of it is
+//     at most a second old.
+//   - The record of a membership lies with its organization. The list of an
+//     account's organizations may name some that never came to be: they are not
+//     shown.
+package account
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/fresh"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// ID names an account; it is the principal of what the account does.
+type ID string
+
+// Account is one person.
+type Account struct {
+	ID          ID
+	Email       string // lower case
+	HasPassword bool
+	CreatedAt   id.Instant
+	generation  uint64 // of its password
+}
+
+// Options configure New. Records is required.
+type Options struct {
+	Records storage.RecordStore
+
+	SessionLife time.Duration    // default: 12 hours
+	Hashing     Hashing          // default: see Hashing
+	Limits      Limits           // default: see Limits
+	Clock       func() time.Time // default: time.Now
+	Cached      int              // sessions kept in memory; default 16,384
+}
+
+// Accounts is all accounts of a store. Its methods may be called concurrently.
+type Accounts struct {
+	records  storage.RecordStore
+	life     time.Duration
+	clock    func() time.Time
+	hasher   *hasher
+	attempts *attempts
+	sessions *fresh.Cache[id.Hash, *Session] // by hash of the token
+}
+
+// sessionAge is how old the knowledge of a session may be.
+const sessionAge = time.Second
+
+// New returns the accounts of a store.
+func New(o Options) *Accounts {
+	if o.SessionLife == 0 {
+		o.SessionLife = 12 * time.Hour
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Cached == 0 {
+		o.Cached = 1 << 14
+	}
+	return &Accounts{
+		records: o.Records, life: o.SessionLife, clock: o.Clock,
+		hasher:   newHasher(o.Hashing),
+		attempts: newAttempts(o.Limits, o.Clock),
+		sessions: fresh.New[id.Hash, *Session](sessionAge, o.Cached, o.Clock),
+	}
+}
+
+// Records of the service's own partition.
+const (
+	kindAccount storage.Kind = "account"       // by account id
+	kindEmail   storage.Kind = "account_email" // by address: who has it
+)
+
+type accountRecord struct {
+	Email        string     `json:"email"`
+	PasswordHash string     `json:"password_hash,omitzero"` // PHC string, "" for none
+	Generation   uint64     `json:"generation"`             // raised with the password: ends sessions
+	CreatedAt    id.Instant `json:"created_at"`
+}
+
+type emailRecord struct {
+	Account ID `json:"account"`
+}
+
+func (r *accountRecord) account(a ID) Account {
+	return Account{ID: a, Email: r.Email, HasPassword: r.PasswordHash != "", CreatedAt: r.CreatedAt, generation: r.Generation}
+}
+
+// Find returns the account of an address, in any case; fault.NotFound when
+// there is none.
+func (a *Accounts) Find(ctx context.Context, email string) (Account, error) {
+	email, err := ParseEmail(email)
+	if err != nil {
+		return Account{}, err
+	}
+	who, r, _, err := a.byEmail(ctx, email)
+	if err != nil {
+		return Account{}, err
+	}
+	return r.account(who), nil
+}
+
+func (a *Accounts) byEmail(ctx context.Context, email string) (ID, *accountRecord, uint64, error) {
+	var held emailRecord
+	if _, err := a.read(ctx, id.Service, kindEmail, email, &held); err != nil {
+		return "", nil, 0, err
+	}
+	r, version, err := a.byID(ctx, held.Account)
+	return held.Account, r, version, err
+}
+
+func (a *Accounts) byID(ctx context.Context, who ID) (*accountRecord, uint64, error) {
+	var r accountRecord
+	version, err := a.read(ctx, id.Service, kindAccount, string(who), &r)
+	return &r, version, err
+}
+
+// Ensure returns the account of an address and makes it when there is none,
+// with password, or without any when that is "". The password of a known
+// account stays as it is, also when it has none.
+//
+// fault.Invalid for a malformed address or, for a new account, password.
+func (a *Accounts) Ensure(ctx context.Context, email, password string) (Account, error) {
+	known, err := a.Find(ctx, email)
+	if !fault.Is(err, fault.NotFound) {
+		return known, err
+	}
+	email, err = ParseEmail(email)
+	if err != nil {
+		return Account{}, err
+	}
+	r := accountRecord{Email: email, CreatedAt: id.InstantOf(a.clock())}
+	if password != "" {
+		if r.PasswordHash, err = a.hasher.hash(ctx, password); err != nil {
+			return Account{}, err
+		}
+	}
+	who := ID("acc_" + strings.ToLower(rand.Text()))
+	err = a.create(ctx, who, r)
+	if errors.Is(err, storage.ErrStale) { // somebody else made it meanwhile
+		return a.Find(ctx, email)
+	}
+	if err != nil {
+		return Account{}, unreadable("make account", err)
+	}
+	return r.account(who), nil
+}
+
+func (a *Accounts) create(ctx context.Context, who ID, r accountRecord) error {
+	account, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	email, err := json.Marshal(emailRecord{Account: who})
+	if err != nil {
+		return err
+	}
+	return a.records.Write(ctx, id.Service, []storage.Change{
+		{Kind: kindEmail, Key: r.Email, Value: email},
+		{Kind: kindAccount, Key: string(who), Value: account},
+	})
+}
+
+// SetPassword gives an account a password, in place of any, and ends its
+// sessions. fault.Invalid for a password that can't be, fault.NotFound for an
+// unknown address, fault.Conflict when another change came between.
+func (a *Accounts) SetPassword(ctx context.Context, email, password string) error {
+	email, err := ParseEmail(email)
+	if err != nil {
+		return err
+	}
+	who, r, version, err := a.byEmail(ctx, email)
+	if err != nil {
+		return err
+	}
+	if r.PasswordHash, err = a.hasher.hash(ctx, password); err != nil {
+		return err
+	}
+	r.Generation++
+	value, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("set password: %w", err)
+	}
+	err = a.records.Write(ctx, id.Service, []storage.Change{{Kind: kindAccount, Key: string(who), Value: value, If: version}})
+	if errors.Is(err, storage.ErrStale) {
+		return fault.Wrap(fault.Conflict, "The account was changed meanwhile", err)
+	}
+	if err != nil {
+		return unreadable("set password", err)
+	}
+	return nil
+}
+
+// read decodes a record and returns its version; fault.NotFound when there is none.
+func (a *Accounts) read(ctx context.Context, t id.Tenant, kind storage.Kind, key string, into any) (uint64, error) {
+	r, err := a.records.Get(ctx, t, kind, key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return 0, fault.New(fault.NotFound, "Not found")
+	}
+	if err == nil {
+		err = json.Unmarshal(r.Value, into)
+	}
+	if err != nil {
+		return 0, unreadable("read "+string(kind), err)
+	}
+	return r.Version, nil
+}
+
+// unreadable wraps an error of the store: nothing can be said about an account
+// that can't be read.
+func unreadable(step string, err error) error {
+	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "Accounts can't be read", Err: fmt.Errorf("%s: %w", step, err)}
+}
