@@ -17,11 +17,11 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/edkey"
-	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
@@ -47,6 +47,7 @@ type world struct {
 	keyring *seal.Keyring
 	ledgers *log.Ledgers
 	notary  *notary.Notary
+	orgs    *org.Orgs
 	agents  *agent.Agents
 	handler http.Handler
 	now     time.Time
@@ -60,7 +61,7 @@ func newWorld(t testing.TB) *world {
 	}
 	w := &world{
 		TB: t, store: storagetest.NewModel(), keyring: keyring,
-		red:  owner{tenant: 11, id: id.Organization{15: 1}, slug: "red"},
+		red:  owner{tenant: 11, id: id.Organization{0: 0xab, 15: 1}, slug: "red"},
 		blue: owner{tenant: 12, id: id.Organization{15: 2}, slug: "blue"},
 		now:  time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
 	}
@@ -83,21 +84,30 @@ func (w *world) open(anchorDir string) {
 	}
 	w.Cleanup(func() { ledgers.Close() })
 	w.ledgers = ledgers
-	w.notary = &notary.Notary{Ledgers: ledgers, Records: w.store, Keyring: w.keyring, Disclosures: alwaysFull{}, Clock: w.clock}
+	w.notary = &notary.Notary{Ledgers: ledgers, Records: w.store, Keyring: w.keyring, Clock: w.clock}
+	if w.orgs, err = org.New(org.Options{Records: w.store, Notary: w.notary, Ledgers: ledgers, Clock: w.clock}); err != nil {
+		w.Fatal(err)
+	}
+	w.notary.Disclosures = w.orgs
 	w.agents = agent.New(agent.Options{Records: w.store, Notary: w.notary, Clock: w.clock})
 	edge := &web.Edge{Logger: slog.New(slog.NewTextHandler(w.Output(), nil))}
 	router := edge.Router()
 	publicapi.New(publicapi.Options{
-		Edge: edge, Ledgers: ledgers, Organizations: w, Agents: w.agents, PublicURL: publicURL, Clock: w.clock,
+		Edge: edge, Ledgers: ledgers, Organizations: w.orgs, Agents: w.agents, PublicURL: publicURL, Clock: w.clock,
 	}).Routes(router)
 	w.handler = router
 }
 
 func (w *world) clock() time.Time { return w.now }
 
-// found makes an organization's ledger with a system key and an agent.
+// found makes an organization with an agent. The setting for new events is full,
+// so that it shows where less is disclosed all the same.
 func (w *world) found(o *owner) {
 	w.Helper()
+	settings, err := w.orgs.Found(context.Background(), org.Founding{Tenant: o.tenant, ID: o.id, Slug: o.slug, Name: "test", Disclosure: id.DiscloseFull})
+	if err != nil {
+		w.Fatal(err)
+	}
 	system, err := notary.Found(w.keyring, o.id)
 	if err != nil {
 		w.Fatal(err)
@@ -107,35 +117,10 @@ func (w *world) found(o *owner) {
 		w.Fatal(err)
 	}
 	o.agent = credentials
-	genesis := log.Genesis{Organization: o.id, Origin: o.origin(), Changes: append(changes, system)}
+	genesis := log.Genesis{Organization: o.id, Origin: o.origin(), Changes: append(append(changes, settings...), system)}
 	if _, err := w.ledgers.Create(context.Background(), o.tenant, genesis); err != nil {
 		w.Fatal(err)
 	}
-}
-
-// BySlug and ByID make the world its own Organizations.
-func (w *world) BySlug(_ context.Context, slug id.Slug) (id.Tenant, error) {
-	return w.find(func(o *owner) bool { return o.slug == slug })
-}
-
-func (w *world) ByID(_ context.Context, organization id.Organization) (id.Tenant, error) {
-	return w.find(func(o *owner) bool { return o.id == organization })
-}
-
-func (w *world) find(is func(*owner) bool) (id.Tenant, error) {
-	for _, o := range []*owner{&w.red, &w.blue} {
-		if is(o) {
-			return o.tenant, nil
-		}
-	}
-	return 0, fault.New(fault.NotFound, "No such organization")
-}
-
-// alwaysFull is the disclosure of the server's own events here.
-type alwaysFull struct{}
-
-func (alwaysFull) Disclosure(context.Context, *log.State) (id.Disclosure, error) {
-	return id.DiscloseFull, nil
 }
 
 // envelope signs an event of an organization's agent.

@@ -121,7 +121,6 @@ func TestTilePathsRefused(t *testing.T) {
 
 func TestLogsAreNamedInOneWay(t *testing.T) {
 	w := newWorld(t)
-	w.red.id = id.Organization{0: 0xab, 15: 1}
 	w.append(&w.red, id.DiscloseRecord, "one")
 	w.get("/o/" + w.red.id.String() + "/tile/0/000.p/1")
 	for _, name := range []string{"ab000000-0000-0000-0000-000000000009", "AB000000-0000-0000-0000-000000000001", "%61b000000-0000-0000-0000-000000000001", "red", "x"} {
