@@ -1,0 +1,108 @@
+// Package client talks to an agentledger service: it signs events, sends them,
+// asks for policy decisions, and fetches what the public log says.
+//
+// What always holds:
+//   - An event is sent again only as the same bytes with the same event_id and
+//     Idempotency-Key, so that it is stored once however often it is sent.
+//   - Only lost connections, time-outs and 502, 503 and 504 are tried again. What
+//     the service refused (4xx) is returned at once as an *Error.
+//   - Private keys and tokens never appear in errors, nor where a Client or a
+//     Signer is printed.
+//   - What a Log returns was checked under the key that the caller gave it.
+//   - There is no background work: nothing runs after a method has returned.
+//
+// A Client, a Log and a Signer may be used by several goroutines.
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// ServiceVersion is the API version that this package is written for.
+const ServiceVersion = "2026-05-18"
+
+// DefaultTimeout is the time that one try of a request may take.
+const DefaultTimeout = 30 * time.Second
+
+// Config says how to reach a service. BaseURL is the only required field.
+type Config struct {
+	// BaseURL is where the service answers: http or https, a host, perhaps a path.
+	BaseURL string
+	// Token is the ingest key. Without one only the public calls work.
+	Token string
+	// HTTP sends the requests. nil means a client of its own, with a connection
+	// pool of its own and without following redirects, so that a token goes to
+	// BaseURL and nowhere else.
+	HTTP *http.Client
+	// Timeout bounds one try, answer included; 0 means DefaultTimeout. How long
+	// all tries together may take is the context's business.
+	Timeout time.Duration
+	// Retry says how often and when to try again.
+	Retry Retry
+	// ServiceVersion is the value of the header of that name; "" means the
+	// constant ServiceVersion.
+	ServiceVersion string
+}
+
+// Client calls one service. It is made by New.
+type Client struct {
+	base    string // without a slash at the end
+	token   string
+	version string
+	timeout time.Duration
+	retry   Retry
+	http    *http.Client
+}
+
+// New checks a configuration and returns a client. It does no I/O.
+func New(c Config) (*Client, error) {
+	base, err := checkBase(c.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, errors.New("token: must be visible ASCII without spaces")
+	}
+	out := &Client{base: base, token: c.Token, version: c.ServiceVersion, timeout: c.Timeout, retry: c.Retry.withDefaults(), http: c.HTTP}
+	if out.version == "" {
+		out.version = ServiceVersion
+	}
+	if out.timeout <= 0 {
+		out.timeout = DefaultTimeout
+	}
+	if out.http == nil {
+		out.http = newHTTP()
+	}
+	return out, nil
+}
+
+func checkBase(text string) (string, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return "", errors.New("base URL: must be http or https with a host")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return "", errors.New("base URL: must not have user, query or fragment")
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// newHTTP returns a client that keeps as many connections as callers use.
+func newHTTP() *http.Client {
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 256, IdleConnTimeout: 90 * time.Second}
+	return &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// CloseIdle closes the connections that no request is using.
+func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
+
+// Format names the service, for every verb; the token is not shown.
+func (c Client) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "client of %s", c.base) }

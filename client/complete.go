@@ -1,0 +1,131 @@
+package client
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+)
+
+// Event is an event before it is signed. Zero fields are filled in as Complete
+// says; ActionKind is the only one that must be given. Times are cut to
+// milliseconds.
+type Event struct {
+	EventID        id.Event       `json:"event_id,omitzero"`
+	TraceID        id.Trace       `json:"trace_id,omitzero"`
+	EmittedAt      id.Instant     `json:"emitted_at,omitzero"`
+	ActorType      string         `json:"actor_type,omitzero"`
+	ActorPrincipal string         `json:"actor_principal,omitzero"`
+	ActionKind     string         `json:"action_kind"`
+	Decision       id.Decision    `json:"policy_decision,omitzero"`
+	Tool           id.Tool        `json:"tool_name,omitzero"`
+	Payload        any            `json:"payload,omitzero"` // must become a JSON object
+	Extra          map[string]any `json:",embed"`           // further members, all covered by the signature
+}
+
+// SignEvent completes and signs e in the digest form.
+func (s *Signer) SignEvent(e Event) ([]byte, error) {
+	unsigned, err := jcs.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("encode event: %w", err)
+	}
+	complete, err := s.Complete(unsigned)
+	if err != nil {
+		return nil, err
+	}
+	return s.Sign(complete, event.FormDigest)
+}
+
+// Complete returns unsigned, a JSON object, with the members that it lacks:
+//
+//	schema_version    1
+//	organization_id, agent_id, key_id    the signer's
+//	event_id, trace_id    evt_ and trc_ with 16 random bytes in hex
+//	emitted_at        now
+//	actor_type        agent
+//	actor_principal   the agent id
+//	policy_decision   allow
+//	payload           {}
+//	salt              16 random bytes, base64url without padding
+//
+// What is there stays, but another organization, agent or key than the signer's
+// is an error. Whoever may have to send an event again keeps the result of this
+// or of Sign: completing twice makes two events.
+func (s *Signer) Complete(unsigned []byte) ([]byte, error) {
+	canonical, members, err := jcs.ParseObject(nil, unsigned, jcs.MaxDepth)
+	if err != nil {
+		return nil, fmt.Errorf("complete event: %w", err)
+	}
+	given := make(map[string][]byte, len(members))
+	for _, m := range members {
+		given[string(m.Name(canonical))] = canonical[m.Value:m.End]
+	}
+	if err := s.checkOwn(given); err != nil {
+		return nil, fmt.Errorf("complete event: %w", err)
+	}
+	return s.fill(canonical, given), nil
+}
+
+// checkOwn refuses an event of somebody else.
+func (s *Signer) checkOwn(given map[string][]byte) error {
+	for name, own := range map[string]string{"agent_id": string(s.who.Agent), "key_id": string(s.who.Key)} {
+		if value, ok := given[name]; ok && text(value) != own {
+			return fmt.Errorf("%s is not the signer's", name)
+		}
+	}
+	if value, ok := given["organization_id"]; ok {
+		if o, err := id.ParseOrganization(text(value)); err != nil || o != s.who.Organization {
+			return fmt.Errorf("organization_id is not the signer's")
+		}
+	}
+	return nil
+}
+
+func text(value []byte) string {
+	decoded, _ := jcs.AppendDecoded(nil, value)
+	return string(decoded)
+}
+
+// fill appends what is not given to the members of a canonical object.
+func (s *Signer) fill(canonical []byte, given map[string][]byte) []byte {
+	out := append([]byte(nil), canonical[:len(canonical)-1]...)
+	for _, m := range []struct {
+		name  string
+		value func() string
+	}{
+		{"schema_version", func() string { return "1" }},
+		{"organization_id", func() string { return quoted(s.who.Organization.String()) }},
+		{"event_id", func() string { return quoted("evt_" + hex.EncodeToString(random())) }},
+		{"trace_id", func() string { return quoted("trc_" + hex.EncodeToString(random())) }},
+		{"agent_id", func() string { return quoted(string(s.who.Agent)) }},
+		{"key_id", func() string { return quoted(string(s.who.Key)) }},
+		{"emitted_at", func() string { return quoted(id.InstantOf(time.Now()).String()) }},
+		{"actor_type", func() string { return quoted("agent") }},
+		{"actor_principal", func() string { return quoted(string(s.who.Agent)) }},
+		{"policy_decision", func() string { return quoted(id.Allow.String()) }},
+		{"payload", func() string { return "{}" }},
+		{"salt", func() string { return quoted(base64.RawURLEncoding.EncodeToString(random())) }},
+	} {
+		if _, ok := given[m.name]; ok {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(jcs.AppendString(out, m.name), ':'), m.value()...)
+	}
+	return append(out, '}')
+}
+
+func quoted(s string) string { return string(jcs.AppendString(nil, s)) }
+
+func random() []byte {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	return b
+}

@@ -1,0 +1,60 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"reflect"
+	"strings"
+
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// AgentDID fetches the did:key document of the active key that was registered
+// last for an agent. That the document is the key's is checked; that the key is
+// the agent's is the operator's word.
+func (c *Client) AgentDID(ctx context.Context, a id.Agent) (did.Document, error) {
+	return c.document(ctx, "/v1/public/agents/"+url.PathEscape(string(a))+"/did", "")
+}
+
+// ResolveDID fetches the document of a did:key or did:web that the service
+// knows. A did:key document is checked as in AgentDID; what a did:web document
+// says beyond its own name is the operator's word.
+func (c *Client) ResolveDID(ctx context.Context, name string) (did.Document, error) {
+	return c.document(ctx, "/v1/public/did/"+url.PathEscape(name), name)
+}
+
+// document fetches the document of name, "" for any did:key.
+func (c *Client) document(ctx context.Context, path, name string) (did.Document, error) {
+	var d did.Document
+	if err := c.get(ctx, path, &d); err != nil {
+		return did.Document{}, fmt.Errorf("fetch DID document: %w", err)
+	}
+	if name != "" && d.ID != name {
+		return did.Document{}, fmt.Errorf("fetch DID document: id: %w", verify.ErrMismatch)
+	}
+	if name == "" || strings.HasPrefix(name, "did:key:") {
+		if err := checkKeyDocument(d); err != nil {
+			return did.Document{}, fmt.Errorf("fetch DID document: %w", err)
+		}
+	}
+	return d, nil
+}
+
+// checkKeyDocument checks that d is what its did:key expands to.
+func checkKeyDocument(d did.Document) error {
+	public, err := did.ParseKey(d.ID)
+	if err != nil {
+		return err
+	}
+	want, err := did.KeyDocument(public)
+	if err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(d, want) {
+		return fmt.Errorf("document and its did:key: %w", verify.ErrMismatch)
+	}
+	return nil
+}

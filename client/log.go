@@ -1,0 +1,104 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// Log is one organization's public log, seen through a key that the caller
+// trusts. What its methods return was checked by package verify; what failed the
+// check is an error that wraps one of verify or tlog, not an *Error.
+type Log struct {
+	client  *Client
+	slug    id.Slug
+	key     tlog.VerifierKey
+	retired []tlog.VerifierKey
+}
+
+// Log returns the log of the organization called slug. key is the log's key, and
+// retired are earlier ones, which count for bundles only.
+func (c *Client) Log(slug id.Slug, key tlog.VerifierKey, retired ...tlog.VerifierKey) *Log {
+	return &Log{client: c, slug: slug, key: key, retired: slices.Clone(retired)}
+}
+
+// Head fetches the head and checks it as verify.CheckHead does.
+func (l *Log) Head(ctx context.Context) (verify.Head, tlog.Checkpoint, error) {
+	var head verify.Head
+	if err := l.client.get(ctx, publicPath(l.slug, "transparency/head"), &head); err != nil {
+		return verify.Head{}, tlog.Checkpoint{}, fmt.Errorf("fetch head: %w", err)
+	}
+	checkpoint, err := verify.CheckHead(head, l.key)
+	if err != nil {
+		return verify.Head{}, tlog.Checkpoint{}, fmt.Errorf("fetch head: %w", err)
+	}
+	return head, checkpoint, nil
+}
+
+// Checkpoint fetches the newest checkpoint, signed by the log's key, and the note
+// that it came in.
+func (l *Log) Checkpoint(ctx context.Context) (tlog.Checkpoint, []byte, error) {
+	note, err := l.client.do(ctx, call{method: http.MethodGet, path: publicPath(l.slug, "transparency/checkpoint")})
+	if err != nil {
+		return tlog.Checkpoint{}, nil, fmt.Errorf("fetch checkpoint: %w", err)
+	}
+	checkpoint, err := tlog.OpenCheckpoint(note, l.key)
+	if err != nil {
+		return tlog.Checkpoint{}, nil, fmt.Errorf("fetch checkpoint: %w", err)
+	}
+	return checkpoint, note, nil
+}
+
+// Inclusion fetches the proof that leaf is at index in the tree of a checkpoint
+// which the caller got from this Log, and checks it.
+func (l *Log) Inclusion(ctx context.Context, index id.Index, leaf id.Hash, at tlog.Checkpoint) ([]id.Hash, error) {
+	var answer verify.InclusionAnswer
+	path := fmt.Sprintf("transparency/inclusion?log_index=%d&tree_size=%d", index, at.Size)
+	if err := l.client.get(ctx, publicPath(l.slug, path), &answer); err != nil {
+		return nil, fmt.Errorf("fetch inclusion proof: %w", err)
+	}
+	if err := verify.CheckInclusionAnswer(answer, index, leaf, at); err != nil {
+		return nil, fmt.Errorf("fetch inclusion proof: %w", err)
+	}
+	return answer.Hashes, nil
+}
+
+// Consistency fetches the proof that the tree of checkpoint to extends that of
+// checkpoint from, both of this Log, and checks it. An error of verify or tlog is
+// evidence of a fork, or of a broken service.
+func (l *Log) Consistency(ctx context.Context, from, to tlog.Checkpoint) ([]id.Hash, error) {
+	var answer verify.Consistency
+	path := fmt.Sprintf("transparency/consistency?from=%d&to=%d", from.Size, to.Size)
+	if err := l.client.get(ctx, publicPath(l.slug, path), &answer); err != nil {
+		return nil, fmt.Errorf("fetch consistency proof: %w", err)
+	}
+	if err := verify.CheckConsistencyAnswer(answer, from, to); err != nil {
+		return nil, fmt.Errorf("fetch consistency proof: %w", err)
+	}
+	return answer.Hashes, nil
+}
+
+// Bundle fetches the bundle of one event and checks it under the log's key. The
+// caller looks at the report: a bundle that fails is no error of the fetch. One of
+// another event is.
+func (l *Log) Bundle(ctx context.Context, e id.Event) (*verify.Bundle, verify.Report, error) {
+	text, err := l.client.FetchBundle(ctx, l.slug, e)
+	if err != nil {
+		return nil, verify.Report{}, err
+	}
+	bundle, err := verify.ParseBundle(text)
+	if err != nil {
+		return nil, verify.Report{}, fmt.Errorf("fetch bundle: %w", err)
+	}
+	if bundle.EventID != e {
+		return nil, verify.Report{}, fmt.Errorf("fetch bundle: event_id: %w", verify.ErrMismatch)
+	}
+	options := verify.Options{Key: &l.key, Retired: l.retired, CheckedAt: id.InstantOf(time.Now())}
+	return bundle, verify.Check(bundle, options), nil
+}

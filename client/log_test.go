@@ -1,0 +1,174 @@
+package client
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
+)
+
+func eventOf(t *testing.T, canonical []byte) id.Event {
+	t.Helper()
+	e, err := event.Parse(canonical, event.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.EventID
+}
+
+func TestLog(t *testing.T) {
+	s := filled(t, 5)
+	for i := range 2 {
+		o := s.Organization(i)
+		c, _ := dial(t, s, o)
+		l := c.Log(o.Slug, o.LogKey())
+		old, note, err := l.Checkpoint(t.Context())
+		if err != nil || old.Size != 5 || old.Origin != o.Origin || len(note) == 0 {
+			t.Fatalf("checkpoint: %+v, %v", old, err)
+		}
+		if _, err := c.Send(t.Context(), envelope(t, o, Event{})); err != nil {
+			t.Fatal(err)
+		}
+		head, checkpoint, err := l.Head(t.Context())
+		if err != nil || head.TreeSize != 6 || checkpoint.Size != 6 {
+			t.Fatalf("head: %+v, %v", head, err)
+		}
+		if _, err := l.Consistency(t.Context(), old, checkpoint); err != nil {
+			t.Error(err)
+		}
+		if _, err := l.Inclusion(t.Context(), 5, *head.LatestLeafHash, checkpoint); err != nil {
+			t.Error(err)
+		}
+		wanted := eventOf(t, o.Envelope(3))
+		bundle, report, err := l.Bundle(t.Context(), wanted)
+		if err != nil || !report.OK || report.EnvelopeOK == nil || bundle.LogIndex != 3 || report.LogKeySource != verify.KeyFromArgument {
+			t.Errorf("bundle: %+v, %v", report, err)
+		}
+	}
+}
+
+// What another log says, or the same under another key, is not believed.
+func TestLogOfAnother(t *testing.T) {
+	s := filled(t, 4)
+	mine, other := s.Organization(0), s.Organization(1)
+	c, _ := dial(t, s, mine)
+	wrong, right := c.Log(mine.Slug, other.LogKey()), c.Log(mine.Slug, mine.LogKey())
+	if _, _, err := wrong.Head(t.Context()); !errors.Is(err, verify.ErrMismatch) {
+		t.Errorf("head: got %v", err)
+	}
+	if _, _, err := wrong.Checkpoint(t.Context()); !errors.Is(err, tlog.ErrSignature) && !errors.Is(err, tlog.ErrMalformed) {
+		t.Errorf("checkpoint: got %v", err)
+	}
+	if _, report, err := wrong.Bundle(t.Context(), eventOf(t, mine.Envelope(1))); err != nil || report.OK || report.CheckpointOK {
+		t.Errorf("bundle: got %+v, %v", report, err)
+	}
+	checkpoint, _, err := right.Checkpoint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	forked := checkpoint
+	forked.Root[0] ^= 1
+	if _, err := right.Consistency(t.Context(), forked, checkpoint); !errors.Is(err, verify.ErrMismatch) {
+		t.Errorf("consistency from a fork: got %v", err)
+	}
+	if _, err := right.Inclusion(t.Context(), 1, id.Hash{}, checkpoint); !errors.Is(err, verify.ErrMismatch) {
+		t.Errorf("inclusion of another leaf: got %v", err)
+	}
+	if _, _, err := c.Log(mine.Slug, tlog.VerifierKey{}).Checkpoint(t.Context()); err == nil {
+		t.Error("no key: no error")
+	}
+}
+
+func TestPublicNotFound(t *testing.T) {
+	s := filled(t, 1)
+	o := s.Organization(0)
+	c, _ := dial(t, s, o)
+	nobody := c.Log("nobody", o.LogKey())
+	for name, fetch := range map[string]func() error{
+		"head":       func() error { _, _, err := nobody.Head(t.Context()); return err },
+		"checkpoint": func() error { _, _, err := nobody.Checkpoint(t.Context()); return err },
+		"inclusion": func() error {
+			_, err := nobody.Inclusion(t.Context(), 0, id.Hash{}, tlog.Checkpoint{Size: 1})
+			return err
+		},
+		"consistency": func() error {
+			_, err := nobody.Consistency(t.Context(), tlog.Checkpoint{}, tlog.Checkpoint{})
+			return err
+		},
+		"bundle":   func() error { _, _, err := c.Log(o.Slug, o.LogKey()).Bundle(t.Context(), "evt_none"); return err },
+		"keys":     func() error { _, err := c.Keys(t.Context(), "nobody"); return err },
+		"tiles":    func() error { _, err := c.FetchCheckpoint(t.Context(), id.Organization{9}); return err },
+		"agent":    func() error { _, err := c.AgentDID(t.Context(), "nobody"); return err },
+		"did":      func() error { _, err := c.ResolveDID(t.Context(), "did:key:z6Mk"); return err },
+		"odd slug": func() error { _, err := c.Keys(t.Context(), "../../o"); return err },
+	} {
+		var got *Error
+		if err := fetch(); !errors.As(err, &got) || got.Status != 404 || got.Message != "Not found" {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestKeysAndFetchCheckpoint(t *testing.T) {
+	s := filled(t, 2)
+	o := s.Organization(1)
+	c, _ := dial(t, s, o)
+	keys, err := c.Keys(t.Context(), o.Slug)
+	if err != nil || len(keys) != 1 || keys[0].VerifierKey != o.LogKey().String() || keys[0].Use != "log" || keys[0].ToSize != nil {
+		t.Errorf("keys: got %+v, %v", keys, err)
+	}
+	checkpoint, err := c.FetchCheckpoint(t.Context(), o.ID)
+	if err != nil || checkpoint.Size != 2 || checkpoint.Origin != o.Origin {
+		t.Errorf("checkpoint: got %+v, %v", checkpoint, err)
+	}
+}
+
+func TestDID(t *testing.T) {
+	s := filled(t, 0)
+	o, other := s.Organization(0), s.Organization(1)
+	c, _ := dial(t, s, o)
+	d, err := c.AgentDID(t.Context(), o.Agent)
+	if err != nil || d.ID != o.DID() || d.ID == other.DID() {
+		t.Errorf("agent: got %+v, %v", d, err)
+	}
+	for _, name := range []string{o.DID(), "did:web:log.example:v1:public:agents:agt_1"} {
+		d, err := c.ResolveDID(t.Context(), name)
+		if err != nil || d.ID != name || len(d.VerificationMethod) == 0 {
+			t.Errorf("%s: got %+v, %v", name, d, err)
+		}
+	}
+}
+
+// A service that answers with the document of another key, or with a document
+// that is not what its key expands to, is not believed.
+func TestDIDMutated(t *testing.T) {
+	s := filled(t, 0)
+	honest, _ := dial(t, s, s.Organization(0))
+	real, err := honest.do(t.Context(), call{method: http.MethodGet, path: "/v1/public/did/" + s.Organization(0).DID()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine, other := s.Organization(0).DID(), s.Organization(1).DID()
+	for name, body := range map[string]string{
+		"another key":        strings.ReplaceAll(string(real), strings.TrimPrefix(mine, "did:key:"), strings.TrimPrefix(other, "did:key:")),
+		"no methods":         `{"id":"` + mine + `"}`,
+		"relationship taken": strings.Replace(string(real), `"authentication"`, `"authentications"`, 1),
+		"empty":              `{}`,
+	} {
+		bent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }))
+		c, err := New(Config{BaseURL: bent.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, err := c.ResolveDID(t.Context(), mine); err == nil {
+			t.Errorf("%s: got %+v", name, d)
+		}
+		bent.Close()
+	}
+}

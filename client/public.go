@@ -1,0 +1,60 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// LogKey is a key that signs something about an organization's log, for trees of
+// the sizes [FromSize, ToSize).
+type LogKey struct {
+	VerifierKey string    `json:"vkey"` // C2SP vkey
+	Use         string    `json:"use"`  // log, grant or export
+	FromSize    id.Index  `json:"from_size"`
+	ToSize      *id.Index `json:"to_size"` // nil while it signs
+}
+
+// Keys fetches the keys that the service names for a log, newest last. Nothing
+// vouches for them: pin what came by a way that the operator does not control.
+func (c *Client) Keys(ctx context.Context, slug id.Slug) ([]LogKey, error) {
+	var answer struct {
+		Keys []LogKey `json:"keys"`
+	}
+	if err := c.get(ctx, publicPath(slug, "transparency/keys"), &answer); err != nil {
+		return nil, fmt.Errorf("fetch keys: %w", err)
+	}
+	return answer.Keys, nil
+}
+
+// FetchBundle fetches the verification bundle of one event as the service sends
+// it, unchecked: verify.ParseBundle and verify.Check are next.
+func (c *Client) FetchBundle(ctx context.Context, slug id.Slug, e id.Event) ([]byte, error) {
+	body, err := c.do(ctx, call{method: http.MethodGet, path: publicPath(slug, "verify/"+url.PathEscape(string(e)))})
+	if err != nil {
+		return nil, fmt.Errorf("fetch bundle: %w", err)
+	}
+	return body, nil
+}
+
+// FetchCheckpoint fetches the newest checkpoint of an organization's log by its
+// id. It must be well-formed, but who signed it is not asked; Log.Checkpoint does.
+func (c *Client) FetchCheckpoint(ctx context.Context, o id.Organization) (tlog.Checkpoint, error) {
+	note, err := c.do(ctx, call{method: http.MethodGet, path: "/o/" + o.String() + "/checkpoint"})
+	if err != nil {
+		return tlog.Checkpoint{}, fmt.Errorf("fetch checkpoint: %w", err)
+	}
+	checkpoint, err := tlog.ReadCheckpoint(note)
+	if err != nil {
+		return tlog.Checkpoint{}, fmt.Errorf("fetch checkpoint: %w", err)
+	}
+	return checkpoint, nil
+}
+
+func publicPath(slug id.Slug, rest string) string {
+	return "/v1/public/orgs/" + url.PathEscape(string(slug)) + "/" + rest
+}

@@ -1,0 +1,95 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Retry says when a request is tried again: after a random pause between half of
+// the back-off and all of it, or after what the service asks for by Retry-After,
+// whichever is longer. Zero fields have the defaults named there.
+type Retry struct {
+	Attempts int           // tries in all, 0 means 8; 1 never tries again
+	Base     time.Duration // back-off after the first try, doubled by each further one; 0 means 200 ms
+	Max      time.Duration // longest back-off; 0 means 10 s. Retry-After may be longer
+
+	// pause waits, or returns the context's error. Tests replace it.
+	pause func(context.Context, time.Duration) error
+}
+
+func (r Retry) withDefaults() Retry {
+	if r.Attempts <= 0 {
+		r.Attempts = 8
+	}
+	if r.Base <= 0 {
+		r.Base = 200 * time.Millisecond
+	}
+	if r.Max <= 0 {
+		r.Max = 10 * time.Second
+	}
+	if r.pause == nil {
+		r.pause = pause
+	}
+	return r
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// wait returns the pause after the try'th try, counted from 1, which failed with err.
+func (r Retry) wait(try int, err error) time.Duration {
+	backoff := r.Max
+	if shift := try - 1; shift < 32 && r.Base <= r.Max>>shift {
+		backoff = r.Base << shift
+	}
+	var refused *Error
+	errors.As(err, &refused)
+	asked := time.Duration(0)
+	if refused != nil {
+		asked = refused.RetryAfter
+	}
+	return max(asked, backoff/2+rand.N(backoff/2+1))
+}
+
+// again reports whether a request that failed with err may have another try.
+func again(err error) bool {
+	var answered *Error
+	if errors.As(err, &answered) {
+		switch answered.Status {
+		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			return true
+		}
+		return false
+	}
+	var certificate *tls.CertificateVerificationError
+	var name *net.DNSError
+	var final *finalError
+	return !errors.As(err, &certificate) && !(errors.As(err, &name) && name.IsNotFound) && !errors.As(err, &final)
+}
+
+// retryAfter reads the header of that name: seconds or a date. 0 when there is
+// none, it is malformed or it is over.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	value := h.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}

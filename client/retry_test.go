@@ -1,0 +1,82 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+func TestWaitGrowsToItsBound(t *testing.T) {
+	r := Retry{Base: 100 * time.Millisecond, Max: time.Second}.withDefaults()
+	for try, top := range map[int]time.Duration{1: 100, 2: 200, 3: 400, 4: 800, 5: 1000, 6: 1000, 40: 1000, 1 << 20: 1000} {
+		for range 50 {
+			if got, most := r.wait(try, errors.New("cut")), top*time.Millisecond; got < most/2 || got > most {
+				t.Fatalf("try %d: got %s, want %s to %s", try, got, most/2, most)
+			}
+		}
+	}
+	if got := r.wait(1, &Error{Status: 503, RetryAfter: time.Minute}); got != time.Minute {
+		t.Errorf("Retry-After of a minute: got %s", got)
+	}
+	if got := r.wait(5, &Error{Status: 503, RetryAfter: time.Millisecond}); got < 500*time.Millisecond {
+		t.Errorf("Retry-After shorter than the back-off: got %s", got)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for value, want := range map[string]time.Duration{
+		"":                              0,
+		"7":                             7 * time.Second,
+		"0":                             0,
+		"-1":                            0,
+		"1.5":                           0,
+		"99999999999999999999":          0,
+		"soon":                          0,
+		"Fri, 20 Nov 2026 12:00:30 GMT": 30 * time.Second,
+		"Fri, 20 Nov 2026 11:00:00 GMT": 0,
+	} {
+		if got := retryAfter(http.Header{"Retry-After": {value}}, now); got != want {
+			t.Errorf("%q: got %s, want %s", value, got, want)
+		}
+	}
+}
+
+func TestAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"400":                {&Error{Status: 400}, false},
+		"401":                {&Error{Status: 401}, false},
+		"422":                {&Error{Status: 422}, false},
+		"429":                {&Error{Status: 429, RetryAfter: time.Second}, false},
+		"500":                {&Error{Status: 500}, false},
+		"502":                {&Error{Status: 502}, true},
+		"503":                {&Error{Status: 503}, true},
+		"504":                {&Error{Status: 504}, true},
+		"time-out":           {context.DeadlineExceeded, true},
+		"connection refused": {&net.OpError{Op: "dial", Err: errors.New("refused")}, true},
+		"host not found":     {&net.DNSError{IsNotFound: true}, false},
+		"resolver down":      {&net.DNSError{IsTemporary: true}, true},
+		"answer not JSON":    {badAnswer(errors.New("x")), false},
+	} {
+		if got := again(tc.err); got != tc.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+func TestPauseEndsWithTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := pause(ctx, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if err := pause(t.Context(), 0); err != nil {
+		t.Error(err)
+	}
+}

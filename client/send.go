@@ -1,0 +1,76 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+)
+
+// Outcomes of sending an event.
+const (
+	Created  = "created"  // stored by this request
+	Replayed = "replayed" // was stored before; promises the same as Created
+)
+
+// Result is what the service says of an event that it took. The members after
+// Status are those of an event that was created; a replayed one has none.
+type Result struct {
+	EventID    id.Event    `json:"event_id"`
+	Status     string      `json:"status"` // Created or Replayed
+	Sequence   uint64      `json:"sequence_num,omitzero"`
+	EventHash  id.Hash     `json:"event_hash,omitzero"`
+	ChainValid *bool       `json:"chain_valid,omitzero"`
+	Decision   id.Decision `json:"policy_decision,omitzero"` // effective, when the server tightened the declared one
+	PolicyID   string      `json:"policy_id,omitzero"`
+	RuleID     string      `json:"rule_id,omitzero"`
+}
+
+// Tightened reports whether the service's policy was stricter than what the
+// event declared.
+func (r Result) Tightened() bool { return r.Decision != 0 }
+
+// Send stores a signed envelope and returns when it is durable and in the public
+// log. It tries again after lost connections, time-outs and 502 to 504, so an
+// answer that was lost on its way shows as Replayed. After an error that is not
+// an *Error of status 4xx the event may have been stored all the same: send the
+// same bytes again. A malformed envelope is refused before anything is sent.
+func (c *Client) Send(ctx context.Context, envelope []byte) (Result, error) {
+	e, err := event.Parse(envelope, event.Options{MaxBytes: math.MaxInt})
+	if err != nil {
+		return Result{}, fmt.Errorf("send event: %w", err)
+	}
+	body, err := c.do(ctx, call{
+		method: http.MethodPost, path: "/v1/ingest/events", body: envelope, ingest: true, once: string(e.EventID),
+	})
+	if err != nil {
+		return Result{}, fmt.Errorf("send event: %w", err)
+	}
+	r, err := resultOf(body, e.EventID)
+	if err != nil {
+		return Result{}, fmt.Errorf("send event: %w", err)
+	}
+	return r, nil
+}
+
+func resultOf(body []byte, sent id.Event) (r Result, err error) {
+	if err := decode(body, &r); err != nil {
+		return Result{}, err
+	}
+	switch {
+	case r.EventID != sent:
+		err = errors.New("names another event")
+	case r.Status != Created && r.Status != Replayed:
+		err = errors.New("neither created nor replayed")
+	case r.Status == Created && (r.Sequence == 0 || r.ChainValid == nil):
+		err = errors.New("created without sequence_num or chain_valid")
+	}
+	if err != nil {
+		return Result{}, badAnswer(err)
+	}
+	return r, nil
+}

@@ -1,0 +1,223 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/miniservice"
+)
+
+// Whatever goes wrong on the way, the event is stored once, under one key.
+func TestSendThroughFaults(t *testing.T) {
+	type faults = []miniservice.Fault
+	for name, tc := range map[string]struct {
+		faults faults
+		want   string
+		tries  int
+	}{
+		"none":                           {nil, Created, 1},
+		"503 once":                       {faults{miniservice.Unavailable}, Created, 2},
+		"502 once":                       {faults{miniservice.BadGateway}, Created, 2},
+		"cut before it was taken":        {faults{miniservice.Cut}, Created, 2},
+		"answer lost":                    {faults{miniservice.Lost}, Replayed, 2},
+		"outcome unknown":                {faults{miniservice.OutcomeTaken}, Replayed, 2},
+		"503, answer lost, answer lost":  {faults{miniservice.Unavailable, miniservice.Lost, miniservice.Lost}, Replayed, 4},
+		"sent before, then answer lost":  {faults{miniservice.Lost, miniservice.Cut}, Replayed, 3},
+		"503 asks for a second, granted": {faults{miniservice.Later}, Created, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := miniservice.Start(t, 2)
+			o := s.Organization(1)
+			c, waited := dial(t, s, o)
+			s.Next(tc.faults...)
+			r, err := c.Send(t.Context(), envelope(t, o, Event{EventID: "evt_1"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Status != tc.want || r.EventID != "evt_1" || o.Size() != 1 || s.Organization(0).Size() != 0 {
+				t.Errorf("got %+v, sizes %d and %d", r, o.Size(), s.Organization(0).Size())
+			}
+			checkTries(t, s.Requests(), tc.tries)
+			if len(*waited) != tc.tries-1 || slices.Contains(tc.faults, miniservice.Later) && (*waited)[0] != time.Second {
+				t.Errorf("waited %v", *waited)
+			}
+		})
+	}
+}
+
+// checkTries wants n requests of the same key and the default version.
+func checkTries(t *testing.T, got []miniservice.Request, n int) {
+	t.Helper()
+	if len(got) != n {
+		t.Errorf("got %d requests, want %d", len(got), n)
+	}
+	for _, r := range got {
+		if want := (miniservice.Request{Method: "POST", Path: "/v1/ingest/events", IdempotencyKey: "evt_1", Version: "2026-05-18"}); r != want {
+			t.Errorf("got %+v", r)
+		}
+	}
+}
+
+func TestSendResult(t *testing.T) {
+	s := miniservice.Start(t, 1)
+	o := s.Organization(0)
+	o.Rules = map[id.Tool]id.Decision{"bank.refund.send": id.Deny}
+	c, _ := dial(t, s, o)
+	r, err := c.Send(t.Context(), envelope(t, o, Event{Tool: "crm.user.get"}))
+	if err != nil || r.Sequence != 1 || r.EventHash == (id.Hash{}) || r.ChainValid == nil || !*r.ChainValid || r.Tightened() {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	r, err = c.Send(t.Context(), envelope(t, o, Event{Tool: "bank.refund.send"}))
+	if err != nil || r.Sequence != 2 || !r.Tightened() || r.Decision != id.Deny || r.PolicyID != "pol_1" || r.RuleID != "rule_bank.refund.send" {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+// What the service refuses is sent once.
+func TestSendRefused(t *testing.T) {
+	s := miniservice.Start(t, 2)
+	mine, other := s.Organization(0), s.Organization(1)
+	mine.Cap = 1
+	good, _ := dial(t, s, mine)
+	bad, err := New(Config{BaseURL: s.URL, Token: "apl_test_nobody"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, err := ParseSigner(Identity{mine.ID, mine.Agent, "key_2"}, mine.Seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown, err := stranger.SignEvent(Event{ActionKind: "tool_call"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := good.Send(t.Context(), envelope(t, mine, Event{EventID: "evt_1"})); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name     string
+		c        *Client
+		envelope []byte
+		want     Error
+	}{
+		{"token of nobody", bad, envelope(t, mine, Event{}), Error{Status: 401, Message: "Invalid API key", RequestID: "req_1"}},
+		{"event of another organization", good, envelope(t, other, Event{}), Error{Status: 403, Message: "Organization mismatch for API key", RequestID: "req_1"}},
+		{"unknown key", good, unknown, Error{Status: 422, Message: "Unknown signing key", RequestID: "req_1"}},
+		{"another event of the same id", good, envelope(t, mine, Event{EventID: "evt_1"}), Error{Status: 422, Message: "event_id was used for another event", RequestID: "req_1"}},
+		{"cap", good, envelope(t, mine, Event{}), Error{Status: 429, Code: "plan_limit", Message: "Monthly event cap reached", RequestID: "req_1"}},
+	} {
+		before := len(s.Requests())
+		_, err := tc.c.Send(t.Context(), tc.envelope)
+		var got *Error
+		if !errors.As(err, &got) || *got != tc.want {
+			t.Errorf("%s: got %v", tc.name, err)
+		}
+		if n := len(s.Requests()) - before; n != 1 {
+			t.Errorf("%s: %d requests", tc.name, n)
+		}
+	}
+}
+
+func TestSendGivesUp(t *testing.T) {
+	s := miniservice.Start(t, 1)
+	o := s.Organization(0)
+	c, _ := dial(t, s, o)
+	for name, tc := range map[string]struct {
+		fault miniservice.Fault
+		tries int
+		want  string
+	}{
+		"503 for ever":   {miniservice.Unavailable, 4, "given up after 4 tries: 503 Overloaded [overloaded] (request req_1)"},
+		"500":            {miniservice.Internal, 1, "500 Internal error (request req_1)"},
+		"not the JSON":   {miniservice.NotJSON, 1, "answer: "},
+		"sent elsewhere": {miniservice.Redirected, 1, "307 Temporary Redirect"},
+	} {
+		before := len(s.Requests())
+		s.Next(slices.Repeat([]miniservice.Fault{tc.fault}, tc.tries)...)
+		_, err := c.Send(t.Context(), envelope(t, o, Event{}))
+		if err == nil || !strings.HasPrefix(err.Error(), "send event: "+tc.want) || strings.Contains(err.Error(), o.Token) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if got := len(s.Requests()) - before; got != tc.tries {
+			t.Errorf("%s: %d requests", name, got)
+		}
+	}
+}
+
+func TestSendStopsWithItsContext(t *testing.T) {
+	s := miniservice.Start(t, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	c, err := New(Config{BaseURL: s.URL, Token: s.Organization(0).Token, Retry: Retry{pause: func(ctx context.Context, _ time.Duration) error {
+		cancel()
+		return ctx.Err()
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Next(miniservice.Unavailable)
+	_, err = c.Send(ctx, envelope(t, s.Organization(0), Event{}))
+	var last *Error
+	if !errors.Is(err, context.Canceled) || !errors.As(err, &last) || last.Status != 503 {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A try that takes too long is a lost one; the next has its own time.
+func TestSendTimesOut(t *testing.T) {
+	release := make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	t.Cleanup(slow.Close)
+	t.Cleanup(func() { close(release) })
+	waited := pauses{}
+	c, err := New(Config{BaseURL: slow.URL, Token: "t", Timeout: time.Millisecond, Retry: Retry{Attempts: 3, pause: waited.pause}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Send(t.Context(), envelope(t, miniservice.Start(t, 1).Organization(0), Event{}))
+	if !errors.Is(err, context.DeadlineExceeded) || len(waited) != 2 {
+		t.Errorf("got %v after %d pauses", err, len(waited))
+	}
+}
+
+func TestSendChecksFirst(t *testing.T) {
+	s := miniservice.Start(t, 1)
+	c, _ := dial(t, s, s.Organization(0))
+	if _, err := c.Send(t.Context(), []byte(`{"event_id":"evt_1"}`)); !fault.Is(err, fault.Invalid) {
+		t.Errorf("unsigned: got %v", err)
+	}
+	anonymous, err := New(Config{BaseURL: s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := anonymous.Send(t.Context(), envelope(t, s.Organization(0), Event{})); !errors.Is(err, ErrNoToken) {
+		t.Errorf("no token: got %v", err)
+	}
+	if n := len(s.Requests()); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+func TestResultOf(t *testing.T) {
+	for name, body := range map[string]string{
+		"empty":                  ``,
+		"page":                   `<html>`,
+		"another event":          `{"event_id":"evt_2","status":"replayed"}`,
+		"no status":              `{"event_id":"evt_1"}`,
+		"unknown status":         `{"event_id":"evt_1","status":"queued"}`,
+		"created without number": `{"event_id":"evt_1","status":"created","chain_valid":true}`,
+		"created without chain":  `{"event_id":"evt_1","status":"created","sequence_num":1}`,
+		"unknown decision":       `{"event_id":"evt_1","status":"created","sequence_num":1,"chain_valid":true,"policy_decision":"maybe"}`,
+	} {
+		if r, err := resultOf([]byte(body), "evt_1"); err == nil || again(err) || r != (Result{}) {
+			t.Errorf("%s: got %+v, %v", name, r, err)
+		}
+	}
+}
