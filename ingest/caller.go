@@ -22,7 +22,7 @@ type caller struct {
 // route of this scope. unauthorized is what others are told.
 func (s *Server) enter(r *http.Request, scope org.Scope, unauthorized string) (caller, error) {
 	ctx := r.Context()
-	c, err := s.Organizations.Authenticate(ctx, bearer(r.Header))
+	c, err := s.orgs.Authenticate(ctx, bearer(r.Header))
 	if fault.Is(err, fault.Unauthorized) {
 		return caller{}, fault.Wrap(fault.Unauthorized, unauthorized, err)
 	}
@@ -32,7 +32,7 @@ func (s *Server) enter(r *http.Request, scope org.Scope, unauthorized string) (c
 	if !c.Scopes.Has(scope) {
 		return caller{}, fault.New(fault.Forbidden, "The ingest key does not have the scope "+scope.String())
 	}
-	state, err := s.Ledgers.State(ctx, c.Tenant)
+	state, err := s.ledgers.State(ctx, c.Tenant)
 	if err != nil {
 		return caller{}, err
 	}
@@ -44,7 +44,7 @@ func (s *Server) enter(r *http.Request, scope org.Scope, unauthorized string) (c
 
 // active returns the settings of an organization that takes events.
 func (s *Server) active(ctx context.Context, state *log.State) (*org.Settings, error) {
-	settings, err := s.Organizations.Settings(ctx, state)
+	settings, err := s.orgs.Settings(ctx, state)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func (s *Server) evaluate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := web.ReadBody(r, int64(s.MaxBytes))
+	body, err := web.ReadBody(r, int64(s.maxBytes))
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (s *Server) evaluate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	in.Now = id.InstantOf(s.Clock())
+	in.Now = id.InstantOf(s.clock())
 	out, err := s.outcome(r.Context(), c.state, in)
 	if err != nil {
 		return err

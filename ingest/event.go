@@ -23,7 +23,7 @@ func (s *Server) postEvent(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := web.ReadBody(r, int64(s.MaxBytes))
+	body, err := web.ReadBody(r, int64(s.maxBytes))
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (s *Server) postEvent(w http.ResponseWriter, r *http.Request) error {
 // take is the way of one event from its text to its answer. It keeps body. key is
 // the Idempotency-Key, "" for none.
 func (s *Server) take(ctx context.Context, c caller, body []byte, key string) (answer, error) {
-	e, err := event.Parse(body, event.Options{MaxBytes: s.MaxBytes, Organization: c.Organization})
+	e, err := event.Parse(body, event.Options{MaxBytes: s.maxBytes, Organization: c.Organization})
 	if err != nil {
 		return answer{}, err
 	}
@@ -58,14 +58,14 @@ func (s *Server) take(ctx context.Context, c caller, body []byte, key string) (a
 	}
 	j := judgement{server: s, caller: c, envelope: e, form: form, idempotencyKey: key}
 	for range replayTries {
-		known, err := s.Ledgers.Replayed(ctx, c.Tenant, e.EventID, key, e.Digest)
+		known, err := s.ledgers.Replayed(ctx, c.Tenant, e.EventID, key, e.Digest)
 		if err != nil {
 			return answer{}, err
 		}
 		if known {
 			return replayed(e.EventID), nil
 		}
-		receipts, err := s.Ledgers.Append(ctx, c.Tenant, j.prepare)
+		receipts, err := s.ledgers.Append(ctx, c.Tenant, j.prepare)
 		if errors.Is(err, log.ErrDuplicate) {
 			continue
 		}
@@ -81,7 +81,7 @@ func (s *Server) take(ctx context.Context, c caller, body []byte, key string) (a
 // verify finds the key that an envelope names, in whatever state it is, and
 // checks the signature.
 func (s *Server) verify(ctx context.Context, state *log.State, e *event.Envelope) (event.Form, error) {
-	key, err := s.Agents.SigningKey(ctx, state, e.AgentID, e.KeyID)
+	key, err := s.agents.SigningKey(ctx, state, e.AgentID, e.KeyID)
 	if fault.Is(err, fault.NotFound) {
 		return 0, fault.Wrap(fault.Invalid, "Unknown signing key", err)
 	}

@@ -84,13 +84,24 @@ func (o Options) withDefaults() Options {
 
 // Server serves the surface. It has no state of its own.
 type Server struct {
-	Options
-	edge web.Edge
+	edge     web.Edge
+	ledgers  Ledgers
+	orgs     Organizations
+	agents   Agents
+	rulebook Rulebook
+
+	clock            func() time.Time
+	maxBytes         int
+	maxAhead, maxAge time.Duration
 }
 
 // New returns a server. Its 401 answers carry a Bearer challenge.
 func New(o Options) *Server {
-	s := &Server{Options: o.withDefaults(), edge: *o.Edge}
+	o = o.withDefaults()
+	s := &Server{
+		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, rulebook: o.Rulebook,
+		clock: o.Clock, maxBytes: o.MaxBytes, maxAhead: o.MaxAhead, maxAge: o.MaxAge,
+	}
 	s.edge.Challenge = "Bearer"
 	return s
 }

@@ -32,11 +32,11 @@ func (j *judgement) prepare(ctx context.Context, state *log.State) (log.Submissi
 	if err != nil {
 		return log.Submission{}, err
 	}
-	now := s.Clock()
+	now := s.clock()
 	if err := s.checkClock(now, e.EmittedAt); err != nil {
 		return log.Submission{}, err
 	}
-	key, err := s.Agents.SigningKey(ctx, state, e.AgentID, e.KeyID)
+	key, err := s.agents.SigningKey(ctx, state, e.AgentID, e.KeyID)
 	if err != nil {
 		return log.Submission{}, err
 	}
@@ -49,17 +49,17 @@ func (j *judgement) prepare(ctx context.Context, state *log.State) (log.Submissi
 	draft := log.NewDraft(state.Identity(), e, log.Attestation{
 		Form: j.form, PublicKey: key.Public, Signer: chain.SignerAgent, Custody: key.Custody,
 		IngestKeyID: j.caller.KeyID, Policy: j.policy, Disclosure: settings.Disclosure,
-		IdempotencyKey: j.idempotencyKey, Cap: s.Organizations.Cap(settings),
+		IdempotencyKey: j.idempotencyKey, Cap: s.orgs.Cap(settings),
 	})
 	return log.Submission{Drafts: []log.Draft{draft}}, nil
 }
 
 // checkClock applies the bounds on emitted_at.
 func (s *Server) checkClock(now, emitted time.Time) error {
-	if emitted.After(now.Add(s.MaxAhead)) {
+	if emitted.After(now.Add(s.maxAhead)) {
 		return fault.New(fault.Invalid, "emitted_at is too far in the future")
 	}
-	if s.MaxAge > 0 && emitted.Before(now.Add(-s.MaxAge)) {
+	if s.maxAge > 0 && emitted.Before(now.Add(-s.maxAge)) {
 		return fault.New(fault.Invalid, "emitted_at is too far in the past")
 	}
 	return nil
@@ -97,7 +97,7 @@ func (s *Server) decide(ctx context.Context, state *log.State, e *event.Envelope
 
 // outcome evaluates the policy that is active in state.
 func (s *Server) outcome(ctx context.Context, state *log.State, in policy.Input) (policy.Outcome, error) {
-	compiled, err := s.Rulebook.Active(ctx, state)
+	compiled, err := s.rulebook.Active(ctx, state)
 	if err != nil {
 		return policy.Outcome{}, err
 	}

@@ -194,3 +194,28 @@ func TestFailedAppends(t *testing.T) {
 		}
 	}
 }
+
+// Neither 201 nor 200 is said of an event that a crash could still take away.
+func TestNothingIsAnsweredBeforeItIsDurable(t *testing.T) {
+	w := newWorld(t)
+	w.mustCreate(&w.blue, "evt", nil)
+	release := w.Store.Hold()
+	body := w.envelope(&w.red, "evt", nil)
+	answers := make(chan answer, 2)
+	for range 2 {
+		go func() { answers <- w.send(&w.red, body) }()
+	}
+	for applied := false; !applied; time.Sleep(time.Millisecond) {
+		h, err := w.Store.Head(t.Context(), w.red.tenant)
+		applied = err == nil && h.Size == 1
+	}
+	if len(answers) != 0 || w.sizes()[0] != 0 {
+		t.Errorf("%d answers at size %d before anything is durable", len(answers), w.sizes()[0])
+	}
+	release()
+	got := map[int]int{(<-answers).Code: 1}
+	got[(<-answers).Code]++
+	if got[http.StatusCreated] != 1 || got[http.StatusOK] != 1 {
+		t.Errorf("got %v, want one 201 and one 200", got)
+	}
+}

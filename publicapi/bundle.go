@@ -40,7 +40,7 @@ func (s *Server) verify(r *http.Request) (representation, error) {
 		return representation{media: mediaText, cache: never, negotiated: true, body: b.TlogProof()}, nil
 	}
 	if q.text("verify") == "1" {
-		report := verify.Check(b, verify.Options{CheckedAt: id.InstantOf(s.Clock())})
+		report := verify.Check(b, verify.Options{CheckedAt: id.InstantOf(s.clock())})
 		b.Verification = &report
 	}
 	p, err := jsonOf(b, never)
@@ -67,7 +67,7 @@ func (s *Server) bundleOf(ctx context.Context, slug id.Slug, state *log.State, n
 	if !event.ValidEvent(name) {
 		return nil, notFound()
 	}
-	at, err := s.Ledgers.Find(ctx, state, id.Event(name))
+	at, err := s.ledgers.Find(ctx, state, id.Event(name))
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (s *Server) bundleOf(ctx context.Context, slug id.Slug, state *log.State, n
 
 // parts reads what a bundle is made of.
 func (s *Server) parts(ctx context.Context, state *log.State, at id.Index) (p verify.Parts, err error) {
-	e, err := s.Ledgers.Event(ctx, state, at, storage.Records|storage.Envelopes)
+	e, err := s.ledgers.Event(ctx, state, at, storage.Records|storage.Envelopes)
 	if err != nil {
 		return p, err
 	}
@@ -95,22 +95,22 @@ func (s *Server) parts(ctx context.Context, state *log.State, at id.Index) (p ve
 		Checkpoint: checkpointOf(state), Note: state.Checkpoint(), Key: state.VerifierKey(),
 		Disclosure: e.Disclosure, Record: e.Record, Envelope: e.Envelope,
 	}
-	if _, _, p.Proof, err = s.Ledgers.Inclusion(ctx, state, at, state.Size()); err != nil || at == 0 {
+	if _, _, p.Proof, err = s.ledgers.Inclusion(ctx, state, at, state.Size()); err != nil || at == 0 {
 		return p, err
 	}
-	before, err := s.Ledgers.Event(ctx, state, at-1, 0)
+	before, err := s.ledgers.Event(ctx, state, at-1, 0)
 	if err != nil {
 		return p, err
 	}
 	p.Previous = log.EntryOf(before)
-	_, _, p.PreviousProof, err = s.Ledgers.Inclusion(ctx, state, at-1, state.Size())
+	_, _, p.PreviousProof, err = s.ledgers.Inclusion(ctx, state, at-1, state.Size())
 	return p, err
 }
 
 // operatorStatement tells what the service says of its own ledger. Of a fault
 // only the kind is public.
 func (s *Server) operatorStatement(ctx context.Context, state *log.State) (*verify.OperatorStatement, error) {
-	done, err := s.Ledgers.Reverified(ctx, state.Identity().Tenant)
+	done, err := s.ledgers.Reverified(ctx, state.Identity().Tenant)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 // agentKeyDocument serves agents/:agentId/did: the did:key document of the
 // active key that was registered last.
 func (s *Server) agentKeyDocument(r *http.Request) (representation, error) {
-	keys, err := s.Agents.DIDKeys(r.Context(), id.Agent(param(r, "agent")))
+	keys, err := s.agents.DIDKeys(r.Context(), id.Agent(param(r, "agent")))
 	if err != nil {
 		return representation{}, err
 	}
@@ -48,7 +48,7 @@ func (s *Server) didDocument(r *http.Request) (representation, error) {
 }
 
 func (s *Server) knownKeyDocument(r *http.Request, public [32]byte) (representation, error) {
-	known, err := s.Agents.KeyKnown(r.Context(), public)
+	known, err := s.agents.KeyKnown(r.Context(), public)
 	if err != nil {
 		return representation{}, err
 	}
@@ -59,7 +59,7 @@ func (s *Server) knownKeyDocument(r *http.Request, public [32]byte) (representat
 }
 
 func (s *Server) webDocument(r *http.Request, agent id.Agent) (representation, error) {
-	keys, err := s.Agents.DIDKeys(r.Context(), agent)
+	keys, err := s.agents.DIDKeys(r.Context(), agent)
 	if err != nil {
 		return representation{}, err
 	}

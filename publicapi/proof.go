@@ -21,7 +21,7 @@ func (s *Server) inclusion(r *http.Request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	leaf, root, hashes, err := s.Ledgers.Inclusion(r.Context(), state, at, size)
+	leaf, root, hashes, err := s.ledgers.Inclusion(r.Context(), state, at, size)
 	if err != nil {
 		return representation{}, err
 	}
@@ -61,7 +61,7 @@ func (s *Server) leafIndex(ctx context.Context, state *log.State, q query) (id.I
 	if !event.ValidEvent(name) {
 		return 0, fault.New(fault.Invalid, "event_id must match [A-Za-z0-9._:-]{1,128} and not be . or ..")
 	}
-	return s.Ledgers.Find(ctx, state, id.Event(name))
+	return s.ledgers.Find(ctx, state, id.Event(name))
 }
 
 // consistency serves transparency/consistency.
@@ -74,7 +74,7 @@ func (s *Server) consistency(r *http.Request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	fromRoot, toRoot, hashes, err := s.Ledgers.Consistency(r.Context(), state, from, to)
+	fromRoot, toRoot, hashes, err := s.ledgers.Consistency(r.Context(), state, from, to)
 	if err != nil {
 		return representation{}, err
 	}

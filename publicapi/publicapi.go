@@ -58,8 +58,13 @@ type Options struct {
 
 // Server serves the surface. It has no state of its own.
 type Server struct {
-	Options
-	host string // of did:web identifiers
+	edge      *web.Edge
+	ledgers   *log.Ledgers
+	orgs      Organizations
+	agents    Agents
+	publicURL string
+	host      string // of did:web identifiers
+	clock     func() time.Time
 }
 
 // New returns a server.
@@ -68,7 +73,10 @@ func New(o Options) *Server {
 		o.Clock = time.Now
 	}
 	_, host, _ := strings.Cut(o.PublicURL, "://")
-	return &Server{Options: o, host: strings.ToLower(host)}
+	return &Server{
+		edge: o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents,
+		publicURL: o.PublicURL, host: strings.ToLower(host), clock: o.Clock,
+	}
 }
 
 // Routes adds the routes of the surface to r, each for GET and HEAD.
@@ -96,7 +104,7 @@ func (s *Server) Routes(r chi.Router) {
 
 // read adds a resource: what get returns for a request.
 func (s *Server) read(r chi.Router, pattern string, get func(*http.Request) (representation, error)) {
-	handler := s.Edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
+	handler := s.edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		p, err := get(r)
 		if fault.Is(err, fault.NotFound) {
 			return fault.Wrap(fault.NotFound, "Not found", err)

@@ -30,11 +30,11 @@ func param(r *http.Request, name string) string {
 // bySlug returns the state of the ledger that the path names by a slug.
 func (s *Server) bySlug(r *http.Request) (id.Slug, *log.State, error) {
 	slug := id.Slug(param(r, "slug"))
-	t, err := s.Organizations.BySlug(r.Context(), slug)
+	t, err := s.orgs.BySlug(r.Context(), slug)
 	if err != nil {
 		return "", nil, err
 	}
-	state, err := s.Ledgers.State(r.Context(), t)
+	state, err := s.ledgers.State(r.Context(), t)
 	return slug, state, err
 }
 
@@ -46,11 +46,11 @@ func (s *Server) byID(r *http.Request) (*log.State, error) {
 	if err != nil || organization.String() != text {
 		return nil, notFound()
 	}
-	t, err := s.Organizations.ByID(r.Context(), organization)
+	t, err := s.orgs.ByID(r.Context(), organization)
 	if err != nil {
 		return nil, err
 	}
-	return s.Ledgers.State(r.Context(), t)
+	return s.ledgers.State(r.Context(), t)
 }
 
 // query is the parameters of a request, each at most once.

@@ -36,7 +36,7 @@ func (s *Server) tile(r *http.Request) (representation, error) {
 	if !t.Within(state.Size()) {
 		return representation{}, notFound()
 	}
-	hashes, err := s.Ledgers.Tile(r.Context(), state, t)
+	hashes, err := s.ledgers.Tile(r.Context(), state, t)
 	if err != nil {
 		return representation{}, err
 	}
@@ -66,7 +66,7 @@ func (s *Server) entries(r *http.Request) (representation, error) {
 func (s *Server) bundle(r *http.Request, state *log.State, b tlog.Bundle) ([]byte, error) {
 	begin := id.Index(b.Index) * tlog.TileWidth
 	entries := make([][]byte, 0, b.Width)
-	for e, err := range s.Ledgers.Events(r.Context(), state, begin, begin+id.Index(b.Width), 0) {
+	for e, err := range s.ledgers.Events(r.Context(), state, begin, begin+id.Index(b.Width), 0) {
 		if err != nil {
 			return nil, fmt.Errorf("read entry bundle: %w", err)
 		}

@@ -64,6 +64,6 @@ func (s *Server) policy(r *http.Request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	text := "log " + state.VerifierKey().String() + " " + s.PublicURL + "/o/" + state.Identity().Organization.String() + "\nquorum none\n"
+	text := "log " + state.VerifierKey().String() + " " + s.publicURL + "/o/" + state.Identity().Organization.String() + "\nquorum none\n"
 	return representation{media: mediaText, cache: revalidate, body: []byte(text)}, nil
 }
