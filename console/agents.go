@@ -1,0 +1,140 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/id"
+)
+
+type agentView struct {
+	AgentID     id.Agent   `json:"agent_id"`
+	DisplayName string     `json:"display_name"`
+	CreatedAt   id.Instant `json:"created_at"`
+	CreatedBy   string     `json:"created_by"`
+}
+
+func viewAgent(a agent.Agent) agentView {
+	return agentView{AgentID: a.ID, DisplayName: a.DisplayName, CreatedAt: a.CreatedAt, CreatedBy: a.CreatedBy}
+}
+
+type keyView struct {
+	AgentID         id.Agent      `json:"agent_id"`
+	KeyID           id.Key        `json:"key_id"`
+	PublicKeyB64    string        `json:"public_key_b64"`
+	DID             string        `json:"did"`
+	Custody         chain.Custody `json:"custody"`
+	Status          agent.Status  `json:"status"`
+	RegisteredAt    id.Instant    `json:"registered_at"`
+	EndedAt         *id.Instant   `json:"ended_at"`
+	CompromisedFrom *id.Index     `json:"compromised_from"`
+	Reason          string        `json:"reason"`
+}
+
+func viewKey(k agent.Key) keyView {
+	return keyView{
+		AgentID: k.Agent, KeyID: k.ID, PublicKeyB64: k.Public.String(), DID: did.KeyDID(k.Public.Bytes()),
+		Custody: k.Custody, Status: k.Status, RegisteredAt: k.RegisteredAt, EndedAt: orNull(k.EndedAt),
+		CompromisedFrom: k.CompromisedFrom, Reason: k.Reason,
+	}
+}
+
+// orNull returns nil for no time.
+func orNull(i id.Instant) *id.Instant {
+	if i == 0 {
+		return nil
+	}
+	return &i
+}
+
+func (s *Server) listAgents(r *http.Request, who *account.Session) (answer, error) {
+	p, err := parsePage(r)
+	if err != nil {
+		return answer{}, err
+	}
+	found, err := s.Agents.ListAgents(r.Context(), who.Tenant, id.Agent(p.after), p.limit+1)
+	if err != nil {
+		return answer{}, err
+	}
+	var body struct {
+		Agents []agentView `json:"agents"`
+		Next   *string     `json:"next"`
+	}
+	body.Agents, body.Next = cut(p, found, func(a agent.Agent) string { return string(a.ID) }, viewAgent)
+	return answer{http.StatusOK, body}, nil
+}
+
+func (s *Server) createAgent(r *http.Request, who *account.Session) (answer, error) {
+	var wanted struct {
+		AgentID     id.Agent `json:"agent_id"`
+		DisplayName string   `json:"display_name"`
+	}
+	if err := decode(r, &wanted); err != nil {
+		return answer{}, err
+	}
+	made, credentials, err := s.Agents.CreateAgent(r.Context(), who.Tenant, string(who.Account), agent.Wanted{ID: wanted.AgentID, DisplayName: wanted.DisplayName})
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusCreated, struct {
+		Agent       agentView         `json:"agent"`
+		Credentials agent.Credentials `json:"credentials"`
+	}{viewAgent(made), credentials}}, nil
+}
+
+func (s *Server) listKeys(r *http.Request, who *account.Session) (answer, error) {
+	p, err := parsePage(r)
+	if err != nil {
+		return answer{}, err
+	}
+	found, err := s.Agents.ListKeys(r.Context(), who.Tenant, agentOf(r), id.Key(p.after), p.limit+1)
+	if err != nil {
+		return answer{}, err
+	}
+	var body struct {
+		Keys []keyView `json:"keys"`
+		Next *string   `json:"next"`
+	}
+	body.Keys, body.Next = cut(p, found, func(k agent.Key) string { return string(k.ID) }, viewKey)
+	return answer{http.StatusOK, body}, nil
+}
+
+func (s *Server) registerKey(r *http.Request, who *account.Session) (answer, error) {
+	var body struct {
+		PublicKeyB64 string `json:"public_key_b64"`
+		ProofB64     string `json:"proof_b64"`
+		KeyID        id.Key `json:"key_id"`
+	}
+	if err := decode(r, &body); err != nil {
+		return answer{}, err
+	}
+	wanted := agent.Registration{KeyID: body.KeyID, PublicKey: body.PublicKeyB64, Proof: body.ProofB64}
+	k, err := s.Agents.RegisterKey(r.Context(), who.Tenant, string(who.Account), agentOf(r), wanted)
+	return answer{http.StatusCreated, viewKey(k)}, err
+}
+
+func (s *Server) retireKey(r *http.Request, who *account.Session) (answer, error) {
+	if err := decodeOptional(r, &struct{}{}); err != nil {
+		return answer{}, err
+	}
+	k, err := s.Agents.RetireKey(r.Context(), who.Tenant, string(who.Account), agentOf(r), id.Key(param(r, "key")))
+	return answer{http.StatusOK, viewKey(k)}, err
+}
+
+func (s *Server) revokeKey(r *http.Request, who *account.Session) (answer, error) {
+	var body struct {
+		CompromisedFrom *id.Index `json:"compromised_from"`
+		Reason          string    `json:"reason"`
+	}
+	if err := decodeOptional(r, &body); err != nil {
+		return answer{}, err
+	}
+	revocation := agent.Revocation{CompromisedFrom: body.CompromisedFrom, Reason: body.Reason}
+	k, err := s.Agents.RevokeKey(r.Context(), who.Tenant, string(who.Account), agentOf(r), id.Key(param(r, "key")), revocation)
+	return answer{http.StatusOK, viewKey(k)}, err
+}
+
+func agentOf(r *http.Request) id.Agent { return id.Agent(param(r, "agent")) }

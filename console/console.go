@@ -1,0 +1,82 @@
+// Package console is the HTTP surface by which people run their organization:
+// ingest keys, agents and their keys, policies, settings.
+//
+// What always holds:
+//
+//   - Each call acts on the organization of the caller's session and on no other;
+//     what belongs to another one is 404, like what is not there at all.
+//   - Every role reads, owner and admin write. Who asks is settled before anything
+//     of the request's body is looked at.
+//   - A request that a browser makes for another site changes nothing.
+//   - Lists have pages. A secret is in the answer to the call that made it, and in
+//     no other.
+//   - No answer is ever cached.
+package console
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/rulebook"
+)
+
+// CookieName is the cookie that holds a session's token.
+const CookieName = "agentledger_session"
+
+// Sessions tells who is behind a session's token; fault.Unauthorized when there
+// is no such session, or not any more. What they say is at most a second old.
+type Sessions interface {
+	Session(ctx context.Context, token string) (*account.Session, error)
+}
+
+// Options configure New. All are required.
+type Options struct {
+	Edge     *web.Edge
+	Sessions Sessions
+	Orgs     *org.Orgs
+	Agents   *agent.Agents
+	Rulebook *rulebook.Rulebook
+}
+
+// Server serves the surface. It has no state of its own.
+type Server struct {
+	Options
+	crossOrigin *http.CrossOriginProtection
+}
+
+// New returns a server.
+func New(o Options) *Server {
+	return &Server{Options: o, crossOrigin: http.NewCrossOriginProtection()}
+}
+
+// Routes adds the routes of the surface to r.
+func (s *Server) Routes(r chi.Router) {
+	r.Route("/v1/console", func(r chi.Router) {
+		r.Method("GET", "/ingest-keys", s.read(s.listIngestKeys))
+		r.Method("POST", "/ingest-keys", s.write(s.createIngestKey))
+		r.Method("DELETE", "/ingest-keys/{key}", s.write(s.revokeIngestKey))
+
+		r.Method("GET", "/agents", s.read(s.listAgents))
+		r.Method("POST", "/agents", s.write(s.createAgent))
+		r.Method("GET", "/agents/{agent}/keys", s.read(s.listKeys))
+		r.Method("POST", "/agents/{agent}/keys", s.write(s.registerKey))
+		r.Method("POST", "/agents/{agent}/keys/{key}/retire", s.write(s.retireKey))
+		r.Method("POST", "/agents/{agent}/keys/{key}/revoke", s.write(s.revokeKey))
+
+		r.Method("GET", "/policies", s.read(s.listPolicies))
+		r.Method("POST", "/policies", s.write(s.createPolicy))
+		r.Method("GET", "/policies/{policy}", s.read(s.getPolicy))
+		r.Method("PATCH", "/policies/{policy}", s.write(s.draftPolicy))
+		r.Method("DELETE", "/policies/{policy}", s.write(s.deletePolicy))
+		r.Method("POST", "/policies/{policy}/activate", s.write(s.activatePolicy))
+
+		r.Method("GET", "/organization/plan-usage", s.read(s.planUsage))
+		r.Method("PATCH", "/organization", s.write(s.patchOrganization))
+	})
+}

@@ -1,0 +1,197 @@
+package console_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/console"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/ledgertest"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/rulebook"
+)
+
+const (
+	red  = ledgertest.Red
+	blue = ledgertest.Blue
+)
+
+// world is the surface on the real services below it, with two organizations in
+// which each role has a session: its token is the organization's slug and the
+// role, as in "red-owner".
+type world struct {
+	*ledgertest.Service
+	t       testing.TB
+	orgs    *org.Orgs
+	agents  *agent.Agents
+	first   map[id.Tenant]agent.Credentials
+	handler http.Handler
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := &world{Service: ledgertest.New(t), t: t, first: map[id.Tenant]agent.Credentials{}}
+	var err error
+	if w.orgs, err = org.New(org.Options{Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Clock: w.Clock}); err != nil {
+		t.Fatal(err)
+	}
+	w.Notary.Disclosures = w.orgs
+	w.agents = agent.New(agent.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})
+	edge := &web.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))}
+	router := edge.Router()
+	console.New(console.Options{
+		Edge: edge, Sessions: sessions{}, Orgs: w.orgs, Agents: w.agents,
+		Rulebook: rulebook.New(rulebook.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock}),
+	}).Routes(router)
+	w.handler = router
+	w.found(red, "red")
+	w.found(blue, "blue")
+	return w
+}
+
+func (w *world) found(tenant id.Tenant, slug id.Slug) {
+	w.t.Helper()
+	records, err := w.orgs.Found(w.t.Context(), org.Founding{Tenant: tenant, ID: ledgertest.Organization(tenant), Slug: slug, Name: string(slug), Plan: "free"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	agents, credentials, err := w.agents.NewAgent(w.t.Context(), tenant, notary.Operator, agent.Wanted{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.first[tenant] = credentials
+	w.Found(w.t, tenant, append(records, agents...)...)
+}
+
+// sessions knows the tokens of world, one that the store can't look up, and two
+// that no store should give.
+type sessions struct{}
+
+func (sessions) Session(_ context.Context, token string) (*account.Session, error) {
+	switch token {
+	case "lost":
+		return nil, fault.New(fault.Unavailable, "Accounts can't be read")
+	case "no-organization":
+		return &account.Session{Account: "acc_0", Role: account.Owner}, nil
+	}
+	slug, role, _ := strings.Cut(token, "-")
+	tenant, ok := map[string]id.Tenant{"red": red, "blue": blue}[slug]
+	if !ok {
+		return nil, fault.New(fault.Unauthorized, "whatever")
+	}
+	return &account.Session{Account: account.ID("acc_" + token), Tenant: tenant, Role: account.Role(role)}, nil
+}
+
+// request is one that the owner of red makes, unless changed.
+func (w *world) request(method, path, body string, change ...func(*http.Request)) *http.Request {
+	r := httptest.NewRequestWithContext(w.t.Context(), method, "/v1/console"+path, strings.NewReader(body))
+	as("red-owner")(r)
+	for _, c := range change {
+		c(r)
+	}
+	return r
+}
+
+// as changes whose session a request has; "" for none.
+func as(token string) func(*http.Request) {
+	return func(r *http.Request) {
+		r.Header.Del("Cookie")
+		if token != "" {
+			r.AddCookie(&http.Cookie{Name: console.CookieName, Value: token})
+		}
+	}
+}
+
+func header(name, value string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set(name, value) }
+}
+
+// got is an answer.
+type got struct {
+	status int
+	header http.Header
+	text   string
+}
+
+func (w *world) do(r *http.Request) got {
+	w.t.Helper()
+	recorder := httptest.NewRecorder()
+	w.handler.ServeHTTP(recorder, r)
+	result := recorder.Result()
+	text, err := io.ReadAll(result.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return got{result.StatusCode, result.Header, string(text)}
+}
+
+// call makes a request that has to be answered with a status, and returns the
+// answer's members.
+func (w *world) call(status int, method, path, body string, change ...func(*http.Request)) map[string]any {
+	w.t.Helper()
+	g := w.do(w.request(method, path, body, change...))
+	if g.status != status {
+		w.t.Fatalf("%s %s: got %d %s, want %d", method, path, g.status, g.text, status)
+	}
+	if g.text == "" {
+		return nil
+	}
+	var members map[string]any
+	if err := json.Unmarshal([]byte(g.text), &members); err != nil {
+		w.t.Fatalf("%s %s: got %s: %v", method, path, g.text, err)
+	}
+	return members
+}
+
+// refuses checks the whole answer to a request that is refused.
+func (w *world) refuses(what string, r *http.Request, status int, message string) {
+	w.t.Helper()
+	g := w.do(r)
+	var body struct{ Error string }
+	if err := json.Unmarshal([]byte(g.text), &body); err != nil || g.status != status || body.Error != message {
+		w.t.Errorf("%s: got %d %s, want %d %q", what, g.status, g.text, status, message)
+	}
+	if g.header.Get("Cache-Control") != "no-store" {
+		w.t.Errorf("%s: got Cache-Control %q", what, g.header.Get("Cache-Control"))
+	}
+}
+
+// equal compares members with JSON text.
+func equal(t testing.TB, what string, got map[string]any, want string) {
+	t.Helper()
+	text, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parsed map[string]any
+	if err := json.Unmarshal([]byte(want), &parsed); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	wanted, err := json.Marshal(parsed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != string(wanted) {
+		t.Errorf("%s: got %s, want %s", what, text, wanted)
+	}
+}
+
+// kinds returns what a tenant's ledger says was done, and by whom.
+func (w *world) kinds(tenant id.Tenant) (kinds []string) {
+	w.t.Helper()
+	for _, said := range w.Audit(w.t, tenant) {
+		kinds = append(kinds, said.Kind+" by "+said.Principal)
+	}
+	return kinds
+}

@@ -1,0 +1,85 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/org"
+)
+
+type ingestKeyView struct {
+	KeyID     string      `json:"key_id"`
+	Name      string      `json:"name"`
+	KeyPrefix string      `json:"key_prefix"`
+	Scopes    []string    `json:"scopes"`
+	Agents    []id.Agent  `json:"agents"` // empty: all
+	CreatedAt id.Instant  `json:"created_at"`
+	CreatedBy string      `json:"created_by"`
+	ExpiresAt *id.Instant `json:"expires_at"`
+	RevokedAt *id.Instant `json:"revoked_at"`
+}
+
+func viewIngestKey(k org.IngestKey) ingestKeyView {
+	return ingestKeyView{
+		KeyID: k.ID, Name: k.Name, KeyPrefix: k.Prefix, Scopes: k.Scopes.Names(), Agents: slices.Concat([]id.Agent{}, k.Agents),
+		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, ExpiresAt: orNull(k.ExpiresAt), RevokedAt: orNull(k.RevokedAt),
+	}
+}
+
+// listIngestKeys lists them oldest first.
+func (s *Server) listIngestKeys(r *http.Request, who *account.Session) (answer, error) {
+	p, err := parsePage(r)
+	if err != nil {
+		return answer{}, err
+	}
+	all, err := s.Orgs.ListIngestKeys(r.Context(), who.Tenant)
+	if err != nil {
+		return answer{}, err
+	}
+	begin := 1 + slices.IndexFunc(all, func(k org.IngestKey) bool { return k.ID == p.after })
+	if begin == 0 && p.after != "" {
+		return answer{}, fault.New(fault.Invalid, "after is not an ingest key of the organization")
+	}
+	var body struct {
+		Keys []ingestKeyView `json:"keys"`
+		Next *string         `json:"next"`
+	}
+	body.Keys, body.Next = cut(p, all[begin:], func(k org.IngestKey) string { return k.ID }, viewIngestKey)
+	return answer{http.StatusOK, body}, nil
+}
+
+func (s *Server) createIngestKey(r *http.Request, who *account.Session) (answer, error) {
+	var body struct {
+		Name      string     `json:"name"`
+		Scopes    []string   `json:"scopes"`
+		ExpiresAt *time.Time `json:"expires_at"`
+		Agents    []id.Agent `json:"agents"`
+	}
+	if err := decode(r, &body); err != nil {
+		return answer{}, err
+	}
+	wanted := org.WantedKey{Name: body.Name, Agents: body.Agents}
+	var err error
+	if wanted.Scopes, err = org.ParseScopes(body.Scopes); err != nil {
+		return answer{}, err
+	}
+	if body.ExpiresAt != nil {
+		wanted.ExpiresAt = max(1, id.InstantOf(*body.ExpiresAt)) // 0 would mean never
+	}
+	key, token, err := s.Orgs.CreateIngestKey(r.Context(), who.Tenant, string(who.Account), wanted)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusCreated, struct {
+		Key    ingestKeyView `json:"key"`
+		Secret string        `json:"secret"`
+	}{viewIngestKey(key), token.Reveal()}}, nil
+}
+
+func (s *Server) revokeIngestKey(r *http.Request, who *account.Session) (answer, error) {
+	return answer{status: http.StatusNoContent}, s.Orgs.RevokeIngestKey(r.Context(), who.Tenant, string(who.Account), param(r, "key"))
+}

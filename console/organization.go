@@ -1,0 +1,52 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/org"
+)
+
+type organizationView struct {
+	OrganizationID id.Organization `json:"organization_id"`
+	Slug           id.Slug         `json:"slug"`
+	Name           string          `json:"name"`
+	Origin         id.Origin       `json:"origin"`
+	Plan           string          `json:"plan"`
+	Active         bool            `json:"active"`
+	Disclosure     id.Disclosure   `json:"disclosure"`
+	SelfReview     bool            `json:"self_review"`
+	CreatedAt      id.Instant      `json:"created_at"`
+}
+
+func viewOrganization(s *org.Settings) organizationView {
+	return organizationView{
+		OrganizationID: s.ID, Slug: s.Slug, Name: s.Name, Origin: s.Origin, Plan: s.Plan, Active: s.Active,
+		Disclosure: s.Disclosure, SelfReview: s.SelfReview, CreatedAt: s.CreatedAt,
+	}
+}
+
+func (s *Server) planUsage(r *http.Request, who *account.Session) (answer, error) {
+	usage, err := s.Orgs.PlanUsage(r.Context(), who.Tenant)
+	return answer{http.StatusOK, usage}, err
+}
+
+// patchOrganization changes what is the organization's own to change: plan,
+// limits and activity are the operator's.
+func (s *Server) patchOrganization(r *http.Request, who *account.Session) (answer, error) {
+	var body struct {
+		Disclosure *id.Disclosure `json:"disclosure"`
+		Name       *string        `json:"name"`
+		SelfReview *bool          `json:"self_review"`
+	}
+	if err := decode(r, &body); err != nil {
+		return answer{}, err
+	}
+	patch := org.Patch{Disclosure: body.Disclosure, Name: body.Name, SelfReview: body.SelfReview}
+	settings, err := s.Orgs.Change(r.Context(), who.Tenant, string(who.Account), patch)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusOK, viewOrganization(settings)}, nil
+}

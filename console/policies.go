@@ -1,0 +1,122 @@
+package console
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/policy"
+	"github.com/agentledger/agentledger/rulebook"
+)
+
+// policyView is a version of a policy: its document, with every member written
+// out as it is enforced, and what became of it.
+type policyView struct {
+	PolicyID     string         `json:"policy_id"`
+	Name         string         `json:"name"`
+	Version      uint64         `json:"version"`
+	State        rulebook.State `json:"state"`
+	PolicyDigest id.Hash        `json:"policy_digest"`
+	Default      id.Decision    `json:"default"`
+	Rules        jsontext.Value `json:"rules"`
+	WrittenAt    id.Instant     `json:"written_at"`
+	WrittenBy    string         `json:"written_by"`
+	ActivatedAt  *id.Instant    `json:"activated_at"`
+	ArchivedAt   *id.Instant    `json:"archived_at"`
+}
+
+// policyAnswer shows a version, if there was no error.
+func policyAnswer(status int, v rulebook.Version, err error) (answer, error) {
+	if err != nil {
+		return answer{}, err
+	}
+	view := policyView{
+		State: v.State, PolicyDigest: v.Digest, WrittenAt: v.WrittenAt, WrittenBy: v.WrittenBy,
+		ActivatedAt: orNull(v.ActivatedAt), ArchivedAt: orNull(v.ArchivedAt),
+	}
+	err = json.Unmarshal(v.Document, &view)
+	return answer{status, view}, err
+}
+
+type listedPolicyView struct {
+	PolicyID      string         `json:"policy_id"`
+	Name          string         `json:"name"`
+	Version       uint64         `json:"version"`
+	State         rulebook.State `json:"state"`
+	ActiveVersion *uint64        `json:"active_version"`
+	UpdatedAt     id.Instant     `json:"updated_at"`
+}
+
+func viewListed(l rulebook.Listed) listedPolicyView {
+	view := listedPolicyView{PolicyID: l.PolicyID, Name: l.Name, Version: l.Version, State: l.State, UpdatedAt: l.UpdatedAt}
+	if l.Active != 0 {
+		view.ActiveVersion = &l.Active
+	}
+	return view
+}
+
+func (s *Server) listPolicies(r *http.Request, who *account.Session) (answer, error) {
+	p, err := parsePage(r)
+	if err != nil {
+		return answer{}, err
+	}
+	found, err := s.Rulebook.List(r.Context(), who.Tenant, p.after, p.limit+1)
+	if err != nil {
+		return answer{}, err
+	}
+	var body struct {
+		Policies []listedPolicyView `json:"policies"`
+		Next     *string            `json:"next"`
+	}
+	body.Policies, body.Next = cut(p, found, func(l rulebook.Listed) string { return l.PolicyID }, viewListed)
+	return answer{http.StatusOK, body}, nil
+}
+
+// getPolicy shows the newest version, or the one that ?version= names.
+func (s *Server) getPolicy(r *http.Request, who *account.Session) (answer, error) {
+	var version uint64
+	if query := r.URL.Query(); query.Has("version") {
+		var err error
+		if version, err = strconv.ParseUint(query.Get("version"), 10, 53); err != nil || version == 0 {
+			return answer{}, fault.New(fault.Invalid, "version must be a whole number from 1")
+		}
+	}
+	v, err := s.Rulebook.Get(r.Context(), who.Tenant, param(r, "policy"), version)
+	return policyAnswer(http.StatusOK, v, err)
+}
+
+func (s *Server) createPolicy(r *http.Request, who *account.Session) (answer, error) {
+	document, err := web.ReadBody(r, policy.MaxBytes)
+	if err != nil {
+		return answer{}, err
+	}
+	v, err := s.Rulebook.Create(r.Context(), who.Tenant, string(who.Account), document)
+	return policyAnswer(http.StatusCreated, v, err)
+}
+
+func (s *Server) draftPolicy(r *http.Request, who *account.Session) (answer, error) {
+	patch, err := web.ReadBody(r, policy.MaxBytes)
+	if err != nil {
+		return answer{}, err
+	}
+	v, err := s.Rulebook.Draft(r.Context(), who.Tenant, string(who.Account), param(r, "policy"), patch)
+	return policyAnswer(http.StatusOK, v, err)
+}
+
+func (s *Server) activatePolicy(r *http.Request, who *account.Session) (answer, error) {
+	if err := decodeOptional(r, &struct{}{}); err != nil {
+		return answer{}, err
+	}
+	v, err := s.Rulebook.Activate(r.Context(), who.Tenant, string(who.Account), param(r, "policy"))
+	return policyAnswer(http.StatusOK, v, err)
+}
+
+func (s *Server) deletePolicy(r *http.Request, who *account.Session) (answer, error) {
+	return answer{status: http.StatusNoContent}, s.Rulebook.Delete(r.Context(), who.Tenant, param(r, "policy"))
+}

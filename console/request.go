@@ -1,0 +1,87 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/web"
+)
+
+// maxBody is the largest body, in bytes, of all calls but those with a policy.
+const maxBody = 64 << 10
+
+// decode reads a body of strict JSON into v.
+func decode(r *http.Request, v any) error {
+	body, err := web.ReadBody(r, maxBody)
+	if err != nil {
+		return err
+	}
+	return web.DecodeStrict(body, v)
+}
+
+// decodeOptional is decode for a body that may be left out.
+func decodeOptional(r *http.Request, v any) error {
+	body, err := web.ReadBody(r, maxBody)
+	if err != nil || len(body) == 0 {
+		return err
+	}
+	return web.DecodeStrict(body, v)
+}
+
+// param returns a part of the path as the client meant it.
+func param(r *http.Request, name string) string {
+	value := chi.URLParam(r, name)
+	if r.URL.RawPath == "" {
+		return value // of the decoded path
+	}
+	decoded, err := url.PathUnescape(value)
+	if err != nil {
+		return value
+	}
+	return decoded
+}
+
+// Bounds of a page.
+const (
+	defaultLimit = 100
+	maxLimit     = 1000
+)
+
+// page is what part of a list is wanted.
+type page struct {
+	after string // the last item of the page before, "" for the first page
+	limit int
+}
+
+// parsePage reads ?after= and ?limit=.
+func parsePage(r *http.Request) (page, error) {
+	query := r.URL.Query()
+	p := page{after: query.Get("after"), limit: defaultLimit}
+	if !query.Has("limit") {
+		return p, nil
+	}
+	var err error
+	if p.limit, err = strconv.Atoi(query.Get("limit")); err != nil || p.limit < 1 || p.limit > maxLimit {
+		return page{}, fault.New(fault.Invalid, "limit must be from 1 to 1000")
+	}
+	return p, nil
+}
+
+// cut shows one page of what was found with one item more than the page holds,
+// and returns the `after` of the next page, nil for the last one.
+func cut[T, S any](p page, found []T, name func(T) string, show func(T) S) (shown []S, next *string) {
+	if len(found) > p.limit {
+		found = found[:p.limit]
+		last := name(found[p.limit-1])
+		next = &last
+	}
+	shown = make([]S, len(found))
+	for i := range found {
+		shown[i] = show(found[i])
+	}
+	return shown, next
+}

@@ -1,0 +1,137 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// routes is every route of the surface with a body that fits it. Not all that
+// the paths name is there.
+func (w *world) routes() []struct{ method, path, body string } {
+	bot := string(w.first[red].Agent)
+	return []struct{ method, path, body string }{
+		{"GET", "/ingest-keys", ""},
+		{"POST", "/ingest-keys", `{"name":"n"}`},
+		{"DELETE", "/ingest-keys/k", ""},
+		{"GET", "/agents", ""},
+		{"POST", "/agents", `{}`},
+		{"GET", "/agents/" + bot + "/keys", ""},
+		{"POST", "/agents/" + bot + "/keys", `{}`},
+		{"POST", "/agents/" + bot + "/keys/k/retire", ""},
+		{"POST", "/agents/" + bot + "/keys/k/revoke", `{}`},
+		{"GET", "/policies", ""},
+		{"POST", "/policies", `{"name":"n","rules":[]}`},
+		{"GET", "/policies/p", ""},
+		{"PATCH", "/policies/p", `{}`},
+		{"DELETE", "/policies/p", ""},
+		{"POST", "/policies/p/activate", ""},
+		{"GET", "/organization/plan-usage", ""},
+		{"PATCH", "/organization", `{"name":"n"}`},
+	}
+}
+
+// Who asks is settled on every route, before anything else.
+func TestWhoAsks(t *testing.T) {
+	w := newWorld(t)
+	for _, route := range w.routes() {
+		ask := func(change ...func(*http.Request)) *http.Request {
+			return w.request(route.method, route.path, route.body, change...)
+		}
+		name := route.method + " " + route.path
+		w.refuses(name+" without session", ask(as("")), 401, "Not signed in")
+		w.refuses(name+" with an unknown session", ask(as("nobody")), 401, "Not signed in")
+		w.refuses(name+" with a session that can't be looked up", ask(as("lost")), 503, "Accounts can't be read")
+		w.refuses(name+" without organization", ask(as("no-organization")), 403, "Your role does not allow this")
+		w.refuses(name+" with an unknown role", ask(as("red-king")), 403, "Your role does not allow this")
+		for _, role := range []string{"approver", "member"} {
+			if route.method != "GET" {
+				w.refuses(name+" as "+role, ask(as("red-"+role), header("Content-Type", "text/plain")), 403, "Your role does not allow this")
+				continue
+			}
+			if g := w.do(ask(as("red-" + role))); g.status != 200 && g.status != 404 {
+				t.Errorf("%s as %s: got %d %s", name, role, g.status, g.text)
+			}
+		}
+		for _, role := range []string{"owner", "admin"} {
+			if g := w.do(ask(as("red-" + role))); g.status == 401 || g.status == 403 || g.status >= 500 {
+				t.Errorf("%s as %s: got %d %s", name, role, g.status, g.text)
+			}
+		}
+	}
+	if got := w.kinds(blue); got != nil {
+		t.Errorf("blue's ledger has %v", got)
+	}
+}
+
+// A browser that acts for another site changes nothing, whatever cookie it sends.
+func TestOtherSites(t *testing.T) {
+	const message = "Requests from other sites are not accepted"
+	w := newWorld(t)
+	for _, route := range w.routes() {
+		if route.method == "GET" {
+			continue
+		}
+		name := route.method + " " + route.path
+		for _, h := range [][2]string{
+			{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}, {"Origin", "null"},
+		} {
+			w.refuses(name+" "+h[0]+" "+h[1], w.request(route.method, route.path, route.body, header(h[0], h[1])), 403, message)
+		}
+	}
+	if got := w.kinds(red); got != nil {
+		t.Errorf("red's ledger has %v", got)
+	}
+	for name, own := range map[string]func(*http.Request){
+		"same origin": header("Sec-Fetch-Site", "same-origin"),
+		"typed":       header("Sec-Fetch-Site", "none"),
+		"own origin":  header("Origin", "http://example.com"), // httptest's host
+		"no browser":  func(*http.Request) {},
+	} {
+		if g := w.do(w.request("POST", "/agents", `{}`, own)); g.status != 201 {
+			t.Errorf("%s: got %d %s", name, g.status, g.text)
+		}
+	}
+}
+
+func TestRoutes(t *testing.T) {
+	w := newWorld(t)
+	for path, allow := range map[string]string{
+		"/ingest-keys": "GET, POST", "/ingest-keys/k": "DELETE", "/agents": "GET, POST", "/agents/a/keys": "GET, POST",
+		"/agents/a/keys/k/retire": "POST", "/policies": "GET, POST", "/policies/p": "GET, PATCH, DELETE",
+		"/policies/p/activate": "POST", "/organization": "PATCH", "/organization/plan-usage": "GET",
+	} {
+		r := w.request("PUT", path, "")
+		if g := w.do(r); g.header.Get("Allow") != allow {
+			t.Errorf("%s: got Allow %q, want %q", path, g.header.Get("Allow"), allow)
+		}
+		w.refuses("PUT "+path, r, 405, "Method not allowed")
+	}
+	for _, path := range []string{"", "/", "/agents/", "/agents/a", "/agents/a/keys/k", "/policies/p/deactivate", "/organizations"} {
+		w.refuses(path, w.request("GET", path, ""), 404, "Not found")
+	}
+}
+
+// What is wrong with a body is told in the same way by all calls that have one.
+func TestBodies(t *testing.T) {
+	w := newWorld(t)
+	for _, route := range w.routes() {
+		if route.method == "GET" || route.method == "DELETE" {
+			continue
+		}
+		name := route.method + " " + route.path
+		ask := func(body string, change ...func(*http.Request)) *http.Request {
+			return w.request(route.method, route.path, body, change...)
+		}
+		w.refuses(name+" text", ask(route.body, header("Content-Type", "text/plain")), 415, "Content-Type must be application/json")
+		w.refuses(name+" gzip", ask(route.body, header("Content-Encoding", "gzip")), 415, "Content-Encoding must be identity")
+		w.refuses(name+" large", ask(`{"a":"`+strings.Repeat("x", 2<<20)+`"}`), 413, "The body is too large")
+		if strings.HasPrefix(route.path, "/policies") && !strings.HasSuffix(route.path, "activate") {
+			continue // the rulebook reads those
+		}
+		w.refuses(name+" unknown member", ask(`{"colour":"red"}`), 422, `Member "colour" is not known`)
+		w.refuses(name+" array", ask(`[]`), 422, "The body must be a JSON object")
+		w.refuses(name+" no JSON", ask(`{`), 422, "The body is not valid JSON")
+		w.refuses(name+" twice", ask(`{"name":1,"name":2}`), 422, `Member "name" appears twice: send it once`)
+	}
+}
