@@ -163,7 +163,7 @@ func TestCap(t *testing.T) {
 	}
 	w.mustCreate(&w.blue, "one-more", nil)
 	w.Pass(11 * 24 * time.Hour) // from November 20 into December
-	w.mustCreate(&w.red, "next-month", nil)
+	w.mustCreate(&w.red, "one-more", nil)
 }
 
 // meddling calls a function once between the first preparation of an event and

@@ -133,6 +133,7 @@ func TestMonthlyCapIsExact(t *testing.T) {
 	const limit = 37
 	w := newWorld(t, storagetest.NewModel())
 	var created, refused atomic.Int32
+	var refusedName atomic.Value
 	var group sync.WaitGroup
 	for i := range 100 {
 		group.Go(func() {
@@ -142,6 +143,7 @@ func TestMonthlyCapIsExact(t *testing.T) {
 				created.Add(1)
 			case fault.Is(err, fault.PlanLimit) && fault.Of(err).Code == "plan_limit":
 				refused.Add(1)
+				refusedName.Store(fmt.Sprint("e", i))
 			default:
 				t.Error(err)
 			}
@@ -153,8 +155,9 @@ func TestMonthlyCapIsExact(t *testing.T) {
 	}
 	w.mustAppend(blue, "unlimited")
 	w.pass(31 * 24 * time.Hour)
-	if _, err := w.ledgers.Append(t.Context(), red, w.single(red, "next-month", limit)); err != nil {
-		t.Errorf("in the next month: %v", err)
+	name, _ := refusedName.Load().(string)
+	if _, err := w.ledgers.Append(t.Context(), red, w.single(red, name, limit)); err != nil {
+		t.Errorf("the refused event, sent again in the next month: %v", err)
 	}
 	w.reopen(w.store)
 	if got := w.state(red).Used(id.InstantOf(w.clock())); got != 1 {

@@ -133,6 +133,9 @@ func (l *Ledgers) hashes(ctx context.Context, s *State, t tlog.Tile) ([]byte, er
 		return p[:n:n], nil
 	}
 	tiles, err := l.store.Tiles(ctx, s.identity.Tenant, t.Level, []uint64{t.Index})
+	if errors.Is(err, storage.ErrNotFound) {
+		err = fmt.Errorf("%w: full tile is missing: level %d, index %d", storage.ErrCorrupt, t.Level, t.Index)
+	}
 	if err != nil {
 		return nil, err
 	}

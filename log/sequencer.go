@@ -102,12 +102,14 @@ func (p *part) admit(s *submission, now id.Instant) {
 		s.refuse(errStale)
 		return
 	}
+	claimed := len(p.names)
 	if p.taken(s) {
 		p.late = append(p.late, s)
 		return
 	}
 	received := max(now, tail.head.LastReceived)
 	if !tail.used.admit(monthOf(received), s.Drafts) {
+		p.unclaim(claimed)
 		s.refuse(&fault.Error{Kind: fault.PlanLimit, Code: "plan_limit", Message: "Monthly event limit reached"})
 		return
 	}
@@ -132,8 +134,7 @@ func (p *part) taken(s *submission) bool {
 	for i := range s.Drafts {
 		for _, n := range s.Drafts[i].names() {
 			if _, out := p.ledger.names[n]; out {
-				p.release(p.names[claimed:])
-				p.names = p.names[:claimed]
+				p.unclaim(claimed)
 				return true
 			}
 			p.ledger.names[n] = struct{}{}
@@ -141,6 +142,12 @@ func (p *part) taken(s *submission) bool {
 		}
 	}
 	return false
+}
+
+// unclaim gives back the names claimed since there were n.
+func (p *part) unclaim(n int) {
+	p.release(p.names[n:])
+	p.names = p.names[:n]
 }
 
 func (p *part) release(names []storage.Name) {
