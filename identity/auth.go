@@ -1,0 +1,157 @@
+package identity
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/web"
+)
+
+type credentials struct {
+	Email    string `json:"email"`
+	Password string `json:"password"`
+}
+
+type signIn struct {
+	Email          string          `json:"email"`
+	Password       string          `json:"password"`
+	OrganizationID id.Organization `json:"organization_id"`
+}
+
+// signedIn is what login and me answer: the account, its place in the
+// organization of the session, and all organizations that it could enter.
+type signedIn struct {
+	Account       shownAccount        `json:"account"`
+	User          shownUser           `json:"user"`
+	Organization  shownOrganization   `json:"organization"`
+	Organizations []shownOrganization `json:"organizations"`
+}
+
+type shownAccount struct {
+	AccountID account.ID `json:"account_id"`
+	Email     string     `json:"email"`
+}
+
+type shownUser struct {
+	MembershipID string       `json:"membership_id"`
+	Role         account.Role `json:"role"`
+}
+
+type shownOrganization struct {
+	OrganizationID id.Organization `json:"organization_id"`
+	Slug           id.Slug         `json:"slug"`
+	Name           string          `json:"name"`
+	Role           account.Role    `json:"role"`
+}
+
+func (s *Server) login(w http.ResponseWriter, r *http.Request) error {
+	var body signIn
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	ctx := r.Context()
+	who, err := s.People.Authenticate(ctx, body.Email, body.Password, s.Address(r))
+	if err != nil {
+		return err
+	}
+	tenant, err := s.choose(ctx, who.ID, body.OrganizationID)
+	if err != nil {
+		return err
+	}
+	token, session, err := s.Sessions.Open(ctx, who, tenant)
+	if err != nil {
+		return err
+	}
+	answer, err := s.describe(ctx, session)
+	if err != nil {
+		return err
+	}
+	http.SetCookie(w, s.cookie(token, int(s.Sessions.Life().Seconds())))
+	return web.WriteJSON(w, http.StatusOK, answer)
+}
+
+// choose returns the organization that a session is to be in: the one that is
+// wished, else the one that the account has been in longest.
+func (s *Server) choose(ctx context.Context, who account.ID, wished id.Organization) (id.Tenant, error) {
+	memberships, err := s.People.Memberships(ctx, who)
+	if err != nil {
+		return 0, err
+	}
+	if wished == (id.Organization{}) && len(memberships) > 0 {
+		return memberships[0].Tenant, nil
+	}
+	t, err := s.Organizations.ByID(ctx, wished)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return 0, err
+	}
+	member := slices.ContainsFunc(memberships, func(m account.Membership) bool { return m.Tenant == t })
+	if err != nil || !member {
+		return 0, fault.New(fault.Forbidden, "Not a member of the organization")
+	}
+	return t, nil
+}
+
+func (s *Server) describe(ctx context.Context, session *account.Session) (*signedIn, error) {
+	memberships, err := s.People.Memberships(ctx, session.Account)
+	if err != nil {
+		return nil, err
+	}
+	a := &signedIn{
+		Account:       shownAccount{AccountID: session.Account, Email: session.Email},
+		User:          shownUser{MembershipID: session.MembershipID, Role: session.Role},
+		Organizations: make([]shownOrganization, len(memberships)),
+	}
+	for i, m := range memberships {
+		summary, err := s.Organizations.Summary(ctx, m.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		a.Organizations[i] = shownOrganization{OrganizationID: summary.ID, Slug: summary.Slug, Name: summary.Name, Role: m.Role}
+		if m.Tenant == session.Tenant {
+			a.Organization = a.Organizations[i]
+		}
+	}
+	return a, nil
+}
+
+// cookie holds a token for some seconds; fewer than one take it away.
+func (s *Server) cookie(token string, seconds int) *http.Cookie {
+	return &http.Cookie{
+		Name: CookieName, Value: token, Path: "/", MaxAge: seconds,
+		HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode,
+	}
+}
+
+func (s *Server) logout(w http.ResponseWriter, r *http.Request) error {
+	if err := s.Sessions.Close(r.Context(), tokenOf(r)); err != nil {
+		return err
+	}
+	http.SetCookie(w, s.cookie("", -1))
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (s *Server) me(w http.ResponseWriter, r *http.Request) error {
+	session, err := s.Sessions.Session(r.Context(), tokenOf(r))
+	if err != nil {
+		return err
+	}
+	answer, err := s.describe(r.Context(), session)
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, answer)
+}
+
+// tokenOf returns the session token of a request, "" when it has none.
+func tokenOf(r *http.Request) string {
+	c, err := r.Cookie(CookieName)
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}

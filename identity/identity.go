@@ -1,0 +1,159 @@
+// Package identity is the HTTP surface of the operator and of signing in: it
+// makes and changes organizations for whoever has the platform secret, and opens
+// and closes the sessions of accounts.
+//
+// What always holds:
+//
+//   - A platform call without the secret is answered before its body is read.
+//   - A refused sign-in has one answer, whatever was wrong.
+//   - Secrets are in the answer that shows them once and in no log line.
+//   - The session cookie is HttpOnly and SameSite=Lax, and Secure where the
+//     service is reached by https. A browser's request from another origin
+//     neither signs in nor out.
+package identity
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/provision"
+)
+
+// CookieName is the name of the session cookie.
+const CookieName = "agentledger_session"
+
+// maxBody is how many bytes a request may have.
+const maxBody = 64 << 10
+
+// Provisioner makes organizations (package provision).
+type Provisioner interface {
+	Make(ctx context.Context, r provision.Request) (*provision.Result, error)
+}
+
+// Organizations finds and changes organizations (package org).
+type Organizations interface {
+	ByID(ctx context.Context, organization id.Organization) (id.Tenant, error)
+	Summary(ctx context.Context, t id.Tenant) (org.Summary, error)
+	Change(ctx context.Context, t id.Tenant, principal string, p org.Patch) (*org.Settings, error)
+}
+
+// People checks passwords (package account).
+type People interface {
+	Authenticate(ctx context.Context, email, password string, from netip.Addr) (account.Account, error)
+	SetPassword(ctx context.Context, email, password string) error
+	Memberships(ctx context.Context, who account.ID) ([]account.Membership, error)
+}
+
+// Sessions opens and closes sessions (package account).
+type Sessions interface {
+	Open(ctx context.Context, who account.Account, t id.Tenant) (string, *account.Session, error)
+	Session(ctx context.Context, token string) (*account.Session, error)
+	Close(ctx context.Context, token string) error
+	Life() time.Duration
+}
+
+// Options configure New. All but Address are required.
+type Options struct {
+	Edge           *web.Edge
+	Provisioner    Provisioner
+	Organizations  Organizations
+	People         People
+	Sessions       Sessions
+	PlatformSecret string // not empty
+	PublicURL      string // with https the cookie is Secure
+
+	// Address tells whom attempts to sign in are counted for. Default: the peer
+	// of the connection. Behind a proxy, what that one says.
+	Address func(*http.Request) netip.Addr
+}
+
+// Server serves the surface. It has no state of its own.
+type Server struct {
+	Options
+	secret [sha256.Size]byte // hash of the platform secret
+	secure bool
+	origin *http.CrossOriginProtection
+}
+
+// New returns a server.
+func New(o Options) (*Server, error) {
+	if o.PlatformSecret == "" {
+		return nil, errors.New("identity: no platform secret")
+	}
+	u, err := url.Parse(o.PublicURL)
+	if err != nil {
+		return nil, fmt.Errorf("identity: public URL: %w", err)
+	}
+	s := &Server{Options: o, secret: sha256.Sum256([]byte(o.PlatformSecret)), secure: u.Scheme == "https", origin: http.NewCrossOriginProtection()}
+	if err := s.origin.AddTrustedOrigin(u.Scheme + "://" + u.Host); err != nil {
+		return nil, fmt.Errorf("identity: public URL: %w", err)
+	}
+	if s.Address == nil {
+		s.Address = peer
+	}
+	return s, nil
+}
+
+// peer returns the address at the other end of the connection.
+func peer(r *http.Request) netip.Addr {
+	p, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return p.Addr()
+}
+
+// Routes adds the routes of the surface to r.
+func (s *Server) Routes(r chi.Router) {
+	r.Method("POST", "/v1/id/platform/organizations", s.platform(s.createOrganization))
+	r.Method("PATCH", "/v1/id/platform/organizations/{organization}", s.platform(s.changeOrganization))
+	r.Method("POST", "/v1/id/platform/accounts/password", s.platform(s.setPassword))
+
+	r.Method("POST", "/v1/id/auth/login", s.sameOrigin(s.login))
+	r.Method("POST", "/v1/id/auth/logout", s.sameOrigin(s.logout))
+	r.Method("GET", "/v1/id/auth/me", s.Edge.Handle(s.me))
+}
+
+// platform lets a request through that has the platform secret.
+func (s *Server) platform(h web.Handler) http.Handler {
+	return s.Edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
+		given := sha256.Sum256([]byte(r.Header.Get("X-Platform-Secret")))
+		if subtle.ConstantTimeCompare(given[:], s.secret[:]) != 1 {
+			return fault.New(fault.Unauthorized, "Invalid platform secret")
+		}
+		return h(w, r)
+	})
+}
+
+// sameOrigin refuses what a page of another origin has a browser send.
+func (s *Server) sameOrigin(h web.Handler) http.Handler {
+	return s.Edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
+		if err := s.origin.Check(r); err != nil {
+			return fault.Wrap(fault.Forbidden, "Request of another origin", err)
+		}
+		return h(w, r)
+	})
+}
+
+// decode reads the JSON body of a request into v.
+func decode(r *http.Request, v any) error {
+	body, err := web.ReadBody(r, maxBody)
+	if err != nil {
+		return err
+	}
+	return web.DecodeStrict(body, v)
+}

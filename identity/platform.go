@@ -1,0 +1,140 @@
+package identity
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/provision"
+)
+
+type newOrganization struct {
+	Name           string          `json:"name"`
+	Slug           id.Slug         `json:"slug"`
+	AdminEmail     string          `json:"admin_email"`
+	AdminPassword  string          `json:"admin_password"`
+	Plan           string          `json:"plan"`
+	OrganizationID id.Organization `json:"organization_id"`
+	Disclosure     id.Disclosure   `json:"disclosure"`
+}
+
+type madeOrganization struct {
+	OrganizationID id.Organization   `json:"organization_id"`
+	Slug           id.Slug           `json:"slug"`
+	Origin         id.Origin         `json:"origin"`
+	LogKey         string            `json:"log_key"`
+	MembershipID   string            `json:"membership_id"`
+	Agent          agent.Credentials `json:"agent"`
+	IngestKey      shownIngestKey    `json:"ingest_key"`
+}
+
+type shownIngestKey struct {
+	KeyID  string `json:"key_id"`
+	Secret string `json:"secret"`
+}
+
+func (s *Server) createOrganization(w http.ResponseWriter, r *http.Request) error {
+	var body newOrganization
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	made, err := s.Provisioner.Make(r.Context(), provision.Request{
+		Name: body.Name, Slug: body.Slug, Plan: body.Plan, Organization: body.OrganizationID, Disclosure: body.Disclosure,
+		AdminEmail: body.AdminEmail, AdminPassword: body.AdminPassword,
+	})
+	if err != nil {
+		return err
+	}
+	identity := made.State.Identity()
+	return web.WriteJSON(w, http.StatusCreated, madeOrganization{
+		OrganizationID: identity.Organization, Slug: made.Slug, Origin: identity.Origin,
+		LogKey: made.State.VerifierKey().String(), MembershipID: made.Membership.ID, Agent: made.Agent,
+		IngestKey: shownIngestKey{KeyID: made.IngestKey.ID, Secret: made.Token.Reveal()},
+	})
+}
+
+// nullable tells a member that is null from one that is absent.
+type nullable[T any] struct {
+	given bool
+	value *T
+}
+
+// UnmarshalJSON is called when the member is there, also for null.
+func (n *nullable[T]) UnmarshalJSON(b []byte) error {
+	n.given = true
+	return json.Unmarshal(b, &n.value)
+}
+
+type organizationChange struct {
+	Plan   *string `json:"plan"`
+	Active *bool   `json:"active"`
+	Limits struct {
+		EventsPerMonth nullable[uint64] `json:"events_per_month"`
+	} `json:"limits"`
+}
+
+func (c *organizationChange) patch() org.Patch {
+	p := org.Patch{Plan: c.Plan, Active: c.Active}
+	if c.Limits.EventsPerMonth.given {
+		p.EventsPerMonth = &c.Limits.EventsPerMonth.value
+	}
+	return p
+}
+
+type limits struct {
+	EventsPerMonth *uint64 `json:"events_per_month"` // null: the plan's
+}
+
+type changedOrganization struct {
+	OrganizationID id.Organization `json:"organization_id"`
+	Slug           id.Slug         `json:"slug"`
+	Name           string          `json:"name"`
+	Plan           string          `json:"plan"`
+	Active         bool            `json:"active"`
+	Limits         limits          `json:"limits"`
+	Disclosure     id.Disclosure   `json:"disclosure"`
+}
+
+func (s *Server) changeOrganization(w http.ResponseWriter, r *http.Request) error {
+	organization, err := id.ParseOrganization(chi.URLParam(r, "organization"))
+	if err != nil {
+		return fault.Wrap(fault.NotFound, "Not found", err)
+	}
+	tenant, err := s.Organizations.ByID(r.Context(), organization)
+	if err != nil {
+		return err
+	}
+	var body organizationChange
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	is, err := s.Organizations.Change(r.Context(), tenant, notary.Operator, body.patch())
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, changedOrganization{
+		OrganizationID: is.ID, Slug: is.Slug, Name: is.Name, Plan: is.Plan, Active: is.Active,
+		Limits: limits{is.EventsPerMonth}, Disclosure: is.Disclosure,
+	})
+}
+
+// setPassword gives a known account a password: the operator's way for accounts
+// that have none or lost it.
+func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
+	var body credentials
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	if err := s.People.SetPassword(r.Context(), body.Email, body.Password); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

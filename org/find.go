@@ -1,0 +1,75 @@
+package org
+
+import (
+	"context"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// BySlug returns the handle of an organization; fault.NotFound when there is none.
+func (o *Orgs) BySlug(ctx context.Context, slug id.Slug) (id.Tenant, error) {
+	return o.slugs.Get(ctx, slug, func(ctx context.Context) (id.Tenant, error) {
+		t, r, err := o.claimed(ctx, kindSlugClaim, string(slug))
+		if err == nil && r.Slug != slug {
+			return 0, errNotFound()
+		}
+		return t, err
+	})
+}
+
+// ByID returns the handle of an organization; fault.NotFound when there is none.
+func (o *Orgs) ByID(ctx context.Context, organization id.Organization) (id.Tenant, error) {
+	return o.ids.Get(ctx, organization, func(ctx context.Context) (id.Tenant, error) {
+		t, r, err := o.claimed(ctx, kindIDClaim, organization.String())
+		if err == nil && r.OrganizationID != organization {
+			return 0, errNotFound()
+		}
+		return t, err
+	})
+}
+
+// claimed returns the organization behind a claim.
+func (o *Orgs) claimed(ctx context.Context, kind storage.Kind, name string) (id.Tenant, orgRecord, error) {
+	r, err := o.records.Get(ctx, id.Service, kind, name)
+	if absent(err) {
+		return 0, orgRecord{}, errNotFound()
+	}
+	var held claimRecord
+	if err == nil {
+		err = json.Unmarshal(r.Value, &held)
+	}
+	if err != nil {
+		return 0, orgRecord{}, unreadable("find organization", err)
+	}
+	stored, _, err := o.record(ctx, held.Tenant)
+	if absent(err) {
+		return 0, orgRecord{}, errNotFound()
+	}
+	if err != nil {
+		return 0, orgRecord{}, unreadable("find organization", err)
+	}
+	return held.Tenant, stored, nil
+}
+
+// Summary is what members see of an organization before they enter it.
+type Summary struct {
+	ID   id.Organization
+	Slug id.Slug
+	Name string
+}
+
+// Summary reads an organization without its ledger; fault.NotFound when there
+// is none.
+func (o *Orgs) Summary(ctx context.Context, t id.Tenant) (Summary, error) {
+	stored, _, err := o.record(ctx, t)
+	if absent(err) {
+		return Summary{}, errNotFound()
+	}
+	if err != nil {
+		return Summary{}, unreadable("read organization", err)
+	}
+	return Summary{ID: stored.OrganizationID, Slug: stored.Slug, Name: stored.Name}, nil
+}
