@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// adoptCommand is the operator's decision that a checkpoint is the newest one
+// that its log ever showed.
+type adoptCommand struct {
+	offline
+	Checkpoint string `help:"File with the signed checkpoint." required:"" type:"existingfile"`
+}
+
+// Run finds the ledger by the checkpoint's origin and adopts it.
+func (c adoptCommand) Run(ctx context.Context, out terminal) error {
+	note, err := os.ReadFile(c.Checkpoint)
+	if err != nil {
+		return err
+	}
+	checkpoint, err := tlog.ReadCheckpoint(note)
+	if err != nil {
+		return err
+	}
+	s, err := c.open(ctx, out)
+	if err != nil {
+		return err
+	}
+	ledgers, err := log.Open(ctx, log.Options{Store: s.engine, Keyring: s.keyring, Anchors: s.anchors, Logger: newLogger(c.Logging, out.stderr)})
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	err = adopt(ctx, ledgers, s, checkpoint.Origin, note)
+	if err := errors.Join(err, ledgers.Close(), s.engine.Close()); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out.stdout, "%s: the checkpoint at size %d is its anchor now\n", checkpoint.Origin, checkpoint.Size)
+	return err
+}
+
+func adopt(ctx context.Context, ledgers *log.Ledgers, s *store, origin id.Origin, note []byte) error {
+	for t, err := range s.engine.Tenants(ctx) {
+		if err != nil {
+			return err
+		}
+		state, err := ledgers.State(ctx, t)
+		if err != nil {
+			return err
+		}
+		if state.Identity().Origin == origin {
+			return ledgers.Adopt(ctx, t, note)
+		}
+	}
+	return fmt.Errorf("there is no ledger of origin %s here", origin)
+}

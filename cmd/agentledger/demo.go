@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/log"
+)
+
+// demoCommand shows the main job: a real server on the embedded store, an
+// operator who sets it up over HTTP, an agent that works for a day, and an
+// outsider who checks what it did.
+type demoCommand struct {
+	Once   bool   `help:"End after the checks; status 0 only if each of them passed."`
+	Listen string `help:"Address to serve on." default:"127.0.0.1:0"`
+	config.Logging
+}
+
+// Run plays the demo on a data directory of its own, which it removes.
+func (c demoCommand) Run(ctx context.Context, out terminal) (err error) {
+	dir, err := os.MkdirTemp("", "agentledger-demo-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	settings := c.settings(dir)
+	running, err := start(ctx, settings, newLogger(config.Logging{LogLevel: "warn"}, out.stderr))
+	if err != nil {
+		return err
+	}
+	s := &stage{out: out.stdout, began: time.Now(), dir: dir}
+	err = play(ctx, s, running)
+	if err == nil && !c.Once {
+		s.invite(running)
+		<-ctx.Done()
+	}
+	if stopErr := running.stop(context.WithoutCancel(ctx)); err == nil {
+		err = stopErr
+	}
+	if err == nil {
+		err = s.recheck(context.WithoutCancel(ctx), settings)
+	}
+	return errors.Join(err, s.verdict())
+}
+
+func (c demoCommand) settings(dir string) config.Serve {
+	return config.Serve{
+		Store:    config.Store{Data: dir, CacheMiB: 32},
+		Identity: config.Identity{PublicURL: "http://localhost", Environment: "demo"},
+		Limits:   config.Limits{MaxEventKiB: 256, ClockAhead: 15 * time.Minute, Plans: map[string]uint64{"enterprise": 0}},
+		Listen:   config.Listen{Listen: c.Listen, IDListen: "127.0.0.1:0", Drain: time.Second},
+		Logging:  c.Logging, ReverifyPause: time.Minute,
+	}
+}
+
+// stage tells what happens and counts what was checked.
+type stage struct {
+	out    io.Writer
+	began  time.Time
+	dir    string
+	scenes int
+	passed int
+	failed int
+}
+
+// scene begins a part of the story.
+func (s *stage) scene(title string) {
+	s.scenes++
+	fmt.Fprintf(s.out, "\n%d. %s\n", s.scenes, title)
+}
+
+// say tells something that is not a check.
+func (s *stage) say(format string, args ...any) {
+	fmt.Fprintf(s.out, "   "+format+"\n", args...)
+}
+
+// check tells whether something holds.
+func (s *stage) check(ok bool, format string, args ...any) {
+	mark := "ok  "
+	if ok {
+		s.passed++
+	} else {
+		s.failed++
+		mark = "FAIL"
+	}
+	fmt.Fprintf(s.out, "   "+mark+" "+format+"\n", args...)
+}
+
+// proves says what the checks before it are good for.
+func (s *stage) proves(what string) { fmt.Fprintf(s.out, "   => %s\n", what) }
+
+// recheck reads the stopped store again from its first event.
+func (s *stage) recheck(ctx context.Context, settings config.Serve) error {
+	s.scene("The server has stopped; its files are read again from the first event")
+	st, err := openStore(ctx, settings.Store, newLogger(config.Logging{LogLevel: "error"}, io.Discard), nil)
+	if err != nil {
+		return err
+	}
+	result, err := log.Fsck(ctx, st.engine, st.keyring, st.anchors, func(f log.Finding) { s.say("%v", f) })
+	if err := errors.Join(err, st.Close()); err != nil {
+		return err
+	}
+	s.check(result.Findings == 0 && result.Events > 0, "fsck: %d ledgers, %d events, %d faults", result.Ledgers, result.Events, result.Findings)
+	s.proves("what was acknowledged is on disk: entries, records, signatures, tiles and heads fit together")
+	return nil
+}
+
+// verdict is the demo's result.
+func (s *stage) verdict() error {
+	fmt.Fprintf(s.out, "\n%d checks passed, %d failed\n", s.passed, s.failed)
+	if s.failed > 0 || s.passed == 0 {
+		return errFound
+	}
+	return nil
+}

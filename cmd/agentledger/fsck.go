@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/agentledger/agentledger/log"
+)
+
+// fsckCommand re-verifies a stopped server's store.
+type fsckCommand struct {
+	offline
+}
+
+// Run prints each fault with its place, then a summary.
+func (c fsckCommand) Run(ctx context.Context, out terminal) error {
+	s, err := c.open(ctx, out)
+	if err != nil {
+		return err
+	}
+	result, err := log.Fsck(ctx, s.engine, s.keyring, s.anchors, func(f log.Finding) { fmt.Fprintln(out.stdout, f) })
+	if err := errors.Join(err, s.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintf(out.stdout, "%d ledgers, %d events, %d faults\n", result.Ledgers, result.Events, result.Findings)
+	if result.Findings > 0 {
+		return errFound
+	}
+	return nil
+}
+
+// open opens a data directory that is there already.
+func (c offline) open(ctx context.Context, out terminal) (*store, error) {
+	if _, err := os.Stat(c.DatabaseDir()); err != nil {
+		return nil, fmt.Errorf("no store in the data directory: %w", err)
+	}
+	return openStore(ctx, c.Store, newLogger(c.Logging, out.stderr), nil)
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/provision"
+)
+
+// initCommand makes an organization in a stopped server's store, or in a new one.
+type initCommand struct {
+	config.Store
+	config.Identity
+	config.Limits
+	config.Logging
+
+	Name          string `help:"Name of the organization." required:""`
+	Slug          string `help:"Its public name: a-z, 0-9 and single dashes." required:""`
+	AdminEmail    string `help:"E-mail of its owner." required:""`
+	AdminPassword string `help:"Password of an owner who has no account yet (better by the environment)." env:"AGENTLEDGER_ADMIN_PASSWORD"`
+	Plan          string `help:"Its plan." default:"enterprise"`
+	Disclosure    string `help:"What public bundles show: commitment, record or full." enum:"commitment,record,full" default:"record"`
+	JSON          bool   `name:"json" help:"Machine-readable output."`
+}
+
+// made is what init tells. Its secrets are kept nowhere.
+type made struct {
+	OrganizationID id.Organization `json:"organization_id"`
+	Slug           id.Slug         `json:"slug"`
+	Origin         id.Origin       `json:"origin"`
+	LogKey         string          `json:"log_key"`
+	Agent          any             `json:"agent"`
+	IngestKey      madeKey         `json:"ingest_key"`
+}
+
+type madeKey struct {
+	KeyID  string `json:"key_id"`
+	Secret string `json:"secret"`
+}
+
+// Run makes the organization and prints its credentials, once.
+func (c initCommand) Run(ctx context.Context, out terminal) error {
+	settings := config.Serve{Store: c.Store, Identity: c.Identity, Limits: c.Limits, Logging: c.Logging}
+	if err := settings.Validate(); err != nil {
+		return err
+	}
+	m, err := c.make(ctx, settings, out)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return json.MarshalWrite(out.stdout, m, jsontext.WithIndent("  "))
+	}
+	credentials, err := json.Marshal(m.Agent, jsontext.WithIndent("  "))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out.stdout, "organization %s (%s)\norigin       %s\nlog key      %s\ningest key   %s\nagent        %s\n\nThe ingest key and the private key are shown this once.\n",
+		m.OrganizationID, m.Slug, m.Origin, m.LogKey, m.IngestKey.Secret, credentials)
+	return err
+}
+
+func (c initCommand) make(ctx context.Context, settings config.Serve, out terminal) (m made, err error) {
+	disclosure, err := id.ParseDisclosure(c.Disclosure)
+	if err != nil {
+		return made{}, err
+	}
+	s, err := openService(ctx, settings, newLogger(c.Logging, out.stderr), nil, func(err error) { panic(err) })
+	if err != nil {
+		return made{}, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	r, err := s.founder.Make(ctx, provision.Request{
+		Name: c.Name, Slug: id.Slug(c.Slug), Plan: c.Plan, Disclosure: disclosure, AdminEmail: c.AdminEmail, AdminPassword: c.AdminPassword,
+	})
+	if err != nil {
+		return made{}, err
+	}
+	identity := r.State.Identity()
+	return made{
+		OrganizationID: identity.Organization, Slug: r.Slug, Origin: identity.Origin, LogKey: r.State.VerifierKey().String(),
+		Agent: r.Agent, IngestKey: madeKey{KeyID: r.IngestKey.ID, Secret: r.Token.Reveal()},
+	}, nil
+}

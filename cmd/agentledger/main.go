@@ -1,0 +1,123 @@
+// Agentledger is the transparency log service for AI agents, and its operator's
+// commands:
+//
+//	serve    run the service on the embedded store
+//	demo     see the main job in a few seconds
+//	init     make an organization without a running server
+//	fsck     re-verify every ledger of a stopped server's store
+//	adopt    let a ledger without an anchor take events again
+//	version  say what this is
+//
+// Exit status: 0 when all went well, 1 when fsck or the demo found something
+// wrong, 2 for everything else.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/agentledger/agentledger/internal/config"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-ctx.Done()
+		stop() // a second signal ends the process at once
+	}()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// commands is the command line.
+type commands struct {
+	Config kong.ConfigFlag `help:"JSON file with settings; flags and the environment win over it." placeholder:"FILE"`
+
+	Serve   serveCommand   `cmd:"" help:"Run the service."`
+	Demo    demoCommand    `cmd:"" help:"See the main job: a server, an agent's day, and an outsider who checks it."`
+	Init    initCommand    `cmd:"" help:"Make an organization, its first agent and keys, without a running server."`
+	Fsck    fsckCommand    `cmd:"" help:"Re-verify every ledger from its first event. The server must be stopped."`
+	Adopt   adoptCommand   `cmd:"" help:"Make a checkpoint the anchor of its ledger, so that it takes events again. The server must be stopped."`
+	Version versionCommand `cmd:"" help:"Say what this is."`
+}
+
+// terminal is where a command writes.
+type terminal struct {
+	stdout, stderr io.Writer
+}
+
+// errFound: the command did its work and found something wrong.
+var errFound = errors.New("found something wrong")
+
+const (
+	exitFound = 1
+	exitError = 2
+)
+
+// run is the program as a value, so that tests run it too.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var c commands
+	exited := -1
+	parser, err := kong.New(&c,
+		kong.Name("agentledger"),
+		kong.Description("A transparency log service for AI agents."),
+		kong.Configuration(kong.JSON),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { exited = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(terminal{stdout: stdout, stderr: stderr}),
+	)
+	if err != nil {
+		fmt.Fprintln(stderr, "agentledger:", err)
+		return exitError
+	}
+	parsed, err := parser.Parse(args)
+	if exited >= 0 { // help was asked for and written
+		return exited
+	}
+	if err == nil {
+		err = parsed.Run()
+	}
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errFound):
+		return exitFound
+	}
+	fmt.Fprintln(stderr, "agentledger:", err)
+	return exitError
+}
+
+type versionCommand struct{}
+
+func (versionCommand) Run(c terminal) error {
+	_, err := fmt.Fprintln(c.stdout, "agentledger", version())
+	return err
+}
+
+// version is the module version, or the commit that the program was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return info.Main.Version
+}
+
+// offline are the settings of commands that work on a stopped server's store.
+type offline struct {
+	config.Store
+	config.Logging
+}

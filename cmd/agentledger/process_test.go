@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	killRounds = flag.Int("kill-rounds", 3, "rounds of TestKill")
+	traces     = flag.String("traces", "../../examples/day.ndjson", "events that TestReplay sends")
+)
+
+// programs is where TestMain built the real binaries.
+var programs string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(withPrograms(m))
+}
+
+func withPrograms(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "agentledger-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	defer os.RemoveAll(dir)
+	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../agentledger", "../aps")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build programs: %v\n%s", err, out)
+		return 2
+	}
+	programs = dir
+	return m.Run()
+}
+
+const testSecret = "a platform secret for tests"
+
+// process is a real server under test.
+type process struct {
+	t              *testing.T
+	cmd            *exec.Cmd
+	main, identity string
+	exited         chan error
+	logs           *lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// startProcess starts the server on a data directory and waits until it serves.
+// It is ended with the test at the latest.
+func startProcess(t *testing.T, dir string, more ...string) *process {
+	t.Helper()
+	args := append([]string{"serve", "--data", dir, "--listen", "127.0.0.1:0", "--id-listen", "127.0.0.1:0",
+		"--metrics-listen", "", "--public-url", "http://log.test", "--log-level", "warn"}, more...)
+	cmd := exec.Command(filepath.Join(programs, "agentledger"), args...)
+	cmd.Env = append(os.Environ(), "AGENTLEDGER_PLATFORM_SECRET="+testSecret)
+	p := &process{t: t, cmd: cmd, exited: make(chan error, 1), logs: new(lockedBuffer)}
+	cmd.Stderr = p.logs
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	serving := make(chan string, 1)
+	go func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if strings.HasPrefix(lines.Text(), "serving ") {
+				serving <- lines.Text()
+			}
+		}
+		io.Copy(io.Discard, out)
+		p.exited <- cmd.Wait()
+	}()
+	t.Cleanup(p.kill)
+	select {
+	case line := <-serving:
+		if _, err := fmt.Sscanf(line, "serving %s identity %s", &p.main, &p.identity); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+	case err := <-p.exited:
+		p.exited <- err
+		t.Fatalf("the server ended before it served: %v\n%s", err, p.logs)
+	case <-time.After(30 * time.Second):
+		t.Fatalf("the server does not serve\n%s", p.logs)
+	}
+	return p
+}
+
+// kill is SIGKILL: nothing is flushed, no handler runs.
+func (p *process) kill() {
+	p.cmd.Process.Kill()
+	err := <-p.exited
+	p.exited <- err
+}
+
+// terminate is SIGTERM, and wants an orderly end.
+func (p *process) terminate() {
+	p.t.Helper()
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	err := <-p.exited
+	p.exited <- err
+	if err != nil {
+		p.t.Errorf("after SIGTERM: %v\n%s", err, p.logs)
+	}
+}
+
+// found makes an organization through the platform call.
+func (p *process) found(ctx context.Context, slug string, more map[string]any) founded {
+	p.t.Helper()
+	o, err := newOperator(p.main, p.identity)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	request := map[string]any{"name": slug, "slug": slug, "admin_email": "ops@" + slug + ".example", "admin_password": "a password for tests"}
+	for k, v := range more {
+		request[k] = v
+	}
+	f, err := o.found(ctx, testSecret, request)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return f
+}
+
+// command runs one of the programs to its end.
+func command(t *testing.T, name string, args ...string) (output string, exit int) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(programs, name), args...)
+	out, err := cmd.CombinedOutput()
+	if _, exited := err.(*exec.ExitError); err != nil && !exited {
+		t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/agentledger/agentledger/internal/config"
+)
+
+// serveCommand runs the service until it is told to stop.
+type serveCommand struct {
+	config.Serve
+}
+
+// Run serves until ctx ends or the store breaks.
+func (c serveCommand) Run(ctx context.Context, out terminal) error {
+	logger := newLogger(c.Logging, out.stderr)
+	s, err := start(ctx, c.Serve, logger)
+	if err != nil {
+		return err
+	}
+	if s.madeSecretFile != "" {
+		fmt.Fprintf(out.stdout, "platform secret made in %s\n", s.madeSecretFile)
+	}
+	fmt.Fprintf(out.stdout, "serving %s identity %s\n", s.mainURL(), s.identityURL())
+	select {
+	case <-ctx.Done():
+		logger.Info("stopping")
+	case err = <-s.failed:
+	}
+	return errors.Join(err, s.stop(context.WithoutCancel(ctx)))
+}
+
+// server is a service with its listeners.
+type server struct {
+	settings       config.Serve
+	service        *service
+	platformSecret string
+	madeSecretFile string // "" when the secret was there already
+
+	listeners  []net.Listener // main, identity and, when asked for, metrics
+	servers    []*http.Server
+	failed     chan error // a listener that ended by itself
+	background sync.WaitGroup
+	cancel     context.CancelFunc
+}
+
+// start opens the store, builds the service and listens.
+func start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, error) {
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	secret, made, err := platformSecret(c)
+	if err != nil {
+		return nil, err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	service, err := openService(ctx, c, logger, registry, func(err error) {
+		logger.Error("the store is broken: ending at once, so that nothing is acknowledged that may be lost", "err", err)
+		os.Exit(exitError)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &server{settings: c, service: service, platformSecret: secret, madeSecretFile: made, failed: make(chan error, 3)}
+	if err := s.listen(registry, logger); err != nil {
+		return nil, errors.Join(err, s.stop(context.WithoutCancel(ctx)))
+	}
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.cancel = cancel
+	s.background.Go(func() { service.ledgers.Reverify(background, c.ReverifyPause) })
+	return s, nil
+}
+
+func (s *server) listen(registry *prometheus.Registry, logger *slog.Logger) error {
+	c := s.settings
+	id, err := s.service.identity(c, s.platformSecret, logger)
+	if err != nil {
+		return err
+	}
+	surfaces := []struct {
+		address string
+		handler http.Handler
+	}{{c.Listen.Listen, s.service.main(c, logger)}, {c.IDListen, id}, {c.MetricsListen, private(registry)}}
+	for i, surface := range surfaces {
+		if surface.address == "" && i == 2 {
+			continue
+		}
+		l, err := net.Listen("tcp", surface.address)
+		if err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		s.listeners = append(s.listeners, l)
+		s.serve(l, surface.handler, logger)
+	}
+	return nil
+}
+
+// Time-outs of a connection: slow senders and readers are cut off.
+const (
+	headerTimeout = 5 * time.Second
+	bodyTimeout   = 30 * time.Second
+	answerTimeout = 60 * time.Second
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 16 << 10
+)
+
+func (s *server) serve(l net.Listener, h http.Handler, logger *slog.Logger) {
+	hs := &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	}
+	s.servers = append(s.servers, hs)
+	s.background.Go(func() {
+		if err := hs.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- fmt.Errorf("serve: %w", err)
+		}
+	})
+}
+
+// private is what operators' own tools read: metrics and profiles.
+func private(registry *prometheus.Registry) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+// stop stops listening, lets open requests end, then closes ledgers and store.
+func (s *server) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.settings.Drain)
+	defer cancel()
+	var errs []error
+	for _, hs := range s.servers {
+		if err := hs.Shutdown(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("drain: %w", err), hs.Close())
+		}
+	}
+	if s.cancel != nil {
+		s.cancel()
+	}
+	s.background.Wait()
+	return errors.Join(append(errs, s.service.Close())...)
+}
+
+func (s *server) mainURL() string     { return address(s.listeners[0]) }
+func (s *server) identityURL() string { return address(s.listeners[1]) }
+
+// address is a URL by which this machine reaches a listener.
+func address(l net.Listener) string {
+	host, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		return "http://" + l.Addr().String()
+	}
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(strings.TrimSpace(host), port)
+}

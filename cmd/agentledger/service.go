@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/console"
+	"github.com/agentledger/agentledger/identity"
+	"github.com/agentledger/agentledger/ingest"
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/provision"
+	"github.com/agentledger/agentledger/publicapi"
+	"github.com/agentledger/agentledger/rulebook"
+)
+
+// service is everything between the store and the listeners:
+//
+//	store -> ledgers -> notary -> orgs, agents, rules, accounts -> provision -> surfaces
+//
+// It is built from left to right and closed from right to left.
+type service struct {
+	store    *store
+	ledgers  *log.Ledgers
+	orgs     *org.Orgs
+	agents   *agent.Agents
+	rules    *rulebook.Rulebook
+	accounts *account.Accounts
+	founder  *provision.Provisioner
+}
+
+// openService opens the store and builds the service on it. fatal is called
+// when the store breaks and the process has to end.
+func openService(ctx context.Context, c config.Serve, logger *slog.Logger, metrics prometheus.Registerer, fatal func(error)) (*service, error) {
+	st, err := openStore(ctx, c.Store, logger, fatal)
+	if err != nil {
+		return nil, err
+	}
+	s := &service{store: st}
+	s.ledgers, err = log.Open(ctx, log.Options{
+		Store: st.engine, Keyring: st.keyring, Anchors: st.anchors, Logger: logger, Metrics: metrics, Fatal: fatal,
+	})
+	if err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
+	if err := s.build(c); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *service) build(c config.Serve) error {
+	records := s.store.engine
+	n := &notary.Notary{Ledgers: s.ledgers, Records: records, Keyring: s.store.keyring, Clock: time.Now}
+	var err error
+	s.orgs, err = org.New(org.Options{
+		Records: records, Notary: n, Ledgers: s.ledgers, Plans: plans(c.Plans), Environment: c.Environment,
+	})
+	if err != nil {
+		return err
+	}
+	n.Disclosures = s.orgs // each needs the other: settings are stated, statements have a disclosure
+	s.agents = agent.New(agent.Options{Records: records, Notary: n})
+	s.rules = rulebook.New(rulebook.Options{Records: records, Notary: n})
+	s.accounts = account.New(account.Options{Records: records})
+	host, err := provision.ParseHost(c.PublicURL)
+	if err != nil {
+		return err
+	}
+	s.founder = &provision.Provisioner{
+		Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Accounts: s.accounts, Keyring: s.store.keyring, Host: host,
+	}
+	return nil
+}
+
+func plans(byName map[string]uint64) []org.Plan {
+	var all []org.Plan
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		all = append(all, org.Plan{Name: name, EventsPerMonth: byName[name]})
+	}
+	return all
+}
+
+// main returns the handler of the main listener.
+func (s *service) main(c config.Serve, logger *slog.Logger) http.Handler {
+	edge := &web.Edge{Logger: logger}
+	r := edge.Router()
+	ingest.New(ingest.Options{
+		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Rulebook: s.rules,
+		MaxBytes: c.MaxEventKiB << 10, MaxAhead: c.ClockAhead, MaxAge: c.ClockBehind,
+	}).Routes(r)
+	publicapi.New(publicapi.Options{
+		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, PublicURL: c.PublicURL,
+	}).Routes(r)
+	console.New(console.Options{
+		Edge: edge, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules,
+	}).Routes(r)
+	s.health(r)
+	return r
+}
+
+// identity returns the handler of the identity listener.
+func (s *service) identity(c config.Serve, platformSecret string, logger *slog.Logger) (http.Handler, error) {
+	edge := &web.Edge{Logger: logger}
+	surface, err := identity.New(identity.Options{
+		Edge: edge, Provisioner: s.founder, Organizations: s.orgs, People: s.accounts, Sessions: s.accounts,
+		PlatformSecret: platformSecret, PublicURL: c.PublicURL,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := edge.Router()
+	surface.Routes(r)
+	return r, nil
+}
+
+// health adds what orchestrators ask: alive as long as the process answers,
+// ready as long as the store as a whole can be used.
+func (s *service) health(r chi.Router) {
+	r.Get("/livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	r.Get("/readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+		defer cancel()
+		for _, err := range s.store.engine.Tenants(ctx) {
+			if err != nil {
+				http.Error(w, "the store can't be read", http.StatusServiceUnavailable)
+				return
+			}
+			break
+		}
+		fmt.Fprintln(w, "ok")
+	})
+}
+
+// Close lets what was accepted become durable and closes the store.
+func (s *service) Close() error {
+	return errors.Join(s.ledgers.Close(), s.store.engine.Close())
+}

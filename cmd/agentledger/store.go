@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage/pebblestore"
+)
+
+// store is the data directory of a service, opened: engine, anchors and the
+// keys that open what is sealed in it.
+type store struct {
+	engine  *pebblestore.Engine
+	anchors *log.Anchors
+	keyring *seal.Keyring
+}
+
+// openStore opens the data directory, or makes it.
+func openStore(ctx context.Context, c config.Store, logger *slog.Logger, broken func(error)) (*store, error) {
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	key, created, err := masterKey(c)
+	if err != nil {
+		return nil, err
+	}
+	keyring, err := seal.NewKeyring(key)
+	if err != nil {
+		return nil, fmt.Errorf("master key: %w", err)
+	}
+	engine, err := pebblestore.Open(pebblestore.Options{Dir: c.DatabaseDir(), CacheBytes: c.CacheMiB << 20, Logger: logger, OnBroken: broken})
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	s := &store{engine: engine, keyring: keyring}
+	if created {
+		if err := s.refuseLostKey(ctx, c); err != nil {
+			return nil, errors.Join(err, engine.Close())
+		}
+	}
+	if s.anchors, err = log.OpenAnchors(c.AnchorsDir()); err != nil {
+		return nil, errors.Join(err, engine.Close())
+	}
+	return s, nil
+}
+
+// refuseLostKey stops a start that made a new master key beside ledgers whose
+// keys are sealed under another one.
+func (s *store) refuseLostKey(ctx context.Context, c config.Store) error {
+	for _, err := range s.engine.Tenants(ctx) {
+		if err != nil {
+			return fmt.Errorf("list ledgers: %w", err)
+		}
+		return errors.Join(
+			fmt.Errorf("there are ledgers in %s and there was no master key at %s: bring the key back", c.Data, c.MasterKeyPath()),
+			os.Remove(c.MasterKeyPath()))
+	}
+	return nil
+}
+
+// Close closes a store whose ledgers were never opened.
+func (s *store) Close() error { return errors.Join(s.anchors.Close(), s.engine.Close()) }
+
+// newLogger writes what a level lets through to w.
+func newLogger(c config.Logging, w interface{ Write([]byte) (int, error) }) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		level = slog.LevelInfo
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}

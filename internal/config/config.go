@@ -1,0 +1,97 @@
+// Package config is the operator's settings of the service: their names,
+// defaults and checks. Flags win over environment variables AGENTLEDGER_*,
+// which win over a JSON file.
+//
+// What always holds:
+//
+//   - A setting that was given is obeyed or refused with its name, never ignored.
+//   - Secrets come from files or the environment, never from flags, and are not
+//     part of these structs' printed form.
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// Store says where the data of one service lie.
+type Store struct {
+	Data          string `help:"Data directory (embedded store)." default:"agentledger-data" type:"path" env:"AGENTLEDGER_DATA"`
+	Anchors       string `help:"Folder of the newest shown checkpoints; in production on another volume. Default: DATA/anchors." type:"path" env:"AGENTLEDGER_ANCHORS"`
+	MasterKeyFile string `help:"File of the key that private keys are sealed under (made at the first start). Default: DATA/master.key. AGENTLEDGER_MASTER_KEY holds the key itself instead." type:"path" env:"AGENTLEDGER_MASTER_KEY_FILE"`
+	CacheMiB      int64  `help:"Memory for cached data blocks, in MiB." default:"256" env:"AGENTLEDGER_CACHE_MIB"`
+}
+
+// DatabaseDir is the engine's directory.
+func (s Store) DatabaseDir() string { return filepath.Join(s.Data, "db") }
+
+// AnchorsDir is the folder of the anchors.
+func (s Store) AnchorsDir() string { return orElse(s.Anchors, filepath.Join(s.Data, "anchors")) }
+
+// MasterKeyPath is the master key's file.
+func (s Store) MasterKeyPath() string {
+	return orElse(s.MasterKeyFile, filepath.Join(s.Data, "master.key"))
+}
+
+// Identity says under which name the service is known and who provisions it.
+type Identity struct {
+	PublicURL          string `help:"Address under which the public reaches the service, without a query: https://log.example. It becomes part of every new log's origin, for ever." required:"" placeholder:"URL" env:"AGENTLEDGER_PUBLIC_URL"`
+	PlatformSecretFile string `help:"File of the platform secret (made at the first start). Default: DATA/platform.secret. AGENTLEDGER_PLATFORM_SECRET holds the secret itself instead." type:"path" env:"AGENTLEDGER_PLATFORM_SECRET_FILE"`
+	Environment        string `help:"Word inside of ingest keys that tells environments apart." default:"live" env:"AGENTLEDGER_ENVIRONMENT"`
+}
+
+// Limits are what one request and one organization may take.
+type Limits struct {
+	MaxEventKiB int               `help:"Largest event, as sent and in canonical form, in KiB." default:"256" env:"AGENTLEDGER_MAX_EVENT_KIB"`
+	ClockAhead  time.Duration     `help:"How far emitted_at may lie ahead of the server's clock." default:"15m" env:"AGENTLEDGER_CLOCK_AHEAD"`
+	ClockBehind time.Duration     `help:"How far emitted_at may lie behind; 0 accepts any." default:"0" env:"AGENTLEDGER_CLOCK_BEHIND"`
+	Plans       map[string]uint64 `help:"Plans and their events a month, 0 for no cap." default:"free=10000;team=100000;enterprise=0" env:"AGENTLEDGER_PLANS"`
+}
+
+// Logging says what the process writes to standard error.
+type Logging struct {
+	LogLevel  string `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info" env:"AGENTLEDGER_LOG_LEVEL"`
+	LogFormat string `help:"text or json." enum:"text,json" default:"text" env:"AGENTLEDGER_LOG_FORMAT"`
+}
+
+// Listen says where the service listens.
+type Listen struct {
+	Listen        string        `help:"Address of the main listener: ingest, public, console." default:":8080" env:"AGENTLEDGER_LISTEN"`
+	IDListen      string        `name:"id-listen" help:"Address of the identity listener." default:":8091" env:"AGENTLEDGER_ID_LISTEN"`
+	MetricsListen string        `help:"Private address of metrics and profiles; empty for none." default:"127.0.0.1:9464" env:"AGENTLEDGER_METRICS_LISTEN"`
+	Drain         time.Duration `help:"How long open requests may take after a stop signal." default:"15s" env:"AGENTLEDGER_DRAIN"`
+}
+
+// Serve is all settings of the running service.
+type Serve struct {
+	Store
+	Identity
+	Limits
+	Listen
+	Logging
+	ReverifyPause time.Duration `help:"Pause between two rounds of the background re-verification." default:"1m" env:"AGENTLEDGER_REVERIFY_PAUSE"`
+}
+
+// PlatformSecretPath is the platform secret's file.
+func (s Serve) PlatformSecretPath() string {
+	return orElse(s.PlatformSecretFile, filepath.Join(s.Data, "platform.secret"))
+}
+
+// Validate implements kong's check after parsing.
+func (s Serve) Validate() error {
+	if _, ok := s.Plans["enterprise"]; !ok {
+		return fmt.Errorf("--plans: enterprise is missing, the plan of organizations that are made without one")
+	}
+	if s.MaxEventKiB < 1 || s.MaxEventKiB > 1<<14 {
+		return fmt.Errorf("--max-event-kib: from 1 to %d", 1<<14)
+	}
+	return nil
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
