@@ -36,7 +36,7 @@ func withPrograms(m *testing.M) int {
 		return 2
 	}
 	defer os.RemoveAll(dir)
-	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../agentledger", "../aps")
+	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../agentledger")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build programs: %v\n%s", err, out)
 		return 2
@@ -49,7 +49,7 @@ const testSecret = "a platform secret for tests"
 
 // process is a real server under test.
 type process struct {
-	t              *testing.T
+	t              testing.TB
 	cmd            *exec.Cmd
 	main, identity string
 	exited         chan error
@@ -75,7 +75,7 @@ func (b *lockedBuffer) String() string {
 
 // startProcess starts the server on a data directory and waits until it serves.
 // It is ended with the test at the latest.
-func startProcess(t *testing.T, dir string, more ...string) *process {
+func startProcess(t testing.TB, dir string, more ...string) *process {
 	t.Helper()
 	args := append([]string{"serve", "--data", dir, "--listen", "127.0.0.1:0", "--id-listen", "127.0.0.1:0",
 		"--metrics-listen", "", "--public-url", "http://log.test", "--log-level", "warn"}, more...)

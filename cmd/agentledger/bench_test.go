@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+)
+
+// POST /v1/ingest/events against the real server in a process of its own: ingest
+// key, strict JSON, signature, policy, durable append. 1 KiB events, signed
+// beforehand; the load runs on the same cores.
+func BenchmarkIngest(b *testing.B) {
+	for _, connections := range []int{1, 8, 64, 256} {
+		b.Run(fmt.Sprintf("connections=%d", connections), func(b *testing.B) { benchmarkIngest(b, connections) })
+	}
+}
+
+func benchmarkIngest(b *testing.B, connections int) {
+	p := startProcess(b, b.TempDir())
+	requests := signedRequests(b, p, b.N)
+	var next atomic.Int64
+	took := make([]time.Duration, b.N)
+	b.ResetTimer()
+	var group sync.WaitGroup
+	for range connections {
+		group.Go(func() {
+			c := dial(b, p.main)
+			for i := next.Add(1) - 1; i < int64(b.N); i = next.Add(1) - 1 {
+				began := time.Now()
+				if status := c.roundTrip(b, requests[i]); status != http.StatusCreated {
+					b.Errorf("status %d", status)
+				}
+				took[i] = time.Since(began)
+			}
+		})
+	}
+	group.Wait()
+	b.StopTimer()
+	slices.Sort(took)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+}
+
+// signedRequests returns n requests as they go over the wire.
+func signedRequests(b *testing.B, p *process, n int) [][]byte {
+	b.Helper()
+	org := p.found(b.Context(), "bench", nil)
+	w, err := newWorker(p.main, org, client.Retry{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	requests := make([][]byte, n)
+	for i := range requests {
+		body, err := w.signer.SignEvent(client.Event{
+			EventID: id.Event(fmt.Sprint("bench-", i)), TraceID: "bench", ActorPrincipal: "bench", ActionKind: "tool_call",
+			Tool: "acme.orders.read", Decision: id.Allow, Payload: map[string]any{"text": strings.Repeat("x", 450)},
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		requests[i] = fmt.Appendf(nil, "POST /v1/ingest/events HTTP/1.1\r\nHost: log.test\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			org.IngestKey.Secret, len(body), body)
+	}
+	return requests
+}
+
+// connection is a client that costs next to nothing.
+type connection struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func dial(b *testing.B, url string) *connection {
+	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		b.Error(err)
+		return &connection{}
+	}
+	b.Cleanup(func() { c.Close() })
+	return &connection{Conn: c, r: bufio.NewReader(c)}
+}
+
+// roundTrip sends a request and reads the answer away.
+func (c *connection) roundTrip(b *testing.B, request []byte) (status int) {
+	if _, err := c.Write(request); err != nil {
+		b.Error(err)
+		return 0
+	}
+	length := 0
+	for {
+		line, err := c.r.ReadSlice('\n')
+		if err != nil {
+			b.Error(err)
+			return 0
+		}
+		switch {
+		case status == 0:
+			fmt.Sscanf(string(line), "HTTP/1.1 %d", &status)
+		case bytes.HasPrefix(line, []byte("Content-Length: ")):
+			fmt.Sscanf(string(line), "Content-Length: %d", &length)
+		case len(line) == 2:
+			_, err := io.CopyN(io.Discard, c.r, int64(length))
+			if err != nil {
+				b.Error(err)
+			}
+			return status
+		}
+	}
+}

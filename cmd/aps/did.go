@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+)
+
+type didCommand struct {
+	Get didGetCommand `cmd:"" default:"withargs" help:"Fetch the document of an agent, a did:key or a did:web."`
+	Key didKeyCommand `cmd:"" help:"Print the did:key document of a public key; nothing is fetched."`
+}
+
+type didGetCommand struct {
+	Name string `arg:"" help:"Agent id or DID."`
+	URL  string `name:"url" env:"APS_URL" placeholder:"URL" help:"Base URL of the service."`
+}
+
+func (c *didGetCommand) Run(ctx context.Context, s *streams) error {
+	service, err := serviceFlags{URL: c.URL}.client()
+	if err != nil {
+		return err
+	}
+	document, err := fetchDocument(ctx, service, c.Name)
+	if err != nil {
+		return err
+	}
+	return s.document(document)
+}
+
+func fetchDocument(ctx context.Context, service *client.Client, name string) (did.Document, error) {
+	if strings.HasPrefix(name, "did:") {
+		return service.ResolveDID(ctx, name)
+	}
+	return service.AgentDID(ctx, id.Agent(name))
+}
+
+type didKeyCommand struct {
+	PublicKey string `arg:"" name:"public-key" help:"Ed25519 public key: base64 of 32 bytes."`
+}
+
+func (c *didKeyCommand) Run(s *streams) error {
+	raw, err := base64.StdEncoding.Strict().DecodeString(c.PublicKey)
+	if err != nil {
+		return errors.New("public key: must be base64 of 32 bytes")
+	}
+	public, err := edkey.ParsePublic(raw)
+	if err != nil {
+		return fmt.Errorf("public key: %w", err)
+	}
+	document, err := did.KeyDocument(public.Bytes())
+	if err != nil {
+		return err
+	}
+	return s.document(document)
+}
+
+// document prints a document, on several lines unless JSON lines are asked for.
+func (s *streams) document(d did.Document) error {
+	if s.json {
+		return s.value(d)
+	}
+	text, err := json.Marshal(d, jsontext.WithIndent("  "))
+	if err != nil {
+		return err
+	}
+	return s.line("%s", text)
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+)
+
+type evaluateCommand struct {
+	Tool    string          `required:"" placeholder:"NAME" help:"Dotted name of the tool."`
+	Agent   string          `env:"APS_AGENT" placeholder:"ID" help:"Agent id."`
+	Org     id.Organization `env:"APS_ORG" placeholder:"UUID" help:"Organization id."`
+	Payload string          `placeholder:"JSON" help:"The call's payload, a JSON object."`
+	serviceFlags
+}
+
+func (c *evaluateCommand) Run(ctx context.Context, s *streams) error {
+	question, err := c.question()
+	if err != nil {
+		return err
+	}
+	service, err := c.client()
+	if err != nil {
+		return err
+	}
+	decision, err := service.Evaluate(ctx, question)
+	switch {
+	case err != nil:
+		return err
+	case s.json:
+		return s.value(decision)
+	}
+	return printDecision(s, decision)
+}
+
+func (c *evaluateCommand) question() (client.Question, error) {
+	switch {
+	case c.Org == id.Organization{}:
+		return client.Question{}, errors.New("no organization: set --org or APS_ORG")
+	case c.Agent == "":
+		return client.Question{}, errors.New("no agent: set --agent or APS_AGENT")
+	}
+	q := client.Question{Organization: c.Org, Agent: id.Agent(c.Agent), Tool: id.Tool(c.Tool)}
+	if c.Payload != "" {
+		value := jsontext.Value(c.Payload)
+		if value.Kind() != '{' || !value.IsValid() {
+			return client.Question{}, errors.New("--payload must be a JSON object")
+		}
+		q.Payload = value
+	}
+	return q, nil
+}
+
+func printDecision(s *streams, d client.Decision) error {
+	policy := plain(d.PolicyID)
+	if d.PolicyVersion > 0 {
+		policy = fmt.Sprintf("%s version %d", policy, d.PolicyVersion)
+	}
+	if err := s.line("%s\npolicy      %s, rule %s\nreason      %s", d.Decision, policy, plain(d.RuleID), plain(d.Reason)); err != nil {
+		return err
+	}
+	for _, o := range d.Obligations {
+		if err := s.line("obligation  %s: approvals %d, within %d s", plain(o.Type), o.Approvals, o.TTLSeconds); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+)
+
+// serviceFlags say which service to talk to.
+type serviceFlags struct {
+	URL   string `name:"url" env:"APS_URL" placeholder:"URL" help:"Base URL of the service."`
+	Token string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Better in the environment: flags show in the list of processes."`
+}
+
+func (f serviceFlags) client() (*client.Client, error) {
+	if f.URL == "" {
+		return nil, errors.New("no service: set --url or APS_URL")
+	}
+	return client.New(client.Config{BaseURL: f.URL, Token: f.Token})
+}
+
+// nameFlags say for which agent and key something is made.
+type nameFlags struct {
+	Org   id.Organization `env:"APS_ORG" placeholder:"UUID" help:"Organization id."`
+	Agent string          `env:"APS_AGENT" placeholder:"ID" help:"Agent id."`
+	KeyID string          `env:"APS_KEY_ID" placeholder:"ID" help:"Key id."`
+}
+
+// identity returns the names, all of which must be there.
+func (f nameFlags) identity() (client.Identity, error) {
+	switch {
+	case f.Org == id.Organization{}:
+		return client.Identity{}, errors.New("no organization: set --org or APS_ORG")
+	case f.Agent == "":
+		return client.Identity{}, errors.New("no agent: set --agent or APS_AGENT")
+	case f.KeyID == "":
+		return client.Identity{}, errors.New("no key id: set --key-id or APS_KEY_ID")
+	}
+	return client.Identity{Organization: f.Org, Agent: id.Agent(f.Agent), Key: id.Key(f.KeyID)}, nil
+}
+
+// signerFlags say who signs.
+type signerFlags struct {
+	nameFlags
+	KeyFile string `env:"APS_KEY_FILE" placeholder:"FILE" help:"File with the private key: base64 of the 32-byte seed."`
+}
+
+func (f signerFlags) signer() (*client.Signer, error) {
+	who, err := f.identity()
+	if err != nil {
+		return nil, err
+	}
+	if f.KeyFile == "" {
+		return nil, errors.New("no private key: set --key-file or APS_KEY_FILE")
+	}
+	seed, err := readSeed(f.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	return client.NewSigner(who, seed)
+}
+
+// maxKeyFile is the size in bytes of the largest key file that is read.
+const maxKeyFile = 4 << 10
+
+func readSeed(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("key file: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
+	if err != nil {
+		return nil, fmt.Errorf("key file: %w", err)
+	}
+	seed, err := client.ParseSeed(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("key file %s: %w", file, err)
+	}
+	return seed, nil
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/internal/edkey"
+)
+
+type keygenCommand struct {
+	Out   string `xor:"source" placeholder:"FILE" help:"Write the private key to a new file of mode 0600 instead of printing it."`
+	From  string `xor:"source" placeholder:"FILE" help:"Make no key, read this private key."`
+	Proof bool   `help:"Make the proof with which the public key is registered for --org, --agent and --key-id."`
+	nameFlags
+}
+
+// keyOutput is what keygen says of a key.
+type keyOutput struct {
+	PrivateKey string `json:"private_key_b64,omitzero"` // "" when it lies in a file
+	File       string `json:"file,omitzero"`
+	PublicKey  string `json:"public_key_b64"`
+	Multikey   string `json:"multikey"`
+	DID        string `json:"did"`
+	Proof      string `json:"proof_b64,omitzero"`
+}
+
+func (c *keygenCommand) Run(s *streams) error {
+	seed, err := c.seed()
+	if err != nil {
+		return err
+	}
+	out, err := c.describe(seed)
+	if err != nil {
+		return err
+	}
+	if c.Out != "" {
+		if err := writeKey(c.Out, seed); err != nil {
+			return err
+		}
+		out.File = c.Out
+	} else if c.From == "" {
+		out.PrivateKey = base64.StdEncoding.EncodeToString(seed)
+	}
+	if s.json {
+		return s.value(out)
+	}
+	return out.print(s)
+}
+
+// seed returns the seed of the key given, of a new one when none is.
+func (c *keygenCommand) seed() ([]byte, error) {
+	if c.From != "" {
+		return readSeed(c.From)
+	}
+	seed := edkey.NewPrivate().Seed()
+	return seed[:], nil
+}
+
+func (c *keygenCommand) describe(seed []byte) (keyOutput, error) {
+	private, err := edkey.PrivateFromSeed(seed)
+	if err != nil {
+		return keyOutput{}, err
+	}
+	public := private.Public()
+	out := keyOutput{PublicKey: public.String(), Multikey: did.Multikey(public.Bytes()), DID: did.KeyDID(public.Bytes())}
+	if !c.Proof {
+		return out, nil
+	}
+	who, err := c.identity()
+	if err != nil {
+		return keyOutput{}, err
+	}
+	signer, err := client.NewSigner(who, seed)
+	if err != nil {
+		return keyOutput{}, err
+	}
+	out.Proof = signer.Proof()
+	return out, nil
+}
+
+// writeKey makes a file that only its owner reads. It never replaces one.
+func writeKey(file string, seed []byte) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("write key: %w", err)
+	}
+	_, err = f.WriteString(base64.StdEncoding.EncodeToString(seed) + "\n")
+	if err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return fmt.Errorf("write key: %w", err)
+	}
+	return nil
+}
+
+func (o keyOutput) print(s *streams) error {
+	for _, row := range []struct{ name, value string }{
+		{"private key", o.PrivateKey},
+		{"file", o.File},
+		{"public key", o.PublicKey},
+		{"multikey", o.Multikey},
+		{"did", o.DID},
+		{"proof", o.Proof},
+	} {
+		if row.value == "" {
+			continue
+		}
+		if err := s.line("%-12s %s", row.name, row.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,26 @@
+// Command aps is for agents, auditors and monitors of an agentledger service: it
+// makes keys, signs and sends events, asks for decisions, and verifies what the
+// public log says.
+//
+// What always holds:
+//   - The exit status is 0 when what was asked for is so, 1 when the service
+//     refused something or a proof is wrong, 2 when that can't be told: bad
+//     usage, a file that can't be read, a service that can't be reached.
+//   - Secrets are read from files and the environment and are never printed. The
+//     exception is keygen, whose result is one.
+//   - Results go to standard output, everything else to standard error.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	os.Exit(report(os.Stderr, run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)))
+}

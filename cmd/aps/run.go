@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/alecthomas/kong"
+)
+
+// program is the command line.
+type program struct {
+	JSON bool `name:"json" help:"Print results as JSON, one value a line."`
+
+	Keygen   keygenCommand   `cmd:"" help:"Make an Ed25519 key, or the proof with which it is registered."`
+	Sign     signCommand     `cmd:"" help:"Complete and sign events, and print the envelopes."`
+	Send     sendCommand     `cmd:"" help:"Send events; unsigned ones are completed and signed first."`
+	Evaluate evaluateCommand `cmd:"" help:"Ask what the policy says of a tool call, without making it."`
+	Replay   replayCommand   `cmd:"" help:"Send a file of recorded events. Running it again sends nothing twice."`
+	Verify   verifyCommand   `cmd:"" help:"Verify a bundle or a tlog-proof offline."`
+	Did      didCommand      `cmd:"" help:"Print DID documents."`
+	Version  versionCommand  `cmd:"" help:"Print the version of this program."`
+}
+
+// streams are what a command reads and writes.
+type streams struct {
+	in   io.Reader
+	out  io.Writer
+	err  io.Writer
+	json bool
+}
+
+// run runs one command line, given without the program's name. Its error says
+// what report prints and with which status the program ends.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	var p program
+	helped := false
+	parser, err := kong.New(&p,
+		kong.Name("aps"),
+		kong.Description("Agents, auditors and monitors of an agentledger service."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(int) { helped = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
+	if err != nil {
+		return err
+	}
+	command, err := parser.Parse(args)
+	switch {
+	case helped:
+		return nil
+	case err != nil:
+		return err
+	}
+	command.BindTo(ctx, (*context.Context)(nil))
+	return command.Run(&streams{in: stdin, out: stdout, err: stderr, json: p.JSON})
+}

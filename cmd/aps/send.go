@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+)
+
+type sendCommand struct {
+	File string `arg:"" optional:"" default:"-" help:"File with events, - for standard input. What may have to be sent again after a crash is signed first: aps sign."`
+	serviceFlags
+	signerFlags
+}
+
+func (c *sendCommand) Run(ctx context.Context, s *streams) error {
+	service, err := c.client()
+	if err != nil {
+		return err
+	}
+	in, err := s.open(c.File)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	d := delivery{streams: s, service: service, flags: c.signerFlags}
+	return d.all(ctx, in)
+}
+
+// delivery is one run of send.
+type delivery struct {
+	*streams
+	service *client.Client
+	flags   signerFlags
+	signer  *client.Signer // nil until an unsigned event comes
+
+	sent    int
+	refused int
+	first   error // why the first refused event was
+}
+
+func (d *delivery) all(ctx context.Context, in io.Reader) error {
+	for value, err := range values(in) {
+		if err != nil {
+			return err
+		}
+		d.sent++
+		if err := d.one(ctx, value); err != nil {
+			return fmt.Errorf("event %d: %w", d.sent, err)
+		}
+	}
+	switch {
+	case d.sent == 0:
+		return errors.New("no event to send")
+	case d.refused > 0:
+		return &negative{fmt.Errorf("%d of %d events refused, the first: %w", d.refused, d.sent, d.first)}
+	}
+	return nil
+}
+
+// one sends one event. Its error ends the run; a refusal does not, but for one of
+// the ingest key, which all others would meet as well.
+func (d *delivery) one(ctx context.Context, value []byte) error {
+	envelope, err := d.envelope(value)
+	if err != nil {
+		return err
+	}
+	result, err := d.service.Send(ctx, envelope)
+	if err == nil {
+		return d.printResult(result)
+	}
+	var answer *client.Error
+	if !isRefusal(err) && !fault.Is(err, fault.Invalid) || errors.As(err, &answer) && answer.Status == http.StatusUnauthorized {
+		return err
+	}
+	if d.refused++; d.first == nil {
+		d.first = err
+	}
+	return d.printRefusal(eventID(envelope), err)
+}
+
+func (d *delivery) envelope(value []byte) ([]byte, error) {
+	if isSigned(value) {
+		return value, nil
+	}
+	if d.signer == nil {
+		signer, err := d.flags.signer()
+		if err != nil {
+			return nil, err
+		}
+		d.signer = signer
+	}
+	return completeAndSign(d.signer, value, event.FormDigest)
+}
+
+func (d *delivery) printResult(r client.Result) error {
+	switch {
+	case d.json:
+		return d.value(r)
+	case r.Status != client.Created:
+		return d.line("%-8s  %s", r.Status, r.EventID)
+	case r.Tightened():
+		return d.line("%-8s  %s  #%d  %s  tightened to %s by %s, rule %s", r.Status, r.EventID, r.Sequence, r.EventHash, r.Decision, plain(r.PolicyID), plain(r.RuleID))
+	}
+	return d.line("%-8s  %s  #%d  %s", r.Status, r.EventID, r.Sequence, r.EventHash)
+}
+
+// refusedLine is a refused event in JSON output.
+type refusedLine struct {
+	EventID    string `json:"event_id,omitzero"`
+	Status     string `json:"status"`
+	StatusCode int    `json:"status_code,omitzero"` // 0 when it was not sent at all
+	Code       string `json:"code,omitzero"`
+	Error      string `json:"error"`
+	RequestID  string `json:"request_id,omitzero"`
+}
+
+func (d *delivery) printRefusal(name id.Event, err error) error {
+	if !d.json {
+		return d.line("%-8s  %s  %s", "refused", name, err)
+	}
+	out := refusedLine{EventID: string(name), Status: "refused", Error: err.Error()}
+	var answer *client.Error
+	if errors.As(err, &answer) {
+		out.StatusCode, out.Code, out.Error, out.RequestID = answer.Status, answer.Code, answer.Message, answer.RequestID
+	}
+	return d.value(out)
+}
+
+// eventID returns the id of an envelope, "" when it is malformed.
+func eventID(envelope []byte) id.Event {
+	e, err := event.Parse(envelope, event.Options{MaxBytes: len(envelope)})
+	if err != nil {
+		return ""
+	}
+	return e.EventID
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/agentledger/agentledger/client"
+)
+
+// Exit statuses.
+const (
+	statusOK     = 0
+	statusNo     = 1 // refused by the service, or proven wrong
+	statusUnable = 2 // can't be told
+)
+
+// negative is an answer that is no: the program ends with statusNo.
+type negative struct{ err error }
+
+func (n *negative) Error() string { return n.err.Error() }
+func (n *negative) Unwrap() error { return n.err }
+
+// unable is an error of which nothing follows about what was asked, whatever the
+// service answered: the program ends with statusUnable.
+type unable struct{ err error }
+
+func (u *unable) Error() string { return u.err.Error() }
+func (u *unable) Unwrap() error { return u.err }
+
+// report prints an error and what to do about it, and returns the exit status.
+func report(w io.Writer, err error) int {
+	if err == nil {
+		return statusOK
+	}
+	_, _ = fmt.Fprintln(w, "aps:", err)
+	if h := hint(err); h != "" {
+		_, _ = fmt.Fprintln(w, "hint:", h)
+	}
+	var no *negative
+	var open *unable
+	if errors.As(err, &no) || isRefusal(err) && !errors.As(err, &open) {
+		return statusNo
+	}
+	return statusUnable
+}
+
+// isRefusal reports whether the service has answered and refused.
+func isRefusal(err error) bool {
+	var answer *client.Error
+	return errors.As(err, &answer) && answer.Status/100 == 4
+}
+
+// hint returns what a user may do about an error, "" when there is nothing to say.
+func hint(err error) string {
+	var answer *client.Error
+	var usage *kong.ParseError
+	var network *net.OpError
+	switch {
+	case errors.As(err, &answer):
+		return answerHint(answer)
+	case errors.As(err, &usage):
+		return "aps --help lists the commands, aps COMMAND --help their flags"
+	case errors.Is(err, client.ErrNoToken):
+		return "set APS_TOKEN (or --token) to an ingest key"
+	case errors.As(err, &network):
+		return "is the service running, and is --url (or APS_URL) its address?"
+	}
+	return ""
+}
+
+func answerHint(e *client.Error) string {
+	switch {
+	case e.Status == http.StatusUnauthorized:
+		return "APS_TOKEN (or --token) must be an ingest key that is valid now"
+	case e.Status == http.StatusForbidden:
+		return "APS_ORG (or --org) must be the organization of the ingest key, and the key must be good for this agent"
+	case e.Message == "Unknown signing key":
+		return "register the public key for this agent; aps keygen --from FILE --proof makes what that takes"
+	case e.Code == "plan_limit":
+		return "the organization's events of this month are used up; run again later, what is stored is not sent twice"
+	case e.Status == http.StatusServiceUnavailable:
+		return "run again later; what is stored is not sent twice if the events were signed before (aps sign, aps replay)"
+	}
+	return ""
+}
