@@ -88,6 +88,7 @@ type Key struct {
 	Agent           id.Agent
 	ID              id.Key
 	Public          edkey.Public
+	Multikey        string // did.Multikey of Public, encoded once
 	Custody         chain.Custody
 	Status          Status
 	RegisteredAt    id.Instant

@@ -33,7 +33,7 @@ func TestNewAgentIsNotStated(t *testing.T) {
 		c := w.first[tenant]
 		got, err := w.signingKey(tenant, c.Agent, c.Key)
 		want := agent.Key{
-			Agent: c.Agent, ID: c.Key, Public: c.Private.Public(), Custody: chain.CustodyServer,
+			Agent: c.Agent, ID: c.Key, Public: c.Private.Public(), Multikey: did.Multikey(c.Private.Public().Bytes()), Custody: chain.CustodyServer,
 			Status: agent.Active, RegisteredAt: id.InstantOf(w.Clock()),
 		}
 		if err != nil || got != want {

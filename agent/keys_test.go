@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/internal/fault"
@@ -39,7 +40,7 @@ func TestRegisterKey(t *testing.T) {
 	private := edkey.NewPrivate()
 	got := w.register(red, "billing-bot", "host#1", private)
 	want := agent.Key{
-		Agent: "billing-bot", ID: "host#1", Public: private.Public(), Custody: chain.CustodyAgent,
+		Agent: "billing-bot", ID: "host#1", Public: private.Public(), Multikey: did.Multikey(private.Public().Bytes()), Custody: chain.CustodyAgent,
 		Status: agent.Active, RegisteredAt: id.InstantOf(w.Clock()),
 	}
 	if got != want {

@@ -83,7 +83,7 @@ func decodeKey(a id.Agent, r storage.Record) (storedKey, error) {
 		return storedKey{}, fmt.Errorf("decode key: %w", err)
 	}
 	return storedKey{order: stored.Order, version: r.Version, Key: Key{
-		Agent: a, ID: stored.KeyID, Public: public, Custody: stored.Custody, Status: stored.Status,
+		Agent: a, ID: stored.KeyID, Public: public, Multikey: stored.PublicKey, Custody: stored.Custody, Status: stored.Status,
 		RegisteredAt: stored.RegisteredAt, EndedAt: stored.EndedAt, CompromisedFrom: stored.CompromisedFrom, Reason: stored.Reason,
 	}}, nil
 }

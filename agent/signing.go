@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/tlog"
 )
 
 // SigningKey returns a key of an agent in whatever state it is, as of the config
@@ -17,6 +18,16 @@ func (a *Agents) SigningKey(ctx context.Context, s *log.State, agent id.Agent, k
 		return e.key, nil
 	}
 	return a.readSigningKey(ctx, name, s.ConfigVersion())
+}
+
+// CompromisedFrom returns the index from which on a key is not to be trusted:
+// tlog.MaxSize, which no event has, for one without such a claim.
+func (a *Agents) CompromisedFrom(ctx context.Context, s *log.State, agent id.Agent, key id.Key) (id.Index, error) {
+	k, err := a.SigningKey(ctx, s, agent, key)
+	if err != nil || k.CompromisedFrom == nil {
+		return tlog.MaxSize, err
+	}
+	return *k.CompromisedFrom, nil
 }
 
 func (a *Agents) readSigningKey(ctx context.Context, n cacheName, version uint64) (Key, error) {

@@ -47,7 +47,7 @@ func (j *judgement) prepare(ctx context.Context, state *log.State) (log.Submissi
 		return log.Submission{}, err
 	}
 	draft := log.NewDraft(state.Identity(), e, log.Attestation{
-		Form: j.form, PublicKey: key.Public, Signer: chain.SignerAgent, Custody: key.Custody,
+		Form: j.form, PublicKey: key.Multikey, Signer: chain.SignerAgent, Custody: key.Custody,
 		IngestKeyID: j.caller.KeyID, Policy: j.policy, Disclosure: settings.Disclosure,
 		IdempotencyKey: j.idempotencyKey, Cap: s.orgs.Cap(settings),
 	})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/edkey"
@@ -32,7 +33,7 @@ func BenchmarkAppend(b *testing.B) {
 
 func benchmarkAppend(b *testing.B, organizations, senders int) {
 	ledgers := openBench(b, organizations)
-	public := edkey.NewPrivate().Public()
+	public := did.Multikey(edkey.NewPrivate().Public().Bytes())
 	payload := strings.Repeat("x", 700)
 	var next atomic.Int64
 	var bytes atomic.Int64
@@ -101,7 +102,7 @@ func openBench(b *testing.B, organizations int) *log.Ledgers {
 func BenchmarkInclusion(b *testing.B) {
 	ledgers := openBench(b, 1)
 	const size = 20_000
-	public := edkey.NewPrivate().Public()
+	public := did.Multikey(edkey.NewPrivate().Public().Bytes())
 	for first := 0; first < size; first += 500 {
 		_, err := ledgers.Append(b.Context(), 1, func(_ context.Context, s *log.State) (log.Submission, error) {
 			var sub log.Submission

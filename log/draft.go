@@ -2,10 +2,8 @@ package log
 
 import (
 	"github.com/agentledger/agentledger/chain"
-	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -13,7 +11,7 @@ import (
 // envelope says itself and what the sequencer adds.
 type Attestation struct {
 	Form           event.Form
-	PublicKey      edkey.Public
+	PublicKey      string // Multikey
 	Signer         chain.Signer
 	Custody        chain.Custody
 	IngestKeyID    string // "" for the server's own
@@ -29,7 +27,7 @@ func NewDraft(identity *Identity, e *event.Envelope, a Attestation) Draft {
 	record := chain.Record{
 		Origin: identity.Origin, OrganizationID: identity.Organization,
 		EventID: e.EventID, AgentID: e.AgentID, KeyID: e.KeyID,
-		PublicKey: did.Multikey(a.PublicKey.Bytes()), Signer: a.Signer, Custody: a.Custody,
+		PublicKey: a.PublicKey, Signer: a.Signer, Custody: a.Custody,
 		EventDigest: e.Digest, SigForm: a.Form.String(), SigValueB64: e.SignatureB64,
 		IngestKeyID: a.IngestKeyID, Policy: a.Policy,
 	}

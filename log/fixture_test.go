@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/edkey"
@@ -136,7 +137,7 @@ func (w *world) single(tenant id.Tenant, name string, cap uint64) log.Prepare {
 
 func (w *world) draft(s *log.State, e *event.Envelope, cap uint64) log.Draft {
 	return log.NewDraft(s.Identity(), e, log.Attestation{
-		Form: event.FormDigest, PublicKey: w.agent.Public(), Signer: chain.SignerAgent, Custody: chain.CustodyAgent,
+		Form: event.FormDigest, PublicKey: did.Multikey(w.agent.Public().Bytes()), Signer: chain.SignerAgent, Custody: chain.CustodyAgent,
 		IngestKeyID: "ik_test", Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow},
 		Disclosure: id.DiscloseRecord, IdempotencyKey: "idem-" + string(e.EventID), Cap: cap,
 	})

@@ -24,9 +24,11 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
@@ -123,7 +125,7 @@ func Found(keyring *seal.Keyring, organization id.Organization) (storage.Change,
 // Errors are those of prepare and of log.Ledgers.Append; a record that has
 // another version than the act expects makes prepare run again.
 func (n *Notary) State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (Act, error)) ([]log.Receipt, error) {
-	return n.Ledgers.Append(ctx, t, func(ctx context.Context, s *log.State) (log.Submission, error) {
+	receipts, err := n.Ledgers.Append(ctx, t, func(ctx context.Context, s *log.State) (log.Submission, error) {
 		act, err := prepare(ctx, s)
 		if err != nil {
 			return log.Submission{}, err
@@ -131,6 +133,11 @@ func (n *Notary) State(ctx context.Context, t id.Tenant, principal string, prepa
 		drafts, err := n.drafts(ctx, s, principal, act.Statements)
 		return log.Submission{Drafts: drafts, Changes: act.Changes, Reconfigures: true}, err
 	})
+	if fault.Is(err, fault.OutcomeUnknown) {
+		err = &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", Err: err,
+			Message: "The change may have been made; look before you repeat it"}
+	}
+	return receipts, err
 }
 
 func (n *Notary) drafts(ctx context.Context, s *log.State, principal string, statements []Statement) ([]log.Draft, error) {
@@ -149,7 +156,7 @@ func (n *Notary) drafts(ctx context.Context, s *log.State, principal string, sta
 			return nil, fmt.Errorf("state %s: %w", statement.Kind, err)
 		}
 		drafts[i] = log.NewDraft(s.Identity(), envelope, log.Attestation{
-			Form: event.FormDigest, PublicKey: key.Public(), Signer: chain.SignerSystem, Custody: chain.CustodyServer,
+			Form: event.FormDigest, PublicKey: did.Multikey(key.Public().Bytes()), Signer: chain.SignerSystem, Custody: chain.CustodyServer,
 			Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow}, Disclosure: disclosure,
 		})
 	}

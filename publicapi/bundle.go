@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
@@ -80,8 +81,28 @@ func (s *Server) bundleOf(ctx context.Context, slug id.Slug, state *log.State, n
 	if err != nil {
 		return nil, err
 	}
-	b.OperatorStatement, err = s.operatorStatement(ctx, state)
+	if b.OperatorStatement, err = s.operatorStatement(ctx, state); err != nil {
+		return nil, err
+	}
+	b.OperatorStatement.KeyClaim, err = s.keyClaim(ctx, state, b)
 	return b, err
+}
+
+// keyClaim says whether the organization has claimed that the key of a disclosed
+// record was not the agent's alone when the event was signed.
+func (s *Server) keyClaim(ctx context.Context, state *log.State, b *verify.Bundle) (string, error) {
+	if b.Record == nil {
+		return "", nil
+	}
+	r, err := chain.ParseRecord([]byte(*b.Record))
+	if err != nil || r.Signer != chain.SignerAgent {
+		return "", nil // a damaged record is shown as it is; verification says so
+	}
+	from, err := s.agents.CompromisedFrom(ctx, state, r.AgentID, r.KeyID)
+	if err != nil || b.LogIndex < from {
+		return "", err
+	}
+	return verify.KeyCompromised, nil
 }
 
 // parts reads what a bundle is made of.

@@ -270,3 +270,26 @@ func TestOperatorStatement(t *testing.T) {
 		t.Errorf("without an anchor: got %v, want read_only", o.Fault)
 	}
 }
+
+// A revocation may claim an index from which on the key was in other hands: the
+// events from there on are shown with that claim, those below are not, and the
+// other organization's are not touched.
+func TestKeyClaim(t *testing.T) {
+	w := newWorld(t)
+	w.append(&w.red, id.DiscloseRecord, "before", "after")
+	w.append(&w.red, id.DiscloseCommitment, "hidden")
+	w.append(&w.blue, id.DiscloseRecord, "before", "after")
+	from := id.Index(1)
+	_, err := w.agents.RevokeKey(t.Context(), w.red.tenant, "acc", w.red.agent.Agent, w.red.agent.Key, agent.Revocation{CompromisedFrom: &from})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[string]string{
+		"red/verify/before": "", "red/verify/after": verify.KeyCompromised, "red/verify/hidden": "",
+		"blue/verify/before": "", "blue/verify/after": "",
+	} {
+		if got := read[verify.Bundle](w, "/v1/public/orgs/"+target).OperatorStatement.KeyClaim; got != want {
+			t.Errorf("%s: got key claim %q, want %q", target, got, want)
+		}
+	}
+}

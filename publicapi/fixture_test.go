@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/edkey"
@@ -153,7 +154,7 @@ func (w *world) append(o *owner, disclosure id.Disclosure, names ...string) []lo
 		var sub log.Submission
 		for _, name := range names {
 			sub.Drafts = append(sub.Drafts, log.NewDraft(s.Identity(), w.envelope(o, name), log.Attestation{
-				Form: event.FormDigest, PublicKey: o.agent.Private.Public(), Signer: chain.SignerAgent, Custody: chain.CustodyServer,
+				Form: event.FormDigest, PublicKey: did.Multikey(o.agent.Private.Public().Bytes()), Signer: chain.SignerAgent, Custody: chain.CustodyServer,
 				IngestKeyID: "ik", Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow}, Disclosure: disclosure,
 			}))
 		}

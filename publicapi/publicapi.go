@@ -42,6 +42,9 @@ type Agents interface {
 	DIDKeys(ctx context.Context, agent id.Agent) ([]did.Key, error)
 	// KeyKnown reports whether a public key was ever registered.
 	KeyKnown(ctx context.Context, public [32]byte) (bool, error)
+	// CompromisedFrom returns the index from which on an agent's key is not to be
+	// trusted, tlog.MaxSize when there is none.
+	CompromisedFrom(ctx context.Context, s *log.State, agent id.Agent, key id.Key) (id.Index, error)
 }
 
 // Options configure New. All but Clock are required.

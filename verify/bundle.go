@@ -40,10 +40,15 @@ type Bundle struct {
 	unknown []string // members of a parsed document that this version doesn't know, sorted
 }
 
+// KeyCompromised claims that the key was in other hands when the event was
+// signed: its revocation names an index at or below the event's.
+const KeyCompromised = "compromised"
+
 // OperatorStatement says how far the operator's background re-verification of
-// this log has come.
+// this log has come, and what the operator knows of the key that signed.
 type OperatorStatement struct {
-	ReverifiedTo id.Index    `json:"reverified_to"` // entries [0, ReverifiedTo) were read again and hashed
-	ReverifiedAt *id.Instant `json:"reverified_at"` // nil before the first pass
-	Fault        *string     `json:"fault"`         // what it found; nil for nothing
+	ReverifiedTo id.Index    `json:"reverified_to"`      // entries [0, ReverifiedTo) were read again and hashed
+	ReverifiedAt *id.Instant `json:"reverified_at"`      // nil before the first pass
+	Fault        *string     `json:"fault"`              // what it found; nil for nothing
+	KeyClaim     string      `json:"key_claim,omitzero"` // KeyCompromised, or nothing
 }
