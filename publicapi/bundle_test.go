@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/tlog"
