@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 )
@@ -51,12 +49,12 @@ func (o *Orgs) Authenticate(ctx context.Context, token string) (*Caller, error) 
 func errUnauthorized() error { return fault.New(fault.Unauthorized, "Invalid API key") }
 
 func (o *Orgs) readCaller(ctx context.Context, keyID string, hash id.Hash) (*ingestKeyCaller, error) {
-	t, err := o.ingestKeyOwner(ctx, keyID)
+	held, err := o.holder(ctx, kindIngestKeyClaim, keyID)
 	if err != nil {
 		return nil, err
 	}
-	r, err := o.records.Get(ctx, t, kindIngestKey, keyID)
-	if absent(err) {
+	r, err := o.records.Get(ctx, held.tenant, kindIngestKey, keyID)
+	if absent(err) { // also for tenant 0, which has none
 		return nil, errUnauthorized()
 	}
 	if err != nil {
@@ -69,26 +67,11 @@ func (o *Orgs) readCaller(ctx context.Context, keyID string, hash id.Hash) (*ing
 	if subtle.ConstantTimeCompare(stored.Hash[:], hash[:]) != 1 || key.RevokedAt != 0 {
 		return nil, errUnauthorized()
 	}
-	organization, _, err := o.record(ctx, t)
+	organization, _, err := o.record(ctx, held.tenant)
 	if err != nil {
 		return nil, unreadable("read ingest key", err)
 	}
 	return &ingestKeyCaller{expiresAt: key.ExpiresAt, Caller: Caller{
-		Tenant: t, Organization: organization.OrganizationID, KeyID: keyID, Scopes: key.Scopes, Agents: key.Agents,
+		Tenant: held.tenant, Organization: organization.OrganizationID, KeyID: keyID, Scopes: key.Scopes, Agents: key.Agents,
 	}}, nil
-}
-
-func (o *Orgs) ingestKeyOwner(ctx context.Context, keyID string) (id.Tenant, error) {
-	r, err := o.records.Get(ctx, id.Service, kindIngestKeyClaim, keyID)
-	if absent(err) {
-		return 0, errUnauthorized()
-	}
-	var held claimRecord
-	if err == nil {
-		err = json.Unmarshal(r.Value, &held)
-	}
-	if err != nil {
-		return 0, unreadable("read ingest key", err)
-	}
-	return held.Tenant, nil
 }

@@ -3,8 +3,6 @@ package org
 import (
 	"context"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -33,25 +31,21 @@ func (o *Orgs) ByID(ctx context.Context, organization id.Organization) (id.Tenan
 
 // claimed returns the organization behind a claim.
 func (o *Orgs) claimed(ctx context.Context, kind storage.Kind, name string) (id.Tenant, orgRecord, error) {
-	r, err := o.records.Get(ctx, id.Service, kind, name)
-	if absent(err) {
+	held, err := o.holder(ctx, kind, name)
+	if err != nil {
+		return 0, orgRecord{}, err
+	}
+	if held.version == 0 {
 		return 0, orgRecord{}, errNotFound()
 	}
-	var held claimRecord
-	if err == nil {
-		err = json.Unmarshal(r.Value, &held)
-	}
-	if err != nil {
-		return 0, orgRecord{}, unreadable("find organization", err)
-	}
-	stored, _, err := o.record(ctx, held.Tenant)
+	stored, _, err := o.record(ctx, held.tenant)
 	if absent(err) {
 		return 0, orgRecord{}, errNotFound()
 	}
 	if err != nil {
 		return 0, orgRecord{}, unreadable("find organization", err)
 	}
-	return held.Tenant, stored, nil
+	return held.tenant, stored, nil
 }
 
 // Summary is what members see of an organization before they enter it.

@@ -2,6 +2,7 @@ package org_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -109,15 +110,30 @@ func TestSlowFoundingLoses(t *testing.T) {
 }
 
 func TestOneOfManyFoundingsWins(t *testing.T) {
+	for name, change := range map[string]func(f *org.Founding, i int){
+		"one slug": func(*org.Founding, int) {},
+		"one id": func(f *org.Founding, i int) {
+			f.ID, f.Slug = ledgertest.Organization(99), id.Slug(fmt.Sprintf("green-%d", i))
+		},
+		"one id, one slug": func(f *org.Founding, _ int) { f.ID = ledgertest.Organization(99) },
+	} {
+		t.Run(name, func(t *testing.T) { oneWins(t, change) })
+	}
+}
+
+func oneWins(t *testing.T, change func(f *org.Founding, i int)) {
 	w := newWorld(t)
 	var won atomic.Int64
+	var winner atomic.Pointer[org.Founding]
 	var group sync.WaitGroup
-	for i := range 24 {
+	for i := range 16 {
 		group.Go(func() {
 			f := founding(id.Tenant(100+i), "green")
+			change(&f, i)
 			switch err := w.try(f); {
 			case err == nil:
 				won.Add(1)
+				winner.Store(&f)
 			case !fault.Is(err, fault.Conflict):
 				t.Errorf("got %v, want a conflict", err)
 			}
@@ -127,12 +143,14 @@ func TestOneOfManyFoundingsWins(t *testing.T) {
 	if won.Load() != 1 {
 		t.Fatalf("%d foundings won, want 1", won.Load())
 	}
-	tenant, err := w.orgs.BySlug(t.Context(), "green")
-	if err != nil {
-		t.Fatal(err)
+	f := winner.Load()
+	bySlug, err := w.orgs.BySlug(t.Context(), f.Slug)
+	if err != nil || bySlug != f.Tenant {
+		t.Errorf("by slug: got %d, %v", bySlug, err)
 	}
-	if got := w.settings(tenant); got.Slug != "green" || got.ID != ledgertest.Organization(tenant) {
-		t.Errorf("got %+v", got)
+	byID, err := w.orgs.ByID(t.Context(), f.ID)
+	if err != nil || byID != f.Tenant {
+		t.Errorf("by id: got %d, %v", byID, err)
 	}
 }
 

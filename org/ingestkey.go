@@ -117,7 +117,10 @@ func (o *Orgs) claimIngestKey(ctx context.Context, t id.Tenant, key string) erro
 		return fmt.Errorf("claim ingest key: %w", err)
 	}
 	err = o.records.Write(ctx, id.Service, []storage.Change{{Kind: kindIngestKeyClaim, Key: key, Value: value}})
-	return unreadableUnlessNil("claim ingest key", err)
+	if err != nil {
+		return unreadable("claim ingest key", err)
+	}
+	return nil
 }
 
 // CreateIngestKey makes an ingest key and states it (ledger_ingest_key_created).
