@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -99,7 +100,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("identity: public URL: %w", err)
 	}
 	s := &Server{Options: o, secret: sha256.Sum256([]byte(o.PlatformSecret)), secure: u.Scheme == "https", origin: http.NewCrossOriginProtection()}
-	if err := s.origin.AddTrustedOrigin(u.Scheme + "://" + u.Host); err != nil {
+	if err := s.origin.AddTrustedOrigin(u.Scheme + "://" + strings.ToLower(u.Host)); err != nil {
 		return nil, fmt.Errorf("identity: public URL: %w", err)
 	}
 	if s.Address == nil {

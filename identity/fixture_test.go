@@ -1,0 +1,156 @@
+package identity_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/identity"
+	"github.com/agentledger/agentledger/internal/ledgertest"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/provision"
+)
+
+const (
+	platformSecret = "platform-secret-for-tests"
+	publicURL      = "https://Log.Example/ledger"
+	email          = "ann@example.com"
+	password       = "correct horse battery"
+)
+
+// world is the surface over a whole service without organizations.
+type world struct {
+	*ledgertest.Service
+	t        testing.TB
+	orgs     *org.Orgs
+	accounts *account.Accounts
+	handler  http.Handler
+	log      lockedBuffer
+}
+
+// lockedBuffer is a log that may be written to from several goroutines.
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func newWorld(t testing.TB, change ...func(*identity.Options)) *world {
+	t.Helper()
+	s := ledgertest.New(t)
+	orgs, err := org.New(org.Options{Records: s.Store, Notary: s.Notary, Ledgers: s.Ledgers, Clock: s.Clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Notary.Disclosures = orgs
+	w := &world{Service: s, t: t, orgs: orgs, accounts: account.New(account.Options{
+		Records: s.Store, Clock: s.Clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1},
+	})}
+	host, err := provision.ParseHost(strings.ToLower(publicURL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := identity.Options{
+		Edge: &web.Edge{Logger: slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))},
+		Provisioner: &provision.Provisioner{
+			Ledgers: s.Ledgers, Organizations: orgs, Accounts: w.accounts, Keyring: s.Notary.Keyring, Host: host,
+			Agents: agent.New(agent.Options{Records: s.Store, Notary: s.Notary, Clock: s.Clock}),
+		},
+		Organizations: orgs, People: w.accounts, Sessions: w.accounts,
+		PlatformSecret: platformSecret, PublicURL: publicURL,
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	server, err := identity.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	router := o.Edge.Router()
+	server.Routes(router)
+	w.handler = router
+	return w
+}
+
+// call is one request; header is name, value, name, value.
+func (w *world) call(method, path, body string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	answer := httptest.NewRecorder()
+	w.handler.ServeHTTP(answer, r)
+	return answer
+}
+
+// platform is a call with the platform secret.
+func (w *world) platform(method, path, body string) *httptest.ResponseRecorder {
+	return w.call(method, path, body, "X-Platform-Secret", platformSecret)
+}
+
+const organizations = "/v1/id/platform/organizations"
+
+// made is the answer to a new organization.
+type made struct {
+	OrganizationID string `json:"organization_id"`
+	Slug           string `json:"slug"`
+	Origin         string `json:"origin"`
+	LogKey         string `json:"log_key"`
+	MembershipID   string `json:"membership_id"`
+	Agent          struct {
+		AgentID    string `json:"agent_id"`
+		KeyID      string `json:"key_id"`
+		PrivateKey string `json:"private_key_b64"`
+		PublicKey  string `json:"public_key_b64"`
+	} `json:"agent"`
+	IngestKey struct {
+		KeyID  string `json:"key_id"`
+		Secret string `json:"secret"`
+	} `json:"ingest_key"`
+}
+
+// organization makes one whose owner is ann.
+func (w *world) organization(slug string) made {
+	w.t.Helper()
+	answer := w.platform("POST", organizations, `{"name":"`+strings.ToUpper(slug)+`","slug":"`+slug+`","admin_email":"`+email+`","admin_password":"`+password+`"}`)
+	var m made
+	w.decode(answer, 201, &m)
+	return m
+}
+
+// decode reads an answer, which must have that status and no other members
+// than v has.
+func (w *world) decode(answer *httptest.ResponseRecorder, status int, v any) {
+	w.t.Helper()
+	if answer.Code != status {
+		w.t.Fatalf("got %d %s, want %d", answer.Code, answer.Body, status)
+	}
+	d := json.NewDecoder(bytes.NewReader(answer.Body.Bytes()))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		w.t.Fatalf("%v in %s", err, answer.Body)
+	}
+}
+
+// answers fails the test unless an answer has that status and body.
+func answers(t testing.TB, name string, answer *httptest.ResponseRecorder, status int, body string) {
+	t.Helper()
+	if answer.Code != status || answer.Body.String() != body {
+		t.Errorf("%s: got %d %s, want %d %s", name, answer.Code, answer.Body, status, body)
+	}
+}
+
+func refusal(message string) string { return `{"error":"` + message + `"}` }
