@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -134,8 +136,11 @@ func TestUnsynced(t *testing.T) {
 		"barrier":   func() bool { return e.Barrier(t.Context()) == nil },
 	}
 	done := make(chan string, len(calls))
+	var begun sync.WaitGroup
+	begun.Add(len(calls))
 	for name, call := range calls {
 		go func() {
+			begun.Done()
 			if !call() {
 				name += ": wrong answer"
 			}
@@ -144,6 +149,10 @@ func TestUnsynced(t *testing.T) {
 			}
 			done <- name
 		}()
+	}
+	begun.Wait()
+	for range 1000 {
+		runtime.Gosched() // whoever does not wait shall have had the time to be wrong
 	}
 	released.Store(true)
 	release()
