@@ -55,7 +55,11 @@ func (c initCommand) Run(ctx context.Context, out terminal) error {
 		return err
 	}
 	if c.JSON {
-		return json.MarshalWrite(out.stdout, m, jsontext.WithIndent("  "))
+		text, err := json.Marshal(m, jsontext.WithIndent("  "))
+		if err == nil {
+			_, err = fmt.Fprintf(out.stdout, "%s\n", text)
+		}
+		return err
 	}
 	credentials, err := json.Marshal(m.Agent, jsontext.WithIndent("  "))
 	if err != nil {
