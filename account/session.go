@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -54,34 +53,6 @@ func endPrefix(i id.Instant) string { return fmt.Sprintf("%016x", uint64(i)) }
 const tokenSize = 32
 
 func hashOf(token string) id.Hash { return sha256.Sum256([]byte(token)) }
-
-// Authenticate checks a password. Whatever is wrong, the answer is
-// fault.Unauthorized with one text after the same work; fault.RateLimited after
-// too many attempts on the address or from the network.
-func (a *Accounts) Authenticate(ctx context.Context, email, password string, from netip.Addr) (Account, error) {
-	normal, malformed := ParseEmail(email)
-	undo, err := a.attempts.begin(normal, from)
-	if err != nil {
-		return Account{}, err
-	}
-	who, r := ID(""), new(accountRecord)
-	if malformed == nil {
-		if who, r, _, err = a.byEmail(ctx, normal); fault.Is(err, fault.NotFound) {
-			r = new(accountRecord)
-		} else if err != nil {
-			return Account{}, err
-		}
-	}
-	ok, err := a.hasher.matches(ctx, r.PasswordHash, password)
-	if err != nil {
-		return Account{}, err
-	}
-	if !ok {
-		return Account{}, fault.New(fault.Unauthorized, "Invalid e-mail address or password")
-	}
-	undo()
-	return r.account(who), nil
-}
 
 // Open begins a session of an account, as Authenticate returned it, in one of
 // its organizations and returns its token, which is not kept. fault.NotFound

@@ -9,10 +9,12 @@ import (
 	"github.com/agentledger/agentledger/internal/fault"
 )
 
-// methods are those that a route may have, in the order of the Allow header.
-var methods = [...]string{
-	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut,
-	http.MethodPatch, http.MethodDelete, http.MethodOptions,
+// methods returns those that a route may have, in the order of the Allow header.
+func methods() [7]string {
+	return [...]string{
+		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut,
+		http.MethodPatch, http.MethodDelete, http.MethodOptions,
+	}
 }
 
 // Router returns a router that answers unknown routes with 404 and unknown
@@ -41,7 +43,7 @@ func allowed(r *http.Request) []string {
 		path = r.URL.Path
 	}
 	var found []string
-	for _, m := range methods {
+	for _, m := range methods() {
 		if routes.Match(chi.NewRouteContext(), m, path) {
 			found = append(found, m)
 		}

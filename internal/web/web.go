@@ -142,7 +142,7 @@ func levelOf(f *fault.Error) slog.Level {
 // methodOf returns the method if it is one that HTTP defines: others are the
 // client's text.
 func methodOf(r *http.Request) string {
-	for _, m := range methods {
+	for _, m := range methods() {
 		if r.Method == m {
 			return m
 		}
