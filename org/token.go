@@ -3,6 +3,8 @@ package org
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"hash/crc32"
 	"log/slog"
@@ -48,7 +50,11 @@ func randomText(n int) string {
 	return b.String()
 }
 
-func checksum(s string) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(s))) }
+func checksum(s string) string {
+	var crc [crcSize / 2]byte
+	binary.BigEndian.PutUint32(crc[:], crc32.ChecksumIEEE([]byte(s)))
+	return hex.EncodeToString(crc[:])
+}
 
 // parseToken returns the id of a well-formed token.
 func parseToken(s string) (key string, ok bool) {
@@ -56,11 +62,12 @@ func parseToken(s string) (key string, ok bool) {
 	if len(s) > most {
 		return "", false
 	}
-	parts := strings.Split(s, "_")
-	if len(parts) != 4 || parts[0] != tokenPrefix || !validEnvironment(parts[1]) {
+	prefix, rest, _ := strings.Cut(s, "_")
+	env, rest, _ := strings.Cut(rest, "_")
+	key, secret, _ := strings.Cut(rest, "_")
+	if prefix != tokenPrefix || !validEnvironment(env) {
 		return "", false
 	}
-	key, secret := parts[2], parts[3]
 	if len(key) != idSize || len(secret) != secretSize+crcSize || !base32(key) || !base32(secret[:secretSize]) {
 		return "", false
 	}
