@@ -1,0 +1,140 @@
+// Benchreport reads what "go test -bench" printed on standard input and writes
+// the medians into a document, below its line "<!-- measured -->". What stands
+// above that line, written by people, stays.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const marker = "<!-- measured -->\n"
+
+func main() {
+	if err := run(os.Stdin, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "benchreport:", err)
+		os.Exit(1)
+	}
+}
+
+func run(in io.Reader, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("usage: benchreport DOCUMENT < results")
+	}
+	document, err := os.ReadFile(args[0])
+	if err != nil {
+		return err
+	}
+	above, _, ok := bytes.Cut(document, []byte(marker))
+	if !ok {
+		return fmt.Errorf("%s has no line %q", args[0], strings.TrimSpace(marker))
+	}
+	results, err := read(in)
+	if err != nil {
+		return err
+	}
+	text := string(above) + marker + "\n" + machine() + "\n" + results.table()
+	return os.WriteFile(args[0], []byte(text), 0o644)
+}
+
+// machine says what was measured and where.
+func machine() string {
+	commit := "unknown"
+	if out, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output(); err == nil {
+		commit = strings.TrimSpace(string(out))
+	}
+	return fmt.Sprintf("Commit %s, %s, %s, %d cores, %s. Medians.\n",
+		commit, time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), processor())
+}
+
+func processor() string {
+	b, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+	if m := regexp.MustCompile(`model name\s*: (.*)`).FindSubmatch(b); m != nil {
+		return string(m[1])
+	}
+	return runtime.GOARCH
+}
+
+// results are the values of each benchmark by unit, in the order they came.
+type results struct {
+	names  []string
+	values map[string]map[string][]float64
+	units  []string
+}
+
+// line is one result: name, iterations, then pairs of value and unit.
+var line = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(.*)$`)
+
+func read(in io.Reader) (*results, error) {
+	r := &results{values: map[string]map[string][]float64{}}
+	pkg := ""
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		if p, ok := strings.CutPrefix(lines.Text(), "pkg: "); ok {
+			pkg = p[strings.LastIndex(p, "/")+1:]
+		}
+		if m := line.FindStringSubmatch(lines.Text()); m != nil {
+			if err := r.add(pkg+" "+m[1], strings.Fields(m[2])); err != nil {
+				return nil, fmt.Errorf("%q: %w", lines.Text(), err)
+			}
+		}
+	}
+	return r, lines.Err()
+}
+
+func (r *results) add(name string, pairs []string) error {
+	if r.values[name] == nil {
+		r.names = append(r.names, name)
+		r.values[name] = map[string][]float64{}
+	}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		v, err := strconv.ParseFloat(pairs[i], 64)
+		if err != nil {
+			return err
+		}
+		unit := pairs[i+1]
+		if !slices.Contains(r.units, unit) {
+			r.units = append(r.units, unit)
+		}
+		r.values[name][unit] = append(r.values[name][unit], v)
+	}
+	return nil
+}
+
+func (r *results) table() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| benchmark | %s |\n|---%s|\n", strings.Join(r.units, " | "), strings.Repeat("|---:", len(r.units)))
+	for _, name := range r.names {
+		fmt.Fprintf(&b, "| %s |", name)
+		for _, unit := range r.units {
+			fmt.Fprintf(&b, " %s |", median(r.values[name][unit]))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func median(v []float64) string {
+	if len(v) == 0 {
+		return ""
+	}
+	slices.Sort(v)
+	m := v[len(v)/2]
+	if m >= 100 {
+		return strconv.FormatFloat(m, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(m, 'g', 3, 64)
+}
