@@ -3,6 +3,7 @@ package org_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -169,4 +170,18 @@ func TestParseSlug(t *testing.T) {
 			t.Errorf("%q: got %q, %v", s, got, err)
 		}
 	}
+}
+
+func FuzzParseSlug(f *testing.F) {
+	for _, seed := range []string{"abc", "a-b", "-a-", "a--b", "8d0f6d0a-5b1c-4c55-9a52-0c8d7c6f1e11"} {
+		f.Add(seed)
+	}
+	grammar := regexp.MustCompile(`^[a-z0-9](-?[a-z0-9])*$`)
+	uuid := regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	f.Fuzz(func(t *testing.T, s string) {
+		want := grammar.MatchString(s) && !uuid.MatchString(s) && len(s) >= 3 && len(s) <= 63
+		if _, err := org.ParseSlug(s); (err == nil) != want {
+			t.Errorf("%q: got %v, want %v", s, err, want)
+		}
+	})
 }
