@@ -73,9 +73,9 @@ func (s *Signer) Complete(unsigned []byte) ([]byte, error) {
 
 // checkOwn refuses an event of somebody else.
 func (s *Signer) checkOwn(given map[string][]byte) error {
-	for name, own := range map[string]string{"agent_id": string(s.who.Agent), "key_id": string(s.who.Key)} {
-		if value, ok := given[name]; ok && text(value) != own {
-			return fmt.Errorf("%s is not the signer's", name)
+	for _, own := range []struct{ name, value string }{{"agent_id", string(s.who.Agent)}, {"key_id", string(s.who.Key)}} {
+		if value, ok := given[own.name]; ok && text(value) != own.value {
+			return fmt.Errorf("%s is not the signer's", own.name)
 		}
 	}
 	if value, ok := given["organization_id"]; ok {

@@ -25,8 +25,11 @@ func printReport(s *streams, b *verify.Bundle, r verify.Report) error {
 	for _, e := range r.Errors {
 		lines = append(lines, "wrong: "+plain(e))
 	}
-	if r.OK {
+	switch {
+	case r.OK && r.LogKeySource == verify.KeyFromArgument:
 		lines = append(lines, "proved, as far as checked above")
+	case r.OK:
+		lines = append(lines, "whole, but signed by a key that only the bundle vouches for")
 	}
 	return s.line("%s", strings.Join(lines, "\n"))
 }

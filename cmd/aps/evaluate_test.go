@@ -1,0 +1,37 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/miniservice"
+)
+
+func TestEvaluate(t *testing.T) {
+	s := miniservice.Start(t, 2)
+	mine, other := s.Organization(0), s.Organization(1)
+	mine.Rules = map[id.Tool]id.Decision{"shop.refunds.create": id.AllowWithObligation, "crm.customers.export": id.Deny}
+	for name, tc := range map[string]struct {
+		o      *miniservice.Organization
+		args   []string
+		status int
+		want   string
+	}{
+		"obligation": {mine, []string{"--tool", "shop.refunds.create", "--payload", `{"amount_usd":900}`}, 0,
+			"allow_with_obligation\npolicy      pol_1 version 3, rule rule_shop.refunds.create\nreason      rule for shop.refunds.create, 1 members\nobligation  human_approval: approvals 2, within 3600 s\n"},
+		"deny": {mine, []string{"--tool", "crm.customers.export"}, 0,
+			"deny\npolicy      pol_1 version 3, rule rule_crm.customers.export\nreason      rule for crm.customers.export, 0 members\n"},
+		"the other organization's": {other, []string{"--tool", "crm.customers.export"}, 0, "allow\npolicy      none, rule none\nreason      No policy is active\n"},
+		"JSON": {other, []string{"--tool", "crm.customers.export", "--json"}, 0,
+			`{"decision":"allow","policy_id":"none","rule_id":"none","reason":"No policy is active","engine":"rules"}` + "\n"},
+		"payload no JSON":   {mine, []string{"--tool", "a.b", "--payload", `{`}, 2, ""},
+		"payload no object": {mine, []string{"--tool", "a.b", "--payload", `[]`}, 2, ""},
+		"no tool":           {mine, nil, 2, ""},
+		"mixed up":          {mine, []string{"--tool", "a.b", "--org", other.ID.String()}, 1, ""},
+	} {
+		flags := []string{"--org", tc.o.ID.String(), "--agent", string(tc.o.Agent)}
+		if got := aps(t, "", with("evaluate", at(s, tc.o), flags, tc.args)...); got.status != tc.status || got.out != tc.want {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}

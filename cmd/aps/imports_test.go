@@ -1,0 +1,32 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// What agents and auditors run is small and holds nothing of the service: it can
+// be read in an afternoon, and an engine's flaw is none of theirs.
+func TestImports(t *testing.T) {
+	const module = "github.com/agentledger/agentledger/"
+	own := map[string]bool{}
+	for _, name := range strings.Fields("id did event tlog chain verify client cmd/aps internal/edkey internal/fault internal/jcs") {
+		own[module+name] = true
+	}
+	out, err := exec.Command("go", "list", "-deps", module+"client", module+"cmd/aps").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.Lines(string(out)) {
+		name = strings.TrimSpace(name)
+		if strings.HasPrefix(name, module) && !own[name] {
+			t.Errorf("reaches %s", name)
+		}
+		for _, engine := range []string{"cockroachdb/", "jackc/pgx", "prometheus/", "cel-go", "go-chi/"} {
+			if strings.Contains(name, engine) {
+				t.Errorf("reaches %s", name)
+			}
+		}
+	}
+}

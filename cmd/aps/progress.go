@@ -1,0 +1,54 @@
+package main
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// progressInterval is the time between two drawings of the bar.
+const progressInterval = 200 * time.Millisecond
+
+// newProgress returns a bar for so many lines, -1 for unknown. It shows on a
+// terminal only.
+func newProgress(w io.Writer, total int64) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(total,
+		progressbar.OptionSetWriter(w),
+		progressbar.OptionSetVisibility(isTerminal(w)),
+		progressbar.OptionSetDescription("replay"),
+		progressbar.OptionShowCount(),
+		progressbar.OptionShowIts(),
+		progressbar.OptionSetItsString("events"),
+		progressbar.OptionThrottle(progressInterval),
+		progressbar.OptionClearOnFinish(),
+	)
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// countLines returns how many lines sourceLines will yield of a file, -1 when it
+// can't be read twice.
+func countLines(f io.Reader, skip, limit uint64) (int64, error) {
+	seeker, ok := f.(io.ReadSeeker)
+	if !ok {
+		return -1, nil
+	}
+	if _, err := seeker.Seek(0, io.SeekCurrent); err != nil {
+		return -1, nil // a pipe
+	}
+	count := int64(0)
+	for _, err := range sourceLines(seeker, skip, limit) {
+		if err != nil {
+			return 0, err
+		}
+		count++
+	}
+	_, err := seeker.Seek(0, io.SeekStart)
+	return count, err
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+)
+
+// recorded is one line of a recording: what an agent did, without the members
+// that only whoever sends it knows.
+type recorded struct {
+	Trace      string         `json:"trace"`
+	Step       uint64         `json:"step"`
+	ActionKind string         `json:"action_kind"`
+	ToolName   string         `json:"tool_name"`
+	Payload    jsontext.Value `json:"payload"`
+}
+
+// sourceLine is one line of a file; number counts from 0.
+type sourceLine struct {
+	number uint64
+	text   []byte
+}
+
+// maxLine is the length in bytes of the longest line of a recording.
+const maxLine = 4 << 20
+
+// sourceLines yields the lines of r that are not empty, from number skip on, at
+// most limit of them (0 for all). Empty lines have numbers too.
+func sourceLines(r io.Reader, skip, limit uint64) iter.Seq2[sourceLine, error] {
+	return func(yield func(sourceLine, error) bool) {
+		scanner := bufio.NewScanner(r)
+		scanner.Buffer(nil, maxLine)
+		given := uint64(0)
+		for number := uint64(0); (limit == 0 || given < limit) && scanner.Scan(); number++ {
+			if number < skip || len(scanner.Bytes()) == 0 {
+				continue
+			}
+			given++
+			if !yield(sourceLine{number, append([]byte(nil), scanner.Bytes()...)}, nil) {
+				return
+			}
+		}
+		if err := scanner.Err(); err != nil {
+			yield(sourceLine{}, fmt.Errorf("read recording: %w", err))
+		}
+	}
+}
+
+// interval is the time between the emitted_at of two lines that follow each other.
+const interval = 100 * time.Millisecond
+
+// playback makes events of recorded lines. What a line lacks is derived from the
+// line, its number, start and the signer, so that the same line becomes the same
+// envelope each time. Ids and salt are keyed by the private key: they are as hard
+// to guess as random ones, although the content may be easy to guess.
+type playback struct {
+	signer *client.Signer
+	start  time.Time
+}
+
+// event returns the signed envelope of a line and the trace that it belongs to.
+func (p playback) event(l sourceLine) (trace string, envelope []byte, err error) {
+	canonical, err := jcs.Canonicalize(l.text, jcs.MaxDepth)
+	if err != nil {
+		return "", nil, err
+	}
+	var r recorded
+	if err := json.Unmarshal(canonical, &r, json.RejectUnknownMembers(true)); err != nil {
+		return "", nil, errors.New("not a line of {trace, step, action_kind, tool_name?, payload}")
+	}
+	if r.Trace == "" {
+		return "", nil, errors.New("trace is missing")
+	}
+	envelope, err = p.signer.SignEvent(p.draft(r, l.number, canonical))
+	return r.Trace, envelope, err
+}
+
+func (p playback) draft(r recorded, number uint64, canonical []byte) client.Event {
+	who := p.signer.Identity()
+	start := id.InstantOf(p.start)
+	basis := fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%d\n%s", who.Organization, who.Agent, who.Key, start, number, canonical)
+	eventID := p.signer.Secret("aps/replay/event_id", basis)
+	salt := p.signer.Secret("aps/replay/salt", basis)
+	e := client.Event{
+		EventID:    id.Event("evt_" + hex.EncodeToString(eventID[:16])),
+		TraceID:    p.traceID(r.Trace),
+		EmittedAt:  id.InstantOf(p.start.Add(time.Duration(number) * interval)),
+		ActionKind: r.ActionKind,
+		Tool:       id.Tool(r.ToolName),
+		Extra:      map[string]any{"salt": base64.RawURLEncoding.EncodeToString(salt[:16]), "step": r.Step},
+	}
+	if len(r.Payload) > 0 {
+		e.Payload = r.Payload
+	}
+	return e
+}
+
+// traceID keeps a trace's own name where that can be one.
+func (p playback) traceID(trace string) id.Trace {
+	if event.ValidEvent(trace) {
+		return id.Trace(trace)
+	}
+	name := p.signer.Secret("aps/replay/trace_id", []byte(trace))
+	return id.Trace("trc_" + hex.EncodeToString(name[:16]))
+}

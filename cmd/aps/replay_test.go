@@ -1,0 +1,307 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/miniservice"
+)
+
+const day = "../../examples/day.ndjson"
+
+func lines(t testing.TB, file string) []string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}
+
+func TestReplay(t *testing.T) {
+	s := miniservice.Start(t, 2)
+	o := s.Organization(0)
+	o.Rules = map[id.Tool]id.Decision{"crm.customers.export": id.Deny, "shop.refunds.create": id.AllowWithObligation}
+	args := with("replay", at(s, o), as(t, o), []string{day})
+	n := len(lines(t, day))
+	for _, want := range []string{
+		fmt.Sprintf("lines      %d: %d created, 0 replayed, 0 refused\ntightened  6, of these denied 2\nhead       size 0 before, size %d after\nrate\n", n, n, n),
+		fmt.Sprintf("lines      %d: 0 created, %d replayed, 0 refused\ntightened  0, of these denied 0\nhead       size %d before, size %d after\nrate\n", n, n, n, n),
+	} {
+		if got := aps(t, "", args...); got.status != 0 || golden(got.out) != want || got.report != "" {
+			t.Errorf("got %+v, want %s", got, want)
+		}
+	}
+	if o.Size() != n || s.Organization(1).Size() != 0 {
+		t.Errorf("sizes %d, %d", o.Size(), s.Organization(1).Size())
+	}
+	checkOrder(t, o)
+	if got := aps(t, "", with("replay", at(s, s.Organization(1)), as(t, s.Organization(1)), []string{day})...); got.status != 0 || s.Organization(1).Size() != n {
+		t.Errorf("the other organization: got %+v", got)
+	}
+}
+
+// checkOrder checks that the steps of each trace rise by one from 0.
+func checkOrder(t *testing.T, o *miniservice.Organization) {
+	t.Helper()
+	next := map[id.Trace]uint64{}
+	for i := range o.Size() {
+		e, err := event.Parse(o.Envelope(i), event.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var extra struct {
+			Step uint64 `json:"step"`
+		}
+		if err := json.Unmarshal(o.Envelope(i), &extra); err != nil {
+			t.Fatal(err)
+		}
+		if extra.Step != next[e.TraceID] {
+			t.Errorf("%s: step %d after %d", e.TraceID, extra.Step, next[e.TraceID])
+		}
+		next[e.TraceID]++
+	}
+}
+
+// Many traces that overlap in every way, few connections, and a connection that
+// breaks now and then.
+func TestReplayKeepsOrder(t *testing.T) {
+	s := miniservice.Start(t, 1)
+	o := s.Organization(0)
+	random := rand.New(rand.NewPCG(1, 2))
+	var file strings.Builder
+	steps := make([]int, 40)
+	for range 600 {
+		trace := random.IntN(len(steps))
+		fmt.Fprintf(&file, `{"trace":"trc %d","step":%d,"action_kind":"result","payload":{}}`+"\n", trace, steps[trace])
+		steps[trace]++
+	}
+	faults := slices.Repeat([]miniservice.Fault{miniservice.None, miniservice.None, miniservice.None, miniservice.None, miniservice.None, miniservice.Lost, miniservice.Cut}, 3)
+	s.Next(faults...)
+	got := aps(t, file.String(), with("replay", at(s, o), as(t, o), []string{"-", "--connections", "5", "--json"})...)
+	var sum summary
+	if err := json.Unmarshal([]byte(got.out), &sum); err != nil {
+		t.Fatalf("%v: %+v", err, got)
+	}
+	if got.status != 0 || sum.Lines != 600 || sum.Created+sum.Replayed != 600 || sum.HeadAfter.TreeSize != 600 || o.Size() != 600 {
+		t.Errorf("got %+v", got)
+	}
+	checkOrder(t, o)
+}
+
+func TestReplayGoesOn(t *testing.T) {
+	s := miniservice.Start(t, 1)
+	o := s.Organization(0)
+	args := with("replay", at(s, o, "--json"), as(t, o), []string{day})
+	n := uint64(len(lines(t, day)))
+	for _, tc := range []struct {
+		more                    []string
+		created, replayed, size uint64
+	}{
+		{[]string{"--limit", "7"}, 7, 0, 7},
+		{[]string{"--skip", "5", "--limit", "10"}, 8, 2, 15},
+		{[]string{"--skip", fmt.Sprint(n + 5)}, 0, 0, 15},
+		{nil, n - 15, 15, n},
+	} {
+		got := aps(t, "", append(slices.Clone(args), tc.more...)...)
+		var sum summary
+		if err := json.Unmarshal([]byte(got.out), &sum); err != nil {
+			t.Fatalf("%v: %+v", err, got)
+		}
+		if got.status != 0 || sum.Created != tc.created || sum.Replayed != tc.replayed || uint64(o.Size()) != tc.size {
+			t.Errorf("%v: got %+v, size %d", tc.more, got, o.Size())
+		}
+	}
+}
+
+func TestReplayDryRun(t *testing.T) {
+	s := miniservice.Start(t, 2)
+	one := with("replay", as(t, s.Organization(0)), []string{day, "--dry-run"})
+	first, second := aps(t, "", one...), aps(t, "", one...)
+	if first.status != 0 || first != second {
+		t.Fatalf("two dry runs differ: %+v", first)
+	}
+	envelopes := strings.Split(strings.TrimSuffix(first.out, "\n"), "\n")
+	source := lines(t, day)
+	if len(envelopes) != len(source) || len(s.Requests()) != 0 {
+		t.Fatalf("%d envelopes, %d requests", len(envelopes), len(s.Requests()))
+	}
+	seen := map[id.Event]bool{}
+	for i, text := range envelopes {
+		e, err := event.Parse([]byte(text), event.Options{Organization: s.Organization(0).ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("2026-01-01T00:00:0%d.%d00Z", i/10, i%10)
+		if seen[e.EventID] || !strings.Contains(text, `"emitted_at":"`+want+`"`) || !strings.Contains(source[i], `"trace":"`+string(e.TraceID)+`"`) {
+			t.Errorf("line %d: got %s", i, text)
+		}
+		seen[e.EventID] = true
+	}
+	for name, other := range map[string][]string{
+		"another start":        append(slices.Clone(one), "--start", "2026-02-01T00:00:00Z"),
+		"another key id":       append(slices.Clone(one), "--key-id", "key_2"),
+		"another organization": with("replay", as(t, s.Organization(1)), []string{day, "--dry-run"}),
+	} {
+		for text := range strings.Lines(aps(t, "", other...).out) {
+			e, err := event.Parse([]byte(text), event.Options{})
+			if err != nil || seen[e.EventID] {
+				t.Errorf("%s: same event id, %v", name, err)
+			}
+		}
+	}
+}
+
+func TestReplayRefused(t *testing.T) {
+	s := miniservice.Start(t, 1)
+	o := s.Organization(0)
+	o.Cap = 2
+	file := filepath.Join(t.TempDir(), "recording")
+	content := strings.Join([]string{
+		`{"trace":"a","step":0,"action_kind":"result","payload":{}}`,
+		``,
+		`{"trace":"a","step":1,"action_kind":"result"}`,
+		`{"trace":"a","step":2,"action_kind":"result","payload":{},"policy_decision":"deny"}`,
+		`{"step":3,"action_kind":"result","payload":{}}`,
+		`hello`,
+		`{"trace":"a","step":4,"action_kind":"result","payload":{}}`,
+		`{"trace":"a","step":5,"action_kind":"result","payload":{}}`,
+	}, "\n")
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := aps(t, "", with("replay", at(s, o), as(t, o), []string{file})...)
+	want := "lines      7: 2 created, 0 replayed, 5 refused\ntightened  0, of these denied 0\nhead       size 0 before, size 2 after\n" +
+		"refused    2, first in line 7: 429 Monthly event cap reached\n" +
+		"refused    1, first in line 6: The body is not valid JSON\n" +
+		"refused    1, first in line 4: not a line of {trace, step, action_kind, tool_name?, payload}\n" +
+		"refused    1, first in line 5: trace is missing\nrate\n"
+	if got.status != 1 || golden(got.out) != want || got.report != "aps: 5 of 7 lines refused\n" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestReplayStops(t *testing.T) {
+	s := miniservice.Start(t, 2)
+	mine, other := s.Organization(0), s.Organization(1)
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, tc := range map[string]struct {
+		ctx    context.Context
+		args   []string
+		status int
+		want   string
+	}{
+		"wrong token":     {t.Context(), with("replay", []string{"--url", s.URL, "--token", "t"}, as(t, mine), []string{day}), 1, "hint: APS_TOKEN"},
+		"another's token": {t.Context(), with("replay", at(s, other), as(t, mine), []string{day}), 1, "hint: APS_ORG"},
+		"interrupted":     {canceled, with("replay", at(s, mine), as(t, mine), []string{day}), 2, "context canceled"},
+		"no service":      {t.Context(), with("replay", as(t, mine), []string{day}), 2, "no service"},
+		"no file":         {t.Context(), with("replay", at(s, mine), as(t, mine), []string{"none"}), 2, "none"},
+		"no connections":  {t.Context(), with("replay", at(s, mine), as(t, mine), []string{day, "--connections", "0"}), 2, "--connections"},
+		"malformed start": {t.Context(), with("replay", at(s, mine), as(t, mine), []string{day, "--start", "today"}), 2, "--start"},
+	} {
+		if got := apsContext(tc.ctx, "", tc.args...); got.status != tc.status || !strings.Contains(got.report, tc.want) {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	if mine.Size() != 0 || other.Size() != 0 {
+		t.Errorf("sizes %d, %d", mine.Size(), other.Size())
+	}
+}
+
+// Whatever the order in which lanes are served, a trace's events that wait at the
+// same time share a lane in order, and no lane is left out.
+func TestLanes(t *testing.T) {
+	l := newLanes(4)
+	for i := range 4 * depth {
+		if err := l.put(t.Context(), outgoing{line: uint64(i), trace: fmt.Sprint(i % 10)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	full, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.put(full, outgoing{}); err == nil {
+		t.Error("more than the room was taken")
+	}
+	l.close()
+	var group sync.WaitGroup
+	laneOf, last := make([]map[string]uint64, 4), make([]int, 4)
+	for lane, queue := range l.queues {
+		laneOf[lane] = map[string]uint64{}
+		group.Go(func() {
+			for o := range queue {
+				if before, ok := laneOf[lane][o.trace]; ok && before >= o.line {
+					t.Errorf("line %d after %d", o.line, before)
+				}
+				laneOf[lane][o.trace] = o.line
+				last[lane]++
+				l.done(o)
+			}
+		})
+	}
+	group.Wait()
+	traces := 0
+	for lane := range 4 {
+		traces += len(laneOf[lane])
+		if last[lane] == 0 {
+			t.Errorf("lane %d had nothing", lane)
+		}
+	}
+	if traces != 10 || len(l.claims) != 0 || len(l.room) != 0 || slices.Max(l.load) != 0 {
+		t.Errorf("%d traces in all lanes, %+v left", traces, l.claims)
+	}
+}
+
+func FuzzPlayback(f *testing.F) {
+	for _, line := range lines(f, day) {
+		f.Add(line)
+	}
+	f.Add(`{"trace":"","step":-1}`)
+	f.Add(`{"trace":"../x","step":1,"action_kind":"result","payload":{"salt":1}}`)
+	o := miniservice.Start(f, 1).Organization(0)
+	flags := as(f, o)
+	signer, err := signerFlags{nameFlags{o.ID, string(o.Agent), string(o.Key)}, flags[7]}.signer()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		p := playback{signer: signer}
+		_, first, err := p.event(sourceLine{3, []byte(line)})
+		if err != nil {
+			return
+		}
+		if _, err := event.Parse(first, event.Options{MaxBytes: len(first), Organization: o.ID}); err != nil {
+			t.Errorf("does not parse: %s: %v", first, err)
+		}
+		if _, second, err := p.event(sourceLine{3, []byte(line)}); err != nil || !bytes.Equal(first, second) {
+			t.Errorf("not the same twice: %v", err)
+		}
+	})
+}
+
+func BenchmarkPlayback(b *testing.B) {
+	o := miniservice.Start(b, 1).Organization(0)
+	signer, err := signerFlags{nameFlags{o.ID, string(o.Agent), string(o.Key)}, as(b, o)[7]}.signer()
+	if err != nil {
+		b.Fatal(err)
+	}
+	line := sourceLine{1, []byte(lines(b, day)[0])}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := (playback{signer: signer}).event(line); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/miniservice"
+)
+
+const twoEvents = `{"event_id":"evt_1","action_kind":"tool_call","tool_name":"crm.user.get"}
+{
+  "event_id": "evt_2",
+  "action_kind": "tool_call",
+  "tool_name": "shop.refunds.create",
+  "payload": {"amount_usd": 12.5, "currency": "USD"}
+}`
+
+// golden replaces what differs from run to run.
+func golden(s string) string {
+	s = regexp.MustCompile(`[0-9a-f]{64}`).ReplaceAllString(s, "HASH")
+	s = regexp.MustCompile(`evt_[0-9a-f]{32}`).ReplaceAllString(s, "EVENT")
+	s = regexp.MustCompile(`127\.0\.0\.1:\d+`).ReplaceAllString(s, "SERVICE")
+	return regexp.MustCompile(`rate .*`).ReplaceAllString(s, "rate")
+}
+
+func TestSend(t *testing.T) {
+	s := miniservice.Start(t, 2)
+	o := s.Organization(0)
+	o.Rules = map[id.Tool]id.Decision{"shop.refunds.create": id.AllowWithObligation}
+	args := with("send", at(s, o), as(t, o))
+	got := aps(t, twoEvents, args...)
+	want := "created   evt_1  #1  HASH\ncreated   evt_2  #2  HASH  tightened to allow_with_obligation by pol_1, rule rule_shop.refunds.create\n"
+	if got.status != 0 || golden(got.out) != want || got.report != "" {
+		t.Errorf("got %+v", got)
+	}
+	if o.Size() != 2 || s.Organization(1).Size() != 0 {
+		t.Errorf("sizes %d, %d", o.Size(), s.Organization(1).Size())
+	}
+}
+
+func TestSendSigned(t *testing.T) {
+	s := miniservice.Start(t, 1)
+	o := s.Organization(0)
+	signed := aps(t, twoEvents, with("sign", as(t, o), []string{"--form", "canonical"})...)
+	if signed.status != 0 || strings.Count(signed.out, "\n") != 2 {
+		t.Fatalf("sign: %+v", signed)
+	}
+	for _, want := range []string{
+		`{"chain_valid":true,"event_hash":"HASH","event_id":"evt_1","sequence_num":1,"status":"created"}`,
+		`{"event_id":"evt_1","status":"replayed"}`,
+	} {
+		got := aps(t, signed.out, with("send", at(s, o, "--json"))...)
+		if first, _, _ := strings.Cut(golden(got.out), "\n"); got.status != 0 || sortedMembers(t, first) != want {
+			t.Errorf("got %+v, want %s", got, want)
+		}
+	}
+}
+
+func sortedMembers(t *testing.T, text string) string {
+	t.Helper()
+	members := strings.Split(strings.Trim(text, "{}"), ",")
+	slices.Sort(members)
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+// An answer that was lost, and a service that is busy, change nothing about the result.
+func TestSendThroughFaults(t *testing.T) {
+	s := miniservice.Start(t, 1)
+	o := s.Organization(0)
+	s.Next(miniservice.Unavailable, miniservice.None, miniservice.Lost)
+	got := aps(t, twoEvents, with("send", at(s, o), as(t, o))...)
+	if got.status != 0 || golden(got.out) != "created   evt_1  #1  HASH\nreplayed  evt_2\n" || o.Size() != 2 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestSendRefused(t *testing.T) {
+	s := miniservice.Start(t, 2)
+	o := s.Organization(0)
+	first := aps(t, `{"event_id":"evt_1","action_kind":"result"}`, with("send", at(s, o), as(t, o))...)
+	if first.status != 0 {
+		t.Fatalf("got %+v", first)
+	}
+	got := aps(t, twoEvents, with("send", at(s, o), as(t, o))...)
+	want := "refused   evt_1  send event: 422 event_id was used for another event (request req_1)\ncreated   evt_2  #2  HASH\n"
+	if got.status != 1 || golden(got.out) != want || !strings.HasPrefix(got.report, "aps: 1 of 2 events refused, the first: send event: 422 ") {
+		t.Errorf("got %+v", got)
+	}
+	if n := len(s.Requests()); n != 3 {
+		t.Errorf("%d requests", n)
+	}
+	got = aps(t, twoEvents, with("send", at(s, o, "--json"), as(t, o))...)
+	const wantJSON = `{"event_id":"evt_1","status":"refused","status_code":422,"error":"event_id was used for another event","request_id":"req_1"}`
+	if first, _, _ := strings.Cut(got.out, "\n"); got.status != 1 || first != wantJSON {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestSendStops(t *testing.T) {
+	s := miniservice.Start(t, 2)
+	mine, other := s.Organization(0), s.Organization(1)
+	down := []string{"--url", "http://127.0.0.1:1", "--token", "t"}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, tc := range map[string]struct {
+		ctx    context.Context
+		stdin  string
+		args   []string
+		status int
+		want   string // in the report
+	}{
+		"wrong token":         {t.Context(), twoEvents, with("send", []string{"--url", s.URL, "--token", "t"}, as(t, mine)), 1, "hint: APS_TOKEN (or --token) must be an ingest key that is valid now"},
+		"another's token":     {t.Context(), twoEvents, with("send", at(s, other), as(t, mine)), 1, "2 of 2 events refused, the first: send event: 403 Organization mismatch for API key"},
+		"unknown key":         {t.Context(), twoEvents, with("send", at(s, mine), as(t, mine), []string{"--key-id", "key_9"}), 1, "aps keygen --from FILE --proof"},
+		"no token":            {t.Context(), twoEvents, with("send", []string{"--url", s.URL}, as(t, mine)), 2, "hint: set APS_TOKEN"},
+		"no service":          {t.Context(), twoEvents, with("send", as(t, mine)), 2, "no service: set --url or APS_URL"},
+		"no key file":         {t.Context(), twoEvents, with("send", at(s, mine), as(t, mine)[:6]), 2, "no private key: set --key-file or APS_KEY_FILE"},
+		"no organization":     {t.Context(), twoEvents, with("send", at(s, mine)), 2, "event 1: no organization: set --org or APS_ORG"},
+		"no event":            {t.Context(), " \n", with("send", at(s, mine)), 2, "no event to send"},
+		"not JSON":            {t.Context(), "hello", with("send", at(s, mine)), 2, "read JSON"},
+		"no file":             {t.Context(), "", with("send", at(s, mine), []string{"none.json"}), 2, "none.json"},
+		"malformed event":     {t.Context(), `{"action_kind":""}`, with("send", at(s, mine), as(t, mine)), 2, "action_kind"},
+		"interrupted":         {canceled, twoEvents, with("send", down, as(t, mine)), 2, "context canceled"},
+		"malformed base URL":  {t.Context(), twoEvents, with("send", []string{"--url", "localhost"}), 2, "base URL"},
+		"unknown flag":        {t.Context(), "", []string{"send", "--tokn", "t"}, 2, "hint: aps --help"},
+		"malformed org":       {t.Context(), "", []string{"send", "--org", "mine"}, 2, "--org"},
+		"no command":          {t.Context(), "", nil, 2, "hint: aps --help"},
+		"malformed signature": {t.Context(), `{"sig_alg":"ed25519"}`, with("send", at(s, mine)), 1, "1 of 1 events refused"},
+	} {
+		got := apsContext(tc.ctx, tc.stdin, tc.args...)
+		if got.status != tc.status || !strings.Contains(got.report, tc.want) || strings.Contains(got.report, mine.Token) || strings.Contains(got.report, mine.Seed) {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
+func TestSendEnvironment(t *testing.T) {
+	s := miniservice.Start(t, 1)
+	o := s.Organization(0)
+	flags := as(t, o)
+	for name, value := range map[string]string{
+		"APS_URL": s.URL, "APS_TOKEN": o.Token, "APS_ORG": o.ID.String(), "APS_AGENT": string(o.Agent), "APS_KEY_ID": string(o.Key), "APS_KEY_FILE": flags[7],
+	} {
+		t.Setenv(name, value)
+	}
+	if got := aps(t, twoEvents, "send"); got.status != 0 || o.Size() != 2 {
+		t.Errorf("got %+v", got)
+	}
+	if got := aps(t, "", "evaluate", "--tool", "a.b"); got.status != 0 {
+		t.Errorf("got %+v", got)
+	}
+	if got := aps(t, "", "send", "--help"); got.status != 0 || strings.Contains(got.out, o.Token) {
+		t.Errorf("got %+v", got)
+	}
+}

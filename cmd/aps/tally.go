@@ -1,0 +1,140 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// maxReasons is how many different reasons of refusal are told apart.
+const maxReasons = 20
+
+// tally counts what became of the lines. It is safe for concurrent use.
+type tally struct {
+	mu      sync.Mutex
+	summary summary
+	reasons map[string]*reason
+}
+
+// summary is the outcome of a replay. Head members are nil when the checkpoint
+// could not be fetched.
+type summary struct {
+	Lines      uint64    `json:"lines"`
+	Created    uint64    `json:"created"`
+	Replayed   uint64    `json:"replayed"`
+	Tightened  uint64    `json:"tightened"` // of those created
+	Denied     uint64    `json:"denied"`    // of those tightened
+	Refused    uint64    `json:"refused"`
+	Reasons    []reason  `json:"reasons"` // most frequent first
+	Seconds    float64   `json:"seconds"`
+	Rate       float64   `json:"events_per_second"`
+	HeadBefore *treeHead `json:"head_before"`
+	HeadAfter  *treeHead `json:"head_after"`
+}
+
+// reason is why lines were refused. FirstLine counts from 1.
+type reason struct {
+	Reason    string `json:"reason"`
+	Lines     uint64 `json:"lines"`
+	FirstLine uint64 `json:"first_line"`
+}
+
+// treeHead is what a checkpoint says; its signature was not checked.
+type treeHead struct {
+	TreeSize id.Index `json:"tree_size"`
+	RootHash id.Hash  `json:"root_hash"`
+}
+
+func headOf(c tlog.Checkpoint) *treeHead { return &treeHead{c.Size, c.Root} }
+
+func newTally() *tally { return &tally{reasons: map[string]*reason{}} }
+
+// taken counts a line that the service took.
+func (t *tally) taken(r client.Result) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.summary.Lines++
+	if r.Status == client.Replayed {
+		t.summary.Replayed++
+		return
+	}
+	t.summary.Created++
+	if r.Tightened() {
+		t.summary.Tightened++
+	}
+	if r.Decision == id.Deny {
+		t.summary.Denied++
+	}
+}
+
+// refused counts the line of that number (from 0), which was not taken.
+func (t *tally) refused(number uint64, why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.summary.Lines++
+	t.summary.Refused++
+	r := t.reasons[why]
+	if r == nil && len(t.reasons) >= maxReasons {
+		why = "other reasons"
+		r = t.reasons[why]
+	}
+	if r == nil {
+		r = &reason{Reason: why, FirstLine: number + 1}
+		t.reasons[why] = r
+	}
+	r.Lines++
+	r.FirstLine = min(r.FirstLine, number+1)
+}
+
+// total returns the summary after so much time.
+func (t *tally) total(elapsed time.Duration) summary {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.summary
+	s.Reasons = make([]reason, 0, len(t.reasons))
+	for _, r := range t.reasons {
+		s.Reasons = append(s.Reasons, *r)
+	}
+	slices.SortFunc(s.Reasons, func(a, b reason) int {
+		return cmp.Or(cmp.Compare(b.Lines, a.Lines), cmp.Compare(a.Reason, b.Reason))
+	})
+	s.Seconds = elapsed.Seconds()
+	if elapsed > 0 {
+		s.Rate = float64(s.Lines) / elapsed.Seconds()
+	}
+	return s
+}
+
+func (s summary) print(out *streams) error {
+	if out.json {
+		return out.value(s)
+	}
+	if err := out.line("lines      %d: %d created, %d replayed, %d refused", s.Lines, s.Created, s.Replayed, s.Refused); err != nil {
+		return err
+	}
+	if err := out.line("tightened  %d, of these denied %d", s.Tightened, s.Denied); err != nil {
+		return err
+	}
+	if err := out.line("head       %s before, %s after", s.HeadBefore.text(), s.HeadAfter.text()); err != nil {
+		return err
+	}
+	for _, r := range s.Reasons {
+		if err := out.line("refused    %d, first in line %d: %s", r.Lines, r.FirstLine, plain(r.Reason)); err != nil {
+			return err
+		}
+	}
+	return out.line("rate       %.0f events/s, %.1f s", s.Rate, s.Seconds)
+}
+
+func (h *treeHead) text() string {
+	if h == nil {
+		return "unknown"
+	}
+	return "size " + strconv.FormatUint(uint64(h.TreeSize), 10)
+}
