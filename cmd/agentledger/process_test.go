@@ -36,7 +36,7 @@ func withPrograms(m *testing.M) int {
 		return 2
 	}
 	defer os.RemoveAll(dir)
-	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../agentledger")
+	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../agentledger", "../aps")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build programs: %v\n%s", err, out)
 		return 2
@@ -152,9 +152,16 @@ func (p *process) found(ctx context.Context, slug string, more map[string]any) f
 }
 
 // command runs one of the programs to its end.
-func command(t *testing.T, name string, args ...string) (output string, exit int) {
+func command(t testing.TB, name string, args ...string) (output string, exit int) {
+	t.Helper()
+	return commandWith(t, nil, name, args...)
+}
+
+// commandWith is command with more variables ("NAME=value") in the environment.
+func commandWith(t testing.TB, environment []string, name string, args ...string) (output string, exit int) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(programs, name), args...)
+	cmd.Env = append(os.Environ(), environment...)
 	out, err := cmd.CombinedOutput()
 	if _, exited := err.(*exec.ExitError); err != nil && !exited {
 		t.Fatal(err)
