@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// A recorded day (flag -traces) goes through the real programs, for two
+// organizations at the same time: one has a policy that denies one of the tools,
+// the other has none. Every line is stored once, whatever is sent again, what is
+// stored proves itself offline, and all of it is there after a restart.
+func TestReplay(t *testing.T) {
+	dir := t.TempDir()
+	p := startProcess(t, dir)
+	recording := readRecording(t, *traces)
+	red := newReplayer(t, p.found(t.Context(), "red", map[string]any{"disclosure": "full"}))
+	blue := newReplayer(t, p.found(t.Context(), "blue", nil))
+	p.denyTool(t.Context(), red.org, recording.tool)
+
+	first := replayAll(p, red, blue)
+	checkFirst(t, first[0], recording, recording.uses, 1) // and the policy's activation
+	checkFirst(t, first[1], recording, 0, 0)
+	for i, again := range replayAll(p, red, blue) {
+		checkAgain(t, again, first[i], recording)
+	}
+
+	red.fetchSample(p)
+	blue.fetchSample(p)
+	red.checkSample(recording.tool)
+	blue.checkSample("")
+	for _, pair := range [][2]*replayer{{red, blue}, {blue, red}} {
+		pair[0].checkApart(p, pair[1])
+	}
+
+	shown := [2]string{p.checkpoint(red.org), p.checkpoint(blue.org)}
+	p.terminate()
+	out, exit := command(t, "agentledger", "fsck", "--data", dir)
+	if want := fmt.Sprintf("2 ledgers, %d events, 0 faults\n", 2*recording.lines+1); exit != 0 || out != want {
+		t.Errorf("fsck: exit %d, got %q, want %q", exit, out, want)
+	}
+	p = startProcess(t, dir)
+	if got := [2]string{p.checkpoint(red.org), p.checkpoint(blue.org)}; got != shown {
+		t.Errorf("after the restart: got %q, want %q", got, shown)
+	}
+}
+
+// recording is what the test has to know of a file of traces.
+type recording struct {
+	lines int
+	tool  id.Tool // of the first line that has one
+	uses  int     // lines with that tool
+}
+
+func readRecording(t *testing.T, file string) (r recording) {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	scanner := bufio.NewScanner(f)
+	for scanner.Buffer(nil, 1<<20); scanner.Scan(); r.lines++ {
+		var line struct {
+			Tool id.Tool `json:"tool_name"`
+		}
+		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
+			t.Fatal(err)
+		}
+		if r.tool == "" {
+			r.tool = line.Tool
+		}
+		if line.Tool != "" && line.Tool == r.tool {
+			r.uses++
+		}
+	}
+	if scanner.Err() != nil || r.uses == 0 {
+		t.Fatalf("%s: %d lines, none with a tool, %v", file, r.lines, scanner.Err())
+	}
+	return r
+}
+
+// denyTool activates a policy that denies one tool.
+func (p *process) denyTool(ctx context.Context, org founded, tool id.Tool) {
+	p.t.Helper()
+	o, err := newOperator(p.main, p.identity)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	policy := map[string]any{"policy_id": "day", "name": "Day", "rules": []map[string]any{
+		{"rule_id": "not-this-one", "tool": tool, "decision": "deny", "reason": "for the test"}}}
+	if err := o.login(ctx, "ops@"+string(org.Slug)+".example", testPassword); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := o.console(ctx, "POST", "/policies", policy, nil); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := o.console(ctx, "POST", "/policies/day/activate", map[string]any{}, nil); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// checkpoint returns the signed note of an organization's log.
+func (p *process) checkpoint(org founded) string {
+	p.t.Helper()
+	l, err := newPublicLog(p.main, org)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	_, note, err := l.log.Checkpoint(p.t.Context())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(note)
+}
+
+// replayed is what aps says of a replay.
+type replayed struct {
+	Lines, Created, Replayed, Tightened, Denied, Refused int
+
+	HeadBefore treeHead `json:"head_before"`
+	HeadAfter  treeHead `json:"head_after"`
+}
+
+type treeHead struct {
+	Size int     `json:"tree_size"`
+	Root id.Hash `json:"root_hash"`
+}
+
+// replayAll replays for all at the same time.
+func replayAll(p *process, all ...*replayer) []replayed {
+	p.t.Helper()
+	results := make([]replayed, len(all))
+	var group sync.WaitGroup
+	for i, r := range all {
+		group.Go(func() {
+			out, exit := r.aps(p, "replay", "--json", "--connections", "4", *traces)
+			if err := json.Unmarshal([]byte(out), &results[i], json.MatchCaseInsensitiveNames(true)); err != nil || exit != 0 {
+				p.t.Errorf("%s: replay: exit %d, %v\n%s", r.org.Slug, exit, err, out)
+			}
+		})
+	}
+	group.Wait()
+	return results
+}
+
+// checkFirst checks a replay into a log with so many entries before it.
+func checkFirst(t *testing.T, got replayed, r recording, denied, before int) {
+	t.Helper()
+	want := replayed{
+		Lines: r.lines, Created: r.lines, Tightened: denied, Denied: denied,
+		HeadBefore: treeHead{before, got.HeadBefore.Root}, HeadAfter: treeHead{before + r.lines, got.HeadAfter.Root},
+	}
+	if got != want {
+		t.Errorf("first replay: got %+v, want %+v", got, want)
+	}
+}
+
+// checkAgain checks that a replay after another one changed nothing.
+func checkAgain(t *testing.T, got, first replayed, r recording) {
+	t.Helper()
+	want := replayed{Lines: r.lines, Replayed: r.lines, HeadBefore: first.HeadAfter, HeadAfter: first.HeadAfter}
+	if got != want {
+		t.Errorf("second replay: got %+v, want %+v", got, want)
+	}
+}
