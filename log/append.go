@@ -69,39 +69,95 @@ const prepareTries = 16
 // while it is out); fault.Unavailable, with code frozen or read_only when the
 // ledger takes no events; fault.NotFound for an unknown tenant.
 func (l *Ledgers) Append(ctx context.Context, t id.Tenant, prepare Prepare) ([]Receipt, error) {
-	for range prepareTries {
-		led, err := l.ledger(ctx, t)
-		if err != nil {
-			return nil, err
-		}
-		receipts, err := l.try(ctx, led, prepare)
-		if errors.Is(err, errStale) || errors.Is(err, errEvicted) {
-			continue
-		}
-		return receipts, err
-	}
-	return nil, overloaded("The organization's configuration changes too often")
+	o := l.AppendAll(ctx, t, []Prepare{prepare})[0]
+	return o.Receipts, o.Err
 }
 
-func (l *Ledgers) try(ctx context.Context, led *ledger, prepare Prepare) ([]Receipt, error) {
+// Outcome is what became of one submission.
+type Outcome struct {
+	Receipts []Receipt // one for each draft; nil with an Err
+	Err      error
+}
+
+// AppendAll is Append for several submissions, each of which stands for itself.
+// Those that land do so in their order. The outcomes are in the order of prepares.
+func (l *Ledgers) AppendAll(ctx context.Context, t id.Tenant, prepares []Prepare) []Outcome {
+	a := appending{ledgers: l, tenant: t, prepares: prepares, outcomes: make([]Outcome, len(prepares))}
+	open := make([]int, len(prepares))
+	for i := range open {
+		open[i] = i
+	}
+	for range prepareTries {
+		if open = a.try(ctx, open); len(open) == 0 {
+			return a.outcomes
+		}
+	}
+	return a.refuse(open, overloaded("The organization's configuration changes too often"))
+}
+
+// appending is an AppendAll under way.
+type appending struct {
+	ledgers  *Ledgers
+	tenant   id.Tenant
+	prepares []Prepare
+	outcomes []Outcome
+}
+
+func (a *appending) refuse(which []int, err error) []Outcome {
+	for _, i := range which {
+		a.outcomes[i] = Outcome{Err: err}
+	}
+	return a.outcomes
+}
+
+// try prepares and queues the submissions of open and waits for them. It returns
+// those that have to be prepared again.
+func (a *appending) try(ctx context.Context, open []int) (again []int) {
+	led, err := a.ledgers.ledger(ctx, a.tenant)
+	if err != nil {
+		a.refuse(open, err)
+		return nil
+	}
 	state := led.published.Load()
 	if err := state.writable(); err != nil {
-		return nil, err
+		a.refuse(open, err)
+		return nil
 	}
-	s, err := prepare(ctx, state)
+	subs := make([]*submission, 0, len(open))
+	queued := make([]int, 0, len(open))
+	for _, i := range open {
+		s, err := a.prepares[i](ctx, state)
+		if err != nil {
+			a.outcomes[i] = Outcome{Err: err}
+			continue
+		}
+		queued = append(queued, i)
+		subs = append(subs, &submission{Submission: s, configVersion: state.head.ConfigVersion, done: make(chan Outcome, 1)})
+	}
+	err = a.ledgers.queue.put(led, subs, a.ledgers.maxWaiting, a.ledgers.maxWaitingTenant)
+	if errors.Is(err, errEvicted) {
+		return queued
+	}
 	if err != nil {
-		return nil, err
+		a.refuse(queued, err)
+		return nil
 	}
-	sub := &submission{Submission: s, configVersion: state.head.ConfigVersion, done: make(chan outcome, 1)}
-	if err := l.queue.put(led, sub, l.maxWaiting, l.maxWaitingTenant); err != nil {
-		return nil, err
+	return a.wait(ctx, subs, queued)
+}
+
+func (a *appending) wait(ctx context.Context, subs []*submission, queued []int) (again []int) {
+	for n, i := range queued {
+		select {
+		case a.outcomes[i] = <-subs[n].done:
+			if errors.Is(a.outcomes[i].Err, errStale) {
+				again = append(again, i)
+			}
+		case <-ctx.Done():
+			a.refuse(append(again, queued[n:]...), outcomeUnknown(fmt.Errorf("append: %w", ctx.Err())))
+			return nil
+		}
 	}
-	select {
-	case out := <-sub.done:
-		return out.receipts, out.err
-	case <-ctx.Done():
-		return nil, outcomeUnknown(fmt.Errorf("append: %w", ctx.Err()))
-	}
+	return again
 }
 
 // submission is a Submission on its way.
@@ -109,15 +165,10 @@ type submission struct {
 	Submission
 	configVersion uint64
 	attempts      int          // how often it was part of an append that failed
-	done          chan outcome // one value, never blocks
+	done          chan Outcome // one value, never blocks
 }
 
-type outcome struct {
-	receipts []Receipt
-	err      error
-}
-
-func (s *submission) refuse(err error) { s.done <- outcome{err: err} }
+func (s *submission) refuse(err error) { s.done <- Outcome{Err: err} }
 
 // bytes is what the submission weighs in a batch.
 func (s *submission) bytes() int {

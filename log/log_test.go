@@ -400,3 +400,36 @@ func TestCloseRefusesAndDrains(t *testing.T) {
 	w.open(log.Options{})
 	w.audit(acknowledged)
 }
+
+func TestAppendAllKeepsTheOrder(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	w.mustAppend(red, "known")
+	no := errors.New("no")
+	var prepares []log.Prepare
+	for i := range 300 {
+		prepares = append(prepares, w.single(red, fmt.Sprint("e", i), 0))
+	}
+	prepares[7] = w.single(red, "known", 0)
+	prepares[9] = func(context.Context, *log.State) (log.Submission, error) { return log.Submission{}, no }
+	prepares[11] = w.single(red, "e10", 0)
+	outcomes := w.ledgers.AppendAll(t.Context(), red, prepares)
+	next := id.Index(1)
+	for i, o := range outcomes {
+		switch i {
+		case 7, 11:
+			if !errors.Is(o.Err, log.ErrDuplicate) {
+				t.Errorf("line %d: got %v, want a duplicate", i, o.Err)
+			}
+		case 9:
+			if !errors.Is(o.Err, no) {
+				t.Errorf("line %d: got %v", i, o.Err)
+			}
+		default:
+			if o.Err != nil || o.Receipts[0].Index != next {
+				t.Fatalf("line %d: got %+v, want index %d", i, o, next)
+			}
+			next++
+		}
+	}
+	w.audit(nil)
+}

@@ -36,11 +36,15 @@ type lane struct {
 	out     int  // appends under way that hold a part of this ledger
 }
 
-// put queues a submission, or says why it can't.
-func (q *queue) put(led *ledger, s *submission, maxAll, maxOne int) error {
+// put queues submissions in their order, or says why it can't take them.
+func (q *queue) put(led *ledger, subs []*submission, maxAll, maxOne int) error {
+	n := 0
+	for _, s := range subs {
+		n += len(s.Drafts)
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch n := len(s.Drafts); {
+	switch {
 	case q.closed:
 		return errStopped
 	case led.lane.evicted:
@@ -50,15 +54,11 @@ func (q *queue) put(led *ledger, s *submission, maxAll, maxOne int) error {
 	case led.lane.events+n > maxOne:
 		return overloaded("Too many events of this organization are waiting")
 	}
-	q.push(led, s)
-	return nil
-}
-
-func (q *queue) push(led *ledger, s *submission) {
-	led.lane.waiting = append(led.lane.waiting, s)
-	led.lane.events += len(s.Drafts)
-	q.waiting += len(s.Drafts)
+	led.lane.waiting = append(led.lane.waiting, subs...)
+	led.lane.events += n
+	q.waiting += n
 	q.enter(led)
+	return nil
 }
 
 // enter puts a ledger into the ring if it belongs there.
