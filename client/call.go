@@ -35,7 +35,9 @@ func (c *Client) do(ctx context.Context, q call) ([]byte, error) {
 		case try >= c.retry.Attempts:
 			return nil, fmt.Errorf("given up after %d tries: %w", try, err)
 		}
-		if stopped := c.retry.pause(ctx, c.retry.wait(try, err)); stopped != nil {
+		wait := c.retry.wait(try, err)
+		c.retry.Notify(err, wait)
+		if stopped := c.retry.pause(ctx, wait); stopped != nil {
 			return nil, fmt.Errorf("%w while waiting to try again: %w", stopped, err)
 		}
 	}

@@ -19,6 +19,10 @@ type Retry struct {
 	Base     time.Duration // back-off after the first try, doubled by each further one; 0 means 200 ms
 	Max      time.Duration // longest back-off; 0 means 10 s. Retry-After may be longer
 
+	// Notify, when set, is told of each failed try that will be followed by
+	// another after wait. It is called in the goroutine of the request.
+	Notify func(err error, wait time.Duration)
+
 	// pause waits, or returns the context's error. Tests replace it.
 	pause func(context.Context, time.Duration) error
 }
@@ -32,6 +36,9 @@ func (r Retry) withDefaults() Retry {
 	}
 	if r.Max <= 0 {
 		r.Max = 10 * time.Second
+	}
+	if r.Notify == nil {
+		r.Notify = func(error, time.Duration) {}
 	}
 	if r.pause == nil {
 		r.pause = pause

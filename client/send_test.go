@@ -177,13 +177,15 @@ func TestSendTimesOut(t *testing.T) {
 	t.Cleanup(slow.Close)
 	t.Cleanup(func() { close(release) })
 	waited := pauses{}
-	c, err := New(Config{BaseURL: slow.URL, Token: "t", Timeout: time.Millisecond, Retry: Retry{Attempts: 3, pause: waited.pause}})
+	told := pauses{}
+	notify := func(err error, wait time.Duration) { told = append(told, wait) }
+	c, err := New(Config{BaseURL: slow.URL, Token: "t", Timeout: time.Millisecond, Retry: Retry{Attempts: 3, Notify: notify, pause: waited.pause}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = c.Send(t.Context(), envelope(t, miniservice.Start(t, 1).Organization(0), Event{}))
-	if !errors.Is(err, context.DeadlineExceeded) || len(waited) != 2 {
-		t.Errorf("got %v after %d pauses", err, len(waited))
+	if !errors.Is(err, context.DeadlineExceeded) || len(waited) != 2 || !slices.Equal(told, waited) {
+		t.Errorf("got %v after pauses %v, told of %v", err, waited, told)
 	}
 }
 

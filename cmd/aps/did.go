@@ -27,7 +27,7 @@ type didGetCommand struct {
 }
 
 func (c *didGetCommand) Run(ctx context.Context, s *streams) error {
-	service, err := serviceFlags{URL: c.URL}.client()
+	service, err := serviceFlags{URL: c.URL}.client(s.err)
 	if err != nil {
 		return err
 	}

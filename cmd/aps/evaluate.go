@@ -24,7 +24,7 @@ func (c *evaluateCommand) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	service, err := c.client()
+	service, err := c.client(s.err)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
@@ -16,11 +17,18 @@ type serviceFlags struct {
 	Token string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Better in the environment: flags show in the list of processes."`
 }
 
-func (f serviceFlags) client() (*client.Client, error) {
+// client returns a client that says on w when a try has failed and it waits for
+// a second or more.
+func (f serviceFlags) client(w io.Writer) (*client.Client, error) {
 	if f.URL == "" {
 		return nil, errors.New("no service: set --url or APS_URL")
 	}
-	return client.New(client.Config{BaseURL: f.URL, Token: f.Token})
+	notify := func(err error, wait time.Duration) {
+		if wait >= time.Second {
+			_, _ = fmt.Fprintf(w, "aps: trying again in %s: %s\n", wait.Round(time.Second), err)
+		}
+	}
+	return client.New(client.Config{BaseURL: f.URL, Token: f.Token, Retry: client.Retry{Notify: notify}})
 }
 
 // nameFlags say for which agent and key something is made.

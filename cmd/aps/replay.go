@@ -107,7 +107,7 @@ const headTime = 10 * time.Second
 func (r *replay) head(ctx context.Context) (*treeHead, error) {
 	ctx, cancel := context.WithTimeout(ctx, headTime)
 	defer cancel()
-	service, err := r.command.client()
+	service, err := r.command.client(io.Discard)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (r *replay) read(ctx context.Context, in io.Reader) error {
 
 // drive sends what is in a lane, over a connection of its own.
 func (r *replay) drive(ctx context.Context, queue <-chan outgoing) error {
-	service, err := r.command.client()
+	service, err := r.command.client(io.Discard)
 	if err != nil {
 		return err
 	}

@@ -221,6 +221,38 @@ func TestReplayStops(t *testing.T) {
 	}
 }
 
+// ending cancels a context when its text has been read.
+type ending struct {
+	*strings.Reader
+	cancel func()
+}
+
+func (e ending) Read(p []byte) (int, error) {
+	n, err := e.Reader.Read(p)
+	if err != nil {
+		e.cancel()
+	}
+	return n, err
+}
+
+// However far a run got that was interrupted, the next one completes it.
+func TestReplayInterrupted(t *testing.T) {
+	s := miniservice.Start(t, 1)
+	o := s.Organization(0)
+	text, n := load(t, day), len(lines(t, day))
+	args := with("replay", at(s, o), as(t, o), []string{"-", "--connections", "2"})
+	ctx, cancel := context.WithCancel(t.Context())
+	var stdout, stderr bytes.Buffer
+	status := report(&stderr, run(ctx, args, ending{strings.NewReader(text), cancel}, &stdout, &stderr))
+	if status != 2 || !strings.Contains(stderr.String(), "(run again to go on)") || !strings.HasPrefix(stdout.String(), "lines ") {
+		t.Errorf("got %d, %s%s", status, &stdout, &stderr)
+	}
+	if got := aps(t, text, args...); got.status != 0 || o.Size() != n {
+		t.Errorf("got %+v, size %d", got, o.Size())
+	}
+	checkOrder(t, o)
+}
+
 // Whatever the order in which lanes are served, a trace's events that wait at the
 // same time share a lane in order, and no lane is left out.
 func TestLanes(t *testing.T) {

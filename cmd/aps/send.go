@@ -20,7 +20,7 @@ type sendCommand struct {
 }
 
 func (c *sendCommand) Run(ctx context.Context, s *streams) error {
-	service, err := c.client()
+	service, err := c.client(s.err)
 	if err != nil {
 		return err
 	}

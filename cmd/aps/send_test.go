@@ -71,9 +71,10 @@ func sortedMembers(t *testing.T, text string) string {
 func TestSendThroughFaults(t *testing.T) {
 	s := miniservice.Start(t, 1)
 	o := s.Organization(0)
-	s.Next(miniservice.Unavailable, miniservice.None, miniservice.Lost)
+	s.Next(miniservice.Unavailable, miniservice.Later, miniservice.None, miniservice.Lost)
 	got := aps(t, twoEvents, with("send", at(s, o), as(t, o))...)
-	if got.status != 0 || golden(got.out) != "created   evt_1  #1  HASH\nreplayed  evt_2\n" || o.Size() != 2 {
+	const told = "aps: trying again in 1s: 503 Overloaded [overloaded] (request req_1)\n"
+	if got.status != 0 || golden(got.out) != "created   evt_1  #1  HASH\nreplayed  evt_2\n" || o.Size() != 2 || got.report != told {
 		t.Errorf("got %+v", got)
 	}
 }

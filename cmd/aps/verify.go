@@ -80,7 +80,7 @@ func (c *verifyCommand) load(ctx context.Context, s *streams) ([]byte, error) {
 	if c.Slug == "" {
 		return nil, errors.New("no organization: set --slug")
 	}
-	service, err := serviceFlags{URL: c.URL}.client()
+	service, err := serviceFlags{URL: c.URL}.client(s.err)
 	if err != nil {
 		return nil, err
 	}
