@@ -57,10 +57,7 @@ func (p *pending) Wait() []error {
 
 // append sorts out the parts that can't go and commits the others as one.
 func (e *Engine) append(p *pending, batches []storage.Batch) error {
-	c, err := e.newChecker(batches)
-	if err != nil {
-		return err
-	}
+	c := e.newChecker(batches)
 	b := e.newBatch(batches)
 	for i := range batches {
 		if err := c.check(&batches[i]); err != nil {
@@ -76,9 +73,12 @@ func (e *Engine) append(p *pending, batches []storage.Batch) error {
 	if b.Empty() {
 		return b.Close()
 	}
-	if p.commit, err = e.apply(b, c.written); err != nil {
+	commit, err := e.apply(b, c.written)
+	if err != nil {
 		return err
 	}
+	p.commit = commit
+	e.absences.applied(c.claimed)
 	for i := range batches {
 		if p.results[i] == nil {
 			e.keepHead(batches[i].Tenant, batches[i].Head)

@@ -16,31 +16,39 @@ type nameKey [prefixLen + nameLen]byte
 // lock, so what it reads is what the append meets.
 type checker struct {
 	engine  *Engine
-	known   *pebble.Iterator // for names; the filters answer most of its seeks
+	known   *pebble.Iterator // for names; nil until one has to be searched for
 	tenants map[id.Tenant]bool
 	names   map[nameKey]bool // names of the part being checked
+	claimed []nameKey        // names of all parts that were checked
 	changes []stagedChange   // changes of the part checked last
 	written []string         // keys of the changes of all parts that can go
 }
 
-func (e *Engine) newChecker(batches []storage.Batch) (*checker, error) {
-	known, err := e.nameIterator()
-	if err != nil {
-		return nil, err
-	}
+func (e *Engine) newChecker(batches []storage.Batch) *checker {
 	most := 0
 	for i := range batches {
 		most = max(most, len(batches[i].Events))
 	}
 	return &checker{
 		engine:  e,
-		known:   known,
 		tenants: make(map[id.Tenant]bool, len(batches)),
 		names:   make(map[nameKey]bool, 2*most),
-	}, nil
+	}
 }
 
-func (c *checker) close() error { return readError(c.known.Close()) }
+func (c *checker) openNames() (err error) {
+	if c.known == nil {
+		c.known, err = c.engine.nameIterator()
+	}
+	return err
+}
+
+func (c *checker) close() error {
+	if c.known == nil {
+		return nil
+	}
+	return readError(c.known.Close())
+}
 
 // check returns why a part can't be applied.
 func (c *checker) check(part *storage.Batch) error {
@@ -91,6 +99,13 @@ func (c *checker) checkName(t id.Tenant, n storage.Name) error {
 		return storage.ErrDuplicate
 	}
 	c.names[key] = true
+	c.claimed = append(c.claimed, key)
+	if c.engine.absences.absent(&key) {
+		return nil
+	}
+	if err := c.openNames(); err != nil {
+		return err
+	}
 	index, err := seekName(c.known, key[:])
 	if err == nil && index != storage.NoIndex {
 		err = storage.ErrDuplicate

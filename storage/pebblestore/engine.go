@@ -44,6 +44,7 @@ type Engine struct {
 		last       *commit                    // the newest commit, nil before the first
 	}
 	unsynced unsynced
+	absences *absences
 }
 
 var _ storage.Engine = (*Engine)(nil)
@@ -58,7 +59,7 @@ func Open(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %s is in use: %w", o.Dir, err)
 	}
-	e := &Engine{lock: lock, onBroken: o.OnBroken}
+	e := &Engine{lock: lock, onBroken: o.OnBroken, absences: newAbsences()}
 	e.write.heads = make(map[id.Tenant]storage.Head)
 	e.unsynced.records = make(map[string]*commit)
 	if err := e.open(o); err != nil {

@@ -59,6 +59,7 @@ func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) 
 		return nil, fmt.Errorf("look up names: %w", err)
 	}
 	defer e.leave()
+	applies := e.absences.now()
 	it, err := e.nameIterator()
 	if err != nil {
 		return nil, fmt.Errorf("look up names: %w", err)
@@ -74,6 +75,9 @@ func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) 
 		appendNameKey(key[:0], t, n)
 		if found[i], err = seekName(it, key[:]); err != nil {
 			return nil, err
+		}
+		if found[i] == storage.NoIndex {
+			e.absences.note(&key, applies)
 		}
 	}
 	return found, nil
