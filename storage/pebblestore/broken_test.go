@@ -102,7 +102,7 @@ func wantAll(t *testing.T, got []error, want error) {
 }
 
 // TestUnsynced holds back a sync. Ledger reads show the append; record reads and
-// refusals wait for it.
+// refusals wait for it. Without pipelined commits Append itself would.
 func TestUnsynced(t *testing.T) {
 	d := newDisk()
 	e := open(t, pebblestore.Options{Dir: "data", FS: d})

@@ -4,7 +4,7 @@ import "context"
 
 // Metrics says how a store is doing, for telemetry.
 type Metrics struct {
-	DiskBytes      uint64 // all files of the store, log included
+	DiskBytes      uint64 // all files of the store but the log being written
 	LogBytes       uint64 // log that a restart would have to replay
 	MemTableBytes  uint64 // written and not flushed to tables yet
 	CompactionDebt uint64 // bytes that compaction has yet to work through, estimated
