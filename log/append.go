@@ -113,18 +113,31 @@ func (a *appending) refuse(which []int, err error) []Outcome {
 // try prepares and queues the submissions of open and waits for them. It returns
 // those that have to be prepared again.
 func (a *appending) try(ctx context.Context, open []int) (again []int) {
+	subs, queued, err := a.enqueue(ctx, open)
+	switch {
+	case errors.Is(err, errEvicted):
+		return queued
+	case err != nil:
+		a.refuse(queued, err)
+		return nil
+	}
+	return a.wait(ctx, subs, queued)
+}
+
+// enqueue prepares the submissions of open for the published state and queues
+// them. What can't be prepared gets its outcome; an error is that of the others,
+// which are the queued ones.
+func (a *appending) enqueue(ctx context.Context, open []int) (subs []*submission, queued []int, err error) {
 	led, err := a.ledgers.ledger(ctx, a.tenant)
 	if err != nil {
-		a.refuse(open, err)
-		return nil
+		return nil, open, err
 	}
 	state := led.published.Load()
 	if err := state.writable(); err != nil {
-		a.refuse(open, err)
-		return nil
+		return nil, open, err
 	}
-	subs := make([]*submission, 0, len(open))
-	queued := make([]int, 0, len(open))
+	subs = make([]*submission, 0, len(open))
+	queued = make([]int, 0, len(open))
 	for _, i := range open {
 		s, err := a.prepares[i](ctx, state)
 		if err != nil {
@@ -134,15 +147,7 @@ func (a *appending) try(ctx context.Context, open []int) (again []int) {
 		queued = append(queued, i)
 		subs = append(subs, &submission{Submission: s, configVersion: state.head.ConfigVersion, done: make(chan Outcome, 1)})
 	}
-	err = a.ledgers.queue.put(led, subs, a.ledgers.maxWaiting, a.ledgers.maxWaitingTenant)
-	if errors.Is(err, errEvicted) {
-		return queued
-	}
-	if err != nil {
-		a.refuse(queued, err)
-		return nil
-	}
-	return a.wait(ctx, subs, queued)
+	return subs, queued, a.ledgers.queue.put(led, subs, a.ledgers.maxWaiting, a.ledgers.maxWaitingTenant)
 }
 
 func (a *appending) wait(ctx context.Context, subs []*submission, queued []int) (again []int) {

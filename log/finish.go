@@ -22,13 +22,16 @@ func (l *Ledgers) finish() {
 			if i < f.batches {
 				err = results[i]
 			}
-			l.settle(p, err, i < f.batches)
+			if l.settle(p, err, i < f.batches) {
+				l.done.Go(func() { l.repair(p.ledger) })
+			}
 		}
 	}
 }
 
-// settle ends one part: durable, to be repaired, or without events at all.
-func (l *Ledgers) settle(p *part, err error, sent bool) {
+// settle ends one part: durable, to be repaired, or without events at all. It
+// reports whether the ledger is to be repaired now.
+func (l *Ledgers) settle(p *part, err error, sent bool) (repair bool) {
 	if errors.Is(err, storage.ErrBroken) {
 		l.logger.Error("storage is broken, the process ends", "err", err)
 		l.fatal(fmt.Errorf("append: %w", err))
@@ -43,18 +46,15 @@ func (l *Ledgers) settle(p *part, err error, sent bool) {
 		p.answerLate()
 	}
 	last := l.queue.landed(p.ledger)
-	switch {
-	case err != nil && !last:
-		return // busy until the repair
-	case last && p.ledger.hasFailed():
-		l.done.Go(func() { l.repair(p.ledger) })
-		if err != nil {
-			return
-		}
-	case p.reconfigures():
+	repair = last && p.ledger.hasFailed()
+	if err != nil {
+		return repair // the part is busy until then
+	}
+	if p.reconfigures() && !repair {
 		l.queue.unblock(p.ledger, nil)
 	}
 	l.queue.rested(1)
+	return repair
 }
 
 // publish makes a durable part visible and releases its waiters.

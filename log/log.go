@@ -122,7 +122,17 @@ func Open(ctx context.Context, o Options) (*Ledgers, error) {
 	if err := o.Store.Barrier(ctx); err != nil {
 		return nil, fmt.Errorf("open ledgers: barrier: %w", err)
 	}
+	l := newLedgers(o)
 	background, stop := context.WithCancel(context.Background())
+	l.stop = stop
+	l.done.Go(l.sequence)
+	l.done.Go(l.finish)
+	l.done.Go(func() { l.anchors.run(background, l.logger) })
+	return l, nil
+}
+
+// newLedgers returns ledgers of which nothing runs yet.
+func newLedgers(o Options) *Ledgers {
 	l := &Ledgers{
 		store: o.Store, keyring: o.Keyring, anchors: o.Anchors, logger: o.Logger,
 		metrics: newMetrics(o.Metrics), clock: o.Clock, fatal: o.Fatal,
@@ -131,13 +141,9 @@ func Open(ctx context.Context, o Options) (*Ledgers, error) {
 		resident: make(map[id.Tenant]*residence),
 		flight:   make(chan flight, appendsOut),
 		depth:    make(chan struct{}, appendsOut),
-		stop:     stop,
 	}
 	l.queue.init()
-	l.done.Go(l.sequence)
-	l.done.Go(l.finish)
-	l.done.Go(func() { l.anchors.run(background, l.logger) })
-	return l, nil
+	return l
 }
 
 // Close refuses new submissions, lets what was taken become durable, writes
