@@ -64,7 +64,7 @@ func (e *Engine) append(p *pending, batches []storage.Batch) error {
 			p.results[i] = fmt.Errorf("append: %w", err)
 			continue
 		}
-		putBatch(b, &batches[i])
+		e.write.writer.putBatch(b, &batches[i])
 		c.putChanges(b)
 	}
 	if err := c.close(); err != nil {

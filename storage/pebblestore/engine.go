@@ -42,6 +42,7 @@ type Engine struct {
 		sync.Mutex                            // one writer at a time, from the checks to the apply
 		heads      map[id.Tenant]storage.Head // heads as applied; a cache of at most maxHeads
 		last       *commit                    // the newest commit, nil before the first
+		writer     writer
 	}
 	unsynced unsynced
 	absences *absences

@@ -10,9 +10,11 @@ import (
 
 // putBatch writes everything of a checked part but its changes. Errors of a
 // Pebble batch without an index are not possible, so none is looked at.
-func putBatch(b *pebble.Batch, part *storage.Batch) {
-	w := writer{b: b, t: part.Tenant}
-	w.set(headKey(part.Tenant), appendHead(w.value[:0], &part.Head))
+func (w *writer) putBatch(b *pebble.Batch, part *storage.Batch) {
+	w.b, w.t = b, part.Tenant
+	w.key = appendPrefix(w.key[:0], part.Tenant, familyHead)
+	w.value = appendHead(w.value[:0], &part.Head)
+	w.set(w.key, w.value)
 	for i := range part.Events {
 		w.event(&part.Events[i])
 	}
@@ -21,16 +23,23 @@ func putBatch(b *pebble.Batch, part *storage.Batch) {
 	}
 	for _, c := range part.Counters {
 		w.key = appendCounterKey(w.key[:0], w.t, c.Name)
-		w.set(w.key, binary.BigEndian.AppendUint64(w.value[:0], c.Value))
+		w.setNumber(w.key, c.Value)
 	}
+	w.b = nil
 }
 
-// writer writes one tenant's keys through two buffers that it uses again.
+// writer writes one tenant's keys through two buffers that it uses again. It
+// belongs to whoever holds the write lock.
 type writer struct {
 	b     *pebble.Batch
 	t     id.Tenant
 	key   []byte
 	value []byte
+}
+
+func (w *writer) setNumber(key []byte, n uint64) {
+	w.value = binary.BigEndian.AppendUint64(w.value[:0], n)
+	w.set(key, w.value)
 }
 
 func (w *writer) set(key, value []byte) { _ = w.b.Set(key, value, nil) }
@@ -56,7 +65,7 @@ func (w *writer) setAt(f family, i id.Index, value []byte) {
 
 func (w *writer) name(n storage.Name, i id.Index) {
 	w.key = appendNameKey(w.key[:0], w.t, n)
-	w.set(w.key, binary.BigEndian.AppendUint64(w.value[:0], uint64(i)))
+	w.setNumber(w.key, uint64(i))
 }
 
 func (w *writer) tile(tile *storage.Tile) {
