@@ -20,7 +20,7 @@ type Store struct {
 	Data          string `help:"Data directory (embedded store)." default:"agentledger-data" type:"path" env:"AGENTLEDGER_DATA"`
 	Anchors       string `help:"Folder of the newest shown checkpoints; in production on another volume. Default: DATA/anchors." type:"path" env:"AGENTLEDGER_ANCHORS"`
 	MasterKeyFile string `help:"File of the key that private keys are sealed under (made at the first start). Default: DATA/master.key. AGENTLEDGER_MASTER_KEY holds the key itself instead." type:"path" env:"AGENTLEDGER_MASTER_KEY_FILE"`
-	CacheMiB      int64  `help:"Memory for cached data blocks, in MiB." default:"256" env:"AGENTLEDGER_CACHE_MIB"`
+	CacheMiB      int64  `name:"cache-mib" help:"Memory for cached data blocks, in MiB." default:"256" env:"AGENTLEDGER_CACHE_MIB"`
 }
 
 // DatabaseDir is the engine's directory.
@@ -43,7 +43,7 @@ type Identity struct {
 
 // Limits are what one request and one organization may take.
 type Limits struct {
-	MaxEventKiB int               `help:"Largest event, as sent and in canonical form, in KiB." default:"256" env:"AGENTLEDGER_MAX_EVENT_KIB"`
+	MaxEventKiB int               `name:"max-event-kib" help:"Largest event, as sent and in canonical form, in KiB." default:"256" env:"AGENTLEDGER_MAX_EVENT_KIB"`
 	ClockAhead  time.Duration     `help:"How far emitted_at may lie ahead of the server's clock." default:"15m" env:"AGENTLEDGER_CLOCK_AHEAD"`
 	ClockBehind time.Duration     `help:"How far emitted_at may lie behind; 0 accepts any." default:"0" env:"AGENTLEDGER_CLOCK_BEHIND"`
 	Plans       map[string]uint64 `help:"Plans and their events a month, 0 for no cap." default:"free=10000;team=100000;enterprise=0" env:"AGENTLEDGER_PLANS"`
