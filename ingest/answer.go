@@ -5,11 +5,9 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/web"
-	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -29,31 +27,42 @@ func (a answer) write(w http.ResponseWriter) {
 	_, _ = w.Write(a.body) // a client that is gone reads nothing
 }
 
-// replayed answers for an event that is in the ledger already.
-func replayed(e id.Event) answer {
-	b := append(make([]byte, 0, 64+len(e)), `{"event_id":`...)
-	b = jcs.AppendString(b, string(e))
-	return answer{http.StatusOK, append(b, `,"status":"replayed"}`...)}
+// answer is what a request for the one event gets.
+func (in *intake) answer() answer {
+	b := in.appendMembers(append(make([]byte, 0, 512), '{'))
+	return answer{in.status(), append(b, '}')}
 }
 
-// created answers for an event that is durable by now. What the policy says is
-// told when it says more than the agent did.
-func created(e id.Event, r log.Receipt, p *chain.Policy) answer {
-	b := append(make([]byte, 0, 512), `{"event_id":`...)
-	b = jcs.AppendString(b, string(e))
+func (in *intake) status() int {
+	switch in.fate {
+	case created:
+		return http.StatusCreated
+	case replayed:
+		return http.StatusOK
+	}
+	return web.Status(in.err)
+}
+
+// appendMembers appends the members of the answer for an event that is in the
+// ledger. What the policy says is told when it says more than the agent did.
+func (in *intake) appendMembers(b []byte) []byte {
+	b = jcs.AppendString(append(b, `"event_id":`...), string(in.envelope.EventID))
+	if in.fate == replayed {
+		return append(b, `,"status":"replayed"`...)
+	}
 	b = append(b, `,"sequence_num":`...)
-	b = strconv.AppendUint(b, r.Index.Sequence(), 10)
+	b = strconv.AppendUint(b, in.receipt.Index.Sequence(), 10)
 	b = append(b, `,"event_hash":"`...)
-	b = hex.AppendEncode(b, r.EventHash[:])
+	b = hex.AppendEncode(b, in.receipt.EventHash[:])
 	b = append(b, `","chain_valid":`...)
-	b = strconv.AppendBool(b, r.ChainValid)
+	b = strconv.AppendBool(b, in.receipt.ChainValid)
 	b = append(b, `,"status":"created"`...)
-	if p.Effective != p.Declared {
+	if p := &in.policy; p.Effective != p.Declared {
 		b = jcs.AppendString(append(b, `,"policy_decision":`...), p.Effective.String())
 		b = jcs.AppendString(append(b, `,"policy_id":`...), p.PolicyID)
 		b = jcs.AppendString(append(b, `,"rule_id":`...), p.RuleID)
 	}
-	return answer{http.StatusCreated, append(b, '}')}
+	return b
 }
 
 // decided answers an evaluation. Version and digest are those of a policy, so

@@ -34,7 +34,7 @@ import (
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
 	Replayed(ctx context.Context, t id.Tenant, event id.Event, key string, digest id.Hash) (bool, error)
-	Append(ctx context.Context, t id.Tenant, prepare log.Prepare) ([]log.Receipt, error)
+	AppendAll(ctx context.Context, t id.Tenant, prepares []log.Prepare) []log.Outcome
 }
 
 // Organizations is what the surface needs of package org.

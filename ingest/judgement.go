@@ -13,21 +13,10 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// judgement is one event, its signature checked, on its way into the ledger.
-type judgement struct {
-	server         *Server
-	caller         caller
-	envelope       *event.Envelope
-	form           event.Form
-	idempotencyKey string
-
-	policy chain.Policy // what the last call of prepare decided
-}
-
 // prepare is the log.Prepare of the event: all that depends on the ledger's
 // configuration is decided here, under the state that the append is guarded by.
-func (j *judgement) prepare(ctx context.Context, state *log.State) (log.Submission, error) {
-	s, e := j.server, j.envelope
+func (in *intake) prepare(ctx context.Context, state *log.State) (log.Submission, error) {
+	s, e := in.server, in.envelope
 	settings, err := s.active(ctx, state)
 	if err != nil {
 		return log.Submission{}, err
@@ -43,13 +32,13 @@ func (j *judgement) prepare(ctx context.Context, state *log.State) (log.Submissi
 	if err := checkActive(key.Status); err != nil {
 		return log.Submission{}, err
 	}
-	if j.policy, err = s.decide(ctx, state, e, id.InstantOf(now)); err != nil {
+	if in.policy, err = s.decide(ctx, state, e, id.InstantOf(now)); err != nil {
 		return log.Submission{}, err
 	}
 	draft := log.NewDraft(state.Identity(), e, log.Attestation{
-		Form: j.form, PublicKey: key.Multikey, Signer: chain.SignerAgent, Custody: key.Custody,
-		IngestKeyID: j.caller.KeyID, Policy: j.policy, Disclosure: settings.Disclosure,
-		IdempotencyKey: j.idempotencyKey, Cap: s.orgs.Cap(settings),
+		Form: in.form, PublicKey: key.Multikey, Signer: chain.SignerAgent, Custody: key.Custody,
+		IngestKeyID: in.caller.KeyID, Policy: in.policy, Disclosure: settings.Disclosure,
+		IdempotencyKey: in.idempotencyKey, Cap: s.orgs.Cap(settings),
 	})
 	return log.Submission{Drafts: []log.Draft{draft}}, nil
 }

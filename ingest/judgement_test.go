@@ -166,20 +166,25 @@ func TestCap(t *testing.T) {
 	w.mustCreate(&w.red, "one-more", nil)
 }
 
-// meddling calls a function once between the first preparation of an event and
-// its place in the ledger.
+// meddling calls a function once between the preparation of an event, the nth of
+// its request, and its place in the ledger.
 type meddling struct {
 	ingest.Ledgers
 	meddle func()
+	nth    int
 	once   sync.Once
 }
 
-func (m *meddling) Append(ctx context.Context, t id.Tenant, prepare log.Prepare) ([]log.Receipt, error) {
-	return m.Ledgers.Append(ctx, t, func(ctx context.Context, s *log.State) (log.Submission, error) {
-		sub, err := prepare(ctx, s)
-		m.once.Do(m.meddle)
-		return sub, err
-	})
+func (m *meddling) AppendAll(ctx context.Context, t id.Tenant, prepares []log.Prepare) []log.Outcome {
+	if m.nth < len(prepares) {
+		prepare := prepares[m.nth]
+		prepares[m.nth] = func(ctx context.Context, s *log.State) (log.Submission, error) {
+			sub, err := prepare(ctx, s)
+			m.once.Do(m.meddle)
+			return sub, err
+		}
+	}
+	return m.Ledgers.AppendAll(ctx, t, prepares)
 }
 
 // What was decided under a configuration that is no more is decided again.

@@ -3,6 +3,7 @@ package ingest_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -152,9 +153,9 @@ type elusive struct {
 	tries atomic.Int32
 }
 
-func (e *elusive) Append(context.Context, id.Tenant, log.Prepare) ([]log.Receipt, error) {
+func (e *elusive) AppendAll(_ context.Context, _ id.Tenant, prepares []log.Prepare) []log.Outcome {
 	e.tries.Add(1)
-	return nil, log.ErrDuplicate
+	return slices.Repeat([]log.Outcome{{Err: log.ErrDuplicate}}, len(prepares))
 }
 
 func TestDuplicatesAreNotWaitedForEndlessly(t *testing.T) {
@@ -176,8 +177,8 @@ type failing struct {
 	err error
 }
 
-func (f *failing) Append(context.Context, id.Tenant, log.Prepare) ([]log.Receipt, error) {
-	return nil, f.err
+func (f *failing) AppendAll(_ context.Context, _ id.Tenant, prepares []log.Prepare) []log.Outcome {
+	return slices.Repeat([]log.Outcome{{Err: f.err}}, len(prepares))
 }
 
 func TestFailedAppends(t *testing.T) {

@@ -1,0 +1,133 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/log"
+)
+
+// replayTries bounds how often an event waits for another one of its name. One
+// round is enough unless that other one fails.
+const replayTries = 8
+
+// fate is what has become of an event.
+type fate uint8
+
+const (
+	open     fate = iota // nothing yet
+	replayed             // it was in the ledger before
+	created              // it is in the ledger now
+	refused
+)
+
+// intake is one event on its way from its text to its answer: it is read, then
+// settled. It is used by one goroutine at a time.
+type intake struct {
+	server         *Server
+	caller         caller
+	idempotencyKey string // "" for none
+
+	envelope *event.Envelope // once it is read
+	form     event.Form
+	policy   chain.Policy // what the last call of prepare decided
+
+	fate    fate
+	receipt log.Receipt // of a created one
+	err     error       // why it was refused
+}
+
+// read takes the event's text and makes the checks that need no place in the
+// ledger: form, signature, replay. It keeps body.
+func (in *intake) read(ctx context.Context, body []byte) {
+	if err := in.parse(ctx, body); err != nil {
+		in.refuse(err)
+		return
+	}
+	in.recall(ctx)
+}
+
+func (in *intake) parse(ctx context.Context, body []byte) error {
+	e, err := event.Parse(body, event.Options{MaxBytes: in.server.maxBytes, Organization: in.caller.Organization})
+	if err != nil {
+		return err
+	}
+	if err := in.caller.speaksFor(e.AgentID); err != nil {
+		return err
+	}
+	in.envelope = e
+	in.form, err = in.verify(ctx)
+	return err
+}
+
+// verify finds the key that the envelope names, in whatever state it is, and
+// checks the signature.
+func (in *intake) verify(ctx context.Context) (event.Form, error) {
+	key, err := in.server.agents.SigningKey(ctx, in.caller.state, in.envelope.AgentID, in.envelope.KeyID)
+	if fault.Is(err, fault.NotFound) {
+		return 0, fault.Wrap(fault.Invalid, "Unknown signing key", err)
+	}
+	if err != nil {
+		return 0, err
+	}
+	form, ok := in.envelope.Verify(key.Public)
+	if !ok {
+		return 0, fault.New(fault.Invalid, "Invalid signature")
+	}
+	return form, nil
+}
+
+// recall looks whether the event, or its idempotency key, is known.
+func (in *intake) recall(ctx context.Context) {
+	known, err := in.server.ledgers.Replayed(ctx, in.caller.Tenant, in.envelope.EventID, in.idempotencyKey, in.envelope.Digest)
+	switch {
+	case err != nil:
+		in.refuse(err)
+	case known:
+		in.fate = replayed
+	}
+}
+
+func (in *intake) refuse(err error) { in.fate, in.err = refused, err }
+
+// settle brings the events of c that are still open into its ledger, in their
+// order, and returns when the fate of each is known. It takes events over.
+func (s *Server) settle(ctx context.Context, c caller, events []*intake) {
+	for range replayTries {
+		events = slices.DeleteFunc(events, func(in *intake) bool { return in.fate != open })
+		if len(events) == 0 {
+			return
+		}
+		prepares := make([]log.Prepare, len(events))
+		for i, in := range events {
+			prepares[i] = in.prepare
+		}
+		for i, outcome := range s.ledgers.AppendAll(ctx, c.Tenant, prepares) {
+			events[i].land(ctx, outcome)
+		}
+	}
+	for _, in := range events {
+		if in.fate == open {
+			in.refuse(&fault.Error{Kind: fault.Overloaded, Code: "overloaded", RetryAfter: time.Second,
+				Message: "Too many requests for the same event"})
+		}
+	}
+}
+
+// land takes what became of the event's submission. One whose name is taken stays
+// open if it is not known all the same: what had taken the name has failed.
+func (in *intake) land(ctx context.Context, o log.Outcome) {
+	switch {
+	case errors.Is(o.Err, log.ErrDuplicate):
+		in.recall(ctx)
+	case o.Err != nil:
+		in.refuse(o.Err)
+	default:
+		in.fate, in.receipt = created, o.Receipts[0]
+	}
+}
