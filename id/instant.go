@@ -27,10 +27,37 @@ func ParseInstant(s string) (Instant, error) {
 func (i Instant) Time() time.Time { return time.UnixMilli(int64(i)).UTC() }
 
 // String returns YYYY-MM-DDThh:mm:ss.sssZ.
-func (i Instant) String() string { return i.Time().Format(instantLayout) }
+func (i Instant) String() string { return string(i.AppendTo(make([]byte, 0, len(instantLayout)))) }
 
-// AppendTo appends String() to b.
-func (i Instant) AppendTo(b []byte) []byte { return i.Time().AppendFormat(b, instantLayout) }
+// AppendTo appends String() to b. Every record has a time or two, so the digits
+// of years 0 to 9999 are written out here, which takes a fifth of AppendFormat.
+func (i Instant) AppendTo(b []byte) []byte {
+	t := i.Time()
+	year, month, day := t.Date()
+	if year < 0 || year > 9999 {
+		return t.AppendFormat(b, instantLayout)
+	}
+	hour, minute, second := t.Clock()
+	b = append(digits(b, year, 4), '-')
+	b = append(digits(b, int(month), 2), '-')
+	b = append(digits(b, day, 2), 'T')
+	b = append(digits(b, hour, 2), ':')
+	b = append(digits(b, minute, 2), ':')
+	b = append(digits(b, second, 2), '.')
+	return append(digits(b, t.Nanosecond()/1e6, 3), 'Z')
+}
+
+// digits appends n in decimal, with zeros in front up to width.
+func digits(b []byte, n, width int) []byte {
+	for range width {
+		b = append(b, '0')
+	}
+	for i := len(b) - 1; n > 0; i-- {
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return b
+}
 
 // MarshalText is String; UnmarshalText is ParseInstant.
 func (i Instant) MarshalText() ([]byte, error) { return []byte(i.String()), nil }

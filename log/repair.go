@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/agentledger/agentledger/storage"
 )
@@ -88,7 +89,7 @@ func (s *submission) tried() int {
 // known reports whether a name of the submission is among names.
 func (s *submission) known(names map[storage.Name]bool) bool {
 	for i := range s.Drafts {
-		for _, n := range s.Drafts[i].names() {
+		for n := range s.Drafts[i].names {
 			if names[n] {
 				return true
 			}
@@ -106,7 +107,7 @@ func (l *Ledgers) knownNames(ctx context.Context, led *ledger, p *part, cause er
 	var names []storage.Name
 	for _, s := range append(p.sent, p.late...) {
 		for i := range s.Drafts {
-			names = append(names, s.Drafts[i].names()...)
+			names = slices.AppendSeq(names, s.Drafts[i].names)
 		}
 	}
 	at, err := l.store.Lookup(ctx, led.identity.Tenant, names)

@@ -15,6 +15,7 @@ type part struct {
 	sent   []*submission // those whose events are in the batch
 	late   []*submission // duplicates of what is out: answered when this part lands
 	batch  storage.Batch
+	texts  []byte // the records of the batch's events, one behind the other
 	state  *State // published when the batch is durable
 	names  []storage.Name
 }
@@ -76,6 +77,7 @@ func (p *part) build(now id.Instant) {
 		}
 		return
 	}
+	p.reserve()
 	led.namesMu.Lock()
 	for _, s := range p.subs {
 		p.admit(s, now)
@@ -93,6 +95,21 @@ func (p *part) build(now id.Instant) {
 		identity: led.identity, signer: led.signer, head: tail.head,
 		tree: tail.tree.Clone(), used: tail.used, fault: led.published.Load().fault,
 	}
+}
+
+// reserve makes room for all that the part may become.
+func (p *part) reserve() {
+	drafts, text := 0, 0
+	for _, s := range p.subs {
+		drafts += len(s.Drafts)
+		for i := range s.Drafts {
+			text += s.Drafts[i].Record.Len()
+		}
+	}
+	p.batch.Events = make([]storage.Event, 0, drafts)
+	p.texts = make([]byte, 0, text)
+	p.sent = make([]*submission, 0, len(p.subs))
+	p.names = make([]storage.Name, 0, 2*drafts)
 }
 
 // admit puts one submission into the batch, or answers it.
@@ -132,7 +149,7 @@ func (p *part) admit(s *submission, now id.Instant) {
 func (p *part) taken(s *submission) bool {
 	claimed := len(p.names)
 	for i := range s.Drafts {
-		for _, n := range s.Drafts[i].names() {
+		for n := range s.Drafts[i].names {
 			if _, out := p.ledger.names[n]; out {
 				p.unclaim(claimed)
 				return true
@@ -156,13 +173,11 @@ func (p *part) release(names []storage.Name) {
 	}
 }
 
-// names returns what the draft must not share with any other event.
-func (d *Draft) names() []storage.Name {
-	names := []storage.Name{{Text: string(d.ID)}}
-	if d.IdempotencyKey != "" {
-		names = append(names, storage.Name{Idempotency: true, Text: d.IdempotencyKey})
+// names yields what the draft must not share with any other event.
+func (d *Draft) names(yield func(storage.Name) bool) {
+	if yield(storage.Name{Text: string(d.ID)}) && d.IdempotencyKey != "" {
+		yield(storage.Name{Idempotency: true, Text: d.IdempotencyKey})
 	}
-	return names
 }
 
 // admit counts the drafts of one submission, all or none.
@@ -192,7 +207,9 @@ func (u *usage) admit(m month, drafts []Draft) bool {
 func (p *part) append(d *Draft, received id.Instant, item int) {
 	tail := &p.ledger.tail
 	head := &tail.head
-	record := d.Record.AppendTo(make([]byte, 0, d.Record.Len()), received, head.Size.Sequence())
+	begin := len(p.texts)
+	p.texts = d.Record.AppendTo(p.texts, received, head.Size.Sequence())
+	record := p.texts[begin:len(p.texts):len(p.texts)]
 	entry := chain.Entry{Prev: head.Last, Record: chain.RecordHash(record), Seq: head.Size.Sequence()}
 	columns := d.Columns
 	columns.ReceivedAt = received
