@@ -35,7 +35,7 @@ func (c serveCommand) Run(ctx context.Context, out terminal) error {
 	if s.madeSecretFile != "" {
 		fmt.Fprintf(out.stdout, "platform secret made in %s\n", s.madeSecretFile)
 	}
-	fmt.Fprintf(out.stdout, "serving %s identity %s\n", s.mainURL(), s.identityURL())
+	fmt.Fprintln(out.stdout, s.where())
 	select {
 	case <-ctx.Done():
 		logger.Info("stopping")
@@ -60,13 +60,7 @@ type server struct {
 
 // start opens the store, builds the service and listens.
 func start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, error) {
-	if err := os.MkdirAll(c.Data, 0o700); err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
-	}
-	secret, made, err := platformSecret(c)
-	if err != nil {
-		return nil, err
-	}
+	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	service, err := openService(ctx, c, logger, registry, func(err error) {
@@ -76,8 +70,11 @@ func start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, e
 	if err != nil {
 		return nil, err
 	}
-	s := &server{settings: c, service: service, platformSecret: secret, madeSecretFile: made, failed: make(chan error, 3)}
-	if err := s.listen(registry, logger); err != nil {
+	s := &server{settings: c, service: service, failed: make(chan error, 3)}
+	if s.platformSecret, s.madeSecretFile, err = platformSecret(c); err == nil {
+		err = s.listen(registry, logger)
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.stop(context.WithoutCancel(ctx)))
 	}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -157,6 +154,15 @@ func (s *server) stop(ctx context.Context) error {
 	}
 	s.background.Wait()
 	return errors.Join(append(errs, s.service.Close())...)
+}
+
+// where tells the address of each listener, on one line that scripts can read.
+func (s *server) where() string {
+	line := "serving " + s.mainURL() + " identity " + s.identityURL()
+	if len(s.listeners) > 2 {
+		line += " metrics " + address(s.listeners[2])
+	}
+	return line
 }
 
 func (s *server) mainURL() string     { return address(s.listeners[0]) }

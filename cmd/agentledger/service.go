@@ -19,6 +19,7 @@ import (
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/ingest"
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
@@ -46,6 +47,10 @@ type service struct {
 // openService opens the store and builds the service on it. fatal is called
 // when the store breaks and the process has to end.
 func openService(ctx context.Context, c config.Serve, logger *slog.Logger, metrics prometheus.Registerer, fatal func(error)) (*service, error) {
+	host, err := provision.ParseHost(c.PublicURL)
+	if err != nil {
+		return nil, err
+	}
 	st, err := openStore(ctx, c.Store, logger, fatal)
 	if err != nil {
 		return nil, err
@@ -57,13 +62,34 @@ func openService(ctx context.Context, c config.Serve, logger *slog.Logger, metri
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
-	if err := s.build(c); err != nil {
+	err = s.checkMasterKey(ctx)
+	if err == nil {
+		err = s.build(c, host)
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-func (s *service) build(c config.Serve) error {
+// checkMasterKey refuses a master key that opens no ledger's keys: what is made
+// from now on would be sealed under another key than what is there. A ledger
+// with another flaw says nothing about the key, and its flaw is its own.
+func (s *service) checkMasterKey(ctx context.Context) error {
+	var unknown error
+	for t, err := range s.store.engine.Tenants(ctx) {
+		if err != nil {
+			return fmt.Errorf("list ledgers: %w", err)
+		}
+		if _, err = s.ledgers.State(ctx, t); !errors.Is(err, seal.ErrUnknownKey) {
+			return nil
+		}
+		unknown = fmt.Errorf("master key: not the one of the ledgers that are here: %w", err)
+	}
+	return unknown
+}
+
+func (s *service) build(c config.Serve, host provision.Host) error {
 	records := s.store.engine
 	n := &notary.Notary{Ledgers: s.ledgers, Records: records, Keyring: s.store.keyring, Clock: time.Now}
 	var err error
@@ -77,10 +103,6 @@ func (s *service) build(c config.Serve) error {
 	s.agents = agent.New(agent.Options{Records: records, Notary: n})
 	s.rules = rulebook.New(rulebook.Options{Records: records, Notary: n})
 	s.accounts = account.New(account.Options{Records: records})
-	host, err := provision.ParseHost(c.PublicURL)
-	if err != nil {
-		return err
-	}
 	s.founder = &provision.Provisioner{
 		Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Accounts: s.accounts, Keyring: s.store.keyring, Host: host,
 	}
