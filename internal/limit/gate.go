@@ -1,0 +1,89 @@
+// Package limit bounds the work that is under way, so that what is too much is
+// refused early and cheaply, and one organization's load costs the others little.
+//
+// What always holds:
+//
+//   - A Gate never makes anybody wait: it lets in or refuses, in constant time.
+//   - Turns never refuses anybody: who waits gets a turn after at most one of each
+//     other organization that waits, however much those have to do.
+//   - Nothing is kept of an organization that has nothing under way.
+package limit
+
+import (
+	"sync"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+)
+
+// Gate bounds the weight of the work under way, in all and of one organization.
+// Its methods may be called concurrently.
+type Gate struct {
+	maxAll, maxOne int
+
+	mu      sync.Mutex
+	all     int
+	tenants map[id.Tenant]int
+	refused Refused
+}
+
+// Refused counts refusals by the bound that was reached.
+type Refused struct {
+	All uint64 // the bound on all work
+	One uint64 // the bound on one organization's
+}
+
+// NewGate returns a gate that lets in weights up to all, and up to one of one
+// organization.
+func NewGate(all, one int) *Gate {
+	return &Gate{maxAll: all, maxOne: one, tenants: make(map[id.Tenant]int)}
+}
+
+// Enter lets work of a weight (at least 1) in until Leave is called with the same
+// arguments, or refuses it with fault.Overloaded. Work that is heavier than a bound is
+// let in alone.
+func (g *Gate) Enter(t id.Tenant, weight int) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.tenants[t]
+	switch {
+	case one > 0 && one+weight > g.maxOne:
+		g.refused.One++
+		return overloaded("Too many requests of this organization are under way")
+	case g.all > 0 && g.all+weight > g.maxAll:
+		g.refused.All++
+		return overloaded("Too many requests are under way")
+	}
+	g.all += weight
+	g.tenants[t] = one + weight
+	return nil
+}
+
+// Leave ends what Enter let in.
+func (g *Gate) Leave(t id.Tenant, weight int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.all -= weight
+	if g.tenants[t] -= weight; g.tenants[t] == 0 {
+		delete(g.tenants, t)
+	}
+}
+
+// Inside returns the weight of the work under way.
+func (g *Gate) Inside() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.all
+}
+
+// Refused returns how often Enter has refused.
+func (g *Gate) Refused() Refused {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.refused
+}
+
+func overloaded(message string) error {
+	return &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: message, RetryAfter: time.Second}
+}
