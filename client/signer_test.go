@@ -250,7 +250,8 @@ func TestSecret(t *testing.T) {
 		}
 		seen[secret] = name
 	}
-	if one.Secret("salt", []byte("a")) != one.Secret("salt", []byte("a")) {
+	first, second := one.Secret("salt", []byte("a")), one.Secret("salt", []byte("a"))
+	if first != second {
 		t.Error("not the same twice")
 	}
 }

@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	parser, err := kong.New(&c,
 		kong.Name("agentledger"),
 		kong.Description("A transparency log service for AI agents."),
-		kong.Configuration(readSettings),
+		kong.Configuration(config.File),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)),

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 // flags, with dashes or with underscores; here with dashes.
 type settingsFile map[string]any
 
-// readSettings is kong's loader for --config.
-func readSettings(r io.Reader) (kong.Resolver, error) {
+// File is the loader (a kong.ConfigurationLoader) of a JSON file of settings.
+func File(r io.Reader) (kong.Resolver, error) {
 	var given map[string]any
 	if err := json.UnmarshalRead(r, &given); err != nil {
 		return nil, fmt.Errorf("settings file: %w", err)

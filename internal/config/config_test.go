@@ -1,0 +1,102 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/agentledger/agentledger/internal/config"
+)
+
+// parse reads settings as the programs do.
+func parse(t *testing.T, args ...string) (config.Serve, error) {
+	t.Helper()
+	var c struct {
+		Config kong.ConfigFlag
+		config.Serve
+	}
+	parser, err := kong.New(&c, kong.Configuration(config.File), kong.Exit(func(int) { t.Fatal("exit") }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = parser.Parse(args)
+	return c.Serve, err
+}
+
+func TestFlagsWinOverEnvironmentOverFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(file, []byte(`{"public-url": "http://file.example", "listen": ":1001", "data": "/file", "max-event-kib": 11, "plans": {"enterprise": 7, "free": 3}, "clock-ahead": "3m"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AGENTLEDGER_LISTEN", ":1002")
+	t.Setenv("AGENTLEDGER_DATA", "/environment")
+	c, err := parse(t, "--config", file, "--data", "/flag")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Data != "/flag" || c.Listen.Listen != ":1002" || c.PublicURL != "http://file.example" || c.MaxEventKiB != 11 ||
+		c.Plans["enterprise"] != 7 || c.Plans["free"] != 3 || c.ClockAhead != 3*time.Minute {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestPathsFollowTheDataDirectory(t *testing.T) {
+	c, err := parse(t, "--public-url", "http://log.example", "--data", "/d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{c.DatabaseDir(), c.AnchorsDir(), c.MasterKeyPath(), c.PlatformSecretPath()}
+	if want := "/d/db /d/anchors /d/master.key /d/platform.secret"; strings.Join(got, " ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+	c, err = parse(t, "--public-url", "http://log.example", "--data", "/d", "--anchors", "/a", "--master-key-file", "/m", "--platform-secret-file", "/p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = []string{c.AnchorsDir(), c.MasterKeyPath(), c.PlatformSecretPath()}
+	if want := "/a /m /p"; strings.Join(got, " ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	tests := []struct {
+		name string
+		args []string
+		says string
+	}{
+		{"no public URL", nil, "--public-url"},
+		{"unknown setting", []string{"--nonsense", "1"}, "--nonsense"},
+		{"plans without enterprise", []string{"--plans", "free=10"}, "enterprise"},
+		{"plan without a number", []string{"--plans", "enterprise=many"}, "--plans"},
+		{"no room for an event", []string{"--max-event-kib", "0"}, "--max-event-kib"},
+		{"too much room for an event", []string{"--max-event-kib", "20000"}, "--max-event-kib"},
+		{"log level", []string{"--log-level", "loud"}, "--log-level"},
+		{"duration", []string{"--clock-ahead", "soon"}, "--clock-ahead"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			args := tt.args
+			if tt.name != "no public URL" {
+				args = append([]string{"--public-url", "http://log.example"}, args...)
+			}
+			if _, err := parse(t, args...); err == nil || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("got %v, want it to name %s", err, tt.says)
+			}
+		})
+	}
+}
+
+func TestUnknownMembersOfTheFileAreRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(file, []byte(`{"public-url": "http://file.example", "listne": ":1001"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parse(t, "--config", file); err == nil || !strings.Contains(err.Error(), "listne") {
+		t.Errorf("a misspelt setting: got %v", err)
+	}
+}
