@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/agentledger/agentledger/bench/load"
+	"github.com/agentledger/agentledger/bench/peer"
+	"github.com/agentledger/agentledger/id"
+)
+
+// contender is a log in this process. add returns when event n is durable and
+// integrated; published returns the size of the checkpoint that can be had now.
+type contender interface {
+	add(ctx context.Context, n int) (index uint64, err error)
+	published(ctx context.Context) (size uint64, err error)
+	close(ctx context.Context) error
+}
+
+// senders are the numbers of senders that each wait for their own event.
+func senders() []int { return []int{1, 16, 64, 256, 1024} }
+
+// settings are those that the peer is tried with when n events wait at most:
+// all of them in one batch, or one batch filling while the other is written.
+// Its best one counts.
+func settings(n int) []peer.Settings {
+	const age = 2 * time.Millisecond // ends batches that don't fill
+	all := []peer.Settings{{Batch: uint(n), Age: age}}
+	if n > 1 {
+		all = append(all, peer.Settings{Batch: uint(n / 2), Age: age})
+	}
+	if n > 512 {
+		all = append(all, peer.Settings{Batch: 256, Age: age})
+	}
+	return all
+}
+
+// appends measures durable, integrated appends to one tree.
+func (s *suite) appends(ctx context.Context) error {
+	for _, n := range senders() {
+		for _, c := range s.contenders(ctx, settings(n)) {
+			err := s.with(ctx, c, func(log contender) error {
+				r, err := s.append(ctx, log, n, func(int, uint64, time.Time) {})
+				if err == nil {
+					s.emitLoad(fmt.Sprintf("append/%s/senders=%d", c.name, n), r, 1, "events/s")
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// opener is a contender that is not open yet.
+type opener struct {
+	name string
+	open func(dir string) (contender, error)
+}
+
+func (s *suite) contenders(ctx context.Context, all []peer.Settings) []opener {
+	payload := text(rand.New(rand.NewPCG(1, 1)), entrySize)
+	openers := []opener{{"ours", func(dir string) (contender, error) { return openOurs(ctx, dir, s.key, payload) }}}
+	for _, settings := range all {
+		openers = append(openers, opener{"tessera/" + settings.String(), func(dir string) (contender, error) {
+			t, err := peer.OpenTessera(ctx, dir, settings)
+			return &theirs{t, payload}, err
+		}})
+	}
+	return openers
+}
+
+// with opens a contender in a new folder for as long as f runs.
+func (s *suite) with(ctx context.Context, o opener, f func(contender) error) error {
+	dir, remove, err := s.folder()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	c, err := o.open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(c), c.close(ctx))
+}
+
+// append is the load; acknowledged is told of every event.
+func (s *suite) append(ctx context.Context, log contender, senders int, acknowledged func(n int, index uint64, since time.Time)) (load.Result, error) {
+	return load.Closed(senders, s.limit(), func(int) (load.Step, error) {
+		return func(n int) error {
+			since := time.Now()
+			index, err := log.add(ctx, n)
+			if err == nil {
+				acknowledged(n, index, since)
+			}
+			return err
+		}, nil
+	})
+}
+
+// ours is our log with one organization.
+type ours struct {
+	*ledgers
+	payload string
+}
+
+func openOurs(ctx context.Context, dir string, key masterKey, payload string) (*ours, error) {
+	l, err := openLedgers(ctx, dir, key.key, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.found(ctx, 1); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return &ours{l, payload}, nil
+}
+
+func (o *ours) add(ctx context.Context, n int) (uint64, error) {
+	at, err := o.ledgers.add(ctx, 1, fmt.Sprint("e", n), o.payload)
+	return uint64(at), err
+}
+
+func (o *ours) published(ctx context.Context) (uint64, error) {
+	s, err := o.State(ctx, id.Tenant(1))
+	if err != nil {
+		return 0, err
+	}
+	s.Checkpoint() // signed here, as a reader would get it
+	return uint64(s.Size()), nil
+}
+
+func (o *ours) close(context.Context) error { return o.Close() }
+
+// theirs is a Tessera log.
+type theirs struct {
+	log     *peer.Tessera
+	payload string
+}
+
+func (t *theirs) add(ctx context.Context, n int) (uint64, error) {
+	return t.log.Add(ctx, entry(fmt.Sprint("e", n), t.payload))
+}
+
+func (t *theirs) published(ctx context.Context) (uint64, error) { return t.log.Published(ctx) }
+
+func (t *theirs) close(ctx context.Context) error { return t.log.Close(ctx) }

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/agentledger/agentledger/bench/load"
+)
+
+const (
+	batchPath   = "/v1/ingest/events/batch"
+	mediaNDJSON = "application/x-ndjson"
+)
+
+// batches measures many events a request, beside one event a request over as
+// many connections and on the same server.
+func (s *suite) batches(ctx context.Context) error {
+	return s.serving(ctx, func(v *service, m *member) error {
+		for _, connections := range []int{1, 8} {
+			for _, lines := range []int{1, 64, 1000} {
+				if err := s.batch(v, m, connections, lines); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// batch is one load; lines = 1 goes to the route of single events.
+func (s *suite) batch(v *service, m *member, connections, lines int) error {
+	name := fmt.Sprintf("batch/ours/connections=%d/lines=%d", connections, lines)
+	n := s.requests(atMost(connections))
+	if lines > 1 {
+		n = s.requests(2*atMost(64)) / lines
+	}
+	bodies, err := events(fmt.Sprintf("b%d.%d", connections, lines), n*lines, always(m))
+	if err != nil {
+		return err
+	}
+	path, media, status := eventsPath, mediaJSON, http.StatusCreated
+	if lines > 1 {
+		path, media, status = batchPath, mediaNDJSON, http.StatusOK
+	}
+	requests := make([][]byte, n)
+	for i := range requests {
+		requests[i] = m.post(path, media, bytes.Join(bodies[i*lines:(i+1)*lines], []byte("\n")))
+	}
+	r, err := s.sendLines(v.url(), connections, status, requests, lines)
+	if err != nil {
+		return err
+	}
+	s.emitLoad(name, r, lines, "events/s")
+	return nil
+}
+
+var errRefused = errors.New("a line was refused")
+
+// sendLines is send that looks at each line of an answer.
+func (s *suite) sendLines(url string, connections, status int, requests [][]byte, lines int) (load.Result, error) {
+	l := s.limit()
+	l.Count = len(requests)
+	return load.Closed(connections, l, func(int) (load.Step, error) {
+		c, err := load.Dial(url)
+		return func(n int) error {
+			body, err := c.Expect(status, requests[n])
+			if err == nil && bytes.Count(body, []byte(`"status":"created"`)) != lines {
+				err = fmt.Errorf("%w: %.300s", errRefused, body)
+			}
+			return err
+		}, err
+	})
+}

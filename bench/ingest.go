@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+
+	"github.com/agentledger/agentledger/bench/load"
+	"github.com/agentledger/agentledger/bench/peer"
+)
+
+// connections are the numbers of connections that each wait for their answer.
+func connections() []int { return []int{1, 8, 64, 256} }
+
+// atMost is how many events a second are signed beforehand for a load; one that
+// is faster ends early.
+func atMost(connections int) int { return min(3_000*connections, 25_000) }
+
+// requests is how many a load may need, warm-up included.
+func (s *suite) requests(perSecond int) int {
+	l := s.limit()
+	return int((l.Warm + l.Time).Seconds() * float64(perSecond))
+}
+
+// ingests measures one event a request: our server, the floor with the very
+// same requests, and the peer.
+func (s *suite) ingests(ctx context.Context) error {
+	return s.serving(ctx, func(v *service, m *member) error {
+		known, err := json.Marshal(m.Member)
+		if err != nil {
+			return err
+		}
+		floor, err := startChild(known, "floor")
+		if err != nil {
+			return err
+		}
+		defer floor.stop()
+		for _, n := range connections() {
+			requests, err := posts(fmt.Sprint("c", n), s.requests(atMost(n)), always(m))
+			if err != nil {
+				return err
+			}
+			if err := s.ingest("ours", v.url(), n, requests, once); err != nil {
+				return err
+			}
+			if err := s.ingest("floor", floor.url(), n, requests, again); err != nil {
+				return err
+			}
+			if err := s.ingestTessera(n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Whether a load ends with its requests, or begins them again.
+const (
+	once  = false
+	again = true
+)
+
+func (s *suite) ingest(name, url string, connections int, requests [][]byte, repeat bool) error {
+	r, err := s.send(url, connections, http.StatusCreated, requests, repeat)
+	if err != nil {
+		return err
+	}
+	s.emitLoad(fmt.Sprintf("ingest/%s/connections=%d", name, connections), r, 1, "events/s")
+	return nil
+}
+
+// send is the load of connections that send prepared requests.
+func (s *suite) send(url string, connections, status int, requests [][]byte, repeat bool) (load.Result, error) {
+	l := s.limit()
+	if !repeat {
+		l.Count = len(requests)
+	}
+	return load.Closed(connections, l, func(int) (load.Step, error) {
+		c, err := load.Dial(url)
+		return func(n int) error {
+			_, err := c.Expect(status, requests[n%len(requests)])
+			return err
+		}, err
+	})
+}
+
+func (s *suite) ingestTessera(connections int) error {
+	requests := adds(1000)
+	for _, settings := range settings(connections) {
+		err := s.servingTessera(settings, func(p *process) error {
+			return s.ingest("tessera/"+settings.String(), p.url(), connections, requests, again)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// servingTessera runs f with the peer on a new log.
+func (s *suite) servingTessera(settings peer.Settings, f func(*process) error) error {
+	dir, remove, err := s.folder()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	p, err := startChild(nil, "tessera", dir, fmt.Sprint(settings.Batch), settings.Age.String())
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	return f(p)
+}
+
+// adds are n requests of the peer, which takes an entry as often as it comes.
+func adds(n int) [][]byte {
+	requests := make([][]byte, n)
+	payload := text(rand.New(rand.NewPCG(3, 3)), entrySize)
+	for i := range requests {
+		body := entry(fmt.Sprint("e", i), payload)
+		requests[i] = fmt.Appendf(nil, "POST /add HTTP/1.1\r\nHost: bench.example\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	}
+	return requests
+}

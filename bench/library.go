@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// collect makes the large log. The organization is made by the server; its
+// events are appended below HTTP while the server is stopped. They have no
+// envelopes, as if erased: what is read is the tree.
+func (s *suite) collect(ctx context.Context) (*library, error) {
+	dir, _, err := s.folder() // removed with the suite's
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.serve(dir)
+	if err != nil {
+		return nil, err
+	}
+	m, err := v.foundWithPolicy(ctx)
+	if err := errors.Join(err, v.stop()); err != nil {
+		return nil, err
+	}
+	size, err := s.grow(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	if v, err = s.serve(dir); err != nil {
+		return nil, err
+	}
+	return &library{service: v, member: m, size: size}, nil
+}
+
+// grow appends the leaves and returns the size of the log.
+func (s *suite) grow(ctx context.Context, dir string) (size int, err error) {
+	l, err := openLedgers(ctx, dir, s.key.key, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	t, err := l.only(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := l.erased(ctx, t, s.Leaves); err != nil {
+		return 0, err
+	}
+	state, err := l.State(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	return int(state.Size()), l.reverified(ctx, t, state)
+}
+
+// reverified notes that all of a ledger was just re-verified, so that the server
+// does not begin with finding out that the envelopes are none.
+func (l *ledgers) reverified(ctx context.Context, t id.Tenant, s *log.State) error {
+	now := id.InstantOf(time.Now())
+	value, err := json.Marshal(log.Reverified{To: s.Size(), Root: s.Root(), At: now, Since: now})
+	if err != nil {
+		return err
+	}
+	return l.store.Write(ctx, t, []storage.Change{{Kind: "ledger_reverified", Value: value, If: storage.AnyVersion}})
+}
+
+// only returns the one organization of a store.
+func (l *ledgers) only(ctx context.Context) (found id.Tenant, err error) {
+	for t, err := range l.store.Tenants(ctx) {
+		if err != nil {
+			return 0, err
+		}
+		found = t
+	}
+	return found, nil
+}
+
+// erased appends n events without envelopes, in submissions as large as one
+// engine batch.
+func (l *ledgers) erased(ctx context.Context, t id.Tenant, n int) error {
+	const each, workers = 1000, 4
+	group, ctx := errgroup.WithContext(ctx)
+	for w := range workers {
+		group.Go(func() error {
+			for first := w * each; first < n; first += workers * each {
+				_, err := l.Append(ctx, t, func(_ context.Context, s *log.State) (log.Submission, error) {
+					var sub log.Submission
+					for i := first; i < min(first+each, n); i++ {
+						sub.Drafts = append(sub.Drafts, draft(s.Identity(), fmt.Sprint("e", i), nil))
+					}
+					return sub, nil
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}

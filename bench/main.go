@@ -1,0 +1,113 @@
+// Bench measures the service side by side with its peers, in one run on one
+// machine, and prints the results as lines of "go test -bench". scripts/bench
+// runs it and scripts/benchreport turns the lines into docs/performance.md.
+//
+//	go run . [flags] [MEASURE ...]
+//
+// Without a measure it takes all of them, in the order of their table below.
+//
+// What always holds:
+//
+//   - Servers, ours and the others, are processes of their own; the load comes
+//     from this process, over the loopback, and runs on the same cores.
+//   - What is compared is measured in turns, in the same round.
+//   - Everything is bounded in time and number; every process started here is
+//     ended here, and nothing is written outside of a directory of its own.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
+	if len(args) > 0 && args[0] == "child" {
+		return child(ctx, args[1:], in, out)
+	}
+	o, names, err := parse(args)
+	if err != nil {
+		return err
+	}
+	s, err := newSuite(ctx, o, out)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	fmt.Fprintf(out, "goos: %s\ngoarch: %s\npkg: github.com/agentledger/agentledger/bench\n", runtime.GOOS, runtime.GOARCH)
+	return s.measure(ctx, names)
+}
+
+// options bound a run.
+type options struct {
+	Runs   int           // rounds of each measure
+	Window time.Duration // of one load
+	Leaves int           // of the log that is read
+	Idle   []int         // numbers of idle organizations
+	Dir    string        // where data directories are made; "" for the system's
+	Memory string        // where those of idle organizations are made: best in memory
+}
+
+func parse(args []string) (o options, names []string, err error) {
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.IntVar(&o.Runs, "runs", 3, "rounds of each measure")
+	f.DurationVar(&o.Window, "time", time.Second, "time of one load")
+	f.IntVar(&o.Leaves, "leaves", 1_000_000, "leaves of the log that is read")
+	f.StringVar(&o.Dir, "dir", "", "folder for data directories (default: the system's for temporary files)")
+	f.StringVar(&o.Memory, "memory-dir", "", "folder for the data of idle organizations, best in memory (default: that of -dir)")
+	idle := f.String("idle", "100000", "numbers of idle organizations, with commas")
+	if err := f.Parse(args); err != nil {
+		return o, nil, err
+	}
+	for text := range strings.SplitSeq(*idle, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return o, nil, fmt.Errorf("-idle: %q is no number of organizations", text)
+		}
+		o.Idle = append(o.Idle, n)
+	}
+	for _, name := range f.Args() {
+		if !slices.ContainsFunc(measures(), func(m measure) bool { return m.name == name }) {
+			return o, nil, fmt.Errorf("there is no measure %q", name)
+		}
+	}
+	return o, f.Args(), nil
+}
+
+// measure is one thing that is measured; round takes all its contenders once.
+type measure struct {
+	name  string
+	round func(*suite, context.Context) error
+}
+
+func measures() []measure {
+	return []measure{
+		{"append", (*suite).appends},              // durable appends in process, by senders
+		{"publish", (*suite).publishes},           // until a checkpoint covers an append in process
+		{"ingest", (*suite).ingests},              // POST of one event, by connections
+		{"offered", (*suite).offers},              // latencies at 1,000 events a second
+		{"organizations", (*suite).organizations}, // many organizations at once, in process and over HTTP
+		{"batch", (*suite).batches},               // POST of many events
+		{"read", (*suite).reads},                  // proofs, tiles, heads, evaluations beside static answers
+		{"idle", (*suite).idles},                  // memory of organizations that do nothing
+		{"disk", (*suite).disks},                  // bytes of an event on disk
+	}
+}

@@ -1,0 +1,140 @@
+package peer
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/policy"
+)
+
+// Member is what the floor knows of its one organization. It is JSON, as the
+// floor runs in a process of its own.
+type Member struct {
+	Organization id.Organization `json:"organization"`
+	Origin       id.Origin       `json:"origin"`
+	Token        string          `json:"token"`
+	Agent        id.Agent        `json:"agent"`
+	Key          id.Key          `json:"key"`
+	PublicB64    string          `json:"public_b64"`
+	Policy       string          `json:"policy"` // a document
+}
+
+// agentKey names a key of an agent.
+type agentKey struct {
+	agent id.Agent
+	key   id.Key
+}
+
+// signingKey is a public key in the two forms that an event takes.
+type signingKey struct {
+	public   edkey.Public
+	multikey string
+}
+
+// floor is the handler.
+type floor struct {
+	identity log.Identity
+	tokens   map[[32]byte]struct{}
+	keys     map[agentKey]signingKey
+	policy   *policy.Compiled
+}
+
+// Floor returns a server of POST /v1/ingest/events that does what the service
+// does, by the same packages, up to the record: ingest key by its hash, strict
+// JSON, key, signature, policy, record. It stores nothing and does no other
+// bookkeeping, and its router is that of net/http.
+func Floor(m Member) (http.Handler, error) {
+	raw, err := base64.StdEncoding.DecodeString(m.PublicB64)
+	if err != nil {
+		return nil, fmt.Errorf("floor: public key: %w", err)
+	}
+	public, err := edkey.ParsePublic(raw)
+	if err != nil {
+		return nil, fmt.Errorf("floor: public key: %w", err)
+	}
+	p, err := policy.Parse([]byte(m.Policy))
+	if err != nil {
+		return nil, fmt.Errorf("floor: policy: %w", err)
+	}
+	p.Version = 1
+	compiled, err := policy.Compile(p)
+	if err != nil {
+		return nil, fmt.Errorf("floor: policy: %w", err)
+	}
+	f := &floor{
+		identity: log.Identity{Tenant: 1, Organization: m.Organization, Origin: m.Origin},
+		tokens:   map[[32]byte]struct{}{sha256.Sum256([]byte(m.Token)): {}},
+		keys:     map[agentKey]signingKey{{m.Agent, m.Key}: {public, did.Multikey(public.Bytes())}},
+		policy:   compiled,
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/ingest/events", f.post)
+	return mux, nil
+}
+
+func (f *floor) post(w http.ResponseWriter, r *http.Request) {
+	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if _, ok := f.tokens[sha256.Sum256([]byte(token))]; !ok {
+		http.Error(w, "unauthorized", http.StatusUnauthorized)
+		return
+	}
+	body, err := readBody(r)
+	if err != nil {
+		http.Error(w, "unreadable body", http.StatusBadRequest)
+		return
+	}
+	answer, err := f.take(body)
+	if err != nil {
+		http.Error(w, "refused", http.StatusUnprocessableEntity)
+		return
+	}
+	write(w, http.StatusCreated, "application/json", answer)
+}
+
+var errSignature = errors.New("unknown key or bad signature")
+
+// take is the way of one event up to where it would be stored.
+func (f *floor) take(body []byte) (answer []byte, err error) {
+	e, err := event.Parse(body, event.Options{Organization: f.identity.Organization})
+	if err != nil {
+		return nil, err
+	}
+	key, known := f.keys[agentKey{e.AgentID, e.KeyID}]
+	form, ok := e.Verify(key.public)
+	if !known || !ok {
+		return nil, errSignature
+	}
+	now := id.InstantOf(time.Now())
+	draft := log.NewDraft(&f.identity, e, log.Attestation{
+		Form: form, PublicKey: key.multikey, Signer: chain.SignerAgent, Custody: chain.CustodyServer,
+		IngestKeyID: "ik_floor", Policy: f.decide(e, now), Disclosure: id.DiscloseRecord,
+	})
+	record := draft.Record.AppendTo(make([]byte, 0, draft.Record.Len()), now, 1)
+	hash := chain.RecordHash(record)
+	return fmt.Appendf(nil, `{"event_id":"%s","sequence_num":1,"event_hash":"%s","chain_valid":true,"status":"created"}`,
+		e.EventID, hex.EncodeToString(hash[:])), nil
+}
+
+func (f *floor) decide(e *event.Envelope, now id.Instant) chain.Policy {
+	in := policy.Input{
+		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind, Payload: e.Payload, Now: now,
+	}
+	out := f.policy.Evaluate(in)
+	return chain.Policy{
+		Evaluated: true, Declared: e.Decision, Effective: out.Effective(e.Decision),
+		PolicyID: out.PolicyID, PolicyVersion: out.PolicyVersion, PolicyDigest: out.PolicyDigest,
+		RuleID: out.RuleID, Engine: out.Engine, InputDigest: policy.InputDigest(in), EvaluatedAt: now,
+	}
+}

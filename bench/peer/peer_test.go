@@ -1,0 +1,93 @@
+package peer_test
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/bench/peer"
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+)
+
+func post(h http.Handler, path, token, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+token)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestTessera(t *testing.T) {
+	log, err := peer.OpenTessera(t.Context(), t.TempDir(), peer.Settings{Batch: 1, Age: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"0", "1", "2"} {
+		w := post(log.Handler(), "/add", "", strings.Repeat("x", i+1))
+		if w.Code != http.StatusCreated || w.Body.String() != want {
+			t.Errorf("got %d %q, want index %s", w.Code, w.Body, want)
+		}
+	}
+	if err := log.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if size, err := log.Published(t.Context()); size != 3 || err != nil {
+		t.Errorf("published %d, %v", size, err)
+	}
+}
+
+// The floor is only a measure when it refuses what the service refuses.
+func TestFloor(t *testing.T) {
+	key := edkey.NewPrivate()
+	seed, public := key.Seed(), key.Public().Bytes()
+	m := peer.Member{
+		Organization: id.NewOrganization(), Origin: "bench.example/o/1", Token: "secret", Agent: "agt_1", Key: "key_1",
+		PublicB64: base64.StdEncoding.EncodeToString(public[:]), Policy: `{"policy_id":"p","name":"P","rules":[]}`,
+	}
+	h, err := peer.Floor(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := client.NewSigner(client.Identity{Organization: m.Organization, Agent: m.Agent, Key: m.Key}, seed[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := signer.SignEvent(client.Event{ActionKind: "tool_call", ActorPrincipal: "bench", Decision: id.Allow, Tool: "a.b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, err := client.NewSigner(client.Identity{Organization: m.Organization, Agent: m.Agent, Key: "key_2"}, seed[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown, err := stranger.SignEvent(client.Event{ActionKind: "tool_call", ActorPrincipal: "bench", Decision: id.Allow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		token, body string
+		status      int
+	}{
+		"good":        {"secret", string(good), 201},
+		"token":       {"other", string(good), 401},
+		"signature":   {"secret", strings.Replace(string(good), `"a.b"`, `"a.c"`, 1), 422},
+		"unknown key": {"secret", string(unknown), 422},
+		"json":        {"secret", string(good[1:]), 422},
+	} {
+		if w := post(h, "/v1/ingest/events", tc.token, tc.body); w.Code != tc.status {
+			t.Errorf("%s: got %d %s, want %d", name, w.Code, w.Body, tc.status)
+		}
+	}
+}
+
+func TestStatic(t *testing.T) {
+	w := post(peer.Static([]byte("body")), "/any/path", "", "question")
+	if w.Code != http.StatusOK || w.Body.String() != "body" {
+		t.Errorf("got %d %q", w.Code, w.Body)
+	}
+}

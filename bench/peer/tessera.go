@@ -1,0 +1,108 @@
+// Package peer holds the servers that the service is measured against, each the
+// least that still does its job:
+//
+//   - Tessera: the POSIX appender of github.com/transparency-dev/tessera, alone
+//     and behind net/http. It checks no signature, parses no JSON, asks no policy.
+//   - Floor: does what the service does with an event, but stores nothing.
+//   - Static: answers from memory.
+package peer
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/transparency-dev/tessera"
+	"github.com/transparency-dev/tessera/storage/posix"
+	"golang.org/x/mod/sumdb/note"
+	"k8s.io/klog/v2"
+
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// Settings are those of the appender that its speed depends on. A batch is
+// written when it is full or when its first entry is this old.
+type Settings struct {
+	Batch uint
+	Age   time.Duration
+}
+
+// String returns the settings as part of a benchmark's name.
+func (s Settings) String() string { return fmt.Sprintf("batch=%d/age=%v", s.Batch, s.Age) }
+
+// publishEvery is the shortest interval that the POSIX driver allows.
+const publishEvery = 100 * time.Millisecond
+
+// Tessera is one log. It has no antispam, as the service's event ids are not
+// counted for it either, and no garbage collection of partial tiles, which
+// would only cost it time.
+type Tessera struct {
+	appender *tessera.Appender
+	reader   tessera.LogReader
+	shutdown func(context.Context) error
+	cancel   context.CancelFunc
+}
+
+// OpenTessera opens or makes a log in dir.
+func OpenTessera(ctx context.Context, dir string, s Settings) (*Tessera, error) {
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	secret, _, err := note.GenerateKey(rand.Reader, "bench.example/tessera")
+	if err != nil {
+		return nil, fmt.Errorf("open tessera: %w", err)
+	}
+	signer, err := note.NewSigner(secret)
+	if err != nil {
+		return nil, fmt.Errorf("open tessera: %w", err)
+	}
+	driver, err := posix.New(ctx, posix.Config{Path: dir})
+	if err != nil {
+		return nil, fmt.Errorf("open tessera: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	t := &Tessera{cancel: cancel}
+	t.appender, t.shutdown, t.reader, err = tessera.NewAppender(ctx, driver, tessera.NewAppendOptions().
+		WithCheckpointSigner(signer).
+		WithBatching(s.Batch, s.Age).
+		WithCheckpointInterval(publishEvery).
+		WithGarbageCollectionInterval(0))
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("open tessera: %w", err)
+	}
+	return t, nil
+}
+
+// Close waits until what was added is published, and stops.
+func (t *Tessera) Close(ctx context.Context) error {
+	defer t.cancel()
+	return t.shutdown(ctx)
+}
+
+// Add returns when an entry is durable and integrated, with its index.
+func (t *Tessera) Add(ctx context.Context, entry []byte) (uint64, error) {
+	at, err := t.appender.Add(ctx, tessera.NewEntry(entry))()
+	return at.Index, err
+}
+
+// Checkpoint returns the published checkpoint.
+func (t *Tessera) Checkpoint(ctx context.Context) ([]byte, error) {
+	return t.reader.ReadCheckpoint(ctx)
+}
+
+// Published returns the size of the published checkpoint.
+func (t *Tessera) Published(ctx context.Context) (uint64, error) {
+	text, err := t.Checkpoint(ctx)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	c, err := tlog.ReadCheckpoint(text)
+	return uint64(c.Size), err
+}

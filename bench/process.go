@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// process is a server in a process of its own.
+type process struct {
+	cmd    *exec.Cmd
+	said   []string // the words after "serving"
+	stderr *bytes.Buffer
+	exited chan error
+}
+
+// How long a server may take to serve, and to end after SIGTERM.
+const (
+	startTimeout = 60 * time.Second
+	stopTimeout  = 60 * time.Second
+)
+
+// start runs a command that says "serving ..." when it does.
+func start(cmd *exec.Cmd) (*process, error) {
+	p := &process{cmd: cmd, stderr: new(bytes.Buffer), exited: make(chan error, 1)}
+	cmd.Stderr = p.stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	serving := make(chan []string, 1)
+	go func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if words := strings.Fields(lines.Text()); len(words) > 1 && words[0] == "serving" {
+				serving <- words[1:]
+				break
+			}
+		}
+		io.Copy(io.Discard, out)
+		p.exited <- cmd.Wait()
+	}()
+	select {
+	case p.said = <-serving:
+		return p, nil
+	case err := <-p.exited:
+		return nil, fmt.Errorf("%s ended before it served: %w\n%s", cmd.Path, err, p.stderr)
+	case <-time.After(startTimeout):
+		cmd.Process.Kill()
+		return nil, fmt.Errorf("%s does not serve", cmd.Path)
+	}
+}
+
+// url is where it serves.
+func (p *process) url() string { return p.said[0] }
+
+// stop ends the process in order and waits for that.
+func (p *process) stop() error {
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case err := <-p.exited:
+		if err != nil {
+			return fmt.Errorf("%s: %w\n%s", p.cmd.Path, err, p.stderr)
+		}
+		return nil
+	case <-time.After(stopTimeout):
+		p.cmd.Process.Kill()
+		return errors.Join(fmt.Errorf("%s did not end", p.cmd.Path), <-p.exited)
+	}
+}
+
+// startChild runs this program as one of its children. in is what it reads.
+func startChild(in []byte, args ...string) (*process, error) {
+	cmd, err := childCommand(in, args...)
+	if err != nil {
+		return nil, err
+	}
+	return start(cmd)
+}
+
+func childCommand(in []byte, args ...string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, append([]string{"child"}, args...)...)
+	cmd.Stdin = bytes.NewReader(in)
+	return cmd, nil
+}

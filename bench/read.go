@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+
+	"github.com/agentledger/agentledger/bench/load"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// reads measures what is read, each answer next to a static one of the same
+// length from net/http. Leaves are random, and so are tiles.
+func (s *suite) reads(ctx context.Context) error {
+	if s.library == nil {
+		var err error
+		if s.library, err = s.collect(ctx); err != nil {
+			return err
+		}
+	}
+	for _, r := range s.library.resources() {
+		if err := s.read(s.library.service.url(), r); err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+	}
+	return nil
+}
+
+// resource is something to ask for; request is called by one goroutine at a
+// time for each source of randomness.
+type resource struct {
+	name    string
+	request func(*rand.Rand) []byte
+}
+
+// library is a server with one large log. All rounds read the same.
+type library struct {
+	service *service
+	member  *member
+	size    int
+}
+
+func (l *library) resources() []resource {
+	public := "/v1/public/orgs/" + string(l.member.slug) + "/transparency/"
+	tiles := "/o/" + l.member.Organization.String() + "/"
+	fixed := func(request []byte) func(*rand.Rand) []byte {
+		return func(*rand.Rand) []byte { return request }
+	}
+	question := fmt.Appendf(nil, `{"organization_id":"%s","agent_id":"%s","tool_name":"acme.payments.refund","payload":{"amount_usd":84.5,"currency":"USD","order_id":"A-1009"}}`,
+		l.member.Organization, l.member.Agent)
+	full := max(1, l.size/tlog.TileWidth)
+	return []resource{
+		{"inclusion", func(r *rand.Rand) []byte { return get(fmt.Sprint(public, "inclusion?log_index=", r.IntN(l.size))) }},
+		{"tile", func(r *rand.Rand) []byte {
+			return get(tiles + tlog.Tile{Index: uint64(r.IntN(full)), Width: tlog.TileWidth}.Path())
+		}},
+		{"entries", func(r *rand.Rand) []byte {
+			return get(tiles + tlog.Bundle{Index: uint64(r.IntN(full)), Width: tlog.TileWidth}.Path())
+		}},
+		{"head", fixed(get(public + "head"))},
+		{"checkpoint", fixed(get(tiles + "checkpoint"))},
+		{"evaluate", fixed(l.member.post("/v1/ingest/policy/evaluate", mediaJSON, question))},
+	}
+}
+
+// read measures one resource, then a server that answers the very same requests
+// with one fixed answer of ours.
+func (s *suite) read(url string, r resource) error {
+	answer, err := s.ask(url, r)
+	if err != nil {
+		return err
+	}
+	static, err := startChild(answer, "static")
+	if err != nil {
+		return err
+	}
+	defer static.stop()
+	if err := s.readFrom("ours", url, r); err != nil {
+		return err
+	}
+	return s.readFrom("static", static.url(), r)
+}
+
+func (s *suite) ask(url string, r resource) ([]byte, error) {
+	c, err := load.Dial(url)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.Expect(http.StatusOK, r.request(rand.New(rand.NewPCG(6, 0))))
+}
+
+func (s *suite) readFrom(name, url string, r resource) error {
+	const connections = 64
+	l := s.limit()
+	l.Warm = s.Window // a cache is warm when most of it was asked for
+	took, err := load.Closed(connections, l, func(worker int) (load.Step, error) {
+		random := rand.New(rand.NewPCG(6, uint64(worker)))
+		c, err := load.Dial(url)
+		return func(int) error {
+			_, err := c.Expect(http.StatusOK, r.request(random))
+			return err
+		}, err
+	})
+	if err != nil {
+		return err
+	}
+	s.emitLoad(fmt.Sprintf("read/%s/leaves=%d/resource=%s", name, s.Leaves, r.name), took, 1, "requests/s")
+	return nil
+}

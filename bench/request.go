@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+)
+
+// get returns a GET request as it goes over the wire.
+func get(path string) []byte {
+	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: bench.example\r\n\r\n", path)
+}
+
+// post returns a POST request with the member's ingest key.
+func (m *member) post(path, media string, body []byte) []byte {
+	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: bench.example\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
+		path, m.Token, media, len(body), body)
+}
+
+const (
+	eventsPath = "/v1/ingest/events"
+	mediaJSON  = "application/json"
+)
+
+// event signs one event of entrySize bytes.
+func (m *member) event(name, payload string) ([]byte, error) {
+	e := client.Event{
+		EventID: id.Event(name), TraceID: "trc_bench", ActorPrincipal: "bench", ActionKind: "tool_call",
+		Tool: "acme.orders.read", Decision: id.Allow,
+	}
+	e.Payload = map[string]string{"text": ""}
+	bare, err := m.signer.SignEvent(e)
+	if err != nil {
+		return nil, err
+	}
+	e.Payload = map[string]string{"text": payload[:max(0, entrySize-len(bare))]}
+	return m.signer.SignEvent(e)
+}
+
+// events signs n events, named after prefix, on all cores: event i by the member
+// that of(i) is.
+func events(prefix string, n int, of func(i int) *member) ([][]byte, error) {
+	all := make([][]byte, n)
+	payload := text(rand.New(rand.NewPCG(2, 2)), entrySize)
+	workers := runtime.GOMAXPROCS(0)
+	var group errgroup.Group
+	for w := range workers {
+		group.Go(func() (err error) {
+			for i := w; i < n && err == nil; i += workers {
+				all[i], err = of(i).event(fmt.Sprint(prefix, "-", i), payload)
+			}
+			return err
+		})
+	}
+	return all, group.Wait()
+}
+
+// posts are n signed single events as requests.
+func posts(prefix string, n int, of func(i int) *member) ([][]byte, error) {
+	all, err := events(prefix, n, of)
+	for i := range all {
+		all[i] = of(i).post(eventsPath, mediaJSON, all[i])
+	}
+	return all, err
+}
+
+// always is the one member of every event.
+func always(m *member) func(int) *member { return func(int) *member { return m } }

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/agentledger/agentledger/bench/load"
+	"github.com/agentledger/agentledger/internal/seal"
+)
+
+// suite is one run. Its methods are for one goroutine.
+type suite struct {
+	options
+	out     io.Writer
+	dir     string // removed at the end
+	server  string // the product's program
+	key     masterKey
+	crowd   *crowd   // set by organizations
+	library *library // set by reads
+}
+
+// masterKey is the key of all data directories here, as a secret and opened.
+type masterKey struct {
+	secret string
+	key    seal.Key
+}
+
+// newMasterKey is fixed: what is sealed under it is thrown away.
+func newMasterKey() (masterKey, error) {
+	const secret = "YmVuY2htYXJrcyBvbmx5LCBrZWVwcyBub3RoaW5nISE="
+	key, err := seal.FromSecret(secret)
+	return masterKey{secret: secret, key: key}, err
+}
+
+func newSuite(ctx context.Context, o options, out io.Writer) (*suite, error) {
+	dir, err := os.MkdirTemp(o.Dir, "agentledger-bench-")
+	if err != nil {
+		return nil, err
+	}
+	s := &suite{options: o, out: out, dir: dir, server: filepath.Join(dir, "agentledger")}
+	if s.key, err = newMasterKey(); err != nil {
+		return nil, err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-o", s.server, "./cmd/agentledger")
+	if build.Dir, err = productDir(ctx); err != nil {
+		return nil, err
+	}
+	if text, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build the server: %w\n%s", err, text)
+	}
+	return s, nil
+}
+
+// productDir is the folder of the product's module, built with its own go.mod.
+func productDir(ctx context.Context) (string, error) {
+	text, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/agentledger/agentledger").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the product's module (bench is run in its own folder): %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+func (s *suite) close() {
+	if s.crowd != nil {
+		s.crowd.service.stop()
+	}
+	if s.library != nil {
+		s.library.service.stop()
+	}
+	os.RemoveAll(s.dir)
+}
+
+// measure takes the measures of the given names, or all.
+func (s *suite) measure(ctx context.Context, names []string) error {
+	for _, m := range measures() {
+		if len(names) > 0 && !slices.Contains(names, m.name) {
+			continue
+		}
+		for range s.Runs {
+			if err := m.round(s, ctx); err != nil {
+				return fmt.Errorf("%s: %w", m.name, err)
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// folder makes an empty folder; remove deletes it.
+func (s *suite) folder() (dir string, remove func(), err error) {
+	dir, err = os.MkdirTemp(s.dir, "data-")
+	return dir, func() { os.RemoveAll(dir) }, err
+}
+
+// limit is that of one load: a warm-up of a quarter, then the window.
+func (s *suite) limit() load.Limit { return load.Limit{Warm: s.Window / 4, Time: s.Window} }
+
+// value is one result with its unit.
+type value struct {
+	number float64
+	unit   string
+}
+
+// emit prints one line of results; n is the number of operations behind it.
+func (s *suite) emit(name string, n int, values ...value) {
+	fmt.Fprintf(s.out, "Benchmark%s %d", name, n)
+	for _, v := range values {
+		fmt.Fprintf(s.out, " %.6g %s", v.number, v.unit)
+	}
+	fmt.Fprintln(s.out)
+	runtime.GC() // what one case leaves behind is not the next one's
+}
+
+// emitLoad prints what a load did, each step being some operations.
+func (s *suite) emitLoad(name string, r load.Result, each int, unit string) {
+	s.emit(name, r.Steps()*each, value{r.Rate() * float64(each), unit},
+		micros(r.Took, 0.5, "p50-µs"), micros(r.Took, 0.99, "p99-µs"))
+}
+
+func micros(l load.Latencies, q float64, unit string) value {
+	return value{float64(l.Quantile(q).Nanoseconds()) / 1000, unit}
+}
