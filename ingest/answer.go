@@ -15,12 +15,14 @@ import (
 // hand: their members are few and this is the hot path.
 type answer struct {
 	status int
-	body   []byte // one JSON object
+	body   []byte // one JSON object, or a line for each
 }
 
-func (a answer) write(w http.ResponseWriter) {
+func (a answer) write(w http.ResponseWriter) { a.writeAs(w, web.MediaJSON) }
+
+func (a answer) writeAs(w http.ResponseWriter, mediaType string) {
 	h := w.Header()
-	h["Content-Type"] = []string{web.MediaJSON}
+	h["Content-Type"] = []string{mediaType}
 	h["Cache-Control"] = []string{"no-store"}
 	h["X-Content-Type-Options"] = []string{"nosniff"}
 	w.WriteHeader(a.status)

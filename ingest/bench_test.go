@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/agentledger/agentledger/id"
 )
 
 // discard is a ResponseWriter that keeps the status alone.
@@ -23,7 +27,9 @@ func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
 func (w *world) serve(b *testing.B, path, body string, status int) {
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 	r.Header["Authorization"] = []string{"Bearer " + w.red.token}
-	r.Header["Content-Type"] = []string{"application/json"}
+	if path != batchPath {
+		r.Header["Content-Type"] = []string{"application/json"}
+	}
 	d := discard{header: make(http.Header)}
 	w.handler.ServeHTTP(&d, r)
 	if d.status != status {
@@ -57,6 +63,35 @@ func BenchmarkEvent(b *testing.B) {
 			w.serve(b, eventsPath, bodies[next.Add(1)-1], http.StatusCreated)
 		}
 	})
+}
+
+// BenchmarkBatch is BenchmarkEvent with the same events in batches, by four
+// senders; all numbers are for one event.
+func BenchmarkBatch(b *testing.B) {
+	for _, lines := range []int{1, 20, 200, 1000} {
+		b.Run(fmt.Sprint("lines=", lines), func(b *testing.B) {
+			w := newWorld(b)
+			w.activate(&w.red, "pol-1", rules)
+			bodies := w.events(b.N)
+			batches := slices.Collect(slices.Chunk(bodies, lines))
+			var next atomic.Int64
+			b.ReportAllocs()
+			b.SetBytes(int64(len(bodies[0])))
+			b.ResetTimer()
+			var group sync.WaitGroup
+			for range 4 { // together they don't fill the queue
+				group.Go(func() {
+					for i := next.Add(1) - 1; i < int64(len(batches)); i = next.Add(1) - 1 {
+						w.serve(b, batchPath, ndjson(batches[i]...), http.StatusOK)
+					}
+				})
+			}
+			group.Wait()
+			if got := w.State(b, w.red.tenant).Size(); got != id.Index(b.N)+1 {
+				b.Errorf("size %d after %d events", got, b.N)
+			}
+		})
+	}
 }
 
 func BenchmarkReplay(b *testing.B) {

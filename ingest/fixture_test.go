@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/ingest"
+	"github.com/agentledger/agentledger/internal/apicheck"
 	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/ledgertest"
@@ -26,6 +28,10 @@ import (
 	"github.com/agentledger/agentledger/rulebook"
 	"github.com/agentledger/agentledger/storage"
 )
+
+var traffic = apicheck.Of("ingest")
+
+func TestMain(m *testing.M) { os.Exit(traffic.Main(m)) }
 
 const (
 	eventsPath   = "/v1/ingest/events"
@@ -72,7 +78,7 @@ func newWorld(t testing.TB, change ...func(*ingest.Options)) *world {
 	}
 	router := o.Edge.Router()
 	ingest.New(o).Routes(router)
-	w.handler = router
+	w.handler = traffic.Watch(t, router)
 	w.red = w.member(ledgertest.Red, "red")
 	w.blue = w.member(ledgertest.Blue, "blue")
 	return w

@@ -1,7 +1,10 @@
 package ingest
 
 import (
+	"bytes"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +56,38 @@ func FuzzQuestion(f *testing.F) {
 		}
 		if in.Payload != nil && in.Payload[0] != '{' {
 			t.Errorf("got payload %s", in.Payload)
+		}
+	})
+}
+
+// The lines are those that a reader of the whole text would find.
+func FuzzSplitLines(f *testing.F) {
+	for _, seed := range []string{"", "\n", "a", "a\n", "\na", "a\nb", "a\r\nb\r\n", " \t\r\n\n", "a\n\n b \n", "\r", "a\rb", "\u2028\n\v\n", "{\n}", strings.Repeat("a\n", 1000), strings.Repeat("a\n", 1001)} {
+		f.Add([]byte(seed))
+	}
+	notBlank := regexp.MustCompile(`(?m)^.*[^ \t\r\n].*$`)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		before := bytes.Clone(body)
+		lines, err := splitLines(body)
+		want := notBlank.FindAll(bytes.ToValidUTF8(before, []byte("?")), -1)
+		if (err != nil) != (len(want) > maxBatchLines) {
+			t.Fatalf("got %v for %d lines", err, len(want))
+		}
+		if err != nil {
+			return
+		}
+		got := make([][]byte, len(lines))
+		for i, line := range lines {
+			got[i] = bytes.ToValidUTF8(line, []byte("?"))
+		}
+		if !slices.EqualFunc(got, want, bytes.Equal) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		for _, line := range lines { // one line can't grow into the next
+			_ = append(line, 'x')
+		}
+		if !bytes.Equal(body, before) {
+			t.Error("the body was changed")
 		}
 	})
 }

@@ -1,5 +1,6 @@
-// Package ingest is the HTTP surface of agents: it takes signed events into the
-// ledger of an organization and says what its policy decides on a tool call.
+// Package ingest is the HTTP surface of agents: it takes signed events, one or
+// many in a request, into the ledger of an organization and says what its policy
+// decides on a tool call.
 //
 // What always holds:
 //
@@ -11,12 +12,17 @@
 //     policy, cap, disclosure) is that of the ledger state it is appended to.
 //   - The declared decision is only ever tightened. A policy that can't be read
 //     refuses; it never allows.
+//   - Each event of a batch gets what it would have got alone, as far as the events
+//     before it allow, and those that land do so in the order of their lines.
+//   - However many batches there are, the reading of their lines takes no more
+//     goroutines than there are processors.
 //   - An ingest key acts for its own organization, in its scopes and for its
 //     agents, and learns nothing of others.
 package ingest
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -82,7 +88,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Server serves the surface. It has no state of its own.
+// Server serves the surface. It keeps nothing of a request.
 type Server struct {
 	edge     web.Edge
 	ledgers  Ledgers
@@ -93,6 +99,8 @@ type Server struct {
 	clock            func() time.Time
 	maxBytes         int
 	maxAhead, maxAge time.Duration
+
+	slots chan struct{} // holds one for each goroutine that reads lines of a batch
 }
 
 // New returns a server. Its 401 answers carry a Bearer challenge.
@@ -101,6 +109,7 @@ func New(o Options) *Server {
 	s := &Server{
 		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, rulebook: o.Rulebook,
 		clock: o.Clock, maxBytes: o.MaxBytes, maxAhead: o.MaxAhead, maxAge: o.MaxAge,
+		slots: make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}
 	s.edge.Challenge = "Bearer"
 	return s
@@ -109,5 +118,6 @@ func New(o Options) *Server {
 // Routes adds the routes of the surface to r.
 func (s *Server) Routes(r chi.Router) {
 	r.Method("POST", "/v1/ingest/events", s.edge.Handle(s.postEvent))
+	r.Method("POST", "/v1/ingest/events/batch", s.edge.Handle(s.postBatch))
 	r.Method("POST", "/v1/ingest/policy/evaluate", s.edge.Handle(s.evaluate))
 }

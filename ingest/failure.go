@@ -1,0 +1,52 @@
+package ingest
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+
+	"github.com/agentledger/agentledger/internal/fault"
+)
+
+// failure is one reason why lines of a batch got a 5xx.
+type failure struct {
+	err   error // of the first of them
+	first int   // number of that line, from 1
+	lines int
+}
+
+// failuresOf returns the failures of a batch: one for each text that its client
+// was told.
+func failuresOf(batch []intake) []failure {
+	var found []failure
+	for i := range batch {
+		in := &batch[i]
+		if in.fate != refused || in.status() < http.StatusInternalServerError {
+			continue
+		}
+		message := fault.Of(in.err).Message
+		at := slices.IndexFunc(found, func(f failure) bool { return fault.Of(f.err).Message == message })
+		if at < 0 {
+			at = len(found)
+			found = append(found, failure{err: in.err, first: i + 1})
+		}
+		found[at].lines++
+	}
+	return found
+}
+
+// logFailures logs the causes, since the request's own log line says 200.
+func (s *Server) logFailures(ctx context.Context, requestID string, failures []failure) {
+	if s.edge.Logger == nil {
+		return
+	}
+	for _, f := range failures {
+		level := slog.LevelWarn
+		if fault.Is(f.err, fault.Internal) {
+			level = slog.LevelError
+		}
+		s.edge.Logger.LogAttrs(ctx, level, "batch lines failed", slog.String("request_id", requestID),
+			slog.Int("lines", f.lines), slog.Int("first_line", f.first), slog.String("err", f.err.Error()))
+	}
+}

@@ -1,0 +1,41 @@
+package ingest
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/agentledger/agentledger/internal/fault"
+)
+
+// Bounds of a batch.
+const (
+	maxBatchBytes = 8 << 20
+	maxBatchLines = 1000
+)
+
+// splitLines returns the lines of an NDJSON body (https://github.com/ndjson/ndjson-spec)
+// that are not blank, without their LF. The last one needs none, and a CR before
+// it is white space. fault.TooLarge for more than maxBatchLines.
+func splitLines(body []byte) ([][]byte, error) {
+	lines := make([][]byte, 0, min(bytes.Count(body, []byte{'\n'})+1, maxBatchLines))
+	for line := range bytes.SplitSeq(body, []byte{'\n'}) {
+		if blank(line) {
+			continue
+		}
+		if len(lines) == maxBatchLines {
+			return nil, fault.New(fault.TooLarge, fmt.Sprintf("A batch has at most %d lines", maxBatchLines))
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
+
+// blank reports whether a line holds nothing but JSON's white space.
+func blank(line []byte) bool {
+	for _, c := range line {
+		if c != ' ' && c != '\t' && c != '\r' {
+			return false
+		}
+	}
+	return true
+}
