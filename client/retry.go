@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -57,6 +58,23 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// next waits before the try after the try'th, counted from 1, which failed with
+// err. It returns why there is none.
+func (r Retry) next(ctx context.Context, try int, err error) error {
+	switch {
+	case ctx.Err() != nil || !again(err):
+		return err
+	case try >= r.Attempts:
+		return fmt.Errorf("given up after %d tries: %w", try, err)
+	}
+	wait := r.wait(try, err)
+	r.Notify(err, wait)
+	if stopped := r.pause(ctx, wait); stopped != nil {
+		return fmt.Errorf("%w while waiting to try again: %w", stopped, err)
+	}
+	return nil
+}
+
 // wait returns the pause after the try'th try, counted from 1, which failed with err.
 func (r Retry) wait(try int, err error) time.Duration {
 	backoff := r.Max
@@ -76,6 +94,9 @@ func (r Retry) wait(try int, err error) time.Duration {
 func again(err error) bool {
 	var answered *Error
 	if errors.As(err, &answered) {
+		if answered.Code == "frozen" || answered.Code == "read_only" {
+			return false // until an operator has done something
+		}
 		switch answered.Status {
 		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 			return true

@@ -15,7 +15,10 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"github.com/go-chi/chi/v5"
 
@@ -37,11 +40,12 @@ type Sessions interface {
 
 // Options configure New. All are required.
 type Options struct {
-	Edge     *web.Edge
-	Sessions Sessions
-	Orgs     *org.Orgs
-	Agents   *agent.Agents
-	Rulebook *rulebook.Rulebook
+	Edge      *web.Edge
+	Sessions  Sessions
+	Orgs      *org.Orgs
+	Agents    *agent.Agents
+	Rulebook  *rulebook.Rulebook
+	PublicURL string // pages of its origin may call, also through a proxy that changes Host
 }
 
 // Server serves the surface. It has no state of its own.
@@ -51,8 +55,16 @@ type Server struct {
 }
 
 // New returns a server.
-func New(o Options) *Server {
-	return &Server{Options: o, crossOrigin: http.NewCrossOriginProtection()}
+func New(o Options) (*Server, error) {
+	s := &Server{Options: o, crossOrigin: http.NewCrossOriginProtection()}
+	u, err := url.Parse(o.PublicURL)
+	if err == nil {
+		err = s.crossOrigin.AddTrustedOrigin(u.Scheme + "://" + strings.ToLower(u.Host))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("console: public URL: %w", err)
+	}
+	return s, nil
 }
 
 // Routes adds the routes of the surface to r.

@@ -50,10 +50,14 @@ func newWorld(t testing.TB) *world {
 	w.agents = agent.New(agent.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})
 	edge := &web.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))}
 	router := edge.Router()
-	console.New(console.Options{
-		Edge: edge, Sessions: sessions{}, Orgs: w.orgs, Agents: w.agents,
+	surface, err := console.New(console.Options{
+		Edge: edge, Sessions: sessions{}, Orgs: w.orgs, Agents: w.agents, PublicURL: "https://ledger.example",
 		Rulebook: rulebook.New(rulebook.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock}),
-	}).Routes(router)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	surface.Routes(router)
 	w.handler = router
 	w.found(red, "red")
 	w.found(blue, "blue")

@@ -45,7 +45,7 @@ func (s *Server) serve(c call, may func(account.Role) bool) http.Handler {
 			return err
 		}
 		if a.body == nil {
-			w.WriteHeader(a.status)
+			web.NoContent(w)
 			return nil
 		}
 		return web.WriteJSON(w, a.status, a.body)

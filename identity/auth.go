@@ -131,7 +131,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	http.SetCookie(w, s.cookie("", -1))
-	w.WriteHeader(http.StatusNoContent)
+	web.NoContent(w)
 	return nil
 }
 

@@ -135,6 +135,6 @@ func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 	if err := s.People.SetPassword(r.Context(), body.Email, body.Password); err != nil {
 		return err
 	}
-	w.WriteHeader(http.StatusNoContent)
+	web.NoContent(w)
 	return nil
 }

@@ -107,13 +107,19 @@ func settingsOf(identity *log.Identity, r orgRecord) *Settings {
 	}
 }
 
-// Disclosure returns the setting for new events.
+// Disclosure returns the setting for new events. It does not ask for the plan:
+// an organization whose plan left the catalogue can be moved to another one,
+// which is stated.
 func (o *Orgs) Disclosure(ctx context.Context, s *log.State) (id.Disclosure, error) {
-	settings, err := o.Settings(ctx, s)
-	if err != nil {
-		return 0, err
+	t := s.Identity().Tenant
+	if known := o.settings.get(t, s.ConfigVersion()); known != nil {
+		return known.Disclosure, nil
 	}
-	return settings.Disclosure, nil
+	stored, _, err := o.record(ctx, t)
+	if err != nil {
+		return 0, unreadable("read settings", err)
+	}
+	return stored.Disclosure, nil
 }
 
 // settingsCache keeps the settings of a bounded number of organizations, each

@@ -89,10 +89,14 @@ func (s *server) listen(registry *prometheus.Registry, logger *slog.Logger) erro
 	if err != nil {
 		return err
 	}
+	main, err := s.service.main(c, logger)
+	if err != nil {
+		return err
+	}
 	surfaces := []struct {
 		address string
 		handler http.Handler
-	}{{c.Listen.Listen, s.service.main(c, logger)}, {c.IDListen, id}, {c.MetricsListen, private(registry)}}
+	}{{c.Listen.Listen, main}, {c.IDListen, id}, {c.MetricsListen, private(registry)}}
 	for i, surface := range surfaces {
 		if surface.address == "" && i == 2 {
 			continue

@@ -118,7 +118,7 @@ func plans(byName map[string]uint64) []org.Plan {
 }
 
 // main returns the handler of the main listener.
-func (s *service) main(c config.Serve, logger *slog.Logger) http.Handler {
+func (s *service) main(c config.Serve, logger *slog.Logger) (http.Handler, error) {
 	edge := &web.Edge{Logger: logger}
 	r := edge.Router()
 	ingest.New(ingest.Options{
@@ -128,11 +128,15 @@ func (s *service) main(c config.Serve, logger *slog.Logger) http.Handler {
 	publicapi.New(publicapi.Options{
 		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, PublicURL: c.PublicURL,
 	}).Routes(r)
-	console.New(console.Options{
-		Edge: edge, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules,
-	}).Routes(r)
+	people, err := console.New(console.Options{
+		Edge: edge, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, PublicURL: c.PublicURL,
+	})
+	if err != nil {
+		return nil, err
+	}
+	people.Routes(r)
 	s.health(r)
-	return r
+	return r, nil
 }
 
 // identity returns the handler of the identity listener.
@@ -147,25 +151,33 @@ func (s *service) identity(c config.Serve, platformSecret string, logger *slog.L
 	}
 	r := edge.Router()
 	surface.Routes(r)
+	s.health(r)
 	return r, nil
 }
 
 // health adds what orchestrators ask: alive as long as the process answers,
 // ready as long as the store as a whole can be used.
 func (s *service) health(r chi.Router) {
-	r.Get("/livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	r.Get("/readyz", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
-		defer cancel()
-		for _, err := range s.store.engine.Tenants(ctx) {
-			if err != nil {
-				http.Error(w, "the store can't be read", http.StatusServiceUnavailable)
-				return
-			}
-			break
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		r.MethodFunc(method, "/livez", well)
+		r.MethodFunc(method, "/readyz", s.ready)
+	}
+}
+
+func well(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
+
+// ready asks the store for the first of its ledgers.
+func (s *service) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+	defer cancel()
+	for _, err := range s.store.engine.Tenants(ctx) {
+		if err != nil {
+			http.Error(w, "the store can't be read", http.StatusServiceUnavailable)
+			return
 		}
-		fmt.Fprintln(w, "ok")
-	})
+		break
+	}
+	well(w, r)
 }
 
 // Close lets what was accepted become durable and closes the store.

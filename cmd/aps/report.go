@@ -25,6 +25,9 @@ func printReport(s *streams, b *verify.Bundle, r verify.Report) error {
 	for _, e := range r.Errors {
 		lines = append(lines, "wrong: "+plain(e))
 	}
+	if o := b.OperatorStatement; o != nil && o.KeyClaim != "" {
+		lines = append(lines, "the operator claims of the key that signed: "+plain(o.KeyClaim))
+	}
 	switch {
 	case r.OK && r.LogKeySource == verify.KeyFromArgument:
 		lines = append(lines, "proved, as far as checked above")

@@ -104,6 +104,12 @@ func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
+// NoContent answers 204, uncached.
+func NoContent(w http.ResponseWriter) {
+	w.Header()["Cache-Control"] = []string{"no-store"}
+	w.WriteHeader(http.StatusNoContent)
+}
+
 // WriteJSON answers with v, uncached unless the handler set Cache-Control. An
 // error means that v can't be marshalled and that nothing was written.
 func WriteJSON(w http.ResponseWriter, status int, v any) error {
