@@ -52,11 +52,12 @@ const (
 
 // process is a real server under test.
 type process struct {
-	t              testing.TB
-	cmd            *exec.Cmd
-	main, identity string
-	exited         chan error
-	logs           *lockedBuffer
+	t      testing.TB
+	cmd    *exec.Cmd
+	exited chan error
+	logs   *lockedBuffer
+
+	main, identity, metrics string // base URLs
 }
 
 type lockedBuffer struct {
@@ -84,14 +85,25 @@ func startProcess(t testing.TB, dir string, more ...string) *process {
 		"--metrics-listen", "", "--public-url", "http://log.test", "--log-level", "warn"}, more...)
 	cmd := exec.Command(filepath.Join(programs, "agentledger"), args...)
 	cmd.Env = append(os.Environ(), "AGENTLEDGER_PLATFORM_SECRET="+testSecret)
-	p := &process{t: t, cmd: cmd, exited: make(chan error, 1), logs: new(lockedBuffer)}
-	cmd.Stderr = p.logs
-	out, err := cmd.StdoutPipe()
+	p, err := launch(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.t = t
+	t.Cleanup(p.kill)
+	return p
+}
+
+// launch starts a server and waits until it serves. The caller ends it.
+func launch(cmd *exec.Cmd) (*process, error) {
+	p := &process{cmd: cmd, exited: make(chan error, 1), logs: new(lockedBuffer)}
+	cmd.Stderr = p.logs
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	serving := make(chan string, 1)
 	go func() {
@@ -103,37 +115,41 @@ func startProcess(t testing.TB, dir string, more ...string) *process {
 		io.Copy(io.Discard, out)
 		p.exited <- cmd.Wait()
 	}()
-	t.Cleanup(p.kill)
 	select {
 	case line := <-serving:
-		if _, err := fmt.Sscanf(line, "serving %s identity %s", &p.main, &p.identity); err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
+		fields := append(strings.Fields(line), "", "") // metrics may be off
+		p.main, p.identity, p.metrics = fields[1], fields[3], fields[5]
+		return p, nil
 	case err := <-p.exited:
-		p.exited <- err
-		t.Fatalf("the server ended before it served: %v\n%s", err, p.logs)
+		return nil, fmt.Errorf("the server ended before it served: %w\n%s", err, p.logs)
 	case <-time.After(30 * time.Second):
-		t.Fatalf("the server does not serve\n%s", p.logs)
+		p.kill()
+		return nil, fmt.Errorf("the server does not serve\n%s", p.logs)
 	}
-	return p
 }
 
 // kill is SIGKILL: nothing is flushed, no handler runs.
 func (p *process) kill() {
 	p.cmd.Process.Kill()
-	err := <-p.exited
-	p.exited <- err
+	p.wait()
 }
 
 // terminate is SIGTERM, and wants an orderly end.
 func (p *process) terminate() {
 	p.t.Helper()
-	p.cmd.Process.Signal(syscall.SIGTERM)
-	err := <-p.exited
-	p.exited <- err
-	if err != nil {
+	p.signal(syscall.SIGTERM)
+	if err := p.wait(); err != nil {
 		p.t.Errorf("after SIGTERM: %v\n%s", err, p.logs)
 	}
+}
+
+func (p *process) signal(s os.Signal) { p.cmd.Process.Signal(s) }
+
+// wait returns how the process ended, once it has.
+func (p *process) wait() error {
+	err := <-p.exited
+	p.exited <- err
+	return err
 }
 
 // found makes an organization through the platform call.

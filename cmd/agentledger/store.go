@@ -36,7 +36,7 @@ func openStore(ctx context.Context, c config.Store, logger *slog.Logger, broken 
 	}
 	engine, err := pebblestore.Open(pebblestore.Options{Dir: c.DatabaseDir(), CacheBytes: c.CacheMiB << 20, Logger: logger, OnBroken: broken})
 	if err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
+		return nil, err
 	}
 	s := &store{engine: engine, keyring: keyring}
 	if created {

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// The scripts in testdata run the real programs as an operator does. Beside what
+// testscript has, they know
+//
+//	start [FLAGS]                 start a server: agentledger serve FLAGS; sets MAIN, IDENTITY, METRICS
+//	terminate                     end it by SIGTERM; it must end with status 0
+//	crash                         end it by SIGKILL
+//	ask [FLAGS] METHOD URL        make an HTTP request, see askFlags; prints status, some headers and body
+//	agent FILE                    be an organization's agent; FILE holds what init --json printed
+//	damage GLOB                   flip a bit in the middle of the file of that name
+//	exits STATUS PROGRAM [ARGS]   run a program that must end with this status
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", programs+string(filepath.ListSeparator)+env.Getenv("PATH"))
+			for _, variable := range listeners() {
+				env.Setenv(variable, "127.0.0.1:0")
+			}
+			env.Values[runningKey{}] = new(running)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"start": scriptStart, "terminate": scriptTerminate, "crash": scriptCrash,
+			"ask": scriptAsk, "agent": scriptAgent, "damage": scriptDamage, "exits": scriptExits,
+		},
+		RequireUniqueNames: true,
+	})
+}
+
+func listeners() []string {
+	return []string{"AGENTLEDGER_LISTEN", "AGENTLEDGER_ID_LISTEN", "AGENTLEDGER_METRICS_LISTEN"}
+}
+
+// running is a script's server; process is nil while there is none.
+type running struct{ process *process }
+
+type runningKey struct{}
+
+func runningOf(ts *testscript.TestScript) *running { return ts.Value(runningKey{}).(*running) }
+
+func scriptStart(ts *testscript.TestScript, neg bool, args []string) {
+	r := runningOf(ts)
+	if neg || r.process != nil {
+		ts.Fatalf("start: not with !, and one server at a time")
+	}
+	cmd := exec.Command(filepath.Join(programs, "agentledger"), append([]string{"serve"}, args...)...)
+	cmd.Dir, cmd.Env = ts.MkAbs("."), os.Environ()
+	for _, variable := range listeners() {
+		cmd.Env = append(cmd.Env, variable+"="+ts.Getenv(variable))
+	}
+	p, err := launch(cmd)
+	ts.Check(err)
+	ts.Defer(p.kill)
+	r.process = p
+	ts.Setenv("MAIN", p.main)
+	ts.Setenv("IDENTITY", p.identity)
+	ts.Setenv("METRICS", p.metrics)
+}
+
+// end ends the server and shows its log as standard error.
+func end(ts *testscript.TestScript, s os.Signal) error {
+	r := runningOf(ts)
+	if r.process == nil {
+		ts.Fatalf("no server is running")
+	}
+	r.process.signal(s)
+	err := r.process.wait()
+	fmt.Fprint(ts.Stderr(), r.process.logs)
+	r.process = nil
+	return err
+}
+
+func scriptTerminate(ts *testscript.TestScript, _ bool, _ []string) {
+	ts.Check(end(ts, syscall.SIGTERM))
+}
+
+func scriptCrash(ts *testscript.TestScript, _ bool, _ []string) {
+	if end(ts, syscall.SIGKILL) == nil {
+		ts.Fatalf("the server ended before it was killed")
+	}
+}
+
+// askFlags are the flags of ask.
+type askFlags struct {
+	token  string // -as TOKEN: an ingest key
+	header string // -h "Name: value": one more header
+	file   string // -d FILE: the body
+	save   string // -o FILE: where the answer's body goes too
+}
+
+func scriptAsk(ts *testscript.TestScript, neg bool, args []string) {
+	var f askFlags
+	flags := flag.NewFlagSet("ask", flag.ContinueOnError)
+	flags.StringVar(&f.token, "as", "", "")
+	flags.StringVar(&f.header, "h", "", "")
+	flags.StringVar(&f.file, "d", os.DevNull, "")
+	flags.StringVar(&f.save, "o", os.DevNull, "")
+	ts.Check(flags.Parse(args))
+	if flags.NArg() != 2 {
+		ts.Fatalf("usage: ask [FLAGS] METHOD URL")
+	}
+	response, err := f.do(ts, flags.Arg(0), flags.Arg(1))
+	if neg != (err != nil) {
+		ts.Fatalf("got %v", err)
+	}
+	if err != nil {
+		return
+	}
+	defer response.Body.Close()
+	fmt.Fprintln(ts.Stdout(), response.StatusCode)
+	for _, name := range []string{"Content-Type", "Cache-Control", "Retry-After"} {
+		if value := response.Header.Get(name); value != "" {
+			fmt.Fprintf(ts.Stdout(), "%s: %s\n", name, value)
+		}
+	}
+	fmt.Fprintln(ts.Stdout())
+	got, err := io.ReadAll(response.Body)
+	ts.Check(err)
+	fmt.Fprintf(ts.Stdout(), "%s\n", got)
+	ts.Check(os.WriteFile(ts.MkAbs(f.save), got, 0o600))
+}
+
+func (f askFlags) do(ts *testscript.TestScript, method, url string) (*http.Response, error) {
+	body, err := os.Open(ts.MkAbs(f.file))
+	ts.Check(err)
+	defer body.Close()
+	r, err := http.NewRequest(method, url, body)
+	ts.Check(err)
+	r.Close = true // a server that ends has nobody to wait for
+	if f.token != "" {
+		r.Header.Set("Authorization", "Bearer "+f.token)
+	}
+	if name, value, ok := strings.Cut(f.header, ": "); ok {
+		r.Header.Set(name, value)
+	}
+	return http.DefaultClient.Do(r)
+}
+
+// scriptAgent sets what aps needs, and ORG, SLUG and VKEY.
+func scriptAgent(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: agent FILE")
+	}
+	var f founded
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &f))
+	key := ts.MkAbs(string(f.Slug) + ".key")
+	ts.Check(os.WriteFile(key, []byte(f.Agent.PrivateB64), 0o600))
+	for name, value := range map[string]string{
+		"APS_URL": ts.Getenv("MAIN"), "APS_TOKEN": f.IngestKey.Secret, "APS_ORG": f.OrganizationID.String(),
+		"APS_AGENT": string(f.Agent.AgentID), "APS_KEY_ID": string(f.Agent.KeyID), "APS_KEY_FILE": key,
+		"ORG": f.OrganizationID.String(), "SLUG": string(f.Slug), "VKEY": f.LogKey,
+	} {
+		ts.Setenv(name, value)
+	}
+}
+
+func scriptDamage(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: damage GLOB")
+	}
+	files, err := filepath.Glob(ts.MkAbs(args[0]))
+	ts.Check(err)
+	if len(files) == 0 {
+		ts.Fatalf("no file is named %s", args[0])
+	}
+	file := slices.Max(files) // the newest, as they are numbered
+	b, err := os.ReadFile(file)
+	ts.Check(err)
+	b[len(b)/2] ^= 1
+	ts.Check(os.WriteFile(file, b, 0o600))
+}
+
+func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS PROGRAM [ARGS]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("got status %d, want %d", got, want)
+	}
+}
