@@ -34,6 +34,12 @@ type Fault struct {
 	At     id.Instant `json:"at"`
 }
 
+// isDamage reports whether a read failed because of what is stored, not because
+// the store can't be reached.
+func isDamage(err error) bool {
+	return errors.Is(err, errInconsistent) || errors.Is(err, storage.ErrCorrupt) || errors.Is(err, storage.ErrNotFound)
+}
+
 func (l *Ledgers) storedFault(ctx context.Context, t id.Tenant) (Fault, error) {
 	r, err := l.store.Get(ctx, t, kindFault, "")
 	if errors.Is(err, storage.ErrNotFound) {

@@ -12,22 +12,38 @@ import (
 // order, publishes what is durable and releases who waits for it.
 func (l *Ledgers) finish() {
 	for f := range l.flight {
-		var results []error
-		if f.pending != nil {
-			results = f.pending.Wait()
-		}
+		results := f.wait()
 		<-l.depth
-		for i, p := range f.parts {
-			var err error
-			if i < f.batches {
-				err = results[i]
-			}
-			if l.settle(p, err, i < f.batches) {
-				l.done.Go(func() { l.repair(p.ledger) })
-			}
+		for _, led := range l.land(f, results) {
+			l.done.Go(func() { l.repair(led) })
 		}
 	}
 }
+
+// wait returns what became of the batches.
+func (f flight) wait() []error {
+	if f.pending == nil {
+		return nil
+	}
+	return f.pending.Wait()
+}
+
+// land ends all parts of an append and returns the ledgers to be repaired now.
+func (l *Ledgers) land(f flight, results []error) (repairs []*ledger) {
+	for i, p := range f.parts {
+		var err error
+		if i < f.batches {
+			err = results[i]
+		}
+		if l.settle(p, err, i < f.batches) {
+			repairs = append(repairs, p.ledger)
+		}
+	}
+	return repairs
+}
+
+// errBehind: the part only waited for events of an append that did not land.
+var errBehind = errors.New("the append before it failed")
 
 // settle ends one part: durable, to be repaired, or without events at all. It
 // reports whether the ledger is to be repaired now.
@@ -35,6 +51,9 @@ func (l *Ledgers) settle(p *part, err error, sent bool) (repair bool) {
 	if errors.Is(err, storage.ErrBroken) {
 		l.logger.Error("storage is broken, the process ends", "err", err)
 		l.fatal(fmt.Errorf("append: %w", err))
+	}
+	if !sent && len(p.late) > 0 && p.ledger.hasFailed() {
+		err = errBehind
 	}
 	switch {
 	case err != nil:
@@ -77,16 +96,22 @@ func (led *ledger) publish(s *State) {
 }
 
 // linked reads the entry before the batch back from the store and reports
-// whether it is the one that the batch links to. If not, the ledger is frozen.
+// whether it is the one that the batch links to. If it is another one, or none,
+// the ledger is frozen; if it can't be read at the moment, nothing is known.
 func (l *Ledgers) linked(p *part) bool {
 	if p.batch.Expect.Size == 0 {
 		return true
 	}
-	before, err := one(l.store.Events(context.Background(), p.batch.Tenant, p.batch.Expect.Size-1, p.batch.Expect.Size, 0))
-	if err == nil && EntryOf(before).Hash() == p.batch.Events[0].Entry.Prev {
+	at := p.batch.Expect.Size - 1
+	before, err := one(l.store.Events(context.Background(), p.batch.Tenant, at, at+1, 0))
+	switch {
+	case err == nil && EntryOf(before).Hash() == p.batch.Events[0].Entry.Prev:
 		return true
+	case err == nil || isDamage(err):
+		l.mark(context.Background(), p.ledger, Frozen, fmt.Sprintf("the stored entry at %d is not the one that was linked to", at))
+	default:
+		l.logger.Error("entry was not read back", "origin", p.ledger.identity.Origin, "index", at, "err", err)
 	}
-	l.mark(context.Background(), p.ledger, Frozen, fmt.Sprintf("the stored entry at %d is not the one that was linked to", p.batch.Expect.Size-1))
 	return false
 }
 

@@ -104,7 +104,7 @@ func createError(err error) error {
 	switch {
 	case errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrStale):
 		return fault.Wrap(fault.Conflict, "The organization exists already", err)
-	case errors.Is(err, storage.ErrUnknown):
+	case errors.Is(err, storage.ErrUnknown), errors.Is(err, storage.ErrBroken):
 		return outcomeUnknown(err)
 	}
 	return storeError("create ledger", err)

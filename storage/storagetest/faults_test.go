@@ -87,3 +87,19 @@ func TestModelBreak(t *testing.T) {
 		t.Errorf("after a restart: got size %d, want 1", got)
 	}
 }
+
+func TestModelSync(t *testing.T) {
+	m, a := NewModel(), newAuthor(alpha)
+	release := m.Hold()
+	first, second := m.Append([]storage.Batch{a.next(1)}), m.Append([]storage.Batch{a.next(1)})
+	m.Sync(first)
+	wantErr(t, first.Wait()[0], nil)
+	if got := sizeOf(t, m.Reopen()); got != 1 {
+		t.Errorf("first synced, after a crash: got size %d, want 1", got)
+	}
+	release()
+	wantErr(t, second.Wait()[0], nil)
+	if got := sizeOf(t, m.Reopen()); got != 2 {
+		t.Errorf("released, after a crash: got size %d, want 2", got)
+	}
+}

@@ -56,6 +56,18 @@ func (m *Model) Hold() (release func()) {
 	}
 }
 
+// Sync makes durable, in spite of all holds, what p waits for and everything
+// before it. p is of this model.
+func (m *Model) Sync(p storage.Pending) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for m.counted-uint64(len(m.waiting)) < p.(*pending).last && !m.broken {
+		m.waiting[0](m.durable)
+		m.waiting = m.waiting[1:]
+	}
+	m.changed.Broadcast()
+}
+
 // Break makes the store fail like one whose sync failed: whoever waits, and
 // every later call, gets ErrBroken.
 func (m *Model) Break() {

@@ -1,0 +1,134 @@
+package log
+
+import (
+	"context"
+	"errors"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// ReverifyFresh is how old a whole pass of the re-verification may become.
+const ReverifyFresh = reverifyFresh
+
+// FlushAnchors writes the anchors of what was published so far.
+func (l *Ledgers) FlushAnchors() error { return l.anchors.flush() }
+
+// ReverifyOnce is one round of Reverify.
+func (l *Ledgers) ReverifyOnce(ctx context.Context) error { return l.reverifyAll(ctx) }
+
+// Stepped is ledgers without goroutines: whoever holds it says when the
+// sequencer, the finisher and the repairs do their next piece of work.
+type Stepped struct {
+	*Ledgers
+	flights []flight
+	repairs []*ledger
+}
+
+// OpenStepped is Open for Stepped.
+func OpenStepped(ctx context.Context, o Options) (*Stepped, error) {
+	if err := o.Store.Barrier(ctx); err != nil {
+		return nil, err
+	}
+	return &Stepped{Ledgers: newLedgers(o.withDefaults())}, nil
+}
+
+// Launch does the sequencer's next append, if something waits and it may.
+func (s *Stepped) Launch() bool {
+	if len(s.flights) == appendsOut {
+		return false
+	}
+	s.queue.mu.Lock()
+	parts := s.queue.gather()
+	s.queue.mu.Unlock()
+	if len(parts) == 0 {
+		return false
+	}
+	s.flights = append(s.flights, s.launch(parts))
+	return true
+}
+
+// Land ends the oldest append that is out, if there is one.
+func (s *Stepped) Land() bool {
+	if len(s.flights) == 0 {
+		return false
+	}
+	f := s.flights[0]
+	s.flights = s.flights[1:]
+	s.repairs = append(s.repairs, s.land(f, f.wait())...)
+	return true
+}
+
+// Repair does the oldest repair that is due, if there is one.
+func (s *Stepped) Repair() bool {
+	if len(s.repairs) == 0 {
+		return false
+	}
+	led := s.repairs[0]
+	s.repairs = s.repairs[1:]
+	s.repair(led)
+	return true
+}
+
+// Idle reports whether nothing waits, is out or is being repaired.
+func (s *Stepped) Idle() bool {
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	return s.queue.waiting == 0 && s.queue.busy == 0
+}
+
+// Published returns the published state of a ledger that is in memory.
+func (s *Stepped) Published(t id.Tenant) (*State, bool) {
+	r := s.resident[t]
+	if r == nil || r.led == nil {
+		return nil, false
+	}
+	return r.led.published.Load(), true
+}
+
+// Call is an Append under way.
+type Call struct {
+	appending
+	sub   *submission
+	tries int
+}
+
+// Begin begins an Append.
+func (s *Stepped) Begin(ctx context.Context, t id.Tenant, prepare Prepare) *Call {
+	c := &Call{appending: appending{ledgers: s.Ledgers, tenant: t, prepares: []Prepare{prepare}, outcomes: make([]Outcome, 1)}}
+	c.try(ctx)
+	return c
+}
+
+func (c *Call) try(ctx context.Context) {
+	c.sub = nil
+	for ; c.tries < prepareTries; c.tries++ {
+		subs, queued, err := c.enqueue(ctx, []int{0})
+		if errors.Is(err, errEvicted) {
+			continue
+		}
+		if err != nil {
+			c.refuse(queued, err)
+		} else if len(subs) > 0 {
+			c.sub = subs[0]
+		}
+		return
+	}
+	c.refuse([]int{0}, overloaded("The organization's configuration changes too often"))
+}
+
+// Poll returns the outcome if it is there.
+func (c *Call) Poll(ctx context.Context) (Outcome, bool) {
+	for c.sub != nil {
+		select {
+		case o := <-c.sub.done:
+			if !errors.Is(o.Err, errStale) {
+				return o, true
+			}
+			c.tries++
+			c.try(ctx)
+		default:
+			return Outcome{}, false
+		}
+	}
+	return c.outcomes[0], true
+}

@@ -1,0 +1,451 @@
+package log_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+var (
+	simSeed  = flag.Uint64("sim-seed", 0, "replay the simulation with this seed, step by step")
+	simSeeds = flag.Uint64("sim-seeds", 250, "how many seeds the simulation runs")
+)
+
+// Sequencer, finisher and repairs take their steps in an order that the seed
+// decides, with failures of the store, crashes, other writers, moves of the
+// clock and evictions between them. After each step everything must hold that
+// the oracle says.
+func TestSimulation(t *testing.T) {
+	w := newEnvelopes(t)
+	first, last := uint64(1), *simSeeds
+	if *simSeed != 0 {
+		first, last = *simSeed, *simSeed
+	}
+	for seed := first; seed <= last; seed++ {
+		if newSim(t, w, seed).run(); t.Failed() {
+			t.Fatalf("replay with -run '^TestSimulation$' -sim-seed %d", seed)
+		}
+	}
+}
+
+// envelopes keeps what every seed can use again: signed envelopes, and anchors'
+// folders on memory where there is such a thing.
+type envelopes struct {
+	*world
+	made map[string]*event.Envelope
+	dir  string
+}
+
+func newEnvelopes(t *testing.T) *envelopes {
+	keyring, err := seal.NewKeyring(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &envelopes{world: &world{t: t, keyring: keyring, agent: edkey.NewPrivate()}, made: map[string]*event.Envelope{}, dir: t.TempDir()}
+	if memory, err := os.MkdirTemp("/dev/shm", "anchors"); err == nil {
+		w.dir = memory
+		t.Cleanup(func() { os.RemoveAll(memory) })
+	}
+	return w
+}
+
+func (w *envelopes) get(tenant id.Tenant, name string) *event.Envelope {
+	key := fmt.Sprint(tenant, name)
+	if w.made[key] == nil {
+		w.made[key] = w.envelope(tenant, name)
+	}
+	return w.made[key]
+}
+
+// sim is one run.
+type sim struct {
+	t       *testing.T
+	w       *envelopes
+	random  *rand.Rand
+	store   *simStore
+	log     *log.Stepped
+	anchors *log.Anchors
+	dir     string
+	now     time.Time
+	limit   uint64 // monthly cap
+	large   bool   // more than a tile of events, and re-verification, which take time
+	fails   float64
+
+	tenants []id.Tenant
+	tickets []*ticket // open ones
+	settled []*ticket // refused for certain: they must never land
+	number  int
+	names   int
+
+	applied, durable *oracle
+}
+
+// ticket is one submission of the simulation.
+type ticket struct {
+	number   int
+	tenant   id.Tenant
+	names    []string
+	change   bool
+	staleIfs int // how often it is to be prepared with a stale condition
+	by       *log.Stepped
+	call     *log.Call
+}
+
+const third id.Tenant = 13
+
+func newSim(t *testing.T, w *envelopes, seed uint64) *sim {
+	s := &sim{
+		t: t, w: w, random: rand.New(rand.NewPCG(seed, 7)), tenants: []id.Tenant{red, blue, third},
+		dir: fmt.Sprintf("%s/%d", w.dir, seed), large: seed%16 == 0, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
+	}
+	s.store = newSimStore(s.random, s.trace)
+	s.applied, s.durable = newOracle(s.fault), newOracle(s.fault)
+	s.fails = []float64{0, 0.02, 0.1, 0.4}[s.random.IntN(4)]
+	if s.random.IntN(3) == 0 {
+		s.limit = uint64(5 + s.random.IntN(20))
+	}
+	s.open()
+	for _, tenant := range s.tenants {
+		if _, err := s.log.Create(t.Context(), tenant, genesis(tenant)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func (s *sim) trace(format string, args ...any) {
+	if *simSeed != 0 {
+		s.t.Logf(format, args...)
+	}
+}
+
+func (s *sim) fault(format string, args ...any) {
+	s.t.Helper()
+	s.t.Errorf(format, args...)
+}
+
+// errProcessEnds is what Fatal panics with.
+var errProcessEnds = errors.New("the process ends")
+
+func (s *sim) open() {
+	var err error
+	if s.anchors, err = log.OpenAnchors(s.dir); err != nil {
+		s.t.Fatal(err)
+	}
+	if s.log, err = s.opened(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *sim) opened() (*log.Stepped, error) {
+	fails := s.store.fails
+	s.store.fails = 0
+	defer func() { s.store.fails = fails }()
+	return log.OpenStepped(s.t.Context(), log.Options{
+		Store: s.store, Keyring: s.w.keyring, Anchors: s.anchors, Clock: func() time.Time { return s.now },
+		Fatal: func(error) { panic(errProcessEnds) }, MaxResident: 2, MaxWaitingTenant: 400, TileCacheBytes: 1 << 20,
+	})
+}
+
+const simSteps = 150
+
+func (s *sim) run() {
+	defer s.anchors.Close()
+	for step := range simSteps {
+		s.store.fails = s.fails
+		s.guarded(func() { s.step(step) })
+		s.check()
+		if s.t.Failed() {
+			return
+		}
+	}
+	s.store.fails = 0
+	s.trace("to the end")
+	s.guarded(func() { s.drain(s.log) })
+	s.check()
+	if !s.log.Idle() || len(s.tickets) > 0 {
+		s.fault("at the end: idle %v, %d open submissions", s.log.Idle(), len(s.tickets))
+	}
+	s.last()
+}
+
+// guarded crashes when the process is to end.
+func (s *sim) guarded(f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			if p != any(errProcessEnds) {
+				panic(p)
+			}
+			s.crash()
+		}
+	}()
+	f()
+}
+
+func (s *sim) step(n int) {
+	steps := []struct {
+		weight int
+		name   string
+		do     func()
+	}{
+		{24, "submit", func() { s.submit(1) }},
+		{4, "submit several", func() { s.submit(2 + s.random.IntN(5)) }},
+		{1, "submit many", func() { s.submit(s.many(60 + s.random.IntN(250))) }},
+		{4, "reconfigure", s.reconfigure},
+		{8, "submit again", s.again},
+		{22, "launch", func() { s.log.Launch() }},
+		{22, "land", func() { s.log.Land() }},
+		{10, "repair", func() { s.log.Repair() }},
+		{3, "another writer", s.otherWriter},
+		{4, "read", s.read},
+		{2, "anchors", func() { s.must(s.log.FlushAnchors()) }},
+		{1, "reverify", s.reverify},
+		{4, "clock", s.clock},
+		{1, "crash", s.crash},
+	}
+	total := 0
+	for _, c := range steps {
+		total += c.weight
+	}
+	at := s.random.IntN(total)
+	for _, c := range steps {
+		if at -= c.weight; at < 0 {
+			s.trace("step %d: %s", n, c.name)
+			c.do()
+			return
+		}
+	}
+}
+
+func (s *sim) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.fault("%v", err)
+	}
+}
+
+func (s *sim) tenant() id.Tenant { return s.tenants[s.random.IntN(len(s.tenants))] }
+
+func (s *sim) fresh(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprint("e", s.names)
+		s.names++
+	}
+	return names
+}
+
+func (s *sim) many(n int) int {
+	if s.large {
+		return n
+	}
+	return 8
+}
+
+func (s *sim) reverify() {
+	if s.large {
+		_ = s.log.ReverifyOnce(s.t.Context()) // it fails with the store
+	}
+}
+
+func (s *sim) submit(n int) { s.begin(s.log, &ticket{tenant: s.tenant(), names: s.fresh(n)}) }
+
+func (s *sim) reconfigure() {
+	s.begin(s.log, &ticket{tenant: s.tenant(), names: s.fresh(1 + s.random.IntN(2)), change: true, staleIfs: s.random.IntN(3)})
+}
+
+// again sends a name or an idempotency key once more, alone or beside a new one.
+func (s *sim) again() {
+	if s.names == 0 {
+		return
+	}
+	names := []string{fmt.Sprint([]string{"e", "e", "x"}[s.random.IntN(3)], s.random.IntN(s.names))}
+	if s.random.IntN(3) == 0 {
+		names = append(s.fresh(1), names...)
+	}
+	s.begin(s.log, &ticket{tenant: s.tenant(), names: names})
+}
+
+func (s *sim) begin(l *log.Stepped, t *ticket) {
+	s.number++
+	t.number, t.by = s.number, l
+	s.trace("  ticket %d of %d: %v", t.number, t.tenant, t.names)
+	s.tickets = append(s.tickets, t)
+	t.call = l.Begin(s.t.Context(), t.tenant, func(_ context.Context, state *log.State) (log.Submission, error) {
+		return s.prepare(t, state)
+	})
+}
+
+func (s *sim) prepare(t *ticket, state *log.State) (log.Submission, error) {
+	sub := log.Submission{Reconfigures: t.change}
+	for i, name := range t.names {
+		kind := "event"
+		if t.change && i == len(t.names)-1 {
+			kind = "last-of-change"
+		}
+		d := log.NewDraft(state.Identity(), s.w.get(t.tenant, name), log.Attestation{
+			Form: event.FormDigest, PublicKey: did.Multikey(s.w.agent.Public().Bytes()), Signer: chain.SignerAgent, Custody: chain.CustodyAgent,
+			IngestKeyID: fmt.Sprintf("version=%d ticket=%d kind=%s cap=%d", state.ConfigVersion(), t.number, kind, s.limit),
+			Policy:      chain.Policy{Declared: id.Allow, Effective: id.Allow},
+			Disclosure:  id.DiscloseRecord, IdempotencyKey: keyOf(name), Cap: s.limit,
+		})
+		sub.Drafts = append(sub.Drafts, d)
+	}
+	if t.change {
+		c := storage.Change{Kind: "config", Key: "k", Value: fmt.Append(nil, t.number), If: storage.AnyVersion}
+		if t.staleIfs > 0 {
+			t.staleIfs--
+			c.If = 1 << 40
+		}
+		sub.Changes = []storage.Change{c}
+	}
+	return sub, nil
+}
+
+// otherWriter has another process append an event between ours.
+func (s *sim) otherWriter() {
+	other, err := s.opened()
+	if err != nil {
+		return // the store is broken, which ours is yet to learn
+	}
+	s.begin(other, &ticket{tenant: s.tenant(), names: s.fresh(1), change: s.random.IntN(4) == 0})
+	s.drain(other)
+}
+
+// drain lets everything come to its end.
+func (s *sim) drain(l *log.Stepped) {
+	for l.Repair() || l.Land() || l.Launch() {
+		s.poll()
+	}
+	for n := len(s.tickets) + 1; len(s.tickets) != n; {
+		n = len(s.tickets)
+		s.poll()
+		for l.Repair() || l.Land() || l.Launch() {
+			s.poll()
+		}
+	}
+}
+
+func (s *sim) read() {
+	tenant := s.tenant()
+	state, err := s.log.State(s.t.Context(), tenant)
+	if err != nil {
+		return // out of reach
+	}
+	if state.Size() == 0 {
+		return
+	}
+	at := id.Index(s.random.Uint64N(uint64(state.Size())))
+	leaf, root, _, err := s.log.Inclusion(s.t.Context(), state, at, state.Size())
+	if errors.Is(err, storage.ErrBroken) {
+		return // the process ends as soon as it learns of it
+	}
+	s.durable.replay(s.store.applied[:s.store.durable])
+	if err != nil || root != state.Root() || leaf != s.durable.ledger(tenant).events[at].leaf {
+		s.fault("tenant %d: inclusion of %d in %d: %v", tenant, at, state.Size(), err)
+	}
+	name := s.durable.ledger(tenant).events[at].name
+	known, err := s.log.Replayed(s.t.Context(), tenant, id.Event(name), "", s.w.get(tenant, name).Digest)
+	if err == nil && !known {
+		s.fault("tenant %d: published event %s is not known", tenant, name)
+	}
+}
+
+func (s *sim) clock() {
+	move := []time.Duration{time.Millisecond, time.Minute, -time.Hour, 8 * 24 * time.Hour, log.ReverifyFresh}
+	s.now = s.now.Add(move[s.random.IntN(len(move))])
+}
+
+// crash ends the process and starts another on what is durable.
+func (s *sim) crash() {
+	s.trace("  crash: %d of %d appends are durable", s.store.durable, len(s.store.applied))
+	s.tickets = nil // what they would have been told is not known
+	s.store.crash()
+	s.open()
+}
+
+// poll takes what callers are told.
+func (s *sim) poll() {
+	open := s.tickets
+	s.tickets = nil
+	for _, t := range open {
+		o, done := t.call.Poll(s.t.Context())
+		if !done {
+			s.tickets = append(s.tickets, t)
+			continue
+		}
+		s.trace("  ticket %d: %d receipts, %v", t.number, len(o.Receipts), o.Err)
+		s.durable.replay(s.store.applied[:s.store.durable])
+		s.told(t, s.durable.ledger(t.tenant), o)
+	}
+}
+
+func (s *sim) told(t *ticket, l *oracleLedger, o log.Outcome) {
+	switch {
+	case o.Err == nil:
+		if wrong := l.landed(t, o.Receipts, s.store.broken()); wrong != "" {
+			s.fault("ticket %d: acknowledged, and its %s is not so in what is durable", t.number, wrong)
+		}
+		return
+	case errors.Is(o.Err, log.ErrDuplicate):
+		if !l.knows(t) {
+			s.fault("ticket %d: called a duplicate, and nothing durable has its names", t.number)
+		}
+	case fault.Is(o.Err, fault.OutcomeUnknown):
+		return
+	case fault.Is(o.Err, fault.PlanLimit):
+		if s.limit == 0 {
+			s.fault("ticket %d: %v", t.number, o.Err)
+		}
+	case !fault.Is(o.Err, fault.Overloaded) && !fault.Is(o.Err, fault.Unavailable):
+		s.fault("ticket %d: %v", t.number, o.Err)
+	}
+	s.settled = append(s.settled, t)
+}
+
+// check asks the oracle.
+func (s *sim) check() {
+	s.guarded(s.poll)
+	s.applied.replay(s.store.applied)
+	s.durable.replay(s.store.applied[:s.store.durable])
+	for _, tenant := range s.tenants {
+		if state, ok := s.log.Published(tenant); ok {
+			s.applied.published(tenant, state, s.durable)
+		}
+	}
+	for _, t := range s.settled {
+		if n := s.applied.ledger(t.tenant).count(t); n > 0 {
+			s.fault("ticket %d was refused, and %d of its events are in the ledger", t.number, n)
+		}
+	}
+}
+
+// last checks that the ledgers go on, and all of the store.
+func (s *sim) last() {
+	s.limit = 0
+	for _, tenant := range s.tenants {
+		s.begin(s.log, &ticket{tenant: tenant, names: s.fresh(1)})
+		s.drain(s.log)
+		state, err := s.log.State(s.t.Context(), tenant)
+		if err != nil || len(s.tickets) > 0 || int(state.Size()) != len(s.durable.ledger(tenant).events) {
+			s.fault("tenant %d: at the end: %v, %d open", tenant, err, len(s.tickets))
+		}
+	}
+	s.reverify()
+	s.check()
+}

@@ -1,0 +1,135 @@
+package log_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
+)
+
+// simStore is a store whose failures and durability the simulation decides. It
+// never blocks: whoever has to wait for durability makes it come.
+type simStore struct {
+	*storagetest.Model
+	random  *rand.Rand
+	trace   func(format string, args ...any)
+	release func()
+	fails   float64 // how often a call fails
+
+	applied []storage.Batch // what took effect, in order
+	durable int             // how many of applied a crash does not take
+}
+
+func newSimStore(random *rand.Rand, trace func(string, ...any)) *simStore {
+	s := &simStore{random: random, trace: trace}
+	s.use(storagetest.NewModel())
+	return s
+}
+
+func (s *simStore) use(m *storagetest.Model) {
+	s.Model = m
+	s.release = m.Hold()
+	m.Fail(s.fail)
+}
+
+// crash loses what is not durable.
+func (s *simStore) crash() {
+	s.use(s.Model.Reopen())
+	s.applied = s.applied[:s.durable]
+}
+
+func (s *simStore) broken() bool {
+	return errors.Is(s.Model.Write(context.Background(), red, nil), storage.ErrBroken)
+}
+
+func (s *simStore) chance(p float64) bool { return s.random.Float64() < p }
+
+func (s *simStore) fail(storage.Batch) storagetest.Failure {
+	if !s.chance(s.fails) {
+		return storagetest.NoFailure
+	}
+	kinds := []storagetest.Failure{storagetest.Refused, storagetest.RequestLost, storagetest.AnswerLost}
+	if s.chance(0.05) {
+		return storagetest.Broken
+	}
+	return kinds[s.random.IntN(len(kinds))]
+}
+
+func (s *simStore) unavailable() error {
+	if s.chance(s.fails / 4) {
+		s.trace("  the store is out of reach")
+		return fmt.Errorf("simulated: %w", storage.ErrUnavailable)
+	}
+	return nil
+}
+
+// Append applies, and keeps what took effect for the oracle.
+func (s *simStore) Append(batches []storage.Batch) storage.Pending {
+	p := &simPending{store: s, Pending: s.Model.Append(batches)}
+	for _, b := range batches {
+		head, err := s.Model.Head(context.Background(), b.Tenant)
+		took := err == nil && head == b.Head
+		s.trace("  append to %d at %d: %d events, took effect: %v", b.Tenant, b.Expect.Size, len(b.Events), took)
+		if took {
+			s.applied = append(s.applied, b)
+		}
+	}
+	p.applied = len(s.applied)
+	return p
+}
+
+type simPending struct {
+	storage.Pending
+	store   *simStore
+	applied int
+}
+
+func (p *simPending) Wait() []error {
+	p.store.Model.Sync(p.Pending)
+	results := p.Pending.Wait()
+	if !errors.Is(errors.Join(results...), storage.ErrBroken) {
+		p.store.durable = max(p.store.durable, p.applied)
+	}
+	p.store.trace("  wait: %v", results)
+	return results
+}
+
+// settled makes everything durable, unless the store is broken, for the call of do.
+func (s *simStore) settled(do func() error) error {
+	s.release()
+	err := do()
+	s.release = s.Model.Hold()
+	if !errors.Is(err, storage.ErrBroken) {
+		s.durable = len(s.applied)
+	}
+	return err
+}
+
+func (s *simStore) Barrier(ctx context.Context) error {
+	if err := s.unavailable(); err != nil {
+		return err
+	}
+	return s.settled(func() error { return s.Model.Barrier(ctx) })
+}
+
+func (s *simStore) Write(ctx context.Context, t id.Tenant, changes []storage.Change) error {
+	return s.settled(func() error { return s.Model.Write(ctx, t, changes) })
+}
+
+func (s *simStore) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
+	if err := s.unavailable(); err != nil {
+		return storage.Head{}, err
+	}
+	return s.Model.Head(ctx, t)
+}
+
+func (s *simStore) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) ([]id.Index, error) {
+	if err := s.unavailable(); err != nil {
+		return nil, err
+	}
+	return s.Model.Lookup(ctx, t, names)
+}
