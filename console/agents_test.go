@@ -136,6 +136,8 @@ func TestPages(t *testing.T) {
 		if count != want {
 			t.Errorf("%s: got %d items, want %d", path, count, want)
 		}
+	}
+	for _, path := range []string{"/agents", "/policies", "/ingest-keys", "/agents/bot-1/keys"} {
 		for _, limit := range []string{"0", "-1", "1001", "x", ""} {
 			w.refuses(path+" limit "+limit, w.request("GET", path+"?limit="+limit, ""), 422, "limit must be from 1 to 1000")
 		}

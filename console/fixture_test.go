@@ -3,10 +3,12 @@ package console_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/apicheck"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/ledgertest"
 	"github.com/agentledger/agentledger/internal/web"
@@ -21,6 +24,10 @@ import (
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/rulebook"
 )
+
+var traffic = apicheck.Of("console")
+
+func TestMain(m *testing.M) { os.Exit(traffic.Main(m)) }
 
 const (
 	red  = ledgertest.Red
@@ -58,7 +65,7 @@ func newWorld(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	surface.Routes(router)
-	w.handler = router
+	w.handler = traffic.Watch(t, router)
 	w.found(red, "red")
 	w.found(blue, "blue")
 	return w
@@ -78,14 +85,16 @@ func (w *world) found(tenant id.Tenant, slug id.Slug) {
 	w.Found(w.t, tenant, append(records, agents...)...)
 }
 
-// sessions knows the tokens of world, one that the store can't look up, and two
-// that no store should give.
+// sessions knows the tokens of world, one that the store can't look up, one that
+// meets a defect, and two that no store should give.
 type sessions struct{}
 
 func (sessions) Session(_ context.Context, token string) (*account.Session, error) {
 	switch token {
 	case "lost":
 		return nil, fault.New(fault.Unavailable, "Accounts can't be read")
+	case "defect":
+		return nil, errors.New("a cause")
 	case "no-organization":
 		return &account.Session{Account: "acc_0", Role: account.Owner}, nil
 	}

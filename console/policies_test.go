@@ -77,6 +77,7 @@ func TestPoliciesRefuse(t *testing.T) {
 	}
 	w.refuses("version 2", w.request("GET", "/policies/payments?version=2", ""), 404, "Not found")
 	w.refuses("not enforced", w.request("POST", "/policies", `{"name":"n","tests":[1]}`), 422, "tests is not supported by this server yet")
+	w.refuses("version given", w.request("PATCH", "/policies/payments", `{"version":2}`), 422, "version is given by the service: leave it out")
 	w.refuses("no JSON", w.request("POST", "/policies", `{`), 422, "The policy is not valid JSON")
 	if v := w.call(201, "POST", "/policies", `{"name":"n","rules":[]}`)["policy_id"].(string); !strings.HasPrefix(v, "pol_") {
 		t.Errorf("got policy id %s", v)

@@ -42,6 +42,7 @@ func TestWhoAsks(t *testing.T) {
 		w.refuses(name+" without session", ask(as("")), 401, "Not signed in")
 		w.refuses(name+" with an unknown session", ask(as("nobody")), 401, "Not signed in")
 		w.refuses(name+" with a session that can't be looked up", ask(as("lost")), 503, "Accounts can't be read")
+		w.refuses(name+" with a defect", ask(as("defect")), 500, "Internal error")
 		w.refuses(name+" without organization", ask(as("no-organization")), 403, "Your role does not allow this")
 		w.refuses(name+" with an unknown role", ask(as("red-king")), 403, "Your role does not allow this")
 		for _, role := range []string{"approver", "member"} {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -13,11 +14,16 @@ import (
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/identity"
+	"github.com/agentledger/agentledger/internal/apicheck"
 	"github.com/agentledger/agentledger/internal/ledgertest"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/provision"
 )
+
+var traffic = apicheck.Of("identity")
+
+func TestMain(m *testing.M) { os.Exit(traffic.Main(m)) }
 
 const (
 	platformSecret = "platform-secret-for-tests"
@@ -81,7 +87,7 @@ func newWorld(t testing.TB, change ...func(*identity.Options)) *world {
 	}
 	router := o.Edge.Router()
 	server.Routes(router)
-	w.handler = router
+	w.handler = traffic.Watch(t, router)
 	return w
 }
 

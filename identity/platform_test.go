@@ -172,7 +172,6 @@ func TestAdminWithoutAPassword(t *testing.T) {
 	for _, p := range []string{"", password} {
 		answers(t, "no password", w.signIn(email, p), 401, refusal("Invalid e-mail address or password"))
 	}
-	const setPassword = "/v1/id/platform/accounts/password"
 	answers(t, "set", w.platform("POST", setPassword, `{"email":"ann@example.com","password":"`+password+`"}`), 204, "")
 	if got := w.signedIn(email, password).Organization.Slug; got != "red" {
 		t.Errorf("got %q", got)

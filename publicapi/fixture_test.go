@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/apicheck"
 	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/web"
@@ -26,6 +28,10 @@ import (
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
+
+var traffic = apicheck.Of("public")
+
+func TestMain(m *testing.M) { os.Exit(traffic.Main(m)) }
 
 const publicURL = "https://ledger.example:8443"
 
@@ -91,12 +97,17 @@ func (w *world) open(anchorDir string) {
 	}
 	w.notary.Disclosures = w.orgs
 	w.agents = agent.New(agent.Options{Records: w.store, Notary: w.notary, Clock: w.clock})
+	w.serve(w.agents)
+}
+
+// serve starts the surface with what tells it about agents.
+func (w *world) serve(agents publicapi.Agents) {
 	edge := &web.Edge{Logger: slog.New(slog.NewTextHandler(w.Output(), nil))}
 	router := edge.Router()
 	publicapi.New(publicapi.Options{
-		Edge: edge, Ledgers: ledgers, Organizations: w.orgs, Agents: w.agents, PublicURL: publicURL, Clock: w.clock,
+		Edge: edge, Ledgers: w.ledgers, Organizations: w.orgs, Agents: agents, PublicURL: publicURL, Clock: w.clock,
 	}).Routes(router)
-	w.handler = router
+	w.handler = traffic.Watch(w.TB, router)
 }
 
 func (w *world) clock() time.Time { return w.now }
@@ -185,8 +196,16 @@ func (w *world) state(o *owner) *log.State {
 	return s
 }
 
-// do makes a request; headers are "Name: value".
+// do makes a request; headers are "Name: value". What is asked with GET is asked
+// with HEAD before, since every answer to one is an answer to the other.
 func (w *world) do(method, target string, headers ...string) *httptest.ResponseRecorder {
+	if method == http.MethodGet {
+		w.ask(http.MethodHead, target, headers...)
+	}
+	return w.ask(method, target, headers...)
+}
+
+func (w *world) ask(method, target string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, nil)
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")

@@ -1,22 +1,37 @@
 package publicapi_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
+	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/publicapi"
 )
+
+// revalidated is one of each thing that may change, in a log of one event.
+func (w *world) revalidated() []string {
+	return []string{
+		"/v1/public/orgs/red/transparency/head", "/v1/public/orgs/red/transparency/checkpoint",
+		redInclusion + "?log_index=0", redConsistency + "?from=0", "/v1/public/orgs/red/transparency/keys",
+		"/v1/public/orgs/red/transparency/policy", "/v1/public/agents/helper-red/did", "/v1/public/agents/helper-red/did.json",
+		"/v1/public/did/" + did.KeyDID(w.red.agent.Private.Public().Bytes()), "/o/" + w.red.id.String() + "/checkpoint",
+	}
+}
+
+// resources is one of each thing that there is, in a log of one event `one`.
+func (w *world) resources() []string {
+	return append(w.revalidated(), "/v1/public/orgs/red/verify/one",
+		"/o/"+w.red.id.String()+"/tile/0/000.p/1", "/o/"+w.red.id.String()+"/tile/entries/000.p/1")
+}
 
 func TestHeadRequests(t *testing.T) {
 	w := newWorld(t)
 	w.append(&w.red, id.DiscloseRecord, "one")
-	for _, target := range []string{
-		"/v1/public/orgs/red/verify/one", "/v1/public/orgs/red/transparency/head", "/v1/public/orgs/red/transparency/checkpoint",
-		redInclusion + "?log_index=0", redConsistency + "?from=0", "/v1/public/orgs/red/transparency/keys",
-		"/v1/public/orgs/red/transparency/policy", "/v1/public/agents/helper-red/did", "/v1/public/agents/helper-red/did.json",
-		"/o/" + w.red.id.String() + "/checkpoint", "/o/" + w.red.id.String() + "/tile/0/000.p/1",
-		"/o/" + w.red.id.String() + "/tile/entries/000.p/1",
-	} {
+	for _, target := range w.resources() {
 		get, head := w.get(target), w.do(http.MethodHead, target)
 		if head.Code != http.StatusOK || head.Body.Len() != 0 {
 			t.Errorf("HEAD %s: got %d with %d bytes", target, head.Code, head.Body.Len())
@@ -31,7 +46,7 @@ func TestHeadRequests(t *testing.T) {
 
 func TestPreflight(t *testing.T) {
 	w := newWorld(t)
-	for _, target := range []string{"/v1/public/orgs/red/transparency/head", "/v1/public/did/x", "/o/" + w.red.id.String() + "/tile/0/000", "/o/x/y"} {
+	for _, target := range append(w.resources(), "/v1/public/did/x", "/o/x/y") {
 		answer := w.do(http.MethodOptions, target, "Origin: https://page.example", "Access-Control-Request-Method: GET", "Access-Control-Request-Headers: if-none-match")
 		h := answer.Header()
 		if answer.Code != http.StatusNoContent || h.Get("Access-Control-Allow-Methods") != "GET, HEAD, OPTIONS" || h.Get("Access-Control-Allow-Headers") != "Accept, If-None-Match" {
@@ -68,4 +83,42 @@ func TestNotFoundIsAlwaysTheSame(t *testing.T) {
 	} {
 		w.missing(target)
 	}
+}
+
+// Nothing is answered from what can't be read, and no cause is shown.
+func TestUnreadableStore(t *testing.T) {
+	w := newWorld(t)
+	w.append(&w.red, id.DiscloseRecord, "one")
+	w.store.Break()
+	for _, target := range w.resources() {
+		w.failed(target, http.StatusServiceUnavailable, "can't be read\",\"code\":\"unavailable\"")
+	}
+}
+
+// defective agents can't tell keys, for a reason of their own.
+type defective struct{ publicapi.Agents }
+
+func (defective) DIDKeys(context.Context, id.Agent) ([]did.Key, error) {
+	return nil, errors.New("a cause")
+}
+
+func TestDefect(t *testing.T) {
+	w := newWorld(t)
+	w.serve(defective{w.agents})
+	w.failed("/v1/public/agents/helper-red/did", http.StatusInternalServerError, `{"error":"Internal error"`)
+}
+
+// failed expects an answer of 500 or above with that text in it, and with the
+// request id by which its cause is found.
+func (w *world) failed(target string, status int, text string) {
+	w.Helper()
+	answer := w.do(http.MethodGet, target)
+	body, h := answer.Body.String(), answer.Header()
+	if answer.Code != status || !strings.Contains(body, text) || !strings.Contains(body, `"request_id":"`+h.Get("X-Request-Id")+`"`) {
+		w.Errorf("GET %s: got %d %s, want %d %s", target, answer.Code, body, status, text)
+	}
+	if got := h.Get("Cache-Control"); got != "no-store" || h.Get("ETag") != "" || h.Get("Retry-After") == "" && status == http.StatusServiceUnavailable {
+		w.Errorf("GET %s: got headers %v", target, h)
+	}
+	w.public(target, answer)
 }

@@ -82,13 +82,7 @@ func TestPolicy(t *testing.T) {
 func TestRevalidation(t *testing.T) {
 	w := newWorld(t)
 	w.append(&w.red, id.DiscloseRecord, "one")
-	for _, target := range []string{
-		"/v1/public/orgs/red/transparency/head",
-		"/v1/public/orgs/red/transparency/checkpoint",
-		"/v1/public/orgs/red/transparency/inclusion?log_index=0",
-		"/v1/public/orgs/red/transparency/consistency?from=0",
-		"/o/" + w.red.id.String() + "/checkpoint",
-	} {
+	for _, target := range w.revalidated() {
 		answer := w.get(target)
 		etag := answer.Header().Get("ETag")
 		if got := answer.Header().Get("Cache-Control"); got != "no-cache" || len(etag) != 34 || etag[0] != '"' {
