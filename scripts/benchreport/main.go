@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"os/exec"
 	"regexp"
@@ -43,7 +44,7 @@ func run(in io.Reader, args []string) error {
 	if err != nil {
 		return err
 	}
-	text := string(above) + marker + "\n" + machine() + "\n" + results.table()
+	text := string(above) + marker + "\n" + machine() + "\n" + results.goalTable() + results.table()
 	return os.WriteFile(args[0], []byte(text), 0o644)
 }
 
@@ -114,27 +115,69 @@ func (r *results) add(name string, pairs []string) error {
 	return nil
 }
 
+// table renders all results: one table for each package and first part of the
+// name, with the units that occur in it.
 func (r *results) table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| benchmark | %s |\n|---%s|\n", strings.Join(r.units, " | "), strings.Repeat("|---:", len(r.units)))
-	for _, name := range r.names {
-		fmt.Fprintf(&b, "| %s |", name)
-		for _, unit := range r.units {
-			fmt.Fprintf(&b, " %s |", median(r.values[name][unit]))
+	for names := range r.families() {
+		units := r.unitsOf(names)
+		fmt.Fprintf(&b, "## %s\n\n| benchmark | %s |\n|---%s|\n", family(names[0]), strings.Join(units, " | "), strings.Repeat("|---:", len(units)))
+		for _, name := range names {
+			fmt.Fprintf(&b, "| %s |", name)
+			for _, unit := range units {
+				cell := ""
+				if v := r.values[name][unit]; len(v) > 0 {
+					cell = number(median(v))
+				}
+				fmt.Fprintf(&b, " %s |", cell)
+			}
+			b.WriteString("\n")
 		}
 		b.WriteString("\n")
 	}
 	return b.String()
 }
 
-func median(v []float64) string {
-	if len(v) == 0 {
-		return ""
+// family is the part of a name before its first slash.
+func family(name string) string {
+	before, _, _ := strings.Cut(name, "/")
+	return before
+}
+
+// families yields the names of each family, in the order of their first ones.
+func (r *results) families() iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		seen := map[string]bool{}
+		for _, first := range r.names {
+			if seen[family(first)] {
+				continue
+			}
+			seen[family(first)] = true
+			names := slices.DeleteFunc(slices.Clone(r.names), func(n string) bool { return family(n) != family(first) })
+			if !yield(names) {
+				return
+			}
+		}
 	}
-	slices.Sort(v)
-	m := v[len(v)/2]
-	if m >= 100 {
-		return strconv.FormatFloat(m, 'f', 0, 64)
+}
+
+// unitsOf returns the units of some benchmarks, in the order they came.
+func (r *results) unitsOf(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(r.units), func(unit string) bool {
+		return !slices.ContainsFunc(names, func(n string) bool { return len(r.values[n][unit]) > 0 })
+	})
+}
+
+// median of at least one value; the larger of the two in the middle.
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	return v[len(v)/2]
+}
+
+// number shows three digits, more of whole ones.
+func number(f float64) string {
+	if f >= 100 {
+		return strconv.FormatFloat(f, 'f', 0, 64)
 	}
-	return strconv.FormatFloat(m, 'g', 3, 64)
+	return strconv.FormatFloat(f, 'g', 3, 64)
 }

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// goal is what a measure should reach.
+type goal struct {
+	measure string
+	ours    pick
+	beside  pick    // the zero value: the goal is a bound on ours alone
+	want    float64 // at least, as ours through beside; without beside at most
+	versus  string  // what beside is
+}
+
+// pick chooses one of the results: the median that is best, or with least the
+// smallest one, of the benchmarks whose names match.
+type pick struct {
+	names string // regular expression
+	unit  string
+	least bool
+}
+
+func goals() []goal {
+	const rate, requests = "events/s", "requests/s"
+	of := func(names, unit string) pick { return pick{names: "^bench " + names, unit: unit} }
+	least := func(names, unit string) pick { return pick{names: "^bench " + names, unit: unit, least: true} }
+	single := of("ingest/ours/", rate)
+	return []goal{
+		{"durable, integrated appends in process, one tree", of("append/ours/", rate), of("append/tessera/", rate), 2, "Tessera"},
+		{"one event a request over HTTP", single, of("ingest/tessera/", rate), 1.2, "Tessera behind net/http"},
+		{"the same", single, of("ingest/floor/", rate), 0.7, "a server that does all but store"},
+		{"many events a request", of("batch/ours/.*/lines=(64|1000)$", rate), single, 2, "one event a request"},
+		{"acknowledged at 1,000/s offered, p50", of("offered/ours", "ack-p50-µs"), pick{}, 2_000, ""},
+		{"acknowledged at 1,000/s offered, p99", of("offered/ours", "ack-p99-µs"), pick{}, 10_000, ""},
+		{"covering checkpoint fetched at 1,000/s offered, p50", of("offered/ours", "published-p50-µs"), pick{}, 2_000, ""},
+		{"covering checkpoint fetched at 1,000/s offered, p99", of("offered/ours", "published-p99-µs"), pick{}, 10_000, ""},
+		{"1,000 organizations at once in process, the worse spread", least("organizations/in-process/count=1000/", rate), of("organizations/in-process/count=1/", rate), 0.9, "one organization"},
+		{"1,000 organizations at once over HTTP, the worse spread", least("organizations/http/count=1000/", rate), of("organizations/http/count=1/", rate), 0.9, "one organization"},
+		{"inclusion proof, random leaves, warm", of("read/ours/.*=inclusion$", requests), of("read/static/.*=inclusion$", requests), 0.6, "a static GET"},
+		{"policy evaluation", of("read/ours/.*=evaluate$", requests), of("read/static/.*=evaluate$", requests), 0.7, "a static POST"},
+		{"idle organization in memory, known from the start", of("idle/", "start-B/org"), pick{}, 512, ""},
+		{"idle organization in memory, once asked for", of("idle/", "touched-B/org"), pick{}, 512, ""},
+	}
+}
+
+// choice is what a pick found.
+type choice struct {
+	name  string
+	value float64
+	unit  string
+}
+
+// choose returns false when nothing matches.
+func (p pick) choose(r *results) (best choice, ok bool) {
+	if p.names == "" {
+		return best, false
+	}
+	names := regexp.MustCompile(p.names)
+	for _, name := range r.names {
+		values := r.values[name][p.unit]
+		if len(values) == 0 || !names.MatchString(name) {
+			continue
+		}
+		if m := median(values); !ok || m < best.value == p.least {
+			best, ok = choice{name, m, p.unit}, true
+		}
+	}
+	return best, ok
+}
+
+func (c choice) String() string {
+	if c.name == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %s (%s)", number(c.value), c.unit, strings.TrimPrefix(c.name, "bench "))
+}
+
+// row renders the goal with what was reached, "" when it was not measured.
+func (g goal) row(r *results) string {
+	ours, ok := g.ours.choose(r)
+	beside, compared := g.beside.choose(r)
+	if !ok || compared == (g.beside == pick{}) {
+		return ""
+	}
+	want, reached, met := "≤ "+number(g.want)+" "+ours.unit, ours.value, ours.value <= g.want
+	if compared {
+		want, reached = "≥ "+number(g.want)+" × "+g.versus, ours.value/beside.value
+		met = reached >= g.want
+	}
+	verdict := "no"
+	if met {
+		verdict = "yes"
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |\n", g.measure, want, number(reached), verdict, ours, beside)
+}
+
+// goalTable renders the goals that the results say something about.
+func (r *results) goalTable() string {
+	var rows strings.Builder
+	for _, g := range goals() {
+		rows.WriteString(g.row(r))
+	}
+	if rows.Len() == 0 {
+		return ""
+	}
+	return "## Goals\n\n| measure | goal | reached | met | ours | beside |\n|---|---|---:|---|---|---|\n" + rows.String() + "\n"
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+const sample = `goos: linux
+pkg: github.com/agentledger/agentledger/bench
+Benchmarkappend/ours/senders=16 100 90000 events/s 10 p50-µs
+Benchmarkappend/ours/senders=64 100 30000 events/s 10 p50-µs
+Benchmarkappend/ours/senders=64 100 50000 events/s 10 p50-µs
+Benchmarkappend/ours/senders=64 100 100000 events/s 10 p50-µs
+Benchmarkappend/tessera/batch=8/age=2ms/senders=16 9 30000 events/s 10 p50-µs
+Benchmarkoffered/ours 900 700 ack-p50-µs 11000 ack-p99-µs
+Benchmarkorganizations/http/count=1/spread=uniform 1 1000 events/s
+Benchmarkorganizations/http/count=1000/spread=uniform 1 990 events/s
+Benchmarkorganizations/http/count=1000/spread=zipf 1 950 events/s
+pkg: github.com/agentledger/agentledger/log
+BenchmarkInclusion-2 5000 2100 ns/op 300 B/op
+`
+
+func TestReport(t *testing.T) {
+	r, err := read(strings.NewReader(sample))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := r.goalTable() + r.table()
+	for _, want := range []string{
+		"| durable, integrated appends in process, one tree | ≥ 2 × Tessera | 3 | yes | 90000 events/s (append/ours/senders=16) | 30000 events/s (append/tessera/batch=8/age=2ms/senders=16) |\n",
+		"| acknowledged at 1,000/s offered, p50 | ≤ 2000 ack-p50-µs | 700 | yes | 700 ack-p50-µs (offered/ours) |  |\n",
+		"| acknowledged at 1,000/s offered, p99 | ≤ 10000 ack-p99-µs | 11000 | no | 11000 ack-p99-µs (offered/ours) |  |\n",
+		"| 1,000 organizations at once over HTTP, the worse spread | ≥ 0.9 × one organization | 0.95 | yes |",
+		"## bench append\n\n| benchmark | events/s | p50-µs |\n|---|---:|---:|\n| bench append/ours/senders=16 | 90000 | 10 |\n| bench append/ours/senders=64 | 50000 | 10 |\n",
+		"## log Inclusion\n\n| benchmark | ns/op | B/op |\n|---|---:|---:|\n| log Inclusion | 2100 | 300 |\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("missing %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "inclusion proof, random leaves") {
+		t.Error("a goal without a measurement has a row")
+	}
+}
+
+func TestEveryGoalIsMeasurable(t *testing.T) {
+	for _, g := range goals() {
+		for _, p := range []pick{g.ours, g.beside} {
+			if p == (pick{}) {
+				continue
+			}
+			r := &results{}
+			if _, ok := p.choose(r); ok { // also compiles the expression
+				t.Errorf("%s: found in nothing", g.measure)
+			}
+		}
+	}
+}
