@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -18,27 +19,27 @@ type call struct {
 	method string
 	path   string // escaped, from the slash after the base URL on, query included
 	body   []byte // nil for none
+	media  string // of body and answer, "" means JSON
 	ingest bool   // sends the token and the version
 	once   string // Idempotency-Key, "" for none
 }
+
+// Media types.
+const (
+	mediaJSON   = "application/json"
+	mediaNDJSON = "application/x-ndjson"
+)
 
 // do makes a call until it succeeds, may not be tried again or has used up its
 // tries, and returns the body of a 2xx answer.
 func (c *Client) do(ctx context.Context, q call) ([]byte, error) {
 	for try := 1; ; try++ {
 		body, err := c.try(ctx, q)
-		switch {
-		case err == nil:
+		if err == nil {
 			return body, nil
-		case ctx.Err() != nil || !again(err):
-			return nil, err
-		case try >= c.retry.Attempts:
-			return nil, fmt.Errorf("given up after %d tries: %w", try, err)
 		}
-		wait := c.retry.wait(try, err)
-		c.retry.Notify(err, wait)
-		if stopped := c.retry.pause(ctx, wait); stopped != nil {
-			return nil, fmt.Errorf("%w while waiting to try again: %w", stopped, err)
+		if err := c.retry.next(ctx, try, err); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -75,9 +76,10 @@ func (c *Client) request(ctx context.Context, q call) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Accept", "application/json")
+	media := cmp.Or(q.media, mediaJSON)
+	r.Header.Set("Accept", media)
 	if q.body != nil {
-		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Content-Type", media)
 	}
 	if q.ingest {
 		r.Header.Set("Authorization", "Bearer "+c.token)

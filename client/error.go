@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -43,24 +44,31 @@ func (e *finalError) Unwrap() error { return e.err }
 
 func badAnswer(err error) error { return &finalError{fmt.Errorf("answer: %w", err)} }
 
+// told is the body of an answer that is not a success.
+type told struct {
+	Error     string `json:"error"`
+	Code      string `json:"code"`
+	RequestID string `json:"request_id"`
+}
+
+func (t told) as(status int) *Error {
+	if t.Error == "" {
+		t.Error = http.StatusText(status)
+	}
+	return &Error{Status: status, Code: oneLine(t.Code), Message: oneLine(t.Error), RequestID: oneLine(t.RequestID)}
+}
+
 // errorOf reads an answer that is not a success. A body that isn't the
 // service's, a proxy's page for example, is left aside.
 func errorOf(r *http.Response, body []byte) *Error {
-	var told struct {
-		Error     string `json:"error"`
-		Code      string `json:"code"`
-		RequestID string `json:"request_id"`
+	var t told
+	if json.Unmarshal(body, &t) != nil {
+		t = told{}
 	}
-	if json.Unmarshal(body, &told) != nil || told.Error == "" {
-		told.Error = http.StatusText(r.StatusCode)
-	}
-	if told.RequestID == "" {
-		told.RequestID = r.Header.Get("X-Request-Id")
-	}
-	return &Error{
-		Status: r.StatusCode, Code: oneLine(told.Code), Message: oneLine(told.Error), RequestID: oneLine(told.RequestID),
-		RetryAfter: retryAfter(r.Header, time.Now()),
-	}
+	t.RequestID = cmp.Or(t.RequestID, r.Header.Get("X-Request-Id"))
+	e := t.as(r.StatusCode)
+	e.RetryAfter = retryAfter(r.Header, time.Now())
+	return e
 }
 
 // oneLine makes a text of the service fit for a terminal and a log: no control

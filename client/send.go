@@ -61,6 +61,12 @@ func resultOf(body []byte, sent id.Event) (r Result, err error) {
 	if err := decode(body, &r); err != nil {
 		return Result{}, err
 	}
+	return r.checked(sent)
+}
+
+// checked returns r if it can be the answer for that event.
+func (r Result) checked(sent id.Event) (Result, error) {
+	var err error
 	switch {
 	case r.EventID != sent:
 		err = errors.New("names another event")

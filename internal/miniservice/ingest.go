@@ -14,22 +14,32 @@ import (
 
 type object = map[string]any
 
-func reply(w http.ResponseWriter, status int, v any) {
-	body, err := json.Marshal(v)
+// answer is a status and the members of a JSON object, or whatever else is the body.
+type answer struct {
+	status int
+	body   any
+}
+
+func reply(w http.ResponseWriter, a answer) {
+	body, err := json.Marshal(a.body)
 	if err != nil {
 		panic(err)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
+	w.WriteHeader(a.status)
 	_, _ = w.Write(body)
 }
 
-func refuse(w http.ResponseWriter, status int, message, code string) {
-	answer := object{"error": message, "request_id": "req_1"}
+func refusal(status int, message, code string) answer {
+	members := object{"error": message, "request_id": "req_1"}
 	if code != "" {
-		answer["code"] = code
+		members["code"] = code
 	}
-	reply(w, status, answer)
+	return answer{status, members}
+}
+
+func refuse(w http.ResponseWriter, status int, message, code string) {
+	reply(w, refusal(status, message, code))
 }
 
 func (s *Service) caller(r *http.Request) *Organization {
@@ -48,45 +58,46 @@ func (s *Service) postEvent(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(err)
 	}
+	reply(w, o.take(body))
+}
+
+// take parses, checks key and signature, answers a replay, applies the policy and
+// stores.
+func (o *Organization) take(body []byte) answer {
 	e, err := event.Parse(body, event.Options{Organization: o.ID})
 	switch {
 	case fault.Is(err, fault.Forbidden):
-		refuse(w, http.StatusForbidden, fault.Of(err).Message, "")
+		return refusal(http.StatusForbidden, fault.Of(err).Message, "")
+	case fault.Is(err, fault.TooLarge):
+		return refusal(http.StatusRequestEntityTooLarge, fault.Of(err).Message, "")
 	case err != nil:
-		refuse(w, http.StatusUnprocessableEntity, fault.Of(err).Message, "")
-	default:
-		o.take(w, e)
+		return refusal(http.StatusUnprocessableEntity, fault.Of(err).Message, "")
 	}
-}
-
-// take checks key and signature, answers a replay, applies the policy and stores.
-func (o *Organization) take(w http.ResponseWriter, e *event.Envelope) {
 	form, signed := e.Verify(o.agent.Public())
 	index, known := o.byID[e.EventID]
 	switch {
 	case e.AgentID != o.Agent || e.KeyID != o.Key:
-		refuse(w, http.StatusUnprocessableEntity, "Unknown signing key", "")
+		return refusal(http.StatusUnprocessableEntity, "Unknown signing key", "")
 	case !signed:
-		refuse(w, http.StatusUnprocessableEntity, "Invalid signature", "")
+		return refusal(http.StatusUnprocessableEntity, "Invalid signature", "")
 	case known && o.events[index].digest != e.Digest:
-		refuse(w, http.StatusUnprocessableEntity, "event_id was used for another event", "")
+		return refusal(http.StatusUnprocessableEntity, "event_id was used for another event", "")
 	case known:
-		reply(w, http.StatusOK, object{"event_id": e.EventID, "status": "replayed"})
+		return answer{http.StatusOK, object{"event_id": e.EventID, "status": "replayed"}}
 	case o.Cap > 0 && len(o.events) >= o.Cap:
-		refuse(w, http.StatusTooManyRequests, "Monthly event cap reached", "plan_limit")
-	default:
-		o.create(w, e, form)
+		return refusal(http.StatusTooManyRequests, "Monthly event cap reached", "plan_limit")
 	}
+	return o.create(e, form)
 }
 
-func (o *Organization) create(w http.ResponseWriter, e *event.Envelope, form event.Form) {
+func (o *Organization) create(e *event.Envelope, form event.Form) answer {
 	effective := e.Decision.Tighten(o.Rules[e.Tool])
 	s := o.append(e, form, effective)
-	answer := object{"event_id": e.EventID, "sequence_num": s.entry.Seq, "event_hash": s.leaf, "chain_valid": true, "status": "created"}
+	members := object{"event_id": e.EventID, "sequence_num": s.entry.Seq, "event_hash": s.leaf, "chain_valid": true, "status": "created"}
 	if effective != e.Decision {
-		answer["policy_decision"], answer["policy_id"], answer["rule_id"] = effective, "pol_1", "rule_"+string(e.Tool)
+		members["policy_decision"], members["policy_id"], members["rule_id"] = effective, "pol_1", "rule_"+string(e.Tool)
 	}
-	reply(w, http.StatusCreated, answer)
+	return answer{http.StatusCreated, members}
 }
 
 func (s *Service) postEvaluate(w http.ResponseWriter, r *http.Request) {
@@ -111,16 +122,16 @@ func (s *Service) postEvaluate(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (o *Organization) evaluate(w http.ResponseWriter, tool id.Tool, members int) {
-	answer := object{"decision": id.Allow, "policy_id": "none", "rule_id": "none", "reason": "No policy is active", "engine": "rules"}
+func (o *Organization) evaluate(w http.ResponseWriter, tool id.Tool, size int) {
+	members := object{"decision": id.Allow, "policy_id": "none", "rule_id": "none", "reason": "No policy is active", "engine": "rules"}
 	if decision, ok := o.Rules[tool]; ok {
-		answer = object{
+		members = object{
 			"decision": decision, "policy_id": "pol_1", "rule_id": "rule_" + string(tool), "engine": "rules", "policy_version": 3,
-			"reason": fmt.Sprintf("rule for %s, %d members", tool, members), "policy_digest": id.Hash{1}, "input_digest": id.Hash{2},
+			"reason": fmt.Sprintf("rule for %s, %d members", tool, size), "policy_digest": id.Hash{1}, "input_digest": id.Hash{2},
 		}
 		if decision == id.AllowWithObligation {
-			answer["obligations"] = []object{{"type": "human_approval", "approvals": 2, "ttl_seconds": 3600}}
+			members["obligations"] = []object{{"type": "human_approval", "approvals": 2, "ttl_seconds": 3600}}
 		}
 	}
-	reply(w, http.StatusOK, answer)
+	reply(w, answer{http.StatusOK, members})
 }

@@ -25,7 +25,7 @@ func (s *Service) serve(w http.ResponseWriter, is func(*Organization) bool, f fu
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write(v)
 	default:
-		reply(w, http.StatusOK, v)
+		reply(w, answer{http.StatusOK, v})
 	}
 }
 

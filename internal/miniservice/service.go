@@ -26,6 +26,7 @@ type Service struct {
 	mu            sync.Mutex
 	organizations []*Organization
 	faults        []Fault
+	lineFaults    []Fault
 	requests      []Request
 }
 
@@ -62,6 +63,7 @@ func (s *Service) Requests() []Request {
 func (s *Service) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/ingest/events", s.postEvent)
+	mux.HandleFunc("POST /v1/ingest/events/batch", s.postBatch)
 	mux.HandleFunc("POST /v1/ingest/policy/evaluate", s.postEvaluate)
 	mux.HandleFunc("GET /v1/public/orgs/{slug}/transparency/head", s.getHead)
 	mux.HandleFunc("GET /v1/public/orgs/{slug}/transparency/checkpoint", s.getCheckpoint)

@@ -1,0 +1,150 @@
+package client
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+)
+
+// What the service takes in one request.
+const (
+	maxBatchLines = 1000
+	maxBatchBytes = 8 << 20
+)
+
+// Outcome is what became of one envelope of a batch: what Send would have returned.
+type Outcome struct {
+	Result Result // zero with an Err
+	Err    error
+}
+
+// SendBatch is Send for many signed envelopes, in as few requests as the service
+// allows. The outcomes are in the order of envelopes, each for itself: a refused
+// one does not keep the others from being stored. Requests follow each other, so
+// events land in the order of envelopes, but for those that the service could not
+// take for the moment: they are sent again, after what it took.
+//
+// After a request that failed as a whole no further one is made, and its error is
+// the outcome of all envelopes that have no other.
+func (c *Client) SendBatch(ctx context.Context, envelopes [][]byte) []Outcome {
+	outcomes := make([]Outcome, len(envelopes))
+	lines := make([]line, 0, len(envelopes))
+	for i, envelope := range envelopes {
+		e, err := event.Parse(envelope, event.Options{MaxBytes: maxBatchBytes - 1})
+		if err != nil {
+			outcomes[i].Err = fmt.Errorf("send event: %w", err)
+			continue
+		}
+		lines = append(lines, line{text: e.Canonical, event: e.EventID, outcome: &outcomes[i]})
+	}
+	for len(lines) > 0 {
+		n := fitting(lines)
+		if err := c.sendLines(ctx, lines[:n]); err != nil {
+			fail(lines, err)
+			break
+		}
+		lines = lines[n:]
+	}
+	return outcomes
+}
+
+// line is an envelope on its way. It is done when its outcome is set.
+type line struct {
+	text    []byte // canonical, so without LF
+	event   id.Event
+	outcome *Outcome
+}
+
+func (l *line) open() bool { return l.outcome.Err == nil && l.outcome.Result.Status == "" }
+
+// fail sets the outcome of all lines that have none.
+func fail(lines []line, err error) {
+	for i := range lines {
+		if lines[i].open() {
+			lines[i].outcome.Err = fmt.Errorf("send event: %w", err)
+		}
+	}
+}
+
+// fitting returns how many of the lines go into one request.
+func fitting(lines []line) int {
+	size := 0
+	for n := range lines {
+		if size += len(lines[n].text) + 1; n == maxBatchLines || size > maxBatchBytes {
+			return n
+		}
+	}
+	return len(lines)
+}
+
+// sendLines sends lines in one request, and again those that it got no final
+// answer for, until there are none or it has to stop.
+func (c *Client) sendLines(ctx context.Context, lines []line) error {
+	for try := 1; ; try++ {
+		body, err := c.try(ctx, call{
+			method: http.MethodPost, path: "/v1/ingest/events/batch", body: bodyOf(lines), media: mediaNDJSON, ingest: true,
+		})
+		if err == nil {
+			lines, err = readLines(body, lines)
+		}
+		if err == nil {
+			return nil
+		}
+		if err := c.retry.next(ctx, try, err); err != nil {
+			return err
+		}
+	}
+}
+
+func bodyOf(lines []line) []byte {
+	size := 0
+	for i := range lines {
+		size += len(lines[i].text) + 1
+	}
+	body := make([]byte, 0, size)
+	for i := range lines {
+		body = append(append(body, lines[i].text...), '\n')
+	}
+	return body
+}
+
+// readLines sets the outcomes that an answer tells. Lines that may be tried again
+// stay open: it returns them and why the first of them does.
+func readLines(body []byte, lines []line) (open []line, why error) {
+	answers := bytes.Split(bytes.TrimSuffix(body, []byte{'\n'}), []byte{'\n'})
+	if len(answers) != len(lines) {
+		return lines, badAnswer(fmt.Errorf("%d lines to %d", len(answers), len(lines)))
+	}
+	for i, answer := range answers {
+		r, err := readLine(answer, lines[i].event)
+		if err != nil && again(err) {
+			open = append(open, lines[i])
+			why = cmp.Or(why, err)
+			continue
+		}
+		if err != nil {
+			err = fmt.Errorf("send event: %w", err)
+		}
+		*lines[i].outcome = Outcome{Result: r, Err: err}
+	}
+	return open, why
+}
+
+func readLine(answer []byte, sent id.Event) (Result, error) {
+	var l struct {
+		Status int `json:"status_code"`
+		told
+	}
+	if err := decode(answer, &l); err != nil {
+		return Result{}, err
+	}
+	if l.Status/100 == 2 {
+		return resultOf(answer, sent)
+	}
+	return Result{}, l.told.as(l.Status)
+}
