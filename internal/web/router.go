@@ -17,12 +17,18 @@ func methods() [7]string {
 	}
 }
 
+// noRoute stands in metrics for what no route was found for.
+const noRoute = "none"
+
 // Router returns a router that answers unknown routes with 404 and unknown
-// methods with 405 and Allow, both by e. Routers mounted below it inherit that.
+// methods with 405 and Allow, both by e, quietly. Routers mounted below it inherit
+// that.
 func (e *Edge) Router() *chi.Mux {
+	quiet := *e
+	quiet.Quiet = true
 	m := chi.NewMux()
-	m.NotFound(e.Handle(notFound).ServeHTTP)
-	m.MethodNotAllowed(e.Handle(methodNotAllowed).ServeHTTP)
+	m.NotFound(quiet.handle(notFound, &meter{metrics: e.Metrics, route: noRoute}).ServeHTTP)
+	m.MethodNotAllowed(quiet.handle(methodNotAllowed, &meter{metrics: e.Metrics, route: noRoute}).ServeHTTP)
 	return m
 }
 

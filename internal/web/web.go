@@ -31,6 +31,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/span"
 )
 
 // RequestIDHeader names the header of every answer that holds its request id.
@@ -45,13 +46,26 @@ type Edge struct {
 	Logger    *slog.Logger     // nil discards
 	Clock     func() time.Time // for durations; nil is time.Now
 	Challenge string           // WWW-Authenticate of 401 answers, such as "Bearer"; "" for none
+	Metrics   *Metrics         // nil counts nothing
+	Tracer    span.Tracer      // the zero value traces nothing
+
+	// Quiet is for routes of many requests: what is everyday there (answers below
+	// 500, overload) is logged at debug level, not at info.
+	Quiet bool
 }
 
-// Handle gives h an id, a log line and the translation of its errors.
-func (e *Edge) Handle(h Handler) http.Handler {
+// Handle gives h an id, a log line, metrics, a span and the translation of its
+// errors. All requests of one h have the same route.
+func (e *Edge) Handle(h Handler) http.Handler { return e.handle(h, &meter{metrics: e.Metrics}) }
+
+func (e *Edge) handle(h Handler, m *meter) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{ResponseWriter: w, id: newRequestID(), began: e.now()}
+		a := &answer{ResponseWriter: w, id: newRequestID(), began: e.now(), meter: m}
+		m.begin()
 		w.Header()[RequestIDHeader] = []string{a.id}
+		if e.Tracer.On() {
+			r = e.trace(a, r)
+		}
 		defer e.end(a, r)
 		if err := h(a, r); err != nil {
 			e.fail(a, r, err)
@@ -94,21 +108,24 @@ func faultOf(ctx context.Context, err error) *fault.Error {
 	return f
 }
 
-// end logs the request; it also runs when the handler panicked.
+// end counts and logs the request; it also runs when the handler panicked.
 func (e *Edge) end(a *answer, r *http.Request) {
 	if p := recover(); p != nil && p != http.ErrAbortHandler {
 		e.fail(a, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 	} else if p != nil {
 		a.aborted = true
 	}
-	e.log(a, r)
+	took := e.now().Sub(a.began)
+	a.meter.end(a, r, took)
+	a.endSpan()
+	e.log(a, r, took)
 	if a.aborted {
 		panic(http.ErrAbortHandler)
 	}
 }
 
-func (e *Edge) log(a *answer, r *http.Request) {
-	level := levelOf(a.failure)
+func (e *Edge) log(a *answer, r *http.Request, took time.Duration) {
+	level := e.levelOf(a.failure)
 	if e.Logger == nil || !e.Logger.Enabled(r.Context(), level) {
 		return
 	}
@@ -118,7 +135,7 @@ func (e *Edge) log(a *answer, r *http.Request) {
 		slog.String("route", routeOf(r)),
 		slog.Int("status", max(a.status, http.StatusOK)),
 		slog.Int64("bytes", a.bytes),
-		slog.Duration("took", e.now().Sub(a.began)),
+		slog.Duration("took", took),
 	}
 	if f := a.failure; f != nil && statusOf(f.Kind) >= 500 {
 		attrs = append(attrs, slog.String("err", f.Error()))
@@ -129,8 +146,10 @@ func (e *Edge) log(a *answer, r *http.Request) {
 }
 
 // levelOf is Error for what an operator has to look at, Warn for what passes.
-func levelOf(f *fault.Error) slog.Level {
+func (e *Edge) levelOf(f *fault.Error) slog.Level {
 	switch {
+	case e.Quiet && (f == nil || statusOf(f.Kind) < 500 || f.Kind == fault.Overloaded):
+		return slog.LevelDebug
 	case f == nil || statusOf(f.Kind) < 500:
 		return slog.LevelInfo
 	case f.Kind == fault.Internal:
@@ -166,6 +185,8 @@ type answer struct {
 	bytes   int64
 	failure *fault.Error
 	aborted bool
+	meter   *meter
+	span    span.Span
 }
 
 // WriteHeader implements http.ResponseWriter.

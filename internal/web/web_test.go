@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/web"
 )
@@ -21,7 +23,7 @@ import (
 // edge returns an edge and what it logs.
 func edge() (*web.Edge, *bytes.Buffer) {
 	var out bytes.Buffer
-	return &web.Edge{Logger: slog.New(slog.NewJSONHandler(&out, nil))}, &out
+	return &web.Edge{Logger: slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))}, &out
 }
 
 func get(h http.Handler, method, target string) *httptest.ResponseRecorder {
@@ -228,12 +230,42 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 	}
 }
 
+// What is everyday on a route of many requests does not fill the log.
+func TestQuietRoutes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err         error
+		loud, quiet string
+	}{
+		"good":        {nil, "INFO", "DEBUG"},
+		"refused":     {fault.New(fault.Invalid, "No"), "INFO", "DEBUG"},
+		"overloaded":  {fault.New(fault.Overloaded, "No"), "WARN", "DEBUG"},
+		"unavailable": {fault.New(fault.Unavailable, "No"), "WARN", "WARN"},
+		"internal":    {errors.New("oops"), "ERROR", "ERROR"},
+	} {
+		for quiet, want := range map[bool]string{false: tc.loud, true: tc.quiet} {
+			e, out := edge()
+			e.Quiet = quiet
+			get(e.Handle(failing(tc.err)), "GET", "/")
+			if !strings.Contains(out.String(), `"level":"`+want+`"`) {
+				t.Errorf("%s, quiet %v: got %s, want %s", name, quiet, out, want)
+			}
+		}
+	}
+}
+
 func BenchmarkHandle(b *testing.B) {
-	e := &web.Edge{Logger: slog.New(slog.NewJSONHandler(io.Discard, nil))}
-	h := e.Handle(func(w http.ResponseWriter, _ *http.Request) error { return web.WriteJSON(w, 200, web.Body{Error: "x"}) })
-	r := httptest.NewRequest("GET", "/", nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		h.ServeHTTP(httptest.NewRecorder(), r)
+	for name, e := range map[string]*web.Edge{
+		"logged":           {Logger: slog.New(slog.NewJSONHandler(io.Discard, nil))},
+		"quiet":            {Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)), Quiet: true},
+		"quiet-and-metred": {Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)), Quiet: true, Metrics: web.NewMetrics(prometheus.NewRegistry())},
+	} {
+		b.Run(name, func(b *testing.B) {
+			h := e.Handle(func(w http.ResponseWriter, _ *http.Request) error { return web.WriteJSON(w, 200, web.Body{Error: "x"}) })
+			r := httptest.NewRequest("GET", "/", nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				h.ServeHTTP(httptest.NewRecorder(), r)
+			}
+		})
 	}
 }
