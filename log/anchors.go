@@ -73,8 +73,14 @@ func OpenAnchors(dir string) (*Anchors, error) {
 	return a, nil
 }
 
+// remember keeps the largest checkpoint of each origin: a ledger that was
+// dropped from memory and read again may be written in either order.
 func (a *Anchors) remember(c tlog.Checkpoint) {
-	a.known[keyOf(c.Origin)] = anchor{size: c.Size, root: c.Root}
+	key := keyOf(c.Origin)
+	if old, ok := a.known[key]; ok && old.size > c.Size {
+		return
+	}
+	a.known[key] = anchor{size: c.Size, root: c.Root}
 }
 
 // newest reports whether a note is the newest one of its origin.
@@ -169,26 +175,34 @@ func (a *Anchors) close() error {
 	return err
 }
 
-// checkAnchor compares a head with its anchor: the head must extend it. A
-// ledger without events gets its first anchor here; one with events and no
-// anchor is read-only until an operator adopts a checkpoint.
-func (l *Ledgers) checkAnchor(ctx context.Context, s *State) (Fault, error) {
+// confirm compares the head of s, which is not published yet, with its anchor:
+// the head must extend it. If it does not, s is frozen, and signs what the anchor
+// says and not its own head. A ledger without events gets its first anchor here;
+// one with events and no anchor is read-only until an operator adopts a
+// checkpoint.
+func (l *Ledgers) confirm(ctx context.Context, s *State) error {
 	now := id.InstantOf(l.clock())
 	shown, ok := l.anchors.find(s.identity.Origin)
-	switch {
-	case !ok && s.Size() == 0:
-		return s.fault, l.anchors.put(s.Checkpoint())
-	case !ok:
-		return Fault{Level: ReadOnly, Reason: "no anchor confirms the head", At: now}, nil
+	if !ok && s.Size() == 0 {
+		return l.anchors.put(s.Checkpoint())
+	}
+	if !ok {
+		s.fault = Fault{Level: ReadOnly, Reason: "no anchor confirms the head", At: now}
+		return nil
 	}
 	extends, err := extends(ctx, l, s, shown.size, shown.root)
-	if err != nil {
-		return s.fault, err
+	switch {
+	case isDamage(err):
+		s.fault = Fault{Level: Frozen, Reason: err.Error(), At: now}
+	case err != nil:
+		return err
+	case !extends:
+		s.fault = Fault{Level: Frozen, Reason: fmt.Sprintf("the head does not extend the checkpoint shown at size %d", shown.size), At: now}
+	default:
+		return nil
 	}
-	if !extends {
-		return Fault{Level: Frozen, Reason: fmt.Sprintf("the head does not extend the checkpoint shown at size %d", shown.size), At: now}, nil
-	}
-	return s.fault, nil
+	s.instead = &shown
+	return nil
 }
 
 // extends reports whether the tree of s had this root at this size.

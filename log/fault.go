@@ -3,7 +3,6 @@ package log
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/go-json-experiment/json"
 
@@ -40,31 +39,42 @@ func isDamage(err error) bool {
 	return errors.Is(err, errInconsistent) || errors.Is(err, storage.ErrCorrupt) || errors.Is(err, storage.ErrNotFound)
 }
 
+// or returns the worse of two faults, f when they are equal.
+func (f Fault) or(other Fault) Fault {
+	if other.Level.worse(f.Level) {
+		return other
+	}
+	return f
+}
+
+// storedFault returns what is on record of a ledger. A record that can't be read
+// is one of the worst fault: it would not be there if all were well.
 func (l *Ledgers) storedFault(ctx context.Context, t id.Tenant) (Fault, error) {
-	r, err := l.store.Get(ctx, t, kindFault, "")
-	if errors.Is(err, storage.ErrNotFound) {
-		return Fault{}, nil
-	}
-	if err != nil {
-		return Fault{}, storeError("load ledger: fault", err)
-	}
 	var f Fault
-	if err := json.Unmarshal(r.Value, &f); err != nil {
-		return Fault{}, fmt.Errorf("load ledger: fault: %w", err)
+	r, err := l.store.Get(ctx, t, kindFault, "")
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return Fault{}, nil
+	case err != nil && !isDamage(err):
+		return Fault{}, storeError("read fault record", err)
+	case err == nil:
+		err = json.Unmarshal(r.Value, &f)
+	}
+	if err != nil || !f.Level.worse(Healthy) {
+		return Fault{Level: Frozen, Reason: "the fault record can't be read", At: id.InstantOf(l.clock())}, nil
 	}
 	return f, nil
 }
 
-// mark records a fault for good and publishes the marked state.
+// mark records a fault, for good, and publishes the marked state. A worse one
+// that is on record stays.
 func (l *Ledgers) mark(ctx context.Context, led *ledger, level Level, reason string) {
 	f := Fault{Level: level, Reason: reason, At: id.InstantOf(l.clock())}
 	l.logger.Error("ledger fault found", "origin", led.identity.Origin, "level", level, "reason", reason)
 	l.metrics.faults.WithLabelValues(string(level)).Inc()
-	value, err := json.Marshal(f)
-	if err == nil {
-		err = l.store.Write(ctx, led.identity.Tenant, []storage.Change{{Kind: kindFault, Value: value, If: storage.AnyVersion}})
-	}
-	if err != nil {
+	led.markMu.Lock()
+	defer led.markMu.Unlock()
+	if err := l.storeFault(ctx, led.identity.Tenant, f); err != nil {
 		l.logger.Error("ledger fault not stored", "origin", led.identity.Origin, "err", err)
 	}
 	led.publishMu.Lock()
@@ -72,4 +82,16 @@ func (l *Ledgers) mark(ctx context.Context, led *ledger, level Level, reason str
 	if s := led.published.Load(); f.Level.worse(s.fault.Level) {
 		led.published.Store(s.withFault(f))
 	}
+}
+
+func (l *Ledgers) storeFault(ctx context.Context, t id.Tenant, f Fault) error {
+	stored, err := l.storedFault(ctx, t)
+	if err != nil || !f.Level.worse(stored.Level) {
+		return err
+	}
+	value, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	return l.store.Write(ctx, t, []storage.Change{{Kind: kindFault, Value: value, If: storage.AnyVersion}})
 }

@@ -29,6 +29,7 @@ type ledger struct {
 	identity *Identity
 	signer   *tlog.SignerKey
 
+	markMu    sync.Mutex // held while a fault is put on record
 	publishMu sync.Mutex // held while published is moved
 	published atomic.Pointer[State]
 
@@ -152,45 +153,70 @@ func openLogKey(keyring *seal.Keyring, stored identityRecord) (*tlog.SignerKey, 
 	return &signer, err
 }
 
-// refresh reads head, tree and counters of a ledger of which nothing is out,
-// compares them with each other and with the anchor, and publishes the state.
+// refresh reads a ledger of which nothing is out, compares what is stored with
+// itself and with the anchor, and publishes the state.
 func (l *Ledgers) refresh(ctx context.Context, led *ledger) error {
-	t := led.identity.Tenant
-	head, err := l.store.Head(ctx, t)
-	if err != nil {
-		return storeError("load ledger: head", err)
-	}
-	flaw, err := l.storedFault(ctx, t)
+	known, err := l.storedFault(ctx, led.identity.Tenant)
 	if err != nil {
 		return err
 	}
+	s, err := l.readState(ctx, led)
+	switch {
+	case err == nil:
+		err = l.confirm(ctx, s)
+	case isDamage(err):
+		s, err = l.salvage(ctx, led, err), nil
+	}
+	if err != nil {
+		return storeError("load ledger", err)
+	}
+	led.publishMu.Lock()
+	defer led.publishMu.Unlock()
+	if before := led.published.Load(); before != nil {
+		s.fault = s.fault.or(before.fault)
+	}
+	if s.fault = s.fault.or(known); s.fault.Level != Healthy {
+		l.logger.Error("ledger has a fault", "origin", led.identity.Origin, "level", s.fault.Level, "reason", s.fault.Reason)
+	}
+	led.tail = tail{head: s.head, tree: s.tree.Clone(), used: s.used}
+	led.published.Store(s)
+	return nil
+}
+
+// readState reads head, tree and counters.
+func (l *Ledgers) readState(ctx context.Context, led *ledger) (*State, error) {
+	t := led.identity.Tenant
+	head, err := l.store.Head(ctx, t)
+	if err != nil {
+		return nil, fmt.Errorf("head: %w", err)
+	}
 	tree, err := restoreTree(ctx, l.store, t, head)
-	if errors.Is(err, errInconsistent) || errors.Is(err, storage.ErrCorrupt) || errors.Is(err, storage.ErrNotFound) {
-		flaw = Fault{Level: Frozen, Reason: err.Error(), At: id.InstantOf(l.clock())}
-	} else if err != nil {
-		return storeError("load ledger: tree", err)
+	if err != nil {
+		return nil, fmt.Errorf("tree: %w", err)
 	}
 	used, err := l.readUsage(ctx, t, head)
 	if err != nil {
-		return storeError("load ledger: counters", err)
+		return nil, fmt.Errorf("counters: %w", err)
 	}
-	s := &State{identity: led.identity, signer: led.signer, head: head, tree: tree.Clone(), used: used, fault: flaw}
-	if flaw.Level != Frozen {
-		if flaw, err = l.checkAnchor(ctx, s); err != nil {
-			return fmt.Errorf("load ledger: anchor: %w", err)
-		}
+	return &State{identity: led.identity, signer: led.signer, head: head, tree: tree, used: used}, nil
+}
+
+// salvage returns a frozen state for reading what is left of a ledger whose head
+// can't be relied on: as it was at its anchor, the last thing that is known of it.
+func (l *Ledgers) salvage(ctx context.Context, led *ledger, damage error) *State {
+	shown, ok := l.anchors.find(led.identity.Origin)
+	if !ok {
+		shown.root = tlog.EmptyRoot()
 	}
-	if flaw.Level != s.fault.Level {
-		s = s.withFault(flaw)
+	s := &State{
+		identity: led.identity, signer: led.signer, tree: new(tlog.Builder), instead: &shown,
+		head:  storage.Head{Size: shown.size, Root: shown.root, Last: chain.Genesis(led.identity.Origin)},
+		fault: Fault{Level: Frozen, Reason: damage.Error(), At: id.InstantOf(l.clock())},
 	}
-	if flaw.Level != Healthy {
-		l.logger.Error("ledger has a fault", "origin", led.identity.Origin, "level", flaw.Level, "reason", flaw.Reason)
+	if head, tree, err := restoreAt(ctx, l.store, led.identity.Tenant, shown); err == nil {
+		s.head, s.tree = head, tree
 	}
-	led.tail = tail{head: head, tree: tree, used: used}
-	led.publishMu.Lock()
-	defer led.publishMu.Unlock()
-	led.published.Store(s)
-	return nil
+	return s
 }
 
 func (l *Ledgers) readUsage(ctx context.Context, t id.Tenant, head storage.Head) (usage, error) {

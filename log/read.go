@@ -130,6 +130,9 @@ func (l *Ledgers) hashes(ctx context.Context, s *State, t tlog.Tile) ([]byte, er
 	}
 	n := int(t.Width) * len(id.Hash{})
 	if p := s.tree.Partial(t.Level); t.Index == uint64(s.Size())>>(8*uint(t.Level))/tlog.TileWidth {
+		if len(p) < n {
+			return nil, fmt.Errorf("%w: partial tile is missing: level %d", storage.ErrCorrupt, t.Level)
+		}
 		return p[:n:n], nil
 	}
 	tiles, err := l.store.Tiles(ctx, s.identity.Tenant, t.Level, []uint64{t.Index})
@@ -161,7 +164,7 @@ func (r nodeReader) Nodes(ctx context.Context, t tlog.Tile) (*tlog.Nodes, error)
 	}
 	whole := t
 	if whole.Width = tlog.TileWidth; !whole.Within(r.state.Size()) {
-		whole.Width = uint16(len(r.state.tree.Partial(t.Level)) / len(id.Hash{}))
+		whole.Width = max(t.Width, uint16(len(r.state.tree.Partial(t.Level))/len(id.Hash{})))
 	}
 	hashes, err := r.ledgers.hashes(ctx, r.state, whole)
 	if err != nil {

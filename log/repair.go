@@ -71,7 +71,7 @@ func (l *Ledgers) resolve(ctx context.Context, led *ledger, f failedPart) []*sub
 			s.refuse(ErrDuplicate)
 		case i < len(p.sent) && named != nil && named.Item == i && errors.Is(named, storage.ErrStale):
 			s.refuse(errStale)
-		case named == nil && s.tried() >= maxAttempts:
+		case (named == nil || i < len(p.sent) && i == named.Item) && s.tried() >= maxAttempts:
 			s.refuse(overloaded("The ledger could not be written"))
 		default:
 			again = append(again, s)
@@ -147,7 +147,7 @@ func (l *Ledgers) applied(ctx context.Context, p *part) (bool, error) {
 func (l *Ledgers) giveUp(led *ledger, failed []failedPart, cause error) {
 	l.logger.Error("ledger could not be read again", "origin", led.identity.Origin, "err", cause)
 	for _, f := range failed {
-		if errors.Is(f.err, storage.ErrUnknown) {
+		if errors.Is(f.err, storage.ErrUnknown) || errors.Is(f.err, storage.ErrBroken) {
 			f.part.refuseAll(outcomeUnknown(cause))
 		} else {
 			f.part.refuseAll(storeError("append", storage.ErrUnavailable))

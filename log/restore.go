@@ -35,6 +35,22 @@ func restoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, head s
 	return tree, checkLast(ctx, store, t, head)
 }
 
+// restoreAt is restoreTree for a head of the past, of which size and root are
+// known.
+func restoreAt(ctx context.Context, store storage.Ledgers, t id.Tenant, at anchor) (storage.Head, *tlog.Builder, error) {
+	head := storage.Head{Size: at.size, Root: at.root}
+	if at.size == 0 {
+		return head, nil, errInconsistent
+	}
+	last, err := one(store.Events(ctx, t, at.size-1, at.size, storage.Records))
+	if err != nil {
+		return head, nil, err
+	}
+	head.Last, head.LastReceived = EntryOf(last).Hash(), last.ReceivedAt
+	tree, err := restoreTree(ctx, store, t, head)
+	return head, tree, err
+}
+
 // partialHashes returns the hashes of a partial tile: leaf hashes of entries at
 // level 0, roots of full tiles above it.
 func partialHashes(ctx context.Context, store storage.Ledgers, t id.Tenant, p tlog.Tile) ([]id.Hash, error) {

@@ -19,6 +19,7 @@ type State struct {
 	tree     *tlog.Builder // only read
 	used     usage
 	fault    Fault
+	instead  *anchor // what is signed in place of a head that its anchor does not confirm; else nil
 
 	signOnce sync.Once
 	note     []byte
@@ -66,10 +67,15 @@ func (s *State) VerifierKey() tlog.VerifierKey { return s.signer.Verifier() }
 
 // Checkpoint returns the signed note over size and root. It is a pure function
 // of the durable head and the log key, made at first use; callers don't write
-// to it.
+// to it. A ledger that is frozen because its head does not extend its anchor
+// shows the anchor's checkpoint: to sign that head would be to sign a fork.
 func (s *State) Checkpoint() []byte {
 	s.signOnce.Do(func() {
-		note, err := s.signer.Sign(tlog.Checkpoint{Origin: s.identity.Origin, Size: s.head.Size, Root: s.head.Root})
+		c := tlog.Checkpoint{Origin: s.identity.Origin, Size: s.head.Size, Root: s.head.Root}
+		if s.instead != nil {
+			c.Size, c.Root = s.instead.size, s.instead.root
+		}
+		note, err := s.signer.Sign(c)
 		if err != nil { // a foreign origin or a size beyond MaxSize: no ledger has either
 			panic(fmt.Sprintf("sign checkpoint of %s: %v", s.identity.Origin, err))
 		}
@@ -80,7 +86,7 @@ func (s *State) Checkpoint() []byte {
 
 // withFault returns the same state, marked.
 func (s *State) withFault(f Fault) *State {
-	return &State{identity: s.identity, signer: s.signer, head: s.head, tree: s.tree, used: s.used, fault: f}
+	return &State{identity: s.identity, signer: s.signer, head: s.head, tree: s.tree, used: s.used, fault: f, instead: s.instead}
 }
 
 // writable returns why the ledger takes no events, or nil.
