@@ -20,8 +20,10 @@ type contender interface {
 	close(ctx context.Context) error
 }
 
-// senders are the numbers of senders that each wait for their own event.
-func senders() []int { return []int{1, 16, 64, 256, 1024} }
+// senders are the numbers of senders that each wait for their own event. The
+// last is as many as our queue takes of one organization; the peer, which
+// syncs several files a batch, needs that many to be at its best.
+func senders() []int { return []int{1, 16, 64, 256, 1024, 4096} }
 
 // settings are those that the peer is tried with when n events wait at most:
 // all of them in one batch, or one batch filling while the other is written.
@@ -32,8 +34,8 @@ func settings(n int) []peer.Settings {
 	if n > 1 {
 		all = append(all, peer.Settings{Batch: uint(n / 2), Age: age})
 	}
-	if n > 512 {
-		all = append(all, peer.Settings{Batch: 256, Age: age})
+	if n > 1024 {
+		all = append(all, peer.Settings{Batch: 1024, Age: age})
 	}
 	return all
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// diskEvents is a multiple of the peer's bundles, so that none is partial.
-const diskEvents = 256 * 800
+// bundle is the number of entries of the peer's files. Whole ones leave no
+// partial file behind.
+const bundle = 256
 
 // disks measures what an event of entrySize bytes takes on disk once the store
 // has come to rest: envelope, record, entry, indices and tiles for ours, entry
@@ -26,11 +27,11 @@ func (s *suite) disks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.emit("disk/ours", diskEvents, value{float64(bytes) / diskEvents, "B/event"})
+	s.emit("disk/ours", s.Stored, value{float64(bytes) / float64(s.Stored), "B/event"})
 	if bytes, err = s.diskTessera(ctx); err != nil {
 		return err
 	}
-	s.emit("disk/tessera", diskEvents, value{float64(bytes) / diskEvents, "B/event"})
+	s.emit("disk/tessera", s.Stored, value{float64(bytes) / float64(s.Stored), "B/event"})
 	return nil
 }
 
@@ -46,7 +47,7 @@ func (s *suite) diskOurs(ctx context.Context) (bytes int64, err error) {
 	}
 	err = l.found(ctx, 1)
 	if err == nil {
-		err = fill(ctx, diskEvents, func(n int, payload string) error {
+		err = fill(ctx, s.Stored, func(n int, payload string) error {
 			_, err := l.add(ctx, id.Tenant(1), fmt.Sprint("e", n), payload)
 			return err
 		})
@@ -63,11 +64,11 @@ func (s *suite) diskTessera(ctx context.Context) (bytes int64, err error) {
 		return 0, err
 	}
 	defer remove()
-	t, err := peer.OpenTessera(ctx, dir, peer.Settings{Batch: 256, Age: time.Minute})
+	t, err := peer.OpenTessera(ctx, dir, peer.Settings{Batch: bundle, Age: time.Minute})
 	if err != nil {
 		return 0, err
 	}
-	err = fill(ctx, diskEvents, func(n int, payload string) error {
+	err = fill(ctx, s.Stored, func(n int, payload string) error {
 		_, err := t.Add(ctx, entry(fmt.Sprint("e", n), payload))
 		return err
 	})
@@ -77,9 +78,9 @@ func (s *suite) diskTessera(ctx context.Context) (bytes int64, err error) {
 	return size(dir)
 }
 
-// fill adds n events with payloads of their own, 256 at once.
+// fill adds n events with payloads of their own, a bundle at once.
 func fill(ctx context.Context, n int, add func(n int, payload string) error) error {
-	const workers = 256
+	const workers = bundle
 	group, ctx := errgroup.WithContext(ctx)
 	for w := range workers {
 		group.Go(func() error {

@@ -39,9 +39,17 @@ func (s *suite) idles(ctx context.Context) error {
 	return nil
 }
 
+// memory is the folder that lies in memory, if there is one.
+func (s *suite) memory() string {
+	if s.Memory == "" {
+		return s.dir
+	}
+	return s.Memory
+}
+
 // weigh makes n organizations and has a process of its own look at them.
 func (s *suite) weigh(ctx context.Context, n int) (w weights, err error) {
-	dir, err := os.MkdirTemp(s.Memory, "agentledger-idle-")
+	dir, err := os.MkdirTemp(s.memory(), "agentledger-idle-")
 	if err != nil {
 		return w, err
 	}

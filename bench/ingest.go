@@ -12,7 +12,7 @@ import (
 )
 
 // connections are the numbers of connections that each wait for their answer.
-func connections() []int { return []int{1, 8, 64, 256} }
+func connections() []int { return []int{1, 8, 64, 256, 1024} }
 
 // atMost is how many events a second are signed beforehand for a load; one that
 // is faster ends early.

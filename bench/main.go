@@ -62,6 +62,7 @@ type options struct {
 	Window time.Duration // of one load
 	Leaves int           // of the log that is read
 	Idle   []int         // numbers of idle organizations
+	Stored int           // events whose bytes on disk are counted
 	Dir    string        // where data directories are made; "" for the system's
 	Memory string        // where those of idle organizations are made: best in memory
 }
@@ -71,12 +72,14 @@ func parse(args []string) (o options, names []string, err error) {
 	f.IntVar(&o.Runs, "runs", 3, "rounds of each measure")
 	f.DurationVar(&o.Window, "time", time.Second, "time of one load")
 	f.IntVar(&o.Leaves, "leaves", 1_000_000, "leaves of the log that is read")
+	f.IntVar(&o.Stored, "stored", 800*bundle, "events whose bytes on disk are counted, rounded up to whole bundles")
 	f.StringVar(&o.Dir, "dir", "", "folder for data directories (default: the system's for temporary files)")
 	f.StringVar(&o.Memory, "memory-dir", "", "folder for the data of idle organizations, best in memory (default: that of -dir)")
 	idle := f.String("idle", "100000", "numbers of idle organizations, with commas")
 	if err := f.Parse(args); err != nil {
 		return o, nil, err
 	}
+	o.Stored = (o.Stored + bundle - 1) / bundle * bundle
 	for text := range strings.SplitSeq(*idle, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
