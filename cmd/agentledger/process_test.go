@@ -42,7 +42,7 @@ func withPrograms(m *testing.M) int {
 		return 2
 	}
 	programs = dir
-	return m.Run()
+	return traffic.Main(m)
 }
 
 const (
@@ -91,6 +91,7 @@ func startProcess(t testing.TB, dir string, more ...string) *process {
 	}
 	p.t = t
 	t.Cleanup(p.kill)
+	p.main, p.identity = watched(t, p.main), watched(t, p.identity)
 	return p
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/openapi"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/provision"
 	"github.com/agentledger/agentledger/publicapi"
@@ -135,6 +136,7 @@ func (s *service) main(c config.Serve, logger *slog.Logger) (http.Handler, error
 		return nil, err
 	}
 	people.Routes(r)
+	openapi.Routes(r, edge)
 	s.health(r)
 	return r, nil
 }
@@ -172,6 +174,7 @@ func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	for _, err := range s.store.engine.Tenants(ctx) {
 		if err != nil {
+			w.Header().Set("Retry-After", "1")
 			http.Error(w, "the store can't be read", http.StatusServiceUnavailable)
 			return
 		}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/openapi"
+)
+
+// ask makes a request without a body; etag is If-None-Match, "" for none.
+func ask(t *testing.T, method, url, etag string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if etag != "" {
+		r.Header.Set("If-None-Match", etag)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer, string(body)
+}
+
+// The document is served as it is, to pages of every origin, and once to a client
+// that keeps it. Who orchestrates is told that both listeners are well.
+func TestDocumentAndHealth(t *testing.T) {
+	p := startProcess(t, t.TempDir())
+	answer, body := ask(t, "GET", p.main+openapi.Path, "")
+	etag := answer.Header.Get("ETag")
+	if answer.StatusCode != http.StatusOK || body != openapi.Document() || answer.Header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("got %d, %d bytes, %v", answer.StatusCode, len(body), answer.Header)
+	}
+	for _, c := range []struct {
+		method, etag string
+		status       int
+	}{
+		{"HEAD", "", 200}, {"GET", etag, 304}, {"HEAD", etag, 304}, {"GET", `"other", W/` + etag, 304}, {"GET", "*", 304}, {"HEAD", `"other"`, 200},
+	} {
+		answer, body := ask(t, c.method, p.main+openapi.Path, c.etag)
+		if answer.StatusCode != c.status || body != "" || answer.Header.Get("ETag") != etag {
+			t.Errorf("%s with %q: got %d, %d bytes, ETag %s", c.method, c.etag, answer.StatusCode, len(body), answer.Header.Get("ETag"))
+		}
+	}
+	for _, url := range []string{p.main + "/livez", p.main + "/readyz", p.identity + "/livez", p.identity + "/readyz"} {
+		for method, want := range map[string]string{"GET": "ok\n", "HEAD": ""} {
+			if answer, body := ask(t, method, url, ""); answer.StatusCode != http.StatusOK || body != want {
+				t.Errorf("%s %s: got %d %q", method, url, answer.StatusCode, body)
+			}
+		}
+	}
+}
+
+// A process whose store can't be read lives and is not ready.
+func TestUnready(t *testing.T) {
+	c := config.Serve{
+		Store:    config.Store{Data: t.TempDir(), CacheMiB: 8},
+		Identity: config.Identity{PublicURL: "http://log.test", Environment: "test"},
+		Limits:   config.Limits{MaxEventKiB: 256, ClockAhead: 15 * time.Minute, Plans: map[string]uint64{"enterprise": 0}},
+	}
+	s, err := openService(t.Context(), c, slog.New(slog.DiscardHandler), prometheus.NewRegistry(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	router := chi.NewMux()
+	s.health(router)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{"GET", "HEAD"} {
+		answer := httptest.NewRecorder()
+		traffic.Watch(t, router).ServeHTTP(answer, httptest.NewRequest(method, "/readyz", nil))
+		if answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: got %d, %v", method, answer.Code, answer.Header())
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"testing"
+
+	"github.com/agentledger/agentledger/internal/apicheck"
+)
+
+// traffic is what goes to and from the real servers under test.
+var traffic = apicheck.Of("service")
+
+// watched returns an address that passes requests on to another one, and holds
+// them against openapi.json. A connection that breaks behind it breaks before it.
+// Benchmarks get the address itself.
+func watched(t testing.TB, to string) string {
+	t.Helper()
+	if _, timed := t.(*testing.B); timed {
+		return to
+	}
+	target, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
+	proxy := &httputil.ReverseProxy{
+		Transport:    &http.Transport{MaxIdleConnsPerHost: 256},
+		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = r.In.Host },
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorLog:     quiet,
+	}
+	front := httptest.NewUnstartedServer(traffic.Watch(t, proxy))
+	front.Config.ErrorLog = quiet
+	front.Start()
+	t.Cleanup(front.Close)
+	return front.URL
+}
