@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -45,21 +47,55 @@ func (s *streams) read(file string, max int64) ([]byte, error) {
 // out. What is wrong inside of a value but its syntax is left to whoever reads
 // it. After an error there is nothing more.
 func values(r io.Reader) iter.Seq2[[]byte, error] {
-	decoder := jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	return func(yield func([]byte, error) bool) {
-		for {
-			value, err := decoder.ReadValue()
-			switch {
-			case errors.Is(err, io.EOF):
+		for group, err := range groups(r, 1) {
+			if err != nil {
+				yield(nil, err)
 				return
-			case err != nil:
-				yield(nil, fmt.Errorf("read JSON: %w", err))
-				return
-			case !yield(value.Clone(), nil):
+			}
+			if !yield(group[0], nil) {
 				return
 			}
 		}
 	}
+}
+
+// inputBuffer is the size in bytes of what is read ahead.
+const inputBuffer = 64 << 10
+
+// groups yields the values in groups of at most so many. A group ends where nothing
+// of a next value has arrived yet: what comes out of a pipe now and then is not
+// kept waiting for more.
+func groups(r io.Reader, most int) iter.Seq2[[][]byte, error] {
+	ahead := bufio.NewReaderSize(r, inputBuffer)
+	decoder := jsontext.NewDecoder(ahead, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	more := func() bool {
+		rest, _ := ahead.Peek(ahead.Buffered()) // of what is there, so without an error
+		return len(bytes.TrimSpace(decoder.UnreadBuffer())) > 0 || len(bytes.TrimSpace(rest)) > 0
+	}
+	return func(yield func([][]byte, error) bool) {
+		for {
+			group, err := readGroup(decoder, most, more)
+			if len(group) > 0 && !yield(group, nil) || errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("read JSON: %w", err))
+				return
+			}
+		}
+	}
+}
+
+func readGroup(decoder *jsontext.Decoder, most int, more func() bool) (group [][]byte, err error) {
+	for len(group) == 0 || len(group) < most && more() {
+		value, err := decoder.ReadValue()
+		if err != nil {
+			return group, err
+		}
+		group = append(group, value.Clone())
+	}
+	return group, nil
 }
 
 // line prints one line on standard output.

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// depth is how many events for each lane may wait or be under way.
-const depth = 64
+// minDepth is how many events for each lane may wait or be under way at least.
+const minDepth = 64
 
 // outgoing is one event on its way.
 type outgoing struct {
@@ -31,7 +31,9 @@ type lanes struct {
 // claim is a lane's hold on a trace.
 type claim struct{ lane, events int }
 
-func newLanes(n int) *lanes {
+// newLanes makes n lanes for senders that take up to batch events at a time.
+func newLanes(n, batch int) *lanes {
+	depth := max(minDepth, 2*batch) // one batch is under way, another gathers
 	l := &lanes{queues: make([]chan outgoing, n), room: make(chan struct{}, n*depth), load: make([]int, n), claims: map[string]*claim{}}
 	for i := range l.queues {
 		l.queues[i] = make(chan outgoing, n*depth) // room for all: put never waits in here
@@ -79,6 +81,28 @@ func (l *lanes) lightest() int {
 		}
 	}
 	return best
+}
+
+// take waits for an event in a lane and returns it with those right behind it, up
+// to most; nil when there will be no more.
+func take(queue <-chan outgoing, most int) []outgoing {
+	first, ok := <-queue
+	if !ok {
+		return nil
+	}
+	events := []outgoing{first}
+	for len(events) < most {
+		select {
+		case next, ok := <-queue:
+			if !ok {
+				return events
+			}
+			events = append(events, next)
+		default:
+			return events
+		}
+	}
+	return events
 }
 
 // done says that an event which was taken from a queue has been answered.

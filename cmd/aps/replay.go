@@ -21,6 +21,7 @@ type replayCommand struct {
 	Skip        uint64    `help:"Leave out so many lines at the beginning."`
 	Limit       uint64    `help:"Send at most so many lines; 0 for all."`
 	DryRun      bool      `help:"Print the envelopes and send nothing."`
+	batchFlags
 	serviceFlags
 	signerFlags
 }
@@ -28,6 +29,9 @@ type replayCommand struct {
 func (c *replayCommand) Run(ctx context.Context, s *streams) error {
 	if c.Connections < 1 || c.Connections > 256 {
 		return errors.New("--connections must be 1 to 256")
+	}
+	if err := c.check(); err != nil {
+		return err
 	}
 	signer, err := c.signer()
 	if err != nil {
@@ -67,7 +71,7 @@ func (c *replayCommand) send(ctx context.Context, s *streams, in io.Reader, p pl
 	if err != nil {
 		return err
 	}
-	r := replay{command: c, playback: p, tally: newTally(), lanes: newLanes(c.Connections), bar: newProgress(s.err, total)}
+	r := replay{command: c, playback: p, tally: newTally(), lanes: newLanes(c.Connections, c.Batch), bar: newProgress(s.err, total)}
 	before, err := r.head(ctx)
 	if err != nil {
 		return err
@@ -161,27 +165,39 @@ func (r *replay) drive(ctx context.Context, queue <-chan outgoing) error {
 		return err
 	}
 	defer service.CloseIdle()
-	for o := range queue {
-		err := r.deliver(ctx, service, o)
-		r.lanes.done(o)
-		if err != nil {
-			return fmt.Errorf("line %d: %w", o.line+1, err)
+	for events := take(queue, r.command.Batch); events != nil; events = take(queue, r.command.Batch) {
+		if err := r.deliver(ctx, service, events); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// deliver sends one event and counts what became of it. Its error stops the run:
-// the service can't be reached, or will refuse all other lines as well.
-func (r *replay) deliver(ctx context.Context, service *client.Client, o outgoing) error {
-	result, err := service.Send(ctx, o.envelope)
-	if err == nil {
-		r.count(func() { r.tally.taken(result) })
+// deliver sends events and counts what became of each. Its error stops the run.
+func (r *replay) deliver(ctx context.Context, service *client.Client, events []outgoing) (stop error) {
+	envelopes := make([][]byte, len(events))
+	for i, o := range events {
+		envelopes[i] = o.envelope
+	}
+	for i, outcome := range dispatch(ctx, service, envelopes) {
+		if err := r.tell(events[i], outcome); err != nil && stop == nil {
+			stop = fmt.Errorf("line %d: %w", events[i].line+1, err)
+		}
+		r.lanes.done(events[i])
+	}
+	return stop
+}
+
+// tell counts what became of one event. Its error stops the run: the service can't
+// be reached, or will refuse all other lines as well.
+func (r *replay) tell(o outgoing, outcome client.Outcome) error {
+	if outcome.Err == nil {
+		r.count(func() { r.tally.taken(outcome.Result) })
 		return nil
 	}
 	var answer *client.Error
-	if !errors.As(err, &answer) || !isRefusal(err) || answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden {
-		return err
+	if !errors.As(outcome.Err, &answer) || !isRefusal(outcome.Err) || answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden {
+		return outcome.Err
 	}
 	r.count(func() { r.tally.refused(o.line, fmt.Sprintf("%d %s", answer.Status, answer.Message)) })
 	return nil

@@ -78,27 +78,32 @@ func checkOrder(t *testing.T, o *miniservice.Organization) {
 // Many traces that overlap in every way, few connections, and a connection that
 // breaks now and then.
 func TestReplayKeepsOrder(t *testing.T) {
-	s := miniservice.Start(t, 1)
-	o := s.Organization(0)
-	random := rand.New(rand.NewPCG(1, 2))
-	var file strings.Builder
-	steps := make([]int, 40)
-	for range 600 {
-		trace := random.IntN(len(steps))
-		fmt.Fprintf(&file, `{"trace":"trc %d","step":%d,"action_kind":"result","payload":{}}`+"\n", trace, steps[trace])
-		steps[trace]++
+	for _, batch := range []string{"1", "9", "200"} {
+		s := miniservice.Start(t, 1)
+		o := s.Organization(0)
+		random := rand.New(rand.NewPCG(1, 2))
+		var file strings.Builder
+		steps := make([]int, 40)
+		for range 600 {
+			trace := random.IntN(len(steps))
+			fmt.Fprintf(&file, `{"trace":"trc %d","step":%d,"action_kind":"result","payload":{}}`+"\n", trace, steps[trace])
+			steps[trace]++
+		}
+		faults := slices.Repeat([]miniservice.Fault{miniservice.None, miniservice.None, miniservice.None, miniservice.Lost, miniservice.Cut}, 2)
+		s.Next(faults...)
+		got := aps(t, file.String(), with("replay", at(s, o), as(t, o), []string{"-", "--connections", "5", "--batch", batch, "--json"})...)
+		var sum summary
+		if err := json.Unmarshal([]byte(got.out), &sum); err != nil {
+			t.Fatalf("%v: %+v", err, got)
+		}
+		if got.status != 0 || sum.Lines != 600 || sum.Created+sum.Replayed != 600 || sum.HeadAfter.TreeSize != 600 || o.Size() != 600 {
+			t.Errorf("batches of %s: got %+v", batch, got)
+		}
+		checkOrder(t, o)
+		if n := len(s.Requests()); batch != "1" && n > 300 {
+			t.Errorf("batches of %s: %d requests", batch, n)
+		}
 	}
-	faults := slices.Repeat([]miniservice.Fault{miniservice.None, miniservice.None, miniservice.None, miniservice.None, miniservice.None, miniservice.Lost, miniservice.Cut}, 3)
-	s.Next(faults...)
-	got := aps(t, file.String(), with("replay", at(s, o), as(t, o), []string{"-", "--connections", "5", "--json"})...)
-	var sum summary
-	if err := json.Unmarshal([]byte(got.out), &sum); err != nil {
-		t.Fatalf("%v: %+v", err, got)
-	}
-	if got.status != 0 || sum.Lines != 600 || sum.Created+sum.Replayed != 600 || sum.HeadAfter.TreeSize != 600 || o.Size() != 600 {
-		t.Errorf("got %+v", got)
-	}
-	checkOrder(t, o)
 }
 
 func TestReplayGoesOn(t *testing.T) {
@@ -209,6 +214,7 @@ func TestReplayStops(t *testing.T) {
 		"interrupted":     {canceled, with("replay", at(s, mine), as(t, mine), []string{day}), 2, "context canceled"},
 		"no service":      {t.Context(), with("replay", as(t, mine), []string{day}), 2, "no service"},
 		"no file":         {t.Context(), with("replay", at(s, mine), as(t, mine), []string{"none"}), 2, "none"},
+		"no batch":        {t.Context(), with("replay", at(s, mine), as(t, mine), []string{day, "--batch", "0"}), 2, "--batch"},
 		"no connections":  {t.Context(), with("replay", at(s, mine), as(t, mine), []string{day, "--connections", "0"}), 2, "--connections"},
 		"malformed start": {t.Context(), with("replay", at(s, mine), as(t, mine), []string{day, "--start", "today"}), 2, "--start"},
 	} {
@@ -256,8 +262,8 @@ func TestReplayInterrupted(t *testing.T) {
 // Whatever the order in which lanes are served, a trace's events that wait at the
 // same time share a lane in order, and no lane is left out.
 func TestLanes(t *testing.T) {
-	l := newLanes(4)
-	for i := range 4 * depth {
+	l := newLanes(4, 1)
+	for i := range 4 * minDepth {
 		if err := l.put(t.Context(), outgoing{line: uint64(i), trace: fmt.Sprint(i % 10)}); err != nil {
 			t.Fatal(err)
 		}
@@ -293,6 +299,24 @@ func TestLanes(t *testing.T) {
 	}
 	if traces != 10 || len(l.claims) != 0 || len(l.room) != 0 || slices.Max(l.load) != 0 {
 		t.Errorf("%d traces in all lanes, %+v left", traces, l.claims)
+	}
+}
+
+func TestTake(t *testing.T) {
+	queue := make(chan outgoing, 5)
+	for i := range 5 {
+		queue <- outgoing{line: uint64(i)}
+	}
+	close(queue)
+	var got []int
+	for events := take(queue, 2); events != nil; events = take(queue, 2) {
+		for _, o := range events {
+			got = append(got, int(o.line))
+		}
+		got = append(got, -len(events))
+	}
+	if want := []int{0, 1, -2, 2, 3, -2, 4, -1}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

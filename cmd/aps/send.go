@@ -15,11 +15,15 @@ import (
 
 type sendCommand struct {
 	File string `arg:"" optional:"" default:"-" help:"File with events, - for standard input. What may have to be sent again after a crash is signed first: aps sign."`
+	batchFlags
 	serviceFlags
 	signerFlags
 }
 
 func (c *sendCommand) Run(ctx context.Context, s *streams) error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	service, err := c.client(s.err)
 	if err != nil {
 		return err
@@ -30,7 +34,7 @@ func (c *sendCommand) Run(ctx context.Context, s *streams) error {
 	}
 	defer in.Close()
 	d := delivery{streams: s, service: service, flags: c.signerFlags}
-	return d.all(ctx, in)
+	return d.all(ctx, in, c.Batch)
 }
 
 // delivery is one run of send.
@@ -45,14 +49,14 @@ type delivery struct {
 	first   error // why the first refused event was
 }
 
-func (d *delivery) all(ctx context.Context, in io.Reader) error {
-	for value, err := range values(in) {
+// all sends what is read, so many events in a request at most.
+func (d *delivery) all(ctx context.Context, in io.Reader, batch int) error {
+	for group, err := range groups(in, batch) {
 		if err != nil {
 			return err
 		}
-		d.sent++
-		if err := d.one(ctx, value); err != nil {
-			return fmt.Errorf("event %d: %w", d.sent, err)
+		if err := d.some(ctx, group); err != nil {
+			return err
 		}
 	}
 	switch {
@@ -64,25 +68,47 @@ func (d *delivery) all(ctx context.Context, in io.Reader) error {
 	return nil
 }
 
-// one sends one event. Its error ends the run; a refusal does not, but for one of
-// the ingest key, which all others would meet as well.
-func (d *delivery) one(ctx context.Context, value []byte) error {
-	envelope, err := d.envelope(value)
-	if err != nil {
-		return err
+// some sends a group of events, up to the first that can't be signed, and prints
+// what became of each. Its error ends the run.
+func (d *delivery) some(ctx context.Context, group [][]byte) error {
+	envelopes := make([][]byte, 0, len(group))
+	var unsigned error
+	for _, value := range group {
+		envelope, err := d.envelope(value)
+		if err != nil {
+			unsigned = fmt.Errorf("event %d: %w", d.sent+len(envelopes)+1, err)
+			break
+		}
+		envelopes = append(envelopes, envelope)
 	}
-	result, err := d.service.Send(ctx, envelope)
-	if err == nil {
-		return d.printResult(result)
+	var stop error
+	for i, o := range dispatch(ctx, d.service, envelopes) {
+		d.sent++
+		if err := d.tell(envelopes[i], o); err != nil && stop == nil {
+			stop = fmt.Errorf("event %d: %w", d.sent, err)
+		}
+	}
+	if stop == nil {
+		stop = unsigned
+	}
+	return stop
+}
+
+// tell prints what became of one event. Its error ends the run; a refusal does
+// not, but for one of the ingest key, which all others would meet as well.
+func (d *delivery) tell(envelope []byte, o client.Outcome) error {
+	if o.Err == nil {
+		return d.printResult(o.Result)
 	}
 	var answer *client.Error
-	if !isRefusal(err) && !fault.Is(err, fault.Invalid) || errors.As(err, &answer) && answer.Status == http.StatusUnauthorized {
-		return err
+	malformed := fault.Is(o.Err, fault.Invalid) || fault.Is(o.Err, fault.TooLarge) // not sent at all
+	if !isRefusal(o.Err) && !malformed || errors.As(o.Err, &answer) && answer.Status == http.StatusUnauthorized {
+		return o.Err
 	}
 	if d.refused++; d.first == nil {
-		d.first = err
+		d.first = o.Err
 	}
-	return d.printRefusal(eventID(envelope), err)
+	return d.printRefusal(eventID(envelope), o.Err)
 }
 
 func (d *delivery) envelope(value []byte) ([]byte, error) {

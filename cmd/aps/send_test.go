@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -69,13 +72,89 @@ func sortedMembers(t *testing.T, text string) string {
 
 // An answer that was lost, and a service that is busy, change nothing about the result.
 func TestSendThroughFaults(t *testing.T) {
+	for batch, tc := range map[string]struct {
+		faults      []miniservice.Fault
+		out, report string
+	}{
+		"1": {[]miniservice.Fault{miniservice.Unavailable, miniservice.None, miniservice.Lost}, "created   evt_1  #1  HASH\nreplayed  evt_2\n", ""},
+		"2": {[]miniservice.Fault{miniservice.Later, miniservice.Lost}, "replayed  evt_1\nreplayed  evt_2\n",
+			"aps: trying again in 1s: 503 Overloaded [overloaded] (request req_1)\n"},
+	} {
+		s := miniservice.Start(t, 1)
+		o := s.Organization(0)
+		s.Next(tc.faults...)
+		got := aps(t, twoEvents, with("send", at(s, o), as(t, o), []string{"--batch", batch})...)
+		if got.status != 0 || golden(got.out) != tc.out || o.Size() != 2 || got.report != tc.report {
+			t.Errorf("batches of %s: got %+v", batch, got)
+		}
+	}
+}
+
+// What was told of the other events of a batch is printed before the run ends.
+func TestSendEndsAfterItsBatch(t *testing.T) {
 	s := miniservice.Start(t, 1)
 	o := s.Organization(0)
-	s.Next(miniservice.Unavailable, miniservice.Later, miniservice.None, miniservice.Lost)
-	got := aps(t, twoEvents, with("send", at(s, o), as(t, o))...)
-	const told = "aps: trying again in 1s: 503 Overloaded [overloaded] (request req_1)\n"
-	if got.status != 0 || golden(got.out) != "created   evt_1  #1  HASH\nreplayed  evt_2\n" || o.Size() != 2 || got.report != told {
+	events := strings.Repeat(`{"event_id":"evt","action_kind":"result","emitted_at":"2026-01-01T00:00:00Z","salt":"s","trace_id":"t"}`+"\n", 4)
+	for i, name := range []string{"evt_1", "evt_2", "evt_3", "evt_4"} {
+		events = strings.Replace(events, `"evt"`, `"`+name+`"`, 1)
+		if i == 2 {
+			s.NextLines(miniservice.None, miniservice.Internal)
+		}
+	}
+	got := aps(t, events, with("send", at(s, o), as(t, o), []string{"--batch", "3"})...)
+	if got.status != 2 || golden(got.out) != "created   evt_1  #1  HASH\ncreated   evt_3  #2  HASH\n" || got.report != "aps: event 2: send event: 500 Internal error (request req_1)\n" {
 		t.Errorf("got %+v", got)
+	}
+	got = aps(t, events+"{}", with("send", at(s, o), as(t, o))...)
+	if got.status != 2 || strings.Count(got.out, "\n") != 4 || !strings.HasPrefix(got.report, "aps: event 5: ") || o.Size() != 4 {
+		t.Errorf("the fifth can't be signed: got %+v", got)
+	}
+}
+
+// Values that have arrived go together, and none waits for more than that.
+func TestGroups(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		most int
+		want string
+	}{
+		"nothing":         {" \n", 3, ""},
+		"one":             {"{}", 3, "1"},
+		"lines":           {"{}\n{}\n{}\n{}\n", 3, "31"},
+		"white space":     {" {}\n\n{} \n ", 3, "2"},
+		"no space at all": {"{}{}[]", 2, "21"},
+		"alone":           {"{}\n{}\n", 1, "11"},
+		"error":           {"{}{}x{}", 5, "2!"},
+		"error at once":   {"}", 5, "!"},
+		"cut":             {"{}{", 5, "1!"},
+	} {
+		var got strings.Builder
+		for group, err := range groups(strings.NewReader(tc.text), tc.most) {
+			if err != nil {
+				got.WriteString("!")
+				continue
+			}
+			fmt.Fprint(&got, len(group))
+		}
+		if got.String() != tc.want {
+			t.Errorf("%s: got %s, want %s", name, &got, tc.want)
+		}
+	}
+	count, sum := 0, 0
+	for group := range groups(strings.NewReader(strings.Repeat("[] ", inputBuffer)), 1000) {
+		count, sum = count+1, sum+len(group)
+	}
+	if sum != inputBuffer || count > sum/1000+4 { // a read may end with a value
+		t.Errorf("got %d values in %d groups", sum, count)
+	}
+	in, out := io.Pipe()
+	next, stop := iter.Pull2(groups(in, 10))
+	defer stop()
+	for _, text := range []string{"{}\n", "{}\n{}\n"} {
+		go func() { _, _ = io.WriteString(out, text) }()
+		if group, err, _ := next(); err != nil || len(group) != strings.Count(text, "\n") {
+			t.Errorf("got %q, %v", group, err)
+		}
 	}
 }
 
@@ -91,7 +170,7 @@ func TestSendRefused(t *testing.T) {
 	if got.status != 1 || golden(got.out) != want || !strings.HasPrefix(got.report, "aps: 1 of 2 events refused, the first: send event: 422 ") {
 		t.Errorf("got %+v", got)
 	}
-	if n := len(s.Requests()); n != 3 {
+	if n := len(s.Requests()); n != 2 {
 		t.Errorf("%d requests", n)
 	}
 	got = aps(t, twoEvents, with("send", at(s, o, "--json"), as(t, o))...)
@@ -127,6 +206,8 @@ func TestSendStops(t *testing.T) {
 		"malformed event":     {t.Context(), `{"action_kind":""}`, with("send", at(s, mine), as(t, mine)), 2, "action_kind"},
 		"interrupted":         {canceled, twoEvents, with("send", down, as(t, mine)), 2, "context canceled"},
 		"malformed base URL":  {t.Context(), twoEvents, with("send", []string{"--url", "localhost"}), 2, "base URL"},
+		"batch of none":       {t.Context(), "", with("send", at(s, mine), []string{"--batch", "0"}), 2, "--batch must be 1 to 1000"},
+		"batch too large":     {t.Context(), "", with("send", at(s, mine), []string{"--batch", "1001"}), 2, "--batch must be 1 to 1000"},
 		"unknown flag":        {t.Context(), "", []string{"send", "--tokn", "t"}, 2, "hint: aps --help"},
 		"malformed org":       {t.Context(), "", []string{"send", "--org", "mine"}, 2, "--org"},
 		"no command":          {t.Context(), "", nil, 2, "hint: aps --help"},
