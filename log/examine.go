@@ -1,14 +1,11 @@
 package log
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/agentledger/agentledger/chain"
-	"github.com/agentledger/agentledger/did"
-	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/storage"
@@ -31,7 +28,11 @@ func (f Finding) String() string {
 // examiner re-verifies a stored ledger from the store itself, below all caches:
 // each entry links to the one before, each record is the entry's, each envelope
 // is the record's and is signed, each id leads to its event, and the tree that
-// grows from the entries has the stored tiles and the head's root.
+// grows from the entries has the stored tiles, none beyond them, and the head's
+// root. One that began at the first event compares the months' counters too.
+//
+// Two things are the operator's word alone, which nothing else in the store
+// repeats: what an idempotency key is bound to, and an event's disclosure.
 type examiner struct {
 	store    storage.Ledgers
 	identity *Identity
@@ -39,19 +40,27 @@ type examiner struct {
 
 	head    storage.Head
 	tree    *tlog.Builder
+	whole   bool // it began at the first event
 	prev    id.Hash
-	before  id.Instant
-	counted usage
+	before  id.Instant // received_at of the newest record that could be read
+	dated   bool       // and that is the record of prev
+	counted map[month]uint64
 	full    []tlog.FullTile
-	ids     []storage.Name // of the events since indices were last looked up
+	names   []examinedName // since indices were last looked up
 	keys    map[string]edkey.Public
 	wrong   bool
 }
 
+type examinedName struct {
+	name storage.Name
+	at   id.Index
+}
+
 func newExaminer(store storage.Ledgers, identity *Identity, head storage.Head, report func(Finding)) *examiner {
 	return &examiner{
-		store: store, identity: identity, report: report, head: head,
-		tree: new(tlog.Builder), prev: chain.Genesis(identity.Origin), keys: make(map[string]edkey.Public),
+		store: store, identity: identity, report: report, head: head, whole: true,
+		tree: new(tlog.Builder), prev: chain.Genesis(identity.Origin),
+		counted: make(map[month]uint64), keys: make(map[string]edkey.Public),
 	}
 }
 
@@ -61,51 +70,70 @@ func (x *examiner) resume(ctx context.Context, position id.Index, root id.Hash) 
 	if position == 0 {
 		return nil
 	}
-	last, err := one(x.store.Events(ctx, x.identity.Tenant, position-1, position, storage.Records))
+	head, tree, err := restoreAt(ctx, x.store, x.identity.Tenant, anchor{size: position, root: root})
 	if err != nil {
 		return err
 	}
-	head := storage.Head{Size: position, Root: root, Last: EntryOf(last).Hash()}
-	if x.tree, err = restoreTree(ctx, x.store, x.identity.Tenant, head); err != nil {
-		return err
-	}
-	x.prev, x.before = head.Last, last.ReceivedAt
+	x.tree, x.prev, x.before, x.whole = tree, head.Last, head.LastReceived, false
 	return nil
-}
-
-// lookups is how many ids are looked up at once.
-const lookups = 256
-
-// advance checks the events from where the examiner stands up to end.
-func (x *examiner) advance(ctx context.Context, end id.Index) error {
-	begin := x.tree.Size()
-	next := begin
-	for e, err := range x.store.Events(ctx, x.identity.Tenant, begin, end, storage.Records|storage.Envelopes) {
-		if err != nil {
-			return x.unreadable(next, err)
-		}
-		if err := x.event(ctx, e); err != nil {
-			return err
-		}
-		next++
-	}
-	if next < end {
-		x.find(Frozen, "entry", uint64(next), "is missing")
-		return errExamined
-	}
-	return x.checkIDs(ctx)
 }
 
 // errExamined ends an examination that can't go further; what is wrong has been
 // reported.
 var errExamined = errors.New("examination ended at a fault")
 
-func (x *examiner) unreadable(at id.Index, err error) error {
-	if !errors.Is(err, storage.ErrCorrupt) {
+// advance checks the events from where the examiner stands up to end. An event
+// whose record or envelope can't be read is passed by, since its entry goes on
+// with the chain; one without an entry ends the examination.
+func (x *examiner) advance(ctx context.Context, end id.Index) error {
+	for x.tree.Size() < end {
+		err := x.read(ctx, end)
+		if isDamage(err) {
+			err = x.unreadable(ctx, x.tree.Size(), err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return x.checkNames(ctx)
+}
+
+// read examines events up to end, or up to one that can't be read.
+func (x *examiner) read(ctx context.Context, end id.Index) error {
+	for e, err := range x.store.Events(ctx, x.identity.Tenant, x.tree.Size(), end, storage.Records|storage.Envelopes) {
+		if err != nil {
+			return err
+		}
+		if err := x.event(ctx, e); err != nil {
+			return err
+		}
+	}
+	if x.tree.Size() < end {
+		return fmt.Errorf("%w: event is missing", errInconsistent)
+	}
+	return nil
+}
+
+// unreadable finds out which part of an event can't be read.
+func (x *examiner) unreadable(ctx context.Context, at id.Index, cause error) error {
+	part := func(parts storage.Part) (storage.Event, error) {
+		return one(x.store.Events(ctx, x.identity.Tenant, at, at+1, parts))
+	}
+	e, err := part(0)
+	switch {
+	case isDamage(err):
+		x.find(Frozen, "entry", uint64(at), cause.Error())
+		return errExamined
+	case err != nil:
 		return err
 	}
-	x.find(Frozen, "event", uint64(at), err.Error())
-	return errExamined
+	if _, err = part(storage.Records); err == nil {
+		x.find(Suspect, "envelope", uint64(at), cause.Error())
+	} else {
+		x.find(Suspect, "record", uint64(at), cause.Error())
+	}
+	x.dated = false
+	return x.entry(ctx, e)
 }
 
 func (x *examiner) find(level Level, what string, at uint64, problem string) {
@@ -118,14 +146,22 @@ func (x *examiner) findAt(level Level, place, problem string) {
 }
 
 func (x *examiner) event(ctx context.Context, e storage.Event) error {
-	at := uint64(e.Index)
-	if e.Entry.Prev != x.prev {
-		x.find(Frozen, "entry", at, "does not link to the entry before")
-	}
+	x.dated = false
 	if chain.RecordHash(e.Record) != e.Entry.Record {
-		x.find(Suspect, "record", at, "is not the one that the entry commits to")
+		x.find(Suspect, "record", uint64(e.Index), "is not the one that the entry commits to")
 	} else if problem := x.record(e); problem != "" {
-		x.find(Suspect, "record", at, problem)
+		x.find(Suspect, "record", uint64(e.Index), problem)
+	}
+	if err := x.entry(ctx, e); err != nil {
+		return err
+	}
+	return x.name(ctx, storage.Name{Text: string(e.ID)}, e.Index)
+}
+
+// entry takes an entry into chain and tree.
+func (x *examiner) entry(ctx context.Context, e storage.Event) error {
+	if e.Entry.Prev != x.prev {
+		x.find(Frozen, "entry", uint64(e.Index), "does not link to the entry before")
 	}
 	x.prev = EntryOf(e).Hash()
 	x.full = x.tree.Append(x.full[:0], x.prev)
@@ -134,152 +170,5 @@ func (x *examiner) event(ctx context.Context, e storage.Event) error {
 			return err
 		}
 	}
-	x.ids = append(x.ids, storage.Name{Text: string(e.ID)})
-	if len(x.ids) < lookups {
-		return nil
-	}
-	return x.checkIDs(ctx)
-}
-
-// record checks what a record says against everything stored beside it.
-func (x *examiner) record(e storage.Event) string {
-	r, err := chain.ParseRecord(e.Record)
-	switch {
-	case err != nil:
-		return "is malformed"
-	case r.SequenceNum != e.Index.Sequence() || r.Origin != x.identity.Origin || r.OrganizationID != x.identity.Organization:
-		return "belongs to another place"
-	case r.EventID != e.ID || r.AgentID != e.Agent || r.ReceivedAt != e.ReceivedAt || r.Policy.Effective != e.Effective:
-		return "differs from its columns"
-	case r.ReceivedAt < x.before:
-		return "was received before the one before it"
-	}
-	x.before = r.ReceivedAt
-	if r.Signer != chain.SignerSystem {
-		x.counted.admit(monthOf(r.ReceivedAt), []Draft{{Counted: true}})
-	}
-	if e.Envelope == nil {
-		return ""
-	}
-	if problem := x.envelope(e, &r); problem != "" {
-		x.find(Suspect, "envelope", uint64(e.Index), problem)
-	}
-	return ""
-}
-
-func (x *examiner) envelope(e storage.Event, r *chain.Record) string {
-	envelope, err := event.Parse(e.Envelope, event.Options{Server: true, MaxBytes: len(e.Envelope) + 1, Organization: x.identity.Organization})
-	switch {
-	case err != nil || !bytes.Equal(envelope.Canonical, e.Envelope):
-		return "is malformed"
-	case envelope.Digest != r.EventDigest || envelope.SignatureB64 != r.SigValueB64:
-		return "is not the one that the record is about"
-	case envelope.EventID != r.EventID || envelope.AgentID != r.AgentID || envelope.KeyID != r.KeyID || envelope.Decision != r.Policy.Declared:
-		return "differs from the record"
-	case envelope.TraceID != e.Trace || envelope.Tool != e.Tool || envelope.ActionKind != e.ActionKind:
-		return "differs from the columns"
-	}
-	key, err := x.key(r.PublicKey)
-	if err != nil {
-		return "is signed by a key that is none"
-	}
-	if form, ok := envelope.Verify(key); !ok || form.String() != r.SigForm {
-		return "is not signed as the record says"
-	}
-	return ""
-}
-
-// maxKeys bounds the decoded keys that one examination keeps.
-const maxKeys = 4096
-
-func (x *examiner) key(multikey string) (edkey.Public, error) {
-	if k, ok := x.keys[multikey]; ok {
-		return k, nil
-	}
-	raw, err := did.ParseMultikey(multikey)
-	if err != nil {
-		return edkey.Public{}, err
-	}
-	k, err := edkey.ParsePublic(raw[:])
-	if err != nil {
-		return edkey.Public{}, err
-	}
-	if len(x.keys) >= maxKeys {
-		clear(x.keys)
-	}
-	x.keys[multikey] = k
-	return k, nil
-}
-
-// tile compares a tile that has just filled with the stored one and its root.
-func (x *examiner) tile(ctx context.Context, t tlog.FullTile) error {
-	place := fmt.Sprintf("tile %d/%d", t.Level, t.Index)
-	stored, err := x.store.Tiles(ctx, x.identity.Tenant, t.Level, []uint64{t.Index})
-	switch {
-	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrCorrupt):
-		x.findAt(Frozen, place, err.Error())
-	case err != nil:
-		return err
-	case !bytes.Equal(stored[0], t.Hashes):
-		x.findAt(Frozen, place, "is not that of the entries")
-	}
-	roots, err := x.store.TileRoots(ctx, x.identity.Tenant, t.Level, t.Index, t.Index+1)
-	switch {
-	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrCorrupt):
-		x.findAt(Frozen, "root of "+place, err.Error())
-	case err != nil:
-		return err
-	case roots[0] != t.Root:
-		x.findAt(Frozen, "root of "+place, "is not that of the tile")
-	}
 	return nil
-}
-
-// checkIDs looks up the ids of the events since the last call.
-func (x *examiner) checkIDs(ctx context.Context) error {
-	if len(x.ids) == 0 {
-		return nil
-	}
-	first := x.tree.Size() - id.Index(len(x.ids))
-	at, err := x.store.Lookup(ctx, x.identity.Tenant, x.ids)
-	if err != nil {
-		return x.unreadable(first, err)
-	}
-	for i, index := range at {
-		if index != first+id.Index(i) {
-			x.find(Suspect, "event id of", uint64(first)+uint64(i), "leads elsewhere")
-		}
-	}
-	x.ids = x.ids[:0]
-	return nil
-}
-
-// atHead compares what the examiner arrived at with the head.
-func (x *examiner) atHead() {
-	switch {
-	case x.tree.Root() != x.head.Root:
-		x.findAt(Frozen, "head", "its root is not that of the entries")
-	case x.prev != x.head.Last:
-		x.findAt(Frozen, "head", "its last event hash is not that of the last entry")
-	case x.head.Size > 0 && x.before != x.head.LastReceived:
-		x.findAt(Suspect, "head", "its last time is not that of the last entry")
-	}
-}
-
-// counters compares the counter of the newest month. Only an examination from
-// the first event on knows how many there were.
-func (x *examiner) counters(ctx context.Context) error {
-	if x.head.Size == 0 {
-		return nil
-	}
-	want := usage{month: monthOf(x.head.LastReceived)}
-	if x.counted.month == want.month {
-		want = x.counted
-	}
-	got, err := x.store.Counters(ctx, x.identity.Tenant, []string{want.month.counter()})
-	if errors.Is(err, storage.ErrCorrupt) || (err == nil && got[0] != want.count) {
-		x.findAt(Suspect, "counter "+want.month.counter(), "is not the number of events")
-		return nil
-	}
-	return err
 }

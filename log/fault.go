@@ -3,6 +3,7 @@ package log
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/go-json-experiment/json"
 
@@ -50,20 +51,35 @@ func (f Fault) or(other Fault) Fault {
 // storedFault returns what is on record of a ledger. A record that can't be read
 // is one of the worst fault: it would not be there if all were well.
 func (l *Ledgers) storedFault(ctx context.Context, t id.Tenant) (Fault, error) {
-	var f Fault
-	r, err := l.store.Get(ctx, t, kindFault, "")
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return Fault{}, nil
-	case err != nil && !isDamage(err):
-		return Fault{}, storeError("read fault record", err)
-	case err == nil:
-		err = json.Unmarshal(r.Value, &f)
-	}
-	if err != nil || !f.Level.worse(Healthy) {
+	f, err := l.readFault(ctx, t)
+	if isDamage(err) {
 		return Fault{Level: Frozen, Reason: "the fault record can't be read", At: id.InstantOf(l.clock())}, nil
 	}
-	return f, nil
+	return f, storeError("read fault record", err)
+}
+
+func (l *Ledgers) readFault(ctx context.Context, t id.Tenant) (f Fault, err error) {
+	err = l.ownRecord(ctx, t, kindFault, &f)
+	if errors.Is(err, storage.ErrNotFound) {
+		return Fault{}, nil
+	}
+	if err == nil && !f.Level.worse(Healthy) {
+		err = fmt.Errorf("%w: level %q", storage.ErrCorrupt, f.Level)
+	}
+	return f, err
+}
+
+// ownRecord reads a record that the ledgers keep about a ledger. One that is not
+// JSON is storage.ErrCorrupt.
+func (l *Ledgers) ownRecord(ctx context.Context, t id.Tenant, kind storage.Kind, into any) error {
+	r, err := l.store.Get(ctx, t, kind, "")
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(r.Value, into); err != nil {
+		return fmt.Errorf("%w: %s: %w", storage.ErrCorrupt, kind, err)
+	}
+	return nil
 }
 
 // mark records a fault, for good, and publishes the marked state. A worse one

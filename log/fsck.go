@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/agentledger/agentledger/internal/seal"
-	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -48,7 +47,7 @@ func Fsck(ctx context.Context, store Store, keyring *seal.Keyring, anchors *Anch
 
 func fsckLedger(ctx context.Context, l *Ledgers, identity *Identity, signer *tlog.SignerKey, report func(Finding)) (int, error) {
 	head, err := l.store.Head(ctx, identity.Tenant)
-	if errors.Is(err, storage.ErrCorrupt) {
+	if isDamage(err) {
 		report(Finding{Tenant: identity.Tenant, Origin: identity.Origin, Place: "head", Problem: err.Error(), Level: Frozen})
 		return 0, nil
 	}
@@ -56,18 +55,38 @@ func fsckLedger(ctx context.Context, l *Ledgers, identity *Identity, signer *tlo
 		return 0, err
 	}
 	x := newExaminer(l.store, identity, head, report)
+	if err := x.records(ctx, l); err != nil {
+		return 0, err
+	}
 	err = x.advance(ctx, head.Size)
+	if err == nil {
+		err = x.atHead(ctx)
+	}
+	if err == nil {
+		err = x.anchor(ctx, l, signer)
+	}
 	if errors.Is(err, errExamined) {
-		return int(x.tree.Size()), nil
+		err = nil
 	}
-	if err != nil {
-		return int(x.tree.Size()), err
+	return int(x.tree.Size()), err
+}
+
+// records reports what is on record of the ledger, and what of that can't be read.
+func (x *examiner) records(ctx context.Context, l *Ledgers) error {
+	known, err := l.readFault(ctx, x.identity.Tenant)
+	switch {
+	case isDamage(err):
+		x.findAt(Frozen, "fault record", err.Error())
+	case err != nil:
+		return err
+	case known.Level != Healthy:
+		x.findAt(known.Level, "ledger", "has a fault on record: "+known.Reason)
 	}
-	x.atHead()
-	if err := x.counters(ctx); err != nil {
-		return int(head.Size), err
+	if _, err = l.Reverified(ctx, x.identity.Tenant); isDamage(err) {
+		x.findAt(Suspect, "re-verification record", err.Error())
+		err = nil
 	}
-	return int(head.Size), x.anchor(ctx, l, signer)
+	return err
 }
 
 // anchor compares the examined head with its anchor.
@@ -84,9 +103,13 @@ func (x *examiner) anchor(ctx context.Context, l *Ledgers, signer *tlog.SignerKe
 		return nil
 	}
 	s := &State{identity: x.identity, signer: signer, head: x.head, tree: x.tree}
-	if ok, err := extends(ctx, l, s, shown.size, shown.root); err != nil {
+	ok, err := extends(ctx, l, s, shown.size, shown.root)
+	switch {
+	case isDamage(err):
+		x.findAt(Frozen, "anchor", "can't be compared: "+err.Error())
+	case err != nil:
 		return err
-	} else if !ok {
+	case !ok:
 		x.findAt(Frozen, "head", fmt.Sprintf("does not extend the checkpoint shown at size %d", shown.size))
 	}
 	return nil

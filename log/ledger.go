@@ -125,13 +125,9 @@ func (l *Ledgers) load(ctx context.Context, t id.Tenant) (*ledger, error) {
 }
 
 func (l *Ledgers) readIdentity(ctx context.Context, t id.Tenant) (*Identity, *tlog.SignerKey, error) {
-	r, err := l.store.Get(ctx, t, kindIdentity, "")
-	if err != nil {
-		return nil, nil, storeError("load ledger: identity", err)
-	}
 	var stored identityRecord
-	if err := json.Unmarshal(r.Value, &stored); err != nil {
-		return nil, nil, fmt.Errorf("load ledger: identity: %w", err)
+	if err := l.ownRecord(ctx, t, kindIdentity, &stored); err != nil {
+		return nil, nil, storeError("load ledger: identity", err)
 	}
 	signer, err := openLogKey(l.keyring, stored)
 	if err != nil {

@@ -26,18 +26,12 @@ type Reverified struct {
 // Reverified returns how far the ledger has been re-verified; the zero value
 // when it never was.
 func (l *Ledgers) Reverified(ctx context.Context, t id.Tenant) (Reverified, error) {
-	r, err := l.store.Get(ctx, t, kindReverified, "")
+	var v Reverified
+	err := l.ownRecord(ctx, t, kindReverified, &v)
 	if errors.Is(err, storage.ErrNotFound) {
 		return Reverified{}, nil
 	}
-	if err != nil {
-		return Reverified{}, storeError("read re-verification", err)
-	}
-	var v Reverified
-	if err := json.Unmarshal(r.Value, &v); err != nil {
-		return Reverified{}, fmt.Errorf("read re-verification: %w", err)
-	}
-	return v, nil
+	return v, storeError("read re-verification", err)
 }
 
 // How the background re-verification spends its time.
@@ -67,13 +61,15 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
+// reverifyAll is one round. A ledger that can't be read does not keep the others
+// from their turn.
 func (l *Ledgers) reverifyAll(ctx context.Context) error {
 	for t, err := range l.store.Tenants(ctx) {
-		if err == nil {
-			err = l.reverifyOne(ctx, t)
-		}
-		if err != nil {
+		if err != nil || ctx.Err() != nil {
 			return err
+		}
+		if err := l.reverifyOne(ctx, t); err != nil && ctx.Err() == nil {
+			l.logger.Error("ledger not re-verified", "tenant", t, "err", err)
 		}
 	}
 	return nil
@@ -83,13 +79,13 @@ func (l *Ledgers) reverifyAll(ctx context.Context) error {
 // It does not load a ledger that has nothing new.
 func (l *Ledgers) reverifyOne(ctx context.Context, t id.Tenant) error {
 	done, err := l.Reverified(ctx, t)
-	if err != nil {
+	if err != nil && !isDamage(err) {
 		return err
 	}
 	now := id.InstantOf(l.clock())
-	stale := now.Time().Sub(done.Since.Time()) > reverifyFresh
+	stale := err != nil || now.Time().Sub(done.Since.Time()) > reverifyFresh
 	head, err := l.store.Head(ctx, t)
-	if err != nil && !errors.Is(err, storage.ErrCorrupt) {
+	if err != nil && !isDamage(err) {
 		return storeError("re-verify", err)
 	}
 	if err == nil && (head.Size == 0 || head.Size == done.To && !stale) {
@@ -113,33 +109,42 @@ func (l *Ledgers) reverifyLedger(ctx context.Context, led *ledger, done Reverifi
 	x := newExaminer(l.store, s.identity, s.head, func(f Finding) {
 		l.mark(ctx, led, f.Level, f.Place+": "+f.Problem)
 	})
-	if err := x.resume(ctx, done.To, done.Root); err != nil {
-		if errors.Is(err, errInconsistent) || errors.Is(err, storage.ErrCorrupt) || errors.Is(err, storage.ErrNotFound) {
-			l.mark(ctx, led, Frozen, fmt.Sprintf("behind the re-verified position %d: %v", done.To, err))
-			return nil
-		}
+	err := x.resume(ctx, done.To, done.Root)
+	if isDamage(err) { // behind the position, or of the position itself: a whole pass tells
+		l.logger.Error("re-verification begins anew", "origin", s.identity.Origin, "position", done.To, "err", err)
+		done, err = Reverified{Since: id.InstantOf(l.clock())}, nil
+	}
+	if err == nil {
+		err = l.examine(ctx, x, s.Size())
+	}
+	if errors.Is(err, errExamined) {
+		return nil
+	}
+	if err != nil {
 		return storeError("re-verify", err)
 	}
-	for x.tree.Size() < s.Size() && ctx.Err() == nil {
+	return l.reverifiedTo(ctx, x, done)
+}
+
+// examine goes up to end, or as far as ctx lets it, with pauses.
+func (l *Ledgers) examine(ctx context.Context, x *examiner, end id.Index) error {
+	for x.tree.Size() < end {
+		if ctx.Err() != nil {
+			return nil
+		}
 		began := l.clock()
 		before := x.tree.Size()
-		if err := x.advance(ctx, min(before+reverifyChunk, s.Size())); err != nil {
-			if errors.Is(err, errExamined) {
-				return nil
-			}
-			return storeError("re-verify", err)
+		if err := x.advance(ctx, min(before+reverifyChunk, end)); err != nil {
+			return err
 		}
 		l.metrics.verified.Add(float64(x.tree.Size() - before))
 		pause(ctx, reverifyRest*l.clock().Sub(began))
 	}
-	return l.reverifiedTo(ctx, x, s, done)
+	return x.atHead(ctx)
 }
 
 // reverifiedTo stores the position, unless something was wrong before it.
-func (l *Ledgers) reverifiedTo(ctx context.Context, x *examiner, s *State, done Reverified) error {
-	if x.tree.Size() == s.Size() {
-		x.atHead()
-	}
+func (l *Ledgers) reverifiedTo(ctx context.Context, x *examiner, done Reverified) error {
 	if x.wrong {
 		return nil
 	}
@@ -148,5 +153,5 @@ func (l *Ledgers) reverifiedTo(ctx context.Context, x *examiner, s *State, done 
 		return fmt.Errorf("store re-verification: %w", err)
 	}
 	change := storage.Change{Kind: kindReverified, Value: value, If: storage.AnyVersion}
-	return storeError("store re-verification", l.store.Write(context.WithoutCancel(ctx), s.identity.Tenant, []storage.Change{change}))
+	return storeError("store re-verification", l.store.Write(context.WithoutCancel(ctx), x.identity.Tenant, []storage.Change{change}))
 }
