@@ -14,15 +14,10 @@ import (
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/web"
-	"github.com/agentledger/agentledger/org"
 )
 
 // postBatch serves POST /v1/ingest/events/batch.
-func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) error {
-	c, err := s.enter(r, org.ScopeEvents, "Invalid API key")
-	if err != nil {
-		return err
-	}
+func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, c caller) error {
 	lines, err := batchOf(w, r)
 	if err != nil {
 		return err
@@ -32,6 +27,7 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.settle(r.Context(), c, pointers(batch))
+	s.countRefused(batch)
 	requestID := w.Header().Get(web.RequestIDHeader)
 	s.logFailures(r.Context(), requestID, failuresOf(batch))
 	writeLines(w, requestID, batch)
@@ -61,27 +57,32 @@ func batchOf(w http.ResponseWriter, r *http.Request) ([][]byte, error) {
 // millisecond's work.
 const chunkLines = 16
 
-// readLines reads the events of a batch, several at once. All batches of a server
-// share its slots.
+// readLines reads the events of a batch, several at once. Each of them takes its
+// turn with all that the server reads.
 func (s *Server) readLines(ctx context.Context, c caller, lines [][]byte) ([]intake, error) {
+	ctx, read := s.edge.Tracer.Start(ctx, "read batch")
+	defer read.End()
+	read.Int("lines", len(lines))
 	batch := make([]intake, len(lines))
 	for i := range batch {
 		batch[i] = intake{server: s, caller: c}
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	for from := 0; from < len(lines); from += chunkLines {
-		select {
-		case s.slots <- struct{}{}:
-		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), group.Wait())
-		}
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for from := 0; from < len(lines) && ctx.Err() == nil; from += chunkLines {
 		to := min(from+chunkLines, len(lines))
-		group.Go(func() error {
-			defer func() { <-s.slots }()
-			return readChunk(ctx, batch[from:to], lines[from:to])
-		})
+		group.Go(func() error { return readChunk(ctx, batch[from:to], lines[from:to]) })
 	}
-	return batch, group.Wait()
+	return batch, errors.Join(group.Wait(), ctx.Err())
+}
+
+// countRefused counts the refusals in an answer that is 200 as a whole.
+func (s *Server) countRefused(batch []intake) {
+	for i := range batch {
+		if batch[i].fate == refused {
+			s.edge.Metrics.Refused(batch[i].err)
+		}
+	}
 }
 
 // readChunk reads the events of some lines. A panic becomes an error, since nobody

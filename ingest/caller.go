@@ -19,7 +19,8 @@ type caller struct {
 }
 
 // enter finds out who asks, and whether its key and its organization may use a
-// route of this scope. unauthorized is what others are told.
+// route of this scope. unauthorized is what others are told. A caller that is
+// known and refused is returned without a state.
 func (s *Server) enter(r *http.Request, scope org.Scope, unauthorized string) (caller, error) {
 	ctx := r.Context()
 	c, err := s.orgs.Authenticate(ctx, bearer(r.Header))
@@ -30,14 +31,14 @@ func (s *Server) enter(r *http.Request, scope org.Scope, unauthorized string) (c
 		return caller{}, err
 	}
 	if !c.Scopes.Has(scope) {
-		return caller{}, fault.New(fault.Forbidden, "The ingest key does not have the scope "+scope.String())
+		return caller{Caller: c}, fault.New(fault.Forbidden, "The ingest key does not have the scope "+scope.String())
 	}
 	state, err := s.ledgers.State(ctx, c.Tenant)
 	if err != nil {
-		return caller{}, err
+		return caller{Caller: c}, err
 	}
 	if _, err := s.active(ctx, state); err != nil {
-		return caller{}, err
+		return caller{Caller: c}, err
 	}
 	return caller{Caller: c, state: state}, nil
 }

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -9,7 +10,6 @@ import (
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/web"
-	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -20,11 +20,7 @@ const (
 )
 
 // evaluate serves POST /v1/ingest/policy/evaluate. It changes nothing.
-func (s *Server) evaluate(w http.ResponseWriter, r *http.Request) error {
-	c, err := s.enter(r, org.ScopeEvaluate, "Invalid ingest API key")
-	if err != nil {
-		return err
-	}
+func (s *Server) evaluate(w http.ResponseWriter, r *http.Request, c caller) error {
 	body, err := web.ReadBody(r, int64(s.maxBytes))
 	if err != nil {
 		return err
@@ -32,21 +28,35 @@ func (s *Server) evaluate(w http.ResponseWriter, r *http.Request) error {
 	if err := version(w, r); err != nil {
 		return err
 	}
-	q, err := parseQuestion(body)
+	a, err := s.decision(r.Context(), c, body)
 	if err != nil {
 		return err
+	}
+	a.write(w)
+	return nil
+}
+
+// decision answers the question in body.
+func (s *Server) decision(ctx context.Context, c caller, body []byte) (answer, error) {
+	if err := s.turns.Take(ctx, c.Tenant); err != nil {
+		return answer{}, err
+	}
+	defer s.turns.Give()
+	q, err := parseQuestion(body)
+	if err != nil {
+		return answer{}, err
 	}
 	in, err := q.input(c)
 	if err != nil {
-		return err
+		return answer{}, err
 	}
 	in.Now = id.InstantOf(s.clock())
-	out, err := s.outcome(r.Context(), c.state, in)
+	out, err := s.outcome(ctx, c.state, in)
 	if err != nil {
-		return err
+		return answer{}, err
 	}
-	decided(out, policy.InputDigest(in)).write(w)
-	return nil
+	s.metrics.decisions[out.Decision].Inc()
+	return decided(out, policy.InputDigest(in)), nil
 }
 
 // question is the body of an evaluation: canonical JSON values, nil where absent.

@@ -4,15 +4,10 @@ import (
 	"net/http"
 
 	"github.com/agentledger/agentledger/internal/web"
-	"github.com/agentledger/agentledger/org"
 )
 
 // postEvent serves POST /v1/ingest/events.
-func (s *Server) postEvent(w http.ResponseWriter, r *http.Request) error {
-	c, err := s.enter(r, org.ScopeEvents, "Invalid API key")
-	if err != nil {
-		return err
-	}
+func (s *Server) postEvent(w http.ResponseWriter, r *http.Request, c caller) error {
 	body, err := web.ReadBody(r, int64(s.maxBytes))
 	if err != nil {
 		return err
@@ -25,7 +20,9 @@ func (s *Server) postEvent(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	in := &intake{server: s, caller: c, idempotencyKey: key}
-	in.read(r.Context(), body)
+	ctx, read := s.edge.Tracer.Start(r.Context(), "read event")
+	in.read(ctx, body)
+	read.End()
 	s.settle(r.Context(), c, []*intake{in})
 	if in.fate == refused {
 		return in.err

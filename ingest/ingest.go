@@ -16,6 +16,8 @@
 //     before it allow, and those that land do so in the order of their lines.
 //   - However many batches there are, the reading of their lines takes no more
 //     goroutines than there are processors.
+//   - Work that takes processors goes in turns between organizations, and what is
+//     too much is refused before its body is looked at.
 //   - An ingest key acts for its own organization, in its scopes and for its
 //     agents, and learns nothing of others.
 package ingest
@@ -26,10 +28,12 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/org"
@@ -73,6 +77,16 @@ type Options struct {
 	MaxBytes int              // of a body as sent and of an envelope in canonical form; default 256 KiB
 	MaxAhead time.Duration    // how far emitted_at may be in the future; default 15 minutes
 	MaxAge   time.Duration    // how far emitted_at may be in the past; 0: no bound
+
+	// Requests under way in all and of one organization, from authentication to
+	// answer; each 64 KiB of a body count as one more. Defaults: 4,096 and 1,024.
+	MaxInFlight, MaxInFlightOrganization int
+
+	// Refusals a second of one organization, and of all who are nobody, that are
+	// answered at once; those beyond are answered a second later. 0: all at once.
+	MaxRefusals int
+
+	Metrics prometheus.Registerer // default: none
 }
 
 func (o Options) withDefaults() Options {
@@ -84,6 +98,15 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxAhead == 0 {
 		o.MaxAhead = 15 * time.Minute
+	}
+	if o.MaxInFlight == 0 {
+		o.MaxInFlight = 4096
+	}
+	if o.MaxInFlightOrganization == 0 {
+		o.MaxInFlightOrganization = 1024
+	}
+	if o.Metrics == nil {
+		o.Metrics = prometheus.NewRegistry()
 	}
 	return o
 }
@@ -100,8 +123,14 @@ type Server struct {
 	maxBytes         int
 	maxAhead, maxAge time.Duration
 
-	slots chan struct{} // holds one for each goroutine that reads lines of a batch
+	gate    *limit.Gate
+	turns   *limit.Turns // of reading and judging, which take processors and nothing else
+	brake   *limit.Brake
+	metrics *metrics
 }
+
+// refusalHold is how much later refusals beyond Options.MaxRefusals are answered.
+const refusalHold = time.Second
 
 // New returns a server. Its 401 answers carry a Bearer challenge.
 func New(o Options) *Server {
@@ -109,15 +138,19 @@ func New(o Options) *Server {
 	s := &Server{
 		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, rulebook: o.Rulebook,
 		clock: o.Clock, maxBytes: o.MaxBytes, maxAhead: o.MaxAhead, maxAge: o.MaxAge,
-		slots: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		gate:  limit.NewGate(o.MaxInFlight, o.MaxInFlightOrganization),
+		turns: limit.NewTurns(runtime.GOMAXPROCS(0)),
+		brake: limit.NewBrake(o.MaxRefusals, refusalHold),
 	}
+	s.metrics = newMetrics(o.Metrics, s.gate, s.brake)
+	s.edge.Quiet = true
 	s.edge.Challenge = "Bearer"
 	return s
 }
 
 // Routes adds the routes of the surface to r.
 func (s *Server) Routes(r chi.Router) {
-	r.Method("POST", "/v1/ingest/events", s.edge.Handle(s.postEvent))
-	r.Method("POST", "/v1/ingest/events/batch", s.edge.Handle(s.postBatch))
-	r.Method("POST", "/v1/ingest/policy/evaluate", s.edge.Handle(s.evaluate))
+	r.Method("POST", "/v1/ingest/events", s.serve(org.ScopeEvents, "Invalid API key", s.postEvent))
+	r.Method("POST", "/v1/ingest/events/batch", s.serve(org.ScopeEvents, "Invalid API key", s.postBatch))
+	r.Method("POST", "/v1/ingest/policy/evaluate", s.serve(org.ScopeEvaluate, "Invalid ingest API key", s.evaluate))
 }

@@ -53,6 +53,10 @@ func (in *intake) read(ctx context.Context, body []byte) {
 }
 
 func (in *intake) parse(ctx context.Context, body []byte) error {
+	if err := in.server.turns.Take(ctx, in.caller.Tenant); err != nil {
+		return err
+	}
+	defer in.server.turns.Give()
 	e, err := event.Parse(body, event.Options{MaxBytes: in.server.maxBytes, Organization: in.caller.Organization})
 	if err != nil {
 		return err
@@ -75,7 +79,9 @@ func (in *intake) verify(ctx context.Context) (event.Form, error) {
 	if err != nil {
 		return 0, err
 	}
+	began := time.Now()
 	form, ok := in.envelope.Verify(key.Public)
+	in.server.metrics.verified(began)
 	if !ok {
 		return 0, fault.New(fault.Invalid, "Invalid signature")
 	}
@@ -90,10 +96,14 @@ func (in *intake) recall(ctx context.Context) {
 		in.refuse(err)
 	case known:
 		in.fate = replayed
+		in.server.metrics.events[replayed].Inc()
 	}
 }
 
-func (in *intake) refuse(err error) { in.fate, in.err = refused, err }
+func (in *intake) refuse(err error) {
+	in.fate, in.err = refused, err
+	in.server.metrics.events[refused].Inc()
+}
 
 // settle brings the events of c that are still open into its ledger, in their
 // order, and returns when the fate of each is known. It takes events over.
@@ -107,8 +117,11 @@ func (s *Server) settle(ctx context.Context, c caller, events []*intake) {
 		for i, in := range events {
 			prepares[i] = in.prepare
 		}
-		for i, outcome := range s.ledgers.AppendAll(ctx, c.Tenant, prepares) {
-			events[i].land(ctx, outcome)
+		ctx, waiting := s.edge.Tracer.Start(ctx, "append")
+		outcomes := s.ledgers.AppendAll(ctx, c.Tenant, prepares)
+		waiting.End()
+		for i := range outcomes {
+			events[i].land(ctx, outcomes[i])
 		}
 	}
 	for _, in := range events {
@@ -129,5 +142,6 @@ func (in *intake) land(ctx context.Context, o log.Outcome) {
 		in.refuse(o.Err)
 	default:
 		in.fate, in.receipt = created, o.Receipts[0]
+		in.server.metrics.events[created].Inc()
 	}
 }

@@ -6,7 +6,9 @@
 //   - A Gate never makes anybody wait: it lets in or refuses, in constant time.
 //   - Turns never refuses anybody: who waits gets a turn after at most one of each
 //     other organization that waits, however much those have to do.
-//   - Nothing is kept of an organization that has nothing under way.
+//   - A Brake holds back refusals alone, and of those only what comes in floods.
+//   - What is known of an organization is forgotten when it has nothing under way, or
+//     was refused nothing for a second.
 package limit
 
 import (

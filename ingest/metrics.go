@@ -1,0 +1,58 @@
+package ingest
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/limit"
+)
+
+// metrics of the surface. Labels are bounded, and their children are found once.
+type metrics struct {
+	events    [refused + 1]prometheus.Counter // by fate
+	decisions [id.Deny + 1]prometheus.Counter // of evaluations
+	verify    prometheus.Histogram
+}
+
+func newMetrics(r prometheus.Registerer, g *limit.Gate, b *limit.Brake) *metrics {
+	events := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "agentledger_ingest_events_total", Help: "Events by what became of them, lines of batches included."}, []string{"result"})
+	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "agentledger_evaluations_total", Help: "Evaluations by decision."}, []string{"decision"})
+	m := &metrics{verify: prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "agentledger_signature_verification_seconds", Help: "Time to verify one signature.",
+		Buckets: prometheus.ExponentialBuckets(0.00002, 2, 10)})}
+	for f, name := range map[fate]string{created: "created", replayed: "replayed", refused: "refused"} {
+		m.events[f] = events.WithLabelValues(name)
+	}
+	for d := id.Allow; d <= id.Deny; d++ {
+		m.decisions[d] = decisions.WithLabelValues(d.String())
+	}
+	r.MustRegister(events, decisions, m.verify)
+	registerLimits(r, g, b)
+	return m
+}
+
+func registerLimits(r prometheus.Registerer, g *limit.Gate, b *limit.Brake) {
+	refusals := func(bound string, count func(limit.Refused) uint64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "agentledger_ingest_overload_total", Help: "Requests refused since too much was under way, by the bound that was reached.",
+			ConstLabels: prometheus.Labels{"bound": bound},
+		}, func() float64 { return float64(count(g.Refused())) })
+	}
+	r.MustRegister(
+		refusals("all", func(n limit.Refused) uint64 { return n.All }),
+		refusals("organization", func(n limit.Refused) uint64 { return n.One }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_ingest_in_flight", Help: "Weight of the requests under way: one each, and one for each 64 KiB of body.",
+		}, func() float64 { return float64(g.Inside()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "agentledger_ingest_held_refusals_total", Help: "Refusals that were answered later since there were too many.",
+		}, func() float64 { return float64(b.Held()) }),
+	)
+}
+
+// verified notes how long a verification took that began at began.
+func (m *metrics) verified(began time.Time) { m.verify.Observe(time.Since(began).Seconds()) }
