@@ -1,0 +1,131 @@
+package openapi_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// The document is one of OpenAPI 3.1. The schema is that of the OpenAPI
+// Initiative (Apache 2.0), from https://spec.openapis.org/oas/3.1/schema/2022-10-07.
+func TestMetaSchema(t *testing.T) {
+	text, err := os.ReadFile("testdata/openapi-3.1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name = "https://spec.openapis.org/oas/3.1/schema/2022-10-07"
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource(name, meta); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(newDocument(t).root); err != nil {
+		t.Error(err)
+	}
+}
+
+// Every reference names something, and every component is named somewhere.
+func TestReferences(t *testing.T) {
+	d := newDocument(t)
+	used := map[string]bool{}
+	walk("", d.root, func(_ string, value any) {
+		if reference := referenceOf(value); reference != "" {
+			d.at(reference)
+			used[reference] = true
+		}
+	})
+	walk("", d.root, func(pointer string, value any) {
+		if strings.HasSuffix(pointer, "/security") {
+			for _, way := range value.([]any) {
+				for scheme := range way.(map[string]any) {
+					d.at("#/components/securitySchemes/" + scheme)
+					used["#/components/securitySchemes/"+scheme] = true
+				}
+			}
+		}
+	})
+	for kind, components := range d.object("/components") {
+		for name := range components.(map[string]any) {
+			if reference := "#/components/" + kind + "/" + name; !used[reference] {
+				t.Errorf("%s is not used", reference)
+			}
+		}
+	}
+}
+
+// Every schema compiles: it is one of JSON Schema 2020-12.
+func TestSchemas(t *testing.T) {
+	d := newDocument(t)
+	walk("", d.root, func(pointer string, _ any) {
+		if strings.HasSuffix(pointer, "/schema") || regexp.MustCompile(`^/components/schemas/[^/]+$`).MatchString(pointer) {
+			d.schema(pointer)
+		}
+	})
+}
+
+// Every operation has a name of its own, one tag that is described, and the
+// parameters of its path.
+func TestOperations(t *testing.T) {
+	d := newDocument(t)
+	var tags []string
+	for _, tag := range d.root.(map[string]any)["tags"].([]any) {
+		tags = append(tags, tag.(map[string]any)["name"].(string))
+	}
+	seen := map[string]string{}
+	for path := range d.object("/paths") {
+		item := d.object("/paths/" + escape(path))
+		for _, method := range []string{"get", "head", "post", "put", "patch", "delete", "options"} {
+			if item[method] == nil {
+				continue
+			}
+			o := item[method].(map[string]any)
+			name, _ := o["operationId"].(string)
+			if other, twice := seen[name]; name == "" || twice {
+				t.Errorf("%s %s: its operationId %q is also that of %s", method, path, name, other)
+			}
+			seen[name] = method + " " + path
+			if tagged, _ := o["tags"].([]any); len(tagged) != 1 || !slices.Contains(tags, tagged[0].(string)) {
+				t.Errorf("%s: tags %v, want one that is described", name, tagged)
+			}
+			if got, want := d.pathParameters(item["parameters"], o["parameters"]), inTemplate(path); !slices.Equal(got, want) {
+				t.Errorf("%s: path parameters %v, want %v", name, got, want)
+			}
+		}
+	}
+}
+
+// pathParameters returns the names of those in some lists of parameters, sorted.
+func (d *document) pathParameters(lists ...any) (names []string) {
+	for _, list := range lists {
+		parameters, _ := list.([]any)
+		for _, parameter := range parameters {
+			if reference := referenceOf(parameter); reference != "" {
+				_, parameter = d.at(reference)
+			}
+			if p := parameter.(map[string]any); p["in"] == "path" {
+				names = append(names, p["name"].(string))
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func inTemplate(path string) (names []string) {
+	for _, match := range regexp.MustCompile(`\{([^}]*)\}`).FindAllStringSubmatch(path, -1) {
+		names = append(names, match[1])
+	}
+	slices.Sort(names)
+	return names
+}
