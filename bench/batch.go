@@ -34,9 +34,9 @@ func (s *suite) batches(ctx context.Context) error {
 // batch is one load; lines = 1 goes to the route of single events.
 func (s *suite) batch(v *service, m *member, connections, lines int) error {
 	name := fmt.Sprintf("batch/ours/connections=%d/lines=%d", connections, lines)
-	n := s.requests(atMost(connections))
+	n := 2 * s.requests(atMost(connections))
 	if lines > 1 {
-		n = s.requests(2*atMost(64)) / lines
+		n = 4 * s.requests(atMost(64)) / lines
 	}
 	bodies, err := events(fmt.Sprintf("b%d.%d", connections, lines), n*lines, always(m))
 	if err != nil {
@@ -60,10 +60,11 @@ func (s *suite) batch(v *service, m *member, connections, lines int) error {
 
 var errRefused = errors.New("a line was refused")
 
-// sendLines is send that looks at each line of an answer.
+// sendLines is send that looks at each line of an answer. It takes twice the
+// window, as full batches are few.
 func (s *suite) sendLines(url string, connections, status int, requests [][]byte, lines int) (load.Result, error) {
 	l := s.limit()
-	l.Count = len(requests)
+	l.Time, l.Count = 2*l.Time, len(requests)
 	return load.Closed(connections, l, func(int) (load.Step, error) {
 		c, err := load.Dial(url)
 		return func(n int) error {
