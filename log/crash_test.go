@@ -1,0 +1,311 @@
+package log_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage/pebblestore"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+var crashRounds = flag.Int("crash-rounds", 2, "rounds of the crash tests; from 100 on they cut at every operation and include large ledgers")
+
+// drill reports whether the crash tests are to be thorough.
+func drill() bool { return *crashRounds >= 100 }
+
+// The whole commit path on Pebble loses its power before and after every sync
+// of the store, while several callers write to two organizations whose
+// configuration changes, around the end of a tile. What is left of the disk is
+// opened: all that was acknowledged before the cut is there, the heads extend
+// what was shown, and the ledgers go on.
+func TestCrash(t *testing.T) {
+	for round := range *crashRounds {
+		t.Run(fmt.Sprint("round ", round), func(t *testing.T) { crashRound(t, uint64(round), 250-round%8, 12) })
+	}
+}
+
+// The same around the end of the first tile of tiles.
+func TestCrashOfALargeLedger(t *testing.T) {
+	if drill() {
+		crashRound(t, 1, 65_530, 12)
+	}
+}
+
+func crashRound(t *testing.T, seed uint64, base, most int) {
+	c := &camera{mem: vfs.NewCrashableMem(), random: rand.New(rand.NewPCG(seed, 9))}
+	w := newWorld(t, openPebble(t, c.fs(), nil))
+	c.anchors = w.journal()
+	w.fill(red, base)
+	w.fill(blue, base/5)
+	c.begin(t)
+	w.traffic(c, "a")
+	c.restart(w)
+	w.traffic(c, "b")
+	shots := c.end()
+	w.ledgers.Close()
+	w.store.(*pebblestore.Engine).Close()
+	if drill() {
+		most = len(shots)
+	}
+	for i, at := range c.random.Perm(len(shots)) {
+		if i < most && !t.Failed() {
+			w.develop(c, shots[at], base, i%2 == 0)
+		}
+	}
+}
+
+func openPebble(t *testing.T, fs vfs.FS, broken func(error)) *pebblestore.Engine {
+	t.Helper()
+	e, err := pebblestore.Open(pebblestore.Options{Dir: "data", FS: fs, CacheBytes: 8 << 20, OnBroken: broken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// fill appends n events in few submissions. Those of large ledgers are not signed.
+func (w *world) fill(tenant id.Tenant, n int) {
+	w.t.Helper()
+	const most = 4000
+	for begin := 0; begin < n; begin += most {
+		_, err := w.ledgers.Append(w.t.Context(), tenant, func(_ context.Context, s *log.State) (log.Submission, error) {
+			var sub log.Submission
+			for i := begin; i < min(n, begin+most); i++ {
+				name := fmt.Sprint("base-", i)
+				e := &event.Envelope{EventID: id.Event(name), AgentID: "agt_test", KeyID: "key_test", Canonical: []byte("{}"), SignatureB64: strings.Repeat("A", 86) + "=="}
+				if n <= most {
+					e = w.envelope(tenant, name)
+				}
+				sub.Drafts = append(sub.Drafts, w.draft(s, e, 0))
+			}
+			return sub, nil
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// camera takes images of a disk as a loss of power at that moment could leave it.
+type camera struct {
+	mem     *vfs.MemFS
+	anchors string // the journal, on the file system of the machine
+	random  *rand.Rand
+
+	mu         sync.Mutex
+	on         bool
+	afterSync  bool
+	first      []byte // the journal when the camera was switched on
+	shots      []shot
+	acked      []acked
+	shown      []shown
+	operations int
+}
+
+type acked struct {
+	tenant  id.Tenant
+	name    string
+	receipt log.Receipt
+}
+
+type shown struct {
+	tenant     id.Tenant
+	checkpoint tlog.Checkpoint
+}
+
+type shot struct {
+	operation string
+	disk      *vfs.MemFS
+	anchors   []byte
+	acked     int // how many of the camera's were acknowledged, or shown, before
+	shown     int
+}
+
+func (c *camera) fs() vfs.FS {
+	return errorfs.Wrap(c.mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		c.operation(op)
+		return nil
+	}))
+}
+
+// operation is called before each operation: it takes one image before each
+// sync, and one before whatever comes next.
+func (c *camera) operation(op errorfs.Op) {
+	if !changes(op.Kind) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.operations++
+	if c.on && (drill() || c.afterSync || syncs(op.Kind)) {
+		c.take(fmt.Sprintf("operation %d, %v of %s", c.operations, op.Kind, op.Path))
+	}
+	c.afterSync = syncs(op.Kind)
+}
+
+func syncs(k errorfs.OpKind) bool {
+	return k == errorfs.OpFileSync || k == errorfs.OpFileSyncData || k == errorfs.OpFileSyncTo
+}
+
+// changes reports whether an operation can make a difference for a disk.
+func changes(k errorfs.OpKind) bool {
+	switch k {
+	case errorfs.OpCreate, errorfs.OpLink, errorfs.OpRemove, errorfs.OpRename, errorfs.OpReuseForWrite, errorfs.OpMkdirAll,
+		errorfs.OpFileWrite, errorfs.OpFileWriteAt, errorfs.OpFileClose:
+		return true
+	}
+	return syncs(k)
+}
+
+// take takes the image last: what was acknowledged, shown and anchored before
+// must be in it. The caller holds mu.
+func (c *camera) take(operation string) {
+	s := shot{operation: operation, acked: len(c.acked), shown: len(c.shown)}
+	s.anchors, _ = os.ReadFile(c.anchors) // it is there since the ledgers are
+	survives := []int{0, 0, 50, 100}[c.random.IntN(4)]
+	s.disk = c.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: survives, RNG: c.random})
+	c.shots = append(c.shots, s)
+}
+
+func (c *camera) begin(t *testing.T) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var err error
+	if c.first, err = os.ReadFile(c.anchors); err != nil {
+		t.Fatal(err)
+	}
+	c.on = true
+}
+
+func (c *camera) end() []shot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.on = false
+	return c.shots
+}
+
+// restart stops the ledgers and the store and starts them again, under the eyes
+// of the camera.
+func (c *camera) restart(w *world) {
+	w.ledgers.Close()
+	if err := w.store.(*pebblestore.Engine).Close(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.store = openPebble(w.t, c.fs(), nil)
+	w.open(log.Options{})
+}
+
+func (c *camera) acknowledged(tenant id.Tenant, name string, r log.Receipt, checkpoint tlog.Checkpoint) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.acked = append(c.acked, acked{tenant, name, r})
+	c.shown = append(c.shown, shown{tenant, checkpoint})
+}
+
+// traffic is several callers, changes of configuration and anchors at once.
+func (w *world) traffic(c *camera, prefix string) {
+	var group sync.WaitGroup
+	for sender := range 4 {
+		for _, tenant := range []id.Tenant{red, blue} {
+			group.Go(func() {
+				for i := range 6 {
+					w.trafficOne(c, tenant, fmt.Sprintf("%s-%d-%d", prefix, sender, i), sender == 3 && i%3 == 1)
+				}
+			})
+		}
+	}
+	group.Go(func() {
+		for range 4 {
+			if err := w.ledgers.FlushAnchors(); err != nil {
+				w.t.Error(err)
+			}
+		}
+	})
+	group.Wait()
+}
+
+func (w *world) trafficOne(c *camera, tenant id.Tenant, name string, change bool) {
+	e := w.envelope(tenant, name)
+	receipts, err := w.ledgers.Append(w.t.Context(), tenant, func(_ context.Context, s *log.State) (log.Submission, error) {
+		return log.Submission{Drafts: []log.Draft{w.draft(s, e, 0)}, Reconfigures: change}, nil
+	})
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	s, err := w.ledgers.State(w.t.Context(), tenant)
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	checkpoint, err := tlog.OpenCheckpoint(bytes.Clone(s.Checkpoint()), s.VerifierKey())
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	c.acknowledged(tenant, name, receipts[0], checkpoint)
+}
+
+// develop starts on what an image holds and checks it. The anchors are those of
+// the moment or, as on a volume that was brought back from a copy, older ones.
+func (w *world) develop(c *camera, s shot, base int, oldAnchors bool) {
+	w.t.Logf("cut before %s: %d acknowledged, %d shown, old anchors %v", s.operation, s.acked, s.shown, oldAnchors)
+	after := &world{t: w.t, keyring: w.keyring, anchors: w.t.TempDir(), agent: w.agent, fatal: w.fatal, now: w.now}
+	journal := s.anchors
+	if oldAnchors {
+		journal = c.first
+	}
+	if err := os.WriteFile(filepath.Join(after.anchors, "anchors.journal"), journal, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	engine := openPebble(w.t, s.disk, nil)
+	after.store = engine
+	after.open(log.Options{})
+	after.keeps(c.acked[:s.acked], c.shown[:s.shown])
+	after.mustAppend(red, "after", "after-2")
+	after.mustAppend(blue, "after")
+	for _, f := range after.fsck(engine) {
+		if base < 1000 || f.Level != log.Suspect { // the base of large ledgers is not signed
+			w.t.Errorf("fsck: %v", f)
+		}
+	}
+	after.ledgers.Close()
+	if err := engine.Close(); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// keeps checks that everything acknowledged is there as it was told, and that
+// the heads extend everything shown.
+func (w *world) keeps(acknowledged []acked, checkpoints []shown) {
+	w.t.Helper()
+	for _, tenant := range []id.Tenant{red, blue} {
+		if s := w.state(tenant); s.Fault().Level != log.Healthy {
+			w.t.Errorf("tenant %d: fault %+v", tenant, s.Fault())
+		}
+	}
+	for _, a := range acknowledged {
+		w.holds(w.state(a.tenant), a.name, a.receipt)
+	}
+	for _, c := range checkpoints {
+		s := w.state(c.tenant)
+		root, _, _, err := w.ledgers.Consistency(w.t.Context(), s, min(c.checkpoint.Size, s.Size()), s.Size())
+		if err != nil || c.checkpoint.Size > s.Size() || root != c.checkpoint.Root {
+			w.t.Errorf("tenant %d: the head at %d does not extend the checkpoint at %d: %v", c.tenant, s.Size(), c.checkpoint.Size, err)
+		}
+	}
+}
