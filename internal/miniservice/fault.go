@@ -1,6 +1,7 @@
 package miniservice
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 )
@@ -31,7 +32,13 @@ func (s *Service) Next(faults ...Fault) {
 // faulty notes each request and serves it as ordered.
 func (s *Service) faulty(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch s.note(r) {
+		ordered := s.note(r)
+		switch ordered {
+		case None, Lost, OutcomeTaken:
+		default: // an answer before the body was read may be lost with the connection
+			_, _ = io.Copy(io.Discard, r.Body)
+		}
+		switch ordered {
 		case None:
 			next.ServeHTTP(w, r)
 		case Unavailable:
