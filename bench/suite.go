@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -77,22 +78,24 @@ func (s *suite) close() {
 	os.RemoveAll(s.dir)
 }
 
-// measure takes the measures of the given names, or all.
+// measure takes the measures of the given names, or all. One that fails ends
+// neither its other rounds nor the other measures.
 func (s *suite) measure(ctx context.Context, names []string) error {
+	var failed []error
 	for _, m := range measures() {
 		if len(names) > 0 && !slices.Contains(names, m.name) {
 			continue
 		}
 		for range s.Runs {
-			if err := m.round(s, ctx); err != nil {
-				return fmt.Errorf("%s: %w", m.name, err)
-			}
 			if err := ctx.Err(); err != nil {
-				return err
+				return errors.Join(append(failed, err)...)
+			}
+			if err := m.round(s, ctx); err != nil {
+				failed = append(failed, fmt.Errorf("%s: %w", m.name, err))
 			}
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // folder makes an empty folder; remove deletes it.

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Limit bounds a run. Steps that end in the first Warm are not counted; the run
-// goes on for Time after that, or until Count steps were begun (0: no bound).
+// Limit bounds a run. Steps that end in the first Warm are not counted; steps are
+// begun for Time after that, or until there were Count (0: no bound).
 type Limit struct {
 	Warm, Time time.Duration
 	Count      int
@@ -62,7 +62,7 @@ func Closed(workers int, l Limit, start func(worker int) (Step, error)) (Result,
 		end := counted.Add(l.Time)
 		for n := next.Add(1) - 1; n < l.count(); n = next.Add(1) - 1 {
 			since := time.Now()
-			if since.After(end) || !w.do(step(int(n)), since, counted, end) {
+			if since.After(end) || !w.do(step(int(n)), since, counted) {
 				return
 			}
 		}
@@ -86,7 +86,7 @@ func Open(rate, workers int, l Limit, start func(worker int) (Timed, error)) (Re
 				time.Sleep(wait)
 				since = time.Now() // how late the timer is, is not the server's doing
 			}
-			if !w.do(step(int(n), since), since, counted, end.Add(exchangeTimeout)) {
+			if !w.do(step(int(n), since), since, counted) {
 				return
 			}
 		}
@@ -102,14 +102,14 @@ type worker struct {
 }
 
 // do notes a step that has just ended with err, and says whether to go on.
-func (w *worker) do(err error, since, counted, end time.Time) bool {
+func (w *worker) do(err error, since, counted time.Time) bool {
 	now := time.Now()
 	if err != nil {
 		w.err = err
 		w.failed.Store(true)
 		return false
 	}
-	if now.After(counted) && !now.After(end) {
+	if now.After(counted) {
 		w.took = append(w.took, now.Sub(since))
 		w.last = now
 	}
