@@ -50,7 +50,7 @@ func fill(t *testing.T, dir string, n int) {
 }
 
 // flips is how many bits of a file are flipped, one at a time.
-const flips = 12
+const flips = 8
 
 // checkDamage flips bits of the newest file of that name, each in a copy of the
 // data directory. The last eighth of a file is left out: tables have filters
@@ -67,11 +67,14 @@ func checkDamage(t *testing.T, dir, pattern string) {
 	}
 	for i := range flips {
 		other := t.TempDir()
-		if err := os.CopyFS(other, os.DirFS(dir)); err != nil {
+		err := os.CopyFS(other, os.DirFS(dir))
+		if err == nil { // a copy has ordinary permissions, which are refused
+			err = os.Chmod(filepath.Join(other, "master.key"), 0o600)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		at := flipBit(t, filepath.Join(other, name), i)
-		os.Chmod(filepath.Join(other, "master.key"), 0o600)
 		out, exit := command(t, "agentledger", "fsck", "--data", other, "--log-level", "error")
 		if exit != exitFound && exit != exitError || strings.Contains(out, " 0 faults") {
 			t.Errorf("%s, byte %d: exit %d\n%s", name, at, exit, out)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/agentledger/agentledger/client"
 )
@@ -29,10 +30,14 @@ func TestDrain(t *testing.T) {
 	}
 	finish := beginRequest(t, p, org, envelope)
 	p.signal(syscall.SIGTERM)
-	for refused := false; !refused; { // ends with the test's own time limit at the latest
-		c, err := net.Dial("tcp", host(p))
-		if refused = err != nil; !refused {
-			c.Close()
+	for end := time.Now().Add(30 * time.Second); ; {
+		c, err := net.Dial("tcp", p.host)
+		if err != nil {
+			break
+		}
+		c.Close()
+		if time.Now().After(end) {
+			t.Fatal("the server goes on listening")
 		}
 	}
 	if status, body := finish(); status != http.StatusCreated || !strings.Contains(body, `"sequence_num":1,`) {
@@ -51,13 +56,11 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-func host(p *process) string { return strings.TrimPrefix(p.main, "http://") }
-
 // beginRequest sends an event but for its last byte and waits until the server
 // is reading it. finish sends that byte and returns the answer.
 func beginRequest(t *testing.T, p *process, org founded, envelope []byte) (finish func() (status int, body string)) {
 	t.Helper()
-	c, err := net.Dial("tcp", host(p))
+	c, err := net.Dial("tcp", p.host)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,6 +58,7 @@ type process struct {
 	logs   *lockedBuffer
 
 	main, identity, metrics string // base URLs
+	host                    string // host:port of the main listener, without what may be before main
 }
 
 type lockedBuffer struct {
@@ -120,6 +121,7 @@ func launch(cmd *exec.Cmd) (*process, error) {
 	case line := <-serving:
 		fields := append(strings.Fields(line), "", "") // metrics may be off
 		p.main, p.identity, p.metrics = fields[1], fields[3], fields[5]
+		p.host = strings.TrimPrefix(p.main, "http://")
 		return p, nil
 	case err := <-p.exited:
 		return nil, fmt.Errorf("the server ended before it served: %w\n%s", err, p.logs)
