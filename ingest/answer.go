@@ -31,7 +31,11 @@ func (a answer) writeAs(w http.ResponseWriter, mediaType string) {
 
 // answer is what a request for the one event gets.
 func (in *intake) answer() answer {
-	b := in.appendMembers(append(make([]byte, 0, 512), '{'))
+	room := 64 + len(in.envelope.EventID)
+	if in.fate == created {
+		room = 512
+	}
+	b := in.appendMembers(append(make([]byte, 0, room), '{'))
 	return answer{in.status(), append(b, '}')}
 }
 

@@ -1,0 +1,204 @@
+package ingest_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/ingest"
+	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/storage"
+)
+
+func TestBatchOfDuplicates(t *testing.T) {
+	w := newWorld(t)
+	const n = 1000
+	w.mustCreate(&w.blue, "same", nil)
+	same := w.envelope(&w.red, "same", nil)
+	a := w.batch(&w.red, ndjson(slices.Repeat([]string{same}, n)...))
+	w.expectLines(a, append([]string{"201 same"}, slices.Repeat([]string{"200 same"}, n-1)...)...)
+	a = w.batch(&w.red, ndjson(slices.Repeat([]string{same}, n)...))
+	w.expectLines(a, slices.Repeat([]string{"200 same"}, n)...)
+	if got := w.sizes(); got != [2]id.Index{1, 1} {
+		t.Errorf("got sizes %v", got)
+	}
+}
+
+// A batch that was sent again, as after a lost answer, stores nothing twice; what
+// was refused for a reason that is gone is taken then.
+func TestBatchSentAgain(t *testing.T) {
+	w := newWorld(t)
+	limit := new(uint64)
+	*limit = 3
+	w.change(&w.red, org.Patch{EventsPerMonth: &limit})
+	var bodies, first, second []string
+	over := `{"status_code":429,"error":"Monthly event limit reached","code":"plan_limit"}`
+	for i := range 5 {
+		name := fmt.Sprint("evt-", i)
+		bodies = append(bodies, w.envelope(&w.red, name, nil))
+		if i < 3 {
+			first, second = append(first, "201 "+name), append(second, "200 "+name)
+		} else {
+			first, second = append(first, over), append(second, "201 "+name)
+		}
+	}
+	w.expectLines(w.batch(&w.red, ndjson(bodies...)), first...)
+	w.change(&w.red, org.Patch{EventsPerMonth: new(*uint64)})
+	w.expectLines(w.batch(&w.red, ndjson(bodies...)), second...)
+	w.Audit(t, w.red.tenant)
+}
+
+// The cap is exact in a batch and over batches at once: the first lines pass.
+func TestBatchCap(t *testing.T) {
+	w := newWorld(t)
+	const cap, n = 100, 64
+	limit := new(uint64)
+	*limit = cap
+	w.change(&w.red, org.Patch{EventsPerMonth: &limit})
+	before := w.sizes()
+	answers := make([]batched, 4)
+	var group sync.WaitGroup
+	for i := range answers {
+		var bodies []string
+		for j := range n {
+			bodies = append(bodies, w.envelope(&w.red, fmt.Sprintf("evt-%d-%d", i, j), nil))
+		}
+		group.Go(func() { answers[i] = w.batch(&w.red, ndjson(bodies...)) })
+	}
+	group.Wait()
+	taken := 0
+	for _, a := range answers {
+		counts := a.statuses()
+		taken += counts[201]
+		if counts[201]+counts[429] != n {
+			t.Errorf("got %v", counts)
+		}
+		if !slices.IsSortedFunc(a.lines, func(a, b string) int { return status(a) - status(b) }) {
+			t.Error("a line was taken after one over the cap")
+		}
+	}
+	before[0] += cap
+	if after := w.sizes(); taken != cap || after != before {
+		t.Errorf("%d taken, sizes %v, want %d and %v", taken, after, cap, before)
+	}
+}
+
+// What was decided under a configuration that is no more is decided again, for
+// all lines that have not landed.
+func TestBatchIsJudgedUnderTheStateItIsAppendedTo(t *testing.T) {
+	for _, nth := range []int{0, 40, 99} {
+		ledgers := &meddling{nth: nth}
+		w := newWorld(t, func(o *ingest.Options) { ledgers.Ledgers, o.Ledgers = o.Ledgers, ledgers })
+		ledgers.meddle = func() { w.end(&w.red, true) }
+		var bodies []string
+		for i := range 100 {
+			bodies = append(bodies, w.envelope(&w.red, fmt.Sprint("evt-", i), nil))
+		}
+		got := w.batch(&w.red, ndjson(bodies...))
+		w.expectLines(got, slices.Repeat([]string{refusedLine(422, "Signing key revoked")}, 100)...)
+		if sizes := w.sizes(); sizes != [2]id.Index{1, 0} {
+			t.Errorf("got sizes %v, want the statement alone", sizes)
+		}
+	}
+}
+
+// While batches come in from several sides, policies change and then a key is
+// revoked: every record fits its place, and the lines of each batch keep their order.
+func TestBatchesAmongChanges(t *testing.T) {
+	w := newWorld(t)
+	var group sync.WaitGroup
+	for sender := range 3 {
+		group.Go(func() {
+			for round := range 4 {
+				var bodies []string
+				for i := range 70 {
+					bodies = append(bodies, w.envelope(&w.red, fmt.Sprintf("evt-%d-%03d", sender, round*70+i), fields{"tool_name": "acme.allow", "trace_id": fmt.Sprint("trace-", sender)}))
+				}
+				for _, line := range w.batch(&w.red, ndjson(bodies...)).lines {
+					if status(line) != http.StatusCreated && line != refusedLine(422, "Signing key revoked") {
+						t.Errorf("got %s", line)
+					}
+				}
+			}
+		})
+	}
+	group.Go(func() {
+		for i := range 6 {
+			w.activate(&w.red, fmt.Sprint("pol-", i), rules)
+		}
+		w.end(&w.red, true)
+	})
+	group.Wait()
+	w.checkPlaces(t)
+	w.Audit(t, w.red.tenant)
+}
+
+// checkPlaces reads the whole ledger: no event lies above the end of its key, each
+// was judged by the policy active at its index, and each trace is in order.
+func (w *world) checkPlaces(t *testing.T) {
+	t.Helper()
+	active, ended, last := "none", false, map[id.Trace]id.Event{}
+	for e, err := range w.Ledgers.Events(t.Context(), w.State(t, w.red.tenant), 0, 1<<40, storage.Records|storage.Envelopes) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := chain.ParseRecord(e.Record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case e.ActionKind == "ledger_policy_activated":
+			active = activated(t, e.Envelope)
+		case e.ActionKind == "ledger_key_revoked":
+			ended = true
+		case r.Signer == chain.SignerAgent && (ended || r.Policy.PolicyID != active):
+			t.Errorf("event %d: judged by %s, want %s; key ended: %v", e.Index, r.Policy.PolicyID, active, ended)
+		case r.Signer == chain.SignerAgent && e.ID <= last[e.Trace]:
+			t.Errorf("event %d: %s after %s", e.Index, e.ID, last[e.Trace])
+		}
+		last[e.Trace] = e.ID
+	}
+}
+
+// Batches that share events create each of them once, and answer it to all others.
+func TestBatchesOfTheSameEvents(t *testing.T) {
+	const n, senders = 60, 6
+	w := newWorld(t)
+	bodies := make([]string, n)
+	for i := range bodies {
+		bodies[i] = w.envelope(&w.red, fmt.Sprint("evt-", i), nil)
+	}
+	w.mustCreate(&w.blue, "evt-0", nil)
+	taken := make([]int, n)
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for sender := range senders {
+		group.Go(func() {
+			from := sender * n / senders // each sender begins elsewhere
+			a := w.batch(&w.red, ndjson(slices.Concat(bodies[from:], bodies[:from])...))
+			mu.Lock()
+			defer mu.Unlock()
+			for i, line := range a.lines {
+				switch status(line) {
+				case http.StatusCreated:
+					taken[(from+i)%n]++
+				case http.StatusOK:
+				default:
+					t.Errorf("got %s", line)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if slices.Min(taken) != 1 || slices.Max(taken) != 1 {
+		t.Errorf("events were created %v times", taken)
+	}
+	if got := w.sizes(); got != [2]id.Index{n, 1} {
+		t.Errorf("got sizes %v", got)
+	}
+	w.Audit(t, w.red.tenant)
+}
