@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
 )
 
 // collect makes the large log. The organization is made by the server; its
@@ -34,10 +37,41 @@ func (s *suite) collect(ctx context.Context) (*library, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := s.rested(ctx, dir); err != nil {
+		return nil, err
+	}
 	if v, err = s.serve(dir); err != nil {
 		return nil, err
 	}
-	return &library{service: v, member: m, size: size}, nil
+	l := &library{service: v, member: m, size: size}
+	if err := l.warm(); err != nil {
+		return nil, errors.Join(err, v.stop())
+	}
+	return l, nil
+}
+
+// warm asks for a proof below every tile once.
+func (l *library) warm() error {
+	const connections = 16
+	limit := load.Limit{Time: 10 * time.Minute, Count: (l.size + tlog.TileWidth - 1) / tlog.TileWidth}
+	_, err := load.Closed(connections, limit, func(int) (load.Step, error) {
+		c, err := load.Dial(l.service.url())
+		return func(n int) error {
+			_, err := c.Expect(http.StatusOK, l.proof(n*tlog.TileWidth))
+			return err
+		}, err
+	})
+	return err
+}
+
+// proof is the request of an inclusion proof at the head.
+func (l *library) proof(leaf int) []byte {
+	return get(fmt.Sprint(l.public(), "inclusion?log_index=", leaf))
+}
+
+// public is the path of the log's resources by slug.
+func (l *library) public() string {
+	return "/v1/public/orgs/" + string(l.member.slug) + "/transparency/"
 }
 
 // grow appends the leaves and returns the size of the log.

@@ -42,7 +42,6 @@ type library struct {
 }
 
 func (l *library) resources() []resource {
-	public := "/v1/public/orgs/" + string(l.member.slug) + "/transparency/"
 	tiles := "/o/" + l.member.Organization.String() + "/"
 	fixed := func(request []byte) func(*rand.Rand) []byte {
 		return func(*rand.Rand) []byte { return request }
@@ -51,14 +50,14 @@ func (l *library) resources() []resource {
 		l.member.Organization, l.member.Agent)
 	full := max(1, l.size/tlog.TileWidth)
 	return []resource{
-		{"inclusion", func(r *rand.Rand) []byte { return get(fmt.Sprint(public, "inclusion?log_index=", r.IntN(l.size))) }},
+		{"inclusion", func(r *rand.Rand) []byte { return l.proof(r.IntN(l.size)) }},
 		{"tile", func(r *rand.Rand) []byte {
 			return get(tiles + tlog.Tile{Index: uint64(r.IntN(full)), Width: tlog.TileWidth}.Path())
 		}},
 		{"entries", func(r *rand.Rand) []byte {
 			return get(tiles + tlog.Bundle{Index: uint64(r.IntN(full)), Width: tlog.TileWidth}.Path())
 		}},
-		{"head", fixed(get(public + "head"))},
+		{"head", fixed(get(l.public() + "head"))},
 		{"checkpoint", fixed(get(tiles + "checkpoint"))},
 		{"evaluate", fixed(l.member.post("/v1/ingest/policy/evaluate", mediaJSON, question))},
 	}
@@ -93,9 +92,7 @@ func (s *suite) ask(url string, r resource) ([]byte, error) {
 
 func (s *suite) readFrom(name, url string, r resource) error {
 	const connections = 64
-	l := s.limit()
-	l.Warm = s.Window // a cache is warm when most of it was asked for
-	took, err := load.Closed(connections, l, func(worker int) (load.Step, error) {
+	took, err := load.Closed(connections, s.limit(), func(worker int) (load.Step, error) {
 		random := rand.New(rand.NewPCG(6, uint64(worker)))
 		c, err := load.Dial(url)
 		return func(int) error {
