@@ -55,6 +55,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx := r.Context()
 	who, err := s.People.Authenticate(ctx, body.Email, body.Password, s.Address(r))
+	s.logins.count(err)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/id"
@@ -67,7 +68,7 @@ type Sessions interface {
 	Life() time.Duration
 }
 
-// Options configure New. All but Address are required.
+// Options configure New. All but Address and Metrics are required.
 type Options struct {
 	Edge           *web.Edge
 	Provisioner    Provisioner
@@ -80,6 +81,8 @@ type Options struct {
 	// Address tells whom attempts to sign in are counted for. Default: the peer
 	// of the connection. Behind a proxy, what that one says.
 	Address func(*http.Request) netip.Addr
+
+	Metrics prometheus.Registerer // default: none
 }
 
 // Server serves the surface. It has no state of its own.
@@ -88,6 +91,7 @@ type Server struct {
 	secret [sha256.Size]byte // hash of the platform secret
 	secure bool
 	origin *http.CrossOriginProtection
+	logins loginCounters
 }
 
 // New returns a server.
@@ -106,16 +110,11 @@ func New(o Options) (*Server, error) {
 	if s.Address == nil {
 		s.Address = peer
 	}
-	return s, nil
-}
-
-// peer returns the address at the other end of the connection.
-func peer(r *http.Request) netip.Addr {
-	p, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}
+	if s.Metrics == nil {
+		s.Metrics = prometheus.NewRegistry()
 	}
-	return p.Addr()
+	s.logins = newLoginCounters(s.Metrics)
+	return s, nil
 }
 
 // Routes adds the routes of the surface to r.

@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/span"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -145,7 +146,7 @@ func (a *appending) enqueue(ctx context.Context, open []int) (subs []*submission
 			continue
 		}
 		queued = append(queued, i)
-		subs = append(subs, &submission{Submission: s, configVersion: state.head.ConfigVersion, done: make(chan Outcome, 1)})
+		subs = append(subs, &submission{Submission: s, configVersion: state.head.ConfigVersion, link: a.ledgers.tracer.LinkTo(ctx), done: make(chan Outcome, 1)})
 	}
 	return subs, queued, a.ledgers.queue.put(led, subs, a.ledgers.maxWaiting, a.ledgers.maxWaitingTenant)
 }
@@ -169,6 +170,7 @@ func (a *appending) wait(ctx context.Context, subs []*submission, queued []int) 
 type submission struct {
 	Submission
 	configVersion uint64
+	link          span.Link    // to the request
 	attempts      int          // how often it was part of an append that failed
 	done          chan Outcome // one value, never blocks
 }

@@ -13,6 +13,7 @@ import (
 func (l *Ledgers) finish() {
 	for f := range l.flight {
 		results := f.wait()
+		l.observe(f)
 		<-l.depth
 		for _, led := range l.land(f, results) {
 			l.done.Go(func() { l.repair(led) })
@@ -80,6 +81,7 @@ func (l *Ledgers) settle(p *part, err error, sent bool) (repair bool) {
 func (l *Ledgers) publish(p *part) {
 	valid := l.linked(p)
 	p.ledger.publish(p.state)
+	l.metrics.published.Inc()
 	l.anchors.touch(p.ledger)
 	p.releaseNames()
 	p.answer(valid && p.state.fault.Level == Healthy)

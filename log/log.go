@@ -36,6 +36,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/span"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -53,6 +54,7 @@ type Options struct {
 
 	Logger  *slog.Logger          // default: discards
 	Metrics prometheus.Registerer // default: none
+	Tracer  span.Tracer           // default: off
 	Clock   func() time.Time      // default: time.Now
 
 	// Fatal is called once, in a goroutine of the package, when the engine is
@@ -99,6 +101,7 @@ type Ledgers struct {
 	anchors *Anchors
 	logger  *slog.Logger
 	metrics *metrics
+	tracer  span.Tracer
 	clock   func() time.Time
 	fatal   func(error)
 	tiles   *tileCache
@@ -135,7 +138,7 @@ func Open(ctx context.Context, o Options) (*Ledgers, error) {
 func newLedgers(o Options) *Ledgers {
 	l := &Ledgers{
 		store: o.Store, keyring: o.Keyring, anchors: o.Anchors, logger: o.Logger,
-		metrics: newMetrics(o.Metrics), clock: o.Clock, fatal: o.Fatal,
+		metrics: newMetrics(o.Metrics), tracer: o.Tracer, clock: o.Clock, fatal: o.Fatal,
 		tiles:      newTileCache(o.TileCacheBytes),
 		maxWaiting: o.MaxWaiting, maxWaitingTenant: o.MaxWaitingTenant, maxResident: o.MaxResident,
 		resident: make(map[id.Tenant]*residence),
@@ -143,6 +146,7 @@ func newLedgers(o Options) *Ledgers {
 		depth:    make(chan struct{}, appendsOut),
 	}
 	l.queue.init()
+	l.registerGauges(o.Metrics)
 	return l
 }
 

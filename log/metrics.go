@@ -12,10 +12,13 @@ import (
 type metrics struct {
 	batchEvents prometheus.Histogram
 	batchOrgs   prometheus.Histogram
+	commit      prometheus.Histogram // seconds
+	published   prometheus.Counter
 	failures    *prometheus.CounterVec // parts of appends that did not go through, by cause
 	faults      *prometheus.CounterVec // by level
 	badProofs   prometheus.Counter
 	verified    prometheus.Counter // events that the re-verification checked
+	round       roundMetrics
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -24,6 +27,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "agentledger_append_events", Help: "Events in one append.", Buckets: prometheus.ExponentialBuckets(1, 2, 11)}),
 		batchOrgs: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "agentledger_append_organizations", Help: "Organizations in one append.", Buckets: prometheus.ExponentialBuckets(1, 2, 11)}),
+		commit: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "agentledger_append_seconds", Help: "Time from handing an append to the engine until it is durable.", Buckets: prometheus.ExponentialBuckets(0.00025, 2, 14)}),
+		published: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "agentledger_heads_published_total", Help: "New heads that readers were shown."}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agentledger_append_failures_total", Help: "Parts of appends that did not go through."}, []string{"cause"}),
 		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -32,8 +39,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "agentledger_bad_proofs_total", Help: "Proofs that did not hold and were not served."}),
 		verified: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "agentledger_reverified_events_total", Help: "Events checked by the background re-verification."}),
+		round: newRoundMetrics(r),
 	}
-	r.MustRegister(m.batchEvents, m.batchOrgs, m.failures, m.faults, m.badProofs, m.verified)
+	r.MustRegister(m.batchEvents, m.batchOrgs, m.commit, m.published, m.failures, m.faults, m.badProofs, m.verified)
 	return m
 }
 

@@ -8,6 +8,7 @@ const (
 	batchEvents  = 1024
 	batchBytes   = 1 << 20
 	turnEvents   = 64
+	turnBytes    = 128 << 10
 	appendsOut   = 2 // one being synced, one applied behind it
 	maxAttempts  = 8 // failed appends that one submission may be part of
 	partCapacity = 16
@@ -22,6 +23,7 @@ type queue struct {
 	waiting int // events of all ledgers
 	busy    int // parts that are out or being repaired
 	closed  bool
+	refused [2]uint64 // submissions, by bound: all, one organization
 }
 
 func (q *queue) init() { q.wake.L = &q.mu }
@@ -50,8 +52,10 @@ func (q *queue) put(led *ledger, subs []*submission, maxAll, maxOne int) error {
 	case led.lane.evicted:
 		return errEvicted
 	case q.waiting+n > maxAll:
+		q.refused[0] += uint64(len(subs))
 		return overloaded("Too many events are waiting")
 	case led.lane.events+n > maxOne:
+		q.refused[1] += uint64(len(subs))
 		return overloaded("Too many events of this organization are waiting")
 	}
 	led.lane.waiting = append(led.lane.waiting, subs...)
@@ -149,7 +153,7 @@ func (q *queue) gather() []*part {
 // turn moves one turn's worth from a ledger's lane to its part.
 func (q *queue) turn(led *ledger, p *part) (events, bytes int) {
 	n := 0
-	for n < len(led.lane.waiting) && events < turnEvents && !led.lane.blocked {
+	for n < len(led.lane.waiting) && events < turnEvents && bytes < turnBytes && !led.lane.blocked {
 		s := led.lane.waiting[n]
 		events += len(s.Drafts)
 		bytes += s.bytes()

@@ -71,6 +71,8 @@ func (l *Ledgers) Root(ctx context.Context, s *State, size id.Index) (id.Hash, e
 // leaves, and the root it leads to: at < size <= s.Size(). The proof has been
 // checked; one that does not hold never leaves.
 func (l *Ledgers) Inclusion(ctx context.Context, s *State, at, size id.Index) (leaf, root id.Hash, proof []id.Hash, err error) {
+	ctx, proving := l.tracer.Start(ctx, "inclusion proof")
+	defer proving.End()
 	if root, err = l.Root(ctx, s, size); err != nil {
 		return leaf, root, nil, err
 	}
@@ -89,6 +91,8 @@ func (l *Ledgers) Inclusion(ctx context.Context, s *State, at, size id.Index) (l
 // Consistency returns the proof that the tree of s at size to extends the one
 // at size from, and both roots: from <= to <= s.Size(). It has been checked.
 func (l *Ledgers) Consistency(ctx context.Context, s *State, from, to id.Index) (fromRoot, toRoot id.Hash, proof []id.Hash, err error) {
+	ctx, proving := l.tracer.Start(ctx, "consistency proof")
+	defer proving.End()
 	if fromRoot, err = l.Root(ctx, s, from); err != nil {
 		return fromRoot, toRoot, nil, err
 	}

@@ -64,41 +64,49 @@ func pause(ctx context.Context, d time.Duration) {
 // reverifyAll is one round. A ledger that can't be read does not keep the others
 // from their turn.
 func (l *Ledgers) reverifyAll(ctx context.Context) error {
+	round := newRound()
 	for t, err := range l.store.Tenants(ctx) {
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
-		if err := l.reverifyOne(ctx, t); err != nil && ctx.Err() == nil {
+		done, err := l.reverifyOne(ctx, t)
+		if err != nil && ctx.Err() == nil {
 			l.logger.Error("ledger not re-verified", "tenant", t, "err", err)
 		}
+		round.add(done, l.faultLevel(ctx, t))
 	}
+	l.metrics.round.set(round, l.clock())
 	return nil
 }
 
 // reverifyOne brings one ledger's re-verification up to its published state.
 // It does not load a ledger that has nothing new.
-func (l *Ledgers) reverifyOne(ctx context.Context, t id.Tenant) error {
+func (l *Ledgers) reverifyOne(ctx context.Context, t id.Tenant) (Reverified, error) {
 	done, err := l.Reverified(ctx, t)
 	if err != nil && !isDamage(err) {
-		return err
+		return done, err
 	}
 	now := id.InstantOf(l.clock())
 	stale := err != nil || now.Time().Sub(done.Since.Time()) > reverifyFresh
 	head, err := l.store.Head(ctx, t)
 	if err != nil && !isDamage(err) {
-		return storeError("re-verify", err)
+		return done, storeError("re-verify", err)
 	}
 	if err == nil && (head.Size == 0 || head.Size == done.To && !stale) {
-		return nil
+		return done, nil
 	}
 	led, err := l.ledger(ctx, t)
 	if err != nil {
-		return err
+		return done, err
 	}
+	begin := done
 	if stale {
-		done = Reverified{Since: now}
+		begin = Reverified{Since: now}
 	}
-	return l.reverifyLedger(ctx, led, done)
+	if err := l.reverifyLedger(ctx, led, begin); err != nil {
+		return done, err
+	}
+	return l.Reverified(ctx, t)
 }
 
 func (l *Ledgers) reverifyLedger(ctx context.Context, led *ledger, done Reverified) error {

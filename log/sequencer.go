@@ -1,9 +1,12 @@
 package log
 
 import (
+	"time"
+
 	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/span"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -25,6 +28,8 @@ type flight struct {
 	parts   []*part // those with a batch first, in the batches' order
 	batches int
 	pending storage.Pending
+	began   time.Time
+	span    span.Span // of handing it to the engine until it is durable
 }
 
 // sequence is the one goroutine that gives numbers. While it builds an append,
@@ -42,8 +47,8 @@ func (l *Ledgers) sequence() {
 }
 
 func (l *Ledgers) launch(parts []*part) flight {
-	now := id.InstantOf(l.clock())
-	var f flight
+	f := flight{began: l.clock()}
+	now := id.InstantOf(f.began)
 	var batches []storage.Batch
 	var empty []*part
 	for _, p := range parts {
@@ -58,6 +63,7 @@ func (l *Ledgers) launch(parts []*part) flight {
 	f.batches = len(batches)
 	f.parts = append(f.parts, empty...)
 	if len(batches) > 0 {
+		f.span = l.tracer.StartLinked("commit", links(l.tracer, f.parts))
 		f.pending = l.store.Append(batches)
 		l.metrics.batch(batches)
 	}

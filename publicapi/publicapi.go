@@ -8,6 +8,8 @@
 //   - An answer comes from one published state of one ledger, so its parts fit
 //     together: size, root, proofs, checkpoint.
 //   - What a bundle shows of an event is what was decided when it was stored.
+//   - What is under way at a time has a bound of its own, which slow readers don't
+//     count for: making an answer counts, sending it does not.
 //   - 404 is one and the same answer, whatever it is that is not there, and is
 //     never cached.
 //   - Only what can't change is told to be immutable.
@@ -20,10 +22,12 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
 )
@@ -47,7 +51,7 @@ type Agents interface {
 	CompromisedFrom(ctx context.Context, s *log.State, agent id.Agent, key id.Key) (id.Index, error)
 }
 
-// Options configure New. All but Clock are required.
+// Options configure New. The first five are required.
 type Options struct {
 	Edge          *web.Edge
 	Ledgers       *log.Ledgers
@@ -57,17 +61,21 @@ type Options struct {
 	// and a path, without a slash at the end.
 	PublicURL string
 	Clock     func() time.Time // default: time.Now
+
+	MaxInFlight int                   // reads under way at a time; default 512
+	Metrics     prometheus.Registerer // default: none
 }
 
-// Server serves the surface. It has no state of its own.
+// Server serves the surface. It keeps nothing of a request.
 type Server struct {
-	edge      *web.Edge
+	edge      web.Edge
 	ledgers   *log.Ledgers
 	orgs      Organizations
 	agents    Agents
 	publicURL string
 	host      string // of did:web identifiers
 	clock     func() time.Time
+	gate      *limit.Gate
 }
 
 // New returns a server.
@@ -75,11 +83,21 @@ func New(o Options) *Server {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	_, host, _ := strings.Cut(o.PublicURL, "://")
-	return &Server{
-		edge: o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents,
-		publicURL: o.PublicURL, host: strings.ToLower(host), clock: o.Clock,
+	if o.MaxInFlight == 0 {
+		o.MaxInFlight = 512
 	}
+	if o.Metrics == nil {
+		o.Metrics = prometheus.NewRegistry()
+	}
+	_, host, _ := strings.Cut(o.PublicURL, "://")
+	s := &Server{
+		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents,
+		publicURL: o.PublicURL, host: strings.ToLower(host), clock: o.Clock,
+		gate: limit.NewGate(o.MaxInFlight, o.MaxInFlight),
+	}
+	s.edge.Quiet = true
+	registerGate(o.Metrics, s.gate)
+	return s
 }
 
 // Routes adds the routes of the surface to r, each for GET and HEAD.
@@ -108,7 +126,7 @@ func (s *Server) Routes(r chi.Router) {
 // read adds a resource: what get returns for a request.
 func (s *Server) read(r chi.Router, pattern string, get func(*http.Request) (representation, error)) {
 	handler := s.edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
-		p, err := get(r)
+		p, err := s.admit(r, get)
 		if fault.Is(err, fault.NotFound) {
 			return fault.Wrap(fault.NotFound, "Not found", err)
 		}

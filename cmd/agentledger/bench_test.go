@@ -119,16 +119,22 @@ func dial(b *testing.B, url string) *connection {
 
 // roundTrip sends a request and reads the answer away.
 func (c *connection) roundTrip(b *testing.B, request []byte) (status int) {
-	if _, err := c.Write(request); err != nil {
+	status, err := c.exchange(request)
+	if err != nil {
 		b.Error(err)
-		return 0
+	}
+	return status
+}
+
+func (c *connection) exchange(request []byte) (status int, err error) {
+	if _, err := c.Write(request); err != nil {
+		return 0, err
 	}
 	length := 0
 	for {
 		line, err := c.r.ReadSlice('\n')
 		if err != nil {
-			b.Error(err)
-			return 0
+			return 0, err
 		}
 		switch {
 		case status == 0:
@@ -137,10 +143,7 @@ func (c *connection) roundTrip(b *testing.B, request []byte) (status int) {
 			fmt.Sscanf(string(line), "Content-Length: %d", &length)
 		case len(line) == 2:
 			_, err := io.CopyN(io.Discard, c.r, int64(length))
-			if err != nil {
-				b.Error(err)
-			}
-			return status
+			return status, err
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (c initCommand) make(ctx context.Context, settings config.Serve, out termin
 	if err != nil {
 		return made{}, err
 	}
-	s, err := openService(ctx, settings, newLogger(c.Logging, out.stderr), nil, func(err error) { panic(err) })
+	s, err := openService(ctx, settings, unobserved(newLogger(c.Logging, out.stderr)), func(err error) { panic(err) })
 	if err != nil {
 		return made{}, err
 	}

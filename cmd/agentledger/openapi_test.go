@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/openapi"
@@ -73,7 +72,7 @@ func TestUnready(t *testing.T) {
 		Identity: config.Identity{PublicURL: "http://log.test", Environment: "test"},
 		Limits:   config.Limits{MaxEventKiB: 256, ClockAhead: 15 * time.Minute, Plans: map[string]uint64{"enterprise": 0}},
 	}
-	s, err := openService(t.Context(), c, slog.New(slog.DiscardHandler), prometheus.NewRegistry(), nil)
+	s, err := openService(t.Context(), c, unobserved(slog.New(slog.DiscardHandler)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,9 @@ var programs string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if *neighbour != "" {
+		os.Exit(beNeighbour(*neighbour, flag.Arg(0)))
+	}
 	os.Exit(withPrograms(m))
 }
 

@@ -11,13 +11,12 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/limit"
 )
 
 // serveCommand runs the service until it is told to stop.
@@ -61,18 +60,20 @@ type server struct {
 // start opens the store, builds the service and listens.
 func start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, error) {
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	service, err := openService(ctx, c, logger, registry, func(err error) {
+	watch, err := newObservation(ctx, c.Traces, logger)
+	if err != nil {
+		return nil, err
+	}
+	service, err := openService(ctx, c, watch, func(err error) {
 		logger.Error("the store is broken: ending at once, so that nothing is acknowledged that may be lost", "err", err)
 		os.Exit(exitError)
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, watch.stop(ctx))
 	}
 	s := &server{settings: c, service: service, failed: make(chan error, 3)}
 	if s.platformSecret, s.madeSecretFile, err = platformSecret(c); err == nil {
-		err = s.listen(registry, logger)
+		err = s.listen(watch)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.stop(context.WithoutCancel(ctx)))
@@ -83,20 +84,21 @@ func start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, e
 	return s, nil
 }
 
-func (s *server) listen(registry *prometheus.Registry, logger *slog.Logger) error {
+func (s *server) listen(watch *observation) error {
 	c := s.settings
-	id, err := s.service.identity(c, s.platformSecret, logger)
+	edge := watch.edge()
+	id, err := s.service.identity(c, s.platformSecret, edge)
 	if err != nil {
 		return err
 	}
-	main, err := s.service.main(c, logger)
+	main, err := s.service.main(c, edge)
 	if err != nil {
 		return err
 	}
 	surfaces := []struct {
-		address string
-		handler http.Handler
-	}{{c.Listen.Listen, main}, {c.IDListen, id}, {c.MetricsListen, private(registry)}}
+		name, address string
+		handler       http.Handler
+	}{{"main", c.Listen.Listen, main}, {"identity", c.IDListen, id}, {"metrics", c.MetricsListen, private(watch.registry)}}
 	for i, surface := range surfaces {
 		if surface.address == "" && i == 2 {
 			continue
@@ -105,25 +107,24 @@ func (s *server) listen(registry *prometheus.Registry, logger *slog.Logger) erro
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
+		bounded := limit.NewListener(l, c.MaxConnections)
+		watch.connections(surface.name, bounded)
 		s.listeners = append(s.listeners, l)
-		s.serve(l, surface.handler, logger)
+		s.serve(bounded, surface.handler, watch.logger)
 	}
 	return nil
 }
 
-// Time-outs of a connection: slow senders and readers are cut off.
-const (
-	headerTimeout = 5 * time.Second
-	bodyTimeout   = 30 * time.Second
-	answerTimeout = 60 * time.Second
-	idleTimeout   = 2 * time.Minute
-	maxHeader     = 16 << 10
-)
+// maxHeader bounds the headers of a request, in bytes.
+const maxHeader = 16 << 10
 
-func (s *server) serve(l net.Listener, h http.Handler, logger *slog.Logger) {
+// serve cuts slow senders and slow readers off by the time-outs of the settings.
+func (s *server) serve(l *limit.Listener, h http.Handler, logger *slog.Logger) {
+	c := s.settings.Connections
 	hs := &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		Handler: h, ReadHeaderTimeout: c.HeaderTimeout, ReadTimeout: c.BodyTimeout, WriteTimeout: c.AnswerTimeout,
+		IdleTimeout: c.IdleTimeout, MaxHeaderBytes: maxHeader, ConnState: l.ConnState,
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
 	s.servers = append(s.servers, hs)
 	s.background.Go(func() {
@@ -143,7 +144,8 @@ func private(registry *prometheus.Registry) http.Handler {
 	return mux
 }
 
-// stop stops listening, lets open requests end, then closes ledgers and store.
+// stop stops listening, lets open requests end, then closes ledgers and store and
+// delivers the last spans.
 func (s *server) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.settings.Drain)
 	defer cancel()
@@ -157,7 +159,7 @@ func (s *server) stop(ctx context.Context) error {
 		s.cancel()
 	}
 	s.background.Wait()
-	return errors.Join(append(errs, s.service.Close())...)
+	return errors.Join(append(errs, s.service.Close(), s.service.watch.stop(ctx))...)
 }
 
 // where tells the address of each listener, on one line that scripts can read.

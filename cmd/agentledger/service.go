@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/agent"
@@ -36,6 +34,7 @@ import (
 //
 // It is built from left to right and closed from right to left.
 type service struct {
+	watch    *observation
 	store    *store
 	ledgers  *log.Ledgers
 	orgs     *org.Orgs
@@ -47,18 +46,19 @@ type service struct {
 
 // openService opens the store and builds the service on it. fatal is called
 // when the store breaks and the process has to end.
-func openService(ctx context.Context, c config.Serve, logger *slog.Logger, metrics prometheus.Registerer, fatal func(error)) (*service, error) {
+func openService(ctx context.Context, c config.Serve, watch *observation, fatal func(error)) (*service, error) {
 	host, err := provision.ParseHost(c.PublicURL)
 	if err != nil {
 		return nil, err
 	}
-	st, err := openStore(ctx, c.Store, logger, fatal)
+	st, err := openStore(ctx, c.Store, watch.logger, fatal)
 	if err != nil {
 		return nil, err
 	}
-	s := &service{store: st}
+	watch.registry.MustRegister(st.engine.Collector())
+	s := &service{watch: watch, store: st}
 	s.ledgers, err = log.Open(ctx, log.Options{
-		Store: st.engine, Keyring: st.keyring, Anchors: st.anchors, Logger: logger, Metrics: metrics, Fatal: fatal,
+		Store: st.engine, Keyring: st.keyring, Anchors: st.anchors, Logger: watch.logger, Metrics: watch.registry, Tracer: watch.tracer, Fatal: fatal,
 	})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
@@ -119,15 +119,17 @@ func plans(byName map[string]uint64) []org.Plan {
 }
 
 // main returns the handler of the main listener.
-func (s *service) main(c config.Serve, logger *slog.Logger) (http.Handler, error) {
-	edge := &web.Edge{Logger: logger}
+func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
 	r := edge.Router()
 	ingest.New(ingest.Options{
 		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Rulebook: s.rules,
 		MaxBytes: c.MaxEventKiB << 10, MaxAhead: c.ClockAhead, MaxAge: c.ClockBehind,
+		MaxInFlight: c.MaxInFlight, MaxInFlightOrganization: c.MaxInFlightOrganization, MaxRefusals: c.MaxRefusals,
+		Metrics: s.watch.registry,
 	}).Routes(r)
 	publicapi.New(publicapi.Options{
 		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, PublicURL: c.PublicURL,
+		MaxInFlight: c.MaxPublicReads, Metrics: s.watch.registry,
 	}).Routes(r)
 	people, err := console.New(console.Options{
 		Edge: edge, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, PublicURL: c.PublicURL,
@@ -142,11 +144,11 @@ func (s *service) main(c config.Serve, logger *slog.Logger) (http.Handler, error
 }
 
 // identity returns the handler of the identity listener.
-func (s *service) identity(c config.Serve, platformSecret string, logger *slog.Logger) (http.Handler, error) {
-	edge := &web.Edge{Logger: logger}
+func (s *service) identity(c config.Serve, platformSecret string, edge *web.Edge) (http.Handler, error) {
 	surface, err := identity.New(identity.Options{
 		Edge: edge, Provisioner: s.founder, Organizations: s.orgs, People: s.accounts, Sessions: s.accounts,
 		PlatformSecret: platformSecret, PublicURL: c.PublicURL,
+		Address: identity.AddressOf(c.ClientAddressHeader), Metrics: s.watch.registry,
 	})
 	if err != nil {
 		return nil, err

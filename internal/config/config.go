@@ -10,6 +10,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -49,6 +50,31 @@ type Limits struct {
 	Plans       map[string]uint64 `help:"Plans and their events a month, 0 for no cap." default:"free=10000;team=100000;enterprise=0" env:"AGENTLEDGER_PLANS"`
 }
 
+// Overload says how much may be under way at a time. What is beyond is refused at
+// once, with the time after which to try again.
+type Overload struct {
+	MaxInFlight             int `help:"Ingest requests under way at a time; each 64 KiB of a body count as one more." default:"4096" env:"AGENTLEDGER_MAX_IN_FLIGHT"`
+	MaxInFlightOrganization int `help:"The same for one organization." default:"1024" env:"AGENTLEDGER_MAX_IN_FLIGHT_ORGANIZATION"`
+	MaxPublicReads          int `help:"Public reads under way at a time." default:"512" env:"AGENTLEDGER_MAX_PUBLIC_READS"`
+	MaxRefusals             int `help:"Refusals a second of one organization, and of all callers without a good key, that are answered at once; others are answered a second later. 0: all at once." default:"200" env:"AGENTLEDGER_MAX_REFUSALS"`
+}
+
+// Connections bounds what one connection and all of them may take. 0 is no bound.
+type Connections struct {
+	MaxConnections      int           `help:"Connections open at a time on each listener; idle ones make room for new ones." default:"8192" env:"AGENTLEDGER_MAX_CONNECTIONS"`
+	HeaderTimeout       time.Duration `help:"How long a request's headers may take to arrive." default:"5s" env:"AGENTLEDGER_HEADER_TIMEOUT"`
+	BodyTimeout         time.Duration `help:"How long a whole request may take to arrive; then 408." default:"30s" env:"AGENTLEDGER_BODY_TIMEOUT"`
+	AnswerTimeout       time.Duration `help:"How long the answer may take, its sending included." default:"60s" env:"AGENTLEDGER_ANSWER_TIMEOUT"`
+	IdleTimeout         time.Duration `help:"How long a connection may wait for its next request." default:"2m" env:"AGENTLEDGER_IDLE_TIMEOUT"`
+	ClientAddressHeader string        `help:"Header whose last address is the client's, as a proxy in front of the service sets it (X-Forwarded-For). Without it, and wherever it holds no address, the client is the other end of the connection." env:"AGENTLEDGER_CLIENT_ADDRESS_HEADER"`
+}
+
+// Traces says where OpenTelemetry traces go.
+type Traces struct {
+	TraceEndpoint string  `help:"Base URL of an OTLP/HTTP receiver, such as http://127.0.0.1:4318. Default: no traces." placeholder:"URL" env:"AGENTLEDGER_TRACE_ENDPOINT"`
+	TraceRatio    float64 `help:"Share of the requests that are traced, 0 to 1." default:"0.01" env:"AGENTLEDGER_TRACE_RATIO"`
+}
+
 // Logging says what the process writes to standard error.
 type Logging struct {
 	LogLevel  string `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info" env:"AGENTLEDGER_LOG_LEVEL"`
@@ -68,8 +94,11 @@ type Serve struct {
 	Store
 	Identity
 	Limits
+	Overload
 	Listen
+	Connections
 	Logging
+	Traces
 	ReverifyPause time.Duration `help:"Pause between two rounds of the background re-verification." default:"1m" env:"AGENTLEDGER_REVERIFY_PAUSE"`
 }
 
@@ -85,6 +114,25 @@ func (s Serve) Validate() error {
 	}
 	if s.MaxEventKiB < 1 || s.MaxEventKiB > 1<<14 {
 		return fmt.Errorf("--max-event-kib: from 1 to %d", 1<<14)
+	}
+	return errors.Join(s.Overload.validate(), s.Traces.validate())
+}
+
+func (o Overload) validate() error {
+	for flag, n := range map[string]int{
+		"max-in-flight": o.MaxInFlight, "max-in-flight-organization": o.MaxInFlightOrganization,
+		"max-public-reads": o.MaxPublicReads, "max-refusals": o.MaxRefusals,
+	} {
+		if n < 0 {
+			return fmt.Errorf("--%s: not negative", flag)
+		}
+	}
+	return nil
+}
+
+func (t Traces) validate() error {
+	if t.TraceRatio < 0 || t.TraceRatio > 1 {
+		return errors.New("--trace-ratio: from 0 to 1")
 	}
 	return nil
 }

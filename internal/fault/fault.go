@@ -27,6 +27,7 @@ const (
 	Conflict                     // the state of the thing forbids it
 	Gone                         // it was there and is over
 	TooLarge                     // send less
+	TooSlow                      // send it faster, on a new connection
 	UnsupportedMedia             // send another media type or coding
 	PlanLimit                    // wait for the next period or change the plan
 	RateLimited                  // slow down, retry later

@@ -7,6 +7,8 @@
 //   - Turns never refuses anybody: who waits gets a turn after at most one of each
 //     other organization that waits, however much those have to do.
 //   - A Brake holds back refusals alone, and of those only what comes in floods.
+//   - A Listener closes no connection on which a request has begun to arrive and is
+//     not answered.
 //   - What is known of an organization is forgotten when it has nothing under way, or
 //     was refused nothing for a second.
 package limit

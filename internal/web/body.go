@@ -5,6 +5,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -23,7 +24,7 @@ const (
 const firstRead = 512 << 10
 
 // ReadBody reads a JSON body of at most max bytes. fault.TooLarge for a longer
-// one, then fault.UnsupportedMedia for another Content-Type (absent counts as
+// one, fault.TooSlow for one that was not there in time, then fault.UnsupportedMedia for another Content-Type (absent counts as
 // JSON, parameters are ignored but for a charset other than UTF-8) or a
 // Content-Encoding other than identity.
 func ReadBody(r *http.Request, max int64) ([]byte, error) { return ReadBodyOf(r, MediaJSON, max) }
@@ -54,6 +55,8 @@ func readAll(r *http.Request, max int64) ([]byte, error) {
 			return nil, tooLarge()
 		case errors.Is(err, io.EOF):
 			return body, nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, fault.Wrap(fault.TooSlow, "The body took too long to arrive", err)
 		case err != nil:
 			return nil, fault.Wrap(fault.Invalid, "The body could not be read", err)
 		case len(body) == cap(body):

@@ -30,6 +30,8 @@ func statusOf(k fault.Kind) int {
 		return http.StatusGone
 	case fault.TooLarge:
 		return http.StatusRequestEntityTooLarge
+	case fault.TooSlow:
+		return http.StatusRequestTimeout
 	case fault.UnsupportedMedia:
 		return http.StatusUnsupportedMediaType
 	case fault.PlanLimit, fault.RateLimited:

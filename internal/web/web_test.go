@@ -50,6 +50,7 @@ func TestErrorsBecomeAnswers(t *testing.T) {
 		"conflict":        {fault.New(fault.Conflict, "No"), 409, `{"error":"No"}`, ""},
 		"gone":            {fault.New(fault.Gone, "No"), 410, `{"error":"No"}`, ""},
 		"too large":       {fault.New(fault.TooLarge, "No"), 413, `{"error":"No"}`, ""},
+		"too slow":        {fault.New(fault.TooSlow, "No"), 408, `{"error":"No"}`, ""},
 		"media":           {fault.New(fault.UnsupportedMedia, "No"), 415, `{"error":"No"}`, ""},
 		"plan limit":      {&fault.Error{Kind: fault.PlanLimit, Message: "No", RetryAfter: time.Hour}, 429, `{"error":"No","code":"plan_limit"}`, ""},
 		"rate limited":    {&fault.Error{Kind: fault.RateLimited, Message: "No", RetryAfter: 61_500 * time.Millisecond}, 429, `{"error":"No","code":"rate_limited"}`, "62"},

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/internal/span"
+	"github.com/agentledger/agentledger/internal/telemetry"
+	"github.com/agentledger/agentledger/internal/web"
+)
+
+// observation is where everything of a process is told: log, metrics, traces.
+type observation struct {
+	logger   *slog.Logger
+	registry *prometheus.Registry
+	tracer   span.Tracer
+	stop     func(context.Context) error // delivers the last spans
+}
+
+func newObservation(ctx context.Context, c config.Traces, logger *slog.Logger) (*observation, error) {
+	tracer, stop, err := telemetry.Trace(ctx, telemetry.TraceOptions{Endpoint: c.TraceEndpoint, Ratio: c.TraceRatio, Version: version()})
+	if err != nil {
+		return nil, err
+	}
+	o := &observation{logger: logger, registry: prometheus.NewRegistry(), tracer: tracer, stop: stop}
+	o.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	telemetry.BuildInfo(o.registry, version())
+	return o, nil
+}
+
+// unobserved is for commands that serve nobody: only the log is told.
+func unobserved(logger *slog.Logger) *observation {
+	return &observation{logger: logger, registry: prometheus.NewRegistry(), stop: func(context.Context) error { return nil }}
+}
+
+// edge returns the edge of all surfaces.
+func (o *observation) edge() *web.Edge {
+	return &web.Edge{Logger: o.logger, Metrics: web.NewMetrics(o.registry), Tracer: o.tracer}
+}
+
+// connections registers the metrics of a listener.
+func (o *observation) connections(name string, l *limit.Listener) {
+	labels := prometheus.Labels{"listener": name}
+	o.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_connections", Help: "Open connections.", ConstLabels: labels,
+		}, func() float64 { return float64(l.Connections().Open) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "agentledger_connections_evicted_total", Help: "Idle connections that were closed to make room.", ConstLabels: labels,
+		}, func() float64 { return float64(l.Connections().Evicted) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "agentledger_connections_refused_total", Help: "Connections for which there was no room.", ConstLabels: labels,
+		}, func() float64 { return float64(l.Connections().Refused) }),
+	)
+}

@@ -1,0 +1,42 @@
+package identity
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// AddressOf returns an Options.Address that takes the last address in a header,
+// which is the one that the nearest proxy has seen; what comes before it in the
+// header is the client's own word. Where the header holds no address, and for the
+// name "", the address is the peer's.
+func AddressOf(header string) func(*http.Request) netip.Addr {
+	return func(r *http.Request) netip.Addr {
+		if values := r.Header.Values(header); header != "" && len(values) > 0 {
+			last := values[len(values)-1]
+			last = strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])
+			if a, ok := parseAddress(last); ok {
+				return a
+			}
+		}
+		return peer(r)
+	}
+}
+
+// parseAddress reads an address, with or without a port.
+func parseAddress(s string) (netip.Addr, bool) {
+	if p, err := netip.ParseAddrPort(s); err == nil {
+		return p.Addr().Unmap().WithZone(""), true
+	}
+	a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"))
+	return a.Unmap().WithZone(""), err == nil
+}
+
+// peer returns the address at the other end of the connection.
+func peer(r *http.Request) netip.Addr {
+	p, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return p.Addr()
+}

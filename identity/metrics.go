@@ -1,0 +1,37 @@
+package identity
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/internal/fault"
+)
+
+// loginCounters count attempts to sign in by what became of them.
+type loginCounters struct {
+	accepted, refused, limited, failed prometheus.Counter
+}
+
+func newLoginCounters(r prometheus.Registerer) loginCounters {
+	logins := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "agentledger_logins_total", Help: "Attempts to sign in: accepted, refused (wrong address or password), limited (too many), failed (no fault of theirs).",
+	}, []string{"result"})
+	r.MustRegister(logins)
+	return loginCounters{
+		accepted: logins.WithLabelValues("accepted"), refused: logins.WithLabelValues("refused"),
+		limited: logins.WithLabelValues("limited"), failed: logins.WithLabelValues("failed"),
+	}
+}
+
+// count counts an attempt that ended with err.
+func (c loginCounters) count(err error) {
+	switch {
+	case err == nil:
+		c.accepted.Inc()
+	case fault.Is(err, fault.Unauthorized):
+		c.refused.Inc()
+	case fault.Is(err, fault.RateLimited):
+		c.limited.Inc()
+	default:
+		c.failed.Inc()
+	}
+}

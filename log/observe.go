@@ -1,0 +1,136 @@
+package log
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/span"
+)
+
+// registerGauges registers what is read off when somebody asks.
+func (l *Ledgers) registerGauges(r prometheus.Registerer) {
+	refused := func(bound string, i int) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "agentledger_queue_overload_total", Help: "Submissions refused since too many events waited, by the bound that was reached.",
+			ConstLabels: prometheus.Labels{"bound": bound},
+		}, func() float64 { l.queue.mu.Lock(); defer l.queue.mu.Unlock(); return float64(l.queue.refused[i]) })
+	}
+	limit := func(bound string, n int) prometheus.Collector {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "agentledger_queue_limit_events", Help: "Events that may wait, in all and of one organization.",
+			ConstLabels: prometheus.Labels{"bound": bound},
+		})
+		g.Set(float64(n))
+		return g
+	}
+	r.MustRegister(refused("all", 0), refused("organization", 1),
+		limit("all", l.maxWaiting), limit("organization", l.maxWaitingTenant),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_queue_events", Help: "Events that wait to be put into an append.",
+		}, func() float64 { l.queue.mu.Lock(); defer l.queue.mu.Unlock(); return float64(l.queue.waiting) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_anchor_lag_seconds", Help: "For how long the oldest newer state has been waiting for its anchor.",
+		}, func() float64 { return l.anchors.lag().Seconds() }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_resident_ledgers", Help: "Ledgers in memory.",
+		}, func() float64 { l.residentMu.RLock(); defer l.residentMu.RUnlock(); return float64(len(l.resident)) }),
+	)
+}
+
+// round is what one round of the re-verification has seen of all ledgers together.
+type round struct {
+	events id.Index   // re-verified
+	oldest id.Instant // beginning of the oldest pass that is the last of its ledger; 0: none
+	levels map[Level]int
+}
+
+func newRound() *round {
+	return &round{levels: map[Level]int{Suspect: 0, ReadOnly: 0, Frozen: 0}}
+}
+
+func (r *round) add(v Reverified, level Level) {
+	r.events += v.To
+	if v.Since != 0 && (r.oldest == 0 || v.Since < r.oldest) {
+		r.oldest = v.Since
+	}
+	if level != Healthy {
+		r.levels[level]++
+	}
+}
+
+// roundMetrics are of the last round that ended, all ledgers together.
+type roundMetrics struct {
+	ended, oldest, events prometheus.Gauge
+	faulty                *prometheus.GaugeVec // by level
+}
+
+func newRoundMetrics(r prometheus.Registerer) roundMetrics {
+	m := roundMetrics{
+		ended: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "agentledger_reverify_round_timestamp_seconds", Help: "When the last round of the re-verification over all ledgers ended."}),
+		oldest: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "agentledger_reverify_oldest_pass_timestamp_seconds", Help: "When the last pass from the first event on began, of the ledger for which that is longest ago."}),
+		events: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "agentledger_reverified_position_events", Help: "Events up to the re-verified positions of all ledgers."}),
+		faulty: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "agentledger_faulty_ledgers", Help: "Ledgers with a known fault, by its level."}, []string{"level"}),
+	}
+	r.MustRegister(m.ended, m.oldest, m.events, m.faulty)
+	return m
+}
+
+func (m roundMetrics) set(r *round, now time.Time) {
+	m.ended.Set(float64(now.Unix()))
+	m.oldest.Set(float64(r.oldest.Time().Unix()))
+	m.events.Set(float64(r.events))
+	for level, n := range r.levels {
+		m.faulty.WithLabelValues(string(level)).Set(float64(n))
+	}
+}
+
+// faultLevel returns what is known of a ledger without loading it.
+func (l *Ledgers) faultLevel(ctx context.Context, t id.Tenant) Level {
+	l.residentMu.RLock()
+	r := l.resident[t]
+	l.residentMu.RUnlock()
+	if r != nil {
+		select {
+		case <-r.ready:
+			if r.led != nil {
+				return r.led.published.Load().fault.Level
+			}
+		default:
+		}
+	}
+	f, err := l.storedFault(ctx, t)
+	if err != nil {
+		return Healthy
+	}
+	return f.Level
+}
+
+// observe notes how long an append took that has ended.
+func (l *Ledgers) observe(f flight) {
+	if f.pending == nil {
+		return
+	}
+	f.span.End()
+	l.metrics.commit.Observe(l.clock().Sub(f.began).Seconds())
+}
+
+// links returns the spans of those who wait for an append, nil when nobody traces.
+func links(t span.Tracer, parts []*part) []span.Link {
+	if !t.On() {
+		return nil
+	}
+	var all []span.Link
+	for _, p := range parts {
+		for _, s := range p.sent {
+			all = append(all, s.link)
+		}
+	}
+	return all
+}

@@ -1,0 +1,47 @@
+package pebblestore
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Collector returns the engine's Metrics in the form of Prometheus. A scrape reads
+// them once.
+func (e *Engine) Collector() prometheus.Collector {
+	c := collector{engine: e}
+	add := func(name, help string, t prometheus.ValueType, value func(Metrics) float64) {
+		c.figures = append(c.figures, figure{prometheus.NewDesc("agentledger_store_"+name, help, nil, nil), t, value})
+	}
+	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
+	add("disk_bytes", "All files of the store.", gauge, func(m Metrics) float64 { return float64(m.DiskBytes) })
+	add("log_bytes", "Write-ahead log that a restart would have to replay.", gauge, func(m Metrics) float64 { return float64(m.LogBytes) })
+	add("memtable_bytes", "Written and not yet in tables.", gauge, func(m Metrics) float64 { return float64(m.MemTableBytes) })
+	add("compaction_debt_bytes", "What compaction has yet to work through, estimated.", gauge, func(m Metrics) float64 { return float64(m.CompactionDebt) })
+	add("read_amplification", "Tables that a read may have to look into.", gauge, func(m Metrics) float64 { return float64(m.ReadAmp) })
+	add("cache_hits_total", "Blocks found in the cache.", counter, func(m Metrics) float64 { return float64(m.CacheHits) })
+	add("cache_misses_total", "Blocks that were not in the cache.", counter, func(m Metrics) float64 { return float64(m.CacheMisses) })
+	return c
+}
+
+type collector struct {
+	engine  *Engine
+	figures []figure
+}
+
+type figure struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(Metrics) float64
+}
+
+// Describe implements prometheus.Collector.
+func (c collector) Describe(out chan<- *prometheus.Desc) {
+	for _, f := range c.figures {
+		out <- f.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	m := c.engine.Metrics()
+	for _, f := range c.figures {
+		out <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(m))
+	}
+}
