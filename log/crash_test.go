@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +32,7 @@ func drill() bool { return *crashRounds >= 100 }
 // opened: all that was acknowledged before the cut is there, the heads extend
 // what was shown, and the ledgers go on.
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	for round := range *crashRounds {
 		t.Run(fmt.Sprint("round ", round), func(t *testing.T) { crashRound(t, uint64(round), 250-round%8, 12) })
 	}
@@ -264,14 +264,11 @@ func (w *world) trafficOne(c *camera, tenant id.Tenant, name string, change bool
 // the moment or, as on a volume that was brought back from a copy, older ones.
 func (w *world) develop(c *camera, s shot, base int, oldAnchors bool) {
 	w.t.Logf("cut before %s: %d acknowledged, %d shown, old anchors %v", s.operation, s.acked, s.shown, oldAnchors)
-	after := &world{t: w.t, keyring: w.keyring, anchors: w.t.TempDir(), agent: w.agent, fatal: w.fatal, now: w.now}
 	journal := s.anchors
 	if oldAnchors {
 		journal = c.first
 	}
-	if err := os.WriteFile(filepath.Join(after.anchors, "anchors.journal"), journal, 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	after := w.on(w.t, journal)
 	engine := openPebble(w.t, s.disk, nil)
 	after.store = engine
 	after.open(log.Options{})

@@ -70,6 +70,14 @@ func genesis(tenant id.Tenant) log.Genesis {
 
 func (w *world) open(o log.Options) {
 	w.t.Helper()
+	w.start(o)
+	ledgers := w.ledgers
+	w.t.Cleanup(func() { ledgers.Close() })
+}
+
+// start is open for a process that may not come to its end.
+func (w *world) start(o log.Options) {
+	w.t.Helper()
 	anchors, err := log.OpenAnchors(w.anchors)
 	if err != nil {
 		w.t.Fatal(err)
@@ -82,7 +90,6 @@ func (w *world) open(o log.Options) {
 		w.t.Fatal(err)
 	}
 	w.ledgers = ledgers
-	w.t.Cleanup(func() { ledgers.Close() })
 }
 
 // reopen is a stop and a start on another view of the data.

@@ -31,6 +31,7 @@ var (
 // clock and evictions between them. After each step everything must hold that
 // the oracle says.
 func TestSimulation(t *testing.T) {
+	t.Parallel()
 	w := newEnvelopes(t)
 	first, last := uint64(1), *simSeeds
 	if *simSeed != 0 {

@@ -287,3 +287,29 @@ func TestChild(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestFailingFlush: Pebble tries a flush again for as long as it fails, also
+// while it opens, which would then never end.
+func TestFailingFlush(t *testing.T) {
+	mem := vfs.NewMem()
+	e := open(t, pebblestore.Options{Dir: "data", FS: mem})
+	wantAll(t, e.Append([]storage.Batch{newWriter(1).next(1)}).Wait(), nil)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	full := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".sst") {
+			return errDisk
+		}
+		return nil
+	}))
+	told := make(chan error)
+	end := func(err error) {
+		told <- err
+		select {} // as if the process ended here
+	}
+	go pebblestore.Open(pebblestore.Options{Dir: "data", FS: full, CacheBytes: 8 << 20, OnBroken: end})
+	if err := <-told; !errors.Is(err, storage.ErrBroken) || !errors.Is(err, errDisk) {
+		t.Errorf("told %v, want %v for %v", err, storage.ErrBroken, errDisk)
+	}
+}

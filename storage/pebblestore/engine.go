@@ -35,6 +35,7 @@ type Engine struct {
 	lock *pebble.Lock
 	gate gate
 
+	opened   atomic.Bool // before that a failed flush breaks the engine
 	broken   atomic.Pointer[brokenError]
 	onBroken func(error)
 
@@ -87,6 +88,7 @@ func (e *Engine) open(o Options) error {
 		}
 	}
 	e.db, err = pebble.Open(o.Dir, o.pebble(e))
+	e.opened.Store(err == nil)
 	return err
 }
 

@@ -73,10 +73,17 @@ func (l *logger) Fatalf(format string, args ...any) {
 
 // events replaces Pebble's default of ending the process when a read finds
 // damage: the read says ErrCorrupt, and whoever asked decides. A log file that
-// can't be made breaks the engine before Pebble panics.
+// can't be made breaks the engine before Pebble panics. A flush that fails is
+// tried again for as long as it takes, since space may come free; but while the
+// store opens nobody would ever learn of it: then it breaks the engine.
 func (l *logger) events() *pebble.EventListener {
 	return &pebble.EventListener{
-		BackgroundError: func(err error) { l.slog.Error("store: background job", "error", err) },
+		BackgroundError: func(err error) {
+			l.slog.Error("store: background job", "error", err)
+			if !l.engine.opened.Load() {
+				l.Fatalf("open: %w", err)
+			}
+		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			l.slog.Error("store: damaged data", "file", info.Path, "error", info.Details)
 		},

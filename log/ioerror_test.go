@@ -1,0 +1,217 @@
+package log_test
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage/pebblestore"
+)
+
+// The n-th write, sync, create, rename, and so on, of the disk fails, once or from
+// then on, for each n. The store then either works on or is broken, and says so; no
+// caller is told that an event is in when it is not; what is published is read
+// right as long as there is a process; and the next process finds everything
+// that was acknowledged.
+func TestFailingDisk(t *testing.T) {
+	t.Parallel()
+	kinds := map[string][]errorfs.OpKind{
+		"write":  {errorfs.OpFileWrite, errorfs.OpFileWriteAt},
+		"sync":   {errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo},
+		"create": {errorfs.OpCreate, errorfs.OpReuseForWrite},
+		"rename": {errorfs.OpRename, errorfs.OpLink},
+		"remove": {errorfs.OpRemove},
+		"close":  {errorfs.OpFileClose},
+	}
+	w, begin := installed(t)
+	step := 11
+	if drill() {
+		step = 1
+	}
+	for name, kinds := range kinds {
+		for _, cause := range []error{syscall.EIO, syscall.ENOSPC} {
+			once := cause == syscall.ENOSPC // somebody makes room
+			t.Run(fmt.Sprintf("%s/%v", name, cause), func(t *testing.T) {
+				for n := 1; ; n += step {
+					d := &failingDisk{mem: begin.disk.CrashClone(vfs.CrashCloneCfg{}), kinds: kinds, cause: cause, once: once, at: int64(n)}
+					if d.run(w.on(t, begin.anchors)); d.failed.Load() == 0 || t.Failed() {
+						return // n lies beyond the last operation
+					}
+				}
+			})
+		}
+	}
+}
+
+// installed returns a machine that was stopped in good order.
+func installed(t *testing.T) (*world, shot) {
+	mem := vfs.NewCrashableMem()
+	w := newWorld(t, openPebble(t, mem, nil))
+	w.fill(red, 250)
+	w.ledgers.Close()
+	if err := w.store.(*pebblestore.Engine).Close(); err != nil {
+		t.Fatal(err)
+	}
+	journal, err := os.ReadFile(w.journal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, shot{disk: mem, anchors: journal}
+}
+
+// on returns a world with the keys of w, and anchors of its own.
+func (w *world) on(t *testing.T, journal []byte) *world {
+	t.Helper()
+	other := &world{t: t, keyring: w.keyring, anchors: t.TempDir(), agent: w.agent, fatal: make(chan error, 99), now: w.now}
+	if err := os.WriteFile(other.journal(), journal, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return other
+}
+
+// failingDisk fails its operation number at of some kinds, and those after it
+// unless it is once.
+type failingDisk struct {
+	mem   *vfs.MemFS
+	kinds []errorfs.OpKind
+	cause error
+	once  bool
+	at    int64
+
+	on     atomic.Bool
+	done   atomic.Int64
+	failed atomic.Int64
+}
+
+func (d *failingDisk) MaybeError(op errorfs.Op) error {
+	if !d.on.Load() {
+		return nil
+	}
+	for _, k := range d.kinds {
+		if op.Kind != k {
+			continue
+		}
+		if n := d.done.Add(1); n == d.at || n > d.at && !d.once {
+			d.failed.Add(1)
+			return fmt.Errorf("%v of %s: %w", op.Kind, op.Path, d.cause)
+		}
+	}
+	return nil
+}
+
+func (d *failingDisk) String() string { return "failing disk" }
+
+// run is the life of a process on the disk, and of the one after it.
+func (d *failingDisk) run(w *world) {
+	p := &process{broken: make(chan struct{}), died: make(chan struct{})}
+	d.on.Store(true)
+	go p.live(w, d)
+	select {
+	case <-p.died:
+	case <-p.broken:
+	}
+	d.on.Store(false)
+	acknowledged, checkpoints := p.told()
+	journal, err := os.ReadFile(w.journal())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.on(w.t, journal).next(d.mem.CrashClone(vfs.CrashCloneCfg{}), acknowledged, checkpoints)
+	if w.t.Failed() {
+		w.t.Logf("operation %d failed", d.at)
+	}
+}
+
+// process is what was told before it ended.
+type process struct {
+	broken chan struct{} // the store is: whatever is told after it does not count
+	died   chan struct{}
+	once   sync.Once
+
+	mu    sync.Mutex
+	ended bool
+	acked []acked
+	shown []shown
+}
+
+func (p *process) told() ([]acked, []shown) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	return p.acked, p.shown
+}
+
+// breaks ends the process as main does it: nothing happens any more in the
+// goroutine that found the store broken.
+func (p *process) breaks(error) {
+	p.once.Do(func() { close(p.broken) })
+	select {}
+}
+
+func (p *process) live(w *world, d *failingDisk) {
+	defer close(p.died)
+	engine, err := pebblestore.Open(pebblestore.Options{Dir: "data", FS: errorfs.Wrap(d.mem, d), CacheBytes: 8 << 20, OnBroken: p.breaks})
+	if err != nil {
+		return
+	}
+	w.store = engine
+	w.start(log.Options{})
+	var group sync.WaitGroup
+	for _, tenant := range []id.Tenant{red, blue} {
+		group.Go(func() {
+			for i := range 12 {
+				p.send(w, tenant, fmt.Sprint("e", i))
+			}
+		})
+	}
+	group.Wait()
+	w.ledgers.Close()
+	engine.Close() // fails with the disk
+}
+
+func (p *process) send(w *world, tenant id.Tenant, name string) {
+	r, err := w.append(tenant, name)
+	s, stateErr := w.ledgers.State(w.t.Context(), tenant)
+	if stateErr != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.ended:
+	case err == nil:
+		p.acked = append(p.acked, acked{tenant, name, r})
+		p.shown = append(p.shown, shown{tenant, w.checkpoint(tenant)})
+	case !fault.Is(err, fault.Unavailable) && !fault.Is(err, fault.OutcomeUnknown) && !fault.Is(err, fault.Overloaded):
+		w.t.Errorf("append: %v", err)
+	}
+	if s.Fault().Level != log.Healthy {
+		w.t.Errorf("fault %+v", s.Fault())
+	}
+}
+
+// next is the process after it, on a disk that works.
+func (w *world) next(disk *vfs.MemFS, acknowledged []acked, checkpoints []shown) {
+	engine := openPebble(w.t, disk, nil)
+	w.store = engine
+	w.open(log.Options{})
+	w.keeps(acknowledged, checkpoints)
+	w.mustAppend(red, "after")
+	w.mustAppend(blue, "after")
+	for _, f := range w.fsck(engine) {
+		w.t.Errorf("fsck: %v", f)
+	}
+	w.ledgers.Close()
+	if err := engine.Close(); err != nil {
+		w.t.Error(err)
+	}
+}
