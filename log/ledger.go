@@ -40,7 +40,7 @@ type ledger struct {
 	failed   []failedPart // waiting for repair
 
 	namesMu sync.Mutex
-	names   map[storage.Name]struct{} // of events that are out
+	names   map[storage.Name]struct{} // of events that are out; nil until the first
 }
 
 // tail is the end of the ledger as it will be when all that is out has landed.
@@ -117,7 +117,7 @@ func (l *Ledgers) load(ctx context.Context, t id.Tenant) (*ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	led := &ledger{identity: identity, signer: signer, names: make(map[storage.Name]struct{})}
+	led := &ledger{identity: identity, signer: signer}
 	if err := l.refresh(ctx, led); err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ type Options struct {
 
 	MaxWaiting       int   // events waiting in all; default 16,384
 	MaxWaitingTenant int   // events waiting of one organization; default 4,096
-	MaxResident      int   // ledgers kept in memory when idle; default 100,000
+	MaxResident      int   // ledgers kept in memory when idle, about 2 KiB each; default 20,000
 	TileCacheBytes   int64 // decoded tiles kept for proofs; default 64 MiB
 }
 
@@ -82,7 +82,7 @@ func (o Options) withDefaults() Options {
 	}
 	o.MaxWaiting = orDefault(o.MaxWaiting, 16_384)
 	o.MaxWaitingTenant = orDefault(o.MaxWaitingTenant, 4_096)
-	o.MaxResident = orDefault(o.MaxResident, 100_000)
+	o.MaxResident = orDefault(o.MaxResident, 20_000)
 	o.TileCacheBytes = orDefault(o.TileCacheBytes, 64<<20)
 	return o
 }

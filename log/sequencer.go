@@ -85,6 +85,9 @@ func (p *part) build(now id.Instant) {
 	}
 	p.reserve()
 	led.namesMu.Lock()
+	if led.names == nil {
+		led.names = make(map[storage.Name]struct{})
+	}
 	for _, s := range p.subs {
 		p.admit(s, now)
 	}
