@@ -46,20 +46,29 @@ func newSuite(ctx context.Context, o options, out io.Writer) (*suite, error) {
 		return nil, err
 	}
 	s := &suite{options: o, out: out, dir: dir, server: filepath.Join(dir, "agentledger")}
-	if s.key, err = newMasterKey(); err != nil {
-		return nil, err
+	if s.key, err = newMasterKey(); err == nil {
+		err = s.build(ctx)
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-o", s.server, "./cmd/agentledger")
-	if build.Dir, err = productDir(ctx); err != nil {
+	if err != nil {
+		s.close()
 		return nil, err
-	}
-	if text, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build the server: %w\n%s", err, text)
 	}
 	return s, nil
 }
 
-// productDir is the folder of the product's module, built with its own go.mod.
+// build builds the product's server with the product's own go.mod.
+func (s *suite) build(ctx context.Context) (err error) {
+	build := exec.CommandContext(ctx, "go", "build", "-o", s.server, "./cmd/agentledger")
+	if build.Dir, err = productDir(ctx); err != nil {
+		return err
+	}
+	if text, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the server: %w\n%s", err, text)
+	}
+	return nil
+}
+
+// productDir is the folder of the product's module.
 func productDir(ctx context.Context) (string, error) {
 	text, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/agentledger/agentledger").Output()
 	if err != nil {
