@@ -32,7 +32,7 @@ func TestFailingDisk(t *testing.T) {
 		"remove": {errorfs.OpRemove},
 		"close":  {errorfs.OpFileClose},
 	}
-	w, begin := installed(t)
+	w, begin := installed(t, func(w *world) { w.fill(red, 250) })
 	step := 11
 	if drill() {
 		step = 1
@@ -52,11 +52,11 @@ func TestFailingDisk(t *testing.T) {
 	}
 }
 
-// installed returns a machine that was stopped in good order.
-func installed(t *testing.T) (*world, shot) {
+// installed returns a machine that was stopped in good order after doing work.
+func installed(t *testing.T, work func(*world)) (*world, shot) {
 	mem := vfs.NewCrashableMem()
 	w := newWorld(t, openPebble(t, mem, nil))
-	w.fill(red, 250)
+	work(w)
 	w.ledgers.Close()
 	if err := w.store.(*pebblestore.Engine).Close(); err != nil {
 		t.Fatal(err)

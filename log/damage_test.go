@@ -1,0 +1,368 @@
+package log_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// Families of keys of package pebblestore.
+const (
+	headFamily = iota + 1
+	entryFamily
+	recordFamily
+	envelopeFamily
+	tileFamily
+	rootFamily
+	eventFamily
+	idempotencyFamily
+	counterFamily
+	storedFamily
+)
+
+const (
+	damagedAt = 17
+	redSize   = 259
+)
+
+// storeKey is a key of the red organization's.
+func storeKey(family byte, rest ...byte) []byte {
+	return append(append(binary.BigEndian.AppendUint64(nil, uint64(red)), family), rest...)
+}
+
+func at(family byte, i uint64) []byte { return binary.BigEndian.AppendUint64(storeKey(family), i) }
+
+func tileAt(family, level byte, i uint64) []byte {
+	return binary.BigEndian.AppendUint64(storeKey(family, level), i)
+}
+
+func nameAt(family byte, name string) []byte {
+	sum := sha256.Sum256([]byte(name))
+	return storeKey(family, sum[:16]...)
+}
+
+func ownRecord(kind string) []byte { return storeKey(storedFamily, []byte(kind+"\x00")...) }
+
+// Ways to damage a value.
+type bend func(old []byte) []byte
+
+func flipAt(i int) bend {
+	return func(old []byte) []byte {
+		old[(i+len(old))%len(old)] ^= 1
+		return old
+	}
+}
+
+func replace(old, new string) bend {
+	return func(v []byte) []byte { return bytes.Replace(v, []byte(old), []byte(new), 1) }
+}
+
+func gone([]byte) []byte { return nil }
+
+func short(old []byte) []byte { return old[:len(old)-1] }
+
+func number(n uint64) bend {
+	return func([]byte) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+}
+
+// text is a record of the ledgers' own with this value.
+func text(s string) bend {
+	return func([]byte) []byte { return append([]byte{1, 1}, s...) }
+}
+
+// A value of each kind is replaced, below the store and its checksums: fsck and
+// the re-verification find it and name it, with its consequence; nothing panics,
+// and the other organization has nothing of it.
+func TestDamagedValues(t *testing.T) {
+	t.Parallel()
+	tile := make([]byte, storage.TileSize)
+	tests := []struct {
+		name  string
+		key   []byte
+		bend  bend
+		place string    // what fsck calls it
+		level log.Level // what it does, found by fsck
+		known log.Level // what it does in the service; differs where loading finds it
+	}{
+		{"entry, of another record", at(entryFamily, damagedAt), flipAt(40), "tile 0/0", log.Frozen, log.Frozen},
+		{"entry, behind another one", at(entryFamily, damagedAt), flipAt(3), "entry 17", log.Frozen, log.Frozen},
+		{"entry, missing", at(entryFamily, damagedAt), gone, "entry 17", log.Frozen, log.Frozen},
+		{"entry, short", at(entryFamily, damagedAt), short, "entry 17", log.Frozen, log.Frozen},
+		{"last entry, of another record", at(entryFamily, redSize-1), flipAt(40), "head", log.Frozen, log.Frozen},
+		{"last entry, missing", at(entryFamily, redSize-1), gone, "entry 258", log.Frozen, log.Frozen},
+		{"record, changed", at(recordFamily, damagedAt), flipAt(-20), "record 17", log.Suspect, log.Suspect},
+		{"record, missing", at(recordFamily, damagedAt), gone, "record 17", log.Suspect, log.Suspect},
+		{"record, unreadable", at(recordFamily, damagedAt), func([]byte) []byte { return []byte{9} }, "record 17", log.Suspect, log.Suspect},
+		{"last record, missing", at(recordFamily, redSize-1), gone, "record 258", log.Suspect, log.Suspect},
+		{"columns, another kind", at(recordFamily, damagedAt), replace("tool_call", "tool_cell"), "envelope 17", log.Suspect, log.Suspect},
+		{"columns, another agent", at(recordFamily, damagedAt), replace("agt_test", "agt_tesu"), "record 17", log.Suspect, log.Suspect},
+		{"envelope, changed", at(envelopeFamily, damagedAt), flipAt(99), "envelope 17", log.Suspect, log.Suspect},
+		{"envelope, missing", at(envelopeFamily, damagedAt), gone, "envelope 17", log.Suspect, log.Suspect},
+		{"tile, changed", tileAt(tileFamily, 0, 0), flipAt(5000), "tile 0/0", log.Frozen, log.Frozen},
+		{"tile, missing", tileAt(tileFamily, 0, 0), gone, "tile 0/0", log.Frozen, log.Frozen},
+		{"tile, short", tileAt(tileFamily, 0, 0), short, "tile 0/0", log.Frozen, log.Frozen},
+		{"tile, beyond the head", tileAt(tileFamily, 0, 1), func([]byte) []byte { return tile }, "tile 0/1", log.Frozen, log.Frozen},
+		{"tile, above the tree", tileAt(tileFamily, 1, 0), func([]byte) []byte { return tile }, "tile 1/0", log.Frozen, log.Frozen},
+		{"tile root, changed", tileAt(rootFamily, 0, 0), flipAt(7), "root of tile 0/0", log.Frozen, log.Frozen},
+		{"tile root, missing", tileAt(rootFamily, 0, 0), gone, "root of tile 0/0", log.Frozen, log.Frozen},
+		{"tile root, beyond the head", tileAt(rootFamily, 0, 1), func([]byte) []byte { return tile[:32] }, "tile 0/1", log.Frozen, log.Frozen},
+		{"event id, of another event", nameAt(eventFamily, "base-17"), number(18), "event id of 17", log.Suspect, log.Suspect},
+		{"event id, missing", nameAt(eventFamily, "base-17"), gone, "event id of 17", log.Suspect, log.Suspect},
+		{"event id, unreadable", nameAt(eventFamily, "base-17"), short, "event id of 17", log.Suspect, log.Suspect},
+		{"counter of the month", storeKey(counterFamily, []byte("events/2026-12")...), number(1), "counter events/2026-12", log.Suspect, log.Suspect},
+		{"counter of the month, unreadable", storeKey(counterFamily, []byte("events/2026-12")...), short, "counter events/2026-12", log.Suspect, log.Frozen},
+		{"counter of an earlier month", storeKey(counterFamily, []byte("events/2026-11")...), number(1), "counter events/2026-11", log.Suspect, log.Suspect},
+		{"counter of an earlier month, unreadable", storeKey(counterFamily, []byte("events/2026-11")...), short, "counter events/2026-11", log.Suspect, log.Suspect},
+		{"head, size", storeKey(headFamily), flipAt(8), "head", log.Frozen, log.Frozen},
+		{"head, enormous", storeKey(headFamily), flipAt(1), "entry 259", log.Frozen, log.Frozen},
+		{"head, root", storeKey(headFamily), flipAt(20), "head", log.Frozen, log.Frozen},
+		{"head, last hash", storeKey(headFamily), flipAt(50), "head", log.Frozen, log.Frozen},
+		{"head, last time", storeKey(headFamily), flipAt(80), "head", log.Frozen, log.Frozen},
+		{"head, unreadable", storeKey(headFamily), short, "head", log.Frozen, log.Frozen},
+		{"fault record, unreadable", ownRecord("ledger_fault"), text("{"), "fault record", log.Frozen, log.Frozen},
+		{"fault record, of no level", ownRecord("ledger_fault"), text(`{"level":"odd"}`), "fault record", log.Frozen, log.Frozen},
+		{"fault record, not even a record", ownRecord("ledger_fault"), number(9), "fault record", log.Frozen, log.Frozen},
+		{"re-verification, unreadable", ownRecord("ledger_reverified"), text("{"), "re-verification record", log.Suspect, log.Healthy},
+		{"re-verification, at another root", ownRecord("ledger_reverified"), text(`{"to":17,"since":"2026-12-24T12:00:00.000Z"}`), "", "", log.Healthy},
+	}
+	w, base := storedLedgers(t)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			after := w.damaged(t, base, tt.key, tt.bend)
+			findings := after.fsck(after.store)
+			if !found(findings, tt.place, tt.level) {
+				t.Errorf("fsck: got %v, want %s at %q", findings, tt.level, tt.place)
+			}
+			for _, f := range findings {
+				if f.Tenant != red {
+					t.Errorf("fsck found a fault in the other organization: %v", f)
+				}
+			}
+			if err := after.ledgers.ReverifyOnce(t.Context()); err != nil {
+				t.Error(err)
+			}
+			after.readAll()
+			after.judged(tt.known)
+		})
+	}
+}
+
+func found(findings []log.Finding, place string, level log.Level) bool {
+	for _, f := range findings {
+		if strings.HasPrefix(f.Place, place) && f.Level == level {
+			return true
+		}
+	}
+	return place == "" && len(findings) == 0
+}
+
+// storedLedgers returns a disk with ledgers of two months: red has a full tile
+// and three events.
+func storedLedgers(t *testing.T) (*world, shot) {
+	return installed(t, func(w *world) {
+		w.fill(red, redSize-2)
+		w.fill(blue, 5)
+		w.pass(31 * 24 * time.Hour)
+		w.mustAppend(red, "december", "december-2")
+	})
+}
+
+// damaged starts on a copy of the disk in which a value is another one.
+func (w *world) damaged(t *testing.T, base shot, key []byte, bend bend) *world {
+	t.Helper()
+	disk := base.disk.CrashClone(vfs.CrashCloneCfg{})
+	db, err := pebble.Open("data", &pebble.Options{FS: disk, FormatMajorVersion: pebble.FormatNewest, Logger: quiet{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var old []byte
+	if v, closer, err := db.Get(key); err == nil {
+		old = bytes.Clone(v)
+		closer.Close()
+	}
+	if v := bend(old); v != nil {
+		err = db.Set(key, v, pebble.Sync)
+	} else {
+		err = db.Delete(key, pebble.Sync)
+	}
+	if err := firstOf(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return w.boot(t, disk, base.anchors)
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// boot starts on a disk. Store and ledgers end with the test.
+func (w *world) boot(t *testing.T, disk vfs.FS, journal []byte) *world {
+	t.Helper()
+	after := w.on(t, journal)
+	engine := openPebble(t, disk, nil)
+	after.store = engine
+	t.Cleanup(func() { engine.Close() })
+	after.open(log.Options{})
+	return after
+}
+
+type quiet struct{}
+
+func (quiet) Infof(string, ...any)  {}
+func (quiet) Errorf(string, ...any) {}
+func (quiet) Fatalf(f string, a ...any) {
+	panic(fmt.Sprintf(f, a...))
+}
+
+// readAll reads everything of the damaged ledger. It may fail; it must not panic,
+// and what it proves holds.
+func (w *world) readAll() {
+	w.t.Helper()
+	ctx := w.t.Context()
+	s, err := w.ledgers.State(ctx, red)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if c, err := tlog.OpenCheckpoint(bytes.Clone(s.Checkpoint()), s.VerifierKey()); err != nil || c.Size > redSize {
+		w.t.Errorf("checkpoint %+v, %v", c, err)
+	}
+	for i := range min(s.Size(), redSize) {
+		_, _, _, _ = w.ledgers.Inclusion(ctx, s, i, s.Size())
+	}
+	for from := range min(s.Size(), redSize) {
+		_, _, _, _ = w.ledgers.Consistency(ctx, s, from, s.Size())
+	}
+	for level := range uint8(3) {
+		for index := range uint64(3) {
+			_, _ = w.ledgers.Tile(ctx, s, tlog.Tile{Level: level, Index: index, Width: 256})
+			_, _ = w.ledgers.Tile(ctx, s, tlog.Tile{Level: level, Index: index, Width: 3})
+		}
+	}
+	for range w.ledgers.Events(ctx, s, 0, s.Size(), storage.Records|storage.Envelopes) {
+	}
+	for i := range redSize {
+		name := fmt.Sprint("base-", i)
+		_, _ = w.ledgers.Find(ctx, s, id.Event(name))
+	}
+	_, _ = w.ledgers.Replayed(ctx, red, "base-17", "idem-base-17", id.Hash{})
+}
+
+// judged checks what the service does to the damaged ledger, and not to the other.
+func (w *world) judged(level log.Level) {
+	w.t.Helper()
+	s := w.state(red)
+	if s.Fault().Level != level {
+		w.t.Errorf("got fault %+v, want level %q", s.Fault(), level)
+	}
+	r, err := w.append(red, "after-damage")
+	switch level {
+	case log.Frozen:
+		w.refuses(red, "frozen")
+	case log.Suspect:
+		if err != nil || r.ChainValid {
+			w.t.Errorf("append to a suspect ledger: chain_valid %v, %v", r.ChainValid, err)
+		}
+	default:
+		if err != nil || !r.ChainValid {
+			w.t.Errorf("append: chain_valid %v, %v", r.ChainValid, err)
+		}
+	}
+	if r, err := w.append(blue, "after-damage"); err != nil || !r.ChainValid {
+		w.t.Errorf("the other organization: chain_valid %v, %v", r.ChainValid, err)
+	}
+}
+
+// Without its identity there is no key to sign with: the ledger is not there,
+// which keeps nobody from the others.
+func TestDamagedIdentity(t *testing.T) {
+	t.Parallel()
+	w, base := storedLedgers(t)
+	for name, bend := range map[string]bend{
+		"unreadable": text("{"), "without a key": text(`{}`), "another key": flipAt(-8), "gone": gone,
+	} {
+		after := w.damaged(t, base, ownRecord("ledger"), bend)
+		if _, err := after.ledgers.State(t.Context(), red); err == nil {
+			t.Errorf("%s: the ledger was opened", name)
+		}
+		if findings := after.fsck(after.store); !found(findings, "identity", log.Frozen) {
+			t.Errorf("%s: fsck: got %v", name, findings)
+		}
+		if err := after.ledgers.ReverifyOnce(t.Context()); err != nil || after.reverified(blue).To != 5 {
+			t.Errorf("%s: re-verification: %v, the other organization at %d", name, err, after.reverified(blue).To)
+		}
+		after.mustAppend(blue, "after")
+	}
+}
+
+// What an idempotency key is bound to is stored once. A wrong index refuses
+// events; it never lets one in twice, and nobody waits for ever.
+func TestDamagedIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	w, base := storedLedgers(t)
+	for name, bend := range map[string]bend{"another event": number(18), "beyond the head": number(9999), "unreadable": short} {
+		after := w.damaged(t, base, nameAt(idempotencyFamily, "idem-base-17"), bend)
+		e := after.envelope(red, "base-17")
+		if known, err := after.ledgers.Replayed(t.Context(), red, "base-17", "idem-base-17", e.Digest); name != "beyond the head" && err == nil {
+			t.Errorf("%s: replayed: got %v, want an error", name, known)
+		}
+		fresh := after.envelope(red, "fresh")
+		_, err := after.ledgers.Append(t.Context(), red, func(_ context.Context, s *log.State) (log.Submission, error) {
+			d := after.draft(s, fresh, 0)
+			d.IdempotencyKey = "idem-base-17"
+			return log.Submission{Drafts: []log.Draft{d}}, nil
+		})
+		if err == nil {
+			t.Errorf("%s: the key was bound again", name)
+		}
+		after.mustAppend(red, "other")
+	}
+}
+
+// A damage behind the position that the re-verification has reached is found by
+// its next whole pass.
+func TestDamageBehindThePosition(t *testing.T) {
+	t.Parallel()
+	w, base := installed(t, func(w *world) {
+		w.fill(red, redSize)
+		if err := w.ledgers.ReverifyOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for name, test := range map[string]struct {
+		family byte
+		level  log.Level
+	}{"envelope": {envelopeFamily, log.Suspect}, "entry": {entryFamily, log.Frozen}} {
+		after := w.damaged(t, base, at(test.family, damagedAt), flipAt(40))
+		after.mustAppend(red, "after")
+		for _, step := range []struct {
+			pass time.Duration
+			want log.Level
+		}{{0, log.Healthy}, {log.ReverifyFresh + time.Minute, test.level}} {
+			after.pass(step.pass)
+			if err := after.ledgers.ReverifyOnce(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if f := after.state(red).Fault(); f.Level != step.want {
+				t.Errorf("%s, %v later: got fault %+v, want level %q", name, step.pass, f, step.want)
+			}
+		}
+	}
+}
