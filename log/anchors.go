@@ -103,6 +103,30 @@ func (a *Anchors) find(o id.Origin) (anchor, bool) {
 	return found, ok
 }
 
+// without returns the origins that have an anchor and are not among met, in the
+// order in which they were first shown.
+func (a *Anchors) without(met map[anchorKey]bool) (lost []id.Origin, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	told := make(map[anchorKey]bool)
+	err = a.journal.each(func(note []byte) error {
+		c, err := tlog.ReadCheckpoint(note)
+		if key := keyOf(c.Origin); err == nil && !met[key] && !told[key] {
+			told[key] = true
+			lost = append(lost, c.Origin)
+		}
+		return err
+	})
+	return lost, err
+}
+
+// any reports whether there is an anchor at all.
+func (a *Anchors) any() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.known) > 0
+}
+
 // put makes notes the anchors of their origins; they are durable at return.
 func (a *Anchors) put(notes ...[]byte) error {
 	a.mu.Lock()

@@ -105,9 +105,20 @@ func TestAdoptRefusesWhatTheLedgerDoesNotExtend(t *testing.T) {
 func TestAnchorsWithoutData(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	w.mustAppend(red, "a")
-	w.reopen(storagetest.NewModel())
-	if _, err := w.ledgers.Create(t.Context(), 99, genesis(red)); !fault.Is(err, fault.Conflict) {
-		t.Errorf("an origin that was shown was made again: %v", err)
+	w.ledgers.Close()
+	anchors, err := log.OpenAnchors(w.anchors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer anchors.Close()
+	empty := storagetest.NewModel()
+	if _, err := log.Open(t.Context(), log.Options{Store: empty, Keyring: w.keyring, Anchors: anchors}); err == nil {
+		t.Error("ledgers were opened on an empty store beside anchors")
+	}
+	var findings []log.Finding
+	result, err := log.Fsck(t.Context(), empty, w.keyring, anchors, func(f log.Finding) { findings = append(findings, f) })
+	if err != nil || result.Findings != 2 || len(findings) != 2 || findings[0].Origin != genesis(red).Origin || findings[0].Place != "anchor" {
+		t.Errorf("fsck: got %v, %v, %v; want both origins to be missed", result, findings, err)
 	}
 }
 

@@ -19,6 +19,7 @@ type FsckResult struct {
 // anchors may be nil. An error means that the check could not be finished.
 func Fsck(ctx context.Context, store Store, keyring *seal.Keyring, anchors *Anchors, report func(Finding)) (FsckResult, error) {
 	var result FsckResult
+	met := make(map[anchorKey]bool)
 	for t, err := range store.Tenants(ctx) {
 		if err != nil {
 			return result, fmt.Errorf("fsck: list ledgers: %w", err)
@@ -32,6 +33,7 @@ func Fsck(ctx context.Context, store Store, keyring *seal.Keyring, anchors *Anch
 			continue
 		}
 		result.Ledgers++
+		met[keyOf(identity.Origin)] = true
 		counted := func(f Finding) {
 			result.Findings++
 			report(f)
@@ -42,6 +44,17 @@ func Fsck(ctx context.Context, store Store, keyring *seal.Keyring, anchors *Anch
 			return result, fmt.Errorf("fsck: %s: %w", identity.Origin, err)
 		}
 	}
+	if anchors == nil {
+		return result, nil
+	}
+	lost, err := anchors.without(met)
+	if err != nil {
+		return result, fmt.Errorf("fsck: %w", err)
+	}
+	for _, origin := range lost {
+		report(Finding{Origin: origin, Place: "anchor", Problem: "there is no ledger of this origin in the store", Level: Frozen})
+	}
+	result.Findings += len(lost)
 	return result, nil
 }
 

@@ -96,6 +96,23 @@ func appendNote(b []byte, note []byte) []byte {
 	return append(b, note...)
 }
 
+// each calls see with every note, in their order.
+func (j *journal) each(see func(note []byte) error) error {
+	r := bufio.NewReader(io.NewSectionReader(j.file, 0, j.size))
+	for {
+		note, _, err := readNote(r)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = see(note)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", errJournal, err)
+		}
+	}
+}
+
 // append writes notes with one sync. When it fails the file is cut back to what
 // was whole, so that a later append finds it in order.
 func (j *journal) append(notes [][]byte) error {

@@ -125,6 +125,9 @@ func Open(ctx context.Context, o Options) (*Ledgers, error) {
 	if err := o.Store.Barrier(ctx); err != nil {
 		return nil, fmt.Errorf("open ledgers: barrier: %w", err)
 	}
+	if err := refuseForeignStore(ctx, o); err != nil {
+		return nil, fmt.Errorf("open ledgers: %w", err)
+	}
 	l := newLedgers(o)
 	background, stop := context.WithCancel(context.Background())
 	l.stop = stop
@@ -132,6 +135,19 @@ func Open(ctx context.Context, o Options) (*Ledgers, error) {
 	l.done.Go(l.finish)
 	l.done.Go(func() { l.anchors.run(background, l.logger) })
 	return l, nil
+}
+
+// refuseForeignStore stops a start with anchors and a store in which there is
+// not one ledger: the store is lost, or is another one. Every ledger has an
+// anchor only after it is in the store.
+func refuseForeignStore(ctx context.Context, o Options) error {
+	if !o.Anchors.any() {
+		return nil
+	}
+	for _, err := range o.Store.Tenants(ctx) {
+		return err
+	}
+	return errors.New("there are anchors, and the store has no ledger: bring the store back, or use another folder of anchors for a new one")
 }
 
 // newLedgers returns ledgers of which nothing runs yet.
