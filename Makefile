@@ -8,12 +8,14 @@ PROGRAMS := agentledger aps
 build:
 	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
 
-# Every test, nothing skipped.
+# Every test, nothing skipped. PostgreSQL's server is installed when it is missing.
 test:
+	./scripts/postgres
 	$(GO) test ./...
 
 # The same under the race detector (needs a C compiler).
 race:
+	./scripts/postgres
 	$(GO) test -race ./...
 
 lint:

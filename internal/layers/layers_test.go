@@ -50,7 +50,7 @@ var layer = map[string]int{
 	"internal/web": 40, "openapi": 40, "ingest": 41, "publicapi": 41, "console": 41, "identity": 41, "client": 41,
 	"internal/config": 45, "internal/telemetry": 45,
 	"cmd/agentledger": 50, "cmd/aps": 50, "scripts/benchreport": 50,
-	"storage/pebblestore": 60, "storage/storagetest": 60, // beside the layers: reached by programs and tests alone
+	"storage/pebblestore": 60, "storage/pgstore": 60, "storage/pgstore/pgtest": 60, "storage/storagetest": 60, // beside the layers: reached by programs and tests alone
 	"internal/ledgertest": 60, "internal/miniservice": 60, "internal/apicheck": 60, // fixtures of tests
 	"internal/layers": 60,
 }
@@ -79,7 +79,7 @@ func TestLayersPointDown(t *testing.T) {
 }
 
 func TestNobodyReaches(t *testing.T) {
-	engines := []string{module + "storage/pebblestore", module + "storage/storagetest", "github.com/cockroachdb/pebble/v2"}
+	engines := []string{module + "storage/pebblestore", module + "storage/pgstore", module + "storage/storagetest", "github.com/cockroachdb/pebble/v2", "github.com/jackc/pgx/v5"}
 	surfaces := []string{module + "ingest", module + "publicapi", module + "console", module + "identity"}
 	pure := []string{"id", "internal/fault", "internal/jcs", "event", "tlog", "chain", "policy", "did", "verify"}
 	layer2 := []string{module + "log", module + "notary", module + "org", module + "agent", module + "rulebook", module + "account", module + "provision"}
@@ -99,7 +99,7 @@ func TestNobodyReaches(t *testing.T) {
 		{"a ledger knows nothing of who sends to it or why",
 			[]string{"log"}, append([]string{module + "notary", module + "policy", "net/http"}, surfaces...)},
 		{"tests' engines are for tests",
-			[]string{"cmd/agentledger", "cmd/aps"}, []string{module + "storage/storagetest", module + "internal/ledgertest", module + "internal/miniservice", module + "internal/apicheck", "testing"}},
+			[]string{"cmd/agentledger", "cmd/aps"}, []string{module + "storage/storagetest", module + "storage/pgstore/pgtest", module + "internal/ledgertest", module + "internal/miniservice", module + "internal/apicheck", "testing"}},
 	}
 	packages := list(t)
 	for _, rule := range rules {

@@ -1,0 +1,95 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// pending is an append under way.
+type pending struct {
+	results []error
+	landed  sync.WaitGroup // one for each share
+}
+
+// share is the part of an append that goes through one lane.
+type share struct {
+	parts  []part
+	landed func()
+}
+
+// part is one tenant's batch and where its answer goes.
+type part struct {
+	*storage.Batch
+	result *error
+}
+
+// Append implements storage.Ledgers. It hands each lane its share; a tenant's
+// order is the order of its lane.
+func (e *Engine) Append(batches []storage.Batch) storage.Pending {
+	p := &pending{results: make([]error, len(batches))}
+	if err := e.enter(context.Background()); err != nil {
+		for i := range p.results {
+			p.results[i] = fmt.Errorf("append: %w", err)
+		}
+		return p
+	}
+	defer e.leave()
+	shares := make(map[*lane]*share, len(e.lanes))
+	seen := make(map[id.Tenant]bool, len(batches))
+	for i := range batches {
+		b := &batches[i]
+		if err := acceptable(b, seen); err != nil {
+			p.results[i] = fmt.Errorf("append: %w", err)
+			continue
+		}
+		l := e.lane(b.Tenant)
+		if shares[l] == nil {
+			shares[l] = &share{landed: p.landed.Done}
+		}
+		shares[l].parts = append(shares[l].parts, part{Batch: b, result: &p.results[i]})
+	}
+	for l, s := range shares {
+		p.landed.Add(1)
+		l.queue <- s
+	}
+	return p
+}
+
+func acceptable(b *storage.Batch, seen map[id.Tenant]bool) error {
+	if err := b.Validate(); err != nil {
+		return err
+	}
+	if seen[b.Tenant] {
+		return errors.New("tenant twice in one append")
+	}
+	seen[b.Tenant] = true
+	return nil
+}
+
+// Wait implements storage.Pending.
+func (p *pending) Wait() []error {
+	p.landed.Wait()
+	return p.results
+}
+
+// answer sets the answers of parts.
+func answer(parts []part, err error) {
+	for _, p := range parts {
+		p.answer(err)
+	}
+}
+
+func (p part) answer(err error) {
+	if err != nil {
+		err = fmt.Errorf("append: %w", err)
+	}
+	*p.result = err
+}
+
+// creates reports whether the batch makes its ledger.
+func (p part) creates() bool { return storage.Head{}.Continues(p.Expect) }

@@ -1,0 +1,48 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// barriers is the number of rows that barriers spread over.
+const barriers = 64
+
+const barrierSQL = `INSERT INTO barrier (org, slot, passed) VALUES (0, $1, 1)
+ON CONFLICT (org, slot) DO UPDATE SET passed = barrier.passed + 1`
+
+// barrier commits something. The commit's place in the server's log is behind
+// everything that was visible before, and standbys confirm that log in its order.
+func barrier(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, barrierSQL, int16(rand.IntN(barriers))); err != nil {
+		return readError(err)
+	}
+	if err := confirmed(conn); err != nil {
+		return unreachable(err)
+	}
+	return nil
+}
+
+// Barrier implements storage.Ledgers.
+func (e *Engine) Barrier(ctx context.Context) error {
+	if err := e.enter(ctx); err != nil {
+		return fmt.Errorf("barrier: %w", err)
+	}
+	defer e.leave()
+	if err := e.passBarrier(ctx); err != nil {
+		return fmt.Errorf("barrier: %w", err)
+	}
+	return nil
+}
+
+func (e *Engine) passBarrier(ctx context.Context) error {
+	conn, err := e.pool.Acquire(ctx)
+	if err != nil {
+		return readError(err)
+	}
+	defer conn.Release()
+	return barrier(ctx, conn.Conn())
+}

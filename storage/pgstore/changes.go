@@ -1,0 +1,152 @@
+package pgstore
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// lockSQL reads the versions of records and keeps others from changing them until
+// the transaction ends. It takes them in one order, so that two of them don't wait
+// for each other.
+const lockSQL = `SELECT kind, key, version FROM record
+WHERE org = $1 AND (kind, key) IN (SELECT * FROM unnest($2::bytea[], $3::bytea[]))
+ORDER BY kind, key FOR UPDATE`
+
+const putSQL = `INSERT INTO record (org, kind, key, value, version)
+SELECT $1::int8, * FROM unnest($2::bytea[], $3::bytea[], $4::bytea[], $5::int8[])
+ON CONFLICT (org, kind, key) DO NOTHING`
+
+const replaceSQL = `UPDATE record SET value = c.value, version = c.version
+FROM unnest($2::bytea[], $3::bytea[], $4::bytea[], $5::int8[]) AS c (kind, key, value, version)
+WHERE record.org = $1 AND record.kind = c.kind AND record.key = c.key`
+
+const removeSQL = `DELETE FROM record
+WHERE org = $1 AND (kind, key) IN (SELECT * FROM unnest($2::bytea[], $3::bytea[]))`
+
+// recordName names a record of one tenant.
+type recordName struct {
+	kind storage.Kind
+	key  string
+}
+
+// staged is what becomes of one record.
+type staged struct {
+	recordName
+	stored  uint64 // its version before, 0 for none
+	version uint64 // and after
+	value   []byte
+}
+
+// change checks the changes one after another and writes what they come to, or
+// returns an *storage.ItemError. errMet asks for the whole transaction again.
+func change(ctx context.Context, tx pgx.Tx, t id.Tenant, changes []storage.Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	stored, err := lockVersions(ctx, tx, t, changes)
+	if err != nil {
+		return err
+	}
+	all, err := stage(changes, stored)
+	if err != nil {
+		return err
+	}
+	var made, replaced, removed recordColumns
+	for _, s := range all {
+		switch {
+		case s.stored == 0 && s.version > 0:
+			made.add(s)
+		case s.version > 0:
+			replaced.add(s)
+		case s.stored > 0:
+			removed.add(s)
+		}
+	}
+	return write(ctx, tx, t, &made, &replaced, &removed)
+}
+
+func lockVersions(ctx context.Context, tx pgx.Tx, t id.Tenant, changes []storage.Change) (map[recordName]uint64, error) {
+	var names recordColumns
+	for i := range changes {
+		names.add(staged{recordName: recordName{changes[i].Kind, changes[i].Key}})
+	}
+	rows, err := tx.Query(ctx, lockSQL, int64(t), names.kind, names.key)
+	if err != nil {
+		return nil, err
+	}
+	versions := make(map[recordName]uint64, len(changes))
+	var kind, key []byte
+	var version int64
+	_, err = pgx.ForEachRow(rows, []any{&kind, &key, &version}, func() error {
+		versions[recordName{storage.Kind(kind), string(key)}] = uint64(version)
+		return nil
+	})
+	return versions, err
+}
+
+// stage takes the changes one after another, each meeting what the ones before it
+// leave, and returns what becomes of each record.
+func stage(changes []storage.Change, stored map[recordName]uint64) ([]staged, error) {
+	at := make(map[recordName]int, len(changes))
+	all := make([]staged, 0, len(changes))
+	for i := range changes {
+		c := &changes[i]
+		name := recordName{c.Kind, c.Key}
+		n, again := at[name]
+		if !again {
+			n = len(all)
+			at[name] = n
+			all = append(all, staged{recordName: name, stored: stored[name], version: stored[name]})
+		}
+		s := &all[n]
+		if c.If != storage.AnyVersion && c.If != s.version {
+			return nil, &storage.ItemError{Item: c.Item, Err: storage.ErrStale}
+		}
+		s.value, s.version = c.Value, s.version+1
+		if c.Value == nil {
+			s.version = 0
+		}
+	}
+	return all, nil
+}
+
+// recordColumns are columns of table record.
+type recordColumns struct {
+	kind, key, value [][]byte
+	version          []int64
+}
+
+func (c *recordColumns) add(s staged) {
+	c.kind = append(c.kind, []byte(s.kind))
+	c.key = append(c.key, []byte(s.key))
+	c.value = append(c.value, s.value)
+	c.version = append(c.version, int64(s.version))
+}
+
+func write(ctx context.Context, tx pgx.Tx, t id.Tenant, made, replaced, removed *recordColumns) error {
+	org := int64(t)
+	if len(made.key) > 0 {
+		tag, err := tx.Exec(ctx, putSQL, org, made.kind, made.key, made.value, made.version)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() != int64(len(made.key)) {
+			return errMet
+		}
+	}
+	if len(replaced.key) > 0 {
+		if _, err := tx.Exec(ctx, replaceSQL, org, replaced.kind, replaced.key, replaced.value, replaced.version); err != nil {
+			return err
+		}
+	}
+	if len(removed.key) > 0 {
+		if _, err := tx.Exec(ctx, removeSQL, org, removed.kind, removed.key); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	connectTime = 10 * time.Second
+	silence     = 30 * time.Second // a peer that answers nothing for so long is taken for gone
+)
+
+// session are the settings of every connection. Time-outs of the server's own
+// would cut an append's commit wait; what a lost client left open must end, since
+// it holds the lock of a head.
+var session = map[string]string{
+	"application_name":                    "agentledger",
+	"client_encoding":                     "UTF8",
+	"default_transaction_isolation":       "read committed",
+	"statement_timeout":                   "0",
+	"lock_timeout":                        "0",
+	"idle_in_transaction_session_timeout": "30s",
+	"tcp_keepalives_idle":                 "10",
+	"tcp_keepalives_interval":             "5",
+	"tcp_keepalives_count":                "4",
+	"jit":                                 "off", // statements are short; compiling them is not
+}
+
+// connector opens connections that were checked.
+type connector struct {
+	config *pgxpool.Config
+}
+
+func newConnector(o Options) (*connector, error) {
+	config, err := pgxpool.ParseConfig(o.URL)
+	if err != nil {
+		return nil, errors.New("the address of the database can't be read") // the cause may repeat a password
+	}
+	cc := config.ConnConfig
+	application := cc.RuntimeParams["application_name"]
+	maps.Copy(cc.RuntimeParams, session)
+	if application != "" {
+		cc.RuntimeParams["application_name"] = application
+	}
+	if cc.ConnectTimeout == 0 {
+		cc.ConnectTimeout = connectTime
+	}
+	dialer := net.Dialer{
+		Timeout: cc.ConnectTimeout, Control: userTimeout,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: silence / 3, Interval: silence / 6, Count: 4},
+	}
+	cc.DialFunc = dialer.DialContext
+	cc.OnNotice = remember
+	return &connector{config: config}, nil
+}
+
+// single returns the configuration of one connection, without the checks.
+func (c *connector) single() *pgx.ConnConfig { return c.config.ConnConfig.Copy() }
+
+// inspect connects once and returns what the server says of itself; it refuses
+// what connect refuses.
+func (c *connector) inspect(ctx context.Context) (server, error) {
+	conn, err := pgx.ConnectConfig(ctx, c.single())
+	if err != nil {
+		return server{}, unreachable(err)
+	}
+	defer conn.Close(ctx)
+	return inspect(ctx, conn)
+}
+
+// connect opens a connection for appends.
+func (c *connector) connect(ctx context.Context) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(ctx, c.single())
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	if err := prepare(ctx, conn); err != nil {
+		return nil, errors.Join(unreachable(err), conn.Close(ctx))
+	}
+	return conn, nil
+}
+
+// openPool opens the connections of reads and barriers. Each new one passes a
+// barrier: a server that came back from a crash shows what it had not replicated.
+func (c *connector) openPool(ctx context.Context, most int) (*pgxpool.Pool, error) {
+	config := c.config.Copy()
+	config.MaxConns = int32(most)
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if err := prepare(ctx, conn); err != nil {
+			return err
+		}
+		return barrier(ctx, conn)
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, unreachable(err)
+	}
+	return pool, nil
+}
+
+// prepare checks the server behind a new connection and pins what the session
+// relies on, so that a changed configuration file does not reach it.
+func prepare(ctx context.Context, conn *pgx.Conn) error {
+	s, err := inspect(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, "SET synchronous_commit TO "+s.commit); err != nil { // on or remote_apply, as inspect saw to
+		return fmt.Errorf("pin synchronous_commit: %w", unreachable(err))
+	}
+	return nil
+}
+
+// warning is the key of a connection's custom data under which the server's last
+// warning is kept.
+const warning = "warning"
+
+// remember keeps a warning for confirmed. The texts of warnings are in the
+// server's language, and none of them is expected while a commit is under way.
+func remember(conn *pgconn.PgConn, n *pgconn.Notice) {
+	if n.SeverityUnlocalized == "WARNING" {
+		conn.CustomData()[warning] = n.Message
+	}
+}
+
+// confirmed returns an error if the server warned since the connection was
+// opened or confirmed last: what was committed may not be where it has to be.
+func confirmed(conn *pgx.Conn) error {
+	data := conn.PgConn().CustomData()
+	message, warned := data[warning]
+	delete(data, warning)
+	if warned {
+		return fmt.Errorf("the server warned: %v", message)
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+// Package pgstore is the storage engine on PostgreSQL 15 or newer
+// (https://www.postgresql.org), for services of more than one machine.
+//
+// What always holds:
+//
+//   - The guard is in the statement: everything that an append writes hangs on
+//     an UPDATE of the head that compares size, root, epoch and config version,
+//     at READ COMMITTED. Several programs may work on one database; safety
+//     depends on nothing else.
+//   - One tenant's appends go through one connection, one after another, in the
+//     order of the Append calls. What waits for different tenants goes as one
+//     statement and one commit; when that fails, each tenant goes by itself.
+//   - An append that is out is never cancelled. A lost connection and any warning
+//     of the server while it commits (such as "canceling wait for synchronous
+//     replication") are storage.ErrUnknown, never a success.
+//   - Every connection is checked before its first use: a server in recovery, or
+//     one whose settings could lose what it acknowledged, is refused.
+//   - Record reads pass a barrier while a write of this process, or what a new
+//     connection may see, is not known to be durable. A commit wait that was
+//     cancelled in another process can't be seen here: its record may be read
+//     before it reaches the standby.
+//   - It never answers storage.ErrBroken: a server that fails a sync crashes
+//     and recovers by itself, which is a lost connection here.
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Engine is a storage.Engine on a PostgreSQL database.
+type Engine struct {
+	logger *slog.Logger
+	pool   *pgxpool.Pool // for everything but appends
+	lanes  []*lane
+	doubts doubts
+	gate   gate
+}
+
+var _ storage.Engine = (*Engine)(nil)
+
+// Open connects, checks the server, and makes or migrates the tables. The tables
+// lie in the first schema of the connection's search_path.
+func Open(ctx context.Context, o Options) (*Engine, error) {
+	o = o.withDefaults()
+	c, err := newConnector(o)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	e := &Engine{logger: o.Logger}
+	if err := e.open(ctx, o, c); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	return e, nil
+}
+
+func (e *Engine) open(ctx context.Context, o Options, c *connector) error {
+	s, err := c.inspect(ctx)
+	if err != nil {
+		return err
+	}
+	s.warn(o.Logger)
+	if err := migrate(ctx, c.single()); err != nil {
+		return err
+	}
+	if e.pool, err = c.openPool(ctx, o.Readers); err != nil {
+		return err
+	}
+	for range o.Writers {
+		e.lanes = append(e.lanes, e.startLane(c))
+	}
+	return nil
+}
+
+// lane returns the lane of a tenant.
+func (e *Engine) lane(t id.Tenant) *lane { return e.lanes[uint64(t)%uint64(len(e.lanes))] }
+
+// Close waits for what is under way and closes the connections.
+func (e *Engine) Close() error {
+	if err := e.gate.close(); err != nil {
+		return err
+	}
+	var errs []error
+	for _, l := range e.lanes {
+		errs = append(errs, l.close())
+	}
+	e.pool.Close()
+	return errors.Join(errs...)
+}
+
+// enter begins a call, which ends with leave.
+func (e *Engine) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return e.gate.enter()
+}
+
+func (e *Engine) leave() { e.gate.leave() }
+
+// gate counts the calls that are inside, so that Close can wait for them.
+type gate struct {
+	mu     sync.Mutex
+	closed bool
+	inside sync.WaitGroup
+}
+
+func (g *gate) enter() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return fmt.Errorf("store is closed: %w", storage.ErrUnavailable)
+	}
+	g.inside.Add(1)
+	return nil
+}
+
+func (g *gate) leave() { g.inside.Done() }
+
+// close lets nobody in any more and returns when everybody has left.
+func (g *gate) close() error {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return fmt.Errorf("store is closed: %w", storage.ErrUnavailable)
+	}
+	g.closed = true
+	g.mu.Unlock()
+	g.inside.Wait()
+	return nil
+}

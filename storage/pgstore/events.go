@@ -1,0 +1,179 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// How many events are read at a time: as many entries as fill a few hundred
+// kilobytes, and as many documents as are some megabytes when they are large.
+const (
+	entriesPage   = 1024
+	documentsPage = 128
+)
+
+const sizeSQL = `SELECT size FROM head WHERE org = $1`
+
+// What the statements of eventsSQL are made of.
+const (
+	entryColumns    = `SELECT idx, prev, record_hash`
+	documentColumns = `, received_at, effective, disclosure, id, agent, trace, tool, action_kind, record`
+	envelopeColumn  = `, envelope`
+	eventsFrom      = ` FROM event WHERE org = $1 AND idx >= $2 AND idx < $3 ORDER BY idx`
+)
+
+// eventsSQL returns the statement for parts.
+func eventsSQL(parts storage.Part) string {
+	switch parts & (storage.Records | storage.Envelopes) {
+	case storage.Records:
+		return entryColumns + documentColumns + eventsFrom
+	case storage.Envelopes:
+		return entryColumns + envelopeColumn + eventsFrom
+	case storage.Records | storage.Envelopes:
+		return entryColumns + documentColumns + envelopeColumn + eventsFrom
+	}
+	return entryColumns + eventsFrom
+}
+
+// Events implements storage.Ledgers. It reads page by page, so that a slow
+// consumer holds neither a connection nor a snapshot; the size that counts is the
+// one when the sequence begins.
+func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error] {
+	return func(yield func(storage.Event, error) bool) {
+		if err := e.events(ctx, t, begin, end, parts, yield); err != nil {
+			yield(storage.Event{}, fmt.Errorf("read events: %w", err))
+		}
+	}
+}
+
+func (e *Engine) events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part, yield func(storage.Event, error) bool) error {
+	most := id.Index(documentsPage)
+	if parts == 0 {
+		most = entriesPage
+	}
+	for {
+		pageEnd := end
+		if begin < end && end-begin > most {
+			pageEnd = begin + most
+		}
+		page, size, err := e.eventsPage(ctx, t, begin, pageEnd, parts)
+		if err != nil {
+			return err
+		}
+		end = min(end, size)
+		for i := range page {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if page[i].Index != begin || begin >= end {
+				break
+			}
+			if !yield(page[i], nil) {
+				return nil
+			}
+			begin++
+		}
+		switch {
+		case begin >= end:
+			return nil
+		case begin < pageEnd:
+			return fmt.Errorf("event %d: %w", begin, corrupt("missing entry"))
+		}
+	}
+}
+
+// eventsPage reads the size of a ledger and then events that are there. They are
+// never fewer than the size says, since events are only ever added.
+func (e *Engine) eventsPage(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part) (page []storage.Event, size id.Index, err error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, 0, err
+	}
+	defer e.leave()
+	var batch pgx.Batch
+	batch.Queue(sizeSQL, int64(t))
+	if begin < end {
+		batch.Queue(eventsSQL(parts), int64(t), int64(begin), int64(end))
+	}
+	results := e.pool.SendBatch(ctx, &batch)
+	defer func() {
+		if closeErr := results.Close(); err == nil {
+			err = readError(closeErr)
+		}
+	}()
+	var stored int64
+	if err := results.QueryRow().Scan(&stored); err != nil {
+		return nil, 0, readError(err)
+	}
+	if begin < end {
+		page, err = readEvents(results, parts)
+	}
+	return page, id.Index(stored), readError(err)
+}
+
+func readEvents(results pgx.BatchResults, parts storage.Part) ([]storage.Event, error) {
+	rows, err := results.Query()
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var page []storage.Event
+	r := newEventRow(parts)
+	for rows.Next() {
+		e, err := r.read(rows)
+		if err != nil {
+			return nil, err
+		}
+		page = append(page, e)
+	}
+	return page, rows.Err()
+}
+
+// eventRow reads rows of table event. Its driver's bytes are valid for one row.
+type eventRow struct {
+	parts                        storage.Part
+	index, received              int64
+	effective, disclosure        int16
+	prev, recordHash             pgtype.DriverBytes
+	id, agent, trace, tool, kind pgtype.DriverBytes
+	record, envelope             []byte
+	into                         []any
+}
+
+func newEventRow(parts storage.Part) *eventRow {
+	r := &eventRow{parts: parts}
+	r.into = []any{&r.index, &r.prev, &r.recordHash}
+	if parts&storage.Records != 0 {
+		r.into = append(r.into, &r.received, &r.effective, &r.disclosure, &r.id, &r.agent, &r.trace, &r.tool, &r.kind, &r.record)
+	}
+	if parts&storage.Envelopes != 0 {
+		r.into = append(r.into, &r.envelope)
+	}
+	return r
+}
+
+func (r *eventRow) read(rows pgx.Rows) (storage.Event, error) {
+	r.record, r.envelope = nil, nil // the ones before belong to the caller
+	if err := rows.Scan(r.into...); err != nil {
+		return storage.Event{}, err
+	}
+	e := storage.Event{Index: id.Index(r.index), Record: r.record, Envelope: r.envelope}
+	if !hash(&e.Entry.Prev, r.prev) || !hash(&e.Entry.Record, r.recordHash) {
+		return e, fmt.Errorf("event %d: %w", e.Index, corrupt("entry"))
+	}
+	if r.parts&storage.Records == 0 {
+		return e, nil
+	}
+	e.ID = id.Event(r.id)
+	e.Columns = storage.Columns{
+		ReceivedAt: id.Instant(r.received), Agent: id.Agent(r.agent), Trace: id.Trace(r.trace), Tool: id.Tool(r.tool),
+		ActionKind: string(r.kind), Effective: id.Decision(r.effective), Disclosure: id.Disclosure(r.disclosure),
+	}
+	return e, nil
+}

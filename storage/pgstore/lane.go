@@ -1,0 +1,145 @@
+package pgstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/agentledger/agentledger/storage"
+)
+
+// waitingShares is how many shares a lane takes before Append waits for it.
+const waitingShares = 64
+
+// idleTime is how long a connection may rest before it is asked whether it still
+// stands: an append that goes into a dead one has an unknown outcome.
+const idleTime = time.Second
+
+// lane is one connection that appends, and the goroutine that owns it. It begins
+// a share when the one before it has its answers, so that a part that fails can
+// be done again before anything of its tenant comes behind it.
+type lane struct {
+	engine    *Engine
+	connector *connector
+	queue     chan *share
+	ended     chan error
+
+	conn *pgx.Conn // nil when there is none
+	used time.Time // when conn answered last
+}
+
+func (e *Engine) startLane(c *connector) *lane {
+	l := &lane{engine: e, connector: c, queue: make(chan *share, waitingShares), ended: make(chan error, 1)}
+	go l.run()
+	return l
+}
+
+func (l *lane) run() {
+	for s := range l.queue {
+		l.serve(s.parts)
+		s.landed()
+	}
+	var err error
+	if l.conn != nil {
+		err = l.conn.Close(context.Background())
+	}
+	l.ended <- err
+}
+
+// close ends a lane that nobody uses any more, when it has done what it has.
+func (l *lane) close() error {
+	close(l.queue)
+	return <-l.ended
+}
+
+// serve does what goes together, then what needs a transaction of its own.
+func (l *lane) serve(parts []part) {
+	var together []part
+	for _, p := range parts {
+		if !p.creates() && len(p.Changes) == 0 {
+			together = append(together, p)
+		}
+	}
+	if len(together) > 0 {
+		l.together(together)
+	}
+	for _, p := range parts {
+		if p.creates() || len(p.Changes) > 0 {
+			p.answer(l.alone(p))
+		}
+	}
+}
+
+// together appends parts as one statement, which is one commit. One that the
+// server refuses was not applied: then each part goes by itself.
+func (l *lane) together(parts []part) {
+	ctx := context.Background()
+	conn, err := l.ready(ctx)
+	if err != nil {
+		answer(parts, err)
+		return
+	}
+	moved, err := move(ctx, conn, parts)
+	if err == nil {
+		err = confirmed(conn)
+	}
+	cause, wasRefused := refused(err)
+	switch {
+	case err == nil:
+		for _, p := range parts {
+			p.answer(moved.result(p))
+		}
+	case wasRefused && len(parts) > 1:
+		for i := range parts {
+			l.together(parts[i : i+1])
+		}
+	case wasRefused:
+		parts[0].answer(l.refusal(ctx, conn, parts[0], cause))
+	default:
+		answer(parts, l.lost(err))
+	}
+}
+
+// ready returns a connection that stood a moment ago.
+func (l *lane) ready(ctx context.Context) (*pgx.Conn, error) {
+	if l.conn != nil && (l.conn.IsClosed() || time.Since(l.used) > idleTime && l.conn.Ping(ctx) != nil) {
+		l.drop()
+	}
+	if l.conn == nil {
+		conn, err := l.connector.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		l.conn = conn
+	}
+	l.used = time.Now()
+	return l.conn, nil
+}
+
+// lost says what an append that got no answer of the server comes to, and gives
+// the connection up.
+func (l *lane) lost(err error) error {
+	l.engine.logger.Warn("a connection to PostgreSQL was lost in an append", "err", err)
+	l.drop()
+	if pgconn.SafeToRetry(err) { // nothing was sent
+		return unreachable(err)
+	}
+	return unknown(err)
+}
+
+func (l *lane) drop() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = l.conn.Close(ctx) // nothing depends on how it ends
+	l.conn = nil
+}
+
+// result says what became of a part that went with others.
+func (m moved) result(p part) error {
+	if !m[p.Tenant] {
+		return storage.ErrConflict
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+const headSQL = `SELECT size, root, last, last_received, epoch, config_version FROM head WHERE org = $1`
+
+// Head implements storage.Ledgers.
+func (e *Engine) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
+	if err := e.enter(ctx); err != nil {
+		return storage.Head{}, fmt.Errorf("read head: %w", err)
+	}
+	defer e.leave()
+	h, found, err := readHead(ctx, e.pool, t)
+	if err == nil && !found {
+		err = storage.ErrNotFound
+	}
+	if err != nil {
+		return storage.Head{}, fmt.Errorf("read head: %w", err)
+	}
+	return h, nil
+}
+
+func readHead(ctx context.Context, q querier, t id.Tenant) (h storage.Head, found bool, err error) {
+	rows, err := q.Query(ctx, headSQL, int64(t))
+	if err != nil {
+		return h, false, readError(err)
+	}
+	h, err = pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (h storage.Head, err error) {
+		var root, last []byte
+		var size, received, epoch, config int64
+		if err := row.Scan(&size, &root, &last, &received, &epoch, &config); err != nil {
+			return h, err
+		}
+		h = storage.Head{Size: id.Index(size), LastReceived: id.Instant(received), Epoch: uint64(epoch), ConfigVersion: uint64(config)}
+		if !hash(&h.Root, root) || !hash(&h.Last, last) {
+			return h, corrupt("head")
+		}
+		return h, nil
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return storage.Head{}, false, nil
+	}
+	return h, err == nil, readError(err)
+}
+
+// hash copies a stored hash and reports whether it has its length.
+func hash(dst *id.Hash, v []byte) bool { return copy(dst[:], v) == len(v) && len(v) == len(dst) }
+
+const lookupSQL = `SELECT false, id, idx FROM event WHERE org = $1 AND id = ANY ($2::bytea[])
+UNION ALL SELECT true, idempotency, idx FROM event WHERE org = $1 AND idempotency = ANY ($3::bytea[])`
+
+// Lookup implements storage.Ledgers.
+func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) ([]id.Index, error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, fmt.Errorf("look up names: %w", err)
+	}
+	defer e.leave()
+	found, err := lookup(ctx, e.pool, t, names)
+	if err != nil {
+		return nil, fmt.Errorf("look up names: %w", err)
+	}
+	return found, nil
+}
+
+func lookup(ctx context.Context, q querier, t id.Tenant, names []storage.Name) ([]id.Index, error) {
+	ids, keys := make([][]byte, 0, len(names)), make([][]byte, 0, len(names))
+	for _, n := range names {
+		if n.Idempotency {
+			keys = append(keys, keyName(n.Text))
+		} else {
+			ids = append(ids, []byte(n.Text))
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	rows, err := q.Query(ctx, lookupSQL, int64(t), ids, keys)
+	if err != nil {
+		return nil, readError(err)
+	}
+	known := make(map[storage.Name]id.Index)
+	var idempotency bool
+	var text []byte
+	var index int64
+	_, err = pgx.ForEachRow(rows, []any{&idempotency, &text, &index}, func() error {
+		known[storage.Name{Idempotency: idempotency, Text: string(text)}] = id.Index(index)
+		return nil
+	})
+	if err != nil {
+		return nil, readError(err)
+	}
+	return positions(names, known), nil
+}
+
+// positions returns the index of each name; known has idempotency keys as they
+// are stored.
+func positions(names []storage.Name, known map[storage.Name]id.Index) []id.Index {
+	found := make([]id.Index, len(names))
+	for i, n := range names {
+		if n.Idempotency {
+			n.Text = string(keyName(n.Text))
+		}
+		var ok bool
+		if found[i], ok = known[n]; !ok {
+			found[i] = storage.NoIndex
+		}
+	}
+	return found
+}
+
+const countersSQL = `SELECT name, value FROM counter WHERE org = $1 AND name = ANY ($2::bytea[])`
+
+// Counters implements storage.Ledgers.
+func (e *Engine) Counters(ctx context.Context, t id.Tenant, names []string) ([]uint64, error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, fmt.Errorf("read counters: %w", err)
+	}
+	defer e.leave()
+	if len(names) == 0 {
+		return nil, nil
+	}
+	asked := make([][]byte, len(names))
+	for i, n := range names {
+		asked[i] = []byte(n)
+	}
+	known := make(map[string]uint64, len(names))
+	rows, err := e.pool.Query(ctx, countersSQL, int64(t), asked)
+	if err == nil {
+		var name []byte
+		var value int64
+		_, err = pgx.ForEachRow(rows, []any{&name, &value}, func() error {
+			known[string(name)] = uint64(value)
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read counters: %w", readError(err))
+	}
+	values := make([]uint64, len(names))
+	for i, n := range names {
+		values[i] = known[n]
+	}
+	return values, nil
+}
+
+// tenantsPage is how many tenants are read at a time.
+const tenantsPage = 1000
+
+const tenantsSQL = `SELECT org FROM head WHERE org >= $1 AND org <= $2 ORDER BY org LIMIT $3`
+
+// Tenants implements storage.Ledgers.
+func (e *Engine) Tenants(ctx context.Context) iter.Seq2[id.Tenant, error] {
+	return func(yield func(id.Tenant, error) bool) {
+		// As int8, numbers from 2^63 on are negative.
+		more, err := e.tenants(ctx, 0, math.MaxInt64, yield)
+		if more && err == nil {
+			_, err = e.tenants(ctx, math.MinInt64, -1, yield)
+		}
+		if err != nil {
+			yield(0, fmt.Errorf("list tenants: %w", err))
+		}
+	}
+}
+
+// tenants yields the tenants of [begin, last]; more is false when the consumer
+// has enough.
+func (e *Engine) tenants(ctx context.Context, begin, last int64, yield func(id.Tenant, error) bool) (more bool, err error) {
+	for {
+		page, err := e.tenantsPage(ctx, begin, last)
+		if err != nil {
+			return false, err
+		}
+		for _, t := range page {
+			if !yield(id.Tenant(t), nil) {
+				return false, nil
+			}
+		}
+		if len(page) < tenantsPage || page[len(page)-1] == last {
+			return true, nil
+		}
+		begin = page[len(page)-1] + 1
+	}
+}
+
+func (e *Engine) tenantsPage(ctx context.Context, begin, last int64) ([]int64, error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer e.leave()
+	rows, err := e.pool.Query(ctx, tenantsSQL, begin, last, tenantsPage)
+	if err != nil {
+		return nil, readError(err)
+	}
+	page, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return page, readError(err)
+}

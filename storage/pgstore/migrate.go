@@ -1,0 +1,55 @@
+package pgstore
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// migrate brings the schema to the version that this program knows. A newer one
+// is refused: what it means is not known here. Programs that start together take
+// turns by a table.
+func migrate(ctx context.Context, config *pgx.ConnConfig) (err error) {
+	db := stdlib.OpenDB(*config)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	p, err := migrator(db)
+	if err != nil {
+		return err
+	}
+	current, target, err := p.GetVersions(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read schema version: %w", err)
+	case current > target:
+		return fmt.Errorf("the schema has version %d, this program knows %d: use the newer program", current, target)
+	case current == target:
+		return nil
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return fmt.Errorf("migrate schema from version %d to %d: %w", current, target, err)
+	}
+	return nil
+}
+
+func migrator(db *sql.DB) (*goose.Provider, error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	locker, err := lock.NewPostgresTableLocker()
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(goose.DialectPostgres, db, files, goose.WithLocker(locker), goose.WithDisableGlobalRegistry(true))
+}

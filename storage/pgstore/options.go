@@ -1,0 +1,35 @@
+package pgstore
+
+import "log/slog"
+
+// Options say where a store lies and what it may use. URL is required.
+type Options struct {
+	// URL is the address of the primary, in the form of libpq
+	// (postgres://user@host/database?parameters or key=value words). Several hosts
+	// with target_session_attrs=read-write are tried in their order. It must lead
+	// to the server itself or to a pooler that keeps a session on one connection.
+	URL string
+
+	// Writers is the number of connections that append. A tenant's appends all go
+	// through the same one. 0 means 4.
+	Writers int
+
+	// Readers bounds the connections of everything else. 0 means 16.
+	Readers int
+
+	// Logger gets warnings about the server and lost connections. nil discards them.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Writers == 0 {
+		o.Writers = 4
+	}
+	if o.Readers == 0 {
+		o.Readers = 16
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}

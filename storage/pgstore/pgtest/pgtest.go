@@ -1,0 +1,181 @@
+// Package pgtest runs real PostgreSQL servers for tests.
+//
+// What always holds:
+//
+//   - A server has a directory of its own and is reached by a Unix socket in it
+//     alone: servers of several test runs never meet.
+//   - It never runs as root: a test that does hands it to the user postgres or
+//     nobody.
+//   - It ends with the test process, and Stop leaves nothing behind.
+//   - Nothing is skipped: without the programs of PostgreSQL, Start says how to
+//     get them.
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// startTime bounds how long a server may take until it answers.
+const startTime = 60 * time.Second
+
+// Server is one PostgreSQL server, running or not.
+type Server struct {
+	programs programs
+	dir      string // data and socket
+	settings []string
+	process  *exec.Cmd // nil when it does not run
+	ended    chan struct{}
+}
+
+// Start makes a new cluster and runs it. Settings, as name=value, come on top of
+// those that suit tests: no settings that a durable store is refused for.
+func Start(settings ...string) (*Server, error) {
+	p, err := findPrograms()
+	if err != nil {
+		return nil, err
+	}
+	s, err := p.newServer(settings)
+	if err != nil {
+		return nil, err
+	}
+	err = p.run("initdb", "--pgdata", s.data(), "--username", "postgres", "--auth", "trust", "--encoding", "UTF8", "--no-locale", "--no-sync", "--no-instructions")
+	if err == nil {
+		err = s.Run()
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(s.dir))
+	}
+	return s, nil
+}
+
+// newServer makes the directory of a server.
+func (p programs) newServer(settings []string) (*Server, error) {
+	dir, err := os.MkdirTemp("", "pg")
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	if p.user != nil {
+		err = os.Chown(dir, int(p.user.Uid), int(p.user.Gid))
+	}
+	return &Server{programs: p, dir: dir, settings: settings}, err
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+func (s *Server) log() string  { return filepath.Join(s.dir, "log") }
+
+// Dir is the server's directory; it goes with Stop.
+func (s *Server) Dir() string { return s.dir }
+
+// Socket is the path of the Unix socket that the server listens on.
+func (s *Server) Socket() string { return filepath.Join(s.dir, ".s.PGSQL.5432") }
+
+// URL is the server's address as a superuser. Parameters, as name=value, are
+// added to it, for example search_path=name.
+func (s *Server) URL(parameters ...string) string {
+	q := url.Values{"host": {s.dir}}
+	for _, p := range parameters {
+		name, value, _ := strings.Cut(p, "=")
+		q.Set(name, value)
+	}
+	return "postgres://postgres@/postgres?" + q.Encode()
+}
+
+// Run starts a server that was killed or stopped with its data left.
+func (s *Server) Run() error {
+	log, err := os.OpenFile(s.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("run postgres: %w", err)
+	}
+	defer log.Close()
+	args := []string{"-D", s.data(), "-k", s.dir}
+	for _, setting := range append([]string{"listen_addresses=", "max_connections=200", "shared_buffers=64MB", "max_wal_size=4GB"}, s.settings...) {
+		args = append(args, "-c", setting)
+	}
+	s.process = s.programs.command("postgres", args...)
+	s.process.Stdout, s.process.Stderr = log, log
+	if err := s.process.Start(); err != nil {
+		return fmt.Errorf("run postgres: %w", err)
+	}
+	s.ended = make(chan struct{})
+	go func() {
+		_ = s.process.Wait() // how it ended is in its log
+		close(s.ended)
+	}()
+	return s.awaitReady()
+}
+
+// awaitReady returns when the server takes connections.
+func (s *Server) awaitReady() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	defer cancel()
+	for {
+		conn, err := pgx.Connect(ctx, s.URL())
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-s.ended:
+			return s.failure("ended at once")
+		case <-ctx.Done():
+			return s.failure(err.Error())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (s *Server) failure(what string) error {
+	log, _ := os.ReadFile(s.log())
+	return fmt.Errorf("run postgres: %s; its log:\n%s", what, log)
+}
+
+// Kill ends all processes of the server as a loss of power would: without a
+// word. Its data stays.
+func (s *Server) Kill() error {
+	if err := s.process.Process.Signal(syscall.SIGSTOP); err != nil { // it starts no others now
+		return fmt.Errorf("kill postgres: %w", err)
+	}
+	children := childrenOf(s.process.Process.Pid)
+	for _, child := range children {
+		_ = syscall.Kill(child, syscall.SIGKILL) // it may have ended by itself
+	}
+	if err := s.process.Process.Kill(); err != nil {
+		return fmt.Errorf("kill postgres: %w", err)
+	}
+	<-s.ended
+	s.process = nil
+	for _, child := range children { // they hold the shared memory until they are gone
+		for runs(child) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// Halt ends a server in an orderly way. Its data stays.
+func (s *Server) Halt() error {
+	if s.process == nil {
+		return nil
+	}
+	if err := s.process.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop postgres: %w", err)
+	}
+	<-s.ended
+	s.process = nil
+	return nil
+}
+
+// Stop ends a server and removes its directory.
+func (s *Server) Stop() error {
+	return errors.Join(s.Halt(), os.RemoveAll(s.dir))
+}

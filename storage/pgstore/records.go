@@ -1,0 +1,134 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+const getSQL = `SELECT value, version FROM record WHERE org = $1 AND kind = $2 AND key = $3`
+
+// Get implements storage.RecordStore.
+func (e *Engine) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
+	if err := e.enter(ctx); err != nil {
+		return storage.Record{}, fmt.Errorf("get record: %w", err)
+	}
+	defer e.leave()
+	r := storage.Record{Kind: kind, Key: key}
+	var version int64
+	err := readError(e.pool.QueryRow(ctx, getSQL, int64(t), []byte(kind), []byte(key)).Scan(&r.Value, &version))
+	if unsettled := e.settled(ctx, t); unsettled != nil {
+		err = unsettled
+	}
+	if err != nil {
+		return storage.Record{}, fmt.Errorf("get record: %w", err)
+	}
+	r.Version = uint64(version)
+	return r, nil
+}
+
+const scanSQL = `SELECT key, value, version FROM record WHERE org = $1 AND kind = $2 AND key >= $3 AND key < $4 ORDER BY key LIMIT $5`
+
+const scanToEndSQL = `SELECT key, value, version FROM record WHERE org = $1 AND kind = $2 AND key >= $3 ORDER BY key LIMIT $4`
+
+// Scan implements storage.RecordStore.
+func (e *Engine) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, fmt.Errorf("scan records: %w", err)
+	}
+	defer e.leave()
+	if limit <= 0 || end != "" && begin >= end {
+		return nil, nil
+	}
+	found, err := e.scan(ctx, t, kind, begin, end, limit)
+	if unsettled := e.settled(ctx, t); unsettled != nil {
+		err = unsettled
+	}
+	if err != nil {
+		return nil, fmt.Errorf("scan records: %w", err)
+	}
+	return found, nil
+}
+
+func (e *Engine) scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
+	sql, args := scanSQL, []any{int64(t), []byte(kind), []byte(begin), []byte(end), limit}
+	if end == "" {
+		sql, args = scanToEndSQL, []any{int64(t), []byte(kind), []byte(begin), limit}
+	}
+	rows, err := e.pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, readError(err)
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (storage.Record, error) {
+		r := storage.Record{Kind: kind}
+		var key []byte
+		var version int64
+		err := row.Scan(&key, &r.Value, &version)
+		r.Key, r.Version = string(key), uint64(version)
+		return r, err
+	})
+	return found, readError(err)
+}
+
+// Write implements storage.RecordStore. Once it is out, the end of ctx does not
+// cut it off.
+func (e *Engine) Write(ctx context.Context, t id.Tenant, changes []storage.Change) error {
+	if err := e.enter(ctx); err != nil {
+		return fmt.Errorf("write records: %w", err)
+	}
+	defer e.leave()
+	if err := e.write(ctx, t, changes); err != nil {
+		return fmt.Errorf("write records: %w", err)
+	}
+	return nil
+}
+
+func (e *Engine) write(ctx context.Context, t id.Tenant, changes []storage.Change) error {
+	if err := storage.ValidateChanges(changes); err != nil || len(changes) == 0 {
+		return err
+	}
+	conn, err := e.pool.Acquire(ctx)
+	if err != nil {
+		return readError(err)
+	}
+	defer conn.Release()
+	ctx = context.WithoutCancel(ctx)
+	for range retries {
+		if err := e.writeOnce(ctx, conn.Conn(), t, changes); !errors.Is(err, errMet) {
+			return err
+		}
+	}
+	return unreachable(errMet)
+}
+
+func (e *Engine) writeOnce(ctx context.Context, conn *pgx.Conn, t id.Tenant, changes []storage.Change) (err error) {
+	e.doubts.begin(t)
+	defer func() { e.doubts.end(t, !errors.Is(err, storage.ErrUnknown)) }()
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return change(ctx, tx, t, changes) })
+	cause, wasRefused := refused(err)
+	var stale *storage.ItemError
+	switch {
+	case err == nil:
+		if err := confirmed(conn); err != nil {
+			return unknown(err)
+		}
+		return nil
+	case wasRefused && raced(cause):
+		return errMet
+	case wasRefused:
+		return readError(cause)
+	case errors.As(err, &stale):
+		if err := barrier(ctx, conn); err != nil { // what it rests on is durable then
+			return err
+		}
+		return stale
+	case errors.Is(err, errMet):
+		return err
+	}
+	return unknown(err)
+}

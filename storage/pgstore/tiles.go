@@ -1,0 +1,114 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+const tilesSQL = `SELECT idx, hashes FROM tile WHERE org = $1 AND level = $2 AND idx = ANY ($3::int8[])`
+
+// Tiles implements storage.Ledgers.
+func (e *Engine) Tiles(ctx context.Context, t id.Tenant, level uint8, indices []uint64) ([][]byte, error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, fmt.Errorf("read tiles: %w", err)
+	}
+	defer e.leave()
+	if len(indices) == 0 {
+		return nil, nil
+	}
+	found, err := e.tiles(ctx, t, level, indices)
+	if err != nil {
+		return nil, fmt.Errorf("read tiles of level %d: %w", level, err)
+	}
+	tiles := make([][]byte, len(indices))
+	for i, index := range indices {
+		hashes, ok := found[index]
+		if !ok {
+			return nil, fmt.Errorf("read tile %d/%d: %w", level, index, storage.ErrNotFound)
+		}
+		tiles[i] = append([]byte(nil), hashes...) // an index may be asked for twice
+	}
+	return tiles, nil
+}
+
+func (e *Engine) tiles(ctx context.Context, t id.Tenant, level uint8, indices []uint64) (map[uint64][]byte, error) {
+	asked := make([]int64, len(indices))
+	for i, index := range indices {
+		asked[i] = int64(index)
+	}
+	rows, err := e.pool.Query(ctx, tilesSQL, int64(t), int16(level), asked)
+	if err != nil {
+		return nil, readError(err)
+	}
+	found := make(map[uint64][]byte, len(indices))
+	var index int64
+	var hashes []byte
+	_, err = pgx.ForEachRow(rows, []any{&index, &hashes}, func() error {
+		if len(hashes) != storage.TileSize {
+			return corrupt("tile")
+		}
+		found[uint64(index)] = hashes
+		hashes = nil // a fresh one for the next row
+		return nil
+	})
+	return found, readError(err)
+}
+
+const tileRootsSQL = `SELECT idx, root FROM tile WHERE org = $1 AND level = $2 AND idx BETWEEN $3 AND $4 ORDER BY idx`
+
+// TileRoots implements storage.Ledgers.
+func (e *Engine) TileRoots(ctx context.Context, t id.Tenant, level uint8, begin, end uint64) ([]id.Hash, error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, fmt.Errorf("read tile roots: %w", err)
+	}
+	defer e.leave()
+	if begin >= end {
+		return nil, nil
+	}
+	roots, err := e.tileRoots(ctx, t, level, begin, end-1)
+	if err != nil {
+		return nil, fmt.Errorf("read tile roots of level %d: %w", level, err)
+	}
+	return roots, nil
+}
+
+// tileRoots reads the roots of [begin, last]. As int8, numbers from 2^63 on are
+// negative: such a range is read in two pieces.
+func (e *Engine) tileRoots(ctx context.Context, t id.Tenant, level uint8, begin, last uint64) ([]id.Hash, error) {
+	if begin <= math.MaxInt64 && last > math.MaxInt64 {
+		low, err := e.tileRoots(ctx, t, level, begin, math.MaxInt64)
+		if err != nil {
+			return nil, err
+		}
+		high, err := e.tileRoots(ctx, t, level, math.MaxInt64+1, last)
+		return append(low, high...), err
+	}
+	rows, err := e.pool.Query(ctx, tileRootsSQL, int64(t), int16(level), int64(begin), int64(last))
+	if err != nil {
+		return nil, readError(err)
+	}
+	var roots []id.Hash
+	var index int64
+	var root []byte
+	_, err = pgx.ForEachRow(rows, []any{&index, &root}, func() error {
+		var h id.Hash
+		if !hash(&h, root) {
+			return corrupt("tile root")
+		}
+		if missing := begin + uint64(len(roots)); uint64(index) != missing {
+			return fmt.Errorf("tile %d: %w", missing, storage.ErrNotFound)
+		}
+		roots = append(roots, h)
+		return nil
+	})
+	if err == nil && uint64(len(roots)) != last-begin+1 {
+		err = fmt.Errorf("tile %d: %w", begin+uint64(len(roots)), storage.ErrNotFound)
+	}
+	return roots, readError(err)
+}

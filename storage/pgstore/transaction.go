@@ -1,0 +1,143 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/agentledger/agentledger/storage"
+)
+
+// retries is how often a transaction that met another one's new record is done
+// again. Each time somebody else went on.
+const retries = 16
+
+// errMet: a record came to be while the transaction ran.
+var errMet = errors.New("met a record that is being made")
+
+// zeroHeadSQL lets a new ledger begin at the zero head, which the guard of its
+// first batch expects. Nobody sees it there.
+const zeroHeadSQL = `INSERT INTO head (org, size, last_received, epoch, config_version, root, last) VALUES ($1, 0, 0, 0, 0, $2, $2)
+ON CONFLICT (org) DO NOTHING`
+
+// alone appends one part in a transaction of several statements, for batches that
+// make a ledger or change records.
+func (l *lane) alone(p part) error {
+	for range retries {
+		if err := l.tryAlone(p); !errors.Is(err, errMet) {
+			return err
+		}
+	}
+	return unreachable(errMet)
+}
+
+func (l *lane) tryAlone(p part) (err error) {
+	ctx := context.Background()
+	conn, err := l.ready(ctx)
+	if err != nil {
+		return err
+	}
+	l.engine.doubts.begin(p.Tenant)
+	defer func() { l.engine.doubts.end(p.Tenant, !errors.Is(err, storage.ErrUnknown)) }()
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return applyAlone(ctx, tx, p) })
+	if err == nil {
+		err = confirmed(conn)
+		if err != nil {
+			return l.lost(err)
+		}
+		return nil
+	}
+	cause, wasRefused := refused(err)
+	var stale *storage.ItemError
+	switch {
+	case wasRefused:
+		return l.refusal(ctx, conn, p, cause)
+	case errors.As(err, &stale):
+		return l.rests(ctx, conn, stale)
+	case errors.Is(err, storage.ErrConflict), errors.Is(err, errMet):
+		return err
+	}
+	return l.lost(err)
+}
+
+// applyAlone does the work of a transaction, in the contract's order.
+func applyAlone(ctx context.Context, tx pgx.Tx, p part) error {
+	if p.creates() {
+		var zero storage.Head
+		if _, err := tx.Exec(ctx, zeroHeadSQL, int64(p.Tenant), zero.Root[:]); err != nil {
+			return err
+		}
+	}
+	moved, err := move(ctx, tx, []part{p})
+	if err != nil {
+		return err
+	}
+	if err := moved.result(p); err != nil {
+		return err
+	}
+	return change(ctx, tx, p.Tenant, p.Changes)
+}
+
+// refusal says what a part that the server refused comes to. It was not applied.
+func (l *lane) refusal(ctx context.Context, conn *pgx.Conn, p part, cause *pgconn.PgError) error {
+	switch {
+	case raced(cause):
+		return fmt.Errorf("%w: %w", storage.ErrConflict, cause)
+	case cause.Code != uniqueViolation:
+		return readError(cause)
+	case cause.ConstraintName != "event_id" && cause.ConstraintName != "event_idempotency":
+		return fmt.Errorf("%w: %w", storage.ErrConflict, cause) // another one has the index
+	}
+	err := duplicate(ctx, conn, p.Batch)
+	var named *storage.ItemError
+	if errors.As(err, &named) {
+		return l.rests(ctx, conn, named)
+	}
+	return readError(err)
+}
+
+// rests returns a refusal once what it rests on is durable: it was read, and what
+// is read may be a commit whose wait was cancelled.
+func (l *lane) rests(ctx context.Context, conn *pgx.Conn, refusal *storage.ItemError) error {
+	if err := barrier(ctx, conn); err != nil {
+		return err
+	}
+	return refusal
+}
+
+// duplicate names the first event of a batch whose name is taken, in the store or
+// by an event before it. When there is none, or the head is not the expected one
+// any more, it is a conflict.
+func duplicate(ctx context.Context, q querier, b *storage.Batch) error {
+	head, found, err := readHead(ctx, q, b.Tenant)
+	if err != nil {
+		return err
+	}
+	if !found || !head.Continues(b.Expect) {
+		return storage.ErrConflict
+	}
+	var names []storage.Name
+	var items []int
+	for i := range b.Events {
+		e := &b.Events[i]
+		names, items = append(names, storage.Name{Text: string(e.ID)}), append(items, e.Item)
+		if e.IdempotencyKey != "" {
+			names, items = append(names, storage.Name{Idempotency: true, Text: e.IdempotencyKey}), append(items, e.Item)
+		}
+	}
+	stored, err := lookup(ctx, q, b.Tenant, names)
+	if err != nil {
+		return err
+	}
+	taken := make(map[storage.Name]bool, len(names))
+	for i, n := range names {
+		if stored[i] != storage.NoIndex || taken[n] {
+			return &storage.ItemError{Item: items[i], Err: storage.ErrDuplicate}
+		}
+		taken[n] = true
+	}
+	return storage.ErrConflict
+}
