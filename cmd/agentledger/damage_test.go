@@ -24,6 +24,7 @@ func TestDamage(t *testing.T) {
 		t.Fatalf("exit %d\n%s", exit, out)
 	}
 	checkDamage(t, dir, "db/*.sst")
+	checkDamage(t, dir, "db/MANIFEST-*")
 	checkDamage(t, dir, "anchors/anchors.journal")
 }
 

@@ -1,10 +1,7 @@
 package pebblestore_test
 
 import (
-	"encoding/base64"
-	"encoding/hex"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,60 +10,24 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// BenchmarkAppend writes events with 1 KiB envelopes to a real disk, each append
-// while the one before syncs. An operation is an event; making the events counts
-// in ns/op and not in events/s. bytes/event is the size of the tables once all
-// is flushed and compacted.
+// BenchmarkAppend writes to a real disk. bytes/event is the size of the tables
+// once all is flushed and compacted.
 func BenchmarkAppend(b *testing.B) {
-	for _, size := range []int{1, 64, 256, 1024} {
-		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) { benchmarkAppend(b, size, 1) })
-	}
-	b.Run("batch=256/tenants=64", func(b *testing.B) { benchmarkAppend(b, 256, 64) })
-}
-
-func benchmarkAppend(b *testing.B, size, tenants int) {
-	dir := b.TempDir()
-	e := open(b, pebblestore.Options{Dir: dir, CacheBytes: 256 << 20})
-	writers := make([]*writer, tenants)
-	for i := range writers {
-		writers[i] = newWriter(id.Tenant(i + 1))
-	}
-	b.ReportAllocs()
-	var last storage.Pending
-	var spent time.Duration
-	for done := 0; done < b.N; done += size {
-		var batches []storage.Batch
-		n := min(size, b.N-done)
-		for i, w := range writers {
-			if share := n/tenants + btoi(i < n%tenants); share > 0 {
-				batches = append(batches, w.next(share))
-			}
+	storagetest.BenchmarkAppend(b, func(b *testing.B, run func(storage.Engine)) {
+		dir := b.TempDir()
+		e := open(b, pebblestore.Options{Dir: dir, CacheBytes: 256 << 20})
+		run(e)
+		if err := e.Compact(b.Context()); err != nil {
+			b.Fatal(err)
 		}
-		start := time.Now()
-		p := e.Append(batches)
-		wait(b, last)
-		spent += time.Since(start)
-		last = p
-	}
-	wait(b, last)
-	b.StopTimer()
-	if err := e.Compact(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-	if err := e.Close(); err != nil {
-		b.Fatal(err)
-	}
-	b.ReportMetric(float64(tableBytes(b, dir))/float64(b.N), "bytes/event")
-	b.ReportMetric(float64(b.N)/spent.Seconds(), "events/s")
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
+		if err := e.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(tableBytes(b, dir))/float64(b.N), "bytes/event")
+	})
 }
 
 func wait(b *testing.B, p storage.Pending) {
@@ -95,87 +56,18 @@ func tableBytes(b *testing.B, dir string) (total int64) {
 	return total
 }
 
-// writer makes batches of lifelike events.
+// writer is a storagetest.Writer with the head behind its last batch.
 type writer struct {
-	tenant id.Tenant
-	head   storage.Head
-	random *rand.ChaCha8
-	words  *rand.Rand
-	hashes []byte
+	*storagetest.Writer
+	head storage.Head
 }
 
-func newWriter(t id.Tenant) *writer {
-	w := &writer{tenant: t, random: rand.NewChaCha8([32]byte{byte(t)})}
-	w.words = rand.New(w.random)
-	return w
-}
-
-func (w *writer) hash() (h id.Hash) {
-	w.random.Read(h[:])
-	return h
-}
-
-func (w *writer) base64(n int) string {
-	raw := make([]byte, n)
-	w.random.Read(raw)
-	return base64.StdEncoding.EncodeToString(raw)
-}
-
-func (w *writer) hex(n int) string {
-	raw := make([]byte, n)
-	w.random.Read(raw)
-	return hex.EncodeToString(raw)
-}
+func newWriter(t id.Tenant) *writer { return &writer{Writer: storagetest.NewWriter(t)} }
 
 func (w *writer) next(n int) storage.Batch {
-	b := storage.Batch{Tenant: w.tenant, Expect: w.head, Head: w.head}
-	for i := range n {
-		e := w.event(w.head.Size+id.Index(i), i)
-		b.Events = append(b.Events, e)
-		leaf := w.hash()
-		if w.hashes = append(w.hashes, leaf[:]...); len(w.hashes) == storage.TileSize {
-			b.Tiles = append(b.Tiles, storage.Tile{Index: uint64(e.Index) / 256, Hashes: w.hashes, Root: w.hash()})
-			w.hashes = nil
-		}
-	}
-	b.Head.Size += id.Index(n)
-	b.Head.Root, b.Head.Last, b.Head.Epoch, b.Head.ConfigVersion = w.hash(), w.hash(), 1, 1
-	b.Counters = []storage.Counter{{Name: "events/2026-01", Value: uint64(b.Head.Size)}}
+	b := w.Next(n)
 	w.head = b.Head
 	return b
-}
-
-func (w *writer) event(i id.Index, item int) storage.Event {
-	event, trace, sig := "evt_"+w.hex(16), "trc_"+w.hex(16), w.base64(64)
-	at := id.Instant(1_780_000_000_000 + int64(i)*7)
-	return storage.Event{
-		Index: i, ID: id.Event(event), Item: item,
-		Entry: storage.Entry{Prev: w.hash(), Record: w.hash()},
-		Columns: storage.Columns{
-			ReceivedAt: at, Agent: "billing-agent", Trace: id.Trace(trace), Tool: "mail.send",
-			ActionKind: "tool_call", Effective: id.Allow, Disclosure: id.DiscloseRecord,
-		},
-		Record:   w.record(i, at, event, sig),
-		Envelope: w.envelope(at, event, trace, sig),
-	}
-}
-
-func (w *writer) record(i id.Index, at id.Instant, event, sig string) []byte {
-	return fmt.Appendf(nil, `{"agent_id":"billing-agent","custody":"agent","event_digest":"%s","event_id":"%s","ingest_key_id":"ik_5f2c8e1a","key_id":"billing-agent#1","organization_id":"7d1f0a52-3c7e-4a86-9b1d-2f6f4a7f7c11","origin":"log.example.com/o/7d1f0a52-3c7e-4a86-9b1d-2f6f4a7f7c11","policy":{"approval_id":null,"declared":"allow","effective":"allow","engine":"rules/1","evaluated":true,"evaluated_at":"%s","input_digest":"%s","limits":[],"policy_digest":"0f343b0931126a20f133d67c2b018a3b5d1ab5b1f2a1c0d5d0c3e3b1e9a4f7c2","policy_id":"pol_default","policy_version":3,"rule_id":"r_mail"},"public_key":"z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK","received_at":"%s","sequence_num":%d,"sig_form":"digest","sig_value_b64":"%s","signer":"agent","v":1}`,
-		w.hex(32), event, at, w.hex(32), at, i.Sequence(), sig)
-}
-
-// envelope is filled up to 1 KiB with words.
-func (w *writer) envelope(at id.Instant, event, trace, sig string) []byte {
-	words := []string{"invoice", "customer", "the", "payment", "of", "reminder", "please", "overdue", "account", "sent", "to", "by", "and", "amount", "due", "contract"}
-	body := fmt.Appendf(nil, `{"action_kind":"tool_call","actor_principal":"ops@example.com","actor_type":"agent","agent_id":"billing-agent","emitted_at":"%s","event_id":"%s","key_id":"billing-agent#1","organization_id":"7d1f0a52-3c7e-4a86-9b1d-2f6f4a7f7c11","payload":{"amount_cents":%d,"customer_id":"cus_%s","text":"`,
-		at, event, w.words.IntN(1_000_000), w.hex(8))
-	tail := fmt.Appendf(nil, `"},"policy_decision":"allow","salt":"%s","schema_version":1,"sig_alg":"ed25519","sig_value_b64":"%s","tool_name":"mail.send","trace_id":"%s"}`,
-		w.base64(16), sig, trace)
-	for len(body)+len(tail) < 1024 {
-		body = append(append(body, words[w.words.IntN(len(words))]...), ' ')
-	}
-	return append(body, tail...)
 }
 
 // BenchmarkLookupUnknown asks for ids that are not there, as each ingest does.

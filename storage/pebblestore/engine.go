@@ -74,6 +74,9 @@ func Open(o Options) (*Engine, error) {
 // format only after it has begun a log, so that the first log of such a store
 // would still be in the old form, whose damage goes unseen.
 func (e *Engine) open(o Options) error {
+	if err := checkManifest(o.FS, o.Dir); err != nil {
+		return err
+	}
 	found, err := pebble.Peek(o.Dir, o.FS)
 	if err != nil {
 		return err

@@ -13,3 +13,14 @@ func (e *Engine) Compact(ctx context.Context) error {
 	}
 	return e.db.Compact(ctx, headKey(0), headKey(^id.Tenant(0)), false)
 }
+
+// DamagedChunk is the check of manifests.
+var DamagedChunk = damagedChunk
+
+// LastChunk returns where the last chunk of a whole manifest of one block begins.
+func LastChunk(b []byte) (at int) {
+	for at+wholeChunk(b[at:]) < len(b) {
+		at += wholeChunk(b[at:])
+	}
+	return at
+}
