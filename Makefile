@@ -32,10 +32,15 @@ FUZZTIME ?= 10s
 fuzz:
 	./scripts/fuzz $(FUZZTIME)
 
-# SIGKILL of the real server under load, ROUNDS times.
+# SIGKILL of the real server under load, ROUNDS times; the commit path on a file
+# system that loses what was not synced, cut at every sync; the simulation of
+# sequencer and store for SEEDS seeds.
 ROUNDS ?= 100
+SEEDS ?= 20000
 drill:
 	$(GO) test ./cmd/agentledger -run '^TestKill' -count=1 -v -timeout 60m -kill-rounds $(ROUNDS)
+	$(GO) test ./log -run '^TestCrash' -count=1 -timeout 60m -crash-rounds $(ROUNDS)
+	$(GO) test ./log -run '^TestSim' -count=1 -timeout 60m -sim-seeds $(SEEDS)
 
 # Writes what it measured to docs/performance.md.
 bench:
