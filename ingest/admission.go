@@ -4,20 +4,26 @@ import (
 	"net/http"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/org"
 )
 
-// call answers a request of a caller that was let in.
-type call func(w http.ResponseWriter, r *http.Request, c caller) error
+// route is what a route wants of a request.
+type route struct {
+	scope        org.Scope
+	unauthorized string // what strangers are told
+	media        string // type of the body
+	maxBytes     int    // of the body
+	answer       func(w http.ResponseWriter, r *http.Request, c caller, body []byte) error
+}
 
-// serve lets callers of a scope in while there is room, before anything of the
-// body is looked at, and takes the speed out of floods of what is refused.
-// unauthorized is what strangers are told.
-func (s *Server) serve(scope org.Scope, unauthorized string, h call) http.Handler {
+// serve lets callers in while there is room, before anything of the body is looked
+// at, and takes the speed out of floods of what is refused.
+func (s *Server) serve(p route) http.Handler {
 	return s.edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
-		c, err := s.enter(r, scope, unauthorized)
+		c, err := s.enter(r, p.scope, p.unauthorized)
 		if err == nil {
-			err = s.admit(w, r, c, h)
+			err = s.admit(w, r, c, p)
 		}
 		if err != nil {
 			s.brake.Hold(r.Context(), c.tenant())
@@ -26,13 +32,21 @@ func (s *Server) serve(scope org.Scope, unauthorized string, h call) http.Handle
 	})
 }
 
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, c caller, h call) error {
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, c caller, p route) error {
 	weight := weightOf(r.ContentLength)
 	if err := s.gate.Enter(c.Tenant, weight); err != nil {
 		return err
 	}
 	defer s.gate.Leave(c.Tenant, weight)
-	return h(w, r, c)
+	body, err := web.ReadBodyOf(r, p.media, int64(p.maxBytes))
+	if err != nil {
+		return err
+	}
+	if err := s.lobby.Enter(r.Context(), c.Tenant, weight); err != nil { // slow senders don't get here
+		return err
+	}
+	defer s.lobby.Leave(c.Tenant, weight)
+	return p.answer(w, r, c, body)
 }
 
 // weightUnit is how many bytes of a body count as one request under way.

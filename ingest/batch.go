@@ -17,8 +17,8 @@ import (
 )
 
 // postBatch serves POST /v1/ingest/events/batch.
-func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, c caller) error {
-	lines, err := batchOf(w, r)
+func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
+	lines, err := batchOf(w, r, body)
 	if err != nil {
 		return err
 	}
@@ -34,12 +34,8 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, c caller) err
 	return nil
 }
 
-// batchOf returns the lines of a request and checks its headers.
-func batchOf(w http.ResponseWriter, r *http.Request) ([][]byte, error) {
-	body, err := web.ReadBodyOf(r, web.MediaNDJSON, maxBatchBytes)
-	if err != nil {
-		return nil, err
-	}
+// batchOf returns the lines of a body and checks the headers of its request.
+func batchOf(w http.ResponseWriter, r *http.Request, body []byte) ([][]byte, error) {
 	lines, err := splitLines(body)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,6 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/jcs"
-	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -20,11 +19,7 @@ const (
 )
 
 // evaluate serves POST /v1/ingest/policy/evaluate. It changes nothing.
-func (s *Server) evaluate(w http.ResponseWriter, r *http.Request, c caller) error {
-	body, err := web.ReadBody(r, int64(s.maxBytes))
-	if err != nil {
-		return err
-	}
+func (s *Server) evaluate(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
 	if err := version(w, r); err != nil {
 		return err
 	}

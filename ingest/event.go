@@ -2,16 +2,10 @@ package ingest
 
 import (
 	"net/http"
-
-	"github.com/agentledger/agentledger/internal/web"
 )
 
 // postEvent serves POST /v1/ingest/events.
-func (s *Server) postEvent(w http.ResponseWriter, r *http.Request, c caller) error {
-	body, err := web.ReadBody(r, int64(s.maxBytes))
-	if err != nil {
-		return err
-	}
+func (s *Server) postEvent(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
 	if err := version(w, r); err != nil {
 		return err
 	}

@@ -124,10 +124,16 @@ type Server struct {
 	maxAhead, maxAge time.Duration
 
 	gate    *limit.Gate
-	turns   *limit.Turns // of reading and judging, which take processors and nothing else
+	lobby   *limit.Lobby // between the body and the work on it
+	turns   *limit.Turns // of reading and evaluating, which take processors and nothing else
 	brake   *limit.Brake
 	metrics *metrics
 }
+
+// shareInCompany is how many requests of one organization are at work for each
+// processor while others send too: enough to fill appends, few enough that a
+// single request beside them takes about twice its time.
+const shareInCompany = 4
 
 // refusalHold is how much later refusals beyond Options.MaxRefusals are answered.
 const refusalHold = time.Second
@@ -139,6 +145,7 @@ func New(o Options) *Server {
 		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, rulebook: o.Rulebook,
 		clock: o.Clock, maxBytes: o.MaxBytes, maxAhead: o.MaxAhead, maxAge: o.MaxAge,
 		gate:  limit.NewGate(o.MaxInFlight, o.MaxInFlightOrganization),
+		lobby: limit.NewLobby(shareInCompany * runtime.GOMAXPROCS(0)),
 		turns: limit.NewTurns(runtime.GOMAXPROCS(0)),
 		brake: limit.NewBrake(o.MaxRefusals, refusalHold),
 	}
@@ -150,7 +157,7 @@ func New(o Options) *Server {
 
 // Routes adds the routes of the surface to r.
 func (s *Server) Routes(r chi.Router) {
-	r.Method("POST", "/v1/ingest/events", s.serve(org.ScopeEvents, "Invalid API key", s.postEvent))
-	r.Method("POST", "/v1/ingest/events/batch", s.serve(org.ScopeEvents, "Invalid API key", s.postBatch))
-	r.Method("POST", "/v1/ingest/policy/evaluate", s.serve(org.ScopeEvaluate, "Invalid ingest API key", s.evaluate))
+	r.Method("POST", "/v1/ingest/events", s.serve(route{org.ScopeEvents, "Invalid API key", web.MediaJSON, s.maxBytes, s.postEvent}))
+	r.Method("POST", "/v1/ingest/events/batch", s.serve(route{org.ScopeEvents, "Invalid API key", web.MediaNDJSON, maxBatchBytes, s.postBatch}))
+	r.Method("POST", "/v1/ingest/policy/evaluate", s.serve(route{org.ScopeEvaluate, "Invalid ingest API key", web.MediaJSON, s.maxBytes, s.evaluate}))
 }

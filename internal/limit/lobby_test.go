@@ -1,0 +1,143 @@
+package limit_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/limit"
+)
+
+// crowd is requests that enter a lobby and stay at work.
+type crowd struct {
+	testing.TB
+	lobby  *limit.Lobby
+	ctx    context.Context
+	inside map[id.Tenant]int
+}
+
+func (c *crowd) come(tenant id.Tenant, n int) {
+	for range n {
+		go func() {
+			if c.lobby.Enter(c.ctx, tenant, 1) == nil {
+				c.inside[tenant]++ // all others are blocked
+			}
+		}()
+		synctest.Wait()
+	}
+}
+
+func (c *crowd) leave(tenant id.Tenant) {
+	c.inside[tenant]--
+	c.lobby.Leave(tenant, 1)
+	synctest.Wait()
+}
+
+func (c *crowd) want(step string, n ...int) {
+	c.Helper()
+	for i, tenant := range []id.Tenant{red, blue} {
+		if c.inside[tenant] != n[i] {
+			c.Errorf("%s: %d of organization %d are at work, want %d", step, c.inside[tenant], tenant, n[i])
+		}
+	}
+}
+
+func TestLobby(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &crowd{TB: t, lobby: limit.NewLobby(2), ctx: t.Context(), inside: map[id.Tenant]int{}}
+		c.come(red, 1)
+		time.Sleep(time.Second)
+		c.come(red, 4)
+		c.want("alone", 5, 0)
+		c.come(blue, 3)
+		c.want("in company", 5, 2)
+		c.come(red, 2)
+		c.leave(red)
+		c.leave(red)
+		c.leave(red)
+		c.want("too many are still at work", 2, 2)
+		c.leave(red)
+		c.want("one for one", 2, 2)
+		time.Sleep(time.Second)
+		c.leave(red)
+		c.want("alone again", 2, 2)
+		c.leave(blue)
+		c.want("the other's line ends too", 2, 2)
+		for range 2 {
+			c.leave(red)
+			c.leave(blue)
+		}
+		c.want("over", 0, 0)
+	})
+}
+
+// One heavy request takes the whole share, and is let in all the same.
+func TestLobbyOfHeavyRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lobby := limit.NewLobby(4)
+		for _, tenant := range []id.Tenant{blue, red} { // company
+			if err := lobby.Enter(t.Context(), tenant, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := lobby.Enter(t.Context(), red, 100); err != nil {
+			t.Fatal(err)
+		}
+		in := false
+		go func() { in = lobby.Enter(t.Context(), red, 1) == nil }()
+		synctest.Wait()
+		if in {
+			t.Error("a request was let in beside a heavy one")
+		}
+		lobby.Leave(red, 100)
+		synctest.Wait()
+		if !in {
+			t.Error("the heavy one left and nobody was let in")
+		}
+	})
+}
+
+// Who gives up leaves nothing behind, whether it waited or was just let in.
+func TestLobbyOfWhoGaveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lobby := limit.NewLobby(1)
+		for _, tenant := range []id.Tenant{blue, red} { // company
+			if err := lobby.Enter(t.Context(), tenant, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended [2]error
+		for i, ctx := range []context.Context{ctx, t.Context()} {
+			go func() {
+				ended[i] = lobby.Enter(ctx, red, 1)
+				if ended[i] == nil {
+					lobby.Leave(red, 1)
+				}
+			}()
+			synctest.Wait()
+		}
+		cancel()
+		lobby.Leave(red, 1)
+		synctest.Wait()
+		if ended[1] != nil {
+			t.Errorf("who waited on got %v", ended[1])
+		}
+		if err := lobby.Enter(t.Context(), red, 1); err != nil { // there is room
+			t.Error(err)
+		}
+	})
+}
+
+func BenchmarkLobby(b *testing.B) {
+	lobby := limit.NewLobby(8)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := lobby.Enter(b.Context(), red, 1); err != nil {
+			b.Fatal(err)
+		}
+		lobby.Leave(red, 1)
+	}
+}
