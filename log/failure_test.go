@@ -107,3 +107,34 @@ func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 	w.reopen(crashed)
 	w.audit(acknowledged)
 }
+
+// A store that fails and comes back without the newest events, as a standby that
+// lagged behind does, is noticed in the running process too, however short the
+// time since those events were shown.
+func TestStoreThatCameBackOlderIsFrozen(t *testing.T) {
+	model := storagetest.NewModel()
+	older := &switched{Store: model}
+	w := newWorld(t, older)
+	w.mustAppend(red, "first")
+	w.mustAppend(blue, "first")
+	if err := w.ledgers.FlushAnchors(); err != nil {
+		t.Fatal(err)
+	}
+	standby := model.Reopen()
+	w.mustAppend(red, "second", "third")
+	shown := w.checkpoint(red)
+	older.Store = standby
+	if _, err := w.append(red, "fourth"); err == nil {
+		t.Error("an append on top of lost events was acknowledged")
+	}
+	if got := w.state(red).Fault().Level; got != log.Frozen {
+		t.Errorf("the ledger that lost events: got level %q, want %q", got, log.Frozen)
+	}
+	if got := w.checkpoint(red); got != shown {
+		t.Errorf("the frozen ledger shows %+v, want %+v", got, shown)
+	}
+	w.mustAppend(blue, "second")
+}
+
+// switched is a store behind which another one can be put.
+type switched struct{ log.Store }

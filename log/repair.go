@@ -17,8 +17,10 @@ type failedPart struct {
 }
 
 // repair brings a ledger back after appends that failed, when none of it is
-// out any more: it passes a barrier, reads the ledger again, finds out which
-// parts were applied after all, and queues the others anew in their old order.
+// out any more: it writes the anchors, passes a barrier, reads the ledger again,
+// finds out which parts were applied after all, and queues the others anew in
+// their old order. The anchors go first: a store that failed may have come back
+// as an older one, and what is read is compared with what was shown up to now.
 func (l *Ledgers) repair(led *ledger) {
 	led.failedMu.Lock()
 	failed := led.failed
@@ -26,7 +28,10 @@ func (l *Ledgers) repair(led *ledger) {
 	led.failedMu.Unlock()
 	defer l.queue.rested(len(failed))
 	ctx := context.Background()
-	err := l.store.Barrier(ctx)
+	err := l.anchors.flush()
+	if err == nil {
+		err = l.store.Barrier(ctx)
+	}
 	if err == nil {
 		err = l.refresh(ctx, led)
 	}
