@@ -198,20 +198,24 @@ func (l *Ledgers) readState(ctx context.Context, led *ledger) (*State, error) {
 }
 
 // salvage returns a frozen state for reading what is left of a ledger whose head
-// can't be relied on: as it was at its anchor, the last thing that is known of it.
+// can't be relied on: as it was at its anchor, the last thing that is known of it,
+// and detached when the store does not hold even that.
 func (l *Ledgers) salvage(ctx context.Context, led *ledger, damage error) *State {
 	shown, ok := l.anchors.find(led.identity.Origin)
 	if !ok {
 		shown.root = tlog.EmptyRoot()
 	}
 	s := &State{
-		identity: led.identity, signer: led.signer, tree: new(tlog.Builder), instead: &shown,
+		identity: led.identity, signer: led.signer, tree: new(tlog.Builder),
 		head:  storage.Head{Size: shown.size, Root: shown.root, Last: chain.Genesis(led.identity.Origin)},
 		fault: Fault{Level: Frozen, Reason: damage.Error(), At: id.InstantOf(l.clock())},
 	}
-	if head, tree, err := restoreAt(ctx, l.store, led.identity.Tenant, shown); err == nil {
-		s.head, s.tree = head, tree
+	head, tree, err := restoreAt(ctx, l.store, led.identity.Tenant, shown)
+	if err != nil {
+		s.instead = &shown
+		return s
 	}
+	s.head, s.tree = head, tree
 	return s
 }
 

@@ -17,7 +17,8 @@
 //   - The entry at index i names the event hash of the entry at i-1, and
 //     received_at never falls.
 //   - A ledger whose head does not extend its anchor, or in which a fault was
-//     found, is frozen: it is read, marked, and never written again.
+//     found, is frozen: it is read, marked, and never written again. Nothing is
+//     signed that is not the anchor or extends it.
 //   - An idle ledger has no goroutine, channel or timer, and its state can be
 //     dropped and read back.
 //   - A failed sync ends the process (Options.Fatal); it is never retried.

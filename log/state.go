@@ -19,7 +19,7 @@ type State struct {
 	tree     *tlog.Builder // only read
 	used     usage
 	fault    Fault
-	instead  *anchor // what is signed in place of a head that its anchor does not confirm; else nil
+	instead  *anchor // what is signed when the stored ledger is not the one of its anchor; else nil
 
 	signOnce sync.Once
 	note     []byte
@@ -65,17 +65,27 @@ func (s *State) Fault() Fault { return s.fault }
 // VerifierKey returns the log key.
 func (s *State) VerifierKey() tlog.VerifierKey { return s.signer.Verifier() }
 
-// Checkpoint returns the signed note over size and root. It is a pure function
-// of the durable head and the log key, made at first use; callers don't write
-// to it. A ledger that is frozen because its head does not extend its anchor
-// shows the anchor's checkpoint: to sign that head would be to sign a fork.
+// Detached reports whether the ledger is frozen and what is stored is not the
+// tree that it shows: the head does not extend the anchor, or can't be read and
+// neither can the tree that the anchor stands for. What the store says of its
+// entries is then not under Checkpoint, and nothing proves it.
+func (s *State) Detached() bool { return s.instead != nil }
+
+// Shown returns what Checkpoint signs: size and root of the head, or those of the
+// anchor when the state is detached, as to sign another head would be to sign a
+// fork.
+func (s *State) Shown() tlog.Checkpoint {
+	if s.Detached() {
+		return tlog.Checkpoint{Origin: s.identity.Origin, Size: s.instead.size, Root: s.instead.root}
+	}
+	return tlog.Checkpoint{Origin: s.identity.Origin, Size: s.head.Size, Root: s.head.Root}
+}
+
+// Checkpoint returns the signed note over Shown. It is a pure function of that
+// and the log key, made at first use; callers don't write to it.
 func (s *State) Checkpoint() []byte {
 	s.signOnce.Do(func() {
-		c := tlog.Checkpoint{Origin: s.identity.Origin, Size: s.head.Size, Root: s.head.Root}
-		if s.instead != nil {
-			c.Size, c.Root = s.instead.size, s.instead.root
-		}
-		note, err := s.signer.Sign(c)
+		note, err := s.signer.Sign(s.Shown())
 		if err != nil { // a foreign origin or a size beyond MaxSize: no ledger has either
 			panic(fmt.Sprintf("sign checkpoint of %s: %v", s.identity.Origin, err))
 		}
@@ -89,11 +99,24 @@ func (s *State) withFault(f Fault) *State {
 	return &State{identity: s.identity, signer: s.signer, head: s.head, tree: s.tree, used: s.used, fault: f, instead: s.instead}
 }
 
+// Provable returns why no entry can be shown under Checkpoint, or nil:
+// fault.Unavailable with code frozen when the state is detached.
+func (s *State) Provable() error {
+	if s.Detached() {
+		return frozen()
+	}
+	return nil
+}
+
+func frozen() error {
+	return &fault.Error{Kind: fault.Unavailable, Code: "frozen", Message: "The organization's ledger is frozen"}
+}
+
 // writable returns why the ledger takes no events, or nil.
 func (s *State) writable() error {
 	switch s.fault.Level {
 	case Frozen:
-		return &fault.Error{Kind: fault.Unavailable, Code: "frozen", Message: "The organization's ledger is frozen"}
+		return frozen()
 	case ReadOnly:
 		return &fault.Error{Kind: fault.Unavailable, Code: "read_only", Message: "The organization's ledger is read-only until its checkpoint is adopted"}
 	}
