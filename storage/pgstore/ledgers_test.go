@@ -1,0 +1,253 @@
+package pgstore_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage/pgstore"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// The two organizations of every test.
+const (
+	red  id.Tenant = 11
+	blue id.Tenant = 12
+)
+
+// world is ledgers on a store, as a service runs them.
+type world struct {
+	t       *testing.T
+	store   log.Store
+	keyring *seal.Keyring
+	anchors string
+	agent   edkey.Private
+	now     atomic.Int64 // milliseconds
+	ledgers *log.Ledgers
+}
+
+func newWorld(t *testing.T, store log.Store) *world {
+	t.Helper()
+	keyring, err := seal.NewKeyring(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, store: store, keyring: keyring, anchors: t.TempDir(), agent: edkey.NewPrivate()}
+	w.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli())
+	w.open()
+	return w
+}
+
+func (w *world) found() {
+	w.t.Helper()
+	for _, tenant := range []id.Tenant{red, blue} {
+		if _, err := w.ledgers.Create(w.t.Context(), tenant, genesis(tenant)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func genesis(tenant id.Tenant) log.Genesis {
+	organization := id.Organization{15: byte(tenant)}
+	return log.Genesis{Organization: organization, Origin: id.Origin("log.example/o/" + organization.String())}
+}
+
+func (w *world) open() {
+	w.t.Helper()
+	anchors, err := log.OpenAnchors(w.anchors)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.ledgers, err = log.Open(w.t.Context(), log.Options{
+		Store: w.store, Keyring: w.keyring, Anchors: anchors, Logger: slog.New(slog.NewTextHandler(w.t.Output(), nil)),
+		Clock: func() time.Time { return time.UnixMilli(w.now.Load()) },
+		Fatal: func(err error) { w.t.Errorf("fatal: %v", err) },
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// reopen is a new start of the service on a store.
+func (w *world) reopen(store log.Store) {
+	w.t.Helper()
+	w.close()
+	w.store = store
+	w.open()
+}
+
+func (w *world) close() {
+	w.t.Helper()
+	if err := w.ledgers.Close(); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// prepare makes submissions of events with these names, each with all of them.
+func (w *world) prepare(tenant id.Tenant, names ...string) log.Prepare {
+	w.t.Helper()
+	var envelopes []*event.Envelope
+	for _, name := range names {
+		envelopes = append(envelopes, w.envelope(tenant, name))
+	}
+	return func(_ context.Context, s *log.State) (sub log.Submission, _ error) {
+		for _, e := range envelopes {
+			sub.Drafts = append(sub.Drafts, log.NewDraft(s.Identity(), e, log.Attestation{
+				Form: event.FormDigest, PublicKey: did.Multikey(w.agent.Public().Bytes()), Signer: chain.SignerAgent, Custody: chain.CustodyAgent,
+				IngestKeyID: "ik_test", Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow},
+				Disclosure: id.DiscloseRecord, IdempotencyKey: "idem-" + string(e.EventID),
+			}))
+		}
+		return sub, nil
+	}
+}
+
+func (w *world) envelope(tenant id.Tenant, name string) *event.Envelope {
+	w.t.Helper()
+	unsigned, err := json.Marshal(map[string]any{
+		"schema_version": 1, "event_id": name, "organization_id": genesis(tenant).Organization.String(),
+		"trace_id": "trc", "agent_id": "agt_test", "key_id": "key_test", "emitted_at": "2026-11-20T12:00:00.000Z",
+		"actor_type": "agent", "actor_principal": "svc", "action_kind": "tool_call", "tool_name": "acme.orders.read",
+		"policy_decision": "allow", "payload": map[string]any{"text": name},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	signed, err := event.Sign(unsigned, w.agent)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	e, err := event.Parse(signed, event.Options{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return e
+}
+
+func (w *world) append(tenant id.Tenant, name string) error {
+	_, err := w.ledgers.Append(w.t.Context(), tenant, w.prepare(tenant, name))
+	return err
+}
+
+func (w *world) mustAppend(tenant id.Tenant, names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		if err := w.append(tenant, name); err != nil {
+			w.t.Fatalf("append %s: %v", name, err)
+		}
+	}
+}
+
+func (w *world) state(tenant id.Tenant) *log.State {
+	w.t.Helper()
+	s, err := w.ledgers.State(w.t.Context(), tenant)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+func (w *world) checkpoint(tenant id.Tenant) tlog.Checkpoint {
+	w.t.Helper()
+	s := w.state(tenant)
+	c, err := tlog.OpenCheckpoint(bytes.Clone(s.Checkpoint()), s.VerifierKey())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// told is what the world outside was told while events were sent.
+type told struct {
+	mu           sync.Mutex
+	acknowledged map[id.Tenant]map[string]log.Receipt
+	shown        map[id.Tenant][]tlog.Checkpoint
+}
+
+// traffic sends events of both organizations from several callers until stop is
+// closed, each at least once and again when it was not acknowledged.
+func (w *world) traffic(stop <-chan struct{}) *told {
+	w.t.Helper()
+	told := &told{acknowledged: map[id.Tenant]map[string]log.Receipt{red: {}, blue: {}}, shown: map[id.Tenant][]tlog.Checkpoint{}}
+	var group sync.WaitGroup
+	for sender := range 3 {
+		for _, tenant := range []id.Tenant{red, blue} {
+			group.Go(func() {
+				for i := 0; ; i++ {
+					name := fmt.Sprintf("t-%d-%d", sender, i)
+					w.send(told, tenant, name)
+					select {
+					case <-stop:
+						return
+					default:
+					}
+				}
+			})
+		}
+	}
+	group.Wait()
+	return told
+}
+
+func (w *world) send(told *told, tenant id.Tenant, name string) {
+	receipts, err := w.ledgers.Append(context.Background(), tenant, w.prepare(tenant, name))
+	if err != nil {
+		return
+	}
+	told.mu.Lock()
+	defer told.mu.Unlock()
+	told.acknowledged[tenant][name] = receipts[0]
+	told.shown[tenant] = append(told.shown[tenant], w.checkpoint(tenant))
+}
+
+// keeps checks that everything acknowledged is in the store as it was told, that
+// the heads extend everything shown, and that no ledger has a fault.
+func (w *world) keeps(told *told) {
+	w.t.Helper()
+	for _, tenant := range []id.Tenant{red, blue} {
+		s := w.state(tenant)
+		if s.Fault().Level != log.Healthy {
+			w.t.Errorf("tenant %d: fault %+v", tenant, s.Fault())
+		}
+		for name, r := range told.acknowledged[tenant] {
+			at, err := w.ledgers.Find(w.t.Context(), s, id.Event(name))
+			if err != nil || at != r.Index {
+				w.t.Errorf("%s: got index %d, %v, want %d", name, at, err, r.Index)
+				continue
+			}
+			if leaf, _, _, err := w.ledgers.Inclusion(w.t.Context(), s, at, s.Size()); err != nil || leaf != r.EventHash {
+				w.t.Errorf("%s: got leaf %v, %v, want %v", name, leaf, err, r.EventHash)
+			}
+		}
+		for _, c := range told.shown[tenant] {
+			root, _, _, err := w.ledgers.Consistency(w.t.Context(), s, min(c.Size, s.Size()), s.Size())
+			if err != nil || c.Size > s.Size() || root != c.Root {
+				w.t.Errorf("tenant %d: the head at %d does not extend the checkpoint shown at %d: %v", tenant, s.Size(), c.Size, err)
+			}
+		}
+	}
+	_, err := log.Fsck(w.t.Context(), w.store, w.keyring, nil, func(f log.Finding) { w.t.Errorf("fsck: %v", f) })
+	if err != nil {
+		w.t.Error(err)
+	}
+}
+
+func closeEngine(t *testing.T, e *pgstore.Engine) {
+	t.Helper()
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
