@@ -21,7 +21,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-var crashRounds = flag.Int("crash-rounds", 2, "rounds of the crash tests; from 100 on they cut at every operation and include large ledgers")
+var crashRounds = flag.Int("crash-rounds", 2, "rounds of the crash tests; from 100 on they cut at every kind of operation and include large ledgers")
 
 // drill reports whether the crash tests are to be thorough.
 func drill() bool { return *crashRounds >= 100 }
@@ -59,7 +59,7 @@ func crashRound(t *testing.T, seed uint64, base, most int) {
 	w.ledgers.Close()
 	w.store.(*pebblestore.Engine).Close()
 	if drill() {
-		most = len(shots)
+		most *= 5
 	}
 	for i, at := range c.random.Perm(len(shots)) {
 		if i < most && !t.Failed() {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
@@ -39,6 +41,7 @@ type world struct {
 	ledgers *log.Ledgers
 	agent   edkey.Private
 	fatal   chan error
+	disk    vfs.FS // of the store, where a test needs it
 
 	mu  sync.Mutex
 	now time.Time

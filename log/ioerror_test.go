@@ -56,6 +56,7 @@ func TestFailingDisk(t *testing.T) {
 func installed(t *testing.T, work func(*world)) (*world, shot) {
 	mem := vfs.NewCrashableMem()
 	w := newWorld(t, openPebble(t, mem, nil))
+	w.disk = mem
 	work(w)
 	w.ledgers.Close()
 	if err := w.store.(*pebblestore.Engine).Close(); err != nil {

@@ -110,11 +110,7 @@ func makeDir(fs vfs.FS, dir string) error {
 	if err := fs.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := fs.OpenDir(above)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return syncDir(fs, above)
 }
 
 // Close waits for what is under way and closes the store. A broken engine is

@@ -2,6 +2,7 @@ package pebblestore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -59,6 +60,7 @@ func (e *Engine) leave() { e.gate.leave() }
 type logger struct {
 	engine *Engine
 	slog   *slog.Logger
+	flush  error // of the last flush; the events below come under Pebble's mutex
 }
 
 func (l *logger) Infof(format string, args ...any)  { l.slog.Debug(fmt.Sprintf(format, args...)) }
@@ -78,10 +80,11 @@ func (l *logger) Fatalf(format string, args ...any) {
 // store opens nobody would ever learn of it: then it breaks the engine.
 func (l *logger) events() *pebble.EventListener {
 	return &pebble.EventListener{
+		FlushEnd: func(info pebble.FlushInfo) { l.flush = info.Err },
 		BackgroundError: func(err error) {
 			l.slog.Error("store: background job", "error", err)
-			if !l.engine.opened.Load() {
-				l.Fatalf("open: %w", err)
+			if l.flush != nil && errors.Is(err, l.flush) && !l.engine.opened.Load() {
+				l.Fatalf("flush: %w", err)
 			}
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {

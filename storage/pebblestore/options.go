@@ -59,6 +59,7 @@ func (o Options) withDefaults() Options {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
+	o.FS = markerFS{o.FS}
 	return o
 }
 

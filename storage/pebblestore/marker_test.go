@@ -1,0 +1,46 @@
+package pebblestore_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pebblestore"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+// TestMarkers loses the power behind each marker, on a file system that keeps
+// any of the names that were not synced.
+func TestMarkers(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	var images []*vfs.MemFS
+	marked := false
+	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if marked {
+			for seed := range uint64(8) {
+				images = append(images, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(seed, 5))}))
+			}
+		}
+		marked = op.Kind == errorfs.OpCreate && strings.Contains(op.Path, "marker.")
+		return nil
+	}))
+	w := newWriter(1)
+	for range 3 {
+		e := open(t, pebblestore.Options{Dir: "data", FS: fs})
+		wantAll(t, e.Append([]storage.Batch{w.next(1)}).Wait(), nil)
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(images) == 0 {
+		t.Fatal("no marker was made")
+	}
+	for _, image := range images {
+		e := open(t, pebblestore.Options{Dir: "data", FS: image})
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
