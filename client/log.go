@@ -28,7 +28,8 @@ func (c *Client) Log(slug id.Slug, key tlog.VerifierKey, retired ...tlog.Verifie
 	return &Log{client: c, slug: slug, key: key, retired: slices.Clone(retired)}
 }
 
-// Head fetches the head and checks it as verify.CheckHead does.
+// Head fetches the head and checks it as verify.CheckHead does. One with a Fault
+// may be without its latest leaf hash and time.
 func (l *Log) Head(ctx context.Context) (verify.Head, tlog.Checkpoint, error) {
 	var head verify.Head
 	if err := l.client.get(ctx, publicPath(l.slug, "transparency/head"), &head); err != nil {

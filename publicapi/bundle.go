@@ -21,7 +21,7 @@ const (
 
 // verify serves verify/:eventId: an event's bundle, or its tlog-proof.
 func (s *Server) verify(r *http.Request) (representation, error) {
-	slug, state, err := s.bySlug(r)
+	slug, state, err := s.provableBySlug(r)
 	if err != nil {
 		return representation{}, err
 	}
@@ -113,7 +113,7 @@ func (s *Server) parts(ctx context.Context, state *log.State, at id.Index) (p ve
 	}
 	p = verify.Parts{
 		Organization: state.Identity().Organization, Event: e.ID, Index: at, Entry: log.EntryOf(e),
-		Checkpoint: checkpointOf(state), Note: state.Checkpoint(), Key: state.VerifierKey(),
+		Checkpoint: state.Shown(), Note: state.Checkpoint(), Key: state.VerifierKey(),
 		Disclosure: e.Disclosure, Record: e.Record, Envelope: e.Envelope,
 	}
 	if _, _, p.Proof, err = s.ledgers.Inclusion(ctx, state, at, state.Size()); err != nil || at == 0 {

@@ -51,6 +51,7 @@ type world struct {
 	red, blue owner
 
 	store   *storagetest.Model
+	anchors string
 	keyring *seal.Keyring
 	ledgers *log.Ledgers
 	notary  *notary.Notary
@@ -81,6 +82,7 @@ func newWorld(t testing.TB) *world {
 // open starts everything on the store; another folder of anchors is as none.
 func (w *world) open(anchorDir string) {
 	w.Helper()
+	w.anchors = anchorDir
 	anchors, err := log.OpenAnchors(anchorDir)
 	if err != nil {
 		w.Fatal(err)

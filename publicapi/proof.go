@@ -13,7 +13,7 @@ import (
 
 // inclusion serves transparency/inclusion.
 func (s *Server) inclusion(r *http.Request) (representation, error) {
-	_, state, err := s.bySlug(r)
+	_, state, err := s.provableBySlug(r)
 	if err != nil {
 		return representation{}, err
 	}
@@ -66,7 +66,7 @@ func (s *Server) leafIndex(ctx context.Context, state *log.State, q query) (id.I
 
 // consistency serves transparency/consistency.
 func (s *Server) consistency(r *http.Request) (representation, error) {
-	_, state, err := s.bySlug(r)
+	_, state, err := s.provableBySlug(r)
 	if err != nil {
 		return representation{}, err
 	}

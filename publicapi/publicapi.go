@@ -6,7 +6,8 @@
 //   - It only reads. It knows organizations by tenant handles and agents by their
 //     public keys, and can't reach policies, people or ingest keys.
 //   - An answer comes from one published state of one ledger, so its parts fit
-//     together: size, root, proofs, checkpoint.
+//     together: size, root, proofs, checkpoint. A frozen ledger that does not hold
+//     the tree of its checkpoint shows that checkpoint, and no entry or proof.
 //   - What a bundle shows of an event is what was decided when it was stored.
 //   - What is under way at a time has a bound of its own, which slow readers don't
 //     count for: making an answer counts, sending it does not.

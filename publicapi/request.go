@@ -53,6 +53,24 @@ func (s *Server) byID(r *http.Request) (*log.State, error) {
 	return s.ledgers.State(r.Context(), t)
 }
 
+// provableBySlug is bySlug for answers that are made from entries or the tree.
+func (s *Server) provableBySlug(r *http.Request) (id.Slug, *log.State, error) {
+	slug, state, err := s.bySlug(r)
+	if err != nil {
+		return "", nil, err
+	}
+	return slug, state, state.Provable()
+}
+
+// provableByID is byID for tiles.
+func (s *Server) provableByID(r *http.Request) (*log.State, error) {
+	state, err := s.byID(r)
+	if err != nil {
+		return nil, err
+	}
+	return state, state.Provable()
+}
+
 // query is the parameters of a request, each at most once.
 type query url.Values
 

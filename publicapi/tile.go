@@ -29,7 +29,7 @@ func (s *Server) tile(r *http.Request) (representation, error) {
 	if err != nil {
 		return representation{}, notFound()
 	}
-	state, err := s.byID(r)
+	state, err := s.provableByID(r)
 	if err != nil {
 		return representation{}, err
 	}
@@ -49,7 +49,7 @@ func (s *Server) entries(r *http.Request) (representation, error) {
 	if err != nil {
 		return representation{}, notFound()
 	}
-	state, err := s.byID(r)
+	state, err := s.provableByID(r)
 	if err != nil {
 		return representation{}, err
 	}

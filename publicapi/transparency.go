@@ -5,7 +5,6 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -15,7 +14,18 @@ func (s *Server) head(r *http.Request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	return jsonOf(verify.NewHead(slug, checkpointOf(state), state.Checkpoint(), state.Last(), state.LastReceived()), revalidate)
+	return jsonOf(headOf(slug, state), revalidate)
+}
+
+// headOf is of the checkpoint that is shown. Of a detached ledger nobody knows
+// the entry it ends with.
+func headOf(slug id.Slug, state *log.State) verify.Head {
+	h := verify.NewHead(slug, state.Shown(), state.Checkpoint(), state.Last(), state.LastReceived())
+	h.Fault = string(state.Fault().Level)
+	if state.Detached() {
+		h.LatestLeafHash, h.LatestPublishedAt = nil, nil
+	}
+	return h
 }
 
 // checkpoint serves transparency/checkpoint.
@@ -29,10 +39,6 @@ func (s *Server) checkpoint(r *http.Request) (representation, error) {
 
 func noteOf(state *log.State) representation {
 	return representation{media: mediaText, cache: revalidate, body: state.Checkpoint()}
-}
-
-func checkpointOf(state *log.State) tlog.Checkpoint {
-	return tlog.Checkpoint{Origin: state.Identity().Origin, Size: state.Size(), Root: state.Root()}
 }
 
 // keyList is the answer to transparency/keys, newest last.

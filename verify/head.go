@@ -8,7 +8,9 @@ import (
 )
 
 // Head is the public end of one organization's log. The latest members are nil,
-// null in JSON, when the log is empty.
+// null in JSON, when the log is empty. LatestLeafHash and LatestPublishedAt are
+// nil too when the service does not hold the tree of its own checkpoint; Fault
+// says so.
 type Head struct {
 	OrganizationSlug  id.Slug     `json:"organization_slug"`
 	TreeSize          id.Index    `json:"tree_size"`
@@ -17,7 +19,8 @@ type Head struct {
 	LatestPublishedAt *id.Instant `json:"latest_published_at"`
 	RootHash          id.Hash     `json:"root_hash"`
 	Origin            id.Origin   `json:"origin"`
-	Checkpoint        string      `json:"checkpoint"` // the signed note
+	Checkpoint        string      `json:"checkpoint"`     // the signed note
+	Fault             string      `json:"fault,omitzero"` // what the operator says is wrong with the log; empty for nothing
 }
 
 // NewHead returns the head that note, which is c signed, stands for. latest and
@@ -32,8 +35,9 @@ func NewHead(slug id.Slug, c tlog.Checkpoint, note []byte, latest id.Hash, publi
 }
 
 // CheckHead checks that key signed the head's checkpoint and that the other
-// members agree with it, and returns the checkpoint. The slug, the time and, in
-// a log of more than one entry, the latest leaf hash are the operator's word.
+// members agree with it, and returns the checkpoint. The slug, the fault, the time
+// and, in a log of more than one entry, the latest leaf hash are the operator's
+// word. A head that says a fault may leave out the latest leaf hash and time, both.
 func CheckHead(h Head, key tlog.VerifierKey) (tlog.Checkpoint, error) {
 	c, err := openCheckpoint(h.Checkpoint, h.Origin, key)
 	if err != nil {
@@ -56,11 +60,14 @@ func checkLatest(h Head, c tlog.Checkpoint) error {
 		}
 		return nil
 	}
-	if h.LatestLogIndex == nil || h.LatestLeafHash == nil || h.LatestPublishedAt == nil {
-		return fmt.Errorf("no latest entry: %w", ErrMismatch)
-	}
-	if *h.LatestLogIndex != c.Size-1 {
+	if h.LatestLogIndex == nil || *h.LatestLogIndex != c.Size-1 {
 		return fmt.Errorf("latest_log_index and tree_size: %w", ErrMismatch)
+	}
+	if h.Fault != "" && h.LatestLeafHash == nil && h.LatestPublishedAt == nil {
+		return nil
+	}
+	if h.LatestLeafHash == nil || h.LatestPublishedAt == nil {
+		return fmt.Errorf("no latest entry: %w", ErrMismatch)
 	}
 	if c.Size == 1 && *h.LatestLeafHash != c.Root {
 		return fmt.Errorf("latest_leaf_hash and the root over it alone: %w", ErrMismatch)

@@ -31,6 +31,43 @@ func TestCheckHead(t *testing.T) {
 	}
 }
 
+// A service that has lost its log still says what it has shown, and that it has
+// a fault.
+func TestCheckHeadWithAFault(t *testing.T) {
+	index, hash, at := id.Index(1), id.Hash{1}, testStart
+	l := newTestLog(t, 1, 3)
+	for _, row := range []struct {
+		name string
+		size int
+		bend func(h *Head)
+		ok   bool
+	}{
+		{"nothing missing", 3, func(h *Head) { h.LatestLeafHash, h.LatestPublishedAt = &hash, &at }, true},
+		{"latest unknown", 3, func(*Head) {}, true},
+		{"latest unknown of one", 1, func(*Head) {}, true},
+		{"empty log", 0, func(*Head) {}, true},
+		{"no fault", 3, func(h *Head) { h.Fault = "" }, false},
+		{"hash alone", 3, func(h *Head) { h.LatestLeafHash = &hash }, false},
+		{"time alone", 3, func(h *Head) { h.LatestPublishedAt = &at }, false},
+		{"no index", 3, func(h *Head) { h.LatestLogIndex = nil }, false},
+		{"another index", 3, func(h *Head) { h.LatestLogIndex = &index }, false},
+		{"another size", 3, func(h *Head) { h.TreeSize = 2 }, false},
+		{"another hash of one", 1, func(h *Head) { h.LatestLeafHash, h.LatestPublishedAt = &hash, &at }, false},
+		{"time of an empty log", 0, func(h *Head) { h.LatestPublishedAt = &at }, false},
+	} {
+		h := l.head(row.size)
+		h.Fault, h.LatestLeafHash, h.LatestPublishedAt = "frozen", nil, nil
+		row.bend(&h)
+		got, err := CheckHead(h, l.verifier(l.key))
+		if row.ok && (err != nil || got != l.checkpoint(row.size)) {
+			t.Errorf("%s: got %+v, %v", row.name, got, err)
+		}
+		if !row.ok && !errors.Is(err, ErrMismatch) {
+			t.Errorf("%s: got %+v, %v, want %v", row.name, got, err, ErrMismatch)
+		}
+	}
+}
+
 func TestHeadJSON(t *testing.T) {
 	l := newTestLog(t, 1, 1)
 	for size, want := range []string{
