@@ -42,6 +42,12 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		round: newRoundMetrics(r),
 	}
 	r.MustRegister(m.batchEvents, m.batchOrgs, m.commit, m.published, m.failures, m.faults, m.badProofs, m.verified)
+	for _, cause := range []string{"duplicate", "stale", "conflict", "unknown", "broken", "unavailable"} {
+		m.failures.WithLabelValues(cause)
+	}
+	for _, level := range []Level{Suspect, ReadOnly, Frozen} {
+		m.faults.WithLabelValues(string(level))
+	}
 	return m
 }
 

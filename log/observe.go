@@ -79,6 +79,9 @@ func newRoundMetrics(r prometheus.Registerer) roundMetrics {
 			Name: "agentledger_faulty_ledgers", Help: "Ledgers with a known fault, by its level."}, []string{"level"}),
 	}
 	r.MustRegister(m.ended, m.oldest, m.events, m.faulty)
+	for _, level := range []Level{Suspect, ReadOnly, Frozen} {
+		m.faulty.WithLabelValues(string(level))
+	}
 	return m
 }
 

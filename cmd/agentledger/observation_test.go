@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/config"
+)
+
+// startHere starts a server in this process. It is stopped with the test.
+func startHere(t *testing.T, change func(*config.Serve)) *server {
+	t.Helper()
+	c := demoCommand{Listen: "127.0.0.1:0"}.settings(t.TempDir())
+	c.MetricsListen = "127.0.0.1:0"
+	if change != nil {
+		change(&c)
+	}
+	s, err := start(t.Context(), c, newLogger(config.Logging{LogLevel: "warn"}, t.Output()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// foundHere makes an organization.
+func foundHere(t *testing.T, s *server, slug string) *worker {
+	t.Helper()
+	o, err := newOperator(s.mainURL(), s.identityURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	org, err := o.found(t.Context(), s.platformSecret, map[string]any{"name": slug, "slug": slug, "admin_email": "ops@" + slug + ".example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := newWorker(s.mainURL(), org, client.Retry{Attempts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// Every metric that dashboard and alerts ask for is there after a little traffic,
+// and every metric of ours is in the manual.
+func TestMetricsAreThoseOfDashboardAndAlerts(t *testing.T) {
+	s := startHere(t, nil)
+	w := foundHere(t, s, "acme")
+	body, err := w.signer.SignEvent(client.Event{TraceID: "t", ActorPrincipal: "p", ActionKind: "tool_call", Decision: id.Allow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.client.Send(t.Context(), body); err != nil {
+		t.Fatal(err)
+	}
+	getText(t, s.mainURL()+"/v1/public/orgs/acme/transparency/head")
+	getText(t, s.mainURL()+"/unknown")
+	there := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9_]*)[{ ]`).FindAllStringSubmatch(getText(t, address(s.listeners[2])+"/metrics"), -1) {
+		there[m[1]] = true
+	}
+	asked := regexp.MustCompile(`\b(?:agentledger|go|process)_[a-z0-9_]+`)
+	for _, file := range []string{"../../deploy/dashboard.json", "../../deploy/alerts.yaml"} {
+		found := 0
+		for _, name := range asked.FindAllString(readFile(t, file), -1) {
+			found++
+			if !there[name] {
+				t.Errorf("%s: there is no metric %s", file, name)
+			}
+		}
+		if found == 0 {
+			t.Errorf("%s asks for nothing", file)
+		}
+	}
+	manual := readFile(t, "../../docs/operations.md")
+	for name := range there {
+		name = regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
+		if strings.HasPrefix(name, "agentledger_") && !strings.Contains(manual, "`"+name) {
+			t.Errorf("docs/operations.md does not tell of %s", name)
+		}
+	}
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func getText(t *testing.T, url string) string {
+	t.Helper()
+	r, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	var b strings.Builder
+	if _, err := bufio.NewReader(r.Body).WriteTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// Who sends too slowly is cut off, and the place is free for others.
+func TestSlowSendersAreCutOff(t *testing.T) {
+	s := startHere(t, func(c *config.Serve) {
+		c.HeaderTimeout, c.BodyTimeout = 300*time.Millisecond, 600*time.Millisecond
+		c.MaxInFlight, c.MaxInFlightOrganization = 1, 1
+	})
+	w := foundHere(t, s, "acme")
+	for name, tc := range map[string]struct{ sent, want string }{
+		"headers": {"POST /v1/ingest/events HTTP/1.1\r\nHost: x\r\n", ""},
+		"body": {"POST /v1/ingest/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.org.IngestKey.Secret +
+			"\r\nContent-Length: 100\r\n\r\n{", "HTTP/1.1 408 Request Timeout"},
+	} {
+		c, err := net.Dial("tcp", strings.TrimPrefix(s.mainURL(), "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.Write([]byte(tc.sent)); err != nil {
+			t.Fatal(err)
+		}
+		var answer strings.Builder
+		if _, err := bufio.NewReader(c).WriteTo(&answer); err != nil { // ends when the connection does
+			t.Errorf("%s: %v", name, err)
+		}
+		if got, _, _ := strings.Cut(answer.String(), "\r\n"); got != tc.want {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+	body, err := w.signer.SignEvent(client.Event{TraceID: "t", ActorPrincipal: "p", ActionKind: "tool_call", Decision: id.Allow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.client.Send(t.Context(), body); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// Connections that do nothing make room for others.
+func TestIdleConnectionsShutNobodyOut(t *testing.T) {
+	s := startHere(t, func(c *config.Serve) { c.MaxConnections = 2 })
+	for range 5 {
+		c, err := net.Dial("tcp", strings.TrimPrefix(s.mainURL(), "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	if got := getText(t, s.mainURL()+"/livez"); got != "ok\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// Traces go where they are told to, with the request's id and not its content.
+func TestTracesOfAnEvent(t *testing.T) {
+	spans := make(chan string, 100)
+	receiver := http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var b strings.Builder
+		_, _ = bufio.NewReader(r.Body).WriteTo(&b)
+		spans <- b.String()
+	})}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go receiver.Serve(l)
+	defer receiver.Close()
+	s := startHere(t, func(c *config.Serve) { c.TraceEndpoint, c.TraceRatio = address(l), 1 })
+	w := foundHere(t, s, "acme")
+	body, err := w.signer.SignEvent(client.Event{TraceID: "t", ActorPrincipal: "secret-principal", ActionKind: "tool_call", Decision: id.Allow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	receipt, err := w.client.Send(t.Context(), body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	getText(t, s.mainURL()+"/v1/public/orgs/acme/verify/"+string(receipt.EventID))
+	if err := s.service.watch.stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	close(spans)
+	var all strings.Builder
+	for text := range spans {
+		all.WriteString(text)
+	}
+	for _, want := range []string{"POST /v1/ingest/events", "read event", "append", "commit", "inclusion proof", "request_id"} {
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("there is no span %q", want)
+		}
+	}
+	if strings.Contains(all.String(), "secret") || strings.Contains(all.String(), string(receipt.EventID)) {
+		t.Error("a client's value is in a span")
+	}
+}
