@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
@@ -82,6 +84,44 @@ func TestLogOfAnother(t *testing.T) {
 	}
 	if _, _, err := c.Log(mine.Slug, tlog.VerifierKey{}).Checkpoint(t.Context()); err == nil {
 		t.Error("no key: no error")
+	}
+}
+
+// A service that has lost its log shows a head without the newest entry, which is
+// believed only if it says so.
+func TestHeadOfAFrozenLog(t *testing.T) {
+	s := filled(t, 3)
+	for i := range 2 {
+		o := s.Organization(i)
+		c, _ := dial(t, s, o)
+		head, want, err := c.Log(o.Slug, o.LogKey()).Head(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		head.LatestLeafHash, head.LatestPublishedAt = nil, nil
+		for fault, ok := range map[string]bool{"": false, "frozen": true} {
+			head.Fault = fault
+			text, err := json.Marshal(head)
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write(text)
+			}))
+			defer server.Close()
+			frozen, err := New(Config{BaseURL: server.URL, Token: o.Token})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, checkpoint, err := frozen.Log(o.Slug, o.LogKey()).Head(t.Context())
+			if ok && (err != nil || checkpoint != want || got.Fault != fault || got.LatestLeafHash != nil) {
+				t.Errorf("fault %q: got %+v, %v", fault, got, err)
+			}
+			if !ok && !errors.Is(err, verify.ErrMismatch) {
+				t.Errorf("fault %q: got %v, want %v", fault, err, verify.ErrMismatch)
+			}
+		}
 	}
 }
 
