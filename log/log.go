@@ -65,7 +65,7 @@ type Options struct {
 	MaxWaiting       int   // events waiting in all; default 16,384
 	MaxWaitingTenant int   // events waiting of one organization; default 4,096
 	MaxResident      int   // ledgers kept in memory when idle, about 2 KiB each; default 20,000
-	TileCacheBytes   int64 // decoded tiles kept for proofs; default 64 MiB
+	TileCacheBytes   int64 // decoded tiles kept for proofs, about 2 KiB for 256 events; default 128 MiB
 }
 
 func (o Options) withDefaults() Options {
@@ -84,7 +84,7 @@ func (o Options) withDefaults() Options {
 	o.MaxWaiting = orDefault(o.MaxWaiting, 16_384)
 	o.MaxWaitingTenant = orDefault(o.MaxWaitingTenant, 4_096)
 	o.MaxResident = orDefault(o.MaxResident, 20_000)
-	o.TileCacheBytes = orDefault(o.TileCacheBytes, 64<<20)
+	o.TileCacheBytes = orDefault(o.TileCacheBytes, 128<<20)
 	return o
 }
 

@@ -60,10 +60,14 @@ func EntryOf(e storage.Event) chain.Entry {
 
 // Root returns the root of the tree of s when it had size leaves.
 func (l *Ledgers) Root(ctx context.Context, s *State, size id.Index) (id.Hash, error) {
+	return rootAt(ctx, l.prover(s), s, size)
+}
+
+func rootAt(ctx context.Context, p *tlog.Prover, s *State, size id.Index) (id.Hash, error) {
 	if size == s.Size() {
 		return s.Root(), nil
 	}
-	root, err := l.prover(s).Root(ctx, size)
+	root, err := p.Root(ctx, size)
 	return root, storeError("read root", err)
 }
 
@@ -73,13 +77,14 @@ func (l *Ledgers) Root(ctx context.Context, s *State, size id.Index) (id.Hash, e
 func (l *Ledgers) Inclusion(ctx context.Context, s *State, at, size id.Index) (leaf, root id.Hash, proof []id.Hash, err error) {
 	ctx, proving := l.tracer.Start(ctx, "inclusion proof")
 	defer proving.End()
-	if root, err = l.Root(ctx, s, size); err != nil {
+	p := l.prover(s)
+	if root, err = rootAt(ctx, p, s, size); err != nil {
 		return leaf, root, nil, err
 	}
-	if leaf, err = l.leaf(ctx, s, at); err != nil {
-		return leaf, root, nil, err
+	if leaf, err = p.Leaf(ctx, at, size); err != nil {
+		return leaf, root, nil, storeError("read inclusion proof", err)
 	}
-	if proof, err = l.prover(s).Inclusion(ctx, at, size); err != nil {
+	if proof, err = p.Inclusion(ctx, at, size); err != nil {
 		return leaf, root, nil, storeError("read inclusion proof", err)
 	}
 	if err := tlog.CheckInclusion(at, size, leaf, proof, root); err != nil {
@@ -88,18 +93,33 @@ func (l *Ledgers) Inclusion(ctx context.Context, s *State, at, size id.Index) (l
 	return leaf, root, proof, nil
 }
 
+// InclusionOf returns the proof that the event e, as it was read, is in s. An
+// entry that is not the leaf in the tree is fault.Internal, as a proof is that
+// does not hold.
+func (l *Ledgers) InclusionOf(ctx context.Context, s *State, e storage.Event) ([]id.Hash, error) {
+	leaf, _, proof, err := l.Inclusion(ctx, s, e.Index, s.Size())
+	if err != nil {
+		return nil, err
+	}
+	if EntryOf(e).Hash() != leaf {
+		return nil, l.badProof(s, "inclusion", errors.New("the entry is not the leaf"))
+	}
+	return proof, nil
+}
+
 // Consistency returns the proof that the tree of s at size to extends the one
 // at size from, and both roots: from <= to <= s.Size(). It has been checked.
 func (l *Ledgers) Consistency(ctx context.Context, s *State, from, to id.Index) (fromRoot, toRoot id.Hash, proof []id.Hash, err error) {
 	ctx, proving := l.tracer.Start(ctx, "consistency proof")
 	defer proving.End()
-	if fromRoot, err = l.Root(ctx, s, from); err != nil {
+	p := l.prover(s)
+	if fromRoot, err = rootAt(ctx, p, s, from); err != nil {
 		return fromRoot, toRoot, nil, err
 	}
-	if toRoot, err = l.Root(ctx, s, to); err != nil {
+	if toRoot, err = rootAt(ctx, p, s, to); err != nil {
 		return fromRoot, toRoot, nil, err
 	}
-	if proof, err = l.prover(s).Consistency(ctx, from, to); err != nil {
+	if proof, err = p.Consistency(ctx, from, to); err != nil {
 		return fromRoot, toRoot, nil, storeError("read consistency proof", err)
 	}
 	if err := tlog.CheckConsistency(from, to, fromRoot, toRoot, proof); err != nil {
@@ -112,72 +132,4 @@ func (l *Ledgers) badProof(s *State, kind string, err error) error {
 	l.metrics.badProofs.Inc()
 	l.logger.Error("a proof does not hold", "origin", s.identity.Origin, "proof", kind, "err", err)
 	return fault.Wrap(fault.Internal, "Internal error", fmt.Errorf("%s proof: %w", kind, err))
-}
-
-// leaf returns the event hash at an index, from its entry.
-func (l *Ledgers) leaf(ctx context.Context, s *State, at id.Index) (id.Hash, error) {
-	e, err := l.Event(ctx, s, at, 0)
-	return EntryOf(e).Hash(), err
-}
-
-// Tile returns the hashes of a tile, 32 bytes each, which the caller must not
-// write to. fault.NotFound when the tile does not lie in s at that width.
-func (l *Ledgers) Tile(ctx context.Context, s *State, t tlog.Tile) ([]byte, error) {
-	b, err := l.hashes(ctx, s, t)
-	return b, storeError("read tile", err)
-}
-
-// hashes takes partial tiles from the state itself and full ones from the store.
-func (l *Ledgers) hashes(ctx context.Context, s *State, t tlog.Tile) ([]byte, error) {
-	if !t.Within(s.Size()) {
-		return nil, storage.ErrNotFound
-	}
-	n := int(t.Width) * len(id.Hash{})
-	if p := s.tree.Partial(t.Level); t.Index == uint64(s.Size())>>(8*uint(t.Level))/tlog.TileWidth {
-		if len(p) < n {
-			return nil, fmt.Errorf("%w: partial tile is missing: level %d", storage.ErrCorrupt, t.Level)
-		}
-		return p[:n:n], nil
-	}
-	tiles, err := l.store.Tiles(ctx, s.identity.Tenant, t.Level, []uint64{t.Index})
-	if errors.Is(err, storage.ErrNotFound) {
-		err = fmt.Errorf("%w: full tile is missing: level %d, index %d", storage.ErrCorrupt, t.Level, t.Index)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return tiles[0][:n:n], nil
-}
-
-// prover makes proofs from the decoded tiles of one state.
-func (l *Ledgers) prover(s *State) tlog.Prover {
-	return tlog.NewProver(nodeReader{ledgers: l, state: s})
-}
-
-type nodeReader struct {
-	ledgers *Ledgers
-	state   *State
-}
-
-// Nodes takes a tile from the cache, where it may be wider than it was in this
-// state, or reads and decodes it.
-func (r nodeReader) Nodes(ctx context.Context, t tlog.Tile) (*tlog.Nodes, error) {
-	key := tileKey{tenant: r.state.identity.Tenant, level: t.Level, index: t.Index}
-	if n := r.ledgers.tiles.get(key); n != nil && n.Tile().Width >= t.Width {
-		return n, nil
-	}
-	whole := t
-	if whole.Width = tlog.TileWidth; !whole.Within(r.state.Size()) {
-		whole.Width = max(t.Width, uint16(len(r.state.tree.Partial(t.Level))/len(id.Hash{})))
-	}
-	hashes, err := r.ledgers.hashes(ctx, r.state, whole)
-	if err != nil {
-		return nil, err
-	}
-	nodes, err := tlog.DecodeTile(whole, hashes)
-	if err != nil {
-		return nil, err
-	}
-	r.ledgers.tiles.put(key, nodes)
-	return nodes, nil
 }

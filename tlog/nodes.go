@@ -1,71 +1,92 @@
 package tlog
 
 import (
-	"fmt"
+	"math/bits"
 
 	"github.com/agentledger/agentledger/id"
 )
 
-// Nodes is a tile with the roots of all perfect subtrees inside it worked out,
-// so that proofs take them instead of hashing: up to 16 KiB for a full tile. It
-// is immutable and safe for concurrent use; caches hold tiles in this form.
+// Nodes is a tile with the roots of the perfect subtrees inside it worked out,
+// so that proofs take them instead of hashing. Above level 0 it has all of them:
+// 16 KiB for a full tile. Of a tile of level 0, of which a large log has very
+// many, it has those over eight leaves and more: 2 KiB. What is below takes four
+// hashes at most to work out from the content. It is immutable and safe for
+// concurrent use.
 type Nodes struct {
-	tile   Tile
-	begin  [tileHeight + 1]uint16 // where each height begins in hashes
-	hashes []id.Hash              // height 0 from the left, then height 1, up to tileHeight
+	tile Tile
+	// hashes are in the order in which appending completes the subtrees, so that
+	// those of a narrower version of the tile stand at the beginning.
+	hashes []id.Hash
 }
 
-// DecodeTile reads the content of a tile, t.Width hashes of 32 bytes.
-func DecodeTile(t Tile, hashes []byte) (*Nodes, error) {
-	if t.Level > MaxLevel || t.Width == 0 || t.Width > TileWidth || len(hashes) != int(t.Width)*hashSize {
-		return nil, fmt.Errorf("decode tile: length: %w", ErrMalformed)
+// crownHeight is the height of the lowest subtrees that are kept of level 0.
+const crownHeight = 3
+
+// lowestOf returns the height in a tile of the lowest subtrees in its Nodes.
+func lowestOf(level uint8) int {
+	if level == 0 {
+		return crownHeight
 	}
-	n := &Nodes{tile: t}
-	total := uint16(0)
-	for height := range n.begin {
-		n.begin[height] = total
-		total += t.Width >> height
-	}
-	n.hashes = make([]id.Hash, total)
-	for i := range int(t.Width) {
-		n.hashes[i] = id.Hash(hashes[i*hashSize:])
-	}
-	for height := 1; height <= tileHeight; height++ {
-		n.combine(height)
-	}
-	return n, nil
+	return 0
 }
 
-// combine works out one height from the one below.
-func (n *Nodes) combine(height int) {
-	below := n.hashes[n.begin[height-1]:]
-	here := n.hashes[n.begin[height]:]
-	for i := range int(n.tile.Width >> height) {
-		here[i] = NodeHash(below[2*i], below[2*i+1])
-	}
-}
-
-// Tile returns the tile's name.
+// Tile returns the tile's name, with the width from which the nodes were made.
 func (n *Nodes) Tile() Tile { return n.tile }
 
-// Root returns the root over the hashes of the tile: for a full tile its hash
-// in the level above.
-func (n *Nodes) Root() id.Hash {
-	var subtrees []id.Hash
-	begin := uint64(0)
-	for height := tileHeight; height >= 0; height-- {
-		if n.tile.Width>>height&1 == 1 {
-			subtrees = append(subtrees, n.at(height, begin>>height))
-			begin += 1 << height
-		}
+// Bytes returns how much memory n takes.
+func (n *Nodes) Bytes() int { return 48 + cap(n.hashes)*hashSize }
+
+// grow returns the nodes of t, whose content is given. It takes over those of n,
+// which is nil or a narrower version.
+func (n *Nodes) grow(t Tile, content []byte) *Nodes {
+	lowest := lowestOf(t.Level)
+	done, count := uint64(0), uint64(t.Width)>>lowest
+	wider := &Nodes{tile: t, hashes: make([]id.Hash, 0, place(count))}
+	if n != nil {
+		done = uint64(n.tile.Width) >> lowest
+		wider.hashes = append(wider.hashes, n.hashes...)
 	}
-	return fold(subtrees)
+	for i := done; i < count; i++ {
+		wider.complete(i, subtree(content, lowest, i))
+	}
+	return wider
 }
 
-// at returns the root of the perfect subtree number i of a height.
-func (n *Nodes) at(height int, i uint64) id.Hash { return n.hashes[uint64(n.begin[height])+i] }
+// complete adds the lowest subtree number i with the root h, and all those above
+// that it is the last part of.
+func (n *Nodes) complete(i uint64, h id.Hash) {
+	n.hashes = append(n.hashes, h)
+	for height := lowestOf(n.tile.Level); i&1 == 1; height++ {
+		h = NodeHash(n.at(height, i-1), h)
+		n.hashes = append(n.hashes, h)
+		i >>= 1
+	}
+}
 
-// covers reports whether n can stand for t: the same tile, at least as wide.
+// at returns the root of the perfect subtree number i of a height, which n has.
+func (n *Nodes) at(height int, i uint64) id.Hash {
+	above := height - lowestOf(n.tile.Level)
+	return n.hashes[place((i+1)<<above-1)+above]
+}
+
+// place returns where the lowest subtree number i stands: behind those before it
+// and all that they complete.
+func place(i uint64) int { return int(2*i) - bits.OnesCount64(i) }
+
+// is reports whether n is of the tile t, of any width.
+func (n *Nodes) is(t Tile) bool { return n.tile.Level == t.Level && n.tile.Index == t.Index }
+
+// covers reports whether n has all that the Nodes of t have.
 func (n *Nodes) covers(t Tile) bool {
-	return n.tile.Level == t.Level && n.tile.Index == t.Index && n.tile.Width >= t.Width
+	lowest := lowestOf(t.Level)
+	return n.tile.Width>>lowest >= t.Width>>lowest
+}
+
+// subtree works out the root of the perfect subtree number i of a height from
+// the content of its tile.
+func subtree(content []byte, height int, i uint64) id.Hash {
+	if height == 0 {
+		return id.Hash(content[i*hashSize : (i+1)*hashSize])
+	}
+	return NodeHash(subtree(content, height-1, 2*i), subtree(content, height-1, 2*i+1))
 }

@@ -1,48 +1,84 @@
 package tlog
 
 import (
-	"errors"
+	"math/rand/v2"
 	"testing"
-
-	"github.com/agentledger/agentledger/id"
 )
 
-func TestDecodeTileRefuses(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		tile   Tile
-		length int
-	}{
-		{"width 0", Tile{0, 0, 0}, 0},
-		{"width 257", Tile{0, 0, 257}, 257 * 32},
-		{"level 64", Tile{64, 0, 1}, 32},
-		{"byte missing", Tile{0, 0, 2}, 63},
-		{"byte too many", Tile{0, 0, 2}, 65},
-		{"hash missing", Tile{0, 0, 256}, 255 * 32},
-		{"nothing", Tile{0, 0, 1}, 0},
-	} {
-		if _, err := DecodeTile(c.tile, make([]byte, c.length)); !errors.Is(err, ErrMalformed) {
-			t.Errorf("%s: got %v, want %v", c.name, err, ErrMalformed)
+// However often a tile was looked at while it filled, its nodes are the roots of
+// its subtrees.
+func TestNodesOfATileThatGrows(t *testing.T) {
+	o := newOracle(TileWidth)
+	whole, err := o.tiles(t, TileWidth).Tile(t.Context(), Tile{Width: TileWidth})
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(6962, 6))
+	for _, level := range []uint8{0, 1} {
+		for range 20 {
+			var n *Nodes
+			for width := 0; width < TileWidth; {
+				width += 1 + random.IntN(min(40, TileWidth-width))
+				n = n.grow(Tile{Level: level, Index: 5, Width: uint16(width)}, whole[:32*width])
+				checkNodes(t, n, o)
+			}
 		}
 	}
 }
 
-// The root over a tile is that of the tree whose leaves are its hashes.
-func FuzzDecodeTile(f *testing.F) {
-	f.Add(uint16(1), make([]byte, 32))
-	f.Add(uint16(3), make([]byte, 96))
-	f.Add(uint16(256), make([]byte, 8192))
-	f.Fuzz(func(t *testing.T, width uint16, hashes []byte) {
-		n, err := DecodeTile(Tile{Level: 1, Index: 2, Width: width}, hashes)
-		if err != nil {
-			return
+func checkNodes(t *testing.T, n *Nodes, o *oracle) {
+	t.Helper()
+	for height := lowestOf(n.tile.Level); height <= tileHeight; height++ {
+		for i := range int(n.tile.Width >> height) {
+			if got, want := n.at(height, uint64(i)), o.root(i<<height, (i+1)<<height); got != want {
+				t.Fatalf("%v: node %d of height %d: got %v, want %v", n.tile, i, height, got, want)
+			}
 		}
-		var e Edge
-		for b := hashes; len(b) > 0; b = b[32:] {
-			e.Append(id.Hash(b))
+	}
+}
+
+func TestSubtreeOfATile(t *testing.T) {
+	o := newOracle(TileWidth)
+	hashes, err := o.tiles(t, TileWidth).Tile(t.Context(), Tile{Width: TileWidth})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for height := range tileHeight + 1 {
+		for i := range TileWidth >> height {
+			if got, want := subtree(hashes, height, uint64(i)), o.root(i<<height, (i+1)<<height); got != want {
+				t.Errorf("node %d of height %d: got %v, want %v", i, height, got, want)
+			}
 		}
-		if got, want := n.Root(), e.Root(); got != want || e.Size() != id.Index(width) {
-			t.Errorf("%d hashes: got %v, want %v", width, got, want)
+	}
+}
+
+func TestBytesOfNodes(t *testing.T) {
+	for _, c := range []struct {
+		tile Tile
+		want int
+	}{
+		{Tile{Level: 0, Width: 7}, 48},
+		{Tile{Level: 0, Width: 8}, 48 + 32},
+		{Tile{Level: 0, Width: 256}, 48 + 63*32},
+		{Tile{Level: 1, Width: 1}, 48 + 32},
+		{Tile{Level: 1, Width: 256}, 48 + 511*32},
+	} {
+		n := (*Nodes)(nil).grow(c.tile, make([]byte, 32*int(c.tile.Width)))
+		if got := n.Bytes(); got != c.want || len(n.hashes) != cap(n.hashes) {
+			t.Errorf("%v: got %d bytes, want %d; %d hashes of %d", c.tile, got, c.want, len(n.hashes), cap(n.hashes))
 		}
-	})
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	for level, name := range []string{"crown", "whole"} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			t := Tile{Level: uint8(level), Width: TileWidth}
+			hashes := make([]byte, 32*TileWidth)
+			for b.Loop() {
+				(*Nodes)(nil).grow(t, hashes)
+			}
+		})
+	}
 }

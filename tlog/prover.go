@@ -14,61 +14,78 @@ type TileReader interface {
 	Tile(ctx context.Context, t Tile) ([]byte, error)
 }
 
-// NodeReader reads the tiles of one log in decoded form.
-type NodeReader interface {
-	// Nodes returns the tile t or the same tile when it was wider.
-	Nodes(ctx context.Context, t Tile) (*Nodes, error)
+// NodeCache keeps tiles of one log in decoded form.
+type NodeCache interface {
+	// Nodes returns what is kept of a tile, nil when that is nothing.
+	Nodes(level uint8, index uint64) *Nodes
+	// Keep is given what Nodes did not have. It may keep it, or not.
+	Keep(n *Nodes)
 }
 
 // Root returns the root of the tree of the first size leaves.
 func Root(ctx context.Context, r TileReader, size id.Index) (id.Hash, error) {
-	return NewProver(decoder{r}).Root(ctx, size)
+	return NewProver(r, nil).Root(ctx, size)
 }
 
 // Inclusion returns the proof that the leaf at index is in the tree of the
 // first size leaves, 0 <= index < size: the audit path of RFC 6962 section
 // 2.1.1, the leaf's sibling first.
 func Inclusion(ctx context.Context, r TileReader, index, size id.Index) ([]id.Hash, error) {
-	return NewProver(decoder{r}).Inclusion(ctx, index, size)
+	return NewProver(r, nil).Inclusion(ctx, index, size)
 }
 
 // Consistency returns the proof that the tree of the first from leaves is a
 // prefix of that of the first to leaves, 0 <= from <= to: RFC 6962 section
 // 2.1.2. It has no hashes when from is 0 or to.
 func Consistency(ctx context.Context, r TileReader, from, to id.Index) ([]id.Hash, error) {
-	return NewProver(decoder{r}).Consistency(ctx, from, to)
+	return NewProver(r, nil).Consistency(ctx, from, to)
 }
 
-// decoder is a NodeReader that decodes each tile anew.
-type decoder struct{ tiles TileReader }
+// Prover makes roots and proofs of one log for one request, the fast way for
+// whoever keeps decoded tiles. It remembers the tiles it used, and reads each at
+// most once, with the exact width that the tile has in a tree of the size asked
+// for. It does not check what the tiles say: whoever shows a proof checks it
+// against the root first. It is not safe for concurrent use.
+type Prover struct {
+	tiles shelf
 
-func (d decoder) Nodes(ctx context.Context, t Tile) (*Nodes, error) {
-	hashes, err := d.tiles.Tile(ctx, t)
-	if err != nil {
-		return nil, err
+	// Room for what a proof at the head needs.
+	read    [4]content
+	decoded [8]*Nodes
+}
+
+// NewProver returns a prover over the tiles of r. cache may be nil.
+func NewProver(r TileReader, cache NodeCache) *Prover {
+	p := &Prover{tiles: shelf{reader: r, cache: cache}}
+	p.tiles.read, p.tiles.decoded = p.read[:0], p.decoded[:0]
+	return p
+}
+
+// at returns the tree as it was with size leaves.
+func (p *Prover) at(size id.Index) tree { return tree{tiles: &p.tiles, size: size} }
+
+// Leaf returns the leaf hash at index in the tree of the first size leaves,
+// 0 <= index < size.
+func (p *Prover) Leaf(ctx context.Context, index, size id.Index) (id.Hash, error) {
+	if index >= size || size > MaxSize {
+		return id.Hash{}, fmt.Errorf("leaf hash: index or size out of range: %w", ErrMalformed)
 	}
-	return DecodeTile(t, hashes)
+	leaf, err := p.at(size).node(ctx, 0, uint64(index))
+	if err != nil {
+		return id.Hash{}, fmt.Errorf("leaf hash: %w", err)
+	}
+	return leaf, nil
 }
-
-// Prover makes roots and proofs from decoded tiles, the fast way for whoever
-// keeps them. It asks for each tile at most once in a call, with the exact
-// width that the tile has in a tree of the size asked for. It does not check
-// what the tiles say: whoever shows a proof checks it against the root first.
-// It is safe for concurrent use when its reader is.
-type Prover struct{ reader NodeReader }
-
-// NewProver returns a prover over the tiles of r.
-func NewProver(r NodeReader) Prover { return Prover{reader: r} }
 
 // Root is the function Root.
-func (p Prover) Root(ctx context.Context, size id.Index) (id.Hash, error) {
+func (p *Prover) Root(ctx context.Context, size id.Index) (id.Hash, error) {
 	if size == 0 {
 		return EmptyRoot(), nil
 	}
 	if size > MaxSize {
 		return id.Hash{}, fmt.Errorf("tree root: size: %w", ErrMalformed)
 	}
-	root, err := newTree(p.reader, size).span(ctx, bits.Len64(uint64(MaxSize)), 0)
+	root, err := p.at(size).span(ctx, bits.Len64(uint64(MaxSize)), 0)
 	if err != nil {
 		return id.Hash{}, fmt.Errorf("tree root: %w", err)
 	}
@@ -76,11 +93,11 @@ func (p Prover) Root(ctx context.Context, size id.Index) (id.Hash, error) {
 }
 
 // Inclusion is the function Inclusion.
-func (p Prover) Inclusion(ctx context.Context, index, size id.Index) ([]id.Hash, error) {
+func (p *Prover) Inclusion(ctx context.Context, index, size id.Index) ([]id.Hash, error) {
 	if index >= size || size > MaxSize {
 		return nil, fmt.Errorf("inclusion proof: index or size out of range: %w", ErrMalformed)
 	}
-	proof, err := newTree(p.reader, size).path(ctx, nil, uint64(index), 0)
+	proof, err := p.at(size).path(ctx, proofRoom(size), uint64(index), 0)
 	if err != nil {
 		return nil, fmt.Errorf("inclusion proof: %w", err)
 	}
@@ -88,14 +105,15 @@ func (p Prover) Inclusion(ctx context.Context, index, size id.Index) ([]id.Hash,
 }
 
 // Consistency is the function Consistency.
-func (p Prover) Consistency(ctx context.Context, from, to id.Index) (proof []id.Hash, err error) {
+func (p *Prover) Consistency(ctx context.Context, from, to id.Index) (proof []id.Hash, err error) {
 	if from > to || to > MaxSize {
 		return nil, fmt.Errorf("consistency proof: sizes out of range: %w", ErrMalformed)
 	}
 	if from == 0 || from == to {
 		return nil, nil
 	}
-	t := newTree(p.reader, to)
+	t := p.at(to)
+	proof = proofRoom(to)
 	last, height := uint64(from-1), bits.TrailingZeros64(uint64(from))
 	if from != 1<<height {
 		seed, err := t.node(ctx, height, last>>height)
@@ -109,3 +127,6 @@ func (p Prover) Consistency(ctx context.Context, from, to id.Index) (proof []id.
 	}
 	return proof, nil
 }
+
+// proofRoom returns no hashes, with room for those of any proof at that size.
+func proofRoom(size id.Index) []id.Hash { return make([]id.Hash, 0, bits.Len64(uint64(size))+1) }

@@ -47,12 +47,14 @@ func TestProofsOfSmallTreesEqualTheDefinition(t *testing.T) {
 	}
 }
 
-// With decoded tiles all pairs are affordable: the sizes around a full tile too.
+// The cache fills while the log grows, as that of a service does, and the tiles
+// in it get wider. All pairs of sizes, around a full tile too.
 func TestProofsOfAllTreesUpTo300EqualTheDefinition(t *testing.T) {
 	o := newOracle(300)
+	kept := cache{}
 	for n := 1; n <= 300; n++ {
-		p := NewProver(decodeAll(t, o, n))
 		for m := range n {
+			p := NewProver(o.tiles(t, n), kept)
 			inclusion, err := p.Inclusion(t.Context(), id.Index(m), id.Index(n))
 			if err != nil || !slices.Equal(inclusion, o.path(m, 0, n)) {
 				t.Fatalf("inclusion of %d in %d: %v", m, n, err)
@@ -61,11 +63,43 @@ func TestProofsOfAllTreesUpTo300EqualTheDefinition(t *testing.T) {
 			if err != nil || !slices.Equal(consistency, o.proof(m, n)) {
 				t.Fatalf("consistency from %d to %d: %v", m, n, err)
 			}
+			if leaf, err := p.Leaf(t.Context(), id.Index(m), id.Index(n)); err != nil || leaf != o.leaves[m] {
+				t.Fatalf("leaf %d in %d: got %v, %v, want %v", m, n, leaf, err, o.leaves[m])
+			}
+			if root, err := p.Root(t.Context(), id.Index(n)); err != nil || root != o.root(0, n) {
+				t.Fatalf("root at %d: got %v, %v", n, root, err)
+			}
 			if err := CheckInclusion(id.Index(m), id.Index(n), o.leaves[m], inclusion, o.root(0, n)); err != nil {
 				t.Fatalf("%d in %d: %v", m, n, err)
 			}
 			if err := CheckConsistency(id.Index(m), id.Index(n), o.root(0, m), o.root(0, n), consistency); err != nil {
 				t.Fatalf("from %d to %d: %v", m, n, err)
+			}
+		}
+	}
+}
+
+// One prover and one cache for trees of all sizes, in any order.
+func TestProofsOfLargerTreesByOneProverEqualTheDefinition(t *testing.T) {
+	const size = 1<<16 + 1000
+	o := newOracle(size)
+	random := rand.New(rand.NewPCG(6962, 5))
+	kept := cache{}
+	for range 20 {
+		p := NewProver(everyWidth{t, o, size}, kept)
+		for range 20 {
+			n := 1 + random.IntN(size)
+			m := random.IntN(n)
+			inclusion, err := p.Inclusion(t.Context(), id.Index(m), id.Index(n))
+			if err != nil || !slices.Equal(inclusion, o.path(m, 0, n)) {
+				t.Fatalf("inclusion of %d in %d: %v", m, n, err)
+			}
+			consistency, err := p.Consistency(t.Context(), id.Index(m), id.Index(n))
+			if err != nil || !slices.Equal(consistency, o.proof(m, n)) {
+				t.Fatalf("consistency from %d to %d: %v", m, n, err)
+			}
+			if leaf, err := p.Leaf(t.Context(), id.Index(m), id.Index(n)); err != nil || leaf != o.leaves[m] {
+				t.Fatalf("leaf %d in %d: got %v, %v, want %v", m, n, leaf, err, o.leaves[m])
 			}
 		}
 	}
@@ -86,55 +120,55 @@ func TestProofsOfLargerTreesEqualTheDefinition(t *testing.T) {
 	}
 }
 
-// nodes is a NodeReader over decoded tiles.
-type nodes map[Tile]*Nodes
+// cache keeps what it is given, the widest version of each tile.
+type cache map[[2]uint64]*Nodes
 
-func (r nodes) Nodes(_ context.Context, t Tile) (*Nodes, error) {
-	if n, ok := r[t]; ok {
-		return n, nil
+func (c cache) Nodes(level uint8, index uint64) *Nodes { return c[[2]uint64{uint64(level), index}] }
+
+func (c cache) Keep(n *Nodes) {
+	key := [2]uint64{uint64(n.Tile().Level), n.Tile().Index}
+	if before := c[key]; before == nil || before.Tile().Width < n.Tile().Width {
+		c[key] = n
 	}
-	return nil, errors.New("no such tile")
 }
 
-func decodeAll(t testing.TB, o *oracle, size int) nodes {
-	all := nodes{}
-	for level := range uint8(levels(id.Index(size))) {
-		for index := 0; index*256 < size>>(8*level); index++ {
-			tile := tileOf(level, uint64(index), id.Index(size))
-			b, err := o.tiles(t, size).Tile(t.Context(), tile)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if all[tile], err = DecodeTile(tile, b); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	return all
+// everyWidth reads tiles of a tree at any width that they ever had.
+type everyWidth struct {
+	t    testing.TB
+	o    *oracle
+	size int
 }
 
-// wider answers every question about one tile with a wider version of it.
-type wider struct{ full *Nodes }
+func (r everyWidth) Tile(ctx context.Context, want Tile) ([]byte, error) {
+	hashes, err := r.o.tiles(r.t, r.size).Tile(ctx, tileOf(want.Level, want.Index, id.Index(r.size)))
+	return hashes[:min(len(hashes), 32*int(want.Width))], err
+}
 
-func (r wider) Nodes(context.Context, Tile) (*Nodes, error) { return r.full, nil }
+// full is a cache that answers every question with one tile.
+type full struct{ nodes *Nodes }
+
+func (f full) Nodes(uint8, uint64) *Nodes { return f.nodes }
+
+func (f full) Keep(*Nodes) {}
 
 func TestProverTakesAWiderTileAndNoOther(t *testing.T) {
 	o := newOracle(256)
-	all := decodeAll(t, o, 256)
-	full := all[Tile{Level: 0, Index: 0, Width: 256}]
+	whole := Tile{Level: 0, Index: 0, Width: 256}
+	hashes, err := o.tiles(t, 256).Tile(t.Context(), whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := (*Nodes)(nil).grow(whole, hashes)
 	for n := 1; n < 256; n++ {
-		got, err := NewProver(wider{full}).Root(t.Context(), id.Index(n))
+		got, err := NewProver(o.tiles(t, n), full{nodes}).Root(t.Context(), id.Index(n))
 		if err != nil || got != o.root(0, n) {
 			t.Errorf("root at %d from the full tile: %v", n, err)
 		}
 	}
-	if full.Root() != o.root(0, 256) || full.Tile().Width != 256 {
-		t.Errorf("full tile: got %v", full.Tile())
-	}
-	narrow := wider{all[Tile{Level: 1, Index: 0, Width: 1}]}
-	for _, tile := range []id.Index{2, 256, 300} {
-		if _, err := NewProver(narrow).Inclusion(t.Context(), 0, tile); !errors.Is(err, ErrMalformed) {
-			t.Errorf("another tile at size %d: got %v, want %v", tile, err, ErrMalformed)
+	other := newOracle(600)
+	for _, size := range []id.Index{512, 600} {
+		if _, err := NewProver(other.tiles(t, int(size)), full{nodes}).Inclusion(t.Context(), 0, size); !errors.Is(err, ErrMalformed) {
+			t.Errorf("another tile at size %d: got %v, want %v", size, err, ErrMalformed)
 		}
 	}
 }
@@ -213,6 +247,12 @@ func TestProverRefuses(t *testing.T) {
 		if _, err := Inclusion(t.Context(), c.r, 2, 5); !errors.Is(err, c.want) {
 			t.Errorf("%s: inclusion: got %v, want %v", c.name, err, c.want)
 		}
+		if _, err := Inclusion(t.Context(), c.r, 2, 500); !errors.Is(err, c.want) {
+			t.Errorf("%s: inclusion in a larger tree: got %v, want %v", c.name, err, c.want)
+		}
+		if _, err := NewProver(c.r, nil).Leaf(t.Context(), 2, 5); !errors.Is(err, c.want) {
+			t.Errorf("%s: leaf: got %v, want %v", c.name, err, c.want)
+		}
 		for _, from := range []id.Index{3, 4} {
 			if _, err := Consistency(t.Context(), c.r, from, 5); !errors.Is(err, c.want) {
 				t.Errorf("%s: consistency: got %v, want %v", c.name, err, c.want)
@@ -222,8 +262,9 @@ func TestProverRefuses(t *testing.T) {
 	u := newUniform()
 	_, tooLarge := Root(t.Context(), u, MaxSize+1)
 	_, beyond := Inclusion(t.Context(), u, 5, 5)
+	_, noLeaf := NewProver(u, nil).Leaf(t.Context(), 5, 5)
 	_, backwards := Consistency(t.Context(), u, 6, 5)
-	for _, err := range []error{tooLarge, beyond, backwards} {
+	for _, err := range []error{tooLarge, beyond, noLeaf, backwards} {
 		if !errors.Is(err, ErrMalformed) {
 			t.Errorf("out of range: got %v, want %v", err, ErrMalformed)
 		}
@@ -238,9 +279,14 @@ func BenchmarkInclusion(b *testing.B) {
 		prove func(i id.Index) ([]id.Hash, error)
 	}{
 		{"tiles", func(i id.Index) ([]id.Hash, error) { return Inclusion(b.Context(), u, i, size) }},
-		{"decoded", func() func(i id.Index) ([]id.Hash, error) {
-			p := NewProver(newDecodedUniform(b, u))
-			return func(i id.Index) ([]id.Hash, error) { return p.Inclusion(b.Context(), i, size) }
+		{"cached", func() func(i id.Index) ([]id.Hash, error) {
+			r, kept := newStoredUniform(b, u), cache{}
+			for i := range id.Index(size / TileWidth) {
+				if _, err := NewProver(r, kept).Inclusion(b.Context(), i*TileWidth, size); err != nil {
+					b.Fatal(err)
+				}
+			}
+			return func(i id.Index) ([]id.Hash, error) { return NewProver(r, kept).Inclusion(b.Context(), i, size) }
 		}()},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -256,24 +302,17 @@ func BenchmarkInclusion(b *testing.B) {
 	}
 }
 
-// decodedUniform answers with tiles that were decoded before.
-type decodedUniform [8]*Nodes
+// storedUniform is uniform with tiles that were made before.
+type storedUniform [8][]byte
 
-func newDecodedUniform(t testing.TB, u *uniform) *decodedUniform {
-	d := &decodedUniform{}
-	for level := range d {
-		tile := Tile{Level: uint8(level), Width: 256}
-		b, _ := u.Tile(t.Context(), tile)
-		var err error
-		if d[level], err = DecodeTile(tile, b); err != nil {
-			t.Fatal(err)
-		}
+func newStoredUniform(t testing.TB, u *uniform) *storedUniform {
+	s := &storedUniform{}
+	for level := range s {
+		s[level], _ = u.Tile(t.Context(), Tile{Level: uint8(level), Width: 256})
 	}
-	return d
+	return s
 }
 
-func (d *decodedUniform) Nodes(_ context.Context, t Tile) (*Nodes, error) {
-	n := *d[t.Level]
-	n.tile.Index = t.Index
-	return &n, nil
+func (s *storedUniform) Tile(_ context.Context, t Tile) ([]byte, error) {
+	return s[t.Level][:32*int(t.Width)], nil
 }

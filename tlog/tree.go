@@ -2,28 +2,21 @@ package tlog
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/agentledger/agentledger/id"
 )
 
-// tree answers for nodes of the tree of size leaves, size > 0, and remembers
-// the tiles it read. Node i of a height stands over the leaves
-// [i<<height, (i+1)<<height), as far as there are any.
+// tree answers for nodes of the tree of size leaves, size > 0. Node i of a
+// height stands over the leaves [i<<height, (i+1)<<height), as far as there are
+// any.
 type tree struct {
-	reader NodeReader
-	size   id.Index
-	tiles  []*Nodes
-}
-
-func newTree(r NodeReader, size id.Index) *tree {
-	// A path and the right edge: at most two tiles in each level.
-	return &tree{reader: r, size: size, tiles: make([]*Nodes, 0, 2*levels(size))}
+	tiles *shelf
+	size  id.Index
 }
 
 // path appends to proof the siblings of the nodes from node index>>height up to
 // the root. A node at the right end of an odd row has none.
-func (t *tree) path(ctx context.Context, proof []id.Hash, index uint64, height int) ([]id.Hash, error) {
+func (t tree) path(ctx context.Context, proof []id.Hash, index uint64, height int) ([]id.Hash, error) {
 	for last := uint64(t.size - 1); last>>height > 0; height++ {
 		sibling := index>>height ^ 1
 		if sibling > last>>height {
@@ -40,7 +33,7 @@ func (t *tree) path(ctx context.Context, proof []id.Hash, index uint64, height i
 
 // span returns the root over the leaves of node i of a height, which has at
 // least one. Where the right edge cuts it, that is made from several nodes.
-func (t *tree) span(ctx context.Context, height int, i uint64) (id.Hash, error) {
+func (t tree) span(ctx context.Context, height int, i uint64) (id.Hash, error) {
 	begin, end := i<<height, min((i+1)<<height, uint64(t.size))
 	if end-begin == 1<<height {
 		return t.node(ctx, height, i)
@@ -63,29 +56,20 @@ func (t *tree) span(ctx context.Context, height int, i uint64) (id.Hash, error) 
 }
 
 // node returns the root of a perfect subtree.
-func (t *tree) node(ctx context.Context, height int, i uint64) (id.Hash, error) {
+func (t tree) node(ctx context.Context, height int, i uint64) (id.Hash, error) {
 	inTile := height % tileHeight
 	row := uint64(TileWidth) >> inTile // nodes of that height in a tile
-	nodes, err := t.tile(ctx, tileOf(uint8(height/tileHeight), i/row, t.size))
+	tile := tileOf(uint8(height/tileHeight), i/row, t.size)
+	if inTile < lowestOf(tile.Level) {
+		content, err := t.tiles.content(ctx, tile)
+		if err != nil {
+			return id.Hash{}, err
+		}
+		return subtree(content, inTile, i%row), nil
+	}
+	nodes, err := t.tiles.nodes(ctx, tile)
 	if err != nil {
 		return id.Hash{}, err
 	}
 	return nodes.at(inTile, i%row), nil
-}
-
-func (t *tree) tile(ctx context.Context, want Tile) (*Nodes, error) {
-	for _, n := range t.tiles {
-		if n.tile.Level == want.Level && n.tile.Index == want.Index {
-			return n, nil
-		}
-	}
-	n, err := t.reader.Nodes(ctx, want)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", want.Path(), err)
-	}
-	if !n.covers(want) {
-		return nil, fmt.Errorf("read %s: another tile: %w", want.Path(), ErrMalformed)
-	}
-	t.tiles = append(t.tiles, n)
-	return n, nil
 }
