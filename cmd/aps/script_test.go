@@ -1,6 +1,7 @@
 package main
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -14,9 +15,12 @@ func TestMain(m *testing.M) {
 // keys of both logs, beside their own files.
 func TestScripts(t *testing.T) {
 	s := filled(t, 6)
+	var setup sync.Mutex // scripts run in parallel, and bundles are made by setting the disclosure first
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
+			setup.Lock()
+			defer setup.Unlock()
 			env.Setenv("LOG1", s.Organization(0).LogKey().String())
 			env.Setenv("LOG2", s.Organization(1).LogKey().String())
 			return writeLogs(env.WorkDir, s)
