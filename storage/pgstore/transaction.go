@@ -112,11 +112,11 @@ func (l *lane) rests(ctx context.Context, conn *pgx.Conn, refusal *storage.ItemE
 // by an event before it. When there is none, or the head is not the expected one
 // any more, it is a conflict.
 func duplicate(ctx context.Context, q querier, b *storage.Batch) error {
-	head, found, err := readHead(ctx, q, b.Tenant)
+	head, _, err := readHead(ctx, q, b.Tenant)
 	if err != nil {
 		return err
 	}
-	if !found || !head.Continues(b.Expect) {
+	if !head.Continues(b.Expect) {
 		return storage.ErrConflict
 	}
 	var names []storage.Name

@@ -49,6 +49,12 @@ func probeOf(batches ...storage.Batch) (p probe) {
 	return p
 }
 
+// add asks for what next asks for, too.
+func (p *probe) add(next probe) {
+	p.names, p.tiles = append(p.names, next.names...), append(p.tiles, next.tiles...)
+	p.counters, p.kinds = next.counters, next.kinds
+}
+
 // read returns the contents of tenant; a tile that is not there has no hashes.
 func (p probe) read(t *testing.T, e storage.Engine, tenant id.Tenant) (c contents) {
 	t.Helper()

@@ -50,6 +50,52 @@ func duplicateInside(s *store) {
 	}
 }
 
+func duplicatePipelined(s *store) {
+	a := duplicateStore(s)
+	first, late := a.next(2), a.draft(2)
+	late.Events[0].ID = first.Events[1].ID
+	pending := []storage.Pending{s.Append([]storage.Batch{first}), s.Append([]storage.Batch{late})}
+	wantErr(s.T, pending[0].Wait()[0], nil)
+	wantItem(s.T, pending[1].Wait()[0], storage.ErrDuplicate, 100)
+	s.mustAppend(a.next(1))
+}
+
+// duplicateBeforeStale: events are looked at first, in their order, then changes.
+func duplicateBeforeStale(s *store) {
+	a := duplicateStore(s)
+	b := a.draft(3)
+	b.Events[1].ID, b.Events[2].ID = "event-0", "event-1"
+	b.Changes = []storage.Change{{Kind: "agent", Key: "a", Value: []byte("x"), If: 3, Item: 7}}
+	wantItem(s.T, s.append(b)[0], storage.ErrDuplicate, 101)
+	b.Events[1].ID = "new"
+	wantItem(s.T, s.append(b)[0], storage.ErrDuplicate, 102)
+	b.Events[2].ID = "newer"
+	wantItem(s.T, s.append(b)[0], storage.ErrStale, 7)
+	b.Changes[0].If = 0
+	s.mustAppend(b)
+}
+
+// duplicateLookedUp: that a name was not there once says nothing about later.
+func duplicateLookedUp(s *store) {
+	a := duplicateStore(s)
+	names := []storage.Name{{Text: "event-3"}, {Text: "never"}, {Idempotency: true, Text: "late"}}
+	for i, at := range lookup(s.T, s, alpha, names...) {
+		if at != storage.NoIndex {
+			s.Errorf("name %d: got index %d, want none", i, at)
+		}
+	}
+	b := a.next(1)
+	b.Events[0].IdempotencyKey = "late"
+	s.mustAppend(b)
+	again := a.draft(1)
+	again.Events[0].ID = "event-3"
+	wantItem(s.T, s.append(again)[0], storage.ErrDuplicate, 100)
+	again.Events[0].ID, again.Events[0].IdempotencyKey = "new", "late"
+	wantItem(s.T, s.append(again)[0], storage.ErrDuplicate, 100)
+	again.Events[0].IdempotencyKey = ""
+	s.mustAppend(again)
+}
+
 func duplicateNamespaces(s *store) {
 	a := duplicateStore(s)
 	b := a.next(2)

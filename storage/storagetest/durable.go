@@ -13,9 +13,7 @@ func durableSteps(s *store) {
 		a.head = b.Head
 		s.mustAppend(b)
 		model.Append([]storage.Batch{b}).Wait()
-		next := probeOf(b)
-		p.names, p.tiles = append(p.names, next.names...), append(p.tiles, next.tiles...)
-		p.counters, p.kinds = next.counters, next.kinds
+		p.add(probeOf(b))
 		s.reopen()
 		p.sameContents(s.T, s, model, alpha, beta)
 	}

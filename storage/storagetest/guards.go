@@ -121,6 +121,48 @@ func guardContention(s *store) {
 	}
 }
 
+// guardLosers: many writers send whole batches for the same place of two ledgers.
+// What is there in the end is what the winners sent, and nothing else.
+func guardLosers(s *store) {
+	const writers, rounds = 6, 8
+	model := NewModel()
+	var p probe
+	for round := range rounds {
+		var batches [writers][]storage.Batch
+		var results [writers][]error
+		var all sync.WaitGroup
+		for w := range writers {
+			for _, tenant := range []id.Tenant{alpha, beta} {
+				a := &author{tenant: tenant, head: s.headOrZero(tenant), random: rand.New(rand.NewPCG(uint64(tenant), uint64(w*rounds+round)))}
+				b := full(a, 2)
+				for i := range b.Events {
+					b.Events[i].ID = id.Event(b.Head.Root.String()[:8+i])
+				}
+				batches[w] = append(batches[w], b)
+				p.add(probeOf(b))
+			}
+		}
+		for w := range writers {
+			all.Go(func() { results[w] = s.Append(batches[w]).Wait() })
+		}
+		all.Wait()
+		for w := range writers {
+			for i, err := range results[w] {
+				if err == nil {
+					wantErr(s.T, model.Append(batches[w][i : i+1]).Wait()[0], nil)
+				} else if !errors.Is(err, storage.ErrConflict) {
+					s.Errorf("append: %v", err)
+				}
+			}
+		}
+	}
+	s.reopen()
+	p.sameContents(s.T, s, model, alpha, beta)
+	if got, want := s.headOrZero(alpha).Size, id.Index(2*rounds); got != want {
+		s.Errorf("got size %d, want %d", got, want)
+	}
+}
+
 func (s *store) headOrZero(t id.Tenant) storage.Head {
 	h, err := s.Head(s.Context(), t)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {

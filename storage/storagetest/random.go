@@ -10,18 +10,33 @@ import (
 )
 
 // randomOperations does the same random things to the store and to a model, and
-// compares every answer, and all contents now and then.
+// compares every answer and, after every step, all contents.
 func randomOperations(s *store) {
 	for seed := range uint64(4) {
-		r := &randomRun{store: s, random: rand.New(rand.NewPCG(seed, 2)), model: NewModel()}
-		for _, t := range []id.Tenant{id.Tenant(seed*10 + 1), id.Tenant(seed*10 + 2), id.Tenant(seed*10 + 3)} {
-			r.authors = append(r.authors, newAuthor(t))
-		}
-		for step := range 120 {
+		r := newRandomRun(s, seed)
+		for step := range 60 {
 			r.step(step)
+			r.compare()
 		}
+	}
+}
+
+// randomReopened is randomOperations on a store that is reopened after every step.
+func randomReopened(s *store) {
+	r := newRandomRun(s, 9)
+	for step := range 20 {
+		r.step(step)
+		r.reopen()
 		r.compare()
 	}
+}
+
+func newRandomRun(s *store, seed uint64) *randomRun {
+	r := &randomRun{store: s, random: rand.New(rand.NewPCG(seed, 2)), model: NewModel()}
+	for _, t := range []id.Tenant{id.Tenant(seed*10 + 1), id.Tenant(seed*10 + 2), id.Tenant(seed*10 + 3)} {
+		r.authors = append(r.authors, newAuthor(t))
+	}
+	return r
 }
 
 type randomRun struct {
@@ -38,10 +53,9 @@ func (r *randomRun) step(step int) {
 	case n < 18:
 		r.writeSome(step)
 	case n == 18:
-		r.compare()
+		r.appendPipelined(step)
 	default:
 		r.reopen()
-		r.compare()
 	}
 }
 
@@ -57,6 +71,25 @@ func (r *randomRun) appendSome(step int) {
 	got, want := r.append(batches...), r.model.Append(batches).Wait()
 	for i := range want {
 		r.sameAnswer(step, got[i], want[i])
+	}
+}
+
+// appendPipelined makes several appends before it waits for the first: each meets
+// what the ones before it left, refused ones included.
+func (r *randomRun) appendPipelined(step int) {
+	var got, want []storage.Pending
+	for range 3 {
+		var batches []storage.Batch
+		for _, a := range r.authors {
+			batches = append(batches, r.batch(a, step))
+		}
+		got, want = append(got, r.Append(batches)), append(want, r.model.Append(batches))
+	}
+	for i := range got {
+		g, w := got[i].Wait(), want[i].Wait()
+		for j := range w {
+			r.sameAnswer(step, g[j], w[j])
+		}
 	}
 }
 

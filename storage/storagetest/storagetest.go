@@ -46,6 +46,7 @@ func suite() []promise {
 		{"guard/a conflict applies nothing", guardAppliesNothing},
 		{"guard/comes before duplicates and versions", guardFirst},
 		{"guard/of many writers one wins each round", guardContention},
+		{"guard/losers leave nothing behind", guardLosers},
 		{"append/an empty append is nothing", appendEmpty},
 		{"append/a head alone can move", appendHeadOnly},
 		{"append/tenants are independent", appendIndependent},
@@ -56,6 +57,9 @@ func suite() []promise {
 		{"duplicate/event id", duplicateEventID},
 		{"duplicate/idempotency key", duplicateIdempotencyKey},
 		{"duplicate/inside one batch", duplicateInside},
+		{"duplicate/of the append before it, not yet durable", duplicatePipelined},
+		{"duplicate/comes before stale versions", duplicateBeforeStale},
+		{"duplicate/a name that was looked up and came since", duplicateLookedUp},
 		{"duplicate/ids and keys are different names", duplicateNamespaces},
 		{"duplicate/the same names in another ledger are none", duplicateOtherTenant},
 		{"read/head of no ledger is not found", readNoLedger},
@@ -87,5 +91,6 @@ func suite() []promise {
 		{"durable/barrier", durableBarrier},
 		{"durable/closed stores answer unavailable", durableClosed},
 		{"random/operations against the model", randomOperations},
+		{"random/operations, reopened after every step", randomReopened},
 	}
 }
