@@ -1,9 +1,12 @@
 package console_test
 
 import (
+	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 // routes is every route of the surface with a body that fits it. Not all that
@@ -113,6 +116,9 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
+// slow makes the body one that was not there in time.
+func slow(r *http.Request) { r.Body = io.NopCloser(iotest.ErrReader(os.ErrDeadlineExceeded)) }
+
 // What is wrong with a body is told in the same way by all calls that have one.
 func TestBodies(t *testing.T) {
 	w := newWorld(t)
@@ -127,6 +133,7 @@ func TestBodies(t *testing.T) {
 		w.refuses(name+" text", ask(route.body, header("Content-Type", "text/plain")), 415, "Content-Type must be application/json")
 		w.refuses(name+" gzip", ask(route.body, header("Content-Encoding", "gzip")), 415, "Content-Encoding must be identity")
 		w.refuses(name+" large", ask(`{"a":"`+strings.Repeat("x", 2<<20)+`"}`), 413, "The body is too large")
+		w.refuses(name+" slow", ask(route.body, slow), 408, "The body took too long to arrive")
 		if strings.HasPrefix(route.path, "/policies") && !strings.HasSuffix(route.path, "activate") {
 			continue // the rulebook reads those
 		}

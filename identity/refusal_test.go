@@ -3,9 +3,12 @@ package identity_test
 import (
 	"context"
 	"errors"
+	"net/http/httptest"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/identity"
@@ -32,6 +35,11 @@ func TestBodies(t *testing.T) {
 			answer := w.call(route[0], route[1], c.body, c.name, c.value, "X-Platform-Secret", platformSecret)
 			answers(t, route[1], answer, c.status, refusal(c.message))
 		}
+		late := httptest.NewRequest(route[0], route[1], iotest.ErrReader(os.ErrDeadlineExceeded))
+		late.Header.Set("X-Platform-Secret", platformSecret)
+		answer := httptest.NewRecorder()
+		w.handler.ServeHTTP(answer, late)
+		answers(t, route[1], answer, 408, refusal("The body took too long to arrive"))
 	}
 }
 

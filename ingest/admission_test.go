@@ -4,8 +4,10 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -69,6 +71,21 @@ func TestOverload(t *testing.T) {
 	ledgers.tenant = id.Service
 	w.mustCreate(&w.red, "c", nil)
 	w.expect(w.send(&w.blue, large), http.StatusCreated, "")
+}
+
+// A body that was not there in time is refused, and its place is free again.
+func TestSlowBodies(t *testing.T) {
+	w := newWorld(t, func(o *ingest.Options) { o.MaxInFlight = 1 })
+	for _, path := range []string{eventsPath, eventsPath + "/batch", evaluatePath} {
+		r := httptest.NewRequest(http.MethodPost, path, iotest.ErrReader(os.ErrDeadlineExceeded))
+		r.Header.Set("Authorization", "Bearer "+w.red.token)
+		a := httptest.NewRecorder()
+		w.handler.ServeHTTP(a, r)
+		if want := `{"error":"The body took too long to arrive"}`; a.Code != http.StatusRequestTimeout || a.Body.String() != want {
+			t.Errorf("%s: got %d %s, want 408 %s", path, a.Code, a.Body, want)
+		}
+	}
+	w.mustCreate(&w.red, "a", nil)
 }
 
 // Floods of refusals are slowed down, of one organization or of strangers alone.
