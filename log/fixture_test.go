@@ -212,6 +212,9 @@ func (w *world) holds(s *log.State, name string, r log.Receipt) {
 	if err != nil || leaf != r.EventHash || root != s.Root() {
 		w.t.Errorf("event %s: inclusion: leaf %v, root %v, %v; want leaf %v, root %v", name, leaf, root, err, r.EventHash, s.Root())
 	}
+	if e, err := w.ledgers.Event(w.t.Context(), s, at, 0); err != nil || log.EntryOf(e).Hash() != r.EventHash {
+		w.t.Errorf("event %s: got entry %v, %v; want hash %v", name, e.Entry, err, r.EventHash)
+	}
 }
 
 func (w *world) fsck(store log.Store) []log.Finding {

@@ -65,9 +65,13 @@ func (c *tileCache) get(k tileKey) *tlog.Nodes {
 	return kept.nodes
 }
 
-// put keeps a tile, unless a wider version is there.
+// put keeps a tile, unless a wider version is there or it is larger than all of
+// the room.
 func (c *tileCache) put(k tileKey, nodes *tlog.Nodes) {
 	s := c.shard(k)
+	if tileBytes(nodes) > s.room {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if before := s.tiles[k]; before != nil {

@@ -116,7 +116,7 @@ func (s *Server) parts(ctx context.Context, state *log.State, at id.Index) (p ve
 		Checkpoint: state.Shown(), Note: state.Checkpoint(), Key: state.VerifierKey(),
 		Disclosure: e.Disclosure, Record: e.Record, Envelope: e.Envelope,
 	}
-	if _, _, p.Proof, err = s.ledgers.Inclusion(ctx, state, at, state.Size()); err != nil || at == 0 {
+	if p.Proof, err = s.ledgers.InclusionOf(ctx, state, e); err != nil || at == 0 {
 		return p, err
 	}
 	before, err := s.ledgers.Event(ctx, state, at-1, 0)
@@ -124,7 +124,7 @@ func (s *Server) parts(ctx context.Context, state *log.State, at id.Index) (p ve
 		return p, err
 	}
 	p.Previous = log.EntryOf(before)
-	_, _, p.PreviousProof, err = s.ledgers.Inclusion(ctx, state, at-1, state.Size())
+	p.PreviousProof, err = s.ledgers.InclusionOf(ctx, state, before)
 	return p, err
 }
 

@@ -25,7 +25,7 @@ func (s *Server) inclusion(r *http.Request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	return jsonOf(verify.InclusionAnswer{LogIndex: at, TreeSize: size, LeafHash: leaf, RootHash: root, Hashes: hashes}, revalidate)
+	return inclusionOf(&verify.InclusionAnswer{LogIndex: at, TreeSize: size, LeafHash: leaf, RootHash: root, Hashes: hashes}), nil
 }
 
 // leaf reads what an inclusion proof is asked for: at < size <= state.Size().
@@ -78,7 +78,7 @@ func (s *Server) consistency(r *http.Request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	return jsonOf(verify.Consistency{From: from, To: to, FromRoot: fromRoot, ToRoot: toRoot, Hashes: hashes}, revalidate)
+	return consistencyOf(&verify.Consistency{From: from, To: to, FromRoot: fromRoot, ToRoot: toRoot, Hashes: hashes}), nil
 }
 
 // span reads the two sizes of a consistency proof: from <= to <= head.

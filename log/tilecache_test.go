@@ -1,0 +1,128 @@
+package log
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// blank is a log of nothing but zeros, with the cache of one ledger.
+type blank struct {
+	stateTiles
+	reads int
+}
+
+func newBlank(c *tileCache, t id.Tenant) *blank {
+	return &blank{stateTiles: stateTiles{ledgers: &Ledgers{tiles: c}, state: &State{identity: &Identity{Tenant: t}}}}
+}
+
+func (b *blank) Tile(_ context.Context, t tlog.Tile) ([]byte, error) {
+	b.reads++
+	return make([]byte, 32*int(t.Width)), nil
+}
+
+// prove makes a proof of the first leaf of a level-0 tile, where the log has
+// that many leaves, and returns how many tiles were read for it.
+func (b *blank) prove(t *testing.T, tile uint64, size id.Index) int {
+	t.Helper()
+	before := b.reads
+	if _, err := tlog.NewProver(b, b).Inclusion(t.Context(), id.Index(tile*tlog.TileWidth), size); err != nil {
+		t.Fatal(err)
+	}
+	return b.reads - before
+}
+
+// held counts what the cache holds, and checks its own account of that.
+func (c *tileCache) held(t *testing.T) (tiles int, bytes int64) {
+	t.Helper()
+	for i := range c.shards {
+		s := &c.shards[i]
+		counted := int64(0)
+		for _, kept := range s.tiles {
+			counted += tileBytes(kept.nodes)
+		}
+		if counted != s.bytes || s.bytes > s.room {
+			t.Errorf("shard %d: %d bytes by its account, %d counted, room for %d", i, s.bytes, counted, s.room)
+		}
+		tiles, bytes = tiles+len(s.tiles), bytes+counted
+	}
+	return tiles, bytes
+}
+
+const crownBytes = 63*32 + 48 + 80 // of a full tile of level 0 in the cache
+
+// As long as there is room nothing is dropped, and nothing but the content for
+// the lowest hashes is read a second time.
+func TestTileCacheKeepsWhatFits(t *testing.T) {
+	const tiles = 4 * tlog.TileWidth
+	c := newTileCache(tiles*crownBytes + tileShards*40<<10)
+	red, blue := newBlank(c, 5), newBlank(c, 6)
+	for range 2 {
+		for i := range uint64(tiles / 2) {
+			red.prove(t, i, tiles/2*tlog.TileWidth)
+			blue.prove(t, i, tiles/2*tlog.TileWidth)
+		}
+	}
+	const above = 2 * (2 + 1) // each ledger has two tiles of level 1 and one of level 2
+	if held, _ := c.held(t); held != tiles+above {
+		t.Errorf("got %d tiles, want %d", held, tiles+above)
+	}
+	for i := range uint64(tiles / 2) {
+		if got := red.prove(t, i, tiles/2*tlog.TileWidth); got != 1 {
+			t.Fatalf("tile %d: read %d tiles, want 1", i, got)
+		}
+	}
+}
+
+// A cache that is too small is full all the time, and what everybody uses stays.
+func TestTileCacheAtItsBound(t *testing.T) {
+	const tiles, fit = 4 * tlog.TileWidth, 2 * tlog.TileWidth
+	c := newTileCache(fit*crownBytes + 5*(20<<10))
+	b := newBlank(c, 5)
+	random := rand.New(rand.NewPCG(1, 2))
+	reads := 0
+	for i := range 8 * tiles {
+		n := b.prove(t, random.Uint64N(tiles), tiles*tlog.TileWidth)
+		if i >= 4*tiles {
+			reads += n
+		}
+	}
+	if held, _ := c.held(t); held < fit*8/10 {
+		t.Errorf("got %d tiles, want nearly the %d that fit", held, fit)
+	}
+	// One read each for the lowest hashes; the tiles of level 1 are read again
+	// only now and then.
+	if again := reads - 4*tiles; again > tiles {
+		t.Errorf("tiles of higher levels were read %d times in %d proofs", again, 4*tiles)
+	}
+}
+
+func TestTileCacheKeepsTheWiderVersion(t *testing.T) {
+	c := newTileCache(1 << 20)
+	b := newBlank(c, 5)
+	for _, size := range []id.Index{20, 200, 100, 256, 10} {
+		b.prove(t, 0, size)
+	}
+	k := tileKey{tenant: 5}
+	if got := c.get(k); got == nil || got.Tile().Width != 256 {
+		t.Fatalf("got %v, want the full tile", got)
+	}
+	if tiles, bytes := c.held(t); tiles != 1 || bytes != crownBytes {
+		t.Errorf("got %d tiles of %d bytes, want 1 of %d", tiles, bytes, crownBytes)
+	}
+	if got := c.get(tileKey{tenant: 6}); got != nil {
+		t.Errorf("another ledger got %v", got.Tile())
+	}
+}
+
+// A tile that is larger than the whole cache is not kept.
+func TestTileCacheOfNoRoom(t *testing.T) {
+	c := newTileCache(tileShards * 100)
+	newBlank(c, 5).prove(t, 0, 256)
+	if tiles, _ := c.held(t); tiles != 0 {
+		t.Errorf("got %d tiles, want none", tiles)
+	}
+}

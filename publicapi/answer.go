@@ -1,0 +1,54 @@
+package publicapi
+
+import (
+	"encoding/hex"
+	"strconv"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// Proofs are rendered by hand: they are numbers and hashes, many, and asked for
+// more often than all else.
+
+// inclusionOf renders a.
+func inclusionOf(a *verify.InclusionAnswer) representation {
+	b := make([]byte, 0, proofRoom(a.Hashes))
+	b = appendNumber(append(b, `{"log_index":`...), a.LogIndex)
+	b = appendNumber(append(b, `,"tree_size":`...), a.TreeSize)
+	b = appendHash(append(b, `,"leaf_hash":`...), a.LeafHash)
+	b = appendHash(append(b, `,"root_hash":`...), a.RootHash)
+	return proofOf(b, a.Hashes)
+}
+
+// consistencyOf renders c.
+func consistencyOf(c *verify.Consistency) representation {
+	b := make([]byte, 0, proofRoom(c.Hashes))
+	b = appendNumber(append(b, `{"from":`...), c.From)
+	b = appendNumber(append(b, `,"to":`...), c.To)
+	b = appendHash(append(b, `,"from_root":`...), c.FromRoot)
+	b = appendHash(append(b, `,"to_root":`...), c.ToRoot)
+	return proofOf(b, c.Hashes)
+}
+
+// proofRoom is the length that an answer has at most.
+func proofRoom(hashes []id.Hash) int { return 256 + (2*len(id.Hash{})+len(`"",`))*len(hashes) }
+
+// proofOf ends an answer with the hashes of its proof.
+func proofOf(b []byte, hashes []id.Hash) representation {
+	b = append(b, `,"hashes":[`...)
+	for i, h := range hashes {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendHash(b, h)
+	}
+	return representation{media: web.MediaJSON, cache: revalidate, body: append(b, "]}"...)}
+}
+
+func appendNumber(b []byte, n id.Index) []byte { return strconv.AppendUint(b, uint64(n), 10) }
+
+func appendHash(b []byte, h id.Hash) []byte {
+	return append(hex.AppendEncode(append(b, '"'), h[:]), '"')
+}
