@@ -4,7 +4,7 @@
 // What always holds:
 //
 //   - A Gate never makes anybody wait: it lets in or refuses, in constant time.
-//   - Turns never refuses anybody: who waits gets a turn after at most one of each
+//   - Turns and Lobby never refuse anybody: who waits gets a turn after at most one of each
 //     other organization that waits, however much those have to do.
 //   - A Brake holds back refusals alone, and of those only what comes in floods.
 //   - A Listener closes no connection on which a request has begun to arrive and is

@@ -4,14 +4,9 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/agentledger/agentledger/id"
 )
-
-// companyTime is for how long two organizations are in each other's company after
-// requests of both have come in.
-const companyTime = time.Second
 
 // Lobby is where an organization's requests wait while enough of its requests are
 // at work. An organization alone has all at work; in company each has a share by
@@ -21,8 +16,7 @@ type Lobby struct {
 	share int
 
 	mu        sync.Mutex
-	last      id.Tenant // whose request came last
-	changed   time.Time // when that was another one than before
+	company   company
 	occupants map[id.Tenant]*occupant
 }
 
@@ -49,9 +43,7 @@ func NewLobby(share int) *Lobby {
 // is done.
 func (l *Lobby) Enter(ctx context.Context, t id.Tenant, weight int) error {
 	l.mu.Lock()
-	if t != l.last {
-		l.last, l.changed = t, time.Now()
-	}
+	l.company.came(t)
 	o := l.occupants[t]
 	if o == nil {
 		o = new(occupant)
@@ -76,7 +68,7 @@ func (l *Lobby) Enter(ctx context.Context, t id.Tenant, weight int) error {
 
 // room reports whether one more request of an organization may go to work.
 func (l *Lobby) room(o *occupant) bool {
-	return o.working < l.share || time.Since(l.changed) >= companyTime
+	return o.working < l.share || l.company.alone()
 }
 
 // Leave ends the work of a request of this weight.

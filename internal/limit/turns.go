@@ -9,13 +9,14 @@ import (
 )
 
 // Turns lets a number of workers work at a time. Organizations that wait come in
-// turns, each with what of its work has waited longest. Its methods may be called
-// concurrently.
+// turns, each with what of its work has waited longest. An organization alone never
+// waits: there is nobody to be fair to. Its methods may be called concurrently.
 type Turns struct {
-	mu   sync.Mutex
-	free int
-	ring []*lane // organizations that wait, the next one first
-	by   map[id.Tenant]*lane
+	mu      sync.Mutex
+	company company
+	free    int     // turns; below 0 while more work is done, begun by an organization alone
+	ring    []*lane // organizations that wait, the next one first
+	by      map[id.Tenant]*lane
 }
 
 // lane is the waiting work of one organization, oldest first, never empty.
@@ -31,7 +32,8 @@ func NewTurns(n int) *Turns { return &Turns{free: n, by: make(map[id.Tenant]*lan
 // the error of ctx. After nil the caller calls Give when the work is done.
 func (t *Turns) Take(ctx context.Context, tenant id.Tenant) error {
 	t.mu.Lock()
-	if t.free > 0 { // then nobody waits
+	t.company.came(tenant)
+	if t.free > 0 || len(t.ring) == 0 && t.company.alone() {
 		t.free--
 		t.mu.Unlock()
 		return nil
@@ -54,10 +56,11 @@ func (t *Turns) Take(ctx context.Context, tenant id.Tenant) error {
 func (t *Turns) Give() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.ring) == 0 {
-		t.free++
+	t.free++
+	if len(t.ring) == 0 || t.free <= 0 {
 		return
 	}
+	t.free--
 	l := t.ring[0]
 	t.ring = t.ring[1:]
 	close(l.waiting[0])

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/limit"
@@ -71,6 +72,35 @@ func TestTurnsOfWhoGaveUp(t *testing.T) {
 		}
 		if err := turns.Take(t.Context(), red); err != nil { // the turn is free again
 			t.Error(err)
+		}
+	})
+}
+
+// Alone nobody waits; who comes then waits until there are turns again.
+func TestTurnsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := limit.NewTurns(1)
+		if err := turns.Take(t.Context(), red); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		for range 2 {
+			if err := turns.Take(t.Context(), red); err != nil {
+				t.Fatal(err)
+			}
+		}
+		served := false
+		go func() { served = turns.Take(t.Context(), blue) == nil }()
+		for left := 3; left > 0; left-- {
+			synctest.Wait()
+			if served {
+				t.Errorf("served while %d were at work", left)
+			}
+			turns.Give()
+		}
+		synctest.Wait()
+		if !served {
+			t.Error("not served though all turns are free")
 		}
 	})
 }
