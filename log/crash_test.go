@@ -46,7 +46,7 @@ func TestCrashOfALargeLedger(t *testing.T) {
 }
 
 func crashRound(t *testing.T, seed uint64, base, most int) {
-	c := &camera{mem: vfs.NewCrashableMem(), random: rand.New(rand.NewPCG(seed, 9))}
+	c := &camera{mem: vfs.NewCrashableMem(), random: rand.New(rand.NewPCG(seed, 9)), every: 1 + base/4096}
 	w := newWorld(t, openPebble(t, c.fs(), nil))
 	c.anchors = w.journal()
 	w.fill(red, base)
@@ -105,6 +105,7 @@ type camera struct {
 	mem     *vfs.MemFS
 	anchors string // the journal, on the file system of the machine
 	random  *rand.Rand
+	every   int // takes one image of so many: those of large ledgers fill the memory
 
 	mu         sync.Mutex
 	on         bool
@@ -151,7 +152,7 @@ func (c *camera) operation(op errorfs.Op) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.operations++
-	if c.on && (drill() || c.afterSync || syncs(op.Kind)) {
+	if c.on && (drill() && c.every == 1 || c.afterSync || syncs(op.Kind)) && c.random.IntN(c.every) == 0 {
 		c.take(fmt.Sprintf("operation %d, %v of %s", c.operations, op.Kind, op.Path))
 	}
 	c.afterSync = syncs(op.Kind)

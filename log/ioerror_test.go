@@ -160,7 +160,7 @@ func (p *process) breaks(error) {
 
 func (p *process) live(w *world, d *failingDisk) {
 	defer close(p.died)
-	engine, err := pebblestore.Open(pebblestore.Options{Dir: "data", FS: errorfs.Wrap(d.mem, d), CacheBytes: 8 << 20, OnBroken: p.breaks})
+	engine, err := pebblestore.Open(pebblestore.Options{Dir: "data", FS: errorfs.Wrap(d.mem, d), CacheBytes: 1 << 20, OnBroken: p.breaks})
 	if err != nil {
 		return
 	}

@@ -59,7 +59,6 @@ func (o Options) withDefaults() Options {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
-	o.FS = markerFS{o.FS}
 	return o
 }
 
@@ -67,7 +66,7 @@ func (o Options) withDefaults() Options {
 func (o Options) pebble(e *Engine) *pebble.Options {
 	logger := &logger{engine: e, slog: o.Logger}
 	po := &pebble.Options{
-		FS:                          o.FS,
+		FS:                          directoryFS{o.FS, e},
 		Lock:                        e.lock,
 		FormatMajorVersion:          pebble.FormatNewest,
 		CacheSize:                   o.CacheBytes,

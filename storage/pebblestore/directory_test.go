@@ -1,8 +1,10 @@
 package pebblestore_test
 
 import (
+	"errors"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/agentledger/agentledger/storage"
@@ -42,5 +44,32 @@ func TestMarkers(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestFailedDirectorySync: nothing is tried again behind a directory that could
+// not be synced.
+func TestFailedDirectorySync(t *testing.T) {
+	var fail atomic.Bool
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if fail.Load() && op.Kind == errorfs.OpFileSync && op.Path == "data" {
+			return errDisk
+		}
+		return nil
+	}))
+	e := open(t, pebblestore.Options{Dir: "data", FS: fs})
+	wantAll(t, e.Append([]storage.Batch{newWriter(1).next(1)}).Wait(), nil)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fail.Store(true)
+	told := make(chan error)
+	end := func(err error) {
+		told <- err
+		select {} // as if the process ended here
+	}
+	go pebblestore.Open(pebblestore.Options{Dir: "data", FS: fs, CacheBytes: 8 << 20, OnBroken: end})
+	if err := <-told; !errors.Is(err, storage.ErrBroken) || !errors.Is(err, errDisk) {
+		t.Errorf("told %v, want %v for %v", err, storage.ErrBroken, errDisk)
 	}
 }

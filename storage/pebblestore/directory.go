@@ -1,0 +1,66 @@
+package pebblestore
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// directoryFS does with directories what Pebble leaves open.
+//
+// It makes the names in a directory durable before a marker is made in it. A
+// marker names a file that was made just before, in the same directory, and the
+// directory is synced once, behind both: on a file system that keeps no order
+// among names, a crash between could leave a marker for a file that is not there.
+//
+// And it breaks the engine when a directory can't be synced. Pebble would try
+// again behind a flush, which proves nothing, and panic behind a marker.
+type directoryFS struct {
+	vfs.FS
+	engine *Engine
+}
+
+// Create implements vfs.FS.
+func (d directoryFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasPrefix(d.PathBase(name), "marker.") {
+		if err := syncDir(d, d.PathDir(name)); err != nil {
+			return nil, err
+		}
+	}
+	return d.FS.Create(name, category)
+}
+
+// OpenDir implements vfs.FS.
+func (d directoryFS) OpenDir(name string) (vfs.File, error) {
+	f, err := d.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return directory{f, d.engine}, nil
+}
+
+// Unwrap implements vfs.FS.
+func (d directoryFS) Unwrap() vfs.FS { return d.FS }
+
+type directory struct {
+	vfs.File
+	engine *Engine
+}
+
+// Sync implements vfs.File.
+func (d directory) Sync() error {
+	if err := d.File.Sync(); err != nil {
+		return d.engine.fail(fmt.Errorf("sync directory: %w", err))
+	}
+	return nil
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	f, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
