@@ -87,6 +87,8 @@ type Notary struct {
 	Keyring     *seal.Keyring
 	Disclosures Disclosures
 	Clock       func() time.Time
+
+	lanes lanes
 }
 
 // kindSystemKey is the record of an organization's system key, under key "".
@@ -125,6 +127,11 @@ func Found(keyring *seal.Keyring, organization id.Organization) (storage.Change,
 // Errors are those of prepare and of log.Ledgers.Append; a record that has
 // another version than the act expects makes prepare run again.
 func (n *Notary) State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (Act, error)) ([]log.Receipt, error) {
+	leave, err := n.lanes.enter(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	receipts, err := n.Ledgers.Append(ctx, t, func(ctx context.Context, s *log.State) (log.Submission, error) {
 		act, err := prepare(ctx, s)
 		if err != nil {
