@@ -22,21 +22,25 @@ func (l *Ledgers) hashes(ctx context.Context, s *State, t tlog.Tile) ([]byte, er
 	if !t.Within(s.Size()) {
 		return nil, storage.ErrNotFound
 	}
-	n := int(t.Width) * len(id.Hash{})
-	if p := s.tree.Partial(t.Level); t.Index == uint64(s.Size())>>(8*uint(t.Level))/tlog.TileWidth {
-		if len(p) < n {
+	return l.part(ctx, s, t, 0)
+}
+
+// part returns the hashes of a tile that lies in s, from number begin on.
+func (l *Ledgers) part(ctx context.Context, s *State, t tlog.Tile, begin int) ([]byte, error) {
+	end := int(t.Width)
+	if t.Index == uint64(s.Size())>>(8*uint(t.Level))/tlog.TileWidth {
+		const size = len(id.Hash{})
+		p := s.tree.Partial(t.Level)
+		if len(p) < end*size {
 			return nil, fmt.Errorf("%w: partial tile is missing: level %d", storage.ErrCorrupt, t.Level)
 		}
-		return p[:n:n], nil
+		return p[begin*size : end*size : end*size], nil
 	}
-	tiles, err := l.store.Tiles(ctx, s.identity.Tenant, t.Level, []uint64{t.Index})
+	hashes, err := l.store.TileHashes(ctx, s.identity.Tenant, t.Level, t.Index, begin, end)
 	if errors.Is(err, storage.ErrNotFound) {
 		err = fmt.Errorf("%w: full tile is missing: level %d, index %d", storage.ErrCorrupt, t.Level, t.Index)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return tiles[0][:n:n], nil
+	return hashes, err
 }
 
 // prover makes proofs in the tree of one state, for one request.
@@ -55,6 +59,16 @@ type stateTiles struct {
 // Tile implements tlog.TileReader.
 func (r *stateTiles) Tile(ctx context.Context, t tlog.Tile) ([]byte, error) {
 	return r.ledgers.hashes(ctx, r.state, t)
+}
+
+// Leaves implements tlog.TileReader.
+func (r *stateTiles) Leaves(ctx context.Context, begin, end id.Index) ([]byte, error) {
+	if begin >= end || end > r.state.Size() {
+		return nil, storage.ErrNotFound
+	}
+	first := begin / tlog.TileWidth * tlog.TileWidth
+	t := tlog.Tile{Index: uint64(begin / tlog.TileWidth), Width: uint16(end - first)}
+	return r.ledgers.part(ctx, r.state, t, int(begin-first))
 }
 
 // Nodes implements tlog.NodeCache.

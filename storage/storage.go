@@ -217,6 +217,11 @@ type Ledgers interface {
 	// the order asked for; a tile that was not written is ErrNotFound.
 	Tiles(ctx context.Context, t id.Tenant, level uint8, indices []uint64) ([][]byte, error)
 
+	// TileHashes returns the hashes [begin, end) of one full tile, 32 bytes each,
+	// 0 <= begin <= end <= 256; a tile that was not written is ErrNotFound. It is
+	// for who needs a few of them: it copies no more.
+	TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64, begin, end int) ([]byte, error)
+
 	// TileRoots returns the roots of the full tiles [begin, end) of one level;
 	// one that was not written is ErrNotFound.
 	TileRoots(ctx context.Context, t id.Tenant, level uint8, begin, end uint64) ([]id.Hash, error)

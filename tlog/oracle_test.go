@@ -98,11 +98,11 @@ type tiles struct {
 	t     testing.TB
 	o     *oracle
 	size  int
-	asked map[Tile]bool
+	asked map[any]bool
 }
 
 func (o *oracle) tiles(t testing.TB, size int) *tiles {
-	return &tiles{t: t, o: o, size: size, asked: map[Tile]bool{}}
+	return &tiles{t: t, o: o, size: size, asked: map[any]bool{}}
 }
 
 func (r *tiles) Tile(_ context.Context, want Tile) ([]byte, error) {
@@ -119,6 +119,22 @@ func (r *tiles) Tile(_ context.Context, want Tile) ([]byte, error) {
 	var b []byte
 	for i := begin; i < begin+count; i++ {
 		h := r.o.root(i*span, (i+1)*span)
+		b = append(b, h[:]...)
+	}
+	return b, nil
+}
+
+func (r *tiles) Leaves(_ context.Context, begin, end id.Index) ([]byte, error) {
+	if key := [2]id.Index{begin, end}; r.asked[key] {
+		r.t.Errorf("size %d: asked for the leaves %v twice", r.size, key)
+	} else {
+		r.asked[key] = true
+	}
+	if begin >= end || end > id.Index(r.size) || begin/TileWidth != (end-1)/TileWidth {
+		return nil, fmt.Errorf("size %d: no leaves %d to %d", r.size, begin, end)
+	}
+	var b []byte
+	for _, h := range r.o.leaves[begin:end] {
 		b = append(b, h[:]...)
 	}
 	return b, nil

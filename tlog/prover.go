@@ -12,6 +12,9 @@ import (
 type TileReader interface {
 	// Tile returns t.Width hashes of 32 bytes. The slice is only read.
 	Tile(ctx context.Context, t Tile) ([]byte, error)
+	// Leaves returns the leaf hashes [begin, end), of 32 bytes, which are in one
+	// tile of level 0. The slice is only read.
+	Leaves(ctx context.Context, begin, end id.Index) ([]byte, error)
 }
 
 // NodeCache keeps tiles of one log in decoded form.
@@ -42,22 +45,21 @@ func Consistency(ctx context.Context, r TileReader, from, to id.Index) ([]id.Has
 }
 
 // Prover makes roots and proofs of one log for one request, the fast way for
-// whoever keeps decoded tiles. It remembers the tiles it used, and reads each at
-// most once, with the exact width that the tile has in a tree of the size asked
-// for. It does not check what the tiles say: whoever shows a proof checks it
+// whoever keeps decoded tiles. It remembers what it read and reads nothing twice;
+// tiles with the exact width that they have in a tree of the size asked for. It does not check what the tiles say: whoever shows a proof checks it
 // against the root first. It is not safe for concurrent use.
 type Prover struct {
 	tiles shelf
 
 	// Room for what a proof at the head needs.
-	read    [4]content
+	groups  [4]group
 	decoded [8]*Nodes
 }
 
 // NewProver returns a prover over the tiles of r. cache may be nil.
 func NewProver(r TileReader, cache NodeCache) *Prover {
 	p := &Prover{tiles: shelf{reader: r, cache: cache}}
-	p.tiles.read, p.tiles.decoded = p.read[:0], p.decoded[:0]
+	p.tiles.groups, p.tiles.decoded = p.groups[:0], p.decoded[:0]
 	return p
 }
 

@@ -144,6 +144,10 @@ func (r everyWidth) Tile(ctx context.Context, want Tile) ([]byte, error) {
 	return hashes[:min(len(hashes), 32*int(want.Width))], err
 }
 
+func (r everyWidth) Leaves(ctx context.Context, begin, end id.Index) ([]byte, error) {
+	return r.o.tiles(r.t, r.size).Leaves(ctx, begin, end)
+}
+
 // full is a cache that answers every question with one tile.
 type full struct{ nodes *Nodes }
 
@@ -189,6 +193,10 @@ func (u *uniform) Tile(_ context.Context, t Tile) ([]byte, error) {
 	return slices.Repeat(u.heights[8*t.Level][:], int(t.Width)), nil
 }
 
+func (u *uniform) Leaves(_ context.Context, begin, end id.Index) ([]byte, error) {
+	return slices.Repeat(u.heights[0][:], int(end-begin)), nil
+}
+
 func TestProofsOfHugeTrees(t *testing.T) {
 	u := newUniform()
 	random := rand.New(rand.NewPCG(6962, 3))
@@ -228,6 +236,10 @@ type broken struct {
 
 func (r broken) Tile(_ context.Context, t Tile) ([]byte, error) {
 	return make([]byte, int(t.Width)*32-r.cut), r.err
+}
+
+func (r broken) Leaves(_ context.Context, begin, end id.Index) ([]byte, error) {
+	return make([]byte, int(end-begin)*32-r.cut), r.err
 }
 
 func TestProverRefuses(t *testing.T) {
@@ -315,4 +327,8 @@ func newStoredUniform(t testing.TB, u *uniform) *storedUniform {
 
 func (s *storedUniform) Tile(_ context.Context, t Tile) ([]byte, error) {
 	return s[t.Level][:32*int(t.Width)], nil
+}
+
+func (s *storedUniform) Leaves(_ context.Context, begin, end id.Index) ([]byte, error) {
+	return s[0][:32*int(end-begin)], nil
 }

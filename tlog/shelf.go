@@ -3,39 +3,45 @@ package tlog
 import (
 	"context"
 	"fmt"
+
+	"github.com/agentledger/agentledger/id"
 )
 
-// shelf is the tiles that were needed so far, in both forms.
+// shelf is what was needed so far: tiles in decoded form, groups of leaves.
 type shelf struct {
 	reader TileReader
 	cache  NodeCache // nil: nothing is kept
 
-	read    []content
+	groups  []group
 	decoded []*Nodes
 }
 
-// content is what TileReader returned for a tile.
-type content struct {
-	tile   Tile
+// groupSize is the number of leaves below a node of the lowest row of a crown.
+const groupSize = 1 << crownHeight
+
+// group is leaf hashes from begin on, a multiple of groupSize.
+type group struct {
+	begin  id.Index
 	hashes []byte
 }
 
-// content returns the hashes of a tile.
-func (s *shelf) content(ctx context.Context, want Tile) ([]byte, error) {
-	end := int(want.Width) * hashSize
-	for _, c := range s.read {
-		if c.tile.Level == want.Level && c.tile.Index == want.Index && c.tile.Width >= want.Width {
-			return c.hashes[:end], nil
+// group returns the leaf hashes [begin, end), which are all or the first of a
+// group.
+func (s *shelf) group(ctx context.Context, begin, end id.Index) ([]byte, error) {
+	length := int(end-begin) * hashSize
+	for _, g := range s.groups {
+		if g.begin == begin && len(g.hashes) >= length {
+			return g.hashes[:length], nil
 		}
 	}
-	hashes, err := s.reader.Tile(ctx, want)
+	hashes, err := s.reader.Leaves(ctx, begin, end)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", want.Path(), err)
+		return nil, fmt.Errorf("read leaves: %w", err)
 	}
-	if len(hashes) != end {
-		return nil, fmt.Errorf("read %s: length: %w", want.Path(), ErrMalformed)
+	if len(hashes) != length {
+		return nil, fmt.Errorf("read leaves: length: %w", ErrMalformed)
 	}
-	s.read = append(s.read, content{want, hashes})
+	s.groups = append(s.groups, group{begin, hashes})
 	return hashes, nil
 }
 
@@ -67,9 +73,12 @@ func (s *shelf) cached(ctx context.Context, want Tile) (*Nodes, error) {
 	if n != nil && n.covers(want) {
 		return n, nil
 	}
-	hashes, err := s.content(ctx, want)
+	hashes, err := s.reader.Tile(ctx, want)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read %s: %w", want.Path(), err)
+	}
+	if len(hashes) != int(want.Width)*hashSize {
+		return nil, fmt.Errorf("read %s: length: %w", want.Path(), ErrMalformed)
 	}
 	n = n.grow(want, hashes)
 	if s.cache != nil {

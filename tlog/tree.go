@@ -61,15 +61,23 @@ func (t tree) node(ctx context.Context, height int, i uint64) (id.Hash, error) {
 	row := uint64(TileWidth) >> inTile // nodes of that height in a tile
 	tile := tileOf(uint8(height/tileHeight), i/row, t.size)
 	if inTile < lowestOf(tile.Level) {
-		content, err := t.tiles.content(ctx, tile)
-		if err != nil {
-			return id.Hash{}, err
-		}
-		return subtree(content, inTile, i%row), nil
+		return t.low(ctx, height, i)
 	}
 	nodes, err := t.tiles.nodes(ctx, tile)
 	if err != nil {
 		return id.Hash{}, err
 	}
 	return nodes.at(inTile, i%row), nil
+}
+
+// low returns the root of a perfect subtree below the crown of its tile, worked
+// out from the group of leaves that it is in.
+func (t tree) low(ctx context.Context, height int, i uint64) (id.Hash, error) {
+	row := uint64(groupSize) >> height // nodes of that height over a group
+	begin := id.Index(i / row * groupSize)
+	hashes, err := t.tiles.group(ctx, begin, min(begin+groupSize, t.size))
+	if err != nil {
+		return id.Hash{}, err
+	}
+	return subtree(hashes, height, i%row), nil
 }

@@ -18,21 +18,38 @@ func (e *Engine) Tiles(ctx context.Context, t id.Tenant, level uint8, indices []
 	}
 	defer e.leave()
 	tiles := make([][]byte, len(indices))
-	var key []byte
 	for i, index := range indices {
-		key = appendTileKey(key[:0], t, familyTile, level, index)
-		err := e.get(key, func(v []byte) error {
-			if len(v) != storage.TileSize {
-				return corrupt("tile")
-			}
-			tiles[i] = append([]byte{}, v...)
-			return nil
-		})
-		if err != nil {
-			return nil, fmt.Errorf("read tile %d/%d: %w", level, index, err)
+		var err error
+		if tiles[i], err = e.tile(t, level, index, 0, storage.TileSize); err != nil {
+			return nil, err
 		}
 	}
 	return tiles, nil
+}
+
+// TileHashes implements storage.Ledgers.
+func (e *Engine) TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64, begin, end int) ([]byte, error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, fmt.Errorf("read tile hashes: %w", err)
+	}
+	defer e.leave()
+	return e.tile(t, level, index, begin*len(id.Hash{}), end*len(id.Hash{}))
+}
+
+// tile returns the bytes [begin, end) of a tile.
+func (e *Engine) tile(t id.Tenant, level uint8, index uint64, begin, end int) (hashes []byte, err error) {
+	key := appendTileKey(make([]byte, 0, prefixLen+tileLen), t, familyTile, level, index)
+	err = e.get(key, func(v []byte) error {
+		if len(v) != storage.TileSize {
+			return corrupt("tile")
+		}
+		hashes = append([]byte{}, v[begin:end]...)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read tile %d/%d: %w", level, index, err)
+	}
+	return hashes, nil
 }
 
 // TileRoots implements storage.Ledgers.

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -58,6 +59,32 @@ func (e *Engine) tiles(ctx context.Context, t id.Tenant, level uint8, indices []
 		return nil
 	})
 	return found, readError(err)
+}
+
+const tileHashesSQL = `SELECT length(hashes), substring(hashes FROM $4 FOR $5) FROM tile WHERE org = $1 AND level = $2 AND idx = $3`
+
+// TileHashes implements storage.Ledgers.
+func (e *Engine) TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64, begin, end int) ([]byte, error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, fmt.Errorf("read tile hashes: %w", err)
+	}
+	defer e.leave()
+	const size = len(id.Hash{})
+	var length int
+	var hashes []byte
+	err := e.pool.QueryRow(ctx, tileHashesSQL, int64(t), int16(level), int64(index), begin*size+1, (end-begin)*size).Scan(&length, &hashes)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		err = storage.ErrNotFound
+	case err != nil:
+		err = readError(err)
+	case length != storage.TileSize:
+		err = corrupt("tile")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read tile %d/%d: %w", level, index, err)
+	}
+	return hashes, nil
 }
 
 const tileRootsSQL = `SELECT idx, root FROM tile WHERE org = $1 AND level = $2 AND idx BETWEEN $3 AND $4 ORDER BY idx`

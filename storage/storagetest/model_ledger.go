@@ -84,6 +84,19 @@ func (m *Model) Tiles(ctx context.Context, t id.Tenant, level uint8, indices []u
 	return found, nil
 }
 
+// TileHashes implements storage.Ledgers.
+func (m *Model) TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64, begin, end int) ([]byte, error) {
+	if err := m.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	tile, err := m.tile(t, level, index)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Clone(tile.Hashes[begin*len(id.Hash{}) : end*len(id.Hash{})]), nil
+}
+
 // TileRoots implements storage.Ledgers.
 func (m *Model) TileRoots(ctx context.Context, t id.Tenant, level uint8, begin, end uint64) ([]id.Hash, error) {
 	if err := m.enter(ctx); err != nil {

@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -141,6 +142,18 @@ func readTiles(s *store) {
 	if err != nil || !reflect.DeepEqual(got, [][]byte{b.Tiles[3].Hashes, b.Tiles[0].Hashes, b.Tiles[3].Hashes}) {
 		s.Errorf("tiles out of order: got others, error %v", err)
 	}
+	for _, r := range [][2]int{{0, 1}, {0, 8}, {248, 256}, {17, 19}, {0, 256}, {5, 5}} {
+		got, err := s.TileHashes(s.Context(), alpha, 0, 256, r[0], r[1])
+		if want := b.Tiles[3].Hashes[32*r[0] : 32*r[1]]; err != nil || !bytes.Equal(got, want) {
+			s.Errorf("hashes %v of a tile: got %x, %v, want %x", r, got, err, want)
+		}
+	}
+	for _, missing := range []storage.Tile{{Level: 0, Index: 2}, {Level: 1, Index: 1}, {Level: 2, Index: 0}} {
+		_, err := s.TileHashes(s.Context(), alpha, missing.Level, missing.Index, 0, 8)
+		wantErr(s.T, err, storage.ErrNotFound)
+	}
+	_, err = s.TileHashes(s.Context(), beta, 0, 0, 0, 8)
+	wantErr(s.T, err, storage.ErrNotFound)
 	roots, err := s.TileRoots(s.Context(), alpha, 0, 255, 257)
 	if err != nil || !reflect.DeepEqual(roots, []id.Hash{b.Tiles[2].Root, b.Tiles[3].Root}) {
 		s.Errorf("roots: got %v, error %v", roots, err)
