@@ -39,7 +39,7 @@ ROUNDS ?= 100
 SEEDS ?= 20000
 drill:
 	$(GO) test ./cmd/agentledger -run '^TestKill' -count=1 -v -timeout 60m -kill-rounds $(ROUNDS)
-	$(GO) test ./log -run '^TestCrash' -count=1 -timeout 60m -crash-rounds $(ROUNDS)
+	$(GO) test ./log -run '^Test(Crash|FailingDisk|Damaged)' -count=1 -timeout 60m -crash-rounds $(ROUNDS)
 	$(GO) test ./log -run '^TestSim' -count=1 -timeout 60m -sim-seeds $(SEEDS)
 
 # Writes what it measured to docs/performance.md.

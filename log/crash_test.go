@@ -1,7 +1,6 @@
 package log_test
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -253,7 +252,7 @@ func (w *world) trafficOne(c *camera, tenant id.Tenant, name string, change bool
 		w.t.Error(err)
 		return
 	}
-	checkpoint, err := tlog.OpenCheckpoint(bytes.Clone(s.Checkpoint()), s.VerifierKey())
+	checkpoint, err := signed(s)
 	if err != nil {
 		w.t.Error(err)
 		return

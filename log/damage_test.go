@@ -241,7 +241,7 @@ func (w *world) readAll() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if c, err := tlog.OpenCheckpoint(bytes.Clone(s.Checkpoint()), s.VerifierKey()); err != nil || c.Size > redSize {
+	if c, err := signed(s); err != nil || c.Size > redSize {
 		w.t.Errorf("checkpoint %+v, %v", c, err)
 	}
 	for i := range min(s.Size(), redSize) {

@@ -86,7 +86,9 @@ func (w *world) start(o log.Options) {
 		w.t.Fatal(err)
 	}
 	o.Store, o.Keyring, o.Anchors, o.Clock = w.store, w.keyring, anchors, w.clock
-	o.Logger = slog.New(slog.NewTextHandler(w.t.Output(), nil))
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(w.t.Output(), nil))
+	}
 	o.Fatal = func(err error) { w.fatal <- err }
 	ledgers, err := log.Open(w.t.Context(), o)
 	if err != nil {
@@ -255,12 +257,16 @@ func (w *world) burst(n int, prefix string) map[id.Tenant]map[string]log.Receipt
 
 func (w *world) checkpoint(tenant id.Tenant) tlog.Checkpoint {
 	w.t.Helper()
-	s := w.state(tenant)
-	c, err := tlog.OpenCheckpoint(bytes.Clone(s.Checkpoint()), s.VerifierKey())
+	c, err := signed(w.state(tenant))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return c
+}
+
+// signed returns what the checkpoint of a state says.
+func signed(s *log.State) (tlog.Checkpoint, error) {
+	return tlog.OpenCheckpoint(bytes.Clone(s.Checkpoint()), s.VerifierKey())
 }
 
 // damaged is a store that reads wrong.

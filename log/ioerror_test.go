@@ -2,6 +2,7 @@ package log_test
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -165,7 +166,7 @@ func (p *process) live(w *world, d *failingDisk) {
 		return
 	}
 	w.store = engine
-	w.start(log.Options{})
+	w.start(log.Options{Logger: slog.New(slog.DiscardHandler)}) // it may outlive the test
 	var group sync.WaitGroup
 	for _, tenant := range []id.Tenant{red, blue} {
 		group.Go(func() {
@@ -183,20 +184,25 @@ func (p *process) send(w *world, tenant id.Tenant, name string) {
 	r, err := w.append(tenant, name)
 	s, stateErr := w.ledgers.State(w.t.Context(), tenant)
 	if stateErr != nil {
-		return
+		return // the store is broken
 	}
+	checkpoint, noteErr := signed(s)
+	leaf, root, _, readErr := w.ledgers.Inclusion(w.t.Context(), s, s.Size()-1, s.Size())
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.ended {
+		return
+	}
 	switch {
-	case p.ended:
 	case err == nil:
 		p.acked = append(p.acked, acked{tenant, name, r})
-		p.shown = append(p.shown, shown{tenant, w.checkpoint(tenant)})
+		p.shown = append(p.shown, shown{tenant, checkpoint})
 	case !fault.Is(err, fault.Unavailable) && !fault.Is(err, fault.OutcomeUnknown) && !fault.Is(err, fault.Overloaded):
 		w.t.Errorf("append: %v", err)
 	}
-	if s.Fault().Level != log.Healthy {
-		w.t.Errorf("fault %+v", s.Fault())
+	right := readErr == nil && leaf == s.Last() && root == s.Root() && checkpoint.Root == root
+	if s.Size() > 0 && !right && !fault.Is(readErr, fault.Unavailable) || noteErr != nil || s.Fault().Level != log.Healthy {
+		w.t.Errorf("read: %v, %v, fault %+v", readErr, noteErr, s.Fault())
 	}
 }
 

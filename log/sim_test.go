@@ -1,7 +1,6 @@
 package log_test
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -10,15 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/chain"
-	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/storage"
 )
 
 var (
@@ -231,153 +227,6 @@ func (s *sim) step(n int) {
 			return
 		}
 	}
-}
-
-func (s *sim) must(err error) {
-	s.t.Helper()
-	if err != nil {
-		s.fault("%v", err)
-	}
-}
-
-func (s *sim) tenant() id.Tenant { return s.tenants[s.random.IntN(len(s.tenants))] }
-
-func (s *sim) fresh(n int) []string {
-	names := make([]string, n)
-	for i := range names {
-		names[i] = fmt.Sprint("e", s.names)
-		s.names++
-	}
-	return names
-}
-
-func (s *sim) many(n int) int {
-	if s.large {
-		return n
-	}
-	return 8
-}
-
-func (s *sim) reverify() {
-	if s.large {
-		_ = s.log.ReverifyOnce(s.t.Context()) // it fails with the store
-	}
-}
-
-func (s *sim) submit(n int) { s.begin(s.log, &ticket{tenant: s.tenant(), names: s.fresh(n)}) }
-
-func (s *sim) reconfigure() {
-	s.begin(s.log, &ticket{tenant: s.tenant(), names: s.fresh(1 + s.random.IntN(2)), change: true, staleIfs: s.random.IntN(3)})
-}
-
-// again sends a name or an idempotency key once more, alone or beside a new one.
-func (s *sim) again() {
-	if s.names == 0 {
-		return
-	}
-	names := []string{fmt.Sprint([]string{"e", "e", "x"}[s.random.IntN(3)], s.random.IntN(s.names))}
-	if s.random.IntN(3) == 0 {
-		names = append(s.fresh(1), names...)
-	}
-	s.begin(s.log, &ticket{tenant: s.tenant(), names: names})
-}
-
-func (s *sim) begin(l *log.Stepped, t *ticket) {
-	s.number++
-	t.number, t.by = s.number, l
-	s.trace("  ticket %d of %d: %v", t.number, t.tenant, t.names)
-	s.tickets = append(s.tickets, t)
-	t.call = l.Begin(s.t.Context(), t.tenant, func(_ context.Context, state *log.State) (log.Submission, error) {
-		return s.prepare(t, state)
-	})
-}
-
-func (s *sim) prepare(t *ticket, state *log.State) (log.Submission, error) {
-	sub := log.Submission{Reconfigures: t.change}
-	for i, name := range t.names {
-		kind := "event"
-		if t.change && i == len(t.names)-1 {
-			kind = "last-of-change"
-		}
-		d := log.NewDraft(state.Identity(), s.w.get(t.tenant, name), log.Attestation{
-			Form: event.FormDigest, PublicKey: did.Multikey(s.w.agent.Public().Bytes()), Signer: chain.SignerAgent, Custody: chain.CustodyAgent,
-			IngestKeyID: fmt.Sprintf("version=%d ticket=%d kind=%s cap=%d", state.ConfigVersion(), t.number, kind, s.limit),
-			Policy:      chain.Policy{Declared: id.Allow, Effective: id.Allow},
-			Disclosure:  id.DiscloseRecord, IdempotencyKey: keyOf(name), Cap: s.limit,
-		})
-		sub.Drafts = append(sub.Drafts, d)
-	}
-	if t.change {
-		c := storage.Change{Kind: "config", Key: "k", Value: fmt.Append(nil, t.number), If: storage.AnyVersion}
-		if t.staleIfs > 0 {
-			t.staleIfs--
-			c.If = 1 << 40
-		}
-		sub.Changes = []storage.Change{c}
-	}
-	return sub, nil
-}
-
-// otherWriter has another process append an event between ours.
-func (s *sim) otherWriter() {
-	other, err := s.opened()
-	if err != nil {
-		return // the store is broken, which ours is yet to learn
-	}
-	s.begin(other, &ticket{tenant: s.tenant(), names: s.fresh(1), change: s.random.IntN(4) == 0})
-	s.drain(other)
-}
-
-// drain lets everything come to its end.
-func (s *sim) drain(l *log.Stepped) {
-	for l.Repair() || l.Land() || l.Launch() {
-		s.poll()
-	}
-	for n := len(s.tickets) + 1; len(s.tickets) != n; {
-		n = len(s.tickets)
-		s.poll()
-		for l.Repair() || l.Land() || l.Launch() {
-			s.poll()
-		}
-	}
-}
-
-func (s *sim) read() {
-	tenant := s.tenant()
-	state, err := s.log.State(s.t.Context(), tenant)
-	if err != nil {
-		return // out of reach
-	}
-	if state.Size() == 0 {
-		return
-	}
-	at := id.Index(s.random.Uint64N(uint64(state.Size())))
-	leaf, root, _, err := s.log.Inclusion(s.t.Context(), state, at, state.Size())
-	if errors.Is(err, storage.ErrBroken) {
-		return // the process ends as soon as it learns of it
-	}
-	s.durable.replay(s.store.applied[:s.store.durable])
-	if err != nil || root != state.Root() || leaf != s.durable.ledger(tenant).events[at].leaf {
-		s.fault("tenant %d: inclusion of %d in %d: %v", tenant, at, state.Size(), err)
-	}
-	name := s.durable.ledger(tenant).events[at].name
-	known, err := s.log.Replayed(s.t.Context(), tenant, id.Event(name), "", s.w.get(tenant, name).Digest)
-	if err == nil && !known {
-		s.fault("tenant %d: published event %s is not known", tenant, name)
-	}
-}
-
-func (s *sim) clock() {
-	move := []time.Duration{time.Millisecond, time.Minute, -time.Hour, 8 * 24 * time.Hour, log.ReverifyFresh}
-	s.now = s.now.Add(move[s.random.IntN(len(move))])
-}
-
-// crash ends the process and starts another on what is durable.
-func (s *sim) crash() {
-	s.trace("  crash: %d of %d appends are durable", s.store.durable, len(s.store.applied))
-	s.tickets = nil // what they would have been told is not known
-	s.store.crash()
-	s.open()
 }
 
 // poll takes what callers are told.
