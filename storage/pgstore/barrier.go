@@ -17,6 +17,7 @@ ON CONFLICT (org, slot) DO UPDATE SET passed = barrier.passed + 1`
 // barrier commits something. The commit's place in the server's log is behind
 // everything that was visible before, and standbys confirm that log in its order.
 func barrier(ctx context.Context, conn *pgx.Conn) error {
+	begins(conn)
 	if _, err := conn.Exec(ctx, barrierSQL, int16(rand.IntN(barriers))); err != nil {
 		return readError(err)
 	}

@@ -90,16 +90,14 @@ func (c *connector) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// openPool opens the connections of reads and barriers. Each new one passes a
-// barrier: a server that came back from a crash shows what it had not replicated.
-func (c *connector) openPool(ctx context.Context, most int) (*pgxpool.Pool, error) {
+// openPool opens the connections of everything but appends. opened is called for
+// each new one.
+func (c *connector) openPool(ctx context.Context, most int, opened func()) (*pgxpool.Pool, error) {
 	config := c.config.Copy()
 	config.MaxConns = int32(most)
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		if err := prepare(ctx, conn); err != nil {
-			return err
-		}
-		return barrier(ctx, conn)
+		opened()
+		return prepare(ctx, conn)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -137,13 +135,14 @@ func remember(conn *pgconn.PgConn, n *pgconn.Notice) {
 	}
 }
 
-// confirmed returns an error if the server warned since the connection was
-// opened or confirmed last: what was committed may not be where it has to be.
+// begins forgets warnings of before, such as those of a new session: what
+// confirmed finds came with what begins now.
+func begins(conn *pgx.Conn) { delete(conn.PgConn().CustomData(), warning) }
+
+// confirmed returns an error if the server warned since begins: what was
+// committed may not be where it has to be.
 func confirmed(conn *pgx.Conn) error {
-	data := conn.PgConn().CustomData()
-	message, warned := data[warning]
-	delete(data, warning)
-	if warned {
+	if message, warned := conn.PgConn().CustomData()[warning]; warned {
 		return fmt.Errorf("the server warned: %v", message)
 	}
 	return nil

@@ -12,9 +12,10 @@ import (
 // the reader may then be faster than the news of it.
 //
 // What always holds: while a transaction of this process that writes a tenant's
-// records is out, there is a doubt about that tenant; once one had an unknown
-// outcome, there is a doubt about all, until a barrier was passed that began
-// later.
+// records is out, there is a doubt about that tenant. There is one about all
+// tenants once such a transaction had an unknown outcome, and with each new
+// connection, since a server that came back from a crash shows what it had not
+// replicated; that one lasts until a barrier was passed that began later.
 type doubts struct {
 	mu             sync.Mutex
 	out            map[id.Tenant]int
@@ -41,6 +42,13 @@ func (d *doubts) end(t id.Tenant, known bool) {
 	if !known {
 		d.raised++
 	}
+}
+
+// raise notes a reason to doubt all that is read.
+func (d *doubts) raise() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.raised++
 }
 
 // about reports whether what was just read of t needs a barrier, and up to which

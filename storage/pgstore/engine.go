@@ -71,7 +71,7 @@ func (e *Engine) open(ctx context.Context, o Options, c *connector) error {
 	if err := migrate(ctx, c.single()); err != nil {
 		return err
 	}
-	if e.pool, err = c.openPool(ctx, o.Readers); err != nil {
+	if e.pool, err = c.openPool(ctx, o.Readers, e.doubts.raise); err != nil {
 		return err
 	}
 	for range o.Writers {

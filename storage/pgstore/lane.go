@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -81,6 +82,7 @@ func (l *lane) together(parts []part) {
 		answer(parts, err)
 		return
 	}
+	begins(conn)
 	moved, err := move(ctx, conn, parts)
 	if err == nil {
 		err = confirmed(conn)
@@ -118,22 +120,27 @@ func (l *lane) ready(ctx context.Context) (*pgx.Conn, error) {
 	return l.conn, nil
 }
 
-// lost says what an append that got no answer of the server comes to, and gives
-// the connection up.
+// lost says what an append that got no answer of the server comes to, unless err
+// says it already, and gives the connection up.
 func (l *lane) lost(err error) error {
 	l.engine.logger.Warn("a connection to PostgreSQL was lost in an append", "err", err)
 	l.drop()
-	if pgconn.SafeToRetry(err) { // nothing was sent
+	switch {
+	case errors.Is(err, storage.ErrUnavailable), errors.Is(err, storage.ErrUnknown):
+		return err
+	case pgconn.SafeToRetry(err): // nothing was sent
 		return unreachable(err)
 	}
 	return unknown(err)
 }
 
+// drop gives a connection up. What ended it has likely ended those of the pool.
 func (l *lane) drop() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = l.conn.Close(ctx) // nothing depends on how it ends
 	l.conn = nil
+	l.engine.pool.Reset()
 }
 
 // result says what became of a part that went with others.

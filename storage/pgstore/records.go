@@ -109,15 +109,10 @@ func (e *Engine) write(ctx context.Context, t id.Tenant, changes []storage.Chang
 func (e *Engine) writeOnce(ctx context.Context, conn *pgx.Conn, t id.Tenant, changes []storage.Change) (err error) {
 	e.doubts.begin(t)
 	defer func() { e.doubts.end(t, !errors.Is(err, storage.ErrUnknown)) }()
-	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return change(ctx, tx, t, changes) })
+	err = transact(ctx, conn, func(tx pgx.Tx) error { return change(ctx, tx, t, changes) })
 	cause, wasRefused := refused(err)
 	var stale *storage.ItemError
 	switch {
-	case err == nil:
-		if err := confirmed(conn); err != nil {
-			return unknown(err)
-		}
-		return nil
 	case wasRefused && raced(cause):
 		return errMet
 	case wasRefused:
@@ -127,8 +122,6 @@ func (e *Engine) writeOnce(ctx context.Context, conn *pgx.Conn, t id.Tenant, cha
 			return err
 		}
 		return stale
-	case errors.Is(err, errMet):
-		return err
 	}
-	return unknown(err)
+	return err
 }

@@ -42,25 +42,48 @@ func (l *lane) tryAlone(p part) (err error) {
 	}
 	l.engine.doubts.begin(p.Tenant)
 	defer func() { l.engine.doubts.end(p.Tenant, !errors.Is(err, storage.ErrUnknown)) }()
-	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return applyAlone(ctx, tx, p) })
-	if err == nil {
-		err = confirmed(conn)
-		if err != nil {
-			return l.lost(err)
-		}
-		return nil
-	}
+	err = transact(ctx, conn, func(tx pgx.Tx) error { return applyAlone(ctx, tx, p) })
 	cause, wasRefused := refused(err)
 	var stale *storage.ItemError
 	switch {
+	case err == nil, errors.Is(err, storage.ErrConflict), errors.Is(err, errMet):
+		return err
 	case wasRefused:
 		return l.refusal(ctx, conn, p, cause)
 	case errors.As(err, &stale):
 		return l.rests(ctx, conn, stale)
-	case errors.Is(err, storage.ErrConflict), errors.Is(err, errMet):
-		return err
 	}
 	return l.lost(err)
+}
+
+// transact runs work in a transaction. An error of work means that nothing was
+// applied: it is returned as it is, or as storage.ErrUnavailable when the
+// connection is gone. From the COMMIT on, a lost connection and a warning are
+// storage.ErrUnknown.
+func transact(ctx context.Context, conn *pgx.Conn, work func(pgx.Tx) error) error {
+	begins(conn)
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return unreachable(err)
+	}
+	if err := work(tx); err != nil {
+		_ = tx.Rollback(ctx) // on a connection that is gone, the server does it
+		if conn.IsClosed() {
+			return unreachable(err)
+		}
+		return err
+	}
+	err = tx.Commit(ctx)
+	if _, wasRefused := refused(err); wasRefused {
+		return err
+	}
+	if err == nil {
+		err = confirmed(conn)
+	}
+	if err != nil {
+		return unknown(err)
+	}
+	return nil
 }
 
 // applyAlone does the work of a transaction, in the contract's order.

@@ -1,0 +1,247 @@
+package pgstore_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pgstore"
+	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
+	"github.com/agentledger/agentledger/storage/storagetest"
+)
+
+// start runs a server for one test.
+func start(t *testing.T, settings ...string) *pgtest.Server {
+	t.Helper()
+	s, err := pgtest.Start(settings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A server whose processes are killed while events come in, and which recovers,
+// has everything that was acknowledged; the ledgers of the same process go on.
+func TestKilledServer(t *testing.T) {
+	s, url := shared, fresh(t, shared)
+	e := open(t, pgstore.Options{URL: url})
+	w := newWorld(t, e)
+	w.found()
+	stop := make(chan struct{})
+	go func() {
+		defer close(stop)
+		for range 2 {
+			time.Sleep(150 * time.Millisecond)
+			if err := errors.Join(s.Kill(), s.Run()); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}()
+	told := w.traffic(stop)
+	t.Logf("%d and %d events acknowledged", len(told.acknowledged[red]), len(told.acknowledged[blue]))
+	w.retry(func() error { return w.append(red, "after") })
+	w.retry(func() error { return w.append(blue, "after") })
+	w.keeps(told)
+	after := open(t, pgstore.Options{URL: url})
+	w.reopen(after)
+	w.keeps(told)
+	w.close()
+	closeEngine(t, e)
+	closeEngine(t, after)
+}
+
+// retry does something until it goes well: the first tries may meet connections
+// that a crash has ended.
+func (w *world) retry(do func() error) {
+	w.t.Helper()
+	var err error
+	for range 50 {
+		if err = do(); err == nil {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	w.t.Fatal(err)
+}
+
+// A commit whose wait for the standby is cancelled is there to be seen and yet
+// not safe: its append has an unknown outcome, and neither a barrier nor a record
+// read passes before the standby has it.
+func TestCancelledWait(t *testing.T) {
+	s, url := shared, fresh(t, shared)
+	e := open(t, pgstore.Options{URL: url})
+	one, two := storagetest.NewWriter(1), storagetest.NewWriter(2)
+	wantAll(t, e.Append([]storage.Batch{one.Next(1), two.Next(1)}).Wait(), nil)
+	wantAll(t, []error{e.Write(t.Context(), 1, []storage.Change{{Kind: "kind", Key: "key", Value: []byte("old")}})}, nil)
+	must(t, s.Exec("ALTER SYSTEM SET synchronous_standby_names = 'absent'", "SELECT pg_reload_conf()"))
+	must(t, s.Await("SELECT current_setting('synchronous_standby_names') = 'absent'"))
+
+	plain, changing := one.Next(2), two.Next(2)
+	changing.Changes = []storage.Change{{Kind: "kind", Key: "key", Value: []byte("new"), If: storage.AnyVersion}}
+	pending := e.Append([]storage.Batch{plain, changing})
+	cancelWaits(t, s, 2)
+	wantAll(t, pending.Wait(), storage.ErrUnknown)
+	if head(t, e, 1) != plain.Head || head(t, e, 2) != changing.Head {
+		t.Error("the cancelled commits can't be seen")
+	}
+	barrier, read := make(chan error, 1), make(chan error, 1)
+	go func() { barrier <- e.Barrier(t.Context()) }()
+	go func() {
+		r, err := e.Get(t.Context(), 2, "kind", "key")
+		if err == nil && string(r.Value) != "new" {
+			err = errors.New("an old value")
+		}
+		read <- err
+	}()
+	must(t, s.Await("SELECT count(*) = 2 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
+	select {
+	case err := <-barrier:
+		t.Errorf("the barrier was passed: %v", err)
+	case err := <-read:
+		t.Errorf("the record was read: %v", err)
+	default:
+	}
+	must(t, s.Exec("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"))
+	wantAll(t, []error{<-barrier, <-read}, nil)
+	wantAll(t, e.Append([]storage.Batch{one.Next(1), two.Next(1)}).Wait(), nil)
+	closeEngine(t, e)
+}
+
+// cancelWaits cancels n backends that wait for a standby.
+func cancelWaits(t *testing.T, s *pgtest.Server, n int) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), s.URL())
+	must(t, err)
+	defer conn.Close(t.Context())
+	for cancelled := 0; cancelled < n; time.Sleep(5 * time.Millisecond) {
+		var now int
+		must(t, conn.QueryRow(t.Context(), "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&now))
+		cancelled += now
+	}
+}
+
+// The ledgers find a cancelled commit again and acknowledge it only when the
+// standby has it.
+func TestLedgersAfterACancelledWait(t *testing.T) {
+	s, url := shared, fresh(t, shared)
+	e := open(t, pgstore.Options{URL: url})
+	w := newWorld(t, e)
+	w.found()
+	w.mustAppend(red, "before")
+	shown := w.checkpoint(red)
+	must(t, s.Exec("ALTER SYSTEM SET synchronous_standby_names = 'absent'", "SELECT pg_reload_conf()"))
+	must(t, s.Await("SELECT current_setting('synchronous_standby_names') = 'absent'"))
+	acknowledged := make(chan error, 1)
+	go func() { acknowledged <- w.append(red, "waits") }()
+	cancelWaits(t, s, 1)
+	must(t, s.Await("SELECT bool_or(wait_event = 'SyncRep' AND query LIKE '%barrier%') FROM pg_stat_activity"))
+	select {
+	case err := <-acknowledged:
+		t.Errorf("acknowledged before the standby has it: %v", err)
+	default:
+	}
+	if got := w.checkpoint(red); got != shown {
+		t.Errorf("shown before the standby has it: %+v", got)
+	}
+	must(t, s.Exec("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"))
+	if err := <-acknowledged; err != nil {
+		t.Errorf("the event that was stored all the time: %v", err)
+	}
+	if got := w.state(red).Size(); got != 2 {
+		t.Errorf("got size %d, want 2", got)
+	}
+	w.keeps(&told{})
+	w.close()
+	closeEngine(t, e)
+}
+
+// The primary is killed and the standby promoted. With a synchronous one nothing
+// acknowledged is lost and no log forks.
+func TestFailOverToASynchronousStandby(t *testing.T) {
+	primary := start(t)
+	standby, err := primary.Standby("second")
+	must(t, err)
+	defer func() { must(t, standby.Stop()) }()
+	must(t, primary.Exec("ALTER SYSTEM SET synchronous_standby_names = 'second'", "SELECT pg_reload_conf()"))
+	must(t, primary.Await("SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'"))
+	if _, err := pgstore.Open(t.Context(), pgstore.Options{URL: standby.URL()}); err == nil {
+		t.Error("a standby was opened")
+	}
+	e := open(t, pgstore.Options{URL: primary.URL()})
+	w := newWorld(t, e)
+	w.found()
+	stop := make(chan struct{})
+	time.AfterFunc(400*time.Millisecond, func() {
+		if err := primary.Kill(); err != nil {
+			t.Error(err)
+		}
+		close(stop)
+	})
+	told := w.traffic(stop)
+	must(t, standby.Promote())
+	t.Logf("%d and %d events acknowledged", len(told.acknowledged[red]), len(told.acknowledged[blue]))
+	after := open(t, pgstore.Options{URL: standby.URL()})
+	w.reopen(after)
+	w.keeps(told)
+	w.mustAppend(red, "after")
+	w.mustAppend(blue, "after")
+	w.keeps(told)
+	w.close()
+	closeEngine(t, e)
+	closeEngine(t, after)
+}
+
+// With an asynchronous one what was acknowledged may be lost. That is noticed:
+// the ledger is frozen at what it showed, and the other one goes on.
+func TestFailOverToAnAsynchronousStandby(t *testing.T) {
+	primary := start(t)
+	standby, err := primary.Standby("second")
+	must(t, err)
+	defer func() { must(t, standby.Stop()) }()
+	e := open(t, pgstore.Options{URL: primary.URL()})
+	w := newWorld(t, e)
+	w.found()
+	w.mustAppend(red, "replicated")
+	w.mustAppend(blue, "replicated")
+	must(t, primary.Await("SELECT bool_and(replay_lsn = pg_current_wal_lsn()) FROM pg_stat_replication"))
+	must(t, standby.Halt())
+	w.mustAppend(red, "lost", "lost-too")
+	shown := w.checkpoint(red)
+	must(t, primary.Kill())
+	must(t, standby.Run())
+	must(t, standby.Promote())
+
+	after := open(t, pgstore.Options{URL: standby.URL()})
+	w.reopen(after)
+	if got := w.state(red).Fault().Level; got != log.Frozen {
+		t.Errorf("the ledger that lost events: got level %q, want %q", got, log.Frozen)
+	}
+	if got := w.checkpoint(red); got != shown {
+		t.Errorf("the frozen ledger shows %+v, want %+v", got, shown)
+	}
+	if err := w.append(red, "on-a-fork"); err == nil {
+		t.Error("the frozen ledger took an event")
+	}
+	w.mustAppend(blue, "goes-on")
+	w.close()
+	closeEngine(t, e)
+	closeEngine(t, after)
+}
