@@ -1,0 +1,117 @@
+package pgstore_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pgstore"
+	"github.com/agentledger/agentledger/storage/storagetest"
+)
+
+// wantRefused checks that a store is not opened, and that the reason is named.
+func wantRefused(t *testing.T, url, says string) {
+	t.Helper()
+	e, err := pgstore.Open(t.Context(), pgstore.Options{URL: url})
+	if err == nil {
+		closeEngine(t, e)
+	}
+	if err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("got %v, want it to name %s", err, says)
+	}
+}
+
+// A server that could lose what it acknowledged is refused, at the start and on
+// every connection after it.
+func TestUnsafeServers(t *testing.T) {
+	for _, setting := range []string{"fsync", "full_page_writes"} {
+		t.Run(setting, func(t *testing.T) {
+			url := fresh(t, shared)
+			e := open(t, pgstore.Options{URL: url})
+			must(t, shared.Exec("ALTER SYSTEM SET "+setting+" = off", "SELECT pg_reload_conf()"))
+			must(t, shared.Await("SELECT current_setting('"+setting+"') = 'off'"))
+			wantRefused(t, url, setting)
+			wantAll(t, e.Append([]storage.Batch{storagetest.NewWriter(1).Next(1)}).Wait(), storage.ErrUnavailable)
+			must(t, shared.Exec("ALTER SYSTEM RESET "+setting, "SELECT pg_reload_conf()"))
+			must(t, shared.Await("SELECT current_setting('"+setting+"') = 'on'"))
+			wantAll(t, e.Append([]storage.Batch{storagetest.NewWriter(1).Next(1)}).Wait(), nil)
+			closeEngine(t, e)
+		})
+	}
+	url := fresh(t, shared)
+	for _, value := range []string{"off", "local", "remote_write"} {
+		wantRefused(t, url+"&synchronous_commit="+value, "synchronous_commit")
+	}
+	closeEngine(t, open(t, pgstore.Options{URL: url + "&synchronous_commit=remote_apply"}))
+	must(t, shared.Exec("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0"))
+	wantRefused(t, strings.Replace(shared.URL(), "/postgres?", "/latin?", 1), "LATIN1")
+}
+
+// A configuration that is weakened later does not reach connections in use.
+func TestPinnedSession(t *testing.T) {
+	e := open(t, pgstore.Options{URL: fresh(t, shared), Writers: 1})
+	w := storagetest.NewWriter(1)
+	wantAll(t, e.Append([]storage.Batch{w.Next(1)}).Wait(), nil)
+	must(t, shared.Exec("ALTER SYSTEM SET synchronous_commit = off", "ALTER SYSTEM SET synchronous_standby_names = 'absent'", "SELECT pg_reload_conf()"))
+	must(t, shared.Await("SELECT current_setting('synchronous_commit') = 'off'"))
+	p := e.Append([]storage.Batch{w.Next(1)})
+	must(t, shared.Await("SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")) // off would not wait
+	must(t, shared.Exec("ALTER SYSTEM RESET synchronous_commit", "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"))
+	wantAll(t, p.Wait(), nil)
+	closeEngine(t, e)
+}
+
+func TestWarnings(t *testing.T) {
+	var written bytes.Buffer
+	e := open(t, pgstore.Options{URL: fresh(t, shared), Logger: slog.New(slog.NewTextHandler(&written, nil))})
+	closeEngine(t, e)
+	if got := written.String(); !strings.Contains(got, "level=WARN") || !strings.Contains(got, "no synchronous standby") {
+		t.Errorf("got %q, want a warning of the missing standby", got)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	wantRefused(t, "postgres://user:secret@host:port/", "address")
+	if _, err := pgstore.Open(t.Context(), pgstore.Options{URL: "postgres://user:secret@host:port/"}); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v, want an error without the password", err)
+	}
+	wantRefused(t, "postgres://postgres@/postgres?host=/nowhere", "unavailable")
+}
+
+// A schema of a newer program is left alone; one that several programs make at
+// once is made once.
+func TestMigration(t *testing.T) {
+	url := fresh(t, shared)
+	engines := make([]*pgstore.Engine, 3)
+	var all sync.WaitGroup
+	for i := range engines {
+		all.Go(func() {
+			var err error
+			if engines[i], err = pgstore.Open(t.Context(), pgstore.Options{URL: url}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for _, e := range engines {
+		if e != nil {
+			closeEngine(t, e)
+		}
+	}
+	if got := number(t, url, "SELECT count(*) FROM goose_db_version"); got != 3 {
+		t.Errorf("got %d lines of versions, want 3: none, and two migrations", got)
+	}
+	number(t, url, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, true) RETURNING 1")
+	wantRefused(t, url, "newer program")
+}
+
+func TestVersions(t *testing.T) {
+	for version, ok := range map[int]bool{140012: false, 149999: false, 150000: true, 170002: true} {
+		if err := pgstore.Refuse(version); (err == nil) != ok {
+			t.Errorf("version %d: got %v", version, err)
+		}
+	}
+}
