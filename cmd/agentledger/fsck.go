@@ -31,9 +31,9 @@ func (c fsckCommand) Run(ctx context.Context, out terminal) error {
 	return nil
 }
 
-// open opens a data directory that is there already.
+// open opens a store that is there already.
 func (c offline) open(ctx context.Context, out terminal) (*store, error) {
-	if _, err := os.Stat(c.DatabaseDir()); err != nil {
+	if _, err := os.Stat(c.DatabaseDir()); c.Storage == "" && err != nil {
 		return nil, fmt.Errorf("no store in the data directory: %w", err)
 	}
 	return openStore(ctx, c.Store, newLogger(c.Logging, out.stderr), nil)

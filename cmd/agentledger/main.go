@@ -1,7 +1,7 @@
 // Agentledger is the transparency log service for AI agents, and its operator's
 // commands:
 //
-//	serve    run the service on the embedded store
+//	serve    run the service, on the embedded store or on PostgreSQL
 //	demo     see the main job in a few seconds
 //	init     make an organization without a running server
 //	fsck     re-verify every ledger of a stopped server's store

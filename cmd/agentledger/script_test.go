@@ -17,6 +17,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
 // The scripts in testdata run the real programs as an operator does. Beside what
@@ -26,6 +28,7 @@ import (
 //	terminate                     end it by SIGTERM; it must end with status 0
 //	crash                         end it by SIGKILL
 //	ask [FLAGS] METHOD URL        make an HTTP request, see askFlags; prints status, some headers and body
+//	postgres                      start a PostgreSQL server; sets STORAGE
 //	agent FILE                    be an organization's agent; FILE holds what init --json printed
 //	damage GLOB                   flip a bit in the middle of the file of that name
 //	exits STATUS PROGRAM [ARGS]   run a program that must end with this status
@@ -42,7 +45,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"start": scriptStart, "terminate": scriptTerminate, "crash": scriptCrash,
-			"ask": scriptAsk, "agent": scriptAgent, "damage": scriptDamage, "exits": scriptExits,
+			"ask": scriptAsk, "postgres": scriptPostgres, "agent": scriptAgent, "damage": scriptDamage, "exits": scriptExits,
 		},
 		RequireUniqueNames: true,
 	})
@@ -155,6 +158,13 @@ func (f askFlags) do(ts *testscript.TestScript, method, url string) (*http.Respo
 		r.Header.Set(name, value)
 	}
 	return http.DefaultClient.Do(r)
+}
+
+func scriptPostgres(ts *testscript.TestScript, _ bool, _ []string) {
+	s, err := pgtest.Start()
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(s.Stop()) })
+	ts.Setenv("STORAGE", s.URL())
 }
 
 // scriptAgent sets what aps needs, and ORG, SLUG and VKEY.

@@ -7,21 +7,41 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
+	"github.com/agentledger/agentledger/storage/pgstore"
 )
 
-// store is the data directory of a service, opened: engine, anchors and the
-// keys that open what is sealed in it.
+// engine is what the program needs of a storage engine. Nothing behind openEngine
+// knows which one runs.
+type engine interface {
+	storage.Engine
+	Collector() prometheus.Collector
+}
+
+// openEngine opens the engine that the settings name. broken is called when it
+// can't go on.
+func openEngine(ctx context.Context, c config.Store, logger *slog.Logger, broken func(error)) (engine, error) {
+	if c.Storage != "" {
+		return pgstore.Open(ctx, pgstore.Options{URL: c.Storage, Logger: logger})
+	}
+	return pebblestore.Open(pebblestore.Options{Dir: c.DatabaseDir(), CacheBytes: c.CacheMiB << 20, Logger: logger, OnBroken: broken})
+}
+
+// store is what a service keeps, opened: engine, anchors and the keys that open
+// what is sealed in it.
 type store struct {
-	engine  *pebblestore.Engine
+	engine  engine
 	anchors *log.Anchors
 	keyring *seal.Keyring
 }
 
-// openStore opens the data directory, or makes it.
+// openStore opens the data directory, or makes it, and the engine.
 func openStore(ctx context.Context, c config.Store, logger *slog.Logger, broken func(error)) (*store, error) {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
@@ -34,7 +54,7 @@ func openStore(ctx context.Context, c config.Store, logger *slog.Logger, broken 
 	if err != nil {
 		return nil, fmt.Errorf("master key: %w", err)
 	}
-	engine, err := pebblestore.Open(pebblestore.Options{Dir: c.DatabaseDir(), CacheBytes: c.CacheMiB << 20, Logger: logger, OnBroken: broken})
+	engine, err := openEngine(ctx, c, logger, broken)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +78,7 @@ func (s *store) refuseLostKey(ctx context.Context, c config.Store) error {
 			return fmt.Errorf("list ledgers: %w", err)
 		}
 		return errors.Join(
-			fmt.Errorf("there are ledgers in %s and there was no master key at %s: bring the key back", c.Data, c.MasterKeyPath()),
+			fmt.Errorf("there are ledgers in the store and there was no master key at %s: bring the key back", c.MasterKeyPath()),
 			os.Remove(c.MasterKeyPath()))
 	}
 	return nil

@@ -29,6 +29,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -43,6 +44,8 @@ type Engine struct {
 	lanes  []*lane
 	doubts doubts
 	gate   gate
+
+	lost, split atomic.Uint64 // see Collector
 }
 
 var _ storage.Engine = (*Engine)(nil)

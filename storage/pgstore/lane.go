@@ -94,6 +94,7 @@ func (l *lane) together(parts []part) {
 			p.answer(moved.result(p))
 		}
 	case wasRefused && len(parts) > 1:
+		l.engine.split.Add(1)
 		for i := range parts {
 			l.together(parts[i : i+1])
 		}
@@ -123,6 +124,7 @@ func (l *lane) ready(ctx context.Context) (*pgx.Conn, error) {
 // lost says what an append that got no answer of the server comes to, unless err
 // says it already, and gives the connection up.
 func (l *lane) lost(err error) error {
+	l.engine.lost.Add(1)
 	l.engine.logger.Warn("a connection to PostgreSQL was lost in an append", "err", err)
 	l.drop()
 	switch {
