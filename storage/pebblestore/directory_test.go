@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -17,9 +18,12 @@ import (
 // any of the names that were not synced.
 func TestMarkers(t *testing.T) {
 	mem := vfs.NewCrashableMem()
+	var mu sync.Mutex // Pebble writes in several goroutines
 	var images []*vfs.MemFS
 	marked := false
 	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
 		if marked {
 			for seed := range uint64(8) {
 				images = append(images, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(seed, 5))}))
@@ -36,6 +40,8 @@ func TestMarkers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	if len(images) == 0 {
 		t.Fatal("no marker was made")
 	}
