@@ -7,15 +7,21 @@ import (
 
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore"
+	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// BenchmarkAppend writes to a server on this machine, whose data lies in TMPDIR.
-// bytes/event is the size of the events' table and indexes, wal/event what was
+// BenchmarkAppend writes to a server on this machine, whose data lies in TMPDIR,
+// with enough memory that nothing but the log is written meanwhile. bytes/event is the size of the events' table and indexes, wal/event what was
 // written to the server's log.
 func BenchmarkAppend(b *testing.B) {
+	s, err := pgtest.Start("shared_buffers=1GB")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Stop()
 	storagetest.BenchmarkAppend(b, func(b *testing.B, run func(storage.Engine)) {
-		url := fresh(b, shared)
+		url := fresh(b, s)
 		e := open(b, pgstore.Options{URL: url})
 		begin := number(b, url, "SELECT (pg_current_wal_lsn() - '0/0')::int8")
 		run(e)

@@ -9,9 +9,18 @@ ALTER TABLE counter SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02,
 ALTER TABLE record SET (fillfactor = 80);
 ALTER TABLE barrier SET (fillfactor = 10);
 
--- Events are written once. A row above 2 KB is compressed in place and leaves
--- its page only if it must.
-ALTER TABLE event SET (toast_tuple_target = 1024, autovacuum_vacuum_insert_scale_factor = 0.05);
+-- Events are written once. Documents are compressed in the row, and leave its page
+-- only when the page can't hold them. The others are MAIN too: of a long row,
+-- PostgreSQL moves what is EXTENDED out first, however short.
+ALTER TABLE event SET (autovacuum_vacuum_insert_scale_factor = 0.05);
+ALTER TABLE event ALTER COLUMN prev SET STORAGE MAIN;
+ALTER TABLE event ALTER COLUMN record_hash SET STORAGE MAIN;
+ALTER TABLE event ALTER COLUMN id SET STORAGE MAIN;
+ALTER TABLE event ALTER COLUMN idempotency SET STORAGE MAIN;
+ALTER TABLE event ALTER COLUMN agent SET STORAGE MAIN;
+ALTER TABLE event ALTER COLUMN trace SET STORAGE MAIN;
+ALTER TABLE event ALTER COLUMN tool SET STORAGE MAIN;
+ALTER TABLE event ALTER COLUMN action_kind SET STORAGE MAIN;
 ALTER TABLE event ALTER COLUMN record SET STORAGE MAIN;
 ALTER TABLE event ALTER COLUMN envelope SET STORAGE MAIN;
 ALTER TABLE event ALTER COLUMN record SET COMPRESSION lz4;
