@@ -111,12 +111,40 @@ func (s *Signer) signCanonical(complete []byte) ([]byte, error) {
 }
 
 // Proof returns proof_b64, with which the key is registered for the signer's
-// agent: its signature of
+// agent; see ProveKey.
+func (s *Signer) Proof() string { return prove(s.who, *s.private) }
+
+// ProveKey returns proof_b64, with which the key of a 32-byte Ed25519 seed is
+// registered for an agent: its signature of
 //
 //	APS1-KEY LF organization_id LF agent_id LF key_id LF public_key_b64 LF
-func (s *Signer) Proof() string {
-	message := fmt.Appendf(nil, "APS1-KEY\n%s\n%s\n%s\n%s\n", s.who.Organization, s.who.Agent, s.who.Key, s.private.Public())
-	signature := s.private.Sign(message)
+//
+// With who.Key "" it is good for a registration that leaves the key id to the
+// service, and for no other.
+func ProveKey(who Identity, seed []byte) (string, error) {
+	if who.Key != "" {
+		s, err := NewSigner(who, seed)
+		if err != nil {
+			return "", err
+		}
+		return s.Proof(), nil
+	}
+	switch {
+	case who.Organization == id.Organization{}:
+		return "", errors.New("prove key: no organization")
+	case !event.ValidAgent(string(who.Agent)):
+		return "", fmt.Errorf("prove key: agent id: %w", id.ErrMalformed)
+	}
+	private, err := edkey.PrivateFromSeed(seed)
+	if err != nil {
+		return "", fmt.Errorf("prove key: seed: %w", err)
+	}
+	return prove(who, private), nil
+}
+
+func prove(who Identity, private edkey.Private) string {
+	message := fmt.Appendf(nil, "APS1-KEY\n%s\n%s\n%s\n%s\n", who.Organization, who.Agent, who.Key, private.Public())
+	signature := private.Sign(message)
 	return base64.StdEncoding.EncodeToString(signature[:])
 }
 

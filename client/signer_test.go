@@ -237,6 +237,41 @@ func TestProof(t *testing.T) {
 	}
 }
 
+func TestProveKey(t *testing.T) {
+	seed := make([]byte, edkey.SeedSize)
+	private, err := edkey.PrivateFromSeed(seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := miniservice.Start(t, 1).Organization(0)
+	who := signerOf(t, o).Identity()
+	for _, key := range []id.Key{"", "key_1"} {
+		who.Key = key
+		proof, err := ProveKey(who, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signature, err := base64.StdEncoding.DecodeString(proof)
+		if err != nil {
+			t.Fatal(err)
+		}
+		message := "APS1-KEY\nab000000-0000-0000-0000-000000000001\nagt_1\n" + string(key) + "\n" + private.Public().String() + "\n"
+		if !private.Public().Verify([]byte(message), signature) {
+			t.Errorf("key id %q: proof does not verify: %s", key, proof)
+		}
+	}
+	for name, bad := range map[string]Identity{
+		"no organization": {Agent: "agt_1"}, "no agent": {Organization: who.Organization}, "bad key id": {Organization: who.Organization, Agent: "agt_1", Key: "a b"},
+	} {
+		if _, err := ProveKey(bad, seed); err == nil {
+			t.Errorf("%s: proved", name)
+		}
+	}
+	if _, err := ProveKey(Identity{Organization: who.Organization, Agent: "agt_1"}, seed[1:]); err == nil {
+		t.Error("short seed: proved")
+	}
+}
+
 func TestSecret(t *testing.T) {
 	service := miniservice.Start(t, 2)
 	one, two := signerOf(t, service.Organization(0)), signerOf(t, service.Organization(1))

@@ -40,13 +40,20 @@ type nameFlags struct {
 
 // identity returns the names, all of which must be there.
 func (f nameFlags) identity() (client.Identity, error) {
+	who, err := f.agent()
+	if err == nil && f.KeyID == "" {
+		err = errors.New("no key id: set --key-id or APS_KEY_ID")
+	}
+	return who, err
+}
+
+// agent returns the names, of which the key's may be missing.
+func (f nameFlags) agent() (client.Identity, error) {
 	switch {
 	case f.Org == id.Organization{}:
 		return client.Identity{}, errors.New("no organization: set --org or APS_ORG")
 	case f.Agent == "":
 		return client.Identity{}, errors.New("no agent: set --agent or APS_AGENT")
-	case f.KeyID == "":
-		return client.Identity{}, errors.New("no key id: set --key-id or APS_KEY_ID")
 	}
 	return client.Identity{Organization: f.Org, Agent: id.Agent(f.Agent), Key: id.Key(f.KeyID)}, nil
 }

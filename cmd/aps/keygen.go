@@ -13,7 +13,7 @@ import (
 type keygenCommand struct {
 	Out   string `xor:"source" placeholder:"FILE" help:"Write the private key to a new file of mode 0600 instead of printing it."`
 	From  string `xor:"source" placeholder:"FILE" help:"Make no key, read this private key."`
-	Proof bool   `help:"Make the proof with which the public key is registered for --org, --agent and --key-id."`
+	Proof bool   `help:"Make the proof with which the public key is registered for --org and --agent, with --key-id or with an id that the service gives."`
 	nameFlags
 }
 
@@ -69,16 +69,12 @@ func (c *keygenCommand) describe(seed []byte) (keyOutput, error) {
 	if !c.Proof {
 		return out, nil
 	}
-	who, err := c.identity()
+	who, err := c.agent()
 	if err != nil {
 		return keyOutput{}, err
 	}
-	signer, err := client.NewSigner(who, seed)
-	if err != nil {
-		return keyOutput{}, err
-	}
-	out.Proof = signer.Proof()
-	return out, nil
+	out.Proof, err = client.ProveKey(who, seed)
+	return out, err
 }
 
 // writeKey makes a file that only its owner reads. It never replaces one.

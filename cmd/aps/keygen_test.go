@@ -47,7 +47,11 @@ func TestKeygenPrints(t *testing.T) {
 	if proof.status != 0 || !strings.Contains(proof.out, "\nproof        ") || strings.Contains(proof.out, o.Seed) {
 		t.Errorf("got %+v", proof)
 	}
-	for i := 0; i < 6; i += 2 {
+	unnamed := aps(t, "", append([]string{"keygen", "--proof", "--from", flags[7]}, flags[:4]...)...)
+	if unnamed.status != 0 || !strings.Contains(unnamed.out, "\nproof        ") || unnamed.out == proof.out {
+		t.Errorf("without --key-id: got %+v", unnamed)
+	}
+	for i := 0; i < 4; i += 2 {
 		short := append(append([]string{"keygen", "--proof"}, flags[:i]...), flags[i+2:6]...)
 		if got := aps(t, "", short...); got.status != 2 || !strings.Contains(got.report, "set "+flags[i]) {
 			t.Errorf("without %s: got %+v", flags[i], got)
