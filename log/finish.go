@@ -29,52 +29,55 @@ func (f flight) wait() []error {
 	return f.pending.Wait()
 }
 
-// land ends all parts of an append and returns the ledgers to be repaired now.
-func (l *Ledgers) land(f flight, results []error) (repairs []*ledger) {
-	for i, p := range f.parts {
-		var err error
-		if i < f.batches {
-			err = results[i]
-		}
-		if l.settle(p, err, i < f.batches) {
-			repairs = append(repairs, p.ledger)
-		}
-	}
-	return repairs
-}
-
 // errBehind: the part only waited for events of an append that did not land.
 var errBehind = errors.New("the append before it failed")
 
-// settle ends one part: durable, to be repaired, or without events at all. It
-// reports whether the ledger is to be repaired now.
-func (l *Ledgers) settle(p *part, err error, sent bool) (repair bool) {
-	if errors.Is(err, storage.ErrBroken) {
-		l.logger.Error("storage is broken, the process ends", "err", err)
-		l.fatal(fmt.Errorf("append: %w", err))
+// land ends all parts of an append and returns the ledgers to be repaired now.
+func (l *Ledgers) land(f flight, results []error) (repairs []*ledger) {
+	for i, p := range f.parts {
+		sent := i < f.batches
+		if sent {
+			p.err = results[i]
+		}
+		l.settle(p, sent)
+	}
+	l.queue.landed(f.parts)
+	ended := 0
+	for _, p := range f.parts {
+		repair := p.last && p.ledger.hasFailed()
+		if repair {
+			repairs = append(repairs, p.ledger)
+		}
+		if p.err != nil {
+			continue // busy until the repair
+		}
+		if p.reconfigures() && !repair {
+			l.queue.unblock(p.ledger, nil)
+		}
+		ended++
+	}
+	l.queue.rested(ended)
+	return repairs
+}
+
+// settle ends one part: durable, to be repaired, or without events at all.
+func (l *Ledgers) settle(p *part, sent bool) {
+	if errors.Is(p.err, storage.ErrBroken) {
+		l.logger.Error("storage is broken, the process ends", "err", p.err)
+		l.fatal(fmt.Errorf("append: %w", p.err))
 	}
 	if !sent && len(p.late) > 0 && p.ledger.hasFailed() {
-		err = errBehind
+		p.err = errBehind
 	}
 	switch {
-	case err != nil:
+	case p.err != nil:
 		l.queue.block(p.ledger)
-		p.ledger.fail(p, err)
+		p.ledger.fail(p, p.err)
 	case sent:
 		l.publish(p)
 	default:
 		p.answerLate()
 	}
-	last := l.queue.landed(p.ledger)
-	repair = last && p.ledger.hasFailed()
-	if err != nil {
-		return repair // the part is busy until then
-	}
-	if p.reconfigures() && !repair {
-		l.queue.unblock(p.ledger, nil)
-	}
-	l.queue.rested(1)
-	return repair
 }
 
 // publish makes a durable part visible and releases its waiters.

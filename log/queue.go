@@ -170,13 +170,15 @@ func (q *queue) turn(led *ledger, p *part) (events, bytes int) {
 	return events, bytes
 }
 
-// landed notes that an append with a part of led ended; it reports whether it
-// was the last one that is out. The part stays busy until rested.
-func (q *queue) landed(led *ledger) bool {
+// landed notes that an append with these parts ended, and of each whether it was
+// the last one that is out of its ledger. A part stays busy until rested.
+func (q *queue) landed(parts []*part) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	led.lane.out--
-	return led.lane.out == 0
+	for _, p := range parts {
+		p.ledger.lane.out--
+		p.last = p.ledger.lane.out == 0
+	}
 }
 
 // rested notes that nothing of n parts is left to do.
