@@ -38,14 +38,14 @@ func (s *Server) verify(r *http.Request) (representation, error) {
 		return representation{}, err
 	}
 	if format == formatProof {
-		return representation{media: mediaText, cache: never, negotiated: true, body: b.TlogProof()}, nil
+		return representation{media: mediaText, cache: never, vary: "Accept", body: b.TlogProof()}, nil
 	}
 	if q.text("verify") == "1" {
 		report := verify.Check(b, verify.Options{CheckedAt: id.InstantOf(s.clock())})
 		b.Verification = &report
 	}
 	p, err := jsonOf(b, never)
-	p.negotiated = true
+	p.vary = "Accept"
 	return p, err
 }
 

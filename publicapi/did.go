@@ -82,5 +82,5 @@ func document(r *http.Request, d did.Document) (representation, error) {
 		content = did.Resolved(d)
 	}
 	body, err := json.Marshal(content)
-	return representation{media: media, cache: revalidate, negotiated: true, body: body}, err
+	return representation{media: media, cache: revalidate, vary: "Accept", body: body}, err
 }

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/agentledger/agentledger/tlog"
@@ -26,6 +27,21 @@ func FuzzPreferred(f *testing.F) {
 			if q := quality([]string{accept}, offer); !(q >= 0 && q <= 1) {
 				t.Errorf("%q: got quality %v of %s", accept, q, offer)
 			}
+		}
+	})
+}
+
+// Who gets gzip has named it, or everything, and not with a weight of 0.
+func FuzzWantsGzip(f *testing.F) {
+	for _, seed := range []string{"", "gzip", "gzip;q=0", "*", "*;q=0, gzip", "identity, gzip;q=0.5", "x-gzip;q=NaN", "br,,;gzip"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, accept string) {
+		if wantsGzip([]string{accept}) && !strings.Contains(strings.ToLower(accept), "gzip") && !strings.Contains(accept, "*") {
+			t.Errorf("%q: not named", accept)
+		}
+		if !wantsGzip([]string{accept, "gzip"}) {
+			t.Errorf("%q: takes away what another value says", accept)
 		}
 	})
 }

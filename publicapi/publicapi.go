@@ -14,6 +14,7 @@
 //   - 404 is one and the same answer, whatever it is that is not there, and is
 //     never cached.
 //   - Only what can't change is told to be immutable.
+//   - What strangers make the service compress is bounded in time and memory.
 package publicapi
 
 import (
@@ -64,10 +65,12 @@ type Options struct {
 	Clock     func() time.Time // default: time.Now
 
 	MaxInFlight int                   // reads under way at a time; default 512
+	GzipBytes   int64                 // room for compressed entry bundles; default 32 MiB
 	Metrics     prometheus.Registerer // default: none
 }
 
-// Server serves the surface. It keeps nothing of a request.
+// Server serves the surface. Of a request it keeps nothing but compressed entry
+// bundles, which never change.
 type Server struct {
 	edge      web.Edge
 	ledgers   *log.Ledgers
@@ -77,6 +80,7 @@ type Server struct {
 	host      string // of did:web identifiers
 	clock     func() time.Time
 	gate      *limit.Gate
+	press     *press
 }
 
 // New returns a server.
@@ -90,11 +94,14 @@ func New(o Options) *Server {
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
 	}
+	if o.GzipBytes == 0 {
+		o.GzipBytes = 32 << 20
+	}
 	_, host, _ := strings.Cut(o.PublicURL, "://")
 	s := &Server{
 		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents,
 		publicURL: o.PublicURL, host: strings.ToLower(host), clock: o.Clock,
-		gate: limit.NewGate(o.MaxInFlight, o.MaxInFlight),
+		gate: limit.NewGate(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics),
 	}
 	s.edge.Quiet = true
 	registerGate(o.Metrics, s.gate)

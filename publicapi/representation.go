@@ -27,7 +27,9 @@ type representation struct {
 	cache string // Cache-Control
 	body  []byte
 
-	negotiated bool // the form follows from Accept
+	vary   string // the request header that the form follows from; empty for none
+	coding string // Content-Encoding; empty for the bytes as they are
+	tag    string // the ETag, where it is known already
 }
 
 // jsonOf renders v.
@@ -38,6 +40,9 @@ func jsonOf(v any, cache string) (representation, error) {
 
 // etag is strong: it follows from the bytes alone, so every coding has its own.
 func (p representation) etag() string {
+	if p.tag != "" {
+		return p.tag
+	}
 	sum := sha256.Sum256(p.body)
 	return `"` + hex.EncodeToString(sum[:16]) + `"`
 }
@@ -45,8 +50,8 @@ func (p representation) etag() string {
 // write answers GET and HEAD, with 304 to a client that has these very bytes.
 func (p representation) write(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	if p.negotiated {
-		h.Set("Vary", "Accept")
+	if p.vary != "" {
+		h.Set("Vary", p.vary)
 	}
 	h.Set("Cache-Control", p.cache)
 	if p.cache != never {
@@ -56,6 +61,9 @@ func (p representation) write(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
+	}
+	if p.coding != "" {
+		h.Set("Content-Encoding", p.coding)
 	}
 	h.Set("Content-Type", p.media)
 	h.Set("Content-Length", strconv.Itoa(len(p.body)))

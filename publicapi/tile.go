@@ -56,11 +56,30 @@ func (s *Server) entries(r *http.Request) (representation, error) {
 	if !b.Within(state.Size()) {
 		return representation{}, notFound()
 	}
+	return s.coded(r, state, b)
+}
+
+// coded returns an entry bundle in the coding that the client wants.
+func (s *Server) coded(r *http.Request, state *log.State, b tlog.Bundle) (representation, error) {
+	compress, isFull := wantsGzip(r.Header["Accept-Encoding"]), b.Width == tlog.TileWidth
+	key := bundleKey{state.Identity().Tenant, b.Index}
+	if compress && isFull {
+		if p, ok := s.press.kept(key); ok {
+			return p, nil
+		}
+	}
 	content, err := s.bundle(r, state, b)
 	if err != nil {
 		return representation{}, err
 	}
-	return representation{media: mediaBytes, cache: immutable, body: content}, nil
+	p := representation{media: mediaBytes, cache: immutable, vary: "Accept-Encoding", body: content}
+	if !compress {
+		return p, nil
+	}
+	if p, err = s.press.compress(p); err == nil && isFull {
+		s.press.keep(key, p)
+	}
+	return p, err
 }
 
 func (s *Server) bundle(r *http.Request, state *log.State, b tlog.Bundle) ([]byte, error) {

@@ -35,7 +35,8 @@ func root(perfect []id.Hash) id.Hash {
 }
 
 // A log can be read back from its tiles alone, and every tile of it, at every
-// width, is what its entries give.
+// width, is what its entries give. A bundle of less width is the beginning of a
+// wider one.
 func TestTilesAgreeWithEntries(t *testing.T) {
 	const size = 2*tlog.TileWidth + 37
 	w := newWorld(t)
@@ -44,9 +45,16 @@ func TestTilesAgreeWithEntries(t *testing.T) {
 	prefix := "/o/" + w.red.id.String() + "/"
 	leaves, prev := []id.Hash(nil), chain.Genesis(w.red.origin())
 	for _, b := range []tlog.Bundle{{Index: 0, Width: 256}, {Index: 1, Width: 256}, {Index: 2, Width: 37}} {
-		entries, err := tlog.ParseEntryBundle(w.get(prefix+b.Path()).Body.Bytes(), b.Width)
+		whole := w.get(prefix + b.Path()).Body.Bytes()
+		entries, err := tlog.ParseEntryBundle(whole, b.Width)
 		if err != nil {
 			t.Fatal(err)
+		}
+		for part := (tlog.Bundle{Index: b.Index, Width: 1}); part.Width < b.Width; part.Width++ {
+			begin, err := tlog.EntryBundle(entries[:part.Width]...)
+			if got := w.get(prefix + part.Path()).Body.Bytes(); err != nil || !bytes.Equal(got, begin) || !bytes.HasPrefix(whole, got) {
+				t.Errorf("%s: got %d bytes, want the first %d, %v", part.Path(), len(got), len(begin), err)
+			}
 		}
 		for _, text := range entries {
 			e, err := chain.ParseEntry(text)
@@ -60,7 +68,7 @@ func TestTilesAgreeWithEntries(t *testing.T) {
 	for level, hashes := range levels(leaves) {
 		for index := 0; index*tlog.TileWidth < len(hashes); index++ {
 			have := hashes[index*tlog.TileWidth:]
-			for _, width := range []int{1, 2, 36, 37, 38, 255, 256} {
+			for width := 1; width <= tlog.TileWidth; width++ {
 				tile := tlog.Tile{Level: uint8(level), Index: uint64(index), Width: uint16(width)}
 				if width > len(have) {
 					w.missing(prefix + tile.Path())

@@ -1,0 +1,36 @@
+package publicapi
+
+import (
+	"mime"
+	"strings"
+)
+
+// codingGzip is the one content coding that is offered.
+const codingGzip = "gzip"
+
+// wantsGzip reports whether a client that sent these values of Accept-Encoding
+// would rather have gzip than the bytes as they are (RFC 9110 section 12.5.3).
+// Who says nothing gets them as they are, and so does who refuses everything.
+func wantsGzip(values []string) bool {
+	gzip, identity, others := -1.0, -1.0, -1.0 // not named
+	for _, value := range values {
+		for element := range strings.SplitSeq(value, ",") {
+			coding, parameters, err := mime.ParseMediaType(element)
+			if err != nil {
+				continue
+			}
+			switch q := weightOf(parameters); coding {
+			case codingGzip, "x-gzip":
+				gzip = max(gzip, q)
+			case "identity":
+				identity = max(identity, q)
+			case "*":
+				others = max(others, q)
+			}
+		}
+	}
+	if gzip < 0 {
+		gzip = others
+	}
+	return gzip > 0 && gzip >= identity
+}

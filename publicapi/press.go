@@ -1,0 +1,91 @@
+package publicapi
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"runtime"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// gzipLevel makes entry bundles 0.43 of their size. The next levels take two to
+// six times as long and save no more: what is left are hashes.
+const gzipLevel = 1
+
+// press compresses entry bundles. The work is for strangers, so it is bounded: a
+// full bundle is compressed once as long as there is room to keep it, and half
+// of the processors compress at a time. Who comes while they are busy gets the
+// bytes as they are.
+type press struct {
+	writers chan *gzip.Writer // those that are idle
+	shelf   *shelf
+	done    *prometheus.CounterVec // by outcome
+}
+
+// Outcomes of asking for gzip.
+const (
+	pressKept = "kept" // compressed before
+	pressMade = "made"
+	pressBusy = "busy" // given as it is
+)
+
+// newPress returns a press that keeps so many bytes.
+func newPress(room int64, metrics prometheus.Registerer) *press {
+	writers := max(1, runtime.GOMAXPROCS(0)/2)
+	p := &press{writers: make(chan *gzip.Writer, writers), shelf: newShelf(room)}
+	for range writers {
+		w, err := gzip.NewWriterLevel(io.Discard, gzipLevel)
+		if err != nil {
+			panic(err) // there is no such level
+		}
+		p.writers <- w
+	}
+	p.done = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "agentledger_public_gzip_total", Help: "Entry bundles asked for with gzip: kept from before, made, or given as they are since all writers were busy.",
+	}, []string{"outcome"})
+	metrics.MustRegister(p.done)
+	return p
+}
+
+// kept returns a bundle as it was compressed before.
+func (p *press) kept(k bundleKey) (representation, bool) {
+	r, ok := p.shelf.get(k)
+	if ok {
+		p.done.WithLabelValues(pressKept).Inc()
+	}
+	return r, ok
+}
+
+// compress returns r in gzip, or as it is while all writers are busy. The same
+// bytes always give the same.
+func (p *press) compress(r representation) (representation, error) {
+	select {
+	case w := <-p.writers:
+		defer func() { p.writers <- w }()
+		p.done.WithLabelValues(pressMade).Inc()
+		var out bytes.Buffer
+		out.Grow(len(r.body) / 2)
+		w.Reset(&out)
+		if _, err := w.Write(r.body); err != nil {
+			return representation{}, fmt.Errorf("compress: %w", err)
+		}
+		if err := w.Close(); err != nil {
+			return representation{}, fmt.Errorf("compress: %w", err)
+		}
+		r.body, r.coding = bytes.Clone(out.Bytes()), codingGzip
+		r.tag = r.etag()
+		return r, nil
+	default:
+		p.done.WithLabelValues(pressBusy).Inc()
+		return r, nil
+	}
+}
+
+// keep keeps a full bundle that is compressed.
+func (p *press) keep(k bundleKey, r representation) {
+	if r.coding == codingGzip {
+		p.shelf.put(k, r)
+	}
+}

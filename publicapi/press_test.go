@@ -1,0 +1,90 @@
+package publicapi
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// While all writers are at work, who comes gets the bytes as they are, at once,
+// and nothing of that is kept.
+func TestBusyPress(t *testing.T) {
+	metrics := prometheus.NewRegistry()
+	p := newPress(1<<20, metrics)
+	plain, key := representation{body: bytes.Repeat([]byte("entry"), 100)}, bundleKey{tenant: 11}
+	for range cap(p.writers) {
+		w := <-p.writers
+		defer func() { p.writers <- w }()
+	}
+	got, err := p.compress(plain)
+	if err != nil || got.coding != "" || !bytes.Equal(got.body, plain.body) {
+		t.Errorf("got %d bytes in coding %q, %v", len(got.body), got.coding, err)
+	}
+	p.keep(key, got)
+	if _, ok := p.kept(key); ok {
+		t.Error("what is not compressed is kept")
+	}
+	counted, err := metrics.Gather()
+	if err != nil || len(counted) != 1 || counted[0].Metric[0].Label[0].GetValue() != pressBusy || counted[0].Metric[0].Counter.GetValue() != 1 {
+		t.Errorf("counted %v, %v", counted, err)
+	}
+}
+
+// The same bytes give the same in gzip, whatever a writer wrote before.
+func TestPressIsDeterministic(t *testing.T) {
+	p := newPress(1<<20, prometheus.NewRegistry())
+	one, other := representation{body: bytes.Repeat([]byte("one, and "), 3000)}, representation{body: bytes.Repeat([]byte("another "), 9000)}
+	first, err := p.compress(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.compress(other); err != nil {
+		t.Fatal(err)
+	}
+	again, err := p.compress(one)
+	if err != nil || !bytes.Equal(first.body, again.body) || first.etag() != again.etag() {
+		t.Errorf("%d bytes, then %d: %v", len(first.body), len(again.body), err)
+	}
+}
+
+// The shelf stays within its bound by its own account, counts right, never gives
+// one bundle for another, and keeps what is asked for all the time.
+func TestShelf(t *testing.T) {
+	const room, size = 100 * (1000 + shelvedBytes), 1000
+	s := newShelf(room)
+	random := rand.New(rand.NewPCG(1, 2))
+	body := func(k bundleKey) []byte { return bytes.Repeat([]byte{byte(k.tenant), byte(k.index)}, size/2) }
+	favourite, lost := bundleKey{tenant: 11, index: 1}, 0
+	for range 20000 {
+		if _, ok := s.get(favourite); !ok {
+			lost++
+			s.put(favourite, representation{body: body(favourite)})
+		}
+		k := bundleKey{tenant: id.Tenant(11 + random.IntN(2)), index: uint64(random.IntN(250))}
+		if r, ok := s.get(k); ok && !bytes.Equal(r.body, body(k)) {
+			t.Fatalf("another bundle than %v", k)
+		}
+		s.put(k, representation{body: body(k)})
+		counted := int64(0)
+		for _, kept := range s.all {
+			counted += int64(len(kept.body)) + shelvedBytes
+		}
+		if counted != s.bytes || s.bytes > room {
+			t.Fatalf("%d bytes by its account, %d counted, room for %d", s.bytes, counted, room)
+		}
+	}
+	if len(s.all) != 100 {
+		t.Errorf("holds %d, want as many as fit", len(s.all))
+	}
+	if lost > 1500 {
+		t.Errorf("lost what is asked for all the time %d times", lost)
+	}
+	s.put(bundleKey{tenant: 13}, representation{body: make([]byte, room)})
+	if _, ok := s.get(bundleKey{tenant: 13}); ok || len(s.all) != 100 {
+		t.Error("keeps what is larger than its room")
+	}
+}
