@@ -49,7 +49,9 @@ func BenchmarkGetCold(b *testing.B) {
 		target func(i int) (target, coding string)
 	}{
 		{"inclusion", func(i int) (string, string) { return fmt.Sprintf(redInclusion+"?log_index=%d", i*tlog.TileWidth), "" }},
-		{"tile", func(i int) (string, string) { return prefix + tlog.Tile{Index: uint64(i), Width: tlog.TileWidth}.Path(), "" }},
+		{"tile", func(i int) (string, string) {
+			return prefix + tlog.Tile{Index: uint64(i), Width: tlog.TileWidth}.Path(), ""
+		}},
 		{"entries", func(i int) (string, string) {
 			return prefix + tlog.Bundle{Index: uint64(i), Width: tlog.TileWidth}.Path(), ""
 		}},
