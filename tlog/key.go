@@ -16,7 +16,12 @@ const (
 	MaxName = 255
 
 	keyHashSize = 4
-	algEd25519  = 1 // signature type of C2SP signed-note
+)
+
+// Signature types of C2SP signed-note.
+const (
+	algEd25519     = 1 // over the text of the note
+	algCosignature = 4 // over a time and the text, C2SP tlog-cosignature with Ed25519
 )
 
 // KeyHash tells keys of one name apart: the key ID of C2SP signed-note. It is
@@ -37,46 +42,64 @@ type VerifierKey struct {
 // NewVerifierKey names a public key. The name has 1 to MaxName bytes of UTF-8
 // and no space, plus or control character.
 func NewVerifierKey(name string, public edkey.Public) (VerifierKey, error) {
+	hash, err := keyHash(name, algEd25519, public)
+	return VerifierKey{name: name, hash: hash, public: public}, err
+}
+
+// keyHash checks what makes a key and returns the hash that it goes by.
+func keyHash(name string, alg byte, public edkey.Public) (KeyHash, error) {
 	if len(name) > MaxName || !validName(name) {
-		return VerifierKey{}, fmt.Errorf("note key: name: %w", ErrMalformed)
+		return 0, fmt.Errorf("note key: name: %w", ErrMalformed)
 	}
 	if public.IsZero() {
-		return VerifierKey{}, fmt.Errorf("note key: no public key: %w", ErrMalformed)
+		return 0, fmt.Errorf("note key: no public key: %w", ErrMalformed)
 	}
-	sum := sha256.Sum256(append([]byte(name+"\n"), typed(public)...))
-	return VerifierKey{name: name, hash: KeyHash(binary.BigEndian.Uint32(sum[:])), public: public}, nil
+	sum := sha256.Sum256(append([]byte(name+"\n"), typed(alg, public)...))
+	return KeyHash(binary.BigEndian.Uint32(sum[:])), nil
 }
 
 // ParseVerifierKey reads exactly what String writes. The public key must pass
 // edkey.ParsePublic.
 func ParseVerifierKey(vkey string) (VerifierKey, error) {
+	name, hash, public, err := parseKey(vkey, algEd25519)
+	return VerifierKey{name: name, hash: hash, public: public}, err
+}
+
+// parseKey reads a vkey of one signature type, in the one spelling that
+// formatKey gives.
+func parseKey(vkey string, alg byte) (name string, hash KeyHash, public edkey.Public, err error) {
+	fail := func(what string, err error) (string, KeyHash, edkey.Public, error) {
+		return "", 0, edkey.Public{}, fmt.Errorf("parse note key: %s: %w", what, err)
+	}
 	name, rest, _ := strings.Cut(vkey, "+")
 	_, encoded, _ := strings.Cut(rest, "+")
 	if len(encoded) != base64.StdEncoding.EncodedLen(1+edkey.PublicSize) {
-		return VerifierKey{}, fmt.Errorf("parse note key: length: %w", ErrMalformed)
+		return fail("length", ErrMalformed)
 	}
 	b, ok := decodeBase64(encoded)
-	if !ok || len(b) != 1+edkey.PublicSize || b[0] != algEd25519 {
-		return VerifierKey{}, fmt.Errorf("parse note key: not an Ed25519 key: %w", ErrMalformed)
+	if !ok || len(b) != 1+edkey.PublicSize || b[0] != alg {
+		return fail("signature type", ErrMalformed)
 	}
-	public, err := edkey.ParsePublic(b[1:])
-	if err != nil {
-		return VerifierKey{}, fmt.Errorf("parse note key: %w: %w", ErrMalformed, err)
+	if public, err = edkey.ParsePublic(b[1:]); err != nil {
+		return fail("public key", fmt.Errorf("%w: %w", ErrMalformed, err))
 	}
-	key, err := NewVerifierKey(name, public)
-	if err != nil {
-		return VerifierKey{}, fmt.Errorf("parse note key: %w", err)
+	if hash, err = keyHash(name, alg, public); err != nil {
+		return fail("name", err)
 	}
-	if key.String() != vkey {
-		return VerifierKey{}, fmt.Errorf("parse note key: key hash: %w", ErrMalformed)
+	if formatKey(name, hash, alg, public) != vkey {
+		return fail("key hash", ErrMalformed)
 	}
-	return key, nil
+	return name, hash, public, nil
 }
 
 // typed returns the public key behind its signature type.
-func typed(public edkey.Public) []byte {
+func typed(alg byte, public edkey.Public) []byte {
 	b := public.Bytes()
-	return append([]byte{algEd25519}, b[:]...)
+	return append([]byte{alg}, b[:]...)
+}
+
+func formatKey(name string, hash KeyHash, alg byte, public edkey.Public) string {
+	return name + "+" + hash.String() + "+" + base64.StdEncoding.EncodeToString(typed(alg, public))
 }
 
 // Name returns the key's name, for a log key its origin.
@@ -91,7 +114,7 @@ func (k VerifierKey) Public() edkey.Public { return k.public }
 // String returns name+hash+base64(0x01 || public key), the form that is
 // configured and published.
 func (k VerifierKey) String() string {
-	return k.name + "+" + k.hash.String() + "+" + base64.StdEncoding.EncodeToString(typed(k.public))
+	return formatKey(k.name, k.hash, algEd25519, k.public)
 }
 
 // SignerKey is the private half of a VerifierKey. Printing it shows the public

@@ -56,7 +56,7 @@ func (v vector) signer(t testing.TB) SignerKey {
 // newSigner makes the same key for the same name.
 func newSigner(t testing.TB, name string) SignerKey {
 	t.Helper()
-	seed := sha256.Sum256([]byte(name))
+	seed := newSeed(name)
 	private, err := edkey.PrivateFromSeed(seed[:])
 	if err != nil {
 		t.Fatal(err)
@@ -104,3 +104,6 @@ func TestVector(t *testing.T) {
 		t.Errorf("root in base64: got %q, want %q", got, want)
 	}
 }
+
+// newSeed makes the same private key for the same name.
+func newSeed(name string) [edkey.SeedSize]byte { return sha256.Sum256([]byte(name)) }

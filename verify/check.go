@@ -3,6 +3,7 @@ package verify
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/agentledger/agentledger/chain"
@@ -20,12 +21,12 @@ var errUndisclosed = errors.New("not disclosed")
 // Unchecked names members of the bundle which no verdict covers (a change of
 // which could go unseen) and, as record.*, statements of the record that are the
 // operator's word although the log has committed to them. Signature lines of the
-// checkpoint other than the log key's stand there as "checkpoint: " and their name.
+// checkpoint that are neither the log key's nor a known witness's stand there as "checkpoint: " and their name.
 func Check(b *Bundle, o Options) Report {
 	c := &checker{bundle: b, options: o}
 	c.read()
 	r := &c.report
-	r.CheckedAt, r.TreeSize, r.Cosignatures = o.CheckedAt, c.checkpoint.Size, []Cosignature{}
+	r.CheckedAt, r.TreeSize, r.Cosignatures = o.CheckedAt, c.checkpoint.Size, c.cosignatures()
 	r.Errors = []string{}
 	r.InclusionOK = c.verdict("inclusion", c.checkInclusion())
 	r.CheckpointOK = c.verdict("checkpoint", c.checkCheckpoint())
@@ -49,8 +50,9 @@ type checker struct {
 	entryErr      error
 	checkpoint    tlog.Checkpoint // what the note says; whether it is signed is checkCheckpoint's
 	checkpointErr error
-	signatures    []tlog.Signature // all lines of the note
-	key           tlog.VerifierKey // that counts; zero until one is found
+	note          tlog.Note         // with all its lines; zero when it can't be read
+	vouched       []tlog.WitnessKey // whose cosignatures verify
+	key           tlog.VerifierKey  // that counts; zero until one is found
 	record        chain.Record
 	recordErr     error // errUndisclosed when there is none
 	envelope      *event.Envelope
@@ -64,9 +66,7 @@ func (c *checker) read() {
 		c.entryErr = fmt.Errorf("entry: %w", ErrMalformed)
 	}
 	c.checkpoint, c.checkpointErr = tlog.ReadCheckpoint([]byte(b.Checkpoint))
-	if note, err := tlog.ParseNote([]byte(b.Checkpoint)); err == nil {
-		c.signatures = note.Signatures
-	}
+	c.note, _ = tlog.ParseNote([]byte(b.Checkpoint)) // checkpointErr says why not
 	c.recordErr, c.envelopeErr = errUndisclosed, errUndisclosed
 	if b.Record != nil {
 		if c.record, c.recordErr = chain.ParseRecord([]byte(*b.Record)); c.recordErr != nil {
@@ -76,6 +76,21 @@ func (c *checker) read() {
 	if b.Envelope != nil {
 		c.envelope, c.envelopeErr = readEnvelope(*b.Envelope)
 	}
+}
+
+// cosignatures returns those of the witnesses given that verify.
+func (c *checker) cosignatures() []Cosignature {
+	all := []Cosignature{}
+	if c.checkpointErr != nil {
+		return all
+	}
+	for _, w := range c.options.Witnesses {
+		if at, err := w.Cosigned(c.note); err == nil {
+			all = append(all, Cosignature{Name: w.Name(), Time: at})
+			c.vouched = append(c.vouched, w)
+		}
+	}
+	return all
 }
 
 // readEnvelope parses an envelope in canonical form. The limit of the service
@@ -120,8 +135,9 @@ func (c *checker) unchecked() []string {
 	add("organization_id", !covered)
 	add("event_id", !covered)
 	add("log_key", c.report.LogKeySource == KeyFromBundle)
-	for _, s := range c.signatures {
-		add("checkpoint: "+shown(s.Name), s.Name != c.key.Name() || s.KeyHash != c.key.Hash())
+	for _, s := range c.note.Signatures {
+		vouched := slices.ContainsFunc(c.vouched, func(k tlog.WitnessKey) bool { return k.Made(s) })
+		add("checkpoint: "+shown(s.Name), !vouched && (s.Name != c.key.Name() || s.KeyHash != c.key.Hash()))
 	}
 	for _, name := range []string{"record.public_key", "record.custody", "record.received_at", "record.policy"} {
 		add(name, covered)

@@ -14,6 +14,9 @@ type Options struct {
 	// Retired are earlier keys of the same log. With Key given, a bundle that
 	// names one of them is checked by it.
 	Retired []tlog.VerifierKey
+	// Witnesses are those whose cosignatures the report names. Whether they are
+	// enough is the caller's policy (package trust).
+	Witnesses []tlog.WitnessKey
 	// CheckedAt is written into the report.
 	CheckedAt id.Instant
 }
