@@ -1,0 +1,193 @@
+// Package egress is the one way by which the service calls out: witnesses,
+// webhooks and whatever else somebody may configure an address for.
+//
+// What always holds:
+//
+//   - The address of each connection is looked at after names were resolved and
+//     before a byte is sent, so a name that changes its address (DNS rebinding)
+//     gains nothing. Only public addresses are reached, and the networks that the
+//     operator allowed.
+//   - The scheme is https. http is spoken inside of the allowed networks alone.
+//   - No redirect is followed, no proxy is used, no cookie is kept.
+//   - A call ends in time, and no more of an answer is read than was allowed.
+//   - Errors name no URL: it may hold a secret.
+package egress
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+)
+
+// What can be wrong with a call, beside what the network does.
+var (
+	// ErrRefused: the service doesn't call such an address. To try again changes
+	// nothing until the address or the settings change.
+	ErrRefused = errors.New("the address is not one to be called")
+	// ErrTooLarge: the answer is larger than allowed.
+	ErrTooLarge = errors.New("the answer is too large")
+)
+
+// maxHeader bounds the header of an answer, in bytes.
+const maxHeader = 16 << 10
+
+// Options configure New.
+type Options struct {
+	Allow     []netip.Prefix // networks that may be reached although they are not public, by http too
+	Timeout   time.Duration  // of a whole call; default 10 s
+	MaxAnswer int64          // bytes of an answer's body; default 64 KiB
+
+	Resolver *net.Resolver  // default: the system's
+	Roots    *x509.CertPool // who may certify servers; default: the system's
+}
+
+// Client makes calls. Its methods may be called concurrently.
+type Client struct {
+	guard     guard
+	timeout   time.Duration
+	maxAnswer int64
+	secure    *http.Client // https, to public and allowed addresses
+	plain     *http.Client // http, to allowed addresses
+}
+
+// New returns a client.
+func New(o Options) *Client {
+	if o.Timeout == 0 {
+		o.Timeout = 10 * time.Second
+	}
+	if o.MaxAnswer == 0 {
+		o.MaxAnswer = 64 << 10
+	}
+	g := newGuard(o.Allow)
+	return &Client{
+		guard: g, timeout: o.Timeout, maxAnswer: o.MaxAnswer,
+		secure: newHTTP(o, g.reachable), plain: newHTTP(o, g.allowed),
+	}
+}
+
+// newHTTP returns a client whose connections go to addresses that may be.
+func newHTTP(o Options, may func(netip.Addr) bool) *http.Client {
+	dialer := &net.Dialer{Timeout: 5 * time.Second, Resolver: o.Resolver, ControlContext: control(may)}
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext:     dialer.DialContext,
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.Roots},
+			// A body of few bytes could unpack to many, and small ones gain nothing.
+			DisableCompression:     true,
+			ForceAttemptHTTP2:      true,
+			TLSHandshakeTimeout:    5 * time.Second,
+			IdleConnTimeout:        time.Minute,
+			MaxIdleConns:           256,
+			MaxIdleConnsPerHost:    4,
+			MaxResponseHeaderBytes: maxHeader,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// Answer is what came back.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Check reports whether an address could be called: an absolute https URL (http
+// for an address inside of the allowed networks) with a host, without user and
+// fragment. What a name resolves to is looked at when it is called.
+func (c *Client) Check(address string) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return fmt.Errorf("check address: not a URL: %w", ErrRefused)
+	}
+	return c.check(u)
+}
+
+func (c *Client) check(u *url.URL) error {
+	if u.Host == "" || u.Hostname() == "" || u.User != nil || u.Fragment != "" || u.Opaque != "" {
+		return fmt.Errorf("check address: parts of the URL: %w", ErrRefused)
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || len(c.guard.allow) == 0) {
+		return fmt.Errorf("check address: scheme: %w", ErrRefused)
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	if err != nil {
+		return nil // a name
+	}
+	if u.Scheme == "http" && !c.guard.allowed(ip) || !c.guard.reachable(ip) {
+		return fmt.Errorf("check address: not a public address: %w", ErrRefused)
+	}
+	return nil
+}
+
+// Post sends body and returns the answer, of whatever status.
+func (c *Client) Post(ctx context.Context, address string, header http.Header, body []byte) (Answer, error) {
+	return c.call(ctx, http.MethodPost, address, header, body)
+}
+
+// Get is Post without a body.
+func (c *Client) Get(ctx context.Context, address string, header http.Header) (Answer, error) {
+	return c.call(ctx, http.MethodGet, address, header, nil)
+}
+
+func (c *Client) call(ctx context.Context, method, address string, header http.Header, body []byte) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return Answer{}, fmt.Errorf("call out: not a URL: %w", ErrRefused)
+	}
+	if err := c.check(r.URL); err != nil {
+		return Answer{}, fmt.Errorf("call out: %w", err)
+	}
+	r.Header = header.Clone()
+	if r.Header == nil {
+		r.Header = http.Header{}
+	}
+	r.Header.Set("User-Agent", "agentledger")
+	answer, err := c.clientFor(r.URL).Do(r)
+	if err != nil {
+		return Answer{}, fmt.Errorf("call out: %w", withoutURL(err))
+	}
+	defer answer.Body.Close()
+	return c.read(answer)
+}
+
+func (c *Client) clientFor(u *url.URL) *http.Client {
+	if u.Scheme == "http" {
+		return c.plain
+	}
+	return c.secure
+}
+
+func (c *Client) read(answer *http.Response) (Answer, error) {
+	if answer.ContentLength > c.maxAnswer {
+		return Answer{}, fmt.Errorf("call out: %w", ErrTooLarge)
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, c.maxAnswer+1))
+	if err != nil {
+		return Answer{}, fmt.Errorf("call out: read answer: %w", err)
+	}
+	if int64(len(body)) > c.maxAnswer {
+		return Answer{}, fmt.Errorf("call out: %w", ErrTooLarge)
+	}
+	return Answer{Status: answer.StatusCode, Header: answer.Header, Body: body}, nil
+}
+
+// withoutURL takes off the layer of an error that quotes the URL.
+func withoutURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}

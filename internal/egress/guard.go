@@ -1,0 +1,108 @@
+package egress
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"syscall"
+)
+
+// guard tells which addresses may be reached.
+type guard struct {
+	allow []netip.Prefix
+}
+
+func newGuard(allow []netip.Prefix) guard {
+	g := guard{}
+	for _, p := range allow {
+		g.allow = append(g.allow, p.Masked())
+	}
+	return g
+}
+
+// allowed reports whether the operator allowed the network of an address.
+func (g guard) allowed(a netip.Addr) bool {
+	a, ok := reached(a)
+	return ok && slices.ContainsFunc(g.allow, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// reachable reports whether an address is public or allowed.
+func (g guard) reachable(a netip.Addr) bool {
+	if g.allowed(a) {
+		return true
+	}
+	a, ok := reached(a)
+	return ok && public(a)
+}
+
+// nat64 is the well-known prefix of RFC 6052: the last four bytes are the IPv4
+// address that is reached.
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// reached returns the address that packets to a end at, as far as a itself tells:
+// IPv4 in IPv6 is taken out. False for an address with a zone, and for none.
+func reached(a netip.Addr) (netip.Addr, bool) {
+	if !a.IsValid() || a.Zone() != "" {
+		return a, false
+	}
+	if nat64.Contains(a) {
+		b := a.As16()
+		return netip.AddrFrom4([4]byte(b[12:])), true
+	}
+	return a.Unmap(), true
+}
+
+// Networks that are not of the public Internet: the IANA registries of
+// special-purpose addresses (RFC 6890 and later). Of IPv6 only what is in
+// 2000::/3 is public at all.
+var (
+	globalUnicast6 = netip.MustParsePrefix("2000::/3")
+	special        = prefixes(
+		"0.0.0.0/8",       // this network
+		"10.0.0.0/8",      // private
+		"100.64.0.0/10",   // behind carriers' NAT
+		"127.0.0.0/8",     // loopback
+		"169.254.0.0/16",  // link-local, metadata services of clouds
+		"172.16.0.0/12",   // private
+		"192.0.0.0/24",    // protocol assignments
+		"192.0.2.0/24",    // documentation
+		"192.88.99.0/24",  // 6to4 relays
+		"192.168.0.0/16",  // private
+		"198.18.0.0/15",   // benchmarks
+		"198.51.100.0/24", // documentation
+		"203.0.113.0/24",  // documentation
+		"224.0.0.0/4",     // multicast
+		"240.0.0.0/4",     // reserved, broadcast
+		"2001::/23",       // protocol assignments, Teredo
+		"2001:db8::/32",   // documentation
+		"2002::/16",       // 6to4: an IPv4 address inside
+		"3fff::/20",       // documentation
+	)
+)
+
+func prefixes(texts ...string) []netip.Prefix {
+	all := make([]netip.Prefix, len(texts))
+	for i, t := range texts {
+		all[i] = netip.MustParsePrefix(t)
+	}
+	return all
+}
+
+func public(a netip.Addr) bool {
+	if a.Is6() && !globalUnicast6.Contains(a) {
+		return false
+	}
+	return !slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// control looks at the address of a connection that is about to be made.
+func control(may func(netip.Addr) bool) func(context.Context, string, string, syscall.RawConn) error {
+	return func(_ context.Context, network, address string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil || network != "tcp4" && network != "tcp6" || !may(to.Addr()) {
+			return fmt.Errorf("connect: %w", ErrRefused)
+		}
+		return nil
+	}
+}
