@@ -3,7 +3,7 @@
 GO ?= go
 PROGRAMS := agentledger aps
 
-.PHONY: build test race lint vuln fuzz drill bench clean
+.PHONY: build test race lint vuln fuzz interop drill bench clean
 
 build:
 	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
@@ -31,6 +31,11 @@ vuln:
 FUZZTIME ?= 10s
 fuzz:
 	./scripts/fuzz $(FUZZTIME)
+
+# A served log of 100,003 entries, read and checked by programs of others. In a
+# module of its own; its versions of shared dependencies follow the product's.
+interop:
+	cd interop && $(GO) test -mod=mod ./... -count=1 -timeout 10m
 
 # SIGKILL of the real server under load, ROUNDS times; the commit path on a file
 # system that loses what was not synced, cut at every sync; the simulation of
