@@ -22,6 +22,23 @@ func (a *Agents) ListAgents(ctx context.Context, t id.Tenant, after id.Agent, li
 	return agents, nil
 }
 
+// Agent returns an agent of an organization; fault.NotFound when it has none of
+// that id.
+func (a *Agents) Agent(ctx context.Context, t id.Tenant, agent id.Agent) (Agent, error) {
+	r, err := a.records.Get(ctx, t, kindAgent, string(agent))
+	if absent(err) {
+		return Agent{}, errNotFound()
+	}
+	if err != nil {
+		return Agent{}, unreadable("read agent", err)
+	}
+	found, err := decodeAgent(r)
+	if err != nil {
+		return Agent{}, unreadable("read agent", err)
+	}
+	return found, nil
+}
+
 // ListKeys returns at most limit keys of an agent with an id after the given
 // one, in ascending order of id. fault.NotFound for an agent that the
 // organization does not have.

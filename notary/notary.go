@@ -10,7 +10,8 @@
 //     the organization's partition and is made with the organization.
 //   - The event id is a function of what is stated and of the config version
 //     that it was stated under, so a repeated attempt does not state it twice.
-//   - Every statement raises the organization's config version.
+//   - An act raises the organization's config version, unless it is said to be of
+//     nothing that events are judged by.
 package notary
 
 import (
@@ -50,6 +51,8 @@ const (
 	SettingsChanged  Kind = "ledger_settings_changed"
 	IngestKeyCreated Kind = "ledger_ingest_key_created"
 	IngestKeyRevoked Kind = "ledger_ingest_key_revoked"
+	Approval         Kind = "ledger_approval"
+	LogKey           Kind = "ledger_log_key"
 )
 
 // Operator is the principal of what is done with the platform secret.
@@ -68,6 +71,10 @@ type Statement struct {
 type Act struct {
 	Statements []Statement // at least one, in the order of the ledger
 	Changes    []storage.Change
+
+	// Aside says that nothing changes by which events are judged: the config
+	// version stays, and events that were prepared meanwhile go on.
+	Aside bool
 }
 
 // Ledgers is what the notary needs of package log.
@@ -138,7 +145,7 @@ func (n *Notary) State(ctx context.Context, t id.Tenant, principal string, prepa
 			return log.Submission{}, err
 		}
 		drafts, err := n.drafts(ctx, s, principal, act.Statements)
-		return log.Submission{Drafts: drafts, Changes: act.Changes, Reconfigures: true}, err
+		return log.Submission{Drafts: drafts, Changes: act.Changes, Reconfigures: !act.Aside}, err
 	})
 	if fault.Is(err, fault.OutcomeUnknown) {
 		err = &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", Err: err,

@@ -178,6 +178,20 @@ func (o *Orgs) ListIngestKeys(ctx context.Context, t id.Tenant) ([]IngestKey, er
 	return keys, nil
 }
 
+// IngestKey returns an ingest key of an organization, also one that is revoked or
+// over; fault.NotFound when it has none of that id.
+func (o *Orgs) IngestKey(ctx context.Context, t id.Tenant, keyID string) (IngestKey, error) {
+	r, err := o.records.Get(ctx, t, kindIngestKey, keyID)
+	if absent(err) {
+		return IngestKey{}, errNotFound()
+	}
+	if err != nil {
+		return IngestKey{}, unreadable("read ingest key", err)
+	}
+	key, _, err := decodeIngestKey(r)
+	return key, err
+}
+
 func decodeIngestKey(r storage.Record) (IngestKey, *ingestKeyRecord, error) {
 	var stored ingestKeyRecord
 	if err := json.Unmarshal(r.Value, &stored); err != nil {

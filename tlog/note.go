@@ -108,6 +108,21 @@ func (n Note) Verify(key VerifierKey) error {
 	return nil
 }
 
+// SignNote returns a note of text with the key's signature. The text is UTF-8
+// that ends in LF, without an empty line at its end and control characters but
+// LF. It refuses what ParseNote would not read back. Ed25519 is deterministic:
+// the same text gives the same note.
+func (k SignerKey) SignNote(text string) (Note, error) {
+	n, err := ParseNote(Note{Text: text, Signatures: []Signature{k.signature(text)}}.Bytes())
+	if err != nil {
+		return Note{}, fmt.Errorf("sign note: %w", err)
+	}
+	if n.Text != text {
+		return Note{}, fmt.Errorf("sign note: text: %w", ErrMalformed)
+	}
+	return n, nil
+}
+
 // Add returns the note with more signature lines behind those that it has. It
 // refuses what ParseNote would not read back, such as a second line of a key.
 func (n Note) Add(signatures ...Signature) (Note, error) {

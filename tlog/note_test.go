@@ -213,3 +213,27 @@ func FuzzParseNote(f *testing.F) {
 		}
 	})
 }
+
+func TestSignNote(t *testing.T) {
+	private, err := edkey.PrivateFromSeed(make([]byte, edkey.SeedSize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := NewSignerKey("signer.example", private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := key.SignNote("one\n\ntwo\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := ParseNote(n.Bytes())
+	if err != nil || read.Text != "one\n\ntwo\n" || read.Verify(key.Verifier()) != nil {
+		t.Errorf("got %+v, %v", read, err)
+	}
+	for name, text := range map[string]string{"no end": "one", "empty": "", "control": "a\x01\n", "not UTF-8": "\xff\n", "CR": "a\r\n"} {
+		if _, err := key.SignNote(text); err == nil {
+			t.Errorf("%s: signed", name)
+		}
+	}
+}

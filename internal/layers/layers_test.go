@@ -44,9 +44,10 @@ func list(t *testing.T) map[string]listed {
 var layer = map[string]int{
 	"id": 0, "storage": 0, "internal/fault": 0, "internal/jcs": 0, "internal/seal": 0, "internal/edkey": 0, "internal/fresh": 0, "internal/limit": 0, "internal/span": 0, "internal/egress": 0,
 	"event": 10, "tlog": 10, "chain": 10, "policy": 10, "did": 10, "verify": 10, "trust": 10,
-	"log": 20, "notary": 21, "outbox": 21,
+	"grant": 10,
+	"log":   20, "notary": 21, "outbox": 21,
 	"org": 22, "agent": 22, "rulebook": 22, "account": 22,
-	"provision":    30,
+	"provision": 30, "approval": 30,
 	"internal/web": 40, "openapi": 40, "ingest": 41, "publicapi": 41, "console": 41, "identity": 41, "client": 41,
 	"internal/config": 45, "internal/telemetry": 45,
 	"cmd/agentledger": 50, "cmd/aps": 50, "scripts/benchreport": 50,
@@ -81,8 +82,8 @@ func TestLayersPointDown(t *testing.T) {
 func TestNobodyReaches(t *testing.T) {
 	engines := []string{module + "storage/pebblestore", module + "storage/pgstore", module + "storage/storagetest", "github.com/cockroachdb/pebble/v2", "github.com/jackc/pgx/v5"}
 	surfaces := []string{module + "ingest", module + "publicapi", module + "console", module + "identity"}
-	pure := []string{"id", "internal/fault", "internal/jcs", "event", "tlog", "chain", "policy", "did", "verify", "trust"}
-	layer2 := []string{module + "log", module + "notary", module + "org", module + "agent", module + "rulebook", module + "account", module + "provision"}
+	pure := []string{"id", "internal/fault", "internal/jcs", "event", "tlog", "chain", "policy", "did", "verify", "trust", "grant"}
+	layer2 := []string{module + "log", module + "notary", module + "org", module + "agent", module + "rulebook", module + "account", module + "provision", module + "approval"}
 	rules := []struct {
 		why  string
 		from []string
@@ -95,7 +96,7 @@ func TestNobodyReaches(t *testing.T) {
 		{"what auditors and agents run holds no part of the service",
 			[]string{"verify", "client", "cmd/aps"}, slices.Concat(layer2, engines, surfaces)},
 		{"an engine is chosen by the program, nobody else knows which one runs",
-			[]string{"log", "notary", "org", "agent", "rulebook", "account", "provision", "ingest", "publicapi", "console", "identity"}, engines},
+			[]string{"log", "notary", "org", "agent", "rulebook", "account", "provision", "approval", "ingest", "publicapi", "console", "identity"}, engines},
 		{"a ledger knows nothing of who sends to it or why",
 			[]string{"log"}, append([]string{module + "notary", module + "policy", "net/http"}, surfaces...)},
 		{"tests' engines are for tests",

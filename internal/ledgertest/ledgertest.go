@@ -91,6 +91,9 @@ func (s *Service) State(t testing.TB, tenant id.Tenant) *log.State {
 	return state
 }
 
+// Keyring seals the service's keys.
+func (s *Service) Keyring() *seal.Keyring { return s.keyring }
+
 // Clock is the service's clock, which stands still.
 func (s *Service) Clock() time.Time {
 	s.mu.Lock()

@@ -1,0 +1,147 @@
+package approval
+
+import (
+	"context"
+	"errors"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// transition is one arrow, as it is stated.
+type transition struct {
+	name   string // a Status, or requested or voted
+	vote   string // approve or deny, "" when it is no vote
+	reason string // what people said, may be empty
+}
+
+// act gathers one change of an organization's approvals.
+type act struct {
+	owner   *Approvals
+	tenant  id.Tenant
+	tally   stored[tallyRecord]
+	counted bool // whether tally was read
+	notary.Act
+	touched []ID
+}
+
+func (a *Approvals) newAct(t id.Tenant) *act {
+	return &act{owner: a, tenant: t, Act: notary.Act{Aside: true}}
+}
+
+// state adds the statement of a transition of r.
+func (c *act) state(name ID, r *record, t transition) {
+	r.Steps++
+	payload := map[string]any{
+		"approval_id": name, "transition": t.name, "action_digest": r.ActionDigest, "step": r.Steps,
+	}
+	if t.vote != "" {
+		payload["vote"] = t.vote
+	}
+	if t.reason != "" {
+		payload["reason"] = t.reason
+	}
+	c.Statements = append(c.Statements, notary.Statement{Kind: notary.Approval, Payload: payload})
+	c.touched = append(c.touched, name)
+}
+
+// put adds a record, as the return values of stored.change.
+func (c *act) put(r storage.Change, err error) error {
+	if err == nil {
+		c.Changes = append(c.Changes, r)
+	}
+	return err
+}
+
+// count moves the number of open approvals.
+func (c *act) count(ctx context.Context, by int) (err error) {
+	if !c.counted {
+		c.tally, err = read[tallyRecord](ctx, c.owner.records, c.tenant, kindTally, "")
+		c.counted = true
+	}
+	c.tally.value.Open += by
+	return err
+}
+
+// end moves an open approval to a state in which nothing comes of it any more.
+func (c *act) end(ctx context.Context, name ID, r *stored[record], to Status, t transition) error {
+	r.value.Status, r.value.EndedAt = to, c.owner.now()
+	t.name = string(to)
+	c.state(name, &r.value, t)
+	c.Changes = append(c.Changes, storage.Change{Kind: kindOpen, Key: r.value.openName(), If: storage.AnyVersion})
+	if err := c.count(ctx, -1); err != nil {
+		return err
+	}
+	return c.put(r.change(kindApproval, string(name)))
+}
+
+// done returns the whole act.
+func (c *act) done() (notary.Act, error) {
+	if c.counted {
+		if err := c.put(c.tally.change(kindTally, "")); err != nil {
+			return notary.Act{}, err
+		}
+	}
+	return c.Act, nil
+}
+
+// errUnchanged ends an act that would state nothing.
+var errUnchanged = errors.New("nothing changes")
+
+// step is what a caller does to an approval that it read: it adds to c. A refusal
+// is answered after what was added has landed.
+type step func(ctx context.Context, s *log.State, c *act, r *stored[record], status Status) error
+
+// refusal ends a step: the caller gets err, which may be nil, and what the act
+// holds lands first.
+type refusal struct{ err error }
+
+func (r refusal) Error() string { return r.err.Error() }
+
+// change runs a step on an approval in one append. Before it, an approval that is
+// over by the clock or by the policy is stated to be so, and the step sees that.
+func (a *Approvals) change(ctx context.Context, t id.Tenant, principal string, name ID, do step) error {
+	var refused error
+	var touched []ID
+	_, err := a.notary.State(ctx, t, principal, func(ctx context.Context, s *log.State) (notary.Act, error) {
+		refused = nil
+		r, err := a.approval(ctx, t, name)
+		if err != nil {
+			return notary.Act{}, err
+		}
+		active, err := a.activeDigest(ctx, s)
+		if err != nil {
+			return notary.Act{}, err
+		}
+		c := a.newAct(t)
+		status := r.value.statusAt(a.now(), active)
+		if status != r.value.Status {
+			if err := c.end(ctx, name, &r, status, transition{}); err != nil {
+				return notary.Act{}, err
+			}
+		}
+		if err := do(ctx, s, c, &r, status); err != nil {
+			end, later := err.(refusal)
+			if !later {
+				return notary.Act{}, err
+			}
+			if refused = end.err; len(c.Statements) == 0 {
+				return notary.Act{}, errUnchanged
+			}
+		}
+		touched = c.touched
+		return c.done()
+	})
+	if errors.Is(err, errUnchanged) {
+		return refused
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range touched {
+		a.hub.tell(name)
+	}
+	return refused
+}

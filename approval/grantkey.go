@@ -1,0 +1,87 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/grant"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// kindGrantKey has one record in an organization's partition, under key "", from
+// its first grant on.
+const kindGrantKey storage.Kind = "grant_key"
+
+type grantKeyRecord struct {
+	VerifierKey string   `json:"vkey"`
+	FromSize    id.Index `json:"from_size"`
+	Sealed      []byte   `json:"sealed"`
+}
+
+func sealContext(o id.Organization) string { return "grant-key\n" + o.String() }
+
+// GrantKey returns the key that signs an organization's grants and the size of
+// its log when that was made; ok is false before the first grant.
+func (a *Approvals) GrantKey(ctx context.Context, t id.Tenant) (key tlog.VerifierKey, from id.Index, ok bool, err error) {
+	r, err := read[grantKeyRecord](ctx, a.records, t, kindGrantKey, "")
+	if err != nil || r.at == 0 {
+		return key, 0, false, err
+	}
+	key, err = tlog.ParseVerifierKey(r.value.VerifierKey)
+	if err != nil {
+		return key, 0, false, unreadable("read grant key", err)
+	}
+	return key, r.value.FromSize, true, nil
+}
+
+// grantSigner returns the key that signs grants; with the first grant it is made
+// and stated.
+func (a *Approvals) grantSigner(ctx context.Context, s *log.State, c *act) (tlog.SignerKey, error) {
+	identity := s.Identity()
+	r, err := read[grantKeyRecord](ctx, a.records, identity.Tenant, kindGrantKey, "")
+	if err != nil {
+		return tlog.SignerKey{}, err
+	}
+	if r.at == 0 {
+		return a.newGrantSigner(s, c)
+	}
+	seed, err := a.keyring.Open(sealContext(identity.Organization), r.value.Sealed)
+	if err != nil {
+		return tlog.SignerKey{}, fmt.Errorf("open grant key: %w", err)
+	}
+	private, err := edkey.PrivateFromSeed(seed)
+	if err != nil {
+		return tlog.SignerKey{}, fmt.Errorf("open grant key: %w", err)
+	}
+	return tlog.NewSignerKey(grant.KeyName(identity.Origin), private)
+}
+
+func (a *Approvals) newGrantSigner(s *log.State, c *act) (tlog.SignerKey, error) {
+	identity := s.Identity()
+	private := edkey.NewPrivate()
+	signer, err := tlog.NewSignerKey(grant.KeyName(identity.Origin), private)
+	if err != nil {
+		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
+	}
+	seed := private.Seed()
+	sealed, err := a.keyring.Seal(sealContext(identity.Organization), seed[:])
+	if err != nil {
+		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
+	}
+	value, err := json.Marshal(grantKeyRecord{VerifierKey: signer.Verifier().String(), FromSize: s.Size(), Sealed: sealed})
+	if err != nil {
+		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
+	}
+	c.Changes = append(c.Changes, storage.Change{Kind: kindGrantKey, Value: value})
+	c.Statements = append(c.Statements, notary.Statement{Kind: notary.LogKey, Payload: map[string]any{
+		"vkey": signer.Verifier().String(), "transition": "grant_key_created",
+	}})
+	return signer, nil
+}

@@ -1,0 +1,113 @@
+package approval
+
+import (
+	"context"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Find returns an approval of an organization; fault.NotFound when it has none
+// of that id.
+func (a *Approvals) Find(ctx context.Context, t id.Tenant, name ID) (Approval, error) {
+	return a.find(ctx, t, name)
+}
+
+// listLook is how many records a page of a list looks at, at the most.
+const listLook = 10_000
+
+// scanPage is how many records are read at once.
+const scanPage = 256
+
+// List returns at most limit approvals after the given id, oldest first; with a
+// status those that are worth that now. next is where the following page begins,
+// "" at the end: a page may hold less than limit, also none, and not be the last.
+func (a *Approvals) List(ctx context.Context, t id.Tenant, status Status, after ID, limit int) (found []Approval, next ID, err error) {
+	s, err := a.ledgers.State(ctx, t)
+	if err != nil {
+		return nil, "", err
+	}
+	active, err := a.activeDigest(ctx, s)
+	if err != nil {
+		return nil, "", err
+	}
+	if status.Open() {
+		return a.listOpen(ctx, t, active, status, after, limit)
+	}
+	for looked := 0; looked < listLook; looked += scanPage {
+		page, err := a.records.Scan(ctx, t, kindApproval, string(after)+"\x00", "", scanPage)
+		if err != nil {
+			return nil, "", unreadable("list approvals", err)
+		}
+		for i := range page {
+			after = ID(page[i].Key)
+			shown, err := a.decode(page[i], active)
+			if err != nil {
+				return nil, "", err
+			}
+			if status == "" || shown.Status == status {
+				found = append(found, shown)
+			}
+			if len(found) == limit {
+				return found, after, nil
+			}
+		}
+		if len(page) < scanPage {
+			return found, "", nil
+		}
+	}
+	return found, after, nil
+}
+
+// listOpen goes by the records of what is open, which are few.
+func (a *Approvals) listOpen(ctx context.Context, t id.Tenant, active id.Hash, status Status, after ID, limit int) (found []Approval, next ID, err error) {
+	names, err := a.openNames(ctx, t)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, name := range names {
+		if name <= after {
+			continue
+		}
+		r, err := a.approval(ctx, t, name)
+		if err != nil {
+			return nil, "", err
+		}
+		if r.value.statusAt(a.now(), active) == status {
+			found = append(found, r.value.shown(name, status))
+		}
+		if len(found) == limit {
+			return found, name, nil
+		}
+	}
+	return found, "", nil
+}
+
+// openNames returns the ids of what is stored as open, in ascending order.
+func (a *Approvals) openNames(ctx context.Context, t id.Tenant) ([]ID, error) {
+	records, err := a.records.Scan(ctx, t, kindOpen, "", "", MaxOpen)
+	if err != nil {
+		return nil, unreadable("list open approvals", err)
+	}
+	names := make([]ID, len(records))
+	for i := range records {
+		var r openRecord
+		if err := json.Unmarshal(records[i].Value, &r); err != nil {
+			return nil, unreadable("list open approvals", err)
+		}
+		names[i] = r.Approval
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func (a *Approvals) decode(r storage.Record, active id.Hash) (Approval, error) {
+	var stored record
+	if err := json.Unmarshal(r.Value, &stored); err != nil {
+		return Approval{}, unreadable("decode approval", err)
+	}
+	return stored.shown(ID(r.Key), stored.statusAt(a.now(), active)), nil
+}

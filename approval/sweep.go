@@ -1,0 +1,150 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// doubts is what Sweep has to look at beside what is due.
+type doubts struct {
+	mu      sync.Mutex
+	tenants map[id.Tenant]struct{} // whose policy changed
+	names   map[doubt]struct{}
+}
+
+type doubt struct {
+	tenant id.Tenant
+	name   ID
+}
+
+// maxDoubts bounds what is remembered; what is forgotten is stated when it is due.
+const maxDoubts = 10_000
+
+func newDoubts() doubts {
+	return doubts{tenants: make(map[id.Tenant]struct{}), names: make(map[doubt]struct{})}
+}
+
+func (d *doubts) add(t id.Tenant, name ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.names) < maxDoubts {
+		d.names[doubt{t, name}] = struct{}{}
+	}
+}
+
+// take returns what is in doubt and forgets it.
+func (d *doubts) take() (tenants []id.Tenant, names []doubt) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for t := range d.tenants {
+		tenants = append(tenants, t)
+	}
+	for n := range d.names {
+		names = append(names, n)
+	}
+	clear(d.tenants)
+	clear(d.names)
+	return tenants, names
+}
+
+// PolicyChanged says that another policy may be active: what was asked under the
+// one before is invalid already, and Sweep states it.
+func (a *Approvals) PolicyChanged(t id.Tenant) {
+	a.doubts.mu.Lock()
+	defer a.doubts.mu.Unlock()
+	if len(a.doubts.tenants) < maxDoubts {
+		a.doubts.tenants[t] = struct{}{}
+	}
+}
+
+// Run sweeps each second until ctx ends.
+func (a *Approvals) Run(ctx context.Context, logger *slog.Logger) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		if err := a.Sweep(ctx); err != nil && ctx.Err() == nil {
+			logger.Warn("approvals: what is over was not stated", "err", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Sweep states what is over: approvals whose time has come, those whose policy is
+// not active any more. What can't be stated now is tried again by the next one.
+func (a *Approvals) Sweep(ctx context.Context) error {
+	tenants, names := a.doubts.take()
+	var failed error
+	for _, t := range tenants {
+		open, err := a.openNames(ctx, t)
+		failed = errors.Join(failed, err)
+		for _, name := range open {
+			names = append(names, doubt{t, name})
+		}
+	}
+	for _, n := range names {
+		if err := a.settle(ctx, n.tenant, n.name); !fault.Is(err, fault.NotFound) {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return errors.Join(failed, a.sweepDue(ctx))
+}
+
+// duePage is how many due records are read at once.
+const duePage = 256
+
+// lateAfter is when a due record without an approval is given up: the append that
+// makes the approval may be on its way until then. In milliseconds.
+const lateAfter id.Instant = 3_600_000
+
+func (a *Approvals) sweepDue(ctx context.Context) error {
+	var failed error
+	now := a.now()
+	for begin := ""; ; {
+		due, err := a.records.Scan(ctx, id.Service, kindDue, begin, dueName(now, 0, ""), duePage)
+		if err != nil {
+			return errors.Join(failed, unreadable("read what is due", err))
+		}
+		done, err := a.settleDue(ctx, due, now)
+		failed = errors.Join(failed, err)
+		if len(done) > 0 {
+			failed = errors.Join(failed, a.records.Write(ctx, id.Service, done))
+		}
+		if len(due) < duePage {
+			return failed
+		}
+		begin = due[len(due)-1].Key + "\x00"
+	}
+}
+
+// settleDue returns the removals of the due records that are done with.
+func (a *Approvals) settleDue(ctx context.Context, due []storage.Record, now id.Instant) (done []storage.Change, failed error) {
+	for i := range due {
+		at, t, name, err := parseDue(due[i].Key)
+		if err == nil {
+			err = a.settle(ctx, t, name)
+		}
+		if fault.Is(err, fault.NotFound) {
+			if now-at < lateAfter {
+				continue
+			}
+			err = nil
+		}
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		done = append(done, storage.Change{Kind: kindDue, Key: due[i].Key, If: storage.AnyVersion})
+	}
+	return done, failed
+}

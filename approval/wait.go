@@ -1,0 +1,116 @@
+package approval
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// MaxWait is how long a long poll may last.
+const MaxWait = 30 * time.Second
+
+// hub tells those who wait that something became of an approval. An approval that
+// nobody waits for has no place in it.
+type hub struct {
+	mu     sync.Mutex
+	topics map[ID]*topic
+}
+
+// topic is one approval that somebody waits for.
+type topic struct {
+	news    chan struct{} // closed when there is some
+	waiting int
+}
+
+// watch returns a channel that is closed at the next change of an approval. done
+// is called once.
+func (h *hub) watch(name ID) (news <-chan struct{}, done func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.topics == nil {
+		h.topics = make(map[ID]*topic)
+	}
+	t := h.topics[name]
+	if t == nil {
+		t = &topic{news: make(chan struct{})}
+		h.topics[name] = t
+	}
+	t.waiting++
+	return t.news, func() { h.leave(name, t) }
+}
+
+func (h *hub) leave(name ID, t *topic) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t.waiting--; t.waiting == 0 && h.topics[name] == t {
+		delete(h.topics, name)
+	}
+}
+
+func (h *hub) tell(name ID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.topics[name]; t != nil {
+		close(t.news)
+		delete(h.topics, name)
+	}
+}
+
+// Get returns an approval to the ingest key that asked for it; for all others
+// there is none. While it is pending, Get waits for at most wait (MaxWait at the
+// most) that something becomes of it.
+func (a *Approvals) Get(ctx context.Context, t id.Tenant, ingestKey string, name ID, wait time.Duration) (Approval, error) {
+	deadline := time.NewTimer(min(wait, MaxWait))
+	defer deadline.Stop()
+	for {
+		news, done := a.hub.watch(name) // before the look: nothing is missed between
+		found, err := a.find(ctx, t, name)
+		if err == nil && found.IngestKeyID != ingestKey {
+			err = errNotFound()
+		}
+		if err != nil || found.Status != Pending || wait <= 0 || !a.wait(ctx, found, news, deadline.C) {
+			done()
+			return found, err
+		}
+		done()
+	}
+}
+
+// wait reports whether a look is worth it: news, or the end of the approval's time.
+func (a *Approvals) wait(ctx context.Context, found Approval, news <-chan struct{}, deadline <-chan time.Time) bool {
+	expiry := time.NewTimer(time.Duration(found.ExpiresAt-a.now()+1) * time.Millisecond)
+	defer expiry.Stop()
+	select {
+	case <-news:
+		return true
+	case <-expiry.C:
+		return true
+	case <-deadline:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// find reads an approval as it is worth now. One that is over without being
+// stated so is left to Sweep.
+func (a *Approvals) find(ctx context.Context, t id.Tenant, name ID) (Approval, error) {
+	s, err := a.ledgers.State(ctx, t)
+	if err != nil {
+		return Approval{}, err
+	}
+	active, err := a.activeDigest(ctx, s)
+	if err != nil {
+		return Approval{}, err
+	}
+	r, err := a.approval(ctx, t, name)
+	if err != nil {
+		return Approval{}, err
+	}
+	status := r.value.statusAt(a.now(), active)
+	if status != r.value.Status {
+		a.doubts.add(t, name)
+	}
+	return r.value.shown(name, status), nil
+}
