@@ -107,7 +107,10 @@ type Event struct {
 
 	// Only read by Append.
 	IdempotencyKey string // "" for none
-	Item           int    // the caller's number, for ItemError
+	// KeyDigest stands in place of IdempotencyKey for an event that comes from
+	// another store, where the text is not known any more; zero for none.
+	KeyDigest KeyDigest
+	Item      int // the caller's number, for ItemError
 }
 
 // Part selects what Events reads beside Index and Entry.
@@ -159,7 +162,10 @@ type Change struct {
 	Key   string
 	Value []byte // nil deletes
 	If    uint64 // the version that must be there; 0: none; AnyVersion: no condition
-	Item  int    // the caller's number, for ItemError
+	// Version is the one that the record gets, for a record that comes from
+	// another store; 0: the one after what is there.
+	Version uint64
+	Item    int // the caller's number, for ItemError
 }
 
 // Batch is one tenant's part of an append. The guard is checked first, then
@@ -188,6 +194,7 @@ type Pending interface {
 type Name struct {
 	Idempotency bool // an idempotency key, else an event id
 	Text        string
+	Digest      KeyDigest // of an idempotency key, in place of Text; else zero
 }
 
 // NoIndex is the position of a name that is not known.
@@ -229,6 +236,10 @@ type Ledgers interface {
 	// Counters returns the value of each name, 0 where it was never written.
 	Counters(ctx context.Context, t id.Tenant, names []string) ([]uint64, error)
 
+	// Keys yields the idempotency keys of the events [begin, end), in any order.
+	// It is for who copies a ledger, and may read through all keys of the tenant.
+	Keys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[Key, error]
+
 	// Tenants yields all tenants that have a ledger, in ascending order.
 	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
 
@@ -247,6 +258,11 @@ type RecordStore interface {
 	// Scan returns at most limit records with begin <= Key, and Key < end unless
 	// end is "", in ascending order of Key.
 	Scan(ctx context.Context, t id.Tenant, kind Kind, begin, end string, limit int) ([]Record, error)
+
+	// Partition yields all records of a tenant, ascending by Kind, then Key. It is
+	// for who copies them all; a record that changes meanwhile may be seen as it
+	// was or as it is.
+	Partition(ctx context.Context, t id.Tenant) iter.Seq2[Record, error]
 
 	// Write applies all changes in their order, or none, and returns when they
 	// are durable. A version that is not the expected one is an *ItemError with

@@ -77,15 +77,14 @@ func (c *checker) checkNames(part *storage.Batch) error {
 	clear(c.names)
 	for i := range part.Events {
 		e := &part.Events[i]
-		err := c.checkName(part.Tenant, storage.Name{Text: string(e.ID)})
-		if err == nil && e.IdempotencyKey != "" {
-			err = c.checkName(part.Tenant, storage.Name{Idempotency: true, Text: e.IdempotencyKey})
-		}
-		if errors.Is(err, storage.ErrDuplicate) {
-			return &storage.ItemError{Item: e.Item, Err: err}
-		}
-		if err != nil {
-			return err
+		for n := range e.Names {
+			err := c.checkName(part.Tenant, n)
+			if errors.Is(err, storage.ErrDuplicate) {
+				return &storage.ItemError{Item: e.Item, Err: err}
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

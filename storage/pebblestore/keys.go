@@ -63,12 +63,12 @@ func appendTileKey(dst []byte, t id.Tenant, f family, level uint8, index uint64)
 // appendNameKey hashes the name: keys are short and of one length whatever
 // clients send, and equal names only come from equal texts.
 func appendNameKey(dst []byte, t id.Tenant, n storage.Name) []byte {
-	f := familyEventID
 	if n.Idempotency {
-		f = familyIdempotency
+		digest := n.Key()
+		return append(appendPrefix(dst, t, familyIdempotency), digest[:]...)
 	}
 	sum := sha256.Sum256([]byte(n.Text))
-	return append(appendPrefix(dst, t, f), sum[:nameLen]...)
+	return append(appendPrefix(dst, t, familyEventID), sum[:nameLen]...)
 }
 
 func appendCounterKey(dst []byte, t id.Tenant, name string) []byte {

@@ -52,9 +52,8 @@ func (w *writer) event(e *storage.Event) {
 	if e.Envelope != nil {
 		w.setAt(familyEnvelope, e.Index, e.Envelope)
 	}
-	w.name(storage.Name{Text: string(e.ID)}, e.Index)
-	if e.IdempotencyKey != "" {
-		w.name(storage.Name{Idempotency: true, Text: e.IdempotencyKey}, e.Index)
+	for n := range e.Names {
+		w.name(n, e.Index)
 	}
 }
 

@@ -51,9 +51,6 @@ func (e *Engine) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin
 	if err != nil {
 		return nil, fmt.Errorf("scan records: %w", err)
 	}
-	for i := range found {
-		found[i].Kind = kind
-	}
 	return found, nil
 }
 
@@ -77,7 +74,7 @@ func (e *Engine) scan(ctx context.Context, lower, upper []byte, limit int) (foun
 	return found, readError(it.Error())
 }
 
-// storedAt reads the record under it, without its kind.
+// storedAt reads the record under it.
 func storedAt(it *pebble.Iterator) (storage.Record, error) {
 	v, err := it.ValueAndErr()
 	if err != nil {
@@ -87,9 +84,11 @@ func storedAt(it *pebble.Iterator) (storage.Record, error) {
 	if err != nil {
 		return storage.Record{}, err
 	}
-	kindAndKey := string(it.Key()[prefixLen:])
-	_, key, _ := strings.Cut(kindAndKey, "\x00")
-	return storage.Record{Key: key, Value: append([]byte{}, value...), Version: version}, nil
+	kind, key, found := strings.Cut(string(it.Key()[prefixLen:]), "\x00")
+	if !found {
+		return storage.Record{}, corrupt("stored record's key")
+	}
+	return storage.Record{Kind: storage.Kind(kind), Key: key, Value: append([]byte{}, value...), Version: version}, nil
 }
 
 // Write implements storage.RecordStore.
@@ -159,6 +158,9 @@ func (e *Engine) stage(t id.Tenant, changes []storage.Change) ([]stagedChange, e
 		}
 		if c.Value != nil {
 			s.version = version + 1
+			if c.Version != 0 {
+				s.version = c.Version
+			}
 			s.value = appendStored(nil, s.version, c.Value)
 		}
 		versions[s.key] = s.version

@@ -107,8 +107,11 @@ func stage(changes []storage.Change, stored map[recordName]uint64) ([]staged, er
 			return nil, &storage.ItemError{Item: c.Item, Err: storage.ErrStale}
 		}
 		s.value, s.version = c.Value, s.version+1
-		if c.Value == nil {
+		switch {
+		case c.Value == nil:
 			s.version = 0
+		case c.Version != 0:
+			s.version = c.Version
 		}
 	}
 	return all, nil

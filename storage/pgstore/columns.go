@@ -57,7 +57,7 @@ func (c *events) add(t id.Tenant, e *storage.Event) {
 	c.prev = append(c.prev, e.Entry.Prev[:])
 	c.recordHash = append(c.recordHash, e.Entry.Record[:])
 	c.id = append(c.id, []byte(e.ID))
-	c.idempotency = append(c.idempotency, keyName(e.IdempotencyKey))
+	c.idempotency = append(c.idempotency, keyName(e.Key()))
 	c.agent = append(c.agent, []byte(e.Agent))
 	c.trace = append(c.trace, []byte(e.Trace))
 	c.tool = append(c.tool, []byte(e.Tool))

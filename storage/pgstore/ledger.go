@@ -77,7 +77,7 @@ func lookup(ctx context.Context, q querier, t id.Tenant, names []storage.Name) (
 	ids, keys := make([][]byte, 0, len(names)), make([][]byte, 0, len(names))
 	for _, n := range names {
 		if n.Idempotency {
-			keys = append(keys, keyName(n.Text))
+			keys = append(keys, keyName(n.Key()))
 		} else {
 			ids = append(ids, []byte(n.Text))
 		}
@@ -94,7 +94,12 @@ func lookup(ctx context.Context, q querier, t id.Tenant, names []storage.Name) (
 	var text []byte
 	var index int64
 	_, err = pgx.ForEachRow(rows, []any{&idempotency, &text, &index}, func() error {
-		known[storage.Name{Idempotency: idempotency, Text: string(text)}] = id.Index(index)
+		n := storage.Name{Idempotency: idempotency, Text: string(text)}
+		if idempotency {
+			n.Text = ""
+			copy(n.Digest[:], text)
+		}
+		known[n] = id.Index(index)
 		return nil
 	})
 	if err != nil {
@@ -103,13 +108,13 @@ func lookup(ctx context.Context, q querier, t id.Tenant, names []storage.Name) (
 	return positions(names, known), nil
 }
 
-// positions returns the index of each name; known has idempotency keys as they
-// are stored.
+// positions returns the index of each name; known has idempotency keys by
+// their digests.
 func positions(names []storage.Name, known map[storage.Name]id.Index) []id.Index {
 	found := make([]id.Index, len(names))
 	for i, n := range names {
 		if n.Idempotency {
-			n.Text = string(keyName(n.Text))
+			n = storage.Name{Idempotency: true, Digest: n.Key()}
 		}
 		var ok bool
 		if found[i], ok = known[n]; !ok {

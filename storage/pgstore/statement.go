@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"context"
-	"crypto/sha256"
 
 	"github.com/jackc/pgx/v5"
 
@@ -111,14 +110,12 @@ func bytes(n, rows int) [][][]byte {
 	return all
 }
 
-// keyName returns what is stored of an idempotency key, nil for none: the first
-// 16 bytes of its SHA-256, so that it is short whatever clients send.
-func keyName(key string) []byte {
-	if key == "" {
+// keyName returns what is stored of an idempotency key, nil for none.
+func keyName(digest storage.KeyDigest) []byte {
+	if digest == (storage.KeyDigest{}) {
 		return nil
 	}
-	sum := sha256.Sum256([]byte(key))
-	return sum[:16]
+	return digest[:]
 }
 
 // sameTile and sameCounter: the later one of a batch counts, and a statement may

@@ -146,9 +146,8 @@ func duplicate(ctx context.Context, q querier, b *storage.Batch) error {
 	var items []int
 	for i := range b.Events {
 		e := &b.Events[i]
-		names, items = append(names, storage.Name{Text: string(e.ID)}), append(items, e.Item)
-		if e.IdempotencyKey != "" {
-			names, items = append(names, storage.Name{Idempotency: true, Text: e.IdempotencyKey}), append(items, e.Item)
+		for n := range e.Names {
+			names, items = append(names, n), append(items, e.Item)
 		}
 	}
 	stored, err := lookup(ctx, q, b.Tenant, names)

@@ -1,10 +1,12 @@
 package storagetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
@@ -19,6 +21,8 @@ type contents struct {
 	Tiles    []storage.Tile
 	Counters []uint64
 	Records  []storage.Record
+	Keys     []storage.Key // by index
+	All      []storage.Record
 }
 
 // probe says what to ask for beside head and events.
@@ -61,6 +65,7 @@ func (p probe) read(t *testing.T, e storage.Engine, tenant id.Tenant) (c content
 	var err error
 	if c.Head, err = e.Head(t.Context(), tenant); err == nil {
 		c.Events = collect(t, e.Events(t.Context(), tenant, 0, storage.NoIndex, storage.Records|storage.Envelopes))
+		c.Keys = keys(t, e, tenant, 0, storage.NoIndex)
 	} else if !errors.Is(err, storage.ErrNotFound) {
 		t.Fatalf("head: %v", err)
 	}
@@ -72,7 +77,16 @@ func (p probe) read(t *testing.T, e storage.Engine, tenant id.Tenant) (c content
 	for _, kind := range p.kinds {
 		c.Records = append(c.Records, scan(t, e, tenant, kind, "", "", 1<<20)...)
 	}
+	c.All = collect(t, e.Partition(t.Context(), tenant))
 	return c
+}
+
+// keys returns the idempotency keys of the events [begin, end), in their order.
+func keys(t *testing.T, e storage.Engine, tenant id.Tenant, begin, end id.Index) []storage.Key {
+	t.Helper()
+	all := collect(t, e.Keys(t.Context(), tenant, begin, end))
+	slices.SortFunc(all, func(a, b storage.Key) int { return cmp.Compare(a.Index, b.Index) })
+	return all
 }
 
 // sameContents compares what two engines hold of the tenants.

@@ -54,6 +54,7 @@ func durableClosed(s *store) {
 		s.append(a.draft(1))[0], s.Barrier(s.Context()), s.Close(),
 		s.Write(s.Context(), alpha, []storage.Change{put("agent", "a", "x", 0)}),
 		firstError(s.Events(s.Context(), alpha, 0, 1, 0)), firstError(s.Tenants(s.Context())),
+		firstError(s.Keys(s.Context(), alpha, 0, 1)), firstError(s.Partition(s.Context(), alpha)),
 	}
 	for i, err := range errs {
 		s.Logf("call %d", i)

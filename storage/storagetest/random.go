@@ -128,6 +128,9 @@ func (r *randomRun) changes(step int) (changes []storage.Change) {
 		if r.random.IntN(5) == 0 {
 			c.Value = nil
 		}
+		if r.random.IntN(6) == 0 {
+			c.Version = 1 + r.random.Uint64N(4)
+		}
 		changes = append(changes, c)
 	}
 	return changes

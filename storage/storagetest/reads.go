@@ -16,7 +16,7 @@ const everything = storage.Records | storage.Envelopes
 // stored returns events as a store shows them.
 func stored(events []storage.Event, parts storage.Part) (shown []storage.Event) {
 	for _, e := range events {
-		e.IdempotencyKey, e.Item = "", 0
+		e.IdempotencyKey, e.KeyDigest, e.Item = "", storage.KeyDigest{}, 0
 		shown = append(shown, cloneEvent(e, parts))
 	}
 	return shown

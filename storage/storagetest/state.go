@@ -96,15 +96,15 @@ func (s *state) checkChanges(t id.Tenant, changes []storage.Change) error {
 		if c.If != storage.AnyVersion && c.If != version {
 			return &storage.ItemError{Item: c.Item, Err: storage.ErrStale}
 		}
-		versions[name] = version + 1
-		if c.Value == nil {
-			versions[name] = 0
-		}
+		versions[name] = nextVersion(&c, version)
 	}
 	return nil
 }
 
 func (s *state) index(t id.Tenant, n storage.Name) id.Index {
+	if n.Idempotency {
+		n = storage.Name{Idempotency: true, Digest: n.Key()}
+	}
 	if l := s.ledgers[t]; l != nil {
 		if i, ok := l.names[n]; ok {
 			return i
@@ -126,7 +126,7 @@ func (s *state) apply(b *storage.Batch) {
 		for _, n := range namesOf(&e) {
 			l.names[n] = e.Index
 		}
-		e.IdempotencyKey, e.Item = "", 0
+		e.IdempotencyKey, e.KeyDigest, e.Item = "", storage.KeyDigest{}, 0
 		l.events = append(l.events, e)
 	}
 	for _, tile := range b.Tiles {
@@ -146,16 +146,23 @@ func (s *state) change(t id.Tenant, changes []storage.Change) {
 			delete(s.records, name)
 			continue
 		}
-		s.records[name] = storage.Record{Kind: c.Kind, Key: c.Key, Value: c.Value, Version: s.records[name].Version + 1}
+		s.records[name] = storage.Record{Kind: c.Kind, Key: c.Key, Value: c.Value, Version: nextVersion(&c, s.records[name].Version)}
 	}
 }
 
-func namesOf(e *storage.Event) []storage.Name {
-	names := []storage.Name{{Text: string(e.ID)}}
-	if e.IdempotencyKey != "" {
-		names = append(names, storage.Name{Idempotency: true, Text: e.IdempotencyKey})
+// nextVersion is the version that a change leaves, 0 for none.
+func nextVersion(c *storage.Change, version uint64) uint64 {
+	switch {
+	case c.Value == nil:
+		return 0
+	case c.Version != 0:
+		return c.Version
 	}
-	return names
+	return version + 1
+}
+
+func namesOf(e *storage.Event) []storage.Name {
+	return slices.Collect(e.Names)
 }
 
 func cloneBatch(b storage.Batch) storage.Batch {

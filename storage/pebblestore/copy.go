@@ -1,0 +1,112 @@
+package pebblestore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Keys implements storage.Ledgers. Keys lie by their digests, so it reads all of
+// the tenant's.
+func (e *Engine) Keys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[storage.Key, error] {
+	return func(yield func(storage.Key, error) bool) {
+		head, err := e.Head(ctx, t)
+		if err == nil {
+			end = min(end, head.Size)
+			err = e.each(ctx, t, familyIdempotency, func(key, value []byte) (bool, error) {
+				index, err := parseNumber(value)
+				if err != nil || len(key) != nameLen {
+					return false, errors.Join(err, corrupt("idempotency key"))
+				}
+				if i := id.Index(index); i < begin || i >= end {
+					return true, nil
+				}
+				return yield(storage.Key{Digest: storage.KeyDigest(key), Index: id.Index(index)}, nil), nil
+			})
+		}
+		if err != nil {
+			yield(storage.Key{}, fmt.Errorf("read idempotency keys: %w", err))
+		}
+	}
+}
+
+// Partition implements storage.RecordStore. It waits like Scan.
+func (e *Engine) Partition(ctx context.Context, t id.Tenant) iter.Seq2[storage.Record, error] {
+	return func(yield func(storage.Record, error) bool) {
+		lower := appendPrefix(nil, t, familyStored)
+		if err := e.partition(ctx, lower, prefixEnd(lower), yield); err != nil {
+			yield(storage.Record{}, fmt.Errorf("read partition: %w", err))
+		}
+	}
+}
+
+// partitionPage is how many records are read between two waits.
+const partitionPage = 256
+
+func (e *Engine) partition(ctx context.Context, lower, upper []byte, yield func(storage.Record, error) bool) error {
+	for {
+		page, err := e.partitionPage(ctx, lower, upper)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			if !yield(page[i], nil) {
+				return nil
+			}
+		}
+		if len(page) < partitionPage {
+			return nil
+		}
+		last := &page[len(page)-1]
+		lower = append(lower[:prefixLen], last.Kind...)
+		lower = append(append(append(lower, 0), last.Key...), 0)
+	}
+}
+
+func (e *Engine) partitionPage(ctx context.Context, lower, upper []byte) ([]storage.Record, error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer e.leave()
+	page, err := e.scan(ctx, lower, upper, partitionPage)
+	if unsettled := e.unsynced.settleRange(lower, upper); unsettled != nil {
+		err = unsettled
+	}
+	return page, err
+}
+
+// each calls see with the keys of a family, without their prefix, and their
+// values, until it wants no more.
+func (e *Engine) each(ctx context.Context, t id.Tenant, f family, see func(key, value []byte) (more bool, err error)) (err error) {
+	if err := e.enter(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
+	lower := appendPrefix(nil, t, f)
+	it, err := e.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: prefixEnd(lower)})
+	if err != nil {
+		return readError(err)
+	}
+	defer func() { err = errors.Join(err, readError(it.Close())) }()
+	for more := it.First(); more; more = it.Next() {
+		value, err := it.ValueAndErr()
+		if err = errors.Join(readError(err), ctx.Err()); err != nil {
+			return err
+		}
+		if wanted, err := see(it.Key()[prefixLen:], value); err != nil || !wanted {
+			return err
+		}
+	}
+	return readError(it.Error())
+}
+
+// prefixEnd returns the key behind all of a tenant's family.
+func prefixEnd(prefix []byte) []byte {
+	return append(binary.BigEndian.AppendUint64(nil, binary.BigEndian.Uint64(prefix)), prefix[prefixLen-1]+1)
+}
