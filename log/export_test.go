@@ -54,7 +54,7 @@ func (s *Stepped) Land() bool {
 	}
 	f := s.flights[0]
 	s.flights = s.flights[1:]
-	s.repairs = append(s.repairs, s.land(f, f.wait())...)
+	s.repairs = append(s.repairs, s.land(f, s.wait(f))...)
 	return true
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -12,7 +13,7 @@ import (
 // order, publishes what is durable and releases who waits for it.
 func (l *Ledgers) finish() {
 	for f := range l.flight {
-		results := f.wait()
+		results := l.wait(f)
 		l.observe(f)
 		<-l.depth
 		for _, led := range l.land(f, results) {
@@ -21,11 +22,12 @@ func (l *Ledgers) finish() {
 	}
 }
 
-// wait returns what became of the batches.
-func (f flight) wait() []error {
+// wait returns what became of the batches, and reads back what they link to.
+func (l *Ledgers) wait(f flight) []error {
 	if f.pending == nil {
 		return nil
 	}
+	l.readBack(f)
 	return f.pending.Wait()
 }
 
@@ -100,22 +102,44 @@ func (led *ledger) publish(s *State) {
 	led.published.Store(s)
 }
 
-// linked reads the entry before the batch back from the store and reports
-// whether it is the one that the batch links to. If it is another one, or none,
-// the ledger is frozen; if it can't be read at the moment, nothing is known.
+// readBack reads the entry before each batch back from the store, all at once and
+// while the append is being synced: they are durable, as every append before this
+// one has ended.
+func (l *Ledgers) readBack(f flight) {
+	places := make([]storage.Place, 0, f.batches)
+	for _, p := range f.parts[:f.batches] {
+		if size := p.batch.Expect.Size; size > 0 {
+			places = append(places, storage.Place{Tenant: p.batch.Tenant, Index: size - 1})
+		}
+	}
+	if len(places) == 0 {
+		return
+	}
+	found := l.store.Entries(context.Background(), places)
+	for _, p := range f.parts[:f.batches] {
+		if p.batch.Expect.Size > 0 {
+			p.before, found = found[0], found[1:]
+		}
+	}
+}
+
+// linked reports whether the entry that was read back is the one that the batch
+// links to. If it is another one, or none, the ledger is frozen; if it could not
+// be read at the moment, nothing is known. It is asked of a batch that is durable,
+// so that the entry before it was what the store has.
 func (l *Ledgers) linked(p *part) bool {
-	if p.batch.Expect.Size == 0 {
+	size, err := p.batch.Expect.Size, p.before.Err
+	if size == 0 {
 		return true
 	}
-	at := p.batch.Expect.Size - 1
-	before, err := one(l.store.Events(context.Background(), p.batch.Tenant, at, at+1, 0))
+	before := chain.Entry{Prev: p.before.Entry.Prev, Record: p.before.Entry.Record, Seq: uint64(size)}
 	switch {
-	case err == nil && EntryOf(before).Hash() == p.batch.Events[0].Entry.Prev:
+	case err == nil && before.Hash() == p.batch.Events[0].Entry.Prev:
 		return true
 	case err == nil || isDamage(err):
-		l.mark(context.Background(), p.ledger, Frozen, fmt.Sprintf("the stored entry at %d is not the one that was linked to", at))
+		l.mark(context.Background(), p.ledger, Frozen, fmt.Sprintf("the stored entry at %d is not the one that was linked to", size-1))
 	default:
-		l.logger.Error("entry was not read back", "origin", p.ledger.identity.Origin, "index", at, "err", err)
+		l.logger.Error("entry was not read back", "origin", p.ledger.identity.Origin, "index", size-1, "err", err)
 	}
 	return false
 }

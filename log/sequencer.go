@@ -21,8 +21,9 @@ type part struct {
 	texts  []byte // the records of the batch's events, one behind the other
 	state  *State // published when the batch is durable
 	names  []storage.Name
-	err    error // why it did not land
-	last   bool  // when it ended nothing else of its ledger was out
+	before storage.Found // the entry before the batch, as it was read back
+	err    error         // why it did not land
+	last   bool          // when it ended nothing else of its ledger was out
 }
 
 // flight is an append that is out. pending is nil when it has no batch.

@@ -190,6 +190,18 @@ type Pending interface {
 	Wait() []error
 }
 
+// Place is where an entry is, or may be.
+type Place struct {
+	Tenant id.Tenant
+	Index  id.Index
+}
+
+// Found is what was read at a Place.
+type Found struct {
+	Entry Entry
+	Err   error // ErrNotFound: there is none
+}
+
 // Name is an event id or an idempotency key of one ledger.
 type Name struct {
 	Idempotency bool // an idempotency key, else an event id
@@ -216,6 +228,11 @@ type Ledgers interface {
 	// size ends early. A hole is ErrCorrupt, no ledger ErrNotFound. The sequence
 	// stops at the first error.
 	Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts Part) iter.Seq2[Event, error]
+
+	// Entries returns what is at each of places, which may be of many ledgers, in
+	// their order. What can't be read at one of them keeps nobody from the others.
+	// It is for who needs single entries of many ledgers at once.
+	Entries(ctx context.Context, places []Place) []Found
 
 	// Lookup returns the index of each name, NoIndex where it is unknown.
 	Lookup(ctx context.Context, t id.Tenant, names []Name) ([]id.Index, error)

@@ -65,14 +65,41 @@ func (e *Engine) events(ctx context.Context, t id.Tenant, begin, end id.Index, p
 	return nil
 }
 
-// eventAt reads one event by its keys, which costs less than iterators.
-func (e *Engine) eventAt(t id.Tenant, i id.Index, parts storage.Part) (storage.Event, error) {
-	event := storage.Event{Index: i}
-	key := appendIndexKey(make([]byte, 0, prefixLen+indexLen), t, familyEntry, i)
-	err := e.get(key, func(v []byte) (err error) {
-		event.Entry, err = parseEntry(v)
+// Entries implements storage.Ledgers.
+func (e *Engine) Entries(ctx context.Context, places []storage.Place) []storage.Found {
+	found := make([]storage.Found, len(places))
+	err := e.enter(ctx)
+	if err == nil {
+		defer e.leave()
+	}
+	key := make([]byte, 0, prefixLen+indexLen)
+	for i, p := range places {
+		at := err
+		if at == nil {
+			key = appendIndexKey(key[:0], p.Tenant, familyEntry, p.Index)
+			found[i].Entry, at = e.entry(key)
+		}
+		if at != nil {
+			found[i].Err = fmt.Errorf("read entry %d: %w", p.Index, at)
+		}
+	}
+	return found
+}
+
+// entry reads the entry under a key.
+func (e *Engine) entry(key []byte) (entry storage.Entry, err error) {
+	err = e.get(key, func(v []byte) (err error) {
+		entry, err = parseEntry(v)
 		return err
 	})
+	return entry, err
+}
+
+// eventAt reads one event by its keys, which costs less than iterators.
+func (e *Engine) eventAt(t id.Tenant, i id.Index, parts storage.Part) (event storage.Event, err error) {
+	event.Index = i
+	key := appendIndexKey(make([]byte, 0, prefixLen+indexLen), t, familyEntry, i)
+	event.Entry, err = e.entry(key)
 	if errors.Is(err, storage.ErrNotFound) {
 		err = corrupt("missing entry")
 	}

@@ -112,6 +112,11 @@ func readAll(t *testing.T, e *Engine) error {
 	for _, err := range e.Events(t.Context(), 1, 0, 3, storage.Records|storage.Envelopes) {
 		eventErr = errors.Join(eventErr, err)
 	}
+	for _, f := range e.Entries(t.Context(), []storage.Place{{Tenant: 1}, {Tenant: 1, Index: 1}, {Tenant: 1, Index: 2}}) {
+		if !errors.Is(f.Err, storage.ErrNotFound) {
+			eventErr = errors.Join(eventErr, f.Err)
+		}
+	}
 	_, nameErr := e.Lookup(t.Context(), 1, []storage.Name{{Text: "a"}})
 	_, tileErr := e.Tiles(t.Context(), 1, 0, []uint64{0, 1, 2})
 	_, rootErr := e.TileRoots(t.Context(), 1, 0, 0, 3)

@@ -117,6 +117,54 @@ func (e *Engine) eventsPage(ctx context.Context, t id.Tenant, begin, end id.Inde
 	return page, id.Index(stored), readError(err)
 }
 
+const entriesSQL = `SELECT place.n, event.prev, event.record_hash
+FROM unnest($1::int8[], $2::int8[]) WITH ORDINALITY AS place (org, idx, n)
+JOIN event ON event.org = place.org AND event.idx = place.idx`
+
+// Entries implements storage.Ledgers.
+func (e *Engine) Entries(ctx context.Context, places []storage.Place) []storage.Found {
+	found := make([]storage.Found, len(places))
+	for i := range found {
+		found[i].Err = fmt.Errorf("read entry %d: %w", places[i].Index, storage.ErrNotFound)
+	}
+	if err := e.entries(ctx, places, found); err != nil {
+		for i := range found {
+			found[i] = storage.Found{Err: fmt.Errorf("read entry %d: %w", places[i].Index, err)}
+		}
+	}
+	return found
+}
+
+// entries sets those of found that are there.
+func (e *Engine) entries(ctx context.Context, places []storage.Place, found []storage.Found) error {
+	if err := e.enter(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
+	if len(places) == 0 {
+		return nil
+	}
+	tenants, indices := make([]int64, len(places)), make([]int64, len(places))
+	for i, p := range places {
+		tenants[i], indices[i] = int64(p.Tenant), int64(p.Index)
+	}
+	rows, err := e.pool.Query(ctx, entriesSQL, tenants, indices)
+	if err != nil {
+		return readError(err)
+	}
+	var n int64 // from 1
+	var prev, record pgtype.DriverBytes
+	_, err = pgx.ForEachRow(rows, []any{&n, &prev, &record}, func() error {
+		f := &found[n-1]
+		f.Err = nil
+		if !hash(&f.Entry.Prev, prev) || !hash(&f.Entry.Record, record) {
+			f.Err = corrupt("entry")
+		}
+		return nil
+	})
+	return readError(err)
+}
+
 func readEvents(results pgx.BatchResults, parts storage.Part) ([]storage.Event, error) {
 	rows, err := results.Query()
 	if err != nil {

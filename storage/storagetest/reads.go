@@ -71,6 +71,32 @@ func readEventParts(s *store) {
 	}
 }
 
+func readEntries(s *store) {
+	red, blue := newAuthor(alpha).next(3), newAuthor(beta).next(2)
+	s.mustAppend(red)
+	s.mustAppend(blue)
+	if got := s.Entries(s.Context(), nil); len(got) != 0 {
+		s.Errorf("of no places: got %+v", got)
+	}
+	const nobody id.Tenant = 999
+	got := s.Entries(s.Context(), []storage.Place{
+		{Tenant: beta, Index: 1}, {Tenant: alpha, Index: 3}, {Tenant: alpha, Index: 0}, {Tenant: nobody, Index: 0},
+		{Tenant: beta, Index: 0}, {Tenant: alpha, Index: 2}, {Tenant: beta, Index: 1}, {Tenant: alpha, Index: storage.NoIndex},
+	})
+	events := []*storage.Event{&blue.Events[1], nil, &red.Events[0], nil, &blue.Events[0], &red.Events[2], &blue.Events[1], nil}
+	if len(got) != len(events) {
+		s.Fatalf("got %d answers, want %d", len(got), len(events))
+	}
+	for i, e := range events {
+		switch {
+		case e == nil && !errors.Is(got[i].Err, storage.ErrNotFound):
+			s.Errorf("place %d: got %+v, want %v", i, got[i], storage.ErrNotFound)
+		case e != nil && (got[i].Err != nil || got[i].Entry != e.Entry):
+			s.Errorf("place %d: got %+v, want %+v", i, got[i], e.Entry)
+		}
+	}
+}
+
 func readErased(s *store) {
 	b := newAuthor(alpha).next(4)
 	b.Events[0].Envelope, b.Events[2].Envelope = nil, nil
@@ -215,4 +241,7 @@ func readCancelled(s *store) {
 	}
 	_, err := s.Head(ctx, alpha)
 	wantErr(s.T, err, context.Canceled)
+	for _, f := range s.Entries(ctx, []storage.Place{{Tenant: alpha}, {Tenant: alpha, Index: 1}}) {
+		wantErr(s.T, f.Err, context.Canceled)
+	}
 }

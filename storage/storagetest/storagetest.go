@@ -68,6 +68,7 @@ func suite() []promise {
 		{"read/an erased envelope is nil", readErased},
 		{"read/a sequence can be left early", readLeaveEarly},
 		{"read/slices belong to the caller", readOwnSlices},
+		{"read/single entries of many ledgers", readEntries},
 		{"read/lookup", readLookup},
 		{"read/tiles and their roots", readTiles},
 		{"read/counters", readCounters},
