@@ -81,13 +81,13 @@ func (a *absences) absent(key *nameKey) bool {
 
 // applied tells the names of an append that is visible now, and maybe some that
 // were refused: those cost a search. The caller holds the write lock.
-func (a *absences) applied(names []nameKey) {
+func (a *absences) applied(names []claim) {
 	if len(a.young) >= recentNames {
 		a.young, a.old = make(map[nameKey]struct{}, recentNames), a.young
 		a.from, a.youngFrom = a.youngFrom, a.applies.Load()
 	}
 	for i := range names {
-		a.young[names[i]] = struct{}{}
+		a.young[names[i].key] = struct{}{}
 	}
 	a.applies.Add(1)
 }

@@ -47,7 +47,7 @@ func TestAbsences(t *testing.T) {
 			}
 			if !truth[key] {
 				truth[key] = true
-				a.applied([]nameKey{key})
+				a.applied([]claim{{key: key}})
 			}
 		}
 	}
@@ -60,7 +60,7 @@ func TestAbsenceIsOfItsMoment(t *testing.T) {
 	a := newAbsences()
 	var key nameKey
 	before := a.now()
-	a.applied([]nameKey{key})
+	a.applied([]claim{{key: key}})
 	a.note(&key, before) // a lookup that began before the append, and did not see it
 	if a.absent(&key) {
 		t.Error("a name that came after the lookup is taken for absent")

@@ -1,8 +1,10 @@
 package pebblestore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
@@ -59,12 +61,12 @@ func (p *pending) Wait() []error {
 func (e *Engine) append(p *pending, batches []storage.Batch) error {
 	c := e.newChecker(batches)
 	b := e.newBatch(batches)
-	for i := range batches {
+	for _, i := range byTenant(batches) {
 		if err := c.check(&batches[i]); err != nil {
 			p.results[i] = fmt.Errorf("append: %w", err)
 			continue
 		}
-		e.write.writer.putBatch(b, &batches[i])
+		e.write.writer.putBatch(b, &batches[i], c.part)
 		c.putChanges(b)
 	}
 	if err := c.close(); err != nil {
@@ -85,6 +87,17 @@ func (e *Engine) append(p *pending, batches []storage.Batch) error {
 		}
 	}
 	return nil
+}
+
+// byTenant returns the numbers of the batches in the order of their tenants, and
+// so of their keys.
+func byTenant(batches []storage.Batch) []int {
+	order := make([]int, len(batches))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(batches[a].Tenant, batches[b].Tenant) })
+	return order
 }
 
 // maxRetained is how large a buffer Pebble's pool of batches may keep.

@@ -12,28 +12,33 @@ import (
 // nameKey is the key of an event id or idempotency key.
 type nameKey [prefixLen + nameLen]byte
 
+// claim is a name with the index of the event that it is to be of.
+type claim struct {
+	key   nameKey
+	index id.Index
+}
+
 // checker decides which parts of an append can go. It lives under the write
-// lock, so what it reads is what the append meets.
+// lock, so what it reads is what the append meets. Parts come in the order of
+// their tenants.
 type checker struct {
 	engine  *Engine
-	known   *pebble.Iterator // for names; nil until one has to be searched for
-	tenants map[id.Tenant]bool
-	names   map[nameKey]bool // names of the part being checked
-	claimed []nameKey        // names of all parts that were checked
-	changes []stagedChange   // changes of the part checked last
-	written []string         // keys of the changes of all parts that can go
+	known   *pebble.Iterator     // for names; nil until one has to be searched for
+	tenant  id.Tenant            // of the last part that makes sense by itself, if there was one
+	begun   bool                 // there was one
+	names   map[nameKey]struct{} // names of the part being checked, when it has several events
+	claimed []claim              // names of all parts that were checked
+	part    []claim              // names of the part checked last
+	changes []stagedChange       // changes of the part checked last
+	written []string             // keys of the changes of all parts that can go
 }
 
 func (e *Engine) newChecker(batches []storage.Batch) *checker {
-	most := 0
+	events := 0
 	for i := range batches {
-		most = max(most, len(batches[i].Events))
+		events += len(batches[i].Events)
 	}
-	return &checker{
-		engine:  e,
-		tenants: make(map[id.Tenant]bool, len(batches)),
-		names:   make(map[nameKey]bool, 2*most),
-	}
+	return &checker{engine: e, claimed: make([]claim, 0, events)}
 }
 
 func (c *checker) openNames() (err error) {
@@ -55,10 +60,10 @@ func (c *checker) check(part *storage.Batch) error {
 	if err := part.Validate(); err != nil {
 		return err
 	}
-	if c.tenants[part.Tenant] {
+	if c.begun && c.tenant == part.Tenant {
 		return errors.New("tenant twice in one append")
 	}
-	c.tenants[part.Tenant] = true
+	c.tenant, c.begun = part.Tenant, true
 	head, err := c.engine.appliedHead(part.Tenant)
 	if err != nil {
 		return err
@@ -74,11 +79,15 @@ func (c *checker) check(part *storage.Batch) error {
 }
 
 func (c *checker) checkNames(part *storage.Batch) error {
+	if c.names == nil && len(part.Events) > 1 {
+		c.names = make(map[nameKey]struct{}, 2*len(part.Events))
+	}
 	clear(c.names)
+	begin := len(c.claimed)
 	for i := range part.Events {
 		e := &part.Events[i]
 		for n := range e.Names {
-			err := c.checkName(part.Tenant, n)
+			err := c.checkName(part, e.Index, n)
 			if errors.Is(err, storage.ErrDuplicate) {
 				return &storage.ItemError{Item: e.Item, Err: err}
 			}
@@ -87,19 +96,22 @@ func (c *checker) checkNames(part *storage.Batch) error {
 			}
 		}
 	}
+	c.part = c.claimed[begin:]
 	return nil
 }
 
 // checkName returns ErrDuplicate for a name that is taken.
-func (c *checker) checkName(t id.Tenant, n storage.Name) error {
-	var key nameKey
-	appendNameKey(key[:0], t, n)
-	if c.names[key] {
-		return storage.ErrDuplicate
+func (c *checker) checkName(part *storage.Batch, at id.Index, n storage.Name) error {
+	c.claimed = append(c.claimed, claim{index: at})
+	key := &c.claimed[len(c.claimed)-1].key
+	appendNameKey(key[:0], part.Tenant, n)
+	if len(part.Events) > 1 { // the names of one event differ
+		if _, claimed := c.names[*key]; claimed {
+			return storage.ErrDuplicate
+		}
+		c.names[*key] = struct{}{}
 	}
-	c.names[key] = true
-	c.claimed = append(c.claimed, key)
-	if c.engine.absences.absent(&key) {
+	if c.engine.absences.absent(key) {
 		return nil
 	}
 	if err := c.openNames(); err != nil {

@@ -8,18 +8,24 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// putBatch writes everything of a checked part but its changes. Errors of a
-// Pebble batch without an index are not possible, so none is looked at.
-func (w *writer) putBatch(b *pebble.Batch, part *storage.Batch) {
+// putBatch writes everything of a checked part but its changes; names are the
+// keys of its events' names. Errors of a Pebble batch without an index are not
+// possible, so none is looked at.
+//
+// It writes family by family, so that keys mostly come in their order: the
+// memtable finds the place of a key that follows the one before it at once, and
+// has to search for any other.
+func (w *writer) putBatch(b *pebble.Batch, part *storage.Batch, names []claim) {
 	w.b, w.t = b, part.Tenant
 	w.key = appendPrefix(w.key[:0], part.Tenant, familyHead)
 	w.value = appendHead(w.value[:0], &part.Head)
 	w.set(w.key, w.value)
-	for i := range part.Events {
-		w.event(&part.Events[i])
-	}
+	w.events(part.Events)
 	for i := range part.Tiles {
 		w.tile(&part.Tiles[i])
+	}
+	for i := range names {
+		w.setNumber(names[i].key[:], uint64(names[i].index))
 	}
 	for _, c := range part.Counters {
 		w.key = appendCounterKey(w.key[:0], w.t, c.Name)
@@ -44,27 +50,26 @@ func (w *writer) setNumber(key []byte, n uint64) {
 
 func (w *writer) set(key, value []byte) { _ = w.b.Set(key, value, nil) }
 
-func (w *writer) event(e *storage.Event) {
-	w.value = append(append(w.value[:0], e.Entry.Prev[:]...), e.Entry.Record[:]...)
-	w.setAt(familyEntry, e.Index, w.value)
-	w.value = appendEvent(w.value[:0], e)
-	w.setAt(familyRecord, e.Index, w.value)
-	if e.Envelope != nil {
-		w.setAt(familyEnvelope, e.Index, e.Envelope)
+func (w *writer) events(events []storage.Event) {
+	for i := range events {
+		e := &events[i]
+		w.value = append(append(w.value[:0], e.Entry.Prev[:]...), e.Entry.Record[:]...)
+		w.setAt(familyEntry, e.Index, w.value)
 	}
-	for n := range e.Names {
-		w.name(n, e.Index)
+	for i := range events {
+		w.value = appendEvent(w.value[:0], &events[i])
+		w.setAt(familyRecord, events[i].Index, w.value)
+	}
+	for i := range events {
+		if e := &events[i]; e.Envelope != nil {
+			w.setAt(familyEnvelope, e.Index, e.Envelope)
+		}
 	}
 }
 
 func (w *writer) setAt(f family, i id.Index, value []byte) {
 	w.key = appendIndexKey(w.key[:0], w.t, f, i)
 	w.set(w.key, value)
-}
-
-func (w *writer) name(n storage.Name, i id.Index) {
-	w.key = appendNameKey(w.key[:0], w.t, n)
-	w.setNumber(w.key, uint64(i))
 }
 
 func (w *writer) tile(tile *storage.Tile) {
