@@ -19,12 +19,12 @@ type Log struct {
 	client  *Client
 	slug    id.Slug
 	key     tlog.VerifierKey
-	retired []tlog.VerifierKey
+	retired []verify.LogKey
 }
 
 // Log returns the log of the organization called slug. key is the log's key, and
-// retired are earlier ones, which count for bundles only.
-func (c *Client) Log(slug id.Slug, key tlog.VerifierKey, retired ...tlog.VerifierKey) *Log {
+// retired are earlier ones, which count for bundles only (verify.Options).
+func (c *Client) Log(slug id.Slug, key tlog.VerifierKey, retired ...verify.LogKey) *Log {
 	return &Log{client: c, slug: slug, key: key, retired: slices.Clone(retired)}
 }
 

@@ -48,10 +48,14 @@ func (c *checker) logKey() (tlog.VerifierKey, error) {
 	if c.bundle.LogKey == c.options.Key.String() {
 		return *c.options.Key, nil
 	}
-	for _, retired := range c.options.Retired {
-		if c.bundle.LogKey == retired.String() {
-			return retired, nil
+	for _, k := range c.options.Retired {
+		if c.bundle.LogKey != k.Key.String() || k.Key.Name() != c.options.Key.Name() {
+			continue
 		}
+		if c.checkpointErr == nil && !k.Signed(c.checkpoint.Size) {
+			return tlog.VerifierKey{}, fmt.Errorf("log_key and the size of the tree: %w", ErrMismatch)
+		}
+		return k.Key, nil
 	}
 	return tlog.VerifierKey{}, fmt.Errorf("log_key and the key given: %w", ErrMismatch)
 }

@@ -76,7 +76,7 @@ func TestLogKeyRules(t *testing.T) {
 		name    string
 		bundle  *Bundle
 		key     *tlog.VerifierKey
-		retired []tlog.VerifierKey
+		retired []LogKey
 		source  KeySource
 		want    bool
 	}{
@@ -89,11 +89,15 @@ func TestLogKeyRules(t *testing.T) {
 		{"names no key, signed by the key given", signedBy(*honest, honest.Checkpoint, ""), &pinned, nil, KeyFromArgument, false},
 		{"key hash in upper case", signedBy(*honest, honest.Checkpoint, upper), &pinned, nil, KeyFromArgument, false},
 		{"key hash in upper case, no key given", signedBy(*honest, honest.Checkpoint, upper), nil, nil, KeyFromBundle, upper == honest.LogKey},
-		{"retired key", signedBy(*honest, byOld, oldKey.String()), &pinned, []tlog.VerifierKey{attackerKey, oldKey}, KeyFromArgument, true},
+		{"retired key", signedBy(*honest, byOld, oldKey.String()), &pinned, []LogKey{Always(attackerKey), Always(oldKey)}, KeyFromArgument, true},
+		{"retired key of these sizes", signedBy(*honest, byOld, oldKey.String()), &pinned, []LogKey{{oldKey, c.Size, c.Size + 1}}, KeyFromArgument, true},
+		{"retired key of smaller trees", signedBy(*honest, byOld, oldKey.String()), &pinned, []LogKey{{oldKey, 0, c.Size}}, KeyFromArgument, false},
+		{"retired key of larger trees", signedBy(*honest, byOld, oldKey.String()), &pinned, []LogKey{{oldKey, c.Size + 1, c.Size + 9}}, KeyFromArgument, false},
+		{"retired key of another origin", signedBy(*honest, signNote(foreignKey.Name(), foreign.key, checkpointBody(c)), foreignKey.String()), &pinned, []LogKey{Always(foreignKey)}, KeyFromArgument, false},
 		{"retired key not given", signedBy(*honest, byOld, oldKey.String()), &pinned, nil, KeyFromArgument, false},
-		{"retired key named, signed by the key given", signedBy(*honest, honest.Checkpoint, oldKey.String()), &pinned, []tlog.VerifierKey{oldKey}, KeyFromArgument, false},
-		{"key given named, signed by the retired one", signedBy(*honest, byOld, pinned.String()), &pinned, []tlog.VerifierKey{oldKey}, KeyFromArgument, false},
-		{"retired ones alone don't count", signedBy(*honest, byOld, oldKey.String()), nil, []tlog.VerifierKey{attackerKey}, KeyFromBundle, true},
+		{"retired key named, signed by the key given", signedBy(*honest, honest.Checkpoint, oldKey.String()), &pinned, []LogKey{Always(oldKey)}, KeyFromArgument, false},
+		{"key given named, signed by the retired one", signedBy(*honest, byOld, pinned.String()), &pinned, []LogKey{Always(oldKey)}, KeyFromArgument, false},
+		{"retired ones alone don't count", signedBy(*honest, byOld, oldKey.String()), nil, []LogKey{Always(attackerKey)}, KeyFromBundle, true},
 		{"key of another origin given", honest, &foreignKey, nil, KeyFromArgument, false},
 		{"key of another origin named", signedBy(*honest, signNote(foreignKey.Name(), foreign.key, checkpointBody(c)), foreignKey.String()), nil, nil, KeyFromBundle, false},
 		{"key of another origin named and given", signedBy(*honest, signNote(foreignKey.Name(), foreign.key, checkpointBody(c)), foreignKey.String()), &foreignKey, nil, KeyFromArgument, false},

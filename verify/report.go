@@ -11,9 +11,10 @@ type Options struct {
 	// bundle names is then only compared. nil takes the bundle's, which shows that
 	// the bundle is whole and not whose it is.
 	Key *tlog.VerifierKey
-	// Retired are earlier keys of the same log. With Key given, a bundle that
-	// names one of them is checked by it.
-	Retired []tlog.VerifierKey
+	// Retired are other keys of the same log, before or after Key. With Key given,
+	// a bundle that names one of them is checked by it, if the key is of Key's name
+	// and signed trees of the checkpoint's size.
+	Retired []LogKey
 	// Witnesses are those whose cosignatures the report names. Whether they are
 	// enough is the caller's policy (package trust).
 	Witnesses []tlog.WitnessKey

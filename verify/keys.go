@@ -1,0 +1,87 @@
+package verify
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// LogKey is a key of a log and the sizes of the trees whose checkpoints it signed.
+type LogKey struct {
+	Key      tlog.VerifierKey
+	From, To id.Index // [From, To)
+}
+
+// Always is a key that signed trees of all sizes.
+func Always(key tlog.VerifierKey) LogKey { return LogKey{Key: key, To: tlog.MaxSize + 1} }
+
+// Signed reports whether checkpoints of trees of that size are the key's.
+func (k LogKey) Signed(size id.Index) bool { return k.From <= size && size < k.To }
+
+// keyLine is one key as transparency/keys has it.
+type keyLine struct {
+	VerifierKey *string        `json:"vkey"`
+	Use         *string        `json:"use"`
+	FromSize    *id.Index      `json:"from_size"`
+	ToSize      jsontext.Value `json:"to_size"` // null while it signs
+}
+
+// ParseKeys reads a saved answer of transparency/keys and returns the keys that
+// sign checkpoints (use log), in its order. It is strict I-JSON with all members
+// there; members that are not known are ignored, and so are keys of other uses.
+// Nothing in it says that it is true: whoever relies on it has saved it at a time,
+// or from a source, that they trust. The caller bounds its length.
+func ParseKeys(src []byte) ([]LogKey, error) {
+	canonical, _, err := jcs.ParseObject(nil, src, jcs.MaxDepth)
+	if err != nil {
+		return nil, fmt.Errorf("parse keys: %w: %w", ErrMalformed, err)
+	}
+	var list struct {
+		Keys []keyLine `json:"keys"`
+	}
+	if err := json.Unmarshal(canonical, &list); err != nil {
+		return nil, fmt.Errorf("parse keys: %w: %w", ErrMalformed, err)
+	}
+	var keys []LogKey
+	for i, line := range list.Keys {
+		k, ofLog, err := line.read()
+		if err != nil {
+			return nil, fmt.Errorf("parse keys: key %d: %w", i+1, err)
+		}
+		if ofLog {
+			keys = append(keys, k)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("parse keys: no key of a log: %w", ErrMalformed)
+	}
+	return keys, nil
+}
+
+// read checks one key; ofLog is false for one of another use.
+func (l keyLine) read() (k LogKey, ofLog bool, err error) {
+	if l.VerifierKey == nil || l.Use == nil || l.FromSize == nil || l.ToSize == nil {
+		return k, false, fmt.Errorf("missing member: %w", ErrMalformed)
+	}
+	if *l.Use != "log" {
+		return k, false, nil
+	}
+	if k.Key, err = tlog.ParseVerifierKey(*l.VerifierKey); err != nil {
+		return k, false, fmt.Errorf("vkey: %w: %w", ErrMalformed, err)
+	}
+	k.From, k.To = *l.FromSize, tlog.MaxSize+1
+	if !isNull(l.ToSize) {
+		if err := json.Unmarshal(l.ToSize, &k.To); err != nil {
+			return k, false, fmt.Errorf("to_size: %w: %w", ErrMalformed, err)
+		}
+	}
+	if k.From > tlog.MaxSize || k.To > tlog.MaxSize+1 || k.From > k.To {
+		return k, false, fmt.Errorf("sizes: %w", ErrMalformed)
+	}
+	return k, true, nil
+}
