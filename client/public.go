@@ -55,6 +55,16 @@ func (c *Client) FetchCheckpoint(ctx context.Context, o id.Organization) (tlog.C
 	return checkpoint, nil
 }
 
+// Fetch fetches a document of any kind as it is. path is escaped, begins with a
+// slash and may have a query. Bundles are asked for as JSON where there is a choice.
+func (c *Client) Fetch(ctx context.Context, path string) ([]byte, error) {
+	body, err := c.do(ctx, call{method: http.MethodGet, path: path})
+	if err != nil {
+		return nil, fmt.Errorf("fetch: %w", err)
+	}
+	return body, nil
+}
+
 func publicPath(slug id.Slug, rest string) string {
 	return "/v1/public/orgs/" + url.PathEscape(string(slug)) + "/" + rest
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -13,73 +14,92 @@ import (
 // proofReport is what verify says of a tlog-proof in JSON output. A tlog-proof
 // shows inclusion; the chain and what the entry commits to take a bundle.
 type proofReport struct {
-	InclusionOK bool      `json:"inclusion_ok"`
-	OK          bool      `json:"ok"`
-	Origin      id.Origin `json:"origin"`
-	LogIndex    id.Index  `json:"log_index"`
-	TreeSize    id.Index  `json:"tree_size"`
-	Errors      []string  `json:"errors"`
+	CheckpointOK bool                 `json:"checkpoint_ok"` // strict, and signed by a key that is trusted
+	InclusionOK  bool                 `json:"inclusion_ok"`  // the entry is at its index in that checkpoint's tree
+	QuorumOK     *bool                `json:"quorum_ok,omitzero"`
+	OK           bool                 `json:"ok"`
+	Origin       id.Origin            `json:"origin"` // of the checkpoint, "" when it is not signed
+	LogIndex     id.Index             `json:"log_index"`
+	TreeSize     id.Index             `json:"tree_size"`
+	Cosignatures []verify.Cosignature `json:"cosignatures"`
+	Errors       []string             `json:"errors"`
 }
 
 // checkProof checks C2SP tlog-proof text, which holds neither key nor entry.
-func (c *verifyCommand) checkProof(s *streams, text []byte, o verify.Options) error {
-	if o.Key == nil || c.Entry == "" {
-		return errors.New("a tlog-proof holds neither the key nor the entry: set --key and --entry")
+func (c *verifyCommand) checkProof(s *streams, text []byte, trusted trusted) error {
+	if c.Require != "commitment" {
+		return fmt.Errorf("can't tell: a tlog-proof does not show the %s; a bundle does", c.Require)
 	}
-	entry, err := s.read(c.Entry, tlog.MaxEntry)
+	if len(trusted.keys) == 0 || c.Entry == "" {
+		return errors.New("a tlog-proof holds neither the key nor the entry: set --key or --policy, and --entry")
+	}
+	entry, err := c.readEntry(s)
 	if err != nil {
 		return fmt.Errorf("--entry: %w", err)
 	}
 	proof, err := tlog.ParseProof(text)
 	if err != nil {
-		return fmt.Errorf("not a tlog-proof that this program reads: %w", err)
+		return unreadableProof(text, err)
 	}
-	checkpoint, failed := openProof(proof, entry, o)
-	report := proofReport{
-		InclusionOK: failed == nil, OK: failed == nil, Origin: checkpoint.Origin,
-		LogIndex: proof.Index, TreeSize: checkpoint.Size, Errors: []string{},
-	}
-	if failed != nil {
-		report.Errors = append(report.Errors, "inclusion: "+failed.Error())
-	}
-	if err := printProof(s, report); err != nil {
+	r := reportOf(proof, entry, trusted)
+	if err := printProof(s, r); err != nil {
 		return err
 	}
-	if failed != nil {
-		return &negative{fmt.Errorf("not proved: inclusion: %w", failed)}
+	switch {
+	case !r.OK:
+		return &negative{fmt.Errorf("not proved: %s", plain(r.Errors[0]))}
+	case r.QuorumOK != nil && !*r.QuorumOK:
+		return errQuorum
 	}
 	return nil
 }
 
-// openProof checks the proof under each key given, and that an entry of this
-// service names the index at which it lies.
-func openProof(p tlog.Proof, entry []byte, o verify.Options) (c tlog.Checkpoint, err error) {
-	leaf := tlog.LeafHash(entry)
-	for _, key := range append([]tlog.VerifierKey{*o.Key}, o.Retired...) {
-		if c, err = p.Check(leaf, key); !errors.Is(err, tlog.ErrSignature) {
-			break
-		}
+// readEntry reads the entry. No entry ends in LF, so one is of the file.
+func (c *verifyCommand) readEntry(s *streams) ([]byte, error) {
+	if c.Entry == stdin && c.Bundle == stdin {
+		return nil, errors.New("standard input is the proof already")
 	}
+	entry, err := s.read(c.Entry, tlog.MaxEntry+1)
+	return bytes.TrimSuffix(entry, []byte("\n")), err
+}
+
+// unreadableProof is unreadable for tlog-proofs: another version can't be told.
+func unreadableProof(text []byte, err error) error {
+	if !bytes.HasPrefix(text, []byte("c2sp.org/tlog-proof@v1\n")) {
+		return fmt.Errorf("not a tlog-proof that this program reads: %w", err)
+	}
+	return &negative{fmt.Errorf("not proved: %w", err)}
+}
+
+// reportOf checks the checkpoint under the keys that are trusted, the proof, and
+// that an entry of this service names the index at which it lies.
+func reportOf(p tlog.Proof, entry []byte, trusted trusted) proofReport {
+	r := proofReport{LogIndex: p.Index, Cosignatures: []verify.Cosignature{}, Errors: []string{}}
+	checkpoint, err := trusted.open(p.Checkpoint)
 	if err != nil {
-		return tlog.Checkpoint{}, err
+		r.Errors = append(r.Errors, "checkpoint: "+err.Error())
+		return r
+	}
+	r.CheckpointOK, r.Origin, r.TreeSize = true, checkpoint.Origin, checkpoint.Size
+	r.Cosignatures, r.QuorumOK = trusted.cosignatures(p.Checkpoint), trusted.quorum(true, p.Checkpoint)
+	if err := included(p, entry, checkpoint); err != nil {
+		r.Errors = append(r.Errors, "inclusion: "+err.Error())
+		return r
+	}
+	r.InclusionOK, r.OK = true, true
+	return r
+}
+
+func included(p tlog.Proof, entry []byte, c tlog.Checkpoint) error {
+	if err := tlog.CheckInclusion(p.Index, c.Size, tlog.LeafHash(entry), p.Hashes, c.Root); err != nil {
+		return err
 	}
 	parsed, err := chain.ParseEntry(entry)
 	if err != nil {
-		return tlog.Checkpoint{}, err
-	}
-	if parsed.Seq != p.Index.Sequence() {
-		return tlog.Checkpoint{}, fmt.Errorf("entry and index: %w", verify.ErrMismatch)
-	}
-	return c, nil
-}
-
-func printProof(s *streams, r proofReport) error {
-	if s.json {
-		return s.value(r)
-	}
-	const words = "the entry is in the tree that the checkpoint signs, at its index"
-	if err := s.line("%s", verdict(&r.InclusionOK, "inclusion", words)); err != nil || !r.OK {
 		return err
 	}
-	return s.line("log         %s\nproved: entry %d of %d. A tlog-proof says nothing about the chain and the event; a bundle does", plain(string(r.Origin)), r.LogIndex.Sequence(), r.TreeSize)
+	if parsed.Seq != p.Index.Sequence() {
+		return fmt.Errorf("entry and index: %w", verify.ErrMismatch)
+	}
+	return nil
 }

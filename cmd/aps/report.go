@@ -1,14 +1,21 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/verify"
 )
 
+// bundleReport is what verify says of a bundle in JSON output.
+type bundleReport struct {
+	verify.Report
+	QuorumOK *bool `json:"quorum_ok,omitzero"` // enough witnesses of the policy have cosigned; absent without one
+}
+
 // printReport prints each check in words, what no check covers, and the result.
-func printReport(s *streams, b *verify.Bundle, r verify.Report) error {
+func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 	lines := []string{
 		"event       " + plain(string(b.EventID)),
 		"log         " + plain(string(b.Origin)),
@@ -19,6 +26,7 @@ func printReport(s *streams, b *verify.Bundle, r verify.Report) error {
 		verdict(r.SignatureOK, "signature", signatureWords(b)),
 		verdict(r.EnvelopeOK, "envelope", "this envelope is the one that was signed"),
 	}
+	lines = append(lines, witnessed(r.QuorumOK, r.Cosignatures)...)
 	if len(r.Unchecked) > 0 {
 		lines = append(lines, "not covered: "+strings.Join(r.Unchecked, ", "))
 	}
@@ -29,10 +37,46 @@ func printReport(s *streams, b *verify.Bundle, r verify.Report) error {
 		lines = append(lines, "the operator claims of the key that signed: "+plain(o.KeyClaim))
 	}
 	switch {
+	case r.OK && r.QuorumOK != nil && !*r.QuorumOK:
 	case r.OK && r.LogKeySource == verify.KeyFromArgument:
 		lines = append(lines, "proved, as far as checked above")
 	case r.OK:
 		lines = append(lines, "whole, but signed by a key that only the bundle vouches for")
+	}
+	return s.line("%s", strings.Join(lines, "\n"))
+}
+
+// witnessed tells the quorum of a policy, and who cosigned.
+func witnessed(quorum *bool, by []verify.Cosignature) (lines []string) {
+	switch {
+	case quorum == nil:
+	case *quorum:
+		lines = append(lines, verdict(quorum, "quorum", "enough witnesses of the policy have cosigned the checkpoint"))
+	default:
+		lines = append(lines, "--    quorum      not reached: too few witnesses of the policy have cosigned the checkpoint")
+	}
+	for _, c := range by {
+		lines = append(lines, fmt.Sprintf("cosigned    %s, by %s", c.Time, plain(c.Name)))
+	}
+	return lines
+}
+
+// printProof prints what is found of a tlog-proof.
+func printProof(s *streams, r proofReport) error {
+	if s.json {
+		return s.value(r)
+	}
+	var lines []string
+	if r.CheckpointOK {
+		lines = append(lines, "log         "+plain(string(r.Origin)))
+	}
+	lines = append(lines, verdict(&r.CheckpointOK, "checkpoint", checkpointWords(verify.KeyFromArgument)))
+	if r.CheckpointOK {
+		lines = append(lines, verdict(&r.InclusionOK, "inclusion", "the entry is in the tree that the checkpoint signs, at its index"))
+	}
+	lines = append(lines, witnessed(r.QuorumOK, r.Cosignatures)...)
+	if r.OK && (r.QuorumOK == nil || *r.QuorumOK) {
+		lines = append(lines, fmt.Sprintf("proved: entry %d of %d. A tlog-proof says nothing about the chain and the event; a bundle does", r.LogIndex.Sequence(), r.TreeSize))
 	}
 	return s.line("%s", strings.Join(lines, "\n"))
 }

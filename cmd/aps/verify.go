@@ -5,13 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -19,16 +18,22 @@ import (
 const maxProven = 64 << 20
 
 type verifyCommand struct {
-	Bundle  string `arg:"" help:"File with a bundle or a tlog-proof, - for standard input; with --url the event id."`
-	Key     string `placeholder:"VKEY" help:"The log's verifier key, from a source that you trust. Without it a bundle can be whole, but nothing says whose it is."`
-	Retired string `placeholder:"FILE" help:"File with earlier keys of the log, one a line."`
-	Entry   string `placeholder:"FILE" help:"The entry that a tlog-proof is for, exactly as it was logged."`
-	URL     string `name:"url" placeholder:"URL" help:"Fetch the bundle from this service; otherwise nothing is fetched."`
+	Bundle string `arg:"" help:"File with a bundle or a tlog-proof, - for standard input, or its address, which is fetched; with --url the event id."`
+	trustFlags
+	Entry   string `placeholder:"FILE" help:"The entry that a tlog-proof is for, as it was logged, - for standard input. A line end behind it does not count."`
+	Require string `enum:"commitment,record,full" default:"commitment" help:"How much a bundle has to disclose: commitment, record or full."`
+	URL     string `name:"url" placeholder:"URL" help:"Fetch the bundle of an event from this service."`
 	Slug    string `placeholder:"NAME" help:"The organization's slug, with --url."`
 }
 
+func (*verifyCommand) Help() string {
+	return `Status 0: verified. 1: proved wrong; the first thing that fails is named. 2: can't tell: no key, too few cosignatures, not enough disclosed, a file that can't be read, a service that can't be reached.
+
+Nothing is fetched unless an address or --url is given.`
+}
+
 func (c *verifyCommand) Run(ctx context.Context, s *streams) error {
-	keys, err := c.keys(s)
+	trusted, err := c.trustFlags.read(s)
 	if err != nil {
 		return err
 	}
@@ -37,46 +42,23 @@ func (c *verifyCommand) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	if bytes.HasPrefix(text, []byte("c2sp.org/tlog-proof@")) {
-		return c.checkProof(s, text, keys)
+		return c.checkProof(s, text, trusted)
 	}
-	return c.checkBundle(s, text, keys)
+	return c.checkBundle(s, text, trusted)
 }
 
-// keys reads the keys given; without one the bundle's counts.
-func (c *verifyCommand) keys(s *streams) (verify.Options, error) {
-	o := verify.Options{CheckedAt: id.InstantOf(time.Now())}
-	if c.Key == "" {
-		return o, nil
-	}
-	key, err := tlog.ParseVerifierKey(strings.TrimSpace(c.Key))
-	if err != nil {
-		return o, fmt.Errorf("--key: %w", err)
-	}
-	o.Key = &key
-	if c.Retired == "" {
-		return o, nil
-	}
-	text, err := s.read(c.Retired, maxProven)
-	if err != nil {
-		return o, fmt.Errorf("--retired: %w", err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
-			continue
-		}
-		retired, err := tlog.ParseVerifierKey(line)
-		if err != nil {
-			return o, fmt.Errorf("--retired: %w", err)
-		}
-		o.Retired = append(o.Retired, retired)
-	}
-	return o, nil
-}
-
+// load reads what is to be verified.
 func (c *verifyCommand) load(ctx context.Context, s *streams) ([]byte, error) {
-	if c.URL == "" {
-		return s.read(c.Bundle, maxProven)
+	switch {
+	case c.URL != "":
+		return c.fetchEvent(ctx, s)
+	case strings.HasPrefix(c.Bundle, "http://") || strings.HasPrefix(c.Bundle, "https://"):
+		return c.fetchAddress(ctx, s)
 	}
+	return s.read(c.Bundle, maxProven)
+}
+
+func (c *verifyCommand) fetchEvent(ctx context.Context, s *streams) ([]byte, error) {
 	if c.Slug == "" {
 		return nil, errors.New("no organization: set --slug")
 	}
@@ -91,15 +73,50 @@ func (c *verifyCommand) load(ctx context.Context, s *streams) ([]byte, error) {
 	return text, nil
 }
 
-func (c *verifyCommand) checkBundle(s *streams, text []byte, o verify.Options) error {
+// fetchAddress fetches a document from wherever it lies, the service or not.
+func (c *verifyCommand) fetchAddress(ctx context.Context, s *streams) ([]byte, error) {
+	address, err := url.Parse(c.Bundle)
+	if err != nil {
+		return nil, errors.New("not an address of a bundle or a tlog-proof")
+	}
+	service, err := serviceFlags{URL: address.Scheme + "://" + address.Host}.client(s.err)
+	if err != nil {
+		return nil, err
+	}
+	text, err := service.Fetch(ctx, address.RequestURI())
+	if err != nil {
+		return nil, &unable{err}
+	}
+	return text, nil
+}
+
+// asked returns the event that was asked for, "" when none was: with --url, and
+// with the address of a service.
+func (c *verifyCommand) asked() id.Event {
+	if c.URL != "" {
+		return id.Event(c.Bundle)
+	}
+	address, err := url.Parse(c.Bundle)
+	if err != nil || address.Host == "" {
+		return ""
+	}
+	_, path, public := strings.Cut(address.Path, "/v1/public/orgs/")
+	if _, event, is := strings.Cut(path, "/verify/"); public && is {
+		return id.Event(event)
+	}
+	return ""
+}
+
+func (c *verifyCommand) checkBundle(s *streams, text []byte, trusted trusted) error {
 	bundle, err := verify.ParseBundle(text)
 	if err != nil {
 		return unreadable(text, err)
 	}
-	if c.URL != "" && string(bundle.EventID) != c.Bundle {
+	if event := c.asked(); event != "" && event != bundle.EventID {
 		return &negative{errors.New("the service sent the bundle of another event")}
 	}
-	r := verify.Check(bundle, o)
+	r := bundleReport{Report: verify.Check(bundle, trusted.options(bundle))}
+	r.QuorumOK = trusted.quorum(r.CheckpointOK, []byte(bundle.Checkpoint))
 	if s.json {
 		err = s.value(r)
 	} else {
@@ -110,10 +127,32 @@ func (c *verifyCommand) checkBundle(s *streams, text []byte, o verify.Options) e
 		return err
 	case !r.OK:
 		return &negative{fmt.Errorf("not proved: %s", plain(r.Errors[0]))}
-	case o.Key == nil:
-		return errors.New("can't tell whose log this is: no --key was given")
+	case len(trusted.keys) == 0:
+		return errors.New("can't tell whose log this is: neither --key nor --policy names it")
+	case r.QuorumOK != nil && !*r.QuorumOK:
+		return errQuorum
 	}
-	return nil
+	return disclosed(c.Require, r.Report)
+}
+
+// errQuorum proves nothing wrong: cosignatures come after a checkpoint.
+var errQuorum = errors.New("can't tell: too few witnesses of the policy have cosigned the checkpoint")
+
+// disclosed says whether the bundle shows as much as is required. What it shows is
+// right.
+func disclosed(required string, r verify.Report) error {
+	missing := ""
+	switch {
+	case required == "full" && r.EnvelopeOK == nil:
+		missing = "envelope"
+	case required != "commitment" && r.RecordOK == nil:
+		missing = "record"
+	case required != "commitment" && r.SignatureOK == nil:
+		missing = "envelope, without which the signature can't be checked,"
+	default:
+		return nil
+	}
+	return fmt.Errorf("can't tell: the %s is not disclosed", missing)
 }
 
 // unreadable tells a bundle that breaks the rules, which is wrong, from

@@ -22,7 +22,7 @@ func logs(t *testing.T) (dir, key1, key2 string) {
 	return dir, s.Organization(0).LogKey().String(), s.Organization(1).LogKey().String()
 }
 
-func load(t *testing.T, file string) string {
+func load(t testing.TB, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -90,7 +90,7 @@ func TestVerifyMutated(t *testing.T) {
 		"cut off":                   {text[:len(text)/2], key, 2, "aps: not a bundle that this program reads: "},
 		"another document":          {`{"error":"Not found"}`, key, 2, "aps: not a bundle that this program reads: "},
 		"empty":                     {``, key, 2, "aps: not a bundle that this program reads: "},
-		"no key":                    {text, "", 2, "aps: can't tell whose log this is: no --key was given\n"},
+		"no key":                    {text, "", 2, "aps: can't tell whose log this is: neither --key nor --policy names it\n"},
 		"no key and a wrong record": {change(`\"effective\":\"allow\"`, `\"effective\":\"deny\"`), "", 1, "aps: not proved: record: "},
 		"malformed key":             {text, "log", 2, "aps: --key: "},
 	} {
@@ -124,10 +124,7 @@ func TestVerifyProofText(t *testing.T) {
 	file := filepath.Join(dir, "full.json")
 	entry, wrong := file+".entry", filepath.Join(dir, "record.json.entry")
 	text := load(t, file+".tlog-proof")
-	retired := filepath.Join(dir, "retired")
-	if err := os.WriteFile(retired, []byte("# before the move\n\n"+key+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	keys := savedKeys(t, other, key)
 	for name, tc := range map[string]struct {
 		text   string
 		args   []string
@@ -135,18 +132,25 @@ func TestVerifyProofText(t *testing.T) {
 		want   string // in output or report
 	}{
 		"whole":                     {text, []string{"--key", key, "--entry", entry}, 0, "proved: entry 4 of 6."},
-		"by a retired key":          {text, []string{"--key", other, "--retired", retired, "--entry", entry}, 0, "proved: entry 4 of 6."},
-		"JSON":                      {text, []string{"--key", key, "--entry", entry, "--json"}, 0, `{"inclusion_ok":true,"ok":true,"origin":"log.example/o/ab000000-0000-0000-0000-000000000001","log_index":3,"tree_size":6,"errors":[]}`},
+		"by another key of the log": {text, []string{"--key", renamed(t, key, 9), "--keys", savedKeys(t, renamed(t, key, 9), key), "--entry", entry}, 0, "proved: entry 4 of 6."},
+		"JSON":                      {text, []string{"--key", key, "--entry", entry, "--json"}, 0, `{"checkpoint_ok":true,"inclusion_ok":true,"ok":true,"origin":"log.example/o/ab000000-0000-0000-0000-000000000001","log_index":3,"tree_size":6,"cosignatures":[],"errors":[]}`},
+		"a line end behind it":      {text, []string{"--key", key, "--entry", written(t, load(t, entry)+"\n")}, 0, "proved: entry 4 of 6."},
+		"two line ends behind it":   {text, []string{"--key", key, "--entry", written(t, load(t, entry)+"\n\n")}, 1, "not proved: inclusion: "},
 		"another entry":             {text, []string{"--key", key, "--entry", wrong}, 1, "FAIL  inclusion"},
-		"another key":               {text, []string{"--key", other, "--entry", entry}, 1, "not proved: inclusion: "},
+		"another key":               {text, []string{"--key", other, "--entry", entry}, 1, "not proved: checkpoint: "},
 		"another index":             {strings.Replace(text, "index 3", "index 2", 1), []string{"--key", key, "--entry", entry}, 1, "not proved: inclusion: "},
-		"no entry":                  {text, []string{"--key", key}, 2, "set --key and --entry"},
-		"no key":                    {text, []string{"--entry", entry}, 2, "set --key and --entry"},
+		"another size":              {strings.Replace(text, "\n6\n", "\n7\n", 1), []string{"--key", key, "--entry", entry}, 1, "not proved: checkpoint: "},
+		"no entry":                  {text, []string{"--key", key}, 2, "set --key or --policy, and --entry"},
+		"no key":                    {text, []string{"--entry", entry}, 2, "set --key or --policy, and --entry"},
 		"no entry file":             {text, []string{"--key", key, "--entry", "none"}, 2, "--entry"},
-		"malformed":                 {strings.Replace(text, "index 3", "index 03", 1), []string{"--key", key, "--entry", entry}, 2, "not a tlog-proof"},
+		"entry from the same input": {text, []string{"--key", key, "--entry", "-"}, 2, "--entry: standard input is the proof already"},
+		"more than it shows":        {text, []string{"--key", key, "--entry", entry, "--require", "record"}, 2, "can't tell: a tlog-proof does not show the record"},
+		"malformed":                 {strings.Replace(text, "index 3", "index 03", 1), []string{"--key", key, "--entry", entry}, 1, "not proved: parse proof: index line"},
 		"version of another time":   {strings.Replace(text, "@v1", "@v2", 1), []string{"--key", key, "--entry", entry}, 2, "not a tlog-proof"},
-		"retired that is no key":    {text, []string{"--key", key, "--retired", entry, "--entry", entry}, 2, "--retired"},
-		"retired that is not there": {text, []string{"--key", key, "--retired", "none", "--entry", entry}, 2, "--retired"},
+		"keys that are none":        {text, []string{"--key", key, "--keys", entry, "--entry", entry}, 2, "--keys"},
+		"keys that are not there":   {text, []string{"--key", key, "--keys", "none", "--entry", entry}, 2, "--keys"},
+		"keys of another log":       {text, []string{"--key", other, "--keys", savedKeys(t, key), "--entry", entry}, 2, "--keys: the list does not hold the key that you trust"},
+		"keys of several logs":      {text, []string{"--key", other, "--keys", keys, "--entry", entry}, 2, "--keys: the list has keys of several logs"},
 	} {
 		got := aps(t, tc.text, append([]string{"verify", "-"}, tc.args...)...)
 		if got.status != tc.status || !strings.Contains(got.out+got.report, tc.want) {
@@ -168,17 +172,20 @@ func TestVerifyFetches(t *testing.T) {
 		"fetched":       {[]string{"evt_d", "--url", s.URL, "--slug", string(mine.Slug), "--key", mine.LogKey().String()}, 0, "proved, as far as checked above"},
 		"another's key": {[]string{"evt_d", "--url", s.URL, "--slug", string(mine.Slug), "--key", other.LogKey().String()}, 1, "not proved: checkpoint"},
 		"no such event": {[]string{"evt_x", "--url", s.URL, "--slug", string(mine.Slug), "--key", mine.LogKey().String()}, 2, "404 Not found"},
+		"address":       {[]string{s.URL + "/v1/public/orgs/" + string(mine.Slug) + "/verify/evt_d", "--key", mine.LogKey().String()}, 0, "proved, as far as checked above"},
+		"no address":    {[]string{s.URL + "/nothing", "--key", mine.LogKey().String()}, 2, "404 Not found"},
+		"bad address":   {[]string{"http://", "--key", mine.LogKey().String()}, 2, "base URL"},
 		"no slug":       {[]string{"evt_d", "--url", s.URL}, 2, "set --slug"},
 	} {
 		if got := aps(t, "", append([]string{"verify"}, tc.args...)...); got.status != tc.status || !strings.Contains(got.out+got.report, tc.want) {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
-	if n := len(s.Requests()) - before; n != 3 {
+	if n := len(s.Requests()) - before; n != 5 {
 		t.Errorf("%d requests", n)
 	}
 	// The address in the environment alone fetches nothing.
-	if got := aps(t, "", "verify", "evt_d", "--key", mine.LogKey().String()); got.status != 2 || len(s.Requests()) != before+3 {
+	if got := aps(t, "", "verify", "evt_d", "--key", mine.LogKey().String()); got.status != 2 || len(s.Requests()) != before+5 {
 		t.Errorf("got %+v", got)
 	}
 }

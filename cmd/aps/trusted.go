@@ -1,0 +1,144 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/trust"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// trustFlags say what an auditor relies on.
+type trustFlags struct {
+	Key    string `placeholder:"VKEY" help:"The log's verifier key, from a source that you trust. Without it a bundle can be whole, but nothing says whose it is."`
+	Policy string `placeholder:"FILE" help:"A C2SP tlog-policy: logs that you trust and witnesses, of whom a quorum must have cosigned. With --key only the witnesses count."`
+	Keys   string `placeholder:"FILE" help:"The saved answer of transparency/keys, for bundles signed by a key of the log before or after yours."`
+}
+
+// trusted is what an auditor relies on.
+type trusted struct {
+	keys   []tlog.VerifierKey // any one of them
+	others []verify.LogKey    // of the same logs
+	policy *trust.Policy      // whose quorum is required; nil for none
+}
+
+// read reads what the flags name.
+func (f trustFlags) read(s *streams) (t trusted, err error) {
+	if f.Policy != "" {
+		text, err := s.read(f.Policy, trust.MaxText)
+		if err != nil {
+			return t, fmt.Errorf("--policy: %w", err)
+		}
+		if t.policy, err = trust.Parse(text); err != nil {
+			return t, fmt.Errorf("--policy: %w", err)
+		}
+		for _, l := range t.policy.Logs {
+			t.keys = append(t.keys, l.Key)
+		}
+	}
+	if f.Key != "" {
+		key, err := tlog.ParseVerifierKey(strings.TrimSpace(f.Key))
+		if err != nil {
+			return t, fmt.Errorf("--key: %w", err)
+		}
+		t.keys = []tlog.VerifierKey{key}
+	}
+	if f.Keys != "" {
+		if t.others, err = t.readOthers(s, f.Keys); err != nil {
+			return t, fmt.Errorf("--keys: %w", err)
+		}
+	}
+	return t, nil
+}
+
+// readOthers reads further keys of a log. A list that does not hold a key which is
+// trusted anyway is not of that log, whatever the names say.
+func (t trusted) readOthers(s *streams, file string) ([]verify.LogKey, error) {
+	text, err := s.read(file, maxProven)
+	if err != nil {
+		return nil, err
+	}
+	others, err := verify.ParseKeys(text)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(others, func(k verify.LogKey) bool { return slices.Contains(t.keys, k.Key) })
+	if at < 0 {
+		return nil, errors.New("the list does not hold the key that you trust")
+	}
+	name := others[at].Key.Name()
+	if slices.ContainsFunc(others, func(k verify.LogKey) bool { return k.Key.Name() != name }) {
+		return nil, errors.New("the list has keys of several logs")
+	}
+	return others, nil
+}
+
+// options are those for a bundle: of the keys that are trusted, the one that it
+// names, or else one of its log.
+func (t trusted) options(b *verify.Bundle) verify.Options {
+	o := verify.Options{CheckedAt: id.InstantOf(time.Now()), Retired: t.others}
+	if t.policy != nil {
+		for _, w := range t.policy.Witnesses {
+			o.Witnesses = append(o.Witnesses, w.Key)
+		}
+	}
+	for _, k := range t.keys {
+		switch {
+		case k.String() == b.LogKey:
+			o.Key = &k
+			return o
+		case o.Key == nil || o.Key.Name() != string(b.Origin):
+			o.Key = &k
+		}
+	}
+	return o
+}
+
+// open opens a checkpoint with whichever key of its log signed it.
+func (t trusted) open(note []byte) (tlog.Checkpoint, error) {
+	c, err := tlog.ReadCheckpoint(note)
+	if err != nil {
+		return tlog.Checkpoint{}, err
+	}
+	keys := slices.Clone(t.keys)
+	for _, k := range t.others {
+		if k.Signed(c.Size) && !slices.Contains(t.keys, k.Key) {
+			keys = append(keys, k.Key)
+		}
+	}
+	for _, k := range keys {
+		if c, err = tlog.OpenCheckpoint(note, k); !errors.Is(err, tlog.ErrSignature) {
+			return c, err
+		}
+	}
+	return tlog.Checkpoint{}, err
+}
+
+// quorum says whether enough witnesses have cosigned a checkpoint: nil when none
+// are asked for, or the log did not sign it.
+func (t trusted) quorum(signed bool, note []byte) *bool {
+	if t.policy == nil || !signed {
+		return nil
+	}
+	n, err := tlog.ParseNote(note)
+	reached := err == nil && t.policy.Reached(t.policy.Cosignatures(n))
+	return &reached
+}
+
+// cosignatures are the valid ones of the policy's witnesses.
+func (t trusted) cosignatures(note []byte) []verify.Cosignature {
+	all := []verify.Cosignature{}
+	n, err := tlog.ParseNote(note)
+	if t.policy == nil || err != nil {
+		return all
+	}
+	for _, c := range t.policy.Cosignatures(n) {
+		all = append(all, verify.Cosignature{Name: c.Witness.Key.Name(), Time: c.Time})
+	}
+	return all
+}
