@@ -168,4 +168,8 @@ func TestWait(t *testing.T) {
 	if found, err := w.approvals.Get(t.Context(), red, b.IngestKeyID, b.ID, time.Millisecond); err != nil || found.Status != approval.Pending {
 		t.Errorf("after the wait: got %s, %v", found.Status, err)
 	}
+	go w.approvals.Release()
+	if found, err := w.approvals.Get(t.Context(), red, b.IngestKeyID, b.ID, time.Hour); err != nil || found.Status != approval.Pending {
+		t.Errorf("when all are released: got %s, %v", found.Status, err)
+	}
 }

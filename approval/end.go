@@ -26,8 +26,12 @@ func (a *Approvals) Cancel(ctx context.Context, t id.Tenant, ingestKey string, n
 }
 
 // Revoke ends an open approval in the name of an account, also one that was
-// given and not used. fault.Conflict when it is over in another way.
+// given and not used. fault.Invalid for a reason of more than 1,024 characters;
+// fault.Conflict when it is over in another way.
 func (a *Approvals) Revoke(ctx context.Context, t id.Tenant, principal string, name ID, reason string) error {
+	if err := checkComment("reason", reason); err != nil {
+		return err
+	}
 	err := a.change(ctx, t, principal, name, func(ctx context.Context, _ *log.State, c *act, r *stored[record], status Status) error {
 		return a.close(ctx, c, name, r, status, Revoked, reason)
 	})

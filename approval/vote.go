@@ -21,6 +21,13 @@ const (
 // maxComment is the length of a comment in code points.
 const maxComment = 1024
 
+func checkComment(member, s string) error {
+	if !utf8.ValidString(s) || utf8.RuneCountInString(s) > maxComment {
+		return fault.New(fault.Invalid, member+" must have at most 1024 characters")
+	}
+	return nil
+}
+
 // Ballot is one person's vote on one approval.
 type Ballot struct {
 	Account account.ID
@@ -45,8 +52,8 @@ func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (A
 	if b.Vote != Approve && b.Vote != Deny {
 		return Approval{}, fault.New(fault.Invalid, "vote must be approve or deny")
 	}
-	if !utf8.ValidString(b.Comment) || utf8.RuneCountInString(b.Comment) > maxComment {
-		return Approval{}, fault.New(fault.Invalid, "comment must have at most 1024 characters")
+	if err := checkComment("comment", b.Comment); err != nil {
+		return Approval{}, err
 	}
 	var after Approval
 	err := a.change(ctx, t, string(b.Account), name, func(ctx context.Context, s *log.State, c *act, r *stored[record], status Status) error {

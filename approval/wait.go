@@ -16,6 +16,7 @@ const MaxWait = 30 * time.Second
 type hub struct {
 	mu     sync.Mutex
 	topics map[ID]*topic
+	closed bool
 }
 
 // topic is one approval that somebody waits for.
@@ -58,6 +59,27 @@ func (h *hub) tell(name ID) {
 	}
 }
 
+// close releases all who wait and lets nobody wait any more.
+func (h *hub) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for _, t := range h.topics {
+		close(t.news)
+	}
+	clear(h.topics)
+}
+
+func (h *hub) isClosed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
+}
+
+// Release answers all who wait, now and from now on, with what there is: a
+// process that stops keeps nobody waiting.
+func (a *Approvals) Release() { a.hub.close() }
+
 // Get returns an approval to the ingest key that asked for it; for all others
 // there is none. While it is pending, Get waits for at most wait (MaxWait at the
 // most) that something becomes of it.
@@ -70,7 +92,7 @@ func (a *Approvals) Get(ctx context.Context, t id.Tenant, ingestKey string, name
 		if err == nil && found.IngestKeyID != ingestKey {
 			err = errNotFound()
 		}
-		if err != nil || found.Status != Pending || wait <= 0 || !a.wait(ctx, found, news, deadline.C) {
+		if err != nil || found.Status != Pending || wait <= 0 || a.hub.isClosed() || !a.wait(ctx, found, news, deadline.C) {
 			done()
 			return found, err
 		}

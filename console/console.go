@@ -1,11 +1,12 @@
 // Package console is the HTTP surface by which people run their organization:
-// ingest keys, agents and their keys, policies, settings.
+// ingest keys, agents and their keys, policies, approvals, settings.
 //
 // What always holds:
 //
 //   - Each call acts on the organization of the caller's session and on no other;
 //     what belongs to another one is 404, like what is not there at all.
-//   - Every role reads, owner and admin write. Who asks is settled before anything
+//   - Every role reads; owner, admin and approver decide on approvals; owner and
+//     admin write. Who asks is settled before anything
 //     of the request's body is looked at.
 //   - A request that a browser makes for another site changes nothing.
 //   - Lists have pages. A secret is in the answer to the call that made it, and in
@@ -24,6 +25,7 @@ import (
 
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/approval"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/rulebook"
@@ -45,6 +47,7 @@ type Options struct {
 	Orgs      *org.Orgs
 	Agents    *agent.Agents
 	Rulebook  *rulebook.Rulebook
+	Approvals *approval.Approvals
 	PublicURL string // pages of its origin may call, also through a proxy that changes Host
 }
 
@@ -87,6 +90,11 @@ func (s *Server) Routes(r chi.Router) {
 		r.Method("PATCH", "/policies/{policy}", s.write(s.draftPolicy))
 		r.Method("DELETE", "/policies/{policy}", s.write(s.deletePolicy))
 		r.Method("POST", "/policies/{policy}/activate", s.write(s.activatePolicy))
+
+		r.Method("GET", "/approvals", s.read(s.listApprovals))
+		r.Method("GET", "/approvals/{approval}", s.read(s.getApproval))
+		r.Method("POST", "/approvals/{approval}/votes", s.vote(s.castVote))
+		r.Method("POST", "/approvals/{approval}/revoke", s.vote(s.revokeApproval))
 
 		r.Method("GET", "/organization/plan-usage", s.read(s.planUsage))
 		r.Method("PATCH", "/organization", s.write(s.patchOrganization))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/approval"
 	"github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/apicheck"
@@ -44,6 +45,9 @@ type world struct {
 	agents  *agent.Agents
 	first   map[id.Tenant]agent.Credentials
 	handler http.Handler
+
+	rules     *rulebook.Rulebook
+	approvals *approval.Approvals
 }
 
 func newWorld(t testing.TB) *world {
@@ -57,9 +61,14 @@ func newWorld(t testing.TB) *world {
 	w.agents = agent.New(agent.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})
 	edge := &web.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))}
 	router := edge.Router()
+	w.rules = rulebook.New(rulebook.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})
+	w.approvals = approval.New(approval.Options{
+		Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rules, Agents: w.agents,
+		Organizations: w.orgs, Members: members{}, Keyring: w.Keyring(), Clock: w.Clock,
+	})
 	surface, err := console.New(console.Options{
 		Edge: edge, Sessions: sessions{}, Orgs: w.orgs, Agents: w.agents, PublicURL: "https://ledger.example",
-		Rulebook: rulebook.New(rulebook.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock}),
+		Rulebook: w.rules, Approvals: w.approvals,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -104,6 +113,14 @@ func (sessions) Session(_ context.Context, token string) (*account.Session, erro
 		return nil, fault.New(fault.Unauthorized, "whatever")
 	}
 	return &account.Session{Account: account.ID("acc_" + token), Tenant: tenant, Role: account.Role(role)}, nil
+}
+
+// members have the role that their session's token names.
+type members struct{}
+
+func (members) Membership(_ context.Context, t id.Tenant, who account.ID) (account.Membership, error) {
+	_, role, _ := strings.Cut(strings.TrimPrefix(string(who), "acc_"), "-")
+	return account.Membership{Account: who, Tenant: t, Role: account.Role(role)}, nil
 }
 
 // request is one that the owner of red makes, unless changed.

@@ -114,6 +114,7 @@ func (s *Server) activatePolicy(r *http.Request, who *account.Session) (answer, 
 		return answer{}, err
 	}
 	v, err := s.Rulebook.Activate(r.Context(), who.Tenant, string(who.Account), param(r, "policy"))
+	s.Approvals.PolicyChanged(who.Tenant) // also on an error: it may have been done
 	return policyAnswer(http.StatusOK, v, err)
 }
 

@@ -76,7 +76,9 @@ func TestOverload(t *testing.T) {
 // A body that was not there in time is refused, and its place is free again.
 func TestSlowBodies(t *testing.T) {
 	w := newWorld(t, func(o *ingest.Options) { o.MaxInFlight = 1 })
-	for _, path := range []string{eventsPath, eventsPath + "/batch", evaluatePath} {
+	for _, path := range []string{
+		eventsPath, eventsPath + "/batch", evaluatePath, approvalsPath, approvalsPath + "/a/consume", approvalsPath + "/a/cancel",
+	} {
 		r := httptest.NewRequest(http.MethodPost, path, iotest.ErrReader(os.ErrDeadlineExceeded))
 		r.Header.Set("Authorization", "Bearer "+w.red.token)
 		a := httptest.NewRecorder()

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/agentledger/agentledger/approval"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/web"
@@ -107,4 +108,10 @@ func appendObligations(b []byte, obligations []policy.Obligation) []byte {
 		b = append(strconv.AppendInt(b, int64(o.TTLSeconds), 10), '}')
 	}
 	return append(b, ']')
+}
+
+// withApproval adds what was asked for to the answer of an evaluation.
+func withApproval(a answer, asked approval.Approval) answer {
+	b := append(a.body[:len(a.body)-1], `,"approval":`...)
+	return answer{a.status, append(appendApproval(b, asked), '}')}
 }

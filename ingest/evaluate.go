@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/agentledger/agentledger/approval"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
@@ -18,45 +19,63 @@ const (
 	defaultActionKind = "tool_call"
 )
 
-// evaluate serves POST /v1/ingest/policy/evaluate. It changes nothing.
+// evaluate serves POST /v1/ingest/policy/evaluate. It changes nothing, unless it is
+// to ask for an approval where one is needed.
 func (s *Server) evaluate(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
 	if err := version(w, r); err != nil {
 		return err
 	}
-	a, err := s.decision(r.Context(), c, body)
+	a, ask, err := s.decision(r.Context(), c, body)
 	if err != nil {
 		return err
+	}
+	if ask != nil {
+		asked, _, err := s.approvals.Ask(r.Context(), c.Tenant, *ask)
+		if err != nil {
+			return err
+		}
+		a = withApproval(a, asked)
 	}
 	a.write(w)
 	return nil
 }
 
-// decision answers the question in body.
-func (s *Server) decision(ctx context.Context, c caller, body []byte) (answer, error) {
+// decision answers the question in body. ask is what to ask people for, nil when
+// nothing is.
+func (s *Server) decision(ctx context.Context, c caller, body []byte) (a answer, ask *approval.Question, err error) {
 	if err := s.turns.Take(ctx, c.Tenant); err != nil {
-		return answer{}, err
+		return answer{}, nil, err
 	}
 	defer s.turns.Give()
 	q, err := parseQuestion(body)
 	if err != nil {
-		return answer{}, err
+		return answer{}, nil, err
 	}
 	in, err := q.input(c)
 	if err != nil {
-		return answer{}, err
+		return answer{}, nil, err
+	}
+	if ask, err = q.wanted(c, in); err != nil {
+		return answer{}, nil, err
 	}
 	in.Now = id.InstantOf(s.clock())
 	out, err := s.outcome(ctx, c.state, in)
 	if err != nil {
-		return answer{}, err
+		return answer{}, nil, err
 	}
 	s.metrics.decisions[out.Decision].Inc()
-	return decided(out, policy.InputDigest(in)), nil
+	if out.Decision != id.AllowWithObligation {
+		ask = nil
+	}
+	return decided(out, policy.InputDigest(in)), ask, nil
 }
 
 // question is the body of an evaluation: canonical JSON values, nil where absent.
 type question struct {
 	organization, agent, tool, payload, actorType, actionKind []byte
+
+	// Of a question that asks for an approval.
+	trace, principal, callback, requestApproval []byte
 }
 
 // parseQuestion takes the members that it knows; others are ignored.
@@ -81,6 +100,14 @@ func parseQuestion(body []byte) (q question, err error) {
 			q.actorType = value
 		case "action_kind":
 			q.actionKind = value
+		case "trace_id":
+			q.trace = value
+		case "actor_principal":
+			q.principal = value
+		case "callback_url":
+			q.callback = value
+		case "request_approval":
+			q.requestApproval = value
 		}
 	}
 	return q, nil

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/approval"
 	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
@@ -55,6 +56,7 @@ type world struct {
 	orgs      *org.Orgs
 	agents    *agent.Agents
 	rulebook  *rulebook.Rulebook
+	approvals *approval.Approvals
 	handler   http.Handler
 	red, blue member
 }
@@ -69,9 +71,13 @@ func newWorld(t testing.TB, change ...func(*ingest.Options)) *world {
 	w.Notary.Disclosures = w.orgs
 	w.agents = agent.New(agent.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})
 	w.rulebook = rulebook.New(rulebook.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})
+	w.approvals = approval.New(approval.Options{
+		Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rulebook, Agents: w.agents,
+		Organizations: w.orgs, Members: voters{}, Keyring: w.Keyring(), Clock: w.Clock,
+	})
 	o := ingest.Options{
 		Edge:    &web.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))},
-		Ledgers: w.Ledgers, Organizations: w.orgs, Agents: w.agents, Rulebook: w.rulebook, Clock: w.Clock,
+		Ledgers: w.Ledgers, Organizations: w.orgs, Agents: w.agents, Rulebook: w.rulebook, Approvals: w.approvals, Clock: w.Clock,
 	}
 	for _, f := range change {
 		f(&o)

@@ -1,6 +1,6 @@
 // Package ingest is the HTTP surface of agents: it takes signed events, one or
-// many in a request, into the ledger of an organization and says what its policy
-// decides on a tool call.
+// many in a request, into the ledger of an organization, says what its policy
+// decides on a tool call, and asks people for what needs their approval.
 //
 // What always holds:
 //
@@ -31,6 +31,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/approval"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/limit"
@@ -65,13 +66,22 @@ type Rulebook interface {
 	Active(ctx context.Context, s *log.State) (*policy.Compiled, error)
 }
 
-// Options configure New. The first five are required.
+// Approvals is what the surface needs of package approval.
+type Approvals interface {
+	Ask(ctx context.Context, t id.Tenant, q approval.Question) (asked approval.Approval, made bool, err error)
+	Get(ctx context.Context, t id.Tenant, ingestKey string, name approval.ID, wait time.Duration) (approval.Approval, error)
+	Consume(ctx context.Context, t id.Tenant, name approval.ID, claim approval.Claim) (grant string, err error)
+	Cancel(ctx context.Context, t id.Tenant, ingestKey string, name approval.ID) error
+}
+
+// Options configure New. The first six are required.
 type Options struct {
 	Edge          *web.Edge
 	Ledgers       Ledgers
 	Organizations Organizations
 	Agents        Agents
 	Rulebook      Rulebook
+	Approvals     Approvals
 
 	Clock    func() time.Time // default: time.Now
 	MaxBytes int              // of a body as sent and of an envelope in canonical form; default 256 KiB
@@ -81,6 +91,10 @@ type Options struct {
 	// Requests under way in all and of one organization, from authentication to
 	// answer; each 64 KiB of a body count as one more. Defaults: 4,096 and 1,024.
 	MaxInFlight, MaxInFlightOrganization int
+
+	// Long polls under way in all and of one organization, which are bounded apart
+	// since they do nothing but wait. Defaults: 16,384 and 8,192.
+	MaxPolls, MaxPollsOrganization int
 
 	// Refusals a second of one organization, and of all who are nobody, that are
 	// answered at once; those beyond are answered a second later. 0: all at once.
@@ -105,6 +119,12 @@ func (o Options) withDefaults() Options {
 	if o.MaxInFlightOrganization == 0 {
 		o.MaxInFlightOrganization = 1024
 	}
+	if o.MaxPolls == 0 {
+		o.MaxPolls = 16_384
+	}
+	if o.MaxPollsOrganization == 0 {
+		o.MaxPollsOrganization = 8_192
+	}
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
 	}
@@ -119,11 +139,14 @@ type Server struct {
 	agents   Agents
 	rulebook Rulebook
 
+	approvals Approvals
+
 	clock            func() time.Time
 	maxBytes         int
 	maxAhead, maxAge time.Duration
 
 	gate    *limit.Gate
+	polls   *limit.Gate
 	lobby   *limit.Lobby // between the body and the work on it
 	turns   *limit.Turns // of reading and evaluating, which take processors and nothing else
 	brake   *limit.Brake
@@ -142,9 +165,10 @@ const refusalHold = time.Second
 func New(o Options) *Server {
 	o = o.withDefaults()
 	s := &Server{
-		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, rulebook: o.Rulebook,
+		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, rulebook: o.Rulebook, approvals: o.Approvals,
 		clock: o.Clock, maxBytes: o.MaxBytes, maxAhead: o.MaxAhead, maxAge: o.MaxAge,
 		gate:  limit.NewGate(o.MaxInFlight, o.MaxInFlightOrganization),
+		polls: limit.NewGate(o.MaxPolls, o.MaxPollsOrganization),
 		lobby: limit.NewLobby(shareInCompany * runtime.GOMAXPROCS(0)),
 		turns: limit.NewTurns(runtime.GOMAXPROCS(0)),
 		brake: limit.NewBrake(o.MaxRefusals, refusalHold),
@@ -160,4 +184,8 @@ func (s *Server) Routes(r chi.Router) {
 	r.Method("POST", "/v1/ingest/events", s.serve(route{org.ScopeEvents, "Invalid API key", web.MediaJSON, s.maxBytes, s.postEvent}))
 	r.Method("POST", "/v1/ingest/events/batch", s.serve(route{org.ScopeEvents, "Invalid API key", web.MediaNDJSON, maxBatchBytes, s.postBatch}))
 	r.Method("POST", "/v1/ingest/policy/evaluate", s.serve(route{org.ScopeEvaluate, "Invalid ingest API key", web.MediaJSON, s.maxBytes, s.evaluate}))
+	r.Method("POST", "/v1/ingest/approvals", s.serve(route{org.ScopeApprovals, "Invalid API key", web.MediaJSON, s.maxBytes, s.postApproval}))
+	r.Method("GET", "/v1/ingest/approvals/{approval}", s.poll(s.getApproval))
+	r.Method("POST", "/v1/ingest/approvals/{approval}/consume", s.serve(route{org.ScopeApprovals, "Invalid API key", web.MediaJSON, maxClaim, s.consumeApproval}))
+	r.Method("POST", "/v1/ingest/approvals/{approval}/cancel", s.serve(route{org.ScopeApprovals, "Invalid API key", web.MediaJSON, maxClaim, s.cancelApproval}))
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/storage/storagetest"
+	"github.com/agentledger/agentledger/tlog"
 )
 
 var traffic = apicheck.Of("public")
@@ -107,7 +108,7 @@ func (w *world) serve(agents publicapi.Agents) {
 	edge := &web.Edge{Logger: slog.New(slog.NewTextHandler(w.Output(), nil))}
 	router := edge.Router()
 	publicapi.New(publicapi.Options{
-		Edge: edge, Ledgers: w.ledgers, Organizations: w.orgs, Agents: agents, PublicURL: publicURL, Clock: w.clock,
+		Edge: edge, Ledgers: w.ledgers, Organizations: w.orgs, Agents: agents, GrantKeys: grantKeys{}, PublicURL: publicURL, Clock: w.clock,
 	}).Routes(router)
 	w.handler = traffic.Watch(w.TB, router)
 }
@@ -286,4 +287,19 @@ func (w *world) register(o *owner) agent.Key {
 		w.Fatal(err)
 	}
 	return key
+}
+
+// grantKeys has one of red's, made when the log had three events.
+type grantKeys struct{}
+
+func (grantKeys) GrantKey(_ context.Context, t id.Tenant) (tlog.VerifierKey, id.Index, bool, error) {
+	if t != 11 {
+		return tlog.VerifierKey{}, 0, false, nil
+	}
+	private, err := edkey.PrivateFromSeed(make([]byte, edkey.SeedSize))
+	if err != nil {
+		return tlog.VerifierKey{}, 0, false, err
+	}
+	key, err := tlog.NewVerifierKey("ledger.example:8443/o/red/grant", private.Public())
+	return key, 3, true, err
 }

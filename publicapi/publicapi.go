@@ -32,6 +32,7 @@ import (
 	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/tlog"
 )
 
 // Organizations finds the handle of an organization; fault.NotFound when there
@@ -53,12 +54,19 @@ type Agents interface {
 	CompromisedFrom(ctx context.Context, s *log.State, agent id.Agent, key id.Key) (id.Index, error)
 }
 
-// Options configure New. The first five are required.
+// GrantKeys tells the key that signs an organization's grants and the size of its
+// log when that was made; ok is false before the first grant.
+type GrantKeys interface {
+	GrantKey(ctx context.Context, t id.Tenant) (key tlog.VerifierKey, from id.Index, ok bool, err error)
+}
+
+// Options configure New. The first six are required.
 type Options struct {
 	Edge          *web.Edge
 	Ledgers       *log.Ledgers
 	Organizations Organizations
 	Agents        Agents
+	GrantKeys     GrantKeys
 	// PublicURL is where clients find the service: scheme, host and maybe a port
 	// and a path, without a slash at the end.
 	PublicURL string
@@ -76,6 +84,7 @@ type Server struct {
 	ledgers   *log.Ledgers
 	orgs      Organizations
 	agents    Agents
+	grantKeys GrantKeys
 	publicURL string
 	host      string // of did:web identifiers
 	clock     func() time.Time
@@ -99,7 +108,7 @@ func New(o Options) *Server {
 	}
 	_, host, _ := strings.Cut(o.PublicURL, "://")
 	s := &Server{
-		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents,
+		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, grantKeys: o.GrantKeys,
 		publicURL: o.PublicURL, host: strings.ToLower(host), clock: o.Clock,
 		gate: limit.NewGate(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics),
 	}

@@ -60,7 +60,15 @@ func (s *Server) keys(r *http.Request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	return jsonOf(keyList{[]publicKey{{VerifierKey: state.VerifierKey().String(), Use: "log"}}}, revalidate)
+	all := []publicKey{{VerifierKey: state.VerifierKey().String(), Use: "log"}}
+	grants, from, ok, err := s.grantKeys.GrantKey(r.Context(), state.Identity().Tenant)
+	if err != nil {
+		return representation{}, err
+	}
+	if ok {
+		all = append(all, publicKey{VerifierKey: grants.String(), Use: "grant", FromSize: from})
+	}
+	return jsonOf(keyList{all}, revalidate)
 }
 
 // policy serves transparency/policy, a C2SP tlog-policy: the log's key and where

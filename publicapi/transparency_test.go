@@ -64,9 +64,20 @@ func TestCheckpoint(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	w := newWorld(t)
-	want := `{"keys":[{"vkey":"` + w.state(&w.red).VerifierKey().String() + `","use":"log","from_size":0,"to_size":null}]}`
-	if got := w.get("/v1/public/orgs/red/transparency/keys").Body.String(); got != want {
-		t.Errorf("got %s, want %s", got, want)
+	logKey := func(o *owner) string {
+		return `{"vkey":"` + w.state(o).VerifierKey().String() + `","use":"log","from_size":0,"to_size":null}`
+	}
+	grants, _, _, err := grantKeys{}.GrantKey(t.Context(), w.red.tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for slug, want := range map[string]string{
+		"red":  `{"keys":[` + logKey(&w.red) + `,{"vkey":"` + grants.String() + `","use":"grant","from_size":3,"to_size":null}]}`,
+		"blue": `{"keys":[` + logKey(&w.blue) + `]}`,
+	} {
+		if got := w.get("/v1/public/orgs/" + slug + "/transparency/keys").Body.String(); got != want {
+			t.Errorf("%s: got %s, want %s", slug, got, want)
+		}
 	}
 }
 

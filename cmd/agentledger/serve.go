@@ -81,6 +81,7 @@ func start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, e
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	s.background.Go(func() { service.ledgers.Reverify(background, c.ReverifyPause) })
+	s.background.Go(func() { service.approvals.Run(background, watch.logger) })
 	return s, nil
 }
 
@@ -150,6 +151,7 @@ func (s *server) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.settings.Drain)
 	defer cancel()
 	var errs []error
+	s.service.approvals.Release()
 	for _, hs := range s.servers {
 		if err := hs.Shutdown(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("drain: %w", err), hs.Close())

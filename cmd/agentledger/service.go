@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/approval"
 	"github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/ingest"
@@ -41,7 +42,9 @@ type service struct {
 	agents   *agent.Agents
 	rules    *rulebook.Rulebook
 	accounts *account.Accounts
-	founder  *provision.Provisioner
+
+	approvals *approval.Approvals
+	founder   *provision.Provisioner
 }
 
 // openService opens the store and builds the service on it. fatal is called
@@ -104,6 +107,10 @@ func (s *service) build(c config.Serve, host provision.Host) error {
 	s.agents = agent.New(agent.Options{Records: records, Notary: n})
 	s.rules = rulebook.New(rulebook.Options{Records: records, Notary: n})
 	s.accounts = account.New(account.Options{Records: records})
+	s.approvals = approval.New(approval.Options{
+		Records: records, Notary: n, Ledgers: s.ledgers, Rulebook: s.rules, Agents: s.agents,
+		Organizations: s.orgs, Members: s.accounts, Keyring: s.store.keyring,
+	})
 	s.founder = &provision.Provisioner{
 		Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Accounts: s.accounts, Keyring: s.store.keyring, Host: host,
 	}
@@ -122,17 +129,17 @@ func plans(byName map[string]uint64) []org.Plan {
 func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
 	r := edge.Router()
 	ingest.New(ingest.Options{
-		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Rulebook: s.rules,
+		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals,
 		MaxBytes: c.MaxEventKiB << 10, MaxAhead: c.ClockAhead, MaxAge: c.ClockBehind,
 		MaxInFlight: c.MaxInFlight, MaxInFlightOrganization: c.MaxInFlightOrganization, MaxRefusals: c.MaxRefusals,
 		Metrics: s.watch.registry,
 	}).Routes(r)
 	publicapi.New(publicapi.Options{
-		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, PublicURL: c.PublicURL,
+		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, GrantKeys: s.approvals, PublicURL: c.PublicURL,
 		MaxInFlight: c.MaxPublicReads, Metrics: s.watch.registry,
 	}).Routes(r)
 	people, err := console.New(console.Options{
-		Edge: edge, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, PublicURL: c.PublicURL,
+		Edge: edge, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, PublicURL: c.PublicURL,
 	})
 	if err != nil {
 		return nil, err

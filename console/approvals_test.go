@@ -1,0 +1,111 @@
+package console_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/approval"
+	"github.com/agentledger/agentledger/id"
+)
+
+// ask makes a policy under which refunds need two people, and asks for one.
+func (w *world) ask(tenant id.Tenant) approval.Approval {
+	w.t.Helper()
+	document := `{"policy_id":"p","name":"Refunds","rules":[{"rule_id":"r","tool":"acme.refund","decision":"allow_with_obligation",
+		"reason":"money leaves","obligations":[{"type":"human_approval","approvals":2}]}]}`
+	if _, err := w.rules.Create(w.t.Context(), tenant, "acc_x", []byte(document)); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.rules.Activate(w.t.Context(), tenant, "acc_x", "p"); err != nil {
+		w.t.Fatal(err)
+	}
+	asked, _, err := w.approvals.Ask(w.t.Context(), tenant, approval.Question{
+		Agent: w.first[tenant].Agent, Tool: "acme.refund", Payload: []byte(`{"amount":7}`), Trace: "trc-1", IngestKeyID: w.key(tenant),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return asked
+}
+
+// key makes an ingest key of red-owner's or blue-owner's.
+func (w *world) key(tenant id.Tenant) string {
+	w.t.Helper()
+	owner := map[id.Tenant]string{red: "red-owner", blue: "blue-owner"}[tenant]
+	made := w.call(201, "POST", "/ingest-keys", `{"name":"k"}`, as(owner))
+	return made["key"].(map[string]any)["key_id"].(string)
+}
+
+func TestApprovals(t *testing.T) {
+	w := newWorld(t)
+	a := w.ask(red)
+	path := "/approvals/" + string(a.ID)
+	ballot := `{"vote":"approve","comment":"fine","action_digest":"` + a.ActionDigest.String() + `"}`
+	listed := w.call(200, "GET", "/approvals?status=pending", "", as("red-member"))
+	if all := listed["approvals"].([]any); len(all) != 1 || listed["next"] != nil {
+		t.Errorf("pending: got %v", listed)
+	}
+	now := id.InstantOf(w.Clock())
+	equal(t, "pending", w.call(200, "GET", path, "", as("red-member")), `{
+		"approval_id":"`+string(a.ID)+`","status":"pending","agent_id":"`+string(a.Agent)+`","tool_name":"acme.refund","payload":{"amount":7},
+		"action_digest":"`+a.ActionDigest.String()+`","trace_id":"trc-1","actor_principal":null,"ingest_key_id":"`+a.IngestKeyID+`",
+		"policy":{"policy_id":"p","policy_version":1,"policy_digest":"`+a.PolicyDigest.String()+`","rule_id":"r","reason":"money leaves"},
+		"quorum":2,"votes":[],"created_at":"`+now.String()+`","expires_at":"`+(now+3_600_000).String()+`","ended_at":null}`)
+
+	w.refuses("who made the ingest key", w.request("POST", path+"/votes", ballot), 403, "Somebody else has to decide on what you asked for yourself")
+	w.refuses("another vote", w.request("POST", path+"/votes", strings.Replace(ballot, "approve", "maybe", 1), as("red-admin")), 422, "vote must be approve or deny")
+	w.refuses("no digest", w.request("POST", path+"/votes", `{"vote":"approve"}`, as("red-admin")), 409, "action_digest is not that of the approval")
+	w.refuses("another organization's", w.request("POST", path+"/votes", ballot, as("blue-admin")), 404, "Not found")
+	w.refuses("another organization's", w.request("GET", path, "", as("blue-admin")), 404, "Not found")
+	w.refuses("another organization's", w.request("POST", path+"/revoke", "", as("blue-admin")), 404, "Not found")
+
+	w.call(200, "POST", path+"/votes", ballot, as("red-admin"))
+	w.refuses("twice", w.request("POST", path+"/votes", ballot, as("red-admin")), 409, "You have voted on this")
+	after := w.call(200, "POST", path+"/votes", ballot, as("red-approver"))
+	if after["status"] != "approved" || len(after["votes"].([]any)) != 2 {
+		t.Errorf("approved: got %v", after)
+	}
+	revoked := w.call(200, "POST", path+"/revoke", `{"reason":"second thoughts"}`, as("red-approver"))
+	if revoked["status"] != "revoked" || revoked["ended_at"] == nil {
+		t.Errorf("revoked: got %v", revoked)
+	}
+	w.refuses("a vote afterwards", w.request("POST", path+"/votes", ballot, as("red-owner")), 403, "Somebody else has to decide on what you asked for yourself")
+	w.refuses("a long reason", w.request("POST", path+"/revoke", `{"reason":"`+strings.Repeat("x", 1025)+`"}`), 422, "reason must have at most 1024 characters")
+	w.refuses("an unknown status", w.request("GET", "/approvals?status=open", ""), 422, "status must be one of an approval's")
+	w.refuses("a bad limit", w.request("GET", "/approvals?limit=0", ""), 422, "limit must be from 1 to 1000")
+
+	got := slices.DeleteFunc(w.kinds(red), func(s string) bool { return !strings.HasPrefix(s, "ledger_approval") })
+	want := []string{
+		"ledger_approval by " + a.IngestKeyID, "ledger_approval by acc_red-admin", "ledger_approval by acc_red-approver", "ledger_approval by acc_red-approver",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("ledger: got %q, want %q", got, want)
+	}
+}
+
+// Whoever allows it may decide on his own questions.
+func TestSelfReview(t *testing.T) {
+	w := newWorld(t)
+	a := w.ask(red)
+	w.call(200, "PATCH", "/organization", `{"self_review":true}`)
+	w.call(200, "POST", "/approvals/"+string(a.ID)+"/votes", `{"vote":"deny","action_digest":"`+a.ActionDigest.String()+`"}`)
+	w.refuses("revoked afterwards", w.request("POST", "/approvals/"+string(a.ID)+"/revoke", ""), 409, "The approval is denied")
+}
+
+// What is asked under one policy is invalid as soon as another is active.
+func TestActivationInvalidates(t *testing.T) {
+	w := newWorld(t)
+	a := w.ask(red)
+	w.call(201, "POST", "/policies", `{"policy_id":"q","name":"n","rules":[]}`)
+	w.call(200, "POST", "/policies/q/activate", "")
+	if got := w.call(200, "GET", "/approvals/"+string(a.ID), ""); got["status"] != "invalidated" {
+		t.Errorf("got %v", got)
+	}
+	if err := w.approvals.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.kinds(red); got[len(got)-1] != "ledger_approval by operator" {
+		t.Errorf("ledger: got %q", got)
+	}
+}

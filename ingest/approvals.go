@@ -1,0 +1,231 @@
+package ingest
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/approval"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/policy"
+)
+
+// maxClaim is the largest body, in bytes, of what is done with an approval.
+const maxClaim = 4 << 10
+
+// postApproval serves POST /v1/ingest/approvals.
+func (s *Server) postApproval(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
+	if err := version(w, r); err != nil {
+		return err
+	}
+	q, err := parseQuestion(body)
+	if err != nil {
+		return err
+	}
+	in, err := q.input(c)
+	if err != nil {
+		return err
+	}
+	ask, err := q.ask(c, in)
+	if err != nil {
+		return err
+	}
+	asked, made, err := s.approvals.Ask(r.Context(), c.Tenant, ask)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if made {
+		status = http.StatusCreated
+	}
+	answer{status, appendApproval(nil, asked)}.write(w)
+	return nil
+}
+
+// wanted returns what an evaluation is to ask for, nil when it is to ask nothing.
+func (q *question) wanted(c caller, in policy.Input) (*approval.Question, error) {
+	switch string(q.requestApproval) {
+	case "", "false":
+		return nil, nil
+	case "true":
+	default:
+		return nil, fault.New(fault.Invalid, "request_approval must be true or false")
+	}
+	if !c.Scopes.Has(org.ScopeApprovals) {
+		return nil, fault.New(fault.Forbidden, "The ingest key does not have the scope "+org.ScopeApprovals.String())
+	}
+	ask, err := q.ask(c, in)
+	return &ask, err
+}
+
+// ask checks what only an approval is asked for with.
+func (q *question) ask(c caller, in policy.Input) (approval.Question, error) {
+	ask := approval.Question{Agent: in.Agent, Tool: in.Tool, Payload: in.Payload, IngestKeyID: c.KeyID}
+	if q.trace != nil {
+		if ask.Trace = id.Trace(text(q.trace)); !event.ValidEvent(string(ask.Trace)) {
+			return ask, fault.New(fault.Invalid, "trace_id must match [A-Za-z0-9._:-]{1,128}, not . or ..")
+		}
+	}
+	if q.principal != nil {
+		if ask.Principal = text(q.principal); !validPrincipal(ask.Principal) {
+			return ask, fault.New(fault.Invalid, "actor_principal must have 1 to 256 characters, none of them a control character")
+		}
+	}
+	if q.callback != nil {
+		return ask, fault.New(fault.Invalid, "callback_url is not supported: poll with wait")
+	}
+	return ask, nil
+}
+
+func validPrincipal(s string) bool {
+	for _, r := range s {
+		if unicode.IsControl(r) {
+			return false
+		}
+	}
+	n := utf8.RuneCountInString(s)
+	return n >= 1 && n <= 256
+}
+
+// poll serves a GET of an approval, which may wait. It has a place among those that
+// wait and none among those that work.
+func (s *Server) poll(get func(w http.ResponseWriter, r *http.Request, c caller) error) http.Handler {
+	return s.edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
+		c, err := s.enter(r, org.ScopeApprovals, "Invalid API key")
+		if err == nil {
+			err = s.polls.Enter(c.Tenant, 1)
+		}
+		if err != nil {
+			s.brake.Hold(r.Context(), c.tenant())
+			return err
+		}
+		defer s.polls.Leave(c.Tenant, 1)
+		if err = get(w, r, c); err != nil {
+			s.brake.Hold(r.Context(), c.tenant())
+		}
+		return err
+	})
+}
+
+// getApproval serves GET /v1/ingest/approvals/:id.
+func (s *Server) getApproval(w http.ResponseWriter, r *http.Request, c caller) error {
+	if err := version(w, r); err != nil {
+		return err
+	}
+	wait, err := waitOf(r)
+	if err != nil {
+		return err
+	}
+	patient(w, wait)
+	found, err := s.approvals.Get(r.Context(), c.Tenant, c.KeyID, approvalOf(r), wait)
+	if err != nil {
+		return err
+	}
+	answer{http.StatusOK, appendApproval(nil, found)}.write(w)
+	return nil
+}
+
+// answerTime is how long the answer of a long poll may take when the wait is over.
+const answerTime = 15 * time.Second
+
+// patient takes a request that waits out of the time-outs of the server, which
+// are for those that work. A writer without deadlines has none to move.
+func patient(w http.ResponseWriter, wait time.Duration) {
+	if wait == 0 {
+		return
+	}
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(time.Time{})
+	_ = c.SetWriteDeadline(time.Now().Add(wait + answerTime))
+}
+
+func approvalOf(r *http.Request) approval.ID { return approval.ID(chi.URLParam(r, "approval")) }
+
+// waitOf reads ?wait=, whole seconds.
+func waitOf(r *http.Request) (time.Duration, error) {
+	query := r.URL.Query()
+	if !query.Has("wait") {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(query.Get("wait"), 10, 8)
+	if wait := time.Duration(n) * time.Second; err == nil && wait <= approval.MaxWait {
+		return wait, nil
+	}
+	return 0, fault.New(fault.Invalid, "wait must be a whole number of seconds from 0 to 30")
+}
+
+// consumeApproval serves POST /v1/ingest/approvals/:id/consume.
+func (s *Server) consumeApproval(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
+	if err := version(w, r); err != nil {
+		return err
+	}
+	var claim struct {
+		ActionDigest id.Hash `json:"action_digest"`
+		Proof        string  `json:"proof_b64"`
+	}
+	if err := web.DecodeStrict(body, &claim); err != nil {
+		return err
+	}
+	proof, err := base64.StdEncoding.Strict().DecodeString(claim.Proof)
+	if err != nil || len(proof) != edkey.SignatureSize || len(claim.Proof) != base64.StdEncoding.EncodedLen(edkey.SignatureSize) {
+		return fault.New(fault.Invalid, "proof_b64 must be the base64 of 64 bytes")
+	}
+	note, err := s.approvals.Consume(r.Context(), c.Tenant, approvalOf(r), approval.Claim{
+		IngestKeyID: c.KeyID, Action: claim.ActionDigest, Proof: proof,
+	})
+	if err != nil {
+		return err
+	}
+	b := jcs.AppendString([]byte(`{"status":"consumed","grant":`), note)
+	answer{http.StatusOK, append(b, '}')}.write(w)
+	return nil
+}
+
+// cancelApproval serves POST /v1/ingest/approvals/:id/cancel, whose body may be
+// left out.
+func (s *Server) cancelApproval(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
+	if err := version(w, r); err != nil {
+		return err
+	}
+	if len(body) > 0 {
+		if err := web.DecodeStrict(body, &struct{}{}); err != nil {
+			return err
+		}
+	}
+	if err := s.approvals.Cancel(r.Context(), c.Tenant, c.KeyID, approvalOf(r)); err != nil {
+		return err
+	}
+	answer{http.StatusOK, []byte(`{"status":"cancelled"}`)}.write(w)
+	return nil
+}
+
+// appendApproval appends what agents are told of an approval.
+func appendApproval(b []byte, a approval.Approval) []byte {
+	b = jcs.AppendString(append(b, `{"approval_id":`...), string(a.ID))
+	b = jcs.AppendString(append(b, `,"status":`...), string(a.Status))
+	b = jcs.AppendString(append(b, `,"action_digest":`...), a.ActionDigest.String())
+	b = jcs.AppendString(append(b, `,"expires_at":`...), a.ExpiresAt.String())
+	b = strconv.AppendInt(append(b, `,"quorum":`...), int64(a.Quorum), 10)
+	b = strconv.AppendInt(append(b, `,"approvals":`...), int64(agreed(a)), 10)
+	return append(b, '}')
+}
+
+func agreed(a approval.Approval) (n int) {
+	for _, v := range a.Votes {
+		if v.Vote == approval.Approve {
+			n++
+		}
+	}
+	return n
+}
