@@ -12,7 +12,7 @@ import (
 )
 
 // maxAnswer is the size in bytes of the largest answer that is read.
-const maxAnswer = 64 << 20
+const maxAnswer int64 = 64 << 20
 
 // call is one request, as often as it is tried.
 type call struct {
@@ -22,6 +22,7 @@ type call struct {
 	media  string // of body and answer, "" means JSON
 	ingest bool   // sends the token and the version
 	once   string // Idempotency-Key, "" for none
+	max    int64  // bytes of the longest answer that is read, 0 means maxAnswer
 }
 
 // Media types.
@@ -56,16 +57,27 @@ func (c *Client) try(ctx context.Context, q call) ([]byte, error) {
 		return nil, err
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	max := cmp.Or(q.max, maxAnswer)
+	body, err := readAnswer(answer, max)
 	switch {
 	case answer.StatusCode/100 != 2:
 		return nil, errorOf(answer, body)
 	case err != nil:
 		return nil, fmt.Errorf("read answer: %w", err)
-	case len(body) > maxAnswer:
-		return nil, badAnswer(fmt.Errorf("longer than %d bytes", maxAnswer))
+	case int64(len(body)) > max:
+		return nil, badAnswer(fmt.Errorf("longer than %d bytes", max))
 	}
 	return body, nil
+}
+
+// readAnswer reads at most a byte more than max, at once where the length is told.
+func readAnswer(answer *http.Response, max int64) ([]byte, error) {
+	var b bytes.Buffer
+	if told := answer.ContentLength; told > 0 && told <= max {
+		b.Grow(int(told) + bytes.MinRead)
+	}
+	_, err := b.ReadFrom(io.LimitReader(answer.Body, max+1))
+	return b.Bytes(), err
 }
 
 func (c *Client) request(ctx context.Context, q call) (*http.Request, error) {

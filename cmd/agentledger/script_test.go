@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +29,7 @@ import (
 //	terminate                     end it by SIGTERM; it must end with status 0
 //	crash                         end it by SIGKILL
 //	ask [FLAGS] METHOD URL        make an HTTP request, see askFlags; prints status, some headers and body
+//	static FOLDER                 serve a folder as files; sets STATIC
 //	postgres                      start a PostgreSQL server; sets STORAGE
 //	agent FILE                    be an organization's agent; FILE holds what init --json printed
 //	damage GLOB                   flip a bit in the middle of the file of that name
@@ -45,7 +47,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"start": scriptStart, "terminate": scriptTerminate, "crash": scriptCrash,
-			"ask": scriptAsk, "postgres": scriptPostgres, "agent": scriptAgent, "damage": scriptDamage, "exits": scriptExits,
+			"ask": scriptAsk, "static": scriptStatic, "postgres": scriptPostgres, "agent": scriptAgent, "damage": scriptDamage, "exits": scriptExits,
 		},
 		RequireUniqueNames: true,
 	})
@@ -158,6 +160,15 @@ func (f askFlags) do(ts *testscript.TestScript, method, url string) (*http.Respo
 		r.Header.Set(name, value)
 	}
 	return http.DefaultClient.Do(r)
+}
+
+func scriptStatic(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: static FOLDER")
+	}
+	server := httptest.NewServer(http.FileServer(http.Dir(ts.MkAbs(args[0]))))
+	ts.Defer(server.Close)
+	ts.Setenv("STATIC", server.URL)
 }
 
 func scriptPostgres(ts *testscript.TestScript, _ bool, _ []string) {

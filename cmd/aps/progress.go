@@ -12,16 +12,16 @@ import (
 // progressInterval is the time between two drawings of the bar.
 const progressInterval = 200 * time.Millisecond
 
-// newProgress returns a bar for so many lines, -1 for unknown. It shows on a
+// newProgress returns a bar for so many things, -1 for unknown. It shows on a
 // terminal only.
-func newProgress(w io.Writer, total int64) *progressbar.ProgressBar {
+func newProgress(w io.Writer, total int64, doing, things string) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(w),
 		progressbar.OptionSetVisibility(isTerminal(w)),
-		progressbar.OptionSetDescription("replay"),
+		progressbar.OptionSetDescription(doing),
 		progressbar.OptionShowCount(),
 		progressbar.OptionShowIts(),
-		progressbar.OptionSetItsString("events"),
+		progressbar.OptionSetItsString(things),
 		progressbar.OptionThrottle(progressInterval),
 		progressbar.OptionClearOnFinish(),
 	)

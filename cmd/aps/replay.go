@@ -71,7 +71,7 @@ func (c *replayCommand) send(ctx context.Context, s *streams, in io.Reader, p pl
 	if err != nil {
 		return err
 	}
-	r := replay{command: c, playback: p, tally: newTally(), lanes: newLanes(c.Connections, c.Batch), bar: newProgress(s.err, total)}
+	r := replay{command: c, playback: p, tally: newTally(), lanes: newLanes(c.Connections, c.Batch), bar: newProgress(s.err, total, "replay", "events")}
 	before, err := r.head(ctx)
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ type program struct {
 	Evaluate evaluateCommand `cmd:"" help:"Ask what the policy says of a tool call, without making it."`
 	Replay   replayCommand   `cmd:"" help:"Send a file of recorded events. Running it again sends nothing twice."`
 	Verify   verifyCommand   `cmd:"" help:"Verify a bundle or a tlog-proof offline."`
+	Monitor  monitorCommand  `cmd:"" help:"Follow a public log and find out when it shows two histories."`
 	Did      didCommand      `cmd:"" help:"Print DID documents."`
 	Version  versionCommand  `cmd:"" help:"Print the version of this program."`
 }

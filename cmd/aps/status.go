@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/monitor"
 )
 
 // Exit statuses.
@@ -60,7 +61,12 @@ func hint(err error) string {
 	var answer *client.Error
 	var usage *kong.ParseError
 	var network *net.OpError
+	var found *monitor.Finding
 	switch {
+	case errors.As(err, &found):
+		return "keep the evidence and the state file as they are, tell others who follow this log, and ask the operator"
+	case errors.Is(err, monitor.ErrState):
+		return "bring back a copy of the state file, or put it away and start with a new one: that reads the log from its beginning, and can't see what was shown before"
 	case errors.As(err, &answer):
 		return answerHint(answer)
 	case errors.As(err, &usage):

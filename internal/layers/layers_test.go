@@ -48,7 +48,7 @@ var layer = map[string]int{
 	"log":   20, "notary": 21, "outbox": 21,
 	"org": 22, "agent": 22, "rulebook": 22, "account": 22,
 	"provision": 30, "approval": 30,
-	"internal/web": 40, "openapi": 40, "ingest": 41, "publicapi": 41, "console": 41, "identity": 41, "client": 41,
+	"internal/web": 40, "openapi": 40, "ingest": 41, "publicapi": 41, "console": 41, "identity": 41, "client": 41, "monitor": 42,
 	"internal/config": 45, "internal/telemetry": 45,
 	"cmd/agentledger": 50, "cmd/aps": 50, "scripts/benchreport": 50,
 	"storage/pebblestore": 60, "storage/pgstore": 60, "storage/pgstore/pgtest": 60, "storage/storagetest": 60, // beside the layers: reached by programs and tests alone
@@ -94,7 +94,7 @@ func TestNobodyReaches(t *testing.T) {
 		{"unauthenticated code can't reach what decides, who may do what, or who people are",
 			[]string{"publicapi"}, []string{module + "policy", module + "org", module + "account", module + "rulebook", module + "ingest"}},
 		{"what auditors and agents run holds no part of the service",
-			[]string{"verify", "client", "cmd/aps"}, slices.Concat(layer2, engines, surfaces)},
+			[]string{"verify", "client", "monitor", "cmd/aps"}, slices.Concat(layer2, engines, surfaces)},
 		{"an engine is chosen by the program, nobody else knows which one runs",
 			[]string{"log", "notary", "org", "agent", "rulebook", "account", "provision", "approval", "ingest", "publicapi", "console", "identity"}, engines},
 		{"a ledger knows nothing of who sends to it or why",

@@ -1,0 +1,150 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// Tiles is a log as C2SP tlog-tiles lays it out below one URL: at the service, a
+// mirror or a folder behind a web server. What it returns has the form that was
+// asked for; whether it is true, the caller checks.
+type Tiles struct {
+	client *Client
+	prefix string
+}
+
+// OpenTiles returns the log whose checkpoint lies at c.BaseURL + "/checkpoint". It
+// does no I/O. A token is never sent.
+func OpenTiles(c Config) (*Tiles, error) {
+	c.Token = ""
+	client, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	return &Tiles{client: client, prefix: client.base}, nil
+}
+
+// Prefix returns the URL that all paths are below, without a slash at the end.
+func (t *Tiles) Prefix() string { return t.prefix }
+
+// CloseIdle closes the connections that no request is using.
+func (t *Tiles) CloseIdle() { t.client.CloseIdle() }
+
+// Checkpoint fetches the newest signed note, of at most tlog.MaxNote bytes,
+// unchecked.
+func (t *Tiles) Checkpoint(ctx context.Context) ([]byte, error) {
+	note, err := t.get(ctx, "checkpoint", tlog.MaxNote)
+	if err != nil {
+		return nil, fmt.Errorf("fetch checkpoint: %w", err)
+	}
+	return note, nil
+}
+
+// Cosigned fetches the newest signed note that witnesses have cosigned, as
+// Checkpoint does. A server that knows no such choice sends its newest.
+func (t *Tiles) Cosigned(ctx context.Context) ([]byte, error) {
+	note, err := t.get(ctx, "checkpoint?cosigned=1", tlog.MaxNote)
+	if err != nil {
+		return nil, fmt.Errorf("fetch cosigned checkpoint: %w", err)
+	}
+	return note, nil
+}
+
+// Tile fetches the hashes of a tile, 32 bytes each. When a partial tile is no
+// longer there, the full one that took its place is read.
+func (t *Tiles) Tile(ctx context.Context, tile tlog.Tile) ([]byte, error) {
+	hashes, err := t.exactTile(ctx, tile)
+	if tile.Width < tlog.TileWidth && isNotFound(err) {
+		full := tile
+		full.Width = tlog.TileWidth
+		if hashes, errFull := t.exactTile(ctx, full); errFull == nil {
+			return hashes[:hashSize*int(tile.Width)], nil
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("fetch %s: %w", tile.Path(), err)
+	}
+	return hashes, nil
+}
+
+const hashSize = len(id.Hash{})
+
+func (t *Tiles) exactTile(ctx context.Context, tile tlog.Tile) ([]byte, error) {
+	want := hashSize * int(tile.Width)
+	hashes, err := t.get(ctx, tile.Path(), int64(want))
+	if err == nil && len(hashes) != want {
+		err = badAnswer(fmt.Errorf("tile of %d bytes, not %d: %w", len(hashes), want, tlog.ErrMalformed))
+	}
+	return hashes, err
+}
+
+// Entries fetches the entries of a bundle, each of at most maxEntry bytes. When a
+// partial bundle is no longer there, the full one that took its place is read.
+func (t *Tiles) Entries(ctx context.Context, bundle tlog.Bundle, maxEntry int) ([][]byte, error) {
+	entries, err := t.exactEntries(ctx, bundle, maxEntry)
+	if bundle.Width < tlog.TileWidth && isNotFound(err) {
+		full := bundle
+		full.Width = tlog.TileWidth
+		if entries, errFull := t.exactEntries(ctx, full, maxEntry); errFull == nil {
+			return entries[:bundle.Width], nil
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("fetch %s: %w", bundle.Path(), err)
+	}
+	return entries, nil
+}
+
+func (t *Tiles) exactEntries(ctx context.Context, bundle tlog.Bundle, maxEntry int) ([][]byte, error) {
+	content, err := t.get(ctx, bundle.Path(), int64(bundle.Width)*int64(2+maxEntry))
+	if err != nil {
+		return nil, err
+	}
+	entries, err := tlog.ParseEntryBundle(content, bundle.Width)
+	if err != nil {
+		return nil, badAnswer(err)
+	}
+	return entries, nil
+}
+
+func (t *Tiles) get(ctx context.Context, path string, max int64) ([]byte, error) {
+	return t.client.do(ctx, call{method: http.MethodGet, path: "/" + path, media: "*/*", max: max})
+}
+
+func isNotFound(err error) bool {
+	var answer *Error
+	return errors.As(err, &answer) && answer.Status == http.StatusNotFound
+}
+
+// At returns the tiles of the tree of the first size leaves, for tlog.NewProver.
+func (t *Tiles) At(size id.Index) tlog.TileReader { return &tree{tiles: t, size: size} }
+
+// tree reads each tile with the width that it has at one size.
+type tree struct {
+	tiles *Tiles
+	size  id.Index
+}
+
+// Tile implements tlog.TileReader.
+func (t *tree) Tile(ctx context.Context, tile tlog.Tile) ([]byte, error) {
+	return t.tiles.Tile(ctx, tile)
+}
+
+// Leaves implements tlog.TileReader.
+func (t *tree) Leaves(ctx context.Context, begin, end id.Index) ([]byte, error) {
+	first := begin / tlog.TileWidth * tlog.TileWidth
+	if begin >= end || end > t.size || end-first > tlog.TileWidth {
+		return nil, fmt.Errorf("leaves: range: %w", tlog.ErrMalformed)
+	}
+	width := min(t.size-first, tlog.TileWidth)
+	hashes, err := t.tiles.Tile(ctx, tlog.Tile{Index: uint64(first / tlog.TileWidth), Width: uint16(width)})
+	if err != nil {
+		return nil, err
+	}
+	return hashes[hashSize*int(begin-first) : hashSize*int(end-first)], nil
+}

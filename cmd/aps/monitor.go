@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/monitor"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+type monitorCommand struct {
+	URL      string        `name:"url" required:"" placeholder:"PREFIX" help:"Where the log's checkpoint and tiles lie: https://log.example/o/ORGANIZATION_ID."`
+	Key      []string      `required:"" placeholder:"VKEY" sep:"none" help:"The log's verifier key, from a source that you trust. Repeat it for keys that were rotated."`
+	State    string        `required:"" type:"path" placeholder:"FILE" help:"File of the newest verified head. Without one the log is read from its beginning."`
+	Compare  []string      `placeholder:"URL" sep:"none" help:"Prefix under which another source shows the checkpoint of the same log: a mirror, a witness. Repeatable."`
+	Witness  []string      `placeholder:"VKEY" sep:"none" help:"Key of a witness that cosigns the log. Repeatable."`
+	MaxLag   time.Duration `help:"How old the newest cosignature of these may be. 0: any age."`
+	Evidence string        `type:"path" placeholder:"DIR" help:"Folder for what a finding rests on. Default: FILE.evidence."`
+	Once     bool          `help:"Check once and end: for cron and timers."`
+	Interval time.Duration `default:"1m" help:"Time between two checks, without --once."`
+	Timeout  time.Duration `default:"10s" help:"Time that one try of a request may take."`
+	Tries    int           `default:"4" help:"Tries of a request."`
+	Readers  int           `default:"8" help:"Entry bundles read at a time."`
+
+	MetricsListen string `placeholder:"ADDRESS" help:"Serve Prometheus metrics under /metrics at this address, without --once."`
+}
+
+// Validate implements kong's check after parsing.
+func (c *monitorCommand) Validate() error {
+	switch {
+	case c.Interval <= 0 || c.Timeout <= 0 || c.Tries <= 0 || c.Readers <= 0:
+		return errors.New("--interval, --timeout, --tries and --readers must be positive")
+	case c.MaxLag < 0 || c.MaxLag > 0 && len(c.Witness) == 0:
+		return errors.New("--max-lag must not be negative, and needs --witness")
+	case c.Once && c.MetricsListen != "":
+		return errors.New("--metrics-listen is for a monitor that stays: not with --once")
+	}
+	return nil
+}
+
+// Run ends with status 1 after a finding, with 2 when a check could not tell.
+func (c *monitorCommand) Run(ctx context.Context, s *streams) error {
+	m, err := c.monitor(s)
+	if err != nil {
+		return err
+	}
+	metrics, told := new(monitor.Metrics), false
+	check := func(ctx context.Context) error {
+		report, err := m.Check(ctx)
+		metrics.Observe(report, err)
+		if told && err == nil && report.NewEntries == 0 {
+			return nil // a monitor that stays says what is new
+		}
+		told = true
+		return errors.Join(judged(err), printMonitored(s, report, err))
+	}
+	if c.Once {
+		return check(ctx)
+	}
+	stop, err := serveMetrics(c.MetricsListen, metrics, s)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return monitor.Loop{Interval: c.Interval}.Run(ctx, func(ctx context.Context) error {
+		err := check(ctx)
+		if err != nil && ctx.Err() == nil {
+			_, _ = fmt.Fprintln(s.err, "aps:", err)
+		}
+		return err
+	})
+}
+
+func (c *monitorCommand) monitor(s *streams) (*monitor.Monitor, error) {
+	log, err := c.tiles(c.URL)
+	if err != nil {
+		return nil, fmt.Errorf("--url: %w", err)
+	}
+	o := monitor.Options{Log: log, State: c.State, Evidence: c.Evidence, Readers: c.Readers, MaxLag: c.MaxLag, Progress: watchReading(s)}
+	for _, text := range c.Key {
+		key, err := tlog.ParseVerifierKey(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("--key: %w", err)
+		}
+		o.Keys = append(o.Keys, key)
+	}
+	for _, text := range c.Witness {
+		key, err := tlog.ParseWitnessKey(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("--witness: %w", err)
+		}
+		o.Witnesses = append(o.Witnesses, key)
+	}
+	for _, url := range c.Compare {
+		other, err := c.tiles(url)
+		if err != nil {
+			return nil, fmt.Errorf("--compare: %w", err)
+		}
+		o.Others = append(o.Others, other)
+	}
+	return monitor.New(o)
+}
+
+func (c *monitorCommand) tiles(url string) (*client.Tiles, error) {
+	return client.OpenTiles(client.Config{BaseURL: url, Timeout: c.Timeout, Retry: client.Retry{Attempts: c.Tries}})
+}
+
+// watchReading shows on a terminal how far reading has come.
+func watchReading(s *streams) func(read, size id.Index) {
+	bar := newProgress(s.err, -1, "read", "entries")
+	return func(read, size id.Index) {
+		bar.ChangeMax64(int64(size))
+		_ = bar.Set64(int64(read)) // a bar that can't be drawn stops nothing
+	}
+}
+
+// judged gives the error of a check its exit status.
+func judged(err error) error {
+	var f *monitor.Finding
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &f):
+		return &negative{err}
+	}
+	return &unable{fmt.Errorf("can't tell: %w", err)}
+}
+
+// monitored is what a check prints with --json.
+type monitored struct {
+	monitor.Report
+	Consistent bool   `json:"consistent"`
+	Finding    string `json:"finding,omitzero"` // fork, rollback or tampering
+	Evidence   string `json:"evidence,omitzero"`
+	Error      string `json:"error,omitzero"`
+}
+
+func printMonitored(s *streams, r monitor.Report, err error) error {
+	if !s.json {
+		if err != nil {
+			return nil // report says it
+		}
+		return s.line("consistent: %s, %d entries (%d new), root %s", plain(string(r.Origin)), r.TreeSize, r.NewEntries, r.RootHash)
+	}
+	out := monitored{Report: r, Consistent: err == nil}
+	var f *monitor.Finding
+	if errors.As(err, &f) {
+		out.Finding, out.Evidence = string(f.Kind), f.Folder
+	}
+	if err != nil {
+		out.Error = err.Error()
+	}
+	return s.value(out)
+}
+
+// serveMetrics listens until stop is called. Without an address it does nothing.
+func serveMetrics(address string, m *monitor.Metrics, s *streams) (stop func(), err error) {
+	if address == "" {
+		return func() {}, nil
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("--metrics-listen: %w", err)
+	}
+	_, _ = fmt.Fprintf(s.err, "aps: metrics at http://%s/metrics\n", l.Addr())
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", m)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}
+	go func() { _ = server.Serve(l) }() // until stop
+	return func() { _ = server.Close() }, nil
+}

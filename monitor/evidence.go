@@ -1,0 +1,115 @@
+package monitor
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// account is finding.json in the folder of a finding.
+type account struct {
+	Kind    Kind       `json:"kind"`
+	What    string     `json:"what"`
+	Origin  id.Origin  `json:"origin"`
+	FoundAt id.Instant `json:"found_at"`
+	Keys    []string   `json:"keys"` // that the heads are signed with
+	Known   Evidence   `json:"known"`
+	Shown   Evidence   `json:"shown"`
+}
+
+// keep writes the evidence of a finding, once: a check that finds the same again
+// leaves what is there. Other errors pass through.
+func (m *Monitor) keep(err error) error {
+	var f *Finding
+	if !errors.As(err, &f) {
+		return err
+	}
+	files, failed := m.evidenceFiles(f)
+	if failed == nil {
+		f.Folder, failed = keepFiles(m.Evidence, fmt.Sprintf("%s-%d-%d", f.Kind, f.Known.TreeSize, f.Shown.TreeSize), files)
+	}
+	if failed != nil {
+		return fmt.Errorf("%w; the evidence could not be kept: %w", f, failed)
+	}
+	return f
+}
+
+// evidenceFiles returns what is kept, by file name.
+func (m *Monitor) evidenceFiles(f *Finding) (map[string][]byte, error) {
+	a := account{Kind: f.Kind, What: f.What, Origin: m.origin, FoundAt: id.InstantOf(m.Clock()), Known: f.Known, Shown: f.Shown}
+	for _, k := range m.Keys {
+		a.Keys = append(a.Keys, k.String())
+	}
+	files := map[string][]byte{"known.note": f.Known.Note, "shown.note": f.Shown.Note}
+	maps.Copy(files, f.Content)
+	return files, errors.Join(addJSON(files, accountFile, a), addProof(files, f.Proof))
+}
+
+const accountFile = "finding.json"
+
+func addProof(files map[string][]byte, proof *verify.Consistency) error {
+	if proof == nil {
+		return nil
+	}
+	return addJSON(files, "proof.json", proof)
+}
+
+func addJSON(files map[string][]byte, name string, v any) error {
+	text, err := json.Marshal(v, jsontext.WithIndent("  "))
+	files[name] = append(text, '\n')
+	return err
+}
+
+// keepFiles makes a folder that holds files and returns its path. Its name ends in
+// the hash of what is in it, the account aside.
+func keepFiles(parent, name string, files map[string][]byte) (string, error) {
+	sum := sha256.New()
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		if file != accountFile {
+			fmt.Fprintf(sum, "%s %d\n%s", file, len(files[file]), files[file])
+		}
+	}
+	folder := filepath.Join(parent, fmt.Sprintf("%s-%.8x", name, sum.Sum(nil)))
+	if _, err := os.Stat(folder); err == nil {
+		return folder, nil
+	}
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return "", err
+	}
+	next, err := os.MkdirTemp(parent, ".keeping-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(next) // of nothing, once it has been renamed
+	if err := writeFiles(next, files); err != nil {
+		return "", err
+	}
+	if err := os.Rename(next, folder); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	return folder, syncFolder(parent)
+}
+
+// writeFiles makes those files that have content durable in a folder.
+func writeFiles(folder string, files map[string][]byte) error {
+	for name, content := range files {
+		if content == nil {
+			continue
+		}
+		if err := replaceFile(filepath.Join(folder, name), content); err != nil {
+			return err
+		}
+	}
+	return nil
+}

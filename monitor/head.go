@@ -1,0 +1,147 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// signedHead is a checkpoint that one of the log's keys has signed.
+type signedHead struct {
+	tlog.Checkpoint
+	note []byte
+	from string // who showed it, for people
+}
+
+// open checks the signature of a checkpoint.
+func (m *Monitor) open(note []byte, from string) (signedHead, error) {
+	var first error
+	for _, key := range m.Keys {
+		c, err := tlog.OpenCheckpoint(note, key)
+		if err == nil {
+			return signedHead{Checkpoint: c, note: note, from: from}, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return signedHead{}, first
+}
+
+// fetch reads the newest checkpoint of a source.
+func (m *Monitor) fetch(ctx context.Context, source *client.Tiles) (signedHead, error) {
+	note, err := source.Checkpoint(ctx)
+	if err != nil {
+		return signedHead{}, fmt.Errorf("%s: %w", source.Prefix(), err)
+	}
+	h, err := m.open(note, source.Prefix())
+	if err != nil {
+		return signedHead{}, fmt.Errorf("%s: %w", source.Prefix(), err)
+	}
+	return h, nil
+}
+
+// ask reads the heads of all other sources, at once, before the log's own is read:
+// whatever they have been shown the log must know by then.
+func (m *Monitor) ask(ctx context.Context, r *Report) (heads []signedHead, unread error) {
+	answers, errs := make([]signedHead, len(m.Others)), make([]error, len(m.Others))
+	var asked sync.WaitGroup
+	for i, other := range m.Others {
+		asked.Go(func() { answers[i], errs[i] = m.fetch(ctx, other) })
+	}
+	asked.Wait()
+	for i, other := range m.Others {
+		report := SourceReport{URL: other.Prefix(), TreeSize: answers[i].Size}
+		if errs[i] != nil {
+			report.Error = errs[i].Error()
+		} else {
+			heads = append(heads, answers[i])
+		}
+		r.Sources = append(r.Sources, report)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return heads, fmt.Errorf("compare with others: %w", err)
+	}
+	return heads, nil
+}
+
+// newest reads the log's head. One that is smaller than a head that is known is
+// looked at again a few times: the nodes of a service, or a cache, may be a moment
+// apart. Then it is a finding, since a log never becomes smaller.
+func (m *Monitor) newest(ctx context.Context, known []signedHead) (signedHead, error) {
+	var largest signedHead
+	for _, k := range known {
+		if k.Size > largest.Size {
+			largest = k
+		}
+	}
+	for look := 1; ; look++ {
+		shown, err := m.fetch(ctx, m.Log)
+		switch {
+		case err != nil:
+			return signedHead{}, err
+		case shown.Size >= largest.Size:
+			return shown, nil
+		case look >= m.Looks:
+			return signedHead{}, &Finding{Kind: Rollback, Known: largest.evidence(), Shown: shown.evidence(),
+				What: "the log shows a smaller signed head than before"}
+		}
+		if err := pause(ctx, m.Pause); err != nil {
+			return signedHead{}, err
+		}
+	}
+}
+
+// pause waits, or returns the context's error.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// extends checks that the tree of shown extends that of known, which is not
+// larger. The proof is made from the log's own tiles.
+func (m *Monitor) extends(ctx context.Context, known, shown signedHead) error {
+	if known.Size == shown.Size && known.Root != shown.Root {
+		return &Finding{Kind: Fork, Known: known.evidence(), Shown: shown.evidence(), What: "two signed heads of one size have different roots"}
+	}
+	if known.Size == shown.Size || known.Size == 0 {
+		return nil
+	}
+	prover := tlog.NewProver(m.Log.At(shown.Size), nil)
+	proof, err := prover.Consistency(ctx, known.Size, shown.Size)
+	if err != nil {
+		return err
+	}
+	if tlog.CheckConsistency(known.Size, shown.Size, known.Root, shown.Root, proof) == nil {
+		return nil
+	}
+	return m.contradiction(ctx, prover, known, shown, verify.Consistency{From: known.Size, To: shown.Size, ToRoot: shown.Root, Hashes: proof})
+}
+
+// contradiction tells why there is no proof: either the tiles are those of the
+// shown head, and show another tree below it than the known one (then the two heads
+// and a proof of that tree are all that anyone needs), or they are of neither.
+func (m *Monitor) contradiction(ctx context.Context, p *tlog.Prover, known, shown signedHead, proof verify.Consistency) error {
+	root, err := p.Root(ctx, known.Size)
+	if err != nil {
+		return err
+	}
+	proof.FromRoot = root
+	if root != known.Root && tlog.CheckConsistency(known.Size, shown.Size, root, shown.Root, proof.Hashes) == nil {
+		return &Finding{Kind: Fork, Known: known.evidence(), Shown: shown.evidence(), Proof: &proof,
+			What: "the signed head has another tree below it than the one that was signed before"}
+	}
+	return &Finding{Kind: Tampering, Known: known.evidence(), Shown: shown.evidence(), What: "tiles do not lead to the signed root"}
+}

@@ -1,0 +1,165 @@
+// Package monitor follows a public log from outside: it keeps the newest head that
+// it has verified, reads everything that is new, and finds out when the log shows
+// another history than before, or another one to others.
+//
+// What always holds:
+//
+//   - A head is kept only after all of it was verified: signed by a key that the
+//     caller gave, an extension of the head kept before and of each head that other
+//     sources show, every new entry read, the hash chain and the numbers unbroken,
+//     and the tree rebuilt from the entries up to the signed root.
+//   - A Finding rests on what the log's key has signed, or on content that is not
+//     what the log's own signed tree says. What can't be read, or is not in the form
+//     of a log at all, is an ordinary error: nothing follows from it.
+//   - A Finding leaves the state file as it was, and what it rests on is kept.
+//   - Files are replaced whole: a crash leaves the old state or the new one.
+//   - Memory is bounded by Options.Readers, however much there is to read.
+//
+// Sources: RFC 6962 (tree), C2SP tlog-tiles and tlog-checkpoint. Of the service it
+// needs the tiles alone, so a mirror can be followed in its place.
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// Options configure New. Log, Keys and State are required.
+type Options struct {
+	Log   *client.Tiles
+	Keys  []tlog.VerifierKey // of one origin; a head counts when one of them has signed it
+	State string             // file of the newest verified head
+
+	// Others serve checkpoints of the same log to others: mirrors, witnesses.
+	Others []*client.Tiles
+	// Witnesses are those whose cosignatures count, and MaxLag is how old the newest
+	// of these may be; 0 for any age, also none.
+	Witnesses []tlog.WitnessKey
+	MaxLag    time.Duration
+	// Evidence is the folder for what findings rest on; "" means State + ".evidence".
+	Evidence string
+
+	Readers int           // bundles read at a time; default 8
+	Looks   int           // how often a head that is too small is looked at before it counts; default 3
+	Pause   time.Duration // between two looks; default 2 s
+	Clock   func() time.Time
+
+	// Progress, when set, is told how far reading has come, in the goroutine of Check.
+	Progress func(read, size id.Index)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Evidence == "" {
+		o.Evidence = o.State + ".evidence"
+	}
+	if o.Readers <= 0 {
+		o.Readers = 8
+	}
+	if o.Looks <= 0 {
+		o.Looks = 3
+	}
+	if o.Pause <= 0 {
+		o.Pause = 2 * time.Second
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Progress == nil {
+		o.Progress = func(id.Index, id.Index) {}
+	}
+	return o
+}
+
+// Monitor follows one log. It is not safe for concurrent use, and one process at a
+// time works on a state file.
+type Monitor struct {
+	Options
+	origin id.Origin
+}
+
+// New checks options and returns a monitor. It does no I/O.
+func New(o Options) (*Monitor, error) {
+	if o.Log == nil || o.State == "" || len(o.Keys) == 0 {
+		return nil, errors.New("monitor: log, keys and state file are required")
+	}
+	name := o.Keys[0].Name()
+	if slices.ContainsFunc(o.Keys, func(k tlog.VerifierKey) bool { return k.Name() != name }) {
+		return nil, errors.New("monitor: the keys are of different origins")
+	}
+	return &Monitor{Options: o.withDefaults(), origin: id.Origin(name)}, nil
+}
+
+// Report is what a check has seen.
+type Report struct {
+	Origin     id.Origin      `json:"origin"`
+	CheckedAt  id.Instant     `json:"checked_at"`
+	KeptSize   id.Index       `json:"kept_size"` // before the check
+	TreeSize   id.Index       `json:"tree_size"` // of the newest head that is verified now
+	RootHash   id.Hash        `json:"root_hash"` // of that head
+	NewEntries id.Index       `json:"new_entries"`
+	Sources    []SourceReport `json:"sources"`
+
+	// Cosignatures are the newest of each witness that was given, as far as seen in
+	// this check: the witness saw the log at that time, of at most this tree.
+	Cosignatures []verify.Cosignature `json:"cosignatures"`
+}
+
+// SourceReport is what a check has seen of one other source.
+type SourceReport struct {
+	URL      string   `json:"url"`
+	TreeSize id.Index `json:"tree_size"`      // of its checkpoint; 0 with an error
+	Error    string   `json:"error,omitzero"` // why it could not be compared
+}
+
+// Check looks at the log once. A *Finding means that the log is not what it was or
+// what others see; every other error that nothing can be told. An error about other
+// sources or witnesses alone comes after the head has been verified and kept.
+func (m *Monitor) Check(ctx context.Context) (Report, error) {
+	r := Report{Origin: m.origin, CheckedAt: id.InstantOf(m.Clock()), RootHash: tlog.EmptyRoot(), Sources: []SourceReport{}, Cosignatures: []verify.Cosignature{}}
+	s, err := m.load()
+	if err != nil {
+		return r, fmt.Errorf("read state: %w", err)
+	}
+	r.KeptSize, r.TreeSize, r.RootHash = s.tree.Size(), s.tree.Size(), s.tree.Root()
+	others, unread := m.ask(ctx, &r)
+	others, lost := m.askCosigned(ctx, others)
+	if err := m.advance(ctx, s, others); err != nil {
+		return r, m.keep(err)
+	}
+	r.TreeSize, r.RootHash, r.NewEntries = s.tree.Size(), s.tree.Root(), s.tree.Size()-r.KeptSize
+	if err := m.save(s); err != nil {
+		return r, fmt.Errorf("write state: %w", err)
+	}
+	return r, errors.Join(unread, lost, m.witnessed(&r, append(others, s.head)))
+}
+
+// advance takes the state to the log's newest head, which must extend every head
+// that is known.
+func (m *Monitor) advance(ctx context.Context, s *state, others []signedHead) error {
+	known := others
+	if s.head.note != nil {
+		known = append([]signedHead{s.head}, others...)
+	}
+	shown, err := m.newest(ctx, known)
+	if err != nil {
+		return err
+	}
+	for _, k := range known {
+		if err := m.extends(ctx, k, shown); err != nil {
+			return err
+		}
+	}
+	if err := m.read(ctx, s, shown); err != nil {
+		return err
+	}
+	s.head = shown
+	return nil
+}

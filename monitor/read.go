@@ -1,0 +1,193 @@
+package monitor
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// chunk is one entry bundle, read and checked by itself.
+type chunk struct {
+	bundle tlog.Bundle
+	prev   id.Hash   // what its first entry names as the one before
+	hashes []id.Hash // leaf hashes, which are those of the tile
+	err    error
+}
+
+// read takes the tree of s to the size of a head: entries, chain and numbers,
+// every tile of what is new, and at the end the root.
+func (m *Monitor) read(ctx context.Context, s *state, to signedHead) error {
+	r := &reading{monitor: m, known: s.head.evidence(), to: to, tree: s.tree.Clone(), last: s.last}
+	if err := r.run(ctx); err != nil {
+		return err
+	}
+	s.tree, s.last = r.tree, r.last
+	return nil
+}
+
+// reading is one run of read.
+type reading struct {
+	monitor *Monitor
+	known   Evidence
+	to      signedHead
+	tree    *tlog.Builder
+	last    id.Hash // event hash of the last entry, genesis of none
+	full    []tlog.FullTile
+}
+
+func (r *reading) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	queue := r.fetch(ctx)
+	defer func() {
+		cancel()
+		for pending := range queue { // until everybody who fetches has ended
+			<-pending
+		}
+	}()
+	for pending := range queue {
+		c := <-pending
+		if c.err != nil {
+			return c.err
+		}
+		if err := r.take(ctx, c); err != nil {
+			return err
+		}
+		r.monitor.Progress(r.tree.Size(), r.to.Size)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := r.checkPartials(ctx); err != nil {
+		return err
+	}
+	if r.tree.Size() != r.to.Size || r.tree.Root() != r.to.Root {
+		return r.tampered("the entries do not lead to the signed root", nil)
+	}
+	return nil
+}
+
+// fetch reads the bundles from the tree's size on, several at a time. They come
+// out in order; at most Readers of them wait.
+func (r *reading) fetch(ctx context.Context) <-chan chan chunk {
+	queue := make(chan chan chunk, r.monitor.Readers-1)
+	begin, size := uint64(r.tree.Size()), uint64(r.to.Size)
+	go func() {
+		defer close(queue)
+		for first := begin / tlog.TileWidth * tlog.TileWidth; first < size && begin < size; first += tlog.TileWidth {
+			pending := make(chan chunk, 1)
+			select {
+			case queue <- pending:
+			case <-ctx.Done():
+				return
+			}
+			b := tlog.Bundle{Index: first / tlog.TileWidth, Width: uint16(min(size-first, tlog.TileWidth))}
+			go func() { pending <- r.chunk(ctx, b) }()
+		}
+	}()
+	return queue
+}
+
+// chunk fetches a bundle and the tile beside it and checks them as far as that
+// goes without what is before them.
+func (r *reading) chunk(ctx context.Context, b tlog.Bundle) chunk {
+	entries, err := r.monitor.Log.Entries(ctx, b, chain.MaxEntryLen)
+	if err != nil {
+		return chunk{err: err}
+	}
+	name := tlog.Tile{Index: b.Index, Width: b.Width}
+	tile, err := r.monitor.Log.Tile(ctx, name)
+	if err != nil {
+		return chunk{err: err}
+	}
+	c := chunk{bundle: b, hashes: make([]id.Hash, 0, len(entries))}
+	for i, text := range entries {
+		if what := c.add(text, id.Hash(tile[i*len(id.Hash{}):])); what != "" {
+			content, _ := tlog.EntryBundle(entries...) // they came out of one
+			what = fmt.Sprintf("entry %d: %s", b.Index*tlog.TileWidth+uint64(i), what)
+			return chunk{err: r.tampered(what, map[string][]byte{"entries": content, "tile": tile})}
+		}
+	}
+	return c
+}
+
+// add checks an entry against its leaf hash in the tile, its number and the entry
+// before it in the bundle, and returns what is wrong.
+func (c *chunk) add(text []byte, leaf id.Hash) (what string) {
+	index := c.bundle.Index*tlog.TileWidth + uint64(len(c.hashes))
+	hash := tlog.LeafHash(text)
+	if hash != leaf {
+		return "its leaf hash is not the one in the tile"
+	}
+	e, err := chain.ParseEntry(text)
+	if err != nil {
+		return "not in the form of an entry"
+	}
+	if e.Seq != index+1 {
+		return "its sequence number is not its place"
+	}
+	if len(c.hashes) == 0 {
+		c.prev = e.Prev
+	} else if e.Prev != c.hashes[len(c.hashes)-1] {
+		return "it does not name the entry before it"
+	}
+	c.hashes = append(c.hashes, hash)
+	return ""
+}
+
+// take adds a chunk to the tree.
+func (r *reading) take(ctx context.Context, c chunk) error {
+	begin := c.bundle.Index * tlog.TileWidth
+	had := int(uint64(r.tree.Size()) - begin)
+	for i, h := range c.hashes[:had] {
+		if !bytes.Equal(h[:], r.tree.Partial(0)[i*len(h):(i+1)*len(h)]) {
+			return r.tampered(fmt.Sprintf("entry %d: it is not the one that was read before", begin+uint64(i)), nil)
+		}
+	}
+	if had == 0 && c.prev != r.last {
+		return r.tampered(fmt.Sprintf("entry %d: it does not name the entry before it", begin), nil)
+	}
+	r.full = r.tree.Append(r.full[:0], c.hashes[had:]...)
+	r.last = c.hashes[len(c.hashes)-1]
+	for _, t := range r.full {
+		if t.Level == 0 {
+			continue // compared when it was fetched
+		}
+		if err := r.compare(ctx, tlog.Tile{Level: t.Level, Index: t.Index, Width: tlog.TileWidth}, t.Hashes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPartials compares the partial tiles above level 0 of the whole tree.
+func (r *reading) checkPartials(ctx context.Context) error {
+	for _, t := range tlog.Partials(r.tree.Size()) {
+		if t.Level == 0 {
+			continue
+		}
+		if err := r.compare(ctx, t, r.tree.Partial(t.Level)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare reads a tile and compares it with what was worked out from the entries.
+func (r *reading) compare(ctx context.Context, t tlog.Tile, want []byte) error {
+	got, err := r.monitor.Log.Tile(ctx, t)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(got, want) {
+		return r.tampered(t.Path()+" is not what the entries give", map[string][]byte{"tile": got})
+	}
+	return nil
+}
+
+func (r *reading) tampered(what string, content map[string][]byte) error {
+	return &Finding{Kind: Tampering, What: what, Known: r.known, Shown: r.to.evidence(), Content: content}
+}

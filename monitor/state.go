@@ -1,0 +1,133 @@
+package monitor
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// ErrState: the state file is not one, is damaged, or is of another log.
+var ErrState = errors.New("state file can't be used")
+
+// state is what a monitor knows: the newest head that it has verified, and what it
+// takes to go on from it.
+type state struct {
+	head signedHead // no note before the first check
+	tree *tlog.Builder
+	last id.Hash // event hash of the last entry, genesis of none
+}
+
+// document is a state as it is stored: one line of JSON, and behind it a line with
+// the SHA-256 of the first in hex. The sum finds damage, not forgery: whoever can
+// write the file can make the monitor forget.
+type document struct {
+	Version    int      `json:"version"`
+	Checkpoint string   `json:"checkpoint"`    // signed note
+	LastLeaf   id.Hash  `json:"last_leaf"`     // event hash of the last entry, the genesis value when empty
+	Tiles      [][]byte `json:"partial_tiles"` // base64, as tlog.Partials names them
+}
+
+const (
+	stateVersion = 1
+	maxState     = 1 << 20 // bytes
+)
+
+// load reads the state, that of an empty log when there is no file yet.
+func (m *Monitor) load() (*state, error) {
+	text, err := readFile(m.State)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &state{tree: new(tlog.Builder), last: chain.Genesis(m.origin)}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.parseState(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", m.State, ErrState, err)
+	}
+	return s, nil
+}
+
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxState+1))
+}
+
+// parseState reads exactly what formatState writes, of a log with one of the keys.
+func (m *Monitor) parseState(text []byte) (*state, error) {
+	var d document
+	line, sum, ok := bytes.Cut(text, []byte("\n"))
+	want := sha256.Sum256(line)
+	if !ok || string(sum) != hex.EncodeToString(want[:])+"\n" {
+		return nil, errors.New("damaged, or not a state file")
+	}
+	if err := json.Unmarshal(line, &d, json.RejectUnknownMembers(true)); err != nil {
+		return nil, err
+	}
+	if d.Version != stateVersion {
+		return nil, fmt.Errorf("version %d is not known", d.Version)
+	}
+	head, err := m.open([]byte(d.Checkpoint), m.State)
+	if err != nil {
+		return nil, fmt.Errorf("of another log, or its key is not among those given: %w", err)
+	}
+	tree, err := restore(head.Size, d.Tiles)
+	if err != nil {
+		return nil, err
+	}
+	if tree.Root() != head.Root {
+		return nil, errors.New("its tiles do not lead to its root")
+	}
+	return &state{head: head, tree: tree, last: d.LastLeaf}, nil
+}
+
+// restore makes the builder of a tree from its partial tiles.
+func restore(size id.Index, tiles [][]byte) (*tlog.Builder, error) {
+	hashes := make([][]id.Hash, len(tiles))
+	for i, tile := range tiles {
+		if len(tile)%len(id.Hash{}) != 0 || len(tile) > tlog.TileWidth*len(id.Hash{}) {
+			return nil, errors.New("length of a tile")
+		}
+		for ; len(tile) > 0; tile = tile[len(id.Hash{}):] {
+			hashes[i] = append(hashes[i], id.Hash(tile))
+		}
+	}
+	return tlog.NewBuilder(size, hashes...)
+}
+
+// save replaces the state file.
+func (m *Monitor) save(s *state) error {
+	text, err := formatState(s)
+	if err != nil {
+		return err
+	}
+	return replaceFile(m.State, text)
+}
+
+func formatState(s *state) ([]byte, error) {
+	d := document{Version: stateVersion, Checkpoint: string(s.head.note), LastLeaf: s.last, Tiles: [][]byte{}}
+	for _, t := range tlog.Partials(s.tree.Size()) {
+		d.Tiles = append(d.Tiles, s.tree.Partial(t.Level))
+	}
+	line, err := json.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(line)
+	return fmt.Appendf(line, "\n%x\n", sum), nil
+}
