@@ -32,6 +32,7 @@ require (
 )
 
 require (
+	cel.dev/cel-go v0.33.2 // indirect
 	filippo.io/mldsa v0.0.0-20260215214346-43d0283efc3e // indirect
 	github.com/DataDog/zstd v1.5.7 // indirect
 	github.com/RaduBerinde/axisds v0.1.0 // indirect

@@ -1,0 +1,102 @@
+// Package decimal is exact arithmetic on amounts: signed decimals with 18 digits
+// behind the point and up to 20 before it, as one integer of 128 bits.
+//
+// What always holds:
+//
+//   - No operation rounds. What does not fit is an error, never an approximation.
+//   - Equal values are equal Go values and have one text.
+//   - A JSON number means the decimal that its shortest literal shows, which is
+//     the one that canonical JSON (RFC 8785) writes: 0.1 is one tenth.
+package decimal
+
+import (
+	"errors"
+	"math"
+	"math/bits"
+	"strconv"
+)
+
+// Digits that a value may have.
+const (
+	WholeDigits    = 20 // before the point
+	FractionDigits = 18 // behind the point
+)
+
+var (
+	// ErrSyntax is returned for text that is not a decimal.
+	ErrSyntax = errors.New("decimal: not a number")
+	// ErrRange is returned for values with more digits than fit.
+	ErrRange = errors.New("decimal: out of range")
+)
+
+// Decimal is a value times 10^18, in two's complement. The zero value is 0. It
+// can be compared with == and be a map key.
+type Decimal struct {
+	hi int64
+	lo uint64
+}
+
+// bound is 10^38, the first magnitude that does not fit.
+var bound = Decimal{0x4b3b4ca85a86c47a, 0x098a224000000000}
+
+// FromInt returns n. Every integer of 64 bits fits.
+func FromInt(n int64) Decimal {
+	magnitude := uint64(n)
+	if n < 0 {
+		magnitude = -magnitude
+	}
+	hi, lo := bits.Mul64(magnitude, 1e18)
+	d := Decimal{int64(hi), lo}
+	if n < 0 {
+		return d.Neg()
+	}
+	return d
+}
+
+// FromFloat returns the decimal that the shortest literal of f shows. ErrRange
+// for one that does not fit, infinities and NaN.
+func FromFloat(f float64) (Decimal, error) {
+	if math.IsInf(f, 0) || math.IsNaN(f) || math.Abs(f) >= 1e20 {
+		return Decimal{}, ErrRange
+	}
+	var room [400]byte
+	return Parse(string(strconv.AppendFloat(room[:0], f, 'f', -1, 64)))
+}
+
+// Neg returns -d.
+func (d Decimal) Neg() Decimal {
+	lo, borrow := bits.Sub64(0, d.lo, 0)
+	hi, _ := bits.Sub64(0, uint64(d.hi), borrow)
+	return Decimal{int64(hi), lo}
+}
+
+// Add returns d + e, or ErrRange.
+func (d Decimal) Add(e Decimal) (Decimal, error) {
+	lo, carry := bits.Add64(d.lo, e.lo, 0)
+	hi, _ := bits.Add64(uint64(d.hi), uint64(e.hi), carry) // below 2^127: no overflow
+	return Decimal{int64(hi), lo}.checked()
+}
+
+// Sub returns d - e, or ErrRange.
+func (d Decimal) Sub(e Decimal) (Decimal, error) { return d.Add(e.Neg()) }
+
+func (d Decimal) checked() (Decimal, error) {
+	if d.Cmp(bound) >= 0 || d.Cmp(bound.Neg()) <= 0 {
+		return Decimal{}, ErrRange
+	}
+	return d, nil
+}
+
+// Cmp returns -1, 0 or 1 as d is smaller than, equal to or larger than e.
+func (d Decimal) Cmp(e Decimal) int {
+	switch {
+	case d == e:
+		return 0
+	case d.hi < e.hi, d.hi == e.hi && d.lo < e.lo:
+		return -1
+	}
+	return 1
+}
+
+// Sign returns -1, 0 or 1 as d is negative, zero or positive.
+func (d Decimal) Sign() int { return d.Cmp(Decimal{}) }

@@ -1,0 +1,125 @@
+package decimal
+
+import (
+	"math/bits"
+	"strconv"
+)
+
+// Parse reads `-?digits[.digits]` without an exponent: at least one digit on each
+// side of a point, zeros in front and at the end allowed. ErrSyntax, ErrRange.
+func Parse(s string) (Decimal, error) {
+	rest, negative := s, false
+	if rest != "" && rest[0] == '-' {
+		rest, negative = rest[1:], true
+	}
+	n := countDigits(rest)
+	whole, rest := rest[:n], rest[n:]
+	fraction := ""
+	if rest != "" && rest[0] == '.' {
+		n = countDigits(rest[1:])
+		fraction, rest = rest[1:1+n], rest[1+n:]
+		if n == 0 {
+			return Decimal{}, ErrSyntax
+		}
+	}
+	if whole == "" || rest != "" {
+		return Decimal{}, ErrSyntax
+	}
+	d, err := assemble(trimLeadingZeros(whole), trimTrailingZeros(fraction))
+	if err != nil || !negative {
+		return d, err
+	}
+	return d.Neg(), nil
+}
+
+// assemble puts the digits of both sides together.
+func assemble(whole, fraction string) (Decimal, error) {
+	if len(whole) > WholeDigits || len(fraction) > FractionDigits {
+		return Decimal{}, ErrRange
+	}
+	var d Decimal
+	for i := range len(whole) {
+		d = d.shift(whole[i] - '0')
+	}
+	for i := range FractionDigits {
+		digit := byte(0)
+		if i < len(fraction) {
+			digit = fraction[i] - '0'
+		}
+		d = d.shift(digit)
+	}
+	return d, nil
+}
+
+// shift returns 10d + digit for a d that is not negative.
+func (d Decimal) shift(digit byte) Decimal {
+	carry, lo := bits.Mul64(d.lo, 10)
+	lo, more := bits.Add64(lo, uint64(digit), 0)
+	return Decimal{d.hi*10 + int64(carry) + int64(more), lo}
+}
+
+// String returns the shortest text: no exponent, no zeros that say nothing.
+func (d Decimal) String() string { return string(d.Append(nil)) }
+
+// Append appends String to b.
+func (d Decimal) Append(b []byte) []byte {
+	if d.hi < 0 {
+		b, d = append(b, '-'), d.Neg()
+	}
+	whole, fraction := bits.Div64(uint64(d.hi%1e18), d.lo, 1e18)
+	if high := uint64(d.hi) / 1e18; high != 0 { // above 2^64
+		b = appendLong(b, high, whole)
+	} else {
+		b = strconv.AppendUint(b, whole, 10)
+	}
+	if fraction == 0 {
+		return b
+	}
+	b = append(b, '.')
+	for unit := uint64(1e17); fraction > 0; unit /= 10 {
+		b = append(b, '0'+byte(fraction/unit))
+		fraction %= unit
+	}
+	return b
+}
+
+// appendLong appends hi times 2^64 plus lo, which is below 10^20.
+func appendLong(b []byte, hi, lo uint64) []byte {
+	high, low := bits.Div64(hi, lo, 1e10)
+	b = strconv.AppendUint(b, high, 10)
+	for unit := uint64(1e9); unit > 0; unit /= 10 {
+		b = append(b, '0'+byte(low/unit%10))
+	}
+	return b
+}
+
+// MarshalText is String; UnmarshalText is Parse.
+func (d Decimal) MarshalText() ([]byte, error) { return d.Append(nil), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (d *Decimal) UnmarshalText(b []byte) (err error) {
+	*d, err = Parse(string(b))
+	return err
+}
+
+func countDigits(s string) int {
+	n := 0
+	for n < len(s) && s[n]-'0' < 10 {
+		n++
+	}
+	return n
+}
+
+func trimLeadingZeros(s string) string {
+	for s != "" && s[0] == '0' {
+		s = s[1:]
+	}
+	return s
+}
+
+func trimTrailingZeros(s string) string {
+	for s != "" && s[len(s)-1] == '0' {
+		s = s[:len(s)-1]
+	}
+	return s
+}
