@@ -91,7 +91,9 @@ func (s *Server) outcome(ctx context.Context, state *log.State, in policy.Input)
 		return policy.Outcome{}, err
 	}
 	if compiled == nil {
-		return policy.NoPolicy(), nil
+		none := policy.NoPolicy()
+		return none.Settle(nil), nil
 	}
-	return compiled.Evaluate(in), nil
+	evaluation := compiled.Evaluate(in)
+	return evaluation.Settle(nil), nil // rulebook activates no policy with limits
 }

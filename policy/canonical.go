@@ -12,8 +12,11 @@ import (
 // `name`, `policy_id`, `rules` and `version`, with every member of every rule
 // written out. Parse reads it back to an equal policy.
 func (p Policy) Canonical() []byte {
-	b := append(make([]byte, 0, 256+256*len(p.Rules)), `{"default":`...)
-	b = jcs.AppendString(b, p.Default.String())
+	return p.appendVersion(p.appendUpToRules(make([]byte, 0, 256+256*len(p.Rules))))
+}
+
+func (p *Policy) appendUpToRules(b []byte) []byte {
+	b = jcs.AppendString(append(b, `{"default":`...), p.Default.String())
 	b = jcs.AppendString(append(b, `,"name":`...), p.Name)
 	b = jcs.AppendString(append(b, `,"policy_id":`...), p.ID)
 	b = append(b, `,"rules":[`...)
@@ -23,25 +26,23 @@ func (p Policy) Canonical() []byte {
 		}
 		b = p.Rules[i].appendCanonical(b)
 	}
-	b = strconv.AppendUint(append(b, `],"version":`...), p.Version, 10)
+	return append(b, ']')
+}
+
+func (p *Policy) appendVersion(b []byte) []byte {
+	b = strconv.AppendUint(append(b, `,"version":`...), p.Version, 10)
 	return append(b, '}')
 }
 
 // Digest is the policy_digest: SHA-256 of Canonical.
 func (p Policy) Digest() id.Hash { return sha256.Sum256(p.Canonical()) }
 
-// appendCanonical writes the members in their sorted order. Those that are not
-// supported yet have the value that says so.
+// appendCanonical writes the members in their sorted order.
 func (r *Rule) appendCanonical(b []byte) []byte {
-	b = append(b, `{"agents":[`...)
-	for i, agent := range r.Agents {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = jcs.AppendString(b, string(agent))
-	}
-	b = jcs.AppendString(append(b, `],"decision":`...), r.Decision.String())
-	b = jcs.AppendString(append(b, `,"limit":null,"mode":`...), r.Mode.String())
+	b = appendTexts(append(b, `{"agents":`...), r.Agents)
+	b = jcs.AppendString(append(b, `,"decision":`...), r.Decision.String())
+	b = r.Limit.appendCanonical(append(b, `,"limit":`...))
+	b = jcs.AppendString(append(b, `,"mode":`...), r.Mode.String())
 	b = append(b, `,"obligations":[`...)
 	for i, o := range r.Obligations {
 		if i > 0 {
@@ -49,12 +50,25 @@ func (r *Rule) appendCanonical(b []byte) []byte {
 		}
 		b = o.appendCanonical(b)
 	}
-	b = jcs.AppendString(append(b, `],"on_error":`...), r.onError())
+	b = jcs.AppendString(append(b, `],"on_error":`...), r.OnError.String())
 	b = strconv.AppendInt(append(b, `,"priority":`...), int64(r.Priority), 10)
 	b = jcs.AppendString(append(b, `,"reason":`...), r.Reason)
-	b = jcs.AppendString(append(b, `,"requires":[],"rule_id":`...), r.ID)
+	b = appendTexts(append(b, `,"requires":`...), r.Requires)
+	b = jcs.AppendString(append(b, `,"rule_id":`...), r.ID)
 	b = jcs.AppendString(append(b, `,"tool":`...), r.Tool)
-	return append(b, `,"when":null}`...)
+	b = appendOrNull(append(b, `,"when":`...), r.When)
+	return append(b, '}')
+}
+
+func appendTexts[T ~string](b []byte, texts []T) []byte {
+	b = append(b, '[')
+	for i, s := range texts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = jcs.AppendString(b, string(s))
+	}
+	return append(b, ']')
 }
 
 func (o Obligation) appendCanonical(b []byte) []byte {

@@ -30,16 +30,23 @@ func (p Policy) checkContent() error {
 	if len(p.Rules) > MaxRules {
 		return invalid("rules", "must not be more than 500")
 	}
-	seen := make(map[string]bool, len(p.Rules))
+	rules, limits := make(map[string]bool, len(p.Rules)), make(map[string]bool)
 	for i := range p.Rules {
 		r := &p.Rules[i]
 		if err := r.check(i); err != nil {
 			return err
 		}
-		if seen[r.ID] {
+		if rules[r.ID] {
 			return invalid(ruleMember(i, "rule_id"), "is used by an earlier rule")
 		}
-		seen[r.ID] = true
+		rules[r.ID] = true
+		if r.Limit == nil {
+			continue
+		}
+		if limits[r.Limit.ID] {
+			return invalid(ruleMember(i, "limit.limit_id"), "is used by an earlier rule")
+		}
+		limits[r.Limit.ID] = true
 	}
 	return nil
 }
@@ -59,13 +66,39 @@ func (r *Rule) check(i int) error {
 		return invalid(ruleMember(i, "priority"), "must be from -1000000 to 1000000")
 	case r.Mode.String() == "":
 		return invalid(ruleMember(i, "mode"), "must be enforce or shadow")
+	case r.OnError != defaultOnError(r.Decision):
+		return invalid(ruleMember(i, "on_error"), "must be "+defaultOnError(r.Decision).String()+" for the decision "+r.Decision.String())
+	case len(r.When) > MaxWhen || !utf8.ValidString(r.When):
+		return invalid(ruleMember(i, "when"), "must be at most 2048 bytes")
+	case len(r.Agents) > MaxAgents:
+		return invalid(ruleMember(i, "agents"), "must not be more than 1000")
 	}
 	for j, agent := range r.Agents {
 		if !validAgent(string(agent)) {
 			return invalid(ruleMember(i, fmt.Sprintf("agents[%d]", j)), "is not an agent id")
 		}
 	}
+	if err := r.checkRequires(i); err != nil {
+		return err
+	}
+	if r.Limit != nil {
+		if err := r.Limit.check(i, r.Decision); err != nil {
+			return err
+		}
+	}
 	return r.checkObligations(i)
+}
+
+func (r *Rule) checkRequires(i int) error {
+	if len(r.Requires) > MaxRequires {
+		return invalid(ruleMember(i, "requires"), "must not be more than 64")
+	}
+	for j, text := range r.Requires {
+		if _, ok := parsePath(text); !ok {
+			return invalid(ruleMember(i, fmt.Sprintf("requires[%d]", j)), "must be a path in the payload such as amount or order.items[0].total")
+		}
+	}
+	return nil
 }
 
 func (r *Rule) checkObligations(i int) error {

@@ -1,43 +1,10 @@
 package policy
 
 import (
-	"crypto/sha256"
 	"slices"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/jcs"
 )
-
-// Input is what a decision is about: Tool and Agent, and what the input_digest
-// commits to besides. Tool and Agent must be well-formed; an empty
-// tool matches no rule.
-type Input struct {
-	Tool       id.Tool
-	Agent      id.Agent
-	ActorType  string
-	ActionKind string
-	Payload    []byte     // canonical JSON object; nil is {}
-	Now        id.Instant // recorded as evaluated_at
-}
-
-// InputDigest is the input_digest: SHA-256 of the RFC 8785 form of action_kind,
-// actor_type, agent_id, payload and tool_name.
-func InputDigest(in Input) id.Hash {
-	payload := in.Payload
-	if payload == nil {
-		payload = []byte("{}")
-	}
-	var buffer [512]byte
-	h := sha256.New()
-	b := jcs.AppendString(append(buffer[:0], `{"action_kind":`...), in.ActionKind)
-	b = jcs.AppendString(append(b, `,"actor_type":`...), in.ActorType)
-	b = jcs.AppendString(append(b, `,"agent_id":`...), string(in.Agent))
-	h.Write(append(b, `,"payload":`...))
-	h.Write(payload)
-	b = jcs.AppendString(append(b[:0], `,"tool_name":`...), string(in.Tool))
-	h.Write(append(b, '}'))
-	return id.Hash(h.Sum(buffer[:0]))
-}
 
 // Outcome is a decision and where it comes from. Its slices are shared with the
 // policy and must not be changed.
@@ -57,59 +24,105 @@ type Outcome struct {
 // only ever tightened.
 func (o Outcome) Effective(declared id.Decision) id.Decision { return declared.Tighten(o.Decision) }
 
-// NoPolicy is the outcome when it is certain that no policy is active.
-func NoPolicy() Outcome {
-	return Outcome{
-		Decision: id.Allow,
-		PolicyID: None,
-		RuleID:   None,
-		Reason:   "No policy is active.",
-		Engine:   Engine,
-	}
-}
-
-// Evaluate decides. It allocates only when a shadow rule matches.
-func (c *Compiled) Evaluate(in Input) Outcome {
+// Evaluate decides all but limits. It tries only rules whose glob matches, in the
+// order of their strength, and of those with conditions no more than it takes.
+func (c *Compiled) Evaluate(in Input) Evaluation {
 	if in.Tool == "" {
-		return c.fallback
+		return Evaluation{outcome: c.fallback}
 	}
-	strongest := len(c.enforcing)
-	c.enforced.visit(string(in.Tool), func(rules []int32) {
-		for _, i := range rules {
-			if int(i) >= strongest {
-				return
-			}
-			if c.enforcing[i].concerns(in.Agent) {
-				strongest = int(i)
-				return
-			}
-		}
-	})
-	o := c.fallback
-	if strongest < len(c.enforcing) {
-		o = c.enforcing[strongest].outcome
+	a := occasion{in: in}
+	var e Evaluation
+	e.outcome, e.place = c.strongest(&a)
+	if in.ActionKind == CountedKind {
+		c.applyLimits(&a, &e)
 	}
-	o.Shadow = c.shadows(in)
-	return o
+	if len(c.shadowing) > 0 {
+		c.applyShadows(&a, &e)
+	}
+	return e
 }
 
-// shadows returns the ids of the shadow rules that match.
-func (c *Compiled) shadows(in Input) []string {
-	if len(c.shadowing) == 0 {
-		return nil
-	}
-	var matching []int32
-	c.shadowed.visit(string(in.Tool), func(rules []int32) {
+// roomForCandidates is how many rules with conditions may match a tool before
+// their list takes an allocation.
+const roomForCandidates = 16
+
+// strongest returns the word of the strongest rule without a limit that matches.
+func (c *Compiled) strongest(a *occasion) (o Outcome, place int32) {
+	var room [roomForCandidates]int32
+	candidates, certain := room[:0], int32(len(c.enforcing)) // certain: the strongest plain rule
+	c.enforced.visit(string(a.in.Tool), func(rules []int32) {
 		for _, i := range rules {
-			if c.shadowing[i].concerns(in.Agent) {
-				matching = append(matching, i)
+			if i >= certain {
+				return
+			}
+			switch t := &c.enforcing[i]; {
+			case !t.concerns(a.in.Agent):
+			case t.plain():
+				certain = i
+				return
+			default:
+				candidates = append(candidates, i)
 			}
 		}
 	})
-	slices.Sort(matching)
-	var ids []string
-	for _, i := range matching {
-		ids = append(ids, c.shadowing[i].outcome.RuleID)
+	slices.Sort(candidates)
+	for _, i := range candidates {
+		if i >= certain {
+			break
+		}
+		if v, why := c.enforcing[i].judge(a.attempt()); v.matches() {
+			return c.enforcing[i].word(v, why), i
+		}
 	}
-	return ids
+	if int(certain) < len(c.enforcing) {
+		return c.enforcing[certain].outcome, certain
+	}
+	return c.fallback, certain
+}
+
+// concerned returns the places, sorted, of the targets in x that the input
+// concerns.
+func (a *occasion) concerned(x *index, targets []target) []int32 {
+	var found []int32
+	x.visit(string(a.in.Tool), func(rules []int32) {
+		for _, i := range rules {
+			if targets[i].concerns(a.in.Agent) {
+				found = append(found, i)
+			}
+		}
+	})
+	slices.Sort(found)
+	return found
+}
+
+// applyLimits adds the claims of enforcing rules to e, and gives the word to the
+// strongest one of those that could not be evaluated if it is stronger.
+func (c *Compiled) applyLimits(a *occasion, e *Evaluation) {
+	for _, i := range a.concerned(&c.limited, c.enforcing) {
+		t := &c.enforcing[i]
+		switch v, why := t.judge(a.attempt()); {
+		case v == limited:
+			e.Claims = append(e.Claims, t.claim(a.attempt(), i))
+		case v == failed && i < e.place:
+			e.outcome, e.place = t.word(v, why), i
+		}
+	}
+}
+
+// applyShadows adds the shadow rules that match, and the claims of others.
+func (c *Compiled) applyShadows(a *occasion, e *Evaluation) {
+	for _, i := range a.concerned(&c.shadowed, c.shadowing) {
+		t := &c.shadowing[i]
+		if t.limit != nil && a.in.ActionKind != CountedKind {
+			continue
+		}
+		switch v, _ := t.judge(a.attempt()); {
+		case v == limited:
+			claim := t.claim(a.attempt(), i)
+			claim.Shadow, claim.exceeded = true, nil
+			e.Claims = append(e.Claims, claim)
+		case v.matches():
+			e.shadows = append(e.shadows, shadow{i, t.outcome.RuleID})
+		}
+	}
 }

@@ -26,6 +26,12 @@ func testPolicy(rules ...policy.Rule) policy.Policy {
 		}
 		rules[i].Decision = max(rules[i].Decision, id.Allow)
 		rules[i].Mode = max(rules[i].Mode, policy.Enforce)
+		if rules[i].OnError == 0 {
+			rules[i].OnError = policy.MatchOnError
+			if rules[i].Decision == id.Allow {
+				rules[i].OnError = policy.SkipOnError
+			}
+		}
 	}
 	return policy.Policy{ID: "pol_1", Name: "test", Version: 1, Default: id.Deny, Rules: rules}
 }
@@ -37,6 +43,12 @@ func compile(t testing.TB, p policy.Policy) *policy.Compiled {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// decide evaluates with no limit exceeded.
+func decide(c *policy.Compiled, in policy.Input) policy.Outcome {
+	e := c.Evaluate(in)
+	return e.Settle(func(*policy.Claim) bool { return false })
 }
 
 func TestEvaluate(t *testing.T) {
@@ -57,7 +69,7 @@ func TestEvaluate(t *testing.T) {
 		{"ACME.mail.send", "agt_1", id.Deny, "default", "No rule matches; the policy's default is deny.", nil},
 		{"", "agt_1", id.Deny, "default", "No rule matches; the policy's default is deny.", nil},
 	} {
-		got := c.Evaluate(input(tc.tool, tc.agent))
+		got := decide(c, input(tc.tool, tc.agent))
 		want := policy.Outcome{
 			Decision: tc.want, PolicyID: "pol_refunds", PolicyVersion: 3, PolicyDigest: p.Digest(),
 			RuleID: tc.rule, Reason: tc.reason, Engine: "rules", Shadow: tc.shadow,
@@ -96,7 +108,7 @@ func TestCombination(t *testing.T) {
 		"another agent's rule":          {[]policy.Rule{allow, {ID: "x", Tool: "a.b", Agents: []id.Agent{"agt_2"}, Decision: id.Deny}}, "allow"},
 		"this agent's rule":             {[]policy.Rule{allow, {ID: "x", Tool: "a.b", Agents: []id.Agent{"agt_2", "agt_1"}, Decision: id.Deny}}, "x"},
 	} {
-		got := compile(t, testPolicy(tc.rules...)).Evaluate(input("a.b", "agt_1"))
+		got := decide(compile(t, testPolicy(tc.rules...)), input("a.b", "agt_1"))
 		if got.RuleID != tc.want {
 			t.Errorf("%s: got %s, want %s", name, got.RuleID, tc.want)
 		}
@@ -104,7 +116,8 @@ func TestCombination(t *testing.T) {
 }
 
 func TestNoPolicy(t *testing.T) {
-	o := policy.NoPolicy()
+	none := policy.NoPolicy()
+	o := none.Settle(nil)
 	if o.Decision != id.Allow || o.PolicyID != "none" || o.RuleID != "none" || o.Engine != "rules" || o.Reason == "" {
 		t.Errorf("got %+v", o)
 	}
@@ -127,13 +140,13 @@ func TestCompiledKeepsNothing(t *testing.T) {
 	p := parse(t, refunds)
 	first := compile(t, p)
 	in := input("acme.pay.refund", "agt_1")
-	want := first.Evaluate(in)
+	want := decide(first, in)
 	p.Version, p.Rules[1].Obligations[0].Approvals, p.Rules[1].Agents[0] = 4, 7, "agt_7"
 	second := compile(t, p)
-	if got := second.Evaluate(in); got.PolicyVersion != 4 || got.RuleID != "read" {
+	if got := decide(second, in); got.PolicyVersion != 4 || got.RuleID != "read" {
 		t.Errorf("second: got %+v", got)
 	}
-	if got := first.Evaluate(in); !reflect.DeepEqual(got, want) || got.Obligations[0].Approvals != 2 {
+	if got := decide(first, in); !reflect.DeepEqual(got, want) || got.Obligations[0].Approvals != 2 {
 		t.Errorf("first: got %+v, want %+v", got, want)
 	}
 }
@@ -226,7 +239,7 @@ func TestEvaluateIsNaive(t *testing.T) {
 			tool := strings.TrimSuffix(strings.Repeat(pick("a.", "b.", "c.")+pick("a.", "b.", "d."), 1+random.IntN(3)), ".")
 			agent := id.Agent(pick("agt_1", "agt_2", "agt_3", "agt_5"))
 			rule, decision, shadow := naive(p, tool, agent)
-			got := c.Evaluate(input(tool, agent))
+			got := decide(c, input(tool, agent))
 			if got.RuleID != rule || got.Decision != decision || !slices.Equal(got.Shadow, shadow) {
 				t.Fatalf("%s by %s: got %s %s %v, want %s %s %v\n%s",
 					tool, agent, got.RuleID, got.Decision, got.Shadow, rule, decision, shadow, p.Canonical())
@@ -237,7 +250,7 @@ func TestEvaluateIsNaive(t *testing.T) {
 
 func TestEvaluateDoesNotAllocate(t *testing.T) {
 	c, in := compile(t, manyRules(100)), input("vendor7.area7.operation7", "agt_1")
-	if got := testing.AllocsPerRun(100, func() { c.Evaluate(in) }); got != 0 {
+	if got := testing.AllocsPerRun(100, func() { decide(c, in) }); got != 0 {
 		t.Errorf("got %v allocations, want none", got)
 	}
 }
@@ -266,12 +279,12 @@ func BenchmarkEvaluate(b *testing.B) {
 		b.Run(fmt.Sprintf("rules=%d", n), func(b *testing.B) {
 			c := compile(b, manyRules(n))
 			in := input("vendor0.area0.operation0", "agt_1")
-			if got := c.Evaluate(in).RuleID; got == policy.DefaultRule {
+			if got := decide(c, in).RuleID; got == policy.DefaultRule {
 				b.Fatal("no rule matches")
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				c.Evaluate(in)
+				decide(c, in)
 			}
 		})
 	}
@@ -286,7 +299,7 @@ func BenchmarkEvaluateWorst(b *testing.B) {
 	c, in := compile(b, testPolicy(rules...)), input("acme.pay.refund", "agt_1")
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Evaluate(in)
+		decide(c, in)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 func matches(t *testing.T, glob, tool string) bool {
 	t.Helper()
 	c := compile(t, testPolicy(policy.Rule{Tool: glob}))
-	return c.Evaluate(input(tool, "agt_1")).RuleID != policy.DefaultRule
+	return decide(c, input(tool, "agt_1")).RuleID != policy.DefaultRule
 }
 
 func TestGlob(t *testing.T) {

@@ -28,6 +28,27 @@ func validGlob(s string) bool {
 // validSegment is the grammar of one segment of a tool name.
 func validSegment(s string) bool { return consistsOf(s, 1, MaxTool, "_:/-") }
 
+// validTool is the grammar of tool names.
+func validTool(s string) bool {
+	for _, segment := range strings.Split(s, ".") {
+		if !validSegment(segment) {
+			return false
+		}
+	}
+	return len(s) <= MaxTool
+}
+
+// validToken is the grammar of actor types and action kinds.
+func validToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (i == 0 || (c < '0' || c > '9') && c != '_') {
+			return false
+		}
+	}
+	return len(s) > 0 && len(s) <= 64
+}
+
 // validID is the grammar of policy and rule ids.
 func validID(s string) bool { return consistsOf(s, 1, 128, "._:-") }
 

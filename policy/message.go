@@ -18,10 +18,6 @@ func invalid(member, what string) error { return fault.New(fault.Invalid, member
 // ruleMember names a member of the rule at i.
 func ruleMember(i int, name string) string { return fmt.Sprintf("rules[%d].%s", i, name) }
 
-func notSupported(member string) error {
-	return invalid(member, "is not supported by this server yet")
-}
-
 // decodeError turns an error of the JSON decoder into one for the client: the
 // path of the member and the kind of fault, none of the values.
 func decodeError(err error) error {

@@ -1,14 +1,16 @@
 package policy
 
 import (
-	"bytes"
-	"strconv"
+	"fmt"
 
+	"cel.dev/cel-go/cel"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/decimal"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/jcs"
 )
 
 // document is a policy as it is written. Pointers and raw values tell absent
@@ -19,22 +21,32 @@ type document struct {
 	Version  uint64         `json:"version"`
 	Default  *id.Decision   `json:"default"`
 	Rules    []ruleDocument `json:"rules"`
-	Tests    jsontext.Value `json:"tests"`
+	Tests    []testDocument `json:"tests"`
 }
 
 type ruleDocument struct {
 	RuleID      string               `json:"rule_id"`
 	Tool        string               `json:"tool"`
 	Agents      []id.Agent           `json:"agents"`
-	When        jsontext.Value       `json:"when"`
-	Requires    jsontext.Value       `json:"requires"`
+	When        *string              `json:"when"`
+	Requires    []string             `json:"requires"`
 	Decision    id.Decision          `json:"decision"`
 	Reason      string               `json:"reason"`
 	Priority    int                  `json:"priority"`
 	Obligations []obligationDocument `json:"obligations"`
 	Mode        *string              `json:"mode"`
-	OnError     jsontext.Value       `json:"on_error"`
-	Limit       jsontext.Value       `json:"limit"`
+	OnError     *string              `json:"on_error"`
+	Limit       *limitDocument       `json:"limit"`
+}
+
+type limitDocument struct {
+	LimitID       string         `json:"limit_id"`
+	Sum           *string        `json:"sum"`
+	Count         bool           `json:"count"`
+	By            string         `json:"by"`
+	WindowSeconds int64          `json:"window_seconds"`
+	Max           jsontext.Value `json:"max"`
+	Currency      *string        `json:"currency"`
 }
 
 type obligationDocument struct {
@@ -44,12 +56,31 @@ type obligationDocument struct {
 }
 
 // Parse reads a policy document: one JSON object with the members policy_id,
-// name, version, default and rules, all strict I-JSON. `policy_id` and `version`
-// may be absent, since they are given by who stores the policy; `default` is then
-// allow. A member that is null counts as absent.
+// name, version, default, rules and tests, all strict I-JSON. `policy_id` and
+// `version` may be absent, since they are given by who stores the policy; `default`
+// is then allow. A member that is null counts as absent. What Parse returns is
+// complete, with the derived `requires` of each rule, and compiles; whether its
+// tests pass is another question (RunTests).
 //
 // Errors are *fault.Error of kind Invalid or TooLarge that name the member.
 func Parse(doc []byte) (Policy, error) {
+	p, err := read(doc)
+	if err != nil {
+		return Policy{}, err
+	}
+	if _, err := p.conditions(); err != nil {
+		return Policy{}, err
+	}
+	return p, nil
+}
+
+// ParseStored reads what Canonical or Document wrote, of a policy that Parse
+// returned once: conditions are not compiled again.
+func ParseStored(doc []byte) (Policy, error) { return read(doc) }
+
+// read is Parse without compiling conditions, but for those whose `requires` has
+// to be derived.
+func read(doc []byte) (Policy, error) {
 	if len(doc) > MaxBytes {
 		return Policy{}, fault.New(fault.TooLarge, "The policy is larger than 1 MiB")
 	}
@@ -67,13 +98,13 @@ func Parse(doc []byte) (Policy, error) {
 	if err := p.checkContent(); err != nil {
 		return Policy{}, err
 	}
-	return p, nil
+	if err := d.deriveRequires(&p); err != nil {
+		return Policy{}, err
+	}
+	return p, p.checkTests()
 }
 
 func (d *document) policy() (Policy, error) {
-	if !absent(d.Tests, "[]") {
-		return Policy{}, notSupported("tests")
-	}
 	p := Policy{ID: d.PolicyID, Name: d.Name, Version: d.Version, Default: id.Allow}
 	if d.Default != nil {
 		p.Default = *d.Default
@@ -85,6 +116,13 @@ func (d *document) policy() (Policy, error) {
 			return Policy{}, err
 		}
 		p.Rules[i] = r
+	}
+	for i := range d.Tests {
+		t, err := d.Tests[i].test(i)
+		if err != nil {
+			return Policy{}, err
+		}
+		p.Tests = append(p.Tests, t)
 	}
 	return p, nil
 }
@@ -99,24 +137,96 @@ func (d *ruleDocument) rule(i int) (Rule, error) {
 		Reason:   d.Reason,
 		Priority: d.Priority,
 		Mode:     parseMode(d.Mode),
+		OnError:  parseOnError(d.OnError, d.Decision),
+	}
+	if d.When != nil {
+		if r.When = *d.When; r.When == "" {
+			return Rule{}, invalid(ruleMember(i, "when"), "must not be empty: leave it out")
+		}
+	}
+	for _, text := range d.Requires {
+		r.Requires = append(r.Requires, onePathText(text))
 	}
 	for _, o := range d.Obligations {
 		r.Obligations = append(r.Obligations, o.obligation())
 	}
-	for _, m := range []struct {
-		name, empty string
-		value       jsontext.Value
-	}{
-		{"when", "null", d.When},
-		{"requires", "[]", d.Requires},
-		{"on_error", strconv.Quote(r.onError()), d.OnError},
-		{"limit", "null", d.Limit},
-	} {
-		if !absent(m.value, m.empty) {
-			return Rule{}, notSupported(ruleMember(i, m.name))
+	var err error
+	if d.Limit != nil {
+		r.Limit, err = d.Limit.limit(i)
+	}
+	return r, err
+}
+
+// deriveRequires gives the rules that name no requirements those of their
+// conditions.
+func (d *document) deriveRequires(p *Policy) error {
+	var env *cel.Env
+	for i := range p.Rules {
+		r := &p.Rules[i]
+		if r.When == "" || d.Rules[i].Requires != nil {
+			continue
+		}
+		if env == nil {
+			var err error
+			if env, err = newEnvironment(); err != nil {
+				return fmt.Errorf("policy: environment of conditions: %w", err)
+			}
+		}
+		if err := r.deriveRequires(env, i); err != nil {
+			return err
 		}
 	}
-	return r, nil
+	return nil
+}
+
+// deriveRequires writes out what the condition of the rule at i reads outside of
+// has().
+func (r *Rule) deriveRequires(env *cel.Env, i int) error {
+	_, seen, err := checkWhen(env, r.When)
+	if err != nil {
+		return invalid(ruleMember(i, "when"), err.Error())
+	}
+	if seen.computed {
+		return invalid(ruleMember(i, "when"), "looks up a member of the payload by a computed name: say in requires what must be present")
+	}
+	for _, p := range seen.paths {
+		r.Requires = append(r.Requires, p.String())
+	}
+	return r.checkRequires(i)
+}
+
+func (d *limitDocument) limit(i int) (*Limit, error) {
+	l := &Limit{ID: d.LimitID, Count: d.Count, By: parseBy(d.By), WindowSeconds: d.WindowSeconds}
+	if d.Sum != nil {
+		l.Sum = onePathText(*d.Sum)
+	}
+	if d.Currency != nil {
+		l.Currency = *d.Currency
+	}
+	var ok bool
+	if l.Max, ok = parseDecimal(d.Max); !ok {
+		return nil, invalid(ruleMember(i, "limit.max"), `must be a number, or a string of digits such as "1000.50", below 10^20 and with at most 18 decimals`)
+	}
+	return l, nil
+}
+
+// onePathText returns the text that a path has in a policy's canonical form, and
+// what is none as it is.
+func onePathText(s string) string {
+	if p, ok := parsePath(s); ok {
+		return p.String()
+	}
+	return s
+}
+
+// parseDecimal reads a JSON number or a string of digits.
+func parseDecimal(raw jsontext.Value) (decimal.Decimal, bool) {
+	canonical, err := jcs.Canonicalize(raw, 1)
+	if err != nil {
+		return decimal.Decimal{}, false
+	}
+	d, err := decimalOf(celValue(canonical))
+	return d, err == nil
 }
 
 func (d *obligationDocument) obligation() Obligation {
@@ -141,12 +251,15 @@ func parseMode(s *string) Mode {
 	return 0
 }
 
-// absent reports whether a member was left out, is null, or has the one value
-// that says the same as leaving it out.
-func absent(v jsontext.Value, empty string) bool {
-	if v == nil {
-		return true
+// parseOnError returns the zero OnError for unknown text.
+func parseOnError(s *string, d id.Decision) OnError {
+	if s == nil {
+		return defaultOnError(d)
 	}
-	v = bytes.Clone(v)
-	return v.Compact() == nil && (string(v) == "null" || string(v) == empty)
+	for _, o := range []OnError{MatchOnError, SkipOnError} {
+		if o.String() == *s {
+			return o
+		}
+	}
+	return 0
 }

@@ -1,21 +1,29 @@
 // Package policy decides what an agent may do with a tool: the document of an
-// organization's policy, its one digest, and a compiled form that answers in
-// about a microsecond.
+// organization's policy, its one digest, and a compiled form that answers in a
+// few microseconds. docs/policies teaches the model.
 //
 // What always holds:
 //
-//   - Pure: a decision follows from (policy, input) and nothing else. No I/O, no
-//     clock, no randomness, so an auditor gets the same answer.
-//   - What is accepted is enforced. A member that this package does not know, or
-//     does not enforce yet, is refused by Parse, never kept and ignored.
+//   - Pure: a decision follows from (policy, input, now, counters of limits) and
+//     nothing else. No I/O, no clock, no randomness, no data base of time zones, so
+//     an auditor gets the same answer.
+//   - What is accepted is enforced. A member that this package does not know is
+//     refused by Parse, never kept and ignored.
 //   - Of all enforcing rules that match, the highest priority counts; inside it
 //     deny > allow_with_obligation > allow; among those the first in stored order
 //     names the decision. No match: the policy's default.
+//   - A rule that can't be evaluated (a rule error) never says no: it matches when
+//     it forbids or obliges, and an allow is not given. Neither && nor || nor a
+//     comparison of different types hides an error.
+//   - A rule with a limit matches only beyond the limit (Claim).
 //   - Shadow rules never change an answer.
+//   - What one evaluation costs is bounded, whatever policy and payload.
 //   - Equal digests mean equal policies, with every default written out.
 package policy
 
-import "github.com/agentledger/agentledger/id"
+import (
+	"github.com/agentledger/agentledger/id"
+)
 
 // Reserved ids and the engine, as decisions name them.
 const (
@@ -32,6 +40,9 @@ const (
 	MaxName     = 256       // code points
 	MaxReason   = 1024      // code points
 	MaxTool     = 256       // bytes of a tool glob
+	MaxWhen     = 2048      // bytes of a condition
+	MaxRequires = 64        // paths of a rule
+	MaxAgents   = 1000      // of a rule
 )
 
 // Policy is one version of an organization's policy. A value that Parse returned
@@ -42,6 +53,7 @@ type Policy struct {
 	Version uint64 // from 1, at most 2^53-1
 	Default id.Decision
 	Rules   []Rule // their order is part of the policy
+	Tests   []Test // have to pass before activation; not part of the digest
 }
 
 // Rule is one rule of a policy.
@@ -53,21 +65,42 @@ type Rule struct {
 	ID          string // as Policy.ID, unique in the policy
 	Tool        string
 	Agents      []id.Agent // exact ids; empty means every agent
+	When        string     // a condition in CEL; "" always holds
+	Requires    []string   // paths in the payload that must be present and not null
 	Decision    id.Decision
 	Reason      string // for humans, may be empty
 	Priority    int    // larger counts first
 	Mode        Mode
+	OnError     OnError
 	Obligations []Obligation // only with AllowWithObligation
+	Limit       *Limit       // nil for none; not with Allow
 }
 
-// onError is what a rule error does: rules that forbid or oblige count as
-// matching, rules that allow do not. It is not open to choice yet, and has its
-// place in the digest.
-func (r *Rule) onError() string {
-	if r.Decision == id.Allow {
+// OnError says what a rule error does. The zero value is none.
+type OnError uint8
+
+const (
+	MatchOnError OnError = iota + 1 // the rule counts as matching, whatever its limit: rules that forbid or oblige
+	SkipOnError                     // the rule does not match: rules that allow
+)
+
+// String returns the wire form, "" for the zero value.
+func (o OnError) String() string {
+	switch o {
+	case MatchOnError:
+		return "match"
+	case SkipOnError:
 		return "skip"
 	}
-	return "match"
+	return ""
+}
+
+// defaultOnError is what an error does to a rule with that decision.
+func defaultOnError(d id.Decision) OnError {
+	if d == id.Allow {
+		return SkipOnError
+	}
+	return MatchOnError
 }
 
 // Mode says whether a rule takes part in decisions. The zero value is none.

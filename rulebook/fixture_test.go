@@ -88,10 +88,11 @@ func (w *world) decides(tenant id.Tenant, tool id.Tool) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	outcome := policy.NoPolicy()
+	evaluation := policy.NoPolicy()
 	if compiled != nil {
-		outcome = compiled.Evaluate(policy.Input{Tool: tool, Agent: "agt_1"})
+		evaluation = compiled.Evaluate(policy.Input{Tool: tool, Agent: "agt_1"})
 	}
+	outcome := evaluation.Settle(nil)
 	return fmt.Sprintf("%s/%d/%s %s", outcome.PolicyID, outcome.PolicyVersion, outcome.RuleID, outcome.Decision)
 }
 

@@ -131,7 +131,8 @@ func (f *floor) decide(e *event.Envelope, now id.Instant) chain.Policy {
 	in := policy.Input{
 		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind, Payload: e.Payload, Now: now,
 	}
-	out := f.policy.Evaluate(in)
+	evaluation := f.policy.Evaluate(in)
+	out := evaluation.Settle(nil)
 	return chain.Policy{
 		Evaluated: true, Declared: e.Decision, Effective: out.Effective(e.Decision),
 		PolicyID: out.PolicyID, PolicyVersion: out.PolicyVersion, PolicyDigest: out.PolicyDigest,

@@ -1,0 +1,73 @@
+package policy
+
+import (
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/env"
+)
+
+// Variables of conditions.
+const (
+	varTool    = "tool_name"
+	varAgent   = "agent_id"
+	varActor   = "actor_type"
+	varAction  = "action_kind"
+	varPayload = "payload"
+	varNow     = "now"
+)
+
+// standard lists what conditions may use of CEL's standard library: what is pure,
+// and bounded by its arguments. There is no dyn() and no bytes.
+var standard = []string{
+	"_&&_", "_||_", "!_", "_?_:_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in",
+	"_+_", "_-_", "_*_", "_/_", "_%_", "-_", "_[_]",
+	"size", "contains", "startsWith", "endsWith", "matches",
+	"int", "uint", "double", "string", "bool", "timestamp", "duration", "type",
+	"getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear",
+	"getHours", "getMinutes", "getSeconds", "getMilliseconds",
+}
+
+// newEnvironment returns what conditions are compiled in.
+func newEnvironment() (*cel.Env, error) {
+	subset := env.NewLibrarySubset().AddIncludedMacros("has")
+	for _, name := range standard {
+		subset.AddIncludedFunctions(env.NewFunction(name))
+	}
+	options := []cel.EnvOption{
+		cel.StdLib(cel.StdLibSubset(subset)),
+		cel.ParserExpressionSizeLimit(MaxWhen),
+		cel.ParserRecursionLimit(maxNesting),
+		cel.RegexProgramSizeLimit(maxRegexProgram),
+		cel.Variable(varTool, cel.StringType),
+		cel.Variable(varAgent, cel.StringType),
+		cel.Variable(varActor, cel.StringType),
+		cel.Variable(varAction, cel.StringType),
+		cel.Variable(varPayload, cel.MapType(cel.StringType, cel.DynType)),
+		cel.Variable(varNow, cel.TimestampType),
+	}
+	options = append(options, decimalFunctions()...)
+	options = append(options, strictFunctions()...)
+	return cel.NewCustomEnv(options...)
+}
+
+// Bounds of the compiler.
+const (
+	maxNesting      = 64
+	maxRegexProgram = 1000 // instructions
+)
+
+// decimalFunctions declare decimal(x) and what decimals can do. The operators are
+// implemented by the methods of amount.
+func decimalFunctions() []cel.EnvOption {
+	binary := func(operator, overload string, result *cel.Type) cel.EnvOption {
+		return cel.Function(operator, cel.Overload(overload, []*cel.Type{amountType, amountType}, result))
+	}
+	return []cel.EnvOption{
+		cel.Function("decimal", cel.Overload("decimal_of", []*cel.Type{cel.DynType}, amountType, cel.UnaryBinding(toAmount))),
+		binary("_<_", "less_decimal", cel.BoolType),
+		binary("_<=_", "less_equals_decimal", cel.BoolType),
+		binary("_>_", "greater_decimal", cel.BoolType),
+		binary("_>=_", "greater_equals_decimal", cel.BoolType),
+		binary("_+_", "add_decimal", amountType),
+		binary("_-_", "subtract_decimal", amountType),
+	}
+}

@@ -1,0 +1,162 @@
+package policy
+
+import (
+	"strconv"
+
+	"cel.dev/cel-go/common/types"
+
+	"github.com/agentledger/agentledger/decimal"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+)
+
+// Limit lets a rule match only when a sum or a count over a window of time would
+// be exceeded: when before + added > Max. What it counts is written at Claim.
+type Limit struct {
+	ID            string // as Policy.ID, unique in the policy
+	Sum           string // path in the payload of what is added; "" to count
+	Count         bool   // each event adds 1; exactly one of Sum and Count is set
+	By            By
+	WindowSeconds int64 // 1 to MaxWindowSeconds
+	Max           decimal.Decimal
+	Currency      string // of what is added, [A-Z]{3}; "" for what has none, and for Count
+}
+
+// MaxWindowSeconds is 366 days.
+const MaxWindowSeconds = 366 * 24 * 60 * 60
+
+// By says what a limit is counted for. The zero value is none.
+type By uint8
+
+const (
+	ByTool         By = iota + 1 // each tool name for itself
+	ByAgent                      // each agent for itself
+	ByOrganization               // all together
+)
+
+// String returns the wire form, "" for the zero value.
+func (b By) String() string {
+	switch b {
+	case ByTool:
+		return "tool"
+	case ByAgent:
+		return "agent"
+	case ByOrganization:
+		return "organization"
+	}
+	return ""
+}
+
+func parseBy(s string) By {
+	for _, b := range []By{ByTool, ByAgent, ByOrganization} {
+		if b.String() == s {
+			return b
+		}
+	}
+	return 0
+}
+
+// currencyMember is the name under which a payload tells the currency of the
+// amounts beside it and below.
+const currencyMember = "currency"
+
+// CountedKind is the action_kind of the events that limits are about.
+const CountedKind = "tool_call"
+
+// check looks at a limit of the rule at i.
+func (l *Limit) check(i int, decision id.Decision) error {
+	member := func(name string) string { return ruleMember(i, "limit."+name) }
+	_, pathOK := parsePath(l.Sum)
+	switch {
+	case decision == id.Allow:
+		return invalid(ruleMember(i, "limit"), "needs the decision deny or allow_with_obligation: it says what happens beyond max")
+	case !validID(l.ID):
+		return invalid(member("limit_id"), "must be 1 to 128 of A-Z a-z 0-9 . _ : -")
+	case l.Count == (l.Sum != ""):
+		return invalid(ruleMember(i, "limit"), `must have either "sum", the path of a number in the payload, or "count": true`)
+	case l.Sum != "" && !pathOK:
+		return invalid(member("sum"), "must be a path in the payload such as amount or order.total")
+	case l.By.String() == "":
+		return invalid(member("by"), "must be tool, agent or organization")
+	case l.WindowSeconds < 1 || l.WindowSeconds > MaxWindowSeconds:
+		return invalid(member("window_seconds"), "must be from 1 to 31622400, which is 366 days")
+	case l.Max.Sign() < 0:
+		return invalid(member("max"), "must not be negative")
+	case l.Currency != "" && (l.Count || !validCurrency(l.Currency)):
+		return invalid(member("currency"), "must be three letters A-Z and go with sum")
+	}
+	return nil
+}
+
+func validCurrency(s string) bool {
+	for i := range len(s) {
+		if s[i] < 'A' || s[i] > 'Z' {
+			return false
+		}
+	}
+	return len(s) == 3
+}
+
+// added returns what one event adds, or why that can't be told. p is the path Sum.
+func (l *Limit) added(root *object, p path) (decimal.Decimal, string) {
+	if l.Count {
+		return decimal.FromInt(1), ""
+	}
+	if why := p.missing(root); why != "" {
+		return decimal.Decimal{}, why
+	}
+	d, err := decimalOf(p.of(root))
+	switch {
+	case err != nil:
+		return d, "payload." + l.Sum + " is not an amount"
+	case d.Sign() < 0:
+		return d, "payload." + l.Sum + " is negative"
+	}
+	return d, l.checkCurrency(root, p)
+}
+
+// checkCurrency says why an amount at p can't be added. Its currency is the
+// member of that name beside it, or else in the nearest object around.
+func (l *Limit) checkCurrency(root *object, p path) string {
+	for n := len(p) - 1; n >= 0; n-- {
+		around, ok := p[:n].of(root).(*object)
+		if !ok {
+			continue
+		}
+		switch v := around.lookup(currencyMember); {
+		case v == nil || v == types.NullValue:
+		case l.Currency == "":
+			return "payload has a currency and the limit names none"
+		case v != types.String(l.Currency):
+			return "the currency of payload." + l.Sum + " is not " + l.Currency
+		default:
+			return ""
+		}
+	}
+	if l.Currency != "" {
+		return "payload.currency is missing"
+	}
+	return ""
+}
+
+// appendCanonical writes the members in their sorted order.
+func (l *Limit) appendCanonical(b []byte) []byte {
+	if l == nil {
+		return append(b, "null"...)
+	}
+	b = jcs.AppendString(append(b, `{"by":`...), l.By.String())
+	b = strconv.AppendBool(append(b, `,"count":`...), l.Count)
+	b = appendOrNull(append(b, `,"currency":`...), l.Currency)
+	b = jcs.AppendString(append(b, `,"limit_id":`...), l.ID)
+	b = jcs.AppendString(append(b, `,"max":`...), l.Max.String())
+	b = appendOrNull(append(b, `,"sum":`...), l.Sum)
+	b = strconv.AppendInt(append(b, `,"window_seconds":`...), l.WindowSeconds, 10)
+	return append(b, '}')
+}
+
+func appendOrNull(b []byte, s string) []byte {
+	if s == "" {
+		return append(b, "null"...)
+	}
+	return jcs.AppendString(b, s)
+}

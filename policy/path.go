@@ -1,0 +1,151 @@
+package policy
+
+import (
+	"strconv"
+	"strings"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+
+	"github.com/agentledger/agentledger/internal/jcs"
+)
+
+// path is a place in a payload, from its root: names of members and places in
+// arrays.
+type path []step
+
+type step struct {
+	name  string
+	place int // in an array when >= 0, and then there is no name
+}
+
+// maxPath bounds the text of a path, maxSteps its steps: no payload is deeper.
+const (
+	maxPath  = 256
+	maxSteps = jcs.MaxDepth
+)
+
+// String returns the one text of a path: names joined by dots and quoted as JSON
+// when they are not [A-Za-z0-9_-]+, places in brackets. `order.items[0]."net sum"`
+// A first name `payload` is quoted too, see parsePath.
+func (p path) String() string {
+	var b []byte
+	for i, s := range p {
+		switch {
+		case s.place >= 0:
+			b = append(strconv.AppendInt(append(b, '['), int64(s.place), 10), ']')
+			continue
+		case i > 0:
+			b = append(b, '.')
+		}
+		if plainName(s.name) && (i > 0 || s.name != varPayload) {
+			b = append(b, s.name...)
+		} else {
+			b = jcs.AppendString(b, s.name)
+		}
+	}
+	return string(b)
+}
+
+// parsePath reads what String writes, of at least one step that begins with a
+// name. As people write the path from the payload on or as conditions do, a
+// leading `payload.` says nothing.
+func parsePath(s string) (path, bool) {
+	s = strings.TrimPrefix(s, varPayload+".")
+	if s == "" || len(s) > maxPath {
+		return nil, false
+	}
+	var p path
+	for rest := s; rest != ""; {
+		var next step
+		var ok bool
+		if rest[0] == '[' {
+			next, rest, ok = cutPlace(rest)
+		} else {
+			if len(p) > 0 {
+				if rest[0] != '.' {
+					return nil, false
+				}
+				rest = rest[1:]
+			}
+			next, rest, ok = cutName(rest)
+		}
+		if p = append(p, next); !ok || len(p) > maxSteps {
+			return nil, false
+		}
+	}
+	return p, p[0].place < 0 && p.String() == s
+}
+
+func cutPlace(s string) (step, string, bool) {
+	digits, rest, ok := strings.Cut(s[1:], "]")
+	n, err := strconv.ParseUint(digits, 10, 31)
+	return step{place: int(n)}, rest, ok && err == nil
+}
+
+func cutName(s string) (step, string, bool) {
+	n := 0
+	if s != "" && s[0] == '"' {
+		n = skipText([]byte(s), 0)
+		canonical, err := jcs.Canonicalize([]byte(s[:n]), 1)
+		if err != nil {
+			return step{}, "", false
+		}
+		name, _ := jcs.AppendDecoded(nil, canonical)
+		return step{name: string(name), place: -1}, s[n:], true
+	}
+	for n < len(s) && s[n] != '.' && s[n] != '[' {
+		n++
+	}
+	return step{name: s[:n], place: -1}, s[n:], n > 0
+}
+
+// plainName reports whether a name is written without quotes.
+func plainName(s string) bool { return consistsOf(s, 1, maxPath, "_-") }
+
+// within reports whether p is at begin or inside of it.
+func (p path) within(begin path) bool {
+	if len(p) < len(begin) {
+		return false
+	}
+	for i := range begin {
+		if p[i] != begin[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// of returns the value at p in root, nil when there is none.
+func (p path) of(root *object) ref.Val {
+	var v ref.Val = root
+	for _, s := range p {
+		switch at := v.(type) {
+		case *object:
+			if s.place >= 0 {
+				return nil
+			}
+			v = at.lookup(s.name)
+		case *list:
+			if s.place < 0 || types.Int(s.place) >= at.Size().(types.Int) {
+				return nil
+			}
+			v = traits.Indexer(at).Get(types.Int(s.place))
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+// missing says what is wrong with the value at p in root, "" when it is there.
+func (p path) missing(root *object) string {
+	switch p.of(root) {
+	case nil:
+		return "payload." + p.String() + " is missing"
+	case types.NullValue:
+		return "payload." + p.String() + " is null"
+	}
+	return ""
+}

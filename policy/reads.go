@@ -1,0 +1,161 @@
+package policy
+
+import (
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+)
+
+// reads is what an expression looks at of the payload, outside of has().
+type reads struct {
+	paths    []path // without duplicates, in order of appearance
+	computed bool   // some name or place is not a literal
+	now      bool
+}
+
+// readsOf collects the reads of e.
+func readsOf(e ast.Expr) reads {
+	var r reads
+	r.collect(e)
+	return r
+}
+
+func (r *reads) collect(e ast.Expr) {
+	if p, rest, ok := payloadPath(e); ok {
+		r.add(p)
+		for _, index := range rest {
+			r.computed = true
+			r.collect(index)
+		}
+		return
+	}
+	switch e.Kind() {
+	case ast.IdentKind:
+		r.now = r.now || e.AsIdent() == varNow
+	case ast.SelectKind:
+		if !e.AsSelect().IsTestOnly() {
+			r.collect(e.AsSelect().Operand())
+		}
+	default:
+		for _, child := range children(e) {
+			r.collect(child)
+		}
+	}
+}
+
+func (r *reads) add(p path) {
+	if len(p) == 0 {
+		return
+	}
+	for _, known := range r.paths {
+		if len(known) == len(p) && p.within(known) {
+			return
+		}
+	}
+	r.paths = append(r.paths, p)
+}
+
+// outside reports whether r looks at a path that is not known to be there: that
+// required does not name.
+func (r *reads) outside(required []path) bool {
+	if r.computed {
+		return true
+	}
+	for _, p := range r.paths {
+		if !coveredBy(p, required) {
+			return true
+		}
+	}
+	return false
+}
+
+// coveredBy reports whether p is there whenever all of required are.
+func coveredBy(p path, required []path) bool {
+	for _, q := range required {
+		if q.within(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// payloadPath returns the path of an expression that selects from the payload by
+// literals. Where it goes on with computed names, the path ends there and rest
+// holds what computes them.
+func payloadPath(e ast.Expr) (p path, rest []ast.Expr, ok bool) {
+	switch {
+	case e.Kind() == ast.IdentKind && e.AsIdent() == varPayload:
+		return path{}, nil, true
+	case e.Kind() == ast.SelectKind && !e.AsSelect().IsTestOnly():
+		p, rest, ok = payloadPath(e.AsSelect().Operand())
+		return extend(p, rest, types.String(e.AsSelect().FieldName())), rest, ok
+	case e.Kind() == ast.CallKind && e.AsCall().FunctionName() == operators.Index:
+		args := e.AsCall().Args()
+		if p, rest, ok = payloadPath(args[0]); !ok {
+			return nil, nil, false
+		}
+		if longer := extend(p, rest, literal(args[1])); longer != nil {
+			return longer, rest, true
+		}
+		return p, append(rest, args[1]), true
+	}
+	return nil, nil, false
+}
+
+// extend returns p with one more step, p itself when it ended before, and nil for
+// a key that is none.
+func extend(p path, ended []ast.Expr, key ref.Val) path {
+	if len(ended) > 0 && key != nil {
+		return p
+	}
+	switch key := key.(type) {
+	case types.String:
+		return append(p[:len(p):len(p)], step{name: string(key), place: -1})
+	case types.Int:
+		if key >= 0 && key < 1<<31 {
+			return append(p[:len(p):len(p)], step{place: int(key)})
+		}
+	}
+	return nil
+}
+
+// literal returns the value of a literal, nil for anything else.
+func literal(e ast.Expr) ref.Val {
+	if e.Kind() != ast.LiteralKind {
+		return nil
+	}
+	return e.AsLiteral()
+}
+
+// children returns the operands of e. There are neither comprehensions nor
+// messages.
+func children(e ast.Expr) []ast.Expr {
+	switch e.Kind() {
+	case ast.CallKind:
+		call := e.AsCall()
+		if call.IsMemberFunction() {
+			return append([]ast.Expr{call.Target()}, call.Args()...)
+		}
+		return call.Args()
+	case ast.ListKind:
+		return e.AsList().Elements()
+	case ast.MapKind:
+		var all []ast.Expr
+		for _, entry := range e.AsMap().Entries() {
+			all = append(all, entry.AsMapEntry().Key(), entry.AsMapEntry().Value())
+		}
+		return all
+	case ast.SelectKind:
+		return []ast.Expr{e.AsSelect().Operand()}
+	}
+	return nil
+}
+
+// walk calls visit with e and all expressions in it, parents first.
+func walk(e ast.Expr, visit func(ast.Expr)) {
+	visit(e)
+	for _, child := range children(e) {
+		walk(child, visit)
+	}
+}

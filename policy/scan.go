@@ -1,0 +1,86 @@
+package policy
+
+import (
+	"bytes"
+
+	"github.com/agentledger/agentledger/internal/jcs"
+)
+
+// The functions of this file read canonical JSON, which has no white space and is
+// known to be well-formed. Of other text they make no sense, but they end and
+// stay inside of it.
+
+// skipValue returns the index behind the value that begins at i.
+func skipValue(b []byte, i int) int {
+	depth := 0
+	for i < len(b) {
+		switch b[i] {
+		case '"':
+			i = skipText(b, i)
+		case '{', '[':
+			depth++
+			i++
+		case '}', ']':
+			depth--
+			i++
+		case ',', ':':
+			i++
+		default:
+			i = skipWord(b, i)
+		}
+		if depth <= 0 {
+			return i
+		}
+	}
+	return i
+}
+
+// skipText returns the index behind the string that begins at i.
+func skipText(b []byte, i int) int {
+	for i++; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i++
+		}
+	}
+	return len(b)
+}
+
+// skipWord returns the index behind the number or word that begins at i.
+func skipWord(b []byte, i int) int {
+	n := bytes.IndexAny(b[i+1:], ",]}")
+	if n < 0 {
+		return len(b)
+	}
+	return i + 1 + n
+}
+
+// eachElement calls found with every element of an array.
+func eachElement(array []byte, found func(value []byte)) {
+	for i := 1; i < len(array)-1; {
+		end := skipValue(array, i)
+		found(array[i:end])
+		i = end + 1
+	}
+}
+
+// eachMember calls found with the name, decoded, and the value of every member of
+// an object. The name is only good until found returns.
+func eachMember(object []byte, found func(name, value []byte)) {
+	var room [64]byte
+	for i := 1; i < len(object)-1; {
+		end := skipText(object, i)
+		name := object[i+1 : max(end-1, i+1)]
+		if bytes.IndexByte(name, '\\') >= 0 {
+			name, _ = jcs.AppendDecoded(room[:0], object[i:end])
+		}
+		if end++; end > len(object) { // behind the colon
+			return
+		}
+		i = skipValue(object, end)
+		found(name, object[end:i])
+		i++
+	}
+}

@@ -1,0 +1,100 @@
+package policy
+
+import (
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// Names of the functions that take the place of CEL's own (rewrite.go). Nobody
+// can write them: no identifier holds an @.
+const (
+	strictAnd   = "@and"
+	strictOr    = "@or"
+	strictIf    = "@if"
+	strictEqual = "@equal"
+	strictOther = "@other"
+	strictIn    = "@within"
+)
+
+// strictFunctions differ from CEL's own in that no error of an operand is lost
+// and values of different types can't be compared: both would let a condition
+// say no where it can't tell.
+func strictFunctions() []cel.EnvOption {
+	both := []*cel.Type{cel.BoolType, cel.BoolType}
+	any2 := []*cel.Type{cel.DynType, cel.DynType}
+	function := func(name string, args []*cel.Type, result *cel.Type, f cel.OverloadOpt) cel.EnvOption {
+		return cel.Function(name, cel.Overload(name, args, result, f))
+	}
+	return []cel.EnvOption{
+		function(strictAnd, both, cel.BoolType, cel.BinaryBinding(func(l, r ref.Val) ref.Val { return l.(types.Bool) && r.(types.Bool) })),
+		function(strictOr, both, cel.BoolType, cel.BinaryBinding(func(l, r ref.Val) ref.Val { return l.(types.Bool) || r.(types.Bool) })),
+		function(strictIf, []*cel.Type{cel.BoolType, cel.DynType, cel.DynType}, cel.DynType, cel.FunctionBinding(choose)),
+		function(strictEqual, any2, cel.BoolType, cel.BinaryBinding(equal)),
+		function(strictOther, any2, cel.BoolType, cel.BinaryBinding(different)),
+		function(strictIn, any2, cel.BoolType, cel.BinaryBinding(within)),
+	}
+}
+
+func choose(args ...ref.Val) ref.Val {
+	if args[0] == types.True {
+		return args[1]
+	}
+	return args[2]
+}
+
+// comparable reports whether one of l and r could be equal to the other: they are
+// of one type, both are numbers, or one is null.
+func alike(l, r ref.Val) bool {
+	return l == types.NullValue || r == types.NullValue || number(l) && number(r) || l.Type() == r.Type()
+}
+
+func number(v ref.Val) bool {
+	switch v.(type) {
+	case types.Double, types.Int, types.Uint:
+		return true
+	}
+	return false
+}
+
+func equal(l, r ref.Val) ref.Val {
+	if !alike(l, r) {
+		return unlike(l, r)
+	}
+	return types.Equal(l, r)
+}
+
+func different(l, r ref.Val) ref.Val {
+	same := equal(l, r)
+	if b, ok := same.(types.Bool); ok {
+		return !b
+	}
+	return same
+}
+
+func unlike(l, r ref.Val) ref.Val {
+	return types.NewErr("%s is compared with %s", l.Type().TypeName(), r.Type().TypeName())
+}
+
+// within is the operator in. What is in a list is equal to an element; where it
+// is not, elements of another type make the answer unknown.
+func within(v, container ref.Val) ref.Val {
+	if m, ok := container.(traits.Mapper); ok {
+		return m.Contains(v)
+	}
+	elements, ok := container.(traits.Lister)
+	if !ok {
+		return types.NewErr("in needs a list or an object, not %s", container.Type().TypeName())
+	}
+	var answer ref.Val = types.False
+	for it := elements.Iterator(); it.HasNext() == types.True; {
+		element := it.Next()
+		if !alike(v, element) {
+			answer = unlike(v, element)
+		} else if types.Equal(v, element) == types.True {
+			return types.True
+		}
+	}
+	return answer
+}
