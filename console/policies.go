@@ -25,6 +25,7 @@ type policyView struct {
 	PolicyDigest id.Hash        `json:"policy_digest"`
 	Default      id.Decision    `json:"default"`
 	Rules        jsontext.Value `json:"rules"`
+	Tests        jsontext.Value `json:"tests"`
 	WrittenAt    id.Instant     `json:"written_at"`
 	WrittenBy    string         `json:"written_by"`
 	ActivatedAt  *id.Instant    `json:"activated_at"`

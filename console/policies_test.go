@@ -28,7 +28,7 @@ func digest(t *testing.T, version, name, decision string) string {
 func TestPolicies(t *testing.T) {
 	w := newWorld(t)
 	view := func(version, name, decision, state, activated, archived string) string {
-		return fmt.Sprintf(`{"policy_id":"payments","name":"%s","version":%s,"state":"%s","policy_digest":"%s","default":"%s","rules":[%s],
+		return fmt.Sprintf(`{"policy_id":"payments","name":"%s","version":%s,"state":"%s","policy_digest":"%s","default":"%s","rules":[%s],"tests":[],
 			"written_at":"2026-11-20T12:00:00.000Z","written_by":"acc_red-owner","activated_at":%s,"archived_at":%s}`,
 			name, version, state, digest(t, version, name, decision), decision, enforced, activated, archived)
 	}
@@ -76,7 +76,7 @@ func TestPoliciesRefuse(t *testing.T) {
 		w.refuses("version "+version, w.request("GET", "/policies/payments?version="+version, ""), 422, "version must be a whole number from 1")
 	}
 	w.refuses("version 2", w.request("GET", "/policies/payments?version=2", ""), 404, "Not found")
-	w.refuses("not enforced", w.request("POST", "/policies", `{"name":"n","tests":[1]}`), 422, "tests is not supported by this server yet")
+	w.refuses("not enforced", w.request("POST", "/policies", `{"name":"n","rules":[{"rule_id":"r","tool":"a","decision":"deny","limit":{"limit_id":"l","count":true,"by":"tool","window_seconds":60,"max":1}}]}`), 422, "rules[0].limit is not supported by this server yet")
 	w.refuses("version given", w.request("PATCH", "/policies/payments", `{"version":2}`), 422, "version is given by the service: leave it out")
 	w.refuses("no JSON", w.request("POST", "/policies", `{`), 422, "The policy is not valid JSON")
 	if v := w.call(201, "POST", "/policies", `{"name":"n","rules":[]}`)["policy_id"].(string); !strings.HasPrefix(v, "pol_") {

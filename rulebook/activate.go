@@ -3,11 +3,13 @@ package rulebook
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -15,7 +17,8 @@ import (
 // organization's active one, and archives the one that was. Events above the
 // statement are judged by it, and none below.
 //
-// fault.NotFound; fault.Conflict when the newest version is not a draft.
+// fault.NotFound; fault.Conflict when the newest version is not a draft, or its
+// own tests do not pass.
 func (b *Rulebook) Activate(ctx context.Context, t id.Tenant, principal, policyID string) (Version, error) {
 	var activated Version
 	_, err := b.notary.State(ctx, t, principal, func(ctx context.Context, _ *log.State) (notary.Act, error) {
@@ -105,6 +108,9 @@ func (b *Rulebook) promote(ctx context.Context, t id.Tenant, c *changes, p *stor
 	if err != nil {
 		return Version{}, err
 	}
+	if err := runTests(&v.value); err != nil {
+		return Version{}, err
+	}
 	p.value.Draft, p.value.Active, p.value.UpdatedAt = false, number, c.now
 	v.value.ActivatedAt = c.now
 	activated, err := whole(policyID, number, &p.value, &v.value)
@@ -120,4 +126,29 @@ func (b *Rulebook) promote(ctx context.Context, t id.Tenant, c *changes, p *stor
 		return Version{}, err
 	}
 	return activated, c.put(active.change(kindActive, ""))
+}
+
+// shownFailures is how many failures of tests an error tells.
+const shownFailures = 5
+
+// runTests refuses a version whose tests do not pass.
+func runTests(v *versionRecord) error {
+	document, err := v.document()
+	if err != nil {
+		return err
+	}
+	compiled, err := policy.Compile(document)
+	if err != nil {
+		return unreadable("compile draft", err)
+	}
+	failures := compiled.RunTests(document.Tests)
+	if len(failures) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d of the policy's %d tests do not pass", len(failures), len(document.Tests))
+	for _, f := range failures[:min(len(failures), shownFailures)] {
+		b.WriteString("; " + f.String())
+	}
+	return &fault.Error{Kind: fault.Conflict, Code: "tests_failed", Message: b.String()}
 }

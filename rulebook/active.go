@@ -20,13 +20,28 @@ func (b *Rulebook) Active(ctx context.Context, s *log.State) (*policy.Compiled, 
 	if e := b.cache.get(t, version); e != nil {
 		return e.compiled, nil
 	}
+	// Who asks at once waits for one that reads and compiles.
+	read := func() (any, error) { return b.refresh(context.WithoutCancel(ctx), t, version) }
+	select {
+	case found := <-b.flight.DoChan(fmt.Sprintf("%d/%d", t, version), read):
+		if found.Err != nil {
+			return nil, found.Err
+		}
+		return found.Val.(*cacheEntry).compiled, nil
+	case <-ctx.Done():
+		return nil, unreadable("read active policy", ctx.Err())
+	}
+}
+
+// refresh reads what is active and keeps it for version.
+func (b *Rulebook) refresh(ctx context.Context, t id.Tenant, version uint64) (*cacheEntry, error) {
 	e, err := b.readActive(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	e.version = version
 	b.cache.put(t, e)
-	return e.compiled, nil
+	return e, nil
 }
 
 func (b *Rulebook) readActive(ctx context.Context, t id.Tenant) (*cacheEntry, error) {
@@ -36,6 +51,9 @@ func (b *Rulebook) readActive(ctx context.Context, t id.Tenant) (*cacheEntry, er
 	}
 	if active.at == 0 {
 		return &cacheEntry{bytes: entryBytes}, nil
+	}
+	if known := b.cache.last(t); known != nil && known.compiled != nil && known.compiled.Digest() == active.value.Digest {
+		return &cacheEntry{compiled: known.compiled, bytes: known.bytes}, nil // something else was changed
 	}
 	v, err := b.version(ctx, t, active.value.PolicyID, active.value.Version)
 	if errors.Is(err, storage.ErrStale) { // versions that were active never go away
@@ -55,7 +73,7 @@ func (b *Rulebook) readActive(ctx context.Context, t id.Tenant) (*cacheEntry, er
 	if err != nil {
 		return nil, unreadable("compile active policy", err)
 	}
-	return &cacheEntry{compiled: compiled, bytes: entryBytes + len(v.value.Document)}, nil
+	return &cacheEntry{compiled: compiled, bytes: entryBytes + compiled.Weight()}, nil
 }
 
 // entryBytes is about what an entry weighs without a policy.
@@ -82,14 +100,24 @@ func newActiveCache(bytes int) *activeCache {
 	return &activeCache{young: make(map[id.Tenant]*cacheEntry), perHalf: bytes / 2}
 }
 
-// get returns what was found for version, or nil.
-func (c *activeCache) get(t id.Tenant, version uint64) *cacheEntry {
+// last returns what was found last, for whatever version, or nil.
+func (c *activeCache) last(t id.Tenant) *cacheEntry {
+	e, _ := c.look(t)
+	return e
+}
+
+func (c *activeCache) look(t id.Tenant) (e *cacheEntry, young bool) {
 	c.mu.RLock()
-	e, young := c.young[t]
-	if !young {
+	defer c.mu.RUnlock()
+	if e, young = c.young[t]; !young {
 		e = c.old[t]
 	}
-	c.mu.RUnlock()
+	return e, young
+}
+
+// get returns what was found for version, or nil.
+func (c *activeCache) get(t id.Tenant, version uint64) *cacheEntry {
+	e, young := c.look(t)
 	if e == nil || e.version != version {
 		return nil
 	}

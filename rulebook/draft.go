@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
@@ -83,12 +84,17 @@ func (b *Rulebook) writeDraft(ctx context.Context, t id.Tenant, principal string
 	}
 	document.Version = p.value.Newest
 	p.value.Name, p.value.Draft, p.value.UpdatedAt = document.Name, true, b.now()
-	v.value = versionRecord{Document: document.Canonical(), WrittenAt: b.now(), WrittenBy: principal}
+	v.value = versionRecord{Document: document.Document(), WrittenAt: b.now(), WrittenBy: principal}
 	if len(v.value.Document) > policy.MaxBytes {
 		return Version{}, fault.New(fault.TooLarge, "The policy with all defaults written out is larger than 1 MiB")
 	}
 	if _, err := policy.Compile(document); err != nil {
 		return Version{}, err
+	}
+	for i := range document.Rules {
+		if document.Rules[i].Limit != nil {
+			return Version{}, fault.New(fault.Invalid, fmt.Sprintf("rules[%d].limit is not supported by this server yet", i))
+		}
 	}
 	first, err := p.change(kindPolicy, document.ID)
 	if err != nil {

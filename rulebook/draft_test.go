@@ -23,7 +23,7 @@ func TestCreateIsADraft(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := rulebook.Version{
-		PolicyID: "payments", Version: 1, State: rulebook.Draft, Digest: parsed.Digest(), Document: parsed.Canonical(),
+		PolicyID: "payments", Version: 1, State: rulebook.Draft, Digest: parsed.Digest(), Document: parsed.Document(),
 		WrittenAt: id.InstantOf(w.Clock()), WrittenBy: ann,
 	}
 	same(t, "created", got, want)

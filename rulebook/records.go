@@ -114,7 +114,7 @@ func (b *Rulebook) version(ctx context.Context, t id.Tenant, policyID string, ve
 
 // document reads the policy that a version holds.
 func (v *versionRecord) document() (policy.Policy, error) {
-	p, err := policy.Parse(v.Document)
+	p, err := policy.ParseStored(v.Document)
 	if err != nil {
 		return policy.Policy{}, unreadable("read document", fmt.Errorf("%w: %w", storage.ErrCorrupt, err))
 	}

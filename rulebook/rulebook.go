@@ -8,6 +8,8 @@
 //   - Versions of one policy rise. At most its newest version is a draft.
 //   - At most one version of all an organization's policies is active. The change
 //     to another one is a single append with the statements that it is.
+//   - What is active has passed its own tests, and is compiled once for each
+//     digest, however often the configuration changes around it.
 //   - Active answers "none" only when the store positively says so. A policy that
 //     can't be read, or isn't the one that was activated, is fault.Unavailable.
 //   - Nothing of one organization is visible under another's handle.
@@ -18,6 +20,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
@@ -36,7 +40,7 @@ type Options struct {
 	Records    storage.RecordStore
 	Notary     Notary
 	Clock      func() time.Time // default: time.Now
-	CacheBytes int              // compiled policies kept for Active, by the size of their documents; default 64 MiB
+	CacheBytes int              // compiled policies kept for Active, by what they are estimated to weigh; default 64 MiB
 }
 
 // Rulebook is the policies of all organizations. Its methods may be called
@@ -46,6 +50,7 @@ type Rulebook struct {
 	notary  Notary
 	clock   func() time.Time
 	cache   *activeCache
+	flight  singleflight.Group // of reading and compiling what is active
 }
 
 // New returns the policies of a store.
@@ -74,7 +79,7 @@ type Version struct {
 	Version     uint64
 	State       State
 	Digest      id.Hash    // policy_digest
-	Document    []byte     // policy.Policy's canonical form; not to be written to
+	Document    []byte     // as policy.Policy.Document writes it; not to be written to
 	WrittenAt   id.Instant // last change as a draft
 	WrittenBy   string     // and by whom
 	ActivatedAt id.Instant // 0 for a draft
