@@ -74,12 +74,13 @@ func (a *Approvals) question(ctx context.Context, s *log.State, q Question) (*re
 	if err != nil {
 		return nil, err
 	}
-	out := policy.NoPolicy()
+	evaluation := policy.NoPolicy()
 	if compiled != nil {
-		out = compiled.Evaluate(policy.Input{
+		evaluation = compiled.Evaluate(policy.Input{
 			Tool: q.Tool, Agent: q.Agent, ActorType: "agent", ActionKind: "tool_call", Payload: q.Payload, Now: now,
 		})
 	}
+	out := evaluation.Settle(nil) // rulebook activates no policy with limits
 	if out.Decision != id.AllowWithObligation {
 		return nil, fault.New(fault.Invalid, "No approval is needed or possible: the policy answers "+out.Decision.String())
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -167,5 +166,5 @@ func (a *Approvals) activeDigest(ctx context.Context, s *log.State) (id.Hash, er
 	if err != nil || compiled == nil {
 		return id.Hash{}, err
 	}
-	return compiled.Evaluate(policy.Input{}).PolicyDigest, nil
+	return compiled.Digest(), nil
 }

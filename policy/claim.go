@@ -66,12 +66,12 @@ type Evaluation struct {
 
 // Settle returns the outcome, given which claims exceed their limits: rules
 // without a limit and those whose limit is exceeded are combined as the package
-// comment says. exceeds is not called when there are no claims and may be nil then.
+// comment says. nil stands for "all do", for whoever can't tell.
 func (e *Evaluation) Settle(exceeds func(*Claim) bool) Outcome {
 	o, place, shadows := e.outcome, e.place, slices.Clone(e.shadows)
 	for i := range e.Claims {
 		switch c := &e.Claims[i]; {
-		case !exceeds(c):
+		case exceeds != nil && !exceeds(c):
 		case c.Shadow:
 			shadows = append(shadows, shadow{c.place, c.RuleID})
 		case c.place < place:
