@@ -18,6 +18,7 @@ type program struct {
 	Replay   replayCommand   `cmd:"" help:"Send a file of recorded events. Running it again sends nothing twice."`
 	Verify   verifyCommand   `cmd:"" help:"Verify a bundle or a tlog-proof offline."`
 	Monitor  monitorCommand  `cmd:"" help:"Follow a public log and find out when it shows two histories."`
+	Grant    grantCommand    `cmd:"" help:"Permissions of people, for tools that check them."`
 	Did      didCommand      `cmd:"" help:"Print DID documents."`
 	Version  versionCommand  `cmd:"" help:"Print the version of this program."`
 }

@@ -1,0 +1,162 @@
+package client
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+)
+
+// Approval is what an agent is told of its question for people's approval.
+type Approval struct {
+	ID           string         `json:"approval_id"`
+	Status       ApprovalStatus `json:"status"`
+	ActionDigest id.Hash        `json:"action_digest"`
+	ExpiresAt    id.Instant     `json:"expires_at"`
+	Quorum       int            `json:"quorum"`
+	Approvals    int            `json:"approvals"` // how many said yes
+}
+
+// ApprovalStatus is where an approval stands.
+type ApprovalStatus string
+
+// The states. All but the first two are final.
+const (
+	ApprovalPending     ApprovalStatus = "pending"
+	ApprovalApproved    ApprovalStatus = "approved"
+	ApprovalConsumed    ApprovalStatus = "consumed"
+	ApprovalDenied      ApprovalStatus = "denied"
+	ApprovalExpired     ApprovalStatus = "expired"
+	ApprovalCancelled   ApprovalStatus = "cancelled"
+	ApprovalRevoked     ApprovalStatus = "revoked"
+	ApprovalInvalidated ApprovalStatus = "invalidated"
+)
+
+// ApprovalQuestion asks people for one action.
+type ApprovalQuestion struct {
+	Organization id.Organization `json:"organization_id"`
+	Agent        id.Agent        `json:"agent_id"`
+	Tool         id.Tool         `json:"tool_name"`
+	Payload      any             `json:"payload,omitzero"`         // must become a JSON object; nil is {}
+	Trace        id.Trace        `json:"trace_id,omitzero"`        // questions of another trace are others
+	Principal    string          `json:"actor_principal,omitzero"` // for whom the agent acts
+}
+
+// AskApproval asks people, or finds the open question of the same action, key and
+// trace: so it is safe to ask again. A policy that wants no approval, or denies,
+// is an *Error of status 422.
+func (c *Client) AskApproval(ctx context.Context, q ApprovalQuestion) (Approval, error) {
+	body, err := jcs.Marshal(q)
+	if err != nil {
+		return Approval{}, fmt.Errorf("ask for approval: encode question: %w", err)
+	}
+	a, err := c.approval(ctx, call{method: http.MethodPost, path: approvalsPath, body: body, ingest: true})
+	if err != nil {
+		return Approval{}, fmt.Errorf("ask for approval: %w", err)
+	}
+	return a, nil
+}
+
+const approvalsPath = "/v1/ingest/approvals"
+
+func approvalPath(name string) string { return approvalsPath + "/" + url.PathEscape(name) }
+
+// pollSeconds is how long one request for an approval waits.
+const pollSeconds = 25
+
+// GetApproval tells where an approval stands.
+func (c *Client) GetApproval(ctx context.Context, name string) (Approval, error) {
+	return c.pollApproval(ctx, name, 0)
+}
+
+// AwaitApproval waits until an approval is not pending any more, or ctx ends.
+func (c *Client) AwaitApproval(ctx context.Context, name string) (Approval, error) {
+	for {
+		a, err := c.pollApproval(ctx, name, pollSeconds)
+		if err != nil || a.Status != ApprovalPending {
+			return a, err
+		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil { // a server that does not wait is not flooded
+			return a, fmt.Errorf("wait for approval: %w", err)
+		}
+	}
+}
+
+func (c *Client) pollApproval(ctx context.Context, name string, wait int) (Approval, error) {
+	path := approvalPath(name)
+	if wait > 0 {
+		path += "?wait=" + strconv.Itoa(wait)
+	}
+	a, err := c.approval(ctx, call{method: http.MethodGet, path: path, ingest: true})
+	if err == nil && a.ID != name {
+		err = badAnswer(errors.New("names another approval"))
+	}
+	if err != nil {
+		return Approval{}, fmt.Errorf("get approval: %w", err)
+	}
+	return a, nil
+}
+
+func (c *Client) approval(ctx context.Context, q call) (a Approval, err error) {
+	body, err := c.do(ctx, q)
+	if err != nil {
+		return a, err
+	}
+	if err := decode(body, &a); err != nil {
+		return a, err
+	}
+	if a.ID == "" || a.Status == "" {
+		return a, badAnswer(errors.New("no approval"))
+	}
+	return a, nil
+}
+
+// ConsumeApproval uses an approval that is given, with the signer's proof, and
+// returns the grant, a signed note. It is tried again after lost answers: the
+// service gives the same grant as long as that lives.
+func (c *Client) ConsumeApproval(ctx context.Context, s *Signer, a Approval) (grant string, err error) {
+	body, err := jcs.Marshal(struct {
+		ActionDigest id.Hash `json:"action_digest"`
+		Proof        string  `json:"proof_b64"`
+	}{a.ActionDigest, s.consumeProof(a)})
+	if err != nil {
+		return "", fmt.Errorf("consume approval: %w", err)
+	}
+	answer, err := c.do(ctx, call{method: http.MethodPost, path: approvalPath(a.ID) + "/consume", body: body, ingest: true})
+	if err != nil {
+		return "", fmt.Errorf("consume approval: %w", err)
+	}
+	var consumed struct {
+		Grant string `json:"grant"`
+	}
+	if err := decode(answer, &consumed); err != nil {
+		return "", fmt.Errorf("consume approval: %w", err)
+	}
+	if consumed.Grant == "" {
+		return "", fmt.Errorf("consume approval: %w", badAnswer(errors.New("no grant")))
+	}
+	return consumed.Grant, nil
+}
+
+// CancelApproval takes a question back.
+func (c *Client) CancelApproval(ctx context.Context, name string) error {
+	if _, err := c.do(ctx, call{method: http.MethodPost, path: approvalPath(name) + "/cancel", body: []byte("{}"), ingest: true}); err != nil {
+		return fmt.Errorf("cancel approval: %w", err)
+	}
+	return nil
+}
+
+// consumeProof is the signer's signature of
+//
+//	APS1-CONSUME LF approval_id LF action_digest LF
+func (s *Signer) consumeProof(a Approval) string {
+	proof := s.private.Sign(fmt.Appendf(nil, "APS1-CONSUME\n%s\n%s\n", a.ID, a.ActionDigest))
+	return base64.StdEncoding.EncodeToString(proof[:])
+}

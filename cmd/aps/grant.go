@@ -1,0 +1,127 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/grant"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+type grantCommand struct {
+	Verify grantVerifyCommand `cmd:"" help:"Verify a grant offline: who signed it, for which action, and whether it is good now."`
+}
+
+// maxGrant is the size in bytes of the largest grant that is read.
+const maxGrant = tlog.MaxNote
+
+type grantVerifyCommand struct {
+	Grant   string          `arg:"" help:"File with the grant, - for standard input."`
+	Key     string          `required:"" placeholder:"VKEY" help:"Key of the organization's grants, as transparency/keys lists it."`
+	Org     id.Organization `env:"APS_ORG" placeholder:"UUID" help:"Organization id of the action."`
+	Agent   string          `env:"APS_AGENT" placeholder:"ID" help:"Agent that is to do the action."`
+	Tool    string          `placeholder:"NAME" help:"Tool of the action."`
+	Payload string          `placeholder:"FILE" help:"Payload of the action, a JSON object; without it {}."`
+	Action  string          `placeholder:"HEX" help:"Digest of the action, instead of the four above."`
+	At      string          `placeholder:"TIME" help:"Moment at which it is to be good, like 2026-01-31T12:00:00.000Z; default: now."`
+}
+
+func (*grantVerifyCommand) Help() string {
+	return `Status 0: good. 1: not good; the first thing that fails is named. 2: can't tell.
+
+Offline nobody can tell that a grant is used a second time: whoever takes grants keeps their nonces until they are over.`
+}
+
+// grantReport is what verify says in JSON output.
+type grantReport struct {
+	OK           bool       `json:"ok"`
+	Error        string     `json:"error,omitzero"`
+	Origin       id.Origin  `json:"origin,omitzero"`
+	ApprovalID   string     `json:"approval_id,omitzero"`
+	AgentID      id.Agent   `json:"agent_id,omitzero"`
+	ActionDigest id.Hash    `json:"action_digest,omitzero"`
+	PolicyDigest id.Hash    `json:"policy_digest,omitzero"`
+	Nonce        string     `json:"nonce,omitzero"`
+	NotBefore    id.Instant `json:"not_before,omitzero"`
+	NotAfter     id.Instant `json:"not_after,omitzero"`
+}
+
+func (c *grantVerifyCommand) Run(s *streams) error {
+	key, err := tlog.ParseVerifierKey(c.Key)
+	if err != nil {
+		return fmt.Errorf("--key: %w", err)
+	}
+	now := id.InstantOf(time.Now())
+	if c.At != "" {
+		if now, err = id.ParseInstant(c.At); err != nil {
+			return fmt.Errorf("--at: %w", err)
+		}
+	}
+	action, err := c.action(s)
+	if err != nil {
+		return err
+	}
+	note, err := s.read(c.Grant, maxGrant)
+	if err != nil {
+		return err
+	}
+	g, bad := grant.Open(note, key)
+	if bad == nil {
+		bad = g.Check(action, now)
+	}
+	return c.tell(s, g, bad)
+}
+
+// action returns the digest of the action that the grant has to be for.
+func (c *grantVerifyCommand) action(s *streams) (id.Hash, error) {
+	if c.Action != "" {
+		digest, err := id.ParseHash(c.Action)
+		if err != nil {
+			return id.Hash{}, fmt.Errorf("--action: %w", err)
+		}
+		return digest, nil
+	}
+	if c.Org == (id.Organization{}) || !event.ValidAgent(c.Agent) || !event.ValidTool(c.Tool) {
+		return id.Hash{}, errors.New("which action? set --action, or --org, --agent, --tool and maybe --payload")
+	}
+	a := grant.Action{Organization: c.Org, Agent: id.Agent(c.Agent), Tool: id.Tool(c.Tool)}
+	if c.Payload != "" {
+		text, err := s.read(c.Payload, event.DefaultMaxBytes)
+		if err != nil {
+			return id.Hash{}, fmt.Errorf("--payload: %w", err)
+		}
+		if a.Payload, _, err = jcs.ParseObject(nil, text, jcs.MaxDepth); err != nil {
+			return id.Hash{}, fmt.Errorf("--payload: %s", fault.Of(err).Message)
+		}
+	}
+	return a.Digest(), nil
+}
+
+func (c *grantVerifyCommand) tell(s *streams, g grant.Grant, bad error) error {
+	r := grantReport{
+		OK: bad == nil, Origin: g.Origin, ApprovalID: g.Approval, AgentID: g.Agent, ActionDigest: g.ActionDigest,
+		PolicyDigest: g.PolicyDigest, NotBefore: g.NotBefore, NotAfter: g.NotAfter,
+	}
+	if g.Origin != "" {
+		r.Nonce = fmt.Sprintf("%x", g.Nonce)
+	}
+	if bad != nil {
+		r.Error = bad.Error()
+	}
+	var err error
+	switch {
+	case s.json:
+		err = s.value(r)
+	case bad == nil:
+		err = s.line("good: approval %s lets %s do this until %s\nnonce %s: take it once", g.Approval, g.Agent, g.NotAfter, r.Nonce)
+	}
+	if err == nil && bad != nil {
+		err = &negative{fmt.Errorf("not good: %w", bad)}
+	}
+	return err
+}
