@@ -33,6 +33,8 @@ type Draft struct {
 	Envelope       []byte // canonical, with signature members
 	Counted        bool   // counts as an event of the month
 	Cap            uint64 // counted events allowed in the month; 0: no cap
+
+	keyDigest storage.KeyDigest // in place of IdempotencyKey, of an event from another store
 }
 
 // Submission lands in the ledger whole, its events next to each other, or not
@@ -172,6 +174,8 @@ type submission struct {
 	configVersion uint64
 	link          span.Link    // to the request
 	attempts      int          // how often it was part of an append that failed
+	arrived       bool         // from another store, where it was received
+	received      id.Instant   // then
 	done          chan Outcome // one value, never blocks
 }
 

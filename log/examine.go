@@ -146,12 +146,22 @@ func (x *examiner) findAt(level Level, place, problem string) {
 }
 
 func (x *examiner) event(ctx context.Context, e storage.Event) error {
+	x.documents(e)
+	return x.place(ctx, e)
+}
+
+// documents checks what an event says, whatever lies around it.
+func (x *examiner) documents(e storage.Event) {
 	x.dated = false
 	if chain.RecordHash(e.Record) != e.Entry.Record {
 		x.find(Suspect, "record", uint64(e.Index), "is not the one that the entry commits to")
 	} else if problem := x.record(e); problem != "" {
 		x.find(Suspect, "record", uint64(e.Index), problem)
 	}
+}
+
+// place checks that an event is where it belongs, in chain, tree and index.
+func (x *examiner) place(ctx context.Context, e storage.Event) error {
 	if err := x.entry(ctx, e); err != nil {
 		return err
 	}

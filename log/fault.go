@@ -18,12 +18,16 @@ const (
 	Healthy  Level = ""          // no fault is known
 	Suspect  Level = "suspect"   // an envelope or record is damaged: chain_valid is false
 	ReadOnly Level = "read_only" // no anchor confirms the head: read-only until adopted
-	Frozen   Level = "frozen"    // chain, tree or head is damaged or forked: for ever
+	// No faults, but reasons to take no events: an import that has not ended, and
+	// a ledger that goes on in another store.
+	Importing Level = "importing"
+	Moved     Level = "moved"
+	Frozen    Level = "frozen" // chain, tree or head is damaged or forked: for ever
 )
 
 // worse reports whether v does more to a ledger than other.
 func (v Level) worse(other Level) bool {
-	rank := map[Level]int{Healthy: 0, Suspect: 1, ReadOnly: 2, Frozen: 3}
+	rank := map[Level]int{Healthy: 0, Suspect: 1, ReadOnly: 2, Importing: 3, Moved: 4, Frozen: 5}
 	return rank[v] > rank[other]
 }
 

@@ -87,7 +87,9 @@ func (l *Ledgers) publish(p *part) {
 	valid := l.linked(p)
 	p.ledger.publish(p.state)
 	l.metrics.published.Inc()
-	l.anchors.touch(p.ledger)
+	if !l.importing {
+		l.anchors.touch(p.ledger)
+	}
 	p.releaseNames()
 	p.answer(valid && p.state.fault.Level == Healthy)
 	p.answerLate()

@@ -12,6 +12,7 @@ import (
 // FsckResult counts what Fsck looked at.
 type FsckResult struct {
 	Ledgers, Events, Findings int
+	Importing, Moved          int // of the ledgers: not open for events here, without being at fault
 }
 
 // Fsck re-verifies every ledger of a store from its first event, and each head
@@ -38,8 +39,14 @@ func Fsck(ctx context.Context, store Store, keyring *seal.Keyring, anchors *Anch
 			result.Findings++
 			report(f)
 		}
-		size, err := fsckLedger(ctx, l, identity, signer, counted)
+		size, level, err := fsckLedger(ctx, l, identity, signer, counted)
 		result.Events += size
+		switch level {
+		case Importing:
+			result.Importing++
+		case Moved:
+			result.Moved++
+		}
 		if err != nil {
 			return result, fmt.Errorf("fsck: %s: %w", identity.Origin, err)
 		}
@@ -58,40 +65,41 @@ func Fsck(ctx context.Context, store Store, keyring *seal.Keyring, anchors *Anch
 	return result, nil
 }
 
-func fsckLedger(ctx context.Context, l *Ledgers, identity *Identity, signer *tlog.SignerKey, report func(Finding)) (int, error) {
+func fsckLedger(ctx context.Context, l *Ledgers, identity *Identity, signer *tlog.SignerKey, report func(Finding)) (size int, level Level, err error) {
 	head, err := l.store.Head(ctx, identity.Tenant)
 	if isDamage(err) {
 		report(Finding{Tenant: identity.Tenant, Origin: identity.Origin, Place: "head", Problem: err.Error(), Level: Frozen})
-		return 0, nil
+		return 0, Healthy, nil
 	}
 	if err != nil {
-		return 0, err
+		return 0, Healthy, err
 	}
 	x := newExaminer(l.store, identity, head, report)
-	if err := x.records(ctx, l); err != nil {
-		return 0, err
+	if level, err = x.records(ctx, l); err != nil {
+		return 0, level, err
 	}
 	err = x.advance(ctx, head.Size)
 	if err == nil {
 		err = x.atHead(ctx)
 	}
-	if err == nil {
+	if err == nil && level != Importing {
 		err = x.anchor(ctx, l, signer)
 	}
 	if errors.Is(err, errExamined) {
 		err = nil
 	}
-	return int(x.tree.Size()), err
+	return int(x.tree.Size()), level, err
 }
 
 // records reports what is on record of the ledger, and what of that can't be read.
-func (x *examiner) records(ctx context.Context, l *Ledgers) error {
+func (x *examiner) records(ctx context.Context, l *Ledgers) (Level, error) {
 	known, err := l.readFault(ctx, x.identity.Tenant)
 	switch {
 	case isDamage(err):
 		x.findAt(Frozen, "fault record", err.Error())
 	case err != nil:
-		return err
+		return known.Level, err
+	case known.Level == Importing, known.Level == Moved:
 	case known.Level != Healthy:
 		x.findAt(known.Level, "ledger", "has a fault on record: "+known.Reason)
 	}
@@ -99,7 +107,7 @@ func (x *examiner) records(ctx context.Context, l *Ledgers) error {
 		x.findAt(Suspect, "re-verification record", err.Error())
 		err = nil
 	}
-	return err
+	return known.Level, err
 }
 
 // anchor compares the examined head with its anchor.

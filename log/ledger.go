@@ -158,6 +158,10 @@ func (l *Ledgers) refresh(ctx context.Context, led *ledger) error {
 	}
 	s, err := l.readState(ctx, led)
 	switch {
+	case err == nil && known.Level == Importing: // there is no anchor before it has arrived
+		if l.importing {
+			known = Fault{}
+		}
 	case err == nil:
 		err = l.confirm(ctx, s)
 	case isDamage(err):

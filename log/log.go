@@ -62,6 +62,11 @@ type Options struct {
 	// broken; it should end the process. Default: panic.
 	Fatal func(error)
 
+	// Importing is for the command that imports ledgers: those that are on their
+	// way here take the import's events, and no anchors are written before they
+	// have arrived.
+	Importing bool
+
 	MaxWaiting       int   // events waiting in all; default 16,384
 	MaxWaitingTenant int   // events waiting of one organization; default 4,096
 	MaxResident      int   // ledgers kept in memory when idle, about 2 KiB each; default 20,000
@@ -107,6 +112,8 @@ type Ledgers struct {
 	fatal   func(error)
 	tiles   *tileCache
 
+	importing bool
+
 	maxWaiting, maxWaitingTenant, maxResident int
 
 	residentMu sync.RWMutex
@@ -126,8 +133,10 @@ func Open(ctx context.Context, o Options) (*Ledgers, error) {
 	if err := o.Store.Barrier(ctx); err != nil {
 		return nil, fmt.Errorf("open ledgers: barrier: %w", err)
 	}
-	if err := refuseForeignStore(ctx, o); err != nil {
-		return nil, fmt.Errorf("open ledgers: %w", err)
+	if !o.Importing { // what is imported may have anchors from where it was
+		if err := refuseForeignStore(ctx, o); err != nil {
+			return nil, fmt.Errorf("open ledgers: %w", err)
+		}
 	}
 	l := newLedgers(o)
 	background, stop := context.WithCancel(context.Background())
@@ -157,6 +166,7 @@ func newLedgers(o Options) *Ledgers {
 		store: o.Store, keyring: o.Keyring, anchors: o.Anchors, logger: o.Logger,
 		metrics: newMetrics(o.Metrics), tracer: o.Tracer, clock: o.Clock, fatal: o.Fatal,
 		tiles:      newTileCache(o.TileCacheBytes),
+		importing:  o.Importing,
 		maxWaiting: o.MaxWaiting, maxWaitingTenant: o.MaxWaitingTenant, maxResident: o.MaxResident,
 		resident: make(map[id.Tenant]*residence),
 		flight:   make(chan flight, appendsOut),

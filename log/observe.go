@@ -48,7 +48,7 @@ type round struct {
 }
 
 func newRound() *round {
-	return &round{levels: map[Level]int{Suspect: 0, ReadOnly: 0, Frozen: 0}}
+	return &round{levels: map[Level]int{Suspect: 0, ReadOnly: 0, Importing: 0, Moved: 0, Frozen: 0}}
 }
 
 func (r *round) add(v Reverified, level Level) {
@@ -79,7 +79,7 @@ func newRoundMetrics(r prometheus.Registerer) roundMetrics {
 			Name: "agentledger_faulty_ledgers", Help: "Ledgers with a known fault, by its level."}, []string{"level"}),
 	}
 	r.MustRegister(m.ended, m.oldest, m.events, m.faulty)
-	for _, level := range []Level{Suspect, ReadOnly, Frozen} {
+	for _, level := range []Level{Suspect, ReadOnly, Importing, Moved, Frozen} {
 		m.faulty.WithLabelValues(string(level))
 	}
 	return m

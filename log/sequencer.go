@@ -21,6 +21,7 @@ type part struct {
 	texts  []byte // the records of the batch's events, one behind the other
 	state  *State // published when the batch is durable
 	names  []storage.Name
+	used   usage         // the ledger's counter before this part
 	before storage.Found // the entry before the batch, as it was read back
 	err    error         // why it did not land
 	last   bool          // when it ended nothing else of its ledger was out
@@ -79,7 +80,7 @@ func (p *part) build(now id.Instant) {
 	led := p.ledger
 	tail := &led.tail
 	p.batch = storage.Batch{Tenant: led.identity.Tenant, Expect: tail.head}
-	used := tail.used
+	p.used = tail.used
 	if err := led.published.Load().writable(); err != nil {
 		for _, s := range p.subs {
 			s.refuse(err)
@@ -99,9 +100,7 @@ func (p *part) build(now id.Instant) {
 		return
 	}
 	tail.head.Root = tail.tree.Root()
-	if tail.used != used {
-		p.batch.Counters = []storage.Counter{{Name: tail.used.month.counter(), Value: tail.used.count}}
-	}
+	p.count(tail.used)
 	p.batch.Head = tail.head
 	p.state = &State{
 		identity: led.identity, signer: led.signer, head: tail.head,
@@ -137,10 +136,17 @@ func (p *part) admit(s *submission, now id.Instant) {
 		return
 	}
 	received := max(now, tail.head.LastReceived)
+	if s.arrived {
+		received = s.received
+	}
+	before := tail.used
 	if !tail.used.admit(monthOf(received), s.Drafts) {
 		p.unclaim(claimed)
 		s.refuse(&fault.Error{Kind: fault.PlanLimit, Code: "plan_limit", Message: "Monthly event limit reached"})
 		return
+	}
+	if before.month != tail.used.month {
+		p.count(before)
 	}
 	item := len(p.sent)
 	p.sent = append(p.sent, s)
@@ -153,6 +159,14 @@ func (p *part) admit(s *submission, now id.Instant) {
 	}
 	if s.Reconfigures {
 		tail.head.ConfigVersion++
+	}
+}
+
+// count puts a month's counter into the batch, if the part moved it. Only events
+// that arrive from another store can move those of several months.
+func (p *part) count(u usage) {
+	if u != p.used {
+		p.batch.Counters = append(p.batch.Counters, storage.Counter{Name: u.month.counter(), Value: u.count})
 	}
 }
 
@@ -187,8 +201,12 @@ func (p *part) release(names []storage.Name) {
 
 // names yields what the draft must not share with any other event.
 func (d *Draft) names(yield func(storage.Name) bool) {
-	if yield(storage.Name{Text: string(d.ID)}) && d.IdempotencyKey != "" {
+	switch {
+	case !yield(storage.Name{Text: string(d.ID)}):
+	case d.IdempotencyKey != "":
 		yield(storage.Name{Idempotency: true, Text: d.IdempotencyKey})
+	case d.keyDigest != storage.KeyDigest{}:
+		yield(storage.Name{Idempotency: true, Digest: d.keyDigest})
 	}
 }
 
@@ -228,7 +246,7 @@ func (p *part) append(d *Draft, received id.Instant, item int) {
 	p.batch.Events = append(p.batch.Events, storage.Event{
 		Index: head.Size, ID: d.ID, Entry: storage.Entry{Prev: entry.Prev, Record: entry.Record},
 		Columns: columns, Record: record, Envelope: d.Envelope,
-		IdempotencyKey: d.IdempotencyKey, Item: item,
+		IdempotencyKey: d.IdempotencyKey, KeyDigest: d.keyDigest, Item: item,
 	})
 	head.Last = entry.Hash()
 	head.LastReceived = received

@@ -117,6 +117,10 @@ func (s *State) writable() error {
 	switch s.fault.Level {
 	case Frozen:
 		return frozen()
+	case Importing:
+		return &fault.Error{Kind: fault.Unavailable, Code: "importing", Message: "The organization has not arrived here yet"}
+	case Moved:
+		return &fault.Error{Kind: fault.Unavailable, Code: "moved", Message: "The organization was moved to another place"}
 	case ReadOnly:
 		return &fault.Error{Kind: fault.Unavailable, Code: "read_only", Message: "The organization's ledger is read-only until its checkpoint is adopted"}
 	}

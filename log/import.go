@@ -1,0 +1,241 @@
+package log
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// Import is the arrival of one ledger from another store. Its events go through
+// the sequencer like all others. From its first step to Open the ledger is marked
+// as importing, in the store: it takes no other events, from nobody.
+type Import struct {
+	ledgers *Ledgers
+	led     *ledger
+	head    storage.Head // as it will be when all that was handed in has landed
+	in      *inspector
+}
+
+// Standing is what a store has of a ledger that is to come here.
+type Standing struct {
+	Head  storage.Head // zero: nothing
+	Level Level
+}
+
+// IsIdentity reports whether a record is the identity of a ledger, with its
+// sealed log key.
+func IsIdentity(r storage.Record) bool { return r.Kind == kindIdentity && r.Key == "" }
+
+// Standing looks for a ledger of this identity. fault.Conflict when another one
+// has the handle; seal.ErrUnknownKey when its log key does not open here.
+func (l *Ledgers) Standing(ctx context.Context, t id.Tenant, identity storage.Record) (Standing, error) {
+	if _, _, err := l.arriving(t, identity); err != nil {
+		return Standing{}, err
+	}
+	head, err := l.store.Head(ctx, t)
+	if errors.Is(err, storage.ErrNotFound) {
+		return Standing{}, nil
+	}
+	if err != nil {
+		return Standing{}, fmt.Errorf("import: head: %w", err)
+	}
+	stored, err := l.store.Get(ctx, t, kindIdentity, "")
+	if err != nil {
+		return Standing{}, fmt.Errorf("import: identity: %w", err)
+	}
+	if !bytes.Equal(stored.Value, identity.Value) {
+		return Standing{}, fault.New(fault.Conflict, "Another organization has its place in this store")
+	}
+	known, err := l.storedFault(ctx, t)
+	return Standing{Head: head, Level: known.Level}, err
+}
+
+// arriving reads an identity that comes from another store.
+func (l *Ledgers) arriving(t id.Tenant, r storage.Record) (*Identity, *tlog.SignerKey, error) {
+	var stored identityRecord
+	if err := json.Unmarshal(r.Value, &stored); err != nil || !IsIdentity(r) {
+		return nil, nil, fmt.Errorf("import: %w: identity", ErrDamaged)
+	}
+	signer, err := openLogKey(l.keyring, stored)
+	if err != nil {
+		return nil, nil, fmt.Errorf("import: log key: %w", err)
+	}
+	return &Identity{Tenant: t, Organization: stored.OrganizationID, Origin: stored.Origin, CreatedAt: stored.CreatedAt}, signer, nil
+}
+
+// BeginImport makes the ledger, marked as importing, or takes up an import that
+// did not end, or one that comes back to where it was marked as moved. The
+// ledgers were opened with Options.Importing. fault.Conflict for any other ledger.
+func (l *Ledgers) BeginImport(ctx context.Context, t id.Tenant, identity storage.Record) (*Import, error) {
+	standing, err := l.Standing(ctx, t, identity)
+	if err != nil {
+		return nil, err
+	}
+	arriving, _, err := l.arriving(t, identity)
+	if err != nil {
+		return nil, err
+	}
+	switch standing.Level {
+	case Importing:
+	case Moved:
+		err = l.beginAt(t, standing.Head, standing.Head, nil)
+	case Healthy:
+		if standing.Head != (storage.Head{}) {
+			return nil, fault.New(fault.Conflict, "The organization is here and open")
+		}
+		empty := storage.Head{Root: tlog.EmptyRoot(), Last: chain.Genesis(arriving.Origin), ConfigVersion: 1}
+		err = l.beginAt(t, storage.Head{}, empty, []storage.Change{{Kind: kindIdentity, Value: identity.Value, Version: identity.Version}})
+	default:
+		return nil, fault.New(fault.Conflict, "The organization is here, and its ledger has a fault: "+string(standing.Level))
+	}
+	if err != nil {
+		return nil, err
+	}
+	led, err := l.ledger(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if err := led.published.Load().writable(); err != nil {
+		return nil, fmt.Errorf("import: %w", err)
+	}
+	return &Import{ledgers: l, led: led, head: led.published.Load().head, in: newInspector(led.identity)}, nil
+}
+
+// beginAt moves a ledger from expect to head and marks it.
+func (l *Ledgers) beginAt(t id.Tenant, expect, head storage.Head, changes []storage.Change) error {
+	value, err := json.Marshal(Fault{Level: Importing, Reason: "its import has not ended", At: id.InstantOf(l.clock())})
+	if err != nil {
+		return fmt.Errorf("import: %w", err)
+	}
+	mark := storage.Change{Kind: kindFault, Value: value, If: storage.AnyVersion}
+	batch := storage.Batch{Tenant: t, Expect: expect, Head: head, Changes: append(changes, mark)}
+	if err := l.store.Append([]storage.Batch{batch}).Wait()[0]; err != nil {
+		return fmt.Errorf("import: begin: %w", err)
+	}
+	return nil
+}
+
+// Head returns the end of what is here or under way.
+func (i *Import) Head() storage.Head { return i.head }
+
+// Append hands the next events to the sequencer, with what Export.Next says of
+// them, after it has re-verified each. wait returns when they are durable; it is
+// called once for each Append, and up to two may be under way.
+func (i *Import) Append(events []storage.Event) (wait func(context.Context) error, err error) {
+	if f := i.in.inspect(events); f != nil {
+		return nil, fmt.Errorf("import: %w: %v", ErrDamaged, *f)
+	}
+	subs := make([]*submission, len(events))
+	for n := range events {
+		if subs[n], err = i.submission(&events[n]); err != nil {
+			return nil, fmt.Errorf("import: %w", err)
+		}
+	}
+	if err := i.ledgers.queue.put(i.led, subs, i.ledgers.maxWaiting, i.ledgers.maxWaitingTenant); err != nil {
+		return nil, fmt.Errorf("import: %w", err)
+	}
+	return func(ctx context.Context) error { return landed(ctx, subs, events) }, nil
+}
+
+// submission is the event that the sequencer makes the next one again.
+func (i *Import) submission(e *storage.Event) (*submission, error) {
+	switch {
+	case e.Index != i.head.Size || e.Entry.Prev != i.head.Last:
+		return nil, fmt.Errorf("%w: event %d does not follow the one before", ErrDamaged, e.Index)
+	case e.ReceivedAt < i.head.LastReceived:
+		return nil, fmt.Errorf("%w: event %d was received before the one before it", ErrDamaged, e.Index)
+	}
+	record, err := chain.ParseRecord(e.Record)
+	if err != nil {
+		return nil, fmt.Errorf("%w: record %d: %w", ErrDamaged, e.Index, err)
+	}
+	i.head.Size, i.head.Last, i.head.LastReceived = e.Index+1, EntryOf(*e).Hash(), e.ReceivedAt
+	draft := Draft{
+		ID: e.ID, Columns: e.Columns, Record: record.Frame(), Envelope: e.Envelope,
+		Counted: record.Signer != chain.SignerSystem, keyDigest: e.KeyDigest,
+	}
+	return &submission{
+		Submission: Submission{Drafts: []Draft{draft}}, configVersion: i.head.ConfigVersion,
+		arrived: true, received: e.ReceivedAt, done: make(chan Outcome, 1),
+	}, nil
+}
+
+// landed waits for submissions and compares what became of them with the events
+// that they were.
+func landed(ctx context.Context, subs []*submission, events []storage.Event) error {
+	for n, s := range subs {
+		select {
+		case o := <-s.done:
+			if o.Err != nil {
+				return fmt.Errorf("import: event %d: %w", events[n].Index, o.Err)
+			}
+			if got := o.Receipts[0]; got.EventHash != EntryOf(events[n]).Hash() {
+				return fmt.Errorf("import: event %d became another entry", events[n].Index)
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("import: event %d: %w", events[n].Index, ctx.Err())
+		}
+	}
+	return nil
+}
+
+// Open ends an import of which all has landed. The head must be what note signs,
+// and extend what was shown here before; then it becomes the anchor, and one step
+// writes changes, gives the ledger its config version and takes the mark away.
+func (i *Import) Open(ctx context.Context, note []byte, configVersion uint64, changes []storage.Change) error {
+	if err := i.open(ctx, note, configVersion, changes); err != nil {
+		return fmt.Errorf("import: open: %w", err)
+	}
+	return nil
+}
+
+func (i *Import) open(ctx context.Context, note []byte, configVersion uint64, changes []storage.Change) error {
+	s := i.led.published.Load()
+	c, err := tlog.OpenCheckpoint(note, s.VerifierKey())
+	if err != nil {
+		return fmt.Errorf("%w: checkpoint: %w", ErrDamaged, err)
+	}
+	if c.Size != s.Size() || c.Root != s.Root() || s.head.Last != i.head.Last {
+		return fmt.Errorf("%w: the checkpoint is of size %d, root %v; here is size %d, root %v", ErrDamaged, c.Size, c.Root, s.Size(), s.Root())
+	}
+	if err := i.ledgers.extendsShown(ctx, s); err != nil {
+		return err
+	}
+	if err := i.ledgers.anchors.put(note); err != nil {
+		return err
+	}
+	head := s.head
+	head.ConfigVersion = configVersion
+	unmark := storage.Change{Kind: kindFault, If: storage.AnyVersion}
+	batch := storage.Batch{Tenant: s.identity.Tenant, Expect: s.head, Head: head, Changes: append(changes, unmark)}
+	return i.ledgers.store.Append([]storage.Batch{batch}).Wait()[0]
+}
+
+// extendsShown refuses a state that does not extend what was shown of the ledger.
+func (l *Ledgers) extendsShown(ctx context.Context, s *State) error {
+	shown, ok := l.anchors.find(s.identity.Origin)
+	if !ok {
+		return nil
+	}
+	ok, err := extends(ctx, l, s, shown.size, shown.root)
+	if err == nil && !ok {
+		err = fmt.Errorf("it does not extend the checkpoint that was shown at size %d: a newer export is needed", shown.size)
+	}
+	return err
+}
+
+// Shown returns the size of the newest checkpoint that is known to have been
+// shown of an origin, 0 for none.
+func (l *Ledgers) Shown(o id.Origin) id.Index {
+	shown, _ := l.anchors.find(o)
+	return shown.size
+}
