@@ -64,8 +64,12 @@ func (a *Agents) owner(ctx context.Context, agent id.Agent) (id.Tenant, error) {
 
 // claimPublic notes that the tenant is about to register a public key.
 func (a *Agents) claimPublic(ctx context.Context, t id.Tenant, p edkey.Public) error {
-	_, err := a.claim(ctx, t, kindPublicClaim, publicName(p.Bytes())+"/"+strconv.FormatUint(uint64(t), 16))
+	_, err := a.claim(ctx, t, kindPublicClaim, publicClaimName(p.Bytes(), t))
 	return err
+}
+
+func publicClaimName(public [32]byte, t id.Tenant) string {
+	return publicName(public) + "/" + strconv.FormatUint(uint64(t), 16)
 }
 
 // claim writes a claim unless there is one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -17,7 +18,6 @@ import (
 type Export struct {
 	ledgers *Ledgers
 	state   *State
-	level   Level
 	x       *examiner
 	in      *inspector
 	found   *Finding
@@ -58,7 +58,6 @@ func (e *Export) open(ctx context.Context, t id.Tenant) error {
 	case known.Level != Healthy && known.Level != Moved:
 		return fmt.Errorf("%s: %w: there is a fault on record: %s", identity.Origin, ErrDamaged, known.Reason)
 	}
-	e.level = known.Level
 	e.state, err = e.ledgers.readState(ctx, &ledger{identity: identity, signer: signer})
 	if isDamage(err) {
 		err = fmt.Errorf("%s: %w: %w", identity.Origin, ErrDamaged, err)
@@ -214,28 +213,28 @@ func (e *Export) still(ctx context.Context) error {
 	return err
 }
 
-// Retire marks the ledger as moved, for good: it takes no events here any more.
-// It is refused when the head is not the one that was copied.
-func (e *Export) Retire(ctx context.Context) error {
-	if e.level == Moved {
-		return nil
+// Retire marks a ledger as moved, for good: it takes no events in this store any
+// more. It is refused when head is not its head.
+func Retire(ctx context.Context, store Store, t id.Tenant, head storage.Head) error {
+	l := &Ledgers{store: store, clock: time.Now}
+	known, err := l.readFault(ctx, t)
+	if err != nil || known.Level == Moved {
+		return err
 	}
 	value, err := json.Marshal(Fault{
-		Level: Moved, At: id.InstantOf(e.ledgers.clock()), Reason: fmt.Sprintf("moved to another store at size %d", e.state.Size()),
+		Level: Moved, At: id.InstantOf(l.clock()), Reason: fmt.Sprintf("moved to another store at size %d", head.Size),
 	})
 	if err != nil {
 		return fmt.Errorf("retire: %w", err)
 	}
-	head := e.state.head
-	batch := storage.Batch{Tenant: e.x.identity.Tenant, Expect: head, Head: head, Changes: []storage.Change{{Kind: kindFault, Value: value}}}
-	err = e.ledgers.store.Append([]storage.Batch{batch}).Wait()[0]
+	batch := storage.Batch{Tenant: t, Expect: head, Head: head, Changes: []storage.Change{{Kind: kindFault, Value: value}}}
+	err = store.Append([]storage.Batch{batch}).Wait()[0]
 	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrStale) {
 		err = fmt.Errorf("the ledger was written meanwhile: stop the server: %w", err)
 	}
 	if err != nil {
 		return fmt.Errorf("retire: %w", err)
 	}
-	e.level = Moved
 	return nil
 }
 

@@ -27,9 +27,14 @@ type Import struct {
 
 // Standing is what a store has of a ledger that is to come here.
 type Standing struct {
-	Head  storage.Head // zero: nothing
-	Level Level
+	Identity *Identity
+	Key      tlog.VerifierKey
+	Head     storage.Head // zero: it is not here
+	Level    Level
 }
+
+// Absent reports whether nothing of the ledger is here.
+func (s *Standing) Absent() bool { return s.Head == storage.Head{} }
 
 // IsIdentity reports whether a record is the identity of a ledger, with its
 // sealed log key.
@@ -38,12 +43,14 @@ func IsIdentity(r storage.Record) bool { return r.Kind == kindIdentity && r.Key 
 // Standing looks for a ledger of this identity. fault.Conflict when another one
 // has the handle; seal.ErrUnknownKey when its log key does not open here.
 func (l *Ledgers) Standing(ctx context.Context, t id.Tenant, identity storage.Record) (Standing, error) {
-	if _, _, err := l.arriving(t, identity); err != nil {
+	arriving, signer, err := l.arriving(t, identity)
+	if err != nil {
 		return Standing{}, err
 	}
-	head, err := l.store.Head(ctx, t)
+	standing := Standing{Identity: arriving, Key: signer.Verifier()}
+	standing.Head, err = l.store.Head(ctx, t)
 	if errors.Is(err, storage.ErrNotFound) {
-		return Standing{}, nil
+		return standing, nil
 	}
 	if err != nil {
 		return Standing{}, fmt.Errorf("import: head: %w", err)
@@ -56,7 +63,8 @@ func (l *Ledgers) Standing(ctx context.Context, t id.Tenant, identity storage.Re
 		return Standing{}, fault.New(fault.Conflict, "Another organization has its place in this store")
 	}
 	known, err := l.storedFault(ctx, t)
-	return Standing{Head: head, Level: known.Level}, err
+	standing.Level = known.Level
+	return standing, err
 }
 
 // arriving reads an identity that comes from another store.
@@ -80,19 +88,15 @@ func (l *Ledgers) BeginImport(ctx context.Context, t id.Tenant, identity storage
 	if err != nil {
 		return nil, err
 	}
-	arriving, _, err := l.arriving(t, identity)
-	if err != nil {
-		return nil, err
-	}
 	switch standing.Level {
 	case Importing:
 	case Moved:
 		err = l.beginAt(t, standing.Head, standing.Head, nil)
 	case Healthy:
-		if standing.Head != (storage.Head{}) {
+		if !standing.Absent() {
 			return nil, fault.New(fault.Conflict, "The organization is here and open")
 		}
-		empty := storage.Head{Root: tlog.EmptyRoot(), Last: chain.Genesis(arriving.Origin), ConfigVersion: 1}
+		empty := storage.Head{Root: tlog.EmptyRoot(), Last: chain.Genesis(standing.Identity.Origin), ConfigVersion: 1}
 		err = l.beginAt(t, storage.Head{}, empty, []storage.Change{{Kind: kindIdentity, Value: identity.Value, Version: identity.Version}})
 	default:
 		return nil, fault.New(fault.Conflict, "The organization is here, and its ledger has a fault: "+string(standing.Level))

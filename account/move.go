@@ -1,0 +1,38 @@
+package account
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// ServiceRecords returns the records of the service's own partition that stand
+// there for one of an organization's records, for who copies an organization: of a
+// membership the account's list and the account, whose Value is nil, as only the
+// store has it. Sessions are none of them.
+func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
+	if r.Kind != kindMembership {
+		return nil, nil
+	}
+	return []storage.Record{
+		{Kind: kindPlace, Key: placeName(ID(r.Key), t), Value: []byte("{}")},
+		{Kind: kindAccount, Key: r.Key},
+	}, nil
+}
+
+// IsAccount reports whether r is the record of an account, which knows its own
+// password: where there is one of the same name and address already, it counts.
+func IsAccount(r storage.Record) bool { return r.Kind == kindAccount }
+
+// AddressRecord returns the record by which the address of an account is its own.
+func AddressRecord(r storage.Record) (storage.Record, error) {
+	var stored accountRecord
+	if err := json.Unmarshal(r.Value, &stored); err != nil || !IsAccount(r) {
+		return storage.Record{}, fmt.Errorf("account: %w", storage.ErrCorrupt)
+	}
+	value, err := json.Marshal(emailRecord{Account: ID(r.Key)})
+	return storage.Record{Kind: kindEmail, Key: stored.Email, Value: value}, err
+}

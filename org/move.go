@@ -1,0 +1,53 @@
+package org
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Names is what an organization's own record says it is called.
+type Names struct {
+	ID   id.Organization
+	Slug id.Slug
+}
+
+// IsFounding reports whether r is the record by which an organization exists:
+// without it nothing of it is shown.
+func IsFounding(r storage.Record) bool { return r.Kind == kindOrg && r.Key == "" }
+
+// NamesOf reads the names in an organization's founding record.
+// storage.ErrNotFound (wrapped) for the one of a handle that was given up.
+func NamesOf(r storage.Record) (Names, error) {
+	if string(r.Value) == voidValue {
+		return Names{}, fmt.Errorf("handle is void: %w", storage.ErrNotFound)
+	}
+	var stored orgRecord
+	if err := json.Unmarshal(r.Value, &stored); err != nil || !IsFounding(r) {
+		return Names{}, fmt.Errorf("organization's record: %w", storage.ErrCorrupt)
+	}
+	return Names{ID: stored.OrganizationID, Slug: stored.Slug}, nil
+}
+
+// ServiceRecords returns the records of the service's own partition that stand
+// there for one of an organization's records, for who copies an organization.
+func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
+	value, err := json.Marshal(claimRecord{Tenant: t})
+	if err != nil {
+		return nil, fmt.Errorf("claims: %w", err)
+	}
+	switch {
+	case IsFounding(r):
+		names, err := NamesOf(r)
+		return []storage.Record{
+			{Kind: kindIDClaim, Key: names.ID.String(), Value: value},
+			{Kind: kindSlugClaim, Key: string(names.Slug), Value: value},
+		}, err
+	case r.Kind == kindIngestKey:
+		return []storage.Record{{Kind: kindIngestKeyClaim, Key: r.Key, Value: value}}, nil
+	}
+	return nil, nil
+}
