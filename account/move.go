@@ -36,3 +36,6 @@ func AddressRecord(r storage.Record) (storage.Record, error) {
 	value, err := json.Marshal(emailRecord{Account: ID(r.Key)})
 	return storage.Record{Kind: kindEmail, Key: stored.Email, Value: value}, err
 }
+
+// IsAddress reports whether r names an account by an address.
+func IsAddress(r storage.Record) bool { return r.Kind == kindEmail }

@@ -19,6 +19,9 @@ type Names struct {
 // without it nothing of it is shown.
 func IsFounding(r storage.Record) bool { return r.Kind == kindOrg && r.Key == "" }
 
+// Kind is the kind of that record; its key is "".
+const Kind = kindOrg
+
 // NamesOf reads the names in an organization's founding record.
 // storage.ErrNotFound (wrapped) for the one of a handle that was given up.
 func NamesOf(r storage.Record) (Names, error) {

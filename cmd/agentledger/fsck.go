@@ -24,6 +24,12 @@ func (c fsckCommand) Run(ctx context.Context, out terminal) error {
 	if err := errors.Join(err, s.Close()); err != nil {
 		return err
 	}
+	if result.Importing > 0 {
+		fmt.Fprintf(out.stdout, "%d of the ledgers have not arrived: run their import again\n", result.Importing)
+	}
+	if result.Moved > 0 {
+		fmt.Fprintf(out.stdout, "%d of the ledgers were moved to another store\n", result.Moved)
+	}
 	fmt.Fprintf(out.stdout, "%d ledgers, %d events, %d faults\n", result.Ledgers, result.Events, result.Findings)
 	if result.Findings > 0 {
 		return errFound

@@ -6,10 +6,12 @@
 //	init     make an organization without a running server
 //	fsck     re-verify every ledger of a stopped server's store
 //	adopt    let a ledger without an anchor take events again
+//	export   write organizations into a folder, for another store
+//	import   bring organizations of an export into a store
 //	version  say what this is
 //
-// Exit status: 0 when all went well, 1 when fsck or the demo found something
-// wrong, 2 for everything else.
+// Exit status: 0 when all went well, 1 when fsck, export, import or the demo found
+// something wrong, 2 for everything else.
 package main
 
 import (
@@ -45,6 +47,8 @@ type commands struct {
 	Init    initCommand    `cmd:"" help:"Make an organization, its first agent and keys, without a running server."`
 	Fsck    fsckCommand    `cmd:"" help:"Re-verify every ledger from its first event. The server must be stopped."`
 	Adopt   adoptCommand   `cmd:"" help:"Make a checkpoint the anchor of its ledger, so that it takes events again. The server must be stopped."`
+	Export  exportCommand  `cmd:"" help:"Write one or all organizations into a folder, to move them to another store. The server must be stopped."`
+	Import  importCommand  `cmd:"" help:"Bring organizations of an export into a store. Its server must be stopped."`
 	Version versionCommand `cmd:"" help:"Say what this is."`
 }
 

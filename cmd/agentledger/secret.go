@@ -34,6 +34,18 @@ func masterKey(s config.Store) (key seal.Key, created bool, err error) {
 	return key, created, nil
 }
 
+// wantMasterKey refuses to go on where a new master key would be made: what is
+// imported is sealed under the one of the service that it comes from.
+func wantMasterKey(s config.Store) error {
+	if os.Getenv(masterKeyVariable) != "" {
+		return nil
+	}
+	if _, err := os.Stat(s.MasterKeyPath()); err != nil {
+		return fmt.Errorf("the master key of the service that the export comes from is needed: %w", err)
+	}
+	return nil
+}
+
 // minSecret is the length of the shortest platform secret.
 const minSecret = 16
 

@@ -15,6 +15,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/storage/pgstore"
+	"github.com/agentledger/agentledger/transfer"
 )
 
 // engine is what the program needs of a storage engine. Nothing behind openEngine
@@ -86,6 +87,11 @@ func (s *store) refuseLostKey(ctx context.Context, c config.Store) error {
 
 // Close closes a store whose ledgers were never opened.
 func (s *store) Close() error { return errors.Join(s.anchors.Close(), s.engine.Close()) }
+
+// place is the store as organizations are moved to and from it.
+func (s *store) place(logger *slog.Logger) transfer.Place {
+	return transfer.Place{Store: s.engine, Keyring: s.keyring, Anchors: s.anchors, Logger: logger}
+}
 
 // newLogger writes what a level lets through to w.
 func newLogger(c config.Logging, w interface{ Write([]byte) (int, error) }) *slog.Logger {

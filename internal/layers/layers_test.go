@@ -47,7 +47,7 @@ var layer = map[string]int{
 	"grant": 10,
 	"log":   20, "notary": 21, "outbox": 21,
 	"org": 22, "agent": 22, "rulebook": 22, "account": 22,
-	"provision": 30, "approval": 30,
+	"provision": 30, "approval": 30, "transfer": 31,
 	"internal/web": 40, "openapi": 40, "ingest": 41, "publicapi": 41, "console": 41, "identity": 41, "client": 41, "monitor": 42,
 	"internal/config": 45, "internal/telemetry": 45,
 	"cmd/agentledger": 50, "cmd/aps": 50, "scripts/benchreport": 50,
@@ -83,7 +83,7 @@ func TestNobodyReaches(t *testing.T) {
 	engines := []string{module + "storage/pebblestore", module + "storage/pgstore", module + "storage/storagetest", "github.com/cockroachdb/pebble/v2", "github.com/jackc/pgx/v5"}
 	surfaces := []string{module + "ingest", module + "publicapi", module + "console", module + "identity"}
 	pure := []string{"id", "decimal", "internal/fault", "internal/jcs", "event", "tlog", "chain", "policy", "did", "verify", "trust", "grant"}
-	layer2 := []string{module + "log", module + "notary", module + "org", module + "agent", module + "rulebook", module + "account", module + "provision", module + "approval"}
+	layer2 := []string{module + "log", module + "notary", module + "org", module + "agent", module + "rulebook", module + "account", module + "provision", module + "approval", module + "transfer"}
 	rules := []struct {
 		why  string
 		from []string
@@ -98,7 +98,7 @@ func TestNobodyReaches(t *testing.T) {
 		{"what auditors and agents run holds no part of the service",
 			[]string{"verify", "client", "monitor", "cmd/aps"}, slices.Concat(layer2, engines, surfaces)},
 		{"an engine is chosen by the program, nobody else knows which one runs",
-			[]string{"log", "notary", "org", "agent", "rulebook", "account", "provision", "approval", "ingest", "publicapi", "console", "identity"}, engines},
+			[]string{"log", "notary", "org", "agent", "rulebook", "account", "provision", "approval", "transfer", "ingest", "publicapi", "console", "identity"}, engines},
 		{"a ledger knows nothing of who sends to it or why",
 			[]string{"log"}, append([]string{module + "notary", module + "policy", "net/http"}, surfaces...)},
 		{"tests' engines are for tests",

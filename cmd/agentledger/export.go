@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/transfer"
+)
+
+// exportCommand writes organizations of a stopped server's store into a folder.
+type exportCommand struct {
+	offline
+	To           string `help:"Folder of the export, made with mode 0700. One that an export was killed in is gone on with." required:"" type:"path" placeholder:"DIR"`
+	Organization string `help:"Slug or id of the one organization to export. Default: all." placeholder:"SLUG|ID"`
+	Retire       bool   `help:"When the export is whole, mark what was exported as moved: this store takes no event of it any more."`
+	PieceKiB     int64  `name:"piece-kib" help:"About how long one file of events gets, in KiB: what a killed export does again at most." default:"16384"`
+	JSON         bool   `name:"json" help:"Machine-readable output and progress."`
+}
+
+// Run exports and, if asked to, retires.
+func (c exportCommand) Run(ctx context.Context, out terminal) error {
+	s, err := c.open(ctx, out)
+	if err != nil {
+		return err
+	}
+	x := transfer.Exporter{
+		Place: s.place(newLogger(c.Logging, out.stderr)), Dir: c.To, PieceBytes: c.PieceKiB << 10,
+		Report: newProgress(out.stderr, c.JSON).report,
+	}
+	done, err := x.Run(ctx, c.Organization)
+	if err == nil && c.Retire {
+		err = x.Retire(ctx)
+	}
+	if err = errors.Join(err, s.Close()); err != nil {
+		return found(out, err)
+	}
+	return tell(out, c.JSON, "organizations", done, func(o transfer.Organization) string {
+		return fmt.Sprintf("%s (%s): %d events, root %s%s", o.Slug, o.ID, o.Size, o.Root, when(c.Retire, ", moved"))
+	})
+}
+
+// importCommand brings organizations of an export into a stopped server's store,
+// or into a new one.
+type importCommand struct {
+	offline
+	From         string `help:"Folder of the export." required:"" type:"existingdir" placeholder:"DIR"`
+	Organization string `help:"Slug or id of the one organization to import. Default: all." placeholder:"SLUG|ID"`
+	Reopen       bool   `help:"Open organizations again that were moved away from this very store and did not go on elsewhere."`
+	Check        bool   `help:"Only read the export and compare it with its checkpoints; no store is needed."`
+	JSON         bool   `name:"json" help:"Machine-readable output and progress."`
+}
+
+// Run imports; a damaged export has exit status 1.
+func (c importCommand) Run(ctx context.Context, out terminal) error {
+	progress := newProgress(out.stderr, c.JSON)
+	if c.Check {
+		done, err := transfer.Check(ctx, c.From, c.Organization, progress.report)
+		if err != nil {
+			return found(out, err)
+		}
+		return tell(out, c.JSON, "organizations", done, func(o transfer.Organization) string {
+			return fmt.Sprintf("%s (%s): %d events, root %s", o.Slug, o.ID, o.Size, o.Root)
+		})
+	}
+	logger := newLogger(c.Logging, out.stderr)
+	if err := wantMasterKey(c.Store); err != nil {
+		return err
+	}
+	s, err := openStore(ctx, c.Store, logger, nil)
+	if err != nil {
+		return err
+	}
+	i := transfer.Importer{Place: s.place(logger), Dir: c.From, Reopen: c.Reopen, Report: progress.report}
+	done, err := i.Run(ctx, c.Organization)
+	if err = errors.Join(err, s.engine.Close()); err != nil {
+		return found(out, err)
+	}
+	return tell(out, c.JSON, "organizations", done, func(a transfer.Arrived) string {
+		was := ""
+		switch {
+		case a.There:
+			was = ", was here already"
+		case a.Before > 0:
+			was = fmt.Sprintf(", %d were here already", a.Before)
+		}
+		return fmt.Sprintf("%s (%s): %d events, root %s%s", a.Slug, a.ID, a.Size, a.Root, was)
+	})
+}
+
+// found tells what is damaged, which is exit status 1, from what can't go.
+func found(out terminal, err error) error {
+	if !errors.Is(err, transfer.ErrDamaged) {
+		return err
+	}
+	fmt.Fprintln(out.stderr, "agentledger:", err)
+	return errFound
+}
+
+// tell prints what was done, a line each or as one JSON object.
+func tell[T any](out terminal, asJSON bool, name string, all []T, line func(T) string) error {
+	if asJSON {
+		text, err := json.Marshal(map[string][]T{name: all})
+		if err == nil {
+			_, err = fmt.Fprintf(out.stdout, "%s\n", text)
+		}
+		return err
+	}
+	var b strings.Builder
+	for _, v := range all {
+		b.WriteString(line(v) + "\n")
+	}
+	_, err := fmt.Fprint(out.stdout, b.String())
+	return err
+}
+
+func when(condition bool, text string) string {
+	if condition {
+		return text
+	}
+	return ""
+}
+
+// rate is events a second.
+func rate(events id.Index, seconds float64) float64 {
+	if seconds <= 0 {
+		return 0
+	}
+	return float64(events) / seconds
+}

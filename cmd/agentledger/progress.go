@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/transfer"
+)
+
+// progressEvery is the time between two lines of progress.
+const progressEvery = time.Second
+
+// progress tells how far a move is, a line at a time.
+type progress struct {
+	out    io.Writer
+	asJSON bool
+
+	begun  time.Time // of what is under way
+	last   time.Time // line
+	step   string
+	number int
+	before id.Index // events when it began
+}
+
+func newProgress(out io.Writer, asJSON bool) *progress { return &progress{out: out, asJSON: asJSON} }
+
+// told is a line of progress as JSON.
+type told struct {
+	Step         string   `json:"step"`
+	Organization id.Slug  `json:"organization"`
+	Number       int      `json:"number"`
+	Of           int      `json:"of"`
+	Events       id.Index `json:"events"`
+	Size         id.Index `json:"size"`
+	PerSecond    int      `json:"events_per_second"`
+}
+
+// report prints a line when one is due, and one at the end of each step.
+func (p *progress) report(now transfer.Progress) {
+	t := time.Now()
+	if now.Step != p.step || now.Number != p.number {
+		p.step, p.number, p.begun, p.last, p.before = now.Step, now.Number, t, t, now.Events
+	}
+	if t.Sub(p.last) < progressEvery && (now.Events < now.Size || p.before == now.Size) {
+		return
+	}
+	p.last = t
+	line := told{
+		Step: now.Step, Organization: now.Organization, Number: now.Number, Of: now.Of, Events: now.Events, Size: now.Size,
+		PerSecond: int(rate(now.Events-p.before, t.Sub(p.begun).Seconds())),
+	}
+	if now.Events == now.Size {
+		p.before = now.Size
+	}
+	if p.asJSON {
+		if text, err := json.Marshal(line); err == nil {
+			fmt.Fprintf(p.out, "%s\n", text)
+		}
+		return
+	}
+	fmt.Fprintf(p.out, "%s %s (%d of %d): %d of %d events, %d/s\n", line.Step, line.Organization, line.Number, line.Of, line.Events, line.Size, line.PerSecond)
+}

@@ -1,0 +1,107 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+)
+
+// Importer brings the organizations of an export into a store. Nothing else may
+// use the store meanwhile.
+type Importer struct {
+	Place                 // the anchors are closed with Run
+	Dir    string         // the export's folder
+	Reopen bool           // an organization that was moved away from here and did not go on may be opened again
+	Report func(Progress) // called after each step; may be nil
+}
+
+// Arrived is what became of an organization.
+type Arrived struct {
+	Organization `json:",inline"`
+	Before       id.Index `json:"before"` // events that were here already
+	There        bool     `json:"there"`  // all of it was, and open: nothing was done
+}
+
+// Run imports the organization of that slug or id, or all when it is "". One
+// that is here already, whole and the same, is no error. ErrDamaged when the
+// export is not whole, ErrRefused when it can't come here.
+func (i *Importer) Run(ctx context.Context, only string) ([]Arrived, error) {
+	if i.Report == nil {
+		i.Report = func(Progress) {}
+	}
+	manifests, err := i.manifests(only)
+	if err != nil {
+		return nil, fmt.Errorf("import: %w", err)
+	}
+	ledgers, err := log.Open(ctx, log.Options{Store: i.Store, Keyring: i.Keyring, Anchors: i.Anchors, Logger: i.Logger, Importing: true})
+	if err != nil {
+		return nil, err
+	}
+	var done []Arrived
+	for n, m := range manifests {
+		w := &incoming{Importer: i, manifest: m, ledgers: ledgers, progress: Progress{
+			Organization: m.Slug, Number: n + 1, Of: len(manifests), Size: m.Size,
+		}}
+		a, failed := w.run(ctx)
+		if err = failed; err != nil {
+			err = fmt.Errorf("import: %s: %w", m.Slug, err)
+			break
+		}
+		done = append(done, a)
+	}
+	return done, errors.Join(err, ledgers.Close())
+}
+
+// Check reads a whole export and compares it with its checkpoints, without a store.
+func Check(ctx context.Context, dir, only string, report func(Progress)) ([]Organization, error) {
+	i := &Importer{Dir: dir, Report: report}
+	manifests, err := i.manifests(only)
+	if err != nil {
+		return nil, fmt.Errorf("check: %w", err)
+	}
+	var done []Organization
+	for n, m := range manifests {
+		p := Progress{Step: "checking", Organization: m.Slug, Number: n + 1, Of: len(manifests), Size: m.Size}
+		_, err := m.verify(ctx, 0, func(at id.Index) {
+			p.Events = at
+			report(p)
+		})
+		if err != nil {
+			return done, fmt.Errorf("check: %s: %w", m.Slug, err)
+		}
+		done = append(done, m.Organization)
+	}
+	return done, nil
+}
+
+// manifests reads the manifests of what is to be imported and looks whether all
+// their pieces are there.
+func (i *Importer) manifests(only string) (all []*manifest, err error) {
+	listed, err := readExport(i.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range listed {
+		if only != "" && !l.is(only) {
+			continue
+		}
+		m, err := readManifest(i.Dir, l)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range m.pieces {
+			if _, err := os.Stat(p.path(m)); errors.Is(err, os.ErrNotExist) {
+				return nil, damaged("%s: is missing", p.path(m))
+			}
+		}
+		all = append(all, m)
+	}
+	if len(all) == 0 && only != "" {
+		return nil, refused("there is no organization %s in the export", only)
+	}
+	return all, nil
+}

@@ -1,0 +1,159 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// incoming is the import of one organization.
+type incoming struct {
+	*Importer
+	*manifest
+	ledgers  *log.Ledgers
+	progress Progress
+	checked  *checked
+}
+
+func (w *incoming) run(ctx context.Context) (Arrived, error) {
+	head, err := w.Store.Head(ctx, w.tenant())
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return Arrived{}, err
+	}
+	if w.checked, err = w.verify(ctx, head.Size, w.step("checking")); err != nil {
+		return Arrived{}, err
+	}
+	result := Arrived{Organization: w.Organization, Before: head.Size}
+	if result.There, err = w.stands(ctx); err != nil || result.There {
+		return result, err
+	}
+	if err := w.claims(ctx, false); err != nil {
+		return result, err
+	}
+	arriving, err := w.ledgers.BeginImport(ctx, w.tenant(), w.checked.identity)
+	if err != nil {
+		return result, refusal(err)
+	}
+	if err := w.append(ctx, arriving); err != nil {
+		return result, err
+	}
+	return result, w.finish(ctx, arriving)
+}
+
+// step returns what reports the progress of a step.
+func (w *incoming) step(name string) func(id.Index) {
+	return func(at id.Index) {
+		w.progress.Step, w.progress.Events = name, at
+		w.Report(w.progress)
+	}
+}
+
+// stands compares what the store has of the organization with the export, and
+// reports whether it is here already, whole and open.
+func (w *incoming) stands(ctx context.Context) (there bool, err error) {
+	s, err := w.ledgers.Standing(ctx, w.tenant(), w.checked.identity)
+	if errors.Is(err, seal.ErrUnknownKey) {
+		return false, refused("its keys are sealed under another master key than the one of this service: bring the master key of the service that it comes from")
+	}
+	if err != nil {
+		return false, refusal(err)
+	}
+	if s.Key.String() != w.LogKey || s.Identity.Origin != w.Origin || s.Identity.Organization != w.ID {
+		return false, damaged("%s: the ledger's identity is not the one of the manifest", w.piece(pieceRecords).path(w.manifest))
+	}
+	if shown := w.ledgers.Shown(w.Origin); shown > w.Size {
+		return false, refused("a checkpoint of size %d was shown of it, the export has %d events: a newer export is needed", shown, w.Size)
+	}
+	switch {
+	case s.Absent():
+		return false, nil
+	case s.Head.Size > w.Size:
+		return false, refused("it is here with %d events, the export has %d", s.Head.Size, w.Size)
+	case s.Head.Root != w.checked.root || s.Head.Last != w.checked.last:
+		return false, refused("the store holds other events of it than the export, below size %d", s.Head.Size)
+	}
+	return w.mayGoOn(s)
+}
+
+// mayGoOn looks at how a ledger that the export extends stands here.
+func (w *incoming) mayGoOn(s log.Standing) (there bool, err error) {
+	switch s.Level {
+	case log.Importing:
+		return false, nil
+	case log.Moved:
+		if s.Head.Size == w.Size && !w.Reopen {
+			return false, refused("it was moved away from here at this very size: --reopen opens it here again, if it did not go on elsewhere")
+		}
+		return false, nil
+	case log.Healthy:
+		if s.Head.Size == w.Size {
+			return true, nil
+		}
+		return false, refused("it is here and open, with %d events", s.Head.Size)
+	}
+	return false, refused("it is here, and its ledger has a fault: %s", s.Level)
+}
+
+// chunk is how many events are handed over at a time; two chunks may be under way.
+const chunk = 1024
+
+// append hands over the events that the store does not have yet.
+func (w *incoming) append(ctx context.Context, arriving *log.Import) error {
+	report := w.step("importing")
+	wait := func(context.Context) error { return nil }
+	var next []storage.Event
+	hand := func() error {
+		then, err := arriving.Append(next)
+		if failed := wait(ctx); err == nil {
+			err = failed
+		}
+		wait, next = then, nil
+		report(arriving.Head().Size)
+		return err
+	}
+	report(arriving.Head().Size)
+	err := w.events(ctx, arriving.Head().Size, func(_ *pieceReader, e storage.Event) error {
+		if next = append(next, e); len(next) < chunk {
+			return nil
+		}
+		return hand()
+	}, func(*pieceReader) error { return nil })
+	if err == nil && len(next) > 0 {
+		err = hand()
+	}
+	if wait != nil {
+		if failed := wait(ctx); err == nil {
+			err = failed
+		}
+	}
+	return err
+}
+
+// finish writes the records, then what stands for them in the service's own
+// partition, and opens the ledger by the step that makes the organization exist.
+func (w *incoming) finish(ctx context.Context, arriving *log.Import) error {
+	founding, err := w.records(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.claims(ctx, true); err != nil {
+		return err
+	}
+	return refusal(arriving.Open(ctx, []byte(w.Checkpoint), w.ConfigVersion, founding))
+}
+
+// refusal tells a conflict from what is broken.
+func refusal(err error) error {
+	switch {
+	case fault.Is(err, fault.Conflict):
+		return refused("%w", err)
+	case errors.Is(err, storage.ErrStale), errors.Is(err, storage.ErrConflict):
+		return refused("the store was written meanwhile: stop what uses it, and run the import again: %w", err)
+	}
+	return err
+}

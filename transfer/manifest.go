@@ -1,0 +1,226 @@
+package transfer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Names of the pieces that every folder has.
+const (
+	manifestName = "manifest.ndjson"
+	recordsName  = "records.ndjson"
+	serviceName  = "service.ndjson"
+)
+
+// eventsName is the piece that begins at an event; names sort as they follow.
+func eventsName(begin id.Index) string { return fmt.Sprintf("events-%016d.ndjson", begin) }
+
+// listed is an organization in the manifest of an export.
+type listed struct {
+	Organization `json:",inline"`
+	SHA256       id.Hash `json:"sha256"` // of its own manifest
+}
+
+// carried is the first line of an organization's own manifest.
+type carried struct {
+	Organization  `json:",inline"`
+	Tenant        handle     `json:"tenant"`
+	LogKey        string     `json:"log_key"`
+	Last          id.Hash    `json:"last"`
+	LastReceived  id.Instant `json:"last_received"`
+	ConfigVersion uint64     `json:"config_version"`
+	Checkpoint    string     `json:"checkpoint"`
+	ExportedAt    id.Instant `json:"exported_at"`
+}
+
+// handle is a tenant as text: JSON numbers are not exact so far.
+type handle id.Tenant
+
+// MarshalText implements encoding.TextMarshaler.
+func (h handle) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%016x", uint64(h)), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (h *handle) UnmarshalText(b []byte) error {
+	n, err := strconv.ParseUint(string(b), 16, 63)
+	if err != nil || len(b) != 16 || n == 0 {
+		return errors.New("tenant is malformed")
+	}
+	*h = handle(n)
+	return nil
+}
+
+// listedPiece is a further line of an organization's own manifest.
+type listedPiece struct {
+	File   string    `json:"file"`
+	Piece  pieceKind `json:"piece"`
+	Begin  id.Index  `json:"begin"`
+	SHA256 id.Hash   `json:"sha256"` // of all before its end
+}
+
+// manifest is what an organization's folder holds.
+type manifest struct {
+	carried
+	dir    string
+	pieces []listedPiece
+}
+
+// head is what the ledger's head is to be.
+func (m *manifest) head() storage.Head {
+	return storage.Head{Size: m.Size, Root: m.Root, Last: m.Last, LastReceived: m.LastReceived, ConfigVersion: m.ConfigVersion}
+}
+
+func (m *manifest) tenant() id.Tenant { return id.Tenant(m.Tenant) }
+
+func organizationDir(dir string, o id.Organization) string { return filepath.Join(dir, o.String()) }
+
+func (m *manifest) write() (sum, error) {
+	w, err := createPiece(filepath.Join(m.dir, manifestName), newHeader(pieceOrganization, m.ID, 0))
+	if err != nil {
+		return sum{}, err
+	}
+	lines := []any{m.carried}
+	for _, p := range m.pieces {
+		lines = append(lines, p)
+	}
+	return w.sealLines(lines, m.Size, m.Root)
+}
+
+func writeExport(dir string, all []listed) error {
+	w, err := createPiece(filepath.Join(dir, manifestName), newHeader(pieceExport, id.Organization{}, 0))
+	if err != nil {
+		return err
+	}
+	lines := make([]any, len(all))
+	for i := range all {
+		lines[i] = all[i]
+	}
+	_, err = w.sealLines(lines, 0, id.Hash{})
+	return err
+}
+
+func (w *pieceWriter) sealLines(lines []any, size id.Index, root id.Hash) (sum, error) {
+	for _, l := range lines {
+		text, err := json.Marshal(l)
+		if err == nil {
+			err = w.line(text)
+		}
+		if err != nil {
+			w.drop()
+			return sum{}, err
+		}
+	}
+	return w.seal(size, root)
+}
+
+// readLines decodes all lines of a piece; each is called with a function that
+// decodes the line.
+func readLines(path string, h header, each func(number int, decode func(any) error) error) (sum, error) {
+	r, err := openPiece(path, h)
+	if err != nil {
+		return sum{}, err
+	}
+	defer r.close()
+	for {
+		line, err := r.next()
+		if errors.Is(err, io.EOF) {
+			return r.end, nil
+		}
+		if err != nil {
+			return sum{}, err
+		}
+		decode := func(into any) error {
+			if err := json.Unmarshal(line, into, json.RejectUnknownMembers(true)); err != nil {
+				return r.damaged("line %d: is malformed", r.read+1)
+			}
+			return nil
+		}
+		if err := each(r.read-1, decode); err != nil {
+			return sum{}, err
+		}
+	}
+}
+
+// readExport reads the organizations of an export.
+func readExport(dir string) (all []listed, err error) {
+	_, err = readLines(filepath.Join(dir, manifestName), newHeader(pieceExport, id.Organization{}, 0), func(_ int, decode func(any) error) error {
+		var l listed
+		err := decode(&l)
+		all = append(all, l)
+		return err
+	})
+	return all, err
+}
+
+// readManifest reads an organization's own manifest, which has to be the listed one.
+func readManifest(dir string, l listed) (*manifest, error) {
+	m := &manifest{dir: organizationDir(dir, l.ID)}
+	path := filepath.Join(m.dir, manifestName)
+	end, err := readLines(path, newHeader(pieceOrganization, l.ID, 0), func(number int, decode func(any) error) error {
+		if number == 0 {
+			return decode(&m.carried)
+		}
+		var p listedPiece
+		err := decode(&p)
+		m.pieces = append(m.pieces, p)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if end.SHA256 != l.SHA256 || m.Organization != l.Organization {
+		return nil, damaged("%s: is not the one that the manifest of the export lists", path)
+	}
+	return m, m.check(path)
+}
+
+// check compares the order of the pieces with what there has to be.
+func (m *manifest) check(path string) error {
+	want := map[pieceKind]string{pieceRecords: recordsName, pieceService: serviceName}
+	for _, p := range m.pieces {
+		if p.Piece == pieceEvents {
+			want[p.Piece] = eventsName(p.Begin)
+		}
+		if want[p.Piece] == "" || p.File != want[p.Piece] {
+			return damaged("%s: piece %s does not belong there", path, p.File)
+		}
+		if p.Piece != pieceEvents {
+			delete(want, p.Piece)
+		}
+	}
+	delete(want, pieceEvents)
+	for _, name := range want {
+		return damaged("%s: piece %s is not listed", path, name)
+	}
+	return nil
+}
+
+// piece returns the listed piece of a kind that every organization has.
+func (m *manifest) piece(kind pieceKind) listedPiece {
+	for _, p := range m.pieces {
+		if p.Piece == kind {
+			return p
+		}
+	}
+	return listedPiece{}
+}
+
+// open opens a piece of the organization.
+func (m *manifest) open(p listedPiece) (*pieceReader, error) {
+	return openPiece(filepath.Join(m.dir, p.File), newHeader(p.Piece, m.ID, p.Begin))
+}
+
+// closed checks that a piece that was read to its end is the listed one.
+func (m *manifest) closed(r *pieceReader, p listedPiece) error {
+	if r.end.SHA256 != p.SHA256 {
+		return r.damaged("is not the one that the manifest lists")
+	}
+	return nil
+}

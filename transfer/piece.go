@@ -1,0 +1,259 @@
+package transfer
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// A piece is a file of JSON lines. The first says what it is, the last is its
+// end: how many lines lie between, and the SHA-256 of all bytes before the end. A
+// piece gets its name when it is whole and durable.
+
+// header is the first line of a piece.
+type header struct {
+	Format       string          `json:"agentledger"` // "transfer"
+	Version      int             `json:"version"`     // formatVersion
+	Piece        pieceKind       `json:"piece"`
+	Organization id.Organization `json:"organization_id,omitzero"`
+	Begin        id.Index        `json:"begin"` // first event of events
+}
+
+type pieceKind string
+
+const (
+	pieceExport       pieceKind = "export"       // the organizations of an export
+	pieceOrganization pieceKind = "organization" // one organization and its pieces
+	pieceRecords      pieceKind = "records"      // of its partition
+	pieceService      pieceKind = "service"      // of the service's own partition
+	pieceEvents       pieceKind = "events"
+)
+
+// formatVersion is raised by what older programs must not read.
+const formatVersion = 1
+
+func newHeader(kind pieceKind, o id.Organization, begin id.Index) header {
+	return header{Format: "transfer", Version: formatVersion, Piece: kind, Organization: o, Begin: begin}
+}
+
+// footer is the last line of a piece.
+type footer struct {
+	End sum `json:"end"`
+}
+
+type sum struct {
+	Lines  int      `json:"lines"`
+	SHA256 id.Hash  `json:"sha256"`
+	Size   id.Index `json:"size"` // of the ledger behind the events
+	Root   id.Hash  `json:"root"` // there
+}
+
+// footerStart begins the last line and no other.
+const footerStart = `{"end":{`
+
+// maxLine bounds a line: an event of the largest size that can be configured,
+// in a record and an envelope.
+const maxLine = 64 << 20
+
+// pieceWriter writes a piece.
+type pieceWriter struct {
+	path  string
+	file  *os.File
+	out   *bufio.Writer
+	sum   hash.Hash
+	lines int
+	bytes int64
+}
+
+func partPath(path string) string { return path + ".part" }
+
+func createPiece(path string, h header) (*pieceWriter, error) {
+	f, err := os.OpenFile(partPath(path), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	w := &pieceWriter{path: path, file: f, sum: sha256.New()}
+	w.out = bufio.NewWriterSize(io.MultiWriter(f, w.sum), 1<<18)
+	first, err := json.Marshal(h)
+	if err == nil {
+		err = w.write(first)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return w, nil
+}
+
+// line appends one line, which has no line feed in it.
+func (w *pieceWriter) line(line []byte) error {
+	w.lines++
+	return w.write(line)
+}
+
+func (w *pieceWriter) write(line []byte) error {
+	w.bytes += int64(len(line)) + 1
+	_, err := w.out.Write(line)
+	return errors.Join(err, w.out.WriteByte('\n'))
+}
+
+// seal ends the piece, makes it durable and gives it its name.
+func (w *pieceWriter) seal(size id.Index, root id.Hash) (sum, error) {
+	if err := w.out.Flush(); err != nil {
+		return sum{}, errors.Join(err, w.file.Close())
+	}
+	end := sum{Lines: w.lines, SHA256: id.Hash(w.sum.Sum(nil)), Size: size, Root: root}
+	last, err := json.Marshal(footer{end})
+	if err == nil {
+		err = w.write(last)
+	}
+	if err = errors.Join(err, w.out.Flush(), w.file.Sync(), w.file.Close()); err == nil {
+		err = os.Rename(partPath(w.path), w.path)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(w.path))
+	}
+	return end, err
+}
+
+// drop gives up a piece that is not sealed.
+func (w *pieceWriter) drop() { w.file.Close() }
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// pieceReader reads a piece and checks it on the way.
+type pieceReader struct {
+	path string
+	file *os.File
+	in   *bufio.Reader
+	sum  hash.Hash
+	end  sum // once next was io.EOF
+	read int // lines behind the header
+	long []byte
+}
+
+// openPiece opens a piece whose first line has to be h.
+func openPiece(path string, h header) (*pieceReader, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, damaged("%s: is missing", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &pieceReader{path: path, file: f, in: bufio.NewReaderSize(f, 1<<18), sum: sha256.New()}
+	if err := r.begin(h); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return r, nil
+}
+
+func (r *pieceReader) begin(h header) error {
+	first, err := r.rawLine()
+	if err != nil {
+		return r.damaged("has no first line")
+	}
+	var got header
+	if err := json.Unmarshal(first, &got, json.RejectUnknownMembers(true)); err != nil {
+		return r.damaged("is no piece of an export")
+	}
+	if got.Format == h.Format && got.Version != h.Version {
+		return refused("%s: is of version %d, this program reads %d", r.path, got.Version, h.Version)
+	}
+	if got != h {
+		return r.damaged("is another piece: %s of %s from %d", got.Piece, got.Organization, got.Begin)
+	}
+	r.add(first)
+	return nil
+}
+
+func (r *pieceReader) add(line []byte) {
+	r.sum.Write(line)
+	r.sum.Write([]byte{'\n'})
+}
+
+// next returns the next line, valid until the call after, or io.EOF behind the
+// last, when the piece has been found whole.
+func (r *pieceReader) next() ([]byte, error) {
+	line, err := r.rawLine()
+	if errors.Is(err, io.EOF) {
+		return nil, r.damaged("line %d: it ends here, without its end", r.read+2)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if bytes.HasPrefix(line, []byte(footerStart)) {
+		return nil, r.finish(line)
+	}
+	r.add(line)
+	r.read++
+	return line, nil
+}
+
+// finish checks the last line and returns io.EOF.
+func (r *pieceReader) finish(line []byte) error {
+	end, err := parseFooter(line)
+	if err != nil {
+		return r.damaged("line %d: is no end", r.read+2)
+	}
+	if end.SHA256 != id.Hash(r.sum.Sum(nil)) || end.Lines != r.read {
+		return r.damaged("its SHA-256 is %s, not the %s that its end tells", hex.EncodeToString(r.sum.Sum(nil)), end.SHA256)
+	}
+	if _, err := r.in.ReadByte(); !errors.Is(err, io.EOF) {
+		return r.damaged("line %d: lies behind its end", r.read+3)
+	}
+	r.end = end
+	return io.EOF
+}
+
+// parseFooter reads exactly what seal writes.
+func parseFooter(line []byte) (sum, error) {
+	var f footer
+	if err := json.Unmarshal(line, &f, json.RejectUnknownMembers(true)); err != nil {
+		return sum{}, err
+	}
+	if same, err := json.Marshal(f); err != nil || !bytes.Equal(same, line) {
+		return sum{}, errors.New("not its one form")
+	}
+	return f.End, nil
+}
+
+// rawLine returns a line without its line feed, io.EOF when there is no whole one.
+func (r *pieceReader) rawLine() ([]byte, error) {
+	line, err := r.in.ReadSlice('\n')
+	if err == nil {
+		return line[:len(line)-1], nil
+	}
+	for r.long = r.long[:0]; errors.Is(err, bufio.ErrBufferFull); {
+		if r.long = append(r.long, line...); len(r.long) > maxLine {
+			return nil, r.damaged("line %d: is too long", r.read+2)
+		}
+		line, err = r.in.ReadSlice('\n')
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.long = append(r.long, line...)
+	return r.long[:len(r.long)-1], nil
+}
+
+func (r *pieceReader) close() { r.file.Close() }
+
+func (r *pieceReader) damaged(format string, args ...any) error {
+	return damaged("%s: %w", r.path, errorf(format, args...))
+}

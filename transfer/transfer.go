@@ -1,0 +1,79 @@
+// Package transfer moves organizations between stores: an export is a folder of
+// checked pieces that is written from one store, an import builds the same
+// organizations from it in another one.
+//
+// What always holds:
+//
+//   - An export holds what one signed checkpoint stands for, re-verified while it
+//     was written, and nothing of another organization.
+//   - An import reads the whole export and compares it with its checkpoint before
+//     it writes anything. Events then go through the sequencer of package log.
+//   - An organization that has not arrived as a whole is hidden and takes no
+//     events. It is opened by one step, after its checkpoint is the anchor.
+//   - Both can be killed at any moment and run again: an export goes on behind its
+//     last whole piece, an import at the head that the store has.
+//   - Private keys stay sealed as they are. The key that opens them is not in it.
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// ErrDamaged is wrapped by what is wrong with an export or with the store that is
+// exported. The text names the place.
+var ErrDamaged = log.ErrDamaged
+
+// ErrRefused is wrapped by what can't go, with nothing being damaged: another
+// organization has the name, or the export is not the one that is needed here.
+var ErrRefused = errors.New("refused")
+
+// Place is a store, with what confirms and opens what is in it. The anchors stay
+// the caller's, but where a function says otherwise.
+type Place struct {
+	Store   storage.Engine
+	Keyring *seal.Keyring
+	Anchors *log.Anchors
+	Logger  *slog.Logger // default: discards
+}
+
+// Progress is how far a move is.
+type Progress struct {
+	Step         string  // exporting, checking or importing
+	Organization id.Slug // the one that is under way
+	Number, Of   int     // it is organization Number of Of, from 1
+	Events       id.Index
+	Size         id.Index // events of the organization
+}
+
+// Organization is one organization that an export holds.
+type Organization struct {
+	ID     id.Organization `json:"organization_id"`
+	Slug   id.Slug         `json:"slug"`
+	Origin id.Origin       `json:"origin"`
+	Size   id.Index        `json:"size"`
+	Root   id.Hash         `json:"root"`
+}
+
+// is reports whether a word of the operator's names the organization.
+func (o *Organization) is(name string) bool { return string(o.Slug) == name || o.ID.String() == name }
+
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))
+}
+
+func refused(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrRefused, fmt.Errorf(format, args...))
+}
+
+// reader reads records of a store.
+type reader interface {
+	Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error)
+}
