@@ -18,8 +18,18 @@ type pending struct {
 
 // share is the part of an append that goes through one lane.
 type share struct {
-	parts  []part
-	landed func()
+	together  []part    // go as one statement
+	arguments arguments // of it; made while the append before is out
+	alone     []part    // need a transaction each
+	landed    func()
+}
+
+func (s *share) add(p part) {
+	if p.creates() || len(p.Changes) > 0 {
+		s.alone = append(s.alone, p)
+	} else {
+		s.together = append(s.together, p)
+	}
 }
 
 // part is one tenant's batch and where its answer goes.
@@ -51,10 +61,13 @@ func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 		if shares[l] == nil {
 			shares[l] = &share{landed: p.landed.Done}
 		}
-		shares[l].parts = append(shares[l].parts, part{Batch: b, result: &p.results[i]})
+		shares[l].add(part{Batch: b, result: &p.results[i]})
 	}
 	for l, s := range shares {
 		p.landed.Add(1)
+		if len(s.together) > 0 {
+			s.arguments = argumentsOf(e.codec, s.together)
+		}
 		l.queue <- s
 	}
 	return p

@@ -1,116 +1,168 @@
 package pgstore
 
 import (
+	"encoding/binary"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pgstore/document"
 )
 
 // heads are the columns of the guard and of the heads behind it.
 type heads struct {
-	org, wasSize, wasEpoch, wasConfig, size, received, epoch, config []int64
-	wasRoot, root, last                                              [][]byte
+	org, wasSize, wasEpoch, wasConfig, wasRoot array
+	size, received, epoch, config, root, last  array
 }
 
 func newHeads(rows int) *heads {
-	n, b := numbers(8, rows), bytes(3, rows)
+	const hash = len(id.Hash{})
 	return &heads{
-		org: n[0], wasSize: n[1], wasEpoch: n[2], wasConfig: n[3], size: n[4], received: n[5], epoch: n[6], config: n[7],
-		wasRoot: b[0], root: b[1], last: b[2],
+		org: int8s(rows), wasSize: int8s(rows), wasEpoch: int8s(rows), wasConfig: int8s(rows), wasRoot: byteas(rows, hash),
+		size: int8s(rows), received: int8s(rows), epoch: int8s(rows), config: int8s(rows), root: byteas(rows, hash), last: byteas(rows, hash),
 	}
 }
 
 func (h *heads) add(b *storage.Batch) {
-	h.org = append(h.org, int64(b.Tenant))
-	h.wasSize = append(h.wasSize, int64(b.Expect.Size))
-	h.wasEpoch = append(h.wasEpoch, int64(b.Expect.Epoch))
-	h.wasConfig = append(h.wasConfig, int64(b.Expect.ConfigVersion))
-	h.wasRoot = append(h.wasRoot, b.Expect.Root[:])
-	h.size = append(h.size, int64(b.Head.Size))
-	h.received = append(h.received, int64(b.Head.LastReceived))
-	h.epoch = append(h.epoch, int64(b.Head.Epoch))
-	h.config = append(h.config, int64(b.Head.ConfigVersion))
-	h.root = append(h.root, b.Head.Root[:])
-	h.last = append(h.last, b.Head.Last[:])
+	h.org.int8(uint64(b.Tenant))
+	h.wasSize.int8(uint64(b.Expect.Size))
+	h.wasEpoch.int8(b.Expect.Epoch)
+	h.wasConfig.int8(b.Expect.ConfigVersion)
+	h.wasRoot.bytes(b.Expect.Root[:])
+	h.size.int8(uint64(b.Head.Size))
+	h.received.int8(uint64(b.Head.LastReceived))
+	h.epoch.int8(b.Head.Epoch)
+	h.config.int8(b.Head.ConfigVersion)
+	h.root.bytes(b.Head.Root[:])
+	h.last.bytes(b.Head.Last[:])
+}
+
+func (h *heads) values() [][]byte {
+	return values(&h.org, &h.wasSize, &h.wasEpoch, &h.wasConfig, &h.wasRoot, &h.size, &h.received, &h.epoch, &h.config, &h.root, &h.last)
 }
 
 // events are the columns of table event.
 type events struct {
-	org, index, received                                                          []int64
-	effective, disclosure                                                         []int16
-	prev, recordHash, id, idempotency, agent, trace, tool, kind, record, envelope [][]byte
+	codec                                              *document.Codec
+	scratch                                            []byte
+	org, index, received, effective, disclosure        array
+	entry, name, idempotency, agent, trace, tool, kind array
+	documents                                          array
 }
 
-func newEvents(rows int) *events {
-	n, b := numbers(3, rows), bytes(10, rows)
+// newEvents returns columns with room for what lies in batches.
+func newEvents(c *document.Codec, rows, documents int) *events {
+	const hash, digest, short = len(id.Hash{}), len(storage.KeyDigest{}), 40
 	return &events{
-		org: n[0], index: n[1], received: n[2], effective: make([]int16, 0, rows), disclosure: make([]int16, 0, rows),
-		prev: b[0], recordHash: b[1], id: b[2], idempotency: b[3], agent: b[4], trace: b[5], tool: b[6], kind: b[7], record: b[8], envelope: b[9],
+		codec: c,
+		org:   int8s(rows), index: int8s(rows), received: int8s(rows), effective: int2s(rows), disclosure: int2s(rows),
+		entry: byteas(rows, 2*hash), name: byteas(rows, digest), idempotency: byteas(rows, digest),
+		agent: byteas(rows, short), trace: byteas(rows, short), tool: byteas(rows, short), kind: byteas(rows, short),
+		documents: byteas(1, documents),
 	}
 }
 
 func (c *events) add(t id.Tenant, e *storage.Event) {
-	c.org = append(c.org, int64(t))
-	c.index = append(c.index, int64(e.Index))
-	c.received = append(c.received, int64(e.ReceivedAt))
-	c.effective = append(c.effective, int16(e.Effective))
-	c.disclosure = append(c.disclosure, int16(e.Disclosure))
-	c.prev = append(c.prev, e.Entry.Prev[:])
-	c.recordHash = append(c.recordHash, e.Entry.Record[:])
-	c.id = append(c.id, []byte(e.ID))
-	c.idempotency = append(c.idempotency, keyName(e.Key()))
-	c.agent = append(c.agent, []byte(e.Agent))
-	c.trace = append(c.trace, []byte(e.Trace))
-	c.tool = append(c.tool, []byte(e.Tool))
-	c.kind = append(c.kind, []byte(e.ActionKind))
-	c.record = append(c.record, notNil(e.Record))
-	c.envelope = append(c.envelope, e.Envelope)
+	c.org.int8(uint64(t))
+	c.index.int8(uint64(e.Index))
+	c.received.int8(uint64(e.ReceivedAt))
+	c.effective.int2(int16(e.Effective))
+	c.disclosure.int2(int16(e.Disclosure))
+	c.entry.bytes(e.Entry.Prev[:], e.Entry.Record[:])
+	name := storage.DigestKey(string(e.ID))
+	c.name.bytes(name[:])
+	if key := e.Key(); key != (storage.KeyDigest{}) {
+		c.idempotency.bytes(key[:])
+	} else {
+		c.idempotency.null()
+	}
+	c.agent.text(string(e.Agent))
+	c.trace.text(string(e.Trace))
+	c.tool.text(string(e.Tool))
+	c.kind.text(e.ActionKind)
+	begin := c.documents.open()
+	c.documents.wire, c.scratch = c.codec.Append(c.documents.wire, document.Document{ID: e.ID, Record: e.Record, Envelope: e.Envelope}, c.scratch)
+	c.documents.close(begin)
 }
 
-// notNil makes nil empty, for columns that are never NULL.
-func notNil(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
+func (c *events) values() [][]byte {
+	return values(&c.org, &c.index, &c.received, &c.effective, &c.disclosure, &c.entry, &c.name, &c.idempotency, &c.agent, &c.trace, &c.tool, &c.kind, &c.documents)
 }
 
 // tiles are the columns of table tile.
 type tiles struct {
-	org, index   []int64
-	level        []int16
-	root, hashes [][]byte
+	org, level, index, root, hashes array
 }
 
 func newTiles(rows int) *tiles {
-	n, b := numbers(2, rows), bytes(2, rows)
-	return &tiles{org: n[0], index: n[1], level: make([]int16, 0, rows), root: b[0], hashes: b[1]}
+	return &tiles{
+		org: int8s(rows), level: int2s(rows), index: int8s(rows),
+		root: byteas(rows, len(id.Hash{})), hashes: byteas(rows, storage.TileSize),
+	}
 }
 
 func (c *tiles) add(b *storage.Batch) {
 	for t := range lastOf(b.Tiles, sameTile) {
-		c.org = append(c.org, int64(b.Tenant))
-		c.level = append(c.level, int16(t.Level))
-		c.index = append(c.index, int64(t.Index))
-		c.root = append(c.root, t.Root[:])
-		c.hashes = append(c.hashes, t.Hashes)
+		c.org.int8(uint64(b.Tenant))
+		c.level.int2(int16(t.Level))
+		c.index.int8(t.Index)
+		c.root.bytes(t.Root[:])
+		c.hashes.bytes(t.Hashes)
 	}
 }
 
+func (c *tiles) values() [][]byte { return values(&c.org, &c.level, &c.index, &c.root, &c.hashes) }
+
 // counters are the columns of table counter.
 type counters struct {
-	org, value []int64
-	name       [][]byte
+	org, value, name array
 }
 
 func newCounters(rows int) *counters {
-	n, b := numbers(2, rows), bytes(1, rows)
-	return &counters{org: n[0], value: n[1], name: b[0]}
+	return &counters{org: int8s(rows), value: int8s(rows), name: byteas(rows, 16)}
 }
 
 func (c *counters) add(b *storage.Batch) {
 	for v := range lastOf(b.Counters, sameCounter) {
-		c.org = append(c.org, int64(b.Tenant))
-		c.value = append(c.value, int64(v.Value))
-		c.name = append(c.name, []byte(v.Name))
+		c.org.int8(uint64(b.Tenant))
+		c.value.int8(v.Value)
+		c.name.text(v.Name)
 	}
+}
+
+func (c *counters) values() [][]byte { return values(&c.org, &c.value, &c.name) }
+
+func values(columns ...*array) [][]byte {
+	all := make([][]byte, len(columns))
+	for i, c := range columns {
+		all[i] = c.value()
+	}
+	return all
+}
+
+// sameTile and sameCounter: the later one of a batch counts, and a statement may
+// write a row once.
+func sameTile(a, b *storage.Tile) bool       { return a.Level == b.Level && a.Index == b.Index }
+func sameCounter(a, b *storage.Counter) bool { return a.Name == b.Name }
+
+// lastOf yields those of all that no later one is the same as.
+func lastOf[V any](all []V, same func(a, b *V) bool) func(func(*V) bool) {
+	return func(yield func(*V) bool) {
+		for i := range all {
+			again := false
+			for j := i + 1; j < len(all) && !again; j++ {
+				again = same(&all[i], &all[j])
+			}
+			if !again && !yield(&all[i]) {
+				return
+			}
+		}
+	}
+}
+
+// number reads an int8 in binary form.
+func number(wire []byte) (int64, bool) {
+	if len(wire) != 8 {
+		return 0, false
+	}
+	return int64(binary.BigEndian.Uint64(wire)), true
 }

@@ -31,7 +31,8 @@ var session = map[string]string{
 	"tcp_keepalives_idle":                 "10",
 	"tcp_keepalives_interval":             "5",
 	"tcp_keepalives_count":                "4",
-	"jit":                                 "off", // statements are short; compiling them is not
+	"jit":                                 "off",                // statements are short; compiling them is not
+	"plan_cache_mode":                     "force_generic_plan", // planning an append takes as long as doing a small one
 }
 
 // connector opens connections that were checked.
@@ -84,7 +85,11 @@ func (c *connector) connect(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, unreachable(err)
 	}
-	if err := prepare(ctx, conn); err != nil {
+	err = prepare(ctx, conn)
+	if err == nil {
+		_, err = conn.Prepare(ctx, appendName, appendSQL)
+	}
+	if err != nil {
 		return nil, errors.Join(unreachable(err), conn.Close(ctx))
 	}
 	return conn, nil

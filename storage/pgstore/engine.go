@@ -35,6 +35,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pgstore/document"
 )
 
 // Engine is a storage.Engine on a PostgreSQL database.
@@ -42,6 +43,7 @@ type Engine struct {
 	logger *slog.Logger
 	pool   *pgxpool.Pool // for everything but appends
 	lanes  []*lane
+	codec  *document.Codec
 	doubts doubts
 	gate   gate
 
@@ -58,7 +60,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	e := &Engine{logger: o.Logger}
+	e := &Engine{logger: o.Logger, codec: document.NewCodec()}
 	if err := e.open(ctx, o, c); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}

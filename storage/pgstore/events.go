@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pgstore/document"
 )
 
 // How many events are read at a time: as many entries as fill a few hundred
@@ -23,21 +24,19 @@ const sizeSQL = `SELECT size FROM head WHERE org = $1`
 
 // What the statements of eventsSQL are made of.
 const (
-	entryColumns    = `SELECT idx, prev, record_hash`
-	documentColumns = `, received_at, effective, disclosure, id, agent, trace, tool, action_kind, record`
-	envelopeColumn  = `, envelope`
+	entryColumns    = `SELECT idx, entry`
+	documentColumns = `, documents`
+	recordColumnsOf = `, received_at, effective, disclosure, agent, trace, tool, action_kind`
 	eventsFrom      = ` FROM event WHERE org = $1 AND idx >= $2 AND idx < $3 ORDER BY idx`
 )
 
 // eventsSQL returns the statement for parts.
 func eventsSQL(parts storage.Part) string {
-	switch parts & (storage.Records | storage.Envelopes) {
-	case storage.Records:
+	switch {
+	case parts&storage.Records != 0:
+		return entryColumns + documentColumns + recordColumnsOf + eventsFrom
+	case parts&storage.Envelopes != 0:
 		return entryColumns + documentColumns + eventsFrom
-	case storage.Envelopes:
-		return entryColumns + envelopeColumn + eventsFrom
-	case storage.Records | storage.Envelopes:
-		return entryColumns + documentColumns + envelopeColumn + eventsFrom
 	}
 	return entryColumns + eventsFrom
 }
@@ -112,12 +111,12 @@ func (e *Engine) eventsPage(ctx context.Context, t id.Tenant, begin, end id.Inde
 		return nil, 0, readError(err)
 	}
 	if begin < end {
-		page, err = readEvents(results, parts)
+		page, err = readEvents(e.codec, results, parts)
 	}
 	return page, id.Index(stored), readError(err)
 }
 
-const entriesSQL = `SELECT place.n, event.prev, event.record_hash
+const entriesSQL = `SELECT place.n, event.entry
 FROM unnest($1::int8[], $2::int8[]) WITH ORDINALITY AS place (org, idx, n)
 JOIN event ON event.org = place.org AND event.idx = place.idx`
 
@@ -153,11 +152,11 @@ func (e *Engine) entries(ctx context.Context, places []storage.Place, found []st
 		return readError(err)
 	}
 	var n int64 // from 1
-	var prev, record pgtype.DriverBytes
-	_, err = pgx.ForEachRow(rows, []any{&n, &prev, &record}, func() error {
+	var entry pgtype.DriverBytes
+	_, err = pgx.ForEachRow(rows, []any{&n, &entry}, func() error {
 		f := &found[n-1]
 		f.Err = nil
-		if !hash(&f.Entry.Prev, prev) || !hash(&f.Entry.Record, record) {
+		if !parseEntry(&f.Entry, entry) {
 			f.Err = corrupt("entry")
 		}
 		return nil
@@ -165,14 +164,14 @@ func (e *Engine) entries(ctx context.Context, places []storage.Place, found []st
 	return readError(err)
 }
 
-func readEvents(results pgx.BatchResults, parts storage.Part) ([]storage.Event, error) {
+func readEvents(codec *document.Codec, results pgx.BatchResults, parts storage.Part) ([]storage.Event, error) {
 	rows, err := results.Query()
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	var page []storage.Event
-	r := newEventRow(parts)
+	r := newEventRow(codec, parts)
 	for rows.Next() {
 		e, err := r.read(rows)
 		if err != nil {
@@ -185,43 +184,58 @@ func readEvents(results pgx.BatchResults, parts storage.Part) ([]storage.Event, 
 
 // eventRow reads rows of table event. Its driver's bytes are valid for one row.
 type eventRow struct {
-	parts                        storage.Part
-	index, received              int64
-	effective, disclosure        int16
-	prev, recordHash             pgtype.DriverBytes
-	id, agent, trace, tool, kind pgtype.DriverBytes
-	record, envelope             []byte
-	into                         []any
+	codec                    *document.Codec
+	parts                    storage.Part
+	index, received          int64
+	effective, disclosure    int16
+	entry, documents         pgtype.DriverBytes
+	agent, trace, tool, kind pgtype.DriverBytes
+	into                     []any
 }
 
-func newEventRow(parts storage.Part) *eventRow {
-	r := &eventRow{parts: parts}
-	r.into = []any{&r.index, &r.prev, &r.recordHash}
-	if parts&storage.Records != 0 {
-		r.into = append(r.into, &r.received, &r.effective, &r.disclosure, &r.id, &r.agent, &r.trace, &r.tool, &r.kind, &r.record)
+func newEventRow(c *document.Codec, parts storage.Part) *eventRow {
+	r := &eventRow{codec: c, parts: parts}
+	r.into = []any{&r.index, &r.entry}
+	if parts&(storage.Records|storage.Envelopes) != 0 {
+		r.into = append(r.into, &r.documents)
 	}
-	if parts&storage.Envelopes != 0 {
-		r.into = append(r.into, &r.envelope)
+	if parts&storage.Records != 0 {
+		r.into = append(r.into, &r.received, &r.effective, &r.disclosure, &r.agent, &r.trace, &r.tool, &r.kind)
 	}
 	return r
 }
 
 func (r *eventRow) read(rows pgx.Rows) (storage.Event, error) {
-	r.record, r.envelope = nil, nil // the ones before belong to the caller
 	if err := rows.Scan(r.into...); err != nil {
 		return storage.Event{}, err
 	}
-	e := storage.Event{Index: id.Index(r.index), Record: r.record, Envelope: r.envelope}
-	if !hash(&e.Entry.Prev, r.prev) || !hash(&e.Entry.Record, r.recordHash) {
+	e := storage.Event{Index: id.Index(r.index)}
+	if !parseEntry(&e.Entry, r.entry) {
 		return e, fmt.Errorf("event %d: %w", e.Index, corrupt("entry"))
+	}
+	if r.parts&(storage.Records|storage.Envelopes) == 0 {
+		return e, nil
+	}
+	d, ok := r.codec.Parse(r.documents)
+	if !ok {
+		return e, fmt.Errorf("event %d: %w", e.Index, corrupt("documents"))
+	}
+	if r.parts&storage.Envelopes != 0 {
+		e.Envelope = d.Envelope
 	}
 	if r.parts&storage.Records == 0 {
 		return e, nil
 	}
-	e.ID = id.Event(r.id)
+	e.ID, e.Record = d.ID, d.Record
 	e.Columns = storage.Columns{
 		ReceivedAt: id.Instant(r.received), Agent: id.Agent(r.agent), Trace: id.Trace(r.trace), Tool: id.Tool(r.tool),
 		ActionKind: string(r.kind), Effective: id.Decision(r.effective), Disclosure: id.Disclosure(r.disclosure),
 	}
 	return e, nil
+}
+
+// parseEntry reads a stored entry and reports whether it has its length.
+func parseEntry(e *storage.Entry, v []byte) bool {
+	const half = len(id.Hash{})
+	return len(v) == 2*half && hash(&e.Prev, v[:half]) && hash(&e.Record, v[half:])
 }

@@ -39,7 +39,7 @@ func (e *Engine) startLane(c *connector) *lane {
 
 func (l *lane) run() {
 	for s := range l.queue {
-		l.serve(s.parts)
+		l.serve(s)
 		s.landed()
 	}
 	var err error
@@ -56,26 +56,18 @@ func (l *lane) close() error {
 }
 
 // serve does what goes together, then what needs a transaction of its own.
-func (l *lane) serve(parts []part) {
-	var together []part
-	for _, p := range parts {
-		if !p.creates() && len(p.Changes) == 0 {
-			together = append(together, p)
-		}
+func (l *lane) serve(s *share) {
+	if len(s.together) > 0 {
+		l.together(s.together, s.arguments)
 	}
-	if len(together) > 0 {
-		l.together(together)
-	}
-	for _, p := range parts {
-		if p.creates() || len(p.Changes) > 0 {
-			p.answer(l.alone(p))
-		}
+	for _, p := range s.alone {
+		p.answer(l.alone(p))
 	}
 }
 
 // together appends parts as one statement, which is one commit. One that the
 // server refuses was not applied: then each part goes by itself.
-func (l *lane) together(parts []part) {
+func (l *lane) together(parts []part, args arguments) {
 	ctx := context.Background()
 	conn, err := l.ready(ctx)
 	if err != nil {
@@ -83,7 +75,7 @@ func (l *lane) together(parts []part) {
 		return
 	}
 	begins(conn)
-	moved, err := move(ctx, conn, parts)
+	moved, err := move(ctx, conn, args)
 	if err == nil {
 		err = confirmed(conn)
 	}
@@ -96,7 +88,7 @@ func (l *lane) together(parts []part) {
 	case wasRefused && len(parts) > 1:
 		l.engine.split.Add(1)
 		for i := range parts {
-			l.together(parts[i : i+1])
+			l.together(parts[i:i+1], argumentsOf(l.engine.codec, parts[i:i+1]))
 		}
 	case wasRefused:
 		parts[0].answer(l.refusal(ctx, conn, parts[0], cause))

@@ -57,7 +57,7 @@ func readHead(ctx context.Context, q querier, t id.Tenant) (h storage.Head, foun
 // hash copies a stored hash and reports whether it has its length.
 func hash(dst *id.Hash, v []byte) bool { return copy(dst[:], v) == len(v) && len(v) == len(dst) }
 
-const lookupSQL = `SELECT false, id, idx FROM event WHERE org = $1 AND id = ANY ($2::bytea[])
+const lookupSQL = `SELECT false, name, idx FROM event WHERE org = $1 AND name = ANY ($2::bytea[])
 UNION ALL SELECT true, idempotency, idx FROM event WHERE org = $1 AND idempotency = ANY ($3::bytea[])`
 
 // Lookup implements storage.Ledgers.
@@ -73,55 +73,56 @@ func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) 
 	return found, nil
 }
 
-func lookup(ctx context.Context, q querier, t id.Tenant, names []storage.Name) ([]id.Index, error) {
-	ids, keys := make([][]byte, 0, len(names)), make([][]byte, 0, len(names))
-	for _, n := range names {
-		if n.Idempotency {
-			keys = append(keys, keyName(n.Key()))
-		} else {
-			ids = append(ids, []byte(n.Text))
-		}
+// storedName is what is stored of a name to find it by, of whichever kind.
+type storedName struct {
+	idempotency bool
+	digest      storage.KeyDigest
+}
+
+func stored(n storage.Name) storedName {
+	if n.Idempotency {
+		return storedName{true, n.Key()}
 	}
+	return storedName{false, storage.DigestKey(n.Text)}
+}
+
+func lookup(ctx context.Context, q querier, t id.Tenant, names []storage.Name) ([]id.Index, error) {
 	if len(names) == 0 {
 		return nil, nil
+	}
+	ids, keys := make([][]byte, 0, len(names)), make([][]byte, 0, len(names))
+	for _, n := range names {
+		if s := stored(n); s.idempotency {
+			keys = append(keys, s.digest[:])
+		} else {
+			ids = append(ids, s.digest[:])
+		}
 	}
 	rows, err := q.Query(ctx, lookupSQL, int64(t), ids, keys)
 	if err != nil {
 		return nil, readError(err)
 	}
-	known := make(map[storage.Name]id.Index)
+	known := make(map[storedName]id.Index)
 	var idempotency bool
-	var text []byte
+	var digest []byte
 	var index int64
-	_, err = pgx.ForEachRow(rows, []any{&idempotency, &text, &index}, func() error {
-		n := storage.Name{Idempotency: idempotency, Text: string(text)}
-		if idempotency {
-			n.Text = ""
-			copy(n.Digest[:], text)
-		}
-		known[n] = id.Index(index)
+	_, err = pgx.ForEachRow(rows, []any{&idempotency, &digest, &index}, func() error {
+		s := storedName{idempotency: idempotency}
+		copy(s.digest[:], digest)
+		known[s] = id.Index(index)
 		return nil
 	})
 	if err != nil {
 		return nil, readError(err)
 	}
-	return positions(names, known), nil
-}
-
-// positions returns the index of each name; known has idempotency keys by
-// their digests.
-func positions(names []storage.Name, known map[storage.Name]id.Index) []id.Index {
 	found := make([]id.Index, len(names))
 	for i, n := range names {
-		if n.Idempotency {
-			n = storage.Name{Idempotency: true, Digest: n.Key()}
-		}
 		var ok bool
-		if found[i], ok = known[n]; !ok {
+		if found[i], ok = known[stored(n)]; !ok {
 			found[i] = storage.NoIndex
 		}
 	}
-	return found
+	return found, nil
 }
 
 const countersSQL = `SELECT name, value FROM counter WHERE org = $1 AND name = ANY ($2::bytea[])`

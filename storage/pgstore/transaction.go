@@ -42,7 +42,7 @@ func (l *lane) tryAlone(p part) (err error) {
 	}
 	l.engine.doubts.begin(p.Tenant)
 	defer func() { l.engine.doubts.end(p.Tenant, !errors.Is(err, storage.ErrUnknown)) }()
-	err = transact(ctx, conn, func(tx pgx.Tx) error { return applyAlone(ctx, tx, p) })
+	err = transact(ctx, conn, func(tx pgx.Tx) error { return applyAlone(ctx, tx, p, argumentsOf(l.engine.codec, []part{p})) })
 	cause, wasRefused := refused(err)
 	var stale *storage.ItemError
 	switch {
@@ -87,14 +87,14 @@ func transact(ctx context.Context, conn *pgx.Conn, work func(pgx.Tx) error) erro
 }
 
 // applyAlone does the work of a transaction, in the contract's order.
-func applyAlone(ctx context.Context, tx pgx.Tx, p part) error {
+func applyAlone(ctx context.Context, tx pgx.Tx, p part, args arguments) error {
 	if p.creates() {
 		var zero storage.Head
 		if _, err := tx.Exec(ctx, zeroHeadSQL, int64(p.Tenant), zero.Root[:]); err != nil {
 			return err
 		}
 	}
-	moved, err := move(ctx, tx, []part{p})
+	moved, err := move(ctx, tx.Conn(), args)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (l *lane) refusal(ctx context.Context, conn *pgx.Conn, p part, cause *pgcon
 		return fmt.Errorf("%w: %w", storage.ErrConflict, cause)
 	case cause.Code != uniqueViolation:
 		return readError(cause)
-	case cause.ConstraintName != "event_id" && cause.ConstraintName != "event_idempotency":
+	case cause.ConstraintName != "event_name" && cause.ConstraintName != "event_idempotency":
 		return fmt.Errorf("%w: %w", storage.ErrConflict, cause) // another one has the index
 	}
 	err := duplicate(ctx, conn, p.Batch)

@@ -21,19 +21,17 @@ CREATE TABLE event (
     received_at int8 NOT NULL,  -- milliseconds since 1970, UTC
     effective   int2 NOT NULL,
     disclosure  int2 NOT NULL,
-    prev        bytea NOT NULL,
-    record_hash bytea NOT NULL,
-    id          bytea NOT NULL,
+    entry       bytea NOT NULL, -- the leaf's prev and record hash, 32 bytes each
+    name        bytea NOT NULL, -- SHA-256 of the event id, 16 bytes
     idempotency bytea,          -- SHA-256 of the key, 16 bytes; NULL for none
     agent       bytea NOT NULL,
     trace       bytea NOT NULL,
     tool        bytea NOT NULL,
     action_kind bytea NOT NULL,
-    record      bytea NOT NULL,
-    envelope    bytea,          -- NULL when erased
+    documents   bytea NOT NULL, -- event id, record and envelope, compressed by the program
     PRIMARY KEY (org, idx)
 );
-CREATE UNIQUE INDEX event_id ON event (org, id);
+CREATE UNIQUE INDEX event_name ON event (org, name);
 CREATE UNIQUE INDEX event_idempotency ON event (org, idempotency) WHERE idempotency IS NOT NULL;
 
 CREATE TABLE tile (
