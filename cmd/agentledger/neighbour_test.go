@@ -17,47 +17,90 @@ import (
 	"time"
 )
 
-var neighbour = flag.String("neighbour", "", "be the load beside a benchmark: send the requests of this file until killed")
+var neighbourFile = flag.String("neighbour", "", "be the load beside a benchmark: send the requests of this file as told on standard input")
 
 // neighbourConnections is how many requests a neighbour has under way.
 const neighbourConnections = 128
 
-// besides runs a load in a process of its own, so that only the server and the
-// machine are shared, until stop is called. stop tells how many requests a
-// second were answered, by status.
-func besides(b *testing.B, url string, requests [][]byte) (stop func() string) {
+// What a neighbour is told, a line each.
+const (
+	sayBegin = "begin"
+	sayRest  = "rest"
+)
+
+// neighbour is a load in a process of its own.
+type neighbour struct {
+	b     *testing.B
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	out   *bufio.Reader
+	loud  time.Duration
+	since time.Time
+}
+
+// moveIn starts a neighbour, which rests at first. Of what the processors have it
+// gets what server and quiet organization leave: it would be on another machine.
+func moveIn(b *testing.B, url string, requests [][]byte) *neighbour {
 	b.Helper()
 	file := filepath.Join(b.TempDir(), "requests")
-	var all []byte
-	for _, r := range requests {
-		all = append(binary.BigEndian.AppendUint32(all, uint32(len(r))), r...)
-	}
-	if err := os.WriteFile(file, all, 0o600); err != nil {
+	if err := writeRequests(file, requests); err != nil {
 		b.Fatal(err)
 	}
 	self, err := os.Executable()
 	if err != nil {
 		b.Fatal(err)
 	}
-	// Of what the processors have, it gets the rest: a neighbour is on another machine.
-	cmd := exec.Command("nice", "-n", "19", self, "-neighbour", file, strings.TrimPrefix(url, "http://"))
-	in, err := cmd.StdinPipe()
+	n := &neighbour{b: b, cmd: exec.Command("nice", "-n", "19", self, "-neighbour", file, strings.TrimPrefix(url, "http://"))}
+	n.cmd.Stderr = os.Stderr
+	n.in, err = n.cmd.StdinPipe()
 	if err != nil {
 		b.Fatal(err)
 	}
-	out := new(strings.Builder)
-	cmd.Stdout, cmd.Stderr = out, os.Stderr
-	if err := cmd.Start(); err != nil {
+	out, err := n.cmd.StdoutPipe()
+	if err != nil {
 		b.Fatal(err)
 	}
-	began := time.Now()
-	return func() string {
-		in.Close() // it sends until its standard input ends
-		if err := cmd.Wait(); err != nil {
-			b.Errorf("neighbour: %v", err)
-		}
-		return fmt.Sprintf("%s in %.1f s", strings.TrimSpace(out.String()), time.Since(began).Seconds())
+	n.out = bufio.NewReader(out)
+	if err := n.cmd.Start(); err != nil {
+		b.Fatal(err)
 	}
+	b.Cleanup(func() { n.in.Close() })
+	n.rest()
+	return n
+}
+
+// begin returns when the load is in full swing.
+func (n *neighbour) begin() {
+	n.say(sayBegin)
+	n.since = time.Now()
+	time.Sleep(300 * time.Millisecond)
+}
+
+// rest returns when none of its requests is under way, and the server is at rest.
+func (n *neighbour) rest() {
+	if !n.since.IsZero() {
+		n.loud += time.Since(n.since)
+	}
+	n.say(sayRest)
+	time.Sleep(50 * time.Millisecond)
+}
+
+func (n *neighbour) say(what string) {
+	n.b.Helper()
+	fmt.Fprintln(n.in, what)
+	if line, err := n.out.ReadString('\n'); err != nil {
+		n.b.Fatalf("neighbour: %q, %v", line, err)
+	}
+}
+
+// leave ends the load and tells how many requests were answered, by status.
+func (n *neighbour) leave() string {
+	n.in.Close()
+	told, _ := io.ReadAll(n.out)
+	if err := n.cmd.Wait(); err != nil {
+		n.b.Errorf("neighbour: %v", err)
+	}
+	return fmt.Sprintf("%s in %.1f s", strings.TrimSpace(string(told)), n.loud.Seconds())
 }
 
 // beNeighbour is the other process.
@@ -67,52 +110,96 @@ func beNeighbour(file, address string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return exitError
 	}
-	var statuses [600]atomic.Int64
-	var next atomic.Int64
+	l := load{address: address, requests: requests}
 	var group sync.WaitGroup
-	done := make(chan struct{})
+	l.resting.Lock()
 	for range neighbourConnections {
 		group.Go(func() {
-			for !ended(done) {
-				hammer(address, done, func() []byte { return requests[next.Add(1)%int64(len(requests))] }, &statuses)
+			for !l.over.Load() {
+				l.hammer()
 			}
 		})
 	}
-	io.Copy(io.Discard, os.Stdin)
-	close(done)
-	for status := range statuses {
-		if n := statuses[status].Load(); n > 0 {
+	l.obey(os.Stdin)
+	group.Wait()
+	for status := range l.statuses {
+		if n := l.statuses[status].Load(); n > 0 {
 			fmt.Printf("%d x %d ", n, status)
 		}
 	}
 	return 0
 }
 
-func ended(done chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-		return false
+// load is what the other process does.
+type load struct {
+	address  string
+	requests [][]byte
+	next     atomic.Int64
+	statuses [600]atomic.Int64
+	over     atomic.Bool
+	resting  sync.RWMutex // held by each request under way; by who lets it rest
+}
+
+// obey does what it is told until there is nothing more. It begins and ends at rest.
+func (l *load) obey(in io.Reader) {
+	rests := true
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		switch {
+		case lines.Text() == sayBegin && rests:
+			l.resting.Unlock()
+		case lines.Text() == sayRest && !rests:
+			l.resting.Lock()
+		}
+		rests = lines.Text() == sayRest
+		fmt.Println(lines.Text())
+	}
+	l.over.Store(true)
+	if rests {
+		l.resting.Unlock()
 	}
 }
 
 // hammer sends one request after another until the connection is closed.
-func hammer(address string, done chan struct{}, next func() []byte, statuses *[600]atomic.Int64) {
-	c, err := net.Dial("tcp", address)
+func (l *load) hammer() {
+	c, err := net.Dial("tcp", l.address)
 	if err != nil {
 		time.Sleep(10 * time.Millisecond)
 		return
 	}
 	defer c.Close()
 	conn := connection{Conn: c, r: bufio.NewReader(c)}
-	for !ended(done) {
-		status, err := conn.exchange(next())
-		if err != nil {
-			return
-		}
-		statuses[status].Add(1)
+	for err == nil && !l.over.Load() {
+		err = l.send(&conn)
 	}
+}
+
+func (l *load) send(c *connection) error {
+	l.resting.RLock()
+	defer l.resting.RUnlock()
+	if l.over.Load() {
+		return nil
+	}
+	status, err := c.exchange(l.requests[l.next.Add(1)%int64(len(l.requests))])
+	if err == nil {
+		l.statuses[status].Add(1)
+	}
+	return err
+}
+
+func writeRequests(file string, requests [][]byte) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f)
+	for _, r := range requests {
+		w.Write(binary.BigEndian.AppendUint32(nil, uint32(len(r))))
+		w.Write(r)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 func readRequests(file string) (requests [][]byte, err error) {

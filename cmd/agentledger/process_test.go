@@ -26,8 +26,8 @@ var programs string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if *neighbour != "" {
-		os.Exit(beNeighbour(*neighbour, flag.Arg(0)))
+	if *neighbourFile != "" {
+		os.Exit(beNeighbour(*neighbourFile, flag.Arg(0)))
 	}
 	os.Exit(withPrograms(m))
 }

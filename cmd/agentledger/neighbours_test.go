@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+)
+
+// resident is an organization of a benchmark.
+type resident struct {
+	p   *process
+	org founded
+}
+
+// neighbourKind is a way to be loud.
+type neighbourKind struct {
+	name     string
+	requests func(b *testing.B, loud *resident) [][]byte
+}
+
+func neighbours() []neighbourKind {
+	once := func(request func(*resident) []byte) func(*testing.B, *resident) [][]byte {
+		return func(_ *testing.B, loud *resident) [][]byte { return [][]byte{request(loud)} }
+	}
+	return []neighbourKind{
+		{"valid", func(b *testing.B, loud *resident) [][]byte { return loud.requests(b, 60_000, 450) }},
+		{"valid-large", func(b *testing.B, loud *resident) [][]byte { return loud.requests(b, 1_600, 150<<10) }},
+		{"batches", func(b *testing.B, loud *resident) [][]byte { return loud.batches(b, 100, 1_000) }},
+		{"replays-large", func(b *testing.B, loud *resident) [][]byte { return loud.requests(b, 100, 150<<10) }},
+		{"forged", func(b *testing.B, loud *resident) [][]byte { return loud.forged(b, 450) }},
+		{"forged-large", func(b *testing.B, loud *resident) [][]byte { return loud.forged(b, 250<<10) }},
+		{"garbage", once(func(loud *resident) []byte {
+			return loud.post(eventsPath, loud.org.IngestKey.Secret, []byte(strings.Repeat(`[{"a":`, 170)))
+		})},
+		{"too-large", once(func(loud *resident) []byte {
+			return loud.post(eventsPath, loud.org.IngestKey.Secret, make([]byte, 300<<10))
+		})},
+		{"unauthenticated", once(func(loud *resident) []byte {
+			return loud.post(eventsPath, "ik_"+strings.Repeat("x", 40), []byte(`{}`))
+		})},
+		{"reconfiguring", func(b *testing.B, loud *resident) [][]byte { return loud.reconfiguring(b) }},
+		{"heads", once(func(loud *resident) []byte { return loud.get("/v1/public/orgs/loud/transparency/head") })},
+		{"proofs-and-tiles", func(b *testing.B, loud *resident) [][]byte { return loud.reads(b) }},
+	}
+}
+
+const (
+	eventsPath = "/v1/ingest/events"
+	batchPath  = "/v1/ingest/events/batch"
+)
+
+// events returns n signed events.
+func (r *resident) events(b *testing.B, n, payload int) [][]byte {
+	b.Helper()
+	w, err := newWorker(r.p.main, r.org, client.Retry{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	events := make([][]byte, n)
+	for i := range events {
+		events[i], err = w.signer.SignEvent(client.Event{
+			EventID: id.Event(fmt.Sprint(r.org.Slug, "-", payload, "-", i)), TraceID: "bench", ActorPrincipal: "bench",
+			ActionKind: "tool_call", Tool: "acme.orders.read", Decision: id.Allow,
+			Payload: map[string]any{"text": strings.Repeat("x", payload)},
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return events
+}
+
+// requests returns n events as they go over the wire.
+func (r *resident) requests(b *testing.B, n, payload int) [][]byte {
+	b.Helper()
+	requests := r.events(b, n, payload)
+	for i, event := range requests {
+		requests[i] = r.post(eventsPath, r.org.IngestKey.Secret, event)
+	}
+	return requests
+}
+
+// batches returns n requests of some lines each.
+func (r *resident) batches(b *testing.B, n, lines int) [][]byte {
+	b.Helper()
+	var requests [][]byte
+	for batch := range slices.Chunk(r.events(b, n*lines, 450), lines) {
+		requests = append(requests, r.post(batchPath, r.org.IngestKey.Secret, bytes.Join(batch, []byte("\n"))))
+	}
+	return requests
+}
+
+// reads asks for inclusion proofs and tiles of a log of 1,000 events, by turns.
+func (r *resident) reads(b *testing.B) [][]byte {
+	b.Helper()
+	c := dial(b, r.p.main)
+	for _, batch := range r.batches(b, 1, 1_000) {
+		if status := c.roundTrip(b, batch); status != http.StatusOK {
+			b.Fatalf("batch: status %d", status)
+		}
+	}
+	var requests [][]byte
+	for i := range 1_000 {
+		requests = append(requests,
+			r.get(fmt.Sprintf("/v1/public/orgs/loud/transparency/inclusion?log_index=%d&tree_size=1000", i)),
+			r.get(fmt.Sprintf("/o/%s/tile/0/00%d", r.org.OrganizationID, i%3)),
+			r.get(fmt.Sprintf("/o/%s/tile/entries/00%d", r.org.OrganizationID, i%3)))
+	}
+	return requests
+}
+
+func (r *resident) get(path string) []byte {
+	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: log.test\r\n\r\n", path)
+}
+
+func (r *resident) post(path, token string, body []byte) []byte {
+	media := map[string]string{eventsPath: "application/json", batchPath: "application/x-ndjson"}[path]
+	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: log.test\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
+		path, token, media, len(body), body)
+}
+
+// forged returns an event that is another one than was signed.
+func (r *resident) forged(b *testing.B, payload int) [][]byte {
+	b.Helper()
+	good := r.requests(b, 1, payload)[0]
+	return [][]byte{bytes.Replace(good, []byte(`"text":"x`), []byte(`"text":"y`), 1)}
+}
+
+// reconfiguring changes the organization all the time, between valid events.
+func (r *resident) reconfiguring(b *testing.B) [][]byte {
+	b.Helper()
+	o, err := newOperator(r.p.main, r.p.identity)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := o.login(b.Context(), "ops@loud.example", testPassword); err != nil {
+		b.Fatal(err)
+	}
+	var mixed [][]byte
+	for i, event := range r.requests(b, 10_000, 450) {
+		body := fmt.Sprintf(`{"disclosure":%q}`, []string{"record", "commitment"}[i%2])
+		change := fmt.Appendf(nil, "PATCH /v1/console/organization HTTP/1.1\r\nHost: log.test\r\nCookie: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			o.cookie(b), len(body), body)
+		mixed = append(mixed, event, change)
+	}
+	return mixed
+}
+
+// cookie returns the session as a header.
+func (o *operator) cookie(b *testing.B) string {
+	b.Helper()
+	r, err := http.NewRequest("GET", o.identity, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range o.http.Jar.Cookies(r.URL) {
+		return c.String()
+	}
+	b.Fatal("no session")
+	return ""
+}
