@@ -2,8 +2,10 @@ package ingest
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/org"
 )
@@ -38,15 +40,41 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, c caller, p route
 		return err
 	}
 	defer s.gate.Leave(c.Tenant, weight)
-	body, err := web.ReadBodyOf(r, p.media, int64(p.maxBytes))
+	body, err := s.read(r, c, p, weight)
 	if err != nil {
 		return err
 	}
-	if err := s.lobby.Enter(r.Context(), c.Tenant, weight); err != nil { // slow senders don't get here
-		return err
-	}
-	defer s.lobby.Leave(c.Tenant, weight)
+	defer s.lobby.Leave(c.party(), weight)
 	return p.answer(w, r, c, body)
+}
+
+// senderTime is for how long a request that waits for its sender has a place at work.
+const senderTime = 20 * time.Millisecond
+
+// read returns the body; without an error the request is at work then. A heavy body
+// is read at work, since that takes a processor too, but a sender that is slow
+// keeps no place.
+func (s *Server) read(r *http.Request, c caller, p route, weight int) ([]byte, error) {
+	if weight == 1 {
+		body, err := web.ReadBodyOf(r, p.media, int64(p.maxBytes))
+		if err == nil {
+			err = s.lobby.Enter(r.Context(), c.party(), weight)
+		}
+		return body, err
+	}
+	if err := s.lobby.Enter(r.Context(), c.party(), weight); err != nil {
+		return nil, err
+	}
+	loan := s.lobby.Lend(c.party(), weight, senderTime)
+	body, err := web.ReadBodyOf(r, p.media, int64(p.maxBytes))
+	kept := loan.Keep()
+	switch {
+	case err != nil && kept:
+		s.lobby.Leave(c.party(), weight)
+	case err == nil && !kept:
+		err = s.lobby.Enter(r.Context(), c.party(), weight)
+	}
+	return body, err
 }
 
 // weightUnit is how many bytes of a body count as one request under way.
@@ -60,6 +88,9 @@ func weightOf(n int64) int {
 	}
 	return 1 + int(n/weightUnit)
 }
+
+// party returns whose share of the work the request takes.
+func (c caller) party() limit.Party { return limit.Party{Tenant: c.Tenant} }
 
 // tenant returns whose request it is, id.Service when that is not known.
 func (c caller) tenant() id.Tenant {

@@ -64,7 +64,7 @@ func (s *Server) readLines(ctx context.Context, c caller, lines [][]byte) ([]int
 		batch[i] = intake{server: s, caller: c}
 	}
 	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
+	group.SetLimit(s.turns.Workers())
 	for from := 0; from < len(lines) && ctx.Err() == nil; from += chunkLines {
 		to := min(from+chunkLines, len(lines))
 		group.Go(func() error { return readChunk(ctx, batch[from:to], lines[from:to]) })

@@ -43,10 +43,10 @@ func (s *Server) evaluate(w http.ResponseWriter, r *http.Request, c caller, body
 // decision answers the question in body. ask is what to ask people for, nil when
 // nothing is.
 func (s *Server) decision(ctx context.Context, c caller, body []byte) (a answer, ask *approval.Question, err error) {
-	if err := s.turns.Take(ctx, c.Tenant); err != nil {
+	if err := s.turns.Take(ctx, c.party()); err != nil {
 		return answer{}, nil, err
 	}
-	defer s.turns.Give()
+	defer s.turns.Give(c.party())
 	q, err := parseQuestion(body)
 	if err != nil {
 		return answer{}, nil, err

@@ -96,6 +96,10 @@ type Options struct {
 	// since they do nothing but wait. Defaults: 16,384 and 8,192.
 	MaxPolls, MaxPollsOrganization int
 
+	// Floor is shared with other surfaces; default: one of its own for
+	// runtime.GOMAXPROCS(0) processors.
+	Floor *limit.Floor
+
 	// Refusals a second of one organization, and of all who are nobody, that are
 	// answered at once; those beyond are answered a second later. 0: all at once.
 	MaxRefusals int
@@ -125,6 +129,9 @@ func (o Options) withDefaults() Options {
 	if o.MaxPollsOrganization == 0 {
 		o.MaxPollsOrganization = 8_192
 	}
+	if o.Floor == nil {
+		o.Floor = limit.NewFloor(runtime.GOMAXPROCS(0))
+	}
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
 	}
@@ -147,16 +154,11 @@ type Server struct {
 
 	gate    *limit.Gate
 	polls   *limit.Gate
-	lobby   *limit.Lobby // between the body and the work on it
+	lobby   *limit.Lobby // between the headers and the work on the body
 	turns   *limit.Turns // of reading and evaluating, which take processors and nothing else
 	brake   *limit.Brake
 	metrics *metrics
 }
-
-// shareInCompany is how many requests of one organization are at work for each
-// processor while others send too: enough to fill appends, few enough that a
-// single request beside them takes about twice its time.
-const shareInCompany = 4
 
 // refusalHold is how much later refusals beyond Options.MaxRefusals are answered.
 const refusalHold = time.Second
@@ -169,8 +171,8 @@ func New(o Options) *Server {
 		clock: o.Clock, maxBytes: o.MaxBytes, maxAhead: o.MaxAhead, maxAge: o.MaxAge,
 		gate:  limit.NewGate(o.MaxInFlight, o.MaxInFlightOrganization),
 		polls: limit.NewGate(o.MaxPolls, o.MaxPollsOrganization),
-		lobby: limit.NewLobby(shareInCompany * runtime.GOMAXPROCS(0)),
-		turns: limit.NewTurns(runtime.GOMAXPROCS(0)),
+		lobby: o.Floor.Lobby,
+		turns: o.Floor.Turns,
 		brake: limit.NewBrake(o.MaxRefusals, refusalHold),
 	}
 	s.metrics = newMetrics(o.Metrics, s.gate, s.brake)

@@ -53,10 +53,10 @@ func (in *intake) read(ctx context.Context, body []byte) {
 }
 
 func (in *intake) parse(ctx context.Context, body []byte) error {
-	if err := in.server.turns.Take(ctx, in.caller.Tenant); err != nil {
+	if err := in.server.turns.Take(ctx, in.caller.party()); err != nil {
 		return err
 	}
-	defer in.server.turns.Give()
+	defer in.server.turns.Give(in.caller.party())
 	e, err := event.Parse(body, event.Options{MaxBytes: in.server.maxBytes, Organization: in.caller.Organization})
 	if err != nil {
 		return err

@@ -17,6 +17,10 @@ import (
 // configuration is decided here, under the state that the append is guarded by.
 func (in *intake) prepare(ctx context.Context, state *log.State) (log.Submission, error) {
 	s, e := in.server, in.envelope
+	if err := s.turns.Take(ctx, in.caller.party()); err != nil { // a batch has a thousand of these
+		return log.Submission{}, err
+	}
+	defer s.turns.Give(in.caller.party())
 	settings, err := s.active(ctx, state)
 	if err != nil {
 		return log.Submission{}, err

@@ -36,6 +36,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/span"
 	"github.com/agentledger/agentledger/storage"
@@ -67,6 +68,8 @@ type Options struct {
 	// have arrived.
 	Importing bool
 
+	Company *limit.Company // who sends; default: one of its own
+
 	MaxWaiting       int   // events waiting in all; default 16,384
 	MaxWaitingTenant int   // events waiting of one organization; default 4,096
 	MaxResident      int   // ledgers kept in memory when idle, about 2 KiB each; default 20,000
@@ -82,6 +85,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
+	}
+	if o.Company == nil {
+		o.Company = limit.NewCompany()
 	}
 	if o.Fatal == nil {
 		o.Fatal = func(err error) { panic(err) }
@@ -172,7 +178,7 @@ func newLedgers(o Options) *Ledgers {
 		flight:   make(chan flight, appendsOut),
 		depth:    make(chan struct{}, appendsOut),
 	}
-	l.queue.init()
+	l.queue.init(o.Company)
 	l.registerGauges(o.Metrics)
 	return l
 }

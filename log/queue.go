@@ -1,9 +1,15 @@
 package log
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/agentledger/agentledger/internal/limit"
+)
 
 // What one append takes at most, over all organizations, and what one
-// organization may take before it is the next one's turn.
+// organization may take before it is the next one's turn. In company it has one
+// turn in an append and one append out: whoever comes waits for no more than that
+// to be built, and for the sync of no more than that.
 const (
 	batchEvents  = 1024
 	batchBytes   = 1 << 20
@@ -15,8 +21,11 @@ const (
 )
 
 // queue holds what waits, by ledger, and hands it out in turns. A ledger is in
-// the ring exactly when something of it waits and it is not blocked.
+// the ring exactly when something of it waits, it is not blocked, and it is alone
+// or has no append out.
 type queue struct {
+	company *limit.Company
+
 	mu      sync.Mutex
 	wake    sync.Cond
 	ring    []*ledger
@@ -26,7 +35,7 @@ type queue struct {
 	refused [2]uint64 // submissions, by bound: all, one organization
 }
 
-func (q *queue) init() { q.wake.L = &q.mu }
+func (q *queue) init(c *limit.Company) { q.company, q.wake.L = c, &q.mu }
 
 // lane is the queue's part of a ledger, guarded by queue.mu.
 type lane struct {
@@ -44,6 +53,7 @@ func (q *queue) put(led *ledger, subs []*submission, maxAll, maxOne int) error {
 	for _, s := range subs {
 		n += len(s.Drafts)
 	}
+	q.company.Came(limit.Party{Tenant: led.identity.Tenant})
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -67,7 +77,7 @@ func (q *queue) put(led *ledger, subs []*submission, maxAll, maxOne int) error {
 
 // enter puts a ledger into the ring if it belongs there.
 func (q *queue) enter(led *ledger) {
-	if led.lane.inRing || led.lane.blocked || len(led.lane.waiting) == 0 {
+	if led.lane.inRing || led.lane.blocked || len(led.lane.waiting) == 0 || led.lane.out > 0 && !q.company.Alone() {
 		return
 	}
 	led.lane.inRing = true
@@ -178,6 +188,7 @@ func (q *queue) landed(parts []*part) {
 	for _, p := range parts {
 		p.ledger.lane.out--
 		p.last = p.ledger.lane.out == 0
+		q.enter(p.ledger)
 	}
 }
 

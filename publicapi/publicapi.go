@@ -20,6 +20,7 @@ package publicapi
 import (
 	"context"
 	"net/http"
+	"runtime"
 	"strings"
 	"time"
 
@@ -74,6 +75,7 @@ type Options struct {
 
 	MaxInFlight int                   // reads under way at a time; default 512
 	GzipBytes   int64                 // room for compressed entry bundles; default 32 MiB
+	Floor       *limit.Floor          // shared with other surfaces; default: one of its own
 	Metrics     prometheus.Registerer // default: none
 }
 
@@ -90,6 +92,7 @@ type Server struct {
 	clock     func() time.Time
 	gate      *limit.Gate
 	press     *press
+	lobby     *limit.Lobby
 }
 
 // New returns a server.
@@ -99,6 +102,9 @@ func New(o Options) *Server {
 	}
 	if o.MaxInFlight == 0 {
 		o.MaxInFlight = 512
+	}
+	if o.Floor == nil {
+		o.Floor = limit.NewFloor(runtime.GOMAXPROCS(0))
 	}
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
@@ -110,7 +116,7 @@ func New(o Options) *Server {
 	s := &Server{
 		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, grantKeys: o.GrantKeys,
 		publicURL: o.PublicURL, host: strings.ToLower(host), clock: o.Clock,
-		gate: limit.NewGate(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics),
+		gate: limit.NewGate(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics), lobby: o.Floor.Lobby,
 	}
 	s.edge.Quiet = true
 	registerGate(o.Metrics, s.gate)

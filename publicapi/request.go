@@ -38,19 +38,24 @@ func (s *Server) bySlug(r *http.Request) (id.Slug, *log.State, error) {
 	return slug, state, err
 }
 
-// byID returns the state of the ledger that the path names by organization id,
-// in its one spelling.
+// byID returns the state of the ledger that the path names by organization id.
 func (s *Server) byID(r *http.Request) (*log.State, error) {
-	text := chi.URLParam(r, "organization")
-	organization, err := id.ParseOrganization(text)
-	if err != nil || organization.String() != text {
-		return nil, notFound()
-	}
-	t, err := s.orgs.ByID(r.Context(), organization)
+	t, err := s.tenantByID(r)
 	if err != nil {
 		return nil, err
 	}
 	return s.ledgers.State(r.Context(), t)
+}
+
+// tenantByID returns the handle of the organization that the path names by its id,
+// in its one spelling.
+func (s *Server) tenantByID(r *http.Request) (id.Tenant, error) {
+	text := chi.URLParam(r, "organization")
+	organization, err := id.ParseOrganization(text)
+	if err != nil || organization.String() != text {
+		return 0, notFound()
+	}
+	return s.orgs.ByID(r.Context(), organization)
 }
 
 // provableBySlug is bySlug for answers that are made from entries or the tree.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"runtime"
 	"slices"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/ingest"
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
@@ -36,6 +38,7 @@ import (
 // It is built from left to right and closed from right to left.
 type service struct {
 	watch    *observation
+	floor    *limit.Floor // where all surfaces of the main listener work
 	store    *store
 	ledgers  *log.Ledgers
 	orgs     *org.Orgs
@@ -59,9 +62,10 @@ func openService(ctx context.Context, c config.Serve, watch *observation, fatal 
 		return nil, err
 	}
 	watch.registry.MustRegister(st.engine.Collector())
-	s := &service{watch: watch, store: st}
+	s := &service{watch: watch, floor: limit.NewFloor(runtime.GOMAXPROCS(0)), store: st}
 	s.ledgers, err = log.Open(ctx, log.Options{
 		Store: st.engine, Keyring: st.keyring, Anchors: st.anchors, Logger: watch.logger, Metrics: watch.registry, Tracer: watch.tracer, Fatal: fatal,
+		Company: s.floor.Company,
 	})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
@@ -132,11 +136,11 @@ func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
 		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals,
 		MaxBytes: c.MaxEventKiB << 10, MaxAhead: c.ClockAhead, MaxAge: c.ClockBehind,
 		MaxInFlight: c.MaxInFlight, MaxInFlightOrganization: c.MaxInFlightOrganization, MaxRefusals: c.MaxRefusals,
-		Metrics: s.watch.registry,
+		Floor: s.floor, Metrics: s.watch.registry,
 	}).Routes(r)
 	publicapi.New(publicapi.Options{
 		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, GrantKeys: s.approvals, PublicURL: c.PublicURL,
-		MaxInFlight: c.MaxPublicReads, Metrics: s.watch.registry,
+		MaxInFlight: c.MaxPublicReads, Floor: s.floor, Metrics: s.watch.registry,
 	}).Routes(r)
 	people, err := console.New(console.Options{
 		Edge: edge, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, PublicURL: c.PublicURL,

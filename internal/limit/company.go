@@ -1,27 +1,45 @@
 package limit
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
 )
 
-// companyTime is for how long two organizations are in each other's company after
+// Party is who shares the server with others: the senders of an organization, or
+// the strangers that read what it shows to everybody. So strangers who ask for
+// much of an organization take nothing from its own senders' share.
+type Party struct {
+	Tenant id.Tenant
+	Public bool
+}
+
+// companyTime is for how long two parties are in each other's company after
 // requests of both have come in.
 const companyTime = time.Second
 
-// company knows whether requests of more than one organization come in.
-type company struct {
-	last    id.Tenant // whose request came last
-	changed time.Time // when that was another one than before
+// Company knows whether requests of more than one party come in. Its methods may
+// be called concurrently.
+type Company struct {
+	last    atomic.Pointer[Party] // whose request came last
+	changed atomic.Int64          // Unix nanoseconds: when that was another one than before
 }
 
-// came notes a request.
-func (c *company) came(t id.Tenant) {
-	if t != c.last {
-		c.last, c.changed = t, time.Now()
+// NewCompany returns company that nobody is in.
+func NewCompany() *Company { return new(Company) }
+
+// Came notes a request.
+func (c *Company) Came(p Party) {
+	if last := c.last.Load(); last != nil && *last == p {
+		return
+	}
+	if c.last.Swap(&p) != nil {
+		c.changed.Store(time.Now().UnixNano())
 	}
 }
 
-// alone reports whether nobody is in anybody's company.
-func (c *company) alone() bool { return time.Since(c.changed) >= companyTime }
+// Alone reports whether nobody is in anybody's company.
+func (c *Company) Alone() bool {
+	return time.Now().UnixNano()-c.changed.Load() >= int64(companyTime)
+}

@@ -5,7 +5,9 @@
 //
 //   - A Gate never makes anybody wait: it lets in or refuses, in constant time.
 //   - Turns and Lobby never refuse anybody: who waits gets a turn after at most one of each
-//     other organization that waits, however much those have to do.
+//     other party that waits, however much those have to do.
+//   - Both bound nobody who is alone; in company nobody has all turns, if there are
+//     two or more.
 //   - A Brake holds back refusals alone, and of those only what comes in floods.
 //   - A Listener closes no connection on which a request has begun to arrive and is
 //     not answered.

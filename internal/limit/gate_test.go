@@ -14,6 +14,8 @@ const (
 	gold id.Tenant = 3
 )
 
+func of(t id.Tenant) limit.Party { return limit.Party{Tenant: t} }
+
 func TestGate(t *testing.T) {
 	g := limit.NewGate(5, 3)
 	steps := []struct {

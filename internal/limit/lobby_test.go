@@ -21,7 +21,7 @@ type crowd struct {
 func (c *crowd) come(tenant id.Tenant, n int) {
 	for range n {
 		go func() {
-			if c.lobby.Enter(c.ctx, tenant, 1) == nil {
+			if c.lobby.Enter(c.ctx, of(tenant), 1) == nil {
 				c.inside[tenant]++ // all others are blocked
 			}
 		}()
@@ -31,7 +31,7 @@ func (c *crowd) come(tenant id.Tenant, n int) {
 
 func (c *crowd) leave(tenant id.Tenant) {
 	c.inside[tenant]--
-	c.lobby.Leave(tenant, 1)
+	c.lobby.Leave(of(tenant), 1)
 	synctest.Wait()
 }
 
@@ -46,7 +46,7 @@ func (c *crowd) want(step string, n ...int) {
 
 func TestLobby(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &crowd{TB: t, lobby: limit.NewLobby(2), ctx: t.Context(), inside: map[id.Tenant]int{}}
+		c := &crowd{TB: t, lobby: limit.NewLobby(limit.NewCompany(), 2), ctx: t.Context(), inside: map[id.Tenant]int{}}
 		c.come(red, 1)
 		time.Sleep(time.Second)
 		c.come(red, 4)
@@ -76,22 +76,22 @@ func TestLobby(t *testing.T) {
 // One heavy request takes the whole share, and is let in all the same.
 func TestLobbyOfHeavyRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lobby := limit.NewLobby(4)
+		lobby := limit.NewLobby(limit.NewCompany(), 4)
 		for _, tenant := range []id.Tenant{blue, red} { // company
-			if err := lobby.Enter(t.Context(), tenant, 1); err != nil {
+			if err := lobby.Enter(t.Context(), of(tenant), 1); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := lobby.Enter(t.Context(), red, 100); err != nil {
+		if err := lobby.Enter(t.Context(), of(red), 100); err != nil {
 			t.Fatal(err)
 		}
 		in := false
-		go func() { in = lobby.Enter(t.Context(), red, 1) == nil }()
+		go func() { in = lobby.Enter(t.Context(), of(red), 1) == nil }()
 		synctest.Wait()
 		if in {
 			t.Error("a request was let in beside a heavy one")
 		}
-		lobby.Leave(red, 100)
+		lobby.Leave(of(red), 100)
 		synctest.Wait()
 		if !in {
 			t.Error("the heavy one left and nobody was let in")
@@ -102,9 +102,9 @@ func TestLobbyOfHeavyRequests(t *testing.T) {
 // Who gives up leaves nothing behind, whether it waited or was just let in.
 func TestLobbyOfWhoGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lobby := limit.NewLobby(1)
+		lobby := limit.NewLobby(limit.NewCompany(), 1)
 		for _, tenant := range []id.Tenant{blue, red} { // company
-			if err := lobby.Enter(t.Context(), tenant, 1); err != nil {
+			if err := lobby.Enter(t.Context(), of(tenant), 1); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -112,32 +112,61 @@ func TestLobbyOfWhoGaveUp(t *testing.T) {
 		var ended [2]error
 		for i, ctx := range []context.Context{ctx, t.Context()} {
 			go func() {
-				ended[i] = lobby.Enter(ctx, red, 1)
+				ended[i] = lobby.Enter(ctx, of(red), 1)
 				if ended[i] == nil {
-					lobby.Leave(red, 1)
+					lobby.Leave(of(red), 1)
 				}
 			}()
 			synctest.Wait()
 		}
 		cancel()
-		lobby.Leave(red, 1)
+		lobby.Leave(of(red), 1)
 		synctest.Wait()
 		if ended[1] != nil {
 			t.Errorf("who waited on got %v", ended[1])
 		}
-		if err := lobby.Enter(t.Context(), red, 1); err != nil { // there is room
+		if err := lobby.Enter(t.Context(), of(red), 1); err != nil { // there is room
 			t.Error(err)
 		}
 	})
 }
 
+// A place that is lent is somebody else's after a while, and what was kept is not.
+func TestLobbyOfWhoWaitsForASender(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lobby := limit.NewLobby(limit.NewCompany(), 1)
+		for _, tenant := range []id.Tenant{blue, red} { // company
+			if err := lobby.Enter(t.Context(), of(tenant), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !lobby.Lend(of(red), 1, 20*time.Millisecond).Keep() {
+			t.Fatal("a place was left at once")
+		}
+		entered := false
+		go func() { entered = lobby.Enter(t.Context(), of(red), 1) == nil }()
+		time.Sleep(100 * time.Millisecond)
+		if entered {
+			t.Error("a place that was kept was left")
+		}
+		loan := lobby.Lend(of(red), 1, 20*time.Millisecond)
+		time.Sleep(21 * time.Millisecond)
+		if !entered {
+			t.Error("who waits for its sender still has its place")
+		}
+		if loan.Keep() {
+			t.Error("a place was kept that was left")
+		}
+	})
+}
+
 func BenchmarkLobby(b *testing.B) {
-	lobby := limit.NewLobby(8)
+	lobby := limit.NewLobby(limit.NewCompany(), 8)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := lobby.Enter(b.Context(), red, 1); err != nil {
+		if err := lobby.Enter(b.Context(), of(red), 1); err != nil {
 			b.Fatal(err)
 		}
-		lobby.Leave(red, 1)
+		lobby.Leave(of(red), 1)
 	}
 }

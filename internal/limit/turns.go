@@ -4,100 +4,132 @@ import (
 	"context"
 	"slices"
 	"sync"
-
-	"github.com/agentledger/agentledger/id"
 )
 
-// Turns lets a number of workers work at a time. Organizations that wait come in
-// turns, each with what of its work has waited longest. An organization alone never
-// waits: there is nobody to be fair to. Its methods may be called concurrently.
+// Turns lets a number of workers work at a time. Parties that wait come in turns,
+// each with what of its work has waited longest, and in company one turn is kept
+// free of any one party, so that who comes next need not wait for work to end. A
+// party alone never waits: there is nobody to be fair to. Its methods may be called
+// concurrently.
 type Turns struct {
-	mu      sync.Mutex
-	company company
-	free    int     // turns; below 0 while more work is done, begun by an organization alone
-	ring    []*lane // organizations that wait, the next one first
-	by      map[id.Tenant]*lane
+	company *Company
+	workers int
+
+	mu   sync.Mutex
+	free int // turns; below 0 while more work is done, begun by a party alone
+	held map[Party]int
+	ring []*lane // parties that wait, the next one first
+	by   map[Party]*lane
 }
 
-// lane is the waiting work of one organization, oldest first, never empty.
+// lane is the waiting work of one party, oldest first, never empty.
 type lane struct {
-	tenant  id.Tenant
+	party   Party
 	waiting []chan struct{} // closed when it is the worker's turn
 }
 
-// NewTurns returns turns for n workers at a time.
-func NewTurns(n int) *Turns { return &Turns{free: n, by: make(map[id.Tenant]*lane)} }
+// NewTurns returns turns for n workers at a time of who is in company c.
+func NewTurns(c *Company, n int) *Turns {
+	return &Turns{company: c, workers: n, free: n, held: make(map[Party]int), by: make(map[Party]*lane)}
+}
 
-// Take waits until work of an organization may begin, or ctx ends; then it returns
-// the error of ctx. After nil the caller calls Give when the work is done.
-func (t *Turns) Take(ctx context.Context, tenant id.Tenant) error {
+// Workers returns how many work at a time.
+func (t *Turns) Workers() int { return t.workers }
+
+// Take waits until work of a party may begin, or ctx ends; then it returns the
+// error of ctx. After nil the caller calls Give when the work is done.
+func (t *Turns) Take(ctx context.Context, p Party) error {
+	t.company.Came(p)
 	t.mu.Lock()
-	t.company.came(tenant)
-	if t.free > 0 || len(t.ring) == 0 && t.company.alone() {
-		t.free--
+	if t.by[p] == nil && t.room(p) {
+		t.grant(p)
 		t.mu.Unlock()
 		return nil
 	}
 	mine := make(chan struct{})
-	t.line(tenant, mine)
+	t.line(p, mine)
 	t.mu.Unlock()
 	select {
 	case <-mine:
 		return nil
 	case <-ctx.Done():
-		if !t.withdraw(tenant, mine) {
-			t.Give()
-		}
+		t.withdraw(p, mine)
 		return ctx.Err()
 	}
 }
 
+// room reports whether one more worker of a party may work. Who has none at work
+// does not wait for the many that were begun by a party alone.
+func (t *Turns) room(p Party) bool {
+	held := t.held[p]
+	return t.company.Alone() || t.free > 0 && held < max(1, t.workers-1) || t.free < 0 && held == 0
+}
+
+func (t *Turns) grant(p Party) {
+	t.free--
+	t.held[p]++
+}
+
 // Give ends a turn.
-func (t *Turns) Give() {
+func (t *Turns) Give(p Party) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.give(p)
+}
+
+func (t *Turns) give(p Party) {
 	t.free++
-	if len(t.ring) == 0 || t.free <= 0 {
-		return
+	if t.held[p]--; t.held[p] == 0 {
+		delete(t.held, p)
 	}
-	t.free--
-	l := t.ring[0]
-	t.ring = t.ring[1:]
-	close(l.waiting[0])
-	if l.waiting = l.waiting[1:]; len(l.waiting) > 0 {
-		t.ring = append(t.ring, l)
-	} else {
-		delete(t.by, l.tenant)
+	t.next()
+}
+
+// next lets those work for whom there is room now.
+func (t *Turns) next() {
+	for i := 0; i < len(t.ring); {
+		l := t.ring[i]
+		if !t.room(l.party) {
+			i++
+			continue
+		}
+		t.ring = slices.Delete(t.ring, i, i+1)
+		t.grant(l.party)
+		close(l.waiting[0])
+		if l.waiting = l.waiting[1:]; len(l.waiting) > 0 {
+			t.ring = append(t.ring, l)
+		} else {
+			delete(t.by, l.party)
+		}
 	}
 }
 
-// line puts a worker behind the others of its organization.
-func (t *Turns) line(tenant id.Tenant, mine chan struct{}) {
-	l := t.by[tenant]
+// line puts a worker behind the others of its party.
+func (t *Turns) line(p Party, mine chan struct{}) {
+	l := t.by[p]
 	if l == nil {
-		l = &lane{tenant: tenant}
-		t.by[tenant] = l
+		l = &lane{party: p}
+		t.by[p] = l
 		t.ring = append(t.ring, l)
 	}
 	l.waiting = append(l.waiting, mine)
 }
 
-// withdraw takes a worker out of the line; it reports false when it is its turn
-// already.
-func (t *Turns) withdraw(tenant id.Tenant, mine chan struct{}) bool {
+// withdraw takes a worker out of the line, or its turn away.
+func (t *Turns) withdraw(p Party, mine chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := t.by[tenant]
-	if l == nil {
-		return false
+	l := t.by[p]
+	at := -1
+	if l != nil {
+		at = slices.Index(l.waiting, mine)
 	}
-	at := slices.Index(l.waiting, mine)
 	if at < 0 {
-		return false
+		t.give(p)
+		return
 	}
 	if l.waiting = slices.Delete(l.waiting, at, at+1); len(l.waiting) == 0 {
-		delete(t.by, tenant)
+		delete(t.by, p)
 		t.ring = slices.DeleteFunc(t.ring, func(other *lane) bool { return other == l })
 	}
-	return true
 }

@@ -3,6 +3,7 @@ package limit_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -16,21 +17,21 @@ import (
 // Organizations take turns, whatever the order and number of their requests.
 func TestTurnsGoAround(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := limit.NewTurns(1)
-		if err := turns.Take(t.Context(), gold); err != nil {
+		turns := limit.NewTurns(limit.NewCompany(), 1)
+		if err := turns.Take(t.Context(), of(gold)); err != nil {
 			t.Fatal(err)
 		}
 		var served []id.Tenant // only written by who has the turn
 		for _, tenant := range []id.Tenant{red, red, red, red, blue, red, gold, blue} {
 			go func() {
-				if turns.Take(t.Context(), tenant) == nil {
+				if turns.Take(t.Context(), of(tenant)) == nil {
 					served = append(served, tenant)
-					turns.Give()
+					turns.Give(of(tenant))
 				}
 			}()
 			synctest.Wait()
 		}
-		turns.Give()
+		turns.Give(of(gold))
 		synctest.Wait()
 		if want := []id.Tenant{red, blue, gold, red, blue, red, red, red}; !slices.Equal(served, want) {
 			t.Errorf("got %v, want %v", served, want)
@@ -41,8 +42,8 @@ func TestTurnsGoAround(t *testing.T) {
 // Who gives up takes no turn, not the last of its organization either.
 func TestTurnsOfWhoGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := limit.NewTurns(1)
-		if err := turns.Take(t.Context(), gold); err != nil {
+		turns := limit.NewTurns(limit.NewCompany(), 1)
+		if err := turns.Take(t.Context(), of(gold)); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -53,54 +54,95 @@ func TestTurnsOfWhoGaveUp(t *testing.T) {
 					continue // all of red gives up
 				}
 				go func() {
-					if err := turns.Take(ctx, tenant); errors.Is(err, context.Canceled) {
+					if err := turns.Take(ctx, of(tenant)); errors.Is(err, context.Canceled) {
 						gaveUp.Add(1)
 						return
 					}
 					served.Add(1)
-					turns.Give()
+					turns.Give(of(tenant))
 				}()
 			}
 		}
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
-		turns.Give()
+		turns.Give(of(gold))
 		synctest.Wait()
 		if gaveUp.Load() != 3 || served.Load() != 2 {
 			t.Errorf("%d gave up and %d were served, want 3 and 2", gaveUp.Load(), served.Load())
 		}
-		if err := turns.Take(t.Context(), red); err != nil { // the turn is free again
+		if err := turns.Take(t.Context(), of(red)); err != nil { // the turn is free again
 			t.Error(err)
 		}
 	})
 }
 
-// Alone nobody waits; who comes then waits until there are turns again.
+// Alone nobody waits. Who comes then gets one turn beside all that was begun, and
+// who was alone none before it has given its own back.
 func TestTurnsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := limit.NewTurns(1)
-		if err := turns.Take(t.Context(), red); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
-		for range 2 {
-			if err := turns.Take(t.Context(), red); err != nil {
+		turns := limit.NewTurns(limit.NewCompany(), 2)
+		for range 4 {
+			if err := turns.Take(t.Context(), of(red)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		served := false
-		go func() { served = turns.Take(t.Context(), blue) == nil }()
-		for left := 3; left > 0; left-- {
-			synctest.Wait()
-			if served {
-				t.Errorf("served while %d were at work", left)
-			}
-			turns.Give()
+		if err := turns.Take(t.Context(), of(blue)); err != nil {
+			t.Fatal(err)
 		}
+		served := map[id.Tenant]int{}
+		for _, tenant := range []id.Tenant{red, blue} {
+			go func() {
+				if turns.Take(t.Context(), of(tenant)) == nil {
+					served[tenant]++ // all others are blocked
+				}
+			}()
+			synctest.Wait()
+		}
+		for given, want := range []map[id.Tenant]int{{}, {}, {}, {}, {red: 1}} {
+			if !maps.Equal(served, want) {
+				t.Errorf("%d turns given back: served %v, want %v", given, served, want)
+			}
+			if given < 4 {
+				turns.Give(of(red))
+				synctest.Wait()
+			}
+		}
+		turns.Give(of(blue))
 		synctest.Wait()
-		if !served {
-			t.Error("not served though all turns are free")
+		if want := map[id.Tenant]int{red: 1, blue: 1}; !maps.Equal(served, want) {
+			t.Errorf("served %v, want %v", served, want)
+		}
+	})
+}
+
+// In company one turn is kept free of any one party, until it is alone again.
+func TestTurnsKeepOneFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := limit.NewTurns(limit.NewCompany(), 3)
+		for _, tenant := range []id.Tenant{blue, red, red} {
+			if err := turns.Take(t.Context(), of(tenant)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		turns.Give(of(blue))
+		third := false
+		go func() { third = turns.Take(t.Context(), of(red)) == nil }()
+		synctest.Wait()
+		if third {
+			t.Error("one party has all turns")
+		}
+		time.Sleep(time.Second)
+		for range 3 {
+			if err := turns.Take(t.Context(), of(gold)); err != nil { // others do not wait
+				t.Fatal(err)
+			}
+			turns.Give(of(gold))
+		}
+		turns.Give(of(red))
+		synctest.Wait()
+		if !third {
+			t.Error("not served though a turn was given back")
 		}
 	})
 }
@@ -108,7 +150,7 @@ func TestTurnsAlone(t *testing.T) {
 // There are never more at work than there are turns, and no turn gets lost.
 func TestTurnsAreKept(t *testing.T) {
 	const workers, rounds = 12, 300
-	turns := limit.NewTurns(3)
+	turns := limit.NewTurns(limit.NewCompany(), 3)
 	var working, most atomic.Int64
 	done := make(chan struct{}, workers)
 	for w := range workers {
@@ -119,12 +161,13 @@ func TestTurnsAreKept(t *testing.T) {
 				if (w+round)%5 == 0 {
 					cancel()
 				}
-				if turns.Take(ctx, id.Tenant(w%4)) == nil {
+				p := of(id.Tenant(w % 4))
+				if turns.Take(ctx, p) == nil {
 					n := working.Add(1)
 					for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 					}
 					working.Add(-1)
-					turns.Give()
+					turns.Give(p)
 				}
 				cancel()
 			}
@@ -136,20 +179,20 @@ func TestTurnsAreKept(t *testing.T) {
 	if most.Load() > 3 {
 		t.Errorf("%d at work, want at most 3", most.Load())
 	}
-	for range 3 {
-		if err := turns.Take(t.Context(), red); err != nil {
+	for _, tenant := range []id.Tenant{red, blue, gold} {
+		if err := turns.Take(t.Context(), of(tenant)); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
 func BenchmarkTurns(b *testing.B) {
-	turns := limit.NewTurns(1)
+	turns := limit.NewTurns(limit.NewCompany(), 1)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := turns.Take(b.Context(), red); err != nil {
+		if err := turns.Take(b.Context(), of(red)); err != nil {
 			b.Fatal(err)
 		}
-		turns.Give()
+		turns.Give(of(red))
 	}
 }
