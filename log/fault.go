@@ -86,6 +86,18 @@ func (l *Ledgers) ownRecord(ctx context.Context, t id.Tenant, kind storage.Kind,
 	return nil
 }
 
+// Freeze stops a ledger for good, for what somebody outside of the store knows of
+// it: that a checkpoint was shown which the head does not extend. reason goes to
+// the operator's log and to the record of the fault, not to the public.
+func (l *Ledgers) Freeze(ctx context.Context, t id.Tenant, reason string) error {
+	led, err := l.ledger(ctx, t)
+	if err != nil {
+		return err
+	}
+	l.mark(context.WithoutCancel(ctx), led, Frozen, reason)
+	return nil
+}
+
 // mark records a fault, for good, and publishes the marked state. A worse one
 // that is on record stays.
 func (l *Ledgers) mark(ctx context.Context, led *ledger, level Level, reason string) {

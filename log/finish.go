@@ -90,6 +90,7 @@ func (l *Ledgers) publish(p *part) {
 	if !l.importing {
 		l.anchors.touch(p.ledger)
 	}
+	l.tellMoved(p.batch.Tenant)
 	p.releaseNames()
 	p.answer(valid && p.state.fault.Level == Healthy)
 	p.answerLate()

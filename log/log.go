@@ -30,6 +30,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -124,6 +125,9 @@ type Ledgers struct {
 
 	residentMu sync.RWMutex
 	resident   map[id.Tenant]*residence
+
+	movesMu sync.Mutex
+	moves   atomic.Pointer[[]*Moves] // replaced, never changed
 
 	queue  queue
 	flight chan flight    // sequencer to finisher, in commit order

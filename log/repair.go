@@ -39,6 +39,10 @@ func (l *Ledgers) repair(led *ledger) {
 		l.giveUp(led, failed, err)
 		return
 	}
+	if led.published.Load().writable() == nil { // what was applied after all is shown from now on
+		l.anchors.touch(led)
+		l.tellMoved(led.identity.Tenant)
+	}
 	var again []*submission
 	for _, f := range failed {
 		again = append(again, l.resolve(ctx, led, f)...)
