@@ -20,6 +20,7 @@ type Patch struct {
 	EventsPerMonth **uint64 // a nil inside takes the organization's own limit away
 	Disclosure     *id.Disclosure
 	SelfReview     *bool
+	Witnessing     *Witnessing // the zero value goes back to the service's witnesses
 }
 
 // check returns fault.Invalid for a value that no organization can have.
@@ -35,7 +36,12 @@ func (o *Orgs) check(p Patch) error {
 		}
 	}
 	if p.EventsPerMonth != nil && *p.EventsPerMonth != nil {
-		return checkLimit(**p.EventsPerMonth)
+		if err := checkLimit(**p.EventsPerMonth); err != nil {
+			return err
+		}
+	}
+	if p.Witnessing != nil {
+		return o.checkWitnessing(*p.Witnessing)
 	}
 	return nil
 }
@@ -51,6 +57,7 @@ func (p Patch) apply(s settingsRecord) (after settingsRecord, names []string) {
 	set(&names, "name", &after.Name, p.Name)
 	set(&names, "plan", &after.Plan, p.Plan)
 	set(&names, "self_review", &after.SelfReview, p.SelfReview)
+	set(&names, "witnesses", &after.Witnessing, p.Witnessing)
 	return after, names
 }
 

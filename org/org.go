@@ -48,6 +48,8 @@ type Options struct {
 	Notary  Notary
 	Ledgers Ledgers
 
+	Witnesses WitnessRules // which witnesses may be named; default: none
+
 	Plans       []Plan           // default: DefaultPlans
 	Environment string           // <env> of ingest keys, [a-z0-9]{1,16}; default "live"
 	Clock       func() time.Time // default: time.Now
@@ -62,6 +64,7 @@ type Orgs struct {
 	records storage.RecordStore
 	notary  Notary
 	ledgers Ledgers
+	rules   WitnessRules
 	plans   map[string]Plan
 	env     string
 	clock   func() time.Time
@@ -94,7 +97,7 @@ func New(o Options) (*Orgs, error) {
 		return nil, errors.New("organizations: environment of ingest keys must be 1 to 16 of a-z 0-9")
 	}
 	return &Orgs{
-		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, plans: plans, env: o.Environment, clock: o.Clock,
+		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, rules: o.Witnesses, plans: plans, env: o.Environment, clock: o.Clock,
 		settings: newSettingsCache(o.Cached),
 		callers:  fresh.New[id.Hash, *ingestKeyCaller](callerAge, o.Cached, o.Clock),
 		slugs:    fresh.New[id.Slug, id.Tenant](fresh.Forever, o.Cached, o.Clock),

@@ -28,6 +28,7 @@ type Settings struct {
 	EventsPerMonth *uint64 // the organization's own limit; nil: its plan's
 	Disclosure     id.Disclosure
 	SelfReview     bool // whoever made the ingest key or agent may vote on its approvals
+	Witnessing     Witnessing
 	CreatedAt      id.Instant
 }
 
@@ -50,6 +51,7 @@ type settingsRecord struct {
 	EventsPerMonth *uint64       `json:"events_per_month"`
 	Disclosure     id.Disclosure `json:"disclosure"`
 	SelfReview     bool          `json:"self_review"`
+	Witnessing     Witnessing    `json:"witnesses,omitzero"`
 }
 
 // voidValue is what the record of a handle that is given up holds.
@@ -104,6 +106,7 @@ func settingsOf(identity *log.Identity, r orgRecord) *Settings {
 		Tenant: identity.Tenant, ID: identity.Organization, Origin: identity.Origin, CreatedAt: identity.CreatedAt,
 		Slug: r.Slug, Name: r.Name, Plan: r.Plan, Active: r.Active,
 		EventsPerMonth: r.EventsPerMonth, Disclosure: r.Disclosure, SelfReview: r.SelfReview,
+		Witnessing: r.Witnessing,
 	}
 }
 

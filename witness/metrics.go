@@ -1,0 +1,77 @@
+package witness
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics of the asking. A label is the name of one of the service's witnesses, or
+// "own" for all that organizations named.
+type metrics struct {
+	calls          *prometheus.CounterVec // by status; 0 is no answer
+	seconds        *prometheus.HistogramVec
+	results        *prometheus.CounterVec
+	contradictions prometheus.Counter
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	m := &metrics{
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentledger_witness_calls_total", Help: "Calls to witnesses, by the status of the answer; 0 is none."}, []string{"witness", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "agentledger_witness_call_seconds", Help: "Duration of calls to witnesses.", Buckets: prometheus.ExponentialBuckets(0.005, 2, 12)}, []string{"witness"}),
+		results: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentledger_witness_asks_total", Help: "Asks of witnesses, of up to three calls each, by how they ended."}, []string{"witness", "result"}),
+		contradictions: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "agentledger_witness_contradictions_total", Help: "Witnesses that know of a tree which a ledger does not extend. Each is an alarm."}),
+	}
+	r.MustRegister(m.calls, m.seconds, m.results, m.contradictions)
+	return m
+}
+
+// watch registers what is read off when somebody asks.
+func (m *metrics) watch(r prometheus.Registerer, w *Witnesses) {
+	r.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_witness_ledgers", Help: "Ledgers that moved and wait for witnesses, or are being asked about.",
+		}, func() float64 { n, _ := w.agenda.size(); return float64(n) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_witness_wait_seconds", Help: "For how long the ledger that waits longest for its witnesses does.",
+		}, func() float64 {
+			_, since := w.agenda.size()
+			if since.IsZero() {
+				return 0
+			}
+			return w.Clock().Sub(since).Seconds()
+		}),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "agentledger_witness_overflow_total", Help: "Ledgers that moved and found no room; a sweep finds them.",
+		}, func() float64 { w.agenda.mu.Lock(); defer w.agenda.mu.Unlock(); return float64(w.agenda.overflow) }),
+	)
+	for _, t := range w.base.targets {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_witness_resting", Help: "Whether a witness is left alone since it was not well.",
+			ConstLabels: prometheus.Labels{"witness": t.lane.label},
+		}, func() float64 {
+			if t.lane.resting(w.Clock()) {
+				return 1
+			}
+			return 0
+		}))
+	}
+}
+
+// call notes one call.
+func (m *metrics) call(witness string, status int, d time.Duration) {
+	if status < 0 || status > 599 {
+		status = 599
+	}
+	m.calls.WithLabelValues(witness, strconv.Itoa(status)).Inc()
+	m.seconds.WithLabelValues(witness).Observe(d.Seconds())
+}
+
+func (m *metrics) result(witness string, r result) {
+	m.results.WithLabelValues(witness, string(r)).Inc()
+}
