@@ -20,10 +20,8 @@ func (v verdict) matches() bool { return v == matched || v == failed }
 
 // judge evaluates a rule. why is what went wrong when it could not be evaluated.
 func (t *target) judge(a *attempt) (v verdict, why string) {
-	for _, p := range t.requires {
-		if why := p.missing(a.payload()); why != "" {
-			return t.error(), why
-		}
+	if why := a.missing(t.requires); why != "" {
+		return t.error(), why
 	}
 	if t.when != nil {
 		holds, err := t.when.holds(a)
@@ -98,6 +96,16 @@ func (a *attempt) payload() *object {
 		a.root = &object{raw: a.in.Payload}
 	}
 	return a.root
+}
+
+// missing says which of paths is not there, "" when all are.
+func (a *attempt) missing(paths []path) string {
+	for _, p := range paths {
+		if why := p.missing(a.payload()); why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 // ResolveName implements cel.Activation.
