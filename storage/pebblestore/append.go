@@ -80,7 +80,7 @@ func (e *Engine) append(p *pending, batches []storage.Batch) error {
 		return err
 	}
 	p.commit = commit
-	e.absences.applied(c.claimed)
+	e.recent.add(c.claimed)
 	for i := range batches {
 		if p.results[i] == nil {
 			e.keepHead(batches[i].Tenant, batches[i].Head)

@@ -23,11 +23,11 @@ type claim struct {
 // their tenants.
 type checker struct {
 	engine  *Engine
-	known   *pebble.Iterator     // for names; nil until one has to be searched for
+	known   nameSearch
 	tenant  id.Tenant            // of the last part that makes sense by itself, if there was one
 	begun   bool                 // there was one
 	names   map[nameKey]struct{} // names of the part being checked, when it has several events
-	claimed []claim              // names of all parts that were checked
+	claimed []claim              // names of all parts that can go
 	part    []claim              // names of the part checked last
 	changes []stagedChange       // changes of the part checked last
 	written []string             // keys of the changes of all parts that can go
@@ -38,25 +38,23 @@ func (e *Engine) newChecker(batches []storage.Batch) *checker {
 	for i := range batches {
 		events += len(batches[i].Events)
 	}
-	return &checker{engine: e, claimed: make([]claim, 0, events)}
+	return &checker{engine: e, known: nameSearch{engine: e}, claimed: make([]claim, 0, events)}
 }
 
-func (c *checker) openNames() (err error) {
-	if c.known == nil {
-		c.known, err = c.engine.nameIterator()
-	}
-	return err
-}
-
-func (c *checker) close() error {
-	if c.known == nil {
-		return nil
-	}
-	return readError(c.known.Close())
-}
+func (c *checker) close() error { return c.known.close() }
 
 // check returns why a part can't be applied.
 func (c *checker) check(part *storage.Batch) error {
+	begin := len(c.claimed)
+	if err := c.decide(part); err != nil {
+		c.claimed = c.claimed[:begin]
+		return err
+	}
+	c.part = c.claimed[begin:]
+	return nil
+}
+
+func (c *checker) decide(part *storage.Batch) error {
 	if err := part.Validate(); err != nil {
 		return err
 	}
@@ -83,7 +81,6 @@ func (c *checker) checkNames(part *storage.Batch) error {
 		c.names = make(map[nameKey]struct{}, 2*len(part.Events))
 	}
 	clear(c.names)
-	begin := len(c.claimed)
 	for i := range part.Events {
 		e := &part.Events[i]
 		for n := range e.Names {
@@ -96,7 +93,6 @@ func (c *checker) checkNames(part *storage.Batch) error {
 			}
 		}
 	}
-	c.part = c.claimed[begin:]
 	return nil
 }
 
@@ -114,10 +110,7 @@ func (c *checker) checkName(part *storage.Batch, at id.Index, n storage.Name) er
 	if c.engine.absences.absent(key) {
 		return nil
 	}
-	if err := c.openNames(); err != nil {
-		return err
-	}
-	index, err := seekName(c.known, key[:])
+	index, err := c.known.index(key)
 	if err == nil && index != storage.NoIndex {
 		err = storage.ErrDuplicate
 	}

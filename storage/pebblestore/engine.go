@@ -46,6 +46,7 @@ type Engine struct {
 		writer     writer
 	}
 	unsynced unsynced
+	recent   *recentNames
 	absences *absences
 }
 
@@ -61,7 +62,8 @@ func Open(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %s is in use: %w", o.Dir, err)
 	}
-	e := &Engine{lock: lock, onBroken: o.OnBroken, absences: newAbsences()}
+	e := &Engine{lock: lock, onBroken: o.OnBroken, recent: new(recentNames)}
+	e.absences = newAbsences(e.recent)
 	e.write.heads = make(map[id.Tenant]storage.Head)
 	e.unsynced.records = make(map[string]*commit)
 	if err := e.open(o); err != nil {

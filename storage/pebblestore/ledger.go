@@ -59,13 +59,10 @@ func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) 
 		return nil, fmt.Errorf("look up names: %w", err)
 	}
 	defer e.leave()
-	applies := e.absences.now()
-	it, err := e.nameIterator()
-	if err != nil {
-		return nil, fmt.Errorf("look up names: %w", err)
-	}
+	applies := e.recent.applies.Load()
+	search := nameSearch{engine: e}
 	defer func() {
-		if err = errors.Join(err, readError(it.Close())); err != nil {
+		if err = errors.Join(err, search.close()); err != nil {
 			found, err = nil, fmt.Errorf("look up names: %w", err)
 		}
 	}()
@@ -73,7 +70,7 @@ func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) 
 	var key nameKey
 	for i, n := range names {
 		appendNameKey(key[:0], t, n)
-		if found[i], err = seekName(it, key[:]); err != nil {
+		if found[i], err = search.index(&key); err != nil {
 			return nil, err
 		}
 		if found[i] == storage.NoIndex {
@@ -81,29 +78,6 @@ func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) 
 		}
 	}
 	return found, nil
-}
-
-// nameIterator returns an iterator for seekName. DB.Get never reads the filters
-// of the lowest level, where nearly all names are: this does.
-func (e *Engine) nameIterator() (*pebble.Iterator, error) {
-	it, err := e.db.NewIter(&pebble.IterOptions{UseL6Filters: true})
-	return it, readError(err)
-}
-
-// seekName returns the index stored under the key of a name, or NoIndex.
-func seekName(it *pebble.Iterator, key []byte) (id.Index, error) {
-	if !it.SeekPrefixGE(key) {
-		return storage.NoIndex, readError(it.Error())
-	}
-	v, err := it.ValueAndErr()
-	if err != nil {
-		return 0, readError(err)
-	}
-	n, err := parseNumber(v)
-	if err == nil && id.Index(n) == storage.NoIndex {
-		err = corrupt("index of a name")
-	}
-	return id.Index(n), err
 }
 
 // Counters implements storage.Ledgers.

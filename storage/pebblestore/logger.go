@@ -95,6 +95,8 @@ func (l *logger) events() *pebble.EventListener {
 			if info.Err != nil {
 				l.slog.Error("store is broken", "error", l.engine.fail(info.Err))
 			}
+			l.engine.recent.created(info)
 		},
+		WALDeleted: l.engine.recent.deleted,
 	}
 }

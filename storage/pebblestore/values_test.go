@@ -2,6 +2,7 @@ package pebblestore
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -101,7 +102,11 @@ func damaged(t *testing.T, damage func(*pebble.Batch)) *Engine {
 	if err := e.db.Apply(b, pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
+	if err := e.db.Flush(); err != nil { // what is searched by name is searched in tables
+		t.Fatal(err)
+	}
 	clear(e.write.heads)
+	e.recent.drop(math.MaxUint64)
 	return e
 }
 

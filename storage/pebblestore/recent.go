@@ -1,0 +1,160 @@
+package pebblestore
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// recentNames are the names of what Pebble may have in its memtables alone, each
+// with its index, so that a search for a name looks into the tables only, where
+// filters tell at once what is not there. A memtable has none, and to search it
+// costs more than all else that an ingest asks the store.
+//
+// What always holds: a name that was applied is here, or in a table that every
+// iterator made from now on sees. Names lie in generations by the log that was the
+// newest one once they were applied, so in that log or an older one; Pebble is
+// done with a log only when all of it, and of those before, is in tables.
+// Memtables that Open replays are in tables when it returns.
+type recentNames struct {
+	log     atomic.Uint64 // number of the newest log
+	applies atomic.Uint64 // appends told of by add
+
+	mu          sync.RWMutex
+	generations []generation  // oldest first
+	from        uint64        // of the oldest generation, or applies when there is none
+	drops       atomic.Uint64 // calls of drop; written under mu
+}
+
+// generation is the names of one log.
+type generation struct {
+	log   uint64
+	from  uint64 // applies when it was begun
+	names map[nameKey]id.Index
+}
+
+// find returns the index of a name that is here, else NoIndex.
+func (r *recentNames) find(key *nameKey) id.Index {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.search(key)
+}
+
+func (r *recentNames) search(key *nameKey) id.Index {
+	for i := len(r.generations) - 1; i >= 0; i-- {
+		if index, ok := r.generations[i].names[*key]; ok {
+			return index
+		}
+	}
+	return storage.NoIndex
+}
+
+// none reports whether it is certain that a name was not among those of the
+// applies numbered above n: they are all here, and it is not.
+func (r *recentNames) none(key *nameKey, n uint64) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return n >= r.from && r.search(key) == storage.NoIndex
+}
+
+// add tells the names of an append that was applied. One caller at a time.
+func (r *recentNames) add(names []claim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	log := r.log.Load()
+	if last := len(r.generations) - 1; last < 0 || r.generations[last].log != log {
+		r.generations = append(r.generations, generation{log: log, from: r.applies.Load(), names: make(map[nameKey]id.Index)})
+	}
+	newest := r.generations[len(r.generations)-1].names
+	for i := range names {
+		newest[names[i].key] = names[i].index
+	}
+	r.applies.Add(1)
+}
+
+// drop forgets the names of the logs up to a number.
+func (r *recentNames) drop(log uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.generations) > 0 && r.generations[0].log <= log {
+		r.generations = r.generations[1:]
+	}
+	r.drops.Add(1)
+	r.from = r.applies.Load()
+	if len(r.generations) > 0 {
+		r.from = r.generations[0].from
+	}
+}
+
+// created is told of each new log: the one whose file it takes is done with.
+func (r *recentNames) created(info pebble.WALCreateInfo) {
+	if info.Err != nil {
+		return
+	}
+	r.log.Store(uint64(info.FileNum))
+	if info.RecycledFileNum != 0 {
+		r.drop(uint64(info.RecycledFileNum))
+	}
+}
+
+// deleted is told of each log that Pebble is done with and has no use for.
+func (r *recentNames) deleted(info pebble.WALDeleteInfo) { r.drop(uint64(info.FileNum)) }
+
+// nameSearch finds names, for one goroutine.
+type nameSearch struct {
+	engine *Engine
+	tables *pebble.Iterator // over the tables alone; nil until one is needed
+	drops  uint64           // of recent names before tables was made
+}
+
+// index returns the index of a name, or NoIndex.
+func (s *nameSearch) index(key *nameKey) (id.Index, error) {
+	recent := s.engine.recent
+	if index := recent.find(key); index != storage.NoIndex {
+		return index, nil
+	}
+	if s.tables != nil && s.drops != recent.drops.Load() { // names may have gone to tables that it does not see
+		if err := s.close(); err != nil {
+			return 0, err
+		}
+	}
+	if s.tables == nil {
+		s.drops = recent.drops.Load()
+		// DB.Get never reads the filters of the lowest level, where nearly all names
+		// are: this does. Guaranteed to be durable is what Pebble calls tables.
+		it, err := s.engine.db.NewIter(&pebble.IterOptions{UseL6Filters: true, OnlyReadGuaranteedDurable: true})
+		if err != nil {
+			return 0, readError(err)
+		}
+		s.tables = it
+	}
+	return seekName(s.tables, key[:])
+}
+
+func (s *nameSearch) close() error {
+	if s.tables == nil {
+		return nil
+	}
+	err := readError(s.tables.Close())
+	s.tables = nil
+	return err
+}
+
+// seekName returns the index stored under the key of a name, or NoIndex.
+func seekName(it *pebble.Iterator, key []byte) (id.Index, error) {
+	if !it.SeekPrefixGE(key) {
+		return storage.NoIndex, readError(it.Error())
+	}
+	v, err := it.ValueAndErr()
+	if err != nil {
+		return 0, readError(err)
+	}
+	n, err := parseNumber(v)
+	if err == nil && id.Index(n) == storage.NoIndex {
+		err = corrupt("index of a name")
+	}
+	return id.Index(n), err
+}
