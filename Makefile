@@ -8,14 +8,16 @@ PROGRAMS := agentledger aps
 build:
 	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
 
-# Every test, nothing skipped. PostgreSQL's server is installed when it is missing.
+# Every test, nothing skipped. PostgreSQL's server and Python are installed when they are missing.
 test:
 	./scripts/postgres
+	./scripts/python
 	$(GO) test ./...
 
 # The same under the race detector (needs a C compiler).
 race:
 	./scripts/postgres
+	./scripts/python
 	$(GO) test -race ./...
 
 lint:

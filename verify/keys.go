@@ -68,20 +68,20 @@ func (l keyLine) read() (k LogKey, ofLog bool, err error) {
 	if l.VerifierKey == nil || l.Use == nil || l.FromSize == nil || l.ToSize == nil {
 		return k, false, fmt.Errorf("missing member: %w", ErrMalformed)
 	}
-	if *l.Use != "log" {
-		return k, false, nil
-	}
-	if k.Key, err = tlog.ParseVerifierKey(*l.VerifierKey); err != nil {
-		return k, false, fmt.Errorf("vkey: %w: %w", ErrMalformed, err)
-	}
 	k.From, k.To = *l.FromSize, tlog.MaxSize+1
 	if !isNull(l.ToSize) {
 		if err := json.Unmarshal(l.ToSize, &k.To); err != nil {
 			return k, false, fmt.Errorf("to_size: %w: %w", ErrMalformed, err)
 		}
 	}
-	if k.From > tlog.MaxSize || k.To > tlog.MaxSize+1 || k.From > k.To {
+	if k.To > tlog.MaxSize+1 || k.From > k.To {
 		return k, false, fmt.Errorf("sizes: %w", ErrMalformed)
+	}
+	if *l.Use != "log" {
+		return k, false, nil
+	}
+	if k.Key, err = tlog.ParseVerifierKey(*l.VerifierKey); err != nil {
+		return k, false, fmt.Errorf("vkey: %w: %w", ErrMalformed, err)
 	}
 	return k, true, nil
 }

@@ -1,0 +1,322 @@
+package vectors
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// verdictsOf reads six signs as the verdicts inclusion, checkpoint, chain, record,
+// signature, envelope; 0 is null.
+func verdictsOf(signs string) map[string]any {
+	said := map[string]any{}
+	for i, name := range []string{"inclusion_ok", "checkpoint_ok", "chain_ok", "record_ok", "signature_ok", "envelope_ok"} {
+		switch signs[i] {
+		case '+':
+			said[name] = true
+		case '-':
+			said[name] = false
+		default:
+			said[name] = nil
+		}
+	}
+	return said
+}
+
+// bundle adds a vector; signs without a minus are those of a good bundle.
+func (m *maker) bundle(name string, input in, signs string) {
+	v := Vector{Name: name, Input: input, Verdict: Accept, Expect: verdictsOf(signs)}
+	if strings.Contains(signs, "-") {
+		v.Verdict = Refuse
+	}
+	m.add(v)
+}
+
+func bundles(m *maker) {
+	l := newLedger(m, 1, forgery{})
+	bundleIn := func(b *verify.Bundle) in { return in{"bundle": m.text(b), "key": l.vkey()} }
+	good := func() *verify.Bundle { return l.bundle(4, 7, id.DiscloseFull) }
+	m.honest(l, bundleIn)
+	m.documents(bundleIn(good()), good())
+	m.bent(l, bundleIn, good)
+	m.pinned(l, bundleIn, good)
+	m.forged()
+}
+
+// honest are bundles of a log that nobody bends.
+func (m *maker) honest(l *ledger, bundleIn func(*verify.Bundle) in) {
+	m.bundle("full", bundleIn(l.bundle(4, 7, id.DiscloseFull)), "++++++")
+	m.bundle("record", bundleIn(l.bundle(4, 7, id.DiscloseRecord)), "+++++0")
+	m.bundle("commitment", bundleIn(l.bundle(4, 7, id.DiscloseCommitment)), "+++000")
+	m.bundle("the first event", bundleIn(l.bundle(0, 7, id.DiscloseFull)), "++++++")
+	m.bundle("the only event", bundleIn(l.bundle(0, 1, id.DiscloseFull)), "++++++")
+	m.bundle("the last event", bundleIn(l.bundle(6, 7, id.DiscloseFull)), "++++++")
+	m.bundle("form canonical, full", bundleIn(l.bundle(5, 7, id.DiscloseFull)), "++++++")
+	m.bundle("form canonical, record", bundleIn(l.bundle(5, 7, id.DiscloseRecord)), "++++00")
+	erased := l.bundle(4, 7, id.DiscloseFull)
+	at := start + 1000
+	erased.Envelope, erased.ErasedAt = nil, &at
+	m.bundle("envelope erased", bundleIn(erased), "+++++0")
+	told := l.bundle(4, 7, id.DiscloseFull)
+	fault := "suspect"
+	told.OperatorStatement = &verify.OperatorStatement{ReverifiedTo: 3, Fault: &fault, KeyClaim: verify.KeyCompromised}
+	m.bundle("operator's statement", bundleIn(told), "++++++")
+	cosigned := l.bundle(4, 7, id.DiscloseFull)
+	cosigned.Checkpoint += lineOfSignature(m.witness("w.example").Cosign(cosigned.Checkpoint[:strings.Index(cosigned.Checkpoint, "\n\n")+1], start)) + lineOf("stranger.example", 7, make([]byte, 9))
+	m.bundle("cosigned, and a stranger's line", bundleIn(cosigned), "++++++")
+	later := bundleIn(l.bundle(4, 7, id.DiscloseFull))
+	later["bundle"] = strings.Replace(later["bundle"].(string), "{", `{"later":{"a":[1]},`, 1)
+	m.bundle("member of another time", later, "++++++")
+	upper := bundleIn(l.bundle(4, 7, id.DiscloseFull))
+	upper["bundle"] = strings.Replace(upper["bundle"].(string), l.org.String(), strings.ToUpper(l.org.String()), 1)
+	m.bundle("organization_id in upper case", upper, "++++++")
+	spread := bundleIn(l.bundle(4, 7, id.DiscloseFull))
+	text := jsontext.Value(spread["bundle"].(string))
+	if err := text.Indent(); err != nil {
+		m.t.Fatal(err)
+	}
+	spread["bundle"] = string(text) + "\n"
+	m.bundle("white space between members", spread, "++++++")
+}
+
+// documents are those that are no bundles of version 1.
+func (m *maker) documents(input in, b *verify.Bundle) {
+	hash := b.EventHash.String()
+	m.changes(input, "bundle", input["bundle"].(string), []change{
+		{"version 2", `"version":1`, `"version":2`},
+		{"version as text", `"version":1`, `"version":"1"`},
+		{"version missing", `"version":1,`, ``},
+		{"version twice", `"version":1`, `"version":1,"version":1`},
+		{"member twice, once escaped", `"version":1`, `"version":1,"v\u0065rsion":1`},
+		{"log_key missing", `"log_key"`, `"log_kez"`},
+		{"previous_entry missing", `"previous_entry"`, `"previous_entrx"`},
+		{"origin null", `"origin":"` + string(b.Origin) + `"`, `"origin":null`},
+		{"event_hash in upper case", hash, strings.ToUpper(hash)},
+		{"event_hash of 31 bytes", hash, hash[2:]},
+		{"event_hash of 33 bytes", hash, hash + "00"},
+		{"log_index as text", `"log_index":4`, `"log_index":"4"`},
+		{"log_index negative", `"log_index":4`, `"log_index":-4`},
+		{"log_index not whole", `"log_index":4`, `"log_index":4.5`},
+		{"log_index with a leading zero", `"log_index":4`, `"log_index":04`},
+		{"sequence_num beyond doubles", `"sequence_num":5`, `"sequence_num":9007199254740993`},
+		{"disclosure of another word", `"disclosure":"full"`, `"disclosure":"all"`},
+		{"inclusion null", `"inclusion":{`, `"inclusion":null,"was":{`},
+		{"inclusion with a member more", `"inclusion":{`, `"inclusion":{"more":1,`},
+		{"inclusion without hashes", `"hashes"`, `"hashez"`},
+		{"hashes null", `"hashes":[`, `"hashes":null,"was":[`},
+		{"lone surrogate", `"organization_slug":"org"`, `"organization_slug":"\ud800"`},
+		{"byte order mark", `{`, "\ufeff{"},
+	})
+	text := input["bundle"].(string)
+	m.refuse("text behind", input.with("bundle", text+"x"))
+	m.refuse("a second bundle behind", input.with("bundle", text+text))
+	m.refuse("cut off", input.with("bundle", text[:len(text)/2]))
+	m.refuse("empty", input.with("bundle", ""))
+	m.refuse("list", input.with("bundle", "["+text+"]"))
+	m.refuse("not UTF-8", input.with("bundle", strings.Replace(text, `"org"`, "\"o\xffg\"", 1)))
+}
+
+// bent are bundles that were changed on their way.
+func (m *maker) bent(l *ledger, bundleIn func(*verify.Bundle) in, good func() *verify.Bundle) {
+	other := newLedger(m, 2, forgery{})
+	bend := func(name, signs string, f func(b *verify.Bundle)) {
+		b := good()
+		f(b)
+		m.bundle(name, bundleIn(b), signs)
+	}
+	older := l.bundle(4, 6, id.DiscloseFull)
+	bend("inclusion of a smaller tree", "-+++++", func(b *verify.Bundle) { b.Inclusion = older.Inclusion })
+	bend("path of a smaller tree", "-+++++", func(b *verify.Bundle) { b.Inclusion.Hashes = older.Inclusion.Hashes })
+	bend("previous inclusion of a smaller tree", "++-+++", func(b *verify.Bundle) { b.PreviousInclusion = older.PreviousInclusion })
+	bend("checkpoint of a smaller tree", "-+-+++", func(b *verify.Bundle) { b.Checkpoint = older.Checkpoint })
+	bend("everything of a smaller tree", "++++++", func(b *verify.Bundle) { *b = *older })
+	bend("hash more in the inclusion", "-+++++", func(b *verify.Bundle) { b.Inclusion.Hashes = append(b.Inclusion.Hashes, id.Hash{}) })
+	bend("hash less in the inclusion", "-+++++", func(b *verify.Bundle) { b.Inclusion.Hashes = b.Inclusion.Hashes[1:] })
+	bend("no hashes in the inclusion", "-+++++", func(b *verify.Bundle) { b.Inclusion.Hashes = []id.Hash{} })
+	bend("another root in the inclusion", "-+++++", func(b *verify.Bundle) { b.Inclusion.RootHash = flipped(b.Inclusion.RootHash) })
+	bend("another size in the inclusion", "-+++++", func(b *verify.Bundle) { b.Inclusion.TreeSize = 6 })
+	bend("another size, for which the path is as long, in the inclusion", "-+++++", func(b *verify.Bundle) { b.Inclusion.TreeSize = 8 })
+	bend("another size, for which the path is as long, in the previous inclusion", "++-+++", func(b *verify.Bundle) { b.PreviousInclusion.TreeSize = 8 })
+	bend("another index in the inclusion", "-+++++", func(b *verify.Bundle) { b.Inclusion.LogIndex = 3 })
+	bend("inclusion of the entry before", "-+++++", func(b *verify.Bundle) { b.Inclusion = *b.PreviousInclusion })
+	bend("log_index of another entry", "-+-+++", func(b *verify.Bundle) { b.LogIndex = 3 })
+	bend("log_index and inclusion of another entry", "-+-+++", func(b *verify.Bundle) { b.LogIndex, b.Inclusion.LogIndex = 5, 5 })
+	bend("log_index of the size", "-+-+++", func(b *verify.Bundle) { b.LogIndex, b.Inclusion.LogIndex = 7, 7 })
+	bend("sequence_num one more", "-++-++", func(b *verify.Bundle) { b.SequenceNum++ })
+	bend("event_hash of the entry before", "-+++++", func(b *verify.Bundle) { b.EventHash = l.leaves(7)[3] })
+	bend("entry with a space", "-+--++", func(b *verify.Bundle) { b.Entry = strings.Replace(b.Entry, ":", ": ", 1) })
+	bend("entry of the event before", "-+--++", func(b *verify.Bundle) { b.Entry = *b.PreviousEntry })
+	bend("no previous entry", "++-+++", func(b *verify.Bundle) { b.PreviousEntry = nil })
+	bend("no previous inclusion", "++-+++", func(b *verify.Bundle) { b.PreviousInclusion = nil })
+	bend("previous entry is the entry", "++-+++", func(b *verify.Bundle) { b.PreviousEntry, b.PreviousInclusion = &b.Entry, &b.Inclusion })
+	bend("previous entry of another log", "++-+++", func(b *verify.Bundle) {
+		o := other.bundle(4, 7, id.DiscloseFull)
+		b.PreviousEntry, b.PreviousInclusion = o.PreviousEntry, o.PreviousInclusion
+	})
+	bend("previous entry with a line end", "++-+++", func(b *verify.Bundle) { text := *b.PreviousEntry + "\n"; b.PreviousEntry = &text })
+	bend("previous inclusion of another index", "++-+++", func(b *verify.Bundle) { b.PreviousInclusion.LogIndex = 4 })
+	bend("first entry with one before it", "++-+++", func(b *verify.Bundle) {
+		before := l.bundle(1, 7, id.DiscloseFull)
+		*b = *l.bundle(0, 7, id.DiscloseFull)
+		b.PreviousEntry, b.PreviousInclusion = before.PreviousEntry, before.PreviousInclusion
+	})
+	bend("origin of another log", "+-+-++", func(b *verify.Bundle) { b.Origin = other.origin })
+	bend("event_id of another event", "+++-++", func(b *verify.Bundle) { b.EventID = "evt_3" })
+	bend("organization_id of another organization", "+++-++", func(b *verify.Bundle) { b.OrganizationID = other.org })
+	bend("record missing though promised", "+++-00", func(b *verify.Bundle) { b.Record, b.Envelope, b.Disclosure = nil, nil, id.DiscloseRecord })
+	bend("envelope missing though promised", "+++++-", func(b *verify.Bundle) { b.Envelope = nil })
+	bend("record of another event", "+++-+-", func(b *verify.Bundle) { b.Record = l.bundle(3, 7, id.DiscloseFull).Record })
+	bend("record with a space", "+++-00", func(b *verify.Bundle) {
+		text := strings.Replace(*b.Record, ":", ": ", 1)
+		b.Record = &text
+		b.Envelope = nil
+		b.Disclosure = id.DiscloseRecord
+	})
+	bend("effective decision in the record", "+++-++", func(b *verify.Bundle) {
+		text := strings.Replace(*b.Record, `"effective":"allow"`, `"effective":"deny"`, 1)
+		b.Record = &text
+	})
+	bend("signature in the record", "+++--+", func(b *verify.Bundle) {
+		text := strings.Replace(*b.Record, `"sig_value_b64":"`, `"sig_value_b64":"AAAA`, 1)
+		at := strings.Index(text, `"sig_value_b64":"`) + len(`"sig_value_b64":"`)
+		text = text[:at+4] + text[at+8:]
+		b.Record = &text
+	})
+	bend("envelope of another event", "+++++-", func(b *verify.Bundle) { b.Envelope = l.bundle(3, 7, id.DiscloseFull).Envelope })
+	bend("payload in the envelope", "+++++-", func(b *verify.Bundle) { text := strings.Replace(*b.Envelope, `"n":4`, `"n":5`, 1); b.Envelope = &text })
+	bend("envelope with a space", "+++++-", func(b *verify.Bundle) { text := strings.Replace(*b.Envelope, ":", ": ", 1); b.Envelope = &text })
+	bend("envelope with a line end behind", "+++++-", func(b *verify.Bundle) { text := *b.Envelope + "\n"; b.Envelope = &text })
+	bend("number spelled otherwise in the envelope", "+++++-", func(b *verify.Bundle) { text := strings.Replace(*b.Envelope, `1e-7`, `1E-7`, 1); b.Envelope = &text })
+	bend("members exchanged in the envelope", "+++++-", func(b *verify.Bundle) {
+		text := strings.Replace(*b.Envelope, `"action_kind":"tool_call","actor_principal":"svc"`, `"actor_principal":"svc","action_kind":"tool_call"`, 1)
+		b.Envelope = &text
+	})
+	bend("envelope with a member twice", "+++++-", func(b *verify.Bundle) {
+		text := strings.Replace(*b.Envelope, `"salt"`, `"salt":"x","salt"`, 1)
+		b.Envelope = &text
+	})
+}
+
+// pinned are bundles under keys that may or may not count.
+func (m *maker) pinned(l *ledger, bundleIn func(*verify.Bundle) in, good func() *verify.Bundle) {
+	name, rotated := string(l.origin), key(m.t, "rotated")
+	list := func(from, to string) string {
+		return fmt.Sprintf(`{"keys":[{"from_size":%s,"to_size":%s,"use":"log","vkey":"%s"},{"from_size":7,"to_size":null,"use":"log","vkey":"%s"}]}`, from, to, l.vkey(), vkeyOf(m, name, "rotated"))
+	}
+	rotatedIn := func(from, to string) in {
+		return bundleIn(good()).with("key", vkeyOf(m, name, "rotated")).with("keys", list(from, to))
+	}
+	m.bundle("retired key of these sizes", rotatedIn("0", "8"), "++++++")
+	m.bundle("retired key that signs on", rotatedIn("7", "null"), "++++++")
+	m.bundle("retired key of smaller trees", rotatedIn("0", "7"), "+-++++")
+	m.bundle("retired key of larger trees", rotatedIn("8", "null"), "+-++++")
+	m.bundle("retired key that is not told of", bundleIn(good()).with("key", vkeyOf(m, name, "rotated")), "+-++++")
+	m.bundle("key of another log", bundleIn(good()).with("key", m.signer("log.example/o/other").Verifier().String()), "+-++++")
+	bend := func(name, signs string, f func(b *verify.Bundle)) {
+		b := good()
+		f(b)
+		m.bundle(name, bundleIn(b), signs)
+	}
+	bend("signed by another key, which it names", "+-++++", func(b *verify.Bundle) { b.Checkpoint, b.LogKey = l.note(rotated, 7), vkeyOf(m, name, "rotated") })
+	bend("signed by another key", "+-++++", func(b *verify.Bundle) { b.Checkpoint = l.note(rotated, 7) })
+	bend("names another key", "+-++++", func(b *verify.Bundle) { b.LogKey = vkeyOf(m, name, "rotated") })
+	bend("names no key", "+-++++", func(b *verify.Bundle) { b.LogKey = "" })
+	bend("names the key with another key id", "+-++++", func(b *verify.Bundle) { b.LogKey = strings.Replace(b.LogKey, "+", "+0", 1) })
+	bend("checkpoint with an extension line", "---+++", func(b *verify.Bundle) {
+		text := b.Checkpoint[:strings.Index(b.Checkpoint, "\n\n")+1] + "x\n"
+		b.Checkpoint = text + "\n" + m.line(string(l.origin), text)
+	})
+	bend("checkpoint with a leading zero", "---+++", func(b *verify.Bundle) {
+		text := strings.Replace(b.Checkpoint[:strings.Index(b.Checkpoint, "\n\n")+1], "\n7\n", "\n07\n", 1)
+		b.Checkpoint = text + "\n" + m.line(string(l.origin), text)
+	})
+	bend("checkpoint with carriage returns", "---+++", func(b *verify.Bundle) { b.Checkpoint = strings.ReplaceAll(b.Checkpoint, "\n", "\r\n") })
+	bend("checkpoint of another origin by the log's key", "+-++++", func(b *verify.Bundle) {
+		text := strings.Replace(b.Checkpoint[:strings.Index(b.Checkpoint, "\n\n")+1], name, "log.example/o/other", 1)
+		b.Checkpoint = text + "\n" + m.line(string(l.origin), text)
+	})
+	bend("key's signature line twice", "---+++", func(b *verify.Bundle) { b.Checkpoint += b.Checkpoint[strings.Index(b.Checkpoint, "\n\n")+2:] })
+}
+
+// forged are bundles of logs that took in what is wrong, and signed it.
+func (m *maker) forged() {
+	forge := func(name, signs string, f forgery) {
+		l := newLedger(m, 1, f)
+		m.bundle("logged: "+name, in{"bundle": m.text(l.bundle(4, 7, id.DiscloseFull)), "key": l.vkey()}, signs)
+	}
+	member := func(name string, value any) func(map[string]any) { return func(e map[string]any) { e[name] = value } }
+	forge("whole number as a double", "++++++", forgery{unsigned: member("payload", map[string]any{"x": 1e21, "y": 0.1})})
+	forge("organization_id of the envelope in upper case", "++++++", forgery{unsigned: member("organization_id", strings.ToUpper(id.Organization{0: 0xab, 15: 1}.String()))})
+	forge("signature member of another length than the record's", "++++++", forgery{signed: member("sig_value_b64", strings.Repeat("A", 86)+"==")})
+	forge("signature of another digest", "++++-+", forgery{record: func(r *chain.Record) {
+		sig := key(m.t, "agent 1").Sign([]byte("another"))
+		r.SigValueB64 = b64(sig[:])
+	}})
+	forge("signature by another key", "++++-+", forgery{record: func(r *chain.Record) {
+		public := key(m.t, "agent 2").Public().Bytes()
+		r.PublicKey = did.Multikey(public)
+	}})
+	forge("form told wrongly", "++++-+", forgery{form: event.FormCanonical, record: func(r *chain.Record) { r.SigForm = "digest" }})
+	forge("another digest", "++++--", forgery{record: func(r *chain.Record) { r.EventDigest = flipped(r.EventDigest) }})
+	forge("key of small order", "++++-+", forgery{record: func(r *chain.Record) { r.PublicKey = did.Multikey([32]byte{1}) }})
+	forge("signature without padding", "++++-+", forgery{record: func(r *chain.Record) { r.SigValueB64 = strings.TrimRight(r.SigValueB64, "=") }})
+	forge("signature with bits in the padding", "++++-+", forgery{record: func(r *chain.Record) { r.SigValueB64 = paddingBits(r.SigValueB64) }})
+	forge("key in another base", "++++-+", forgery{record: func(r *chain.Record) { r.PublicKey = "Z" + r.PublicKey[1:] }})
+	forge("key cut", "++++-+", forgery{record: func(r *chain.Record) { r.PublicKey = r.PublicKey[:47] }})
+	forge("record of another event_id than the envelope", "+++++-", forgery{record: func(r *chain.Record) { r.EventID = "evt_9" }})
+	forge("record of another origin", "+++-++", forgery{record: func(r *chain.Record) { r.Origin = "log.example/o/other" }})
+	forge("record of another sequence_num", "+++-++", forgery{record: func(r *chain.Record) { r.SequenceNum = 4 }})
+	forge("record of another agent", "+++++-", forgery{record: func(r *chain.Record) { r.AgentID = "agt_2" }})
+	forge("record of another declared decision", "+++++-", forgery{record: func(r *chain.Record) { r.Policy.Declared = id.Deny }})
+	for name, c := range ordered(map[string][2]string{
+		"record with a space":                 {`:`, `: `},
+		"record with a member more":           {`"v":1`, `"v":1,"w":1`},
+		"record with a member twice":          {`"v":1`, `"v":1,"v":1`},
+		"record without a member":             {`"signer":"agent",`, ``},
+		"record of version 2":                 {`"v":1`, `"v":2`},
+		"record of another signer":            {`"signer":"agent"`, `"signer":"robot"`},
+		"record of another custody":           {`"custody":"agent"`, `"custody":"nobody"`},
+		"record of another form":              {`"sig_form":"digest"`, `"sig_form":"both"`},
+		"record with a time of seconds":       {`"received_at":"2026-11-20T12:00:00.004Z"`, `"received_at":"2026-11-20T12:00:00Z"`},
+		"record with a day that there is not": {`2026-11-20`, `2026-02-30`},
+		"record with digest in upper case":    {`"event_digest":"`, `"event_digest":"F`},
+		"record with an empty text for null":  {`"engine":null`, `"engine":""`},
+		"record with limits that are no list": {`"limits":null`, `"limits":{}`},
+		"record with a line end behind":       {`"v":1}`, "\"v\":1}\n"},
+	}) {
+		forge(name, "+++-00", forgery{text: func(r string) string { return strings.Replace(r, c[0], c[1], 1) }})
+	}
+	for name, f := range ordered(map[string]func(map[string]any){
+		"event_id":           member("event_id", "evt_9"),
+		"agent_id":           member("agent_id", "agt_9"),
+		"organization":       member("organization_id", id.Organization{0: 0xab, 15: 2}.String()),
+		"policy_decision":    member("policy_decision", "deny"),
+		"schema_version":     member("schema_version", 2),
+		"emitted_at":         member("emitted_at", "2026-11-20T12:00:00+00:00"),
+		"date":               member("emitted_at", "2026-02-30T12:00:00Z"),
+		"actor_type":         member("actor_type", "Agent"),
+		"tool_name":          member("tool_name", "acme..read"),
+		"payload is a list":  member("payload", []any{}),
+		"actor_principal":    member("actor_principal", "a\x01b"),
+		"no trace_id":        func(e map[string]any) { delete(e, "trace_id") },
+		"trace_id of a dot":  member("trace_id", "."),
+		"decision of a word": member("policy_decision", "maybe"),
+	}) {
+		forge("envelope of another kind: "+name, "+++++-", forgery{unsigned: f})
+	}
+	forge("envelope without a signature", "+++++-", forgery{signed: func(e map[string]any) { delete(e, "sig_value_b64") }})
+	forge("envelope of another algorithm", "+++++-", forgery{signed: member("sig_alg", "ed448")})
+	forge("another genesis in the middle", "++-+++", forgery{entry: func(e *chain.Entry) { e.Prev = chain.Genesis("log.example/o/ab000000-0000-0000-0000-000000000001") }})
+	forge("number of the entry before", "-+-+++", forgery{entry: func(e *chain.Entry) { e.Seq = 4 }})
+	forge("another record hash", "+++-++", forgery{entry: func(e *chain.Entry) { e.Record = flipped(e.Record) }})
+	first := &ledger{m: m, org: id.Organization{0: 0xab, 15: 1}, origin: logName, log: key(m.t, logName), agent: key(m.t, "agent 1")}
+	first.add(forgery{entry: func(e *chain.Entry) { e.Prev = chain.Genesis("log.example/o/other") }})
+	m.bundle("logged: first entry with another genesis", in{"bundle": m.text(first.bundle(0, 1, id.DiscloseFull)), "key": first.vkey()}, "++-+++")
+}

@@ -1,0 +1,234 @@
+package vectors
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"testing"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/trust"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// Our own verifiers say of the published files what is written there.
+func TestOurs(t *testing.T) {
+	for _, f := range kinds(t) {
+		published, err := Read(root, f.Kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		verdicts := map[string]int{}
+		for _, v := range published.Vectors {
+			verdicts[v.Verdict]++
+			r := reader{v: v}
+			said, err := r.check(f.Kind)
+			if r.err != nil {
+				t.Fatalf("%s: %v", f.Kind, r.err)
+			}
+			if (err == nil) != (v.Verdict == Accept) {
+				t.Errorf("%s: %s: got %v, want %s", f.Kind, v.Name, err, v.Verdict)
+			}
+			if v.Expect != nil && !reflect.DeepEqual(said, v.Expect) {
+				t.Errorf("%s: %s: got %v, want %v", f.Kind, v.Name, said, v.Expect)
+			}
+		}
+		if verdicts[Accept] == 0 || verdicts[Refuse] == 0 {
+			t.Errorf("%s: %v", f.Kind, verdicts)
+		}
+	}
+}
+
+// reader reads an input; a vector that is not laid out right is err.
+type reader struct {
+	v   Vector
+	err error
+}
+
+func (r *reader) text(name string) string {
+	s, err := r.v.Text(name)
+	r.err = errors.Join(r.err, err)
+	return s
+}
+
+func (r *reader) bytes(name string) []byte {
+	b, err := hex.DecodeString(r.text(name))
+	r.err = errors.Join(r.err, err)
+	return b
+}
+
+var errRefused = errors.New("refused")
+
+// hashes and number read what an implementation would get as JSON: a hash of
+// another length or a number out of range is refused there.
+func hashesOf(texts ...string) (all []id.Hash, err error) {
+	for _, s := range texts {
+		h, err := id.ParseHash(s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+func (r *reader) proof(numbers [2]string, hashes [2]string) (n [2]id.Index, h [2]id.Hash, proof []id.Hash, err error) {
+	for i := range n {
+		v, err := strconv.ParseUint(r.text(numbers[i]), 10, 64)
+		if err != nil || strconv.FormatUint(v, 10) != r.text(numbers[i]) {
+			return n, h, nil, errRefused
+		}
+		n[i] = id.Index(v)
+	}
+	two, err := hashesOf(r.text(hashes[0]), r.text(hashes[1]))
+	if err != nil {
+		return n, h, nil, err
+	}
+	list, err := r.v.List("hashes")
+	r.err = errors.Join(r.err, err)
+	proof, err = hashesOf(list...)
+	return n, [2]id.Hash(two), proof, err
+}
+
+// check says what our packages say.
+func (r *reader) check(kind string) (map[string]any, error) {
+	switch kind {
+	case "public-key":
+		_, err := edkey.ParsePublic(r.bytes("public_key"))
+		return nil, err
+	case "signature":
+		k, err := edkey.ParsePublic(r.bytes("public_key"))
+		if err == nil && !k.Verify(r.bytes("message"), r.bytes("signature")) {
+			err = errRefused
+		}
+		return nil, err
+	case "log-key":
+		k, err := tlog.ParseVerifierKey(r.text("vkey"))
+		return keySaid(k.Name(), k.Hash(), k.Public()), err
+	case "witness-key":
+		k, err := tlog.ParseWitnessKey(r.text("vkey"))
+		return keySaid(k.Name(), k.Hash(), k.Public()), err
+	case "note", "checkpoint", "cosignature", "tlog-proof":
+		return r.signed(kind)
+	case "inclusion":
+		n, h, proof, err := r.proof([2]string{"index", "size"}, [2]string{"leaf", "root"})
+		if err == nil {
+			err = tlog.CheckInclusion(n[0], n[1], h[0], proof, h[1])
+		}
+		return nil, err
+	case "consistency":
+		n, h, proof, err := r.proof([2]string{"from", "to"}, [2]string{"from_root", "to_root"})
+		if err == nil {
+			err = tlog.CheckConsistency(n[0], n[1], h[0], h[1], proof)
+		}
+		return nil, err
+	case "policy", "quorum":
+		return r.trusted(kind)
+	case "keys":
+		keys, err := verify.ParseKeys([]byte(r.text("keys")))
+		said := []any{}
+		for _, k := range keys {
+			said = append(said, k.Key.String())
+		}
+		return map[string]any{"log_keys": said}, err
+	case "canonical-json":
+		canonical, err := jcs.Canonicalize([]byte(r.text("json")), jcs.MaxDepth)
+		return map[string]any{"canonical": string(canonical)}, err
+	case "entry":
+		e, err := chain.ParseEntry([]byte(r.text("entry")))
+		hash := e.Hash()
+		return map[string]any{"seq": fmt.Sprint(e.Seq), "event_hash": hash.String()}, err
+	case "bundle":
+		return r.bundle()
+	}
+	r.err = fmt.Errorf("no kind %s", kind)
+	return nil, nil
+}
+
+func keySaid(name string, hash tlog.KeyHash, public edkey.Public) map[string]any {
+	b := public.Bytes()
+	return map[string]any{"name": name, "key_id": hash.String(), "public_key": hexOf(b[:])}
+}
+
+// signed is check for what is a note or holds one.
+func (r *reader) signed(kind string) (map[string]any, error) {
+	if kind == "cosignature" {
+		k, err := tlog.ParseWitnessKey(r.text("witness"))
+		r.err = errors.Join(r.err, err)
+		n, err := tlog.ParseNote([]byte(r.text("note")))
+		if err != nil {
+			return nil, err
+		}
+		at, err := k.Cosigned(n)
+		return map[string]any{"time": fmt.Sprint(int64(at) / 1000)}, err
+	}
+	k, err := tlog.ParseVerifierKey(r.text("key"))
+	r.err = errors.Join(r.err, err)
+	switch kind {
+	case "note":
+		n, err := tlog.ParseNote([]byte(r.text("note")))
+		if err == nil {
+			err = n.Verify(k)
+		}
+		return map[string]any{"text": n.Text}, err
+	case "checkpoint":
+		c, err := tlog.OpenCheckpoint([]byte(r.text("note")), k)
+		return map[string]any{"origin": string(c.Origin), "size": fmt.Sprint(c.Size), "root": c.Root.String()}, err
+	}
+	p, err := tlog.ParseProof([]byte(r.text("proof")))
+	if err != nil {
+		return nil, err
+	}
+	c, err := p.Check(tlog.LeafHash([]byte(r.text("entry"))), k)
+	return map[string]any{"index": fmt.Sprint(p.Index), "size": fmt.Sprint(c.Size)}, err
+}
+
+// trusted is check for policies.
+func (r *reader) trusted(kind string) (map[string]any, error) {
+	p, err := trust.Parse([]byte(r.text("policy")))
+	if kind == "policy" {
+		return nil, err
+	}
+	r.err = errors.Join(r.err, err)
+	if r.err != nil {
+		return nil, nil
+	}
+	o, err := p.Open([]byte(r.text("note")))
+	by := []any{}
+	for _, c := range o.Cosignatures {
+		by = append(by, c.Witness.Name)
+	}
+	return map[string]any{"witnessed_by": by}, err
+}
+
+// bundle is check for bundles: what the report says, and whether all of it holds.
+func (r *reader) bundle() (map[string]any, error) {
+	k, err := tlog.ParseVerifierKey(r.text("key"))
+	r.err = errors.Join(r.err, err)
+	o := verify.Options{Key: &k}
+	if _, there := r.v.Input["keys"]; there {
+		o.Retired, err = verify.ParseKeys([]byte(r.text("keys")))
+		r.err = errors.Join(r.err, err)
+	}
+	b, err := verify.ParseBundle([]byte(r.text("bundle")))
+	if err != nil {
+		return nil, err
+	}
+	report := verify.Check(b, o)
+	if !report.OK {
+		err = errRefused
+	}
+	said := map[string]any{"inclusion_ok": report.InclusionOK, "checkpoint_ok": report.CheckpointOK, "chain_ok": report.ChainOK}
+	for name, ok := range map[string]*bool{"record_ok": report.RecordOK, "signature_ok": report.SignatureOK, "envelope_ok": report.EnvelopeOK} {
+		if said[name] = any(nil); ok != nil {
+			said[name] = *ok
+		}
+	}
+	return said, err
+}

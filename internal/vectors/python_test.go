@@ -1,0 +1,98 @@
+package vectors
+
+import (
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// python runs the verifier in Python over a folder of vectors.
+func python(t *testing.T, dir string) {
+	t.Helper()
+	out, err := exec.Command("python3", "-B", filepath.Join(root, "interop", "python", "corpus.py"), dir).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v (it needs python3 with the package cryptography: scripts/python)\n%.4000s", err, out)
+	}
+	if !strings.Contains(string(out), " passed, 0 failed\n") {
+		t.Errorf("got %.4000s", out)
+	}
+}
+
+// A verifier that was written from the documents alone says the same of the corpus.
+func TestPython(t *testing.T) { python(t, filepath.Join(root, "testdata", "vectors")) }
+
+// It says the same as ours of good inputs with one random change, whatever that is.
+func TestPythonOnRandomChanges(t *testing.T) {
+	random := rand.New(rand.NewPCG(20, 26))
+	dir := t.TempDir()
+	refused := 0
+	for _, f := range kinds(t) {
+		var good []Vector
+		for _, v := range f.Vectors {
+			if v.Verdict == Accept {
+				good = append(good, v)
+			}
+		}
+		changed := File{Kind: f.Kind, About: "random changes"}
+		for len(changed.Vectors) < 150 {
+			v := changedAt(random, good[random.IntN(len(good))])
+			r := reader{v: v}
+			said, err := r.check(f.Kind)
+			if r.err != nil {
+				continue // the key or policy that the input comes with is malformed: not asked here
+			}
+			v.Verdict, v.Expect, v.AcceptedBy = Accept, said, nil
+			if err != nil {
+				v.Verdict, v.Expect = Refuse, nil
+				refused++
+			}
+			changed.Vectors = append(changed.Vectors, v)
+		}
+		if err := os.WriteFile(filepath.Join(dir, f.Kind+".json"), text(t, changed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if refused < 1000 {
+		t.Errorf("only %d changes are refused", refused)
+	}
+	python(t, dir)
+}
+
+// changedAt is a vector with one text of its input changed at random.
+func changedAt(random *rand.Rand, v Vector) Vector {
+	input := in{}
+	names := []string{}
+	for name, value := range ordered(v.Input) {
+		input[name] = value
+		if _, ok := value.(string); ok {
+			names = append(names, name)
+		}
+	}
+	name := names[random.IntN(len(names))]
+	s := changedText(random, input[name].(string))
+	for !utf8.ValidString(s) {
+		s = changedText(random, input[name].(string))
+	}
+	v.Input = input.with(name, s)
+	return v
+}
+
+// changedText takes something out of a text, puts something in, or doubles a part.
+func changedText(random *rand.Rand, s string) string {
+	pieces := []string{"0", "1", "9", "a", "A", "=", "+", " ", "\n", "\r\n", "\t", "-", "e", ".", ",", `"`, `\"`, `\`, "{", "}", "null", "\u00a0", "\ufeff", "é", "_", "/"}
+	at := random.IntN(len(s) + 1)
+	end := min(len(s), at+1+random.IntN(3))
+	switch random.IntN(4) {
+	case 0:
+		return s[:at] + s[end:]
+	case 1:
+		return s[:end] + s[at:]
+	case 2:
+		return s[:at] + pieces[random.IntN(len(pieces))] + s[at:]
+	}
+	return s[:at] + pieces[random.IntN(len(pieces))] + s[end:]
+}

@@ -1,0 +1,88 @@
+// Package vectors reads the published corpus in testdata/vectors, which says in
+// examples what every verifier of these logs accepts and refuses; its README is
+// the format. The tests here make the corpus and hold our own verifiers, those of
+// others and the one in Python against it.
+//
+// What always holds:
+//
+//   - The files are exactly what the generator in the tests makes, from fixed seeds
+//     and without a clock: go test ./internal/vectors -update writes them.
+//   - Each vector of a kind has a name of its own; that of a refused one says what
+//     was done to a good one.
+//   - Every kind has vectors of both verdicts, so neither a verifier that refuses
+//     everything nor one that accepts everything passes.
+package vectors
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Verdicts.
+const (
+	Accept = "accept"
+	Refuse = "refuse"
+)
+
+// File is all vectors of one kind, in <kind>.json.
+type File struct {
+	Kind    string   `json:"kind"`
+	About   string   `json:"about"`
+	Vectors []Vector `json:"vectors"`
+}
+
+// Vector is one input and what is to be said of it.
+type Vector struct {
+	Name    string         `json:"name"`
+	Input   map[string]any `json:"input"` // texts and lists of texts
+	Verdict string         `json:"verdict"`
+	// Expect is what an accepted input says: texts, lists, true, false, null.
+	Expect map[string]any `json:"expect,omitzero"`
+	// AcceptedBy are libraries that accept an input which is to be refused.
+	AcceptedBy []string `json:"accepted_by,omitzero"`
+}
+
+// Read reads the vectors of one kind. root is the folder of the repository.
+func Read(root, kind string) (File, error) {
+	var f File
+	text, err := os.ReadFile(filepath.Join(root, "testdata", "vectors", kind+".json"))
+	if err != nil {
+		return f, fmt.Errorf("read vectors: %w", err)
+	}
+	if err := json.Unmarshal(text, &f, json.RejectUnknownMembers(true)); err != nil {
+		return f, fmt.Errorf("read vectors: %s: %w", kind, err)
+	}
+	return f, nil
+}
+
+// Text returns a text of the input; as <name>_b64 it may stand in base64, which is
+// for what is not UTF-8.
+func (v Vector) Text(name string) (string, error) {
+	if s, ok := v.Input[name].(string); ok {
+		return s, nil
+	}
+	s, ok := v.Input[name+"_b64"].(string)
+	if !ok {
+		return "", fmt.Errorf("%s: no %s", v.Name, name)
+	}
+	var raw []byte
+	err := json.Unmarshal([]byte(`"`+s+`"`), &raw)
+	return string(raw), err
+}
+
+// List returns a list of texts of the input, none when there is no such list.
+func (v Vector) List(name string) ([]string, error) {
+	list, _ := v.Input[name].([]any)
+	texts := make([]string, 0, len(list))
+	for _, e := range list {
+		s, ok := e.(string)
+		if !ok {
+			return nil, fmt.Errorf("%s: %s is not a list of texts", v.Name, name)
+		}
+		texts = append(texts, s)
+	}
+	return texts, nil
+}

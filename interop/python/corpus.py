@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Runs verify.py over a corpus: corpus.py DIR, the folder testdata/vectors. What its README.md says is checked here,
+policies too. The last line is "N passed, N failed"; exit 1 if any failed.
+"""
+import base64, glob, json, os, re, sys
+from verify import *
+
+# --- C2SP tlog-policy: octets, of which ASCII alone has a meaning.
+def policy(raw):
+    text = raw.decode("latin-1")
+    need(text.endswith("\n") and not any((c < " " and c not in "\t\n") or c == "\x7f" for c in text), "policy: characters")
+    logs, witnesses, groups, free, quorum = [], {}, {}, set(), None
+    def define(name, members=()):
+        need(name != "none" and name not in witnesses and name not in groups, "policy: name")
+        need(len(set(members)) == len(members) and free.issuperset(members), "policy: member")
+        free.difference_update(members), free.add(name)
+    for line in text.split("\n"):
+        items = re.split("[ \t]+", line.strip(" \t"))
+        if items[0] == "" or items[0].startswith("#"): continue
+        keyword, rest = items[0], items[1:]
+        vkey = lambda s, kind: verifier(s.encode("latin-1").decode(), kind)
+        if keyword == "log" and len(rest) in (1, 2):
+            logs.append(vkey(rest[0], 1))
+            need(len({key[2] for key in logs}) == len(logs), "policy: log twice")
+        elif keyword == "witness" and len(rest) in (2, 3):
+            define(rest[0])
+            witnesses[rest[0]] = vkey(rest[1], 4)
+            need(len({key[2] for key in witnesses.values()}) == len(witnesses), "policy: witness twice")
+        elif keyword == "group" and len(rest) >= 3:
+            define(rest[0], rest[2:])
+            k = {"any": 1, "all": len(rest) - 2}.get(rest[1]) or decimal(rest[1])
+            need(1 <= k <= len(rest) - 2, "policy: threshold")
+            groups[rest[0]] = k, rest[2:]
+        else:
+            need(keyword == "quorum" and len(rest) == 1 and quorum is None, "policy: line")
+            quorum = rest[0]
+            need(quorum == "none" or quorum in witnesses or quorum in groups, "policy: quorum")
+    need(quorum, "policy: no quorum")
+    return logs, witnesses, groups, quorum
+
+def witnessed(raw, text):                           # who cosigned, if a log signed and it is enough
+    logs, witnesses, groups, quorum = policy(raw)
+    need(any(accepts(open_checkpoint, text, key) for key in logs), "no log of the policy")
+    by = [name for name, key in witnesses.items() if accepts(cosigned, text, key)]
+    reached = lambda name: sum(map(reached, groups[name][1])) >= groups[name][0] if name in groups else name in by
+    need(quorum == "none" or reached(quorum), "quorum")
+    return by
+
+# --- The corpus: what this program says of each vector, and what it should.
+def judge(kind, given):
+    text = lambda name: given[name] if name in given else base64.b64decode(given[name + "_b64"]).decode()
+    raw = lambda name: text(name).encode() if name in given else base64.b64decode(given[name + "_b64"])
+    told = lambda key: dict(name=key[0], key_id=key[1].hex(), public_key=key[2].hex())
+    if kind == "public-key": public_key(bytes.fromhex(text("public_key")))
+    elif kind == "signature": signed(*(bytes.fromhex(text(n)) for n in ("public_key", "signature", "message")))
+    elif kind == "log-key": return told(verifier(text("vkey"), 1))
+    elif kind == "witness-key": return told(verifier(text("vkey"), 4))
+    elif kind == "note": return dict(text=open_note(text("note"), verifier(text("key"), 1)))
+    elif kind == "checkpoint":
+        origin, size, root = open_checkpoint(text("note"), verifier(text("key"), 1))
+        return dict(origin=origin, size=str(size), root=root.hex())
+    elif kind == "cosignature": return dict(time=str(cosigned(text("note"), verifier(text("witness"), 4))))
+    elif kind == "inclusion":
+        inclusion(decimal(text("index")), decimal(text("size")), unhex(text("leaf")), unhex(text("root")), [unhex(h) for h in given["hashes"]])
+    elif kind == "consistency":
+        consistency(decimal(text("from")), decimal(text("to")), unhex(text("from_root")), unhex(text("to_root")), [unhex(h) for h in given["hashes"]])
+    elif kind == "tlog-proof":
+        index, size = tlog_proof(text("proof"), text("entry"), verifier(text("key"), 1))
+        return dict(index=str(index), size=str(size))
+    elif kind == "policy": policy(raw("policy"))
+    elif kind == "quorum": return dict(witnessed_by=witnessed(raw("policy"), text("note")))
+    elif kind == "keys": return dict(log_keys=[k["vkey"] for k in log_keys(text("keys"))])
+    elif kind == "canonical-json": return dict(canonical=canonical(ijson(text("json"))))
+    elif kind == "entry": return dict(seq=str(entry(text("entry"))[2]), event_hash=leaf_hash(text("entry")).hex())
+    elif kind == "bundle":
+        said = check_bundle(parse_bundle(text("bundle")), text("key"), log_keys(text("keys")) if "keys" in given else ())
+        return dict(said, ok=False not in said.values())
+    else: raise SystemExit("unknown kind: " + kind)
+
+def corpus(folder):
+    passed = failed = 0
+    for file in sorted(glob.glob(os.path.join(folder, "*.json"))):
+        with open(file, encoding="utf-8") as f: vectors = json.load(f)
+        for v in vectors["vectors"]:
+            try: said, verdict = judge(vectors["kind"], v["input"]), "accept"
+            except ERRORS as why: said, verdict = None, "refuse"
+            if said and "ok" in said: verdict = "accept" if said.pop("ok") else "refuse"
+            right = verdict == v["verdict"] and (said == v["expect"] if "expect" in v else True)
+            passed, failed = passed + right, failed + (not right)
+            if not right: print(f"{vectors['kind']}: {v['name']}: got {verdict} {said}, want {v['verdict']} {v.get('expect')}")
+    print(f"{passed} passed, {failed} failed")
+    return 0 if passed and not failed else 1
+
+if __name__ == "__main__": sys.exit(corpus(sys.argv[1]))
