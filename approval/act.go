@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/outbox"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -25,6 +29,7 @@ type act struct {
 	counted bool // whether tally was read
 	notary.Act
 	touched []ID
+	calls   []outbox.Message // to be told
 }
 
 func (a *Approvals) newAct(t id.Tenant) *act {
@@ -45,6 +50,20 @@ func (c *act) state(name ID, r *record, t transition) {
 	}
 	c.Statements = append(c.Statements, notary.Statement{Kind: notary.Approval, Payload: payload})
 	c.touched = append(c.touched, name)
+	if to := Status(t.name); r.CallbackURL != "" && to.Valid() {
+		c.calls = append(c.calls, outbox.Message{URL: r.CallbackURL, Type: "approval." + t.name, Data: told(name, r, to)})
+	}
+}
+
+// told is what a callback says. It has no payload and no grant: whoever wants those
+// asks with its ingest key.
+func told(name ID, r *record, status Status) jsontext.Value {
+	b := jcs.AppendString([]byte(`{"approval_id":`), string(name))
+	b = jcs.AppendString(append(b, `,"status":`...), string(status))
+	b = jcs.AppendString(append(b, `,"action_digest":`...), r.ActionDigest.String())
+	b = jcs.AppendString(append(b, `,"agent_id":`...), string(r.Agent))
+	b = jcs.AppendString(append(b, `,"trace_id":`...), string(r.Trace))
+	return append(b, '}')
 }
 
 // put adds a record, as the return values of stored.change.
@@ -78,7 +97,12 @@ func (c *act) end(ctx context.Context, name ID, r *stored[record], to Status, t 
 }
 
 // done returns the whole act.
-func (c *act) done() (notary.Act, error) {
+func (c *act) done(ctx context.Context, s *log.State) (notary.Act, error) {
+	deliveries, err := c.owner.outbox.Write(ctx, c.tenant, s.Identity().Organization, c.calls...)
+	if err != nil {
+		return notary.Act{}, err
+	}
+	c.Changes = append(c.Changes, deliveries...)
 	if c.counted {
 		if err := c.put(c.tally.change(kindTally, "")); err != nil {
 			return notary.Act{}, err
@@ -132,7 +156,7 @@ func (a *Approvals) change(ctx context.Context, t id.Tenant, principal string, n
 			}
 		}
 		touched = c.touched
-		return c.done()
+		return c.done(ctx, s)
 	})
 	if errors.Is(err, errUnchanged) {
 		return refused

@@ -18,6 +18,8 @@
 //     asked for himself, unless the organization allows that.
 //   - Roles, keys and policy are those of the ledger state that the append is
 //     guarded by, or read in the same preparation.
+//   - Who asked to be called back is told of each change of state, by a delivery
+//     that is written in the same append.
 //   - Who waits costs no goroutine of this package, and who is idle nothing.
 //   - Nothing of one organization is visible under another's handle.
 package approval
@@ -41,6 +43,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/outbox"
 	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -150,6 +153,14 @@ type Members interface {
 	Membership(ctx context.Context, t id.Tenant, who account.ID) (account.Membership, error)
 }
 
+// Outbox tells others by webhook (package outbox).
+type Outbox interface {
+	// Check reports whether an address could be told something: fault.Invalid.
+	Check(address string) error
+	// Write returns the records that make deliveries happen.
+	Write(ctx context.Context, t id.Tenant, organization id.Organization, messages ...outbox.Message) ([]storage.Change, error)
+}
+
 // Options configure New. All but Clock are required.
 type Options struct {
 	Records       storage.RecordStore
@@ -159,6 +170,7 @@ type Options struct {
 	Agents        Agents
 	Organizations Organizations
 	Members       Members
+	Outbox        Outbox
 	Keyring       *seal.Keyring    // seals grant keys
 	Clock         func() time.Time // default: time.Now
 }
@@ -173,6 +185,7 @@ type Approvals struct {
 	agents  Agents
 	orgs    Organizations
 	members Members
+	outbox  Outbox
 	keyring *seal.Keyring
 	clock   func() time.Time
 
@@ -187,7 +200,7 @@ func New(o Options) *Approvals {
 	}
 	return &Approvals{
 		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, rules: o.Rulebook, agents: o.Agents,
-		orgs: o.Organizations, members: o.Members, keyring: o.Keyring, clock: o.Clock,
+		orgs: o.Organizations, members: o.Members, outbox: o.Outbox, keyring: o.Keyring, clock: o.Clock,
 		doubts: newDoubts(),
 	}
 }

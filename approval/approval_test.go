@@ -1,6 +1,8 @@
 package approval_test
 
 import (
+	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -408,5 +410,39 @@ func TestList(t *testing.T) {
 	}
 	if other, _, err := w.approvals.List(t.Context(), blue, "", "", 10); err != nil || len(other) != 0 {
 		t.Errorf("the other organization: got %v, %v", other, err)
+	}
+}
+
+// Who asked to be called back is told each change of state, by what was written
+// with it.
+func TestCallback(t *testing.T) {
+	w := newWorld(t)
+	q := w.question(red)
+	q.CallbackURL = "http://agent.example/"
+	_, _, err := w.approvals.Ask(t.Context(), red, q)
+	wantKind(t, "an address that is not called", err, fault.Invalid)
+	q.CallbackURL = "https://agent.example/hook"
+	a := w.ask(red, q)
+	w.approve(red, a, bob)
+	if err := consumeErr(w, red, a); err != nil {
+		t.Fatal(err)
+	}
+	w.ask(blue, w.question(blue)) // wants no call
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	logger := slog.New(slog.DiscardHandler)
+	if err := w.outbox.Sweep(ctx, logger); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	w.outbox.Run(ctx, logger) // returns when nothing is under way
+	slices.Sort(w.calls.bodies)
+	now := id.InstantOf(w.Clock()).String()
+	for i, status := range []string{"approved", "consumed"} {
+		want := `{"type":"approval.` + status + `","timestamp":"` + now + `","data":{"approval_id":"` + string(a.ID) + `","status":"` + status +
+			`","action_digest":"` + a.ActionDigest.String() + `","agent_id":"` + string(a.Agent) + `","trace_id":"trc_1"}}`
+		if len(w.calls.bodies) != 2 || w.calls.bodies[i] != want {
+			t.Errorf("calls: got %q, want %q", w.calls.bodies, want)
+		}
 	}
 }

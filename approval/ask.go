@@ -34,12 +34,18 @@ var errOpen = errors.New("open already")
 // Ask begins an approval, or returns the open one (made is false then) of the
 // same action, ingest key and trace.
 //
-// fault.Invalid when the active policy does not answer allow_with_obligation, and
-// for an agent that the organization does not have; fault.RateLimited when
+// fault.Invalid when the active policy does not answer allow_with_obligation, for
+// an agent that the organization does not have, and for a callback that could not
+// be made; fault.RateLimited when
 // MaxOpen are open.
 func (a *Approvals) Ask(ctx context.Context, t id.Tenant, q Question) (asked Approval, made bool, err error) {
 	if q.Payload == nil {
 		q.Payload = []byte("{}")
+	}
+	if q.CallbackURL != "" {
+		if err := a.outbox.Check(q.CallbackURL); err != nil {
+			return Approval{}, false, err
+		}
 	}
 	var touched []ID
 	_, err = a.notary.State(ctx, t, q.IngestKeyID, func(ctx context.Context, s *log.State) (notary.Act, error) {
@@ -53,7 +59,7 @@ func (a *Approvals) Ask(ctx context.Context, t id.Tenant, q Question) (asked App
 		}
 		name := newID(r.CreatedAt)
 		asked, touched = r.shown(name, Pending), c.touched
-		return a.begin(ctx, c, name, r)
+		return a.begin(ctx, s, c, name, r)
 	})
 	if errors.Is(err, errOpen) {
 		return asked, false, nil
@@ -142,7 +148,7 @@ func (a *Approvals) supersede(ctx context.Context, c *act, r *record) (Approval,
 
 // begin adds a new approval to an act. Its due record comes first: one that is in
 // the store without its approval does no harm.
-func (a *Approvals) begin(ctx context.Context, c *act, name ID, r *record) (notary.Act, error) {
+func (a *Approvals) begin(ctx context.Context, s *log.State, c *act, name ID, r *record) (notary.Act, error) {
 	if err := c.count(ctx, 1); err != nil {
 		return notary.Act{}, err
 	}
@@ -162,5 +168,5 @@ func (a *Approvals) begin(ctx context.Context, c *act, name ID, r *record) (nota
 	if err := c.put(stored[record]{value: *r}.change(kindApproval, string(name))); err != nil {
 		return notary.Act{}, err
 	}
-	return c.done()
+	return c.done(ctx, s)
 }

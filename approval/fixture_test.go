@@ -3,6 +3,8 @@ package approval_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 
@@ -10,11 +12,13 @@ import (
 	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/approval"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/egress"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/ledgertest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/outbox"
 	"github.com/agentledger/agentledger/rulebook"
 )
 
@@ -34,14 +38,16 @@ type world struct {
 	agents    *agent.Agents
 	book      *rulebook.Rulebook
 	approvals *approval.Approvals
+	outbox    *outbox.Outbox
 	people    *people
+	calls     *callee
 	keys      map[id.Tenant]agent.Credentials // of the agent that each begins with
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	s := ledgertest.New(t)
-	w := &world{Service: s, t: t, people: newPeople(), keys: map[id.Tenant]agent.Credentials{}}
+	w := &world{Service: s, t: t, people: newPeople(), calls: new(callee), keys: map[id.Tenant]agent.Credentials{}}
 	w.agents = agent.New(agent.Options{Records: s.Store, Notary: s.Notary, Clock: s.Clock})
 	w.book = rulebook.New(rulebook.Options{Records: s.Store, Notary: s.Notary, Clock: s.Clock})
 	for _, tenant := range []id.Tenant{red, blue} {
@@ -59,9 +65,11 @@ func newWorld(t testing.TB) *world {
 
 // open begins anew on what is stored.
 func (w *world) open() {
+	w.outbox = outbox.New(outbox.Options{Records: w.Store, Keyring: w.Keyring(), Caller: w.calls, Clock: w.Clock})
 	w.approvals = approval.New(approval.Options{
 		Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.book, Agents: w.agents,
 		Organizations: w.people, Members: w.people, Keyring: w.Keyring(), Clock: w.Clock,
+		Outbox: w.outbox,
 	})
 }
 
@@ -181,4 +189,24 @@ func (p *people) IngestKey(_ context.Context, _ id.Tenant, key string) (org.Inge
 		return org.IngestKey{ID: key, CreatedBy: string(ann)}, nil
 	}
 	return org.IngestKey{ID: key, CreatedBy: notary.Operator}, nil
+}
+
+// callee is called back at any address but those of http.
+type callee struct {
+	mu     sync.Mutex
+	bodies []string
+}
+
+func (c *callee) Check(address string) error {
+	if !strings.HasPrefix(address, "https://") {
+		return egress.ErrRefused
+	}
+	return nil
+}
+
+func (c *callee) Post(_ context.Context, _ string, _ http.Header, body []byte) (egress.Answer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bodies = append(c.bodies, string(body))
+	return egress.Answer{Status: 204}, nil
 }

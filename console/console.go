@@ -28,6 +28,7 @@ import (
 	"github.com/agentledger/agentledger/approval"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/outbox"
 	"github.com/agentledger/agentledger/rulebook"
 )
 
@@ -48,6 +49,7 @@ type Options struct {
 	Agents    *agent.Agents
 	Rulebook  *rulebook.Rulebook
 	Approvals *approval.Approvals
+	Outbox    *outbox.Outbox
 	PublicURL string // pages of its origin may call, also through a proxy that changes Host
 }
 
@@ -95,6 +97,9 @@ func (s *Server) Routes(r chi.Router) {
 		r.Method("GET", "/approvals/{approval}", s.read(s.getApproval))
 		r.Method("POST", "/approvals/{approval}/votes", s.vote(s.castVote))
 		r.Method("POST", "/approvals/{approval}/revoke", s.vote(s.revokeApproval))
+
+		r.Method("GET", "/webhooks", s.read(s.listWebhooks))
+		r.Method("POST", "/webhooks/{webhook}/replay", s.write(s.replayWebhook))
 
 		r.Method("GET", "/organization/plan-usage", s.read(s.planUsage))
 		r.Method("PATCH", "/organization", s.write(s.patchOrganization))

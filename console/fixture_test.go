@@ -18,11 +18,13 @@ import (
 	"github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/apicheck"
+	"github.com/agentledger/agentledger/internal/egress"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/ledgertest"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/outbox"
 	"github.com/agentledger/agentledger/rulebook"
 )
 
@@ -48,6 +50,7 @@ type world struct {
 
 	rules     *rulebook.Rulebook
 	approvals *approval.Approvals
+	outbox    *outbox.Outbox
 }
 
 func newWorld(t testing.TB) *world {
@@ -62,13 +65,15 @@ func newWorld(t testing.TB) *world {
 	edge := &web.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))}
 	router := edge.Router()
 	w.rules = rulebook.New(rulebook.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})
+	w.outbox = outbox.New(outbox.Options{Records: w.Store, Keyring: w.Keyring(), Caller: egress.New(egress.Options{}), Clock: w.Clock})
 	w.approvals = approval.New(approval.Options{
 		Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rules, Agents: w.agents,
 		Organizations: w.orgs, Members: members{}, Keyring: w.Keyring(), Clock: w.Clock,
+		Outbox: w.outbox,
 	})
 	surface, err := console.New(console.Options{
 		Edge: edge, Sessions: sessions{}, Orgs: w.orgs, Agents: w.agents, PublicURL: "https://ledger.example",
-		Rulebook: w.rules, Approvals: w.approvals,
+		Rulebook: w.rules, Approvals: w.approvals, Outbox: w.outbox,
 	})
 	if err != nil {
 		t.Fatal(err)

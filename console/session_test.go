@@ -33,6 +33,8 @@ func (w *world) routes() []struct{ method, path, body string } {
 		{"GET", "/approvals/a", ""},
 		{"POST", "/approvals/a/votes", `{}`},
 		{"POST", "/approvals/a/revoke", ""},
+		{"GET", "/webhooks", ""},
+		{"POST", "/webhooks/m/replay", ""},
 		{"GET", "/organization/plan-usage", ""},
 		{"PATCH", "/organization", `{"name":"n"}`},
 	}
@@ -114,7 +116,7 @@ func TestRoutes(t *testing.T) {
 		"/ingest-keys": "GET, POST", "/ingest-keys/k": "DELETE", "/agents": "GET, POST", "/agents/a/keys": "GET, POST",
 		"/agents/a/keys/k/retire": "POST", "/policies": "GET, POST", "/policies/p": "GET, PATCH, DELETE",
 		"/policies/p/activate": "POST", "/approvals": "GET", "/approvals/a": "GET", "/approvals/a/votes": "POST",
-		"/approvals/a/revoke": "POST", "/organization": "PATCH", "/organization/plan-usage": "GET",
+		"/approvals/a/revoke": "POST", "/webhooks": "GET", "/webhooks/m/replay": "POST", "/organization": "PATCH", "/organization/plan-usage": "GET",
 	} {
 		r := w.request("PUT", path, "")
 		if g := w.do(r); g.header.Get("Allow") != allow {

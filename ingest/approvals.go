@@ -83,7 +83,9 @@ func (q *question) ask(c caller, in policy.Input) (approval.Question, error) {
 		}
 	}
 	if q.callback != nil {
-		return ask, fault.New(fault.Invalid, "callback_url is not supported: poll with wait")
+		if ask.CallbackURL = text(q.callback); ask.CallbackURL == "" {
+			return ask, fault.New(fault.Invalid, "callback_url must be a text")
+		}
 	}
 	return ask, nil
 }

@@ -21,11 +21,13 @@ import (
 	"github.com/agentledger/agentledger/ingest"
 	"github.com/agentledger/agentledger/internal/apicheck"
 	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/egress"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/ledgertest"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/outbox"
 	"github.com/agentledger/agentledger/rulebook"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -57,6 +59,7 @@ type world struct {
 	agents    *agent.Agents
 	rulebook  *rulebook.Rulebook
 	approvals *approval.Approvals
+	outbox    *outbox.Outbox
 	handler   http.Handler
 	red, blue member
 }
@@ -71,9 +74,11 @@ func newWorld(t testing.TB, change ...func(*ingest.Options)) *world {
 	w.Notary.Disclosures = w.orgs
 	w.agents = agent.New(agent.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})
 	w.rulebook = rulebook.New(rulebook.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})
+	w.outbox = outbox.New(outbox.Options{Records: w.Store, Keyring: w.Keyring(), Caller: egress.New(egress.Options{}), Clock: w.Clock})
 	w.approvals = approval.New(approval.Options{
 		Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rulebook, Agents: w.agents,
 		Organizations: w.orgs, Members: voters{}, Keyring: w.Keyring(), Clock: w.Clock,
+		Outbox: w.outbox,
 	})
 	o := ingest.Options{
 		Edge:    &web.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))},

@@ -33,7 +33,7 @@ var (
 	// ErrRefused: the service doesn't call such an address. To try again changes
 	// nothing until the address or the settings change.
 	ErrRefused = errors.New("the address is not one to be called")
-	// ErrTooLarge: the answer is larger than allowed.
+	// ErrTooLarge: the answer is larger than allowed. Status and headers are there.
 	ErrTooLarge = errors.New("the answer is too large")
 )
 
@@ -171,14 +171,14 @@ func (c *Client) clientFor(u *url.URL) *http.Client {
 
 func (c *Client) read(answer *http.Response) (Answer, error) {
 	if answer.ContentLength > c.maxAnswer {
-		return Answer{}, fmt.Errorf("call out: %w", ErrTooLarge)
+		return Answer{Status: answer.StatusCode, Header: answer.Header}, fmt.Errorf("call out: %w", ErrTooLarge)
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, c.maxAnswer+1))
 	if err != nil {
 		return Answer{}, fmt.Errorf("call out: read answer: %w", err)
 	}
 	if int64(len(body)) > c.maxAnswer {
-		return Answer{}, fmt.Errorf("call out: %w", ErrTooLarge)
+		return Answer{Status: answer.StatusCode, Header: answer.Header}, fmt.Errorf("call out: %w", ErrTooLarge)
 	}
 	return Answer{Status: answer.StatusCode, Header: answer.Header, Body: body}, nil
 }

@@ -1,0 +1,55 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/outbox"
+)
+
+// deadLetterView is a delivery that was given up. Its body is not shown: what it
+// told of is in the ledger.
+type deadLetterView struct {
+	ID        outbox.ID  `json:"webhook_id"`
+	URL       string     `json:"url"`
+	Type      string     `json:"type"`
+	CreatedAt id.Instant `json:"created_at"`
+	GivenUpAt id.Instant `json:"given_up_at"`
+	Tries     int        `json:"tries"`
+	Trouble   string     `json:"trouble"`
+}
+
+func viewDeadLetter(d outbox.DeadLetter) deadLetterView { return deadLetterView(d) }
+
+// listWebhooks shows the key that receivers check deliveries with, and what could
+// not be delivered.
+func (s *Server) listWebhooks(r *http.Request, who *account.Session) (answer, error) {
+	p, err := parsePage(r)
+	if err != nil {
+		return answer{}, err
+	}
+	key, err := s.Outbox.PublicKey(r.Context(), who.Tenant)
+	if err != nil {
+		return answer{}, err
+	}
+	found, err := s.Outbox.DeadLetters(r.Context(), who.Tenant, outbox.ID(p.after), p.limit+1)
+	if err != nil {
+		return answer{}, err
+	}
+	var body struct {
+		PublicKey   *string          `json:"public_key"`
+		DeadLetters []deadLetterView `json:"dead_letters"`
+		Next        *string          `json:"next"`
+	}
+	body.PublicKey = orNone(key)
+	body.DeadLetters, body.Next = cut(p, found, func(d outbox.DeadLetter) string { return string(d.ID) }, viewDeadLetter)
+	return answer{http.StatusOK, body}, nil
+}
+
+func (s *Server) replayWebhook(r *http.Request, who *account.Session) (answer, error) {
+	if err := decodeOptional(r, &struct{}{}); err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusNoContent}, s.Outbox.Replay(r.Context(), who.Tenant, outbox.ID(param(r, "webhook")))
+}

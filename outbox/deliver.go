@@ -1,0 +1,222 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/egress"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Bounds of what is under way.
+const (
+	maxFlying             = 256
+	maxFlyingOrganization = 16
+)
+
+// duePage is how many due records are read at once, dueLook how many one sweep
+// looks at.
+const (
+	duePage = 256
+	dueLook = 16 * duePage
+)
+
+// lateAfter is when a due record without a delivery is given up: the append that
+// makes the delivery may be on its way until then. In milliseconds.
+const lateAfter id.Instant = 3_600_000
+
+// pauses is how long the tries are apart: those that Standard Webhooks proposes.
+func pauses() []time.Duration {
+	return []time.Duration{
+		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+	}
+}
+
+// Run delivers what is due until ctx ends, and returns when nothing is under way
+// any more.
+func (o *Outbox) Run(ctx context.Context, logger *slog.Logger) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	defer o.flown.Wait()
+	for {
+		if err := o.Sweep(ctx, logger); err != nil && ctx.Err() == nil {
+			logger.Warn("outbox: deliveries can't be read", "err", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Sweep begins the deliveries that are due, as far as there is room.
+func (o *Outbox) Sweep(ctx context.Context, logger *slog.Logger) error {
+	for begin, looked := "", 0; looked < dueLook; looked += duePage {
+		due, err := o.records.Scan(ctx, id.Service, kindDue, begin, dueName(o.now()+1, 0, ""), duePage)
+		if err != nil {
+			return unreadable("read what is due", err)
+		}
+		for i := range due {
+			if err := o.begin(ctx, due[i].Key, logger); err != nil {
+				return err
+			}
+		}
+		if len(due) < duePage {
+			return nil
+		}
+		begin = due[len(due)-1].Key + "\x00"
+	}
+	return nil
+}
+
+// begin makes one delivery, in a goroutine of its own, if there is room for it.
+func (o *Outbox) begin(ctx context.Context, key string, logger *slog.Logger) error {
+	at, t, name, err := parseDue(key)
+	if err != nil {
+		return unreadable("read what is due", err)
+	}
+	if !o.depart(t, name) {
+		return nil
+	}
+	o.flown.Go(func() {
+		defer o.arrive(name)
+		if err := o.fly(ctx, t, name, at, key); err != nil && ctx.Err() == nil {
+			logger.Warn("outbox: a delivery could not be moved on", "delivery", name, "err", err)
+		}
+	})
+	return nil
+}
+
+// depart takes a place, if there is one and the delivery is not under way.
+func (o *Outbox) depart(t id.Tenant, name ID) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, out := o.flying[name]; out || len(o.flying) >= maxFlying {
+		return false
+	}
+	own := 0
+	for _, other := range o.flying {
+		if other == t {
+			own++
+		}
+	}
+	if own >= maxFlyingOrganization {
+		return false
+	}
+	o.flying[name] = t
+	return true
+}
+
+func (o *Outbox) arrive(name ID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.flying, name)
+}
+
+// fly tries a delivery once and writes what became of it.
+func (o *Outbox) fly(ctx context.Context, t id.Tenant, name ID, at id.Instant, key string) error {
+	d, version, err := o.read(ctx, t, kindDelivery, name)
+	if err != nil {
+		return err
+	}
+	if version == 0 {
+		if o.now()-at < lateAfter {
+			return nil
+		}
+		return o.dropDue(ctx, key)
+	}
+	if d.NextAt > at { // another due record is of it
+		return o.dropDue(ctx, key)
+	}
+	now := o.clock()
+	header, err := o.header(ctx, t, name, &d, now)
+	if err != nil {
+		return err
+	}
+	answer, err := o.caller.Post(ctx, d.URL, header, d.Body)
+	if ctx.Err() != nil {
+		return ctx.Err() // the process stops: it counts as no try
+	}
+	d.Tries++
+	trouble, final := judge(answer, err)
+	if trouble == "" {
+		o.results.WithLabelValues("delivered").Inc()
+		return o.end(ctx, t, key, storage.Change{Kind: kindDelivery, Key: string(name), If: version})
+	}
+	d.Trouble = trouble
+	if plan := pauses(); !final && d.Tries <= len(plan) {
+		return o.later(ctx, t, name, &d, version, key, plan[d.Tries-1])
+	}
+	return o.bury(ctx, t, name, &d, version, key)
+}
+
+// judge says what is wrong with an answer, "" for nothing, and whether another
+// try would be in vain.
+func judge(answer egress.Answer, err error) (trouble string, final bool) {
+	switch {
+	case errors.Is(err, egress.ErrRefused):
+		return "the address is not one that may be called", true
+	case errors.Is(err, egress.ErrTooLarge) && answer.Status/100 == 2:
+		return "", false
+	case err != nil:
+		return "no answer", false
+	case answer.Status/100 == 2:
+		return "", false
+	case answer.Status == http.StatusGone:
+		return "answered 410: no more", true
+	}
+	return fmt.Sprintf("answered %d", answer.Status), false
+}
+
+// end writes the last change of a delivery and drops its due record.
+func (o *Outbox) end(ctx context.Context, t id.Tenant, key string, changes ...storage.Change) error {
+	err := o.records.Write(ctx, t, changes)
+	if errors.Is(err, storage.ErrStale) {
+		return nil // another node has moved it; the due record is that one's
+	}
+	if err != nil {
+		return err
+	}
+	return o.dropDue(ctx, key)
+}
+
+// later plans another try, about so much later.
+func (o *Outbox) later(ctx context.Context, t id.Tenant, name ID, d *delivery, version uint64, key string, pause time.Duration) error {
+	o.results.WithLabelValues("failed").Inc()
+	pause += time.Duration(rand.Int64N(int64(pause)/5 + 1))
+	d.NextAt = o.now() + id.Instant(pause/time.Millisecond)
+	if err := o.writeDue(ctx, t, name, d.NextAt); err != nil {
+		return err
+	}
+	change, err := d.change(kindDelivery, name, version)
+	if err != nil {
+		return err
+	}
+	return o.end(ctx, t, key, change)
+}
+
+// bury makes a dead letter of a delivery.
+func (o *Outbox) bury(ctx context.Context, t id.Tenant, name ID, d *delivery, version uint64, key string) error {
+	o.results.WithLabelValues("dead").Inc()
+	d.NextAt = o.now()
+	dead, err := d.change(kindDead, name, storage.AnyVersion)
+	if err != nil {
+		return err
+	}
+	changes := []storage.Change{{Kind: kindDelivery, Key: string(name), If: version}, dead}
+	all, err := o.records.Scan(ctx, t, kindDead, "", "", MaxDead)
+	if err != nil {
+		return err
+	}
+	if len(all) == MaxDead {
+		changes = append(changes, storage.Change{Kind: kindDead, Key: all[0].Key, If: storage.AnyVersion})
+	}
+	return o.end(ctx, t, key, changes...)
+}

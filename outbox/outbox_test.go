@@ -1,0 +1,367 @@
+package outbox_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/egress"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/outbox"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
+)
+
+const (
+	red  id.Tenant = 11
+	blue id.Tenant = 12
+)
+
+func organization(t id.Tenant) id.Organization { return id.Organization{15: byte(t)} }
+
+// world is an outbox whose clock stands still and whose receivers answer as they
+// are told to.
+type world struct {
+	t       testing.TB
+	store   *storagetest.Model
+	outbox  *outbox.Outbox
+	keyring *seal.Keyring
+
+	mu     sync.Mutex
+	now    time.Time
+	answer func(address string) (egress.Answer, error)
+	calls  []delivered
+}
+
+type delivered struct {
+	address, body string
+	header        http.Header
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	keyring, err := seal.NewKeyring(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, store: storagetest.NewModel(), keyring: keyring, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+	w.answer = func(string) (egress.Answer, error) { return egress.Answer{Status: 200}, nil }
+	w.open()
+	return w
+}
+
+// open begins anew on what is stored.
+func (w *world) open() {
+	w.outbox = outbox.New(outbox.Options{Records: w.store, Keyring: w.keyring, Caller: w, Clock: w.clock})
+}
+
+func (w *world) clock() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+func (w *world) pass(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
+
+func (w *world) Check(address string) error {
+	if !strings.HasPrefix(address, "https://") {
+		return egress.ErrRefused
+	}
+	return nil
+}
+
+func (w *world) Post(_ context.Context, address string, header http.Header, body []byte) (egress.Answer, error) {
+	w.mu.Lock()
+	w.calls = append(w.calls, delivered{address, string(body), header})
+	answer := w.answer
+	w.mu.Unlock()
+	return answer(address)
+}
+
+// write writes a delivery as its cause would.
+func (w *world) write(t id.Tenant, address string) {
+	w.t.Helper()
+	changes, err := w.outbox.Write(w.t.Context(), t, organization(t), outbox.Message{URL: address, Type: "thing.happened", Data: []byte(`{"n":1}`)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.store.Write(w.t.Context(), t, changes); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// deliver makes the deliveries that are due and waits for them.
+func (w *world) deliver() {
+	w.t.Helper()
+	logger := slog.New(slog.NewTextHandler(w.t.Output(), nil))
+	if err := w.outbox.Sweep(w.t.Context(), logger); err != nil {
+		w.t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(w.t.Context())
+	cancel()
+	w.outbox.Run(ended, logger)
+}
+
+func (w *world) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.calls)
+}
+
+func (w *world) dead(t id.Tenant) []outbox.DeadLetter {
+	w.t.Helper()
+	letters, err := w.outbox.DeadLetters(w.t.Context(), t, "", 10)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return letters
+}
+
+// rest is how many records of a kind are left.
+func (w *world) rest(t id.Tenant, kind storage.Kind) int {
+	w.t.Helper()
+	records, err := w.store.Scan(w.t.Context(), t, kind, "", "", 100)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return len(records)
+}
+
+func TestDelivery(t *testing.T) {
+	w := newWorld(t)
+	if key, err := w.outbox.PublicKey(t.Context(), red); err != nil || key != "" {
+		t.Errorf("before the first: got %q, %v", key, err)
+	}
+	w.write(red, "https://a.example/hook")
+	w.deliver()
+	w.deliver() // nothing more
+	if len(w.calls) != 1 {
+		t.Fatalf("got %d calls, want 1", len(w.calls))
+	}
+	c := w.calls[0]
+	if want := `{"type":"thing.happened","timestamp":"2026-11-21T12:00:00.000Z","data":{"n":1}}`; c.address != "https://a.example/hook" || c.body != want {
+		t.Errorf("got %s %s, want %s", c.address, c.body, want)
+	}
+	if !strings.HasPrefix(c.header.Get("webhook-id"), "msg_") || c.header.Get("webhook-timestamp") != "1795262400" || c.header.Get("content-type") != "application/json" {
+		t.Errorf("headers: got %v", c.header)
+	}
+	checkSignature(w, c)
+	if n := w.rest(red, "outbox") + w.rest(id.Service, "outbox_due"); n != 0 {
+		t.Errorf("%d records are left", n)
+	}
+	if key, err := w.outbox.PublicKey(t.Context(), blue); err != nil || key != "" {
+		t.Errorf("the other organization's key: got %q, %v", key, err)
+	}
+}
+
+func checkSignature(w *world, c delivered) {
+	w.t.Helper()
+	key, err := w.outbox.PublicKey(w.t.Context(), red)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(key, "whpk_"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	public, err := edkey.ParsePublic(raw)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	signature, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(c.header.Get("webhook-signature"), "v1a,"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	message := c.header.Get("webhook-id") + "." + c.header.Get("webhook-timestamp") + "." + c.body
+	if !public.Verify([]byte(message), signature) {
+		w.t.Error("the signature is not right")
+	}
+}
+
+// Each try comes after its pause and has the same id; after the last one the
+// delivery is a dead letter, which can be sent again.
+func TestTriesAndDeadLetter(t *testing.T) {
+	w := newWorld(t)
+	w.answer = func(string) (egress.Answer, error) { return egress.Answer{Status: 500}, nil }
+	w.write(red, "https://a.example/")
+	pauses := []time.Duration{0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
+	for i, pause := range pauses {
+		if pause > 0 {
+			w.pass(pause - time.Millisecond)
+			w.deliver()
+		}
+		if got := w.count(); got != i {
+			t.Fatalf("before try %d: got %d calls", i+1, got)
+		}
+		w.pass(pause/5 + 2*time.Millisecond)
+		if i == 3 {
+			w.open() // a restart changes nothing
+		}
+		w.deliver()
+		if got := w.count(); got != i+1 {
+			t.Fatalf("try %d: got %d calls", i+1, got)
+		}
+	}
+	for _, c := range w.calls {
+		if c.header.Get("webhook-id") != w.calls[0].header.Get("webhook-id") {
+			t.Errorf("another webhook-id: %v", c.header)
+		}
+	}
+	w.pass(100 * time.Hour)
+	w.deliver()
+	dead := w.dead(red)
+	if len(dead) != 1 || dead[0].Tries != len(pauses) || dead[0].Trouble != "answered 500" || w.count() != len(pauses) {
+		t.Fatalf("dead letters: got %+v after %d calls", dead, w.count())
+	}
+	if n := w.rest(red, "outbox") + w.rest(id.Service, "outbox_due"); n != 0 {
+		t.Errorf("%d records are left", n)
+	}
+	if err := w.outbox.Replay(t.Context(), blue, dead[0].ID); !fault.Is(err, fault.NotFound) {
+		t.Errorf("the other organization: got %v", err)
+	}
+	w.answer = func(string) (egress.Answer, error) { return egress.Answer{Status: 204}, nil }
+	if err := w.outbox.Replay(t.Context(), red, dead[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	w.deliver()
+	if w.count() != len(pauses)+1 || len(w.dead(red)) != 0 {
+		t.Errorf("after the replay: %d calls, dead %v", w.count(), w.dead(red))
+	}
+}
+
+func TestWhatEndsAtOnce(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer  egress.Answer
+		err     error
+		trouble string
+	}{
+		"410":     {egress.Answer{Status: 410}, nil, "answered 410: no more"},
+		"refused": {egress.Answer{}, fmt.Errorf("call out: %w", egress.ErrRefused), "the address is not one that may be called"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.answer = func(string) (egress.Answer, error) { return tt.answer, tt.err }
+			w.write(red, "https://a.example/")
+			w.deliver()
+			if dead := w.dead(red); len(dead) != 1 || dead[0].Trouble != tt.trouble {
+				t.Errorf("got %+v, want %q", dead, tt.trouble)
+			}
+		})
+	}
+}
+
+func TestWhatCountsAsDelivered(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer egress.Answer
+		err    error
+		want   bool
+	}{
+		"200": {egress.Answer{Status: 200}, nil, true}, "202": {egress.Answer{Status: 202}, nil, true},
+		"301": {egress.Answer{Status: 301}, nil, false}, "404": {egress.Answer{Status: 404}, nil, false},
+		"no answer":    {egress.Answer{}, errors.New("no route"), false},
+		"long and 200": {egress.Answer{Status: 200}, egress.ErrTooLarge, true},
+		"long and 500": {egress.Answer{Status: 500}, egress.ErrTooLarge, false},
+	} {
+		w := newWorld(t)
+		w.answer = func(string) (egress.Answer, error) { return tt.answer, tt.err }
+		w.write(red, "https://a.example/")
+		w.deliver()
+		if got := w.rest(red, "outbox") == 0; got != tt.want || len(w.dead(red)) != 0 {
+			t.Errorf("%s: delivered %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+// A delivery whose cause never landed is never made.
+func TestCauseThatNeverLanded(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.outbox.Write(t.Context(), red, organization(red), outbox.Message{URL: "https://a.example/", Type: "t", Data: []byte(`{}`)}); err != nil {
+		t.Fatal(err)
+	}
+	w.deliver()
+	if w.rest(id.Service, "outbox_due") != 1 {
+		t.Error("given up while its cause may be on its way")
+	}
+	w.pass(time.Hour)
+	w.deliver()
+	if w.rest(id.Service, "outbox_due") != 0 || w.count() != 0 {
+		t.Errorf("%d due, %d calls", w.rest(id.Service, "outbox_due"), w.count())
+	}
+}
+
+// A receiver that hangs delays its own organization only.
+func TestHangingReceiver(t *testing.T) {
+	w := newWorld(t)
+	hang, delivered := make(chan struct{}), make(chan struct{})
+	w.answer = func(address string) (egress.Answer, error) {
+		if strings.Contains(address, "slow") {
+			<-hang
+		} else {
+			close(delivered)
+		}
+		return egress.Answer{Status: 200}, nil
+	}
+	for range 300 {
+		w.write(red, "https://slow.example/")
+	}
+	w.write(blue, "https://quick.example/")
+	if err := w.outbox.Sweep(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	<-delivered
+	close(hang)
+	for w.rest(red, "outbox") > 0 {
+		w.deliver()
+	}
+	if got := w.count(); got != 301 {
+		t.Errorf("got %d calls, want 301", got)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	w := newWorld(t)
+	for address, want := range map[string]bool{
+		"https://a.example/": true, "http://a.example/": false, "https://a.example/" + strings.Repeat("x", 2048): false,
+	} {
+		if err := w.outbox.Check(address); (err == nil) != want || err != nil && !fault.Is(err, fault.Invalid) {
+			t.Errorf("%.30s: got %v", address, err)
+		}
+	}
+}
+
+// The key is made once, also by deliveries that are written at the same time.
+func TestOneKey(t *testing.T) {
+	w := newWorld(t)
+	message := outbox.Message{URL: "https://a.example/", Type: "t", Data: []byte(`{}`)}
+	first, err := w.outbox.Write(t.Context(), red, organization(red), message, message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := w.outbox.Write(t.Context(), red, organization(red), message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.store.Write(t.Context(), red, first); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.store.Write(t.Context(), red, second); !errors.Is(err, storage.ErrStale) {
+		t.Errorf("a second key: got %v", err)
+	}
+	if got := w.rest(red, "outbox"); got != 2 {
+		t.Errorf("got %d deliveries, want 2", got)
+	}
+}
