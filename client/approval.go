@@ -47,6 +47,7 @@ type ApprovalQuestion struct {
 	Payload      any             `json:"payload,omitzero"`         // must become a JSON object; nil is {}
 	Trace        id.Trace        `json:"trace_id,omitzero"`        // questions of another trace are others
 	Principal    string          `json:"actor_principal,omitzero"` // for whom the agent acts
+	Callback     string          `json:"callback_url,omitzero"`    // is told of each change; see CheckWebhook
 }
 
 // AskApproval asks people, or finds the open question of the same action, key and

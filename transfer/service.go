@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/approval"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/outbox"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -27,7 +28,7 @@ func standIns(t id.Tenant, r storage.Record) (all []standIn, err error) {
 	owners := []struct {
 		records  func(id.Tenant, storage.Record) ([]storage.Record, error)
 		optional bool
-	}{{org.ServiceRecords, false}, {agent.ServiceRecords, false}, {account.ServiceRecords, false}, {approval.ServiceRecords, true}}
+	}{{org.ServiceRecords, false}, {agent.ServiceRecords, false}, {account.ServiceRecords, false}, {approval.ServiceRecords, true}, {outbox.ServiceRecords, true}}
 	for _, o := range owners {
 		records, err := o.records(t, r)
 		if err != nil {

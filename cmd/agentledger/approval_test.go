@@ -64,6 +64,7 @@ func newRefunder(t *testing.T, p *process, org founded) *refunder {
 	return &refunder{p, org, c, signer, person}
 }
 
+// question asks for one refund.
 func (r *refunder) question() client.ApprovalQuestion {
 	return client.ApprovalQuestion{
 		Organization: r.org.OrganizationID, Agent: r.org.Agent.AgentID, Tool: "acme.refund", Payload: map[string]any{"amount": 7}, Trace: "trc-1",

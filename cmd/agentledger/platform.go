@@ -69,12 +69,15 @@ func (o *operator) console(ctx context.Context, method, path string, body, answe
 // maxAnswer bounds an answer that is read whole.
 const maxAnswer = 1 << 20
 
-// call sends JSON and reads JSON. An answer of 400 and above is an error with
+// call sends JSON, nothing for a nil body, and reads JSON. An answer of 400 and above is an error with
 // its status and text.
 func (o *operator) call(ctx context.Context, method, url string, header http.Header, body, answer any) error {
-	sent, err := json.Marshal(body)
-	if err != nil {
-		return err
+	var sent []byte
+	if body != nil {
+		var err error
+		if sent, err = json.Marshal(body); err != nil {
+			return err
+		}
 	}
 	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(sent))
 	if err != nil {

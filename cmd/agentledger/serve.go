@@ -82,6 +82,7 @@ func start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, e
 	s.cancel = cancel
 	s.background.Go(func() { service.ledgers.Reverify(background, c.ReverifyPause) })
 	s.background.Go(func() { service.approvals.Run(background, watch.logger) })
+	s.background.Go(func() { service.outbox.Run(background, watch.logger) })
 	return s, nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/ingest"
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/egress"
 	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/web"
@@ -26,6 +27,7 @@ import (
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/openapi"
 	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/outbox"
 	"github.com/agentledger/agentledger/provision"
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/rulebook"
@@ -47,6 +49,7 @@ type service struct {
 	accounts *account.Accounts
 
 	approvals *approval.Approvals
+	outbox    *outbox.Outbox
 	founder   *provision.Provisioner
 }
 
@@ -111,9 +114,12 @@ func (s *service) build(c config.Serve, host provision.Host) error {
 	s.agents = agent.New(agent.Options{Records: records, Notary: n})
 	s.rules = rulebook.New(rulebook.Options{Records: records, Notary: n})
 	s.accounts = account.New(account.Options{Records: records})
+	s.outbox = outbox.New(outbox.Options{
+		Records: records, Keyring: s.store.keyring, Caller: egress.New(egress.Options{Allow: c.CalloutAllow}), Metrics: s.watch.registry,
+	})
 	s.approvals = approval.New(approval.Options{
 		Records: records, Notary: n, Ledgers: s.ledgers, Rulebook: s.rules, Agents: s.agents,
-		Organizations: s.orgs, Members: s.accounts, Keyring: s.store.keyring,
+		Organizations: s.orgs, Members: s.accounts, Outbox: s.outbox, Keyring: s.store.keyring,
 	})
 	s.founder = &provision.Provisioner{
 		Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Accounts: s.accounts, Keyring: s.store.keyring, Host: host,
@@ -143,7 +149,7 @@ func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
 		MaxInFlight: c.MaxPublicReads, Floor: s.floor, Metrics: s.watch.registry,
 	}).Routes(r)
 	people, err := console.New(console.Options{
-		Edge: edge, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, PublicURL: c.PublicURL,
+		Edge: edge, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Outbox: s.outbox, PublicURL: c.PublicURL,
 	})
 	if err != nil {
 		return nil, err

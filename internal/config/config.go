@@ -12,6 +12,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"time"
 )
@@ -70,6 +71,11 @@ type Connections struct {
 	ClientAddressHeader string        `help:"Header whose last address is the client's, as a proxy in front of the service sets it (X-Forwarded-For). Without it, and wherever it holds no address, the client is the other end of the connection." env:"AGENTLEDGER_CLIENT_ADDRESS_HEADER"`
 }
 
+// Callouts says whom the service may call: witnesses and webhooks.
+type Callouts struct {
+	CalloutAllow []netip.Prefix `help:"Networks that may be called although they are not public, by http too; with commas: 10.1.0.0/16,127.0.0.0/8." placeholder:"PREFIX" env:"AGENTLEDGER_CALLOUT_ALLOW"`
+}
+
 // Traces says where OpenTelemetry traces go.
 type Traces struct {
 	TraceEndpoint string  `help:"Base URL of an OTLP/HTTP receiver, such as http://127.0.0.1:4318. Default: no traces." placeholder:"URL" env:"AGENTLEDGER_TRACE_ENDPOINT"`
@@ -100,6 +106,7 @@ type Serve struct {
 	Connections
 	Logging
 	Traces
+	Callouts
 	ReverifyPause time.Duration `help:"Pause between two rounds of the background re-verification." default:"1m" env:"AGENTLEDGER_REVERIFY_PAUSE"`
 }
 

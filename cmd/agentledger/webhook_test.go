@@ -1,0 +1,72 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/client"
+)
+
+// The real server calls back, and goes on calling when it was killed in between;
+// addresses of its own network are called only where the operator allows it.
+func TestCallbacksThroughKills(t *testing.T) {
+	type told struct {
+		header http.Header
+		body   string
+	}
+	calls := make(chan told, 16)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		calls <- told{r.Header, string(body)}
+	}))
+	defer receiver.Close()
+	dir := t.TempDir()
+	p := startProcess(t, dir)
+	red := p.found(t.Context(), "red", nil)
+	r := newRefunder(t, p, red)
+	if err := r.person.console(t.Context(), "POST", "/policies", rawJSON(refundPolicy), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.person.console(t.Context(), "POST", "/policies/refunds/activate", struct{}{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	question := r.question()
+	question.Callback = receiver.URL
+	if _, err := r.client.AskApproval(t.Context(), question); err == nil || !strings.Contains(err.Error(), "callback_url must be a public https address") {
+		t.Errorf("loopback, not allowed: got %v", err)
+	}
+	p.kill()
+	p = startProcess(t, dir, "--callout-allow", "127.0.0.0/8")
+	r = newRefunder(t, p, red)
+	a, err := r.client.AskApproval(t.Context(), question)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.vote(t, a, "approve"); err != nil {
+		t.Fatal(err)
+	}
+	p.kill()
+	p = startProcess(t, dir, "--callout-allow", "127.0.0.0/8")
+	r = newRefunder(t, p, red)
+	var hooks struct {
+		PublicKey string `json:"public_key"`
+	}
+	if err := r.person.console(t.Context(), "GET", "/webhooks", nil, &hooks); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case c := <-calls:
+		if _, err := client.CheckWebhook(hooks.PublicKey, c.header, []byte(c.body), time.Now()); err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(c.body, `"type":"approval.approved"`) || !strings.Contains(c.body, a.ID) {
+			t.Errorf("got %s", c.body)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatalf("no call\n%s", p.logs)
+	}
+}
