@@ -34,6 +34,8 @@ import (
 //	agent FILE                    be an organization's agent; FILE holds what init --json printed
 //	damage GLOB                   flip a bit in the middle of the file of that name
 //	exits STATUS PROGRAM [ARGS]   run a program that must end with this status
+//
+// and the folder of the verifier in Python as PYTHON.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
@@ -43,7 +45,9 @@ func TestScripts(t *testing.T) {
 				env.Setenv(variable, "127.0.0.1:0")
 			}
 			env.Values[runningKey{}] = new(running)
-			return nil
+			python, err := filepath.Abs("../../interop/python")
+			env.Setenv("PYTHON", python)
+			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"start": scriptStart, "terminate": scriptTerminate, "crash": scriptCrash,
