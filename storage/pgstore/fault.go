@@ -72,7 +72,8 @@ func passing(class string) bool {
 		"53", // out of disk, memory, connections
 		"55", // locked
 		"57", // an operator's intervention
-		"58": // the system under the server
+		"58", // the system under the server
+		"XX": // what the server has no other name for, such as EFBIG
 		return true
 	}
 	return false

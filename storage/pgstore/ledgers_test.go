@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,6 +36,7 @@ type world struct {
 	keyring *seal.Keyring
 	anchors string
 	agent   edkey.Private
+	weight  int          // bytes of payload beside an event's name
 	now     atomic.Int64 // milliseconds
 	ledgers *log.Ledgers
 }
@@ -121,7 +123,7 @@ func (w *world) envelope(tenant id.Tenant, name string) *event.Envelope {
 		"schema_version": 1, "event_id": name, "organization_id": genesis(tenant).Organization.String(),
 		"trace_id": "trc", "agent_id": "agt_test", "key_id": "key_test", "emitted_at": "2026-11-20T12:00:00.000Z",
 		"actor_type": "agent", "actor_principal": "svc", "action_kind": "tool_call", "tool_name": "acme.orders.read",
-		"policy_decision": "allow", "payload": map[string]any{"text": name},
+		"policy_decision": "allow", "payload": map[string]any{"text": name, "weight": randomText(name, w.weight)},
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -258,4 +260,16 @@ func closeEngine(t *testing.T, e *pgstore.Engine) {
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// randomText returns text that hardly compresses, for a name always the same.
+func randomText(name string, n int) string {
+	var seed [32]byte
+	copy(seed[:], name)
+	random := rand.New(rand.NewChaCha8(seed))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte('!' + random.IntN('~'-'!'))
+	}
+	return string(b)
 }

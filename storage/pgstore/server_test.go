@@ -2,6 +2,7 @@ package pgstore_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -46,8 +47,9 @@ func TestUnsafeServers(t *testing.T) {
 		wantRefused(t, url+"&synchronous_commit="+value, "synchronous_commit")
 	}
 	closeEngine(t, open(t, pgstore.Options{URL: url + "&synchronous_commit=remote_apply"}))
-	must(t, shared.Exec("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0"))
-	wantRefused(t, strings.Replace(shared.URL(), "/postgres?", "/latin?", 1), "LATIN1")
+	latin := fmt.Sprint("latin", schemas.Add(1))
+	must(t, shared.Exec("CREATE DATABASE "+latin+" ENCODING 'LATIN1' TEMPLATE template0"))
+	wantRefused(t, strings.Replace(shared.URL(), "/postgres?", "/"+latin+"?", 1), "LATIN1")
 }
 
 // A configuration that is weakened later does not reach connections in use.

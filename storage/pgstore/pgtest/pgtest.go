@@ -32,24 +32,39 @@ const startTime = 60 * time.Second
 // Server is one PostgreSQL server, running or not.
 type Server struct {
 	programs programs
-	dir      string // data and socket
+	dir      string // log, socket and, unless the layout says otherwise, data
+	layout   Layout
 	settings []string
 	process  *exec.Cmd // nil when it does not run
 	ended    chan struct{}
 }
 
+// Layout says where a server has its files, as folders that need not be there.
+// What is "" lies in the server's directory.
+type Layout struct {
+	Data string
+	Log  string // write-ahead log
+}
+
 // Start makes a new cluster and runs it. Settings, as name=value, come on top of
 // those that suit tests: no settings that a durable store is refused for.
-func Start(settings ...string) (*Server, error) {
+func Start(settings ...string) (*Server, error) { return StartIn(Layout{}, settings...) }
+
+// StartIn is Start with files on other volumes.
+func StartIn(l Layout, settings ...string) (*Server, error) {
 	p, err := findPrograms()
 	if err != nil {
 		return nil, err
 	}
-	s, err := p.newServer(settings)
+	s, err := p.newServer(l, settings)
 	if err != nil {
 		return nil, err
 	}
-	err = p.run("initdb", "--pgdata", s.data(), "--username", "postgres", "--auth", "trust", "--encoding", "UTF8", "--no-locale", "--no-sync", "--no-instructions")
+	args := []string{"--pgdata", s.data(), "--username", "postgres", "--auth", "trust", "--encoding", "UTF8", "--no-locale", "--no-sync", "--no-instructions"}
+	if l.Log != "" {
+		args = append(args, "--waldir", l.Log)
+	}
+	err = p.run("initdb", args...)
 	if err == nil {
 		err = s.Run()
 	}
@@ -59,20 +74,31 @@ func Start(settings ...string) (*Server, error) {
 	return s, nil
 }
 
-// newServer makes the directory of a server.
-func (p programs) newServer(settings []string) (*Server, error) {
+// newServer makes the directory of a server and the folders of its layout.
+func (p programs) newServer(l Layout, settings []string) (*Server, error) {
 	dir, err := os.MkdirTemp("", "pg")
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	if p.user != nil {
-		err = os.Chown(dir, int(p.user.Uid), int(p.user.Gid))
+	for _, folder := range []string{dir, l.Data, l.Log} {
+		if folder == "" || err != nil {
+			continue
+		}
+		if err = os.MkdirAll(folder, 0o700); err == nil && p.user != nil {
+			err = os.Chown(folder, int(p.user.Uid), int(p.user.Gid))
+		}
 	}
-	return &Server{programs: p, dir: dir, settings: settings}, err
+	return &Server{programs: p, dir: dir, layout: l, settings: settings}, err
 }
 
-func (s *Server) data() string { return filepath.Join(s.dir, "data") }
-func (s *Server) log() string  { return filepath.Join(s.dir, "log") }
+func (s *Server) data() string {
+	if s.layout.Data != "" {
+		return s.layout.Data
+	}
+	return filepath.Join(s.dir, "data")
+}
+
+func (s *Server) log() string { return filepath.Join(s.dir, "log") }
 
 // Dir is the server's directory; it goes with Stop.
 func (s *Server) Dir() string { return s.dir }
@@ -131,6 +157,18 @@ func (s *Server) awaitReady() error {
 			return s.failure(err.Error())
 		case <-time.After(20 * time.Millisecond):
 		}
+	}
+}
+
+// Recover returns when a server that crashed by itself takes connections again; it
+// starts one that gave up.
+func (s *Server) Recover() error {
+	err := s.awaitReady()
+	select {
+	case <-s.ended:
+		return s.Run()
+	default:
+		return err
 	}
 }
 

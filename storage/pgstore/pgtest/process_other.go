@@ -2,7 +2,15 @@
 
 package pgtest
 
-import "syscall"
+import (
+	"errors"
+	"syscall"
+)
 
 // endsWithUs does nothing here: a server outlives a test process that was killed.
 func endsWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
+
+// LimitFiles is there on Linux alone.
+func (s *Server) LimitFiles(uint64) error {
+	return errors.New("limit the files of postgres: not on this system")
+}

@@ -13,7 +13,7 @@ import (
 // Standby copies the cluster of a running server and runs the copy as its
 // streaming standby, under a name for synchronous_standby_names.
 func (s *Server) Standby(name string, settings ...string) (*Server, error) {
-	standby, err := s.programs.newServer(settings)
+	standby, err := s.programs.newServer(Layout{}, settings)
 	if err != nil {
 		return nil, err
 	}
