@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/ledgertest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
@@ -45,7 +46,7 @@ func TestForkOfTheSameSizeIsFrozen(t *testing.T) {
 	model := storagetest.NewModel()
 	w := newWorld(t, model)
 	w.mustAppend(red, "a")
-	fork := &world{t: t, store: model.Reopen(), keyring: w.keyring, anchors: t.TempDir(), agent: w.agent, fatal: w.fatal, now: w.now}
+	fork := &world{t: t, store: model.Reopen(), keyring: w.keyring, anchors: t.TempDir(), agent: w.agent, fatal: w.fatal, Time: w.Time.Copy()}
 	fork.open(log.Options{})
 	if err := fork.ledgers.Adopt(t.Context(), red, w.state(red).Checkpoint()); err != nil {
 		t.Fatal(err)
@@ -117,7 +118,7 @@ func TestAnchorsWithoutData(t *testing.T) {
 	}
 	var findings []log.Finding
 	result, err := log.Fsck(t.Context(), empty, w.keyring, anchors, func(f log.Finding) { findings = append(findings, f) })
-	if err != nil || result.Findings != 2 || len(findings) != 2 || findings[0].Origin != genesis(red).Origin || findings[0].Place != "anchor" {
+	if err != nil || result.Findings != 2 || len(findings) != 2 || findings[0].Origin != ledgertest.Genesis(red).Origin || findings[0].Place != "anchor" {
 		t.Errorf("fsck: got %v, %v, %v; want both origins to be missed", result, findings, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/ledgertest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/tlog"
@@ -252,7 +253,7 @@ func (w *world) trafficOne(c *camera, tenant id.Tenant, name string, change bool
 		w.t.Error(err)
 		return
 	}
-	checkpoint, err := signed(s)
+	checkpoint, err := ledgertest.Signed(s)
 	if err != nil {
 		w.t.Error(err)
 		return

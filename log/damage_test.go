@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/ledgertest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
@@ -175,7 +176,7 @@ func storedLedgers(t *testing.T) (*world, shot) {
 	return installed(t, func(w *world) {
 		w.fill(red, redSize-2)
 		w.fill(blue, 5)
-		w.pass(31 * 24 * time.Hour)
+		w.Pass(31 * 24 * time.Hour)
 		w.mustAppend(red, "december", "december-2")
 	})
 }
@@ -241,7 +242,7 @@ func (w *world) readAll() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if c, err := signed(s); err != nil || c.Size > redSize {
+	if c, err := ledgertest.Signed(s); err != nil || c.Size > redSize {
 		w.t.Errorf("checkpoint %+v, %v", c, err)
 	}
 	for i := range min(s.Size(), redSize) {
@@ -356,7 +357,7 @@ func TestDamageBehindThePosition(t *testing.T) {
 			pass time.Duration
 			want log.Level
 		}{{0, log.Healthy}, {log.ReverifyFresh + time.Minute, test.level}} {
-			after.pass(step.pass)
+			after.Pass(step.pass)
 			if err := after.ledgers.ReverifyOnce(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -77,7 +77,7 @@ func TestDetached(t *testing.T) {
 // forked returns an older copy that went on elsewhere, past what was shown here.
 func (w *world) forked(older *storagetest.Model) log.Store {
 	w.t.Helper()
-	fork := &world{t: w.t, store: older, keyring: w.keyring, anchors: w.t.TempDir(), agent: w.agent, fatal: w.fatal, now: w.now}
+	fork := &world{t: w.t, store: older, keyring: w.keyring, anchors: w.t.TempDir(), agent: w.agent, fatal: w.fatal, Time: w.Time.Copy()}
 	fork.open(log.Options{})
 	if err := fork.ledgers.Adopt(w.t.Context(), red, fork.state(red).Checkpoint()); err != nil {
 		w.t.Fatal(err)

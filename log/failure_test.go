@@ -61,7 +61,7 @@ func TestConflictIsBuiltAnew(t *testing.T) {
 	model := storagetest.NewModel()
 	w := newWorld(t, model)
 	w.mustAppend(red, "first")
-	other := &world{t: t, store: model, keyring: w.keyring, anchors: t.TempDir(), agent: w.agent, fatal: w.fatal, now: w.now}
+	other := &world{t: t, store: model, keyring: w.keyring, anchors: t.TempDir(), agent: w.agent, fatal: w.fatal, Time: w.Time.Copy()}
 	other.open(log.Options{})
 	if err := other.ledgers.Adopt(t.Context(), red, w.state(red).Checkpoint()); err != nil {
 		t.Fatal(err)

@@ -1,23 +1,18 @@
 package log_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"log/slog"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/agentledger/agentledger/chain"
-	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/ledgertest"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -27,8 +22,8 @@ import (
 
 // The two organizations of every test.
 const (
-	red  id.Tenant = 11
-	blue id.Tenant = 12
+	red  = ledgertest.Red
+	blue = ledgertest.Blue
 )
 
 // world is ledgers on a store, with a clock that the test moves and an agent
@@ -39,12 +34,10 @@ type world struct {
 	keyring *seal.Keyring
 	anchors string
 	ledgers *log.Ledgers
-	agent   edkey.Private
+	agent   *ledgertest.Agent
 	fatal   chan error
 	disk    vfs.FS // of the store, where a test needs it
-
-	mu  sync.Mutex
-	now time.Time
+	*ledgertest.Time
 }
 
 func newWorld(t *testing.T, store log.Store) *world {
@@ -54,21 +47,16 @@ func newWorld(t *testing.T, store log.Store) *world {
 		t.Fatal(err)
 	}
 	w := &world{
-		t: t, store: store, keyring: keyring, anchors: t.TempDir(), agent: edkey.NewPrivate(),
-		fatal: make(chan error, 16), now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
+		t: t, store: store, keyring: keyring, anchors: t.TempDir(), agent: ledgertest.NewAgent(),
+		fatal: make(chan error, 16), Time: new(ledgertest.Time),
 	}
 	w.open(log.Options{})
 	for _, tenant := range []id.Tenant{red, blue} {
-		if _, err := w.ledgers.Create(t.Context(), tenant, genesis(tenant)); err != nil {
+		if _, err := w.ledgers.Create(t.Context(), tenant, ledgertest.Genesis(tenant)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return w
-}
-
-func genesis(tenant id.Tenant) log.Genesis {
-	organization := id.Organization{15: byte(tenant)}
-	return log.Genesis{Organization: organization, Origin: id.Origin("log.example/o/" + organization.String())}
 }
 
 func (w *world) open(o log.Options) {
@@ -85,7 +73,7 @@ func (w *world) start(o log.Options) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	o.Store, o.Keyring, o.Anchors, o.Clock = w.store, w.keyring, anchors, w.clock
+	o.Store, o.Keyring, o.Anchors, o.Clock = w.store, w.keyring, anchors, w.Clock
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(w.t.Output(), nil))
 	}
@@ -105,38 +93,9 @@ func (w *world) reopen(store log.Store) {
 	w.open(log.Options{})
 }
 
-func (w *world) clock() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.now
-}
-
-func (w *world) pass(d time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.now = w.now.Add(d)
-}
-
 // envelope signs an event of an organization.
 func (w *world) envelope(tenant id.Tenant, name string) *event.Envelope {
-	unsigned, err := json.Marshal(map[string]any{
-		"schema_version": 1, "event_id": name, "organization_id": genesis(tenant).Organization.String(),
-		"trace_id": "trc", "agent_id": "agt_test", "key_id": "key_test", "emitted_at": "2026-11-20T12:00:00.000Z",
-		"actor_type": "agent", "actor_principal": "svc", "action_kind": "tool_call", "tool_name": "acme.orders.read",
-		"policy_decision": "allow", "payload": map[string]any{"text": name},
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	signed, err := event.Sign(unsigned, w.agent)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	e, err := event.Parse(signed, event.Options{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return e
+	return w.agent.Envelope(w.t, tenant, name, nil)
 }
 
 // single prepares a submission of one event.
@@ -148,11 +107,9 @@ func (w *world) single(tenant id.Tenant, name string, cap uint64) log.Prepare {
 }
 
 func (w *world) draft(s *log.State, e *event.Envelope, cap uint64) log.Draft {
-	return log.NewDraft(s.Identity(), e, log.Attestation{
-		Form: event.FormDigest, PublicKey: did.Multikey(w.agent.Public().Bytes()), Signer: chain.SignerAgent, Custody: chain.CustodyAgent,
-		IngestKeyID: "ik_test", Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow},
-		Disclosure: id.DiscloseRecord, IdempotencyKey: "idem-" + string(e.EventID), Cap: cap,
-	})
+	a := w.agent.Attestation(e)
+	a.Cap = cap
+	return log.NewDraft(s.Identity(), e, a)
 }
 
 func (w *world) append(tenant id.Tenant, name string) (log.Receipt, error) {
@@ -257,16 +214,11 @@ func (w *world) burst(n int, prefix string) map[id.Tenant]map[string]log.Receipt
 
 func (w *world) checkpoint(tenant id.Tenant) tlog.Checkpoint {
 	w.t.Helper()
-	c, err := signed(w.state(tenant))
+	c, err := ledgertest.Signed(w.state(tenant))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return c
-}
-
-// signed returns what the checkpoint of a state says.
-func signed(s *log.State) (tlog.Checkpoint, error) {
-	return tlog.OpenCheckpoint(bytes.Clone(s.Checkpoint()), s.VerifierKey())
 }
 
 // damaged is a store that reads wrong.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/ledgertest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 )
@@ -73,7 +74,7 @@ func installed(t *testing.T, work func(*world)) (*world, shot) {
 // on returns a world with the keys of w, and anchors of its own.
 func (w *world) on(t *testing.T, journal []byte) *world {
 	t.Helper()
-	other := &world{t: t, keyring: w.keyring, anchors: t.TempDir(), agent: w.agent, fatal: make(chan error, 99), now: w.now}
+	other := &world{t: t, keyring: w.keyring, anchors: t.TempDir(), agent: w.agent, fatal: make(chan error, 99), Time: w.Time.Copy()}
 	if err := os.WriteFile(other.journal(), journal, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,7 @@ func (p *process) send(w *world, tenant id.Tenant, name string) {
 	if stateErr != nil {
 		return // the store is broken
 	}
-	checkpoint, noteErr := signed(s)
+	checkpoint, noteErr := ledgertest.Signed(s)
 	leaf, root, _, readErr := w.ledgers.Inclusion(w.t.Context(), s, s.Size()-1, s.Size())
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/ledgertest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
@@ -25,7 +26,7 @@ func TestAppendIsDurableChainedAndProvable(t *testing.T) {
 		if got := len(acknowledged[tenant]); got != 600 {
 			t.Errorf("tenant %d: got %d acknowledged, want 600", tenant, got)
 		}
-		if c := w.checkpoint(tenant); c.Size != 600 || c.Origin != genesis(tenant).Origin {
+		if c := w.checkpoint(tenant); c.Size != 600 || c.Origin != ledgertest.Genesis(tenant).Origin {
 			t.Errorf("tenant %d: checkpoint %+v", tenant, c)
 		}
 		for name, r := range acknowledged[tenant] {
@@ -47,11 +48,11 @@ func TestEmptyLedger(t *testing.T) {
 
 func TestCreateTwice(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
-	_, err := w.ledgers.Create(t.Context(), red, genesis(red))
+	_, err := w.ledgers.Create(t.Context(), red, ledgertest.Genesis(red))
 	if !fault.Is(err, fault.Conflict) {
 		t.Errorf("same tenant and origin: got %v, want a conflict", err)
 	}
-	_, err = w.ledgers.Create(t.Context(), 99, genesis(red))
+	_, err = w.ledgers.Create(t.Context(), 99, ledgertest.Genesis(red))
 	if !fault.Is(err, fault.Conflict) {
 		t.Errorf("an origin that was shown: got %v, want a conflict", err)
 	}
@@ -154,13 +155,13 @@ func TestMonthlyCapIsExact(t *testing.T) {
 		t.Errorf("got %d created, %d refused, want %d and %d", created.Load(), refused.Load(), limit, 100-limit)
 	}
 	w.mustAppend(blue, "unlimited")
-	w.pass(31 * 24 * time.Hour)
+	w.Pass(31 * 24 * time.Hour)
 	name, _ := refusedName.Load().(string)
 	if _, err := w.ledgers.Append(t.Context(), red, w.single(red, name, limit)); err != nil {
 		t.Errorf("the refused event, sent again in the next month: %v", err)
 	}
 	w.reopen(w.store)
-	if got := w.state(red).Used(id.InstantOf(w.clock())); got != 1 {
+	if got := w.state(red).Used(id.InstantOf(w.Clock())); got != 1 {
 		t.Errorf("used in the new month after a restart: got %d, want 1", got)
 	}
 	w.audit(nil)
@@ -172,7 +173,7 @@ func TestReceivedAtNeverFalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.pass(-time.Hour)
+	w.Pass(-time.Hour)
 	second, err := w.append(red, "second")
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/ledgertest"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
 )
@@ -53,7 +53,7 @@ func newEnvelopes(t *testing.T) *envelopes {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &envelopes{world: &world{t: t, keyring: keyring, agent: edkey.NewPrivate()}, made: map[string]*event.Envelope{}, dir: t.TempDir()}
+	w := &envelopes{world: &world{t: t, keyring: keyring, agent: ledgertest.NewAgent()}, made: map[string]*event.Envelope{}, dir: t.TempDir()}
 	if memory, err := os.MkdirTemp("/dev/shm", "anchors"); err == nil {
 		w.dir = memory
 		t.Cleanup(func() { os.RemoveAll(memory) })
@@ -118,7 +118,7 @@ func newSim(t *testing.T, w *envelopes, seed uint64) *sim {
 	}
 	s.open()
 	for _, tenant := range s.tenants {
-		if _, err := s.log.Create(t.Context(), tenant, genesis(tenant)); err != nil {
+		if _, err := s.log.Create(t.Context(), tenant, ledgertest.Genesis(tenant)); err != nil {
 			t.Fatal(err)
 		}
 	}

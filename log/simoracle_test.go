@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/ledgertest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -51,7 +52,7 @@ func (o *oracle) replay(applied []storage.Batch) {
 
 func (o *oracle) ledger(t id.Tenant) *oracleLedger {
 	if o.ledgers[t] == nil {
-		genesis := sha256.Sum256([]byte("agentledger/genesis/v1\n" + string(genesis(t).Origin) + "\n"))
+		genesis := sha256.Sum256([]byte("agentledger/genesis/v1\n" + string(ledgertest.Genesis(t).Origin) + "\n"))
 		o.ledgers[t] = &oracleLedger{last: genesis, roots: map[id.Index]id.Hash{}, counted: map[string]uint64{}}
 	}
 	return o.ledgers[t]

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentledger/agentledger/chain"
-	"github.com/agentledger/agentledger/did"
-	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -80,12 +77,11 @@ func (s *sim) prepare(t *ticket, state *log.State) (log.Submission, error) {
 		if t.change && i == len(t.names)-1 {
 			kind = "last-of-change"
 		}
-		d := log.NewDraft(state.Identity(), s.w.get(t.tenant, name), log.Attestation{
-			Form: event.FormDigest, PublicKey: did.Multikey(s.w.agent.Public().Bytes()), Signer: chain.SignerAgent, Custody: chain.CustodyAgent,
-			IngestKeyID: fmt.Sprintf("version=%d ticket=%d kind=%s cap=%d", state.ConfigVersion(), t.number, kind, s.limit),
-			Policy:      chain.Policy{Declared: id.Allow, Effective: id.Allow},
-			Disclosure:  id.DiscloseRecord, IdempotencyKey: keyOf(name), Cap: s.limit,
-		})
+		e := s.w.get(t.tenant, name)
+		a := s.w.agent.Attestation(e)
+		a.IngestKeyID = fmt.Sprintf("version=%d ticket=%d kind=%s cap=%d", state.ConfigVersion(), t.number, kind, s.limit)
+		a.IdempotencyKey, a.Cap = keyOf(name), s.limit
+		d := log.NewDraft(state.Identity(), e, a)
 		sub.Drafts = append(sub.Drafts, d)
 	}
 	if t.change {

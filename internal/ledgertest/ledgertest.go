@@ -6,9 +6,7 @@ package ledgertest
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
@@ -37,10 +35,8 @@ type Service struct {
 	Store   *storagetest.Model
 	Ledgers *log.Ledgers
 	Notary  *notary.Notary
+	*Time
 	keyring *seal.Keyring
-
-	mu  sync.Mutex
-	now time.Time
 }
 
 // New returns a service without organizations, which ends with the test.
@@ -54,7 +50,7 @@ func New(t testing.TB) *Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Service{Store: storagetest.NewModel(), keyring: keyring, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	s := &Service{Store: storagetest.NewModel(), keyring: keyring, Time: new(Time)}
 	s.Ledgers, err = log.Open(t.Context(), log.Options{
 		Store: s.Store, Keyring: keyring, Anchors: anchors, Clock: s.Clock,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
@@ -75,7 +71,8 @@ func (s *Service) Found(t testing.TB, tenant id.Tenant, records ...storage.Chang
 	if err != nil {
 		t.Fatal(err)
 	}
-	genesis := log.Genesis{Organization: Organization(tenant), Origin: Origin(tenant), Changes: append(records, system)}
+	genesis := Genesis(tenant)
+	genesis.Changes = append(records, system)
 	if _, err := s.Ledgers.Create(t.Context(), tenant, genesis); err != nil {
 		t.Fatal(err)
 	}
@@ -93,20 +90,6 @@ func (s *Service) State(t testing.TB, tenant id.Tenant) *log.State {
 
 // Keyring seals the service's keys.
 func (s *Service) Keyring() *seal.Keyring { return s.keyring }
-
-// Clock is the service's clock, which stands still.
-func (s *Service) Clock() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.now
-}
-
-// Pass moves the clock.
-func (s *Service) Pass(d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.now = s.now.Add(d)
-}
 
 type always id.Disclosure
 

@@ -23,17 +23,19 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/storage"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/door"
+	"github.com/agentledger/agentledger/storage"
 )
 
 // Engine is a storage.Engine on a Pebble store.
 type Engine struct {
 	db   *pebble.DB
 	lock *pebble.Lock
-	gate gate
+	door door.Door
 
 	opened   atomic.Bool // before that a failed flush breaks the engine
 	broken   atomic.Pointer[brokenError]
@@ -118,8 +120,8 @@ func makeDir(fs vfs.FS, dir string) error {
 // Close waits for what is under way and closes the store. A broken engine is
 // left as it is, its directory locked: its process has to end.
 func (e *Engine) Close() error {
-	if err := e.gate.close(); err != nil {
-		return err
+	if !e.door.Close() {
+		return errClosed
 	}
 	e.write.Lock()
 	defer e.write.Unlock()
@@ -132,37 +134,5 @@ func (e *Engine) Close() error {
 	if err := errors.Join(e.db.Close(), e.lock.Close()); err != nil {
 		return fmt.Errorf("close store: %w", err)
 	}
-	return nil
-}
-
-// gate counts the calls that are inside, so that Close can wait for them.
-type gate struct {
-	mu     sync.RWMutex // makes closed and the first Add of inside one step
-	closed bool
-	inside sync.WaitGroup
-}
-
-func (g *gate) enter() error {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	if g.closed {
-		return fmt.Errorf("store is closed: %w", storage.ErrUnavailable)
-	}
-	g.inside.Add(1)
-	return nil
-}
-
-func (g *gate) leave() { g.inside.Done() }
-
-// close lets nobody in any more and returns when everybody has left.
-func (g *gate) close() error {
-	g.mu.Lock()
-	if g.closed {
-		g.mu.Unlock()
-		return fmt.Errorf("store is closed: %w", storage.ErrUnavailable)
-	}
-	g.closed = true
-	g.mu.Unlock()
-	g.inside.Wait()
 	return nil
 }

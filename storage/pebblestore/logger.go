@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/agentledger/agentledger/storage"
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/agentledger/agentledger/storage"
 )
 
 // brokenError is what broke an engine. It is storage.ErrBroken and its cause.
@@ -37,6 +38,9 @@ func (e *Engine) brokenErr() error {
 	return nil
 }
 
+// errClosed answers every call after Close.
+var errClosed = fmt.Errorf("store is closed: %w", storage.ErrUnavailable)
+
 // enter begins a call; leave ends it.
 func (e *Engine) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
@@ -45,10 +49,13 @@ func (e *Engine) enter(ctx context.Context) error {
 	if err := e.brokenErr(); err != nil {
 		return err
 	}
-	return e.gate.enter()
+	if !e.door.Enter() {
+		return errClosed
+	}
+	return nil
 }
 
-func (e *Engine) leave() { e.gate.leave() }
+func (e *Engine) leave() { e.door.Leave() }
 
 // logger passes Pebble's messages to slog and its fatal errors to the engine.
 //

@@ -28,12 +28,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/door"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore/document"
 )
@@ -45,7 +45,7 @@ type Engine struct {
 	lanes  []*lane
 	codec  *document.Codec
 	doubts doubts
-	gate   gate
+	door   door.Door
 
 	lost, split atomic.Uint64 // see Collector
 }
@@ -90,8 +90,8 @@ func (e *Engine) lane(t id.Tenant) *lane { return e.lanes[uint64(t)%uint64(len(e
 
 // Close waits for what is under way and closes the connections.
 func (e *Engine) Close() error {
-	if err := e.gate.close(); err != nil {
-		return err
+	if !e.door.Close() {
+		return errClosed
 	}
 	var errs []error
 	for _, l := range e.lanes {
@@ -101,44 +101,18 @@ func (e *Engine) Close() error {
 	return errors.Join(errs...)
 }
 
+// errClosed answers every call after Close.
+var errClosed = fmt.Errorf("store is closed: %w", storage.ErrUnavailable)
+
 // enter begins a call, which ends with leave.
 func (e *Engine) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return e.gate.enter()
-}
-
-func (e *Engine) leave() { e.gate.leave() }
-
-// gate counts the calls that are inside, so that Close can wait for them.
-type gate struct {
-	mu     sync.Mutex
-	closed bool
-	inside sync.WaitGroup
-}
-
-func (g *gate) enter() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return fmt.Errorf("store is closed: %w", storage.ErrUnavailable)
+	if !e.door.Enter() {
+		return errClosed
 	}
-	g.inside.Add(1)
 	return nil
 }
 
-func (g *gate) leave() { g.inside.Done() }
-
-// close lets nobody in any more and returns when everybody has left.
-func (g *gate) close() error {
-	g.mu.Lock()
-	if g.closed {
-		g.mu.Unlock()
-		return fmt.Errorf("store is closed: %w", storage.ErrUnavailable)
-	}
-	g.closed = true
-	g.mu.Unlock()
-	g.inside.Wait()
-	return nil
-}
+func (e *Engine) leave() { e.door.Leave() }

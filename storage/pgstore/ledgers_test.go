@@ -1,22 +1,16 @@
 package pgstore_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/agentledger/agentledger/chain"
-	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/ledgertest"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage/pgstore"
@@ -25,8 +19,8 @@ import (
 
 // The two organizations of every test.
 const (
-	red  id.Tenant = 11
-	blue id.Tenant = 12
+	red  = ledgertest.Red
+	blue = ledgertest.Blue
 )
 
 // world is ledgers on a store, as a service runs them.
@@ -35,10 +29,10 @@ type world struct {
 	store   log.Store
 	keyring *seal.Keyring
 	anchors string
-	agent   edkey.Private
-	weight  int          // bytes of payload beside an event's name
-	now     atomic.Int64 // milliseconds
+	agent   *ledgertest.Agent
+	weight  int // bytes of payload beside an event's name
 	ledgers *log.Ledgers
+	*ledgertest.Time
 }
 
 func newWorld(t *testing.T, store log.Store) *world {
@@ -47,8 +41,7 @@ func newWorld(t *testing.T, store log.Store) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, store: store, keyring: keyring, anchors: t.TempDir(), agent: edkey.NewPrivate()}
-	w.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli())
+	w := &world{t: t, store: store, keyring: keyring, anchors: t.TempDir(), agent: ledgertest.NewAgent(), Time: new(ledgertest.Time)}
 	w.open()
 	return w
 }
@@ -56,15 +49,10 @@ func newWorld(t *testing.T, store log.Store) *world {
 func (w *world) found() {
 	w.t.Helper()
 	for _, tenant := range []id.Tenant{red, blue} {
-		if _, err := w.ledgers.Create(w.t.Context(), tenant, genesis(tenant)); err != nil {
+		if _, err := w.ledgers.Create(w.t.Context(), tenant, ledgertest.Genesis(tenant)); err != nil {
 			w.t.Fatal(err)
 		}
 	}
-}
-
-func genesis(tenant id.Tenant) log.Genesis {
-	organization := id.Organization{15: byte(tenant)}
-	return log.Genesis{Organization: organization, Origin: id.Origin("log.example/o/" + organization.String())}
 }
 
 func (w *world) open() {
@@ -75,7 +63,7 @@ func (w *world) open() {
 	}
 	w.ledgers, err = log.Open(w.t.Context(), log.Options{
 		Store: w.store, Keyring: w.keyring, Anchors: anchors, Logger: slog.New(slog.NewTextHandler(w.t.Output(), nil)),
-		Clock: func() time.Time { return time.UnixMilli(w.now.Load()) },
+		Clock: w.Clock,
 		Fatal: func(err error) { w.t.Errorf("fatal: %v", err) },
 	})
 	if err != nil {
@@ -107,11 +95,7 @@ func (w *world) prepare(tenant id.Tenant, names ...string) log.Prepare {
 	}
 	return func(_ context.Context, s *log.State) (sub log.Submission, _ error) {
 		for _, e := range envelopes {
-			sub.Drafts = append(sub.Drafts, log.NewDraft(s.Identity(), e, log.Attestation{
-				Form: event.FormDigest, PublicKey: did.Multikey(w.agent.Public().Bytes()), Signer: chain.SignerAgent, Custody: chain.CustodyAgent,
-				IngestKeyID: "ik_test", Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow},
-				Disclosure: id.DiscloseRecord, IdempotencyKey: "idem-" + string(e.EventID),
-			}))
+			sub.Drafts = append(sub.Drafts, log.NewDraft(s.Identity(), e, w.agent.Attestation(e)))
 		}
 		return sub, nil
 	}
@@ -119,24 +103,7 @@ func (w *world) prepare(tenant id.Tenant, names ...string) log.Prepare {
 
 func (w *world) envelope(tenant id.Tenant, name string) *event.Envelope {
 	w.t.Helper()
-	unsigned, err := json.Marshal(map[string]any{
-		"schema_version": 1, "event_id": name, "organization_id": genesis(tenant).Organization.String(),
-		"trace_id": "trc", "agent_id": "agt_test", "key_id": "key_test", "emitted_at": "2026-11-20T12:00:00.000Z",
-		"actor_type": "agent", "actor_principal": "svc", "action_kind": "tool_call", "tool_name": "acme.orders.read",
-		"policy_decision": "allow", "payload": map[string]any{"text": name, "weight": randomText(name, w.weight)},
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	signed, err := event.Sign(unsigned, w.agent)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	e, err := event.Parse(signed, event.Options{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return e
+	return w.agent.Envelope(w.t, tenant, name, map[string]any{"weight": randomText(name, w.weight)})
 }
 
 func (w *world) append(tenant id.Tenant, name string) error {
@@ -165,7 +132,7 @@ func (w *world) state(tenant id.Tenant) *log.State {
 func (w *world) checkpoint(tenant id.Tenant) tlog.Checkpoint {
 	w.t.Helper()
 	s := w.state(tenant)
-	c, err := tlog.OpenCheckpoint(bytes.Clone(s.Checkpoint()), s.VerifierKey())
+	c, err := ledgertest.Signed(s)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -216,7 +183,7 @@ func (w *world) send(told *told, tenant id.Tenant, name string) {
 	if err != nil {
 		return // the store is gone again, and the ledger with it until it is back
 	}
-	if c, err := tlog.OpenCheckpoint(bytes.Clone(state.Checkpoint()), state.VerifierKey()); err != nil {
+	if c, err := ledgertest.Signed(state); err != nil {
 		w.t.Error(err)
 	} else {
 		told.shown[tenant] = append(told.shown[tenant], c)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -84,7 +85,7 @@ func (w *world) play(seed uint64) (answers []any) {
 			answers = append(answers, o.Receipts, fmt.Sprint(o.Err))
 		}
 		answers = append(answers, string(w.state(tenant).Checkpoint()))
-		w.now.Add(random.Int64N(5000))
+		w.Pass(time.Duration(random.Int64N(5000)) * time.Millisecond)
 	}
 	return answers
 }
