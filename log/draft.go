@@ -5,6 +5,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/verify"
 )
 
 // Attestation is what the server states about an envelope beside what the
@@ -22,7 +23,7 @@ type Attestation struct {
 }
 
 // NewDraft renders the record of an envelope for the ledger of identity. Events
-// of the system's own do not count against the plan and are never disclosed in full.
+// of the system's own do not count against the plan.
 func NewDraft(identity *Identity, e *event.Envelope, a Attestation) Draft {
 	record := chain.Record{
 		Origin: identity.Origin, OrganizationID: identity.Organization,
@@ -32,15 +33,11 @@ func NewDraft(identity *Identity, e *event.Envelope, a Attestation) Draft {
 		IngestKeyID: a.IngestKeyID, Policy: a.Policy,
 	}
 	system := a.Signer == chain.SignerSystem
-	disclosure := a.Disclosure
-	if system {
-		disclosure = min(disclosure, id.DiscloseRecord)
-	}
 	return Draft{
 		ID: e.EventID, IdempotencyKey: a.IdempotencyKey,
 		Columns: storage.Columns{
 			Agent: e.AgentID, Trace: e.TraceID, Tool: e.Tool, ActionKind: e.ActionKind,
-			Effective: a.Policy.Effective, Disclosure: disclosure,
+			Effective: a.Policy.Effective, Disclosure: verify.Disclosed(a.Disclosure, a.Signer, e.ActionKind),
 		},
 		Record: record.Frame(), Envelope: e.Canonical,
 		Counted: !system, Cap: a.Cap,

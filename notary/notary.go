@@ -34,6 +34,7 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/verify"
 )
 
 // Kind is the action_kind of a server's own event.
@@ -53,6 +54,7 @@ const (
 	IngestKeyRevoked Kind = "ledger_ingest_key_revoked"
 	Approval         Kind = "ledger_approval"
 	LogKey           Kind = "ledger_log_key"
+	Directory        Kind = verify.DirectoryKind
 )
 
 // Operator is the principal of what is done with the platform secret.
@@ -196,13 +198,13 @@ func (n *Notary) systemKey(ctx context.Context, identity *log.Identity) (id.Key,
 
 // sign makes the envelope of one statement.
 func (n *Notary) sign(s *log.State, principal string, statement Statement, keyID id.Key, key edkey.Private) (*event.Envelope, error) {
-	payload, err := jcs.Marshal(statement.Payload)
+	name, err := EventID(s, statement)
 	if err != nil {
 		return nil, err
 	}
 	unsigned, err := json.Marshal(map[string]any{
 		"schema_version":  1,
-		"event_id":        eventID(s, statement.Kind, payload),
+		"event_id":        name,
 		"organization_id": s.Identity().Organization.String(),
 		"trace_id":        "ledger",
 		"agent_id":        agentID,
@@ -224,10 +226,14 @@ func (n *Notary) sign(s *log.State, principal string, statement Statement, keyID
 	return event.Parse(signed, event.Options{Server: true})
 }
 
-// eventID names a statement by what it says and when in the organization's
-// configuration it is said.
-func eventID(s *log.State, kind Kind, payload []byte) string {
+// EventID names a statement that is made under the state s by what it says and
+// when in the organization's configuration it is said.
+func EventID(s *log.State, statement Statement) (id.Event, error) {
+	payload, err := jcs.Marshal(statement.Payload)
+	if err != nil {
+		return "", fmt.Errorf("name statement: %w", err)
+	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%d\n%s", kind, s.ConfigVersion(), payload)
-	return string(kind) + ":" + hex.EncodeToString(h.Sum(nil)[:16])
+	fmt.Fprintf(h, "%s\n%d\n%s", statement.Kind, s.ConfigVersion(), payload)
+	return id.Event(string(statement.Kind) + ":" + hex.EncodeToString(h.Sum(nil)[:16])), nil
 }

@@ -40,6 +40,11 @@ func (s *Server) verify(r *http.Request) (representation, error) {
 	if format == formatProof {
 		return representation{media: mediaText, cache: never, vary: "Accept", body: b.TlogProof()}, nil
 	}
+	if q.text("directory") == "1" {
+		if err := s.addDirectory(r.Context(), state, b); err != nil {
+			return representation{}, err
+		}
+	}
 	if q.text("verify") == "1" {
 		report := verify.Check(b, verify.Options{CheckedAt: id.InstantOf(s.clock())})
 		b.Verification = &report
@@ -114,7 +119,7 @@ func (s *Server) parts(ctx context.Context, state *log.State, at id.Index) (p ve
 	p = verify.Parts{
 		Organization: state.Identity().Organization, Event: e.ID, Index: at, Entry: log.EntryOf(e),
 		Checkpoint: state.Shown(), Note: state.Checkpoint(), Key: state.VerifierKey(),
-		Disclosure: e.Disclosure, Record: e.Record, Envelope: e.Envelope,
+		ActionKind: e.ActionKind, Disclosure: e.Disclosure, Record: e.Record, Envelope: e.Envelope,
 	}
 	if p.Proof, err = s.ledgers.InclusionOf(ctx, state, e); err != nil || at == 0 {
 		return p, err

@@ -60,6 +60,8 @@ type world struct {
 	agents  *agent.Agents
 	handler http.Handler
 	now     time.Time
+
+	directory *publicapi.Directory // nil for none
 }
 
 func newWorld(t testing.TB) *world {
@@ -109,6 +111,7 @@ func (w *world) serve(agents publicapi.Agents) {
 	router := edge.Router()
 	publicapi.New(publicapi.Options{
 		Edge: edge, Ledgers: w.ledgers, Organizations: w.orgs, Agents: agents, GrantKeys: grantKeys{}, PublicURL: publicURL, Clock: w.clock,
+		Directory: w.directory,
 	}).Routes(router)
 	w.handler = traffic.Watch(w.TB, router)
 }

@@ -72,6 +72,7 @@ type Options struct {
 	// and a path, without a slash at the end.
 	PublicURL string
 	Clock     func() time.Time // default: time.Now
+	Directory *Directory       // default: none
 
 	MaxInFlight int                   // reads under way at a time; default 512
 	GzipBytes   int64                 // room for compressed entry bundles; default 32 MiB
@@ -87,6 +88,7 @@ type Server struct {
 	orgs      Organizations
 	agents    Agents
 	grantKeys GrantKeys
+	directory *Directory // nil: there is none
 	publicURL string
 	host      string // of did:web identifiers
 	clock     func() time.Time
@@ -114,7 +116,7 @@ func New(o Options) *Server {
 	}
 	_, host, _ := strings.Cut(o.PublicURL, "://")
 	s := &Server{
-		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, grantKeys: o.GrantKeys,
+		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, grantKeys: o.GrantKeys, directory: o.Directory,
 		publicURL: o.PublicURL, host: strings.ToLower(host), clock: o.Clock,
 		gate: limit.NewGate(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics), lobby: o.Floor.Lobby,
 	}
@@ -134,6 +136,8 @@ func (s *Server) Routes(r chi.Router) {
 		s.read(r, "/orgs/{slug}/transparency/keys", s.keys)
 		s.read(r, "/orgs/{slug}/transparency/policy", s.policy)
 		s.read(r, "/orgs/{slug}/verify/{event}", s.verify)
+		s.read(r, "/directory", s.nameDirectory)
+		s.read(r, "/directory/events", s.directoryEvents)
 		s.read(r, "/agents/{agent}/did", s.agentKeyDocument)
 		s.read(r, "/agents/{agent}/did.json", s.agentWebDocument)
 		s.read(r, "/did/{did}", s.didDocument)

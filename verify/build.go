@@ -24,6 +24,7 @@ type Parts struct {
 	Note       []byte // the checkpoint, signed
 	Key        tlog.VerifierKey
 
+	ActionKind string // of the envelope
 	Disclosure id.Disclosure
 	Record     []byte
 	Envelope   []byte      // nil when erased
@@ -31,8 +32,8 @@ type Parts struct {
 }
 
 // NewBundle shapes a bundle and leaves out what the disclosure does not cover.
-// The envelope of a system event is never disclosed: full then means record. It
-// does not check proofs; Check does, on the result.
+// Of the service's own events it shows what Disclosed says. It does not check
+// proofs; Check does, on the result.
 func NewBundle(p Parts) (*Bundle, error) {
 	p.Entry.Seq = p.Index.Sequence()
 	b := &Bundle{
@@ -66,9 +67,7 @@ func (b *Bundle) disclose(p Parts) error {
 		if err != nil {
 			return err
 		}
-		if r.Signer == chain.SignerSystem {
-			b.Disclosure = id.DiscloseRecord
-		}
+		b.Disclosure = Disclosed(p.Disclosure, r.Signer, p.ActionKind)
 	}
 	if b.Disclosure == id.DiscloseRecord || b.Disclosure == id.DiscloseFull {
 		text := string(p.Record)

@@ -32,6 +32,10 @@ type Bundle struct {
 	Envelope *string     `json:"envelope,omitzero"`  // nil when not disclosed or erased
 	ErasedAt *id.Instant `json:"erased_at,omitzero"` // when the envelope was erased
 
+	// Directory is a second proof, by the service's directory; nil when none was
+	// asked for or there is none yet.
+	Directory *Directory `json:"directory,omitzero"`
+
 	// Verification is what Check said on the server. It is no input of Check.
 	Verification *Report `json:"verification,omitzero"`
 	// OperatorStatement is the operator's word, which nothing here can check.

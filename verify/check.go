@@ -22,11 +22,12 @@ var errUndisclosed = errors.New("not disclosed")
 // which could go unseen) and, as record.*, statements of the record that are the
 // operator's word although the log has committed to them. Signature lines of the
 // checkpoint that are neither the log key's nor a known witness's stand there as "checkpoint: " and their name.
-func Check(b *Bundle, o Options) Report {
-	c := &checker{bundle: b, options: o}
+func Check(b *Bundle, o Options) Report { return (&checker{bundle: b, options: o}).check() }
+
+func (c *checker) check() Report {
 	c.read()
 	r := &c.report
-	r.CheckedAt, r.TreeSize, r.Cosignatures = o.CheckedAt, c.checkpoint.Size, c.cosignatures()
+	r.CheckedAt, r.TreeSize, r.Cosignatures = c.options.CheckedAt, c.checkpoint.Size, c.cosignatures()
 	r.Errors = []string{}
 	r.InclusionOK = c.verdict("inclusion", c.checkInclusion())
 	r.CheckpointOK = c.verdict("checkpoint", c.checkCheckpoint())
@@ -34,6 +35,7 @@ func Check(b *Bundle, o Options) Report {
 	r.RecordOK = c.disclosed("record", c.checkRecord())
 	r.SignatureOK = c.disclosed("signature", c.checkSignature())
 	r.EnvelopeOK = c.disclosed("envelope", c.checkEnvelope())
+	r.DirectoryOK = c.disclosed("directory", c.checkDirectory())
 	r.OK = len(r.Errors) == 0
 	r.Unchecked = c.unchecked()
 	return *r
@@ -56,7 +58,8 @@ type checker struct {
 	record        chain.Record
 	recordErr     error // errUndisclosed when there is none
 	envelope      *event.Envelope
-	envelopeErr   error // errUndisclosed when there is none
+	envelopeErr   error    // errUndisclosed when there is none
+	directory     *checker // of the second proof's bundle; nil when there is none
 }
 
 // read parses the texts of the bundle.
@@ -144,6 +147,11 @@ func (c *checker) unchecked() []string {
 	}
 	add("envelope.sig_value_b64", c.envelope != nil && (c.recordErr != nil || c.envelope.SignatureB64 != c.record.SigValueB64))
 	add("erased_at", b.ErasedAt != nil)
+	if c.directory != nil {
+		for _, name := range c.directory.report.Unchecked {
+			add("directory.bundle."+name, true)
+		}
+	}
 	add("verification", b.Verification != nil)
 	add("operator_statement", b.OperatorStatement != nil)
 	for _, name := range b.unknown {

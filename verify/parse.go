@@ -26,7 +26,7 @@ func memberOf(name string) presence {
 		return required
 	case "previous_entry", "previous_inclusion":
 		return nullable
-	case "record", "envelope", "erased_at", "verification", "operator_statement":
+	case "record", "envelope", "erased_at", "directory", "verification", "operator_statement":
 		return optional
 	}
 	return unknown
@@ -58,7 +58,24 @@ func ParseBundle(src []byte) (*Bundle, error) {
 	if err := json.Unmarshal(canonical, b); err != nil {
 		return nil, fmt.Errorf("parse bundle: %w: %w", ErrMalformed, err)
 	}
+	if err := b.readDirectory(canonical, members); err != nil {
+		return nil, err
+	}
 	return b, nil
+}
+
+// readDirectory reads the second proof as strictly as the bundle that it is in.
+func (b *Bundle) readDirectory(canonical []byte, members []jcs.Member) (err error) {
+	for _, m := range members {
+		value := canonical[m.Value:m.End]
+		if string(m.Name(canonical)) != "directory" || isNull(value) {
+			continue
+		}
+		if b.Directory, err = parseDirectory(value); err != nil {
+			return fmt.Errorf("parse bundle: %w", err)
+		}
+	}
+	return nil
 }
 
 // checkMembers checks what decoding into a struct would pass over: members that

@@ -15,6 +15,9 @@ type Options struct {
 	// a bundle that names one of them is checked by it, if the key is of Key's name
 	// and signed trees of the checkpoint's size.
 	Retired []LogKey
+	// Directory is the log key of the service's directory, as the caller pinned it;
+	// nil takes the one that a bundle's second proof names.
+	Directory *tlog.VerifierKey
 	// Witnesses are those whose cosignatures the report names. Whether they are
 	// enough is the caller's policy (package trust).
 	Witnesses []tlog.WitnessKey
@@ -48,15 +51,20 @@ type Report struct {
 	// The envelope is what the record's event_digest stands for and agrees with
 	// the record.
 	EnvelopeOK *bool `json:"envelope_ok"`
+	// The second proof holds: the service's directory lists a tree of this log that
+	// has the event. Absent when the bundle has none.
+	DirectoryOK *bool `json:"directory_ok,omitzero"`
 	// InclusionOK, CheckpointOK and ChainOK, and nothing is false.
 	OK bool `json:"ok"`
 
 	LogKeySource KeySource     `json:"log_key_source"`
 	Unchecked    []string      `json:"unchecked"`    // what the bundle says and no verdict covers, see Check
 	Cosignatures []Cosignature `json:"cosignatures"` // those of known witnesses that verify
-	TreeSize     id.Index      `json:"tree_size"`    // of the checkpoint; 0 when it can't be read
-	CheckedAt    id.Instant    `json:"checked_at"`
-	Errors       []string      `json:"errors"` // "step: what", one for each verdict that is false, in their order
+	// DirectoryCosignatures are those on the directory's checkpoint.
+	DirectoryCosignatures []Cosignature `json:"directory_cosignatures,omitzero"`
+	TreeSize              id.Index      `json:"tree_size"` // of the checkpoint; 0 when it can't be read
+	CheckedAt             id.Instant    `json:"checked_at"`
+	Errors                []string      `json:"errors"` // "step: what", one for each verdict that is false, in their order
 }
 
 // Cosignature is a witness's statement that it saw the checkpoint at that time.

@@ -96,6 +96,12 @@ type Listen struct {
 	Drain         time.Duration `help:"How long open requests may take after a stop signal." default:"15s" env:"AGENTLEDGER_DRAIN"`
 }
 
+// Directory says whether the service keeps a log that lists all its logs.
+type Directory struct {
+	Directory         string        `help:"Slug of the organization whose log is the directory: it lists the newest tree of every other log, for all to see. Make it first. Default: no directory." placeholder:"SLUG" env:"AGENTLEDGER_DIRECTORY"`
+	DirectoryInterval time.Duration `help:"Time between two appends to the directory, at least." default:"10s" env:"AGENTLEDGER_DIRECTORY_INTERVAL"`
+}
+
 // Serve is all settings of the running service.
 type Serve struct {
 	Store
@@ -107,6 +113,7 @@ type Serve struct {
 	Logging
 	Traces
 	Callouts
+	Directory
 	ReverifyPause time.Duration `help:"Pause between two rounds of the background re-verification." default:"1m" env:"AGENTLEDGER_REVERIFY_PAUSE"`
 }
 
@@ -123,7 +130,7 @@ func (s Serve) Validate() error {
 	if s.MaxEventKiB < 1 || s.MaxEventKiB > 1<<14 {
 		return fmt.Errorf("--max-event-kib: from 1 to %d", 1<<14)
 	}
-	return errors.Join(s.Overload.validate(), s.Traces.validate())
+	return errors.Join(s.Overload.validate(), s.Traces.validate(), s.Directory.validate())
 }
 
 func (o Overload) validate() error {
@@ -141,6 +148,13 @@ func (o Overload) validate() error {
 func (t Traces) validate() error {
 	if t.TraceRatio < 0 || t.TraceRatio > 1 {
 		return errors.New("--trace-ratio: from 0 to 1")
+	}
+	return nil
+}
+
+func (d Directory) validate() error {
+	if d.DirectoryInterval < 0 || d.Directory != "" && d.DirectoryInterval == 0 {
+		return errors.New("--directory-interval: more than 0")
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (s *Service) auditEntry(t testing.TB, state *log.State, e storage.Event, be
 		Organization: state.Identity().Organization, Slug: "audited", Event: e.ID, Index: e.Index,
 		Entry: log.EntryOf(e), Proof: s.proof(t, state, e.Index), Previous: before,
 		Checkpoint: tlog.Checkpoint{Origin: state.Identity().Origin, Size: state.Size(), Root: state.Root()},
-		Note:       state.Checkpoint(), Key: key, Disclosure: id.DiscloseRecord, Record: e.Record,
+		Note:       state.Checkpoint(), Key: key, ActionKind: e.ActionKind, Disclosure: id.DiscloseRecord, Record: e.Record,
 	}
 	if e.Index > 0 {
 		parts.PreviousProof = s.proof(t, state, e.Index-1)

@@ -23,7 +23,7 @@ const (
 )
 
 // Organization returns the id of a tenant's organization.
-func Organization(t id.Tenant) id.Organization { return id.Organization{15: byte(t)} }
+func Organization(t id.Tenant) id.Organization { return id.Organization{14: byte(t >> 8), 15: byte(t)} }
 
 // Origin returns the origin of a tenant's log.
 func Origin(t id.Tenant) id.Origin {

@@ -1,0 +1,35 @@
+package directory
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics are what the directory tells of itself.
+type metrics struct {
+	events, listed, failures, contradictions prometheus.Counter
+	pending                                  prometheus.Gauge
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: "agentledger_directory_" + name, Help: help})
+		r.MustRegister(c)
+		return c
+	}
+	m := &metrics{
+		events:         counter("appends_total", "Appends to the directory."),
+		listed:         counter("listed_total", "Trees listed."),
+		failures:       counter("failures_total", "Rounds that listed nothing since something went wrong."),
+		contradictions: counter("contradictions_total", "Logs found that do not extend what was listed of them."),
+		pending:        prometheus.NewGauge(prometheus.GaugeOpts{Name: "agentledger_directory_pending_logs", Help: "Logs that moved and are not listed yet."}),
+	}
+	r.MustRegister(m.pending)
+	return m
+}
+
+// observe takes what one round did.
+func (m *metrics) observe(listed, pending int, appended bool) {
+	if appended {
+		m.events.Inc()
+	}
+	m.listed.Add(float64(listed))
+	m.pending.Set(float64(pending))
+}

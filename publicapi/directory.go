@@ -1,0 +1,152 @@
+package publicapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// Directory is the log of all logs, of a service that keeps one.
+type Directory struct {
+	Slug     id.Slug
+	Tenant   id.Tenant
+	Listings Listings
+}
+
+// Listings tells what was last listed of a log.
+type Listings interface {
+	// Listed returns the directory's event that lists an organization's log, and the
+	// size listed; fault.NotFound when it never was.
+	Listed(ctx context.Context, organization id.Organization) (id.Event, id.Index, error)
+}
+
+// directoryName is the answer to /v1/public/directory.
+type directoryName struct {
+	Organization id.Organization `json:"organization_id"`
+	Slug         id.Slug         `json:"organization_slug"`
+	Origin       id.Origin       `json:"origin"`
+	LogKey       string          `json:"log_key"`
+}
+
+// directoryState returns the state of the directory's ledger, 404 without one.
+func (s *Server) directoryState(ctx context.Context) (*log.State, error) {
+	if s.directory == nil {
+		return nil, notFound()
+	}
+	return s.ledgers.State(ctx, s.directory.Tenant)
+}
+
+// nameDirectory serves directory.
+func (s *Server) nameDirectory(r *http.Request) (representation, error) {
+	state, err := s.directoryState(r.Context())
+	if err != nil {
+		return representation{}, err
+	}
+	identity := state.Identity()
+	return jsonOf(directoryName{identity.Organization, s.directory.Slug, identity.Origin, state.VerifierKey().String()}, revalidate)
+}
+
+// How much one answer of directory/events looks at and holds.
+const (
+	directoryEntries = 1024
+	directoryBytes   = 1 << 20
+)
+
+// directoryPage is the answer to directory/events: those of [From, Next) that list
+// logs.
+type directoryPage struct {
+	From     id.Index         `json:"from"`
+	Next     id.Index         `json:"next"`
+	TreeSize id.Index         `json:"tree_size"`
+	Events   []directoryEvent `json:"events"`
+}
+
+// directoryEvent is a listing with what its entry commits to.
+type directoryEvent struct {
+	LogIndex id.Index `json:"log_index"`
+	Record   string   `json:"record"`
+	Envelope string   `json:"envelope"`
+}
+
+// directoryEvents serves directory/events.
+func (s *Server) directoryEvents(r *http.Request) (representation, error) {
+	state, err := s.directoryState(r.Context())
+	if err != nil {
+		return representation{}, err
+	}
+	if err := state.Provable(); err != nil {
+		return representation{}, err
+	}
+	q, err := readQuery(r)
+	if err != nil {
+		return representation{}, err
+	}
+	from, err := q.index("from", 0)
+	if err != nil {
+		return representation{}, err
+	}
+	if from > state.Size() {
+		return representation{}, notFound()
+	}
+	page, err := s.directoryPage(r.Context(), state, from)
+	if err != nil {
+		return representation{}, err
+	}
+	return jsonOf(page, revalidate)
+}
+
+func (s *Server) directoryPage(ctx context.Context, state *log.State, from id.Index) (directoryPage, error) {
+	page := directoryPage{From: from, Next: from, TreeSize: state.Size(), Events: []directoryEvent{}}
+	size, end := 0, min(from+directoryEntries, state.Size())
+	for e, err := range s.ledgers.Events(ctx, state, from, end, storage.Records|storage.Envelopes) {
+		if err != nil {
+			return page, fmt.Errorf("read directory: %w", err)
+		}
+		if e.ActionKind == verify.DirectoryKind && e.Disclosure == id.DiscloseFull && e.Envelope != nil {
+			if size += len(e.Record) + len(e.Envelope); size > directoryBytes && len(page.Events) > 0 {
+				break
+			}
+			page.Events = append(page.Events, directoryEvent{e.Index, string(e.Record), string(e.Envelope)})
+		}
+		page.Next = e.Index + 1
+	}
+	return page, nil
+}
+
+// addDirectory adds the second proof to a bundle, if the event's log has been listed
+// with a tree that holds it.
+func (s *Server) addDirectory(ctx context.Context, state *log.State, b *verify.Bundle) error {
+	if s.directory == nil || s.directory.Tenant == state.Identity().Tenant {
+		return nil
+	}
+	name, size, err := s.directory.Listings.Listed(ctx, state.Identity().Organization)
+	if fault.Is(err, fault.NotFound) || err == nil && (size <= b.LogIndex || size > state.Size()) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	kept, err := s.directoryState(ctx)
+	if err != nil || kept.Detached() {
+		return err
+	}
+	listing, err := s.bundleOf(ctx, s.directory.Slug, kept, string(name))
+	if fault.Is(err, fault.NotFound) {
+		return nil // stored, and not in the state that is shown yet
+	}
+	if err != nil {
+		return err
+	}
+	_, root, hashes, err := s.ledgers.Inclusion(ctx, state, b.LogIndex, size)
+	if err != nil {
+		return err
+	}
+	b.Directory = &verify.Directory{Bundle: listing, Inclusion: verify.Inclusion{LogIndex: b.LogIndex, TreeSize: size, RootHash: root, Hashes: hashes}}
+	return nil
+}

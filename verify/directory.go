@@ -1,0 +1,135 @@
+package verify
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// DirectoryKind is the action_kind of the events that a service's directory is
+// made of: which trees its other logs had. Their payload is a Listing.
+const DirectoryKind = "ledger_directory"
+
+// MaxListed is the largest number of logs in one Listing.
+const MaxListed = 256
+
+// Listing is the payload of a directory's event.
+type Listing struct {
+	Checkpoints []Listed `json:"checkpoints"` // 1 to MaxListed, ascending by origin
+}
+
+// Listed is the newest tree that a log has shown, and the key that signs it.
+type Listed struct {
+	Origin id.Origin `json:"origin"`
+	Size   id.Index  `json:"tree_size"` // not 0
+	Root   id.Hash   `json:"root_hash"`
+	LogKey string    `json:"log_key"` // vkey
+}
+
+// ParseListing reads the payload of an event that the service signed for its
+// directory. Members that are not known are refused.
+func ParseListing(e *event.Envelope) (Listing, error) {
+	var l Listing
+	if e.ActionKind != DirectoryKind {
+		return l, fmt.Errorf("listing: not an event of a directory: %w", ErrMismatch)
+	}
+	if err := json.Unmarshal(e.Payload, &l, json.RejectUnknownMembers(true)); err != nil {
+		return l, fmt.Errorf("listing: %w: %w", ErrMalformed, err)
+	}
+	if len(l.Checkpoints) == 0 || len(l.Checkpoints) > MaxListed {
+		return l, fmt.Errorf("listing: number of logs: %w", ErrMalformed)
+	}
+	last := id.Origin("")
+	for _, c := range l.Checkpoints {
+		key, err := tlog.ParseVerifierKey(c.LogKey)
+		if err != nil || key.Name() != string(c.Origin) || c.Origin <= last || c.Size == 0 || c.Size > chain.MaxSeq {
+			return l, fmt.Errorf("listing: a log's origin, tree_size or log_key: %w", ErrMalformed)
+		}
+		last = c.Origin
+	}
+	return l, nil
+}
+
+// Disclosed returns how much of an event is shown under a setting. The service's
+// own events name people and rules, so they are never shown in full. Those of a
+// directory are public as a whole: they say what every log shows anyway, and
+// without their payload nobody could check them.
+func Disclosed(setting id.Disclosure, signer chain.Signer, kind string) id.Disclosure {
+	switch {
+	case signer != chain.SignerSystem:
+		return setting
+	case kind == DirectoryKind:
+		return id.DiscloseFull
+	}
+	return min(setting, id.DiscloseRecord)
+}
+
+// Directory is a second proof of an event: its log's tree, of a size that the
+// service's directory has listed, and the event of the directory that lists it.
+type Directory struct {
+	Inclusion Inclusion `json:"inclusion"` // of the bundle's event, in the tree listed
+	Bundle    *Bundle   `json:"bundle"`    // of the directory's event; without a Directory of its own
+}
+
+// parseDirectory reads the member directory of a bundle.
+func parseDirectory(value []byte) (d *Directory, err error) {
+	canonical, members, err := jcs.ParseObject(nil, value, jcs.MaxDepth)
+	if err != nil || len(members) != 2 || string(members[0].Name(canonical)) != "bundle" || string(members[1].Name(canonical)) != "inclusion" {
+		return nil, fmt.Errorf("directory: members: %w", ErrMalformed)
+	}
+	d = new(Directory)
+	inclusion := canonical[members[1].Value:members[1].End]
+	if err := checkInclusionMembers(inclusion); err != nil {
+		return nil, fmt.Errorf("directory: inclusion: %w", err)
+	}
+	if err := json.Unmarshal(inclusion, &d.Inclusion); err != nil {
+		return nil, fmt.Errorf("directory: inclusion: %w: %w", ErrMalformed, err)
+	}
+	if d.Bundle, err = ParseBundle(bytes.Clone(canonical[members[0].Value:members[0].End])); err != nil {
+		return nil, fmt.Errorf("directory: %w", err)
+	}
+	if d.Bundle.Directory != nil {
+		return nil, fmt.Errorf("directory: in a directory: %w", ErrMalformed)
+	}
+	return d, nil
+}
+
+// checkDirectory: the directory's event is proven by its own bundle, is the
+// service's own, lists a tree of the bundle's log, and the event is in that tree.
+func (c *checker) checkDirectory() error {
+	d := c.bundle.Directory
+	if d == nil {
+		return errUndisclosed
+	}
+	if d.Bundle == nil || d.Bundle.Directory != nil {
+		return fmt.Errorf("bundle: %w", ErrMalformed)
+	}
+	inner := &checker{bundle: d.Bundle, options: Options{Key: c.options.Directory, Witnesses: c.options.Witnesses, CheckedAt: c.options.CheckedAt}}
+	r := inner.check()
+	c.directory, c.report.DirectoryCosignatures = inner, r.Cosignatures
+	if !r.OK {
+		return fmt.Errorf("bundle: %s: %w", r.Errors[0], ErrMismatch)
+	}
+	if !isTrue(r.RecordOK) || !isTrue(r.SignatureOK) || !isTrue(r.EnvelopeOK) || inner.record.Signer != chain.SignerSystem {
+		return fmt.Errorf("bundle: not shown in full, or not the service's own: %w", ErrMismatch)
+	}
+	l, err := ParseListing(inner.envelope)
+	if err != nil {
+		return err
+	}
+	for _, listed := range l.Checkpoints {
+		if listed.Origin == c.bundle.Origin {
+			return checkInclusion(d.Inclusion, c.bundle.LogIndex, c.bundle.EventHash, tlog.Checkpoint{Origin: listed.Origin, Size: listed.Size, Root: listed.Root})
+		}
+	}
+	return fmt.Errorf("the log is not listed: %w", ErrMismatch)
+}
+
+func isTrue(verdict *bool) bool { return verdict != nil && *verdict }
