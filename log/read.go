@@ -38,7 +38,13 @@ func (l *Ledgers) Find(ctx context.Context, s *State, event id.Event) (id.Index,
 
 // Events yields the events [begin, end) of s, end being cut to its size.
 func (l *Ledgers) Events(ctx context.Context, s *State, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error] {
-	return l.store.Events(ctx, s.identity.Tenant, begin, min(end, s.Size()), parts)
+	return func(yield func(storage.Event, error) bool) {
+		for e, err := range l.store.Events(ctx, s.identity.Tenant, begin, min(end, s.Size()), parts) {
+			if !yield(e, storeError("read events", err)) {
+				return
+			}
+		}
+	}
 }
 
 // Event returns one event of s; fault.NotFound at or beyond its size.

@@ -36,6 +36,8 @@ func (w *world) publish(d *directory.Directory, want int) {
 // What is not kept is not there.
 func TestNoDirectory(t *testing.T) {
 	w := newWorld(t)
+	w.directory = nil
+	w.serve(w.agents)
 	w.append(&w.red, id.DiscloseRecord, "one")
 	w.missing("/v1/public/directory")
 	w.missing("/v1/public/directory/events")

@@ -20,6 +20,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/apicheck"
 	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
@@ -61,7 +62,7 @@ type world struct {
 	handler http.Handler
 	now     time.Time
 
-	directory *publicapi.Directory // nil for none
+	directory *publicapi.Directory // nil for none; blue's log unless a test says so
 }
 
 func newWorld(t testing.TB) *world {
@@ -72,9 +73,10 @@ func newWorld(t testing.TB) *world {
 	}
 	w := &world{
 		TB: t, store: storagetest.NewModel(), keyring: keyring,
-		red:  owner{tenant: 11, id: id.Organization{0: 0xab, 15: 1}, slug: "red"},
-		blue: owner{tenant: 12, id: id.Organization{15: 2}, slug: "blue"},
-		now:  time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
+		red:       owner{tenant: 11, id: id.Organization{0: 0xab, 15: 1}, slug: "red"},
+		blue:      owner{tenant: 12, id: id.Organization{15: 2}, slug: "blue"},
+		now:       time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
+		directory: &publicapi.Directory{Slug: "blue", Tenant: 12, Listings: unlisted{}},
 	}
 	w.open(t.TempDir())
 	w.found(&w.red)
@@ -305,4 +307,11 @@ func (grantKeys) GrantKey(_ context.Context, t id.Tenant) (tlog.VerifierKey, id.
 	}
 	key, err := tlog.NewVerifierKey("ledger.example:8443/o/red/grant", private.Public())
 	return key, 3, true, err
+}
+
+// unlisted is a directory that has listed nothing yet.
+type unlisted struct{}
+
+func (unlisted) Listed(context.Context, id.Organization) (id.Event, id.Index, error) {
+	return "", 0, fault.New(fault.NotFound, "Not found")
 }

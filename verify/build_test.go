@@ -56,3 +56,23 @@ func TestNewBundleRefusesRecordThatItCantRead(t *testing.T) {
 		t.Errorf("got %v, %v", b, err)
 	}
 }
+
+// The service's own events are shown as records at most, but for those of a
+// directory, which are nothing without their payload.
+func TestDisclosed(t *testing.T) {
+	for _, setting := range []id.Disclosure{id.DiscloseCommitment, id.DiscloseRecord, id.DiscloseFull} {
+		for signer, want := range map[chain.Signer]id.Disclosure{
+			chain.SignerAgent: setting, chain.SignerBridge: setting, chain.SignerSystem: min(setting, id.DiscloseRecord),
+		} {
+			if got := Disclosed(setting, signer, "ledger_settings_changed"); got != want {
+				t.Errorf("%v of %s: got %v, want %v", setting, signer, got, want)
+			}
+		}
+		if got := Disclosed(setting, chain.SignerSystem, DirectoryKind); got != id.DiscloseFull {
+			t.Errorf("%v of a directory: got %v", setting, got)
+		}
+		if got := Disclosed(setting, chain.SignerAgent, DirectoryKind); got != setting {
+			t.Errorf("%v of an agent that says it is a directory: got %v", setting, got)
+		}
+	}
+}

@@ -10,11 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -29,6 +31,7 @@ import (
 //	terminate                     end it by SIGTERM; it must end with status 0
 //	crash                         end it by SIGKILL
 //	ask [FLAGS] METHOD URL        make an HTTP request, see askFlags; prints status, some headers and body
+//	eventually URL PATTERN        ask until the answer's body matches
 //	static FOLDER                 serve a folder as files; sets STATIC
 //	postgres                      start a PostgreSQL server; sets STORAGE
 //	agent FILE                    be an organization's agent; FILE holds what init --json printed
@@ -51,7 +54,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"start": scriptStart, "terminate": scriptTerminate, "crash": scriptCrash,
-			"ask": scriptAsk, "static": scriptStatic, "postgres": scriptPostgres, "agent": scriptAgent, "damage": scriptDamage, "exits": scriptExits,
+			"ask": scriptAsk, "static": scriptStatic, "eventually": scriptEventually, "postgres": scriptPostgres, "agent": scriptAgent, "damage": scriptDamage, "exits": scriptExits,
 		},
 		RequireUniqueNames: true,
 	})
@@ -173,6 +176,24 @@ func scriptStatic(ts *testscript.TestScript, _ bool, args []string) {
 	server := httptest.NewServer(http.FileServer(http.Dir(ts.MkAbs(args[0]))))
 	ts.Defer(server.Close)
 	ts.Setenv("STATIC", server.URL)
+}
+
+func scriptEventually(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: eventually URL PATTERN")
+	}
+	pattern := regexp.MustCompile(args[1])
+	var got []byte
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		response, err := askFlags{file: os.DevNull}.do(ts, http.MethodGet, args[0])
+		ts.Check(err)
+		got, err = io.ReadAll(response.Body)
+		ts.Check(errors.Join(err, response.Body.Close()))
+		if pattern.Match(got) {
+			return
+		}
+	}
+	ts.Fatalf("%s never matches %s; last it was\n%s", args[0], args[1], got)
 }
 
 func scriptPostgres(ts *testscript.TestScript, _ bool, _ []string) {

@@ -81,6 +81,9 @@ func start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, e
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	s.background.Go(func() { service.ledgers.Reverify(background, c.ReverifyPause) })
+	if service.directory != nil {
+		s.background.Go(func() { service.directory.Run(background) })
+	}
 	s.background.Go(func() { service.approvals.Run(background, watch.logger) })
 	s.background.Go(func() { service.outbox.Run(background, watch.logger) })
 	return s, nil

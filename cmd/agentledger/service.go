@@ -16,6 +16,7 @@ import (
 	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/approval"
 	"github.com/agentledger/agentledger/console"
+	"github.com/agentledger/agentledger/directory"
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/ingest"
 	"github.com/agentledger/agentledger/internal/config"
@@ -51,6 +52,9 @@ type service struct {
 	approvals *approval.Approvals
 	outbox    *outbox.Outbox
 	founder   *provision.Provisioner
+
+	directory     *directory.Directory // nil without one
+	directoryName *publicapi.Directory // the same, as the public surface sees it
 }
 
 // openService opens the store and builds the service on it. fatal is called
@@ -75,7 +79,7 @@ func openService(ctx context.Context, c config.Serve, watch *observation, fatal 
 	}
 	err = s.checkMasterKey(ctx)
 	if err == nil {
-		err = s.build(c, host)
+		err = s.build(ctx, c, host)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -100,7 +104,7 @@ func (s *service) checkMasterKey(ctx context.Context) error {
 	return unknown
 }
 
-func (s *service) build(c config.Serve, host provision.Host) error {
+func (s *service) build(ctx context.Context, c config.Serve, host provision.Host) error {
 	records := s.store.engine
 	n := &notary.Notary{Ledgers: s.ledgers, Records: records, Keyring: s.store.keyring, Clock: time.Now}
 	var err error
@@ -124,7 +128,7 @@ func (s *service) build(c config.Serve, host provision.Host) error {
 	s.founder = &provision.Provisioner{
 		Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Accounts: s.accounts, Keyring: s.store.keyring, Host: host,
 	}
-	return nil
+	return s.keepDirectory(ctx, c.Directory, n)
 }
 
 func plans(byName map[string]uint64) []org.Plan {
@@ -145,7 +149,7 @@ func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
 		Floor: s.floor, Metrics: s.watch.registry,
 	}).Routes(r)
 	publicapi.New(publicapi.Options{
-		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, GrantKeys: s.approvals, PublicURL: c.PublicURL,
+		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, GrantKeys: s.approvals, PublicURL: c.PublicURL, Directory: s.directoryName,
 		MaxInFlight: c.MaxPublicReads, Floor: s.floor, Metrics: s.watch.registry,
 	}).Routes(r)
 	people, err := console.New(console.Options{

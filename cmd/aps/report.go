@@ -26,7 +26,13 @@ func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 		verdict(r.SignatureOK, "signature", signatureWords(b)),
 		verdict(r.EnvelopeOK, "envelope", "this envelope is the one that was signed"),
 	}
+	if b.Directory != nil {
+		lines = append(lines, verdict(r.DirectoryOK, "directory", "the service's directory lists a tree of this log that has the entry"))
+	}
 	lines = append(lines, witnessed(r.QuorumOK, r.Cosignatures)...)
+	for _, c := range r.DirectoryCosignatures {
+		lines = append(lines, fmt.Sprintf("cosigned    the directory, %s, by %s", c.Time, plain(c.Name)))
+	}
 	if len(r.Unchecked) > 0 {
 		lines = append(lines, "not covered: "+strings.Join(r.Unchecked, ", "))
 	}

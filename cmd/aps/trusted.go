@@ -15,9 +15,11 @@ import (
 
 // trustFlags say what an auditor relies on.
 type trustFlags struct {
-	Key    string `placeholder:"VKEY" help:"The log's verifier key, from a source that you trust. Without it a bundle can be whole, but nothing says whose it is."`
-	Policy string `placeholder:"FILE" help:"A C2SP tlog-policy: logs that you trust and witnesses, of whom a quorum must have cosigned. With --key only the witnesses count."`
-	Keys   string `placeholder:"FILE" help:"The saved answer of transparency/keys, for bundles signed by a key of the log before or after yours."`
+	Key          string `placeholder:"VKEY" help:"The log's verifier key, from a source that you trust. Without it a bundle can be whole, but nothing says whose it is."`
+	Policy       string `placeholder:"FILE" help:"A C2SP tlog-policy: logs that you trust and witnesses, of whom a quorum must have cosigned. With --key only the witnesses count."`
+	DirectoryKey string `placeholder:"VKEY" help:"The log key of the service's directory, for bundles with a second proof by it. Without it that proof can be whole, but nothing says whose directory it is."`
+
+	Keys string `placeholder:"FILE" help:"The saved answer of transparency/keys, for bundles signed by a key of the log before or after yours."`
 }
 
 // trusted is what an auditor relies on.
@@ -25,6 +27,8 @@ type trusted struct {
 	keys   []tlog.VerifierKey // any one of them
 	others []verify.LogKey    // of the same logs
 	policy *trust.Policy      // whose quorum is required; nil for none
+
+	directory *tlog.VerifierKey // nil for none
 }
 
 // read reads what the flags name.
@@ -47,6 +51,13 @@ func (f trustFlags) read(s *streams) (t trusted, err error) {
 			return t, fmt.Errorf("--key: %w", err)
 		}
 		t.keys = []tlog.VerifierKey{key}
+	}
+	if f.DirectoryKey != "" {
+		key, err := tlog.ParseVerifierKey(strings.TrimSpace(f.DirectoryKey))
+		if err != nil {
+			return t, fmt.Errorf("--directory-key: %w", err)
+		}
+		t.directory = &key
 	}
 	if f.Keys != "" {
 		if t.others, err = t.readOthers(s, f.Keys); err != nil {
@@ -81,7 +92,7 @@ func (t trusted) readOthers(s *streams, file string) ([]verify.LogKey, error) {
 // options are those for a bundle: of the keys that are trusted, the one that it
 // names, or else one of its log.
 func (t trusted) options(b *verify.Bundle) verify.Options {
-	o := verify.Options{CheckedAt: id.InstantOf(time.Now()), Retired: t.others}
+	o := verify.Options{CheckedAt: id.InstantOf(time.Now()), Retired: t.others, Directory: t.directory}
 	if t.policy != nil {
 		for _, w := range t.policy.Witnesses {
 			o.Witnesses = append(o.Witnesses, w.Key)

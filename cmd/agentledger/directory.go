@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/agentledger/agentledger/directory"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/publicapi"
+)
+
+// keepDirectory makes the service keep a directory in the log of the organization
+// that the settings name. What is listed is public and stays so, which is why none is
+// kept unless the operator asks for it.
+func (s *service) keepDirectory(ctx context.Context, c config.Directory, n *notary.Notary) error {
+	if c.Directory == "" {
+		return nil
+	}
+	slug := id.Slug(c.Directory)
+	t, err := s.orgs.BySlug(ctx, slug)
+	if fault.Is(err, fault.NotFound) {
+		return fmt.Errorf("--directory: there is no organization %q: make it first (agentledger init)", slug)
+	}
+	if err != nil {
+		return fmt.Errorf("--directory: %w", err)
+	}
+	s.directory = directory.New(directory.Options{
+		Ledgers: s.ledgers, Store: s.store.engine, Notary: n, Tenant: t, Interval: c.DirectoryInterval,
+		Logger: s.watch.logger, Metrics: s.watch.registry,
+	})
+	s.directoryName = &publicapi.Directory{Slug: slug, Tenant: t, Listings: s.directory}
+	return nil
+}
