@@ -99,7 +99,7 @@ func entry(name, payload string) []byte {
 // integrated and under a checkpoint.
 func (l *ledgers) add(ctx context.Context, t id.Tenant, name, payload string) (id.Index, error) {
 	receipts, err := l.Append(ctx, t, func(_ context.Context, s *log.State) (log.Submission, error) {
-		return log.Submission{Drafts: []log.Draft{draft(s.Identity(), name, entry(name, payload))}}, nil
+		return log.Submission{Drafts: []log.Draft{draft(s.Identity(), "agt_bench", "key_bench", name, entry(name, payload))}}, nil
 	})
 	if err != nil {
 		return 0, err
@@ -108,9 +108,9 @@ func (l *ledgers) add(ctx context.Context, t id.Tenant, name, payload string) (i
 }
 
 // draft has a record of the size that an evaluated event has.
-func draft(identity *log.Identity, name string, envelope []byte) log.Draft {
+func draft(identity *log.Identity, agent id.Agent, key id.Key, name string, envelope []byte) log.Draft {
 	e := &event.Envelope{
-		EventID: id.Event(name), TraceID: "trc_bench", AgentID: "agt_bench", KeyID: "key_bench", ActionKind: "tool_call",
+		EventID: id.Event(name), TraceID: "trc_bench", AgentID: agent, KeyID: key, ActionKind: "tool_call",
 		Tool: "acme.orders.read", Decision: id.Allow, Canonical: envelope, Digest: sha256.Sum256(envelope),
 		SignatureB64: strings.Repeat("A", 86) + "==",
 	}

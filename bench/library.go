@@ -33,7 +33,7 @@ func (s *suite) collect(ctx context.Context) (*library, error) {
 	if err := errors.Join(err, v.stop()); err != nil {
 		return nil, err
 	}
-	size, err := s.grow(ctx, dir)
+	size, err := s.grow(ctx, dir, m)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (s *suite) collect(ctx context.Context) (*library, error) {
 	if v, err = s.serve(dir); err != nil {
 		return nil, err
 	}
-	l := &library{service: v, member: m, size: size}
+	l := &library{dir: dir, service: v, member: m, size: size, events: s.Leaves}
 	if err := l.warm(); err != nil {
 		return nil, errors.Join(err, v.stop())
 	}
@@ -69,13 +69,33 @@ func (l *library) proof(leaf int) []byte {
 	return get(fmt.Sprint(l.public(), "inclusion?log_index=", leaf))
 }
 
+// tile, entries, packed and bundle are requests by number.
+func (l *library) tile(n int) []byte {
+	return get(l.tiles() + tlog.Tile{Index: uint64(n), Width: tlog.TileWidth}.Path())
+}
+
+func (l *library) entries(n int) []byte {
+	return get(l.tiles() + tlog.Bundle{Index: uint64(n), Width: tlog.TileWidth}.Path())
+}
+
+func (l *library) packed(n int) []byte {
+	return getGzip(l.tiles() + tlog.Bundle{Index: uint64(n), Width: tlog.TileWidth}.Path())
+}
+
+func (l *library) bundle(n int, format string) []byte {
+	return get(fmt.Sprintf("/v1/public/orgs/%s/verify/e%d?format=%s", l.member.slug, n, format))
+}
+
+// tiles is the prefix of the log's tiles.
+func (l *library) tiles() string { return "/o/" + l.member.Organization.String() + "/" }
+
 // public is the path of the log's resources by slug.
 func (l *library) public() string {
 	return "/v1/public/orgs/" + string(l.member.slug) + "/transparency/"
 }
 
 // grow appends the leaves and returns the size of the log.
-func (s *suite) grow(ctx context.Context, dir string) (size int, err error) {
+func (s *suite) grow(ctx context.Context, dir string, by *member) (size int, err error) {
 	l, err := openLedgers(ctx, dir, s.key.key, 0)
 	if err != nil {
 		return 0, err
@@ -85,7 +105,7 @@ func (s *suite) grow(ctx context.Context, dir string) (size int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := l.erased(ctx, t, s.Leaves); err != nil {
+	if err := l.erased(ctx, t, by, s.Leaves); err != nil {
 		return 0, err
 	}
 	state, err := l.State(ctx, t)
@@ -117,9 +137,9 @@ func (l *ledgers) only(ctx context.Context) (found id.Tenant, err error) {
 	return found, nil
 }
 
-// erased appends n events without envelopes, in submissions as large as one
+// erased appends n events of an agent without envelopes, in submissions as large as one
 // engine batch.
-func (l *ledgers) erased(ctx context.Context, t id.Tenant, n int) error {
+func (l *ledgers) erased(ctx context.Context, t id.Tenant, by *member, n int) error {
 	const each, workers = 1000, 4
 	group, ctx := errgroup.WithContext(ctx)
 	for w := range workers {
@@ -128,7 +148,7 @@ func (l *ledgers) erased(ctx context.Context, t id.Tenant, n int) error {
 				_, err := l.Append(ctx, t, func(_ context.Context, s *log.State) (log.Submission, error) {
 					var sub log.Submission
 					for i := first; i < min(first+each, n); i++ {
-						sub.Drafts = append(sub.Drafts, draft(s.Identity(), fmt.Sprint("e", i), nil))
+						sub.Drafts = append(sub.Drafts, draft(s.Identity(), by.Agent, by.Key, fmt.Sprint("e", i), nil))
 					}
 					return sub, nil
 				})

@@ -10,14 +10,18 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// reads measures what is read, each answer next to a static one of the same
-// length from net/http. Leaves are random, and so are tiles.
+// reads measures what is read: first each thing once from a server that was just
+// started, then random ones when all are warm, each answer next to a static one of
+// the same length from net/http.
 func (s *suite) reads(ctx context.Context) error {
 	if s.library == nil {
 		var err error
 		if s.library, err = s.collect(ctx); err != nil {
 			return err
 		}
+	}
+	if err := s.coldReads(); err != nil {
+		return err
 	}
 	for _, r := range s.library.resources() {
 		if err := s.read(s.library.service.url(), r); err != nil {
@@ -36,13 +40,14 @@ type resource struct {
 
 // library is a server with one large log. All rounds read the same.
 type library struct {
+	dir     string // of its data
 	service *service
 	member  *member
 	size    int
+	events  int // that are not the server's own
 }
 
 func (l *library) resources() []resource {
-	tiles := "/o/" + l.member.Organization.String() + "/"
 	fixed := func(request []byte) func(*rand.Rand) []byte {
 		return func(*rand.Rand) []byte { return request }
 	}
@@ -51,14 +56,13 @@ func (l *library) resources() []resource {
 	full := max(1, l.size/tlog.TileWidth)
 	return []resource{
 		{"inclusion", func(r *rand.Rand) []byte { return l.proof(r.IntN(l.size)) }},
-		{"tile", func(r *rand.Rand) []byte {
-			return get(tiles + tlog.Tile{Index: uint64(r.IntN(full)), Width: tlog.TileWidth}.Path())
-		}},
-		{"entries", func(r *rand.Rand) []byte {
-			return get(tiles + tlog.Bundle{Index: uint64(r.IntN(full)), Width: tlog.TileWidth}.Path())
-		}},
+		{"tile", func(r *rand.Rand) []byte { return l.tile(r.IntN(full)) }},
+		{"entries", func(r *rand.Rand) []byte { return l.entries(r.IntN(full)) }},
+		{"entries-gzip", func(r *rand.Rand) []byte { return l.packed(r.IntN(full)) }},
+		{"bundle", func(r *rand.Rand) []byte { return l.bundle(r.IntN(l.events), "json") }},
+		{"tlog-proof", func(r *rand.Rand) []byte { return l.bundle(r.IntN(l.events), "tlog-proof") }},
 		{"head", fixed(get(l.public() + "head"))},
-		{"checkpoint", fixed(get(tiles + "checkpoint"))},
+		{"checkpoint", fixed(get(l.tiles() + "checkpoint"))},
 		{"evaluate", fixed(l.member.post("/v1/ingest/policy/evaluate", mediaJSON, question))},
 	}
 }

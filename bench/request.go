@@ -16,6 +16,11 @@ func get(path string) []byte {
 	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: bench.example\r\n\r\n", path)
 }
 
+// getGzip is get for whoever takes gzip.
+func getGzip(path string) []byte {
+	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: bench.example\r\nAccept-Encoding: gzip\r\n\r\n", path)
+}
+
 // post returns a POST request with the member's ingest key.
 func (m *member) post(path, media string, body []byte) []byte {
 	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: bench.example\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
