@@ -104,6 +104,9 @@ func (s *Server) keyClaim(ctx context.Context, state *log.State, b *verify.Bundl
 		return "", nil // a damaged record is shown as it is; verification says so
 	}
 	from, err := s.agents.CompromisedFrom(ctx, state, r.AgentID, r.KeyID)
+	if fault.Is(err, fault.NotFound) {
+		return "", nil // nobody claims anything of an agent that is not here; the event is evidence all the same
+	}
 	if err != nil || b.LogIndex < from {
 		return "", err
 	}

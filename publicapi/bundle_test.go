@@ -2,6 +2,7 @@ package publicapi_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"slices"
 	"testing"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 )
@@ -292,5 +295,23 @@ func TestKeyClaim(t *testing.T) {
 		if got := read[verify.Bundle](w, "/v1/public/orgs/"+target).OperatorStatement.KeyClaim; got != want {
 			t.Errorf("%s: got key claim %q, want %q", target, got, want)
 		}
+	}
+}
+
+// forgetful knows no agent.
+type forgetful struct{ publicapi.Agents }
+
+func (forgetful) CompromisedFrom(context.Context, *log.State, id.Agent, id.Key) (id.Index, error) {
+	return 0, fault.New(fault.NotFound, "Not found")
+}
+
+// An event is shown although its agent is not known here, as after a move of the
+// ledger alone.
+func TestBundleOfUnknownAgent(t *testing.T) {
+	w := newWorld(t)
+	w.append(&w.red, id.DiscloseRecord, "one")
+	w.serve(forgetful{w.agents})
+	if b := read[verify.Bundle](w, "/v1/public/orgs/red/verify/one?verify=1"); !b.Verification.OK || b.OperatorStatement.KeyClaim != "" {
+		t.Errorf("got %+v, %+v", b.Verification, b.OperatorStatement)
 	}
 }
