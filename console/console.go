@@ -29,6 +29,7 @@ import (
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/outbox"
+	"github.com/agentledger/agentledger/rehearsal"
 	"github.com/agentledger/agentledger/rulebook"
 )
 
@@ -43,14 +44,15 @@ type Sessions interface {
 
 // Options configure New. All are required.
 type Options struct {
-	Edge      *web.Edge
-	Sessions  Sessions
-	Orgs      *org.Orgs
-	Agents    *agent.Agents
-	Rulebook  *rulebook.Rulebook
-	Approvals *approval.Approvals
-	Outbox    *outbox.Outbox
-	PublicURL string // pages of its origin may call, also through a proxy that changes Host
+	Edge       *web.Edge
+	Sessions   Sessions
+	Orgs       *org.Orgs
+	Agents     *agent.Agents
+	Rulebook   *rulebook.Rulebook
+	Approvals  *approval.Approvals
+	Outbox     *outbox.Outbox
+	Rehearsals *rehearsal.Rehearsals
+	PublicURL  string // pages of its origin may call, also through a proxy that changes Host
 }
 
 // Server serves the surface. It has no state of its own.
@@ -92,6 +94,7 @@ func (s *Server) Routes(r chi.Router) {
 		r.Method("PATCH", "/policies/{policy}", s.write(s.draftPolicy))
 		r.Method("DELETE", "/policies/{policy}", s.write(s.deletePolicy))
 		r.Method("POST", "/policies/{policy}/activate", s.write(s.activatePolicy))
+		r.Method("POST", "/policies/{policy}/simulate", s.read(s.simulatePolicy))
 
 		r.Method("GET", "/approvals", s.read(s.listApprovals))
 		r.Method("GET", "/approvals/{approval}", s.read(s.getApproval))

@@ -25,6 +25,7 @@ import (
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/outbox"
+	"github.com/agentledger/agentledger/rehearsal"
 	"github.com/agentledger/agentledger/rulebook"
 )
 
@@ -74,6 +75,7 @@ func newWorld(t testing.TB) *world {
 	surface, err := console.New(console.Options{
 		Edge: edge, Sessions: sessions{}, Orgs: w.orgs, Agents: w.agents, PublicURL: "https://ledger.example",
 		Rulebook: w.rules, Approvals: w.approvals, Outbox: w.outbox,
+		Rehearsals: rehearsal.New(rehearsal.Options{Ledgers: w.Ledgers, Clock: w.Clock}),
 	})
 	if err != nil {
 		t.Fatal(err)

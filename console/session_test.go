@@ -29,6 +29,7 @@ func (w *world) routes() []struct{ method, path, body string } {
 		{"PATCH", "/policies/p", `{}`},
 		{"DELETE", "/policies/p", ""},
 		{"POST", "/policies/p/activate", ""},
+		{"POST", "/policies/p/simulate", `{"last":1}`},
 		{"GET", "/approvals", ""},
 		{"GET", "/approvals/a", ""},
 		{"POST", "/approvals/a/votes", `{}`},
@@ -61,7 +62,7 @@ func TestWhoAsks(t *testing.T) {
 				}
 				continue
 			}
-			if route.method != "GET" {
+			if route.method != "GET" && !strings.HasSuffix(route.path, "/simulate") {
 				w.refuses(name+" as "+role, ask(as("red-"+role), header("Content-Type", "text/plain")), 403, "Your role does not allow this")
 				continue
 			}
@@ -115,7 +116,7 @@ func TestRoutes(t *testing.T) {
 	for path, allow := range map[string]string{
 		"/ingest-keys": "GET, POST", "/ingest-keys/k": "DELETE", "/agents": "GET, POST", "/agents/a/keys": "GET, POST",
 		"/agents/a/keys/k/retire": "POST", "/policies": "GET, POST", "/policies/p": "GET, PATCH, DELETE",
-		"/policies/p/activate": "POST", "/approvals": "GET", "/approvals/a": "GET", "/approvals/a/votes": "POST",
+		"/policies/p/activate": "POST", "/policies/p/simulate": "POST", "/approvals": "GET", "/approvals/a": "GET", "/approvals/a/votes": "POST",
 		"/approvals/a/revoke": "POST", "/webhooks": "GET", "/webhooks/m/replay": "POST", "/organization": "PATCH", "/organization/plan-usage": "GET",
 	} {
 		r := w.request("PUT", path, "")
@@ -147,7 +148,7 @@ func TestBodies(t *testing.T) {
 		w.refuses(name+" gzip", ask(route.body, header("Content-Encoding", "gzip")), 415, "Content-Encoding must be identity")
 		w.refuses(name+" large", ask(`{"a":"`+strings.Repeat("x", 2<<20)+`"}`), 413, "The body is too large")
 		w.refuses(name+" slow", ask(route.body, slow), 408, "The body took too long to arrive")
-		if strings.HasPrefix(route.path, "/policies") && !strings.HasSuffix(route.path, "activate") {
+		if strings.HasPrefix(route.path, "/policies") && !strings.HasSuffix(route.path, "ate") {
 			continue // the rulebook reads those
 		}
 		w.refuses(name+" unknown member", ask(`{"colour":"red"}`), 422, `Member "colour" is not known`)

@@ -5,21 +5,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/agentledger/agentledger/decimal"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/jcs"
 )
 
 // MaxTests bounds the tests of a policy.
 const MaxTests = 500
 
-// Test is an input with the answer that a policy has to give.
+// Test is a trial with the answer that a policy has to give.
 type Test struct {
-	Name   string
-	Input  Input                      // Now is 0 where the test does not say
-	Before map[string]decimal.Decimal // what limits hold before, by limit_id; 0 for others
+	Name string
+	Trial
 	Expect Expectation
 }
 
@@ -31,65 +26,19 @@ type Expectation struct {
 }
 
 type testDocument struct {
-	Name   string                    `json:"name"`
-	Input  inputDocument             `json:"input"`
-	Now    *id.Instant               `json:"now"`
-	Limits map[string]jsontext.Value `json:"limits"`
-	Expect struct {
+	Name          string `json:"name"`
+	trialDocument `json:",inline"`
+	Expect        struct {
 		Decision id.Decision `json:"decision"`
 		RuleID   string      `json:"rule_id"`
 		Shadow   []string    `json:"shadow"`
 	} `json:"expect"`
 }
 
-type inputDocument struct {
-	Tool       id.Tool        `json:"tool_name"`
-	Agent      *id.Agent      `json:"agent_id"`
-	ActorType  *string        `json:"actor_type"`
-	ActionKind *string        `json:"action_kind"`
-	Payload    jsontext.Value `json:"payload"`
-}
-
-// What an input is taken to be where it does not say.
-const (
-	DefaultActorType = "agent"
-	testAgent        = "test-agent"
-)
-
 // test reads the test at i.
 func (d *testDocument) test(i int) (Test, error) {
-	t := Test{Name: d.Name, Expect: Expectation(d.Expect)}
-	t.Input = Input{Tool: d.Input.Tool, Agent: testAgent, ActorType: DefaultActorType, ActionKind: CountedKind}
-	if d.Input.Agent != nil {
-		t.Input.Agent = *d.Input.Agent
-	}
-	if d.Input.ActorType != nil {
-		t.Input.ActorType = *d.Input.ActorType
-	}
-	if d.Input.ActionKind != nil {
-		t.Input.ActionKind = *d.Input.ActionKind
-	}
-	if d.Now != nil {
-		t.Input.Now = *d.Now
-	}
-	for limit, value := range d.Limits {
-		before, ok := parseDecimal(value)
-		if !ok {
-			return t, invalid(testMember(i, "limits"), "must give each limit_id a number")
-		}
-		if t.Before == nil {
-			t.Before = make(map[string]decimal.Decimal)
-		}
-		t.Before[limit] = before
-	}
-	if payload := d.Input.Payload; payload != nil && string(payload) != "null" {
-		canonical, err := jcs.Canonicalize(payload, jcs.MaxDepth)
-		if err != nil || canonical[0] != '{' {
-			return t, invalid(testMember(i, "input.payload"), "must be a JSON object with exact numbers")
-		}
-		t.Input.Payload = slices.Clone(canonical)
-	}
-	return t, nil
+	trial, err := d.trial(testMember(i, ""))
+	return Test{Name: d.Name, Trial: trial, Expect: Expectation(d.Expect)}, err
 }
 
 func testMember(i int, name string) string { return fmt.Sprintf("tests[%d].%s", i, name) }
@@ -99,12 +48,7 @@ func (p *Policy) checkTests() error {
 	if len(p.Tests) > MaxTests {
 		return invalid("tests", "must not be more than 500")
 	}
-	known := make(map[string]bool)
-	for i := range p.Rules {
-		if l := p.Rules[i].Limit; l != nil {
-			known[l.ID] = true
-		}
-	}
+	known := p.limitIDs()
 	for i := range p.Tests {
 		if err := p.Tests[i].check(i, known); err != nil {
 			return err
@@ -114,34 +58,20 @@ func (p *Policy) checkTests() error {
 }
 
 func (t *Test) check(i int, limits map[string]bool) error {
-	in := &t.Input
 	switch {
 	case !validText(t.Name, MaxName):
 		return invalid(testMember(i, "name"), "must have at most 256 characters, none of them a control character")
-	case !validTool(string(in.Tool)):
-		return invalid(testMember(i, "input.tool_name"), "must be a tool name, segments with dots between them")
-	case !validAgent(string(in.Agent)):
-		return invalid(testMember(i, "input.agent_id"), "is not an agent id")
-	case !validToken(in.ActorType):
-		return invalid(testMember(i, "input.actor_type"), "must match [a-z][a-z0-9_]{0,63}")
-	case !validToken(in.ActionKind):
-		return invalid(testMember(i, "input.action_kind"), "must match [a-z][a-z0-9_]{0,63}")
 	case t.Expect.Decision.String() == "":
 		return invalid(testMember(i, "expect.decision"), "must be allow, deny or allow_with_obligation")
 	case t.Expect.RuleID != "" && !validID(t.Expect.RuleID):
 		return invalid(testMember(i, "expect.rule_id"), "is not a rule id")
-	}
-	for limit, before := range t.Before {
-		if !limits[limit] || before.Sign() < 0 {
-			return invalid(testMember(i, "limits"), "must give limits of the policy numbers that are not negative")
-		}
 	}
 	for _, rule := range t.Expect.Shadow {
 		if !validID(rule) {
 			return invalid(testMember(i, "expect.shadow"), "must be rule ids")
 		}
 	}
-	return nil
+	return t.Trial.check(testMember(i, ""), limits)
 }
 
 // Failure is a test that did not pass.
@@ -173,7 +103,7 @@ func (c *Compiled) run(t *Test) string {
 		return "the policy looks at now: the test must say what it is"
 	}
 	e := c.Evaluate(t.Input)
-	o := e.Settle(func(claim *Claim) bool { return claim.Exceeds(t.Before[claim.Limit.ID]) })
+	o := e.Settle(t.Exceeds)
 	want := &t.Expect
 	switch {
 	case o.Decision != want.Decision:

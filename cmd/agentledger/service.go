@@ -31,6 +31,7 @@ import (
 	"github.com/agentledger/agentledger/outbox"
 	"github.com/agentledger/agentledger/provision"
 	"github.com/agentledger/agentledger/publicapi"
+	"github.com/agentledger/agentledger/rehearsal"
 	"github.com/agentledger/agentledger/rulebook"
 )
 
@@ -154,6 +155,7 @@ func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
 	}).Routes(r)
 	people, err := console.New(console.Options{
 		Edge: edge, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Outbox: s.outbox, PublicURL: c.PublicURL,
+		Rehearsals: rehearsal.New(rehearsal.Options{Ledgers: s.ledgers, Turns: s.floor.Turns}),
 	})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,114 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/policy"
+	"github.com/agentledger/agentledger/rehearsal"
+	"github.com/agentledger/agentledger/rulebook"
+)
+
+// maxSimulation is the largest body, in bytes, of a simulation: a payload may be as
+// large as one of an event.
+const maxSimulation = 512 << 10
+
+// simulation asks what a version of a policy says to one input, or would have said
+// to the newest events.
+type simulation struct {
+	Version *uint64        `json:"version"`
+	Last    *int           `json:"last"`
+	Input   jsontext.Value `json:"input"`
+	Now     jsontext.Value `json:"now"`
+	Limits  jsontext.Value `json:"limits"`
+}
+
+// simulatePolicy tries a version of a policy, by default the newest. It changes
+// nothing, so every role may.
+func (s *Server) simulatePolicy(r *http.Request, who *account.Session) (answer, error) {
+	body, err := web.ReadBody(r, maxSimulation)
+	if err != nil {
+		return answer{}, err
+	}
+	var q simulation
+	if err := web.DecodeStrict(body, &q); err != nil {
+		return answer{}, err
+	}
+	if err := q.check(); err != nil {
+		return answer{}, err
+	}
+	version := uint64(0)
+	if q.Version != nil {
+		version = *q.Version
+	}
+	v, err := s.Rulebook.Get(r.Context(), who.Tenant, param(r, "policy"), version)
+	if err != nil {
+		return answer{}, err
+	}
+	p, err := policy.ParseStored(v.Document)
+	if err != nil {
+		return answer{}, err
+	}
+	if q.Last != nil {
+		return s.rehearse(r.Context(), who, v, p, *q.Last)
+	}
+	return s.tryOut(r.Context(), who, v, p, &q)
+}
+
+func (q *simulation) check() error {
+	switch {
+	case (q.Last == nil) == (q.Input == nil):
+		return fault.New(fault.Invalid, "Give either input or last")
+	case q.Last != nil && (q.Now != nil || q.Limits != nil):
+		return fault.New(fault.Invalid, "now and limits go with input")
+	case q.Last != nil && (*q.Last < 1 || *q.Last > rehearsal.MaxEvents):
+		return fault.New(fault.Invalid, fmt.Sprintf("last must be from 1 to %d", rehearsal.MaxEvents))
+	case q.Version != nil && *q.Version == 0:
+		return fault.New(fault.Invalid, "version must be a whole number from 1")
+	}
+	return nil
+}
+
+// tryOut explains what the policy says to the input.
+func (s *Server) tryOut(ctx context.Context, who *account.Session, v rulebook.Version, p policy.Policy, q *simulation) (answer, error) {
+	members := map[string]jsontext.Value{"input": q.Input}
+	if q.Now != nil {
+		members["now"] = q.Now
+	}
+	if q.Limits != nil {
+		members["limits"] = q.Limits
+	}
+	document, err := jcs.Marshal(members)
+	if err != nil {
+		return answer{}, err
+	}
+	trial, err := p.ParseTrial(document)
+	if err != nil {
+		return answer{}, err
+	}
+	x, err := s.Rehearsals.Trial(ctx, who.Tenant, p, &trial)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusOK, viewTrial(v, &x, &trial)}, nil
+}
+
+// rehearse tells what the policy would have done to the newest events.
+func (s *Server) rehearse(ctx context.Context, who *account.Session, v rulebook.Version, p policy.Policy, last int) (answer, error) {
+	compiled, err := policy.Compile(p)
+	if err != nil {
+		return answer{}, err
+	}
+	report, err := s.Rehearsals.Events(ctx, who.Tenant, compiled, last)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusOK, viewRehearsal(v, &report)}, nil
+}

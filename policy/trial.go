@@ -1,0 +1,124 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/decimal"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/jcs"
+)
+
+// Trial is an input that a policy is tried on.
+type Trial struct {
+	Input  Input                      // Now is 0 where the trial does not say
+	Before map[string]decimal.Decimal // what limits hold before, by limit_id; 0 for others
+}
+
+// Exceeds is for Evaluation.Settle.
+func (t *Trial) Exceeds(c *Claim) bool { return c.Exceeds(t.Before[c.Limit.ID]) }
+
+type trialDocument struct {
+	Input  inputDocument             `json:"input"`
+	Now    *id.Instant               `json:"now"`
+	Limits map[string]jsontext.Value `json:"limits"`
+}
+
+type inputDocument struct {
+	Tool       id.Tool        `json:"tool_name"`
+	Agent      *id.Agent      `json:"agent_id"`
+	ActorType  *string        `json:"actor_type"`
+	ActionKind *string        `json:"action_kind"`
+	Payload    jsontext.Value `json:"payload"`
+}
+
+// What an input is taken to be where it does not say.
+const (
+	defaultActor = "agent"
+	testAgent    = "test-agent"
+)
+
+// ParseTrial reads a trial of p: an object with the members input, now and limits,
+// as tests have them.
+func (p *Policy) ParseTrial(doc []byte) (Trial, error) {
+	var d trialDocument
+	if err := json.Unmarshal(doc, &d, json.RejectUnknownMembers(true)); err != nil {
+		return Trial{}, decodeError(err)
+	}
+	t, err := d.trial("")
+	if err != nil {
+		return Trial{}, err
+	}
+	return t, t.check("", p.limitIDs())
+}
+
+func (p *Policy) limitIDs() map[string]bool {
+	known := make(map[string]bool)
+	for i := range p.Rules {
+		if l := p.Rules[i].Limit; l != nil {
+			known[l.ID] = true
+		}
+	}
+	return known
+}
+
+// trial fills in the defaults; within begins the names of members in errors.
+func (d *trialDocument) trial(within string) (Trial, error) {
+	t := Trial{Input: Input{Tool: d.Input.Tool, Agent: testAgent, ActorType: defaultActor, ActionKind: CountedKind}}
+	if d.Input.Agent != nil {
+		t.Input.Agent = *d.Input.Agent
+	}
+	if d.Input.ActorType != nil {
+		t.Input.ActorType = *d.Input.ActorType
+	}
+	if d.Input.ActionKind != nil {
+		t.Input.ActionKind = *d.Input.ActionKind
+	}
+	if d.Now != nil {
+		t.Input.Now = *d.Now
+	}
+	for limit, value := range d.Limits {
+		before, ok := parseDecimal(value)
+		if !ok {
+			return t, invalid(within+"limits", "must give each limit_id a number")
+		}
+		if t.Before == nil {
+			t.Before = make(map[string]decimal.Decimal)
+		}
+		t.Before[limit] = before
+	}
+	if payload := d.Input.Payload; payload != nil && string(payload) != "null" {
+		canonical, err := jcs.Canonicalize(payload, jcs.MaxDepth)
+		if err != nil {
+			return t, invalid(within+"input.payload", "must be a JSON object: "+fault.Of(err).Message)
+		}
+		if canonical[0] != '{' {
+			return t, invalid(within+"input.payload", "must be a JSON object")
+		}
+		t.Input.Payload = slices.Clone(canonical)
+	}
+	return t, nil
+}
+
+func (t *Trial) check(within string, limits map[string]bool) error {
+	in := &t.Input
+	switch {
+	case !validTool(string(in.Tool)):
+		return invalid(within+"input.tool_name", "must be a tool name, segments with dots between them")
+	case !validAgent(string(in.Agent)):
+		return invalid(within+"input.agent_id", "is not an agent id")
+	case !validToken(in.ActorType):
+		return invalid(within+"input.actor_type", "must match [a-z][a-z0-9_]{0,63}")
+	case !validToken(in.ActionKind):
+		return invalid(within+"input.action_kind", "must match [a-z][a-z0-9_]{0,63}")
+	}
+	for limit, before := range t.Before {
+		if !limits[limit] || before.Sign() < 0 {
+			return invalid(within+"limits", "must give limits of the policy numbers that are not negative")
+		}
+	}
+	return nil
+}

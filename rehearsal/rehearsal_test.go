@@ -1,0 +1,90 @@
+package rehearsal_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/policy"
+	"github.com/agentledger/agentledger/rehearsal"
+)
+
+const capped = `[{"rule_id":"cap","tool":"acme.pay.*","decision":"deny","when":"payload.amount > 100"}]`
+
+func TestEvents(t *testing.T) {
+	w := newWorld(t)
+	strict, _ := compile(t, capped)
+	loose, _ := compile(t, `[]`)
+	for i := range 70 { // more than two turns
+		w.send(red, strict, "acme.pay.refund", fmt.Sprintf(`{"amount":%d}`, 80+i), id.Allow)
+	}
+	w.send(red, strict, "", `{}`, id.Allow)
+	w.send(red, strict, "acme.pay.refund", `{"amount":500}`, id.Deny)
+	w.send(blue, strict, "acme.pay.refund", `{"amount":500}`, id.Allow)
+	w.erased[3], w.erased[70] = true, true // the second has no tool either
+	got, err := w.rehearsals().Events(t.Context(), red, loose, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := got.Changes
+	got.Changes = nil
+	want := rehearsal.Report{Begin: 0, End: 72, Complete: true, Evaluated: 70, WithoutTool: 1, Erased: 1, Changed: 49, Loosened: 49}
+	if fmt.Sprint(got) != fmt.Sprint(want) || len(changes) != 49 {
+		t.Errorf("got %+v and %d changes, want %+v", got, len(changes), want)
+	}
+	if c := changes[0]; c.Sequence != 22 || c.Recorded != id.Deny || c.RecordedRule != "cap" || c.RecordedPolicy != "spending" || c.Simulated != id.Allow || c.Rule != "default" {
+		t.Errorf("got %+v", c)
+	}
+	if got, err = w.rehearsals().Events(t.Context(), red, strict, 1000); err != nil || got.Changed != 0 {
+		t.Errorf("the same policy: got %+v, %v", got, err)
+	}
+	if got, err = w.rehearsals().Events(t.Context(), red, loose, 5); err != nil || got.Begin != 67 || got.Evaluated != 4 || got.Changed != 3 {
+		t.Errorf("the last five: got %+v, %v", got, err)
+	}
+	if got, err = w.rehearsals().Events(t.Context(), blue, loose, 5); err != nil || got.Evaluated != 1 || got.Changed != 1 {
+		t.Errorf("blue: got %+v, %v", got, err)
+	}
+}
+
+// Limits are counted over the events that are looked at, in their windows.
+func TestEventsWithLimits(t *testing.T) {
+	w := newWorld(t)
+	limited, _ := compile(t, `[{"rule_id":"cap","tool":"**","decision":"deny","limit":{"limit_id":"l","sum":"amount","by":"agent","window_seconds":3600,"max":100}}]`)
+	for range 4 { // 40, 80, refused, and after the window 40 again
+		w.send(red, nil, "acme.pay.refund", `{"amount":40}`, id.Allow)
+		w.Pass(25 * time.Minute)
+	}
+	got, err := w.rehearsals().Events(t.Context(), red, limited, 10)
+	if err != nil || got.Changed != 1 || got.Changes[0].Sequence != 3 || got.Tightened != 1 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// One organization rehearses once at a time, and time is bounded.
+func TestBounds(t *testing.T) {
+	w := newWorld(t)
+	loose, p := compile(t, `[]`)
+	for range 40 {
+		w.send(red, nil, "acme.pay.refund", `{}`, id.Allow)
+	}
+	r := w.rehearsals()
+	w.during = func() {
+		w.during = nil
+		if _, err := r.Events(t.Context(), red, loose, 1); !fault.Is(err, fault.Overloaded) {
+			t.Errorf("a second one at a time: got %v", err)
+		}
+		if _, err := r.Trial(t.Context(), red, *p, &policy.Trial{}); !fault.Is(err, fault.Overloaded) {
+			t.Errorf("a trial meanwhile: got %v", err)
+		}
+		w.Pass(time.Minute)
+	}
+	got, err := r.Events(t.Context(), red, loose, 40)
+	if err != nil || got.Complete || got.End != 32 || got.Evaluated != 32 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if got, err = r.Events(t.Context(), red, loose, 40); err != nil || !got.Complete {
+		t.Errorf("afterwards: got %+v, %v", got, err)
+	}
+}

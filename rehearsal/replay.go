@@ -1,0 +1,109 @@
+package rehearsal
+
+import (
+	"fmt"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/decimal"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/policy"
+)
+
+// Difference is what a record says and what follows from the documents.
+type Difference struct {
+	Member    string `json:"member"` // of the record, such as policy.rule_id
+	Record    string `json:"record"`
+	Documents string `json:"documents"`
+}
+
+// Replay decides again what a record says was decided. It returns nothing when
+// record, envelope and policy agree: the same input leads to the same decision.
+// Differences of inputs come first; what was decided is only compared when there
+// are none. p may be nil for a record that says that no policy was active.
+//
+// It takes the word of the record for what limits held before the event and for
+// the time.
+func Replay(p *policy.Policy, record *chain.Record, e *event.Envelope) ([]Difference, error) {
+	var d differences
+	said := &record.Policy
+	d.compare("event_digest", record.EventDigest.String(), e.Digest.String())
+	d.compare("agent_id", string(record.AgentID), string(e.AgentID))
+	d.compare("policy.declared", said.Declared.String(), e.Decision.String())
+	d.compare("policy.evaluated", fmt.Sprint(said.Evaluated), fmt.Sprint(e.Tool != ""))
+	if !said.Evaluated {
+		d.compare("policy.effective", said.Effective.String(), said.Declared.String())
+		return d.all, nil
+	}
+	in := inputOf(record, e)
+	d.compare("policy.input_digest", said.InputDigest.String(), policy.InputDigest(in).String())
+	evaluation, err := d.evaluation(p, said, in)
+	if err != nil || len(d.all) > 0 {
+		return d.all, err
+	}
+	before, err := d.limits(said, evaluation.Claims)
+	if err != nil || len(d.all) > 0 {
+		return d.all, err
+	}
+	o := evaluation.Settle(func(c *policy.Claim) bool { return c.Exceeds(before[c.Limit.ID]) })
+	d.compare("policy.engine", said.Engine, o.Engine)
+	d.compare("policy.rule_id", said.RuleID, o.RuleID)
+	d.compare("policy.effective", said.Effective.String(), o.Effective(e.Decision).String())
+	return d.all, nil
+}
+
+type differences struct{ all []Difference }
+
+func (d *differences) compare(member, record, documents string) {
+	if record != documents {
+		d.all = append(d.all, Difference{member, record, documents})
+	}
+}
+
+// evaluation evaluates the policy that the record names, or says that p is
+// another one.
+func (d *differences) evaluation(p *policy.Policy, said *chain.Policy, in policy.Input) (policy.Evaluation, error) {
+	if p == nil {
+		d.compare("policy.policy_id", said.PolicyID, policy.None)
+		return policy.NoPolicy(), nil
+	}
+	named := *p
+	if named.ID == "" && said.PolicyID != policy.None {
+		named.ID = said.PolicyID // as a document for the service may leave them out
+	}
+	if named.Version == 0 {
+		named.Version = said.PolicyVersion
+	}
+	d.compare("policy.policy_id", said.PolicyID, named.ID)
+	d.compare("policy.policy_version", fmt.Sprint(said.PolicyVersion), fmt.Sprint(named.Version))
+	d.compare("policy.policy_digest", said.PolicyDigest.String(), named.Digest().String())
+	if len(d.all) > 0 {
+		return policy.Evaluation{}, nil
+	}
+	compiled, err := policy.Compile(named)
+	if err != nil {
+		return policy.Evaluation{}, err
+	}
+	return compiled.Evaluate(in), nil
+}
+
+// limits compares what the record says of limits with what the event claims and
+// returns what they held before.
+func (d *differences) limits(said *chain.Policy, claims []policy.Claim) (map[string]decimal.Decimal, error) {
+	tallies, err := policy.ParseTallies(said.Limits)
+	if err != nil {
+		return nil, err
+	}
+	before, added := make(map[string]decimal.Decimal), make(map[string]string)
+	for _, t := range tallies {
+		before[t.LimitID], added[t.LimitID] = t.Before, t.Added.String()
+	}
+	for i := range claims {
+		name := claims[i].Limit.ID
+		d.compare("policy.limits "+name, added[name], claims[i].Added.String())
+		delete(added, name)
+	}
+	for name, amount := range added {
+		d.compare("policy.limits "+name, amount, "")
+	}
+	return before, nil
+}

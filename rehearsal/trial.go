@@ -1,0 +1,29 @@
+package rehearsal
+
+import (
+	"context"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/policy"
+)
+
+// Trial explains what a policy of an organization says to one input, at the time
+// of the trial or else now.
+//
+// fault.Overloaded while others are at it.
+func (r *Rehearsals) Trial(ctx context.Context, t id.Tenant, p policy.Policy, trial *policy.Trial) (policy.Explanation, error) {
+	if err := r.gate.Enter(t, 1); err != nil {
+		return policy.Explanation{}, err
+	}
+	defer r.gate.Leave(t, 1)
+	party := limit.Party{Tenant: t}
+	if err := r.turns.Take(ctx, party); err != nil {
+		return policy.Explanation{}, err
+	}
+	defer r.turns.Give(party)
+	if trial.Input.Now == 0 {
+		trial.Input.Now = id.InstantOf(r.clock())
+	}
+	return policy.Explain(p, trial.Input)
+}
