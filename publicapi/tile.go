@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -82,18 +83,22 @@ func (s *Server) coded(r *http.Request, state *log.State, b tlog.Bundle) (repres
 	return p, err
 }
 
-func (s *Server) bundle(r *http.Request, state *log.State, b tlog.Bundle) ([]byte, error) {
-	begin := id.Index(b.Index) * tlog.TileWidth
-	entries := make([][]byte, 0, b.Width)
+// bundle reads an entry bundle, whose entries are rendered from what is stored.
+func (s *Server) bundle(r *http.Request, state *log.State, b tlog.Bundle) (content []byte, err error) {
+	begin, count := id.Index(b.Index)*tlog.TileWidth, 0
+	var room [chain.MaxEntryLen]byte
+	content = make([]byte, 0, int(b.Width)*(2+len(room)))
 	for e, err := range s.ledgers.Events(r.Context(), state, begin, begin+id.Index(b.Width), 0) {
 		if err != nil {
 			return nil, fmt.Errorf("read entry bundle: %w", err)
 		}
-		entry := log.EntryOf(e)
-		entries = append(entries, entry.Text())
+		if content, err = tlog.AppendBundled(content, log.EntryOf(e).AppendTo(room[:0])); err != nil {
+			return nil, err
+		}
+		count++
 	}
-	if len(entries) < int(b.Width) {
-		return nil, fmt.Errorf("read entry bundle: %d entries of %d: %w", len(entries), b.Width, storage.ErrCorrupt)
+	if count < int(b.Width) {
+		return nil, fmt.Errorf("read entry bundle: %d entries of %d: %w", count, b.Width, storage.ErrCorrupt)
 	}
-	return tlog.EntryBundle(entries...)
+	return content, nil
 }

@@ -15,20 +15,26 @@ const MaxEntry = math.MaxUint16
 func EntryBundle(entries ...[]byte) ([]byte, error) {
 	size := 0
 	for _, entry := range entries {
-		if len(entry) > MaxEntry {
-			return nil, fmt.Errorf("write entry bundle: length of an entry: %w", ErrMalformed)
-		}
 		size += 2 + len(entry)
 	}
 	if len(entries) == 0 || len(entries) > TileWidth {
 		return nil, fmt.Errorf("write entry bundle: number of entries: %w", ErrMalformed)
 	}
-	bundle := make([]byte, 0, size)
+	bundle, err := make([]byte, 0, size), error(nil)
 	for _, entry := range entries {
-		bundle = binary.BigEndian.AppendUint16(bundle, uint16(len(entry)))
-		bundle = append(bundle, entry...)
+		if bundle, err = AppendBundled(bundle, entry); err != nil {
+			return nil, err
+		}
 	}
 	return bundle, nil
+}
+
+// AppendBundled appends one entry to an entry bundle that has fewer than TileWidth.
+func AppendBundled(bundle, entry []byte) ([]byte, error) {
+	if len(entry) > MaxEntry {
+		return nil, fmt.Errorf("write entry bundle: length of an entry: %w", ErrMalformed)
+	}
+	return append(binary.BigEndian.AppendUint16(bundle, uint16(len(entry))), entry...), nil
 }
 
 // ParseEntryBundle returns the entries of a bundle of exactly width entries
