@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -30,12 +31,17 @@ type account struct {
 
 // keep writes the evidence of a finding, once: a check that finds the same again
 // leaves what is there. Other errors pass through.
-func (m *Monitor) keep(err error) error {
+func (m *Monitor) keep(ctx context.Context, err error) error {
 	var f *Finding
 	if !errors.As(err, &f) {
 		return err
 	}
 	files, failed := m.evidenceFiles(f)
+	if m.attach != nil && failed == nil {
+		var more map[string][]byte
+		more, failed = m.attach(ctx)
+		maps.Copy(files, more)
+	}
 	if failed == nil {
 		f.Folder, failed = keepFiles(m.Evidence, fmt.Sprintf("%s-%d-%d", f.Kind, f.Known.TreeSize, f.Shown.TreeSize), files)
 	}

@@ -26,6 +26,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
@@ -83,6 +84,12 @@ func (o Options) withDefaults() Options {
 type Monitor struct {
 	Options
 	origin id.Origin
+
+	// What a Fleet adds, each perhaps nil.
+	listed *signedHead // what the directory lists of this log; without a note
+	attach func(context.Context) (map[string][]byte, error)
+	visit  func(ctx context.Context, begin id.Index, entries []chain.Entry) error // every new entry, in order
+	commit func(to id.Index) error                                                // before the state is written
 }
 
 // New checks options and returns a monitor. It does no I/O.
@@ -132,9 +139,14 @@ func (m *Monitor) Check(ctx context.Context) (Report, error) {
 	others, unread := m.ask(ctx, &r)
 	others, lost := m.askCosigned(ctx, others)
 	if err := m.advance(ctx, s, others); err != nil {
-		return r, m.keep(err)
+		return r, m.keep(ctx, err)
 	}
 	r.TreeSize, r.RootHash, r.NewEntries = s.tree.Size(), s.tree.Root(), s.tree.Size()-r.KeptSize
+	if m.commit != nil {
+		if err := m.commit(s.tree.Size()); err != nil {
+			return r, fmt.Errorf("write state: %w", err)
+		}
+	}
 	if err := m.save(s); err != nil {
 		return r, fmt.Errorf("write state: %w", err)
 	}
@@ -147,6 +159,9 @@ func (m *Monitor) advance(ctx context.Context, s *state, others []signedHead) er
 	known := others
 	if s.head.note != nil {
 		known = append([]signedHead{s.head}, others...)
+	}
+	if m.listed != nil {
+		known = append(known, *m.listed)
 	}
 	shown, err := m.newest(ctx, known)
 	if err != nil {

@@ -15,6 +15,7 @@ type chunk struct {
 	bundle tlog.Bundle
 	prev   id.Hash   // what its first entry names as the one before
 	hashes []id.Hash // leaf hashes, which are those of the tile
+	parsed []chain.Entry
 	err    error
 }
 
@@ -103,7 +104,7 @@ func (r *reading) chunk(ctx context.Context, b tlog.Bundle) chunk {
 	if err != nil {
 		return chunk{err: err}
 	}
-	c := chunk{bundle: b, hashes: make([]id.Hash, 0, len(entries))}
+	c := chunk{bundle: b, hashes: make([]id.Hash, 0, len(entries)), parsed: make([]chain.Entry, 0, len(entries))}
 	for i, text := range entries {
 		if what := c.add(text, id.Hash(tile[i*len(id.Hash{}):])); what != "" {
 			content, _ := tlog.EntryBundle(entries...) // they came out of one
@@ -134,7 +135,7 @@ func (c *chunk) add(text []byte, leaf id.Hash) (what string) {
 	} else if e.Prev != c.hashes[len(c.hashes)-1] {
 		return "it does not name the entry before it"
 	}
-	c.hashes = append(c.hashes, hash)
+	c.hashes, c.parsed = append(c.hashes, hash), append(c.parsed, e)
 	return ""
 }
 
@@ -149,6 +150,11 @@ func (r *reading) take(ctx context.Context, c chunk) error {
 	}
 	if had == 0 && c.prev != r.last {
 		return r.tampered(fmt.Sprintf("entry %d: it does not name the entry before it", begin), nil)
+	}
+	if visit := r.monitor.visit; visit != nil {
+		if err := visit(ctx, r.tree.Size(), c.parsed[had:]); err != nil {
+			return err
+		}
 	}
 	r.full = r.tree.Append(r.full[:0], c.hashes[had:]...)
 	r.last = c.hashes[len(c.hashes)-1]

@@ -45,7 +45,7 @@ const (
 
 // load reads the state, that of an empty log when there is no file yet.
 func (m *Monitor) load() (*state, error) {
-	text, err := readFile(m.State)
+	text, err := readFile(m.State, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &state{tree: new(tlog.Builder), last: chain.Genesis(m.origin)}, nil
 	}
@@ -59,24 +59,19 @@ func (m *Monitor) load() (*state, error) {
 	return s, nil
 }
 
-func readFile(name string) ([]byte, error) {
+func readFile(name string, max int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxState+1))
+	return io.ReadAll(io.LimitReader(f, max+1))
 }
 
 // parseState reads exactly what formatState writes, of a log with one of the keys.
 func (m *Monitor) parseState(text []byte) (*state, error) {
 	var d document
-	line, sum, ok := bytes.Cut(text, []byte("\n"))
-	want := sha256.Sum256(line)
-	if !ok || string(sum) != hex.EncodeToString(want[:])+"\n" {
-		return nil, errors.New("damaged, or not a state file")
-	}
-	if err := json.Unmarshal(line, &d, json.RejectUnknownMembers(true)); err != nil {
+	if err := readSummed(text, &d); err != nil {
 		return nil, err
 	}
 	if d.Version != stateVersion {
@@ -124,10 +119,25 @@ func formatState(s *state) ([]byte, error) {
 	for _, t := range tlog.Partials(s.tree.Size()) {
 		d.Tiles = append(d.Tiles, s.tree.Partial(t.Level))
 	}
+	return summed(d)
+}
+
+// summed renders a document as a line of JSON and a line with its SHA-256.
+func summed(d any) ([]byte, error) {
 	line, err := json.Marshal(d)
 	if err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(line)
 	return fmt.Appendf(line, "\n%x\n", sum), nil
+}
+
+// readSummed reads exactly the form that summed writes.
+func readSummed(text []byte, d any) error {
+	line, sum, ok := bytes.Cut(text, []byte("\n"))
+	want := sha256.Sum256(line)
+	if !ok || string(sum) != hex.EncodeToString(want[:])+"\n" {
+		return errors.New("damaged, or not a state file")
+	}
+	return json.Unmarshal(line, d, json.RejectUnknownMembers(true))
 }

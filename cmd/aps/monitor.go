@@ -16,9 +16,10 @@ import (
 )
 
 type monitorCommand struct {
-	URL      string        `name:"url" required:"" placeholder:"PREFIX" help:"Where the log's checkpoint and tiles lie: https://log.example/o/ORGANIZATION_ID."`
-	Key      []string      `required:"" placeholder:"VKEY" sep:"none" help:"The log's verifier key, from a source that you trust. Repeat it for keys that were rotated."`
-	State    string        `required:"" type:"path" placeholder:"FILE" help:"File of the newest verified head. Without one the log is read from its beginning."`
+	URL      string        `name:"url" required:"" placeholder:"PREFIX" help:"Where the log's checkpoint and tiles lie: https://log.example/o/ORGANIZATION_ID. With --all the base URL of the service."`
+	Key      []string      `required:"" placeholder:"VKEY" sep:"none" help:"The log's verifier key, from a source that you trust; with --all that of the directory. Repeat it for keys that were rotated."`
+	State    string        `required:"" type:"path" placeholder:"FILE" help:"File of the newest verified head; with --all a folder. Without one the log is read from its beginning."`
+	All      bool          `help:"Follow the service's directory and every log that it lists."`
 	Compare  []string      `placeholder:"URL" sep:"none" help:"Prefix under which another source shows the checkpoint of the same log: a mirror, a witness. Repeatable."`
 	Witness  []string      `placeholder:"VKEY" sep:"none" help:"Key of a witness that cosigns the log. Repeatable."`
 	MaxLag   time.Duration `help:"How old the newest cosignature of these may be. 0: any age."`
@@ -39,6 +40,8 @@ func (c *monitorCommand) Validate() error {
 		return errors.New("--interval, --timeout, --tries and --readers must be positive")
 	case c.MaxLag < 0 || c.MaxLag > 0 && len(c.Witness) == 0:
 		return errors.New("--max-lag must not be negative, and needs --witness")
+	case c.All && (len(c.Compare) > 0 || c.Evidence != ""):
+		return errors.New("--compare and --evidence are for one log: not with --all")
 	case c.Once && c.MetricsListen != "":
 		return errors.New("--metrics-listen is for a monitor that stays: not with --once")
 	}
@@ -47,19 +50,17 @@ func (c *monitorCommand) Validate() error {
 
 // Run ends with status 1 after a finding, with 2 when a check could not tell.
 func (c *monitorCommand) Run(ctx context.Context, s *streams) error {
-	m, err := c.monitor(s)
-	if err != nil {
-		return err
-	}
-	metrics, told := new(monitor.Metrics), false
-	check := func(ctx context.Context) error {
-		report, err := m.Check(ctx)
-		metrics.Observe(report, err)
-		if told && err == nil && report.NewEntries == 0 {
+	metrics, told := new(monitor.Metrics), map[id.Origin]bool{}
+	check, err := c.check(s, func(r monitor.Report, err error) error {
+		metrics.Observe(r, err)
+		if told[r.Origin] && err == nil && r.NewEntries == 0 {
 			return nil // a monitor that stays says what is new
 		}
-		told = true
-		return errors.Join(judged(err), printMonitored(s, report, err))
+		told[r.Origin] = true
+		return printMonitored(s, r, err)
+	})
+	if err != nil {
+		return err
 	}
 	if c.Once {
 		return check(ctx)
@@ -78,28 +79,72 @@ func (c *monitorCommand) Run(ctx context.Context, s *streams) error {
 	})
 }
 
-func (c *monitorCommand) monitor(s *streams) (*monitor.Monitor, error) {
-	log, err := c.tiles(c.URL)
+// check returns what looks once at the log, or at all logs, and gives each report to
+// tell.
+func (c *monitorCommand) check(s *streams, tell func(monitor.Report, error) error) (func(context.Context) error, error) {
+	keys, err := parseAll("--key", c.Key, tlog.ParseVerifierKey)
+	if err != nil {
+		return nil, err
+	}
+	witnesses, err := parseAll("--witness", c.Witness, tlog.ParseWitnessKey)
+	if err != nil {
+		return nil, err
+	}
+	if c.All {
+		return c.checkAll(keys, witnesses, tell)
+	}
+	m, err := c.monitor(s, keys, witnesses)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		report, err := m.Check(ctx)
+		return errors.Join(judged(err), tell(report, err))
+	}, nil
+}
+
+// checkAll is check for all logs of a service.
+func (c *monitorCommand) checkAll(keys []tlog.VerifierKey, witnesses []tlog.WitnessKey, tell func(monitor.Report, error) error) (func(context.Context) error, error) {
+	service, err := client.New(c.client(c.URL))
 	if err != nil {
 		return nil, fmt.Errorf("--url: %w", err)
 	}
-	o := monitor.Options{Log: log, State: c.State, Evidence: c.Evidence, Readers: c.Readers, MaxLag: c.MaxLag, Progress: watchReading(s)}
-	for _, text := range c.Key {
-		key, err := tlog.ParseVerifierKey(strings.TrimSpace(text))
-		if err != nil {
-			return nil, fmt.Errorf("--key: %w", err)
-		}
-		o.Keys = append(o.Keys, key)
+	fleet, err := monitor.NewFleet(monitor.FleetOptions{
+		Service: service, Keys: keys, Folder: c.State, Witnesses: witnesses, MaxLag: c.MaxLag, Readers: c.Readers,
+	})
+	if err != nil {
+		return nil, err
 	}
-	for _, text := range c.Witness {
-		key, err := tlog.ParseWitnessKey(strings.TrimSpace(text))
+	return func(ctx context.Context) error {
+		var printing error
+		err := fleet.Check(ctx, func(r monitor.Report, err error) { printing = errors.Join(printing, tell(r, err)) })
+		return errors.Join(judged(err), printing)
+	}, nil
+}
+
+// parseAll parses the values of a flag.
+func parseAll[T any](flag string, texts []string, parse func(string) (T, error)) (all []T, err error) {
+	for _, text := range texts {
+		v, err := parse(strings.TrimSpace(text))
 		if err != nil {
-			return nil, fmt.Errorf("--witness: %w", err)
+			return nil, fmt.Errorf("%s: %w", flag, err)
 		}
-		o.Witnesses = append(o.Witnesses, key)
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+func (c *monitorCommand) monitor(s *streams, keys []tlog.VerifierKey, witnesses []tlog.WitnessKey) (*monitor.Monitor, error) {
+	log, err := client.OpenTiles(c.client(c.URL))
+	if err != nil {
+		return nil, fmt.Errorf("--url: %w", err)
+	}
+	o := monitor.Options{
+		Log: log, Keys: keys, State: c.State, Evidence: c.Evidence, Witnesses: witnesses, MaxLag: c.MaxLag,
+		Readers: c.Readers, Progress: watchReading(s),
 	}
 	for _, url := range c.Compare {
-		other, err := c.tiles(url)
+		other, err := client.OpenTiles(c.client(url))
 		if err != nil {
 			return nil, fmt.Errorf("--compare: %w", err)
 		}
@@ -108,8 +153,8 @@ func (c *monitorCommand) monitor(s *streams) (*monitor.Monitor, error) {
 	return monitor.New(o)
 }
 
-func (c *monitorCommand) tiles(url string) (*client.Tiles, error) {
-	return client.OpenTiles(client.Config{BaseURL: url, Timeout: c.Timeout, Retry: client.Retry{Attempts: c.Tries}})
+func (c *monitorCommand) client(url string) client.Config {
+	return client.Config{BaseURL: url, Timeout: c.Timeout, Retry: client.Retry{Attempts: c.Tries}}
 }
 
 // watchReading shows on a terminal how far reading has come.

@@ -1,0 +1,58 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// Directory names the log that lists all logs of a service. Nothing vouches for its
+// key: pin one that came by a way that the operator does not control.
+type Directory struct {
+	Organization id.Organization `json:"organization_id"`
+	Slug         id.Slug         `json:"organization_slug"`
+	Origin       id.Origin       `json:"origin"`
+	LogKey       string          `json:"log_key"` // vkey
+}
+
+// Directory asks for the service's directory; an *Error with status 404 when none is
+// kept.
+func (c *Client) Directory(ctx context.Context) (Directory, error) {
+	var d Directory
+	if err := c.get(ctx, "/v1/public/directory", &d); err != nil {
+		return Directory{}, fmt.Errorf("fetch directory: %w", err)
+	}
+	return d, nil
+}
+
+// DirectoryPage is what the entries [From, Next) of the directory list.
+type DirectoryPage struct {
+	From     id.Index         `json:"from"`
+	Next     id.Index         `json:"next"` // TreeSize at the end
+	TreeSize id.Index         `json:"tree_size"`
+	Events   []DirectoryEvent `json:"events"` // ascending by LogIndex
+}
+
+// DirectoryEvent is an event of the directory, as the service sends it: unchecked.
+type DirectoryEvent struct {
+	LogIndex id.Index `json:"log_index"`
+	Record   string   `json:"record"`
+	Envelope string   `json:"envelope"`
+}
+
+// DirectoryPage fetches what the directory lists from a log index on.
+func (c *Client) DirectoryPage(ctx context.Context, from id.Index) (DirectoryPage, error) {
+	var p DirectoryPage
+	if err := c.get(ctx, fmt.Sprintf("/v1/public/directory/events?from=%d", from), &p); err != nil {
+		return DirectoryPage{}, fmt.Errorf("fetch directory: %w", err)
+	}
+	return p, nil
+}
+
+// Tiles returns an organization's log below the service's own prefix.
+func (c *Client) Tiles(o id.Organization) *Tiles {
+	public := *c
+	public.token, public.base = "", c.base+"/o/"+o.String()
+	return &Tiles{client: &public, prefix: public.base}
+}

@@ -1,0 +1,166 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// FleetOptions configure NewFleet. Service, Keys and Folder are required.
+type FleetOptions struct {
+	Service *client.Client
+	Keys    []tlog.VerifierKey // of the directory's log
+	Folder  string             // of all states and of the evidence; made when it is not there
+
+	Witnesses []tlog.WitnessKey // of the directory
+	MaxLag    time.Duration
+
+	Logs    int // logs checked at a time; default 4
+	Readers int // as in Options; likewise those below
+	Looks   int
+	Pause   time.Duration
+	Clock   func() time.Time
+}
+
+// Fleet follows a service's directory and every log that it lists. The keys of the
+// logs are those that the directory lists: what is pinned is the directory's.
+type Fleet struct {
+	FleetOptions
+	origin id.Origin
+}
+
+// NewFleet checks options and returns a fleet. It does no I/O.
+func NewFleet(o FleetOptions) (*Fleet, error) {
+	if o.Service == nil || o.Folder == "" || len(o.Keys) == 0 {
+		return nil, errors.New("monitor: service, keys and folder are required")
+	}
+	if o.Logs <= 0 {
+		o.Logs = 4
+	}
+	return &Fleet{FleetOptions: o, origin: id.Origin(o.Keys[0].Name())}, nil
+}
+
+// Check looks at the directory and then at each log once, and tells each what came of
+// every one of them, one at a time. Its error joins all of them; what is found in one
+// log does not keep the others from being checked. When what is new in the directory
+// can't be read or is wrong, no log is checked.
+func (f *Fleet) Check(ctx context.Context, each func(Report, error)) error {
+	if err := os.MkdirAll(f.Folder, 0o700); err != nil {
+		return fmt.Errorf("state folder: %w", err)
+	}
+	register, err := f.checkDirectory(ctx, each)
+	if register == nil {
+		return err
+	}
+	var mu sync.Mutex
+	var checks sync.WaitGroup
+	all, turns := []error{err}, make(chan struct{}, f.Logs)
+	for _, l := range register.Logs {
+		turns <- struct{}{}
+		checks.Go(func() {
+			defer func() { <-turns }()
+			report, err := f.checkLog(ctx, l)
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, err)
+			each(report, err)
+		})
+	}
+	checks.Wait()
+	return errors.Join(all...)
+}
+
+// checkDirectory follows the directory's log and returns what it lists, nil when that
+// can't be relied on.
+func (f *Fleet) checkDirectory(ctx context.Context, each func(Report, error)) (*register, error) {
+	named, err := f.Service.Directory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if named.Origin != f.origin {
+		return nil, fmt.Errorf("the directory of the service is %s, and the key is that of %s", named.Origin, f.origin)
+	}
+	m, err := New(f.options(f.Service.Tiles(named.Organization), f.Keys, "directory"))
+	if err != nil {
+		return nil, err
+	}
+	m.Witnesses, m.MaxLag = f.Witnesses, f.MaxLag
+	file := filepath.Join(f.Folder, "register")
+	read, err := f.readRegister(m, file)
+	if err != nil {
+		return nil, err
+	}
+	l := &listings{service: f.Service, register: read}
+	m.visit = l.visit
+	m.commit = func(to id.Index) error { return read.save(file) }
+	report, err := m.Check(ctx)
+	each(report, err)
+	if report.TreeSize < read.ReadTo { // something is wrong behind what was read last
+		return nil, err
+	}
+	return read, err
+}
+
+// readRegister reads the register and checks that it is as far as the state.
+func (f *Fleet) readRegister(m *Monitor, file string) (*register, error) {
+	r, err := loadRegister(file, f.origin)
+	if err != nil {
+		return nil, fmt.Errorf("read state: %w", err)
+	}
+	s, err := m.load()
+	if err != nil {
+		return nil, fmt.Errorf("read state: %w", err)
+	}
+	if r.ReadTo < s.tree.Size() {
+		return nil, fmt.Errorf("read state: %s: %w: it is older than %s: put both away", file, ErrState, m.State)
+	}
+	return r, nil
+}
+
+func (f *Fleet) options(log *client.Tiles, keys []tlog.VerifierKey, name string) Options {
+	return Options{
+		Log: log, Keys: keys, State: filepath.Join(f.Folder, name+".state"), Evidence: filepath.Join(f.Folder, "evidence", name),
+		Readers: f.Readers, Looks: f.Looks, Pause: f.Pause, Clock: f.Clock,
+	}
+}
+
+// checkLog follows one log, which has to extend what the directory lists of it.
+func (f *Fleet) checkLog(ctx context.Context, l registered) (Report, error) {
+	keys, err := l.keys()
+	if err != nil {
+		return Report{Origin: l.Origin}, fmt.Errorf("%s: %w", l.Origin, err)
+	}
+	organization, err := organizationOf(l.Origin)
+	if err != nil {
+		return Report{Origin: l.Origin}, fmt.Errorf("%s: %w", l.Origin, err)
+	}
+	m, err := New(f.options(f.Service.Tiles(organization), keys, organization.String()))
+	if err != nil {
+		return Report{Origin: l.Origin}, fmt.Errorf("%s: %w", l.Origin, err)
+	}
+	m.listed, m.attach = l.head(), attachListing(f.Service, l.LogIndex)
+	report, err := m.Check(ctx)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", l.Origin, err)
+	}
+	return report, err
+}
+
+// organizationOf reads the organization in an origin, <host>/o/<organization_id>.
+func organizationOf(origin id.Origin) (id.Organization, error) {
+	_, name, _ := strings.Cut(string(origin), "/o/")
+	o, err := id.ParseOrganization(name)
+	if err != nil || o.String() != name {
+		return id.Organization{}, errors.New("the origin names no organization")
+	}
+	return o, nil
+}

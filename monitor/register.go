@@ -1,0 +1,113 @@
+package monitor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// register is what a directory has listed, up to an entry of its log.
+type register struct {
+	Version int          `json:"version"`
+	Origin  id.Origin    `json:"origin"`  // of the directory
+	ReadTo  id.Index     `json:"read_to"` // the entries [0, ReadTo) were read
+	Logs    []registered `json:"logs"`    // ascending by origin
+}
+
+// registered is what was listed of one log.
+type registered struct {
+	Origin   id.Origin `json:"origin"`
+	TreeSize id.Index  `json:"tree_size"`
+	RootHash id.Hash   `json:"root_hash"`
+	LogIndex id.Index  `json:"log_index"` // of the directory's entry that lists this tree
+	LogKeys  []string  `json:"log_keys"`  // all that were ever listed, newest last
+}
+
+const (
+	registerVersion = 1
+	maxRegister     = 1 << 30 // bytes: some two million logs
+)
+
+// loadRegister reads a register, an empty one when there is no file yet.
+func loadRegister(file string, directory id.Origin) (*register, error) {
+	text, err := readFile(file, maxRegister)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &register{Version: registerVersion, Origin: directory, Logs: []registered{}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := new(register)
+	if err := readSummed(text, r); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", file, ErrState, err)
+	}
+	if r.Version != registerVersion || r.Origin != directory {
+		return nil, fmt.Errorf("%s: %w: of another version or another directory", file, ErrState)
+	}
+	return r, nil
+}
+
+func (r *register) save(file string) error {
+	text, err := summed(r)
+	if err != nil {
+		return err
+	}
+	return replaceFile(file, text)
+}
+
+// note takes what an entry of the directory lists of a log. A tree that can't be
+// after the one listed before is told by its kind.
+func (r *register) note(l verify.Listed, at id.Index) (Kind, registered) {
+	i, known := slices.BinarySearchFunc(r.Logs, l.Origin, func(a registered, b id.Origin) int { return cmpOrigin(a.Origin, b) })
+	if !known {
+		r.Logs = slices.Insert(r.Logs, i, registered{Origin: l.Origin})
+	}
+	before := r.Logs[i]
+	switch {
+	case l.Size < before.TreeSize:
+		return Rollback, before
+	case l.Size == before.TreeSize && l.Root != before.RootHash:
+		return Fork, before
+	}
+	keys := before.LogKeys
+	if !slices.Contains(keys, l.LogKey) {
+		keys = append(slices.Clone(keys), l.LogKey)
+	}
+	r.Logs[i] = registered{Origin: l.Origin, TreeSize: l.Size, RootHash: l.Root, LogIndex: at, LogKeys: keys}
+	return "", before
+}
+
+func cmpOrigin(a, b id.Origin) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// head is the listed tree as a head that the log has to extend.
+func (l registered) head() *signedHead {
+	return &signedHead{
+		Checkpoint: tlog.Checkpoint{Origin: l.Origin, Size: l.TreeSize, Root: l.RootHash},
+		from:       fmt.Sprintf("the directory, log index %d", l.LogIndex),
+	}
+}
+
+// keys are those that were listed for the log.
+func (l registered) keys() (keys []tlog.VerifierKey, err error) {
+	for _, text := range l.LogKeys {
+		key, err := tlog.ParseVerifierKey(text)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
