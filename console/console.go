@@ -52,6 +52,7 @@ type Options struct {
 	Approvals  *approval.Approvals
 	Outbox     *outbox.Outbox
 	Rehearsals *rehearsal.Rehearsals
+	Witnesses  Witnesses
 	PublicURL  string // pages of its origin may call, also through a proxy that changes Host
 }
 
@@ -103,6 +104,10 @@ func (s *Server) Routes(r chi.Router) {
 
 		r.Method("GET", "/webhooks", s.read(s.listWebhooks))
 		r.Method("POST", "/webhooks/{webhook}/replay", s.write(s.replayWebhook))
+
+		r.Method("GET", "/witnesses", s.read(s.getWitnesses))
+		r.Method("PUT", "/witnesses", s.write(s.putWitnesses))
+		r.Method("DELETE", "/witnesses", s.write(s.deleteWitnesses))
 
 		r.Method("GET", "/organization/plan-usage", s.read(s.planUsage))
 		r.Method("PATCH", "/organization", s.write(s.patchOrganization))

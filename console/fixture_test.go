@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/agent"
@@ -22,11 +24,14 @@ import (
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/ledgertest"
 	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/witnesstest"
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/outbox"
 	"github.com/agentledger/agentledger/rehearsal"
 	"github.com/agentledger/agentledger/rulebook"
+	"github.com/agentledger/agentledger/trust"
+	"github.com/agentledger/agentledger/witness"
 )
 
 var traffic = apicheck.Of("console")
@@ -52,15 +57,24 @@ type world struct {
 	rules     *rulebook.Rulebook
 	approvals *approval.Approvals
 	outbox    *outbox.Outbox
+	house     *witnesstest.Witness // the service's
+	witnesses *witness.Witnesses
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{Service: ledgertest.New(t), t: t, first: map[id.Tenant]agent.Credentials{}}
 	var err error
-	if w.orgs, err = org.New(org.Options{Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Clock: w.Clock}); err != nil {
+	w.house = witnesstest.New(t, "house.example")
+	client := egress.New(egress.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	rules := witness.Rules{Address: client.Check}
+	if rules.Service, err = trust.Parse([]byte(w.house.PolicyLine("house") + "quorum house\n")); err != nil {
 		t.Fatal(err)
 	}
+	if w.orgs, err = org.New(org.Options{Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Clock: w.Clock, Witnesses: rules}); err != nil {
+		t.Fatal(err)
+	}
+	w.witnesses = witness.New(witness.Options{Store: w.Store, Ledgers: w.Ledgers, Organizations: w.orgs, Client: client, Service: rules.Service, Interval: time.Millisecond})
 	w.Notary.Disclosures = w.orgs
 	w.agents = agent.New(agent.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})
 	edge := &web.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))}
@@ -74,7 +88,7 @@ func newWorld(t testing.TB) *world {
 	})
 	surface, err := console.New(console.Options{
 		Edge: edge, Sessions: sessions{}, Orgs: w.orgs, Agents: w.agents, PublicURL: "https://ledger.example",
-		Rulebook: w.rules, Approvals: w.approvals, Outbox: w.outbox,
+		Rulebook: w.rules, Approvals: w.approvals, Outbox: w.outbox, Witnesses: w.witnesses,
 		Rehearsals: rehearsal.New(rehearsal.Options{Ledgers: w.Ledgers, Clock: w.Clock}),
 	})
 	if err != nil {

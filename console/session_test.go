@@ -38,6 +38,9 @@ func (w *world) routes() []struct{ method, path, body string } {
 		{"POST", "/webhooks/m/replay", ""},
 		{"GET", "/organization/plan-usage", ""},
 		{"PATCH", "/organization", `{"name":"n"}`},
+		{"GET", "/witnesses", ""},
+		{"PUT", "/witnesses", `{"policy":"quorum none\n"}`},
+		{"DELETE", "/witnesses", ""},
 	}
 }
 
@@ -117,13 +120,16 @@ func TestRoutes(t *testing.T) {
 		"/ingest-keys": "GET, POST", "/ingest-keys/k": "DELETE", "/agents": "GET, POST", "/agents/a/keys": "GET, POST",
 		"/agents/a/keys/k/retire": "POST", "/policies": "GET, POST", "/policies/p": "GET, PATCH, DELETE",
 		"/policies/p/activate": "POST", "/policies/p/simulate": "POST", "/approvals": "GET", "/approvals/a": "GET", "/approvals/a/votes": "POST",
-		"/approvals/a/revoke": "POST", "/webhooks": "GET", "/webhooks/m/replay": "POST", "/organization": "PATCH", "/organization/plan-usage": "GET",
+		"/approvals/a/revoke": "POST", "/webhooks": "GET", "/webhooks/m/replay": "POST", "/organization": "PATCH", "/organization/plan-usage": "GET", "/witnesses": "GET, PUT, DELETE",
 	} {
 		r := w.request("PUT", path, "")
+		if strings.Contains(allow, "PUT") {
+			r = w.request("POST", path, "")
+		}
 		if g := w.do(r); g.header.Get("Allow") != allow {
 			t.Errorf("%s: got Allow %q, want %q", path, g.header.Get("Allow"), allow)
 		}
-		w.refuses("PUT "+path, r, 405, "Method not allowed")
+		w.refuses(r.Method+" "+path, r, 405, "Method not allowed")
 	}
 	for _, path := range []string{"", "/", "/agents/", "/agents/a", "/agents/a/keys/k", "/policies/p/deactivate", "/organizations"} {
 		w.refuses(path, w.request("GET", path, ""), 404, "Not found")

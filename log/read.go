@@ -99,11 +99,11 @@ func (l *Ledgers) Inclusion(ctx context.Context, s *State, at, size id.Index) (l
 	return leaf, root, proof, nil
 }
 
-// InclusionOf returns the proof that the event e, as it was read, is in s. An
-// entry that is not the leaf in the tree is fault.Internal, as a proof is that
-// does not hold.
-func (l *Ledgers) InclusionOf(ctx context.Context, s *State, e storage.Event) ([]id.Hash, error) {
-	leaf, _, proof, err := l.Inclusion(ctx, s, e.Index, s.Size())
+// InclusionOf returns the proof that the event e, as it was read, is in the tree
+// of s when it had size leaves: e.Index < size <= s.Size(). An entry that is not
+// the leaf in the tree is fault.Internal, as a proof is that does not hold.
+func (l *Ledgers) InclusionOf(ctx context.Context, s *State, e storage.Event, size id.Index) ([]id.Hash, error) {
+	leaf, _, proof, err := l.Inclusion(ctx, s, e.Index, size)
 	if err != nil {
 		return nil, err
 	}

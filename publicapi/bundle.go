@@ -46,12 +46,28 @@ func (s *Server) verify(r *http.Request) (representation, error) {
 		}
 	}
 	if q.text("verify") == "1" {
-		report := verify.Check(b, verify.Options{CheckedAt: id.InstantOf(s.clock())})
-		b.Verification = &report
+		if err := s.report(r.Context(), state, b); err != nil {
+			return representation{}, err
+		}
 	}
 	p, err := jsonOf(b, never)
 	p.vary = "Accept"
 	return p, err
+}
+
+// report checks a bundle as anybody can who has it and the policy of the log.
+func (s *Server) report(ctx context.Context, state *log.State, b *verify.Bundle) error {
+	policy, err := s.witnesses.Policy(ctx, state)
+	if err != nil {
+		return err
+	}
+	o := verify.Options{CheckedAt: id.InstantOf(s.clock())}
+	for _, w := range policy.Witnesses {
+		o.Witnesses = append(o.Witnesses, w.Key)
+	}
+	report := verify.Check(b, o)
+	b.Verification = &report
+	return nil
 }
 
 // formatOf returns the form that is asked for, in the query or by Accept.
@@ -119,12 +135,16 @@ func (s *Server) parts(ctx context.Context, state *log.State, at id.Index) (p ve
 	if err != nil {
 		return p, err
 	}
+	checkpoint, note, err := s.witnesses.Covering(ctx, state, at)
+	if err != nil {
+		return p, err
+	}
 	p = verify.Parts{
 		Organization: state.Identity().Organization, Event: e.ID, Index: at, Entry: log.EntryOf(e),
-		Checkpoint: state.Shown(), Note: state.Checkpoint(), Key: state.VerifierKey(),
+		Checkpoint: checkpoint, Note: note, Key: state.VerifierKey(),
 		ActionKind: e.ActionKind, Disclosure: e.Disclosure, Record: e.Record, Envelope: e.Envelope,
 	}
-	if p.Proof, err = s.ledgers.InclusionOf(ctx, state, e); err != nil || at == 0 {
+	if p.Proof, err = s.ledgers.InclusionOf(ctx, state, e, checkpoint.Size); err != nil || at == 0 {
 		return p, err
 	}
 	before, err := s.ledgers.Event(ctx, state, at-1, 0)
@@ -132,7 +152,7 @@ func (s *Server) parts(ctx context.Context, state *log.State, at id.Index) (p ve
 		return p, err
 	}
 	p.Previous = log.EntryOf(before)
-	p.PreviousProof, err = s.ledgers.InclusionOf(ctx, state, before)
+	p.PreviousProof, err = s.ledgers.InclusionOf(ctx, state, before, checkpoint.Size)
 	return p, err
 }
 

@@ -63,6 +63,7 @@ type world struct {
 	now     time.Time
 
 	directory *publicapi.Directory // nil for none; blue's log unless a test says so
+	witnesses publicapi.Witnesses // nil for none
 }
 
 func newWorld(t testing.TB) *world {
@@ -114,6 +115,7 @@ func (w *world) serve(agents publicapi.Agents) {
 	publicapi.New(publicapi.Options{
 		Edge: edge, Ledgers: w.ledgers, Organizations: w.orgs, Agents: agents, GrantKeys: grantKeys{}, PublicURL: publicURL, Clock: w.clock,
 		Directory: w.directory,
+		Witnesses: w.witnesses,
 	}).Routes(router)
 	w.handler = traffic.Watch(w.TB, router)
 }

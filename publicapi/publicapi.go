@@ -71,6 +71,7 @@ type Options struct {
 	// PublicURL is where clients find the service: scheme, host and maybe a port
 	// and a path, without a slash at the end.
 	PublicURL string
+	Witnesses Witnesses        // default: there are none
 	Clock     func() time.Time // default: time.Now
 	Directory *Directory       // default: none
 
@@ -89,6 +90,7 @@ type Server struct {
 	agents    Agents
 	grantKeys GrantKeys
 	directory *Directory // nil: there is none
+	witnesses Witnesses
 	publicURL string
 	host      string // of did:web identifiers
 	clock     func() time.Time
@@ -101,6 +103,9 @@ type Server struct {
 func New(o Options) *Server {
 	if o.Clock == nil {
 		o.Clock = time.Now
+	}
+	if o.Witnesses == nil {
+		o.Witnesses = nobody{}
 	}
 	if o.MaxInFlight == 0 {
 		o.MaxInFlight = 512
@@ -116,7 +121,7 @@ func New(o Options) *Server {
 	}
 	_, host, _ := strings.Cut(o.PublicURL, "://")
 	s := &Server{
-		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, grantKeys: o.GrantKeys, directory: o.Directory,
+		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, grantKeys: o.GrantKeys, witnesses: o.Witnesses, directory: o.Directory,
 		publicURL: o.PublicURL, host: strings.ToLower(host), clock: o.Clock,
 		gate: limit.NewGate(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics), lobby: o.Floor.Lobby,
 	}

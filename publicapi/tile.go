@@ -21,7 +21,7 @@ func (s *Server) logCheckpoint(r *http.Request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	return noteOf(state), nil
+	return s.noteOf(r, state)
 }
 
 // tile serves tile/<L>/<N>[.p/<W>].

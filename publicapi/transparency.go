@@ -4,7 +4,9 @@ import (
 	"net/http"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/trust"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -14,13 +16,17 @@ func (s *Server) head(r *http.Request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	return jsonOf(headOf(slug, state), revalidate)
+	note, err := s.witnesses.Checkpoint(r.Context(), state)
+	if err != nil {
+		return representation{}, err
+	}
+	return jsonOf(headOf(slug, state, note), revalidate)
 }
 
 // headOf is of the checkpoint that is shown. Of a detached ledger nobody knows
 // the entry it ends with.
-func headOf(slug id.Slug, state *log.State) verify.Head {
-	h := verify.NewHead(slug, state.Shown(), state.Checkpoint(), state.Last(), state.LastReceived())
+func headOf(slug id.Slug, state *log.State, note []byte) verify.Head {
+	h := verify.NewHead(slug, state.Shown(), note, state.Last(), state.LastReceived())
 	h.Fault = string(state.Fault().Level)
 	if state.Detached() {
 		h.LatestLeafHash, h.LatestPublishedAt = nil, nil
@@ -34,11 +40,26 @@ func (s *Server) checkpoint(r *http.Request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	return noteOf(state), nil
+	return s.noteOf(r, state)
 }
 
-func noteOf(state *log.State) representation {
-	return representation{media: mediaText, cache: revalidate, body: state.Checkpoint()}
+// noteOf is the newest checkpoint with what cosignatures there are, or, if asked
+// for, the newest that has its quorum of them.
+func (s *Server) noteOf(r *http.Request, state *log.State) (representation, error) {
+	q, err := readQuery(r)
+	if err != nil {
+		return representation{}, err
+	}
+	which := s.witnesses.Checkpoint
+	switch q.text("cosigned") {
+	case "1":
+		which = s.witnesses.Cosigned
+	case "", "0":
+	default:
+		return representation{}, fault.New(fault.Invalid, "cosigned must be 1 or 0")
+	}
+	note, err := which(r.Context(), state)
+	return representation{media: mediaText, cache: revalidate, body: note}, err
 }
 
 // keyList is the answer to transparency/keys, newest last.
@@ -72,12 +93,24 @@ func (s *Server) keys(r *http.Request) (representation, error) {
 }
 
 // policy serves transparency/policy, a C2SP tlog-policy: the log's key and where
-// its tiles are. No witness is known, so none is asked for.
+// its tiles are, the witnesses that are asked, and the quorum. Where witnesses are
+// asked is not told: some are private, and who verifies does not need it.
 func (s *Server) policy(r *http.Request) (representation, error) {
 	_, state, err := s.bySlug(r)
 	if err != nil {
 		return representation{}, err
 	}
-	text := "log " + state.VerifierKey().String() + " " + s.publicURL + "/o/" + state.Identity().Organization.String() + "\nquorum none\n"
-	return representation{media: mediaText, cache: revalidate, body: []byte(text)}, nil
+	inForce, err := s.witnesses.Policy(r.Context(), state)
+	if err != nil {
+		return representation{}, err
+	}
+	shown := trust.Policy{
+		Logs:   []trust.Log{{Key: state.VerifierKey(), URL: s.publicURL + "/o/" + state.Identity().Organization.String()}},
+		Groups: inForce.Groups, Quorum: inForce.Quorum,
+	}
+	for _, w := range inForce.Witnesses {
+		w.URL = ""
+		shown.Witnesses = append(shown.Witnesses, w)
+	}
+	return representation{media: mediaText, cache: revalidate, body: []byte(shown.Text())}, nil
 }

@@ -47,14 +47,14 @@ func (r Rules) CheckService() error {
 // when not. Each witness has a URL that may be called, or is one of the service's.
 func (r Rules) CheckOwn(text string) error {
 	if len(text) > maxOwnText {
-		return fault.New(fault.Invalid, fmt.Sprintf("witnesses.policy must have at most %d bytes", maxOwnText))
+		return fault.New(fault.Invalid, fmt.Sprintf("policy must have at most %d bytes", maxOwnText))
 	}
 	p, err := trust.Parse([]byte(text))
 	if err != nil {
-		return fault.Wrap(fault.Invalid, "witnesses.policy is not a tlog-policy: "+err.Error(), err)
+		return fault.Wrap(fault.Invalid, "policy is not a tlog-policy: "+err.Error(), err)
 	}
 	if len(p.Logs) > 0 || len(p.Witnesses) > maxOwn {
-		return fault.New(fault.Invalid, fmt.Sprintf("witnesses.policy must have no log line and at most %d witnesses", maxOwn))
+		return fault.New(fault.Invalid, fmt.Sprintf("policy must have no log line and at most %d witnesses", maxOwn))
 	}
 	service := make(map[edkey.Public]bool)
 	if r.Service != nil {
@@ -67,7 +67,7 @@ func (r Rules) CheckOwn(text string) error {
 			continue
 		}
 		if err := r.askable(w); err != nil {
-			return fault.Wrap(fault.Invalid, fmt.Sprintf("witnesses.policy: witness %d has no URL that can be called", i+1), err)
+			return fault.Wrap(fault.Invalid, fmt.Sprintf("policy: witness %d has no URL that can be called", i+1), err)
 		}
 	}
 	return nil

@@ -84,6 +84,7 @@ func start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, e
 	if service.directory != nil {
 		s.background.Go(func() { service.directory.Run(background) })
 	}
+	s.background.Go(func() { service.witnesses.Run(background) })
 	s.background.Go(func() { service.approvals.Run(background, watch.logger) })
 	s.background.Go(func() { service.outbox.Run(background, watch.logger) })
 	return s, nil

@@ -33,11 +33,12 @@ import (
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/rehearsal"
 	"github.com/agentledger/agentledger/rulebook"
+	"github.com/agentledger/agentledger/witness"
 )
 
 // service is everything between the store and the listeners:
 //
-//	store -> ledgers -> notary -> orgs, agents, rules, accounts -> provision -> surfaces
+//	store -> ledgers -> notary -> orgs, agents, rules, accounts -> witnesses, provision -> surfaces
 //
 // It is built from left to right and closed from right to left.
 type service struct {
@@ -52,6 +53,7 @@ type service struct {
 
 	approvals *approval.Approvals
 	outbox    *outbox.Outbox
+	witnesses *witness.Witnesses
 	founder   *provision.Provisioner
 
 	directory     *directory.Directory // nil without one
@@ -108,9 +110,12 @@ func (s *service) checkMasterKey(ctx context.Context) error {
 func (s *service) build(ctx context.Context, c config.Serve, host provision.Host) error {
 	records := s.store.engine
 	n := &notary.Notary{Ledgers: s.ledgers, Records: records, Keyring: s.store.keyring, Clock: time.Now}
-	var err error
+	rules, client, err := witnessRules(c)
+	if err != nil {
+		return err
+	}
 	s.orgs, err = org.New(org.Options{
-		Records: records, Notary: n, Ledgers: s.ledgers, Plans: plans(c.Plans), Environment: c.Environment,
+		Records: records, Notary: n, Ledgers: s.ledgers, Plans: plans(c.Plans), Environment: c.Environment, Witnesses: rules,
 	})
 	if err != nil {
 		return err
@@ -126,6 +131,7 @@ func (s *service) build(ctx context.Context, c config.Serve, host provision.Host
 		Records: records, Notary: n, Ledgers: s.ledgers, Rulebook: s.rules, Agents: s.agents,
 		Organizations: s.orgs, Members: s.accounts, Outbox: s.outbox, Keyring: s.store.keyring,
 	})
+	s.buildWitnesses(c, rules, client)
 	s.founder = &provision.Provisioner{
 		Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Accounts: s.accounts, Keyring: s.store.keyring, Host: host,
 	}
@@ -150,11 +156,12 @@ func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
 		Floor: s.floor, Metrics: s.watch.registry,
 	}).Routes(r)
 	publicapi.New(publicapi.Options{
-		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, GrantKeys: s.approvals, PublicURL: c.PublicURL, Directory: s.directoryName,
+		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, GrantKeys: s.approvals, Witnesses: s.witnesses,
+		PublicURL: c.PublicURL, Directory: s.directoryName,
 		MaxInFlight: c.MaxPublicReads, Floor: s.floor, Metrics: s.watch.registry,
 	}).Routes(r)
 	people, err := console.New(console.Options{
-		Edge: edge, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Outbox: s.outbox, PublicURL: c.PublicURL,
+		Edge: edge, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Outbox: s.outbox, Witnesses: s.witnesses, PublicURL: c.PublicURL,
 		Rehearsals: rehearsal.New(rehearsal.Options{Ledgers: s.ledgers, Turns: s.floor.Turns}),
 	})
 	if err != nil {

@@ -114,6 +114,7 @@ type Serve struct {
 	Traces
 	Callouts
 	Directory
+	Witnesses
 	ReverifyPause time.Duration `help:"Pause between two rounds of the background re-verification." default:"1m" env:"AGENTLEDGER_REVERIFY_PAUSE"`
 }
 
@@ -130,7 +131,7 @@ func (s Serve) Validate() error {
 	if s.MaxEventKiB < 1 || s.MaxEventKiB > 1<<14 {
 		return fmt.Errorf("--max-event-kib: from 1 to %d", 1<<14)
 	}
-	return errors.Join(s.Overload.validate(), s.Traces.validate(), s.Directory.validate())
+	return errors.Join(s.Overload.validate(), s.Traces.validate(), s.Directory.validate(), s.Witnesses.validate())
 }
 
 func (o Overload) validate() error {

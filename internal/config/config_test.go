@@ -44,6 +44,20 @@ func TestFlagsWinOverEnvironmentOverFile(t *testing.T) {
 	}
 }
 
+func TestNetworks(t *testing.T) {
+	c, err := parse(t, "--public-url", "http://log.example", "--callout-allow", "10.1.0.0/16,fd00::/8", "--callout-allow", "127.0.0.0/8")
+	if err != nil || len(c.CalloutAllow) != 3 || c.CalloutAllow[1].String() != "fd00::/8" {
+		t.Errorf("got %v, %v", c.CalloutAllow, err)
+	}
+	file := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(file, []byte(`{"public-url": "http://log.example", "callout-allow": ["10.1.0.0/16", "fd00::/8"]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c, err = parse(t, "--config", file); err != nil || len(c.CalloutAllow) != 2 {
+		t.Errorf("from a file: got %v, %v", c.CalloutAllow, err)
+	}
+}
+
 func TestPathsFollowTheDataDirectory(t *testing.T) {
 	c, err := parse(t, "--public-url", "http://log.example", "--data", "/d")
 	if err != nil {
@@ -76,6 +90,12 @@ func TestRefusals(t *testing.T) {
 		{"no room for an event", []string{"--max-event-kib", "0"}, "--max-event-kib"},
 		{"too much room for an event", []string{"--max-event-kib", "20000"}, "--max-event-kib"},
 		{"log level", []string{"--log-level", "loud"}, "--log-level"},
+		{"network", []string{"--callout-allow", "10.0.0.0/33"}, "--callout-allow"},
+		{"address for a network", []string{"--callout-allow", "10.0.0.1"}, "--callout-allow"},
+		{"witnesses fail", []string{"--witness-fail", "sometimes"}, "--witness-fail"},
+		{"lag in the past", []string{"--witness-max-lag=-1s"}, "--witness-max-lag"},
+		{"no pause between rounds", []string{"--witness-interval", "1ms"}, "--witness-interval"},
+		{"contradiction", []string{"--witness-contradiction", "ignore"}, "--witness-contradiction"},
 		{"duration", []string{"--clock-ahead", "soon"}, "--clock-ahead"},
 	}
 	for _, tt := range tests {

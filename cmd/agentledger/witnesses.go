@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/egress"
+	"github.com/agentledger/agentledger/trust"
+	"github.com/agentledger/agentledger/witness"
+)
+
+// witnessTimeout is how long one call of a witness may take.
+const witnessTimeout = 5 * time.Second
+
+// witnessRules reads the service's witnesses and how they are called.
+func witnessRules(c config.Serve) (witness.Rules, *egress.Client, error) {
+	client := egress.New(egress.Options{Allow: c.CalloutAllow, Timeout: witnessTimeout, MaxAnswer: witness.MaxAnswer})
+	rules := witness.Rules{Address: client.Check}
+	if c.WitnessPolicyFile == "" {
+		return rules, client, nil
+	}
+	text, err := os.ReadFile(c.WitnessPolicyFile)
+	if err != nil {
+		return rules, client, fmt.Errorf("--witness-policy-file: %w", err)
+	}
+	if rules.Service, err = trust.Parse(text); err == nil {
+		err = rules.CheckService()
+	}
+	if err != nil {
+		return rules, client, fmt.Errorf("--witness-policy-file: %w", err)
+	}
+	return rules, client, nil
+}
+
+// buildWitnesses makes the witnesses of the service; nobody is asked yet.
+func (s *service) buildWitnesses(c config.Serve, rules witness.Rules, client *egress.Client) {
+	s.witnesses = witness.New(witness.Options{
+		Store: s.store.engine, Ledgers: s.ledgers, Organizations: s.orgs, Client: client,
+		Service: rules.Service, FailClosed: c.WitnessFail == "closed", MaxLag: c.WitnessMaxLag,
+		AlarmOnly: c.WitnessContradiction == "alarm", Interval: c.WitnessInterval,
+		Logger: s.watch.logger, Metrics: s.watch.registry,
+	})
+}

@@ -1,0 +1,136 @@
+package console
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/trust"
+	"github.com/agentledger/agentledger/witness"
+)
+
+// Witnesses tells how an organization stands with its witnesses (package witness).
+type Witnesses interface {
+	Standing(ctx context.Context, t id.Tenant) (witness.Standing, error)
+}
+
+type witnessesView struct {
+	Policy    *string          `json:"policy"` // the organization's own; null: the service's is in force
+	Fail      string           `json:"fail"`
+	InForce   string           `json:"in_force"`
+	Newest    *cosignedView    `json:"newest"`
+	Quorum    *cosignedView    `json:"quorum"`
+	Witnesses []witnessViewOne `json:"witnesses"`
+}
+
+type cosignedView struct {
+	TreeSize     id.Index          `json:"tree_size"`
+	Cosignatures []cosignatureView `json:"cosignatures"`
+}
+
+type cosignatureView struct {
+	Name string     `json:"name"`
+	Time id.Instant `json:"time"`
+}
+
+type witnessViewOne struct {
+	Name         string      `json:"name"`
+	VerifierKey  string      `json:"vkey"`
+	Acknowledged id.Index    `json:"acknowledged_size"`
+	NotBefore    *id.Instant `json:"not_asked_before"`
+}
+
+const (
+	failOpen   = "open"
+	failClosed = "closed"
+)
+
+func failName(closed bool) string {
+	if closed {
+		return failClosed
+	}
+	return failOpen
+}
+
+// getWitnesses shows whom the organization's log is shown to and what they have
+// cosigned.
+func (s *Server) getWitnesses(r *http.Request, who *account.Session) (answer, error) {
+	own, err := s.Orgs.Witnessing(r.Context(), who.Tenant)
+	if err != nil {
+		return answer{}, err
+	}
+	standing, err := s.Witnesses.Standing(r.Context(), who.Tenant)
+	if err != nil {
+		return answer{}, err
+	}
+	v := witnessesView{
+		Fail: failName(standing.FailClosed), InForce: withoutURLs(standing.Policy).Text(),
+		Newest: viewCosigned(standing.Newest), Quorum: viewCosigned(standing.Quorum), Witnesses: []witnessViewOne{},
+	}
+	if own.Policy != "" {
+		v.Policy = &own.Policy
+	}
+	for _, w := range standing.Witnesses {
+		one := witnessViewOne{Name: w.Name, VerifierKey: w.Key.String(), Acknowledged: w.Acknowledged}
+		if w.NotBefore != 0 {
+			one.NotBefore = &w.NotBefore
+		}
+		v.Witnesses = append(v.Witnesses, one)
+	}
+	return answer{http.StatusOK, v}, nil
+}
+
+// withoutURLs hides where the service's own witnesses are.
+func withoutURLs(p *trust.Policy) *trust.Policy {
+	shown := &trust.Policy{Groups: p.Groups, Quorum: p.Quorum}
+	for _, w := range p.Witnesses {
+		w.URL = ""
+		shown.Witnesses = append(shown.Witnesses, w)
+	}
+	return shown
+}
+
+func viewCosigned(c *witness.Checkpoint) *cosignedView {
+	if c == nil {
+		return nil
+	}
+	v := &cosignedView{TreeSize: c.Size, Cosignatures: []cosignatureView{}}
+	for _, s := range c.Cosignatures {
+		v.Cosignatures = append(v.Cosignatures, cosignatureView{s.Witness.Key.Name(), s.Time})
+	}
+	return v
+}
+
+// putWitnesses gives the organization witnesses and a quorum of its own.
+func (s *Server) putWitnesses(r *http.Request, who *account.Session) (answer, error) {
+	var body struct {
+		Policy string  `json:"policy"`
+		Fail   *string `json:"fail"`
+	}
+	if err := decode(r, &body); err != nil {
+		return answer{}, err
+	}
+	if body.Policy == "" {
+		return answer{}, fault.New(fault.Invalid, "policy is required")
+	}
+	wanted := org.Witnessing{Policy: body.Policy}
+	if body.Fail != nil {
+		if *body.Fail != failOpen && *body.Fail != failClosed {
+			return answer{}, fault.New(fault.Invalid, "fail must be open or closed")
+		}
+		wanted.FailClosed = *body.Fail == failClosed
+	}
+	if _, err := s.Orgs.Change(r.Context(), who.Tenant, string(who.Account), org.Patch{Witnessing: &wanted}); err != nil {
+		return answer{}, err
+	}
+	return s.getWitnesses(r, who)
+}
+
+// deleteWitnesses goes back to the service's witnesses and quorum.
+func (s *Server) deleteWitnesses(r *http.Request, who *account.Session) (answer, error) {
+	_, err := s.Orgs.Change(r.Context(), who.Tenant, string(who.Account), org.Patch{Witnessing: &org.Witnessing{}})
+	return answer{status: http.StatusNoContent}, err
+}
