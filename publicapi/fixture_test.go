@@ -63,7 +63,7 @@ type world struct {
 	now     time.Time
 
 	directory *publicapi.Directory // nil for none; blue's log unless a test says so
-	witnesses publicapi.Witnesses // nil for none
+	witnesses publicapi.Witnesses  // nil for none
 }
 
 func newWorld(t testing.TB) *world {
