@@ -83,7 +83,7 @@ func (w *world) bundle(at id.Index) (*verify.Bundle, verify.Listing) {
 		Organization: s.Identity().Organization, Slug: "directory", Event: e.ID, Index: at, Entry: log.EntryOf(e), Checkpoint: s.Shown(), Note: s.Checkpoint(),
 		Key: s.VerifierKey(), ActionKind: e.ActionKind, Disclosure: e.Disclosure, Record: e.Record, Envelope: e.Envelope,
 	}
-	if p.Proof, err = w.Ledgers.InclusionOf(ctx, s, e); err != nil {
+	if p.Proof, err = w.Ledgers.InclusionOf(ctx, s, e, s.Size()); err != nil {
 		w.Fatal(err)
 	}
 	if at > 0 {
@@ -92,7 +92,7 @@ func (w *world) bundle(at id.Index) (*verify.Bundle, verify.Listing) {
 			w.Fatal(err)
 		}
 		p.Previous = log.EntryOf(before)
-		if p.PreviousProof, err = w.Ledgers.InclusionOf(ctx, s, before); err != nil {
+		if p.PreviousProof, err = w.Ledgers.InclusionOf(ctx, s, before, s.Size()); err != nil {
 			w.Fatal(err)
 		}
 	}

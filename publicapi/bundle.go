@@ -3,6 +3,7 @@ package publicapi
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/event"
@@ -55,15 +56,28 @@ func (s *Server) verify(r *http.Request) (representation, error) {
 	return p, err
 }
 
-// report checks a bundle as anybody can who has it and the policy of the log.
+// report checks a bundle as anybody can who has it and the policies of its log and
+// of the directory.
 func (s *Server) report(ctx context.Context, state *log.State, b *verify.Bundle) error {
-	policy, err := s.witnesses.Policy(ctx, state)
-	if err != nil {
-		return err
-	}
 	o := verify.Options{CheckedAt: id.InstantOf(s.clock())}
-	for _, w := range policy.Witnesses {
-		o.Witnesses = append(o.Witnesses, w.Key)
+	shown := []*log.State{state}
+	if b.Directory != nil {
+		kept, err := s.directoryState(ctx)
+		if err != nil {
+			return err
+		}
+		shown = append(shown, kept)
+	}
+	for _, l := range shown {
+		policy, err := s.witnesses.Policy(ctx, l)
+		if err != nil {
+			return err
+		}
+		for _, w := range policy.Witnesses {
+			if !slices.Contains(o.Witnesses, w.Key) {
+				o.Witnesses = append(o.Witnesses, w.Key)
+			}
+		}
 	}
 	report := verify.Check(b, o)
 	b.Verification = &report
