@@ -1,0 +1,535 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+)
+
+// office is a service that decides as it is told to, and keeps what it is sent.
+type office struct {
+	t   *testing.T
+	url string
+
+	mu       sync.Mutex
+	decision string            // of evaluations
+	tighten  string            // of events, "" for not
+	votes    []string          // what becomes of the next questions; none left: pending
+	consumed map[string]string // grants by approval
+	asked    int
+	events   []*event.Envelope
+	fail     func(path string, after bool) bool // loses a request before, or its answer after
+}
+
+func newOffice(t *testing.T) *office {
+	o := &office{t: t, decision: "allow", consumed: map[string]string{}, fail: func(string, bool) bool { return false }}
+	server := httptest.NewServer(o)
+	t.Cleanup(server.Close)
+	o.url = server.URL
+	return o
+}
+
+func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	body, err := io.ReadAll(r.Body)
+	if err != nil || o.fail(r.URL.Path, false) {
+		panic(http.ErrAbortHandler)
+	}
+	answer, status := o.answer(r, body)
+	if o.fail(r.URL.Path, true) {
+		panic(http.ErrAbortHandler)
+	}
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(answer)
+}
+
+func (o *office) answer(r *http.Request, body []byte) (any, int) {
+	switch path := strings.TrimPrefix(r.URL.Path, "/v1/ingest"); {
+	case path == "/policy/evaluate":
+		return map[string]any{"decision": o.decision, "reason": "as told", "policy_id": "p", "rule_id": "r", "engine": "rules"}, 200
+	case path == "/events":
+		return o.take(body)
+	case path == "/approvals":
+		if last := fmt.Sprintf("apr_%d", o.asked); o.asked > 0 && slices.Contains([]string{"pending", "approved"}, o.became(last)) {
+			return o.approval(last, o.became(last)), 200
+		}
+		o.asked++
+		return o.approval(fmt.Sprintf("apr_%d", o.asked), "pending"), 201
+	case strings.HasSuffix(path, "/consume"):
+		name := strings.Split(path, "/")[2]
+		if o.consumed[name] == "over" {
+			return map[string]any{"error": "over"}, 410
+		}
+		o.consumed[name] = "grant of " + name
+		return map[string]any{"status": "consumed", "grant": o.consumed[name]}, 200
+	default:
+		name := strings.Split(path, "/")[2]
+		return o.approval(name, o.became(name)), 200
+	}
+}
+
+func (o *office) became(name string) string {
+	if o.consumed[name] != "" {
+		return "consumed"
+	}
+	var n int
+	fmt.Sscanf(name, "apr_%d", &n)
+	if n > len(o.votes) {
+		return "pending"
+	}
+	return o.votes[n-1]
+}
+
+func (o *office) approval(name, status string) map[string]any {
+	return map[string]any{"approval_id": name, "status": status, "action_digest": id.Hash{1}, "expires_at": "2026-11-21T12:00:00.000Z", "quorum": 1}
+}
+
+func (o *office) take(body []byte) (any, int) {
+	e, err := event.Parse(body, event.Options{})
+	if err != nil {
+		return map[string]any{"error": err.Error()}, 422
+	}
+	for _, known := range o.events {
+		if known.EventID == e.EventID {
+			if known.Digest != e.Digest {
+				return map[string]any{"error": "event_id was used with another event"}, 422
+			}
+			return map[string]any{"event_id": e.EventID, "status": "replayed"}, 200
+		}
+	}
+	o.events = append(o.events, e)
+	answer := map[string]any{"event_id": e.EventID, "status": "created", "sequence_num": len(o.events), "event_hash": id.Hash{}, "chain_valid": true}
+	if o.tighten != "" && e.Tool != "" {
+		answer["policy_decision"], answer["policy_id"], answer["rule_id"] = o.tighten, "p", "r"
+	}
+	return answer, 201
+}
+
+// told returns what the ledger has, as "kind decision status".
+func (o *office) told() (all []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, e := range o.events {
+		var payload struct {
+			Status string `json:"status"`
+		}
+		json.Unmarshal(e.Payload, &payload)
+		all = append(all, strings.TrimSpace(e.ActionKind+" "+e.Decision.String()+" "+payload.Status))
+	}
+	return all
+}
+
+func (o *office) set(change func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	change()
+}
+
+// guarded is an agent's guard on a journal in dir.
+func guarded(t *testing.T, o *office, dir string, change ...func(*GuardConfig)) *Guard {
+	t.Helper()
+	c, err := New(Config{BaseURL: o.url, Token: "t", Retry: Retry{Attempts: 2, pause: func(context.Context, time.Duration) error { return nil }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewSigner(Identity{Organization: id.Organization{1}, Agent: "agt_1", Key: "key_1"}, make([]byte, edkey.SeedSize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := OpenJournal(dir, JournalOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.Close() })
+	config := GuardConfig{Client: c, Signer: s, Journal: j, Principal: "somebody"}
+	for _, f := range change {
+		f(&config)
+	}
+	g, err := NewGuard(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// deed is an action that counts how often it was done.
+type deed struct{ done int }
+
+func (d *deed) do(context.Context, Permit) (any, error) {
+	d.done++
+	return map[string]any{"n": d.done}, nil
+}
+
+func refundAction(key string) Action {
+	return Action{Key: key, Tool: "acme.refund", Payload: map[string]any{"amount": 7}}
+}
+
+func wantTold(t *testing.T, o *office, want ...string) {
+	t.Helper()
+	if got := o.told(); !slices.Equal(got, want) {
+		t.Errorf("ledger: got %q, want %q", got, want)
+	}
+}
+
+func TestGuardAllows(t *testing.T) {
+	o, dir, d := newOffice(t), t.TempDir(), &deed{}
+	g := guarded(t, o, dir)
+	ran, err := g.Run(t.Context(), refundAction("k"), d.do)
+	if err != nil || string(ran.Result) != `{"n":1}` || ran.Decision != id.Allow || ran.Repeated {
+		t.Fatalf("got %+v, %v", ran, err)
+	}
+	again, err := g.Run(t.Context(), refundAction("k"), d.do)
+	if err != nil || !again.Repeated || string(again.Result) != `{"n":1}` {
+		t.Errorf("again: got %+v, %v", again, err)
+	}
+	other := refundAction("k")
+	other.Payload = map[string]any{"amount": 8}
+	if _, err := g.Run(t.Context(), other, d.do); err == nil || !strings.Contains(err.Error(), "used for another action") {
+		t.Errorf("another action of that key: got %v", err)
+	}
+	g.Journal.Close()
+	g = guarded(t, o, dir)
+	if again, err = g.Run(t.Context(), refundAction("k"), d.do); err != nil || !again.Repeated {
+		t.Errorf("after a restart: got %+v, %v", again, err)
+	}
+	if d.done != 1 {
+		t.Errorf("done %d times", d.done)
+	}
+	wantTold(t, o, "tool_call allow", "result allow ok")
+	if a, b := o.events[0], o.events[1]; a.TraceID != b.TraceID || a.ActorPrincipal != "somebody" || string(a.Payload) != `{"amount":7}` ||
+		!strings.Contains(string(b.Payload), string(a.EventID)) || !strings.Contains(string(a.Canonical), `"salt":`) {
+		t.Errorf("events: %s %s", a.Canonical, b.Canonical)
+	}
+}
+
+func TestGuardDenies(t *testing.T) {
+	for name, change := range map[string]func(*office){
+		"by the policy":       func(o *office) { o.decision = "deny" },
+		"by the ledger":       func(o *office) { o.tighten = "deny" },
+		"by people":           func(o *office) { o.decision, o.votes = "allow_with_obligation", []string{"denied"} },
+		"by time":             func(o *office) { o.decision, o.votes = "allow_with_obligation", []string{"expired"} },
+		"obliged by the late": func(o *office) { o.tighten = "allow_with_obligation" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, d := newOffice(t), &deed{}
+			change(o)
+			g := guarded(t, o, t.TempDir(), func(c *GuardConfig) { c.FailOpen = true }) // makes no difference
+			var denied *DeniedError
+			if _, err := g.Run(t.Context(), refundAction("k"), d.do); !errors.As(err, &denied) || d.done != 0 {
+				t.Errorf("got %v, done %d times", err, d.done)
+			}
+			if told := o.told(); len(told) != 1 {
+				t.Errorf("ledger: got %q", told)
+			}
+		})
+	}
+}
+
+func TestGuardAsksPeople(t *testing.T) {
+	o, d := newOffice(t), &deed{}
+	o.decision, o.votes = "allow_with_obligation", []string{"approved"}
+	var asked []string
+	g := guarded(t, o, t.TempDir(), func(c *GuardConfig) { c.OnAsk = func(a Approval) { asked = append(asked, a.ID) } })
+	ran, err := g.Run(t.Context(), refundAction("k"), d.do)
+	if err != nil || ran.Grant != "grant of apr_1" || ran.Decision != id.AllowWithObligation || d.done != 1 {
+		t.Fatalf("got %+v, %v", ran, err)
+	}
+	if !slices.Equal(asked, []string{"apr_1"}) {
+		t.Errorf("asked: got %q", asked)
+	}
+	wantTold(t, o, "tool_call allow_with_obligation", "result allow ok")
+	if !strings.Contains(string(o.events[0].Canonical), `"approval_id":"apr_1"`) {
+		t.Errorf("event: %s", o.events[0].Canonical)
+	}
+}
+
+// The agent is stopped while people think, and goes on with the same question.
+func TestGuardGoesOnWaiting(t *testing.T) {
+	o, d, dir := newOffice(t), &deed{}, t.TempDir()
+	o.decision = "allow_with_obligation"
+	ctx, cancel := context.WithCancel(t.Context())
+	g := guarded(t, o, dir, func(c *GuardConfig) { c.OnAsk = func(Approval) { cancel() } })
+	if _, err := g.Run(ctx, refundAction("k"), d.do); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+	g.Journal.Close()
+	o.set(func() { o.votes = []string{"approved"} })
+	g = guarded(t, o, dir)
+	if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 || o.asked != 1 {
+		t.Errorf("got %v, done %d times, asked %d times", err, d.done, o.asked)
+	}
+}
+
+// The grant of a question that was consumed is over: people are asked anew.
+func TestGuardAsksAnew(t *testing.T) {
+	o, d := newOffice(t), &deed{}
+	o.decision, o.votes = "allow_with_obligation", []string{"approved", "approved"}
+	o.consumed["apr_1"] = "over"
+	ran, err := guarded(t, o, t.TempDir()).Run(t.Context(), refundAction("k"), d.do)
+	if err != nil || ran.Grant != "grant of apr_2" || d.done != 1 {
+		t.Errorf("got %+v, %v", ran, err)
+	}
+}
+
+// Whatever fails on the way: the action does not run, and runs once when it is
+// tried again.
+func TestGuardFailsClosed(t *testing.T) {
+	for _, path := range []string{"/policy/evaluate", "/approvals", "/approvals/apr_1", "/approvals/apr_1/consume", "/events"} {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprint(path, " after ", after), func(t *testing.T) {
+				o, d, dir := newOffice(t), &deed{}, t.TempDir()
+				o.decision, o.votes = "allow_with_obligation", []string{"approved", "approved"}
+				o.fail = func(p string, a bool) bool { return p == "/v1/ingest"+path && a == after }
+				g := guarded(t, o, dir, func(c *GuardConfig) { c.FailOpen = true }) // people have to agree all the same
+				if path == "/policy/evaluate" {
+					g.FailOpen = false
+				}
+				if _, err := g.Run(t.Context(), refundAction("k"), d.do); err == nil || d.done != 0 {
+					t.Fatalf("got %v, done %d times", err, d.done)
+				}
+				o.set(func() { o.fail = func(string, bool) bool { return false } })
+				if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 {
+					t.Errorf("again: got %v, done %d times", err, d.done)
+				}
+				if told := o.told(); told[len(told)-1] != "result allow ok" || strings.Count(strings.Join(told, "\n"), "result") != 1 {
+					t.Errorf("ledger: got %q", told)
+				}
+			})
+		}
+	}
+}
+
+// A statement whose answer is lost may have been tightened: another is made.
+func TestGuardLostAnswer(t *testing.T) {
+	o, d := newOffice(t), &deed{}
+	lost := 0
+	o.fail = func(path string, after bool) bool {
+		if path == "/v1/ingest/events" && after {
+			lost++
+			return lost == 1
+		}
+		return false
+	}
+	ran, err := guarded(t, o, t.TempDir()).Run(t.Context(), refundAction("k"), d.do)
+	if err != nil || d.done != 1 {
+		t.Fatalf("got %+v, %v", ran, err)
+	}
+	wantTold(t, o, "tool_call allow", "tool_call allow", "result allow ok")
+	if o.events[1].EventID != ran.EventID {
+		t.Errorf("the permit is of %s, want %s", ran.EventID, o.events[1].EventID)
+	}
+}
+
+func TestGuardFailOpen(t *testing.T) {
+	o, d, dir := newOffice(t), &deed{}, t.TempDir()
+	down := true
+	o.fail = func(string, bool) bool { return down }
+	var trouble []error
+	g := guarded(t, o, dir, func(c *GuardConfig) {
+		c.FailOpen, c.OnTrouble = true, func(err error) { trouble = append(trouble, err) }
+	})
+	ran, err := g.Run(t.Context(), refundAction("k"), d.do)
+	if err != nil || !ran.Unasked || d.done != 1 || g.Journal.Queued() != 2 || len(trouble) != 1 {
+		t.Fatalf("got %+v, %v; %d queued, trouble %v", ran, err, g.Journal.Queued(), trouble)
+	}
+	g.Journal.Close()
+	g = guarded(t, o, dir)
+	if g.Journal.Queued() != 2 {
+		t.Errorf("after a restart: %d queued", g.Journal.Queued())
+	}
+	o.set(func() { down = false })
+	if err := g.Flush(t.Context()); err != nil || g.Journal.Queued() != 0 {
+		t.Errorf("flush: %v, %d queued", err, g.Journal.Queued())
+	}
+	wantTold(t, o, "tool_call allow", "result allow ok")
+	if !strings.Contains(string(o.events[0].Canonical), `"unasked":true`) {
+		t.Errorf("event: %s", o.events[0].Canonical)
+	}
+}
+
+// The agent is killed while the action runs: nobody knows, and it is not done again.
+func TestGuardInterrupted(t *testing.T) {
+	o, d, dir := newOffice(t), &deed{}, t.TempDir()
+	g := guarded(t, o, dir)
+	func() {
+		defer func() { recover() }()
+		g.Run(t.Context(), refundAction("k"), func(context.Context, Permit) (any, error) { panic("as if killed") })
+	}()
+	g.Journal.Close()
+	g = guarded(t, o, dir)
+	for range 2 {
+		if _, err := g.Run(t.Context(), refundAction("k"), d.do); !errors.Is(err, ErrInterrupted) || d.done != 0 {
+			t.Errorf("got %v, done %d times", err, d.done)
+		}
+	}
+	wantTold(t, o, "tool_call allow", "result allow unknown")
+}
+
+func TestGuardedFailure(t *testing.T) {
+	o, dir := newOffice(t), t.TempDir()
+	g := guarded(t, o, dir)
+	own := errors.New("no funds")
+	if _, err := g.Run(t.Context(), refundAction("k"), func(context.Context, Permit) (any, error) { return nil, own }); !errors.Is(err, own) {
+		t.Errorf("got %v", err)
+	}
+	var failed *FailedError
+	if _, err := g.Run(t.Context(), refundAction("k"), new(deed).do); !errors.As(err, &failed) || failed.Failure != "no funds" {
+		t.Errorf("again: got %v", err)
+	}
+	wantTold(t, o, "tool_call allow", "result allow failed")
+	if strings.Contains(string(o.events[1].Canonical), "no funds") {
+		t.Error("the failure's text is in the ledger")
+	}
+}
+
+func TestGuardAtOnce(t *testing.T) {
+	o, d := newOffice(t), &deed{}
+	g := guarded(t, o, t.TempDir())
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if d.done != 1 || len(g.Journal.keys) != 0 {
+		t.Errorf("done %d times, %d keys under way", d.done, len(g.Journal.keys))
+	}
+}
+
+func TestJournal(t *testing.T) {
+	o, dir := newOffice(t), filepath.Join(t.TempDir(), "journal")
+	g := guarded(t, o, dir)
+	if _, err := OpenJournal(dir, JournalOptions{}); !errors.Is(err, ErrJournalInUse) {
+		t.Errorf("opened twice: got %v", err)
+	}
+	for _, key := range []string{"done", "cut off"} {
+		func() {
+			defer func() { recover() }()
+			g.Run(t.Context(), refundAction(key), func(context.Context, Permit) (any, error) {
+				if key != "done" {
+					panic("as if killed")
+				}
+				return nil, nil
+			})
+		}()
+	}
+	long := time.Now().Add(-8 * 24 * time.Hour)
+	files, err := filepath.Glob(filepath.Join(dir, "actions", "*"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("got %v, %v", files, err)
+	}
+	for _, f := range files {
+		if err := os.Chtimes(f, long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(files[0]+tempExt, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.Journal.Close()
+	g = guarded(t, o, dir)
+	if a, err := g.Journal.find("done"); a != nil || err != nil {
+		t.Errorf("what was done long ago: got %v, %v", a, err)
+	}
+	if a, err := g.Journal.find("cut off"); a == nil || err != nil {
+		t.Errorf("what was cut off is forgotten: %v", err)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("mode of the folder: %v, %v", info.Mode(), err)
+	}
+}
+
+func TestJournalIsBounded(t *testing.T) {
+	o, d, dir := newOffice(t), &deed{}, t.TempDir()
+	o.fail = func(string, bool) bool { return true }
+	g := guarded(t, o, dir, func(c *GuardConfig) { c.FailOpen = true })
+	g.Journal.maxQueued = 4
+	for i := range 4 {
+		_, err := g.Run(t.Context(), refundAction(fmt.Sprint(i)), d.do)
+		if full := i >= 2; errors.Is(err, ErrQueueFull) != full {
+			t.Errorf("action %d: got %v", i, err)
+		}
+	}
+	if d.done != 2 || g.Journal.Queued() != 4 {
+		t.Errorf("done %d times, %d queued", d.done, g.Journal.Queued())
+	}
+}
+
+func TestFlushDropsWhatIsRefused(t *testing.T) {
+	o := newOffice(t)
+	g := guarded(t, o, t.TempDir())
+	good, err := g.Signer.SignEvent(Event{ActionKind: "result"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Journal.push([]byte(`{"schema_version":2}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Journal.push(good); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Flush(t.Context()); err == nil || g.Journal.Queued() != 0 {
+		t.Errorf("got %v, %d queued", err, g.Journal.Queued())
+	}
+	wantTold(t, o, "result allow")
+}
+
+func TestTransport(t *testing.T) {
+	o := newOffice(t)
+	o.decision, o.votes = "allow_with_obligation", []string{"approved", "approved"}
+	calls := 0
+	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls++
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s", body, r.Header.Get(GrantHeader))
+	}))
+	defer tool.Close()
+	guardedHTTP := &http.Client{Transport: &Transport{Guard: guarded(t, o, t.TempDir())}}
+	post := func() (*http.Response, error) {
+		r, err := http.NewRequestWithContext(t.Context(), "POST", tool.URL+"/pay?x=1", strings.NewReader("seven"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Idempotency-Key", "k-1")
+		return guardedHTTP.Do(r)
+	}
+	answer, err := post()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(answer.Body)
+	if want := "seven Z3JhbnQgb2YgYXByXzE="; string(body) != want {
+		t.Errorf("got %q, want %q", body, want)
+	}
+	if _, err := post(); !errors.Is(err, ErrRepeated) || calls != 1 {
+		t.Errorf("again: got %v, %d calls", err, calls)
+	}
+	if p := string(o.events[0].Payload); !strings.Contains(p, `"path":"/pay"`) || !strings.Contains(p, `"query":"x=1"`) || o.events[0].Tool != "http.post" {
+		t.Errorf("described as %s %s", o.events[0].Tool, p)
+	}
+	o.set(func() { o.decision = "deny" })
+	var denied *DeniedError
+	if _, err := guardedHTTP.Get(tool.URL); !errors.As(err, &denied) || calls != 1 {
+		t.Errorf("denied: got %v, %d calls", err, calls)
+	}
+}
