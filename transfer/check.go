@@ -73,7 +73,7 @@ func (m *manifest) checkEvents(ctx context.Context, c *checked, report func(id.I
 		}
 		last = log.EntryOf(e).Hash()
 		full = tree.Append(full[:0], last)
-		if note(); tree.Size()%1024 == 0 {
+		if note(); tree.Size()%chunk == 0 {
 			report(tree.Size())
 		}
 		return nil

@@ -3,6 +3,7 @@ package transfer_test
 import (
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,19 +28,20 @@ import (
 	"github.com/agentledger/agentledger/transfer"
 )
 
-// server is the PostgreSQL server of all tests.
-var server *pgtest.Server
+// server is the PostgreSQL server of all tests, started for the first that needs it.
+var server struct {
+	once sync.Once
+	*pgtest.Server
+	err error
+}
 
 func TestMain(m *testing.M) {
-	var err error
-	if server, err = pgtest.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
 	code := m.Run()
-	if err := server.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
+	if server.Server != nil {
+		if err := server.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
 	}
 	os.Exit(code)
 }
@@ -48,6 +50,10 @@ var schemas atomic.Int64
 
 func postgres(t testing.TB) storage.Engine {
 	t.Helper()
+	server.once.Do(func() { server.Server, server.err = pgtest.Start() })
+	if server.err != nil {
+		t.Fatal(server.err)
+	}
 	name := fmt.Sprint("t", schemas.Add(1))
 	if err := server.Exec("CREATE SCHEMA " + name); err != nil {
 		t.Fatal(err)

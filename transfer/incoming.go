@@ -99,38 +99,61 @@ func (w *incoming) mayGoOn(s log.Standing) (there bool, err error) {
 	return false, refused("it is here, and its ledger has a fault: %s", s.Level)
 }
 
-// chunk is how many events are handed over at a time; two chunks may be under way.
-const chunk = 1024
+// How many events are handed over at a time, and how many chunks may be under
+// way: together as many as two appends of the sequencer take.
+const (
+	chunk       = 256
+	chunksAhead = 8
+)
 
 // append hands over the events that the store does not have yet.
 func (w *incoming) append(ctx context.Context, arriving *log.Import) error {
-	report := w.step("importing")
-	wait := func(context.Context) error { return nil }
-	var next []storage.Event
-	hand := func() error {
-		then, err := arriving.Append(next)
-		if failed := wait(ctx); err == nil {
-			err = failed
-		}
-		wait, next = then, nil
-		report(arriving.Head().Size)
-		return err
-	}
-	report(arriving.Head().Size)
+	h := &handing{Import: arriving, report: w.step("importing")}
+	h.report(arriving.Head().Size)
 	err := w.events(ctx, arriving.Head().Size, func(_ *pieceReader, e storage.Event) error {
-		if next = append(next, e); len(next) < chunk {
+		if h.next = append(h.next, e); len(h.next) < chunk {
 			return nil
 		}
-		return hand()
+		return h.hand(ctx)
 	}, func(*pieceReader) error { return nil })
-	if err == nil && len(next) > 0 {
-		err = hand()
+	if err == nil && len(h.next) > 0 {
+		err = h.hand(ctx)
 	}
-	if wait != nil {
-		if failed := wait(ctx); err == nil {
+	for len(h.waits) > 0 {
+		if failed := h.wait(ctx); err == nil {
 			err = failed
 		}
 	}
+	return err
+}
+
+// handing is what is handed over and has not landed.
+type handing struct {
+	*log.Import
+	report func(id.Index)
+	next   []storage.Event
+	waits  []func(context.Context) error
+	landed []id.Index // the size when each has
+}
+
+func (h *handing) hand(ctx context.Context) error {
+	wait, err := h.Append(h.next)
+	if err != nil {
+		return err
+	}
+	h.waits, h.landed, h.next = append(h.waits, wait), append(h.landed, h.Head().Size), nil
+	if len(h.waits) < chunksAhead {
+		return nil
+	}
+	return h.wait(ctx)
+}
+
+func (h *handing) wait(ctx context.Context) error {
+	err := h.waits[0](ctx)
+	if err == nil {
+		h.report(h.landed[0])
+	}
+	h.waits, h.landed = h.waits[1:], h.landed[1:]
 	return err
 }
 

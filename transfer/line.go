@@ -102,10 +102,10 @@ func parseEvent(line []byte) (e storage.Event, err error) {
 type recordLine struct {
 	Kind        storage.Kind   `json:"kind"`
 	Key         string         `json:"key"`
-	KeyBase64   []byte         `json:"key_base64,omitempty"`
+	KeyBase64   []byte         `json:"key_base64,omitzero"`
 	Version     uint64         `json:"version"`
-	Value       jsontext.Value `json:"value,omitempty"`
-	ValueBase64 *[]byte        `json:"value_base64,omitempty"`
+	Value       jsontext.Value `json:"value,omitzero"`
+	ValueBase64 *[]byte        `json:"value_base64,omitzero"`
 }
 
 func recordText(r *storage.Record) ([]byte, error) {

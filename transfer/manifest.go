@@ -150,12 +150,16 @@ func readLines(path string, h header, each func(number int, decode func(any) err
 
 // readExport reads the organizations of an export.
 func readExport(dir string) (all []listed, err error) {
-	_, err = readLines(filepath.Join(dir, manifestName), newHeader(pieceExport, id.Organization{}, 0), func(_ int, decode func(any) error) error {
+	path := filepath.Join(dir, manifestName)
+	end, err := readLines(path, newHeader(pieceExport, id.Organization{}, 0), func(_ int, decode func(any) error) error {
 		var l listed
 		err := decode(&l)
 		all = append(all, l)
 		return err
 	})
+	if err == nil && (end.Size != 0 || end.Root != id.Hash{}) {
+		err = damaged("%s: its end is another piece's", path)
+	}
 	return all, err
 }
 
@@ -175,7 +179,7 @@ func readManifest(dir string, l listed) (*manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	if end.SHA256 != l.SHA256 || m.Organization != l.Organization {
+	if end.SHA256 != l.SHA256 || m.Organization != l.Organization || end.Size != m.Size || end.Root != m.Root {
 		return nil, damaged("%s: is not the one that the manifest of the export lists", path)
 	}
 	return m, m.check(path)
@@ -219,7 +223,8 @@ func (m *manifest) open(p listedPiece) (*pieceReader, error) {
 
 // closed checks that a piece that was read to its end is the listed one.
 func (m *manifest) closed(r *pieceReader, p listedPiece) error {
-	if r.end.SHA256 != p.SHA256 {
+	sameHead := p.Piece == pieceEvents || r.end.Size == m.Size && r.end.Root == m.Root
+	if r.end.SHA256 != p.SHA256 || !sameHead {
 		return r.damaged("is not the one that the manifest lists")
 	}
 	return nil
