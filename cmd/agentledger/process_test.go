@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 	if *neighbourFile != "" {
 		os.Exit(beNeighbour(*neighbourFile, flag.Arg(0)))
 	}
+	if *guardedDir != "" {
+		os.Exit(beGuarded(*guardedDir))
+	}
 	os.Exit(withPrograms(m))
 }
 
