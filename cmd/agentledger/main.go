@@ -8,9 +8,10 @@
 //	adopt    let a ledger without an anchor take events again
 //	export   write organizations into a folder, for another store
 //	import   bring organizations of an export into a store
+//	policy   check, test and replay policy documents
 //	version  say what this is
 //
-// Exit status: 0 when all went well, 1 when fsck, export, import or the demo found
+// Exit status: 0 when all went well, 1 when fsck, export, import, policy or the demo found
 // something wrong, 2 for everything else.
 package main
 
@@ -49,6 +50,7 @@ type commands struct {
 	Adopt   adoptCommand   `cmd:"" help:"Make a checkpoint the anchor of its ledger, so that it takes events again. The server must be stopped."`
 	Export  exportCommand  `cmd:"" help:"Write one or all organizations into a folder, to move them to another store. The server must be stopped."`
 	Import  importCommand  `cmd:"" help:"Bring organizations of an export into a store. Its server must be stopped."`
+	Policy  policyCommand  `cmd:"" help:"Check, test and replay policy documents, without a server."`
 	Version versionCommand `cmd:"" help:"Say what this is."`
 }
 

@@ -38,7 +38,7 @@ import (
 //	damage GLOB                   flip a bit in the middle of the file of that name
 //	exits STATUS PROGRAM [ARGS]   run a program that must end with this status
 //
-// and the folder of the verifier in Python as PYTHON.
+// and the folders of the verifier in Python as PYTHON, of the example policies as POLICIES.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
@@ -48,9 +48,14 @@ func TestScripts(t *testing.T) {
 				env.Setenv(variable, "127.0.0.1:0")
 			}
 			env.Values[runningKey{}] = new(running)
-			python, err := filepath.Abs("../../interop/python")
-			env.Setenv("PYTHON", python)
-			return err
+			for variable, folder := range map[string]string{"PYTHON": "../../interop/python", "POLICIES": "../../docs/policies"} {
+				path, err := filepath.Abs(folder)
+				if err != nil {
+					return err
+				}
+				env.Setenv(variable, path)
+			}
+			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"start": scriptStart, "terminate": scriptTerminate, "crash": scriptCrash,

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/policy"
+)
+
+// policyCommand groups what is done with policy documents, without a server.
+type policyCommand struct {
+	Check  policyCheckCommand  `cmd:"" help:"Check policy documents as the service does."`
+	Test   policyTestCommand   `cmd:"" help:"Run the tests that policy documents hold."`
+	Replay policyReplayCommand `cmd:"" help:"Decide an event again: does the recorded decision follow from policy and envelope?"`
+}
+
+// policyFiles are documents as they are sent to the service: policy_id and version
+// may be left out.
+type policyFiles struct {
+	Files []string `arg:"" name:"file" help:"Policy documents (JSON)."`
+}
+
+// readPolicy reads a document and whatever is wrong with it, as text for people.
+func readPolicy(file string) (p policy.Policy, wrong string, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return p, "", err
+	}
+	p, err = policy.Parse(text)
+	if fault.Is(err, fault.Invalid) || fault.Is(err, fault.TooLarge) {
+		return p, fault.Of(err).Message, nil
+	}
+	return p, "", err
+}
+
+// compileFile compiles a document that may have neither id nor version.
+func compileFile(p policy.Policy) (*policy.Compiled, error) {
+	p.ID, p.Version = cmp.Or(p.ID, "file"), max(p.Version, 1)
+	return policy.Compile(p)
+}
+
+type policyCheckCommand struct{ policyFiles }
+
+// Run prints a line for each document.
+func (c policyCheckCommand) Run(out terminal) error {
+	return c.each(out, func(p policy.Policy) (string, bool, error) {
+		said := fmt.Sprintf("ok, %d rules, %d tests", len(p.Rules), len(p.Tests))
+		if p.ID != "" && p.Version > 0 {
+			said += ", policy_digest " + p.Digest().String()
+		}
+		return said, true, nil
+	})
+}
+
+type policyTestCommand struct{ policyFiles }
+
+// Run prints a line for each document and each failure.
+func (c policyTestCommand) Run(out terminal) error {
+	return c.each(out, func(p policy.Policy) (string, bool, error) {
+		compiled, err := compileFile(p)
+		if err != nil {
+			return "", false, err
+		}
+		failures := compiled.RunTests(p.Tests)
+		said := fmt.Sprintf("%d of %d tests pass", len(p.Tests)-len(failures), len(p.Tests))
+		for _, f := range failures {
+			said += "\n    " + f.String()
+		}
+		return said, len(failures) == 0, nil
+	})
+}
+
+// each reads every document and prints what look says of it.
+func (c policyFiles) each(out terminal, look func(policy.Policy) (said string, fine bool, err error)) error {
+	found := false
+	for _, file := range c.Files {
+		p, said, err := readPolicy(file)
+		fine := said == ""
+		if err == nil && fine {
+			said, fine, err = look(p)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		found = found || !fine
+		fmt.Fprintf(out.stdout, "%s: %s\n", file, said)
+	}
+	if found {
+		return errFound
+	}
+	return nil
+}
