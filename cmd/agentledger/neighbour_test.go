@@ -50,7 +50,7 @@ func moveIn(b *testing.B, url string, requests [][]byte) *neighbour {
 	if err != nil {
 		b.Fatal(err)
 	}
-	n := &neighbour{b: b, cmd: exec.Command("nice", "-n", "19", self, "-neighbour", file, strings.TrimPrefix(url, "http://"))}
+	n := &neighbour{b: b, cmd: exec.Command("nice", "-n", "10", self, "-neighbour", file, strings.TrimPrefix(url, "http://"))}
 	n.cmd.Stderr = os.Stderr
 	n.in, err = n.cmd.StdinPipe()
 	if err != nil {
