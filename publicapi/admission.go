@@ -2,6 +2,7 @@ package publicapi
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,21 +11,48 @@ import (
 	"github.com/agentledger/agentledger/internal/limit"
 )
 
-// admit lets a read in while there is room, and to work when it is its turn.
-func (s *Server) admit(r *http.Request, get func(*http.Request) (representation, error)) (representation, error) {
+// readerTime is for how long an answer that waits for its reader keeps its place.
+const readerTime = 20 * time.Millisecond
+
+// answer lets a read in while there is room, and to work when there is a place for
+// its party. It is at work until its answer is sent, which takes most of the time,
+// but a reader that is slow keeps no place.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, get func(*http.Request) (representation, error)) error {
+	made, p, err := s.make(r, get)
+	if err != nil {
+		return err
+	}
+	loan := s.lobby.Lend(p, s.readWeight, readerTime)
+	made.write(w, r)
+	_ = http.NewResponseController(w).Flush() // here, not after the place is left
+	if loan.Keep() {
+		s.lobby.Leave(p, s.readWeight)
+	}
+	return nil
+}
+
+// make returns what get does, and whose reader it is for. Without an error the
+// request is still at work then.
+func (s *Server) make(r *http.Request, get func(*http.Request) (representation, error)) (made representation, p limit.Party, err error) {
 	if err := s.gate.Enter(id.Service, 1); err != nil {
-		return representation{}, err
+		return made, p, err
 	}
 	defer s.gate.Leave(id.Service, 1)
-	p, err := s.party(r)
-	if err != nil {
-		return representation{}, err
+	if p, err = s.party(r); err != nil {
+		return made, p, err
 	}
-	if err := s.lobby.Enter(r.Context(), p, 1); err != nil {
-		return representation{}, err
+	if err := s.lobby.Enter(r.Context(), p, s.readWeight); err != nil {
+		return made, p, err
 	}
-	defer s.lobby.Leave(p, 1)
-	return get(r)
+	done := false
+	defer func() { // after a panic too
+		if !done {
+			s.lobby.Leave(p, s.readWeight)
+		}
+	}()
+	made, err = get(r)
+	done = err == nil
+	return made, p, err
 }
 
 // party returns whose readers a request is of: those of the organization that its

@@ -97,6 +97,8 @@ type Server struct {
 	gate      *limit.Gate
 	press     *press
 	lobby     *limit.Lobby
+	// readWeight is what a read weighs among those of its party that are at work.
+	readWeight int
 }
 
 // New returns a server.
@@ -123,7 +125,7 @@ func New(o Options) *Server {
 	s := &Server{
 		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, grantKeys: o.GrantKeys, witnesses: o.Witnesses, directory: o.Directory,
 		publicURL: o.PublicURL, host: strings.ToLower(host), clock: o.Clock,
-		gate: limit.NewGate(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics), lobby: o.Floor.Lobby,
+		gate: limit.NewGate(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics), lobby: o.Floor.Lobby, readWeight: o.Floor.ReadWeight,
 	}
 	s.edge.Quiet = true
 	registerGate(o.Metrics, s.gate)
@@ -158,12 +160,9 @@ func (s *Server) Routes(r chi.Router) {
 // read adds a resource: what get returns for a request.
 func (s *Server) read(r chi.Router, pattern string, get func(*http.Request) (representation, error)) {
 	handler := s.edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
-		p, err := s.admit(r, get)
+		err := s.answer(w, r, get)
 		if fault.Is(err, fault.NotFound) {
 			return fault.Wrap(fault.NotFound, "Not found", err)
-		}
-		if err == nil {
-			p.write(w, r)
 		}
 		return err
 	})

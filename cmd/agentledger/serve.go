@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 
@@ -31,6 +32,7 @@ func (c serveCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
+	addThreads()
 	if s.madeSecretFile != "" {
 		fmt.Fprintf(out.stdout, "platform secret made in %s\n", s.madeSecretFile)
 	}
@@ -41,6 +43,20 @@ func (c serveCommand) Run(ctx context.Context, out terminal) error {
 	case err = <-s.failed:
 	}
 	return errors.Join(err, s.stop(context.WithoutCancel(ctx)))
+}
+
+// moreThreads is how many more threads run Go code at a time than there are processors.
+const moreThreads = 2
+
+// addThreads lets what has just come in begin while long work (an event of 150 KiB,
+// a flush, a compaction, the garbage collector) is on every processor: Go's scheduler
+// lets that go on for 10 ms, the kernel's gives a thread that was asleep its turn
+// at once. The floor still works for the number of processors. A GOMAXPROCS in the
+// environment is left as it is.
+func addThreads() {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + moreThreads)
+	}
 }
 
 // server is a service with its listeners.

@@ -6,6 +6,10 @@ type Floor struct {
 	Company *Company
 	Lobby   *Lobby
 	Turns   *Turns
+
+	// ReadWeight is what work weighs in the lobby that does nothing but use a
+	// processor: in company one processor is kept free of each party's.
+	ReadWeight int
 }
 
 // shareInCompany is how many requests of one party are at work for each processor
@@ -15,6 +19,9 @@ const shareInCompany = 4
 
 // NewFloor returns a floor for a number of processors.
 func NewFloor(processors int) *Floor {
-	c := NewCompany()
-	return &Floor{Company: c, Lobby: NewLobby(c, shareInCompany*processors), Turns: NewTurns(c, processors)}
+	c, share, others := NewCompany(), shareInCompany*processors, max(1, processors-1)
+	return &Floor{
+		Company: c, Lobby: NewLobby(c, share), Turns: NewTurns(c, processors),
+		ReadWeight: (share + others - 1) / others,
+	}
 }
