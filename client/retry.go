@@ -94,7 +94,8 @@ func (r Retry) wait(try int, err error) time.Duration {
 func again(err error) bool {
 	var answered *Error
 	if errors.As(err, &answered) {
-		if answered.Code == "frozen" || answered.Code == "read_only" {
+		switch answered.Code {
+		case "frozen", "read_only", "importing", "moved":
 			return false // until an operator has done something
 		}
 		switch answered.Status {
