@@ -31,8 +31,6 @@ var session = map[string]string{
 	"tcp_keepalives_idle":                 "10",
 	"tcp_keepalives_interval":             "5",
 	"tcp_keepalives_count":                "4",
-	"jit":                                 "off",                // statements are short; compiling them is not
-	"plan_cache_mode":                     "force_generic_plan", // planning an append takes as long as doing a small one
 }
 
 // connector opens connections that were checked.
@@ -48,6 +46,7 @@ func newConnector(o Options) (*connector, error) {
 	cc := config.ConnConfig
 	application := cc.RuntimeParams["application_name"]
 	maps.Copy(cc.RuntimeParams, session)
+	maps.Copy(cc.RuntimeParams, planning)
 	if application != "" {
 		cc.RuntimeParams["application_name"] = application
 	}

@@ -40,12 +40,13 @@ import (
 
 // Engine is a storage.Engine on a PostgreSQL database.
 type Engine struct {
-	logger *slog.Logger
-	pool   *pgxpool.Pool // for everything but appends
-	lanes  []*lane
-	codec  *document.Codec
-	doubts doubts
-	door   door.Door
+	logger  *slog.Logger
+	pool    *pgxpool.Pool // for everything but appends
+	lanes   []*lane
+	codec   *document.Codec
+	doubts  doubts
+	lookups lookups
+	door    door.Door
 
 	lost, split atomic.Uint64 // see Collector
 }

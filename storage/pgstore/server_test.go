@@ -110,6 +110,24 @@ func TestMigration(t *testing.T) {
 	wantRefused(t, url, "newer program")
 }
 
+// No statement reads a whole table, also when it was planned while there was
+// nothing in it.
+func TestPlans(t *testing.T) {
+	e := open(t, pgstore.Options{URL: fresh(t, shared)})
+	for statement, plan := range e.PlansOf(t) {
+		lines := append(strings.Split(plan, "\n"), "")
+		for i, line := range lines[:len(lines)-1] {
+			whole := strings.Contains(line, "Seq Scan") || strings.Contains(line, "Hash Join") || strings.Contains(line, "Merge Join")
+			scan := strings.Contains(line, "Index Scan") || strings.Contains(line, "Index Only Scan")
+			if whole || scan && !strings.Contains(lines[i+1], "Index Cond") {
+				t.Errorf("%s\n%s", statement, plan)
+				break
+			}
+		}
+	}
+	closeEngine(t, e)
+}
+
 func TestVersions(t *testing.T) {
 	for version, ok := range map[int]bool{140012: false, 149999: false, 150000: true, 170002: true} {
 		if err := pgstore.Refuse(version); (err == nil) != ok {

@@ -150,13 +150,13 @@ func duplicate(ctx context.Context, q querier, b *storage.Batch) error {
 			names, items = append(names, n), append(items, e.Item)
 		}
 	}
-	stored, err := lookup(ctx, q, b.Tenant, names)
-	if err != nil {
+	l := &lookup{tenant: b.Tenant, names: names}
+	if err := findNames(ctx, q, []*lookup{l}); err != nil {
 		return err
 	}
 	taken := make(map[storage.Name]bool, len(names))
 	for i, n := range names {
-		if stored[i] != storage.NoIndex || taken[n] {
+		if l.found[i] != storage.NoIndex || taken[n] {
 			return &storage.ItemError{Item: items[i], Err: storage.ErrDuplicate}
 		}
 		taken[n] = true

@@ -1,0 +1,154 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+const lookupSQL = `SELECT false, asked.n, event.idx
+FROM unnest($1::int8[], $2::bytea[]) WITH ORDINALITY AS asked (org, name, n)
+JOIN event ON event.org = asked.org AND event.name = asked.name
+UNION ALL SELECT true, asked.n, event.idx
+FROM unnest($3::int8[], $4::bytea[]) WITH ORDINALITY AS asked (org, name, n)
+JOIN event ON event.org = asked.org AND event.idempotency = asked.name`
+
+// Look-ups that wait for each other share a statement: each new event is looked up
+// once, and a statement of its own would cost more than storing it.
+const (
+	lookupStatements = 2   // under way at a time
+	lookupsTogether  = 512 // in one statement
+)
+
+// lookup is one call of Lookup.
+type lookup struct {
+	tenant id.Tenant
+	names  []storage.Name
+	found  []id.Index
+	err    error
+	done   chan struct{}
+}
+
+// lookups are the calls that wait. There is no goroutine while there are none.
+type lookups struct {
+	mu         sync.Mutex
+	waiting    []*lookup
+	statements int
+}
+
+// Lookup implements storage.Ledgers.
+func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) ([]id.Index, error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, fmt.Errorf("look up names: %w", err)
+	}
+	defer e.leave()
+	if len(names) == 0 {
+		return nil, nil
+	}
+	l := &lookup{tenant: t, names: names, done: make(chan struct{})}
+	if e.lookups.add(l) {
+		go e.lookUp()
+	}
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("look up names: %w", ctx.Err())
+	}
+	if l.err != nil {
+		return nil, fmt.Errorf("look up names: %w", l.err)
+	}
+	return l.found, nil
+}
+
+// lookUp does what waits until nothing does.
+func (e *Engine) lookUp() {
+	for together := e.lookups.take(); together != nil; together = e.lookups.take() {
+		err := findNames(context.Background(), e.pool, together) // of no caller alone
+		for _, l := range together {
+			l.err = err
+			close(l.done)
+		}
+	}
+}
+
+// add reports whether somebody has to begin with it.
+func (w *lookups) add(l *lookup) (begin bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting = append(w.waiting, l)
+	if w.statements == lookupStatements {
+		return false
+	}
+	w.statements++
+	return true
+}
+
+// take returns what goes together next, nil when nothing waits: then whoever asked
+// is done.
+func (w *lookups) take() []*lookup {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.waiting) == 0 {
+		w.statements--
+		return nil
+	}
+	n := min(len(w.waiting), lookupsTogether)
+	together := w.waiting[:n:n]
+	w.waiting = w.waiting[n:]
+	return together
+}
+
+// place is a name of a lookup.
+type place struct {
+	lookup *lookup
+	name   int
+}
+
+// asked are the columns of one kind of names, and where their answers go.
+type asked struct {
+	orgs   []int64
+	stored [][]byte
+	places []place
+}
+
+func (a *asked) add(l *lookup, name int, digest storage.KeyDigest) {
+	a.orgs = append(a.orgs, int64(l.tenant))
+	a.stored = append(a.stored, digest[:])
+	a.places = append(a.places, place{l, name})
+}
+
+// findNames sets what each lookup found.
+func findNames(ctx context.Context, q querier, all []*lookup) error {
+	var ids, keys asked
+	for _, l := range all {
+		l.found = make([]id.Index, len(l.names))
+		for i, n := range l.names {
+			l.found[i] = storage.NoIndex
+			if n.Idempotency {
+				keys.add(l, i, n.Key())
+			} else {
+				ids.add(l, i, storage.DigestKey(n.Text))
+			}
+		}
+	}
+	rows, err := q.Query(ctx, lookupSQL, ids.orgs, ids.stored, keys.orgs, keys.stored)
+	if err != nil {
+		return readError(err)
+	}
+	var idempotency bool
+	var n, index int64 // n counts from 1
+	_, err = pgx.ForEachRow(rows, []any{&idempotency, &n, &index}, func() error {
+		p := ids.places
+		if idempotency {
+			p = keys.places
+		}
+		p[n-1].lookup.found[p[n-1].name] = id.Index(index)
+		return nil
+	})
+	return readError(err)
+}

@@ -1,0 +1,48 @@
+package pgstore
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/agentledger/agentledger/storage"
+)
+
+// PlansOf returns how each statement is done on the connections of an engine, by
+// the statement.
+func (e *Engine) PlansOf(t *testing.T) map[string]string {
+	t.Helper()
+	conn, err := e.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	plans := make(map[string]string)
+	for i, sql := range []string{
+		appendSQL, barrierSQL, lockSQL, putSQL, replaceSQL, removeSQL, keysSQL, partitionSQL, sizeSQL, entriesSQL, headSQL, lookupSQL,
+		countersSQL, tenantsSQL, getSQL, scanSQL, scanToEndSQL, tilesSQL, tileHashesSQL, tileRootsSQL, zeroHeadSQL,
+		eventsSQL(0), eventsSQL(storage.Records), eventsSQL(storage.Envelopes),
+	} {
+		name := fmt.Sprint("planned", i)
+		described, err := conn.Conn().Prepare(t.Context(), name, sql)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nulls := strings.TrimSuffix(strings.Repeat("NULL, ", len(described.ParamOIDs)), ", ")
+		if nulls != "" {
+			nulls = "(" + nulls + ")"
+		}
+		rows, err := conn.Query(t.Context(), "EXPLAIN EXECUTE "+name+nulls, pgx.QueryExecModeSimpleProtocol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		plans[sql] = strings.Join(lines, "\n")
+	}
+	return plans
+}
