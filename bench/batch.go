@@ -22,7 +22,7 @@ func (s *suite) batches(ctx context.Context) error {
 	return s.serving(ctx, func(v *service, m *member) error {
 		for _, connections := range []int{1, 4} {
 			for _, lines := range []int{1, 64, 1000} {
-				if err := s.batch(v, m, connections, lines); err != nil {
+				if err := s.batch("batch/ours", v, m, connections, lines); err != nil {
 					return err
 				}
 			}
@@ -32,13 +32,13 @@ func (s *suite) batches(ctx context.Context) error {
 }
 
 // batch is one load; lines = 1 goes to the route of single events.
-func (s *suite) batch(v *service, m *member, connections, lines int) error {
-	name := fmt.Sprintf("batch/ours/connections=%d/lines=%d", connections, lines)
+func (s *suite) batch(name string, v *service, m *member, connections, lines int) error {
+	name += fmt.Sprintf("/connections=%d/lines=%d", connections, lines)
 	n := 2 * s.requests(atMost(connections))
 	if lines > 1 {
 		n = 4 * s.requests(atMost(64)) / lines
 	}
-	bodies, err := events(fmt.Sprintf("b%d.%d", connections, lines), n*lines, always(m))
+	bodies, err := events(fmt.Sprintf("b%d.%d", connections, lines), n*lines, always(m)) // ids differ by load
 	if err != nil {
 		return err
 	}

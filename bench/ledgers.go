@@ -17,6 +17,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 )
 
@@ -24,19 +25,25 @@ import (
 // server has it.
 type ledgers struct {
 	*log.Ledgers
-	store *pebblestore.Engine
+	store storage.Engine
 }
 
 // openLedgers opens a data directory, or makes one. cache is that of the store
 // in bytes, 0 for its default.
 func openLedgers(ctx context.Context, dir string, key seal.Key, cache int64) (*ledgers, error) {
-	keyring, err := seal.NewKeyring(key)
-	if err != nil {
-		return nil, err
-	}
 	store, err := pebblestore.Open(pebblestore.Options{Dir: filepath.Join(dir, "db"), CacheBytes: cache})
 	if err != nil {
 		return nil, err
+	}
+	return openLedgersOn(ctx, store, dir, key)
+}
+
+// openLedgersOn opens ledgers on a store, which they close; the anchors lie in
+// dir.
+func openLedgersOn(ctx context.Context, store storage.Engine, dir string, key seal.Key) (*ledgers, error) {
+	keyring, err := seal.NewKeyring(key)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
 	}
 	anchors, err := log.OpenAnchors(filepath.Join(dir, "anchors"))
 	if err != nil {

@@ -63,6 +63,7 @@ type options struct {
 	Leaves int           // of the log that is read
 	Idle   []int         // numbers of idle organizations
 	Stored int           // events whose bytes on disk are counted
+	Many   int           // organizations with ten events each on PostgreSQL
 	Dir    string        // where data directories are made; "" for the system's
 	Memory string        // where those of idle organizations are made: best in memory
 }
@@ -73,6 +74,7 @@ func parse(args []string) (o options, names []string, err error) {
 	f.DurationVar(&o.Window, "time", time.Second, "time of one load")
 	f.IntVar(&o.Leaves, "leaves", 1_000_000, "leaves of the log that is read")
 	f.IntVar(&o.Stored, "stored", 800*bundle, "events whose bytes on disk are counted, rounded up to whole bundles")
+	f.IntVar(&o.Many, "organizations", 20_000, "organizations with ten events each on PostgreSQL")
 	f.StringVar(&o.Dir, "dir", "", "folder for data directories (default: the system's for temporary files)")
 	f.StringVar(&o.Memory, "memory-dir", "", "folder for the data of idle organizations, best in memory (default: that of -dir)")
 	idle := f.String("idle", "100000", "numbers of idle organizations, with commas")
@@ -99,18 +101,21 @@ func parse(args []string) (o options, names []string, err error) {
 type measure struct {
 	name  string
 	round func(*suite, context.Context) error
+	long  bool // one round is all
 }
 
 func measures() []measure {
 	return []measure{
-		{"append", (*suite).appends},              // durable appends in process, by senders
-		{"publish", (*suite).publishes},           // until a checkpoint covers an append in process
-		{"ingest", (*suite).ingests},              // POST of one event, by connections
-		{"offered", (*suite).offers},              // latencies at 1,000 events a second
-		{"organizations", (*suite).organizations}, // many organizations at once, in process and over HTTP
-		{"batch", (*suite).batches},               // POST of many events
-		{"read", (*suite).reads},                  // proofs, tiles, heads, evaluations beside static answers
-		{"idle", (*suite).idles},                  // memory of organizations that do nothing
-		{"disk", (*suite).disks},                  // bytes of an event on disk
+		{"append", (*suite).appends, false},              // durable appends in process, by senders
+		{"publish", (*suite).publishes, false},           // until a checkpoint covers an append in process
+		{"ingest", (*suite).ingests, false},              // POST of one event, by connections
+		{"offered", (*suite).offers, false},              // latencies at 1,000 events a second
+		{"organizations", (*suite).organizations, false}, // many organizations at once, in process and over HTTP
+		{"batch", (*suite).batches, false},               // POST of many events
+		{"read", (*suite).reads, false},                  // proofs, tiles, heads, evaluations beside static answers
+		{"idle", (*suite).idles, false},                  // memory of organizations that do nothing
+		{"disk", (*suite).disks, false},                  // bytes of an event on disk
+		{"engines", (*suite).engines, false},             // both storage engines: appends, reads, bytes of an event
+		{"many", (*suite).many, true},                    // PostgreSQL with many organizations
 	}
 }

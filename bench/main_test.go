@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 // Every measure runs and says something, with loads that mean nothing.
 func TestEveryMeasure(t *testing.T) {
 	var out bytes.Buffer
-	args := []string{"-runs", "1", "-time", "50ms", "-leaves", "3000", "-idle", "50", "-stored", "1000", "-dir", t.TempDir()}
+	args := []string{"-runs", "1", "-time", "50ms", "-leaves", "3000", "-idle", "50", "-stored", "1000", "-organizations", "30", "-dir", t.TempDir()}
 	if err := run(t.Context(), args, nil, &out); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}

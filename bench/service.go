@@ -39,10 +39,10 @@ const policyDocument = `{"policy_id":"pol_bench","name":"Bench","default":"deny"
 	{"rule_id":"orders","tool":"acme.orders.*","decision":"allow","reason":"Orders are"},
 	{"rule_id":"mail","tool":"acme.mail.send","decision":"allow"}]}`
 
-// serve starts the server on a data directory.
-func (s *suite) serve(dir string) (*service, error) {
-	cmd := exec.Command(s.server, "serve", "--data", dir, "--listen", "127.0.0.1:0", "--id-listen", "127.0.0.1:0",
-		"--metrics-listen", "", "--public-url", "http://bench.example", "--log-level", "error")
+// serve starts the server on a data directory, with more flags if there are any.
+func (s *suite) serve(dir string, flags ...string) (*service, error) {
+	cmd := exec.Command(s.server, append([]string{"serve", "--data", dir, "--listen", "127.0.0.1:0", "--id-listen", "127.0.0.1:0",
+		"--metrics-listen", "", "--public-url", "http://bench.example", "--log-level", "error"}, flags...)...)
 	cmd.Env = append(os.Environ(), "AGENTLEDGER_PLATFORM_SECRET="+platformSecret, "AGENTLEDGER_MASTER_KEY="+s.key.secret)
 	p, err := start(cmd)
 	if err != nil {
@@ -54,13 +54,13 @@ func (s *suite) serve(dir string) (*service, error) {
 
 // serving runs f with a server on a new data directory that has one
 // organization with an active policy.
-func (s *suite) serving(ctx context.Context, f func(*service, *member) error) error {
+func (s *suite) serving(ctx context.Context, f func(*service, *member) error, flags ...string) error {
 	dir, remove, err := s.folder()
 	if err != nil {
 		return err
 	}
 	defer remove()
-	v, err := s.serve(dir)
+	v, err := s.serve(dir, flags...)
 	if err != nil {
 		return err
 	}

@@ -23,8 +23,9 @@ type suite struct {
 	dir     string // removed at the end
 	server  string // the product's program
 	key     masterKey
-	crowd   *crowd   // set by organizations
-	library *library // set by reads
+	crowd   *crowd    // set by organizations
+	library *library  // set by reads
+	pg      *database // set by what measures PostgreSQL
 }
 
 // masterKey is the key of all data directories here, as a secret and opened.
@@ -84,6 +85,9 @@ func (s *suite) close() {
 	if s.library != nil {
 		s.library.service.stop()
 	}
+	if s.pg != nil {
+		s.pg.stop()
+	}
 	os.RemoveAll(s.dir)
 }
 
@@ -95,7 +99,11 @@ func (s *suite) measure(ctx context.Context, names []string) error {
 		if len(names) > 0 && !slices.Contains(names, m.name) {
 			continue
 		}
-		for range s.Runs {
+		rounds := s.Runs
+		if m.long {
+			rounds = 1
+		}
+		for range rounds {
 			if err := ctx.Err(); err != nil {
 				return errors.Join(append(failed, err)...)
 			}

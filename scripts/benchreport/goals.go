@@ -44,6 +44,12 @@ func goals() []goal {
 		{"policy evaluation", of("read/ours/.*=evaluate$", requests), of("read/static/.*=evaluate$", requests), 0.7, "a static POST"},
 		{"idle organization in memory, known from the start", of("idle/", "start-B/org"), pick{}, 512, ""},
 		{"idle organization in memory, once asked for", of("idle/", "touched-B/org"), pick{}, 512, ""},
+		{"PostgreSQL, 64 events together, in process", of("engines/append/postgres/senders=16/", rate), of("engines/append/pebble/senders=16/", rate), 0.75, "the embedded engine"},
+		{"PostgreSQL, 64 events a request over HTTP", of("engines/http/postgres/.*/lines=64$", rate), of("engines/http/pebble/.*/lines=64$", rate), 0.75, "the embedded engine"},
+		{"PostgreSQL, 1,000 events a request over HTTP", of("engines/http/postgres/.*/lines=1000$", rate), of("engines/http/pebble/.*/lines=1000$", rate), 0.75, "the embedded engine"},
+		{"PostgreSQL, one event a request, 64 connections", of("engines/http/postgres/.*/lines=1$", rate), of("engines/http/pebble/.*/lines=1$", rate), 0.75, "the embedded engine"},
+		{"an event of 1 KiB on disk, embedded engine", of("engines/disk/pebble", "B/event"), pick{}, 800, ""},
+		{"an event of 1 KiB on disk, PostgreSQL", of("engines/disk/postgres", "B/event"), pick{}, 800, ""},
 	}
 }
 

@@ -110,6 +110,28 @@ func TestMigration(t *testing.T) {
 	wantRefused(t, url, "newer program")
 }
 
+// A role that may make tables in its schema brings the schema up; one that may only
+// read and write them serves.
+func TestRoles(t *testing.T) {
+	n := schemas.Add(1)
+	owner, server := fmt.Sprint("owner", n), fmt.Sprint("server", n)
+	url := fresh(t, shared)
+	_, schema, _ := strings.Cut(url, "search_path=")
+	as := func(role string) string { return strings.Replace(url, "postgres://postgres@", "postgres://"+role+"@", 1) }
+	must(t, shared.Exec("CREATE ROLE "+owner+" LOGIN", "CREATE ROLE "+server+" LOGIN",
+		"GRANT USAGE, CREATE ON SCHEMA "+schema+" TO "+owner, "GRANT USAGE ON SCHEMA "+schema+" TO "+server))
+	wantRefused(t, as(server), "permission denied")
+	closeEngine(t, open(t, pgstore.Options{URL: as(owner)}))
+	must(t, shared.Exec("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "+schema+" TO "+server))
+	e := open(t, pgstore.Options{URL: as(server)})
+	w := newWorld(t, e)
+	w.found()
+	w.mustAppend(red, "one", "two")
+	w.keeps(&told{})
+	w.close()
+	closeEngine(t, e)
+}
+
 // No statement reads a whole table, also when it was planned while there was
 // nothing in it.
 func TestPlans(t *testing.T) {

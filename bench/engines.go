@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+
+	"github.com/agentledger/agentledger/bench/load"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pebblestore"
+)
+
+// contestant is a storage engine on an empty store.
+type contestant struct {
+	name  string
+	flags []string // of a server that uses it
+	open  func() (storage.Engine, error)
+	size  func(*ledgers) (int64, error) // closes the ledgers; bytes once the store has come to rest
+	drop  func() error
+}
+
+// contestants makes an empty store of each engine.
+func (s *suite) contestants(ctx context.Context) (all []contestant, err error) {
+	dir, remove, err := s.folder()
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, contestant{
+		name: "pebble",
+		open: func() (storage.Engine, error) {
+			return pebblestore.Open(pebblestore.Options{Dir: filepath.Join(dir, "db")})
+		},
+		size: func(l *ledgers) (int64, error) {
+			if err := l.Close(); err != nil {
+				return 0, err
+			}
+			return s.rested(ctx, dir)
+		},
+		drop: func() error { remove(); return nil },
+	})
+	d, err := s.postgres()
+	if err != nil {
+		return nil, err
+	}
+	st, err := d.fresh()
+	if err != nil {
+		return nil, err
+	}
+	return append(all, contestant{
+		name:  "postgres",
+		flags: []string{"--storage", st.url},
+		open:  func() (storage.Engine, error) { return st.open(ctx) },
+		size: func(l *ledgers) (int64, error) {
+			if err := errors.Join(l.Close(), st.rest(ctx)); err != nil {
+				return 0, err
+			}
+			return st.number(ctx, allTables)
+		},
+		drop: st.drop,
+	}), nil
+}
+
+// each runs f with every contestant in turns.
+func (s *suite) each(ctx context.Context, f func(contestant) error) error {
+	all, err := s.contestants(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		if err := errors.Join(f(c), c.drop()); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	return nil
+}
+
+// engines measures both storage engines under the same work: in process, where an
+// event costs little else, and over HTTP, as agents meet it.
+func (s *suite) engines(ctx context.Context) error {
+	for _, w := range crews() {
+		err := s.each(ctx, func(c contestant) error { return s.engineAppends(ctx, c, w) })
+		if err != nil {
+			return err
+		}
+	}
+	if err := s.each(ctx, func(c contestant) error { return s.engineReads(ctx, c) }); err != nil {
+		return err
+	}
+	return s.each(ctx, func(c contestant) error { return s.engineHTTP(ctx, c) })
+}
+
+// crew is who appends in process: so many senders, each with some events of one
+// organization at a time.
+type crew struct{ senders, organizations, together int }
+
+func crews() []crew {
+	return []crew{{1, 1, 1}, {64, 1, 1}, {256, 1, 1}, {256, 200, 1}, {8, 1, 64}, {16, 200, 64}}
+}
+
+// with opens ledgers with n organizations on a contestant's store.
+func (s *suite) withLedgers(ctx context.Context, c contestant, n int) (*ledgers, error) {
+	dir, _, err := s.folder() // removed with the suite's
+	if err != nil {
+		return nil, err
+	}
+	store, err := c.open()
+	if err != nil {
+		return nil, err
+	}
+	l, err := openLedgersOn(ctx, store, dir, s.key.key)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.found(ctx, n); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+func (s *suite) engineAppends(ctx context.Context, c contestant, w crew) error {
+	l, err := s.withLedgers(ctx, c, w.organizations)
+	if err != nil {
+		return err
+	}
+	payload := text(rand.New(rand.NewPCG(1, 1)), entrySize)
+	r, err := load.Closed(w.senders, s.limit(), func(int) (load.Step, error) {
+		return func(n int) error {
+			return l.addAll(ctx, id.Tenant(1+n%w.organizations), n*w.together, w.together, payload)
+		}, nil
+	})
+	if err := errors.Join(err, l.Close()); err != nil {
+		return err
+	}
+	s.emitLoad(fmt.Sprintf("engines/append/%s/senders=%d/organizations=%d/together=%d", c.name, w.senders, w.organizations, w.together), r, w.together, "events/s")
+	return nil
+}
+
+// addAll appends n events, named by their numbers, as the lines of one request do.
+func (l *ledgers) addAll(ctx context.Context, t id.Tenant, first, n int, payload string) error {
+	prepares := make([]log.Prepare, n)
+	for i := range prepares {
+		name := fmt.Sprint("e", first+i)
+		prepares[i] = func(_ context.Context, s *log.State) (log.Submission, error) {
+			return log.Submission{Drafts: []log.Draft{draft(s.Identity(), name, entry(name, payload))}}, nil
+		}
+	}
+	for _, o := range l.AppendAll(ctx, t, prepares) {
+		if o.Err != nil {
+			return o.Err
+		}
+	}
+	return nil
+}
+
+// engineHTTP measures a server on a contestant's store.
+func (s *suite) engineHTTP(ctx context.Context, c contestant) error {
+	return s.serving(ctx, func(v *service, m *member) error {
+		const single = 64 // connections
+		requests, err := posts("single", s.requests(atMost(single)), always(m))
+		if err != nil {
+			return err
+		}
+		r, err := s.send(v.url(), single, 201, requests, once)
+		if err != nil {
+			return err
+		}
+		s.emitLoad(fmt.Sprintf("engines/http/%s/connections=%d/lines=1", c.name, single), r, 1, "events/s")
+		for _, lines := range []int{64, 1000} {
+			if err := s.batch("engines/http/"+c.name, v, m, 4, lines); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, c.flags...)
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/agentledger/agentledger/bench/load"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// many measures what many organizations with a few events each come to: how fast
+// they are made and written to, what they take, and how long it takes to open the
+// store and to find one of them.
+func (s *suite) many(ctx context.Context) error {
+	d, err := s.postgres()
+	if err != nil {
+		return err
+	}
+	st, err := d.fresh()
+	if err != nil {
+		return err
+	}
+	c := contestant{name: "postgres", open: func() (storage.Engine, error) { return st.open(ctx) }}
+	return errors.Join(s.manyOn(ctx, c, st), st.drop())
+}
+
+func (s *suite) manyOn(ctx context.Context, c contestant, st store) error {
+	const each, senders = 10, 256
+	name := fmt.Sprintf("many/%s/organizations=%d/events=%d", c.name, s.Many, each)
+	began := time.Now()
+	l, err := s.withLedgers(ctx, c, s.Many)
+	if err != nil {
+		return err
+	}
+	s.emit(name+"/found", s.Many, value{float64(s.Many) / time.Since(began).Seconds(), "organizations/s"})
+	payload := text(rand.New(rand.NewPCG(1, 1)), entrySize)
+	r, err := load.Closed(senders, load.Limit{Time: 4 * time.Hour, Count: s.Many}, func(int) (load.Step, error) {
+		return func(n int) error { return l.addAll(ctx, id.Tenant(1+n), n*each, each, payload) }, nil
+	})
+	if err := errors.Join(err, l.Close()); err != nil {
+		return err
+	}
+	s.emitLoad(name+"/append", r, each, "events/s")
+	if err := st.rest(ctx); err != nil {
+		return err
+	}
+	return s.manyRead(ctx, name, c, st)
+}
+
+// manyRead measures a store that is full, opened anew.
+func (s *suite) manyRead(ctx context.Context, name string, c contestant, st store) error {
+	tables, err := st.number(ctx, allTables)
+	if err != nil {
+		return err
+	}
+	indexes, err := st.number(ctx, allIndexes)
+	if err != nil {
+		return err
+	}
+	s.emit(name+"/size", s.Many, value{float64(tables) / float64(s.Many), "B/org"}, value{float64(indexes) / float64(s.Many), "index-B/org"}, value{float64(tables) / (1 << 30), "GiB"})
+	began := time.Now()
+	l, err := s.withLedgers(ctx, c, 0)
+	if err != nil {
+		return err
+	}
+	s.emit(name+"/open", s.Many, value{float64(time.Since(began).Milliseconds()), "ms"})
+	for _, reading := range []struct {
+		name string
+		read func(id.Tenant) error
+	}{
+		{"head", func(t id.Tenant) error { _, err := l.store.Head(ctx, t); return err }},
+		{"state", func(t id.Tenant) error { _, err := l.State(ctx, t); return err }}, // head, key, tree's edge, anchor
+	} {
+		r, err := load.Closed(8, s.limit(), func(worker int) (load.Step, error) {
+			random := rand.New(rand.NewPCG(8, uint64(worker)))
+			return func(int) error { return reading.read(id.Tenant(1 + random.IntN(s.Many))) }, nil
+		})
+		if err != nil {
+			return errors.Join(err, l.Close())
+		}
+		s.emitLoad(name+"/"+reading.name, r, 1, "reads/s")
+	}
+	return l.Close()
+}
