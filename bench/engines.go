@@ -145,7 +145,7 @@ func (l *ledgers) addAll(ctx context.Context, t id.Tenant, first, n int, payload
 	for i := range prepares {
 		name := fmt.Sprint("e", first+i)
 		prepares[i] = func(_ context.Context, s *log.State) (log.Submission, error) {
-			return log.Submission{Drafts: []log.Draft{draft(s.Identity(), name, entry(name, payload))}}, nil
+			return log.Submission{Drafts: []log.Draft{draft(s.Identity(), "agt_bench", "key_bench", name, entry(name, payload))}}, nil
 		}
 	}
 	for _, o := range l.AppendAll(ctx, t, prepares) {
