@@ -117,7 +117,9 @@ func TestRoles(t *testing.T) {
 	owner, server := fmt.Sprint("owner", n), fmt.Sprint("server", n)
 	url := fresh(t, shared)
 	_, schema, _ := strings.Cut(url, "search_path=")
-	as := func(role string) string { return strings.Replace(url, "postgres://postgres@", "postgres://"+role+"@", 1) }
+	as := func(role string) string {
+		return strings.Replace(url, "postgres://postgres@", "postgres://"+role+"@", 1)
+	}
 	must(t, shared.Exec("CREATE ROLE "+owner+" LOGIN", "CREATE ROLE "+server+" LOGIN",
 		"GRANT USAGE, CREATE ON SCHEMA "+schema+" TO "+owner, "GRANT USAGE ON SCHEMA "+schema+" TO "+server))
 	wantRefused(t, as(server), "permission denied")
