@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
+)
+
+// Two organizations move from the embedded store to PostgreSQL and on to another
+// embedded store, while export and import are killed by SIGKILL again and again.
+// What arrives is what was there: the stores' own exports are the same to the
+// byte, and so are the bundles that their servers give.
+func TestMoveKilled(t *testing.T) {
+	server, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	m := &mover{t: t, random: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))}
+	here := t.TempDir()
+	p := startProcess(t, here)
+	m.orgs = []founded{p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)}
+	m.fill(p, m.orgs[0], 5000)
+	m.fill(p, m.orgs[1], 2500)
+	bundles := m.bundles(p)
+	p.terminate()
+
+	from := []string{"--data", here}
+	reference := filepath.Join(t.TempDir(), "reference")
+	m.once(append([]string{"export", "--to", reference}, from...)...)
+	for _, storage := range []string{server.URL(), ""} {
+		export := filepath.Join(t.TempDir(), "export")
+		m.killed(append([]string{"export", "--to", export, "--piece-kib", "512"}, from...)...)
+		there := t.TempDir()
+		copyFile(t, filepath.Join(here, "master.key"), filepath.Join(there, "master.key"))
+		to := []string{"--data", there}
+		if storage != "" {
+			to = append(to, "--storage", storage)
+		}
+		m.killed(append([]string{"import", "--from", export}, to...)...)
+		again := filepath.Join(t.TempDir(), "again")
+		m.once(append([]string{"export", "--to", again}, to...)...)
+		wantSamePieces(t, again, reference)
+		if out, exit := command(t, "agentledger", append([]string{"fsck"}, to...)...); exit != 0 {
+			t.Errorf("fsck: %s", out)
+		}
+		p := startProcess(t, there, to[2:]...)
+		for name, got := range m.bundles(p) {
+			if !bytes.Equal(got, bundles[name]) {
+				t.Errorf("bundle of %s: got\n%s\nwant\n%s", name, got, bundles[name])
+			}
+		}
+		p.terminate()
+		from, here = to, there
+	}
+}
+
+type mover struct {
+	t      *testing.T
+	random *rand.Rand
+	orgs   []founded
+	kills  int
+}
+
+// fill sends n events in batches.
+func (m *mover) fill(p *process, org founded, n int) {
+	m.t.Helper()
+	w, err := newWorker(p.main, org, client.Retry{})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for sent := 0; sent < n; sent += 500 {
+		var batch [][]byte
+		for i := range 500 {
+			envelope, err := w.signer.SignEvent(client.Event{
+				EventID: m.name(org, sent+i), TraceID: "move", ActorPrincipal: "drill", ActionKind: "tool_call",
+				Tool: "acme.orders.read", Decision: id.Allow, Payload: map[string]any{"text": strings.Repeat("x", m.random.IntN(600))},
+			})
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			batch = append(batch, envelope)
+		}
+		for _, o := range w.client.SendBatch(m.t.Context(), batch) {
+			if o.Err != nil {
+				m.t.Fatal(o.Err)
+			}
+		}
+	}
+}
+
+func (m *mover) name(org founded, i int) id.Event { return id.Event(fmt.Sprintf("%s-%d", org.Slug, i)) }
+
+// bundles fetches what the public gets of some events, but for what the operator
+// says of its own re-verification, which goes on.
+func (m *mover) bundles(p *process) map[id.Event][]byte {
+	m.t.Helper()
+	all := make(map[id.Event][]byte)
+	for _, org := range m.orgs {
+		l, err := newPublicLog(p.main, org)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		for i := 0; i < 2500; i += 97 {
+			bundle, err := l.client.FetchBundle(m.t.Context(), org.Slug, m.name(org, i))
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			proved, _, found := bytes.Cut(bundle, []byte(`"operator_statement"`))
+			if !found {
+				m.t.Fatalf("no operator's statement in %s", bundle)
+			}
+			all[m.name(org, i)] = proved
+		}
+	}
+	return all
+}
+
+// once runs a command that must go well.
+func (m *mover) once(args ...string) {
+	m.t.Helper()
+	if out, exit := command(m.t, "agentledger", args...); exit != 0 {
+		m.t.Fatalf("%s: exit %d\n%s", args[0], exit, out)
+	}
+}
+
+// moveKills is how often each command is killed before it is left alone.
+const moveKills = 6
+
+// killed runs a command that is killed at moments drawn by lot, then to its end.
+func (m *mover) killed(args ...string) {
+	m.t.Helper()
+	kills := 0
+	for kills < moveKills {
+		cmd := exec.Command(filepath.Join(programs, "agentledger"), args...)
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			m.t.Fatal(err)
+		}
+		timer := time.AfterFunc(time.Duration(100+m.random.IntN(900))*time.Millisecond, func() { cmd.Process.Kill() })
+		err := cmd.Wait()
+		timer.Stop()
+		if err == nil {
+			break
+		}
+		if cmd.ProcessState.Exited() { // by itself
+			m.t.Fatalf("%s: %v\n%s", args[0], err, &out)
+		}
+		kills++
+	}
+	m.t.Logf("%s was killed %d times", args[0], kills)
+	m.kills += kills
+	m.once(args...)
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantSamePieces compares all of two exports but their manifests, which tell when
+// they were made.
+func wantSamePieces(t *testing.T, got, want string) {
+	t.Helper()
+	compared := 0
+	err := filepath.WalkDir(want, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == "manifest.ndjson" {
+			return err
+		}
+		name, _ := filepath.Rel(want, path)
+		w, err := os.ReadFile(path)
+		g, gotErr := os.ReadFile(filepath.Join(got, name))
+		if err != nil || gotErr != nil || !bytes.Equal(g, w) {
+			t.Errorf("%s differs: %v, %v", name, err, gotErr)
+		}
+		compared++
+		return nil
+	})
+	if err != nil || compared < 6 {
+		t.Errorf("%d files compared, %v", compared, err)
+	}
+}
