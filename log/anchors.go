@@ -273,7 +273,7 @@ func (l *Ledgers) Adopt(ctx context.Context, t id.Tenant, note []byte) error {
 	if err != nil {
 		return err
 	}
-	c, err := tlog.OpenCheckpoint(note, s.VerifierKey())
+	c, err := s.keys.open(note)
 	if err != nil {
 		return fmt.Errorf("adopt checkpoint: %w", err)
 	}

@@ -43,7 +43,7 @@ func OpenExport(ctx context.Context, o Options, t id.Tenant) (*Export, error) {
 }
 
 func (e *Export) open(ctx context.Context, t id.Tenant) error {
-	identity, signer, err := e.ledgers.readIdentity(ctx, t)
+	identity, keys, err := e.ledgers.readIdentity(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (e *Export) open(ctx context.Context, t id.Tenant) error {
 	case known.Level != Healthy && known.Level != Moved:
 		return fmt.Errorf("%s: %w: there is a fault on record: %s", identity.Origin, ErrDamaged, known.Reason)
 	}
-	e.state, err = e.ledgers.readState(ctx, &ledger{identity: identity, signer: signer})
+	e.state, err = e.ledgers.readState(ctx, newLedger(identity, keys))
 	if isDamage(err) {
 		err = fmt.Errorf("%s: %w: %w", identity.Origin, ErrDamaged, err)
 	}

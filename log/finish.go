@@ -85,6 +85,10 @@ func (l *Ledgers) settle(p *part, sent bool) {
 // publish makes a durable part visible and releases its waiters.
 func (l *Ledgers) publish(p *part) {
 	valid := l.linked(p)
+	if keys := l.rekeyed(p); keys != nil {
+		p.ledger.keys.Store(keys)
+		p.state.keys = keys
+	}
 	p.ledger.publish(p.state)
 	l.metrics.published.Inc()
 	if !l.importing {

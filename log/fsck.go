@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/agentledger/agentledger/internal/seal"
-	"github.com/agentledger/agentledger/tlog"
 )
 
 // FsckResult counts what Fsck looked at.
@@ -26,7 +25,7 @@ func Fsck(ctx context.Context, store Store, keyring *seal.Keyring, anchors *Anch
 			return result, fmt.Errorf("fsck: list ledgers: %w", err)
 		}
 		l := &Ledgers{store: store, keyring: keyring, anchors: anchors}
-		identity, signer, err := l.readIdentity(ctx, t)
+		identity, keys, err := l.readIdentity(ctx, t)
 		if err != nil {
 			identity = &Identity{Tenant: t, Origin: "(unknown)"}
 			report(Finding{Tenant: t, Origin: identity.Origin, Place: "identity", Problem: err.Error(), Level: Frozen})
@@ -39,7 +38,7 @@ func Fsck(ctx context.Context, store Store, keyring *seal.Keyring, anchors *Anch
 			result.Findings++
 			report(f)
 		}
-		size, level, err := fsckLedger(ctx, l, identity, signer, counted)
+		size, level, err := fsckLedger(ctx, l, identity, keys, counted)
 		result.Events += size
 		switch level {
 		case Importing:
@@ -65,7 +64,7 @@ func Fsck(ctx context.Context, store Store, keyring *seal.Keyring, anchors *Anch
 	return result, nil
 }
 
-func fsckLedger(ctx context.Context, l *Ledgers, identity *Identity, signer *tlog.SignerKey, report func(Finding)) (size int, level Level, err error) {
+func fsckLedger(ctx context.Context, l *Ledgers, identity *Identity, keys *logKeys, report func(Finding)) (size int, level Level, err error) {
 	head, err := l.store.Head(ctx, identity.Tenant)
 	if isDamage(err) {
 		report(Finding{Tenant: identity.Tenant, Origin: identity.Origin, Place: "head", Problem: err.Error(), Level: Frozen})
@@ -83,7 +82,7 @@ func fsckLedger(ctx context.Context, l *Ledgers, identity *Identity, signer *tlo
 		err = x.atHead(ctx)
 	}
 	if err == nil && level != Importing {
-		err = x.anchor(ctx, l, signer)
+		err = x.anchor(ctx, l, keys)
 	}
 	if errors.Is(err, errExamined) {
 		err = nil
@@ -111,7 +110,7 @@ func (x *examiner) records(ctx context.Context, l *Ledgers) (Level, error) {
 }
 
 // anchor compares the examined head with its anchor.
-func (x *examiner) anchor(ctx context.Context, l *Ledgers, signer *tlog.SignerKey) error {
+func (x *examiner) anchor(ctx context.Context, l *Ledgers, keys *logKeys) error {
 	if l.anchors == nil {
 		return nil
 	}
@@ -123,7 +122,7 @@ func (x *examiner) anchor(ctx context.Context, l *Ledgers, signer *tlog.SignerKe
 		}
 		return nil
 	}
-	s := &State{identity: x.identity, signer: signer, head: x.head, tree: x.tree}
+	s := &State{identity: x.identity, keys: keys, head: x.head, tree: x.tree}
 	ok, err := extends(ctx, l, s, shown.size, shown.root)
 	switch {
 	case isDamage(err):

@@ -28,10 +28,14 @@ type Import struct {
 // Standing is what a store has of a ledger that is to come here.
 type Standing struct {
 	Identity *Identity
-	Key      tlog.VerifierKey
 	Head     storage.Head // zero: it is not here
 	Level    Level
+
+	keys *logKeys
 }
+
+// KeyAt returns what State.VerifierKey says at that size.
+func (s *Standing) KeyAt(size id.Index) tlog.VerifierKey { return s.keys.primary(size) }
 
 // Absent reports whether nothing of the ledger is here.
 func (s *Standing) Absent() bool { return s.Head == storage.Head{} }
@@ -43,11 +47,11 @@ func IsIdentity(r storage.Record) bool { return r.Kind == kindIdentity && r.Key 
 // Standing looks for a ledger of this identity. fault.Conflict when another one
 // has the handle; seal.ErrUnknownKey when its log key does not open here.
 func (l *Ledgers) Standing(ctx context.Context, t id.Tenant, identity storage.Record) (Standing, error) {
-	arriving, signer, err := l.arriving(t, identity)
+	arriving, keys, err := l.arriving(t, identity)
 	if err != nil {
 		return Standing{}, err
 	}
-	standing := Standing{Identity: arriving, Key: signer.Verifier()}
+	standing := Standing{Identity: arriving, keys: keys}
 	standing.Head, err = l.store.Head(ctx, t)
 	if errors.Is(err, storage.ErrNotFound) {
 		return standing, nil
@@ -68,16 +72,16 @@ func (l *Ledgers) Standing(ctx context.Context, t id.Tenant, identity storage.Re
 }
 
 // arriving reads an identity that comes from another store.
-func (l *Ledgers) arriving(t id.Tenant, r storage.Record) (*Identity, *tlog.SignerKey, error) {
+func (l *Ledgers) arriving(t id.Tenant, r storage.Record) (*Identity, *logKeys, error) {
 	var stored identityRecord
 	if err := json.Unmarshal(r.Value, &stored); err != nil || !IsIdentity(r) {
 		return nil, nil, fmt.Errorf("import: %w: identity", ErrDamaged)
 	}
-	signer, err := openLogKey(l.keyring, stored)
+	keys, err := openLogKeys(l.keyring, stored)
 	if err != nil {
 		return nil, nil, fmt.Errorf("import: log key: %w", err)
 	}
-	return &Identity{Tenant: t, Organization: stored.OrganizationID, Origin: stored.Origin, CreatedAt: stored.CreatedAt}, signer, nil
+	return &Identity{Tenant: t, Organization: stored.OrganizationID, Origin: stored.Origin, CreatedAt: stored.CreatedAt}, keys, nil
 }
 
 // BeginImport makes the ledger, marked as importing, or takes up an import that

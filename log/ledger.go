@@ -13,7 +13,6 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -27,7 +26,7 @@ const (
 // ledger is one organization's ledger in memory.
 type ledger struct {
 	identity *Identity
-	signer   *tlog.SignerKey
+	keys     atomic.Pointer[logKeys] // replaced while nothing is out but what replaces them
 
 	markMu    sync.Mutex // held while a fault is put on record
 	publishMu sync.Mutex // held while published is moved
@@ -55,7 +54,9 @@ type identityRecord struct {
 	OrganizationID id.Organization `json:"organization_id"`
 	Origin         id.Origin       `json:"origin"`
 	CreatedAt      id.Instant      `json:"created_at"`
-	SealedLogKey   []byte          `json:"sealed_log_key"`
+	SealedLogKey   []byte          `json:"sealed_log_key"`           // of the first key
+	FirstTo        *id.Index       `json:"first_to_size,omitzero"`   // nil while it signs
+	LaterKeys      []logKeyRecord  `json:"later_log_keys,omitempty"` // those that came by rotation, oldest first
 }
 
 // sealContext binds a sealed log key to its origin.
@@ -113,40 +114,33 @@ func createError(err error) error {
 
 // load reads a ledger back and checks that what is stored fits together.
 func (l *Ledgers) load(ctx context.Context, t id.Tenant) (*ledger, error) {
-	identity, signer, err := l.readIdentity(ctx, t)
+	identity, keys, err := l.readIdentity(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	led := &ledger{identity: identity, signer: signer}
+	led := newLedger(identity, keys)
 	if err := l.refresh(ctx, led); err != nil {
 		return nil, err
 	}
 	return led, nil
 }
 
-func (l *Ledgers) readIdentity(ctx context.Context, t id.Tenant) (*Identity, *tlog.SignerKey, error) {
+func newLedger(identity *Identity, keys *logKeys) *ledger {
+	led := &ledger{identity: identity}
+	led.keys.Store(keys)
+	return led
+}
+
+func (l *Ledgers) readIdentity(ctx context.Context, t id.Tenant) (*Identity, *logKeys, error) {
 	var stored identityRecord
 	if err := l.ownRecord(ctx, t, kindIdentity, &stored); err != nil {
 		return nil, nil, storeError("load ledger: identity", err)
 	}
-	signer, err := openLogKey(l.keyring, stored)
+	keys, err := openLogKeys(l.keyring, stored)
 	if err != nil {
 		return nil, nil, fmt.Errorf("load ledger: log key: %w", err)
 	}
-	return &Identity{Tenant: t, Organization: stored.OrganizationID, Origin: stored.Origin, CreatedAt: stored.CreatedAt}, signer, nil
-}
-
-func openLogKey(keyring *seal.Keyring, stored identityRecord) (*tlog.SignerKey, error) {
-	seed, err := keyring.Open(sealContext(stored.Origin), stored.SealedLogKey)
-	if err != nil {
-		return nil, err
-	}
-	private, err := edkey.PrivateFromSeed(seed)
-	if err != nil {
-		return nil, err
-	}
-	signer, err := tlog.NewSignerKey(string(stored.Origin), private)
-	return &signer, err
+	return &Identity{Tenant: t, Organization: stored.OrganizationID, Origin: stored.Origin, CreatedAt: stored.CreatedAt}, keys, nil
 }
 
 // refresh reads a ledger of which nothing is out, compares what is stored with
@@ -198,7 +192,7 @@ func (l *Ledgers) readState(ctx context.Context, led *ledger) (*State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("counters: %w", err)
 	}
-	return &State{identity: led.identity, signer: led.signer, head: head, tree: tree, used: used}, nil
+	return &State{identity: led.identity, keys: led.keys.Load(), head: head, tree: tree, used: used}, nil
 }
 
 // salvage returns a frozen state for reading what is left of a ledger whose head
@@ -210,7 +204,7 @@ func (l *Ledgers) salvage(ctx context.Context, led *ledger, damage error) *State
 		shown.root = tlog.EmptyRoot()
 	}
 	s := &State{
-		identity: led.identity, signer: led.signer, tree: new(tlog.Builder),
+		identity: led.identity, keys: led.keys.Load(), tree: new(tlog.Builder),
 		head:  storage.Head{Size: shown.size, Root: shown.root, Last: chain.Genesis(led.identity.Origin)},
 		fault: Fault{Level: Frozen, Reason: damage.Error(), At: id.InstantOf(l.clock())},
 	}

@@ -33,6 +33,9 @@ func (l *Ledgers) repair(led *ledger) {
 		err = l.store.Barrier(ctx)
 	}
 	if err == nil {
+		err = l.refreshKeys(ctx, led)
+	}
+	if err == nil {
 		err = l.refresh(ctx, led)
 	}
 	if err != nil {

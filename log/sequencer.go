@@ -103,7 +103,7 @@ func (p *part) build(now id.Instant) {
 	p.count(tail.used)
 	p.batch.Head = tail.head
 	p.state = &State{
-		identity: led.identity, signer: led.signer, head: tail.head,
+		identity: led.identity, keys: led.keys.Load(), head: tail.head,
 		tree: tail.tree.Clone(), used: tail.used, fault: led.published.Load().fault,
 	}
 }

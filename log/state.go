@@ -14,7 +14,7 @@ import (
 // changes and may be kept.
 type State struct {
 	identity *Identity
-	signer   *tlog.SignerKey
+	keys     *logKeys
 	head     storage.Head
 	tree     *tlog.Builder // only read
 	used     usage
@@ -62,8 +62,8 @@ func (s *State) Used(i id.Instant) uint64 {
 // Fault returns what is wrong with the ledger, the zero value when nothing is known.
 func (s *State) Fault() Fault { return s.fault }
 
-// VerifierKey returns the log key.
-func (s *State) VerifierKey() tlog.VerifierKey { return s.signer.Verifier() }
+// VerifierKey returns the log key; while two sign, the older one (see LogKeys).
+func (s *State) VerifierKey() tlog.VerifierKey { return s.keys.primary(s.Shown().Size) }
 
 // Detached reports whether the ledger is frozen and what is stored is not the
 // tree that it shows: the head does not extend the anchor, or can't be read and
@@ -82,10 +82,10 @@ func (s *State) Shown() tlog.Checkpoint {
 }
 
 // Checkpoint returns the signed note over Shown. It is a pure function of that
-// and the log key, made at first use; callers don't write to it.
+// and the log keys, made at first use; callers don't write to it.
 func (s *State) Checkpoint() []byte {
 	s.signOnce.Do(func() {
-		note, err := s.signer.Sign(s.Shown())
+		note, err := s.keys.sign(s.Shown())
 		if err != nil { // a foreign origin or a size beyond MaxSize: no ledger has either
 			panic(fmt.Sprintf("sign checkpoint of %s: %v", s.identity.Origin, err))
 		}
@@ -96,7 +96,7 @@ func (s *State) Checkpoint() []byte {
 
 // withFault returns the same state, marked.
 func (s *State) withFault(f Fault) *State {
-	return &State{identity: s.identity, signer: s.signer, head: s.head, tree: s.tree, used: s.used, fault: f, instead: s.instead}
+	return &State{identity: s.identity, keys: s.keys, head: s.head, tree: s.tree, used: s.used, fault: f, instead: s.instead}
 }
 
 // Provable returns why no entry can be shown under Checkpoint, or nil:

@@ -81,7 +81,14 @@ func (s *Server) keys(r *http.Request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	all := []publicKey{{VerifierKey: state.VerifierKey().String(), Use: "log"}}
+	var all []publicKey
+	for _, k := range state.LogKeys() {
+		key := publicKey{VerifierKey: k.Verifier.String(), Use: "log", FromSize: k.From}
+		if k.To != log.NoEnd {
+			key.ToSize = &k.To
+		}
+		all = append(all, key)
+	}
 	grants, from, ok, err := s.grantKeys.GrantKey(r.Context(), state.Identity().Tenant)
 	if err != nil {
 		return representation{}, err

@@ -63,7 +63,7 @@ func (w *incoming) stands(ctx context.Context) (there bool, err error) {
 	if err != nil {
 		return false, refusal(err)
 	}
-	if s.Key.String() != w.LogKey || s.Identity.Origin != w.Origin || s.Identity.Organization != w.ID {
+	if s.KeyAt(w.Size).String() != w.LogKey || s.Identity.Origin != w.Origin || s.Identity.Organization != w.ID {
 		return false, damaged("%s: the ledger's identity is not the one of the manifest", w.piece(pieceRecords).path(w.manifest))
 	}
 	if shown := w.ledgers.Shown(w.Origin); shown > w.Size {

@@ -6,6 +6,8 @@
 //	init     make an organization without a running server
 //	fsck     re-verify every ledger of a stopped server's store
 //	adopt    let a ledger without an anchor take events again
+//	rotate-log-key
+//	         give a log another key under the same origin
 //	export   write organizations into a folder, for another store
 //	import   bring organizations of an export into a store
 //	policy   check, test and replay policy documents
@@ -43,15 +45,16 @@ func main() {
 type commands struct {
 	Config kong.ConfigFlag `help:"JSON file with settings; flags and the environment win over it." placeholder:"FILE"`
 
-	Serve   serveCommand   `cmd:"" help:"Run the service."`
-	Demo    demoCommand    `cmd:"" help:"See the main job: a server, an agent's day, and an outsider who checks it."`
-	Init    initCommand    `cmd:"" help:"Make an organization, its first agent and keys, without a running server."`
-	Fsck    fsckCommand    `cmd:"" help:"Re-verify every ledger from its first event. The server must be stopped."`
-	Adopt   adoptCommand   `cmd:"" help:"Make a checkpoint the anchor of its ledger, so that it takes events again. The server must be stopped."`
-	Export  exportCommand  `cmd:"" help:"Write one or all organizations into a folder, to move them to another store. The server must be stopped."`
-	Import  importCommand  `cmd:"" help:"Bring organizations of an export into a store. Its server must be stopped."`
-	Policy  policyCommand  `cmd:"" help:"Check, test and replay policy documents, without a server."`
-	Version versionCommand `cmd:"" help:"Say what this is."`
+	Serve        serveCommand        `cmd:"" help:"Run the service."`
+	Demo         demoCommand         `cmd:"" help:"See the main job: a server, an agent's day, and an outsider who checks it."`
+	Init         initCommand         `cmd:"" help:"Make an organization, its first agent and keys, without a running server."`
+	Fsck         fsckCommand         `cmd:"" help:"Re-verify every ledger from its first event. The server must be stopped."`
+	Adopt        adoptCommand        `cmd:"" help:"Make a checkpoint the anchor of its ledger, so that it takes events again. The server must be stopped."`
+	RotateLogKey rotateLogKeyCommand `cmd:"" help:"Give a log another key under the same origin. The server must be stopped."`
+	Export       exportCommand       `cmd:"" help:"Write one or all organizations into a folder, to move them to another store. The server must be stopped."`
+	Import       importCommand       `cmd:"" help:"Bring organizations of an export into a store. Its server must be stopped."`
+	Policy       policyCommand       `cmd:"" help:"Check, test and replay policy documents, without a server."`
+	Version      versionCommand      `cmd:"" help:"Say what this is."`
 }
 
 // terminal is where a command writes.

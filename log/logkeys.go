@@ -1,0 +1,243 @@
+package log
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// LogKey is a key of a ledger: it signs the trees of the sizes [From, To).
+type LogKey struct {
+	Verifier tlog.VerifierKey
+	From, To id.Index // To is NoEnd while it signs
+}
+
+// NoEnd as LogKey.To: the key signs trees of every size from From on.
+const NoEnd = tlog.MaxSize + 1
+
+// logKeyRecord is the stored form of a log key beside the first one.
+type logKeyRecord struct {
+	Sealed []byte    `json:"sealed"`
+	From   id.Index  `json:"from_size"`
+	To     *id.Index `json:"to_size"` // nil while it signs
+}
+
+// logKeys are the keys of one ledger, oldest first. Each size has one that signs, or
+// two while a key is being rotated. They never change: a rotation makes others. Retired
+// keys stay, so that the checkpoint of any size is always the same.
+type logKeys struct{ all []heldKey }
+
+type heldKey struct {
+	LogKey
+	signer tlog.SignerKey
+}
+
+func (k heldKey) signs(size id.Index) bool { return k.From <= size && size < k.To }
+
+// openLogKeys unseals the keys of a stored identity.
+func openLogKeys(keyring *seal.Keyring, stored identityRecord) (*logKeys, error) {
+	keys := new(logKeys)
+	for _, r := range stored.logKeys() {
+		signer, err := openLogKey(keyring, stored.Origin, r.Sealed)
+		if err != nil {
+			return nil, err
+		}
+		to := NoEnd
+		if r.To != nil {
+			to = *r.To
+		}
+		keys.all = append(keys.all, heldKey{LogKey{Verifier: signer.Verifier(), From: r.From, To: to}, signer})
+	}
+	return keys, nil
+}
+
+// logKeys returns all keys as they are stored: before the first rotation there is the
+// first key alone, which signs every size.
+func (r identityRecord) logKeys() []logKeyRecord {
+	return append([]logKeyRecord{{Sealed: r.SealedLogKey, To: r.FirstTo}}, r.LaterKeys...)
+}
+
+func openLogKey(keyring *seal.Keyring, origin id.Origin, sealed []byte) (tlog.SignerKey, error) {
+	seed, err := keyring.Open(sealContext(origin), sealed)
+	if err != nil {
+		return tlog.SignerKey{}, err
+	}
+	private, err := edkey.PrivateFromSeed(seed)
+	if err != nil {
+		return tlog.SignerKey{}, err
+	}
+	return tlog.NewSignerKey(string(origin), private)
+}
+
+// sign returns the signed note of a checkpoint: one line of each key that signs its
+// size, oldest first.
+func (k *logKeys) sign(c tlog.Checkpoint) ([]byte, error) {
+	var note tlog.Note
+	for _, key := range k.all {
+		if !key.signs(c.Size) {
+			continue
+		}
+		signed, err := key.signer.Sign(c)
+		if err != nil {
+			return nil, err
+		}
+		one, err := tlog.ParseNote(signed)
+		if err != nil {
+			return nil, err
+		}
+		note = tlog.Note{Text: one.Text, Signatures: append(note.Signatures, one.Signatures...)}
+	}
+	if len(note.Signatures) == 0 {
+		return nil, errors.New("no log key signs this size")
+	}
+	return note.Bytes(), nil
+}
+
+// primary is the key that everybody is told of at a size: while two sign, the older
+// one, which is what auditors have pinned.
+func (k *logKeys) primary(size id.Index) tlog.VerifierKey {
+	for _, key := range k.all {
+		if key.signs(size) {
+			return key.Verifier
+		}
+	}
+	return k.all[len(k.all)-1].Verifier
+}
+
+// open reads a checkpoint that a key has signed whose sizes it is of.
+func (k *logKeys) open(note []byte) (c tlog.Checkpoint, err error) {
+	for _, key := range k.all {
+		if c, err = tlog.OpenCheckpoint(note, key.Verifier); err == nil && key.signs(c.Size) {
+			return c, nil
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("the key does not sign trees of that size: %w", tlog.ErrSignature)
+	}
+	return tlog.Checkpoint{}, err
+}
+
+// LogKeys returns the keys of the ledger, also retired ones, oldest first.
+func (s *State) LogKeys() []LogKey {
+	all := make([]LogKey, len(s.keys.all))
+	for i, k := range s.keys.all {
+		all[i] = k.LogKey
+	}
+	return all
+}
+
+// RotateLogKey returns the change by which a ledger gets a further log key, and that
+// key: together with those that sign now it signs the tree of the next event and all
+// that are larger. The change belongs into an append of one event to s, which says so
+// (package notary) and before which nothing else lands: nobody else appends meanwhile.
+// fault.Conflict while two keys sign.
+func (l *Ledgers) RotateLogKey(ctx context.Context, s *State) (storage.Change, LogKey, error) {
+	seed := edkey.NewPrivate().Seed()
+	sealed, err := l.keyring.Seal(sealContext(s.identity.Origin), seed[:])
+	if err != nil {
+		return storage.Change{}, LogKey{}, fmt.Errorf("make log key: %w", err)
+	}
+	change, keys, err := l.rekey(ctx, s, func(r *identityRecord) error {
+		if s.overlaps() {
+			return fault.New(fault.Conflict, "Two log keys sign already: end that first")
+		}
+		r.LaterKeys = append(r.LaterKeys, logKeyRecord{Sealed: sealed, From: s.Size() + 1})
+		return nil
+	})
+	if err != nil {
+		return storage.Change{}, LogKey{}, err
+	}
+	return change, keys.all[len(keys.all)-1].LogKey, nil
+}
+
+// RetireLogKey returns the change that ends the overlap of a rotation, and the key that
+// signs no larger tree than that of s; for the change see RotateLogKey. fault.Conflict
+// when one key signs alone.
+func (l *Ledgers) RetireLogKey(ctx context.Context, s *State) (storage.Change, LogKey, error) {
+	end := s.Size() + 1
+	change, keys, err := l.rekey(ctx, s, func(r *identityRecord) error {
+		switch n := len(r.LaterKeys); {
+		case !s.overlaps():
+			return fault.New(fault.Conflict, "One log key signs alone: nothing can be retired")
+		case n == 1:
+			r.FirstTo = &end
+		default:
+			r.LaterKeys[n-2].To = &end
+		}
+		return nil
+	})
+	if err != nil {
+		return storage.Change{}, LogKey{}, err
+	}
+	return change, keys.all[len(keys.all)-2].LogKey, nil
+}
+
+// overlaps reports whether two keys sign the next tree.
+func (s *State) overlaps() bool {
+	n := 0
+	for _, k := range s.keys.all {
+		if k.signs(s.Size() + 1) {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// rekey changes the stored identity of the ledger of s.
+func (l *Ledgers) rekey(ctx context.Context, s *State, change func(*identityRecord) error) (storage.Change, *logKeys, error) {
+	stored, err := l.store.Get(ctx, s.identity.Tenant, kindIdentity, "")
+	if err != nil {
+		return storage.Change{}, nil, storeError("read log keys", err)
+	}
+	var r identityRecord
+	if err := json.Unmarshal(stored.Value, &r); err != nil {
+		return storage.Change{}, nil, storeError("read log keys", fmt.Errorf("%w: %w", storage.ErrCorrupt, err))
+	}
+	if err := change(&r); err != nil {
+		return storage.Change{}, nil, err
+	}
+	value, err := json.Marshal(r)
+	if err != nil {
+		return storage.Change{}, nil, fmt.Errorf("change log keys: %w", err)
+	}
+	keys, err := openLogKeys(l.keyring, r)
+	return storage.Change{Kind: kindIdentity, Value: value, If: stored.Version}, keys, err
+}
+
+// refreshKeys reads the keys of a ledger of which nothing is out again: what brought
+// others may have been applied after all.
+func (l *Ledgers) refreshKeys(ctx context.Context, led *ledger) error {
+	_, keys, err := l.readIdentity(ctx, led.identity.Tenant)
+	if err == nil {
+		led.keys.Store(keys)
+	}
+	return err
+}
+
+// rekeyed returns the log keys that a durable part brings, nil when it does not.
+func (l *Ledgers) rekeyed(p *part) *logKeys {
+	i := slices.IndexFunc(p.batch.Changes, func(c storage.Change) bool { return c.Kind == kindIdentity })
+	if i < 0 {
+		return nil
+	}
+	var r identityRecord
+	keys, err := (*logKeys)(nil), json.Unmarshal(p.batch.Changes[i].Value, &r)
+	if err == nil {
+		keys, err = openLogKeys(l.keyring, r)
+	}
+	if err != nil { // rekey has made it and opened it
+		l.logger.Error("log keys are not read", "origin", p.ledger.identity.Origin, "err", err)
+		return nil
+	}
+	return keys
+}

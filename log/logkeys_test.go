@@ -1,0 +1,170 @@
+package log_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// rekey lands an event with a change of the log keys.
+func (w *world) rekey(tenant id.Tenant, name string, change func(context.Context, *log.State) (storage.Change, log.LogKey, error)) (key log.LogKey, err error) {
+	e := w.envelope(tenant, name)
+	_, err = w.ledgers.Append(w.t.Context(), tenant, func(ctx context.Context, s *log.State) (log.Submission, error) {
+		c, k, err := change(ctx, s)
+		key = k
+		return log.Submission{Drafts: []log.Draft{w.draft(s, e, 0)}, Changes: []storage.Change{c}, Reconfigures: true}, err
+	})
+	return key, err
+}
+
+// signedBy says which of the keys have signed the checkpoint that is shown.
+func signedBy(t *testing.T, s *log.State, keys ...tlog.VerifierKey) (signed []bool) {
+	t.Helper()
+	for _, key := range keys {
+		_, err := tlog.OpenCheckpoint(s.Checkpoint(), key)
+		if err != nil && !errors.Is(err, tlog.ErrSignature) {
+			t.Fatal(err)
+		}
+		signed = append(signed, err == nil)
+	}
+	return signed
+}
+
+func TestLogKeyRotation(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	w.mustAppend(red, "a", "b")
+	w.mustAppend(blue, "a")
+	first, before, of := w.state(red).VerifierKey(), w.state(red).Checkpoint(), w.state(blue).VerifierKey()
+	if _, err := w.rekey(red, "x", w.ledgers.RetireLogKey); !fault.Is(err, fault.Conflict) {
+		t.Errorf("retired the only key: %v", err)
+	}
+
+	added, err := w.rekey(red, "rotated", w.ledgers.RotateLogKey)
+	if err != nil || added.From != 3 || added.To != log.NoEnd {
+		t.Fatalf("got %+v, %v", added, err)
+	}
+	second := added.Verifier
+	check := func(what string, primary tlog.VerifierKey, want ...bool) {
+		t.Helper()
+		s := w.state(red)
+		if got := signedBy(t, s, first, second); got[0] != want[0] || got[1] != want[1] {
+			t.Errorf("%s: signed by %v, want %v", what, got, want)
+		}
+		if s.VerifierKey() != primary {
+			t.Errorf("%s: the key that is told is %s", what, s.VerifierKey())
+		}
+		again := s.Checkpoint()
+		w.reopen(w.store)
+		if !bytes.Equal(w.state(red).Checkpoint(), again) {
+			t.Errorf("%s: another checkpoint after a restart", what)
+		}
+	}
+	check("at the rotation", first, true, true)
+	w.mustAppend(red, "c")
+	check("in the overlap", first, true, true)
+	if _, err := w.rekey(red, "x", w.ledgers.RotateLogKey); !fault.Is(err, fault.Conflict) {
+		t.Errorf("rotated while two sign: %v", err)
+	}
+	overlap := w.state(red).Checkpoint()
+
+	retired, err := w.rekey(red, "retired", w.ledgers.RetireLogKey)
+	if err != nil || retired.Verifier != first || retired.To != 5 {
+		t.Fatalf("got %+v, %v", retired, err)
+	}
+	check("when it ends", second, false, true)
+	w.mustAppend(red, "d")
+	check("after it", second, false, true)
+	if got := w.state(red).LogKeys(); len(got) != 2 || got[0] != (log.LogKey{Verifier: first, From: 0, To: 5}) || got[1] != (log.LogKey{Verifier: second, From: 3, To: log.NoEnd}) {
+		t.Errorf("got %+v", got)
+	}
+	if got := w.state(blue).VerifierKey(); got != of || len(w.state(blue).LogKeys()) != 1 {
+		t.Errorf("the other organization has another key: %s", got)
+	}
+	if found := w.fsck(w.store); len(found) > 0 {
+		t.Errorf("fsck: %v", found)
+	}
+	for name, note := range map[string][]byte{"of before": before, "of the overlap": overlap, "of now": w.state(red).Checkpoint()} {
+		if err := w.ledgers.Adopt(t.Context(), red, note); err != nil {
+			t.Errorf("adopt a checkpoint %s: %v", name, err)
+		}
+	}
+
+	again, err := w.rekey(red, "rotated-again", w.ledgers.RotateLogKey)
+	if err != nil || again.From != 7 {
+		t.Fatalf("got %+v, %v", again, err)
+	}
+	if got := signedBy(t, w.state(red), first, second, again.Verifier); got[0] || !got[1] || !got[2] {
+		t.Errorf("the third: signed by %v", got)
+	}
+}
+
+// A retired key signs no tree of a size that it was retired before, and is not taken
+// for one that does.
+func TestRetiredLogKeyIsNotAdopted(t *testing.T) {
+	older := storagetest.NewModel()
+	w := newWorld(t, older)
+	w.mustAppend(red, "a")
+	if _, err := w.rekey(red, "rotated", w.ledgers.RotateLogKey); err != nil {
+		t.Fatal(err)
+	}
+	inOverlap := w.state(red).Checkpoint()
+	if _, err := w.rekey(red, "retired", w.ledgers.RetireLogKey); err != nil {
+		t.Fatal(err)
+	}
+	note, err := tlog.ParseNote(inOverlap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range note.Signatures { // either line alone is of its key's sizes
+		one := tlog.Note{Text: note.Text, Signatures: []tlog.Signature{line}}
+		if err := w.ledgers.Adopt(t.Context(), red, one.Bytes()); err != nil {
+			t.Errorf("line %d: %v", i, err)
+		}
+	}
+	foreign := w.state(blue).Checkpoint()
+	if err := w.ledgers.Adopt(t.Context(), red, foreign); err == nil {
+		t.Error("another log's checkpoint is adopted")
+	}
+}
+
+// A rotation that did not land changes nothing, and is made anew.
+func TestLogKeyRotationFails(t *testing.T) {
+	for name, failure := range map[string]storagetest.Failure{
+		"refused": storagetest.Refused, "request lost": storagetest.RequestLost, "answer lost": storagetest.AnswerLost,
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := storagetest.NewModel()
+			w := newWorld(t, store)
+			w.mustAppend(red, "a")
+			first, failed := w.state(red).VerifierKey(), 0
+			store.Fail(func(storage.Batch) storagetest.Failure {
+				if failed++; failed > 1 {
+					return 0
+				}
+				return failure
+			})
+			_, err := w.rekey(red, "rotated", w.ledgers.RotateLogKey)
+			store.Fail(nil)
+			keys := w.state(red).LogKeys()
+			if landed := w.state(red).Size() == 2; landed != (len(keys) == 2) {
+				t.Errorf("size %d with %d keys, %v", w.state(red).Size(), len(keys), err)
+			}
+			note := w.state(red).Checkpoint()
+			w.reopen(w.store)
+			if !bytes.Equal(note, w.state(red).Checkpoint()) {
+				t.Error("another checkpoint after a restart")
+			}
+			if _, err := tlog.OpenCheckpoint(note, first); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
