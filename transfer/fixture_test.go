@@ -18,6 +18,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/outbox"
 	"github.com/agentledger/agentledger/provision"
 	"github.com/agentledger/agentledger/rulebook"
 	"github.com/agentledger/agentledger/storage"
@@ -143,6 +144,7 @@ func (h *house) start() {
 	h.approvals = approval.New(approval.Options{
 		Records: h.engine, Notary: h.notary, Ledgers: h.ledgers, Rulebook: h.rules, Agents: h.agents,
 		Organizations: h.orgs, Members: h.accounts, Keyring: h.keyring, Clock: h.clock,
+		Outbox: outbox.New(outbox.Options{Records: h.engine, Keyring: h.keyring, Clock: h.clock}),
 	})
 	h.founder = &provision.Provisioner{
 		Ledgers: h.ledgers, Organizations: h.orgs, Agents: h.agents, Accounts: h.accounts, Keyring: h.keyring, Host: "log.example",
