@@ -133,7 +133,10 @@ func (a *agenda) end(e *entry, line int, repeat, soonest time.Time) {
 	case repeat.IsZero() || e.moved:
 		heap.Push(&a.waiting, e)
 	default:
-		e.due, e.moved = repeat, true
+		e.moved = true
+		if repeat.After(soonest) {
+			e.due = repeat
+		}
 		heap.Push(&a.waiting, e)
 	}
 	a.mu.Unlock()

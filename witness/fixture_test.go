@@ -18,6 +18,7 @@ import (
 	"github.com/agentledger/agentledger/internal/witnesstest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/trust"
 )
@@ -233,4 +234,13 @@ func (w *world) frozen(tenant id.Tenant) bool {
 func (w *world) idle() bool {
 	n, _ := w.witnesses.agenda.size()
 	return n == 0
+}
+
+// damage puts something else in place of what is stored of a ledger.
+func (w *world) damage(tenant id.Tenant, value string) {
+	w.t.Helper()
+	change := storage.Change{Kind: kindWitnessed, Value: []byte(value), If: storage.AnyVersion}
+	if err := w.Store.Write(w.t.Context(), tenant, []storage.Change{change}); err != nil {
+		w.t.Fatal(err)
+	}
 }

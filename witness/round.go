@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -26,6 +27,9 @@ const storeRest = 30 * time.Second
 func (w *Witnesses) round(ctx context.Context, e *entry) time.Time {
 	began := w.Clock()
 	r, err := w.prepare(ctx, e)
+	if fault.Is(err, fault.NotFound) {
+		return time.Time{}
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			w.Logger.Error("ledger not shown to witnesses", "tenant", e.tenant, "err", err)
@@ -46,9 +50,6 @@ func (w *Witnesses) round(ctx context.Context, e *entry) time.Time {
 		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
-	}
-	if earliest := began.Add(w.Interval); !next.IsZero() && next.Before(earliest) {
-		next = earliest
 	}
 	return next
 }

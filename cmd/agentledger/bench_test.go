@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/witnesstest"
 )
 
 // POST /v1/ingest/events against the real server in a process of its own: ingest
@@ -29,8 +31,25 @@ func BenchmarkIngest(b *testing.B) {
 	}
 }
 
-func benchmarkIngest(b *testing.B, connections int) {
-	p := startProcess(b, b.TempDir())
+// The same with 64 connections, without a witness and with one that cosigns ten
+// times a second: what cosigning costs those who send.
+func BenchmarkIngestWitnessed(b *testing.B) {
+	b.Run("nobody", func(b *testing.B) { benchmarkIngest(b, 64) })
+	b.Run("witnessed", func(b *testing.B) {
+		x := witnesstest.New(b, "x.example")
+		x.Blind()
+		file := filepath.Join(b.TempDir(), "witnesses.policy")
+		if err := os.WriteFile(file, []byte(x.PolicyLine("x")+"quorum x\n"), 0o600); err != nil {
+			b.Fatal(err)
+		}
+		benchmarkIngest(b, 64, "--witness-policy-file", file, "--callout-allow", "127.0.0.0/8", "--witness-interval", "100ms")
+		calls, _ := x.Calls()
+		b.ReportMetric(float64(calls)/b.Elapsed().Seconds(), "cosignatures/s")
+	})
+}
+
+func benchmarkIngest(b *testing.B, connections int, flags ...string) {
+	p := startProcess(b, b.TempDir(), flags...)
 	requests := signedRequests(b, p, b.N)
 	before := cpuTime(b, p)
 	var next atomic.Int64

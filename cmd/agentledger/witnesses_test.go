@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/witnesstest"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/trust"
+)
+
+// witnessedBy gives a service witnesses on this machine.
+func witnessedBy(t *testing.T, policy string) func(*config.Serve) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "witnesses.policy")
+	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func(c *config.Serve) {
+		c.WitnessPolicyFile, c.WitnessInterval, c.WitnessMaxLag = file, 100*time.Millisecond, time.Minute
+		c.CalloutAllow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	}
+}
+
+// timed sends an event and returns how long that took.
+func timed(t *testing.T, w *worker) time.Duration {
+	t.Helper()
+	body, err := w.signer.SignEvent(client.Event{TraceID: "t", ActorPrincipal: "p", ActionKind: "tool_call", Decision: id.Allow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if _, err := w.client.Send(t.Context(), body); err != nil {
+		t.Fatal(err)
+	}
+	return time.Since(began)
+}
+
+func median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2]
+}
+
+// While its witness hangs, a service takes events as fast as one that has none. When
+// the witness is well, what it cosigns is shown, and is still shown after a restart
+// without it.
+func TestWitnessHangs(t *testing.T) {
+	x := witnesstest.New(t, "x.example")
+	release, entered := make(chan struct{}), make(chan struct{}, 1)
+	x.Instead(func(http.ResponseWriter, *http.Request) {
+		select {
+		case entered <- struct{}{}:
+		default:
+		}
+		<-release
+		panic(http.ErrAbortHandler)
+	})
+	set := witnessedBy(t, x.PolicyLine("x")+"quorum x\n")
+	data := t.TempDir()
+	c := demoCommand{Listen: "127.0.0.1:0"}.settings(data)
+	set(&c)
+	witnessed, err := start(t.Context(), c, newLogger(config.Logging{LogLevel: "warn"}, t.Output()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := sync.OnceValue(func() error { return witnessed.stop(context.Background()) })
+	t.Cleanup(func() { _ = stop() })
+	plain := startHere(t, nil)
+	a, b := foundHere(t, witnessed, "acme"), foundHere(t, plain, "acme")
+	timed(t, a)
+	<-entered
+	var with, without []time.Duration
+	for range 200 {
+		with, without = append(with, timed(t, a)), append(without, timed(t, b))
+	}
+	if calls, _ := x.Calls(); calls != 1 {
+		t.Fatalf("the witness does not hang any more: %d calls", calls)
+	}
+	t.Logf("medians of 200 events: %v while the witness hangs, %v without one", median(with), median(without))
+	if median(with) > 2*median(without)+2*time.Millisecond {
+		t.Errorf("an event takes %v while the witness hangs, and %v without one", median(with), median(without))
+	}
+	key, err := tlog.ParseVerifierKey(a.org.LogKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Know(key)
+	x.Instead(nil)
+	close(release)
+	cosigned := witnessed.mainURL() + "/v1/public/orgs/acme/transparency/checkpoint?cosigned=1"
+	policy, err := trust.Parse([]byte(getText(t, witnessed.mainURL()+"/v1/public/orgs/acme/transparency/policy")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before string
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		before = getText(t, cosigned)
+		if o, err := policy.Open([]byte(before)); err == nil && o.Checkpoint.Size == 201 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("not cosigned: %s", before)
+		}
+	}
+	x.Instead(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusServiceUnavailable) })
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	again := startHere(t, func(c *config.Serve) { set(c); c.Data = data })
+	if after := getText(t, again.mainURL()+"/v1/public/orgs/acme/transparency/checkpoint?cosigned=1"); after != before {
+		t.Errorf("after a restart: got %s, want %s", after, before)
+	}
+}
+
+func TestWitnessPolicyFileIsRefused(t *testing.T) {
+	x := witnesstest.New(t, "x.example")
+	key := x.Signer.Key().String()
+	for name, row := range map[string]struct{ policy, says string }{
+		"no policy":         {"hello\n", "line 1"},
+		"no quorum":         {x.PolicyLine("x"), "no quorum"},
+		"no URL":            {"witness x " + key + "\nquorum x\n", "x: "},
+		"private address":   {"witness x " + key + " https://10.0.0.1/\nquorum x\n", "x: "},
+		"a log":             {"log log.example+00000000+x\nquorum none\n", "line 1"},
+		"threshold of zero": {x.PolicyLine("x") + "group g 0 x\nquorum g\n", "line 2"},
+	} {
+		c := demoCommand{Listen: "127.0.0.1:0"}.settings(t.TempDir())
+		witnessedBy(t, row.policy)(&c)
+		s, err := start(t.Context(), c, newLogger(config.Logging{LogLevel: "error"}, t.Output()))
+		if err == nil {
+			t.Fatalf("%s: it starts: %v", name, s.stop(t.Context()))
+		}
+		if !strings.Contains(err.Error(), "--witness-policy-file") || !strings.Contains(err.Error(), row.says) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package witness
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+var testStart = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+const step = time.Second
+
+// begins returns the tenants of the rounds that begin at a time.
+func begins(t *testing.T, a *agenda, now time.Time, want ...id.Tenant) []*entry {
+	t.Helper()
+	rounds, _ := a.begin(now)
+	if len(rounds) != len(want) {
+		t.Fatalf("at %v: %d rounds begin, want %v", now.Sub(testStart), len(rounds), want)
+	}
+	for i, e := range rounds {
+		if e.tenant != want[i] {
+			t.Fatalf("at %v: got %d, want %v", now.Sub(testStart), e.tenant, want)
+		}
+	}
+	return rounds
+}
+
+func TestAgendaCoalesces(t *testing.T) {
+	a, now := newAgenda(10, 10), testStart
+	for range 1000 {
+		a.add(1, now)
+	}
+	e := begins(t, a, now, 1)[0]
+	begins(t, a, now)
+	for range 1000 {
+		a.add(1, now) // during the round
+	}
+	begins(t, a, now)
+	a.end(e, 0, time.Time{}, now.Add(step))
+	begins(t, a, now.Add(step-1))
+	e = begins(t, a, now.Add(step), 1)[0]
+	a.end(e, 0, time.Time{}, now.Add(2*step))
+	if n, since := a.size(); n != 1 || !since.IsZero() {
+		t.Errorf("got %d entries, since %v", n, since)
+	}
+	begins(t, a, now.Add(2*step)) // it did not move
+	if n, _ := a.size(); n != 0 {
+		t.Errorf("an idle ledger is kept: %d", n)
+	}
+}
+
+// A ledger whose witness rests is asked about late, unless it moves: then the
+// others are asked as soon as may be.
+func TestAgendaRepeats(t *testing.T) {
+	a, now := newAgenda(10, 10), testStart
+	a.add(1, now)
+	e := begins(t, a, now, 1)[0]
+	a.end(e, 0, now.Add(100*step), now.Add(step))
+	if _, next := a.begin(now); next != now.Add(100*step) {
+		t.Errorf("next at %v", next)
+	}
+	begins(t, a, now.Add(99*step))
+	e = begins(t, a, now.Add(100*step), 1)[0]
+	now = now.Add(100 * step)
+	a.end(e, 0, now.Add(100*step), now.Add(step))
+	a.add(1, now)
+	begins(t, a, now)
+	e = begins(t, a, now.Add(step), 1)[0]
+
+	a.add(1, now.Add(step)) // moved during a round that is to be repeated late
+	a.end(e, 0, now.Add(100*step), now.Add(2*step))
+	begins(t, a, now.Add(2*step), 1)
+}
+
+func TestAgendaHasBounds(t *testing.T) {
+	a, now := newAgenda(20, 8), testStart
+	for i := range 30 {
+		if got, want := a.add(id.Tenant(i), now), i < 20; got != want {
+			t.Errorf("%d: got %v", i, got)
+		}
+	}
+	if a.overflow != 10 || a.hasRoom() {
+		t.Errorf("%d found no room", a.overflow)
+	}
+	running, _ := a.begin(now)
+	if len(running) != 8 {
+		t.Fatalf("%d rounds at a time", len(running))
+	}
+	for _, e := range running { // all of them have witnesses of their own
+		e.own = true
+		a.end(e, 0, time.Time{}, now)
+	}
+	rounds, _ := a.begin(now)
+	own := 0
+	for _, e := range rounds {
+		own += lineOf(e)
+	}
+	if own != 2 || len(rounds) != 10 {
+		t.Errorf("%d rounds, of which %d of own witnesses: these must not take the others' places", len(rounds), own)
+	}
+}
+
+// Against a naive model: no ledger is in two rounds at once, none begins before it
+// may, and each that moved is in a round that began after it moved.
+func TestAgendaAtRandom(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	a, now := newAgenda(1000, 5), testStart
+	moved, soonest := map[id.Tenant]bool{}, map[id.Tenant]time.Time{}
+	var running []*entry
+	for range 20_000 {
+		now = now.Add(time.Duration(random.IntN(300)) * time.Millisecond)
+		switch random.IntN(3) {
+		case 0:
+			tenant := id.Tenant(random.IntN(40))
+			a.add(tenant, now)
+			moved[tenant] = true
+		case 1:
+			rounds, _ := a.begin(now)
+			for _, e := range rounds {
+				for _, other := range running {
+					if other == e || other.tenant == e.tenant {
+						t.Fatal("two rounds of one ledger")
+					}
+				}
+				if now.Before(soonest[e.tenant]) {
+					t.Fatalf("a round of %d begins too early", e.tenant)
+				}
+				running = append(running, e)
+				delete(moved, e.tenant)
+			}
+		default:
+			if len(running) == 0 {
+				continue
+			}
+			i := random.IntN(len(running))
+			e := running[i]
+			running = append(running[:i], running[i+1:]...)
+			line := lineOf(e)
+			e.own = e.own || random.IntN(10) == 0
+			var repeat time.Time
+			if random.IntN(2) == 0 {
+				repeat = now.Add(time.Duration(random.IntN(20)) * step)
+			}
+			if line == lineOf(e) {
+				soonest[e.tenant] = now.Add(step)
+			}
+			a.end(e, line, repeat, now.Add(step))
+		}
+	}
+	for range 1000 { // all ends
+		for _, e := range running {
+			a.end(e, lineOf(e), time.Time{}, now)
+		}
+		now = now.Add(100 * step)
+		running, _ = a.begin(now)
+		for _, e := range running {
+			delete(moved, e.tenant)
+		}
+	}
+	if n, _ := a.size(); n != 0 || len(moved) > 0 {
+		t.Errorf("%d entries are left, and %d ledgers were forgotten", n, len(moved))
+	}
+}
+
+func TestLane(t *testing.T) {
+	now := testStart
+	clock := func() time.Time { return now }
+	l := newLane("x", make(chan struct{}, 2))
+	enter := func(want bool) {
+		t.Helper()
+		if _, ok := l.enter(t.Context(), clock); ok != want {
+			t.Fatalf("at %v: got %v", now.Sub(testStart), ok)
+		}
+	}
+	enter(true)
+	enter(true)
+	l.leave(unwell, now, 0)
+	l.leave(unwell, now, 0) // failed together: one failure
+	if l.failures != 1 || !l.resting(now) {
+		t.Errorf("%d failures", l.failures)
+	}
+	rest := l.rest(now).Sub(now)
+	if rest < firstRest*3/4 || rest > firstRest*5/4 {
+		t.Errorf("rests %v", rest)
+	}
+	enter(false)
+	now = now.Add(rest)
+	enter(true)  // the first one
+	enter(false) // the others wait for it
+	l.leave(gone, now, 0)
+	enter(true)
+	l.leave(unwell, now, 0)
+	if longer := l.rest(now).Sub(now); longer < 2*firstRest*3/4 || l.failures != 2 {
+		t.Errorf("rests %v after %d failures", longer, l.failures)
+	}
+	for range 20 {
+		now = l.rest(now)
+		enter(true)
+		l.leave(unwell, now, 0)
+	}
+	if longest := l.rest(now).Sub(now); longest > longRest*5/4 {
+		t.Errorf("rests %v", longest)
+	}
+	now = l.rest(now)
+	enter(true)
+	l.leave(refused, now, 0) // an answer of the protocol: it is well
+	if l.failures != 0 || l.resting(now) {
+		t.Errorf("%d failures", l.failures)
+	}
+	enter(true)
+	l.leave(unwell, now, 3*time.Minute)
+	if rest := l.rest(now).Sub(now); rest != 3*time.Minute {
+		t.Errorf("asked to wait, rests %v", rest)
+	}
+	now = l.rest(now)
+	enter(true)
+	l.leave(unwell, now, 1000*time.Hour)
+	if rest := l.rest(now).Sub(now); rest > longRest {
+		t.Errorf("asked to wait for ever, rests %v", rest)
+	}
+}
