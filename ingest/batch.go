@@ -26,6 +26,10 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, c caller, bod
 	if err != nil {
 		return err
 	}
+	if err := s.lines.Enter(r.Context(), c.party(), len(batch)+1); err != nil {
+		return err
+	}
+	defer s.lines.Leave(c.party(), len(batch)+1)
 	s.settle(r.Context(), c, pointers(batch))
 	s.countRefused(batch)
 	requestID := w.Header().Get(web.RequestIDHeader)

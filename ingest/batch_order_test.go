@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/id"
@@ -135,6 +136,35 @@ func TestBatchesAmongChanges(t *testing.T) {
 	group.Wait()
 	w.checkPlaces(t)
 	w.Audit(t, w.red.tenant)
+}
+
+// More full batches at once than the queue takes wait for one another.
+func TestBatchesWaitForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledgers := &stalled{entered: make(chan struct{}, 6), release: make(chan struct{})}
+		w := newWorld(t, func(o *ingest.Options) { ledgers.Ledgers, o.Ledgers = o.Ledgers, ledgers })
+		ledgers.tenant = w.red.tenant
+		answers := make([]batched, cap(ledgers.entered))
+		var group sync.WaitGroup
+		for b := range answers {
+			lines := make([]string, 1000)
+			for i := range lines {
+				lines[i] = w.envelope(&w.red, fmt.Sprint("evt_", b, "_", i), nil)
+			}
+			group.Go(func() { answers[b] = w.batch(&w.red, ndjson(lines...)) })
+		}
+		synctest.Wait()
+		if got := len(ledgers.entered); got != 3 {
+			t.Errorf("%d batches are on their way into the queue, want 3", got)
+		}
+		close(ledgers.release)
+		group.Wait()
+		for b, a := range answers {
+			if got := a.statuses(); got[http.StatusCreated] != 1000 {
+				t.Errorf("batch %d: got %v, want 1000 created", b, got)
+			}
+		}
+	})
 }
 
 // checkPlaces reads the whole ledger: no event lies above the end of its key, each

@@ -155,10 +155,17 @@ type Server struct {
 	gate    *limit.Gate
 	polls   *limit.Gate
 	lobby   *limit.Lobby // between the headers and the work on the body
+	lines   *limit.Lobby // of batches, by lines, between reading and the queue
 	turns   *limit.Turns // of reading and evaluating, which take processors and nothing else
 	brake   *limit.Brake
 	metrics *metrics
 }
+
+// linesInQueue is how many lines of an organization's batches may be in its queue for
+// another batch to join them: with that one and the single requests that may be
+// under way there are never more than the queue takes, so that a batch waits as a
+// whole and is not refused by halves.
+const linesInQueue = 2048
 
 // refusalHold is how much later refusals beyond Options.MaxRefusals are answered.
 const refusalHold = time.Second
@@ -172,6 +179,7 @@ func New(o Options) *Server {
 		gate:  limit.NewGate(o.MaxInFlight, o.MaxInFlightOrganization),
 		polls: limit.NewGate(o.MaxPolls, o.MaxPollsOrganization),
 		lobby: o.Floor.Lobby,
+		lines: limit.NewLobby(nil, linesInQueue),
 		turns: o.Floor.Turns,
 		brake: limit.NewBrake(o.MaxRefusals, refusalHold),
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/agentledger/agentledger/chain"
@@ -317,6 +318,43 @@ func TestQueueBounds(t *testing.T) {
 		t.Errorf("got %d stored, %d acknowledged", got, created.Load())
 	}
 	w.audit(nil)
+}
+
+// Organizations that have filled the queue shut nobody out of whom nothing waits.
+func TestFullQueueTakesWhoHasNothingInIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := storagetest.NewModel()
+		w := newWorld(t, model)
+		w.ledgers.Close()
+		w.open(log.Options{MaxWaiting: 4, MaxWaitingTenant: 8})
+		w.state(red)
+		w.state(blue)
+		release := model.Hold()
+		results := make(chan error, 100)
+		for i := range 64 {
+			go func() { results <- second(w.append(red, fmt.Sprint("e", i))) }()
+		}
+		synctest.Wait()
+		if len(results) == 0 {
+			t.Fatal("the queue took everything")
+		}
+		for range len(results) {
+			if err := <-results; !fault.Is(err, fault.Overloaded) {
+				t.Errorf("got %v, want overloaded", err)
+			}
+		}
+		go func() { results <- second(w.append(blue, "quiet")) }()
+		synctest.Wait()
+		release()
+		synctest.Wait()
+		for range len(results) {
+			if err := <-results; err != nil {
+				t.Error(err)
+			}
+		}
+		w.audit(nil)
+		w.ledgers.Close()
+	})
 }
 
 func TestNothingIsShownBeforeItIsDurable(t *testing.T) {

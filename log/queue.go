@@ -61,7 +61,7 @@ func (q *queue) put(led *ledger, subs []*submission, maxAll, maxOne int) error {
 		return errStopped
 	case led.lane.evicted:
 		return errEvicted
-	case q.waiting+n > maxAll:
+	case q.waiting+n > maxAll && led.lane.events > 0: // a few with much don't shut the others out
 		q.refused[0] += uint64(len(subs))
 		return overloaded("Too many events are waiting")
 	case led.lane.events+n > maxOne:

@@ -20,7 +20,7 @@ type Party struct {
 const companyTime = time.Second
 
 // Company knows whether requests of more than one party come in. Its methods may
-// be called concurrently.
+// be called concurrently. With a nil one nobody is ever alone.
 type Company struct {
 	last    atomic.Pointer[Party] // whose request came last
 	changed atomic.Int64          // Unix nanoseconds: when that was another one than before
@@ -31,6 +31,9 @@ func NewCompany() *Company { return new(Company) }
 
 // Came notes a request.
 func (c *Company) Came(p Party) {
+	if c == nil {
+		return
+	}
 	if last := c.last.Load(); last != nil && *last == p {
 		return
 	}
@@ -41,5 +44,5 @@ func (c *Company) Came(p Party) {
 
 // Alone reports whether nobody is in anybody's company.
 func (c *Company) Alone() bool {
-	return time.Now().UnixNano()-c.changed.Load() >= int64(companyTime)
+	return c != nil && time.Now().UnixNano()-c.changed.Load() >= int64(companyTime)
 }
