@@ -34,6 +34,18 @@ func masterKey(s config.Store) (key seal.Key, created bool, err error) {
 	return key, created, nil
 }
 
+// olderMasterKeys returns the keys that are only opened with.
+func olderMasterKeys(s config.Store) (keys []seal.Key, err error) {
+	for _, file := range s.OlderMasterKeyFile {
+		key, err := seal.Load(file)
+		if err != nil {
+			return nil, fmt.Errorf("older master key: %w", err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
 // wantMasterKey refuses to go on where a new master key would be made: what is
 // imported is sealed under the one of the service that it comes from.
 func wantMasterKey(s config.Store) error {

@@ -97,6 +97,9 @@ func start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, e
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	s.background.Go(func() { service.ledgers.Reverify(background, c.ReverifyPause) })
+	if len(c.OlderMasterKeyFile) > 0 {
+		s.background.Go(func() { service.reseal(background) })
+	}
 	if service.directory != nil {
 		s.background.Go(func() { service.directory.Run(background) })
 	}

@@ -51,7 +51,11 @@ func openStore(ctx context.Context, c config.Store, logger *slog.Logger, broken 
 	if err != nil {
 		return nil, err
 	}
-	keyring, err := seal.NewKeyring(key)
+	older, err := olderMasterKeys(c)
+	if err != nil {
+		return nil, err
+	}
+	keyring, err := seal.NewKeyring(key, older...)
 	if err != nil {
 		return nil, fmt.Errorf("master key: %w", err)
 	}
@@ -60,7 +64,7 @@ func openStore(ctx context.Context, c config.Store, logger *slog.Logger, broken 
 		return nil, err
 	}
 	s := &store{engine: engine, keyring: keyring}
-	if created {
+	if created && len(older) == 0 {
 		if err := s.refuseLostKey(ctx, c); err != nil {
 			return nil, errors.Join(err, engine.Close())
 		}

@@ -19,11 +19,12 @@ import (
 
 // Store says where the data of one service lie.
 type Store struct {
-	Storage       string `help:"Address of a PostgreSQL database, postgres://USER@HOST/DATABASE, that holds the ledgers in place of DATA/db. Its password comes from PGPASSWORD or PGPASSFILE." placeholder:"URL" env:"AGENTLEDGER_STORAGE"`
-	Data          string `help:"Data directory: embedded store, keys, anchors." default:"agentledger-data" type:"path" env:"AGENTLEDGER_DATA"`
-	Anchors       string `help:"Folder of the newest shown checkpoints; in production on another volume. Default: DATA/anchors." type:"path" env:"AGENTLEDGER_ANCHORS"`
-	MasterKeyFile string `help:"File of the key that private keys are sealed under (made at the first start). Default: DATA/master.key. AGENTLEDGER_MASTER_KEY holds the key itself instead." type:"path" env:"AGENTLEDGER_MASTER_KEY_FILE"`
-	CacheMiB      int64  `name:"cache-mib" help:"Memory for cached data blocks, in MiB." default:"256" env:"AGENTLEDGER_CACHE_MIB"`
+	Storage            string   `help:"Address of a PostgreSQL database, postgres://USER@HOST/DATABASE, that holds the ledgers in place of DATA/db. Its password comes from PGPASSWORD or PGPASSFILE." placeholder:"URL" env:"AGENTLEDGER_STORAGE"`
+	Data               string   `help:"Data directory: embedded store, keys, anchors." default:"agentledger-data" type:"path" env:"AGENTLEDGER_DATA"`
+	Anchors            string   `help:"Folder of the newest shown checkpoints; in production on another volume. Default: DATA/anchors." type:"path" env:"AGENTLEDGER_ANCHORS"`
+	MasterKeyFile      string   `help:"File of the key that private keys are sealed under (made at the first start). Default: DATA/master.key. AGENTLEDGER_MASTER_KEY holds the key itself instead." type:"path" env:"AGENTLEDGER_MASTER_KEY_FILE"`
+	OlderMasterKeyFile []string `help:"File of a master key that was used before. Repeatable. What is sealed under it is opened, and serve seals it under the newest one." type:"path" sep:"none" env:"AGENTLEDGER_OLDER_MASTER_KEY_FILE"`
+	CacheMiB           int64    `name:"cache-mib" help:"Memory for cached data blocks, in MiB." default:"256" env:"AGENTLEDGER_CACHE_MIB"`
 }
 
 // DatabaseDir is the engine's directory.

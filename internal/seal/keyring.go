@@ -111,3 +111,15 @@ func (r *Keyring) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
 // Format implements fmt.Formatter.
 func (r *Keyring) Format(f fmt.State, _ rune) { fmt.Fprint(f, r.String()) }
+
+// Reseal returns a value that Seal made for the context, sealed under the active key.
+// changed is false when it is already: then it is the same value. Errors are those of
+// Open.
+func (r *Keyring) Reseal(context string, sealed []byte) (now []byte, changed bool, err error) {
+	plaintext, err := r.Open(context, sealed)
+	if err != nil || keyID(sealed[1:headerSize]) == r.active {
+		return sealed, false, err
+	}
+	now, err = r.Seal(context, plaintext)
+	return now, err == nil, err
+}

@@ -170,3 +170,43 @@ func BenchmarkOpen(b *testing.B) {
 		}
 	}
 }
+
+// A value goes over to the active key once, and opens without the older one then.
+func TestReseal(t *testing.T) {
+	older, newer := seal.NewKey(), seal.NewKey()
+	before, err := seal.NewKeyring(older)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := seal.NewKeyring(newer, older)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := seal.NewKeyring(newer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := before.Seal("context", []byte("secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, changed, err := both.Reseal("context", sealed)
+	if err != nil || !changed {
+		t.Fatalf("got %v, %v", changed, err)
+	}
+	if plaintext, err := after.Open("context", now); err != nil || string(plaintext) != "secret" {
+		t.Errorf("got %q, %v", plaintext, err)
+	}
+	if again, changed, err := both.Reseal("context", now); err != nil || changed || string(again) != string(now) {
+		t.Errorf("a second time: %v, %v", changed, err)
+	}
+	for name, f := range map[string]func() ([]byte, bool, error){
+		"another context": func() ([]byte, bool, error) { return both.Reseal("other", sealed) },
+		"an unknown key":  func() ([]byte, bool, error) { return after.Reseal("context", sealed) },
+		"nothing":         func() ([]byte, bool, error) { return both.Reseal("context", nil) },
+	} {
+		if _, changed, err := f(); err == nil || changed {
+			t.Errorf("%s: got %v, %v", name, changed, err)
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package notary
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// SealedSystemKey is where an organization's system key is.
+func SealedSystemKey() log.Sealed {
+	return log.Sealed{Kind: kindSystemKey, Reseal: func(keyring *seal.Keyring, identity *log.Identity, value []byte) (now []byte, changed bool, err error) {
+		var r systemKeyRecord
+		if err := json.Unmarshal(value, &r); err != nil {
+			return nil, false, fmt.Errorf("system key: %w: %w", storage.ErrCorrupt, err)
+		}
+		if r.Sealed, changed, err = keyring.Reseal(sealContext(identity.Organization), r.Sealed); err != nil {
+			return nil, false, fmt.Errorf("system key: %w", err)
+		}
+		now, err = json.Marshal(r)
+		return now, changed, err
+	}}
+}
