@@ -190,3 +190,50 @@ type rawJSON string
 
 // MarshalJSON returns the text.
 func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
+
+// A person decides with aps in a terminal.
+func TestApprovalsInATerminal(t *testing.T) {
+	p := startProcess(t, t.TempDir())
+	red, blue := p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)
+	r := newRefunder(t, p, red)
+	if err := r.person.console(t.Context(), "POST", "/policies", rawJSON(refundPolicy), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.person.console(t.Context(), "POST", "/policies/refunds/activate", struct{}{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	a, err := r.client.AskApproval(t.Context(), r.question())
+	if err != nil {
+		t.Fatal(err)
+	}
+	aps := func(org founded, args ...string) (string, int) {
+		environment := []string{"APS_URL=" + p.main, "APS_ID_URL=" + p.identity, "APS_EMAIL=ops@" + string(org.Slug) + ".example", "APS_PASSWORD=" + testPassword}
+		return commandWith(t, environment, "aps", append([]string{"approvals"}, args...)...)
+	}
+	other := id.Hash{1}.String()
+	for _, tt := range []struct {
+		org  founded
+		args []string
+		exit int
+		want string
+	}{
+		{red, []string{"list"}, 0, a.ID + "  pending"},
+		{blue, []string{"list"}, 0, ""},
+		{red, []string{"show", a.ID}, 0, `payload   {"amount":7}`},
+		{blue, []string{"show", a.ID}, 1, "404 Not found"},
+		{red, []string{"approve", a.ID, "--action", other}, 1, "409 action_digest is not that of the approval"},
+		{red, []string{"approve", a.ID}, 2, "--action"},
+		{red, []string{"approve", a.ID, "--action", a.ActionDigest.String(), "--comment", "fine"}, 0, "status    approved, 1 of 1 agreed"},
+		{red, []string{"deny", a.ID, "--action", a.ActionDigest.String()}, 1, "409 The approval is approved"},
+		{red, []string{"list", "--status", "approved", "--json"}, 0, `"status":"approved"`},
+	} {
+		out, exit := aps(tt.org, tt.args...)
+		if exit != tt.exit || !strings.Contains(out, tt.want) || tt.want == "" && out != "" {
+			t.Errorf("%s: %v: status %d, %s", tt.org.Slug, tt.args, exit, out)
+		}
+	}
+	out, exit := commandWith(t, []string{"APS_URL=" + p.main, "APS_ID_URL=" + p.identity, "APS_EMAIL=ops@red.example", "APS_PASSWORD=wrong"}, "aps", "approvals", "list")
+	if exit != 1 || !strings.Contains(out, "sign in: 401") || strings.Contains(out, "wrong") {
+		t.Errorf("a wrong password: status %d, %s", exit, out)
+	}
+}
