@@ -35,7 +35,7 @@ const (
 // policyDocument is what the measured organization's events are judged by.
 const policyDocument = `{"policy_id":"pol_bench","name":"Bench","default":"deny","rules":[
 	{"rule_id":"no-deletion","tool":"acme.customers.**","decision":"deny","reason":"Customers are not the agent's business"},
-	{"rule_id":"refunds","tool":"acme.payments.refund","decision":"allow_with_obligation","obligations":[{"type":"human_approval"}]},
+	{"rule_id":"refunds","tool":"acme.payments.refund","decision":"allow_with_obligation","obligations":[{"type":"human_approval"}],"when":"payload.amount_usd > 50 && payload.currency == 'USD'"},
 	{"rule_id":"orders","tool":"acme.orders.*","decision":"allow","reason":"Orders are"},
 	{"rule_id":"mail","tool":"acme.mail.send","decision":"allow"}]}`
 

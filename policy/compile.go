@@ -95,7 +95,7 @@ func (p *Policy) weight() int {
 		r := &p.Rules[i]
 		sum += 1<<10 + len(r.Reason) + 64*(len(r.Agents)+len(r.Requires))
 		if r.When != "" {
-			sum += 4<<10 + 128*len(r.When)
+			sum += 512 + 32*len(r.When)
 		}
 	}
 	return sum

@@ -67,14 +67,13 @@ func eachElement(array []byte, found func(value []byte)) {
 }
 
 // eachMember calls found with the name, decoded, and the value of every member of
-// an object. The name is only good until found returns.
+// an object. Both may be parts of object.
 func eachMember(object []byte, found func(name, value []byte)) {
-	var room [64]byte
 	for i := 1; i < len(object)-1; {
 		end := skipText(object, i)
 		name := object[i+1 : max(end-1, i+1)]
 		if bytes.IndexByte(name, '\\') >= 0 {
-			name, _ = jcs.AppendDecoded(room[:0], object[i:end])
+			name, _ = jcs.AppendDecoded(nil, object[i:end])
 		}
 		if end++; end > len(object) { // behind the colon
 			return

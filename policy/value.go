@@ -71,25 +71,30 @@ type object struct {
 }
 
 type member struct {
-	name  string
+	name  []byte // decoded
 	raw   []byte
 	value ref.Val // nil until it is asked for
 }
 
-// manyMembers is how many members are looked through one by one.
-const manyMembers = 16
+// There is room for fewMembers before the list of members grows, and up to
+// manyMembers are looked through one by one.
+const (
+	fewMembers  = 8
+	manyMembers = 16
+)
 
 func (o *object) load() {
 	if o.members != nil || len(o.raw) <= len("{}") {
 		return
 	}
+	o.members = make([]member, 0, fewMembers)
 	eachMember(o.raw, func(name, value []byte) {
-		o.members = append(o.members, member{name: string(name), raw: value})
+		o.members = append(o.members, member{name: name, raw: value})
 	})
 	if len(o.members) > manyMembers {
 		o.byName = make(map[string]int, len(o.members))
 		for i := range o.members {
-			o.byName[o.members[i].name] = i
+			o.byName[string(o.members[i].name)] = i
 		}
 	}
 }
@@ -104,7 +109,7 @@ func (o *object) lookup(name string) ref.Val {
 		return nil
 	}
 	for i := range o.members {
-		if o.members[i].name == name {
+		if string(o.members[i].name) == name {
 			return o.members[i].get()
 		}
 	}
@@ -160,7 +165,7 @@ func (o *object) whole() traits.Mapper {
 	o.load()
 	m := make(map[string]any, len(o.members))
 	for i := range o.members {
-		m[o.members[i].name] = o.members[i].get()
+		m[string(o.members[i].name)] = o.members[i].get()
 	}
 	return types.NewStringInterfaceMap(types.DefaultTypeAdapter, m)
 }
