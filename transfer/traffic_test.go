@@ -185,11 +185,17 @@ func (r *resident) envelope(name string) *event.Envelope {
 	for i := range text {
 		text[i] = []rune("aé\u2028\"\\<\U0001f600\x01\n")[r.random.IntN(9)]
 	}
+	return r.signed(name, string(text))
+}
+
+// signed is an event with a text in its payload.
+func (r *resident) signed(name, text string) *event.Envelope {
+	r.t.Helper()
 	unsigned, err := json.Marshal(map[string]any{
 		"schema_version": 1, "event_id": name, "organization_id": r.State.Identity().Organization.String(),
 		"trace_id": "trc", "agent_id": r.Agent.Agent, "key_id": r.Agent.Key, "emitted_at": "2026-10-20T12:00:00.000Z",
 		"actor_type": "agent", "actor_principal": "svc", "action_kind": "tool_call", "tool_name": "acme.orders.read",
-		"policy_decision": "allow", "payload": map[string]any{"text": string(text), "n": r.random.Float64()},
+		"policy_decision": "allow", "payload": map[string]any{"text": text, "n": r.random.Float64()},
 	})
 	if err != nil {
 		r.t.Fatal(err)
