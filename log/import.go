@@ -31,7 +31,8 @@ type Standing struct {
 	Head     storage.Head // zero: it is not here
 	Level    Level
 
-	keys *logKeys
+	keys  *logKeys
+	other bool // the stored identity has other log keys than the one that comes
 }
 
 // KeyAt returns what State.VerifierKey says at that size.
@@ -63,12 +64,23 @@ func (l *Ledgers) Standing(ctx context.Context, t id.Tenant, identity storage.Re
 	if err != nil {
 		return Standing{}, fmt.Errorf("import: identity: %w", err)
 	}
-	if !bytes.Equal(stored.Value, identity.Value) {
+	if !sameLedger(stored, identity) {
 		return Standing{}, fault.New(fault.Conflict, "Another organization has its place in this store")
 	}
+	standing.other = !bytes.Equal(stored.Value, identity.Value)
 	known, err := l.storedFault(ctx, t)
 	standing.Level = known.Level
 	return standing, err
+}
+
+// sameLedger reports whether two identities are of one ledger: it has its first log
+// key for ever, whatever keys came later.
+func sameLedger(a, b storage.Record) bool {
+	var x, y identityRecord
+	if json.Unmarshal(a.Value, &x) != nil || json.Unmarshal(b.Value, &y) != nil {
+		return false
+	}
+	return x.OrganizationID == y.OrganizationID && x.Origin == y.Origin && bytes.Equal(x.SealedLogKey, y.SealedLogKey)
 }
 
 // arriving reads an identity that comes from another store.
@@ -92,16 +104,18 @@ func (l *Ledgers) BeginImport(ctx context.Context, t id.Tenant, identity storage
 	if err != nil {
 		return nil, err
 	}
+	comes := []storage.Change{{Kind: kindIdentity, Value: identity.Value, Version: identity.Version, If: storage.AnyVersion}}
 	switch standing.Level {
-	case Importing:
-	case Moved:
-		err = l.beginAt(t, standing.Head, standing.Head, nil)
+	case Importing, Moved:
+		if standing.Level == Moved || standing.other {
+			err = l.beginAt(t, standing.Head, standing.Head, comes)
+		}
 	case Healthy:
 		if !standing.Absent() {
 			return nil, fault.New(fault.Conflict, "The organization is here and open")
 		}
 		empty := storage.Head{Root: tlog.EmptyRoot(), Last: chain.Genesis(standing.Identity.Origin), ConfigVersion: 1}
-		err = l.beginAt(t, storage.Head{}, empty, []storage.Change{{Kind: kindIdentity, Value: identity.Value, Version: identity.Version}})
+		err = l.beginAt(t, storage.Head{}, empty, comes)
 	default:
 		return nil, fault.New(fault.Conflict, "The organization is here, and its ledger has a fault: "+string(standing.Level))
 	}

@@ -69,7 +69,7 @@ func mutations() []mutation {
 			}
 		}},
 	}
-	for _, at := range []float64{0, 0.01, 0.2, 0.5, 0.8, 0.99, 1} {
+	for _, at := range []float64{0, 0.02, 0.5, 0.98, 1} {
 		all = append(all, mutation{"flipped", edit(func(b []byte) []byte {
 			b[int(at*float64(len(b)-1))] ^= 1
 			return b

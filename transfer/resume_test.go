@@ -44,7 +44,7 @@ func cut(t testing.TB, random *rand.Rand, steps int) (ctx context.Context, repor
 
 // An export that was cut off, over and over, becomes what one that was not is.
 func TestResumedExport(t *testing.T) {
-	here, _, _ := town(t, 60)
+	here, _, _ := town(t, 45)
 	whole := filepath.Join(t.TempDir(), "whole")
 	here.export(whole, "")
 	random := rand.New(rand.NewPCG(1, 1))
@@ -215,7 +215,7 @@ func TestNamesOfWhatIsOnItsWay(t *testing.T) {
 // Failures of the store in the middle of an import are waited out or end it; what
 // comes of it in the end is the same.
 func TestImportIntoAFailingStore(t *testing.T) {
-	here, red, blue := town(t, 60)
+	here, red, blue := town(t, 45)
 	dir := filepath.Join(t.TempDir(), "export")
 	here.export(dir, "")
 	random := rand.New(rand.NewPCG(3, 3))

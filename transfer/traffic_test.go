@@ -20,6 +20,7 @@ import (
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/provision"
+	"github.com/agentledger/agentledger/storage"
 )
 
 const password = "correct horse battery"
@@ -28,12 +29,13 @@ const password = "correct horse battery"
 type resident struct {
 	*house
 	*provision.Result
-	random  *rand.Rand
-	owner   string
-	events  []*event.Envelope // that were stored
-	keys    []string          // idempotency key of each, "" for none
-	made    int
-	revoked int
+	random *rand.Rand
+	owner  string
+	events []*event.Envelope // that were stored
+	keys   []string          // idempotency key of each, "" for none
+	made   int
+
+	rotating bool // two log keys sign
 }
 
 // found makes an organization. Its owner may have others.
@@ -81,6 +83,8 @@ func (r *resident) live(acts int) {
 			_, err = r.orgs.Change(r.t.Context(), r.Tenant, "acc_x", org.Patch{Disclosure: &disclosure, Name: &name})
 		case n == 17:
 			err = r.ingestKeys()
+		case n == 18 && r.random.IntN(3) == 0:
+			err = r.rotate()
 		case n == 18:
 			err = r.ask()
 		default:
@@ -115,7 +119,6 @@ func (r *resident) revoke() error {
 	}
 	from := r.state(r.Tenant).Size() / 2
 	_, err = r.agents.RevokeKey(r.t.Context(), r.Tenant, "acc_x", made.Agent, made.Key, agent.Revocation{CompromisedFrom: &from, Reason: "lost"})
-	r.revoked++
 	return err
 }
 
@@ -124,6 +127,22 @@ func (r *resident) ingestKeys() error {
 	if err == nil && r.random.IntN(2) == 0 {
 		err = r.orgs.RevokeIngestKey(r.t.Context(), r.Tenant, "acc_x", key.ID)
 	}
+	return err
+}
+
+// rotate begins the rotation of the log key, or ends it.
+func (r *resident) rotate() error {
+	change := r.ledgers.RotateLogKey
+	if r.rotating {
+		change = r.ledgers.RetireLogKey
+	}
+	r.rotating = !r.rotating
+	_, err := r.notary.State(r.t.Context(), r.Tenant, notary.Operator, func(ctx context.Context, s *log.State) (notary.Act, error) {
+		record, key, err := change(ctx, s)
+		return notary.Act{Changes: []storage.Change{record}, Statements: []notary.Statement{{Kind: notary.LogKey, Payload: map[string]any{
+			"vkey": key.Verifier.String(),
+		}}}}, err
+	})
 	return err
 }
 
