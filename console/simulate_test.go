@@ -66,7 +66,7 @@ func TestSimulateEvents(t *testing.T) {
 		t.Errorf("the last three: got %v", got)
 	}
 	got = w.call(200, "POST", "/policies/spending/simulate", `{"last":10000,"version":1}`)
-	if got["summary"] != "1 of 3 would change" || got["tightened"] != 1.0 || got["loosened"] != 0.0 {
+	if got["summary"] != "1 of 3 would change" || fmt.Sprint(got["shadow"]) != "map[watch:3]" || got["tightened"] != 1.0 || got["loosened"] != 0.0 {
 		t.Fatalf("all: got %v", got)
 	}
 	change := got["changes"].([]any)[0].(map[string]any)

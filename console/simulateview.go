@@ -85,17 +85,18 @@ func viewTrial(v rulebook.Version, x *policy.Explanation, trial *policy.Trial) t
 
 type rehearsalView struct {
 	simulatedView
-	Summary      string       `json:"summary"`
-	FromSequence uint64       `json:"from_sequence"`
-	ToSequence   uint64       `json:"to_sequence"`
-	Complete     bool         `json:"complete"`
-	Evaluated    int          `json:"evaluated"`
-	WithoutTool  int          `json:"without_tool"`
-	Erased       int          `json:"erased"`
-	Changed      int          `json:"changed"`
-	Tightened    int          `json:"tightened"`
-	Loosened     int          `json:"loosened"`
-	Changes      []changeView `json:"changes"`
+	Summary      string         `json:"summary"`
+	FromSequence uint64         `json:"from_sequence"`
+	ToSequence   uint64         `json:"to_sequence"`
+	Complete     bool           `json:"complete"`
+	Evaluated    int            `json:"evaluated"`
+	WithoutTool  int            `json:"without_tool"`
+	Erased       int            `json:"erased"`
+	Shadow       map[string]int `json:"shadow"`
+	Changed      int            `json:"changed"`
+	Tightened    int            `json:"tightened"`
+	Loosened     int            `json:"loosened"`
+	Changes      []changeView   `json:"changes"`
 }
 
 type changeView struct {
@@ -123,7 +124,7 @@ func viewRehearsal(v rulebook.Version, r *rehearsal.Report) rehearsalView {
 		Summary:       fmt.Sprintf("%d of %d would change", r.Changed, r.Evaluated),
 		FromSequence:  r.Begin.Sequence(), ToSequence: uint64(r.End), Complete: r.Complete,
 		Evaluated: r.Evaluated, WithoutTool: r.WithoutTool, Erased: r.Erased,
-		Changed: r.Changed, Tightened: r.Tightened, Loosened: r.Loosened,
+		Shadow: r.Shadow, Changed: r.Changed, Tightened: r.Tightened, Loosened: r.Loosened,
 	}
 	for _, c := range r.Changes {
 		view.Changes = append(view.Changes, changeView{

@@ -99,5 +99,7 @@ func (s *Server) outcome(ctx context.Context, state *log.State, in policy.Input)
 		return none.Settle(nil), nil
 	}
 	evaluation := compiled.Evaluate(in)
-	return evaluation.Settle(nil), nil // rulebook activates no policy with limits
+	out := evaluation.Settle(nil) // rulebook activates no policy with limits
+	s.metrics.shadows.Add(float64(len(out.Shadow)))
+	return out, nil
 }

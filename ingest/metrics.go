@@ -13,6 +13,7 @@ import (
 type metrics struct {
 	events    [refused + 1]prometheus.Counter // by fate
 	decisions [id.Deny + 1]prometheus.Counter // of evaluations
+	shadows   prometheus.Counter
 	verify    prometheus.Histogram
 }
 
@@ -21,7 +22,9 @@ func newMetrics(r prometheus.Registerer, g *limit.Gate, b *limit.Brake) *metrics
 		Name: "agentledger_ingest_events_total", Help: "Events by what became of them, lines of batches included."}, []string{"result"})
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_evaluations_total", Help: "Evaluations by decision."}, []string{"decision"})
-	m := &metrics{verify: prometheus.NewHistogram(prometheus.HistogramOpts{
+	shadows := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "agentledger_shadow_rule_matches_total", Help: "Matches of shadow rules, which change no answer, of evaluations and events."})
+	m := &metrics{shadows: shadows, verify: prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "agentledger_signature_verification_seconds", Help: "Time to verify one signature.",
 		Buckets: prometheus.ExponentialBuckets(0.00002, 2, 10)})}
 	for f, name := range map[fate]string{created: "created", replayed: "replayed", refused: "refused"} {
@@ -30,7 +33,7 @@ func newMetrics(r prometheus.Registerer, g *limit.Gate, b *limit.Brake) *metrics
 	for d := id.Allow; d <= id.Deny; d++ {
 		m.decisions[d] = decisions.WithLabelValues(d.String())
 	}
-	r.MustRegister(events, decisions, m.verify)
+	r.MustRegister(events, decisions, shadows, m.verify)
 	registerLimits(r, g, b)
 	return m
 }

@@ -16,6 +16,7 @@ import (
 // condition is a compiled `when`. It is immutable and safe for concurrent use.
 type condition struct {
 	program cel.Program
+	counts  bool // what it costs depends on the payload
 	now     bool // it looks at the time
 }
 
@@ -122,7 +123,7 @@ func planWhen(env *cel.Env, source string, required []path, options ...cel.Progr
 	if err != nil {
 		return nil, fmt.Errorf("does not compile: %s", oneLine(err.Error(), 200))
 	}
-	return &condition{program, readsOf(checked.NativeRep().Expr()).now}, nil
+	return &condition{program, !bounded, readsOf(checked.NativeRep().Expr()).now}, nil
 }
 
 // errTooExpensive is what a condition comes to that exceeds MaxCost.
@@ -130,7 +131,13 @@ var errTooExpensive = errors.New("the condition costs too much")
 
 // holds evaluates the condition. An error says why there is no answer.
 func (c *condition) holds(a *attempt) (bool, error) {
-	v, _, err := c.program.Eval(a)
+	if c.counts && a.spent >= maxTotalCost {
+		return false, errTooExpensive
+	}
+	v, details, err := c.program.Eval(a)
+	if spent := details.ActualCost(); spent != nil {
+		a.spent += *spent
+	}
 	if err != nil {
 		return false, runError(err)
 	}

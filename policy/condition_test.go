@@ -200,6 +200,29 @@ func TestGivenRequires(t *testing.T) {
 	}
 }
 
+// Many dear conditions cost a bounded time together: those that are beyond it count
+// as rule errors.
+func TestTotalCost(t *testing.T) {
+	one := withWhen(t, "deny", `payload.text.matches("(a+)+(b+)+$")`, "").Rules[0]
+	p := policy.Policy{ID: "p", Name: "n", Version: 1, Default: id.Allow}
+	for i := range policy.MaxRules {
+		one.ID = fmt.Sprintf("r%d", i)
+		p.Rules = append(p.Rules, one)
+	}
+	c := compile(t, p)
+	if o := decide(c, at(`{"text":"`+strings.Repeat("c", 5000)+`"}`)); o.Decision != id.Deny || !strings.Contains(o.Reason, "costs too much") {
+		t.Errorf("500 rules: got %+v", o)
+	}
+	p.Rules = p.Rules[:100]
+	if o := decide(compile(t, p), at(`{"text":"`+strings.Repeat("c", 5000)+`"}`)); o.Decision != id.Allow {
+		t.Errorf("100 rules: got %+v", o)
+	}
+	long := at(`{"text":"` + strings.Repeat("a", 250_000) + `"}`)
+	began := time.Now()
+	decide(c, long)
+	t.Logf("the dearest payload took %s", time.Since(began))
+}
+
 // Where a condition costs more than it may for what is in the payload, that is a
 // rule error.
 func TestRuntimeCost(t *testing.T) {

@@ -15,6 +15,11 @@ import (
 // function called) costs 1 and so does looking at ten bytes of text.
 const MaxCost = 100_000
 
+// maxTotalCost bounds what the conditions of one evaluation may cost together, of
+// those whose cost depends on the payload. They are tried in the order of their
+// strength; what is beyond can't be evaluated.
+const maxTotalCost = 5 * MaxCost
+
 // ordinary is how long the texts and lists of a payload are taken to be when a
 // condition is saved, in bytes.
 const ordinary = 4096

@@ -73,8 +73,9 @@ func (t *target) claim(a *attempt, place int32) Claim {
 // attempt is one input while rules are tried, and the CEL activation of their
 // conditions. The payload is read when the first rule asks for it.
 type attempt struct {
-	in   Input
-	root *object
+	in    Input
+	root  *object
+	spent uint64 // of maxTotalCost
 }
 
 // occasion makes the attempt when a rule needs one: most inputs are decided by

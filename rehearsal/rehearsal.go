@@ -76,6 +76,8 @@ type Report struct {
 	WithoutTool int // to which no policy applies, those of the service itself among them
 	Erased      int // whose envelope is gone
 
+	Shadow map[string]int // how often each shadow rule would have matched
+
 	Changed             int // whose effective decision would be another one
 	Tightened, Loosened int // parts of Changed
 	Changes             []Change
@@ -114,7 +116,7 @@ func (r *Rehearsals) Events(ctx context.Context, t id.Tenant, p *policy.Compiled
 	if size := state.Size(); size > id.Index(last) {
 		begin = size - id.Index(last)
 	}
-	run := run{policy: p, counters: newCounters(), report: Report{Begin: begin, End: begin}}
+	run := run{policy: p, counters: newCounters(), report: Report{Begin: begin, End: begin, Shadow: make(map[string]int)}}
 	until := r.clock().Add(maxTime)
 	for run.report.End < state.Size() && r.clock().Before(until) {
 		if err := r.turn(ctx, t, state, &run); err != nil {
@@ -172,6 +174,9 @@ func (r *run) event(e storage.Event) error {
 	r.report.Evaluated++
 	evaluation := r.policy.Evaluate(inputOf(&record, envelope))
 	outcome := evaluation.Settle(func(c *policy.Claim) bool { return r.counters.exceeds(c, record.ReceivedAt) })
+	for _, rule := range outcome.Shadow {
+		r.report.Shadow[rule]++
+	}
 	effective := outcome.Effective(record.Policy.Declared)
 	if effective != id.Deny {
 		r.counters.add(evaluation.Claims, record.ReceivedAt)
