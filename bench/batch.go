@@ -50,11 +50,12 @@ func (s *suite) batch(name string, v *service, m *member, connections, lines int
 	for i := range requests {
 		requests[i] = m.post(path, media, bytes.Join(bodies[i*lines:(i+1)*lines], []byte("\n")))
 	}
+	meter := s.meter(v.cmd.Process.Pid)
 	r, err := s.sendLines(v.url(), connections, status, requests, lines)
 	if err != nil {
 		return err
 	}
-	s.emitLoad(name, r, lines, "events/s")
+	s.emitLoad(name, r, lines, "events/s", meter.each(r.Done*lines))
 	return nil
 }
 

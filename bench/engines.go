@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 
 	"github.com/agentledger/agentledger/bench/load"
@@ -127,6 +128,7 @@ func (s *suite) engineAppends(ctx context.Context, c contestant, w crew) error {
 		return err
 	}
 	payload := text(rand.New(rand.NewPCG(1, 1)), entrySize)
+	meter := s.meter(os.Getpid())
 	r, err := load.Closed(w.senders, s.limit(), func(int) (load.Step, error) {
 		return func(n int) error {
 			return l.addAll(ctx, id.Tenant(1+n%w.organizations), n*w.together, w.together, payload)
@@ -135,7 +137,8 @@ func (s *suite) engineAppends(ctx context.Context, c contestant, w crew) error {
 	if err := errors.Join(err, l.Close()); err != nil {
 		return err
 	}
-	s.emitLoad(fmt.Sprintf("engines/append/%s/senders=%d/organizations=%d/together=%d", c.name, w.senders, w.organizations, w.together), r, w.together, "events/s")
+	s.emitLoad(fmt.Sprintf("engines/append/%s/senders=%d/organizations=%d/together=%d", c.name, w.senders, w.organizations, w.together),
+		r, w.together, "events/s", meter.each(r.Done*w.together))
 	return nil
 }
 
@@ -164,11 +167,12 @@ func (s *suite) engineHTTP(ctx context.Context, c contestant) error {
 		if err != nil {
 			return err
 		}
+		meter := s.meter(v.cmd.Process.Pid)
 		r, err := s.send(v.url(), single, 201, requests, once)
 		if err != nil {
 			return err
 		}
-		s.emitLoad(fmt.Sprintf("engines/http/%s/connections=%d/lines=1", c.name, single), r, 1, "events/s")
+		s.emitLoad(fmt.Sprintf("engines/http/%s/connections=%d/lines=1", c.name, single), r, 1, "events/s", meter.each(r.Done))
 		for _, lines := range []int{64, 1000} {
 			if err := s.batch("engines/http/"+c.name, v, m, 4, lines); err != nil {
 				return err

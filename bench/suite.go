@@ -140,10 +140,11 @@ func (s *suite) emit(name string, n int, values ...value) {
 	runtime.GC() // what one case leaves behind is not the next one's
 }
 
-// emitLoad prints what a load did, each step being some operations.
-func (s *suite) emitLoad(name string, r load.Result, each int, unit string) {
-	s.emit(name, r.Steps()*each, value{r.Rate() * float64(each), unit},
-		micros(r.Took, 0.5, "p50-µs"), micros(r.Took, 0.99, "p99-µs"))
+// emitLoad prints what a load did, each step being some operations, and what else
+// is known of it.
+func (s *suite) emitLoad(name string, r load.Result, each int, unit string, more ...value) {
+	values := []value{{r.Rate() * float64(each), unit}, micros(r.Took, 0.5, "p50-µs"), micros(r.Took, 0.99, "p99-µs")}
+	s.emit(name, r.Steps()*each, append(values, more...)...)
 }
 
 func micros(l load.Latencies, q float64, unit string) value {

@@ -46,6 +46,7 @@ func (l Latencies) Quantile(q float64) time.Duration {
 type Result struct {
 	Elapsed time.Duration
 	Took    Latencies
+	Done    int // steps, those of the warm-up too
 }
 
 // Steps returns how many steps were counted.
@@ -96,6 +97,7 @@ func Open(rate, workers int, l Limit, start func(worker int) (Timed, error)) (Re
 // worker is what one goroutine of a run found out.
 type worker struct {
 	took   []time.Duration
+	done   int
 	last   time.Time
 	failed *atomic.Bool
 	err    error
@@ -109,6 +111,7 @@ func (w *worker) do(err error, since, counted time.Time) bool {
 		w.failed.Store(true)
 		return false
 	}
+	w.done++
 	if now.After(counted) {
 		w.took = append(w.took, now.Sub(since))
 		w.last = now
@@ -146,6 +149,7 @@ func collect(all []worker, counted time.Time) (Result, error) {
 	last := counted
 	for _, w := range all {
 		r.Took = append(r.Took, w.took...)
+		r.Done += w.done
 		errs = append(errs, w.err)
 		if w.last.After(last) {
 			last = w.last

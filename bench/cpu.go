@@ -1,0 +1,81 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// clockTick is the unit of /proc/PID/stat: USER_HZ is 100 wherever Linux runs.
+const clockTick = time.Second / 100
+
+// spent returns the processor time of processes and of the children that they have
+// and had, from /proc/PID/stat (proc(5)); 0 where there is none.
+func spent(pids ...int) (total time.Duration) {
+	wanted := make(map[int]bool, len(pids))
+	for _, pid := range pids {
+		wanted[pid] = true
+	}
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is well-formed
+	for _, dir := range dirs {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		stat, readErr := os.ReadFile(dir + "/stat")
+		if err != nil || readErr != nil {
+			continue
+		}
+		// Behind the name: state, parent, … and from the twelfth on utime, stime, cutime, cstime.
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		if len(fields) < 15 {
+			continue
+		}
+		times := fields[11:13]
+		switch parent, _ := strconv.Atoi(fields[1]); {
+		case wanted[pid]:
+			times = fields[11:15]
+		case !wanted[parent]:
+			continue
+		}
+		for _, t := range times {
+			n, _ := strconv.ParseInt(t, 10, 64)
+			total += time.Duration(n) * clockTick
+		}
+	}
+	return total
+}
+
+// pid is the process of the server, 0 when it can't be told.
+func (d *database) pid() int {
+	if d == nil {
+		return 0
+	}
+	text, err := os.ReadFile(filepath.Join(d.dir, "data", "postmaster.pid"))
+	if err != nil {
+		return 0
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	pid, _ := strconv.Atoi(line)
+	return pid
+}
+
+// meter tells what some work cost in processor time, whatever else the machine
+// does: of this process or a server, and of the database.
+type meter struct {
+	pids  []int
+	began time.Duration
+}
+
+func (s *suite) meter(pid int) meter {
+	m := meter{pids: []int{pid}}
+	if db := s.pg.pid(); db != 0 {
+		m.pids = append(m.pids, db)
+	}
+	m.began = spent(m.pids...)
+	return m
+}
+
+// each is the time of one of n operations.
+func (m meter) each(n int) value {
+	return value{float64((spent(m.pids...) - m.began).Microseconds()) / float64(n), "cpu-µs/event"}
+}
