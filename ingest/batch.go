@@ -71,7 +71,7 @@ func (s *Server) readLines(ctx context.Context, c caller, lines [][]byte) ([]int
 	group.SetLimit(s.turns.Workers())
 	for from := 0; from < len(lines) && ctx.Err() == nil; from += chunkLines {
 		to := min(from+chunkLines, len(lines))
-		group.Go(func() error { return readChunk(ctx, batch[from:to], lines[from:to]) })
+		group.Go(func() error { return s.readChunk(ctx, c, batch[from:to], lines[from:to]) })
 	}
 	return batch, errors.Join(group.Wait(), ctx.Err())
 }
@@ -87,7 +87,7 @@ func (s *Server) countRefused(batch []intake) {
 
 // readChunk reads the events of some lines. A panic becomes an error, since nobody
 // above would recover from it.
-func readChunk(ctx context.Context, events []intake, lines [][]byte) (err error) {
+func (s *Server) readChunk(ctx context.Context, c caller, events []intake, lines [][]byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("read batch: panic: %v\n%s", p, debug.Stack())
@@ -97,6 +97,7 @@ func readChunk(ctx context.Context, events []intake, lines [][]byte) (err error)
 	for i := range events {
 		events[i].read(ctx, lines[i])
 	}
+	s.recall(ctx, c, pointers(events)...)
 	return nil
 }
 

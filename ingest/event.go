@@ -16,6 +16,7 @@ func (s *Server) postEvent(w http.ResponseWriter, r *http.Request, c caller, bod
 	in := &intake{server: s, caller: c, idempotencyKey: key}
 	ctx, read := s.edge.Tracer.Start(r.Context(), "read event")
 	in.read(ctx, body)
+	s.recall(ctx, c, in)
 	read.End()
 	s.settle(r.Context(), c, []*intake{in})
 	if in.fate == refused {

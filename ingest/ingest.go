@@ -44,7 +44,7 @@ import (
 // Ledgers is what the surface needs of package log.
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
-	Replayed(ctx context.Context, t id.Tenant, event id.Event, key string, digest id.Hash) (bool, error)
+	Replays(ctx context.Context, t id.Tenant, asked []log.Asked) []log.Replay
 	AppendAll(ctx context.Context, t id.Tenant, prepares []log.Prepare) []log.Outcome
 }
 

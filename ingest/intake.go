@@ -26,8 +26,8 @@ const (
 	refused
 )
 
-// intake is one event on its way from its text to its answer: it is read, then
-// settled. It is used by one goroutine at a time.
+// intake is one event on its way from its text to its answer: it is read and recalled,
+// then settled. It is used by one goroutine at a time.
 type intake struct {
 	server         *Server
 	caller         caller
@@ -42,14 +42,12 @@ type intake struct {
 	err     error       // why it was refused
 }
 
-// read takes the event's text and makes the checks that need no place in the
-// ledger: form, signature, replay. It keeps body.
+// read takes the event's text and makes the checks that need nothing of the
+// ledger: form and signature. It keeps body.
 func (in *intake) read(ctx context.Context, body []byte) {
 	if err := in.parse(ctx, body); err != nil {
 		in.refuse(err)
-		return
 	}
-	in.recall(ctx)
 }
 
 func (in *intake) parse(ctx context.Context, body []byte) error {
@@ -88,13 +86,26 @@ func (in *intake) verify(ctx context.Context) (event.Form, error) {
 	return form, nil
 }
 
-// recall looks whether the event, or its idempotency key, is known.
-func (in *intake) recall(ctx context.Context) {
-	known, err := in.server.ledgers.Replayed(ctx, in.caller.Tenant, in.envelope.EventID, in.idempotencyKey, in.envelope.Digest)
+// recall looks which of the open events of c, or their idempotency keys, are known.
+func (s *Server) recall(ctx context.Context, c caller, events ...*intake) {
+	events = slices.DeleteFunc(events, func(in *intake) bool { return in.fate != open })
+	if len(events) == 0 {
+		return
+	}
+	asked := make([]log.Asked, len(events))
+	for i, in := range events {
+		asked[i] = log.Asked{Event: in.envelope.EventID, Key: in.idempotencyKey, Digest: in.envelope.Digest}
+	}
+	for i, replay := range s.ledgers.Replays(ctx, c.Tenant, asked) {
+		events[i].recalled(replay)
+	}
+}
+
+func (in *intake) recalled(r log.Replay) {
 	switch {
-	case err != nil:
-		in.refuse(err)
-	case known:
+	case r.Err != nil:
+		in.refuse(r.Err)
+	case r.Known:
 		in.fate = replayed
 		in.server.metrics.events[replayed].Inc()
 	}
@@ -137,7 +148,7 @@ func (s *Server) settle(ctx context.Context, c caller, events []*intake) {
 func (in *intake) land(ctx context.Context, o log.Outcome) {
 	switch {
 	case errors.Is(o.Err, log.ErrDuplicate):
-		in.recall(ctx)
+		in.server.recall(ctx, in.caller, in)
 	case o.Err != nil:
 		in.refuse(o.Err)
 	default:

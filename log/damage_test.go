@@ -263,7 +263,7 @@ func (w *world) readAll() {
 		name := fmt.Sprint("base-", i)
 		_, _ = w.ledgers.Find(ctx, s, id.Event(name))
 	}
-	_, _ = w.ledgers.Replayed(ctx, red, "base-17", "idem-base-17", id.Hash{})
+	_, _ = w.replayed(red, "base-17", "idem-base-17", id.Hash{})
 }
 
 // judged checks what the service does to the damaged ledger, and not to the other.
@@ -321,7 +321,7 @@ func TestDamagedIdempotencyKey(t *testing.T) {
 	for name, bend := range map[string]bend{"another event": number(18), "beyond the head": number(9999), "unreadable": short} {
 		after := w.damaged(t, base, nameAt(idempotencyFamily, "idem-base-17"), bend)
 		e := after.envelope(red, "base-17")
-		if known, err := after.ledgers.Replayed(t.Context(), red, "base-17", "idem-base-17", e.Digest); name != "beyond the head" && err == nil {
+		if known, err := after.replayed(red, "base-17", "idem-base-17", e.Digest); name != "beyond the head" && err == nil {
 			t.Errorf("%s: replayed: got %v, want an error", name, known)
 		}
 		fresh := after.envelope(red, "fresh")

@@ -138,6 +138,12 @@ func (w *world) state(tenant id.Tenant) *log.State {
 	return s
 }
 
+// replayed asks for one event.
+func (w *world) replayed(tenant id.Tenant, name id.Event, key string, digest id.Hash) (bool, error) {
+	r := w.ledgers.Replays(w.t.Context(), tenant, []log.Asked{{Event: name, Key: key, Digest: digest}})[0]
+	return r.Known, r.Err
+}
+
 // audit re-verifies everything from the first event and compares receipts with
 // what is stored.
 func (w *world) audit(receipts map[id.Tenant]map[string]log.Receipt) {

@@ -81,7 +81,7 @@ func TestOneOfManyIdenticalEventsIsCreated(t *testing.T) {
 				created.Add(1)
 			case errors.Is(err, log.ErrDuplicate):
 				duplicate.Add(1)
-				known, err := w.ledgers.Replayed(t.Context(), red, e.EventID, "", e.Digest)
+				known, err := w.replayed(red, e.EventID, "", e.Digest)
 				if err != nil || !known {
 					t.Errorf("after ErrDuplicate: replayed %v, %v", known, err)
 				}
@@ -121,11 +121,26 @@ func TestReplayed(t *testing.T) {
 		{"unknown event and key", red, "other", "idem-other", other.Digest, false, 0},
 		{"known only to the other organization", blue, "known", "idem-known", known.Digest, false, 0},
 	}
+	var asked []log.Asked // all of the first organization's at once
+	for _, tt := range tests {
+		if tt.tenant == red {
+			asked = append(asked, log.Asked{Event: tt.event, Key: tt.key, Digest: tt.digest})
+		}
+	}
+	together := w.ledgers.Replays(t.Context(), red, asked)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := w.ledgers.Replayed(t.Context(), tt.tenant, tt.event, tt.key, tt.digest)
+			got, err := w.replayed(tt.tenant, tt.event, tt.key, tt.digest)
 			if got != tt.want || (tt.kind == 0) != (err == nil) || (err != nil && !fault.Is(err, tt.kind)) {
 				t.Errorf("got %v, %v; want %v, kind %d", got, err, tt.want, tt.kind)
+			}
+			if tt.tenant != red {
+				return
+			}
+			r := together[0]
+			together = together[1:]
+			if r.Known != got || (r.Err == nil) != (err == nil) || err != nil && !fault.Is(r.Err, tt.kind) {
+				t.Errorf("asked together: got %+v, want %v, %v", r, got, err)
 			}
 		})
 	}
@@ -382,7 +397,7 @@ func TestNothingIsShownBeforeItIsDurable(t *testing.T) {
 		t.Errorf("find: got %v, want not found", err)
 	}
 	e := w.envelope(red, "second")
-	if known, err := w.ledgers.Replayed(t.Context(), red, "second", "", e.Digest); known || err != nil {
+	if known, err := w.replayed(red, "second", "", e.Digest); known || err != nil {
 		t.Errorf("replayed: got %v, %v before the append is durable", known, err)
 	}
 	release()

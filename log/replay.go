@@ -9,34 +9,67 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Replayed reports whether an event, or the idempotency key that came with it,
-// is stored already, and stored as the very same event. Neither known: false.
-// Known, but with another digest: fault.Invalid. key is "" for none.
-func (l *Ledgers) Replayed(ctx context.Context, t id.Tenant, event id.Event, key string, digest id.Hash) (bool, error) {
+// Asked is an event of which it is asked whether it is stored already, and the
+// idempotency key that came with it, "" for none.
+type Asked struct {
+	Event  id.Event
+	Key    string
+	Digest id.Hash
+}
+
+// Replay says of an event that was asked for whether it, or its idempotency key,
+// is stored as the very same event. Err is fault.Invalid when one of them is
+// stored with another digest.
+type Replay struct {
+	Known bool
+	Err   error
+}
+
+// Replays answers for events of a ledger, in their order, with one look-up.
+func (l *Ledgers) Replays(ctx context.Context, t id.Tenant, asked []Asked) []Replay {
+	replays := make([]Replay, len(asked))
+	if err := l.replays(ctx, t, asked, replays); err != nil {
+		for i := range replays {
+			replays[i] = Replay{Err: err}
+		}
+	}
+	return replays
+}
+
+func (l *Ledgers) replays(ctx context.Context, t id.Tenant, asked []Asked, replays []Replay) error {
 	led, err := l.ledger(ctx, t)
 	if err != nil {
-		return false, err
+		return err
 	}
-	names := []storage.Name{{Text: string(event)}}
-	if key != "" {
-		names = append(names, storage.Name{Idempotency: true, Text: key})
-	}
+	names, of := namesOf(asked)
 	at, err := l.store.Lookup(ctx, t, names)
 	if err != nil {
-		return false, storeError("look up event", err)
+		return storeError("look up events", err)
 	}
 	size := led.published.Load().Size()
-	known := false
-	for i, index := range at {
-		if index >= size { // unknown, or not durable yet: then Append will wait for it
+	for n, index := range at {
+		r := &replays[of[n]]
+		if index >= size || r.Err != nil { // unknown, or not durable yet: then Append will wait for it
 			continue
 		}
-		if err := l.sameEvent(ctx, t, index, digest, names[i]); err != nil {
-			return false, err
+		if err := l.sameEvent(ctx, t, index, asked[of[n]].Digest, names[n]); err != nil {
+			*r = Replay{Err: err}
+		} else {
+			r.Known = true
 		}
-		known = true
 	}
-	return known, nil
+	return nil
+}
+
+// namesOf returns the names of events, and of which event each is.
+func namesOf(asked []Asked) (names []storage.Name, of []int) {
+	for i, a := range asked {
+		names, of = append(names, storage.Name{Text: string(a.Event)}), append(of, i)
+		if a.Key != "" {
+			names, of = append(names, storage.Name{Idempotency: true, Text: a.Key}), append(of, i)
+		}
+	}
+	return names, of
 }
 
 // sameEvent returns fault.Invalid unless the event at index is the one with

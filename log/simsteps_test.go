@@ -143,7 +143,8 @@ func (s *sim) read() {
 		s.fault("tenant %d: inclusion of %d in %d: %v", tenant, at, state.Size(), err)
 	}
 	name := s.durable.ledger(tenant).events[at].name
-	known, err := s.log.Replayed(s.t.Context(), tenant, id.Event(name), "", s.w.get(tenant, name).Digest)
+	r := s.log.Replays(s.t.Context(), tenant, []log.Asked{{Event: id.Event(name), Digest: s.w.get(tenant, name).Digest}})[0]
+	known, err := r.Known, r.Err
 	if err == nil && !known {
 		s.fault("tenant %d: published event %s is not known", tenant, name)
 	}

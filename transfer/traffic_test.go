@@ -239,13 +239,16 @@ func (r *resident) works() {
 		if i%7 != 0 {
 			continue
 		}
-		if known, err := r.ledgers.Replayed(ctx, r.Tenant, r.events[i].EventID, r.keys[i], r.events[i].Digest); !known || err != nil {
-			r.t.Fatalf("event %s: replayed %v, %v", r.events[i].EventID, known, err)
+		asked := []log.Asked{{Event: r.events[i].EventID, Key: r.keys[i], Digest: r.events[i].Digest}}
+		if r.keys[i] != "" {
+			asked = append(asked, log.Asked{Event: "new", Key: r.keys[i], Digest: r.events[(i+1)%len(r.events)].Digest})
 		}
-		if other := r.events[(i+1)%len(r.events)].Digest; r.keys[i] != "" {
-			if _, err := r.ledgers.Replayed(ctx, r.Tenant, "new", r.keys[i], other); !fault.Is(err, fault.Invalid) {
-				r.t.Fatalf("key %q with another event: got %v", r.keys[i], err)
-			}
+		replays := r.ledgers.Replays(ctx, r.Tenant, asked)
+		if !replays[0].Known || replays[0].Err != nil {
+			r.t.Fatalf("event %s: got %+v, want that it is known", r.events[i].EventID, replays[0])
+		}
+		if len(replays) > 1 && !fault.Is(replays[1].Err, fault.Invalid) {
+			r.t.Fatalf("key %q with another event: got %+v", r.keys[i], replays[1])
 		}
 	}
 	if caller, err := r.orgs.Authenticate(ctx, r.Token.Reveal()); err != nil || caller.Tenant != r.Tenant {
