@@ -431,7 +431,7 @@ func TestCallback(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	logger := slog.New(slog.DiscardHandler)
-	if err := w.outbox.Sweep(ctx, logger); err != nil {
+	if err := w.outbox.Sweep(t.Context(), logger); err != nil { // what it starts does not end with ctx
 		t.Fatal(err)
 	}
 	stop()
