@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,26 +32,19 @@ func witnessedBy(t *testing.T, policy string) func(*config.Serve) {
 	}
 }
 
-// timed sends an event and returns how long that took.
-func timed(t *testing.T, w *worker) time.Duration {
+// sendOne sends an event and wants it taken.
+func sendOne(t *testing.T, w *worker) {
 	t.Helper()
 	body, err := w.signer.SignEvent(client.Event{TraceID: "t", ActorPrincipal: "p", ActionKind: "tool_call", Decision: id.Allow})
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	if _, err := w.client.Send(t.Context(), body); err != nil {
 		t.Fatal(err)
 	}
-	return time.Since(began)
 }
 
-func median(d []time.Duration) time.Duration {
-	slices.Sort(d)
-	return d[len(d)/2]
-}
-
-// While its witness hangs, a service takes events as fast as one that has none. When
+// While its witness hangs, a service takes events. When
 // the witness is well, what it cosigns is shown, and is still shown after a restart
 // without it.
 func TestWitnessHangs(t *testing.T) {
@@ -76,20 +68,14 @@ func TestWitnessHangs(t *testing.T) {
 	}
 	stop := sync.OnceValue(func() error { return witnessed.stop(context.Background()) })
 	t.Cleanup(func() { _ = stop() })
-	plain := startHere(t, nil)
-	a, b := foundHere(t, witnessed, "acme"), foundHere(t, plain, "acme")
-	timed(t, a)
+	a := foundHere(t, witnessed, "acme")
+	sendOne(t, a)
 	<-entered
-	var with, without []time.Duration
 	for range 200 {
-		with, without = append(with, timed(t, a)), append(without, timed(t, b))
+		sendOne(t, a)
 	}
-	if calls, _ := x.Calls(); calls != 1 {
-		t.Fatalf("the witness does not hang any more: %d calls", calls)
-	}
-	t.Logf("medians of 200 events: %v while the witness hangs, %v without one", median(with), median(without))
-	if median(with) > 2*median(without)+2*time.Millisecond {
-		t.Errorf("an event takes %v while the witness hangs, and %v without one", median(with), median(without))
+	if _, most := x.Calls(); most != 1 {
+		t.Errorf("the witness was asked %d times at once about one log", most)
 	}
 	key, err := tlog.ParseVerifierKey(a.org.LogKey)
 	if err != nil {
