@@ -121,11 +121,11 @@ func (e *Export) Skip(ctx context.Context, to id.Index, root id.Hash) error {
 // Position returns how many events were passed by or returned, and their root.
 func (e *Export) Position() (id.Index, id.Hash) { return e.x.tree.Size(), e.x.tree.Root() }
 
-// Next returns the next events, some at a time, with their envelopes and the
-// digests of their idempotency keys; none at the end.
-func (e *Export) Next(ctx context.Context) ([]storage.Event, error) {
+// Next returns the next events, at most most, with their envelopes and the digests
+// of their idempotency keys; none at the end.
+func (e *Export) Next(ctx context.Context, most int) ([]storage.Event, error) {
 	begin := e.x.tree.Size()
-	end := min(begin+copyChunk, e.state.Size())
+	end := min(begin+id.Index(most), e.state.Size())
 	events, err := e.read(ctx, begin, end)
 	if err == nil {
 		err = e.verify(ctx, events)

@@ -32,7 +32,7 @@ type Standing struct {
 	Level    Level
 
 	keys  *logKeys
-	other bool // the stored identity has other log keys than the one that comes
+	other bool // the stored identity has other log keys, or sealed in another way
 }
 
 // KeyAt returns what State.VerifierKey says at that size.
@@ -64,23 +64,19 @@ func (l *Ledgers) Standing(ctx context.Context, t id.Tenant, identity storage.Re
 	if err != nil {
 		return Standing{}, fmt.Errorf("import: identity: %w", err)
 	}
-	if !sameLedger(stored, identity) {
+	here, hereKeys, err := l.arriving(t, stored)
+	if err != nil {
+		return Standing{}, err
+	}
+	// A ledger has its first log key for ever, whatever keys came later and however
+	// they are sealed.
+	if *here != *arriving || hereKeys.all[0].Verifier.String() != keys.all[0].Verifier.String() {
 		return Standing{}, fault.New(fault.Conflict, "Another organization has its place in this store")
 	}
 	standing.other = !bytes.Equal(stored.Value, identity.Value)
 	known, err := l.storedFault(ctx, t)
 	standing.Level = known.Level
 	return standing, err
-}
-
-// sameLedger reports whether two identities are of one ledger: it has its first log
-// key for ever, whatever keys came later.
-func sameLedger(a, b storage.Record) bool {
-	var x, y identityRecord
-	if json.Unmarshal(a.Value, &x) != nil || json.Unmarshal(b.Value, &y) != nil {
-		return false
-	}
-	return x.OrganizationID == y.OrganizationID && x.Origin == y.Origin && bytes.Equal(x.SealedLogKey, y.SealedLogKey)
 }
 
 // arriving reads an identity that comes from another store.

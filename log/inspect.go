@@ -12,9 +12,6 @@ import (
 // text names the place.
 var ErrDamaged = errors.New("damaged")
 
-// copyChunk is how many events are copied at a time.
-const copyChunk = 256
-
 // inspector re-verifies the documents of many events at a time, on all cores:
 // signatures are most of the work of a copy.
 type inspector struct {

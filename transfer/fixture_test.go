@@ -195,7 +195,9 @@ func (h *house) retire(dir string) error {
 
 func (h *house) tryImport(dir, only string) ([]transfer.Arrived, error) {
 	h.t.Helper()
-	i := &transfer.Importer{Place: h.place(h.openAnchors()), Dir: dir}
+	i := &transfer.Importer{Place: h.place(h.openAnchors()), Dir: dir, Sealed: []log.Sealed{
+		log.SealedLogKeys(), notary.SealedSystemKey(), approval.SealedGrantKey(), outbox.SealedKey(),
+	}}
 	return i.Run(h.t.Context(), only)
 }
 

@@ -15,6 +15,7 @@ import (
 type Importer struct {
 	Place                 // the anchors are closed with Run
 	Dir    string         // the export's folder
+	Sealed []log.Sealed   // every kind of record that holds private keys
 	Reopen bool           // an organization that was moved away from here and did not go on may be opened again
 	Report func(Progress) // called after each step; may be nil
 }

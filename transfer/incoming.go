@@ -3,6 +3,7 @@ package transfer
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
@@ -57,14 +58,14 @@ func (w *incoming) step(name string) func(id.Index) {
 // reports whether it is here already, whole and open.
 func (w *incoming) stands(ctx context.Context) (there bool, err error) {
 	s, err := w.ledgers.Standing(ctx, w.tenant(), w.checked.identity)
-	if errors.Is(err, seal.ErrUnknownKey) {
-		return false, refused("its keys are sealed under another master key than the one of this service: bring the master key of the service that it comes from")
-	}
 	if err != nil {
 		return false, refusal(err)
 	}
 	if s.KeyAt(w.Size).String() != w.LogKey || s.Identity.Origin != w.Origin || s.Identity.Organization != w.ID {
 		return false, damaged("%s: the ledger's identity is not the one of the manifest", w.piece(pieceRecords).path(w.manifest))
+	}
+	if err := w.opens(ctx, s.Identity); err != nil {
+		return false, err
 	}
 	if shown := w.ledgers.Shown(w.Origin); shown > w.Size {
 		return false, refused("a checkpoint of size %d was shown of it, the export has %d events: a newer export is needed", shown, w.Size)
@@ -78,6 +79,21 @@ func (w *incoming) stands(ctx context.Context) (there bool, err error) {
 		return false, refused("the store holds other events of it than the export, below size %d", s.Head.Size)
 	}
 	return w.mayGoOn(s)
+}
+
+// opens refuses an organization one of whose private keys does not open here.
+func (w *incoming) opens(ctx context.Context, identity *log.Identity) error {
+	return w.inStep(ctx, func(r storage.Record) error {
+		for _, s := range w.Sealed {
+			if s.Kind != r.Kind || r.Key != "" {
+				continue
+			}
+			if _, _, err := s.Reseal(w.Keyring, identity, r.Value); err != nil {
+				return refusal(fmt.Errorf("%s: %w", r.Kind, err))
+			}
+		}
+		return nil
+	}, func(storage.Record) error { return nil })
 }
 
 // mayGoOn looks at how a ledger that the export extends stands here.
@@ -102,8 +118,8 @@ func (w *incoming) mayGoOn(s log.Standing) (there bool, err error) {
 // How many events are handed over at a time, and how many chunks may be under
 // way: together as many as two appends of the sequencer take.
 const (
-	chunk       = 256
-	chunksAhead = 8
+	chunk       = 512
+	chunksAhead = 4
 )
 
 // append hands over the events that the store does not have yet.
@@ -173,6 +189,8 @@ func (w *incoming) finish(ctx context.Context, arriving *log.Import) error {
 // refusal tells a conflict from what is broken.
 func refusal(err error) error {
 	switch {
+	case errors.Is(err, seal.ErrUnknownKey):
+		return refused("it has keys that are sealed under another master key than those of this service: bring the one of the service that it comes from: %w", err)
 	case fault.Is(err, fault.Conflict):
 		return refused("%w", err)
 	case errors.Is(err, storage.ErrStale), errors.Is(err, storage.ErrConflict):

@@ -151,7 +151,7 @@ func (w *outgoing) eventsPiece(ctx context.Context, begin id.Index) error {
 	}
 	for err == nil && piece.bytes < w.PieceBytes {
 		var events []storage.Event
-		if events, err = w.source.Next(ctx); err != nil || len(events) == 0 {
+		if events, err = w.source.Next(ctx, w.atOnce()); err != nil || len(events) == 0 {
 			break
 		}
 		err = w.put(piece, events)
@@ -170,6 +170,13 @@ func (w *outgoing) eventsPiece(ctx context.Context, begin id.Index) error {
 	p.SHA256 = end.SHA256
 	w.manifest.pieces = append(w.manifest.pieces, p)
 	return err
+}
+
+// atOnce is how many events are verified together: many, so that all cores have
+// something to do, but few for the length of a piece.
+func (w *outgoing) atOnce() int {
+	const most, small = 1024, 1 << 10
+	return int(min(max(w.PieceBytes/small/4, 16), most))
 }
 
 func (w *outgoing) put(piece *pieceWriter, events []storage.Event) error {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/provision"
 	"github.com/agentledger/agentledger/storage"
@@ -26,6 +27,16 @@ func TestImportRefuses(t *testing.T) {
 	here.stop()
 	newer := filepath.Join(t.TempDir(), "newer")
 	here.export(newer, "red")
+	mixed := filepath.Join(t.TempDir(), "mixed")
+	foreign, err := notary.Found(newKeyring(t), red.State.Identity().Organization)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign.If = storage.AnyVersion
+	if err := here.engine.Write(t.Context(), red.Tenant, []storage.Change{foreign}); err != nil {
+		t.Fatal(err)
+	}
+	here.export(mixed, "red")
 	founded := func(r provision.Request) func(*house) {
 		return func(h *house) {
 			h.start()
@@ -50,6 +61,7 @@ func TestImportRefuses(t *testing.T) {
 		says   string
 	}{
 		{"another master key", func(h *house) { h.keyring = newKeyring(t) }, dir, "another master key"},
+		{"another master key for one of the keys", func(*house) {}, mixed, "another master key"},
 		{"slug", founded(provision.Request{Name: "x", Slug: "red", AdminEmail: "eve@example.com"}), dir, `org_slug "red"`},
 		{"organization", founded(provision.Request{Name: "x", Slug: "green", Organization: organization, AdminEmail: "eve@example.com"}), dir, "org_id"},
 		{"address of a member", founded(provision.Request{Name: "x", Slug: "green", AdminEmail: "ann@example.com"}), dir, "a member's address belongs to another account"},

@@ -75,7 +75,7 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	i := transfer.Importer{Place: s.place(logger), Dir: c.From, Reopen: c.Reopen, Report: progress.report}
+	i := transfer.Importer{Place: s.place(logger), Dir: c.From, Sealed: sealedRecords(), Reopen: c.Reopen, Report: progress.report}
 	done, err := i.Run(ctx, c.Organization)
 	if err = errors.Join(err, s.engine.Close()); err != nil {
 		return found(out, err)

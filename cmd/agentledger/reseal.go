@@ -23,9 +23,7 @@ func (s *service) reseal(ctx context.Context) {
 		Name: "agentledger_reseal_done", Help: "1 when no key is sealed under an older master key any more.",
 	})
 	s.watch.registry.MustRegister(done)
-	r := reseal.Resealer{Store: s.store.engine, Ledgers: s.ledgers, Keyring: s.store.keyring, Sealed: []log.Sealed{
-		log.SealedLogKeys(), notary.SealedSystemKey(), approval.SealedGrantKey(), outbox.SealedKey(),
-	}}
+	r := reseal.Resealer{Store: s.store.engine, Ledgers: s.ledgers, Keyring: s.store.keyring, Sealed: sealedRecords()}
 	for ctx.Err() == nil {
 		written, err := r.Run(ctx)
 		if err == nil {
@@ -41,4 +39,9 @@ func (s *service) reseal(ctx context.Context) {
 		case <-time.After(resealAgain):
 		}
 	}
+}
+
+// sealedRecords is every kind of record that holds private keys.
+func sealedRecords() []log.Sealed {
+	return []log.Sealed{log.SealedLogKeys(), notary.SealedSystemKey(), approval.SealedGrantKey(), outbox.SealedKey()}
 }

@@ -49,7 +49,7 @@ func olderMasterKeys(s config.Store) (keys []seal.Key, err error) {
 // wantMasterKey refuses to go on where a new master key would be made: what is
 // imported is sealed under the one of the service that it comes from.
 func wantMasterKey(s config.Store) error {
-	if os.Getenv(masterKeyVariable) != "" {
+	if os.Getenv(masterKeyVariable) != "" || len(s.OlderMasterKeyFile) > 0 {
 		return nil
 	}
 	if _, err := os.Stat(s.MasterKeyPath()); err != nil {
