@@ -44,29 +44,48 @@ func (p representation) etag() string {
 		return p.tag
 	}
 	sum := sha256.Sum256(p.body)
-	return `"` + hex.EncodeToString(sum[:16]) + `"`
+	var tag [2 + 32]byte
+	return string(append(hex.AppendEncode(append(tag[:0], '"'), sum[:16]), '"'))
+}
+
+// headers sets headers with values that lie in one piece of memory, where Set
+// takes one for each. Names are in their canonical form.
+type headers struct {
+	of     http.Header
+	values []string
+}
+
+func headersOf(w http.ResponseWriter) headers {
+	const most = 6 // of a representation
+	return headers{w.Header(), make([]string, 0, most)}
+}
+
+func (h *headers) set(name, value string) {
+	h.values = append(h.values, value)
+	last := len(h.values)
+	h.of[name] = h.values[last-1 : last : last]
 }
 
 // write answers GET and HEAD, with 304 to a client that has these very bytes.
 func (p representation) write(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
+	h := headersOf(w)
 	if p.vary != "" {
-		h.Set("Vary", p.vary)
+		h.set("Vary", p.vary)
 	}
-	h.Set("Cache-Control", p.cache)
+	h.set("Cache-Control", p.cache)
 	if p.cache != never {
 		etag := p.etag()
-		h.Set("ETag", etag)
+		h.set("Etag", etag)
 		if matches(r.Header["If-None-Match"], etag) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
 	}
 	if p.coding != "" {
-		h.Set("Content-Encoding", p.coding)
+		h.set("Content-Encoding", p.coding)
 	}
-	h.Set("Content-Type", p.media)
-	h.Set("Content-Length", strconv.Itoa(len(p.body)))
+	h.set("Content-Type", p.media)
+	h.set("Content-Length", strconv.Itoa(len(p.body)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(p.body) // a client that is gone reads nothing
