@@ -31,6 +31,9 @@ func (s *suite) offers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.offerDisk(); err != nil {
+		return err
+	}
 	for _, age := range []time.Duration{2 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond} {
 		settings := peer.Settings{Batch: 256, Age: age}
 		err := s.servingTessera(settings, func(p *process) error {
@@ -41,6 +44,14 @@ func (s *suite) offers(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// offeredLimit is longer than that of other loads: it is slow, so that it takes
+// longer to see a p99.
+func (s *suite) offeredLimit() load.Limit {
+	l := s.limit()
+	l.Time *= 3
+	return l
 }
 
 // sequence reads the index in an answer of ours.
@@ -69,8 +80,7 @@ func (s *suite) offer(name, url string, checkpoint []byte, requests [][]byte, in
 	var mu sync.Mutex
 	var acknowledged load.Latencies
 	const connections = 256
-	l := s.limit()
-	l.Time *= 3 // slow, so it takes longer to see a p99
+	l := s.offeredLimit()
 	_, err = load.Open(offeredRate, connections, l, func(int) (load.Timed, error) {
 		c, err := load.Dial(url)
 		return func(n int, since time.Time) error {
