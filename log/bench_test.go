@@ -22,7 +22,7 @@ import (
 // envelopes, by the number of senders that wait at once and of organizations
 // that they write to.
 func BenchmarkAppend(b *testing.B) {
-	for _, organizations := range []int{1, 200} {
+	for _, organizations := range []int{1, 200, 1000} {
 		for _, senders := range []int{1, 16, 64, 256, 1024} {
 			b.Run(fmt.Sprintf("organizations=%d/senders=%d", organizations, senders), func(b *testing.B) {
 				benchmarkAppend(b, organizations, senders)

@@ -10,6 +10,9 @@ import (
 // ReverifyFresh is how old a whole pass of the re-verification may become.
 const ReverifyFresh = reverifyFresh
 
+// CounterOf returns the name of the counter of a month.
+func CounterOf(year, ofYear int) string { return month(year*12 + ofYear - 1).counter() }
+
 // FlushAnchors writes the anchors of what was published so far.
 func (l *Ledgers) FlushAnchors() error { return l.anchors.flush() }
 

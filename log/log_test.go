@@ -487,3 +487,13 @@ func TestAppendAllKeepsTheOrder(t *testing.T) {
 	}
 	w.audit(nil)
 }
+
+func TestCounterNames(t *testing.T) {
+	for _, year := range []int{0, 7, 1970, 2026, 2100, 9999} {
+		for ofYear := 1; ofYear <= 12; ofYear++ {
+			if got, want := log.CounterOf(year, ofYear), fmt.Sprintf("events/%04d-%02d", year, ofYear); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+	}
+}

@@ -53,8 +53,10 @@ func (l *Ledgers) sequence() {
 func (l *Ledgers) launch(parts []*part) flight {
 	f := flight{began: l.clock()}
 	now := id.InstantOf(f.began)
-	var batches []storage.Batch
+	batches := make([]storage.Batch, 0, len(parts))
+	f.parts = make([]*part, 0, len(parts))
 	var empty []*part
+	reserve(parts)
 	for _, p := range parts {
 		p.build(now)
 		if len(p.sent) == 0 {
@@ -79,7 +81,7 @@ func (l *Ledgers) launch(parts []*part) flight {
 func (p *part) build(now id.Instant) {
 	led := p.ledger
 	tail := &led.tail
-	p.batch = storage.Batch{Tenant: led.identity.Tenant, Expect: tail.head}
+	p.batch.Tenant, p.batch.Expect = led.identity.Tenant, tail.head
 	p.used = tail.used
 	if err := led.published.Load().writable(); err != nil {
 		for _, s := range p.subs {
@@ -87,7 +89,6 @@ func (p *part) build(now id.Instant) {
 		}
 		return
 	}
-	p.reserve()
 	led.namesMu.Lock()
 	if led.names == nil {
 		led.names = make(map[storage.Name]struct{})
@@ -106,21 +107,6 @@ func (p *part) build(now id.Instant) {
 		identity: led.identity, keys: led.keys.Load(), head: tail.head,
 		tree: tail.tree.Clone(), used: tail.used, fault: led.published.Load().fault,
 	}
-}
-
-// reserve makes room for all that the part may become.
-func (p *part) reserve() {
-	drafts, text := 0, 0
-	for _, s := range p.subs {
-		drafts += len(s.Drafts)
-		for i := range s.Drafts {
-			text += s.Drafts[i].Record.Len()
-		}
-	}
-	p.batch.Events = make([]storage.Event, 0, drafts)
-	p.texts = make([]byte, 0, text)
-	p.sent = make([]*submission, 0, len(p.subs))
-	p.names = make([]storage.Name, 0, 2*drafts)
 }
 
 // admit puts one submission into the batch, or answers it.

@@ -136,4 +136,15 @@ func monthOf(i id.Instant) month {
 }
 
 // counter names the counter of counted events of the month.
-func (m month) counter() string { return fmt.Sprintf("events/%04d-%02d", int(m)/12, int(m)%12+1) }
+func (m month) counter() string {
+	name := []byte("events/0000-00")
+	digits := func(end, n int) {
+		for ; n > 0; n /= 10 {
+			name[end] = byte('0' + n%10)
+			end--
+		}
+	}
+	digits(10, int(m)/12)
+	digits(13, int(m)%12+1)
+	return string(name)
+}
