@@ -41,6 +41,7 @@ import (
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/meter"
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/outbox"
@@ -129,6 +130,7 @@ type Notary interface {
 // Ledgers tells the published state of a ledger (package log).
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
+	meter.Ledgers
 }
 
 // Rulebook finds the active policy: nil when it is certain that there is none.

@@ -12,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/meter"
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
@@ -86,7 +87,10 @@ func (a *Approvals) question(ctx context.Context, s *log.State, q Question) (*re
 			Tool: q.Tool, Agent: q.Agent, ActorType: "agent", ActionKind: "tool_call", Payload: q.Payload, Now: now,
 		})
 	}
-	out := evaluation.Settle(nil) // rulebook activates no policy with limits
+	out, err := meter.Look(ctx, a.ledgers, s, &evaluation, now)
+	if err != nil {
+		return nil, err
+	}
 	if out.Decision != id.AllowWithObligation {
 		return nil, fault.New(fault.Invalid, "No approval is needed or possible: the policy answers "+out.Decision.String())
 	}

@@ -63,6 +63,12 @@ func FromFloat(f float64) (Decimal, error) {
 	return Parse(string(strconv.AppendFloat(room[:0], f, 'f', -1, 64)))
 }
 
+// Max returns the largest decimal.
+func Max() Decimal {
+	lo, borrow := bits.Sub64(bound.lo, 1, 0)
+	return Decimal{bound.hi - int64(borrow), lo}
+}
+
 // Neg returns -d.
 func (d Decimal) Neg() Decimal {
 	lo, borrow := bits.Sub64(0, d.lo, 0)

@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/meter"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -59,7 +60,11 @@ func (s *Server) decision(ctx context.Context, c caller, body []byte) (a answer,
 		return answer{}, nil, err
 	}
 	in.Now = id.InstantOf(s.clock())
-	out, err := s.outcome(ctx, c.state, in)
+	evaluation, err := s.evaluation(ctx, c.state, in)
+	if err != nil {
+		return answer{}, nil, err
+	}
+	out, err := meter.Look(ctx, s.ledgers, c.state, &evaluation, in.Now)
 	if err != nil {
 		return answer{}, nil, err
 	}

@@ -9,7 +9,7 @@
 //   - A request that was taken before is answered from what is stored, whatever
 //     has changed since: key, clock, policy, cap.
 //   - What an event is judged by (activity of the organization, state of the key,
-//     policy, cap, disclosure) is that of the ledger state it is appended to.
+//     policy, limits, cap, disclosure) is that of the ledger state it is appended to.
 //   - The declared decision is only ever tightened. A policy that can't be read
 //     refuses; it never allows.
 //   - Each event of a batch gets what it would have got alone, as far as the events
@@ -37,6 +37,7 @@ import (
 	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/meter"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/policy"
 )
@@ -46,6 +47,7 @@ type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
 	Replays(ctx context.Context, t id.Tenant, asked []log.Asked) []log.Replay
 	AppendAll(ctx context.Context, t id.Tenant, prepares []log.Prepare) []log.Outcome
+	meter.Ledgers
 }
 
 // Organizations is what the surface needs of package org.

@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/meter"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -36,15 +37,20 @@ func (in *intake) prepare(ctx context.Context, state *log.State) (log.Submission
 	if err := checkActive(key.Status); err != nil {
 		return log.Submission{}, err
 	}
-	if in.policy, err = s.decide(ctx, state, e, id.InstantOf(now)); err != nil {
+	judged, err := s.judge(ctx, state, e, id.InstantOf(now))
+	if err != nil {
 		return log.Submission{}, err
 	}
-	draft := log.NewDraft(state.Identity(), e, log.Attestation{
+	in.policy = judged.policy
+	a := log.Attestation{
 		Form: in.form, PublicKey: key.Multikey, Signer: chain.SignerAgent, Custody: key.Custody,
-		IngestKeyID: in.caller.KeyID, Policy: in.policy, Disclosure: settings.Disclosure,
+		IngestKeyID: in.caller.KeyID, Policy: judged.policy, Disclosure: settings.Disclosure,
 		IdempotencyKey: in.idempotencyKey, Cap: s.orgs.Cap(settings),
-	})
-	return log.Submission{Drafts: []log.Draft{draft}}, nil
+	}
+	if len(judged.evaluation.Claims) > 0 {
+		a.Claims, a.Decide = meter.Claims(&judged.evaluation, judged.policy, func(p chain.Policy) { in.policy = p })
+	}
+	return log.Submission{Drafts: []log.Draft{log.NewDraft(state.Identity(), e, a)}}, nil
 }
 
 // checkClock applies the bounds on emitted_at.
@@ -68,38 +74,41 @@ func checkActive(status agent.Status) error {
 	return fault.New(fault.Invalid, "Signing key revoked")
 }
 
-// decide applies the active policy to an event that names a tool.
-func (s *Server) decide(ctx context.Context, state *log.State, e *event.Envelope, now id.Instant) (chain.Policy, error) {
+// judgement is what the policy says of an event. With claims the sequencer decides,
+// and policy is only what no limit changes.
+type judgement struct {
+	policy     chain.Policy
+	evaluation policy.Evaluation
+}
+
+// judge applies the active policy to an event that names a tool.
+func (s *Server) judge(ctx context.Context, state *log.State, e *event.Envelope, now id.Instant) (judgement, error) {
 	if e.Tool == "" {
-		return chain.Policy{Declared: e.Decision, Effective: e.Decision}, nil
+		return judgement{policy: chain.Policy{Declared: e.Decision, Effective: e.Decision}}, nil
 	}
 	in := policy.Input{
 		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind,
 		Payload: e.Payload, Now: now,
 	}
-	out, err := s.outcome(ctx, state, in)
+	evaluation, err := s.evaluation(ctx, state, in)
 	if err != nil {
-		return chain.Policy{}, err
+		return judgement{}, err
 	}
-	return chain.Policy{
-		Evaluated: true, Declared: e.Decision, Effective: out.Effective(e.Decision),
-		PolicyID: out.PolicyID, PolicyVersion: out.PolicyVersion, PolicyDigest: out.PolicyDigest,
-		RuleID: out.RuleID, Engine: out.Engine, InputDigest: policy.InputDigest(in), EvaluatedAt: now,
-	}, nil
+	stated := chain.Policy{Evaluated: true, Declared: e.Decision, InputDigest: policy.InputDigest(in), EvaluatedAt: now}
+	return judgement{policy: meter.State(evaluation.Settle(nil), stated), evaluation: evaluation}, nil
 }
 
-// outcome evaluates the policy that is active in state.
-func (s *Server) outcome(ctx context.Context, state *log.State, in policy.Input) (policy.Outcome, error) {
+// evaluation evaluates the policy that is active in state.
+func (s *Server) evaluation(ctx context.Context, state *log.State, in policy.Input) (policy.Evaluation, error) {
 	compiled, err := s.rulebook.Active(ctx, state)
 	if err != nil {
-		return policy.Outcome{}, err
+		return policy.Evaluation{}, err
 	}
 	if compiled == nil {
-		none := policy.NoPolicy()
-		return none.Settle(nil), nil
+		return policy.NoPolicy(), nil
 	}
 	evaluation := compiled.Evaluate(in)
-	out := evaluation.Settle(nil) // rulebook activates no policy with limits
-	s.metrics.shadows.Add(float64(len(out.Shadow)))
-	return out, nil
+	certain := evaluation.Settle(func(*policy.Claim) bool { return false }) // what limits do is not known yet
+	s.metrics.shadows.Add(float64(len(certain.Shadow)))
+	return evaluation, nil
 }

@@ -34,6 +34,11 @@ type Draft struct {
 	Counted        bool   // counts as an event of the month
 	Cap            uint64 // counted events allowed in the month; 0: no cap
 
+	// With claims, Record and Columns.Effective are what Decide says, and what is
+	// given only says about how long the record is.
+	Claims []Claim // of different counters
+	Decide Decide
+
 	keyDigest storage.KeyDigest // in place of IdempotencyKey, of an event from another store
 }
 
@@ -147,10 +152,20 @@ func (a *appending) enqueue(ctx context.Context, open []int) (subs []*submission
 			a.outcomes[i] = Outcome{Err: err}
 			continue
 		}
+		if err := a.ledgers.pin(ctx, led, s.Drafts); err != nil {
+			a.outcomes[i] = Outcome{Err: err}
+			continue
+		}
 		queued = append(queued, i)
-		subs = append(subs, &submission{Submission: s, configVersion: state.head.ConfigVersion, link: a.ledgers.tracer.LinkTo(ctx), done: make(chan Outcome, 1)})
+		subs = append(subs, &submission{Submission: s, ledger: led, configVersion: state.head.ConfigVersion, link: a.ledgers.tracer.LinkTo(ctx), done: make(chan Outcome, 1)})
 	}
-	return subs, queued, a.ledgers.queue.put(led, subs, a.ledgers.maxWaiting, a.ledgers.maxWaitingTenant)
+	err = a.ledgers.queue.put(led, subs, a.ledgers.maxWaiting, a.ledgers.maxWaitingTenant)
+	if err != nil {
+		for _, s := range subs {
+			s.unpin()
+		}
+	}
+	return subs, queued, err
 }
 
 func (a *appending) wait(ctx context.Context, subs []*submission, queued []int) (again []int) {
@@ -171,6 +186,7 @@ func (a *appending) wait(ctx context.Context, subs []*submission, queued []int) 
 // submission is a Submission on its way.
 type submission struct {
 	Submission
+	ledger        *ledger // nil when it arrived
 	configVersion uint64
 	link          span.Link    // to the request
 	attempts      int          // how often it was part of an append that failed
@@ -179,7 +195,19 @@ type submission struct {
 	done          chan Outcome // one value, never blocks
 }
 
-func (s *submission) refuse(err error) { s.done <- Outcome{Err: err} }
+func (s *submission) refuse(err error) { s.end(Outcome{Err: err}) }
+
+// end answers the submission, once.
+func (s *submission) end(o Outcome) {
+	s.unpin()
+	s.done <- o
+}
+
+func (s *submission) unpin() {
+	if names := claimed(s.Drafts, len(s.Drafts), 0); len(names) > 0 {
+		s.ledger.windows.unpin(names)
+	}
+}
 
 // bytes is what the submission weighs in a batch.
 func (s *submission) bytes() int {

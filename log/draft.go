@@ -2,6 +2,7 @@ package log
 
 import (
 	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/decimal"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
@@ -20,6 +21,11 @@ type Attestation struct {
 	Disclosure     id.Disclosure
 	IdempotencyKey string // "" for none
 	Cap            uint64 // counted events allowed in the month; 0: no cap
+
+	// With claims, the sequencer asks Decide for the policy in place of Policy, as
+	// Draft.Decide says.
+	Claims []Claim
+	Decide func(before []decimal.Decimal) chain.Policy
 }
 
 // NewDraft renders the record of an envelope for the ledger of identity. Events
@@ -33,6 +39,13 @@ func NewDraft(identity *Identity, e *event.Envelope, a Attestation) Draft {
 		IngestKeyID: a.IngestKeyID, Policy: a.Policy,
 	}
 	system := a.Signer == chain.SignerSystem
+	var decide Decide
+	if len(a.Claims) > 0 {
+		decide = func(before []decimal.Decimal) (chain.Frame, id.Decision) {
+			record.Policy = a.Decide(before)
+			return record.Frame(), record.Policy.Effective
+		}
+	}
 	return Draft{
 		ID: e.EventID, IdempotencyKey: a.IdempotencyKey,
 		Columns: storage.Columns{
@@ -41,5 +54,6 @@ func NewDraft(identity *Identity, e *event.Envelope, a Attestation) Draft {
 		},
 		Record: record.Frame(), Envelope: e.Canonical,
 		Counted: !system, Cap: a.Cap,
+		Claims: a.Claims, Decide: decide,
 	}
 }

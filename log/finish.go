@@ -154,7 +154,7 @@ func (l *Ledgers) linked(p *part) bool {
 func (p *part) answer(chainValid bool) {
 	first := 0
 	for _, s := range p.sent {
-		s.done <- Outcome{Receipts: p.receipts(first, len(s.Drafts), chainValid)}
+		s.end(Outcome{Receipts: p.receipts(first, len(s.Drafts), chainValid)})
 		first += len(s.Drafts)
 	}
 }

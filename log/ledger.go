@@ -35,6 +35,8 @@ type ledger struct {
 	tail tail // owned by the sequencer; by the recovery while the lane is blocked for it
 	lane lane // guarded by queue.mu
 
+	windows windows // of limits
+
 	failedMu sync.Mutex
 	failed   []failedPart // waiting for repair
 
@@ -160,6 +162,9 @@ func (l *Ledgers) refresh(ctx context.Context, led *ledger) error {
 		err = l.confirm(ctx, s)
 	case isDamage(err):
 		s, err = l.salvage(ctx, led, err), nil
+	}
+	if err == nil {
+		err = l.rereadWindows(ctx, led)
 	}
 	if err != nil {
 		return storeError("load ledger", err)

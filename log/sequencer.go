@@ -13,18 +13,19 @@ import (
 
 // part is one ledger's share of an append.
 type part struct {
-	ledger *ledger
-	subs   []*submission // taken from the queue
-	sent   []*submission // those whose events are in the batch
-	late   []*submission // duplicates of what is out: answered when this part lands
-	batch  storage.Batch
-	texts  []byte // the records of the batch's events, one behind the other
-	state  *State // published when the batch is durable
-	names  []storage.Name
-	used   usage         // the ledger's counter before this part
-	before storage.Found // the entry before the batch, as it was read back
-	err    error         // why it did not land
-	last   bool          // when it ended nothing else of its ledger was out
+	ledger   *ledger
+	subs     []*submission // taken from the queue
+	sent     []*submission // those whose events are in the batch
+	late     []*submission // duplicates of what is out: answered when this part lands
+	batch    storage.Batch
+	texts    []byte // the records of the batch's events, one behind the other
+	state    *State // published when the batch is durable
+	names    []storage.Name
+	counters []counter     // that the part's events add to
+	used     usage         // the ledger's counter before this part
+	before   storage.Found // the entry before the batch, as it was read back
+	err      error         // why it did not land
+	last     bool          // when it ended nothing else of its ledger was out
 }
 
 // flight is an append that is out. pending is nil when it has no batch.
@@ -102,6 +103,7 @@ func (p *part) build(now id.Instant) {
 	}
 	tail.head.Root = tail.tree.Root()
 	p.count(tail.used)
+	p.putCounters()
 	p.batch.Head = tail.head
 	p.state = &State{
 		identity: led.identity, keys: led.keys.Load(), head: tail.head,
@@ -223,6 +225,9 @@ func (u *usage) admit(m month, drafts []Draft) bool {
 func (p *part) append(d *Draft, received id.Instant, item int) {
 	tail := &p.ledger.tail
 	head := &tail.head
+	if len(d.Claims) > 0 {
+		p.decide(d, received, item)
+	}
 	begin := len(p.texts)
 	p.texts = d.Record.AppendTo(p.texts, received, head.Size.Sequence())
 	record := p.texts[begin:len(p.texts):len(p.texts)]

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
@@ -90,11 +89,6 @@ func (b *Rulebook) writeDraft(ctx context.Context, t id.Tenant, principal string
 	}
 	if _, err := policy.Compile(document); err != nil {
 		return Version{}, err
-	}
-	for i := range document.Rules {
-		if document.Rules[i].Limit != nil {
-			return Version{}, fault.New(fault.Invalid, fmt.Sprintf("rules[%d].limit is not supported by this server yet", i))
-		}
 	}
 	first, err := p.change(kindPolicy, document.ID)
 	if err != nil {

@@ -64,7 +64,6 @@ func TestCreateRefuses(t *testing.T) {
 		"reserved":            {string(document("none", "x")), fault.Invalid, "policy_id must be 1 to 128 of A-Z a-z 0-9 . _ : - and not a reserved word"},
 		"version":             {`{"name":"n","version":1}`, fault.Invalid, "version is given by the service: leave it out"},
 		"no name":             {`{"rules":[]}`, fault.Invalid, "name must have 1 to 256 characters, none of them a control character"},
-		"not enforced":        {`{"name":"n","rules":[{"rule_id":"r","tool":"a","decision":"deny","limit":{"limit_id":"l","count":true,"by":"tool","window_seconds":60,"max":1}}]}`, fault.Invalid, "rules[0].limit is not supported by this server yet"},
 		"unknown member":      {`{"name":"n","rule":[]}`, fault.Invalid, "rule is not a member that this server knows"},
 		"given twice":         {`{"name":"n","name":"m"}`, fault.Invalid, "name is given twice"},
 		"array":               {`[]`, fault.Invalid, "The policy must be a JSON object"},

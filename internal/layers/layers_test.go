@@ -46,7 +46,7 @@ var layer = map[string]int{
 	"event": 10, "tlog": 10, "chain": 10, "policy": 10, "did": 10, "verify": 10, "trust": 10,
 	"grant": 10,
 	"log":   20, "notary": 21, "outbox": 21,
-	"org": 22, "agent": 22, "rulebook": 22, "account": 22,
+	"org": 22, "agent": 22, "rulebook": 22, "meter": 22, "account": 22,
 	"provision": 30, "directory": 30, "reseal": 30, "rehearsal": 30, "approval": 30, "witness": 30, "transfer": 31,
 	"internal/web": 40, "openapi": 40, "ingest": 41, "publicapi": 41, "console": 41, "identity": 41, "client": 41, "monitor": 42,
 	"internal/config": 45, "internal/telemetry": 45,
@@ -83,7 +83,7 @@ func TestNobodyReaches(t *testing.T) {
 	engines := []string{module + "storage/pebblestore", module + "storage/pgstore", module + "storage/storagetest", "github.com/cockroachdb/pebble/v2", "github.com/jackc/pgx/v5"}
 	surfaces := []string{module + "ingest", module + "publicapi", module + "console", module + "identity"}
 	pure := []string{"id", "decimal", "internal/fault", "internal/jcs", "event", "tlog", "chain", "policy", "did", "verify", "trust", "grant"}
-	layer2 := []string{module + "log", module + "notary", module + "org", module + "agent", module + "rulebook", module + "account", module + "provision", module + "approval", module + "transfer"}
+	layer2 := []string{module + "log", module + "notary", module + "org", module + "agent", module + "rulebook", module + "meter", module + "account", module + "provision", module + "approval", module + "transfer"}
 	rules := []struct {
 		why  string
 		from []string
@@ -92,13 +92,13 @@ func TestNobodyReaches(t *testing.T) {
 		{"layer 1 is pure: it can be read, tested and reused without a store or a network",
 			pure, append([]string{module + "storage", "net/http", "os"}, engines...)},
 		{"unauthenticated code can't reach what decides, who may do what, or who people are",
-			[]string{"publicapi"}, []string{module + "policy", module + "org", module + "account", module + "rulebook", module + "ingest", "cel.dev/cel-go/cel"}},
+			[]string{"publicapi"}, []string{module + "policy", module + "org", module + "account", module + "rulebook", module + "meter", module + "ingest", "cel.dev/cel-go/cel"}},
 		{"conditions are the business of the service: whoever checks a log links no expression language",
 			[]string{"log", "verify", "client", "cmd/aps", "identity"}, []string{module + "policy", "cel.dev/cel-go/cel"}},
 		{"what auditors and agents run holds no part of the service",
 			[]string{"verify", "client", "monitor", "cmd/aps"}, slices.Concat(layer2, engines, surfaces)},
 		{"an engine is chosen by the program, nobody else knows which one runs",
-			[]string{"log", "notary", "org", "agent", "rulebook", "account", "provision", "approval", "transfer", "ingest", "publicapi", "console", "identity"}, engines},
+			[]string{"log", "notary", "org", "agent", "rulebook", "meter", "account", "provision", "approval", "transfer", "ingest", "publicapi", "console", "identity"}, engines},
 		{"a ledger knows nothing of who sends to it or why",
 			[]string{"log"}, append([]string{module + "notary", module + "policy", "net/http"}, surfaces...)},
 		{"tests' engines are for tests",
