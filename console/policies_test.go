@@ -76,9 +76,12 @@ func TestPoliciesRefuse(t *testing.T) {
 		w.refuses("version "+version, w.request("GET", "/policies/payments?version="+version, ""), 422, "version must be a whole number from 1")
 	}
 	w.refuses("version 2", w.request("GET", "/policies/payments?version=2", ""), 404, "Not found")
-	w.refuses("not enforced", w.request("POST", "/policies", `{"name":"n","rules":[{"rule_id":"r","tool":"a","decision":"deny","limit":{"limit_id":"l","count":true,"by":"tool","window_seconds":60,"max":1}}]}`), 422, "rules[0].limit is not supported by this server yet")
 	w.refuses("version given", w.request("PATCH", "/policies/payments", `{"version":2}`), 422, "version is given by the service: leave it out")
 	w.refuses("no JSON", w.request("POST", "/policies", `{`), 422, "The policy is not valid JSON")
+	limited := w.call(201, "POST", "/policies", `{"name":"n","rules":[{"rule_id":"r","tool":"a","decision":"deny","limit":{"limit_id":"l","sum":"amount","currency":"USD","by":"agent","window_seconds":60,"max":1.5}}]}`)
+	equal(t, "limit", limited["rules"].([]any)[0].(map[string]any)["limit"].(map[string]any),
+		`{"by":"agent","count":false,"currency":"USD","limit_id":"l","max":"1.5","sum":"amount","window_seconds":60}`)
+	w.call(200, "POST", "/policies/"+limited["policy_id"].(string)+"/activate", "")
 	if v := w.call(201, "POST", "/policies", `{"name":"n","rules":[]}`)["policy_id"].(string); !strings.HasPrefix(v, "pol_") {
 		t.Errorf("got policy id %s", v)
 	}

@@ -1,0 +1,149 @@
+package log
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/decimal"
+	"github.com/agentledger/agentledger/id"
+)
+
+// sumOf is the naive answer: everything after begin.
+func sumOf(t *testing.T, all []amount, begin id.Instant) decimal.Decimal {
+	t.Helper()
+	var sum decimal.Decimal
+	for _, a := range all {
+		if a.at <= begin {
+			continue
+		}
+		var err error
+		if sum, err = sum.Add(a.value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return sum
+}
+
+func cents(n int64) decimal.Decimal {
+	d, err := decimal.FromFloat(float64(n) / 100)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// A series says what is in its window to the cent and the millisecond, and is the
+// same when it was written and read in between.
+func TestSeriesIsExact(t *testing.T) {
+	const window = 20 * time.Second
+	random := rand.New(rand.NewPCG(1, 2))
+	var s series
+	var all []amount
+	now := id.Instant(1_800_000_000_000)
+	for range 2000 {
+		now += id.Instant(random.IntN(100)) // about 400 in a window
+		if got, want := s.before(now, window), sumOf(t, all, now-20_000); got != want {
+			t.Fatalf("at %d: got %s, want %s", now, got, want)
+		}
+		value := cents(1 + random.Int64N(500))
+		s.add(now, value, window)
+		all = append(all, amount{now, value})
+		if len(all) > 2000 {
+			all = all[1000:]
+		}
+		if random.IntN(50) == 0 {
+			stored, err := parseSeries(s.appendTo(nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(stored, s) {
+				t.Fatal("read back as another series")
+			}
+			s = stored
+		}
+	}
+}
+
+// Of more than it keeps, a series forgets nothing too early, and nothing much too
+// late.
+func TestSeriesIsBounded(t *testing.T) {
+	const window = 10 * time.Minute // with about 2400 events
+	random := rand.New(rand.NewPCG(3, 4))
+	var s series
+	var all []amount
+	now := id.Instant(1_800_000_000_000)
+	late := id.Instant(window.Milliseconds() / stepsPerWindow)
+	for i := range 8000 {
+		now += id.Instant(random.IntN(500))
+		got := s.before(now, window)
+		if i%10 == 0 {
+			least, most := sumOf(t, all, now-600_000), sumOf(t, all, now-600_000-late)
+			if got.Cmp(least) < 0 || got.Cmp(most) > 0 {
+				t.Fatalf("at %d: got %s, want %s to %s", now, got, least, most)
+			}
+		}
+		s.add(now, decimal.FromInt(1), window)
+		all = append(all, amount{now, decimal.FromInt(1)})
+		if len(all) > 4500 {
+			all = all[1500:]
+		}
+		if len(s.amounts) > maxAmounts {
+			t.Fatalf("%d amounts are kept", len(s.amounts))
+		}
+	}
+}
+
+func TestSeriesEdges(t *testing.T) {
+	var s series
+	s.add(1000, decimal.FromInt(1), time.Second)
+	for now, want := range map[id.Instant]int64{1000: 1, 1999: 1, 2000: 0} {
+		c := series{amounts: s.amounts, sum: s.sum}
+		if got := c.before(now, time.Second); got != decimal.FromInt(want) {
+			t.Errorf("added at 1000, at %d: got %s, want %d", now, got, want)
+		}
+	}
+}
+
+// A sum without room is the largest one, until what makes it so is gone.
+func TestSeriesWithoutRoom(t *testing.T) {
+	var s series
+	for i := range 3 {
+		s.before(id.Instant(1000+i), time.Second)
+		s.add(id.Instant(1000+i), decimal.Max(), time.Second)
+	}
+	for now, want := range map[id.Instant]decimal.Decimal{1002: decimal.Max(), 2001: decimal.Max(), 2002: {}} {
+		c, err := parseSeries(s.appendTo(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.before(now, time.Second); got != want {
+			t.Errorf("at %d: got %s, want %s", now, got, want)
+		}
+	}
+	s.add(1002, decimal.FromInt(1), time.Second)
+	if got := s.before(2001, time.Second); got != decimal.Max() {
+		t.Errorf("got %s, want the largest", got)
+	}
+}
+
+func FuzzSeries(f *testing.F) {
+	var s series
+	s.add(5, cents(7), time.Second)
+	s.add(9, cents(70), time.Second)
+	f.Add(s.appendTo(nil))
+	f.Add([]byte{1, 1, 1, '0'})
+	f.Add([]byte{2})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := parseSeries(b)
+		if err != nil {
+			return
+		}
+		again, err := parseSeries(s.appendTo(nil))
+		if err != nil || !reflect.DeepEqual(again, s) {
+			t.Fatalf("got %v, %v, want %v", again, err, s)
+		}
+		s.before(1<<40, time.Hour)
+	})
+}
