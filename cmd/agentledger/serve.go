@@ -32,7 +32,6 @@ func (c serveCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	addThreads()
 	if s.madeSecretFile != "" {
 		fmt.Fprintf(out.stdout, "platform secret made in %s\n", s.madeSecretFile)
 	}
@@ -45,18 +44,22 @@ func (c serveCommand) Run(ctx context.Context, out terminal) error {
 	return errors.Join(err, s.stop(context.WithoutCancel(ctx)))
 }
 
-// moreThreads is how many more threads run Go code at a time than there are processors.
+// moreThreads is how many more threads run Go code at a time than there are
+// processors while several organizations send.
 const moreThreads = 2
 
 // addThreads lets what has just come in begin while long work (an event of 150 KiB,
 // a flush, a compaction, the garbage collector) is on every processor: Go's scheduler
 // lets that go on for 10 ms, the kernel's gives a thread that was asleep its turn
-// at once. The floor still works for the number of processors. A GOMAXPROCS in the
-// environment is left as it is.
-func addThreads() {
-	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + moreThreads)
+// at once. The floor still works for the number of processors. An organization alone
+// has nothing to gain and loses some of its throughput, so it gets none. A GOMAXPROCS
+// in the environment is left as it is.
+func addThreads(ctx context.Context, c *limit.Company) {
+	if os.Getenv("GOMAXPROCS") != "" {
+		return
 	}
+	processors := runtime.GOMAXPROCS(0)
+	c.Watch(ctx, func() { runtime.GOMAXPROCS(processors + moreThreads) }, runtime.SetDefaultGOMAXPROCS)
 }
 
 // server is a service with its listeners.
@@ -96,6 +99,7 @@ func start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, e
 	}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
+	s.background.Go(func() { addThreads(background, service.floor.Company) })
 	s.background.Go(func() { service.ledgers.Reverify(background, c.ReverifyPause) })
 	if len(c.OlderMasterKeyFile) > 0 {
 		s.background.Go(func() { service.reseal(background) })

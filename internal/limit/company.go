@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -24,10 +25,11 @@ const companyTime = time.Second
 type Company struct {
 	last    atomic.Pointer[Party] // whose request came last
 	changed atomic.Int64          // Unix nanoseconds: when that was another one than before
+	met     chan struct{}         // holds one when it was since somebody looked
 }
 
 // NewCompany returns company that nobody is in.
-func NewCompany() *Company { return new(Company) }
+func NewCompany() *Company { return &Company{met: make(chan struct{}, 1)} }
 
 // Came notes a request.
 func (c *Company) Came(p Party) {
@@ -39,10 +41,41 @@ func (c *Company) Came(p Party) {
 	}
 	if c.last.Swap(&p) != nil {
 		c.changed.Store(time.Now().UnixNano())
+		select {
+		case c.met <- struct{}{}:
+		default:
+		}
 	}
 }
 
 // Alone reports whether nobody is in anybody's company.
 func (c *Company) Alone() bool {
 	return c != nil && time.Now().UnixNano()-c.changed.Load() >= int64(companyTime)
+}
+
+// Watch calls meet when parties meet and part when all are alone again, by turns,
+// until ctx ends.
+func (c *Company) Watch(ctx context.Context, meet, part func()) {
+	for {
+		select {
+		case <-c.met:
+		case <-ctx.Done():
+			return
+		}
+		meet()
+		for ctx.Err() == nil {
+			select { // before looking, so that no later meeting is missed
+			case <-c.met:
+			default:
+			}
+			if c.Alone() {
+				break
+			}
+			select {
+			case <-time.After(companyTime):
+			case <-ctx.Done():
+			}
+		}
+		part()
+	}
 }
