@@ -110,6 +110,45 @@ func TestMigration(t *testing.T) {
 	wantRefused(t, url, "newer program")
 }
 
+// The schema keeps to what a sharded engine could have too.
+func TestSchema(t *testing.T) {
+	url := fresh(t, shared)
+	closeEngine(t, open(t, pgstore.Options{URL: url}))
+	const ours = "SELECT oid FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relname NOT LIKE 'goose%'"
+	tests := []struct {
+		what, query string
+		want        int64
+	}{
+		{"tables", "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND oid IN (" + ours + ")", 6},
+		{"unique indexes", "SELECT count(*) FROM pg_index WHERE indisunique AND indrelid IN (" + ours + ")", 8},
+		{"indexes that do not begin with the organization", "SELECT count(*) FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0] WHERE attname <> 'org' AND indrelid IN (" + ours + ")", 0},
+		{"organizations that are not int8", "SELECT count(*) FROM pg_attribute WHERE attname = 'org' AND atttypid <> 'int8'::regtype AND attrelid IN (" + ours + " AND relkind = 'r')", 0},
+		{"columns that are neither numbers nor bytes", "SELECT count(*) FROM pg_attribute WHERE attnum > 0 AND atttypid NOT IN ('int8'::regtype, 'int2'::regtype, 'bytea'::regtype) AND attrelid IN (" + ours + " AND relkind = 'r')", 0},
+		{"sequences", "SELECT count(*) FROM pg_class WHERE relkind = 'S' AND oid IN (" + ours + ")", 0},
+		{"triggers and foreign keys", "SELECT count(*) FROM pg_trigger WHERE tgrelid IN (" + ours + ")", 0},
+		{"functions", "SELECT count(*) FROM pg_proc WHERE pronamespace = current_schema()::regnamespace", 0},
+	}
+	for _, test := range tests {
+		if got := number(t, url, test.query); got != test.want {
+			t.Errorf("%s: got %d, want %d", test.what, got, test.want)
+		}
+	}
+}
+
+// A row that is in the way of an index is a conflict, not a duplicate: somebody
+// else has appended.
+func TestIndexTaken(t *testing.T) {
+	url := fresh(t, shared)
+	e := open(t, pgstore.Options{URL: url})
+	one, two := storagetest.NewWriter(1), storagetest.NewWriter(2)
+	wantAll(t, e.Append([]storage.Batch{one.Next(2), two.Next(2)}).Wait(), nil)
+	number(t, url, "INSERT INTO event SELECT org, 2, received_at, effective, disclosure, entry, 'another', NULL, agent, trace, tool, action_kind, documents FROM event WHERE org = 1 AND idx = 1 RETURNING 1")
+	got := e.Append([]storage.Batch{one.Next(1), two.Next(1)}).Wait()
+	wantAll(t, got[:1], storage.ErrConflict)
+	wantAll(t, got[1:], nil)
+	closeEngine(t, e)
+}
+
 // A role that may make tables in its schema brings the schema up; one that may only
 // read and write them serves.
 func TestRoles(t *testing.T) {
