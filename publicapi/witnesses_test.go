@@ -88,6 +88,13 @@ func (w *witnessed) by(o *owner, note []byte) (c tlog.Checkpoint, n int) {
 	return c, n
 }
 
+// newest returns the checkpoint that is shown. While witnesses are asked, two reads
+// may differ.
+func (w *witnessed) newest(o *owner) []byte {
+	w.Helper()
+	return w.get("/o/" + o.id.String() + "/checkpoint").Body.Bytes()
+}
+
 // checkpoints returns what both addresses of a checkpoint answer, which is the same.
 func (w *witnessed) checkpoint(o *owner, query string) []byte {
 	w.Helper()
@@ -126,8 +133,8 @@ func TestWhatIsShown(t *testing.T) {
 	w.append(&w.red, id.DiscloseFull, "one", "two")
 	w.append(&w.blue, id.DiscloseFull, "one")
 	w.cosign(func() bool {
-		_, red := w.by(&w.red, w.checkpoint(&w.red, ""))
-		_, blue := w.by(&w.blue, w.checkpoint(&w.blue, ""))
+		_, red := w.by(&w.red, w.newest(&w.red))
+		_, blue := w.by(&w.blue, w.newest(&w.blue))
 		return red == 2 && blue == 2
 	})
 	w.shows(&w.red, "?cosigned=1", 2, 2)
@@ -135,7 +142,7 @@ func TestWhatIsShown(t *testing.T) {
 
 	w.y.Instead(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusTooManyRequests) })
 	w.append(&w.red, id.DiscloseFull, "three")
-	w.cosign(func() bool { _, n := w.by(&w.red, w.checkpoint(&w.red, "")); return n == 1 })
+	w.cosign(func() bool { _, n := w.by(&w.red, w.newest(&w.red)); return n == 1 })
 	w.shows(&w.red, "", 3, 1)
 	w.shows(&w.red, "?cosigned=1", 2, 2)
 
@@ -213,12 +220,12 @@ func TestFailingClosed(t *testing.T) {
 	w.append(&w.red, id.DiscloseFull, "one")
 	down := func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusTooManyRequests) }
 	w.y.Instead(down)
-	w.cosign(func() bool { _, n := w.by(&w.red, w.checkpoint(&w.red, "")); return n == 1 })
+	w.cosign(func() bool { _, n := w.by(&w.red, w.newest(&w.red)); return n == 1 })
 	w.refusesCosigned(&w.red) // there never was a quorum
 	w.shows(&w.red, "", 1, 1)
 
 	w.y.Instead(nil)
-	w.cosign(func() bool { _, n := w.by(&w.red, w.checkpoint(&w.red, "")); return n == 2 })
+	w.cosign(func() bool { _, n := w.by(&w.red, w.newest(&w.red)); return n == 2 })
 	w.shows(&w.red, "?cosigned=1", 1, 2)
 	w.y.Instead(down)
 	w.now = time.Now()
@@ -232,7 +239,7 @@ func TestFailingClosed(t *testing.T) {
 	w.now = w.now.Add(65 * time.Second) // a newer event makes the old one no younger
 	w.append(&w.red, id.DiscloseFull, "three")
 	w.refusesCosigned(&w.red)
-	if c, _ := w.by(&w.red, w.checkpoint(&w.red, "")); c.Size != 3 {
+	if c, _ := w.by(&w.red, w.newest(&w.red)); c.Size != 3 {
 		t.Errorf("the newest: got %+v", c)
 	}
 	w.bundleOf("one", 1, 2)
@@ -243,7 +250,7 @@ func TestFailingClosed(t *testing.T) {
 	w.cosign(func() bool { return true })
 	w.refusesCosigned(&w.red)
 	w.y.Instead(nil)
-	w.cosign(func() bool { _, n := w.by(&w.red, w.checkpoint(&w.red, "")); return n == 2 })
+	w.cosign(func() bool { _, n := w.by(&w.red, w.newest(&w.red)); return n == 2 })
 	w.shows(&w.red, "?cosigned=1", 4, 2)
 }
 
@@ -256,8 +263,8 @@ func TestRestoredLedgerIsCaughtByAWitness(t *testing.T) {
 	older := w.store.Reopen()
 	w.append(&w.red, id.DiscloseFull, "two")
 	w.cosign(func() bool {
-		_, red := w.by(&w.red, w.checkpoint(&w.red, ""))
-		_, blue := w.by(&w.blue, w.checkpoint(&w.blue, ""))
+		_, red := w.by(&w.red, w.newest(&w.red))
+		_, blue := w.by(&w.blue, w.newest(&w.blue))
 		return red == 2 && blue == 2
 	})
 	if err := w.ledgers.Close(); err != nil {

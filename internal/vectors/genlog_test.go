@@ -23,7 +23,6 @@ const start id.Instant = 1_795_176_000_000 // 2026-11-20T12:00:00.000Z
 // and signs it.
 type forgery struct {
 	form     event.Form // digest unless it says otherwise
-	key      []byte     // in the record, in the place of the agent's
 	unsigned func(envelope map[string]any)
 	signed   func(envelope map[string]any) // and all that is derived from it
 	record   func(*chain.Record)
