@@ -58,6 +58,7 @@ func (i *Importer) Run(ctx context.Context, only string) ([]Arrived, error) {
 }
 
 // Check reads a whole export and compares it with its checkpoints, without a store.
+// report is called after each step.
 func Check(ctx context.Context, dir, only string, report func(Progress)) ([]Organization, error) {
 	i := &Importer{Dir: dir, Report: report}
 	manifests, err := i.manifests(only)

@@ -10,7 +10,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/storage"
 )
 
 // Names of the pieces that every folder has.
@@ -70,11 +69,6 @@ type manifest struct {
 	carried
 	dir    string
 	pieces []listedPiece
-}
-
-// head is what the ledger's head is to be.
-func (m *manifest) head() storage.Head {
-	return storage.Head{Size: m.Size, Root: m.Root, Last: m.Last, LastReceived: m.LastReceived, ConfigVersion: m.ConfigVersion}
 }
 
 func (m *manifest) tenant() id.Tenant { return id.Tenant(m.Tenant) }

@@ -76,11 +76,14 @@ func (w *outgoing) goOn(ctx context.Context) error {
 	var end sum
 	for _, e := range entries { // by name, so by their first event
 		path := filepath.Join(w.manifest.dir, e.Name())
-		if !strings.HasPrefix(e.Name(), "events-") || strings.HasSuffix(e.Name(), ".part") {
+		switch whole := strings.TrimSuffix(e.Name(), partSuffix); {
+		case slices.Contains([]string{manifestName, recordsName, serviceName}, whole), whole != e.Name() && strings.HasPrefix(whole, "events-"):
 			if err := os.Remove(path); err != nil {
 				return err
 			}
 			continue
+		case !strings.HasPrefix(e.Name(), "events-"):
+			return refused("%s does not belong into an export", path)
 		}
 		p := listedPiece{File: eventsName(end.Size), Piece: pieceEvents, Begin: end.Size}
 		if e.Name() != p.File {

@@ -75,7 +75,10 @@ type pieceWriter struct {
 	bytes int64
 }
 
-func partPath(path string) string { return path + ".part" }
+// partSuffix is behind the name of a piece that is not whole.
+const partSuffix = ".part"
+
+func partPath(path string) string { return path + partSuffix }
 
 func createPiece(path string, h header) (*pieceWriter, error) {
 	f, err := os.OpenFile(partPath(path), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)

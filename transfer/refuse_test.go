@@ -141,7 +141,16 @@ func TestExportRefusesFolders(t *testing.T) {
 	if err := os.Mkdir(open, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, dir := range map[string]string{"with something else": other, "open to others": open} {
+	inside := filepath.Join(t.TempDir(), "inside")
+	here.export(inside, "red")
+	organizations, err := filepath.Glob(filepath.Join(inside, "*-*"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(organizations[0], "letter.txt"), []byte("x"), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, dir := range map[string]string{"with something else": other, "open to others": open, "with something else inside": inside} {
 		if err := here.tryExport(dir, ""); !errors.Is(err, transfer.ErrRefused) {
 			t.Errorf("%s: got %v", name, err)
 		}
