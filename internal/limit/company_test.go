@@ -2,6 +2,7 @@ package limit_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,15 +45,25 @@ func TestCompanyWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := limit.NewCompany()
 		ctx, cancel := context.WithCancel(t.Context())
+		var mu sync.Mutex
 		told := ""
+		tell := func(what string) func() {
+			return func() {
+				mu.Lock()
+				defer mu.Unlock()
+				told += what
+			}
+		}
 		done := make(chan struct{})
 		go func() {
-			c.Watch(ctx, func() { told += "meet " }, func() { told += "part " })
+			c.Watch(ctx, tell("meet "), tell("part "))
 			close(done)
 		}()
 		want := func(step, want string) {
 			t.Helper()
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			if told != want {
 				t.Errorf("%s: told %q, want %q", step, told, want)
 			}

@@ -2,6 +2,7 @@ package limit_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,15 +144,15 @@ func TestLobbyOfWhoWaitsForASender(t *testing.T) {
 		if !lobby.Lend(of(red), 1, 20*time.Millisecond).Keep() {
 			t.Fatal("a place was left at once")
 		}
-		entered := false
-		go func() { entered = lobby.Enter(t.Context(), of(red), 1) == nil }()
+		var entered atomic.Bool
+		go func() { entered.Store(lobby.Enter(t.Context(), of(red), 1) == nil) }()
 		time.Sleep(100 * time.Millisecond)
-		if entered {
+		if entered.Load() {
 			t.Error("a place that was kept was left")
 		}
 		loan := lobby.Lend(of(red), 1, 20*time.Millisecond)
 		time.Sleep(21 * time.Millisecond)
-		if !entered {
+		if !entered.Load() {
 			t.Error("who waits for its sender still has its place")
 		}
 		if loan.Keep() {
