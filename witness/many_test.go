@@ -22,6 +22,7 @@ type counter struct {
 	signer tlog.WitnessSigner
 	others []tlog.WitnessSigner // that sign with it
 	pause  time.Duration        // of each call
+	closed <-chan struct{}      // calls wait until it is; nil: they do not
 
 	mu          sync.Mutex
 	calls       map[id.Origin]int
@@ -48,6 +49,9 @@ func (c *counter) Post(_ context.Context, _ string, _ http.Header, body []byte) 
 	c.most = max(c.most, c.under)
 	c.mu.Unlock()
 	time.Sleep(c.pause)
+	if c.closed != nil {
+		<-c.closed
+	}
 	c.mu.Lock()
 	c.under--
 	c.mu.Unlock()
@@ -136,12 +140,14 @@ func (w *world) cosignedNow(tenant id.Tenant, c *counter) bool {
 func TestOverflowIsFoundAgain(t *testing.T) {
 	w := newWorld(t)
 	c := newCounter(t)
-	c.pause = 5 * time.Millisecond
+	open := make(chan struct{})
+	c.closed = open // so that there is no room before all have moved
 	all := w.crowd(60)
 	w.start("", func(o *Options) { o.Client, o.Service, o.Pending, o.Rounds = c, c.policy(), 8, 4 })
 	for _, tenant := range all {
 		w.append(tenant)
 	}
+	close(open)
 	w.eventually("nothing is left", w.idle)
 	if w.metric("agentledger_witness_overflow_total", "") == 0 {
 		t.Error("everything found room")
