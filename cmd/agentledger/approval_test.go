@@ -64,6 +64,17 @@ func newRefunder(t *testing.T, p *process, org founded) *refunder {
 	return &refunder{p, org, c, signer, person}
 }
 
+// obliged makes a policy active under which refunds need somebody's approval.
+func (r *refunder) obliged(t *testing.T) {
+	t.Helper()
+	if err := r.person.console(t.Context(), "POST", "/policies", rawJSON(refundPolicy), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.person.console(t.Context(), "POST", "/policies/refunds/activate", struct{}{}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // question asks for one refund.
 func (r *refunder) question() client.ApprovalQuestion {
 	return client.ApprovalQuestion{
@@ -85,12 +96,7 @@ func approvalsThroughKills(t *testing.T, flags ...string) {
 		return newRefunder(t, p, org)
 	}
 	r := newRefunder(t, p, red)
-	if err := r.person.console(t.Context(), "POST", "/policies", rawJSON(refundPolicy), nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.person.console(t.Context(), "POST", "/policies/refunds/activate", struct{}{}, nil); err != nil {
-		t.Fatal(err)
-	}
+	r.obliged(t)
 	a, err := r.client.AskApproval(t.Context(), r.question())
 	if err != nil {
 		t.Fatal(err)
@@ -196,12 +202,7 @@ func TestApprovalsInATerminal(t *testing.T) {
 	p := startProcess(t, t.TempDir())
 	red, blue := p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)
 	r := newRefunder(t, p, red)
-	if err := r.person.console(t.Context(), "POST", "/policies", rawJSON(refundPolicy), nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.person.console(t.Context(), "POST", "/policies/refunds/activate", struct{}{}, nil); err != nil {
-		t.Fatal(err)
-	}
+	r.obliged(t)
 	a, err := r.client.AskApproval(t.Context(), r.question())
 	if err != nil {
 		t.Fatal(err)

@@ -28,12 +28,7 @@ func TestCallbacksThroughKills(t *testing.T) {
 	p := startProcess(t, dir)
 	red := p.found(t.Context(), "red", nil)
 	r := newRefunder(t, p, red)
-	if err := r.person.console(t.Context(), "POST", "/policies", rawJSON(refundPolicy), nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.person.console(t.Context(), "POST", "/policies/refunds/activate", struct{}{}, nil); err != nil {
-		t.Fatal(err)
-	}
+	r.obliged(t)
 	question := r.question()
 	question.Callback = receiver.URL
 	if _, err := r.client.AskApproval(t.Context(), question); err == nil || !strings.Contains(err.Error(), "callback_url must be a public https address") {
