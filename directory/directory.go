@@ -53,6 +53,7 @@ type Store interface {
 // Notary states things in the directory's ledger (package notary).
 type Notary interface {
 	State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (notary.Act, error)) ([]log.Receipt, error)
+	EventID(ctx context.Context, s *log.State, statement notary.Statement) (id.Event, error)
 }
 
 // Options configure New. Ledgers, Store, Notary and Tenant are required.

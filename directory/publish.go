@@ -161,7 +161,7 @@ func (d *Directory) act(ctx context.Context, s *log.State, batch []candidate) (n
 	if len(fresh) == 0 {
 		return notary.Act{}, nil, errNothing
 	}
-	return compose(s, fresh, versions)
+	return d.compose(ctx, s, fresh, versions)
 }
 
 // extends reports whether a log extends the tree that was listed of it, as far as
@@ -185,12 +185,12 @@ func (d *Directory) extends(ctx context.Context, c candidate, last Entry) (bool,
 }
 
 // compose makes the statements of an act and the records that go with them.
-func compose(s *log.State, fresh []candidate, versions []uint64) (act notary.Act, taken []id.Tenant, err error) {
+func (d *Directory) compose(ctx context.Context, s *log.State, fresh []candidate, versions []uint64) (act notary.Act, taken []id.Tenant, err error) {
 	act.Aside = true // no event of the directory's is judged by what it lists
 	for begin := 0; begin < len(fresh); begin += verify.MaxListed {
 		group := fresh[begin:min(begin+verify.MaxListed, len(fresh))]
 		statement := notary.Statement{Kind: notary.Directory, Payload: payload(group)}
-		event, err := notary.EventID(s, statement)
+		event, err := d.Notary.EventID(ctx, s, statement)
 		if err != nil {
 			return notary.Act{}, nil, err
 		}

@@ -8,14 +8,16 @@
 //     neither does.
 //   - The system key signs system envelopes and nothing else; it lies sealed in
 //     the organization's partition and is made with the organization.
-//   - The event id is a function of what is stated and of the config version
-//     that it was stated under, so a repeated attempt does not state it twice.
+//   - The event id is a function of what is stated, of the config version that it
+//     was stated under and of the system key: so a repeated attempt does not state
+//     it twice, and nobody else knows the name before.
 //   - An act raises the organization's config version, unless it is said to be of
 //     nothing that events are judged by.
 package notary
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -198,7 +200,7 @@ func (n *Notary) systemKey(ctx context.Context, identity *log.Identity) (id.Key,
 
 // sign makes the envelope of one statement.
 func (n *Notary) sign(s *log.State, principal string, statement Statement, keyID id.Key, key edkey.Private) (*event.Envelope, error) {
-	name, err := EventID(s, statement)
+	name, err := eventID(s, statement, key)
 	if err != nil {
 		return nil, err
 	}
@@ -228,12 +230,23 @@ func (n *Notary) sign(s *log.State, principal string, statement Statement, keyID
 
 // EventID names a statement that is made under the state s by what it says and
 // when in the organization's configuration it is said.
-func EventID(s *log.State, statement Statement) (id.Event, error) {
+func (n *Notary) EventID(ctx context.Context, s *log.State, statement Statement) (id.Event, error) {
+	_, key, err := n.systemKey(ctx, s.Identity())
+	if err != nil {
+		return "", err
+	}
+	return eventID(s, statement, key)
+}
+
+// eventID is keyed: an agent that could foretell the name of a statement about it
+// would give it to an event of its own first, and the statement could not be made.
+func eventID(s *log.State, statement Statement, key edkey.Private) (id.Event, error) {
 	payload, err := jcs.Marshal(statement.Payload)
 	if err != nil {
 		return "", fmt.Errorf("name statement: %w", err)
 	}
-	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%d\n%s", statement.Kind, s.ConfigVersion(), payload)
+	seed := key.Seed()
+	h := hmac.New(sha256.New, seed[:])
+	fmt.Fprintf(h, "event_id\n%s\n%d\n%s", statement.Kind, s.ConfigVersion(), payload)
 	return id.Event(string(statement.Kind) + ":" + hex.EncodeToString(h.Sum(nil)[:16])), nil
 }

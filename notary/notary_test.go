@@ -201,6 +201,26 @@ func TestSystemEnvelope(t *testing.T) {
 	}
 }
 
+// An agent that gives its own event the name that a statement is going to have
+// would keep it from being made: nobody without the system key knows the name.
+func TestNamesCannotBeForetold(t *testing.T) {
+	s := newService(t)
+	said := notary.Statement{Kind: notary.KeyRevoked, Payload: map[string]any{"agent_id": "agt_1", "key_id": "key_1"}}
+	names := map[id.Event]bool{}
+	for _, tenant := range []id.Tenant{red, blue} { // both at the same config version
+		for range 2 {
+			name, err := s.Notary.EventID(t.Context(), s.State(t, tenant), said)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names[name] = true
+		}
+	}
+	if len(names) != 2 {
+		t.Errorf("two organizations name the same statement %v, want a name for each, the same each time", names)
+	}
+}
+
 func TestPreparingFails(t *testing.T) {
 	s := newService(t)
 	want := errors.New("no")
