@@ -9,16 +9,20 @@
 //     admin write. Who asks is settled before anything
 //     of the request's body is looked at.
 //   - A request that a browser makes for another site changes nothing.
+//   - Its work has its place on the floor as one party with the organization's
+//     senders, and what is too much is refused before its body is looked at.
 //   - Lists have pages. A secret is in the answer to the call that made it, and in
 //     no other.
 //   - No answer is ever cached.
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"net/url"
+	"runtime"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
@@ -26,6 +30,7 @@ import (
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/approval"
+	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/outbox"
@@ -42,7 +47,7 @@ type Sessions interface {
 	Session(ctx context.Context, token string) (*account.Session, error)
 }
 
-// Options configure New. All are required.
+// Options configure New. All but the last three are required.
 type Options struct {
 	Edge       *web.Edge
 	Sessions   Sessions
@@ -54,17 +59,30 @@ type Options struct {
 	Rehearsals *rehearsal.Rehearsals
 	Witnesses  Witnesses
 	PublicURL  string // pages of its origin may call, also through a proxy that changes Host
+
+	// Floor is shared with other surfaces; default: one of its own for
+	// runtime.GOMAXPROCS(0) processors.
+	Floor *limit.Floor
+	// Calls under way in all and of one organization. Defaults: 1,024 and 256.
+	MaxInFlight, MaxInFlightOrganization int
 }
 
-// Server serves the surface. It has no state of its own.
+// Server serves the surface. It keeps nothing of a call.
 type Server struct {
 	Options
 	crossOrigin *http.CrossOriginProtection
+	gate        *limit.Gate
 }
 
 // New returns a server.
 func New(o Options) (*Server, error) {
-	s := &Server{Options: o, crossOrigin: http.NewCrossOriginProtection()}
+	if o.Floor == nil {
+		o.Floor = limit.NewFloor(runtime.GOMAXPROCS(0))
+	}
+	s := &Server{
+		Options: o, crossOrigin: http.NewCrossOriginProtection(),
+		gate: limit.NewGate(cmp.Or(o.MaxInFlight, 1024), cmp.Or(o.MaxInFlightOrganization, 256)),
+	}
 	u, err := url.Parse(o.PublicURL)
 	if err == nil {
 		err = s.crossOrigin.AddTrustedOrigin(u.Scheme + "://" + strings.ToLower(u.Host))

@@ -61,7 +61,7 @@ type world struct {
 	witnesses *witness.Witnesses
 }
 
-func newWorld(t testing.TB) *world {
+func newWorld(t testing.TB, change ...func(*console.Options)) *world {
 	t.Helper()
 	w := &world{Service: ledgertest.New(t), t: t, first: map[id.Tenant]agent.Credentials{}}
 	var err error
@@ -86,11 +86,15 @@ func newWorld(t testing.TB) *world {
 		Organizations: w.orgs, Members: members{}, Keyring: w.Keyring(), Clock: w.Clock,
 		Outbox: w.outbox,
 	})
-	surface, err := console.New(console.Options{
+	options := console.Options{
 		Edge: edge, Sessions: sessions{}, Orgs: w.orgs, Agents: w.agents, PublicURL: "https://ledger.example",
 		Rulebook: w.rules, Approvals: w.approvals, Outbox: w.outbox, Witnesses: w.witnesses,
 		Rehearsals: rehearsal.New(rehearsal.Options{Ledgers: w.Ledgers, Clock: w.Clock}),
-	})
+	}
+	for _, f := range change {
+		f(&options)
+	}
+	surface, err := console.New(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,4 +249,11 @@ func (w *world) kinds(tenant id.Tenant) (kinds []string) {
 		kinds = append(kinds, said.Kind+" by "+said.Principal)
 	}
 	return kinds
+}
+
+// endedContext is one of a client that is gone.
+func endedContext(t testing.TB) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
 }

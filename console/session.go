@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/agentledger/agentledger/account"
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/web"
 )
@@ -28,28 +27,39 @@ func (s *Server) write(c call) http.Handler {
 	return s.serve(c, func(role account.Role) bool { return role == account.Owner || role == account.Admin })
 }
 
+// serve lets in who may make a call while there is room, and to work on the floor
+// when there is a place for the organization.
 func (s *Server) serve(c call, may func(account.Role) bool) http.Handler {
 	return s.Edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
-		if err := s.crossOrigin.Check(r); err != nil {
-			return fault.Wrap(fault.Forbidden, "Requests from other sites are not accepted", err)
-		}
-		who, err := s.session(r)
+		who, err := s.admit(r, may)
 		if err != nil {
 			return err
 		}
-		if who.Tenant == id.Service || !who.Role.Valid() || !may(who.Role) {
-			return fault.New(fault.Forbidden, "Your role does not allow this")
+		if err := s.gate.Enter(who.Tenant, 1); err != nil {
+			return err
 		}
+		defer s.gate.Leave(who.Tenant, 1)
+		at, err := s.enter(r, who.Tenant)
+		if err != nil {
+			return err
+		}
+		defer at.leave()
+		r.Body = &patientBody{ReadCloser: r.Body, ctx: r.Context(), place: at}
 		a, err := c(r, who)
 		if err != nil {
 			return err
 		}
-		if a.body == nil {
-			web.NoContent(w)
-			return nil
-		}
-		return web.WriteJSON(w, a.status, a.body)
+		at.lend()
+		return a.write(w)
 	})
+}
+
+func (a answer) write(w http.ResponseWriter) error {
+	if a.body == nil {
+		web.NoContent(w)
+		return nil
+	}
+	return web.WriteJSON(w, a.status, a.body)
 }
 
 // session returns who asks. Whatever is wrong with the cookie, the answer is the same.

@@ -102,11 +102,7 @@ func (s *Server) tryOut(ctx context.Context, who *account.Session, v rulebook.Ve
 
 // rehearse tells what the policy would have done to the newest events.
 func (s *Server) rehearse(ctx context.Context, who *account.Session, v rulebook.Version, p policy.Policy, last int) (answer, error) {
-	compiled, err := policy.Compile(p)
-	if err != nil {
-		return answer{}, err
-	}
-	report, err := s.Rehearsals.Events(ctx, who.Tenant, compiled, last)
+	report, err := s.Rehearsals.Events(ctx, who.Tenant, p, last)
 	if err != nil {
 		return answer{}, err
 	}

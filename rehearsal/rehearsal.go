@@ -102,8 +102,8 @@ type Change struct {
 // another policy: as if it had been active at each, with the declared decision
 // tightened as it was then. Limits begin at 0 with the first of them.
 //
-// fault.Overloaded while others are at it.
-func (r *Rehearsals) Events(ctx context.Context, t id.Tenant, p *policy.Compiled, last int) (Report, error) {
+// Errors are those of policy.Compile; fault.Overloaded while others are at it.
+func (r *Rehearsals) Events(ctx context.Context, t id.Tenant, p policy.Policy, last int) (Report, error) {
 	if err := r.gate.Enter(t, 1); err != nil {
 		return Report{}, err
 	}
@@ -116,7 +116,10 @@ func (r *Rehearsals) Events(ctx context.Context, t id.Tenant, p *policy.Compiled
 	if size := state.Size(); size > id.Index(last) {
 		begin = size - id.Index(last)
 	}
-	run := run{policy: p, counters: newCounters(), report: Report{Begin: begin, End: begin, Shadow: make(map[string]int)}}
+	run := run{counters: newCounters(), report: Report{Begin: begin, End: begin, Shadow: make(map[string]int)}}
+	if run.policy, err = r.compile(ctx, t, p); err != nil {
+		return Report{}, err
+	}
 	until := r.clock().Add(maxTime)
 	for run.report.End < state.Size() && r.clock().Before(until) {
 		if err := r.turn(ctx, t, state, &run); err != nil {
@@ -125,6 +128,16 @@ func (r *Rehearsals) Events(ctx context.Context, t id.Tenant, p *policy.Compiled
 	}
 	run.report.Complete = run.report.End == state.Size()
 	return run.report, nil
+}
+
+// compile takes a turn too: it is as long as many events.
+func (r *Rehearsals) compile(ctx context.Context, t id.Tenant, p policy.Policy) (*policy.Compiled, error) {
+	party := limit.Party{Tenant: t}
+	if err := r.turns.Take(ctx, party); err != nil {
+		return nil, err
+	}
+	defer r.turns.Give(party)
+	return policy.Compile(p)
 }
 
 // turn decides a few events.

@@ -15,8 +15,8 @@ const capped = `[{"rule_id":"cap","tool":"acme.pay.*","decision":"deny","when":"
 
 func TestEvents(t *testing.T) {
 	w := newWorld(t)
-	strict, _ := compile(t, capped)
-	loose, _ := compile(t, `[{"rule_id":"watch","tool":"**","decision":"deny","mode":"shadow","when":"payload.amount < 500"}]`)
+	strict, strictPolicy := compile(t, capped)
+	_, loose := compile(t, `[{"rule_id":"watch","tool":"**","decision":"deny","mode":"shadow","when":"payload.amount < 500"}]`)
 	for i := range 70 { // more than two turns
 		w.send(red, strict, "acme.pay.refund", fmt.Sprintf(`{"amount":%d}`, 80+i), id.Allow)
 	}
@@ -24,7 +24,7 @@ func TestEvents(t *testing.T) {
 	w.send(red, strict, "acme.pay.refund", `{"amount":500}`, id.Deny)
 	w.send(blue, strict, "acme.pay.refund", `{"amount":500}`, id.Allow)
 	w.erased[3], w.erased[70] = true, true // the second has no tool either
-	got, err := w.rehearsals().Events(t.Context(), red, loose, 1000)
+	got, err := w.rehearsals().Events(t.Context(), red, *loose, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,13 +37,13 @@ func TestEvents(t *testing.T) {
 	if c := changes[0]; c.Sequence != 22 || c.Recorded != id.Deny || c.RecordedRule != "cap" || c.RecordedPolicy != "spending" || c.Simulated != id.Allow || c.Rule != "default" {
 		t.Errorf("got %+v", c)
 	}
-	if got, err = w.rehearsals().Events(t.Context(), red, strict, 1000); err != nil || got.Changed != 0 {
+	if got, err = w.rehearsals().Events(t.Context(), red, *strictPolicy, 1000); err != nil || got.Changed != 0 {
 		t.Errorf("the same policy: got %+v, %v", got, err)
 	}
-	if got, err = w.rehearsals().Events(t.Context(), red, loose, 5); err != nil || got.Begin != 67 || got.Evaluated != 4 || got.Changed != 3 {
+	if got, err = w.rehearsals().Events(t.Context(), red, *loose, 5); err != nil || got.Begin != 67 || got.Evaluated != 4 || got.Changed != 3 {
 		t.Errorf("the last five: got %+v, %v", got, err)
 	}
-	if got, err = w.rehearsals().Events(t.Context(), blue, loose, 5); err != nil || got.Evaluated != 1 || got.Changed != 1 {
+	if got, err = w.rehearsals().Events(t.Context(), blue, *loose, 5); err != nil || got.Evaluated != 1 || got.Changed != 1 {
 		t.Errorf("blue: got %+v, %v", got, err)
 	}
 }
@@ -51,12 +51,12 @@ func TestEvents(t *testing.T) {
 // Limits are counted over the events that are looked at, in their windows.
 func TestEventsWithLimits(t *testing.T) {
 	w := newWorld(t)
-	limited, _ := compile(t, `[{"rule_id":"cap","tool":"**","decision":"deny","limit":{"limit_id":"l","sum":"amount","by":"agent","window_seconds":3600,"max":100}}]`)
+	_, limited := compile(t, `[{"rule_id":"cap","tool":"**","decision":"deny","limit":{"limit_id":"l","sum":"amount","by":"agent","window_seconds":3600,"max":100}}]`)
 	for range 4 { // 40, 80, refused, and after the window 40 again
 		w.send(red, nil, "acme.pay.refund", `{"amount":40}`, id.Allow)
 		w.Pass(25 * time.Minute)
 	}
-	got, err := w.rehearsals().Events(t.Context(), red, limited, 10)
+	got, err := w.rehearsals().Events(t.Context(), red, *limited, 10)
 	if err != nil || got.Changed != 1 || got.Changes[0].Sequence != 3 || got.Tightened != 1 {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -65,26 +65,26 @@ func TestEventsWithLimits(t *testing.T) {
 // One organization rehearses once at a time, and time is bounded.
 func TestBounds(t *testing.T) {
 	w := newWorld(t)
-	loose, p := compile(t, `[]`)
+	_, loose := compile(t, `[]`)
 	for range 40 {
 		w.send(red, nil, "acme.pay.refund", `{}`, id.Allow)
 	}
 	r := w.rehearsals()
 	w.during = func() {
 		w.during = nil
-		if _, err := r.Events(t.Context(), red, loose, 1); !fault.Is(err, fault.Overloaded) {
+		if _, err := r.Events(t.Context(), red, *loose, 1); !fault.Is(err, fault.Overloaded) {
 			t.Errorf("a second one at a time: got %v", err)
 		}
-		if _, err := r.Trial(t.Context(), red, *p, &policy.Trial{}); !fault.Is(err, fault.Overloaded) {
+		if _, err := r.Trial(t.Context(), red, *loose, &policy.Trial{}); !fault.Is(err, fault.Overloaded) {
 			t.Errorf("a trial meanwhile: got %v", err)
 		}
 		w.Pass(time.Minute)
 	}
-	got, err := r.Events(t.Context(), red, loose, 40)
+	got, err := r.Events(t.Context(), red, *loose, 40)
 	if err != nil || got.Complete || got.End != 32 || got.Evaluated != 32 {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if got, err = r.Events(t.Context(), red, loose, 40); err != nil || !got.Complete {
+	if got, err = r.Events(t.Context(), red, *loose, 40); err != nil || !got.Complete {
 		t.Errorf("afterwards: got %+v, %v", got, err)
 	}
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/storage"
@@ -40,6 +41,7 @@ type Options struct {
 	Records    storage.RecordStore
 	Notary     Notary
 	Clock      func() time.Time // default: time.Now
+	Turns      *limit.Turns     // shared with the other work of the server; default: its own
 	CacheBytes int              // compiled policies kept for Active, by what they are estimated to weigh; default 64 MiB
 }
 
@@ -49,6 +51,7 @@ type Rulebook struct {
 	records storage.RecordStore
 	notary  Notary
 	clock   func() time.Time
+	turns   *limit.Turns // of compiling what people write
 	cache   *activeCache
 	flight  singleflight.Group // of reading and compiling what is active
 }
@@ -58,10 +61,13 @@ func New(o Options) *Rulebook {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
+	if o.Turns == nil {
+		o.Turns = limit.NewFloor(1).Turns
+	}
 	if o.CacheBytes == 0 {
 		o.CacheBytes = 64 << 20
 	}
-	return &Rulebook{records: o.Records, notary: o.Notary, clock: o.Clock, cache: newActiveCache(o.CacheBytes)}
+	return &Rulebook{records: o.Records, notary: o.Notary, clock: o.Clock, turns: o.Turns, cache: newActiveCache(o.CacheBytes)}
 }
 
 // State is where a version of a policy stands.

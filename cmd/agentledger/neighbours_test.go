@@ -45,6 +45,10 @@ func neighbours() []neighbourKind {
 			return loud.post(eventsPath, "ik_"+strings.Repeat("x", 40), []byte(`{}`))
 		})},
 		{"reconfiguring", func(b *testing.B, loud *resident) [][]byte { return loud.reconfiguring(b) }},
+		{"drafting", func(b *testing.B, loud *resident) [][]byte { return [][]byte{loud.drafting(b)} }},
+		{"listing", func(b *testing.B, loud *resident) [][]byte {
+			return [][]byte{loud.people(b).call("GET", "/approvals?limit=1000", "")}
+		}},
 		{"heads", once(func(loud *resident) []byte { return loud.get("/v1/public/orgs/loud/transparency/head") })},
 		{"proofs-and-tiles", func(b *testing.B, loud *resident) [][]byte { return loud.reads(b) }},
 	}
@@ -135,21 +139,50 @@ func (r *resident) forged(b *testing.B, payload int) [][]byte {
 // reconfiguring changes the organization all the time, between valid events.
 func (r *resident) reconfiguring(b *testing.B) [][]byte {
 	b.Helper()
-	o, err := newOperator(r.p.main, r.p.identity)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := o.login(b.Context(), "ops@loud.example", testPassword); err != nil {
-		b.Fatal(err)
-	}
+	people := r.people(b)
 	var mixed [][]byte
 	for i, event := range r.requests(b, 10_000, 450) {
 		body := fmt.Sprintf(`{"disclosure":%q}`, []string{"record", "commitment"}[i%2])
-		change := fmt.Appendf(nil, "PATCH /v1/console/organization HTTP/1.1\r\nHost: log.test\r\nCookie: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-			o.cookie(b), len(body), body)
-		mixed = append(mixed, event, change)
+		mixed = append(mixed, event, people.call("PATCH", "/organization", body))
 	}
 	return mixed
+}
+
+// drafting writes a policy of a hundred conditions, which are compiled each time.
+func (r *resident) drafting(b *testing.B) []byte {
+	b.Helper()
+	var rules []string
+	for i := range 100 {
+		rules = append(rules, fmt.Sprintf(`{"rule_id":"r%d","tool":"acme.t%d","decision":"deny","when":"payload.amount > %d && payload.text.startsWith(\"x\")"}`, i, i, i))
+	}
+	body := `{"policy_id":"long","name":"Long","rules":[` + strings.Join(rules, ",") + `]}`
+	people := r.people(b)
+	if status := dial(b, r.p.main).roundTrip(b, people.call("POST", "/policies", body)); status != http.StatusCreated {
+		b.Fatalf("policy: status %d", status)
+	}
+	return people.call("PATCH", "/policies/long", strings.Replace(body, `"policy_id":"long",`, "", 1))
+}
+
+// seated is somebody at the console.
+type seated struct{ cookie string }
+
+// people signs the organization's owner in.
+func (r *resident) people(b *testing.B) seated {
+	b.Helper()
+	o, err := newOperator(r.p.main, r.p.identity)
+	if err == nil {
+		err = o.login(b.Context(), "ops@"+string(r.org.Slug)+".example", testPassword)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return seated{o.cookie(b)}
+}
+
+// call is a request to the console as it goes over the wire.
+func (s seated) call(method, path, body string) []byte {
+	return fmt.Appendf(nil, "%s /v1/console%s HTTP/1.1\r\nHost: log.test\r\nCookie: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		method, path, s.cookie, len(body), body)
 }
 
 // cookie returns the session as a header.

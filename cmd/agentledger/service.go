@@ -122,7 +122,7 @@ func (s *service) build(ctx context.Context, c config.Serve, host provision.Host
 	}
 	n.Disclosures = s.orgs // each needs the other: settings are stated, statements have a disclosure
 	s.agents = agent.New(agent.Options{Records: records, Notary: n})
-	s.rules = rulebook.New(rulebook.Options{Records: records, Notary: n})
+	s.rules = rulebook.New(rulebook.Options{Records: records, Notary: n, Turns: s.floor.Turns})
 	s.accounts = account.New(account.Options{Records: records})
 	s.outbox = outbox.New(outbox.Options{
 		Records: records, Keyring: s.store.keyring, Caller: egress.New(egress.Options{Allow: c.CalloutAllow}), Metrics: s.watch.registry,
@@ -162,7 +162,7 @@ func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
 	}).Routes(r)
 	people, err := console.New(console.Options{
 		Edge: edge, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Outbox: s.outbox, Witnesses: s.witnesses, PublicURL: c.PublicURL,
-		Rehearsals: rehearsal.New(rehearsal.Options{Ledgers: s.ledgers, Turns: s.floor.Turns}),
+		Rehearsals: rehearsal.New(rehearsal.Options{Ledgers: s.ledgers, Turns: s.floor.Turns}), Floor: s.floor,
 	})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,168 @@
+package console_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/console"
+	"github.com/agentledger/agentledger/internal/limit"
+)
+
+// crowd is a console on a floor for one processor, on which four requests of an
+// organization work at a time when it has company.
+type crowd struct {
+	*world
+	floor *limit.Floor
+}
+
+func newCrowd(t *testing.T, change ...func(*console.Options)) crowd {
+	floor := limit.NewFloor(1)
+	set := func(o *console.Options) { o.Floor = floor }
+	return crowd{newWorld(t, append(change, set)...), floor}
+}
+
+// full reports whether red has no room at work, beside blue.
+func (c crowd) full() bool {
+	ended := endedContext(c.t)
+	c.floor.Company.Came(limit.Party{Tenant: blue})
+	if err := c.floor.Lobby.Enter(ended, limit.Party{Tenant: red}, 1); err != nil {
+		return true
+	}
+	c.floor.Lobby.Leave(limit.Party{Tenant: red}, 1)
+	return false
+}
+
+// until waits for something that other goroutines do.
+func (c crowd) until(what string, happens func() bool) {
+	c.t.Helper()
+	for end := time.Now().Add(10 * time.Second); !happens(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			c.t.Fatalf("%s: not in ten seconds", what)
+		}
+	}
+}
+
+// Of an organization that keeps the console busy a few calls are at work, beside
+// what its senders do, and the other organization's go on.
+func TestConsoleHasItsPlaceOnTheFloor(t *testing.T) {
+	w := newCrowd(t)
+	release := w.Store.Hold() // nothing that is written becomes durable
+	w.floor.Company.Came(limit.Party{Tenant: red})
+	w.floor.Company.Came(limit.Party{Tenant: blue})
+	answers := make(chan got, 8)
+	for i := range cap(answers) {
+		r := w.request("POST", "/ingest-keys", `{"name":"`+string(rune('a'+i))+`"}`)
+		go func() { answers <- w.do(r) }()
+	}
+	w.until("red's calls at work", w.full)
+	w.call(200, "GET", "/ingest-keys", "", as("blue-owner"))
+	select {
+	case g := <-answers:
+		t.Errorf("red was answered meanwhile: %d %s", g.status, g.text)
+	default:
+	}
+	release()
+	for range cap(answers) {
+		if g := <-answers; g.status != 201 {
+			t.Errorf("got %d %s", g.status, g.text)
+		}
+	}
+	if w.full() {
+		t.Error("places at work were not left")
+	}
+}
+
+// What is too much of one organization is refused, and the other one goes on.
+func TestConsoleOverload(t *testing.T) {
+	w := newCrowd(t, func(o *console.Options) { o.MaxInFlight, o.MaxInFlightOrganization = 3, 2 })
+	reading, body := make(chan struct{}, 2), make(chan []byte)
+	answers := make(chan got, 2)
+	for range 2 {
+		r := w.request("PATCH", "/organization", "")
+		r.Body, r.ContentLength = &slowBody{reading, body, nil}, -1
+		go func() { answers <- w.do(r) }()
+		<-reading
+	}
+	g := w.do(w.request("GET", "/agents", ""))
+	if g.status != 503 || g.header.Get("Retry-After") == "" {
+		t.Errorf("one more: got %d %s, Retry-After %q", g.status, g.text, g.header.Get("Retry-After"))
+	}
+	w.call(200, "GET", "/agents", "", as("blue-owner"))
+	close(body)
+	for range 2 {
+		<-answers
+	}
+	w.call(200, "GET", "/agents", "")
+}
+
+// slowBody says when it is read, and ends when it is told to.
+type slowBody struct {
+	reading chan<- struct{}
+	more    <-chan []byte
+	rest    []byte
+}
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	if len(b.rest) == 0 {
+		select {
+		case b.reading <- struct{}{}:
+		default:
+		}
+		var ok bool
+		if b.rest, ok = <-b.more; !ok {
+			return 0, io.EOF
+		}
+	}
+	n := copy(p, b.rest)
+	b.rest = b.rest[n:]
+	return n, nil
+}
+
+func (b *slowBody) Close() error { return nil }
+
+// Who waits for a slow sender or reader keeps no place at work.
+func TestSlowPeersKeepNoPlace(t *testing.T) {
+	w := newCrowd(t)
+	reading, body := make(chan struct{}, 1), make(chan []byte)
+	r := w.request("PATCH", "/organization", "")
+	r.Body, r.ContentLength = &slowBody{reading, body, nil}, -1 // of unknown length: as heavy as can be
+	answers := make(chan got, 1)
+	go func() { answers <- w.do(r) }()
+	<-reading
+	w.until("a place while the body is awaited", func() bool { return !w.full() })
+	body <- []byte(`{"name":"slow"}`)
+	close(body)
+	if g := <-answers; g.status != 200 {
+		t.Errorf("got %d %s", g.status, g.text)
+	}
+
+	writing, read := make(chan struct{}), make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		w.handler.ServeHTTP(slowReader{httptest.NewRecorder(), writing, read}, w.request("GET", "/agents", ""))
+		close(done)
+	}()
+	<-writing
+	w.until("a place while the answer is sent", func() bool { return !w.full() })
+	close(read)
+	<-done
+	for range 2 { // a place that was left twice would be one too many
+		w.call(200, "GET", "/agents", "")
+	}
+}
+
+// slowReader says when it is written to, and takes it when it is told to.
+type slowReader struct {
+	http.ResponseWriter
+	writing chan<- struct{}
+	read    <-chan struct{}
+}
+
+func (s slowReader) Write(b []byte) (int, error) {
+	s.writing <- struct{}{}
+	<-s.read
+	return s.ResponseWriter.Write(b)
+}
