@@ -132,6 +132,21 @@ type Action struct {
 	Payload      []byte // canonical JSON object; nil is {}
 }
 
+// NewAction returns an action with its payload, a JSON object of any spelling or
+// nil, in canonical form; an error for what is no JSON object.
+func NewAction(o id.Organization, agent id.Agent, tool id.Tool, payload []byte) (Action, error) {
+	a := Action{Organization: o, Agent: agent, Tool: tool}
+	if payload == nil {
+		return a, nil
+	}
+	canonical, _, err := jcs.ParseObject(nil, payload, jcs.MaxDepth)
+	if err != nil {
+		return Action{}, fmt.Errorf("payload: %w", err)
+	}
+	a.Payload = canonical
+	return a, nil
+}
+
 // Digest is the action_digest: SHA-256 of the RFC 8785 form of agent_id,
 // organization_id in lower case, payload, tool_name and v, which is 1.
 func (a Action) Digest() id.Hash {

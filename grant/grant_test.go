@@ -145,6 +145,18 @@ func TestActionDigest(t *testing.T) {
 	if absent.Digest() != empty.Digest() {
 		t.Error("no payload is not the empty one")
 	}
+	for spelled, ok := range map[string]bool{
+		`{"currency":"USD","amount_usd":2500.50}`: true, "{ \"amount_usd\" : 25005e-1,\n\"currency\":\"\\u0055SD\"}": true,
+		``: false, `[]`: false, `{"currency":"USD","currency":"USD"}`: false, `{"amount_usd":2500.5`: false,
+	} {
+		other, err := grant.NewAction(organization, a.Agent, a.Tool, []byte(spelled))
+		if (err == nil) != ok || ok && other.Digest() != a.Digest() {
+			t.Errorf("%q: got %s, %v", spelled, other.Digest(), err)
+		}
+	}
+	if other, err := grant.NewAction(organization, a.Agent, a.Tool, nil); err != nil || other.Digest() != absent.Digest() {
+		t.Errorf("no payload: got %s, %v", other.Digest(), err)
+	}
 }
 
 func FuzzOpen(f *testing.F) {

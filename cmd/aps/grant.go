@@ -9,7 +9,6 @@ import (
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -89,15 +88,16 @@ func (c *grantVerifyCommand) action(s *streams) (id.Hash, error) {
 	if c.Org == (id.Organization{}) || !event.ValidAgent(c.Agent) || !event.ValidTool(c.Tool) {
 		return id.Hash{}, errors.New("which action? set --action, or --org, --agent, --tool and maybe --payload")
 	}
-	a := grant.Action{Organization: c.Org, Agent: id.Agent(c.Agent), Tool: id.Tool(c.Tool)}
+	var payload []byte
 	if c.Payload != "" {
-		text, err := s.read(c.Payload, event.DefaultMaxBytes)
-		if err != nil {
+		var err error
+		if payload, err = s.read(c.Payload, event.DefaultMaxBytes); err != nil {
 			return id.Hash{}, fmt.Errorf("--payload: %w", err)
 		}
-		if a.Payload, _, err = jcs.ParseObject(nil, text, jcs.MaxDepth); err != nil {
-			return id.Hash{}, fmt.Errorf("--payload: %s", fault.Of(err).Message)
-		}
+	}
+	a, err := grant.NewAction(c.Org, id.Agent(c.Agent), id.Tool(c.Tool), payload)
+	if err != nil {
+		return id.Hash{}, fmt.Errorf("--payload: %s", fault.Of(err).Message)
 	}
 	return a.Digest(), nil
 }

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
+
+// shopPolicy is the one of examples/README.md.
+const shopPolicy = `{"policy_id":"shop","name":"Shop","rules":[
+	{"rule_id":"refunds","tool":"acme.payments.refund","decision":"allow_with_obligation","obligations":[{"type":"human_approval"}]},
+	{"rule_id":"http-refunds","tool":"shop.refunds.post","decision":"allow_with_obligation","obligations":[{"type":"human_approval"}]},
+	{"rule_id":"customers","tool":"acme.customers.**","decision":"deny","reason":"Customers are not the agent's business"},
+	{"rule_id":"http-customers","tool":"shop.customers.**","decision":"deny","reason":"Customers are not the agent's business"}]}`
+
+// shop is a server on which the examples run, in a folder of their own.
+type shop struct {
+	*refunder
+	dir string
+}
+
+func newShop(t *testing.T) *shop {
+	t.Helper()
+	p := startProcess(t, t.TempDir())
+	r := newRefunder(t, p, p.found(t.Context(), "red", nil))
+	if err := r.person.console(t.Context(), "POST", "/policies", rawJSON(shopPolicy), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.person.console(t.Context(), "POST", "/policies/shop/activate", struct{}{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	s := &shop{r, t.TempDir()}
+	if err := os.WriteFile(filepath.Join(s.dir, "agent.key"), []byte(r.org.Agent.PrivateB64+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// example is a program under test.
+type example struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	out  *lockedBuffer
+	done chan error
+}
+
+func (s *shop) run(t *testing.T, name string, args ...string) *example {
+	t.Helper()
+	e := &example{t, exec.Command(filepath.Join(programs, name), args...), new(lockedBuffer), make(chan error, 1)}
+	e.cmd.Dir = s.dir
+	e.cmd.Env = append(os.Environ(), "APS_URL="+s.main, "APS_TOKEN="+s.org.IngestKey.Secret, "APS_ORG="+s.org.OrganizationID.String(),
+		"APS_AGENT="+string(s.org.Agent.AgentID), "APS_KEY_ID="+string(s.org.Agent.KeyID), "APS_KEY_FILE=agent.key")
+	e.cmd.Stdout, e.cmd.Stderr = e.out, e.out
+	if err := e.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.cmd.Process.Kill() })
+	go func() { e.done <- e.cmd.Wait() }()
+	return e
+}
+
+var asks = regexp.MustCompile(`waits for people: (apr_\w+)`)
+
+// asked waits until the program asks people, and returns what it asked.
+func (e *example) asked() string {
+	e.t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if found := asks.FindStringSubmatch(e.out.String()); found != nil {
+			return found[1]
+		}
+	}
+	e.t.Fatalf("nobody was asked:\n%s", e.out)
+	return ""
+}
+
+// ends waits for the program and checks its last line and what it said before.
+func (e *example) ends(last string, before ...string) {
+	e.t.Helper()
+	select {
+	case err := <-e.done:
+		if err != nil {
+			e.t.Errorf("%v\n%s", err, e.out)
+		}
+	case <-time.After(30 * time.Second):
+		e.t.Fatalf("still runs:\n%s", e.out)
+	}
+	said := e.out.String()
+	if !strings.HasSuffix(said, last+"\n") {
+		e.t.Errorf("got %s, want at its end %s", said, last)
+	}
+	for _, want := range before {
+		if strings.Count(said, want) != 1 {
+			e.t.Errorf("got %s, want once %s", said, want)
+		}
+	}
+}
+
+// decide votes with aps, as the person in the other terminal.
+func (s *shop) decide(t *testing.T, vote, name string) {
+	t.Helper()
+	environment := []string{"APS_URL=" + s.main, "APS_ID_URL=" + s.identity, "APS_EMAIL=ops@red.example", "APS_PASSWORD=" + testPassword}
+	shown, exit := commandWith(t, environment, "aps", "approvals", "show", name, "--json")
+	var a struct {
+		ActionDigest string `json:"action_digest"`
+	}
+	if err := json.UnmarshalRead(bytes.NewBufferString(shown), &a); err != nil || exit != 0 {
+		t.Fatalf("show: %v, status %d: %s", err, exit, shown)
+	}
+	if out, exit := commandWith(t, environment, "aps", "approvals", vote, name, "--action", a.ActionDigest); exit != 0 {
+		t.Fatalf("%s: status %d: %s", vote, exit, out)
+	}
+}
+
+// The agent with tools: what is denied is not done, what needs people waits for
+// them, also over a kill, and a second life does nothing again.
+func TestExampleToolloop(t *testing.T) {
+	s := newShop(t)
+	first := s.run(t, "toolloop")
+	name := first.asked()
+	first.cmd.Process.Kill()
+	<-first.done
+	second := s.run(t, "toolloop")
+	s.decide(t, "approve", name)
+	second.ends("answer: Your refund of 84.50 USD is on its way.",
+		`acme.orders.read       {"order_id":"A-1009","paid_usd":84.5,"status":"delivered"}`,
+		"acme.customers.delete  denied: Customers are not the agent's business",
+		`acme.payments.refund   {"refunded_usd":84.5}`)
+	s.run(t, "toolloop").ends("answer: Your refund of 84.50 USD is on its way.")
+	other := s.run(t, "toolloop", "-ticket", "ticket-2", "-journal", "another")
+	if again := other.asked(); again == name {
+		t.Error("another conversation asked the same question")
+	} else {
+		s.decide(t, "deny", again)
+	}
+	other.ends("answer: We can't refund you: denied: the approval is denied")
+}
+
+// The HTTP API takes money only with a grant, and each grant once.
+func TestExampleHTTPTool(t *testing.T) {
+	s := newShop(t)
+	e := s.run(t, "httptool", "-slug", "red")
+	s.decide(t, "approve", e.asked())
+	e.ends(`POST /refunds: 200 {"refunded":true}`,
+		`GET /orders/A-1009: 200 {"status":"delivered","paid_usd":84.5}`,
+		"the action is not allowed: Customers are not the agent's business")
+	again := s.run(t, "httptool", "-slug", "red")
+	<-again.done
+	if said := again.out.String(); !strings.Contains(said, "the request was made before") {
+		t.Errorf("again: got %s", said)
+	}
+}

@@ -1,0 +1,56 @@
+// Package agent connects the examples to a service, as the agent that the
+// environment names: by the variables that aps reads.
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+)
+
+// Guard returns the guard of the agent's actions. Its journal lies in a folder;
+// whoever starts again with the same folder goes on where it was. The caller closes
+// the journal.
+func Guard(folder string) (*client.Guard, error) {
+	service, err := client.New(client.Config{BaseURL: os.Getenv("APS_URL"), Token: os.Getenv("APS_TOKEN")})
+	if err != nil {
+		return nil, fmt.Errorf("APS_URL, APS_TOKEN: %w", err)
+	}
+	signer, err := signer()
+	if err != nil {
+		return nil, err
+	}
+	journal, err := client.OpenJournal(folder, client.JournalOptions{})
+	if err != nil {
+		return nil, err
+	}
+	guard, err := client.NewGuard(client.GuardConfig{
+		Client: service, Signer: signer, Journal: journal,
+		OnAsk:     func(a client.Approval) { fmt.Println("waits for people:", a.ID) },
+		OnTrouble: func(err error) { fmt.Fprintln(os.Stderr, "not told yet:", err) },
+	})
+	if err != nil {
+		return nil, errors.Join(err, journal.Close())
+	}
+	return guard, nil
+}
+
+func signer() (*client.Signer, error) {
+	organization, err := id.ParseOrganization(os.Getenv("APS_ORG"))
+	if err != nil {
+		return nil, fmt.Errorf("APS_ORG: %w", err)
+	}
+	seed, err := os.ReadFile(os.Getenv("APS_KEY_FILE"))
+	if err != nil {
+		return nil, fmt.Errorf("APS_KEY_FILE: %w", err)
+	}
+	who := client.Identity{Organization: organization, Agent: id.Agent(os.Getenv("APS_AGENT")), Key: id.Key(os.Getenv("APS_KEY_ID"))}
+	signer, err := client.ParseSigner(who, string(seed))
+	if err != nil {
+		return nil, fmt.Errorf("APS_AGENT, APS_KEY_ID, APS_KEY_FILE: %w", err)
+	}
+	return signer, nil
+}

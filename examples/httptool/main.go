@@ -1,0 +1,87 @@
+// Httptool is an agent that uses a plain HTTP API through a guard: each request is
+// asked about before it is made and told of afterwards, and one that people have to
+// agree to carries their grant. The API checks it by itself, offline.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/examples/agent"
+	"github.com/agentledger/agentledger/id"
+)
+
+func main() {
+	slug := flag.String("slug", "", "the organization's slug")
+	journal := flag.String("journal", "httptool-journal", "folder of the agent's memory")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, id.Slug(*slug), *journal); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, slug id.Slug, journal string) error {
+	guard, err := agent.Guard(journal)
+	if err != nil {
+		return err
+	}
+	defer guard.Journal.Close()
+	api := httptest.NewServer(&shop{service: guard.Client, slug: slug, organization: guard.Signer.Identity().Organization})
+	defer api.Close() // in life it runs elsewhere
+	guarded := &http.Client{Transport: &client.Transport{Guard: guard, Describe: describe}}
+	for _, want := range []struct{ method, path, body string }{
+		{"GET", "/orders/A-1009", ""},
+		{"DELETE", "/customers/c-77", ""},
+		{"POST", "/refunds", `{"order_id":"A-1009","amount_usd":84.5}`},
+	} {
+		r, err := http.NewRequestWithContext(ctx, want.method, api.URL+want.path, strings.NewReader(want.body))
+		if err != nil {
+			return err
+		}
+		if want.method == "POST" {
+			r.Header.Set("Idempotency-Key", "refund-A-1009") // is made once, however often this runs
+		}
+		fmt.Printf("%s %s: %s\n", want.method, want.path, use(guarded, r))
+	}
+	return guard.Flush(ctx)
+}
+
+// use makes a request as it would be made without a guard.
+func use(guarded *http.Client, r *http.Request) string {
+	answer, err := guarded.Do(r)
+	if err != nil {
+		return err.Error()
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%d %s", answer.StatusCode, body)
+}
+
+// describe says in the policy's words what a request does: the tool
+// shop.<resource>.<method>, and as payload what its conditions look at.
+func describe(r *http.Request, body []byte) (client.Action, error) {
+	resource, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	payload := map[string]any{"name": name}
+	if len(body) > 0 {
+		payload["body"] = json.RawMessage(body)
+	}
+	return client.Action{
+		Key:  r.Header.Get("Idempotency-Key"),
+		Tool: id.Tool("shop." + resource + "." + strings.ToLower(r.Method)), Payload: payload,
+	}, nil
+}

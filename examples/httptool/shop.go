@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/grant"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// shop is the API. It trusts no agent with money: a refund needs a grant, which it
+// checks without asking anybody.
+type shop struct {
+	service      *client.Client
+	slug         id.Slug
+	organization id.Organization
+
+	mu   sync.Mutex
+	used map[grant.Nonce]bool // with the refunds, in a database
+}
+
+// ServeHTTP answers.
+func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Method == "GET":
+		fmt.Fprint(w, `{"status":"delivered","paid_usd":84.5}`)
+	case r.Method == "POST" && r.URL.Path == "/refunds":
+		if err := s.refund(r); err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
+		fmt.Fprint(w, `{"refunded":true}`)
+	default:
+		fmt.Fprint(w, `{}`)
+	}
+}
+
+func (s *shop) refund(r *http.Request) error {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	if err != nil {
+		return err
+	}
+	key, err := s.grantKey(r.Context())
+	if err != nil {
+		return err
+	}
+	note, err := base64.StdEncoding.DecodeString(r.Header.Get(client.GrantHeader))
+	if err != nil {
+		return err
+	}
+	g, err := grant.Open(note, key)
+	if err != nil {
+		return err
+	}
+	// What people agreed to is what was asked about: the same words for this request.
+	asked, err := describe(r, body)
+	if err != nil {
+		return err
+	}
+	payload, err := json.Marshal(asked.Payload)
+	if err != nil {
+		return err
+	}
+	action, err := grant.NewAction(s.organization, g.Agent, asked.Tool, payload)
+	if err != nil {
+		return err
+	}
+	if err := g.Check(action.Digest(), id.InstantOf(time.Now())); err != nil {
+		return err
+	}
+	return s.once(g.Nonce)
+}
+
+// once refuses a grant that was used: nobody can tell that from the grant alone.
+func (s *shop) once(n grant.Nonce) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.used[n] {
+		return errors.New("the grant was used before")
+	}
+	if s.used == nil {
+		s.used = make(map[grant.Nonce]bool)
+	}
+	s.used[n] = true
+	return nil
+}
+
+// grantKey is the key that signs the organization's grants. A real shop has it in
+// its configuration: what the service says of its own keys nobody vouches for.
+func (s *shop) grantKey(ctx context.Context) (tlog.VerifierKey, error) {
+	keys, err := s.service.Keys(ctx, s.slug)
+	if err != nil {
+		return tlog.VerifierKey{}, err
+	}
+	for _, k := range keys {
+		if k.Use == "grant" {
+			return tlog.ParseVerifierKey(k.VerifierKey)
+		}
+	}
+	return tlog.VerifierKey{}, errors.New("the organization has given no grant yet")
+}

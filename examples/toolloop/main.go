@@ -1,0 +1,74 @@
+// Toolloop is an agent with tools: a model says which tool to call, the guard runs
+// the call as far as policy and people allow, and what came of it goes back to the
+// model. It can be killed at any moment and started again: no call is made twice.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/examples/agent"
+	"github.com/agentledger/agentledger/id"
+)
+
+func main() {
+	ticket := flag.String("ticket", "ticket-1", "the conversation: the same one goes on where it was")
+	journal := flag.String("journal", "toolloop-journal", "folder of the agent's memory")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *ticket, *journal); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, ticket, journal string) error {
+	guard, err := agent.Guard(journal)
+	if err != nil {
+		return err
+	}
+	defer guard.Journal.Close()
+	answer, err := converse(ctx, guard, ticket)
+	if err != nil {
+		return err
+	}
+	fmt.Println("answer:", answer)
+	return guard.Flush(ctx)
+}
+
+// converse lets the model call tools until it has an answer. An error other than a
+// denial ends it: then nobody knows whether the call is allowed, or whether it was
+// made. Whoever starts again with the same ticket goes on.
+func converse(ctx context.Context, guard *client.Guard, ticket string) (string, error) {
+	var seen []observation
+	for {
+		call, answer := model(seen)
+		if call == nil {
+			return answer, nil
+		}
+		ran, err := guard.Run(ctx, client.Action{
+			Key: fmt.Sprintf("%s/%d", ticket, len(seen)), Trace: id.Trace(ticket), Tool: call.tool, Payload: call.arguments,
+		}, func(ctx context.Context, p client.Permit) (any, error) {
+			return tools[call.tool](ctx, call.arguments, p.Grant)
+		})
+		o := observation{call.tool, string(ran.Result)}
+		var denied *client.DeniedError
+		var failed *client.FailedError
+		switch {
+		case errors.As(err, &denied):
+			o.result = "denied: " + denied.Reason // the model may try something else
+		case errors.As(err, &failed):
+			o.result = "failed: " + failed.Failure
+		case err != nil:
+			return "", err
+		}
+		fmt.Printf("%-22s %s\n", o.tool, o.result)
+		seen = append(seen, o)
+	}
+}
