@@ -1,8 +1,6 @@
 package approval_test
 
 import (
-	"context"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -428,14 +426,7 @@ func TestCallback(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.ask(blue, w.question(blue)) // wants no call
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	logger := slog.New(slog.DiscardHandler)
-	if err := w.outbox.Sweep(t.Context(), logger); err != nil { // what it starts does not end with ctx
-		t.Fatal(err)
-	}
-	stop()
-	w.outbox.Run(ctx, logger) // returns when nothing is under way
+	w.deliver()
 	slices.Sort(w.calls.bodies)
 	now := id.InstantOf(w.Clock()).String()
 	for i, status := range []string{"approved", "consumed"} {

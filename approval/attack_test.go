@@ -60,38 +60,6 @@ func TestConsumeTakesAnActiveKey(t *testing.T) {
 	wantKind(t, "a revoked key's proof", consumeErr(w, red, a), fault.Invalid)
 }
 
-func TestConsumeOnce(t *testing.T) {
-	w := newWorld(t)
-	a := w.ask(red, w.question(red))
-	w.approve(red, a, bob)
-	const callers = 20
-	var group sync.WaitGroup
-	grants := make([]string, callers)
-	for i := range callers {
-		group.Go(func() {
-			var err error
-			if grants[i], err = w.approvals.Consume(t.Context(), red, a.ID, w.claim(red, a)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	group.Wait()
-	for _, g := range grants {
-		if g != grants[0] {
-			t.Fatalf("two grants:\n%s\n%s", grants[0], g)
-		}
-	}
-	if got := w.transitions(red, a); len(got) != 3 {
-		t.Errorf("ledger: got %q, want three", got)
-	}
-	w.Pass(300*time.Second - time.Millisecond)
-	if again, err := w.approvals.Consume(t.Context(), red, a.ID, w.claim(red, a)); err != nil || again != grants[0] {
-		t.Errorf("at the end of its life: got %q, %v", again, err)
-	}
-	w.Pass(time.Millisecond)
-	wantKind(t, "after its life", consumeErr(w, red, a), fault.Gone)
-}
-
 // However the append of a step ends, there is one truth afterwards.
 func TestStepsWhoseAppendFails(t *testing.T) {
 	for name, failure := range map[string]storagetest.Failure{

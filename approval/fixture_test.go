@@ -3,6 +3,7 @@ package approval_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -46,10 +47,13 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	s := ledgertest.New(t)
+	return newWorldOn(t, ledgertest.New(t))
+}
+
+func newWorldOn(t testing.TB, s *ledgertest.Service) *world {
+	t.Helper()
 	w := &world{Service: s, t: t, people: newPeople(), calls: new(callee), keys: map[id.Tenant]agent.Credentials{}}
-	w.agents = agent.New(agent.Options{Records: s.Store, Notary: s.Notary, Clock: s.Clock})
-	w.book = rulebook.New(rulebook.Options{Records: s.Store, Notary: s.Notary, Clock: s.Clock})
+	w.open()
 	for _, tenant := range []id.Tenant{red, blue} {
 		records, credentials, err := w.agents.NewAgent(t.Context(), tenant, notary.Operator, agent.Wanted{})
 		if err != nil {
@@ -59,15 +63,16 @@ func newWorld(t testing.TB) *world {
 		w.keys[tenant] = credentials
 		w.activate(tenant, "refunds", 1)
 	}
-	w.open()
 	return w
 }
 
 // open begins anew on what is stored.
 func (w *world) open() {
-	w.outbox = outbox.New(outbox.Options{Records: w.Store, Keyring: w.Keyring(), Caller: w.calls, Clock: w.Clock})
+	w.agents = agent.New(agent.Options{Records: w.Engine, Notary: w.Notary, Clock: w.Clock})
+	w.book = rulebook.New(rulebook.Options{Records: w.Engine, Notary: w.Notary, Clock: w.Clock})
+	w.outbox = outbox.New(outbox.Options{Records: w.Engine, Keyring: w.Keyring(), Caller: w.calls, Clock: w.Clock})
 	w.approvals = approval.New(approval.Options{
-		Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.book, Agents: w.agents,
+		Records: w.Engine, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.book, Agents: w.agents,
 		Organizations: w.people, Members: w.people, Keyring: w.Keyring(), Clock: w.Clock,
 		Outbox: w.outbox,
 	})
@@ -121,6 +126,20 @@ func (w *world) claim(tenant id.Tenant, a approval.Approval) approval.Claim {
 	w.t.Helper()
 	proof := w.keys[tenant].Private.Sign(approval.ConsumeMessage(a.ID, a.ActionDigest))
 	return approval.Claim{IngestKeyID: a.IngestKeyID, Action: a.ActionDigest, Proof: proof[:]}
+}
+
+// deliver makes the calls that are due and returns when they are answered.
+func (w *world) deliver() {
+	w.t.Helper()
+	logger := slog.New(slog.DiscardHandler)
+	ctx, stop := context.WithCancel(w.t.Context())
+	defer stop()
+	err := w.outbox.Sweep(w.t.Context(), logger) // what it starts does not end with ctx
+	stop()
+	w.outbox.Run(ctx, logger) // returns when nothing is under way
+	if err != nil {
+		w.t.Logf("deliver: %v", err)
+	}
 }
 
 func (w *world) status(tenant id.Tenant, a approval.Approval) approval.Status {
@@ -195,6 +214,7 @@ func (p *people) IngestKey(_ context.Context, _ id.Tenant, key string) (org.Inge
 type callee struct {
 	mu     sync.Mutex
 	bodies []string
+	names  []string // webhook-ids
 }
 
 func (c *callee) Check(address string) error {
@@ -204,9 +224,10 @@ func (c *callee) Check(address string) error {
 	return nil
 }
 
-func (c *callee) Post(_ context.Context, _ string, _ http.Header, body []byte) (egress.Answer, error) {
+func (c *callee) Post(_ context.Context, _ string, header http.Header, body []byte) (egress.Answer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.names = append(c.names, header.Get("Webhook-Id"))
 	c.bodies = append(c.bodies, string(body))
 	return egress.Answer{Status: 204}, nil
 }

@@ -32,27 +32,55 @@ func Origin(t id.Tenant) id.Origin {
 
 // Service is ledgers, and the notary that writes to them.
 type Service struct {
-	Store   *storagetest.Model
+	Store   *storagetest.Model // nil on another engine
+	Engine  storage.Engine     // on which all is
 	Ledgers *log.Ledgers
 	Notary  *notary.Notary
 	*Time
 	keyring *seal.Keyring
+	anchors string
 }
 
-// New returns a service without organizations, which ends with the test.
+// New returns a service without organizations on a store in memory, which ends
+// with the test.
 func New(t testing.TB) *Service {
+	t.Helper()
+	store := storagetest.NewModel()
+	s := On(t, store)
+	s.Store = store
+	return s
+}
+
+// On is New on another engine, which the caller closes afterwards.
+func On(t testing.TB, engine storage.Engine) *Service {
 	t.Helper()
 	keyring, err := seal.NewKeyring(seal.NewKey())
 	if err != nil {
 		t.Fatal(err)
 	}
-	anchors, err := log.OpenAnchors(t.TempDir())
+	s := &Service{keyring: keyring, Time: new(Time)}
+	s.open(t, engine, t.TempDir())
+	return s
+}
+
+// Again returns the service as it is after a restart on the same store; the one
+// before must not write any more.
+func (s *Service) Again(t testing.TB, engine storage.Engine) *Service {
+	t.Helper()
+	again := &Service{keyring: s.keyring, Time: s.Time, anchors: s.anchors}
+	again.open(t, engine, s.anchors)
+	return again
+}
+
+func (s *Service) open(t testing.TB, engine storage.Engine, anchors string) {
+	t.Helper()
+	journal, err := log.OpenAnchors(anchors)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Service{Store: storagetest.NewModel(), keyring: keyring, Time: new(Time)}
+	s.Engine, s.anchors = engine, anchors
 	s.Ledgers, err = log.Open(t.Context(), log.Options{
-		Store: s.Store, Keyring: keyring, Anchors: anchors, Clock: s.Clock,
+		Store: engine, Keyring: s.keyring, Anchors: journal, Clock: s.Clock,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Fatal:  func(err error) { t.Errorf("fatal: %v", err) },
 	})
@@ -60,8 +88,7 @@ func New(t testing.TB) *Service {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Ledgers.Close() })
-	s.Notary = &notary.Notary{Ledgers: s.Ledgers, Records: s.Store, Keyring: keyring, Disclosures: always(id.DiscloseRecord), Clock: s.Clock}
-	return s
+	s.Notary = &notary.Notary{Ledgers: s.Ledgers, Records: engine, Keyring: s.keyring, Disclosures: always(id.DiscloseRecord), Clock: s.Clock}
 }
 
 // Found makes a tenant's organization with the records that it begins with.

@@ -1,0 +1,216 @@
+package approval_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/approval"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/ledgertest"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// The service dies at any write to the store on the way from the question to the
+// grant and its callbacks, before that write or after it, and another begins on what
+// is stored: there is one truth, what was answered is part of it, and whoever asks
+// again gets to the end.
+func TestDeathAtEachWrite(t *testing.T) {
+	for name, open := range engines {
+		t.Run(name, func(t *testing.T) {
+			for _, after := range []bool{false, true} {
+				n := 0
+				for dieAt(t, open(t), n, after) {
+					n++
+				}
+				if n < 10 { // question 2, vote 2, callback 2, consumption 2, callback 2
+					t.Errorf("died at %d writes, want 10 or more", n)
+				}
+			}
+		})
+	}
+}
+
+// mortal is a store whose process dies at a write.
+type mortal struct {
+	storage.Engine
+	mu    sync.Mutex
+	after bool // the write is done
+	left  int  // writes until then; negative: it does not die
+	dead  bool
+}
+
+func (m *mortal) dieAt(n int, after bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.left, m.after = n, after
+}
+
+// write counts one, and says whether it is done and whether it is answered.
+func (m *mortal) write() (done, answered bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dead {
+		return false, false
+	}
+	m.left--
+	m.dead = m.left == -1
+	return !m.dead || m.after, !m.dead
+}
+
+func (m *mortal) isDead() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.dead
+}
+
+func (m *mortal) Append(batches []storage.Batch) storage.Pending {
+	done, answered := m.write()
+	lost := silence(len(batches))
+	if !done {
+		return lost
+	}
+	p := m.Engine.Append(batches)
+	if !answered {
+		p.Wait()
+		return lost
+	}
+	return p
+}
+
+// silence is what is heard of appends when the process is dead.
+type silence int
+
+func (s silence) Wait() []error { return slices.Repeat([]error{storage.ErrUnavailable}, int(s)) }
+
+func (m *mortal) Write(ctx context.Context, t id.Tenant, changes []storage.Change) error {
+	done, answered := m.write()
+	if !done {
+		return storage.ErrUnavailable
+	}
+	err := m.Engine.Write(ctx, t, changes)
+	if !answered {
+		return storage.ErrUnavailable
+	}
+	return err
+}
+
+func (m *mortal) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
+	if m.isDead() {
+		return storage.Record{}, storage.ErrUnavailable
+	}
+	return m.Engine.Get(ctx, t, kind, key)
+}
+
+func (m *mortal) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
+	if m.isDead() {
+		return storage.Head{}, storage.ErrUnavailable
+	}
+	return m.Engine.Head(ctx, t)
+}
+
+// dieAt reports whether the way has so many writes.
+func dieAt(t *testing.T, engine storage.Engine, n int, after bool) bool {
+	t.Helper()
+	m := &mortal{Engine: engine, left: -1 << 40}
+	w := newWorldOn(t, ledgertest.On(t, m))
+	m.dieAt(n, after)
+	told := &answers{}
+	told.way(w)
+	died := m.isDead()
+	if err := w.Ledgers.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w = &world{Service: w.Again(t, engine), t: t, people: w.people, calls: w.calls, keys: w.keys}
+	w.open()
+	told.way(w)
+	told.check(w, fmt.Sprintf("death at write %d, done %v", n, after))
+	return died
+}
+
+// answers is what a client was told, over all lives of the service.
+type answers struct {
+	asked approval.Approval
+	voted bool
+	grant string
+}
+
+// way goes from the question to the last callback, or until an answer is missing. It
+// begins where the answers end.
+func (a *answers) way(w *world) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	if a.asked.ID == "" {
+		q := w.question(red)
+		q.CallbackURL = "https://agent.example/hook"
+		asked, _, err := w.approvals.Ask(ctx, red, q)
+		if err != nil {
+			return
+		}
+		a.asked = asked
+	}
+	if !a.voted {
+		_, err := w.vote(red, a.asked, bob, approval.Approve)
+		if err != nil && !fault.Is(err, fault.Conflict) {
+			return
+		}
+		a.voted = true
+	}
+	w.deliver()
+	note, err := w.approvals.Consume(ctx, red, a.asked.ID, w.claim(red, a.asked))
+	if err != nil {
+		return
+	}
+	if a.grant != "" && note != a.grant {
+		w.t.Errorf("two grants:\n%s\n%s", a.grant, note)
+	}
+	a.grant = note
+	w.deliver()
+}
+
+func (a *answers) check(w *world, when string) {
+	w.t.Helper()
+	if a.grant == "" {
+		w.t.Fatalf("%s: the way had no end", when)
+	}
+	want := []string{"requested by ik_operator", "approved by acc_bob", "consumed by ik_operator"}
+	if got := w.transitions(red, a.asked); !slices.Equal(got, want) {
+		w.t.Errorf("%s: ledger: got %q, want %q", when, got, want)
+	}
+	if got := w.status(red, a.asked); got != approval.Consumed {
+		w.t.Errorf("%s: got %s", when, got)
+	}
+	said := map[string]string{} // by webhook-id
+	for i, name := range w.calls.names {
+		if before, ok := said[name]; ok && before != w.calls.bodies[i] {
+			w.t.Errorf("%s: %s was called with %s and %s", when, name, before, w.calls.bodies[i])
+		}
+		said[name] = w.calls.bodies[i]
+	}
+	if bodies := strings.Join(slices.Sorted(maps.Values(said)), "\n"); len(said) != 2 ||
+		!strings.Contains(bodies, `"approval.approved"`) || !strings.Contains(bodies, `"approval.consumed"`) {
+		w.t.Errorf("%s: calls: got %v", when, said)
+	}
+	w.Pass(2 * time.Hour)
+	w.deliver()
+	if err := w.approvals.Sweep(w.t.Context()); err != nil {
+		w.t.Errorf("%s: %v", when, err)
+	}
+	for _, left := range []struct {
+		tenant id.Tenant
+		kind   storage.Kind
+	}{{id.Service, "approval_due"}, {id.Service, "outbox_due"}, {red, "outbox"}, {red, "outbox_dead"}, {red, "approval_open"}} {
+		if found, err := w.Engine.Scan(w.t.Context(), left.tenant, left.kind, "", "", 10); err != nil || len(found) > 0 {
+			w.t.Errorf("%s: %s: got %v, %v; want none", when, left.kind, found, err)
+		}
+	}
+	if tally, err := w.Engine.Get(w.t.Context(), red, "approval_tally", ""); err != nil || string(tally.Value) != `{"open":0}` {
+		w.t.Errorf("%s: tally %s, %v", when, tally.Value, err)
+	}
+}
