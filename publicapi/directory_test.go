@@ -76,10 +76,10 @@ func TestSecondProof(t *testing.T) {
 		if b.Directory == nil || b.Verification.DirectoryOK == nil || !*b.Verification.DirectoryOK || !b.Verification.OK {
 			t.Fatalf("%s: got %+v", path, b.Verification)
 		}
-		if r := verify.Check(b, verify.Options{Directory: &key}); !r.OK || !*r.DirectoryOK {
+		if r := verify.Check(b, verify.Options{Directory: &verify.Options{Key: &key}}); !r.OK || !*r.DirectoryOK {
 			t.Errorf("%s: %v", path, r.Errors)
 		}
-		if r := verify.Check(b, verify.Options{Directory: &other}); r.OK || *r.DirectoryOK || !strings.HasPrefix(r.Errors[0], "directory: bundle: checkpoint: ") {
+		if r := verify.Check(b, verify.Options{Directory: &verify.Options{Key: &other}}); r.OK || *r.DirectoryOK || !strings.HasPrefix(r.Errors[0], "directory: bundle: checkpoint: ") {
 			t.Errorf("%s: another key for the directory: %v", path, r.Errors)
 		}
 	}

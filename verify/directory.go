@@ -33,6 +33,14 @@ type Listed struct {
 	LogKey string    `json:"log_key"` // vkey
 }
 
+// listedLine is a Listed of which members may be missing.
+type listedLine struct {
+	Origin *id.Origin `json:"origin"`
+	Size   *id.Index  `json:"tree_size"`
+	Root   *id.Hash   `json:"root_hash"`
+	LogKey *string    `json:"log_key"`
+}
+
 // ParseListing reads the payload of an event that the service signed for its
 // directory. Members that are not known are refused.
 func ParseListing(e *event.Envelope) (Listing, error) {
@@ -40,8 +48,17 @@ func ParseListing(e *event.Envelope) (Listing, error) {
 	if e.ActionKind != DirectoryKind {
 		return l, fmt.Errorf("listing: not an event of a directory: %w", ErrMismatch)
 	}
-	if err := json.Unmarshal(e.Payload, &l, json.RejectUnknownMembers(true)); err != nil {
+	var payload struct {
+		Checkpoints []listedLine `json:"checkpoints"`
+	}
+	if err := json.Unmarshal(e.Payload, &payload, json.RejectUnknownMembers(true)); err != nil {
 		return l, fmt.Errorf("listing: %w: %w", ErrMalformed, err)
+	}
+	for _, line := range payload.Checkpoints {
+		if line.Origin == nil || line.Size == nil || line.Root == nil || line.LogKey == nil {
+			return l, fmt.Errorf("listing: missing member: %w", ErrMalformed)
+		}
+		l.Checkpoints = append(l.Checkpoints, Listed{Origin: *line.Origin, Size: *line.Size, Root: *line.Root, LogKey: *line.LogKey})
 	}
 	if len(l.Checkpoints) == 0 || len(l.Checkpoints) > MaxListed {
 		return l, fmt.Errorf("listing: number of logs: %w", ErrMalformed)
@@ -111,7 +128,12 @@ func (c *checker) checkDirectory() error {
 	if d.Bundle == nil || d.Bundle.Directory != nil {
 		return fmt.Errorf("bundle: %w", ErrMalformed)
 	}
-	inner := &checker{bundle: d.Bundle, options: Options{Key: c.options.Directory, Witnesses: c.options.Witnesses, CheckedAt: c.options.CheckedAt}}
+	options := Options{Witnesses: c.options.Witnesses}
+	if c.options.Directory != nil {
+		options = *c.options.Directory
+	}
+	options.CheckedAt = c.options.CheckedAt
+	inner := &checker{bundle: d.Bundle, options: options}
 	r := inner.check()
 	c.directory, c.report.DirectoryCosignatures = inner, r.Cosignatures
 	if !r.OK {

@@ -15,9 +15,10 @@ type Options struct {
 	// a bundle that names one of them is checked by it, if the key is of Key's name
 	// and signed trees of the checkpoint's size.
 	Retired []LogKey
-	// Directory is the log key of the service's directory, as the caller pinned it;
-	// nil takes the one that a bundle's second proof names.
-	Directory *tlog.VerifierKey
+	// Directory is what the caller knows of the service's directory, for a bundle's
+	// second proof: its key, retired ones and witnesses. nil takes the key that the
+	// proof names, and Witnesses.
+	Directory *Options
 	// Witnesses are those whose cosignatures the report names. Whether they are
 	// enough is the caller's policy (package trust).
 	Witnesses []tlog.WitnessKey

@@ -12,6 +12,8 @@ import (
 type bundleReport struct {
 	verify.Report
 	QuorumOK *bool `json:"quorum_ok,omitzero"` // enough witnesses of the policy have cosigned; absent without one
+	// DirectoryQuorumOK is the same of the directory's policy and checkpoint.
+	DirectoryQuorumOK *bool `json:"directory_quorum_ok,omitzero"`
 }
 
 // printReport prints each check in words, what no check covers, and the result.
@@ -29,10 +31,8 @@ func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 	if b.Directory != nil {
 		lines = append(lines, verdict(r.DirectoryOK, "directory", "the service's directory lists a tree of this log that has the entry"))
 	}
-	lines = append(lines, witnessed(r.QuorumOK, r.Cosignatures)...)
-	for _, c := range r.DirectoryCosignatures {
-		lines = append(lines, fmt.Sprintf("cosigned    the directory, %s, by %s", c.Time, plain(c.Name)))
-	}
+	lines = append(lines, witnessed(r.QuorumOK, r.Cosignatures, "")...)
+	lines = append(lines, witnessed(r.DirectoryQuorumOK, r.DirectoryCosignatures, "the directory, ")...)
 	if len(r.Unchecked) > 0 {
 		lines = append(lines, "not covered: "+strings.Join(r.Unchecked, ", "))
 	}
@@ -43,7 +43,7 @@ func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 		lines = append(lines, "the operator claims of the key that signed: "+plain(o.KeyClaim))
 	}
 	switch {
-	case r.OK && r.QuorumOK != nil && !*r.QuorumOK:
+	case r.OK && (isFalse(r.QuorumOK) || isFalse(r.DirectoryQuorumOK)):
 	case r.OK && r.LogKeySource == verify.KeyFromArgument:
 		lines = append(lines, "proved, as far as checked above")
 	case r.OK:
@@ -52,17 +52,20 @@ func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 	return s.line("%s", strings.Join(lines, "\n"))
 }
 
-// witnessed tells the quorum of a policy, and who cosigned.
-func witnessed(quorum *bool, by []verify.Cosignature) (lines []string) {
+func isFalse(verdict *bool) bool { return verdict != nil && !*verdict }
+
+// witnessed tells the quorum of a policy, and who cosigned; of says whose
+// checkpoint, if it is not the log's.
+func witnessed(quorum *bool, by []verify.Cosignature, of string) (lines []string) {
 	switch {
 	case quorum == nil:
 	case *quorum:
-		lines = append(lines, verdict(quorum, "quorum", "enough witnesses of the policy have cosigned the checkpoint"))
+		lines = append(lines, verdict(quorum, "quorum", of+"enough witnesses of the policy have cosigned the checkpoint"))
 	default:
-		lines = append(lines, "--    quorum      not reached: too few witnesses of the policy have cosigned the checkpoint")
+		lines = append(lines, "--    quorum      "+of+"not reached: too few witnesses of the policy have cosigned the checkpoint")
 	}
 	for _, c := range by {
-		lines = append(lines, fmt.Sprintf("cosigned    %s, by %s", c.Time, plain(c.Name)))
+		lines = append(lines, fmt.Sprintf("cosigned    %s%s, by %s", of, c.Time, plain(c.Name)))
 	}
 	return lines
 }
@@ -80,7 +83,7 @@ func printProof(s *streams, r proofReport) error {
 	if r.CheckpointOK {
 		lines = append(lines, verdict(&r.InclusionOK, "inclusion", "the entry is in the tree that the checkpoint signs, at its index"))
 	}
-	lines = append(lines, witnessed(r.QuorumOK, r.Cosignatures)...)
+	lines = append(lines, witnessed(r.QuorumOK, r.Cosignatures, "")...)
 	if r.OK && (r.QuorumOK == nil || *r.QuorumOK) {
 		lines = append(lines, fmt.Sprintf("proved: entry %d of %d. A tlog-proof says nothing about the chain and the event; a bundle does", r.LogIndex.Sequence(), r.TreeSize))
 	}

@@ -15,11 +15,16 @@ import (
 
 // trustFlags say what an auditor relies on.
 type trustFlags struct {
-	Key          string `placeholder:"VKEY" help:"The log's verifier key, from a source that you trust. Without it a bundle can be whole, but nothing says whose it is."`
-	Policy       string `placeholder:"FILE" help:"A C2SP tlog-policy: logs that you trust and witnesses, of whom a quorum must have cosigned. With --key only the witnesses count."`
-	DirectoryKey string `placeholder:"VKEY" help:"The log key of the service's directory, for bundles with a second proof by it. Without it that proof can be whole, but nothing says whose directory it is."`
+	Key    string `placeholder:"VKEY" help:"The log's verifier key, from a source that you trust. Without it a bundle can be whole, but nothing says whose it is."`
+	Policy string `placeholder:"FILE" help:"A C2SP tlog-policy: logs that you trust and witnesses, of whom a quorum must have cosigned. With --key only the witnesses count."`
+	Keys   string `placeholder:"FILE" help:"The saved answer of transparency/keys, for bundles signed by a key of the log before or after yours."`
+}
 
-	Keys string `placeholder:"FILE" help:"The saved answer of transparency/keys, for bundles signed by a key of the log before or after yours."`
+// directoryFlags say the same of the service's directory.
+type directoryFlags struct {
+	Key    string `placeholder:"VKEY" help:"The log key of the service's directory, for bundles with a second proof by it. Without it that proof can be whole, but nothing says whose directory it is."`
+	Policy string `placeholder:"FILE" help:"A C2SP tlog-policy of the directory: its log, and witnesses of whom a quorum must have cosigned the directory's checkpoint in the second proof."`
+	Keys   string `placeholder:"FILE" help:"The saved answer of the directory's transparency/keys."`
 }
 
 // trusted is what an auditor relies on.
@@ -27,19 +32,17 @@ type trusted struct {
 	keys   []tlog.VerifierKey // any one of them
 	others []verify.LogKey    // of the same logs
 	policy *trust.Policy      // whose quorum is required; nil for none
-
-	directory *tlog.VerifierKey // nil for none
 }
 
-// read reads what the flags name.
-func (f trustFlags) read(s *streams) (t trusted, err error) {
+// read reads what the flags name, whose names begin with prefix.
+func (f trustFlags) read(s *streams, prefix string) (t trusted, err error) {
 	if f.Policy != "" {
 		text, err := s.read(f.Policy, trust.MaxText)
 		if err != nil {
-			return t, fmt.Errorf("--policy: %w", err)
+			return t, fmt.Errorf("%spolicy: %w", prefix, err)
 		}
 		if t.policy, err = trust.Parse(text); err != nil {
-			return t, fmt.Errorf("--policy: %w", err)
+			return t, fmt.Errorf("%spolicy: %w", prefix, err)
 		}
 		for _, l := range t.policy.Logs {
 			t.keys = append(t.keys, l.Key)
@@ -48,20 +51,13 @@ func (f trustFlags) read(s *streams) (t trusted, err error) {
 	if f.Key != "" {
 		key, err := tlog.ParseVerifierKey(strings.TrimSpace(f.Key))
 		if err != nil {
-			return t, fmt.Errorf("--key: %w", err)
+			return t, fmt.Errorf("%skey: %w", prefix, err)
 		}
 		t.keys = []tlog.VerifierKey{key}
 	}
-	if f.DirectoryKey != "" {
-		key, err := tlog.ParseVerifierKey(strings.TrimSpace(f.DirectoryKey))
-		if err != nil {
-			return t, fmt.Errorf("--directory-key: %w", err)
-		}
-		t.directory = &key
-	}
 	if f.Keys != "" {
 		if t.others, err = t.readOthers(s, f.Keys); err != nil {
-			return t, fmt.Errorf("--keys: %w", err)
+			return t, fmt.Errorf("%skeys: %w", prefix, err)
 		}
 	}
 	return t, nil
@@ -92,12 +88,7 @@ func (t trusted) readOthers(s *streams, file string) ([]verify.LogKey, error) {
 // options are those for a bundle: of the keys that are trusted, the one that it
 // names, or else one of its log.
 func (t trusted) options(b *verify.Bundle) verify.Options {
-	o := verify.Options{CheckedAt: id.InstantOf(time.Now()), Retired: t.others, Directory: t.directory}
-	if t.policy != nil {
-		for _, w := range t.policy.Witnesses {
-			o.Witnesses = append(o.Witnesses, w.Key)
-		}
-	}
+	o := verify.Options{CheckedAt: id.InstantOf(time.Now()), Retired: t.others, Witnesses: t.witnesses()}
 	for _, k := range t.keys {
 		switch {
 		case k.String() == b.LogKey:
@@ -107,6 +98,32 @@ func (t trusted) options(b *verify.Bundle) verify.Options {
 			o.Key = &k
 		}
 	}
+	return o
+}
+
+// witnesses are those of the policy.
+func (t trusted) witnesses() (all []tlog.WitnessKey) {
+	if t.policy != nil {
+		for _, w := range t.policy.Witnesses {
+			all = append(all, w.Key)
+		}
+	}
+	return all
+}
+
+// withDirectory adds what is known of the service's directory to the options for a
+// bundle. Whom the log's policy knows is named on the directory's checkpoint too.
+func withDirectory(o verify.Options, d trusted, second *verify.Directory) verify.Options {
+	if second == nil || len(d.keys) == 0 && d.policy == nil {
+		return o
+	}
+	inner := d.options(second.Bundle)
+	for _, w := range o.Witnesses {
+		if !slices.Contains(inner.Witnesses, w) {
+			inner.Witnesses = append(inner.Witnesses, w)
+		}
+	}
+	o.Directory = &inner
 	return o
 }
 

@@ -20,6 +20,8 @@ const maxProven = 64 << 20
 type verifyCommand struct {
 	Bundle string `arg:"" help:"File with a bundle or a tlog-proof, - for standard input, or its address, which is fetched; with --url the event id."`
 	trustFlags
+	Directory directoryFlags `embed:"" prefix:"directory-"`
+
 	Entry   string `placeholder:"FILE" help:"The entry that a tlog-proof is for, as it was logged, - for standard input. A line end behind it does not count."`
 	Require string `enum:"commitment,record,full" default:"commitment" help:"How much a bundle has to disclose: commitment, record or full."`
 	URL     string `name:"url" placeholder:"URL" help:"Fetch the bundle of an event from this service."`
@@ -33,7 +35,11 @@ Nothing is fetched unless an address or --url is given.`
 }
 
 func (c *verifyCommand) Run(ctx context.Context, s *streams) error {
-	trusted, err := c.trustFlags.read(s)
+	trusted, err := c.trustFlags.read(s, "--")
+	if err != nil {
+		return err
+	}
+	directory, err := trustFlags(c.Directory).read(s, "--directory-")
 	if err != nil {
 		return err
 	}
@@ -44,7 +50,7 @@ func (c *verifyCommand) Run(ctx context.Context, s *streams) error {
 	if bytes.HasPrefix(text, []byte("c2sp.org/tlog-proof@")) {
 		return c.checkProof(s, text, trusted)
 	}
-	return c.checkBundle(s, text, trusted)
+	return c.checkBundle(s, text, trusted, directory)
 }
 
 // load reads what is to be verified.
@@ -107,7 +113,7 @@ func (c *verifyCommand) asked() id.Event {
 	return ""
 }
 
-func (c *verifyCommand) checkBundle(s *streams, text []byte, trusted trusted) error {
+func (c *verifyCommand) checkBundle(s *streams, text []byte, trusted, directory trusted) error {
 	bundle, err := verify.ParseBundle(text)
 	if err != nil {
 		return unreadable(text, err)
@@ -115,8 +121,11 @@ func (c *verifyCommand) checkBundle(s *streams, text []byte, trusted trusted) er
 	if event := c.asked(); event != "" && event != bundle.EventID {
 		return &negative{errors.New("the service sent the bundle of another event")}
 	}
-	r := bundleReport{Report: verify.Check(bundle, trusted.options(bundle))}
+	r := bundleReport{Report: verify.Check(bundle, withDirectory(trusted.options(bundle), directory, bundle.Directory))}
 	r.QuorumOK = trusted.quorum(r.CheckpointOK, []byte(bundle.Checkpoint))
+	if second := bundle.Directory; second != nil {
+		r.DirectoryQuorumOK = directory.quorum(*r.DirectoryOK, []byte(second.Bundle.Checkpoint))
+	}
 	if s.json {
 		err = s.value(r)
 	} else {
@@ -131,12 +140,21 @@ func (c *verifyCommand) checkBundle(s *streams, text []byte, trusted trusted) er
 		return errors.New("can't tell whose log this is: neither --key nor --policy names it")
 	case r.QuorumOK != nil && !*r.QuorumOK:
 		return errQuorum
+	case directory.policy != nil && bundle.Directory == nil:
+		return errNoSecondProof
+	case r.DirectoryQuorumOK != nil && !*r.DirectoryQuorumOK:
+		return errDirectoryQuorum
 	}
 	return disclosed(c.Require, r.Report)
 }
 
-// errQuorum proves nothing wrong: cosignatures come after a checkpoint.
-var errQuorum = errors.New("can't tell: too few witnesses of the policy have cosigned the checkpoint")
+// These prove nothing wrong: cosignatures come after a checkpoint, and listings
+// after an event.
+var (
+	errQuorum          = errors.New("can't tell: too few witnesses of the policy have cosigned the checkpoint")
+	errDirectoryQuorum = errors.New("can't tell: too few witnesses of the directory's policy have cosigned its checkpoint")
+	errNoSecondProof   = errors.New("can't tell: the bundle has no second proof by the directory")
+)
 
 // disclosed says whether the bundle shows as much as is required. What it shows is
 // right.

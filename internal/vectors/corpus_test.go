@@ -58,6 +58,7 @@ func kinds(t testing.TB) []File {
 	add("canonical-json", "Texts that are I-JSON by the number rule of the service, and their RFC 8785 form.", canonicalJSON)
 	add("entry", "Entries, the leaves of the tree.", entries)
 	add("bundle", "Verification bundles with the log's pinned key, and other keys of the log.", bundles)
+	add("second-proof", "Bundles with a second proof through the service's directory, whose key is pinned too.", secondProofs)
 	return all
 }
 

@@ -11,10 +11,10 @@ import (
 )
 
 // verdictsOf reads six signs as the verdicts inclusion, checkpoint, chain, record,
-// signature, envelope; 0 is null.
+// signature, envelope, and a seventh, if there is one, as directory; 0 is null.
 func verdictsOf(signs string) map[string]any {
 	said := map[string]any{}
-	for i, name := range []string{"inclusion_ok", "checkpoint_ok", "chain_ok", "record_ok", "signature_ok", "envelope_ok"} {
+	for i, name := range []string{"inclusion_ok", "checkpoint_ok", "chain_ok", "record_ok", "signature_ok", "envelope_ok", "directory_ok"}[:len(signs)] {
 		switch signs[i] {
 		case '+':
 			said[name] = true

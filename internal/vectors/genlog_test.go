@@ -48,11 +48,17 @@ type logged struct {
 	entry    chain.Entry
 }
 
-// newLedger returns a log of 7 events; the forgery is of event 4.
-func newLedger(m *maker, n byte, f forgery) *ledger {
+// emptyLedger returns a log without events.
+func emptyLedger(m *maker, n byte) *ledger {
 	org := id.Organization{0: 0xab, 15: n}
 	l := &ledger{m: m, org: org, origin: id.Origin("log.example/o/" + org.String())}
 	l.log, l.agent = key(m.t, string(l.origin)), key(m.t, fmt.Sprint("agent ", n))
+	return l
+}
+
+// newLedger returns a log of 7 events; the forgery is of event 4.
+func newLedger(m *maker, n byte, f forgery) *ledger {
+	l := emptyLedger(m, n)
 	for i := range 7 {
 		switch i {
 		case 4:

@@ -32,11 +32,8 @@ func TestOurs(t *testing.T) {
 			if r.err != nil {
 				t.Fatalf("%s: %v", f.Kind, r.err)
 			}
-			if (err == nil) != (v.Verdict == Accept) {
-				t.Errorf("%s: %s: got %v, want %s", f.Kind, v.Name, err, v.Verdict)
-			}
-			if v.Expect != nil && !reflect.DeepEqual(said, v.Expect) {
-				t.Errorf("%s: %s: got %v, want %v", f.Kind, v.Name, said, v.Expect)
+			if !r.right(said, err) {
+				t.Errorf("%s: %s: got %v %v, want %s %v", f.Kind, v.Name, err, said, v.Verdict, v.Expect)
 			}
 		}
 		if verdicts[Accept] == 0 || verdicts[Refuse] == 0 {
@@ -49,6 +46,11 @@ func TestOurs(t *testing.T) {
 type reader struct {
 	v   Vector
 	err error
+}
+
+// right tells whether that is what the vector says.
+func (r *reader) right(said map[string]any, err error) bool {
+	return (err == nil) == (r.v.Verdict == Accept) && (r.v.Expect == nil || reflect.DeepEqual(said, r.v.Expect))
 }
 
 func (r *reader) text(name string) string {
@@ -144,8 +146,8 @@ func (r *reader) check(kind string) (map[string]any, error) {
 		e, err := chain.ParseEntry([]byte(r.text("entry")))
 		hash := e.Hash()
 		return map[string]any{"seq": fmt.Sprint(e.Seq), "event_hash": hash.String()}, err
-	case "bundle":
-		return r.bundle()
+	case "bundle", "second-proof":
+		return r.bundle(kind)
 	}
 	r.err = fmt.Errorf("no kind %s", kind)
 	return nil, nil
@@ -208,13 +210,11 @@ func (r *reader) trusted(kind string) (map[string]any, error) {
 }
 
 // bundle is check for bundles: what the report says, and whether all of it holds.
-func (r *reader) bundle() (map[string]any, error) {
-	k, err := tlog.ParseVerifierKey(r.text("key"))
-	r.err = errors.Join(r.err, err)
-	o := verify.Options{Key: &k}
-	if _, there := r.v.Input["keys"]; there {
-		o.Retired, err = verify.ParseKeys([]byte(r.text("keys")))
-		r.err = errors.Join(r.err, err)
+func (r *reader) bundle(kind string) (map[string]any, error) {
+	o := r.options("key", "keys")
+	if kind == "second-proof" {
+		d := r.options("directory_key", "directory_keys")
+		o.Directory = &d
 	}
 	b, err := verify.ParseBundle([]byte(r.text("bundle")))
 	if err != nil {
@@ -225,10 +225,52 @@ func (r *reader) bundle() (map[string]any, error) {
 		err = errRefused
 	}
 	said := map[string]any{"inclusion_ok": report.InclusionOK, "checkpoint_ok": report.CheckpointOK, "chain_ok": report.ChainOK}
-	for name, ok := range map[string]*bool{"record_ok": report.RecordOK, "signature_ok": report.SignatureOK, "envelope_ok": report.EnvelopeOK} {
-		if said[name] = any(nil); ok != nil {
+	for name, ok := range map[string]*bool{"record_ok": report.RecordOK, "signature_ok": report.SignatureOK, "envelope_ok": report.EnvelopeOK, "directory_ok": report.DirectoryOK} {
+		switch {
+		case ok != nil:
 			said[name] = *ok
+		case name != "directory_ok" || kind == "second-proof":
+			said[name] = nil
 		}
+	}
+	if !r.has("directory_policy") {
+		return said, err
+	}
+	return r.directoryQuorum(b, said, err)
+}
+
+func (r *reader) has(name string) bool { _, there := r.v.Input[name]; return there }
+
+// options are the pinned key and the list of keys of those names, if they are there.
+func (r *reader) options(key, keys string) (o verify.Options) {
+	if r.has(key) {
+		k, err := tlog.ParseVerifierKey(r.text(key))
+		o.Key, r.err = &k, errors.Join(r.err, err)
+	}
+	if r.has(keys) {
+		retired, err := verify.ParseKeys([]byte(r.text(keys)))
+		o.Retired, r.err = retired, errors.Join(r.err, err)
+	}
+	return o
+}
+
+// directoryQuorum adds who cosigned the directory's checkpoint, which has to be enough.
+func (r *reader) directoryQuorum(b *verify.Bundle, said map[string]any, err error) (map[string]any, error) {
+	p, fault := trust.Parse([]byte(r.text("directory_policy")))
+	r.err = errors.Join(r.err, fault)
+	if r.err != nil || b.Directory == nil {
+		return nil, errors.Join(err, errRefused)
+	}
+	n, fault := tlog.ParseNote([]byte(b.Directory.Bundle.Checkpoint))
+	if fault != nil {
+		return nil, errors.Join(err, fault)
+	}
+	by, all := []any{}, p.Cosignatures(n)
+	for _, c := range all {
+		by = append(by, c.Witness.Name)
+	}
+	if said["directory_witnessed_by"] = by; !p.Reached(all) {
+		err = errors.Join(err, errRefused)
 	}
 	return said, err
 }

@@ -3,6 +3,7 @@
 policies too. The last line is "N passed, N failed"; exit 1 if any failed.
 """
 import base64, glob, json, os, re, sys
+from strict import *
 from verify import *
 
 # --- C2SP tlog-policy: octets, of which ASCII alone has a meaning.
@@ -38,18 +39,28 @@ def policy(raw):
     need(quorum, "policy: no quorum")
     return logs, witnesses, groups, quorum
 
-def witnessed(raw, text):                           # who cosigned, if a log signed and it is enough
-    logs, witnesses, groups, quorum = policy(raw)
-    need(any(accepts(open_checkpoint, text, key) for key in logs), "no log of the policy")
-    by = [name for name, key in witnesses.items() if accepts(cosigned, text, key)]
+def quorum_of(raw, text):                           # who cosigned, and if it is enough
+    _, witnesses, groups, quorum = policy(raw)
+    by = [name for name, key in witnesses.items() if attempt(cosigned, text, key) is not False]
     reached = lambda name: sum(map(reached, groups[name][1])) >= groups[name][0] if name in groups else name in by
-    need(quorum == "none" or reached(quorum), "quorum")
+    return by, quorum == "none" or reached(quorum)
+
+def witnessed(raw, text):                           # who cosigned, if a log signed and it is enough
+    logs = policy(raw)[0]
+    need(any(attempt(open_checkpoint, text, key) for key in logs), "no log of the policy")
+    by, enough = quorum_of(raw, text)
+    need(enough, "quorum")
     return by
+
+def unhex(text):                                    # of a hash: 64 lower-case digits
+    need(re.fullmatch("[0-9a-f]{64}", text, re.A), "hash")
+    return bytes.fromhex(text)
 
 # --- The corpus: what this program says of each vector, and what it should.
 def judge(kind, given):
     text = lambda name: given[name] if name in given else base64.b64decode(given[name + "_b64"]).decode()
     raw = lambda name: text(name).encode() if name in given else base64.b64decode(given[name + "_b64"])
+    listed = lambda name: log_keys(text(name)) if name in given else ()
     told = lambda key: dict(name=key[0], key_id=key[1].hex(), public_key=key[2].hex())
     if kind == "public-key": public_key(bytes.fromhex(text("public_key")))
     elif kind == "signature": signed(*(bytes.fromhex(text(n)) for n in ("public_key", "signature", "message")))
@@ -73,8 +84,17 @@ def judge(kind, given):
     elif kind == "canonical-json": return dict(canonical=canonical(ijson(text("json"))))
     elif kind == "entry": return dict(seq=str(entry(text("entry"))[2]), event_hash=leaf_hash(text("entry")).hex())
     elif kind == "bundle":
-        said = check_bundle(parse_bundle(text("bundle")), text("key"), log_keys(text("keys")) if "keys" in given else ())
+        said = check_bundle(parse_bundle(text("bundle")), text("key"), listed("keys"))
+        need(said.pop("directory_ok") is None, "second proof")
         return dict(said, ok=False not in said.values())
+    elif kind == "second-proof":
+        b = parse_bundle(text("bundle"))
+        said = check_bundle(b, text("key"), listed("keys"), given.get("directory_key"), listed("directory_keys"))
+        said["ok"] = False not in said.values()
+        if "directory_policy" in given:
+            said["directory_witnessed_by"], enough = quorum_of(raw("directory_policy"), b["directory"]["bundle"]["checkpoint"])
+            said["ok"] = said["ok"] and enough
+        return said
     else: raise SystemExit("unknown kind: " + kind)
 
 def corpus(folder):
