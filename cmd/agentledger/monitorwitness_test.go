@@ -1,0 +1,144 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/witnesstest"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/trust"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// watchedLog is one log of a real server with a witness, and the real monitor of it.
+type watchedLog struct {
+	*testing.T
+	server *process
+	worker *worker
+	x      *witnesstest.Witness
+	state  string
+}
+
+func watchLog(t *testing.T, server *process, slug string, x *witnesstest.Witness) watchedLog {
+	t.Helper()
+	w, err := newWorker(server.main, server.found(t.Context(), slug, nil), client.Retry{Attempts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return watchedLog{T: t, server: server, worker: w, x: x, state: filepath.Join(t.TempDir(), "state")}
+}
+
+// lookedAt is what a monitor says with --json.
+type lookedAt struct {
+	Consistent   bool                 `json:"consistent"`
+	TreeSize     id.Index             `json:"tree_size"`
+	Cosignatures []verify.Cosignature `json:"cosignatures"`
+	Error        string               `json:"error"`
+}
+
+// look runs the monitor once.
+func (l watchedLog) look(want int, more ...string) (at lookedAt) {
+	l.Helper()
+	args := append([]string{"--json", "monitor", "--once", "--tries", "1", "--url", l.server.main + "/o/" + l.worker.org.OrganizationID.String(),
+		"--key", l.worker.org.LogKey, "--witness", l.x.Signer.Key().String(), "--state", l.state}, more...)
+	out, exit := command(l.T, "aps", args...)
+	said, _, _ := strings.Cut(out, "\n") // then what went wrong, on standard error
+	if err := json.Unmarshal([]byte(said), &at); err != nil || exit != want || at.Consistent != (want == 0) {
+		l.Fatalf("got status %d, %v, want %d\n%s", exit, err, want, out)
+	}
+	return at
+}
+
+// cosigned waits until the log shows a cosigned checkpoint of that size.
+func (l watchedLog) cosigned(size id.Index) {
+	l.Helper()
+	base := l.server.main + "/v1/public/orgs/" + string(l.worker.org.Slug) + "/transparency/"
+	policy, err := trust.Parse([]byte(getText(l.T, base+"policy")))
+	if err != nil {
+		l.Fatal(err)
+	}
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		text := getText(l.T, base+"checkpoint?cosigned=1")
+		if o, err := policy.Open([]byte(text)); err == nil && o.Checkpoint.Size == size {
+			return
+		}
+		if time.Now().After(end) {
+			l.Fatalf("not cosigned: %s\n%s", text, l.server.logs)
+		}
+	}
+}
+
+// The monitor reads what the service shows as cosigned: nothing while there was
+// never a quorum, then the newest, and while the witness is away an older one or,
+// where the service fails closed, none. A log that the witness does not know gets
+// nothing of it.
+func TestMonitorReadsCosigned(t *testing.T) {
+	for _, fail := range []string{"open", "closed"} {
+		t.Run(fail, func(t *testing.T) {
+			x := witnesstest.New(t, "x.example")
+			file := filepath.Join(t.TempDir(), "witnesses.policy")
+			if err := os.WriteFile(file, []byte(x.PolicyLine("x")+"quorum x\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			server := startProcess(t, t.TempDir(), "--witness-policy-file", file, "--witness-interval", "100ms", "--witness-max-lag", "0",
+				"--witness-fail", fail, "--callout-allow", "127.0.0.0/8")
+			red, blue := watchLog(t, server, "red", x), watchLog(t, server, "blue", x)
+			key, err := tlog.ParseVerifierKey(red.worker.org.LogKey)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.Know(key)
+			red.followed(fail)
+			sendOne(t, blue.worker)
+			if at := blue.look(2); len(at.Cosignatures) != 0 {
+				t.Errorf("blue: got %+v", at)
+			}
+		})
+	}
+}
+
+// followed goes through the life of a log that the witness knows.
+func (l watchedLog) followed(fail string) {
+	size := id.Index(0)
+	l.x.Instead(unwell)
+	sendOne(l.T, l.worker)
+	size++
+	if at := l.look(2); len(at.Cosignatures) != 0 {
+		l.Errorf("never cosigned: got %+v", at)
+	}
+	l.x.Instead(nil)
+	sendOne(l.T, l.worker)
+	size++
+	l.cosigned(size)
+	first := l.look(0, "--max-lag", "1h")
+	if len(first.Cosignatures) != 1 || first.Cosignatures[0].Name != "x.example" || first.TreeSize != size {
+		l.Fatalf("cosigned: got %+v", first)
+	}
+	l.x.Instead(unwell)
+	sendOne(l.T, l.worker)
+	size++
+	if fail == "closed" {
+		l.look(2)
+	} else if at := l.look(0); len(at.Cosignatures) != 1 || at.Cosignatures[0] != first.Cosignatures[0] || at.TreeSize != size {
+		l.Errorf("the witness is away: got %+v, want the cosignature of before", at)
+	}
+	if at := l.look(2, "--max-lag", "1ns"); at.Error == "" {
+		l.Errorf("too old: got %+v", at)
+	}
+	l.x.Instead(nil)
+	sendOne(l.T, l.worker)
+	size++
+	l.cosigned(size)
+	if at := l.look(0, "--max-lag", "1h"); at.TreeSize != size || len(at.Cosignatures) != 1 {
+		l.Errorf("the witness is back: got %+v", at)
+	}
+}
+
+func unwell(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusServiceUnavailable) }
