@@ -85,3 +85,7 @@ func (a *Approvals) newGrantSigner(s *log.State, c *act) (tlog.SignerKey, error)
 	}})
 	return signer, nil
 }
+
+// OfLog reports whether records of a kind are about one log: they don't go over to
+// the one that succeeds it, whose grants are signed under another name.
+func OfLog(kind storage.Kind) bool { return kind == kindGrantKey }

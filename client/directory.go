@@ -50,9 +50,13 @@ func (c *Client) DirectoryPage(ctx context.Context, from id.Index) (DirectoryPag
 	return p, nil
 }
 
-// Tiles returns an organization's log below the service's own prefix.
-func (c *Client) Tiles(o id.Organization) *Tiles {
+// Tiles returns the log of an origin below the service's own prefix.
+func (c *Client) Tiles(origin id.Origin) (*Tiles, error) {
+	o, err := origin.Organization()
+	if err != nil {
+		return nil, err
+	}
 	public := *c
-	public.token, public.base = "", c.base+"/o/"+o.String()
-	return &Tiles{client: &public, prefix: public.base}
+	public.token, public.base = "", c.base+"/o/"+origin.Below(o)
+	return &Tiles{client: &public, prefix: public.base}, nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -147,4 +149,31 @@ func (t *tree) Leaves(ctx context.Context, begin, end id.Index) ([]byte, error) 
 		return nil, err
 	}
 	return hashes[hashSize*int(begin-first) : hashSize*int(end-first)], nil
+}
+
+// Successor is the log that goes on in place of a frozen one, as the service names it:
+// its key is vouched for by nobody, and its first event is unchecked
+// (verify.ReadSuccession).
+type Successor struct {
+	Origin   id.Origin `json:"origin"`
+	LogKey   string    `json:"log_key"` // vkey
+	LogIndex id.Index  `json:"log_index"`
+	Record   string    `json:"record"`
+	Envelope string    `json:"envelope"`
+}
+
+// Successor asks what goes on in place of the log; an *Error with status 404 when
+// nothing does.
+func (t *Tiles) Successor(ctx context.Context) (Successor, error) {
+	var s Successor
+	text, err := t.get(ctx, "successor", 1<<20)
+	if err == nil {
+		if err = json.Unmarshal(text, &s); err != nil {
+			err = badAnswer(err)
+		}
+	}
+	if err != nil {
+		return Successor{}, fmt.Errorf("fetch successor: %w", err)
+	}
+	return s, nil
 }

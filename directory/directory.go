@@ -93,8 +93,21 @@ func New(o Options) *Directory {
 }
 
 // kindListed is the record, in the directory's partition, of what was last listed
-// of an organization, under its id.
+// of a log, under the id of its organization, for a successor with its number.
 const kindListed storage.Kind = "directory_listed"
+
+// OfLog reports whether records of a kind are about one log: they don't go over to
+// the one that succeeds it.
+func OfLog(kind storage.Kind) bool { return kind == kindListed }
+
+// listedName is the key of the record about the log of an origin.
+func listedName(origin id.Origin) string {
+	organization, err := origin.Organization()
+	if err != nil {
+		return string(origin)
+	}
+	return origin.Below(organization)
+}
 
 // Entry is the newest listing of a log.
 type Entry struct {
@@ -103,22 +116,21 @@ type Entry struct {
 	Root  id.Hash  `json:"root"`
 }
 
-// Find returns the newest listing of an organization's log; fault.NotFound when
-// there is none yet.
-func (d *Directory) Find(ctx context.Context, organization id.Organization) (Entry, error) {
-	e, _, err := d.find(ctx, organization)
+// Find returns the newest listing of a log; fault.NotFound when there is none yet.
+func (d *Directory) Find(ctx context.Context, origin id.Origin) (Entry, error) {
+	e, _, err := d.find(ctx, origin)
 	return e, err
 }
 
-// Listed returns the event that last listed an organization's log, and the size
-// listed; fault.NotFound when there is none yet.
-func (d *Directory) Listed(ctx context.Context, organization id.Organization) (id.Event, id.Index, error) {
-	e, _, err := d.find(ctx, organization)
+// Listed returns the event that last listed a log, and the size listed;
+// fault.NotFound when there is none yet.
+func (d *Directory) Listed(ctx context.Context, origin id.Origin) (id.Event, id.Index, error) {
+	e, _, err := d.find(ctx, origin)
 	return e.Event, e.Size, err
 }
 
-func (d *Directory) find(ctx context.Context, organization id.Organization) (e Entry, version uint64, err error) {
-	r, err := d.Store.Get(ctx, d.Tenant, kindListed, organization.String())
+func (d *Directory) find(ctx context.Context, origin id.Origin) (e Entry, version uint64, err error) {
+	r, err := d.Store.Get(ctx, d.Tenant, kindListed, listedName(origin))
 	if errors.Is(err, storage.ErrNotFound) {
 		return Entry{}, 0, fault.New(fault.NotFound, "Not found")
 	}

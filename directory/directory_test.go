@@ -119,7 +119,7 @@ func (w *world) bundle(at id.Index) (*verify.Bundle, verify.Listing) {
 func (w *world) newest(t id.Tenant) {
 	w.Helper()
 	s := w.State(w.TB, t)
-	entry, err := w.Find(w.Context(), s.Identity().Organization)
+	entry, err := w.Find(w.Context(), s.Identity().Origin)
 	if err != nil || entry.Size != s.Size() || entry.Root != s.Root() {
 		w.Fatalf("got %+v, %v, want size %d", entry, err, s.Size())
 	}
@@ -143,7 +143,7 @@ func TestLists(t *testing.T) {
 	w.say(ledgertest.Red, 3)
 	w.publish(1)
 	w.newest(ledgertest.Red)
-	if _, err := w.Find(t.Context(), ledgertest.Organization(ledgertest.Blue)); !fault.Is(err, fault.NotFound) {
+	if _, err := w.Find(t.Context(), ledgertest.Origin(ledgertest.Blue)); !fault.Is(err, fault.NotFound) {
 		t.Errorf("an empty log is listed: %v", err)
 	}
 	w.publish(0)

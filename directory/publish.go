@@ -106,10 +106,9 @@ func (d *Directory) Publish(ctx context.Context) (listed int, err error) {
 
 // candidate is a log that may have something new to list.
 type candidate struct {
-	tenant       id.Tenant
-	organization id.Organization
-	state        *log.State
-	listed       verify.Listed
+	tenant id.Tenant
+	state  *log.State
+	listed verify.Listed
 }
 
 // collect reads the published states of as many logs as one append can list. A log
@@ -132,7 +131,7 @@ func (d *Directory) collect(ctx context.Context) (batch []candidate, err error) 
 			delete(d.pending, t)
 			continue
 		}
-		batch = append(batch, candidate{tenant: t, organization: s.Identity().Organization, state: s, listed: verify.Listed{
+		batch = append(batch, candidate{tenant: t, state: s, listed: verify.Listed{
 			Origin: shown.Origin, Size: shown.Size, Root: shown.Root, LogKey: s.VerifierKey().String(),
 		}})
 	}
@@ -146,7 +145,7 @@ func (d *Directory) act(ctx context.Context, s *log.State, batch []candidate) (n
 	var fresh []candidate
 	var versions []uint64
 	for _, c := range batch {
-		last, version, err := d.find(ctx, c.organization)
+		last, version, err := d.find(ctx, c.listed.Origin)
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return notary.Act{}, nil, err
 		}
@@ -200,7 +199,7 @@ func (d *Directory) compose(ctx context.Context, s *log.State, fresh []candidate
 			if err != nil {
 				return notary.Act{}, nil, err
 			}
-			act.Changes = append(act.Changes, storage.Change{Kind: kindListed, Key: c.organization.String(), Value: value, If: versions[begin+i]})
+			act.Changes = append(act.Changes, storage.Change{Kind: kindListed, Key: listedName(c.listed.Origin), Value: value, If: versions[begin+i]})
 			taken = append(taken, c.tenant)
 		}
 	}

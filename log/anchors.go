@@ -233,6 +233,11 @@ func (a *Anchors) close() error {
 // checkpoint.
 func (l *Ledgers) confirm(ctx context.Context, s *State) error {
 	now := id.InstantOf(l.clock())
+	if _, shown := l.anchors.find(s.identity.Origin.Next()); shown {
+		defer func() {
+			s.fault = s.fault.or(Fault{Level: Frozen, Reason: "its successor was shown", At: now})
+		}()
+	}
 	shown, ok := l.anchors.find(s.identity.Origin)
 	if !ok && s.Size() == 0 {
 		return l.anchors.put(s.Checkpoint())

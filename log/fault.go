@@ -23,6 +23,9 @@ const (
 	Importing Level = "importing"
 	Moved     Level = "moved"
 	Frozen    Level = "frozen" // chain, tree or head is damaged or forked: for ever
+	// Succeeded is what a frozen ledger counts as once another goes on in its place.
+	// It stays frozen; no State has this level.
+	Succeeded Level = "succeeded"
 )
 
 // worse reports whether v does more to a ledger than other.

@@ -6,12 +6,15 @@ import (
 	"fmt"
 
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/verify"
 )
 
 // FsckResult counts what Fsck looked at.
 type FsckResult struct {
 	Ledgers, Events, Findings int
 	Importing, Moved          int // of the ledgers: not open for events here, without being at fault
+	Succeeded                 int // frozen ones in whose place another goes on
 }
 
 // Fsck re-verifies every ledger of a store from its first event, and each head
@@ -45,6 +48,8 @@ func Fsck(ctx context.Context, store Store, keyring *seal.Keyring, anchors *Anch
 			result.Importing++
 		case Moved:
 			result.Moved++
+		case Succeeded:
+			result.Succeeded++
 		}
 		if err != nil {
 			return result, fmt.Errorf("fsck: %s: %w", identity.Origin, err)
@@ -81,8 +86,11 @@ func fsckLedger(ctx context.Context, l *Ledgers, identity *Identity, keys *logKe
 	if err == nil {
 		err = x.atHead(ctx)
 	}
-	if err == nil && level != Importing {
+	if err == nil && level != Importing && level != Succeeded {
 		err = x.anchor(ctx, l, keys)
+	}
+	if err == nil && identity.Predecessor != 0 && head.Size > 0 {
+		err = x.succession(ctx, l)
 	}
 	if errors.Is(err, errExamined) {
 		err = nil
@@ -98,15 +106,21 @@ func (x *examiner) records(ctx context.Context, l *Ledgers) (Level, error) {
 		x.findAt(Frozen, "fault record", err.Error())
 	case err != nil:
 		return known.Level, err
-	case known.Level == Importing, known.Level == Moved:
-	case known.Level != Healthy:
-		x.findAt(known.Level, "ledger", "has a fault on record: "+known.Reason)
+	}
+	level, err := l.orSucceeded(ctx, x.identity.Tenant, known.Level)
+	if err != nil {
+		return level, err
+	}
+	switch level {
+	case Healthy, Importing, Moved, Succeeded: // what a succeeded one is frozen for is told by its successor
+	default:
+		x.findAt(level, "ledger", "has a fault on record: "+known.Reason)
 	}
 	if _, err = l.Reverified(ctx, x.identity.Tenant); isDamage(err) {
 		x.findAt(Suspect, "re-verification record", err.Error())
 		err = nil
 	}
-	return known.Level, err
+	return level, err
 }
 
 // anchor compares the examined head with its anchor.
@@ -131,6 +145,34 @@ func (x *examiner) anchor(ctx context.Context, l *Ledgers, keys *logKeys) error 
 		return err
 	case !ok:
 		x.findAt(Frozen, "head", fmt.Sprintf("does not extend the checkpoint shown at size %d", shown.size))
+	}
+	return nil
+}
+
+// succession checks that the first event of a successor says which ledger it
+// succeeds, with a checkpoint that this one has signed.
+func (x *examiner) succession(ctx context.Context, l *Ledgers) error {
+	first, err := one(x.store.Events(ctx, x.identity.Tenant, 0, 1, storage.Records|storage.Envelopes))
+	if isDamage(err) {
+		return nil // which has been told
+	}
+	if err != nil {
+		return err
+	}
+	said, err := verify.ReadSuccession(x.identity.Origin, EntryOf(first), first.Record, first.Envelope)
+	if err != nil {
+		x.findAt(Suspect, "record 0", err.Error())
+		return nil
+	}
+	before, keys, err := l.readIdentity(ctx, x.identity.Predecessor)
+	if err == nil && before.Origin != said.Predecessor {
+		err = errInconsistent
+	}
+	if err == nil {
+		_, err = keys.open([]byte(said.Checkpoint))
+	}
+	if err != nil {
+		x.findAt(Suspect, "predecessor", "is not the one that record 0 names: "+err.Error())
 	}
 	return nil
 }

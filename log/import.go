@@ -89,7 +89,7 @@ func (l *Ledgers) arriving(t id.Tenant, r storage.Record) (*Identity, *logKeys, 
 	if err != nil {
 		return nil, nil, fmt.Errorf("import: log key: %w", err)
 	}
-	return &Identity{Tenant: t, Organization: stored.OrganizationID, Origin: stored.Origin, CreatedAt: stored.CreatedAt}, keys, nil
+	return stored.identity(t), keys, nil
 }
 
 // BeginImport makes the ledger, marked as importing, or takes up an import that
@@ -111,7 +111,7 @@ func (l *Ledgers) BeginImport(ctx context.Context, t id.Tenant, identity storage
 			return nil, fault.New(fault.Conflict, "The organization is here and open")
 		}
 		empty := storage.Head{Root: tlog.EmptyRoot(), Last: chain.Genesis(standing.Identity.Origin), ConfigVersion: 1}
-		err = l.beginAt(t, storage.Head{}, empty, comes)
+		err = l.beginAt(t, storage.Head{}, empty, comes, standing.Identity.counters()...)
 	default:
 		return nil, fault.New(fault.Conflict, "The organization is here, and its ledger has a fault: "+string(standing.Level))
 	}
@@ -129,13 +129,13 @@ func (l *Ledgers) BeginImport(ctx context.Context, t id.Tenant, identity storage
 }
 
 // beginAt moves a ledger from expect to head and marks it.
-func (l *Ledgers) beginAt(t id.Tenant, expect, head storage.Head, changes []storage.Change) error {
+func (l *Ledgers) beginAt(t id.Tenant, expect, head storage.Head, changes []storage.Change, counters ...storage.Counter) error {
 	value, err := json.Marshal(Fault{Level: Importing, Reason: "its import has not ended", At: id.InstantOf(l.clock())})
 	if err != nil {
 		return fmt.Errorf("import: %w", err)
 	}
 	mark := storage.Change{Kind: kindFault, Value: value, If: storage.AnyVersion}
-	batch := storage.Batch{Tenant: t, Expect: expect, Head: head, Changes: append(changes, mark)}
+	batch := storage.Batch{Tenant: t, Expect: expect, Head: head, Counters: counters, Changes: append(changes, mark)}
 	if err := l.store.Append([]storage.Batch{batch}).Wait()[0]; err != nil {
 		return fmt.Errorf("import: begin: %w", err)
 	}

@@ -59,6 +59,17 @@ type identityRecord struct {
 	SealedLogKey   []byte          `json:"sealed_log_key"`           // of the first key
 	FirstTo        *id.Index       `json:"first_to_size,omitzero"`   // nil while it signs
 	LaterKeys      []logKeyRecord  `json:"later_log_keys,omitempty"` // those that came by rotation, oldest first
+
+	Predecessor *predecessorRecord `json:"predecessor,omitempty"` // nil for an organization's first ledger
+}
+
+// identity is what never changes of it, of the ledger of that handle.
+func (r *identityRecord) identity(t id.Tenant) *Identity {
+	i := &Identity{Tenant: t, Organization: r.OrganizationID, Origin: r.Origin, CreatedAt: r.CreatedAt}
+	if p := r.Predecessor; p != nil {
+		i.Predecessor, i.carried = p.Tenant, usage{month: p.Month, count: p.Counted}
+	}
+	return i
 }
 
 // sealContext binds a sealed log key to its origin.
@@ -75,13 +86,17 @@ type Genesis struct {
 // durable step. The tenant handle and the origin are the caller's claims.
 // fault.Conflict: the handle has a ledger, or the origin was shown before.
 func (l *Ledgers) Create(ctx context.Context, t id.Tenant, g Genesis) (*State, error) {
-	if _, known := l.anchors.find(g.Origin); known {
+	return l.create(ctx, t, identityRecord{OrganizationID: g.Organization, Origin: g.Origin}, 1, g.Changes)
+}
+
+func (l *Ledgers) create(ctx context.Context, t id.Tenant, identity identityRecord, configVersion uint64, changes []storage.Change) (*State, error) {
+	if _, known := l.anchors.find(identity.Origin); known {
 		return nil, fault.New(fault.Conflict, "The origin was used before")
 	}
-	identity := identityRecord{OrganizationID: g.Organization, Origin: g.Origin, CreatedAt: id.InstantOf(l.clock())}
+	identity.CreatedAt = id.InstantOf(l.clock())
 	seed := edkey.NewPrivate().Seed()
 	var err error
-	if identity.SealedLogKey, err = l.keyring.Seal(sealContext(g.Origin), seed[:]); err != nil {
+	if identity.SealedLogKey, err = l.keyring.Seal(sealContext(identity.Origin), seed[:]); err != nil {
 		return nil, fmt.Errorf("create ledger: seal log key: %w", err)
 	}
 	value, err := json.Marshal(identity)
@@ -89,9 +104,10 @@ func (l *Ledgers) Create(ctx context.Context, t id.Tenant, g Genesis) (*State, e
 		return nil, fmt.Errorf("create ledger: %w", err)
 	}
 	batch := storage.Batch{
-		Tenant:  t,
-		Head:    storage.Head{Root: tlog.EmptyRoot(), Last: chain.Genesis(g.Origin), ConfigVersion: 1},
-		Changes: append([]storage.Change{{Kind: kindIdentity, Value: value}}, g.Changes...),
+		Tenant:   t,
+		Head:     storage.Head{Root: tlog.EmptyRoot(), Last: chain.Genesis(identity.Origin), ConfigVersion: configVersion},
+		Counters: identity.identity(t).counters(),
+		Changes:  append([]storage.Change{{Kind: kindIdentity, Value: value}}, changes...),
 	}
 	if err := l.store.Append([]storage.Batch{batch}).Wait()[0]; err != nil {
 		return nil, createError(err)
@@ -142,7 +158,7 @@ func (l *Ledgers) readIdentity(ctx context.Context, t id.Tenant) (*Identity, *lo
 	if err != nil {
 		return nil, nil, fmt.Errorf("load ledger: log key: %w", err)
 	}
-	return &Identity{Tenant: t, Organization: stored.OrganizationID, Origin: stored.Origin, CreatedAt: stored.CreatedAt}, keys, nil
+	return stored.identity(t), keys, nil
 }
 
 // refresh reads a ledger of which nothing is out, compares what is stored with
@@ -193,7 +209,7 @@ func (l *Ledgers) readState(ctx context.Context, led *ledger) (*State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tree: %w", err)
 	}
-	used, err := l.readUsage(ctx, t, head)
+	used, err := l.readUsage(ctx, led.identity, head)
 	if err != nil {
 		return nil, fmt.Errorf("counters: %w", err)
 	}
@@ -222,12 +238,12 @@ func (l *Ledgers) salvage(ctx context.Context, led *ledger, damage error) *State
 	return s
 }
 
-func (l *Ledgers) readUsage(ctx context.Context, t id.Tenant, head storage.Head) (usage, error) {
+func (l *Ledgers) readUsage(ctx context.Context, identity *Identity, head storage.Head) (usage, error) {
 	if head.Size == 0 {
-		return usage{}, nil
+		return identity.carried, nil
 	}
 	m := monthOf(head.LastReceived)
-	values, err := l.store.Counters(ctx, t, []string{m.counter()})
+	values, err := l.store.Counters(ctx, identity.Tenant, []string{m.counter()})
 	if err != nil {
 		return usage{}, err
 	}

@@ -202,6 +202,9 @@ type Identity struct {
 	Organization id.Organization
 	Origin       id.Origin
 	CreatedAt    id.Instant
+	Predecessor  id.Tenant // handle of the frozen ledger that this one succeeds; 0: none
+
+	carried usage // counted by the predecessor in the month of the succession
 }
 
 // errStopped answers submissions that come while the process stops.

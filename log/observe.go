@@ -48,12 +48,12 @@ type round struct {
 }
 
 func newRound() *round {
-	return &round{levels: map[Level]int{Suspect: 0, ReadOnly: 0, Importing: 0, Moved: 0, Frozen: 0}}
+	return &round{levels: map[Level]int{Suspect: 0, ReadOnly: 0, Importing: 0, Moved: 0, Frozen: 0, Succeeded: 0}}
 }
 
 func (r *round) add(v Reverified, level Level) {
 	r.events += v.To
-	if v.Since != 0 && (r.oldest == 0 || v.Since < r.oldest) {
+	if v.Since != 0 && level != Succeeded && (r.oldest == 0 || v.Since < r.oldest) {
 		r.oldest = v.Since
 	}
 	if level != Healthy {
@@ -79,7 +79,7 @@ func newRoundMetrics(r prometheus.Registerer) roundMetrics {
 			Name: "agentledger_faulty_ledgers", Help: "Ledgers with a known fault, by its level."}, []string{"level"}),
 	}
 	r.MustRegister(m.ended, m.oldest, m.events, m.faulty)
-	for _, level := range []Level{Suspect, ReadOnly, Importing, Moved, Frozen} {
+	for _, level := range []Level{Suspect, ReadOnly, Importing, Moved, Frozen, Succeeded} {
 		m.faulty.WithLabelValues(string(level))
 	}
 	return m
@@ -103,7 +103,7 @@ func (l *Ledgers) faultLevel(ctx context.Context, t id.Tenant) Level {
 		select {
 		case <-r.ready:
 			if r.led != nil {
-				return r.led.published.Load().fault.Level
+				return l.levelOf(ctx, t, r.led.published.Load().fault.Level)
 			}
 		default:
 		}
@@ -112,7 +112,14 @@ func (l *Ledgers) faultLevel(ctx context.Context, t id.Tenant) Level {
 	if err != nil {
 		return Healthy
 	}
-	return f.Level
+	return l.levelOf(ctx, t, f.Level)
+}
+
+func (l *Ledgers) levelOf(ctx context.Context, t id.Tenant, level Level) Level {
+	if now, err := l.orSucceeded(ctx, t, level); err == nil {
+		return now
+	}
+	return level
 }
 
 // observe notes how long an append took that has ended.

@@ -25,7 +25,9 @@ type Replay struct {
 	Err   error
 }
 
-// Replays answers for events of a ledger, in their order, with one look-up.
+// Replays answers for events of a ledger, in their order, with one look-up. An event
+// that a frozen predecessor of the ledger holds is known as if it were in the ledger:
+// what was acknowledged once is never recorded again.
 func (l *Ledgers) Replays(ctx context.Context, t id.Tenant, asked []Asked) []Replay {
 	replays := make([]Replay, len(asked))
 	if err := l.replays(ctx, t, asked, replays); err != nil {
@@ -36,15 +38,23 @@ func (l *Ledgers) Replays(ctx context.Context, t id.Tenant, asked []Asked) []Rep
 	return replays
 }
 
-func (l *Ledgers) replays(ctx context.Context, t id.Tenant, asked []Asked, replays []Replay) error {
+func (l *Ledgers) replays(ctx context.Context, t id.Tenant, asked []Asked, replays []Replay) (err error) {
+	names, of := namesOf(asked)
+	for t != 0 && err == nil {
+		t, err = l.replaysIn(ctx, t, names, of, asked, replays)
+	}
+	return err
+}
+
+// replaysIn answers from one ledger and returns its predecessor.
+func (l *Ledgers) replaysIn(ctx context.Context, t id.Tenant, names []storage.Name, of []int, asked []Asked, replays []Replay) (id.Tenant, error) {
 	led, err := l.ledger(ctx, t)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	names, of := namesOf(asked)
 	at, err := l.store.Lookup(ctx, t, names)
 	if err != nil {
-		return storeError("look up events", err)
+		return 0, storeError("look up events", err)
 	}
 	size := led.published.Load().Size()
 	for n, index := range at {
@@ -58,7 +68,7 @@ func (l *Ledgers) replays(ctx context.Context, t id.Tenant, asked []Asked, repla
 			r.Known = true
 		}
 	}
-	return nil
+	return led.identity.Predecessor, nil
 }
 
 // namesOf returns the names of events, and of which event each is.

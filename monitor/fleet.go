@@ -68,7 +68,7 @@ func (f *Fleet) Check(ctx context.Context, each func(Report, error)) error {
 		turns <- struct{}{}
 		checks.Go(func() {
 			defer func() { <-turns }()
-			report, err := f.checkLog(ctx, l)
+			report, err := f.checkLog(ctx, register, l)
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, err)
@@ -89,7 +89,11 @@ func (f *Fleet) checkDirectory(ctx context.Context, each func(Report, error)) (*
 	if named.Origin != f.origin {
 		return nil, fmt.Errorf("the directory of the service is %s, and the key is that of %s", named.Origin, f.origin)
 	}
-	m, err := New(f.options(f.Service.Tiles(named.Organization), f.Keys, "directory"))
+	tiles, err := f.Service.Tiles(named.Origin)
+	if err != nil {
+		return nil, err
+	}
+	m, err := New(f.options(tiles, f.Keys, "directory"))
 	if err != nil {
 		return nil, err
 	}
@@ -134,33 +138,65 @@ func (f *Fleet) options(log *client.Tiles, keys []tlog.VerifierKey, name string)
 }
 
 // checkLog follows one log, which has to extend what the directory lists of it.
-func (f *Fleet) checkLog(ctx context.Context, l registered) (Report, error) {
+func (f *Fleet) checkLog(ctx context.Context, r *register, l registered) (Report, error) {
 	keys, err := l.keys()
 	if err != nil {
 		return Report{Origin: l.Origin}, fmt.Errorf("%s: %w", l.Origin, err)
 	}
-	organization, err := organizationOf(l.Origin)
+	tiles, err := f.Service.Tiles(l.Origin)
 	if err != nil {
 		return Report{Origin: l.Origin}, fmt.Errorf("%s: %w", l.Origin, err)
 	}
-	m, err := New(f.options(f.Service.Tiles(organization), keys, organization.String()))
+	m, err := New(f.options(tiles, keys, stateName(l.Origin)))
 	if err != nil {
+		return Report{Origin: l.Origin}, fmt.Errorf("%s: %w", l.Origin, err)
+	}
+	if m.Predecessor, err = f.predecessor(r, l.Origin); err != nil {
 		return Report{Origin: l.Origin}, fmt.Errorf("%s: %w", l.Origin, err)
 	}
 	m.listed, m.attach = l.head(), attachListing(f.Service, l.LogIndex)
 	report, err := m.Check(ctx)
+	if next, ended := r.find(l.Origin.Next()); ended {
+		report.Successor = &SuccessorReport{Origin: next.Origin, LogKey: next.LogKeys[len(next.LogKeys)-1]}
+		if f := (*Finding)(nil); err != nil && !errors.As(err, &f) && ctx.Err() == nil {
+			// It may have nothing more to show. What was kept is compared with its successor.
+			report.Successor.Unread, err = err.Error(), nil
+		}
+	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", l.Origin, err)
 	}
 	return report, err
 }
 
-// organizationOf reads the organization in an origin, <host>/o/<organization_id>.
-func organizationOf(origin id.Origin) (id.Organization, error) {
-	_, name, _ := strings.Cut(string(origin), "/o/")
-	o, err := id.ParseOrganization(name)
-	if err != nil || o.String() != name {
-		return id.Organization{}, errors.New("the origin names no organization")
+// predecessor is what is kept of the log before one in its line, nil when the
+// directory has never listed it.
+func (f *Fleet) predecessor(r *register, origin id.Origin) (*Predecessor, error) {
+	first, n := origin.Split()
+	for range n - 2 {
+		first = first.Next()
 	}
-	return o, nil
+	l, listed := r.find(first)
+	if n == 1 || !listed {
+		return nil, nil
+	}
+	keys, err := l.keys()
+	if err != nil {
+		return nil, err
+	}
+	tiles, err := f.Service.Tiles(l.Origin)
+	if err != nil {
+		return nil, err
+	}
+	return &Predecessor{Log: tiles, Keys: keys, State: filepath.Join(f.Folder, stateName(l.Origin)+".state")}, nil
+}
+
+// stateName is what the files about a log are called: the organization's id, and from
+// the second log of its line on the number.
+func stateName(origin id.Origin) string {
+	organization, err := origin.Organization()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.ReplaceAll(origin.Below(organization), "/", "-")
 }

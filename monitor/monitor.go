@@ -41,6 +41,11 @@ type Options struct {
 
 	// Others serve checkpoints of the same log to others: mirrors, witnesses.
 	Others []*client.Tiles
+	// Predecessor is the log that this one succeeds; nil when it succeeds none, or when
+	// nothing is known of that.
+	Predecessor *Predecessor
+	// AskSuccessor asks, after a check, whether another log goes on in place of this one.
+	AskSuccessor bool
 	// Witnesses are those whose cosignatures count, and MaxLag is how old the newest
 	// of these may be; 0 for any age, also none.
 	Witnesses []tlog.WitnessKey
@@ -114,9 +119,23 @@ type Report struct {
 	NewEntries id.Index       `json:"new_entries"`
 	Sources    []SourceReport `json:"sources"`
 
+	// Succession is how the log goes on from the one before it; nil when that was not
+	// asked for or not found out.
+	Succession *SuccessionReport `json:"succession,omitzero"`
+	// Successor is what the service says goes on in place of this log. Nothing vouches
+	// for its key.
+	Successor *SuccessorReport `json:"successor,omitzero"`
+
 	// Cosignatures are the newest of each witness that was given, as far as seen in
 	// this check: the witness saw the log at that time, of at most this tree.
 	Cosignatures []verify.Cosignature `json:"cosignatures"`
+}
+
+// SuccessorReport names the log that goes on in place of another one.
+type SuccessorReport struct {
+	Origin id.Origin `json:"origin"`
+	LogKey string    `json:"log_key"`
+	Unread string    `json:"unread,omitzero"` // why nothing more of the ended log could be checked
 }
 
 // SourceReport is what a check has seen of one other source.
@@ -130,6 +149,16 @@ type SourceReport struct {
 // what others see; every other error that nothing can be told. An error about other
 // sources or witnesses alone comes after the head has been verified and kept.
 func (m *Monitor) Check(ctx context.Context) (Report, error) {
+	r, err := m.check(ctx)
+	if m.AskSuccessor && ctx.Err() == nil {
+		if next, asked := m.Log.Successor(ctx); asked == nil && next.Origin == m.origin.Next() {
+			r.Successor = &SuccessorReport{Origin: next.Origin, LogKey: next.LogKey}
+		}
+	}
+	return r, err
+}
+
+func (m *Monitor) check(ctx context.Context) (Report, error) {
 	r := Report{Origin: m.origin, CheckedAt: id.InstantOf(m.Clock()), RootHash: tlog.EmptyRoot(), Sources: []SourceReport{}, Cosignatures: []verify.Cosignature{}}
 	s, err := m.load()
 	if err != nil {
@@ -141,6 +170,10 @@ func (m *Monitor) Check(ctx context.Context) (Report, error) {
 	if err := m.advance(ctx, s, others); err != nil {
 		return r, m.keep(ctx, err)
 	}
+	succession := m.succeeds(ctx, s, &r)
+	if f := (*Finding)(nil); errors.As(succession, &f) {
+		return r, m.keep(ctx, succession)
+	}
 	r.TreeSize, r.RootHash, r.NewEntries = s.tree.Size(), s.tree.Root(), s.tree.Size()-r.KeptSize
 	if m.commit != nil {
 		if err := m.commit(s.tree.Size()); err != nil {
@@ -150,7 +183,7 @@ func (m *Monitor) Check(ctx context.Context) (Report, error) {
 	if err := m.save(s); err != nil {
 		return r, fmt.Errorf("write state: %w", err)
 	}
-	return r, errors.Join(unread, lost, m.witnessed(&r, append(others, s.head)))
+	return r, errors.Join(unread, lost, succession, m.witnessed(&r, append(others, s.head)))
 }
 
 // advance takes the state to the log's newest head, which must extend every head

@@ -82,6 +82,15 @@ func (r *register) note(l verify.Listed, at id.Index) (Kind, registered) {
 	return "", before
 }
 
+// find returns what was listed of the log of an origin.
+func (r *register) find(origin id.Origin) (registered, bool) {
+	i, known := slices.BinarySearchFunc(r.Logs, origin, func(a registered, b id.Origin) int { return cmpOrigin(a.Origin, b) })
+	if !known {
+		return registered{}, false
+	}
+	return r.Logs[i], true
+}
+
 func cmpOrigin(a, b id.Origin) int {
 	switch {
 	case a < b:

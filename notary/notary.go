@@ -56,6 +56,7 @@ const (
 	IngestKeyRevoked Kind = "ledger_ingest_key_revoked"
 	Approval         Kind = "ledger_approval"
 	LogKey           Kind = "ledger_log_key"
+	Successor        Kind = verify.SuccessorKind
 	Directory        Kind = verify.DirectoryKind
 )
 

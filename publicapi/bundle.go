@@ -34,7 +34,7 @@ func (s *Server) verify(r *http.Request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	b, err := s.bundleOf(r.Context(), slug, state, param(r, "event"))
+	state, b, err := s.bundleInLine(r.Context(), slug, state, param(r, "event"), q)
 	if err != nil {
 		return representation{}, err
 	}
@@ -98,7 +98,28 @@ func formatOf(r *http.Request, q query) (string, error) {
 	return "", fault.New(fault.Invalid, "format must be json or tlog-proof")
 }
 
-// bundleOf makes the bundle of one event, all of it under one checkpoint.
+// bundleInLine makes the bundle of an event that is in the log of a state, or in one
+// before it, unless the query names the log. It returns the state of that log.
+func (s *Server) bundleInLine(ctx context.Context, slug id.Slug, state *log.State, name string, q query) (*log.State, *verify.Bundle, error) {
+	if !event.ValidEvent(name) {
+		return nil, nil, notFound()
+	}
+	if q.has("origin") {
+		b, err := s.bundleOf(ctx, slug, state, name)
+		return state, b, err
+	}
+	found, at, err := s.holding(ctx, state, id.Event(name))
+	if err == nil {
+		err = found.Provable()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := s.bundleAt(ctx, slug, found, at)
+	return found, b, err
+}
+
+// bundleOf makes the bundle of one event of a log, all of it under one checkpoint.
 func (s *Server) bundleOf(ctx context.Context, slug id.Slug, state *log.State, name string) (*verify.Bundle, error) {
 	if !event.ValidEvent(name) {
 		return nil, notFound()
@@ -107,6 +128,10 @@ func (s *Server) bundleOf(ctx context.Context, slug id.Slug, state *log.State, n
 	if err != nil {
 		return nil, err
 	}
+	return s.bundleAt(ctx, slug, state, at)
+}
+
+func (s *Server) bundleAt(ctx context.Context, slug id.Slug, state *log.State, at id.Index) (*verify.Bundle, error) {
 	parts, err := s.parts(ctx, state, at)
 	if err != nil {
 		return nil, err

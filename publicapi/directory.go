@@ -21,9 +21,9 @@ type Directory struct {
 
 // Listings tells what was last listed of a log.
 type Listings interface {
-	// Listed returns the directory's event that lists an organization's log, and the
-	// size listed; fault.NotFound when it never was.
-	Listed(ctx context.Context, organization id.Organization) (id.Event, id.Index, error)
+	// Listed returns the directory's event that lists a log, and the size listed;
+	// fault.NotFound when it never was.
+	Listed(ctx context.Context, origin id.Origin) (id.Event, id.Index, error)
 }
 
 // directoryName is the answer to /v1/public/directory.
@@ -125,7 +125,7 @@ func (s *Server) addDirectory(ctx context.Context, state *log.State, b *verify.B
 	if s.directory == nil || s.directory.Tenant == state.Identity().Tenant {
 		return nil
 	}
-	name, size, err := s.directory.Listings.Listed(ctx, state.Identity().Organization)
+	name, size, err := s.directory.Listings.Listed(ctx, state.Identity().Origin)
 	if fault.Is(err, fault.NotFound) || err == nil && (size <= b.LogIndex || size > state.Size()) {
 		return nil
 	}

@@ -314,6 +314,6 @@ func (grantKeys) GrantKey(_ context.Context, t id.Tenant) (tlog.VerifierKey, id.
 // unlisted is a directory that has listed nothing yet.
 type unlisted struct{}
 
-func (unlisted) Listed(context.Context, id.Organization) (id.Event, id.Index, error) {
+func (unlisted) Listed(context.Context, id.Origin) (id.Event, id.Index, error) {
 	return "", 0, fault.New(fault.NotFound, "Not found")
 }

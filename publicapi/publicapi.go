@@ -1,6 +1,9 @@
 // Package publicapi is the HTTP surface without authentication: what everybody
 // may see of an organization's log, and the DID documents of agents.
 //
+// An organization that had to give a frozen log up has a line of logs: the newest is
+// meant where none is named.
+//
 // What always holds:
 //
 //   - It only reads. It knows organizations by tenant handles and agents by their
@@ -151,9 +154,12 @@ func (s *Server) Routes(r chi.Router) {
 	})
 	r.Route("/o", func(r chi.Router) {
 		r.Use(shared)
-		s.read(r, "/{organization}/checkpoint", s.logCheckpoint)
-		s.read(r, "/{organization}/tile/entries/*", s.entries)
-		s.read(r, "/{organization}/tile/*", s.tile)
+		for _, log := range []string{"/{organization}", "/{organization}/{number:[0-9]+}"} {
+			s.read(r, log+"/checkpoint", s.logCheckpoint)
+			s.read(r, log+"/successor", s.successor)
+			s.read(r, log+"/tile/entries/*", s.entries)
+			s.read(r, log+"/tile/*", s.tile)
+		}
 	})
 }
 

@@ -27,7 +27,8 @@ func param(r *http.Request, name string) string {
 	return ""
 }
 
-// bySlug returns the state of the ledger that the path names by a slug.
+// bySlug returns the state of the ledger that the path names by a slug: the newest of
+// the organization, or the one whose origin the query gives.
 func (s *Server) bySlug(r *http.Request) (id.Slug, *log.State, error) {
 	slug := id.Slug(param(r, "slug"))
 	t, err := s.orgs.BySlug(r.Context(), slug)
@@ -35,16 +36,29 @@ func (s *Server) bySlug(r *http.Request) (id.Slug, *log.State, error) {
 		return "", nil, err
 	}
 	state, err := s.ledgers.State(r.Context(), t)
+	if err != nil || r.URL.RawQuery == "" {
+		return slug, state, err
+	}
+	q, err := readQuery(r)
+	if err != nil {
+		return "", nil, err
+	}
+	state, err = s.ofOrigin(r.Context(), state, q)
 	return slug, state, err
 }
 
-// byID returns the state of the ledger that the path names by organization id.
+// byID returns the state of the ledger that the path names by organization id, and
+// from the second of a line on by its number.
 func (s *Server) byID(r *http.Request) (*log.State, error) {
 	t, err := s.tenantByID(r)
 	if err != nil {
 		return nil, err
 	}
-	return s.ledgers.State(r.Context(), t)
+	state, err := s.ledgers.State(r.Context(), t)
+	if err != nil {
+		return nil, err
+	}
+	return s.ofNumber(r, state)
 }
 
 // tenantByID returns the handle of the organization that the path names by its id,

@@ -1,6 +1,7 @@
 package publicapi
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/agentledger/agentledger/id"
@@ -20,7 +21,11 @@ func (s *Server) head(r *http.Request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	return jsonOf(headOf(slug, state, note), revalidate)
+	h := headOf(slug, state, note)
+	if err := s.relate(r.Context(), state, &h); err != nil {
+		return representation{}, err
+	}
+	return jsonOf(h, revalidate)
 }
 
 // headOf is of the checkpoint that is shown. Of a detached ledger nobody knows
@@ -32,6 +37,22 @@ func headOf(slug id.Slug, state *log.State, note []byte) verify.Head {
 		h.LatestLeafHash, h.LatestPublishedAt = nil, nil
 	}
 	return h
+}
+
+// relate names the logs before and after in the line.
+func (s *Server) relate(ctx context.Context, state *log.State, h *verify.Head) error {
+	before, err := s.ledgers.Predecessor(ctx, state)
+	if err != nil {
+		return err
+	}
+	if before != nil {
+		h.Predecessor = before.Identity().Origin
+	}
+	after, err := s.ledgers.Successor(ctx, state)
+	if after != nil {
+		h.Successor = after.Identity().Origin
+	}
+	return err
 }
 
 // checkpoint serves transparency/checkpoint.
@@ -112,7 +133,7 @@ func (s *Server) policy(r *http.Request) (representation, error) {
 		return representation{}, err
 	}
 	shown := trust.Policy{
-		Logs:   []trust.Log{{Key: state.VerifierKey(), URL: s.publicURL + "/o/" + state.Identity().Organization.String()}},
+		Logs:   []trust.Log{{Key: state.VerifierKey(), URL: s.publicURL + "/o/" + state.Identity().Origin.Below(state.Identity().Organization)}},
 		Groups: inForce.Groups, Quorum: inForce.Quorum,
 	}
 	for _, w := range inForce.Witnesses {

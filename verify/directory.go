@@ -76,13 +76,13 @@ func ParseListing(e *event.Envelope) (Listing, error) {
 
 // Disclosed returns how much of an event is shown under a setting. The service's
 // own events name people and rules, so they are never shown in full. Those of a
-// directory are public as a whole: they say what every log shows anyway, and
-// without their payload nobody could check them.
+// directory are public as a whole, and so is the first one of a successor: they say
+// what every log shows anyway, and without their payload nobody could check them.
 func Disclosed(setting id.Disclosure, signer chain.Signer, kind string) id.Disclosure {
 	switch {
 	case signer != chain.SignerSystem:
 		return setting
-	case kind == DirectoryKind:
+	case kind == DirectoryKind, kind == SuccessorKind:
 		return id.DiscloseFull
 	}
 	return min(setting, id.DiscloseRecord)

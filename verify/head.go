@@ -21,6 +21,11 @@ type Head struct {
 	Origin            id.Origin   `json:"origin"`
 	Checkpoint        string      `json:"checkpoint"`     // the signed note
 	Fault             string      `json:"fault,omitzero"` // what the operator says is wrong with the log; empty for nothing
+
+	// The operator's word too: the frozen log that this one succeeds, and the log that
+	// goes on in place of this one.
+	Predecessor id.Origin `json:"predecessor,omitzero"`
+	Successor   id.Origin `json:"successor,omitzero"`
 }
 
 // NewHead returns the head that note, which is c signed, stands for. latest and

@@ -198,3 +198,7 @@ func (w *Witnesses) change(ctx context.Context, t id.Tenant, update func(*page) 
 	}
 	return fmt.Errorf("change cosignatures: %w", storage.ErrStale)
 }
+
+// OfLog reports whether records of a kind are about one log: they don't go over to
+// the one that succeeds it.
+func OfLog(kind storage.Kind) bool { return kind == kindWitnessed }

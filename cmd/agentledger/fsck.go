@@ -30,6 +30,9 @@ func (c fsckCommand) Run(ctx context.Context, out terminal) error {
 	if result.Moved > 0 {
 		fmt.Fprintf(out.stdout, "%d of the ledgers were moved to another store\n", result.Moved)
 	}
+	if result.Succeeded > 0 {
+		fmt.Fprintf(out.stdout, "%d of the ledgers are frozen, and another goes on in their place\n", result.Succeeded)
+	}
 	fmt.Fprintf(out.stdout, "%d ledgers, %d events, %d faults\n", result.Ledgers, result.Events, result.Findings)
 	if result.Findings > 0 {
 		return errFound

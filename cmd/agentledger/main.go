@@ -8,6 +8,7 @@
 //	adopt    let a ledger without an anchor take events again
 //	rotate-log-key
 //	         give a log another key under the same origin
+//	succeed  let an organization whose log is frozen go on with another one
 //	export   write organizations into a folder, for another store
 //	import   bring organizations of an export into a store
 //	policy   check, test and replay policy documents
@@ -51,6 +52,7 @@ type commands struct {
 	Fsck         fsckCommand         `cmd:"" help:"Re-verify every ledger from its first event. The server must be stopped."`
 	Adopt        adoptCommand        `cmd:"" help:"Make a checkpoint the anchor of its ledger, so that it takes events again. The server must be stopped."`
 	RotateLogKey rotateLogKeyCommand `cmd:"" help:"Give a log another key under the same origin. The server must be stopped."`
+	Succeed      succeedCommand      `cmd:"" help:"Let an organization whose log is frozen go on with another log. The server must be stopped."`
 	Export       exportCommand       `cmd:"" help:"Write one or all organizations into a folder, to move them to another store. The server must be stopped."`
 	Import       importCommand       `cmd:"" help:"Bring organizations of an export into a store. Its server must be stopped."`
 	Policy       policyCommand       `cmd:"" help:"Check, test and replay policy documents, without a server."`

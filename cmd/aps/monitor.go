@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,10 +17,14 @@ import (
 )
 
 type monitorCommand struct {
-	URL      string        `name:"url" required:"" placeholder:"PREFIX" help:"Where the log's checkpoint and tiles lie: https://log.example/o/ORGANIZATION_ID. With --all the base URL of the service."`
-	Key      []string      `required:"" placeholder:"VKEY" sep:"none" help:"The log's verifier key, from a source that you trust; with --all that of the directory. Repeat it for keys that were rotated."`
-	State    string        `required:"" type:"path" placeholder:"FILE" help:"File of the newest verified head; with --all a folder. Without one the log is read from its beginning."`
-	All      bool          `help:"Follow the service's directory and every log that it lists."`
+	URL            string   `name:"url" required:"" placeholder:"PREFIX" help:"Where the log's checkpoint and tiles lie: https://log.example/o/ORGANIZATION_ID. With --all the base URL of the service."`
+	Key            []string `required:"" placeholder:"VKEY" sep:"none" help:"The log's verifier key, from a source that you trust; with --all that of the directory. Repeat it for keys that were rotated."`
+	State          string   `required:"" type:"path" placeholder:"FILE" help:"File of the newest verified head; with --all a folder. Without one the log is read from its beginning."`
+	All            bool     `help:"Follow the service's directory and every log that it lists."`
+	Predecessor    string   `type:"path" placeholder:"FILE" help:"State file that was kept of the frozen log which this one succeeds: what the first event of this one says of it is compared. It is only read. With --all that is done by itself."`
+	PredecessorKey []string `placeholder:"VKEY" sep:"none" help:"Key of that log. Repeatable."`
+	PredecessorURL string   `name:"predecessor-url" placeholder:"PREFIX" help:"Where that log lies. Default: --url with the number at its end one less."`
+
 	Compare  []string      `placeholder:"URL" sep:"none" help:"Prefix under which another source shows the checkpoint of the same log: a mirror, a witness. Repeatable."`
 	Witness  []string      `placeholder:"VKEY" sep:"none" help:"Key of a witness that cosigns the log. Repeatable."`
 	MaxLag   time.Duration `help:"How old the newest cosignature of these may be. 0: any age."`
@@ -42,6 +47,10 @@ func (c *monitorCommand) Validate() error {
 		return errors.New("--max-lag must not be negative, and needs --witness")
 	case c.All && (len(c.Compare) > 0 || c.Evidence != ""):
 		return errors.New("--compare and --evidence are for one log: not with --all")
+	case (c.Predecessor == "") != (len(c.PredecessorKey) == 0) || c.PredecessorURL != "" && c.Predecessor == "":
+		return errors.New("--predecessor, --predecessor-key and --predecessor-url belong together")
+	case c.All && c.Predecessor != "":
+		return errors.New("--predecessor is for one log: not with --all")
 	case c.Once && c.MetricsListen != "":
 		return errors.New("--metrics-listen is for a monitor that stays: not with --once")
 	}
@@ -141,7 +150,10 @@ func (c *monitorCommand) monitor(s *streams, keys []tlog.VerifierKey, witnesses 
 	}
 	o := monitor.Options{
 		Log: log, Keys: keys, State: c.State, Evidence: c.Evidence, Witnesses: witnesses, MaxLag: c.MaxLag,
-		Readers: c.Readers, Progress: watchReading(s),
+		Readers: c.Readers, Progress: watchReading(s), AskSuccessor: true,
+	}
+	if o.Predecessor, err = c.predecessor(); err != nil {
+		return nil, err
 	}
 	for _, url := range c.Compare {
 		other, err := client.OpenTiles(c.client(url))
@@ -151,6 +163,33 @@ func (c *monitorCommand) monitor(s *streams, keys []tlog.VerifierKey, witnesses 
 		o.Others = append(o.Others, other)
 	}
 	return monitor.New(o)
+}
+
+// predecessor is what is known of the log before this one, nil when nothing is.
+func (c *monitorCommand) predecessor() (*monitor.Predecessor, error) {
+	if c.Predecessor == "" {
+		return nil, nil
+	}
+	keys, err := parseAll("--predecessor-key", c.PredecessorKey, tlog.ParseVerifierKey)
+	if err != nil {
+		return nil, err
+	}
+	prefix := c.PredecessorURL
+	if prefix == "" {
+		first, n := id.Origin(strings.TrimRight(c.URL, "/")).Split()
+		if n == 1 {
+			return nil, errors.New("--url does not end in the number of a successor: give --predecessor-url")
+		}
+		for range n - 2 {
+			first = first.Next()
+		}
+		prefix = string(first)
+	}
+	log, err := client.OpenTiles(c.client(prefix))
+	if err != nil {
+		return nil, fmt.Errorf("--predecessor-url: %w", err)
+	}
+	return &monitor.Predecessor{Log: log, Keys: keys, State: c.Predecessor}, nil
 }
 
 func (c *monitorCommand) client(url string) client.Config {
@@ -188,11 +227,11 @@ type monitored struct {
 }
 
 func printMonitored(s *streams, r monitor.Report, err error) error {
-	if !s.json {
-		if err != nil {
-			return nil // report says it
+	if lines := monitoredLines(r, err); !s.json {
+		if len(lines) == 0 {
+			return nil
 		}
-		return s.line("consistent: %s, %d entries (%d new), root %s", plain(string(r.Origin)), r.TreeSize, r.NewEntries, r.RootHash)
+		return s.line("%s", strings.Join(lines, "\n"))
 	}
 	out := monitored{Report: r, Consistent: err == nil}
 	var f *monitor.Finding
@@ -203,6 +242,37 @@ func printMonitored(s *streams, r monitor.Report, err error) error {
 		out.Error = err.Error()
 	}
 	return s.value(out)
+}
+
+// monitoredLines is a report for people. What is wrong is told beside it.
+func monitoredLines(r monitor.Report, err error) (lines []string) {
+	name := plain(string(r.Origin))
+	switch next := r.Successor; {
+	case err != nil:
+	case next != nil && next.Unread != "":
+		lines = append(lines, fmt.Sprintf("kept: %s, %d entries; nothing more can be checked: %s", name, r.KeptSize, plain(next.Unread)))
+	default:
+		lines = append(lines, fmt.Sprintf("consistent: %s, %d entries (%d new), root %s", name, r.TreeSize, r.NewEntries, r.RootHash))
+	}
+	if p := r.Succession; p != nil && err == nil {
+		lines = append(lines, succeeds(p))
+	}
+	if next := r.Successor; next != nil {
+		lines = append(lines, fmt.Sprintf("ended: %s; in its place goes on %s, whose key is said to be %s", name, plain(string(next.Origin)), plain(next.LogKey)))
+	}
+	return lines
+}
+
+// succeeds tells how a log goes on from the one before it.
+func succeeds(p *monitor.SuccessionReport) string {
+	compared := fmt.Sprintf("which agrees with the %d entries kept of it", p.KeptSize)
+	switch {
+	case p.KeptSize == 0:
+		compared = "of which nothing was kept"
+	case p.KeptSize > p.LastSize:
+		compared += ": the service gives up the last " + strconv.FormatUint(uint64(p.KeptSize-p.LastSize), 10) + " of them"
+	}
+	return fmt.Sprintf("succeeds: %s, last known with %d entries, %s; the reason given: %s", plain(string(p.Predecessor)), p.LastSize, compared, plain(p.Reason))
 }
 
 // serveMetrics listens until stop is called. Without an address it does nothing.

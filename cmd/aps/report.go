@@ -31,6 +31,9 @@ func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 	if b.Directory != nil {
 		lines = append(lines, verdict(r.DirectoryOK, "directory", "the service's directory lists a tree of this log that has the entry"))
 	}
+	if said, ok := verify.SuccessionOf(b); ok && r.OK {
+		lines = append(lines, succession(said))
+	}
 	lines = append(lines, witnessed(r.QuorumOK, r.Cosignatures, "")...)
 	lines = append(lines, witnessed(r.DirectoryQuorumOK, r.DirectoryCosignatures, "the directory, ")...)
 	if len(r.Unchecked) > 0 {
@@ -50,6 +53,12 @@ func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 		lines = append(lines, "whole, but signed by a key that only the bundle vouches for")
 	}
 	return s.line("%s", strings.Join(lines, "\n"))
+}
+
+// succession tells what the first event of a log says of the one that it succeeds.
+func succession(s verify.Succession) string {
+	last, _ := s.Last() // it was parsed
+	return fmt.Sprintf("succeeds    %s, last known with %d entries: %s", plain(string(s.Predecessor)), last.Size, plain(s.Reason))
 }
 
 func isFalse(verdict *bool) bool { return verdict != nil && !*verdict }

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/agentledger/agentledger/transfer"
+)
+
+// succeedCommand lets an organization whose ledger is frozen go on with another one.
+type succeedCommand struct {
+	offline
+	Organization string `help:"Slug or id of the organization." required:"" placeholder:"SLUG|ID"`
+	Reason       string `help:"Why the log had to be given up. Everybody will read it, in the first event of the new log." required:""`
+	Checkpoint   string `help:"File with the newest signed checkpoint that anybody was shown, where it is newer than what the frozen log shows." type:"existingfile" placeholder:"FILE"`
+	JSON         bool   `name:"json" help:"Machine-readable output."`
+}
+
+// Run makes the successor, or ends what a run before this one began.
+func (c succeedCommand) Run(ctx context.Context, out terminal) error {
+	var note []byte
+	if c.Checkpoint != "" {
+		var err error
+		if note, err = os.ReadFile(c.Checkpoint); err != nil {
+			return err
+		}
+	}
+	s, err := c.open(ctx, out)
+	if err != nil {
+		return err
+	}
+	succession := transfer.Succession{
+		Place: s.place(newLogger(c.Logging, out.stderr)), Organization: c.Organization, Reason: c.Reason, Checkpoint: note,
+	}
+	heir, err := succession.Run(ctx)
+	if err = errors.Join(err, s.engine.Close()); err != nil {
+		return found(out, err)
+	}
+	return tell(out, c.JSON, "logs", []transfer.Heir{heir}, func(h transfer.Heir) string {
+		return fmt.Sprintf("%s ended, last known with %d events. In its place:\n%s\nkey: %s", h.Predecessor, h.LastSize, h.Origin, h.LogKey)
+	})
+}

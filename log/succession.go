@@ -1,0 +1,171 @@
+package log
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// A frozen ledger is never resumed. The way on is a successor: another ledger of
+// the same organization, under a handle, an origin and a log key of its own, whose
+// first event says what it succeeds. Both know each other: the successor by its
+// identity, the frozen ledger by a record.
+
+// kindSuccessor is the record, under key "" in a frozen ledger's partition, of the
+// ledger that goes on in its place.
+const kindSuccessor storage.Kind = "ledger_successor"
+
+type successorRecord struct {
+	Tenant id.Tenant `json:"tenant"`
+}
+
+// predecessorRecord is what the identity of a successor holds of the frozen ledger.
+type predecessorRecord struct {
+	Tenant  id.Tenant `json:"tenant"`
+	Month   month     `json:"month"`   // in which the succession was
+	Counted uint64    `json:"counted"` // events of that month that count against the plan
+}
+
+// counters are those that a new ledger begins with: the month's events go on counting.
+func (i *Identity) counters() []storage.Counter {
+	if i.carried.count == 0 {
+		return nil
+	}
+	return []storage.Counter{{Name: i.carried.month.counter(), Value: i.carried.count}}
+}
+
+// OfLedger reports whether records of a kind are about one ledger itself: a successor
+// does not get them.
+func OfLedger(kind storage.Kind) bool {
+	return kind == kindIdentity || kind == kindFault || kind == kindReverified || kind == kindSuccessor
+}
+
+// Succeed returns the ledger that goes on in place of the frozen one of s, and makes
+// it, empty, when it is not there yet. The frozen one is put on record as such, so
+// that it stays so whatever becomes of its store. fault.Conflict when the ledger is
+// not frozen, or when there was a successor that this store does not know of.
+func (l *Ledgers) Succeed(ctx context.Context, s *State) (*State, error) {
+	if s.fault.Level != Frozen {
+		return nil, fault.New(fault.Conflict, "The ledger is not frozen: it goes on by itself")
+	}
+	t, err := l.reserve(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	heir, err := l.State(ctx, t)
+	if !fault.Is(err, fault.NotFound) {
+		return heir, err
+	}
+	identity := identityRecord{
+		OrganizationID: s.identity.Organization, Origin: s.identity.Origin.Next(),
+		Predecessor: &predecessorRecord{Tenant: s.identity.Tenant, Month: s.used.month, Counted: s.used.count},
+	}
+	return l.create(ctx, t, identity, l.versionBehind(ctx, s), nil)
+}
+
+// reserve puts a ledger on record as frozen, with the handle of its successor.
+func (l *Ledgers) reserve(ctx context.Context, s *State) (id.Tenant, error) {
+	of := s.identity.Tenant
+	known, err := l.successorOf(ctx, of)
+	if err != nil || known != 0 {
+		return known, err
+	}
+	if _, shown := l.anchors.find(s.identity.Origin.Next()); shown {
+		return 0, fault.New(fault.Conflict, fmt.Sprintf("The log %s was shown before, and is not in this store: bring the store back that has it", s.identity.Origin.Next()))
+	}
+	if err := l.storeFault(ctx, of, s.fault); err != nil {
+		return 0, fmt.Errorf("succeed: %w", err)
+	}
+	t := id.NewTenant()
+	value, err := json.Marshal(successorRecord{Tenant: t})
+	if err != nil {
+		return 0, fmt.Errorf("succeed: %w", err)
+	}
+	return t, storeError("succeed", l.store.Write(ctx, of, []storage.Change{{Kind: kindSuccessor, Value: value}}))
+}
+
+// unknownVersion is above every config version that a ledger reaches.
+const unknownVersion = 1 << 32
+
+// versionBehind is a config version that the ledger of s never had.
+func (l *Ledgers) versionBehind(ctx context.Context, s *State) uint64 {
+	head, err := l.store.Head(ctx, s.identity.Tenant)
+	if err != nil || head.ConfigVersion == 0 {
+		return unknownVersion
+	}
+	return head.ConfigVersion + 1
+}
+
+// successorOf returns the handle of the ledger that goes on in place of one, or is
+// being made to; 0 for none.
+func (l *Ledgers) successorOf(ctx context.Context, t id.Tenant) (id.Tenant, error) {
+	var r successorRecord
+	err := l.ownRecord(ctx, t, kindSuccessor, &r)
+	if errors.Is(err, storage.ErrNotFound) {
+		return 0, nil
+	}
+	return r.Tenant, storeError("read successor", err)
+}
+
+// succeeded reports whether another ledger has gone on in place of one, without
+// loading either.
+func (l *Ledgers) succeeded(ctx context.Context, t id.Tenant) (bool, error) {
+	heir, err := l.successorOf(ctx, t)
+	if err != nil || heir == 0 {
+		return false, err
+	}
+	head, err := l.store.Head(ctx, heir)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil
+	}
+	return head.Size > 0, storeError("read successor", err)
+}
+
+// orSucceeded returns Succeeded in place of Frozen for such a ledger.
+func (l *Ledgers) orSucceeded(ctx context.Context, t id.Tenant, level Level) (Level, error) {
+	if level != Frozen {
+		return level, nil
+	}
+	is, err := l.succeeded(ctx, t)
+	if is {
+		return Succeeded, err
+	}
+	return level, err
+}
+
+// Successor returns the published state of the ledger that has gone on in place of
+// that of s, nil when there is none with an event.
+func (l *Ledgers) Successor(ctx context.Context, s *State) (*State, error) {
+	if s.fault.Level != Frozen {
+		return nil, nil
+	}
+	t, err := l.successorOf(ctx, s.identity.Tenant)
+	if err != nil || t == 0 {
+		return nil, err
+	}
+	heir, err := l.State(ctx, t)
+	if fault.Is(err, fault.NotFound) || err == nil && heir.Size() == 0 {
+		return nil, nil
+	}
+	return heir, err
+}
+
+// Predecessor returns the published state of the frozen ledger that the one of s
+// succeeds, nil when it succeeds none.
+func (l *Ledgers) Predecessor(ctx context.Context, s *State) (*State, error) {
+	if s.identity.Predecessor == 0 {
+		return nil, nil
+	}
+	return l.State(ctx, s.identity.Predecessor)
+}
+
+// OpenCheckpoint reads a checkpoint of the ledger of s that one of its keys has
+// signed, whose sizes it is of.
+func (s *State) OpenCheckpoint(note []byte) (tlog.Checkpoint, error) { return s.keys.open(note) }

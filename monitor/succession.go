@@ -1,0 +1,171 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// Predecessor is what is known of the frozen log that another one succeeds. The two
+// are one history only if the first event of the new log names the last checkpoint
+// that the old one has shown, and that is the kept head of the old one, or one that
+// extends it, or one that the kept head extends.
+type Predecessor struct {
+	Log   *client.Tiles
+	Keys  []tlog.VerifierKey
+	State string // file of the head that was kept of it; it is only read
+}
+
+// SuccessionReport is what the first event of a log says of the one before it, and how
+// that was compared.
+type SuccessionReport struct {
+	Predecessor id.Origin `json:"predecessor"`
+	LastSize    id.Index  `json:"last_size"` // of the last checkpoint that the log's first event names
+	KeptSize    id.Index  `json:"kept_size"` // of the head that was kept of the predecessor; 0: of none
+	Reason      string    `json:"reason"`
+}
+
+// succeeds checks the first event of the log, whose head was verified, against what
+// was kept of its predecessor. Its error is a Finding, or says that it can't be told.
+func (m *Monitor) succeeds(ctx context.Context, s *state, r *Report) error {
+	if m.Predecessor == nil {
+		return nil
+	}
+	if err := m.succession(ctx, s, r); err != nil {
+		return fmt.Errorf("succession: %w", err)
+	}
+	return nil
+}
+
+func (m *Monitor) succession(ctx context.Context, s *state, r *Report) error {
+	before, err := New(Options{Log: m.Predecessor.Log, Keys: m.Predecessor.Keys, State: m.Predecessor.State})
+	if err != nil {
+		return err
+	}
+	if before.origin.Next() != m.origin {
+		return fmt.Errorf("%s is not the log that succeeds %s", m.origin, before.origin)
+	}
+	if s.head.Size == 0 {
+		return errors.New("the log is empty: it does not say yet what it succeeds")
+	}
+	said, err := m.said(ctx, s)
+	if err != nil {
+		return err
+	}
+	last, err := before.open([]byte(said.Checkpoint), "the first event of "+string(m.origin))
+	if err != nil {
+		return fmt.Errorf("the last checkpoint that it names of %s: %w", before.origin, err)
+	}
+	kept, err := before.kept()
+	if err != nil {
+		return err
+	}
+	r.Succession = &SuccessionReport{Predecessor: before.origin, LastSize: last.Size, KeptSize: kept.head.Size, Reason: said.Reason}
+	return before.together(ctx, kept, last)
+}
+
+// kept reads the state, which has no head when there is no file.
+func (m *Monitor) kept() (*state, error) {
+	if _, err := os.Stat(m.State); errors.Is(err, fs.ErrNotExist) {
+		return &state{tree: new(tlog.Builder)}, nil
+	}
+	s, err := m.load()
+	if err != nil {
+		return nil, fmt.Errorf("read state: %w", err)
+	}
+	return s, nil
+}
+
+// said reads the first event of the log, which its verified head holds.
+func (m *Monitor) said(ctx context.Context, s *state) (verify.Succession, error) {
+	shown, err := m.Predecessor.Log.Successor(ctx)
+	if err != nil {
+		return verify.Succession{}, err
+	}
+	if shown.Origin != m.origin {
+		return verify.Succession{}, fmt.Errorf("%s names another successor: %s", m.Predecessor.Log.Prefix(), shown.Origin)
+	}
+	entries, err := m.Log.Entries(ctx, tlog.Bundle{Width: uint16(min(s.head.Size, tlog.TileWidth))}, chain.MaxEntryLen)
+	if err != nil {
+		return verify.Succession{}, err
+	}
+	proof, err := tlog.NewProver(m.Log.At(s.head.Size), nil).Inclusion(ctx, 0, s.head.Size)
+	if err != nil {
+		return verify.Succession{}, err
+	}
+	content := map[string][]byte{"record.json": []byte(shown.Record), "envelope.json": []byte(shown.Envelope), "entry.json": entries[0]}
+	tampered := func(what string) error {
+		return &Finding{Kind: Tampering, What: what, Known: s.head.evidence(), Shown: s.head.evidence(), Content: content}
+	}
+	if tlog.CheckInclusion(0, s.head.Size, tlog.LeafHash(entries[0]), proof, s.head.Root) != nil {
+		return verify.Succession{}, tampered("its first entry is not in the tree of its signed head")
+	}
+	entry, err := chain.ParseEntry(entries[0])
+	if err != nil {
+		return verify.Succession{}, tampered("its first entry is not in the form of one")
+	}
+	said, err := verify.ReadSuccession(m.origin, entry, []byte(shown.Record), []byte(shown.Envelope))
+	if err != nil {
+		return said, tampered("its first event does not say which log it succeeds: " + err.Error())
+	}
+	return said, nil
+}
+
+// together checks that the kept head and the last checkpoint are of one history.
+func (m *Monitor) together(ctx context.Context, kept *state, last signedHead) error {
+	switch {
+	case kept.head.note == nil:
+		return nil
+	case kept.head.Size <= last.Size:
+		return m.comparable(m.extends(ctx, kept.head, last))
+	}
+	if root, ok := rootBelow(kept.tree, last.Size); ok {
+		if root == last.Root {
+			return nil
+		}
+		return &Finding{Kind: Fork, Known: kept.head.evidence(), Shown: last.evidence(),
+			What: "the successor names a last checkpoint that the kept head does not extend"}
+	}
+	return m.comparable(m.extends(ctx, last, kept.head))
+}
+
+// comparable says of what could not be read what it was needed for.
+func (m *Monitor) comparable(err error) error {
+	var f *Finding
+	if err == nil || errors.As(err, &f) {
+		return err
+	}
+	return fmt.Errorf("the head that was kept of %s and the last checkpoint that its successor names can't be compared: %w", m.origin, err)
+}
+
+// rootBelow returns the root that a tree had at a smaller size, ok when its partial
+// tiles are enough to tell.
+func rootBelow(tree *tlog.Builder, size id.Index) (root id.Hash, ok bool) {
+	if size == 0 {
+		return tlog.EmptyRoot(), true
+	}
+	if tree.Size()/tlog.TileWidth != size/tlog.TileWidth {
+		return root, false
+	}
+	var tiles [][]byte
+	for _, t := range tlog.Partials(size) {
+		tile := tree.Partial(t.Level)
+		if t.Level == 0 {
+			tile = tile[:len(id.Hash{})*int(t.Width)]
+		}
+		tiles = append(tiles, tile)
+	}
+	smaller, err := restore(size, tiles)
+	if err != nil {
+		return root, false
+	}
+	return smaller.Root(), true
+}

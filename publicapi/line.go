@@ -1,0 +1,103 @@
+package publicapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// An organization has one log, or a line of them: each but the newest is frozen, and
+// the one after it goes on in its place.
+
+// inLine returns the first state that is of, from the newest of the line of s back;
+// fault.NotFound when there is none.
+func (s *Server) inLine(ctx context.Context, state *log.State, of func(*log.State) bool) (*log.State, error) {
+	for !of(state) {
+		var err error
+		if state, err = s.ledgers.Predecessor(ctx, state); err != nil {
+			return nil, err
+		}
+		if state == nil {
+			return nil, notFound()
+		}
+	}
+	return state, nil
+}
+
+// ofOrigin returns the log of the line that a query names by its origin, the newest
+// when it names none.
+func (s *Server) ofOrigin(ctx context.Context, state *log.State, q query) (*log.State, error) {
+	if !q.has("origin") {
+		return state, nil
+	}
+	origin := id.Origin(q.text("origin"))
+	return s.inLine(ctx, state, func(l *log.State) bool { return l.Identity().Origin == origin })
+}
+
+// ofNumber returns the log of the line that a path of tiles names: the first, or one
+// by its number from 2 on.
+func (s *Server) ofNumber(r *http.Request, state *log.State) (*log.State, error) {
+	want := 1
+	if text := chi.URLParam(r, "number"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 2 || strconv.Itoa(n) != text {
+			return nil, notFound()
+		}
+		want = n
+	}
+	return s.inLine(r.Context(), state, func(l *log.State) bool {
+		_, number := l.Identity().Origin.Split()
+		return number == want
+	})
+}
+
+// holding returns the newest log of the line that holds an event, and its index.
+func (s *Server) holding(ctx context.Context, state *log.State, event id.Event) (*log.State, id.Index, error) {
+	var at id.Index
+	var failed error
+	found, err := s.inLine(ctx, state, func(l *log.State) bool {
+		at, failed = s.ledgers.Find(ctx, l, event)
+		return !fault.Is(failed, fault.NotFound)
+	})
+	if err == nil {
+		err = failed
+	}
+	return found, at, err
+}
+
+// succession is the answer to successor: the log that goes on in place of a frozen
+// one, and its first event, which says so.
+type succession struct {
+	Origin   id.Origin `json:"origin"`
+	LogKey   string    `json:"log_key"`
+	LogIndex id.Index  `json:"log_index"`
+	Record   string    `json:"record"`
+	Envelope string    `json:"envelope"`
+}
+
+// successor serves successor below a log's prefix, 404 while it has none.
+func (s *Server) successor(r *http.Request) (representation, error) {
+	state, err := s.byID(r)
+	if err != nil {
+		return representation{}, err
+	}
+	heir, err := s.ledgers.Successor(r.Context(), state)
+	if err != nil {
+		return representation{}, err
+	}
+	if heir == nil {
+		return representation{}, notFound()
+	}
+	first, err := s.ledgers.Event(r.Context(), heir, 0, storage.Records|storage.Envelopes)
+	if err != nil {
+		return representation{}, err
+	}
+	return jsonOf(succession{heir.Identity().Origin, heir.VerifierKey().String(), 0, string(first.Record), string(first.Envelope)}, revalidate)
+}

@@ -1,0 +1,90 @@
+package verify
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// SuccessorKind is the action_kind of the first event of a log that goes on in place
+// of a frozen one. Its payload is a Succession, and it is public as a whole: without
+// it nobody could tell that the log is not a second history of the other.
+const SuccessorKind = "ledger_successor"
+
+// Succession says which log another one succeeds.
+type Succession struct {
+	Predecessor id.Origin `json:"predecessor"`
+	Checkpoint  string    `json:"checkpoint"` // signed note: the last one that the predecessor is known to have shown
+	Reason      string    `json:"reason"`     // the operator's, not empty
+}
+
+// Last is what Checkpoint says. Its signature is the caller's to check.
+func (s Succession) Last() (tlog.Checkpoint, error) {
+	c, err := tlog.ReadCheckpoint([]byte(s.Checkpoint))
+	if err == nil && c.Origin != s.Predecessor {
+		err = fmt.Errorf("checkpoint of another log: %w", ErrMismatch)
+	}
+	return c, err
+}
+
+// ParseSuccession reads the payload of the event by which the log of an origin begins.
+// Members that are not known are refused.
+func ParseSuccession(e *event.Envelope, origin id.Origin) (s Succession, err error) {
+	if e.ActionKind != SuccessorKind {
+		return s, fmt.Errorf("succession: not the first event of a successor: %w", ErrMismatch)
+	}
+	if err := json.Unmarshal(e.Payload, &s, json.RejectUnknownMembers(true)); err != nil {
+		return s, fmt.Errorf("succession: %w: %w", ErrMalformed, err)
+	}
+	if s.Reason == "" || s.Predecessor == "" || s.Predecessor.Next() != origin {
+		return s, fmt.Errorf("succession: predecessor or reason: %w", ErrMalformed)
+	}
+	if _, err := s.Last(); err != nil {
+		return s, fmt.Errorf("succession: checkpoint: %w", err)
+	}
+	return s, nil
+}
+
+// ReadSuccession reads the first event of the log of an origin: its entry, and the
+// documents that the entry commits to. The event is the service's own, and signed.
+func ReadSuccession(origin id.Origin, entry chain.Entry, record, envelope []byte) (s Succession, err error) {
+	if chain.RecordHash(record) != entry.Record || entry.Seq != 1 || entry.Prev != chain.Genesis(origin) {
+		return s, fmt.Errorf("succession: entry, and what it commits to: %w", ErrMismatch)
+	}
+	r, err := chain.ParseRecord(record)
+	if err != nil {
+		return s, fmt.Errorf("succession: record: %w", err)
+	}
+	e, err := event.Parse(envelope, event.Options{MaxBytes: len(envelope) + 1, Server: true})
+	if err != nil {
+		return s, fmt.Errorf("succession: envelope: %w", err)
+	}
+	key, err := publicKey(r.PublicKey)
+	if err != nil {
+		return s, fmt.Errorf("succession: public_key: %w", err)
+	}
+	form, signed := e.Verify(key)
+	if !signed || form.String() != r.SigForm || e.Digest != r.EventDigest || r.Signer != chain.SignerSystem || r.Origin != origin {
+		return s, fmt.Errorf("succession: envelope and record: %w", ErrMismatch)
+	}
+	return ParseSuccession(e, origin)
+}
+
+// SuccessionOf returns what a bundle's event says of the log that its log succeeds;
+// ok is false for a bundle of any other event. The bundle is the caller's to check.
+func SuccessionOf(b *Bundle) (s Succession, ok bool) {
+	if b.LogIndex != 0 || b.Record == nil || b.Envelope == nil {
+		return s, false
+	}
+	entry, err := chain.ParseEntry([]byte(b.Entry))
+	if err != nil {
+		return s, false
+	}
+	s, err = ReadSuccession(b.Origin, entry, []byte(*b.Record), []byte(*b.Envelope))
+	return s, err == nil
+}
