@@ -12,6 +12,8 @@
 //     statement that it is. Only what a new organization begins with has none.
 //   - What is unique in the whole service is claimed in the service's own
 //     partition first. A claim alone is never shown as the thing it is for.
+//   - The keys of an organization's bridge agent are made here and signed with here;
+//     nobody can register one. They lie sealed in the organization's partition.
 //   - Nothing of one organization is visible under another's handle.
 package agent
 
@@ -25,6 +27,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/fresh"
+	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/storage"
@@ -39,17 +43,23 @@ type Notary interface {
 type Options struct {
 	Records storage.RecordStore
 	Notary  Notary
+	Keyring *seal.Keyring    // seals bridge keys; only FoundBridge and Bridge need it
 	Clock   func() time.Time // default: time.Now
 	Cached  int              // keys kept decoded for SigningKey; default 65,536
 }
+
+// maxBridges is how many bridge keys, and agents that may use one, are remembered.
+const maxBridges = 1 << 14
 
 // Agents is the agents of all organizations. Its methods may be called
 // concurrently.
 type Agents struct {
 	records storage.RecordStore
 	notary  Notary
+	keyring *seal.Keyring
 	clock   func() time.Time
 	cache   *keyCache
+	bridges *fresh.Cache[bridgeName, bridgeEntry] // of one config version each
 }
 
 // New returns the agents of a store.
@@ -60,7 +70,10 @@ func New(o Options) *Agents {
 	if o.Cached == 0 {
 		o.Cached = 1 << 16
 	}
-	return &Agents{records: o.Records, notary: o.Notary, clock: o.Clock, cache: newKeyCache(o.Cached)}
+	return &Agents{
+		records: o.Records, notary: o.Notary, keyring: o.Keyring, clock: o.Clock, cache: newKeyCache(o.Cached),
+		bridges: fresh.New[bridgeName, bridgeEntry](fresh.Forever, maxBridges, o.Clock),
+	}
 }
 
 // Agent is one agent of an organization.
@@ -69,6 +82,7 @@ type Agent struct {
 	DisplayName string // "" for none
 	CreatedAt   id.Instant
 	CreatedBy   string // account, or notary.Operator
+	Bridge      bool   // the workflow bridge may act for it
 }
 
 // Status says what a key may still do.

@@ -108,7 +108,7 @@ func (a *Agents) found(ctx context.Context, t id.Tenant, n *newcomer) ([]storage
 	if err := a.claimAgent(ctx, t, n.agent.ID); err != nil {
 		return nil, err
 	}
-	agent, err := agentChange(n.agent)
+	agent, err := agentChange(n.agent, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"strings"
 
 	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/did"
@@ -50,6 +51,9 @@ func (a *Agents) RegisterKey(ctx context.Context, t id.Tenant, principal string,
 	_, err = a.notary.State(ctx, t, principal, func(ctx context.Context, s *log.State) (notary.Act, error) {
 		if err := a.mustHave(ctx, t, agent); err != nil {
 			return notary.Act{}, err
+		}
+		if strings.HasPrefix(string(agent), bridgePrefix) {
+			return notary.Act{}, fault.New(fault.Invalid, "The keys of a bridge agent are made by the service")
 		}
 		if !public.Verify(ProofMessage(s.Identity().Organization, agent, r.KeyID, public), proof) {
 			return notary.Act{}, fault.New(fault.Invalid, "proof_b64 does not prove possession of the key")

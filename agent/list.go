@@ -25,18 +25,23 @@ func (a *Agents) ListAgents(ctx context.Context, t id.Tenant, after id.Agent, li
 // Agent returns an agent of an organization; fault.NotFound when it has none of
 // that id.
 func (a *Agents) Agent(ctx context.Context, t id.Tenant, agent id.Agent) (Agent, error) {
+	found, _, err := a.readAgent(ctx, t, agent)
+	return found, err
+}
+
+// readAgent is Agent with the version of the record.
+func (a *Agents) readAgent(ctx context.Context, t id.Tenant, agent id.Agent) (found Agent, version uint64, err error) {
 	r, err := a.records.Get(ctx, t, kindAgent, string(agent))
 	if absent(err) {
-		return Agent{}, errNotFound()
+		return Agent{}, 0, errNotFound()
+	}
+	if err == nil {
+		found, err = decodeAgent(r)
 	}
 	if err != nil {
-		return Agent{}, unreadable("read agent", err)
+		return Agent{}, 0, unreadable("read agent", err)
 	}
-	found, err := decodeAgent(r)
-	if err != nil {
-		return Agent{}, unreadable("read agent", err)
-	}
-	return found, nil
+	return found, r.Version, nil
 }
 
 // ListKeys returns at most limit keys of an agent with an id after the given

@@ -35,6 +35,7 @@ type agentRecord struct {
 	DisplayName string     `json:"display_name,omitzero"`
 	CreatedAt   id.Instant `json:"created_at"`
 	CreatedBy   string     `json:"created_by"`
+	Bridge      bool       `json:"bridge,omitzero"`
 }
 
 type keyRecord struct {
@@ -88,12 +89,13 @@ func decodeKey(a id.Agent, r storage.Record) (storedKey, error) {
 	}}, nil
 }
 
-func agentChange(a Agent) (storage.Change, error) {
-	value, err := json.Marshal(agentRecord{DisplayName: a.DisplayName, CreatedAt: a.CreatedAt, CreatedBy: a.CreatedBy})
+// agentChange writes an agent whose record has this version, 0 for a new one.
+func agentChange(a Agent, version uint64) (storage.Change, error) {
+	value, err := json.Marshal(agentRecord{DisplayName: a.DisplayName, CreatedAt: a.CreatedAt, CreatedBy: a.CreatedBy, Bridge: a.Bridge})
 	if err != nil {
 		return storage.Change{}, fmt.Errorf("encode agent: %w", err)
 	}
-	return storage.Change{Kind: kindAgent, Key: string(a.ID), Value: value}, nil
+	return storage.Change{Kind: kindAgent, Key: string(a.ID), Value: value, If: version}, nil
 }
 
 func decodeAgent(r storage.Record) (Agent, error) {
@@ -101,7 +103,7 @@ func decodeAgent(r storage.Record) (Agent, error) {
 	if err := json.Unmarshal(r.Value, &stored); err != nil {
 		return Agent{}, fmt.Errorf("decode agent: %w", err)
 	}
-	return Agent{ID: id.Agent(r.Key), DisplayName: stored.DisplayName, CreatedAt: stored.CreatedAt, CreatedBy: stored.CreatedBy}, nil
+	return Agent{ID: id.Agent(r.Key), DisplayName: stored.DisplayName, CreatedAt: stored.CreatedAt, CreatedBy: stored.CreatedBy, Bridge: stored.Bridge}, nil
 }
 
 // exists reports whether a record is there.

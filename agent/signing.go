@@ -21,9 +21,14 @@ func (a *Agents) SigningKey(ctx context.Context, s *log.State, agent id.Agent, k
 }
 
 // CompromisedFrom returns the index from which on a key is not to be trusted:
-// tlog.MaxSize, which no event has, for one without such a claim.
+// tlog.MaxSize, which no event has, for one without such a claim. agent is that of
+// the event, which for a key of the bridge is the one that it signed for.
 func (a *Agents) CompromisedFrom(ctx context.Context, s *log.State, agent id.Agent, key id.Key) (id.Index, error) {
-	k, err := a.SigningKey(ctx, s, agent, key)
+	owner, err := a.keyOwner(ctx, s.Identity().Tenant, agent, key)
+	if err != nil {
+		return tlog.MaxSize, err
+	}
+	k, err := a.SigningKey(ctx, s, owner, key)
 	if err != nil || k.CompromisedFrom == nil {
 		return tlog.MaxSize, err
 	}

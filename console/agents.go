@@ -15,10 +15,11 @@ type agentView struct {
 	DisplayName string     `json:"display_name"`
 	CreatedAt   id.Instant `json:"created_at"`
 	CreatedBy   string     `json:"created_by"`
+	Bridge      bool       `json:"bridge"`
 }
 
 func viewAgent(a agent.Agent) agentView {
-	return agentView{AgentID: a.ID, DisplayName: a.DisplayName, CreatedAt: a.CreatedAt, CreatedBy: a.CreatedBy}
+	return agentView{AgentID: a.ID, DisplayName: a.DisplayName, CreatedAt: a.CreatedAt, CreatedBy: a.CreatedBy, Bridge: a.Bridge}
 }
 
 type keyView struct {
@@ -83,6 +84,18 @@ func (s *Server) createAgent(r *http.Request, who *account.Session) (answer, err
 		Agent       agentView         `json:"agent"`
 		Credentials agent.Credentials `json:"credentials"`
 	}{viewAgent(made), credentials}}, nil
+}
+
+func (s *Server) patchAgent(r *http.Request, who *account.Session) (answer, error) {
+	var patch struct {
+		DisplayName *string `json:"display_name"`
+		Bridge      *bool   `json:"bridge"`
+	}
+	if err := decode(r, &patch); err != nil {
+		return answer{}, err
+	}
+	changed, err := s.Agents.Change(r.Context(), who.Tenant, string(who.Account), agentOf(r), agent.Patch{DisplayName: patch.DisplayName, Bridge: patch.Bridge})
+	return answer{http.StatusOK, viewAgent(changed)}, err
 }
 
 func (s *Server) listKeys(r *http.Request, who *account.Session) (answer, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/agentledger/agentledger/agent"
@@ -31,7 +32,7 @@ func TestAgents(t *testing.T) {
 	if !ok || credentials["agent_id"] != "billing-bot" {
 		t.Fatalf("got %v", made)
 	}
-	agentJSON := `{"agent_id":"billing-bot","display_name":"Billing","created_at":"2026-11-20T12:00:00.000Z","created_by":"acc_red-owner"}`
+	agentJSON := `{"agent_id":"billing-bot","display_name":"Billing","created_at":"2026-11-20T12:00:00.000Z","created_by":"acc_red-owner","bridge":false}`
 	equal(t, "created", made, fmt.Sprintf(`{"agent":%s,"credentials":{"agent_id":"billing-bot","key_id":"%s","private_key_b64":"%s","public_key_b64":"%s"}}`,
 		agentJSON, credentials["key_id"], credentials["private_key_b64"], credentials["public_key_b64"]))
 	seed, err := base64.StdEncoding.DecodeString(credentials["private_key_b64"].(string))
@@ -56,6 +57,35 @@ func TestAgents(t *testing.T) {
 	w.refuses("reserved", w.request("POST", "/agents", `{"agent_id":"system"}`), 422, "agent_id must not begin with agt_, bridge_, system or ledger")
 	w.refuses("wrong type", w.request("POST", "/agents", `{"agent_id":7}`), 422, `Member "agent_id" has another type or form`)
 	w.refuses("empty body", w.request("POST", "/agents", ``), 422, "The body is not valid JSON")
+}
+
+func TestBridgeOfAnAgent(t *testing.T) {
+	w := newWorld(t)
+	path := "/agents/" + string(w.first[red].Agent)
+	view := func(name, bridge string) string {
+		return fmt.Sprintf(`{"agent_id":"%s","display_name":"%s","created_at":"2026-11-20T12:00:00.000Z","created_by":"operator","bridge":%s}`, w.first[red].Agent, name, bridge)
+	}
+	equal(t, "nothing", w.call(200, "PATCH", path, `{}`), view("", "false"))
+	equal(t, "enabled", w.call(200, "PATCH", path, `{"bridge":true}`), view("", "true"))
+	equal(t, "enabled again", w.call(200, "PATCH", path, `{"bridge":true}`, as("red-admin")), view("", "true"))
+	equal(t, "named", w.call(200, "PATCH", path, `{"display_name":"Billing"}`), view("Billing", "true"))
+	equal(t, "disabled", w.call(200, "PATCH", path, `{"bridge":false,"display_name":"Billing"}`), view("Billing", "false"))
+	var said []string
+	for _, s := range w.Audit(t, red) {
+		said = append(said, s.Kind+" "+s.Payload)
+	}
+	bot := `"agent_id":"` + string(w.first[red].Agent) + `"`
+	want := []string{
+		"ledger_agent_changed {" + bot + `,"bridge":true}`, "ledger_agent_changed {" + bot + `,"display_name":"Billing"}`, "ledger_agent_changed {" + bot + `,"bridge":false}`,
+	}
+	if !slices.Equal(said, want) {
+		t.Errorf("got %q, want %q", said, want)
+	}
+	w.refuses("from blue", w.request("PATCH", path, `{"bridge":true}`, as("blue-owner")), 404, "Not found")
+	w.refuses("nobody", w.request("PATCH", "/agents/agt_nobody", `{"bridge":true}`), 404, "Not found")
+	w.refuses("a word", w.request("PATCH", path, `{"bridge":"yes"}`), 422, `Member "bridge" has another type or form`)
+	w.refuses("more", w.request("PATCH", path, `{"bridge":true,"agent_id":"x"}`), 422, `Member "agent_id" is not known`)
+	w.refuses("a long name", w.request("PATCH", path, `{"display_name":"`+strings.Repeat("x", 257)+`"}`), 422, "display_name must have at most 256 characters, none of them a control character")
 }
 
 // A key's life through the surface, with an id that has to be escaped in paths.

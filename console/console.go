@@ -102,6 +102,7 @@ func (s *Server) Routes(r chi.Router) {
 
 		r.Method("GET", "/agents", s.read(s.listAgents))
 		r.Method("POST", "/agents", s.write(s.createAgent))
+		r.Method("PATCH", "/agents/{agent}", s.write(s.patchAgent))
 		r.Method("GET", "/agents/{agent}/keys", s.read(s.listKeys))
 		r.Method("POST", "/agents/{agent}/keys", s.write(s.registerKey))
 		r.Method("POST", "/agents/{agent}/keys/{key}/retire", s.write(s.retireKey))

@@ -76,7 +76,7 @@ func newWorld(t testing.TB, change ...func(*console.Options)) *world {
 	}
 	w.witnesses = witness.New(witness.Options{Store: w.Store, Ledgers: w.Ledgers, Organizations: w.orgs, Client: client, Service: rules.Service, Interval: time.Millisecond})
 	w.Notary.Disclosures = w.orgs
-	w.agents = agent.New(agent.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})
+	w.agents = agent.New(agent.Options{Records: w.Store, Notary: w.Notary, Keyring: w.Keyring(), Clock: w.Clock})
 	edge := &web.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))}
 	router := edge.Router()
 	w.rules = rulebook.New(rulebook.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})

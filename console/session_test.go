@@ -19,6 +19,7 @@ func (w *world) routes() []struct{ method, path, body string } {
 		{"DELETE", "/ingest-keys/k", ""},
 		{"GET", "/agents", ""},
 		{"POST", "/agents", `{}`},
+		{"PATCH", "/agents/" + bot, `{"bridge":true}`},
 		{"GET", "/agents/" + bot + "/keys", ""},
 		{"POST", "/agents/" + bot + "/keys", `{}`},
 		{"POST", "/agents/" + bot + "/keys/k/retire", ""},
@@ -117,7 +118,7 @@ func TestOtherSites(t *testing.T) {
 func TestRoutes(t *testing.T) {
 	w := newWorld(t)
 	for path, allow := range map[string]string{
-		"/ingest-keys": "GET, POST", "/ingest-keys/k": "DELETE", "/agents": "GET, POST", "/agents/a/keys": "GET, POST",
+		"/ingest-keys": "GET, POST", "/ingest-keys/k": "DELETE", "/agents": "GET, POST", "/agents/a": "PATCH", "/agents/a/keys": "GET, POST",
 		"/agents/a/keys/k/retire": "POST", "/policies": "GET, POST", "/policies/p": "GET, PATCH, DELETE",
 		"/policies/p/activate": "POST", "/policies/p/simulate": "POST", "/approvals": "GET", "/approvals/a": "GET", "/approvals/a/votes": "POST",
 		"/approvals/a/revoke": "POST", "/webhooks": "GET", "/webhooks/m/replay": "POST", "/organization": "PATCH", "/organization/plan-usage": "GET", "/witnesses": "GET, PUT, DELETE",
@@ -131,7 +132,7 @@ func TestRoutes(t *testing.T) {
 		}
 		w.refuses(r.Method+" "+path, r, 405, "Method not allowed")
 	}
-	for _, path := range []string{"", "/", "/agents/", "/agents/a", "/agents/a/keys/k", "/policies/p/deactivate", "/organizations"} {
+	for _, path := range []string{"", "/", "/agents/", "/agents/a/keys/k", "/policies/p/deactivate", "/organizations"} {
 		w.refuses(path, w.request("GET", path, ""), 404, "Not found")
 	}
 }

@@ -142,7 +142,7 @@ func (e *Envelope) read(m *members, server bool) error {
 // readParsed takes the members that are more than text.
 func (e *Envelope) readParsed(texts *[fieldCount]string) (err error) {
 	var ok bool
-	if e.EmittedAt, ok = parseTime(texts[emittedAt]); !ok {
+	if e.EmittedAt, ok = ParseTime(texts[emittedAt]); !ok {
 		return invalid("emitted_at must be a UTC time like 2026-01-31T12:00:00.000Z")
 	}
 	if e.Decision, err = id.ParseDecision(texts[policyDecision]); err != nil {

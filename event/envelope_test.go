@@ -227,8 +227,8 @@ func TestGrammarsAgainstExpressions(t *testing.T) {
 		"agent": {ValidAgent, regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)},
 		"key":   {ValidKey, regexp.MustCompile(`^[A-Za-z0-9._:#-]{1,256}$`)},
 		"tool":  {ValidTool, regexp.MustCompile(`^[A-Za-z0-9_:/-]+(\.[A-Za-z0-9_:/-]+)*$`)},
-		"kind":  {validKind, regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)},
-		"time":  {func(s string) bool { _, ok := parseTime(s); return ok }, regexp.MustCompile(`^2026-11-20T12:00:00(\.[0-9]{1,9})?Z$`)},
+		"kind":  {ValidKind, regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)},
+		"time":  {func(s string) bool { _, ok := ParseTime(s); return ok }, regexp.MustCompile(`^2026-11-20T12:00:00(\.[0-9]{1,9})?Z$`)},
 	} {
 		for c := range 256 {
 			for _, s := range []string{string([]byte{byte(c)}), string([]byte{'a', byte(c)}), string([]byte{byte(c), 'a'}), string([]byte{'a', byte(c), 'a'}),

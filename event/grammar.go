@@ -41,8 +41,8 @@ func validToken(s string, most int, extra string) bool {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// validKind reports whether s is an actor_type or action_kind: [a-z][a-z0-9_]{0,63}.
-func validKind(s string) bool {
+// ValidKind reports whether s is an actor_type or action_kind: [a-z][a-z0-9_]{0,63}.
+func ValidKind(s string) bool {
 	if len(s) == 0 || len(s) > 64 {
 		return false
 	}
@@ -62,8 +62,8 @@ func validPrincipal(s string) bool {
 	return n > 0 && n <= 256 && strings.IndexFunc(s, unicode.IsControl) < 0
 }
 
-// parseTime reads exactly YYYY-MM-DDThh:mm:ss[.1 to 9 digits]Z, a time that there is.
-func parseTime(s string) (t time.Time, ok bool) {
+// ParseTime reads exactly YYYY-MM-DDThh:mm:ss[.1 to 9 digits]Z, a time that there is.
+func ParseTime(s string) (t time.Time, ok bool) {
 	const shape = "0000-00-00T00:00:00.000000000"
 	n := len(s) - 1
 	if n < len("0000-00-00T00:00:00") || n > len(shape) || s[n] != 'Z' || s[n-1] == '.' {
@@ -109,9 +109,9 @@ func checkTexts(m *members, texts *[fieldCount]string) error {
 		return invalid("key_id must match [A-Za-z0-9._:#-]{1,256}")
 	case !validPrincipal(texts[actorPrincipal]):
 		return invalid("actor_principal must be a string of 1 to 256 characters without control characters")
-	case !validKind(texts[actorType]):
+	case !ValidKind(texts[actorType]):
 		return invalid("actor_type must match [a-z][a-z0-9_]{0,63}")
-	case !validKind(texts[actionKind]):
+	case !ValidKind(texts[actionKind]):
 		return invalid("action_kind must match [a-z][a-z0-9_]{0,63}")
 	case m.value(toolName) != nil && !ValidTool(texts[toolName]):
 		return invalid("tool_name must be segments of [A-Za-z0-9_:/-]+ with dots between them, at most 256 characters")

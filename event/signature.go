@@ -91,6 +91,15 @@ func (e *Envelope) Verify(pub edkey.Public) (Form, bool) {
 // member but the two of the signature, and key's signature in the digest form.
 // It refuses what Parse refuses, but for size and names reserved for the server.
 func Sign(unsigned []byte, key edkey.Private) ([]byte, error) {
+	e, err := SignEnvelope(unsigned, key)
+	if err != nil {
+		return nil, err
+	}
+	return e.Canonical, nil
+}
+
+// SignEnvelope is Sign for who goes on with the envelope.
+func SignEnvelope(unsigned []byte, key edkey.Private) (*Envelope, error) {
 	canonical, list, err := jcs.ParseObject(nil, unsigned, jcs.MaxDepth)
 	if err != nil {
 		return nil, fmt.Errorf("sign envelope: %w", err)
@@ -112,5 +121,5 @@ func Sign(unsigned []byte, key edkey.Private) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sign envelope: %w", err)
 	}
-	return e.Canonical, nil
+	return e, nil
 }

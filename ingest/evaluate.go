@@ -60,10 +60,11 @@ func (s *Server) decision(ctx context.Context, c caller, body []byte) (a answer,
 		return answer{}, nil, err
 	}
 	in.Now = id.InstantOf(s.clock())
-	evaluation, err := s.evaluation(ctx, c.state, in)
+	evaluation, err := meter.Evaluate(ctx, s.rulebook, c.state, in)
 	if err != nil {
 		return answer{}, nil, err
 	}
+	s.countShadows(&evaluation)
 	out, err := meter.Look(ctx, s.ledgers, c.state, &evaluation, in.Now)
 	if err != nil {
 		return answer{}, nil, err
@@ -161,22 +162,11 @@ func kind(name string, value []byte, absent string) (string, error) {
 		return absent, nil
 	}
 	s := text(value)
-	if !validKind(s) {
+	if !event.ValidKind(s) {
 		return "", fault.New(fault.Invalid, name+" must match [a-z][a-z0-9_]{0,63}")
 	}
 	if name == "action_kind" && strings.HasPrefix(s, "ledger_") {
 		return "", fault.New(fault.Invalid, "An action_kind that begins with ledger_ is reserved for the server")
 	}
 	return s, nil
-}
-
-// validKind reports whether s matches [a-z][a-z0-9_]{0,63}.
-func validKind(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if (c < 'a' || c > 'z') && (i == 0 || (c < '0' || c > '9') && c != '_') {
-			return false
-		}
-	}
-	return len(s) > 0 && len(s) <= 64
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/agentledger/agentledger/outbox"
 	"github.com/agentledger/agentledger/rulebook"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/workflow"
 )
 
 var traffic = apicheck.Of("ingest")
@@ -60,6 +61,7 @@ type world struct {
 	rulebook  *rulebook.Rulebook
 	approvals *approval.Approvals
 	outbox    *outbox.Outbox
+	workflows *workflow.Workflows
 	handler   http.Handler
 	red, blue member
 }
@@ -72,7 +74,7 @@ func newWorld(t testing.TB, change ...func(*ingest.Options)) *world {
 		t.Fatal(err)
 	}
 	w.Notary.Disclosures = w.orgs
-	w.agents = agent.New(agent.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})
+	w.agents = agent.New(agent.Options{Records: w.Store, Notary: w.Notary, Keyring: w.Keyring(), Clock: w.Clock})
 	w.rulebook = rulebook.New(rulebook.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})
 	w.outbox = outbox.New(outbox.Options{Records: w.Store, Keyring: w.Keyring(), Caller: egress.New(egress.Options{}), Clock: w.Clock})
 	w.approvals = approval.New(approval.Options{
@@ -80,9 +82,12 @@ func newWorld(t testing.TB, change ...func(*ingest.Options)) *world {
 		Organizations: w.orgs, Members: voters{}, Keyring: w.Keyring(), Clock: w.Clock,
 		Outbox: w.outbox,
 	})
+	w.workflows = workflow.New(workflow.Options{
+		Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rulebook, Agents: w.agents, Organizations: w.orgs, Clock: w.Clock,
+	})
 	o := ingest.Options{
 		Edge:    &web.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))},
-		Ledgers: w.Ledgers, Organizations: w.orgs, Agents: w.agents, Rulebook: w.rulebook, Approvals: w.approvals, Clock: w.Clock,
+		Ledgers: w.Ledgers, Organizations: w.orgs, Agents: w.agents, Rulebook: w.rulebook, Approvals: w.approvals, Workflows: w.workflows, Clock: w.Clock,
 	}
 	for _, f := range change {
 		f(&o)

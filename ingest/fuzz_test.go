@@ -51,7 +51,7 @@ func FuzzQuestion(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !event.ValidAgent(string(in.Agent)) || !event.ValidTool(string(in.Tool)) || !validKind(in.ActorType) || !validKind(in.ActionKind) {
+		if !event.ValidAgent(string(in.Agent)) || !event.ValidTool(string(in.Tool)) || !event.ValidKind(in.ActorType) || !event.ValidKind(in.ActionKind) {
 			t.Errorf("got %+v", in)
 		}
 		if in.Payload != nil && in.Payload[0] != '{' {

@@ -1,6 +1,7 @@
 // Package ingest is the HTTP surface of agents: it takes signed events, one or
 // many in a request, into the ledger of an organization, says what its policy
-// decides on a tool call, and asks people for what needs their approval.
+// decides on a tool call, asks people for what needs their approval, and records
+// the runs of automation tools.
 //
 // What always holds:
 //
@@ -39,7 +40,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/meter"
 	"github.com/agentledger/agentledger/org"
-	"github.com/agentledger/agentledger/policy"
+	"github.com/agentledger/agentledger/workflow"
 )
 
 // Ledgers is what the surface needs of package log.
@@ -63,11 +64,6 @@ type Agents interface {
 	SigningKey(ctx context.Context, s *log.State, a id.Agent, k id.Key) (agent.Key, error)
 }
 
-// Rulebook finds the active policy: nil when it is certain that there is none.
-type Rulebook interface {
-	Active(ctx context.Context, s *log.State) (*policy.Compiled, error)
-}
-
 // Approvals is what the surface needs of package approval.
 type Approvals interface {
 	Ask(ctx context.Context, t id.Tenant, q approval.Question) (asked approval.Approval, made bool, err error)
@@ -76,14 +72,23 @@ type Approvals interface {
 	Cancel(ctx context.Context, t id.Tenant, ingestKey string, name approval.ID) error
 }
 
-// Options configure New. The first six are required.
+// Workflows is what the surface needs of package workflow.
+type Workflows interface {
+	Start(ctx context.Context, t id.Tenant, b workflow.Beginning) (run workflow.Run, started workflow.Placed, made bool, err error)
+	Record(ctx context.Context, t id.Tenant, ingestKey string, name workflow.ID, steps []workflow.Step) ([]workflow.Recorded, error)
+	Complete(ctx context.Context, t id.Tenant, ingestKey string, name workflow.ID, e workflow.Ending) (workflow.Run, error)
+	Get(ctx context.Context, t id.Tenant, ingestKey string, name workflow.ID, after, limit int) (run workflow.Run, events []workflow.Event, next int, err error)
+}
+
+// Options configure New. The first seven are required.
 type Options struct {
 	Edge          *web.Edge
 	Ledgers       Ledgers
 	Organizations Organizations
 	Agents        Agents
-	Rulebook      Rulebook
+	Rulebook      meter.Rulebook
 	Approvals     Approvals
+	Workflows     Workflows
 
 	Clock    func() time.Time // default: time.Now
 	MaxBytes int              // of a body as sent and of an envelope in canonical form; default 256 KiB
@@ -146,9 +151,10 @@ type Server struct {
 	ledgers  Ledgers
 	orgs     Organizations
 	agents   Agents
-	rulebook Rulebook
+	rulebook meter.Rulebook
 
 	approvals Approvals
+	workflows Workflows
 
 	clock            func() time.Time
 	maxBytes         int
@@ -176,7 +182,7 @@ const refusalHold = time.Second
 func New(o Options) *Server {
 	o = o.withDefaults()
 	s := &Server{
-		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, rulebook: o.Rulebook, approvals: o.Approvals,
+		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, rulebook: o.Rulebook, approvals: o.Approvals, workflows: o.Workflows,
 		clock: o.Clock, maxBytes: o.MaxBytes, maxAhead: o.MaxAhead, maxAge: o.MaxAge,
 		gate:  limit.NewGate(o.MaxInFlight, o.MaxInFlightOrganization),
 		polls: limit.NewGate(o.MaxPolls, o.MaxPollsOrganization),
@@ -200,4 +206,7 @@ func (s *Server) Routes(r chi.Router) {
 	r.Method("GET", "/v1/ingest/approvals/{approval}", s.poll(s.getApproval))
 	r.Method("POST", "/v1/ingest/approvals/{approval}/consume", s.serve(route{org.ScopeApprovals, "Invalid API key", web.MediaJSON, maxClaim, s.consumeApproval}))
 	r.Method("POST", "/v1/ingest/approvals/{approval}/cancel", s.serve(route{org.ScopeApprovals, "Invalid API key", web.MediaJSON, maxClaim, s.cancelApproval}))
+	for _, prefix := range []string{"/v1/ingest/workflows", "/workflows"} {
+		s.workflowRoutes(r, prefix)
+	}
 }

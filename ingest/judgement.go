@@ -41,15 +41,13 @@ func (in *intake) prepare(ctx context.Context, state *log.State) (log.Submission
 	if err != nil {
 		return log.Submission{}, err
 	}
-	in.policy = judged.policy
+	in.policy = judged.Policy
 	a := log.Attestation{
 		Form: in.form, PublicKey: key.Multikey, Signer: chain.SignerAgent, Custody: key.Custody,
-		IngestKeyID: in.caller.KeyID, Policy: judged.policy, Disclosure: settings.Disclosure,
+		IngestKeyID: in.caller.KeyID, Disclosure: settings.Disclosure,
 		IdempotencyKey: in.idempotencyKey, Cap: s.orgs.Cap(settings),
 	}
-	if len(judged.evaluation.Claims) > 0 {
-		a.Claims, a.Decide = meter.Claims(&judged.evaluation, judged.policy, func(p chain.Policy) { in.policy = p })
-	}
+	judged.Attest(&a, func(p chain.Policy) { in.policy = p })
 	return log.Submission{Drafts: []log.Draft{log.NewDraft(state.Identity(), e, a)}}, nil
 }
 
@@ -74,41 +72,19 @@ func checkActive(status agent.Status) error {
 	return fault.New(fault.Invalid, "Signing key revoked")
 }
 
-// judgement is what the policy says of an event. With claims the sequencer decides,
-// and policy is only what no limit changes.
-type judgement struct {
-	policy     chain.Policy
-	evaluation policy.Evaluation
-}
-
 // judge applies the active policy to an event that names a tool.
-func (s *Server) judge(ctx context.Context, state *log.State, e *event.Envelope, now id.Instant) (judgement, error) {
-	if e.Tool == "" {
-		return judgement{policy: chain.Policy{Declared: e.Decision, Effective: e.Decision}}, nil
-	}
-	in := policy.Input{
+func (s *Server) judge(ctx context.Context, state *log.State, e *event.Envelope, now id.Instant) (meter.Judgement, error) {
+	judged, err := meter.Judge(ctx, s.rulebook, state, policy.Input{
 		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind,
 		Payload: e.Payload, Now: now,
-	}
-	evaluation, err := s.evaluation(ctx, state, in)
-	if err != nil {
-		return judgement{}, err
-	}
-	stated := chain.Policy{Evaluated: true, Declared: e.Decision, InputDigest: policy.InputDigest(in), EvaluatedAt: now}
-	return judgement{policy: meter.State(evaluation.Settle(nil), stated), evaluation: evaluation}, nil
+	}, e.Decision)
+	s.countShadows(&judged.Evaluation)
+	return judged, err
 }
 
-// evaluation evaluates the policy that is active in state.
-func (s *Server) evaluation(ctx context.Context, state *log.State, in policy.Input) (policy.Evaluation, error) {
-	compiled, err := s.rulebook.Active(ctx, state)
-	if err != nil {
-		return policy.Evaluation{}, err
-	}
-	if compiled == nil {
-		return policy.NoPolicy(), nil
-	}
-	evaluation := compiled.Evaluate(in)
-	certain := evaluation.Settle(func(*policy.Claim) bool { return false }) // what limits do is not known yet
+// countShadows counts the shadow rules that match, but for those with limits: what
+// these do is not known yet.
+func (s *Server) countShadows(e *policy.Evaluation) {
+	certain := e.Settle(func(*policy.Claim) bool { return false })
 	s.metrics.shadows.Add(float64(len(certain.Shadow)))
-	return evaluation, nil
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/meter"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/policy"
 )
 
 // brittle is a rulebook that can be told to be unreadable.
 type brittle struct {
-	ingest.Rulebook
+	meter.Rulebook
 	broken atomic.Bool
 }
 

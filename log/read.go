@@ -36,6 +36,47 @@ func (l *Ledgers) Find(ctx context.Context, s *State, event id.Event) (id.Index,
 	return at[0], nil
 }
 
+// Locate returns where events are in s, storage.NoIndex for those that are not there.
+func (l *Ledgers) Locate(ctx context.Context, s *State, events []id.Event) ([]id.Index, error) {
+	names := make([]storage.Name, len(events))
+	for i, e := range events {
+		names[i] = storage.Name{Text: string(e)}
+	}
+	at, err := l.store.Lookup(ctx, s.identity.Tenant, names)
+	if err != nil {
+		return nil, storeError("locate events", err)
+	}
+	for i := range at {
+		if at[i] >= s.Size() {
+			at[i] = storage.NoIndex
+		}
+	}
+	return at, nil
+}
+
+// Hashes returns the event hashes of events of s, by their indices in any order;
+// fault.NotFound when one of them is not below its size.
+func (l *Ledgers) Hashes(ctx context.Context, s *State, at []id.Index) ([]id.Hash, error) {
+	places := make([]storage.Place, len(at))
+	for i, index := range at {
+		if index >= s.Size() {
+			return nil, fault.New(fault.NotFound, "Not found")
+		}
+		places[i] = storage.Place{Tenant: s.identity.Tenant, Index: index}
+	}
+	hashes := make([]id.Hash, len(at))
+	for i, found := range l.store.Entries(ctx, places) {
+		if errors.Is(found.Err, storage.ErrNotFound) {
+			found.Err = fmt.Errorf("%w: event %d is missing", storage.ErrCorrupt, at[i])
+		}
+		if found.Err != nil {
+			return nil, storeError("read event hashes", found.Err)
+		}
+		hashes[i] = chain.Entry{Prev: found.Entry.Prev, Record: found.Entry.Record, Seq: at[i].Sequence()}.Hash()
+	}
+	return hashes, nil
+}
+
 // Events yields the events [begin, end) of s, end being cut to its size.
 func (l *Ledgers) Events(ctx context.Context, s *State, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {

@@ -33,6 +33,7 @@ import (
 	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/internal/lane"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -56,6 +57,7 @@ const (
 	IngestKeyRevoked Kind = "ledger_ingest_key_revoked"
 	Approval         Kind = "ledger_approval"
 	LogKey           Kind = "ledger_log_key"
+	Run              Kind = "ledger_run"
 	Successor        Kind = verify.SuccessorKind
 	Directory        Kind = verify.DirectoryKind
 )
@@ -70,6 +72,7 @@ const agentID = "system"
 type Statement struct {
 	Kind    Kind
 	Payload map[string]any // a JSON object
+	Trace   id.Trace       // of what it is about; "": ledger
 }
 
 // Act is one change of an organization and the statements that stand for it.
@@ -100,7 +103,7 @@ type Notary struct {
 	Disclosures Disclosures
 	Clock       func() time.Time
 
-	lanes lanes
+	lanes lane.Set[id.Tenant] // one act of an organization at a time
 }
 
 // kindSystemKey is the record of an organization's system key, under key "".
@@ -139,7 +142,7 @@ func Found(keyring *seal.Keyring, organization id.Organization) (storage.Change,
 // Errors are those of prepare and of log.Ledgers.Append; a record that has
 // another version than the act expects makes prepare run again.
 func (n *Notary) State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (Act, error)) ([]log.Receipt, error) {
-	leave, err := n.lanes.enter(ctx, t)
+	leave, err := n.lanes.Enter(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -205,11 +208,15 @@ func (n *Notary) sign(s *log.State, principal string, statement Statement, keyID
 	if err != nil {
 		return nil, err
 	}
+	trace := statement.Trace
+	if trace == "" {
+		trace = "ledger"
+	}
 	unsigned, err := json.Marshal(map[string]any{
 		"schema_version":  1,
 		"event_id":        name,
 		"organization_id": s.Identity().Organization.String(),
-		"trace_id":        "ledger",
+		"trace_id":        trace,
 		"agent_id":        agentID,
 		"key_id":          keyID,
 		"emitted_at":      id.InstantOf(n.Clock()),
@@ -222,11 +229,7 @@ func (n *Notary) sign(s *log.State, principal string, statement Statement, keyID
 	if err != nil {
 		return nil, err
 	}
-	signed, err := event.Sign(unsigned, key)
-	if err != nil {
-		return nil, err
-	}
-	return event.Parse(signed, event.Options{Server: true})
+	return event.SignEnvelope(unsigned, key)
 }
 
 // EventID names a statement that is made under the state s by what it says and

@@ -155,7 +155,7 @@ func (s *Server) keyClaim(ctx context.Context, state *log.State, b *verify.Bundl
 		return "", nil
 	}
 	r, err := chain.ParseRecord([]byte(*b.Record))
-	if err != nil || r.Signer != chain.SignerAgent {
+	if err != nil || r.Signer == chain.SignerSystem {
 		return "", nil // a damaged record is shown as it is; verification says so
 	}
 	from, err := s.agents.CompromisedFrom(ctx, state, r.AgentID, r.KeyID)

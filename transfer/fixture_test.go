@@ -138,7 +138,7 @@ func (h *house) start() {
 		h.t.Fatal(err)
 	}
 	h.notary.Disclosures = h.orgs
-	h.agents = agent.New(agent.Options{Records: h.engine, Notary: h.notary, Clock: h.clock})
+	h.agents = agent.New(agent.Options{Records: h.engine, Notary: h.notary, Keyring: h.keyring, Clock: h.clock})
 	h.rules = rulebook.New(rulebook.Options{Records: h.engine, Notary: h.notary, Clock: h.clock})
 	h.accounts = account.New(account.Options{Records: h.engine, Clock: h.clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}})
 	h.approvals = approval.New(approval.Options{
@@ -196,7 +196,7 @@ func (h *house) retire(dir string) error {
 func (h *house) tryImport(dir, only string) ([]transfer.Arrived, error) {
 	h.t.Helper()
 	i := &transfer.Importer{Place: h.place(h.openAnchors()), Dir: dir, Sealed: []log.Sealed{
-		log.SealedLogKeys(), notary.SealedSystemKey(), approval.SealedGrantKey(), outbox.SealedKey(),
+		log.SealedLogKeys(), notary.SealedSystemKey(), agent.SealedBridgeKey(), approval.SealedGrantKey(), outbox.SealedKey(),
 	}}
 	return i.Run(h.t.Context(), only)
 }

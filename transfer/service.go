@@ -13,29 +13,43 @@ import (
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/outbox"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/workflow"
 )
 
 // standIn is a record of the service's own partition that one of an organization's
 // records has there. Its value is known, but for accounts.
 type standIn struct {
 	storage.Record
-	optional bool // it may be absent
+	presence
 }
+
+// presence says what it means when a record of the service's own partition is not
+// there.
+type presence uint8
+
+const (
+	required presence = iota // damage
+	optional                 // nothing
+	derived                  // nothing: it is copied as the organization's record has it
+)
 
 // standIns returns what an organization's record has in the service's own
 // partition. Whoever keeps records there is asked here.
 func standIns(t id.Tenant, r storage.Record) (all []standIn, err error) {
 	owners := []struct {
-		records  func(id.Tenant, storage.Record) ([]storage.Record, error)
-		optional bool
-	}{{org.ServiceRecords, false}, {agent.ServiceRecords, false}, {account.ServiceRecords, false}, {approval.ServiceRecords, true}, {outbox.ServiceRecords, true}}
+		records func(id.Tenant, storage.Record) ([]storage.Record, error)
+		presence
+	}{
+		{org.ServiceRecords, required}, {agent.ServiceRecords, required}, {account.ServiceRecords, required},
+		{approval.ServiceRecords, optional}, {outbox.ServiceRecords, optional}, {workflow.ServiceRecords, derived},
+	}
 	for _, o := range owners {
 		records, err := o.records(t, r)
 		if err != nil {
 			return nil, fmt.Errorf("%s %q: %w", r.Kind, r.Key, err)
 		}
 		for i := range records {
-			all = append(all, standIn{records[i], o.optional})
+			all = append(all, standIn{records[i], o.presence})
 		}
 	}
 	return all, nil
@@ -67,8 +81,11 @@ func follow(t id.Tenant, r storage.Record, find func(standIn) (storage.Record, b
 func stored(ctx context.Context, store reader, want standIn) (storage.Record, bool, error) {
 	r, err := store.Get(ctx, id.Service, want.Kind, want.Key)
 	switch {
-	case errors.Is(err, storage.ErrNotFound) && want.optional:
+	case errors.Is(err, storage.ErrNotFound) && want.presence == optional:
 		return r, false, nil
+	case errors.Is(err, storage.ErrNotFound) && want.presence == derived:
+		want.Version = 1
+		return want.Record, true, nil
 	case errors.Is(err, storage.ErrNotFound):
 		return r, false, damaged("service's partition: %s %q is missing", want.Kind, want.Key)
 	case errors.Is(err, storage.ErrCorrupt):

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/approval"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
@@ -43,5 +44,5 @@ func (s *service) reseal(ctx context.Context) {
 
 // sealedRecords is every kind of record that holds private keys.
 func sealedRecords() []log.Sealed {
-	return []log.Sealed{log.SealedLogKeys(), notary.SealedSystemKey(), approval.SealedGrantKey(), outbox.SealedKey()}
+	return []log.Sealed{log.SealedLogKeys(), notary.SealedSystemKey(), agent.SealedBridgeKey(), approval.SealedGrantKey(), outbox.SealedKey()}
 }

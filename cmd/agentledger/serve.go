@@ -110,6 +110,7 @@ func start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, e
 	s.background.Go(func() { service.witnesses.Run(background) })
 	s.background.Go(func() { service.approvals.Run(background, watch.logger) })
 	s.background.Go(func() { service.outbox.Run(background, watch.logger) })
+	s.background.Go(func() { service.workflows.Run(background, watch.logger) })
 	return s, nil
 }
 

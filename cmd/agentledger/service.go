@@ -34,6 +34,7 @@ import (
 	"github.com/agentledger/agentledger/rehearsal"
 	"github.com/agentledger/agentledger/rulebook"
 	"github.com/agentledger/agentledger/witness"
+	"github.com/agentledger/agentledger/workflow"
 )
 
 // service is everything between the store and the listeners:
@@ -53,6 +54,7 @@ type service struct {
 
 	approvals *approval.Approvals
 	outbox    *outbox.Outbox
+	workflows *workflow.Workflows
 	witnesses *witness.Witnesses
 	founder   *provision.Provisioner
 
@@ -121,7 +123,7 @@ func (s *service) build(ctx context.Context, c config.Serve, host provision.Host
 		return err
 	}
 	n.Disclosures = s.orgs // each needs the other: settings are stated, statements have a disclosure
-	s.agents = agent.New(agent.Options{Records: records, Notary: n})
+	s.agents = agent.New(agent.Options{Records: records, Notary: n, Keyring: s.store.keyring})
 	s.rules = rulebook.New(rulebook.Options{Records: records, Notary: n, Turns: s.floor.Turns})
 	s.accounts = account.New(account.Options{Records: records})
 	s.outbox = outbox.New(outbox.Options{
@@ -130,6 +132,10 @@ func (s *service) build(ctx context.Context, c config.Serve, host provision.Host
 	s.approvals = approval.New(approval.Options{
 		Records: records, Notary: n, Ledgers: s.ledgers, Rulebook: s.rules, Agents: s.agents,
 		Organizations: s.orgs, Members: s.accounts, Outbox: s.outbox, Keyring: s.store.keyring,
+	})
+	s.workflows = workflow.New(workflow.Options{
+		Records: records, Notary: n, Ledgers: s.ledgers, Rulebook: s.rules, Agents: s.agents, Organizations: s.orgs,
+		Turns: s.floor.Turns, Silence: c.WorkflowSilence, MaxBytes: c.MaxEventKiB << 10, Metrics: s.watch.registry,
 	})
 	s.buildWitnesses(c, rules, client)
 	s.founder = &provision.Provisioner{
@@ -150,7 +156,7 @@ func plans(byName map[string]uint64) []org.Plan {
 func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
 	r := edge.Router()
 	ingest.New(ingest.Options{
-		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals,
+		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Workflows: s.workflows,
 		MaxBytes: c.MaxEventKiB << 10, MaxAhead: c.ClockAhead, MaxAge: c.ClockBehind,
 		MaxInFlight: c.MaxInFlight, MaxInFlightOrganization: c.MaxInFlightOrganization, MaxRefusals: c.MaxRefusals,
 		Floor: s.floor, Metrics: s.watch.registry,

@@ -53,6 +53,11 @@ type Limits struct {
 	Plans       map[string]uint64 `help:"Plans and their events a month, 0 for no cap." default:"free=10000;team=100000;enterprise=0" env:"AGENTLEDGER_PLANS"`
 }
 
+// Workflows says how long a run of an automation tool may be silent.
+type Workflows struct {
+	WorkflowSilence time.Duration `help:"Time without a step after which a run of an automation tool is abandoned; of runs that begin from then on." default:"24h" env:"AGENTLEDGER_WORKFLOW_SILENCE"`
+}
+
 // Overload says how much may be under way at a time. What is beyond is refused at
 // once, with the time after which to try again.
 type Overload struct {
@@ -114,6 +119,7 @@ type Serve struct {
 	Logging
 	Traces
 	Callouts
+	Workflows
 	Directory
 	Witnesses
 	ReverifyPause time.Duration `help:"Pause between two rounds of the background re-verification." default:"1m" env:"AGENTLEDGER_REVERIFY_PAUSE"`
@@ -132,7 +138,7 @@ func (s Serve) Validate() error {
 	if s.MaxEventKiB < 1 || s.MaxEventKiB > 1<<14 {
 		return fmt.Errorf("--max-event-kib: from 1 to %d", 1<<14)
 	}
-	return errors.Join(s.Overload.validate(), s.Traces.validate(), s.Directory.validate(), s.Witnesses.validate())
+	return errors.Join(s.Overload.validate(), s.Workflows.validate(), s.Traces.validate(), s.Directory.validate(), s.Witnesses.validate())
 }
 
 func (o Overload) validate() error {
@@ -143,6 +149,13 @@ func (o Overload) validate() error {
 		if n < 0 {
 			return fmt.Errorf("--%s: not negative", flag)
 		}
+	}
+	return nil
+}
+
+func (w Workflows) validate() error {
+	if w.WorkflowSilence < time.Millisecond {
+		return errors.New("--workflow-silence: at least a millisecond")
 	}
 	return nil
 }

@@ -34,8 +34,8 @@ func (s *Service) Audit(t testing.TB, tenant id.Tenant) []Said {
 			t.Fatal(err)
 		}
 		s.auditEntry(t, state, e, before)
-		envelope := auditEnvelope(t, e)
-		if envelope.ActorType == "system" {
+		envelope, signer := auditEnvelope(t, e)
+		if signer == chain.SignerSystem {
 			said = append(said, Said{envelope.ActionKind, envelope.ActorPrincipal, string(envelope.Payload)})
 		}
 		before = log.EntryOf(e)
@@ -74,8 +74,8 @@ func (s *Service) proof(t testing.TB, state *log.State, at id.Index) []id.Hash {
 	return proof
 }
 
-// auditEnvelope checks a stored envelope against its record.
-func auditEnvelope(t testing.TB, e storage.Event) *event.Envelope {
+// auditEnvelope checks a stored envelope against its record, which says who signed.
+func auditEnvelope(t testing.TB, e storage.Event) (*event.Envelope, chain.Signer) {
 	t.Helper()
 	record, err := chain.ParseRecord(e.Record)
 	if err != nil {
@@ -96,8 +96,8 @@ func auditEnvelope(t testing.TB, e storage.Event) *event.Envelope {
 	if _, ok := envelope.Verify(public); !ok || envelope.Digest != record.EventDigest || envelope.EventID != record.EventID {
 		t.Errorf("event %d: the envelope is not its record's", e.Index)
 	}
-	if system := record.Signer == chain.SignerSystem; system != (envelope.ActorType == "system") {
+	if ours := record.Signer != chain.SignerAgent; ours != (envelope.ActorType == "system") || ours != event.ReservedKey(string(envelope.KeyID)) {
 		t.Errorf("event %d: signer %s and actor_type %s", e.Index, record.Signer, envelope.ActorType)
 	}
-	return envelope
+	return envelope, record.Signer
 }

@@ -1,0 +1,195 @@
+package ingest
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/workflow"
+)
+
+// maxRun is the largest body, in bytes, of a run's start and end.
+const maxRun = 64 << 10
+
+// workflowRoutes adds the routes of runs. A GET goes the way of the others, with an
+// empty body.
+func (s *Server) workflowRoutes(r chi.Router, prefix string) {
+	add := func(method, path string, maxBytes int, answer func(http.ResponseWriter, *http.Request, caller, []byte) error) {
+		r.Method(method, prefix+path, s.serve(route{org.ScopeWorkflows, "Invalid API key", web.MediaJSON, maxBytes, answer}))
+	}
+	add("POST", "/runs", maxRun, s.postRun)
+	add("GET", "/runs/{run}", maxRun, s.getRun)
+	add("POST", "/runs/{run}/steps", maxBatchBytes, s.postSteps)
+	add("POST", "/runs/{run}/complete", maxRun, s.completeRun)
+}
+
+func runOf(r *http.Request) workflow.ID { return workflow.ID(chi.URLParam(r, "run")) }
+
+// postRun serves POST …/workflows/runs.
+func (s *Server) postRun(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
+	if err := version(w, r); err != nil {
+		return err
+	}
+	var asked struct {
+		Workflow    workflow.Flow `json:"workflow"`
+		External    string        `json:"external_run_id"`
+		Agent       id.Agent      `json:"agent_id"`
+		Trace       id.Trace      `json:"trace_id"`
+		Planned     *int          `json:"planned_steps"`
+		InputDigest *id.Hash      `json:"input_digest"`
+	}
+	if err := web.DecodeStrict(body, &asked); err != nil {
+		return err
+	}
+	if err := c.speaksFor(asked.Agent); err != nil { // "" too: who is for some agents has to name one
+		return err
+	}
+	run, started, made, err := s.workflows.Start(r.Context(), c.Tenant, workflow.Beginning{
+		Workflow: asked.Workflow, External: asked.External, Agent: asked.Agent, Trace: asked.Trace,
+		Planned: asked.Planned, InputDigest: asked.InputDigest, IngestKeyID: c.KeyID,
+	})
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if made {
+		status = http.StatusCreated
+	}
+	answer{status, appendStarted(nil, &run, &started)}.write(w)
+	return nil
+}
+
+// postSteps serves POST …/workflows/runs/:runId/steps: one step or a list.
+func (s *Server) postSteps(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
+	if err := version(w, r); err != nil {
+		return err
+	}
+	steps, list, err := parseSteps(body)
+	if err != nil {
+		return err
+	}
+	recorded, err := s.workflows.Record(r.Context(), c.Tenant, c.KeyID, runOf(r), steps)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	for i := range recorded {
+		if !recorded[i].Replayed {
+			status = http.StatusCreated
+		}
+	}
+	answer{status, appendRecorded(nil, recorded, list)}.write(w)
+	return nil
+}
+
+// stepBody is a step on the wire.
+type stepBody struct {
+	Key       string         `json:"step_key"`
+	Attempt   *int           `json:"attempt"`
+	Kind      string         `json:"kind"`
+	Tool      id.Tool        `json:"tool_name"`
+	Payload   jsontext.Value `json:"payload"`
+	Status    string         `json:"status"`
+	StartedAt string         `json:"started_at"`
+	EndedAt   string         `json:"ended_at"`
+}
+
+func (b *stepBody) step() workflow.Step {
+	step := workflow.Step{
+		Key: b.Key, Attempt: 1, Kind: b.Kind, Tool: b.Tool, Payload: b.Payload, Status: b.Status, StartedAt: b.StartedAt, EndedAt: b.EndedAt,
+	}
+	if b.Attempt != nil {
+		step.Attempt = *b.Attempt
+	}
+	return step
+}
+
+// parseSteps reads one step or a list of them.
+func parseSteps(body []byte) (steps []workflow.Step, list bool, err error) {
+	var bodies []stepBody
+	if list = bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")); list {
+		err = web.DecodeStrict(body, &bodies)
+	} else {
+		bodies = make([]stepBody, 1)
+		err = web.DecodeStrict(body, &bodies[0])
+	}
+	if err != nil {
+		return nil, list, err
+	}
+	if len(bodies) == 0 || len(bodies) > workflow.MaxAtOnce {
+		return nil, list, fault.New(fault.Invalid, "A list has 1 to 50 steps")
+	}
+	steps = make([]workflow.Step, len(bodies))
+	for i := range bodies {
+		steps[i] = bodies[i].step()
+	}
+	return steps, list, nil
+}
+
+// completeRun serves POST …/workflows/runs/:runId/complete.
+func (s *Server) completeRun(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
+	if err := version(w, r); err != nil {
+		return err
+	}
+	var ending struct {
+		Status       workflow.Status `json:"status"`
+		OutputDigest *id.Hash        `json:"output_digest"`
+		Error        string          `json:"error"`
+	}
+	if err := web.DecodeStrict(body, &ending); err != nil {
+		return err
+	}
+	run, err := s.workflows.Complete(r.Context(), c.Tenant, c.KeyID, runOf(r), workflow.Ending{
+		Status: ending.Status, OutputDigest: ending.OutputDigest, Error: ending.Error,
+	})
+	if err != nil {
+		return err
+	}
+	answer{http.StatusOK, appendEnded(nil, &run)}.write(w)
+	return nil
+}
+
+// getRun serves GET …/workflows/runs/:runId.
+func (s *Server) getRun(w http.ResponseWriter, r *http.Request, c caller, _ []byte) error {
+	if err := version(w, r); err != nil {
+		return err
+	}
+	after, err := numberOf(r, "after", 0, 0, 1<<31-1)
+	if err != nil {
+		return err
+	}
+	limit, err := numberOf(r, "limit", 100, 1, 1000)
+	if err != nil {
+		return err
+	}
+	settings, err := s.active(r.Context(), c.state)
+	if err != nil {
+		return err
+	}
+	run, events, next, err := s.workflows.Get(r.Context(), c.Tenant, c.KeyID, runOf(r), after, limit)
+	if err != nil {
+		return err
+	}
+	answer{http.StatusOK, appendRun(nil, &run, events, next, settings.Slug)}.write(w)
+	return nil
+}
+
+// numberOf reads a whole number of the query.
+func numberOf(r *http.Request, name string, absent, least, most int) (int, error) {
+	query := r.URL.Query()
+	if !query.Has(name) {
+		return absent, nil
+	}
+	n, err := strconv.Atoi(query.Get(name))
+	if err != nil || n < least || n > most {
+		return 0, fault.New(fault.Invalid, name+" must be a whole number from "+strconv.Itoa(least)+" to "+strconv.Itoa(most))
+	}
+	return n, nil
+}

@@ -1,0 +1,184 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/stored"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// Ending is what a tool says of the end of a run.
+type Ending struct {
+	Status       Status   `json:"status,omitzero"` // succeeded, failed or aborted
+	OutputDigest *id.Hash `json:"output_digest,omitzero"`
+	Error        string   `json:"error,omitzero"` // for humans, "" for none
+}
+
+// maxError is the length of an error in code points.
+const maxError = 1024
+
+func (e *Ending) check() error {
+	switch e.Status {
+	case Succeeded, Failed, Aborted:
+	default:
+		return invalid("status must be succeeded, failed or aborted")
+	}
+	if !utf8.ValidString(e.Error) || utf8.RuneCountInString(e.Error) > maxError {
+		return invalid("error must have at most 1024 characters")
+	}
+	return nil
+}
+
+func (e *Ending) same(other *Ending) bool {
+	digests := e.OutputDigest == other.OutputDigest ||
+		e.OutputDigest != nil && other.OutputDigest != nil && *e.OutputDigest == *other.OutputDigest
+	return digests && e.Status == other.Status && e.Error == other.Error
+}
+
+// errUnchanged ends an act that would state nothing.
+var errUnchanged = errors.New("nothing changes")
+
+// Complete ends a run. Repeated with the same ending it tells the same again.
+//
+// In this order: fault.Invalid for a malformed ending; fault.NotFound for another
+// ingest key; fault.Conflict when the run has ended otherwise.
+func (w *Workflows) Complete(ctx context.Context, t id.Tenant, ingestKey string, name ID, e Ending) (Run, error) {
+	if err := e.check(); err != nil {
+		return Run{}, err
+	}
+	leave, err := w.lanes.Enter(ctx, place{t, name})
+	if err != nil {
+		return Run{}, err
+	}
+	defer leave()
+	var ended stored.Value[record]
+	_, err = w.notary.State(ctx, t, ingestKey, func(ctx context.Context, s *log.State) (act notary.Act, err error) {
+		if _, err := w.active(ctx, s); err != nil {
+			return act, err
+		}
+		if ended, err = w.own(ctx, t, ingestKey, name); err != nil {
+			return act, err
+		}
+		if r := &ended.Value; r.Status != Running && r.Ending.same(&e) {
+			return act, errUnchanged
+		}
+		if status := ended.Value.statusAt(w.now()); status != Running {
+			return act, errEnded(status)
+		}
+		ended.Value.Ending = e
+		return w.end(ctx, s, name, &ended, e.Status)
+	})
+	if err != nil && !errors.Is(err, errUnchanged) {
+		return Run{}, fmt.Errorf("complete run: %w", err)
+	}
+	w.known.drop(place{t, name})
+	if err == nil {
+		w.metrics.ended[e.Status].Inc()
+	}
+	return ended.Value.shown(name, w.now()), nil
+}
+
+// end is the act by which a running run ends, with what it comes to.
+func (w *Workflows) end(ctx context.Context, s *log.State, name ID, run *stored.Value[record], to Status) (act notary.Act, err error) {
+	r := &run.Value
+	if r.Result, err = w.result(ctx, s, name, r); err != nil {
+		return act, err
+	}
+	r.Status, r.EndedAt = to, w.now()
+	said := notary.Statement{Kind: notary.Run, Trace: r.Trace, Payload: r.endPayload(name)}
+	if r.Ended, err = w.notary.EventID(ctx, s, said); err != nil {
+		return act, err
+	}
+	tally, err := w.tally(ctx, s.Identity().Tenant, -1)
+	if err != nil {
+		return act, err
+	}
+	change, err := run.Change(kindRun, string(name))
+	return notary.Act{Statements: []notary.Statement{said}, Changes: []storage.Change{tally, change}, Aside: true}, err
+}
+
+// endPayload is what the statement of the end says.
+func (r *record) endPayload(name ID) map[string]any {
+	said := map[string]any{
+		"run_id": name, "transition": r.Status, "steps": r.Result.Recorded, "events": r.Result.Events, "run_root": r.Result.Root,
+	}
+	if r.Planned != nil {
+		said["steps_planned"], said["gap"] = *r.Planned, *r.Result.Gap
+	}
+	if r.Ending.OutputDigest != nil {
+		said["output_digest"] = *r.Ending.OutputDigest
+	}
+	if r.Ending.Error != "" {
+		said["error"] = r.Ending.Error
+	}
+	return said
+}
+
+// result computes what the run comes to from what is in the ledger. The version of the
+// run that the append is guarded by holds that no step is added meanwhile.
+func (w *Workflows) result(ctx context.Context, s *log.State, name ID, r *record) (*result, error) {
+	steps, err := w.steps(ctx, s.Identity().Tenant, name)
+	if err != nil {
+		return nil, err
+	}
+	if len(steps) != r.Steps {
+		return nil, unreadable("list steps", fmt.Errorf("%d of %d steps are there", len(steps), r.Steps))
+	}
+	events := make([]id.Event, 1, 1+len(steps))
+	events[0] = r.Started
+	for i := range steps {
+		events = append(events, steps[i].Event)
+	}
+	root, err := w.root(ctx, s, events)
+	if err != nil {
+		return nil, err
+	}
+	out := &result{Recorded: different(steps), Events: len(events), Root: root}
+	if r.Planned != nil {
+		gap := *r.Planned - out.Recorded
+		out.Gap = &gap
+	}
+	return out, nil
+}
+
+// root is the RFC 6962 root over the event hashes of events, which lie in the ledger in
+// this order.
+func (w *Workflows) root(ctx context.Context, s *log.State, events []id.Event) (id.Hash, error) {
+	at, err := w.ledgers.Locate(ctx, s, events)
+	if err != nil {
+		return id.Hash{}, err
+	}
+	for i := range at {
+		if at[i] == storage.NoIndex { // it landed after s was published: another process wrote it
+			return id.Hash{}, &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The run's steps can't be read yet", RetryAfter: time.Second}
+		}
+		if i > 0 && at[i] <= at[i-1] {
+			return id.Hash{}, unreadable("root of a run", fmt.Errorf("event %d lies before the one before it: %w", i, storage.ErrCorrupt))
+		}
+	}
+	hashes, err := w.ledgers.Hashes(ctx, s, at)
+	if err != nil {
+		return id.Hash{}, err
+	}
+	return Root(hashes), nil
+}
+
+// Root returns run_root: the RFC 6962 root of a tree whose leaf data are the 32 bytes
+// of each event hash, the start's first, then those of all steps in the order of their
+// sequence numbers.
+func Root(hashes []id.Hash) id.Hash {
+	var edge tlog.Edge
+	for i := range hashes {
+		edge.Append(tlog.LeafHash(hashes[i][:]))
+	}
+	return edge.Root()
+}

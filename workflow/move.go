@@ -1,0 +1,22 @@
+package workflow
+
+import (
+	"github.com/agentledger/agentledger/due"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/stored"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// ServiceRecords returns the records of the service's own partition that stand there
+// for one of an organization's records, for who copies an organization: when a running
+// run is due. The store may have an earlier one in its place.
+func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
+	if r.Kind != kindRun {
+		return nil, nil
+	}
+	run, err := stored.Decode[record](r)
+	if err != nil || run.Value.Status != Running {
+		return nil, err
+	}
+	return []storage.Record{due.Entry{At: run.Value.deadline(), Tenant: t, Name: r.Key}.Record(kindDue)}, nil
+}

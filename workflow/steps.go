@@ -1,0 +1,330 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/internal/stored"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/meter"
+	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/policy"
+)
+
+// Recorded is a step in the ledger.
+type Recorded struct {
+	Policy chain.Policy // as the record has it
+	Reason string       // of the rule that decided, for humans
+	Placed
+}
+
+// noTool is the reason where no policy is asked.
+const noTool = "The step names no tool, so no policy was asked."
+
+// Ends of a preparation that submits nothing.
+var (
+	errAllKnown = errors.New("all steps are known")
+	errNoBridge = errors.New("no bridge key signs")
+)
+
+// recordTries bounds how often steps are prepared from the beginning.
+const recordTries = 4
+
+// Record puts steps of a run into the ledger, in their order and all or none, and tells
+// what the policy decided on each. Those that are there already are told again,
+// whatever became of the run meanwhile; steps is completed. It may be repeated after
+// any error.
+//
+// In this order: fault.Invalid for malformed steps; fault.NotFound for another ingest
+// key; fault.Invalid when one of the steps was recorded otherwise; fault.Conflict when
+// the run has ended, and beyond MaxSteps; fault.Invalid when the run's agent is not
+// enabled for the bridge any more; fault.TooLarge; fault.PlanLimit, and what else
+// log.Ledgers.Append refuses with.
+func (w *Workflows) Record(ctx context.Context, t id.Tenant, ingestKey string, name ID, steps []Step) ([]Recorded, error) {
+	if err := checkAll(steps); err != nil {
+		return nil, err
+	}
+	leave, err := w.lanes.Enter(ctx, place{t, name})
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	r := recording{workflows: w, place: place{t, name}, ingestKey: ingestKey, steps: steps}
+	for range recordTries {
+		receipts, err := w.ledgers.Append(ctx, t, r.prepare)
+		switch {
+		case err == nil:
+			return r.landed(receipts), nil
+		case errors.Is(err, errAllKnown):
+			return r.results, nil
+		case errors.Is(err, errNoBridge):
+			if err := w.ensureBridge(ctx, t, ingestKey); err != nil {
+				return nil, fmt.Errorf("record steps: %w", err)
+			}
+		case !errors.Is(err, log.ErrDuplicate): // the other one has just recorded it
+			w.known.drop(r.place)
+			return nil, outcome(err)
+		}
+	}
+	return nil, &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "Too many requests for the same run", RetryAfter: time.Second}
+}
+
+// outcome words what is not known in the terms of steps.
+func outcome(err error) error {
+	if fault.Is(err, fault.OutcomeUnknown) {
+		return &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", RetryAfter: time.Second, Err: err,
+			Message: "The steps may be recorded; send them again as they are"}
+	}
+	return fmt.Errorf("record steps: %w", err)
+}
+
+// recording is the steps of one request on their way into the ledger.
+type recording struct {
+	workflows *Workflows
+	place     place
+	ingestKey string
+	steps     []Step
+
+	// What the last preparation found and made.
+	prepared bool
+	run      stored.Value[record]
+	results  []Recorded // of all steps
+	made     []*making
+}
+
+// making is a step that is new.
+type making struct {
+	result *Recorded
+	judged meter.Judgement
+}
+
+// prepare is the log.Prepare of the steps: all that depends on the run and on the
+// organization's configuration is decided here, under the state and the version of the
+// run that the append is guarded by.
+func (r *recording) prepare(ctx context.Context, s *log.State) (log.Submission, error) {
+	w := r.workflows
+	settings, err := w.active(ctx, s)
+	if err != nil {
+		return log.Submission{}, err
+	}
+	if err := r.readRun(ctx); err != nil {
+		return log.Submission{}, err
+	}
+	r.results, r.made = make([]Recorded, len(r.steps)), nil
+	fresh, err := r.recall(ctx, s)
+	if err != nil {
+		return log.Submission{}, err
+	}
+	if len(fresh) == 0 {
+		return log.Submission{}, errAllKnown
+	}
+	now := w.now()
+	switch status := r.run.Value.statusAt(now); {
+	case status != Running:
+		return log.Submission{}, errEnded(status)
+	case r.run.Value.Steps+len(fresh) > MaxSteps:
+		return log.Submission{}, conflict("A run has at most 10000 steps")
+	}
+	return r.submission(ctx, s, settings, fresh, now)
+}
+
+// readRun takes what is remembered of the run, and reads it where that did not do.
+func (r *recording) readRun(ctx context.Context) (err error) {
+	w, remembered := r.workflows, false
+	if !r.prepared {
+		r.run, remembered = w.known.get(r.place)
+	}
+	r.prepared = true
+	if !remembered || r.run.Value.statusAt(w.now()) != Running { // it may have been heard of elsewhere
+		r.run, err = w.run(ctx, r.place.tenant, r.place.name)
+	}
+	if err == nil && r.run.Value.IngestKeyID != r.ingestKey {
+		err = errNotFound()
+	}
+	return err
+}
+
+// recall tells of the steps that are in the ledger and returns the places of the others.
+func (r *recording) recall(ctx context.Context, s *log.State) (fresh []int, err error) {
+	events := make([]id.Event, len(r.steps))
+	for i := range r.steps {
+		events[i] = r.run.Value.stepEvent(r.steps[i].Key, r.steps[i].Attempt)
+	}
+	at, err := r.workflows.ledgers.Locate(ctx, s, events)
+	if err != nil {
+		return nil, err
+	}
+	for i := range at {
+		if at[i] >= s.Size() {
+			fresh = append(fresh, i)
+			continue
+		}
+		where := ""
+		if len(r.steps) > 1 {
+			where = fmt.Sprintf("[%d].", i)
+		}
+		if r.results[i], err = r.workflows.recalled(ctx, s, r.place, &r.steps[i], events[i], at[i], where); err != nil {
+			return nil, err
+		}
+	}
+	return fresh, nil
+}
+
+// recalled tells of a step that is in the ledger at an index.
+func (w *Workflows) recalled(ctx context.Context, s *log.State, p place, step *Step, name id.Event, at id.Index, where string) (Recorded, error) {
+	known, err := read[stepRecord](ctx, w, p.tenant, kindStep, stepName(p.name, name))
+	if err == nil && !known.There() {
+		err = unreadable("read step", errors.New("an event of a step without its record"))
+	}
+	if err != nil {
+		return Recorded{}, err
+	}
+	digest, err := step.digest()
+	if err != nil {
+		return Recorded{}, err
+	}
+	if known.Value.Digest != digest {
+		return Recorded{}, invalid(where + "step_key and attempt were used with another step")
+	}
+	shown, err := w.event(ctx, s, at)
+	if err != nil {
+		return Recorded{}, err
+	}
+	return Recorded{Policy: shown.policy, Reason: reasonOf(shown.policy, known.Value.Reasons), Placed: shown.Placed}, nil
+}
+
+func reasonOf(p chain.Policy, reasons map[string]string) string {
+	if !p.Evaluated {
+		return noTool
+	}
+	return reasons[p.RuleID]
+}
+
+// submission makes the events of new steps, and writes them into the run's records.
+func (r *recording) submission(ctx context.Context, s *log.State, settings *org.Settings, fresh []int, now id.Instant) (sub log.Submission, err error) {
+	w := r.workflows
+	signer, err := w.signer(ctx, s, r.run.Value.Agent)
+	if err != nil {
+		return sub, err
+	}
+	if w.turns != nil { // signatures take processors
+		party := limit.Party{Tenant: r.place.tenant}
+		if err := w.turns.Take(ctx, party); err != nil {
+			return sub, err
+		}
+		defer w.turns.Give(party)
+	}
+	next := r.run
+	next.Value.LastAt = now
+	for _, i := range fresh {
+		m := &making{result: &r.results[i]}
+		r.made = append(r.made, m)
+		next.Value.Steps++
+		draft, err := r.draft(ctx, s, m, settings, signer, &r.steps[i], now)
+		if err != nil {
+			return sub, err
+		}
+		record, err := r.stepRecord(m, &r.steps[i], draft.ID, next.Value.Steps)
+		if err != nil {
+			return sub, err
+		}
+		change, err := record.Change(kindStep, stepName(r.place.name, draft.ID))
+		if err != nil {
+			return sub, err
+		}
+		sub.Drafts, sub.Changes = append(sub.Drafts, draft), append(sub.Changes, change)
+	}
+	change, err := next.Change(kindRun, string(r.place.name))
+	sub.Changes = append(sub.Changes, change)
+	r.run = next
+	return sub, err
+}
+
+// signer returns the bridge, which signs for this agent.
+func (w *Workflows) signer(ctx context.Context, s *log.State, who id.Agent) (*agent.Bridge, error) {
+	ok, err := w.agents.Bridged(ctx, s, who)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, errNotBridged()
+	}
+	signer, err := w.agents.Bridge(ctx, s)
+	if err == nil && signer == nil {
+		err = errNoBridge
+	}
+	return signer, err
+}
+
+// draft is the event of a new step. It is judged as an agent's is.
+func (r *recording) draft(ctx context.Context, s *log.State, m *making, settings *org.Settings, signer *agent.Bridge, step *Step, now id.Instant) (log.Draft, error) {
+	w := r.workflows
+	e, err := step.sign(s.Identity(), r.place.name, &r.run.Value, signer, now, w.maxBytes)
+	if err != nil {
+		return log.Draft{}, err
+	}
+	m.judged, err = meter.Judge(ctx, w.rules, s, policy.Input{
+		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind, Payload: e.Payload, Now: now,
+	}, e.Decision)
+	if err != nil {
+		return log.Draft{}, err
+	}
+	m.result.Policy, m.result.Event = m.judged.Policy, e.EventID
+	a := log.Attestation{
+		Form: event.FormDigest, PublicKey: signer.Key.Multikey, Signer: chain.SignerBridge, Custody: signer.Key.Custody,
+		IngestKeyID: r.ingestKey, Disclosure: settings.Disclosure, Cap: w.orgs.Cap(settings),
+	}
+	m.judged.Attest(&a, func(p chain.Policy) { m.result.Policy = p })
+	return log.NewDraft(s.Identity(), e, a), nil
+}
+
+func (r *recording) stepRecord(m *making, step *Step, name id.Event, order int) (v stored.Value[stepRecord], err error) {
+	v.Value = stepRecord{
+		Event: name, Order: order, Key: step.Key, Attempt: step.Attempt, Kind: step.Kind, Tool: step.Tool, Status: step.Status,
+		Reasons: m.judged.Reasons(),
+	}
+	v.Value.Digest, err = step.digest()
+	return v, err
+}
+
+// landed tells of the steps when their events are durable.
+func (r *recording) landed(receipts []log.Receipt) []Recorded {
+	for i, m := range r.made {
+		receipt := &receipts[i]
+		m.result.Index, m.result.Hash, m.result.ChainValid = receipt.Index, receipt.EventHash, receipt.ChainValid
+		m.result.Reason = reasonOf(m.result.Policy, m.judged.Reasons())
+		r.workflows.metrics.steps[m.result.Policy.Effective].Inc()
+	}
+	r.run.At++
+	r.workflows.known.put(r.place, r.run)
+	return r.results
+}
+
+// ensureBridge makes a bridge key where there is none that signs: its last one was
+// retired or revoked.
+func (w *Workflows) ensureBridge(ctx context.Context, t id.Tenant, principal string) error {
+	_, err := w.notary.State(ctx, t, principal, func(ctx context.Context, s *log.State) (act notary.Act, err error) {
+		signer, err := w.agents.Bridge(ctx, s)
+		if err == nil && signer != nil {
+			err = errUnchanged
+		}
+		if err != nil {
+			return act, err
+		}
+		_, act, err = w.agents.FoundBridge(ctx, s, principal)
+		return act, err
+	})
+	if errors.Is(err, errUnchanged) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,84 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/agentledger/agentledger/due"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/stored"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/notary"
+)
+
+// Run sweeps each second until ctx ends.
+func (w *Workflows) Run(ctx context.Context, logger *slog.Logger) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		if err := w.Sweep(ctx); err != nil && ctx.Err() == nil {
+			logger.Warn("workflows: abandoned runs were not stated", "err", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Sweep states which runs are abandoned. What can't be stated now is tried again by
+// the next one.
+func (w *Workflows) Sweep(ctx context.Context) error {
+	return w.due.Sweep(ctx, w.now(), w.look)
+}
+
+// look looks at a run that may be due. One that was heard of since gets a later entry
+// before this one goes.
+func (w *Workflows) look(ctx context.Context, e due.Entry) (due.Outcome, error) {
+	name := ID(e.Name)
+	r, err := w.run(ctx, e.Tenant, name)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return due.Absent(e, w.now()), nil
+	case err != nil:
+		return due.Keep, err
+	case r.Value.Status != Running:
+		return due.Done, nil
+	case r.Value.deadline() > w.now():
+		return due.Done, w.due.Note(ctx, due.Entry{At: r.Value.deadline(), Tenant: e.Tenant, Name: e.Name})
+	}
+	return due.Keep, w.abandon(ctx, e.Tenant, name) // done when the next look finds it so
+}
+
+// abandon ends a run that is silent for too long, if it still is.
+func (w *Workflows) abandon(ctx context.Context, t id.Tenant, name ID) error {
+	leave, err := w.lanes.Enter(ctx, place{t, name})
+	if err != nil {
+		return err
+	}
+	defer leave()
+	var r stored.Value[record]
+	_, err = w.notary.State(ctx, t, notary.Operator, func(ctx context.Context, s *log.State) (act notary.Act, err error) {
+		if r, err = w.run(ctx, t, name); err != nil {
+			return act, err
+		}
+		if r.Value.Status != Running || r.Value.statusAt(w.now()) != Abandoned {
+			return act, errUnchanged
+		}
+		return w.end(ctx, s, name, &r, Abandoned)
+	})
+	switch {
+	case errors.Is(err, errUnchanged):
+		return nil
+	case err != nil:
+		return fmt.Errorf("abandon run: %w", err)
+	}
+	w.known.drop(place{t, name})
+	w.metrics.ended[Abandoned].Inc()
+	return nil
+}
