@@ -1,7 +1,9 @@
 // Package interop holds a served log against programs of others: the client and
 // fsck packages of Tessera, golang.org/x/mod/sumdb/tlog with a walk of its own,
 // and transparency-dev/merkle. They fetch over HTTP and see nothing but what
-// every mirror and auditor sees.
+// every mirror and auditor sees. Witnesses are held against Tessera and
+// transparency-dev/formats: what we show as cosigned by their policies, and our
+// test witness by Tessera's client.
 //
 // What always holds:
 //

@@ -23,6 +23,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/storage/pebblestore"
+	"github.com/agentledger/agentledger/trust"
 )
 
 // served is a log in the embedded engine, and the public surface over HTTP.
@@ -37,7 +38,10 @@ type served struct {
 
 // serve starts a service of two organizations; the log is the first one's. The
 // second has a few entries, to be told apart from.
-func serve(t testing.TB) *served {
+func serve(t testing.TB) *served { return serveWitnessed(t, nil) }
+
+// serveWitnessed is serve with the service's witnesses; nil is none.
+func serveWitnessed(t testing.TB, policy *trust.Policy) *served {
 	t.Helper()
 	keyring, err := seal.NewKeyring(seal.NewKey())
 	must(t, err)
@@ -57,7 +61,11 @@ func serve(t testing.TB) *served {
 	}
 	edge := &web.Edge{}
 	router := edge.Router()
-	publicapi.New(publicapi.Options{Edge: edge, Ledgers: ledgers, Organizations: known, Agents: nobody{}, PublicURL: "https://log.example"}).Routes(router)
+	options := publicapi.Options{Edge: edge, Ledgers: ledgers, Organizations: known, Agents: nobody{}, PublicURL: "https://log.example"}
+	if policy != nil {
+		options.Witnesses = ask(t, policy, store, ledgers)
+	}
+	publicapi.New(options).Routes(router)
 	server := httptest.NewServer(router)
 	t.Cleanup(server.Close)
 	mine := known["audited"]
