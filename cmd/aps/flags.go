@@ -20,13 +20,18 @@ type serviceFlags struct {
 // client returns a client that says on w when a try has failed and it waits for
 // a second or more.
 func (f serviceFlags) client(w io.Writer) (*client.Client, error) {
-	if f.URL == "" {
-		return nil, errors.New("no service: set --url or APS_URL")
-	}
-	notify := func(err error, wait time.Duration) {
+	return f.clientThat(func(err error, wait time.Duration) {
 		if wait >= time.Second {
 			_, _ = fmt.Fprintf(w, "aps: trying again in %s: %s\n", wait.Round(time.Second), err)
 		}
+	})
+}
+
+// clientThat returns a client that tells notify of each try that has failed and is
+// followed by another one.
+func (f serviceFlags) clientThat(notify func(err error, wait time.Duration)) (*client.Client, error) {
+	if f.URL == "" {
+		return nil, errors.New("no service: set --url or APS_URL")
 	}
 	return client.New(client.Config{BaseURL: f.URL, Token: f.Token, Retry: client.Retry{Notify: notify}})
 }

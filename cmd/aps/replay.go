@@ -160,7 +160,7 @@ func (r *replay) read(ctx context.Context, in io.Reader) error {
 
 // drive sends what is in a lane, over a connection of its own.
 func (r *replay) drive(ctx context.Context, queue <-chan outgoing) error {
-	service, err := r.command.client(io.Discard)
+	service, err := r.command.clientThat(func(err error, _ time.Duration) { r.tally.again(err) })
 	if err != nil {
 		return err
 	}

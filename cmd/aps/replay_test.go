@@ -198,6 +198,22 @@ func TestReplayRefused(t *testing.T) {
 	}
 }
 
+// What the first try of a request stored is replayed by the second, and the
+// summary says why there was one.
+func TestReplaySentAgain(t *testing.T) {
+	s := miniservice.Start(t, 1)
+	o := s.Organization(0)
+	s.Next(miniservice.None, miniservice.BadGateway, miniservice.BadGateway, miniservice.OutcomeTaken) // the head comes first
+	got := aps(t, "", with("replay", []string{"--connections", "1"}, at(s, o), as(t, o), []string{day})...)
+	n := len(lines(t, day))
+	want := fmt.Sprintf("lines      %d: 0 created, %d replayed, 0 refused\ntightened  0, of these denied 0\nhead       size 0 before, size %d after\n", n, n, n) +
+		"sent again 2 times: 502 Bad Gateway\n" +
+		"sent again 1 times: 503 The outcome is unknown [outcome_unknown]\nrate\n"
+	if got.status != 0 || golden(got.out) != want || got.report != "" {
+		t.Errorf("got %+v, want %s", got, want)
+	}
+}
+
 func TestReplayStops(t *testing.T) {
 	s := miniservice.Start(t, 2)
 	mine, other := s.Organization(0), s.Organization(1)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -20,6 +21,7 @@ type tally struct {
 	mu      sync.Mutex
 	summary summary
 	reasons map[string]*reason
+	retries map[string]uint64
 }
 
 // summary is the outcome of a replay. Head members are nil when the checkpoint
@@ -32,6 +34,7 @@ type summary struct {
 	Denied     uint64    `json:"denied"`    // of those tightened
 	Refused    uint64    `json:"refused"`
 	Reasons    []reason  `json:"reasons"` // most frequent first
+	Retries    []retry   `json:"retries"` // most frequent first
 	Seconds    float64   `json:"seconds"`
 	Rate       float64   `json:"events_per_second"`
 	HeadBefore *treeHead `json:"head_before"`
@@ -45,6 +48,13 @@ type reason struct {
 	FirstLine uint64 `json:"first_line"`
 }
 
+// retry is why requests were sent again. What was stored by the first try is
+// replayed by the second.
+type retry struct {
+	Reason   string `json:"reason"`
+	Requests uint64 `json:"requests"`
+}
+
 // treeHead is what a checkpoint says; its signature was not checked.
 type treeHead struct {
 	TreeSize id.Index `json:"tree_size"`
@@ -53,7 +63,7 @@ type treeHead struct {
 
 func headOf(c tlog.Checkpoint) *treeHead { return &treeHead{c.Size, c.Root} }
 
-func newTally() *tally { return &tally{reasons: map[string]*reason{}} }
+func newTally() *tally { return &tally{reasons: map[string]*reason{}, retries: map[string]uint64{}} }
 
 // taken counts a line that the service took.
 func (t *tally) taken(r client.Result) {
@@ -79,17 +89,34 @@ func (t *tally) refused(number uint64, why string) {
 	defer t.mu.Unlock()
 	t.summary.Lines++
 	t.summary.Refused++
+	why = told(t.reasons, why)
 	r := t.reasons[why]
-	if r == nil && len(t.reasons) >= maxReasons {
-		why = "other reasons"
-		r = t.reasons[why]
-	}
 	if r == nil {
 		r = &reason{Reason: why, FirstLine: number + 1}
 		t.reasons[why] = r
 	}
 	r.Lines++
 	r.FirstLine = min(r.FirstLine, number+1)
+}
+
+// told returns the reason by which why is counted: itself while there is room.
+func told[V any](reasons map[string]V, why string) string {
+	if _, known := reasons[why]; !known && len(reasons) >= maxReasons {
+		return "other reasons"
+	}
+	return why
+}
+
+// again counts a request that is sent again after err.
+func (t *tally) again(err error) {
+	why := err.Error()
+	var answer *client.Error
+	if errors.As(err, &answer) {
+		why = (&client.Error{Status: answer.Status, Code: answer.Code, Message: answer.Message}).Error() // without the request's id
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.retries[told(t.retries, why)]++
 }
 
 // total returns the summary after so much time.
@@ -103,6 +130,13 @@ func (t *tally) total(elapsed time.Duration) summary {
 	}
 	slices.SortFunc(s.Reasons, func(a, b reason) int {
 		return cmp.Or(cmp.Compare(b.Lines, a.Lines), cmp.Compare(a.Reason, b.Reason))
+	})
+	s.Retries = make([]retry, 0, len(t.retries))
+	for why, n := range t.retries {
+		s.Retries = append(s.Retries, retry{why, n})
+	}
+	slices.SortFunc(s.Retries, func(a, b retry) int {
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Reason, b.Reason))
 	})
 	s.Seconds = elapsed.Seconds()
 	if elapsed > 0 {
@@ -126,6 +160,11 @@ func (s summary) print(out *streams) error {
 	}
 	for _, r := range s.Reasons {
 		if err := out.line("refused    %d, first in line %d: %s", r.Lines, r.FirstLine, plain(r.Reason)); err != nil {
+			return err
+		}
+	}
+	for _, r := range s.Retries {
+		if err := out.line("sent again %d times: %s", r.Requests, plain(r.Reason)); err != nil {
 			return err
 		}
 	}
