@@ -78,6 +78,8 @@ func TestSlowBodies(t *testing.T) {
 	w := newWorld(t, func(o *ingest.Options) { o.MaxInFlight = 1 })
 	for _, path := range []string{
 		eventsPath, eventsPath + "/batch", evaluatePath, approvalsPath, approvalsPath + "/a/consume", approvalsPath + "/a/cancel",
+		prefixes[0] + "/runs", prefixes[0] + "/runs/r/steps", prefixes[0] + "/runs/r/complete",
+		prefixes[1] + "/runs", prefixes[1] + "/runs/r/steps", prefixes[1] + "/runs/r/complete",
 	} {
 		r := httptest.NewRequest(http.MethodPost, path, iotest.ErrReader(os.ErrDeadlineExceeded))
 		r.Header.Set("Authorization", "Bearer "+w.red.token)
