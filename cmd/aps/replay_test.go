@@ -204,9 +204,9 @@ func TestReplaySentAgain(t *testing.T) {
 	s := miniservice.Start(t, 1)
 	o := s.Organization(0)
 	s.Next(miniservice.None, miniservice.BadGateway, miniservice.BadGateway, miniservice.OutcomeTaken) // the head comes first
-	got := aps(t, "", with("replay", []string{"--connections", "1"}, at(s, o), as(t, o), []string{day})...)
+	got := aps(t, "", with("replay", []string{"--connections", "1", "--batch", "1"}, at(s, o), as(t, o), []string{day})...)
 	n := len(lines(t, day))
-	want := fmt.Sprintf("lines      %d: 0 created, %d replayed, 0 refused\ntightened  0, of these denied 0\nhead       size 0 before, size %d after\n", n, n, n) +
+	want := fmt.Sprintf("lines      %d: %d created, 1 replayed, 0 refused\ntightened  0, of these denied 0\nhead       size 0 before, size %d after\n", n, n-1, n) +
 		"sent again 2 times: 502 Bad Gateway\n" +
 		"sent again 1 times: 503 The outcome is unknown [outcome_unknown]\nrate\n"
 	if got.status != 0 || golden(got.out) != want || got.report != "" {
