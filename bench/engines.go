@@ -84,6 +84,9 @@ func (s *suite) each(ctx context.Context, f func(contestant) error) error {
 func (s *suite) engines(ctx context.Context) error {
 	for _, w := range crews() {
 		err := s.each(ctx, func(c contestant) error { return s.engineAppends(ctx, c, w) })
+		if err == nil {
+			err = s.floors(ctx, w)
+		}
 		if err != nil {
 			return err
 		}

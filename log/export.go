@@ -214,7 +214,9 @@ func (e *Export) still(ctx context.Context) error {
 }
 
 // Retire marks a ledger as moved, for good: it takes no events in this store any
-// more. It is refused when head is not its head.
+// more. It is refused when head is not its head. A server that has the ledger in
+// memory is fenced by the head's epoch: what it appends meets a conflict, and then
+// the mark.
 func Retire(ctx context.Context, store Store, t id.Tenant, head storage.Head) error {
 	l := &Ledgers{store: store, clock: time.Now}
 	known, err := l.readFault(ctx, t)
@@ -227,7 +229,7 @@ func Retire(ctx context.Context, store Store, t id.Tenant, head storage.Head) er
 	if err != nil {
 		return fmt.Errorf("retire: %w", err)
 	}
-	batch := storage.Batch{Tenant: t, Expect: head, Head: head, Changes: []storage.Change{{Kind: kindFault, Value: value}}}
+	batch := storage.Batch{Tenant: t, Expect: head, Head: fenced(head), Changes: []storage.Change{{Kind: kindFault, Value: value}}}
 	err = store.Append([]storage.Batch{batch}).Wait()[0]
 	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrStale) {
 		err = fmt.Errorf("the ledger was written meanwhile: stop the server: %w", err)
@@ -236,6 +238,12 @@ func Retire(ctx context.Context, store Store, t id.Tenant, head storage.Head) er
 		return fmt.Errorf("retire: %w", err)
 	}
 	return nil
+}
+
+// fenced is a head that whoever knows the one before can't append to any more.
+func fenced(h storage.Head) storage.Head {
+	h.Epoch++
+	return h
 }
 
 // Local reports whether records of a kind are about a store's copy of a ledger

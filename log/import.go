@@ -104,7 +104,7 @@ func (l *Ledgers) BeginImport(ctx context.Context, t id.Tenant, identity storage
 	switch standing.Level {
 	case Importing, Moved:
 		if standing.Level == Moved || standing.other {
-			err = l.beginAt(t, standing.Head, standing.Head, comes)
+			err = l.beginAt(t, standing.Head, fenced(standing.Head), comes)
 		}
 	case Healthy:
 		if !standing.Absent() {

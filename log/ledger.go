@@ -164,12 +164,12 @@ func (l *Ledgers) readIdentity(ctx context.Context, t id.Tenant) (*Identity, *lo
 // refresh reads a ledger of which nothing is out, compares what is stored with
 // itself and with the anchor, and publishes the state.
 func (l *Ledgers) refresh(ctx context.Context, led *ledger) error {
-	known, err := l.storedFault(ctx, led.identity.Tenant)
-	if err != nil {
-		return err
-	}
 	s, err := l.readState(ctx, led)
+	// What is on record is read behind the head: a mark that comes later has moved it.
+	known, unread := l.storedFault(ctx, led.identity.Tenant)
 	switch {
+	case unread != nil:
+		return unread
 	case err == nil && known.Level == Importing: // there is no anchor before it has arrived
 		if l.importing {
 			known = Fault{}

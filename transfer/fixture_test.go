@@ -51,6 +51,12 @@ var schemas atomic.Int64
 
 func postgres(t testing.TB) storage.Engine {
 	t.Helper()
+	return openPostgres(t, freshPostgres(t))
+}
+
+// freshPostgres makes an empty database and returns its URL.
+func freshPostgres(t testing.TB) string {
+	t.Helper()
 	server.once.Do(func() { server.Server, server.err = pgtest.Start() })
 	if server.err != nil {
 		t.Fatal(server.err)
@@ -59,7 +65,12 @@ func postgres(t testing.TB) storage.Engine {
 	if err := server.Exec("CREATE SCHEMA " + name); err != nil {
 		t.Fatal(err)
 	}
-	e, err := pgstore.Open(t.Context(), pgstore.Options{URL: server.URL("search_path=" + name), Writers: 1, Readers: 2})
+	return server.URL("search_path=" + name)
+}
+
+func openPostgres(t testing.TB, url string) storage.Engine {
+	t.Helper()
+	e, err := pgstore.Open(t.Context(), pgstore.Options{URL: url, Writers: 1, Readers: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

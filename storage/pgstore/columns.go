@@ -40,7 +40,7 @@ func (h *heads) values() [][]byte {
 	return values(&h.org, &h.wasSize, &h.wasEpoch, &h.wasConfig, &h.wasRoot, &h.size, &h.received, &h.epoch, &h.config, &h.root, &h.last)
 }
 
-// events are the columns of table event.
+// events are the columns of table event for events that lie in rows of their own.
 type events struct {
 	codec                                              *document.Codec
 	scratch                                            []byte
@@ -68,13 +68,7 @@ func (c *events) add(t id.Tenant, e *storage.Event) {
 	c.effective.int2(int16(e.Effective))
 	c.disclosure.int2(int16(e.Disclosure))
 	c.entry.bytes(e.Entry.Prev[:], e.Entry.Record[:])
-	name := storage.DigestKey(string(e.ID))
-	c.name.bytes(name[:])
-	if key := e.Key(); key != (storage.KeyDigest{}) {
-		c.idempotency.bytes(key[:])
-	} else {
-		c.idempotency.null()
-	}
+	addNames(&c.name, &c.idempotency, e)
 	c.agent.text(string(e.Agent))
 	c.trace.text(string(e.Trace))
 	c.tool.text(string(e.Tool))

@@ -3,6 +3,7 @@ package pgstore_test
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 var shared *pgtest.Server
 
 func TestMain(m *testing.M) {
+	runtime.LockOSThread() // the server ends with the thread that started it, and a test may end any other
 	var err error
 	if shared, err = pgtest.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -18,9 +18,10 @@ const (
 	partitionPage = 256
 )
 
-const keysSQL = `SELECT idx, idempotency FROM event WHERE org = $1 AND idx >= $2 AND idx < $3 AND idempotency IS NOT NULL ORDER BY idx`
+const keysSQL = `SELECT idx, idempotency FROM event WHERE org = $1 AND idempotency > $2 AND idx >= $3 AND idx < $4 ORDER BY idempotency LIMIT $5`
 
-// Keys implements storage.Ledgers.
+// Keys implements storage.Ledgers. Keys lie by their digests, so it goes through
+// all of the tenant's.
 func (e *Engine) Keys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[storage.Key, error] {
 	return func(yield func(storage.Key, error) bool) {
 		if err := e.keys(ctx, t, begin, end, yield); err != nil {
@@ -34,8 +35,9 @@ func (e *Engine) keys(ctx context.Context, t id.Tenant, begin, end id.Index, yie
 	if err != nil {
 		return err
 	}
-	for end = min(end, head.Size); begin < end; begin = min(begin+keysPage, end) {
-		page, err := e.keysPage(ctx, t, begin, min(begin+keysPage, end))
+	end = min(end, head.Size)
+	for after := []byte{}; begin < end; { // no key is empty, so this is before all
+		page, err := e.keysPage(ctx, t, after, begin, end)
 		if err != nil {
 			return err
 		}
@@ -44,16 +46,20 @@ func (e *Engine) keys(ctx context.Context, t id.Tenant, begin, end id.Index, yie
 				return nil
 			}
 		}
+		if len(page) < keysPage {
+			return nil
+		}
+		after = page[len(page)-1].Digest[:]
 	}
 	return nil
 }
 
-func (e *Engine) keysPage(ctx context.Context, t id.Tenant, begin, end id.Index) ([]storage.Key, error) {
+func (e *Engine) keysPage(ctx context.Context, t id.Tenant, after []byte, begin, end id.Index) ([]storage.Key, error) {
 	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer e.leave()
-	rows, err := e.pool.Query(ctx, keysSQL, int64(t), int64(begin), int64(end))
+	rows, err := e.pool.Query(ctx, keysSQL, int64(t), after, int64(begin), int64(end), keysPage)
 	if err != nil {
 		return nil, readError(err)
 	}

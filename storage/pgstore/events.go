@@ -10,7 +10,6 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/pgstore/document"
 )
 
 // How many events are read at a time: as many entries as fill a few hundred
@@ -22,23 +21,23 @@ const (
 
 const sizeSQL = `SELECT size FROM head WHERE org = $1`
 
-// What the statements of eventsSQL are made of.
-const (
-	entryColumns    = `SELECT idx, entry`
-	documentColumns = `, documents`
-	recordColumnsOf = `, received_at, effective, disclosure, agent, trace, tool, action_kind`
-	eventsFrom      = ` FROM event WHERE org = $1 AND idx >= $2 AND idx < $3 ORDER BY idx`
-)
-
-// eventsSQL returns the statement for parts.
+// eventsSQL returns the statement for parts: the rows that hold the events
+// [$2, $3), in their order. Count is 0 for an event in a row of its own; else the
+// row is a segment, of which the first and the last may hold others too.
 func eventsSQL(parts storage.Part) string {
-	switch {
-	case parts&storage.Records != 0:
-		return entryColumns + documentColumns + recordColumnsOf + eventsFrom
-	case parts&storage.Envelopes != 0:
-		return entryColumns + documentColumns + eventsFrom
+	event, segment := `SELECT idx, 0::int2 AS count, entry`, `SELECT idx, count, entries`
+	if parts&(storage.Records|storage.Envelopes) != 0 {
+		event, segment = event+`, documents`, segment+`, texts`
 	}
-	return entryColumns + eventsFrom
+	if parts&storage.Records != 0 {
+		event += `, received_at, effective, disclosure, agent, trace, tool, action_kind`
+		segment += `, NULL::int8, NULL::int2, NULL::int2, NULL::bytea, NULL::bytea, NULL::bytea, NULL::bytea`
+	}
+	return event + ` FROM event WHERE org = $1 AND idx >= $2 AND idx < $3 AND entry IS NOT NULL
+UNION ALL ` + segment + ` FROM segment WHERE org = $1 AND idx >= coalesce(
+	(SELECT before.idx FROM segment AS before WHERE before.org = $1 AND before.idx <= $2 ORDER BY before.idx DESC LIMIT 1), $2
+) AND idx < $3 AND idx + count > $2
+ORDER BY idx`
 }
 
 // Events implements storage.Ledgers. It reads page by page, so that a slow
@@ -62,7 +61,7 @@ func (e *Engine) events(ctx context.Context, t id.Tenant, begin, end id.Index, p
 		if begin < end && end-begin > most {
 			pageEnd = begin + most
 		}
-		page, size, err := e.eventsPage(ctx, t, begin, pageEnd, parts)
+		page, size, err := e.eventsPage(ctx, t, begin, pageEnd, end, parts)
 		if err != nil {
 			return err
 		}
@@ -88,17 +87,18 @@ func (e *Engine) events(ctx context.Context, t id.Tenant, begin, end id.Index, p
 	}
 }
 
-// eventsPage reads the size of a ledger and then events that are there. They are
-// never fewer than the size says, since events are only ever added.
-func (e *Engine) eventsPage(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part) (page []storage.Event, size id.Index, err error) {
+// eventsPage reads the size of a ledger and then the events [begin, pageEnd) that are
+// there, and what lies with the last of them and is not beyond end. They are never
+// fewer than the size says, since events are only ever added.
+func (e *Engine) eventsPage(ctx context.Context, t id.Tenant, begin, pageEnd, end id.Index, parts storage.Part) (page []storage.Event, size id.Index, err error) {
 	if err := e.enter(ctx); err != nil {
 		return nil, 0, err
 	}
 	defer e.leave()
 	var batch pgx.Batch
 	batch.Queue(sizeSQL, int64(t))
-	if begin < end {
-		batch.Queue(eventsSQL(parts), int64(t), int64(begin), int64(end))
+	if begin < pageEnd {
+		batch.Queue(eventsSQL(parts), int64(t), int64(begin), int64(pageEnd))
 	}
 	results := e.pool.SendBatch(ctx, &batch)
 	defer func() {
@@ -110,15 +110,26 @@ func (e *Engine) eventsPage(ctx context.Context, t id.Tenant, begin, end id.Inde
 	if err := results.QueryRow().Scan(&stored); err != nil {
 		return nil, 0, readError(err)
 	}
-	if begin < end {
-		page, err = readEvents(e.codec, results, parts)
+	if begin < pageEnd {
+		page, err = readEvents(e.codec, results, parts, begin, end)
 	}
 	return page, id.Index(stored), readError(err)
 }
 
-const entriesSQL = `SELECT place.n, event.entry
+// entriesSQL has a LIMIT in what is looked up for each place, so that nothing else can
+// be planned than to look it up.
+const entriesSQL = `SELECT place.n, e.entry
 FROM unnest($1::int8[], $2::int8[]) WITH ORDINALITY AS place (org, idx, n)
-JOIN event ON event.org = place.org AND event.idx = place.idx`
+CROSS JOIN LATERAL (
+	SELECT entry FROM event WHERE event.org = place.org AND event.idx = place.idx AND event.entry IS NOT NULL LIMIT 1
+) AS e
+UNION ALL SELECT place.n, substring(s.entries FROM least(place.idx - s.idx, s.count)::int4 * 64 + 1 FOR 64)
+FROM unnest($1::int8[], $2::int8[]) WITH ORDINALITY AS place (org, idx, n)
+CROSS JOIN LATERAL (
+	SELECT idx, count, entries FROM segment WHERE segment.org = place.org AND segment.idx <= place.idx
+	ORDER BY segment.idx DESC LIMIT 1
+) AS s
+WHERE place.idx - s.idx < s.count`
 
 // Entries implements storage.Ledgers.
 func (e *Engine) Entries(ctx context.Context, places []storage.Place) []storage.Found {
@@ -162,80 +173,4 @@ func (e *Engine) entries(ctx context.Context, places []storage.Place, found []st
 		return nil
 	})
 	return readError(err)
-}
-
-func readEvents(codec *document.Codec, results pgx.BatchResults, parts storage.Part) ([]storage.Event, error) {
-	rows, err := results.Query()
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var page []storage.Event
-	r := newEventRow(codec, parts)
-	for rows.Next() {
-		e, err := r.read(rows)
-		if err != nil {
-			return nil, err
-		}
-		page = append(page, e)
-	}
-	return page, rows.Err()
-}
-
-// eventRow reads rows of table event. Its driver's bytes are valid for one row.
-type eventRow struct {
-	codec                    *document.Codec
-	parts                    storage.Part
-	index, received          int64
-	effective, disclosure    int16
-	entry, documents         pgtype.DriverBytes
-	agent, trace, tool, kind pgtype.DriverBytes
-	into                     []any
-}
-
-func newEventRow(c *document.Codec, parts storage.Part) *eventRow {
-	r := &eventRow{codec: c, parts: parts}
-	r.into = []any{&r.index, &r.entry}
-	if parts&(storage.Records|storage.Envelopes) != 0 {
-		r.into = append(r.into, &r.documents)
-	}
-	if parts&storage.Records != 0 {
-		r.into = append(r.into, &r.received, &r.effective, &r.disclosure, &r.agent, &r.trace, &r.tool, &r.kind)
-	}
-	return r
-}
-
-func (r *eventRow) read(rows pgx.Rows) (storage.Event, error) {
-	if err := rows.Scan(r.into...); err != nil {
-		return storage.Event{}, err
-	}
-	e := storage.Event{Index: id.Index(r.index)}
-	if !parseEntry(&e.Entry, r.entry) {
-		return e, fmt.Errorf("event %d: %w", e.Index, corrupt("entry"))
-	}
-	if r.parts&(storage.Records|storage.Envelopes) == 0 {
-		return e, nil
-	}
-	d, ok := r.codec.Parse(r.documents)
-	if !ok {
-		return e, fmt.Errorf("event %d: %w", e.Index, corrupt("documents"))
-	}
-	if r.parts&storage.Envelopes != 0 {
-		e.Envelope = d.Envelope
-	}
-	if r.parts&storage.Records == 0 {
-		return e, nil
-	}
-	e.ID, e.Record = d.ID, d.Record
-	e.Columns = storage.Columns{
-		ReceivedAt: id.Instant(r.received), Agent: id.Agent(r.agent), Trace: id.Trace(r.trace), Tool: id.Tool(r.tool),
-		ActionKind: string(r.kind), Effective: id.Decision(r.effective), Disclosure: id.Disclosure(r.disclosure),
-	}
-	return e, nil
-}
-
-// parseEntry reads a stored entry and reports whether it has its length.
-func parseEntry(e *storage.Entry, v []byte) bool {
-	const half = len(id.Hash{})
-	return len(v) == 2*half && hash(&e.Prev, v[:half]) && hash(&e.Record, v[half:])
 }

@@ -120,6 +120,18 @@ func (w *world) mustAppend(tenant id.Tenant, names ...string) {
 	}
 }
 
+// mustAppendTogether appends n events as one batch.
+func (w *world) mustAppendTogether(tenant id.Tenant, name string, n int) {
+	w.t.Helper()
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("%s-%d", name, i))
+	}
+	if _, err := w.ledgers.Append(w.t.Context(), tenant, w.prepare(tenant, names...)); err != nil {
+		w.t.Fatalf("append %s: %v", name, err)
+	}
+}
+
 func (w *world) state(tenant id.Tenant) *log.State {
 	w.t.Helper()
 	s, err := w.ledgers.State(w.t.Context(), tenant)

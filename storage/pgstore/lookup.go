@@ -11,12 +11,15 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-const lookupSQL = `SELECT false, asked.n, event.idx
+// lookupSQL has a LIMIT in what is looked up for each name, so that nothing else can
+// be planned than to look it up: of a table with few idempotency keys it would be
+// going through all of them.
+const lookupSQL = `SELECT false, asked.n, e.idx
 FROM unnest($1::int8[], $2::bytea[]) WITH ORDINALITY AS asked (org, name, n)
-JOIN event ON event.org = asked.org AND event.name = asked.name
-UNION ALL SELECT true, asked.n, event.idx
+CROSS JOIN LATERAL (SELECT idx FROM event WHERE event.org = asked.org AND event.name = asked.name LIMIT 1) AS e
+UNION ALL SELECT true, asked.n, e.idx
 FROM unnest($3::int8[], $4::bytea[]) WITH ORDINALITY AS asked (org, name, n)
-JOIN event ON event.org = asked.org AND event.idempotency = asked.name`
+CROSS JOIN LATERAL (SELECT idx FROM event WHERE event.org = asked.org AND event.idempotency = asked.name LIMIT 1) AS e`
 
 // Look-ups that wait for each other share a statement: each new event is looked up
 // once, and a statement of its own would cost more than storing it.

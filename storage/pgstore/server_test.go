@@ -103,8 +103,8 @@ func TestMigration(t *testing.T) {
 			closeEngine(t, e)
 		}
 	}
-	if got := number(t, url, "SELECT count(*) FROM goose_db_version"); got != 3 {
-		t.Errorf("got %d lines of versions, want 3: none, and two migrations", got)
+	if got := number(t, url, "SELECT count(*) FROM goose_db_version"); got != 5 {
+		t.Errorf("got %d lines of versions, want 5: none, and four migrations", got)
 	}
 	number(t, url, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, true) RETURNING 1")
 	wantRefused(t, url, "newer program")
@@ -119,8 +119,8 @@ func TestSchema(t *testing.T) {
 		what, query string
 		want        int64
 	}{
-		{"tables", "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND oid IN (" + ours + ")", 6},
-		{"unique indexes", "SELECT count(*) FROM pg_index WHERE indisunique AND indrelid IN (" + ours + ")", 8},
+		{"tables", "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND oid IN (" + ours + ")", 7},
+		{"unique indexes", "SELECT count(*) FROM pg_index WHERE indisunique AND indrelid IN (" + ours + ")", 9},
 		{"indexes that do not begin with the organization", "SELECT count(*) FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0] WHERE attname <> 'org' AND indrelid IN (" + ours + ")", 0},
 		{"organizations that are not int8", "SELECT count(*) FROM pg_attribute WHERE attname = 'org' AND atttypid <> 'int8'::regtype AND attrelid IN (" + ours + " AND relkind = 'r')", 0},
 		{"columns that are neither numbers nor bytes", "SELECT count(*) FROM pg_attribute WHERE attnum > 0 AND atttypid NOT IN ('int8'::regtype, 'int2'::regtype, 'bytea'::regtype) AND attrelid IN (" + ours + " AND relkind = 'r')", 0},
@@ -146,6 +146,8 @@ func TestIndexTaken(t *testing.T) {
 	got := e.Append([]storage.Batch{one.Next(1), two.Next(1)}).Wait()
 	wantAll(t, got[:1], storage.ErrConflict)
 	wantAll(t, got[1:], nil)
+	number(t, url, "INSERT INTO segment VALUES (2, 3, 1, '', '') RETURNING 1")
+	wantAll(t, e.Append([]storage.Batch{two.Next(20)}).Wait(), storage.ErrConflict)
 	closeEngine(t, e)
 }
 

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -38,16 +39,26 @@ WITH part AS (
 			unnest($22::bytea[]), unnest($23::bytea[]), unnest($24::bytea[])
 	) AS e
 	WHERE (e.org IN (SELECT org FROM moved)) IS TRUE
+), names AS (
+	INSERT INTO event (org, idx, name, idempotency)
+	SELECT * FROM (SELECT unnest($25::int8[]) AS org, unnest($26::int8[]), unnest($27::bytea[]), unnest($28::bytea[])) AS n
+	WHERE (n.org IN (SELECT org FROM moved)) IS TRUE
+), segments AS (
+	INSERT INTO segment (org, idx, count, entries, texts)
+	SELECT * FROM (
+		SELECT unnest($29::int8[]) AS org, unnest($30::int8[]), unnest($31::int2[]), unnest($32::bytea[]), unnest($33::bytea[])
+	) AS s
+	WHERE (s.org IN (SELECT org FROM moved)) IS TRUE
 ), tiles AS (
 	INSERT INTO tile (org, level, idx, root, hashes)
 	SELECT * FROM (
-		SELECT unnest($25::int8[]) AS org, unnest($26::int2[]), unnest($27::int8[]), unnest($28::bytea[]), unnest($29::bytea[])
+		SELECT unnest($34::int8[]) AS org, unnest($35::int2[]), unnest($36::int8[]), unnest($37::bytea[]), unnest($38::bytea[])
 	) AS t
 	WHERE (t.org IN (SELECT org FROM moved)) IS TRUE
 	ON CONFLICT (org, level, idx) DO UPDATE SET root = excluded.root, hashes = excluded.hashes
 ), counters AS (
 	INSERT INTO counter (org, value, name)
-	SELECT * FROM (SELECT unnest($30::int8[]) AS org, unnest($31::int8[]), unnest($32::bytea[])) AS c
+	SELECT * FROM (SELECT unnest($39::int8[]) AS org, unnest($40::int8[]), unnest($41::bytea[])) AS c
 	WHERE (c.org IN (SELECT org FROM moved)) IS TRUE
 	ON CONFLICT (org, name) DO UPDATE SET value = excluded.value
 )
@@ -81,23 +92,11 @@ func move(ctx context.Context, conn *pgx.Conn, args arguments) (moved, error) {
 // argumentsOf returns the arguments for parts. They share no memory with the
 // batches.
 func argumentsOf(codec *document.Codec, parts []part) arguments {
-	events, documents, tiles, counters := 0, 0, 0, 0
+	c := newColumns(codec, parts)
 	for _, p := range parts {
-		events, tiles, counters = events+len(p.Events), tiles+len(p.Tiles), counters+len(p.Counters)
-		for i := range p.Events {
-			documents += 64 + (len(p.Events[i].Record)+len(p.Events[i].Envelope))*2/3 // about what they come to
-		}
+		c.add(p.Batch)
 	}
-	h, e, t, v := newHeads(len(parts)), newEvents(codec, events, documents), newTiles(tiles), newCounters(counters)
-	for _, p := range parts {
-		h.add(p.Batch)
-		for i := range p.Events {
-			e.add(p.Tenant, &p.Events[i])
-		}
-		t.add(p.Batch)
-		v.add(p.Batch)
-	}
-	return append(append(append(append(make(arguments, 0, 32), h.values()...), e.values()...), t.values()...), v.values()...)
+	return slices.Concat(c.heads.values(), c.events.values(), c.names.values(), c.segments.values(), c.tiles.values(), c.counters.values())
 }
 
 // querier is a connection, a transaction or a pool.

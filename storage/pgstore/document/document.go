@@ -126,11 +126,8 @@ func (c *Codec) texts(form byte, block []byte) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
-	switch form {
-	case packedForm:
-		return c.alphabet.unpack(make([]byte, 0, len(text)+len(text)/3), text)
-	case plainForm:
+	if form == plainForm {
 		return text, true
 	}
-	return nil, false
+	return c.unpacked(form, text)
 }

@@ -1,0 +1,159 @@
+package document
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/klauspost/compress/s2"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Of several events that lie behind each other, most is the same: a segment is
+// compressed as a whole, and takes two thirds of what they take alone.
+//
+// Its stored form is one byte for the form and an S2 block of the members' parts, one
+// behind the other. A part is the length of the rest of it (uvarint); received_at
+// (varint), effective decision and disclosure (a byte each); 1 if what follows the
+// lengths is packed (see pack), else 2; the lengths of agent, trace, tool and action
+// kind, of the id, twice, plus one if there is an envelope, and of the record (uvarint
+// each); and all these texts, the envelope last.
+const segmentForm = 1
+
+// Member is an event of a segment.
+type Member struct {
+	storage.Columns
+	Document
+}
+
+// columnTexts is the number of texts before the id.
+const columnTexts = 4
+
+func (m *Member) texts() [columnTexts]string {
+	return [columnTexts]string{string(m.Agent), string(m.Trace), string(m.Tool), m.ActionKind}
+}
+
+// Scratch is memory that calls of AppendSegment share, one after another.
+type Scratch struct {
+	body, text []byte
+}
+
+// AppendSegment appends the stored form of a segment to dst.
+func (c *Codec) AppendSegment(dst []byte, members []Member, s *Scratch) []byte {
+	s.body = s.body[:0]
+	for i := range members {
+		s.body = c.appendMember(s.body, &members[i], s)
+	}
+	dst = append(dst, segmentForm)
+	dst = slices.Grow(dst, s2.MaxEncodedLen(len(s.body)))
+	return dst[:len(dst)+len(s2.Encode(dst[len(dst):cap(dst)], s.body))]
+}
+
+func (c *Codec) appendMember(body []byte, m *Member, s *Scratch) []byte {
+	texts := m.texts()
+	s.text = s.text[:0]
+	for _, t := range texts {
+		s.text = append(s.text, t...)
+	}
+	s.text = append(append(append(s.text, m.ID...), m.Record...), m.Envelope...)
+	length, form, text := len(s.text), byte(packedForm), s.text
+	if packed, ok := c.alphabet.pack(s.text, s.text); ok {
+		s.text, text = packed, packed[length:]
+	} else {
+		form = plainForm
+	}
+	var buffer [2*binary.MaxVarintLen64 + 3 + (columnTexts+2)*binary.MaxVarintLen64]byte
+	head := binary.AppendVarint(buffer[:0], int64(m.ReceivedAt))
+	head = append(head, byte(m.Effective), byte(m.Disclosure), form)
+	for _, t := range texts {
+		head = binary.AppendUvarint(head, uint64(len(t)))
+	}
+	present := uint64(0)
+	if m.Envelope != nil {
+		present = 1
+	}
+	head = binary.AppendUvarint(head, uint64(len(m.ID))<<1|present)
+	head = binary.AppendUvarint(head, uint64(len(m.Record)))
+	body = binary.AppendUvarint(body, uint64(len(head)+len(text)))
+	return append(append(body, head...), text...)
+}
+
+// ParseSegment reads the members [begin, end) of a stored segment; false means that
+// it is none, or has fewer. The result shares nothing with v.
+func (c *Codec) ParseSegment(v []byte, begin, end int) (members []Member, ok bool) {
+	if len(v) == 0 || v[0] != segmentForm {
+		return nil, false
+	}
+	if claimed, err := s2.DecodedLen(v[1:]); err != nil || claimed > longest {
+		return nil, false
+	}
+	body, err := s2.Decode(nil, v[1:])
+	if err != nil {
+		return nil, false
+	}
+	for i := 0; i < end; i++ {
+		length, n := binary.Uvarint(body)
+		if n <= 0 || length > uint64(len(body)-n) {
+			return nil, false
+		}
+		part := body[n : n+int(length)]
+		body = body[n+int(length):]
+		if i < begin {
+			continue
+		}
+		m, ok := c.parseMember(part)
+		if !ok {
+			return nil, false
+		}
+		members = append(members, m)
+	}
+	return members, true
+}
+
+func (c *Codec) parseMember(v []byte) (m Member, ok bool) {
+	received, n := binary.Varint(v)
+	if n <= 0 || len(v) < n+3 {
+		return m, false
+	}
+	m.ReceivedAt, m.Effective, m.Disclosure = id.Instant(received), id.Decision(v[n]), id.Disclosure(v[n+1])
+	form := v[n+2]
+	v = v[n+3:]
+	var lengths [columnTexts + 2]uint64
+	for i := range lengths {
+		if lengths[i], n = binary.Uvarint(v); n <= 0 {
+			return m, false
+		}
+		v = v[n:]
+	}
+	text, ok := c.unpacked(form, v)
+	if !ok {
+		return m, false
+	}
+	envelope := lengths[columnTexts]&1 == 1
+	lengths[columnTexts] >>= 1
+	var all [columnTexts + 2][]byte
+	for i, length := range lengths {
+		if length > uint64(len(text)) {
+			return m, false
+		}
+		all[i], text = text[:length:length], text[length:]
+	}
+	m.Agent, m.Trace, m.Tool, m.ActionKind = id.Agent(all[0]), id.Trace(all[1]), id.Tool(all[2]), string(all[3])
+	m.ID, m.Record = id.Event(all[4]), all[5]
+	if envelope {
+		m.Envelope = text
+	}
+	return m, envelope || len(text) == 0
+}
+
+// unpacked returns what texts of a form are, in memory of their own.
+func (c *Codec) unpacked(form byte, text []byte) ([]byte, bool) {
+	switch form {
+	case packedForm:
+		return c.alphabet.unpack(make([]byte, 0, len(text)+len(text)/3), text)
+	case plainForm:
+		return slices.Clone(text), true
+	}
+	return nil, false
+}

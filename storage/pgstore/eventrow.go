@@ -1,0 +1,131 @@
+package pgstore
+
+import (
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pgstore/document"
+)
+
+// readEvents reads the events that rows of eventsSQL hold, from begin on and not
+// beyond end.
+func readEvents(codec *document.Codec, results pgx.BatchResults, parts storage.Part, begin, end id.Index) ([]storage.Event, error) {
+	rows, err := results.Query()
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var page []storage.Event
+	r := newEventRow(codec, parts)
+	for rows.Next() {
+		if err := rows.Scan(r.into...); err != nil {
+			return nil, err
+		}
+		if page, err = r.read(page, begin, end); err != nil {
+			return nil, err
+		}
+	}
+	return page, rows.Err()
+}
+
+// eventRow reads rows of eventsSQL. Its driver's bytes are valid for one row.
+type eventRow struct {
+	codec                    *document.Codec
+	parts                    storage.Part
+	index                    int64
+	count                    int16
+	entries, texts           pgtype.DriverBytes
+	received                 pgtype.Int8
+	effective, disclosure    pgtype.Int2
+	agent, trace, tool, kind pgtype.DriverBytes
+	into                     []any
+}
+
+func newEventRow(c *document.Codec, parts storage.Part) *eventRow {
+	r := &eventRow{codec: c, parts: parts}
+	r.into = []any{&r.index, &r.count, &r.entries}
+	if r.withTexts() {
+		r.into = append(r.into, &r.texts)
+	}
+	if parts&storage.Records != 0 {
+		r.into = append(r.into, &r.received, &r.effective, &r.disclosure, &r.agent, &r.trace, &r.tool, &r.kind)
+	}
+	return r
+}
+
+func (r *eventRow) withTexts() bool { return r.parts&(storage.Records|storage.Envelopes) != 0 }
+
+// read appends those of the row's events that are asked for.
+func (r *eventRow) read(page []storage.Event, begin, end id.Index) ([]storage.Event, error) {
+	first := id.Index(r.index)
+	if r.count == 0 {
+		m, err := r.alone()
+		if err != nil {
+			return nil, fmt.Errorf("event %d: %w", first, err)
+		}
+		return r.add(page, first, r.entries, &m)
+	}
+	from, to := begin-min(begin, first), min(end-first, id.Index(r.count))
+	if len(r.entries) != int(r.count)*entryLen || from >= to {
+		return nil, fmt.Errorf("event %d: %w", first, corrupt("segment"))
+	}
+	members := make([]document.Member, to-from)
+	if r.withTexts() {
+		var ok bool
+		if members, ok = r.codec.ParseSegment(r.texts, int(from), int(to)); !ok {
+			return nil, fmt.Errorf("event %d: %w", first, corrupt("segment"))
+		}
+	}
+	for i := range members {
+		at := int(from) + i
+		var err error
+		if page, err = r.add(page, first+id.Index(at), r.entries[at*entryLen:(at+1)*entryLen], &members[i]); err != nil {
+			return nil, err
+		}
+	}
+	return page, nil
+}
+
+// alone reads the event of a row that holds no other.
+func (r *eventRow) alone() (m document.Member, err error) {
+	if !r.withTexts() {
+		return m, nil
+	}
+	var ok bool
+	if m.Document, ok = r.codec.Parse(r.texts); !ok {
+		return m, corrupt("documents")
+	}
+	m.Columns = storage.Columns{
+		ReceivedAt: id.Instant(r.received.Int64), Agent: id.Agent(r.agent), Trace: id.Trace(r.trace), Tool: id.Tool(r.tool),
+		ActionKind: string(r.kind), Effective: id.Decision(r.effective.Int16), Disclosure: id.Disclosure(r.disclosure.Int16),
+	}
+	return m, nil
+}
+
+// add appends an event with the parts that are asked for.
+func (r *eventRow) add(page []storage.Event, index id.Index, entry []byte, m *document.Member) ([]storage.Event, error) {
+	e := storage.Event{Index: index}
+	if !parseEntry(&e.Entry, entry) {
+		return nil, fmt.Errorf("event %d: %w", index, corrupt("entry"))
+	}
+	if r.parts&storage.Records != 0 {
+		e.ID, e.Record, e.Columns = m.ID, m.Record, m.Columns
+	}
+	if r.parts&storage.Envelopes != 0 {
+		e.Envelope = m.Envelope
+	}
+	return append(page, e), nil
+}
+
+// entryLen is the length of a stored entry: its two hashes.
+const entryLen = 2 * len(id.Hash{})
+
+// parseEntry reads a stored entry and reports whether it has its length.
+func parseEntry(e *storage.Entry, v []byte) bool {
+	const half = len(id.Hash{})
+	return len(v) == entryLen && hash(&e.Prev, v[:half]) && hash(&e.Record, v[half:])
+}

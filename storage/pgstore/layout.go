@@ -1,0 +1,65 @@
+package pgstore
+
+import (
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pgstore/document"
+)
+
+// columns are all columns of an append.
+type columns struct {
+	heads    *heads
+	events   *events
+	names    *names
+	segments *segments
+	tiles    *tiles
+	counters *counters
+}
+
+// newColumns returns columns with room for parts.
+func newColumns(codec *document.Codec, parts []part) *columns {
+	var n layout
+	for _, p := range parts {
+		n.add(p.Batch)
+	}
+	return &columns{
+		heads: newHeads(len(parts)), events: newEvents(codec, n.alone, n.documents),
+		names: newNames(n.together), segments: newSegments(codec, n.segments, n.together, n.texts),
+		tiles: newTiles(n.tiles), counters: newCounters(n.counters),
+	}
+}
+
+func (c *columns) add(b *storage.Batch) {
+	c.heads.add(b)
+	split(b.Events,
+		func(together []storage.Event) {
+			c.segments.add(b.Tenant, together)
+			for i := range together {
+				c.names.add(b.Tenant, &together[i])
+			}
+		},
+		func(e *storage.Event) { c.events.add(b.Tenant, e) })
+	c.tiles.add(b)
+	c.counters.add(b)
+}
+
+// layout counts the rows that batches become, and about how many bytes their texts
+// come to.
+type layout struct {
+	alone, documents          int // events in rows of their own
+	segments, together, texts int // segments and the events in them
+	tiles, counters           int
+}
+
+func (n *layout) add(b *storage.Batch) {
+	split(b.Events,
+		func(together []storage.Event) {
+			n.segments, n.together = n.segments+1, n.together+len(together)
+			for i := range together {
+				n.texts += 64 + textsOf(&together[i])/2
+			}
+		},
+		func(e *storage.Event) { n.alone, n.documents = n.alone+1, n.documents+64+textsOf(e)*2/3 })
+	n.tiles, n.counters = n.tiles+len(b.Tiles), n.counters+len(b.Counters)
+}
+
+func textsOf(e *storage.Event) int { return len(e.Record) + len(e.Envelope) }

@@ -1,0 +1,122 @@
+package pgstore
+
+import (
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pgstore/document"
+)
+
+// Events that come together lie together: a segment is one row with several
+// consecutive events of one append.
+const (
+	// segmentEvents is how many are in one at most. Who reads one event reads the
+	// texts of all of them; with twice as many, an event takes a twentieth less.
+	segmentEvents = 16
+	// segmentLeast is how many are worth one.
+	segmentLeast = 4
+	// segmentBytes bounds the texts of one, for the same reason.
+	segmentBytes = 64 << 10
+)
+
+// split calls together with the events that make a segment, and alone with each of
+// the others. The segments of an append have about the same number of events.
+func split(events []storage.Event, together func([]storage.Event), alone func(*storage.Event)) {
+	if len(events) == 0 {
+		return
+	}
+	segments := (len(events) + segmentEvents - 1) / segmentEvents
+	most := (len(events) + segments - 1) / segments
+	for len(events) > 0 {
+		n := fitting(events[:min(most, len(events))])
+		if n >= segmentLeast {
+			together(events[:n])
+		} else {
+			for i := range n {
+				alone(&events[i])
+			}
+		}
+		events = events[n:]
+	}
+}
+
+// fitting returns how many of events go together, at least one.
+func fitting(events []storage.Event) int {
+	total := 0
+	for i := range events {
+		total += textsOf(&events[i])
+		if total > segmentBytes {
+			return max(i, 1)
+		}
+	}
+	return len(events)
+}
+
+// names are the columns of table event for events that lie in segments.
+type names struct {
+	org, index, name, idempotency array
+}
+
+func newNames(rows int) *names {
+	const digest = len(storage.KeyDigest{})
+	return &names{org: int8s(rows), index: int8s(rows), name: byteas(rows, digest), idempotency: byteas(rows, digest)}
+}
+
+func (c *names) add(t id.Tenant, e *storage.Event) {
+	c.org.int8(uint64(t))
+	c.index.int8(uint64(e.Index))
+	addNames(&c.name, &c.idempotency, e)
+}
+
+// addNames adds the digests of what an event must not share with others.
+func addNames(name, idempotency *array, e *storage.Event) {
+	digest := storage.DigestKey(string(e.ID))
+	name.bytes(digest[:])
+	if key := e.Key(); key != (storage.KeyDigest{}) {
+		idempotency.bytes(key[:])
+	} else {
+		idempotency.null()
+	}
+}
+
+func (c *names) values() [][]byte { return values(&c.org, &c.index, &c.name, &c.idempotency) }
+
+// segments are the columns of table segment.
+type segments struct {
+	codec                             *document.Codec
+	scratch                           document.Scratch
+	members                           []document.Member
+	org, index, count, entries, texts array
+}
+
+// newSegments returns columns with room for so many rows and events, and their
+// texts, which come to about so many bytes.
+func newSegments(c *document.Codec, rows, events, texts int) *segments {
+	return &segments{
+		codec: c, members: make([]document.Member, 0, min(events, segmentEvents)),
+		org: int8s(rows), index: int8s(rows), count: int2s(rows),
+		entries: byteas(rows, 4+events*entryLen/max(rows, 1)), texts: byteas(1, texts),
+	}
+}
+
+func (c *segments) add(t id.Tenant, events []storage.Event) {
+	c.org.int8(uint64(t))
+	c.index.int8(uint64(events[0].Index))
+	c.count.int2(int16(len(events)))
+	begin := c.entries.open()
+	c.members = c.members[:0]
+	for i := range events {
+		e := &events[i]
+		c.entries.wire = append(append(c.entries.wire, e.Entry.Prev[:]...), e.Entry.Record[:]...)
+		c.members = append(c.members, document.Member{
+			Columns: e.Columns, Document: document.Document{ID: e.ID, Record: e.Record, Envelope: e.Envelope},
+		})
+	}
+	c.entries.close(begin)
+	begin = c.texts.open()
+	c.texts.wire = c.codec.AppendSegment(c.texts.wire, c.members, &c.scratch)
+	c.texts.close(begin)
+}
+
+func (c *segments) values() [][]byte {
+	return values(&c.org, &c.index, &c.count, &c.entries, &c.texts)
+}
