@@ -97,7 +97,12 @@ func startProcess(t testing.TB, dir string, more ...string) *process {
 		t.Fatal(err)
 	}
 	p.t = t
-	t.Cleanup(p.kill)
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("the server's log:\n%s", p.logs)
+		}
+	})
 	p.main, p.identity = watched(t, p.main), watched(t, p.identity)
 	return p
 }
