@@ -1,0 +1,353 @@
+package transfer_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/approval"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
+	"github.com/agentledger/agentledger/transfer"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// succession is the succeed command.
+func (h *house) succession(name, reason string, note []byte) (transfer.Heir, error) {
+	h.t.Helper()
+	s := transfer.Succession{Place: h.place(h.openAnchors()), Organization: name, Reason: reason, Checkpoint: note, Clock: h.clock}
+	return s.Run(h.t.Context())
+}
+
+// freeze marks an organization's ledger, of a server that runs.
+func (h *house) freeze(r *resident) {
+	h.t.Helper()
+	if err := h.ledgers.Freeze(h.t.Context(), r.Tenant, "a test"); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// succeeded is the same organization with its newest ledger, on a server that runs.
+func (r *resident) succeeded() *resident {
+	r.t.Helper()
+	t, err := r.orgs.BySlug(r.t.Context(), r.Slug)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	heir, made := *r, *r.Result
+	made.Tenant, made.State = t, r.state(t)
+	heir.Result, heir.rotating = &made, false
+	return &heir
+}
+
+// An organization whose ledger is frozen goes on with another one, on each engine:
+// with all that it has, and with nothing recorded twice.
+func TestSucceed(t *testing.T) {
+	for name, engine := range map[string]func(testing.TB) storage.Engine{"pebble": pebble, "postgres": postgres} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, engine(t), newKeyring(t))
+			h.start()
+			red, blue := h.found("red", "ann@example.com", 5), h.found("blue", "ann@example.com", 6)
+			red.live(60)
+			blue.live(30)
+			if err := red.activate(); err != nil {
+				t.Fatal(err)
+			}
+			if err := red.ask(); err != nil {
+				t.Fatal(err)
+			}
+			token := red.token()
+			old := h.state(red.Tenant)
+			used, open := old.Used(id.InstantOf(h.now)), red.open()
+			h.freeze(red)
+			h.stop()
+			before := contentsOf(t, h.engine, blue.Tenant)
+			heir, err := h.succession("red", "a test of it", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if heir.Origin != old.Identity().Origin+"/2" || heir.Predecessor != old.Identity().Origin || heir.LastSize != old.Size() || heir.Organization != old.Identity().Organization {
+				t.Errorf("got %+v", heir)
+			}
+			h.fsck()
+			h.start()
+			now := red.succeeded()
+			if got := h.state(now.Tenant); got.Size() != 1 || got.Used(id.InstantOf(h.now)) != used || got.VerifierKey().String() != heir.LogKey || got.Fault().Level != log.Healthy {
+				t.Errorf("got size %d, %d used of %d, %v", got.Size(), got.Used(id.InstantOf(h.now)), used, got.Fault())
+			}
+			now.saysWhatItSucceeds(old)
+			if _, err := h.accounts.Session(t.Context(), token); err == nil {
+				t.Error("a session in the old ledger's organization is still good")
+			}
+			if got := now.open(); len(open) == 0 || !reflect.DeepEqual(got, open) {
+				t.Errorf("got open approvals %v, want %v", got, open)
+			}
+			if _, _, there, err := h.approvals.GrantKey(t.Context(), now.Tenant); there || err != nil {
+				t.Errorf("it has a grant key of another name: %v, %v", there, err)
+			}
+			now.works()
+			now.live(25)
+			if err := func() error {
+				_, err := h.ledgers.Append(t.Context(), red.Tenant, red.prepare(red.envelope("late"), ""))
+				return err
+			}(); fault.Of(err).Code != "frozen" {
+				t.Errorf("the frozen ledger: got %v", err)
+			}
+			h.stop()
+			h.fsck()
+			if after := contentsOf(t, h.engine, blue.Tenant); !reflect.DeepEqual(after, before) {
+				t.Error("the other organization changed")
+			}
+			h.start()
+			blue.at(h).works()
+			h.stop()
+		})
+	}
+}
+
+// token opens a session of the owner and returns what it is known by.
+func (r *resident) token() string {
+	r.t.Helper()
+	who, err := r.accounts.Authenticate(r.t.Context(), r.owner, password, netip.MustParseAddr("192.0.2.1"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	token, _, err := r.accounts.Open(r.t.Context(), who, r.Tenant)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return token
+}
+
+// open lists the approvals that wait.
+func (r *resident) open() (all []approval.ID) {
+	r.t.Helper()
+	found, _, err := r.approvals.List(r.t.Context(), r.Tenant, approval.Pending, "", 100)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, a := range found {
+		all = append(all, a.ID)
+	}
+	return all
+}
+
+// saysWhatItSucceeds checks the first event.
+func (r *resident) saysWhatItSucceeds(old *log.State) {
+	r.t.Helper()
+	s := r.state(r.Tenant)
+	e, err := r.ledgers.Event(r.t.Context(), s, 0, storage.Records|storage.Envelopes)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	said, err := verify.ReadSuccession(s.Identity().Origin, log.EntryOf(e), e.Record, e.Envelope)
+	if err != nil || said.Predecessor != old.Identity().Origin || said.Checkpoint != string(old.Checkpoint()) || said.Reason != "a test of it" || e.Disclosure != id.DiscloseFull {
+		r.t.Errorf("got %+v, %v, %v", said, e.Disclosure, err)
+	}
+}
+
+// A second successor follows the first one, and knows what was recorded in both.
+func TestSucceedAgain(t *testing.T) {
+	h := newHouse(t, model(t), newKeyring(t))
+	h.start()
+	red := h.found("red", "ann@example.com", 5)
+	red.live(10)
+	red.send(3)
+	for _, origin := range []id.Origin{"/2", "/3"} {
+		h.freeze(red)
+		h.stop()
+		heir, err := h.succession(red.State.Identity().Organization.String(), "a test of it", nil)
+		if err != nil || !strings.HasSuffix(string(heir.Origin), string(origin)) {
+			t.Fatalf("got %+v, %v", heir, err)
+		}
+		h.fsck()
+		h.start()
+		red = red.succeeded()
+		red.send(5)
+		red.works()
+	}
+	h.stop()
+	h.fsck()
+}
+
+// counting fails every write of a store from one on.
+type counting struct {
+	*storagetest.Model
+	left int
+}
+
+func (c *counting) spend() error {
+	if c.left--; c.left < 0 {
+		return storage.ErrUnavailable
+	}
+	return nil
+}
+
+func (c *counting) Write(ctx context.Context, t id.Tenant, changes []storage.Change) error {
+	if err := c.spend(); err != nil {
+		return err
+	}
+	return c.Model.Write(ctx, t, changes)
+}
+
+func (c *counting) Append(batches []storage.Batch) storage.Pending {
+	if err := c.spend(); err != nil {
+		return refusing{err, len(batches)}
+	}
+	return c.Model.Append(batches)
+}
+
+// refusing is an append that nothing came of.
+type refusing struct {
+	err error
+	n   int
+}
+
+func (r refusing) Wait() []error {
+	all := make([]error, r.n)
+	for i := range all {
+		all[i] = r.err
+	}
+	return all
+}
+
+// A succession that ended at any of its steps is gone on with. Between the two
+// nothing is acknowledged that would be lost, and the organization is never found
+// twice or not at all.
+func TestSuccessionCutOff(t *testing.T) {
+	for step := 0; ; step++ {
+		h := newHouse(t, model(t), newKeyring(t))
+		h.start()
+		red, blue := h.found("red", "ann@example.com", 5), h.found("blue", "bob@example.com", 6)
+		red.live(6)
+		red.send(2)
+		blue.send(2)
+		h.freeze(red)
+		h.stop()
+		whole := h.engine.(*storagetest.Model)
+		h.engine = &counting{Model: whole, left: step}
+		_, err := h.succession("red", "a test of it", nil)
+		h.engine = whole
+		if err == nil {
+			if step < 5 {
+				t.Errorf("it took %d writes", step)
+			}
+			return
+		}
+		h.start()
+		if tenant, err := h.orgs.BySlug(t.Context(), "red"); err != nil || tenant != red.Tenant {
+			t.Errorf("step %d: the slug leads to %d, %v", step, tenant, err)
+		}
+		if caller, err := h.orgs.Authenticate(t.Context(), red.Token.Reveal()); err != nil || caller.Tenant == blue.Tenant {
+			t.Errorf("step %d: ingest key: %+v, %v", step, caller, err)
+		}
+		h.stop()
+		if _, err := h.succession("red", "a test of it", nil); err != nil {
+			t.Fatalf("step %d: again: %v", step, err)
+		}
+		h.fsck()
+		h.start()
+		now := red.succeeded()
+		now.saysWhatItSucceeds(h.state(red.Tenant))
+		now.works()
+		blue.works()
+		h.stop()
+		h.fsck()
+	}
+}
+
+func TestSucceedRefuses(t *testing.T) {
+	h := newHouse(t, model(t), newKeyring(t))
+	h.start()
+	red, blue := h.found("red", "ann@example.com", 5), h.found("blue", "bob@example.com", 6)
+	red.send(3)
+	early := string(h.state(red.Tenant).Checkpoint())
+	red.send(3)
+	foreign := string(h.state(blue.Tenant).Checkpoint())
+	h.stop()
+	refuse := func(name, organization, reason, note, says string) {
+		t.Helper()
+		_, err := h.succession(organization, reason, []byte(note)[:len(note):len(note)])
+		if note == "" {
+			_, err = h.succession(organization, reason, nil)
+		}
+		if !errors.Is(err, transfer.ErrRefused) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, want it to say %q", name, err, says)
+		}
+	}
+	refuse("healthy", "red", "x", "", "not frozen")
+	h.start()
+	h.freeze(red)
+	h.stop()
+	refuse("unknown", "green", "x", "", "no organization green")
+	refuse("unknown id", "8d0f6d0a-5b1c-4c55-9a52-0c8d7c6f1e11", "x", "", "no organization")
+	refuse("no reason", "red", "", "", "a reason of")
+	refuse("long reason", "red", strings.Repeat("x", 1025), "", "a reason of")
+	refuse("reason with a line end", "red", "a\nb", "", "control characters")
+	refuse("reason that is no text", "red", "a\xff", "", "a reason of")
+	refuse("another log's checkpoint", "red", "x", foreign, "not of this log")
+	refuse("no checkpoint", "red", "x", "hello", "not of this log")
+	refuse("older checkpoint", "red", "x", early, "leave it out")
+	if tenants := collect(t, h.engine.Tenants(t.Context())); len(tenants) != 2 {
+		t.Errorf("got %d ledgers", len(tenants))
+	}
+	refuse("the other one", "blue", "x", "", "not frozen")
+}
+
+// Where somebody was shown more than the frozen ledger shows, that is what is named.
+func TestSucceedFromANewerCheckpoint(t *testing.T) {
+	h := newHouse(t, model(t), newKeyring(t))
+	h.start()
+	red := h.found("red", "ann@example.com", 5)
+	red.send(3)
+	older := h.engine.(*storagetest.Model).Reopen()
+	red.send(4)
+	note := []byte(string(h.state(red.Tenant).Checkpoint()))
+	h.stop()
+	h.engine, h.anchors = older, t.TempDir()
+	h.start()
+	if level := h.state(red.Tenant).Fault().Level; level != log.ReadOnly {
+		t.Fatalf("got %v", level)
+	}
+	h.freeze(red) // as a witness does that knows of the newer one
+	h.stop()
+	heir, err := h.succession("red", "a test", note)
+	if err != nil || heir.LastSize != 7 {
+		t.Errorf("got %+v, %v", heir, err)
+	}
+}
+
+// A store that goes back behind a succession does not take the old ledger up again.
+func TestSuccessionIsNotForgotten(t *testing.T) {
+	h := newHouse(t, model(t), newKeyring(t))
+	h.start()
+	red := h.found("red", "ann@example.com", 5)
+	red.send(3)
+	h.stop()
+	older := h.engine.(*storagetest.Model).Reopen()
+	h.start()
+	h.freeze(red)
+	h.stop()
+	if _, err := h.succession("red", "a test", nil); err != nil {
+		t.Fatal(err)
+	}
+	h.engine = older
+	h.start()
+	if s := h.state(red.Tenant); s.Fault().Level != log.Frozen || s.Detached() {
+		t.Errorf("got %v, detached %v", s.Fault(), s.Detached())
+	}
+	h.stop()
+	if _, err := h.succession("red", "a test", nil); !errors.Is(err, transfer.ErrRefused) || !strings.Contains(err.Error(), "was shown before") {
+		t.Errorf("got %v", err)
+	}
+	// Nothing was made of it.
+	if tenants := collect(t, h.engine.Tenants(t.Context())); len(tenants) != 1 {
+		t.Errorf("got %d ledgers", len(tenants))
+	}
+}
