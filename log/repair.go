@@ -43,7 +43,9 @@ func (l *Ledgers) repair(led *ledger) {
 		return
 	}
 	if led.published.Load().writable() == nil { // what was applied after all is shown from now on
-		l.anchors.touch(led)
+		if !l.importing {
+			l.anchors.touch(led)
+		}
 		l.tellMoved(led.identity.Tenant)
 	}
 	var again []*submission

@@ -3,7 +3,9 @@ package transfer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -236,6 +238,7 @@ func TestImportIntoAFailingStore(t *testing.T) {
 		if failed > 100 {
 			t.Fatal(err)
 		}
+		there.anchorsWholeOnly(red, blue)
 	}
 	t.Logf("%d imports failed", failed)
 	store.Fail(nil)
@@ -243,4 +246,26 @@ func TestImportIntoAFailingStore(t *testing.T) {
 	same(t, store, here.engine, blue.Tenant)
 	sameService(t, store, here.engine)
 	there.fsck()
+}
+
+// anchorsWholeOnly wants no anchor of a part of what is on its way: whoever gives the
+// import up must not be left with one.
+func (h *house) anchorsWholeOnly(all ...*resident) {
+	h.t.Helper()
+	journal, err := os.ReadFile(filepath.Join(h.anchors, "anchors.journal"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, r := range all {
+		origin := string(r.State.Identity().Origin)
+		head, err := r.engine.Head(h.t.Context(), r.Tenant)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		for _, found := range regexp.MustCompile(regexp.QuoteMeta(origin)+`\n(\d+)\n`).FindAllSubmatch(journal, -1) {
+			if string(found[1]) != fmt.Sprint(head.Size) {
+				h.t.Errorf("%s: an anchor at size %s of %d", origin, found[1], head.Size)
+			}
+		}
+	}
 }
