@@ -238,13 +238,45 @@ func TestImportIntoAFailingStore(t *testing.T) {
 		if failed > 100 {
 			t.Fatal(err)
 		}
-		there.anchorsWholeOnly(red, blue)
 	}
 	t.Logf("%d imports failed", failed)
 	store.Fail(nil)
 	same(t, store, here.engine, red.Tenant)
 	same(t, store, here.engine, blue.Tenant)
 	sameService(t, store, here.engine)
+	there.fsck()
+}
+
+// An import that is cut off after its store gave an answer late leaves no anchor
+// behind of what has not arrived.
+func TestCutOffImportIsNotAnchored(t *testing.T) {
+	here, red, _ := town(t, 45)
+	dir := filepath.Join(t.TempDir(), "export")
+	here.export(dir, "red")
+	store := storagetest.NewModel()
+	there := newHouse(t, store, here.keyring)
+	store.Fail(func(b storage.Batch) storagetest.Failure {
+		if len(b.Events) > 0 {
+			return storagetest.AnswerLost
+		}
+		return storagetest.NoFailure
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	i := transfer.Importer{Place: there.place(there.openAnchors()), Dir: dir, Report: func(p transfer.Progress) {
+		if p.Step == "importing" && p.Events > 0 {
+			cancel()
+		}
+	}}
+	if _, err := i.Run(ctx, ""); err == nil {
+		t.Fatal("it was not cut off")
+	}
+	if head, err := store.Head(t.Context(), red.Tenant); err != nil || head.Size == 0 {
+		t.Fatalf("got %+v, %v", head, err)
+	}
+	there.anchorsWholeOnly(red)
+	store.Fail(nil)
+	there.imports(dir, "")
 	there.fsck()
 }
 
