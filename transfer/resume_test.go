@@ -250,7 +250,13 @@ func TestImportIntoAFailingStore(t *testing.T) {
 // An import that is cut off after its store gave an answer late leaves no anchor
 // behind of what has not arrived.
 func TestCutOffImportIsNotAnchored(t *testing.T) {
-	here, red, _ := town(t, 45)
+	here := newHouse(t, model(t), newKeyring(t))
+	here.start()
+	red := here.found("red", "ann@example.com", 3)
+	for range 3 {
+		red.send(2000) // more than is under way at a time
+	}
+	here.stop()
 	dir := filepath.Join(t.TempDir(), "export")
 	here.export(dir, "red")
 	store := storagetest.NewModel()
@@ -271,7 +277,7 @@ func TestCutOffImportIsNotAnchored(t *testing.T) {
 	if _, err := i.Run(ctx, ""); err == nil {
 		t.Fatal("it was not cut off")
 	}
-	if head, err := store.Head(t.Context(), red.Tenant); err != nil || head.Size == 0 {
+	if head, err := store.Head(t.Context(), red.Tenant); err != nil || head.Size == 0 || head.Size == 6000 {
 		t.Fatalf("got %+v, %v", head, err)
 	}
 	there.anchorsWholeOnly(red)
