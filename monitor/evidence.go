@@ -57,6 +57,11 @@ func (m *Monitor) evidenceFiles(f *Finding) (map[string][]byte, error) {
 	for _, k := range m.Keys {
 		a.Keys = append(a.Keys, k.String())
 	}
+	if m.Predecessor != nil {
+		for _, k := range m.Predecessor.Keys {
+			a.Keys = append(a.Keys, k.String())
+		}
+	}
 	files := map[string][]byte{"known.note": f.Known.Note, "shown.note": f.Shown.Note}
 	maps.Copy(files, f.Content)
 	return files, errors.Join(addJSON(files, accountFile, a), addProof(files, f.Proof))

@@ -38,7 +38,9 @@ type service struct {
 	t  testing.TB
 	mu sync.Mutex
 
-	logs   map[string]*history // by organization
+	logs       map[string]*history // by organization, with /2 behind it for a successor
+	successors map[string][]byte   // what is said to go on in place of one
+	frozen     map[string]bool     // logs that show their checkpoint alone
 	events []client.DirectoryEvent
 	bend   func(*client.DirectoryPage)
 	url    string
@@ -46,7 +48,7 @@ type service struct {
 
 func newService(t testing.TB) *service {
 	t.Helper()
-	s := &service{t: t, logs: map[string]*history{}}
+	s := &service{t: t, logs: map[string]*history{}, successors: map[string][]byte{}, frozen: map[string]bool{}}
 	for _, o := range []string{redID, blueID, directoryID} {
 		s.logs[o] = newHistory(t, o)
 	}
@@ -69,16 +71,25 @@ func (s *service) write(w http.ResponseWriter, v any) {
 }
 
 func (s *service) getTile(w http.ResponseWriter, r *http.Request) {
+	name, path := r.PathValue("organization"), r.PathValue("path")
+	if rest, second := strings.CutPrefix(path, "2/"); second {
+		name, path = name+"/2", rest
+	}
 	s.mu.Lock()
-	h := s.logs[r.PathValue("organization")]
+	h, next, frozen := s.logs[name], s.successors[name], s.frozen[name]
 	s.mu.Unlock()
 	content := []byte(nil)
 	switch {
 	case h == nil:
-	case r.PathValue("path") == "checkpoint":
+	case path == "successor" && next != nil:
+		content = next
+	case path == "checkpoint":
 		content = h.note(s.t)
+	case frozen:
+		http.Error(w, `{"error":"frozen","code":"frozen"}`, http.StatusServiceUnavailable)
+		return
 	default:
-		content = h.content(r.PathValue("path"))
+		content = h.content(path)
 	}
 	if content == nil {
 		http.NotFound(w, r)
