@@ -41,9 +41,9 @@ type service struct {
 	logs       map[string]*history // by organization, with /2 behind it for a successor
 	successors map[string][]byte   // what is said to go on in place of one
 	frozen     map[string]bool     // logs that show their checkpoint alone
-	events []client.DirectoryEvent
-	bend   func(*client.DirectoryPage)
-	url    string
+	events     []client.DirectoryEvent
+	bend       func(*client.DirectoryPage)
+	url        string
 }
 
 func newService(t testing.TB) *service {
