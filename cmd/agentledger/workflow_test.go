@@ -1,0 +1,348 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
+	"github.com/agentledger/agentledger/workflow"
+)
+
+// Runs by the real server and both engines, which is killed under steps again and
+// again: each acknowledged step is in the ledger once, as it was told, and the run
+// comes to the root that anybody computes from the public entries.
+func TestWorkflowsThroughKills(t *testing.T) {
+	t.Run("pebble", func(t *testing.T) { workflowsThroughKills(t) })
+	t.Run("postgres", func(t *testing.T) {
+		s, err := pgtest.Start()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Stop() })
+		workflowsThroughKills(t, "--storage", s.URL())
+	})
+}
+
+const (
+	workflowKills = 4
+	runsOfEach    = 3 // of each organization
+)
+
+func workflowsThroughKills(t *testing.T, flags ...string) {
+	dir := t.TempDir()
+	p := startProcess(t, dir, flags...)
+	var runs []*toolRun
+	for _, org := range []founded{p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)} {
+		for n := range runsOfEach {
+			runs = append(runs, &toolRun{t: t, org: org, external: fmt.Sprint("exec-", n), told: map[string]stepTold{}})
+		}
+	}
+	for range workflowKills {
+		var group sync.WaitGroup
+		for _, r := range runs {
+			group.Go(func() { r.goOn(p.main) })
+		}
+		time.Sleep(time.Duration(150+rand.IntN(350)) * time.Millisecond)
+		p.kill()
+		group.Wait()
+		p = startProcess(t, dir, flags...)
+	}
+	acknowledged, pending := 0, 0
+	for _, r := range runs {
+		acknowledged += len(r.told)
+		if r.pending != "" {
+			pending++
+		}
+		r.finish(p)
+	}
+	abandoned := abandonedThroughKill(t, p, dir, runs[0].org, flags...)
+	abandoned.terminate()
+	arguments := append([]string{"fsck", "--data", dir}, flags...)
+	if out, exit := command(t, "agentledger", arguments...); exit != 0 || !strings.Contains(out, "2 ledgers") || !strings.Contains(out, " 0 faults") {
+		t.Errorf("fsck: status %d, %s", exit, out)
+	}
+	if acknowledged < len(runs)*workflowKills {
+		t.Errorf("only %d steps were acknowledged", acknowledged)
+	}
+	t.Logf("%d runs, %d kills, %d steps acknowledged, %d requests under way at the last one", len(runs), workflowKills, acknowledged, pending)
+}
+
+// toolRun is an automation tool that reports one run, one request at a time, and
+// sends again what was not answered.
+type toolRun struct {
+	t        *testing.T
+	org      founded
+	external string
+	path     string // "" until the run is started
+	sent     int    // steps that were answered
+	pending  string // body of the request for steps that was not answered
+	told     map[string]stepTold
+}
+
+// stepTold is what a tool was told of a step.
+type stepTold struct {
+	EventID  id.Event `json:"event_id"`
+	Number   uint64   `json:"sequence_num"`
+	Hash     id.Hash  `json:"event_hash"`
+	Replayed string   `json:"status"`
+}
+
+// ask makes one request of the tool. Only an answer of the server is one.
+func (r *toolRun) ask(base, method, path, body string) (status int, answer []byte, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, base+path, strings.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+r.org.IngestKey.Secret)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	var b bytes.Buffer
+	_, err = b.ReadFrom(response.Body)
+	return response.StatusCode, b.Bytes(), err
+}
+
+// goOn reports steps until the server is gone.
+func (r *toolRun) goOn(base string) {
+	for r.one(base) {
+	}
+}
+
+func (r *toolRun) one(base string) bool {
+	if r.path == "" {
+		return r.start(base)
+	}
+	if r.pending == "" {
+		r.pending = r.next()
+	}
+	status, answer, err := r.ask(base, "POST", r.path+"/steps", r.pending)
+	if err != nil || status == http.StatusServiceUnavailable {
+		return false
+	}
+	if status != http.StatusCreated && status != http.StatusOK {
+		r.t.Errorf("step: got %d %s", status, answer)
+		return false
+	}
+	r.keep(answer)
+	r.pending = ""
+	return true
+}
+
+func (r *toolRun) start(base string) bool {
+	status, answer, err := r.ask(base, "POST", "/workflows/runs", `{"workflow":{"name":"drill"},"external_run_id":"`+r.external+`"}`)
+	if err != nil || status == http.StatusServiceUnavailable {
+		return false
+	}
+	var started struct {
+		RunID string `json:"run_id"`
+	}
+	if err := json.Unmarshal(answer, &started); err != nil || started.RunID == "" {
+		r.t.Errorf("start: got %d %s", status, answer)
+		return false
+	}
+	r.path = "/workflows/runs/" + started.RunID
+	return true
+}
+
+// next is a list of one to three steps, or one step alone.
+func (r *toolRun) next() string {
+	step := func() string {
+		r.sent++
+		return fmt.Sprintf(`{"step_key":"s%d","tool_name":"acme.orders.read","payload":{"n":%d},"status":"succeeded"}`, r.sent, r.sent)
+	}
+	switch rand.IntN(3) {
+	case 0:
+		return step()
+	case 1:
+		return "[" + step() + "]"
+	}
+	return "[" + step() + "," + step() + "," + step() + "]"
+}
+
+// keep notes what was told of the steps of the pending request.
+func (r *toolRun) keep(answer []byte) {
+	type recorded struct {
+		Event stepTold `json:"event"`
+	}
+	var all []recorded
+	var keys []struct {
+		Key string `json:"step_key"`
+	}
+	list := func(text []byte) []byte {
+		if text[0] == '[' {
+			return text
+		}
+		return append(append([]byte("["), text...), ']')
+	}
+	err := errors.Join(
+		json.Unmarshal(list(answer), &all, jsontext.AllowDuplicateNames(false)),
+		json.Unmarshal(list([]byte(r.pending)), &keys),
+	)
+	if err != nil || len(all) != len(keys) {
+		r.t.Errorf("got %s for %s: %v", answer, r.pending, err)
+		return
+	}
+	for i, k := range keys {
+		if before, known := r.told[k.Key]; known {
+			r.t.Errorf("%s was told twice: %+v, %+v", k.Key, before, all[i].Event)
+		}
+		r.told[k.Key] = all[i].Event
+	}
+}
+
+// finish sends again what was not answered, ends the run and checks it.
+func (r *toolRun) finish(p *process) {
+	r.t.Helper()
+	if !r.one(p.main) || r.path == "" || r.pending != "" {
+		r.t.Errorf("%s of %s could not go on", r.external, r.org.Slug)
+		return
+	}
+	var ended struct {
+		Status   string  `json:"status"`
+		Recorded int     `json:"steps_recorded"`
+		Root     id.Hash `json:"run_root"`
+	}
+	for range 2 {
+		status, answer, err := r.ask(p.main, "POST", r.path+"/complete", `{"status":"succeeded"}`)
+		if err == nil {
+			err = json.Unmarshal(answer, &ended)
+		}
+		if err != nil || status != http.StatusOK || ended.Recorded != len(r.told) {
+			r.t.Errorf("complete: got %d %s, %v; want %d steps", status, answer, err, len(r.told))
+		}
+	}
+	events := r.events(p)
+	var hashes []id.Hash
+	for i, e := range events {
+		if i == 0 || e.Key != "" {
+			hashes = append(hashes, r.public(p, e.EventID))
+		}
+		if e.Key == "" {
+			continue
+		}
+		if told := r.told[e.Key]; told.Hash != e.Hash || told.Number != e.Number || told.EventID != e.EventID {
+			r.t.Errorf("%s: told %+v, is %+v", e.Key, told, e)
+		}
+		delete(r.told, e.Key)
+	}
+	if got := workflow.Root(hashes); got != ended.Root {
+		r.t.Errorf("run_root from the public entries: got %s, want %s", got, ended.Root)
+	}
+	if len(r.told) != 0 {
+		r.t.Errorf("acknowledged steps are gone: %v", r.told)
+	}
+}
+
+// runEvent is an event of a run as its tool reads it.
+type runEvent struct {
+	EventID id.Event `json:"event_id"`
+	Kind    string   `json:"action_kind"`
+	Number  uint64   `json:"sequence_num"`
+	Hash    id.Hash  `json:"event_hash"`
+	Key     string   `json:"step_key"`
+}
+
+// events reads the whole run, page by page.
+func (r *toolRun) events(p *process) (all []runEvent) {
+	r.t.Helper()
+	for after := 0; ; {
+		status, answer, err := r.ask(p.main, "GET", fmt.Sprintf("%s?after=%d&limit=7", r.path, after), "")
+		var page struct {
+			Events []runEvent `json:"events"`
+			Next   *int       `json:"next"`
+		}
+		if err == nil {
+			err = json.Unmarshal(answer, &page)
+		}
+		if err != nil || status != http.StatusOK {
+			r.t.Fatalf("run: got %d %s, %v", status, answer, err)
+		}
+		all = append(all, page.Events...)
+		if page.Next == nil {
+			return all
+		}
+		after = *page.Next
+	}
+}
+
+// public returns the event hash that anybody finds proven under the log's key.
+func (r *toolRun) public(p *process, name id.Event) id.Hash {
+	r.t.Helper()
+	l, err := newPublicLog(p.main, r.org)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	raw, err := l.client.FetchBundle(r.t.Context(), r.org.Slug, name)
+	if err != nil {
+		r.t.Fatalf("%s: %v", name, err)
+	}
+	bundle, err := verify.ParseBundle(raw)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	key, err := tlog.ParseVerifierKey(r.org.LogKey)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if report := verify.Check(bundle, verify.Options{Key: &key}); !report.OK {
+		r.t.Errorf("%s: %v", name, report.Errors)
+	}
+	return bundle.EventHash
+}
+
+// abandonedThroughKill starts a run that nobody goes on with, kills the server and
+// waits for the end that it gets, once. It returns the server that runs then.
+func abandonedThroughKill(t *testing.T, p *process, dir string, org founded, flags ...string) *process {
+	t.Helper()
+	brief := append([]string{"--workflow-silence", "300ms"}, flags...)
+	p.kill()
+	p = startProcess(t, dir, brief...)
+	r := &toolRun{t: t, org: org, external: "silent", told: map[string]stepTold{}}
+	if !r.one(p.main) {
+		t.Fatal("the run could not start")
+	}
+	for range 2 {
+		p.kill()
+		p = startProcess(t, dir, brief...)
+	}
+	var run struct {
+		Status  string     `json:"status"`
+		EndedAt *string    `json:"ended_at"`
+		Events  []runEvent `json:"events"`
+	}
+	for deadline := time.Now().Add(20 * time.Second); run.EndedAt == nil && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		_, answer, err := r.ask(p.main, "GET", r.path, "")
+		if err == nil {
+			err = json.Unmarshal(answer, &run)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if run.Status != "abandoned" || run.EndedAt == nil || len(run.Events) != 2 {
+		t.Errorf("a silent run: got %+v", run)
+	}
+	if status, answer, _ := r.ask(p.main, "POST", r.path+"/steps", `{"step_key":"late","status":"succeeded"}`); status != http.StatusConflict {
+		t.Errorf("a step of an abandoned run: got %d %s", status, answer)
+	}
+	return p
+}
