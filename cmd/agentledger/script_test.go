@@ -31,7 +31,8 @@ import (
 //	terminate                     end it by SIGTERM; it must end with status 0
 //	crash                         end it by SIGKILL
 //	ask [FLAGS] METHOD URL        make an HTTP request, see askFlags; prints status, some headers and body
-//	eventually URL PATTERN        ask until the answer's body matches
+//	eventually [-as TOKEN] URL PATTERN   ask until the answer's body matches
+//	member NAME FILE MEMBER       set a variable to a text of a JSON file, such as event.event_id
 //	static FOLDER                 serve a folder as files; sets STATIC
 //	postgres                      start a PostgreSQL server; sets STORAGE
 //	agent FILE                    be an organization's agent; FILE holds what init --json printed
@@ -59,7 +60,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"start": scriptStart, "terminate": scriptTerminate, "crash": scriptCrash,
-			"ask": scriptAsk, "static": scriptStatic, "eventually": scriptEventually, "postgres": scriptPostgres, "agent": scriptAgent, "damage": scriptDamage, "exits": scriptExits,
+			"ask": scriptAsk, "static": scriptStatic, "eventually": scriptEventually, "member": scriptMember, "postgres": scriptPostgres, "agent": scriptAgent, "damage": scriptDamage, "exits": scriptExits,
 		},
 		RequireUniqueNames: true,
 	})
@@ -184,13 +185,17 @@ func scriptStatic(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func scriptEventually(ts *testscript.TestScript, _ bool, args []string) {
+	f := askFlags{file: os.DevNull}
+	if len(args) == 4 && args[0] == "-as" {
+		f.token, args = args[1], args[2:]
+	}
 	if len(args) != 2 {
-		ts.Fatalf("usage: eventually URL PATTERN")
+		ts.Fatalf("usage: eventually [-as TOKEN] URL PATTERN")
 	}
 	pattern := regexp.MustCompile(args[1])
 	var got []byte
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		response, err := askFlags{file: os.DevNull}.do(ts, http.MethodGet, args[0])
+		response, err := f.do(ts, http.MethodGet, args[0])
 		ts.Check(err)
 		got, err = io.ReadAll(response.Body)
 		ts.Check(errors.Join(err, response.Body.Close()))
@@ -199,6 +204,23 @@ func scriptEventually(ts *testscript.TestScript, _ bool, args []string) {
 		}
 	}
 	ts.Fatalf("%s never matches %s; last it was\n%s", args[0], args[1], got)
+}
+
+func scriptMember(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: member NAME FILE MEMBER")
+	}
+	var value any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &value))
+	for name := range strings.SplitSeq(args[2], ".") {
+		members, _ := value.(map[string]any)
+		value = members[name]
+	}
+	text, ok := value.(string)
+	if !ok {
+		ts.Fatalf("%s has no text %s", args[1], args[2])
+	}
+	ts.Setenv(args[0], text)
 }
 
 func scriptPostgres(ts *testscript.TestScript, _ bool, _ []string) {

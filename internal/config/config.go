@@ -154,7 +154,7 @@ func (o Overload) validate() error {
 }
 
 func (w Workflows) validate() error {
-	if w.WorkflowSilence < time.Millisecond {
+	if w.WorkflowSilence != 0 && w.WorkflowSilence < time.Millisecond { // 0 where nobody serves
 		return errors.New("--workflow-silence: at least a millisecond")
 	}
 	return nil
