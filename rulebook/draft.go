@@ -35,6 +35,11 @@ func (b *Rulebook) Create(ctx context.Context, t id.Tenant, principal string, do
 	if p.ID == "" {
 		p.ID = "pol_" + strings.ToLower(rand.Text())
 	}
+	leave, err := b.lanes.Enter(ctx, t)
+	if err != nil {
+		return Version{}, err
+	}
+	defer leave()
 	return retry(func() (Version, error) {
 		old, err := read[policyRecord](ctx, b, t, kindPolicy, p.ID)
 		if err != nil {
@@ -57,6 +62,11 @@ func (b *Rulebook) Draft(ctx context.Context, t id.Tenant, principal, policyID s
 	if err != nil {
 		return Version{}, err
 	}
+	leave, err := b.lanes.Enter(ctx, t)
+	if err != nil {
+		return Version{}, err
+	}
+	defer leave()
 	return retry(func() (Version, error) {
 		p, err := b.policy(ctx, t, policyID)
 		if err != nil {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/lane"
 	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
@@ -51,7 +52,8 @@ type Rulebook struct {
 	records storage.RecordStore
 	notary  Notary
 	clock   func() time.Time
-	turns   *limit.Turns // of compiling what people write
+	turns   *limit.Turns        // of compiling what people write
+	lanes   lane.Set[id.Tenant] // drafts of an organization are written one after the other
 	cache   *activeCache
 	flight  singleflight.Group // of reading and compiling what is active
 }
