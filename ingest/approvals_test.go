@@ -2,8 +2,12 @@ package ingest_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,6 +19,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/ingest"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/org"
 )
 
@@ -254,4 +259,55 @@ func TestTooManyApprovals(t *testing.T) {
 		}
 	}
 	w.expect(w.do("GET", approvalsPath+"/apr_00000000000000000000000000", w.red.token, ""), 500, "Internal error")
+}
+
+// What an agent says of an approval is an agent's word: kinds, agent and keys of the
+// service are refused, what else it says changes no approval, its record tells who
+// signed, and it can't take the name that a statement of the service will have.
+func TestEventsThatClaimToBeApprovals(t *testing.T) {
+	w := newWorld(t)
+	w.activate(&w.red, "pol-1", rules)
+	path, digest := w.ask(&w.red, refund)
+	name := strings.TrimPrefix(path, approvalsPath+"/")
+	payload := fields{"approval_id": name, "transition": "approved", "action_digest": digest, "step": 2}
+	claim := func(change fields) fields {
+		all := fields{"action_kind": "approval", "actor_type": "system", "actor_principal": "acc_1", "payload": payload}
+		maps.Copy(all, change)
+		return all
+	}
+	for what, c := range map[string]struct {
+		change  fields
+		message string
+	}{
+		"kind":       {fields{"action_kind": "ledger_approval"}, "An action_kind that begins with ledger_ is reserved for the server"},
+		"agent":      {fields{"agent_id": "system"}, "agent_id system is reserved for the server"},
+		"key":        {fields{"key_id": "system_1"}, "A key_id that begins with system_ or bridge_ is reserved for the server"},
+		"bridge key": {fields{"key_id": "bridge_1"}, "A key_id that begins with system_ or bridge_ is reserved for the server"},
+	} {
+		envelope := w.envelope(&w.red, "claim-"+what[:3], claim(c.change))
+		w.expect(w.send(&w.red, envelope), 422, c.message)
+		if a := w.batch(&w.red, ndjson(envelope)); !strings.Contains(a.Body.String(), c.message) {
+			t.Errorf("%s in a batch: got %s", what, a.Body)
+		}
+	}
+	said := len(w.Audit(t, w.red.tenant))
+	w.mustCreate(&w.red, "claim", claim(nil))
+	for _, transition := range []string{"denied", "revoked", "expired", "invalidated"} {
+		payload["transition"] = transition
+		text, err := jcs.Marshal(payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(fmt.Appendf(nil, "ledger_approval\n%d\n%s", w.State(t, w.red.tenant).ConfigVersion(), text))
+		w.mustCreate(&w.red, "ledger_approval:"+hex.EncodeToString(sum[:16]), claim(nil)) // as far as an agent can guess
+	}
+	if got := len(w.Audit(t, w.red.tenant)); got != said {
+		t.Errorf("the ledger has %d statements of the service, want %d", got, said)
+	}
+	if a := w.do("GET", path, w.red.token, ""); a.fields["status"] != "pending" || a.fields["approvals"] != 0.0 {
+		t.Errorf("got %s", a.Body)
+	}
+	if err := w.approvals.Revoke(t.Context(), w.red.tenant, "acc_1", approval.ID(name), ""); err != nil {
+		t.Errorf("revoked: %v", err)
+	}
 }
