@@ -102,6 +102,7 @@ type Notary struct {
 	Keyring     *seal.Keyring
 	Disclosures Disclosures
 	Clock       func() time.Time
+	Turns       *limit.Turns // that acts are prepared in, shared with the other work of the server; nil: none
 
 	lanes lane.Set[id.Tenant] // one act of an organization at a time
 }
@@ -137,7 +138,8 @@ func Found(keyring *seal.Keyring, organization id.Organization) (storage.Change,
 
 // State appends the act that prepare returns, under the ledger state that
 // prepare was given; prepare is called again when that state's config version
-// moved meanwhile. principal is the account or Operator.
+// moved meanwhile, and in a turn of the organization's each time, so the caller
+// holds none. principal is the account or Operator.
 //
 // Errors are those of prepare and of log.Ledgers.Append; a record that has
 // another version than the act expects makes prepare run again.
@@ -148,6 +150,11 @@ func (n *Notary) State(ctx context.Context, t id.Tenant, principal string, prepa
 	}
 	defer leave()
 	receipts, err := n.Ledgers.Append(ctx, t, func(ctx context.Context, s *log.State) (log.Submission, error) {
+		give, err := n.take(ctx, t)
+		if err != nil {
+			return log.Submission{}, err
+		}
+		defer give()
 		act, err := prepare(ctx, s)
 		if err != nil {
 			return log.Submission{}, err
@@ -160,6 +167,18 @@ func (n *Notary) State(ctx context.Context, t id.Tenant, principal string, prepa
 			Message: "The change may have been made; look before you repeat it"}
 	}
 	return receipts, err
+}
+
+// take waits for a turn of preparing. A prepare must not take another one.
+func (n *Notary) take(ctx context.Context, t id.Tenant) (give func(), err error) {
+	if n.Turns == nil {
+		return func() {}, nil
+	}
+	party := limit.Party{Tenant: t}
+	if err := n.Turns.TakeQuietly(ctx, party); err != nil {
+		return nil, fmt.Errorf("wait for a turn: %w", err)
+	}
+	return func() { n.Turns.Give(party) }, nil
 }
 
 func (n *Notary) drafts(ctx context.Context, s *log.State, principal string, statements []Statement) ([]log.Draft, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/ledgertest"
+	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/storage"
@@ -199,6 +200,48 @@ func TestSystemEnvelope(t *testing.T) {
 	if len(keys) != 2 {
 		t.Errorf("got %d system keys in two organizations, want 2", len(keys))
 	}
+}
+
+// In company an act is prepared in one of the organization's turns, so it leaves a
+// processor to others; what waits for the store holds none.
+func TestActsTakeTurns(t *testing.T) {
+	s := newService(t)
+	floor := limit.NewFloor(2)
+	s.Notary.Turns = floor.Turns
+	own, other := limit.Party{Tenant: red}, limit.Party{Tenant: blue}
+	floor.Company.Came(own)
+	floor.Company.Came(other)
+	if err := floor.Turns.Take(t.Context(), own); err != nil { // the only one that red may have
+		t.Fatal(err)
+	}
+	stated := make(chan error, 1)
+	go func() {
+		_, err := s.Notary.State(context.WithoutCancel(t.Context()), red, "acc_1", act(notary.AgentCreated, 1, 0))
+		stated <- err
+	}()
+	if _, err := s.Notary.State(t.Context(), blue, "acc_1", act(notary.AgentCreated, 1, 0)); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-stated:
+		t.Errorf("stated beside the turn that is out: %v", err)
+	default:
+	}
+	floor.Turns.Give(own)
+	if err := <-stated; err != nil {
+		t.Error(err)
+	}
+	release := s.Store.Hold()
+	defer release()
+	go s.Notary.State(context.WithoutCancel(t.Context()), red, "acc_1", act(notary.AgentCreated, 2, 1))
+	for head, err := s.Store.Head(t.Context(), red); err == nil && head.Size < 2; head, err = s.Store.Head(t.Context(), red) {
+		time.Sleep(time.Millisecond)
+	}
+	floor.Company.Came(other)
+	if err := floor.Turns.Take(t.Context(), own); err != nil {
+		t.Error(err)
+	}
+	floor.Turns.Give(own)
 }
 
 // An agent that gives its own event the name that a statement is going to have

@@ -99,10 +99,7 @@ func (b *Rulebook) writeDraft(ctx context.Context, t id.Tenant, principal string
 	if len(v.value.Document) > policy.MaxBytes {
 		return Version{}, fault.New(fault.TooLarge, "The policy with all defaults written out is larger than 1 MiB")
 	}
-	if err := b.inTurn(ctx, t, func() error {
-		_, err := policy.Compile(document)
-		return err
-	}); err != nil {
+	if err := b.tryToCompile(ctx, t, document); err != nil {
 		return Version{}, err
 	}
 	first, err := p.change(kindPolicy, document.ID)
@@ -119,15 +116,16 @@ func (b *Rulebook) writeDraft(ctx context.Context, t id.Tenant, principal string
 	return whole(document.ID, document.Version, &p.value, &v.value)
 }
 
-// inTurn does work that takes a processor and nothing else: hundreds of conditions
-// keep one busy for a tenth of a second.
-func (b *Rulebook) inTurn(ctx context.Context, t id.Tenant, work func() error) error {
+// tryToCompile takes a turn: hundreds of conditions keep a processor busy for a
+// tenth of a second.
+func (b *Rulebook) tryToCompile(ctx context.Context, t id.Tenant, document policy.Policy) error {
 	party := limit.Party{Tenant: t}
 	if err := b.turns.Take(ctx, party); err != nil {
 		return fmt.Errorf("wait for a turn: %w", err)
 	}
 	defer b.turns.Give(party)
-	return work()
+	_, err := policy.Compile(document)
+	return err
 }
 
 func (b *Rulebook) write(ctx context.Context, t id.Tenant, changes ...storage.Change) error {

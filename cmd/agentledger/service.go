@@ -111,7 +111,7 @@ func (s *service) checkMasterKey(ctx context.Context) error {
 
 func (s *service) build(ctx context.Context, c config.Serve, host provision.Host) error {
 	records := s.store.engine
-	n := &notary.Notary{Ledgers: s.ledgers, Records: records, Keyring: s.store.keyring, Clock: time.Now}
+	n := &notary.Notary{Ledgers: s.ledgers, Records: records, Keyring: s.store.keyring, Clock: time.Now, Turns: s.floor.Turns}
 	rules, client, err := witnessRules(c)
 	if err != nil {
 		return err

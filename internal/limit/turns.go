@@ -40,6 +40,12 @@ func (t *Turns) Workers() int { return t.workers }
 // error of ctx. After nil the caller calls Give when the work is done.
 func (t *Turns) Take(ctx context.Context, p Party) error {
 	t.company.Came(p)
+	return t.TakeQuietly(ctx, p)
+}
+
+// TakeQuietly is Take for work that need not be of a request: the service's own in
+// the background is no company to anybody.
+func (t *Turns) TakeQuietly(ctx context.Context, p Party) error {
 	t.mu.Lock()
 	if t.by[p] == nil && t.room(p) {
 		t.grant(p)
