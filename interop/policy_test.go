@@ -54,6 +54,10 @@ func TestQuorumsAgree(t *testing.T) {
 	for i := range 6 {
 		w, err := tlog.NewWitnessSigner(fmt.Sprintf("w%d.example", i), edkey.NewPrivate())
 		must(t, err)
+		if i == 5 {
+			w, err = tlog.NewMLDSAWitnessSigner("w5.example", make([]byte, 32))
+			must(t, err)
+		}
 		witnesses = append(witnesses, w)
 	}
 	log, err := tlog.NewSignerKey("log.example/o/a", edkey.NewPrivate())

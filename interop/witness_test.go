@@ -48,8 +48,8 @@ func ask(t testing.TB, policy *trust.Policy, store witness.Store, ledgers *log.L
 	return w
 }
 
-// twoOfThree is three witnesses, of whom two are a quorum, as we and as others
-// read the same text.
+// twoOfThree is three witnesses, the second with an ML-DSA-44 key, of whom two are
+// a quorum, as we and as others read the same text.
 type twoOfThree struct {
 	witnesses []*witnesstest.Witness
 	ours      *trust.Policy
@@ -62,6 +62,9 @@ func newTwoOfThree(t *testing.T) (w twoOfThree) {
 	text := ""
 	for _, name := range []string{"w1", "w2", "w3"} {
 		x := witnesstest.New(t, name+".example")
+		if name == "w2" {
+			x = witnesstest.NewMLDSA(t, name+".example")
+		}
 		w.witnesses, text = append(w.witnesses, x), text+x.PolicyLine(name)
 	}
 	text += "group enough 2 w1 w2 w3\nquorum enough\n"

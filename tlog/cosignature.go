@@ -1,11 +1,13 @@
 package tlog
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
+
+	"filippo.io/mldsa"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/edkey"
@@ -18,60 +20,96 @@ const maxCosigned = 253402300799
 
 const timeSize = 8 // of the big-endian seconds before the signature
 
-// WitnessKey is a named Ed25519 public key that cosigns checkpoints (a vkey of
-// signature type 0x04). It is comparable; the zero value is no key and verifies
-// nothing.
+// WitnessKey is a named public key that cosigns checkpoints (C2SP
+// tlog-cosignature): a vkey of signature type 0x04, Ed25519, or 0x06, ML-DSA-44. It
+// is comparable; the zero value is no key and verifies nothing.
 type WitnessKey struct {
 	name   string
 	hash   KeyHash
-	public edkey.Public
+	public edkey.Public // zero when mldsa is not
+	mldsa  string       // the bytes of an ML-DSA-44 key, "" for an Ed25519 key
 }
 
-// NewWitnessKey names a public key; for the name see NewVerifierKey.
+// NewWitnessKey names an Ed25519 public key; for the name see NewVerifierKey.
 func NewWitnessKey(name string, public edkey.Public) (WitnessKey, error) {
-	hash, err := keyHash(name, algCosignature, public)
+	hash, err := keyHash(name, typed(algCosignature, public))
 	return WitnessKey{name: name, hash: hash, public: public}, err
 }
 
-// ParseWitnessKey reads exactly what String writes. The public key must pass
-// edkey.ParsePublic. Keys of other algorithms (0x06, ML-DSA-44) are refused.
+// ParseWitnessKey reads exactly what String writes. An Ed25519 key must pass
+// edkey.ParsePublic; of ML-DSA-44 any 1,312 bytes are a key. Keys of other
+// algorithms are refused.
 func ParseWitnessKey(vkey string) (WitnessKey, error) {
-	name, hash, public, err := parseKey(vkey, algCosignature)
+	if len(vkey) > MaxName+mldsaKeyText {
+		return WitnessKey{}, fmt.Errorf("parse note key: length: %w", ErrMalformed)
+	}
+	if name, hash, material, err := parseKey(vkey, algMLDSA44, mldsa.MLDSA44PublicKeySize); err == nil {
+		return WitnessKey{name: name, hash: hash, mldsa: string(material)}, nil
+	}
+	name, hash, public, err := parseEd25519(vkey, algCosignature)
 	return WitnessKey{name: name, hash: hash, public: public}, err
 }
 
 // Name returns the key's name.
 func (k WitnessKey) Name() string { return k.name }
 
-// Hash returns the first 4 bytes of SHA-256(name LF 0x04 public key).
+// Hash returns the first 4 bytes of SHA-256(name LF type public key).
 func (k WitnessKey) Hash() KeyHash { return k.hash }
 
-// Public returns the key itself. Two keys that differ in the name alone are one
-// witness.
-func (k WitnessKey) Public() edkey.Public { return k.public }
+// Identity tells keys apart whatever their names are: two that differ in the name
+// alone are one witness. It is the public key in base64; of an ML-DSA-44 key its
+// SHA-256 in hex, behind "mldsa44-".
+func (k WitnessKey) Identity() string {
+	if k.mldsa == "" {
+		return k.public.String()
+	}
+	return fmt.Sprintf("mldsa44-%x", sha256.Sum256([]byte(k.mldsa)))
+}
 
-// String returns name+hash+base64(0x04 || public key).
-func (k WitnessKey) String() string { return formatKey(k.name, k.hash, algCosignature, k.public) }
+// Typed returns the public key behind its signature type, 0x04 or 0x06.
+func (k WitnessKey) Typed() []byte {
+	if k.mldsa == "" {
+		return typed(algCosignature, k.public)
+	}
+	return append([]byte{algMLDSA44}, k.mldsa...)
+}
+
+// String returns name+hash+base64(type || public key).
+func (k WitnessKey) String() string { return formatKey(k.name, k.hash, k.Typed()) }
 
 // Made reports whether the line says to be of this key: the same name and key
 // hash. Only Verify tells whether it is.
 func (k WitnessKey) Made(s Signature) bool { return s.Name == k.name && s.KeyHash == k.hash }
 
-// Verify checks that s is the key's cosignature/v1 of text, the text of a
+// Verify checks that s is the key's cosignature of text, the text of a
 // checkpoint, and returns when the witness says to have made it. The error wraps
 // ErrSignature.
 func (k WitnessKey) Verify(text string, s Signature) (id.Instant, error) {
-	if !k.Made(s) || len(s.Value) != timeSize+edkey.SignatureSize {
+	if !k.Made(s) || len(s.Value) != timeSize+k.signatureSize() {
 		return 0, fmt.Errorf("verify cosignature: not a line of the key: %w", ErrSignature)
 	}
 	seconds := binary.BigEndian.Uint64(s.Value)
 	if seconds > maxCosigned {
 		return 0, fmt.Errorf("verify cosignature: time: %w", ErrSignature)
 	}
-	if !k.public.Verify(cosigned(seconds, text), s.Value[timeSize:]) {
+	if !k.signed(seconds, text, s.Value[timeSize:]) {
 		return 0, fmt.Errorf("verify cosignature: wrong signature: %w", ErrSignature)
 	}
 	return id.Instant(seconds * 1000), nil
+}
+
+func (k WitnessKey) signatureSize() int {
+	if k.mldsa == "" {
+		return edkey.SignatureSize
+	}
+	return mldsa.MLDSA44SignatureSize
+}
+
+func (k WitnessKey) signed(seconds uint64, text string, signature []byte) bool {
+	if k.mldsa == "" {
+		return k.public.Verify(cosigned(seconds, text), signature)
+	}
+	return signedByMLDSA(k.name, k.mldsa, seconds, text, signature)
 }
 
 // Cosigned is Verify for the key's line in a note. A note has at most one.
@@ -90,39 +128,6 @@ func cosigned(seconds uint64, text string) []byte {
 	b = append(strconv.AppendUint(b, seconds, 10), '\n')
 	return append(b, text...)
 }
-
-// WitnessSigner is the private half of a WitnessKey. Printing it shows the
-// public half. It is safe for concurrent use. Whoever cosigns must keep to what
-// a cosignature states: that no larger and no inconsistent checkpoint of the
-// origin was ever cosigned (C2SP tlog-witness).
-type WitnessSigner struct {
-	key  WitnessKey
-	sign func(message []byte) [edkey.SignatureSize]byte // see SignerKey
-}
-
-// NewWitnessSigner names a private key; for the name see NewVerifierKey.
-func NewWitnessSigner(name string, private edkey.Private) (WitnessSigner, error) {
-	key, err := NewWitnessKey(name, private.Public())
-	if err != nil {
-		return WitnessSigner{}, err
-	}
-	return WitnessSigner{key: key, sign: private.Sign}, nil
-}
-
-// Key returns the public half.
-func (w WitnessSigner) Key() WitnessKey { return w.key }
-
-// Cosign returns the signature line over the text of a checkpoint. The time is
-// cut to seconds; it is not before 1970 or after 9999.
-func (w WitnessSigner) Cosign(text string, at id.Instant) Signature {
-	seconds := uint64(min(max(at/1000, 0), maxCosigned))
-	signature := w.sign(cosigned(seconds, text))
-	value := binary.BigEndian.AppendUint64(make([]byte, 0, timeSize+len(signature)), seconds)
-	return Signature{Name: w.key.name, KeyHash: w.key.hash, Value: append(value, signature[:]...)}
-}
-
-// Format writes the public half for every verb.
-func (w WitnessSigner) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, w.key.String()) }
 
 // ParseSignatures reads signature lines without a note, as a witness answers: 1
 // to MaxSignatures lines and nothing else. Lines of keys that nobody asked for

@@ -155,7 +155,7 @@ func TestCosignatureIsNotTakenFor(t *testing.T) {
 
 func TestParseWitnessKeyRefuses(t *testing.T) {
 	key := newWitness(t, "w.example").Key()
-	good, hash, public := key.String(), key.Hash().String(), key.Public()
+	good, hash, public := key.String(), key.Hash().String(), key.public
 	asLog, err := NewVerifierKey("w.example", public)
 	if err != nil {
 		t.Fatal(err)

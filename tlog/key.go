@@ -22,6 +22,7 @@ const (
 const (
 	algEd25519     = 1 // over the text of the note
 	algCosignature = 4 // over a time and the text, C2SP tlog-cosignature with Ed25519
+	algMLDSA44     = 6 // over a tree and a time, C2SP tlog-cosignature with ML-DSA-44
 )
 
 // KeyHash tells keys of one name apart: the key ID of C2SP signed-note. It is
@@ -42,64 +43,77 @@ type VerifierKey struct {
 // NewVerifierKey names a public key. The name has 1 to MaxName bytes of UTF-8
 // and no space, plus or control character.
 func NewVerifierKey(name string, public edkey.Public) (VerifierKey, error) {
-	hash, err := keyHash(name, algEd25519, public)
+	hash, err := keyHash(name, typed(algEd25519, public))
 	return VerifierKey{name: name, hash: hash, public: public}, err
 }
 
-// keyHash checks what makes a key and returns the hash that it goes by.
-func keyHash(name string, alg byte, public edkey.Public) (KeyHash, error) {
+// keyHash checks what makes a key and returns the hash that it goes by. typed is
+// the public key behind its signature type, nil for none.
+func keyHash(name string, typed []byte) (KeyHash, error) {
 	if len(name) > MaxName || !validName(name) {
 		return 0, fmt.Errorf("note key: name: %w", ErrMalformed)
 	}
-	if public.IsZero() {
+	if typed == nil {
 		return 0, fmt.Errorf("note key: no public key: %w", ErrMalformed)
 	}
-	sum := sha256.Sum256(append([]byte(name+"\n"), typed(alg, public)...))
+	sum := sha256.Sum256(append([]byte(name+"\n"), typed...))
 	return KeyHash(binary.BigEndian.Uint32(sum[:])), nil
 }
 
 // ParseVerifierKey reads exactly what String writes. The public key must pass
 // edkey.ParsePublic.
 func ParseVerifierKey(vkey string) (VerifierKey, error) {
-	name, hash, public, err := parseKey(vkey, algEd25519)
+	name, hash, public, err := parseEd25519(vkey, algEd25519)
 	return VerifierKey{name: name, hash: hash, public: public}, err
 }
 
-// parseKey reads a vkey of one signature type, in the one spelling that
-// formatKey gives.
-func parseKey(vkey string, alg byte) (name string, hash KeyHash, public edkey.Public, err error) {
-	fail := func(what string, err error) (string, KeyHash, edkey.Public, error) {
-		return "", 0, edkey.Public{}, fmt.Errorf("parse note key: %s: %w", what, err)
+// parseEd25519 reads a vkey with an Ed25519 key of one signature type.
+func parseEd25519(vkey string, alg byte) (name string, hash KeyHash, public edkey.Public, err error) {
+	name, hash, material, err := parseKey(vkey, alg, edkey.PublicSize)
+	if err != nil {
+		return "", 0, edkey.Public{}, err
 	}
-	name, rest, _ := strings.Cut(vkey, "+")
-	_, encoded, _ := strings.Cut(rest, "+")
-	if len(encoded) != base64.StdEncoding.EncodedLen(1+edkey.PublicSize) {
-		return fail("length", ErrMalformed)
-	}
-	b, ok := decodeBase64(encoded)
-	if !ok || len(b) != 1+edkey.PublicSize || b[0] != alg {
-		return fail("signature type", ErrMalformed)
-	}
-	if public, err = edkey.ParsePublic(b[1:]); err != nil {
-		return fail("public key", fmt.Errorf("%w: %w", ErrMalformed, err))
-	}
-	if hash, err = keyHash(name, alg, public); err != nil {
-		return fail("name", err)
-	}
-	if formatKey(name, hash, alg, public) != vkey {
-		return fail("key hash", ErrMalformed)
+	if public, err = edkey.ParsePublic(material); err != nil {
+		return "", 0, edkey.Public{}, fmt.Errorf("parse note key: public key: %w: %w", ErrMalformed, err)
 	}
 	return name, hash, public, nil
 }
 
-// typed returns the public key behind its signature type.
+// parseKey reads a vkey of one signature type, in the one spelling that formatKey
+// gives. material are size bytes of a public key; what they mean is not checked.
+func parseKey(vkey string, alg byte, size int) (name string, hash KeyHash, material []byte, err error) {
+	fail := func(what string, err error) (string, KeyHash, []byte, error) {
+		return "", 0, nil, fmt.Errorf("parse note key: %s: %w", what, err)
+	}
+	name, rest, _ := strings.Cut(vkey, "+")
+	_, encoded, _ := strings.Cut(rest, "+")
+	if len(encoded) != base64.StdEncoding.EncodedLen(1+size) {
+		return fail("length", ErrMalformed)
+	}
+	b, ok := decodeBase64(encoded)
+	if !ok || len(b) != 1+size || b[0] != alg {
+		return fail("signature type", ErrMalformed)
+	}
+	if hash, err = keyHash(name, b); err != nil {
+		return fail("name", err)
+	}
+	if formatKey(name, hash, b) != vkey {
+		return fail("key hash", ErrMalformed)
+	}
+	return name, hash, b[1:], nil
+}
+
+// typed returns the public key behind its signature type, nil for the zero key.
 func typed(alg byte, public edkey.Public) []byte {
+	if public.IsZero() {
+		return nil
+	}
 	b := public.Bytes()
 	return append([]byte{alg}, b[:]...)
 }
 
-func formatKey(name string, hash KeyHash, alg byte, public edkey.Public) string {
-	return name + "+" + hash.String() + "+" + base64.StdEncoding.EncodeToString(typed(alg, public))
+func formatKey(name string, hash KeyHash, typed []byte) string {
+	return name + "+" + hash.String() + "+" + base64.StdEncoding.EncodeToString(typed)
 }
 
 // Name returns the key's name, for a log key its origin.
@@ -114,7 +128,7 @@ func (k VerifierKey) Public() edkey.Public { return k.public }
 // String returns name+hash+base64(0x01 || public key), the form that is
 // configured and published.
 func (k VerifierKey) String() string {
-	return formatKey(k.name, k.hash, algEd25519, k.public)
+	return formatKey(k.name, k.hash, typed(algEd25519, k.public))
 }
 
 // SignerKey is the private half of a VerifierKey. Printing it shows the public

@@ -14,12 +14,12 @@ import (
 type builder struct {
 	policy Policy
 	logs   map[edkey.Public]bool
-	keys   map[edkey.Public]bool // of witnesses
-	names  map[string]bool       // of witnesses and groups: whether a group has it
+	keys   map[string]bool // identities of witnesses' keys
+	names  map[string]bool // of witnesses and groups: whether a group has it
 }
 
 func newBuilder() *builder {
-	return &builder{logs: map[edkey.Public]bool{}, keys: map[edkey.Public]bool{}, names: map[string]bool{}}
+	return &builder{logs: map[edkey.Public]bool{}, keys: map[string]bool{}, names: map[string]bool{}}
 }
 
 // Validate reports whether Parse would read back the policy that Text writes.
@@ -104,7 +104,7 @@ func (b *builder) witness(w Witness) error {
 	if w.Key == (tlog.WitnessKey{}) || w.URL != "" && !isItem(w.URL) || len(b.policy.Witnesses) == MaxItems {
 		return fmt.Errorf("key, URL or number of witnesses: %w", ErrMalformed)
 	}
-	if !take(b.keys, w.Key.Public()) {
+	if !take(b.keys, w.Key.Identity()) {
 		return fmt.Errorf("the key of another witness: %w", ErrMalformed)
 	}
 	if err := b.define(w.Name); err != nil {
@@ -154,7 +154,7 @@ func isItem(s string) bool {
 }
 
 // take adds a key and reports whether it was not there.
-func take(keys map[edkey.Public]bool, k edkey.Public) bool {
+func take[K comparable](keys map[K]bool, k K) bool {
 	known := keys[k]
 	keys[k] = true
 	return !known

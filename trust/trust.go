@@ -7,8 +7,9 @@
 //   - A policy that was read or passed Validate has no key twice (under whatever
 //     name), no name twice, no name that is not defined before it is used, and no
 //     name in two groups, so that each witness counts once.
-//   - Keys are Ed25519 and in their one spelling. A policy with a key of another
-//     algorithm is refused as a whole, not read in part.
+//   - Keys are in their one spelling: of logs Ed25519, of witnesses Ed25519 or
+//     ML-DSA-44. A policy with a key of another algorithm is refused as a whole, not
+//     read in part.
 //   - A cosignature counts when it verifies under the key and key hash of a
 //     witness of the policy; all other lines of a note are as good as absent.
 //   - Nothing here does I/O, reads a clock or keeps state, and what is read has

@@ -115,7 +115,11 @@ func TestTextIsReadBack(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	a, b := witnessLines(t, "A"), witnessLines(t, "B")
 	vkey, log := witness(t, "A.example").Key().String(), signer(t, "log.example").Verifier()
-	renamed, err := tlog.NewWitnessKey("other.example", witness(t, "A.example").Key().Public())
+	public, err := edkey.ParsePublic(witness(t, "A.example").Key().Typed()[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	renamed, err := tlog.NewWitnessKey("other.example", public)
 	if err != nil {
 		t.Fatal(err)
 	}

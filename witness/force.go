@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/trust"
 )
@@ -79,9 +78,9 @@ func (w *Witnesses) inForce(t id.Tenant, wanted org.Witnessing) (*force, error) 
 // them itself.
 func (w *Witnesses) ownForce(own *trust.Policy) *force {
 	f := &force{policy: &trust.Policy{Groups: own.Groups, Quorum: own.Quorum}}
-	service := make(map[edkey.Public]*target, len(w.base.targets))
+	service := make(map[string]*target, len(w.base.targets))
 	for _, t := range w.base.targets {
-		service[t.Key.Public()] = t
+		service[t.Key.Identity()] = t
 	}
 	names := map[string]bool{trust.None: true}
 	for _, g := range own.Groups {
@@ -90,14 +89,14 @@ func (w *Witnesses) ownForce(own *trust.Policy) *force {
 	for _, witness := range own.Witnesses {
 		names[witness.Name] = true
 		t := &target{Witness: witness, lane: newLane(ownLabel, w.own.slots)}
-		if known := service[witness.Key.Public()]; known != nil {
+		if known := service[witness.Key.Identity()]; known != nil {
 			t.Key, t.URL, t.lane = known.Key, known.URL, known.lane
-			delete(service, witness.Key.Public())
+			delete(service, witness.Key.Identity())
 		}
 		f.add(t)
 	}
 	for _, t := range w.base.targets {
-		if service[t.Key.Public()] == nil {
+		if service[t.Key.Identity()] == nil {
 			continue
 		}
 		joined := *t

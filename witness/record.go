@@ -21,7 +21,7 @@ const kindWitnessed storage.Kind = "witnessed"
 type record struct {
 	Quorum string           `json:"quorum,omitzero"` // the newest note that had a quorum
 	Newest string           `json:"newest,omitzero"` // the newest with a cosignature; "" when it is Quorum
-	Hints  map[string]*hint `json:"hints,omitzero"`  // by the witness's public key in base64
+	Hints  map[string]*hint `json:"hints,omitzero"`  // by WitnessKey.Identity
 }
 
 // hint is what was last heard from a witness about the ledger. Nothing rests on
@@ -162,7 +162,7 @@ func (p *page) add(signed []byte, s tlog.Signature, f *force) error {
 
 // hintOf returns the hint of a witness, a new one when there is none.
 func (p *page) hintOf(k tlog.WitnessKey) *hint {
-	name := k.Public().String()
+	name := k.Identity()
 	if p.hints[name] == nil {
 		p.hints[name] = &hint{}
 	}

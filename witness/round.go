@@ -170,7 +170,7 @@ func (r *asked) keep(ctx context.Context, t *target, a *ask, answer answered) er
 func (p *page) forget(f *force) {
 	kept := make(map[string]*hint, len(p.hints))
 	for _, t := range f.targets {
-		if name := t.Key.Public().String(); p.hints[name] != nil {
+		if name := t.Key.Identity(); p.hints[name] != nil {
 			kept[name] = p.hints[name]
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/trust"
 )
@@ -56,14 +55,14 @@ func (r Rules) CheckOwn(text string) error {
 	if len(p.Logs) > 0 || len(p.Witnesses) > maxOwn {
 		return fault.New(fault.Invalid, fmt.Sprintf("policy must have no log line and at most %d witnesses", maxOwn))
 	}
-	service := make(map[edkey.Public]bool)
+	service := make(map[string]bool)
 	if r.Service != nil {
 		for _, w := range r.Service.Witnesses {
-			service[w.Key.Public()] = true
+			service[w.Key.Identity()] = true
 		}
 	}
 	for i, w := range p.Witnesses {
-		if service[w.Key.Public()] {
+		if service[w.Key.Identity()] {
 			continue
 		}
 		if err := r.askable(w); err != nil {

@@ -75,6 +75,49 @@ func (l watchedLog) cosigned(size id.Index) {
 	}
 }
 
+// Witnesses of both algorithms make a quorum together, for the service, the offline
+// verifier and the monitor; a log that one of them does not know has none.
+func TestWitnessesOfBothAlgorithms(t *testing.T) {
+	x, y := witnesstest.New(t, "x.example"), witnesstest.NewMLDSA(t, "y.example")
+	file := filepath.Join(t.TempDir(), "witnesses.policy")
+	if err := os.WriteFile(file, []byte(x.PolicyLine("x")+y.PolicyLine("y")+"group both all x y\nquorum both\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := startProcess(t, t.TempDir(), "--witness-policy-file", file, "--witness-interval", "100ms", "--callout-allow", "127.0.0.0/8")
+	red, blue := watchLog(t, server, "red", y), watchLog(t, server, "blue", x)
+	for log, witnesses := range map[*worker][]*witnesstest.Witness{red.worker: {x, y}, blue.worker: {x}} {
+		key, err := tlog.ParseVerifierKey(log.org.LogKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range witnesses {
+			w.Know(key)
+		}
+	}
+	for size := range id.Index(3) {
+		sendOne(t, red.worker)
+		red.cosigned(size + 1)
+	}
+	sendOne(t, blue.worker)
+	blue.look(2)
+	if at := red.look(0, "--max-lag", "1h"); len(at.Cosignatures) != 1 || at.Cosignatures[0].Name != "y.example" {
+		t.Errorf("got %+v", at)
+	}
+	base := server.main + "/v1/public/orgs/red/"
+	policy := filepath.Join(t.TempDir(), "policy")
+	if err := os.WriteFile(policy, []byte(getText(t, base+"transparency/policy")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	last := string(sendOne(t, red.worker))
+	red.cosigned(4)
+	if out, exit := command(t, "aps", "verify", base+"verify/"+last, "--policy", policy); exit != 0 || !strings.Contains(out, ", by y.example\n") {
+		t.Errorf("got status %d\n%s", exit, out)
+	}
+	if out, exit := command(t, "aps", "verify", base+"verify/"+last+"?verify=1", "--policy", policy); exit != 0 || !strings.Contains(out, ", by x.example\n") {
+		t.Errorf("got status %d\n%s", exit, out)
+	}
+}
+
 // The monitor reads what the service shows as cosigned: nothing while there was
 // never a quorum, then the newest, and while the witness is away an older one or,
 // where the service fails closed, none. A log that the witness does not know gets

@@ -32,16 +32,18 @@ func witnessedBy(t *testing.T, policy string) func(*config.Serve) {
 	}
 }
 
-// sendOne sends an event and wants it taken.
-func sendOne(t *testing.T, w *worker) {
+// sendOne sends an event, wants it taken, and returns its name.
+func sendOne(t *testing.T, w *worker) id.Event {
 	t.Helper()
 	body, err := w.signer.SignEvent(client.Event{TraceID: "t", ActorPrincipal: "p", ActionKind: "tool_call", Decision: id.Allow})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.client.Send(t.Context(), body); err != nil {
+	receipt, err := w.client.Send(t.Context(), body)
+	if err != nil {
 		t.Fatal(err)
 	}
+	return receipt.EventID
 }
 
 // While its witness hangs, a service takes events. When

@@ -49,6 +49,8 @@ func kinds(t testing.TB) []File {
 	add("note", "Signed notes (C2SP signed-note) with the key that has to have signed.", notes)
 	add("checkpoint", "Checkpoints (C2SP tlog-checkpoint) of exactly three lines with the log's key.", checkpoints)
 	add("cosignature", "Checkpoints with the key of a witness that has to have cosigned (C2SP tlog-cosignature).", cosignatures)
+	add("mldsa-witness-key", "Verifier keys of witnesses (C2SP tlog-cosignature, signature type 0x06: ML-DSA-44).", mldsaWitnessKeys)
+	add("mldsa-cosignature", "Checkpoints with the ML-DSA-44 key of a witness that has to have cosigned (C2SP tlog-cosignature).", mldsaCosignatures)
 	add("inclusion", "Inclusion proofs (RFC 6962 section 2.1.1); index and size in decimal, hashes in hex.", inclusions)
 	add("consistency", "Consistency proofs (RFC 6962 section 2.1.2); sizes in decimal, hashes in hex.", consistencies)
 	add("tlog-proof", "C2SP tlog-proof texts for an entry, with the log's key.", tlogProofs)

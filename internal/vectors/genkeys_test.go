@@ -188,14 +188,15 @@ func keyID(name string, typed []byte) uint32 {
 func logKeys(m *maker) {
 	m.verifierKeys(1, func(name string) (string, map[string]any) {
 		k := m.signer(name).Verifier()
-		return k.String(), keySaid(k.Name(), k.Hash(), k.Public())
+		public := k.Public().Bytes()
+		return k.String(), keySaid(k.Name(), k.Hash(), public[:])
 	})
 }
 
 func witnessKeys(m *maker) {
 	m.verifierKeys(4, func(name string) (string, map[string]any) {
 		k := m.witness(name).Key()
-		return k.String(), keySaid(k.Name(), k.Hash(), k.Public())
+		return k.String(), keySaid(k.Name(), k.Hash(), k.Typed()[1:])
 	})
 }
 

@@ -27,17 +27,18 @@ func policies(m *maker) {
 	vkeyA := m.witness("A.example").Key().String()
 	public, logPublic := key(m.t, "A.example").Public().Bytes(), key(m.t, logName).Public().Bytes()
 	for name, text := range ordered(map[string]string{
-		"nothing but a quorum":        "quorum none\n",
-		"a log and no witness":        m.logLine(logName) + "quorum none\n",
-		"two logs":                    m.logLine(logName) + m.logLine("log.example/o/other") + "quorum none\n",
-		"one witness":                 m.logLine(logName) + a + "quorum A\n",
-		"two levels":                  m.twoLevels(),
-		"blanks, comments, addresses": " \t\n# \xff\n\t witness \t A " + vkeyA + "  https://w.example/p \n\tquorum\tA ",
-		"keywords for names":          "witness quorum " + vkeyA + "\ngroup group 1 quorum\nquorum group\n",
-		"octets for names":            "witness \xff# " + vkeyA + "\nquorum \xff#\n",
-		"lines behind the quorum":     a + "quorum A\n" + b,
-		"all as a number":             a + b + "group g 2 A B\nquorum g\n",
-		"32 witnesses in 32 groups":   m.many(32),
+		"nothing but a quorum":         "quorum none\n",
+		"a log and no witness":         m.logLine(logName) + "quorum none\n",
+		"two logs":                     m.logLine(logName) + m.logLine("log.example/o/other") + "quorum none\n",
+		"one witness":                  m.logLine(logName) + a + "quorum A\n",
+		"two levels":                   m.twoLevels(),
+		"blanks, comments, addresses":  " \t\n# \xff\n\t witness \t A " + vkeyA + "  https://w.example/p \n\tquorum\tA ",
+		"keywords for names":           "witness quorum " + vkeyA + "\ngroup group 1 quorum\nquorum group\n",
+		"octets for names":             "witness \xff# " + vkeyA + "\nquorum \xff#\n",
+		"lines behind the quorum":      a + "quorum A\n" + b,
+		"all as a number":              a + b + "group g 2 A B\nquorum g\n",
+		"32 witnesses in 32 groups":    m.many(32),
+		"witnesses of both algorithms": a + "witness P " + m.mldsaWitness("P.example").Key().String() + "\ngroup g all A P\nquorum g\n",
 	}) {
 		if name == "blanks, comments, addresses" {
 			text += "\n"
@@ -101,6 +102,8 @@ func policies(m *maker) {
 		"threshold 2^64 + 1":                      a + b + "group g 18446744073709551617 A B\nquorum g\n",
 		"threshold in upper case":                 a + b + "group g ANY A B\nquorum g\n",
 		"Kelvin sign for the letter K":            strings.Replace(a, "witness A", "witness \u212a", 1) + "quorum K\n",
+		"ML-DSA-44 key twice under two names":     "witness P " + m.mldsaWitness("P.example").Key().String() + "\nwitness Q " + renamedMLDSA(m, "Q.example", "P.example") + "\nquorum none\n",
+		"ML-DSA-44 key of a log":                  "log " + m.mldsaWitness(logName).Key().String() + "\nquorum none\n",
 		"post-quantum witness key, which is none": "witness A " + fmt.Sprintf("A.example+%08x+%s", keyID("A.example", []byte{6}), b64([]byte{6})) + "\nquorum none\n",
 	}) {
 		m.refuse(name, in{"policy": text})

@@ -6,6 +6,7 @@ import (
 	stdjson "encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	gowebpki "github.com/gowebpki/jcs"
@@ -49,9 +50,9 @@ func others(t testing.TB, kind string, v Vector) []string {
 		ask(libEd25519, func() bool { return ed25519.Verify(r.bytes("public_key"), r.bytes("message"), r.bytes("signature")) })
 	case "log-key":
 		ask(libNote, func() bool { _, err := note.NewVerifier(r.text("vkey")); return err == nil })
-	case "witness-key":
+	case "witness-key", "mldsa-witness-key":
 		ask(libFormatsNote, func() bool { _, err := formatsnote.NewVerifierForCosignatureV1(r.text("vkey")); return err == nil })
-	case "note", "checkpoint", "cosignature":
+	case "note", "checkpoint", "cosignature", "mldsa-cosignature":
 		askNote(kind, r, ask)
 	case "inclusion", "consistency":
 		askProof(kind, r, ask)
@@ -75,7 +76,7 @@ func accepted(_ []byte, err error) bool { return err == nil }
 
 func askNote(kind string, r *reader, ask func(string, func() bool)) {
 	text := []byte(r.text("note"))
-	if kind == "cosignature" {
+	if strings.HasSuffix(kind, "cosignature") {
 		ask(libFormatsNote, func() bool {
 			v, err := formatsnote.NewVerifierForCosignatureV1(r.text("witness"))
 			if err != nil {

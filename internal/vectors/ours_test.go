@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/agentledger/agentledger/chain"
@@ -112,11 +113,15 @@ func (r *reader) check(kind string) (map[string]any, error) {
 		return nil, err
 	case "log-key":
 		k, err := tlog.ParseVerifierKey(r.text("vkey"))
-		return keySaid(k.Name(), k.Hash(), k.Public()), err
-	case "witness-key":
+		public := k.Public().Bytes()
+		return keySaid(k.Name(), k.Hash(), public[:]), err
+	case "witness-key", "mldsa-witness-key":
 		k, err := tlog.ParseWitnessKey(r.text("vkey"))
-		return keySaid(k.Name(), k.Hash(), k.Public()), err
-	case "note", "checkpoint", "cosignature", "tlog-proof":
+		if err != nil {
+			return nil, err
+		}
+		return keySaid(k.Name(), k.Hash(), k.Typed()[1:]), nil
+	case "note", "checkpoint", "cosignature", "mldsa-cosignature", "tlog-proof":
 		return r.signed(kind)
 	case "inclusion":
 		n, h, proof, err := r.proof([2]string{"index", "size"}, [2]string{"leaf", "root"})
@@ -153,14 +158,13 @@ func (r *reader) check(kind string) (map[string]any, error) {
 	return nil, nil
 }
 
-func keySaid(name string, hash tlog.KeyHash, public edkey.Public) map[string]any {
-	b := public.Bytes()
-	return map[string]any{"name": name, "key_id": hash.String(), "public_key": hexOf(b[:])}
+func keySaid(name string, hash tlog.KeyHash, public []byte) map[string]any {
+	return map[string]any{"name": name, "key_id": hash.String(), "public_key": hexOf(public)}
 }
 
 // signed is check for what is a note or holds one.
 func (r *reader) signed(kind string) (map[string]any, error) {
-	if kind == "cosignature" {
+	if strings.HasSuffix(kind, "cosignature") {
 		k, err := tlog.ParseWitnessKey(r.text("witness"))
 		r.err = errors.Join(r.err, err)
 		n, err := tlog.ParseNote([]byte(r.text("note")))

@@ -49,6 +49,21 @@ func New(t testing.TB, name string) *Witness {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newSigned(t, signer)
+}
+
+// NewMLDSA is New with a key of ML-DSA-44.
+func NewMLDSA(t testing.TB, name string) *Witness {
+	t.Helper()
+	seed := edkey.NewPrivate().Seed()
+	signer, err := tlog.NewMLDSAWitnessSigner(name, seed[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newSigned(t, signer)
+}
+
+func newSigned(t testing.TB, signer tlog.WitnessSigner) *Witness {
 	w := &Witness{Signer: signer, logs: make(map[id.Origin]*watched), under: make(map[id.Origin]int)}
 	s := httptest.NewServer(w)
 	t.Cleanup(s.Close)

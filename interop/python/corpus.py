@@ -19,13 +19,13 @@ def policy(raw):
         items = re.split("[ \t]+", line.strip(" \t"))
         if items[0] == "" or items[0].startswith("#"): continue
         keyword, rest = items[0], items[1:]
-        vkey = lambda s, kind: verifier(s.encode("latin-1").decode(), kind)
+        vkey = lambda s, types: verifier(s.encode("latin-1").decode(), types)
         if keyword == "log" and len(rest) in (1, 2):
-            logs.append(vkey(rest[0], 1))
+            logs.append(vkey(rest[0], LOG))
             need(len({key[2] for key in logs}) == len(logs), "policy: log twice")
         elif keyword == "witness" and len(rest) in (2, 3):
             define(rest[0])
-            witnesses[rest[0]] = vkey(rest[1], 4)
+            witnesses[rest[0]] = vkey(rest[1], WITNESS)
             need(len({key[2] for key in witnesses.values()}) == len(witnesses), "policy: witness twice")
         elif keyword == "group" and len(rest) >= 3:
             define(rest[0], rest[2:])
@@ -61,22 +61,22 @@ def judge(kind, given):
     text = lambda name: given[name] if name in given else base64.b64decode(given[name + "_b64"]).decode()
     raw = lambda name: text(name).encode() if name in given else base64.b64decode(given[name + "_b64"])
     listed = lambda name: log_keys(text(name)) if name in given else ()
-    told = lambda key: dict(name=key[0], key_id=key[1].hex(), public_key=key[2].hex())
+    told = lambda key: dict(name=key[0], key_id=key[1].hex(), public_key=key[2][1:].hex())
     if kind == "public-key": public_key(bytes.fromhex(text("public_key")))
     elif kind == "signature": signed(*(bytes.fromhex(text(n)) for n in ("public_key", "signature", "message")))
-    elif kind == "log-key": return told(verifier(text("vkey"), 1))
-    elif kind == "witness-key": return told(verifier(text("vkey"), 4))
-    elif kind == "note": return dict(text=open_note(text("note"), verifier(text("key"), 1)))
+    elif kind == "log-key": return told(verifier(text("vkey"), LOG))
+    elif kind in ("witness-key", "mldsa-witness-key"): return told(verifier(text("vkey"), WITNESS))
+    elif kind == "note": return dict(text=open_note(text("note"), verifier(text("key"), LOG)))
     elif kind == "checkpoint":
-        origin, size, root = open_checkpoint(text("note"), verifier(text("key"), 1))
+        origin, size, root = open_checkpoint(text("note"), verifier(text("key"), LOG))
         return dict(origin=origin, size=str(size), root=root.hex())
-    elif kind == "cosignature": return dict(time=str(cosigned(text("note"), verifier(text("witness"), 4))))
+    elif kind in ("cosignature", "mldsa-cosignature"): return dict(time=str(cosigned(text("note"), verifier(text("witness"), WITNESS))))
     elif kind == "inclusion":
         inclusion(decimal(text("index")), decimal(text("size")), unhex(text("leaf")), unhex(text("root")), [unhex(h) for h in given["hashes"]])
     elif kind == "consistency":
         consistency(decimal(text("from")), decimal(text("to")), unhex(text("from_root")), unhex(text("to_root")), [unhex(h) for h in given["hashes"]])
     elif kind == "tlog-proof":
-        index, size = tlog_proof(text("proof"), text("entry"), verifier(text("key"), 1))
+        index, size = tlog_proof(text("proof"), text("entry"), verifier(text("key"), LOG))
         return dict(index=str(index), size=str(size))
     elif kind == "policy": policy(raw("policy"))
     elif kind == "quorum": return dict(witnessed_by=witnessed(raw("policy"), text("note")))

@@ -8,6 +8,7 @@
 Python's standard library and the package cryptography. Exit 0: verified. 1: refused, with the reason.
 """
 import argparse, datetime, hashlib, re, sys, unicodedata
+import mldsa
 from strict import ERRORS, attempt, canonical, decimal, ijson, need, public_key, signed, unbase64
 
 def sha(*parts): return hashlib.sha256(b"".join(parts)).digest()
@@ -17,12 +18,14 @@ def node(left, right): return sha(b"\1", left, right)
 # --- C2SP signed-note, tlog-checkpoint, tlog-cosignature, tlog-proof.
 def good_name(name): return name and not any(c == "+" or c.isspace() or unicodedata.category(c) == "Cc" for c in name)
 
-def verifier(vkey, kind):                           # name, key id, key; kind 1: a log's, 4: a witness's
+LOG, WITNESS = (1,), (4, 6)                         # signature types; 6 is ML-DSA-44, of which all bytes are a key
+def verifier(vkey, types):                          # name, key id, key behind its type
     name, key_id, encoded = vkey.split("+", 2)
-    typed = unbase64(encoded, 33)
-    need(good_name(name) and len(name.encode()) <= 255 and typed[0] == kind and public_key(typed[1:]), "verifier key")
+    typed = unbase64(encoded)
+    need(good_name(name) and len(name.encode()) <= 255 and typed[0] in types, "verifier key")
+    need(len(typed) == 1 + mldsa.KEY_SIZE if typed[0] == 6 else public_key(typed[1:]), "verifier key")
     need(sha(name.encode(), b"\n", typed)[:4].hex() == key_id, "key id")
-    return name, bytes.fromhex(key_id), typed[1:]
+    return name, bytes.fromhex(key_id), typed
 
 def note(text):                                     # its text, and its signatures by name and key id
     need(len(text.encode()) <= 1 << 17 and not any(c < " " and c != "\n" for c in text), "note: size or characters")
@@ -40,7 +43,7 @@ def note(text):                                     # its text, and its signatur
 
 def open_note(text, key):
     body, signatures = note(text)
-    signed(key[2], signatures[key[:2]], body.encode())
+    signed(key[2][1:], signatures[key[:2]], body.encode())
     return body
 
 def checkpoint(body):                               # exactly three lines
@@ -59,8 +62,16 @@ def cosigned(text, key):                            # the time in seconds
     value = signatures[key[:2]]
     time = int.from_bytes(value[:8], "big")
     need(time <= 253402300799, "cosignature: time")
-    signed(key[2], value[8:], b"cosignature/v1\ntime %d\n" % time + body.encode())
+    if key[2][0] == 6:
+        need(time > 0 and mldsa.verify(key[2][1:], cosigned_tree(key[0], time, body), value[8:]), "cosignature")
+    else:
+        signed(key[2][1:], value[8:], b"cosignature/v1\ntime %d\n" % time + body.encode())
     return time
+
+def cosigned_tree(name, time, body):
+    origin, size, root = checkpoint(body)
+    opaque = lambda text: bytes([len(text.encode())]) + text.encode()
+    return b"subtree/v1\n\0" + opaque(name) + time.to_bytes(8, "big") + opaque(origin) + bytes(8) + size.to_bytes(8, "big") + root
 
 def tlog_proof(text, entry, key):
     head, empty, rest = text.partition("\n\n")
@@ -158,7 +169,7 @@ def listing(payload):                               # of an event of a directory
     trees, last = {}, ""
     for c in payload["checkpoints"]:
         has_form(c, LISTED)
-        need(verifier(c["log_key"], 1)[0] == c["origin"] > last and c["tree_size"] < 2**53, "listing: key, order, or size")
+        need(verifier(c["log_key"], LOG)[0] == c["origin"] > last and c["tree_size"] < 2**53, "listing: key, order, or size")
         trees[c["origin"]], last = (c["tree_size"], bytes.fromhex(c["root_hash"])), c["origin"]
     need(1 <= len(trees) <= 256, "listing: number of logs")
     return trees
@@ -184,7 +195,7 @@ def log_keys(text):
     for k in keys:
         has_form(k, KEY, closed=False)
         need(k["from_size"] <= (2**63 if k["to_size"] is None else k["to_size"]) <= 2**63, "keys: sizes")
-        if k["use"] == "log": verifier(k["vkey"], 1)
+        if k["use"] == "log": verifier(k["vkey"], LOG)
     need(any(k["use"] == "log" for k in keys), "keys: none of a log")
     return [k for k in keys if k["use"] == "log"]
 
@@ -205,7 +216,7 @@ def check_bundle(b, vkey, keys=(), directory_key=None, directory_keys=()):
         for k in keys:
             if c and k["vkey"].split("+")[0] == name and k["from_size"] <= c[1] and (k["to_size"] is None or c[1] < k["to_size"]): pinned.append(k["vkey"])
         need(b["log_key"] in pinned and b["origin"] == name, "log_key")
-        open_checkpoint(b["checkpoint"], verifier(b["log_key"], 1))
+        open_checkpoint(b["checkpoint"], verifier(b["log_key"], LOG))
     def check_chain():
         before = b["previous_entry"], b["previous_inclusion"]
         if b["log_index"] == 0:
@@ -250,7 +261,7 @@ def main():
     read = lambda name: open(name, encoding="utf-8", newline="").read()
     try:
         if a.command == "tlog-proof":
-            print("entry %d of %d is in the log" % tlog_proof(read(a.file), read(a.entry), verifier(a.vkey, 1)))
+            print("entry %d of %d is in the log" % tlog_proof(read(a.file), read(a.entry), verifier(a.vkey, LOG)))
             return 0
         said = check_bundle(parse_bundle(read(a.file)), a.vkey, log_keys(read(a.keys)) if a.keys else (), a.directory)
     except ERRORS as why:
