@@ -22,6 +22,7 @@ type Export struct {
 	in      *inspector
 	found   *Finding
 	keys    keyWindow
+	ended   bool
 }
 
 // ErrNotHere is wrapped by what refuses to copy a ledger that has not arrived
@@ -55,7 +56,16 @@ func (e *Export) open(ctx context.Context, t id.Tenant) error {
 		return err
 	case known.Level == Importing:
 		return fmt.Errorf("%s: %w", identity.Origin, ErrNotHere)
-	case known.Level != Healthy && known.Level != Moved:
+	}
+	level, err := e.ledgers.orSucceeded(ctx, t, known.Level)
+	if err != nil {
+		return err
+	}
+	switch level {
+	case Healthy, Moved:
+	case Succeeded:
+		e.ended = true
+	default:
 		return fmt.Errorf("%s: %w: there is a fault on record: %s", identity.Origin, ErrDamaged, known.Reason)
 	}
 	e.state, err = e.ledgers.readState(ctx, newLedger(identity, keys))
@@ -71,7 +81,9 @@ func (e *Export) open(ctx context.Context, t id.Tenant) error {
 	return e.confirm(ctx)
 }
 
-// confirm refuses a ledger that does not extend what was shown of it.
+// confirm refuses a ledger that does not extend what was shown of it, unless it is
+// frozen and another one goes on in its place: then it is copied as it is, beside the
+// checkpoint that it shows.
 func (e *Export) confirm(ctx context.Context) error {
 	if _, known := e.ledgers.anchors.find(e.state.identity.Origin); !known && e.state.Size() == 0 {
 		return nil
@@ -79,7 +91,7 @@ func (e *Export) confirm(ctx context.Context) error {
 	if err := e.ledgers.confirm(ctx, e.state); err != nil {
 		return err
 	}
-	if f := e.state.fault; f.Level != Healthy {
+	if f := e.state.fault; f.Level != Healthy && !e.ended {
 		return fmt.Errorf("%s: %w: head: %s", e.state.identity.Origin, ErrDamaged, f.Reason)
 	}
 	return nil
@@ -101,6 +113,10 @@ func (e *Export) damage() error {
 
 // State returns the state that is copied.
 func (e *Export) State() *State { return e.state }
+
+// Ended reports whether the ledger is frozen and another one goes on in its place:
+// what State().Checkpoint signs need not be the tree of what is copied.
+func (e *Export) Ended() bool { return e.ended }
 
 // Head returns the head that is copied.
 func (e *Export) Head() storage.Head { return e.state.head }

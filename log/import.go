@@ -216,6 +216,36 @@ func (i *Import) Open(ctx context.Context, note []byte, configVersion uint64, ch
 	return nil
 }
 
+// End ends an import of a ledger that is frozen where it comes from and in whose place
+// another one goes on (Export.Ended). note is the last checkpoint that it showed, which
+// becomes the anchor whether the events lead to it or not: the ledger is frozen here.
+func (i *Import) End(ctx context.Context, note []byte, configVersion uint64, changes []storage.Change) error {
+	s := i.led.published.Load()
+	c, err := s.keys.open(note)
+	if err != nil {
+		return fmt.Errorf("import: end: %w: checkpoint: %w", ErrDamaged, err)
+	}
+	value, err := json.Marshal(Fault{Level: Frozen, Reason: "it was frozen where it came from, and another ledger goes on in its place", At: id.InstantOf(i.ledgers.clock())})
+	if err == nil && i.ledgers.Shown(s.identity.Origin) <= c.Size {
+		err = i.ledgers.anchors.put(note)
+	}
+	if err == nil {
+		err = i.leave(s, configVersion, append(changes, storage.Change{Kind: kindFault, Value: value, If: storage.AnyVersion}))
+	}
+	if err != nil {
+		return fmt.Errorf("import: end: %w", err)
+	}
+	return nil
+}
+
+// leave writes the changes by which a ledger is no longer importing.
+func (i *Import) leave(s *State, configVersion uint64, changes []storage.Change) error {
+	head := s.head
+	head.ConfigVersion = configVersion
+	batch := storage.Batch{Tenant: s.identity.Tenant, Expect: s.head, Head: head, Changes: changes}
+	return i.ledgers.store.Append([]storage.Batch{batch}).Wait()[0]
+}
+
 func (i *Import) open(ctx context.Context, note []byte, configVersion uint64, changes []storage.Change) error {
 	s := i.led.published.Load()
 	c, err := tlog.OpenCheckpoint(note, s.VerifierKey())
@@ -231,11 +261,7 @@ func (i *Import) open(ctx context.Context, note []byte, configVersion uint64, ch
 	if err := i.ledgers.anchors.put(note); err != nil {
 		return err
 	}
-	head := s.head
-	head.ConfigVersion = configVersion
-	unmark := storage.Change{Kind: kindFault, If: storage.AnyVersion}
-	batch := storage.Batch{Tenant: s.identity.Tenant, Expect: s.head, Head: head, Changes: append(changes, unmark)}
-	return i.ledgers.store.Append([]storage.Batch{batch}).Wait()[0]
+	return i.leave(s, configVersion, append(changes, storage.Change{Kind: kindFault, If: storage.AnyVersion}))
 }
 
 // extendsShown refuses a state that does not extend what was shown of the ledger.

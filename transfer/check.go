@@ -47,7 +47,8 @@ func (m *manifest) checkSigned() error {
 	if err != nil {
 		return damaged("%s: checkpoint: %w", m.dir, err)
 	}
-	if c.Origin != m.Origin || c.Size != m.Size || c.Root != m.Root {
+	m.shown = c.Size
+	if c.Origin != m.Origin || !m.Ended && (c.Size != m.Size || c.Root != m.Root) {
 		return damaged("%s: the checkpoint is of another head", m.dir)
 	}
 	return nil
@@ -188,6 +189,9 @@ func (m *manifest) inStep(ctx context.Context, own, service func(storage.Record)
 		before = record
 		if err := own(record); err != nil {
 			return err
+		}
+		if m.Ended {
+			return nil
 		}
 		if err := follow(m.tenant(), record, peeked.find, service); err != nil {
 			return damagedUnlessKnown(r, err)

@@ -1,11 +1,13 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
@@ -45,10 +47,18 @@ func (x *Exporter) Run(ctx context.Context, only string) ([]Organization, error)
 		}
 		all, done = append(all, l), append(done, l.Organization)
 	}
+	slices.SortStableFunc(all, func(a, b listed) int { return cmp.Compare(number(a.Origin), number(b.Origin)) })
 	if err := writeExport(x.Dir, all); err != nil {
 		return done, fmt.Errorf("export: manifest: %w", err)
 	}
 	return done, nil
+}
+
+// number is the place of a log in its line. Logs are listed, and arrive, after those
+// that they succeed.
+func number(o id.Origin) int {
+	_, n := o.Split()
+	return n
 }
 
 // Retire marks the organizations of a whole export as moved: the store takes no
@@ -57,7 +67,7 @@ func (x *Exporter) Retire(ctx context.Context) error {
 	all, err := readExport(x.Dir)
 	for i := 0; err == nil && i < len(all); i++ {
 		var m *manifest
-		if m, err = readManifest(x.Dir, all[i]); err != nil {
+		if m, err = readManifest(x.Dir, all[i]); err != nil || m.Ended { // which takes none anyway
 			continue
 		}
 		var head storage.Head
@@ -136,7 +146,7 @@ func (x *Exporter) prepare() error {
 func (x *Exporter) onlyExports() error {
 	entries, err := os.ReadDir(x.Dir)
 	for _, e := range entries {
-		if _, parsed := id.ParseOrganization(e.Name()); parsed != nil && e.Name() != filepath.Base(partPath(manifestName)) {
+		if !isOrganizationDir(e.Name()) && e.Name() != filepath.Base(partPath(manifestName)) {
 			return refused("%s is not empty and no export: %s lies in it", x.Dir, e.Name())
 		}
 	}

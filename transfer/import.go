@@ -43,18 +43,55 @@ func (i *Importer) Run(ctx context.Context, only string) ([]Arrived, error) {
 		return nil, err
 	}
 	var done []Arrived
-	for n, m := range manifests {
-		w := &incoming{Importer: i, manifest: m, ledgers: ledgers, progress: Progress{
-			Organization: m.Slug, Number: n + 1, Of: len(manifests), Size: m.Size,
-		}}
-		a, failed := w.run(ctx)
+	for _, line := range lines(manifests) {
+		var all []*incoming
+		for n, m := range line {
+			all = append(all, &incoming{Importer: i, manifest: m, ledgers: ledgers, progress: Progress{
+				Organization: m.Slug, Number: len(done) + n + 1, Of: len(manifests), Size: m.Size,
+			}})
+		}
+		arrived, failed := runLine(ctx, all)
+		done = append(done, arrived...)
 		if err = failed; err != nil {
-			err = fmt.Errorf("import: %s: %w", m.Slug, err)
+			err = fmt.Errorf("import: %s: %w", line[0].Slug, err)
 			break
 		}
-		done = append(done, a)
 	}
 	return done, errors.Join(err, ledgers.Close())
+}
+
+// lines puts the logs of each organization together, in their order.
+func lines(manifests []*manifest) (all [][]*manifest) {
+	at := map[id.Organization]int{}
+	for _, m := range manifests {
+		n, known := at[m.ID]
+		if !known {
+			n = len(all)
+			at[m.ID], all = n, append(all, nil)
+		}
+		all[n] = append(all[n], m)
+	}
+	return all
+}
+
+// runLine imports the logs of one organization. Whether all of them can come is looked
+// at first, and the newest, with which the organization opens, arrives last.
+func runLine(ctx context.Context, line []*incoming) (done []Arrived, err error) {
+	results := make([]Arrived, len(line))
+	for n := len(line) - 1; n >= 0; n-- {
+		if results[n], err = line[n].prepare(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for n, w := range line {
+		if !results[n].There {
+			if err := w.arrive(ctx); err != nil {
+				return done, err
+			}
+		}
+		done = append(done, results[n])
+	}
+	return done, nil
 }
 
 // Check reads a whole export and compares it with its checkpoints, without a store.

@@ -21,7 +21,8 @@ type incoming struct {
 	checked  *checked
 }
 
-func (w *incoming) run(ctx context.Context) (Arrived, error) {
+// prepare reads all of the export, looks whether it can come here and claims its names.
+func (w *incoming) prepare(ctx context.Context) (Arrived, error) {
 	head, err := w.Store.Head(ctx, w.tenant())
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return Arrived{}, err
@@ -33,17 +34,21 @@ func (w *incoming) run(ctx context.Context) (Arrived, error) {
 	if result.There, err = w.stands(ctx); err != nil || result.There {
 		return result, err
 	}
-	if err := w.claims(ctx, false); err != nil {
-		return result, err
+	if w.Ended {
+		return result, nil
 	}
+	return result, w.claims(ctx, false)
+}
+
+func (w *incoming) arrive(ctx context.Context) error {
 	arriving, err := w.ledgers.BeginImport(ctx, w.tenant(), w.checked.identity)
 	if err != nil {
-		return result, refusal(err)
+		return refusal(err)
 	}
 	if err := w.append(ctx, arriving); err != nil {
-		return result, err
+		return err
 	}
-	return result, w.finish(ctx, arriving)
+	return w.finish(ctx, arriving)
 }
 
 // step returns what reports the progress of a step.
@@ -61,14 +66,14 @@ func (w *incoming) stands(ctx context.Context) (there bool, err error) {
 	if err != nil {
 		return false, refusal(err)
 	}
-	if s.KeyAt(w.Size).String() != w.LogKey || s.Identity.Origin != w.Origin || s.Identity.Organization != w.ID {
+	if s.KeyAt(w.shown).String() != w.LogKey || s.Identity.Origin != w.Origin || s.Identity.Organization != w.ID {
 		return false, damaged("%s: the ledger's identity is not the one of the manifest", w.piece(pieceRecords).path(w.manifest))
 	}
 	if err := w.opens(ctx, s.Identity); err != nil {
 		return false, err
 	}
-	if shown := w.ledgers.Shown(w.Origin); shown > w.Size {
-		return false, refused("a checkpoint of size %d was shown of it, the export has %d events: a newer export is needed", shown, w.Size)
+	if shown := w.ledgers.Shown(w.Origin); shown > w.shown {
+		return false, refused("a checkpoint of size %d was shown of it, the export has one of size %d: a newer export is needed", shown, w.shown)
 	}
 	switch {
 	case s.Absent():
@@ -77,6 +82,9 @@ func (w *incoming) stands(ctx context.Context) (there bool, err error) {
 		return false, refused("it is here with %d events, the export has %d", s.Head.Size, w.Size)
 	case s.Head.Root != w.checked.root || s.Head.Last != w.checked.last:
 		return false, refused("the store holds other events of it than the export, below size %d", s.Head.Size)
+	}
+	if w.Ended && s.Level == log.Frozen && s.Head.Size == w.Size {
+		return true, nil
 	}
 	return w.mayGoOn(s)
 }
@@ -179,6 +187,9 @@ func (w *incoming) finish(ctx context.Context, arriving *log.Import) error {
 	founding, err := w.records(ctx)
 	if err != nil {
 		return err
+	}
+	if w.Ended {
+		return refusal(arriving.End(ctx, []byte(w.Checkpoint), w.ConfigVersion, founding))
 	}
 	if err := w.claims(ctx, true); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -37,7 +38,10 @@ type carried struct {
 	LastReceived  id.Instant `json:"last_received"`
 	ConfigVersion uint64     `json:"config_version"`
 	Checkpoint    string     `json:"checkpoint"`
-	ExportedAt    id.Instant `json:"exported_at"`
+	// Ended is of a frozen ledger in whose place another one goes on: Checkpoint is the
+	// last one that it showed, and need not be of the events.
+	Ended      bool       `json:"ended,omitzero"`
+	ExportedAt id.Instant `json:"exported_at"`
 }
 
 // handle is a tenant as text: JSON numbers are not exact so far.
@@ -69,11 +73,26 @@ type manifest struct {
 	carried
 	dir    string
 	pieces []listedPiece
+	shown  id.Index // size of the checkpoint, once it was checked
 }
 
 func (m *manifest) tenant() id.Tenant { return id.Tenant(m.Tenant) }
 
-func organizationDir(dir string, o id.Organization) string { return filepath.Join(dir, o.String()) }
+// organizationDir is the folder of one log: the organization's id, and from the second
+// log of a line on its number.
+func organizationDir(dir string, o id.Organization, origin id.Origin) string {
+	return filepath.Join(dir, strings.ReplaceAll(origin.Below(o), "/", "."))
+}
+
+// isOrganizationDir reports whether a folder has such a name.
+func isOrganizationDir(name string) bool {
+	name, number, numbered := strings.Cut(name, ".")
+	if n, err := strconv.Atoi(number); numbered && (err != nil || n < 2) {
+		return false
+	}
+	_, err := id.ParseOrganization(name)
+	return err == nil
+}
 
 func (m *manifest) write() (sum, error) {
 	w, err := createPiece(filepath.Join(m.dir, manifestName), newHeader(pieceOrganization, m.ID, 0))
@@ -159,7 +178,7 @@ func readExport(dir string) (all []listed, err error) {
 
 // readManifest reads an organization's own manifest, which has to be the listed one.
 func readManifest(dir string, l listed) (*manifest, error) {
-	m := &manifest{dir: organizationDir(dir, l.ID)}
+	m := &manifest{dir: organizationDir(dir, l.ID, l.Origin)}
 	path := filepath.Join(m.dir, manifestName)
 	end, err := readLines(path, newHeader(pieceOrganization, l.ID, 0), func(number int, decode func(any) error) error {
 		if number == 0 {

@@ -57,10 +57,10 @@ func (w *outgoing) open(ctx context.Context) error {
 	if names.ID != identity.Organization {
 		return damaged("%s: organization's record: is another's", identity.Origin)
 	}
-	w.manifest = manifest{dir: organizationDir(w.Dir, names.ID), carried: carried{
+	w.manifest = manifest{dir: organizationDir(w.Dir, names.ID, identity.Origin), carried: carried{
 		Organization: Organization{ID: names.ID, Slug: names.Slug, Origin: identity.Origin, Size: head.Size, Root: head.Root},
 		Tenant:       handle(w.tenant), LogKey: state.VerifierKey().String(), Last: head.Last, LastReceived: head.LastReceived,
-		ConfigVersion: head.ConfigVersion, Checkpoint: string(state.Checkpoint()), ExportedAt: id.InstantOf(w.Clock()),
+		ConfigVersion: head.ConfigVersion, Checkpoint: string(state.Checkpoint()), Ended: w.source.Ended(), ExportedAt: id.InstantOf(w.Clock()),
 	}}
 	w.progress.Organization, w.progress.Size = names.Slug, head.Size
 	return privateDir(w.manifest.dir)
@@ -244,6 +244,9 @@ func (w *outgoing) partition(ctx context.Context, own, service *pieceWriter) err
 		known[1] = known[1] || org.IsFounding(r)
 		if err := putRecord(own, &r); err != nil {
 			return err
+		}
+		if w.manifest.Ended { // what stands for it there stands for the one that goes on
+			continue
 		}
 		if err := follow(w.tenant, r, find, see); err != nil {
 			return err

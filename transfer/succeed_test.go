@@ -2,8 +2,10 @@ package transfer_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/netip"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -349,5 +351,131 @@ func TestSuccessionIsNotForgotten(t *testing.T) {
 	// Nothing was made of it.
 	if tenants := collect(t, h.engine.Tenants(t.Context())); len(tenants) != 1 {
 		t.Errorf("got %d ledgers", len(tenants))
+	}
+}
+
+// A line of logs moves whole: from engine to engine and back, sound logs and one that
+// lost its end, and goes on where it came.
+func TestLineMoves(t *testing.T) {
+	keyring := newKeyring(t)
+	here := newHouse(t, model(t), keyring)
+	here.start()
+	red, blue := here.found("red", "ann@example.com", 5), here.found("blue", "bob@example.com", 6)
+	red.live(25)
+	red.send(5)
+	blue.live(10)
+	older := here.engine.(*storagetest.Model).Reopen()
+	red.send(2) // shown, and lost
+	red.events, red.keys = red.events[:len(red.events)-2], red.keys[:len(red.keys)-2]
+	here.stop()
+	here.engine = older
+	for range 2 {
+		if _, err := here.succession("red", "a test of it", nil); err != nil {
+			t.Fatal(err)
+		}
+		here.start()
+		red = red.succeeded()
+		red.live(4)
+		red.send(3)
+		here.freeze(red)
+		here.stop()
+	}
+	if _, err := here.succession("red", "a test of it", nil); err != nil {
+		t.Fatal(err)
+	}
+	here.start()
+	red = red.succeeded()
+	red.send(2)
+	here.stop()
+	for _, engine := range []storage.Engine{postgres(t), pebble(t)} {
+		there := newHouse(t, engine, keyring)
+		dir := filepath.Join(t.TempDir(), "export")
+		here.export(dir, "")
+		if err := here.retire(dir); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(there.imports(dir, "")); got != 5 {
+			t.Errorf("%d ledgers arrived, want 5", got)
+		}
+		for _, a := range there.imports(dir, "") {
+			if !a.There {
+				t.Errorf("again: got %+v", a)
+			}
+		}
+		there.fsck()
+		line := tenantsOfLine(t, here.engine, red.Tenant)
+		if len(line) != 4 {
+			t.Fatalf("got a line of %d", len(line))
+		}
+		for _, tenant := range line {
+			same(t, there.engine, here.engine, tenant)
+		}
+		sameService(t, there.engine, here.engine)
+		here.start()
+		there.now = here.now
+		there.start()
+		for _, tenant := range line[1:] {
+			got, want := there.state(tenant), here.state(tenant)
+			if string(got.Checkpoint()) != string(want.Checkpoint()) || got.Detached() != want.Detached() || got.Fault().Level != log.Frozen {
+				t.Errorf("%s: got %s, %+v, want %s", want.Identity().Origin, got.Checkpoint(), got.Fault(), want.Checkpoint())
+			}
+		}
+		here.stop()
+		red = red.at(there)
+		red.works()
+		red.live(3)
+		there.stop()
+		there.fsck()
+		here = there
+	}
+}
+
+// tenantsOfLine returns the handles of a line, the newest first.
+func tenantsOfLine(t testing.TB, e storage.Engine, newest id.Tenant) (all []id.Tenant) {
+	t.Helper()
+	for newest != 0 {
+		all = append(all, newest)
+		r, err := e.Get(t.Context(), newest, "ledger", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var identity struct {
+			Predecessor struct {
+				Tenant id.Tenant `json:"tenant"`
+			} `json:"predecessor"`
+		}
+		if err := json.Unmarshal(r.Value, &identity); err != nil {
+			t.Fatal(err)
+		}
+		newest = identity.Predecessor.Tenant
+	}
+	return all
+}
+
+// Where the newest log of a line can't come, none of it does.
+func TestLineIsRefusedWhole(t *testing.T) {
+	here := newHouse(t, model(t), newKeyring(t))
+	here.start()
+	red := here.found("red", "ann@example.com", 5)
+	red.send(3)
+	here.freeze(red)
+	here.stop()
+	if _, err := here.succession("red", "a test of it", nil); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "export")
+	here.export(dir, "red")
+	there := newHouse(t, model(t), here.keyring)
+	there.start()
+	there.found("red", "eve@example.com", 9)
+	there.stop()
+	if _, err := there.tryImport(dir, ""); !errors.Is(err, transfer.ErrRefused) {
+		t.Errorf("got %v", err)
+	}
+	if tenants := collect(t, there.engine.Tenants(t.Context())); len(tenants) != 1 {
+		t.Errorf("got %d ledgers", len(tenants))
+	}
+	if done, err := transfer.Check(t.Context(), dir, "red", func(transfer.Progress) {}); err != nil || len(done) != 2 {
+		t.Errorf("check: got %v, %v", done, err)
 	}
 }
