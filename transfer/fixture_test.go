@@ -27,6 +27,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 	"github.com/agentledger/agentledger/storage/storagetest"
 	"github.com/agentledger/agentledger/transfer"
+	"github.com/agentledger/agentledger/workflow"
 )
 
 // server is the PostgreSQL server of all tests, started for the first that needs it.
@@ -105,6 +106,7 @@ type house struct {
 	rules     *rulebook.Rulebook
 	accounts  *account.Accounts
 	approvals *approval.Approvals
+	workflows *workflow.Workflows
 	founder   *provision.Provisioner
 }
 
@@ -156,6 +158,10 @@ func (h *house) start() {
 		Records: h.engine, Notary: h.notary, Ledgers: h.ledgers, Rulebook: h.rules, Agents: h.agents,
 		Organizations: h.orgs, Members: h.accounts, Keyring: h.keyring, Clock: h.clock,
 		Outbox: outbox.New(outbox.Options{Records: h.engine, Keyring: h.keyring, Clock: h.clock}),
+	})
+	h.workflows = workflow.New(workflow.Options{
+		Records: h.engine, Notary: h.notary, Ledgers: h.ledgers, Rulebook: h.rules, Agents: h.agents, Organizations: h.orgs,
+		Silence: time.Hour, Clock: h.clock,
 	})
 	h.founder = &provision.Provisioner{
 		Ledgers: h.ledgers, Organizations: h.orgs, Agents: h.agents, Accounts: h.accounts, Keyring: h.keyring, Host: "log.example",

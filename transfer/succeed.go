@@ -19,6 +19,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 	"github.com/agentledger/agentledger/witness"
+	"github.com/agentledger/agentledger/workflow"
 )
 
 // Succession lets an organization whose ledger is frozen go on with another one, in
@@ -178,7 +179,7 @@ func (s *succeeding) repeat(ctx context.Context) error {
 // goesOver reports whether records of a kind are the organization's, and not about
 // one of its logs.
 func goesOver(kind storage.Kind) bool {
-	return !log.OfLedger(kind) && !witness.OfLog(kind) && !approval.OfLog(kind) && !directory.OfLog(kind)
+	return !log.OfLedger(kind) && !witness.OfLog(kind) && !approval.OfLog(kind) && !workflow.OfLog(kind) && !directory.OfLog(kind)
 }
 
 // copyRecords makes the new partition hold what the old one has, but for the record that

@@ -52,7 +52,27 @@ func (w *Workflows) look(ctx context.Context, e due.Entry) (due.Outcome, error) 
 	case r.Value.deadline() > w.now():
 		return due.Done, w.due.Note(ctx, due.Entry{At: r.Value.deadline(), Tenant: e.Tenant, Name: e.Name})
 	}
-	return due.Keep, w.abandon(ctx, e.Tenant, name) // done when the next look finds it so
+	err = w.abandon(ctx, e.Tenant, name)
+	if closed(err) {
+		return due.Done, w.due.Note(ctx, due.Entry{At: w.now() + closedPause, Tenant: e.Tenant, Name: e.Name})
+	}
+	return due.Keep, err // done when the next look finds it so
+}
+
+// closedPause is when to look again at a run of a ledger that takes no events, in
+// milliseconds.
+const closedPause id.Instant = 3_600_000
+
+// closed reports whether a ledger refused for as long as nobody does something about it.
+func closed(err error) bool {
+	if err == nil {
+		return false
+	}
+	switch fault.Of(err).Code {
+	case "frozen", "moved", "read_only":
+		return true
+	}
+	return false
 }
 
 // abandon ends a run that is silent for too long, if it still is.
