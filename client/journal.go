@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/lockfile"
 )
 
 // ErrQueueFull is returned when no further event can be kept for later.
@@ -60,7 +61,10 @@ func OpenJournal(dir string, o JournalOptions) (*Journal, error) {
 		}
 	}
 	var err error
-	if j.lock, err = lockFile(filepath.Join(dir, "lock")); err != nil {
+	if j.lock, err = lockfile.Hold(filepath.Join(dir, "lock")); errors.Is(err, lockfile.ErrHeld) {
+		err = ErrJournalInUse
+	}
+	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	err = j.forget(time.Now().Add(-o.Keep))

@@ -3,6 +3,7 @@ package log
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/lockfile"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -25,7 +27,11 @@ const anchorEvery = time.Second
 //
 // Notes are written together, with one sync, at most once a second and at the
 // end. Only the newest size and root of each origin stay in memory.
+//
+// One process has a folder of anchors at a time: two would overwrite each other's
+// notes, and of two that use one database nobody else on this machine would know.
 type Anchors struct {
+	lock    *os.File
 	mu      sync.Mutex
 	journal *journal
 	known   map[anchorKey]anchor
@@ -56,6 +62,21 @@ func OpenAnchors(dir string) (*Anchors, error) {
 		return nil, fmt.Errorf("open anchors: %w", err)
 	}
 	a := &Anchors{known: make(map[anchorKey]anchor), dirty: make(map[*ledger]struct{})}
+	var err error
+	if a.lock, err = lockfile.Hold(filepath.Join(dir, "lock")); err != nil {
+		if errors.Is(err, lockfile.ErrHeld) {
+			err = errors.New("another process uses them: stop the server")
+		}
+		return nil, fmt.Errorf("open anchors in %s: %w", dir, err)
+	}
+	if err := a.read(dir); err != nil {
+		return nil, errors.Join(err, a.lock.Close())
+	}
+	return a, nil
+}
+
+// read opens the journal and reads it.
+func (a *Anchors) read(dir string) error {
 	j, err := openJournal(filepath.Join(dir, "anchors.journal"), func(note []byte) error {
 		c, err := tlog.ReadCheckpoint(note)
 		if err == nil {
@@ -64,16 +85,16 @@ func OpenAnchors(dir string) (*Anchors, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open anchors: %w", err)
+		return fmt.Errorf("open anchors: %w", err)
 	}
 	a.journal = j
 	if j.notes > 4*len(a.known)+1024 {
 		err = j.compact(a.newest)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open anchors: compact: %w", err)
+		return errors.Join(fmt.Errorf("open anchors: compact: %w", err), j.close())
 	}
-	return a, nil
+	return nil
 }
 
 // remember keeps the largest checkpoint of each origin: a ledger that was
@@ -220,93 +241,8 @@ func (a *Anchors) close() error {
 	err := a.flush()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if closeErr := a.journal.close(); err == nil {
+	if closeErr := errors.Join(a.journal.close(), a.lock.Close()); err == nil {
 		err = closeErr
 	}
 	return err
-}
-
-// confirm compares the head of s, which is not published yet, with its anchor:
-// the head must extend it. If it does not, s is frozen, and signs what the anchor
-// says and not its own head. A ledger without events gets its first anchor here;
-// one with events and no anchor is read-only until an operator adopts a
-// checkpoint.
-func (l *Ledgers) confirm(ctx context.Context, s *State) error {
-	now := id.InstantOf(l.clock())
-	if _, shown := l.anchors.find(s.identity.Origin.Next()); shown {
-		defer func() {
-			s.fault = s.fault.or(Fault{Level: Frozen, Reason: "its successor was shown", At: now})
-		}()
-	}
-	shown, ok := l.anchors.find(s.identity.Origin)
-	if !ok && s.Size() == 0 {
-		return l.anchors.put(s.Checkpoint())
-	}
-	if !ok {
-		s.fault = Fault{Level: ReadOnly, Reason: "no anchor confirms the head", At: now}
-		return nil
-	}
-	extends, err := extends(ctx, l, s, shown.size, shown.root)
-	switch {
-	case isDamage(err):
-		s.fault = Fault{Level: Frozen, Reason: err.Error(), At: now}
-	case err != nil:
-		return err
-	case !extends:
-		s.fault = Fault{Level: Frozen, Reason: fmt.Sprintf("the head does not extend the checkpoint shown at size %d", shown.size), At: now}
-	default:
-		return nil
-	}
-	s.instead = &shown
-	return nil
-}
-
-// extends reports whether the tree of s had this root at this size.
-func extends(ctx context.Context, l *Ledgers, s *State, size id.Index, root id.Hash) (bool, error) {
-	if size > s.Size() {
-		return false, nil
-	}
-	was, err := l.Root(ctx, s, size)
-	return was == root, err
-}
-
-// Adopt makes a checkpoint the anchor of its ledger, after an operator has
-// decided that it is the newest one ever shown: it is signed by the log key and
-// the stored head extends it. A ledger that was read-only takes events again.
-func (l *Ledgers) Adopt(ctx context.Context, t id.Tenant, note []byte) error {
-	s, err := l.State(ctx, t)
-	if err != nil {
-		return err
-	}
-	c, err := s.keys.open(note)
-	if err != nil {
-		return fmt.Errorf("adopt checkpoint: %w", err)
-	}
-	if s.fault.Level == Frozen {
-		return fmt.Errorf("adopt checkpoint: the ledger is frozen: %s", s.fault.Reason)
-	}
-	ok, err := extends(ctx, l, s, c.Size, c.Root)
-	if err != nil {
-		return fmt.Errorf("adopt checkpoint: %w", err)
-	}
-	if !ok {
-		return fmt.Errorf("adopt checkpoint: the stored ledger (size %d) does not extend it (size %d)", s.Size(), c.Size)
-	}
-	if err := l.anchors.put(note); err != nil {
-		return err
-	}
-	led, err := l.ledger(ctx, t)
-	if err != nil {
-		return err
-	}
-	stored, err := l.storedFault(ctx, t)
-	if err != nil {
-		return err
-	}
-	led.publishMu.Lock()
-	defer led.publishMu.Unlock()
-	if s := led.published.Load(); s.fault.Level == ReadOnly {
-		led.published.Store(s.withFault(stored))
-	}
-	return nil
 }

@@ -187,3 +187,25 @@ func TestAnchorJournalIsCompacted(t *testing.T) {
 	w.open(log.Options{})
 	w.mustAppend(red, "c")
 }
+
+// A folder of anchors that somebody uses is refused, and left as it is.
+func TestAnchorsInUse(t *testing.T) {
+	dir := t.TempDir()
+	one, err := log.OpenAnchors(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := log.OpenAnchors(dir); err == nil || !strings.Contains(err.Error(), "stop the server") {
+		t.Errorf("got %v", err)
+	}
+	if err := one.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := log.OpenAnchors(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

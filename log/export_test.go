@@ -16,6 +16,9 @@ func CounterOf(year, ofYear int) string { return month(year*12 + ofYear - 1).cou
 // FlushAnchors writes the anchors of what was published so far.
 func (l *Ledgers) FlushAnchors() error { return l.anchors.flush() }
 
+// Die leaves anchors as a process does that is killed.
+func (a *Anchors) Die() { _ = errors.Join(a.journal.close(), a.lock.Close()) }
+
 // ReverifyOnce is one round of Reverify.
 func (l *Ledgers) ReverifyOnce(ctx context.Context) error { return l.reverifyAll(ctx) }
 

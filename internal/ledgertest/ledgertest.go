@@ -6,6 +6,7 @@ package ledgertest
 import (
 	"context"
 	"log/slog"
+	"os"
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
@@ -67,8 +68,12 @@ func On(t testing.TB, engine storage.Engine) *Service {
 // before must not write any more.
 func (s *Service) Again(t testing.TB, engine storage.Engine) *Service {
 	t.Helper()
-	again := &Service{keyring: s.keyring, Time: s.Time, anchors: s.anchors}
-	again.open(t, engine, s.anchors)
+	again := &Service{keyring: s.keyring, Time: s.Time}
+	anchors := t.TempDir() // those of the one before, which may hold them still
+	if err := os.CopyFS(anchors, os.DirFS(s.anchors)); err != nil {
+		t.Fatal(err)
+	}
+	again.open(t, engine, anchors)
 	return again
 }
 

@@ -1,0 +1,80 @@
+package lockfile_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/agentledger/agentledger/internal/lockfile"
+)
+
+// holds is the variable that makes this test's program hold a file of that name and
+// wait to be killed.
+const holds = "LOCKFILE_TEST_HOLDS"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(holds); path != "" {
+		if _, err := lockfile.Hold(path); err != nil {
+			os.Exit(1)
+		}
+		os.Stdout.WriteString("held\n")
+		select {}
+	}
+	os.Exit(m.Run())
+}
+
+func TestHold(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	f, err := lockfile.Hold(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lockfile.Hold(path); !errors.Is(err, lockfile.ErrHeld) {
+		t.Errorf("a file that is held: got %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if f, err = lockfile.Hold(path); err != nil {
+		t.Fatalf("a file that was let go of: %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lockfile.Hold(filepath.Join(path, "below")); err == nil || errors.Is(err, lockfile.ErrHeld) {
+		t.Errorf("below a file: got %v", err)
+	}
+}
+
+// A process that is killed holds nothing any more.
+func TestKilled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	other := exec.Command(os.Args[0])
+	other.Env = append(os.Environ(), holds+"="+path)
+	out, err := other.StdoutPipe()
+	if err == nil {
+		err = other.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 8)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lockfile.Hold(path); !errors.Is(err, lockfile.ErrHeld) {
+		t.Errorf("while the other one runs: got %v", err)
+	}
+	if err := other.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = other.Wait() // it was killed
+	f, err := lockfile.Hold(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
