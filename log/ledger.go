@@ -164,9 +164,15 @@ func (l *Ledgers) readIdentity(ctx context.Context, t id.Tenant) (*Identity, *lo
 // refresh reads a ledger of which nothing is out, compares what is stored with
 // itself and with the anchor, and publishes the state.
 func (l *Ledgers) refresh(ctx context.Context, led *ledger) error {
+	known, err := l.storedFault(ctx, led.identity.Tenant)
+	if err != nil {
+		return err
+	}
 	s, err := l.readState(ctx, led)
-	// What is on record is read behind the head: a mark that comes later has moved it.
-	known, unread := l.storedFault(ctx, led.identity.Tenant)
+	// It is read on both sides of the head. Whoever retires a ledger moves its head
+	// with the mark, and whoever imports one moves it before the mark is gone.
+	later, unread := l.storedFault(ctx, led.identity.Tenant)
+	known = known.or(later)
 	switch {
 	case unread != nil:
 		return unread

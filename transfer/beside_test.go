@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/transfer"
 )
 
 // besideServer returns the service of a server that does not run, and the same one
@@ -53,24 +54,15 @@ func TestRetireBesideAServer(t *testing.T) {
 	red, blue := all[0], all[1]
 	server.start()
 
-	stop, stopped := make(chan struct{}), make(chan error, 1)
-	go func() {
-		for {
-			select {
-			case <-stop:
-				stopped <- nil
-				return
-			default:
-			}
-			if err := red.tryOne(); err != nil {
-				stopped <- err
-				return
-			}
+	anchors := beside.openAnchors()
+	busy := beside.exporter(filepath.Join(t.TempDir(), "busy"), anchors)
+	busy.Report = func(transfer.Progress) {
+		if err := red.tryOne(); err != nil {
+			t.Error(err)
 		}
-	}()
-	refused := beside.tryExport(filepath.Join(t.TempDir(), "busy"), "red")
-	close(stop)
-	if err := <-stopped; err != nil {
+	}
+	_, refused := busy.Run(t.Context(), "red")
+	if err := anchors.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if refused == nil || !strings.Contains(refused.Error(), "stop the server") {
@@ -159,7 +151,7 @@ func TestImportBesideAServer(t *testing.T) {
 				return
 			}
 			if err := here.tryOne(); err == nil {
-				stopped <- fmt.Errorf("an event was taken in the middle of the import")
+				stopped <- fmt.Errorf("an event was taken before the server has started anew")
 				return
 			}
 		}
