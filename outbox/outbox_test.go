@@ -6,15 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/internal/egress"
+	"github.com/agentledger/agentledger/internal/egress/egresstest"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/outbox"
@@ -364,4 +368,56 @@ func TestOneKey(t *testing.T) {
 	if got := w.rest(red, "outbox"); got != 2 {
 		t.Errorf("got %d deliveries, want 2", got)
 	}
+}
+
+// A callback's name is honest when it is checked and at the first try, and then
+// leads into the service's own network: nothing is sent there.
+func TestRebinding(t *testing.T) {
+	w := newWorld(t)
+	var honest, inside atomic.Int32
+	listener, err := net.Listen("tcp", "127.0.0.2:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	own, err := net.Listen("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve(t, listener, func(rw http.ResponseWriter, _ *http.Request) {
+		honest.Add(1)
+		rw.Header().Set("Connection", "close")
+		rw.WriteHeader(http.StatusServiceUnavailable)
+	})
+	serve(t, own, func(http.ResponseWriter, *http.Request) { inside.Add(1) })
+	caller := egress.New(egress.Options{
+		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}, // as if it were a public one
+		Resolver: egresstest.Resolver(t, func(n int) string {
+			if n == 1 {
+				return "127.0.0.2"
+			}
+			return "127.0.0.1"
+		}),
+	})
+	w.outbox = outbox.New(outbox.Options{Records: w.store, Keyring: w.keyring, Caller: caller, Clock: w.clock})
+	address := "http://hook.example:" + port + "/"
+	if err := w.outbox.Check(address); err != nil {
+		t.Fatal(err)
+	}
+	w.write(red, address)
+	w.deliver()
+	if honest.Load() != 1 || len(w.dead(red)) != 0 {
+		t.Fatalf("first try: %d requests, dead %v", honest.Load(), w.dead(red))
+	}
+	w.pass(10 * time.Second)
+	w.deliver()
+	if dead := w.dead(red); len(dead) != 1 || dead[0].Trouble != "the address is not one that may be called" || inside.Load() != 0 || honest.Load() != 1 {
+		t.Errorf("second try: %d requests inside, %d honest, dead %+v", inside.Load(), honest.Load(), dead)
+	}
+}
+
+func serve(t *testing.T, l net.Listener, h http.HandlerFunc) {
+	s := &http.Server{Handler: h}
+	go s.Serve(l)
+	t.Cleanup(func() { s.Close() })
 }

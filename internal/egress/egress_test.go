@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/dns/dnsmessage"
+	"github.com/agentledger/agentledger/internal/egress/egresstest"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -117,7 +117,7 @@ func TestAddressesThatAreNotCalled(t *testing.T) {
 // http is for the allowed networks, also when a name leads elsewhere.
 func TestPlainHTTPStaysInside(t *testing.T) {
 	for _, a := range []string{"8.8.8.8", "10.0.0.1", "192.168.1.1"} {
-		c := New(Options{Allow: loopback, Resolver: resolver(t, func(int) string { return a })})
+		c := New(Options{Allow: loopback, Resolver: egresstest.Resolver(t, func(int) string { return a })})
 		if _, err := c.Get(t.Context(), "http://witness.example/", nil); !errors.Is(err, ErrRefused) {
 			t.Errorf("%s: got %v", a, err)
 		}
@@ -130,7 +130,7 @@ func TestRebinding(t *testing.T) {
 	s := serve(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
 	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
 	var lookups atomic.Int32
-	c := New(Options{Resolver: resolver(t, func(n int) string {
+	c := New(Options{Resolver: egresstest.Resolver(t, func(n int) string {
 		lookups.Store(int32(n))
 		if n == 1 {
 			return "192.0.2.1"
@@ -156,7 +156,7 @@ func TestRebinding(t *testing.T) {
 func TestResolverIsUsed(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") })
 	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
-	c := New(Options{Allow: loopback, Resolver: resolver(t, func(int) string { return "127.0.0.1" })})
+	c := New(Options{Allow: loopback, Resolver: egresstest.Resolver(t, func(int) string { return "127.0.0.1" })})
 	if a, err := c.Get(t.Context(), "http://witness.example:"+port+"/", nil); err != nil || string(a.Body) != "hello" {
 		t.Errorf("got %+v, %v", a, err)
 	}
@@ -256,46 +256,6 @@ func TestErrorsNameNoURL(t *testing.T) {
 	for _, address := range []string{"http://127.0.0.1:1/secret", "https://10.0.0.1/secret", "https://127.0.0.1:1/secret?secret", "http://secret:secret@127.0.0.1/", "secret://x", "https://%zz/secret"} {
 		if _, err := c.Get(t.Context(), address, nil); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("got %v", err)
-		}
-	}
-}
-
-// resolver answers each A question with what address says for the n-th one, and
-// each other question with nothing.
-func resolver(t *testing.T, address func(n int) string) *net.Resolver {
-	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	go answerQuestions(conn, address)
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
-	}}
-}
-
-func answerQuestions(conn net.PacketConn, address func(n int) string) {
-	buffer, asked := make([]byte, 1500), 0
-	for {
-		n, from, err := conn.ReadFrom(buffer)
-		if err != nil {
-			return
-		}
-		var m dnsmessage.Message
-		if m.Unpack(buffer[:n]) != nil || len(m.Questions) != 1 {
-			continue
-		}
-		m.Response, m.Additionals = true, nil
-		if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
-			asked++
-			m.Answers = []dnsmessage.Resource{{
-				Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
-				Body:   &dnsmessage.AResource{A: netip.MustParseAddr(address(asked)).As4()},
-			}}
-		}
-		if packed, err := m.Pack(); err == nil {
-			_, _ = conn.WriteTo(packed, from)
 		}
 	}
 }

@@ -53,7 +53,7 @@ var layer = map[string]int{
 	"cmd/agentledger": 50, "cmd/aps": 50, "scripts/benchreport": 50,
 	"examples/agent": 45, "examples/toolloop": 50, "examples/httptool": 50,
 	"storage/pebblestore": 60, "storage/pgstore": 60, "storage/pgstore/document": 60, "storage/pgstore/pgtest": 60, "storage/storagetest": 60, // beside the layers: reached by programs and tests alone
-	"internal/ledgertest": 60, "internal/miniservice": 60, "internal/apicheck": 60, "internal/witnesstest": 60, "internal/vectors": 60, // fixtures of tests
+	"internal/ledgertest": 60, "internal/miniservice": 60, "internal/apicheck": 60, "internal/witnesstest": 60, "internal/vectors": 60, "internal/egress/egresstest": 60, // fixtures of tests
 	"internal/layers": 60,
 }
 
