@@ -38,8 +38,8 @@ func pauses() []time.Duration {
 	}
 }
 
-// Run delivers what is due until ctx ends, and returns when nothing is under way
-// any more.
+// Run delivers what is due, each second and when there is room again for what is
+// left, until ctx ends, and returns when nothing is under way any more.
 func (o *Outbox) Run(ctx context.Context, logger *slog.Logger) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -50,6 +50,7 @@ func (o *Outbox) Run(ctx context.Context, logger *slog.Logger) {
 		}
 		select {
 		case <-tick.C:
+		case <-o.room:
 		case <-ctx.Done():
 			return
 		}
@@ -98,7 +99,7 @@ func (o *Outbox) begin(ctx context.Context, key string, logger *slog.Logger) err
 func (o *Outbox) depart(t id.Tenant, name ID) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, out := o.flying[name]; out || len(o.flying) >= maxFlying {
+	if _, out := o.flying[name]; out {
 		return false
 	}
 	own := 0
@@ -107,7 +108,8 @@ func (o *Outbox) depart(t id.Tenant, name ID) bool {
 			own++
 		}
 	}
-	if own >= maxFlyingOrganization {
+	if len(o.flying) >= maxFlying || own >= maxFlyingOrganization {
+		o.left = true
 		return false
 	}
 	o.flying[name] = t
@@ -118,6 +120,14 @@ func (o *Outbox) arrive(name ID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.flying, name)
+	if !o.left {
+		return
+	}
+	o.left = false
+	select {
+	case o.room <- struct{}{}:
+	default:
+	}
 }
 
 // fly tries a delivery once and writes what became of it.

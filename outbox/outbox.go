@@ -69,7 +69,9 @@ type Outbox struct {
 
 	mu     sync.Mutex
 	flying map[ID]id.Tenant // deliveries that are under way
+	left   bool             // one was left behind for want of room
 	flown  sync.WaitGroup
+	room   chan struct{} // holds one when there is room again for what was left behind
 }
 
 // New returns the outbox of a store.
@@ -84,7 +86,7 @@ func New(o Options) *Outbox {
 		Name: "agentledger_webhook_deliveries_total", Help: "Tries to deliver a webhook: delivered, failed (to be tried again), dead.",
 	}, []string{"result"})
 	o.Metrics.MustRegister(results)
-	return &Outbox{records: o.Records, keyring: o.Keyring, caller: o.Caller, clock: o.Clock, results: results, flying: make(map[ID]id.Tenant)}
+	return &Outbox{records: o.Records, keyring: o.Keyring, caller: o.Caller, clock: o.Clock, results: results, flying: make(map[ID]id.Tenant), room: make(chan struct{}, 1)}
 }
 
 // ID names a delivery: the webhook-id. Ids rise with the time they were made.

@@ -336,6 +336,39 @@ func TestHangingReceiver(t *testing.T) {
 	}
 }
 
+// What found no room is delivered when there is some, not a second later.
+func TestManyAtOnce(t *testing.T) {
+	w := newWorld(t)
+	const many = 400
+	done := make(chan struct{})
+	var delivered atomic.Int32
+	w.answer = func(string) (egress.Answer, error) {
+		if delivered.Add(1) == many {
+			close(done)
+		}
+		return egress.Answer{Status: 200}, nil
+	}
+	for range many {
+		w.write(red, "https://a.example/")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	began := time.Now()
+	ended := make(chan struct{})
+	go func() {
+		w.outbox.Run(ctx, slog.New(slog.DiscardHandler))
+		close(ended)
+	}()
+	<-done
+	if took := time.Since(began); took > many/16*time.Second/2 {
+		t.Errorf("took %v", took)
+	}
+	cancel()
+	<-ended
+	if n := w.count(); n != many {
+		t.Errorf("got %d calls, want %d", n, many)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	w := newWorld(t)
 	for address, want := range map[string]bool{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -55,8 +56,20 @@ func TestCallbacksThroughKills(t *testing.T) {
 	}
 	select {
 	case c := <-calls:
-		if _, err := client.CheckWebhook(hooks.PublicKey, c.header, []byte(c.body), time.Now()); err != nil {
+		name, err := client.CheckWebhook(hooks.PublicKey, c.header, []byte(c.body), time.Now())
+		if err != nil {
 			t.Error(err)
+		}
+		// Somebody repeats it: at once it has the same id, later it is too old.
+		if again, err := client.CheckWebhook(hooks.PublicKey, c.header, []byte(c.body), time.Now()); err != nil || again != name {
+			t.Errorf("repeated: got %s, %v; want %s", again, err, name)
+		}
+		if _, err := client.CheckWebhook(hooks.PublicKey, c.header, []byte(c.body), time.Now().Add(6*time.Minute)); !errors.Is(err, client.ErrWebhook) {
+			t.Errorf("repeated later: got %v", err)
+		}
+		changed := strings.Replace(c.body, "approved", "consumed", 1)
+		if _, err := client.CheckWebhook(hooks.PublicKey, c.header, []byte(changed), time.Now()); !errors.Is(err, client.ErrWebhook) {
+			t.Errorf("changed: got %v", err)
 		}
 		if !strings.Contains(c.body, `"type":"approval.approved"`) || !strings.Contains(c.body, a.ID) {
 			t.Errorf("got %s", c.body)

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
+)
+
+// Questions, votes, consumptions and callbacks are under way all the time while the
+// real server gets SIGKILL again and again, on both engines: what was answered stays
+// so, each step is in the ledger once, and each callback arrives. Where exactly a
+// process dies is package approval's TestDeathAtEachWrite.
+func TestApprovalsUnderKills(t *testing.T) {
+	t.Run("pebble", func(t *testing.T) { approvalsUnderKills(t) })
+	t.Run("postgres", func(t *testing.T) {
+		s, err := pgtest.Start()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Stop() })
+		approvalsUnderKills(t, "--storage", s.URL())
+	})
+}
+
+// deathRounds is how often the server is killed, deathWorkers how many agents work.
+const (
+	deathRounds  = 4
+	deathWorkers = 6
+)
+
+// errand is one approval from question to grant, over all lives of the server.
+type errand struct {
+	trace  string
+	asked  client.Approval
+	voted  bool
+	grants map[string]bool
+}
+
+func approvalsUnderKills(t *testing.T, flags ...string) {
+	hooks := newHooks()
+	defer hooks.Close()
+	flags = append(flags, "--callout-allow", "127.0.0.0/8")
+	dir := t.TempDir()
+	p := startProcess(t, dir, flags...)
+	red := p.found(t.Context(), "red", nil)
+	newRefunder(t, p, red).obliged(t)
+	errands := make([][]*errand, deathWorkers) // the last one of each may be under way
+	for round := range deathRounds {
+		r := newRefunder(t, p, red)
+		r.once(t)
+		over := make(chan struct{})
+		var group sync.WaitGroup
+		for n := range errands {
+			group.Go(func() { errands[n] = r.errands(t, hooks.URL, errands[n], n, over) })
+		}
+		time.Sleep(time.Duration(150+rand.IntN(400)) * time.Millisecond)
+		p.kill()
+		close(over)
+		group.Wait()
+		p = startProcess(t, dir, flags...)
+		t.Logf("round %d: %d errands", round, len(errands[0]))
+	}
+	r := newRefunder(t, p, red)
+	total := 0
+	for _, own := range errands {
+		for _, e := range own {
+			total++
+			if err := r.run(t, hooks.URL, e); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := r.client.GetApproval(t.Context(), e.asked.ID); err != nil || got.Status != client.ApprovalConsumed || len(e.grants) != 1 {
+				t.Errorf("%s: got %s, %v, and %d grants", e.trace, got.Status, err, len(e.grants))
+			}
+		}
+	}
+	hooks.await(t, errands)
+	p.terminate()
+	arguments := append([]string{"fsck", "--data", dir}, flags[:len(flags)-2]...)
+	// Activation, grant key, and of each: requested, approved, consumed.
+	want := fmt.Sprintf("1 ledgers, %d events, 0 faults", 2+3*total)
+	if out, exit := command(t, "agentledger", arguments...); exit != 0 || !strings.Contains(out, want) {
+		t.Errorf("fsck: status %d, %s, want %s", exit, out, want)
+	}
+}
+
+// once makes the agent give up when the server is gone.
+func (r *refunder) once(t *testing.T) {
+	t.Helper()
+	var err error
+	r.client, err = client.New(client.Config{BaseURL: r.main, Token: r.org.IngestKey.Secret, Retry: once})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// errands does one errand after the other until the server is gone, and begins with
+// the last one of before.
+func (r *refunder) errands(t *testing.T, hook string, before []*errand, worker int, over <-chan struct{}) []*errand {
+	if len(before) > 0 && r.run(t, hook, before[len(before)-1]) != nil {
+		return before
+	}
+	for {
+		select {
+		case <-over:
+			return before
+		default:
+		}
+		e := &errand{trace: fmt.Sprintf("errand-%d-%d", worker, len(before)), grants: map[string]bool{}}
+		before = append(before, e)
+		if r.run(t, hook, e) != nil {
+			return before
+		}
+	}
+}
+
+// run goes on with an errand. An error is one of a server that is gone.
+func (r *refunder) run(t *testing.T, hook string, e *errand) error {
+	if e.asked.ID == "" {
+		q := r.question()
+		q.Trace, q.Callback = id.Trace(e.trace), hook
+		asked, err := r.client.AskApproval(t.Context(), q)
+		if err != nil {
+			return err
+		}
+		e.asked = asked
+	}
+	if !e.voted {
+		if err := r.vote(t, e.asked, "approve"); err != nil && !strings.Contains(err.Error(), ": 409 ") {
+			return err
+		}
+		e.voted = true
+	}
+	grant, err := r.client.ConsumeApproval(t.Context(), r.signer, e.asked)
+	if err != nil {
+		return err
+	}
+	e.grants[grant] = true
+	return nil
+}
+
+// hooks is the receiver of the callbacks.
+type hooks struct {
+	*httptest.Server
+	mu   sync.Mutex
+	told map[string]map[string]bool // webhook-ids by approval and what happened
+}
+
+func newHooks() *hooks {
+	h := &hooks{told: map[string]map[string]bool{}}
+	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var said struct {
+			Type string `json:"type"`
+			Data struct {
+				Approval string `json:"approval_id"`
+			} `json:"data"`
+		}
+		if json.Unmarshal(body, &said) != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		key := said.Data.Approval + " " + said.Type
+		if h.told[key] == nil {
+			h.told[key] = map[string]bool{}
+		}
+		h.told[key][r.Header.Get("Webhook-Id")] = true
+	}))
+	return h
+}
+
+// await waits until each errand's two changes were told, each as one message.
+func (h *hooks) await(t *testing.T, errands [][]*errand) {
+	t.Helper()
+	missing := ""
+	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if missing = h.missing(errands); missing == "" {
+			break
+		}
+	}
+	if missing != "" {
+		t.Errorf("nobody was told: %s", missing)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for what, ids := range h.told {
+		if len(ids) != 1 {
+			t.Errorf("%s: told as %d messages", what, len(ids))
+		}
+	}
+}
+
+func (h *hooks) missing(errands [][]*errand) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, own := range errands {
+		for _, e := range own {
+			for _, what := range []string{"approval.approved", "approval.consumed"} {
+				if key := e.asked.ID + " " + what; h.told[key] == nil {
+					return e.trace + ": " + what
+				}
+			}
+		}
+	}
+	return ""
+}
