@@ -39,7 +39,7 @@ func (m *Monitor) keep(ctx context.Context, err error) error {
 	files, failed := m.evidenceFiles(f)
 	if m.attach != nil && failed == nil {
 		var more map[string][]byte
-		more, failed = m.attach(ctx)
+		more, failed = m.attach(ctx, f.Known)
 		maps.Copy(files, more)
 	}
 	if failed == nil {

@@ -31,6 +31,10 @@ type FleetOptions struct {
 	Clock   func() time.Time
 }
 
+// ErrHidden: entries have come to the directory of which the service does not show
+// what they list, if they list anything. What was found to be consistent is kept.
+var ErrHidden = errors.New("entries of the directory whose content is not shown")
+
 // Fleet follows a service's directory and every log that it lists. The keys of the
 // logs are those that the directory lists: what is pinned is the directory's.
 type Fleet struct {
@@ -64,20 +68,41 @@ func (f *Fleet) Check(ctx context.Context, each func(Report, error)) error {
 	var mu sync.Mutex
 	var checks sync.WaitGroup
 	all, turns := []error{err}, make(chan struct{}, f.Logs)
-	for _, l := range register.Logs {
+	var held []int // of the logs that extend all that is listed of them
+	for i, l := range register.Logs {
 		turns <- struct{}{}
 		checks.Go(func() {
 			defer func() { <-turns }()
 			report, err := f.checkLog(ctx, register, l)
 			mu.Lock()
 			defer mu.Unlock()
-			all = append(all, err)
+			if all = append(all, err); err == nil && (report.Successor == nil || report.Successor.Unread == "") {
+				held = append(held, i)
+			}
 			each(report, err)
 		})
 	}
 	checks.Wait()
-	return errors.Join(all...)
+	return errors.Join(append(all, f.hold(register, held))...)
 }
+
+// hold notes that logs were held against all that is listed of them.
+func (f *Fleet) hold(r *register, logs []int) error {
+	news := false
+	for _, i := range logs {
+		news = news || len(r.Logs[i].Unchecked) > 0
+		r.Logs[i].Unchecked = nil
+	}
+	if !news {
+		return nil
+	}
+	if err := r.save(f.registerFile()); err != nil {
+		return fmt.Errorf("write state: %w", err)
+	}
+	return nil
+}
+
+func (f *Fleet) registerFile() string { return filepath.Join(f.Folder, "register") }
 
 // checkDirectory follows the directory's log and returns what it lists, nil when that
 // can't be relied on.
@@ -98,7 +123,7 @@ func (f *Fleet) checkDirectory(ctx context.Context, each func(Report, error)) (*
 		return nil, err
 	}
 	m.Witnesses, m.MaxLag = f.Witnesses, f.MaxLag
-	file := filepath.Join(f.Folder, "register")
+	file := f.registerFile()
 	read, err := f.readRegister(m, file)
 	if err != nil {
 		return nil, err
@@ -106,7 +131,11 @@ func (f *Fleet) checkDirectory(ctx context.Context, each func(Report, error)) (*
 	l := &listings{service: f.Service, register: read}
 	m.visit = l.visit
 	m.commit = func(to id.Index) error { return read.save(file) }
+	hidden, first := read.Hidden, read.ReadTo == 0
 	report, err := m.Check(ctx)
+	if report.HiddenEntries = &read.Hidden; err == nil && read.Hidden > hidden && !first {
+		err = fmt.Errorf("%s: %w: %d more", f.origin, ErrHidden, read.Hidden-hidden)
+	}
 	each(report, err)
 	if report.TreeSize < read.ReadTo { // something is wrong behind what was read last
 		return nil, err
@@ -154,7 +183,7 @@ func (f *Fleet) checkLog(ctx context.Context, r *register, l registered) (Report
 	if m.Predecessor, err = f.predecessor(r, l.Origin); err != nil {
 		return Report{Origin: l.Origin}, fmt.Errorf("%s: %w", l.Origin, err)
 	}
-	m.listed, m.attach = l.head(), attachListing(f.Service, l.LogIndex)
+	m.listed, m.attach = l.heads(), attachListing(f.Service, l)
 	report, err := m.Check(ctx)
 	if next, ended := r.find(l.Origin.Next()); ended {
 		report.Successor = &SuccessorReport{Origin: next.Origin, LogKey: next.LogKeys[len(next.LogKeys)-1]}

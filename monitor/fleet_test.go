@@ -271,6 +271,92 @@ func TestFleetFindsFork(t *testing.T) {
 	}
 }
 
+// A tree that was listed for somebody and outgrown by another one before anybody
+// looked is found, whether what lies at its size is read then or was read before.
+func TestFleetHoldsEveryListing(t *testing.T) {
+	base := newHistory(t, redID).grow(300, 1)
+	fork, real := base.copy().grow(10, 2), base.copy().grow(50, 1)
+	for name, read := range map[string]*history{"never read": nil, "read to below": base, "read beyond": real} {
+		t.Run(name, func(t *testing.T) {
+			s := newService(t)
+			f := s.fleet()
+			s.show(redID, base)
+			s.list(redID)
+			if read != nil {
+				s.show(redID, read)
+				if r := s.round(f); r.err != nil {
+					t.Fatal(r.err)
+				}
+			}
+			s.show(redID, fork)
+			s.list(redID)
+			s.show(redID, real)
+			s.list(redID)
+			for range 2 { // it is found again
+				r := s.round(f)
+				var found *Finding
+				if !errors.As(r.errs[redID], &found) || found.Kind != Fork || found.Known.TreeSize != 310 {
+					t.Fatalf("got %v", r.err)
+				}
+				if found.Proof == nil || kept(t, found, "proof.json") == nil {
+					t.Error("no proof of the tree that is shown")
+				}
+				if got := kept(t, found, "envelope.json"); !bytes.Equal(got, []byte(s.events[1].Envelope)) {
+					t.Error("the listing is not kept")
+				}
+			}
+		})
+	}
+}
+
+// All that an honest directory lists between two looks holds, and is held once.
+func TestFleetHoldsManyListings(t *testing.T) {
+	s := newService(t)
+	f := s.fleet()
+	sizes := []int{1, 2, 255, 256, 257, 300, 512, 513, 700}
+	for i, size := range sizes {
+		h := s.logs[redID].copy()
+		s.show(redID, h.grow(size-int(h.tree.Size()), 1))
+		s.list(redID)
+		if i != 5 {
+			continue
+		}
+		s.show(redID, s.logs[redID].copy().grow(1, 1)) // beyond what is listed
+		if r := s.round(f); r.err != nil || r.sizes[redID] != 301 {
+			t.Fatalf("got %+v", r)
+		}
+	}
+	if r := s.round(f); r.err != nil || r.sizes[redID] != 700 {
+		t.Fatalf("got %+v", r)
+	}
+	r, err := loadRegister(f.registerFile(), f.origin)
+	if err != nil || len(r.Logs) != 1 || r.Logs[0].TreeSize != 700 || r.Logs[0].Unchecked != nil {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+// An entry of the directory that is kept from monitors is told of; what else there is
+// is checked all the same.
+func TestFleetTellsOfHiddenEntries(t *testing.T) {
+	s := newService(t)
+	f := s.fleet()
+	s.state("ledger_settings_changed", map[string]any{"n": 1}) // as each organization begins
+	s.show(redID, s.logs[redID].copy().grow(9, 1))
+	s.list(redID)
+	if r := s.round(f); r.err != nil || r.sizes[redID] != 9 {
+		t.Fatalf("got %+v", r)
+	}
+	s.show(blueID, s.logs[blueID].copy().grow(3, 1))
+	s.list(blueID)
+	s.events = s.events[:1] // kept back
+	for _, want := range []error{ErrHidden, nil} {
+		r := s.round(f)
+		if !errors.Is(r.err, want) || !errors.Is(r.errs[directoryID], want) || r.sizes[directoryID] != 3 || r.sizes[redID] != 9 {
+			t.Errorf("got %+v, want %v", r, want)
+		}
+	}
+}
+
 // A directory that takes back what it has listed.
 func TestFleetFindsListing(t *testing.T) {
 	base := newHistory(t, redID).grow(20, 1)

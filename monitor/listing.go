@@ -18,7 +18,6 @@ type listings struct {
 	service  *client.Client
 	register *register
 	page     client.DirectoryPage
-	hidden   id.Index // entries that list nothing that is shown
 }
 
 // visit takes entries that the directory's monitor has found in its log.
@@ -33,7 +32,7 @@ func (l *listings) visit(ctx context.Context, begin id.Index, entries []chain.En
 			return err
 		}
 		if shown == nil {
-			l.hidden++
+			l.register.Hidden++
 			continue
 		}
 		if err := l.take(entry, *shown); err != nil {
@@ -111,11 +110,11 @@ func contentOf(e client.DirectoryEvent) map[string][]byte {
 	return map[string][]byte{"record.json": []byte(e.Record), "envelope.json": []byte(e.Envelope)}
 }
 
-// attachListing returns what fetches the event at an index of the directory again, to
-// be kept beside a finding that rests on it.
-func attachListing(service *client.Client, index id.Index) func(context.Context) (map[string][]byte, error) {
-	return func(ctx context.Context) (map[string][]byte, error) {
-		files := map[string][]byte{}
+// attachListing returns what fetches the directory's event that lists a tree of a log
+// again, to be kept beside a finding that rests on it.
+func attachListing(service *client.Client, l registered) func(context.Context, Evidence) (map[string][]byte, error) {
+	return func(ctx context.Context, known Evidence) (map[string][]byte, error) {
+		index, files := l.listing(known), map[string][]byte{}
 		p, err := service.DirectoryPage(ctx, index)
 		for _, e := range p.Events {
 			if e.LogIndex == index {

@@ -36,6 +36,9 @@ func (m *Metrics) Observe(r Report, err error) {
 	m.set("last_check_timestamp_seconds", "When the last check began.", at, origin...)
 	m.add("entries_total", "Entries read and verified.", float64(r.NewEntries), origin...)
 	m.add("checks_total", "Checks, by what came out.", 1, append(origin, "result", resultOf(err))...)
+	if r.HiddenEntries != nil {
+		m.set("hidden_entries", "Entries of the directory whose content is not shown.", float64(*r.HiddenEntries), origin...)
+	}
 	if err == nil {
 		m.set("last_consistent_timestamp_seconds", "When the last check began that found all to be consistent.", at, origin...)
 	}

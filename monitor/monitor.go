@@ -91,8 +91,8 @@ type Monitor struct {
 	origin id.Origin
 
 	// What a Fleet adds, each perhaps nil.
-	listed *signedHead // what the directory lists of this log; without a note
-	attach func(context.Context) (map[string][]byte, error)
+	listed []signedHead // what the directory lists of this log, ascending; without notes
+	attach func(ctx context.Context, known Evidence) (map[string][]byte, error)
 	visit  func(ctx context.Context, begin id.Index, entries []chain.Entry) error // every new entry, in order
 	commit func(to id.Index) error                                                // before the state is written
 }
@@ -118,6 +118,10 @@ type Report struct {
 	RootHash   id.Hash        `json:"root_hash"` // of that head
 	NewEntries id.Index       `json:"new_entries"`
 	Sources    []SourceReport `json:"sources"`
+
+	// HiddenEntries are those of a directory whose content is not shown, so that nobody
+	// but the service can tell what they list; nil of any other log.
+	HiddenEntries *id.Index `json:"hidden_entries,omitzero"`
 
 	// Succession is how the log goes on from the one before it; nil when that was not
 	// asked for or not found out.
@@ -193,21 +197,30 @@ func (m *Monitor) advance(ctx context.Context, s *state, others []signedHead) er
 	if s.head.note != nil {
 		known = append([]signedHead{s.head}, others...)
 	}
-	if m.listed != nil {
-		known = append(known, *m.listed)
-	}
-	shown, err := m.newest(ctx, known)
+	below, above := m.listedBeside(s.tree.Size())
+	shown, err := m.newest(ctx, slices.Concat(known, m.listed))
 	if err != nil {
 		return err
 	}
+	known = append(known, below...)
 	for _, k := range known {
 		if err := m.extends(ctx, k, shown); err != nil {
 			return err
 		}
 	}
-	if err := m.read(ctx, s, shown); err != nil {
+	if err := m.read(ctx, s, shown, above); err != nil {
 		return err
 	}
 	s.head = shown
 	return nil
+}
+
+// listedBeside parts what the directory lists: trees that are read already, and those
+// that will be come by in reading.
+func (m *Monitor) listedBeside(read id.Index) (below, above []signedHead) {
+	at := slices.IndexFunc(m.listed, func(h signedHead) bool { return h.Size > read })
+	if at < 0 {
+		at = len(m.listed)
+	}
+	return m.listed[:at], m.listed[at:]
 }

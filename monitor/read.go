@@ -20,9 +20,10 @@ type chunk struct {
 }
 
 // read takes the tree of s to the size of a head: entries, chain and numbers,
-// every tile of what is new, and at the end the root.
-func (m *Monitor) read(ctx context.Context, s *state, to signedHead) error {
-	r := &reading{monitor: m, known: s.head.evidence(), to: to, tree: s.tree.Clone(), last: s.last}
+// every tile of what is new, and at the end the root. The roots on the way have to be
+// those of the trees that are listed, which ascend from beyond what is read already.
+func (m *Monitor) read(ctx context.Context, s *state, to signedHead, listed []signedHead) error {
+	r := &reading{monitor: m, known: s.head.evidence(), to: to, tree: s.tree.Clone(), last: s.last, listed: listed}
 	if err := r.run(ctx); err != nil {
 		return err
 	}
@@ -38,6 +39,7 @@ type reading struct {
 	tree    *tlog.Builder
 	last    id.Hash // event hash of the last entry, genesis of none
 	full    []tlog.FullTile
+	listed  []signedHead // what the tree has to be at their sizes, which are all beyond its own
 }
 
 func (r *reading) run(ctx context.Context) error {
@@ -156,8 +158,23 @@ func (r *reading) take(ctx context.Context, c chunk) error {
 			return err
 		}
 	}
-	r.full = r.tree.Append(r.full[:0], c.hashes[had:]...)
 	r.last = c.hashes[len(c.hashes)-1]
+	for rest := c.hashes[had:]; len(rest) > 0; {
+		n := id.Index(len(rest))
+		if len(r.listed) > 0 {
+			n = min(n, r.listed[0].Size-r.tree.Size())
+		}
+		if err := r.append(ctx, rest[:n]); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+// append adds leaves, none beyond the next tree that is listed.
+func (r *reading) append(ctx context.Context, leaves []id.Hash) error {
+	r.full = r.tree.Append(r.full[:0], leaves...)
 	for _, t := range r.full {
 		if t.Level == 0 {
 			continue // compared when it was fetched
@@ -166,7 +183,18 @@ func (r *reading) take(ctx context.Context, c chunk) error {
 			return err
 		}
 	}
-	return nil
+	if len(r.listed) == 0 || r.listed[0].Size != r.tree.Size() {
+		return nil
+	}
+	listed := r.listed[0]
+	r.listed = r.listed[1:]
+	if r.tree.Root() == listed.Root {
+		return nil
+	}
+	if err := r.monitor.extends(ctx, listed, r.to); err != nil {
+		return err
+	}
+	return r.tampered(fmt.Sprintf("the entries do not lead to the root that is listed at size %d", listed.Size), nil)
 }
 
 // checkPartials compares the partial tiles above level 0 of the whole tree.

@@ -14,9 +14,10 @@ import (
 // register is what a directory has listed, up to an entry of its log.
 type register struct {
 	Version int          `json:"version"`
-	Origin  id.Origin    `json:"origin"`  // of the directory
-	ReadTo  id.Index     `json:"read_to"` // the entries [0, ReadTo) were read
-	Logs    []registered `json:"logs"`    // ascending by origin
+	Origin  id.Origin    `json:"origin"`          // of the directory
+	ReadTo  id.Index     `json:"read_to"`         // the entries [0, ReadTo) were read
+	Hidden  id.Index     `json:"hidden,omitzero"` // of these, whose content was not shown
+	Logs    []registered `json:"logs"`            // ascending by origin
 }
 
 // registered is what was listed of one log.
@@ -26,6 +27,17 @@ type registered struct {
 	RootHash id.Hash   `json:"root_hash"`
 	LogIndex id.Index  `json:"log_index"` // of the directory's entry that lists this tree
 	LogKeys  []string  `json:"log_keys"`  // all that were ever listed, newest last
+
+	// Unchecked are the trees that were listed since the log was last found to extend
+	// all of them, ascending by size, this one too.
+	Unchecked []listedTree `json:"unchecked,omitzero"`
+}
+
+// listedTree is one tree of a log, and where the directory lists it.
+type listedTree struct {
+	TreeSize id.Index `json:"tree_size"`
+	RootHash id.Hash  `json:"root_hash"`
+	LogIndex id.Index `json:"log_index"`
 }
 
 const (
@@ -78,7 +90,11 @@ func (r *register) note(l verify.Listed, at id.Index) (Kind, registered) {
 	if !slices.Contains(keys, l.LogKey) {
 		keys = append(slices.Clone(keys), l.LogKey)
 	}
-	r.Logs[i] = registered{Origin: l.Origin, TreeSize: l.Size, RootHash: l.Root, LogIndex: at, LogKeys: keys}
+	unchecked := before.Unchecked
+	if l.Size > before.TreeSize {
+		unchecked = append(unchecked, listedTree{TreeSize: l.Size, RootHash: l.Root, LogIndex: at})
+	}
+	r.Logs[i] = registered{Origin: l.Origin, TreeSize: l.Size, RootHash: l.Root, LogIndex: at, LogKeys: keys, Unchecked: unchecked}
 	return "", before
 }
 
@@ -101,12 +117,38 @@ func cmpOrigin(a, b id.Origin) int {
 	return 0
 }
 
-// head is the listed tree as a head that the log has to extend.
-func (l registered) head() *signedHead {
-	return &signedHead{
-		Checkpoint: tlog.Checkpoint{Origin: l.Origin, Size: l.TreeSize, Root: l.RootHash},
-		from:       fmt.Sprintf("the directory, log index %d", l.LogIndex),
+// head is the newest tree listed, as a head that the log has to extend.
+func (l registered) head() signedHead {
+	return listedTree{TreeSize: l.TreeSize, RootHash: l.RootHash, LogIndex: l.LogIndex}.head(l.Origin)
+}
+
+func (t listedTree) head(origin id.Origin) signedHead {
+	return signedHead{
+		Checkpoint: tlog.Checkpoint{Origin: origin, Size: t.TreeSize, Root: t.RootHash},
+		from:       fmt.Sprintf("the directory, log index %d", t.LogIndex),
 	}
+}
+
+// heads are all trees that the log has to be held against: those that it was not yet,
+// and the newest. They ascend by size.
+func (l registered) heads() (all []signedHead) {
+	for _, t := range l.Unchecked {
+		if t.TreeSize < l.TreeSize {
+			all = append(all, t.head(l.Origin))
+		}
+	}
+	return append(all, l.head())
+}
+
+// listing returns the index of the directory's entry that lists a tree, of the newest
+// when none is known.
+func (l registered) listing(of Evidence) id.Index {
+	for _, t := range l.Unchecked {
+		if t.TreeSize == of.TreeSize && t.RootHash == of.RootHash {
+			return t.LogIndex
+		}
+	}
+	return l.LogIndex
 }
 
 // keys are those that were listed for the log.

@@ -254,6 +254,9 @@ func monitoredLines(r monitor.Report, err error) (lines []string) {
 	default:
 		lines = append(lines, fmt.Sprintf("consistent: %s, %d entries (%d new), root %s", name, r.TreeSize, r.NewEntries, r.RootHash))
 	}
+	if r.HiddenEntries != nil && *r.HiddenEntries > 0 && err == nil {
+		lines = append(lines, fmt.Sprintf("not shown: what %d entries of %s list, if they list anything", *r.HiddenEntries, name))
+	}
 	if p := r.Succession; p != nil && err == nil {
 		lines = append(lines, succeeds(p))
 	}
