@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -54,6 +55,8 @@ func TestMetrics(t *testing.T) {
 	m.Observe(red, nil)
 	red.CheckedAt += 1000
 	red.Cosignatures = []verify.Cosignature{{Name: "w1.example", Time: 1_795_176_000_000}}
+	hidden := id.Index(2)
+	red.HiddenEntries = &hidden
 	m.Observe(red, errors.New("time-out"))
 	m.Observe(Report{Origin: "strange\"\\\norigin"}, &Finding{Kind: Fork})
 
@@ -69,6 +72,7 @@ func TestMetrics(t *testing.T) {
 		`agentledger_monitor_checks_total{origin="log.example/o/red",result="unknown"} 1`,
 		`agentledger_monitor_checks_total{origin="strange\"\\\norigin",result="fork"} 1`,
 		`agentledger_monitor_source_up{origin="log.example/o/red",source="http://witness"} 0`,
+		`agentledger_monitor_hidden_entries{origin="log.example/o/red"} 2`,
 		`agentledger_monitor_source_tree_size{origin="log.example/o/red",source="http://mirror"} 6`,
 	} {
 		if !strings.Contains(got, line+"\n") {
