@@ -8,16 +8,18 @@ PROGRAMS := agentledger aps
 build:
 	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
 
-# Every test, nothing skipped. PostgreSQL's server and Python are installed when they are missing.
+# Every test, nothing skipped. PostgreSQL's server, Python and curl are installed when they are missing.
 test:
 	./scripts/postgres
 	./scripts/python
+	./scripts/curl
 	$(GO) test ./...
 
 # The same under the race detector (needs a C compiler).
 race:
 	./scripts/postgres
 	./scripts/python
+	./scripts/curl
 	$(GO) test -race ./...
 
 lint:

@@ -94,6 +94,44 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
+// BenchmarkStep is BenchmarkEvent for tools without a key: 64 of them report a run
+// each, in lists of some steps. All numbers are for one step.
+func BenchmarkStep(b *testing.B) {
+	for _, list := range []int{1, 10, 50} {
+		b.Run(fmt.Sprint("list=", list), func(b *testing.B) {
+			w := newWorld(b)
+			w.activate(&w.red, "pol-1", rules)
+			const tools = 64
+			payload := `{"purpose":"` + strings.Repeat("x", 400) + `"}`
+			var paths [tools]string
+			for i := range paths {
+				paths[i] = w.startRun(&w.red, runBody) + "/steps"
+			}
+			var next atomic.Int64
+			b.ReportAllocs()
+			b.ResetTimer()
+			var group sync.WaitGroup
+			for _, path := range paths {
+				group.Go(func() {
+					for {
+						end := next.Add(int64(list))
+						n := min(int64(list), int64(b.N)-(end-int64(list)))
+						if n <= 0 {
+							return
+						}
+						var body []string
+						for i := range n {
+							body = append(body, fmt.Sprintf(`{"step_key":"s%d","tool_name":"acme.allow","payload":%s,"status":"succeeded"}`, end-i, payload))
+						}
+						w.serve(b, path, "["+strings.Join(body, ",")+"]", http.StatusCreated)
+					}
+				})
+			}
+			group.Wait()
+		})
+	}
+}
+
 func BenchmarkReplay(b *testing.B) {
 	w := newWorld(b)
 	body := w.events(1)[0]

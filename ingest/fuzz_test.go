@@ -3,12 +3,14 @@ package ingest
 import (
 	"bytes"
 	"net/http"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/org"
 )
 
@@ -56,6 +58,32 @@ func FuzzQuestion(f *testing.F) {
 		}
 		if in.Payload != nil && in.Payload[0] != '{' {
 			t.Errorf("got payload %s", in.Payload)
+		}
+	})
+}
+
+// A step alone and in a list is the same step.
+func FuzzSteps(f *testing.F) {
+	for _, seed := range []string{
+		`{"step_key":"a","status":"x"}`, `{"step_key":"a","attempt":2,"kind":"result","tool_name":"a.b","payload":{"b":1,"a":[2]},"status":"x","started_at":"t","ended_at":"t"}`,
+		` [{"step_key":"a"}]`, `[]`, `[[]]`, `{}`, `null`, `{"payload":null}`, `{"attempt":1e0}`, ``, `[{},{}]`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		steps, list, err := parseSteps(body)
+		if err != nil {
+			return
+		}
+		if len(steps) == 0 || len(steps) > 50 || !list && len(steps) != 1 {
+			t.Fatalf("%q is %d steps, a list: %v", body, len(steps), list)
+		}
+		if _, err := jcs.Canonicalize(body, jcs.MaxDepth-1); list || err != nil { // a list is one level deeper
+			return
+		}
+		again, list, err := parseSteps(slices.Concat([]byte("["), body, []byte("]")))
+		if err != nil || !list || len(again) != 1 || !reflect.DeepEqual(again[0], steps[0]) {
+			t.Errorf("%q is %+v, and in a list %+v, %v", body, steps, again, err)
 		}
 	})
 }
