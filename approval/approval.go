@@ -37,6 +37,7 @@ import (
 
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/due"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/seal"
@@ -191,6 +192,7 @@ type Approvals struct {
 	keyring *seal.Keyring
 	clock   func() time.Time
 
+	due    due.Index
 	hub    hub
 	doubts doubts
 }
@@ -203,6 +205,7 @@ func New(o Options) *Approvals {
 	return &Approvals{
 		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, rules: o.Rulebook, agents: o.Agents,
 		orgs: o.Organizations, members: o.Members, outbox: o.Outbox, keyring: o.Keyring, clock: o.Clock,
+		due:    due.Index{Records: o.Records, Kind: kindDue},
 		doubts: newDoubts(),
 	}
 }

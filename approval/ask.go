@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/due"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
@@ -160,8 +161,7 @@ func (a *Approvals) begin(ctx context.Context, s *log.State, c *act, name ID, r 
 		return notary.Act{}, &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", RetryAfter: time.Minute,
 			Message: "1000 approvals are open: decide or cancel some of them"}
 	}
-	due := storage.Change{Kind: kindDue, Key: dueName(r.ExpiresAt, c.tenant, name), Value: []byte("{}"), If: storage.AnyVersion}
-	if err := a.records.Write(ctx, id.Service, []storage.Change{due}); err != nil {
+	if err := a.due.Note(ctx, due.Entry{At: r.ExpiresAt, Tenant: c.tenant, Name: string(name)}); err != nil {
 		return notary.Act{}, unreadable("note when the approval is due", err)
 	}
 	c.state(name, r, transition{name: "requested"})

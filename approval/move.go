@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/agentledger/agentledger/due"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -23,5 +24,5 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	if !stored.Status.Open() {
 		return nil, nil
 	}
-	return []storage.Record{{Kind: kindDue, Key: dueName(stored.ExpiresAt, t, ID(r.Key)), Value: []byte("{}")}}, nil
+	return []storage.Record{due.Entry{At: stored.ExpiresAt, Tenant: t, Name: r.Key}.Record(kindDue)}, nil
 }

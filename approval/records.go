@@ -26,9 +26,7 @@ const (
 	kindTally storage.Kind = "approval_tally"
 )
 
-// kindDue has one record in the service's own partition for each approval, by
-// dueName. It is written before the approval is and goes when its time has come:
-// a hint, which may be of an approval that is over or never was.
+// kindDue has an entry (package due) for each approval, of when its time is over.
 const kindDue storage.Kind = "approval_due"
 
 type record struct {
@@ -98,19 +96,6 @@ func openName(action id.Hash, ingestKey string, trace id.Trace) string {
 }
 
 func (r *record) openName() string { return openName(r.ActionDigest, r.IngestKeyID, r.Trace) }
-
-func dueName(at id.Instant, t id.Tenant, name ID) string {
-	return fmt.Sprintf("%016x/%016x/%s", uint64(at), uint64(t), name)
-}
-
-// parseDue reads what dueName wrote.
-func parseDue(key string) (at id.Instant, t id.Tenant, name ID, err error) {
-	_, err = fmt.Sscanf(key, "%016x/%016x/%s", &at, &t, &name)
-	if err == nil && dueName(at, t, name) != key {
-		err = storage.ErrCorrupt
-	}
-	return at, t, name, err
-}
 
 type openRecord struct {
 	Approval ID `json:"approval_id"`

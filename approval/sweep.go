@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentledger/agentledger/due"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/storage"
 )
 
 // doubts is what Sweep has to look at beside what is due.
@@ -100,51 +100,17 @@ func (a *Approvals) Sweep(ctx context.Context) error {
 	return errors.Join(failed, a.sweepDue(ctx))
 }
 
-// duePage is how many due records are read at once.
-const duePage = 256
-
-// lateAfter is when a due record without an approval is given up: the append that
-// makes the approval may be on its way until then. In milliseconds.
-const lateAfter id.Instant = 3_600_000
-
 func (a *Approvals) sweepDue(ctx context.Context) error {
-	var failed error
 	now := a.now()
-	for begin := ""; ; {
-		due, err := a.records.Scan(ctx, id.Service, kindDue, begin, dueName(now, 0, ""), duePage)
-		if err != nil {
-			return errors.Join(failed, unreadable("read what is due", err))
-		}
-		done, err := a.settleDue(ctx, due, now)
-		failed = errors.Join(failed, err)
-		if len(done) > 0 {
-			failed = errors.Join(failed, a.records.Write(ctx, id.Service, done))
-		}
-		if len(due) < duePage {
-			return failed
-		}
-		begin = due[len(due)-1].Key + "\x00"
-	}
-}
-
-// settleDue returns the removals of the due records that are done with.
-func (a *Approvals) settleDue(ctx context.Context, due []storage.Record, now id.Instant) (done []storage.Change, failed error) {
-	for i := range due {
-		at, t, name, err := parseDue(due[i].Key)
-		if err == nil {
-			err = a.settle(ctx, t, name)
-		}
+	err := a.due.Sweep(ctx, now, func(ctx context.Context, e due.Entry) (due.Outcome, error) {
+		err := a.settle(ctx, e.Tenant, ID(e.Name))
 		if fault.Is(err, fault.NotFound) {
-			if now-at < lateAfter {
-				continue
-			}
-			err = nil
+			return due.Absent(e, now), nil
 		}
-		if err != nil {
-			failed = errors.Join(failed, err)
-			continue
-		}
-		done = append(done, storage.Change{Kind: kindDue, Key: due[i].Key, If: storage.AnyVersion})
+		return due.Done, err
+	})
+	if err != nil {
+		return unreadable("settle what is due", err)
 	}
-	return done, failed
+	return nil
 }

@@ -79,8 +79,9 @@ const page = 256
 type Outcome uint8
 
 const (
-	Keep Outcome = iota // look again
+	Keep Outcome = iota // look again, the next time
 	Done                // drop it
+	Stop                // keep it, and look at no more of them this time
 )
 
 // Sweep shows look the entries that are due at now, in the order of time, and drops
@@ -94,12 +95,12 @@ func (x Index) Sweep(ctx context.Context, now id.Instant, look func(context.Cont
 		if err != nil {
 			return errors.Join(failed, fmt.Errorf("read what is due: %w", err))
 		}
-		done, err := x.look(ctx, due, look)
+		done, stopped, err := x.look(ctx, due, look)
 		failed = errors.Join(failed, err)
 		if len(done) > 0 {
 			failed = errors.Join(failed, x.Records.Write(ctx, id.Service, done))
 		}
-		if len(due) < page || ctx.Err() != nil {
+		if stopped || len(due) < page || ctx.Err() != nil {
 			return failed
 		}
 		begin = due[len(due)-1].Key + "\x00"
@@ -107,7 +108,7 @@ func (x Index) Sweep(ctx context.Context, now id.Instant, look func(context.Cont
 }
 
 // look returns the removals of the entries that are done.
-func (x Index) look(ctx context.Context, due []storage.Record, look func(context.Context, Entry) (Outcome, error)) (done []storage.Change, failed error) {
+func (x Index) look(ctx context.Context, due []storage.Record, look func(context.Context, Entry) (Outcome, error)) (done []storage.Change, stopped bool, failed error) {
 	for i := range due {
 		e, err := Parse(due[i].Key)
 		outcome := Keep
@@ -118,11 +119,14 @@ func (x Index) look(ctx context.Context, due []storage.Record, look func(context
 			failed = errors.Join(failed, err)
 			continue
 		}
-		if outcome == Done {
+		switch outcome {
+		case Done:
 			done = append(done, storage.Change{Kind: x.Kind, Key: due[i].Key, If: storage.AnyVersion})
+		case Stop:
+			return done, true, failed
 		}
 	}
-	return done, failed
+	return done, false, failed
 }
 
 // lateAfter is for how long an entry is kept whose thing is not there, in

@@ -82,6 +82,25 @@ func TestSweepGoesOn(t *testing.T) {
 	}
 }
 
+func TestSweepStops(t *testing.T) {
+	x := newIndex()
+	for i := range 1000 {
+		note(t, x, due.Entry{At: id.Instant(i), Tenant: 7, Name: "n"})
+	}
+	looked := 0
+	for _, want := range []int{401, 801, 1000} { // the one that stops is looked at again
+		err := x.Sweep(t.Context(), 1000, func(context.Context, due.Entry) (due.Outcome, error) {
+			if looked++; looked == want {
+				return due.Stop, nil
+			}
+			return due.Done, nil
+		})
+		if err != nil || looked != want {
+			t.Errorf("looked at %d, %v; want %d", looked, err, want)
+		}
+	}
+}
+
 func TestParse(t *testing.T) {
 	for _, e := range []due.Entry{{At: 1, Tenant: 2, Name: "x"}, {At: 1 << 50, Tenant: 1<<63 - 1, Name: "run_a/b"}} {
 		if got, err := due.Parse(e.Key()); err != nil || got != e {

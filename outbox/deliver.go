@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/agentledger/agentledger/due"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/egress"
 	"github.com/agentledger/agentledger/storage"
@@ -20,16 +21,8 @@ const (
 	maxFlyingOrganization = 16
 )
 
-// duePage is how many due records are read at once, dueLook how many one sweep
-// looks at.
-const (
-	duePage = 256
-	dueLook = 16 * duePage
-)
-
-// lateAfter is when a due record without a delivery is given up: the append that
-// makes the delivery may be on its way until then. In milliseconds.
-const lateAfter id.Instant = 3_600_000
+// dueLook is how many due entries one sweep looks at.
+const dueLook = 4096
 
 // pauses is how long the tries are apart: those that Standard Webhooks proposes.
 func pauses() []time.Duration {
@@ -59,40 +52,32 @@ func (o *Outbox) Run(ctx context.Context, logger *slog.Logger) {
 
 // Sweep begins the deliveries that are due, as far as there is room.
 func (o *Outbox) Sweep(ctx context.Context, logger *slog.Logger) error {
-	for begin, looked := "", 0; looked < dueLook; looked += duePage {
-		due, err := o.records.Scan(ctx, id.Service, kindDue, begin, dueName(o.now()+1, 0, ""), duePage)
-		if err != nil {
-			return unreadable("read what is due", err)
+	looked := 0
+	err := o.due.Sweep(ctx, o.now(), func(ctx context.Context, e due.Entry) (due.Outcome, error) {
+		o.begin(ctx, e, logger)
+		if looked++; looked == dueLook {
+			return due.Stop, nil
 		}
-		for i := range due {
-			if err := o.begin(ctx, due[i].Key, logger); err != nil {
-				return err
-			}
-		}
-		if len(due) < duePage {
-			return nil
-		}
-		begin = due[len(due)-1].Key + "\x00"
+		return due.Keep, nil // the delivery drops it
+	})
+	if err != nil {
+		return unreadable("read what is due", err)
 	}
 	return nil
 }
 
 // begin makes one delivery, in a goroutine of its own, if there is room for it.
-func (o *Outbox) begin(ctx context.Context, key string, logger *slog.Logger) error {
-	at, t, name, err := parseDue(key)
-	if err != nil {
-		return unreadable("read what is due", err)
-	}
-	if !o.depart(t, name) {
-		return nil
+func (o *Outbox) begin(ctx context.Context, e due.Entry, logger *slog.Logger) {
+	name := ID(e.Name)
+	if !o.depart(e.Tenant, name) {
+		return
 	}
 	o.flown.Go(func() {
 		defer o.arrive(name)
-		if err := o.fly(ctx, t, name, at, key); err != nil && ctx.Err() == nil {
+		if err := o.fly(ctx, e, name); err != nil && ctx.Err() == nil {
 			logger.Warn("outbox: a delivery could not be moved on", "delivery", name, "err", err)
 		}
 	})
-	return nil
 }
 
 // depart takes a place, if there is one and the delivery is not under way.
@@ -131,19 +116,20 @@ func (o *Outbox) arrive(name ID) {
 }
 
 // fly tries a delivery once and writes what became of it.
-func (o *Outbox) fly(ctx context.Context, t id.Tenant, name ID, at id.Instant, key string) error {
+func (o *Outbox) fly(ctx context.Context, e due.Entry, name ID) error {
+	t := e.Tenant
 	d, version, err := o.read(ctx, t, kindDelivery, name)
 	if err != nil {
 		return err
 	}
 	if version == 0 {
-		if o.now()-at < lateAfter {
+		if due.Absent(e, o.now()) == due.Keep {
 			return nil
 		}
-		return o.dropDue(ctx, key)
+		return o.due.Drop(ctx, e)
 	}
-	if d.NextAt > at { // another due record is of it
-		return o.dropDue(ctx, key)
+	if d.NextAt > e.At { // another due entry is of it
+		return o.due.Drop(ctx, e)
 	}
 	now := o.clock()
 	header, err := o.header(ctx, t, name, &d, now)
@@ -158,13 +144,13 @@ func (o *Outbox) fly(ctx context.Context, t id.Tenant, name ID, at id.Instant, k
 	trouble, final := judge(answer, err)
 	if trouble == "" {
 		o.results.WithLabelValues("delivered").Inc()
-		return o.end(ctx, t, key, storage.Change{Kind: kindDelivery, Key: string(name), If: version})
+		return o.end(ctx, e, storage.Change{Kind: kindDelivery, Key: string(name), If: version})
 	}
 	d.Trouble = trouble
 	if plan := pauses(); !final && d.Tries <= len(plan) {
-		return o.later(ctx, t, name, &d, version, key, plan[d.Tries-1])
+		return o.later(ctx, e, name, &d, version, plan[d.Tries-1])
 	}
-	return o.bury(ctx, t, name, &d, version, key)
+	return o.bury(ctx, e, name, &d, version)
 }
 
 // judge says what is wrong with an answer, "" for nothing, and whether another
@@ -186,34 +172,34 @@ func judge(answer egress.Answer, err error) (trouble string, final bool) {
 }
 
 // end writes the last change of a delivery and drops its due record.
-func (o *Outbox) end(ctx context.Context, t id.Tenant, key string, changes ...storage.Change) error {
-	err := o.records.Write(ctx, t, changes)
+func (o *Outbox) end(ctx context.Context, e due.Entry, changes ...storage.Change) error {
+	err := o.records.Write(ctx, e.Tenant, changes)
 	if errors.Is(err, storage.ErrStale) {
 		return nil // another node has moved it; the due record is that one's
 	}
 	if err != nil {
 		return err
 	}
-	return o.dropDue(ctx, key)
+	return o.due.Drop(ctx, e)
 }
 
 // later plans another try, about so much later.
-func (o *Outbox) later(ctx context.Context, t id.Tenant, name ID, d *delivery, version uint64, key string, pause time.Duration) error {
+func (o *Outbox) later(ctx context.Context, e due.Entry, name ID, d *delivery, version uint64, pause time.Duration) error {
 	o.results.WithLabelValues("failed").Inc()
 	pause += time.Duration(rand.Int64N(int64(pause)/5 + 1))
 	d.NextAt = o.now() + id.Instant(pause/time.Millisecond)
-	if err := o.writeDue(ctx, t, name, d.NextAt); err != nil {
+	if err := o.writeDue(ctx, e.Tenant, name, d.NextAt); err != nil {
 		return err
 	}
 	change, err := d.change(kindDelivery, name, version)
 	if err != nil {
 		return err
 	}
-	return o.end(ctx, t, key, change)
+	return o.end(ctx, e, change)
 }
 
 // bury makes a dead letter of a delivery.
-func (o *Outbox) bury(ctx context.Context, t id.Tenant, name ID, d *delivery, version uint64, key string) error {
+func (o *Outbox) bury(ctx context.Context, e due.Entry, name ID, d *delivery, version uint64) error {
 	o.results.WithLabelValues("dead").Inc()
 	d.NextAt = o.now()
 	dead, err := d.change(kindDead, name, storage.AnyVersion)
@@ -221,12 +207,12 @@ func (o *Outbox) bury(ctx context.Context, t id.Tenant, name ID, d *delivery, ve
 		return err
 	}
 	changes := []storage.Change{{Kind: kindDelivery, Key: string(name), If: version}, dead}
-	all, err := o.records.Scan(ctx, t, kindDead, "", "", MaxDead)
+	all, err := o.records.Scan(ctx, e.Tenant, kindDead, "", "", MaxDead)
 	if err != nil {
 		return err
 	}
 	if len(all) == MaxDead {
 		changes = append(changes, storage.Change{Kind: kindDead, Key: all[0].Key, If: storage.AnyVersion})
 	}
-	return o.end(ctx, t, key, changes...)
+	return o.end(ctx, e, changes...)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/agentledger/agentledger/due"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -20,5 +21,5 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	if err := json.Unmarshal(r.Value, &d); err != nil {
 		return nil, fmt.Errorf("delivery: %w", storage.ErrCorrupt)
 	}
-	return []storage.Record{{Kind: kindDue, Key: dueName(d.NextAt, t, ID(r.Key)), Value: []byte("{}")}}, nil
+	return []storage.Record{due.Entry{At: d.NextAt, Tenant: t, Name: r.Key}.Record(kindDue)}, nil
 }

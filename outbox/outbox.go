@@ -35,6 +35,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/agentledger/agentledger/due"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/egress"
 	"github.com/agentledger/agentledger/internal/fault"
@@ -67,6 +68,8 @@ type Outbox struct {
 	clock   func() time.Time
 	results *prometheus.CounterVec
 
+	due due.Index
+
 	mu     sync.Mutex
 	flying map[ID]id.Tenant // deliveries that are under way
 	left   bool             // one was left behind for want of room
@@ -86,7 +89,10 @@ func New(o Options) *Outbox {
 		Name: "agentledger_webhook_deliveries_total", Help: "Tries to deliver a webhook: delivered, failed (to be tried again), dead.",
 	}, []string{"result"})
 	o.Metrics.MustRegister(results)
-	return &Outbox{records: o.Records, keyring: o.Keyring, caller: o.Caller, clock: o.Clock, results: results, flying: make(map[ID]id.Tenant), room: make(chan struct{}, 1)}
+	return &Outbox{
+		records: o.Records, keyring: o.Keyring, caller: o.Caller, clock: o.Clock, results: results,
+		due: due.Index{Records: o.Records, Kind: kindDue}, flying: make(map[ID]id.Tenant), room: make(chan struct{}, 1),
+	}
 }
 
 // ID names a delivery: the webhook-id. Ids rise with the time they were made.

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/due"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -18,8 +19,7 @@ const (
 	kindDelivery storage.Kind = "outbox"
 	// kindDead has those that are given up.
 	kindDead storage.Kind = "outbox_dead"
-	// kindDue has one record in the service's own partition for each delivery, by
-	// dueName: a hint, which may be of a delivery that is made or never was.
+	// kindDue has an entry (package due) for each delivery, of when it is to be tried.
 	kindDue storage.Kind = "outbox_due"
 )
 
@@ -58,27 +58,9 @@ func (o *Outbox) read(ctx context.Context, t id.Tenant, kind storage.Kind, name 
 	return d, r.Version, nil
 }
 
-func dueName(at id.Instant, t id.Tenant, name ID) string {
-	return fmt.Sprintf("%016x/%016x/%s", uint64(at), uint64(t), name)
-}
-
-// parseDue reads what dueName wrote.
-func parseDue(key string) (at id.Instant, t id.Tenant, name ID, err error) {
-	_, err = fmt.Sscanf(key, "%016x/%016x/%s", &at, &t, &name)
-	if err == nil && dueName(at, t, name) != key {
-		err = storage.ErrCorrupt
-	}
-	return at, t, name, err
-}
-
 func (o *Outbox) writeDue(ctx context.Context, t id.Tenant, name ID, at id.Instant) error {
-	due := storage.Change{Kind: kindDue, Key: dueName(at, t, name), Value: []byte("{}"), If: storage.AnyVersion}
-	if err := o.records.Write(ctx, id.Service, []storage.Change{due}); err != nil {
+	if err := o.due.Note(ctx, due.Entry{At: at, Tenant: t, Name: string(name)}); err != nil {
 		return unreadable("note when a delivery is due", err)
 	}
 	return nil
-}
-
-func (o *Outbox) dropDue(ctx context.Context, key string) error {
-	return o.records.Write(ctx, id.Service, []storage.Change{{Kind: kindDue, Key: key, If: storage.AnyVersion}})
 }
