@@ -170,6 +170,44 @@ func TestParseWitnessKeyOfMLDSARefuses(t *testing.T) {
 	}
 }
 
+// Whatever is a key is written as it was read, of either algorithm, and another
+// library reads it too.
+func FuzzParseWitnessKey(f *testing.F) {
+	f.Add(newWitness(f, "w.example").Key().String())
+	f.Add(newMLDSAWitness(f, "w.example").Key().String())
+	f.Fuzz(func(t *testing.T, vkey string) {
+		key, err := ParseWitnessKey(vkey)
+		if err != nil {
+			if key != (WitnessKey{}) {
+				t.Errorf("%q: %v beside %v", vkey, key, err)
+			}
+			return
+		}
+		if key.String() != vkey {
+			t.Errorf("%q is written %q", vkey, key)
+		}
+		if _, err := formats.NewVerifierForCosignatureV1(vkey); err != nil {
+			t.Errorf("%q: another library refuses: %v", vkey, err)
+		}
+	})
+}
+
+func FuzzMLDSACosignature(f *testing.F) {
+	w := newMLDSAWitness(f, "w.example")
+	text := cosignedNote(f).Text
+	f.Add(w.Cosign(text, cosignTime).Value)
+	theirs, err := formats.NewVerifierForCosignatureV1(w.Key().String())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		_, err := w.Key().Verify(text, Signature{Name: "w.example", KeyHash: w.Key().Hash(), Value: value})
+		if err == nil && !theirs.Verify([]byte(text), value) {
+			t.Errorf("another library refuses %x", value)
+		}
+	})
+}
+
 func BenchmarkVerifyMLDSA(b *testing.B) {
 	w := newMLDSAWitness(b, "w.example")
 	n := cosignedNote(b, w)

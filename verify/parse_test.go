@@ -151,6 +151,9 @@ func FuzzParseBundle(f *testing.F) {
 	v := readVectors(f)
 	f.Add(documentOf(f, vectorBundle(f, v, 1)).text(f))
 	f.Add([]byte(`{"version":1}`))
+	for _, second := range secondProofs(f) {
+		f.Add(second)
+	}
 	options := []Options{{}, l.options()}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		b, err := ParseBundle(text)
@@ -167,6 +170,9 @@ func FuzzParseBundle(f *testing.F) {
 				t.Fatal(err)
 			}
 			again.unknown = b.unknown // is not written
+			if b.Directory != nil {
+				again.Directory.Bundle.unknown = b.Directory.Bundle.unknown
+			}
 			if got := Check(again, o); !reflect.DeepEqual(got, r) {
 				t.Fatalf("got %s, want %s", fmt.Sprint(got), fmt.Sprint(r))
 			}
