@@ -291,6 +291,13 @@ type RecordStore interface {
 type Engine interface {
 	Ledgers
 	RecordStore
+
+	// Drop takes away all that the store has of an organization, its ledger and its
+	// records, as a whole, if its record mark.Kind, mark.Key is there with mark.Version,
+	// and returns when that is durable; else ErrStale. It is for what has not arrived
+	// as a whole: nobody else uses the tenant meanwhile.
+	Drop(ctx context.Context, t id.Tenant, mark Record) error
+
 	// Close waits for what is under way and closes the store.
 	Close() error
 }

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -44,4 +45,13 @@ func ValidateChanges(changes []Change) error {
 // pass on a ledger whose head is h: Size, Root, Epoch and ConfigVersion are equal.
 func (h Head) Continues(want Head) bool {
 	return h.Size == want.Size && h.Root == want.Root && h.Epoch == want.Epoch && h.ConfigVersion == want.ConfigVersion
+}
+
+// ValidateDrop refuses what no engine drops: the service's own partition, and anything
+// on no condition.
+func ValidateDrop(t id.Tenant, mark Record) error {
+	if t == id.Service || mark.Version == 0 || mark.Version == AnyVersion {
+		return errors.New("drop: a tenant and the version of one of its records are needed")
+	}
+	return ValidateChanges([]Change{{Kind: mark.Kind, Key: mark.Key}})
 }

@@ -20,9 +20,6 @@ func (s *succeeding) lead(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !goesOver(r.Kind) {
-			continue
-		}
 		changes, found, err := led(r, from, to)
 		if err != nil {
 			return err
@@ -55,7 +52,7 @@ func (s *succeeding) lead(ctx context.Context) error {
 
 // led returns what leads from one handle to another what stands for a record, and
 // whether that is found by the handle: then the record must not stay behind, where
-// it would count as well.
+// it would count as well. What stands for one that does not go over is taken away.
 func led(r storage.Record, from, to id.Tenant) (changes []storage.Change, found bool, err error) {
 	before, err := standIns(from, r)
 	if err != nil {
@@ -73,6 +70,9 @@ func led(r storage.Record, from, to id.Tenant) (changes []storage.Change, found 
 		if a.Key != b.Key {
 			found = true
 			changes = append(changes, storage.Change{Kind: b.Kind, Key: b.Key, If: storage.AnyVersion})
+		}
+		if !goesOver(r.Kind) {
+			continue
 		}
 		changes = append(changes, storage.Change{Kind: a.Kind, Key: a.Key, Value: a.Value, If: storage.AnyVersion})
 	}

@@ -48,15 +48,43 @@ func (c exportCommand) Run(ctx context.Context, out terminal) error {
 // or into a new one.
 type importCommand struct {
 	offline
-	From         string `help:"Folder of the export." required:"" type:"existingdir" placeholder:"DIR"`
+	From         string `help:"Folder of the export." type:"existingdir" placeholder:"DIR"`
 	Organization string `help:"Slug or id of the one organization to import. Default: all." placeholder:"SLUG|ID"`
 	Reopen       bool   `help:"Open organizations again that were moved away from this very store and did not go on elsewhere."`
 	Check        bool   `help:"Only read the export and compare it with its checkpoints; no store is needed."`
+	Drop         bool   `help:"Take away what has arrived of an organization, by its id, whose import has not ended. One that has is never dropped."`
 	JSON         bool   `name:"json" help:"Machine-readable output and progress."`
+}
+
+// Validate implements kong's check after parsing.
+func (c importCommand) Validate() error {
+	switch {
+	case c.Drop && (c.Organization == "" || c.From != "" || c.Reopen || c.Check):
+		return errors.New("--drop goes with --organization alone")
+	case !c.Drop && c.From == "":
+		return errors.New("missing flags: --from=DIR")
+	}
+	return nil
+}
+
+// drop gives an import up.
+func (c importCommand) drop(ctx context.Context, out terminal) error {
+	s, err := c.open(ctx, out)
+	if err != nil {
+		return err
+	}
+	dropped, err := transfer.Drop(ctx, s.place(newLogger(c.Logging, out.stderr)), c.Organization)
+	if err = errors.Join(err, s.Close()); err != nil {
+		return err
+	}
+	return tell(out, c.JSON, "dropped", dropped, func(o id.Origin) string { return string(o) + ": dropped" })
 }
 
 // Run imports; a damaged export has exit status 1.
 func (c importCommand) Run(ctx context.Context, out terminal) error {
+	if c.Drop {
+		return c.drop(ctx, out)
+	}
 	progress := newProgress(out.stderr, c.JSON)
 	if c.Check {
 		done, err := transfer.Check(ctx, c.From, c.Organization, progress.report)

@@ -25,7 +25,7 @@ func (c fsckCommand) Run(ctx context.Context, out terminal) error {
 		return err
 	}
 	if result.Importing > 0 {
-		fmt.Fprintf(out.stdout, "%d of the ledgers have not arrived: run their import again\n", result.Importing)
+		fmt.Fprintf(out.stdout, "%d of the ledgers have not arrived: run their import again, or give it up (import --drop)\n", result.Importing)
 	}
 	if result.Moved > 0 {
 		fmt.Fprintf(out.stdout, "%d of the ledgers were moved to another store\n", result.Moved)

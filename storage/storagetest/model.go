@@ -3,6 +3,7 @@ package storagetest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -216,6 +217,24 @@ func (m *Model) Write(ctx context.Context, t id.Tenant, changes []storage.Change
 		return nil
 	}
 	return m.await(m.write(func(s *state) { s.change(t, changes) }))
+}
+
+// Drop implements storage.Engine.
+func (m *Model) Drop(ctx context.Context, t id.Tenant, mark storage.Record) error {
+	if err := m.enter(ctx); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	if err := storage.ValidateDrop(t, mark); err != nil {
+		return err
+	}
+	if m.applied.records[recordName{t, mark.Kind, mark.Key}].Version != mark.Version {
+		return fmt.Errorf("drop: %w", storage.ErrStale)
+	}
+	return m.await(m.write(func(s *state) {
+		delete(s.ledgers, t)
+		maps.DeleteFunc(s.records, func(n recordName, _ storage.Record) bool { return n.tenant == t })
+	}))
 }
 
 // Close implements storage.Engine.

@@ -1,0 +1,81 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Drop implements storage.Engine. Look-ups of names read the tables alone beside what
+// is remembered of the log, so the tables must know of it before it returns.
+func (e *Engine) Drop(ctx context.Context, t id.Tenant, mark storage.Record) error {
+	if err := e.enter(ctx); err != nil {
+		return fmt.Errorf("drop: %w", err)
+	}
+	defer e.leave()
+	c, err := e.applyDrop(t, mark)
+	if unsynced := c.wait(); unsynced != nil {
+		err = unsynced
+	}
+	if err == nil {
+		err = readError(e.db.Flush())
+	}
+	if err != nil {
+		return fmt.Errorf("drop: %w", err)
+	}
+	e.recent.forget(t)
+	return nil
+}
+
+func (e *Engine) applyDrop(t id.Tenant, mark storage.Record) (*commit, error) {
+	if err := storage.ValidateDrop(t, mark); err != nil {
+		return nil, err
+	}
+	e.write.Lock()
+	defer e.write.Unlock()
+	condition := storage.Change{Kind: mark.Kind, Key: mark.Key, If: mark.Version}
+	if _, err := e.stage(t, []storage.Change{condition}); err != nil {
+		if errors.Is(err, storage.ErrStale) {
+			err = storage.ErrStale
+		}
+		return e.write.last, err
+	}
+	records, err := e.storedKeys(t)
+	if err != nil {
+		return e.write.last, err
+	}
+	b := e.db.NewBatch()
+	begin, end := headKey(t)[:8], headKey(t + 1)[:8]
+	if err := b.DeleteRange(begin, end, nil); err != nil {
+		return e.write.last, errors.Join(readError(err), b.Close())
+	}
+	delete(e.write.heads, t)
+	return e.apply(b, records)
+}
+
+// storedKeys returns the keys of all records of a tenant.
+func (e *Engine) storedKeys(t id.Tenant) (keys []string, err error) {
+	err = e.each(context.Background(), t, familyStored, func(key, _ []byte) (bool, error) {
+		keys = append(keys, string(appendPrefix(nil, t, familyStored))+string(key))
+		return true, nil
+	})
+	return keys, err
+}
+
+// forget drops what is remembered of a tenant.
+func (r *recentNames) forget(t id.Tenant) {
+	prefix := string(headKey(t)[:8])
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, g := range r.generations {
+		for key := range g.names {
+			if string(key[:8]) == prefix {
+				delete(g.names, key)
+			}
+		}
+	}
+	r.drops.Add(1)
+}

@@ -1,0 +1,69 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// dropSQL takes all of an organization away, table by table.
+var dropSQL = [...]string{
+	`DELETE FROM event WHERE org = $1`,
+	`DELETE FROM segment WHERE org = $1`,
+	`DELETE FROM tile WHERE org = $1`,
+	`DELETE FROM counter WHERE org = $1`,
+	`DELETE FROM record WHERE org = $1`,
+	`DELETE FROM head WHERE org = $1`,
+}
+
+// Drop implements storage.Engine. Once it is out, the end of ctx does not cut it off.
+func (e *Engine) Drop(ctx context.Context, t id.Tenant, mark storage.Record) error {
+	if err := e.enter(ctx); err != nil {
+		return fmt.Errorf("drop: %w", err)
+	}
+	defer e.leave()
+	if err := e.drop(ctx, t, mark); err != nil {
+		return fmt.Errorf("drop: %w", err)
+	}
+	return nil
+}
+
+func (e *Engine) drop(ctx context.Context, t id.Tenant, mark storage.Record) (err error) {
+	if err := storage.ValidateDrop(t, mark); err != nil {
+		return err
+	}
+	conn, err := e.pool.Acquire(ctx)
+	if err != nil {
+		return readError(err)
+	}
+	defer conn.Release()
+	e.doubts.begin(t)
+	defer func() { e.doubts.end(t, !errors.Is(err, storage.ErrUnknown)) }()
+	err = transact(context.WithoutCancel(ctx), conn.Conn(), func(tx pgx.Tx) error { return dropAll(context.WithoutCancel(ctx), tx, t, mark) })
+	if cause, wasRefused := refused(err); wasRefused {
+		return readError(cause)
+	}
+	return err
+}
+
+// dropAll holds the record that it rests on until all is gone.
+func dropAll(ctx context.Context, tx pgx.Tx, t id.Tenant, mark storage.Record) error {
+	stored, err := lockVersions(ctx, tx, t, []storage.Change{{Kind: mark.Kind, Key: mark.Key}})
+	if err != nil {
+		return err
+	}
+	if stored[recordName{mark.Kind, mark.Key}] != mark.Version {
+		return storage.ErrStale
+	}
+	for _, sql := range dropSQL {
+		if _, err := tx.Exec(ctx, sql, int64(t)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
