@@ -137,9 +137,11 @@ func (g *Guard) Run(ctx context.Context, a Action, do func(context.Context, Perm
 	if known == nil {
 		known = &action{Key: r.Key, Digest: r.digest(), Trace: r.Trace, Stage: stageDeciding}
 	}
-	if err := g.Journal.room(); err != nil {
+	free, err := g.Journal.reserve()
+	if err != nil {
 		return Ran{}, fmt.Errorf("run action: its result could not be kept: %w", err)
 	}
+	defer free()
 	if err := g.permit(ctx, r, known); err != nil {
 		return Ran{}, fmt.Errorf("run action: %w", err)
 	}
@@ -195,13 +197,13 @@ func (r *running) digest() id.Hash {
 func (g *Guard) repeat(a *action) (Ran, error) {
 	if a.Stage == stageStarted {
 		a.Stage, a.Failure = stageDone, ErrInterrupted.Error()
-		if err := g.tell(a, "unknown"); err != nil {
+		if err := g.tell(a, "unknown", false); err != nil {
 			return Ran{}, err
 		}
 		return Ran{}, ErrInterrupted
 	}
 	if !a.Told {
-		if err := g.tell(a, statusOf(a)); err != nil {
+		if err := g.tell(a, statusOf(a), false); err != nil {
 			return Ran{}, err
 		}
 	}
@@ -233,15 +235,15 @@ func (g *Guard) end(a *action, result any, failed error) (Ran, error) {
 	} else {
 		a.Result, o.Result = text, text
 	}
-	if err := g.tell(a, statusOf(a)); err != nil {
+	if err := g.tell(a, statusOf(a), true); err != nil {
 		return o, errors.Join(failed, err)
 	}
 	return o, failed
 }
 
-// tell queues the event that states a result; Flush sends it. The event is the
-// same each time, so a crash in between makes no second one.
-func (g *Guard) tell(a *action, status string) error {
+// tell queues the event that states a result, maybe in a reserved place; Flush sends
+// it. The event is the same each time, so a crash in between makes no second one.
+func (g *Guard) tell(a *action, status string, reserved bool) error {
 	if err := g.Journal.write(a); err != nil {
 		return err
 	}
@@ -252,7 +254,7 @@ func (g *Guard) tell(a *action, status string) error {
 	}
 	envelope, err := g.sign(a.Key, "result", Event{ActionKind: "result", TraceID: a.Trace, Payload: payload})
 	if err == nil {
-		err = g.Journal.push(envelope)
+		err = g.Journal.push(envelope, reserved)
 	}
 	if err != nil {
 		return fmt.Errorf("state result: %w", err)

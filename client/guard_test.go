@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,10 +35,11 @@ type office struct {
 	asked    int
 	events   []*event.Envelope
 	fail     func(path string, after bool) bool // loses a request before, or its answer after
+	busy     func(path string) bool             // answers 503
 }
 
 func newOffice(t *testing.T) *office {
-	o := &office{t: t, decision: "allow", consumed: map[string]string{}, fail: func(string, bool) bool { return false }}
+	o := &office{t: t, decision: "allow", consumed: map[string]string{}, fail: func(string, bool) bool { return false }, busy: func(string) bool { return false }}
 	server := httptest.NewServer(o)
 	t.Cleanup(server.Close)
 	o.url = server.URL
@@ -50,6 +52,11 @@ func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil || o.fail(r.URL.Path, false) {
 		panic(http.ErrAbortHandler)
+	}
+	if o.busy(r.URL.Path) {
+		w.Header().Set("Retry-After", "7")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
 	}
 	answer, status := o.answer(r, body)
 	if o.fail(r.URL.Path, true) {
@@ -112,6 +119,9 @@ func (o *office) take(body []byte) (any, int) {
 			}
 			return map[string]any{"event_id": e.EventID, "status": "replayed"}, 200
 		}
+	}
+	if !strings.Contains(string(body), `"salt":"`) { // its digest is public
+		o.t.Errorf("an event without salt: %s", body)
 	}
 	o.events = append(o.events, e)
 	answer := map[string]any{"event_id": e.EventID, "status": "created", "sequence_num": len(o.events), "event_hash": id.Hash{}, "chain_valid": true}
@@ -458,20 +468,85 @@ func TestJournal(t *testing.T) {
 	}
 }
 
+// However full the queue is, there is room for the results of what has run.
 func TestJournalIsBounded(t *testing.T) {
-	o, d, dir := newOffice(t), &deed{}, t.TempDir()
-	o.fail = func(string, bool) bool { return true }
-	g := guarded(t, o, dir, func(c *GuardConfig) { c.FailOpen = true })
-	g.Journal.maxQueued = 4
-	for i := range 4 {
-		_, err := g.Run(t.Context(), refundAction(fmt.Sprint(i)), d.do)
-		if full := i >= 2; errors.Is(err, ErrQueueFull) != full {
-			t.Errorf("action %d: got %v", i, err)
+	for bound, want := range map[int]int{1: 0, 2: 1, 3: 1, 4: 2, 5: 2} {
+		o, d := newOffice(t), &deed{}
+		o.fail = func(string, bool) bool { return true }
+		g := guarded(t, o, t.TempDir(), func(c *GuardConfig) { c.FailOpen = true })
+		g.Journal.maxQueued = bound
+		for i := range 4 {
+			_, err := g.Run(t.Context(), refundAction(fmt.Sprint(i)), d.do)
+			if full := i >= want; errors.Is(err, ErrQueueFull) != full || err != nil != full {
+				t.Errorf("%d places: action %d: got %v", bound, i, err)
+			}
+		}
+		if d.done != want || g.Journal.Queued() != 2*want {
+			t.Errorf("%d places: done %d times, %d queued", bound, d.done, g.Journal.Queued())
 		}
 	}
-	if d.done != 2 || g.Journal.Queued() != 4 {
-		t.Errorf("done %d times, %d queued", d.done, g.Journal.Queued())
+}
+
+// Many at once don't take one another's places: what has run is told.
+func TestJournalIsBoundedAtOnce(t *testing.T) {
+	o := newOffice(t)
+	o.fail = func(path string, _ bool) bool { return path == "/v1/ingest/events" }
+	g := guarded(t, o, t.TempDir(), func(c *GuardConfig) { c.FailOpen = true })
+	g.Journal.maxQueued = 7
+	var group sync.WaitGroup
+	var ran atomic.Int32
+	for i := range 20 {
+		group.Go(func() {
+			_, err := g.Run(t.Context(), refundAction(fmt.Sprint(i)), func(context.Context, Permit) (any, error) {
+				ran.Add(1)
+				return nil, nil
+			})
+			if err != nil && !errors.Is(err, ErrQueueFull) {
+				t.Error(err)
+			}
+		})
 	}
+	group.Wait()
+	o.set(func() { o.fail = func(string, bool) bool { return false } })
+	if err := g.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	results := 0
+	for _, said := range o.told() {
+		if said == "result allow ok" {
+			results++
+		}
+	}
+	if results != int(ran.Load()) || results == 0 {
+		t.Errorf("%d ran, %d results are in the ledger", ran.Load(), results)
+	}
+}
+
+// A service that is busy says when to ask again: the guard waits for so long, at each
+// of its calls, and the action runs once.
+func TestGuardHonoursRetryAfter(t *testing.T) {
+	o, d := newOffice(t), &deed{}
+	o.decision, o.votes = "allow_with_obligation", []string{"approved"}
+	busy := map[string]bool{}
+	o.busy = func(path string) bool { // the first call of each path
+		before := busy[path]
+		busy[path] = true
+		return !before
+	}
+	var waited pauses
+	g := guarded(t, o, t.TempDir(), func(c *GuardConfig) { c.Client.retry.pause = waited.pause })
+	if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 {
+		t.Fatalf("got %v, done %d times", err, d.done)
+	}
+	if len(waited) != len(busy) || len(busy) != 5 {
+		t.Errorf("waited %v at %v", waited, busy)
+	}
+	for _, w := range waited {
+		if w != 7*time.Second {
+			t.Errorf("waited %v, want the 7 s that were asked for", w)
+		}
+	}
+	wantTold(t, o, "tool_call allow_with_obligation", "result allow ok")
 }
 
 func TestFlushDropsWhatIsRefused(t *testing.T) {
@@ -481,10 +556,10 @@ func TestFlushDropsWhatIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Journal.push([]byte(`{"schema_version":2}`)); err != nil {
+	if err := g.Journal.push([]byte(`{"schema_version":2}`), false); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Journal.push(good); err != nil {
+	if err := g.Journal.push(good, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.Flush(t.Context()); err == nil || g.Journal.Queued() != 0 {

@@ -40,10 +40,11 @@ type Journal struct {
 	lock      *os.File
 	maxQueued int
 
-	mu     sync.Mutex
-	keys   map[string]*turn // actions under way, by key
-	queued int
-	last   int64 // number of the newest queued event
+	mu       sync.Mutex
+	keys     map[string]*turn // actions under way, by key
+	queued   int
+	reserved int   // places for results of actions under way
+	last     int64 // number of the newest queued event
 }
 
 // OpenJournal opens the journal in a folder, which is made if it is not there.
@@ -229,21 +230,28 @@ func (j *Journal) waiting() ([]string, error) {
 	return names, nil
 }
 
-// room returns ErrQueueFull when not even one more event could be queued.
-func (j *Journal) room() error {
+// reserve keeps a place in the queue for one result until free is called;
+// ErrQueueFull when there is none.
+func (j *Journal) reserve() (free func(), err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.queued >= j.maxQueued {
-		return ErrQueueFull
+	if j.queued+j.reserved >= j.maxQueued {
+		return nil, ErrQueueFull
 	}
-	return nil
+	j.reserved++
+	return func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.reserved--
+	}, nil
 }
 
-// push queues a signed event.
-func (j *Journal) push(envelope []byte) error {
+// push queues a signed event, in the place that was reserved for it or in one that
+// is free.
+func (j *Journal) push(envelope []byte, reserved bool) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.queued >= j.maxQueued {
+	if !reserved && j.queued+j.reserved >= j.maxQueued {
 		return ErrQueueFull
 	}
 	if err := writeDurably(filepath.Join(j.queue(), fmt.Sprintf("%019d", j.last+1)), envelope); err != nil {

@@ -36,7 +36,7 @@ func (g *Guard) permit(ctx context.Context, r *running, a *action) error {
 			continue
 		case g.FailOpen && unreachable(err) && a.Permit.Decision == id.Allow:
 			a.Permit.Unasked = true
-			return g.Journal.push(envelope)
+			return g.Journal.push(envelope, false)
 		}
 		return fmt.Errorf("state the decision: %w", err)
 	}
@@ -135,7 +135,7 @@ func (g *Guard) denied(r *running, a *action, why *DeniedError) error {
 		envelope, err = g.statement(r, a)
 	}
 	if err == nil {
-		err = g.Journal.push(envelope)
+		err = g.Journal.push(envelope, false)
 	}
 	if err != nil {
 		g.OnTrouble(fmt.Errorf("state denial: %w", err))
