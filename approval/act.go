@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/outbox"
@@ -25,7 +26,7 @@ type transition struct {
 type act struct {
 	owner   *Approvals
 	tenant  id.Tenant
-	tally   stored[tallyRecord]
+	tally   stored.Value[tallyRecord]
 	counted bool // whether tally was read
 	notary.Act
 	touched []ID
@@ -80,20 +81,20 @@ func (c *act) count(ctx context.Context, by int) (err error) {
 		c.tally, err = read[tallyRecord](ctx, c.owner.records, c.tenant, kindTally, "")
 		c.counted = true
 	}
-	c.tally.value.Open += by
+	c.tally.Value.Open += by
 	return err
 }
 
 // end moves an open approval to a state in which nothing comes of it any more.
-func (c *act) end(ctx context.Context, name ID, r *stored[record], to Status, t transition) error {
-	r.value.Status, r.value.EndedAt = to, c.owner.now()
+func (c *act) end(ctx context.Context, name ID, r *stored.Value[record], to Status, t transition) error {
+	r.Value.Status, r.Value.EndedAt = to, c.owner.now()
 	t.name = string(to)
-	c.state(name, &r.value, t)
-	c.Changes = append(c.Changes, storage.Change{Kind: kindOpen, Key: r.value.openName(), If: storage.AnyVersion})
+	c.state(name, &r.Value, t)
+	c.Changes = append(c.Changes, storage.Change{Kind: kindOpen, Key: r.Value.openName(), If: storage.AnyVersion})
 	if err := c.count(ctx, -1); err != nil {
 		return err
 	}
-	return c.put(r.change(kindApproval, string(name)))
+	return c.put(r.Change(kindApproval, string(name)))
 }
 
 // done returns the whole act.
@@ -104,7 +105,7 @@ func (c *act) done(ctx context.Context, s *log.State) (notary.Act, error) {
 	}
 	c.Changes = append(c.Changes, deliveries...)
 	if c.counted {
-		if err := c.put(c.tally.change(kindTally, "")); err != nil {
+		if err := c.put(c.tally.Change(kindTally, "")); err != nil {
 			return notary.Act{}, err
 		}
 	}
@@ -116,7 +117,7 @@ var errUnchanged = errors.New("nothing changes")
 
 // step is what a caller does to an approval that it read: it adds to c. A refusal
 // is answered after what was added has landed.
-type step func(ctx context.Context, s *log.State, c *act, r *stored[record], status Status) error
+type step func(ctx context.Context, s *log.State, c *act, r *stored.Value[record], status Status) error
 
 // refusal ends a step: the caller gets err, which may be nil, and what the act
 // holds lands first.
@@ -140,8 +141,8 @@ func (a *Approvals) change(ctx context.Context, t id.Tenant, principal string, n
 			return notary.Act{}, err
 		}
 		c := a.newAct(t)
-		status := r.value.statusAt(a.now(), active)
-		if status != r.value.Status {
+		status := r.Value.statusAt(a.now(), active)
+		if status != r.Value.Status {
 			if err := c.end(ctx, name, &r, status, transition{}); err != nil {
 				return notary.Act{}, err
 			}

@@ -1,6 +1,7 @@
 package approval_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/approval"
+	"github.com/agentledger/agentledger/due"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
@@ -411,6 +413,37 @@ func TestList(t *testing.T) {
 	}
 }
 
+// A page of a list is bounded in bytes too, and the pages together hold all.
+func TestListOfLargePayloads(t *testing.T) {
+	w := newWorld(t)
+	const many, size = 12, 200 << 10
+	for i := range many {
+		q := w.question(red)
+		q.Trace, q.Payload = id.Trace(fmt.Sprint("trc_", i)), []byte(`{"text":"`+strings.Repeat("x", size)+`"}`)
+		w.ask(red, q)
+		w.Pass(time.Millisecond)
+	}
+	for _, status := range []approval.Status{"", approval.Pending} {
+		seen, pages := map[approval.ID]bool{}, 0
+		for after := approval.ID(""); ; {
+			page, next, err := w.approvals.List(t.Context(), red, status, after, 1000)
+			if err != nil || len(page) > 6 {
+				t.Fatalf("got a page of %d, %v", len(page), err)
+			}
+			for _, a := range page {
+				seen[a.ID] = true
+			}
+			if pages++; next == "" {
+				break
+			}
+			after = next
+		}
+		if len(seen) != many || pages < 2 {
+			t.Errorf("%q: got %d approvals on %d pages", status, len(seen), pages)
+		}
+	}
+}
+
 // Who asked to be called back is told each change of state, by what was written
 // with it.
 func TestCallback(t *testing.T) {
@@ -435,5 +468,36 @@ func TestCallback(t *testing.T) {
 		if len(w.calls.bodies) != 2 || w.calls.bodies[i] != want {
 			t.Errorf("calls: got %q, want %q", w.calls.bodies, want)
 		}
+	}
+}
+
+// A ledger that takes no events: what is over can't be stated, is over all the same,
+// and is looked at again later and not each second. The other organization's is
+// stated.
+func TestSweepOfAFrozenLedger(t *testing.T) {
+	w := newWorld(t)
+	a, other := w.ask(red, w.question(red)), w.ask(blue, w.question(blue))
+	if err := w.Ledgers.Freeze(t.Context(), red, "a test"); err != nil {
+		t.Fatal(err)
+	}
+	w.Pass(601 * time.Second)
+	for range 2 {
+		if err := w.approvals.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := w.status(red, a); got != approval.Expired {
+		t.Errorf("got %s, want expired", got)
+	}
+	if got := w.transitions(blue, other); len(got) != 2 {
+		t.Errorf("the other organization: got %q", got)
+	}
+	left, err := w.Engine.Scan(t.Context(), id.Service, "approval_due", "", "", 10)
+	if err != nil || len(left) != 1 {
+		t.Fatalf("due: got %v, %v; want one", left, err)
+	}
+	e, err := due.Parse(left[0].Key)
+	if want := id.InstantOf(w.Clock()) + 3_600_000; err != nil || e.At != want || e.Name != string(a.ID) {
+		t.Errorf("due: got %+v, %v; want %d", e, err, want)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/meter"
 	"github.com/agentledger/agentledger/notary"
@@ -136,17 +137,17 @@ func demands(obligations []policy.Obligation) (quorum int, life time.Duration) {
 // errOpen, or ended when it is over.
 func (a *Approvals) supersede(ctx context.Context, c *act, r *record) (Approval, error) {
 	open, err := read[openRecord](ctx, a.records, c.tenant, kindOpen, r.openName())
-	if err != nil || open.at == 0 {
+	if err != nil || open.At == 0 {
 		return Approval{}, err
 	}
-	name := open.value.Approval
+	name := open.Value.Approval
 	before, err := a.approval(ctx, c.tenant, name)
 	if err != nil {
 		return Approval{}, unreadable("read open approval", err)
 	}
-	status := before.value.statusAt(r.CreatedAt, r.PolicyDigest)
+	status := before.Value.statusAt(r.CreatedAt, r.PolicyDigest)
 	if status.Open() {
-		return before.value.shown(name, status), errOpen
+		return before.Value.shown(name, status), errOpen
 	}
 	return Approval{}, c.end(ctx, name, &before, status, transition{})
 }
@@ -157,7 +158,7 @@ func (a *Approvals) begin(ctx context.Context, s *log.State, c *act, name ID, r 
 	if err := c.count(ctx, 1); err != nil {
 		return notary.Act{}, err
 	}
-	if c.tally.value.Open > MaxOpen {
+	if c.tally.Value.Open > MaxOpen {
 		return notary.Act{}, &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", RetryAfter: time.Minute,
 			Message: "1000 approvals are open: decide or cancel some of them"}
 	}
@@ -165,11 +166,11 @@ func (a *Approvals) begin(ctx context.Context, s *log.State, c *act, name ID, r 
 		return notary.Act{}, unreadable("note when the approval is due", err)
 	}
 	c.state(name, r, transition{name: "requested"})
-	open := stored[openRecord]{value: openRecord{Approval: name}, at: storage.AnyVersion}
-	if err := c.put(open.change(kindOpen, r.openName())); err != nil {
+	open := stored.Value[openRecord]{Value: openRecord{Approval: name}, At: storage.AnyVersion}
+	if err := c.put(open.Change(kindOpen, r.openName())); err != nil {
 		return notary.Act{}, err
 	}
-	if err := c.put(stored[record]{value: *r}.change(kindApproval, string(name))); err != nil {
+	if err := c.put(stored.Value[record]{Value: *r}.Change(kindApproval, string(name))); err != nil {
 		return notary.Act{}, err
 	}
 	return c.done(ctx, s)

@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -33,18 +34,18 @@ func ConsumeMessage(name ID, action id.Hash) []byte {
 // proof; fault.Conflict for another action; fault.Gone when it is over by time;
 // fault.Conflict for another policy or state.
 func (a *Approvals) Consume(ctx context.Context, t id.Tenant, name ID, claim Claim) (note string, err error) {
-	err = a.change(ctx, t, claim.IngestKeyID, name, func(ctx context.Context, s *log.State, c *act, r *stored[record], status Status) error {
-		if r.value.IngestKeyID != claim.IngestKeyID {
+	err = a.change(ctx, t, claim.IngestKeyID, name, func(ctx context.Context, s *log.State, c *act, r *stored.Value[record], status Status) error {
+		if r.Value.IngestKeyID != claim.IngestKeyID {
 			return refusal{errNotFound()}
 		}
-		if err := a.checkProof(ctx, t, name, r.value.Agent, claim); err != nil {
+		if err := a.checkProof(ctx, t, name, r.Value.Agent, claim); err != nil {
 			return refusal{err}
 		}
-		if r.value.ActionDigest != claim.Action {
+		if r.Value.ActionDigest != claim.Action {
 			return refusal{conflict("action_digest is not that of the approval")}
 		}
-		if status == Consumed && a.now() < r.value.GrantEnds {
-			note = r.value.Grant
+		if status == Consumed && a.now() < r.Value.GrantEnds {
+			note = r.Value.Grant
 			return refusal{nil}
 		}
 		if err := usable(status); err != nil {
@@ -99,21 +100,21 @@ func (a *Approvals) checkProof(ctx context.Context, t id.Tenant, name ID, who id
 }
 
 // use signs the grant and ends the approval.
-func (a *Approvals) use(ctx context.Context, s *log.State, c *act, name ID, r *stored[record]) (string, error) {
+func (a *Approvals) use(ctx context.Context, s *log.State, c *act, name ID, r *stored.Value[record]) (string, error) {
 	signer, err := a.grantSigner(ctx, s, c)
 	if err != nil {
 		return "", err
 	}
 	now := a.now()
 	g := grant.Grant{
-		Origin: s.Identity().Origin, Approval: string(name), Agent: r.value.Agent,
-		ActionDigest: r.value.ActionDigest, PolicyDigest: r.value.PolicyDigest, NotBefore: now, NotAfter: now + grant.Life,
+		Origin: s.Identity().Origin, Approval: string(name), Agent: r.Value.Agent,
+		ActionDigest: r.Value.ActionDigest, PolicyDigest: r.Value.PolicyDigest, NotBefore: now, NotAfter: now + grant.Life,
 	}
 	rand.Read(g.Nonce[:])
 	note, err := grant.Sign(g, signer)
 	if err != nil {
 		return "", err
 	}
-	r.value.Grant, r.value.GrantEnds = string(note), g.NotAfter
+	r.Value.Grant, r.Value.GrantEnds = string(note), g.NotAfter
 	return string(note), c.end(ctx, name, r, Consumed, transition{})
 }

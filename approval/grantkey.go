@@ -31,14 +31,14 @@ func sealContext(o id.Organization) string { return "grant-key\n" + o.String() }
 // its log when that was made; ok is false before the first grant.
 func (a *Approvals) GrantKey(ctx context.Context, t id.Tenant) (key tlog.VerifierKey, from id.Index, ok bool, err error) {
 	r, err := read[grantKeyRecord](ctx, a.records, t, kindGrantKey, "")
-	if err != nil || r.at == 0 {
+	if err != nil || r.At == 0 {
 		return key, 0, false, err
 	}
-	key, err = tlog.ParseVerifierKey(r.value.VerifierKey)
+	key, err = tlog.ParseVerifierKey(r.Value.VerifierKey)
 	if err != nil {
 		return key, 0, false, unreadable("read grant key", err)
 	}
-	return key, r.value.FromSize, true, nil
+	return key, r.Value.FromSize, true, nil
 }
 
 // grantSigner returns the key that signs grants; with the first grant it is made
@@ -49,10 +49,10 @@ func (a *Approvals) grantSigner(ctx context.Context, s *log.State, c *act) (tlog
 	if err != nil {
 		return tlog.SignerKey{}, err
 	}
-	if r.at == 0 {
+	if r.At == 0 {
 		return a.newGrantSigner(s, c)
 	}
-	seed, err := a.keyring.Open(sealContext(identity.Organization), r.value.Sealed)
+	seed, err := a.keyring.Open(sealContext(identity.Organization), r.Value.Sealed)
 	if err != nil {
 		return tlog.SignerKey{}, fmt.Errorf("open grant key: %w", err)
 	}

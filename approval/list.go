@@ -19,8 +19,13 @@ func (a *Approvals) Find(ctx context.Context, t id.Tenant, name ID) (Approval, e
 // listLook is how many records a page of a list looks at, at the most.
 const listLook = 10_000
 
-// scanPage is how many records are read at once.
-const scanPage = 256
+// scanPage is how many records are read at once, and maxPage how many bytes of
+// payloads a page of a list may hold but for its last approval: payloads are as large
+// as events may be, and many people look at lists.
+const (
+	scanPage = 16
+	maxPage  = 1 << 20
+)
 
 // List returns at most limit approvals after the given id, oldest first; with a
 // status those that are worth that now. next is where the following page begins,
@@ -37,6 +42,7 @@ func (a *Approvals) List(ctx context.Context, t id.Tenant, status Status, after 
 	if status.Open() {
 		return a.listOpen(ctx, t, active, status, after, limit)
 	}
+	size := 0
 	for looked := 0; looked < listLook; looked += scanPage {
 		page, err := a.records.Scan(ctx, t, kindApproval, string(after)+"\x00", "", scanPage)
 		if err != nil {
@@ -50,8 +56,9 @@ func (a *Approvals) List(ctx context.Context, t id.Tenant, status Status, after 
 			}
 			if status == "" || shown.Status == status {
 				found = append(found, shown)
+				size += len(shown.Payload)
 			}
-			if len(found) == limit {
+			if len(found) == limit || size > maxPage {
 				return found, after, nil
 			}
 		}
@@ -68,6 +75,7 @@ func (a *Approvals) listOpen(ctx context.Context, t id.Tenant, active id.Hash, s
 	if err != nil {
 		return nil, "", err
 	}
+	size := 0
 	for _, name := range names {
 		if name <= after {
 			continue
@@ -76,10 +84,11 @@ func (a *Approvals) listOpen(ctx context.Context, t id.Tenant, active id.Hash, s
 		if err != nil {
 			return nil, "", err
 		}
-		if r.value.statusAt(a.now(), active) == status {
-			found = append(found, r.value.shown(name, status))
+		if r.Value.statusAt(a.now(), active) == status {
+			found = append(found, r.Value.shown(name, status))
+			size += len(r.Value.Payload)
 		}
-		if len(found) == limit {
+		if len(found) == limit || size > maxPage {
 			return found, name, nil
 		}
 	}

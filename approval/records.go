@@ -4,14 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -105,41 +104,19 @@ type tallyRecord struct {
 	Open int `json:"open"`
 }
 
-// stored is a decoded record and its version in the store, 0 when it is not there.
-type stored[T any] struct {
-	value T
-	at    uint64
-}
-
 // read reads a record, which may be absent.
-func read[T any](ctx context.Context, records storage.RecordStore, t id.Tenant, kind storage.Kind, key string) (s stored[T], err error) {
-	r, err := records.Get(ctx, t, kind, key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return s, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(r.Value, &s.value)
-	}
+func read[T any](ctx context.Context, records storage.RecordStore, t id.Tenant, kind storage.Kind, key string) (stored.Value[T], error) {
+	r, err := stored.Read[T](ctx, records, t, kind, key)
 	if err != nil {
-		return s, unreadable("read "+string(kind), err)
+		err = unreadable("read record", err)
 	}
-	s.at = r.Version
-	return s, nil
-}
-
-// change writes s where it was read, or anew.
-func (s stored[T]) change(kind storage.Kind, key string) (storage.Change, error) {
-	value, err := json.Marshal(s.value)
-	if err != nil {
-		return storage.Change{}, fmt.Errorf("encode %s: %w", kind, err)
-	}
-	return storage.Change{Kind: kind, Key: key, Value: value, If: s.at}, nil
+	return r, err
 }
 
 // approval reads an approval; fault.NotFound when there is none.
-func (a *Approvals) approval(ctx context.Context, t id.Tenant, name ID) (stored[record], error) {
+func (a *Approvals) approval(ctx context.Context, t id.Tenant, name ID) (stored.Value[record], error) {
 	r, err := read[record](ctx, a.records, t, kindApproval, string(name))
-	if err == nil && r.at == 0 {
+	if err == nil && r.At == 0 {
 		err = errNotFound()
 	}
 	return r, err

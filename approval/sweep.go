@@ -101,16 +101,28 @@ func (a *Approvals) Sweep(ctx context.Context) error {
 }
 
 func (a *Approvals) sweepDue(ctx context.Context) error {
-	now := a.now()
-	err := a.due.Sweep(ctx, now, func(ctx context.Context, e due.Entry) (due.Outcome, error) {
-		err := a.settle(ctx, e.Tenant, ID(e.Name))
-		if fault.Is(err, fault.NotFound) {
-			return due.Absent(e, now), nil
-		}
-		return due.Done, err
-	})
-	if err != nil {
+	if err := a.due.Sweep(ctx, a.now(), a.look); err != nil {
 		return unreadable("settle what is due", err)
 	}
 	return nil
+}
+
+// closedPause is when to look again at what can't be stated since its ledger takes no
+// events, in milliseconds.
+const closedPause id.Instant = 3_600_000
+
+// look settles an approval whose time is over.
+func (a *Approvals) look(ctx context.Context, e due.Entry) (due.Outcome, error) {
+	err := a.settle(ctx, e.Tenant, ID(e.Name))
+	switch {
+	case err == nil:
+		return due.Done, nil
+	case fault.Is(err, fault.NotFound):
+		return due.Absent(e, a.now()), nil
+	}
+	switch fault.Of(err).Code {
+	case "frozen", "moved", "read_only": // until somebody does something about it
+		return due.Done, a.due.Note(ctx, due.Entry{At: a.now() + closedPause, Tenant: e.Tenant, Name: e.Name})
+	}
+	return due.Keep, err
 }

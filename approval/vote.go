@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -56,23 +57,23 @@ func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (A
 		return Approval{}, err
 	}
 	var after Approval
-	err := a.change(ctx, t, string(b.Account), name, func(ctx context.Context, s *log.State, c *act, r *stored[record], status Status) error {
-		if err := a.mayVote(ctx, s, &r.value, b); err != nil {
+	err := a.change(ctx, t, string(b.Account), name, func(ctx context.Context, s *log.State, c *act, r *stored.Value[record], status Status) error {
+		if err := a.mayVote(ctx, s, &r.Value, b); err != nil {
 			return refusal{err}
 		}
 		if status != Pending {
 			return refusal{conflict("The approval is " + string(status))}
 		}
-		if r.value.ActionDigest != b.Action {
+		if r.Value.ActionDigest != b.Action {
 			return refusal{conflict("action_digest is not that of the approval")}
 		}
-		if r.value.voted(b.Account) != "" {
+		if r.Value.voted(b.Account) != "" {
 			return refusal{conflict("You have voted on this")}
 		}
 		if err := a.cast(ctx, c, name, r, b); err != nil {
 			return err
 		}
-		after = r.value.shown(name, r.value.Status)
+		after = r.Value.shown(name, r.Value.Status)
 		return nil
 	})
 	if err != nil {
@@ -110,21 +111,21 @@ func (a *Approvals) isVoter(ctx context.Context, t id.Tenant, who account.ID) (b
 }
 
 // cast puts a ballot into the record and moves the approval.
-func (a *Approvals) cast(ctx context.Context, c *act, name ID, r *stored[record], b Ballot) error {
-	r.value.Votes = append(r.value.Votes, Vote{Account: b.Account, Email: b.Email, Vote: b.Vote, Comment: b.Comment, At: a.now()})
+func (a *Approvals) cast(ctx context.Context, c *act, name ID, r *stored.Value[record], b Ballot) error {
+	r.Value.Votes = append(r.Value.Votes, Vote{Account: b.Account, Email: b.Email, Vote: b.Vote, Comment: b.Comment, At: a.now()})
 	said := transition{name: "voted", vote: b.Vote, reason: b.Comment}
 	if b.Vote == Deny {
 		return c.end(ctx, name, r, Denied, said)
 	}
-	agreed, err := a.agreed(ctx, c.tenant, &r.value)
+	agreed, err := a.agreed(ctx, c.tenant, &r.Value)
 	if err != nil {
 		return err
 	}
-	if agreed >= r.value.Quorum {
-		r.value.Status, said.name = Approved, string(Approved)
+	if agreed >= r.Value.Quorum {
+		r.Value.Status, said.name = Approved, string(Approved)
 	}
-	c.state(name, &r.value, said)
-	return c.put(r.change(kindApproval, string(name)))
+	c.state(name, &r.Value, said)
+	return c.put(r.Change(kindApproval, string(name)))
 }
 
 // agreed counts who said yes and may still say so.

@@ -130,9 +130,9 @@ func (a *Approvals) find(ctx context.Context, t id.Tenant, name ID) (Approval, e
 	if err != nil {
 		return Approval{}, err
 	}
-	status := r.value.statusAt(a.now(), active)
-	if status != r.value.Status {
+	status := r.Value.statusAt(a.now(), active)
+	if status != r.Value.Status {
 		a.doubts.add(t, name)
 	}
-	return r.value.shown(name, status), nil
+	return r.Value.shown(name, status), nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/policy"
@@ -40,16 +41,16 @@ func (b *Rulebook) activation(ctx context.Context, t id.Tenant, policyID string)
 	if err != nil {
 		return act, v, err
 	}
-	if !p.value.Draft {
-		return act, v, fault.New(fault.Conflict, "The newest version of the policy is "+string(p.value.state(p.value.Newest))+" already: change it first")
+	if !p.Value.Draft {
+		return act, v, fault.New(fault.Conflict, "The newest version of the policy is "+string(p.Value.state(p.Value.Newest))+" already: change it first")
 	}
 	active, err := read[activeRecord](ctx, b, t, kindActive, "")
 	if err != nil {
 		return act, v, err
 	}
 	c := changes{now: b.now()}
-	if active.at != 0 {
-		if err := b.archive(ctx, t, &c, &active.value, policyID); err != nil {
+	if active.At != 0 {
+		if err := b.archive(ctx, t, &c, &active.Value, policyID); err != nil {
 			return act, v, err
 		}
 	}
@@ -85,8 +86,8 @@ func (b *Rulebook) archive(ctx context.Context, t id.Tenant, c *changes, active 
 	if err != nil {
 		return err
 	}
-	v.value.ArchivedAt = c.now
-	if err := c.put(v.change(kindVersion, versionKey(active.PolicyID, active.Version))); err != nil {
+	v.Value.ArchivedAt = c.now
+	if err := c.put(v.Change(kindVersion, versionKey(active.PolicyID, active.Version))); err != nil {
 		return err
 	}
 	c.state(notary.PolicyArchived, active)
@@ -97,35 +98,35 @@ func (b *Rulebook) archive(ctx context.Context, t id.Tenant, c *changes, active 
 	if err != nil {
 		return err
 	}
-	other.value.Active, other.value.UpdatedAt = 0, c.now
-	return c.put(other.change(kindPolicy, active.PolicyID))
+	other.Value.Active, other.Value.UpdatedAt = 0, c.now
+	return c.put(other.Change(kindPolicy, active.PolicyID))
 }
 
 // promote makes the draft of p the active version.
-func (b *Rulebook) promote(ctx context.Context, t id.Tenant, c *changes, p *stored[policyRecord], active *stored[activeRecord], policyID string) (Version, error) {
-	number := p.value.Newest
+func (b *Rulebook) promote(ctx context.Context, t id.Tenant, c *changes, p *stored.Value[policyRecord], active *stored.Value[activeRecord], policyID string) (Version, error) {
+	number := p.Value.Newest
 	v, err := b.version(ctx, t, policyID, number)
 	if err != nil {
 		return Version{}, err
 	}
-	if err := runTests(&v.value); err != nil { // in the turn of the act
+	if err := runTests(&v.Value); err != nil { // in the turn of the act
 		return Version{}, err
 	}
-	p.value.Draft, p.value.Active, p.value.UpdatedAt = false, number, c.now
-	v.value.ActivatedAt = c.now
-	activated, err := whole(policyID, number, &p.value, &v.value)
+	p.Value.Draft, p.Value.Active, p.Value.UpdatedAt = false, number, c.now
+	v.Value.ActivatedAt = c.now
+	activated, err := whole(policyID, number, &p.Value, &v.Value)
 	if err != nil {
 		return Version{}, err
 	}
-	active.value = activeRecord{PolicyID: policyID, Version: number, Digest: activated.Digest}
-	c.state(notary.PolicyActivated, &active.value)
-	if err := c.put(v.change(kindVersion, versionKey(policyID, number))); err != nil {
+	active.Value = activeRecord{PolicyID: policyID, Version: number, Digest: activated.Digest}
+	c.state(notary.PolicyActivated, &active.Value)
+	if err := c.put(v.Change(kindVersion, versionKey(policyID, number))); err != nil {
 		return Version{}, err
 	}
-	if err := c.put(p.change(kindPolicy, policyID)); err != nil {
+	if err := c.put(p.Change(kindPolicy, policyID)); err != nil {
 		return Version{}, err
 	}
-	return activated, c.put(active.change(kindActive, ""))
+	return activated, c.put(active.Change(kindActive, ""))
 }
 
 // shownFailures is how many failures of tests an error tells.

@@ -49,24 +49,24 @@ func (b *Rulebook) readActive(ctx context.Context, t id.Tenant) (*cacheEntry, er
 	if err != nil {
 		return nil, err
 	}
-	if active.at == 0 {
+	if active.At == 0 {
 		return &cacheEntry{bytes: entryBytes}, nil
 	}
-	if known := b.cache.last(t); known != nil && known.compiled != nil && known.compiled.Digest() == active.value.Digest {
+	if known := b.cache.last(t); known != nil && known.compiled != nil && known.compiled.Digest() == active.Value.Digest {
 		return &cacheEntry{compiled: known.compiled, bytes: known.bytes}, nil // something else was changed
 	}
-	v, err := b.version(ctx, t, active.value.PolicyID, active.value.Version)
+	v, err := b.version(ctx, t, active.Value.PolicyID, active.Value.Version)
 	if errors.Is(err, storage.ErrStale) { // versions that were active never go away
 		return nil, unreadable("read active policy", fmt.Errorf("%w: %w", storage.ErrCorrupt, err))
 	}
 	if err != nil {
 		return nil, err
 	}
-	document, err := v.value.document()
+	document, err := v.Value.document()
 	if err != nil {
 		return nil, err
 	}
-	if document.Digest() != active.value.Digest {
+	if document.Digest() != active.Value.Digest {
 		return nil, unreadable("read active policy", fmt.Errorf("%w: not the document that was activated", storage.ErrCorrupt))
 	}
 	compiled, err := policy.Compile(document)

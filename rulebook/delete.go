@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -13,7 +14,7 @@ import (
 func (b *Rulebook) Delete(ctx context.Context, t id.Tenant, policyID string) error {
 	_, err := retry(func() (struct{}, error) {
 		p, err := b.policy(ctx, t, policyID)
-		if err == nil && !p.value.Draft {
+		if err == nil && !p.Value.Draft {
 			err = fault.New(fault.Conflict, "The policy has no draft")
 		}
 		if err == nil {
@@ -24,25 +25,25 @@ func (b *Rulebook) Delete(ctx context.Context, t id.Tenant, policyID string) err
 	return err
 }
 
-func (b *Rulebook) deleteDraft(ctx context.Context, t id.Tenant, policyID string, p stored[policyRecord]) error {
-	v, err := b.version(ctx, t, policyID, p.value.Newest)
+func (b *Rulebook) deleteDraft(ctx context.Context, t id.Tenant, policyID string, p stored.Value[policyRecord]) error {
+	v, err := b.version(ctx, t, policyID, p.Value.Newest)
 	if err != nil {
 		return err
 	}
-	gone := storage.Change{Kind: kindVersion, Key: versionKey(policyID, p.value.Newest), If: v.at}
-	if p.value.Newest == 1 {
-		return b.write(ctx, t, gone, storage.Change{Kind: kindPolicy, Key: policyID, If: p.at})
+	gone := storage.Change{Kind: kindVersion, Key: versionKey(policyID, p.Value.Newest), If: v.At}
+	if p.Value.Newest == 1 {
+		return b.write(ctx, t, gone, storage.Change{Kind: kindPolicy, Key: policyID, If: p.At})
 	}
-	before, err := b.version(ctx, t, policyID, p.value.Newest-1)
+	before, err := b.version(ctx, t, policyID, p.Value.Newest-1)
 	if err != nil {
 		return err
 	}
-	document, err := before.value.document()
+	document, err := before.Value.document()
 	if err != nil {
 		return err
 	}
-	p.value.Newest, p.value.Draft, p.value.Name, p.value.UpdatedAt = p.value.Newest-1, false, document.Name, b.now()
-	kept, err := p.change(kindPolicy, policyID)
+	p.Value.Newest, p.Value.Draft, p.Value.Name, p.Value.UpdatedAt = p.Value.Newest-1, false, document.Name, b.now()
+	kept, err := p.Change(kindPolicy, policyID)
 	if err != nil {
 		return err
 	}

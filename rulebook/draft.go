@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -45,10 +46,10 @@ func (b *Rulebook) Create(ctx context.Context, t id.Tenant, principal string, do
 		if err != nil {
 			return Version{}, err
 		}
-		if old.at != 0 {
+		if old.At != 0 {
 			return Version{}, fault.New(fault.Conflict, "policy_id is taken")
 		}
-		return b.writeDraft(ctx, t, principal, old, stored[versionRecord]{}, p)
+		return b.writeDraft(ctx, t, principal, old, stored.Value[versionRecord]{}, p)
 	})
 }
 
@@ -72,16 +73,16 @@ func (b *Rulebook) Draft(ctx context.Context, t id.Tenant, principal, policyID s
 		if err != nil {
 			return Version{}, err
 		}
-		v, err := b.version(ctx, t, policyID, p.value.Newest)
+		v, err := b.version(ctx, t, policyID, p.Value.Newest)
 		if err != nil {
 			return Version{}, err
 		}
-		document, err := overlay(v.value.Document, members)
+		document, err := overlay(v.Value.Document, members)
 		if err != nil {
 			return Version{}, err
 		}
-		if !p.value.Draft {
-			v = stored[versionRecord]{} // the next one
+		if !p.Value.Draft {
+			v = stored.Value[versionRecord]{} // the next one
 		}
 		return b.writeDraft(ctx, t, principal, p, v, document)
 	})
@@ -89,31 +90,31 @@ func (b *Rulebook) Draft(ctx context.Context, t id.Tenant, principal, policyID s
 
 // writeDraft writes document as the draft of p: over the draft v, or as the next
 // version where v is nothing.
-func (b *Rulebook) writeDraft(ctx context.Context, t id.Tenant, principal string, p stored[policyRecord], v stored[versionRecord], document policy.Policy) (Version, error) {
-	if v.at == 0 {
-		p.value.Newest++
+func (b *Rulebook) writeDraft(ctx context.Context, t id.Tenant, principal string, p stored.Value[policyRecord], v stored.Value[versionRecord], document policy.Policy) (Version, error) {
+	if v.At == 0 {
+		p.Value.Newest++
 	}
-	document.Version = p.value.Newest
-	p.value.Name, p.value.Draft, p.value.UpdatedAt = document.Name, true, b.now()
-	v.value = versionRecord{Document: document.Document(), WrittenAt: b.now(), WrittenBy: principal}
-	if len(v.value.Document) > policy.MaxBytes {
+	document.Version = p.Value.Newest
+	p.Value.Name, p.Value.Draft, p.Value.UpdatedAt = document.Name, true, b.now()
+	v.Value = versionRecord{Document: document.Document(), WrittenAt: b.now(), WrittenBy: principal}
+	if len(v.Value.Document) > policy.MaxBytes {
 		return Version{}, fault.New(fault.TooLarge, "The policy with all defaults written out is larger than 1 MiB")
 	}
 	if err := b.tryToCompile(ctx, t, document); err != nil {
 		return Version{}, err
 	}
-	first, err := p.change(kindPolicy, document.ID)
+	first, err := p.Change(kindPolicy, document.ID)
 	if err != nil {
 		return Version{}, err
 	}
-	second, err := v.change(kindVersion, versionKey(document.ID, document.Version))
+	second, err := v.Change(kindVersion, versionKey(document.ID, document.Version))
 	if err != nil {
 		return Version{}, err
 	}
 	if err := b.write(ctx, t, first, second); err != nil {
 		return Version{}, err
 	}
-	return whole(document.ID, document.Version, &p.value, &v.value)
+	return whole(document.ID, document.Version, &p.Value, &v.Value)
 }
 
 // tryToCompile takes a turn: hundreds of conditions keep a processor busy for a

@@ -18,16 +18,16 @@ func (b *Rulebook) Get(ctx context.Context, t id.Tenant, policyID string, versio
 		}
 		number := version
 		if number == 0 {
-			number = p.value.Newest
+			number = p.Value.Newest
 		}
-		if number > p.value.Newest {
+		if number > p.Value.Newest {
 			return Version{}, errNotFound()
 		}
 		v, err := b.version(ctx, t, policyID, number)
 		if err != nil {
 			return Version{}, err
 		}
-		return whole(policyID, number, &p.value, &v.value)
+		return whole(policyID, number, &p.Value, &v.Value)
 	})
 }
 

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -62,41 +62,19 @@ func versionKey(policyID string, version uint64) string {
 	return fmt.Sprintf("%s/%014x", policyID, version)
 }
 
-// stored is a decoded record and its version in the store, 0 when it is not there.
-type stored[T any] struct {
-	value T
-	at    uint64
-}
-
 // read reads a record, which may be absent.
-func read[T any](ctx context.Context, b *Rulebook, t id.Tenant, kind storage.Kind, key string) (s stored[T], err error) {
-	r, err := b.records.Get(ctx, t, kind, key)
-	if absent(err) {
-		return s, nil
-	}
+func read[T any](ctx context.Context, b *Rulebook, t id.Tenant, kind storage.Kind, key string) (stored.Value[T], error) {
+	r, err := stored.Read[T](ctx, b.records, t, kind, key)
 	if err != nil {
-		return s, unreadable("read "+string(kind), err)
+		err = unreadable("read record", err)
 	}
-	if err := json.Unmarshal(r.Value, &s.value); err != nil {
-		return s, unreadable("read "+string(kind), err)
-	}
-	s.at = r.Version
-	return s, nil
-}
-
-// change writes s where it was read, or anew.
-func (s stored[T]) change(kind storage.Kind, key string) (storage.Change, error) {
-	value, err := json.Marshal(s.value)
-	if err != nil {
-		return storage.Change{}, fmt.Errorf("encode %s: %w", kind, err)
-	}
-	return storage.Change{Kind: kind, Key: key, Value: value, If: s.at}, nil
+	return r, err
 }
 
 // policy reads a policy's record; fault.NotFound when there is none.
-func (b *Rulebook) policy(ctx context.Context, t id.Tenant, policyID string) (stored[policyRecord], error) {
+func (b *Rulebook) policy(ctx context.Context, t id.Tenant, policyID string) (stored.Value[policyRecord], error) {
 	p, err := read[policyRecord](ctx, b, t, kindPolicy, policyID)
-	if err == nil && p.at == 0 {
+	if err == nil && p.At == 0 {
 		err = errNotFound()
 	}
 	return p, err
@@ -104,9 +82,9 @@ func (b *Rulebook) policy(ctx context.Context, t id.Tenant, policyID string) (st
 
 // version reads a version's record. Where the policy's record names a version
 // that is not there, the draft was deleted between the two reads: ErrStale.
-func (b *Rulebook) version(ctx context.Context, t id.Tenant, policyID string, version uint64) (stored[versionRecord], error) {
+func (b *Rulebook) version(ctx context.Context, t id.Tenant, policyID string, version uint64) (stored.Value[versionRecord], error) {
 	v, err := read[versionRecord](ctx, b, t, kindVersion, versionKey(policyID, version))
-	if err == nil && v.at == 0 {
+	if err == nil && v.At == 0 {
 		err = fmt.Errorf("version %d of a policy is missing: %w", version, storage.ErrStale)
 	}
 	return v, err
