@@ -65,6 +65,9 @@ func (s *State) Fault() Fault { return s.fault }
 // VerifierKey returns the log key; while two sign, the older one (see LogKeys).
 func (s *State) VerifierKey() tlog.VerifierKey { return s.keys.primary(s.Shown().Size) }
 
+// VerifierKeyOf is VerifierKey as it was for the tree of that size.
+func (s *State) VerifierKeyOf(size id.Index) tlog.VerifierKey { return s.keys.primary(size) }
+
 // Detached reports whether the ledger is frozen and what is stored is not the
 // tree that it shows: the head does not extend the anchor, or can't be read and
 // neither can the tree that the anchor stands for. What the store says of its

@@ -27,6 +27,7 @@ import (
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/publicapi"
+	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -172,19 +173,36 @@ func (w *world) envelope(o *owner, name string) *event.Envelope {
 func (w *world) append(o *owner, disclosure id.Disclosure, names ...string) []log.Receipt {
 	w.Helper()
 	receipts, err := w.ledgers.Append(context.Background(), o.tenant, func(_ context.Context, s *log.State) (log.Submission, error) {
-		var sub log.Submission
-		for _, name := range names {
-			sub.Drafts = append(sub.Drafts, log.NewDraft(s.Identity(), w.envelope(o, name), log.Attestation{
-				Form: event.FormDigest, PublicKey: did.Multikey(o.agent.Private.Public().Bytes()), Signer: chain.SignerAgent, Custody: chain.CustodyServer,
-				IngestKeyID: "ik", Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow}, Disclosure: disclosure,
-			}))
-		}
-		return sub, nil
+		return w.submission(s, o, disclosure, names...), nil
 	})
 	if err != nil {
 		w.Fatal(err)
 	}
 	return receipts
+}
+
+func (w *world) submission(s *log.State, o *owner, disclosure id.Disclosure, names ...string) (sub log.Submission) {
+	for _, name := range names {
+		sub.Drafts = append(sub.Drafts, log.NewDraft(s.Identity(), w.envelope(o, name), log.Attestation{
+			Form: event.FormDigest, PublicKey: did.Multikey(o.agent.Private.Public().Bytes()), Signer: chain.SignerAgent, Custody: chain.CustodyServer,
+			IngestKeyID: "ik", Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow}, Disclosure: disclosure,
+		}))
+	}
+	return sub
+}
+
+// rekey changes the log keys with one event.
+func (w *world) rekey(o *owner, name string, change func(context.Context, *log.State) (storage.Change, log.LogKey, error)) {
+	w.Helper()
+	_, err := w.ledgers.Append(context.Background(), o.tenant, func(ctx context.Context, s *log.State) (log.Submission, error) {
+		c, _, err := change(ctx, s)
+		sub := w.submission(s, o, id.DiscloseRecord, name)
+		sub.Changes, sub.Reconfigures = []storage.Change{c}, true
+		return sub, err
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
 }
 
 // names returns n event ids.

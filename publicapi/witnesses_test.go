@@ -171,6 +171,34 @@ func TestWhatIsShown(t *testing.T) {
 	}
 }
 
+// A checkpoint that was cosigned before the log got another key is still the one that
+// bundles are proved under, and they name the key that signed it.
+func TestCosignedBeforeRotation(t *testing.T) {
+	w := newWitnessed(t)
+	w.append(&w.red, id.DiscloseFull, "one", "two")
+	w.cosign(func() bool { _, n := w.by(&w.red, w.newest(&w.red)); return n == 2 })
+	before := w.state(&w.red).VerifierKey()
+	w.rekey(&w.red, "rotated", w.ledgers.RotateLogKey)
+	w.rekey(&w.red, "retired", w.ledgers.RetireLogKey)
+	w.append(&w.red, id.DiscloseFull, "later")
+	now := w.state(&w.red).VerifierKey()
+	if now == before {
+		t.Fatal("the key is the old one")
+	}
+	for name, c := range map[string]struct {
+		size id.Index
+		key  tlog.VerifierKey
+	}{"two": {2, before}, "later": {5, now}} {
+		b := read[verify.Bundle](w.world, "/v1/public/orgs/red/verify/"+name+"?verify=1")
+		if !b.Verification.OK || b.Inclusion.TreeSize != c.size || b.LogKey != c.key.String() {
+			t.Errorf("%s: got size %d under %s, %v", name, b.Inclusion.TreeSize, b.LogKey, b.Verification.Errors)
+		}
+		if r := verify.Check(&b, verify.Options{Key: &c.key}); !r.OK {
+			t.Errorf("%s: %v", name, r.Errors)
+		}
+	}
+}
+
 // bundleOf checks a bundle of red and its tlog-proof by the published policy.
 func (w *witnessed) bundleOf(name string, size id.Index, by int) {
 	w.Helper()
