@@ -1,17 +1,16 @@
 package approval_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/agentledger/agentledger/approval"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/enginetest"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/ledgertest"
 	"github.com/agentledger/agentledger/storage"
@@ -22,108 +21,28 @@ import (
 // is stored: there is one truth, what was answered is part of it, and whoever asks
 // again gets to the end.
 func TestDeathAtEachWrite(t *testing.T) {
-	for name, open := range engines {
-		t.Run(name, func(t *testing.T) {
-			for _, after := range []bool{false, true} {
-				n := 0
-				for dieAt(t, open(t), n, after) {
-					n++
-				}
-				if n < 10 { // question 2, vote 2, callback 2, consumption 2, callback 2
-					t.Errorf("died at %d writes, want 10 or more", n)
-				}
+	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
+		for _, after := range []bool{false, true} {
+			n := 0
+			for dieAt(t, open(t), n, after) {
+				n++
 			}
-		})
-	}
-}
-
-// mortal is a store whose process dies at a write.
-type mortal struct {
-	storage.Engine
-	mu    sync.Mutex
-	after bool // the write is done
-	left  int  // writes until then; negative: it does not die
-	dead  bool
-}
-
-func (m *mortal) dieAt(n int, after bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.left, m.after = n, after
-}
-
-// write counts one, and says whether it is done and whether it is answered.
-func (m *mortal) write() (done, answered bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.dead {
-		return false, false
-	}
-	m.left--
-	m.dead = m.left == -1
-	return !m.dead || m.after, !m.dead
-}
-
-func (m *mortal) isDead() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.dead
-}
-
-func (m *mortal) Append(batches []storage.Batch) storage.Pending {
-	done, answered := m.write()
-	lost := silence(len(batches))
-	if !done {
-		return lost
-	}
-	p := m.Engine.Append(batches)
-	if !answered {
-		p.Wait()
-		return lost
-	}
-	return p
-}
-
-// silence is what is heard of appends when the process is dead.
-type silence int
-
-func (s silence) Wait() []error { return slices.Repeat([]error{storage.ErrUnavailable}, int(s)) }
-
-func (m *mortal) Write(ctx context.Context, t id.Tenant, changes []storage.Change) error {
-	done, answered := m.write()
-	if !done {
-		return storage.ErrUnavailable
-	}
-	err := m.Engine.Write(ctx, t, changes)
-	if !answered {
-		return storage.ErrUnavailable
-	}
-	return err
-}
-
-func (m *mortal) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
-	if m.isDead() {
-		return storage.Record{}, storage.ErrUnavailable
-	}
-	return m.Engine.Get(ctx, t, kind, key)
-}
-
-func (m *mortal) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
-	if m.isDead() {
-		return storage.Head{}, storage.ErrUnavailable
-	}
-	return m.Engine.Head(ctx, t)
+			if n < 10 { // question 2, vote 2, callback 2, consumption 2, callback 2
+				t.Errorf("died at %d writes, want 10 or more", n)
+			}
+		}
+	})
 }
 
 // dieAt reports whether the way has so many writes.
 func dieAt(t *testing.T, engine storage.Engine, n int, after bool) bool {
 	t.Helper()
-	m := &mortal{Engine: engine, left: -1 << 40}
+	m := &enginetest.Mortal{Engine: engine}
 	w := newWorldOn(t, ledgertest.On(t, m))
-	m.dieAt(n, after)
+	m.DieAt(n, after)
 	told := &answers{}
 	told.way(w)
-	died := m.isDead()
+	died := m.Dead()
 	if err := w.Ledgers.Close(); err != nil {
 		t.Fatal(err)
 	}

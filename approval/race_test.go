@@ -12,16 +12,18 @@ import (
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/approval"
+	"github.com/agentledger/agentledger/internal/enginetest"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/ledgertest"
+	"github.com/agentledger/agentledger/storage"
 )
 
 // onEngines runs a test on the store in memory and on each engine.
 func onEngines(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Run("memory", func(t *testing.T) { test(t, newWorld(t)) })
-	for name, open := range engines {
-		t.Run(name, func(t *testing.T) { test(t, newWorldOn(t, ledgertest.On(t, open(t)))) })
-	}
+	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
+		test(t, newWorldOn(t, ledgertest.On(t, open(t))))
+	})
 }
 
 func TestConsumeOnce(t *testing.T) { onEngines(t, consumeOnce) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -61,7 +62,7 @@ func (w *Workflows) Complete(ctx context.Context, t id.Tenant, ingestKey string,
 	}
 	defer leave()
 	var ended stored.Value[record]
-	_, err = w.notary.State(ctx, t, ingestKey, func(ctx context.Context, s *log.State) (act notary.Act, err error) {
+	err = w.state(ctx, t, ingestKey, func(ctx context.Context, s *log.State) (act notary.Act, err error) {
 		if _, err := w.active(ctx, s); err != nil {
 			return act, err
 		}
@@ -85,6 +86,20 @@ func (w *Workflows) Complete(ctx context.Context, t id.Tenant, ingestKey string,
 		w.metrics.ended[e.Status].Inc()
 	}
 	return ended.Value.shown(name, w.now()), nil
+}
+
+// errBehind ends an act: the run is newer than the ledger state it is prepared under.
+var errBehind = errors.New("the state is behind the run")
+
+// state is notary.State for what looks at all events of a run. Another process may
+// write one between the state and the look.
+func (w *Workflows) state(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (notary.Act, error)) error {
+	for range recordTries {
+		if _, err := w.notary.State(ctx, t, principal, prepare); !errors.Is(err, errBehind) {
+			return err
+		}
+	}
+	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The run's steps can't be read yet", RetryAfter: time.Second, Err: errBehind}
 }
 
 // end is the act by which a running run ends, with what it comes to.
@@ -123,13 +138,15 @@ func (r *record) endPayload(name ID) map[string]any {
 	return said
 }
 
-// result computes what the run comes to from what is in the ledger. The version of the
-// run that the append is guarded by holds that no step is added meanwhile.
+// result computes what the run comes to from what is in the ledger. Steps that came
+// after the run was read are left out: then the append, which is guarded by the version
+// of the run, is refused and this is computed again.
 func (w *Workflows) result(ctx context.Context, s *log.State, name ID, r *record) (*result, error) {
 	steps, err := w.steps(ctx, s.Identity().Tenant, name)
 	if err != nil {
 		return nil, err
 	}
+	steps = slices.DeleteFunc(steps, func(s stepRecord) bool { return s.Order > r.Steps })
 	if len(steps) != r.Steps {
 		return nil, unreadable("list steps", fmt.Errorf("%d of %d steps are there", len(steps), r.Steps))
 	}
@@ -158,8 +175,8 @@ func (w *Workflows) root(ctx context.Context, s *log.State, events []id.Event) (
 		return id.Hash{}, err
 	}
 	for i := range at {
-		if at[i] == storage.NoIndex { // it landed after s was published: another process wrote it
-			return id.Hash{}, &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The run's steps can't be read yet", RetryAfter: time.Second}
+		if at[i] == storage.NoIndex { // it landed after s was published
+			return id.Hash{}, errBehind
 		}
 		if i > 0 && at[i] <= at[i-1] {
 			return id.Hash{}, unreadable("root of a run", fmt.Errorf("event %d lies before the one before it: %w", i, storage.ErrCorrupt))

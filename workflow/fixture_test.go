@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/event"
@@ -39,16 +37,19 @@ type world struct {
 	book      *rulebook.Rulebook
 	orgs      *orgs
 	workflows *workflow.Workflows
-	metrics   *prometheus.Registry
 	bot       map[id.Tenant]id.Agent // not enabled for the bridge
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	s := ledgertest.New(t)
-	w := &world{Service: s, t: t, records: &countingStore{RecordStore: s.Store}, orgs: &orgs{active: true}, bot: map[id.Tenant]id.Agent{}}
-	w.agents = agent.New(agent.Options{Records: s.Store, Notary: s.Notary, Keyring: s.Keyring(), Clock: s.Clock})
-	w.book = rulebook.New(rulebook.Options{Records: s.Store, Notary: s.Notary, Clock: s.Clock})
+	return newWorldOn(t, ledgertest.New(t))
+}
+
+// newWorldOn makes the organizations on a service that has none.
+func newWorldOn(t testing.TB, s *ledgertest.Service) *world {
+	t.Helper()
+	w := &world{Service: s, t: t, orgs: &orgs{active: true}, bot: map[id.Tenant]id.Agent{}}
+	w.open()
 	for _, tenant := range []id.Tenant{red, blue} {
 		records, credentials, err := w.agents.NewAgent(t.Context(), tenant, notary.Operator, agent.Wanted{})
 		if err != nil {
@@ -57,16 +58,22 @@ func newWorld(t testing.TB) *world {
 		s.Found(t, tenant, records...)
 		w.bot[tenant] = credentials.Agent
 	}
-	w.workflows, w.metrics = w.node(), nil
 	return w
+}
+
+// open begins anew on what is stored.
+func (w *world) open() {
+	w.records = &countingStore{RecordStore: w.Engine}
+	w.agents = agent.New(agent.Options{Records: w.Engine, Notary: w.Notary, Keyring: w.Keyring(), Clock: w.Clock})
+	w.book = rulebook.New(rulebook.Options{Records: w.Engine, Notary: w.Notary, Clock: w.Clock})
+	w.workflows = w.node()
 }
 
 // node returns another process on the same store, as far as runs are concerned.
 func (w *world) node() *workflow.Workflows {
-	w.metrics = prometheus.NewRegistry()
 	return workflow.New(workflow.Options{
 		Records: w.records, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.book, Agents: w.agents,
-		Organizations: w.orgs, Silence: time.Hour, MaxBytes: 4096, Clock: w.Clock, Metrics: w.metrics,
+		Organizations: w.orgs, Silence: time.Hour, MaxBytes: 4096, Clock: w.Clock,
 	})
 }
 

@@ -91,6 +91,9 @@ func (w *Workflows) page(ctx context.Context, t id.Tenant, page []named) ([]Even
 	}
 	events := make([]Event, len(page))
 	for i := range page {
+		if at[i] == storage.NoIndex { // it is durable, and will be published in a moment
+			return events[:i], nil
+		}
 		if events[i], err = w.event(ctx, s, at[i]); err != nil {
 			return nil, fmt.Errorf("read event of a run: %w", err)
 		}

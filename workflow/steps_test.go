@@ -206,8 +206,9 @@ func TestCap(t *testing.T) {
 	}
 }
 
-func TestTwentyAtOnce(t *testing.T) {
-	w := newWorld(t)
+func TestTwentyAtOnce(t *testing.T) { onEngines(t, twentyAtOnce) }
+
+func twentyAtOnce(t *testing.T, w *world) {
 	const callers = 20
 	nodes := []*workflow.Workflows{w.workflows, w.node()}
 	var group sync.WaitGroup
@@ -257,8 +258,9 @@ func TestTwentyAtOnce(t *testing.T) {
 }
 
 // A run that is completed while steps come has exactly those that lie before its end.
-func TestCompleteAmongSteps(t *testing.T) {
-	w := newWorld(t)
+func TestCompleteAmongSteps(t *testing.T) { onEngines(t, completeAmongSteps) }
+
+func completeAmongSteps(t *testing.T, w *world) {
 	nodes := []*workflow.Workflows{w.workflows, w.node()}
 	for round := range 8 {
 		run := w.start(red, beginning(""))

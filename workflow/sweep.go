@@ -83,7 +83,7 @@ func (w *Workflows) abandon(ctx context.Context, t id.Tenant, name ID) error {
 	}
 	defer leave()
 	var r stored.Value[record]
-	_, err = w.notary.State(ctx, t, notary.Operator, func(ctx context.Context, s *log.State) (act notary.Act, err error) {
+	err = w.state(ctx, t, notary.Operator, func(ctx context.Context, s *log.State) (act notary.Act, err error) {
 		if r, err = w.run(ctx, t, name); err != nil {
 			return act, err
 		}

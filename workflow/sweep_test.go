@@ -25,7 +25,7 @@ func (w *world) sweep() {
 // dues returns the entries of the due index.
 func (w *world) dues() (all []due.Entry) {
 	w.t.Helper()
-	records, err := w.Store.Scan(w.t.Context(), id.Service, "run_due", "", "", 1000)
+	records, err := w.Engine.Scan(w.t.Context(), id.Service, "run_due", "", "", 1000)
 	if err != nil {
 		w.t.Fatal(err)
 	}

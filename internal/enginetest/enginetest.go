@@ -1,0 +1,81 @@
+// Package enginetest opens the engines that the service runs on for tests that have to
+// hold on each of them, and lets a process die at a write to its store.
+//
+// A package's tests call Main from TestMain:
+//
+//	func TestMain(m *testing.M) { os.Exit(enginetest.Main(m)) }
+package enginetest
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pebblestore"
+	"github.com/agentledger/agentledger/storage/pgstore"
+	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
+)
+
+// server is the PostgreSQL server of all tests of a program, started for the first that
+// needs it.
+var server struct {
+	once sync.Once
+	*pgtest.Server
+	err     error
+	schemas atomic.Int64
+}
+
+// Main runs the tests and stops the server. It returns the status to exit with.
+func Main(m *testing.M) int {
+	code := m.Run()
+	if server.Server == nil {
+		return code
+	}
+	if err := server.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// Each runs a test on each engine, new and empty.
+func Each(t *testing.T, test func(t *testing.T, open func(testing.TB) storage.Engine)) {
+	t.Run("pebble", func(t *testing.T) { test(t, Pebble) })
+	t.Run("postgres", func(t *testing.T) { test(t, Postgres) })
+}
+
+// Pebble opens an embedded store in memory, which is closed with the test.
+func Pebble(t testing.TB) storage.Engine {
+	t.Helper()
+	e, err := pebblestore.Open(pebblestore.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20})
+	return closing(t, e, err)
+}
+
+// Postgres opens a schema of its own on the program's server.
+func Postgres(t testing.TB) storage.Engine {
+	t.Helper()
+	server.once.Do(func() { server.Server, server.err = pgtest.Start() })
+	if server.err != nil {
+		t.Fatal(server.err)
+	}
+	name := fmt.Sprint("t", server.schemas.Add(1))
+	if err := server.Exec("CREATE SCHEMA " + name); err != nil {
+		t.Fatal(err)
+	}
+	e, err := pgstore.Open(t.Context(), pgstore.Options{URL: server.URL("search_path=" + name), Writers: 1, Readers: 4})
+	return closing(t, e, err)
+}
+
+func closing(t testing.TB, e storage.Engine, err error) storage.Engine {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
