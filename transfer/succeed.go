@@ -51,7 +51,7 @@ type Heir struct {
 // Run makes the successor. ErrRefused when the organization can't have one.
 func (s *Succession) Run(ctx context.Context) (Heir, error) {
 	if err := checkReason(s.Reason); err != nil {
-		return Heir{}, err
+		return Heir{}, errors.Join(err, s.Anchors.Close())
 	}
 	if s.Clock == nil {
 		s.Clock = time.Now
