@@ -192,6 +192,8 @@ func TestVoteRefuses(t *testing.T) {
 	q.IngestKeyID, q.Principal = "ik_operator", "ACC_BOB@example.com"
 	q.Trace = "trc_9"
 	forBob := w.ask(red, q)
+	q.Principal, q.Trace = string(bob), "trc_10"
+	forBobsAccount := w.ask(red, q)
 	for name, tt := range map[string]struct {
 		a    approval.Approval
 		who  account.ID
@@ -202,6 +204,7 @@ func TestVoteRefuses(t *testing.T) {
 		"a stranger's":             {a, "acc_nobody", approval.Approve, fault.Forbidden},
 		"who made the ingest key":  {byAnnsKey, ann, approval.Approve, fault.Forbidden},
 		"for whom the agent acts":  {forBob, bob, approval.Approve, fault.Forbidden},
+		"the same by account":      {forBobsAccount, bob, approval.Approve, fault.Forbidden},
 		"neither approve nor deny": {a, bob, "maybe", fault.Invalid},
 		"no such approval":         {approval.Approval{ID: "apr_none"}, bob, approval.Approve, fault.NotFound},
 	} {

@@ -96,7 +96,7 @@ func (a *Approvals) mayVote(ctx context.Context, s *log.State, r *record, b Ball
 		return err
 	}
 	who := string(b.Account)
-	if who == r.KeyMaker || who == r.AgentMaker || r.Principal != "" && strings.EqualFold(r.Principal, b.Email) {
+	if who == r.KeyMaker || who == r.AgentMaker || who == r.Principal || r.Principal != "" && strings.EqualFold(r.Principal, b.Email) {
 		return fault.New(fault.Forbidden, "Somebody else has to decide on what you asked for yourself")
 	}
 	return nil

@@ -69,8 +69,18 @@ const approvalsPath = "/v1/ingest/approvals"
 
 func approvalPath(name string) string { return approvalsPath + "/" + url.PathEscape(name) }
 
-// pollSeconds is how long one request for an approval waits.
-const pollSeconds = 25
+// pollSeconds is how long one request for an approval waits at the most, and pollRest
+// what its time-out leaves for the answer.
+const (
+	pollSeconds = 25
+	pollRest    = 5 * time.Second
+)
+
+// pollWait returns for how many seconds a request may wait, so that its time-out is
+// none of the service's.
+func (c *Client) pollWait() int {
+	return min(pollSeconds, int(max(c.timeout-pollRest, c.timeout/2)/time.Second))
+}
 
 // GetApproval tells where an approval stands.
 func (c *Client) GetApproval(ctx context.Context, name string) (Approval, error) {
@@ -79,12 +89,16 @@ func (c *Client) GetApproval(ctx context.Context, name string) (Approval, error)
 
 // AwaitApproval waits until an approval is not pending any more, or ctx ends.
 func (c *Client) AwaitApproval(ctx context.Context, name string) (Approval, error) {
+	rest, wait := 100*time.Millisecond, c.pollWait()
+	if wait == 0 {
+		rest = time.Second
+	}
 	for {
-		a, err := c.pollApproval(ctx, name, pollSeconds)
+		a, err := c.pollApproval(ctx, name, wait)
 		if err != nil || a.Status != ApprovalPending {
 			return a, err
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil { // a server that does not wait is not flooded
+		if err := pause(ctx, rest); err != nil { // a server that does not wait is not flooded
 			return a, fmt.Errorf("wait for approval: %w", err)
 		}
 	}

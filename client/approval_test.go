@@ -1,0 +1,33 @@
+package client
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// However short the time-out of a request is, a poll ends before it does: a
+// time-out would look like a service that is gone.
+func TestPollsFitTheirTimeout(t *testing.T) {
+	for timeout, want := range map[time.Duration]string{0: "25", 30 * time.Second: "25", time.Minute: "25", 12 * time.Second: "7", 4 * time.Second: "2", time.Second: ""} {
+		var asked []string
+		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, r.URL.Query().Get("wait"))
+			fmt.Fprintf(w, `{"approval_id":"apr_1","status":%q,"action_digest":%q,"expires_at":"2026-11-21T12:00:00.000Z"}`,
+				[]string{"pending", "approved"}[len(asked)-1], id.Hash{})
+		}))
+		c, err := New(Config{BaseURL: service.URL, Token: "t", Timeout: timeout})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, err := c.AwaitApproval(t.Context(), "apr_1"); err != nil || a.Status != ApprovalApproved || !slices.Equal(asked, []string{want, want}) {
+			t.Errorf("%v: got %s, %v, waits of %q s, want %q", timeout, a.Status, err, asked, want)
+		}
+		service.Close()
+	}
+}
