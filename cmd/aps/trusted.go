@@ -20,9 +20,10 @@ type trustFlags struct {
 	Keys   string `placeholder:"FILE" help:"The saved answer of transparency/keys, for bundles signed by a key of the log before or after yours."`
 }
 
-// directoryFlags say the same of the service's directory.
+// directoryFlags say the same of the service's directory. Whoever gives one wants to
+// see that the directory has listed the log.
 type directoryFlags struct {
-	Key    string `placeholder:"VKEY" help:"The log key of the service's directory, for bundles with a second proof by it. Without it that proof can be whole, but nothing says whose directory it is."`
+	Key    string `placeholder:"VKEY" help:"The log key of the service's directory, which must have listed the bundle's log: a second proof. Without it such a proof can be whole, but nothing says whose directory it is."`
 	Policy string `placeholder:"FILE" help:"A C2SP tlog-policy of the directory: its log, and witnesses of whom a quorum must have cosigned the directory's checkpoint in the second proof."`
 	Keys   string `placeholder:"FILE" help:"The saved answer of the directory's transparency/keys."`
 }

@@ -140,7 +140,7 @@ func (c *verifyCommand) checkBundle(s *streams, text []byte, trusted, directory 
 		return errors.New("can't tell whose log this is: neither --key nor --policy names it")
 	case r.QuorumOK != nil && !*r.QuorumOK:
 		return errQuorum
-	case directory.policy != nil && bundle.Directory == nil:
+	case c.Directory != (directoryFlags{}) && bundle.Directory == nil:
 		return errNoSecondProof
 	case r.DirectoryQuorumOK != nil && !*r.DirectoryQuorumOK:
 		return errDirectoryQuorum

@@ -107,8 +107,12 @@ func (s second) right() {
 	s.maker.bundle("commitment alone", s.input(hidden), "+++000+")
 	none := s.bundle(5)
 	none.Directory = nil
-	s.proof("none", s.input(none), "0")
-	s.proof("null", s.input(none).with("bundle", strings.Replace(s.text(none), "{", `{"directory":null,`, 1)), "0")
+	absent, null := in{"bundle": s.text(none), "key": s.log.vkey()}, strings.Replace(s.text(none), "{", `{"directory":null,`, 1)
+	s.proof("none", absent, "0")
+	s.proof("null", absent.with("bundle", null), "0")
+	for name, text := range ordered(map[string]string{"none": s.text(none), "null": null}) {
+		s.add(Vector{Name: name + ", though the directory is pinned", Input: s.input(none).with("bundle", text), Verdict: Refuse, Expect: verdictsOf("+++++00")})
+	}
 }
 
 // documents are those that are no second proofs of version 1.
@@ -235,5 +239,5 @@ func (s second) cosigned() {
 	b.Directory.Bundle.Checkpoint += b.Checkpoint[strings.Index(b.Checkpoint, "— X1"):]
 	add("cosignatures of the log's checkpoint under the directory's", Refuse, s.input(b).with("directory_policy", policy))
 	b.Directory = nil
-	s.refuse("none, though the directory's quorum is asked for", s.input(b).with("directory_policy", policy))
+	s.refuse("none, though the directory's quorum is asked for", in{"bundle": s.text(b), "key": s.log.vkey(), "directory_policy": policy})
 }

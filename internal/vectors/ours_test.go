@@ -225,7 +225,7 @@ func (r *reader) bundle(kind string) (map[string]any, error) {
 		return nil, err
 	}
 	report := verify.Check(b, o)
-	if !report.OK {
+	if !report.OK || r.has("directory_key") && b.Directory == nil {
 		err = errRefused
 	}
 	said := map[string]any{"inclusion_ok": report.InclusionOK, "checkpoint_ok": report.CheckpointOK, "chain_ok": report.ChainOK}

@@ -90,7 +90,7 @@ def judge(kind, given):
     elif kind == "second-proof":
         b = parse_bundle(text("bundle"))
         said = check_bundle(b, text("key"), listed("keys"), given.get("directory_key"), listed("directory_keys"))
-        said["ok"] = False not in said.values()
+        said["ok"] = False not in said.values() and ("directory_key" not in given or said["directory_ok"] is not None)
         if "directory_policy" in given:
             said["directory_witnessed_by"], enough = quorum_of(raw("directory_policy"), b["directory"]["bundle"]["checkpoint"])
             said["ok"] = said["ok"] and enough

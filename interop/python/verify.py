@@ -267,6 +267,7 @@ def main():
     except ERRORS as why:
         print("refused:", why)
         return 1
+    if a.directory and said["directory_ok"] is None: said["directory_ok"] = False  # whoever pins a directory wants its proof
     for name, ok in said.items(): print("%-14s%s" % (name, {True: "yes", False: "NO", None: "not disclosed"}[ok]))
     return 1 if False in said.values() else 0
 
