@@ -91,12 +91,21 @@ func (w *Workflows) Complete(ctx context.Context, t id.Tenant, ingestKey string,
 // errBehind ends an act: the run is newer than the ledger state it is prepared under.
 var errBehind = errors.New("the state is behind the run")
 
-// state is notary.State for what looks at all events of a run. Another process may
-// write one between the state and the look.
+// behindTries is how often a run that is newer than the state is looked at again, a
+// millisecond later and each time twice as late: about a second in all.
+const behindTries = 10
+
+// state is notary.State for what looks at all events of a run. An event that another
+// lane wrote is durable, and its step to be read, a moment before the ledger's state
+// with it is published.
 func (w *Workflows) state(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (notary.Act, error)) error {
-	for range recordTries {
+	for try := range behindTries {
 		if _, err := w.notary.State(ctx, t, principal, prepare); !errors.Is(err, errBehind) {
 			return err
+		}
+		select {
+		case <-time.After(time.Millisecond << try):
+		case <-ctx.Done():
 		}
 	}
 	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The run's steps can't be read yet", RetryAfter: time.Second, Err: errBehind}
