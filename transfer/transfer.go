@@ -1,6 +1,7 @@
-// Package transfer moves organizations between stores: an export is a folder of
-// checked pieces that is written from one store, an import builds the same
-// organizations from it in another one.
+// Package transfer moves organizations: between stores, where an export is a folder of
+// checked pieces that is written from one store and an import builds the same
+// organizations from it in another one, and inside a store from a frozen ledger to the
+// one that goes on in its place.
 //
 // What always holds:
 //
@@ -13,6 +14,10 @@
 //   - Both can be killed at any moment and run again: an export goes on behind its
 //     last whole piece, an import at the head that the store has.
 //   - Private keys stay sealed as they are. The key that opens them is not in it.
+//   - An import that has not ended can be dropped, one that has can't.
+//   - A succession can be killed at any moment and run again. Until it has ended the
+//     organization is found with its frozen ledger, which takes no event.
+//   - The logs of a line move together, and arrive in their order.
 package transfer
 
 import (
