@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/netip"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -477,5 +479,55 @@ func TestLineIsRefusedWhole(t *testing.T) {
 	}
 	if done, err := transfer.Check(t.Context(), dir, "red", func(transfer.Progress) {}); err != nil || len(done) != 2 {
 		t.Errorf("check: got %v, %v", done, err)
+	}
+}
+
+// What is about one log stays with it; what is the organization's goes over as it is.
+func TestWhatGoesOver(t *testing.T) {
+	h := newHouse(t, model(t), newKeyring(t))
+	h.start()
+	red := h.found("red", "ann@example.com", 5)
+	red.live(10)
+	red.send(2)
+	h.freeze(red)
+	h.stop()
+	stay := []storage.Kind{"directory_listed", "witnessed", "grant_key", "run_step", "run_tally", "run_external"}
+	for _, kind := range stay {
+		if err := h.engine.Write(t.Context(), red.Tenant, []storage.Change{{Kind: kind, Key: "k", Value: []byte("{}"), If: storage.AnyVersion}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := collect(t, h.engine.Partition(t.Context(), red.Tenant))
+	if _, err := h.succession("red", "a test of it", nil); err != nil {
+		t.Fatal(err)
+	}
+	h.start()
+	now := red.succeeded()
+	h.stop()
+	has := map[string]storage.Record{}
+	for _, r := range collect(t, h.engine.Partition(t.Context(), now.Tenant)) {
+		has[string(r.Kind)+"/"+r.Key] = r
+	}
+	own := append(stay, "ledger", "ledger_fault", "ledger_reverified", "ledger_successor")
+	for _, r := range before {
+		got, there := has[string(r.Kind)+"/"+r.Key]
+		delete(has, string(r.Kind)+"/"+r.Key)
+		if slices.Contains(own, r.Kind) {
+			if there && r.Kind != "ledger" {
+				t.Errorf("%s %q went over", r.Kind, r.Key)
+			}
+			continue
+		}
+		if !there || !reflect.DeepEqual(got, r) {
+			t.Errorf("%s %q: got %v, want %v", r.Kind, r.Key, got, r)
+		}
+	}
+	for name := range has {
+		t.Errorf("%s came from nowhere", name)
+	}
+	for _, r := range serviceRecords(t, h.engine) {
+		if strings.Contains(string(r.Value), fmt.Sprintf(`"tenant":%d`, red.Tenant)) {
+			t.Errorf("%s %q leads to the old ledger", r.Kind, r.Key)
+		}
 	}
 }
