@@ -2,6 +2,7 @@ package log
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/agentledger/agentledger/id"
@@ -65,8 +66,15 @@ func (s *State) Fault() Fault { return s.fault }
 // VerifierKey returns the log key; while two sign, the older one (see LogKeys).
 func (s *State) VerifierKey() tlog.VerifierKey { return s.keys.primary(s.Shown().Size) }
 
-// VerifierKeyOf is VerifierKey as it was for the tree of that size.
-func (s *State) VerifierKeyOf(size id.Index) tlog.VerifierKey { return s.keys.primary(size) }
+// VerifierKeyOf returns the key to name beside a checkpoint of that size: VerifierKey
+// if it signed that too, or else what VerifierKey was then.
+func (s *State) VerifierKeyOf(size id.Index) tlog.VerifierKey {
+	now := s.VerifierKey()
+	if slices.ContainsFunc(s.keys.all, func(k heldKey) bool { return k.Verifier == now && k.signs(size) }) {
+		return now
+	}
+	return s.keys.primary(size)
+}
 
 // Detached reports whether the ledger is frozen and what is stored is not the
 // tree that it shows: the head does not extend the anchor, or can't be read and

@@ -171,24 +171,40 @@ func TestWhatIsShown(t *testing.T) {
 	}
 }
 
-// A checkpoint that was cosigned before the log got another key is still the one that
-// bundles are proved under, and they name the key that signed it.
+// A checkpoint that was cosigned before the log got another key, or while both signed,
+// is still the one that bundles are proved under, and they name a key that signed it:
+// the one of now, if it did.
 func TestCosignedBeforeRotation(t *testing.T) {
+	for name, overlap := range map[string]bool{"before": false, "while both sign": true} {
+		t.Run(name, func(t *testing.T) { cosignedBeforeRotation(t, overlap) })
+	}
+}
+
+func cosignedBeforeRotation(t *testing.T, overlap bool) {
 	w := newWitnessed(t)
+	cosign := func() { w.cosign(func() bool { _, n := w.by(&w.red, w.newest(&w.red)); return n == 2 }) }
 	w.append(&w.red, id.DiscloseFull, "one", "two")
-	w.cosign(func() bool { _, n := w.by(&w.red, w.newest(&w.red)); return n == 2 })
+	cosign()
 	before := w.state(&w.red).VerifierKey()
 	w.rekey(&w.red, "rotated", w.ledgers.RotateLogKey)
+	if overlap {
+		cosign()
+	}
 	w.rekey(&w.red, "retired", w.ledgers.RetireLogKey)
 	w.append(&w.red, id.DiscloseFull, "later")
 	now := w.state(&w.red).VerifierKey()
 	if now == before {
 		t.Fatal("the key is the old one")
 	}
-	for name, c := range map[string]struct {
+	type shown struct {
 		size id.Index
 		key  tlog.VerifierKey
-	}{"two": {2, before}, "later": {5, now}} {
+	}
+	two := shown{2, before}
+	if overlap {
+		two = shown{3, now}
+	}
+	for name, c := range map[string]shown{"two": two, "later": {5, now}} {
 		b := read[verify.Bundle](w.world, "/v1/public/orgs/red/verify/"+name+"?verify=1")
 		if !b.Verification.OK || b.Inclusion.TreeSize != c.size || b.LogKey != c.key.String() {
 			t.Errorf("%s: got size %d under %s, %v", name, b.Inclusion.TreeSize, b.LogKey, b.Verification.Errors)
