@@ -15,7 +15,6 @@ import (
 	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/meter"
-	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/policy"
 )
@@ -137,78 +136,6 @@ func (r *recording) prepare(ctx context.Context, s *log.State) (log.Submission, 
 	return r.submission(ctx, s, settings, fresh, now)
 }
 
-// readRun takes what is remembered of the run, and reads it where that did not do.
-func (r *recording) readRun(ctx context.Context) (err error) {
-	w, remembered := r.workflows, false
-	if !r.prepared {
-		r.run, remembered = w.known.get(r.place)
-	}
-	r.prepared = true
-	if !remembered || r.run.Value.statusAt(w.now()) != Running { // it may have been heard of elsewhere
-		r.run, err = w.run(ctx, r.place.tenant, r.place.name)
-	}
-	if err == nil && r.run.Value.IngestKeyID != r.ingestKey {
-		err = errNotFound()
-	}
-	return err
-}
-
-// recall tells of the steps that are in the ledger and returns the places of the others.
-func (r *recording) recall(ctx context.Context, s *log.State) (fresh []int, err error) {
-	events := make([]id.Event, len(r.steps))
-	for i := range r.steps {
-		events[i] = r.run.Value.stepEvent(r.steps[i].Key, r.steps[i].Attempt)
-	}
-	at, err := r.workflows.ledgers.Locate(ctx, s, events)
-	if err != nil {
-		return nil, err
-	}
-	for i := range at {
-		if at[i] >= s.Size() {
-			fresh = append(fresh, i)
-			continue
-		}
-		where := ""
-		if len(r.steps) > 1 {
-			where = fmt.Sprintf("[%d].", i)
-		}
-		if r.results[i], err = r.workflows.recalled(ctx, s, r.place, &r.steps[i], events[i], at[i], where); err != nil {
-			return nil, err
-		}
-	}
-	return fresh, nil
-}
-
-// recalled tells of a step that is in the ledger at an index.
-func (w *Workflows) recalled(ctx context.Context, s *log.State, p place, step *Step, name id.Event, at id.Index, where string) (Recorded, error) {
-	known, err := read[stepRecord](ctx, w, p.tenant, kindStep, stepName(p.name, name))
-	if err == nil && !known.There() {
-		err = unreadable("read step", errors.New("an event of a step without its record"))
-	}
-	if err != nil {
-		return Recorded{}, err
-	}
-	digest, err := step.digest()
-	if err != nil {
-		return Recorded{}, err
-	}
-	if known.Value.Digest != digest {
-		return Recorded{}, invalid(where + "step_key and attempt were used with another step")
-	}
-	shown, err := w.event(ctx, s, at)
-	if err != nil {
-		return Recorded{}, err
-	}
-	return Recorded{Policy: shown.policy, Reason: reasonOf(shown.policy, known.Value.Reasons), Placed: shown.Placed}, nil
-}
-
-func reasonOf(p chain.Policy, reasons map[string]string) string {
-	if !p.Evaluated {
-		return noTool
-	}
-	return reasons[p.RuleID]
-}
-
 // submission makes the events of new steps, and writes them into the run's records.
 func (r *recording) submission(ctx context.Context, s *log.State, settings *org.Settings, fresh []int, now id.Instant) (sub log.Submission, err error) {
 	w := r.workflows
@@ -247,22 +174,6 @@ func (r *recording) submission(ctx context.Context, s *log.State, settings *org.
 	sub.Changes = append(sub.Changes, change)
 	r.run = next
 	return sub, err
-}
-
-// signer returns the bridge, which signs for this agent.
-func (w *Workflows) signer(ctx context.Context, s *log.State, who id.Agent) (*agent.Bridge, error) {
-	ok, err := w.agents.Bridged(ctx, s, who)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return nil, errNotBridged()
-	}
-	signer, err := w.agents.Bridge(ctx, s)
-	if err == nil && signer == nil {
-		err = errNoBridge
-	}
-	return signer, err
 }
 
 // draft is the event of a new step. It is judged as an agent's is.
@@ -307,24 +218,4 @@ func (r *recording) landed(receipts []log.Receipt) []Recorded {
 	r.run.At++
 	r.workflows.known.put(r.place, r.run)
 	return r.results
-}
-
-// ensureBridge makes a bridge key where there is none that signs: its last one was
-// retired or revoked.
-func (w *Workflows) ensureBridge(ctx context.Context, t id.Tenant, principal string) error {
-	_, err := w.notary.State(ctx, t, principal, func(ctx context.Context, s *log.State) (act notary.Act, err error) {
-		signer, err := w.agents.Bridge(ctx, s)
-		if err == nil && signer != nil {
-			err = errUnchanged
-		}
-		if err != nil {
-			return act, err
-		}
-		_, act, err = w.agents.FoundBridge(ctx, s, principal)
-		return act, err
-	})
-	if errors.Is(err, errUnchanged) {
-		return nil
-	}
-	return err
 }

@@ -1,0 +1,83 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+)
+
+// readRun takes what is remembered of the run, and reads it where that did not do.
+func (r *recording) readRun(ctx context.Context) (err error) {
+	w, remembered := r.workflows, false
+	if !r.prepared {
+		r.run, remembered = w.known.get(r.place)
+	}
+	r.prepared = true
+	if !remembered || r.run.Value.statusAt(w.now()) != Running { // it may have been heard of elsewhere
+		r.run, err = w.run(ctx, r.place.tenant, r.place.name)
+	}
+	if err == nil && r.run.Value.IngestKeyID != r.ingestKey {
+		err = errNotFound()
+	}
+	return err
+}
+
+// recall tells of the steps that are in the ledger and returns the places of the others.
+func (r *recording) recall(ctx context.Context, s *log.State) (fresh []int, err error) {
+	events := make([]id.Event, len(r.steps))
+	for i := range r.steps {
+		events[i] = r.run.Value.stepEvent(r.steps[i].Key, r.steps[i].Attempt)
+	}
+	at, err := r.workflows.ledgers.Locate(ctx, s, events)
+	if err != nil {
+		return nil, err
+	}
+	for i := range at {
+		if at[i] >= s.Size() {
+			fresh = append(fresh, i)
+			continue
+		}
+		where := ""
+		if len(r.steps) > 1 {
+			where = fmt.Sprintf("[%d].", i)
+		}
+		if r.results[i], err = r.workflows.recalled(ctx, s, r.place, &r.steps[i], events[i], at[i], where); err != nil {
+			return nil, err
+		}
+	}
+	return fresh, nil
+}
+
+// recalled tells of a step that is in the ledger at an index.
+func (w *Workflows) recalled(ctx context.Context, s *log.State, p place, step *Step, name id.Event, at id.Index, where string) (Recorded, error) {
+	known, err := read[stepRecord](ctx, w, p.tenant, kindStep, stepName(p.name, name))
+	if err == nil && !known.There() {
+		err = unreadable("read step", errors.New("an event of a step without its record"))
+	}
+	if err != nil {
+		return Recorded{}, err
+	}
+	digest, err := step.digest()
+	if err != nil {
+		return Recorded{}, err
+	}
+	if known.Value.Digest != digest {
+		return Recorded{}, invalid(where + "step_key and attempt were used with another step")
+	}
+	shown, err := w.event(ctx, s, at)
+	if err != nil {
+		return Recorded{}, err
+	}
+	return Recorded{Policy: shown.policy, Reason: reasonOf(shown.policy, known.Value.Reasons), Placed: shown.Placed}, nil
+}
+
+func reasonOf(p chain.Policy, reasons map[string]string) string {
+	if !p.Evaluated {
+		return noTool
+	}
+	return reasons[p.RuleID]
+}
