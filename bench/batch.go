@@ -55,7 +55,7 @@ func (s *suite) batch(name string, v *service, m *member, connections, lines int
 	if err != nil {
 		return err
 	}
-	s.emitLoad(name, r, lines, "events/s", meter.each(r.Done*lines))
+	s.emitLoad(name, r, lines, "events/s", meter.each(r.Done*lines)...)
 	return nil
 }
 

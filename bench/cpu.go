@@ -60,22 +60,30 @@ func (d *database) pid() int {
 }
 
 // meter tells what some work cost in processor time, whatever else the machine
-// does: of this process or a server, and of the database.
+// does: of this process or a server, and of the database, if there is one.
 type meter struct {
-	pids  []int
-	began time.Duration
+	pid, database        int
+	began, databaseBegan time.Duration
 }
 
 func (s *suite) meter(pid int) meter {
-	m := meter{pids: []int{pid}}
-	if db := s.pg.pid(); db != 0 {
-		m.pids = append(m.pids, db)
+	m := meter{pid: pid, database: s.pg.pid(), began: spent(pid)}
+	if m.database != 0 {
+		m.databaseBegan = spent(m.database)
 	}
-	m.began = spent(m.pids...)
 	return m
 }
 
-// each is the time of one of n operations.
-func (m meter) each(n int) value {
-	return value{float64((spent(m.pids...) - m.began).Microseconds()) / float64(n), "cpu-µs/event"}
+// each is the time of one of n operations: all of it, and what the database has of it.
+func (m meter) each(n int) []value {
+	program, database := spent(m.pid)-m.began, time.Duration(0)
+	if m.database != 0 {
+		database = spent(m.database) - m.databaseBegan
+	}
+	per := func(t time.Duration) float64 { return float64(t.Microseconds()) / float64(n) }
+	values := []value{{per(program + database), "cpu-µs/event"}}
+	if m.database != 0 {
+		values = append(values, value{per(database), "db-cpu-µs/event"})
+	}
+	return values
 }

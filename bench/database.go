@@ -34,7 +34,7 @@ func (s *suite) postgres() (*database, error) {
 	var server *pgtest.Server
 	if err == nil {
 		server, err = pgtest.StartIn(pgtest.Layout{Data: filepath.Join(dir, "data")},
-			"shared_buffers=1GB", "checkpoint_timeout=15min", "wal_compression=on", "maintenance_work_mem=256MB")
+			"shared_buffers=1GB", "checkpoint_timeout=15min", "wal_compression=lz4", "maintenance_work_mem=256MB")
 	}
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))

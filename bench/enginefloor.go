@@ -53,7 +53,7 @@ func (s *suite) floor(name string, w crew, workers, events int, start func(worke
 		return fmt.Errorf("floor of %s: %w", name, err)
 	}
 	s.emitLoad(fmt.Sprintf("engines/append/%s-floor/senders=%d/organizations=%d/together=%d", name, w.senders, w.organizations, w.together),
-		r, events, "events/s", meter.each(r.Done*events))
+		r, events, "events/s", meter.each(r.Done*events)...)
 	return nil
 }
 

@@ -141,7 +141,7 @@ func (s *suite) engineAppends(ctx context.Context, c contestant, w crew) error {
 		return err
 	}
 	s.emitLoad(fmt.Sprintf("engines/append/%s/senders=%d/organizations=%d/together=%d", c.name, w.senders, w.organizations, w.together),
-		r, w.together, "events/s", meter.each(r.Done*w.together))
+		r, w.together, "events/s", meter.each(r.Done*w.together)...)
 	return nil
 }
 
@@ -175,7 +175,7 @@ func (s *suite) engineHTTP(ctx context.Context, c contestant) error {
 		if err != nil {
 			return err
 		}
-		s.emitLoad(fmt.Sprintf("engines/http/%s/connections=%d/lines=1", c.name, single), r, 1, "events/s", meter.each(r.Done))
+		s.emitLoad(fmt.Sprintf("engines/http/%s/connections=%d/lines=1", c.name, single), r, 1, "events/s", meter.each(r.Done)...)
 		for _, lines := range []int{64, 1000} {
 			if err := s.batch("engines/http/"+c.name, v, m, 4, lines); err != nil {
 				return err
