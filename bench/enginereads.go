@@ -18,7 +18,7 @@ func (s *suite) engineReads(ctx context.Context, c contestant) error {
 	if err != nil {
 		return err
 	}
-	err = fill(ctx, s.Stored, func(n int, payload string) error { return l.addAll(ctx, 1, n, 1, payload) })
+	err = fill(ctx, s.Stored, func(n int, payload string) error { return l.addAll(ctx, 1, n, 1, prose(payload)) })
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}

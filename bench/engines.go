@@ -130,7 +130,7 @@ func (s *suite) engineAppends(ctx context.Context, c contestant, w crew) error {
 	if err != nil {
 		return err
 	}
-	payload := text(rand.New(rand.NewPCG(1, 1)), entrySize)
+	payload := newProse()
 	meter := s.meter(os.Getpid())
 	r, err := load.Closed(w.senders, s.limit(), func(int) (load.Step, error) {
 		return func(n int) error {
@@ -145,13 +145,25 @@ func (s *suite) engineAppends(ctx context.Context, c contestant, w crew) error {
 	return nil
 }
 
+// prose is text of which each event has another piece: an engine that compresses
+// events together must not find them all the same.
+type prose string
+
+func newProse() prose { return prose(text(rand.New(rand.NewPCG(1, 1)), 1<<20)) }
+
+// piece returns what event n has.
+func (p prose) piece(n int) string {
+	begin := n * 7919 % (len(p) - entrySize + 1)
+	return string(p[begin : begin+entrySize])
+}
+
 // addAll appends n events, named by their numbers, as the lines of one request do.
-func (l *ledgers) addAll(ctx context.Context, t id.Tenant, first, n int, payload string) error {
+func (l *ledgers) addAll(ctx context.Context, t id.Tenant, first, n int, payload prose) error {
 	prepares := make([]log.Prepare, n)
 	for i := range prepares {
 		name := fmt.Sprint("e", first+i)
 		prepares[i] = func(_ context.Context, s *log.State) (log.Submission, error) {
-			return log.Submission{Drafts: []log.Draft{draft(s.Identity(), "agt_bench", "key_bench", name, entry(name, payload))}}, nil
+			return log.Submission{Drafts: []log.Draft{draft(s.Identity(), "agt_bench", "key_bench", name, entry(name, payload.piece(first+i)))}}, nil
 		}
 	}
 	for _, o := range l.AppendAll(ctx, t, prepares) {

@@ -37,7 +37,7 @@ func (s *suite) manyOn(ctx context.Context, c contestant, st store) error {
 		return err
 	}
 	s.emit(name+"/found", s.Many, value{float64(s.Many) / time.Since(began).Seconds(), "organizations/s"})
-	payload := text(rand.New(rand.NewPCG(1, 1)), entrySize)
+	payload := newProse()
 	r, err := load.Closed(senders, load.Limit{Time: 4 * time.Hour, Count: s.Many}, func(int) (load.Step, error) {
 		return func(n int) error { return l.addAll(ctx, id.Tenant(1+n), n*each, each, payload) }, nil
 	})
