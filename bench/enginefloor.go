@@ -19,9 +19,9 @@ import (
 // writes: the floors write as much.
 const (
 	nameBytes     = 16
-	aloneBytes    = 1020 // of an event in a row of its own, with its entry
-	togetherBytes = 500  // of an event in a segment, with its entry
-	segmentEvents = 30
+	aloneBytes    = 1080 // of an event in a row of its own, with its entry
+	togetherBytes = 790  // of an event in a segment, with its entry
+	segmentEvents = 16
 	tileBytes     = 8192
 )
 
