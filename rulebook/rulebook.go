@@ -17,7 +17,6 @@ package rulebook
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -110,8 +109,5 @@ func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 func unreadable(step string, err error) error {
 	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "Policies can't be read", Err: fmt.Errorf("%s: %w", step, err)}
 }
-
-// absent reports whether a read found positively nothing.
-func absent(err error) bool { return errors.Is(err, storage.ErrNotFound) }
 
 func (b *Rulebook) now() id.Instant { return id.InstantOf(b.clock()) }
