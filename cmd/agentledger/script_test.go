@@ -140,7 +140,7 @@ func scriptAsk(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	response, err := f.do(ts, flags.Arg(0), flags.Arg(1))
 	if neg != (err != nil) {
-		ts.Fatalf("got %v", err)
+		ts.Fatalf("got %v\n%s", err, serverLog(ts))
 	}
 	if err != nil {
 		return
@@ -175,6 +175,15 @@ func (f askFlags) do(ts *testscript.TestScript, method, url string) (*http.Respo
 	return http.DefaultClient.Do(r)
 }
 
+// serverLog is what the server of a script has said.
+func serverLog(ts *testscript.TestScript) string {
+	p := runningOf(ts).process
+	if p == nil {
+		return "there is no server"
+	}
+	return "the server's log:\n" + p.logs.String()
+}
+
 func scriptStatic(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: static FOLDER")
@@ -196,7 +205,9 @@ func scriptEventually(ts *testscript.TestScript, _ bool, args []string) {
 	var got []byte
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		response, err := f.do(ts, http.MethodGet, args[0])
-		ts.Check(err)
+		if err != nil {
+			ts.Fatalf("%v\n%s", err, serverLog(ts))
+		}
 		got, err = io.ReadAll(response.Body)
 		ts.Check(errors.Join(err, response.Body.Close()))
 		if pattern.Match(got) {
