@@ -26,11 +26,7 @@ package approval
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base32"
-	"encoding/binary"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -56,13 +52,7 @@ const MaxOpen = 1000
 // ID names an approval. Ids of one service rise with the time they were made.
 type ID string
 
-// newID returns apr_ and 26 characters: 48 bits of milliseconds, 80 random ones.
-func newID(now id.Instant) ID {
-	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], uint64(now)<<16)
-	rand.Read(b[6:])
-	return ID("apr_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:])))
-}
+func newID(now id.Instant) ID { return ID(id.Rising("apr_", now)) }
 
 // Status is where an approval stands.
 type Status string

@@ -21,13 +21,9 @@ package outbox
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base32"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -98,12 +94,7 @@ func New(o Options) *Outbox {
 // ID names a delivery: the webhook-id. Ids rise with the time they were made.
 type ID string
 
-func newID(now id.Instant) ID {
-	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], uint64(now)<<16)
-	rand.Read(b[6:])
-	return ID("msg_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:])))
-}
+func newID(now id.Instant) ID { return ID(id.Rising("msg_", now)) }
 
 // Message is what somebody is told.
 type Message struct {

@@ -31,7 +31,8 @@ type StepShown struct {
 
 // Get returns a run to the ingest key that started it, for all others there is none,
 // and at most limit of its events after the first `after` ones, in their order. next is
-// where the following page begins, 0 at the end.
+// where the following page begins, 0 at the end. A page may hold less than limit: what
+// another process has just written comes with the following one.
 func (w *Workflows) Get(ctx context.Context, t id.Tenant, ingestKey string, name ID, after, limit int) (run Run, events []Event, next int, err error) {
 	r, err := w.own(ctx, t, ingestKey, name)
 	if err != nil {
@@ -50,11 +51,13 @@ func (w *Workflows) Get(ctx context.Context, t id.Tenant, ingestKey string, name
 		after = len(all)
 	}
 	page := all[after:min(after+limit, len(all))]
-	if end := after + len(page); end < len(all) {
+	if events, err = w.page(ctx, t, page); err != nil {
+		return Run{}, nil, 0, err
+	}
+	if end := after + len(events); end < len(all) {
 		next = end
 	}
-	events, err = w.page(ctx, t, page)
-	return run, events, next, err
+	return run, events, next, nil
 }
 
 // named is an event of a run and what it is of.

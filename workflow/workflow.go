@@ -25,11 +25,7 @@ package workflow
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base32"
-	"encoding/binary"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -61,13 +57,7 @@ const DefaultSilence = 24 * time.Hour
 // ID names a run. Ids of one service rise with the time they were made.
 type ID string
 
-// newID returns run_ and 26 characters: 48 bits of milliseconds, 80 random ones.
-func newID(now id.Instant) ID {
-	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], uint64(now)<<16)
-	rand.Read(b[6:])
-	return ID("run_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:])))
-}
+func newID(now id.Instant) ID { return ID(id.Rising("run_", now)) }
 
 // Status is where a run stands.
 type Status string

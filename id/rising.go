@@ -1,0 +1,18 @@
+package id
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/binary"
+	"strings"
+)
+
+// Rising returns a new name: prefix and 26 characters of 0-9 and a-v, which are 48
+// bits of milliseconds and 80 random ones. Names of one prefix rise with now, which is
+// not negative.
+func Rising(prefix string, now Instant) string {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], uint64(now)<<16)
+	rand.Read(b[6:]) // never fails since Go 1.24
+	return prefix + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
+}
