@@ -3,8 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +18,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/miniservice"
@@ -211,6 +216,20 @@ func TestReplaySentAgain(t *testing.T) {
 		"sent again 1 times: 503 The outcome is unknown [outcome_unknown]\nrate\n"
 	if got.status != 0 || golden(got.out) != want || got.report != "" {
 		t.Errorf("got %+v, want %s", got, want)
+	}
+}
+
+func TestReasonsOfRetries(t *testing.T) {
+	reset := &net.OpError{Op: "read", Net: "tcp", Addr: &net.TCPAddr{Port: 58200}, Err: errors.New("connection reset by peer")}
+	for want, err := range map[string]error{
+		"EOF":                            &url.Error{Op: "Post", URL: "http://127.0.0.1:1/x", Err: io.EOF},
+		"read: connection reset by peer": &url.Error{Op: "Post", URL: "http://127.0.0.1:1/x", Err: reset},
+		"503 Later [overloaded]":         fmt.Errorf("send: %w", &client.Error{Status: 503, Message: "Later", Code: "overloaded", RequestID: "abc"}),
+		"else":                           errors.New("else"),
+	} {
+		if got := reasonOf(err); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 

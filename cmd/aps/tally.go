@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"errors"
+	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"sync"
@@ -109,14 +111,26 @@ func told[V any](reasons map[string]V, why string) string {
 
 // again counts a request that is sent again after err.
 func (t *tally) again(err error) {
-	why := err.Error()
-	var answer *client.Error
-	if errors.As(err, &answer) {
-		why = (&client.Error{Status: answer.Status, Code: answer.Code, Message: answer.Message}).Error() // without the request's id
-	}
+	why := reasonOf(err)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.retries[told(t.retries, why)]++
+}
+
+// reasonOf is what is wrong, without what differs each time: addresses, request ids.
+func reasonOf(err error) string {
+	var answer *client.Error
+	var broken *net.OpError
+	var failed *url.Error
+	switch {
+	case errors.As(err, &answer):
+		return (&client.Error{Status: answer.Status, Code: answer.Code, Message: answer.Message}).Error()
+	case errors.As(err, &broken):
+		return broken.Op + ": " + broken.Err.Error()
+	case errors.As(err, &failed):
+		return failed.Err.Error()
+	}
+	return err.Error()
 }
 
 // total returns the summary after so much time.
