@@ -17,7 +17,7 @@ func TestRising(t *testing.T) {
 		}
 		last = got
 	}
-	if id.Rising("", 7) == id.Rising("", 7) {
-		t.Error("the same name twice")
+	if first, second := id.Rising("", 7), id.Rising("", 7); first == second {
+		t.Errorf("twice the same name %q", first)
 	}
 }
