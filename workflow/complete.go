@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -114,7 +113,7 @@ func (w *Workflows) state(ctx context.Context, t id.Tenant, principal string, pr
 // end is the act by which a running run ends, with what it comes to.
 func (w *Workflows) end(ctx context.Context, s *log.State, name ID, run *stored.Value[record], to Status) (act notary.Act, err error) {
 	r := &run.Value
-	if r.Result, err = w.result(ctx, s, name, r); err != nil {
+	if r.Root, err = w.root(ctx, s, name, r); err != nil {
 		return act, err
 	}
 	r.Status, r.EndedAt = to, w.now()
@@ -127,16 +126,20 @@ func (w *Workflows) end(ctx context.Context, s *log.State, name ID, run *stored.
 		return act, err
 	}
 	change, err := run.Change(kindRun, string(name))
-	return notary.Act{Statements: []notary.Statement{said}, Changes: []storage.Change{tally, change}, Aside: true}, err
+	if err != nil {
+		return act, err
+	}
+	newest, err := r.newest(name)
+	return notary.Act{Statements: []notary.Statement{said}, Changes: []storage.Change{tally, change, newest}, Aside: true}, err
 }
 
 // endPayload is what the statement of the end says.
 func (r *record) endPayload(name ID) map[string]any {
 	said := map[string]any{
-		"run_id": name, "transition": r.Status, "steps": r.Result.Recorded, "events": r.Result.Events, "run_root": r.Result.Root,
+		"run_id": name, "transition": r.Status, "steps": r.Keys, "events": 1 + r.Steps, "run_root": r.Root,
 	}
 	if r.Planned != nil {
-		said["steps_planned"], said["gap"] = *r.Planned, *r.Result.Gap
+		said["steps_planned"], said["gap"] = *r.Planned, *r.Planned-r.Keys
 	}
 	if r.Ending.OutputDigest != nil {
 		said["output_digest"] = *r.Ending.OutputDigest
@@ -147,38 +150,19 @@ func (r *record) endPayload(name ID) map[string]any {
 	return said
 }
 
-// result computes what the run comes to from what is in the ledger. Steps that came
-// after the run was read are left out: then the append, which is guarded by the version
-// of the run, is refused and this is computed again.
-func (w *Workflows) result(ctx context.Context, s *log.State, name ID, r *record) (*result, error) {
-	steps, err := w.steps(ctx, s.Identity().Tenant, name)
+// root is the RFC 6962 root over the event hashes of the start and of the steps that r
+// knows of. Those that came after r was read are left out: then the append, which is
+// guarded by the version of r, is refused and this is computed again.
+func (w *Workflows) root(ctx context.Context, s *log.State, name ID, r *record) (id.Hash, error) {
+	steps, err := w.steps(ctx, s.Identity().Tenant, name, 1, r.Steps)
 	if err != nil {
-		return nil, err
-	}
-	steps = slices.DeleteFunc(steps, func(s stepRecord) bool { return s.Order > r.Steps })
-	if len(steps) != r.Steps {
-		return nil, unreadable("list steps", fmt.Errorf("%d of %d steps are there", len(steps), r.Steps))
+		return id.Hash{}, err
 	}
 	events := make([]id.Event, 1, 1+len(steps))
 	events[0] = r.Started
 	for i := range steps {
 		events = append(events, steps[i].Event)
 	}
-	root, err := w.root(ctx, s, events)
-	if err != nil {
-		return nil, err
-	}
-	out := &result{Recorded: different(steps), Events: len(events), Root: root}
-	if r.Planned != nil {
-		gap := *r.Planned - out.Recorded
-		out.Gap = &gap
-	}
-	return out, nil
-}
-
-// root is the RFC 6962 root over the event hashes of events, which lie in the ledger in
-// this order.
-func (w *Workflows) root(ctx context.Context, s *log.State, events []id.Event) (id.Hash, error) {
 	at, err := w.ledgers.Locate(ctx, s, events)
 	if err != nil {
 		return id.Hash{}, err

@@ -245,13 +245,20 @@ func (o *orgs) Cap(*org.Settings) uint64 {
 	return o.cap
 }
 
-// countingStore counts what is read one by one.
+// countingStore counts what is read.
 type countingStore struct {
 	storage.RecordStore
-	reads atomic.Int64
+	reads atomic.Int64 // records that were read one by one
+	lists atomic.Int64 // records that were read with others
 }
 
 func (c *countingStore) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
 	c.reads.Add(1)
 	return c.RecordStore.Get(ctx, t, kind, key)
+}
+
+func (c *countingStore) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
+	found, err := c.RecordStore.Scan(ctx, t, kind, begin, end, limit)
+	c.lists.Add(int64(len(found)))
+	return found, err
 }

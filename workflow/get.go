@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/id"
@@ -38,44 +39,66 @@ func (w *Workflows) Get(ctx context.Context, t id.Tenant, ingestKey string, name
 	if err != nil {
 		return Run{}, nil, 0, err
 	}
-	steps, err := w.steps(ctx, t, name)
+	return w.shown(ctx, t, name, &r.Value, after, limit)
+}
+
+// Find is Get for the organization's people, to whom all its runs are shown.
+func (w *Workflows) Find(ctx context.Context, t id.Tenant, name ID, after, limit int) (run Run, events []Event, next int, err error) {
+	r, err := w.run(ctx, t, name)
 	if err != nil {
 		return Run{}, nil, 0, err
 	}
-	run = r.Value.shown(name, w.now())
-	if r.Value.Result == nil {
-		run.Result.Recorded, run.Result.Events = different(steps), 1+len(steps)
+	return w.shown(ctx, t, name, &r.Value, after, limit)
+}
+
+func (w *Workflows) shown(ctx context.Context, t id.Tenant, name ID, r *record, after, limit int) (run Run, events []Event, next int, err error) {
+	end := min(after+limit, r.events())
+	page, err := w.named(ctx, t, name, r, min(after, end), end)
+	if err != nil {
+		return Run{}, nil, 0, err
 	}
-	all := r.Value.events(steps)
-	if after > len(all) {
-		after = len(all)
-	}
-	page := all[after:min(after+limit, len(all))]
 	if events, err = w.page(ctx, t, page); err != nil {
 		return Run{}, nil, 0, err
 	}
-	if end := after + len(events); end < len(all) {
-		next = end
+	if shown := after + len(events); shown < r.events() {
+		next = shown
 	}
-	return run, events, next, nil
+	return r.shown(name, w.now()), events, next, nil
+}
+
+// events is how many events of a run there are: start, steps and, when it is stated, end.
+func (r *record) events() int {
+	if r.Ended != "" {
+		return r.Steps + 2
+	}
+	return r.Steps + 1
 }
 
 // named is an event of a run and what it is of.
 type named struct {
 	event id.Event
-	step  *stepRecord // nil for start and end
+	step  *listedStep // nil for start and end
 }
 
-// events returns what a run has in the ledger, in its order.
-func (r *record) events(steps []stepRecord) []named {
-	all := []named{{event: r.Started}}
-	for i := range steps {
-		all = append(all, named{steps[i].Event, &steps[i]})
+// named returns the events [begin, end) of a run, in the order of the ledger.
+func (w *Workflows) named(ctx context.Context, t id.Tenant, name ID, r *record, begin, end int) ([]named, error) {
+	var page []named
+	if begin == 0 && end > 0 {
+		page = append(page, named{event: r.Started})
 	}
-	if r.Ended != "" {
-		all = append(all, named{event: r.Ended})
+	if first, last := max(begin, 1), min(end-1, r.Steps); first <= last {
+		steps, err := w.steps(ctx, t, name, first, last)
+		if err != nil {
+			return nil, err
+		}
+		for i := range steps {
+			page = append(page, named{steps[i].Event, &steps[i]})
+		}
 	}
-	return all
+	if end == r.Steps+2 && begin < end {
+		page = append(page, named{event: r.Ended})
+	}
+	return page, nil
 }
 
 // page reads events of a run.
@@ -92,14 +115,14 @@ func (w *Workflows) page(ctx context.Context, t id.Tenant, page []named) ([]Even
 	if err != nil {
 		return nil, err
 	}
-	events := make([]Event, len(page))
-	for i := range page {
-		if at[i] == storage.NoIndex { // it is durable, and will be published in a moment
-			return events[:i], nil
-		}
-		if events[i], err = w.event(ctx, s, at[i]); err != nil {
-			return nil, fmt.Errorf("read event of a run: %w", err)
-		}
+	if late := slices.Index(at, storage.NoIndex); late >= 0 { // it is durable, and will be published in a moment
+		at = at[:late]
+	}
+	events, err := w.events(ctx, s, at)
+	if err != nil {
+		return nil, err
+	}
+	for i := range events {
 		if step := page[i].step; step != nil {
 			events[i].Step = &StepShown{Key: step.Key, Attempt: step.Attempt, Tool: step.Tool, Status: step.Status}
 		}
@@ -107,12 +130,34 @@ func (w *Workflows) page(ctx context.Context, t id.Tenant, page []named) ([]Even
 	return events, nil
 }
 
-// event reads one event of a run.
-func (w *Workflows) event(ctx context.Context, s *log.State, at id.Index) (Event, error) {
-	e, err := w.ledgers.Event(ctx, s, at, storage.Records)
-	if err != nil {
-		return Event{}, err
+// events reads events of runs by their indices. Those that follow each other in the
+// ledger are read at once.
+func (w *Workflows) events(ctx context.Context, s *log.State, at []id.Index) ([]Event, error) {
+	events := make([]Event, 0, len(at))
+	for len(events) < len(at) {
+		rest := at[len(events):]
+		n := 1
+		for n < len(rest) && rest[n] == rest[n-1]+1 {
+			n++
+		}
+		for e, err := range w.ledgers.Events(ctx, s, rest[0], rest[0]+id.Index(n), storage.Records) {
+			if err != nil {
+				return nil, fmt.Errorf("read events of a run: %w", err)
+			}
+			shown, err := eventOf(s, e)
+			if err != nil {
+				return nil, err
+			}
+			events = append(events, shown)
+		}
+		if len(events) != len(at)-len(rest)+n {
+			return nil, unreadable("read events of a run", fmt.Errorf("events behind %d are missing: %w", rest[0], storage.ErrCorrupt))
+		}
 	}
+	return events, nil
+}
+
+func eventOf(s *log.State, e storage.Event) (Event, error) {
 	record, err := chain.ParseRecord(e.Record)
 	if err != nil {
 		return Event{}, unreadable("read event", err)

@@ -24,5 +24,9 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 // OfLog reports whether records of a kind are about runs whose events lie in one log: a
 // successor does not get them, since no run can end where it did not begin.
 func OfLog(kind storage.Kind) bool {
-	return kind == kindRun || kind == kindStep || kind == kindExternal || kind == kindTally
+	switch kind {
+	case kindRun, kindStep, kindList, kindLate, kindExternal, kindTally, kindNewest:
+		return true
+	}
+	return false
 }

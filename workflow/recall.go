@@ -8,6 +8,7 @@ import (
 	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
 )
 
 // readRun takes what is remembered of the run, and reads it where that did not do.
@@ -36,25 +37,37 @@ func (r *recording) recall(ctx context.Context, s *log.State) (fresh []int, err 
 	if err != nil {
 		return nil, err
 	}
+	var known []id.Index
 	for i := range at {
-		if at[i] >= s.Size() {
+		if at[i] == storage.NoIndex {
 			fresh = append(fresh, i)
+		} else {
+			known = append(known, at[i])
+		}
+	}
+	shown, err := r.workflows.events(ctx, s, known)
+	if err != nil {
+		return nil, err
+	}
+	for i := range at {
+		if at[i] == storage.NoIndex {
 			continue
 		}
 		where := ""
 		if len(r.steps) > 1 {
 			where = fmt.Sprintf("[%d].", i)
 		}
-		if r.results[i], err = r.workflows.recalled(ctx, s, r.place, &r.steps[i], events[i], at[i], where); err != nil {
+		if r.results[i], err = r.workflows.recalled(ctx, r.place, &r.steps[i], shown[0], where); err != nil {
 			return nil, err
 		}
+		shown = shown[1:]
 	}
 	return fresh, nil
 }
 
-// recalled tells of a step that is in the ledger at an index.
-func (w *Workflows) recalled(ctx context.Context, s *log.State, p place, step *Step, name id.Event, at id.Index, where string) (Recorded, error) {
-	known, err := read[stepRecord](ctx, w, p.tenant, kindStep, stepName(p.name, name))
+// recalled tells of a step that is in the ledger.
+func (w *Workflows) recalled(ctx context.Context, p place, step *Step, shown Event, where string) (Recorded, error) {
+	known, err := read[stepRecord](ctx, w, p.tenant, kindStep, stepName(p.name, shown.Event))
 	if err == nil && !known.There() {
 		err = unreadable("read step", errors.New("an event of a step without its record"))
 	}
@@ -67,10 +80,6 @@ func (w *Workflows) recalled(ctx context.Context, s *log.State, p place, step *S
 	}
 	if known.Value.Digest != digest {
 		return Recorded{}, invalid(where + "step_key and attempt were used with another step")
-	}
-	shown, err := w.event(ctx, s, at)
-	if err != nil {
-		return Recorded{}, err
 	}
 	return Recorded{Policy: shown.policy, Reason: reasonOf(shown.policy, known.Value.Reasons), Placed: shown.Placed}, nil
 }

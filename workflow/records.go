@@ -1,15 +1,14 @@
 package workflow
 
 import (
-	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -18,11 +17,20 @@ import (
 const (
 	// kindRun has one record for each run, by its id.
 	kindRun storage.Kind = "run"
-	// kindStep has one for each step and attempt, by stepName.
+	// kindStep has one for each step and attempt, by stepName: what tells a repetition.
 	kindStep storage.Kind = "run_step"
+	// kindList has one for each request that put steps into a run, by listName: what
+	// pages show.
+	kindList storage.Kind = "run_list"
+	// kindLate has one for each step_key that was not reported with attempt 1 first, by
+	// lateName.
+	kindLate storage.Kind = "run_late"
 	// kindExternal names the run of an external_run_id, by externalName.
 	kindExternal storage.Kind = "run_external"
-	// kindTally has one, under key "": how many runs have not ended.
+	// kindNewest has one for each run, by newestName: the newest run comes first.
+	kindNewest storage.Kind = "run_newest"
+	// kindTally has one, under key "": how many runs have not ended and how fast they
+	// begin.
 	kindTally storage.Kind = "run_tally"
 )
 
@@ -41,6 +49,8 @@ type record struct {
 	InputDigest *id.Hash   `json:"input_digest,omitzero"`
 	Nonce       []byte     `json:"nonce"` // random: nobody else can name the run's steps in advance
 	Steps       int        `json:"steps"` // events of steps so far
+	Keys        int        `json:"keys"`  // different step_keys so far
+	Late        int        `json:"late"`  // those with a record of kindLate
 	Started     id.Event   `json:"start_event"`
 	StartedAt   id.Instant `json:"started_at"`
 	LastAt      id.Instant `json:"last_at"`
@@ -48,15 +58,17 @@ type record struct {
 	Ended       id.Event   `json:"end_event,omitzero"`
 	EndedAt     id.Instant `json:"ended_at,omitzero"`
 	Ending      Ending     `json:"ending,omitzero"`
-	Result      *result    `json:"result,omitzero"`
+	Root        id.Hash    `json:"run_root,omitzero"` // of one that has ended
 }
 
-// result is the stored form of a Result.
-type result struct {
-	Recorded int     `json:"steps_recorded"`
-	Events   int     `json:"events"`
-	Gap      *int    `json:"gap,omitzero"`
-	Root     id.Hash `json:"run_root"`
+// result is what the run comes to, or has come to so far.
+func (r *record) result() Result {
+	out := Result{Recorded: r.Keys, Events: 1 + r.Steps, Planned: r.Planned, Root: r.Root}
+	if r.Planned != nil && r.Ended != "" {
+		gap := *r.Planned - r.Keys
+		out.Gap = &gap
+	}
+	return out
 }
 
 // statusAt is what the run is worth: its silence may be too long before that is stated.
@@ -71,15 +83,11 @@ func (r *record) statusAt(now id.Instant) Status {
 func (r *record) deadline() id.Instant { return r.LastAt + r.Silence }
 
 func (r *record) shown(name ID, now id.Instant) Run {
-	run := Run{
-		ID: name, Status: r.statusAt(now), Agent: r.Agent, Trace: r.Trace, Workflow: r.Workflow, External: r.External,
+	return Run{
+		ID: name, Status: r.statusAt(now), IngestKeyID: r.IngestKeyID, Agent: r.Agent, Trace: r.Trace, Workflow: r.Workflow, External: r.External,
 		Planned: r.Planned, InputDigest: r.InputDigest, StartedAt: r.StartedAt, LastAt: r.LastAt, EndedAt: r.EndedAt, Ending: r.Ending,
-		Result: Result{Planned: r.Planned},
+		Result: r.result(),
 	}
-	if r.Result != nil {
-		run.Result = Result{Recorded: r.Result.Recorded, Events: r.Result.Events, Planned: r.Planned, Gap: r.Result.Gap, Root: r.Result.Root}
-	}
-	return run
 }
 
 // stepEvent names the event of a step. The name follows from step_key and attempt, so
@@ -91,18 +99,11 @@ func (r *record) stepEvent(key string, attempt int) id.Event {
 }
 
 type stepRecord struct {
-	Event   id.Event          `json:"event_id"`
-	Order   int               `json:"order"` // from 1, the order of the ledger
-	Key     string            `json:"step_key"`
-	Attempt int               `json:"attempt"`
-	Kind    string            `json:"kind"`
-	Tool    id.Tool           `json:"tool_name,omitzero"`
-	Status  string            `json:"status"`
 	Digest  id.Hash           `json:"digest"`            // of the whole step, as it was sent
 	Reasons map[string]string `json:"reasons,omitempty"` // of each rule that might decide, by rule_id
 }
 
-// stepName is the key of a step's record: those of a run are one range.
+// stepName is the key of a step's record.
 func stepName(name ID, e id.Event) string { return string(name) + "/" + string(e) }
 
 type externalRecord struct {
@@ -116,7 +117,8 @@ func externalName(ingestKey, external string) string {
 }
 
 type tallyRecord struct {
-	Running int `json:"running"`
+	Running int        `json:"running"`
+	Started limit.Pace `json:"started"`
 }
 
 // read reads a record, which may be absent.
@@ -144,39 +146,4 @@ func (w *Workflows) own(ctx context.Context, t id.Tenant, ingestKey string, name
 		return stored.Value[record]{}, errNotFound()
 	}
 	return r, err
-}
-
-// scanPage is how many records are read at once.
-const scanPage = 1000
-
-// steps returns all steps of a run in their order.
-func (w *Workflows) steps(ctx context.Context, t id.Tenant, name ID) (all []stepRecord, err error) {
-	begin, end := string(name)+"/", string(name)+"0" // "0" follows "/"
-	for {
-		page, err := w.records.Scan(ctx, t, kindStep, begin, end, scanPage)
-		if err != nil {
-			return nil, unreadable("list steps", err)
-		}
-		for i := range page {
-			step, err := stored.Decode[stepRecord](page[i])
-			if err != nil {
-				return nil, unreadable("list steps", err)
-			}
-			all = append(all, step.Value)
-		}
-		if len(page) < scanPage {
-			slices.SortFunc(all, func(a, b stepRecord) int { return cmp.Compare(a.Order, b.Order) })
-			return all, nil
-		}
-		begin = page[len(page)-1].Key + "\x00"
-	}
-}
-
-// different counts the step_keys.
-func different(steps []stepRecord) int {
-	keys := make(map[string]struct{}, len(steps))
-	for i := range steps {
-		keys[steps[i].Key] = struct{}{}
-	}
-	return len(keys)
 }

@@ -74,7 +74,7 @@ var errKnown = errors.New("known already")
 //
 // fault.Invalid for a malformed beginning and for an agent that is not enabled for the
 // bridge; fault.Forbidden in an inactive organization; fault.RateLimited when MaxRunning
-// have not ended. With an external_run_id a start may be repeated after any error.
+// have not ended, and beyond MaxStarts. With an external_run_id a start may be repeated after any error.
 func (w *Workflows) Start(ctx context.Context, t id.Tenant, b Beginning) (run Run, started Placed, made bool, err error) {
 	if err := b.check(); err != nil {
 		return Run{}, Placed{}, false, err
@@ -219,7 +219,11 @@ func (b *start) changes(ctx context.Context, changes []storage.Change, external 
 	if err != nil {
 		return nil, err
 	}
-	changes = append(changes, tally, run)
+	newest, err := b.record.Value.newest(b.name)
+	if err != nil {
+		return nil, err
+	}
+	changes = append(changes, tally, run, newest)
 	if b.External == "" {
 		return changes, nil
 	}
@@ -228,18 +232,28 @@ func (b *start) changes(ctx context.Context, changes []storage.Change, external 
 	return append(changes, name), err
 }
 
-// tally moves the number of runs that have not ended.
+// tally moves the number of runs that have not ended, and bounds how many there are and
+// how often one begins.
 func (w *Workflows) tally(ctx context.Context, t id.Tenant, by int) (storage.Change, error) {
 	tally, err := read[tallyRecord](ctx, w, t, kindTally, "")
 	if err != nil {
 		return storage.Change{}, err
 	}
 	tally.Value.Running += by
-	if by > 0 && tally.Value.Running > MaxRunning {
-		return storage.Change{}, &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", RetryAfter: time.Minute,
-			Message: "10000 runs are running: complete some of them"}
+	if by > 0 {
+		wait := tally.Value.Started.Take(w.now(), MaxStarts, startEvery)
+		switch {
+		case tally.Value.Running > MaxRunning:
+			return storage.Change{}, tooMany("10000 runs are running: complete some of them", time.Minute)
+		case wait > 0:
+			return storage.Change{}, tooMany("Too many runs were started: at most 10000 in an hour", wait)
+		}
 	}
 	return tally.Change(kindTally, "")
+}
+
+func tooMany(message string, retryAfter time.Duration) error {
+	return &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", Message: message, RetryAfter: retryAfter}
 }
 
 // placed returns where an event of a run lies, which was there before.

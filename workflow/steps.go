@@ -17,6 +17,7 @@ import (
 	"github.com/agentledger/agentledger/meter"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/policy"
+	"github.com/agentledger/agentledger/storage"
 )
 
 // Recorded is a step in the ledger.
@@ -152,26 +153,34 @@ func (r *recording) submission(ctx context.Context, s *log.State, settings *org.
 	}
 	next := r.run
 	next.Value.LastAt = now
+	tally := keyTally{workflows: w, place: r.place, seen: make(map[string]bool)}
+	var list stored.Value[listRecord]
 	for _, i := range fresh {
 		m := &making{result: &r.results[i]}
 		r.made = append(r.made, m)
-		next.Value.Steps++
-		draft, err := r.draft(ctx, s, m, settings, signer, &r.steps[i], now)
+		step := &r.steps[i]
+		draft, err := r.draft(ctx, s, m, settings, signer, step, now)
 		if err != nil {
 			return sub, err
 		}
-		record, err := r.stepRecord(m, &r.steps[i], draft.ID, next.Value.Steps)
+		late, err := tally.count(ctx, &next.Value, step)
 		if err != nil {
 			return sub, err
 		}
-		change, err := record.Change(kindStep, stepName(r.place.name, draft.ID))
+		change, err := r.stepChange(m, step, draft.ID)
 		if err != nil {
 			return sub, err
 		}
-		sub.Drafts, sub.Changes = append(sub.Drafts, draft), append(sub.Changes, change)
+		sub.Drafts, sub.Changes = append(sub.Drafts, draft), append(append(sub.Changes, change), late...)
+		list.Value.Steps = append(list.Value.Steps, listedStep{draft.ID, step.Key, step.Attempt, step.Tool, step.Status})
+	}
+	next.Value.Steps += len(fresh)
+	listed, err := list.Change(kindList, listName(r.place.name, next.Value.Steps))
+	if err != nil {
+		return sub, err
 	}
 	change, err := next.Change(kindRun, string(r.place.name))
-	sub.Changes = append(sub.Changes, change)
+	sub.Changes = append(sub.Changes, listed, change)
 	r.run = next
 	return sub, err
 }
@@ -198,13 +207,13 @@ func (r *recording) draft(ctx context.Context, s *log.State, m *making, settings
 	return log.NewDraft(s.Identity(), e, a), nil
 }
 
-func (r *recording) stepRecord(m *making, step *Step, name id.Event, order int) (v stored.Value[stepRecord], err error) {
-	v.Value = stepRecord{
-		Event: name, Order: order, Key: step.Key, Attempt: step.Attempt, Kind: step.Kind, Tool: step.Tool, Status: step.Status,
-		Reasons: m.judged.Reasons(),
+func (r *recording) stepChange(m *making, step *Step, name id.Event) (storage.Change, error) {
+	digest, err := step.digest()
+	if err != nil {
+		return storage.Change{}, err
 	}
-	v.Value.Digest, err = step.digest()
-	return v, err
+	record := stored.Value[stepRecord]{Value: stepRecord{Digest: digest, Reasons: m.judged.Reasons()}}
+	return record.Change(kindStep, stepName(r.place.name, name))
 }
 
 // landed tells of the steps when their events are durable.

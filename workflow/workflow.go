@@ -20,12 +20,14 @@
 //     is written that says so.
 //   - run_root is the RFC 6962 root over the event hashes of start and steps, in their
 //     order: whoever has the public entries can compute it.
+//   - What a step costs, and a page of a run, does not grow with the run.
 //   - Nothing of one organization is visible under another's handle.
 package workflow
 
 import (
 	"context"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -49,6 +51,11 @@ const (
 	MaxRunning = 10_000 // runs that have not ended
 	MaxSteps   = 10_000 // events of steps in a run
 	MaxAtOnce  = 50     // steps in one request
+
+	// MaxStarts is how many runs may be started at once. As many more may in each hour:
+	// start and end are events that no plan counts.
+	MaxStarts  = 10_000
+	startEvery = time.Hour / MaxStarts
 )
 
 // DefaultSilence is after which time without a step a run is abandoned.
@@ -81,6 +88,7 @@ type Flow struct {
 type Run struct {
 	ID          ID
 	Status      Status // as of the moment it was read
+	IngestKeyID string // who started it
 	Agent       id.Agent
 	Trace       id.Trace
 	Workflow    Flow
@@ -91,7 +99,7 @@ type Run struct {
 	LastAt      id.Instant // when it was last heard of
 	EndedAt     id.Instant // 0 while it is running
 	Ending      Ending     // of one that has ended
-	Result      Result     // of one that has ended
+	Result      Result     // so far, of one that has not ended
 }
 
 // Result is what a run comes to.
@@ -99,8 +107,8 @@ type Result struct {
 	Recorded int     // different step_keys
 	Events   int     // leaves under Root: the start and an event for each attempt of a step
 	Planned  *int    // nil when that was not told
-	Gap      *int    // Planned less Recorded
-	Root     id.Hash // run_root
+	Gap      *int    // Planned less Recorded, of one that has ended
+	Root     id.Hash // run_root, zero until it has ended
 }
 
 // Placed is where an event of a run lies.
@@ -124,7 +132,7 @@ type Ledgers interface {
 	Append(ctx context.Context, t id.Tenant, prepare log.Prepare) ([]log.Receipt, error)
 	Locate(ctx context.Context, s *log.State, events []id.Event) ([]id.Index, error)
 	Hashes(ctx context.Context, s *log.State, at []id.Index) ([]id.Hash, error)
-	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Part) (storage.Event, error)
+	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error]
 }
 
 // Agents knows who the bridge may act for and signs (package agent).
