@@ -43,12 +43,13 @@ func viewKey(k agent.Key) keyView {
 	}
 }
 
-// orNull returns nil for no time.
-func orNull(i id.Instant) *id.Instant {
-	if i == 0 {
+// orNull returns nil for what is not there.
+func orNull[T comparable](v T) *T {
+	var none T
+	if v == none {
 		return nil
 	}
-	return &i
+	return &v
 }
 
 func (s *Server) listAgents(r *http.Request, who *account.Session) (answer, error) {

@@ -41,19 +41,11 @@ type approvalPolicyView struct {
 func viewApproval(a approval.Approval) approvalView {
 	return approvalView{
 		ApprovalID: a.ID, Status: a.Status, AgentID: a.Agent, ToolName: a.Tool, Payload: a.Payload, ActionDigest: a.ActionDigest,
-		TraceID: orNone(a.Trace), ActorPrincipal: orNone(a.Principal), IngestKeyID: a.IngestKeyID,
+		TraceID: orNull(a.Trace), ActorPrincipal: orNull(a.Principal), IngestKeyID: a.IngestKeyID,
 		Policy: approvalPolicyView{a.PolicyID, a.PolicyVersion, a.PolicyDigest, a.RuleID, a.Reason},
 		Quorum: a.Quorum, Votes: append([]approval.Vote{}, a.Votes...),
 		CreatedAt: a.CreatedAt, ExpiresAt: a.ExpiresAt, EndedAt: orNull(a.EndedAt),
 	}
-}
-
-// orNone returns nil for an empty text.
-func orNone[T ~string](s T) *T {
-	if s == "" {
-		return nil
-	}
-	return &s
 }
 
 // vote serves a call of who votes.
@@ -75,7 +67,7 @@ func (s *Server) listApprovals(r *http.Request, who *account.Session) (answer, e
 	body := struct {
 		Approvals []approvalView `json:"approvals"`
 		Next      *approval.ID   `json:"next"`
-	}{make([]approvalView, len(found)), orNone(next)}
+	}{make([]approvalView, len(found)), orNull(next)}
 	for i := range found {
 		body.Approvals[i] = viewApproval(found[i])
 	}

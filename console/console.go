@@ -1,5 +1,5 @@
 // Package console is the HTTP surface by which people run their organization:
-// ingest keys, agents and their keys, policies, approvals, settings.
+// ingest keys, agents and their keys, policies, approvals, runs, settings.
 //
 // What always holds:
 //
@@ -36,6 +36,7 @@ import (
 	"github.com/agentledger/agentledger/outbox"
 	"github.com/agentledger/agentledger/rehearsal"
 	"github.com/agentledger/agentledger/rulebook"
+	"github.com/agentledger/agentledger/workflow"
 )
 
 // CookieName is the cookie that holds a session's token.
@@ -55,6 +56,7 @@ type Options struct {
 	Agents     *agent.Agents
 	Rulebook   *rulebook.Rulebook
 	Approvals  *approval.Approvals
+	Workflows  *workflow.Workflows
 	Outbox     *outbox.Outbox
 	Rehearsals *rehearsal.Rehearsals
 	Witnesses  Witnesses
@@ -120,6 +122,9 @@ func (s *Server) Routes(r chi.Router) {
 		r.Method("GET", "/approvals/{approval}", s.read(s.getApproval))
 		r.Method("POST", "/approvals/{approval}/votes", s.vote(s.castVote))
 		r.Method("POST", "/approvals/{approval}/revoke", s.vote(s.revokeApproval))
+
+		r.Method("GET", "/runs", s.read(s.listRuns))
+		r.Method("GET", "/runs/{run}", s.read(s.getRun))
 
 		r.Method("GET", "/webhooks", s.read(s.listWebhooks))
 		r.Method("POST", "/webhooks/{webhook}/replay", s.write(s.replayWebhook))

@@ -32,6 +32,7 @@ import (
 	"github.com/agentledger/agentledger/rulebook"
 	"github.com/agentledger/agentledger/trust"
 	"github.com/agentledger/agentledger/witness"
+	"github.com/agentledger/agentledger/workflow"
 )
 
 var traffic = apicheck.Of("console")
@@ -56,6 +57,7 @@ type world struct {
 
 	rules     *rulebook.Rulebook
 	approvals *approval.Approvals
+	workflows *workflow.Workflows
 	outbox    *outbox.Outbox
 	house     *witnesstest.Witness // the service's
 	witnesses *witness.Witnesses
@@ -86,9 +88,12 @@ func newWorld(t testing.TB, change ...func(*console.Options)) *world {
 		Organizations: w.orgs, Members: members{}, Keyring: w.Keyring(), Clock: w.Clock,
 		Outbox: w.outbox,
 	})
+	w.workflows = workflow.New(workflow.Options{
+		Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rules, Agents: w.agents, Organizations: w.orgs, Clock: w.Clock,
+	})
 	options := console.Options{
 		Edge: edge, Sessions: sessions{}, Orgs: w.orgs, Agents: w.agents, PublicURL: "https://ledger.example",
-		Rulebook: w.rules, Approvals: w.approvals, Outbox: w.outbox, Witnesses: w.witnesses,
+		Rulebook: w.rules, Approvals: w.approvals, Workflows: w.workflows, Outbox: w.outbox, Witnesses: w.witnesses,
 		Rehearsals: rehearsal.New(rehearsal.Options{Ledgers: w.Ledgers, Clock: w.Clock}),
 	}
 	for _, f := range change {

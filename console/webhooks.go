@@ -42,7 +42,7 @@ func (s *Server) listWebhooks(r *http.Request, who *account.Session) (answer, er
 		DeadLetters []deadLetterView `json:"dead_letters"`
 		Next        *string          `json:"next"`
 	}
-	body.PublicKey = orNone(key)
+	body.PublicKey = orNull(key)
 	body.DeadLetters, body.Next = cut(p, found, func(d outbox.DeadLetter) string { return string(d.ID) }, viewDeadLetter)
 	return answer{http.StatusOK, body}, nil
 }

@@ -491,7 +491,7 @@ func TestWhatGoesOver(t *testing.T) {
 	red.send(2)
 	h.freeze(red)
 	h.stop()
-	stay := []storage.Kind{"directory_listed", "witnessed", "grant_key", "run_step", "run_tally", "run_external"}
+	stay := []storage.Kind{"directory_listed", "witnessed", "grant_key", "run_step", "run_list", "run_late", "run_newest", "run_tally", "run_external"}
 	for _, kind := range stay {
 		if err := h.engine.Write(t.Context(), red.Tenant, []storage.Change{{Kind: kind, Key: "k", Value: []byte("{}"), If: storage.AnyVersion}}); err != nil {
 			t.Fatal(err)

@@ -77,6 +77,15 @@ const (
 	Abandoned Status = "abandoned"
 )
 
+// Valid reports whether s is one of the states.
+func (s Status) Valid() bool {
+	switch s {
+	case Running, Succeeded, Failed, Aborted, Abandoned:
+		return true
+	}
+	return false
+}
+
 // Flow is what a run is a run of, as its tool calls it.
 type Flow struct {
 	Name    string `json:"name"`

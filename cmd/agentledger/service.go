@@ -167,7 +167,7 @@ func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
 		MaxInFlight: c.MaxPublicReads, Floor: s.floor, Metrics: s.watch.registry,
 	}).Routes(r)
 	people, err := console.New(console.Options{
-		Edge: edge, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Outbox: s.outbox, Witnesses: s.witnesses, PublicURL: c.PublicURL,
+		Edge: edge, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Workflows: s.workflows, Outbox: s.outbox, Witnesses: s.witnesses, PublicURL: c.PublicURL,
 		Rehearsals: rehearsal.New(rehearsal.Options{Ledgers: s.ledgers, Turns: s.floor.Turns}), Floor: s.floor,
 	})
 	if err != nil {
