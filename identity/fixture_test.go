@@ -75,7 +75,7 @@ func newWorld(t testing.TB, change ...func(*identity.Options)) *world {
 			Ledgers: s.Ledgers, Organizations: orgs, Accounts: w.accounts, Keyring: s.Notary.Keyring, Host: host,
 			Agents: agent.New(agent.Options{Records: s.Store, Notary: s.Notary, Clock: s.Clock}),
 		},
-		Organizations: orgs, People: w.accounts, Sessions: w.accounts,
+		Organizations: orgs, LogKeys: orgs, People: w.accounts, Sessions: w.accounts,
 		PlatformSecret: platformSecret, PublicURL: publicURL,
 	}
 	for _, f := range change {

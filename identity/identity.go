@@ -31,6 +31,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/provision"
 )
@@ -53,6 +54,13 @@ type Organizations interface {
 	Change(ctx context.Context, t id.Tenant, principal string, p org.Patch) (*org.Settings, error)
 }
 
+// LogKeys changes the keys of organizations' logs (package org).
+type LogKeys interface {
+	BySlug(ctx context.Context, slug id.Slug) (id.Tenant, error)
+	RotateLogKey(ctx context.Context, t id.Tenant, principal string) (log.LogKey, error)
+	RetireLogKey(ctx context.Context, t id.Tenant, principal string) (log.LogKey, error)
+}
+
 // People checks passwords (package account).
 type People interface {
 	Authenticate(ctx context.Context, email, password string, from netip.Addr) (account.Account, error)
@@ -73,6 +81,7 @@ type Options struct {
 	Edge           *web.Edge
 	Provisioner    Provisioner
 	Organizations  Organizations
+	LogKeys        LogKeys
 	People         People
 	Sessions       Sessions
 	PlatformSecret string // not empty
@@ -121,6 +130,8 @@ func New(o Options) (*Server, error) {
 func (s *Server) Routes(r chi.Router) {
 	r.Method("POST", "/v1/id/platform/organizations", s.platform(s.createOrganization))
 	r.Method("PATCH", "/v1/id/platform/organizations/{organization}", s.platform(s.changeOrganization))
+	r.Method("POST", "/v1/id/platform/organizations/{organization}/log-keys", s.platform(s.rotateLogKey))
+	r.Method("POST", "/v1/id/platform/organizations/{organization}/log-keys/retire", s.platform(s.retireLogKey))
 	r.Method("POST", "/v1/id/platform/accounts/password", s.platform(s.setPassword))
 
 	r.Method("POST", "/v1/id/auth/login", s.sameOrigin(s.login))

@@ -22,6 +22,9 @@ type LogKey struct {
 	From, To id.Index // To is NoEnd while it signs
 }
 
+// Signs reports whether trees of that size are the key's.
+func (k LogKey) Signs(size id.Index) bool { return k.From <= size && size < k.To }
+
 // NoEnd as LogKey.To: the key signs trees of every size from From on.
 const NoEnd = tlog.MaxSize + 1
 
@@ -41,8 +44,6 @@ type heldKey struct {
 	LogKey
 	signer tlog.SignerKey
 }
-
-func (k heldKey) signs(size id.Index) bool { return k.From <= size && size < k.To }
 
 // openLogKeys unseals the keys of a stored identity.
 func openLogKeys(keyring *seal.Keyring, stored identityRecord) (*logKeys, error) {
@@ -84,7 +85,7 @@ func openLogKey(keyring *seal.Keyring, origin id.Origin, sealed []byte) (tlog.Si
 func (k *logKeys) sign(c tlog.Checkpoint) ([]byte, error) {
 	var note tlog.Note
 	for _, key := range k.all {
-		if !key.signs(c.Size) {
+		if !key.Signs(c.Size) {
 			continue
 		}
 		signed, err := key.signer.Sign(c)
@@ -107,7 +108,7 @@ func (k *logKeys) sign(c tlog.Checkpoint) ([]byte, error) {
 // one, which is what auditors have pinned.
 func (k *logKeys) primary(size id.Index) tlog.VerifierKey {
 	for _, key := range k.all {
-		if key.signs(size) {
+		if key.Signs(size) {
 			return key.Verifier
 		}
 	}
@@ -117,7 +118,7 @@ func (k *logKeys) primary(size id.Index) tlog.VerifierKey {
 // open reads a checkpoint that a key has signed whose sizes it is of.
 func (k *logKeys) open(note []byte) (c tlog.Checkpoint, err error) {
 	for _, key := range k.all {
-		if c, err = tlog.OpenCheckpoint(note, key.Verifier); err == nil && key.signs(c.Size) {
+		if c, err = tlog.OpenCheckpoint(note, key.Verifier); err == nil && key.Signs(c.Size) {
 			return c, nil
 		}
 	}
@@ -136,82 +137,86 @@ func (s *State) LogKeys() []LogKey {
 	return all
 }
 
-// RotateLogKey returns the change by which a ledger gets a further log key, and that
-// key: together with those that sign now it signs the tree of the next event and all
-// that are larger. The change belongs into an append of one event to s, which says so
-// (package notary) and before which nothing else lands: nobody else appends meanwhile.
+// KeyChange changes the log keys of one ledger when its submission lands. It says
+// nothing of sizes: those are of the tree in which the submission lands, which the
+// sequencer alone knows while others append.
+type KeyChange struct {
+	Verifier tlog.VerifierKey // the key that it brings or retires
+	From     id.Index         // of a key that it retires
+
+	stored  identityRecord
+	version uint64 // of the record that was read
+	apply   func(r *identityRecord, size id.Index)
+}
+
+// at returns the change of the stored keys for a submission with which the tree has
+// that size. It may be asked again, for another size.
+func (k *KeyChange) at(size id.Index) (storage.Change, error) {
+	r := k.stored
+	r.LaterKeys = slices.Clone(r.LaterKeys)
+	k.apply(&r, size)
+	value, err := json.Marshal(r)
+	if err != nil {
+		return storage.Change{}, fmt.Errorf("change log keys: %w", err)
+	}
+	return storage.Change{Kind: kindIdentity, Value: value, If: k.version}, nil
+}
+
+// RotateLogKey returns the change by which a ledger gets a further log key: together
+// with those that sign now it signs the tree with which the change lands, and all
+// that are larger. It belongs into a submission that says so (package notary).
 // fault.Conflict while two keys sign.
-func (l *Ledgers) RotateLogKey(ctx context.Context, s *State) (storage.Change, LogKey, error) {
+func (l *Ledgers) RotateLogKey(ctx context.Context, s *State) (*KeyChange, error) {
+	if signing := s.signing(); len(signing) > 1 {
+		return nil, fault.New(fault.Conflict, fmt.Sprintf("Two log keys sign already, the newer one is %s: end that first", signing[1].Verifier))
+	}
 	seed := edkey.NewPrivate().Seed()
 	sealed, err := l.keyring.Seal(sealContext(s.identity.Origin), seed[:])
 	if err != nil {
-		return storage.Change{}, LogKey{}, fmt.Errorf("make log key: %w", err)
+		return nil, fmt.Errorf("make log key: %w", err)
 	}
-	change, keys, err := l.rekey(ctx, s, func(r *identityRecord) error {
-		if s.overlaps() {
-			return fault.New(fault.Conflict, "Two log keys sign already: end that first")
-		}
-		r.LaterKeys = append(r.LaterKeys, logKeyRecord{Sealed: sealed, From: s.Size() + 1})
-		return nil
-	})
+	signer, err := openLogKey(l.keyring, s.identity.Origin, sealed)
 	if err != nil {
-		return storage.Change{}, LogKey{}, err
+		return nil, fmt.Errorf("make log key: %w", err)
 	}
-	return change, keys.all[len(keys.all)-1].LogKey, nil
-}
-
-// RetireLogKey returns the change that ends the overlap of a rotation, and the key that
-// signs no larger tree than that of s; for the change see RotateLogKey. fault.Conflict
-// when one key signs alone.
-func (l *Ledgers) RetireLogKey(ctx context.Context, s *State) (storage.Change, LogKey, error) {
-	end := s.Size() + 1
-	change, keys, err := l.rekey(ctx, s, func(r *identityRecord) error {
-		switch n := len(r.LaterKeys); {
-		case !s.overlaps():
-			return fault.New(fault.Conflict, "One log key signs alone: nothing can be retired")
-		case n == 1:
-			r.FirstTo = &end
-		default:
-			r.LaterKeys[n-2].To = &end
-		}
-		return nil
+	return l.rekey(ctx, s, LogKey{Verifier: signer.Verifier()}, func(r *identityRecord, size id.Index) {
+		r.LaterKeys = append(r.LaterKeys, logKeyRecord{Sealed: sealed, From: size})
 	})
-	if err != nil {
-		return storage.Change{}, LogKey{}, err
-	}
-	return change, keys.all[len(keys.all)-2].LogKey, nil
 }
 
-// overlaps reports whether two keys sign the next tree.
-func (s *State) overlaps() bool {
-	n := 0
-	for _, k := range s.keys.all {
-		if k.signs(s.Size() + 1) {
-			n++
+// RetireLogKey returns the change that ends the overlap of a rotation: the older key
+// signs neither the tree with which it lands nor a larger one; see RotateLogKey.
+// fault.Conflict when one key signs alone.
+func (l *Ledgers) RetireLogKey(ctx context.Context, s *State) (*KeyChange, error) {
+	signing := s.signing()
+	if len(signing) < 2 {
+		return nil, fault.New(fault.Conflict, fmt.Sprintf("One log key signs alone, %s: nothing can be retired", signing[0].Verifier))
+	}
+	return l.rekey(ctx, s, signing[0].LogKey, func(r *identityRecord, size id.Index) {
+		if n := len(r.LaterKeys); n == 1 {
+			r.FirstTo = &size
+		} else {
+			r.LaterKeys[n-2].To = &size
 		}
-	}
-	return n > 1
+	})
 }
 
-// rekey changes the stored identity of the ledger of s.
-func (l *Ledgers) rekey(ctx context.Context, s *State, change func(*identityRecord) error) (storage.Change, *logKeys, error) {
+// signing returns the keys that sign the next tree, oldest first.
+func (s *State) signing() []heldKey {
+	return slices.DeleteFunc(slices.Clone(s.keys.all), func(k heldKey) bool { return !k.Signs(s.Size() + 1) })
+}
+
+// rekey returns a change of the keys of the ledger of s as they are stored.
+func (l *Ledgers) rekey(ctx context.Context, s *State, key LogKey, apply func(*identityRecord, id.Index)) (*KeyChange, error) {
 	stored, err := l.store.Get(ctx, s.identity.Tenant, kindIdentity, "")
 	if err != nil {
-		return storage.Change{}, nil, storeError("read log keys", err)
+		return nil, storeError("read log keys", err)
 	}
-	var r identityRecord
-	if err := json.Unmarshal(stored.Value, &r); err != nil {
-		return storage.Change{}, nil, storeError("read log keys", fmt.Errorf("%w: %w", storage.ErrCorrupt, err))
+	k := &KeyChange{Verifier: key.Verifier, From: key.From, version: stored.Version, apply: apply}
+	if err := json.Unmarshal(stored.Value, &k.stored); err != nil {
+		return nil, storeError("read log keys", fmt.Errorf("%w: %w", storage.ErrCorrupt, err))
 	}
-	if err := change(&r); err != nil {
-		return storage.Change{}, nil, err
-	}
-	value, err := json.Marshal(r)
-	if err != nil {
-		return storage.Change{}, nil, fmt.Errorf("change log keys: %w", err)
-	}
-	keys, err := openLogKeys(l.keyring, r)
-	return storage.Change{Kind: kindIdentity, Value: value, If: stored.Version}, keys, err
+	return k, nil
 }
 
 // refreshKeys reads the keys of a ledger of which nothing is out again: what brought

@@ -14,15 +14,29 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// rekey lands an event with a change of the log keys.
-func (w *world) rekey(tenant id.Tenant, name string, change func(context.Context, *log.State) (storage.Change, log.LogKey, error)) (key log.LogKey, err error) {
+// keyChange is a method of the ledgers that changes log keys.
+type keyChange func(context.Context, *log.State) (*log.KeyChange, error)
+
+// rekey lands an event with a change of the log keys and returns the key that it is
+// about, as the published state has it.
+func (w *world) rekey(tenant id.Tenant, name string, change keyChange) (key log.LogKey, err error) {
 	e := w.envelope(tenant, name)
+	var made *log.KeyChange
 	_, err = w.ledgers.Append(w.t.Context(), tenant, func(ctx context.Context, s *log.State) (log.Submission, error) {
-		c, k, err := change(ctx, s)
-		key = k
-		return log.Submission{Drafts: []log.Draft{w.draft(s, e, 0)}, Changes: []storage.Change{c}, Reconfigures: true}, err
+		if made, err = change(ctx, s); err != nil {
+			return log.Submission{}, err
+		}
+		return log.Submission{Drafts: []log.Draft{w.draft(s, e, 0)}, Keys: made}, nil
 	})
-	return key, err
+	if err != nil {
+		return key, err
+	}
+	for _, key = range w.state(tenant).LogKeys() {
+		if key.Verifier == made.Verifier {
+			return key, nil
+		}
+	}
+	return key, errors.New("the key is not the log's")
 }
 
 // signedBy says which of the keys have signed the checkpoint that is shown.

@@ -1,6 +1,7 @@
 package log
 
 import (
+	"slices"
 	"time"
 
 	"github.com/agentledger/agentledger/chain"
@@ -127,6 +128,12 @@ func (p *part) admit(s *submission, now id.Instant) {
 	if s.arrived {
 		received = s.received
 	}
+	changes, err := s.changes(tail.head.Size)
+	if err != nil {
+		p.unclaim(claimed)
+		s.refuse(err)
+		return
+	}
 	before := tail.used
 	if !tail.used.admit(monthOf(received), s.Drafts) {
 		p.unclaim(claimed)
@@ -141,13 +148,22 @@ func (p *part) admit(s *submission, now id.Instant) {
 	for i := range s.Drafts {
 		p.append(&s.Drafts[i], received, item)
 	}
-	for _, c := range s.Changes {
+	for _, c := range changes {
 		c.Item = item
 		p.batch.Changes = append(p.batch.Changes, c)
 	}
 	if s.Reconfigures {
 		tail.head.ConfigVersion++
 	}
+}
+
+// changes are those of a submission whose first event is at begin.
+func (s *submission) changes(begin id.Index) ([]storage.Change, error) {
+	if s.Keys == nil {
+		return s.Changes, nil
+	}
+	keys, err := s.Keys.at(begin + id.Index(len(s.Drafts)))
+	return append(slices.Clip(s.Changes), keys), err
 }
 
 // count puts a month's counter into the batch, if the part moved it. Only events

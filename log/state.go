@@ -70,7 +70,7 @@ func (s *State) VerifierKey() tlog.VerifierKey { return s.keys.primary(s.Shown()
 // if it signed that too, or else what VerifierKey was then.
 func (s *State) VerifierKeyOf(size id.Index) tlog.VerifierKey {
 	now := s.VerifierKey()
-	if slices.ContainsFunc(s.keys.all, func(k heldKey) bool { return k.Verifier == now && k.signs(size) }) {
+	if slices.ContainsFunc(s.keys.all, func(k heldKey) bool { return k.Verifier == now && k.Signs(size) }) {
 		return now
 	}
 	return s.keys.primary(size)

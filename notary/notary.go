@@ -80,6 +80,7 @@ type Statement struct {
 type Act struct {
 	Statements []Statement // at least one, in the order of the ledger
 	Changes    []storage.Change
+	Keys       *log.KeyChange // of the log's keys; nil: none
 
 	// Aside says that nothing changes by which events are judged: the config
 	// version stays, and events that were prepared meanwhile go on.
@@ -161,7 +162,7 @@ func (n *Notary) State(ctx context.Context, t id.Tenant, principal string, prepa
 			return log.Submission{}, err
 		}
 		drafts, err := n.drafts(ctx, s, principal, act.Statements)
-		return log.Submission{Drafts: drafts, Changes: act.Changes, Reconfigures: !act.Aside}, err
+		return log.Submission{Drafts: drafts, Changes: act.Changes, Keys: act.Keys, Reconfigures: !act.Aside}, err
 	})
 	if fault.Is(err, fault.OutcomeUnknown) {
 		err = &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", Err: err,

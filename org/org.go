@@ -37,9 +37,11 @@ type Notary interface {
 	State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (notary.Act, error)) ([]log.Receipt, error)
 }
 
-// Ledgers tells the published state of a ledger (package log).
+// Ledgers tells the published state of a ledger and changes its keys (package log).
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
+	RotateLogKey(ctx context.Context, s *log.State) (*log.KeyChange, error)
+	RetireLogKey(ctx context.Context, s *log.State) (*log.KeyChange, error)
 }
 
 // Options configure New. Records, Notary and Ledgers are required.

@@ -27,7 +27,6 @@ import (
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/publicapi"
-	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -192,12 +191,12 @@ func (w *world) submission(s *log.State, o *owner, disclosure id.Disclosure, nam
 }
 
 // rekey changes the log keys with one event.
-func (w *world) rekey(o *owner, name string, change func(context.Context, *log.State) (storage.Change, log.LogKey, error)) {
+func (w *world) rekey(o *owner, name string, change func(context.Context, *log.State) (*log.KeyChange, error)) {
 	w.Helper()
 	_, err := w.ledgers.Append(context.Background(), o.tenant, func(ctx context.Context, s *log.State) (log.Submission, error) {
-		c, _, err := change(ctx, s)
+		c, err := change(ctx, s)
 		sub := w.submission(s, o, id.DiscloseRecord, name)
-		sub.Changes, sub.Reconfigures = []storage.Change{c}, true
+		sub.Keys = c
 		return sub, err
 	})
 	if err != nil {

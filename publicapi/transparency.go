@@ -120,7 +120,7 @@ func (s *Server) keys(r *http.Request) (representation, error) {
 	return jsonOf(keyList{all}, revalidate)
 }
 
-// policy serves transparency/policy, a C2SP tlog-policy: the log's key and where
+// policy serves transparency/policy, a C2SP tlog-policy: the log's keys and where
 // its tiles are, the witnesses that are asked, and the quorum. Where witnesses are
 // asked is not told: some are private, and who verifies does not need it.
 func (s *Server) policy(r *http.Request) (representation, error) {
@@ -132,13 +132,32 @@ func (s *Server) policy(r *http.Request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	shown := trust.Policy{
-		Logs:   []trust.Log{{Key: state.VerifierKey(), URL: s.publicURL + "/o/" + state.Identity().Origin.Below(state.Identity().Organization)}},
-		Groups: inForce.Groups, Quorum: inForce.Quorum,
+	shown := trust.Policy{Groups: inForce.Groups, Quorum: inForce.Quorum}
+	if shown.Logs, err = s.logs(r.Context(), state); err != nil {
+		return representation{}, err
 	}
 	for _, w := range inForce.Witnesses {
 		w.URL = ""
 		shown.Witnesses = append(shown.Witnesses, w)
 	}
 	return representation{media: mediaText, cache: revalidate, body: []byte(shown.Text())}, nil
+}
+
+// logs are the log lines of a policy: the keys that signed what is shown now, the
+// newest checkpoint and the one that bundles are under. A policy has no sizes, and
+// whoever accepts a key by it accepts whatever that signs: a key that was retired
+// before is not named, which is what retiring is for; transparency/keys has it.
+func (s *Server) logs(ctx context.Context, state *log.State) ([]trust.Log, error) {
+	covering, _, err := s.witnesses.Covering(ctx, state, 0)
+	if err != nil {
+		return nil, err
+	}
+	url := s.publicURL + "/o/" + state.Identity().Origin.Below(state.Identity().Organization)
+	var logs []trust.Log
+	for _, k := range state.LogKeys() {
+		if k.Signs(state.Shown().Size) || k.Signs(covering.Size) {
+			logs = append(logs, trust.Log{Key: k.Verifier, URL: url})
+		}
+	}
+	return logs, nil
 }

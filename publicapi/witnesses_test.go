@@ -213,6 +213,33 @@ func cosignedBeforeRotation(t *testing.T, overlap bool) {
 			t.Errorf("%s: %v", name, r.Errors)
 		}
 	}
+	w.policyOpens(overlap, before, now)
+}
+
+// policyOpens checks that the policy names the keys of what is shown and no other:
+// the one of before for as long as bundles are under it alone.
+func (w *witnessed) policyOpens(overlap bool, before, now tlog.VerifierKey) {
+	w.Helper()
+	policy, err := trust.Parse(w.get("/v1/public/orgs/red/transparency/policy").Body.Bytes())
+	if err != nil {
+		w.Fatal(err)
+	}
+	keys := []tlog.VerifierKey{before, now}
+	for i, l := range policy.Logs {
+		if len(policy.Logs) != 2 || l.Key != keys[i] || l.URL != policy.Logs[0].URL {
+			w.Errorf("overlap %v: log %d of %d: got %+v", overlap, i, len(policy.Logs), l)
+		}
+	}
+	b := read[verify.Bundle](w.world, "/v1/public/orgs/red/verify/two")
+	if _, err := policy.Open([]byte(b.Checkpoint)); err != nil {
+		w.Errorf("overlap %v: the bundle's checkpoint: %v", overlap, err)
+	}
+	w.x.Announce(now)
+	w.y.Announce(now)
+	w.cosign(func() bool { c, n := w.by(&w.red, w.newest(&w.red)); return c.Size == 5 && n == 2 })
+	if policy, err = trust.Parse(w.get("/v1/public/orgs/red/transparency/policy").Body.Bytes()); err != nil || len(policy.Logs) != 1 || policy.Logs[0].Key != now {
+		w.Errorf("cosigned under the new key alone: got %+v, %v", policy, err)
+	}
 }
 
 // bundleOf checks a bundle of red and its tlog-proof by the published policy.

@@ -20,7 +20,6 @@ import (
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/provision"
-	"github.com/agentledger/agentledger/storage"
 )
 
 const password = "correct horse battery"
@@ -132,17 +131,12 @@ func (r *resident) ingestKeys() error {
 
 // rotate begins the rotation of the log key, or ends it.
 func (r *resident) rotate() error {
-	change := r.ledgers.RotateLogKey
+	change := r.orgs.RotateLogKey
 	if r.rotating {
-		change = r.ledgers.RetireLogKey
+		change = r.orgs.RetireLogKey
 	}
 	r.rotating = !r.rotating
-	_, err := r.notary.State(r.t.Context(), r.Tenant, notary.Operator, func(ctx context.Context, s *log.State) (notary.Act, error) {
-		record, key, err := change(ctx, s)
-		return notary.Act{Changes: []storage.Change{record}, Statements: []notary.Statement{{Kind: notary.LogKey, Payload: map[string]any{
-			"vkey": key.Verifier.String(),
-		}}}}, err
-	})
+	_, err := change(r.t.Context(), r.Tenant, notary.Operator)
 	return err
 }
 

@@ -76,6 +76,17 @@ func platformSecret(c config.Serve) (secret, madeFile string, err error) {
 	return secret, madeFile, nil
 }
 
+// knownPlatformSecret returns the platform secret of a server that runs; it makes none.
+func knownPlatformSecret(c config.Serve) (string, error) {
+	if os.Getenv(platformSecretVariable) == "" {
+		if _, err := os.Stat(c.PlatformSecretPath()); err != nil {
+			return "", fmt.Errorf("platform secret: %w", err)
+		}
+	}
+	secret, _, err := platformSecret(c)
+	return secret, err
+}
+
 // secretFile reads a file that only its owner may read, or makes it.
 func secretFile(path string) (secret, made string, err error) {
 	info, err := os.Stat(path)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -38,7 +39,7 @@ type Witness struct {
 
 // watched is a log and what was cosigned of it last.
 type watched struct {
-	key    tlog.VerifierKey
+	keys   []tlog.VerifierKey // any of which signs
 	latest tlog.Checkpoint // size 0: nothing yet
 }
 
@@ -80,7 +81,15 @@ func (w *Witness) PolicyLine(name string) string {
 func (w *Witness) Know(key tlog.VerifierKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.logs[id.Origin(key.Name())] = &watched{key: key, latest: tlog.Checkpoint{Origin: id.Origin(key.Name()), Root: tlog.EmptyRoot()}}
+	w.logs[id.Origin(key.Name())] = &watched{keys: []tlog.VerifierKey{key}, latest: tlog.Checkpoint{Origin: id.Origin(key.Name()), Root: tlog.EmptyRoot()}}
+}
+
+// Announce makes another key of a log known, which is one already.
+func (w *Witness) Announce(key tlog.VerifierKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	known := w.logs[id.Origin(key.Name())]
+	known.keys = append(known.keys, key)
 }
 
 // Set makes c the latest checkpoint of its log, as if it had been cosigned.
@@ -182,7 +191,10 @@ func (w *Witness) add(rw http.ResponseWriter, r Request) {
 		http.Error(rw, "unknown log", http.StatusNotFound)
 		return
 	}
-	if _, err := tlog.OpenCheckpoint(r.Note, known.key); err != nil {
+	if !slices.ContainsFunc(known.keys, func(k tlog.VerifierKey) bool {
+		_, err := tlog.OpenCheckpoint(r.Note, k)
+		return err == nil
+	}) {
 		http.Error(rw, "no signature of the log", http.StatusForbidden)
 		return
 	}

@@ -1,0 +1,57 @@
+package identity
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/notary"
+)
+
+// changedLogKey is a key of an organization's log, with the members that
+// transparency/keys has of it.
+type changedLogKey struct {
+	VerifierKey string    `json:"vkey"`
+	Use         string    `json:"use"`
+	FromSize    id.Index  `json:"from_size"`
+	ToSize      *id.Index `json:"to_size"` // nil while it signs
+}
+
+func (s *Server) rotateLogKey(w http.ResponseWriter, r *http.Request) error {
+	return s.changeLogKey(w, r, http.StatusCreated, s.LogKeys.RotateLogKey)
+}
+
+func (s *Server) retireLogKey(w http.ResponseWriter, r *http.Request) error {
+	return s.changeLogKey(w, r, http.StatusOK, s.LogKeys.RetireLogKey)
+}
+
+// changeLogKey makes one step of a rotation; there is no body to read. It goes on when the caller goes: a key
+// that was made is better told of than guessed at.
+func (s *Server) changeLogKey(w http.ResponseWriter, r *http.Request, status int, change func(context.Context, id.Tenant, string) (log.LogKey, error)) error {
+	tenant, err := s.named(r)
+	if err != nil {
+		return err
+	}
+	key, err := change(context.WithoutCancel(r.Context()), tenant, notary.Operator)
+	if err != nil {
+		return err
+	}
+	told := changedLogKey{VerifierKey: key.Verifier.String(), Use: "log", FromSize: key.From}
+	if key.To != log.NoEnd {
+		told.ToSize = &key.To
+	}
+	return web.WriteJSON(w, status, told)
+}
+
+// named finds the organization of a path, by its id or slug: no slug is a UUID.
+func (s *Server) named(r *http.Request) (id.Tenant, error) {
+	name := chi.URLParam(r, "organization")
+	if organization, err := id.ParseOrganization(name); err == nil {
+		return s.Organizations.ByID(r.Context(), organization)
+	}
+	return s.LogKeys.BySlug(r.Context(), id.Slug(name))
+}
