@@ -40,7 +40,7 @@ type Witness struct {
 // watched is a log and what was cosigned of it last.
 type watched struct {
 	keys   []tlog.VerifierKey // any of which signs
-	latest tlog.Checkpoint // size 0: nothing yet
+	latest tlog.Checkpoint    // size 0: nothing yet
 }
 
 // New starts a witness that knows no log yet and ends with the test.
