@@ -69,6 +69,11 @@ func (s *Server) listAgents(r *http.Request, who *account.Session) (answer, erro
 	return answer{http.StatusOK, body}, nil
 }
 
+func (s *Server) getAgent(r *http.Request, who *account.Session) (answer, error) {
+	found, err := s.Agents.Agent(r.Context(), who.Tenant, agentOf(r))
+	return answer{http.StatusOK, viewAgent(found)}, err
+}
+
 func (s *Server) createAgent(r *http.Request, who *account.Session) (answer, error) {
 	var wanted struct {
 		AgentID     id.Agent `json:"agent_id"`

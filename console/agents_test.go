@@ -45,6 +45,9 @@ func TestAgents(t *testing.T) {
 	}
 	listed := w.call(200, "GET", "/agents?after="+string(w.first[red].Agent), "", as("red-member"))
 	equal(t, "listed", listed, `{"agents":[`+agentJSON+`],"next":null}`)
+	equal(t, "alone", w.call(200, "GET", "/agents/billing-bot", "", as("red-member")), agentJSON)
+	w.refuses("blue reads", w.request("GET", "/agents/billing-bot", "", as("blue-owner")), 404, "Not found")
+	w.refuses("unknown one", w.request("GET", "/agents/nobody", ""), 404, "Not found")
 	if got := w.call(200, "GET", "/agents", "", as("blue-owner"))["agents"].([]any); len(got) != 1 {
 		t.Errorf("blue sees %v", got)
 	}

@@ -100,10 +100,12 @@ func (s *Server) Routes(r chi.Router) {
 	r.Route("/v1/console", func(r chi.Router) {
 		r.Method("GET", "/ingest-keys", s.read(s.listIngestKeys))
 		r.Method("POST", "/ingest-keys", s.write(s.createIngestKey))
+		r.Method("GET", "/ingest-keys/{key}", s.read(s.getIngestKey))
 		r.Method("DELETE", "/ingest-keys/{key}", s.write(s.revokeIngestKey))
 
 		r.Method("GET", "/agents", s.read(s.listAgents))
 		r.Method("POST", "/agents", s.write(s.createAgent))
+		r.Method("GET", "/agents/{agent}", s.read(s.getAgent))
 		r.Method("PATCH", "/agents/{agent}", s.write(s.patchAgent))
 		r.Method("GET", "/agents/{agent}/keys", s.read(s.listKeys))
 		r.Method("POST", "/agents/{agent}/keys", s.write(s.registerKey))

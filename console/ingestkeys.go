@@ -52,6 +52,11 @@ func (s *Server) listIngestKeys(r *http.Request, who *account.Session) (answer, 
 	return answer{http.StatusOK, body}, nil
 }
 
+func (s *Server) getIngestKey(r *http.Request, who *account.Session) (answer, error) {
+	key, err := s.Orgs.IngestKey(r.Context(), who.Tenant, param(r, "key"))
+	return answer{http.StatusOK, viewIngestKey(key)}, err
+}
+
 func (s *Server) createIngestKey(r *http.Request, who *account.Session) (answer, error) {
 	var body struct {
 		Name      string     `json:"name"`

@@ -28,8 +28,14 @@ func TestIngestKeys(t *testing.T) {
 	equal(t, "blue", w.call(200, "GET", "/ingest-keys", "", as("blue-owner")), `{"keys":[],"next":null}`)
 
 	path := "/ingest-keys/" + key["key_id"].(string)
+	equal(t, "alone", w.call(200, "GET", path, "", as("red-member")), keyJSON)
+	w.refuses("blue reads", w.request("GET", path, "", as("blue-owner")), 404, "Not found")
+	w.refuses("unknown one", w.request("GET", "/ingest-keys/nothing", ""), 404, "Not found")
 	w.refuses("blue revokes", w.request("DELETE", path, "", as("blue-owner")), 404, "Not found")
 	w.call(204, "DELETE", path, "")
+	if got := w.call(200, "GET", path, "")["revoked_at"]; got != "2026-11-20T12:00:00.000Z" {
+		t.Errorf("got revoked_at %v", got)
+	}
 	if _, err := w.orgs.Authenticate(t.Context(), secret); err == nil {
 		t.Error("the revoked key is still good")
 	}

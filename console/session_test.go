@@ -16,9 +16,11 @@ func (w *world) routes() []struct{ method, path, body string } {
 	return []struct{ method, path, body string }{
 		{"GET", "/ingest-keys", ""},
 		{"POST", "/ingest-keys", `{"name":"n"}`},
+		{"GET", "/ingest-keys/k", ""},
 		{"DELETE", "/ingest-keys/k", ""},
 		{"GET", "/agents", ""},
 		{"POST", "/agents", `{}`},
+		{"GET", "/agents/" + bot, ""},
 		{"PATCH", "/agents/" + bot, `{"bridge":true}`},
 		{"GET", "/agents/" + bot + "/keys", ""},
 		{"POST", "/agents/" + bot + "/keys", `{}`},
@@ -120,7 +122,7 @@ func TestOtherSites(t *testing.T) {
 func TestRoutes(t *testing.T) {
 	w := newWorld(t)
 	for path, allow := range map[string]string{
-		"/ingest-keys": "GET, POST", "/ingest-keys/k": "DELETE", "/agents": "GET, POST", "/agents/a": "PATCH", "/agents/a/keys": "GET, POST",
+		"/ingest-keys": "GET, POST", "/ingest-keys/k": "GET, DELETE", "/agents": "GET, POST", "/agents/a": "GET, PATCH", "/agents/a/keys": "GET, POST",
 		"/agents/a/keys/k/retire": "POST", "/policies": "GET, POST", "/policies/p": "GET, PATCH, DELETE",
 		"/policies/p/activate": "POST", "/policies/p/simulate": "POST", "/approvals": "GET", "/approvals/a": "GET", "/approvals/a/votes": "POST",
 		"/approvals/a/revoke": "POST", "/runs": "GET", "/runs/r": "GET", "/webhooks": "GET", "/webhooks/m/replay": "POST", "/organization": "PATCH", "/organization/plan-usage": "GET", "/witnesses": "GET, PUT, DELETE",
