@@ -141,6 +141,13 @@ func (a *Anchors) without(met map[anchorKey]bool) (lost []id.Origin, err error) 
 	return lost, err
 }
 
+// Size returns the size of the newest checkpoint of an origin that was shown, as far
+// as the anchors know; ok is false when they know of none.
+func (a *Anchors) Size(o id.Origin) (size id.Index, ok bool) {
+	found, ok := a.find(o)
+	return found.size, ok
+}
+
 // any reports whether there is an anchor at all.
 func (a *Anchors) any() bool {
 	a.mu.Lock()

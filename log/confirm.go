@@ -53,7 +53,8 @@ func extends(ctx context.Context, l *Ledgers, s *State, size id.Index, root id.H
 
 // Adopt makes a checkpoint the anchor of its ledger, after an operator has
 // decided that it is the newest one ever shown: it is signed by the log key and
-// the stored head extends it. A ledger that was read-only takes events again.
+// the stored head extends it. A ledger that was read-only takes events again. An
+// anchor that is newer stays the anchor.
 func (l *Ledgers) Adopt(ctx context.Context, t id.Tenant, note []byte) error {
 	s, err := l.State(ctx, t)
 	if err != nil {

@@ -37,7 +37,12 @@ func (c adoptCommand) Run(ctx context.Context, out terminal) error {
 		return errors.Join(err, s.Close())
 	}
 	err = adopt(ctx, ledgers, s, checkpoint.Origin, note)
+	anchored, _ := s.anchors.Size(checkpoint.Origin)
 	if err := errors.Join(err, ledgers.Close(), s.engine.Close()); err != nil {
+		return err
+	}
+	if anchored > checkpoint.Size {
+		_, err = fmt.Fprintf(out.stdout, "%s: its anchor is newer already, at size %d\n", checkpoint.Origin, anchored)
 		return err
 	}
 	_, err = fmt.Fprintf(out.stdout, "%s: the checkpoint at size %d is its anchor now\n", checkpoint.Origin, checkpoint.Size)
