@@ -35,6 +35,7 @@ type made struct {
 	Slug           id.Slug         `json:"slug"`
 	Origin         id.Origin       `json:"origin"`
 	LogKey         string          `json:"log_key"`
+	MembershipID   string          `json:"membership_id"`
 	Agent          any             `json:"agent"`
 	IngestKey      madeKey         `json:"ingest_key"`
 }
@@ -89,6 +90,6 @@ func (c initCommand) make(ctx context.Context, settings config.Serve, out termin
 	identity := r.State.Identity()
 	return made{
 		OrganizationID: identity.Organization, Slug: r.Slug, Origin: identity.Origin, LogKey: r.State.VerifierKey().String(),
-		Agent: r.Agent, IngestKey: madeKey{KeyID: r.IngestKey.ID, Secret: r.Token.Reveal()},
+		MembershipID: r.Membership.ID, Agent: r.Agent, IngestKey: madeKey{KeyID: r.IngestKey.ID, Secret: r.Token.Reveal()},
 	}, nil
 }
