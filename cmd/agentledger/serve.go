@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/deadline"
 	"github.com/agentledger/agentledger/internal/limit"
 )
 
@@ -137,7 +138,7 @@ func (s *server) listen(watch *observation) error {
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
-		bounded := limit.NewListener(l, c.MaxConnections)
+		bounded := limit.NewListener(deadline.Listener{Listener: l}, c.MaxConnections)
 		watch.connections(surface.name, bounded)
 		s.listeners = append(s.listeners, l)
 		s.serve(bounded, surface.handler, watch.logger)
