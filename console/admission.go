@@ -64,10 +64,7 @@ func (s *Server) enter(r *http.Request, t id.Tenant) (*place, error) {
 }
 
 // lend gives the place up for as long as the peer takes, if that is long.
-func (p *place) lend() {
-	loan := p.lobby.Lend(p.party, p.weight, peerTime)
-	p.loan = &loan
-}
+func (p *place) lend() { p.loan = p.lobby.Lend(p.party, p.weight, peerTime) }
 
 // regain ends lend. With an error, that of ctx, there is no place any more.
 func (p *place) regain(ctx context.Context) error {

@@ -21,8 +21,10 @@ type route struct {
 
 // serve lets callers in while there is room, before anything of the body is looked
 // at, and takes the speed out of floods of what is refused.
-func (s *Server) serve(p route) http.Handler {
-	return s.edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) serve(p route) http.Handler { return s.edge.Handle(s.handler(p)) }
+
+func (s *Server) handler(p route) web.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		c, err := s.enter(r, p.scope, p.unauthorized)
 		if err == nil {
 			err = s.admit(w, r, c, p)
@@ -31,7 +33,7 @@ func (s *Server) serve(p route) http.Handler {
 			s.brake.Hold(r.Context(), c.tenant())
 		}
 		return err
-	})
+	}
 }
 
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, c caller, p route) error {

@@ -56,14 +56,15 @@ type member struct {
 type world struct {
 	testing.TB
 	*ledgertest.Service
-	orgs      *org.Orgs
-	agents    *agent.Agents
-	rulebook  *rulebook.Rulebook
-	approvals *approval.Approvals
-	outbox    *outbox.Outbox
-	workflows *workflow.Workflows
-	handler   http.Handler
-	red, blue member
+	orgs             *org.Orgs
+	agents           *agent.Agents
+	rulebook         *rulebook.Rulebook
+	approvals        *approval.Approvals
+	outbox           *outbox.Outbox
+	workflows        *workflow.Workflows
+	handler          http.Handler // watched, with the straight way to what is hot
+	straight, router http.Handler // with that way and alone
+	red, blue        member
 }
 
 func newWorld(t testing.TB, change ...func(*ingest.Options)) *world {
@@ -93,8 +94,10 @@ func newWorld(t testing.TB, change ...func(*ingest.Options)) *world {
 		f(&o)
 	}
 	router := o.Edge.Router()
-	ingest.New(o).Routes(router)
-	w.handler = traffic.Watch(t, router)
+	surface := ingest.New(o)
+	surface.Routes(router)
+	w.router, w.straight = router, surface.Straight(router)
+	w.handler = traffic.Watch(t, w.straight)
 	w.red = w.member(ledgertest.Red, "red")
 	w.blue = w.member(ledgertest.Blue, "blue")
 	return w

@@ -25,6 +25,7 @@ package ingest
 
 import (
 	"context"
+	"net/http"
 	"runtime"
 	"time"
 
@@ -197,11 +198,40 @@ func New(o Options) *Server {
 	return s
 }
 
+// hot returns the routes that most requests are for, all of them POST.
+func (s *Server) hot() map[string]http.Handler {
+	hot := make(map[string]http.Handler)
+	for path, p := range map[string]route{
+		"/v1/ingest/events":          {org.ScopeEvents, "Invalid API key", web.MediaJSON, s.maxBytes, s.postEvent},
+		"/v1/ingest/events/batch":    {org.ScopeEvents, "Invalid API key", web.MediaNDJSON, maxBatchBytes, s.postBatch},
+		"/v1/ingest/policy/evaluate": {org.ScopeEvaluate, "Invalid ingest API key", web.MediaJSON, s.maxBytes, s.evaluate},
+	} {
+		hot[path] = s.edge.HandleRoute(path, s.handler(p))
+	}
+	return hot
+}
+
+// Straight returns next with the hot routes answered past it: next is the router that
+// Routes was called with. Both ways answer the same. A path that is spelled in another
+// way goes to next.
+func (s *Server) Straight(next http.Handler) http.Handler {
+	hot := s.hot()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && r.URL.RawPath == "" {
+			if h := hot[r.URL.Path]; h != nil {
+				h.ServeHTTP(w, r)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // Routes adds the routes of the surface to r.
 func (s *Server) Routes(r chi.Router) {
-	r.Method("POST", "/v1/ingest/events", s.serve(route{org.ScopeEvents, "Invalid API key", web.MediaJSON, s.maxBytes, s.postEvent}))
-	r.Method("POST", "/v1/ingest/events/batch", s.serve(route{org.ScopeEvents, "Invalid API key", web.MediaNDJSON, maxBatchBytes, s.postBatch}))
-	r.Method("POST", "/v1/ingest/policy/evaluate", s.serve(route{org.ScopeEvaluate, "Invalid ingest API key", web.MediaJSON, s.maxBytes, s.evaluate}))
+	for path, h := range s.hot() {
+		r.Method("POST", path, h)
+	}
 	r.Method("POST", "/v1/ingest/approvals", s.serve(route{org.ScopeApprovals, "Invalid API key", web.MediaJSON, s.maxBytes, s.postApproval}))
 	r.Method("GET", "/v1/ingest/approvals/{approval}", s.poll(s.getApproval))
 	r.Method("POST", "/v1/ingest/approvals/{approval}/consume", s.serve(route{org.ScopeApprovals, "Invalid API key", web.MediaJSON, maxClaim, s.consumeApproval}))

@@ -2,7 +2,6 @@ package publicapi
 
 import (
 	"context"
-	"net/http"
 	"slices"
 
 	"github.com/agentledger/agentledger/chain"
@@ -21,12 +20,12 @@ const (
 )
 
 // verify serves verify/:eventId: an event's bundle, or its tlog-proof.
-func (s *Server) verify(r *http.Request) (representation, error) {
-	slug, state, err := s.provableBySlug(r)
+func (s *Server) verify(r request) (representation, error) {
+	state, err := s.provableBySlug(r)
 	if err != nil {
 		return representation{}, err
 	}
-	q, err := readQuery(r)
+	q, err := readQuery(r.Request)
 	if err != nil {
 		return representation{}, err
 	}
@@ -34,7 +33,7 @@ func (s *Server) verify(r *http.Request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	state, b, err := s.bundleInLine(r.Context(), slug, state, param(r, "event"), q)
+	state, b, err := s.bundleInLine(r.Context(), r.slug, state, param(r.Request, "event"), q)
 	if err != nil {
 		return representation{}, err
 	}
@@ -85,7 +84,7 @@ func (s *Server) report(ctx context.Context, state *log.State, b *verify.Bundle)
 }
 
 // formatOf returns the form that is asked for, in the query or by Accept.
-func formatOf(r *http.Request, q query) (string, error) {
+func formatOf(r request, q query) (string, error) {
 	switch format := q.text("format"); format {
 	case formatProof, formatJSON:
 		return format, nil

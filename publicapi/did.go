@@ -1,8 +1,6 @@
 package publicapi
 
 import (
-	"net/http"
-
 	"github.com/go-chi/chi/v5"
 	"github.com/go-json-experiment/json"
 
@@ -12,8 +10,8 @@ import (
 
 // agentKeyDocument serves agents/:agentId/did: the did:key document of the
 // active key that was registered last.
-func (s *Server) agentKeyDocument(r *http.Request) (representation, error) {
-	keys, err := s.agents.DIDKeys(r.Context(), id.Agent(param(r, "agent")))
+func (s *Server) agentKeyDocument(r request) (representation, error) {
+	keys, err := s.agents.DIDKeys(r.Context(), id.Agent(param(r.Request, "agent")))
 	if err != nil {
 		return representation{}, err
 	}
@@ -26,20 +24,20 @@ func (s *Server) agentKeyDocument(r *http.Request) (representation, error) {
 }
 
 // agentWebDocument serves agents/:agentId/did.json.
-func (s *Server) agentWebDocument(r *http.Request) (representation, error) {
-	return s.webDocument(r, id.Agent(param(r, "agent")))
+func (s *Server) agentWebDocument(r request) (representation, error) {
+	return s.webDocument(r, id.Agent(param(r.Request, "agent")))
 }
 
 // didDocument serves did/:did. A did:web with a port holds an escape of its own
 // (%3A): it is also found when that was not escaped again for the path.
-func (s *Server) didDocument(r *http.Request) (representation, error) {
-	name := param(r, "did")
+func (s *Server) didDocument(r request) (representation, error) {
+	name := param(r.Request, "did")
 	if public, err := did.ParseKey(name); err == nil {
 		return s.knownKeyDocument(r, public)
 	}
 	agent, err := did.ParseWeb(s.host, name)
 	if err != nil {
-		agent, err = did.ParseWeb(s.host, chi.URLParam(r, "did"))
+		agent, err = did.ParseWeb(s.host, chi.URLParam(r.Request, "did"))
 	}
 	if err != nil {
 		return representation{}, notFound()
@@ -47,7 +45,7 @@ func (s *Server) didDocument(r *http.Request) (representation, error) {
 	return s.webDocument(r, agent)
 }
 
-func (s *Server) knownKeyDocument(r *http.Request, public [32]byte) (representation, error) {
+func (s *Server) knownKeyDocument(r request, public [32]byte) (representation, error) {
 	known, err := s.agents.KeyKnown(r.Context(), public)
 	if err != nil {
 		return representation{}, err
@@ -58,7 +56,7 @@ func (s *Server) knownKeyDocument(r *http.Request, public [32]byte) (representat
 	return keyDocument(r, public)
 }
 
-func (s *Server) webDocument(r *http.Request, agent id.Agent) (representation, error) {
+func (s *Server) webDocument(r request, agent id.Agent) (representation, error) {
 	keys, err := s.agents.DIDKeys(r.Context(), agent)
 	if err != nil {
 		return representation{}, err
@@ -66,7 +64,7 @@ func (s *Server) webDocument(r *http.Request, agent id.Agent) (representation, e
 	return document(r, did.WebDocument(s.host, agent, keys))
 }
 
-func keyDocument(r *http.Request, public [32]byte) (representation, error) {
+func keyDocument(r request, public [32]byte) (representation, error) {
 	d, err := did.KeyDocument(public)
 	if err != nil {
 		return representation{}, err
@@ -75,7 +73,7 @@ func keyDocument(r *http.Request, public [32]byte) (representation, error) {
 }
 
 // document renders d in the form that Accept names.
-func document(r *http.Request, d did.Document) (representation, error) {
+func document(r request, d did.Document) (representation, error) {
 	media := preferred(r.Header["Accept"], did.MediaJSON, did.MediaDID, did.MediaDIDJSON, did.MediaDIDLDJSON, did.MediaResolution)
 	var content any = d
 	if media == did.MediaResolution {

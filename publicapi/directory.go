@@ -3,7 +3,6 @@ package publicapi
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
@@ -43,7 +42,7 @@ func (s *Server) directoryState(ctx context.Context) (*log.State, error) {
 }
 
 // nameDirectory serves directory.
-func (s *Server) nameDirectory(r *http.Request) (representation, error) {
+func (s *Server) nameDirectory(r request) (representation, error) {
 	state, err := s.directoryState(r.Context())
 	if err != nil {
 		return representation{}, err
@@ -75,7 +74,7 @@ type directoryEvent struct {
 }
 
 // directoryEvents serves directory/events.
-func (s *Server) directoryEvents(r *http.Request) (representation, error) {
+func (s *Server) directoryEvents(r request) (representation, error) {
 	state, err := s.directoryState(r.Context())
 	if err != nil {
 		return representation{}, err
@@ -83,7 +82,7 @@ func (s *Server) directoryEvents(r *http.Request) (representation, error) {
 	if err := state.Provable(); err != nil {
 		return representation{}, err
 	}
-	q, err := readQuery(r)
+	q, err := readQuery(r.Request)
 	if err != nil {
 		return representation{}, err
 	}

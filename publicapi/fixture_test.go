@@ -52,15 +52,16 @@ type world struct {
 	testing.TB
 	red, blue owner
 
-	store   *storagetest.Model
-	anchors string
-	keyring *seal.Keyring
-	ledgers *log.Ledgers
-	notary  *notary.Notary
-	orgs    *org.Orgs
-	agents  *agent.Agents
-	handler http.Handler
-	now     time.Time
+	store            *storagetest.Model
+	anchors          string
+	keyring          *seal.Keyring
+	ledgers          *log.Ledgers
+	notary           *notary.Notary
+	orgs             *org.Orgs
+	agents           *agent.Agents
+	handler          http.Handler // watched, with the straight way to what is hot
+	straight, router http.Handler // with that way and alone
+	now              time.Time
 
 	directory *publicapi.Directory // nil for none; blue's log unless a test says so
 	witnesses publicapi.Witnesses  // nil for none
@@ -112,12 +113,14 @@ func (w *world) open(anchorDir string) {
 func (w *world) serve(agents publicapi.Agents) {
 	edge := &web.Edge{Logger: slog.New(slog.NewTextHandler(w.Output(), nil))}
 	router := edge.Router()
-	publicapi.New(publicapi.Options{
+	surface := publicapi.New(publicapi.Options{
 		Edge: edge, Ledgers: w.ledgers, Organizations: w.orgs, Agents: agents, GrantKeys: grantKeys{}, PublicURL: publicURL, Clock: w.clock,
 		Directory: w.directory,
 		Witnesses: w.witnesses,
-	}).Routes(router)
-	w.handler = traffic.Watch(w.TB, router)
+	})
+	surface.Routes(router)
+	w.router, w.straight = router, surface.Straight(router)
+	w.handler = traffic.Watch(w.TB, w.straight)
 }
 
 func (w *world) clock() time.Time { return w.now }

@@ -2,7 +2,6 @@ package publicapi
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 
 	"github.com/go-chi/chi/v5"
@@ -43,9 +42,9 @@ func (s *Server) ofOrigin(ctx context.Context, state *log.State, q query) (*log.
 
 // ofNumber returns the log of the line that a path of tiles names: the first, or one
 // by its number from 2 on.
-func (s *Server) ofNumber(r *http.Request, state *log.State) (*log.State, error) {
+func (s *Server) ofNumber(r request, state *log.State) (*log.State, error) {
 	want := 1
-	if text := chi.URLParam(r, "number"); text != "" {
+	if text := chi.URLParam(r.Request, "number"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 2 || strconv.Itoa(n) != text {
 			return nil, notFound()
@@ -83,7 +82,7 @@ type succession struct {
 }
 
 // successor serves successor below a log's prefix, 404 while it has none.
-func (s *Server) successor(r *http.Request) (representation, error) {
+func (s *Server) successor(r request) (representation, error) {
 	state, err := s.byID(r)
 	if err != nil {
 		return representation{}, err

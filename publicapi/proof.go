@@ -2,7 +2,6 @@ package publicapi
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
@@ -12,8 +11,8 @@ import (
 )
 
 // inclusion serves transparency/inclusion.
-func (s *Server) inclusion(r *http.Request) (representation, error) {
-	_, state, err := s.provableBySlug(r)
+func (s *Server) inclusion(r request) (representation, error) {
+	state, err := s.provableBySlug(r)
 	if err != nil {
 		return representation{}, err
 	}
@@ -29,8 +28,8 @@ func (s *Server) inclusion(r *http.Request) (representation, error) {
 }
 
 // leaf reads what an inclusion proof is asked for: at < size <= state.Size().
-func (s *Server) leaf(r *http.Request, state *log.State) (at, size id.Index, err error) {
-	q, err := readQuery(r)
+func (s *Server) leaf(r request, state *log.State) (at, size id.Index, err error) {
+	q, err := readQuery(r.Request)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -65,8 +64,8 @@ func (s *Server) leafIndex(ctx context.Context, state *log.State, q query) (id.I
 }
 
 // consistency serves transparency/consistency.
-func (s *Server) consistency(r *http.Request) (representation, error) {
-	_, state, err := s.provableBySlug(r)
+func (s *Server) consistency(r request) (representation, error) {
+	state, err := s.provableBySlug(r)
 	if err != nil {
 		return representation{}, err
 	}
@@ -82,8 +81,8 @@ func (s *Server) consistency(r *http.Request) (representation, error) {
 }
 
 // span reads the two sizes of a consistency proof: from <= to <= head.
-func span(r *http.Request, head id.Index) (from, to id.Index, err error) {
-	q, err := readQuery(r)
+func span(r request, head id.Index) (from, to id.Index, err error) {
+	q, err := readQuery(r.Request)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -85,7 +85,7 @@ type Options struct {
 }
 
 // Server serves the surface. Of a request it keeps nothing but compressed entry
-// bundles, which never change.
+// bundles, which never change, and the answer about a head until the head is another.
 type Server struct {
 	edge      web.Edge
 	ledgers   *log.Ledgers
@@ -99,6 +99,7 @@ type Server struct {
 	clock     func() time.Time
 	gate      *limit.Gate
 	press     *press
+	heads     *heads
 	lobby     *limit.Lobby
 	// readWeight is what a read weighs among those of its party that are at work.
 	readWeight int
@@ -128,7 +129,7 @@ func New(o Options) *Server {
 	s := &Server{
 		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, grantKeys: o.GrantKeys, witnesses: o.Witnesses, directory: o.Directory,
 		publicURL: o.PublicURL, host: strings.ToLower(host), clock: o.Clock,
-		gate: limit.NewGate(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics), lobby: o.Floor.Lobby, readWeight: o.Floor.ReadWeight,
+		gate: limit.NewGate(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics), heads: newHeads(), lobby: o.Floor.Lobby, readWeight: o.Floor.ReadWeight,
 	}
 	s.edge.Quiet = true
 	registerGate(o.Metrics, s.gate)
@@ -163,17 +164,25 @@ func (s *Server) Routes(r chi.Router) {
 	})
 }
 
-// read adds a resource: what get returns for a request.
-func (s *Server) read(r chi.Router, pattern string, get func(*http.Request) (representation, error)) {
+// getter returns what a request asks for.
+type getter func(request) (representation, error)
+
+// read adds a resource.
+func (s *Server) read(r chi.Router, pattern string, get getter) {
 	handler := s.edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
-		err := s.answer(w, r, get)
-		if fault.Is(err, fault.NotFound) {
-			return fault.Wrap(fault.NotFound, "Not found", err)
-		}
-		return err
+		return s.serve(w, request{Request: r}, get)
 	})
 	r.Method(http.MethodGet, pattern, handler)
 	r.Method(http.MethodHead, pattern, handler)
+}
+
+// serve answers a request. Whatever is not there, the answer is the same.
+func (s *Server) serve(w http.ResponseWriter, r request, get getter) error {
+	err := s.answer(w, r, get)
+	if fault.Is(err, fault.NotFound) {
+		return fault.Wrap(fault.NotFound, "Not found", err)
+	}
+	return err
 }
 
 func notFound() error { return fault.New(fault.NotFound, "Not found") }

@@ -30,6 +30,7 @@ type representation struct {
 	vary   string // the request header that the form follows from; empty for none
 	coding string // Content-Encoding; empty for the bytes as they are
 	tag    string // the ETag, where it is known already
+	length string // of the body, where it is written already
 }
 
 // jsonOf renders v.
@@ -85,7 +86,10 @@ func (p representation) write(w http.ResponseWriter, r *http.Request) {
 		h.set("Content-Encoding", p.coding)
 	}
 	h.set("Content-Type", p.media)
-	h.set("Content-Length", strconv.Itoa(len(p.body)))
+	if p.length == "" {
+		p.length = strconv.Itoa(len(p.body))
+	}
+	h.set("Content-Length", p.length)
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(p.body) // a client that is gone reads nothing

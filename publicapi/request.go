@@ -3,14 +3,11 @@ package publicapi
 import (
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/go-chi/chi/v5"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/tlog"
 )
 
 // param returns a part of the path. The router matches the path as it was sent
@@ -27,34 +24,51 @@ func param(r *http.Request, name string) string {
 	return ""
 }
 
+// request is a request and the organization that its path names.
+type request struct {
+	*http.Request
+	slug   id.Slug   // "" when none is named by it
+	tenant id.Tenant // id.Service when none is named
+}
+
+// find fills in the organization, by the slug that the path names or by its id.
+func (s *Server) find(r *request) (err error) {
+	switch {
+	case r.slug != "":
+		r.tenant, err = s.orgs.BySlug(r.Context(), r.slug)
+	case chi.URLParam(r.Request, "slug") != "":
+		r.slug = id.Slug(param(r.Request, "slug"))
+		r.tenant, err = s.orgs.BySlug(r.Context(), r.slug)
+	case chi.URLParam(r.Request, "organization") != "":
+		r.tenant, err = s.tenantByID(r.Request)
+	}
+	return err
+}
+
 // bySlug returns the state of the ledger that the path names by a slug: the newest of
 // the organization, or the one whose origin the query gives.
-func (s *Server) bySlug(r *http.Request) (id.Slug, *log.State, error) {
-	slug := id.Slug(param(r, "slug"))
-	t, err := s.orgs.BySlug(r.Context(), slug)
-	if err != nil {
-		return "", nil, err
+func (s *Server) bySlug(r request) (*log.State, error) {
+	if r.tenant == id.Service { // a path with an empty slug
+		return nil, notFound()
 	}
-	state, err := s.ledgers.State(r.Context(), t)
+	state, err := s.ledgers.State(r.Context(), r.tenant)
 	if err != nil || r.URL.RawQuery == "" {
-		return slug, state, err
+		return state, err
 	}
-	q, err := readQuery(r)
+	q, err := readQuery(r.Request)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	state, err = s.ofOrigin(r.Context(), state, q)
-	return slug, state, err
+	return s.ofOrigin(r.Context(), state, q)
 }
 
 // byID returns the state of the ledger that the path names by organization id, and
 // from the second of a line on by its number.
-func (s *Server) byID(r *http.Request) (*log.State, error) {
-	t, err := s.tenantByID(r)
-	if err != nil {
-		return nil, err
+func (s *Server) byID(r request) (*log.State, error) {
+	if r.tenant == id.Service {
+		return nil, notFound()
 	}
-	state, err := s.ledgers.State(r.Context(), t)
+	state, err := s.ledgers.State(r.Context(), r.tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -73,51 +87,19 @@ func (s *Server) tenantByID(r *http.Request) (id.Tenant, error) {
 }
 
 // provableBySlug is bySlug for answers that are made from entries or the tree.
-func (s *Server) provableBySlug(r *http.Request) (id.Slug, *log.State, error) {
-	slug, state, err := s.bySlug(r)
-	if err != nil {
-		return "", nil, err
-	}
-	return slug, state, state.Provable()
-}
-
-// provableByID is byID for tiles.
-func (s *Server) provableByID(r *http.Request) (*log.State, error) {
-	state, err := s.byID(r)
+func (s *Server) provableBySlug(r request) (*log.State, error) {
+	state, err := s.bySlug(r)
 	if err != nil {
 		return nil, err
 	}
 	return state, state.Provable()
 }
 
-// query is the parameters of a request, each at most once.
-type query url.Values
-
-func readQuery(r *http.Request) (query, error) {
-	values, err := url.ParseQuery(r.URL.RawQuery)
+// provableByID is byID for tiles.
+func (s *Server) provableByID(r request) (*log.State, error) {
+	state, err := s.byID(r)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "The query is malformed")
+		return nil, err
 	}
-	for _, v := range values {
-		if len(v) > 1 {
-			return nil, fault.New(fault.Invalid, "A query parameter is given twice")
-		}
-	}
-	return query(values), nil
-}
-
-func (q query) has(name string) bool { return len(q[name]) > 0 }
-
-func (q query) text(name string) string { return url.Values(q).Get(name) }
-
-// index reads a log index or tree size: decimal digits without leading zeros.
-func (q query) index(name string, absent id.Index) (id.Index, error) {
-	if !q.has(name) {
-		return absent, nil
-	}
-	n, err := strconv.ParseUint(q.text(name), 10, 64)
-	if err != nil || id.Index(n) > tlog.MaxSize || strconv.FormatUint(n, 10) != q.text(name) {
-		return 0, fault.New(fault.Invalid, name+" must be a whole number in decimal digits")
-	}
-	return id.Index(n), nil
+	return state, state.Provable()
 }

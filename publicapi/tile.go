@@ -2,7 +2,6 @@ package publicapi
 
 import (
 	"fmt"
-	"net/http"
 
 	"github.com/go-chi/chi/v5"
 
@@ -16,7 +15,7 @@ import (
 const mediaBytes = "application/octet-stream"
 
 // logCheckpoint serves checkpoint below a log's prefix.
-func (s *Server) logCheckpoint(r *http.Request) (representation, error) {
+func (s *Server) logCheckpoint(r request) (representation, error) {
 	state, err := s.byID(r)
 	if err != nil {
 		return representation{}, err
@@ -25,8 +24,8 @@ func (s *Server) logCheckpoint(r *http.Request) (representation, error) {
 }
 
 // tile serves tile/<L>/<N>[.p/<W>].
-func (s *Server) tile(r *http.Request) (representation, error) {
-	t, err := tlog.ParseTilePath("tile/" + chi.URLParam(r, "*"))
+func (s *Server) tile(r request) (representation, error) {
+	t, err := tlog.ParseTilePath("tile/" + chi.URLParam(r.Request, "*"))
 	if err != nil {
 		return representation{}, notFound()
 	}
@@ -45,8 +44,8 @@ func (s *Server) tile(r *http.Request) (representation, error) {
 }
 
 // entries serves tile/entries/<N>[.p/<W>].
-func (s *Server) entries(r *http.Request) (representation, error) {
-	b, err := tlog.ParseBundlePath("tile/entries/" + chi.URLParam(r, "*"))
+func (s *Server) entries(r request) (representation, error) {
+	b, err := tlog.ParseBundlePath("tile/entries/" + chi.URLParam(r.Request, "*"))
 	if err != nil {
 		return representation{}, notFound()
 	}
@@ -61,7 +60,7 @@ func (s *Server) entries(r *http.Request) (representation, error) {
 }
 
 // coded returns an entry bundle in the coding that the client wants.
-func (s *Server) coded(r *http.Request, state *log.State, b tlog.Bundle) (representation, error) {
+func (s *Server) coded(r request, state *log.State, b tlog.Bundle) (representation, error) {
 	compress, isFull := wantsGzip(r.Header["Accept-Encoding"]), b.Width == tlog.TileWidth
 	key := bundleKey{state.Identity().Tenant, b.Index}
 	if compress && isFull {
@@ -84,7 +83,7 @@ func (s *Server) coded(r *http.Request, state *log.State, b tlog.Bundle) (repres
 }
 
 // bundle reads an entry bundle, whose entries are rendered from what is stored.
-func (s *Server) bundle(r *http.Request, state *log.State, b tlog.Bundle) (content []byte, err error) {
+func (s *Server) bundle(r request, state *log.State, b tlog.Bundle) (content []byte, err error) {
 	begin, count := id.Index(b.Index)*tlog.TileWidth, 0
 	var room [chain.MaxEntryLen]byte
 	content = make([]byte, 0, int(b.Width)*(2+len(room)))

@@ -1,63 +1,15 @@
 package publicapi
 
 import (
-	"context"
-	"net/http"
-
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/trust"
-	"github.com/agentledger/agentledger/verify"
 )
 
-// head serves transparency/head.
-func (s *Server) head(r *http.Request) (representation, error) {
-	slug, state, err := s.bySlug(r)
-	if err != nil {
-		return representation{}, err
-	}
-	note, err := s.witnesses.Checkpoint(r.Context(), state)
-	if err != nil {
-		return representation{}, err
-	}
-	h := headOf(slug, state, note)
-	if err := s.relate(r.Context(), state, &h); err != nil {
-		return representation{}, err
-	}
-	return jsonOf(h, revalidate)
-}
-
-// headOf is of the checkpoint that is shown. Of a detached ledger nobody knows
-// the entry it ends with.
-func headOf(slug id.Slug, state *log.State, note []byte) verify.Head {
-	h := verify.NewHead(slug, state.Shown(), note, state.Last(), state.LastReceived())
-	h.Fault = string(state.Fault().Level)
-	if state.Detached() {
-		h.LatestLeafHash, h.LatestPublishedAt = nil, nil
-	}
-	return h
-}
-
-// relate names the logs before and after in the line.
-func (s *Server) relate(ctx context.Context, state *log.State, h *verify.Head) error {
-	before, err := s.ledgers.Predecessor(ctx, state)
-	if err != nil {
-		return err
-	}
-	if before != nil {
-		h.Predecessor = before.Identity().Origin
-	}
-	after, err := s.ledgers.Successor(ctx, state)
-	if after != nil {
-		h.Successor = after.Identity().Origin
-	}
-	return err
-}
-
 // checkpoint serves transparency/checkpoint.
-func (s *Server) checkpoint(r *http.Request) (representation, error) {
-	_, state, err := s.bySlug(r)
+func (s *Server) checkpoint(r request) (representation, error) {
+	state, err := s.bySlug(r)
 	if err != nil {
 		return representation{}, err
 	}
@@ -66,8 +18,8 @@ func (s *Server) checkpoint(r *http.Request) (representation, error) {
 
 // noteOf is the newest checkpoint with what cosignatures there are, or, if asked
 // for, the newest that has its quorum of them.
-func (s *Server) noteOf(r *http.Request, state *log.State) (representation, error) {
-	q, err := readQuery(r)
+func (s *Server) noteOf(r request, state *log.State) (representation, error) {
+	q, err := readQuery(r.Request)
 	if err != nil {
 		return representation{}, err
 	}
@@ -97,8 +49,8 @@ type publicKey struct {
 }
 
 // keys serves transparency/keys.
-func (s *Server) keys(r *http.Request) (representation, error) {
-	_, state, err := s.bySlug(r)
+func (s *Server) keys(r request) (representation, error) {
+	state, err := s.bySlug(r)
 	if err != nil {
 		return representation{}, err
 	}
@@ -123,8 +75,8 @@ func (s *Server) keys(r *http.Request) (representation, error) {
 // policy serves transparency/policy, a C2SP tlog-policy: the log's keys and where
 // its tiles are, the witnesses that are asked, and the quorum. Where witnesses are
 // asked is not told: some are private, and who verifies does not need it.
-func (s *Server) policy(r *http.Request) (representation, error) {
-	_, state, err := s.bySlug(r)
+func (s *Server) policy(r request) (representation, error) {
+	state, err := s.bySlug(r)
 	if err != nil {
 		return representation{}, err
 	}

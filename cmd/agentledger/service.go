@@ -155,17 +155,19 @@ func plans(byName map[string]uint64) []org.Plan {
 // main returns the handler of the main listener.
 func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
 	r := edge.Router()
-	ingest.New(ingest.Options{
+	events := ingest.New(ingest.Options{
 		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Workflows: s.workflows,
 		MaxBytes: c.MaxEventKiB << 10, MaxAhead: c.ClockAhead, MaxAge: c.ClockBehind,
 		MaxInFlight: c.MaxInFlight, MaxInFlightOrganization: c.MaxInFlightOrganization, MaxRefusals: c.MaxRefusals,
 		Floor: s.floor, Metrics: s.watch.registry,
-	}).Routes(r)
-	publicapi.New(publicapi.Options{
+	})
+	events.Routes(r)
+	public := publicapi.New(publicapi.Options{
 		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, GrantKeys: s.approvals, Witnesses: s.witnesses,
 		PublicURL: c.PublicURL, Directory: s.directoryName,
 		MaxInFlight: c.MaxPublicReads, Floor: s.floor, Metrics: s.watch.registry,
-	}).Routes(r)
+	})
+	public.Routes(r)
 	people, err := console.New(console.Options{
 		Edge: edge, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Workflows: s.workflows, Outbox: s.outbox, Witnesses: s.witnesses, PublicURL: c.PublicURL,
 		Rehearsals: rehearsal.New(rehearsal.Options{Ledgers: s.ledgers, Turns: s.floor.Turns}), Floor: s.floor,
@@ -176,7 +178,7 @@ func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
 	people.Routes(r)
 	openapi.Routes(r, edge)
 	s.health(r)
-	return r, nil
+	return events.Straight(public.Straight(r)), nil
 }
 
 // identity returns the handler of the identity listener.

@@ -50,17 +50,17 @@ const (
 // What the oracle is: the same moves on a connection without this package.
 func TestCallsEndAsWithoutIt(t *testing.T) {
 	for name, moves := range map[string][]move{
-		"once":                    {{0, 5 * time.Second}},
-		"later":                   {{0, 5 * time.Second}, {time.Second, 30 * time.Second}},
-		"later and later":         {{0, 2 * time.Second}, {time.Second, 3 * time.Second}, {2500 * time.Millisecond, 9 * time.Second}},
-		"earlier":                 {{0, time.Minute}, {time.Second, 2 * time.Second}},
-		"later, then earlier":     {{0, 5 * time.Second}, {time.Second, time.Minute}, {7 * time.Second, 8 * time.Second}},
-		"past before":             {{0, past}},
-		"past while it waits":     {{0, time.Minute}, {time.Second, past}},
-		"none, then past":         {{0, never}, {time.Second, past}},
-		"taken away, then one":    {{0, 5 * time.Second}, {time.Second, never}, {10 * time.Second, 11 * time.Second}},
-		"past, but taken back":    {{0, past}, {0, never}, {time.Second, 3 * time.Second}},
-		"the same again":          {{0, 5 * time.Second}, {time.Second, 5 * time.Second}},
+		"once":                     {{0, 5 * time.Second}},
+		"later":                    {{0, 5 * time.Second}, {time.Second, 30 * time.Second}},
+		"later and later":          {{0, 2 * time.Second}, {time.Second, 3 * time.Second}, {2500 * time.Millisecond, 9 * time.Second}},
+		"earlier":                  {{0, time.Minute}, {time.Second, 2 * time.Second}},
+		"later, then earlier":      {{0, 5 * time.Second}, {time.Second, time.Minute}, {7 * time.Second, 8 * time.Second}},
+		"past before":              {{0, past}},
+		"past while it waits":      {{0, time.Minute}, {time.Second, past}},
+		"none, then past":          {{0, never}, {time.Second, past}},
+		"taken away, then one":     {{0, 5 * time.Second}, {time.Second, never}, {10 * time.Second, 11 * time.Second}},
+		"past, but taken back":     {{0, past}, {0, never}, {time.Second, 3 * time.Second}},
+		"the same again":           {{0, 5 * time.Second}, {time.Second, 5 * time.Second}},
 		"at once when it has come": {{0, time.Minute}, {9 * time.Second, 9 * time.Second}},
 	} {
 		for _, kind := range []string{"read", "write", "both"} {

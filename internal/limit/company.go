@@ -39,7 +39,8 @@ func (c *Company) Came(p Party) {
 	if last := c.last.Load(); last != nil && *last == p {
 		return
 	}
-	if c.last.Swap(&p) != nil {
+	now := p // not p itself, which would lie on the heap for each request
+	if c.last.Swap(&now) != nil {
 		c.changed.Store(time.Now().UnixNano())
 		select {
 		case c.met <- struct{}{}:

@@ -14,9 +14,11 @@ import (
 type Lobby struct {
 	company *Company
 	share   int
+	loans   sync.Pool // of those that were kept
 
 	mu        sync.Mutex
 	occupants map[Party]*occupant
+	vacant    []*occupant // of nobody, for who comes next
 }
 
 // occupant is a party with requests at work.
@@ -45,8 +47,7 @@ func (l *Lobby) Enter(ctx context.Context, p Party, weight int) error {
 	l.mu.Lock()
 	o := l.occupants[p]
 	if o == nil {
-		o = new(occupant)
-		l.occupants[p] = o
+		o = l.settle(p)
 	}
 	if l.room(o) {
 		o.working += weight
@@ -62,6 +63,28 @@ func (l *Lobby) Enter(ctx context.Context, p Party, weight int) error {
 	case <-ctx.Done():
 		l.withdraw(p, mine)
 		return ctx.Err()
+	}
+}
+
+// maxVacant bounds the occupants that are kept for who comes next.
+const maxVacant = 64
+
+// settle returns an occupant for a party that has none.
+func (l *Lobby) settle(p Party) *occupant {
+	o := new(occupant)
+	if last := len(l.vacant) - 1; last >= 0 {
+		o, l.vacant = l.vacant[last], l.vacant[:last]
+	}
+	l.occupants[p] = o
+	return o
+}
+
+// vacate forgets a party that has nothing at work, and so nothing that waits.
+func (l *Lobby) vacate(p Party, o *occupant) {
+	delete(l.occupants, p)
+	if len(l.vacant) < maxVacant {
+		o.waiting = nil
+		l.vacant = append(l.vacant, o)
 	}
 }
 
@@ -87,22 +110,45 @@ func (l *Lobby) leave(p Party, weight int) {
 		close(next.called)
 	}
 	if o.working == 0 {
-		delete(l.occupants, p)
+		l.vacate(p, o)
 	}
 }
 
 // Lend is Leave, after a while at the latest: it is for work that waits for a sender.
 // The caller stops it with Keep when that work is done.
-func (l *Lobby) Lend(p Party, weight int, d time.Duration) Loan {
-	return Loan{time.AfterFunc(d, func() { l.Leave(p, weight) })}
+func (l *Lobby) Lend(p Party, weight int, d time.Duration) *Loan {
+	loan, _ := l.loans.Get().(*Loan)
+	if loan == nil {
+		loan = &Loan{lobby: l}
+	}
+	loan.party, loan.weight = p, weight
+	if loan.timer == nil {
+		loan.timer = time.AfterFunc(d, loan.end)
+	} else {
+		loan.timer.Reset(d)
+	}
+	return loan
 }
 
 // Loan is a place at work that is left by itself after a while.
-type Loan struct{ timer *time.Timer }
+type Loan struct {
+	lobby  *Lobby
+	timer  *time.Timer
+	party  Party
+	weight int
+}
+
+func (l *Loan) end() { l.lobby.Leave(l.party, l.weight) }
 
 // Keep makes the place the caller's for as long as it wants, or reports false if it
-// was left.
-func (l Loan) Keep() bool { return l.timer.Stop() }
+// was left. It is called once; the loan is nobody's after it.
+func (l *Loan) Keep() bool {
+	if !l.timer.Stop() {
+		return false // end has it
+	}
+	l.lobby.loans.Put(l)
+	return true
+}
 
 // withdraw takes a request out of the line, or its place at work away.
 func (l *Lobby) withdraw(p Party, mine guest) {

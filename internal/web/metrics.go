@@ -48,7 +48,8 @@ func (m *Metrics) Refused(err error) {
 // first request of each class: from then on nothing is looked up.
 type meter struct {
 	metrics *Metrics
-	route   string // "" when the request is to tell
+	route   string // its pattern; "" when the request is to tell
+	label   string // what the metrics call it; "" for the pattern
 	classes [6]atomic.Pointer[prometheus.Observer]
 }
 
@@ -66,9 +67,9 @@ func (m *meter) end(a *answer, r *http.Request, took time.Duration) {
 	class := min(max(a.status, http.StatusOK)/100, len(m.classes)-1)
 	seconds := m.classes[class].Load()
 	if seconds == nil {
-		route := m.route
+		route := m.label
 		if route == "" {
-			route = routeOf(r)
+			route = m.routeOf(r)
 		}
 		child := m.metrics.seconds.WithLabelValues(route, strconv.Itoa(class)+"xx")
 		seconds = &child

@@ -27,8 +27,8 @@ func (e *Edge) Router() *chi.Mux {
 	quiet := *e
 	quiet.Quiet = true
 	m := chi.NewMux()
-	m.NotFound(quiet.handle(notFound, &meter{metrics: e.Metrics, route: noRoute}).ServeHTTP)
-	m.MethodNotAllowed(quiet.handle(methodNotAllowed, &meter{metrics: e.Metrics, route: noRoute}).ServeHTTP)
+	m.NotFound(quiet.handle(notFound, &meter{metrics: e.Metrics, label: noRoute}).ServeHTTP)
+	m.MethodNotAllowed(quiet.handle(methodNotAllowed, &meter{metrics: e.Metrics, label: noRoute}).ServeHTTP)
 	return m
 }
 
@@ -37,7 +37,11 @@ func notFound(http.ResponseWriter, *http.Request) error {
 }
 
 func methodNotAllowed(w http.ResponseWriter, r *http.Request) error {
-	w.Header().Set("Allow", strings.Join(allowed(r), ", "))
+	found := allowed(r)
+	if len(found) == 0 { // a method that HTTP does not define, and no route either
+		return notFound(w, r)
+	}
+	w.Header().Set("Allow", strings.Join(found, ", "))
 	return WriteJSON(w, http.StatusMethodNotAllowed, Body{Error: "Method not allowed"})
 }
 

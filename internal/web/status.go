@@ -84,7 +84,7 @@ func (e *Edge) writeError(a *answer, f *fault.Error) {
 	status := statusOf(f.Kind)
 	body := BodyOf(f)
 	if status >= 500 {
-		body.RequestID = a.id
+		body.RequestID = a.id[0]
 	}
 	if status == http.StatusServiceUnavailable || f.Kind == fault.RateLimited {
 		h.Set("Retry-After", seconds(f.RetryAfter))

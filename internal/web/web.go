@@ -18,11 +18,12 @@ package web
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"runtime/debug"
@@ -58,11 +59,17 @@ type Edge struct {
 // errors. All requests of one h have the same route.
 func (e *Edge) Handle(h Handler) http.Handler { return e.handle(h, &meter{metrics: e.Metrics}) }
 
+// HandleRoute is Handle for requests that need not come through a router: route is
+// their pattern.
+func (e *Edge) HandleRoute(route string, h Handler) http.Handler {
+	return e.handle(h, &meter{metrics: e.Metrics, route: route})
+}
+
 func (e *Edge) handle(h Handler, m *meter) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{ResponseWriter: w, id: newRequestID(), began: e.now(), meter: m}
+		a := &answer{ResponseWriter: w, id: [1]string{newRequestID()}, began: e.now(), meter: m}
 		m.begin()
-		w.Header()[RequestIDHeader] = []string{a.id}
+		w.Header()[RequestIDHeader] = a.id[:]
 		if e.Tracer.On() {
 			r = e.trace(a, r)
 		}
@@ -73,11 +80,14 @@ func (e *Edge) handle(h Handler, m *meter) http.Handler {
 	})
 }
 
-// newRequestID returns 24 random hex digits.
+// newRequestID returns 24 random hex digits, which need not be hard to guess.
 func newRequestID() string {
-	var b [12]byte
-	rand.Read(b[:]) // never fails since Go 1.24
-	return hex.EncodeToString(b[:])
+	var random [12]byte
+	var digits [24]byte
+	binary.LittleEndian.PutUint64(random[:], rand.Uint64())
+	binary.LittleEndian.PutUint32(random[8:], rand.Uint32())
+	hex.Encode(digits[:], random[:])
+	return string(digits[:])
 }
 
 func (e *Edge) now() time.Time {
@@ -130,9 +140,9 @@ func (e *Edge) log(a *answer, r *http.Request, took time.Duration) {
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("request_id", a.id),
+		slog.String("request_id", a.id[0]),
 		slog.String("method", methodOf(r)),
-		slog.String("route", routeOf(r)),
+		slog.String("route", a.meter.routeOf(r)),
 		slog.Int("status", max(a.status, http.StatusOK)),
 		slog.Int64("bytes", a.bytes),
 		slog.Duration("took", took),
@@ -169,7 +179,11 @@ func methodOf(r *http.Request) string {
 	return "other"
 }
 
-func routeOf(r *http.Request) string {
+// routeOf returns the pattern of the route of a request.
+func (m *meter) routeOf(r *http.Request) string {
+	if m.route != "" {
+		return m.route
+	}
 	if c := chi.RouteContext(r.Context()); c != nil {
 		return c.RoutePattern()
 	}
@@ -179,7 +193,7 @@ func routeOf(r *http.Request) string {
 // answer is a ResponseWriter that knows what became of it.
 type answer struct {
 	http.ResponseWriter
-	id      string
+	id      [1]string // the value of its header
 	began   time.Time
 	status  int // 0: nothing written yet
 	bytes   int64

@@ -223,6 +223,7 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 		"other method":        {"PUT", "/a", 405, "GET, POST", `{"error":"Method not allowed"}`},
 		"other method below":  {"GET", "/below/b/1", 405, "DELETE", `{"error":"Method not allowed"}`},
 		"method of the agent": {"BREW", "/a", 405, "GET, POST", `{"error":"Method not allowed"}`},
+		"neither is known":    {"BREW", "/c", 404, "", `{"error":"Not found"}`},
 	} {
 		w := get(m, tc.method, tc.path)
 		if w.Code != tc.status || w.Body.String() != tc.body || w.Header().Get("Allow") != tc.allow {

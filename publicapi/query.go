@@ -1,0 +1,113 @@
+package publicapi
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// query is the parameters of a request, each at most once.
+type query struct {
+	few   [fewParameters]parameter
+	count int
+	many  url.Values // of a query that is not plain, in place of the others
+}
+
+// fewParameters is how many parameters the longest plain query has.
+const fewParameters = 4
+
+type parameter struct{ name, value string }
+
+func readQuery(r *http.Request) (query, error) {
+	if q, plain := plainQuery(r.URL.RawQuery); plain {
+		return q, q.once()
+	}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return query{}, fault.New(fault.Invalid, "The query is malformed")
+	}
+	for _, v := range values {
+		if len(v) > 1 {
+			return query{}, errTwice()
+		}
+	}
+	return query{many: values}, nil
+}
+
+func errTwice() error { return fault.New(fault.Invalid, "A query parameter is given twice") }
+
+// plainQuery splits a query without escapes and of few parameters, as url.ParseQuery
+// would, into pieces of its own text.
+func plainQuery(text string) (q query, plain bool) {
+	if strings.ContainsAny(text, "%+;") {
+		return q, false
+	}
+	for text != "" {
+		var pair string
+		pair, text, _ = strings.Cut(text, "&")
+		if pair == "" {
+			continue
+		}
+		if q.count == fewParameters {
+			return q, false
+		}
+		name, value, _ := strings.Cut(pair, "=")
+		q.few[q.count] = parameter{name, value}
+		q.count++
+	}
+	return q, true
+}
+
+// once refuses a plain query that gives a parameter twice.
+func (q *query) once() error {
+	for i := range q.count {
+		for j := range i {
+			if q.few[i].name == q.few[j].name {
+				return errTwice()
+			}
+		}
+	}
+	return nil
+}
+
+// value returns a parameter and whether it is there.
+func (q *query) value(name string) (string, bool) {
+	for i := range q.count {
+		if q.few[i].name == name {
+			return q.few[i].value, true
+		}
+	}
+	values := q.many[name]
+	if len(values) == 0 {
+		return "", false
+	}
+	return values[0], true
+}
+
+func (q *query) has(name string) bool {
+	_, there := q.value(name)
+	return there
+}
+
+func (q *query) text(name string) string {
+	value, _ := q.value(name)
+	return value
+}
+
+// index reads a log index or tree size: decimal digits without leading zeros.
+func (q *query) index(name string, absent id.Index) (id.Index, error) {
+	text, there := q.value(name)
+	if !there {
+		return absent, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || id.Index(n) > tlog.MaxSize || len(text) > 1 && text[0] == '0' {
+		return 0, fault.New(fault.Invalid, name+" must be a whole number in decimal digits")
+	}
+	return id.Index(n), nil
+}
