@@ -1,6 +1,8 @@
 package publicapi
 
 import (
+	"context"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/log"
