@@ -136,6 +136,7 @@ func (s *Server) Routes(r chi.Router) {
 		r.Method("DELETE", "/witnesses", s.write(s.deleteWitnesses))
 
 		r.Method("GET", "/organization/plan-usage", s.read(s.planUsage))
+		r.Method("GET", "/organization", s.read(s.getOrganization))
 		r.Method("PATCH", "/organization", s.write(s.patchOrganization))
 	})
 }

@@ -32,6 +32,14 @@ func (s *Server) planUsage(r *http.Request, who *account.Session) (answer, error
 	return answer{http.StatusOK, usage}, err
 }
 
+func (s *Server) getOrganization(r *http.Request, who *account.Session) (answer, error) {
+	settings, err := s.Orgs.Current(r.Context(), who.Tenant)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusOK, viewOrganization(settings)}, nil
+}
+
 // patchOrganization changes what is the organization's own to change: plan,
 // limits and activity are the operator's.
 func (s *Server) patchOrganization(r *http.Request, who *account.Session) (answer, error) {

@@ -79,6 +79,8 @@ func TestOrganization(t *testing.T) {
 	equal(t, "changed", w.call(200, "PATCH", "/organization", `{"disclosure":"full","name":"Red Inc.","self_review":true}`, as("red-admin")),
 		view("red", "b", "Red Inc.", "full", true))
 	equal(t, "as it is", w.call(200, "PATCH", "/organization", `{"name":"Red Inc.","disclosure":null}`), view("red", "b", "Red Inc.", "full", true))
+	equal(t, "read", w.call(200, "GET", "/organization", "", as("red-member")), view("red", "b", "Red Inc.", "full", true))
+	equal(t, "blue reads", w.call(200, "GET", "/organization", "", as("blue-owner")), view("blue", "c", "blue", "record", false))
 	equal(t, "blue", w.call(200, "PATCH", "/organization", `{}`, as("blue-owner")), view("blue", "c", "blue", "record", false))
 	if got, want := w.kinds(red), []string{"ledger_settings_changed by acc_red-admin"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

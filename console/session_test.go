@@ -42,6 +42,7 @@ func (w *world) routes() []struct{ method, path, body string } {
 		{"GET", "/webhooks", ""},
 		{"POST", "/webhooks/m/replay", ""},
 		{"GET", "/organization/plan-usage", ""},
+		{"GET", "/organization", ""},
 		{"PATCH", "/organization", `{"name":"n"}`},
 		{"GET", "/witnesses", ""},
 		{"PUT", "/witnesses", `{"policy":"quorum none\n"}`},
@@ -125,7 +126,7 @@ func TestRoutes(t *testing.T) {
 		"/ingest-keys": "GET, POST", "/ingest-keys/k": "GET, DELETE", "/agents": "GET, POST", "/agents/a": "GET, PATCH", "/agents/a/keys": "GET, POST",
 		"/agents/a/keys/k/retire": "POST", "/policies": "GET, POST", "/policies/p": "GET, PATCH, DELETE",
 		"/policies/p/activate": "POST", "/policies/p/simulate": "POST", "/approvals": "GET", "/approvals/a": "GET", "/approvals/a/votes": "POST",
-		"/approvals/a/revoke": "POST", "/runs": "GET", "/runs/r": "GET", "/webhooks": "GET", "/webhooks/m/replay": "POST", "/organization": "PATCH", "/organization/plan-usage": "GET", "/witnesses": "GET, PUT, DELETE",
+		"/approvals/a/revoke": "POST", "/runs": "GET", "/runs/r": "GET", "/webhooks": "GET", "/webhooks/m/replay": "POST", "/organization": "GET, PATCH", "/organization/plan-usage": "GET", "/witnesses": "GET, PUT, DELETE",
 	} {
 		r := w.request("PUT", path, "")
 		if strings.Contains(allow, "PUT") {

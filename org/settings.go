@@ -101,6 +101,16 @@ func (o *Orgs) Settings(ctx context.Context, s *log.State) (*Settings, error) {
 	return settings, nil
 }
 
+// Current returns the settings of an organization as they are now; errors are those
+// of Settings.
+func (o *Orgs) Current(ctx context.Context, t id.Tenant) (*Settings, error) {
+	s, err := o.ledgers.State(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return o.Settings(ctx, s)
+}
+
 func settingsOf(identity *log.Identity, r orgRecord) *Settings {
 	return &Settings{
 		Tenant: identity.Tenant, ID: identity.Organization, Origin: identity.Origin, CreatedAt: identity.CreatedAt,
