@@ -23,6 +23,7 @@ type proofReport struct {
 	TreeSize     id.Index             `json:"tree_size"`
 	Cosignatures []verify.Cosignature `json:"cosignatures"`
 	Errors       []string             `json:"errors"`
+	UnknownKeys  []string             `json:"unknown_keys,omitzero"` // those that signed, when all that is wrong is that they are not known
 }
 
 // checkProof checks C2SP tlog-proof text, which holds neither key nor entry.
@@ -46,6 +47,8 @@ func (c *verifyCommand) checkProof(s *streams, text []byte, trusted trusted) err
 		return err
 	}
 	switch {
+	case len(r.UnknownKeys) > 0:
+		return unknownKeys(r.UnknownKeys, "")
 	case !r.OK:
 		return &negative{fmt.Errorf("not proved: %s", plain(r.Errors[0]))}
 	case r.QuorumOK != nil && !*r.QuorumOK:
@@ -78,6 +81,9 @@ func reportOf(p tlog.Proof, entry []byte, trusted trusted) proofReport {
 	checkpoint, err := trusted.open(p.Checkpoint)
 	if err != nil {
 		r.Errors = append(r.Errors, "checkpoint: "+err.Error())
+		if c, err := tlog.ReadCheckpoint(p.Checkpoint); err == nil && included(p, entry, c) == nil {
+			r.UnknownKeys = verify.UnknownSigners(p.Checkpoint, trusted.known())
+		}
 		return r
 	}
 	r.CheckpointOK, r.Origin, r.TreeSize = true, checkpoint.Origin, checkpoint.Size

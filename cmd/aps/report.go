@@ -14,6 +14,9 @@ type bundleReport struct {
 	QuorumOK *bool `json:"quorum_ok,omitzero"` // enough witnesses of the policy have cosigned; absent without one
 	// DirectoryQuorumOK is the same of the directory's policy and checkpoint.
 	DirectoryQuorumOK *bool `json:"directory_quorum_ok,omitzero"`
+	// UnknownKeys are those that signed, by name and key id, when all that is wrong is
+	// that they are not known.
+	UnknownKeys []string `json:"unknown_keys,omitzero"`
 }
 
 // printReport prints each check in words, what no check covers, and the result.
@@ -42,6 +45,7 @@ func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 	for _, e := range r.Errors {
 		lines = append(lines, "wrong: "+plain(e))
 	}
+	lines = doubted(lines, r.UnknownKeys)
 	if o := b.OperatorStatement; o != nil && o.KeyClaim != "" {
 		lines = append(lines, "the operator claims of the key that signed: "+plain(o.KeyClaim))
 	}
@@ -96,7 +100,22 @@ func printProof(s *streams, r proofReport) error {
 	if r.OK && (r.QuorumOK == nil || *r.QuorumOK) {
 		lines = append(lines, fmt.Sprintf("proved: entry %d of %d. A tlog-proof says nothing about the chain and the event; a bundle does", r.LogIndex.Sequence(), r.TreeSize))
 	}
-	return s.line("%s", strings.Join(lines, "\n"))
+	return s.line("%s", strings.Join(doubted(lines, r.UnknownKeys), "\n"))
+}
+
+// doubted takes the blame from lines when all that is wrong is that keys are not known.
+func doubted(lines, unknown []string) []string {
+	if len(unknown) == 0 {
+		return lines
+	}
+	for i, line := range lines {
+		if name, failed := strings.CutPrefix(line, "FAIL"); failed {
+			lines[i] = "--  " + name
+		} else if what, wrong := strings.CutPrefix(line, "wrong: "); wrong {
+			lines[i] = "can't tell: " + what
+		}
+	}
+	return lines
 }
 
 // verdict is one check: what holds when it is true.

@@ -148,6 +148,15 @@ func (t trusted) open(note []byte) (tlog.Checkpoint, error) {
 	return tlog.Checkpoint{}, err
 }
 
+// known returns all keys that are given, whatever their sizes.
+func (t trusted) known() []tlog.VerifierKey {
+	keys := slices.Clone(t.keys)
+	for _, k := range t.others {
+		keys = append(keys, k.Key)
+	}
+	return keys
+}
+
 // quorum says whether enough witnesses have cosigned a checkpoint: nil when none
 // are asked for, or the log did not sign it.
 func (t trusted) quorum(signed bool, note []byte) *bool {

@@ -29,7 +29,7 @@ type verifyCommand struct {
 }
 
 func (*verifyCommand) Help() string {
-	return `Status 0: verified. 1: proved wrong; the first thing that fails is named. 2: can't tell: no key, too few cosignatures, not enough disclosed, a file that can't be read, a service that can't be reached.
+	return `Status 0: verified. 1: proved wrong; the first thing that fails is named. 2: can't tell: no key, or signed by another one than those given, too few cosignatures, not enough disclosed, a file that can't be read, a service that can't be reached.
 
 Nothing is fetched unless an address or --url is given.`
 }
@@ -121,7 +121,11 @@ func (c *verifyCommand) checkBundle(s *streams, text []byte, trusted, directory 
 	if event := c.asked(); event != "" && event != bundle.EventID {
 		return &negative{errors.New("the service sent the bundle of another event")}
 	}
-	r := bundleReport{Report: verify.Check(bundle, withDirectory(trusted.options(bundle), directory, bundle.Directory))}
+	options := withDirectory(trusted.options(bundle), directory, bundle.Directory)
+	r := bundleReport{Report: verify.Check(bundle, options)}
+	for _, k := range verify.UnknownKeys(bundle, options) {
+		r.UnknownKeys = append(r.UnknownKeys, verify.Signer(k.Name(), k.Hash()))
+	}
 	r.QuorumOK = trusted.quorum(r.CheckpointOK, []byte(bundle.Checkpoint))
 	if second := bundle.Directory; second != nil {
 		r.DirectoryQuorumOK = directory.quorum(*r.DirectoryOK, []byte(second.Bundle.Checkpoint))
@@ -134,6 +138,8 @@ func (c *verifyCommand) checkBundle(s *streams, text []byte, trusted, directory 
 	switch {
 	case err != nil:
 		return err
+	case len(r.UnknownKeys) > 0:
+		return unknownKeys(r.UnknownKeys, bundle.OrganizationSlug)
 	case !r.OK:
 		return &negative{fmt.Errorf("not proved: %s", plain(r.Errors[0]))}
 	case len(trusted.keys) == 0:
@@ -155,6 +161,17 @@ var (
 	errDirectoryQuorum = errors.New("can't tell: too few witnesses of the directory's policy have cosigned its checkpoint")
 	errNoSecondProof   = errors.New("can't tell: the bundle has no second proof by the directory")
 )
+
+// unknownKeys says that nothing is wrong but that keys signed which nobody vouches
+// for, and where to learn of them. The slug is only a hint.
+func unknownKeys(signers []string, slug id.Slug) error {
+	if slug == "" {
+		slug = "SLUG"
+	}
+	return fmt.Errorf("can't tell: signed by the key %s, which is not among those that you trust. "+
+		"If it is a key that the log had before or has got since, it is in the log's /v1/public/orgs/%s/transparency/keys: save that, at a time or from a source that you trust, and give it as --keys (--directory-keys for the directory's)",
+		plain(strings.Join(signers, " and ")), plain(string(slug)))
+}
 
 // disclosed says whether the bundle shows as much as is required. What it shows is
 // right.

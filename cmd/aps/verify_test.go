@@ -73,26 +73,27 @@ func TestVerifyMutated(t *testing.T) {
 		status    int
 		report    string
 	}{
-		"event hash":                {change(`"event_hash":"`+b.EventHash.String(), `"event_hash":"`+strings.Repeat("0", 64)), key, 1, "aps: not proved: inclusion: entry and event_hash: mismatch\n"},
-		"sequence number":           {change(`"sequence_num":4`, `"sequence_num":5`), key, 1, "aps: not proved: inclusion: entry, sequence_num and log_index: mismatch\n"},
-		"proof":                     {change(b.Inclusion.Hashes[0].String(), strings.Repeat("1", 64)), key, 1, "aps: not proved: inclusion: "},
-		"checkpoint's size":         {change(`\n6\n`, `\n7\n`), key, 1, "aps: not proved: inclusion: "},
-		"key of another log":        {text, other, 1, "aps: not proved: checkpoint: log_key and the key given: mismatch\n"},
-		"previous entry":            {change(*quote(t, b.PreviousEntry), `"x"`), key, 1, "aps: not proved: chain: previous_entry: malformed\n"},
-		"event id":                  {change(`"event_id":"evt_d"`, `"event_id":"evt_c"`), key, 1, "aps: not proved: record: "},
-		"decision in the record":    {change(`\"effective\":\"allow\"`, `\"effective\":\"deny\"`), key, 1, "aps: not proved: record: "},
-		"decision in the envelope":  {change(`\"policy_decision\":\"allow\"`, `\"policy_decision\":\"deny\"`), key, 1, "aps: not proved: envelope: "},
-		"hash cut short":            {change(b.EventHash.String(), b.EventHash.String()[1:]), key, 1, "aps: not proved: parse bundle: "},
-		"member twice":              {change(`"version":1`, `"version":1,"version":1`), key, 1, "aps: not proved: parse bundle: "},
-		"member missing":            {change(`"log_key"`, `"log_kez"`), key, 1, "aps: not proved: parse bundle: "},
-		"member for a terminal":     {change(`"event_id":"evt_d"`, `"event_id":"\u001b[2Jevt_d"`), key, 1, "aps: not proved: record: "},
-		"version of another time":   {change(`"version":1`, `"version":2`), key, 2, "aps: not a bundle that this program reads: parse bundle: unknown version\n"},
-		"cut off":                   {text[:len(text)/2], key, 2, "aps: not a bundle that this program reads: "},
-		"another document":          {`{"error":"Not found"}`, key, 2, "aps: not a bundle that this program reads: "},
-		"empty":                     {``, key, 2, "aps: not a bundle that this program reads: "},
-		"no key":                    {text, "", 2, "aps: can't tell whose log this is: neither --key nor --policy names it\n"},
-		"no key and a wrong record": {change(`\"effective\":\"allow\"`, `\"effective\":\"deny\"`), "", 1, "aps: not proved: record: "},
-		"malformed key":             {text, "log", 2, "aps: --key: "},
+		"event hash":                             {change(`"event_hash":"`+b.EventHash.String(), `"event_hash":"`+strings.Repeat("0", 64)), key, 1, "aps: not proved: inclusion: entry and event_hash: mismatch\n"},
+		"sequence number":                        {change(`"sequence_num":4`, `"sequence_num":5`), key, 1, "aps: not proved: inclusion: entry, sequence_num and log_index: mismatch\n"},
+		"proof":                                  {change(b.Inclusion.Hashes[0].String(), strings.Repeat("1", 64)), key, 1, "aps: not proved: inclusion: "},
+		"checkpoint's size":                      {change(`\n6\n`, `\n7\n`), key, 1, "aps: not proved: inclusion: "},
+		"key of another log":                     {text, other, 2, "aps: can't tell: signed by the key " + signerOf(key) + ", which is not among those that you trust."},
+		"key of another log, and a wrong record": {change(`\"effective\":\"allow\"`, `\"effective\":\"deny\"`), other, 1, "aps: not proved: checkpoint: log_key and the key given: mismatch\n"},
+		"previous entry":                         {change(*quote(t, b.PreviousEntry), `"x"`), key, 1, "aps: not proved: chain: previous_entry: malformed\n"},
+		"event id":                               {change(`"event_id":"evt_d"`, `"event_id":"evt_c"`), key, 1, "aps: not proved: record: "},
+		"decision in the record":                 {change(`\"effective\":\"allow\"`, `\"effective\":\"deny\"`), key, 1, "aps: not proved: record: "},
+		"decision in the envelope":               {change(`\"policy_decision\":\"allow\"`, `\"policy_decision\":\"deny\"`), key, 1, "aps: not proved: envelope: "},
+		"hash cut short":                         {change(b.EventHash.String(), b.EventHash.String()[1:]), key, 1, "aps: not proved: parse bundle: "},
+		"member twice":                           {change(`"version":1`, `"version":1,"version":1`), key, 1, "aps: not proved: parse bundle: "},
+		"member missing":                         {change(`"log_key"`, `"log_kez"`), key, 1, "aps: not proved: parse bundle: "},
+		"member for a terminal":                  {change(`"event_id":"evt_d"`, `"event_id":"\u001b[2Jevt_d"`), key, 1, "aps: not proved: record: "},
+		"version of another time":                {change(`"version":1`, `"version":2`), key, 2, "aps: not a bundle that this program reads: parse bundle: unknown version\n"},
+		"cut off":                                {text[:len(text)/2], key, 2, "aps: not a bundle that this program reads: "},
+		"another document":                       {`{"error":"Not found"}`, key, 2, "aps: not a bundle that this program reads: "},
+		"empty":                                  {``, key, 2, "aps: not a bundle that this program reads: "},
+		"no key":                                 {text, "", 2, "aps: can't tell whose log this is: neither --key nor --policy names it\n"},
+		"no key and a wrong record":              {change(`\"effective\":\"allow\"`, `\"effective\":\"deny\"`), "", 1, "aps: not proved: record: "},
+		"malformed key":                          {text, "log", 2, "aps: --key: "},
 	} {
 		args := []string{"verify", "-"}
 		if tc.key != "" {
@@ -137,7 +138,8 @@ func TestVerifyProofText(t *testing.T) {
 		"a line end behind it":      {text, []string{"--key", key, "--entry", written(t, load(t, entry)+"\n")}, 0, "proved: entry 4 of 6."},
 		"two line ends behind it":   {text, []string{"--key", key, "--entry", written(t, load(t, entry)+"\n\n")}, 1, "not proved: inclusion: "},
 		"another entry":             {text, []string{"--key", key, "--entry", wrong}, 1, "FAIL  inclusion"},
-		"another key":               {text, []string{"--key", other, "--entry", entry}, 1, "not proved: checkpoint: "},
+		"another key":               {text, []string{"--key", other, "--entry", entry}, 2, "can't tell: signed by the key " + signerOf(key) + ", "},
+		"another key and entry":     {text, []string{"--key", other, "--entry", wrong}, 1, "not proved: checkpoint: "},
 		"another index":             {strings.Replace(text, "index 3", "index 2", 1), []string{"--key", key, "--entry", entry}, 1, "not proved: inclusion: "},
 		"another size":              {strings.Replace(text, "\n6\n", "\n7\n", 1), []string{"--key", key, "--entry", entry}, 1, "not proved: checkpoint: "},
 		"no entry":                  {text, []string{"--key", key}, 2, "set --key or --policy, and --entry"},
@@ -170,7 +172,7 @@ func TestVerifyFetches(t *testing.T) {
 		want   string
 	}{
 		"fetched":       {[]string{"evt_d", "--url", s.URL, "--slug", string(mine.Slug), "--key", mine.LogKey().String()}, 0, "proved, as far as checked above"},
-		"another's key": {[]string{"evt_d", "--url", s.URL, "--slug", string(mine.Slug), "--key", other.LogKey().String()}, 1, "not proved: checkpoint"},
+		"another's key": {[]string{"evt_d", "--url", s.URL, "--slug", string(mine.Slug), "--key", other.LogKey().String()}, 2, "can't tell: signed by the key "},
 		"no such event": {[]string{"evt_x", "--url", s.URL, "--slug", string(mine.Slug), "--key", mine.LogKey().String()}, 2, "404 Not found"},
 		"address":       {[]string{s.URL + "/v1/public/orgs/" + string(mine.Slug) + "/verify/evt_d", "--key", mine.LogKey().String()}, 0, "proved, as far as checked above"},
 		"no address":    {[]string{s.URL + "/nothing", "--key", mine.LogKey().String()}, 2, "404 Not found"},
@@ -188,4 +190,10 @@ func TestVerifyFetches(t *testing.T) {
 	if got := aps(t, "", "verify", "evt_d", "--key", mine.LogKey().String()); got.status != 2 || len(s.Requests()) != before+5 {
 		t.Errorf("got %+v", got)
 	}
+}
+
+// signerOf is a key's name and id, without the key.
+func signerOf(vkey string) string {
+	parts := strings.SplitN(vkey, "+", 3)
+	return parts[0] + "+" + parts[1]
 }

@@ -36,6 +36,24 @@ func (m *maker) bundle(name string, input in, signs string) {
 	m.add(v)
 }
 
+// unknown says of the last vector that nothing is wrong with it but that it is signed
+// by these keys, which its input does not give.
+func (m *maker) unknown(vkeys ...string) {
+	v := &m.Vectors[len(m.Vectors)-1]
+	if v.Verdict != Refuse {
+		m.t.Fatalf("%s: nothing is wrong", v.Name)
+	}
+	if v.Expect == nil {
+		v.Expect = map[string]any{}
+	}
+	var signers []any
+	for _, vkey := range vkeys {
+		parts := strings.SplitN(vkey, "+", 3)
+		signers = append(signers, parts[0]+"+"+parts[1])
+	}
+	v.Expect["unknown_keys"] = signers
+}
+
 func bundles(m *maker) {
 	l := newLedger(m, 1, forgery{})
 	bundleIn := func(b *verify.Bundle) in { return in{"bundle": m.text(b), "key": l.vkey()} }
@@ -215,13 +233,19 @@ func (m *maker) pinned(l *ledger, bundleIn func(*verify.Bundle) in, good func() 
 	m.bundle("retired key of smaller trees", rotatedIn("0", "7"), "+-++++")
 	m.bundle("retired key of larger trees", rotatedIn("8", "null"), "+-++++")
 	m.bundle("retired key that is not told of", bundleIn(good()).with("key", vkeyOf(m, name, "rotated")), "+-++++")
+	m.unknown(l.vkey())
 	m.bundle("key of another log", bundleIn(good()).with("key", m.signer("log.example/o/other").Verifier().String()), "+-++++")
+	m.unknown(l.vkey())
 	bend := func(name, signs string, f func(b *verify.Bundle)) {
 		b := good()
 		f(b)
 		m.bundle(name, bundleIn(b), signs)
 	}
 	bend("signed by another key, which it names", "+-++++", func(b *verify.Bundle) { b.Checkpoint, b.LogKey = l.note(rotated, 7), vkeyOf(m, name, "rotated") })
+	m.unknown(vkeyOf(m, name, "rotated"))
+	bend("signed by another key, which it names, and event_id of another event", "+-+-++", func(b *verify.Bundle) {
+		b.Checkpoint, b.LogKey, b.EventID = l.note(rotated, 7), vkeyOf(m, name, "rotated"), "evt_3"
+	})
 	bend("signed by another key", "+-++++", func(b *verify.Bundle) { b.Checkpoint = l.note(rotated, 7) })
 	bend("names another key", "+-++++", func(b *verify.Bundle) { b.LogKey = vkeyOf(m, name, "rotated") })
 	bend("names no key", "+-++++", func(b *verify.Bundle) { b.LogKey = "" })

@@ -267,7 +267,10 @@ func tlogProofs(m *maker) {
 	m.refuse("another entry", good.with("entry", entries[2]))
 	m.refuse("entry with a line end", good.with("entry", entries[3]+"\n"))
 	m.refuse("key of another log", good.with("key", m.signer("log.example/o/other").Verifier().String()))
+	m.unknown(m.signer(logName).Verifier().String())
 	m.refuse("another key of the name", good.with("key", vkeyOf(m, logName, "another")))
+	m.unknown(m.signer(logName).Verifier().String())
+	m.refuse("another key of the name, and another entry", good.with("key", vkeyOf(m, logName, "another")).with("entry", entries[2]))
 	older := make(3, 6, "")
 	m.refuse("hashes of a smaller tree", good.with("proof", older[:strings.Index(older, "\n\n")]+text[strings.Index(text, "\n\n"):]))
 }

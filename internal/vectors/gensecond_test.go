@@ -160,9 +160,15 @@ func (s second) bent() {
 	event.Directory.Inclusion.LogIndex = 5
 	s.maker.bundle("event behind the tree that is listed", s.input(event), "++++00-")
 	s.proof("another directory's key pinned", s.input(s.bundle(5)).with("directory_key", emptyLedger(s.maker, 8).vkey()), "-")
+	s.maker.unknown(s.directory.vkey())
 	s.proof("the log's key pinned for the directory", s.input(s.bundle(5)).with("directory_key", s.log.vkey()), "-")
+	s.maker.unknown(s.directory.vkey())
 	s.maker.bundle("the directory's key pinned for the log", s.input(s.bundle(5)).with("key", s.directory.vkey()), "+-+++0+")
+	s.maker.unknown(s.log.vkey())
+	s.maker.bundle("either key pinned for the other", s.input(s.bundle(5)).with("key", s.directory.vkey()).with("directory_key", s.log.vkey()), "+-+++0-")
+	s.maker.unknown(s.log.vkey(), s.directory.vkey())
 	s.proof("key of the directory under which it did not sign", s.input(s.bundle(5)).with("directory_key", vkeyOf(s.maker, string(s.directory.origin), "rotated")), "-")
+	s.maker.unknown(s.directory.vkey())
 }
 
 // inner are second proofs whose bundle of the directory does not hold.
@@ -179,6 +185,7 @@ func (s second) inner() {
 	bend("signed by another key, which it names", func(b *verify.Bundle) {
 		b.Checkpoint, b.LogKey = s.directory.note(key(s.t, "rotated"), 4), vkeyOf(s.maker, string(b.Origin), "rotated")
 	})
+	s.maker.unknown(vkeyOf(s.maker, string(s.directory.origin), "rotated"))
 	bend("signed by another key", func(b *verify.Bundle) { b.Checkpoint = s.directory.note(key(s.t, "rotated"), 4) })
 	bend("origin of the log", func(b *verify.Bundle) { b.Origin = s.log.origin })
 	bend("commitment alone", func(b *verify.Bundle) { b.Record, b.Envelope, b.Disclosure = nil, nil, id.DiscloseCommitment })

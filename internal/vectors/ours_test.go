@@ -191,8 +191,29 @@ func (r *reader) signed(kind string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := p.Check(tlog.LeafHash([]byte(r.text("entry"))), k)
+	leaf := tlog.LeafHash([]byte(r.text("entry")))
+	c, err := p.Check(leaf, k)
+	if err != nil {
+		return r.unknownSigners(p, leaf, k), err
+	}
 	return map[string]any{"index": fmt.Sprint(p.Index), "size": fmt.Sprint(c.Size)}, err
+}
+
+// unknownSigners is what a tlog-proof says of which nothing is wrong but the key.
+func (r *reader) unknownSigners(p tlog.Proof, leaf id.Hash, k tlog.VerifierKey) map[string]any {
+	c, err := tlog.ReadCheckpoint(p.Checkpoint)
+	signers := verify.UnknownSigners(p.Checkpoint, []tlog.VerifierKey{k})
+	if err != nil || len(signers) == 0 || tlog.CheckInclusion(p.Index, c.Size, leaf, p.Hashes, c.Root) != nil {
+		return nil
+	}
+	return map[string]any{"unknown_keys": anys(signers)}
+}
+
+func anys(texts []string) (all []any) {
+	for _, s := range texts {
+		all = append(all, s)
+	}
+	return all
 }
 
 // trusted is check for policies.
@@ -236,6 +257,13 @@ func (r *reader) bundle(kind string) (map[string]any, error) {
 		case name != "directory_ok" || kind == "second-proof":
 			said[name] = nil
 		}
+	}
+	if keys := verify.UnknownKeys(b, o); len(keys) > 0 {
+		var signers []string
+		for _, k := range keys {
+			signers = append(signers, verify.Signer(k.Name(), k.Hash()))
+		}
+		said["unknown_keys"] = anys(signers)
 	}
 	if !r.has("directory_policy") {
 		return said, err

@@ -5,7 +5,8 @@
                                            --keys FILE; for a second proof the directory's by --directory VKEY
   verify.py tlog-proof FILE ENTRY VKEY     a C2SP tlog-proof for the entry in the file ENTRY
 
-Python's standard library and the package cryptography. Exit 0: verified. 1: refused, with the reason.
+Python's standard library and the package cryptography. Exit 0: verified. 1: refused, with the reason. 2: can't tell: all is right but
+that another key signed than those given.
 """
 import argparse, datetime, hashlib, re, sys, unicodedata
 import mldsa
@@ -73,16 +74,22 @@ def cosigned_tree(name, time, body):
     opaque = lambda text: bytes([len(text.encode())]) + text.encode()
     return b"subtree/v1\n\0" + opaque(name) + time.to_bytes(8, "big") + opaque(origin) + bytes(8) + size.to_bytes(8, "big") + root
 
-def tlog_proof(text, entry, key):
+def signer(vkey): return "+".join(vkey.split("+")[:2])
+
+def unknown_signers(text, key):                     # of a checkpoint, by name and key id, if the key is none of them
+    body, signatures = note(text)
+    return [] if key[:2] in signatures else [n + "+" + i.hex() for n, i in signatures if n == checkpoint(body)[0]]
+
+def tlog_proof(text, entry, key, believe=False):    # believe: whoever signed the checkpoint
     head, empty, rest = text.partition("\n\n")
     title, *lines = head.split("\n")
     need(empty and title == "c2sp.org/tlog-proof@v1", "tlog-proof: header")
     if lines[0].startswith("extra "): need(unbase64(lines.pop(0)[6:]), "tlog-proof: extra line")
     need(lines[0].startswith("index ") and len(lines) <= 64, "tlog-proof: index line, or number of hashes")
     index, hashes = decimal(lines[0][6:]), [unbase64(line, 32) for line in lines[1:]]
-    _, size, root = open_checkpoint(rest, key)
+    _, size, root = checkpoint(note(rest)[0]) if believe else open_checkpoint(rest, key)
     inclusion(index, size, leaf_hash(entry), root, hashes)
-    return index, size
+    return unknown_signers(rest, key) if believe else (index, size)
 
 # --- RFC 6962 section 2.1.1 and 2.1.2, from the root down: the last hash is the topmost one's.
 def split(n): return 1 << (n - 1).bit_length() - 1  # the largest power of two below n
@@ -251,6 +258,17 @@ def check_bundle(b, vkey, keys=(), directory_key=None, directory_keys=()):
     said["directory_ok"] = attempt(check_directory) if disclosed("directory") else None
     return said
 
+def unknown_keys(b, vkey, keys=(), directory_key=None, directory_keys=()):
+    """Returns who signed, by name and key id, if all that is wrong is that these keys are not given."""
+    inner, unknown = (b.get("directory") or {}).get("bundle"), []
+    def believed(b, given, more):
+        if b["log_key"] in (given, *(k["vkey"] for k in more)): return given
+        unknown.append(signer(b["log_key"]))
+        return b["log_key"]
+    vkey = believed(b, vkey, keys)
+    if inner and directory_key: directory_key = believed(inner, directory_key, directory_keys)
+    return unknown if unknown and False not in check_bundle(b, vkey, keys, directory_key, directory_keys).values() else []
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -259,16 +277,23 @@ def main():
     for name in "file", "entry", "vkey": proof.add_argument(name)
     a = parser.parse_args()
     read = lambda name: open(name, encoding="utf-8", newline="").read()
+    def cannot_tell(unknown):
+        if unknown: print("can't tell: signed by", " and ".join(unknown))
+        return 2 if unknown else 1
     try:
         if a.command == "tlog-proof":
-            print("entry %d of %d is in the log" % tlog_proof(read(a.file), read(a.entry), verifier(a.vkey, LOG)))
+            proof = read(a.file), read(a.entry), verifier(a.vkey, LOG)
+            unknown = attempt(tlog_proof, *proof, True)
+            if isinstance(unknown, list): return cannot_tell(unknown)
+            print("entry %d of %d is in the log" % tlog_proof(*proof))
             return 0
-        said = check_bundle(parse_bundle(read(a.file)), a.vkey, log_keys(read(a.keys)) if a.keys else (), a.directory)
+        given = parse_bundle(read(a.file)), a.vkey, log_keys(read(a.keys)) if a.keys else (), a.directory
+        said = check_bundle(*given)
     except ERRORS as why:
         print("refused:", why)
         return 1
     if a.directory and said["directory_ok"] is None: said["directory_ok"] = False  # whoever pins a directory wants its proof
     for name, ok in said.items(): print("%-14s%s" % (name, {True: "yes", False: "NO", None: "not disclosed"}[ok]))
-    return 1 if False in said.values() else 0
+    return cannot_tell(unknown_keys(*given)) if False in said.values() else 0
 
 if __name__ == "__main__": sys.exit(main())
