@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/internal/retryafter"
 )
 
 // ErrNoToken is returned by calls that need an ingest key when there is none.
@@ -67,7 +69,7 @@ func errorOf(r *http.Response, body []byte) *Error {
 	}
 	t.RequestID = cmp.Or(t.RequestID, r.Header.Get("X-Request-Id"))
 	e := t.as(r.StatusCode)
-	e.RetryAfter = retryAfter(r.Header, time.Now())
+	e.RetryAfter = retryafter.Of(r.Header, time.Now())
 	return e
 }
 

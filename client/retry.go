@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
 )
 
@@ -108,17 +107,4 @@ func again(err error) bool {
 	var name *net.DNSError
 	var final *finalError
 	return !errors.As(err, &certificate) && !(errors.As(err, &name) && name.IsNotFound) && !errors.As(err, &final)
-}
-
-// retryAfter reads the header of that name: seconds or a date. 0 when there is
-// none, it is malformed or it is over.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	value := h.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return max(0, at.Sub(now))
-	}
-	return 0
 }

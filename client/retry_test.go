@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/http"
 	"testing"
 	"time"
 )
@@ -23,25 +22,6 @@ func TestWaitGrowsToItsBound(t *testing.T) {
 	}
 	if got := r.wait(5, &Error{Status: 503, RetryAfter: time.Millisecond}); got < 500*time.Millisecond {
 		t.Errorf("Retry-After shorter than the back-off: got %s", got)
-	}
-}
-
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	for value, want := range map[string]time.Duration{
-		"":                              0,
-		"7":                             7 * time.Second,
-		"0":                             0,
-		"-1":                            0,
-		"1.5":                           0,
-		"99999999999999999999":          0,
-		"soon":                          0,
-		"Fri, 20 Nov 2026 12:00:30 GMT": 30 * time.Second,
-		"Fri, 20 Nov 2026 11:00:00 GMT": 0,
-	} {
-		if got := retryAfter(http.Header{"Retry-After": {value}}, now); got != want {
-			t.Errorf("%q: got %s, want %s", value, got, want)
-		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/due"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/egress"
+	"github.com/agentledger/agentledger/internal/retryafter"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -30,6 +31,9 @@ func pauses() []time.Duration {
 		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 	}
 }
+
+// longestTold bounds for how long a receiver may put a try off by Retry-After.
+const longestTold = 24 * time.Hour
 
 // Run delivers what is due, each second and when there is room again for what is
 // left, until ctx ends, and returns when nothing is under way any more.
@@ -148,7 +152,8 @@ func (o *Outbox) fly(ctx context.Context, e due.Entry, name ID) error {
 	}
 	d.Trouble = trouble
 	if plan := pauses(); !final && d.Tries <= len(plan) {
-		return o.later(ctx, e, name, &d, version, plan[d.Tries-1])
+		told := min(retryafter.Of(answer.Header, o.clock()), longestTold)
+		return o.later(ctx, e, name, &d, version, max(plan[d.Tries-1], told))
 	}
 	return o.bury(ctx, e, name, &d, version)
 }
@@ -183,7 +188,7 @@ func (o *Outbox) end(ctx context.Context, e due.Entry, changes ...storage.Change
 	return o.due.Drop(ctx, e)
 }
 
-// later plans another try, about so much later.
+// later plans another try, so much later and up to a fifth of that.
 func (o *Outbox) later(ctx context.Context, e due.Entry, name ID, d *delivery, version uint64, pause time.Duration) error {
 	o.results.WithLabelValues("failed").Inc()
 	pause += time.Duration(rand.Int64N(int64(pause)/5 + 1))

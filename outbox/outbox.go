@@ -8,6 +8,8 @@
 //     same, so a receiver can tell a repetition. After the last try, and at once
 //     where no further one could help, it becomes a dead letter, which people see
 //     and may send again.
+//   - A receiver that says when to come again (Retry-After) is left alone until then, for
+//     a day at most.
 //   - Requests go out through package egress alone.
 //   - A receiver that is slow or gone delays the deliveries of its own
 //     organization only.

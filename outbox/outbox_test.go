@@ -247,6 +247,36 @@ func TestTriesAndDeadLetter(t *testing.T) {
 	}
 }
 
+// A receiver that says when to come again is left alone until then, but not for longer
+// than a day, and never comes sooner than by our own plan.
+func TestRetryAfter(t *testing.T) {
+	const ownFirst = 5 * time.Second
+	for value, want := range map[string]time.Duration{
+		"": ownFirst, "soon": ownFirst, "1": ownFirst, "60": time.Minute, "Sat, 21 Nov 2026 12:10:00 GMT": 10 * time.Minute,
+		"Sat, 21 Nov 2026 11:00:00 GMT": ownFirst, "86400": 24 * time.Hour, "2147483647": 24 * time.Hour, "Mon, 21 Nov 2126 12:00:00 GMT": 24 * time.Hour,
+	} {
+		for _, status := range []int{429, 503, 500} {
+			w := newWorld(t)
+			w.answer = func(string) (egress.Answer, error) {
+				return egress.Answer{Status: status, Header: http.Header{"Retry-After": {value}}}, nil
+			}
+			w.write(red, "https://a.example/")
+			w.deliver()
+			w.open() // what was told is remembered
+			w.pass(want - time.Millisecond)
+			w.deliver()
+			if got := w.count(); got != 1 {
+				t.Errorf("%d %q: came again before %v", status, value, want)
+			}
+			w.pass(want/5 + 2*time.Millisecond)
+			w.deliver()
+			if got := w.count(); got != 2 {
+				t.Errorf("%d %q: %d calls after %v", status, value, got, want)
+			}
+		}
+	}
+}
+
 func TestWhatEndsAtOnce(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer  egress.Answer

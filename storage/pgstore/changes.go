@@ -11,21 +11,22 @@ import (
 
 // lockSQL reads the versions of records and keeps others from changing them until
 // the transaction ends. It takes them in one order, so that two of them don't wait
-// for each other.
-const lockSQL = `SELECT kind, key, version FROM record
-WHERE org = $1 AND (kind, key) IN (SELECT * FROM unnest($2::bytea[], $3::bytea[]))
-ORDER BY kind, key FOR UPDATE`
+// for each other, and each by its whole key: a join would be planned, while there are
+// few records, as one that reads all of the organization's.
+const lockSQL = `SELECT r.kind, r.key, r.version
+FROM (SELECT * FROM unnest($2::bytea[], $3::bytea[]) AS names (kind, key) ORDER BY kind, key) AS c
+CROSS JOIN LATERAL (SELECT kind, key, version FROM record WHERE record.org = $1 AND record.kind = c.kind AND record.key = c.key FOR UPDATE) AS r`
 
 const putSQL = `INSERT INTO record (org, kind, key, value, version)
 SELECT $1::int8, * FROM unnest($2::bytea[], $3::bytea[], $4::bytea[], $5::int8[])
 ON CONFLICT (org, kind, key) DO NOTHING`
 
-const replaceSQL = `UPDATE record SET value = c.value, version = c.version
-FROM unnest($2::bytea[], $3::bytea[], $4::bytea[], $5::int8[]) AS c (kind, key, value, version)
-WHERE record.org = $1 AND record.kind = c.kind AND record.key = c.key`
+// replaceSQL is for records that are there and locked.
+const replaceSQL = `INSERT INTO record (org, kind, key, value, version)
+SELECT $1::int8, * FROM unnest($2::bytea[], $3::bytea[], $4::bytea[], $5::int8[])
+ON CONFLICT (org, kind, key) DO UPDATE SET value = excluded.value, version = excluded.version`
 
-const removeSQL = `DELETE FROM record
-WHERE org = $1 AND (kind, key) IN (SELECT * FROM unnest($2::bytea[], $3::bytea[]))`
+const removeSQL = `DELETE FROM record WHERE org = $1 AND kind = $2 AND key = $3`
 
 // recordName names a record of one tenant.
 type recordName struct {
@@ -146,10 +147,12 @@ func write(ctx context.Context, tx pgx.Tx, t id.Tenant, made, replaced, removed 
 			return err
 		}
 	}
-	if len(removed.key) > 0 {
-		if _, err := tx.Exec(ctx, removeSQL, org, removed.kind, removed.key); err != nil {
-			return err
-		}
+	if len(removed.key) == 0 {
+		return nil
 	}
-	return nil
+	var b pgx.Batch // one way there and back
+	for i := range removed.key {
+		b.Queue(removeSQL, org, removed.kind[i], removed.key[i])
+	}
+	return tx.SendBatch(ctx, &b).Close()
 }

@@ -245,7 +245,7 @@ func TestFailOverToAnAsynchronousStandby(t *testing.T) {
 	w.found()
 	w.mustAppend(red, "replicated")
 	w.mustAppend(blue, "replicated")
-	must(t, primary.Await("SELECT bool_and(replay_lsn = pg_current_wal_lsn()) FROM pg_stat_replication"))
+	must(t, primary.Await("SELECT coalesce(bool_and(replay_lsn = pg_current_wal_lsn()), false) FROM pg_stat_replication"))
 	must(t, standby.Halt())
 	w.mustAppend(red, "lost", "lost-too")
 	shown := w.checkpoint(red)

@@ -12,7 +12,10 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-const tilesSQL = `SELECT idx, hashes FROM tile WHERE org = $1 AND level = $2 AND idx = ANY ($3::int8[])`
+// tilesSQL finds each tile by its whole key: a list in the condition would be planned,
+// while there are few tiles, as one that reads all of the level.
+const tilesSQL = `SELECT t.idx, t.hashes FROM unnest($3::int8[]) AS asked (idx)
+CROSS JOIN LATERAL (SELECT idx, hashes FROM tile WHERE tile.org = $1 AND tile.level = $2 AND tile.idx = asked.idx LIMIT 1) AS t`
 
 // Tiles implements storage.Ledgers.
 func (e *Engine) Tiles(ctx context.Context, t id.Tenant, level uint8, indices []uint64) ([][]byte, error) {

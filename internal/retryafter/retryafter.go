@@ -1,0 +1,22 @@
+// Package retryafter reads the header Retry-After (RFC 9110, section 10.2.3).
+package retryafter
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Of returns for how long the sender of an answer asks to be left alone, told by seconds
+// or by a date. It is 0 when there is no such header, it is malformed or its time is over
+// at now. It is not bounded: whoever trusts the sender less bounds it.
+func Of(h http.Header, now time.Time) time.Duration {
+	value := h.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}
