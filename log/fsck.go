@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -128,7 +129,7 @@ func (x *examiner) anchor(ctx context.Context, l *Ledgers, keys *logKeys) error 
 	if l.anchors == nil {
 		return nil
 	}
-	l.tiles = newTileCache(1 << 20)
+	l.tiles, l.leafCache = newTileCache[*tlog.Nodes](1<<20), newLeafCache(1<<20)
 	shown, ok := l.anchors.find(x.identity.Origin)
 	if !ok {
 		if x.head.Size > 0 {

@@ -41,6 +41,7 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/span"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
 )
 
 // Store is what the ledgers need of an engine.
@@ -75,6 +76,7 @@ type Options struct {
 	MaxWaitingTenant int   // events waiting of one organization; default 4,096
 	MaxResident      int   // ledgers kept in memory when idle, about 2 KiB each; default 20,000
 	TileCacheBytes   int64 // decoded tiles kept for proofs, about 2 KiB for 256 events; default 128 MiB
+	LeafCacheBytes   int64 // leaf hashes kept for proofs, about 8 KiB for 256 events; default 128 MiB
 }
 
 func (o Options) withDefaults() Options {
@@ -97,6 +99,7 @@ func (o Options) withDefaults() Options {
 	o.MaxWaitingTenant = orDefault(o.MaxWaitingTenant, 4_096)
 	o.MaxResident = orDefault(o.MaxResident, 20_000)
 	o.TileCacheBytes = orDefault(o.TileCacheBytes, 128<<20)
+	o.LeafCacheBytes = orDefault(o.LeafCacheBytes, 128<<20)
 	return o
 }
 
@@ -117,8 +120,9 @@ type Ledgers struct {
 	tracer  span.Tracer
 	clock   func() time.Time
 	fatal   func(error)
-	tiles   *tileCache
+	tiles   *tileCache[*tlog.Nodes]
 
+	leafCache leafCache
 	importing bool
 
 	maxWaiting, maxWaitingTenant, maxResident int
@@ -175,7 +179,8 @@ func newLedgers(o Options) *Ledgers {
 	l := &Ledgers{
 		store: o.Store, keyring: o.Keyring, anchors: o.Anchors, logger: o.Logger,
 		metrics: newMetrics(o.Metrics), tracer: o.Tracer, clock: o.Clock, fatal: o.Fatal,
-		tiles:      newTileCache(o.TileCacheBytes),
+		tiles:      newTileCache[*tlog.Nodes](o.TileCacheBytes),
+		leafCache:  newLeafCache(o.LeafCacheBytes),
 		importing:  o.Importing,
 		maxWaiting: o.MaxWaiting, maxWaitingTenant: o.MaxWaitingTenant, maxResident: o.MaxResident,
 		resident: make(map[id.Tenant]*residence),

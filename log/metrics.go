@@ -19,6 +19,17 @@ type metrics struct {
 	badProofs   prometheus.Counter
 	verified    prometheus.Counter // events that the re-verification checked
 	round       roundMetrics
+	leaves      leafMetrics
+}
+
+// leafMetrics count the reads of leaf hashes for proofs, by where they were.
+type leafMetrics struct{ kept, read prometheus.Counter }
+
+func newLeafMetrics(r prometheus.Registerer) leafMetrics {
+	reads := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "agentledger_leaf_reads_total", Help: "Reads of leaf hashes for proofs: kept in memory, or read from the store."}, []string{"from"})
+	r.MustRegister(reads)
+	return leafMetrics{kept: reads.WithLabelValues("memory"), read: reads.WithLabelValues("store")}
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -39,7 +50,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "agentledger_bad_proofs_total", Help: "Proofs that did not hold and were not served."}),
 		verified: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "agentledger_reverified_events_total", Help: "Events checked by the background re-verification."}),
-		round: newRoundMetrics(r),
+		round: newRoundMetrics(r), leaves: newLeafMetrics(r),
 	}
 	r.MustRegister(m.batchEvents, m.batchOrgs, m.commit, m.published, m.failures, m.faults, m.badProofs, m.verified)
 	for _, cause := range []string{"duplicate", "stale", "conflict", "unknown", "broken", "unavailable"} {

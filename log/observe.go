@@ -35,6 +35,9 @@ func (l *Ledgers) registerGauges(r prometheus.Registerer) {
 			Name: "agentledger_anchor_lag_seconds", Help: "For how long the oldest newer state has been waiting for its anchor.",
 		}, func() float64 { return l.anchors.lag().Seconds() }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_leaf_cache_bytes", Help: "Leaf hashes kept in memory for proofs.",
+		}, func() float64 { return float64(l.leafCache.tiles.held()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_resident_ledgers", Help: "Ledgers in memory.",
 		}, func() float64 { l.residentMu.RLock(); defer l.residentMu.RUnlock(); return float64(len(l.resident)) }),
 	)

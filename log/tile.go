@@ -67,8 +67,11 @@ func (r *stateTiles) Leaves(ctx context.Context, begin, end id.Index) ([]byte, e
 		return nil, storage.ErrNotFound
 	}
 	first := begin / tlog.TileWidth * tlog.TileWidth
-	t := tlog.Tile{Index: uint64(begin / tlog.TileWidth), Width: uint16(end - first)}
-	return r.ledgers.part(ctx, r.state, t, int(begin-first))
+	index := uint64(begin / tlog.TileWidth)
+	if first+tlog.TileWidth <= r.state.Size() {
+		return r.ledgers.leaves(ctx, r.state, index, int(begin-first), int(end-first))
+	}
+	return r.ledgers.part(ctx, r.state, tlog.Tile{Index: index, Width: uint16(end - first)}, int(begin-first))
 }
 
 // Nodes implements tlog.NodeCache.

@@ -77,7 +77,7 @@ func openService(ctx context.Context, c config.Serve, watch *observation, fatal 
 	s := &service{watch: watch, floor: limit.NewFloor(runtime.GOMAXPROCS(0)), store: st}
 	s.ledgers, err = log.Open(ctx, log.Options{
 		Store: st.engine, Keyring: st.keyring, Anchors: st.anchors, Logger: watch.logger, Metrics: watch.registry, Tracer: watch.tracer, Fatal: fatal,
-		Company: s.floor.Company,
+		Company: s.floor.Company, LeafCacheBytes: leafCacheBytes(c.LeafCacheMiB),
 	})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
@@ -91,6 +91,9 @@ func openService(ctx context.Context, c config.Serve, watch *observation, fatal 
 	}
 	return s, nil
 }
+
+// leafCacheBytes is at least one, as 0 would be the default.
+func leafCacheBytes(mib int) int64 { return max(1, int64(mib)<<20) }
 
 // checkMasterKey refuses a master key that opens no ledger's keys: what is made
 // from now on would be sealed under another key than what is there. A ledger
