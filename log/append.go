@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/agentledger/agentledger/chain"
@@ -67,8 +68,15 @@ type Receipt struct {
 	ChainValid bool // the entry read back before it is the one it links to, and no fault is known
 }
 
-// prepareTries bounds how often a submission is prepared anew.
-const prepareTries = 16
+// prepareTries bounds how often a submission is prepared anew. The first promptTries
+// follow each other at once. After them comes a pause, since who writes the same
+// records without being prepared anew is otherwise faster each time: on one processor it
+// always is.
+const (
+	prepareTries = 16
+	promptTries  = 4
+	longestPause = 64 * time.Millisecond
+)
 
 // Append prepares a submission, has it sequenced and returns when it is
 // durable and its checkpoint can be fetched: one receipt for each draft.
@@ -96,7 +104,10 @@ func (l *Ledgers) AppendAll(ctx context.Context, t id.Tenant, prepares []Prepare
 	for i := range open {
 		open[i] = i
 	}
-	for range prepareTries {
+	for try := range prepareTries {
+		if try >= promptTries {
+			pause(ctx, rand.N(min(longestPause, time.Millisecond<<(try-promptTries))))
+		}
 		if open = a.try(ctx, open); len(open) == 0 {
 			return a.outcomes
 		}
