@@ -125,7 +125,7 @@ func TestSlowSendersAreCutOff(t *testing.T) {
 	})
 	w := foundHere(t, s, "acme")
 	for name, tc := range map[string]struct{ sent, want string }{
-		"headers": {"POST /v1/ingest/events HTTP/1.1\r\nHost: x\r\n", ""},
+		"headers": {"POST /v1/ingest/events HTTP/1.1\r\nHost: x\r\n", "HTTP/1.1 408 Request Timeout"},
 		"body": {"POST /v1/ingest/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.org.IngestKey.Secret +
 			"\r\nContent-Length: 100\r\n\r\n{", "HTTP/1.1 408 Request Timeout"},
 	} {

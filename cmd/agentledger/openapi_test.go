@@ -11,6 +11,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/openapi"
 )
 
@@ -77,7 +78,7 @@ func TestUnready(t *testing.T) {
 		t.Fatal(err)
 	}
 	router := chi.NewMux()
-	s.health(router)
+	s.health(router, new(web.Edge))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -19,6 +20,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/deadline"
 	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/internal/web"
 )
 
 // serveCommand runs the service until it is told to stop.
@@ -70,8 +72,9 @@ type server struct {
 	platformSecret string
 	madeSecretFile string // "" when the secret was there already
 
-	listeners  []net.Listener // main, identity and, when asked for, metrics
-	servers    []*http.Server
+	listeners  []*limit.Listener // main, identity and, when asked for, metrics
+	servers    []*http.Server    // of each listener
+	stopping   atomic.Bool
 	failed     chan error // a listener that ended by itself
 	background sync.WaitGroup
 	cancel     context.CancelFunc
@@ -118,6 +121,7 @@ func start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, e
 func (s *server) listen(watch *observation) error {
 	c := s.settings
 	edge := watch.edge()
+	edge.Last = s.stopping.Load
 	id, err := s.service.identity(c, s.platformSecret, edge)
 	if err != nil {
 		return err
@@ -129,7 +133,7 @@ func (s *server) listen(watch *observation) error {
 	surfaces := []struct {
 		name, address string
 		handler       http.Handler
-	}{{"main", c.Listen.Listen, main}, {"identity", c.IDListen, id}, {"metrics", c.MetricsListen, private(watch.registry)}}
+	}{{"main", c.Listen.Listen, main}, {"identity", c.IDListen, id}, {"metrics", c.MetricsListen, private(watch.registry, edge)}}
 	for i, surface := range surfaces {
 		if surface.address == "" && i == 2 {
 			continue
@@ -139,8 +143,9 @@ func (s *server) listen(watch *observation) error {
 			return fmt.Errorf("listen: %w", err)
 		}
 		bounded := limit.NewListener(deadline.Listener{Listener: l}, c.MaxConnections)
+		bounded.Unused = c.IdleTimeout
 		watch.connections(surface.name, bounded)
-		s.listeners = append(s.listeners, l)
+		s.listeners = append(s.listeners, bounded)
 		s.serve(bounded, surface.handler, watch.logger)
 	}
 	return nil
@@ -159,19 +164,25 @@ func (s *server) serve(l *limit.Listener, h http.Handler, logger *slog.Logger) {
 	}
 	s.servers = append(s.servers, hs)
 	s.background.Go(func() {
-		if err := hs.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := hs.Serve(l); !errors.Is(err, http.ErrServerClosed) && !s.stopping.Load() {
 			s.failed <- fmt.Errorf("serve: %w", err)
 		}
 	})
 }
 
 // private is what operators' own tools read: metrics and profiles.
-func private(registry *prometheus.Registry) http.Handler {
+func private(registry *prometheus.Registry, edge *web.Edge) http.Handler {
+	quiet := *edge
+	quiet.Quiet, quiet.Metrics = true, nil
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	for pattern, h := range map[string]http.Handler{
+		"/metrics":             promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
+		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
+		"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
+	} {
+		mux.Handle(pattern, quiet.Handle(web.Plain(h)))
+	}
 	return mux
 }
 
@@ -180,18 +191,30 @@ func private(registry *prometheus.Registry) http.Handler {
 func (s *server) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.settings.Drain)
 	defer cancel()
-	var errs []error
+	s.stopping.Store(true)
 	s.service.approvals.Release()
-	for _, hs := range s.servers {
-		if err := hs.Shutdown(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("drain: %w", err), hs.Close())
-		}
-	}
+	errs := s.drain(ctx)
 	if s.cancel != nil {
 		s.cancel()
 	}
 	s.background.Wait()
 	return errors.Join(append(errs, s.service.Close(), s.service.watch.stop(ctx))...)
+}
+
+// drain ends the connections of all listeners, each when its request is answered.
+func (s *server) drain(ctx context.Context) []error {
+	errs := make([]error, len(s.servers))
+	var group sync.WaitGroup
+	for i, hs := range s.servers {
+		group.Go(func() {
+			err := s.listeners[i].Drain(ctx)
+			if err = errors.Join(err, hs.Shutdown(ctx)); err != nil {
+				errs[i] = errors.Join(fmt.Errorf("drain: %w", err), hs.Close())
+			}
+		})
+	}
+	group.Wait()
+	return errs
 }
 
 // where tells the address of each listener, on one line that scripts can read.

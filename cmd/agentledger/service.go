@@ -180,7 +180,7 @@ func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
 	}
 	people.Routes(r)
 	openapi.Routes(r, edge)
-	s.health(r)
+	s.health(r, edge)
 	return events.Straight(public.Straight(r)), nil
 }
 
@@ -196,16 +196,18 @@ func (s *service) identity(c config.Serve, platformSecret string, edge *web.Edge
 	}
 	r := edge.Router()
 	surface.Routes(r)
-	s.health(r)
+	s.health(r, edge)
 	return r, nil
 }
 
 // health adds what orchestrators ask: alive as long as the process answers,
 // ready as long as the store as a whole can be used.
-func (s *service) health(r chi.Router) {
+func (s *service) health(r chi.Router, edge *web.Edge) {
+	quiet := *edge
+	quiet.Quiet = true
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		r.MethodFunc(method, "/livez", well)
-		r.MethodFunc(method, "/readyz", s.ready)
+		r.Method(method, "/livez", quiet.Handle(web.Plain(http.HandlerFunc(well))))
+		r.Method(method, "/readyz", quiet.Handle(web.Plain(http.HandlerFunc(s.ready))))
 	}
 }
 

@@ -31,6 +31,14 @@ func (l Listener) Accept() (net.Conn, error) {
 	return New(c), nil
 }
 
+// SetDeadline sets the deadline of Accept, if the listener below has one.
+func (l Listener) SetDeadline(t time.Time) error {
+	if below, ok := l.Listener.(interface{ SetDeadline(time.Time) error }); ok {
+		return below.SetDeadline(t)
+	}
+	return errors.ErrUnsupported
+}
+
 // Conn is a connection whose deadlines are cheap to move. One goroutine reads and one
 // writes at a time; all other methods may be called concurrently.
 type Conn struct {
@@ -76,6 +84,22 @@ func (c *Conn) SetReadDeadline(t time.Time) error { return c.read.move(t) }
 
 // SetWriteDeadline implements net.Conn.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.write.move(t) }
+
+// CloseRead shuts the reading side down, if the connection below can.
+func (c *Conn) CloseRead() error {
+	if below, ok := c.Conn.(interface{ CloseRead() error }); ok {
+		return below.CloseRead()
+	}
+	return errors.ErrUnsupported
+}
+
+// CloseWrite shuts the writing side down, if the connection below can.
+func (c *Conn) CloseWrite() error {
+	if below, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return below.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
 
 // side is the deadline of reading or of writing.
 type side struct {

@@ -1,10 +1,10 @@
 package limit
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -14,24 +14,30 @@ import (
 // out. Its ConnState goes into the http.Server that serves it.
 type Listener struct {
 	net.Listener
-	max int
 
-	mu      sync.Mutex
-	open    map[*conn]struct{}
-	evicted uint64
-	refused uint64
+	// Unused is how long a connection may wait for its first request, 0 for no bound.
+	// http.Server's IdleTimeout is for those after it.
+	Unused time.Duration
+
+	max     int
+	close   sync.Once
+	refusal chan struct{} // holds one for each refusal that is being told
+
+	mu       sync.Mutex
+	open     map[*conn]struct{}
+	evicted  uint64
+	refused  uint64
+	draining bool
+	accepted chan struct{} // closed when draining and nothing more is accepted
+	empty    chan struct{} // closed when draining and none is open
 }
 
 // NewListener bounds l to max connections; 0 is no bound.
 func NewListener(l net.Listener, max int) *Listener {
-	return &Listener{Listener: l, max: max, open: make(map[*conn]struct{})}
-}
-
-// conn is a connection that knows since when it has been idle.
-type conn struct {
-	net.Conn
-	listener *Listener
-	idle     atomic.Int64 // Unix nanoseconds, 0 while it is not
+	return &Listener{
+		Listener: l, max: max, open: make(map[*conn]struct{}), refusal: make(chan struct{}, maxRefusals),
+		accepted: make(chan struct{}), empty: make(chan struct{}),
+	}
 }
 
 // Accept returns the next connection for which there is room.
@@ -39,12 +45,12 @@ func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
-			return nil, err
+			return nil, l.last(err)
 		}
 		if mine, ok := l.enter(c); ok {
 			return mine, nil
 		}
-		refuse(c)
+		l.refuse(c)
 	}
 }
 
@@ -60,12 +66,11 @@ func (l *Listener) enter(c net.Conn) (*conn, bool) {
 		delete(l.open, oldest)
 		l.evicted++
 	}
-	mine := &conn{Conn: c, listener: l}
-	mine.idle.Store(time.Now().UnixNano()) // until it sends something
+	mine := newConn(c, l)
 	l.open[mine] = struct{}{}
 	l.mu.Unlock()
 	if oldest != nil {
-		oldest.Close()
+		oldest.leave()
 	}
 	return mine, true
 }
@@ -81,15 +86,25 @@ func (l *Listener) longestIdle() *conn {
 	return oldest
 }
 
-// full is what a connection is told that there is no room for.
-const full = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 52\r\n\r\n" +
-	`{"error":"Too many connections","code":"overloaded"}`
+// maxRefusals is how many connections are told at a time that there is no room.
+const maxRefusals = 64
 
-// refuse says why, as far as that goes without waiting, and closes.
-func refuse(c net.Conn) {
-	_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
-	_, _ = c.Write([]byte(full))
-	_ = c.Close()
+// refuse says why and closes. It waits a moment for the other end to hear it; where
+// too many are to be told, it closes at once.
+func (l *Listener) refuse(c net.Conn) {
+	mine := newConn(c, l)
+	mine.leaving.Store(true)
+	_ = mine.explain(io.EOF)
+	select {
+	case l.refusal <- struct{}{}:
+		go func() {
+			_ = mine.CloseWrite()
+			_ = c.Close()
+			<-l.refusal
+		}()
+	default:
+		_ = c.Close()
+	}
 }
 
 // ConnState keeps account of which connections are idle.
@@ -99,17 +114,21 @@ func (l *Listener) ConnState(c net.Conn, s http.ConnState) {
 	case !ok:
 	case s == http.StateIdle:
 		mine.idle.Store(time.Now().UnixNano())
+		if l.isDraining() {
+			mine.leave()
+		}
 	case s == http.StateActive:
 		mine.idle.Store(0)
+		mine.heading.Store(false)
 	}
 }
 
-// Close closes the connection and gives its room back.
-func (c *conn) Close() error {
-	c.listener.mu.Lock()
-	delete(c.listener.open, c)
-	c.listener.mu.Unlock()
-	return c.Conn.Close()
+// forget gives the room of a connection back.
+func (l *Listener) forget(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, c)
+	l.tellEmpty()
 }
 
 // Connections says how many connections there are and what became of others.

@@ -50,6 +50,10 @@ type Edge struct {
 	Metrics   *Metrics         // nil counts nothing
 	Tracer    span.Tracer      // the zero value traces nothing
 
+	// Last, when set, reports whether answers from now on are the last ones of their
+	// connections, and have to say so.
+	Last func() bool
+
 	// Quiet is for routes of many requests: what is everyday there (answers below
 	// 500, overload) is logged at debug level, not at info.
 	Quiet bool
@@ -67,7 +71,7 @@ func (e *Edge) HandleRoute(route string, h Handler) http.Handler {
 
 func (e *Edge) handle(h Handler, m *meter) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{ResponseWriter: w, id: [1]string{newRequestID()}, began: e.now(), meter: m}
+		a := &answer{ResponseWriter: w, id: [1]string{newRequestID()}, began: e.now(), meter: m, last: e.Last}
 		m.begin()
 		w.Header()[RequestIDHeader] = a.id[:]
 		if e.Tracer.On() {
@@ -78,6 +82,14 @@ func (e *Edge) handle(h Handler, m *meter) http.Handler {
 			e.fail(a, r, err)
 		}
 	})
+}
+
+// Plain is a Handler of one that deals with its errors itself.
+func Plain(h http.Handler) Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		h.ServeHTTP(w, r)
+		return nil
+	}
 }
 
 // newRequestID returns 24 random hex digits, which need not be hard to guess.
@@ -201,19 +213,31 @@ type answer struct {
 	aborted bool
 	meter   *meter
 	span    span.Span
+	last    func() bool
 }
 
 // WriteHeader implements http.ResponseWriter.
 func (a *answer) WriteHeader(status int) {
-	if a.status == 0 && status >= 200 {
-		a.status = status
+	if status >= 200 {
+		a.begin(status)
 	}
 	a.ResponseWriter.WriteHeader(status)
 }
 
+// begin notes that the answer begins with a status, if it has not begun.
+func (a *answer) begin(status int) {
+	if a.status != 0 {
+		return
+	}
+	a.status = status
+	if a.last != nil && a.last() {
+		a.Header().Set("Connection", "close")
+	}
+}
+
 // Write implements http.ResponseWriter.
 func (a *answer) Write(b []byte) (int, error) {
-	a.status = max(a.status, http.StatusOK)
+	a.begin(http.StatusOK)
 	n, err := a.ResponseWriter.Write(b)
 	a.bytes += int64(n)
 	return n, err
@@ -221,7 +245,7 @@ func (a *answer) Write(b []byte) (int, error) {
 
 // Flush implements http.Flusher.
 func (a *answer) Flush() {
-	a.status = max(a.status, http.StatusOK)
+	a.begin(http.StatusOK)
 	_ = http.NewResponseController(a.ResponseWriter).Flush()
 }
 

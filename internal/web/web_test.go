@@ -177,6 +177,26 @@ func TestCancelledRequestIsNotAnInternalError(t *testing.T) {
 	}
 }
 
+// The last answer of a connection says so, however it comes about.
+func TestLastAnswer(t *testing.T) {
+	for name, h := range map[string]web.Handler{
+		"body":   func(w http.ResponseWriter, _ *http.Request) error { return web.WriteJSON(w, 200, struct{}{}) },
+		"write":  func(w http.ResponseWriter, _ *http.Request) error { _, err := io.WriteString(w, "x"); return err },
+		"flush":  func(w http.ResponseWriter, _ *http.Request) error { w.(http.Flusher).Flush(); return nil },
+		"failed": failing(fault.New(fault.NotFound, "No")),
+		"panic":  func(http.ResponseWriter, *http.Request) error { panic("oops") },
+		"plain":  web.Plain(http.NotFoundHandler()),
+	} {
+		for last, want := range map[bool]string{true: "close", false: ""} {
+			e, _ := edge()
+			e.Last = func() bool { return last }
+			if got := get(e.Handle(h), "GET", "/").Header().Get("Connection"); got != want {
+				t.Errorf("%s, last %v: got %q, want %q", name, last, got, want)
+			}
+		}
+	}
+}
+
 func TestChallenge(t *testing.T) {
 	unauthorized := failing(fault.New(fault.Unauthorized, "Invalid API key"))
 	for challenge, want := range map[string]string{"": "", "Bearer": "Bearer"} {
