@@ -217,3 +217,48 @@ func TestListener(t *testing.T) {
 		t.Error("accepted from a listener that is closed")
 	}
 }
+
+// What a connection can beyond net.Conn it still can, and what it can't it does not claim.
+func TestHalfClose(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := deadline.Listener{Listener: l}
+	t.Cleanup(func() { ours.Close() })
+	peer, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { peer.Close() })
+	accepted, err := ours.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := accepted.(*deadline.Conn)
+	t.Cleanup(func() { c.Close() })
+	if err := c.CloseWrite(); err != nil {
+		t.Error(err)
+	}
+	if _, err := peer.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the peer reads %v, want the end", err)
+	}
+	if err := c.CloseRead(); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("reads %v, want the end", err)
+	}
+	if err := ours.SetDeadline(time.Now().Add(-time.Second)); err != nil {
+		t.Error(err)
+	}
+	if _, err := ours.Accept(); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("Accept: %v", err)
+	}
+	piped, _, _ := pair(t)
+	for name, err := range map[string]error{"CloseRead": piped.CloseRead(), "CloseWrite": piped.CloseWrite(), "SetDeadline": deadline.Listener{}.SetDeadline(time.Time{})} {
+		if !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/internal/deadline"
 	"github.com/agentledger/agentledger/internal/limit"
 )
 
@@ -24,7 +25,7 @@ func timed(t *testing.T, h http.HandlerFunc) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{TB: t, listener: limit.NewListener(l, 0)}
+	p := &place{TB: t, listener: limit.NewListener(deadline.Listener{Listener: l}, 0)}
 	server := &http.Server{Handler: h, ConnState: p.listener.ConnState, ReadHeaderTimeout: brief, ReadTimeout: brief, WriteTimeout: brief, IdleTimeout: time.Hour}
 	go server.Serve(p.listener)
 	t.Cleanup(func() { server.Close() })
@@ -82,7 +83,7 @@ func TestUnusedConnectionIsClosedInTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bounded := limit.NewListener(l, 0)
+	bounded := limit.NewListener(deadline.Listener{Listener: l}, 0)
 	bounded.Unused = brief
 	server := &http.Server{ConnState: bounded.ConnState, ReadHeaderTimeout: time.Hour}
 	go server.Serve(bounded)
@@ -193,7 +194,7 @@ func unserved(t *testing.T, max int) *place {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	return &place{TB: t, listener: limit.NewListener(l, max)}
+	return &place{TB: t, listener: limit.NewListener(deadline.Listener{Listener: l}, max)}
 }
 
 // An idle connection that has to make room still hands over the request that came meanwhile.
