@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// maxHeads bounds the cache of heads to about 10 MB.
+// maxHeads bounds the cache of heads to about 15 MB.
 const maxHeads = 1 << 16
 
 // pending is an append under way.
@@ -61,12 +61,13 @@ func (p *pending) Wait() []error {
 func (e *Engine) append(p *pending, batches []storage.Batch) error {
 	c := e.newChecker(batches)
 	b := e.newBatch(batches)
+	heads := make([]head, len(batches))
 	for _, i := range byTenant(batches) {
 		if err := c.check(&batches[i]); err != nil {
 			p.results[i] = fmt.Errorf("append: %w", err)
 			continue
 		}
-		e.write.writer.putBatch(b, &batches[i], c.part)
+		heads[i] = e.write.writer.putBatch(b, &batches[i], &c.head, c.part)
 		c.putChanges(b)
 	}
 	if err := c.close(); err != nil {
@@ -83,7 +84,7 @@ func (e *Engine) append(p *pending, batches []storage.Batch) error {
 	e.recent.add(c.claimed)
 	for i := range batches {
 		if p.results[i] == nil {
-			e.keepHead(batches[i].Tenant, batches[i].Head)
+			e.keepHead(batches[i].Tenant, heads[i])
 		}
 	}
 	return nil
@@ -116,9 +117,9 @@ func (e *Engine) newBatch(batches []storage.Batch) *pebble.Batch {
 const perKey = 40
 
 func batchLen(b *storage.Batch) int {
-	n := perKey + headLen
+	n := 2*perKey + headLen
 	for i := range b.Events {
-		n += 5*perKey + entryLen + eventLen(&b.Events[i]) + len(b.Events[i].Envelope)
+		n += 5*perKey + entryLen + eventLen(&b.Events[i])
 	}
 	n += len(b.Tiles) * (2*perKey + storage.TileSize + 32)
 	for i := range b.Changes {
@@ -129,7 +130,7 @@ func batchLen(b *storage.Batch) int {
 
 // keepHead caches an applied head; the caller holds the write lock. A cache
 // that is full forgets some heads: what is missing is read again.
-func (e *Engine) keepHead(t id.Tenant, h storage.Head) {
+func (e *Engine) keepHead(t id.Tenant, h head) {
 	if len(e.write.heads) >= maxHeads {
 		for old := range e.write.heads {
 			delete(e.write.heads, old)
@@ -143,7 +144,7 @@ func (e *Engine) keepHead(t id.Tenant, h storage.Head) {
 
 // appliedHead returns the head that the next append meets, zero for no ledger;
 // the caller holds the write lock.
-func (e *Engine) appliedHead(t id.Tenant) (storage.Head, error) {
+func (e *Engine) appliedHead(t id.Tenant) (head, error) {
 	if h, ok := e.write.heads[t]; ok {
 		return h, nil
 	}

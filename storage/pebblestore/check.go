@@ -26,6 +26,7 @@ type checker struct {
 	known   nameSearch
 	tenant  id.Tenant            // of the last part that makes sense by itself, if there was one
 	begun   bool                 // there was one
+	head    head                 // that the part checked last continues
 	names   map[nameKey]struct{} // names of the part being checked, when it has several events
 	claimed []claim              // names of all parts that can go
 	part    []claim              // names of the part checked last
@@ -62,12 +63,12 @@ func (c *checker) decide(part *storage.Batch) error {
 		return errors.New("tenant twice in one append")
 	}
 	c.tenant, c.begun = part.Tenant, true
-	head, err := c.engine.appliedHead(part.Tenant)
-	if err != nil {
+	var err error
+	if c.head, err = c.engine.appliedHead(part.Tenant); err != nil {
 		return err
 	}
-	if !head.Continues(part.Expect) {
-		return fmt.Errorf("expected size %d, found %d: %w", part.Expect.Size, head.Size, storage.ErrConflict)
+	if !c.head.Continues(part.Expect) {
+		return fmt.Errorf("expected size %d, found %d: %w", part.Expect.Size, c.head.Size, storage.ErrConflict)
 	}
 	if err := c.checkNames(part); err != nil {
 		return err

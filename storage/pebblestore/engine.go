@@ -42,9 +42,9 @@ type Engine struct {
 	onBroken func(error)
 
 	write struct {
-		sync.Mutex                            // one writer at a time, from the checks to the apply
-		heads      map[id.Tenant]storage.Head // heads as applied; a cache of at most maxHeads
-		last       *commit                    // the newest commit, nil before the first
+		sync.Mutex                    // one writer at a time, from the checks to the apply
+		heads      map[id.Tenant]head // heads as applied; a cache of at most maxHeads
+		last       *commit            // the newest commit, nil before the first
 		writer     writer
 	}
 	unsynced unsynced
@@ -66,7 +66,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	e := &Engine{lock: lock, onBroken: o.OnBroken, recent: new(recentNames)}
 	e.absences = newAbsences(e.recent)
-	e.write.heads = make(map[id.Tenant]storage.Head)
+	e.write.heads = make(map[id.Tenant]head)
 	e.unsynced.records = make(map[string]*commit)
 	if err := e.open(o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store: %w", readError(err)), lock.Close())

@@ -103,13 +103,17 @@ func (e *Engine) eventAt(t id.Tenant, i id.Index, parts storage.Part) (event sto
 	if errors.Is(err, storage.ErrNotFound) {
 		err = corrupt("missing entry")
 	}
-	if err == nil && parts&storage.Records != 0 {
-		err = e.get(appendIndexKey(key[:0], t, familyRecord, i), func(v []byte) error { return parseEvent(v, &event) })
+	enveloped := false
+	if err == nil && parts != 0 {
+		err = e.get(appendIndexKey(key[:0], t, familyRecord, i), func(v []byte) (err error) {
+			enveloped, err = parseEvent(v, parts, &event)
+			return err
+		})
 		if errors.Is(err, storage.ErrNotFound) {
 			err = corrupt("missing record")
 		}
 	}
-	if err == nil && parts&storage.Envelopes != 0 {
+	if err == nil && !enveloped && parts&storage.Envelopes != 0 {
 		err = e.get(appendIndexKey(key[:0], t, familyEnvelope, i), func(v []byte) error {
 			event.Envelope = append([]byte{}, v...)
 			return nil
@@ -124,26 +128,21 @@ func (e *Engine) eventAt(t id.Tenant, i id.Index, parts storage.Part) (event sto
 	return event, nil
 }
 
-// eventReader goes through up to three families in step. The iterators of
-// families that nobody asked for are nil.
+// eventReader goes through up to three families in step. Iterators that nobody
+// needs are nil: that of records for who wants entries alone, and that of envelopes
+// up to the first event that has none with its record.
 type eventReader struct {
+	parts                       storage.Part
 	entries, records, envelopes *column
+	apart                       func(from id.Index) (*column, error) // opens envelopes
 }
 
 func (e *Engine) newEventReader(t id.Tenant, begin, end id.Index, parts storage.Part) (r *eventReader, err error) {
-	r = &eventReader{}
-	open := func(f family) (c *column) {
-		if err == nil {
-			c, err = e.newColumn(t, f, begin, end)
-		}
-		return c
-	}
-	r.entries = open(familyEntry)
-	if parts&storage.Records != 0 {
-		r.records = open(familyRecord)
-	}
-	if parts&storage.Envelopes != 0 {
-		r.envelopes = open(familyEnvelope)
+	r = &eventReader{parts: parts, apart: func(from id.Index) (*column, error) {
+		return e.newColumn(t, familyEnvelope, from, end)
+	}}
+	if r.entries, err = e.newColumn(t, familyEntry, begin, end); err == nil && parts != 0 {
+		r.records, err = e.newColumn(t, familyRecord, begin, end)
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.close())
@@ -168,11 +167,6 @@ func (r *eventReader) read(i id.Index) (storage.Event, error) {
 	if err == nil && r.records != nil {
 		err = r.readRecord(&event)
 	}
-	if err == nil && r.envelopes != nil {
-		if v, found, err = r.envelopes.next(i); found {
-			event.Envelope = append([]byte{}, v...)
-		}
-	}
 	return event, err
 }
 
@@ -184,7 +178,25 @@ func (r *eventReader) readRecord(event *storage.Event) error {
 	if !found {
 		return corrupt("missing record")
 	}
-	return parseEvent(v, event)
+	enveloped, err := parseEvent(v, r.parts, event)
+	if err != nil || enveloped || r.parts&storage.Envelopes == 0 {
+		return err
+	}
+	return r.readApart(event)
+}
+
+// readApart reads an envelope that is under its own key, or erased.
+func (r *eventReader) readApart(event *storage.Event) (err error) {
+	if r.envelopes == nil {
+		if r.envelopes, err = r.apart(event.Index); err != nil {
+			return err
+		}
+	}
+	v, found, err := r.envelopes.next(event.Index)
+	if found {
+		event.Envelope = append([]byte{}, v...)
+	}
+	return err
 }
 
 // column reads one family by index.
@@ -206,7 +218,7 @@ func (e *Engine) newColumn(t id.Tenant, f family, begin, end id.Index) (*column,
 }
 
 // next returns the value at i, valid until the call after, or false when there
-// is none. Indices go up from call to call by one.
+// is none. Indices go up from call to call, and leave out only what has no key.
 func (c *column) next(i id.Index) (value []byte, found bool, err error) {
 	if c.used {
 		c.at, c.used = c.it.Next(), false

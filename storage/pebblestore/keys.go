@@ -13,17 +13,18 @@ import (
 //
 //	head                                           see appendHead
 //	entry        index (8)                         prev, record hash (64 bytes)
-//	record       index (8)                         see appendEvent
-//	envelope     index (8)                         the envelope
+//	record       index (8)                         see appendEvent, mostly with the envelope
+//	envelope     index (8)                         the envelope, if it is not there
 //	tile         level (1) index (8)               hashes (8192 bytes)
 //	tile root    level (1) index (8)               hash (32 bytes)
 //	event id     SHA-256 of the id, 16 bytes       index (8)
 //	idempotency  SHA-256 of the key, 16 bytes      index (8)
-//	counter      name                              value (8)
+//	counter      name                              value (8), unless it is in the head
 //	stored       kind 0x00 key                     see appendStored
 //
 // Entries lie apart from records and envelopes so that chain checks and entry
-// bundles read no payloads. The numbers are written to disk and never change.
+// bundles read no payloads. Each key of an append is searched for in the memtable,
+// so what can be under one key is. The numbers are written to disk and never change.
 type family byte
 
 const (

@@ -25,10 +25,10 @@ func (e *Engine) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
 	if err != nil {
 		return storage.Head{}, fmt.Errorf("read head: %w", err)
 	}
-	return h, nil
+	return h.Head, nil
 }
 
-func (e *Engine) readHead(t id.Tenant) (h storage.Head, found bool, err error) {
+func (e *Engine) readHead(t id.Tenant) (h head, found bool, err error) {
 	err = e.get(headKey(t), func(v []byte) (err error) {
 		found = true
 		h, err = parseHead(v)
@@ -86,19 +86,32 @@ func (e *Engine) Counters(ctx context.Context, t id.Tenant, names []string) ([]u
 		return nil, fmt.Errorf("read counters: %w", err)
 	}
 	defer e.leave()
+	h, _, err := e.readHead(t) // first: a counter that leaves it has a key from then on
+	if err != nil {
+		return nil, fmt.Errorf("read counters: %w", err)
+	}
 	values := make([]uint64, len(names))
-	var key []byte
 	for i, name := range names {
-		key = appendCounterKey(key[:0], t, name)
-		err := e.get(key, func(v []byte) (err error) {
-			values[i], err = parseNumber(v)
-			return err
-		})
-		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		if values[i], err = e.counter(t, &h, name); err != nil {
 			return nil, fmt.Errorf("read counters: %w", err)
 		}
 	}
 	return values, nil
+}
+
+// counter reads a counter that is in h or under its own key, 0 where it is not.
+func (e *Engine) counter(t id.Tenant, h *head, name string) (value uint64, err error) {
+	if h.holding && h.held.Name == name {
+		return h.held.Value, nil
+	}
+	err = e.get(appendCounterKey(nil, t, name), func(v []byte) (err error) {
+		value, err = parseNumber(v)
+		return err
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		err = nil
+	}
+	return value, err
 }
 
 // Tenants implements storage.Ledgers. It seeks from tenant to tenant.

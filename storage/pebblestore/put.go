@@ -15,10 +15,13 @@ import (
 // It writes family by family, so that keys mostly come in their order: the
 // memtable finds the place of a key that follows the one before it at once, and
 // has to search for any other.
-func (w *writer) putBatch(b *pebble.Batch, part *storage.Batch, names []claim) {
+//
+// before is the head that it continues; the one that it writes is returned.
+func (w *writer) putBatch(b *pebble.Batch, part *storage.Batch, before *head, names []claim) head {
 	w.b, w.t = b, part.Tenant
+	next := before.with(part)
 	w.key = appendPrefix(w.key[:0], part.Tenant, familyHead)
-	w.value = appendHead(w.value[:0], &part.Head)
+	w.value = appendHead(w.value[:0], &next)
 	w.set(w.key, w.value)
 	w.events(part.Events)
 	for i := range part.Tiles {
@@ -27,11 +30,31 @@ func (w *writer) putBatch(b *pebble.Batch, part *storage.Batch, names []claim) {
 	for i := range names {
 		w.setNumber(names[i].key[:], uint64(names[i].index))
 	}
+	if before.holding && before.held.Name != next.held.Name {
+		w.counter(before.held) // first: part may have a newer value
+	}
 	for _, c := range part.Counters {
-		w.key = appendCounterKey(w.key[:0], w.t, c.Name)
-		w.setNumber(w.key, c.Value)
+		if c.Name != next.held.Name {
+			w.counter(c)
+		}
 	}
 	w.b = nil
+	return next
+}
+
+// with returns the head after part: it holds the last of its counters, or the one
+// that was held before.
+func (h *head) with(part *storage.Batch) head {
+	next := head{Head: part.Head, held: h.held, holding: h.holding}
+	if n := len(part.Counters); n > 0 {
+		next.held, next.holding = part.Counters[n-1], true
+	}
+	return next
+}
+
+func (w *writer) counter(c storage.Counter) {
+	w.key = appendCounterKey(w.key[:0], w.t, c.Name)
+	w.setNumber(w.key, c.Value)
 }
 
 // writer writes one tenant's keys through two buffers that it uses again. It
@@ -61,7 +84,7 @@ func (w *writer) events(events []storage.Event) {
 		w.setAt(familyRecord, events[i].Index, w.value)
 	}
 	for i := range events {
-		if e := &events[i]; e.Envelope != nil {
+		if e := &events[i]; e.Envelope != nil && !together(e) {
 			w.setAt(familyEnvelope, e.Index, e.Envelope)
 		}
 	}

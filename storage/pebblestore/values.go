@@ -10,8 +10,13 @@ import (
 )
 
 // Heads, events and stored records begin with the version of their form. The
-// other values have one form for ever, told by their length.
-const form1 = 1
+// other values have one form for ever, told by their length. All forms are read;
+// which one is written depends on what there is to write, and has changed: stores
+// of older programs have heads and events in form1 alone.
+const (
+	form1 = 1
+	form2 = 2 // of heads with a counter, and of events with their envelopes
+)
 
 // corrupt names what can't be what was written.
 func corrupt(what string) error { return fmt.Errorf("%s: %w", what, storage.ErrCorrupt) }
@@ -24,31 +29,58 @@ func readError(err error) error {
 	return err
 }
 
-// headLen is form, size, root, last, received, epoch and config version.
+// head is what is stored as the end of a ledger. The counter that was written
+// last lies in it: nearly every append moves both, and one key costs half of two.
+type head struct {
+	storage.Head
+	held    storage.Counter
+	holding bool // there is one
+}
+
+// headLen is form, size, root, last, received, epoch and config version; form2
+// adds value (8) and name of the counter.
 const headLen = 1 + 8 + 32 + 32 + 8 + 8 + 8
 
-func appendHead(dst []byte, h *storage.Head) []byte {
-	dst = append(dst, form1)
+func appendHead(dst []byte, h *head) []byte {
+	form := byte(form1)
+	if h.holding {
+		form = form2
+	}
+	dst = append(dst, form)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(h.Size))
 	dst = append(dst, h.Root[:]...)
 	dst = append(dst, h.Last[:]...)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(h.LastReceived))
 	dst = binary.BigEndian.AppendUint64(dst, h.Epoch)
-	return binary.BigEndian.AppendUint64(dst, h.ConfigVersion)
+	dst = binary.BigEndian.AppendUint64(dst, h.ConfigVersion)
+	if h.holding {
+		dst = append(binary.BigEndian.AppendUint64(dst, h.held.Value), h.held.Name...)
+	}
+	return dst
 }
 
-func parseHead(v []byte) (storage.Head, error) {
-	if len(v) != headLen || v[0] != form1 {
-		return storage.Head{}, corrupt("head")
+func parseHead(v []byte) (h head, err error) {
+	if len(v) < headLen {
+		return head{}, corrupt("head")
 	}
-	return storage.Head{
+	counter := v[headLen:]
+	switch {
+	case v[0] == form1 && len(counter) == 0:
+	case v[0] == form2 && len(counter) >= 8:
+		h.held = storage.Counter{Value: binary.BigEndian.Uint64(counter), Name: string(counter[8:])}
+		h.holding = true
+	default:
+		return head{}, corrupt("head")
+	}
+	h.Head = storage.Head{
 		Size:          id.Index(binary.BigEndian.Uint64(v[1:])),
 		Root:          id.Hash(v[9:41]),
 		Last:          id.Hash(v[41:73]),
 		LastReceived:  id.Instant(binary.BigEndian.Uint64(v[73:])),
 		Epoch:         binary.BigEndian.Uint64(v[81:]),
 		ConfigVersion: binary.BigEndian.Uint64(v[89:]),
-	}, nil
+	}
+	return h, nil
 }
 
 const entryLen = 2 * 32
@@ -69,72 +101,131 @@ func stringsOf(e *storage.Event) [eventStrings]string {
 
 // eventLen returns the most that appendEvent may add.
 func eventLen(e *storage.Event) int {
-	n := 1 + binary.MaxVarintLen64 + 2 + len(e.Record)
+	n := 1 + binary.MaxVarintLen64 + 2 + binary.MaxVarintLen64 + len(e.Record) + len(e.Envelope)
 	for _, s := range stringsOf(e) {
 		n += binary.MaxVarintLen64 + len(s)
 	}
 	return n
 }
 
+// togetherBytes is how long an envelope may be that lies with its record. They
+// have much in common, which compression finds, and are mostly read together; of
+// a long one those would have to read all who want nothing but the record.
+const togetherBytes = 4 << 10
+
+// together reports whether the event's envelope lies with its record, or apart,
+// or is erased.
+func together(e *storage.Event) bool { return e.Envelope != nil && len(e.Envelope) <= togetherBytes }
+
 // appendEvent appends form, received_at (varint), effective decision, disclosure,
-// the lengths of the five strings (uvarint each), the strings, and the record.
+// the lengths of the five strings (uvarint each), the strings, and the record. In
+// form2 the length of the record (uvarint) is before the strings, and the envelope
+// behind it.
 func appendEvent(dst []byte, e *storage.Event) []byte {
-	dst = binary.AppendVarint(append(dst, form1), int64(e.ReceivedAt))
+	form := byte(form1)
+	if together(e) {
+		form = form2
+	}
+	dst = binary.AppendVarint(append(dst, form), int64(e.ReceivedAt))
 	dst = append(dst, byte(e.Effective), byte(e.Disclosure))
 	all := stringsOf(e)
 	for _, s := range all {
 		dst = binary.AppendUvarint(dst, uint64(len(s)))
 	}
+	if form == form2 {
+		dst = binary.AppendUvarint(dst, uint64(len(e.Record)))
+	}
 	for _, s := range all {
 		dst = append(dst, s...)
 	}
-	return append(dst, e.Record...)
+	dst = append(dst, e.Record...)
+	if form == form2 {
+		dst = append(dst, e.Envelope...)
+	}
+	return dst
 }
 
-// parseEvent reads what appendEvent wrote into e; it keeps nothing of v.
-func parseEvent(v []byte, e *storage.Event) error {
-	if len(v) == 0 || v[0] != form1 {
-		return corrupt("record")
+// parseEvent reads what appendEvent wrote of parts into e, and reports whether
+// the envelope was there; it keeps nothing of v.
+func parseEvent(v []byte, parts storage.Part, e *storage.Event) (enveloped bool, err error) {
+	if len(v) == 0 || v[0] != form1 && v[0] != form2 {
+		return false, corrupt("record")
 	}
-	received, n := binary.Varint(v[1:])
-	if n <= 0 || len(v) < 1+n+2 {
-		return corrupt("record")
+	enveloped = v[0] == form2
+	var columns storage.Event
+	record, envelope, err := splitEvent(v[1:], enveloped, &columns)
+	if err != nil {
+		return false, err
+	}
+	if parts&storage.Records != 0 {
+		e.ID, e.Columns, e.Record = columns.ID, columns.Columns, append([]byte{}, record...)
+	}
+	if enveloped && parts&storage.Envelopes != 0 {
+		e.Envelope = append([]byte{}, envelope...)
+	}
+	return enveloped, nil
+}
+
+// splitEvent reads what is behind the form. What it returns are parts of v.
+func splitEvent(v []byte, enveloped bool, e *storage.Event) (record, envelope []byte, err error) {
+	received, n := binary.Varint(v)
+	if n <= 0 || len(v) < n+2 {
+		return nil, nil, corrupt("record")
 	}
 	e.ReceivedAt = id.Instant(received)
-	v = v[1+n:]
+	v = v[n:]
 	e.Effective, e.Disclosure = id.Decision(v[0]), id.Disclosure(v[1])
-	all, record, err := splitStrings(v[2:])
-	if err != nil {
-		return err
+	var lengths [eventStrings + 1]int
+	counted := eventStrings
+	if enveloped {
+		counted++
 	}
-	e.ID, e.Agent, e.Trace = id.Event(all[0]), id.Agent(all[1]), id.Trace(all[2])
-	e.Tool, e.ActionKind = id.Tool(all[3]), all[4]
-	e.Record = append([]byte{}, record...)
-	return nil
+	rest, err := splitLengths(v[2:], lengths[:counted])
+	if err != nil {
+		return nil, nil, err
+	}
+	rest = takeStrings(e, rest, lengths[:eventStrings])
+	if !enveloped {
+		return rest, nil, nil
+	}
+	n = lengths[eventStrings]
+	return rest[:n], rest[n:], nil
 }
 
-// splitStrings reads the lengths and the strings and returns what lies behind.
-// The strings share one copy.
-func splitStrings(v []byte) (all [eventStrings]string, rest []byte, err error) {
-	var lengths [eventStrings]int
+// splitLengths reads lengths and returns what lies behind, which is as long as
+// they say or longer.
+func splitLengths(v []byte, lengths []int) (rest []byte, err error) {
 	total := 0
 	for i := range lengths {
 		length, n := binary.Uvarint(v)
 		if n <= 0 || length > uint64(len(v)) {
-			return all, nil, corrupt("record")
+			return nil, corrupt("record")
 		}
 		lengths[i] = int(length)
 		total += int(length)
 		v = v[n:]
 	}
 	if total > len(v) {
-		return all, nil, corrupt("record")
+		return nil, corrupt("record")
 	}
+	return v, nil
+}
+
+// takeStrings sets the strings of e, which share one copy, and returns what lies
+// behind them.
+func takeStrings(e *storage.Event, v []byte, lengths []int) (rest []byte) {
+	total := 0
+	for _, n := range lengths {
+		total += n
+	}
+	var all [eventStrings]string
 	text := string(v[:total])
 	for i, n := range lengths {
 		all[i], text = text[:n], text[n:]
 	}
-	return all, v[total:], nil
+	e.ID, e.Agent, e.Trace = id.Event(all[0]), id.Agent(all[1]), id.Trace(all[2])
+	e.Tool, e.ActionKind = id.Tool(all[3]), all[4]
+	return v[total:]
 }
 
 // parseNumber reads a counter or an index.

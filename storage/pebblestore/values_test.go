@@ -20,38 +20,167 @@ func testEvent() storage.Event {
 	}
 }
 
-func TestParseEventMutations(t *testing.T) {
-	e := testEvent()
-	good := appendEvent(nil, &e)
-	if len(good) > eventLen(&e) {
-		t.Errorf("got %d bytes, want at most %d", len(good), eventLen(&e))
-	}
-	var got storage.Event
-	if err := parseEvent(good, &got); err != nil || !reflect.DeepEqual(got, e) {
-		t.Fatalf("got %+v, %v, want %+v", got, err, e)
-	}
-	header := len(good) - len(e.Record)
-	for n := range header {
-		if err := parseEvent(good[:n], &got); !errors.Is(err, storage.ErrCorrupt) {
-			t.Errorf("cut to %d bytes: got %v, want %v", n, err, storage.ErrCorrupt)
+const both = storage.Records | storage.Envelopes
+
+// testEvents are events of both forms.
+func testEvents() map[string]storage.Event {
+	erased, short, empty, long := testEvent(), testEvent(), testEvent(), testEvent()
+	short.Envelope, empty.Envelope, long.Envelope = []byte("{}"), []byte{}, make([]byte, togetherBytes+1)
+	return map[string]storage.Event{"erased": erased, "short envelope": short, "empty envelope": empty, "long envelope": long}
+}
+
+func TestParseEvent(t *testing.T) {
+	for name, e := range testEvents() {
+		v := appendEvent(nil, &e)
+		if len(v) > eventLen(&e) {
+			t.Errorf("%s: got %d bytes, want at most %d", name, len(v), eventLen(&e))
+		}
+		for parts, want := range map[storage.Part]storage.Event{
+			storage.Records:   {ID: e.ID, Columns: e.Columns, Record: e.Record},
+			storage.Envelopes: {Envelope: e.Envelope},
+			both:              e,
+		} {
+			if !together(&e) {
+				want.Envelope = nil // under its own key, or nowhere
+			}
+			var got storage.Event
+			enveloped, err := parseEvent(v, parts, &got)
+			if err != nil || enveloped != together(&e) || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s, parts %d: got %+v, %v, %v, want %+v", name, parts, got, enveloped, err, want)
+			}
 		}
 	}
-	other := append([]byte{form1 + 1}, good[1:]...)
-	if err := parseEvent(other, &got); !errors.Is(err, storage.ErrCorrupt) {
-		t.Errorf("another form: got %v, want %v", err, storage.ErrCorrupt)
+}
+
+func TestParseEventMutations(t *testing.T) {
+	for name, e := range testEvents() {
+		good := appendEvent(nil, &e)
+		tail := len(e.Record) // of form1: ends anywhere
+		if together(&e) {
+			tail = len(e.Envelope)
+		}
+		var got storage.Event
+		for n := range len(good) - tail {
+			if _, err := parseEvent(good[:n], both, &got); !errors.Is(err, storage.ErrCorrupt) {
+				t.Errorf("%s cut to %d bytes: got %v, want %v", name, n, err, storage.ErrCorrupt)
+			}
+		}
+		other := append([]byte{form2 + 1}, good[1:]...)
+		if _, err := parseEvent(other, both, &got); !errors.Is(err, storage.ErrCorrupt) {
+			t.Errorf("%s of another form: got %v, want %v", name, err, storage.ErrCorrupt)
+		}
+	}
+}
+
+func TestParseHead(t *testing.T) {
+	bare := head{Head: storage.Head{Size: 1 << 40, Root: id.Hash{1}, Last: id.Hash{2}, LastReceived: -3, Epoch: 4, ConfigVersion: 5}}
+	named, nameless := bare, bare
+	named.held, named.holding = storage.Counter{Name: "events/2026-01", Value: math.MaxUint64}, true
+	nameless.holding = true
+	for name, want := range map[string]head{"bare": bare, "with a counter": named, "with a counter without a name": nameless} {
+		v := appendHead(nil, &want)
+		if got, err := parseHead(v); err != nil || got != want {
+			t.Errorf("%s: got %+v, %v, want %+v", name, got, err, want)
+		}
+		least := headLen
+		if want.holding {
+			least += 8
+		}
+		for n := range least {
+			if _, err := parseHead(v[:n]); !errors.Is(err, storage.ErrCorrupt) {
+				t.Errorf("%s cut to %d bytes: got %v, want %v", name, n, err, storage.ErrCorrupt)
+			}
+		}
+	}
+	long := append(appendHead(nil, &bare), 0)
+	if _, err := parseHead(long); !errors.Is(err, storage.ErrCorrupt) {
+		t.Errorf("a byte more: got %v, want %v", err, storage.ErrCorrupt)
+	}
+}
+
+// TestOlderForms reads a store as older programs wrote it, where envelopes and
+// counters have keys of their own, and goes on in it.
+func TestOlderForms(t *testing.T) {
+	old := head{Head: storage.Head{Size: 3, Root: id.Hash{1}}}
+	e := damaged(t, func(b *pebble.Batch) {
+		_ = b.Set(headKey(1), appendHead(nil, &old), nil)
+		_ = b.Set(appendCounterKey(nil, 1, "n"), []byte{0, 0, 0, 0, 0, 0, 0, 9}, nil)
+		for i := range id.Index(3) {
+			event := testEvent()
+			event.ID = id.Event(rune('a' + i))
+			_ = b.Set(appendIndexKey(nil, 1, familyRecord, i), appendEvent(nil, &event), nil)
+			if i != 1 { // erased
+				_ = b.Set(appendIndexKey(nil, 1, familyEnvelope, i), []byte{'0' + byte(i)}, nil)
+			}
+		}
+	})
+	wantCounter(t, e, "n", 9)
+	next := storage.Batch{
+		Tenant: 1, Expect: old.Head, Head: storage.Head{Size: 4, Root: id.Hash{2}}, Counters: []storage.Counter{{Name: "m", Value: 1}},
+		Events: []storage.Event{{Index: 3, ID: "d", Record: []byte("r"), Envelope: []byte("3")}},
+	}
+	if err := e.Append([]storage.Batch{next}).Wait()[0]; err != nil {
+		t.Fatal(err)
+	}
+	wantCounter(t, e, "n", 9)
+	wantCounter(t, e, "m", 1)
+	var envelopes []string
+	for event, err := range e.Events(t.Context(), 1, 0, 4, storage.Envelopes) {
+		one, oneErr := e.eventAt(1, event.Index, storage.Envelopes)
+		if err != nil || oneErr != nil || string(one.Envelope) != string(event.Envelope) {
+			t.Fatalf("event %d: %q, %v and %q, %v", event.Index, event.Envelope, err, one.Envelope, oneErr)
+		}
+		envelopes = append(envelopes, string(event.Envelope))
+	}
+	if want := []string{"0", "", "2", "3"}; !reflect.DeepEqual(envelopes, want) {
+		t.Errorf("got %q, want %q", envelopes, want)
+	}
+}
+
+func wantCounter(t *testing.T, e *Engine, name string, want uint64) {
+	t.Helper()
+	if got, err := e.Counters(t.Context(), 1, []string{name}); err != nil || got[0] != want {
+		t.Errorf("counter %s: got %v, %v, want %d", name, got, err, want)
+	}
+}
+
+// TestHeldCounter moves counters into the head and out of it.
+func TestHeldCounter(t *testing.T) {
+	e := damaged(t, func(*pebble.Batch) {})
+	at := storage.Head{Size: 3, Root: id.Hash{1}}
+	want := map[string]uint64{"n": 1}
+	for i, counters := range [][]storage.Counter{
+		{{Name: "n", Value: 2}}, {{Name: "m", Value: 3}}, {}, {{Name: "n", Value: 4}}, {{Name: "n", Value: 5}, {Name: "m", Value: 6}}, {{Name: "m", Value: 7}},
+	} {
+		next := at
+		next.ConfigVersion++
+		if err := e.Append([]storage.Batch{{Tenant: 1, Expect: at, Head: next, Counters: counters}}).Wait()[0]; err != nil {
+			t.Fatal(err)
+		}
+		at = next
+		for _, c := range counters {
+			want[c.Name] = c.Value
+		}
+		if i%2 == 1 {
+			clear(e.write.heads)
+		}
+		for name, value := range want {
+			wantCounter(t, e, name, value)
+		}
 	}
 }
 
 func FuzzParseEvent(f *testing.F) {
-	e := testEvent()
-	f.Add(appendEvent(nil, &e))
+	for _, e := range testEvents() {
+		f.Add(appendEvent(nil, &e))
+	}
 	f.Add([]byte{form1, 0, 1, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
 	f.Fuzz(func(t *testing.T, v []byte) {
 		var first, second storage.Event
-		if err := parseEvent(v, &first); err != nil {
+		if _, err := parseEvent(v, both, &first); err != nil || len(first.Envelope) > togetherBytes {
 			return
 		}
-		if err := parseEvent(appendEvent(nil, &first), &second); err != nil || !reflect.DeepEqual(first, second) {
+		if _, err := parseEvent(appendEvent(nil, &first), both, &second); err != nil || !reflect.DeepEqual(first, second) {
 			t.Errorf("got %+v, %v, want %+v", second, err, first)
 		}
 	})
@@ -72,8 +201,8 @@ func FuzzParseStored(f *testing.F) {
 	})
 }
 
-// damaged opens a store with a ledger of three events, two tiles, a counter and
-// a record, and lets damage write to it below the engine.
+// damaged opens a store with a ledger of three events, tiles, two counters and a
+// record, and lets damage write to it below the engine.
 func damaged(t *testing.T, damage func(*pebble.Batch)) *Engine {
 	t.Helper()
 	e, err := Open(Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 1 << 20})
@@ -92,7 +221,7 @@ func damaged(t *testing.T, damage func(*pebble.Batch)) *Engine {
 		part.Events = append(part.Events, event)
 		part.Tiles = append(part.Tiles, storage.Tile{Index: uint64(i), Hashes: make([]byte, storage.TileSize)})
 	}
-	part.Counters = []storage.Counter{{Name: "n", Value: 1}}
+	part.Counters = []storage.Counter{{Name: "n", Value: 1}, {Name: "held", Value: 2}}
 	part.Changes = []storage.Change{{Kind: "kind", Key: "key", Value: []byte("value")}}
 	if err := e.Append([]storage.Batch{part}).Wait()[0]; err != nil {
 		t.Fatal(err)
@@ -144,6 +273,7 @@ func TestDamagedValues(t *testing.T) {
 	tests := map[string]func(*pebble.Batch){
 		"empty head":               set(headKey(1), ""),
 		"head of another form":     set(headKey(1), string(append([]byte{9}, make([]byte, headLen-1)...))),
+		"head without its counter": set(headKey(1), string(append([]byte{form2}, make([]byte, headLen+6)...))),
 		"short entry":              set(entry, "short"),
 		"first entry missing":      cut(appendIndexKey(nil, 1, familyEntry, 0)),
 		"entry missing":            cut(entry),
@@ -217,13 +347,14 @@ func TestFatal(t *testing.T) {
 func TestHeadCache(t *testing.T) {
 	e := damaged(t, func(*pebble.Batch) {})
 	for i := range maxHeads + 10 {
-		e.keepHead(id.Tenant(i+2), storage.Head{})
+		e.keepHead(id.Tenant(i+2), head{})
 	}
 	if got := len(e.write.heads); got > maxHeads {
 		t.Errorf("got %d heads, want at most %d", got, maxHeads)
 	}
 	h, err := e.appliedHead(1)
-	if want := (storage.Head{Size: 3, Root: id.Hash{1}}); err != nil || h != want {
+	want := head{Head: storage.Head{Size: 3, Root: id.Hash{1}}, held: storage.Counter{Name: "held", Value: 2}, holding: true}
+	if err != nil || h != want {
 		t.Errorf("got %+v, %v, want %+v", h, err, want)
 	}
 }
