@@ -24,8 +24,8 @@ import (
 const (
 	headFamily = iota + 1
 	entryFamily
-	recordFamily
-	envelopeFamily
+	recordFamily // with the envelope behind it, as these are short
+	_
 	tileFamily
 	rootFamily
 	eventFamily
@@ -75,6 +75,12 @@ func gone([]byte) []byte { return nil }
 
 func short(old []byte) []byte { return old[:len(old)-1] }
 
+// half is too short for a head.
+func half(old []byte) []byte { return old[:len(old)/2] }
+
+// bare is without the envelope, whose first member no record has.
+func bare(old []byte) []byte { return old[:bytes.LastIndex(old, []byte(`{"action_kind"`))] }
+
 func number(n uint64) bend {
 	return func([]byte) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 }
@@ -104,14 +110,14 @@ func TestDamagedValues(t *testing.T) {
 		{"entry, short", at(entryFamily, damagedAt), short, "entry 17", log.Frozen, log.Frozen},
 		{"last entry, of another record", at(entryFamily, redSize-1), flipAt(40), "head", log.Frozen, log.Frozen},
 		{"last entry, missing", at(entryFamily, redSize-1), gone, "entry 258", log.Frozen, log.Frozen},
-		{"record, changed", at(recordFamily, damagedAt), flipAt(-20), "record 17", log.Suspect, log.Suspect},
+		{"record, changed", at(recordFamily, damagedAt), replace(`"custody"`, `"custodz"`), "record 17", log.Suspect, log.Suspect},
 		{"record, missing", at(recordFamily, damagedAt), gone, "record 17", log.Suspect, log.Suspect},
 		{"record, unreadable", at(recordFamily, damagedAt), func([]byte) []byte { return []byte{9} }, "record 17", log.Suspect, log.Suspect},
 		{"last record, missing", at(recordFamily, redSize-1), gone, "record 258", log.Suspect, log.Suspect},
 		{"columns, another kind", at(recordFamily, damagedAt), replace("tool_call", "tool_cell"), "envelope 17", log.Suspect, log.Suspect},
 		{"columns, another agent", at(recordFamily, damagedAt), replace("agt_test", "agt_tesu"), "record 17", log.Suspect, log.Suspect},
-		{"envelope, changed", at(envelopeFamily, damagedAt), flipAt(99), "envelope 17", log.Suspect, log.Suspect},
-		{"envelope, missing", at(envelopeFamily, damagedAt), gone, "envelope 17", log.Suspect, log.Suspect},
+		{"envelope, changed", at(recordFamily, damagedAt), flipAt(-99), "envelope 17", log.Suspect, log.Suspect},
+		{"envelope, cut off", at(recordFamily, damagedAt), bare, "envelope 17", log.Suspect, log.Suspect},
 		{"tile, changed", tileAt(tileFamily, 0, 0), flipAt(5000), "tile 0/0", log.Frozen, log.Frozen},
 		{"tile, missing", tileAt(tileFamily, 0, 0), gone, "tile 0/0", log.Frozen, log.Frozen},
 		{"tile, short", tileAt(tileFamily, 0, 0), short, "tile 0/0", log.Frozen, log.Frozen},
@@ -123,8 +129,8 @@ func TestDamagedValues(t *testing.T) {
 		{"event id, of another event", nameAt(eventFamily, "base-17"), number(18), "event id of 17", log.Suspect, log.Suspect},
 		{"event id, missing", nameAt(eventFamily, "base-17"), gone, "event id of 17", log.Suspect, log.Suspect},
 		{"event id, unreadable", nameAt(eventFamily, "base-17"), short, "event id of 17", log.Suspect, log.Suspect},
-		{"counter of the month", storeKey(counterFamily, []byte("events/2026-12")...), number(1), "counter events/2026-12", log.Suspect, log.Suspect},
-		{"counter of the month, unreadable", storeKey(counterFamily, []byte("events/2026-12")...), short, "counter events/2026-12", log.Suspect, log.Frozen},
+		{"counter of the month", storeKey(headFamily), flipAt(-1 - len("events/2026-12")), "counter events/2026-12", log.Suspect, log.Suspect},
+		{"counter of the month, of another one", storeKey(headFamily), short, "counter events/2026-12", log.Suspect, log.Suspect},
 		{"counter of an earlier month", storeKey(counterFamily, []byte("events/2026-11")...), number(1), "counter events/2026-11", log.Suspect, log.Suspect},
 		{"counter of an earlier month, unreadable", storeKey(counterFamily, []byte("events/2026-11")...), short, "counter events/2026-11", log.Suspect, log.Suspect},
 		{"head, size", storeKey(headFamily), flipAt(8), "head", log.Frozen, log.Frozen},
@@ -132,7 +138,7 @@ func TestDamagedValues(t *testing.T) {
 		{"head, root", storeKey(headFamily), flipAt(20), "head", log.Frozen, log.Frozen},
 		{"head, last hash", storeKey(headFamily), flipAt(50), "head", log.Frozen, log.Frozen},
 		{"head, last time", storeKey(headFamily), flipAt(80), "head", log.Frozen, log.Frozen},
-		{"head, unreadable", storeKey(headFamily), short, "head", log.Frozen, log.Frozen},
+		{"head, unreadable", storeKey(headFamily), half, "head", log.Frozen, log.Frozen},
 		{"fault record, unreadable", ownRecord("ledger_fault"), text("{"), "fault record", log.Frozen, log.Frozen},
 		{"fault record, of no level", ownRecord("ledger_fault"), text(`{"level":"odd"}`), "fault record", log.Frozen, log.Frozen},
 		{"fault record, not even a record", ownRecord("ledger_fault"), number(9), "fault record", log.Frozen, log.Frozen},
@@ -349,9 +355,10 @@ func TestDamageBehindThePosition(t *testing.T) {
 	})
 	for name, test := range map[string]struct {
 		family byte
+		bend   bend
 		level  log.Level
-	}{"envelope": {envelopeFamily, log.Suspect}, "entry": {entryFamily, log.Frozen}} {
-		after := w.damaged(t, base, at(test.family, damagedAt), flipAt(40))
+	}{"envelope": {recordFamily, flipAt(-40), log.Suspect}, "entry": {entryFamily, flipAt(40), log.Frozen}} {
+		after := w.damaged(t, base, at(test.family, damagedAt), test.bend)
 		after.mustAppend(red, "after")
 		for _, step := range []struct {
 			pass time.Duration
