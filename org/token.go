@@ -26,6 +26,8 @@ const (
 	idSize      = 26
 	secretSize  = 52
 	crcSize     = 8
+
+	maxToken = len(tokenPrefix) + 16 + idSize + secretSize + crcSize + 3
 )
 
 // Token is an ingest key with its secret. It prints as its public part. The text
@@ -52,14 +54,15 @@ func randomText(n int) string {
 
 func checksum(s string) string {
 	var crc [crcSize / 2]byte
+	var digits [crcSize]byte
 	binary.BigEndian.PutUint32(crc[:], crc32.ChecksumIEEE([]byte(s)))
-	return hex.EncodeToString(crc[:])
+	hex.Encode(digits[:], crc[:])
+	return string(digits[:])
 }
 
 // parseToken returns the id of a well-formed token.
 func parseToken(s string) (key string, ok bool) {
-	const most = len(tokenPrefix) + 16 + idSize + secretSize + crcSize + 3
-	if len(s) > most {
+	if len(s) > maxToken {
 		return "", false
 	}
 	prefix, rest, _ := strings.Cut(s, "_")
@@ -101,7 +104,10 @@ func (t Token) prefix() string {
 
 func (t Token) hash() id.Hash { return tokenHash(t.Reveal()) }
 
-func tokenHash(s string) id.Hash { return sha256.Sum256([]byte(s)) }
+func tokenHash(s string) id.Hash {
+	var onStack [maxToken]byte
+	return sha256.Sum256(append(onStack[:0], s...))
+}
 
 // String, LogValue and Format give the public part.
 func (t Token) String() string { return t.prefix() + "_[secret]" }

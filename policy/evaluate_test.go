@@ -175,10 +175,15 @@ func TestCompileRefuses(t *testing.T) {
 func TestInputDigest(t *testing.T) {
 	in := input("acme.pay.refund", "agt_1")
 	const members = `{"action_kind":"tool_call","actor_type":"agent","agent_id":"agt_1","payload":%s,"tool_name":"acme.pay.refund"}`
-	for payload, sent := range map[string][]byte{
+	payloads := map[string][]byte{
 		`{}`:                             nil,
 		`{"amount_usd":12.5,"note":"é"}`: []byte(`{"amount_usd":12.5,"note":"é"}`),
-	} {
+	}
+	for _, length := range []int{500, 501, 502, 503, 504, 1024, 5000} { // around what is made on the stack
+		payload := `{"a":"` + strings.Repeat("x", length) + `"}`
+		payloads[payload] = []byte(payload)
+	}
+	for payload, sent := range payloads {
 		in.Payload = sent
 		want := id.Hash(sha256.Sum256(fmt.Appendf(nil, members, payload)))
 		if got := policy.InputDigest(in); got != want {

@@ -26,14 +26,34 @@ func InputDigest(in Input) id.Hash {
 	if payload == nil {
 		payload = []byte("{}")
 	}
-	var buffer [512]byte
+	if len(payload) > inputRoom/2 {
+		return longDigest(in, payload)
+	}
+	var onStack [inputRoom]byte
+	b := append(appendBeforePayload(onStack[:0], in), payload...)
+	return sha256.Sum256(appendBehindPayload(b, in))
+}
+
+// inputRoom is the length in bytes of an input that is usual: its digest allocates
+// nothing.
+const inputRoom = 1024
+
+// longDigest does without a copy of the payload.
+func longDigest(in Input, payload []byte) id.Hash {
 	h := sha256.New()
-	b := jcs.AppendString(append(buffer[:0], `{"action_kind":`...), in.ActionKind)
+	h.Write(appendBeforePayload(nil, in))
+	h.Write(payload)
+	h.Write(appendBehindPayload(nil, in))
+	return id.Hash(h.Sum(nil))
+}
+
+func appendBeforePayload(b []byte, in Input) []byte {
+	b = jcs.AppendString(append(b, `{"action_kind":`...), in.ActionKind)
 	b = jcs.AppendString(append(b, `,"actor_type":`...), in.ActorType)
 	b = jcs.AppendString(append(b, `,"agent_id":`...), string(in.Agent))
-	h.Write(append(b, `,"payload":`...))
-	h.Write(payload)
-	b = jcs.AppendString(append(b[:0], `,"tool_name":`...), string(in.Tool))
-	h.Write(append(b, '}'))
-	return id.Hash(h.Sum(buffer[:0]))
+	return append(b, `,"payload":`...)
+}
+
+func appendBehindPayload(b []byte, in Input) []byte {
+	return append(jcs.AppendString(append(b, `,"tool_name":`...), string(in.Tool)), '}')
 }
