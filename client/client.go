@@ -4,8 +4,8 @@
 // What always holds:
 //   - An event is sent again only as the same bytes with the same event_id and
 //     Idempotency-Key, so that it is stored once however often it is sent.
-//   - Only lost connections, time-outs and 502, 503 and 504 are tried again. What
-//     the service refused (4xx) is returned at once as an *Error.
+//   - Only lost connections, time-outs (408 among them) and 502, 503 and 504 are tried
+//     again. What the service refused (any other 4xx) is returned at once as an *Error.
 //   - Private keys and tokens never appear in errors, nor where a Client or a
 //     Signer is printed.
 //   - What a Log returns was checked under the key that the caller gave it.

@@ -32,6 +32,7 @@ func TestAgain(t *testing.T) {
 	}{
 		"400":                {&Error{Status: 400}, false},
 		"401":                {&Error{Status: 401}, false},
+		"408":                {&Error{Status: 408}, true},
 		"422":                {&Error{Status: 422}, false},
 		"429":                {&Error{Status: 429, RetryAfter: time.Second}, false},
 		"500":                {&Error{Status: 500}, false},

@@ -35,7 +35,7 @@ type Result struct {
 func (r Result) Tightened() bool { return r.Decision != 0 }
 
 // Send stores a signed envelope and returns when it is durable and in the public
-// log. It tries again after lost connections, time-outs and 502 to 504, so an
+// log. It tries again after lost connections, time-outs, 408 and 502 to 504, so an
 // answer that was lost on its way shows as Replayed. After an error that is not
 // an *Error of status 4xx the event may have been stored all the same: send the
 // same bytes again. A malformed envelope is refused before anything is sent.

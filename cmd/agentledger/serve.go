@@ -160,7 +160,7 @@ func (s *server) serve(l *limit.Listener, h http.Handler, logger *slog.Logger) {
 	hs := &http.Server{
 		Handler: h, ReadHeaderTimeout: c.HeaderTimeout, ReadTimeout: c.BodyTimeout, WriteTimeout: c.AnswerTimeout,
 		IdleTimeout: c.IdleTimeout, MaxHeaderBytes: maxHeader, ConnState: l.ConnState,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		ErrorLog: slog.NewLogLogger(connectionLog{logger.Handler()}, slog.LevelDebug),
 	}
 	s.servers = append(s.servers, hs)
 	s.background.Go(func() {

@@ -8,6 +8,7 @@ import (
 // Times of a connection.
 const (
 	patience    = 500 * time.Millisecond // what a deadline that has passed is moved by
+	longestLate = 30 * time.Second       // what counts of the time it was overlooked
 	linger      = 2 * time.Second        // for which a connection that is at its end is read
 	lingerBytes = 16 << 20               // and how much of it
 )
@@ -41,7 +42,7 @@ func (d *deadline) move() bool {
 	if d.at.IsZero() {
 		return false
 	}
-	late := max(0, time.Since(d.at))
+	late := min(max(0, time.Since(d.at)), longestLate)
 	d.at = time.Time{}
 	return d.set(time.Now().Add(late+patience)) == nil
 }
