@@ -46,8 +46,15 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// MaxOpen is how many approvals of an organization may be pending or approved.
-const MaxOpen = 1000
+// Bounds of an organization's approvals.
+const (
+	MaxOpen = 1000 // pending or approved
+
+	// MaxAsked is how many may be asked for at once. As many more may in each hour: what
+	// becomes of an approval are events that no plan counts.
+	MaxAsked = 10_000
+	askEvery = time.Hour / MaxAsked
+)
 
 // ID names an approval. Ids of one service rise with the time they were made.
 type ID string

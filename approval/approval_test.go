@@ -352,27 +352,6 @@ func TestCancelAndRevoke(t *testing.T) {
 	}
 }
 
-func TestTooManyOpen(t *testing.T) {
-	w := newWorld(t)
-	q := w.question(red)
-	for i := range approval.MaxOpen {
-		q.Trace = id.Trace("trc_" + strings.Repeat("x", 1+i%100) + string(rune('a'+i/100)))
-		w.ask(red, q)
-	}
-	q.Trace = "one_more"
-	_, _, err := w.approvals.Ask(t.Context(), red, q)
-	wantKind(t, "one more", err, fault.RateLimited)
-	w.ask(blue, w.question(blue))
-	first, _, err := w.approvals.List(t.Context(), red, approval.Pending, "", 1)
-	if err != nil || len(first) != 1 {
-		t.Fatalf("got %v, %v", first, err)
-	}
-	if err := w.approvals.Cancel(t.Context(), red, "ik_operator", first[0].ID); err != nil {
-		t.Fatal(err)
-	}
-	w.ask(red, q)
-}
-
 func TestList(t *testing.T) {
 	w := newWorld(t)
 	var asked []approval.ID

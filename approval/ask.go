@@ -39,8 +39,7 @@ var errOpen = errors.New("open already")
 //
 // fault.Invalid when the active policy does not answer allow_with_obligation, for
 // an agent that the organization does not have, and for a callback that could not
-// be made; fault.RateLimited when
-// MaxOpen are open.
+// be made; fault.RateLimited when MaxOpen are open, and beyond MaxAsked.
 func (a *Approvals) Ask(ctx context.Context, t id.Tenant, q Question) (asked Approval, made bool, err error) {
 	if q.Payload == nil {
 		q.Payload = []byte("{}")
@@ -158,9 +157,8 @@ func (a *Approvals) begin(ctx context.Context, s *log.State, c *act, name ID, r 
 	if err := c.count(ctx, 1); err != nil {
 		return notary.Act{}, err
 	}
-	if c.tally.Value.Open > MaxOpen {
-		return notary.Act{}, &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", RetryAfter: time.Minute,
-			Message: "1000 approvals are open: decide or cancel some of them"}
+	if err := c.tally.Value.admit(r.CreatedAt); err != nil {
+		return notary.Act{}, err
 	}
 	if err := a.due.Note(ctx, due.Entry{At: r.ExpiresAt, Tenant: c.tenant, Name: string(name)}); err != nil {
 		return notary.Act{}, unreadable("note when the approval is due", err)
@@ -174,4 +172,20 @@ func (a *Approvals) begin(ctx context.Context, s *log.State, c *act, name ID, r 
 		return notary.Act{}, err
 	}
 	return c.done(ctx, s)
+}
+
+// admit counts a new approval, which is among the open ones already, if there is room
+// for it.
+func (t *tallyRecord) admit(now id.Instant) error {
+	if t.Open > MaxOpen {
+		return tooMany("1000 approvals are open: decide or cancel some of them", time.Minute)
+	}
+	if wait := t.Asked.Take(now, MaxAsked, askEvery); wait > 0 {
+		return tooMany("Too many approvals were asked for: at most 10000 in an hour", wait)
+	}
+	return nil
+}
+
+func tooMany(message string, retryAfter time.Duration) error {
+	return &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", Message: message, RetryAfter: retryAfter}
 }

@@ -129,7 +129,7 @@ func (a *answers) check(w *world, when string) {
 			w.t.Errorf("%s: %s: got %v, %v; want none", when, left.kind, found, err)
 		}
 	}
-	if tally, err := w.Engine.Get(w.t.Context(), red, "approval_tally", ""); err != nil || string(tally.Value) != `{"open":0}` {
+	if tally, err := w.Engine.Get(w.t.Context(), red, "approval_tally", ""); err != nil || !strings.HasPrefix(string(tally.Value), `{"open":0,`) {
 		w.t.Errorf("%s: tally %s, %v", when, tally.Value, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -21,7 +22,7 @@ const (
 	kindApproval storage.Kind = "approval"
 	// kindOpen names the approval that is open for a question, by openName.
 	kindOpen storage.Kind = "approval_open"
-	// kindTally has one, under key "": how many are open.
+	// kindTally has one, under key "": how many are open and how fast they are asked for.
 	kindTally storage.Kind = "approval_tally"
 )
 
@@ -101,7 +102,8 @@ type openRecord struct {
 }
 
 type tallyRecord struct {
-	Open int `json:"open"`
+	Open  int        `json:"open"`
+	Asked limit.Pace `json:"asked"`
 }
 
 // read reads a record, which may be absent.
