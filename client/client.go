@@ -1,5 +1,6 @@
 // Package client talks to an agentledger service: it signs events, sends them,
-// asks for policy decisions, and fetches what the public log says.
+// asks for policy decisions, reports runs of tools that hold no key, and fetches what the
+// public log says.
 //
 // What always holds:
 //   - An event is sent again only as the same bytes with the same event_id and

@@ -42,7 +42,7 @@ func withPrograms(m *testing.M) int {
 		return 2
 	}
 	defer os.RemoveAll(dir)
-	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../agentledger", "../aps", "../../examples/toolloop", "../../examples/httptool")
+	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../agentledger", "../aps", "../../examples/toolloop", "../../examples/httptool", "../../examples/importer")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build programs: %v\n%s", err, out)
 		return 2

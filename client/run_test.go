@@ -1,0 +1,318 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// bridge is a service that keeps one run as the real one does, and loses requests and
+// answers as it is told to.
+type bridge struct {
+	*testing.T
+	client *Client
+	waited pauses
+
+	mu       sync.Mutex
+	external string
+	starts   int
+	deny     string            // tool that the policy denies
+	steps    []map[string]any  // in their order
+	bodies   map[string]string // by step_key and attempt
+	requests []int             // steps of each request that landed
+	ended    string
+	trouble  func(n int) (status int, after bool) // of the n'th request
+	asked    int
+}
+
+func newBridge(t *testing.T) *bridge {
+	b := &bridge{T: t, bodies: map[string]string{}, trouble: func(int) (int, bool) { return 0, false }}
+	server := httptest.NewServer(b)
+	t.Cleanup(server.Close)
+	var err error
+	b.client, err = New(Config{BaseURL: server.URL, Token: "apl_test", Retry: Retry{Attempts: 4, pause: b.waited.pause}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.client.http.Transport.(*http.Transport).DisableKeepAlives = true
+	return b
+}
+
+func (b *bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked++
+	body, err := io.ReadAll(r.Body)
+	if err != nil || r.Header.Get("Authorization") != "Bearer apl_test" {
+		b.Errorf("%s %s: %v, %s", r.Method, r.URL, err, r.Header.Get("Authorization"))
+	}
+	status, after := b.trouble(b.asked)
+	if status == 0 || after {
+		answer, answered := b.answer(r, body)
+		if status == 0 {
+			w.WriteHeader(answered)
+			json.NewEncoder(w).Encode(answer)
+			return
+		}
+	}
+	if status < 0 {
+		panic(http.ErrAbortHandler)
+	}
+	w.Header().Set("Retry-After", "7")
+	w.WriteHeader(status)
+}
+
+func (b *bridge) answer(r *http.Request, body []byte) (any, int) {
+	switch path := strings.TrimPrefix(r.URL.Path, "/v1/ingest/workflows/runs"); {
+	case path == "":
+		return b.start(body)
+	case path == "/run_1" && r.Method == "GET":
+		return b.page(r), 200
+	case path == "/run_1/steps":
+		return b.record(body)
+	case path == "/run_1/complete":
+		if b.ended == "" {
+			b.ended = string(body)
+		}
+		if b.ended != string(body) {
+			return map[string]any{"error": "The run is succeeded"}, 409
+		}
+		return map[string]any{"run_id": "run_1", "status": "succeeded", "steps_recorded": len(b.steps), "steps_planned": nil, "gap": nil, "events_recorded": 1 + len(b.steps), "run_root": id.Hash{1}}, 200
+	}
+	return map[string]any{"error": "Not found"}, 404
+}
+
+func (b *bridge) start(body []byte) (any, int) {
+	var asked struct {
+		External string `json:"external_run_id"`
+	}
+	json.Unmarshal(body, &asked)
+	status, code := "replayed", 200
+	if b.external != asked.External {
+		b.external, b.starts = asked.External, b.starts+1
+		status, code = "created", 201
+	}
+	return map[string]any{"run_id": "run_1", "trace_id": "run_1", "status": "running", "agent_id": "bridge_x", "event": map[string]any{"event_id": "e0", "sequence_num": 1, "status": status}}, code
+}
+
+func (b *bridge) record(body []byte) (any, int) {
+	var list []map[string]any
+	if err := json.Unmarshal(body, &list); err != nil || len(list) > 50 {
+		return map[string]any{"error": "A list has 1 to 50 steps"}, 422
+	}
+	var answers []any
+	fresh := 0
+	for _, s := range list {
+		if s["attempt"] == nil {
+			s["attempt"] = 1.0
+		}
+		text, _ := json.Marshal(s)
+		name := fmt.Sprint(s["step_key"], "/", s["attempt"])
+		if known, there := b.bodies[name]; there && known != string(text) {
+			return map[string]any{"error": "step_key and attempt were used with another step"}, 422
+		} else if !there {
+			b.bodies[name] = string(text)
+			b.steps = append(b.steps, s)
+			fresh++
+		}
+		decision := "allow"
+		if b.deny != "" && s["tool_name"] == b.deny {
+			decision = "deny"
+		}
+		answers = append(answers, map[string]any{"decision": decision, "policy_id": nil, "rule_id": nil, "reason": "as told", "event": map[string]any{"event_id": name, "sequence_num": 2, "status": "created"}})
+	}
+	b.requests = append(b.requests, fresh)
+	return answers, 201
+}
+
+// page answers three events at a time, whatever was asked for.
+func (b *bridge) page(r *http.Request) any {
+	var after int
+	fmt.Sscan(r.URL.Query().Get("after"), &after)
+	events := []any{map[string]any{"event_id": "e0", "action_kind": "ledger_run", "sequence_num": 1}}
+	for _, s := range b.steps {
+		events = append(events, map[string]any{"event_id": "e", "action_kind": "tool_call", "sequence_num": 2, "step_key": s["step_key"], "attempt": s["attempt"], "status": s["status"], "tool_name": nil, "decision": "allow"})
+	}
+	end := min(after+3, len(events))
+	page := map[string]any{"run_id": "run_1", "status": "running", "events": events[after:end], "next": nil}
+	if end < len(events) {
+		page["next"] = end
+	}
+	return page
+}
+
+func (b *bridge) started(external string) *Run {
+	b.Helper()
+	r, err := b.client.StartRun(b.Context(), RunStart{Workflow: Workflow{Name: "w"}, External: external})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return r
+}
+
+// keys returns what was recorded, in its order.
+func (b *bridge) keys() (keys []string) {
+	for _, s := range b.steps {
+		keys = append(keys, fmt.Sprint(s["step_key"], "/", s["attempt"], " ", s["status"]))
+	}
+	return keys
+}
+
+// Whatever is lost, a run is started once, each step recorded once, and Retry-After
+// honoured.
+func TestRunThroughTrouble(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		after  bool
+		wait   time.Duration
+	}{
+		"requests lost": {-1, false, 0}, "answers lost": {-1, true, 0},
+		"503 before": {503, false, 7 * time.Second}, "503 after": {503, true, 7 * time.Second},
+	} {
+		b := newBridge(t)
+		b.trouble = func(n int) (int, bool) {
+			if n%2 == 1 {
+				return c.status, c.after
+			}
+			return 0, false
+		}
+		r := b.started("")
+		var steps []Step
+		for n := range 120 {
+			steps = append(steps, Step{Key: fmt.Sprint(n), Status: "succeeded", Payload: map[string]any{"n": n}})
+		}
+		results, err := r.Report(t.Context(), steps...)
+		if err != nil || len(results) != len(steps) || results[119].Decision != id.Allow || results[119].Event.EventID != "119/1" {
+			t.Errorf("%s: %d results, %v", name, len(results), err)
+		}
+		ended, err := r.Complete(t.Context(), RunEnd{Status: RunSucceeded})
+		if err != nil || ended.Recorded != 120 || *ended.Root != (id.Hash{1}) {
+			t.Errorf("%s: ended %+v, %v", name, ended, err)
+		}
+		if b.starts != 1 || len(b.steps) != 120 {
+			t.Errorf("%s: %d starts, %d steps", name, b.starts, len(b.steps))
+		}
+		if fresh := slices.DeleteFunc(slices.Clone(b.requests), func(n int) bool { return n == 0 }); !slices.Equal(fresh, []int{50, 50, 20}) {
+			t.Errorf("%s: requests of %v", name, b.requests)
+		}
+		for _, waited := range b.waited {
+			if waited < c.wait {
+				t.Errorf("%s: waited %v", name, waited)
+			}
+		}
+		if len(b.waited) < 5 {
+			t.Errorf("%s: waited %d times", name, len(b.waited))
+		}
+	}
+}
+
+// A step that has succeeded is not done again, also by who finds the run after a restart;
+// what failed, was refused or cut off is tried as the next attempt.
+func TestRunDo(t *testing.T) {
+	b := newBridge(t)
+	b.deny = "acme.drop"
+	did := []string{}
+	do := func(r *Run, key string, tool id.Tool, fails error) (bool, error) {
+		return r.Do(t.Context(), Step{Key: key, Tool: tool}, func(context.Context) error {
+			did = append(did, key)
+			return fails
+		})
+	}
+	r := b.started("job")
+	bad := errors.New("no paper")
+	if done, err := do(r, "a", "acme.read", nil); !done || err != nil {
+		t.Errorf("a: %v, %v", done, err)
+	}
+	if done, err := do(r, "b", "acme.print", bad); done || err != bad {
+		t.Errorf("b: %v, %v", done, err)
+	}
+	var denied *DeniedError
+	if done, err := do(r, "c", "acme.drop", nil); done || !errors.As(err, &denied) || denied.Reason != "as told" || denied.Decision.Decision != id.Deny {
+		t.Errorf("c: %v, %v", done, err)
+	}
+	if _, err := r.Report(t.Context(), Step{Key: "cut", Status: "started"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []func() *Run{func() *Run { return r }, func() *Run { return b.started("job") }} {
+		r := again()
+		for _, key := range []string{"a", "b", "cut"} {
+			if done, err := do(r, key, "acme.read", nil); !done || err != nil {
+				t.Errorf("again, %s: %v, %v", key, done, err)
+			}
+		}
+	}
+	if want := []string{"a", "b", "b", "cut"}; !slices.Equal(did, want) {
+		t.Errorf("did %q, want %q", did, want)
+	}
+	want := []string{"a/1 started", "a.result/1 succeeded", "b/1 started", "b.result/1 failed", "c/1 started", "c.result/1 skipped", "cut/1 started",
+		"b/2 started", "b.result/2 succeeded", "cut/2 started", "cut.result/2 succeeded"}
+	if got := b.keys(); !slices.Equal(got, want) {
+		t.Errorf("recorded %q, want %q", got, want)
+	}
+}
+
+func TestRunRefused(t *testing.T) {
+	b := newBridge(t)
+	r := b.started("job")
+	if _, err := r.Report(t.Context(), Step{Key: "a", Status: "succeeded"}); err != nil {
+		t.Fatal(err)
+	}
+	var refused *Error
+	if _, err := r.Report(t.Context(), Step{Key: "a", Status: "failed"}); !errors.As(err, &refused) || refused.Status != 422 {
+		t.Errorf("another step: %v", err)
+	}
+	if _, err := r.Complete(t.Context(), RunEnd{Status: RunSucceeded}); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.Complete(t.Context(), RunEnd{Status: RunAborted}); !errors.As(err, &refused) || refused.Status != 409 {
+		t.Errorf("another end: %v", err)
+	}
+	if _, err := r.Report(t.Context(), Step{Key: "b", Status: "x", Payload: func() {}}); err == nil {
+		t.Error("a payload that is no JSON was sent")
+	}
+	for answer, want := range map[string]string{
+		`{}`: "no run", `[]`: "answer", `{"run_id":"r"}`: "no run",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) }))
+		c, err := New(Config{BaseURL: server.URL, Token: "t"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.StartRun(t.Context(), RunStart{Workflow: Workflow{Name: "w"}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", answer, err)
+		}
+		server.Close()
+	}
+}
+
+// A list holds as many steps as the service takes, by number and by bytes.
+func TestListOf(t *testing.T) {
+	large := make([]Step, 60)
+	for i := range large {
+		large[i] = Step{Key: fmt.Sprint(i), Status: "x", Payload: map[string]string{"t": strings.Repeat("x", 250<<10)}}
+	}
+	for rest, total := large, 0; len(rest) > 0; {
+		body, n, err := listOf(rest)
+		if err != nil || n == 0 || n > maxListSteps || len(body) > maxListBytes || !json.Valid(body) || bytes.Count(body, []byte("step_key")) != n {
+			t.Fatalf("%d steps in %d bytes, %v", n, len(body), err)
+		}
+		if rest = rest[n:]; len(rest) > 0 && n < 30 {
+			t.Errorf("only %d in a list", n)
+		}
+		if total += n; len(rest) == 0 && total != 60 {
+			t.Errorf("%d in all", total)
+		}
+	}
+}
