@@ -1,7 +1,9 @@
 package client
 
 import (
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -210,5 +212,49 @@ func TestDIDMutated(t *testing.T) {
 			t.Errorf("%s: got %+v", name, d)
 		}
 		bent.Close()
+	}
+}
+
+// A replayer wants the log that goes on, and is not led into another organization's
+// line or around in its own.
+func TestFetchCheckpointFollowsTheLine(t *testing.T) {
+	o, other := id.Organization{1}, id.Organization{2}
+	line := func(o id.Organization, number string) string { return "/o/" + o.String() + number }
+	note := func(size id.Index) string {
+		root := tlog.LeafHash([]byte{byte(size)})
+		return fmt.Sprintf("log.example/o/x\n%d\n%s\n\n\u2014 log.example/o/x %s\n", size, base64.StdEncoding.EncodeToString(root[:]), base64.StdEncoding.EncodeToString(make([]byte, 68)))
+	}
+	for name, c := range map[string]struct {
+		answers map[string]string // by path
+		want    id.Index          // 0: an error
+	}{
+		"one log":              {map[string]string{line(o, "/checkpoint"): note(7)}, 7},
+		"two logs":             {map[string]string{line(o, "/successor"): line(o, "/2"), line(o, "/checkpoint"): note(7), line(o, "/2/checkpoint"): note(3)}, 3},
+		"three logs":           {map[string]string{line(o, "/successor"): line(o, "/2"), line(o, "/2/successor"): line(o, "/3"), line(o, "/3/checkpoint"): note(1)}, 1},
+		"another organization": {map[string]string{line(o, "/successor"): line(other, "/2"), line(o, "/2/checkpoint"): note(3), line(other, "/2/checkpoint"): note(9)}, 0},
+		"itself":               {map[string]string{line(o, "/successor"): line(o, ""), line(o, "/checkpoint"): note(7)}, 0},
+		"two steps at once":    {map[string]string{line(o, "/successor"): line(o, "/3"), line(o, "/3/checkpoint"): note(7)}, 0},
+		"no checkpoint":        {map[string]string{line(o, "/checkpoint"): "x"}, 0},
+		"nothing":              {nil, 0},
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answer, there := c.answers[r.URL.Path]
+			switch {
+			case !there:
+				http.Error(w, `{"error":"Not found"}`, http.StatusNotFound)
+			case strings.HasSuffix(r.URL.Path, "/successor"):
+				fmt.Fprintf(w, `{"origin":%q,"log_key":"k","record":"{}","envelope":"{}"}`, "log.example"+answer)
+			default:
+				fmt.Fprint(w, answer)
+			}
+		}))
+		service, err := New(Config{BaseURL: s.URL, Retry: Retry{Attempts: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := service.FetchCheckpoint(t.Context(), o); got.Size != c.want || (err == nil) != (c.want > 0) {
+			t.Errorf("%s: got %+v, %v, want size %d", name, got, err, c.want)
+		}
+		s.Close()
 	}
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -41,18 +42,42 @@ func (c *Client) FetchBundle(ctx context.Context, slug id.Slug, e id.Event) ([]b
 	return body, nil
 }
 
-// FetchCheckpoint fetches the newest checkpoint of an organization's log by its
-// id. It must be well-formed, but who signed it is not asked; Log.Checkpoint does.
+// FetchCheckpoint fetches the newest checkpoint of an organization's log by its id,
+// and where that log has ended, of the one that goes on. It must be well-formed, but
+// who signed it is not asked, nor what the service says of successors;
+// Log.Checkpoint does.
 func (c *Client) FetchCheckpoint(ctx context.Context, o id.Organization) (tlog.Checkpoint, error) {
-	note, err := c.do(ctx, call{method: http.MethodGet, path: "/o/" + o.String() + "/checkpoint"})
-	if err != nil {
-		return tlog.Checkpoint{}, fmt.Errorf("fetch checkpoint: %w", err)
-	}
-	checkpoint, err := tlog.ReadCheckpoint(note)
+	checkpoint, err := c.newestCheckpoint(ctx, o)
 	if err != nil {
 		return tlog.Checkpoint{}, fmt.Errorf("fetch checkpoint: %w", err)
 	}
 	return checkpoint, nil
+}
+
+func (c *Client) newestCheckpoint(ctx context.Context, o id.Organization) (tlog.Checkpoint, error) {
+	origin := id.Origin("/o/" + o.String())
+	for {
+		log, err := c.Tiles(origin)
+		if err != nil {
+			return tlog.Checkpoint{}, err
+		}
+		next, err := log.Successor(ctx)
+		var answer *Error
+		switch {
+		case errors.As(err, &answer) && answer.Status == http.StatusNotFound:
+			note, err := log.Checkpoint(ctx)
+			if err != nil {
+				return tlog.Checkpoint{}, err
+			}
+			return tlog.ReadCheckpoint(note)
+		case err != nil:
+			return tlog.Checkpoint{}, err
+		}
+		origin = origin.Next()
+		if of, err := next.Origin.Organization(); err != nil || of != o || next.Origin.Below(o) != origin.Below(o) {
+			return tlog.Checkpoint{}, badAnswer(fmt.Errorf("a successor that is not of the line: %s", next.Origin))
+		}
+	}
 }
 
 // Fetch fetches a document of any kind as it is. path is escaped, begins with a

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +17,7 @@ import (
 // FleetOptions configure NewFleet. Service, Keys and Folder are required.
 type FleetOptions struct {
 	Service *client.Client
-	Keys    []tlog.VerifierKey // of the directory's log
+	Keys    []tlog.VerifierKey // of the directory's log; where that succeeds a frozen one, those of that one too
 	Folder  string             // of all states and of the evidence; made when it is not there
 
 	Witnesses []tlog.WitnessKey // of the directory
@@ -39,7 +38,7 @@ var ErrHidden = errors.New("entries of the directory whose content is not shown"
 // logs are those that the directory lists: what is pinned is the directory's.
 type Fleet struct {
 	FleetOptions
-	origin id.Origin
+	origin id.Origin // of the directory: the newest of its line that a key is of
 }
 
 // NewFleet checks options and returns a fleet. It does no I/O.
@@ -50,7 +49,18 @@ func NewFleet(o FleetOptions) (*Fleet, error) {
 	if o.Logs <= 0 {
 		o.Logs = 4
 	}
-	return &Fleet{FleetOptions: o, origin: id.Origin(o.Keys[0].Name())}, nil
+	f := &Fleet{FleetOptions: o, origin: id.Origin(o.Keys[0].Name())}
+	for _, k := range o.Keys {
+		_, newest := f.origin.Split()
+		_, n := id.Origin(k.Name()).Split()
+		if !f.ofDirectory(id.Origin(k.Name())) {
+			return nil, errors.New("monitor: keys of several directories")
+		}
+		if n > newest {
+			f.origin = id.Origin(k.Name())
+		}
+	}
+	return f, nil
 }
 
 // Check looks at the directory and then at each log once, and tells each what came of
@@ -102,7 +112,7 @@ func (f *Fleet) hold(r *register, logs []int) error {
 	return nil
 }
 
-func (f *Fleet) registerFile() string { return filepath.Join(f.Folder, "register") }
+func (f *Fleet) registerFile() string { return filepath.Join(f.Folder, numbered("register", f.origin)) }
 
 // checkDirectory follows the directory's log and returns what it lists, nil when that
 // can't be relied on.
@@ -118,8 +128,11 @@ func (f *Fleet) checkDirectory(ctx context.Context, each func(Report, error)) (*
 	if err != nil {
 		return nil, err
 	}
-	m, err := New(f.options(tiles, f.Keys, "directory"))
+	m, err := New(f.options(tiles, f.keysOf(f.origin), f.stateName(f.origin)))
 	if err != nil {
+		return nil, err
+	}
+	if m.Predecessor, err = f.directoryBefore(); err != nil {
 		return nil, err
 	}
 	m.Witnesses, m.MaxLag = f.Witnesses, f.MaxLag
@@ -161,7 +174,7 @@ func (f *Fleet) readRegister(m *Monitor, file string) (*register, error) {
 
 func (f *Fleet) options(log *client.Tiles, keys []tlog.VerifierKey, name string) Options {
 	return Options{
-		Log: log, Keys: keys, State: filepath.Join(f.Folder, name+".state"), Evidence: filepath.Join(f.Folder, "evidence", name),
+		Log: log, Keys: keys, State: f.folderFile(name), Evidence: filepath.Join(f.Folder, "evidence", name),
 		Readers: f.Readers, Looks: f.Looks, Pause: f.Pause, Clock: f.Clock,
 	}
 }
@@ -176,7 +189,7 @@ func (f *Fleet) checkLog(ctx context.Context, r *register, l registered) (Report
 	if err != nil {
 		return Report{Origin: l.Origin}, fmt.Errorf("%s: %w", l.Origin, err)
 	}
-	m, err := New(f.options(tiles, keys, stateName(l.Origin)))
+	m, err := New(f.options(tiles, keys, f.stateName(l.Origin)))
 	if err != nil {
 		return Report{Origin: l.Origin}, fmt.Errorf("%s: %w", l.Origin, err)
 	}
@@ -185,8 +198,7 @@ func (f *Fleet) checkLog(ctx context.Context, r *register, l registered) (Report
 	}
 	m.listed, m.attach = l.heads(), attachListing(f.Service, l)
 	report, err := m.Check(ctx)
-	if next, ended := r.find(l.Origin.Next()); ended {
-		report.Successor = &SuccessorReport{Origin: next.Origin, LogKey: next.LogKeys[len(next.LogKeys)-1]}
+	if report.Successor = f.successor(r, l.Origin); report.Successor != nil {
 		if f := (*Finding)(nil); err != nil && !errors.As(err, &f) && ctx.Err() == nil {
 			// It may have nothing more to show. What was kept is compared with its successor.
 			report.Successor.Unread, err = err.Error(), nil
@@ -196,36 +208,4 @@ func (f *Fleet) checkLog(ctx context.Context, r *register, l registered) (Report
 		err = fmt.Errorf("%s: %w", l.Origin, err)
 	}
 	return report, err
-}
-
-// predecessor is what is kept of the log before one in its line, nil when the
-// directory has never listed it.
-func (f *Fleet) predecessor(r *register, origin id.Origin) (*Predecessor, error) {
-	first, n := origin.Split()
-	for range n - 2 {
-		first = first.Next()
-	}
-	l, listed := r.find(first)
-	if n == 1 || !listed {
-		return nil, nil
-	}
-	keys, err := l.keys()
-	if err != nil {
-		return nil, err
-	}
-	tiles, err := f.Service.Tiles(l.Origin)
-	if err != nil {
-		return nil, err
-	}
-	return &Predecessor{Log: tiles, Keys: keys, State: filepath.Join(f.Folder, stateName(l.Origin)+".state")}, nil
-}
-
-// stateName is what the files about a log are called: the organization's id, and from
-// the second log of its line on the number.
-func stateName(origin id.Origin) string {
-	organization, err := origin.Organization()
-	if err != nil {
-		return "unknown"
-	}
-	return strings.ReplaceAll(origin.Below(organization), "/", "-")
 }

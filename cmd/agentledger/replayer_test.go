@@ -153,7 +153,7 @@ func (r *replayer) checkApart(p *process, other *replayer) {
 	public := r.public(p)
 	for i, e := range r.sample {
 		if i < 3 {
-			if out, exit := r.verify(r.bundleFile(e.EventID), other.org.LogKey); exit != 1 {
+			if out, exit := r.verify(r.bundleFile(e.EventID), other.org.LogKey); exit != 2 {
 				r.t.Errorf("%s under the key of %s: exit %d\n%s", e.EventID, other.org.Slug, exit, out)
 			}
 		}

@@ -1,0 +1,122 @@
+package monitor
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// A log that was frozen may be succeeded by another one of the same organization, and
+// so may the directory's own. What follows is how a fleet goes along such lines.
+
+// ofDirectory reports whether a log is in the directory's line.
+func (f *Fleet) ofDirectory(origin id.Origin) bool {
+	first, _ := f.origin.Split()
+	other, _ := origin.Split()
+	return first == other
+}
+
+// keysOf are those of a log in the directory's line.
+func (f *Fleet) keysOf(origin id.Origin) (keys []tlog.VerifierKey) {
+	for _, k := range f.Keys {
+		if k.Name() == string(origin) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// previous returns the log before one in its line, ok when there is one.
+func previous(origin id.Origin) (before id.Origin, ok bool) {
+	before, n := origin.Split()
+	for range n - 2 {
+		before = before.Next()
+	}
+	return before, n > 1
+}
+
+// numbered is the name of a file about a log of the directory's line.
+func numbered(name string, origin id.Origin) string {
+	if _, n := origin.Split(); n > 1 {
+		return fmt.Sprintf("%s-%d", name, n)
+	}
+	return name
+}
+
+// directoryBefore is what is kept of the log that the directory's succeeds, nil when
+// it succeeds none or was never followed. To go on from it takes its key.
+func (f *Fleet) directoryBefore() (*Predecessor, error) {
+	origin, ok := previous(f.origin)
+	if !ok {
+		return nil, nil
+	}
+	file, keys := f.stateFile(origin), f.keysOf(origin)
+	if len(keys) > 0 {
+		tiles, err := f.Service.Tiles(origin)
+		return &Predecessor{Log: tiles, Keys: keys, State: file}, err
+	}
+	if _, err := os.Stat(file); err == nil {
+		return nil, fmt.Errorf("%s was kept of %s, which %s succeeds: give the key of that one too, or put the file away", file, origin, f.origin)
+	}
+	return nil, nil
+}
+
+// successor is the log that goes on in place of one, nil when none is known: the
+// directory does not list itself.
+func (f *Fleet) successor(r *register, origin id.Origin) *SuccessorReport {
+	if origin.Next() == f.origin {
+		keys := f.keysOf(f.origin)
+		return &SuccessorReport{Origin: f.origin, LogKey: keys[len(keys)-1].String()}
+	}
+	next, ended := r.find(origin.Next())
+	if !ended {
+		return nil
+	}
+	return &SuccessorReport{Origin: next.Origin, LogKey: next.LogKeys[len(next.LogKeys)-1]}
+}
+
+// predecessor is what is kept of the log before one in its line, nil when the
+// directory has never listed it.
+func (f *Fleet) predecessor(r *register, origin id.Origin) (*Predecessor, error) {
+	before, ok := previous(origin)
+	l, listed := r.find(before)
+	if !ok || !listed {
+		return nil, nil
+	}
+	keys, err := l.keys()
+	if err != nil {
+		return nil, err
+	}
+	tiles, err := f.Service.Tiles(l.Origin)
+	if err != nil {
+		return nil, err
+	}
+	return &Predecessor{Log: tiles, Keys: keys, State: f.stateFile(l.Origin)}, nil
+}
+
+func (f *Fleet) stateFile(origin id.Origin) string { return f.folderFile(f.stateName(origin)) }
+
+func (f *Fleet) folderFile(name string) string { return filepath.Join(f.Folder, name+".state") }
+
+// stateName is what the files about a log are called. What was followed as the
+// directory goes on to be followed from there once another log succeeds it.
+func (f *Fleet) stateName(origin id.Origin) string {
+	if f.ofDirectory(origin) {
+		return numbered("directory", origin)
+	}
+	return stateName(origin)
+}
+
+// stateName is what the files about any other log are called: the organization's id, and from
+// the second log of its line on the number.
+func stateName(origin id.Origin) string {
+	organization, err := origin.Organization()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.ReplaceAll(origin.Below(organization), "/", "-")
+}
