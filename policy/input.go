@@ -26,7 +26,7 @@ func InputDigest(in Input) id.Hash {
 	if payload == nil {
 		payload = []byte("{}")
 	}
-	if len(payload) > inputRoom/2 {
+	if len(payload) > inputRoom-512 {
 		return longDigest(in, payload)
 	}
 	var onStack [inputRoom]byte
@@ -36,14 +36,15 @@ func InputDigest(in Input) id.Hash {
 
 // inputRoom is the length in bytes of an input that is usual: its digest allocates
 // nothing.
-const inputRoom = 1024
+const inputRoom = 2048
 
 // longDigest does without a copy of the payload.
 func longDigest(in Input, payload []byte) id.Hash {
 	h := sha256.New()
-	h.Write(appendBeforePayload(nil, in))
+	b := appendBeforePayload(make([]byte, 0, 512), in)
+	h.Write(b)
 	h.Write(payload)
-	h.Write(appendBehindPayload(nil, in))
+	h.Write(appendBehindPayload(b[:0], in))
 	return id.Hash(h.Sum(nil))
 }
 
