@@ -100,9 +100,7 @@ func AppendDecoded(dst, value []byte) ([]byte, bool) {
 
 // AppendString appends s, which must be valid UTF-8, as a canonical JSON string
 // with its quotes.
-func AppendString(dst []byte, s string) []byte { return appendText(dst, s) }
-
-func appendText[T string | []byte](dst []byte, s T) []byte {
+func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	done := 0
 	for i := range len(s) {
@@ -113,6 +111,20 @@ func appendText[T string | []byte](dst []byte, s T) []byte {
 		}
 	}
 	dst = append(dst, s[done:]...)
+	return append(dst, '"')
+}
+
+// appendText is AppendString for bytes. One generic function for both would put the
+// buffers of all callers on the heap.
+func appendText(dst, s []byte) []byte {
+	dst = append(dst, '"')
+	for _, c := range s {
+		if needsEscape(c) {
+			dst = appendEscape(dst, c)
+		} else {
+			dst = append(dst, c)
+		}
+	}
 	return append(dst, '"')
 }
 
