@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage/pgstore"
 )
 
 // fsckCommand re-verifies a stopped server's store.
@@ -42,8 +43,24 @@ func (c fsckCommand) Run(ctx context.Context, out terminal) error {
 
 // open opens a store that is there already.
 func (c offline) open(ctx context.Context, out terminal) (*store, error) {
-	if _, err := os.Stat(c.DatabaseDir()); c.Storage == "" && err != nil {
-		return nil, fmt.Errorf("no store in the data directory: %w", err)
+	if err := c.mustExist(ctx); err != nil {
+		return nil, err
 	}
 	return openStore(ctx, c.Store, newLogger(c.Logging, out.stderr), nil)
+}
+
+// mustExist refuses to make a store: an empty one at a mistyped address would be
+// found to be without a fault.
+func (c offline) mustExist(ctx context.Context) error {
+	if c.Storage == "" {
+		if _, err := os.Stat(c.DatabaseDir()); err != nil {
+			return fmt.Errorf("no store in the data directory: %w", err)
+		}
+		return nil
+	}
+	found, err := pgstore.Exists(ctx, pgstore.Options{URL: c.Storage})
+	if err == nil && !found {
+		err = errors.New("no store in the database")
+	}
+	return err
 }

@@ -67,3 +67,27 @@ func TestUpgrade(t *testing.T) {
 	w.close()
 	closeEngine(t, e)
 }
+
+// Only a database with a store holds one, and looking makes none. Another schema of
+// the same database is another place.
+func TestExists(t *testing.T) {
+	one, other := fresh(t, shared), fresh(t, shared)
+	exists := func(url string) bool {
+		t.Helper()
+		found, err := pgstore.Exists(t.Context(), pgstore.Options{URL: url})
+		must(t, err)
+		return found
+	}
+	for range 2 {
+		if exists(one) {
+			t.Error("an empty schema holds a store")
+		}
+	}
+	closeEngine(t, open(t, pgstore.Options{URL: one}))
+	if !exists(one) || exists(other) {
+		t.Errorf("got %v and %v, want the first one only", exists(one), exists(other))
+	}
+	if _, err := pgstore.Exists(t.Context(), pgstore.Options{URL: one + "&host=/nowhere"}); err == nil {
+		t.Error("a server that can't be reached was looked at")
+	}
+}
