@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
@@ -33,10 +34,33 @@ func ParseHost(publicURL string) (Host, error) {
 			return "", errors.New("public URL: characters must be a-z 0-9 . - _ ~ / in the path, and what hosts have")
 		}
 	}
+	if err := checkWays(u); err != nil {
+		return "", err
+	}
 	if n := len(h.Origin(id.Organization{})); n > maxOrigin {
 		return "", fmt.Errorf("public URL: too long, origins would have %d bytes", n)
 	}
 	return h, nil
+}
+
+// checkWays refuses what leads nowhere, or to another place than it says: clients
+// take . and .. and empty parts out of a path, and an origin is for ever.
+func checkWays(u *url.URL) error {
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return errors.New("public URL: the port must be from 1 to 65535")
+		}
+	}
+	path := strings.TrimRight(u.Path, "/")
+	if path == "" {
+		return nil
+	}
+	for part := range strings.SplitSeq(path[1:], "/") {
+		if part == "" || part == "." || part == ".." {
+			return errors.New("public URL: no part of the path may be . or .. or empty")
+		}
+	}
+	return nil
 }
 
 // Origin returns the checkpoint origin of an organization that is made now.

@@ -12,6 +12,8 @@ func TestParseHost(t *testing.T) {
 	for in, want := range map[string]provision.Host{
 		"https://log.example":                 "log.example",
 		"https://Log.Example":                 "log.example",
+		"https://log.example//":               "log.example",
+		"https://log.example:65535/.a/b..":    "log.example:65535/.a/b..",
 		"https://log.example/":                "log.example",
 		"http://127.0.0.1:8080":               "127.0.0.1:8080",
 		"http://[::1]:8080/ledger/":           "[::1]:8080/ledger",
@@ -36,6 +38,11 @@ func TestParseHost(t *testing.T) {
 		"escape in path":   "https://log.example/a%2fb",
 		"space":            "https://log.example/a b",
 		"plus":             "https://log.example/a+b",
+		"empty part":       "https://log.example/a//b",
+		"dot":              "https://log.example/./a",
+		"dots":             "https://log.example/a/..",
+		"port 0":           "https://log.example:0",
+		"port 65536":       "https://log.example:65536",
 		"256 bytes":        "https://" + strings.Repeat("a", 217),
 	} {
 		if got, err := provision.ParseHost(in); err == nil {
