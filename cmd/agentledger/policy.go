@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/policy"
 )
@@ -28,11 +31,32 @@ func readPolicy(file string) (p policy.Policy, wrong string, err error) {
 	if err != nil {
 		return p, "", err
 	}
+	return parsePolicy(text)
+}
+
+func parsePolicy(text []byte) (p policy.Policy, wrong string, err error) {
 	p, err = policy.Parse(text)
 	if fault.Is(err, fault.Invalid) || fault.Is(err, fault.TooLarge) {
 		return p, fault.Of(err).Message, nil
 	}
 	return p, "", err
+}
+
+// asShown takes from the console's view of a version what is not the policy's own,
+// so that whoever saved that answer has a document. What is no object stays as it is.
+func asShown(text []byte) []byte {
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(text, &members); err != nil {
+		return text
+	}
+	for _, name := range []string{"state", "policy_digest", "written_at", "written_by", "activated_at", "archived_at"} {
+		delete(members, name)
+	}
+	document, err := json.Marshal(members)
+	if err != nil {
+		return text
+	}
+	return document
 }
 
 // compileFile compiles a document that may have neither id nor version.

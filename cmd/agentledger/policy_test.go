@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/chain"
@@ -203,6 +204,11 @@ func (r *refunder) replays(t *testing.T, s client.Result) {
 	}
 	policyText := fmt.Sprintf(`{"policy_id":"spending","name":%s,"version":%s,"default":%s,"rules":%s}`, all["name"], all["version"], all["default"], all["rules"])
 	bundle, policy := write("bundle.json", r.bundle(t, s.EventID)), write("policy.json", []byte(policyText))
+	asShown, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := write("shown.json", asShown)
 	other := write("other.json", []byte(strings.Replace(policyText, "100", "101", 1)))
 	for _, tc := range []struct {
 		args []string
@@ -211,9 +217,11 @@ func (r *refunder) replays(t *testing.T, s client.Result) {
 	}{
 		{[]string{"--policy", policy, "--bundle", bundle}, 0, "same: " + string(s.EventID)},
 		{[]string{"--policy", policy, "--bundle", bundle, "--json"}, 0, `"same": true`},
+		{[]string{"--policy", shown, "--bundle", bundle}, 0, "same: " + string(s.EventID)},
 		{[]string{"--policy", other, "--bundle", bundle}, 1, "policy.policy_digest: the record says"},
 		{[]string{"--bundle", bundle}, 1, `policy.policy_id: the record says "spending", the documents say "none"`},
 		{[]string{"--policy", policy}, 2, "give --bundle, or --record and --envelope"},
+		{[]string{"--policy", bundle + ".gone", "--bundle", bundle}, 2, "no such file"},
 		{[]string{"--policy", bundle, "--bundle", bundle}, 2, "is not a member that this server knows"},
 	} {
 		got, exit := command(t, "agentledger", append([]string{"policy", "replay"}, tc.args...)...)

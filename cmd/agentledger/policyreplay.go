@@ -18,7 +18,7 @@ import (
 
 // policyReplayCommand decides one event again.
 type policyReplayCommand struct {
-	Policy   string `help:"The policy document that was active; none when none was." placeholder:"FILE"`
+	Policy   string `help:"The policy version that was active, as a document or as the console shows it; none when none was." placeholder:"FILE"`
 	Bundle   string `help:"A verification bundle that discloses record and envelope." placeholder:"FILE" xor:"documents,with-record,with-envelope"`
 	Record   string `help:"The record (JSON)." placeholder:"FILE" xor:"with-record" and:"pair"`
 	Envelope string `help:"The envelope (JSON)." placeholder:"FILE" xor:"with-envelope" and:"pair"`
@@ -35,7 +35,11 @@ func (c policyReplayCommand) Run(out terminal) error {
 	}
 	var p *policy.Policy
 	if c.Policy != "" {
-		document, wrong, err := readPolicy(c.Policy)
+		text, err := os.ReadFile(c.Policy)
+		if err != nil {
+			return err
+		}
+		document, wrong, err := parsePolicy(asShown(text))
 		if err != nil || wrong != "" {
 			return errors.Join(err, fmt.Errorf("%s: %s", c.Policy, wrong))
 		}
