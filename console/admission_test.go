@@ -38,9 +38,9 @@ func (c crowd) full() bool {
 // until waits for something that other goroutines do.
 func (c crowd) until(what string, happens func() bool) {
 	c.t.Helper()
-	for end := time.Now().Add(10 * time.Second); !happens(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !happens(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			c.t.Fatalf("%s: not in ten seconds", what)
+			c.t.Fatalf("%s: not in two minutes", what)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestWitnesses(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() { w.witnesses.Run(ctx) })
 	var cosigned map[string]any
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		if cosigned = w.call(200, "GET", "/witnesses", ""); cosigned["quorum"] != nil || time.Now().After(end) {
 			break
 		}

@@ -283,7 +283,7 @@ func TestRun(t *testing.T) {
 			select {
 			case <-moves.Ready():
 				moves.Take()
-			case <-time.After(20 * time.Second):
+			case <-time.After(2 * time.Minute):
 				t.Fatal("nothing is listed")
 			}
 		}

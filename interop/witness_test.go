@@ -119,7 +119,7 @@ func TestCosignedCheckpointsSatisfyOthers(t *testing.T) {
 // cosigned waits for the cosigned checkpoint of that size.
 func (s *served) cosigned(t *testing.T, size id.Index) []byte {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		text, err := (&walker{ctx: t.Context(), client: http.DefaultClient, prefix: s.prefix}).fetch("checkpoint?cosigned=1")
 		if err == nil && strings.Contains(string(text), fmt.Sprintf("\n%d\n", size)) {
 			return text
@@ -151,7 +151,7 @@ func TestTesseraAsksOurTestWitness(t *testing.T) {
 	key, err := tlog.ParseVerifierKey(public)
 	must(t, err)
 	w.ours.Logs = []trust.Log{{Key: key}}
-	limit, stop := context.WithTimeout(ctx, 30*time.Second)
+	limit, stop := context.WithTimeout(ctx, 2*time.Minute)
 	defer stop()
 	for i := range 4 {
 		if i == 2 {

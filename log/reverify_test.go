@@ -16,7 +16,7 @@ import (
 // reverify runs the background re-verification until a condition holds.
 func (w *world) reverify(until func() bool) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
 	defer cancel()
 	go func() {
 		defer cancel()

@@ -159,7 +159,7 @@ func (w *world) witness(name string) *witnesstest.Witness {
 // eventually waits until something is so.
 func (w *world) eventually(what string, is func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.t.Fatalf("it never came: %s", what)
 		}

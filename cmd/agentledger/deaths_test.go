@@ -186,7 +186,7 @@ func newHooks() *hooks {
 func (h *hooks) await(t *testing.T, errands [][]*errand) {
 	t.Helper()
 	missing := ""
-	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if missing = h.missing(errands); missing == "" {
 			break
 		}

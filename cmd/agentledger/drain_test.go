@@ -30,7 +30,7 @@ func TestDrain(t *testing.T) {
 	}
 	finish := beginRequest(t, p, org, envelope)
 	p.signal(syscall.SIGTERM)
-	for end := time.Now().Add(30 * time.Second); ; {
+	for end := time.Now().Add(2 * time.Minute); ; {
 		c, err := net.Dial("tcp", p.host)
 		if err != nil {
 			break

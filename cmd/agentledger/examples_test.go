@@ -71,7 +71,7 @@ var asks = regexp.MustCompile(`waits for people: (apr_\w+)`)
 // asked waits until the program asks people, and returns what it asked.
 func (e *example) asked() string {
 	e.t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if found := asks.FindStringSubmatch(e.out.String()); found != nil {
 			return found[1]
 		}
@@ -88,7 +88,7 @@ func (e *example) ends(last string, before ...string) {
 		if err != nil {
 			e.t.Errorf("%v\n%s", err, e.out)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		e.t.Fatalf("still runs:\n%s", e.out)
 	}
 	said := e.out.String()

@@ -64,7 +64,7 @@ func (l watchedLog) cosigned(size id.Index) {
 	if err != nil {
 		l.Fatal(err)
 	}
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		text := getText(l.T, base+"checkpoint?cosigned=1")
 		if o, err := policy.Open([]byte(text)); err == nil && o.Checkpoint.Size == size {
 			return

@@ -136,7 +136,7 @@ func launch(cmd *exec.Cmd) (*process, error) {
 		return p, nil
 	case err := <-p.exited:
 		return nil, fmt.Errorf("the server ended before it served: %w\n%s", err, p.logs)
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		p.kill()
 		return nil, fmt.Errorf("the server does not serve\n%s", p.logs)
 	}

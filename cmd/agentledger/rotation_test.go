@@ -206,7 +206,7 @@ func (l watchedLog) shows(keys ...tlog.VerifierKey) {
 // cosignedBy waits until the newest cosigned checkpoint is signed by the key.
 func (l watchedLog) cosignedBy(key tlog.VerifierKey) {
 	l.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		note := getText(l.T, l.server.main+"/o/"+l.worker.org.OrganizationID.String()+"/checkpoint?cosigned=1")
 		c, err := tlog.OpenCheckpoint([]byte(note), key)
 		if keys := keysOf(l.T, l.server, l.worker.org.Slug); err == nil && c.Size >= keys[0].To {

@@ -203,7 +203,7 @@ func scriptEventually(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	pattern := regexp.MustCompile(args[1])
 	var got []byte
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		response, err := f.do(ts, http.MethodGet, args[0])
 		if err != nil {
 			ts.Fatalf("%v\n%s", err, serverLog(ts))

@@ -74,7 +74,7 @@ func TestCallbacksThroughKills(t *testing.T) {
 		if !strings.Contains(c.body, `"type":"approval.approved"`) || !strings.Contains(c.body, a.ID) {
 			t.Errorf("got %s", c.body)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatalf("no call\n%s", p.logs)
 	}
 }

@@ -92,7 +92,7 @@ func TestWitnessHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var before string
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		before = getText(t, cosigned)
 		if o, err := policy.Open([]byte(before)); err == nil && o.Checkpoint.Size == 201 {
 			break

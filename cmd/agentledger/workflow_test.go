@@ -103,7 +103,7 @@ type stepTold struct {
 
 // ask makes one request of the tool. Only an answer of the server is one.
 func (r *toolRun) ask(base, method, path, body string) (status int, answer []byte, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, base+path, strings.NewReader(body))
 	if err != nil {
@@ -329,7 +329,7 @@ func abandonedThroughKill(t *testing.T, p *process, dir string, org founded, fla
 		EndedAt *string    `json:"ended_at"`
 		Events  []runEvent `json:"events"`
 	}
-	for deadline := time.Now().Add(20 * time.Second); run.EndedAt == nil && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); run.EndedAt == nil && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		_, answer, err := r.ask(p.main, "GET", r.path, "")
 		if err == nil {
 			err = json.Unmarshal(answer, &run)

@@ -76,8 +76,8 @@ func (w *world) retry(name string) {
 	w.t.Helper()
 	for _, tenant := range []id.Tenant{red, blue} {
 		var err error
-		for i := range 50 {
-			if err = w.append(tenant, fmt.Sprint(name, i)); err == nil {
+		for i, end := 0, time.Now().Add(time.Minute); ; i++ {
+			if err = w.append(tenant, fmt.Sprint(name, i)); err == nil || time.Now().After(end) {
 				break
 			}
 			time.Sleep(20 * time.Millisecond)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/agentledger/agentledger/event"
@@ -25,6 +26,7 @@ const (
 
 // world is ledgers on a store, as a service runs them.
 type world struct {
+	passed  atomic.Int64 // events of red that traffic got through
 	t       *testing.T
 	store   log.Store
 	keyring *seal.Keyring
@@ -191,6 +193,9 @@ func (w *world) send(told *told, tenant id.Tenant, name string) {
 	told.mu.Lock()
 	defer told.mu.Unlock()
 	told.acknowledged[tenant][name] = receipts[0]
+	if tenant == red {
+		w.passed.Add(1)
+	}
 	state, err := w.ledgers.State(context.Background(), tenant)
 	if err != nil {
 		return // the store is gone again, and the ledger with it until it is back
