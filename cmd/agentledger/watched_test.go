@@ -7,6 +7,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/agentledger/agentledger/internal/apicheck"
 )
@@ -28,7 +29,7 @@ func watched(t testing.TB, to string) string {
 	}
 	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
 	proxy := &httputil.ReverseProxy{
-		Transport:    &http.Transport{MaxIdleConnsPerHost: 256},
+		Transport:    &http.Transport{MaxIdleConnsPerHost: 256, IdleConnTimeout: 90 * time.Second}, // before the server ends them
 		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = r.In.Host },
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		ErrorLog:     quiet,
