@@ -8,19 +8,22 @@ PROGRAMS := agentledger aps
 build:
 	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
 
+# Longer than the tests of any package take on a busy machine: only a hang reaches it.
+TIMEOUT := -timeout 40m
+
 # Every test, nothing skipped. PostgreSQL's server, Python and curl are installed when they are missing.
 test:
 	./scripts/postgres
 	./scripts/python
 	./scripts/curl
-	$(GO) test ./...
+	$(GO) test $(TIMEOUT) ./...
 
 # The same under the race detector (needs a C compiler).
 race:
 	./scripts/postgres
 	./scripts/python
 	./scripts/curl
-	$(GO) test -race ./...
+	$(GO) test $(TIMEOUT) -race ./...
 
 lint:
 	@test -z "$$(gofmt -l .)" || { echo "not gofmt'ed:"; gofmt -l .; exit 1; }
@@ -39,7 +42,7 @@ fuzz:
 # A served log of 100,003 entries, read and checked by programs of others. In a
 # module of its own; its versions of shared dependencies follow the product's.
 interop:
-	cd interop && $(GO) test -mod=mod ./... -count=1 -timeout 10m
+	cd interop && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
 
 # SIGKILL of the real server under load, ROUNDS times; the commit path on a file
 # system that loses what was not synced, cut at every sync; the simulation of
