@@ -1,6 +1,8 @@
 package log_test
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -116,4 +119,36 @@ func checkLines(t *testing.T, size id.Index, note []byte, keys []log.LogKey) {
 	if n, err := tlog.ParseNote(note); err != nil || len(n.Signatures) != lines {
 		t.Errorf("size %d: got %d lines, %v, want %d", size, len(n.Signatures), err, lines)
 	}
+}
+
+// The stored keys change between preparing and landing, as when they are sealed anew
+// under another master key: the step is prepared again on what is stored then, and
+// loses nothing of it.
+func TestLogKeyRotationBesideAnotherChange(t *testing.T) {
+	store := storagetest.NewModel()
+	w := newWorld(t, store)
+	w.mustAppend(red, "a")
+	const kind storage.Kind = "ledger" // the identity, with its sealed keys
+	prepared := 0
+	key, err := w.rekey(red, "rotated", func(ctx context.Context, s *log.State) (*log.KeyChange, error) {
+		made, err := w.ledgers.RotateLogKey(ctx, s)
+		if prepared++; err != nil || prepared > 2 {
+			return made, err
+		}
+		is, err := store.Get(ctx, red, kind, "")
+		if err != nil {
+			return nil, err
+		}
+		resealed := bytes.Replace(is.Value, []byte("{"), []byte("{ "), prepared) // what is written is another value
+		return made, store.Write(ctx, red, []storage.Change{{Kind: kind, Value: resealed, If: is.Version}})
+	})
+	if err != nil || prepared != 3 || key.From != 2 {
+		t.Errorf("got %+v, %v, prepared %d times", key, err, prepared)
+	}
+	if keys := w.state(red).LogKeys(); len(keys) != 2 {
+		t.Errorf("got %+v", keys)
+	}
+	checkLines(t, 2, w.state(red).Checkpoint(), w.state(red).LogKeys())
+	w.reopen(w.store)
+	checkLines(t, 2, w.state(red).Checkpoint(), w.state(red).LogKeys())
 }
