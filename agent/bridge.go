@@ -36,6 +36,11 @@ type bridgeRecord struct {
 
 func bridgeSealContext(o id.Organization) string { return "bridge-key\n" + o.String() }
 
+// SealedBridgeKey is where an organization's bridge key is.
+func SealedBridgeKey() log.Sealed {
+	return log.SealedIn(kindBridge, "bridge key", log.OfOrganization(bridgeSealContext), func(r *bridgeRecord) []*[]byte { return []*[]byte{&r.Sealed} })
+}
+
 // Bridge is what the service signs with for tools that hold no key: a key of the
 // organization's own bridge agent, whoever the tool acts for. A value that was
 // handed out never changes. fmt and slog don't show the private half.

@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/storage"
@@ -26,6 +25,11 @@ type grantKeyRecord struct {
 }
 
 func sealContext(o id.Organization) string { return "grant-key\n" + o.String() }
+
+// SealedGrantKey is where an organization's grant key is.
+func SealedGrantKey() log.Sealed {
+	return log.SealedIn(kindGrantKey, "grant key", log.OfOrganization(sealContext), func(r *grantKeyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
+}
 
 // GrantKey returns the key that signs an organization's grants and the size of
 // its log when that was made; ok is false before the first grant.
@@ -75,11 +79,10 @@ func (a *Approvals) newGrantSigner(s *log.State, c *act) (tlog.SignerKey, error)
 	if err != nil {
 		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
 	}
-	value, err := json.Marshal(grantKeyRecord{VerifierKey: signer.Verifier().String(), FromSize: s.Size(), Sealed: sealed})
-	if err != nil {
+	made := stored.Value[grantKeyRecord]{Value: grantKeyRecord{VerifierKey: signer.Verifier().String(), FromSize: s.Size(), Sealed: sealed}}
+	if err := c.put(made.Change(kindGrantKey, "")); err != nil {
 		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
 	}
-	c.Changes = append(c.Changes, storage.Change{Kind: kindGrantKey, Value: value})
 	c.Statements = append(c.Statements, notary.Statement{Kind: notary.LogKey, Payload: map[string]any{
 		"vkey": signer.Verifier().String(), "transition": "grant_key_created",
 	}})

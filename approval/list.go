@@ -4,9 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -103,20 +102,20 @@ func (a *Approvals) openNames(ctx context.Context, t id.Tenant) ([]ID, error) {
 	}
 	names := make([]ID, len(records))
 	for i := range records {
-		var r openRecord
-		if err := json.Unmarshal(records[i].Value, &r); err != nil {
+		r, err := stored.Decode[openRecord](records[i])
+		if err != nil {
 			return nil, unreadable("list open approvals", err)
 		}
-		names[i] = r.Approval
+		names[i] = r.Value.Approval
 	}
 	slices.Sort(names)
 	return names, nil
 }
 
 func (a *Approvals) decode(r storage.Record, active id.Hash) (Approval, error) {
-	var stored record
-	if err := json.Unmarshal(r.Value, &stored); err != nil {
+	v, err := stored.Decode[record](r)
+	if err != nil {
 		return Approval{}, unreadable("decode approval", err)
 	}
-	return stored.shown(ID(r.Key), stored.statusAt(a.now(), active)), nil
+	return v.Value.shown(ID(r.Key), v.Value.statusAt(a.now(), active)), nil
 }

@@ -1,12 +1,9 @@
 package approval
 
 import (
-	"fmt"
-
-	"github.com/go-json-experiment/json"
-
 	"github.com/agentledger/agentledger/due"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -17,12 +14,9 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	if r.Kind != kindApproval {
 		return nil, nil
 	}
-	var stored record
-	if err := json.Unmarshal(r.Value, &stored); err != nil {
-		return nil, fmt.Errorf("approval: %w", storage.ErrCorrupt)
+	v, err := stored.Decode[record](r)
+	if err != nil || !v.Value.Status.Open() {
+		return nil, err
 	}
-	if !stored.Status.Open() {
-		return nil, nil
-	}
-	return []storage.Record{due.Entry{At: stored.ExpiresAt, Tenant: t, Name: r.Key}.Record(kindDue)}, nil
+	return []storage.Record{due.Entry{At: v.Value.ExpiresAt, Tenant: t, Name: r.Key}.Record(kindDue)}, nil
 }

@@ -121,6 +121,11 @@ func sealContext(organization id.Organization) string {
 	return "system-key\n" + organization.String()
 }
 
+// SealedSystemKey is where an organization's system key is.
+func SealedSystemKey() log.Sealed {
+	return log.SealedIn(kindSystemKey, "system key", log.OfOrganization(sealContext), func(r *systemKeyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
+}
+
 // Found makes a system key and returns the record that a new organization
 // begins with.
 func Found(keyring *seal.Keyring, organization id.Organization) (storage.Change, error) {

@@ -3,10 +3,9 @@ package outbox
 import (
 	"context"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -36,10 +35,11 @@ func (o *Outbox) DeadLetters(ctx context.Context, t id.Tenant, after ID, limit i
 	}
 	letters := make([]DeadLetter, len(records))
 	for i, r := range records {
-		var d delivery
-		if err := json.Unmarshal(r.Value, &d); err != nil {
+		v, err := stored.Decode[delivery](r)
+		if err != nil {
 			return nil, unreadable("list dead letters", err)
 		}
+		d := &v.Value
 		letters[i] = DeadLetter{
 			ID: ID(r.Key), URL: d.URL, Type: d.Type, CreatedAt: d.CreatedAt, GivenUpAt: d.NextAt, Tries: d.Tries, Trouble: d.Trouble,
 		}

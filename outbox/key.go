@@ -3,16 +3,15 @@ package outbox
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/stored"
+	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -26,6 +25,11 @@ type keyRecord struct {
 }
 
 func sealContext(o id.Organization) string { return "webhook-key\n" + o.String() }
+
+// SealedKey is where an organization's webhook key is.
+func SealedKey() log.Sealed {
+	return log.SealedIn(kindKey, "webhook key", log.OfOrganization(sealContext), func(r *keyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
+}
 
 // publicPrefix is how Standard Webhooks writes public keys.
 const publicPrefix = "whpk_"
@@ -42,18 +46,14 @@ func (o *Outbox) PublicKey(ctx context.Context, t id.Tenant) (string, error) {
 
 // key returns nil when there is none yet.
 func (o *Outbox) key(ctx context.Context, t id.Tenant) (*keyRecord, error) {
-	r, err := o.records.Get(ctx, t, kindKey, "")
-	if errors.Is(err, storage.ErrNotFound) {
+	r, err := stored.Read[keyRecord](ctx, o.records, t, kindKey, "")
+	switch {
+	case err != nil:
+		return nil, unreadable("read webhook key", err)
+	case !r.There():
 		return nil, nil
 	}
-	var stored keyRecord
-	if err == nil {
-		err = json.Unmarshal(r.Value, &stored)
-	}
-	if err != nil {
-		return nil, unreadable("read webhook key", err)
-	}
-	return &stored, nil
+	return &r.Value, nil
 }
 
 // needKey returns the record that makes the organization's key, nothing when it
@@ -68,11 +68,9 @@ func (o *Outbox) needKey(ctx context.Context, t id.Tenant, organization id.Organ
 	if err != nil {
 		return nil, fmt.Errorf("make webhook key: %w", err)
 	}
-	value, err := json.Marshal(keyRecord{Public: private.Public().String(), Sealed: sealed})
-	if err != nil {
-		return nil, fmt.Errorf("make webhook key: %w", err)
-	}
-	return []storage.Change{{Kind: kindKey, Value: value}}, nil
+	made := stored.Value[keyRecord]{Value: keyRecord{Public: private.Public().String(), Sealed: sealed}}
+	change, err := made.Change(kindKey, "")
+	return []storage.Change{change}, err
 }
 
 // header signs one try of a delivery.

@@ -1,12 +1,9 @@
 package outbox
 
 import (
-	"fmt"
-
-	"github.com/go-json-experiment/json"
-
 	"github.com/agentledger/agentledger/due"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -17,9 +14,9 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	if r.Kind != kindDelivery {
 		return nil, nil
 	}
-	var d delivery
-	if err := json.Unmarshal(r.Value, &d); err != nil {
-		return nil, fmt.Errorf("delivery: %w", storage.ErrCorrupt)
+	v, err := stored.Decode[delivery](r)
+	if err != nil {
+		return nil, err
 	}
-	return []storage.Record{due.Entry{At: d.NextAt, Tenant: t, Name: r.Key}.Record(kindDue)}, nil
+	return []storage.Record{due.Entry{At: v.Value.NextAt, Tenant: t, Name: r.Key}.Record(kindDue)}, nil
 }

@@ -2,14 +2,12 @@ package outbox
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/due"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -36,26 +34,16 @@ type delivery struct {
 }
 
 func (d *delivery) change(kind storage.Kind, name ID, at uint64) (storage.Change, error) {
-	value, err := json.Marshal(d)
-	if err != nil {
-		return storage.Change{}, fmt.Errorf("encode delivery: %w", err)
-	}
-	return storage.Change{Kind: kind, Key: string(name), Value: value, If: at}, nil
+	return stored.Value[delivery]{Value: *d, At: at}.Change(kind, string(name))
 }
 
 // read returns a delivery and its record's version, 0 when there is none.
 func (o *Outbox) read(ctx context.Context, t id.Tenant, kind storage.Kind, name ID) (d delivery, at uint64, err error) {
-	r, err := o.records.Get(ctx, t, kind, string(name))
-	if errors.Is(err, storage.ErrNotFound) {
-		return d, 0, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(r.Value, &d)
-	}
+	v, err := stored.Read[delivery](ctx, o.records, t, kind, string(name))
 	if err != nil {
-		return d, 0, unreadable("read delivery", err)
+		err = unreadable("read delivery", err)
 	}
-	return d, r.Version, nil
+	return v.Value, v.At, err
 }
 
 func (o *Outbox) writeDue(ctx context.Context, t id.Tenant, name ID, at id.Instant) error {

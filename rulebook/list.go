@@ -3,9 +3,8 @@ package rulebook
 import (
 	"context"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/stored"
 )
 
 // Get returns a version of a policy, the newest one for version 0.
@@ -43,10 +42,11 @@ func (b *Rulebook) List(ctx context.Context, t id.Tenant, after string, limit in
 	}
 	list := make([]Listed, len(records))
 	for i, r := range records {
-		var p policyRecord
-		if err := json.Unmarshal(r.Value, &p); err != nil {
+		v, err := stored.Decode[policyRecord](r)
+		if err != nil {
 			return nil, unreadable("list policies", err)
 		}
+		p := &v.Value
 		list[i] = Listed{PolicyID: r.Key, Name: p.Name, Version: p.Newest, State: p.state(p.Newest), Active: p.Active, UpdatedAt: p.UpdatedAt}
 	}
 	return list, nil
