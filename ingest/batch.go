@@ -2,14 +2,8 @@ package ingest
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
-	"runtime"
-	"runtime/debug"
 	"strconv"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/jcs"
@@ -22,20 +16,32 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, c caller, bod
 	if err != nil {
 		return err
 	}
-	batch, err := s.readLines(r.Context(), c, lines)
+	batch, err := s.take(r.Context(), c, lines)
 	if err != nil {
 		return err
 	}
-	if err := s.lines.Enter(r.Context(), c.party(), len(batch)+1); err != nil {
-		return err
-	}
-	defer s.lines.Leave(c.party(), len(batch)+1)
-	s.settle(r.Context(), c, pointers(batch))
 	s.countRefused(batch)
 	requestID := w.Header().Get(web.RequestIDHeader)
 	s.logFailures(r.Context(), requestID, failuresOf(batch))
 	writeLines(w, requestID, batch)
 	return nil
+}
+
+// take reads a batch and brings it into the ledger. It waits for room for all of its
+// lines once the first ones are read, so that none is refused by halves.
+func (s *Server) take(ctx context.Context, c caller, lines [][]byte) ([]intake, error) {
+	r := s.readLines(ctx, c, lines)
+	defer func() { <-r.done }()
+	if len(r.portions) > 0 {
+		if err := r.await(ctx, &r.portions[0]); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.lines.Enter(ctx, c.party(), len(lines)+1); err != nil {
+		return nil, err
+	}
+	defer s.lines.Leave(c.party(), len(lines)+1)
+	return r.batch, s.settleLines(ctx, c, r)
 }
 
 // batchOf returns the lines of a body and checks the headers of its request.
@@ -53,29 +59,6 @@ func batchOf(w http.ResponseWriter, r *http.Request, body []byte) ([][]byte, err
 	return lines, nil
 }
 
-// chunkLines is how many lines are read by one goroutine in one go: about a
-// millisecond's work.
-const chunkLines = 16
-
-// readLines reads the events of a batch, several at once. Each of them takes its
-// turn with all that the server reads.
-func (s *Server) readLines(ctx context.Context, c caller, lines [][]byte) ([]intake, error) {
-	ctx, read := s.edge.Tracer.Start(ctx, "read batch")
-	defer read.End()
-	read.Int("lines", len(lines))
-	batch := make([]intake, len(lines))
-	for i := range batch {
-		batch[i] = intake{server: s, caller: c}
-	}
-	var group errgroup.Group
-	group.SetLimit(s.turns.Workers())
-	for from := 0; from < len(lines) && ctx.Err() == nil; from += chunkLines {
-		to := min(from+chunkLines, len(lines))
-		group.Go(func() error { return s.readChunk(ctx, c, batch[from:to], lines[from:to]) })
-	}
-	return batch, errors.Join(group.Wait(), ctx.Err())
-}
-
 // countRefused counts the refusals in an answer that is 200 as a whole.
 func (s *Server) countRefused(batch []intake) {
 	for i := range batch {
@@ -83,22 +66,6 @@ func (s *Server) countRefused(batch []intake) {
 			s.edge.Metrics.Refused(batch[i].err)
 		}
 	}
-}
-
-// readChunk reads the events of some lines. A panic becomes an error, since nobody
-// above would recover from it.
-func (s *Server) readChunk(ctx context.Context, c caller, events []intake, lines [][]byte) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("read batch: panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	runtime.Gosched() // single requests go first
-	for i := range events {
-		events[i].read(ctx, lines[i])
-	}
-	s.recall(ctx, c, pointers(events)...)
-	return nil
 }
 
 func pointers(batch []intake) []*intake {

@@ -141,10 +141,11 @@ func TestBatchesAmongChanges(t *testing.T) {
 // More full batches at once than the queue takes wait for one another.
 func TestBatchesWaitForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ledgers := &stalled{entered: make(chan struct{}, 6), release: make(chan struct{})}
+		answers := make([]batched, 6)
+		const portions = 4 // of a full batch
+		ledgers := &stalled{entered: make(chan struct{}, portions*len(answers)), release: make(chan struct{})}
 		w := newWorld(t, func(o *ingest.Options) { ledgers.Ledgers, o.Ledgers = o.Ledgers, ledgers })
 		ledgers.tenant = w.red.tenant
-		answers := make([]batched, cap(ledgers.entered))
 		var group sync.WaitGroup
 		for b := range answers {
 			lines := make([]string, 1000)

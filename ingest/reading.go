@@ -1,0 +1,161 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+const (
+	// chunkLines is how many lines are read by one goroutine in one go: about a
+	// millisecond's work.
+	chunkLines = 16
+
+	// portionLines is how many lines come into the ledger together, while those
+	// behind them are read: about as long as that takes.
+	portionLines = 16 * chunkLines
+)
+
+// reading is a batch whose lines are being read. Its portions become ready in any
+// order, and those that do belong to whoever waited for them.
+type reading struct {
+	batch    []intake
+	portions []portion
+	done     chan struct{} // closed when nothing is read any more
+	err      error         // why not all portions are ready; set before done is closed
+}
+
+type portion struct {
+	batch []intake
+	lines [][]byte
+	left  atomic.Int32  // chunks
+	ready chan struct{} // closed when none is left
+}
+
+// readLines begins to read the events of a batch, several at once. Each of them takes its
+// turn with all that the server reads. The caller waits for done before it returns.
+func (s *Server) readLines(ctx context.Context, c caller, lines [][]byte) *reading {
+	r := &reading{batch: make([]intake, len(lines)), done: make(chan struct{})}
+	for i := range r.batch {
+		r.batch[i] = intake{server: s, caller: c}
+	}
+	r.portions = make([]portion, (len(lines)+portionLines-1)/portionLines)
+	for i := range r.portions {
+		begin, end := i*portionLines, min((i+1)*portionLines, len(lines))
+		p := &r.portions[i]
+		p.batch, p.lines, p.ready = r.batch[begin:end], lines[begin:end], make(chan struct{})
+		p.left.Store(int32(p.chunks()))
+	}
+	go func() {
+		defer close(r.done)
+		r.err = s.readPortions(ctx, c, r)
+	}()
+	return r
+}
+
+// chunks returns how many chunks the portion's lines are.
+func (p *portion) chunks() int { return (len(p.lines) + chunkLines - 1) / chunkLines }
+
+// readPortions reads chunk after chunk, in their order, by a few goroutines. The
+// first error ends it.
+func (s *Server) readPortions(ctx context.Context, c caller, r *reading) error {
+	ctx, span := s.edge.Tracer.Start(ctx, "read batch")
+	defer span.End()
+	span.Int("lines", len(r.batch))
+	var next atomic.Int32
+	chunks := (len(r.batch) + chunkLines - 1) / chunkLines
+	group, ctx := errgroup.WithContext(ctx)
+	for range min(s.turns.Workers(), chunks) {
+		group.Go(func() error {
+			for {
+				n := int(next.Add(1)) - 1
+				if n >= chunks || ctx.Err() != nil {
+					return ctx.Err()
+				}
+				const each = portionLines / chunkLines
+				if err := s.readChunk(ctx, c, &r.portions[n/each], n%each); err != nil {
+					return err
+				}
+			}
+		})
+	}
+	return group.Wait()
+}
+
+// readChunk reads the events of some lines. A panic becomes an error, since nobody
+// above would recover from it.
+func (s *Server) readChunk(ctx context.Context, c caller, p *portion, n int) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("read batch: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	runtime.Gosched() // single requests go first
+	begin, end := n*chunkLines, min((n+1)*chunkLines, len(p.lines))
+	for i := begin; i < end; i++ {
+		p.batch[i].read(ctx, p.lines[i])
+	}
+	s.recall(ctx, c, pointers(p.batch[begin:end])...)
+	if ctx.Err() == nil && p.left.Add(-1) == 0 {
+		close(p.ready)
+	}
+	return ctx.Err()
+}
+
+// await waits until a portion is ready, or it is certain that it will not be.
+func (r *reading) await(ctx context.Context, p *portion) error {
+	select {
+	case <-p.ready:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-r.done:
+	}
+	select {
+	case <-p.ready:
+		return ctx.Err()
+	default:
+		return r.err
+	}
+}
+
+// settleLines brings the events of a batch into the ledger of c portion by portion,
+// in their order, while later ones are read.
+func (s *Server) settleLines(ctx context.Context, c caller, r *reading) error {
+	met := make(map[id.Event]struct{}, len(r.batch))
+	for i := range r.portions {
+		p := &r.portions[i]
+		if err := r.await(ctx, p); err != nil {
+			return err
+		}
+		events := pointers(p.batch)
+		s.recall(ctx, c, again(events, met)...)
+		s.settle(ctx, c, events)
+	}
+	return nil
+}
+
+// again returns those of events whose names met has, since they may have come into
+// the ledger after it was asked for them, and adds the names of all.
+func again(events []*intake, met map[id.Event]struct{}) (repeated []*intake) {
+	before := len(met) > 0
+	for _, in := range events {
+		if in.fate != open {
+			continue
+		}
+		name := in.envelope.EventID
+		if before {
+			if _, known := met[name]; known {
+				repeated = append(repeated, in)
+			}
+		}
+		met[name] = struct{}{}
+	}
+	return repeated
+}
