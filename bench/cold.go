@@ -37,7 +37,7 @@ func (s *suite) restart() (err error) {
 	if err := s.library.service.stop(); err != nil {
 		return err
 	}
-	s.library.service, err = s.serve(s.library.dir)
+	s.library.service, err = s.serveLibrary(s.library.dir)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -40,7 +41,7 @@ func (s *suite) collect(ctx context.Context) (*library, error) {
 	if _, err := s.rested(ctx, dir); err != nil {
 		return nil, err
 	}
-	if v, err = s.serve(dir); err != nil {
+	if v, err = s.serveLibrary(dir); err != nil {
 		return nil, err
 	}
 	l := &library{dir: dir, service: v, member: m, size: size, events: s.Leaves}
@@ -48,6 +49,12 @@ func (s *suite) collect(ctx context.Context) (*library, error) {
 		return nil, errors.Join(err, v.stop())
 	}
 	return l, nil
+}
+
+// serveLibrary starts a server that has room in memory for all leaf hashes of the log.
+func (s *suite) serveLibrary(dir string) (*service, error) {
+	const leavesInMiB, usual = 30_000, 128
+	return s.serve(dir, "--leaf-cache-mib", strconv.Itoa(max(usual, s.Leaves/leavesInMiB+1)))
 }
 
 // warm asks for a proof below every tile once.
