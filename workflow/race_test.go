@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -62,6 +63,14 @@ func twentyAtOnce(t *testing.T, w *world) {
 
 // A run that is completed while steps come has exactly those that lie before its end.
 func TestCompleteAmongSteps(t *testing.T) { onEngines(t, completeAmongSteps) }
+
+// On one processor whoever was prepared first is prepared first again: nobody is kept
+// out by that for good.
+func TestCompleteAmongStepsOnOneProcessor(t *testing.T) {
+	before := runtime.GOMAXPROCS(1)
+	defer runtime.GOMAXPROCS(before)
+	onEngines(t, completeAmongSteps)
+}
 
 func completeAmongSteps(t *testing.T, w *world) {
 	nodes := []*workflow.Workflows{w.workflows, w.node()}
