@@ -96,10 +96,11 @@ func (f full) start(t *testing.T) (s *pgtest.Server, fill, empty func() error) {
 // alone see, and that goes with them.
 func smallVolume(t *testing.T, bytes uint64) (dir string, err error) {
 	t.Helper()
-	if dir, err = os.MkdirTemp("", "small"); err != nil { // the server's user has no way into the test's own folder
+	made, err := os.MkdirTemp("", "small") // the server's user has no way into the test's own folder
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { must(t, os.Remove(dir)) })
+	t.Cleanup(func() { must(t, os.Remove(made)) })
 	runtime.LockOSThread() // for ever: the thread ends with the test
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return "", fmt.Errorf("unshare: %w", err)
@@ -107,11 +108,11 @@ func smallVolume(t *testing.T, bytes uint64) (dir string, err error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return "", fmt.Errorf("make mounts private: %w", err)
 	}
-	if err := unix.Mount("small", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=755", bytes)); err != nil {
+	if err := unix.Mount("small", made, "tmpfs", 0, fmt.Sprintf("size=%d,mode=755", bytes)); err != nil {
 		return "", fmt.Errorf("mount: %w", err)
 	}
-	t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
-	return dir, nil
+	t.Cleanup(func() { must(t, unix.Unmount(made, unix.MNT_DETACH)) })
+	return made, nil
 }
 
 // occupy writes a file that leaves rest bytes of a volume.
