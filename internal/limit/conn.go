@@ -35,15 +35,24 @@ func newConn(c net.Conn, l *Listener) *conn {
 // Read reads. Headers that don't arrive in time, or not before the connection had to
 // make room, are answered.
 func (c *conn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && c.reads.move() {
-		n, err = c.Conn.Read(p)
-	}
+	n, err := unheeded{c}.Read(p)
 	switch {
 	case n > 0 && c.idle.Load() != 0:
 		c.begin(n)
 	case n == 0 && err != nil && c.heading.Swap(false):
 		err = c.explain(err)
+	}
+	return n, err
+}
+
+// unheeded reads what is of no request, or not known to be.
+type unheeded struct{ *conn }
+
+// Read implements io.Reader.
+func (u unheeded) Read(p []byte) (int, error) {
+	n, err := u.Conn.Read(p)
+	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && u.reads.move() {
+		n, err = u.Conn.Read(p)
 	}
 	return n, err
 }
@@ -116,8 +125,8 @@ func (c *conn) CloseWrite() error {
 	if c.listener.isDraining() {
 		c.leave()
 	}
-	_ = c.Conn.SetReadDeadline(time.Now().Add(linger))
-	_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
+	_ = c.reads.put(time.Now().Add(linger))
+	_, _ = io.CopyN(io.Discard, unheeded{c}, lingerBytes)
 	return err
 }
 

@@ -53,10 +53,8 @@ func TestSlowHeadersAreAnswered(t *testing.T) {
 	p.send(later, "GET")
 	want(t, later, http.StatusOK)
 	for name, c := range map[string]net.Conn{"first request": first, "later request": later} {
-		for _, part := range []string{"G", "ET / HTTP/1.1\r\nHost: x\r\n"} {
-			if _, err := io.WriteString(c, part); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
+		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n"); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 		body, err := io.ReadAll(want(t, c, http.StatusRequestTimeout).Body)
 		if got := string(body); err != nil || got != `{"error":"The headers took too long to arrive"}` {
