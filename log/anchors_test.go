@@ -2,6 +2,7 @@ package log_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -120,6 +121,34 @@ func TestAnchorsWithoutData(t *testing.T) {
 	result, err := log.Fsck(t.Context(), empty, w.keyring, anchors, func(f log.Finding) { findings = append(findings, f) })
 	if err != nil || result.Findings != 2 || len(findings) != 2 || findings[0].Origin != ledgertest.Genesis(red).Origin || findings[0].Place != "anchor" {
 		t.Errorf("fsck: got %v, %v, %v; want both origins to be missed", result, findings, err)
+	}
+}
+
+// An anchor that lags lies anywhere in the ledger, also inside a full tile.
+func TestFsckMeetsAnAnchorThatLags(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	for i := range 100 {
+		w.mustAppend(red, fmt.Sprint("shown-", i))
+	}
+	w.ledgers.Close()
+	lags, err := os.ReadFile(w.journal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.open(log.Options{})
+	w.grow(red, 400)
+	w.ledgers.Close()
+	if err := os.WriteFile(w.journal(), lags, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	anchors, err := log.OpenAnchors(w.anchors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer anchors.Close()
+	result, err := log.Fsck(t.Context(), w.store, w.keyring, anchors, func(f log.Finding) { t.Error(f) })
+	if err != nil || result.Events != 500 || result.Findings != 0 {
+		t.Errorf("fsck: got %+v, %v; want 500 events and no findings", result, err)
 	}
 }
 
