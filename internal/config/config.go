@@ -64,7 +64,7 @@ type Overload struct {
 	MaxInFlight             int `help:"Ingest requests under way at a time; each 64 KiB of a body count as one more." default:"4096" env:"AGENTLEDGER_MAX_IN_FLIGHT"`
 	MaxInFlightOrganization int `help:"The same for one organization." default:"1024" env:"AGENTLEDGER_MAX_IN_FLIGHT_ORGANIZATION"`
 	MaxPublicReads          int `help:"Public reads under way at a time." default:"512" env:"AGENTLEDGER_MAX_PUBLIC_READS"`
-	LeafCacheMiB            int `help:"Memory for leaf hashes, in MiB: inclusion proofs of the events that it has room for, 30,000 in each MiB, read nothing from the store." default:"128" env:"AGENTLEDGER_LEAF_CACHE_MIB"`
+	LeafCacheMiB            int `name:"leaf-cache-mib" help:"Memory for leaf hashes, in MiB: inclusion proofs of the events that it has room for, 30,000 in each MiB, read nothing from the store." default:"128" env:"AGENTLEDGER_LEAF_CACHE_MIB"`
 	MaxRefusals             int `help:"Refusals a second of one organization, and of all callers without a good key, that are answered at once; others are answered a second later. 0: all at once." default:"200" env:"AGENTLEDGER_MAX_REFUSALS"`
 }
 
