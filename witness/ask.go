@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/egress"
+	"github.com/agentledger/agentledger/internal/retryafter"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -93,6 +94,7 @@ func (a *ask) once(ctx context.Context) (answered, bool) {
 
 // read tells what an answer means.
 func (a *ask) read(ctx context.Context, answer egress.Answer) (answered, bool) {
+	wait := retryafter.Of(answer.Header, a.w.Clock())
 	switch status := answer.Status; {
 	case status == http.StatusOK:
 		s, ok := cosignatureIn(answer.Body, a.target.Key, a.shown.Text())
@@ -108,11 +110,11 @@ func (a *ask) read(ctx context.Context, answer egress.Answer) (answered, bool) {
 		}
 		return a.contradiction(fmt.Sprintf("witness %s refuses the consistency proof from size %d to %d: it has another root", a.target.Key.Name(), a.old, a.shown.Size))
 	case status == http.StatusBadRequest || status == http.StatusForbidden || status == http.StatusNotFound:
-		return answered{result: refused, wait: retryAfter(answer.Header)}, true
-	case status >= 500 && retryAfter(answer.Header) == 0:
+		return answered{result: refused, wait: wait}, true
+	case status >= 500 && wait == 0:
 		return answered{result: unwell}, false
 	}
-	return answered{result: unwell, wait: retryAfter(answer.Header)}, true
+	return answered{result: unwell, wait: wait}, true
 }
 
 // conflict reads a 409: the witness has another size than the old one, or at the

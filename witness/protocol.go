@@ -3,10 +3,8 @@ package witness
 import (
 	"encoding/base64"
 	"mime"
-	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/egress"
@@ -48,15 +46,6 @@ func conflictSize(a egress.Answer) (id.Index, bool) {
 		return 0, false
 	}
 	return id.Index(n), true
-}
-
-// retryAfter reads the seconds that an answer asks to wait, 0 when it does not.
-func retryAfter(h http.Header) time.Duration {
-	n, err := strconv.ParseUint(h.Get("Retry-After"), 10, 32)
-	if err != nil {
-		return 0
-	}
-	return time.Duration(n) * time.Second
 }
 
 // cosignatureIn returns the line of a key that is its cosignature of text.

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/edkey"
@@ -99,17 +98,6 @@ func TestConflictSize(t *testing.T) {
 		a := egress.Answer{Status: 409, Header: http.Header{"Content-Type": {row.media}}, Body: []byte(row.body)}
 		if size, told := conflictSize(a); size != row.size || told != row.told {
 			t.Errorf("%s: got %d, %v", name, size, told)
-		}
-	}
-}
-
-func TestRetryAfter(t *testing.T) {
-	for value, want := range map[string]time.Duration{
-		"": 0, "0": 0, "7": 7 * time.Second, "4294967295": 4294967295 * time.Second,
-		"4294967296": 0, "-1": 0, "1.5": 0, "soon": 0, "Wed, 21 Oct 2026 07:28:00 GMT": 0,
-	} {
-		if got := retryAfter(http.Header{"Retry-After": {value}}); got != want {
-			t.Errorf("%q: got %v, want %v", value, got, want)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // at now. It is not bounded: whoever trusts the sender less bounds it.
 func Of(h http.Header, now time.Time) time.Duration {
 	value := h.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
 		return time.Duration(seconds) * time.Second
 	}
 	if at, err := http.ParseTime(value); err == nil {

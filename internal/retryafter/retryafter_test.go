@@ -11,8 +11,8 @@ import (
 func TestOf(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for value, want := range map[string]time.Duration{
-		"": 0, "0": 0, "7": 7 * time.Second, "2147483647": 2147483647 * time.Second,
-		"2147483648": 0, "99999999999999999999": 0, "-1": 0, "+1": 0, "1.5": 0, " 7": 0, "soon": 0,
+		"": 0, "0": 0, "7": 7 * time.Second, "4294967295": 4294967295 * time.Second,
+		"4294967296": 0, "99999999999999999999": 0, "-1": 0, "+1": 0, "1.5": 0, " 7": 0, "soon": 0,
 		"Fri, 20 Nov 2026 12:00:30 GMT":    30 * time.Second,
 		"Friday, 20-Nov-26 12:00:30 GMT":   30 * time.Second,
 		"Fri Nov 20 12:00:30 2026":         30 * time.Second,
