@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/approval"
@@ -60,6 +58,8 @@ type service struct {
 
 	directory     *directory.Directory // nil without one
 	directoryName *publicapi.Directory // the same, as the public surface sees it
+
+	checks []readiness // of /readyz, in their order
 }
 
 // openService opens the store and builds the service on it. fatal is called
@@ -75,6 +75,7 @@ func openService(ctx context.Context, c config.Serve, watch *observation, fatal 
 	}
 	watch.registry.MustRegister(st.engine.Collector())
 	s := &service{watch: watch, floor: limit.NewFloor(runtime.GOMAXPROCS(0)), store: st}
+	s.checks = []readiness{s.checkStore}
 	s.ledgers, err = log.Open(ctx, log.Options{
 		Store: st.engine, Keyring: st.keyring, Anchors: st.anchors, Logger: watch.logger, Metrics: watch.registry, Tracer: watch.tracer, Fatal: fatal,
 		Company: s.floor.Company, LeafCacheBytes: leafCacheBytes(c.LeafCacheMiB),
@@ -198,34 +199,6 @@ func (s *service) identity(c config.Serve, platformSecret string, edge *web.Edge
 	surface.Routes(r)
 	s.health(r, edge)
 	return r, nil
-}
-
-// health adds what orchestrators ask: alive as long as the process answers,
-// ready as long as the store as a whole can be used.
-func (s *service) health(r chi.Router, edge *web.Edge) {
-	quiet := *edge
-	quiet.Quiet = true
-	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		r.Method(method, "/livez", quiet.Handle(web.Plain(http.HandlerFunc(well))))
-		r.Method(method, "/readyz", quiet.Handle(web.Plain(http.HandlerFunc(s.ready))))
-	}
-}
-
-func well(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
-
-// ready asks the store for the first of its ledgers.
-func (s *service) ready(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
-	defer cancel()
-	for _, err := range s.store.engine.Tenants(ctx) {
-		if err != nil {
-			w.Header().Set("Retry-After", "1")
-			http.Error(w, "the store can't be read", http.StatusServiceUnavailable)
-			return
-		}
-		break
-	}
-	well(w, r)
 }
 
 // Close lets what was accepted become durable and closes the store.

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/internal/web"
+)
+
+// readiness is one condition of /readyz. It returns why the service as a whole
+// can't be used, in words for an operator, and "" when it can.
+type readiness func(ctx context.Context) string
+
+// readinessTime bounds all conditions of one /readyz together.
+const readinessTime = time.Second
+
+// health adds what orchestrators ask: /livez answers 200 as long as the process
+// answers, /readyz 503 with the first reason why the service can't be used.
+func (s *service) health(r chi.Router, edge *web.Edge) {
+	quiet := *edge
+	quiet.Quiet = true
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		r.Method(method, "/livez", quiet.Handle(web.Plain(http.HandlerFunc(well))))
+		r.Method(method, "/readyz", quiet.Handle(web.Plain(http.HandlerFunc(s.ready))))
+	}
+}
+
+func well(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
+
+func (s *service) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), readinessTime)
+	defer cancel()
+	for _, check := range s.checks {
+		if reason := check(ctx); reason != "" {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, reason, http.StatusServiceUnavailable)
+			return
+		}
+	}
+	well(w, r)
+}
+
+// checkStore reads the first ledger of the store.
+func (s *service) checkStore(ctx context.Context) string {
+	for _, err := range s.store.engine.Tenants(ctx) {
+		if err != nil {
+			return "the store can't be read"
+		}
+		break
+	}
+	return ""
+}
