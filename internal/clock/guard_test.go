@@ -1,0 +1,248 @@
+package clock_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/clock"
+	"github.com/agentledger/agentledger/internal/clock/clocktest"
+	"github.com/agentledger/agentledger/internal/fault"
+)
+
+const day = 24 * time.Hour
+
+// act is one thing that happens to a machine or its operator, and what a guard says
+// after it.
+type act struct {
+	what   string
+	pass   time.Duration // of time, asleep or not
+	asleep bool
+	step   time.Duration
+	accept bool
+
+	ahead time.Duration // trusted time before true time, which the passing of time alone moves
+	held  bool
+}
+
+func TestGuard(t *testing.T) {
+	tests := map[string][]act{
+		"nothing":       {{what: "a year passes", pass: 365 * day}},
+		"step forward":  {{what: "step", step: 400 * day, held: true}, {what: "3 s", pass: 3 * time.Second, held: true}, {what: "return", step: -400 * day}},
+		"step back":     {{what: "step", step: -day, held: true}, {what: "an hour", pass: time.Hour, held: true}, {what: "return", step: day}},
+		"not quite":     {{what: "step", step: day, held: true}, {what: "return", step: -day + 3*time.Second, ahead: 3 * time.Second}},
+		"far from it":   {{what: "step", step: day, held: true}, {what: "return", step: -day + 6*time.Second, held: true}},
+		"correction":    {{what: "forward", step: 4 * time.Second, ahead: 4 * time.Second}},
+		"backwards too": {{what: "back", step: -5 * time.Second, ahead: -5 * time.Second}},
+		"creep": {
+			{what: "one", step: 4 * time.Second, ahead: 4 * time.Second},
+			{what: "two", pass: time.Minute, step: 4 * time.Second, ahead: 4 * time.Second, held: true},
+			{what: "three", pass: time.Minute, step: 4 * time.Second, ahead: 4 * time.Second, held: true},
+			{what: "an hour later", pass: time.Hour, ahead: 4 * time.Second, held: true},
+			{what: "one is taken back", step: -4 * time.Second, ahead: 8 * time.Second},
+		},
+		"creep of 90 ms": {
+			{what: "1", step: 90 * time.Millisecond, ahead: 90 * time.Millisecond},
+			{what: "2", step: 90 * time.Millisecond, ahead: 180 * time.Millisecond},
+			{what: "3 to 53", step: 51 * 90 * time.Millisecond, ahead: 53 * 90 * time.Millisecond},
+			{what: "54 to 57", step: 4 * 90 * time.Millisecond, ahead: 53 * 90 * time.Millisecond, held: true},
+		},
+		"to and fro": {
+			{what: "to", step: 3 * time.Second, ahead: 3 * time.Second},
+			{what: "fro", step: -3 * time.Second, ahead: 3 * time.Second, held: true},
+			{what: "to", step: 3 * time.Second, ahead: 3 * time.Second},
+		},
+		"the bound comes back": {
+			{what: "one", step: 5 * time.Second, ahead: 5 * time.Second},
+			{what: "half an hour later", pass: 30 * time.Minute, step: 2 * time.Second, ahead: 7 * time.Second},
+			{what: "an hour later", pass: time.Hour, step: 5 * time.Second, ahead: 12 * time.Second},
+		},
+		"sleep": {{what: "the night", pass: 8 * time.Hour, asleep: true}, {what: "again", pass: 60 * day, asleep: true}, {what: "a correction", step: time.Second, ahead: time.Second}},
+		"step in sleep": {
+			{what: "asleep", pass: time.Hour, step: day, asleep: true, held: true},
+			{what: "asleep again", pass: time.Hour, asleep: true, held: true},
+			{what: "return", step: -day},
+		},
+		"accept": {
+			{what: "step", step: 40 * day, held: true},
+			{what: "accept", accept: true, ahead: 40 * day},
+			{what: "a correction", step: 5 * time.Second, ahead: 40*day + 5*time.Second},
+			{what: "back", step: -40 * day, ahead: 40*day + 5*time.Second, held: true},
+			{what: "accept", accept: true, ahead: 5 * time.Second},
+		},
+		"accept what is right": {{what: "accept", accept: true}},
+	}
+	for name, acts := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := clocktest.New()
+			g := clock.New(m, clock.Start{})
+			play(t, m, g, acts)
+		})
+	}
+}
+
+func play(t *testing.T, m *clocktest.Machine, g *clock.Guard, acts []act) {
+	t.Helper()
+	for _, a := range acts {
+		switch {
+		case a.asleep:
+			m.Sleep(a.pass)
+		default:
+			m.Pass(a.pass)
+		}
+		m.Step(a.step)
+		if a.accept {
+			g.Accept()
+		}
+		if got := g.Held(); (got != "") != a.held {
+			t.Errorf("%s: held because of %q, want %v", a.what, got, a.held)
+		}
+		if got := g.Now().Sub(m.True()); got != a.ahead {
+			t.Errorf("%s: trusted time is %v ahead, want %v", a.what, got, a.ahead)
+		}
+		if err := g.Check(); (err != nil) != a.held || a.held && (fault.Of(err).Code != "clock" || !fault.Is(err, fault.Unavailable)) {
+			t.Errorf("%s: got %v", a.what, err)
+		}
+	}
+}
+
+func TestStart(t *testing.T) {
+	const gap = 31 * day
+	tests := map[string]struct {
+		newest time.Duration // before the start; negative: after it
+		start  clock.Start
+		acts   []act
+	}{
+		"soon":           {newest: time.Minute, start: clock.Start{MaxGap: gap}, acts: []act{{what: "start"}}},
+		"a month":        {newest: gap, start: clock.Start{MaxGap: gap}, acts: []act{{what: "start"}}},
+		"a little early": {newest: -5 * time.Second, start: clock.Start{MaxGap: gap}, acts: []act{{what: "start"}}},
+		"too late": {newest: gap + time.Second, start: clock.Start{MaxGap: gap}, acts: []act{
+			{what: "start", ahead: -gap - time.Second, held: true},
+			{what: "an hour", pass: time.Hour, ahead: -gap - time.Second, held: true},
+			{what: "accept", accept: true},
+		}},
+		"too early": {newest: -6 * time.Second, start: clock.Start{MaxGap: gap}, acts: []act{
+			{what: "start", ahead: 6 * time.Second, held: true},
+			{what: "an hour", pass: time.Hour, ahead: 6 * time.Second, held: true},
+			{what: "mended", step: 2 * time.Second, ahead: 2 * time.Second},
+			{what: "a correction", step: 5 * time.Second, ahead: 7 * time.Second},
+		}},
+		"a machine without a clock": {newest: -50 * 365 * day, start: clock.Start{MaxGap: gap}, acts: []act{
+			{what: "start", ahead: 50 * 365 * day, held: true},
+			{what: "time comes, two days later than the newest", pass: time.Minute, step: 50*365*day + 2*day, ahead: 50*365*day + 2*day},
+		}},
+		"any gap":  {newest: 9000 * day, acts: []act{{what: "start"}}},
+		"accepted": {newest: -day, start: clock.Start{MaxGap: gap, Accept: true}, acts: []act{{what: "start"}, {what: "step", step: day, held: true}}},
+	}
+	for name, c := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := clocktest.New()
+			c.start.Newest = m.True().Add(-c.newest)
+			play(t, m, clock.New(m, c.start), c.acts)
+		})
+	}
+}
+
+// A step is held whoever asks first, and none of many who ask sees it.
+func TestGuardConcurrently(t *testing.T) {
+	m := clocktest.New()
+	g := clock.New(m, clock.Start{})
+	want := m.True()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 2000 {
+				if got := g.Now(); !got.Equal(want) {
+					t.Errorf("got %v, want %v", got, want)
+					return
+				}
+			}
+		})
+	}
+	for range 200 {
+		m.Step(400 * day)
+		m.Step(-400 * day)
+	}
+	all.Wait()
+}
+
+func TestMark(t *testing.T) {
+	m := clock.Mark{Path: filepath.Join(t.TempDir(), "clock")}
+	if got, err := m.Read(); err != nil || !got.IsZero() {
+		t.Errorf("without a file: got %v, %v", got, err)
+	}
+	want := time.Date(2026, 11, 22, 10, 0, 0, 123_000_000, time.UTC)
+	for range 2 {
+		if err := m.Write(want); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := m.Read(); err != nil || !got.Equal(want) {
+			t.Errorf("got %v, %v, want %v", got, err, want)
+		}
+		want = want.Add(time.Second)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(m.Path), ".clock-*")); len(left) > 0 {
+		t.Errorf("left over: %v", left)
+	}
+	if err := os.WriteFile(m.Path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := m.Read(); err == nil {
+		t.Errorf("an empty file: got %v", got)
+	}
+}
+
+// What is watched is told once and kept, but for a time that is not trusted.
+func TestWatch(t *testing.T) {
+	m := clocktest.New()
+	g := clock.New(m, clock.Start{})
+	mark := clock.Mark{Path: filepath.Join(t.TempDir(), "clock")}
+	var logged bytes.Buffer
+	watch := func() string {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // one look
+		logged.Reset()
+		g.Watch(ctx, slog.New(slog.NewTextHandler(&logged, nil)), mark)
+		return logged.String()
+	}
+	trusted := m.True()
+	if got := watch(); got != "" {
+		t.Errorf("got %q", got)
+	}
+	m.Step(400 * day)
+	if got := watch(); strings.Count(got, "level=ERROR") != 1 || !strings.Contains(got, "the clock moved by 9600h0m0s") {
+		t.Errorf("got %q", got)
+	}
+	if got, err := mark.Read(); err != nil || !got.Equal(trusted) {
+		t.Errorf("got %v, %v, want %v", got, err, trusted)
+	}
+}
+
+// The clocks of this machine run on, and agree.
+func TestMachine(t *testing.T) {
+	g := clock.New(clock.Machine(), clock.Start{})
+	before := time.Now()
+	s := g.Status()
+	if after := time.Now(); s.Trusted.Before(before) || s.Trusted.After(after) || s.Held != "" {
+		t.Errorf("got %+v between %v and %v", s, before, after)
+	}
+}
+
+func BenchmarkNow(b *testing.B) {
+	g := clock.New(clock.Machine(), clock.Start{})
+	for b.Loop() {
+		g.Now()
+	}
+}
+
+func BenchmarkTimeNow(b *testing.B) {
+	for b.Loop() {
+		_ = time.Now()
+	}
+}

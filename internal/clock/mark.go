@@ -1,0 +1,60 @@
+package clock
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Mark is a file with the newest time that a service has trusted, for its next
+// start. One process writes it at a time.
+type Mark struct{ Path string }
+
+// Read returns the time, zero when there is no file. The content is a time in RFC
+// 3339 and a line feed; all else is an error.
+func (m Mark) Read() (time.Time, error) {
+	b, err := os.ReadFile(m.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read newest trusted time: %w", err)
+	}
+	t, err := time.Parse(time.RFC3339Nano, strings.TrimSuffix(string(b), "\n"))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read newest trusted time: %s: %w", m.Path, err)
+	}
+	return t, nil
+}
+
+// Write replaces the time, durably when it returns.
+func (m Mark) Write(t time.Time) error {
+	if err := m.replace(t.UTC().Format(time.RFC3339Nano) + "\n"); err != nil {
+		return fmt.Errorf("write newest trusted time: %w", err)
+	}
+	return nil
+}
+
+func (m Mark) replace(content string) error {
+	next, err := os.CreateTemp(filepath.Dir(m.Path), ".clock-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(next.Name()) // fails, rightly, once it has been renamed
+	_, err = next.WriteString(content)
+	if err = errors.Join(err, next.Sync(), next.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(next.Name(), m.Path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(m.Path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
