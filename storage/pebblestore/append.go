@@ -25,7 +25,7 @@ type pending struct {
 // and leaves the sync to Wait.
 func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 	p := &pending{engine: e, results: make([]error, len(batches))}
-	if err := e.enter(context.Background()); err != nil {
+	if err := e.enterWrite(context.Background()); err != nil {
 		p.refuse(fmt.Errorf("append: %w", err))
 		return p
 	}

@@ -12,7 +12,7 @@ import (
 // Drop implements storage.Engine. Look-ups of names read the tables alone beside what
 // is remembered of the log, so the tables must know of it before it returns.
 func (e *Engine) Drop(ctx context.Context, t id.Tenant, mark storage.Record) error {
-	if err := e.enter(ctx); err != nil {
+	if err := e.enterWrite(ctx); err != nil {
 		return fmt.Errorf("drop: %w", err)
 	}
 	defer e.leave()

@@ -13,6 +13,8 @@
 //   - A failed sync or manifest write breaks the engine: all that waits gets
 //     storage.ErrBroken, and so does every later call. Nothing is retried.
 //   - One process at a time has a directory open.
+//   - A store that is open read-only stays as it is, byte for byte, and answers
+//     every write with storage.ErrUnavailable.
 //   - Every value read is checked against its form before it is used; what does
 //     not fit is storage.ErrCorrupt.
 package pebblestore
@@ -20,6 +22,7 @@ package pebblestore
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 
@@ -37,6 +40,7 @@ type Engine struct {
 	lock *pebble.Lock
 	door door.Door
 
+	readOnly bool
 	opened   atomic.Bool // before that a failed flush breaks the engine
 	broken   atomic.Pointer[brokenError]
 	onBroken func(error)
@@ -54,17 +58,20 @@ type Engine struct {
 
 var _ storage.Engine = (*Engine)(nil)
 
-// Open opens the store in o.Dir, making it if there is none.
+// Open opens the store in o.Dir, making it if there is none and o.ReadOnly is
+// false.
 func Open(o Options) (*Engine, error) {
 	o = o.withDefaults()
-	if err := makeDir(o.FS, o.Dir); err != nil {
+	if o.ReadOnly {
+		o.FS = readOnlyFS{o.FS}
+	} else if err := makeDir(o.FS, o.Dir); err != nil {
 		return nil, fmt.Errorf("open store: make directory: %w", err)
 	}
 	lock, err := pebble.LockDirectory(o.Dir, o.FS)
 	if err != nil {
-		return nil, fmt.Errorf("open store: %s is in use: %w", o.Dir, err)
+		return nil, fmt.Errorf("open store: %w", lockError(o.Dir, err))
 	}
-	e := &Engine{lock: lock, onBroken: o.OnBroken, recent: new(recentNames)}
+	e := &Engine{lock: lock, readOnly: o.ReadOnly, onBroken: o.OnBroken, recent: new(recentNames)}
 	e.absences = newAbsences(e.recent)
 	e.write.heads = make(map[id.Tenant]head)
 	e.unsynced.records = make(map[string]*commit)
@@ -74,12 +81,25 @@ func Open(o Options) (*Engine, error) {
 	return e, nil
 }
 
+// lockError says why a store could not be locked: somebody has it, or its lock
+// file could not be opened.
+func lockError(dir string, err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return fmt.Errorf("the lock file of %s can't be opened: %w", dir, err)
+	}
+	return fmt.Errorf("%s is in use: %w", dir, err)
+}
+
 // open opens a store that is new or of an older format twice: Pebble raises the
 // format only after it has begun a log, so that the first log of such a store
 // would still be in the old form, whose damage goes unseen.
 func (e *Engine) open(o Options) error {
 	if err := checkManifest(o.FS, o.Dir); err != nil {
 		return err
+	}
+	if o.ReadOnly {
+		return e.openReadOnly(o)
 	}
 	found, err := pebble.Peek(o.Dir, o.FS)
 	if err != nil {

@@ -23,6 +23,12 @@ type Options struct {
 	// FS is the file system that holds Dir. nil means the operating system's.
 	FS vfs.FS
 
+	// ReadOnly opens a store that is there and changes nothing in Dir: what a crash
+	// left is read and not mended, no format is raised, no file is made. It works
+	// where the file system takes no writes; there, and where Dir has no lock file,
+	// it goes without the lock.
+	ReadOnly bool
+
 	// OnBroken is called once, when the engine breaks, from the goroutine that
 	// found it. It must not call the engine; ending the process is its task. If
 	// it returns, or is nil, the engine goes on answering storage.ErrBroken, save
@@ -68,6 +74,7 @@ func (o Options) pebble(e *Engine) *pebble.Options {
 	po := &pebble.Options{
 		FS:                          directoryFS{o.FS, e},
 		Lock:                        e.lock,
+		ReadOnly:                    o.ReadOnly,
 		FormatMajorVersion:          pebble.FormatNewest,
 		CacheSize:                   o.CacheBytes,
 		MemTableSize:                memTableBytes,

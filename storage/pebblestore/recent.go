@@ -18,7 +18,8 @@ import (
 // iterator made from now on sees. Names lie in generations by the log that was the
 // newest one once they were applied, so in that log or an older one; Pebble is
 // done with a log only when all of it, and of those before, is in tables.
-// Memtables that Open replays are in tables when it returns.
+// Memtables that Open replays are in tables when it returns, unless it opens the
+// store read-only: then they stay in memory, and a search looks there too.
 type recentNames struct {
 	log     atomic.Uint64 // number of the newest log
 	applies atomic.Uint64 // appends told of by add
@@ -125,7 +126,7 @@ func (s *nameSearch) index(key *nameKey) (id.Index, error) {
 		s.drops = recent.drops.Load()
 		// DB.Get never reads the filters of the lowest level, where nearly all names
 		// are: this does. Guaranteed to be durable is what Pebble calls tables.
-		it, err := s.engine.db.NewIter(&pebble.IterOptions{UseL6Filters: true, OnlyReadGuaranteedDurable: true})
+		it, err := s.engine.db.NewIter(&pebble.IterOptions{UseL6Filters: true, OnlyReadGuaranteedDurable: !s.engine.readOnly})
 		if err != nil {
 			return 0, readError(err)
 		}

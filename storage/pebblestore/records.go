@@ -93,7 +93,7 @@ func storedAt(it *pebble.Iterator) (storage.Record, error) {
 
 // Write implements storage.RecordStore.
 func (e *Engine) Write(ctx context.Context, t id.Tenant, changes []storage.Change) error {
-	if err := e.enter(ctx); err != nil {
+	if err := e.enterWrite(ctx); err != nil {
 		return fmt.Errorf("write records: %w", err)
 	}
 	defer e.leave()
