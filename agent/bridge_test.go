@@ -61,11 +61,11 @@ func TestBridgeKey(t *testing.T) {
 	w.said(red,
 		ledgertest.Said{Kind: "ledger_agent_created", Principal: "ik_1", Payload: fmt.Sprintf(`{"agent_id":"%s","bridge":true,"display_name":"Workflow bridge"}`, made.Agent)},
 		ledgertest.Said{Kind: "ledger_key_registered", Principal: "ik_1", Payload: fmt.Sprintf(`{"agent_id":"%s","custody":"server","key_id":"%s","public_key":"%s"}`, made.Agent, made.Key.ID, public)})
-	keys, err := w.agents.DIDKeys(t.Context(), made.Agent)
+	_, keys, err := w.agents.DIDKeys(t.Context(), made.Agent)
 	if err != nil || len(keys) != 1 || keys[0].Public != made.Private.Public().Bytes() || keys[0].State != did.Active {
 		t.Errorf("public keys: got %v, %v", keys, err)
 	}
-	if known, err := w.agents.KeyKnown(t.Context(), made.Private.Public().Bytes()); err != nil || !known {
+	if known, err := w.keyKnown(made.Private.Public().Bytes()); err != nil || !known {
 		t.Errorf("known: got %v, %v", known, err)
 	}
 	if b := w.active(blue); b != nil {

@@ -115,7 +115,7 @@ func TestRegisterKeyRefuses(t *testing.T) {
 			t.Errorf("%s: the refusal left %d events", name, got-size)
 		}
 	}
-	if known, err := w.agents.KeyKnown(t.Context(), private.Public().Bytes()); known || err != nil {
+	if known, err := w.keyKnown(private.Public().Bytes()); known || err != nil {
 		t.Errorf("after refusals only: got %v, %v; want false", known, err)
 	}
 	w.register(red, "billing-bot", "k1", private)

@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"iter"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -17,28 +18,29 @@ import (
 const scanPage = 256
 
 // DIDKeys returns all keys of an agent of whatever organization, in the order
-// of their registration. fault.NotFound when there is no such agent.
-func (a *Agents) DIDKeys(ctx context.Context, agent id.Agent) ([]did.Key, error) {
+// of their registration, and that organization. fault.NotFound when there is no such
+// agent. The keys are as they are stored: log.State.Trusted of the organization's
+// ledger tells whether that is what holds.
+func (a *Agents) DIDKeys(ctx context.Context, agent id.Agent) (owner id.Tenant, keys []did.Key, err error) {
 	if !event.ValidAgent(string(agent)) {
-		return nil, errNotFound()
+		return 0, nil, errNotFound()
 	}
-	t, err := a.owner(ctx, agent)
+	if owner, err = a.owner(ctx, agent); err != nil {
+		return 0, nil, err
+	}
+	if err := a.mustHave(ctx, owner, agent); err != nil {
+		return 0, nil, err
+	}
+	all, err := a.allKeys(ctx, owner, agent)
 	if err != nil {
-		return nil, err
-	}
-	if err := a.mustHave(ctx, t, agent); err != nil {
-		return nil, err
-	}
-	all, err := a.allKeys(ctx, t, agent)
-	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	slices.SortStableFunc(all, func(x, y storedKey) int { return cmp.Compare(x.order, y.order) })
-	keys := make([]did.Key, len(all))
+	keys = make([]did.Key, len(all))
 	for i := range all {
 		keys[i] = all[i].public()
 	}
-	return keys, nil
+	return owner, keys, nil
 }
 
 func (a *Agents) allKeys(ctx context.Context, t id.Tenant, agent id.Agent) ([]storedKey, error) {
@@ -69,33 +71,38 @@ func (k *storedKey) public() did.Key {
 	return p
 }
 
-// KeyKnown reports whether a public key was ever registered for an agent of any
-// organization.
-func (a *Agents) KeyKnown(ctx context.Context, public [32]byte) (bool, error) {
-	name := publicName(public)
-	begin, end := name+"/", name+"0"
-	for {
-		claims, err := a.records.Scan(ctx, id.Service, kindPublicClaim, begin, end, scanPage)
-		if err != nil {
-			return false, unreadable("look up public key", err)
-		}
-		for _, c := range claims {
-			if known, err := a.kept(ctx, c, public); known || err != nil {
-				return known, err
+// KeyHolders yields the organizations in which a public key was ever registered. An
+// error is the last that it yields.
+func (a *Agents) KeyHolders(ctx context.Context, public [32]byte) iter.Seq2[id.Tenant, error] {
+	return func(yield func(id.Tenant, error) bool) {
+		name := publicName(public)
+		begin, end := name+"/", name+"0"
+		for {
+			claims, err := a.records.Scan(ctx, id.Service, kindPublicClaim, begin, end, scanPage)
+			if err != nil {
+				yield(0, unreadable("look up public key", err))
+				return
 			}
+			for _, c := range claims {
+				holder, kept, err := a.kept(ctx, c, public)
+				if (kept || err != nil) && !yield(holder, err) || err != nil {
+					return
+				}
+			}
+			if len(claims) < scanPage {
+				return
+			}
+			begin = successor(claims[len(claims)-1].Key)
 		}
-		if len(claims) < scanPage {
-			return false, nil
-		}
-		begin = successor(claims[len(claims)-1].Key)
 	}
 }
 
-// kept reports whether a claim on a public key led to its registration.
-func (a *Agents) kept(ctx context.Context, claim storage.Record, public [32]byte) (bool, error) {
+// kept returns who claimed a public key, and whether its registration came of it.
+func (a *Agents) kept(ctx context.Context, claim storage.Record, public [32]byte) (holder id.Tenant, kept bool, err error) {
 	var stored claimRecord
 	if err := json.Unmarshal(claim.Value, &stored); err != nil {
-		return false, unreadable("look up public key", err)
+		return 0, false, unreadable("look up public key", err)
 	}
-	return a.exists(ctx, stored.Tenant, kindUsed, usedPublic(public))
+	kept, err = a.exists(ctx, stored.Tenant, kindUsed, usedPublic(public))
+	return stored.Tenant, kept, err
 }

@@ -37,11 +37,11 @@ func TestDIDKeys(t *testing.T) {
 		{Public: two.Public().Bytes(), KeyID: "b", State: did.Revoked, Ended: ended},
 		{Public: three.Public().Bytes(), KeyID: "a", State: did.Active},
 	}
-	if got, err := w.agents.DIDKeys(t.Context(), c.Agent); err != nil || !slices.Equal(got, want) {
-		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	if owner, got, err := w.agents.DIDKeys(t.Context(), c.Agent); err != nil || owner != red || !slices.Equal(got, want) {
+		t.Errorf("got %+v of %d, %v; want %+v of %d", got, owner, err, want, red)
 	}
 	for _, unknown := range []id.Agent{"", ".", "nobody", "system", c.Agent + "/z", "no body"} {
-		_, err := w.agents.DIDKeys(t.Context(), unknown)
+		_, _, err := w.agents.DIDKeys(t.Context(), unknown)
 		refused(t, string(unknown), err, fault.NotFound, "Not found")
 	}
 }
@@ -53,7 +53,7 @@ func TestDIDKeysOfManyPages(t *testing.T) {
 	for i := range many {
 		w.register(red, c.Agent, id.Key(fmt.Sprintf("k%d", many-i)), edkey.NewPrivate())
 	}
-	got, err := w.agents.DIDKeys(t.Context(), c.Agent)
+	_, got, err := w.agents.DIDKeys(t.Context(), c.Agent)
 	if err != nil || len(got) != many+1 {
 		t.Fatalf("got %d keys, %v; want %d", len(got), err, many+1)
 	}
@@ -64,13 +64,40 @@ func TestDIDKeysOfManyPages(t *testing.T) {
 	}
 }
 
+// keyKnown reports whether somebody holds a public key.
+func (w *world) keyKnown(public [32]byte) (known bool, err error) {
+	for _, err := range w.agents.KeyHolders(w.t.Context(), public) {
+		return err == nil, err
+	}
+	return false, nil
+}
+
+// The holders of a public key are those that registered it, in each page of claims.
+func TestKeyHolders(t *testing.T) {
+	w := newWorld(t)
+	private := edkey.NewPrivate()
+	for _, tenant := range []id.Tenant{blue, red} {
+		w.register(tenant, w.first[tenant].Agent, "shared", private)
+	}
+	var got []id.Tenant
+	for holder, err := range w.agents.KeyHolders(t.Context(), private.Public().Bytes()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, holder)
+	}
+	if want := []id.Tenant{red, blue}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 // A public key is known from its registration on, in whatever state it is, and
 // not by a claim alone.
 func TestKeyKnown(t *testing.T) {
 	w := newWorld(t)
 	known := func(private edkey.Private, want bool) {
 		t.Helper()
-		if got, err := w.agents.KeyKnown(t.Context(), private.Public().Bytes()); err != nil || got != want {
+		if got, err := w.keyKnown(private.Public().Bytes()); err != nil || got != want {
 			t.Errorf("got %v, %v; want %v", got, err, want)
 		}
 	}
@@ -99,9 +126,9 @@ func TestNewAgentWithoutItsOrganization(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.agents.DIDKeys(t.Context(), "early-bird")
+	_, _, err = w.agents.DIDKeys(t.Context(), "early-bird")
 	refused(t, "agent", err, fault.NotFound, "Not found")
-	if known, err := w.agents.KeyKnown(t.Context(), c.Private.Public().Bytes()); known || err != nil {
+	if known, err := w.keyKnown(c.Private.Public().Bytes()); known || err != nil {
 		t.Errorf("got %v, %v; want false", known, err)
 	}
 	if _, _, err := w.agents.NewAgent(t.Context(), 77, ann, agent.Wanted{ID: "early-bird"}); err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
 )
 
 // MaxWait is how long a long poll may last.
@@ -82,13 +83,14 @@ func (a *Approvals) Release() { a.hub.close() }
 
 // Get returns an approval to the ingest key that asked for it; for all others
 // there is none. While it is pending, Get waits for at most wait (MaxWait at the
-// most) that something becomes of it.
+// most) that something becomes of it. Agents act on the answer, so the errors of
+// log.State.Trusted come first.
 func (a *Approvals) Get(ctx context.Context, t id.Tenant, ingestKey string, name ID, wait time.Duration) (Approval, error) {
 	deadline := time.NewTimer(min(wait, MaxWait))
 	defer deadline.Stop()
 	for {
 		news, done := a.hub.watch(name) // before the look: nothing is missed between
-		found, err := a.find(ctx, t, name)
+		found, err := a.findTrusted(ctx, t, name)
 		if err == nil && found.IngestKeyID != ingestKey {
 			err = errNotFound()
 		}
@@ -115,13 +117,22 @@ func (a *Approvals) wait(ctx context.Context, found Approval, news <-chan struct
 	return false
 }
 
-// find reads an approval as it is worth now. One that is over without being
-// stated so is left to Sweep.
-func (a *Approvals) find(ctx context.Context, t id.Tenant, name ID) (Approval, error) {
+// findTrusted is findIn on a ledger whose records may be judged by.
+func (a *Approvals) findTrusted(ctx context.Context, t id.Tenant, name ID) (Approval, error) {
 	s, err := a.ledgers.State(ctx, t)
+	if err == nil {
+		err = s.Trusted()
+	}
 	if err != nil {
 		return Approval{}, err
 	}
+	return a.findIn(ctx, s, name)
+}
+
+// findIn reads an approval as it is worth now. One that is over without being
+// stated so is left to Sweep.
+func (a *Approvals) findIn(ctx context.Context, s *log.State, name ID) (Approval, error) {
+	t := s.Identity().Tenant
 	active, err := a.activeDigest(ctx, s)
 	if err != nil {
 		return Approval{}, err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/org"
 )
 
@@ -18,6 +19,15 @@ type organizationView struct {
 	Disclosure     id.Disclosure   `json:"disclosure"`
 	SelfReview     bool            `json:"self_review"`
 	CreatedAt      id.Instant      `json:"created_at"`
+	Fault          log.Level       `json:"fault,omitzero"` // of the ledger; what the lists say may not be what holds
+}
+
+// answerOrganization shows settings beside what is wrong with their ledger.
+func (s *Server) answerOrganization(r *http.Request, settings *org.Settings) (answer, error) {
+	view := viewOrganization(settings)
+	var err error
+	view.Fault, err = s.Orgs.Fault(r.Context(), settings.Tenant)
+	return answer{http.StatusOK, view}, err
 }
 
 func viewOrganization(s *org.Settings) organizationView {
@@ -37,7 +47,7 @@ func (s *Server) getOrganization(r *http.Request, who *account.Session) (answer,
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{http.StatusOK, viewOrganization(settings)}, nil
+	return s.answerOrganization(r, settings)
 }
 
 // patchOrganization changes what is the organization's own to change: plan,
@@ -56,5 +66,5 @@ func (s *Server) patchOrganization(r *http.Request, who *account.Session) (answe
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{http.StatusOK, viewOrganization(settings)}, nil
+	return s.answerOrganization(r, settings)
 }

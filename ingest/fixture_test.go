@@ -30,6 +30,7 @@ import (
 	"github.com/agentledger/agentledger/outbox"
 	"github.com/agentledger/agentledger/rulebook"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
 	"github.com/agentledger/agentledger/workflow"
 )
 
@@ -70,6 +71,27 @@ type world struct {
 func newWorld(t testing.TB, change ...func(*ingest.Options)) *world {
 	t.Helper()
 	w := &world{TB: t, Service: ledgertest.New(t)}
+	w.open(change...)
+	w.red = w.member(ledgertest.Red, "red")
+	w.blue = w.member(ledgertest.Blue, "blue")
+	return w
+}
+
+// restart is a stop and a start on another store, beside the same anchors.
+func (w *world) restart(store *storagetest.Model) {
+	w.Helper()
+	if err := w.Ledgers.Close(); err != nil {
+		w.Fatal(err)
+	}
+	w.Service = w.Service.Again(w.TB, store)
+	w.Store = store
+	w.open()
+}
+
+// open makes the services and the surface on the store.
+func (w *world) open(change ...func(*ingest.Options)) {
+	w.Helper()
+	t := w.TB
 	var err error
 	if w.orgs, err = org.New(org.Options{Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Clock: w.Clock}); err != nil {
 		t.Fatal(err)
@@ -98,9 +120,6 @@ func newWorld(t testing.TB, change ...func(*ingest.Options)) *world {
 	surface.Routes(router)
 	w.router, w.straight = router, surface.Straight(router)
 	w.handler = traffic.Watch(t, w.straight)
-	w.red = w.member(ledgertest.Red, "red")
-	w.blue = w.member(ledgertest.Blue, "blue")
-	return w
 }
 
 // member makes an organization.

@@ -72,6 +72,9 @@ func (in *intake) parse(ctx context.Context, body []byte) error {
 func (in *intake) verify(ctx context.Context) (event.Form, error) {
 	key, err := in.server.agents.SigningKey(ctx, in.caller.state, in.envelope.AgentID, in.envelope.KeyID)
 	if fault.Is(err, fault.NotFound) {
+		if err := in.caller.state.Trusted(); err != nil { // the key may have been registered in what was lost
+			return 0, err
+		}
 		return 0, fault.Wrap(fault.Invalid, "Unknown signing key", err)
 	}
 	if err != nil {

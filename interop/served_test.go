@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -154,9 +155,11 @@ func (d directory) ByID(_ context.Context, organization id.Organization) (id.Ten
 // nobody has keys here.
 type nobody struct{}
 
-func (nobody) DIDKeys(context.Context, id.Agent) ([]did.Key, error) { return nil, nil }
+func (nobody) DIDKeys(context.Context, id.Agent) (id.Tenant, []did.Key, error) { return 0, nil, nil }
 
-func (nobody) KeyKnown(context.Context, [32]byte) (bool, error) { return false, nil }
+func (nobody) KeyHolders(context.Context, [32]byte) iter.Seq2[id.Tenant, error] {
+	return func(func(id.Tenant, error) bool) {}
+}
 
 func (nobody) CompromisedFrom(context.Context, *log.State, id.Agent, id.Key) (id.Index, error) {
 	return 1<<63 - 1, nil

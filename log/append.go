@@ -153,7 +153,7 @@ func (a *appending) enqueue(ctx context.Context, open []int) (subs []*submission
 		return nil, open, err
 	}
 	state := led.published.Load()
-	if err := state.writable(); err != nil {
+	if err := state.Trusted(); err != nil {
 		return nil, open, err
 	}
 	subs = make([]*submission, 0, len(open))

@@ -42,7 +42,7 @@ func (l *Ledgers) repair(led *ledger) {
 		l.giveUp(led, failed, err)
 		return
 	}
-	if led.published.Load().writable() == nil { // what was applied after all is shown from now on
+	if led.published.Load().Trusted() == nil { // what was applied after all is shown from now on
 		if !l.importing {
 			l.anchors.touch(led)
 		}

@@ -85,7 +85,7 @@ func (p *part) build(now id.Instant) {
 	tail := &led.tail
 	p.batch.Tenant, p.batch.Expect = led.identity.Tenant, tail.head
 	p.used = tail.used
-	if err := led.published.Load().writable(); err != nil {
+	if err := led.published.Load().Trusted(); err != nil {
 		for _, s := range p.subs {
 			s.refuse(err)
 		}

@@ -123,8 +123,15 @@ func frozen() error {
 	return &fault.Error{Kind: fault.Unavailable, Code: "frozen", Message: "The organization's ledger is frozen"}
 }
 
-// writable returns why the ledger takes no events, or nil.
-func (s *State) writable() error {
+// Trusted returns nil when what the store holds of the organization is what holds now,
+// and otherwise why the ledger takes no events: fault.Unavailable with code frozen,
+// read_only, importing or moved.
+//
+// Callers MUST ask before they judge by records of the organization (policy, keys,
+// approvals) or tell others that these are in force. Example: a store was rolled back
+// to before a key was revoked. Its records say that the key is active, and the anchor
+// of the ledger says that there was more.
+func (s *State) Trusted() error {
 	switch s.fault.Level {
 	case Frozen:
 		return frozen()

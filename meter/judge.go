@@ -15,8 +15,11 @@ type Rulebook interface {
 }
 
 // Evaluate evaluates the policy that is active in s. An error means that nothing may
-// be allowed.
+// be allowed; it is that of log.State.Trusted when nobody can tell what is active.
 func Evaluate(ctx context.Context, r Rulebook, s *log.State, in policy.Input) (policy.Evaluation, error) {
+	if err := s.Trusted(); err != nil {
+		return policy.Evaluation{}, err
+	}
 	compiled, err := r.Active(ctx, s)
 	if err != nil {
 		return policy.Evaluation{}, err

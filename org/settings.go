@@ -111,6 +111,16 @@ func (o *Orgs) Current(ctx context.Context, t id.Tenant) (*Settings, error) {
 	return o.Settings(ctx, s)
 }
 
+// Fault returns what is known to be wrong with an organization's ledger, log.Healthy
+// for nothing.
+func (o *Orgs) Fault(ctx context.Context, t id.Tenant) (log.Level, error) {
+	s, err := o.ledgers.State(ctx, t)
+	if err != nil {
+		return log.Healthy, err
+	}
+	return s.Fault().Level, nil
+}
+
 func settingsOf(identity *log.Identity, r orgRecord) *Settings {
 	return &Settings{
 		Tenant: identity.Tenant, ID: identity.Organization, Origin: identity.Origin, CreatedAt: identity.CreatedAt,

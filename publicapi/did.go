@@ -11,7 +11,7 @@ import (
 // agentKeyDocument serves agents/:agentId/did: the did:key document of the
 // active key that was registered last.
 func (s *Server) agentKeyDocument(r request) (representation, error) {
-	keys, err := s.agents.DIDKeys(r.Context(), id.Agent(param(r.Request, "agent")))
+	keys, err := s.didKeys(r, id.Agent(param(r.Request, "agent")))
 	if err != nil {
 		return representation{}, err
 	}
@@ -46,22 +46,43 @@ func (s *Server) didDocument(r request) (representation, error) {
 }
 
 func (s *Server) knownKeyDocument(r request, public [32]byte) (representation, error) {
-	known, err := s.agents.KeyKnown(r.Context(), public)
-	if err != nil {
-		return representation{}, err
+	refused := notFound()
+	for holder, err := range s.agents.KeyHolders(r.Context(), public) {
+		if err == nil {
+			err = s.trusted(r, holder)
+		}
+		if err == nil {
+			return keyDocument(r, public)
+		}
+		refused = err
 	}
-	if !known {
-		return representation{}, notFound()
-	}
-	return keyDocument(r, public)
+	return representation{}, refused
 }
 
 func (s *Server) webDocument(r request, agent id.Agent) (representation, error) {
-	keys, err := s.agents.DIDKeys(r.Context(), agent)
+	keys, err := s.didKeys(r, agent)
 	if err != nil {
 		return representation{}, err
 	}
 	return document(r, did.WebDocument(s.host, agent, keys))
+}
+
+// didKeys returns the keys of an agent whose organization can be trusted to know them.
+func (s *Server) didKeys(r request, agent id.Agent) ([]did.Key, error) {
+	owner, keys, err := s.agents.DIDKeys(r.Context(), agent)
+	if err == nil {
+		err = s.trusted(r, owner)
+	}
+	return keys, err
+}
+
+// trusted is log.State.Trusted of an organization's ledger.
+func (s *Server) trusted(r request, t id.Tenant) error {
+	state, err := s.ledgers.State(r.Context(), t)
+	if err != nil {
+		return err
+	}
+	return state.Trusted()
 }
 
 func keyDocument(r request, public [32]byte) (representation, error) {

@@ -305,7 +305,11 @@ func read[T any](w *world, target string, headers ...string) (v T) {
 // register gives an agent another key and returns it.
 func (w *world) register(o *owner) agent.Key {
 	w.Helper()
-	private := edkey.NewPrivate()
+	return w.registerPrivate(o, edkey.NewPrivate())
+}
+
+func (w *world) registerPrivate(o *owner, private edkey.Private) agent.Key {
+	w.Helper()
 	signature := private.Sign(agent.ProofMessage(o.id, o.agent.Agent, "", private.Public()))
 	key, err := w.agents.RegisterKey(context.Background(), o.tenant, "acc", o.agent.Agent, agent.Registration{
 		PublicKey: private.Public().String(), Proof: base64.StdEncoding.EncodeToString(signature[:]),

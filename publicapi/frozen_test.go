@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
@@ -72,13 +73,86 @@ func TestRolledBackEntries(t *testing.T) {
 	}
 }
 
-// Keys, DID documents and the other organization are as always.
+// didTargets are where the DID documents of an organization's agent are.
+func didTargets(o *owner) []string {
+	agent := string(o.agent.Agent)
+	return []string{
+		"/v1/public/agents/" + agent + "/did", "/v1/public/agents/" + agent + "/did.json",
+		"/v1/public/did/did:web:ledger.example%253A8443:v1:public:agents:" + agent,
+		"/v1/public/did/" + did.KeyDID(o.agent.Private.Public().Bytes()),
+	}
+}
+
+// The key that was revoked in what was lost is not shown as active.
+func TestRolledBackKeys(t *testing.T) {
+	w := newWorld(t)
+	older := w.store.Reopen()
+	if _, err := w.agents.RevokeKey(t.Context(), w.red.tenant, "acc", w.red.agent.Agent, w.red.agent.Key, agent.Revocation{}); err != nil {
+		t.Fatal(err)
+	}
+	w.reopen(older)
+	for _, target := range didTargets(&w.red) {
+		w.failed(target, http.StatusServiceUnavailable, `{"error":"The organization's ledger is frozen","code":"frozen"`)
+	}
+	for _, target := range didTargets(&w.blue) {
+		w.get(target)
+	}
+	w.missing("/v1/public/agents/nobody/did.json")
+}
+
+// A key that two organizations registered is known as long as one of them can be
+// trusted to know it.
+func TestRolledBackSharedKey(t *testing.T) {
+	w, _ := rolledBack(t)
+	shared := w.red.agent.Private
+	target := "/v1/public/did/" + did.KeyDID(shared.Public().Bytes())
+	w.failed(target, http.StatusServiceUnavailable, `"code":"frozen"`)
+	w.registerPrivate(&w.blue, shared)
+	w.get(target)
+}
+
+// Whatever makes a ledger take no events is why there are no DID documents.
+func TestClosedLedgersHaveNoDocuments(t *testing.T) {
+	for level, message := range map[string]string{
+		"frozen":    "The organization's ledger is frozen",
+		"read_only": "The organization's ledger is read-only until its checkpoint is adopted",
+		"importing": "The organization has not arrived here yet",
+		"moved":     "The organization was moved to another place",
+	} {
+		w := newWorld(t)
+		w.fault(&w.red, level)
+		for _, target := range didTargets(&w.red) {
+			w.failed(target, http.StatusServiceUnavailable, `{"error":"`+message+`","code":"`+level+`"`)
+		}
+		for _, target := range didTargets(&w.blue) {
+			w.get(target)
+		}
+	}
+	w := newWorld(t)
+	w.fault(&w.red, "suspect")
+	for _, target := range didTargets(&w.red) {
+		w.get(target)
+	}
+}
+
+// fault puts a fault of red on record and starts anew.
+func (w *world) fault(o *owner, level string) {
+	w.Helper()
+	fault := storage.Change{
+		Kind: "ledger_fault", If: storage.AnyVersion,
+		Value: []byte(`{"level":"` + level + `","reason":"tile 0/3: is not the tree's","at":"2026-11-20T12:00:00.000Z"}`),
+	}
+	if err := w.store.Write(w.Context(), o.tenant, []storage.Change{fault}); err != nil {
+		w.Fatal(err)
+	}
+	w.reopen(w.store)
+}
+
+// Log keys and the other organization are as always.
 func TestRolledBackRest(t *testing.T) {
 	w, _ := rolledBack(t)
 	for _, target := range []string{
 		"/v1/public/orgs/red/transparency/keys", "/v1/public/orgs/red/transparency/policy",
-		"/v1/public/agents/helper-red/did", "/v1/public/agents/helper-red/did.json",
-		"/v1/public/did/" + did.KeyDID(w.red.agent.Private.Public().Bytes()),
 		"/v1/public/orgs/blue/transparency/inclusion?log_index=0", "/v1/public/orgs/blue/transparency/consistency?from=1",
 		"/o/" + w.blue.id.String() + "/tile/0/000.p/2", "/o/" + w.blue.id.String() + "/tile/entries/000.p/2",
 	} {
@@ -118,14 +192,7 @@ func TestFrozenForDamage(t *testing.T) {
 	w := newWorld(t)
 	last := w.append(&w.red, id.DiscloseFull, "one", "two")[1]
 	w.append(&w.blue, id.DiscloseFull, "one")
-	fault := storage.Change{
-		Kind: "ledger_fault", If: storage.AnyVersion,
-		Value: []byte(`{"level":"frozen","reason":"tile 0/3: is not the tree's","at":"2026-11-20T12:00:00.000Z"}`),
-	}
-	if err := w.store.Write(t.Context(), w.red.tenant, []storage.Change{fault}); err != nil {
-		t.Fatal(err)
-	}
-	w.reopen(w.store)
+	w.fault(&w.red, "frozen")
 	h := read[verify.Head](w, "/v1/public/orgs/red/transparency/head")
 	if _, err := verify.CheckHead(h, w.state(&w.red).VerifierKey()); err != nil || h.Fault != "frozen" || h.LatestLeafHash == nil || *h.LatestLeafHash != last.EventHash {
 		t.Errorf("got %+v, %v, want the head with its latest entry, marked", h, err)

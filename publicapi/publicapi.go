@@ -11,6 +11,8 @@
 //   - An answer comes from one published state of one ledger, so its parts fit
 //     together: size, root, proofs, checkpoint. A frozen ledger that does not hold
 //     the tree of its checkpoint shows that checkpoint, and no entry or proof.
+//   - DID documents say which keys are active, so there are none of an organization
+//     whose records can't be trusted (log.State.Trusted).
 //   - What a bundle shows of an event is what was decided when it was stored.
 //   - What is under way at a time has a bound of its own, which slow readers don't
 //     count for: making an answer counts, sending it does not.
@@ -22,6 +24,7 @@ package publicapi
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"runtime"
 	"strings"
@@ -48,11 +51,11 @@ type Organizations interface {
 
 // Agents tells the public side of agents' keys.
 type Agents interface {
-	// DIDKeys returns all keys of an agent in the order of their registration;
-	// fault.NotFound when there is no such agent.
-	DIDKeys(ctx context.Context, agent id.Agent) ([]did.Key, error)
-	// KeyKnown reports whether a public key was ever registered.
-	KeyKnown(ctx context.Context, public [32]byte) (bool, error)
+	// DIDKeys returns all keys of an agent in the order of their registration, and
+	// whose agent it is; fault.NotFound when there is no such agent.
+	DIDKeys(ctx context.Context, agent id.Agent) (owner id.Tenant, keys []did.Key, err error)
+	// KeyHolders yields the organizations in which a public key was ever registered.
+	KeyHolders(ctx context.Context, public [32]byte) iter.Seq2[id.Tenant, error]
 	// CompromisedFrom returns the index from which on an agent's key is not to be
 	// trusted, tlog.MaxSize when there is none.
 	CompromisedFrom(ctx context.Context, s *log.State, agent id.Agent, key id.Key) (id.Index, error)

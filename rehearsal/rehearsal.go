@@ -102,13 +102,14 @@ type Change struct {
 // another policy: as if it had been active at each, with the declared decision
 // tightened as it was then. Limits begin at 0 with the first of them.
 //
-// Errors are those of policy.Compile; fault.Overloaded while others are at it.
+// Errors are those of policy.Compile and log.State.Trusted; fault.Overloaded while
+// others are at it.
 func (r *Rehearsals) Events(ctx context.Context, t id.Tenant, p policy.Policy, last int) (Report, error) {
 	if err := r.gate.Enter(t, 1); err != nil {
 		return Report{}, err
 	}
 	defer r.gate.Leave(t, 1)
-	state, err := r.ledgers.State(ctx, t)
+	state, err := r.state(ctx, t)
 	if err != nil {
 		return Report{}, err
 	}
@@ -128,6 +129,15 @@ func (r *Rehearsals) Events(ctx context.Context, t id.Tenant, p policy.Policy, l
 	}
 	run.report.Complete = run.report.End == state.Size()
 	return run.report, nil
+}
+
+// state returns the state of a ledger whose policies and events are those that hold.
+func (r *Rehearsals) state(ctx context.Context, t id.Tenant) (*log.State, error) {
+	s, err := r.ledgers.State(ctx, t)
+	if err == nil {
+		err = s.Trusted()
+	}
+	return s, err
 }
 
 // compile takes a turn too: it is as long as many events.

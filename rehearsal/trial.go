@@ -11,12 +11,16 @@ import (
 // Trial explains what a policy of an organization says to one input, at the time
 // of the trial or else now.
 //
-// fault.Overloaded while others are at it.
+// Errors are those of log.State.Trusted, because a policy is tried that may have been
+// replaced; fault.Overloaded while others are at it.
 func (r *Rehearsals) Trial(ctx context.Context, t id.Tenant, p policy.Policy, trial *policy.Trial) (policy.Explanation, error) {
 	if err := r.gate.Enter(t, 1); err != nil {
 		return policy.Explanation{}, err
 	}
 	defer r.gate.Leave(t, 1)
+	if _, err := r.state(ctx, t); err != nil {
+		return policy.Explanation{}, err
+	}
 	party := limit.Party{Tenant: t}
 	if err := r.turns.Take(ctx, party); err != nil {
 		return policy.Explanation{}, err

@@ -254,8 +254,8 @@ func (r *resident) works() {
 	if s, err := r.login(); err != nil || s.Tenant != r.Tenant || s.Role != account.Owner {
 		r.t.Errorf("login: got %+v, %v", s, err)
 	}
-	if _, err := r.agents.DIDKeys(ctx, r.Agent.Agent); err != nil {
-		r.t.Errorf("did: %v", err)
+	if owner, _, err := r.agents.DIDKeys(ctx, r.Agent.Agent); err != nil || owner != r.Tenant {
+		r.t.Errorf("did: got owner %d, %v", owner, err)
 	}
 	before := r.state(r.Tenant).Size()
 	r.send(3)
