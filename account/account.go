@@ -84,7 +84,7 @@ func New(o Options) *Accounts {
 		records: o.Records, life: o.SessionLife, clock: o.Clock,
 		hasher:   newHasher(o.Hashing),
 		attempts: newAttempts(o.Limits, o.Clock),
-		sessions: fresh.New[id.Hash, *Session](sessionAge, o.Cached, o.Clock),
+		sessions: fresh.New[id.Hash, *Session](fresh.Options{MaxAge: sessionAge, Limit: o.Cached, Clock: o.Clock}),
 	}
 }
 

@@ -72,7 +72,7 @@ func New(o Options) *Agents {
 	}
 	return &Agents{
 		records: o.Records, notary: o.Notary, keyring: o.Keyring, clock: o.Clock, cache: newKeyCache(o.Cached),
-		bridges: fresh.New[bridgeName, bridgeEntry](fresh.Forever, maxBridges, o.Clock),
+		bridges: fresh.New[bridgeName, bridgeEntry](fresh.Options{MaxAge: fresh.Forever, Limit: maxBridges, Clock: o.Clock}),
 	}
 }
 

@@ -26,8 +26,9 @@ type ingestKeyCaller struct {
 
 // Authenticate finds whose an ingest key is. Whatever is wrong with it, the
 // answer is fault.Unauthorized; an error of the store is fault.Unavailable. What
-// is known of a key is at most a second old, and a key that was revoked through
-// these Orgs is refused at once.
+// is known of a key is at most a second old, and staleCaller older while the store
+// does not answer. A key that was revoked through these Orgs is refused at once,
+// whether the store answers or not.
 func (o *Orgs) Authenticate(ctx context.Context, token string) (*Caller, error) {
 	keyID, ok := parseToken(token)
 	if !ok {

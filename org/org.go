@@ -23,6 +23,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/fresh"
@@ -56,10 +58,18 @@ type Options struct {
 	Environment string           // <env> of ingest keys, [a-z0-9]{1,16}; default "live"
 	Clock       func() time.Time // default: time.Now
 	Cached      int              // organizations, and ingest keys, kept in memory; default 65,536
+
+	Metrics prometheus.Registerer // default: none
 }
 
-// callerAge is how old the knowledge of an ingest key may be.
-const callerAge = time.Second
+const (
+	// callerAge is how old the knowledge of an ingest key may be.
+	callerAge = time.Second
+	// staleCaller is how much older it may be while the store does not answer: a
+	// revocation is a write to that store. Only one of another process, made in the
+	// last second before this one lost the store, is noticed so late.
+	staleCaller = time.Minute
+)
 
 // Orgs is all organizations of a store. Its methods may be called concurrently.
 type Orgs struct {
@@ -98,13 +108,17 @@ func New(o Options) (*Orgs, error) {
 	if !validEnvironment(o.Environment) {
 		return nil, errors.New("organizations: environment of ingest keys must be 1 to 16 of a-z 0-9")
 	}
-	return &Orgs{
+	all := &Orgs{
 		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, rules: o.Witnesses, plans: plans, env: o.Environment, clock: o.Clock,
 		settings: newSettingsCache(o.Cached),
-		callers:  fresh.New[id.Hash, *ingestKeyCaller](callerAge, o.Cached, o.Clock),
-		slugs:    fresh.New[id.Slug, id.Tenant](fresh.Forever, o.Cached, o.Clock),
-		ids:      fresh.New[id.Organization, id.Tenant](fresh.Forever, o.Cached, o.Clock),
-	}, nil
+		callers:  fresh.New[id.Hash, *ingestKeyCaller](fresh.Options{MaxAge: callerAge, Stale: staleCaller, Limit: o.Cached, Clock: o.Clock}),
+		slugs:    fresh.New[id.Slug, id.Tenant](fresh.Options{MaxAge: fresh.Forever, Limit: o.Cached, Clock: o.Clock}),
+		ids:      fresh.New[id.Organization, id.Tenant](fresh.Options{MaxAge: fresh.Forever, Limit: o.Cached, Clock: o.Clock}),
+	}
+	if o.Metrics != nil {
+		o.Metrics.MustRegister(fresh.StaleCounter("ingest_keys", all.callers.StaleAnswers))
+	}
+	return all, nil
 }
 
 func (o *Orgs) now() id.Instant { return id.InstantOf(o.clock()) }

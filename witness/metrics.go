@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/internal/fresh"
 )
 
 // metrics of the asking. A label is the name of one of the service's witnesses, or
@@ -34,6 +36,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 // watch registers what is read off when somebody asks.
 func (m *metrics) watch(r prometheus.Registerer, w *Witnesses) {
 	r.MustRegister(
+		fresh.StaleCounter("cosignatures", w.views.StaleAnswers),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_witness_ledgers", Help: "Ledgers that moved and wait for witnesses, or are being asked about.",
 		}, func() float64 { n, _ := w.agenda.size(); return float64(n) }),

@@ -191,7 +191,7 @@ func (w *Witnesses) change(ctx context.Context, t id.Tenant, update func(*page) 
 			return fmt.Errorf("change cosignatures: %w", err)
 		}
 		err = w.Store.Write(ctx, t, []storage.Change{{Kind: kindWitnessed, Value: value, If: p.version}})
-		w.views.Drop(t)
+		w.views.Expire(t)
 		if !errors.Is(err, storage.ErrStale) {
 			return err
 		}

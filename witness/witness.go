@@ -108,8 +108,14 @@ func orDefault[T int | time.Duration](v, d T) T {
 	return v
 }
 
-// viewAge is how old the knowledge of what is stored may be when it is shown.
-const viewAge = time.Second
+const (
+	// viewAge is how old the knowledge of what is stored may be when it is shown.
+	viewAge = time.Second
+	// staleView is how much older it may be while the store does not answer: what is
+	// kept of a ledger only grows, so that an older view shows fewer cosignatures and
+	// nothing that is wrong.
+	staleView = 24 * time.Hour
+)
 
 // Witnesses is the witnesses of all ledgers of a store. Its methods may be called
 // concurrently.
@@ -130,7 +136,7 @@ func New(o Options) *Witnesses {
 		Options: o, metrics: newMetrics(o.Metrics),
 		own:    ownForces{known: make(map[id.Tenant]*force), slots: make(chan struct{}, ownAsks)},
 		agenda: newAgenda(o.Pending, o.Rounds),
-		views:  fresh.New[id.Tenant, *view](viewAge, 1<<16, o.Clock),
+		views:  fresh.New[id.Tenant, *view](fresh.Options{MaxAge: viewAge, Stale: staleView, Limit: 1 << 16, Clock: o.Clock}),
 	}
 	w.base = w.baseForce()
 	w.metrics.watch(o.Metrics, w)

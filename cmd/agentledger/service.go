@@ -122,6 +122,7 @@ func (s *service) build(ctx context.Context, c config.Serve, host provision.Host
 	}
 	s.orgs, err = org.New(org.Options{
 		Records: records, Notary: n, Ledgers: s.ledgers, Plans: plans(c.Plans), Environment: c.Environment, Witnesses: rules,
+		Metrics: s.watch.registry,
 	})
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ func counting() (func(context.Context) (int64, error), *atomic.Int64) {
 
 func TestAge(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	c := fresh.New[string, int64](time.Second, 10, func() time.Time { return now })
+	c := fresh.New[string, int64](fresh.Options{MaxAge: time.Second, Limit: 10, Clock: func() time.Time { return now }})
 	load, _ := counting()
 	get := func(key string) int64 {
 		v, err := c.Get(t.Context(), key, load)
@@ -55,7 +55,7 @@ func TestAge(t *testing.T) {
 
 func TestForever(t *testing.T) {
 	now := time.Unix(0, 0)
-	c := fresh.New[string, int64](fresh.Forever, 10, func() time.Time { return now })
+	c := fresh.New[string, int64](fresh.Options{MaxAge: fresh.Forever, Limit: 10, Clock: func() time.Time { return now }})
 	load, calls := counting()
 	for range 3 {
 		_, _ = c.Get(t.Context(), "a", load)
@@ -67,7 +67,7 @@ func TestForever(t *testing.T) {
 }
 
 func TestErrorsAreNotRemembered(t *testing.T) {
-	c := fresh.New[string, int64](time.Hour, 10, time.Now)
+	c := fresh.New[string, int64](fresh.Options{MaxAge: time.Hour, Limit: 10, Clock: time.Now})
 	bad := errors.New("bad")
 	if _, err := c.Get(t.Context(), "a", func(context.Context) (int64, error) { return 0, bad }); !errors.Is(err, bad) {
 		t.Errorf("got %v", err)
@@ -79,7 +79,7 @@ func TestErrorsAreNotRemembered(t *testing.T) {
 }
 
 func TestBound(t *testing.T) {
-	c := fresh.New[int, int64](time.Hour, 100, time.Now)
+	c := fresh.New[int, int64](fresh.Options{MaxAge: time.Hour, Limit: 100})
 	load, calls := counting()
 	for i := range 1000 {
 		_, _ = c.Get(t.Context(), i, load)
@@ -95,7 +95,7 @@ func TestBound(t *testing.T) {
 
 func TestOneReadsAndTheOthersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := fresh.New[string, int64](time.Hour, 10, time.Now)
+		c := fresh.New[string, int64](fresh.Options{MaxAge: time.Hour, Limit: 10, Clock: time.Now})
 		load, calls := counting()
 		slow := func(ctx context.Context) (int64, error) {
 			time.Sleep(time.Second)
@@ -124,7 +124,7 @@ func TestOneReadsAndTheOthersWait(t *testing.T) {
 
 // A read that began before Drop is not found by those who ask after it.
 func TestDropDuringARead(t *testing.T) {
-	c := fresh.New[string, string](time.Hour, 10, time.Now)
+	c := fresh.New[string, string](fresh.Options{MaxAge: time.Hour, Limit: 10})
 	got, err := c.Get(t.Context(), "a", func(context.Context) (string, error) {
 		c.Drop("a")
 		return "old", nil
@@ -139,11 +139,10 @@ func TestDropDuringARead(t *testing.T) {
 }
 
 func TestPanicReleasesWaiters(t *testing.T) {
-	c := fresh.New[string, int64](time.Hour, 10, time.Now)
-	func() {
-		defer func() { _ = recover() }()
-		_, _ = c.Get(t.Context(), "a", func(context.Context) (int64, error) { panic("x") })
-	}()
+	c := fresh.New[string, int64](fresh.Options{MaxAge: time.Hour, Limit: 10, Clock: time.Now})
+	if _, err := c.Get(t.Context(), "a", func(context.Context) (int64, error) { panic("x") }); err == nil {
+		t.Error("a read that panicked has no error")
+	}
 	load, _ := counting()
 	if got, err := c.Get(t.Context(), "a", load); got != 1 || err != nil {
 		t.Errorf("got %d, %v", got, err)
@@ -151,7 +150,7 @@ func TestPanicReleasesWaiters(t *testing.T) {
 }
 
 func BenchmarkGet(b *testing.B) {
-	c := fresh.New[[32]byte, int64](time.Hour, 10, time.Now)
+	c := fresh.New[[32]byte, int64](fresh.Options{MaxAge: time.Hour, Limit: 10, Clock: time.Now})
 	load, _ := counting()
 	b.ReportAllocs()
 	b.RunParallel(func(p *testing.PB) {
