@@ -7,7 +7,6 @@ import (
 
 	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -25,17 +24,27 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s: %s", f.Origin, f.Place, f.Problem)
 }
 
+// foundAt returns a finding about the thing with an index.
+func foundAt(i *Identity, level Level, what string, at uint64, problem string) *Finding {
+	return &Finding{Tenant: i.Tenant, Origin: i.Origin, Place: fmt.Sprintf("%s %d", what, at), Problem: problem, Level: level}
+}
+
 // examiner re-verifies a stored ledger from the store itself, below all caches:
 // each entry links to the one before, each record is the entry's, each envelope
 // is the record's and is signed, each id leads to its event, and the tree that
 // grows from the entries has the stored tiles, none beyond them, and the head's
 // root. One that began at the first event compares the months' counters too.
 //
+// What the documents of an event say by themselves is checked ahead, by the
+// inspector; all else in the order of the events. Memory does not grow with the
+// ledger: a few portions of events, 256 names and a counter for each month.
+//
 // Two things are the operator's word alone, which nothing else in the store
 // repeats: what an idempotency key is bound to, and an event's disclosure.
 type examiner struct {
 	store    storage.Ledgers
 	identity *Identity
+	in       *inspector // of the documents
 	report   func(Finding)
 
 	head    storage.Head
@@ -47,7 +56,6 @@ type examiner struct {
 	counted map[month]uint64
 	full    []tlog.FullTile
 	names   []examinedName // since indices were last looked up
-	keys    map[string]edkey.Public
 	wrong   bool
 }
 
@@ -56,11 +64,11 @@ type examinedName struct {
 	at   id.Index
 }
 
-func newExaminer(store storage.Ledgers, identity *Identity, head storage.Head, report func(Finding)) *examiner {
+func newExaminer(store storage.Ledgers, in *inspector, identity *Identity, head storage.Head, report func(Finding)) *examiner {
 	return &examiner{
-		store: store, identity: identity, report: report, head: head, whole: true,
+		store: store, identity: identity, in: in, report: report, head: head, whole: true,
 		tree: new(tlog.Builder), prev: chain.Genesis(identity.Origin),
-		counted: make(map[month]uint64), keys: make(map[string]edkey.Public),
+		counted: make(map[month]uint64),
 	}
 }
 
@@ -98,22 +106,6 @@ func (x *examiner) advance(ctx context.Context, end id.Index) error {
 	return x.checkNames(ctx)
 }
 
-// read examines events up to end, or up to one that can't be read.
-func (x *examiner) read(ctx context.Context, end id.Index) error {
-	for e, err := range x.store.Events(ctx, x.identity.Tenant, x.tree.Size(), end, storage.Records|storage.Envelopes) {
-		if err != nil {
-			return err
-		}
-		if err := x.event(ctx, e); err != nil {
-			return err
-		}
-	}
-	if x.tree.Size() < end {
-		return fmt.Errorf("%w: event is missing", errInconsistent)
-	}
-	return nil
-}
-
 // unreadable finds out which part of an event can't be read.
 func (x *examiner) unreadable(ctx context.Context, at id.Index, cause error) error {
 	part := func(parts storage.Part) (storage.Event, error) {
@@ -137,26 +129,34 @@ func (x *examiner) unreadable(ctx context.Context, at id.Index, cause error) err
 }
 
 func (x *examiner) find(level Level, what string, at uint64, problem string) {
-	x.findAt(level, fmt.Sprintf("%s %d", what, at), problem)
+	x.tell(*foundAt(x.identity, level, what, at, problem))
 }
 
 func (x *examiner) findAt(level Level, place, problem string) {
+	x.tell(Finding{Tenant: x.identity.Tenant, Origin: x.identity.Origin, Place: place, Problem: problem, Level: level})
+}
+
+func (x *examiner) tell(f Finding) {
 	x.wrong = true
-	x.report(Finding{Tenant: x.identity.Tenant, Origin: x.identity.Origin, Place: place, Problem: problem, Level: level})
+	x.report(f)
 }
 
-func (x *examiner) event(ctx context.Context, e storage.Event) error {
-	x.documents(e)
-	return x.place(ctx, e)
-}
-
-// documents checks what an event says, whatever lies around it.
-func (x *examiner) documents(e storage.Event) {
+// judge takes what the documents of the next event say, which may contradict those
+// before it.
+func (x *examiner) judge(e *storage.Event, v verdict) {
 	x.dated = false
-	if chain.RecordHash(e.Record) != e.Entry.Record {
-		x.find(Suspect, "record", uint64(e.Index), "is not the one that the entry commits to")
-	} else if problem := x.record(e); problem != "" {
-		x.find(Suspect, "record", uint64(e.Index), problem)
+	if v.record == "" && v.received < x.before {
+		v.record = "was received before the one before it"
+	}
+	if f := v.finding(x.identity, e.Index); f != nil {
+		x.tell(*f)
+	}
+	if v.record != "" {
+		return
+	}
+	x.before, x.dated = v.received, true
+	if v.counted {
+		x.counted[monthOf(v.received)]++
 	}
 }
 

@@ -6,35 +6,54 @@ import (
 	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/storage"
 )
 
-// record checks what a record says against everything stored beside it.
-func (x *examiner) record(e storage.Event) string {
+// verdict is what the documents of one event say by themselves, whatever lies
+// around the event.
+type verdict struct {
+	record   string     // what is wrong with the record; "": nothing
+	envelope string     // what is wrong with the envelope, when nothing is with the record
+	received id.Instant // received_at of the record
+	counted  bool       // the event counts against the plan
+}
+
+// finding returns what is wrong with the documents of an event, nil for nothing.
+func (v verdict) finding(i *Identity, at id.Index) *Finding {
+	switch {
+	case v.record != "":
+		return foundAt(i, Suspect, "record", uint64(at), v.record)
+	case v.envelope != "":
+		return foundAt(i, Suspect, "envelope", uint64(at), v.envelope)
+	}
+	return nil
+}
+
+// checker checks documents of events. It keeps decoded keys, and is used by one
+// goroutine at a time.
+type checker struct{ keys map[string]edkey.Public }
+
+// check checks the documents of an event of a ledger.
+func (c *checker) check(i *Identity, e *storage.Event) verdict {
+	if chain.RecordHash(e.Record) != e.Entry.Record {
+		return verdict{record: "is not the one that the entry commits to"}
+	}
 	r, err := chain.ParseRecord(e.Record)
 	switch {
 	case err != nil:
-		return "is malformed"
-	case r.SequenceNum != e.Index.Sequence() || r.Origin != x.identity.Origin || r.OrganizationID != x.identity.Organization:
-		return "belongs to another place"
+		return verdict{record: "is malformed"}
+	case r.SequenceNum != e.Index.Sequence() || r.Origin != i.Origin || r.OrganizationID != i.Organization:
+		return verdict{record: "belongs to another place"}
 	case r.EventID != e.ID || r.AgentID != e.Agent || r.ReceivedAt != e.ReceivedAt || r.Policy.Effective != e.Effective:
-		return "differs from its columns"
-	case r.ReceivedAt < x.before:
-		return "was received before the one before it"
+		return verdict{record: "differs from its columns"}
 	}
-	x.before, x.dated = r.ReceivedAt, true
-	if r.Signer != chain.SignerSystem {
-		x.counted[monthOf(r.ReceivedAt)]++
-	}
-	if problem := x.envelope(e, &r); problem != "" {
-		x.find(Suspect, "envelope", uint64(e.Index), problem)
-	}
-	return ""
+	return verdict{envelope: c.envelope(i, e, &r), received: r.ReceivedAt, counted: r.Signer != chain.SignerSystem}
 }
 
-func (x *examiner) envelope(e storage.Event, r *chain.Record) string {
-	envelope, err := event.Parse(e.Envelope, event.Options{Server: true, MaxBytes: len(e.Envelope) + 1, Organization: x.identity.Organization})
+func (c *checker) envelope(i *Identity, e *storage.Event, r *chain.Record) string {
+	envelope, err := event.Parse(e.Envelope, event.Options{Server: true, MaxBytes: len(e.Envelope) + 1, Organization: i.Organization})
 	switch {
 	case e.Envelope == nil:
 		return "is missing"
@@ -47,7 +66,7 @@ func (x *examiner) envelope(e storage.Event, r *chain.Record) string {
 	case envelope.TraceID != e.Trace || envelope.Tool != e.Tool || envelope.ActionKind != e.ActionKind:
 		return "differs from the columns"
 	}
-	key, err := x.key(r.PublicKey)
+	key, err := c.key(r.PublicKey)
 	if err != nil {
 		return "is signed by a key that is none"
 	}
@@ -57,11 +76,11 @@ func (x *examiner) envelope(e storage.Event, r *chain.Record) string {
 	return ""
 }
 
-// maxKeys bounds the decoded keys that one examination keeps.
+// maxKeys bounds the decoded keys that one checker keeps, about 200 bytes each.
 const maxKeys = 4096
 
-func (x *examiner) key(multikey string) (edkey.Public, error) {
-	if k, ok := x.keys[multikey]; ok {
+func (c *checker) key(multikey string) (edkey.Public, error) {
+	if k, ok := c.keys[multikey]; ok {
 		return k, nil
 	}
 	raw, err := did.ParseMultikey(multikey)
@@ -72,9 +91,9 @@ func (x *examiner) key(multikey string) (edkey.Public, error) {
 	if err != nil {
 		return edkey.Public{}, err
 	}
-	if len(x.keys) >= maxKeys {
-		clear(x.keys)
+	if len(c.keys) >= maxKeys {
+		clear(c.keys)
 	}
-	x.keys[multikey] = k
+	c.keys[multikey] = k
 	return k, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -19,7 +20,6 @@ type Export struct {
 	ledgers *Ledgers
 	state   *State
 	x       *examiner
-	in      *inspector
 	found   *Finding
 	keys    keyWindow
 	ended   bool
@@ -75,8 +75,7 @@ func (e *Export) open(ctx context.Context, t id.Tenant) error {
 	if err != nil {
 		return err
 	}
-	e.x = newExaminer(e.ledgers.store, identity, e.state.head, e.report)
-	e.in = newInspector(identity)
+	e.x = newExaminer(e.ledgers.store, newInspector(runtime.GOMAXPROCS(0)), identity, e.state.head, e.report)
 	e.keys = keyWindow{store: e.ledgers.store, tenant: t, size: e.state.Size()}
 	return e.confirm(ctx)
 }
@@ -177,12 +176,8 @@ func (e *Export) read(ctx context.Context, begin, end id.Index) ([]storage.Event
 }
 
 func (e *Export) verify(ctx context.Context, events []storage.Event) error {
-	e.found = e.in.inspect(events)
-	for i := range events {
-		if events[i].ReceivedAt < e.x.before {
-			e.x.find(Suspect, "record", uint64(events[i].Index), "was received before the one before it")
-		}
-		e.x.before, e.x.dated = events[i].ReceivedAt, true
+	for i, v := range e.x.in.inspect(e.x.identity, events) {
+		e.x.judge(&events[i], v)
 		if err := e.x.place(ctx, events[i]); err != nil {
 			return err
 		}
@@ -203,7 +198,6 @@ func (e *Export) Check(ctx context.Context) error {
 
 // Finish compares what was read with the head, and that with the store once more.
 func (e *Export) Finish(ctx context.Context) error {
-	e.x.counted = e.in.counted()
 	err := e.Check(ctx)
 	if err == nil {
 		err = e.x.atHead(ctx)

@@ -3,6 +3,7 @@ package log
 import (
 	"context"
 	"errors"
+	"runtime"
 
 	"github.com/agentledger/agentledger/id"
 )
@@ -138,3 +139,8 @@ func (c *Call) Poll(ctx context.Context) (Outcome, bool) {
 	}
 	return c.outcomes[0], true
 }
+
+// ReadAhead is how many events of a ledger Fsck may have read and not placed: those
+// of the portions that wait, of the one that is placed, of the one that is read, and
+// the names that are looked up together.
+func ReadAhead() int { return (runtime.GOMAXPROCS(0)+4)*portionEvents + lookups }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
@@ -18,46 +21,41 @@ type FsckResult struct {
 	Succeeded                 int // frozen ones in whose place another goes on
 }
 
+// Ledgers are examined ahead of the one whose findings are being reported, so many
+// in all. One that has found so much waits for its turn.
+const (
+	fsckAtOnce    = 8
+	findingsAhead = 64
+)
+
 // Fsck re-verifies every ledger of a store from its first event, and each head
-// against its anchor, and reports what is wrong. The store must have no writer.
-// anchors may be nil. An error means that the check could not be finished.
+// against its anchor, and reports what is wrong, ledger by ledger in the order of
+// the store and of the events, from the caller's goroutine. It uses all processors,
+// for one ledger as for many. The store must have no writer. anchors may be nil. An
+// error means that the check could not be finished.
 func Fsck(ctx context.Context, store Store, keyring *seal.Keyring, anchors *Anchors, report func(Finding)) (FsckResult, error) {
+	examining, stop := context.WithCancel(ctx)
+	f := &fsck{
+		store: store, keyring: keyring, anchors: anchors, in: newInspector(runtime.GOMAXPROCS(0)),
+		begun: make(chan *examination, fsckAtOnce-1),
+	}
+	f.running.Go(func() { f.begin(examining) })
+	defer f.running.Wait()
+	defer stop()
 	var result FsckResult
 	met := make(map[anchorKey]bool)
-	for t, err := range store.Tenants(ctx) {
-		if err != nil {
-			return result, fmt.Errorf("fsck: list ledgers: %w", err)
-		}
-		l := &Ledgers{store: store, keyring: keyring, anchors: anchors}
-		identity, keys, err := l.readIdentity(ctx, t)
-		if err != nil {
-			identity = &Identity{Tenant: t, Origin: "(unknown)"}
-			report(Finding{Tenant: t, Origin: identity.Origin, Place: "identity", Problem: err.Error(), Level: Frozen})
+	for e := range f.begun {
+		for found := range e.findings {
 			result.Findings++
-			continue
+			report(found)
 		}
-		result.Ledgers++
-		met[keyOf(identity.Origin)] = true
-		counted := func(f Finding) {
-			result.Findings++
-			report(f)
-		}
-		size, level, err := fsckLedger(ctx, l, identity, keys, counted)
-		result.Events += size
-		switch level {
-		case Importing:
-			result.Importing++
-		case Moved:
-			result.Moved++
-		case Succeeded:
-			result.Succeeded++
-		}
-		if err != nil {
-			return result, fmt.Errorf("fsck: %s: %w", identity.Origin, err)
+		result.count(e, met)
+		if e.err != nil {
+			return result, fmt.Errorf("fsck: %w", e.err)
 		}
 	}
-	if anchors == nil {
-		return result, nil
+	if err := ctx.Err(); err != nil || anchors == nil {
+		return result, err
 	}
 	lost, err := anchors.without(met)
 	if err != nil {
@@ -70,7 +68,91 @@ func Fsck(ctx context.Context, store Store, keyring *seal.Keyring, anchors *Anch
 	return result, nil
 }
 
-func fsckLedger(ctx context.Context, l *Ledgers, identity *Identity, keys *logKeys, report func(Finding)) (size int, level Level, err error) {
+// count adds what an examination came to.
+func (r *FsckResult) count(e *examination, met map[anchorKey]bool) {
+	r.Events += e.size
+	if e.origin == "" {
+		return
+	}
+	r.Ledgers++
+	met[keyOf(e.origin)] = true
+	switch e.level {
+	case Importing:
+		r.Importing++
+	case Moved:
+		r.Moved++
+	case Succeeded:
+		r.Succeeded++
+	}
+}
+
+// fsck is one run of Fsck.
+type fsck struct {
+	store   Store
+	keyring *seal.Keyring
+	anchors *Anchors
+	in      *inspector
+	begun   chan *examination // in the order of the store; closed at the end
+	running sync.WaitGroup
+}
+
+// examination is one ledger's. All but findings is set when those are closed.
+type examination struct {
+	findings chan Finding
+
+	origin id.Origin // "" when its identity can't be read
+	size   int       // events that were examined
+	level  Level
+	err    error // the examination was not finished
+}
+
+// begin begins the examination of all ledgers, each when there is room, until ctx ends.
+func (f *fsck) begin(ctx context.Context) {
+	defer close(f.begun)
+	for t, err := range f.store.Tenants(ctx) {
+		e := &examination{findings: make(chan Finding, findingsAhead)}
+		select {
+		case f.begun <- e:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			e.err = fmt.Errorf("list ledgers: %w", err)
+			close(e.findings)
+			return
+		}
+		f.running.Go(func() {
+			defer close(e.findings)
+			f.examine(ctx, t, e)
+		})
+	}
+}
+
+// examine examines one ledger.
+func (f *fsck) examine(ctx context.Context, t id.Tenant, e *examination) {
+	report := func(found Finding) {
+		select {
+		case e.findings <- found:
+		case <-ctx.Done():
+		}
+	}
+	l := &Ledgers{store: f.store, keyring: f.keyring, anchors: f.anchors}
+	identity, keys, err := l.readIdentity(ctx, t)
+	switch {
+	case ctx.Err() != nil:
+		e.err = ctx.Err()
+		return
+	case err != nil:
+		report(Finding{Tenant: t, Origin: "(unknown)", Place: "identity", Problem: err.Error(), Level: Frozen})
+		return
+	}
+	e.origin = identity.Origin
+	if e.size, e.level, err = f.ledger(ctx, l, identity, keys, report); err != nil {
+		e.err = fmt.Errorf("%s: %w", identity.Origin, err)
+	}
+}
+
+func (f *fsck) ledger(ctx context.Context, l *Ledgers, identity *Identity, keys *logKeys, report func(Finding)) (size int, level Level, err error) {
 	head, err := l.store.Head(ctx, identity.Tenant)
 	if isDamage(err) {
 		report(Finding{Tenant: identity.Tenant, Origin: identity.Origin, Place: "head", Problem: err.Error(), Level: Frozen})
@@ -79,7 +161,7 @@ func fsckLedger(ctx context.Context, l *Ledgers, identity *Identity, keys *logKe
 	if err != nil {
 		return 0, Healthy, err
 	}
-	x := newExaminer(l.store, identity, head, report)
+	x := newExaminer(l.store, f.in, identity, head, report)
 	if level, err = x.records(ctx, l); err != nil {
 		return 0, level, err
 	}

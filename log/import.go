@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/go-json-experiment/json"
 
@@ -125,7 +126,7 @@ func (l *Ledgers) BeginImport(ctx context.Context, t id.Tenant, identity storage
 	if err := led.published.Load().Trusted(); err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
-	return &Import{ledgers: l, led: led, head: led.published.Load().head, in: newInspector(led.identity)}, nil
+	return &Import{ledgers: l, led: led, head: led.published.Load().head, in: newInspector(runtime.GOMAXPROCS(0))}, nil
 }
 
 // beginAt moves a ledger from expect to head and marks it.
@@ -149,8 +150,10 @@ func (i *Import) Head() storage.Head { return i.head }
 // them, after it has re-verified each. wait returns when they are durable; it is
 // called once for each Append, and up to two may be under way.
 func (i *Import) Append(events []storage.Event) (wait func(context.Context) error, err error) {
-	if f := i.in.inspect(events); f != nil {
-		return nil, fmt.Errorf("import: %w: %v", ErrDamaged, *f)
+	for n, v := range i.in.inspect(i.led.identity, events) {
+		if f := v.finding(i.led.identity, events[n].Index); f != nil {
+			return nil, fmt.Errorf("import: %w: %v", ErrDamaged, *f)
+		}
 	}
 	subs := make([]*submission, len(events))
 	for n := range events {

@@ -2,9 +2,9 @@ package log
 
 import (
 	"errors"
-	"runtime"
 	"sync"
 
+	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -12,57 +12,57 @@ import (
 // text names the place.
 var ErrDamaged = errors.New("damaged")
 
-// inspector re-verifies the documents of many events at a time, on all cores:
-// signatures are most of the work of a copy.
+// inspector checks the documents of many events at a time: signatures are most of
+// the work of whoever reads a ledger again. It may be used by several goroutines,
+// for several ledgers.
 type inspector struct {
-	workers []*examiner
-	found   []*Finding // of each worker, the first
+	free chan *checker // who has one checks, so that no more than these do at once
 }
 
-func newInspector(identity *Identity) *inspector {
-	n := &inspector{found: make([]*Finding, runtime.GOMAXPROCS(0))}
-	for i := range n.found {
-		report := func(f Finding) {
-			if n.found[i] == nil {
-				n.found[i] = &f
-			}
-		}
-		n.workers = append(n.workers, newExaminer(nil, identity, storage.Head{}, report))
+// newInspector returns an inspector that keeps so many processors busy.
+func newInspector(processors int) *inspector {
+	n := &inspector{free: make(chan *checker, processors)}
+	for range processors {
+		n.free <- &checker{keys: make(map[string]edkey.Public)}
 	}
 	return n
 }
 
-// inspect returns the first thing that is wrong with events, nil for nothing.
-func (n *inspector) inspect(events []storage.Event) *Finding {
-	clear(n.found)
-	share := (len(events) + len(n.workers) - 1) / len(n.workers)
-	var all sync.WaitGroup
-	for _, w := range n.workers {
-		mine := events[:min(share, len(events))]
-		events = events[len(mine):]
-		w.before = 0
-		all.Go(func() {
-			for i := range mine {
-				w.documents(mine[i])
+// processors is how many checks are made at once.
+func (n *inspector) processors() int { return cap(n.free) }
+
+// inspection is events in their order whose documents are being checked. After
+// wait, verdicts has one for each.
+type inspection struct {
+	events   []storage.Event
+	verdicts []verdict
+	shares   sync.WaitGroup
+}
+
+// begin has the documents of events checked, in as many shares as there are
+// processors.
+func (n *inspector) begin(of *Identity, events []storage.Event) *inspection {
+	c := &inspection{events: events, verdicts: make([]verdict, len(events))}
+	share := max(1, (len(events)+n.processors()-1)/n.processors())
+	for first := 0; first < len(events); first += share {
+		end := min(first+share, len(events))
+		c.shares.Go(func() {
+			checker := <-n.free
+			defer func() { n.free <- checker }()
+			for k := first; k < end; k++ {
+				c.verdicts[k] = checker.check(of, &events[k])
 			}
 		})
 	}
-	all.Wait()
-	for _, f := range n.found {
-		if f != nil {
-			return f
-		}
-	}
-	return nil
+	return c
 }
 
-// counted is how many counted events of each month were inspected.
-func (n *inspector) counted() map[month]uint64 {
-	sum := make(map[month]uint64)
-	for _, w := range n.workers {
-		for m, count := range w.counted {
-			sum[m] += count
-		}
-	}
-	return sum
+// wait returns when every verdict is there.
+func (c *inspection) wait() { c.shares.Wait() }
+
+// inspect returns a verdict for each of the events.
+func (n *inspector) inspect(of *Identity, events []storage.Event) []verdict {
+	c := n.begin(of, events)
+	c.wait()
+	return c.verdicts
 }

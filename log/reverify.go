@@ -114,7 +114,7 @@ func (l *Ledgers) reverifyLedger(ctx context.Context, led *ledger, done Reverifi
 	if s.fault.Level == Frozen {
 		return nil
 	}
-	x := newExaminer(l.store, s.identity, s.head, func(f Finding) {
+	x := newExaminer(l.store, newInspector(1), s.identity, s.head, func(f Finding) {
 		l.mark(ctx, led, f.Level, f.Place+": "+f.Problem)
 	})
 	err := x.resume(ctx, done.To, done.Root)

@@ -1,0 +1,95 @@
+package log
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Events are read ahead in portions of so many events, or of so many bytes of
+// documents and one event more.
+const (
+	portionEvents = 256
+	portionBytes  = 512 << 10
+)
+
+// portion is events in their order, and what ended the reading behind them.
+type portion struct {
+	*inspection
+	err error
+}
+
+// readAhead reads the events [begin, end) and has them inspected while whoever takes
+// the portions places those before. No more portions are ahead than there are
+// processors, and two. The channel is closed at the end, or soon after ctx ends.
+func (x *examiner) readAhead(ctx context.Context, begin, end id.Index) <-chan portion {
+	portions := make(chan portion, x.in.processors())
+	go func() {
+		defer close(portions)
+		var events []storage.Event
+		bytes := 0
+		for e, err := range x.store.Events(ctx, x.identity.Tenant, begin, end, storage.Records|storage.Envelopes) {
+			if err != nil {
+				x.hand(ctx, portions, events, err)
+				return
+			}
+			events, bytes = append(events, e), bytes+len(e.Record)+len(e.Envelope)
+			if len(events) < portionEvents && bytes < portionBytes {
+				continue
+			}
+			if !x.hand(ctx, portions, events, nil) {
+				return
+			}
+			events, bytes = nil, 0
+		}
+		x.hand(ctx, portions, events, nil)
+	}()
+	return portions
+}
+
+// hand begins the inspection of events and hands them on; false when ctx has ended.
+func (x *examiner) hand(ctx context.Context, portions chan<- portion, events []storage.Event, err error) bool {
+	select {
+	case portions <- portion{x.in.begin(x.identity, events), err}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// read examines events up to end, or up to one that can't be read.
+func (x *examiner) read(ctx context.Context, end id.Index) error {
+	reading, stop := context.WithCancel(ctx)
+	portions := x.readAhead(reading, x.tree.Size(), end)
+	defer func() {
+		stop()
+		for range portions { // its reader has ended when the channel is closed
+		}
+	}()
+	for p := range portions {
+		if err := x.portion(ctx, p); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if x.tree.Size() < end {
+		return fmt.Errorf("%w: event is missing", errInconsistent)
+	}
+	return nil
+}
+
+// portion takes events into account, in their order.
+func (x *examiner) portion(ctx context.Context, p portion) error {
+	p.wait()
+	for i := range p.events {
+		x.judge(&p.events[i], p.verdicts[i])
+		if err := x.place(ctx, p.events[i]); err != nil {
+			return err
+		}
+	}
+	return p.err
+}
