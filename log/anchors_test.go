@@ -192,31 +192,6 @@ func TestAnchorJournal(t *testing.T) {
 	}
 }
 
-func TestAnchorJournalIsCompacted(t *testing.T) {
-	w := newWorld(t, storagetest.NewModel())
-	w.mustAppend(red, "a")
-	w.ledgers.Close()
-	b, err := os.ReadFile(w.journal())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(w.journal(), bytes.Repeat(b, 1000), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.open(log.Options{})
-	w.mustAppend(red, "b")
-	w.ledgers.Close()
-	after, err := os.ReadFile(w.journal())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.Count(string(after), "anchor "); got != 3 { // red at 1, blue at 0, red at 2
-		t.Errorf("got %d notes after compaction, want 3", got)
-	}
-	w.open(log.Options{})
-	w.mustAppend(red, "c")
-}
-
 // A folder of anchors that somebody uses is refused, and left as it is.
 func TestAnchorsInUse(t *testing.T) {
 	dir := t.TempDir()

@@ -20,6 +20,9 @@ func (l *Ledgers) confirm(ctx context.Context, s *State) error {
 		}()
 	}
 	shown, ok := l.anchors.find(s.identity.Origin)
+	if !ok && s.Size() == 0 && l.anchors.readOnly {
+		return nil // nothing will be shown of it that is newer
+	}
 	if !ok && s.Size() == 0 {
 		return l.anchors.put(s.Checkpoint())
 	}

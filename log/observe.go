@@ -35,6 +35,12 @@ func (l *Ledgers) registerGauges(r prometheus.Registerer) {
 			Name: "agentledger_anchor_lag_seconds", Help: "For how long the oldest newer state has been waiting for its anchor.",
 		}, func() float64 { return l.anchors.lag().Seconds() }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_anchor_journal_bytes", Help: "Size of the anchors' journal.",
+		}, func() float64 { return float64(l.anchors.bytes()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "agentledger_anchors_lost_total", Help: "How often the anchors' folder or journal was found to be removed or replaced.",
+		}, func() float64 { return float64(l.anchors.lost.Load()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_leaf_cache_bytes", Help: "Leaf hashes kept in memory for proofs.",
 		}, func() float64 { return float64(l.leafCache.tiles.held()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{

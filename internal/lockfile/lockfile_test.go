@@ -34,8 +34,23 @@ func TestHold(t *testing.T) {
 	if _, err := lockfile.Hold(path); !errors.Is(err, lockfile.ErrHeld) {
 		t.Errorf("a file that is held: got %v", err)
 	}
+	if _, err := lockfile.HoldExisting(path); !errors.Is(err, lockfile.ErrHeld) {
+		t.Errorf("a file that is held, opened for reading: got %v", err)
+	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if f, err = lockfile.HoldExisting(path); err != nil {
+		t.Fatalf("a file that was let go of, opened for reading: %v", err)
+	}
+	if _, err := lockfile.Hold(path); !errors.Is(err, lockfile.ErrHeld) {
+		t.Errorf("a file that is held by a reader: got %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lockfile.HoldExisting(path + "-absent"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: got %v", err)
 	}
 	if f, err = lockfile.Hold(path); err != nil {
 		t.Fatalf("a file that was let go of: %v", err)

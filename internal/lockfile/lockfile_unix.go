@@ -15,7 +15,22 @@ func Hold(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	return held(f)
+}
+
+// HoldExisting holds the file at path without writing to it or making it, so also on
+// a volume that is read-only. ErrHeld when somebody else does; another error when it
+// can't be opened.
+func HoldExisting(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return held(f)
+}
+
+func held(f *os.File) (*os.File, error) {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		err = ErrHeld
 	}

@@ -1,0 +1,139 @@
+package log
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// rewriting is the pattern of files that a rewrite has not finished.
+const rewriting = ".anchors-*"
+
+// rewrite puts a new file with the notes that keep says in the journal's place. mu
+// guards the journal. It is held only for what was appended meanwhile, which the new
+// file has too, and for the exchange, so that appends go on while notes are copied.
+//
+// A crash at any moment leaves the old file or the new one at the path, and both
+// have all notes that were appended by then. What is read is the open file: a rewrite
+// brings back a journal that was removed under the process.
+func (j *journal) rewrite(ctx context.Context, mu sync.Locker, keep func(note []byte) bool) error {
+	next, err := newCopy(j.path)
+	if err != nil {
+		return err
+	}
+	err = next.fill(ctx, j, mu, keep)
+	if err == nil {
+		err = next.replace(j, mu)
+	}
+	if err != nil {
+		return errors.Join(err, next.file.Close(), os.Remove(next.file.Name()))
+	}
+	return nil
+}
+
+// journalCopy is a new file for a journal.
+type journalCopy struct {
+	file  *os.File
+	to    *bufio.Writer
+	from  int64 // of the old file: up to where it was copied
+	size  int64
+	notes int
+}
+
+func newCopy(path string) (*journalCopy, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), rewriting)
+	if err != nil {
+		return nil, err
+	}
+	return &journalCopy{file: f, to: bufio.NewWriterSize(f, maxAnchorNote)}, nil
+}
+
+// fill copies what there is, then what came while that was copied.
+func (c *journalCopy) fill(ctx context.Context, j *journal, mu sync.Locker, keep func([]byte) bool) error {
+	for range 2 {
+		mu.Lock()
+		file, size := j.file, j.size
+		mu.Unlock()
+		if err := c.copy(ctx, file, size, keep); err != nil {
+			return err
+		}
+		keep = nil
+	}
+	return c.sync()
+}
+
+// copy copies the kept notes of file up to a byte; nil keeps all.
+func (c *journalCopy) copy(ctx context.Context, file *os.File, upTo int64, keep func([]byte) bool) error {
+	r := newNoteReader(io.NewSectionReader(file, c.from, upTo-c.from))
+	for c.from < upTo {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		note, n, err := r.next()
+		if err != nil {
+			return fmt.Errorf("%w at byte %d: %w", errJournal, c.from, err)
+		}
+		c.from += int64(n)
+		if keep != nil && !keep(note) {
+			continue
+		}
+		if _, err := c.to.Write(appendNote(c.to.AvailableBuffer(), note)); err != nil {
+			return err
+		}
+		c.size += int64(n)
+		c.notes++
+	}
+	return nil
+}
+
+func (c *journalCopy) sync() error {
+	if err := c.to.Flush(); err != nil {
+		return err
+	}
+	return c.file.Sync()
+}
+
+// replace copies the rest and exchanges the files. No append is between the two.
+func (c *journalCopy) replace(j *journal, mu sync.Locker) error {
+	mu.Lock()
+	defer mu.Unlock()
+	if j.size > c.from {
+		if err := errors.Join(c.copy(context.Background(), j.file, j.size, nil), c.sync()); err != nil {
+			return err
+		}
+	}
+	info, err := c.file.Stat()
+	if err == nil {
+		err = j.putAside()
+	}
+	if err == nil {
+		err = os.Rename(c.file.Name(), j.path)
+	}
+	if err != nil {
+		return err
+	}
+	_ = j.file.Close() // what was read of it is in the new one
+	*j = journal{path: j.path, file: c.file, info: info, size: c.size, notes: c.notes, renamed: true}
+	_ = j.settle() // or the next append tries again, and fails as long as this does
+	return nil
+}
+
+// putAside keeps a foreign file at the journal's path under another name.
+func (j *journal) putAside() error {
+	if here, err := j.inPlace(); err != nil || here {
+		return err
+	}
+	aside := j.path + ".replaced"
+	if err := os.Remove(aside); err != nil && !missing(err) {
+		return err
+	}
+	if err := os.Link(j.path, aside); err != nil && !missing(err) {
+		return err
+	}
+	return nil
+}
