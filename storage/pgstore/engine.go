@@ -15,6 +15,8 @@
 //     replication") are storage.ErrUnknown, never a success.
 //   - Every connection is checked before its first use: a server in recovery, or
 //     one whose settings could lose what it acknowledged, is refused.
+//   - The tables have every column, constraint and unique index that the migrations
+//     give them, and no trigger, or the store is not opened.
 //   - Record reads pass a barrier while a write of this process, or what a new
 //     connection may see, is not known to be durable. A commit wait that was
 //     cancelled in another process can't be seen here: its record may be read
@@ -75,6 +77,9 @@ func (e *Engine) open(ctx context.Context, o Options, c *connector) error {
 	}
 	s.warn(o.Logger)
 	if err := migrate(ctx, c.single()); err != nil {
+		return err
+	}
+	if err := checkSchema(ctx, c.single()); err != nil {
 		return err
 	}
 	if e.pool, err = c.openPool(ctx, o.Readers, e.doubts.raise); err != nil {

@@ -4,12 +4,22 @@ import (
 	"context"
 	"errors"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
 // Refuse is the check of a server of a version that no test runs.
 func Refuse(version int) error {
 	return server{version: version, encoding: "UTF8", fsync: "on", fullPages: "on", commit: "on"}.refuse()
+}
+
+// Migrate makes the tables of this program.
+func Migrate(ctx context.Context, url string) error {
+	c, err := newConnector(Options{URL: url})
+	if err != nil {
+		return err
+	}
+	return migrate(ctx, c.single())
 }
 
 // MigrateTo makes the tables as an older program left them.
@@ -25,4 +35,22 @@ func MigrateTo(ctx context.Context, url string, version int64) (err error) {
 		_, err = p.UpTo(ctx, version)
 	}
 	return err
+}
+
+// SchemaText is what the program wants of a database.
+func SchemaText() string { return schemaText }
+
+// ReadSchema returns what a database has, as SchemaText has it.
+func ReadSchema(ctx context.Context, url string) (string, error) {
+	c, err := newConnector(Options{URL: url})
+	if err != nil {
+		return "", err
+	}
+	conn, err := pgx.ConnectConfig(ctx, c.single())
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	found, err := readSchema(ctx, conn)
+	return formatSchema(found), err
 }

@@ -1,0 +1,154 @@
+package pgstore
+
+import (
+	"context"
+	_ "embed" // of schemaText
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// schemaText is what the migrations make: a line for each table, column, constraint
+// and unique index, its name before the first colon and its properties behind it.
+// TestSchemaText compares it with a database that the migrations made, and writes it
+// with -update.
+//
+//go:embed schema.txt
+var schemaText string
+
+// schemaTables are the tables of a store. The tables of the migrations' own are not among
+// them.
+var schemaTables = []string{"barrier", "counter", "event", "head", "record", "segment", "tile"}
+
+// schemaSQL returns what the database has of the tables $1 that the search_path leads
+// to, as (name, properties). It needs no right on the tables. Other tables, indexes
+// that are not unique, and what concerns speed and space alone are left out, because
+// operators may add and change those.
+const schemaSQL = `WITH ours AS (
+	SELECT c.* FROM pg_class c WHERE c.relname = ANY($1) AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND pg_table_is_visible(c.oid)
+)
+SELECT 'table ' || c.relname,
+	CASE c.relkind WHEN 'r' THEN 'plain' ELSE 'of kind ' || c.relkind::text END
+	|| CASE c.relpersistence WHEN 'p' THEN ', logged' WHEN 'u' THEN ', unlogged' ELSE ', temporary' END
+	|| CASE WHEN c.relrowsecurity THEN ', with row security' ELSE '' END
+	|| CASE WHEN EXISTS (SELECT FROM pg_inherits i WHERE c.oid IN (i.inhparent, i.inhrelid)) THEN ', with inheritance' ELSE '' END
+FROM ours c
+UNION ALL
+SELECT 'column ' || c.relname || '.' || a.attname,
+	format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ', not null' ELSE '' END
+	|| CASE WHEN a.attgenerated <> '' THEN ', generated' WHEN a.attidentity <> '' THEN ', identity' WHEN a.atthasdef THEN ', with a default' ELSE '' END
+FROM ours c JOIN pg_attribute a ON a.attrelid = c.oid WHERE a.attnum > 0 AND NOT a.attisdropped
+UNION ALL
+SELECT 'constraint ' || k.conname || ' of ' || c.relname, pg_get_constraintdef(k.oid, true)
+FROM ours c JOIN pg_constraint k ON k.conrelid = c.oid WHERE k.contype <> 'n'
+UNION ALL
+SELECT 'index ' || x.relname || ' of ' || c.relname,
+	'unique ' || m.amname || ' (' || (
+		SELECT string_agg(pg_get_indexdef(i.indexrelid, n, true), ', ' ORDER BY n) FROM generate_series(1, i.indnatts) n
+	) || ')' || coalesce(' where ' || pg_get_expr(i.indpred, i.indrelid, true), '')
+	|| CASE WHEN i.indnullsnotdistinct THEN ', nulls not distinct' ELSE '' END
+	|| CASE WHEN i.indisvalid AND i.indisready AND i.indislive THEN '' ELSE ', invalid' END
+	|| CASE WHEN i.indimmediate THEN '' ELSE ', deferrable' END
+FROM ours c JOIN pg_index i ON i.indrelid = c.oid JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am m ON m.oid = x.relam
+WHERE i.indisunique
+UNION ALL
+SELECT 'trigger ' || t.tgname || ' of ' || c.relname, pg_get_triggerdef(t.oid, true)
+FROM ours c JOIN pg_trigger t ON t.tgrelid = c.oid WHERE NOT t.tgisinternal
+UNION ALL
+SELECT 'rule ' || r.rulename || ' of ' || c.relname, pg_get_ruledef(r.oid, true)
+FROM ours c JOIN pg_rewrite r ON r.ev_class = c.oid WHERE r.rulename <> '_RETURN'
+UNION ALL
+SELECT 'policy ' || p.polname || ' of ' || c.relname, 'of row security'
+FROM ours c JOIN pg_policy p ON p.polrelid = c.oid`
+
+// readSchema returns the properties of what the database has, by name.
+func readSchema(ctx context.Context, conn *pgx.Conn) (map[string]string, error) {
+	rows, err := conn.Query(ctx, schemaSQL, schemaTables)
+	if err != nil {
+		return nil, fmt.Errorf("read schema: %w", unreachable(err))
+	}
+	found := make(map[string]string)
+	var name, properties string
+	_, err = pgx.ForEachRow(rows, []any{&name, &properties}, func() error {
+		found[name] = properties
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read schema: %w", unreachable(err))
+	}
+	return found, nil
+}
+
+// checkSchema compares what the database has with what the migrations make. The
+// error names each difference. A unique index that is missing, for example, would let
+// an event in twice.
+func checkSchema(ctx context.Context, config *pgx.ConnConfig) error {
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return unreachable(err)
+	}
+	defer conn.Close(ctx)
+	found, err := readSchema(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if different := differences(found, parseSchema(schemaText)); len(different) > 0 {
+		return errors.New("the schema is not the one that this program made, restore it from a backup or mend it by hand: " + strings.Join(different, "; "))
+	}
+	return nil
+}
+
+// differences names what is other than wanted, in the order of the names. Of a table
+// that is missing it names that alone.
+func differences(found, want map[string]string) (all []string) {
+	names := maps.Clone(want)
+	maps.Copy(names, found)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		is, there := found[name]
+		wanted, ours := want[name]
+		switch _, tabled := found["table "+tableOf(name)]; {
+		case !tabled && name != "table "+tableOf(name):
+		case !there:
+			all = append(all, fmt.Sprintf("%s is missing: want %s", name, wanted))
+		case !ours:
+			all = append(all, fmt.Sprintf("%s is not this program's: %s", name, is))
+		case is != wanted:
+			all = append(all, fmt.Sprintf("%s is %s: want %s", name, is, wanted))
+		}
+	}
+	return all
+}
+
+// tableOf returns the table that a name is about.
+func tableOf(name string) string {
+	kind, rest, _ := strings.Cut(name, " ")
+	if kind == "column" {
+		rest, _, _ = strings.Cut(rest, ".")
+	} else if _, table, ok := strings.Cut(rest, " of "); ok {
+		return table
+	}
+	return rest
+}
+
+// parseSchema reads lines as formatSchema writes them.
+func parseSchema(text string) map[string]string {
+	schema := make(map[string]string)
+	for line := range strings.Lines(text) {
+		name, properties, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		schema[name] = properties
+	}
+	return schema
+}
+
+// formatSchema writes a line for each name, in their order.
+func formatSchema(schema map[string]string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(schema)) {
+		fmt.Fprintf(&b, "%s: %s\n", name, schema[name])
+	}
+	return b.String()
+}
