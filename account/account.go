@@ -22,7 +22,6 @@ package account
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -30,6 +29,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/fresh"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -106,5 +106,5 @@ func (a *Accounts) read(ctx context.Context, t id.Tenant, kind storage.Kind, key
 // unreadable wraps an error of the store: nothing can be said about an account
 // that can't be read.
 func unreadable(step string, err error) error {
-	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "Accounts can't be read", Err: fmt.Errorf("%s: %w", step, err)}
+	return stored.Unreadable("Accounts can't be read", step, err)
 }

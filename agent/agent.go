@@ -20,7 +20,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/agentledger/agentledger/chain"
@@ -29,6 +28,7 @@ import (
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/fresh"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/storage"
@@ -117,7 +117,7 @@ func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 // unreadable wraps an error of the store, whatever it is: nothing can be said
 // about keys that can't be read.
 func unreadable(step string, err error) error {
-	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "Agents and keys can't be read", Err: fmt.Errorf("%s: %w", step, err)}
+	return stored.Unreadable("Agents and keys can't be read", step, err)
 }
 
 // absent reports whether a read found positively nothing.

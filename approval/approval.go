@@ -26,7 +26,6 @@ package approval
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -37,6 +36,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/meter"
 	"github.com/agentledger/agentledger/notary"
@@ -216,5 +216,5 @@ func conflict(message string) error { return fault.New(fault.Conflict, message) 
 // unreadable wraps an error of the store: nothing can be said about an approval
 // that can't be read.
 func unreadable(step string, err error) error {
-	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "Approvals can't be read", Err: fmt.Errorf("%s: %w", step, err)}
+	return stored.Unreadable("Approvals can't be read", step, err)
 }

@@ -224,8 +224,9 @@ func storeError(step string, err error) error {
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return fault.Wrap(fault.NotFound, "Not found", err)
-	case errors.Is(err, storage.ErrUnavailable), errors.Is(err, storage.ErrBroken),
-		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.Is(err, storage.ErrUnavailable), errors.Is(err, storage.ErrBroken), errors.Is(err, storage.ErrUnknown):
+		return err // it carries what a client is told
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The store can't be reached", Err: err}
 	}
 	return fault.Wrap(fault.Internal, "Internal error", err)

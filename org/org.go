@@ -20,7 +20,6 @@ package org
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,6 +27,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/fresh"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/storage"
@@ -131,7 +131,7 @@ func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 // unreadable wraps an error of the store: nothing can be said about an
 // organization that can't be read.
 func unreadable(step string, err error) error {
-	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The organization can't be read", Err: fmt.Errorf("%s: %w", step, err)}
+	return stored.Unreadable("The organization can't be read", step, err)
 }
 
 // absent reports whether a read found positively nothing.

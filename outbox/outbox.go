@@ -38,6 +38,7 @@ import (
 	"github.com/agentledger/agentledger/internal/egress"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -167,5 +168,5 @@ func (o *Outbox) newDelivery(organization id.Organization, m Message) (ID, *deli
 func (o *Outbox) now() id.Instant { return id.InstantOf(o.clock()) }
 
 func unreadable(step string, err error) error {
-	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "Deliveries can't be read", Err: fmt.Errorf("%s: %w", step, err)}
+	return stored.Unreadable("Deliveries can't be read", step, err)
 }

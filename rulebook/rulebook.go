@@ -17,7 +17,6 @@ package rulebook
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -26,6 +25,7 @@ import (
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/lane"
 	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/storage"
@@ -107,7 +107,7 @@ func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 
 // unreadable wraps an error of the store, whatever it is.
 func unreadable(step string, err error) error {
-	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "Policies can't be read", Err: fmt.Errorf("%s: %w", step, err)}
+	return stored.Unreadable("Policies can't be read", step, err)
 }
 
 func (b *Rulebook) now() id.Instant { return id.InstantOf(b.clock()) }

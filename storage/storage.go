@@ -29,11 +29,16 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
 )
 
-// What can go wrong, by what the caller can do. Engines wrap these.
+// What can go wrong, by what the caller can do. Engines wrap these. Those that pass by
+// themselves carry what a client is told of them (package fault), so that an error of
+// the store is never taken for a defect, whoever hands it on. A package that can say
+// more than that wraps them in a fault of its own.
 var (
 	// ErrNotFound: there is no such ledger, record, tile or event.
 	ErrNotFound = errors.New("storage: not found")
@@ -48,15 +53,26 @@ var (
 	ErrStale = errors.New("storage: stale record version")
 	// ErrUnknown: it can't be told whether the append was applied. Drop what is
 	// known of the ledger, pass a Barrier, read the head and look the batch up.
-	ErrUnknown = errors.New("storage: outcome unknown")
+	ErrUnknown error = &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", RetryAfter: time.Second,
+		Message: "It may have been done; look before you repeat it", Err: errors.New("storage: outcome unknown")}
 	// ErrUnavailable: the engine can't be reached. Nothing was applied. Retry later.
-	ErrUnavailable = errors.New("storage: unavailable")
+	ErrUnavailable error = &fault.Error{Kind: fault.Unavailable, Code: "unavailable",
+		Message: "The store can't be reached", Err: errors.New("storage: unavailable")}
+	// ErrReadOnly: the engine takes no writes at the moment, and reading goes on.
+	// Nothing was applied. It is an ErrUnavailable.
+	ErrReadOnly error = &fault.Error{Kind: fault.Unavailable, Code: "read_only_mode", RetryAfter: readOnlyRetry,
+		Message: "The service is read-only at the moment", Err: ErrUnavailable}
 	// ErrBroken: the engine can't go on (a failed sync, for example). The
 	// process must end; a retry could acknowledge what was lost.
-	ErrBroken = errors.New("storage: broken")
+	ErrBroken error = &fault.Error{Kind: fault.Unavailable, Code: "unavailable",
+		Message: "The store can't be reached", Err: errors.New("storage: broken")}
 	// ErrCorrupt: a stored value can't be what was written.
 	ErrCorrupt = errors.New("storage: corrupt")
 )
+
+// readOnlyRetry is when to ask again whether the engine takes writes: somebody has to
+// make room, or to repair a volume.
+const readOnlyRetry = 10 * time.Second
 
 // ItemError names the item of a batch or change set that stood in the way.
 type ItemError struct {

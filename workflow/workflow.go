@@ -26,7 +26,6 @@ package workflow
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"time"
 
@@ -39,6 +38,7 @@ import (
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/lane"
 	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/meter"
 	"github.com/agentledger/agentledger/notary"
@@ -250,5 +250,5 @@ func errNotBridged() error { return invalid("The agent is not enabled for the br
 // unreadable wraps an error of the store: nothing can be said about a run that can't
 // be read.
 func unreadable(step string, err error) error {
-	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "Runs can't be read", Err: fmt.Errorf("%s: %w", step, err)}
+	return stored.Unreadable("Runs can't be read", step, err)
 }

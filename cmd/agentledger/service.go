@@ -65,17 +65,22 @@ type service struct {
 // openService opens the store and builds the service on it. fatal is called
 // when the store breaks and the process has to end.
 func openService(ctx context.Context, c config.Serve, watch *observation, fatal func(error)) (*service, error) {
-	host, err := provision.ParseHost(c.PublicURL)
-	if err != nil {
+	if _, err := provision.ParseHost(c.PublicURL); err != nil {
 		return nil, err
 	}
 	st, err := openStore(ctx, c.Store, watch.logger, fatal)
 	if err != nil {
 		return nil, err
 	}
+	return newService(ctx, c, st, watch, fatal)
+}
+
+// newService builds the service on a store, which it closes when it can't.
+func newService(ctx context.Context, c config.Serve, st *store, watch *observation, fatal func(error)) (*service, error) {
 	watch.registry.MustRegister(st.engine.Collector())
 	s := &service{watch: watch, floor: limit.NewFloor(runtime.GOMAXPROCS(0)), store: st}
 	s.checks = []readiness{s.checkStore}
+	var err error
 	s.ledgers, err = log.Open(ctx, log.Options{
 		Store: st.engine, Keyring: st.keyring, Anchors: st.anchors, Logger: watch.logger, Metrics: watch.registry, Tracer: watch.tracer, Fatal: fatal,
 		Company: s.floor.Company, LeafCacheBytes: leafCacheBytes(c.LeafCacheMiB),
@@ -85,7 +90,7 @@ func openService(ctx context.Context, c config.Serve, watch *observation, fatal 
 	}
 	err = s.checkMasterKey(ctx)
 	if err == nil {
-		err = s.build(ctx, c, host)
+		err = s.build(ctx, c)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -113,7 +118,11 @@ func (s *service) checkMasterKey(ctx context.Context) error {
 	return unknown
 }
 
-func (s *service) build(ctx context.Context, c config.Serve, host provision.Host) error {
+func (s *service) build(ctx context.Context, c config.Serve) error {
+	host, err := provision.ParseHost(c.PublicURL)
+	if err != nil {
+		return err
+	}
 	records := s.store.engine
 	n := &notary.Notary{Ledgers: s.ledgers, Records: records, Keyring: s.store.keyring, Clock: time.Now, Turns: s.floor.Turns}
 	rules, client, err := witnessRules(c)

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -35,6 +36,18 @@ func Read[T any](ctx context.Context, records storage.RecordStore, t id.Tenant, 
 		return v, fmt.Errorf("read %s: %w", kind, err)
 	}
 	return Decode[T](r)
+}
+
+// Unreadable turns an error of the store into one for clients, by the step that met it:
+// fault.Unavailable with a message such as "Policies can't be read", whatever the cause
+// is, because nothing can be decided on what can't be read. A store that takes no
+// writes says so itself (storage.ErrReadOnly).
+func Unreadable(message, step string, err error) error {
+	err = fmt.Errorf("%s: %w", step, err)
+	if errors.Is(err, storage.ErrReadOnly) {
+		return err
+	}
+	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: message, Err: err}
 }
 
 // Decode reads the value of a record.

@@ -239,7 +239,7 @@ func TestLocked(t *testing.T) {
 // ends the process by itself then, and OnBroken has been called before.
 func TestLogNotMade(t *testing.T) {
 	out := runChild(t, t.TempDir(), "fail")
-	if !strings.Contains(out, "broken: storage: broken: disk: no") || strings.Contains(out, "appended") {
+	if !strings.Contains(out, "storage: broken: disk: no") || strings.Contains(out, "appended") {
 		t.Errorf("got %q, want the call of OnBroken and no success", out)
 	}
 }

@@ -14,7 +14,7 @@
 //     storage.ErrBroken, and so does every later call. Nothing is retried.
 //   - One process at a time has a directory open.
 //   - A store that is open read-only stays as it is, byte for byte, and answers
-//     every write with storage.ErrUnavailable.
+//     every write with storage.ErrReadOnly.
 //   - Every value read is checked against its form before it is used; what does
 //     not fit is storage.ErrCorrupt.
 package pebblestore

@@ -17,7 +17,7 @@ import (
 )
 
 // errReadOnly answers every write to a store that is open read-only.
-var errReadOnly = fmt.Errorf("the store is open read-only: %w", storage.ErrUnavailable)
+var errReadOnly = fmt.Errorf("the store is open read-only: %w", storage.ErrReadOnly)
 
 // enterWrite is enter for a call that writes.
 func (e *Engine) enterWrite(ctx context.Context) error {

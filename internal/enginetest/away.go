@@ -1,0 +1,153 @@
+package enginetest
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Away is a store that goes away and comes back. While it is away each call is answered
+// storage.ErrUnavailable and does nothing. Its methods may be called concurrently.
+type Away struct {
+	storage.Engine
+	mu    sync.Mutex
+	armed bool
+	left  int // calls until it goes
+}
+
+// LeaveAfter lets the store answer n more calls before it goes away.
+func (a *Away) LeaveAfter(n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.armed, a.left = true, n
+}
+
+// Return brings the store back. It reports whether it was away.
+func (a *Away) Return() (away bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	away = a.armed && a.left < 0
+	a.armed = false
+	return away
+}
+
+// call counts a call and returns why it is not answered.
+func (a *Away) call() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.armed {
+		return nil
+	}
+	if a.left--; a.left < 0 {
+		return storage.ErrUnavailable
+	}
+	return nil
+}
+
+// Append implements storage.Ledgers.
+func (a *Away) Append(batches []storage.Batch) storage.Pending {
+	if a.call() != nil {
+		return silence(len(batches))
+	}
+	return a.Engine.Append(batches)
+}
+
+// Barrier implements storage.Ledgers.
+func (a *Away) Barrier(ctx context.Context) error {
+	if err := a.call(); err != nil {
+		return err
+	}
+	return a.Engine.Barrier(ctx)
+}
+
+// Head implements storage.Ledgers.
+func (a *Away) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
+	if err := a.call(); err != nil {
+		return storage.Head{}, err
+	}
+	return a.Engine.Head(ctx, t)
+}
+
+// Events implements storage.Ledgers.
+func (a *Away) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error] {
+	if err := a.call(); err != nil {
+		return func(yield func(storage.Event, error) bool) { yield(storage.Event{}, err) }
+	}
+	return a.Engine.Events(ctx, t, begin, end, parts)
+}
+
+// Entries implements storage.Ledgers.
+func (a *Away) Entries(ctx context.Context, places []storage.Place) []storage.Found {
+	if err := a.call(); err != nil {
+		return slices.Repeat([]storage.Found{{Err: err}}, len(places))
+	}
+	return a.Engine.Entries(ctx, places)
+}
+
+// Lookup implements storage.Ledgers.
+func (a *Away) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) ([]id.Index, error) {
+	if err := a.call(); err != nil {
+		return nil, err
+	}
+	return a.Engine.Lookup(ctx, t, names)
+}
+
+// Tiles implements storage.Ledgers.
+func (a *Away) Tiles(ctx context.Context, t id.Tenant, level uint8, indices []uint64) ([][]byte, error) {
+	if err := a.call(); err != nil {
+		return nil, err
+	}
+	return a.Engine.Tiles(ctx, t, level, indices)
+}
+
+// TileHashes implements storage.Ledgers.
+func (a *Away) TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64, begin, end int) ([]byte, error) {
+	if err := a.call(); err != nil {
+		return nil, err
+	}
+	return a.Engine.TileHashes(ctx, t, level, index, begin, end)
+}
+
+// TileRoots implements storage.Ledgers.
+func (a *Away) TileRoots(ctx context.Context, t id.Tenant, level uint8, begin, end uint64) ([]id.Hash, error) {
+	if err := a.call(); err != nil {
+		return nil, err
+	}
+	return a.Engine.TileRoots(ctx, t, level, begin, end)
+}
+
+// Counters implements storage.Ledgers.
+func (a *Away) Counters(ctx context.Context, t id.Tenant, names []string) ([]uint64, error) {
+	if err := a.call(); err != nil {
+		return nil, err
+	}
+	return a.Engine.Counters(ctx, t, names)
+}
+
+// Get implements storage.RecordStore.
+func (a *Away) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
+	if err := a.call(); err != nil {
+		return storage.Record{}, err
+	}
+	return a.Engine.Get(ctx, t, kind, key)
+}
+
+// Scan implements storage.RecordStore.
+func (a *Away) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
+	if err := a.call(); err != nil {
+		return nil, err
+	}
+	return a.Engine.Scan(ctx, t, kind, begin, end, limit)
+}
+
+// Write implements storage.RecordStore.
+func (a *Away) Write(ctx context.Context, t id.Tenant, changes []storage.Change) error {
+	if err := a.call(); err != nil {
+		return err
+	}
+	return a.Engine.Write(ctx, t, changes)
+}
