@@ -32,6 +32,8 @@ type Anchors struct {
 	journal *journal
 	known   map[anchorKey]anchor
 	round   uint32 // of compactions
+	names   *journal
+	owners  map[slugKey]anchorKey
 
 	dirtyMu sync.Mutex
 	dirty   map[*ledger]struct{}
@@ -77,21 +79,36 @@ func (a *Anchors) find(o id.Origin) (anchor, bool) {
 	return found, ok
 }
 
-// without returns the origins that have an anchor and are not among met, in the
-// order of their first notes.
-func (a *Anchors) without(met map[anchorKey]bool) (lost []id.Origin, err error) {
+// keys returns the keys of all origins that have an anchor.
+func (a *Anchors) keys() map[anchorKey]struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	told := make(map[anchorKey]bool)
+	all := make(map[anchorKey]struct{}, len(a.known))
+	for key := range a.known {
+		all[key] = struct{}{}
+	}
+	return all
+}
+
+// among returns the origins that have these keys, in the order of their first notes.
+func (a *Anchors) among(keys map[anchorKey]struct{}) (origins []id.Origin, err error) {
+	told := make(map[anchorKey]struct{}, len(keys))
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	err = a.journal.each(func(note []byte) error {
 		origin, _, err := readAnchor(note)
-		if key := keyOfText(origin); err == nil && !met[key] && !told[key] {
-			told[key] = true
-			lost = append(lost, id.Origin(origin))
+		if err != nil {
+			return err
 		}
-		return err
+		key := keyOfText(origin)
+		_, wanted := keys[key]
+		if _, done := told[key]; wanted && !done {
+			told[key] = struct{}{}
+			origins = append(origins, id.Origin(origin))
+		}
+		return nil
 	})
-	return lost, err
+	return origins, err
 }
 
 // Size returns the size of the newest checkpoint of an origin that was shown, as far

@@ -24,8 +24,8 @@ func OpenAnchors(dir string) (*Anchors, error) {
 		return nil, openAnchorsError(dir, err)
 	}
 	a := newAnchors(dir, lock)
-	if err := a.load(openJournal); err != nil {
-		return nil, errors.Join(fmt.Errorf("open anchors: %w", err), lock.Close())
+	if err := a.loadAll(openJournal); err != nil {
+		return nil, fmt.Errorf("open anchors: %w", err)
 	}
 	return a, removeRewrites(dir)
 }
@@ -41,8 +41,8 @@ func OpenAnchorsReadOnly(dir string) (*Anchors, error) {
 	}
 	a := newAnchors(dir, lock)
 	a.readOnly = true
-	if err := a.load(openJournalReadOnly); err != nil {
-		return nil, errors.Join(fmt.Errorf("open anchors: %w", err), a.unlock())
+	if err := a.loadAll(openJournalReadOnly); err != nil {
+		return nil, fmt.Errorf("open anchors: %w", err)
 	}
 	return a, nil
 }
@@ -51,10 +51,36 @@ func newAnchors(dir string, lock *os.File) *Anchors {
 	return &Anchors{dir: dir, lock: lock, dirty: make(map[*ledger]struct{})}
 }
 
-// load opens the journal. Notes are read and hashed by one goroutine and kept by
+type openFunc func(path string, each func([]byte) error) (*journal, error)
+
+// loadAll opens both journals at once. When one of them can't be opened, nothing is
+// left open.
+func (a *Anchors) loadAll(open openFunc) error {
+	named := make(chan error)
+	go func() { named <- a.loadNames(open) }()
+	err := a.load(open)
+	if err = errors.Join(err, <-named); err != nil {
+		return errors.Join(err, a.release())
+	}
+	return nil
+}
+
+// release closes what is open.
+func (a *Anchors) release() (err error) {
+	for _, j := range []*journal{a.journal, a.names} {
+		if j != nil {
+			err = errors.Join(err, j.close())
+		}
+	}
+	return errors.Join(err, a.unlock())
+}
+
+func (a *Anchors) path(name string) string { return filepath.Join(a.dir, name) }
+
+// load opens the journal of the anchors. Notes are read and hashed by one goroutine and kept by
 // another: of a million origins each takes about half of the time.
-func (a *Anchors) load(open func(path string, each func([]byte) error) (*journal, error)) (err error) {
-	path := filepath.Join(a.dir, anchorJournal)
+func (a *Anchors) load(open openFunc) (err error) {
+	path := a.path(anchorJournal)
 	a.known = make(map[anchorKey]anchor, likelyOrigins(path))
 	batches := make(chan []keyedAnchor, 4)
 	kept := make(chan struct{})
@@ -123,7 +149,7 @@ func (a *Anchors) close() error {
 	err := errors.Join(a.bringBack(), a.flush())
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if closeErr := errors.Join(a.journal.close(), a.unlock()); err == nil {
+	if closeErr := a.release(); err == nil {
 		err = closeErr
 	}
 	return err

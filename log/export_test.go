@@ -18,7 +18,7 @@ func CounterOf(year, ofYear int) string { return month(year*12 + ofYear - 1).cou
 func (l *Ledgers) FlushAnchors() error { return l.anchors.flush() }
 
 // Die leaves anchors as a process does that is killed.
-func (a *Anchors) Die() { _ = errors.Join(a.journal.close(), a.lock.Close()) }
+func (a *Anchors) Die() { _ = a.release() }
 
 // AnchorsLost is how often the anchors were found to be gone.
 func (l *Ledgers) AnchorsLost() uint64 { return l.anchors.lost.Load() }

@@ -43,13 +43,16 @@ func Fsck(ctx context.Context, store Store, keyring *seal.Keyring, anchors *Anch
 	defer f.running.Wait()
 	defer stop()
 	var result FsckResult
-	met := make(map[anchorKey]bool)
+	var missing map[anchorKey]struct{}
+	if anchors != nil {
+		missing = anchors.keys()
+	}
 	for e := range f.begun {
 		for found := range e.findings {
 			result.Findings++
 			report(found)
 		}
-		result.count(e, met)
+		result.count(e, missing)
 		if e.err != nil {
 			return result, fmt.Errorf("fsck: %w", e.err)
 		}
@@ -57,25 +60,41 @@ func Fsck(ctx context.Context, store Store, keyring *seal.Keyring, anchors *Anch
 	if err := ctx.Err(); err != nil || anchors == nil {
 		return result, err
 	}
-	lost, err := anchors.without(met)
-	if err != nil {
+	if err := reportMissing(anchors, missing, report); err != nil {
 		return result, fmt.Errorf("fsck: %w", err)
 	}
-	for _, origin := range lost {
-		report(Finding{Origin: origin, Place: "anchor", Problem: "there is no ledger of this origin in the store", Level: Frozen})
-	}
-	result.Findings += len(lost)
+	result.Findings += len(missing)
 	return result, nil
 }
 
+// reportMissing reports the origins that have an anchor and no ledger.
+func reportMissing(anchors *Anchors, missing map[anchorKey]struct{}, report func(Finding)) error {
+	origins, err := anchors.among(missing)
+	if err != nil {
+		return err
+	}
+	slugs, err := anchors.slugsOf(origins)
+	if err != nil {
+		return err
+	}
+	for _, o := range origins {
+		problem := "there is no ledger of this origin in the store"
+		if slug, named := slugs[o]; named {
+			problem += ", its slug was " + string(slug)
+		}
+		report(Finding{Origin: o, Place: "anchor", Problem: problem, Level: Frozen})
+	}
+	return nil
+}
+
 // count adds what an examination came to.
-func (r *FsckResult) count(e *examination, met map[anchorKey]bool) {
+func (r *FsckResult) count(e *examination, missing map[anchorKey]struct{}) {
 	r.Events += e.size
 	if e.origin == "" {
 		return
 	}
 	r.Ledgers++
-	met[keyOf(e.origin)] = true
+	delete(missing, keyOf(e.origin))
 	switch e.level {
 	case Importing:
 		r.Importing++

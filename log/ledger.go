@@ -79,14 +79,37 @@ func sealContext(o id.Origin) string { return "log-key\n" + string(o) }
 type Genesis struct {
 	Organization id.Organization
 	Origin       id.Origin
+	Slug         id.Slug          // kept beside the anchors, for ever; "": none
 	Changes      []storage.Change // records that come to be with the ledger
 }
 
 // Create makes an empty ledger with a new log key, and the records of g, in one
 // durable step. The tenant handle and the origin are the caller's claims.
-// fault.Conflict: the handle has a ledger, or the origin was shown before.
+// fault.Conflict: the handle has a ledger, the origin was shown before, or the slug is
+// another organization's (SlugTaken).
 func (l *Ledgers) Create(ctx context.Context, t id.Tenant, g Genesis) (*State, error) {
-	return l.create(ctx, t, identityRecord{OrganizationID: g.Organization, Origin: g.Origin}, 1, g.Changes)
+	if g.Slug != "" && l.SlugTaken(g.Slug, g.Origin) {
+		return nil, fault.New(fault.Conflict, "slug is taken")
+	}
+	if err := l.keepName(g); err != nil {
+		return nil, &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The anchors can't be written", Err: fmt.Errorf("create ledger: %w", err)}
+	}
+	s, err := l.create(ctx, t, identityRecord{OrganizationID: g.Organization, Origin: g.Origin}, 1, g.Changes)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.keepName(g); err != nil { // a founding that came to nothing had taken it meanwhile
+		l.logger.Error("slug not kept: the next start does it", "origin", g.Origin, "err", err)
+	}
+	return s, nil
+}
+
+// keepName keeps the slug of a genesis.
+func (l *Ledgers) keepName(g Genesis) error {
+	if g.Slug == "" {
+		return nil
+	}
+	return l.anchors.putName(g.Slug, g.Origin)
 }
 
 func (l *Ledgers) create(ctx context.Context, t id.Tenant, identity identityRecord, configVersion uint64, changes []storage.Change) (*State, error) {

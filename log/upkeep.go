@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -106,13 +105,14 @@ func (u *upkeep) restore(ctx context.Context) {
 	u.logger.Warn("anchors written anew, from what this process has open", "folder", u.anchors.dir)
 }
 
-// inPlace reports whether journal and lock are still those in the folder.
+// inPlace reports whether journals and lock are still those in the folder.
 func (a *Anchors) inPlace() (bool, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	there, err := a.journal.inPlace()
-	if !there || err != nil {
-		return false, err
+	for _, j := range []*journal{a.journal, a.names} {
+		if there, err := j.inPlace(); !there || err != nil {
+			return false, err
+		}
 	}
 	return a.locked()
 }
@@ -123,14 +123,12 @@ func (a *Anchors) locked() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	there, err := os.Stat(a.lockPath())
+	there, err := os.Stat(a.path("lock"))
 	if missing(err) {
 		return false, nil
 	}
 	return err == nil && os.SameFile(held, there), err
 }
-
-func (a *Anchors) lockPath() string { return filepath.Join(a.dir, "lock") }
 
 // isLong reports whether the journal is worth being compacted.
 func (a *Anchors) isLong() bool {
@@ -170,15 +168,19 @@ func (a *Anchors) keeps(note []byte, round uint32) bool {
 	return true
 }
 
-// restore takes the folder again, or makes it, and writes the journal to it anew: the
-// open file has all notes, also after it was removed. A foreign journal is kept under
-// another name.
+// restore takes the folder again, or makes it, and writes the journals to it anew: the
+// open files have all notes, also after they were removed. A foreign journal is kept
+// under another name.
 func (a *Anchors) restore(ctx context.Context) error {
 	if err := os.MkdirAll(a.dir, 0o700); err != nil {
 		return err
 	}
 	if err := a.relock(); err != nil {
 		return err
+	}
+	all := func([]byte) bool { return true }
+	if err := a.names.rewrite(ctx, &a.mu, all); err != nil {
+		return fmt.Errorf("write names anew: %w", err)
 	}
 	return a.compact(ctx)
 }
@@ -188,7 +190,7 @@ func (a *Anchors) relock() error {
 	if held, err := a.locked(); held || err != nil {
 		return err
 	}
-	lock, err := lockfile.Hold(a.lockPath())
+	lock, err := lockfile.Hold(a.path("lock"))
 	if errors.Is(err, lockfile.ErrHeld) {
 		return errors.New("another process uses the folder by now")
 	}

@@ -157,7 +157,7 @@ func TestAnchorsThatCannotBeCompacted(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, err := os.ReadDir(w.anchors)
-	if err != nil || len(files) != 2 { // journal and lock
+	if err != nil || len(files) != 3 { // journals and lock
 		t.Errorf("files left: %v, %v", files, err)
 	}
 	if w.read() != before {

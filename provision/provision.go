@@ -31,6 +31,7 @@ import (
 type Ledgers interface {
 	Create(ctx context.Context, t id.Tenant, g log.Genesis) (*log.State, error)
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
+	SlugTaken(slug id.Slug, o id.Origin) bool
 }
 
 // Organizations claims names and makes first records (package org).
@@ -105,6 +106,10 @@ func (p *Provisioner) Make(ctx context.Context, r Request) (*Result, error) {
 	if err := p.check(r, f); err != nil {
 		return nil, err
 	}
+	origin := p.Host.Origin(f.ID)
+	if p.Ledgers.SlugTaken(f.Slug, origin) { // by one that the store may have lost
+		return nil, fault.New(fault.Conflict, "slug is taken")
+	}
 	ctx = context.WithoutCancel(ctx)
 	records, err := p.Organizations.Found(ctx, f)
 	if err != nil {
@@ -118,7 +123,7 @@ func (p *Provisioner) Make(ctx context.Context, r Request) (*Result, error) {
 		}
 		records = append(records, more...)
 	}
-	result.State, err = p.create(ctx, f.Tenant, log.Genesis{Organization: f.ID, Origin: p.Host.Origin(f.ID), Changes: records})
+	result.State, err = p.create(ctx, f.Tenant, log.Genesis{Organization: f.ID, Origin: origin, Slug: f.Slug, Changes: records})
 	if err != nil {
 		return nil, err
 	}

@@ -245,3 +245,23 @@ func TestMakeForACallerThatIsGone(t *testing.T) {
 	}
 	w.works(made)
 }
+
+// The slug of an organization that the store has lost stays its own.
+func TestSlugOfALostOrganization(t *testing.T) {
+	w := newWorld(t)
+	w.make(request("red"))
+	backup := w.Store.Reopen()
+	w.make(request("blue"))
+	w.Service = w.Again(t, backup)
+	orgs, err := org.New(org.Options{Records: backup, Notary: w.Notary, Ledgers: w.Service.Ledgers, Clock: w.Clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Provisioner.Organizations, w.Provisioner.Ledgers = orgs, w.Service.Ledgers
+	if _, err := w.Make(t.Context(), request("blue")); !fault.Is(err, fault.Conflict) || fault.Of(err).Message != "slug is taken" {
+		t.Errorf("got %v, want that the slug is taken", err)
+	}
+	if _, err := orgs.BySlug(t.Context(), "red"); err != nil {
+		t.Errorf("the other organization: %v", err)
+	}
+}

@@ -72,6 +72,9 @@ func (w *incoming) stands(ctx context.Context) (there bool, err error) {
 	if err := w.opens(ctx, s.Identity); err != nil {
 		return false, err
 	}
+	if w.ledgers.SlugTaken(w.Slug, w.Origin) {
+		return false, refused("org_slug %q is taken here by another organization, which may have been lost", w.Slug)
+	}
 	if shown := w.ledgers.Shown(w.Origin); shown > w.shown {
 		return false, refused("a checkpoint of size %d was shown of it, the export has one of size %d: a newer export is needed", shown, w.shown)
 	}

@@ -104,6 +104,7 @@ func start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, e
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	s.background.Go(func() { addThreads(background, service.floor.Company) })
+	s.background.Go(func() { service.census(background) })
 	s.background.Go(func() { service.ledgers.Reverify(background, c.ReverifyPause) })
 	if len(c.OlderMasterKeyFile) > 0 {
 		s.background.Go(func() { service.reseal(background) })

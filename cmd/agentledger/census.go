@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+)
+
+// censusAgain is the time after which a census that could not be finished is tried
+// again.
+const censusAgain = time.Minute
+
+// census compares the ledgers of the store with the anchors, beside the serving,
+// until that is done or ctx ends.
+func (s *service) census(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := s.ledgers.Census(ctx, s.slugOf)
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil {
+			s.watch.logger.Error("ledgers are not compared with the anchors", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(censusAgain):
+		}
+	}
+}
+
+// slugOf returns the slug of an organization, "" when there is none behind the handle.
+func (s *service) slugOf(ctx context.Context, t id.Tenant) (id.Slug, error) {
+	summary, err := s.orgs.Summary(ctx, t)
+	if fault.Is(err, fault.NotFound) {
+		return "", nil
+	}
+	return summary.Slug, err
+}

@@ -1,0 +1,93 @@
+package log
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// missingTold is how many missing ledgers are named in the operator's log.
+const missingTold = 100
+
+// Census compares the ledgers of the store with the anchors, once, and takes about
+// half of one core meanwhile. A ledger that has an anchor and is not in the store was
+// taken away by a rollback: it is named in the operator's log and counted. The slugs
+// of those that are there are kept beside the anchors. slugOf reads the one of an
+// organization, "" for none; it is asked for each ledger that has an anchor.
+func (l *Ledgers) Census(ctx context.Context, slugOf func(context.Context, id.Tenant) (id.Slug, error)) error {
+	missing := l.anchors.keys() // one that comes later is not missing
+	for t, err := range l.store.Tenants(ctx) {
+		if err != nil {
+			return fmt.Errorf("census: list ledgers: %w", err)
+		}
+		began := time.Now()
+		if err := l.countIn(ctx, t, missing, slugOf); err != nil {
+			return fmt.Errorf("census: %w", err)
+		}
+		pause(ctx, time.Since(began))
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("census: %w", err)
+		}
+	}
+	if err := l.tellMissing(missing); err != nil {
+		return fmt.Errorf("census: %w", err)
+	}
+	l.metrics.missing.Set(float64(len(missing)))
+	return nil
+}
+
+// countIn takes a ledger out of the missing ones and keeps its slug. One that can't
+// be read is left to the re-verification, which says so.
+func (l *Ledgers) countIn(ctx context.Context, t id.Tenant, missing map[anchorKey]struct{}, slugOf func(context.Context, id.Tenant) (id.Slug, error)) error {
+	var stored identityRecord
+	if err := l.ownRecord(ctx, t, kindIdentity, &stored); err != nil {
+		return l.uncounted(ctx, t, err)
+	}
+	delete(missing, keyOf(stored.Origin))
+	if _, shown := l.anchors.find(stored.Origin); !shown || l.anchors.readOnly {
+		return nil // it has not arrived yet
+	}
+	slug, err := slugOf(ctx, t)
+	if err != nil {
+		return l.uncounted(ctx, t, err)
+	}
+	if slug == "" {
+		return nil
+	}
+	return l.anchors.putName(slug, stored.Origin)
+}
+
+// uncounted tells of a ledger that could not be read; only a store that can't be
+// reached ends the census.
+func (l *Ledgers) uncounted(ctx context.Context, t id.Tenant, err error) error {
+	if ctx.Err() != nil || !isDamage(err) {
+		return err
+	}
+	l.logger.Error("ledger not counted", "tenant", t, "err", err)
+	return nil
+}
+
+// tellMissing names the missing ledgers.
+func (l *Ledgers) tellMissing(missing map[anchorKey]struct{}) error {
+	if len(missing) == 0 {
+		return nil
+	}
+	origins, err := l.anchors.among(missing)
+	if err != nil {
+		return err
+	}
+	slugs, err := l.anchors.slugsOf(origins)
+	if err != nil {
+		return err
+	}
+	for _, o := range origins[:min(len(origins), missingTold)] {
+		first, _ := o.Split()
+		l.logger.Error("ledger is missing: it was shown, and the store does not have it", "origin", o, "slug", slugs[first])
+	}
+	if more := len(origins) - missingTold; more > 0 {
+		l.logger.Error("more ledgers are missing: fsck names them all", "ledgers", more)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package log_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/ledgertest"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage/storagetest"
+)
+
+// slugs are those that the tests' organizations have.
+func slugs(_ context.Context, t id.Tenant) (id.Slug, error) {
+	return map[id.Tenant]id.Slug{red: "red", blue: "blue", 30: "green"}[t], nil
+}
+
+// Of an organization that was founded after the store's backup nothing is in the
+// store. The anchors name it, and its slug stays taken.
+func TestRollbackToBeforeAnOrganization(t *testing.T) {
+	const green id.Tenant = 30
+	model := storagetest.NewModel()
+	w := newWorld(t, model)
+	w.mustAppend(red, "a")
+	w.mustAppend(blue, "a")
+	if err := w.ledgers.Census(t.Context(), slugs); err != nil {
+		t.Fatal(err)
+	}
+	backup := model.Reopen()
+	genesis := ledgertest.Genesis(green)
+	genesis.Slug = "green"
+	if _, err := w.ledgers.Create(t.Context(), green, genesis); err != nil {
+		t.Fatal(err)
+	}
+	w.ledgers.Close()
+	w.store = backup
+	var told bytes.Buffer
+	registry := prometheus.NewRegistry()
+	w.open(log.Options{Metrics: registry, Logger: slog.New(slog.NewTextHandler(&told, nil))})
+	if err := w.ledgers.Census(t.Context(), slugs); err != nil {
+		t.Fatal(err)
+	}
+	if got := gauge(t, registry, "agentledger_missing_ledgers"); got != 1 {
+		t.Errorf("got %v missing ledgers, want 1", got)
+	}
+	if line := told.String(); !strings.Contains(line, "origin="+string(genesis.Origin)) || !strings.Contains(line, "slug=green") || strings.Count(line, "is missing") != 1 {
+		t.Errorf("told: %s", line)
+	}
+	for slug, want := range map[id.Slug]bool{"red": true, "blue": true, "green": true, "other": false} {
+		if got := w.ledgers.SlugTaken(slug, "log.example/o/another"); got != want {
+			t.Errorf("%s is taken: got %v, want %v", slug, got, want)
+		}
+	}
+	if w.ledgers.SlugTaken("green", genesis.Origin) || w.ledgers.SlugTaken("green", genesis.Origin.Next()) {
+		t.Error("the slug is taken for the organization that has it")
+	}
+	taken := ledgertest.Genesis(31)
+	taken.Slug = "green"
+	if _, err := w.ledgers.Create(t.Context(), 31, taken); !fault.Is(err, fault.Conflict) {
+		t.Errorf("another organization under its slug: got %v", err)
+	}
+	if _, err := w.ledgers.Create(t.Context(), green, ledgertest.Genesis(green)); !fault.Is(err, fault.Conflict) {
+		t.Errorf("its origin again: got %v", err)
+	}
+	w.mustAppend(red, "b")
+	w.mustAppend(blue, "b")
+	w.ledgers.Close()
+	findings := w.findings()
+	if len(findings) != 1 || findings[0].Origin != genesis.Origin || !strings.Contains(findings[0].Problem, "green") {
+		t.Errorf("fsck: got %v", findings)
+	}
+}
+
+// findings are those of fsck, with anchors that are only read.
+func (w *world) findings() (findings []log.Finding) {
+	w.t.Helper()
+	anchors, err := log.OpenAnchorsReadOnly(w.anchors)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, err = log.Fsck(w.t.Context(), w.store, w.keyring, anchors, func(f log.Finding) { findings = append(findings, f) })
+	if err := errors.Join(err, anchors.Close()); err != nil {
+		w.t.Fatal(err)
+	}
+	return findings
+}
+
+// A founding that came to nothing keeps nobody from the slug, and names come back with
+// the folder.
+func TestSlugOfAFoundingThatFailed(t *testing.T) {
+	model := storagetest.NewModel()
+	w := newWorld(t, model)
+	failed := ledgertest.Genesis(30)
+	failed.Slug = "green"
+	if _, err := w.ledgers.Create(t.Context(), red, failed); err == nil {
+		t.Fatal("two ledgers have one handle")
+	}
+	if w.ledgers.SlugTaken("green", "log.example/o/another") {
+		t.Error("a founding that failed has taken the slug")
+	}
+	genesis := ledgertest.Genesis(31)
+	genesis.Slug = "green"
+	if _, err := w.ledgers.Create(t.Context(), 31, genesis); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(w.anchors); err != nil {
+		t.Fatal(err)
+	}
+	late := ledgertest.Genesis(32)
+	late.Slug = "late"
+	if _, err := w.ledgers.Create(t.Context(), 32, late); err == nil && w.ledgers.AnchorsLost() == 0 {
+		t.Error("founded without a name that lasts")
+	}
+	w.reopen(model)
+	if !w.ledgers.SlugTaken("green", failed.Origin) || w.ledgers.SlugTaken("green", genesis.Origin) {
+		t.Error("the slug is not that of the organization that was founded")
+	}
+}
