@@ -7,8 +7,10 @@
 //
 //   - Safety is in the guard: an append is applied only when the stored head has
 //     the expected size, root, epoch and config version, and then as a whole.
-//   - Appends take effect in the order of the Append calls, one tenant's part
-//     being independent of another's: one may fail and the others go on.
+//   - A tenant's appends take effect in the order of the Append calls, one tenant's
+//     part being independent of another's: one may fail and the others go on.
+//   - Appends of one stream may wait for each other. No stream waits for another:
+//     what keeps one of them from becoming durable keeps none of the others.
 //   - What Wait reported as done survives a crash of the process and of the machine.
 //   - Ledger reads may show an append before it is durable. Whoever lets ledger
 //     data leave the process follows the state that acknowledged appends moved
@@ -237,8 +239,15 @@ type Ledgers interface {
 	// not at all, and returns when their order is fixed. It has no context: an
 	// append that is out is never cancelled. A batch that contradicts itself
 	// (Batch.Validate) and the second one of a tenant are refused with a plain
-	// error.
+	// error. It does not wait for an earlier append of another stream, and Wait
+	// waits for the streams of its own batches alone.
 	Append(batches []Batch) Pending
+
+	// Stream returns the number of a tenant's stream, a small one from 0 on. Whoever
+	// has batches of several streams makes an Append of each stream's, so that no
+	// outcome waits for another stream. A stream may change when nothing of the tenant
+	// is under way, or when what is under way can't be applied any more.
+	Stream(t id.Tenant) int
 
 	// Events yields the events [begin, end) in order; end beyond the stored
 	// size ends early. A hole is ErrCorrupt, no ledger ErrNotFound. The sequence

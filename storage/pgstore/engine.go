@@ -91,8 +91,11 @@ func (e *Engine) open(ctx context.Context, o Options, c *connector) error {
 	return nil
 }
 
+// Stream implements storage.Ledgers: each lane is one.
+func (e *Engine) Stream(t id.Tenant) int { return int(uint64(t) % uint64(len(e.lanes))) }
+
 // lane returns the lane of a tenant.
-func (e *Engine) lane(t id.Tenant) *lane { return e.lanes[uint64(t)%uint64(len(e.lanes))] }
+func (e *Engine) lane(t id.Tenant) *lane { return e.lanes[e.Stream(t)] }
 
 // Close waits for what is under way and closes the connections.
 func (e *Engine) Close() error {

@@ -1,6 +1,8 @@
 package storagetest
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
@@ -114,4 +116,43 @@ func appendKeepsNothing(s *store) {
 		copy(b, strings.Repeat("x", len(b)))
 	}
 	probeOf(want).sameContents(s.T, s, model, alpha)
+}
+
+// appendStreams: a tenant stays in its stream, and the appends of each stream are
+// waited for in their order, whatever the order between the streams.
+func appendStreams(s *store) {
+	const tenants, rounds = 8, 5
+	authors := make([]*author, tenants)
+	waiting := map[int][]storage.Pending{}
+	streamOf := map[id.Tenant]int{}
+	for i := range authors {
+		authors[i] = newAuthor(id.Tenant(i + 1))
+		streamOf[authors[i].tenant] = s.Stream(authors[i].tenant)
+	}
+	for range rounds {
+		batches := map[int][]storage.Batch{}
+		for _, a := range authors {
+			n := s.Stream(a.tenant)
+			if n != streamOf[a.tenant] || n < 0 {
+				s.Errorf("tenant %d: got stream %d, want %d", a.tenant, n, streamOf[a.tenant])
+			}
+			batches[n] = append(batches[n], a.next(1))
+		}
+		for n := range batches {
+			waiting[n] = append(waiting[n], s.Append(batches[n]))
+		}
+	}
+	for _, n := range slices.Backward(slices.Sorted(maps.Keys(waiting))) {
+		for _, p := range waiting[n] {
+			for _, err := range p.Wait() {
+				wantErr(s.T, err, nil)
+			}
+		}
+	}
+	s.reopen()
+	for _, a := range authors {
+		if got := s.headOrZero(a.tenant); got != a.head {
+			s.Errorf("tenant %d: got head %+v, want %+v", a.tenant, got, a.head)
+		}
+	}
 }

@@ -54,6 +54,7 @@ func suite() []promise {
 		{"append/a batch that contradicts itself is refused", appendContradictions},
 		{"append/pipelined appends follow each other", appendPipelined},
 		{"append/keeps no slice of the caller's", appendKeepsNothing},
+		{"append/streams wait for their own", appendStreams},
 		{"duplicate/event id", duplicateEventID},
 		{"duplicate/idempotency key", duplicateIdempotencyKey},
 		{"duplicate/inside one batch", duplicateInside},
