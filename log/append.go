@@ -83,8 +83,9 @@ const (
 //
 // Errors: what prepare returned; ErrDuplicate; fault.PlanLimit; fault.Overloaded
 // (nothing was done); fault.OutcomeUnknown (it may be stored; also when ctx ends
-// while it is out); fault.Unavailable, with code frozen or read_only when the
-// ledger takes no events; fault.NotFound for an unknown tenant.
+// while it is out); fault.Unavailable (nothing was done; also when ctx ends while it
+// waits to be sequenced), with code frozen or read_only when the ledger takes no
+// events; fault.NotFound for an unknown tenant.
 func (l *Ledgers) Append(ctx context.Context, t id.Tenant, prepare Prepare) ([]Receipt, error) {
 	o := l.AppendAll(ctx, t, []Prepare{prepare})[0]
 	return o.Receipts, o.Err
@@ -119,6 +120,7 @@ func (l *Ledgers) AppendAll(ctx context.Context, t id.Tenant, prepares []Prepare
 type appending struct {
 	ledgers  *Ledgers
 	tenant   id.Tenant
+	ledger   *ledger // of the newest try
 	prepares []Prepare
 	outcomes []Outcome
 }
@@ -136,7 +138,7 @@ func (a *appending) try(ctx context.Context, open []int) (again []int) {
 	subs, queued, err := a.enqueue(ctx, open)
 	switch {
 	case errors.Is(err, errEvicted):
-		return queued
+		return a.reread(ctx, queued)
 	case err != nil:
 		a.refuse(queued, err)
 		return nil
@@ -152,6 +154,7 @@ func (a *appending) enqueue(ctx context.Context, open []int) (subs []*submission
 	if err != nil {
 		return nil, open, err
 	}
+	a.ledger = led
 	state := led.published.Load()
 	if err := state.Trusted(); err != nil {
 		return nil, open, err
@@ -181,6 +184,16 @@ func (a *appending) enqueue(ctx context.Context, open []int) (subs []*submission
 	return subs, queued, err
 }
 
+// reread has a ledger read again that was dropped from memory, and returns what can be
+// queued then.
+func (a *appending) reread(ctx context.Context, queued []int) (again []int) {
+	if err := a.ledgers.replace(ctx, a.tenant, a.ledger); err != nil {
+		a.refuse(queued, err)
+		return nil
+	}
+	return queued
+}
+
 func (a *appending) wait(ctx context.Context, subs []*submission, queued []int) (again []int) {
 	for n, i := range queued {
 		select {
@@ -189,11 +202,33 @@ func (a *appending) wait(ctx context.Context, subs []*submission, queued []int) 
 				again = append(again, i)
 			}
 		case <-ctx.Done():
-			a.refuse(append(again, queued[n:]...), outcomeUnknown(fmt.Errorf("append: %w", ctx.Err())))
+			a.refuse(again, unavailable(ctx.Err())) // they would be prepared anew
+			a.leave(subs[n:], queued[n:], ctx.Err())
 			return nil
 		}
 	}
 	return again
+}
+
+// leave ends the wait for submissions whose caller waits no longer. Those that are
+// not sequenced yet are taken back, and never land.
+func (a *appending) leave(subs []*submission, queued []int, cause error) {
+	if len(subs) == 0 {
+		return
+	}
+	for _, s := range a.ledgers.queue.withdraw(subs[0].ledger, subs) {
+		s.refuse(unavailable(cause))
+	}
+	for n, i := range queued {
+		select {
+		case a.outcomes[i] = <-subs[n].done:
+			if errors.Is(a.outcomes[i].Err, errStale) {
+				a.outcomes[i] = Outcome{Err: unavailable(cause)}
+			}
+		default:
+			a.outcomes[i] = Outcome{Err: outcomeUnknown(fmt.Errorf("append: %w", cause))}
+		}
+	}
 }
 
 // submission is a Submission on its way.
@@ -202,6 +237,7 @@ type submission struct {
 	ledger        *ledger // nil when it arrived
 	configVersion uint64
 	link          span.Link    // to the request
+	taken         bool         // no longer in the queue; guarded by queue.mu
 	attempts      int          // how often it was part of an append that failed
 	arrived       bool         // from another store, where it was received
 	received      id.Instant   // then
@@ -233,6 +269,12 @@ func (s *submission) bytes() int {
 
 func overloaded(message string) error {
 	return &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: message, RetryAfter: time.Second}
+}
+
+// unavailable answers a submission of which nothing was done.
+func unavailable(cause error) error {
+	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The store does not take events at the moment", RetryAfter: time.Second,
+		Err: fmt.Errorf("append: %w", cause)}
 }
 
 func outcomeUnknown(cause error) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
+	"time"
 
 	"github.com/agentledger/agentledger/id"
 )
@@ -61,7 +63,7 @@ func (l *Ledgers) ReverifyOnce(ctx context.Context) error { return l.reverifyAll
 // sequencer, the finisher and the repairs do their next piece of work.
 type Stepped struct {
 	*Ledgers
-	flights []flight
+	flights map[int][]flight // by stream
 	repairs []*ledger
 }
 
@@ -70,32 +72,48 @@ func OpenStepped(ctx context.Context, o Options) (*Stepped, error) {
 	if err := o.Store.Barrier(ctx); err != nil {
 		return nil, err
 	}
-	return &Stepped{Ledgers: newLedgers(o.withDefaults())}, nil
+	s := &Stepped{Ledgers: newLedgers(o.withDefaults()), flights: make(map[int][]flight)}
+	s.queue.now, s.renewal = s.clock, time.Hour
+	return s, nil
 }
 
-// Launch does the sequencer's next append, if something waits and it may.
+// Launch does the sequencer's next round, if something waits and it may.
 func (s *Stepped) Launch() bool {
-	if len(s.flights) == appendsOut {
-		return false
-	}
 	s.queue.mu.Lock()
-	parts := s.queue.gather()
+	room, _ := s.queue.room()
+	var r *appendRound
+	if room {
+		r = s.queue.gather()
+	}
 	s.queue.mu.Unlock()
-	if len(parts) == 0 {
+	if r == nil {
 		return false
 	}
-	s.flights = append(s.flights, s.launch(parts))
+	for f := range s.launch(r) {
+		s.flights[f.stream.number] = append(s.flights[f.stream.number], f)
+	}
 	return true
 }
 
-// Land ends the oldest append that is out, if there is one.
-func (s *Stepped) Land() bool {
-	if len(s.flights) == 0 {
+// Land ends the oldest append that is out of a stream, if there is one; pick chooses
+// among n streams.
+func (s *Stepped) Land(pick func(n int) int) bool {
+	var streams []int
+	for n, out := range s.flights {
+		if len(out) > 0 {
+			streams = append(streams, n)
+		}
+	}
+	if len(streams) == 0 {
 		return false
 	}
-	f := s.flights[0]
-	s.flights = s.flights[1:]
-	s.repairs = append(s.repairs, s.land(f, s.wait(f))...)
+	slices.Sort(streams)
+	n := streams[pick(len(streams))]
+	f := s.flights[n][0]
+	s.flights[n] = s.flights[n][1:]
+	results := s.wait(f)
+	s.queue.ended(f)
+	s.repairs = append(s.repairs, s.land(f, results)...)
 	return true
 }
 
@@ -145,6 +163,9 @@ func (c *Call) try(ctx context.Context) {
 	for ; c.tries < prepareTries; c.tries++ {
 		subs, queued, err := c.enqueue(ctx, []int{0})
 		if errors.Is(err, errEvicted) {
+			if len(c.reread(ctx, queued)) == 0 {
+				return
+			}
 			continue
 		}
 		if err != nil {

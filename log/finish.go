@@ -4,20 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/storage"
 )
 
-// finish is the one goroutine that learns what became of each append, in their
-// order, publishes what is durable and releases who waits for it.
-func (l *Ledgers) finish() {
-	for f := range l.flight {
+// finish is the one goroutine of a stream that learns what became of each append,
+// in their order, publishes what is durable and releases who waits for it.
+func (l *Ledgers) finish(flights <-chan flight) {
+	for f := range flights {
 		results := l.wait(f)
 		l.observe(f)
-		<-l.depth
+		l.queue.ended(f)
 		for _, led := range l.land(f, results) {
-			l.done.Go(func() { l.repair(led) })
+			l.done.Go(func() {
+				l.repairs <- struct{}{}
+				defer func() { <-l.repairs }()
+				l.repair(led)
+			})
 		}
 	}
 }
@@ -36,6 +41,7 @@ var errBehind = errors.New("the append before it failed")
 
 // land ends all parts of an append and returns the ledgers to be repaired now.
 func (l *Ledgers) land(f flight, results []error) (repairs []*ledger) {
+	l.queue.inTurn(f.parts)
 	for i, p := range f.parts {
 		sent := i < f.batches
 		if sent {
@@ -43,7 +49,7 @@ func (l *Ledgers) land(f flight, results []error) (repairs []*ledger) {
 		}
 		l.settle(p, sent)
 	}
-	l.queue.landed(f.parts)
+	l.queue.landed(f)
 	ended := 0
 	for _, p := range f.parts {
 		repair := p.last && p.ledger.hasFailed()
@@ -109,9 +115,13 @@ func (led *ledger) publish(s *State) {
 	led.published.Store(s)
 }
 
+// readBackTime bounds the read of what a flight's batches link to: an answer must not
+// wait for ever for what it says of chain_valid.
+const readBackTime = 5 * time.Second
+
 // readBack reads the entry before each batch back from the store, all at once and
-// while the append is being synced: they are durable, as every append before this
-// one has ended.
+// while the append is being synced: they are durable, as every append of the stream
+// before this one has ended.
 func (l *Ledgers) readBack(f flight) {
 	places := make([]storage.Place, 0, f.batches)
 	for _, p := range f.parts[:f.batches] {
@@ -122,7 +132,9 @@ func (l *Ledgers) readBack(f flight) {
 	if len(places) == 0 {
 		return
 	}
-	found := l.store.Entries(context.Background(), places)
+	ctx, cancel := context.WithTimeout(context.Background(), readBackTime)
+	defer cancel()
+	found := l.store.Entries(ctx, places)
 	for _, p := range f.parts[:f.batches] {
 		if p.batch.Expect.Size > 0 {
 			p.before, found = found[0], found[1:]
@@ -144,7 +156,9 @@ func (l *Ledgers) linked(p *part) bool {
 	case err == nil && before.Hash() == p.batch.Events[0].Entry.Prev:
 		return true
 	case err == nil || isDamage(err):
-		l.mark(context.Background(), p.ledger, Frozen, fmt.Sprintf("the stored entry at %d is not the one that was linked to", size-1))
+		ctx, cancel := context.WithTimeout(context.Background(), readBackTime)
+		defer cancel()
+		l.mark(ctx, p.ledger, Frozen, fmt.Sprintf("the stored entry at %d is not the one that was linked to", size-1))
 	default:
 		l.logger.Error("entry was not read back", "origin", p.ledger.identity.Origin, "index", size-1, "err", err)
 	}

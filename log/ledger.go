@@ -37,6 +37,8 @@ type ledger struct {
 
 	windows windows // of limits
 
+	retired atomic.Bool // dropped since it could not be repaired; it is still read
+
 	failedMu sync.Mutex
 	failed   []failedPart // waiting for repair
 
@@ -132,7 +134,7 @@ func (l *Ledgers) create(ctx context.Context, t id.Tenant, identity identityReco
 		Counters: identity.identity(t).counters(),
 		Changes:  append([]storage.Change{{Kind: kindIdentity, Value: value}}, changes...),
 	}
-	if err := l.store.Append([]storage.Batch{batch}).Wait()[0]; err != nil {
+	if err := appended(ctx, l.store.Append([]storage.Batch{batch})); err != nil {
 		return nil, createError(err)
 	}
 	led, err := l.ledger(ctx, t)
@@ -140,6 +142,19 @@ func (l *Ledgers) create(ctx context.Context, t id.Tenant, identity identityReco
 		return nil, err
 	}
 	return led.published.Load(), nil
+}
+
+// appended returns what became of an append of one batch. That is unknown when ctx ends
+// before; the append goes on.
+func appended(ctx context.Context, p storage.Pending) error {
+	done := make(chan error, 1)
+	go func() { done <- p.Wait()[0] }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", storage.ErrUnknown, ctx.Err())
+	}
 }
 
 func createError(err error) error {

@@ -127,17 +127,18 @@ type Ledgers struct {
 
 	maxWaiting, maxWaitingTenant, maxResident int
 
+	renewal time.Duration // for which a reader waits for a dropped ledger to be read again
+
 	residentMu sync.RWMutex
 	resident   map[id.Tenant]*residence
 
 	movesMu sync.Mutex
 	moves   atomic.Pointer[[]*Moves] // replaced, never changed
 
-	queue  queue
-	flight chan flight    // sequencer to finisher, in commit order
-	depth  chan struct{}  // one token for each append that may be out
-	done   sync.WaitGroup // sequencer, finisher, recoveries, anchor writer
-	stop   context.CancelFunc
+	queue   queue
+	repairs chan struct{}  // one token for each repair at work
+	done    sync.WaitGroup // sequencer, finishers, repairs, anchor writer
+	stop    context.CancelFunc
 }
 
 // Open starts the ledgers of a store. It passes a barrier first, so that no
@@ -156,7 +157,6 @@ func Open(ctx context.Context, o Options) (*Ledgers, error) {
 	background, stop := context.WithCancel(context.Background())
 	l.stop = stop
 	l.done.Go(l.sequence)
-	l.done.Go(l.finish)
 	l.done.Go(func() { l.anchors.run(background, l.logger) })
 	return l, nil
 }
@@ -184,21 +184,29 @@ func newLedgers(o Options) *Ledgers {
 		importing:  o.Importing,
 		maxWaiting: o.MaxWaiting, maxWaitingTenant: o.MaxWaitingTenant, maxResident: o.MaxResident,
 		resident: make(map[id.Tenant]*residence),
-		flight:   make(chan flight, appendsOut),
-		depth:    make(chan struct{}, appendsOut),
+		repairs:  make(chan struct{}, maxRepairs),
+		renewal:  patience,
 	}
-	l.queue.init(o.Company)
+	l.queue.init(o.Company, o.Store.Stream)
 	l.registerGauges(o.Metrics)
 	return l
 }
 
 // Close refuses new submissions, lets what was taken become durable, writes
 // the anchors and returns. The store stays open.
-func (l *Ledgers) Close() error {
+func (l *Ledgers) Close() error { return l.Shutdown(context.Background()) }
+
+// Shutdown is Close for a store that may hang. When ctx ends it waits no longer and
+// returns an error that names what is out: appends are never cancelled, and what they
+// come to is found at the next start. The anchors are written in any case.
+func (l *Ledgers) Shutdown(ctx context.Context) error {
 	l.queue.close()
 	l.stop()
-	l.done.Wait()
-	return l.anchors.close()
+	err := within(ctx, func() error { l.done.Wait(); return nil })
+	if err != nil {
+		err = fmt.Errorf("close ledgers: %s: %w", l.queue.out(), err)
+	}
+	return errors.Join(err, l.anchors.close())
 }
 
 // Identity is what never changes about a ledger.

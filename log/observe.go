@@ -32,6 +32,9 @@ func (l *Ledgers) registerGauges(r prometheus.Registerer) {
 			Name: "agentledger_queue_events", Help: "Events that wait to be put into an append.",
 		}, func() float64 { l.queue.mu.Lock(); defer l.queue.mu.Unlock(); return float64(l.queue.waiting) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_append_oldest_seconds", Help: "For how long the oldest append that is out has been out, 0 when none is.",
+		}, func() float64 { return l.OldestAppend().Seconds() }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_anchor_lag_seconds", Help: "For how long the oldest newer state has been waiting for its anchor.",
 		}, func() float64 { return l.anchors.lag().Seconds() }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -131,13 +134,17 @@ func (l *Ledgers) levelOf(ctx context.Context, t id.Tenant, level Level) Level {
 	return level
 }
 
+// OldestAppend returns for how long the oldest append that is out has been out, 0
+// when none is. It says whether the store takes appends.
+func (l *Ledgers) OldestAppend() time.Duration { return l.queue.oldest() }
+
 // observe notes how long an append took that has ended.
 func (l *Ledgers) observe(f flight) {
 	if f.pending == nil {
 		return
 	}
 	f.span.End()
-	l.metrics.commit.Observe(l.clock().Sub(f.began).Seconds())
+	l.metrics.commit.Observe(l.queue.now().Sub(f.round.began).Seconds())
 }
 
 // links returns the spans of those who wait for an append, nil when nobody traces.

@@ -1,8 +1,11 @@
 package log
 
 import (
+	"slices"
 	"sync"
+	"time"
 
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/limit"
 )
 
@@ -15,36 +18,50 @@ const (
 	batchBytes   = 1 << 20
 	turnEvents   = 64
 	turnBytes    = 128 << 10
-	appendsOut   = 2 // one being synced, one applied behind it
+	appendsOut   = 2 // of each stream: one being synced, one applied behind it
 	maxAttempts  = 8 // failed appends that one submission may be part of
+	maxRefusals  = 3 // of those, appends that the store could not take at the moment
 	partCapacity = 16
 )
 
 // queue holds what waits, by ledger, and hands it out in turns. A ledger is in
-// the ring exactly when something of it waits, it is not blocked, and it is alone
-// or has no append out.
+// the ring exactly when something of it waits, it is not blocked, it is alone or has
+// no append out, and its stream was not found to be full; then it is parked there.
 type queue struct {
-	company *limit.Company
+	company  *limit.Company
+	streamOf func(id.Tenant) int
+	now      func() time.Time // for how long an append has been out
 
 	mu      sync.Mutex
-	wake    sync.Cond
+	wake    sync.Cond // of the sequencer
+	idle    bool      // the sequencer waits for work, not for room
+	overdue *time.Timer
 	ring    []*ledger
-	waiting int // events of all ledgers
-	busy    int // parts that are out or being repaired
+	streams []*stream      // by number; nil where there was no append
+	rounds  []*appendRound // of which something is out or has not landed, oldest first
+	landing sync.Cond      // of finishers that wait for another one
+	waiting int            // events of all ledgers
+	parked  int            // those of parked ledgers
+	busy    int            // parts that are out or being repaired
 	closed  bool
 	refused [2]uint64 // submissions, by bound: all, one organization
 }
 
-func (q *queue) init(c *limit.Company) { q.company, q.wake.L = c, &q.mu }
+func (q *queue) init(c *limit.Company, streamOf func(id.Tenant) int) {
+	q.company, q.streamOf, q.now = c, streamOf, time.Now
+	q.wake.L, q.landing.L = &q.mu, &q.mu
+}
 
 // lane is the queue's part of a ledger, guarded by queue.mu.
 type lane struct {
 	waiting []*submission
 	events  int
-	inRing  bool
-	blocked bool // a reconfiguration is out, or a failed append is being repaired
-	evicted bool // dropped from memory: takes nothing any more
-	out     int  // appends under way that hold a part of this ledger
+	inRing  bool  // or parked
+	parked  bool  // in its stream, which is full
+	blocked bool  // a reconfiguration is out, or a failed append is being repaired
+	evicted bool  // dropped from memory: takes nothing any more
+	out     int   // appends under way that hold a part of this ledger
+	newest  *part // of them, the last one
 }
 
 // put queues submissions in their order, or says why it can't take them.
@@ -56,12 +73,16 @@ func (q *queue) put(led *ledger, subs []*submission, maxAll, maxOne int) error {
 	q.company.Came(limit.Party{Tenant: led.identity.Tenant})
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	ahead := q.waiting - q.parked // what a stream can't take at the moment takes no room from the others
+	if led.lane.parked {
+		ahead = q.parked
+	}
 	switch {
 	case q.closed:
 		return errStopped
 	case led.lane.evicted:
 		return errEvicted
-	case q.waiting+n > maxAll && led.lane.events > 0: // a few with much don't shut the others out
+	case ahead+n > maxAll && led.lane.events > 0: // a few with much don't shut the others out
 		q.refused[0] += uint64(len(subs))
 		return overloaded("Too many events are waiting")
 	case led.lane.events+n > maxOne:
@@ -69,10 +90,18 @@ func (q *queue) put(led *ledger, subs []*submission, maxAll, maxOne int) error {
 		return overloaded("Too many events of this organization are waiting")
 	}
 	led.lane.waiting = append(led.lane.waiting, subs...)
-	led.lane.events += n
-	q.waiting += n
+	q.count(led, n)
 	q.enter(led)
 	return nil
+}
+
+// count adds n events, which may be negative, to what waits of a ledger.
+func (q *queue) count(led *ledger, n int) {
+	led.lane.events += n
+	q.waiting += n
+	if led.lane.parked {
+		q.parked += n
+	}
 }
 
 // enter puts a ledger into the ring if it belongs there.
@@ -82,7 +111,9 @@ func (q *queue) enter(led *ledger) {
 	}
 	led.lane.inRing = true
 	q.ring = append(q.ring, led)
-	q.wake.Signal()
+	if q.idle {
+		q.wake.Signal()
+	}
 }
 
 // unblock lets a ledger take part again, with submissions that go first.
@@ -93,23 +124,53 @@ func (q *queue) unblock(led *ledger, first []*submission) {
 	if len(first) > 0 {
 		led.lane.waiting = append(first, led.lane.waiting...)
 		for _, s := range first {
-			led.lane.events += len(s.Drafts)
-			q.waiting += len(s.Drafts)
+			s.taken = false
+			q.count(led, len(s.Drafts))
 		}
 	}
 	q.enter(led)
-	q.wake.Signal() // also for a sequencer that waits for the last of a closed queue
+	q.wakeAtEnd()
 }
 
-// drain takes all that waits of a ledger, for answering it.
-func (q *queue) drain(led *ledger) []*submission {
+// wakeAtEnd wakes a sequencer that waits for the last of a closed queue.
+func (q *queue) wakeAtEnd() {
+	if q.closed {
+		q.wake.Signal()
+	}
+}
+
+// retire drops a blocked ledger and takes all that waits of it, for answering that.
+func (q *queue) retire(led *ledger) []*submission {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	led.lane.evicted = true
+	led.retired.Store(true)
 	subs := led.lane.waiting
-	q.waiting -= led.lane.events
-	led.lane.waiting, led.lane.events = nil, 0
-	q.wake.Signal()
+	for _, s := range subs {
+		s.taken = true
+	}
+	q.count(led, -led.lane.events)
+	led.lane.waiting = nil
+	q.wakeAtEnd()
 	return subs
+}
+
+// withdraw takes those of subs back that wait. The others are out, or may be.
+func (q *queue) withdraw(led *ledger, subs []*submission) (back []*submission) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, s := range subs {
+		if !s.taken {
+			s.taken = true
+			q.count(led, -len(s.Drafts))
+			back = append(back, s)
+		}
+	}
+	if len(back) > 0 { // nothing that waits is taken
+		led.lane.waiting = slices.DeleteFunc(led.lane.waiting, func(s *submission) bool { return s.taken })
+	}
+	q.wakeAtEnd()
+	return back
 }
 
 func (q *queue) close() {
@@ -119,45 +180,74 @@ func (q *queue) close() {
 	q.wake.Signal()
 }
 
-// take waits until something can go and returns it by ledger, in turns, up to
-// the size of one append. It returns nil when the queue is closed and empty.
-func (q *queue) take() []*part {
+// take waits until something can go, and there is room for it, and returns it in
+// turns, up to the size of one append. It returns nil when the queue is closed and
+// empty.
+func (q *queue) take() *appendRound {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
-		if parts := q.gather(); len(parts) > 0 {
-			return parts
+		room, wait := q.room()
+		if room {
+			if r := q.gather(); r != nil {
+				return r
+			}
+			if q.closed && q.waiting == 0 && q.busy == 0 {
+				return nil
+			}
+		} else {
+			q.wakeAfter(wait)
 		}
-		if q.closed && q.waiting == 0 && q.busy == 0 {
-			return nil
-		}
+		q.idle = room
 		q.wake.Wait()
+		q.idle = false
 	}
 }
 
-func (q *queue) gather() []*part {
-	var parts []*part
+// gather takes what goes together, nil for nothing.
+func (q *queue) gather() *appendRound {
+	r := &appendRound{began: q.now()}
 	byLedger := make(map[*ledger]*part, partCapacity)
 	for events, bytes := 0, 0; len(q.ring) > 0 && events < batchEvents && bytes < batchBytes; {
 		led := q.ring[0]
 		q.ring = q.ring[1:]
 		led.lane.inRing = false
-		if led.lane.blocked {
+		if led.lane.blocked || len(led.lane.waiting) == 0 {
 			continue // since it entered the ring; unblock brings it back
 		}
 		p := byLedger[led]
 		if p == nil {
-			p = &part{ledger: led}
+			s := q.stream(led)
+			if !r.join(s) {
+				q.park(led, s)
+				continue
+			}
+			p = &part{ledger: led, stream: s}
 			byLedger[led] = p
-			parts = append(parts, p)
-			led.lane.out++
-			q.busy++
+			r.parts = append(r.parts, p)
+			q.follow(p)
 		}
 		e, b := q.turn(led, p)
 		events, bytes = events+e, bytes+b
 		q.enter(led)
 	}
-	return parts
+	if len(r.parts) == 0 {
+		return nil
+	}
+	r.unlanded = r.out
+	q.rounds = append(q.rounds, r)
+	return r
+}
+
+// follow makes a part the newest one of its ledger.
+func (q *queue) follow(p *part) {
+	lane := &p.ledger.lane
+	if lane.newest != nil && lane.newest.stream != p.stream {
+		p.prior = lane.newest
+	}
+	lane.newest = p
+	lane.out++
+	q.busy++
 }
 
 // turn moves one turn's worth from a ledger's lane to its part.
@@ -165,6 +255,7 @@ func (q *queue) turn(led *ledger, p *part) (events, bytes int) {
 	n := 0
 	for n < len(led.lane.waiting) && events < turnEvents && bytes < turnBytes && !led.lane.blocked {
 		s := led.lane.waiting[n]
+		s.taken = true
 		events += len(s.Drafts)
 		bytes += s.bytes()
 		led.lane.blocked = s.Reconfigures
@@ -175,20 +266,26 @@ func (q *queue) turn(led *ledger, p *part) (events, bytes int) {
 	if led.lane.waiting = led.lane.waiting[n:]; len(led.lane.waiting) == 0 {
 		led.lane.waiting = nil
 	}
-	led.lane.events -= events
-	q.waiting -= events
+	q.count(led, -events)
 	return events, bytes
 }
 
 // landed notes that an append with these parts ended, and of each whether it was
 // the last one that is out of its ledger. A part stays busy until rested.
-func (q *queue) landed(parts []*part) {
+func (q *queue) landed(f flight) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, p := range parts {
+	for _, p := range f.parts {
 		p.ledger.lane.out--
-		p.last = p.ledger.lane.out == 0
+		p.landed = true
+		if p.last = p.ledger.lane.out == 0; p.last {
+			p.ledger.lane.newest = nil
+		}
 		q.enter(p.ledger)
+	}
+	q.landing.Broadcast()
+	if f.round.unlanded--; f.round.unlanded == 0 {
+		q.rounds = slices.DeleteFunc(q.rounds, func(r *appendRound) bool { return r == f.round })
 	}
 }
 
@@ -197,7 +294,7 @@ func (q *queue) rested(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.busy -= n
-	q.wake.Signal()
+	q.wakeAtEnd()
 }
 
 // block keeps a ledger out of the ring until unblock.
@@ -211,7 +308,7 @@ func (q *queue) block(led *ledger) {
 func (q *queue) evict(led *ledger) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if led.lane.out > 0 || len(led.lane.waiting) > 0 || led.lane.blocked {
+	if !led.lane.evicted && (led.lane.out > 0 || len(led.lane.waiting) > 0 || led.lane.blocked) {
 		return false
 	}
 	led.lane.evicted = true

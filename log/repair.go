@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/agentledger/agentledger/storage"
 )
@@ -15,6 +16,13 @@ type failedPart struct {
 	part *part
 	err  error
 }
+
+// Repairs read the store, which has few connections for that: some stay free for
+// others, and one that the store leaves without an answer is given up.
+const (
+	maxRepairs = 8
+	repairTime = 10 * time.Second
+)
 
 // repair brings a ledger back after appends that failed, when none of it is
 // out any more: it writes the anchors, passes a barrier, reads the ledger again,
@@ -27,8 +35,9 @@ func (l *Ledgers) repair(led *ledger) {
 	led.failed = nil
 	led.failedMu.Unlock()
 	defer l.queue.rested(len(failed))
-	ctx := context.Background()
-	err := l.anchors.flush()
+	ctx, cancel := context.WithTimeout(context.Background(), repairTime)
+	defer cancel()
+	err := within(ctx, l.anchors.flush)
 	if err == nil {
 		err = l.store.Barrier(ctx)
 	}
@@ -79,14 +88,19 @@ func (l *Ledgers) resolve(ctx context.Context, led *ledger, f failedPart) []*sub
 	var named *storage.ItemError
 	errors.As(f.err, &named)
 	var again []*submission
+	attempts := maxAttempts
+	refusal := overloaded("The ledger could not be written")
+	if errors.Is(f.err, storage.ErrUnavailable) {
+		attempts, refusal = maxRefusals, unavailable(f.err)
+	}
 	for i, s := range append(p.sent, p.late...) {
 		switch {
 		case s.known(known):
 			s.refuse(ErrDuplicate)
 		case i < len(p.sent) && named != nil && named.Item == i && errors.Is(named, storage.ErrStale):
 			s.refuse(errStale)
-		case (named == nil || i < len(p.sent) && i == named.Item) && s.tried() >= maxAttempts:
-			s.refuse(overloaded("The ledger could not be written"))
+		case (named == nil || i < len(p.sent) && i == named.Item) && s.tried() >= attempts:
+			s.refuse(refusal)
 		default:
 			again = append(again, s)
 		}
@@ -156,32 +170,32 @@ func (l *Ledgers) applied(ctx context.Context, p *part) (bool, error) {
 	return stored.Entry == first.Entry, nil
 }
 
-// giveUp answers everything of a ledger that can't be read and drops it, so
-// that the next request tries to read it again.
+// giveUp answers everything of a ledger that can't be read. It takes no events any
+// more; the next submission has it read again, and until then its published state,
+// which is durable, is what readers see.
 func (l *Ledgers) giveUp(led *ledger, failed []failedPart, cause error) {
 	l.logger.Error("ledger could not be read again", "origin", led.identity.Origin, "err", cause)
 	for _, f := range failed {
 		if errors.Is(f.err, storage.ErrUnknown) || errors.Is(f.err, storage.ErrBroken) {
 			f.part.refuseAll(outcomeUnknown(cause))
 		} else {
-			f.part.refuseAll(storeError("append", storage.ErrUnavailable))
+			f.part.refuseAll(unavailable(cause))
 		}
 	}
-	l.drop(led)
-	for _, s := range l.queue.drain(led) {
-		s.refuse(storeError("append", storage.ErrUnavailable))
+	for _, s := range l.queue.retire(led) {
+		s.refuse(unavailable(cause))
 	}
 }
 
-// drop takes a blocked ledger out of memory.
-func (l *Ledgers) drop(led *ledger) {
-	l.residentMu.Lock()
-	defer l.residentMu.Unlock()
-	l.queue.mu.Lock()
-	led.lane.evicted = true
-	l.queue.mu.Unlock()
-	if r := l.resident[led.identity.Tenant]; r != nil && r.led == led {
-		delete(l.resident, led.identity.Tenant)
+// within waits for work until ctx ends. The work goes on then.
+func within(ctx context.Context, work func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- work() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -1,8 +1,8 @@
 package log
 
 import (
+	"iter"
 	"slices"
-	"time"
 
 	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/id"
@@ -15,6 +15,9 @@ import (
 // part is one ledger's share of an append.
 type part struct {
 	ledger   *ledger
+	stream   *stream
+	prior    *part         // of the ledger in another stream, which is to land before; guarded by queue.mu
+	landed   bool          // guarded by queue.mu
 	subs     []*submission // taken from the queue
 	sent     []*submission // those whose events are in the batch
 	late     []*submission // duplicates of what is out: answered when this part lands
@@ -31,34 +34,51 @@ type part struct {
 
 // flight is an append that is out. pending is nil when it has no batch.
 type flight struct {
+	round   *appendRound
+	stream  *stream
 	parts   []*part // those with a batch first, in the batches' order
 	batches int
 	pending storage.Pending
-	began   time.Time
 	span    span.Span // of handing it to the engine until it is durable
 }
 
 // sequence is the one goroutine that gives numbers. While it builds an append,
 // the one before it is being synced.
 func (l *Ledgers) sequence() {
-	defer close(l.flight)
-	for {
-		l.depth <- struct{}{}
-		parts := l.queue.take()
-		if parts == nil {
-			return
+	for r := l.queue.take(); r != nil; r = l.queue.take() {
+		for f := range l.launch(r) {
+			if f.stream.flights == nil {
+				f.stream.flights = make(chan flight, appendsOut)
+				l.done.Go(func() { l.finish(f.stream.flights) })
+			}
+			f.stream.flights <- f // never waits: see appendRound.join
 		}
-		l.flight <- l.launch(parts)
+	}
+	for _, s := range l.queue.streams {
+		if s != nil && s.flights != nil {
+			close(s.flights)
+		}
 	}
 }
 
-func (l *Ledgers) launch(parts []*part) flight {
-	f := flight{began: l.clock()}
-	now := id.InstantOf(f.began)
+// launch builds the appends of a round and hands each to the engine.
+func (l *Ledgers) launch(r *appendRound) iter.Seq[flight] {
+	reserve(r.parts)
+	now := id.InstantOf(l.clock())
+	return func(yield func(flight) bool) {
+		for parts := range r.byStream() {
+			if !yield(l.send(r, parts, now)) {
+				return
+			}
+		}
+	}
+}
+
+// send builds the append of one stream and hands it to the engine.
+func (l *Ledgers) send(r *appendRound, parts []*part, now id.Instant) flight {
+	f := flight{round: r, stream: parts[0].stream, parts: make([]*part, 0, len(parts))}
 	batches := make([]storage.Batch, 0, len(parts))
-	f.parts = make([]*part, 0, len(parts))
 	var empty []*part
-	reserve(parts)
 	for _, p := range parts {
 		p.build(now)
 		if len(p.sent) == 0 {

@@ -206,7 +206,7 @@ func (s *sim) step(n int) {
 		{4, "reconfigure", s.reconfigure},
 		{8, "submit again", s.again},
 		{22, "launch", func() { s.log.Launch() }},
-		{22, "land", func() { s.log.Land() }},
+		{22, "land", func() { s.log.Land(s.random.IntN) }},
 		{10, "repair", func() { s.log.Repair() }},
 		{3, "another writer", s.otherWriter},
 		{4, "read", s.read},

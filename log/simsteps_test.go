@@ -112,13 +112,13 @@ func (s *sim) otherWriter() {
 
 // drain lets everything come to its end.
 func (s *sim) drain(l *log.Stepped) {
-	for l.Repair() || l.Land() || l.Launch() {
+	for l.Repair() || l.Land(s.random.IntN) || l.Launch() {
 		s.poll()
 	}
 	for n := len(s.tickets) + 1; len(s.tickets) != n; {
 		n = len(s.tickets)
 		s.poll()
-		for l.Repair() || l.Land() || l.Launch() {
+		for l.Repair() || l.Land(s.random.IntN) || l.Launch() {
 			s.poll()
 		}
 	}
