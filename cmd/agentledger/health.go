@@ -54,3 +54,18 @@ func (s *service) checkStore(ctx context.Context) string {
 	}
 	return ""
 }
+
+// longestAppend is how long an append may be out while the service counts as ready.
+const longestAppend = 5 * time.Second
+
+// checkAppends says when the store does not take appends.
+func (s *service) checkAppends(context.Context) string {
+	return tooLong(s.ledgers.OldestAppend())
+}
+
+func tooLong(age time.Duration) string {
+	if age <= longestAppend {
+		return ""
+	}
+	return fmt.Sprintf("the oldest append has been out for %d s", age/time.Second)
+}

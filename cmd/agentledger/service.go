@@ -79,7 +79,7 @@ func openService(ctx context.Context, c config.Serve, watch *observation, fatal 
 func newService(ctx context.Context, c config.Serve, st *store, watch *observation, fatal func(error)) (*service, error) {
 	watch.registry.MustRegister(st.engine.Collector())
 	s := &service{watch: watch, floor: limit.NewFloor(runtime.GOMAXPROCS(0)), store: st}
-	s.checks = []readiness{s.checkStore}
+	s.checks = []readiness{s.checkAppends, s.checkStore}
 	var err error
 	s.ledgers, err = log.Open(ctx, log.Options{
 		Store: st.engine, Keyring: st.keyring, Anchors: st.anchors, Logger: watch.logger, Metrics: watch.registry, Tracer: watch.tracer, Fatal: fatal,
