@@ -161,7 +161,7 @@ type Outbox interface {
 	Write(ctx context.Context, t id.Tenant, organization id.Organization, messages ...outbox.Message) ([]storage.Change, error)
 }
 
-// Options configure New. All but Clock are required.
+// Options configure New. All but Clock and Held are required.
 type Options struct {
 	Records       storage.RecordStore
 	Notary        Notary
@@ -173,6 +173,7 @@ type Options struct {
 	Outbox        Outbox
 	Keyring       *seal.Keyring    // seals grant keys
 	Clock         func() time.Time // default: time.Now
+	Held          func() error     // why Run does not sweep now, nil when it does; default: always nil
 }
 
 // Approvals is the approvals of all organizations. Its methods may be called
@@ -188,6 +189,7 @@ type Approvals struct {
 	outbox  Outbox
 	keyring *seal.Keyring
 	clock   func() time.Time
+	held    func() error
 
 	due    due.Index
 	hub    hub
@@ -199,9 +201,12 @@ func New(o Options) *Approvals {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
+	if o.Held == nil {
+		o.Held = func() error { return nil }
+	}
 	return &Approvals{
 		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, rules: o.Rulebook, agents: o.Agents,
-		orgs: o.Organizations, members: o.Members, outbox: o.Outbox, keyring: o.Keyring, clock: o.Clock,
+		orgs: o.Organizations, members: o.Members, outbox: o.Outbox, keyring: o.Keyring, clock: o.Clock, held: o.Held,
 		due:    due.Index{Records: o.Records, Kind: kindDue},
 		doubts: newDoubts(),
 	}

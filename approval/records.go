@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
@@ -57,12 +58,14 @@ type record struct {
 }
 
 // statusAt is what the approval is worth: its time may be over, and the policy it
-// was asked under may be another one than the active one, before that is stated.
+// was asked under may be another one than the active one, before that is stated. One
+// that was asked for at a time that has not come is over: a clock was wrong, and by
+// its own time it would stay open until long after its life.
 func (r *record) statusAt(now id.Instant, active id.Hash) Status {
 	switch {
 	case !r.Status.Open():
 		return r.Status
-	case now >= r.ExpiresAt:
+	case now >= r.ExpiresAt, r.CreatedAt > now+id.Instant(clock.Bound.Milliseconds()):
 		return Expired
 	case active != r.PolicyDigest:
 		return Invalidated

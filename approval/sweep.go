@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/due"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/fault"
 )
 
@@ -64,13 +65,15 @@ func (a *Approvals) PolicyChanged(t id.Tenant) {
 	}
 }
 
-// Run sweeps each second until ctx ends.
+// Run sweeps each second until ctx ends, but not while Options.Held says why.
 func (a *Approvals) Run(ctx context.Context, logger *slog.Logger) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		if err := a.Sweep(ctx); err != nil && ctx.Err() == nil {
-			logger.Warn("approvals: what is over was not stated", "err", err)
+		if a.held() == nil {
+			if err := a.Sweep(ctx); err != nil && ctx.Err() == nil {
+				logger.Warn("approvals: what is over was not stated", "err", err)
+			}
 		}
 		select {
 		case <-tick.C:
@@ -121,7 +124,7 @@ func (a *Approvals) look(ctx context.Context, e due.Entry) (due.Outcome, error) 
 		return due.Absent(e, a.now()), nil
 	}
 	switch fault.Of(err).Code {
-	case "frozen", "moved", "read_only": // until somebody does something about it
+	case "frozen", "moved", "read_only", clock.Code: // until somebody does something about it
 		return due.Done, a.due.Note(ctx, due.Entry{At: a.now() + closedPause, Tenant: e.Tenant, Name: e.Name})
 	}
 	return due.Keep, err

@@ -15,6 +15,8 @@ import (
 	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/internal/apicheck"
+	"github.com/agentledger/agentledger/internal/clock"
+	"github.com/agentledger/agentledger/internal/clock/clocktest"
 	"github.com/agentledger/agentledger/internal/ledgertest"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/org"
@@ -75,7 +77,7 @@ func newWorld(t testing.TB, change ...func(*identity.Options)) *world {
 			Ledgers: s.Ledgers, Organizations: orgs, Accounts: w.accounts, Keyring: s.Notary.Keyring, Host: host,
 			Agents: agent.New(agent.Options{Records: s.Store, Notary: s.Notary, Clock: s.Clock}),
 		},
-		Organizations: orgs, LogKeys: orgs, People: w.accounts, Sessions: w.accounts,
+		Organizations: orgs, LogKeys: orgs, Clock: clock.New(clocktest.New(), clock.Start{}), People: w.accounts, Sessions: w.accounts,
 		PlatformSecret: platformSecret, PublicURL: publicURL,
 	}
 	for _, f := range change {

@@ -29,6 +29,7 @@ import (
 
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
@@ -61,6 +62,12 @@ type LogKeys interface {
 	RetireLogKey(ctx context.Context, t id.Tenant, principal string) (log.LogKey, error)
 }
 
+// Clock is the clock of the service (package clock).
+type Clock interface {
+	Status() clock.Status
+	Accept() clock.Status
+}
+
 // People checks passwords (package account).
 type People interface {
 	Authenticate(ctx context.Context, email, password string, from netip.Addr) (account.Account, error)
@@ -82,6 +89,7 @@ type Options struct {
 	Provisioner    Provisioner
 	Organizations  Organizations
 	LogKeys        LogKeys
+	Clock          Clock
 	People         People
 	Sessions       Sessions
 	PlatformSecret string // not empty
@@ -132,6 +140,8 @@ func (s *Server) Routes(r chi.Router) {
 	r.Method("PATCH", "/v1/id/platform/organizations/{organization}", s.platform(s.changeOrganization))
 	r.Method("POST", "/v1/id/platform/organizations/{organization}/log-keys", s.platform(s.rotateLogKey))
 	r.Method("POST", "/v1/id/platform/organizations/{organization}/log-keys/retire", s.platform(s.retireLogKey))
+	r.Method("GET", "/v1/id/platform/clock", s.platform(s.showClock))
+	r.Method("POST", "/v1/id/platform/clock", s.platform(s.acceptClock))
 	r.Method("POST", "/v1/id/platform/accounts/password", s.platform(s.setPassword))
 
 	r.Method("POST", "/v1/id/auth/login", s.sameOrigin(s.login))

@@ -59,6 +59,9 @@ func (s *Server) decision(ctx context.Context, c caller, body []byte) (a answer,
 	if ask, err = q.wanted(c, in); err != nil {
 		return answer{}, nil, err
 	}
+	if err := s.ledgers.Timely(c.state); err != nil { // conditions and limits would be decided by a wrong time
+		return answer{}, nil, err
+	}
 	in.Now = id.InstantOf(s.clock())
 	evaluation, err := meter.Evaluate(ctx, s.rulebook, c.state, in)
 	if err != nil {

@@ -49,6 +49,7 @@ type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
 	Replays(ctx context.Context, t id.Tenant, asked []log.Asked) []log.Replay
 	AppendAll(ctx context.Context, t id.Tenant, prepares []log.Prepare) []log.Outcome
+	Timely(s *log.State) error
 	meter.Ledgers
 }
 

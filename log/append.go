@@ -85,7 +85,8 @@ const (
 // (nothing was done); fault.OutcomeUnknown (it may be stored; also when ctx ends
 // while it is out); fault.Unavailable (nothing was done; also when ctx ends while it
 // waits to be sequenced), with code frozen or read_only when the ledger takes no
-// events; fault.NotFound for an unknown tenant.
+// events, and with code clock when no event may be given a time (Options.Held,
+// Timely); fault.NotFound for an unknown tenant.
 func (l *Ledgers) Append(ctx context.Context, t id.Tenant, prepare Prepare) ([]Receipt, error) {
 	o := l.AppendAll(ctx, t, []Prepare{prepare})[0]
 	return o.Receipts, o.Err
@@ -157,6 +158,9 @@ func (a *appending) enqueue(ctx context.Context, open []int) (subs []*submission
 	a.ledger = led
 	state := led.published.Load()
 	if err := state.Trusted(); err != nil {
+		return nil, open, err
+	}
+	if err := a.ledgers.held(); err != nil {
 		return nil, open, err
 	}
 	subs = make([]*submission, 0, len(open))

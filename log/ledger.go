@@ -115,6 +115,9 @@ func (l *Ledgers) keepName(g Genesis) error {
 }
 
 func (l *Ledgers) create(ctx context.Context, t id.Tenant, identity identityRecord, configVersion uint64, changes []storage.Change) (*State, error) {
+	if err := l.held(); err != nil {
+		return nil, err
+	}
 	if _, known := l.anchors.find(identity.Origin); known {
 		return nil, fault.New(fault.Conflict, "The origin was used before")
 	}
@@ -236,6 +239,9 @@ func (l *Ledgers) refresh(ctx context.Context, led *ledger) error {
 	}
 	if s.fault = s.fault.or(known); s.fault.Level != Healthy {
 		l.logger.Error("ledger has a fault", "origin", led.identity.Origin, "level", s.fault.Level, "reason", s.fault.Reason)
+	}
+	if s.writable() == nil {
+		_ = l.checkEarly(led.identity, s.head.LastReceived, l.now()) // so that it is told and counted
 	}
 	led.tail = tail{head: s.head, tree: s.tree.Clone(), used: s.used}
 	led.published.Store(s)

@@ -61,6 +61,10 @@ type Options struct {
 	Tracer  span.Tracer           // default: off
 	Clock   func() time.Time      // default: time.Now
 
+	// Held returns why no event may be given a time now, as an error for the caller of
+	// Append; nil when it may. Default: always nil.
+	Held func() error
+
 	// Fatal is called once, in a goroutine of the package, when the engine is
 	// broken; it should end the process. Default: panic.
 	Fatal func(error)
@@ -88,6 +92,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
+	}
+	if o.Held == nil {
+		o.Held = func() error { return nil }
 	}
 	if o.Company == nil {
 		o.Company = limit.NewCompany()
@@ -119,6 +126,8 @@ type Ledgers struct {
 	metrics *metrics
 	tracer  span.Tracer
 	clock   func() time.Time
+	held    func() error
+	early   early
 	fatal   func(error)
 	tiles   *tileCache[*tlog.Nodes]
 
@@ -178,7 +187,7 @@ func refuseForeignStore(ctx context.Context, o Options) error {
 func newLedgers(o Options) *Ledgers {
 	l := &Ledgers{
 		store: o.Store, keyring: o.Keyring, anchors: o.Anchors, logger: o.Logger,
-		metrics: newMetrics(o.Metrics), tracer: o.Tracer, clock: o.Clock, fatal: o.Fatal,
+		metrics: newMetrics(o.Metrics), tracer: o.Tracer, clock: o.Clock, held: o.Held, fatal: o.Fatal,
 		tiles:      newTileCache[*tlog.Nodes](o.TileCacheBytes),
 		leafCache:  newLeafCache(o.LeafCacheBytes),
 		importing:  o.Importing,

@@ -47,6 +47,9 @@ func (l *Ledgers) registerGauges(r prometheus.Registerer) {
 			Name: "agentledger_leaf_cache_bytes", Help: "Leaf hashes kept in memory for proofs.",
 		}, func() float64 { return float64(l.leafCache.tiles.held()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_ledgers_ahead_of_clock", Help: "Ledgers that were found to take no events, because their newest one was received at a time that has not come.",
+		}, func() float64 { return float64(l.early.count()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_resident_ledgers", Help: "Ledgers in memory.",
 		}, func() float64 { l.residentMu.RLock(); defer l.residentMu.RUnlock(); return float64(len(l.resident)) }),
 	)

@@ -80,7 +80,7 @@ func (l *Ledgers) send(r *appendRound, parts []*part, now id.Instant) flight {
 	batches := make([]storage.Batch, 0, len(parts))
 	var empty []*part
 	for _, p := range parts {
-		p.build(now)
+		p.build(now, l.checkEarly(p.ledger.identity, p.ledger.tail.head.LastReceived, now))
 		if len(p.sent) == 0 {
 			empty = append(empty, p)
 			continue
@@ -99,8 +99,9 @@ func (l *Ledgers) send(r *appendRound, parts []*part, now id.Instant) flight {
 }
 
 // build turns a part's submissions into a batch on the ledger's tail. What
-// can't go is answered here, but for duplicates of what is still out.
-func (p *part) build(now id.Instant) {
+// can't go is answered here, but for duplicates of what is still out. early is why
+// the ledger takes no events at now, nil when it does.
+func (p *part) build(now id.Instant, early error) {
 	led := p.ledger
 	tail := &led.tail
 	p.batch.Tenant, p.batch.Expect = led.identity.Tenant, tail.head
@@ -116,6 +117,10 @@ func (p *part) build(now id.Instant) {
 		led.names = make(map[storage.Name]struct{})
 	}
 	for _, s := range p.subs {
+		if early != nil && !s.arrived {
+			s.refuse(early)
+			continue
+		}
 		p.admit(s, now)
 	}
 	led.namesMu.Unlock()

@@ -151,8 +151,11 @@ func (s *sim) read() {
 }
 
 func (s *sim) clock() {
-	move := []time.Duration{time.Millisecond, time.Minute, -time.Hour, 8 * 24 * time.Hour, log.ReverifyFresh}
+	move := []time.Duration{time.Millisecond, time.Minute, -time.Second, -time.Hour, 8 * 24 * time.Hour, log.ReverifyFresh}
 	s.now = s.now.Add(move[s.random.IntN(len(move))])
+	if s.latest.Before(s.now) {
+		s.latest = s.now
+	}
 }
 
 // crash ends the process and starts another on what is durable.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/due"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
@@ -153,6 +154,11 @@ func (r *recording) submission(ctx context.Context, s *log.State, settings *org.
 	}
 	next := r.run
 	next.Value.LastAt = now
+	if now < r.run.Value.LastAt { // the clock was ahead: the run is due earlier than its entry says
+		if err := w.due.Note(ctx, due.Entry{At: next.Value.deadline(), Tenant: r.place.tenant, Name: string(r.place.name)}); err != nil {
+			return sub, unreadable("note when the run is due", err)
+		}
+	}
 	tally := keyTally{workflows: w, place: r.place, seen: make(map[string]bool)}
 	var list stored.Value[listRecord]
 	for _, i := range fresh {

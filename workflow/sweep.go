@@ -9,19 +9,22 @@ import (
 
 	"github.com/agentledger/agentledger/due"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
 )
 
-// Run sweeps each second until ctx ends.
+// Run sweeps each second until ctx ends, but not while Options.Held says why.
 func (w *Workflows) Run(ctx context.Context, logger *slog.Logger) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		if err := w.Sweep(ctx); err != nil && ctx.Err() == nil {
-			logger.Warn("workflows: abandoned runs were not stated", "err", err)
+		if w.held() == nil {
+			if err := w.Sweep(ctx); err != nil && ctx.Err() == nil {
+				logger.Warn("workflows: abandoned runs were not stated", "err", err)
+			}
 		}
 		select {
 		case <-tick.C:
@@ -69,7 +72,7 @@ func closed(err error) bool {
 		return false
 	}
 	switch fault.Of(err).Code {
-	case "frozen", "moved", "read_only":
+	case "frozen", "moved", "read_only", clock.Code:
 		return true
 	}
 	return false

@@ -170,6 +170,7 @@ type Options struct {
 	Silence  time.Duration         // of runs that begin from now on; default DefaultSilence
 	MaxBytes int                   // of a step's envelope; default event.DefaultMaxBytes
 	Clock    func() time.Time      // default: time.Now
+	Held     func() error          // why Run does not sweep now, nil when it does; default: always nil
 	Metrics  prometheus.Registerer // default: none
 }
 
@@ -186,6 +187,7 @@ type Workflows struct {
 	silence  time.Duration
 	maxBytes int
 	clock    func() time.Time
+	held     func() error
 
 	due     due.Index
 	lanes   lane.Set[place]
@@ -204,6 +206,9 @@ func New(o Options) *Workflows {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
+	if o.Held == nil {
+		o.Held = func() error { return nil }
+	}
 	if o.Silence == 0 {
 		o.Silence = DefaultSilence
 	}
@@ -215,7 +220,7 @@ func New(o Options) *Workflows {
 	}
 	return &Workflows{
 		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, rules: o.Rulebook, agents: o.Agents, orgs: o.Organizations,
-		turns: o.Turns, silence: o.Silence, maxBytes: o.MaxBytes, clock: o.Clock,
+		turns: o.Turns, silence: o.Silence, maxBytes: o.MaxBytes, clock: o.Clock, held: o.Held,
 		due:     due.Index{Records: o.Records, Kind: kindDue},
 		metrics: newMetrics(o.Metrics),
 	}

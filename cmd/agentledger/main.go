@@ -8,13 +8,14 @@
 //	adopt    let a ledger without an anchor take events again
 //	rotate-log-key
 //	         give a log another key under the same origin
+//	clock    show the clock of a server, and accept it
 //	succeed  let an organization whose log is frozen go on with another one
 //	export   write organizations into a folder, for another store
 //	import   bring organizations of an export into a store
 //	policy   check, test and replay policy documents
 //	version  say what this is
 //
-// Exit status: 0 when all went well, 1 when fsck, export, import, policy or the demo found
+// Exit status: 0 when all went well, 1 when fsck, export, import, policy, clock or the demo found
 // something wrong, 2 for everything else.
 package main
 
@@ -52,6 +53,7 @@ type commands struct {
 	Fsck         fsckCommand         `cmd:"" help:"Re-verify every ledger from its first event. The server must be stopped."`
 	Adopt        adoptCommand        `cmd:"" help:"Make a checkpoint the anchor of its ledger, so that it takes events again. The server must be stopped."`
 	RotateLogKey rotateLogKeyCommand `cmd:"" help:"Give a log another key under the same origin: through the server that runs (--server), or in the store of a stopped one."`
+	Clock        clockCommand        `cmd:"" help:"Show the clock of the server that runs, or accept it (--accept)."`
 	Succeed      succeedCommand      `cmd:"" help:"Let an organization whose log is frozen go on with another log. The server must be stopped."`
 	Export       exportCommand       `cmd:"" help:"Write one or all organizations into a folder, to move them to another store. The server must be stopped."`
 	Import       importCommand       `cmd:"" help:"Bring organizations of an export into a store. Its server must be stopped."`

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/internal/span"
@@ -20,6 +21,7 @@ type observation struct {
 	registry *prometheus.Registry
 	tracer   span.Tracer
 	stop     func(context.Context) error // delivers the last spans
+	clocks   clock.Source                // what the service's clock is made of
 }
 
 func newObservation(ctx context.Context, c config.Traces, logger *slog.Logger) (*observation, error) {
@@ -27,7 +29,7 @@ func newObservation(ctx context.Context, c config.Traces, logger *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
-	o := &observation{logger: logger, registry: prometheus.NewRegistry(), tracer: tracer, stop: stop}
+	o := &observation{logger: logger, registry: prometheus.NewRegistry(), tracer: tracer, stop: stop, clocks: clock.Machine()}
 	o.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	telemetry.BuildInfo(o.registry, version())
 	return o, nil
@@ -35,7 +37,7 @@ func newObservation(ctx context.Context, c config.Traces, logger *slog.Logger) (
 
 // unobserved is for commands that serve nobody: only the log is told.
 func unobserved(logger *slog.Logger) *observation {
-	return &observation{logger: logger, registry: prometheus.NewRegistry(), stop: func(context.Context) error { return nil }}
+	return &observation{logger: logger, registry: prometheus.NewRegistry(), clocks: clock.Machine(), stop: func(context.Context) error { return nil }}
 }
 
 // edge returns the edge of all surfaces.

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/deadline"
 	"github.com/agentledger/agentledger/internal/limit"
@@ -26,6 +27,12 @@ import (
 // serveCommand runs the service until it is told to stop.
 type serveCommand struct {
 	config.Serve
+}
+
+// machine is what the service takes from the machine that it runs on, as far as tests
+// give it something else.
+type machine struct {
+	clocks clock.Source
 }
 
 // Run serves until ctx ends or the store breaks.
@@ -80,13 +87,19 @@ type server struct {
 	cancel     context.CancelFunc
 }
 
-// start opens the store, builds the service and listens.
+// start starts the service on this machine.
 func start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, error) {
+	return machine{clocks: clock.Machine()}.start(ctx, c, logger)
+}
+
+// start opens the store, builds the service and listens.
+func (m machine) start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, error) {
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
 	watch, err := newObservation(ctx, c.Traces, logger)
 	if err != nil {
 		return nil, err
 	}
+	watch.clocks = m.clocks
 	service, err := openService(ctx, c, watch, func(err error) {
 		logger.Error("the store is broken: ending at once, so that nothing is acknowledged that may be lost", "err", err)
 		os.Exit(exitError)
@@ -103,6 +116,7 @@ func start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, e
 	}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
+	s.background.Go(func() { service.clock.Watch(background, watch.logger, clockMark(c.Store)) })
 	s.background.Go(func() { addThreads(background, service.floor.Company) })
 	s.background.Go(func() { service.census(background) })
 	s.background.Go(func() { service.ledgers.Reverify(background, c.ReverifyPause) })

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
-	"time"
 
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/agent"
@@ -17,6 +16,7 @@ import (
 	"github.com/agentledger/agentledger/directory"
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/ingest"
+	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/egress"
 	"github.com/agentledger/agentledger/internal/limit"
@@ -44,6 +44,7 @@ type service struct {
 	watch    *observation
 	floor    *limit.Floor // where all surfaces of the main listener work
 	store    *store
+	clock    *clock.Guard // of everything below
 	ledgers  *log.Ledgers
 	orgs     *org.Orgs
 	agents   *agent.Agents
@@ -79,10 +80,14 @@ func openService(ctx context.Context, c config.Serve, watch *observation, fatal 
 func newService(ctx context.Context, c config.Serve, st *store, watch *observation, fatal func(error)) (*service, error) {
 	watch.registry.MustRegister(st.engine.Collector())
 	s := &service{watch: watch, floor: limit.NewFloor(runtime.GOMAXPROCS(0)), store: st}
-	s.checks = []readiness{s.checkAppends, s.checkStore}
-	var err error
+	s.checks = []readiness{s.checkAppends, s.checkStore, s.checkClock}
+	err := s.keepTime(c)
+	if err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
 	s.ledgers, err = log.Open(ctx, log.Options{
 		Store: st.engine, Keyring: st.keyring, Anchors: st.anchors, Logger: watch.logger, Metrics: watch.registry, Tracer: watch.tracer, Fatal: fatal,
+		Clock: s.clock.Now, Held: s.clock.Check,
 		Company: s.floor.Company, LeafCacheBytes: leafCacheBytes(c.LeafCacheMiB),
 	})
 	if err != nil {
@@ -124,32 +129,32 @@ func (s *service) build(ctx context.Context, c config.Serve) error {
 		return err
 	}
 	records := s.store.engine
-	n := &notary.Notary{Ledgers: s.ledgers, Records: records, Keyring: s.store.keyring, Clock: time.Now, Turns: s.floor.Turns}
+	n := &notary.Notary{Ledgers: s.ledgers, Records: records, Keyring: s.store.keyring, Clock: s.clock.Now, Turns: s.floor.Turns}
 	rules, client, err := witnessRules(c)
 	if err != nil {
 		return err
 	}
 	s.orgs, err = org.New(org.Options{
-		Records: records, Notary: n, Ledgers: s.ledgers, Plans: plans(c.Plans), Environment: c.Environment, Witnesses: rules,
+		Records: records, Notary: n, Ledgers: s.ledgers, Plans: plans(c.Plans), Environment: c.Environment, Witnesses: rules, Clock: s.clock.Now,
 		Metrics: s.watch.registry,
 	})
 	if err != nil {
 		return err
 	}
 	n.Disclosures = s.orgs // each needs the other: settings are stated, statements have a disclosure
-	s.agents = agent.New(agent.Options{Records: records, Notary: n, Keyring: s.store.keyring})
-	s.rules = rulebook.New(rulebook.Options{Records: records, Notary: n, Turns: s.floor.Turns})
-	s.accounts = account.New(account.Options{Records: records})
+	s.agents = agent.New(agent.Options{Records: records, Notary: n, Keyring: s.store.keyring, Clock: s.clock.Now})
+	s.rules = rulebook.New(rulebook.Options{Records: records, Notary: n, Turns: s.floor.Turns, Clock: s.clock.Now})
+	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now})
 	s.outbox = outbox.New(outbox.Options{
-		Records: records, Keyring: s.store.keyring, Caller: egress.New(egress.Options{Allow: c.CalloutAllow}), Metrics: s.watch.registry,
+		Records: records, Keyring: s.store.keyring, Caller: egress.New(egress.Options{Allow: c.CalloutAllow}), Clock: s.clock.Now, Metrics: s.watch.registry,
 	})
 	s.approvals = approval.New(approval.Options{
 		Records: records, Notary: n, Ledgers: s.ledgers, Rulebook: s.rules, Agents: s.agents,
-		Organizations: s.orgs, Members: s.accounts, Outbox: s.outbox, Keyring: s.store.keyring,
+		Organizations: s.orgs, Members: s.accounts, Outbox: s.outbox, Keyring: s.store.keyring, Clock: s.clock.Now, Held: s.clock.Check,
 	})
 	s.workflows = workflow.New(workflow.Options{
 		Records: records, Notary: n, Ledgers: s.ledgers, Rulebook: s.rules, Agents: s.agents, Organizations: s.orgs,
-		Turns: s.floor.Turns, Silence: c.WorkflowSilence, MaxBytes: c.MaxEventKiB << 10, Metrics: s.watch.registry,
+		Turns: s.floor.Turns, Silence: c.WorkflowSilence, MaxBytes: c.MaxEventKiB << 10, Clock: s.clock.Now, Held: s.clock.Check, Metrics: s.watch.registry,
 	})
 	s.buildWitnesses(c, rules, client)
 	s.founder = &provision.Provisioner{
@@ -173,18 +178,18 @@ func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
 		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Workflows: s.workflows,
 		MaxBytes: c.MaxEventKiB << 10, MaxAhead: c.ClockAhead, MaxAge: c.ClockBehind,
 		MaxInFlight: c.MaxInFlight, MaxInFlightOrganization: c.MaxInFlightOrganization, MaxRefusals: c.MaxRefusals,
-		Floor: s.floor, Metrics: s.watch.registry,
+		Clock: s.clock.Now, Floor: s.floor, Metrics: s.watch.registry,
 	})
 	events.Routes(r)
 	public := publicapi.New(publicapi.Options{
 		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, GrantKeys: s.approvals, Witnesses: s.witnesses,
 		PublicURL: c.PublicURL, Directory: s.directoryName,
-		MaxInFlight: c.MaxPublicReads, Floor: s.floor, Metrics: s.watch.registry,
+		Clock: s.clock.Now, MaxInFlight: c.MaxPublicReads, Floor: s.floor, Metrics: s.watch.registry,
 	})
 	public.Routes(r)
 	people, err := console.New(console.Options{
 		Edge: edge, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Workflows: s.workflows, Outbox: s.outbox, Witnesses: s.witnesses, PublicURL: c.PublicURL,
-		Rehearsals: rehearsal.New(rehearsal.Options{Ledgers: s.ledgers, Turns: s.floor.Turns}), Floor: s.floor,
+		Rehearsals: rehearsal.New(rehearsal.Options{Ledgers: s.ledgers, Turns: s.floor.Turns, Clock: s.clock.Now}), Floor: s.floor,
 	})
 	if err != nil {
 		return nil, err
@@ -198,7 +203,7 @@ func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
 // identity returns the handler of the identity listener.
 func (s *service) identity(c config.Serve, platformSecret string, edge *web.Edge) (http.Handler, error) {
 	surface, err := identity.New(identity.Options{
-		Edge: edge, Provisioner: s.founder, Organizations: s.orgs, LogKeys: s.orgs, People: s.accounts, Sessions: s.accounts,
+		Edge: edge, Provisioner: s.founder, Organizations: s.orgs, LogKeys: s.orgs, Clock: s.clock, People: s.accounts, Sessions: s.accounts,
 		PlatformSecret: platformSecret, PublicURL: c.PublicURL,
 		Address: identity.AddressOf(c.ClientAddressHeader), Metrics: s.watch.registry,
 	})

@@ -40,6 +40,6 @@ func (s *service) buildWitnesses(c config.Serve, rules witness.Rules, client *eg
 		Store: s.store.engine, Ledgers: s.ledgers, Organizations: s.orgs, Client: client,
 		Service: rules.Service, FailClosed: c.WitnessFail == "closed", MaxLag: c.WitnessMaxLag,
 		AlarmOnly: c.WitnessContradiction == "alarm", Interval: c.WitnessInterval,
-		Logger: s.watch.logger, Metrics: s.watch.registry,
+		Clock: s.clock.Now, Logger: s.watch.logger, Metrics: s.watch.registry,
 	})
 }

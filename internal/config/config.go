@@ -53,6 +53,12 @@ type Limits struct {
 	Plans       map[string]uint64 `help:"Plans and their events a month, 0 for no cap." default:"free=10000;team=100000;enterprise=0" env:"AGENTLEDGER_PLANS"`
 }
 
+// Clock says which start of the service is by a clock that is trusted.
+type Clock struct {
+	ClockMaxGap time.Duration `help:"How much later than the newest time that it trusted the service may start: a later clock is held until the operator accepts it. 0: any time." default:"744h" env:"AGENTLEDGER_CLOCK_MAX_GAP"`
+	AcceptClock bool          `help:"Trust the machine's clock at this start, whatever time was trusted before. For one start: take it away afterwards." env:"AGENTLEDGER_ACCEPT_CLOCK"`
+}
+
 // Workflows says how long a run of an automation tool may be silent.
 type Workflows struct {
 	WorkflowSilence time.Duration `help:"Time without a step after which a run of an automation tool is abandoned; of runs that begin from then on." default:"24h" env:"AGENTLEDGER_WORKFLOW_SILENCE"`
@@ -114,6 +120,7 @@ type Serve struct {
 	Store
 	Identity
 	Limits
+	Clock
 	Overload
 	Listen
 	Connections
@@ -139,7 +146,7 @@ func (s Serve) Validate() error {
 	if s.MaxEventKiB < 1 || s.MaxEventKiB > 1<<14 {
 		return fmt.Errorf("--max-event-kib: from 1 to %d", 1<<14)
 	}
-	return errors.Join(s.Overload.validate(), s.Workflows.validate(), s.Traces.validate(), s.Directory.validate(), s.Witnesses.validate())
+	return errors.Join(s.Clock.validate(), s.Overload.validate(), s.Workflows.validate(), s.Traces.validate(), s.Directory.validate(), s.Witnesses.validate())
 }
 
 func (o Overload) validate() error {
@@ -150,6 +157,13 @@ func (o Overload) validate() error {
 		if n < 0 {
 			return fmt.Errorf("--%s: not negative", flag)
 		}
+	}
+	return nil
+}
+
+func (c Clock) validate() error {
+	if c.ClockMaxGap < 0 {
+		return errors.New("--clock-max-gap: not negative")
 	}
 	return nil
 }

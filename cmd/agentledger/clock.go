@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/internal/clock"
+	"github.com/agentledger/agentledger/internal/config"
+)
+
+// clockMark is the file of the newest trusted time. It lies with the anchors, because
+// it is apart from the store like them, and one process has both.
+func clockMark(c config.Store) clock.Mark {
+	return clock.Mark{Path: filepath.Join(c.AnchorsDir(), "clock")}
+}
+
+// keepTime makes the clock of the service. It compares the machine's clock with the
+// newest time that a service with these anchors has trusted.
+func (s *service) keepTime(c config.Serve) error {
+	newest, err := clockMark(c.Store).Read()
+	if err != nil && !c.AcceptClock {
+		return fmt.Errorf("%w: remove the file, or start with --accept-clock", err)
+	}
+	s.clock = clock.New(s.watch.clocks, clock.Start{Newest: newest, MaxGap: c.ClockMaxGap, Accept: c.AcceptClock})
+	s.watch.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_clock_held", Help: "1 while the machine's clock is not trusted: nothing is appended and nothing ends by time.",
+		}, func() float64 {
+			if s.clock.Held() != "" {
+				return 1
+			}
+			return 0
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_clock_offset_seconds", Help: "How far the machine's clock lies ahead of where it should be.",
+		}, func() float64 { return s.clock.Status().Offset.Seconds() }),
+	)
+	return nil
+}
+
+// checkClock says why the clock is not trusted.
+func (s *service) checkClock(context.Context) string {
+	if reason := s.clock.Held(); reason != "" {
+		return "the clock is not trusted: " + reason
+	}
+	return ""
+}

@@ -1,0 +1,44 @@
+package identity
+
+import (
+	"net/http"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/clock"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/web"
+)
+
+// shownClock is what the service goes by and what the machine shows.
+type shownClock struct {
+	TrustedAt  id.Instant `json:"trusted_at"`
+	WallAt     id.Instant `json:"wall_at"`
+	OffsetMS   int64      `json:"offset_ms"` // wall_at - where it should be
+	Held       bool       `json:"held"`
+	HeldReason string     `json:"held_reason,omitempty"`
+}
+
+func showStatus(w http.ResponseWriter, s clock.Status) error {
+	return web.WriteJSON(w, http.StatusOK, shownClock{
+		TrustedAt: id.InstantOf(s.Trusted), WallAt: id.InstantOf(s.Wall), OffsetMS: s.Offset.Milliseconds(),
+		Held: s.Held != "", HeldReason: s.Held,
+	})
+}
+
+func (s *Server) showClock(w http.ResponseWriter, _ *http.Request) error {
+	return showStatus(w, s.Clock.Status())
+}
+
+// acceptClock takes the operator's word that the machine's clock is right.
+func (s *Server) acceptClock(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Accept bool `json:"accept"`
+	}
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	if !body.Accept {
+		return fault.New(fault.Invalid, "accept must be true")
+	}
+	return showStatus(w, s.Clock.Accept())
+}
