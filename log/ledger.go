@@ -240,7 +240,7 @@ func (l *Ledgers) refresh(ctx context.Context, led *ledger) error {
 	if s.fault = s.fault.or(known); s.fault.Level != Healthy {
 		l.logger.Error("ledger has a fault", "origin", led.identity.Origin, "level", s.fault.Level, "reason", s.fault.Reason)
 	}
-	if s.writable() == nil {
+	if s.Trusted() == nil {
 		_ = l.checkEarly(led.identity, s.head.LastReceived, l.now()) // so that it is told and counted
 	}
 	led.tail = tail{head: s.head, tree: s.tree.Clone(), used: s.used}
