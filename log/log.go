@@ -38,6 +38,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/internal/repeat"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/span"
 	"github.com/agentledger/agentledger/storage"
@@ -166,7 +167,7 @@ func Open(ctx context.Context, o Options) (*Ledgers, error) {
 	background, stop := context.WithCancel(context.Background())
 	l.stop = stop
 	l.done.Go(l.sequence)
-	l.done.Go(func() { l.anchors.run(background, l.logger) })
+	l.done.Go(func() { l.anchors.run(background, repeat.New(l.logger)) })
 	return l, nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/deadline"
+	"github.com/agentledger/agentledger/internal/descriptor"
 	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/internal/web"
 )
@@ -95,6 +96,10 @@ func start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, e
 // start opens the store, builds the service and listens.
 func (m machine) start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, error) {
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
+	bounds, err := descriptor.Share(descriptor.Limit(), c.MaxConnections, c.Storage == "")
+	if err != nil {
+		return nil, err
+	}
 	watch, err := newObservation(ctx, c.Traces, logger)
 	if err != nil {
 		return nil, err
@@ -109,7 +114,7 @@ func (m machine) start(ctx context.Context, c config.Serve, logger *slog.Logger)
 	}
 	s := &server{settings: c, service: service, failed: make(chan error, 3)}
 	if s.platformSecret, s.madeSecretFile, err = platformSecret(c); err == nil {
-		err = s.listen(watch)
+		err = s.listen(watch, bounds)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.stop(context.WithoutCancel(ctx)))
@@ -133,7 +138,8 @@ func (m machine) start(ctx context.Context, c config.Serve, logger *slog.Logger)
 	return s, nil
 }
 
-func (s *server) listen(watch *observation) error {
+// listen opens the listeners. bounds are the connections that each may have open.
+func (s *server) listen(watch *observation, bounds descriptor.Listeners) error {
 	c := s.settings
 	edge := watch.edge()
 	edge.Last = s.stopping.Load
@@ -148,7 +154,12 @@ func (s *server) listen(watch *observation) error {
 	surfaces := []struct {
 		name, address string
 		handler       http.Handler
-	}{{"main", c.Listen.Listen, main}, {"identity", c.IDListen, id}, {"metrics", c.MetricsListen, private(watch.registry, edge)}}
+		connections   int
+	}{
+		{"main", c.Listen.Listen, main, bounds.Main},
+		{"identity", c.IDListen, id, bounds.Identity},
+		{"metrics", c.MetricsListen, private(watch.registry, edge), bounds.Metrics},
+	}
 	for i, surface := range surfaces {
 		if surface.address == "" && i == 2 {
 			continue
@@ -157,8 +168,12 @@ func (s *server) listen(watch *observation) error {
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
-		bounded := limit.NewListener(deadline.Listener{Listener: l}, c.MaxConnections)
-		bounded.Unused = c.IdleTimeout
+		bounded := limit.NewListener(deadline.Listener{Listener: l}, surface.connections)
+		bounded.Unused, bounded.Spare = c.IdleTimeout, descriptor.Spare(surface.connections)
+		if surface.connections < c.MaxConnections {
+			watch.logger.Warn("fewer connections than --max-connections, because the process may have few files open",
+				"listener", surface.name, "connections", surface.connections, "open_files", descriptor.Limit())
+		}
 		watch.connections(surface.name, bounded)
 		s.listeners = append(s.listeners, bounded)
 		s.serve(bounded, surface.handler, watch.logger)
@@ -175,7 +190,7 @@ func (s *server) serve(l *limit.Listener, h http.Handler, logger *slog.Logger) {
 	hs := &http.Server{
 		Handler: h, ReadHeaderTimeout: c.HeaderTimeout, ReadTimeout: c.BodyTimeout, WriteTimeout: c.AnswerTimeout,
 		IdleTimeout: c.IdleTimeout, MaxHeaderBytes: maxHeader, ConnState: l.ConnState,
-		ErrorLog: slog.NewLogLogger(connectionLog{logger.Handler()}, slog.LevelDebug),
+		ErrorLog: slog.NewLogLogger(newConnectionLog(logger.Handler()), slog.LevelDebug),
 	}
 	s.servers = append(s.servers, hs)
 	s.background.Go(func() {

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/descriptor"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -31,7 +32,7 @@ func openEngine(ctx context.Context, c config.Store, logger *slog.Logger, broken
 	if c.Storage != "" {
 		return pgstore.Open(ctx, pgstore.Options{URL: c.Storage, Logger: logger})
 	}
-	return pebblestore.Open(pebblestore.Options{Dir: c.DatabaseDir(), CacheBytes: c.CacheMiB << 20, Logger: logger, OnBroken: broken})
+	return pebblestore.Open(pebblestore.Options{Dir: c.DatabaseDir(), CacheBytes: c.CacheMiB << 20, MaxTables: descriptor.Tables(descriptor.Limit()), Logger: logger, OnBroken: broken})
 }
 
 // store is what a service keeps, opened: engine, anchors and the keys that open

@@ -20,6 +20,7 @@ type conn struct {
 	unused  atomic.Bool  // nothing has ever come
 	heading atomic.Bool  // headers of a request are arriving
 	leaving atomic.Bool  // only what has arrived is still wanted
+	closed  atomic.Bool
 
 	headers       time.Duration // how long headers may take, 0 for no bound; set while it is unused
 	reads, writes deadline
@@ -140,8 +141,11 @@ func (c *conn) leave() {
 	}
 }
 
-// Close closes the connection and gives its room back.
+// Close closes the connection and gives its room back, once.
 func (c *conn) Close() error {
-	c.listener.forget(c)
-	return c.Conn.Close()
+	err := c.Conn.Close()
+	if c.closed.CompareAndSwap(false, true) {
+		c.listener.forget(c)
+	}
+	return err
 }

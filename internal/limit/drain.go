@@ -19,6 +19,7 @@ const acceptTime = 20 * time.Millisecond
 func (l *Listener) Drain(ctx context.Context) error {
 	l.mu.Lock()
 	l.draining = true
+	l.closed.Broadcast()
 	l.mu.Unlock()
 	if d, ok := l.Listener.(interface{ SetDeadline(time.Time) error }); !ok || d.SetDeadline(time.Now().Add(acceptTime)) != nil {
 		_ = l.Close()

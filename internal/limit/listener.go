@@ -19,12 +19,19 @@ type Listener struct {
 	// http.Server's IdleTimeout is for those after it.
 	Unused time.Duration
 
+	// Spare is how many connections may be held beyond the bound: those that are to end
+	// and are not closed yet, since they may still be answered. Accept waits when there
+	// are more, so that descriptors are bounded too. 0 for no bound.
+	Spare int
+
 	max     int
 	close   sync.Once
 	refusal chan struct{} // holds one for each refusal that is being told
 
 	mu       sync.Mutex
 	open     map[*conn]struct{}
+	held     int        // connections that are not closed, those that were evicted or refused included
+	closed   *sync.Cond // held is less, or draining is true; with mu
 	evicted  uint64
 	refused  uint64
 	draining bool
@@ -34,15 +41,18 @@ type Listener struct {
 
 // NewListener bounds l to max connections; 0 is no bound.
 func NewListener(l net.Listener, max int) *Listener {
-	return &Listener{
+	mine := &Listener{
 		Listener: l, max: max, open: make(map[*conn]struct{}), refusal: make(chan struct{}, maxRefusals),
 		accepted: make(chan struct{}), empty: make(chan struct{}),
 	}
+	mine.closed = sync.NewCond(&mine.mu)
+	return mine
 }
 
 // Accept returns the next connection for which there is room.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
+		l.awaitSpare()
 		c, err := l.Listener.Accept()
 		if err != nil {
 			return nil, l.last(err)
@@ -54,9 +64,19 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
+// awaitSpare returns when one more connection may be held.
+func (l *Listener) awaitSpare() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.max > 0 && l.Spare > 0 && l.held >= l.max+l.Spare && !l.draining {
+		l.closed.Wait()
+	}
+}
+
 func (l *Listener) enter(c net.Conn) (*conn, bool) {
 	l.mu.Lock()
 	var oldest *conn
+	l.held++
 	if l.max > 0 && len(l.open) >= l.max {
 		if oldest = l.longestIdle(); oldest == nil {
 			l.refused++
@@ -99,11 +119,11 @@ func (l *Listener) refuse(c net.Conn) {
 	case l.refusal <- struct{}{}:
 		go func() {
 			_ = mine.CloseWrite()
-			_ = c.Close()
+			_ = mine.Close()
 			<-l.refusal
 		}()
 	default:
-		_ = c.Close()
+		_ = mine.Close()
 	}
 }
 
@@ -123,11 +143,13 @@ func (l *Listener) ConnState(c net.Conn, s http.ConnState) {
 	}
 }
 
-// forget gives the room of a connection back.
+// forget gives the room of a connection back that was closed.
 func (l *Listener) forget(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.open, c)
+	l.held--
+	l.closed.Signal()
 	l.tellEmpty()
 }
 

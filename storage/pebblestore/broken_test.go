@@ -3,6 +3,7 @@ package pebblestore_test
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
@@ -312,4 +314,48 @@ func TestFailingFlush(t *testing.T) {
 	if err := <-told; !errors.Is(err, storage.ErrBroken) || !errors.Is(err, errDisk) {
 		t.Errorf("told %v, want %v for %v", err, storage.ErrBroken, errDisk)
 	}
+}
+
+// A flush that fails while the store serves is tried again, but neither keeps a
+// processor busy nor fills the log; when there are files again it goes on.
+func TestFailingFlushIsPaced(t *testing.T) {
+	var failing atomic.Bool
+	var tries atomic.Int64
+	full := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if failing.Load() && op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".sst") {
+			tries.Add(1)
+			return errDisk
+		}
+		return nil
+	}))
+	var lines lockedLines
+	e := open(t, pebblestore.Options{Dir: "data", FS: full, Logger: slog.New(slog.NewTextHandler(&lines, nil))})
+	defer e.Close()
+	w := newWriter(1)
+	wantAll(t, e.Append([]storage.Batch{w.next(1)}).Wait(), nil)
+	failing.Store(true)
+	began := time.Now()
+	flushed := make(chan error, 1)
+	go func() { flushed <- e.Flush() }()
+	for tries.Load() < 5 {
+		time.Sleep(time.Millisecond)
+	}
+	if most := int64(time.Since(began)/(100*time.Millisecond)) + 2; tries.Load() > most {
+		t.Errorf("got %d tries, want at most %d", tries.Load(), most)
+	}
+	wantAll(t, e.Append([]storage.Batch{w.next(1)}).Wait(), nil)
+	failing.Store(false)
+	if err := <-flushed; err != nil {
+		t.Error(err)
+	}
+	if got := lines.n.Load(); got < 1 || got > 6 {
+		t.Errorf("got %d lines in the log, want a few", got)
+	}
+}
+
+type lockedLines struct{ n atomic.Int64 }
+
+func (l *lockedLines) Write(p []byte) (int, error) {
+	l.n.Add(1)
+	return len(p), nil
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -14,6 +16,8 @@ import (
 // marker names a file that was made just before, in the same directory, and the
 // directory is synced once, behind both: on a file system that keeps no order
 // among names, a crash between could leave a marker for a file that is not there.
+//
+// It makes a table only a moment after a background job failed.
 //
 // And it breaks the engine when a directory can't be synced. Pebble would try
 // again behind a flush, which proves nothing, and panic behind a marker.
@@ -29,7 +33,28 @@ func (d directoryFS) Create(name string, category vfs.DiskWriteCategory) (vfs.Fi
 			return nil, err
 		}
 	}
+	if strings.HasSuffix(name, ".sst") {
+		d.engine.failures.pace()
+	}
 	return d.FS.Create(name, category)
+}
+
+// failurePause is how long a table that is made after a background job failed waits.
+const failurePause = 100 * time.Millisecond
+
+// failures are those of background jobs. Pebble tries a flush that failed again at
+// once, which would keep a processor busy for as long as, for example, no file can be
+// opened. So the first table that is made after a failure waits.
+type failures struct{ pending atomic.Bool }
+
+func (f *failures) note() { f.pending.Store(true) }
+
+// pace waits if a job failed since the last call. Pebble holds no lock while it makes
+// a table.
+func (f *failures) pace() {
+	if f.pending.Swap(false) {
+		time.Sleep(failurePause)
+	}
 }
 
 // OpenDir implements vfs.FS.

@@ -43,6 +43,7 @@ type Engine struct {
 	readOnly bool
 	opened   atomic.Bool // before that a failed flush breaks the engine
 	broken   atomic.Pointer[brokenError]
+	failures failures // of background jobs
 	onBroken func(error)
 
 	write struct {

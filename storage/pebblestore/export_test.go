@@ -24,3 +24,6 @@ func LastChunk(b []byte) (at int) {
 	}
 	return at
 }
+
+// Flush writes what is in memory to tables, and returns when that is done.
+func (e *Engine) Flush() error { return e.db.Flush() }

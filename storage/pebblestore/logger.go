@@ -70,8 +70,10 @@ type logger struct {
 	flush  error // of the last flush; the events below come under Pebble's mutex
 }
 
-func (l *logger) Infof(format string, args ...any)  { l.slog.Debug(fmt.Sprintf(format, args...)) }
-func (l *logger) Errorf(format string, args ...any) { l.slog.Error(fmt.Sprintf(format, args...)) }
+func (l *logger) Infof(format string, args ...any) { l.slog.Debug(fmt.Sprintf(format, args...)) }
+func (l *logger) Errorf(format string, args ...any) {
+	l.slog.Error("store: error", "error", fmt.Sprintf(format, args...))
+}
 
 // Fatalf breaks the engine and panics. Engine.apply recovers.
 func (l *logger) Fatalf(format string, args ...any) {
@@ -90,6 +92,7 @@ func (l *logger) events() *pebble.EventListener {
 		FlushEnd: func(info pebble.FlushInfo) { l.flush = info.Err },
 		BackgroundError: func(err error) {
 			l.slog.Error("store: background job", "error", err)
+			l.engine.failures.note()
 			if l.flush != nil && errors.Is(err, l.flush) && !l.engine.opened.Load() {
 				l.Fatalf("flush: %w", err)
 			}

@@ -6,6 +6,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/agentledger/agentledger/internal/repeat"
 )
 
 // Options say where a store lies and what it may use. Dir is required.
@@ -15,6 +17,10 @@ type Options struct {
 
 	// CacheBytes bounds the cache of decompressed blocks. 0 means 256 MiB.
 	CacheBytes int64
+
+	// MaxTables bounds the tables that are kept open, each a file descriptor; at least
+	// 64 are. 0 means 1000.
+	MaxTables int
 
 	// Logger gets what Pebble has to say: errors as errors, the rest at debug
 	// level. nil discards it.
@@ -39,6 +45,8 @@ type Options struct {
 
 const (
 	defaultCacheBytes = 256 << 20
+	defaultTables     = 1000
+	otherFiles        = 10 // that Pebble takes off MaxOpenFiles for what is no table
 
 	// Large memtables mean few and large flushes. A queue of four lets bursts run
 	// on while one of them is written out.
@@ -59,9 +67,13 @@ func (o Options) withDefaults() Options {
 	if o.CacheBytes == 0 {
 		o.CacheBytes = defaultCacheBytes
 	}
+	if o.MaxTables == 0 {
+		o.MaxTables = defaultTables
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.Logger = repeat.New(o.Logger) // Pebble tries what failed again at once
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
@@ -77,6 +89,7 @@ func (o Options) pebble(e *Engine) *pebble.Options {
 		ReadOnly:                    o.ReadOnly,
 		FormatMajorVersion:          pebble.FormatNewest,
 		CacheSize:                   o.CacheBytes,
+		MaxOpenFiles:                o.MaxTables + otherFiles,
 		MemTableSize:                memTableBytes,
 		MemTableStopWritesThreshold: memTablesQueued,
 		L0CompactionThreshold:       2,

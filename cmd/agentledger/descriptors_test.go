@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+)
+
+// startWithFiles is startProcess for a server that may have so many files open.
+func startWithFiles(t *testing.T, files int, dir string, more ...string) (*process, error) {
+	t.Helper()
+	args := append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, files), filepath.Join(programs, "agentledger"),
+		"serve", "--data", dir, "--listen", "127.0.0.1:0", "--id-listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
+		"--public-url", "http://log.test", "--log-level", "warn"}, more...)
+	cmd := exec.Command("sh", args...)
+	cmd.Env = append(os.Environ(), "AGENTLEDGER_PLATFORM_SECRET="+testSecret)
+	p, err := launch(cmd)
+	if err == nil {
+		p.t = t
+		t.Cleanup(p.kill)
+	}
+	return p, err
+}
+
+// A thousand strangers who connect and do nothing neither take the files that the store
+// needs nor shut agents out, and the log does not fill.
+func TestIdleStrangersTakeNoFiles(t *testing.T) {
+	dir := t.TempDir()
+	p, err := startWithFiles(t, 256, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	red, blue := p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)
+	sent := 0
+	send := func(what string) {
+		t.Helper()
+		for _, org := range []founded{red, blue} {
+			w, err := newWorker(p.main, org, client.Retry{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 5 {
+				sent++
+				envelope, err := w.signer.SignEvent(client.Event{EventID: id.Event(fmt.Sprint("e", sent)), TraceID: "t", ActionKind: "tool_call"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := w.client.Send(t.Context(), envelope); err != nil {
+					t.Fatalf("%s: event of %s: %v\n%.2000s", what, org.Slug, err, p.logs)
+				}
+			}
+			if c, err := w.log.head(t.Context()); err != nil || c.Size < 5 {
+				t.Fatalf("%s: head of %s: %+v, %v", what, org.Slug, c, err)
+			}
+		}
+	}
+	send("before")
+	var strangers []net.Conn
+	for n := range 1000 {
+		address := p.host
+		if n%4 == 3 {
+			address = strings.TrimPrefix(p.identity, "http://")
+		}
+		c, err := net.DialTimeout("tcp", address, time.Minute)
+		if err != nil {
+			t.Fatalf("stranger %d: %v", n, err)
+		}
+		defer c.Close()
+		strangers = append(strangers, c)
+		if n%100 == 99 {
+			send(fmt.Sprint("among ", n+1, " strangers"))
+		}
+	}
+	for _, c := range strangers {
+		c.Close()
+	}
+	send("after")
+	if lines := strings.Count(p.logs.String(), "\n"); lines > 20 || !strings.Contains(p.logs.String(), "fewer connections than --max-connections") {
+		t.Errorf("got %d lines in the log, want a few, with one of the bound:\n%.2000s", lines, p.logs)
+	}
+	p.terminate()
+	p = startProcess(t, dir)
+	for _, org := range []founded{red, blue} {
+		l, err := newPublicLog(p.main, org)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err := l.head(t.Context()); err != nil || int(c.Size) < sent/2 {
+			t.Errorf("%s after a restart: %+v, %v; want %d events", org.Slug, c, err, sent/2)
+		}
+	}
+}
+
+// A server that may have too few files open says so, before it makes anything.
+func TestTooFewFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	_, err := startWithFiles(t, 100, dir)
+	if err == nil || !strings.Contains(err.Error(), "the process may have 100 files open, 256 are needed") {
+		t.Errorf("got %v, want a refusal that names the limit", err)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the data directory: got %v, want none", err)
+	}
+}

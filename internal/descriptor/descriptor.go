@@ -1,0 +1,78 @@
+// Package descriptor shares the file descriptors that a process may have open among
+// what needs them, so that nobody who opens connections takes those of the store.
+//
+// What always holds:
+//
+//   - The shares together are not more than the limit.
+//   - The store and what the process needs itself come first. Connections of
+//     listeners get what is left.
+//   - A limit too low to serve is an error, and no share.
+package descriptor
+
+import "fmt"
+
+const (
+	// own is what the process needs beside store and listeners: its log, the locks,
+	// the anchors and their compaction, the store's logs, tables that are being
+	// written, callouts to webhooks and witnesses, traces.
+	own = 128
+
+	// The embedded store keeps tables open. It works with as few as it can't do
+	// without, and more than the most help nothing.
+	fewestTables, mostTables = 64, 1000
+
+	// database is what a store in PostgreSQL has open: 20 connections, and those
+	// that are opened while old ones end.
+	database = 48
+
+	// fewest is what all listeners together need at least.
+	fewest = 64
+
+	unlimited = 1 << 30 // a limit that nothing here reaches
+)
+
+// Tables returns how many tables the embedded store may keep open under a limit.
+func Tables(limit int) int { return min(mostTables, max(fewestTables, limit/4)) }
+
+// Listeners are the bounds of the three listeners, in connections.
+type Listeners struct{ Main, Identity, Metrics int }
+
+// Share returns how many connections each listener may have open: wanted, or as much
+// of its share of what limit leaves them. 0 wants as many as there can be. embedded
+// says that the store is the embedded one.
+func Share(limit, wanted int, embedded bool) (Listeners, error) {
+	store := database
+	if embedded {
+		store = Tables(limit)
+	}
+	left := limit - own - store
+	if left < fewest {
+		return Listeners{}, fmt.Errorf("the process may have %d files open, %d are needed: raise the limit (ulimit -n, LimitNOFILE=)", limit, own+store+fewest)
+	}
+	if wanted > 0 && 3*withSpare(wanted) <= left {
+		return Listeners{wanted, wanted, wanted}, nil
+	}
+	bound := func(sixteenths int) int {
+		most := withoutSpare(left * sixteenths / 16)
+		if wanted > 0 {
+			most = min(most, wanted)
+		}
+		return most
+	}
+	return Listeners{Main: bound(12), Identity: bound(3), Metrics: bound(1)}, nil
+}
+
+// Spare is how many connections a listener of that bound may hold beyond it: those
+// that it is closing, since a connection that has to make room may still be answered.
+func Spare(bound int) int { return min(256, bound/4+1) }
+
+func withSpare(bound int) int { return bound + Spare(bound) }
+
+// withoutSpare is the largest bound that has room in n with its spare.
+func withoutSpare(n int) int {
+	bound := max(1, n*4/5-1)
+	if n > 4*256+256 {
+		bound = n - 256
+	}
+	return bound
+}
