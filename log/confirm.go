@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
 )
 
 // confirm compares the head of s, which is not published yet, with its anchor:
@@ -24,7 +25,10 @@ func (l *Ledgers) confirm(ctx context.Context, s *State) error {
 		return nil // nothing will be shown of it that is newer
 	}
 	if !ok && s.Size() == 0 {
-		return l.anchors.put(s.Checkpoint())
+		if err := l.anchors.put(s.Checkpoint()); err != nil {
+			return unanchored(err)
+		}
+		return nil
 	}
 	if !ok {
 		s.fault = Fault{Level: ReadOnly, Reason: "no anchor confirms the head", At: now}
@@ -43,6 +47,11 @@ func (l *Ledgers) confirm(ctx context.Context, s *State) error {
 	}
 	s.instead = &shown
 	return nil
+}
+
+// unanchored is why a ledger can't begin: its first anchor can't be written.
+func unanchored(err error) error {
+	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The anchors can't be written", Err: err}
 }
 
 // extends reports whether the tree of s had this root at this size.

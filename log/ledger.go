@@ -89,12 +89,15 @@ type Genesis struct {
 // durable step. The tenant handle and the origin are the caller's claims.
 // fault.Conflict: the handle has a ledger, the origin was shown before, or the slug is
 // another organization's (SlugTaken).
+// fault.Unavailable: the anchors take no writes, and nothing was made. When they take
+// none after the step, the ledger is there all the same, and its first anchor is
+// written before its first event.
 func (l *Ledgers) Create(ctx context.Context, t id.Tenant, g Genesis) (*State, error) {
 	if g.Slug != "" && l.SlugTaken(g.Slug, g.Origin) {
 		return nil, fault.New(fault.Conflict, "slug is taken")
 	}
 	if err := l.keepName(g); err != nil {
-		return nil, &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The anchors can't be written", Err: fmt.Errorf("create ledger: %w", err)}
+		return nil, fmt.Errorf("create ledger: %w", unanchored(err))
 	}
 	s, err := l.create(ctx, t, identityRecord{OrganizationID: g.Organization, Origin: g.Origin}, 1, g.Changes)
 	if err != nil {
@@ -142,7 +145,8 @@ func (l *Ledgers) create(ctx context.Context, t id.Tenant, identity identityReco
 	}
 	led, err := l.ledger(ctx, t)
 	if err != nil {
-		return nil, err
+		l.logger.Error("a new ledger is not read yet", "origin", identity.Origin, "err", err)
+		return l.genesisState(identity.identity(t), identity, batch.Head)
 	}
 	return led.published.Load(), nil
 }
@@ -158,6 +162,16 @@ func appended(ctx context.Context, p storage.Pending) error {
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", storage.ErrUnknown, ctx.Err())
 	}
+}
+
+// genesisState returns the state of a ledger that was just made, as it is not
+// published yet.
+func (l *Ledgers) genesisState(i *Identity, stored identityRecord, head storage.Head) (*State, error) {
+	keys, err := openLogKeys(l.keyring, stored)
+	if err != nil {
+		return nil, fmt.Errorf("create ledger: log key: %w", err)
+	}
+	return &State{identity: i, keys: keys, head: head, tree: new(tlog.Builder), used: i.carried}, nil
 }
 
 func createError(err error) error {

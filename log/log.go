@@ -239,11 +239,12 @@ func storeError(step string, err error) error {
 		return nil
 	}
 	err = fmt.Errorf("%s: %w", step, err)
+	var told *fault.Error
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return fault.Wrap(fault.NotFound, "Not found", err)
-	case errors.Is(err, storage.ErrUnavailable), errors.Is(err, storage.ErrBroken), errors.Is(err, storage.ErrUnknown):
-		return err // it carries what a client is told
+	case errors.As(err, &told): // what a client is told is said already
+		return err
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The store can't be reached", Err: err}
 	}

@@ -6,6 +6,9 @@
 //   - A record is replaced only as it was read, with the same keys sealed anew: whoever
 //     changes it meanwhile wins, and it is looked at again.
 //   - Nothing else of a record changes, and no key is ever written unsealed.
+//   - Which master keys may still be needed is on record from before the first key is
+//     sealed anew until nothing is left to seal (Begin, Check). So a store of which only
+//     some keys are resealed is never started without the older master key.
 //   - What can't be opened stays as it is and is told.
 package reseal
 
@@ -17,6 +20,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -45,8 +49,19 @@ const tries = 16
 
 // Run goes through all organizations once and returns how many records it has written.
 // Its error joins what could not be done; without one the older master keys open
-// nothing any more that is in the store.
+// nothing any more that is in the store, and the note of Begin is gone.
 func (r *Resealer) Run(ctx context.Context) (written int, err error) {
+	note, err := stored.Read[unfinished](ctx, r.Store, id.Service, kindUnfinished, "")
+	if err != nil {
+		return 0, fmt.Errorf("reseal: %w", err)
+	}
+	if written, err = r.all(ctx); err != nil {
+		return written, err
+	}
+	return written, r.end(ctx, note)
+}
+
+func (r *Resealer) all(ctx context.Context) (written int, err error) {
 	var failed []error
 	for t, err := range r.Store.Tenants(ctx) {
 		if err != nil {

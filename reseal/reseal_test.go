@@ -72,15 +72,16 @@ func (w *world) holds(tenant id.Tenant, want string) {
 	}
 }
 
-func (w *world) run() (int, error) {
-	r := reseal.Resealer{Store: w.Store, Ledgers: w.Ledgers, Keyring: w.both, Sealed: []log.Sealed{
+func (w *world) run() (int, error) { return w.resealer(w.Store).Run(w.t.Context()) }
+
+func (w *world) resealer(store reseal.Store) *reseal.Resealer {
+	return &reseal.Resealer{Store: store, Ledgers: w.Ledgers, Keyring: w.both, Sealed: []log.Sealed{
 		{Kind: "nobody_has_it", Reseal: nil},
 		{Kind: kind, Reseal: func(k *seal.Keyring, identity *log.Identity, value []byte) ([]byte, bool, error) {
 			w.before()
 			return k.Reseal(contextOf(identity), value)
 		}},
 	}}
-	return r.Run(w.t.Context())
 }
 
 func TestRun(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/reseal"
 	"github.com/agentledger/agentledger/transfer"
 )
 
@@ -102,6 +103,9 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 	s, err := openStore(ctx, c.Store, logger, nil)
 	if err != nil {
 		return err
+	}
+	if err := reseal.Begin(ctx, s.engine, s.keyring); err != nil {
+		return errors.Join(err, s.Close())
 	}
 	i := transfer.Importer{Place: s.place(logger), Dir: c.From, Sealed: sealedRecords(), Reopen: c.Reopen, Report: progress.report}
 	done, err := i.Run(ctx, c.Organization)

@@ -30,6 +30,7 @@ import (
 	"github.com/agentledger/agentledger/provision"
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/rehearsal"
+	"github.com/agentledger/agentledger/reseal"
 	"github.com/agentledger/agentledger/rulebook"
 	"github.com/agentledger/agentledger/witness"
 	"github.com/agentledger/agentledger/workflow"
@@ -94,6 +95,9 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 		return nil, errors.Join(err, st.Close())
 	}
 	err = s.checkMasterKey(ctx)
+	if err == nil {
+		err = reseal.Begin(ctx, st.engine, st.keyring)
+	}
 	if err == nil {
 		err = s.build(ctx, c)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/descriptor"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/reseal"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/storage/pgstore"
@@ -69,6 +70,9 @@ func openStore(ctx context.Context, c config.Store, logger *slog.Logger, broken 
 		if err := s.refuseLostKey(ctx, c); err != nil {
 			return nil, errors.Join(err, engine.Close())
 		}
+	}
+	if err := reseal.Check(ctx, engine, keyring); err != nil {
+		return nil, errors.Join(fmt.Errorf("master key: %w", err), engine.Close())
 	}
 	if s.anchors, err = log.OpenAnchors(c.AnchorsDir()); err != nil {
 		return nil, errors.Join(err, engine.Close())

@@ -96,6 +96,9 @@ func (s *Service) open(t testing.TB, engine storage.Engine, anchors string) {
 	s.Notary = &notary.Notary{Ledgers: s.Ledgers, Records: engine, Keyring: s.keyring, Disclosures: always(id.DiscloseRecord), Clock: s.Clock}
 }
 
+// Anchors returns the folder of the service's anchors.
+func (s *Service) Anchors() string { return s.anchors }
+
 // Found makes a tenant's organization with the records that it begins with.
 func (s *Service) Found(t testing.TB, tenant id.Tenant, records ...storage.Change) {
 	t.Helper()

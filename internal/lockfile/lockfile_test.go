@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/agentledger/agentledger/internal/lockfile"
@@ -60,6 +61,34 @@ func TestHold(t *testing.T) {
 	}
 	if _, err := lockfile.Hold(filepath.Join(path, "below")); err == nil || errors.Is(err, lockfile.ErrHeld) {
 		t.Errorf("below a file: got %v", err)
+	}
+}
+
+// A file that can't be opened is not one that somebody holds: the error says why.
+func TestNotOpened(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o000); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		path string
+		why  error
+	}{
+		"a folder in its place": {filepath.Join(dir, "folder"), syscall.EISDIR},
+		"below a file":          {filepath.Join(dir, "file", "lock"), syscall.ENOTDIR},
+		"no folder":             {filepath.Join(dir, "absent", "lock"), syscall.ENOENT},
+		"no permission":         {filepath.Join(dir, "file"), syscall.EACCES},
+	} {
+		f, err := lockfile.Hold(c.path)
+		if err == nil && errors.Is(c.why, syscall.EACCES) { // root may open everything
+			err = errors.Join(c.why, f.Close())
+		}
+		if !errors.Is(err, c.why) || errors.Is(err, lockfile.ErrHeld) {
+			t.Errorf("%s: got %v, want %v", name, err, c.why)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package seal
 import (
 	"crypto/cipher"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,6 +30,7 @@ const (
 // the reason given at Key.
 type Keyring struct {
 	active keyID
+	ids    []keyID // of all keys, the active one first
 	cipher func(keyID) (cipher.AEAD, bool)
 }
 
@@ -36,16 +38,28 @@ type Keyring struct {
 // older keys sealed. A zero key and a key named twice are refused.
 func NewKeyring(active Key, older ...Key) (*Keyring, error) {
 	ciphers := make(map[keyID]cipher.AEAD, 1+len(older))
+	ids := make([]keyID, 0, 1+len(older))
 	for _, k := range append([]Key{active}, older...) {
 		if err := addCipher(ciphers, k); err != nil {
 			return nil, fmt.Errorf("build keyring: %w", err)
 		}
+		ids = append(ids, k.id())
 	}
 	lookup := func(k keyID) (cipher.AEAD, bool) {
 		c, ok := ciphers[k]
 		return c, ok
 	}
-	return &Keyring{active: active.id(), cipher: lookup}, nil
+	return &Keyring{active: active.id(), ids: ids, cipher: lookup}, nil
+}
+
+// Fingerprints names the keys of the ring, the active one first: 16 hexadecimal digits
+// each, which are in all that the key seals and say nothing of the key.
+func (r *Keyring) Fingerprints() []string {
+	names := make([]string, len(r.ids))
+	for i, k := range r.ids {
+		names[i] = hex.EncodeToString(k[:])
+	}
+	return names
 }
 
 func addCipher(ciphers map[keyID]cipher.AEAD, k Key) error {

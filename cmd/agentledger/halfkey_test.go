@@ -1,0 +1,80 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/provision"
+	"github.com/agentledger/agentledger/reseal"
+)
+
+// foundIn makes organizations in a store of which no server runs.
+func foundIn(t *testing.T, c config.Serve, slugs ...id.Slug) {
+	t.Helper()
+	s, err := openService(t.Context(), c, unobserved(slog.New(slog.DiscardHandler)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, slug := range slugs {
+		if _, err := s.founder.Make(t.Context(), provision.Request{Name: "n", Slug: slug, AdminEmail: "ops@" + string(slug) + ".example"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// opened opens the service and closes it again.
+func opened(t *testing.T, c config.Serve) error {
+	t.Helper()
+	s, err := openService(t.Context(), c, unobserved(slog.New(slog.DiscardHandler)), nil)
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// Between the first start with a new master key and the end of resealing some keys are
+// under each of them: a start with one alone is refused, whichever it is.
+func TestHalfChangedMasterKey(t *testing.T) {
+	c := demoCommand{}.settings(t.TempDir())
+	foundIn(t, c, "red", "blue")
+	key := filepath.Join(c.Data, "master.key")
+	if err := os.Rename(key, key+".old"); err != nil {
+		t.Fatal(err)
+	}
+	both := c
+	both.OlderMasterKeyFile = []string{key + ".old"}
+	foundIn(t, both, "green") // under the new key; the process ends before the first key is resealed
+	onlyOld := c
+	onlyOld.MasterKeyFile = key + ".old"
+	for name, one := range map[string]config.Serve{"the new key alone": c, "the old key alone": onlyOld} {
+		if err := opened(t, one); err == nil || !strings.Contains(err.Error(), "--older-master-key-file") {
+			t.Errorf("%s: got %v, want a refusal that says what to give", name, err)
+		}
+	}
+
+	s, err := openService(t.Context(), both, unobserved(slog.New(slog.DiscardHandler)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := reseal.Resealer{Store: s.store.engine, Ledgers: s.ledgers, Keyring: s.store.keyring, Sealed: sealedRecords()}
+	if _, err := r.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := opened(t, c); err != nil {
+		t.Errorf("the new key alone, at the end: %v", err)
+	}
+	if err := opened(t, onlyOld); err == nil || !strings.Contains(err.Error(), "not the one of the ledgers") {
+		t.Errorf("the old key alone, at the end: got %v", err)
+	}
+}
