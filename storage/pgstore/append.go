@@ -42,7 +42,7 @@ type part struct {
 // order is the order of its lane.
 func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 	p := &pending{results: make([]error, len(batches))}
-	if err := e.enter(context.Background()); err != nil {
+	if err := e.enterWrite(context.Background()); err != nil {
 		for i := range p.results {
 			p.results[i] = fmt.Errorf("append: %w", err)
 		}

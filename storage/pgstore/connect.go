@@ -47,6 +47,9 @@ func newConnector(o Options) (*connector, error) {
 	application := cc.RuntimeParams["application_name"]
 	maps.Copy(cc.RuntimeParams, session)
 	maps.Copy(cc.RuntimeParams, planning)
+	if o.ReadOnly {
+		cc.RuntimeParams["default_transaction_read_only"] = "on"
+	}
 	if application != "" {
 		cc.RuntimeParams["application_name"] = application
 	}

@@ -68,7 +68,7 @@ func (d *doubts) settle(upTo uint64) {
 // settled returns when the records of t that were read before the call are durable.
 func (e *Engine) settled(ctx context.Context, t id.Tenant) error {
 	doubt, upTo := e.doubts.about(t)
-	if !doubt {
+	if !doubt || e.readOnly {
 		return nil
 	}
 	if err := e.passBarrier(ctx); err != nil {

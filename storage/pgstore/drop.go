@@ -23,7 +23,7 @@ var dropSQL = [...]string{
 
 // Drop implements storage.Engine. Once it is out, the end of ctx does not cut it off.
 func (e *Engine) Drop(ctx context.Context, t id.Tenant, mark storage.Record) error {
-	if err := e.enter(ctx); err != nil {
+	if err := e.enterWrite(ctx); err != nil {
 		return fmt.Errorf("drop: %w", err)
 	}
 	defer e.leave()

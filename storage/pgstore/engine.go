@@ -21,6 +21,9 @@
 //     connection may see, is not known to be durable. A commit wait that was
 //     cancelled in another process can't be seen here: its record may be read
 //     before it reaches the standby.
+//   - A store that is open read-only writes nothing to the database, its schema
+//     included, and answers every write with storage.ErrUnavailable. It passes no
+//     barrier, so nothing may be signed or promised on what it shows.
 //   - It never answers storage.ErrBroken: a server that fails a sync crashes
 //     and recovers by itself, which is a lost connection here.
 package pgstore
@@ -42,28 +45,30 @@ import (
 
 // Engine is a storage.Engine on a PostgreSQL database.
 type Engine struct {
-	logger  *slog.Logger
-	pool    *pgxpool.Pool // for everything but appends
-	lanes   []*lane
-	codec   *document.Codec
-	doubts  doubts
-	lookups lookups
-	door    door.Door
+	logger   *slog.Logger
+	readOnly bool
+	pool     *pgxpool.Pool // for everything but appends
+	lanes    []*lane
+	codec    *document.Codec
+	doubts   doubts
+	lookups  lookups
+	door     door.Door
 
 	lost, split atomic.Uint64 // see Collector
 }
 
 var _ storage.Engine = (*Engine)(nil)
 
-// Open connects, checks the server, and makes or migrates the tables. The tables
-// lie in the first schema of the connection's search_path.
+// Open connects, checks the server, and makes or migrates the tables unless
+// o.ReadOnly is true. The tables lie in the first schema of the connection's
+// search_path.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	o = o.withDefaults()
 	c, err := newConnector(o)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	e := &Engine{logger: o.Logger, codec: document.NewCodec()}
+	e := &Engine{logger: o.Logger, readOnly: o.ReadOnly, codec: document.NewCodec()}
 	if err := e.open(ctx, o, c); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
@@ -76,13 +81,17 @@ func (e *Engine) open(ctx context.Context, o Options, c *connector) error {
 		return err
 	}
 	s.warn(o.Logger)
-	if err := migrate(ctx, c.single()); err != nil {
+	schema := migrate
+	if o.ReadOnly {
+		schema = wantSchema
+	}
+	if err := schema(ctx, c.single()); err != nil {
 		return err
 	}
 	if err := checkSchema(ctx, c.single()); err != nil {
 		return err
 	}
-	if e.pool, err = c.openPool(ctx, o.Readers, e.doubts.raise); err != nil {
+	if e.pool, err = c.openPool(ctx, o.Readers, e.doubts.raise); err != nil || o.ReadOnly {
 		return err
 	}
 	for range o.Writers {
@@ -125,3 +134,18 @@ func (e *Engine) enter(ctx context.Context) error {
 }
 
 func (e *Engine) leave() { e.door.Leave() }
+
+// errReadOnly answers every write to a store that is open read-only.
+var errReadOnly = fmt.Errorf("the store is open read-only: %w", storage.ErrUnavailable)
+
+// enterWrite is enter for a call that writes.
+func (e *Engine) enterWrite(ctx context.Context) error {
+	if err := e.enter(ctx); err != nil {
+		return err
+	}
+	if e.readOnly {
+		e.leave()
+		return errReadOnly
+	}
+	return nil
+}

@@ -42,6 +42,30 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) (err error) {
 	return nil
 }
 
+// wantSchema refuses a schema of another version than this program knows, and
+// changes nothing.
+func wantSchema(ctx context.Context, config *pgx.ConnConfig) (err error) {
+	db := stdlib.OpenDB(*config)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	p, err := migrator(db)
+	if err != nil {
+		return err
+	}
+	sources := p.ListSources()
+	known := sources[len(sources)-1].Version
+	found := sql.NullInt64{}
+	err = db.QueryRowContext(ctx, "SELECT max(version_id) FROM "+goose.DefaultTablename).Scan(&found)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read schema version: %w", err)
+	case found.Int64 > known:
+		return fmt.Errorf("the schema has version %d, this program knows %d: use the newer program", found.Int64, known)
+	case found.Int64 < known:
+		return fmt.Errorf("the schema has version %d, this program needs %d: start the server once, which brings it up", found.Int64, known)
+	}
+	return nil
+}
+
 func migrator(db *sql.DB) (*goose.Provider, error) {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {

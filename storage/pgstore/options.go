@@ -17,6 +17,10 @@ type Options struct {
 	// Readers bounds the connections of everything else. 0 means 16.
 	Readers int
 
+	// ReadOnly opens a store that is there and writes nothing to the database, not
+	// even its schema: one of another version is refused.
+	ReadOnly bool
+
 	// Logger gets warnings about the server and lost connections. nil discards them.
 	Logger *slog.Logger
 }

@@ -78,7 +78,7 @@ func (e *Engine) scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin
 // Write implements storage.RecordStore. Once it is out, the end of ctx does not
 // cut it off.
 func (e *Engine) Write(ctx context.Context, t id.Tenant, changes []storage.Change) error {
-	if err := e.enter(ctx); err != nil {
+	if err := e.enterWrite(ctx); err != nil {
 		return fmt.Errorf("write records: %w", err)
 	}
 	defer e.leave()
