@@ -3,6 +3,7 @@ package pebblestore
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -17,18 +18,28 @@ import (
 // directory is synced once, behind both: on a file system that keeps no order
 // among names, a crash between could leave a marker for a file that is not there.
 //
+// It breaks the engine when a directory can't be synced. Pebble would try
+// again behind a flush, which proves nothing, and panic behind a marker.
+//
 // It makes a table only a moment after a background job failed.
 //
-// And it breaks the engine when a directory can't be synced. Pebble would try
-// again behind a flush, which proves nothing, and panic behind a marker.
+// And it keeps the store file beside the manifest.
 type directoryFS struct {
 	vfs.FS
 	engine *Engine
 }
 
+const (
+	markerPrefix         = "marker."
+	manifestMarkerPrefix = "marker.manifest."
+	formatMarkerPrefix   = "marker.format-version."
+	manifestPrefix       = "MANIFEST-"
+)
+
 // Create implements vfs.FS.
 func (d directoryFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if strings.HasPrefix(d.PathBase(name), "marker.") {
+	base := d.PathBase(name)
+	if strings.HasPrefix(base, markerPrefix) {
 		if err := syncDir(d, d.PathDir(name)); err != nil {
 			return nil, err
 		}
@@ -36,7 +47,29 @@ func (d directoryFS) Create(name string, category vfs.DiskWriteCategory) (vfs.Fi
 	if strings.HasSuffix(name, ".sst") {
 		d.engine.failures.pace()
 	}
-	return d.FS.Create(name, category)
+	f, err := d.FS.Create(name, category)
+	if err != nil {
+		return nil, err
+	}
+	if number, ok := manifestNumber(base); ok {
+		return &manifest{File: f, engine: d.engine, number: number}, nil
+	}
+	if strings.HasPrefix(base, manifestMarkerPrefix) {
+		if number, ok := manifestNumber(base[strings.LastIndexByte(base, '.')+1:]); ok {
+			d.engine.file.marking(number)
+		}
+	}
+	return f, nil
+}
+
+// manifestNumber returns the number in the name of a manifest.
+func manifestNumber(name string) (number uint64, ok bool) {
+	digits, ok := strings.CutPrefix(name, manifestPrefix)
+	if !ok {
+		return 0, false
+	}
+	number, err := strconv.ParseUint(digits, 10, 64)
+	return number, err == nil
 }
 
 // failurePause is how long a table that is made after a background job failed waits.
@@ -79,7 +112,33 @@ func (d directory) Sync() error {
 	if err := d.File.Sync(); err != nil {
 		return d.engine.fail(fmt.Errorf("sync directory: %w", err))
 	}
+	if err := d.engine.file.directorySynced(); err != nil {
+		return d.engine.fail(err)
+	}
 	return nil
+}
+
+// manifest is a manifest that is being written, by one goroutine at a time.
+type manifest struct {
+	vfs.File
+	engine *Engine
+	number uint64
+	length int64
+}
+
+// Write implements vfs.File.
+func (m *manifest) Write(p []byte) (int, error) {
+	n, err := m.File.Write(p)
+	m.length += int64(n)
+	return n, err
+}
+
+// Sync implements vfs.File.
+func (m *manifest) Sync() error {
+	if err := m.File.Sync(); err != nil {
+		return err
+	}
+	return m.engine.file.synced(m.number, m.length)
 }
 
 func syncDir(fs vfs.FS, dir string) error {

@@ -13,6 +13,10 @@
 //   - A failed sync or manifest write breaks the engine: all that waits gets
 //     storage.ErrBroken, and so does every later call. Nothing is retried.
 //   - One process at a time has a directory open.
+//   - A store from which something is missing, or in which something is damaged
+//     that acknowledged writes rest on, is refused before a file is changed, as far
+//     as that can be told from what a crash leaves (inspect). So is a store of
+//     another format.
 //   - A store that is open read-only stays as it is, byte for byte, and answers
 //     every write with storage.ErrReadOnly.
 //   - Every value read is checked against its form before it is used; what does
@@ -37,6 +41,7 @@ import (
 // Engine is a storage.Engine on a Pebble store.
 type Engine struct {
 	db   *pebble.DB
+	file *storeFile
 	lock *pebble.Lock
 	door door.Door
 
@@ -72,12 +77,12 @@ func Open(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", lockError(o.Dir, err))
 	}
-	e := &Engine{lock: lock, readOnly: o.ReadOnly, onBroken: o.OnBroken, recent: new(recentNames)}
+	e := &Engine{lock: lock, file: &storeFile{fs: o.FS, dir: o.Dir}, readOnly: o.ReadOnly, onBroken: o.OnBroken, recent: new(recentNames)}
 	e.absences = newAbsences(e.recent)
 	e.write.heads = make(map[id.Tenant]head)
 	e.unsynced.records = make(map[string]*commit)
 	if err := e.open(o); err != nil {
-		return nil, errors.Join(fmt.Errorf("open store: %w", readError(err)), lock.Close())
+		return nil, errors.Join(fmt.Errorf("open store: %w", readError(err)), e.closeFiles())
 	}
 	return e, nil
 }
@@ -92,21 +97,46 @@ func lockError(dir string, err error) error {
 	return fmt.Errorf("%s is in use: %w", dir, err)
 }
 
-// open opens a store that is new or of an older format twice: Pebble raises the
-// format only after it has begun a log, so that the first log of such a store
-// would still be in the old form, whose damage goes unseen.
+// open looks at the files before Pebble does: what Pebble takes for unused it
+// deletes.
 func (e *Engine) open(o Options) error {
-	if err := checkManifest(o.FS, o.Dir); err != nil {
+	state, found, err := readStoreFile(o.FS, o.Dir)
+	if err != nil {
 		return err
 	}
-	if o.ReadOnly {
-		return e.openReadOnly(o)
+	exists, dropped, err := inspect(o.FS, o.Dir, state)
+	if err != nil {
+		return err
 	}
+	for _, d := range dropped {
+		d.warn(o.Logger)
+	}
+	if o.ReadOnly {
+		return e.openReadOnly(o, exists)
+	}
+	if exists && !found {
+		if err := e.peekFormat(o); err != nil {
+			return err
+		}
+	}
+	if err := e.file.open(state, found); err != nil {
+		return err
+	}
+	if err := e.openPebble(o, exists); err != nil {
+		return err
+	}
+	return e.keepFormat()
+}
+
+// openPebble opens a store that is new or of an older format of Pebble's twice:
+// Pebble raises that format only after it has begun a log, so that the first log of
+// such a store would still be in the old form, whose damage goes unseen.
+func (e *Engine) openPebble(o Options, exists bool) error {
 	found, err := pebble.Peek(o.Dir, o.FS)
 	if err != nil {
 		return err
 	}
-	if !found.Exists || found.FormatMajorVersion < pebble.FormatNewest {
+	if !exists || found.FormatMajorVersion < pebble.FormatNewest {
 		db, err := pebble.Open(o.Dir, o.pebble(e))
 		if err != nil {
 			return err
@@ -149,11 +179,24 @@ func (e *Engine) Close() error {
 	if err := e.write.last.wait(); err != nil {
 		return fmt.Errorf("close store: %w", err)
 	}
-	if err := e.brokenErr(); err != nil {
+	err := e.brokenErr()
+	if err == nil && !e.readOnly {
+		err = e.sealLog()
+	}
+	if err != nil {
 		return fmt.Errorf("close store: %w", err)
 	}
-	if err := errors.Join(e.db.Close(), e.lock.Close()); err != nil {
+	if err := e.closeFiles(); err != nil {
 		return fmt.Errorf("close store: %w", err)
 	}
 	return nil
+}
+
+// closeFiles closes what is open of the store.
+func (e *Engine) closeFiles() error {
+	var err error
+	if e.db != nil {
+		err = e.db.Close()
+	}
+	return errors.Join(err, e.file.close(), e.lock.Close())
 }

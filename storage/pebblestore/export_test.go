@@ -2,8 +2,12 @@ package pebblestore
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Compact flushes and compacts everything.
@@ -27,3 +31,45 @@ func LastChunk(b []byte) (at int) {
 
 // Flush writes what is in memory to tables, and returns when that is done.
 func (e *Engine) Flush() error { return e.db.Flush() }
+
+// Inspect is the look at a store's files before Pebble opens them. holes is how many
+// whole chunks lie behind the end of the newest log.
+func Inspect(fs vfs.FS, dir string) (holes int, err error) {
+	state, _, err := readStoreFile(fs, dir)
+	if err != nil {
+		return 0, err
+	}
+	_, dropped, err := inspect(fs, dir, state)
+	for _, d := range dropped {
+		holes += d.whole
+	}
+	return holes, err
+}
+
+// SetFormat makes a store one of another format, by its file and by its key.
+func (e *Engine) SetFormat(n uint64) error {
+	e.file.mu.Lock()
+	defer e.file.mu.Unlock()
+	e.file.state.format = n
+	return errors.Join(e.file.write(), e.db.Set(formatKey(), binary.BigEndian.AppendUint64(nil, n), pebble.Sync))
+}
+
+// FlippedBit reports whether a chunk of a log is whole but for one bit.
+var FlippedBit = flippedBit
+
+// LastLogChunk returns where the last whole chunk of a log begins and ends.
+func LastLogChunk(b []byte, number uint32) (begin, end int) {
+	for at := 0; at < len(b); {
+		c, ok := logChunk(b[at:min(len(b), (at/logBlock+1)*logBlock)], number)
+		switch {
+		case ok:
+			begin, end = at, at+c.length
+			at = end
+		case logBlock-at%logBlock < logHeader:
+			at += logBlock - at%logBlock
+		default:
+			return begin, end
+		}
+	}
+	return begin, end
+}

@@ -21,6 +21,7 @@ import (
 //	idempotency  SHA-256 of the key, 16 bytes      index (8)
 //	counter      name                              value (8), unless it is in the head
 //	stored       kind 0x00 key                     see appendStored
+//	format       –, of the service's partition     see formatNumber (8)
 //
 // Entries lie apart from records and envelopes so that chain checks and entry
 // bundles read no payloads. Each key of an append is searched for in the memtable,
@@ -38,6 +39,7 @@ const (
 	familyIdempotency
 	familyCounter
 	familyStored
+	familyFormat
 )
 
 const (

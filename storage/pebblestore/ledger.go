@@ -172,11 +172,16 @@ func (e *Engine) Barrier(ctx context.Context) error {
 }
 
 func (e *Engine) applyBarrier() (*commit, error) {
+	e.write.Lock()
+	defer e.write.Unlock()
+	return e.writeBarrier()
+}
+
+// writeBarrier writes a record that says nothing. The caller holds the write lock.
+func (e *Engine) writeBarrier() (*commit, error) {
 	b := e.db.NewBatch()
 	if err := b.LogData(nil, nil); err != nil {
 		return nil, err
 	}
-	e.write.Lock()
-	defer e.write.Unlock()
 	return e.apply(b, nil)
 }

@@ -9,38 +9,109 @@ import (
 	"io"
 	"os"
 
-	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// checkManifest refuses a store whose manifest is damaged. Pebble takes the
-// first record that it can't read for the manifest's end: what the records
-// behind it say is gone, and the tables that they name are deleted as unused.
-// So this has to be found before Pebble opens the store.
+// checkManifest refuses a store whose manifest is damaged, and returns what the
+// manifest says of the logs. Pebble takes the first record that it can't read for
+// the manifest's end: what the records behind it say is gone, and the tables that
+// they name are deleted as unused. So this has to be found before Pebble opens the
+// store.
 //
 // Each change of the manifest is synced before the next one is written. So a
 // crash can only leave the last record unfinished: cut off, or with sectors that
-// were never written. Everything else is damage.
-func checkManifest(fs vfs.FS, dir string) error {
-	found, err := pebble.Peek(dir, fs)
-	if err != nil || !found.Exists {
-		return err
-	}
-	f, err := fs.Open(fs.PathJoin(dir, fs.PathBase(found.ManifestFilename)))
+// were never written. Everything else is damage, and so is all that is not whole
+// before the end that the store file knows.
+func checkManifest(fs vfs.FS, dir string, number uint64, state storeState) (logPosition, error) {
+	name := fmt.Sprintf("%s%06d", manifestPrefix, number)
+	b, err := readFile(fs, fs.PathJoin(dir, name))
 	if errors.Is(err, os.ErrNotExist) {
-		return corrupt("manifest is missing")
+		return logPosition{}, corrupt(name + ", the store's manifest, is missing: " + bringBack)
 	}
 	if err != nil {
-		return err
+		return logPosition{}, err
+	}
+	at, damaged := damagedChunk(b)
+	switch known := state.manifest == number; {
+	case damaged || known && int64(at) < state.length && at < len(b):
+		return logPosition{}, corrupt(fmt.Sprintf("%s is damaged at byte %d: %s", name, at, bringBack))
+	case known && int64(len(b)) < state.length:
+		return logPosition{}, corrupt(fmt.Sprintf("%s is cut off: it has %d bytes, and had %d: %s", name, len(b), state.length, bringBack))
+	}
+	return readLogPosition(b)
+}
+
+func readFile(fs vfs.FS, name string) ([]byte, error) {
+	f, err := fs.Open(name)
+	if err != nil {
+		return nil, err
 	}
 	b, err := io.ReadAll(f)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
+	return b, errors.Join(err, f.Close())
+}
+
+// logPosition is what a manifest says of the logs.
+type logPosition struct {
+	oldest uint64 // number of the oldest log whose content may not be in tables
+	next   uint64 // a record of that log begins at most here: the sequence number behind all that were given by then
+}
+
+// The fields of a manifest's record that come before its tables, each a tag and
+// numbers: https://github.com/cockroachdb/pebble, internal/manifest/version_edit.go.
+const (
+	tagComparer       = 1
+	tagLogNumber      = 2
+	tagNextFileNumber = 3
+	tagLastSequence   = 4
+	tagPrevLogNumber  = 9
+
+	firstSequence = 10 // what Pebble begins with
+)
+
+// readLogPosition reads a manifest up to its end, or to the record that a crash
+// left unfinished.
+func readLogPosition(b []byte) (logPosition, error) {
+	p := logPosition{next: firstSequence}
+	r := record.NewReader(bytes.NewReader(b), 0)
+	for {
+		edit, err := r.Next()
+		var text []byte
+		if err == nil {
+			text, err = io.ReadAll(edit)
+		}
+		if errors.Is(err, io.EOF) || record.IsInvalidRecord(err) {
+			return p, nil
+		}
+		if err != nil {
+			return p, err
+		}
+		p.read(text)
 	}
-	if at, damaged := damagedChunk(b); damaged {
-		return corrupt(fmt.Sprintf("manifest is damaged at byte %d", at))
+}
+
+// read reads the fields of a record up to the first that is of no use here.
+func (p *logPosition) read(edit []byte) {
+	for len(edit) > 0 {
+		tag, n := binary.Uvarint(edit)
+		value, m := binary.Uvarint(edit[max(n, 0):])
+		if n <= 0 || m <= 0 {
+			return
+		}
+		edit = edit[n+m:]
+		switch tag {
+		case tagComparer: // value is the length of its name
+			edit = edit[min(value, uint64(len(edit))):]
+		case tagLogNumber:
+			p.oldest = max(p.oldest, value)
+		case tagLastSequence:
+			p.next = max(p.next, value+1)
+			return
+		case tagNextFileNumber, tagPrevLogNumber:
+		default:
+			return
+		}
 	}
-	return nil
 }
 
 // The form of a manifest: blocks in which chunks lie one behind the other, each
@@ -86,8 +157,7 @@ func wholeChunk(b []byte) int {
 
 // chunkSum is CRC-32C in the masked form that LevelDB's logs have.
 func chunkSum(b []byte) uint32 {
-	c := crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
-	return (c>>15 | c<<17) + 0xa282ead8
+	return mask(crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // unfinished reports whether a crash may have left this end of a manifest, of

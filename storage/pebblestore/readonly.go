@@ -33,19 +33,19 @@ func (e *Engine) enterWrite(ctx context.Context) error {
 
 // openReadOnly opens a store that is there. Pebble replays the logs into memory
 // and leaves every file as it is.
-func (e *Engine) openReadOnly(o Options) error {
+func (e *Engine) openReadOnly(o Options, exists bool) (err error) {
+	if !exists {
+		return fmt.Errorf("no store in %s: %w", o.Dir, os.ErrNotExist)
+	}
 	if err := syncLogs(o.FS, o.Dir); err != nil {
 		return fmt.Errorf("sync logs: %w", err)
 	}
-	found, err := pebble.Peek(o.Dir, o.FS)
+	e.db, err = pebble.Open(o.Dir, o.pebble(e))
 	if err != nil {
 		return err
 	}
-	if !found.Exists {
-		return fmt.Errorf("no store in %s: %w", o.Dir, os.ErrNotExist)
-	}
-	e.db, err = pebble.Open(o.Dir, o.pebble(e))
-	e.opened.Store(err == nil)
+	e.opened.Store(true)
+	_, err = readFormat(e.db)
 	return err
 }
 

@@ -1,0 +1,68 @@
+package pebblestore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// formatNumber is the form of everything in the store: keys, values and the store
+// file. It is raised when a program of before would read what is written from then
+// on in a wrong way. A program refuses every number that it does not know.
+//
+// The number stands in the store file, which is read before anything else, and under
+// a key, in case that file is lost. A store with neither was made by a program of
+// before there were numbers, in the forms of format 1. Whoever raises it writes the
+// new number to the file first, then to the key, then whatever needs it.
+const formatNumber = 1
+
+// wantFormat refuses a store of another format than this program's.
+func wantFormat(n uint64) error {
+	if n == formatNumber {
+		return nil
+	}
+	return fmt.Errorf("the store has format %d, this program knows %d: it was made by a newer agentledger; use that one or a newer one", n, formatNumber)
+}
+
+func formatKey() []byte { return appendPrefix(nil, id.Service, familyFormat) }
+
+// readFormat refuses a store of another format by its key. found is false where there
+// is none.
+func readFormat(db *pebble.DB) (found bool, err error) {
+	v, closer, err := db.Get(formatKey())
+	if errors.Is(err, pebble.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	n, err := parseNumber(v)
+	if err == nil {
+		err = wantFormat(n)
+	}
+	return true, errors.Join(err, closer.Close())
+}
+
+// keepFormat writes the key where it is missing.
+func (e *Engine) keepFormat() error {
+	found, err := readFormat(e.db)
+	if err != nil || found {
+		return err
+	}
+	return e.db.Set(formatKey(), binary.BigEndian.AppendUint64(nil, formatNumber), pebble.Sync)
+}
+
+// peekFormat refuses a store of another format by its key, without a change.
+func (e *Engine) peekFormat(o Options) error {
+	o.FS, o.ReadOnly = readOnlyFS{o.FS}, true
+	db, err := pebble.Open(o.Dir, o.pebble(e))
+	if err != nil {
+		return err
+	}
+	_, err = readFormat(db)
+	return errors.Join(err, db.Close())
+}

@@ -1,0 +1,115 @@
+package pebblestore
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// bringBack is what there is to do about a file that is missing or damaged.
+const bringBack = "nothing was changed; bring the file back from a copy of this store, or bring back the whole store"
+
+// listing is the files of a store's directory, by what they are to Pebble.
+type listing struct {
+	manifests    []uint64 // in ascending order
+	logs         []uint64 // in ascending order
+	tables       int
+	options      int
+	current      uint64 // the manifest that the newest marker names; 0: there is no marker
+	formatMarker bool
+}
+
+func list(fs vfs.FS, dir string) (l listing, err error) {
+	names, err := fs.List(dir)
+	if err != nil {
+		return listing{}, err
+	}
+	newest := uint64(0) // turn of the newest marker
+	for _, name := range names {
+		number, isManifest := manifestNumber(name)
+		stem, kind, _ := strings.Cut(name, ".")
+		switch {
+		case isManifest:
+			l.manifests = append(l.manifests, number)
+		case kind == "log":
+			if number, err := strconv.ParseUint(stem, 10, 64); err == nil {
+				l.logs = append(l.logs, number)
+			}
+		case kind == "sst" || kind == "blob":
+			l.tables++
+		case strings.HasPrefix(name, "OPTIONS-"):
+			l.options++
+		case strings.HasPrefix(name, formatMarkerPrefix):
+			l.formatMarker = true
+		case strings.HasPrefix(name, manifestMarkerPrefix):
+			turn, value, _ := strings.Cut(strings.TrimPrefix(name, manifestMarkerPrefix), ".")
+			number, ok := manifestNumber(value)
+			if n, err := strconv.ParseUint(turn, 10, 64); err == nil && ok && (l.current == 0 || n > newest) {
+				newest, l.current = n, number
+			}
+		}
+	}
+	slices.Sort(l.manifests)
+	slices.Sort(l.logs)
+	return l, nil
+}
+
+// inspect refuses a store from which something is missing, or in which something is
+// damaged that Pebble would pass over and then delete the rest of. It changes
+// nothing. What a crash of the process or of the machine can leave is never refused.
+func inspect(fs vfs.FS, dir string, state storeState) (exists bool, dropped []droppedTail, err error) {
+	l, err := list(fs, dir)
+	if err != nil {
+		return false, nil, err
+	}
+	if l.current == 0 {
+		return false, nil, l.wantNone(fs, dir, state)
+	}
+	if l.current < state.manifest {
+		return true, nil, corrupt(fmt.Sprintf("the marker names %s%06d, and the newest manifest was %s%06d: the newer marker.manifest.* is missing: %s",
+			manifestPrefix, l.current, manifestPrefix, state.manifest, bringBack))
+	}
+	position, err := checkManifest(fs, dir, l.current, state)
+	if err != nil {
+		return true, nil, err
+	}
+	if !l.formatMarker {
+		holding, err := l.holding(fs, dir)
+		if err == nil && holding {
+			err = corrupt("marker.format-version.* is missing: " + bringBack)
+		}
+		if err != nil {
+			return true, nil, err
+		}
+	}
+	dropped, err = checkLogs(fs, dir, l.logs, position)
+	return true, dropped, err
+}
+
+// wantNone refuses a directory without a marker that is none of a new store. A crash
+// while a store is being made leaves at most its first manifest.
+func (l listing) wantNone(fs vfs.FS, dir string, state storeState) error {
+	holding, err := l.holding(fs, dir)
+	if err != nil {
+		return err
+	}
+	first := len(l.manifests) == 0 || len(l.manifests) == 1 && l.manifests[0] == 1
+	if state.manifest == 0 && first && !holding && l.options == 0 && !l.formatMarker {
+		return nil
+	}
+	return corrupt("marker.manifest.*, the file that names the store's manifest, is missing (it is empty, and some programs don't copy empty files): " + bringBack)
+}
+
+// holding reports whether there are tables, or records in logs.
+func (l listing) holding(fs vfs.FS, dir string) (bool, error) {
+	for _, number := range l.logs {
+		s, err := scanLog(fs, dir, number)
+		if err != nil || s.records+s.behind > 0 {
+			return err == nil, err
+		}
+	}
+	return l.tables > 0, nil
+}

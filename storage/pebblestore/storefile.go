@@ -1,0 +1,199 @@
+package pebblestore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// storeFileName is the file in which a store says its format, and what it knows of
+// its manifest. Pebble leaves files of other names alone.
+const storeFileName = "agentledger.store"
+
+// storeState is what the store file says.
+//
+// What always holds: the manifest of that number was the current one, and that many
+// bytes of it were synced, before the state was written. So a crash may leave a
+// state that is older than the manifest, never one that is newer. What is less than
+// the state says was taken away or cut off.
+type storeState struct {
+	format   uint64
+	turn     uint64 // how often the state was written; tells the newer one of two slots
+	manifest uint64 // number of the current manifest; 0: none is known
+	length   int64  // bytes of it that were synced
+}
+
+// The store file is two slots of a sector each, written in turns, so that a crash
+// spoils the one that is being written and not the other. A slot is a line of text,
+// filled up with spaces. Its last word is a checksum of what is before it, in all
+// formats.
+const slotLen = diskSector
+
+const storeFileWord = "agentledger-store/"
+
+func (s storeState) slot() []byte {
+	line := fmt.Sprintf("%s%d turn %d manifest %d length %d ", storeFileWord, s.format, s.turn, s.manifest, s.length)
+	line += fmt.Sprintf("%08x\n", chunkSum([]byte(line)))
+	return []byte(line + strings.Repeat(" ", slotLen-1-len(line)) + "\n")
+}
+
+// parseSlot reads a slot. One of another format is read up to its format.
+func parseSlot(b []byte) (s storeState, ok bool) {
+	line, _, _ := strings.Cut(string(b), "\n")
+	end := strings.LastIndexByte(line, ' ') + 1
+	if line[end:] != fmt.Sprintf("%08x", chunkSum([]byte(line[:end]))) {
+		return storeState{}, false
+	}
+	if _, err := fmt.Sscanf(line, storeFileWord+"%d", &s.format); err != nil {
+		return storeState{}, false
+	}
+	if s.format != formatNumber {
+		return s, true
+	}
+	_, err := fmt.Sscanf(line, storeFileWord+"%d turn %d manifest %d length %d", &s.format, &s.turn, &s.manifest, &s.length)
+	return s, err == nil
+}
+
+// readStoreFile returns the newest state of a store, found is false where there is
+// no store file: an older program made the store, or a copy has lost the file.
+func readStoreFile(fs vfs.FS, dir string) (s storeState, found bool, err error) {
+	f, err := fs.Open(fs.PathJoin(dir, storeFileName))
+	if errors.Is(err, os.ErrNotExist) {
+		return storeState{}, false, nil
+	}
+	if err != nil {
+		return storeState{}, false, err
+	}
+	b, err := io.ReadAll(io.LimitReader(f, 2*slotLen))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return storeState{}, false, err
+	}
+	for i := 0; i+slotLen <= len(b); i += slotLen {
+		slot, ok := parseSlot(b[i : i+slotLen])
+		if ok && slot.format != formatNumber {
+			return slot, true, wantFormat(slot.format)
+		}
+		if ok && (!found || slot.turn > s.turn) {
+			s, found = slot, true
+		}
+	}
+	if !found {
+		return storeState{}, false, corrupt(storeFileName + " is damaged: bring the file back from a copy of the stopped store. " +
+			"Without a copy and with all other files of the store whole, move it away: the next start makes it anew")
+	}
+	return s, true, nil
+}
+
+// storeFile keeps the store file beside the manifest, for directoryFS, which tells
+// it of syncs. The manifest is synced once for each flush and compaction, and so is
+// this file.
+type storeFile struct {
+	fs  vfs.FS
+	dir string
+
+	mu    sync.Mutex
+	file  vfs.File // open while the store is
+	state storeState
+	next  storeState // of a manifest that no marker names yet; manifest 0: none
+	named bool       // a marker for next was made, and its name is not synced
+}
+
+// open opens the file, or makes it as a whole: with a state that knows of no
+// manifest where found is false.
+func (s *storeFile) open(state storeState, found bool) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state = state
+	path := s.fs.PathJoin(s.dir, storeFileName)
+	if !found {
+		s.state = storeState{format: formatNumber}
+		if err := s.make(path); err != nil {
+			return fmt.Errorf("make store file: %w", err)
+		}
+	}
+	if s.file, err = s.fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified); err != nil {
+		return fmt.Errorf("open store file: %w", err)
+	}
+	return nil
+}
+
+func (s *storeFile) make(path string) error {
+	f, err := s.fs.Create(path+".tmp", vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(s.state.slot(), s.state.slot()...))
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := s.fs.Rename(path+".tmp", path); err != nil {
+		return err
+	}
+	return syncDir(s.fs, s.dir)
+}
+
+// synced notes that so many bytes of a manifest are synced.
+func (s *storeFile) synced(manifest uint64, length int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if manifest != s.state.manifest {
+		s.next.manifest, s.next.length = manifest, length
+		return nil
+	}
+	s.state.length = length
+	return s.write()
+}
+
+// marking notes that a marker for a manifest was made.
+func (s *storeFile) marking(manifest uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.named = s.next.manifest == manifest
+}
+
+// directorySynced makes the manifest that a marker was made for the current one.
+// Pebble deletes the one before only after that.
+func (s *storeFile) directorySynced() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.named {
+		return nil
+	}
+	s.state.manifest, s.state.length = s.next.manifest, s.next.length
+	s.named = false
+	return s.write()
+}
+
+// write writes the state. A Pebble whose Open has failed may still end a job when the
+// file is closed: what that adds to the manifest is not noted, which is an older
+// state, and legal.
+func (s *storeFile) write() error {
+	if s.file == nil {
+		return nil
+	}
+	s.state.turn++
+	_, err := s.file.WriteAt(s.state.slot(), int64(s.state.turn%2)*slotLen)
+	if err == nil {
+		err = s.file.SyncData()
+	}
+	if err != nil {
+		return fmt.Errorf("write store file: %w", err)
+	}
+	return nil
+}
+
+func (s *storeFile) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil {
+		return nil
+	}
+	err := s.file.Close()
+	s.file = nil
+	return err
+}
