@@ -18,7 +18,8 @@ type adoptCommand struct {
 	Checkpoint string `help:"File with the signed checkpoint." required:"" type:"existingfile"`
 }
 
-// Run finds the ledger by the checkpoint's origin and adopts it.
+// Run finds the ledger by the checkpoint's origin and adopts it, which writes the
+// anchors alone.
 func (c adoptCommand) Run(ctx context.Context, out terminal) error {
 	note, err := os.ReadFile(c.Checkpoint)
 	if err != nil {
@@ -28,7 +29,7 @@ func (c adoptCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.open(ctx, out)
+	s, err := c.openReadOnly(ctx, out)
 	if err != nil {
 		return err
 	}

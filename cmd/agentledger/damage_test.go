@@ -14,8 +14,8 @@ import (
 
 // One flipped bit in what a stopped server left is never passed over by fsck:
 // it reports a fault (1) or refuses the store (2). What was written last is in
-// the engine's journal at first, and in its tables once the store was opened
-// again.
+// the engine's journal at first, and in its tables once a server has opened the
+// store again: fsck itself leaves it as it is.
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir, 30)
@@ -23,6 +23,7 @@ func TestDamage(t *testing.T) {
 	if out, exit := command(t, "agentledger", "fsck", "--data", dir); exit != 0 {
 		t.Fatalf("exit %d\n%s", exit, out)
 	}
+	startProcess(t, dir).terminate()
 	checkDamage(t, dir, "db/*.sst")
 	checkDamage(t, dir, "db/MANIFEST-*")
 	checkDamage(t, dir, "anchors/anchors.journal")

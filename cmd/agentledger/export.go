@@ -25,7 +25,11 @@ type exportCommand struct {
 
 // Run exports and, if asked to, retires.
 func (c exportCommand) Run(ctx context.Context, out terminal) error {
-	s, err := c.open(ctx, out)
+	open := c.openReadOnly
+	if c.Retire {
+		open = c.open
+	}
+	s, err := open(ctx, out)
 	if err != nil {
 		return err
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore"
 )
 
-// fsckCommand re-verifies a stopped server's store.
+// fsckCommand re-verifies a stopped server's store and writes nothing to it.
 type fsckCommand struct {
 	offline
 }
 
 // Run prints each fault with its place, then a summary.
 func (c fsckCommand) Run(ctx context.Context, out terminal) error {
-	s, err := c.open(ctx, out)
+	s, err := c.openReadOnly(ctx, out)
 	if err != nil {
 		return err
 	}
@@ -47,6 +47,14 @@ func (c offline) open(ctx context.Context, out terminal) (*store, error) {
 		return nil, err
 	}
 	return openStore(ctx, c.Store, newLogger(c.Logging, out.stderr), nil)
+}
+
+// openReadOnly opens a store that is there already, to read it alone.
+func (c offline) openReadOnly(ctx context.Context, out terminal) (*store, error) {
+	if err := c.mustExist(ctx); err != nil {
+		return nil, err
+	}
+	return openStoreReadOnly(ctx, c.Store, newLogger(c.Logging, out.stderr))
 }
 
 // mustExist refuses to make a store: an empty one at a mistyped address would be

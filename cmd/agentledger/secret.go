@@ -20,30 +20,53 @@ const (
 	platformSecretVariable = "AGENTLEDGER_PLATFORM_SECRET"
 )
 
-// masterKey returns the key that private keys are sealed under. created says
-// that it was made just now.
-func masterKey(s config.Store) (key seal.Key, created bool, err error) {
-	if secret := os.Getenv(masterKeyVariable); secret != "" {
-		key, err = seal.FromSecret(secret)
-	} else {
-		key, created, err = seal.LoadOrCreate(s.MasterKeyPath())
-	}
-	if err != nil {
-		return seal.Key{}, false, fmt.Errorf("master key: %w", err)
-	}
-	return key, created, nil
+// keySet is the master keys that the settings name.
+type keySet struct {
+	newest seal.Key
+	found  bool // newest is there
+	older  []seal.Key
 }
 
-// olderMasterKeys returns the keys that are only opened with.
-func olderMasterKeys(s config.Store) (keys []seal.Key, err error) {
-	for _, file := range s.OlderMasterKeyFile {
+// masterKeys reads the keys that private keys are sealed under. It makes none.
+func masterKeys(c config.Store) (keys keySet, err error) {
+	if secret := os.Getenv(masterKeyVariable); secret != "" {
+		keys.newest, err = seal.FromSecret(secret)
+	} else {
+		keys.newest, err = seal.Load(c.MasterKeyPath())
+	}
+	switch {
+	case err == nil:
+		keys.found = true
+	case !errors.Is(err, fs.ErrNotExist):
+		return keySet{}, fmt.Errorf("master key: %w", err)
+	}
+	for _, file := range c.OlderMasterKeyFile {
 		key, err := seal.Load(file)
 		if err != nil {
-			return nil, fmt.Errorf("older master key: %w", err)
+			return keySet{}, fmt.Errorf("older master key: %w", err)
 		}
-		keys = append(keys, key)
+		keys.older = append(keys.older, key)
 	}
 	return keys, nil
+}
+
+func (k keySet) ring() (*seal.Keyring, error) {
+	keyring, err := seal.NewKeyring(k.newest, k.older...)
+	if err != nil {
+		return nil, fmt.Errorf("master key: %w", err)
+	}
+	return keyring, nil
+}
+
+// reading returns what opens sealed keys, for a command that seals none.
+func (k keySet) reading(c config.Store) (*seal.Keyring, error) {
+	if !k.found {
+		if len(k.older) == 0 {
+			return nil, fmt.Errorf("there is no master key at %s: bring the key back", c.MasterKeyPath())
+		}
+		k.newest, k.older = k.older[0], k.older[1:]
+	}
+	return k.ring()
 }
 
 // wantMasterKey refuses to go on where a new master key would be made: what is

@@ -36,6 +36,14 @@ func openEngine(ctx context.Context, c config.Store, logger *slog.Logger, broken
 	return pebblestore.Open(pebblestore.Options{Dir: c.DatabaseDir(), CacheBytes: c.CacheMiB << 20, MaxTables: descriptor.Tables(descriptor.Limit()), Logger: logger, OnBroken: broken})
 }
 
+// openEngineReadOnly opens an engine whose store is there, to read it alone.
+func openEngineReadOnly(ctx context.Context, c config.Store, logger *slog.Logger) (engine, error) {
+	if c.Storage != "" {
+		return pgstore.Open(ctx, pgstore.Options{URL: c.Storage, Logger: logger, ReadOnly: true})
+	}
+	return pebblestore.Open(pebblestore.Options{Dir: c.DatabaseDir(), CacheBytes: c.CacheMiB << 20, MaxTables: descriptor.Tables(descriptor.Limit()), Logger: logger, ReadOnly: true})
+}
+
 // store is what a service keeps, opened: engine, anchors and the keys that open
 // what is sealed in it.
 type store struct {
@@ -44,54 +52,89 @@ type store struct {
 	keyring *seal.Keyring
 }
 
-// openStore opens the data directory, or makes it, and the engine.
+// openStore opens the data directory, or makes it, and the engine. The engine
+// comes before what is made: a store that is refused leaves all as it was.
 func openStore(ctx context.Context, c config.Store, logger *slog.Logger, broken func(error)) (*store, error) {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	key, created, err := masterKey(c)
+	keys, err := masterKeys(c)
 	if err != nil {
 		return nil, err
-	}
-	older, err := olderMasterKeys(c)
-	if err != nil {
-		return nil, err
-	}
-	keyring, err := seal.NewKeyring(key, older...)
-	if err != nil {
-		return nil, fmt.Errorf("master key: %w", err)
 	}
 	engine, err := openEngine(ctx, c, logger, broken)
 	if err != nil {
 		return nil, err
 	}
-	s := &store{engine: engine, keyring: keyring}
-	if created && len(older) == 0 {
-		if err := s.refuseLostKey(ctx, c); err != nil {
-			return nil, errors.Join(err, engine.Close())
-		}
+	s := &store{engine: engine}
+	if !keys.found {
+		keys.newest, err = s.makeMasterKey(ctx, c, len(keys.older) > 0)
 	}
-	if err := reseal.Check(ctx, engine, keyring); err != nil {
-		return nil, errors.Join(fmt.Errorf("master key: %w", err), engine.Close())
+	if err == nil {
+		s.keyring, err = keys.ring()
 	}
-	if s.anchors, err = log.OpenAnchors(c.AnchorsDir()); err != nil {
+	if err == nil {
+		err = s.open(ctx, c, log.OpenAnchors)
+	}
+	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
 	return s, nil
 }
 
-// refuseLostKey stops a start that made a new master key beside ledgers whose
-// keys are sealed under another one.
-func (s *store) refuseLostKey(ctx context.Context, c config.Store) error {
-	for _, err := range s.engine.Tenants(ctx) {
-		if err != nil {
-			return fmt.Errorf("list ledgers: %w", err)
-		}
-		return errors.Join(
-			fmt.Errorf("there are ledgers in the store and there was no master key at %s: bring the key back", c.MasterKeyPath()),
-			os.Remove(c.MasterKeyPath()))
+// openStoreReadOnly opens a store that is there for a command that only reads it:
+// nothing in the store is written, and no key is made. The anchors are its own to
+// write.
+func openStoreReadOnly(ctx context.Context, c config.Store, logger *slog.Logger) (*store, error) {
+	keys, err := masterKeys(c)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	keyring, err := keys.reading(c)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := openEngineReadOnly(ctx, c, logger)
+	if err != nil {
+		return nil, err
+	}
+	s := &store{engine: engine, keyring: keyring}
+	if err := s.open(ctx, c, log.OpenAnchors); err != nil {
+		return nil, errors.Join(err, engine.Close())
+	}
+	return s, nil
+}
+
+// anchorOpener is log.OpenAnchors or log.OpenAnchorsReadOnly.
+type anchorOpener func(dir string) (*log.Anchors, error)
+
+// open checks that the keyring has every key that the store may need, and opens the
+// anchors.
+func (s *store) open(ctx context.Context, c config.Store, openAnchors anchorOpener) (err error) {
+	if err := reseal.Check(ctx, s.engine, s.keyring); err != nil {
+		return fmt.Errorf("master key: %w", err)
+	}
+	s.anchors, err = openAnchors(c.AnchorsDir())
+	return err
+}
+
+// makeMasterKey makes the key of a store that has no ledger yet. Ledgers' keys are
+// sealed under another one, which is lost, unless that is given as an older key.
+func (s *store) makeMasterKey(ctx context.Context, c config.Store, replaces bool) (seal.Key, error) {
+	for _, err := range s.engine.Tenants(ctx) {
+		if replaces {
+			break
+		}
+		if err != nil {
+			return seal.Key{}, fmt.Errorf("list ledgers: %w", err)
+		}
+		return seal.Key{}, fmt.Errorf("there are ledgers in the store and there was no master key at %s: bring the key back", c.MasterKeyPath())
+	}
+	key, _, err := seal.LoadOrCreate(c.MasterKeyPath())
+	if err != nil {
+		return seal.Key{}, fmt.Errorf("master key: %w", err)
+	}
+	return key, nil
 }
 
 // Close closes a store whose ledgers were never opened.
