@@ -29,7 +29,7 @@ func (c adoptCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.openReadOnly(ctx, out)
+	s, err := c.openReadOnly(ctx, out, log.OpenAnchors)
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func (s *stage) proves(what string) { fmt.Fprintf(s.out, "   => %s\n", what) }
 // recheck reads the stopped store again from its first event.
 func (s *stage) recheck(ctx context.Context, settings config.Serve) error {
 	s.scene("The server has stopped; its files are read again from the first event")
-	st, err := openStoreReadOnly(ctx, settings.Store, newLogger(config.Logging{LogLevel: "error"}, io.Discard))
+	st, err := openStoreReadOnly(ctx, settings.Store, newLogger(config.Logging{LogLevel: "error"}, io.Discard), log.OpenAnchorsReadOnly)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/reseal"
 	"github.com/agentledger/agentledger/transfer"
 )
@@ -25,11 +26,7 @@ type exportCommand struct {
 
 // Run exports and, if asked to, retires.
 func (c exportCommand) Run(ctx context.Context, out terminal) error {
-	open := c.openReadOnly
-	if c.Retire {
-		open = c.open
-	}
-	s, err := open(ctx, out)
+	s, err := c.source(ctx, out)
 	if err != nil {
 		return err
 	}
@@ -47,6 +44,14 @@ func (c exportCommand) Run(ctx context.Context, out terminal) error {
 	return tell(out, c.JSON, "organizations", done, func(o transfer.Organization) string {
 		return fmt.Sprintf("%s (%s): %d events, root %s%s", o.Slug, o.ID, o.Size, o.Root, when(c.Retire, ", moved"))
 	})
+}
+
+// source opens the store to read it alone, unless it is to be marked afterwards.
+func (c exportCommand) source(ctx context.Context, out terminal) (*store, error) {
+	if c.Retire {
+		return c.open(ctx, out)
+	}
+	return c.openReadOnly(ctx, out, log.OpenAnchorsReadOnly)
 }
 
 // importCommand brings organizations of an export into a stopped server's store,

@@ -17,7 +17,7 @@ type fsckCommand struct {
 
 // Run prints each fault with its place, then a summary.
 func (c fsckCommand) Run(ctx context.Context, out terminal) error {
-	s, err := c.openReadOnly(ctx, out)
+	s, err := c.openReadOnly(ctx, out, log.OpenAnchorsReadOnly)
 	if err != nil {
 		return err
 	}
@@ -50,11 +50,11 @@ func (c offline) open(ctx context.Context, out terminal) (*store, error) {
 }
 
 // openReadOnly opens a store that is there already, to read it alone.
-func (c offline) openReadOnly(ctx context.Context, out terminal) (*store, error) {
+func (c offline) openReadOnly(ctx context.Context, out terminal, openAnchors anchorOpener) (*store, error) {
 	if err := c.mustExist(ctx); err != nil {
 		return nil, err
 	}
-	return openStoreReadOnly(ctx, c.Store, newLogger(c.Logging, out.stderr))
+	return openStoreReadOnly(ctx, c.Store, newLogger(c.Logging, out.stderr), openAnchors)
 }
 
 // mustExist refuses to make a store: an empty one at a mistyped address would be

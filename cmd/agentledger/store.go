@@ -82,10 +82,13 @@ func openStore(ctx context.Context, c config.Store, logger *slog.Logger, broken 
 	return s, nil
 }
 
+// anchorOpener is log.OpenAnchors or log.OpenAnchorsReadOnly.
+type anchorOpener func(dir string) (*log.Anchors, error)
+
 // openStoreReadOnly opens a store that is there for a command that only reads it:
-// nothing in the store is written, and no key is made. The anchors are its own to
-// write.
-func openStoreReadOnly(ctx context.Context, c config.Store, logger *slog.Logger) (*store, error) {
+// nothing in the store is written, and no key is made. openAnchors says what the
+// command may do to the anchors.
+func openStoreReadOnly(ctx context.Context, c config.Store, logger *slog.Logger, openAnchors anchorOpener) (*store, error) {
 	keys, err := masterKeys(c)
 	if err != nil {
 		return nil, err
@@ -99,14 +102,11 @@ func openStoreReadOnly(ctx context.Context, c config.Store, logger *slog.Logger)
 		return nil, err
 	}
 	s := &store{engine: engine, keyring: keyring}
-	if err := s.open(ctx, c, log.OpenAnchors); err != nil {
+	if err := s.open(ctx, c, openAnchors); err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
 	return s, nil
 }
-
-// anchorOpener is log.OpenAnchors or log.OpenAnchorsReadOnly.
-type anchorOpener func(dir string) (*log.Anchors, error)
 
 // open checks that the keyring has every key that the store may need, and opens the
 // anchors.
