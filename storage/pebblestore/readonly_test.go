@@ -66,11 +66,11 @@ func TestReadOnly(t *testing.T) {
 		}
 	}
 	batch := newWriter(3).next(1)
-	wantAll(t, e.Append([]storage.Batch{batch}).Wait(), storage.ErrUnavailable)
+	wantAll(t, e.Append([]storage.Batch{batch}).Wait(), storage.ErrReadOnly)
 	wantAll(t, []error{
 		e.Write(t.Context(), 1, []storage.Change{{Kind: "kind", Key: "key", Value: []byte("v")}}),
 		e.Drop(t.Context(), 1, storage.Record{Kind: "weight", Key: "w", Version: 6}),
-	}, storage.ErrUnavailable)
+	}, storage.ErrReadOnly)
 	wantAll(t, []error{e.Barrier(t.Context())}, nil)
 	if m := e.Metrics(); m.DiskBytes == 0 {
 		t.Errorf("metrics: got %+v", m)

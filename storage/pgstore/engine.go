@@ -22,7 +22,7 @@
 //     cancelled in another process can't be seen here: its record may be read
 //     before it reaches the standby.
 //   - A store that is open read-only writes nothing to the database, its schema
-//     included, and answers every write with storage.ErrUnavailable. It passes no
+//     included, and answers every write with storage.ErrReadOnly. It passes no
 //     barrier, so nothing may be signed or promised on what it shows.
 //   - It never answers storage.ErrBroken: a server that fails a sync crashes
 //     and recovers by itself, which is a lost connection here.
@@ -136,7 +136,7 @@ func (e *Engine) enter(ctx context.Context) error {
 func (e *Engine) leave() { e.door.Leave() }
 
 // errReadOnly answers every write to a store that is open read-only.
-var errReadOnly = fmt.Errorf("the store is open read-only: %w", storage.ErrUnavailable)
+var errReadOnly = fmt.Errorf("the store is open read-only: %w", storage.ErrReadOnly)
 
 // enterWrite is enter for a call that writes.
 func (e *Engine) enterWrite(ctx context.Context) error {

@@ -34,8 +34,8 @@ func TestReadOnly(t *testing.T) {
 	write := r.Write(t.Context(), red, []storage.Change{{Kind: "kind", Key: "key", Value: []byte("v")}})
 	drop := r.Drop(t.Context(), red, storage.Record{Kind: "kind", Key: "key", Version: 1})
 	for name, err := range map[string]error{"append": appended, "write": write, "drop": drop} {
-		if !errors.Is(err, storage.ErrUnavailable) {
-			t.Errorf("%s: got %v, want %v", name, err, storage.ErrUnavailable)
+		if !errors.Is(err, storage.ErrReadOnly) {
+			t.Errorf("%s: got %v, want %v", name, err, storage.ErrReadOnly)
 		}
 	}
 	must(t, r.Barrier(t.Context()))
