@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
@@ -14,22 +15,7 @@ import (
 type pending struct {
 	results []error
 	landed  sync.WaitGroup // one for each share
-}
-
-// share is the part of an append that goes through one lane.
-type share struct {
-	together  []part    // go as one statement
-	arguments arguments // of it; made while the append before is out
-	alone     []part    // need a transaction each
-	landed    func()
-}
-
-func (s *share) add(p part) {
-	if p.creates() || len(p.Changes) > 0 {
-		s.alone = append(s.alone, p)
-	} else {
-		s.together = append(s.together, p)
-	}
+	out     *atomic.Int64  // shares of all appends
 }
 
 // part is one tenant's batch and where its answer goes.
@@ -38,10 +24,10 @@ type part struct {
 	result *error
 }
 
-// Append implements storage.Ledgers. It hands each lane its share; a tenant's
-// order is the order of its lane.
+// Append implements storage.Ledgers. It hands each lane its share and waits for none
+// of them; a tenant's order is the order of its lane.
 func (e *Engine) Append(batches []storage.Batch) storage.Pending {
-	p := &pending{results: make([]error, len(batches))}
+	p := &pending{results: make([]error, len(batches)), out: &e.out}
 	if err := e.enterWrite(context.Background()); err != nil {
 		for i := range p.results {
 			p.results[i] = fmt.Errorf("append: %w", err)
@@ -59,16 +45,17 @@ func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 		}
 		l := e.lane(b.Tenant)
 		if shares[l] == nil {
-			shares[l] = &share{landed: p.landed.Done}
+			shares[l] = &share{landed: p.land}
 		}
 		shares[l].add(part{Batch: b, result: &p.results[i]})
 	}
 	for l, s := range shares {
 		p.landed.Add(1)
+		e.out.Add(1)
 		if len(s.together) > 0 {
 			s.arguments = argumentsOf(e.codec, s.together)
 		}
-		l.queue <- s
+		l.queue.add(s)
 	}
 	return p
 }
@@ -82,6 +69,12 @@ func acceptable(b *storage.Batch, seen map[id.Tenant]bool) error {
 	}
 	seen[b.Tenant] = true
 	return nil
+}
+
+// land ends a share.
+func (p *pending) land() {
+	p.out.Add(-1)
+	p.landed.Done()
 }
 
 // Wait implements storage.Pending.

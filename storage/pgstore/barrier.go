@@ -14,11 +14,22 @@ const barriers = 64
 const barrierSQL = `INSERT INTO barrier (org, slot, passed) VALUES (0, $1, 1)
 ON CONFLICT (org, slot) DO UPDATE SET passed = barrier.passed + 1`
 
+// barrierTries is how often a barrier is begun anew because another one has its row:
+// that one holds it until its own commit is done, with the wait for a standby.
+const barrierTries = 8
+
 // barrier commits something. The commit's place in the server's log is behind
 // everything that was visible before, and standbys confirm that log in its order.
 func barrier(ctx context.Context, conn *pgx.Conn) error {
 	begins(conn)
-	if _, err := conn.Exec(ctx, barrierSQL, int16(rand.IntN(barriers))); err != nil {
+	var err error
+	for range barrierTries {
+		_, err = conn.Exec(ctx, barrierSQL, int16(rand.IntN(barriers)))
+		if cause, wasRefused := refused(err); !wasRefused || cause.Code != lockNotAvailable {
+			break
+		}
+	}
+	if err != nil {
 		return readError(err)
 	}
 	if err := confirmed(conn); err != nil {

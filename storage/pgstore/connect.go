@@ -18,15 +18,15 @@ const (
 	silence     = 30 * time.Second // a peer that answers nothing for so long is taken for gone
 )
 
-// session are the settings of every connection. Time-outs of the server's own
-// would cut an append's commit wait; what a lost client left open must end, since
-// it holds the lock of a head.
+// session are the settings of every connection. A statement_timeout would cut an
+// append's commit wait, which lock_timeout does not; what a lost client left open must
+// end, since it holds the lock of a head.
 var session = map[string]string{
 	"application_name":                    "agentledger",
 	"client_encoding":                     "UTF8",
 	"default_transaction_isolation":       "read committed",
 	"statement_timeout":                   "0",
-	"lock_timeout":                        "0",
+	"lock_timeout":                        lockTimeout,
 	"idle_in_transaction_session_timeout": "30s",
 	"tcp_keepalives_idle":                 "10",
 	"tcp_keepalives_interval":             "5",
@@ -103,6 +103,8 @@ func (c *connector) openPool(ctx context.Context, most int, opened func()) (*pgx
 	config := c.config.Copy()
 	config.MaxConns = int32(most)
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		ctx, cancel := context.WithTimeout(ctx, connectTime)
+		defer cancel()
 		opened()
 		return prepare(ctx, conn)
 	}

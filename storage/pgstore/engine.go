@@ -10,6 +10,8 @@
 //   - One tenant's appends go through one connection, one after another, in the
 //     order of the Append calls. What waits for different tenants goes as one
 //     statement and one commit; when that fails, each tenant goes by itself.
+//   - A write waits for a lock of another session for lockTimeout at most, and was
+//     not applied then: storage.ErrUnavailable, for the tenant that is locked.
 //   - An append that is out is never cancelled. A lost connection and any warning
 //     of the server while it commits (such as "canceling wait for synchronous
 //     replication") are storage.ErrUnknown, never a success.
@@ -34,10 +36,10 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/door"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore/document"
@@ -49,6 +51,9 @@ type Engine struct {
 	readOnly bool
 	pool     *pgxpool.Pool // for everything but appends
 	lanes    []*lane
+	side     *lane // of tenants that are aside; it connects when there is one
+	aside    aside
+	out      atomic.Int64 // shares that lanes have
 	codec    *document.Codec
 	doubts   doubts
 	lookups  lookups
@@ -95,25 +100,40 @@ func (e *Engine) open(ctx context.Context, o Options, c *connector) error {
 		return err
 	}
 	for range o.Writers {
-		e.lanes = append(e.lanes, e.startLane(c))
+		e.lanes = append(e.lanes, e.startLane(c, false))
 	}
+	e.side = e.startLane(c, true)
 	return nil
 }
 
-// Stream implements storage.Ledgers: each lane is one.
-func (e *Engine) Stream(t id.Tenant) int { return int(uint64(t) % uint64(len(e.lanes))) }
+// closeTime is how long Close waits for what is under way.
+const closeTime = 10 * time.Second
 
-// lane returns the lane of a tenant.
-func (e *Engine) lane(t id.Tenant) *lane { return e.lanes[e.Stream(t)] }
-
-// Close waits for what is under way and closes the connections.
+// Close waits for what is under way and closes the connections. When the server does
+// not answer for closeTime, it returns an error that says what is out: that is not
+// cancelled, and ends with the process.
 func (e *Engine) Close() error {
+	closed := make(chan error, 1)
+	go func() { closed <- e.close() }()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(closeTime):
+		return fmt.Errorf("close store: PostgreSQL does not answer: appends out on %d connections, other work on %d: %w",
+			e.out.Load(), e.pool.Stat().AcquiredConns(), storage.ErrUnavailable)
+	}
+}
+
+func (e *Engine) close() error {
 	if !e.door.Close() {
 		return errClosed
 	}
 	var errs []error
 	for _, l := range e.lanes {
 		errs = append(errs, l.close())
+	}
+	if e.side != nil { // a store that is open read-only has no lanes
+		errs = append(errs, e.side.close())
 	}
 	e.pool.Close()
 	return errors.Join(errs...)

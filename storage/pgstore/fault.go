@@ -16,6 +16,7 @@ func corrupt(what string) error { return fmt.Errorf("%s: %w", what, storage.ErrC
 // SQLSTATE codes (PostgreSQL documentation, appendix A).
 const (
 	uniqueViolation      = "23505"
+	lockNotAvailable     = "55P03"
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
 	dataCorrupted        = "XX001"

@@ -19,6 +19,7 @@ func TestRefusals(t *testing.T) {
 		{"deadlock", "40P01", "", storage.ErrConflict},
 		{"index taken", "23505", "event_pkey", storage.ErrConflict},
 		{"ledger made by another", "23505", "head_pkey", storage.ErrConflict},
+		{"locked", "55P03", "", storage.ErrUnavailable},
 		{"disk full", "53100", "", storage.ErrUnavailable},
 		{"too many connections", "53300", "", storage.ErrUnavailable},
 		{"read-only", "25006", "", storage.ErrUnavailable},

@@ -11,12 +11,15 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// waitingShares is how many shares a lane takes before Append waits for it.
-const waitingShares = 64
-
-// idleTime is how long a connection may rest before it is asked whether it still
-// stands: an append that goes into a dead one has an unknown outcome.
-const idleTime = time.Second
+const (
+	// idleTime is how long a connection may rest before it is asked whether it still
+	// stands: an append that goes into a dead one has an unknown outcome.
+	idleTime = time.Second
+	// pingTime bounds that question.
+	pingTime = 5 * time.Second
+	// partTime bounds what a server is told when a connection is given up.
+	partTime = time.Second
+)
 
 // lane is one connection that appends, and the goroutine that owns it. It begins
 // a share when the one before it has its answers, so that a part that fails can
@@ -24,39 +27,49 @@ const idleTime = time.Second
 type lane struct {
 	engine    *Engine
 	connector *connector
-	queue     chan *share
+	side      bool // of tenants that are locked by another session
+	queue     shares
 	ended     chan error
 
 	conn *pgx.Conn // nil when there is none
 	used time.Time // when conn answered last
 }
 
-func (e *Engine) startLane(c *connector) *lane {
-	l := &lane{engine: e, connector: c, queue: make(chan *share, waitingShares), ended: make(chan error, 1)}
+func (e *Engine) startLane(c *connector, side bool) *lane {
+	l := &lane{engine: e, connector: c, side: side, ended: make(chan error, 1)}
+	l.queue.more.L = &l.queue.mu
 	go l.run()
 	return l
 }
 
 func (l *lane) run() {
-	for s := range l.queue {
+	for s := l.queue.take(); s != nil; s = l.queue.take() {
+		all := *s
 		l.serve(s)
-		s.landed()
+		l.engine.remember(l, all.together)
+		l.engine.remember(l, all.alone)
+		all.landed()
 	}
 	var err error
 	if l.conn != nil {
-		err = l.conn.Close(context.Background())
+		ctx, cancel := context.WithTimeout(context.Background(), partTime)
+		defer cancel()
+		err = l.conn.Close(ctx)
 	}
 	l.ended <- err
 }
 
 // close ends a lane that nobody uses any more, when it has done what it has.
 func (l *lane) close() error {
-	close(l.queue)
+	l.queue.close()
 	return <-l.ended
 }
 
 // serve does what goes together, then what needs a transaction of its own.
 func (l *lane) serve(s *share) {
+	if l.side {
+		l.leaveLocked(s)
+	}
 	if len(s.together) > 0 {
 		l.together(s.together, s.arguments)
 	}
@@ -87,9 +100,7 @@ func (l *lane) together(parts []part, args arguments) {
 		}
 	case wasRefused && len(parts) > 1:
 		l.engine.split.Add(1)
-		for i := range parts {
-			l.together(parts[i:i+1], argumentsOf(l.engine.codec, parts[i:i+1]))
-		}
+		l.split(parts, cause)
 	case wasRefused:
 		parts[0].answer(l.refusal(ctx, conn, parts[0], cause))
 	default:
@@ -97,9 +108,30 @@ func (l *lane) together(parts []part, args arguments) {
 	}
 }
 
+// split appends parts of which a joint statement was refused. Those that another
+// session has locked are refused without another wait, so that the others wait for a
+// lock once.
+func (l *lane) split(parts []part, cause *pgconn.PgError) {
+	if cause.Code == lockNotAvailable {
+		free, err := l.refuseLocked(parts)
+		if err != nil {
+			answer(free, err)
+			return
+		}
+		if 0 < len(free) && len(free) < len(parts) {
+			l.together(free, argumentsOf(l.engine.codec, free))
+			return
+		}
+		parts = free // none, or what is locked is no head
+	}
+	for i := range parts {
+		l.together(parts[i:i+1], argumentsOf(l.engine.codec, parts[i:i+1]))
+	}
+}
+
 // ready returns a connection that stood a moment ago.
 func (l *lane) ready(ctx context.Context) (*pgx.Conn, error) {
-	if l.conn != nil && (l.conn.IsClosed() || time.Since(l.used) > idleTime && l.conn.Ping(ctx) != nil) {
+	if l.conn != nil && (l.conn.IsClosed() || time.Since(l.used) > idleTime && !l.stands(ctx)) {
 		l.drop()
 	}
 	if l.conn == nil {
@@ -111,6 +143,13 @@ func (l *lane) ready(ctx context.Context) (*pgx.Conn, error) {
 	}
 	l.used = time.Now()
 	return l.conn, nil
+}
+
+// stands asks the server for a sign of life.
+func (l *lane) stands(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, pingTime)
+	defer cancel()
+	return l.conn.Ping(ctx) == nil
 }
 
 // lost says what an append that got no answer of the server comes to, unless err
@@ -130,7 +169,7 @@ func (l *lane) lost(err error) error {
 
 // drop gives a connection up. What ended it has likely ended those of the pool.
 func (l *lane) drop() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), partTime)
 	defer cancel()
 	_ = l.conn.Close(ctx) // nothing depends on how it ends
 	l.conn = nil

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -60,6 +61,7 @@ func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) 
 	select {
 	case <-l.done:
 	case <-ctx.Done():
+		e.lookups.leave(l)
 		return nil, fmt.Errorf("look up names: %w", ctx.Err())
 	}
 	if l.err != nil {
@@ -89,6 +91,15 @@ func (w *lookups) add(l *lookup) (begin bool) {
 	}
 	w.statements++
 	return true
+}
+
+// leave takes back a call that waits for a statement.
+func (w *lookups) leave(l *lookup) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if i := slices.Index(w.waiting, l); i >= 0 {
+		w.waiting = slices.Delete(w.waiting, i, i+1)
+	}
 }
 
 // take returns what goes together next, nil when nothing waits: then whoever asked

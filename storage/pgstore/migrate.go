@@ -19,8 +19,9 @@ var migrations embed.FS
 
 // migrate brings the schema to the version that this program knows. A newer one
 // is refused: what it means is not known here. Programs that start together take
-// turns by a table.
+// turns by a table, and wait for its locks as long as it takes.
 func migrate(ctx context.Context, config *pgx.ConnConfig) (err error) {
+	config.RuntimeParams["lock_timeout"] = "0"
 	db := stdlib.OpenDB(*config)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	p, err := migrator(db)

@@ -21,7 +21,7 @@ func (e *Engine) PlansOf(t *testing.T) map[string]string {
 	defer conn.Release()
 	plans := make(map[string]string)
 	for i, sql := range []string{
-		appendSQL, barrierSQL, lockSQL, putSQL, replaceSQL, removeSQL, keysSQL, partitionSQL, sizeSQL, entriesSQL, headSQL, lookupSQL,
+		appendSQL, freeSQL, barrierSQL, lockSQL, putSQL, replaceSQL, removeSQL, keysSQL, partitionSQL, sizeSQL, entriesSQL, headSQL, lookupSQL,
 		countersSQL, tenantsSQL, getSQL, scanSQL, scanToEndSQL, tilesSQL, tileHashesSQL, tileRootsSQL, zeroHeadSQL,
 		eventsSQL(0), eventsSQL(storage.Records), eventsSQL(storage.Envelopes),
 	} {

@@ -1,9 +1,11 @@
 package pgstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -76,30 +78,56 @@ func (e *Engine) scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin
 }
 
 // Write implements storage.RecordStore. Once it is out, the end of ctx does not
-// cut it off.
+// cut it off: it goes on, and its outcome is unknown to the caller.
 func (e *Engine) Write(ctx context.Context, t id.Tenant, changes []storage.Change) error {
 	if err := e.enterWrite(ctx); err != nil {
 		return fmt.Errorf("write records: %w", err)
 	}
-	defer e.leave()
 	if err := e.write(ctx, t, changes); err != nil {
 		return fmt.Errorf("write records: %w", err)
 	}
 	return nil
 }
 
+// write leaves the engine when the write has ended, which may be after it returned.
 func (e *Engine) write(ctx context.Context, t id.Tenant, changes []storage.Change) error {
-	if err := storage.ValidateChanges(changes); err != nil || len(changes) == 0 {
+	err := storage.ValidateChanges(changes)
+	if err != nil || len(changes) == 0 {
+		e.leave()
 		return err
 	}
 	conn, err := e.pool.Acquire(ctx)
 	if err != nil {
+		e.leave()
 		return readError(err)
 	}
-	defer conn.Release()
-	ctx = context.WithoutCancel(ctx)
+	changes = kept(changes)
+	done := make(chan error, 1)
+	go func() {
+		defer e.leave()
+		defer conn.Release()
+		done <- e.writeOn(context.WithoutCancel(ctx), conn.Conn(), t, changes)
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return unknown(ctx.Err())
+	}
+}
+
+// kept returns changes that share no memory with the caller's.
+func kept(changes []storage.Change) []storage.Change {
+	changes = slices.Clone(changes)
+	for i := range changes {
+		changes[i].Value = bytes.Clone(changes[i].Value)
+	}
+	return changes
+}
+
+func (e *Engine) writeOn(ctx context.Context, conn *pgx.Conn, t id.Tenant, changes []storage.Change) error {
 	for range retries {
-		if err := e.writeOnce(ctx, conn.Conn(), t, changes); !errors.Is(err, errMet) {
+		if err := e.writeOnce(ctx, conn, t, changes); !errors.Is(err, errMet) {
 			return err
 		}
 	}

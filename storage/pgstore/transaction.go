@@ -109,6 +109,8 @@ func (l *lane) refusal(ctx context.Context, conn *pgx.Conn, p part, cause *pgcon
 	switch {
 	case raced(cause):
 		return fmt.Errorf("%w: %w", storage.ErrConflict, cause)
+	case cause.Code == lockNotAvailable:
+		return lockError(cause)
 	case cause.Code != uniqueViolation:
 		return readError(cause)
 	case cause.ConstraintName != "event_name" && cause.ConstraintName != "event_idempotency":

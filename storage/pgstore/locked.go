@@ -1,0 +1,186 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// lockTimeout is how long a statement waits for a lock that another session holds, in
+// the form of the setting. What it ends was not applied. It covers the wait for locks
+// alone, so it can't cut the wait of a commit for its standby; should a signal of it
+// come so late, the server warns, and that is storage.ErrUnknown as any warning is. It
+// is longer than PostgreSQL's deadlock_timeout (1 s), so that a deadlock is told as one.
+const lockTimeout = "2s"
+
+// errLocked: another session holds a lock that an append needs.
+var errLocked = errors.New("locked by another session")
+
+func lockError(cause *pgconn.PgError) error {
+	return unreachable(fmt.Errorf("%w: %w", errLocked, cause))
+}
+
+// freeSQL returns which of some heads no other session holds, without waiting.
+const freeSQL = `SELECT h.org FROM unnest($1::int8[]) AS asked (org)
+CROSS JOIN LATERAL (SELECT org FROM head WHERE head.org = asked.org FOR UPDATE SKIP LOCKED) AS h`
+
+// refuseLocked answers the parts whose heads another session holds, and returns the
+// others. With an error, nobody has an answer.
+func (l *lane) refuseLocked(parts []part) (free []part, err error) {
+	ctx := context.Background()
+	conn, err := l.ready(ctx)
+	if err != nil {
+		return parts, err
+	}
+	heads, err := freeHeads(ctx, conn, parts)
+	if err != nil {
+		if conn.IsClosed() {
+			l.drop()
+		}
+		return parts, unreachable(err)
+	}
+	for _, p := range parts {
+		if heads[p.Tenant] || p.creates() {
+			free = append(free, p)
+		} else {
+			p.answer(unreachable(errLocked))
+		}
+	}
+	return free, nil
+}
+
+// freeHeads looks in a transaction that leaves nothing behind, so that no commit has
+// to wait for a standby.
+func freeHeads(ctx context.Context, conn *pgx.Conn, parts []part) (map[id.Tenant]bool, error) {
+	orgs := make([]int64, len(parts))
+	for i, p := range parts {
+		orgs[i] = int64(p.Tenant)
+	}
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, freeSQL, orgs)
+	free := make(map[id.Tenant]bool, len(parts))
+	if err == nil {
+		var org int64
+		_, err = pgx.ForEachRow(rows, []any{&org}, func() error { free[id.Tenant(org)] = true; return nil })
+	}
+	return free, errors.Join(err, tx.Rollback(ctx))
+}
+
+// leaveLocked answers what is still locked of a share of the side lane.
+func (l *lane) leaveLocked(s *share) {
+	all := slices.Concat(s.together, s.alone)
+	free, err := l.refuseLocked(all)
+	if err != nil {
+		answer(free, err)
+		free = nil
+	}
+	if len(free) == len(all) {
+		return
+	}
+	s.together, s.alone = nil, nil
+	for _, p := range free {
+		s.add(p)
+	}
+	if len(s.together) > 0 {
+		s.arguments = argumentsOf(l.engine.codec, s.together)
+	}
+}
+
+// remember notes what became of parts that went through a lane.
+func (e *Engine) remember(l *lane, parts []part) {
+	for _, p := range parts {
+		isLocked := errors.Is(*p.result, errLocked)
+		switch {
+		case l.side:
+			e.aside.ended(p.Tenant, isLocked)
+		case isLocked:
+			e.aside.add(p.Tenant)
+		}
+	}
+}
+
+// aside are the tenants that another session had locked when something of them was to
+// be appended. They go through the side lane, so that those of their own lane do not
+// wait for such a lock again and again, until an append of theirs meets no lock.
+//
+// The order of a tenant's appends holds when it changes its lane. It goes aside when
+// an append of it was refused: what is behind that in its old lane was built on it, so
+// the guard refuses that too, whenever it comes. It comes back when nothing of it is
+// out in the side lane.
+type aside struct {
+	some atomic.Bool // there are any
+	mu   sync.Mutex
+	out  map[id.Tenant]int // appends in the side lane
+}
+
+func (a *aside) has(t id.Tenant) bool {
+	if !a.some.Load() {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, there := a.out[t]
+	return there
+}
+
+// begin reports whether an append of t goes through the side lane; then it is out
+// until ended.
+func (a *aside) begin(t id.Tenant) bool {
+	if !a.some.Load() {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, there := a.out[t]; !there {
+		return false
+	}
+	a.out[t]++
+	return true
+}
+
+func (a *aside) add(t id.Tenant) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.out == nil {
+		a.out = make(map[id.Tenant]int)
+	}
+	a.out[t] += 0
+	a.some.Store(true)
+}
+
+func (a *aside) ended(t id.Tenant, isLocked bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.out[t]--; a.out[t] == 0 && !isLocked {
+		delete(a.out, t)
+		a.some.Store(len(a.out) > 0)
+	}
+}
+
+// Stream implements storage.Ledgers: each lane is one. A store that is open read-only
+// has none, and refuses what goes to any.
+func (e *Engine) Stream(t id.Tenant) int {
+	if e.aside.has(t) || len(e.lanes) == 0 {
+		return len(e.lanes)
+	}
+	return int(uint64(t) % uint64(len(e.lanes)))
+}
+
+// lane returns the lane of an append of a tenant that begins now.
+func (e *Engine) lane(t id.Tenant) *lane {
+	if e.aside.begin(t) {
+		return e.side
+	}
+	return e.lanes[uint64(t)%uint64(len(e.lanes))]
+}

@@ -1,0 +1,60 @@
+package pgstore
+
+import "sync"
+
+// share is the part of an append that goes through one lane.
+type share struct {
+	together  []part    // go as one statement
+	arguments arguments // of it; made while the append before is out
+	alone     []part    // need a transaction each
+	landed    func()
+}
+
+func (s *share) add(p part) {
+	if p.creates() || len(p.Changes) > 0 {
+		s.alone = append(s.alone, p)
+	} else {
+		s.together = append(s.together, p)
+	}
+}
+
+// shares are what a lane has before it. Append never waits for a lane: what waits
+// here is bounded by those who append, of whom each waits for its own.
+type shares struct {
+	mu      sync.Mutex
+	more    sync.Cond
+	waiting []*share
+	closed  bool
+}
+
+func (q *shares) add(s *share) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = append(q.waiting, s)
+	q.more.Signal()
+}
+
+// take waits for a share; it returns nil once the lane is closed and has none.
+func (q *shares) take() *share {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.waiting) == 0 {
+		if q.closed {
+			return nil
+		}
+		q.more.Wait()
+	}
+	s := q.waiting[0]
+	q.waiting[0] = nil
+	if q.waiting = q.waiting[1:]; len(q.waiting) == 0 {
+		q.waiting = nil
+	}
+	return s
+}
+
+func (q *shares) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.more.Signal()
+}
