@@ -1,9 +1,11 @@
-// Package deadline makes deadlines of connections cheap that are moved far more
-// often than they pass. net/http moves those of a connection eight times a request,
-// and each time costs a timer of the runtime.
+// Package deadline makes deadlines cheap that are moved, or set, far more often than
+// they pass: those of connections, which net/http moves eight times a request, and those
+// of requests. Each time costs a timer of the runtime otherwise.
 //
 // What always holds:
 //
+//   - A Context ends at its deadline or with its parent, for whoever waits or asks. It
+//     has a timer only while somebody waits.
 //   - A call ends by its deadline as it would without this package: not before it,
 //     and not later than the connection below ends it.
 //   - The connection below is told of a deadline when a call waits that has to end
