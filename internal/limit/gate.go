@@ -6,6 +6,8 @@
 //   - A Gate never makes anybody wait: it lets in or refuses, in constant time.
 //   - Turns and Lobby never refuse anybody: who waits gets a turn after at most one of each
 //     other party that waits, however much those have to do.
+//   - Work that waits for something else than a processor, for 200 ms, keeps nobody
+//     from work: neither others nor its own party.
 //   - Both bound nobody who is alone; in company nobody has all turns, if there are
 //     two or more.
 //   - A Brake holds back refusals alone, and of those only what comes in floods.

@@ -9,7 +9,8 @@ import (
 
 // Lobby is where a party's requests wait while enough of its requests are at work.
 // A party alone has all at work; in company each has a share by weight, so that its
-// requests don't crowd processors, memory and appends.
+// requests don't crowd processors, memory and appends. Work that stands still, as it
+// does while a store does not answer, counts no more: others of the party go to work.
 // Its methods may be called concurrently.
 type Lobby struct {
 	company *Company
@@ -17,6 +18,7 @@ type Lobby struct {
 	loans   sync.Pool // of those that were kept
 
 	mu        sync.Mutex
+	looks     *time.Timer // for standstill, while somebody waits; nil while nobody does
 	occupants map[Party]*occupant
 	vacant    []*occupant // of nobody, for who comes next
 }
@@ -24,7 +26,9 @@ type Lobby struct {
 // occupant is a party with requests at work.
 type occupant struct {
 	working int     // weight at work
+	still   int     // weight at work that stands still
 	waiting []guest // oldest first
+	moved   bool    // work has ended since the last look
 }
 
 // guest is a request that waits.
@@ -56,6 +60,7 @@ func (l *Lobby) Enter(ctx context.Context, p Party, weight int) error {
 	}
 	mine := guest{make(chan struct{}), weight}
 	o.waiting = append(o.waiting, mine)
+	l.watch()
 	l.mu.Unlock()
 	select {
 	case <-mine.called:
@@ -83,7 +88,7 @@ func (l *Lobby) settle(p Party) *occupant {
 func (l *Lobby) vacate(p Party, o *occupant) {
 	delete(l.occupants, p)
 	if len(l.vacant) < maxVacant {
-		o.waiting = nil
+		*o = occupant{}
 		l.vacant = append(l.vacant, o)
 	}
 }
@@ -102,15 +107,24 @@ func (l *Lobby) Leave(p Party, weight int) {
 
 func (l *Lobby) leave(p Party, weight int) {
 	o := l.occupants[p]
-	o.working -= weight
+	o.moved = true
+	if o.working -= weight; o.working < 0 { // it was among those that stood still
+		o.still += o.working
+		o.working = 0
+	}
+	l.admit(o)
+	if o.working == 0 && o.still == 0 {
+		l.vacate(p, o)
+	}
+}
+
+// admit lets those go to work for whom there is room.
+func (l *Lobby) admit(o *occupant) {
 	for len(o.waiting) > 0 && l.room(o) {
 		next := o.waiting[0]
 		o.waiting = o.waiting[1:]
 		o.working += next.weight
 		close(next.called)
-	}
-	if o.working == 0 {
-		l.vacate(p, o)
 	}
 }
 

@@ -2,6 +2,7 @@ package limit_test
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,6 +17,7 @@ type crowd struct {
 	testing.TB
 	lobby  *limit.Lobby
 	ctx    context.Context
+	mu     sync.Mutex
 	inside map[id.Tenant]int
 }
 
@@ -23,7 +25,9 @@ func (c *crowd) come(tenant id.Tenant, n int) {
 	for range n {
 		go func() {
 			if c.lobby.Enter(c.ctx, of(tenant), 1) == nil {
-				c.inside[tenant]++ // all others are blocked
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.inside[tenant]++
 			}
 		}()
 		synctest.Wait()
@@ -31,13 +35,17 @@ func (c *crowd) come(tenant id.Tenant, n int) {
 }
 
 func (c *crowd) leave(tenant id.Tenant) {
+	c.mu.Lock()
 	c.inside[tenant]--
+	c.mu.Unlock()
 	c.lobby.Leave(of(tenant), 1)
 	synctest.Wait()
 }
 
 func (c *crowd) want(step string, n ...int) {
 	c.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for i, tenant := range []id.Tenant{red, blue} {
 		if c.inside[tenant] != n[i] {
 			c.Errorf("%s: %d of organization %d are at work, want %d", step, c.inside[tenant], tenant, n[i])
@@ -62,8 +70,8 @@ func TestLobby(t *testing.T) {
 		c.leave(red)
 		c.want("one for one", 2, 2)
 		time.Sleep(time.Second)
+		c.want("all at work stand still", 3, 3)
 		c.leave(red)
-		c.want("alone again", 2, 2)
 		c.leave(blue)
 		c.want("the other's line ends too", 2, 2)
 		for range 2 {

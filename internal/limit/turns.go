@@ -4,22 +4,27 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Turns lets a number of workers work at a time. Parties that wait come in turns,
 // each with what of its work has waited longest, and in company one turn is kept
 // free of any one party, so that who comes next need not wait for work to end. A
-// party alone never waits: there is nobody to be fair to. Its methods may be called
-// concurrently.
+// party alone never waits: there is nobody to be fair to. Work that stands still, as it
+// does while a store does not answer, keeps nobody from its turn. Its methods may be
+// called concurrently.
 type Turns struct {
 	company *Company
 	workers int
 
-	mu   sync.Mutex
-	free int // turns; below 0 while more work is done, begun by a party alone
-	held map[Party]int
-	ring []*lane // parties that wait, the next one first
-	by   map[Party]*lane
+	mu    sync.Mutex
+	free  int // turns; below 0 while more work is done, begun by a party alone
+	held  map[Party]int
+	still map[Party]int // turns that stood still, and count no more
+	ring  []*lane       // parties that wait, the next one first
+	by    map[Party]*lane
+	looks *time.Timer    // for standstill, while somebody waits; nil while nobody does
+	moved map[Party]bool // who gave a turn back since the last look, while somebody waits
 }
 
 // lane is the waiting work of one party, oldest first, never empty.
@@ -30,7 +35,7 @@ type lane struct {
 
 // NewTurns returns turns for n workers at a time of who is in company c.
 func NewTurns(c *Company, n int) *Turns {
-	return &Turns{company: c, workers: n, free: n, held: make(map[Party]int), by: make(map[Party]*lane)}
+	return &Turns{company: c, workers: n, free: n, held: make(map[Party]int), still: make(map[Party]int), by: make(map[Party]*lane), moved: make(map[Party]bool)}
 }
 
 // Workers returns how many work at a time.
@@ -54,6 +59,7 @@ func (t *Turns) TakeQuietly(ctx context.Context, p Party) error {
 	}
 	mine := make(chan struct{})
 	t.line(p, mine)
+	t.watch()
 	t.mu.Unlock()
 	select {
 	case <-mine:
@@ -84,6 +90,15 @@ func (t *Turns) Give(p Party) {
 }
 
 func (t *Turns) give(p Party) {
+	if t.looks != nil {
+		t.moved[p] = true
+	}
+	if t.held[p] == 0 { // the turn had stood still
+		if t.still[p]--; t.still[p] == 0 {
+			delete(t.still, p)
+		}
+		return
+	}
 	t.free++
 	if t.held[p]--; t.held[p] == 0 {
 		delete(t.held, p)

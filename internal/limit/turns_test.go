@@ -126,13 +126,13 @@ func TestTurnsKeepOneFree(t *testing.T) {
 			}
 		}
 		turns.Give(of(blue))
-		third := false
-		go func() { third = turns.Take(t.Context(), of(red)) == nil }()
+		var third atomic.Bool
+		go func() { third.Store(turns.Take(t.Context(), of(red)) == nil) }()
 		synctest.Wait()
-		if third {
+		if third.Load() {
 			t.Error("one party has all turns")
 		}
-		time.Sleep(time.Second)
+		time.Sleep(standstill / 2)
 		for range 3 {
 			if err := turns.Take(t.Context(), of(gold)); err != nil { // others do not wait
 				t.Fatal(err)
@@ -141,7 +141,7 @@ func TestTurnsKeepOneFree(t *testing.T) {
 		}
 		turns.Give(of(red))
 		synctest.Wait()
-		if !third {
+		if !third.Load() {
 			t.Error("not served though a turn was given back")
 		}
 	})
