@@ -79,6 +79,7 @@ type Connections struct {
 	MaxConnections      int           `help:"Connections open at a time on each listener; idle ones make room for new ones." default:"8192" env:"AGENTLEDGER_MAX_CONNECTIONS"`
 	HeaderTimeout       time.Duration `help:"How long a request's headers may take to arrive." default:"5s" env:"AGENTLEDGER_HEADER_TIMEOUT"`
 	BodyTimeout         time.Duration `help:"How long a whole request may take to arrive; then 408." default:"30s" env:"AGENTLEDGER_BODY_TIMEOUT"`
+	RequestTimeout      time.Duration `help:"How long a request may take, from the end of its headers; what it waits for in vain is 503. The time for which its body is on its way, and what a long poll asks for, come on top." default:"20s" env:"AGENTLEDGER_REQUEST_TIMEOUT"`
 	AnswerTimeout       time.Duration `help:"How long the answer may take, its sending included." default:"60s" env:"AGENTLEDGER_ANSWER_TIMEOUT"`
 	IdleTimeout         time.Duration `help:"How long a connection may wait for its next request." default:"2m" env:"AGENTLEDGER_IDLE_TIMEOUT"`
 	ClientAddressHeader string        `help:"Header whose last address is the client's, as a proxy in front of the service sets it (X-Forwarded-For). Without it, and wherever it holds no address, the client is the other end of the connection." env:"AGENTLEDGER_CLIENT_ADDRESS_HEADER"`

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/agentledger/agentledger/internal/deadline"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/jcs"
 )
@@ -41,6 +42,10 @@ func ReadBodyOf(r *http.Request, mediaType string, max int64) ([]byte, error) {
 func readAll(r *http.Request, max int64) ([]byte, error) {
 	if r.ContentLength > max {
 		return nil, tooLarge()
+	}
+	if c := deadline.Of(r.Context()); c != nil { // the sender's time is not the request's
+		c.Pause()
+		defer c.Resume()
 	}
 	capacity := min(r.ContentLength, firstRead)
 	if capacity < 0 {

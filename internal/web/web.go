@@ -12,6 +12,8 @@
 //     route's pattern stands for the path.
 //   - A handler that fails or panics after its answer has begun ends the
 //     connection, so that half an answer is not taken for a whole one.
+//   - A request is answered within Bound, and the time for which its body was on its
+//     way does not count: what it waits for in vain is 503.
 //   - 503 and rate_limited answers have a Retry-After, plan_limit never has one.
 package web
 
@@ -31,6 +33,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/agentledger/agentledger/internal/deadline"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/span"
 )
@@ -50,6 +53,11 @@ type Edge struct {
 	Metrics   *Metrics         // nil counts nothing
 	Tracer    span.Tracer      // the zero value traces nothing
 
+	// Bound, when set, is the time in which each request is answered, one for all edges
+	// of a process. Extra, when set, is what a request may take beyond it.
+	Bound *Bound
+	Extra func(*http.Request) time.Duration
+
 	// Last, when set, reports whether answers from now on are the last ones of their
 	// connections, and have to say so.
 	Last func() bool
@@ -59,18 +67,31 @@ type Edge struct {
 	Quiet bool
 }
 
-// Handle gives h an id, a log line, metrics, a span and the translation of its
-// errors. All requests of one h have the same route.
-func (e *Edge) Handle(h Handler) http.Handler { return e.handle(h, &meter{metrics: e.Metrics}) }
+// Handle gives h an id, a log line, metrics, a span, the translation of its errors and
+// the time that Bound gives. All requests of one h have the same route.
+func (e *Edge) Handle(h Handler) http.Handler {
+	return e.handle(e.bounded(h), &meter{metrics: e.Metrics})
+}
 
-// HandleRoute is Handle for requests that need not come through a router: route is
-// their pattern.
+// HandlePatient is Handle for requests that wait for long and do nothing else. Only
+// their context ends in time, so h waits for nothing that does not look at it.
+func (e *Edge) HandlePatient(h Handler) http.Handler {
+	return e.handle(h, &meter{metrics: e.Metrics})
+}
+
+// HandleRoute is HandlePatient for hot requests that need not come through a router:
+// route is their pattern.
 func (e *Edge) HandleRoute(route string, h Handler) http.Handler {
 	return e.handle(h, &meter{metrics: e.Metrics, route: route})
 }
 
 func (e *Edge) handle(h Handler, m *meter) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if e.Bound != nil {
+			ctx := deadline.WithContext(r.Context(), time.Now().Add(e.Bound.timeout+e.extra(r)))
+			defer ctx.Release()
+			r = r.WithContext(ctx)
+		}
 		a := &answer{ResponseWriter: w, id: [1]string{newRequestID()}, began: e.now(), meter: m, last: e.Last}
 		m.begin()
 		w.Header()[RequestIDHeader] = a.id[:]
@@ -122,12 +143,20 @@ func (e *Edge) fail(a *answer, r *http.Request, err error) {
 
 // faultOf is fault.Of, but for a request that ended before its work did.
 func faultOf(ctx context.Context, err error) *fault.Error {
-	f := fault.Of(err)
-	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	if f.Kind == fault.Internal && ended && ctx.Err() != nil {
-		return fault.Wrap(fault.Unavailable, "The request ended before it was answered", err)
+	if ctx.Err() != nil {
+		return fault.Of(Ended(err))
 	}
-	return f
+	return fault.Of(err)
+}
+
+// Ended returns err, as fault.Unavailable if it says nothing but that the context of
+// a request has ended.
+func Ended(err error) error {
+	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if ended && fault.Is(err, fault.Internal) {
+		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The request ended before it was answered", Err: err}
+	}
+	return err
 }
 
 // end counts and logs the request; it also runs when the handler panicked.
