@@ -65,9 +65,13 @@ func (l *Ledgers) read(ctx context.Context, t id.Tenant, r *residence) {
 
 func (r *residence) wait(ctx context.Context) (*ledger, error) {
 	select {
-	case <-r.ready:
-	case <-ctx.Done():
-		return nil, storeError("load ledger", ctx.Err())
+	case <-r.ready: // mostly, and a context that nobody waits for needs no timer
+	default:
+		select {
+		case <-r.ready:
+		case <-ctx.Done():
+			return nil, storeError("load ledger", ctx.Err())
+		}
 	}
 	if !r.recent.Load() {
 		r.recent.Store(true)
