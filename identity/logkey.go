@@ -7,6 +7,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deadline"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
@@ -36,7 +37,9 @@ func (s *Server) changeLogKey(w http.ResponseWriter, r *http.Request, status int
 	if err != nil {
 		return err
 	}
-	key, err := change(context.WithoutCancel(r.Context()), tenant, notary.Operator)
+	ctx, cancel := deadline.Detached(r.Context())
+	defer cancel()
+	key, err := change(ctx, tenant, notary.Operator)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deadline"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
@@ -90,7 +91,7 @@ type Result struct {
 	Token      org.Token
 }
 
-// Make makes an organization; it goes on when ctx ends.
+// Make makes an organization; it goes on when ctx is cancelled, until its deadline.
 //
 // fault.Invalid for a request that can't be, fault.Conflict when its slug or
 // organization id is taken, fault.OutcomeUnknown when the organization may exist
@@ -110,7 +111,8 @@ func (p *Provisioner) Make(ctx context.Context, r Request) (*Result, error) {
 	if p.Ledgers.SlugTaken(f.Slug, origin) { // by one that the store may have lost
 		return nil, fault.New(fault.Conflict, "slug is taken")
 	}
-	ctx = context.WithoutCancel(ctx)
+	ctx, cancel := deadline.Detached(ctx)
+	defer cancel()
 	records, err := p.Organizations.Found(ctx, f)
 	if err != nil {
 		return nil, err

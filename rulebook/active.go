@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
@@ -21,7 +22,11 @@ func (b *Rulebook) Active(ctx context.Context, s *log.State) (*policy.Compiled, 
 		return e.compiled, nil
 	}
 	// Who asks at once waits for one that reads and compiles.
-	read := func() (any, error) { return b.refresh(context.WithoutCancel(ctx), t, version) }
+	read := func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTime)
+		defer cancel()
+		return b.refresh(ctx, t, version)
+	}
 	select {
 	case found := <-b.flight.DoChan(fmt.Sprintf("%d/%d", t, version), read):
 		if found.Err != nil {
@@ -32,6 +37,9 @@ func (b *Rulebook) Active(ctx context.Context, s *log.State) (*policy.Compiled, 
 		return nil, unreadable("read active policy", ctx.Err())
 	}
 }
+
+// readTime bounds a read that goes on when who asked for it is gone.
+const readTime = 20 * time.Second
 
 // refresh reads what is active and keeps it for version.
 func (b *Rulebook) refresh(ctx context.Context, t id.Tenant, version uint64) (*cacheEntry, error) {
