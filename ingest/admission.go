@@ -37,17 +37,25 @@ func (s *Server) handler(p route) web.Handler {
 }
 
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, c caller, p route) error {
-	weight := weightOf(r.ContentLength)
-	if err := s.gate.Enter(c.Tenant, weight); err != nil {
+	weight, gate := weightOf(r.ContentLength), s.gateOf(p)
+	if err := gate.Enter(c.Tenant, weight); err != nil {
 		return err
 	}
-	defer s.gate.Leave(c.Tenant, weight)
+	defer gate.Leave(c.Tenant, weight)
 	body, err := s.read(r, c, p, weight)
 	if err != nil {
 		return err
 	}
 	defer s.lobby.Leave(c.party(), weight)
 	return p.answer(w, r, c, body)
+}
+
+// gateOf returns what bounds the requests of a route.
+func (s *Server) gateOf(p route) *limit.Gate {
+	if p.scope == org.ScopeEvaluate {
+		return s.asked
+	}
+	return s.gate
 }
 
 // senderTime is for how long a request that waits for its sender has a place at work.

@@ -53,7 +53,7 @@ func TestOverload(t *testing.T) {
 		<-ledgers.entered
 	}
 	for path, body := range map[string]string{
-		eventsPath: "never read", eventsPath + "/batch": "never read", evaluatePath: "never read",
+		eventsPath: "never read", eventsPath + "/batch": "never read",
 	} {
 		a := w.post(path, w.red.token, body)
 		w.expect(a, http.StatusServiceUnavailable, tooManyOfOne)
@@ -61,6 +61,7 @@ func TestOverload(t *testing.T) {
 			t.Errorf("%s: got %s, Retry-After %q", path, a.Body, a.Header().Get("Retry-After"))
 		}
 	}
+	w.expect(w.post(evaluatePath, w.red.token, w.question(&w.red, nil)), http.StatusOK, "") // has room of its own
 	w.mustCreate(&w.blue, "a", nil)
 	large := w.envelope(&w.blue, "large", fields{"payload": fields{"text": strings.Repeat("x", 70<<10)}})
 	w.expect(w.send(&w.blue, large), http.StatusServiceUnavailable, "Too many requests are under way")

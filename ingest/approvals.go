@@ -103,7 +103,12 @@ func validPrincipal(s string) bool {
 // poll serves a GET of an approval, which may wait. It has a place among those that
 // wait and none among those that work.
 func (s *Server) poll(get func(w http.ResponseWriter, r *http.Request, c caller) error) http.Handler {
-	return s.edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
+	edge := s.edge
+	edge.Extra = func(r *http.Request) time.Duration {
+		wait, _ := waitOf(r) // getApproval tells of the error
+		return wait
+	}
+	return edge.HandlePatient(func(w http.ResponseWriter, r *http.Request) error {
 		c, err := s.enter(r, org.ScopeApprovals, "Invalid API key")
 		if err == nil {
 			err = s.polls.Enter(c.Tenant, 1)

@@ -28,7 +28,8 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, c caller, bod
 }
 
 // take reads a batch and brings it into the ledger. It waits for room for all of its
-// lines once the first ones are read, so that none is refused by halves.
+// lines once the first ones are read, so that none is refused by halves. With an error
+// nothing of it is stored, and nothing is on its way.
 func (s *Server) take(ctx context.Context, c caller, lines [][]byte) ([]intake, error) {
 	r := s.readLines(ctx, c, lines)
 	defer func() { <-r.done }()
@@ -41,7 +42,10 @@ func (s *Server) take(ctx context.Context, c caller, lines [][]byte) ([]intake, 
 		return nil, err
 	}
 	defer s.lines.Leave(c.party(), len(lines)+1)
-	return r.batch, s.settleLines(ctx, c, r)
+	if err := s.settleLines(ctx, c, r); err != nil {
+		return r.batch, r.refuseOpen(err)
+	}
+	return r.batch, nil
 }
 
 // batchOf returns the lines of a body and checks the headers of its request.

@@ -98,7 +98,8 @@ type Options struct {
 	MaxAge   time.Duration    // how far emitted_at may be in the past; 0: no bound
 
 	// Requests under way in all and of one organization, from authentication to
-	// answer; each 64 KiB of a body count as one more. Defaults: 4,096 and 1,024.
+	// answer; each 64 KiB of a body count as one more. Evaluations are bounded apart, by
+	// the same numbers. Defaults: 4,096 and 1,024.
 	MaxInFlight, MaxInFlightOrganization int
 
 	// Long polls under way in all and of one organization, which are bounded apart
@@ -163,6 +164,7 @@ type Server struct {
 	maxAhead, maxAge time.Duration
 
 	gate    *limit.Gate
+	asked   *limit.Gate // of evaluations: events that wait for the store take no room from them
 	polls   *limit.Gate
 	lobby   *limit.Lobby // between the headers and the work on the body
 	lines   *limit.Lobby // of batches, by lines, between reading and the queue
@@ -187,13 +189,14 @@ func New(o Options) *Server {
 		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, rulebook: o.Rulebook, approvals: o.Approvals, workflows: o.Workflows,
 		clock: o.Clock, maxBytes: o.MaxBytes, maxAhead: o.MaxAhead, maxAge: o.MaxAge,
 		gate:  limit.NewGate(o.MaxInFlight, o.MaxInFlightOrganization),
+		asked: limit.NewGate(o.MaxInFlight, o.MaxInFlightOrganization),
 		polls: limit.NewGate(o.MaxPolls, o.MaxPollsOrganization),
 		lobby: o.Floor.Lobby,
 		lines: limit.NewLobby(nil, linesInQueue),
 		turns: o.Floor.Turns,
 		brake: limit.NewBrake(o.MaxRefusals, refusalHold),
 	}
-	s.metrics = newMetrics(o.Metrics, s.gate, s.brake)
+	s.metrics = newMetrics(o.Metrics, s.brake, s.gate, s.asked)
 	s.edge.Quiet = true
 	s.edge.Challenge = "Bearer"
 	return s

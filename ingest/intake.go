@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -115,7 +116,7 @@ func (in *intake) recalled(r log.Replay) {
 }
 
 func (in *intake) refuse(err error) {
-	in.fate, in.err = refused, err
+	in.fate, in.err = refused, web.Ended(err)
 	in.server.metrics.events[refused].Inc()
 }
 

@@ -17,7 +17,7 @@ type metrics struct {
 	verify    prometheus.Histogram
 }
 
-func newMetrics(r prometheus.Registerer, g *limit.Gate, b *limit.Brake) *metrics {
+func newMetrics(r prometheus.Registerer, b *limit.Brake, gates ...*limit.Gate) *metrics {
 	events := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_ingest_events_total", Help: "Events by what became of them, lines of batches included."}, []string{"result"})
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -34,23 +34,31 @@ func newMetrics(r prometheus.Registerer, g *limit.Gate, b *limit.Brake) *metrics
 		m.decisions[d] = decisions.WithLabelValues(d.String())
 	}
 	r.MustRegister(events, decisions, shadows, m.verify)
-	registerLimits(r, g, b)
+	registerLimits(r, b, gates)
 	return m
 }
 
-func registerLimits(r prometheus.Registerer, g *limit.Gate, b *limit.Brake) {
+func registerLimits(r prometheus.Registerer, b *limit.Brake, gates []*limit.Gate) {
+	sum := func(count func(*limit.Gate) float64) func() float64 {
+		return func() (all float64) {
+			for _, g := range gates {
+				all += count(g)
+			}
+			return all
+		}
+	}
 	refusals := func(bound string, count func(limit.Refused) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_ingest_overload_total", Help: "Requests refused since too much was under way, by the bound that was reached.",
 			ConstLabels: prometheus.Labels{"bound": bound},
-		}, func() float64 { return float64(count(g.Refused())) })
+		}, sum(func(g *limit.Gate) float64 { return float64(count(g.Refused())) }))
 	}
 	r.MustRegister(
 		refusals("all", func(n limit.Refused) uint64 { return n.All }),
 		refusals("organization", func(n limit.Refused) uint64 { return n.One }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_ingest_in_flight", Help: "Weight of the requests under way: one each, and one for each 64 KiB of body.",
-		}, func() float64 { return float64(g.Inside()) }),
+		}, sum(func(g *limit.Gate) float64 { return float64(g.Inside()) })),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_ingest_held_refusals_total", Help: "Refusals that were answered later since there were too many.",
 		}, func() float64 { return float64(b.Held()) }),

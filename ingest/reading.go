@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -29,6 +30,7 @@ type reading struct {
 	portions []portion
 	done     chan struct{} // closed when nothing is read any more
 	err      error         // why not all portions are ready; set before done is closed
+	settled  int           // portions of which events may be in the ledger
 }
 
 type portion struct {
@@ -136,7 +138,23 @@ func (s *Server) settleLines(ctx context.Context, c caller, r *reading) error {
 		}
 		events := pointers(p.batch)
 		s.recall(ctx, c, again(events, met)...)
+		r.settled++
 		s.settle(ctx, c, events)
+	}
+	return nil
+}
+
+// refuseOpen refuses the lines of a batch whose time was over before its end, if it
+// was begun: each line has an answer of its own then. Else it returns err.
+func (r *reading) refuseOpen(err error) error {
+	<-r.done
+	if r.settled == 0 || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	for i := range r.batch {
+		if in := &r.batch[i]; in.fate == open {
+			in.refuse(err)
+		}
 	}
 	return nil
 }

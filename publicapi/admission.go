@@ -2,6 +2,7 @@ package publicapi
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,10 +34,11 @@ func (s *Server) answer(w http.ResponseWriter, r request, get getter) error {
 // make returns what get does, and whose reader it is for. Without an error the
 // request is still at work then.
 func (s *Server) make(r *request, get getter) (made representation, p limit.Party, err error) {
-	if err := s.gate.Enter(id.Service, 1); err != nil {
+	gate := s.gateOf(r)
+	if err := gate.Enter(id.Service, 1); err != nil {
 		return made, p, err
 	}
-	defer s.gate.Leave(id.Service, 1)
+	defer gate.Leave(id.Service, 1)
 	if err = s.find(r); err != nil {
 		return made, p, err
 	}
@@ -55,13 +57,29 @@ func (s *Server) make(r *request, get getter) (made representation, p limit.Part
 	return made, p, err
 }
 
-func registerGate(r prometheus.Registerer, g *limit.Gate) {
+// gateOf returns what bounds reads like r.
+func (s *Server) gateOf(r *request) *limit.Gate {
+	if strings.HasSuffix(r.URL.Path, "/head") || strings.HasSuffix(r.URL.Path, "/checkpoint") {
+		return s.newest
+	}
+	return s.gate
+}
+
+func registerGates(r prometheus.Registerer, gates ...*limit.Gate) {
+	sum := func(count func(*limit.Gate) float64) func() float64 {
+		return func() (all float64) {
+			for _, g := range gates {
+				all += count(g)
+			}
+			return all
+		}
+	}
 	r.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_public_in_flight", Help: "Public reads that are being answered.",
-		}, func() float64 { return float64(g.Inside()) }),
+		}, sum(func(g *limit.Gate) float64 { return float64(g.Inside()) })),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_public_overload_total", Help: "Public reads refused since too many were under way.",
-		}, func() float64 { n := g.Refused(); return float64(n.All + n.One) }),
+		}, sum(func(g *limit.Gate) float64 { n := g.Refused(); return float64(n.All + n.One) })),
 	)
 }

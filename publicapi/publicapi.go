@@ -81,7 +81,7 @@ type Options struct {
 	Clock     func() time.Time // default: time.Now
 	Directory *Directory       // default: none
 
-	MaxInFlight int                   // reads under way at a time; default 512
+	MaxInFlight int                   // reads under way at a time, and as many of heads and checkpoints; default 512
 	GzipBytes   int64                 // room for compressed entry bundles; default 32 MiB
 	Floor       *limit.Floor          // shared with other surfaces; default: one of its own
 	Metrics     prometheus.Registerer // default: none
@@ -101,6 +101,7 @@ type Server struct {
 	host      string // of did:web identifiers
 	clock     func() time.Time
 	gate      *limit.Gate
+	newest    *limit.Gate // of heads and checkpoints: reads that wait for the store take no room from them
 	press     *press
 	heads     *heads
 	lobby     *limit.Lobby
@@ -132,10 +133,10 @@ func New(o Options) *Server {
 	s := &Server{
 		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, grantKeys: o.GrantKeys, witnesses: o.Witnesses, directory: o.Directory,
 		publicURL: o.PublicURL, host: strings.ToLower(host), clock: o.Clock,
-		gate: limit.NewGate(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics), heads: newHeads(), lobby: o.Floor.Lobby, readWeight: o.Floor.ReadWeight,
+		gate: limit.NewGate(o.MaxInFlight, o.MaxInFlight), newest: limit.NewGate(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics), heads: newHeads(), lobby: o.Floor.Lobby, readWeight: o.Floor.ReadWeight,
 	}
 	s.edge.Quiet = true
-	registerGate(o.Metrics, s.gate)
+	registerGates(o.Metrics, s.gate, s.newest)
 	return s
 }
 

@@ -1,0 +1,105 @@
+package ingest_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/agentledger/agentledger/approval"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/ingest"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/log"
+)
+
+// hanging lets one organization's appends from a number on hang until the request
+// ends.
+type hanging struct {
+	ingest.Ledgers
+	tenant id.Tenant
+	from   int32
+	calls  atomic.Int32
+	hangs  func() // called when one does
+}
+
+func (h *hanging) AppendAll(ctx context.Context, t id.Tenant, prepares []log.Prepare) []log.Outcome {
+	if t != h.tenant || h.calls.Add(1) < h.from {
+		return h.Ledgers.AppendAll(ctx, t, prepares)
+	}
+	h.hangs()
+	<-ctx.Done()
+	return h.Ledgers.AppendAll(ctx, t, prepares) // what it is told with a context that has ended
+}
+
+// The lines of a batch whose request ends have an answer each: those that landed are
+// told of, and of the others the client knows that it has to send them again.
+func TestBatchEndsBehindItsFirstPortion(t *testing.T) {
+	ledgers := &hanging{from: 2}
+	w := newWorld(t, func(o *ingest.Options) { ledgers.Ledgers, o.Ledgers = o.Ledgers, ledgers })
+	ledgers.tenant = w.red.tenant
+	ctx, cancel := context.WithCancel(t.Context())
+	ledgers.hangs = cancel
+	bodies := w.lines(&w.red, 2*portion+40)
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, eventsPath+"/batch", strings.NewReader(ndjson(bodies...)))
+	r.Header.Set("Authorization", "Bearer "+w.red.token)
+	r.Header.Set("Content-Type", web.MediaNDJSON)
+	recorder := httptest.NewRecorder()
+	w.handler.ServeHTTP(recorder, r)
+	lines := strings.Split(strings.TrimSpace(recorder.Body.String()), "\n")
+	if recorder.Code != http.StatusOK || len(lines) != len(bodies) {
+		t.Fatalf("got %d with %d lines: %.200s", recorder.Code, len(lines), recorder.Body)
+	}
+	for i, line := range lines {
+		created := strings.Contains(line, `"status_code":201`)
+		again := strings.Contains(line, `"status_code":503`) && (strings.Contains(line, `"code":"unavailable"`) || strings.Contains(line, `"code":"outcome_unknown"`))
+		if created != (i < portion) || again != (i >= portion) {
+			t.Fatalf("line %d: got %s", i, line)
+		}
+	}
+	ledgers.tenant = id.Service
+	got := w.batch(&w.red, ndjson(bodies...)).statuses()
+	if got[http.StatusOK]+got[http.StatusCreated] != len(bodies) || got[http.StatusOK] < portion {
+		t.Errorf("sent again: got %v", got)
+	}
+	if size := w.sizes()[0]; size != id.Index(len(bodies)) {
+		t.Errorf("got size %d, want each event once: %d", size, len(bodies))
+	}
+	w.Audit(t, w.red.tenant)
+}
+
+// sleeper is approvals of which nothing becomes anything.
+type sleeper struct{ ingest.Approvals }
+
+func (sleeper) Get(ctx context.Context, _ id.Tenant, _ string, name approval.ID, wait time.Duration) (approval.Approval, error) {
+	select {
+	case <-time.After(wait):
+		return approval.Approval{ID: name, Status: approval.Pending, Quorum: 1}, nil
+	case <-ctx.Done():
+		return approval.Approval{}, ctx.Err()
+	}
+}
+
+// A long poll is not cut off by the bound of requests: its wait comes on top.
+func TestLongPollsHaveTheirWaitOnTop(t *testing.T) {
+	w := newWorld(t, func(o *ingest.Options) {
+		o.Edge.Bound = web.NewBound(2 * time.Second)
+		o.Approvals = sleeper{}
+	})
+	path := approvalsPath + "/apr_00000000000000000000000000"
+	w.expect(w.do(http.MethodGet, path, w.red.token, ""), http.StatusOK, "")
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path+"?wait=30", nil)
+		r.Header.Set("Authorization", "Bearer "+w.red.token)
+		recorder := httptest.NewRecorder()
+		w.straight.ServeHTTP(recorder, r)
+		if took := time.Since(began); recorder.Code != http.StatusOK || took != 30*time.Second {
+			t.Errorf("got %d after %v, want 200 after 30s", recorder.Code, took)
+		}
+	})
+}
