@@ -55,6 +55,7 @@ func (c demoCommand) settings(dir string) config.Serve {
 		Limits:   config.Limits{MaxEventKiB: 256, ClockAhead: 15 * time.Minute, Plans: map[string]uint64{"enterprise": 0}},
 		Listen:   config.Listen{Listen: c.Listen, IDListen: "127.0.0.1:0", Drain: time.Second},
 		Logging:  c.Logging, ReverifyPause: time.Minute,
+		Connections: config.Connections{RequestTimeout: 20 * time.Second},
 	}
 }
 

@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/web"
 )
 
@@ -44,15 +47,64 @@ func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 	well(w, r)
 }
 
-// checkStore reads the first ledger of the store.
+// checkStore asks whether the store answers.
 func (s *service) checkStore(ctx context.Context) string {
-	for _, err := range s.store.engine.Tenants(ctx) {
-		if err != nil {
-			return "the store can't be read"
-		}
+	switch err := s.probe.ask(ctx, s.store.engine); {
+	case err == nil:
+		return ""
+	case ctx.Err() != nil:
+		return "the store does not answer"
+	}
+	return "the store can't be read"
+}
+
+// questionTime is after how long a question to the store is given up, so that its
+// connection is not kept for ever.
+const questionTime = 10 * time.Second
+
+// probe asks the store for its first ledger. One question is out at a time, whoever
+// and however many ask: a store that hangs is not asked more and more.
+type probe struct {
+	mu  sync.Mutex
+	out *question // nil when none is
+}
+
+type question struct {
+	answered chan struct{} // closed when err is set
+	err      error
+}
+
+// ask returns why the store can't be read, or the error of ctx when that ends before
+// the store has answered.
+func (p *probe) ask(ctx context.Context, store interface {
+	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
+}) error {
+	p.mu.Lock()
+	q := p.out
+	if q == nil {
+		q = &question{answered: make(chan struct{})}
+		p.out = q
+		go p.put(context.WithoutCancel(ctx), q, store.Tenants)
+	}
+	p.mu.Unlock()
+	select {
+	case <-q.answered:
+		return q.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *probe) put(ctx context.Context, q *question, tenants func(context.Context) iter.Seq2[id.Tenant, error]) {
+	ctx, cancel := context.WithTimeout(ctx, questionTime)
+	defer cancel()
+	for _, q.err = range tenants(ctx) {
 		break
 	}
-	return ""
+	p.mu.Lock()
+	p.out = nil
+	p.mu.Unlock()
+	close(q.answered)
 }
 
 // longestAppend is how long an append may be out while the service counts as ready.

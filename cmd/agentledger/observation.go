@@ -45,6 +45,18 @@ func (o *observation) edge() *web.Edge {
 	return &web.Edge{Logger: o.logger, Metrics: web.NewMetrics(o.registry), Tracer: o.tracer}
 }
 
+// requests registers the metrics of requests that were not answered in time.
+func (o *observation) requests(b *web.Bound) {
+	o.registry.MustRegister(
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "agentledger_http_requests_late_total", Help: "Requests that were answered for a handler that did not come back in time.",
+		}, func() float64 { return float64(b.Late()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_http_requests_left", Help: "Handlers that go on although their requests were answered.",
+		}, func() float64 { return float64(b.Left()) }),
+	)
+}
+
 // connections registers the metrics of a listener.
 func (o *observation) connections(name string, l *limit.Listener) {
 	labels := prometheus.Labels{"listener": name}

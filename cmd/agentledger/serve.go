@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -22,6 +23,7 @@ import (
 	"github.com/agentledger/agentledger/internal/deadline"
 	"github.com/agentledger/agentledger/internal/descriptor"
 	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/internal/repeat"
 	"github.com/agentledger/agentledger/internal/web"
 )
 
@@ -132,9 +134,10 @@ func (m machine) start(ctx context.Context, c config.Serve, logger *slog.Logger)
 		s.background.Go(func() { service.directory.Run(background) })
 	}
 	s.background.Go(func() { service.witnesses.Run(background) })
-	s.background.Go(func() { service.approvals.Run(background, watch.logger) })
-	s.background.Go(func() { service.outbox.Run(background, watch.logger) })
-	s.background.Go(func() { service.workflows.Run(background, watch.logger) })
+	sweeps := repeat.New(watch.logger) // each second, also while the store is gone
+	s.background.Go(func() { service.approvals.Run(background, sweeps) })
+	s.background.Go(func() { service.outbox.Run(background, sweeps) })
+	s.background.Go(func() { service.workflows.Run(background, sweeps) })
 	return s, nil
 }
 
@@ -143,6 +146,10 @@ func (s *server) listen(watch *observation, bounds descriptor.Listeners) error {
 	c := s.settings
 	edge := watch.edge()
 	edge.Last = s.stopping.Load
+	if c.RequestTimeout > 0 {
+		edge.Bound = web.NewBound(c.RequestTimeout)
+		watch.requests(edge.Bound)
+	}
 	id, err := s.service.identity(c, s.platformSecret, edge)
 	if err != nil {
 		return err
@@ -203,7 +210,7 @@ func (s *server) serve(l *limit.Listener, h http.Handler, logger *slog.Logger) {
 // private is what operators' own tools read: metrics and profiles.
 func private(registry *prometheus.Registry, edge *web.Edge) http.Handler {
 	quiet := *edge
-	quiet.Quiet, quiet.Metrics = true, nil
+	quiet.Quiet, quiet.Metrics, quiet.Bound = true, nil, nil // a profile takes as long as it is asked to
 	mux := http.NewServeMux()
 	for pattern, h := range map[string]http.Handler{
 		"/metrics":             promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
@@ -216,20 +223,66 @@ func private(registry *prometheus.Registry, edge *web.Edge) http.Handler {
 	return mux
 }
 
+// Parts of a stop, and how long after --drain each is waited for at the most.
+const (
+	backgroundTime = 3 * time.Second
+	ledgersTime    = 6 * time.Second
+	storeTime      = 9 * time.Second
+	closeTime      = 10 * time.Second // all of it
+)
+
 // stop stops listening, lets open requests end, then closes ledgers and store and
-// delivers the last spans.
+// delivers the last spans. What has not ended in its time, such as a store that hangs,
+// is named in the error and left: what was acknowledged is durable.
 func (s *server) stop(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.settings.Drain)
+	began := time.Now()
+	until := func(d time.Duration) (context.Context, context.CancelFunc) {
+		return context.WithDeadline(ctx, began.Add(s.settings.Drain+d))
+	}
+	draining, cancel := until(0)
 	defer cancel()
 	s.stopping.Store(true)
 	s.service.approvals.Release()
-	errs := s.drain(ctx)
+	errs := s.drain(draining)
 	if s.cancel != nil {
 		s.cancel()
 	}
-	s.background.Wait()
-	return errors.Join(append(errs, s.service.Close(), s.service.watch.stop(ctx))...)
+	for _, last := range []struct {
+		name string
+		time time.Duration
+		do   func(context.Context) error
+	}{
+		{"background work", backgroundTime, func(context.Context) error { s.background.Wait(); return nil }},
+		{"ledgers", ledgersTime, s.service.ledgers.Shutdown},
+		{"store", storeTime, func(context.Context) error { return s.service.store.engine.Close() }},
+		{"traces", closeTime, func(context.Context) error { return s.service.watch.stop(draining) }},
+	} {
+		ctx, cancel := until(last.time)
+		errs = append(errs, endsWithin(ctx, last.name, last.do))
+		cancel()
+	}
+	return errors.Join(errs...)
 }
+
+// endsWithin returns the error of work, or that it did not end shortly after ctx.
+func endsWithin(ctx context.Context, name string, work func(context.Context) error) error {
+	done := make(chan error, 1)
+	go func() { done <- work(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select { // work that looks at ctx knows what it waited for
+	case err := <-done:
+		return err
+	case <-time.After(ownWord):
+		return fmt.Errorf("stop: %s did not end in time", name)
+	}
+}
+
+// ownWord is how long a part of a stop may take to say what did not end.
+const ownWord = 500 * time.Millisecond
 
 // drain ends the connections of all listeners, each when its request is answered.
 func (s *server) drain(ctx context.Context) []error {

@@ -62,6 +62,7 @@ type service struct {
 	directoryName *publicapi.Directory // the same, as the public surface sees it
 
 	checks []readiness // of /readyz, in their order
+	probe  probe       // of the store, for one of them
 }
 
 // openService opens the store and builds the service on it. fatal is called
