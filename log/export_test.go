@@ -56,8 +56,15 @@ func (l *Ledgers) CompactWhile(ctx context.Context, during func()) error {
 	})
 }
 
-// ReverifyOnce is one round of Reverify.
-func (l *Ledgers) ReverifyOnce(ctx context.Context) error { return l.reverifyAll(ctx) }
+// ReverifyOnce follows what is new in each ledger, makes the whole passes that are due,
+// and tells of it.
+func (l *Ledgers) ReverifyOnce(ctx context.Context) error {
+	r := l.newReverification()
+	err := r.lookAtAll(ctx)
+	for r.turns(ctx, l.backlog.due(time.Now(), 0)) {
+	}
+	return errors.Join(err, r.passAll(ctx), r.lookAtAll(ctx))
+}
 
 // Stepped is ledgers without goroutines: whoever holds it says when the
 // sequencer, the finisher and the repairs do their next piece of work.
@@ -199,3 +206,6 @@ func (c *Call) Poll(ctx context.Context) (Outcome, bool) {
 // of the portions that wait, of the one that is placed, of the one that is read, and
 // the names that are looked up together.
 func ReadAhead() int { return (runtime.GOMAXPROCS(0)+4)*portionEvents + lookups }
+
+// RestAt is how long the re-verification rests at a lag.
+func RestAt(lag uint64) float64 { return restAt(lag) }

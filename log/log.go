@@ -142,6 +142,8 @@ type Ledgers struct {
 	residentMu sync.RWMutex
 	resident   map[id.Tenant]*residence
 
+	backlog backlog // of the re-verification
+
 	movesMu sync.Mutex
 	moves   atomic.Pointer[[]*Moves] // replaced, never changed
 

@@ -44,6 +44,12 @@ func (l *Ledgers) registerGauges(r prometheus.Registerer) {
 			Name: "agentledger_anchors_lost_total", Help: "How often the anchors' folder or journal was found to be removed or replaced.",
 		}, func() float64 { return float64(l.anchors.lost.Load()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_reverify_lag_events", Help: "Events that are not re-verified yet, of all ledgers together.",
+		}, func() float64 { return float64(l.backlog.events()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_reverify_lag_seconds", Help: "How long ago the oldest event that is not re-verified yet was received; 0 when all are.",
+		}, l.reverifyLag),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_leaf_cache_bytes", Help: "Leaf hashes kept in memory for proofs.",
 		}, func() float64 { return float64(l.leafCache.tiles.held()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -53,6 +59,16 @@ func (l *Ledgers) registerGauges(r prometheus.Registerer) {
 			Name: "agentledger_resident_ledgers", Help: "Ledgers in memory.",
 		}, func() float64 { l.residentMu.RLock(); defer l.residentMu.RUnlock(); return float64(len(l.resident)) }),
 	)
+}
+
+// reverifyLag is how long ago the oldest event that waits for the re-verification was
+// received, in seconds.
+func (l *Ledgers) reverifyLag() float64 {
+	since := l.backlog.oldest()
+	if since == 0 {
+		return 0
+	}
+	return max(0, l.clock().Sub(since.Time()).Seconds())
 }
 
 // round is what one round of the re-verification has seen of all ledgers together.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/repeat"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -34,22 +37,53 @@ func (l *Ledgers) Reverified(ctx context.Context, t id.Tenant) (Reverified, erro
 	return v, storeError("read re-verification", err)
 }
 
+// reverifyRecord is what is on record of a ledger's re-verification.
+type reverifyRecord struct {
+	Reverified
+	Pass passed `json:"pass,omitzero"`
+}
+
+// passed is how far a pass from the first event is that has not ended.
+type passed struct {
+	To    id.Index   `json:"to"`
+	Root  id.Hash    `json:"root"`
+	Since id.Instant `json:"since"`
+}
+
 // How the background re-verification spends its time.
 const (
-	reverifyChunk = 512            // events checked before a pause
-	reverifyRest  = 9              // rest for nine times as long as was worked
+	reverifyChunk = 512            // events checked before a rest
 	reverifyFresh = 24 * time.Hour // how old a whole pass may be before the next begins at the first event
+	reverifyIdle  = 9              // rest for so many times as long as was worked: a tenth of one core
+
+	// Between these lags, in events, new events get more of a core: from a tenth to two
+	// fifths. With whole passes that is half a core.
+	lagLow, lagHigh = 10_000, 50_000
+	reverifyBusy    = 1.5
 )
 
-// Reverify goes through all ledgers of the store again and again, with a pause
-// of every between the rounds, until ctx ends. It takes about a tenth of one core.
+// restAt is for how many times as long as it worked the re-verification of new events
+// rests, when so many wait.
+func restAt(lag uint64) float64 {
+	share := float64(min(max(lag, lagLow), lagHigh)-lagLow) / (lagHigh - lagLow)
+	return reverifyIdle - share*(reverifyIdle-reverifyBusy)
+}
+
+// Reverify goes through all ledgers of the store again and again until ctx ends: it
+// follows what is new, and begins at the first event of a ledger once a day. Ledgers in
+// which many events are new are followed at once, others after every. It takes about
+// a tenth of one core for each of both, and up to two fifths for new events that wait.
 func (l *Ledgers) Reverify(ctx context.Context, every time.Duration) {
-	for ctx.Err() == nil {
-		if err := l.reverifyAll(ctx); err != nil && ctx.Err() == nil {
-			l.logger.Error("re-verification stopped early", "err", err)
+	r := l.newReverification()
+	var passes sync.WaitGroup
+	defer passes.Wait()
+	passes.Go(func() {
+		for ctx.Err() == nil {
+			r.tell(ctx, r.passAll(ctx))
+			pause(ctx, every)
 		}
-		pause(ctx, every)
-	}
+	})
+	r.follow(ctx, every)
 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -61,105 +95,77 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// reverifyAll is one round. A ledger that can't be read does not keep the others
-// from their turn.
-func (l *Ledgers) reverifyAll(ctx context.Context) error {
-	round := newRound()
-	for t, err := range l.store.Tenants(ctx) {
-		if err != nil || ctx.Err() != nil {
-			return err
-		}
-		done, err := l.reverifyOne(ctx, t)
-		if err != nil && ctx.Err() == nil {
-			l.logger.Error("ledger not re-verified", "tenant", t, "err", err)
-		}
-		round.add(done, l.faultLevel(ctx, t))
-	}
-	l.metrics.round.set(round, l.clock())
-	return nil
+// reverification is one run of Reverify.
+type reverification struct {
+	*Ledgers
+	moved   *Moves
+	in      *inspector
+	errors  *slog.Logger // leaves repetitions out
+	storing sync.Mutex   // held from reading a record until it is written again
 }
 
-// reverifyOne brings one ledger's re-verification up to its published state.
-// It does not load a ledger that has nothing new.
-func (l *Ledgers) reverifyOne(ctx context.Context, t id.Tenant) (Reverified, error) {
-	done, err := l.Reverified(ctx, t)
-	if err != nil && !isDamage(err) {
-		return done, err
+func (l *Ledgers) newReverification() *reverification {
+	return &reverification{Ledgers: l, moved: l.Moves(), in: newInspector(1), errors: repeat.New(l.logger)}
+}
+
+// tell logs what kept the re-verification from going on.
+func (r *reverification) tell(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil {
+		r.errors.Error("re-verification stopped early", "err", err)
 	}
-	now := id.InstantOf(l.clock())
-	stale := err != nil || now.Time().Sub(done.Since.Time()) > reverifyFresh
-	head, err := l.store.Head(ctx, t)
-	if err != nil && !isDamage(err) {
-		return done, storeError("re-verify", err)
+}
+
+// record reads what is on record of a ledger; of a record that can't be read, nothing.
+func (r *reverification) record(ctx context.Context, t id.Tenant) (done reverifyRecord, err error) {
+	err = r.ownRecord(ctx, t, kindReverified, &done)
+	if isDamage(err) {
+		return reverifyRecord{}, nil
 	}
-	if err == nil && (head.Size == 0 || head.Size == done.To && !stale) {
-		return done, nil
-	}
-	led, err := l.ledger(ctx, t)
+	return done, storeError("read re-verification", err)
+}
+
+// write changes what is on record of a ledger.
+func (r *reverification) write(ctx context.Context, t id.Tenant, change func(*reverifyRecord)) error {
+	r.storing.Lock()
+	defer r.storing.Unlock()
+	ctx = context.WithoutCancel(ctx)
+	done, err := r.record(ctx, t)
 	if err != nil {
-		return done, err
+		return err
 	}
-	begin := done
-	if stale {
-		begin = Reverified{Since: now}
-	}
-	if err := l.reverifyLedger(ctx, led, begin); err != nil {
-		return done, err
-	}
-	return l.Reverified(ctx, t)
-}
-
-func (l *Ledgers) reverifyLedger(ctx context.Context, led *ledger, done Reverified) error {
-	s := led.published.Load()
-	if s.fault.Level == Frozen {
-		return nil
-	}
-	x := newExaminer(l.store, newInspector(1), s.identity, s.head, func(f Finding) {
-		l.mark(ctx, led, f.Level, f.Place+": "+f.Problem)
-	})
-	err := x.resume(ctx, done.To, done.Root)
-	if isDamage(err) { // behind the position, or of the position itself: a whole pass tells
-		l.logger.Error("re-verification begins anew", "origin", s.identity.Origin, "position", done.To, "err", err)
-		done, err = Reverified{Since: id.InstantOf(l.clock())}, nil
-	}
-	if err == nil {
-		err = l.examine(ctx, x, s.Size())
-	}
-	if errors.Is(err, errExamined) {
-		return nil
-	}
-	if err != nil {
-		return storeError("re-verify", err)
-	}
-	return l.reverifiedTo(ctx, x, done)
-}
-
-// examine goes up to end, or as far as ctx lets it, with pauses.
-func (l *Ledgers) examine(ctx context.Context, x *examiner, end id.Index) error {
-	for x.tree.Size() < end {
-		if ctx.Err() != nil {
-			return nil
-		}
-		began := l.clock()
-		before := x.tree.Size()
-		if err := x.advance(ctx, min(before+reverifyChunk, end)); err != nil {
-			return err
-		}
-		l.metrics.verified.Add(float64(x.tree.Size() - before))
-		pause(ctx, reverifyRest*l.clock().Sub(began))
-	}
-	return x.atHead(ctx)
-}
-
-// reverifiedTo stores the position, unless something was wrong before it.
-func (l *Ledgers) reverifiedTo(ctx context.Context, x *examiner, done Reverified) error {
-	if x.wrong {
-		return nil
-	}
-	value, err := json.Marshal(Reverified{To: x.tree.Size(), Root: x.tree.Root(), At: id.InstantOf(l.clock()), Since: done.Since})
+	change(&done)
+	value, err := json.Marshal(done)
 	if err != nil {
 		return fmt.Errorf("store re-verification: %w", err)
 	}
-	change := storage.Change{Kind: kindReverified, Value: value, If: storage.AnyVersion}
-	return storeError("store re-verification", l.store.Write(context.WithoutCancel(ctx), x.identity.Tenant, []storage.Change{change}))
+	changes := []storage.Change{{Kind: kindReverified, Value: value, If: storage.AnyVersion}}
+	return storeError("store re-verification", r.store.Write(ctx, t, changes))
+}
+
+// examiner returns an examiner of a published state whose findings mark the ledger. It
+// stands at size, or at the first event if what lies before size is not what was found
+// there: a whole pass tells what is wrong.
+func (r *reverification) examiner(ctx context.Context, led *ledger, s *State, size id.Index, root id.Hash) (x *examiner, err error) {
+	x = newExaminer(r.store, r.in, s.identity, s.head, func(f Finding) {
+		r.mark(ctx, led, f.Level, f.Place+": "+f.Problem)
+	})
+	err = x.resume(ctx, size, root)
+	if isDamage(err) {
+		r.errors.Error("re-verification begins anew", "origin", s.identity.Origin, "position", size, "err", err)
+		err = nil
+	}
+	return x, storeError("re-verify", err)
+}
+
+// work goes up to end, or as far as ctx lets it, with rests.
+func (r *reverification) work(ctx context.Context, x *examiner, end id.Index, rest func() float64) error {
+	for x.tree.Size() < end && ctx.Err() == nil {
+		began, before := r.clock(), x.tree.Size()
+		if err := x.advance(ctx, min(before+reverifyChunk, end)); err != nil {
+			return err
+		}
+		r.metrics.verified.Add(float64(x.tree.Size() - before))
+		pause(ctx, time.Duration(rest()*float64(r.clock().Sub(began))))
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -34,7 +35,7 @@ func startWithFiles(t *testing.T, files int, dir string, more ...string) (*proce
 // needs nor shut agents out, and the log does not fill.
 func TestIdleStrangersTakeNoFiles(t *testing.T) {
 	dir := t.TempDir()
-	p, err := startWithFiles(t, 256, dir)
+	p, err := startWithFiles(t, 256, dir, "--idle-timeout", "1h") // so that strangers leave for a reason only
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,6 +43,8 @@ func TestIdleStrangersTakeNoFiles(t *testing.T) {
 	sent := 0
 	send := func(what string) {
 		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
 		for _, org := range []founded{red, blue} {
 			w, err := newWorker(p.main, org, client.Retry{})
 			if err != nil {
@@ -53,11 +56,11 @@ func TestIdleStrangersTakeNoFiles(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := w.client.Send(t.Context(), envelope); err != nil {
+				if _, err := w.client.Send(ctx, envelope); err != nil {
 					t.Fatalf("%s: event of %s: %v\n%.2000s", what, org.Slug, err, p.logs)
 				}
 			}
-			if c, err := w.log.head(t.Context()); err != nil || c.Size < 5 {
+			if c, err := w.log.head(ctx); err != nil || c.Size < 5 {
 				t.Fatalf("%s: head of %s: %+v, %v", what, org.Slug, c, err)
 			}
 		}
