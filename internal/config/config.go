@@ -131,7 +131,7 @@ type Serve struct {
 	Workflows
 	Directory
 	Witnesses
-	ReverifyPause time.Duration `help:"Pause between two rounds of the background re-verification." default:"1m" env:"AGENTLEDGER_REVERIFY_PAUSE"`
+	ReverifyPause time.Duration `help:"How long the background re-verification leaves few new events of a ledger, and between two looks at all ledgers." default:"1m" env:"AGENTLEDGER_REVERIFY_PAUSE"`
 }
 
 // PlatformSecretPath is the platform secret's file.
