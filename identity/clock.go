@@ -1,12 +1,14 @@
 package identity
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/notary"
 )
 
 // shownClock is what the service goes by and what the machine shows.
@@ -41,4 +43,31 @@ func (s *Server) acceptClock(w http.ResponseWriter, r *http.Request) error {
 		return fault.New(fault.Invalid, "accept must be true")
 	}
 	return showStatus(w, s.Clock.Accept())
+}
+
+// correctedClock is the event by which a ledger came back to the clock's time.
+type correctedClock struct {
+	Newest   id.Instant `json:"newest_received_at"`
+	Received id.Instant `json:"received_at"`
+	Sequence uint64     `json:"sequence_num"`
+}
+
+// correctClock goes on when the caller goes, because a change that was made is better
+// told of than guessed at.
+func (s *Server) correctClock(w http.ResponseWriter, r *http.Request) error {
+	tenant, err := s.named(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Reason string `json:"reason"`
+	}
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	c, err := s.LogKeys.CorrectClock(context.WithoutCancel(r.Context()), tenant, notary.Operator, body.Reason)
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, correctedClock{Newest: c.Newest, Received: c.Received, Sequence: c.Index.Sequence()})
 }

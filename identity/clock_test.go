@@ -1,6 +1,7 @@
 package identity_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +9,9 @@ import (
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/clock/clocktest"
+	"github.com/agentledger/agentledger/internal/ledgertest"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 type shownClock struct {
@@ -49,6 +53,55 @@ func TestClock(t *testing.T) {
 	for _, method := range []string{"POST", "GET"} {
 		if got := ask(method, `{"accept":true}`); got != want {
 			t.Errorf("%s: got %+v, want %+v", method, got, want)
+		}
+	}
+}
+
+// A ledger that was ahead of the clock comes back by the operator's call, by the
+// organization's id or slug.
+func TestCorrectClock(t *testing.T) {
+	for _, by := range []string{"id", "slug"} {
+		w := newWorld(t)
+		red := w.organization("red")
+		paths := map[string]string{"id": organizations + "/" + red.OrganizationID + "/clock", "slug": organizations + "/red/clock"}
+		const body = `{"reason":"the clock of the host was wrong"}`
+		answers(t, "not ahead", w.platform("POST", paths[by], body), 409, refusal("The ledger is not ahead of the clock"))
+		tenant, err := w.orgs.BySlug(t.Context(), "red")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer := w.platform("POST", organizations+"/red/log-keys", ""); answer.Code != 201 {
+			t.Fatalf("got %d %s", answer.Code, answer.Body)
+		}
+		was := w.State(t, tenant).LastReceived()
+		w.Pass(-time.Hour)
+		if answer := w.platform("POST", organizations+"/red/log-keys/retire", ""); answer.Code != 503 || !strings.Contains(answer.Body.String(), `"code":"clock"`) {
+			t.Errorf("ahead: got %d %s", answer.Code, answer.Body)
+		}
+		for _, reason := range []string{``, `a\nb`, strings.Repeat("x", 1025)} {
+			answers(t, reason, w.platform("POST", paths[by], `{"reason":"`+reason+`"}`), 422, refusal("reason must have 1 to 1024 characters, none of them a control character"))
+		}
+		answers(t, "nobody", w.platform("POST", organizations+"/nobody/clock", body), 404, refusal("Not found"))
+		answers(t, "without the secret", w.call("POST", paths[by], body), 401, refusal("Invalid platform secret"))
+		var got struct {
+			Newest   id.Instant `json:"newest_received_at"`
+			Received id.Instant `json:"received_at"`
+			Sequence uint64     `json:"sequence_num"`
+		}
+		w.decode(w.platform("POST", paths[by], body), 200, &got)
+		if now := id.InstantOf(w.Clock()); got.Newest != was || got.Received != now || got.Sequence != uint64(w.State(t, tenant).Size()) {
+			t.Errorf("got %+v, want from %s to %s", got, was, now)
+		}
+		said := w.Audit(t, tenant)
+		want := ledgertest.Said{Kind: "ledger_clock", Principal: "operator", Payload: `{"newest_received_at":"` + was.String() +
+			`","reason":"the clock of the host was wrong","received_at":"` + got.Received.String() + `"}`}
+		if last := said[len(said)-1]; last != want {
+			t.Errorf("got %+v, want %+v", last, want)
+		}
+		w.Store.Fail(func(storage.Batch) storagetest.Failure { return storagetest.Refused })
+		w.Pass(-time.Hour)
+		if answer := w.platform("POST", paths[by], body); answer.Code != 503 {
+			t.Errorf("without a store: got %d %s", answer.Code, answer.Body)
 		}
 	}
 }

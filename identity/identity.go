@@ -55,11 +55,12 @@ type Organizations interface {
 	Change(ctx context.Context, t id.Tenant, principal string, p org.Patch) (*org.Settings, error)
 }
 
-// LogKeys changes the keys of organizations' logs (package org).
+// LogKeys changes the keys and the clock of organizations' logs (package org).
 type LogKeys interface {
 	BySlug(ctx context.Context, slug id.Slug) (id.Tenant, error)
 	RotateLogKey(ctx context.Context, t id.Tenant, principal string) (log.LogKey, error)
 	RetireLogKey(ctx context.Context, t id.Tenant, principal string) (log.LogKey, error)
+	CorrectClock(ctx context.Context, t id.Tenant, principal, reason string) (org.Corrected, error)
 }
 
 // Clock is the clock of the service (package clock).
@@ -142,6 +143,7 @@ func (s *Server) Routes(r chi.Router) {
 	r.Method("POST", "/v1/id/platform/organizations/{organization}/log-keys/retire", s.platform(s.retireLogKey))
 	r.Method("GET", "/v1/id/platform/clock", s.platform(s.showClock))
 	r.Method("POST", "/v1/id/platform/clock", s.platform(s.acceptClock))
+	r.Method("POST", "/v1/id/platform/organizations/{organization}/clock", s.platform(s.correctClock))
 	r.Method("POST", "/v1/id/platform/accounts/password", s.platform(s.setPassword))
 
 	r.Method("POST", "/v1/id/auth/login", s.sameOrigin(s.login))

@@ -21,7 +21,7 @@ const setPassword = "/v1/id/platform/accounts/password"
 func TestBodies(t *testing.T) {
 	w := newWorld(t)
 	change := organizations + "/" + w.organization("red").OrganizationID
-	for _, route := range [][2]string{{"POST", organizations}, {"PATCH", change}, {"POST", setPassword}, {"POST", "/v1/id/platform/clock"}, {"POST", login}} {
+	for _, route := range [][2]string{{"POST", organizations}, {"PATCH", change}, {"POST", setPassword}, {"POST", "/v1/id/platform/clock"}, {"POST", change + "/clock"}, {"POST", login}} {
 		for _, c := range []struct {
 			body, name, value string // of a header
 			status            int

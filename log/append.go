@@ -52,7 +52,8 @@ type Submission struct {
 	// config version rises with them, and no later event is taken before they
 	// are durable and visible.
 	Reconfigures bool
-	Keys         *KeyChange // of the log keys, nil for none; it reconfigures
+	Keys         *KeyChange   // of the log keys, nil for none; it reconfigures
+	Clock        *ClockChange // of an early ledger, nil for none; it reconfigures, and has one draft
 }
 
 // Prepare makes a submission for the state it is given, whose config version
@@ -175,7 +176,7 @@ func (a *appending) enqueue(ctx context.Context, open []int) (subs []*submission
 			a.outcomes[i] = Outcome{Err: err}
 			continue
 		}
-		s.Reconfigures = s.Reconfigures || s.Keys != nil
+		s.Reconfigures = s.Reconfigures || s.Keys != nil || s.Clock != nil
 		queued = append(queued, i)
 		subs = append(subs, &submission{Submission: s, ledger: led, configVersion: state.head.ConfigVersion, link: a.ledgers.tracer.LinkTo(ctx), done: make(chan Outcome, 1)})
 	}

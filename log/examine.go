@@ -65,11 +65,15 @@ type examinedName struct {
 }
 
 func newExaminer(store storage.Ledgers, in *inspector, identity *Identity, head storage.Head, report func(Finding)) *examiner {
-	return &examiner{
+	x := &examiner{
 		store: store, identity: identity, in: in, report: report, head: head, whole: true,
 		tree: new(tlog.Builder), prev: chain.Genesis(identity.Origin),
 		counted: make(map[month]uint64),
 	}
+	if c := identity.carried; c.count > 0 {
+		x.counted[c.month] = c.count
+	}
+	return x
 }
 
 // resume continues behind the events [0, position), which were found in order
@@ -144,19 +148,40 @@ func (x *examiner) tell(f Finding) {
 // judge takes what the documents of the next event say, which may contradict those
 // before it.
 func (x *examiner) judge(e *storage.Event, v verdict) {
-	x.dated = false
-	if v.record == "" && v.received < x.before {
+	if v.record == "" && v.received < x.before && !x.falls(v) {
 		v.record = "was received before the one before it"
 	}
+	x.dated = false
 	if f := v.finding(x.identity, e.Index); f != nil {
 		x.tell(*f)
 	}
 	if v.record != "" {
 		return
 	}
+	if v.received < x.before {
+		x.forget(monthOf(v.received))
+	}
 	x.before, x.dated = v.received, true
 	if v.counted {
 		x.counted[monthOf(v.received)]++
+	}
+}
+
+// falls reports whether the next event may be received before x.before: it is the
+// server's statement that says from which time its ledger comes back.
+func (x *examiner) falls(v verdict) bool {
+	if !x.dated { // the event before it could not be read, and may be later than x.before
+		return v.newest >= x.before
+	}
+	return v.newest == x.before
+}
+
+// forget lets the months after m begin with 0, as a ledger_clock event does.
+func (x *examiner) forget(m month) {
+	for later := range x.counted {
+		if later > m {
+			x.counted[later] = 0
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ type verdict struct {
 	envelope string     // what is wrong with the envelope, when nothing is with the record
 	received id.Instant // received_at of the record
 	counted  bool       // the event counts against the plan
+	newest   id.Instant // what a ledger_clock event says of the one before it, 0 for all others
 }
 
 // finding returns what is wrong with the documents of an event, nil for nothing.
@@ -49,11 +50,23 @@ func (c *checker) check(i *Identity, e *storage.Event) verdict {
 	case r.EventID != e.ID || r.AgentID != e.Agent || r.ReceivedAt != e.ReceivedAt || r.Policy.Effective != e.Effective:
 		return verdict{record: "differs from its columns"}
 	}
-	return verdict{envelope: c.envelope(i, e, &r), received: r.ReceivedAt, counted: r.Signer != chain.SignerSystem}
+	v := verdict{received: r.ReceivedAt, counted: r.Signer != chain.SignerSystem}
+	var envelope *event.Envelope
+	if envelope, v.envelope = c.envelope(i, e, &r); v.envelope == "" && r.Signer == chain.SignerSystem {
+		v.newest = readCorrection(envelope, r.ReceivedAt)
+	}
+	return v
 }
 
-func (c *checker) envelope(i *Identity, e *storage.Event, r *chain.Record) string {
+// envelope reads the envelope of an event, and says what is wrong with it.
+func (c *checker) envelope(i *Identity, e *storage.Event, r *chain.Record) (*event.Envelope, string) {
 	envelope, err := event.Parse(e.Envelope, event.Options{Server: true, MaxBytes: len(e.Envelope) + 1, Organization: i.Organization})
+	return envelope, c.compare(envelope, err, e, r)
+}
+
+// compare compares an envelope with its record and columns; err is why it can't be
+// parsed.
+func (c *checker) compare(envelope *event.Envelope, err error, e *storage.Event, r *chain.Record) string {
 	switch {
 	case e.Envelope == nil:
 		return "is missing"

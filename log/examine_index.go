@@ -141,9 +141,6 @@ func (x *examiner) counters(ctx context.Context) error {
 		return nil
 	}
 	newest := monthOf(x.head.LastReceived)
-	if c := x.identity.carried; c.count > 0 {
-		x.counted[c.month] += c.count
-	}
 	x.counted[newest] += 0
 	for _, m := range slices.Sorted(maps.Keys(x.counted)) {
 		got, err := x.store.Counters(ctx, x.identity.Tenant, []string{m.counter()})

@@ -95,6 +95,7 @@ func (l *Ledgers) publish(p *part) {
 		p.ledger.keys.Store(keys)
 		p.state.keys = keys
 	}
+	l.corrected(p)
 	p.ledger.publish(p.state)
 	l.metrics.published.Inc()
 	if !l.importing {

@@ -24,6 +24,7 @@ type Import struct {
 	led     *ledger
 	head    storage.Head // as it will be when all that was handed in has landed
 	in      *inspector
+	counted map[month]uint64 // by what is here or under way; a month that is missing was not asked for yet
 }
 
 // Standing is what a store has of a ledger that is to come here.
@@ -126,7 +127,7 @@ func (l *Ledgers) BeginImport(ctx context.Context, t id.Tenant, identity storage
 	if err := led.published.Load().Trusted(); err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
-	return &Import{ledgers: l, led: led, head: led.published.Load().head, in: newInspector(runtime.GOMAXPROCS(0))}, nil
+	return &Import{ledgers: l, led: led, head: led.published.Load().head, in: newInspector(runtime.GOMAXPROCS(0)), counted: make(map[month]uint64)}, nil
 }
 
 // beginAt moves a ledger from expect to head and marks it.
@@ -150,14 +151,16 @@ func (i *Import) Head() storage.Head { return i.head }
 // them, after it has re-verified each. wait returns when they are durable; it is
 // called once for each Append, and up to two may be under way.
 func (i *Import) Append(events []storage.Event) (wait func(context.Context) error, err error) {
+	newest := make([]id.Instant, len(events))
 	for n, v := range i.in.inspect(i.led.identity, events) {
+		newest[n] = v.newest
 		if f := v.finding(i.led.identity, events[n].Index); f != nil {
 			return nil, fmt.Errorf("import: %w: %v", ErrDamaged, *f)
 		}
 	}
 	subs := make([]*submission, len(events))
 	for n := range events {
-		if subs[n], err = i.submission(&events[n]); err != nil {
+		if subs[n], err = i.submission(&events[n], newest[n]); err != nil {
 			return nil, fmt.Errorf("import: %w", err)
 		}
 	}
@@ -167,17 +170,22 @@ func (i *Import) Append(events []storage.Event) (wait func(context.Context) erro
 	return func(ctx context.Context) error { return landed(ctx, subs, events) }, nil
 }
 
-// submission is the event that the sequencer makes the next one again.
-func (i *Import) submission(e *storage.Event) (*submission, error) {
+// submission is the event that the sequencer makes the next one again. newest is
+// what it says of the received_at before it, if it is a ledger_clock event.
+func (i *Import) submission(e *storage.Event, newest id.Instant) (*submission, error) {
 	switch {
 	case e.Index != i.head.Size || e.Entry.Prev != i.head.Last:
 		return nil, fmt.Errorf("%w: event %d does not follow the one before", ErrDamaged, e.Index)
-	case e.ReceivedAt < i.head.LastReceived:
+	case e.ReceivedAt < i.head.LastReceived && newest != i.head.LastReceived:
 		return nil, fmt.Errorf("%w: event %d was received before the one before it", ErrDamaged, e.Index)
 	}
 	record, err := chain.ParseRecord(e.Record)
 	if err != nil {
 		return nil, fmt.Errorf("%w: record %d: %w", ErrDamaged, e.Index, err)
+	}
+	change, err := i.count(e.ReceivedAt, record.Signer != chain.SignerSystem)
+	if err != nil {
+		return nil, err
 	}
 	i.head.Size, i.head.Last, i.head.LastReceived = e.Index+1, EntryOf(*e).Hash(), e.ReceivedAt
 	draft := Draft{
@@ -185,7 +193,7 @@ func (i *Import) submission(e *storage.Event) (*submission, error) {
 		Counted: record.Signer != chain.SignerSystem, keyDigest: e.KeyDigest,
 	}
 	return &submission{
-		Submission: Submission{Drafts: []Draft{draft}}, configVersion: i.head.ConfigVersion,
+		Submission: Submission{Drafts: []Draft{draft}, Clock: change}, configVersion: i.head.ConfigVersion,
 		arrived: true, received: e.ReceivedAt, done: make(chan Outcome, 1),
 	}, nil
 }

@@ -117,11 +117,14 @@ func (p *part) build(now id.Instant, early error) {
 		led.names = make(map[storage.Name]struct{})
 	}
 	for _, s := range p.subs {
-		if early != nil && !s.arrived {
+		switch {
+		case s.arrived, (early != nil) == (s.Clock != nil):
+			p.admit(s, now)
+		case early != nil:
 			s.refuse(early)
-			continue
+		default: // it is not early any more
+			s.refuse(errStale)
 		}
-		p.admit(s, now)
 	}
 	led.namesMu.Unlock()
 	if len(p.sent) == 0 {
@@ -140,7 +143,7 @@ func (p *part) build(now id.Instant, early error) {
 // admit puts one submission into the batch, or answers it.
 func (p *part) admit(s *submission, now id.Instant) {
 	tail := &p.ledger.tail
-	if s.configVersion != tail.head.ConfigVersion {
+	if s.configVersion != tail.head.ConfigVersion || s.Clock != nil && s.Clock.Before != tail.head.LastReceived {
 		s.refuse(errStale)
 		return
 	}
@@ -150,14 +153,20 @@ func (p *part) admit(s *submission, now id.Instant) {
 		return
 	}
 	received := max(now, tail.head.LastReceived)
-	if s.arrived {
+	switch {
+	case s.arrived:
 		received = s.received
+	case s.Clock != nil:
+		received = s.Clock.At
 	}
 	changes, err := s.changes(tail.head.Size)
 	if err != nil {
 		p.unclaim(claimed)
 		s.refuse(err)
 		return
+	}
+	if s.Clock != nil {
+		p.correct(s.Clock)
 	}
 	before := tail.used
 	if !tail.used.admit(monthOf(received), s.Drafts) {
@@ -184,6 +193,9 @@ func (p *part) admit(s *submission, now id.Instant) {
 
 // changes are those of a submission whose first event is at begin.
 func (s *submission) changes(begin id.Index) ([]storage.Change, error) {
+	if s.Clock != nil {
+		return append(slices.Clip(s.Changes), s.Clock.limits...), nil
+	}
 	if s.Keys == nil {
 		return s.Changes, nil
 	}
@@ -195,8 +207,18 @@ func (s *submission) changes(begin id.Index) ([]storage.Change, error) {
 // that arrive from another store can move those of several months.
 func (p *part) count(u usage) {
 	if u != p.used {
-		p.batch.Counters = append(p.batch.Counters, storage.Counter{Name: u.month.counter(), Value: u.count})
+		p.setCounter(storage.Counter{Name: u.month.counter(), Value: u.count})
 	}
+}
+
+// setCounter puts a counter into the batch, in place of what it was there.
+func (p *part) setCounter(c storage.Counter) {
+	i := slices.IndexFunc(p.batch.Counters, func(was storage.Counter) bool { return was.Name == c.Name })
+	if i < 0 {
+		p.batch.Counters = append(p.batch.Counters, c)
+		return
+	}
+	p.batch.Counters[i] = c
 }
 
 // taken claims the names of a submission, or reports that one of them belongs

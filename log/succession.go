@@ -63,9 +63,15 @@ func (l *Ledgers) Succeed(ctx context.Context, s *State) (*State, error) {
 	if !fault.Is(err, fault.NotFound) {
 		return heir, err
 	}
+	used := s.used
+	if earlyAt(s.head.LastReceived, l.now()) != nil { // what it counted is of a month that has not come
+		if used, err = l.countedIn(ctx, s.identity.Tenant, monthOf(l.now())); err != nil && !isDamage(err) {
+			return nil, storeError("succeed", err)
+		}
+	}
 	identity := identityRecord{
 		OrganizationID: s.identity.Organization, Origin: s.identity.Origin.Next(),
-		Predecessor: &predecessorRecord{Tenant: s.identity.Tenant, Month: s.used.month, Counted: s.used.count},
+		Predecessor: &predecessorRecord{Tenant: s.identity.Tenant, Month: used.month, Counted: used.count},
 	}
 	return l.create(ctx, t, identity, l.versionBehind(ctx, s), nil)
 }

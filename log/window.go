@@ -84,6 +84,29 @@ func (s *series) add(now id.Instant, value decimal.Decimal, window time.Duration
 	s.amounts = append(s.amounts, amount{now, value})
 }
 
+// pull makes what was added after now added at now, and reports whether there was any.
+func (s *series) pull(now id.Instant) bool {
+	n := len(s.amounts)
+	for n > 0 && s.amounts[n-1].at > now {
+		n--
+	}
+	later := s.amounts[n:]
+	if len(later) == 0 {
+		return false
+	}
+	last := amount{at: now}
+	for _, a := range later {
+		last.value = plus(last.value, a.value)
+	}
+	if n > 0 && s.amounts[n-1].at == now {
+		n--
+		last.value = plus(last.value, s.amounts[n].value)
+	}
+	s.amounts = append(s.amounts[:n:n], last)
+	s.total()
+	return true
+}
+
 // gather makes one of all amounts in the same step of the window.
 func (s *series) gather(window time.Duration) {
 	step := max(1, id.Instant(window.Milliseconds()/stepsPerWindow))

@@ -58,6 +58,7 @@ const (
 	IngestKeyRevoked Kind = "ledger_ingest_key_revoked"
 	Approval         Kind = "ledger_approval"
 	LogKey           Kind = "ledger_log_key"
+	Clock            Kind = log.ClockKind
 	Run              Kind = "ledger_run"
 	Successor        Kind = verify.SuccessorKind
 	Directory        Kind = verify.DirectoryKind
@@ -80,7 +81,8 @@ type Statement struct {
 type Act struct {
 	Statements []Statement // at least one, in the order of the ledger
 	Changes    []storage.Change
-	Keys       *log.KeyChange // of the log's keys; nil: none
+	Keys       *log.KeyChange   // of the log's keys; nil: none
+	Clock      *log.ClockChange // of a ledger that is ahead of the clock, with one statement; nil: none
 
 	// Aside says that nothing changes by which events are judged: the config
 	// version stays, and events that were prepared meanwhile go on.
@@ -167,7 +169,7 @@ func (n *Notary) State(ctx context.Context, t id.Tenant, principal string, prepa
 			return log.Submission{}, err
 		}
 		drafts, err := n.drafts(ctx, s, principal, act.Statements)
-		return log.Submission{Drafts: drafts, Changes: act.Changes, Keys: act.Keys, Reconfigures: !act.Aside}, err
+		return log.Submission{Drafts: drafts, Changes: act.Changes, Keys: act.Keys, Clock: act.Clock, Reconfigures: !act.Aside}, err
 	})
 	if fault.Is(err, fault.OutcomeUnknown) {
 		err = &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", Err: err,

@@ -44,6 +44,7 @@ type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
 	RotateLogKey(ctx context.Context, s *log.State) (*log.KeyChange, error)
 	RetireLogKey(ctx context.Context, s *log.State) (*log.KeyChange, error)
+	CorrectClock(ctx context.Context, s *log.State) (*log.ClockChange, error)
 }
 
 // Options configure New. Records, Notary and Ledgers are required.

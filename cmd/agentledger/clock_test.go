@@ -333,3 +333,97 @@ func TestClockAccepted(t *testing.T) {
 		t.Errorf("it was mended: got %s", got)
 	}
 }
+
+// accept takes the machine's clock as it is.
+func (s *timed) accept() {
+	s.t.Helper()
+	s.server.service.clock.Accept()
+}
+
+// A ledger that took events while the clock was accepted 400 days ahead takes none
+// when the clock is right again, says why, and goes on once it is corrected: with the
+// month's exact cap, and with what its limit has held. The other one is not touched.
+func TestCorrectClock(t *testing.T) {
+	for _, by := range []string{"server", "store"} {
+		t.Run(by, func(t *testing.T) { correctClock(t, by == "server") })
+	}
+}
+
+func correctClock(t *testing.T, byServer bool) {
+	s := newTimed(t)
+	red, blue := s.found("red", monthlyCap), s.found("blue", 0)
+	counted := 0
+	sends := func(r *refunder, name string, tool string, n int) {
+		t.Helper()
+		for i := range n {
+			if code := r.send(t, fmt.Sprint(name, "-", i), tool); code != "" {
+				t.Fatalf("%s: %s", name, code)
+			}
+		}
+	}
+	sends(red, "right", "acme.note", 10)
+	sends(blue, "right", "acme.pay", 2)
+	counted += 10
+	s.machine.Step(farAhead)
+	s.accept()
+	sends(red, "ahead", "acme.note", 20)
+	sends(red, "ahead-pay", "acme.pay", 3)
+	red = s.again(red.org) // sessions of before are over
+	asked, err := red.client.AskApproval(t.Context(), red.question())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.machine.Step(-farAhead)
+	s.accept()
+	if code := red.send(t, "refused", "acme.note"); code != clock.Code {
+		t.Errorf("ahead: got %q", code)
+	}
+	if got := red.evaluate(t, "acme.pay"); got != clock.Code {
+		t.Errorf("evaluate ahead: got %s", got)
+	}
+	if got := blue.evaluate(t, "acme.pay"); got != "allow" {
+		t.Errorf("the other organization: got %s", got)
+	}
+	if text := getText(t, address(s.server.listeners[2])+"/metrics"); !strings.Contains(text, "\nagentledger_ledgers_ahead_of_clock 1\n") {
+		t.Error("the metric does not tell of the ledger")
+	}
+	if answer, _ := ask(t, "GET", red.main+"/readyz", ""); answer.StatusCode != http.StatusOK {
+		t.Errorf("readyz: got %d", answer.StatusCode)
+	}
+	args := []string{"correct-clock", "--data", s.data, "--slug", "red", "--reason", "the clock of the host was wrong"}
+	if byServer {
+		args = append(args, "--server", s.server.identityURL())
+	} else {
+		s.stop()
+	}
+	out, exit := command(t, "agentledger", args...)
+	if exit != 0 || !strings.Contains(out, "corrected: from ") {
+		t.Fatalf("got %d %s", exit, out)
+	}
+	if !byServer { // which went by the real clock
+		s.machine.Pass(time.Since(s.machine.True()))
+		s.start(nil)
+	}
+	red, blue = s.again(red.org), s.again(blue.org)
+	if got, err := red.client.GetApproval(t.Context(), asked.ID); err != nil || got.Status != client.ApprovalExpired {
+		t.Errorf("the approval of the step: got %s, %v", got.Status, err)
+	}
+	sends(red, "pay", "acme.pay", 2) // after the 3 of the step
+	counted += 2
+	if got := red.evaluate(t, "acme.pay"); got != "deny" {
+		t.Errorf("the limit after 5 of 5: got %s", got)
+	}
+	storm := red.timedLoad(t, "storm", 4, nil)
+	storm.ended.Wait()
+	if got := int(storm.created.Load()) + counted; got != monthlyCap {
+		t.Errorf("%d events in the month, want %d", got, monthlyCap)
+	}
+	sends(blue, "after", "acme.pay", 3)
+	if got := blue.evaluate(t, "acme.pay"); got != "deny" {
+		t.Errorf("the other organization's limit after 5 of 5: got %s", got)
+	}
+	s.stop()
+	if out, exit := command(t, "agentledger", "fsck", "--data", s.data); exit != 0 {
+		t.Errorf("fsck: %s", out)
+	}
+}

@@ -9,6 +9,8 @@
 //	rotate-log-key
 //	         give a log another key under the same origin
 //	clock    show the clock of a server, and accept it
+//	correct-clock
+//	         let a log go on that took events while a clock was ahead
 //	succeed  let an organization whose log is frozen go on with another one
 //	export   write organizations into a folder, for another store
 //	import   bring organizations of an export into a store
@@ -54,6 +56,7 @@ type commands struct {
 	Adopt        adoptCommand        `cmd:"" help:"Make a checkpoint the anchor of its ledger, so that it takes events again. The server must be stopped."`
 	RotateLogKey rotateLogKeyCommand `cmd:"" help:"Give a log another key under the same origin: through the server that runs (--server), or in the store of a stopped one."`
 	Clock        clockCommand        `cmd:"" help:"Show the clock of the server that runs, or accept it (--accept)."`
+	CorrectClock correctClockCommand `cmd:"" help:"Let a log go on that took events while a clock was ahead: through the server that runs (--server), or in the store of a stopped one."`
 	Succeed      succeedCommand      `cmd:"" help:"Let an organization whose log is frozen go on with another log. The server must be stopped."`
 	Export       exportCommand       `cmd:"" help:"Write one or all organizations into a folder, to move them to another store. The server must be stopped."`
 	Import       importCommand       `cmd:"" help:"Bring organizations of an export into a store. Its server must be stopped."`

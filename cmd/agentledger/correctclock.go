@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/org"
+)
+
+// correctClockCommand lets a ledger go on that took events while a clock was ahead.
+// The server that runs does it, or this process in the store of one that is stopped,
+// by the clock of this machine.
+type correctClockCommand struct {
+	offline
+	Slug               string `help:"The organization's slug." required:""`
+	Reason             string `help:"Why, in 1 to 1024 characters. Everybody can read it in the log." required:""`
+	Server             string `help:"Address of the identity listener of the server that runs, http://127.0.0.1:8091; it needs the platform secret. Without it the server must be stopped." placeholder:"URL"`
+	PlatformSecretFile string `help:"File of the platform secret, for --server. Default: DATA/platform.secret. AGENTLEDGER_PLATFORM_SECRET holds the secret itself instead." type:"path" env:"AGENTLEDGER_PLATFORM_SECRET_FILE"`
+}
+
+// correctedClock is the event by which the ledger came back.
+type correctedClock struct {
+	Newest   id.Instant `json:"newest_received_at"`
+	Received id.Instant `json:"received_at"`
+	Sequence uint64     `json:"sequence_num"`
+}
+
+// Run corrects the clock of one ledger, stated in the log itself.
+func (c correctClockCommand) Run(ctx context.Context, out terminal) error {
+	correct := c.inStore
+	if c.Server != "" {
+		correct = c.byServer
+	}
+	made, err := correct(ctx, out)
+	if err != nil {
+		return fmt.Errorf("correct clock: %w", err)
+	}
+	_, err = fmt.Fprintf(out.stdout, "corrected: from %s back to %s\nIt is event %d of the log.\n", made.Newest, made.Received, made.Sequence)
+	return err
+}
+
+// correctionTimeout is how long the server may take, which reads all counters of the
+// organization's limits.
+const correctionTimeout = time.Minute
+
+// byServer asks the server that runs.
+func (c correctClockCommand) byServer(ctx context.Context, _ terminal) (made correctedClock, err error) {
+	secret, err := knownPlatformSecret(config.Serve{Store: c.Store, Identity: config.Identity{PlatformSecretFile: c.PlatformSecretFile}})
+	if err != nil {
+		return made, err
+	}
+	server, err := newOperator("", c.Server)
+	if err != nil {
+		return made, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, correctionTimeout)
+	defer cancel()
+	path := "/v1/id/platform/organizations/" + url.PathEscape(c.Slug) + "/clock"
+	err = server.call(ctx, http.MethodPost, server.identity+path, http.Header{"X-Platform-Secret": {secret}}, map[string]any{"reason": c.Reason}, &made)
+	return made, err
+}
+
+// inStore does it in the store of a stopped server.
+func (c correctClockCommand) inStore(ctx context.Context, out terminal) (made correctedClock, err error) {
+	s, err := c.open(ctx, out)
+	if err != nil {
+		return made, err
+	}
+	ledgers, err := log.Open(ctx, log.Options{Store: s.engine, Keyring: s.keyring, Anchors: s.anchors, Logger: newLogger(c.Logging, out.stderr)})
+	if err != nil {
+		return made, errors.Join(err, s.Close())
+	}
+	done, err := c.correct(ctx, ledgers, s)
+	made = correctedClock{Newest: done.Newest, Received: done.Received, Sequence: done.Index.Sequence()}
+	return made, errors.Join(err, ledgers.Close(), s.engine.Close())
+}
+
+func (c correctClockCommand) correct(ctx context.Context, ledgers *log.Ledgers, s *store) (made org.Corrected, err error) {
+	n := &notary.Notary{Ledgers: ledgers, Records: s.engine, Keyring: s.keyring, Clock: time.Now}
+	orgs, err := org.New(org.Options{Records: s.engine, Notary: n, Ledgers: ledgers})
+	if err != nil {
+		return made, err
+	}
+	n.Disclosures = orgs
+	t, err := orgs.BySlug(ctx, id.Slug(c.Slug))
+	if err != nil {
+		return made, err
+	}
+	return orgs.CorrectClock(ctx, t, notary.Operator, c.Reason)
+}

@@ -1,0 +1,181 @@
+package log
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// A ledger that took events while a clock was ahead is early: it takes no events until
+// that time has come. The way on is one event of the server's own that says so. It is
+// the only one that may be received earlier than the event before it.
+
+// ClockKind is the action_kind of that event.
+const ClockKind = "ledger_clock"
+
+// ClockChange makes the event of its submission received at At, which is earlier than
+// the newest event of the ledger. The month's counter goes back to the month of At,
+// months after it begin with 0, and what limits hold that was added after At counts
+// as added at At.
+//
+// Example: a clock showed January 2028 for 3 s in November 2026, and 20 events came
+// in. They stay as they are. The month goes on with the count of November 2026, and
+// January 2028 will begin with 0.
+type ClockChange struct {
+	Before id.Instant // received_at of the newest event
+	At     id.Instant // received_at of the event that brings the change
+
+	used   usage             // in the month of At
+	later  []storage.Counter // of months after that, 0
+	limits []storage.Change
+}
+
+// Payload is what the event says; everybody may read reason.
+func (c *ClockChange) Payload(reason string) map[string]any {
+	return map[string]any{"newest_received_at": c.Before.String(), "received_at": c.At.String(), "reason": reason}
+}
+
+// CorrectClock returns the change by which an early ledger goes on at the time of the
+// clock. It belongs into a submission whose only event states it (ClockKind, Payload).
+// fault.Conflict when the ledger is not early.
+func (l *Ledgers) CorrectClock(ctx context.Context, s *State) (*ClockChange, error) {
+	now := l.now()
+	if earlyAt(s.head.LastReceived, now) == nil {
+		return nil, fault.New(fault.Conflict, "The ledger is not ahead of the clock")
+	}
+	c := &ClockChange{Before: s.head.LastReceived, At: now}
+	var err error
+	if c.used, err = l.countedIn(ctx, s.identity.Tenant, monthOf(now)); err != nil {
+		return nil, storeError("correct clock", err)
+	}
+	if c.later, err = l.clearLater(ctx, s.identity.Tenant, monthOf(now), monthOf(c.Before)); err != nil {
+		return nil, storeError("correct clock", err)
+	}
+	if c.limits, err = l.pullLimits(ctx, s.identity.Tenant, now); err != nil {
+		return nil, storeError("correct clock", err)
+	}
+	return c, nil
+}
+
+// countedIn returns the stored usage of a month.
+func (l *Ledgers) countedIn(ctx context.Context, t id.Tenant, m month) (usage, error) {
+	values, err := l.store.Counters(ctx, t, []string{m.counter()})
+	if err != nil {
+		return usage{}, fmt.Errorf("read counter of a month: %w", err)
+	}
+	return usage{month: m, count: values[0]}, nil
+}
+
+// monthsAtOnce is how many counters of months are read at a time.
+const monthsAtOnce = 1024
+
+// clearLater returns counters of 0 for the months after from, to to, that hold more.
+func (l *Ledgers) clearLater(ctx context.Context, t id.Tenant, from, to month) (cleared []storage.Counter, err error) {
+	for begin := from + 1; begin <= to; begin += monthsAtOnce {
+		var names []string
+		for m := begin; m <= min(to, begin+monthsAtOnce-1); m++ {
+			names = append(names, m.counter())
+		}
+		values, err := l.store.Counters(ctx, t, names)
+		if err != nil {
+			return nil, fmt.Errorf("read counters of later months: %w", err)
+		}
+		for i, n := range values {
+			if n > 0 {
+				cleared = append(cleared, storage.Counter{Name: names[i]})
+			}
+		}
+	}
+	return cleared, nil
+}
+
+// limitsAtOnce is how many counters of limits are read at a time.
+const limitsAtOnce = 256
+
+// pullLimits returns the changes of the limits' counters that hold something of a
+// time after now.
+func (l *Ledgers) pullLimits(ctx context.Context, t id.Tenant, now id.Instant) (changes []storage.Change, err error) {
+	for begin := ""; ; {
+		page, err := l.store.Scan(ctx, t, kindWindow, begin, "", limitsAtOnce)
+		if err != nil {
+			return nil, fmt.Errorf("read counters of limits: %w", err)
+		}
+		for _, r := range page {
+			s, err := parseSeries(r.Value)
+			if err != nil {
+				return nil, fmt.Errorf("counter %s: %w", r.Key, err)
+			}
+			if s.pull(now) {
+				changes = append(changes, storage.Change{Kind: kindWindow, Key: r.Key, Value: s.appendTo(nil), If: r.Version})
+			}
+		}
+		if len(page) < limitsAtOnce {
+			return changes, nil
+		}
+		begin = page[len(page)-1].Key + "\x00"
+	}
+}
+
+// correct makes a part go on at the time of a clock change.
+func (p *part) correct(c *ClockChange) {
+	p.count(p.ledger.tail.used)
+	p.ledger.tail.used, p.used = c.used, usage{} // so that it is written, whatever it was before
+	for _, counter := range c.later {
+		p.setCounter(counter)
+	}
+}
+
+// replace makes the limits' counters in memory what a clock change has written. The
+// ledger has nothing else out.
+func (ws *windows) replace(changes []storage.Change) error {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.dropped++ // what was read before is not taken any more
+	for name, w := range ws.held {
+		i := slices.IndexFunc(changes, func(c storage.Change) bool { return c.Kind == kindWindow && c.Key == name.String() })
+		if i < 0 {
+			continue
+		}
+		s, err := parseSeries(changes[i].Value)
+		if err != nil {
+			return fmt.Errorf("counter %s: %w", name, err)
+		}
+		w.series, w.version = s, changes[i].If+1
+	}
+	return nil
+}
+
+// corrected takes over what a durable clock change brought.
+func (l *Ledgers) corrected(p *part) {
+	if !slices.ContainsFunc(p.sent, func(s *submission) bool { return s.Clock != nil }) {
+		return
+	}
+	if err := p.ledger.windows.replace(p.batch.Changes); err != nil { // they were written here
+		l.logger.Error("counters of limits are not read", "origin", p.ledger.identity.Origin, "err", err)
+	}
+	_ = l.checkEarly(p.ledger.identity, p.batch.Head.LastReceived, l.now())
+}
+
+// correction is what a ledger_clock event says.
+type correction struct {
+	Newest   id.Instant `json:"newest_received_at"`
+	Received id.Instant `json:"received_at"`
+	Reason   string     `json:"reason"`
+}
+
+// readCorrection returns the newest received_at that a server's event of ClockKind
+// tells of, which was received at received; 0 for any other event.
+func readCorrection(e *event.Envelope, received id.Instant) id.Instant {
+	var said correction
+	if e.ActionKind != ClockKind || json.Unmarshal(e.Payload, &said) != nil || said.Received != received {
+		return 0
+	}
+	return said.Newest
+}
