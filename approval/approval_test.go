@@ -224,6 +224,27 @@ func TestVoteRefuses(t *testing.T) {
 	w.approve(red, byAnnsKey, ann)
 }
 
+// What was asked for while a clock was ahead is over when the clock is right, and not
+// only after its life from a time that has not come.
+func TestAskedAhead(t *testing.T) {
+	w := newWorld(t)
+	const ahead = 400 * 24 * time.Hour
+	right := w.ask(red, w.question(red))
+	w.Pass(5 * time.Second)
+	w.ask(blue, w.question(blue))
+	w.Pass(ahead)
+	q := w.question(red)
+	q.Trace = "trc_ahead"
+	late := w.ask(red, q)
+	w.Pass(-ahead)
+	if got := w.status(red, late); got != approval.Expired {
+		t.Errorf("asked ahead: got %s", got)
+	}
+	if got := w.status(red, right); got != approval.Pending {
+		t.Errorf("asked before: got %s", got)
+	}
+}
+
 func TestExpiry(t *testing.T) {
 	w := newWorld(t)
 	pending, q := w.ask(red, w.question(red)), w.question(red)

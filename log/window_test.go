@@ -147,3 +147,35 @@ func FuzzSeries(f *testing.F) {
 		s.before(1<<40, time.Hour)
 	})
 }
+
+// What was added after now counts from now on, the whole window long, in memory and
+// when it was written and read in between.
+func TestSeriesPull(t *testing.T) {
+	const window, now = time.Minute, id.Instant(1_800_000_000_000)
+	for name, c := range map[string]struct {
+		at     []id.Instant
+		pulled bool
+		want   []amount
+	}{
+		"none":       {nil, false, nil},
+		"all before": {[]id.Instant{now - 5, now}, false, []amount{{now - 5, cents(1)}, {now, cents(1)}}},
+		"all after":  {[]id.Instant{now + 1, now + 2}, true, []amount{{now, cents(2)}}},
+		"around":     {[]id.Instant{now - 5, now, now + 1, now + 9}, true, []amount{{now - 5, cents(1)}, {now, cents(3)}}},
+		"but now":    {[]id.Instant{now - 5, now + 9}, true, []amount{{now - 5, cents(1)}, {now, cents(1)}}},
+	} {
+		var s series
+		for _, at := range c.at {
+			s.add(at, cents(1), window)
+		}
+		if got := s.pull(now); got != c.pulled || !reflect.DeepEqual(s.amounts, c.want) {
+			t.Errorf("%s: got %v, %v; want %v, %v", name, got, s.amounts, c.pulled, c.want)
+		}
+		sum := s.before(now, window)
+		if want := cents(int64(len(c.at))); sum != want {
+			t.Errorf("%s: got %s, want %s", name, sum, want)
+		}
+		if got := s.before(now+60_000, window); c.at != nil && got != (decimal.Decimal{}) {
+			t.Errorf("%s: a window later: got %s", name, got)
+		}
+	}
+}

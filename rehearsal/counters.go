@@ -24,6 +24,9 @@ func (c *counters) exceeds(claim *policy.Claim, now id.Instant) bool {
 	counter := claim.Counter()
 	begin := now - id.Instant(claim.Limit.WindowSeconds*1000)
 	kept := c.added[counter]
+	for i := len(kept) - 1; i >= 0 && kept[i].at > now; i-- { // its ledger came back from a clock that was ahead
+		kept[i].at = now
+	}
 	for len(kept) > 0 && kept[0].at <= begin {
 		kept = kept[1:]
 	}

@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,8 @@ import (
 	"github.com/agentledger/agentledger/due"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
 	"github.com/agentledger/agentledger/workflow"
@@ -83,6 +86,39 @@ func TestAbandoned(t *testing.T) {
 	}
 	_, err = w.workflows.Complete(t.Context(), red, "ik_1", run.ID, workflow.Ending{Status: workflow.Succeeded})
 	wantFault(t, "complete afterwards", err, fault.Conflict, "The run is abandoned")
+}
+
+// A run of a ledger that was ahead of the clock goes on, and is abandoned by the time
+// of its steps since.
+func TestRunAhead(t *testing.T) {
+	w := newWorld(t)
+	const ahead = 400 * 24 * time.Hour
+	w.Pass(ahead)
+	run := w.start(red, beginning(""))
+	w.Pass(-ahead)
+	other := w.start(blue, beginning(""))
+	_, err := w.Notary.State(t.Context(), red, notary.Operator, func(ctx context.Context, s *log.State) (notary.Act, error) {
+		c, err := w.Ledgers.CorrectClock(ctx, s)
+		if err != nil {
+			return notary.Act{}, err
+		}
+		return notary.Act{Clock: c, Statements: []notary.Statement{{Kind: notary.Clock, Payload: c.Payload("a test")}}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.sweep()
+	if got, _ := w.get(red, run.ID); got.Status != workflow.Running {
+		t.Errorf("after the correction: got %s", got.Status)
+	}
+	w.record(red, run.ID, step("a"))
+	w.Pass(time.Hour)
+	w.sweep()
+	for tenant, name := range map[id.Tenant]workflow.ID{red: run.ID, blue: other.ID} {
+		if got, _ := w.get(tenant, name); got.Status != workflow.Abandoned || got.EndedAt == 0 {
+			t.Errorf("of %d, silent since: got %+v", tenant, got)
+		}
+	}
 }
 
 // A run that goes on for long has one entry in the index, which moves along.
