@@ -81,9 +81,12 @@ func checkLogs(fs vfs.FS, dir string, logs []uint64, from logPosition) (dropped 
 //
 // An offset beyond the damage says so by itself. This is the one proof that Pebble
 // looks for.
+//
+// A chunk that is right but for one bit was written, whatever is behind it.
 func (s *logScan) damaged() bool {
 	const proof = 3
-	return s.flipped || s.promises >= proof || s.behind > 0 && s.promised > uint64(s.end)
+	flipped := s.flipped && (s.behind > 0 || !s.more)
+	return flipped || s.promises >= proof || s.behind > 0 && s.promised > uint64(s.end)
 }
 
 func (s *logScan) damage() error {

@@ -7,10 +7,12 @@ import (
 )
 
 // flippedBit reports whether b begins with a chunk of a log that is whole but for
-// one bit. A chunk that was never written to its end has zeros or an older log's
-// bytes somewhere, which are this far from what was to be written by chance in one
-// case out of 10,000 where its header is whole, and never where that is not: the
-// header names the log. So a crash does not leave such a chunk, and damage does.
+// one bit. That is damage: of a chunk that a crash left, parts of the disk's sectors
+// were never written, and hold zeros or an older log's bytes. With zeros it is told
+// from this by them (hasLostSector). With an older log's bytes it has the sum of a
+// chunk with one bit wrong by chance, in one case out of 10,000, where its header was
+// written; and never where that was not, because the header names the log. So the last
+// chunk of a file that may have been an older log is not judged by this (damaged).
 func flippedBit(b []byte, number uint32) bool {
 	if len(b) < logHeader {
 		return false

@@ -69,7 +69,8 @@ type logScan struct {
 	first, next uint64 // sequence numbers: of the first record, and behind the last; 0: not known
 
 	end     int64 // where the first chunk that is not whole lies, or would lie
-	flipped bool  // it is whole but for one bit
+	flipped bool  // it is whole but for one bit, and no sector of it was lost
+	more    bool  // there are bytes behind it
 	partial int64 // bytes of it that may be there, by its header; else 0
 
 	behind   int    // whole chunks behind end
@@ -109,6 +110,7 @@ func logName(number uint64) string { return fmt.Sprintf("%06d.log", number) }
 
 // block reads the block that begins at s.size.
 func (s *logScan) block(b []byte) {
+	s.more = s.more || s.end >= 0 && !zero(b)
 	for at := 0; at < len(b); {
 		rest := b[at:]
 		c, ok := logChunk(rest, uint32(s.number))
@@ -124,12 +126,22 @@ func (s *logScan) block(b []byte) {
 			return
 		default:
 			s.end = s.size + int64(at)
-			s.flipped = flippedBit(rest, uint32(s.number))
-			s.partial = partial(rest, uint32(s.number))
+			s.ends(rest, at)
 			at++
 			continue
 		}
 		at += c.length
+	}
+}
+
+// ends notes the first chunk that is not whole, at the beginning of rest.
+func (s *logScan) ends(rest []byte, at int) {
+	number := uint32(s.number)
+	s.partial = partial(rest, number)
+	if len(rest) >= logHeader {
+		end := min(len(rest), logHeader+int(binary.LittleEndian.Uint16(rest[4:])))
+		s.flipped = flippedBit(rest, number) && !hasLostSector(rest[:end], at)
+		s.more = !zero(rest[end:])
 	}
 }
 
