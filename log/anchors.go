@@ -35,6 +35,9 @@ type Anchors struct {
 	names   *journal
 	owners  map[slugKey]anchorKey
 
+	waitMu sync.Mutex
+	next   *anchorBatch // what is written next, nil when nobody waits
+
 	dirtyMu sync.Mutex
 	dirty   map[*ledger]struct{}
 	since   time.Time // when the first of dirty was touched
@@ -137,15 +140,43 @@ var (
 	errAnchorsLost     = errors.New("the folder or its journal was removed or replaced")
 )
 
+// anchorBatch is what several callers put with one sync.
+type anchorBatch struct {
+	notes [][]byte
+	done  chan struct{} // closed when err is set
+	err   error
+}
+
 // put makes notes the anchors of their origins; they are durable at return. The
-// caller has checked the notes' signatures, or made them.
+// caller has checked the notes' signatures, or made them. What callers put while
+// another write is under way is written together.
 func (a *Anchors) put(notes ...[]byte) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.write(notes); err != nil {
-		return fmt.Errorf("write anchors: %w", err)
+	b, first := a.join(notes)
+	if first {
+		a.mu.Lock()
+		a.waitMu.Lock()
+		a.next = nil
+		a.waitMu.Unlock()
+		b.err = a.write(b.notes)
+		a.mu.Unlock()
+		close(b.done)
+	}
+	<-b.done
+	if b.err != nil {
+		return fmt.Errorf("write anchors: %w", b.err)
 	}
 	return nil
+}
+
+// join adds notes to what is written next, and reports whether the caller writes it.
+func (a *Anchors) join(notes [][]byte) (b *anchorBatch, first bool) {
+	a.waitMu.Lock()
+	defer a.waitMu.Unlock()
+	if first = a.next == nil; first {
+		a.next = &anchorBatch{done: make(chan struct{})}
+	}
+	a.next.notes = append(a.next.notes, notes...)
+	return a.next, first
 }
 
 func (a *Anchors) write(notes [][]byte) error {

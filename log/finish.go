@@ -33,7 +33,7 @@ func (l *Ledgers) wait(f flight) []error {
 		return nil
 	}
 	l.readBack(f)
-	return f.pending.Wait()
+	return l.anchorFirst(f, f.pending.Wait())
 }
 
 // errBehind: the part only waited for events of an append that did not land.
@@ -98,7 +98,7 @@ func (l *Ledgers) publish(p *part) {
 	l.corrected(p)
 	p.ledger.publish(p.state)
 	l.metrics.published.Inc()
-	if !l.importing {
+	if !l.importing && !p.anchored {
 		l.anchors.touch(p.ledger)
 	}
 	l.tellMoved(p.batch.Tenant)

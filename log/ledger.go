@@ -236,7 +236,9 @@ func (l *Ledgers) refresh(ctx context.Context, led *ledger) error {
 			known = Fault{}
 		}
 	case err == nil:
-		err = l.confirm(ctx, s)
+		if err = l.confirm(ctx, s); err == nil && known.Level == Healthy {
+			err = l.anchorLoaded(s)
+		}
 	case isDamage(err):
 		s, err = l.salvage(ctx, led, err), nil
 	}

@@ -70,6 +70,12 @@ type Options struct {
 	// broken; it should end the process. Default: panic.
 	Fatal func(error)
 
+	// AnchorFirst reports whether an event is acknowledged, and a head shown, only after
+	// its anchor is written, as a store needs that may lose what it has acknowledged.
+	// Else anchors lie up to a second behind. It is asked for each append, concurrently.
+	// Default: false.
+	AnchorFirst func() bool
+
 	// Importing is for the command that imports ledgers: those that are on their
 	// way here take the import's events, and no anchors are written before they
 	// have arrived.
@@ -99,6 +105,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Company == nil {
 		o.Company = limit.NewCompany()
+	}
+	if o.AnchorFirst == nil {
+		o.AnchorFirst = never
 	}
 	if o.Fatal == nil {
 		o.Fatal = func(err error) { panic(err) }
@@ -134,6 +143,7 @@ type Ledgers struct {
 
 	leafCache leafCache
 	importing bool
+	first     func() bool // Options.AnchorFirst
 
 	maxWaiting, maxWaitingTenant, maxResident int
 
@@ -194,6 +204,7 @@ func newLedgers(o Options) *Ledgers {
 		tiles:      newTileCache[*tlog.Nodes](o.TileCacheBytes),
 		leafCache:  newLeafCache(o.LeafCacheBytes),
 		importing:  o.Importing,
+		first:      o.AnchorFirst,
 		maxWaiting: o.MaxWaiting, maxWaitingTenant: o.MaxWaitingTenant, maxResident: o.MaxResident,
 		resident: make(map[id.Tenant]*residence),
 		repairs:  make(chan struct{}, maxRepairs),

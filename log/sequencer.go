@@ -29,6 +29,7 @@ type part struct {
 	used     usage         // the ledger's counter before this part
 	before   storage.Found // the entry before the batch, as it was read back
 	err      error         // why it did not land
+	anchored bool          // the anchor of state is written
 	last     bool          // when it ended nothing else of its ledger was out
 }
 

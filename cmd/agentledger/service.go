@@ -90,7 +90,7 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 	s.ledgers, err = log.Open(ctx, log.Options{
 		Store: st.engine, Keyring: st.keyring, Anchors: st.anchors, Logger: watch.logger, Metrics: watch.registry, Tracer: watch.tracer, Fatal: fatal,
 		Clock: s.clock.Now, Held: s.clock.Check,
-		Company: s.floor.Company, LeafCacheBytes: leafCacheBytes(c.LeafCacheMiB),
+		Company: s.floor.Company, AnchorFirst: anchorFirst(c.Anchoring, st.engine), LeafCacheBytes: leafCacheBytes(c.LeafCacheMiB),
 	})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
@@ -106,6 +106,17 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// anchorFirst returns whether the anchor of an event is written before its answer. What
+// the embedded engine acknowledges is on the disk, and only a rollback by people takes
+// it away; of PostgreSQL a fail-over can lose it.
+func anchorFirst(c config.Anchoring, e engine) func() bool {
+	synchronous := func() bool { return true }
+	if replicated, ok := e.(interface{ Synchronous() bool }); ok {
+		synchronous = replicated.Synchronous
+	}
+	return func() bool { return c.First(synchronous()) }
 }
 
 // leafCacheBytes is at least one, as 0 would be the default.

@@ -110,6 +110,21 @@ type Listen struct {
 	Drain         time.Duration `help:"How long open requests may take after a stop signal." default:"15s" env:"AGENTLEDGER_DRAIN"`
 }
 
+// Anchoring says whether an event is acknowledged before its checkpoint is anchored.
+type Anchoring struct {
+	AnchorFirst        string `help:"When the anchor of an event is written before its answer: auto (with PostgreSQL without a synchronous standby), always or never. Else it is written within a second." enum:"auto,always,never" default:"auto" env:"AGENTLEDGER_ANCHOR_FIRST"`
+	AcceptAsynchronous bool   `help:"Accept that PostgreSQL without a synchronous standby may lose acknowledged events and that nothing shows it: --anchor-first=auto is never then." env:"AGENTLEDGER_ACCEPT_ASYNCHRONOUS"`
+}
+
+// First reports whether the anchor is written first. synchronous says that the store
+// keeps what it acknowledges, whatever one machine does.
+func (a Anchoring) First(synchronous bool) bool {
+	if a.AnchorFirst == "auto" {
+		return !synchronous && !a.AcceptAsynchronous
+	}
+	return a.AnchorFirst == "always"
+}
+
 // Directory says whether the service keeps a log that lists all its logs.
 type Directory struct {
 	Directory         string        `help:"Slug of the organization whose log is the directory: it lists the newest tree of every other log, for all to see. Make it first. Default: no directory." placeholder:"SLUG" env:"AGENTLEDGER_DIRECTORY"`
@@ -129,6 +144,7 @@ type Serve struct {
 	Traces
 	Callouts
 	Workflows
+	Anchoring
 	Directory
 	Witnesses
 	ReverifyPause time.Duration `help:"How long the background re-verification leaves few new events of a ledger, and between two looks at all ledgers." default:"1m" env:"AGENTLEDGER_REVERIFY_PAUSE"`

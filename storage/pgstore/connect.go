@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -35,7 +36,8 @@ var session = map[string]string{
 
 // connector opens connections that were checked.
 type connector struct {
-	config *pgxpool.Config
+	config      *pgxpool.Config
+	synchronous atomic.Bool // of the connection that was opened last: the server waits for a standby
 }
 
 func newConnector(o Options) (*connector, error) {
@@ -87,7 +89,7 @@ func (c *connector) connect(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, unreachable(err)
 	}
-	err = prepare(ctx, conn)
+	err = c.prepare(ctx, conn)
 	if err == nil {
 		_, err = conn.Prepare(ctx, appendName, appendSQL)
 	}
@@ -106,7 +108,7 @@ func (c *connector) openPool(ctx context.Context, most int, opened func()) (*pgx
 		ctx, cancel := context.WithTimeout(ctx, connectTime)
 		defer cancel()
 		opened()
-		return prepare(ctx, conn)
+		return c.prepare(ctx, conn)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -121,11 +123,12 @@ func (c *connector) openPool(ctx context.Context, most int, opened func()) (*pgx
 
 // prepare checks the server behind a new connection and pins what the session
 // relies on, so that a changed configuration file does not reach it.
-func prepare(ctx context.Context, conn *pgx.Conn) error {
+func (c *connector) prepare(ctx context.Context, conn *pgx.Conn) error {
 	s, err := inspect(ctx, conn)
 	if err != nil {
 		return err
 	}
+	c.synchronous.Store(s.standbys != "")
 	if _, err := conn.Exec(ctx, "SET synchronous_commit TO "+s.commit); err != nil { // on or remote_apply, as inspect saw to
 		return fmt.Errorf("pin synchronous_commit: %w", unreachable(err))
 	}

@@ -3,6 +3,7 @@ package pgstore_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -210,6 +211,9 @@ func TestFailOverToASynchronousStandby(t *testing.T) {
 		t.Error("a standby was opened")
 	}
 	e := open(t, pgstore.Options{URL: primary.URL()})
+	if !e.Synchronous() {
+		t.Error("the synchronous standby is not known")
+	}
 	w := newWorld(t, e)
 	w.found()
 	stop := make(chan struct{})
@@ -266,6 +270,55 @@ func TestFailOverToAnAsynchronousStandby(t *testing.T) {
 	}
 	w.mustAppend(blue, "goes-on")
 	w.close()
+	closeEngine(t, e)
+	closeEngine(t, after)
+}
+
+// The same, and the process dies with the primary, with no time to write anything: what
+// it had acknowledged is lost from both ledgers. An anchor comes before the answer where
+// there is no synchronous standby, so both are frozen.
+func TestFailOverToAnAsynchronousStandbyAndTheProcessDies(t *testing.T) {
+	primary := start(t)
+	standby, err := primary.Standby("second")
+	must(t, err)
+	defer func() { must(t, standby.Stop()) }()
+	e := open(t, pgstore.Options{URL: primary.URL()})
+	if e.Synchronous() {
+		t.Error("an asynchronous standby counts as a synchronous one")
+	}
+	w := newWorld(t, e)
+	w.first = func() bool { return !e.Synchronous() }
+	w.reopen(e)
+	w.found()
+	w.mustAppend(red, "replicated")
+	w.mustAppend(blue, "replicated")
+	must(t, primary.Await("SELECT coalesce(bool_and(replay_lsn = pg_current_wal_lsn()), false) FROM pg_stat_replication"))
+	must(t, standby.Halt())
+	acknowledged := map[id.Tenant]id.Index{}
+	for i := range 40 {
+		for _, tenant := range []id.Tenant{red, blue} {
+			w.mustAppend(tenant, fmt.Sprint("lost-", i))
+			acknowledged[tenant] = w.state(tenant).Size()
+		}
+	}
+	anchors := t.TempDir() // what the dead process leaves
+	must(t, os.CopyFS(anchors, os.DirFS(w.anchors)))
+	must(t, primary.Kill())
+	must(t, standby.Run())
+	must(t, standby.Promote())
+
+	after := open(t, pgstore.Options{URL: standby.URL()})
+	died := w.ledgers
+	w.store, w.anchors = after, anchors
+	w.open()
+	for _, tenant := range []id.Tenant{red, blue} {
+		s := w.state(tenant)
+		if s.Fault().Level != log.Frozen || s.Shown().Size != acknowledged[tenant] {
+			t.Errorf("tenant %d lost events: got %+v, showing size %d, want it frozen at %d", tenant, s.Fault(), s.Shown().Size, acknowledged[tenant])
+		}
+	}
+	w.close()
+	must(t, died.Close())
 	closeEngine(t, e)
 	closeEngine(t, after)
 }

@@ -55,6 +55,7 @@ type Engine struct {
 	aside    aside
 	out      atomic.Int64 // shares that lanes have
 	codec    *document.Codec
+	connect  *connector
 	doubts   doubts
 	lookups  lookups
 	door     door.Door
@@ -73,7 +74,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	e := &Engine{logger: o.Logger, readOnly: o.ReadOnly, codec: document.NewCodec()}
+	e := &Engine{logger: o.Logger, readOnly: o.ReadOnly, codec: document.NewCodec(), connect: c}
 	if err := e.open(ctx, o, c); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
@@ -105,6 +106,11 @@ func (e *Engine) open(ctx context.Context, o Options, c *connector) error {
 	e.side = e.startLane(c, true)
 	return nil
 }
+
+// Synchronous reports whether the server waits for a standby before it acknowledges
+// (synchronous_standby_names is set), as the connection that was opened last found it.
+// Without that a fail-over may lose what was acknowledged.
+func (e *Engine) Synchronous() bool { return e.connect.synchronous.Load() }
 
 // closeTime is how long Close waits for what is under way.
 const closeTime = 10 * time.Second

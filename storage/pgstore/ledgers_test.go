@@ -32,6 +32,7 @@ type world struct {
 	keyring *seal.Keyring
 	anchors string
 	agent   *ledgertest.Agent
+	first   func() bool
 	weight  int // bytes of payload beside an event's name
 	ledgers *log.Ledgers
 	*ledgertest.Time
@@ -65,7 +66,7 @@ func (w *world) open() {
 	}
 	w.ledgers, err = log.Open(w.t.Context(), log.Options{
 		Store: w.store, Keyring: w.keyring, Anchors: anchors, Logger: slog.New(slog.NewTextHandler(w.t.Output(), nil)),
-		Clock: w.Clock,
+		Clock: w.Clock, AnchorFirst: w.first,
 		Fatal: func(err error) { w.t.Errorf("fatal: %v", err) },
 	})
 	if err != nil {

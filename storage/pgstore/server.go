@@ -60,7 +60,7 @@ func (s server) refuse() error {
 func (s server) warn(logger *slog.Logger) {
 	if s.standbys == "" {
 		logger.Warn("PostgreSQL has no synchronous standby: losing this one server loses events that were acknowledged, " +
-			"and failing over to an asynchronous standby forks logs. Set synchronous_standby_names")
+			"and failing over to an asynchronous standby freezes the logs that lost some. Set synchronous_standby_names")
 	}
 	if s.checksums != "on" {
 		logger.Warn("PostgreSQL runs without data checksums: damaged pages are found by the re-verification only. See initdb --data-checksums")

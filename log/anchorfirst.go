@@ -1,0 +1,71 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Where an acknowledged event may be lost with the store (a fail-over to an
+// asynchronous standby), an anchor that lies a second behind does not show the loss
+// when the process dies in that second. Options.AnchorFirst then has the anchor
+// written before anybody is told of an event: one more sync an append, which appends
+// that end at the same time share.
+
+// errNotAnchored: an append is durable, and the anchor that has to come first is not.
+var errNotAnchored = errors.New("the anchor could not be written")
+
+// anchorFirst writes the anchors of an append's durable parts, if they have to be
+// there before the answer. When they can't be written nobody is told of the parts:
+// they are of unknown outcome, which the repair sorts out.
+func (l *Ledgers) anchorFirst(f flight, results []error) []error {
+	if l.importing || !l.first() {
+		return results
+	}
+	notes := make([][]byte, 0, len(results))
+	for i, p := range f.parts[:f.batches] {
+		if results[i] == nil {
+			p.rekey(l)
+			notes = append(notes, p.state.Checkpoint())
+		}
+	}
+	if len(notes) == 0 {
+		return results
+	}
+	err := l.anchors.put(notes...)
+	for i, p := range f.parts[:f.batches] {
+		switch {
+		case results[i] != nil:
+		case err != nil:
+			results[i] = fmt.Errorf("%w: %w: %w", storage.ErrUnknown, errNotAnchored, err)
+		default:
+			p.anchored = true
+		}
+	}
+	return results
+}
+
+// anchorLoaded writes the anchor of a head that was read from the store and goes
+// beyond its anchor, if it has to be there before the head is shown.
+func (l *Ledgers) anchorLoaded(s *State) error {
+	if l.importing || l.anchors.readOnly || s.fault.Level != Healthy || !l.first() {
+		return nil
+	}
+	if shown, ok := l.anchors.find(s.identity.Origin); ok && shown.size >= s.Size() {
+		return nil
+	}
+	if err := l.anchors.put(s.Checkpoint()); err != nil {
+		return fmt.Errorf("%w: %w: %w", storage.ErrUnavailable, errNotAnchored, err)
+	}
+	return nil
+}
+
+// rekey gives the state of a durable part the log keys that the part brings.
+func (p *part) rekey(l *Ledgers) {
+	if keys := l.rekeyed(p); keys != nil {
+		p.state.keys = keys
+	}
+}
+
+func never() bool { return false }
