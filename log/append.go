@@ -157,7 +157,7 @@ func (a *appending) enqueue(ctx context.Context, open []int) (subs []*submission
 		return nil, open, err
 	}
 	a.ledger = led
-	state := led.published.Load()
+	state := a.ledgers.confirmed(ctx, led)
 	if err := state.Trusted(); err != nil {
 		return nil, open, err
 	}

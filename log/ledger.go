@@ -31,6 +31,7 @@ type ledger struct {
 	markMu    sync.Mutex // held while a fault is put on record
 	publishMu sync.Mutex // held while published is moved
 	published atomic.Pointer[State]
+	witnessed atomic.Pointer[sync.Once] // of asking the witness, since the ledger was read
 
 	tail tail // owned by the sequencer; by the recovery while the lane is blocked for it
 	lane lane // guarded by queue.mu
@@ -259,6 +260,7 @@ func (l *Ledgers) refresh(ctx context.Context, led *ledger) error {
 	if s.Trusted() == nil {
 		_ = l.checkEarly(led.identity, s.head.LastReceived, l.now()) // so that it is told and counted
 	}
+	led.unwitnessed()
 	led.tail = tail{head: s.head, tree: s.tree.Clone(), used: s.used}
 	led.published.Store(s)
 	return nil

@@ -76,6 +76,10 @@ type Options struct {
 	// Default: false.
 	AnchorFirst func() bool
 
+	// Witness is asked before the first event that a ledger takes since it was read from
+	// the store; a ledger without events has nothing to ask about. Default: nobody.
+	Witness Witness
+
 	// Importing is for the command that imports ledgers: those that are on their
 	// way here take the import's events, and no anchors are written before they
 	// have arrived.
@@ -144,6 +148,7 @@ type Ledgers struct {
 	leafCache leafCache
 	importing bool
 	first     func() bool // Options.AnchorFirst
+	witness   Witness     // nil: none
 
 	maxWaiting, maxWaitingTenant, maxResident int
 
@@ -205,6 +210,7 @@ func newLedgers(o Options) *Ledgers {
 		leafCache:  newLeafCache(o.LeafCacheBytes),
 		importing:  o.Importing,
 		first:      o.AnchorFirst,
+		witness:    o.Witness,
 		maxWaiting: o.MaxWaiting, maxWaitingTenant: o.MaxWaitingTenant, maxResident: o.MaxResident,
 		resident: make(map[id.Tenant]*residence),
 		repairs:  make(chan struct{}, maxRepairs),

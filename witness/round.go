@@ -26,6 +26,11 @@ const storeRest = 30 * time.Second
 // about again; the zero time when it is not, unless it moves.
 func (w *Witnesses) round(ctx context.Context, e *entry) time.Time {
 	began := w.Clock()
+	leave, err := w.asking.Enter(ctx, e.tenant)
+	if err != nil {
+		return began.Add(storeRest)
+	}
+	defer leave()
 	r, err := w.prepare(ctx, e)
 	if fault.Is(err, fault.NotFound) {
 		return time.Time{}

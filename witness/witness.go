@@ -5,8 +5,9 @@
 //
 // What always holds:
 //
-//   - Nobody who appends waits for a witness: the ledgers tell that they moved,
-//     and everything else happens behind them.
+//   - Nobody who appends waits for a witness, but for the first event that a ledger
+//     takes since it was read from the store, and that for a bounded time (Confirm):
+//     the ledgers tell that they moved, and everything else happens behind them.
 //   - Only a line that verifies under the configured key and key hash, over the
 //     very checkpoint that was sent, is kept. All other lines are dropped.
 //   - What is kept of a ledger only grows: a larger checkpoint, or the same with
@@ -36,6 +37,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/egress"
 	"github.com/agentledger/agentledger/internal/fresh"
+	turns "github.com/agentledger/agentledger/internal/lane"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/storage"
@@ -126,7 +128,8 @@ type Witnesses struct {
 	own     ownForces
 	agenda  *agenda
 	views   *fresh.Cache[id.Tenant, *view]
-	writing [64]sync.Mutex // of records, by tenant
+	asking  turns.Set[id.Tenant] // one round, or Confirm, of a ledger at a time
+	writing [64]sync.Mutex       // of records, by tenant
 }
 
 // New returns the witnesses of a store. Nobody is asked before Run.

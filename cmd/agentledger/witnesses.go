@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"time"
 
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/egress"
+	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/trust"
 	"github.com/agentledger/agentledger/witness"
 )
@@ -42,4 +44,12 @@ func (s *service) buildWitnesses(c config.Serve, rules witness.Rules, client *eg
 		AlarmOnly: c.WitnessContradiction == "alarm", Interval: c.WitnessInterval,
 		Clock: s.clock.Now, Logger: s.watch.logger, Metrics: s.watch.registry,
 	})
+}
+
+// Confirm asks the witnesses before the first event of a ledger (log.Witness). The
+// ledgers are open before there are witnesses, and take no events until then.
+func (s *service) Confirm(ctx context.Context, state *log.State) {
+	if s.witnesses != nil {
+		s.witnesses.Confirm(ctx, state)
+	}
 }

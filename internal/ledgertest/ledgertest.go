@@ -37,9 +37,17 @@ type Service struct {
 	Engine  storage.Engine     // on which all is
 	Ledgers *log.Ledgers
 	Notary  *notary.Notary
+	Witness log.Witness // asked before first events; nil: nobody
 	*Time
 	keyring *seal.Keyring
 	anchors string
+}
+
+// Confirm is a log.Witness that is Witness, if there is one by then.
+func (s *Service) Confirm(ctx context.Context, state *log.State) {
+	if s.Witness != nil {
+		s.Witness.Confirm(ctx, state)
+	}
 }
 
 // New returns a service without organizations on a store in memory, which ends
@@ -77,6 +85,20 @@ func (s *Service) Again(t testing.TB, engine storage.Engine) *Service {
 	return again
 }
 
+// Adopted returns the service as it is after a restart on another engine without any
+// anchors, where somebody has adopted the heads of tenants.
+func (s *Service) Adopted(t testing.TB, engine storage.Engine, tenants ...id.Tenant) *Service {
+	t.Helper()
+	again := &Service{keyring: s.keyring, Time: s.Time}
+	again.open(t, engine, t.TempDir())
+	for _, tenant := range tenants {
+		if err := again.Ledgers.Adopt(t.Context(), tenant, again.State(t, tenant).Checkpoint()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return again
+}
+
 func (s *Service) open(t testing.TB, engine storage.Engine, anchors string) {
 	t.Helper()
 	journal, err := log.OpenAnchors(anchors)
@@ -85,7 +107,7 @@ func (s *Service) open(t testing.TB, engine storage.Engine, anchors string) {
 	}
 	s.Engine, s.anchors = engine, anchors
 	s.Ledgers, err = log.Open(t.Context(), log.Options{
-		Store: engine, Keyring: s.keyring, Anchors: journal, Clock: s.Clock,
+		Store: engine, Keyring: s.keyring, Anchors: journal, Clock: s.Clock, Witness: s,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Fatal:  func(err error) { t.Errorf("fatal: %v", err) },
 	})
