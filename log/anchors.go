@@ -34,6 +34,7 @@ type Anchors struct {
 	round   uint32 // of compactions
 	names   *journal
 	owners  map[slugKey]anchorKey
+	closed  bool // nothing is open any more
 
 	waitMu sync.Mutex
 	next   *anchorBatch // what is written next, nil when nobody waits

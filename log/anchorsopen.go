@@ -67,6 +67,7 @@ func (a *Anchors) loadAll(open openFunc) error {
 
 // release closes what is open.
 func (a *Anchors) release() (err error) {
+	a.closed = true
 	for _, j := range []*journal{a.journal, a.names} {
 		if j != nil {
 			err = errors.Join(err, j.close())

@@ -20,7 +20,14 @@ func CounterOf(year, ofYear int) string { return month(year*12 + ofYear - 1).cou
 func (l *Ledgers) FlushAnchors() error { return l.anchors.flush() }
 
 // Die leaves anchors as a process does that is killed.
-func (a *Anchors) Die() { _ = a.release() }
+func (a *Anchors) Die() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_ = a.release()
+}
+
+// Die leaves the anchors of ledgers that nobody closes.
+func (l *Ledgers) Die() { l.anchors.Die() }
 
 // AnchorsLost is how often the anchors were found to be gone.
 func (l *Ledgers) AnchorsLost() uint64 { return l.anchors.lost.Load() }

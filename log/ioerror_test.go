@@ -168,6 +168,7 @@ func (p *process) live(w *world, d *failingDisk) {
 	}
 	w.store = engine
 	w.start(log.Options{Logger: slog.New(slog.DiscardHandler)}) // it may outlive the test
+	w.t.Cleanup(w.ledgers.Die)
 	var group sync.WaitGroup
 	for _, tenant := range []id.Tenant{red, blue} {
 		group.Go(func() {

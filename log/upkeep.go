@@ -105,10 +105,14 @@ func (u *upkeep) restore(ctx context.Context) {
 	u.logger.Warn("anchors written anew, from what this process has open", "folder", u.anchors.dir)
 }
 
-// inPlace reports whether journals and lock are still those in the folder.
+// inPlace reports whether journals and lock are still those in the folder, or nobody
+// uses them any more.
 func (a *Anchors) inPlace() (bool, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.closed {
+		return true, nil
+	}
 	for _, j := range []*journal{a.journal, a.names} {
 		if there, err := j.inPlace(); !there || err != nil {
 			return false, err
