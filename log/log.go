@@ -87,7 +87,7 @@ type Options struct {
 
 	Company *limit.Company // who sends; default: one of its own
 
-	MaxWaiting       int   // events waiting in all, beyond which an organization has to wait for its own; default 16,384
+	MaxWaiting       int   // events waiting in all, beyond which an organization has to wait for its own; those of streams of the store that are full are counted apart; default 16,384
 	MaxWaitingTenant int   // events waiting of one organization; default 4,096
 	MaxResident      int   // ledgers kept in memory when idle, about 2 KiB each; default 20,000
 	TileCacheBytes   int64 // decoded tiles kept for proofs, about 2 KiB for 256 events; default 128 MiB

@@ -308,7 +308,8 @@ type RecordStore interface {
 
 	// Write applies all changes in their order, or none, and returns when they
 	// are durable. A version that is not the expected one is an *ItemError with
-	// ErrStale.
+	// ErrStale. When ctx ends while the write is out, that goes on, and an engine may
+	// answer ErrUnknown.
 	Write(ctx context.Context, t id.Tenant, changes []Change) error
 }
 
@@ -323,6 +324,7 @@ type Engine interface {
 	// as a whole: nobody else uses the tenant meanwhile.
 	Drop(ctx context.Context, t id.Tenant, mark Record) error
 
-	// Close waits for what is under way and closes the store.
+	// Close waits for what is under way and closes the store. An engine whose server
+	// does not answer returns an error after a while, and leaves what is out.
 	Close() error
 }
