@@ -1,0 +1,160 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage/pebblestore"
+)
+
+// hangingDisk is a file system of which no sync ends while it hangs. What is written is
+// read back all the same.
+type hangingDisk struct {
+	vfs.FS
+	syncs sync.RWMutex // held by Hang
+}
+
+func (d *hangingDisk) file(f vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &hangingFile{f, d}, nil
+}
+
+func (d *hangingDisk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return d.file(d.FS.Create(name, c))
+}
+
+func (d *hangingDisk) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
+	return d.file(d.FS.OpenReadWrite(name, c, o...))
+}
+
+func (d *hangingDisk) ReuseForWrite(before, name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return d.file(d.FS.ReuseForWrite(before, name, c))
+}
+
+type hangingFile struct {
+	vfs.File
+	disk *hangingDisk
+}
+
+func (f *hangingFile) wait() {
+	f.disk.syncs.RLock()
+	defer f.disk.syncs.RUnlock()
+}
+
+func (f *hangingFile) Sync() error {
+	f.wait()
+	return f.File.Sync()
+}
+
+func (f *hangingFile) SyncData() error {
+	f.wait()
+	return f.File.SyncData()
+}
+
+func (f *hangingFile) SyncTo(n int64) (bool, error) {
+	f.wait()
+	return f.File.SyncTo(n)
+}
+
+// newDiskServer is a whole service in this process, on a disk that can hang.
+func newDiskServer(t *testing.T, disk *hangingDisk) *hangServer {
+	c := demoCommand{Listen: "127.0.0.1:0"}.settings(t.TempDir())
+	engine, err := pebblestore.Open(pebblestore.Options{Dir: c.DatabaseDir(), FS: disk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyring, err := seal.NewKeyring(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	anchors, err := log.OpenAnchors(c.AnchorsDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch := unobserved(newLogger(config.Logging{LogLevel: "error"}, t.Output()))
+	service, err := newService(t.Context(), c, &store{engine: engine, anchors: anchors, keyring: keyring}, watch, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	edge := watch.edge()
+	edge.Bound = web.NewBound(hangTimeout)
+	main, err := service.main(c, edge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity, err := service.identity(c, testSecret, edge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &hangServer{process: &process{t: t, main: listen(t, main), identity: listen(t, identity)}, t: t}
+	t.Cleanup(func() { // before the listeners end
+		if err := service.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func listen(t *testing.T, h http.Handler) string {
+	l := httptest.NewServer(h)
+	t.Cleanup(l.Close)
+	return l.URL
+}
+
+// The disk's syncs hang while two organizations send. Events are refused in time, what
+// is in memory is answered, /readyz says so, and when the disk goes on, what was out is
+// there, and no acknowledged event is lost.
+func TestDiskHangs(t *testing.T) {
+	disk := &hangingDisk{FS: vfs.Default}
+	s := newDiskServer(t, disk)
+	for _, slug := range []string{"red", "blue"} {
+		org := s.found(t.Context(), slug, nil)
+		w, err := newWorker(s.main, org, client.Retry{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.senders = append(s.senders, newHangSender(s, org, w))
+	}
+	for _, o := range s.senders {
+		for range 20 {
+			if status := o.event("", nil); status != http.StatusCreated {
+				t.Fatal(status)
+			}
+		}
+		o.inMemory()
+	}
+	const senders = 6
+	stop := make(chan struct{})
+	wait := s.load(senders, stop)
+	disk.syncs.Lock()
+	s.eventually("requests are refused", func() bool {
+		for _, o := range s.senders {
+			o.inMemory()
+		}
+		return s.senders[0].refused() >= 3*senders && s.senders[1].refused() >= 3*senders
+	})
+	s.eventually("/readyz says that the store hangs", func() bool { return !s.ready() })
+	close(stop)
+	wait()
+	disk.syncs.Unlock()
+	s.eventually("ready again", s.ready)
+	for _, o := range s.senders {
+		s.wellAgain(o)
+		first := id.Event("evt-1")
+		if status := o.event(first, o.acked[first]); status != http.StatusOK {
+			t.Errorf("%s: got %d", first, status)
+		}
+	}
+}
