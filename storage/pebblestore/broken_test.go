@@ -2,6 +2,7 @@ package pebblestore_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -101,6 +102,32 @@ func wantAll(t *testing.T, got []error, want error) {
 			t.Errorf("answer %d: got %v, want %v", i, err, want)
 		}
 	}
+}
+
+// TestReadersLeaveAHeldSync: reads of what is being synced end with their contexts, and
+// read it once it is durable.
+func TestReadersLeaveAHeldSync(t *testing.T) {
+	d := newDisk()
+	e := open(t, pebblestore.Options{Dir: "data", FS: d})
+	w := newWriter(1)
+	wantAll(t, e.Append([]storage.Batch{w.next(1)}).Wait(), nil)
+	release := d.holdSyncs()
+	b := w.next(1)
+	b.Changes = []storage.Change{{Kind: "kind", Key: "key", Value: []byte("v")}}
+	pending := e.Append([]storage.Batch{b})
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		_, getErr := e.Get(ctx, 1, "kind", "key")
+		_, scanErr := e.Scan(ctx, 1, "kind", "", "", 9)
+		cancel()
+		wantAll(t, []error{getErr, scanErr}, context.DeadlineExceeded)
+	}
+	release()
+	r, err := e.Get(t.Context(), 1, "kind", "key")
+	if err != nil || string(r.Value) != "v" {
+		t.Errorf("got %q, %v", r.Value, err)
+	}
+	wantAll(t, append(pending.Wait(), e.Close()), nil)
 }
 
 // TestUnsynced holds back a sync. Ledger reads show the append; record reads and

@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -24,6 +25,9 @@ type commit struct {
 	applied sync.WaitGroup // until then readers may know of c but not touch batch
 	once    sync.Once
 	err     error
+
+	watch sync.Once     // begins to wait for ended
+	ended chan struct{} // closed when wait returns, for readers who may wait no longer
 }
 
 // wait returns when c, and so every write before it, is durable; else an error
@@ -36,6 +40,27 @@ func (c *commit) wait() error {
 	c.applied.Wait()
 	c.once.Do(c.sync)
 	return c.err
+}
+
+// waitFor is wait, or the error of ctx if that ends before. One goroutine waits for
+// all who may leave.
+func (c *commit) waitFor(ctx context.Context) error {
+	if c == nil || ctx.Done() == nil {
+		return c.wait()
+	}
+	c.watch.Do(func() {
+		c.ended = make(chan struct{})
+		go func() {
+			_ = c.wait()
+			close(c.ended)
+		}()
+	})
+	select {
+	case <-c.ended:
+		return c.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (c *commit) sync() {
@@ -120,25 +145,25 @@ func (u *unsynced) remove(c *commit) {
 }
 
 // settle returns when nothing that a read of key can have seen is on its way
-// any more.
-func (u *unsynced) settle(key []byte) error {
+// any more, or with the error of ctx.
+func (u *unsynced) settle(ctx context.Context, key []byte) error {
 	if u.count.Load() == 0 {
 		return nil
 	}
 	u.mu.Lock()
 	c := u.records[string(key)]
 	u.mu.Unlock()
-	return c.wait()
+	return c.waitFor(ctx)
 }
 
 // settleRange is settle for the keys [lower, upper).
-func (u *unsynced) settleRange(lower, upper []byte) error {
+func (u *unsynced) settleRange(ctx context.Context, lower, upper []byte) error {
 	if u.count.Load() == 0 {
 		return nil
 	}
 	var errs []error
 	for _, c := range u.between(string(lower), string(upper)) {
-		errs = append(errs, c.wait())
+		errs = append(errs, c.waitFor(ctx))
 	}
 	return errors.Join(errs...)
 }

@@ -75,7 +75,7 @@ func (e *Engine) partitionPage(ctx context.Context, lower, upper []byte) ([]stor
 	}
 	defer e.leave()
 	page, err := e.scan(ctx, lower, upper, partitionPage)
-	if unsettled := e.unsynced.settleRange(lower, upper); unsettled != nil {
+	if unsettled := e.unsynced.settleRange(ctx, lower, upper); unsettled != nil {
 		err = unsettled
 	}
 	return page, err

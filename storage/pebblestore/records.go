@@ -25,7 +25,7 @@ func (e *Engine) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key st
 		r.Version, r.Value = version, append([]byte{}, value...)
 		return err
 	})
-	if unsettled := e.unsynced.settle(stored); unsettled != nil {
+	if unsettled := e.unsynced.settle(ctx, stored); unsettled != nil {
 		err = unsettled
 	}
 	if err != nil {
@@ -45,7 +45,7 @@ func (e *Engine) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin
 		return nil, nil
 	}
 	found, err := e.scan(ctx, lower, upper, limit)
-	if unsettled := e.unsynced.settleRange(lower, upper); unsettled != nil {
+	if unsettled := e.unsynced.settleRange(ctx, lower, upper); unsettled != nil {
 		err = unsettled
 	}
 	if err != nil {
