@@ -34,7 +34,7 @@ func (w *world) correct(tenant id.Tenant, lie func(map[string]any)) (c *log.Cloc
 		if lie != nil {
 			lie(payload)
 		}
-		return log.Submission{Drafts: []log.Draft{w.statement(s, log.ClockKind, payload)}, Clock: c}, nil
+		return log.Submission{Drafts: []log.Draft{statement(w.t, s, fmt.Sprint("corrected-", s.Size()), payload)}, Clock: c}, nil
 	})
 	if err != nil {
 		return c, r, err
@@ -42,21 +42,21 @@ func (w *world) correct(tenant id.Tenant, lie func(map[string]any)) (c *log.Cloc
 	return c, receipts[0], nil
 }
 
-// statement is an event of the server's own.
-func (w *world) statement(s *log.State, kind string, payload map[string]any) log.Draft {
-	w.t.Helper()
+// statement is an event of the server's own that corrects a clock.
+func statement(t *testing.T, s *log.State, name string, payload map[string]any) log.Draft {
+	t.Helper()
 	key := edkey.NewPrivate()
 	unsigned, err := json.Marshal(map[string]any{
-		"schema_version": 1, "event_id": fmt.Sprint(kind, ":", s.Size()), "organization_id": s.Identity().Organization.String(),
-		"trace_id": "ledger", "agent_id": "system", "key_id": "system_x", "emitted_at": id.InstantOf(w.Clock()),
-		"actor_type": "system", "actor_principal": "operator", "action_kind": kind, "policy_decision": "allow", "payload": payload,
+		"schema_version": 1, "event_id": name, "organization_id": s.Identity().Organization.String(),
+		"trace_id": "ledger", "agent_id": "system", "key_id": "system_x", "emitted_at": "2026-11-20T12:00:00.000Z",
+		"actor_type": "system", "actor_principal": "operator", "action_kind": log.ClockKind, "policy_decision": "allow", "payload": payload,
 	})
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	e, err := event.SignEnvelope(unsigned, key)
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return log.NewDraft(s.Identity(), e, log.Attestation{
 		Form: event.FormDigest, PublicKey: did.Multikey(key.Public().Bytes()), Signer: chain.SignerSystem, Custody: chain.CustodyServer,

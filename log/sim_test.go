@@ -99,7 +99,8 @@ type ticket struct {
 	tenant   id.Tenant
 	names    []string
 	change   bool
-	staleIfs int // how often it is to be prepared with a stale condition
+	correct  bool // of the clock, of a ledger that is ahead
+	staleIfs int  // how often it is to be prepared with a stale condition
 	by       *log.Stepped
 	call     *log.Call
 }
@@ -214,6 +215,7 @@ func (s *sim) step(n int) {
 		{2, "anchors", func() { s.must(s.log.FlushAnchors()) }},
 		{1, "reverify", s.reverify},
 		{4, "clock", s.clock},
+		{3, "correct clock", func() { s.begin(s.log, &ticket{tenant: s.tenant(), names: s.fresh(1), correct: true}) }},
 		{1, "crash", s.crash},
 	}
 	total := 0
@@ -259,6 +261,7 @@ func (s *sim) told(t *ticket, l *oracleLedger, o log.Outcome) {
 		}
 	case fault.Is(o.Err, fault.OutcomeUnknown):
 		return
+	case t.correct && fault.Is(o.Err, fault.Conflict): // it is not ahead
 	case fault.Is(o.Err, fault.PlanLimit):
 		if s.limit == 0 {
 			s.fault("ticket %d: %v", t.number, o.Err)

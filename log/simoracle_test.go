@@ -1,6 +1,7 @@
 package log_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 
@@ -86,7 +87,14 @@ func (o *oracle) event(t id.Tenant, l *oracleLedger, e *storage.Event) {
 	}
 	var version, ticket, limit int
 	var kind string
-	if _, err := fmt.Sscanf(r.IngestKeyID, "version=%d ticket=%d kind=%s cap=%d", &version, &ticket, &kind, &limit); err != nil {
+	corrects := e.ActionKind == log.ClockKind
+	if corrects {
+		kind = "last-of-change"
+		_, err = fmt.Sscanf(string(e.Envelope[bytes.Index(e.Envelope, []byte("version=")):]), correctionFormat, &version, &ticket)
+	} else {
+		_, err = fmt.Sscanf(r.IngestKeyID, "version=%d ticket=%d kind=%s cap=%d", &version, &ticket, &kind, &limit)
+	}
+	if err != nil {
 		o.fault("tenant %d: ingest key %q: %v", t, r.IngestKeyID, err)
 	}
 	if version != 1+l.versions {
@@ -100,11 +108,21 @@ func (o *oracle) event(t id.Tenant, l *oracleLedger, e *storage.Event) {
 			o.fault("tenant %d: event %d has a name of an earlier one: %s, %s", t, e.Index, e.ID, e.IdempotencyKey)
 		}
 	}
-	if n := len(l.events); int(e.Index) != n || r.SequenceNum != uint64(n+1) || e.Entry.Prev != l.last || (n > 0 && l.events[n-1].received > e.ReceivedAt) {
+	if n := len(l.events); int(e.Index) != n || r.SequenceNum != uint64(n+1) || e.Entry.Prev != l.last || (n > 0 && l.events[n-1].received > e.ReceivedAt) != corrects {
 		o.fault("tenant %d: event %d does not follow the one before", t, e.Index)
 	}
 	month := "events/" + e.ReceivedAt.String()[:7]
-	if l.counted[month]++; limit > 0 && l.counted[month] > uint64(limit) {
+	switch {
+	case !corrects:
+		l.counted[month]++
+	default:
+		for later := range l.counted {
+			if later > month {
+				l.counted[later] = 0
+			}
+		}
+	}
+	if limit > 0 && l.counted[month] > uint64(limit) {
 		o.fault("tenant %d: event %d is number %d of %d in its month", t, e.Index, l.counted[month], limit)
 	}
 	text := fmt.Sprintf(`{"prev":"%s","record":"%x","seq":%d,"v":1}`, l.last, sha256.Sum256(e.Record), e.Index+1)

@@ -70,7 +70,24 @@ func (s *sim) begin(l *log.Stepped, t *ticket) {
 	})
 }
 
+// correction brings a ledger back that is ahead.
+func (s *sim) correction(t *ticket, state *log.State) (sub log.Submission, err error) {
+	if sub.Clock, err = t.by.CorrectClock(s.t.Context(), state); err != nil {
+		return sub, err
+	}
+	d := statement(s.t, state, t.names[0], sub.Clock.Payload(fmt.Sprintf(correctionFormat, state.ConfigVersion(), t.number)))
+	d.IdempotencyKey = keyOf(t.names[0])
+	sub.Drafts = []log.Draft{d}
+	return sub, nil
+}
+
+// correctionFormat is the reason of a correction, by which the oracle knows it.
+const correctionFormat = "version=%d ticket=%d"
+
 func (s *sim) prepare(t *ticket, state *log.State) (log.Submission, error) {
+	if t.correct {
+		return s.correction(t, state)
+	}
 	sub := log.Submission{Reconfigures: t.change}
 	for i, name := range t.names {
 		kind := "event"

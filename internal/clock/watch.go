@@ -35,7 +35,6 @@ type watch struct {
 	mark   Mark
 
 	held    bool
-	told    bool          // ever
 	next    time.Duration // when to tell or write again
 	written bool          // ever
 }
