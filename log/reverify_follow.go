@@ -38,7 +38,7 @@ func (r *reverification) turns(ctx context.Context, due []id.Tenant) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		if err := r.turn(ctx, t); err != nil && ctx.Err() == nil {
+		if err := r.turn(ctx, t, followEvents); err != nil && ctx.Err() == nil {
 			r.errors.Error("ledger not re-verified", "tenant", t, "err", err)
 			r.backlog.hold(t, time.Now())
 			well = false
@@ -49,8 +49,7 @@ func (r *reverification) turns(ctx context.Context, due []id.Tenant) bool {
 
 // lookAtAll is a round: it finds out how far each ledger's re-verification lies behind
 // its head, and tells of all of them together. A ledger with damaged records or envelopes
-// is looked at in each round; it counts for no lag, because its position stays before the
-// damage.
+// counts for no lag, because its position stays before the damage.
 func (r *reverification) lookAtAll(ctx context.Context) error {
 	round := newRound()
 	for t, err := range r.store.Tenants(ctx) {
@@ -58,9 +57,6 @@ func (r *reverification) lookAtAll(ctx context.Context) error {
 			return err
 		}
 		done, level, err := r.look(ctx, t)
-		if err == nil && level == Suspect {
-			err = r.turn(ctx, t)
-		}
 		if err != nil && ctx.Err() == nil {
 			r.errors.Error("ledger not re-verified", "tenant", t, "err", err)
 		}
@@ -126,8 +122,8 @@ func (r *reverification) noteLag(ctx context.Context, t id.Tenant, level Level, 
 	}
 }
 
-// turn re-verifies the next events of a ledger.
-func (r *reverification) turn(ctx context.Context, t id.Tenant) error {
+// turn re-verifies the next events of a ledger, most of them at the most.
+func (r *reverification) turn(ctx context.Context, t id.Tenant, most id.Index) error {
 	done, err := r.record(ctx, t)
 	if err != nil {
 		return err
@@ -151,7 +147,10 @@ func (r *reverification) turn(ctx context.Context, t id.Tenant) error {
 	if x.tree.Size() == 0 {
 		done.Since = id.InstantOf(r.clock())
 	}
-	err = r.work(ctx, x, min(x.tree.Size()+followEvents, s.Size()), func() float64 { return restAt(r.backlog.events()) })
+	err = r.work(ctx, x, min(x.tree.Size()+most, s.Size()), func() float64 {
+		r.lookAtMoved(ctx) // a turn may take long
+		return restAt(r.backlog.events())
+	})
 	if err == nil && x.tree.Size() == s.Size() {
 		err = x.atHead(ctx)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
 )
 
 // passStretch is how many events of a whole pass are checked until its position is
@@ -13,14 +14,19 @@ import (
 const passStretch = 1 << 16
 
 // passAll begins a whole pass of each ledger for which the last one is too old, or
-// goes on with one that did not end. A ledger that can't be read does not keep the
-// others from their turn.
+// goes on with one that did not end. Of a ledger with damaged records or envelopes it
+// looks at all events behind the position, which stays before the damage: there may be
+// worse. A ledger that can't be read does not keep the others from their turn.
 func (r *reverification) passAll(ctx context.Context) error {
 	for t, err := range r.store.Tenants(ctx) {
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
-		if err := r.pass(ctx, t); err != nil && ctx.Err() == nil {
+		err := r.pass(ctx, t)
+		if err == nil && r.faultLevel(ctx, t) == Suspect {
+			err = r.turn(ctx, t, id.Index(tlog.MaxSize))
+		}
+		if err != nil && ctx.Err() == nil {
 			r.errors.Error("ledger not re-verified", "tenant", t, "err", err)
 		}
 	}
