@@ -87,7 +87,8 @@ const (
 // while it is out); fault.Unavailable (nothing was done; also when ctx ends while it
 // waits to be sequenced), with code frozen or read_only when the ledger takes no
 // events, and with code clock when no event may be given a time (Options.Held,
-// Timely); fault.NotFound for an unknown tenant.
+// Timely), and with code read_only_mode while nothing is written (Options.ReadOnly);
+// fault.NotFound for an unknown tenant.
 func (l *Ledgers) Append(ctx context.Context, t id.Tenant, prepare Prepare) ([]Receipt, error) {
 	o := l.AppendAll(ctx, t, []Prepare{prepare})[0]
 	return o.Receipts, o.Err
@@ -161,7 +162,7 @@ func (a *appending) enqueue(ctx context.Context, open []int) (subs []*submission
 	if err := state.Trusted(); err != nil {
 		return nil, open, err
 	}
-	if err := a.ledgers.held(); err != nil {
+	if err := a.ledgers.closed(); err != nil {
 		return nil, open, err
 	}
 	subs = make([]*submission, 0, len(open))
@@ -270,6 +271,14 @@ func (s *submission) bytes() int {
 		n += len(s.Drafts[i].Envelope) + s.Drafts[i].Record.Len()
 	}
 	return n
+}
+
+// closed returns why nothing is appended to any ledger now, nil when something may be.
+func (l *Ledgers) closed() error {
+	if l.readOnly {
+		return storage.ErrReadOnly
+	}
+	return l.held()
 }
 
 func overloaded(message string) error {

@@ -119,7 +119,7 @@ func (l *Ledgers) keepName(g Genesis) error {
 }
 
 func (l *Ledgers) create(ctx context.Context, t id.Tenant, identity identityRecord, configVersion uint64, changes []storage.Change) (*State, error) {
-	if err := l.held(); err != nil {
+	if err := l.closed(); err != nil {
 		return nil, err
 	}
 	if _, known := l.anchors.find(identity.Origin); known {

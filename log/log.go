@@ -66,6 +66,10 @@ type Options struct {
 	// Append; nil when it may. Default: always nil.
 	Held func() error
 
+	// ReadOnly says that nothing is appended: storage.ErrReadOnly to who wants it. What
+	// is judged by, and what is known, goes on to be told.
+	ReadOnly bool
+
 	// Fatal is called once, in a goroutine of the package, when the engine is
 	// broken; it should end the process. Default: panic.
 	Fatal func(error)
@@ -133,17 +137,18 @@ func orDefault[T int | int64](v, d T) T {
 
 // Ledgers is all ledgers of one store. Its methods may be called concurrently.
 type Ledgers struct {
-	store   Store
-	keyring *seal.Keyring
-	anchors *Anchors
-	logger  *slog.Logger
-	metrics *metrics
-	tracer  span.Tracer
-	clock   func() time.Time
-	held    func() error
-	early   early
-	fatal   func(error)
-	tiles   *tileCache[*tlog.Nodes]
+	store    Store
+	keyring  *seal.Keyring
+	anchors  *Anchors
+	logger   *slog.Logger
+	metrics  *metrics
+	tracer   span.Tracer
+	clock    func() time.Time
+	held     func() error
+	early    early
+	readOnly bool
+	fatal    func(error)
+	tiles    *tileCache[*tlog.Nodes]
 
 	leafCache leafCache
 	importing bool
@@ -205,7 +210,7 @@ func refuseForeignStore(ctx context.Context, o Options) error {
 func newLedgers(o Options) *Ledgers {
 	l := &Ledgers{
 		store: o.Store, keyring: o.Keyring, anchors: o.Anchors, logger: o.Logger,
-		metrics: newMetrics(o.Metrics), tracer: o.Tracer, clock: o.Clock, held: o.Held, fatal: o.Fatal,
+		metrics: newMetrics(o.Metrics), tracer: o.Tracer, clock: o.Clock, held: o.Held, readOnly: o.ReadOnly, fatal: o.Fatal,
 		tiles:      newTileCache[*tlog.Nodes](o.TileCacheBytes),
 		leafCache:  newLeafCache(o.LeafCacheBytes),
 		importing:  o.Importing,

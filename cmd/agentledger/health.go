@@ -22,7 +22,8 @@ type readiness func(ctx context.Context) string
 const readinessTime = time.Second
 
 // health adds what orchestrators ask: /livez answers 200 as long as the process
-// answers, /readyz 503 with the first reason why the service can't be used.
+// answers, /readyz 503 with the first reason why the service can't be used. A service
+// that is read-only is ready, because the public log is up, and says that it is.
 func (s *service) health(r chi.Router, edge *web.Edge) {
 	quiet := *edge
 	quiet.Quiet = true
@@ -43,6 +44,10 @@ func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, reason, http.StatusServiceUnavailable)
 			return
 		}
+	}
+	if s.store.readOnly {
+		fmt.Fprintln(w, "ok, read-only")
+		return
 	}
 	well(w, r)
 }

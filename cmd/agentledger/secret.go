@@ -99,6 +99,15 @@ func platformSecret(c config.Serve) (secret, madeFile string, err error) {
 	return secret, madeFile, nil
 }
 
+// servedPlatformSecret is platformSecret, or knownPlatformSecret where nothing is written.
+func servedPlatformSecret(c config.Serve) (secret, madeFile string, err error) {
+	if !c.ReadOnly {
+		return platformSecret(c)
+	}
+	secret, err = knownPlatformSecret(c)
+	return secret, "", err
+}
+
 // knownPlatformSecret returns the platform secret of a server that runs; it makes none.
 func knownPlatformSecret(c config.Serve) (string, error) {
 	if os.Getenv(platformSecretVariable) == "" {

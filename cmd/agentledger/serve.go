@@ -35,26 +35,82 @@ type serveCommand struct {
 // machine is what the service takes from the machine that it runs on, as far as tests
 // give it something else.
 type machine struct {
-	clocks clock.Source
+	clocks  clock.Source
+	volumes func(folders []string) error // why one of the folders takes no writes
+	pause   time.Duration                // between two looks at volumes that take none
+}
+
+func thisMachine() machine {
+	return machine{clocks: clock.Machine(), volumes: tryVolumes, pause: 5 * time.Second}
 }
 
 // Run serves until ctx ends or the store breaks.
 func (c serveCommand) Run(ctx context.Context, out terminal) error {
+	return thisMachine().serve(ctx, c.Serve, out)
+}
+
+// serve serves, and starts anew where it stands when volumes that took no writes take
+// them again.
+func (m machine) serve(ctx context.Context, c config.Serve, out terminal) error {
 	logger := newLogger(c.Logging, out.stderr)
-	s, err := start(ctx, c.Serve, logger)
-	if err != nil {
-		return err
+	for {
+		s, reason, err := m.startAsCan(ctx, c, logger)
+		if err != nil {
+			return err
+		}
+		again, err := m.run(ctx, s, reason, out, logger)
+		if err != nil || !again {
+			return err
+		}
 	}
+}
+
+// startAsCan starts the service, read-only when a volume takes no writes. reason is why.
+func (m machine) startAsCan(ctx context.Context, c config.Serve, logger *slog.Logger) (s *server, reason, err error) {
+	if c.ReadOnly {
+		s, err = m.start(ctx, c, logger)
+		return s, nil, err
+	}
+	if reason = m.volumes(writtenFolders(c.Store)); reason == nil {
+		s, reason = m.start(ctx, c, logger)
+	}
+	if reason == nil {
+		return s, nil, nil
+	}
+	if !refusedByVolume(reason) {
+		return nil, nil, reason
+	}
+	c.ReadOnly = true
+	if s, err = m.start(ctx, c, logger); err != nil {
+		return nil, nil, errors.Join(reason, fmt.Errorf("read-only: %w", err))
+	}
+	logger.Error("serving read-only: everything is shown and nothing is written, until the volume takes writes again", "err", reason)
+	return s, reason, nil
+}
+
+// run serves until ctx ends or something fails. again says that the volumes take writes
+// which did not for the given reason; nil is none.
+func (m machine) run(ctx context.Context, s *server, reason error, out terminal, logger *slog.Logger) (again bool, err error) {
 	if s.madeSecretFile != "" {
 		fmt.Fprintf(out.stdout, "platform secret made in %s\n", s.madeSecretFile)
 	}
 	fmt.Fprintln(out.stdout, s.where())
+	looking, end := context.WithCancel(ctx)
+	taken := make(chan bool, 1)
+	if reason != nil {
+		go func() {
+			taken <- untilWritten(looking, func() error { return m.volumes(writtenFolders(s.settings.Store)) }, m.pause)
+		}()
+	}
 	select {
 	case <-ctx.Done():
 		logger.Info("stopping")
 	case err = <-s.failed:
+	case again = <-taken:
+		logger.Info("the volume takes writes again: starting anew")
 	}
-	return errors.Join(err, s.stop(context.WithoutCancel(ctx)))
+	end()
+	return again && ctx.Err() == nil, errors.Join(err, s.stop(context.WithoutCancel(ctx)))
 }
 
 // moreThreads is how many more threads run Go code at a time than there are
@@ -92,7 +148,7 @@ type server struct {
 
 // start starts the service on this machine.
 func start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, error) {
-	return machine{clocks: clock.Machine()}.start(ctx, c, logger)
+	return thisMachine().start(ctx, c, logger)
 }
 
 // start opens the store, builds the service and listens.
@@ -115,7 +171,7 @@ func (m machine) start(ctx context.Context, c config.Serve, logger *slog.Logger)
 		return nil, errors.Join(err, watch.stop(ctx))
 	}
 	s := &server{settings: c, service: service, failed: make(chan error, 3)}
-	if s.platformSecret, s.madeSecretFile, err = platformSecret(c); err == nil {
+	if s.platformSecret, s.madeSecretFile, err = servedPlatformSecret(c); err == nil {
 		err = s.listen(watch, bounds)
 	}
 	if err != nil {
@@ -123,9 +179,18 @@ func (m machine) start(ctx context.Context, c config.Serve, logger *slog.Logger)
 	}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
-	s.background.Go(func() { service.clock.Watch(background, watch.logger, clockMark(c.Store)) })
 	s.background.Go(func() { addThreads(background, service.floor.Company) })
 	s.background.Go(func() { service.census(background) })
+	if !c.ReadOnly {
+		s.write(background)
+	}
+	return s, nil
+}
+
+// write does what a service does without being asked, all of which writes.
+func (s *server) write(background context.Context) {
+	service, watch, c := s.service, s.service.watch, s.settings
+	s.background.Go(func() { service.clock.Watch(background, watch.logger, clockMark(c.Store)) })
 	s.background.Go(func() { service.ledgers.Reverify(background, c.ReverifyPause) })
 	if len(c.OlderMasterKeyFile) > 0 {
 		s.background.Go(func() { service.reseal(background) })
@@ -138,7 +203,6 @@ func (m machine) start(ctx context.Context, c config.Serve, logger *slog.Logger)
 	s.background.Go(func() { service.approvals.Run(background, sweeps) })
 	s.background.Go(func() { service.outbox.Run(background, sweeps) })
 	s.background.Go(func() { service.workflows.Run(background, sweeps) })
-	return s, nil
 }
 
 // listen opens the listeners. bounds are the connections that each may have open.

@@ -71,7 +71,7 @@ func openService(ctx context.Context, c config.Serve, watch *observation, fatal 
 	if _, err := provision.ParseHost(c.PublicURL); err != nil {
 		return nil, err
 	}
-	st, err := openStore(ctx, c.Store, watch.logger, fatal)
+	st, err := openServed(ctx, c, watch.logger, fatal)
 	if err != nil {
 		return nil, err
 	}
@@ -83,20 +83,21 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 	watch.registry.MustRegister(st.engine.Collector())
 	s := &service{watch: watch, floor: limit.NewFloor(runtime.GOMAXPROCS(0)), store: st}
 	s.checks = []readiness{s.checkAppends, s.checkStore, s.checkClock}
+	s.tellMode()
 	err := s.keepTime(c)
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
 	s.ledgers, err = log.Open(ctx, log.Options{
 		Store: st.engine, Keyring: st.keyring, Anchors: st.anchors, Logger: watch.logger, Metrics: watch.registry, Tracer: watch.tracer, Fatal: fatal,
-		Clock: s.clock.Now, Held: s.clock.Check,
+		Clock: s.clock.Now, Held: s.clock.Check, ReadOnly: st.readOnly,
 		Company: s.floor.Company, AnchorFirst: anchorFirst(c.Anchoring, st.engine), Witness: s, LeafCacheBytes: leafCacheBytes(c.LeafCacheMiB),
 	})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
 	err = s.checkMasterKey(ctx)
-	if err == nil {
+	if err == nil && !st.readOnly {
 		err = reseal.Begin(ctx, st.engine, st.keyring)
 	}
 	if err == nil {

@@ -50,6 +50,8 @@ type store struct {
 	engine  engine
 	anchors *log.Anchors
 	keyring *seal.Keyring
+
+	readOnly bool // nothing is written to it
 }
 
 // openStore opens the data directory, or makes it, and the engine. The engine
@@ -101,7 +103,7 @@ func openStoreReadOnly(ctx context.Context, c config.Store, logger *slog.Logger,
 	if err != nil {
 		return nil, err
 	}
-	s := &store{engine: engine, keyring: keyring}
+	s := &store{engine: engine, keyring: keyring, readOnly: true}
 	if err := s.open(ctx, c, openAnchors); err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}

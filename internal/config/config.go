@@ -147,6 +147,7 @@ type Serve struct {
 	Anchoring
 	Directory
 	Witnesses
+	ReadOnly      bool          `help:"Show everything and write nothing: all that changes something is answered 503. A service whose volume takes no writes starts so by itself." env:"AGENTLEDGER_READ_ONLY"`
 	ReverifyPause time.Duration `help:"How long the background re-verification leaves few new events of a ledger, and between two looks at all ledgers." default:"1m" env:"AGENTLEDGER_REVERIFY_PAUSE"`
 }
 

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/log"
+)
+
+// openServed opens the store of a service, which makes it unless it is read-only.
+func openServed(ctx context.Context, c config.Serve, logger *slog.Logger, fatal func(error)) (*store, error) {
+	if c.ReadOnly {
+		return openStoreReadOnly(ctx, c.Store, logger, log.OpenAnchorsReadOnly)
+	}
+	return openStore(ctx, c.Store, logger, fatal)
+}
+
+// tellMode makes the metric of the read-only mode.
+func (s *service) tellMode() {
+	mode := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "agentledger_read_only_mode", Help: "1 while the service writes nothing and answers reads alone.",
+	})
+	if s.store.readOnly {
+		mode.Set(1)
+	}
+	s.watch.registry.MustRegister(mode)
+}

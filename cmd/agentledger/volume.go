@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/config"
+)
+
+// probeBytes is what a volume has to take, durably, to count as one that takes writes:
+// more than a start and some seconds of anchors need.
+const probeBytes = 512 << 10
+
+// probeName begins the names of the files that are written for a probe.
+const probeName = "write-probe-"
+
+// tryVolumes returns why one of the folders takes no writes, nil when all do. A folder
+// that is not there yet is none of its business.
+func tryVolumes(folders []string) error {
+	for _, dir := range folders {
+		if err := tryVolume(dir); err != nil {
+			return fmt.Errorf("%s takes no writes: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+func tryVolume(dir string) (err error) {
+	removeProbes(dir)
+	f, err := os.CreateTemp(dir, probeName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	if _, err := f.Write(make([]byte, probeBytes)); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// removeProbes takes away what a process left that was killed while it tried.
+func removeProbes(dir string) {
+	left, _ := filepath.Glob(filepath.Join(dir, probeName+"*")) // fails for a malformed pattern alone
+	for _, path := range left {
+		_ = os.Remove(path)
+	}
+}
+
+// writtenFolders are those that a service with these settings writes to.
+func writtenFolders(c config.Store) []string {
+	folders := []string{c.Data, c.AnchorsDir()}
+	if c.Storage == "" {
+		folders = append(folders, c.DatabaseDir())
+	}
+	slices.Sort(folders)
+	return slices.Compact(folders)
+}
+
+// volumeErrors are those by which a volume refuses writes that it would take from
+// anybody else neither. Permissions are not among them: they are a mistake in how the
+// service is set up, and the start is refused for it.
+var volumeErrors = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO}
+
+// refusedByVolume reports whether a write failed because of the volume.
+func refusedByVolume(err error) bool {
+	return slices.ContainsFunc(volumeErrors, func(cause error) bool { return errors.Is(err, cause) })
+}
+
+// untilWritten waits until the folders take writes, which it tries after each pause. It
+// returns false when ctx ends before.
+func untilWritten(ctx context.Context, try func() error, pause time.Duration) bool {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+			if try() == nil {
+				return true
+			}
+		}
+	}
+}
