@@ -1,6 +1,7 @@
 package log
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -46,19 +47,23 @@ func (l *Ledgers) anchorFirst(f flight, results []error) []error {
 	return results
 }
 
-// anchorLoaded writes the anchor of a head that was read from the store and goes
-// beyond its anchor, if it has to be there before the head is shown.
-func (l *Ledgers) anchorLoaded(s *State) error {
-	if l.importing || l.anchors.readOnly || s.fault.Level != Healthy || !l.first() {
-		return nil
+// anchorLoaded returns what may be shown of a head that was read from the store. If
+// its anchor has to be there first, it is written; if nothing beyond the anchor may be
+// shown, that is the state at the anchor. known is the fault on record.
+func (l *Ledgers) anchorLoaded(ctx context.Context, s *State, known Fault) (*State, error) {
+	if l.anchored {
+		return l.atAnchor(ctx, s)
+	}
+	if l.importing || l.anchors.readOnly || s.fault.or(known).Level != Healthy || !l.first() {
+		return s, nil
 	}
 	if shown, ok := l.anchors.find(s.identity.Origin); ok && shown.size >= s.Size() {
-		return nil
+		return s, nil
 	}
 	if err := l.anchors.put(s.Checkpoint()); err != nil {
-		return fmt.Errorf("%w: %w: %w", storage.ErrUnavailable, errNotAnchored, err)
+		return nil, fmt.Errorf("%w: %w: %w", storage.ErrUnavailable, errNotAnchored, err)
 	}
-	return nil
+	return s, nil
 }
 
 // rekey gives the state of a durable part the log keys that the part brings.

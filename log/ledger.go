@@ -237,8 +237,8 @@ func (l *Ledgers) refresh(ctx context.Context, led *ledger) error {
 			known = Fault{}
 		}
 	case err == nil:
-		if err = l.confirm(ctx, s); err == nil && known.Level == Healthy {
-			err = l.anchorLoaded(s)
+		if err = l.confirm(ctx, s); err == nil {
+			s, err = l.anchorLoaded(ctx, s, known)
 		}
 	case isDamage(err):
 		s, err = l.salvage(ctx, led, err), nil

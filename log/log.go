@@ -70,6 +70,11 @@ type Options struct {
 	// is judged by, and what is known, goes on to be told.
 	ReadOnly bool
 
+	// Anchored shows each ledger as it was at its anchor, and nothing beyond, for a
+	// ReadOnly store on a file system that may hold in memory what it never wrote. The
+	// anchor lies up to a second behind what was shown before.
+	Anchored bool
+
 	// Fatal is called once, in a goroutine of the package, when the engine is
 	// broken; it should end the process. Default: panic.
 	Fatal func(error)
@@ -147,6 +152,7 @@ type Ledgers struct {
 	held     func() error
 	early    early
 	readOnly bool
+	anchored bool // see Options
 	fatal    func(error)
 	tiles    *tileCache[*tlog.Nodes]
 
@@ -210,7 +216,7 @@ func refuseForeignStore(ctx context.Context, o Options) error {
 func newLedgers(o Options) *Ledgers {
 	l := &Ledgers{
 		store: o.Store, keyring: o.Keyring, anchors: o.Anchors, logger: o.Logger,
-		metrics: newMetrics(o.Metrics), tracer: o.Tracer, clock: o.Clock, held: o.Held, readOnly: o.ReadOnly, fatal: o.Fatal,
+		metrics: newMetrics(o.Metrics), tracer: o.Tracer, clock: o.Clock, held: o.Held, readOnly: o.ReadOnly, anchored: o.Anchored, fatal: o.Fatal,
 		tiles:      newTileCache[*tlog.Nodes](o.TileCacheBytes),
 		leafCache:  newLeafCache(o.LeafCacheBytes),
 		importing:  o.Importing,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
@@ -49,6 +50,23 @@ func restoreAt(ctx context.Context, store storage.Ledgers, t id.Tenant, at ancho
 	head.Last, head.LastReceived = EntryOf(last).Hash(), last.ReceivedAt
 	tree, err := restoreTree(ctx, store, t, head)
 	return head, tree, err
+}
+
+// atAnchor returns the state of a sound ledger as it was at its anchor.
+func (l *Ledgers) atAnchor(ctx context.Context, s *State) (*State, error) {
+	shown, ok := l.anchors.find(s.identity.Origin)
+	if !ok || s.fault.Level != Healthy || shown.size >= s.Size() {
+		return s, nil
+	}
+	head, tree := storage.Head{Root: tlog.EmptyRoot(), Last: chain.Genesis(s.identity.Origin)}, new(tlog.Builder)
+	if shown.size > 0 {
+		var err error
+		if head, tree, err = restoreAt(ctx, l.store, s.identity.Tenant, shown); err != nil {
+			return nil, fmt.Errorf("state at the anchor: %w", err)
+		}
+	}
+	head.Epoch, head.ConfigVersion = s.head.Epoch, s.head.ConfigVersion
+	return &State{identity: s.identity, keys: s.keys, head: head, tree: tree, used: s.used}, nil
 }
 
 // partialHashes returns the hashes of a partial tile: leaf hashes of entries at

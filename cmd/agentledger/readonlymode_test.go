@@ -333,6 +333,16 @@ func TestVolumeComesBack(t *testing.T) {
 	}
 }
 
+// A volume that is full has lost nothing that it took; one that failed may have.
+func TestMayBeUnwritten(t *testing.T) {
+	want := map[error]bool{syscall.ENOSPC: false, syscall.EDQUOT: false, syscall.EROFS: true, syscall.EIO: true}
+	for _, cause := range volumeErrors {
+		if got := mayBeUnwritten(fmt.Errorf("/data takes no writes: %w", cause)); got != want[cause] {
+			t.Errorf("%v: got %v, want %v", cause, got, want[cause])
+		}
+	}
+}
+
 // waitFor waits until the service says that it is ready in these words.
 func (h *house) waitFor(want string) {
 	h.t.Helper()

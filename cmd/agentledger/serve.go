@@ -80,7 +80,7 @@ func (m machine) startAsCan(ctx context.Context, c config.Serve, logger *slog.Lo
 	if !refusedByVolume(reason) {
 		return nil, nil, reason
 	}
-	c.ReadOnly = true
+	c.ReadOnly, c.AnchoredOnly = true, mayBeUnwritten(reason)
 	if s, err = m.start(ctx, c, logger); err != nil {
 		return nil, nil, errors.Join(reason, fmt.Errorf("read-only: %w", err))
 	}

@@ -76,6 +76,14 @@ func refusedByVolume(err error) bool {
 	return slices.ContainsFunc(volumeErrors, func(cause error) bool { return errors.Is(err, cause) })
 }
 
+// mayBeUnwritten reports whether the file system may show what it took before it
+// refused writes for that reason, and never wrote. A volume that is full has failed a
+// write before anything was acknowledged. One that failed, or that the system made
+// read-only because it failed, may have lost what its memory still shows.
+func mayBeUnwritten(reason error) bool {
+	return errors.Is(reason, syscall.EIO) || errors.Is(reason, syscall.EROFS)
+}
+
 // untilWritten waits until the folders take writes, which it tries after each pause. It
 // returns false when ctx ends before.
 func untilWritten(ctx context.Context, try func() error, pause time.Duration) bool {

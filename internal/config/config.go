@@ -148,6 +148,7 @@ type Serve struct {
 	Directory
 	Witnesses
 	ReadOnly      bool          `help:"Show everything and write nothing: all that changes something is answered 503. A service whose volume takes no writes starts so by itself." env:"AGENTLEDGER_READ_ONLY"`
+	AnchoredOnly  bool          `kong:"-"` // with ReadOnly: nothing beyond the anchors is shown. The program decides it, not the operator
 	ReverifyPause time.Duration `help:"How long the background re-verification leaves few new events of a ledger, and between two looks at all ledgers." default:"1m" env:"AGENTLEDGER_REVERIFY_PAUSE"`
 }
 
