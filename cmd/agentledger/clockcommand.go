@@ -46,20 +46,13 @@ func (c clockCommand) Run(ctx context.Context, out terminal) error {
 }
 
 func (c clockCommand) ask(ctx context.Context) (shown shownClock, err error) {
-	secret, err := knownPlatformSecret(config.Serve{Store: config.Store{Data: c.Data}, Identity: config.Identity{PlatformSecretFile: c.PlatformSecretFile}})
-	if err != nil {
-		return shown, err
+	call := platformCall{
+		server: c.Server, store: config.Store{Data: c.Data}, secretFile: c.PlatformSecretFile, timeout: clockTimeout,
+		method: http.MethodGet, path: "/clock",
 	}
-	server, err := newOperator("", c.Server)
-	if err != nil {
-		return shown, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
-	defer cancel()
-	method, body := http.MethodGet, any(nil)
 	if c.Accept {
-		method, body = http.MethodPost, map[string]any{"accept": true}
+		call.method, call.body = http.MethodPost, map[string]any{"accept": true}
 	}
-	err = server.call(ctx, method, server.identity+"/v1/id/platform/clock", http.Header{"X-Platform-Secret": {secret}}, body, &shown)
+	err = call.do(ctx, &shown)
 	return shown, err
 }

@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/org"
 )
@@ -53,46 +50,19 @@ const correctionTimeout = time.Minute
 
 // byServer asks the server that runs.
 func (c correctClockCommand) byServer(ctx context.Context, _ terminal) (made correctedClock, err error) {
-	secret, err := knownPlatformSecret(config.Serve{Store: c.Store, Identity: config.Identity{PlatformSecretFile: c.PlatformSecretFile}})
-	if err != nil {
-		return made, err
-	}
-	server, err := newOperator("", c.Server)
-	if err != nil {
-		return made, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, correctionTimeout)
-	defer cancel()
-	path := "/v1/id/platform/organizations/" + url.PathEscape(c.Slug) + "/clock"
-	err = server.call(ctx, http.MethodPost, server.identity+path, http.Header{"X-Platform-Secret": {secret}}, map[string]any{"reason": c.Reason}, &made)
+	err = platformCall{
+		server: c.Server, store: c.Store, secretFile: c.PlatformSecretFile, timeout: correctionTimeout, method: http.MethodPost,
+		path: "/organizations/" + url.PathEscape(c.Slug) + "/clock", body: map[string]any{"reason": c.Reason},
+	}.do(ctx, &made)
 	return made, err
 }
 
 // inStore does it in the store of a stopped server.
 func (c correctClockCommand) inStore(ctx context.Context, out terminal) (made correctedClock, err error) {
-	s, err := c.open(ctx, out)
-	if err != nil {
-		return made, err
-	}
-	ledgers, err := log.Open(ctx, log.Options{Store: s.engine, Keyring: s.keyring, Anchors: s.anchors, Logger: newLogger(c.Logging, out.stderr)})
-	if err != nil {
-		return made, errors.Join(err, s.Close())
-	}
-	done, err := c.correct(ctx, ledgers, s)
-	made = correctedClock{Newest: done.Newest, Received: done.Received, Sequence: done.Index.Sequence()}
-	return made, errors.Join(err, ledgers.Close(), s.engine.Close())
-}
-
-func (c correctClockCommand) correct(ctx context.Context, ledgers *log.Ledgers, s *store) (made org.Corrected, err error) {
-	n := &notary.Notary{Ledgers: ledgers, Records: s.engine, Keyring: s.keyring, Clock: time.Now}
-	orgs, err := org.New(org.Options{Records: s.engine, Notary: n, Ledgers: ledgers})
-	if err != nil {
-		return made, err
-	}
-	n.Disclosures = orgs
-	t, err := orgs.BySlug(ctx, id.Slug(c.Slug))
-	if err != nil {
-		return made, err
-	}
-	return orgs.CorrectClock(ctx, t, notary.Operator, c.Reason)
+	err = c.changeOrganization(ctx, out, c.Slug, func(orgs *org.Orgs, t id.Tenant) error {
+		done, err := orgs.CorrectClock(ctx, t, notary.Operator, c.Reason)
+		made = correctedClock{Newest: done.Newest, Received: done.Received, Sequence: done.Index.Sequence()}
+		return err
+	})
+	return made, err
 }

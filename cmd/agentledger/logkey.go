@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
 	"github.com/agentledger/agentledger/org"
@@ -58,55 +56,29 @@ const rotationTimeout = time.Minute
 
 // byServer asks the server that runs.
 func (c rotateLogKeyCommand) byServer(ctx context.Context, _ terminal) (key changedKey, err error) {
-	secret, err := knownPlatformSecret(config.Serve{Store: c.Store, Identity: config.Identity{PlatformSecretFile: c.PlatformSecretFile}})
-	if err != nil {
-		return key, err
-	}
-	server, err := newOperator("", c.Server)
-	if err != nil {
-		return key, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, rotationTimeout)
-	defer cancel()
-	path := "/v1/id/platform/organizations/" + url.PathEscape(c.Slug) + "/log-keys"
+	path := "/organizations/" + url.PathEscape(c.Slug) + "/log-keys"
 	if c.Finish {
 		path += "/retire"
 	}
-	err = server.call(ctx, http.MethodPost, server.identity+path, http.Header{"X-Platform-Secret": {secret}}, nil, &key)
+	err = platformCall{
+		server: c.Server, store: c.Store, secretFile: c.PlatformSecretFile, timeout: rotationTimeout, method: http.MethodPost, path: path,
+	}.do(ctx, &key)
 	return key, err
 }
 
 // inStore makes the step in the store of a stopped server.
 func (c rotateLogKeyCommand) inStore(ctx context.Context, out terminal) (key changedKey, err error) {
-	s, err := c.open(ctx, out)
-	if err != nil {
-		return key, err
-	}
-	ledgers, err := log.Open(ctx, log.Options{Store: s.engine, Keyring: s.keyring, Anchors: s.anchors, Logger: newLogger(c.Logging, out.stderr)})
-	if err != nil {
-		return key, errors.Join(err, s.Close())
-	}
-	made, err := c.step(ctx, ledgers, s)
-	key = changedKey{VerifierKey: made.Verifier.String(), FromSize: made.From}
-	if made.To != log.NoEnd {
-		key.ToSize = &made.To
-	}
-	return key, errors.Join(err, ledgers.Close(), s.engine.Close())
-}
-
-func (c rotateLogKeyCommand) step(ctx context.Context, ledgers *log.Ledgers, s *store) (key log.LogKey, err error) {
-	n := &notary.Notary{Ledgers: ledgers, Records: s.engine, Keyring: s.keyring, Clock: time.Now}
-	orgs, err := org.New(org.Options{Records: s.engine, Notary: n, Ledgers: ledgers})
-	if err != nil {
-		return key, err
-	}
-	n.Disclosures = orgs
-	t, err := orgs.BySlug(ctx, id.Slug(c.Slug))
-	if err != nil {
-		return key, err
-	}
-	if c.Finish {
-		return orgs.RetireLogKey(ctx, t, notary.Operator)
-	}
-	return orgs.RotateLogKey(ctx, t, notary.Operator)
+	err = c.changeOrganization(ctx, out, c.Slug, func(orgs *org.Orgs, t id.Tenant) error {
+		step := orgs.RotateLogKey
+		if c.Finish {
+			step = orgs.RetireLogKey
+		}
+		made, err := step(ctx, t, notary.Operator)
+		key = changedKey{VerifierKey: made.Verifier.String(), FromSize: made.From}
+		if made.To != log.NoEnd {
+			key.ToSize = &made.To
+		}
+		return err
+	})
+	return key, err
 }

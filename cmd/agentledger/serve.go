@@ -9,16 +9,13 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/deadline"
 	"github.com/agentledger/agentledger/internal/descriptor"
@@ -32,103 +29,9 @@ type serveCommand struct {
 	config.Serve
 }
 
-// machine is what the service takes from the machine that it runs on, as far as tests
-// give it something else.
-type machine struct {
-	clocks  clock.Source
-	volumes func(folders []string) error // why one of the folders takes no writes
-	pause   time.Duration                // between two looks at volumes that take none
-}
-
-func thisMachine() machine {
-	return machine{clocks: clock.Machine(), volumes: tryVolumes, pause: 5 * time.Second}
-}
-
 // Run serves until ctx ends or the store breaks.
 func (c serveCommand) Run(ctx context.Context, out terminal) error {
 	return thisMachine().serve(ctx, c.Serve, out)
-}
-
-// serve serves, and starts anew where it stands when volumes that took no writes take
-// them again.
-func (m machine) serve(ctx context.Context, c config.Serve, out terminal) error {
-	logger := newLogger(c.Logging, out.stderr)
-	for {
-		s, reason, err := m.startAsCan(ctx, c, logger)
-		if err != nil {
-			return err
-		}
-		again, err := m.run(ctx, s, reason, out, logger)
-		if err != nil || !again {
-			return err
-		}
-	}
-}
-
-// startAsCan starts the service, read-only when a volume takes no writes. reason is why.
-func (m machine) startAsCan(ctx context.Context, c config.Serve, logger *slog.Logger) (s *server, reason, err error) {
-	if c.ReadOnly {
-		s, err = m.start(ctx, c, logger)
-		return s, nil, err
-	}
-	if reason = m.volumes(writtenFolders(c.Store)); reason == nil {
-		s, reason = m.start(ctx, c, logger)
-	}
-	if reason == nil {
-		return s, nil, nil
-	}
-	if !refusedByVolume(reason) {
-		return nil, nil, reason
-	}
-	c.ReadOnly, c.AnchoredOnly = true, mayBeUnwritten(reason)
-	if s, err = m.start(ctx, c, logger); err != nil {
-		return nil, nil, errors.Join(reason, fmt.Errorf("read-only: %w", err))
-	}
-	logger.Error("serving read-only: everything is shown and nothing is written, until the volume takes writes again", "err", reason)
-	return s, reason, nil
-}
-
-// run serves until ctx ends or something fails. again says that the volumes take writes
-// which did not for the given reason; nil is none.
-func (m machine) run(ctx context.Context, s *server, reason error, out terminal, logger *slog.Logger) (again bool, err error) {
-	if s.madeSecretFile != "" {
-		fmt.Fprintf(out.stdout, "platform secret made in %s\n", s.madeSecretFile)
-	}
-	fmt.Fprintln(out.stdout, s.where())
-	looking, end := context.WithCancel(ctx)
-	taken := make(chan bool, 1)
-	if reason != nil {
-		go func() {
-			taken <- untilWritten(looking, func() error { return m.volumes(writtenFolders(s.settings.Store)) }, m.pause)
-		}()
-	}
-	select {
-	case <-ctx.Done():
-		logger.Info("stopping")
-	case err = <-s.failed:
-	case again = <-taken:
-		logger.Info("the volume takes writes again: starting anew")
-	}
-	end()
-	return again && ctx.Err() == nil, errors.Join(err, s.stop(context.WithoutCancel(ctx)))
-}
-
-// moreThreads is how many more threads run Go code at a time than there are
-// processors while several organizations send.
-const moreThreads = 2
-
-// addThreads lets what has just come in begin while long work (an event of 150 KiB,
-// a flush, a compaction, the garbage collector) is on every processor: Go's scheduler
-// lets that go on for 10 ms, the kernel's gives a thread that was asleep its turn
-// at once. The floor still works for the number of processors. An organization alone
-// has nothing to gain and loses some of its throughput, so it gets none. A GOMAXPROCS
-// in the environment is left as it is.
-func addThreads(ctx context.Context, c *limit.Company) {
-	if os.Getenv("GOMAXPROCS") != "" {
-		return
-	}
-	processors := runtime.GOMAXPROCS(0)
-	c.Watch(ctx, func() { runtime.GOMAXPROCS(processors + moreThreads) }, runtime.SetDefaultGOMAXPROCS)
 }
 
 // server is a service with its listeners.
@@ -285,83 +188,6 @@ func private(registry *prometheus.Registry, edge *web.Edge) http.Handler {
 		mux.Handle(pattern, quiet.Handle(web.Plain(h)))
 	}
 	return mux
-}
-
-// Parts of a stop, and how long after --drain each is waited for at the most.
-const (
-	backgroundTime = 3 * time.Second
-	ledgersTime    = 6 * time.Second
-	storeTime      = 9 * time.Second
-	closeTime      = 10 * time.Second // all of it
-)
-
-// stop stops listening, lets open requests end, then closes ledgers and store and
-// delivers the last spans. What has not ended in its time, such as a store that hangs,
-// is named in the error and left: what was acknowledged is durable.
-func (s *server) stop(ctx context.Context) error {
-	began := time.Now()
-	until := func(d time.Duration) (context.Context, context.CancelFunc) {
-		return context.WithDeadline(ctx, began.Add(s.settings.Drain+d))
-	}
-	draining, cancel := until(0)
-	defer cancel()
-	s.stopping.Store(true)
-	s.service.approvals.Release()
-	errs := s.drain(draining)
-	if s.cancel != nil {
-		s.cancel()
-	}
-	for _, last := range []struct {
-		name string
-		time time.Duration
-		do   func(context.Context) error
-	}{
-		{"background work", backgroundTime, func(context.Context) error { s.background.Wait(); return nil }},
-		{"ledgers", ledgersTime, s.service.ledgers.Shutdown},
-		{"store", storeTime, func(context.Context) error { return s.service.store.engine.Close() }},
-		{"traces", closeTime, func(context.Context) error { return s.service.watch.stop(draining) }},
-	} {
-		ctx, cancel := until(last.time)
-		errs = append(errs, endsWithin(ctx, last.name, last.do))
-		cancel()
-	}
-	return errors.Join(errs...)
-}
-
-// endsWithin returns the error of work, or that it did not end shortly after ctx.
-func endsWithin(ctx context.Context, name string, work func(context.Context) error) error {
-	done := make(chan error, 1)
-	go func() { done <- work(ctx) }()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-	}
-	select { // work that looks at ctx knows what it waited for
-	case err := <-done:
-		return err
-	case <-time.After(ownWord):
-		return fmt.Errorf("stop: %s did not end in time", name)
-	}
-}
-
-// ownWord is how long a part of a stop may take to say what did not end.
-const ownWord = 500 * time.Millisecond
-
-// drain ends the connections of all listeners, each when its request is answered.
-func (s *server) drain(ctx context.Context) []error {
-	errs := make([]error, len(s.servers))
-	var group sync.WaitGroup
-	for i, hs := range s.servers {
-		group.Go(func() {
-			err := s.listeners[i].Drain(ctx)
-			if err = errors.Join(err, hs.Shutdown(ctx)); err != nil {
-				errs[i] = errors.Join(fmt.Errorf("drain: %w", err), hs.Close())
-			}
-		})
-	}
-	group.Wait()
-	return errs
 }
 
 // where tells the address of each listener, on one line that scripts can read.

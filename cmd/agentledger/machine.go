@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/clock"
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/limit"
+)
+
+// machine is what the service takes from the machine that it runs on, as far as tests
+// give it something else.
+type machine struct {
+	clocks  clock.Source
+	volumes func(folders []string) error // why one of the folders takes no writes
+	pause   time.Duration                // between two looks at volumes that take none
+}
+
+func thisMachine() machine {
+	return machine{clocks: clock.Machine(), volumes: tryVolumes, pause: 5 * time.Second}
+}
+
+// serve serves, and starts anew where it stands when volumes that took no writes take
+// them again.
+func (m machine) serve(ctx context.Context, c config.Serve, out terminal) error {
+	logger := newLogger(c.Logging, out.stderr)
+	for {
+		s, reason, err := m.startAsCan(ctx, c, logger)
+		if err != nil {
+			return err
+		}
+		again, err := m.run(ctx, s, reason, out, logger)
+		if err != nil || !again {
+			return err
+		}
+	}
+}
+
+// startAsCan starts the service, read-only when a volume takes no writes. reason is why.
+func (m machine) startAsCan(ctx context.Context, c config.Serve, logger *slog.Logger) (s *server, reason, err error) {
+	if c.ReadOnly {
+		s, err = m.start(ctx, c, logger)
+		return s, nil, err
+	}
+	if reason = m.volumes(writtenFolders(c.Store)); reason == nil {
+		s, reason = m.start(ctx, c, logger)
+	}
+	if reason == nil {
+		return s, nil, nil
+	}
+	if !refusedByVolume(reason) {
+		return nil, nil, reason
+	}
+	c.ReadOnly, c.AnchoredOnly = true, mayBeUnwritten(reason)
+	if s, err = m.start(ctx, c, logger); err != nil {
+		return nil, nil, errors.Join(reason, fmt.Errorf("read-only: %w", err))
+	}
+	logger.Error("serving read-only: everything is shown and nothing is written, until the volume takes writes again", "err", reason)
+	return s, reason, nil
+}
+
+// run serves until ctx ends or something fails. again says that the volumes take writes
+// which did not for the given reason; nil is none.
+func (m machine) run(ctx context.Context, s *server, reason error, out terminal, logger *slog.Logger) (again bool, err error) {
+	if s.madeSecretFile != "" {
+		fmt.Fprintf(out.stdout, "platform secret made in %s\n", s.madeSecretFile)
+	}
+	fmt.Fprintln(out.stdout, s.where())
+	looking, end := context.WithCancel(ctx)
+	taken := make(chan bool, 1)
+	if reason != nil {
+		go func() {
+			taken <- untilWritten(looking, func() error { return m.volumes(writtenFolders(s.settings.Store)) }, m.pause)
+		}()
+	}
+	select {
+	case <-ctx.Done():
+		logger.Info("stopping")
+	case err = <-s.failed:
+	case again = <-taken:
+		logger.Info("the volume takes writes again: starting anew")
+	}
+	end()
+	return again && ctx.Err() == nil, errors.Join(err, s.stop(context.WithoutCancel(ctx)))
+}
+
+// moreThreads is how many more threads run Go code at a time than there are
+// processors while several organizations send.
+const moreThreads = 2
+
+// addThreads lets what has just come in begin while long work (an event of 150 KiB,
+// a flush, a compaction, the garbage collector) is on every processor: Go's scheduler
+// lets that go on for 10 ms, the kernel's gives a thread that was asleep its turn
+// at once. The floor still works for the number of processors. An organization alone
+// has nothing to gain and loses some of its throughput, so it gets none. A GOMAXPROCS
+// in the environment is left as it is.
+func addThreads(ctx context.Context, c *limit.Company) {
+	if os.Getenv("GOMAXPROCS") != "" {
+		return
+	}
+	processors := runtime.GOMAXPROCS(0)
+	c.Watch(ctx, func() { runtime.GOMAXPROCS(processors + moreThreads) }, runtime.SetDefaultGOMAXPROCS)
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/org"
+)
+
+// platformCall is one platform call to a server that runs.
+type platformCall struct {
+	server     string       // address of its identity listener
+	store      config.Store // its data directory, for the platform secret
+	secretFile string       // of the platform secret, "" for the one in the data directory
+	method     string
+	path       string // behind /v1/id/platform
+	body       any    // nil for none
+	timeout    time.Duration
+}
+
+// do makes the call and reads its answer.
+func (p platformCall) do(ctx context.Context, answer any) error {
+	secret, err := knownPlatformSecret(config.Serve{Store: p.store, Identity: config.Identity{PlatformSecretFile: p.secretFile}})
+	if err != nil {
+		return err
+	}
+	o, err := newOperator("", p.server)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	return o.call(ctx, p.method, o.identity+"/v1/id/platform"+p.path, http.Header{"X-Platform-Secret": {secret}}, p.body, answer)
+}
+
+// changeOrganization opens the store of a stopped server and makes a change of one
+// organization, which states it in its log.
+func (c offline) changeOrganization(ctx context.Context, out terminal, slug string, change func(*org.Orgs, id.Tenant) error) error {
+	s, err := c.open(ctx, out)
+	if err != nil {
+		return err
+	}
+	ledgers, err := log.Open(ctx, log.Options{Store: s.engine, Keyring: s.keyring, Anchors: s.anchors, Logger: newLogger(c.Logging, out.stderr)})
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	err = s.changeOrganization(ctx, ledgers, id.Slug(slug), change)
+	return errors.Join(err, ledgers.Close(), s.engine.Close())
+}
+
+func (s *store) changeOrganization(ctx context.Context, ledgers *log.Ledgers, slug id.Slug, change func(*org.Orgs, id.Tenant) error) error {
+	n := &notary.Notary{Ledgers: ledgers, Records: s.engine, Keyring: s.keyring, Clock: time.Now}
+	orgs, err := org.New(org.Options{Records: s.engine, Notary: n, Ledgers: ledgers})
+	if err != nil {
+		return err
+	}
+	n.Disclosures = orgs
+	t, err := orgs.BySlug(ctx, slug)
+	if err != nil {
+		return err
+	}
+	return change(orgs, t)
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Parts of a stop, and how long after --drain each is waited for at the most.
+const (
+	backgroundTime = 3 * time.Second
+	ledgersTime    = 6 * time.Second
+	storeTime      = 9 * time.Second
+	closeTime      = 10 * time.Second // all of it
+)
+
+// stop stops listening, lets open requests end, then closes ledgers and store and
+// delivers the last spans. What has not ended in its time, such as a store that hangs,
+// is named in the error and left: what was acknowledged is durable.
+func (s *server) stop(ctx context.Context) error {
+	began := time.Now()
+	until := func(d time.Duration) (context.Context, context.CancelFunc) {
+		return context.WithDeadline(ctx, began.Add(s.settings.Drain+d))
+	}
+	draining, cancel := until(0)
+	defer cancel()
+	s.stopping.Store(true)
+	s.service.approvals.Release()
+	errs := s.drain(draining)
+	if s.cancel != nil {
+		s.cancel()
+	}
+	for _, last := range []struct {
+		name string
+		time time.Duration
+		do   func(context.Context) error
+	}{
+		{"background work", backgroundTime, func(context.Context) error { s.background.Wait(); return nil }},
+		{"ledgers", ledgersTime, s.service.ledgers.Shutdown},
+		{"store", storeTime, func(context.Context) error { return s.service.store.engine.Close() }},
+		{"traces", closeTime, func(context.Context) error { return s.service.watch.stop(draining) }},
+	} {
+		ctx, cancel := until(last.time)
+		errs = append(errs, endsWithin(ctx, last.name, last.do))
+		cancel()
+	}
+	return errors.Join(errs...)
+}
+
+// endsWithin returns the error of work, or that it did not end shortly after ctx.
+func endsWithin(ctx context.Context, name string, work func(context.Context) error) error {
+	done := make(chan error, 1)
+	go func() { done <- work(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select { // work that looks at ctx knows what it waited for
+	case err := <-done:
+		return err
+	case <-time.After(ownWord):
+		return fmt.Errorf("stop: %s did not end in time", name)
+	}
+}
+
+// ownWord is how long a part of a stop may take to say what did not end.
+const ownWord = 500 * time.Millisecond
+
+// drain ends the connections of all listeners, each when its request is answered.
+func (s *server) drain(ctx context.Context) []error {
+	errs := make([]error, len(s.servers))
+	var group sync.WaitGroup
+	for i, hs := range s.servers {
+		group.Go(func() {
+			err := s.listeners[i].Drain(ctx)
+			if err = errors.Join(err, hs.Shutdown(ctx)); err != nil {
+				errs[i] = errors.Join(fmt.Errorf("drain: %w", err), hs.Close())
+			}
+		})
+	}
+	group.Wait()
+	return errs
+}
