@@ -23,10 +23,13 @@ var DamagedChunk = damagedChunk
 
 // LastChunk returns where the last chunk of a whole manifest of one block begins.
 func LastChunk(b []byte) (at int) {
-	for at+wholeChunk(b[at:]) < len(b) {
-		at += wholeChunk(b[at:])
+	for {
+		n := wholeChunk(b[at:])
+		if n == 0 || at+n >= len(b) {
+			return at
+		}
+		at += n
 	}
-	return at
 }
 
 // Flush writes what is in memory to tables, and returns when that is done.
