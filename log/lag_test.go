@@ -115,7 +115,7 @@ func TestReverificationFollowsBesideAPass(t *testing.T) {
 
 // New events get a tenth of a core, and more when they lag.
 func TestRestAt(t *testing.T) {
-	for lag, want := range map[uint64]float64{0: 9, 10_000: 9, 30_000: 5.25, 50_000: 1.5, 1 << 40: 1.5} {
+	for lag, want := range map[uint64]float64{0: 9, 10_000: 9, 30_000: 6.5, 50_000: 4, 1 << 40: 4} {
 		if got := log.RestAt(lag); got != want {
 			t.Errorf("%d events: got %v, want %v", lag, got, want)
 		}
