@@ -18,7 +18,7 @@ type Limits struct {
 	AccountEvery time.Duration // default 30 seconds
 	AddressBurst int           // attempts from one network address (IPv6: /64); default 100
 	AddressEvery time.Duration // default 3 seconds
-	Tracked      int           // e-mail and network addresses remembered; default 65,536
+	Tracked      int           // e-mail addresses remembered, and as many network addresses; default 32,768
 }
 
 func (l Limits) withDefaults() Limits {
@@ -35,21 +35,31 @@ func (l Limits) withDefaults() Limits {
 		l.AddressEvery = 3 * time.Second
 	}
 	if l.Tracked == 0 {
-		l.Tracked = 1 << 16
+		l.Tracked = 1 << 15
 	}
 	return l
 }
 
-// attempts counts them by the generic cell rate algorithm: of each subject it
-// knows only the time at which all its attempts are paid off. Subjects are kept
-// as salted hashes; there is a bounded number of them.
+// attempts counts them by the generic cell rate algorithm. E-mail addresses and
+// network addresses are counted apart, so that many of one kind never push out
+// one of the other.
 type attempts struct {
 	Limits
 	clock func() time.Time
 	salt  [16]byte
 
-	mu   sync.Mutex
-	paid map[subject]time.Time
+	mu        sync.Mutex
+	accounts  debts
+	addresses debts
+}
+
+// debts knows of each subject only the time at which all its attempts are paid
+// off. Subjects are kept as salted hashes; there is a bounded number of them.
+type debts struct {
+	burst   int
+	every   time.Duration
+	tracked int
+	paid    map[subject]time.Time
 }
 
 type subject [16]byte
@@ -58,85 +68,89 @@ type subject [16]byte
 const evictionLook = 16
 
 func newAttempts(l Limits, clock func() time.Time) *attempts {
-	a := &attempts{Limits: l.withDefaults(), clock: clock, paid: make(map[subject]time.Time)}
+	l = l.withDefaults()
+	a := &attempts{
+		Limits:    l,
+		clock:     clock,
+		accounts:  debts{burst: l.AccountBurst, every: l.AccountEvery, tracked: l.Tracked, paid: make(map[subject]time.Time)},
+		addresses: debts{burst: l.AddressBurst, every: l.AddressEvery, tracked: l.Tracked, paid: make(map[subject]time.Time)},
+	}
 	rand.Read(a.salt[:]) // never fails since Go 1.24
 	return a
 }
 
-func (a *attempts) subject(kind, name string) subject {
+func (a *attempts) subject(name string) subject {
 	h := sha256.New()
 	h.Write(a.salt[:])
-	h.Write([]byte(kind + "\n" + name))
+	h.Write([]byte(name))
 	return subject(h.Sum(nil)[:16])
 }
 
 // begin counts one attempt, before it is known how it ends. The attempt that
 // succeeds is taken back by undo. fault.RateLimited when there were too many.
 func (a *attempts) begin(email string, from netip.Addr) (undo func(), err error) {
-	account, address := a.subject("account", email), a.subject("address", network(from))
+	account, address := a.subject(email), a.subject(network(from))
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.clock()
-	wait := max(a.wait(account, now, a.AccountBurst, a.AccountEvery), a.wait(address, now, a.AddressBurst, a.AddressEvery))
-	if wait > 0 {
+	if wait := max(a.accounts.wait(account, now), a.addresses.wait(address, now)); wait > 0 {
 		return nil, &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", Message: "Too many sign-in attempts, try again later", RetryAfter: wait}
 	}
-	a.move(account, now, a.AccountEvery)
-	a.move(address, now, a.AddressEvery)
+	a.accounts.move(account, now, a.AccountEvery)
+	a.addresses.move(address, now, a.AddressEvery)
 	return func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		now := a.clock()
-		a.move(account, now, -a.AccountEvery)
-		a.move(address, now, -a.AddressEvery)
+		a.accounts.move(account, now, -a.AccountEvery)
+		a.addresses.move(address, now, -a.AddressEvery)
 	}, nil
 }
 
-// wait returns how long a subject has to wait for its next attempt; the caller
-// holds mu.
-func (a *attempts) wait(s subject, now time.Time, burst int, every time.Duration) time.Duration {
-	at, known := a.paid[s]
+// wait returns how long a subject has to wait for its next attempt.
+func (d *debts) wait(s subject, now time.Time) time.Duration {
+	at, known := d.paid[s]
 	if !known {
 		return 0
 	}
-	return max(0, at.Sub(now)-time.Duration(burst-1)*every)
+	return max(0, at.Sub(now)-time.Duration(d.burst-1)*d.every)
 }
 
-// move adds to what a subject has to pay off; the caller holds mu.
-func (a *attempts) move(s subject, now time.Time, by time.Duration) {
-	at, known := a.paid[s]
+// move adds to what a subject has to pay off.
+func (d *debts) move(s subject, now time.Time, by time.Duration) {
+	at, known := d.paid[s]
 	if at.Before(now) {
 		at = now
 	}
 	at = at.Add(by)
 	if !at.After(now) {
-		delete(a.paid, s)
+		delete(d.paid, s)
 		return
 	}
-	if !known && len(a.paid) >= a.Tracked {
-		a.makeRoom(now)
+	if !known && len(d.paid) >= d.tracked {
+		d.makeRoom(now)
 	}
-	a.paid[s] = at
+	d.paid[s] = at
 }
 
 // makeRoom forgets, among a few subjects, those that have paid off, or else the
 // one that is nearest to it.
-func (a *attempts) makeRoom(now time.Time) {
+func (d *debts) makeRoom(now time.Time) {
 	var least subject
 	looked := 0
-	for s, at := range a.paid {
-		if looked == 0 || at.Before(a.paid[least]) {
+	for s, at := range d.paid {
+		if looked == 0 || at.Before(d.paid[least]) {
 			least = s
 		}
 		if !at.After(now) {
-			delete(a.paid, s)
+			delete(d.paid, s)
 		}
 		if looked++; looked == evictionLook {
 			break
 		}
 	}
-	if len(a.paid) >= a.Tracked {
-		delete(a.paid, least)
+	if len(d.paid) >= d.tracked {
+		delete(d.paid, least)
 	}
 }
 
