@@ -67,6 +67,9 @@ func (p *Policy) appendTo(b []byte) []byte {
 	b = strconv.AppendBool(b, p.Evaluated)
 	b = appendNullableInstant(b, `,"evaluated_at":`, p.EvaluatedAt)
 	b = appendNullableHash(b, `,"input_digest":`, p.InputDigest)
+	if p.Intent != "" {
+		b = appendMember(b, `,"intent":`, string(p.Intent))
+	}
 	b = append(append(b, `,"limits":`...), p.limitsText()...)
 	b = appendNullableHash(b, `,"policy_digest":`, p.PolicyDigest)
 	b = appendNullable(b, `,"policy_id":`, p.PolicyID)

@@ -55,7 +55,8 @@ type Record struct {
 }
 
 // Policy is the server's decision on one event and what it rests on. All but
-// Evaluated, Declared and Effective are null where they do not apply.
+// Evaluated, Declared and Effective are null where they do not apply; Intent is
+// absent then.
 type Policy struct {
 	Evaluated     bool           `json:"evaluated"`
 	Declared      id.Decision    `json:"declared"`
@@ -66,6 +67,7 @@ type Policy struct {
 	RuleID        string         `json:"rule_id"`
 	Engine        string         `json:"engine"`
 	InputDigest   id.Hash        `json:"input_digest"`
+	Intent        id.Event       `json:"intent"` // of a result: the stored intent that decided; absent, not null, in all else
 	EvaluatedAt   id.Instant     `json:"evaluated_at"`
 	Limits        jsontext.Value `json:"limits"` // canonical array; nil is [] when Evaluated, else null
 	ApprovalID    string         `json:"approval_id"`

@@ -158,6 +158,30 @@ func TestLimitsNotSet(t *testing.T) {
 	}
 }
 
+// A result names the stored intent that decided; all other records have no such
+// member, so that their bytes are those of records from before there was one.
+func TestIntent(t *testing.T) {
+	r := fullRecord()
+	without := string(r.Text())
+	if strings.Contains(without, "intent") {
+		t.Errorf("no result: got %s", without)
+	}
+	r.Policy.Intent = "evt_intent"
+	want := canonicalWith(t, fullRecord(), func(_, p map[string]any) { p["intent"] = "evt_intent" })
+	if got := r.Text(); !bytes.Equal(got, want) {
+		t.Errorf("result: got %s, want %s", got, want)
+	}
+	if parsed, err := ParseRecord(want); err != nil || !reflect.DeepEqual(parsed, r) {
+		t.Errorf("result: comes back as %+v, %v", parsed, err)
+	}
+	for name, value := range map[string]any{"null": nil, "empty": "", "a number": 1, "an object": map[string]any{}} {
+		text := canonicalWith(t, fullRecord(), func(_, p map[string]any) { p["intent"] = value })
+		if _, err := ParseRecord(text); !errors.Is(err, ErrRecord) {
+			t.Errorf("intent %s: got %v, want %v", name, err, ErrRecord)
+		}
+	}
+}
+
 // A frame is rendered before its number is known, and may be rendered again.
 func TestFrame(t *testing.T) {
 	r := fullRecord()
