@@ -76,6 +76,30 @@ func (l *Ledgers) Succeed(ctx context.Context, s *State) (*State, error) {
 	return l.create(ctx, t, identity, l.versionBehind(ctx, s), nil)
 }
 
+// AnchorLast makes the last checkpoint that is known of the frozen ledger of s its
+// anchor, durably, so that it never shows less again. When what is stored does not
+// extend it, the ledger is detached from then on and shows that checkpoint alone.
+// fault.Conflict when the ledger is not frozen, or shows a larger tree; the error wraps
+// tlog.ErrSignature or tlog.ErrMalformed for a checkpoint that is not the ledger's.
+// Nothing else may append to the ledger meanwhile.
+func (l *Ledgers) AnchorLast(ctx context.Context, s *State, note []byte) error {
+	c, err := s.keys.open(note)
+	if err != nil {
+		return fmt.Errorf("anchor last checkpoint: %w", err)
+	}
+	if s.fault.Level != Frozen || c.Size < s.Shown().Size {
+		return fault.New(fault.Conflict, fmt.Sprintf("The checkpoint of size %d is not the last one of a frozen ledger", c.Size))
+	}
+	if err := l.anchors.put(note); err != nil {
+		return unanchored(err)
+	}
+	led, err := l.ledger(ctx, s.identity.Tenant)
+	if err != nil {
+		return err
+	}
+	return l.refresh(ctx, led)
+}
+
 // reserve puts a ledger on record as frozen, with the handle of its successor.
 func (l *Ledgers) reserve(ctx context.Context, s *State) (id.Tenant, error) {
 	of := s.identity.Tenant

@@ -30,7 +30,9 @@ import (
 // first event says what is succeeded and makes the organization exist there, and
 // then what stands for it in the service's own partition is led there, its names
 // last. The frozen ledger keeps its handle, so that all that is about one log
-// (tiles, anchors, cosignatures, re-verification) goes on as it was for both.
+// (tiles, anchors, cosignatures, re-verification) goes on as it was for both. The
+// checkpoint that the first event names is the frozen ledger's anchor before that event
+// is written: its old log never shows less than its successor says of it.
 type Succession struct {
 	Place        // the anchors are closed with Run
 	Reason       string
@@ -151,6 +153,9 @@ func (s *succeeding) raise(ctx context.Context) (err error) {
 	}
 	if s.heir.Size() > 0 {
 		return s.repeat(ctx)
+	}
+	if err := s.ledgers.AnchorLast(ctx, s.old, s.note); err != nil {
+		return err
 	}
 	founding, err := s.copyRecords(ctx)
 	if err != nil {

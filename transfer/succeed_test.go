@@ -304,26 +304,61 @@ func TestSucceedRefuses(t *testing.T) {
 	refuse("the other one", "blue", "x", "", "not frozen")
 }
 
-// Where somebody was shown more than the frozen ledger shows, that is what is named.
+// Where somebody was shown more than the frozen ledger shows, that is what is named, and
+// the frozen ledger never shows less again. The neighbour shows what it did.
 func TestSucceedFromANewerCheckpoint(t *testing.T) {
-	h := newHouse(t, model(t), newKeyring(t))
-	h.start()
-	red := h.found("red", "ann@example.com", 5)
-	red.send(3)
-	older := h.engine.(*storagetest.Model).Reopen()
-	red.send(4)
-	note := []byte(string(h.state(red.Tenant).Checkpoint()))
-	h.stop()
-	h.engine, h.anchors = older, t.TempDir()
-	h.start()
-	if level := h.state(red.Tenant).Fault().Level; level != log.ReadOnly {
-		t.Fatalf("got %v", level)
-	}
-	h.freeze(red) // as a witness does that knows of the newer one
-	h.stop()
-	heir, err := h.succession("red", "a test", note)
-	if err != nil || heir.LastSize != 7 {
-		t.Errorf("got %+v, %v", heir, err)
+	for name, c := range map[string]struct {
+		lost   bool
+		others int // events that were taken in place of the lost ones
+	}{"the newer events are lost": {lost: true}, "others are in their place": {lost: true, others: 2}, "they are all there": {}} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, model(t), newKeyring(t))
+			h.start()
+			red, blue := h.found("red", "ann@example.com", 5), h.found("blue", "bob@example.com", 6)
+			red.send(3)
+			blue.send(2)
+			older := h.engine.(*storagetest.Model).Reopen()
+			red.send(4)
+			shown, note := h.state(red.Tenant).Shown(), []byte(string(h.state(red.Tenant).Checkpoint()))
+			neighbour := h.state(blue.Tenant).Shown()
+			h.stop()
+			if c.lost {
+				h.engine = older
+				red.events, red.keys = red.events[:3], red.keys[:3]
+			}
+			h.anchors = t.TempDir()
+			h.start()
+			for _, r := range []*resident{red, blue} {
+				if level := h.state(r.Tenant).Fault().Level; level != log.ReadOnly {
+					t.Fatalf("got %v", level)
+				}
+				if err := h.ledgers.Adopt(t.Context(), r.Tenant, h.state(r.Tenant).Checkpoint()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			red.at(h).send(c.others)
+			h.freeze(red) // as a witness does that knows of the newer one
+			before := h.state(red.Tenant).Shown()
+			h.stop()
+			heir, err := h.succession("red", "a test", note)
+			if err != nil || heir.LastSize != 7 {
+				t.Fatalf("got %+v, %v", heir, err)
+			}
+			h.start()
+			old := h.state(red.Tenant)
+			if got := old.Shown(); got != shown || old.Detached() != c.lost {
+				t.Errorf("got %+v, detached %v; want %+v; before it was of size %d", got, old.Detached(), shown, before.Size)
+			}
+			if next, err := h.ledgers.Successor(t.Context(), old); err != nil || next == nil || next.Identity().Origin != heir.Origin {
+				t.Errorf("successor: got %v, %v", next, err)
+			}
+			red.succeeded().works()
+			if got := h.state(blue.Tenant).Shown(); got != neighbour {
+				t.Errorf("the neighbour shows %+v, want %+v", got, neighbour)
+			}
+			h.stop()
+			h.fsck()
+		})
 	}
 }
 
