@@ -109,6 +109,9 @@ func parseDirectory(value []byte) (d *Directory, err error) {
 	if err := json.Unmarshal(inclusion, &d.Inclusion); err != nil {
 		return nil, fmt.Errorf("directory: inclusion: %w: %w", ErrMalformed, err)
 	}
+	if !d.Inclusion.inRange() {
+		return nil, fmt.Errorf("directory: inclusion: number: %w", ErrMalformed)
+	}
 	if d.Bundle, err = ParseBundle(bytes.Clone(canonical[members[0].Value:members[0].End])); err != nil {
 		return nil, fmt.Errorf("directory: %w", err)
 	}

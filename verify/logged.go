@@ -48,16 +48,24 @@ func (c *checker) logKey() (tlog.VerifierKey, error) {
 	if c.bundle.LogKey == c.options.Key.String() {
 		return *c.options.Key, nil
 	}
+	return c.retiredKey()
+}
+
+// retiredKey returns the key that the bundle names, if it is one of those given and
+// signed trees of the checkpoint's size. A key may be listed for several ranges of
+// sizes: one that holds the size is enough.
+func (c *checker) retiredKey() (tlog.VerifierKey, error) {
+	why := "log_key and the key given"
 	for _, k := range c.options.Retired {
 		if c.bundle.LogKey != k.Key.String() || k.Key.Name() != c.options.Key.Name() {
 			continue
 		}
-		if c.checkpointErr == nil && !k.Signed(c.checkpoint.Size) {
-			return tlog.VerifierKey{}, fmt.Errorf("log_key and the size of the tree: %w", ErrMismatch)
+		if c.checkpointErr != nil || k.Signed(c.checkpoint.Size) {
+			return k.Key, nil
 		}
-		return k.Key, nil
+		why = "log_key and the size of the tree"
 	}
-	return tlog.VerifierKey{}, fmt.Errorf("log_key and the key given: %w", ErrMismatch)
+	return tlog.VerifierKey{}, fmt.Errorf("%s: %w", why, ErrMismatch)
 }
 
 // checkChain: the entry names the one before it, which the same checkpoint

@@ -40,7 +40,9 @@ const (
 )
 
 // ParseBundle reads a bundle: strict I-JSON (no duplicate names, no number that
-// a double does not hold), all members of version 1 there and of their type.
+// a double does not hold), all members of version 1 there and of their type,
+// numbers in 0..chain.MaxSeq. What verification and operator_statement hold is not
+// looked at: one that is not of their types is left at its zero value.
 //
 // A member that version 1 doesn't have is accepted and takes part in no check,
 // so that a server may add what older verifiers can't read yet; Check names it
@@ -55,8 +57,11 @@ func ParseBundle(src []byte) (*Bundle, error) {
 	if b.unknown, err = checkMembers(canonical, members); err != nil {
 		return nil, fmt.Errorf("parse bundle: %w", err)
 	}
-	if err := json.Unmarshal(canonical, b); err != nil {
+	if err := json.Unmarshal(canonical, b, json.WithUnmarshalers(remarks())); err != nil {
 		return nil, fmt.Errorf("parse bundle: %w: %w", ErrMalformed, err)
+	}
+	if !b.inRange() {
+		return nil, fmt.Errorf("parse bundle: number: %w", ErrMalformed)
 	}
 	if err := b.readDirectory(canonical, members); err != nil {
 		return nil, err
@@ -106,17 +111,18 @@ func checkMembers(canonical []byte, members []jcs.Member) (others []string, err 
 }
 
 // checkInclusionMembers checks that value is an object of exactly the members of
-// an inclusion proof, none of them null.
+// an inclusion proof, none of them null and none of the hashes either, which
+// decoding would read as a hash of zeros.
 func checkInclusionMembers(value []byte) error {
 	_, members, err := jcs.ParseObject(nil, value, jcs.MaxDepth)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
+	if bytes.Contains(value, []byte("null")) { // no name, number or hash has these letters
+		return fmt.Errorf("null: %w", ErrMalformed)
+	}
 	var names [][]byte
 	for _, m := range members {
-		if isNull(value[m.Value:m.End]) {
-			return fmt.Errorf("null member: %w", ErrMalformed)
-		}
 		names = append(names, m.Name(value))
 	}
 	if string(bytes.Join(names, []byte(" "))) != inclusionMembers {

@@ -39,6 +39,11 @@ func TestParseBundleRefuses(t *testing.T) {
 		{"number negative", `"sequence_num":3`, `"sequence_num":-3`, ErrMalformed},
 		{"number beyond 64 bits", `"sequence_num":3`, `"sequence_num":100000000000000000000`, ErrMalformed},
 		{"number as text", `"sequence_num":3`, `"sequence_num":"3"`, ErrMalformed},
+		{"number of 2^53", `"sequence_num":3`, `"sequence_num":9007199254740992`, ErrMalformed},
+		{"index of 2^53", `"log_index":2`, `"log_index":9007199254740992`, ErrMalformed},
+		{"tree size of 2^53", `"tree_size":4`, `"tree_size":9007199254740992`, ErrMalformed},
+		{"hash null", `"hashes":[`, `"hashes":[null,`, ErrMalformed},
+		{"time of seconds", `"version":1`, `"version":1,"erased_at":"2026-11-20T12:00:00Z"`, ErrMalformed},
 		{"hash in upper case", `"event_hash":"`, `"event_hash":"A`, ErrMalformed},
 		{"hash list an object", `"hashes":[`, `"hashes":{},"x":[`, ErrMalformed},
 		{"unknown disclosure", `"disclosure":"full"`, `"disclosure":"all"`, ErrMalformed},
@@ -104,6 +109,23 @@ func TestUnknownMembersAreNamed(t *testing.T) {
 	r := Check(b, l.options())
 	if got, want := r.Unchecked[len(r.Unchecked)-5:], []string{"Entry", "a", "key_claim", strings.Repeat("z", 64), `\u009b31m`}; !r.OK || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v, want %q", got, r.Errors, want)
+	}
+}
+
+// What the server says beside the proofs may be of any form: no verdict rests on it.
+func TestRemarksOfAnyForm(t *testing.T) {
+	l := newTestLog(t, 1, 4)
+	for _, value := range []string{`"x"`, `7`, `[1]`, `{"fault":1}`, `{"key_claim":[],"errors":{}}`, `true`, `{}`} {
+		d := documentOf(t, l.bundle(2, 4, id.DiscloseFull)).with("verification", []byte(value)).with("operator_statement", []byte(value))
+		b, err := ParseBundle(d.text(t))
+		if err != nil {
+			t.Errorf("%s: got %v", value, err)
+			continue
+		}
+		r := Check(b, l.options())
+		if got, want := r.Unchecked[len(r.Unchecked)-2:], []string{"verification", "operator_statement"}; !r.OK || !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, unchecked %q", value, r.Errors, r.Unchecked)
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package vectors
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -99,6 +98,8 @@ func (m *maker) honest(l *ledger, bundleIn func(*verify.Bundle) in) {
 	}
 	spread["bundle"] = string(text) + "\n"
 	m.bundle("white space between members", spread, "++++++")
+	m.spelled(bundleIn(l.bundle(4, 7, id.DiscloseFull)))
+	m.shown(l, bundleIn)
 }
 
 // documents are those that are no bundles of version 1.
@@ -128,6 +129,16 @@ func (m *maker) documents(input in, b *verify.Bundle) {
 		{"hashes null", `"hashes":[`, `"hashes":null,"was":[`},
 		{"lone surrogate", `"organization_slug":"org"`, `"organization_slug":"\ud800"`},
 		{"byte order mark", `{`, "\ufeff{"},
+		{"log_index of 2^53", `"log_index":4`, `"log_index":9007199254740992`},
+		{"tree_size of 2^53", `"tree_size":7`, `"tree_size":9007199254740992`},
+		{"hash null in the inclusion", `"hashes":[`, `"hashes":[null,`},
+		{"organization_id without hyphens", b.OrganizationID.String(), strings.ReplaceAll(b.OrganizationID.String(), "-", "")},
+		{"record is an object", `"record":"`, `"record":{},"was":"`},
+		{"erased_at of seconds", `{`, `{"erased_at":"2026-11-20T12:00:00Z",`},
+		{"erased_at of a day that there is not", `{`, `{"erased_at":"2026-02-30T12:00:00.000Z",`},
+		{"65 levels", `{`, `{"later":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `,`},
+		{"number beyond doubles in a member of another time", `{`, `{"later":9007199254740993,`},
+		{"previous_inclusion is a list", `"previous_inclusion":{`, `"previous_inclusion":[],"was":{`},
 	})
 	text := input["bundle"].(string)
 	m.refuse("text behind", input.with("bundle", text+"x"))
@@ -217,51 +228,4 @@ func (m *maker) bent(l *ledger, bundleIn func(*verify.Bundle) in, good func() *v
 		text := strings.Replace(*b.Envelope, `"salt"`, `"salt":"x","salt"`, 1)
 		b.Envelope = &text
 	})
-}
-
-// pinned are bundles under keys that may or may not count.
-func (m *maker) pinned(l *ledger, bundleIn func(*verify.Bundle) in, good func() *verify.Bundle) {
-	name, rotated := string(l.origin), key(m.t, "rotated")
-	list := func(from, to string) string {
-		return fmt.Sprintf(`{"keys":[{"from_size":%s,"to_size":%s,"use":"log","vkey":"%s"},{"from_size":7,"to_size":null,"use":"log","vkey":"%s"}]}`, from, to, l.vkey(), vkeyOf(m, name, "rotated"))
-	}
-	rotatedIn := func(from, to string) in {
-		return bundleIn(good()).with("key", vkeyOf(m, name, "rotated")).with("keys", list(from, to))
-	}
-	m.bundle("retired key of these sizes", rotatedIn("0", "8"), "++++++")
-	m.bundle("retired key that signs on", rotatedIn("7", "null"), "++++++")
-	m.bundle("retired key of smaller trees", rotatedIn("0", "7"), "+-++++")
-	m.bundle("retired key of larger trees", rotatedIn("8", "null"), "+-++++")
-	m.bundle("retired key that is not told of", bundleIn(good()).with("key", vkeyOf(m, name, "rotated")), "+-++++")
-	m.unknown(l.vkey())
-	m.bundle("key of another log", bundleIn(good()).with("key", m.signer("log.example/o/other").Verifier().String()), "+-++++")
-	m.unknown(l.vkey())
-	bend := func(name, signs string, f func(b *verify.Bundle)) {
-		b := good()
-		f(b)
-		m.bundle(name, bundleIn(b), signs)
-	}
-	bend("signed by another key, which it names", "+-++++", func(b *verify.Bundle) { b.Checkpoint, b.LogKey = l.note(rotated, 7), vkeyOf(m, name, "rotated") })
-	m.unknown(vkeyOf(m, name, "rotated"))
-	bend("signed by another key, which it names, and event_id of another event", "+-+-++", func(b *verify.Bundle) {
-		b.Checkpoint, b.LogKey, b.EventID = l.note(rotated, 7), vkeyOf(m, name, "rotated"), "evt_3"
-	})
-	bend("signed by another key", "+-++++", func(b *verify.Bundle) { b.Checkpoint = l.note(rotated, 7) })
-	bend("names another key", "+-++++", func(b *verify.Bundle) { b.LogKey = vkeyOf(m, name, "rotated") })
-	bend("names no key", "+-++++", func(b *verify.Bundle) { b.LogKey = "" })
-	bend("names the key with another key id", "+-++++", func(b *verify.Bundle) { b.LogKey = strings.Replace(b.LogKey, "+", "+0", 1) })
-	bend("checkpoint with an extension line", "---+++", func(b *verify.Bundle) {
-		text := b.Checkpoint[:strings.Index(b.Checkpoint, "\n\n")+1] + "x\n"
-		b.Checkpoint = text + "\n" + m.line(string(l.origin), text)
-	})
-	bend("checkpoint with a leading zero", "---+++", func(b *verify.Bundle) {
-		text := strings.Replace(b.Checkpoint[:strings.Index(b.Checkpoint, "\n\n")+1], "\n7\n", "\n07\n", 1)
-		b.Checkpoint = text + "\n" + m.line(string(l.origin), text)
-	})
-	bend("checkpoint with carriage returns", "---+++", func(b *verify.Bundle) { b.Checkpoint = strings.ReplaceAll(b.Checkpoint, "\n", "\r\n") })
-	bend("checkpoint of another origin by the log's key", "+-++++", func(b *verify.Bundle) {
-		text := strings.Replace(b.Checkpoint[:strings.Index(b.Checkpoint, "\n\n")+1], name, "log.example/o/other", 1)
-		b.Checkpoint = text + "\n" + m.line(string(l.origin), text)
-	})
-	bend("key's signature line twice", "---+++", func(b *verify.Bundle) { b.Checkpoint += b.Checkpoint[strings.Index(b.Checkpoint, "\n\n")+2:] })
 }

@@ -54,10 +54,36 @@ func (m *maker) forged() {
 		"record with an empty text for null":  {`"engine":null`, `"engine":""`},
 		"record with limits that are no list": {`"limits":null`, `"limits":{}`},
 		"record with a line end behind":       {`"v":1}`, "\"v\":1}\n"},
+		"record with policy_version 0":        {`"policy_version":null`, `"policy_version":0`},
+		"record with a digest of zeros":       {`"policy_digest":null`, `"policy_digest":"` + strings.Repeat("0", 64) + `"`},
+		"record evaluated at the epoch":       {`"evaluated_at":null`, `"evaluated_at":"1970-01-01T00:00:00.000Z"`},
+		"record evaluated and limits null":    {`"evaluated":false`, `"evaluated":true`},
+		"record with limits of 9 levels":      {`"limits":null`, `"limits":` + strings.Repeat("[", 9) + strings.Repeat("]", 9)},
+		"record with intent null":             {`"limits"`, `"intent":null,"limits"`},
+		"record with intent empty":            {`"limits"`, `"intent":"","limits"`},
+		"record with intent a number":         {`"limits"`, `"intent":1,"limits"`},
+		"record with agent_id null":           {`"agent_id":"agt_1"`, `"agent_id":null`},
 	}) {
 		forge(name, "+++-00", forgery{text: func(r string) string { return strings.Replace(r, c[0], c[1], 1) }})
 	}
+	for name, c := range ordered(map[string][2]string{
+		"record of a result":                      {`"limits"`, `"intent":"evt_3","limits"`},
+		"record with limits though not evaluated": {`"limits":null`, `"limits":[]`},
+		"record with limits of 8 levels":          {`"limits":null`, `"limits":` + strings.Repeat("[", 8) + strings.Repeat("]", 8)},
+		"record without an ingest key":            {`"ingest_key_id":"ik_1"`, `"ingest_key_id":null`},
+	}) {
+		forge(name, "++++++", forgery{text: func(r string) string { return strings.Replace(r, c[0], c[1], 1) }})
+	}
+	forge("envelope without tool_name", "++++++", forgery{unsigned: func(e map[string]any) { delete(e, "tool_name") }})
+	forge("envelope with names of the server's", "++++++", forgery{unsigned: member("action_kind", "ledger_run")})
+	forge("envelope with a principal of 256 characters", "++++++", forgery{unsigned: member("actor_principal", strings.Repeat("😀", 256))})
+	forge("envelope at 9 digits of a second", "++++++", forgery{unsigned: member("emitted_at", "2024-02-29T23:59:59.123456789Z")})
 	for name, f := range ordered(map[string]func(map[string]any){
+		"tool_name null":     member("tool_name", nil),
+		"agent_id null":      member("agent_id", nil),
+		"257 characters":     member("actor_principal", strings.Repeat("é", 257)),
+		"leap second":        member("emitted_at", "2016-12-31T23:59:60Z"),
+		"10 digits":          member("emitted_at", "2024-02-29T23:59:59.1234567890Z"),
 		"event_id":           member("event_id", "evt_9"),
 		"agent_id":           member("agent_id", "agt_9"),
 		"organization":       member("organization_id", id.Organization{0: 0xab, 15: 2}.String()),

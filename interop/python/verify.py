@@ -118,13 +118,14 @@ def consistency(old, new, old_root, new_root, hashes):
 # --- Forms: the canonical text of each member matches its expression.
 UUID, HASH, TEXT, SOME, DECISION = '"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}"', '"[0-9a-f]{64}"', '".*"', '".+"', '"(allow|deny|allow_with_obligation)"'
 ANY_UUID, OBJECT, LIST, NATURAL, POSITIVE = UUID.replace("a-f", "a-fA-F"), r"\{.*\}", r"\[.*\]", "0|[1-9][0-9]*", "[1-9][0-9]{0,15}"
+SOME_HASH = HASH.replace('"[', '"(?!0{64})[')             # zeros stand for null
 TIME = '"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}%sZ"'
 MOMENT, ID, KIND = TIME % r"\.[0-9]{3}", '"(?![.]{1,2}")[A-Za-z0-9._:-]{1,128}"', '"[a-z][a-z0-9_]{0,63}"'
 TOOL = r'"(?=.{1,256}"$)[A-Za-z0-9_:/-]+(\.[A-Za-z0-9_:/-]+)*"'
 def or_null(form): return "null|" + form
 
-POLICY = dict(evaluated="true|false", declared=DECISION, effective=DECISION, policy_id=or_null(SOME), policy_version=or_null(POSITIVE), policy_digest=or_null(HASH),
-    rule_id=or_null(SOME), engine=or_null(SOME), input_digest=or_null(HASH), evaluated_at=or_null(MOMENT), limits=or_null(LIST), approval_id=or_null(SOME))
+POLICY = dict(evaluated="true|false", declared=DECISION, effective=DECISION, policy_id=or_null(SOME), policy_version=or_null(POSITIVE), policy_digest=or_null(SOME_HASH),
+    rule_id=or_null(SOME), engine=or_null(SOME), input_digest=or_null(SOME_HASH), evaluated_at=or_null('(?!"1970-01-01T00:00:00.000Z")' + MOMENT), limits=or_null(LIST), approval_id=or_null(SOME), intent=SOME)
 RECORD = dict(v="1", origin=TEXT, organization_id=UUID, sequence_num=POSITIVE, event_id=TEXT, agent_id=TEXT, key_id=TEXT, public_key=TEXT,
     signer='"(agent|bridge|system)"', custody='"(agent|server)"', event_digest=HASH, sig_form='"(digest|canonical)"', sig_value_b64=TEXT,
     ingest_key_id=or_null(SOME), received_at=MOMENT, policy=OBJECT)
@@ -134,7 +135,7 @@ ENVELOPE = dict(schema_version="1", organization_id=ANY_UUID, event_id=ID, trace
 PROOF = dict(log_index=NATURAL, tree_size=NATURAL, root_hash=HASH, hashes=r"\[(%s(,%s)*)?\]" % (HASH, HASH))
 BUNDLE = dict(version="1", organization_id=ANY_UUID, organization_slug=TEXT, origin=TEXT, event_id=TEXT, sequence_num=NATURAL, log_index=NATURAL, event_hash=HASH,
     entry=TEXT, inclusion=OBJECT, previous_entry=or_null(TEXT), previous_inclusion=or_null(OBJECT), checkpoint=TEXT, log_key=TEXT,
-    disclosure='"(commitment|record|full)"', record=or_null(TEXT), envelope=or_null(TEXT), erased_at=or_null(TEXT), directory=or_null(OBJECT))
+    disclosure='"(commitment|record|full)"', record=or_null(TEXT), envelope=or_null(TEXT), erased_at=or_null(MOMENT), directory=or_null(OBJECT))
 KEY = dict(vkey=TEXT, use=TEXT, from_size=NATURAL, to_size=or_null(NATURAL))
 LISTED = dict(origin=TEXT, tree_size=POSITIVE, root_hash=HASH, log_key=TEXT)
 
@@ -142,7 +143,8 @@ def has_form(v, form, closed=True):                 # closed: no other members
     need(form.keys() == v.keys() if closed else form.keys() <= v.keys(), "members")
     for name, expression in form.items(): need(re.fullmatch(expression, canonical(v[name]), re.A), name)
 
-def real_day(text): datetime.datetime.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")
+def real_day(text):                                 # years repeat after 400; Python has no year 0
+    datetime.datetime.strptime("%04d" % (int(text[:4]) % 400 + 2000) + text[4:19], "%Y-%m-%dT%H:%M:%S")
 
 def entry(text):
     m = re.fullmatch(r'\{"prev":"([0-9a-f]{64})","record":"([0-9a-f]{64})","seq":([1-9][0-9]*),"v":1\}', text, re.A)
@@ -150,9 +152,12 @@ def entry(text):
 
 def record(text):
     r = ijson(text)
-    has_form(r, RECORD), has_form(r["policy"], POLICY)
-    need(canonical(r) == text and max(r["sequence_num"], r["policy"]["policy_version"] or 0) < 2**53, "record: not canonical, or a number")
-    real_day(r["received_at"]), real_day(r["policy"]["evaluated_at"] or r["received_at"])
+    p = r["policy"]
+    has_form(r, RECORD), has_form({"intent": "none", **p}, POLICY)
+    need(canonical(r) == text and max(r["sequence_num"], p["policy_version"] or 0) < 2**53, "record: not canonical, or a number")
+    need(p["limits"] is not None or not p["evaluated"], "record: limits")
+    canonical(p["limits"], 57)                      # at most 8 levels
+    real_day(r["received_at"]), real_day(p["evaluated_at"] or r["received_at"])
     return r
 
 def envelope(text):                                 # its members, and what was signed
@@ -181,16 +186,22 @@ def listing(payload):                               # of an event of a directory
     need(1 <= len(trees) <= 256, "listing: number of logs")
     return trees
 
+def has_proof_form(p):
+    has_form(p, PROOF)
+    need(max(p["log_index"], p["tree_size"]) < 2**53, "inclusion: number")
+
 # --- The bundle. A verdict is True, False, or None for what is not disclosed.
 def check_bundle_form(b, outer=True):
     optional = dict.fromkeys(("record", "envelope", "erased_at", "directory"))
     has_form({**optional, **b}, BUNDLE, closed=False)
-    for proof in b["inclusion"], b["previous_inclusion"]: proof is None or has_form(proof, PROOF)
+    need(max(b["sequence_num"], b["log_index"]) < 2**53, "sequence_num or log_index")
+    b.get("erased_at") and real_day(b["erased_at"])
+    for proof in b["inclusion"], b["previous_inclusion"]: proof is None or has_proof_form(proof)
     second = b.get("directory")
     if second is not None:
         need(outer, "directory in a directory")
         has_form(second, dict(inclusion=OBJECT, bundle=OBJECT))
-        has_form(second["inclusion"], PROOF), check_bundle_form(second["bundle"], outer=False)
+        has_proof_form(second["inclusion"]), check_bundle_form(second["bundle"], outer=False)
 
 def parse_bundle(text):
     b = ijson(text)
