@@ -6,14 +6,16 @@
 //   - An e-mail address, in lower case, belongs to one account of the service.
 //   - Passwords are stored as Argon2id hashes and session tokens as SHA-256
 //     hashes; neither is in an error or a log line.
+//   - A password that is chosen has 10 characters or more and is none of the 100,000
+//     commonest, nor the person's address or organization.
 //   - A wrong password, an unknown address and an account without a password
 //     have the same answer after the same work, and attempts are bounded by
 //     account and by network address.
 //   - An account that has no password can't sign in. Only SetPassword gives or
 //     changes one: making a member of a known account never touches it.
 //   - A session is of one account in one organization. It lives as long as its
-//     time, the account's password and the membership do; what is known of it is
-//     at most a second old.
+//     time, the account's password and the membership do. A changed password ends it
+//     at once; what else is known of it is at most a second old.
 //   - The record of a membership lies with its organization. The list of an
 //     account's organizations may name some that never came to be: they are not
 //     shown.
@@ -63,7 +65,7 @@ type Accounts struct {
 	clock    func() time.Time
 	hasher   *hasher
 	attempts *attempts
-	sessions *fresh.Cache[id.Hash, *Session] // by hash of the token
+	sessions *fresh.Cache[id.Hash, *held] // by hash of the token
 }
 
 // sessionAge is how old the knowledge of a session may be.
@@ -84,7 +86,7 @@ func New(o Options) *Accounts {
 		records: o.Records, life: o.SessionLife, clock: o.Clock,
 		hasher:   newHasher(o.Hashing),
 		attempts: newAttempts(o.Limits, o.Clock),
-		sessions: fresh.New[id.Hash, *Session](fresh.Options{MaxAge: sessionAge, Limit: o.Cached, Clock: o.Clock}),
+		sessions: fresh.New[id.Hash, *held](fresh.Options{MaxAge: sessionAge, Limit: o.Cached, Clock: o.Clock}),
 	}
 }
 

@@ -186,11 +186,12 @@ func TestRefusedEmailsAndPasswords(t *testing.T) {
 			t.Errorf("%.20q: got %v, want a uniform refusal", s, err)
 		}
 	}
-	const rule = "The password must have at least 8 characters and at most 1024 bytes"
-	for _, s := range []string{"1234567", "ééééééé", strings.Repeat("a", 1025), "abcdefg\xff"} {
+	const rule = "The password must have at least 10 characters and at most 1024 bytes"
+	for _, s := range []string{"x7K-q2m_9", "ééééééééé", strings.Repeat("a", 1025), "abcdefg\xff"} {
 		_, err := w.accounts.Ensure(t.Context(), email, s)
 		refused(t, fmt.Sprintf("%.20q", s), err, fault.Invalid, rule)
 	}
+	w.ensure("zoé@example.com", "ééééééééæœ")
 	_, err := w.accounts.Find(t.Context(), email)
 	refused(t, "account of refused calls", err, fault.NotFound, "Not found")
 }

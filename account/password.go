@@ -11,17 +11,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/crypto/argon2"
 
 	"github.com/agentledger/agentledger/internal/fault"
-)
-
-// Bounds of passwords: code points at least, bytes at most.
-const (
-	minPassword = 8
-	maxPassword = 1024
 )
 
 // Hashing is the cost of Argon2id (RFC 9106) and how much of it is done at
@@ -82,11 +75,8 @@ func (h *hasher) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// hash returns the PHC string of a new password.
+// hash returns the PHC string of a new password, which CheckPassword has accepted.
 func (h *hasher) hash(ctx context.Context, password string) (string, error) {
-	if err := CheckPassword(password); err != nil {
-		return "", err
-	}
 	leave, err := h.enter(ctx)
 	if err != nil {
 		return "", err
@@ -95,14 +85,6 @@ func (h *hasher) hash(ctx context.Context, password string) (string, error) {
 	var salt [saltSize]byte
 	rand.Read(salt[:]) // never fails since Go 1.24
 	return h.encode(salt[:], argon2.IDKey([]byte(password), salt[:], h.Passes, h.MemoryKiB, lanes, hashSize)), nil
-}
-
-// CheckPassword returns fault.Invalid for a password that nobody can have.
-func CheckPassword(password string) error {
-	if utf8.RuneCountInString(password) < minPassword || len(password) > maxPassword || !utf8.ValidString(password) {
-		return fault.New(fault.Invalid, "The password must have at least 8 characters and at most 1024 bytes")
-	}
-	return nil
 }
 
 // matches reports whether stored is the hash of password. With no stored hash

@@ -66,10 +66,11 @@ func (a *Accounts) byID(ctx context.Context, who ID) (*accountRecord, uint64, er
 
 // Ensure returns the account of an address and makes it when there is none,
 // with password, or without any when that is "". The password of a known
-// account stays as it is, also when it has none.
+// account stays as it is, also when it has none. names are those of the person's
+// organizations (see CheckPassword).
 //
 // fault.Invalid for a malformed address or, for a new account, password.
-func (a *Accounts) Ensure(ctx context.Context, email, password string) (Account, error) {
+func (a *Accounts) Ensure(ctx context.Context, email, password string, names ...string) (Account, error) {
 	known, err := a.Find(ctx, email)
 	if !fault.Is(err, fault.NotFound) {
 		return known, err
@@ -80,6 +81,9 @@ func (a *Accounts) Ensure(ctx context.Context, email, password string) (Account,
 	}
 	r := accountRecord{Email: email, CreatedAt: id.InstantOf(a.clock())}
 	if password != "" {
+		if err := CheckPassword(password, email, names...); err != nil {
+			return Account{}, err
+		}
 		if r.PasswordHash, err = a.hasher.hash(ctx, password); err != nil {
 			return Account{}, err
 		}
@@ -110,16 +114,21 @@ func (a *Accounts) create(ctx context.Context, who ID, r accountRecord) error {
 	})
 }
 
-// SetPassword gives an account a password, in place of any, and ends its
-// sessions. fault.Invalid for a password that can't be, fault.NotFound for an
-// unknown address, fault.Conflict when another change came between.
-func (a *Accounts) SetPassword(ctx context.Context, email, password string) error {
+// SetPassword gives an account a password, in place of any, and ends all its
+// sessions at once, on every node. names are those of the person's organizations.
+// fault.Invalid for a password that can't be chosen (see CheckPassword),
+// fault.NotFound for an unknown address, fault.Conflict when another change came
+// between.
+func (a *Accounts) SetPassword(ctx context.Context, email, password string, names ...string) error {
 	email, err := ParseEmail(email)
 	if err != nil {
 		return err
 	}
 	who, r, version, err := a.byEmail(ctx, email)
 	if err != nil {
+		return err
+	}
+	if err := CheckPassword(password, email, names...); err != nil {
 		return err
 	}
 	if r.PasswordHash, err = a.hasher.hash(ctx, password); err != nil {

@@ -73,6 +73,12 @@ func (a *Accounts) Open(ctx context.Context, who Account, t id.Tenant) (token st
 	return token, sessionOf(&stored, who.Email, m), nil
 }
 
+// held is what is remembered of a session. What ends it at once is not.
+type held struct {
+	sessionRecord
+	membership Membership
+}
+
 func sessionOf(s *sessionRecord, email string, m Membership) *Session {
 	return &Session{Account: s.Account, Email: email, Tenant: s.Tenant, MembershipID: m.ID, Role: m.Role, ExpiresAt: s.ExpiresAt}
 }
@@ -128,47 +134,58 @@ func (a *Accounts) Close(ctx context.Context, token string) error {
 }
 
 // Session returns the session of a token; fault.Unauthorized when there is none
-// (any more). What is known of it, the role too, is at most a second old; one
-// that was closed through these Accounts is over at once.
+// (any more). What is known of it, the role too, is at most a second old. A session
+// that was closed through these Accounts is over at once. So is one whose account
+// was given another password, by any node, because the account is read each time.
 func (a *Accounts) Session(ctx context.Context, token string) (*Session, error) {
 	if len(token) != base64.RawURLEncoding.EncodedLen(tokenSize) {
 		return nil, errNoSession()
 	}
 	hash := hashOf(token)
-	s, err := a.sessions.Get(ctx, hash, func(ctx context.Context) (*Session, error) { return a.readSession(ctx, hash) })
+	h, err := a.sessions.Get(ctx, hash, func(ctx context.Context) (*held, error) { return a.readSession(ctx, hash) })
 	if fault.Is(err, fault.NotFound) {
 		return nil, errNoSession()
 	}
 	if err != nil {
 		return nil, err
 	}
-	if id.InstantOf(a.clock()) >= s.ExpiresAt {
+	if id.InstantOf(a.clock()) >= h.ExpiresAt {
 		return nil, errNoSession()
 	}
-	return s, nil
+	return a.checkAccount(ctx, h)
+}
+
+// checkAccount returns the session when its account has the password that it had at
+// the sign-in.
+func (a *Accounts) checkAccount(ctx context.Context, h *held) (*Session, error) {
+	r, _, err := a.byID(ctx, h.Account)
+	if fault.Is(err, fault.NotFound) {
+		return nil, errNoSession()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.Generation != h.Generation {
+		return nil, errNoSession()
+	}
+	return sessionOf(&h.sessionRecord, r.Email, h.membership), nil
 }
 
 func errNoSession() error { return fault.New(fault.Unauthorized, "Not signed in") }
 
-// readSession returns fault.NotFound for a session whose account has another
-// password now, or is no member any more.
-func (a *Accounts) readSession(ctx context.Context, hash id.Hash) (*Session, error) {
-	var stored sessionRecord
-	if _, err := a.read(ctx, id.Service, kindSession, hash.String(), &stored); err != nil {
+// readSession returns fault.NotFound for a session whose account is no member any
+// more.
+func (a *Accounts) readSession(ctx context.Context, hash id.Hash) (*held, error) {
+	var h held
+	if _, err := a.read(ctx, id.Service, kindSession, hash.String(), &h.sessionRecord); err != nil {
 		return nil, err
 	}
-	r, _, err := a.byID(ctx, stored.Account)
+	m, err := a.Membership(ctx, h.Tenant, h.Account)
 	if err != nil {
 		return nil, err
 	}
-	if r.Generation != stored.Generation {
-		return nil, errNoSession()
-	}
-	m, err := a.Membership(ctx, stored.Tenant, stored.Account)
-	if err != nil {
-		return nil, err
-	}
-	return sessionOf(&stored, r.Email, m), nil
+	h.membership = m
+	return &h, nil
 }
 
 // Life is how long a session lasts.

@@ -68,7 +68,6 @@ func TestSessionsEnd(t *testing.T) {
 			if err := w.accounts.SetPassword(w.t.Context(), email, "another password"); err != nil {
 				w.t.Error(err)
 			}
-			w.pass(time.Second)
 		},
 		"no member any more": func(w *world, _ string) {
 			ann, _ := w.accounts.Find(w.t.Context(), email)
@@ -96,12 +95,46 @@ func TestSessionsEnd(t *testing.T) {
 			if _, err := w.accounts.Session(t.Context(), other); (err == nil) == (name == "over") {
 				t.Errorf("the other session: %v", err)
 			}
-			w.pass(time.Second)
+			if name == "closed" { // told to no other node
+				w.pass(time.Second)
+			}
 			w.over("elsewhere", elsewhere, token)
 			if err := w.accounts.Close(t.Context(), token); err != nil {
 				t.Errorf("close again: %v", err)
 			}
 		})
+	}
+}
+
+// All sessions of an account end with its password, at the same instant and on all
+// nodes that know them. A neighbour's stay.
+func TestAnotherPasswordEndsAllSessionsOfTheAccount(t *testing.T) {
+	w := newWorld(t)
+	ann, bob := w.ensure(email, password), w.ensure("bob@example.com", password)
+	for _, tenant := range []id.Tenant{red, blue} {
+		w.join(tenant, ann.ID, account.Owner)
+		w.join(tenant, bob.ID, account.Owner)
+	}
+	nodes := []*account.Accounts{w.accounts, w.open(), w.open()}
+	hers := []string{w.openSession(ann, red), w.openSession(ann, blue), w.openSession(ann, red)}
+	his := w.openSession(bob, red)
+	for _, node := range nodes {
+		for _, token := range append(hers, his) {
+			if _, err := node.Session(t.Context(), token); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := nodes[2].SetPassword(t.Context(), email, "another password"); err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range nodes {
+		for _, token := range hers {
+			w.over("hers", node, token)
+		}
+		if _, err := node.Session(t.Context(), his); err != nil {
+			t.Errorf("the neighbour's: %v", err)
+		}
 	}
 }
 
@@ -123,7 +156,7 @@ func TestSetPasswordRefuses(t *testing.T) {
 	w := newWorld(t)
 	refused(t, "unknown", w.accounts.SetPassword(t.Context(), email, password), fault.NotFound, "Not found")
 	w.ensure(email, password)
-	refused(t, "short", w.accounts.SetPassword(t.Context(), email, "short"), fault.Invalid, "The password must have at least 8 characters and at most 1024 bytes")
+	refused(t, "short", w.accounts.SetPassword(t.Context(), email, "short"), fault.Invalid, "The password must have at least 10 characters and at most 1024 bytes")
 	w.mustSignIn(email, password)
 }
 

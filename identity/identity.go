@@ -72,7 +72,8 @@ type Clock interface {
 // People checks passwords (package account).
 type People interface {
 	Authenticate(ctx context.Context, email, password string, from netip.Addr) (account.Account, error)
-	SetPassword(ctx context.Context, email, password string) error
+	Find(ctx context.Context, email string) (account.Account, error)
+	SetPassword(ctx context.Context, email, password string, names ...string) error
 	Memberships(ctx context.Context, who account.ID) ([]account.Membership, error)
 }
 

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
@@ -132,9 +133,35 @@ func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &body); err != nil {
 		return err
 	}
-	if err := s.People.SetPassword(r.Context(), body.Email, body.Password); err != nil {
+	names, err := s.organizationNames(r.Context(), body.Email)
+	if err != nil {
+		return err
+	}
+	if err := s.People.SetPassword(r.Context(), body.Email, body.Password, names...); err != nil {
 		return err
 	}
 	web.NoContent(w)
 	return nil
+}
+
+// organizationNames returns the names of all organizations of an account, because
+// none of them may be its password.
+func (s *Server) organizationNames(ctx context.Context, email string) ([]string, error) {
+	who, err := s.People.Find(ctx, email)
+	if err != nil {
+		return nil, err
+	}
+	memberships, err := s.People.Memberships(ctx, who.ID)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(memberships))
+	for i, m := range memberships {
+		summary, err := s.Organizations.Summary(ctx, m.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		names[i] = summary.Name
+	}
+	return names, nil
 }

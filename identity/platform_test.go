@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
@@ -108,7 +107,7 @@ func TestCreateOrganizationRefuses(t *testing.T) {
 	const slug = "slug must be 3 to 63 of a-z, 0-9 and single hyphens inside, and not a UUID"
 	const name = "name must have 1 to 200 characters"
 	const mail = "The e-mail address is malformed"
-	const pass = "The password must have at least 8 characters and at most 1024 bytes"
+	const pass = "The password must have at least 10 characters and at most 1024 bytes"
 	for title, tc := range map[string]struct {
 		body   string
 		status int
@@ -131,6 +130,10 @@ func TestCreateOrganizationRefuses(t *testing.T) {
 		"no e-mail":                {body("admin_email", ""), 422, mail},
 		"malformed e-mail":         {body("admin_email", `"ann"`), 422, mail},
 		"short password":           {body("admin_password", `"short"`), 422, pass},
+		"nine characters":          {body("admin_password", `"x7K-q2m_9"`), 422, pass},
+		"common password":          {body("admin_password", `"Password123"`), 422, "The password is one of the 100,000 commonest"},
+		"address as password":      {body("admin_password", `"New@example.com"`), 422, "The password must not be the e-mail address or the part before its @"},
+		"name as password":         {strings.Replace(body("admin_password", `"blue harbour"`), `"Name"`, `"Blue Harbour"`, 1), 422, "The password must not be the organization's name"},
 		"unknown plan":             {body("plan", `"gold"`), 422, "plan is not known"},
 		"malformed id":             {body("organization_id", `"x"`), 422, `Member \"organization_id\" has another type or form`},
 		"id taken":                 {body("organization_id", `"`+m.OrganizationID+`"`), 409, "organization_id is taken"},
@@ -178,7 +181,23 @@ func TestAdminWithoutAPassword(t *testing.T) {
 	}
 	answers(t, "unknown", w.platform("POST", setPassword, `{"email":"bob@example.com","password":"`+password+`"}`), 404, refusal("Not found"))
 	answers(t, "short", w.platform("POST", setPassword, `{"email":"ann@example.com","password":"x"}`), 422,
-		refusal("The password must have at least 8 characters and at most 1024 bytes"))
+		refusal("The password must have at least 10 characters and at most 1024 bytes"))
+}
+
+// Each of the person's organizations counts, and no neighbour's.
+func TestSetPasswordRefusesNames(t *testing.T) {
+	w := newWorld(t)
+	for slug, admin := range map[string]string{"red-harbour": email, "blue-harbour": email, "green-harbour": "bob@example.com"} {
+		body := fmt.Sprintf(`{"name":%q,"slug":%q,"admin_email":%q}`, strings.ReplaceAll(slug, "-", " "), slug, admin)
+		if answer := w.platform("POST", organizations, body); answer.Code != 201 {
+			t.Fatalf("got %d %s", answer.Code, answer.Body)
+		}
+	}
+	const name = "The password must not be the organization's name"
+	for _, p := range []string{"red harbour", "Blue Harbour"} {
+		answers(t, p, w.platform("POST", setPassword, `{"email":"`+email+`","password":"`+p+`"}`), 422, refusal(name))
+	}
+	answers(t, "a neighbour's", w.platform("POST", setPassword, `{"email":"`+email+`","password":"green harbour"}`), 204, "")
 }
 
 func TestSetPasswordEndsSessions(t *testing.T) {
@@ -186,7 +205,6 @@ func TestSetPasswordEndsSessions(t *testing.T) {
 	w.organization("red")
 	cookie := w.cookie(w.signIn(email, password))
 	w.platform("POST", "/v1/id/platform/accounts/password", `{"email":"ann@example.com","password":"another password"}`)
-	w.Pass(time.Second)
 	answers(t, "old session", w.call("GET", "/v1/id/auth/me", "", "Cookie", cookie), 401, refusal("Not signed in"))
 }
 

@@ -49,7 +49,13 @@ type unlucky struct {
 	err error
 }
 
-func (u unlucky) SetPassword(context.Context, string, string) error { return u.err }
+func (u unlucky) SetPassword(context.Context, string, string, ...string) error { return u.err }
+func (u unlucky) Find(context.Context, string) (account.Account, error) {
+	return account.Account{}, nil
+}
+func (u unlucky) Memberships(context.Context, account.ID) ([]account.Membership, error) {
+	return nil, nil
+}
 
 func (u unlucky) Authenticate(context.Context, string, string, netip.Addr) (account.Account, error) {
 	return account.Account{}, u.err

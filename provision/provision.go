@@ -49,7 +49,7 @@ type Agents interface {
 
 // Accounts finds or makes the owner (package account).
 type Accounts interface {
-	Ensure(ctx context.Context, email, password string) (account.Account, error)
+	Ensure(ctx context.Context, email, password string, names ...string) (account.Account, error)
 	NewMembership(ctx context.Context, t id.Tenant, who account.ID, role account.Role) (storage.Change, account.Membership, error)
 }
 
@@ -143,7 +143,7 @@ func (p *Provisioner) check(r Request, f org.Founding) error {
 	if r.AdminPassword == "" {
 		return nil
 	}
-	return account.CheckPassword(r.AdminPassword)
+	return account.CheckPassword(r.AdminPassword, r.AdminEmail, r.Name)
 }
 
 // step makes some of the records that an organization begins with, and puts
@@ -151,7 +151,7 @@ func (p *Provisioner) check(r Request, f org.Founding) error {
 type step func(ctx context.Context, r Request, result *Result) ([]storage.Change, error)
 
 func (p *Provisioner) addOwner(ctx context.Context, r Request, result *Result) ([]storage.Change, error) {
-	who, err := p.Accounts.Ensure(ctx, r.AdminEmail, r.AdminPassword)
+	who, err := p.Accounts.Ensure(ctx, r.AdminEmail, r.AdminPassword, r.Name)
 	if err != nil {
 		return nil, err
 	}

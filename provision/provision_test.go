@@ -140,7 +140,7 @@ func TestMakeRefuses(t *testing.T) {
 		"name":        {func(r *provision.Request) { r.Name = "" }, fault.Invalid, "name must have 1 to 200 characters"},
 		"plan":        {func(r *provision.Request) { r.Plan = "gold" }, fault.Invalid, "plan is not known"},
 		"admin_email": {func(r *provision.Request) { r.AdminEmail = "ann" }, fault.Invalid, "The e-mail address is malformed"},
-		"password":    {func(r *provision.Request) { r.AdminPassword = "short" }, fault.Invalid, "The password must have at least 8 characters and at most 1024 bytes"},
+		"password":    {func(r *provision.Request) { r.AdminPassword = "short" }, fault.Invalid, "The password must have at least 10 characters and at most 1024 bytes"},
 	} {
 		r := request("green")
 		r.AdminEmail = "new@example.com"

@@ -42,7 +42,7 @@ func list(t *testing.T) map[string]listed {
 // layer of each folder. A package imports packages of its own layer or below;
 // inside layers 1 and 2c..4 only as its own rule in the tests below says.
 var layer = map[string]int{
-	"id": 0, "decimal": 0, "storage": 0, "internal/fault": 0, "internal/jcs": 0, "internal/seal": 0, "internal/edkey": 0, "internal/fresh": 0, "internal/lane": 0, "internal/lockfile": 0, "internal/stored": 0, "internal/door": 0, "internal/limit": 0, "internal/deadline": 0, "internal/span": 0, "internal/egress": 0, "internal/retryafter": 0, "internal/clock": 0, "internal/descriptor": 0, "internal/repeat": 0,
+	"id": 0, "decimal": 0, "storage": 0, "internal/fault": 0, "internal/jcs": 0, "internal/seal": 0, "internal/edkey": 0, "internal/fresh": 0, "internal/lane": 0, "internal/lockfile": 0, "internal/stored": 0, "internal/door": 0, "internal/limit": 0, "internal/deadline": 0, "internal/span": 0, "internal/egress": 0, "internal/retryafter": 0, "internal/clock": 0, "internal/descriptor": 0, "internal/repeat": 0, "internal/commonpassword": 0,
 	"event": 10, "tlog": 10, "chain": 10, "policy": 10, "did": 10, "verify": 10, "trust": 10,
 	"grant": 10,
 	"log":   20, "notary": 21, "due": 21, "outbox": 21,
@@ -50,7 +50,7 @@ var layer = map[string]int{
 	"provision": 30, "directory": 30, "reseal": 30, "rehearsal": 30, "approval": 30, "workflow": 30, "witness": 30, "transfer": 31,
 	"internal/web": 40, "openapi": 40, "ingest": 41, "publicapi": 41, "console": 41, "identity": 41, "client": 41, "monitor": 42,
 	"internal/config": 45, "internal/telemetry": 45,
-	"cmd/agentledger": 50, "cmd/aps": 50, "scripts/benchreport": 50,
+	"cmd/agentledger": 50, "cmd/aps": 50, "scripts/benchreport": 50, "scripts/commonpasswords": 50,
 	"examples/agent": 45, "examples/toolloop": 50, "examples/httptool": 50, "examples/importer": 50,
 	"storage/pebblestore": 60, "storage/pgstore": 60, "storage/pgstore/document": 60, "storage/pgstore/pgtest": 60, "storage/storagetest": 60, // beside the layers: reached by programs and tests alone
 	"internal/ledgertest": 60, "internal/enginetest": 60, "internal/miniservice": 60, "internal/apicheck": 60, "internal/witnesstest": 60, "internal/vectors": 60, "internal/egress/egresstest": 60, "internal/clock/clocktest": 60, // fixtures of tests
