@@ -76,6 +76,17 @@ func (s *State) VerifierKeyOf(size id.Index) tlog.VerifierKey {
 	return s.keys.primary(size)
 }
 
+// SignersOf returns the keys that sign a checkpoint of that size, oldest first: two
+// while a key is being rotated.
+func (s *State) SignersOf(size id.Index) (signers []tlog.VerifierKey) {
+	for _, k := range s.keys.all {
+		if k.Signs(size) {
+			signers = append(signers, k.Verifier)
+		}
+	}
+	return signers
+}
+
 // Detached reports whether the ledger is frozen and what is stored is not the
 // tree that it shows: the head does not extend the anchor, or can't be read and
 // neither can the tree that the anchor stands for. What the store says of its

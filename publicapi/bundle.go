@@ -179,7 +179,7 @@ func (s *Server) parts(ctx context.Context, state *log.State, at id.Index) (p ve
 	}
 	p = verify.Parts{
 		Organization: state.Identity().Organization, Event: e.ID, Index: at, Entry: log.EntryOf(e),
-		Checkpoint: checkpoint, Note: note, Key: state.VerifierKeyOf(checkpoint.Size),
+		Checkpoint: checkpoint, Note: note, Key: state.VerifierKeyOf(checkpoint.Size), Signers: state.SignersOf(checkpoint.Size),
 		ActionKind: e.ActionKind, Disclosure: e.Disclosure, Record: e.Record, Envelope: e.Envelope,
 	}
 	if p.Proof, err = s.ledgers.InclusionOf(ctx, state, e, checkpoint.Size); err != nil || at == 0 {

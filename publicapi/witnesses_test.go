@@ -212,6 +212,12 @@ func cosignedBeforeRotation(t *testing.T, overlap bool) {
 		if r := verify.Check(&b, verify.Options{Key: &c.key}); !r.OK {
 			t.Errorf("%s: %v", name, r.Errors)
 		}
+		if r := verify.Check(&b, verify.Options{Key: &before}); r.OK != (name == "two") {
+			t.Errorf("%s, the older key pinned: got %v, %v", name, r.OK, r.Errors)
+		}
+		if both := name == "two" && overlap; both != (len(b.LogKeys) == 2) || len(b.LogKeys) != 0 && !both {
+			t.Errorf("%s: got log keys %q", name, b.LogKeys)
+		}
 	}
 	w.policyOpens(overlap, before, now)
 }

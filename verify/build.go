@@ -23,6 +23,7 @@ type Parts struct {
 	Checkpoint tlog.Checkpoint
 	Note       []byte // the checkpoint, signed
 	Key        tlog.VerifierKey
+	Signers    []tlog.VerifierKey // all keys that signed Note, oldest first; may be empty when Key is the only one
 
 	ActionKind string // of the envelope
 	Disclosure id.Disclosure
@@ -41,6 +42,11 @@ func NewBundle(p Parts) (*Bundle, error) {
 		Origin: p.Checkpoint.Origin, EventID: p.Event, SequenceNum: p.Entry.Seq, LogIndex: p.Index,
 		EventHash: p.Entry.Hash(), Entry: string(p.Entry.Text()), Inclusion: p.inclusion(p.Index, p.Proof),
 		Checkpoint: string(p.Note), LogKey: p.Key.String(), Disclosure: p.Disclosure,
+	}
+	if len(p.Signers) > 1 {
+		for _, k := range p.Signers {
+			b.LogKeys = append(b.LogKeys, k.String())
+		}
 	}
 	if p.Index > 0 {
 		p.Previous.Seq = p.Entry.Seq - 1

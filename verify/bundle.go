@@ -26,6 +26,7 @@ type Bundle struct {
 	PreviousInclusion *Inclusion      `json:"previous_inclusion"` // nil for the first entry
 	Checkpoint        string          `json:"checkpoint"`         // signed note
 	LogKey            string          `json:"log_key"`            // C2SP vkey
+	LogKeys           []string        `json:"log_keys,omitzero"`  // all that signed Checkpoint, oldest first; none when LogKey signed alone
 	Disclosure        id.Disclosure   `json:"disclosure"`
 
 	Record   *string     `json:"record,omitzero"`    // nil when not disclosed

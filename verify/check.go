@@ -137,7 +137,8 @@ func (c *checker) unchecked() []string {
 	covered := c.report.RecordOK != nil && *c.report.RecordOK
 	add("organization_id", !covered)
 	add("event_id", !covered)
-	add("log_key", c.report.LogKeySource == KeyFromBundle)
+	add("log_key", c.report.LogKeySource == KeyFromBundle || len(b.LogKeys) > 0 && !c.options.vouches(b.LogKey))
+	add("log_keys", slices.ContainsFunc(b.LogKeys, func(k string) bool { return !c.options.vouches(k) }))
 	for _, s := range c.note.Signatures {
 		vouched := slices.ContainsFunc(c.vouched, func(k tlog.WitnessKey) bool { return k.Made(s) })
 		add("checkpoint: "+shown(s.Name), !vouched && (s.Name != c.key.Name() || s.KeyHash != c.key.Hash()))

@@ -29,12 +29,14 @@ func (c *checker) checkCheckpoint() error {
 	if c.key, err = c.logKey(); err != nil {
 		return err
 	}
-	_, err = openCheckpoint(c.bundle.Checkpoint, c.bundle.Origin, c.key)
-	return err
+	if _, err = openCheckpoint(c.bundle.Checkpoint, c.bundle.Origin, c.key); err != nil {
+		return err
+	}
+	return c.checkSigners()
 }
 
-// logKey returns the key that counts: the bundle's, which must be one of those
-// given, if any is.
+// logKey returns the key that counts: the bundle's, or, if any are given, one of those
+// that the bundle names. Of the bundle's log_keys only the pinned one counts.
 func (c *checker) logKey() (tlog.VerifierKey, error) {
 	c.report.LogKeySource = KeyFromBundle
 	named, err := tlog.ParseVerifierKey(c.bundle.LogKey)
@@ -45,7 +47,7 @@ func (c *checker) logKey() (tlog.VerifierKey, error) {
 		return named, nil
 	}
 	c.report.LogKeySource = KeyFromArgument
-	if c.bundle.LogKey == c.options.Key.String() {
+	if c.bundle.names(*c.options.Key) {
 		return *c.options.Key, nil
 	}
 	return c.retiredKey()

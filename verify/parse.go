@@ -3,6 +3,7 @@ package verify
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 
@@ -26,7 +27,7 @@ func memberOf(name string) presence {
 		return required
 	case "previous_entry", "previous_inclusion":
 		return nullable
-	case "record", "envelope", "erased_at", "directory", "verification", "operator_statement":
+	case "log_keys", "record", "envelope", "erased_at", "directory", "verification", "operator_statement":
 		return optional
 	}
 	return unknown
@@ -102,6 +103,10 @@ func checkMembers(canonical []byte, members []jcs.Member) (others []string, err 
 			if err := checkInclusionMembers(value); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
+		case name == "log_keys":
+			if err := checkTexts(value); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
 		}
 	}
 	if count[required] != requiredMembers || count[nullable] != nullableMembers {
@@ -127,6 +132,18 @@ func checkInclusionMembers(value []byte) error {
 	}
 	if string(bytes.Join(names, []byte(" "))) != inclusionMembers {
 		return fmt.Errorf("members: %w", ErrMalformed)
+	}
+	return nil
+}
+
+// checkTexts checks that value is null or a list of strings.
+func checkTexts(value []byte) error {
+	var texts []*string
+	if err := json.Unmarshal(value, &texts); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if slices.Contains(texts, nil) {
+		return fmt.Errorf("null: %w", ErrMalformed)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func UnknownKeys(b *Bundle, o Options) (unknown []tlog.VerifierKey) {
 // is not among those given.
 func (o *Options) unknown(b *Bundle) (tlog.VerifierKey, bool) {
 	named, err := tlog.ParseVerifierKey(b.LogKey)
-	if err != nil || o.Key == nil || named == *o.Key {
+	if err != nil || o.Key == nil || b.names(*o.Key) {
 		return named, false
 	}
 	return named, !slices.ContainsFunc(o.Retired, func(k LogKey) bool { return k.Key == named })

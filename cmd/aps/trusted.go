@@ -86,13 +86,13 @@ func (t trusted) readOthers(s *streams, file string) ([]verify.LogKey, error) {
 	return others, nil
 }
 
-// options are those for a bundle: of the keys that are trusted, the one that it
-// names, or else one of its log.
+// options are those for a bundle: of the keys that are trusted, one that it names, or
+// else one of its log.
 func (t trusted) options(b *verify.Bundle) verify.Options {
 	o := verify.Options{CheckedAt: id.InstantOf(time.Now()), Retired: t.others, Witnesses: t.witnesses()}
 	for _, k := range t.keys {
 		switch {
-		case k.String() == b.LogKey:
+		case k.String() == b.LogKey || slices.Contains(b.LogKeys, k.String()):
 			o.Key = &k
 			return o
 		case o.Key == nil || o.Key.Name() != string(b.Origin):

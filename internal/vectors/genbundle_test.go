@@ -61,7 +61,56 @@ func bundles(m *maker) {
 	m.documents(bundleIn(good()), good())
 	m.bent(l, bundleIn, good)
 	m.pinned(l, bundleIn, good)
+	m.overlap(l, bundleIn, good)
 	m.forged()
+}
+
+// overlap are bundles of a time in which two keys of a log sign.
+func (m *maker) overlap(l *ledger, bundleIn func(*verify.Bundle) in, good func() *verify.Bundle) {
+	name := string(l.origin)
+	newer, third := vkeyOf(m, name, "rotated"), vkeyOf(m, name, "third")
+	other := m.signer("log.example/o/other").Verifier().String()
+	both := func() *verify.Bundle {
+		b := good()
+		b.Checkpoint += strings.SplitN(l.note(key(m.t, "rotated"), 7), "\n\n", 2)[1]
+		b.LogKeys = []string{l.vkey(), newer}
+		return b
+	}
+	pin := func(vkey string, b *verify.Bundle) in { return bundleIn(b).with("key", vkey) }
+	bend := func(name, signs, vkey string, f func(b *verify.Bundle)) {
+		b := both()
+		f(b)
+		m.bundle(name, pin(vkey, b), signs)
+	}
+	m.bundle("two keys sign, the older one pinned", pin(l.vkey(), both()), "++++++")
+	m.bundle("two keys sign, the newer one pinned", pin(newer, both()), "++++++")
+	bend("two keys sign, the newer one is log_key and the older one pinned", "++++++", l.vkey(), func(b *verify.Bundle) { b.LogKey = newer })
+	bend("two keys sign, log_keys in the other order", "++++++", newer, func(b *verify.Bundle) { b.LogKeys = []string{newer, l.vkey()} })
+	m.bundle("two keys sign, a third one pinned", pin(third, both()), "+-++++")
+	m.unknown(l.vkey())
+	m.bundle("two keys sign, a key of another log pinned", pin(other, both()), "+-++++")
+	m.unknown(l.vkey())
+	null := pin(l.vkey(), both())
+	text := null["bundle"].(string)
+	list := text[strings.Index(text, `"log_keys":`)+len(`"log_keys":`):]
+	list = list[:strings.Index(list, "]")+1]
+	m.bundle("log_keys null", null.with("bundle", strings.Replace(text, list, "null", 1)), "++++++")
+	m.bundle("log_keys empty", null.with("bundle", strings.Replace(text, list, "[]", 1)), "++++++")
+	for _, c := range []struct{ name, list string }{
+		{"log_keys is a text", `"` + newer + `"`}, {"log_keys with null", `["` + l.vkey() + `",null]`}, {"log_keys with a number", `["` + l.vkey() + `",1]`},
+	} {
+		m.refuse(c.name, null.with("bundle", strings.Replace(text, list, c.list, 1)))
+	}
+	bend("two keys sign and log_keys is not there, the newer one pinned", "+-++++", newer, func(b *verify.Bundle) { b.LogKeys = nil })
+	m.unknown(l.vkey())
+	bend("log_keys names a key that did not sign", "+-++++", l.vkey(), func(b *verify.Bundle) { b.LogKeys = append(b.LogKeys, third) })
+	bend("log_keys names a key that did not sign, which is pinned", "+-++++", third, func(b *verify.Bundle) { b.LogKeys = append(b.LogKeys, third) })
+	bend("log_keys names a key twice", "+-++++", newer, func(b *verify.Bundle) { b.LogKeys = append(b.LogKeys, newer) })
+	bend("log_keys without log_key", "+-++++", newer, func(b *verify.Bundle) { b.LogKeys = []string{newer} })
+	bend("log_keys with a key of another log", "+-++++", newer, func(b *verify.Bundle) { b.LogKeys = append(b.LogKeys, other) })
+	bend("the newer key's line does not verify", "+-++++", newer, func(b *verify.Bundle) {
+		b.Checkpoint = good().Checkpoint + strings.SplitN(l.note(key(m.t, "rotated"), 6), "\n\n", 2)[1]
+	})
 }
 
 // honest are bundles of a log that nobody bends.

@@ -134,7 +134,7 @@ ENVELOPE = dict(schema_version="1", organization_id=ANY_UUID, event_id=ID, trace
     payload=OBJECT, sig_alg='"ed25519"', sig_value_b64=TEXT)
 PROOF = dict(log_index=NATURAL, tree_size=NATURAL, root_hash=HASH, hashes=r"\[(%s(,%s)*)?\]" % (HASH, HASH))
 BUNDLE = dict(version="1", organization_id=ANY_UUID, organization_slug=TEXT, origin=TEXT, event_id=TEXT, sequence_num=NATURAL, log_index=NATURAL, event_hash=HASH,
-    entry=TEXT, inclusion=OBJECT, previous_entry=or_null(TEXT), previous_inclusion=or_null(OBJECT), checkpoint=TEXT, log_key=TEXT,
+    entry=TEXT, inclusion=OBJECT, previous_entry=or_null(TEXT), previous_inclusion=or_null(OBJECT), checkpoint=TEXT, log_key=TEXT, log_keys=or_null(LIST),
     disclosure='"(commitment|record|full)"', record=or_null(TEXT), envelope=or_null(TEXT), erased_at=or_null(MOMENT), directory=or_null(OBJECT))
 KEY = dict(vkey=TEXT, use=TEXT, from_size=NATURAL, to_size=or_null(NATURAL))
 LISTED = dict(origin=TEXT, tree_size=POSITIVE, root_hash=HASH, log_key=TEXT)
@@ -192,8 +192,9 @@ def has_proof_form(p):
 
 # --- The bundle. A verdict is True, False, or None for what is not disclosed.
 def check_bundle_form(b, outer=True):
-    optional = dict.fromkeys(("record", "envelope", "erased_at", "directory"))
+    optional = dict.fromkeys(("log_keys", "record", "envelope", "erased_at", "directory"))
     has_form({**optional, **b}, BUNDLE, closed=False)
+    need(all(isinstance(k, str) for k in b.get("log_keys") or []), "log_keys")
     need(max(b["sequence_num"], b["log_index"]) < 2**53, "sequence_num or log_index")
     b.get("erased_at") and real_day(b["erased_at"])
     for proof in b["inclusion"], b["previous_inclusion"]: proof is None or has_proof_form(proof)
@@ -233,8 +234,11 @@ def check_bundle(b, vkey, keys=(), directory_key=None, directory_keys=()):
         name, pinned = vkey.split("+")[0], [vkey]
         for k in keys:
             if c and k["vkey"].split("+")[0] == name and k["from_size"] <= c[1] and (k["to_size"] is None or c[1] < k["to_size"]): pinned.append(k["vkey"])
-        need(b["log_key"] in pinned and b["origin"] == name, "log_key")
-        open_checkpoint(b["checkpoint"], verifier(b["log_key"], LOG))
+        signers = b.get("log_keys") or [b["log_key"]]       # two while a key is being rotated: the pinned one counts
+        counts = vkey if vkey in signers else b["log_key"]
+        need(counts in pinned and b["origin"] == name, "log_key")
+        need(b["log_key"] in signers and len(set(signers)) == len(signers), "log_keys")
+        for k in {counts, *signers}: open_checkpoint(b["checkpoint"], verifier(k, LOG))
     def check_chain():
         before = b["previous_entry"], b["previous_inclusion"]
         if b["log_index"] == 0:
@@ -273,7 +277,7 @@ def unknown_keys(b, vkey, keys=(), directory_key=None, directory_keys=()):
     """Returns who signed, by name and key id, if all that is wrong is that these keys are not given."""
     inner, unknown = (b.get("directory") or {}).get("bundle"), []
     def believed(b, given, more):
-        if b["log_key"] in (given, *(k["vkey"] for k in more)): return given
+        if given in (b.get("log_keys") or []) or b["log_key"] in (given, *(k["vkey"] for k in more)): return given
         unknown.append(signer(b["log_key"]))
         return b["log_key"]
     vkey = believed(b, vkey, keys)
