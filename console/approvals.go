@@ -48,8 +48,8 @@ func viewApproval(a approval.Approval) approvalView {
 	}
 }
 
-// vote serves a call of who votes.
-func (s *Server) vote(c call) http.Handler { return s.serve(c, approval.MayVote) }
+// vote serves a call of who votes, in an active organization.
+func (s *Server) vote(c call) http.Handler { return s.serve(s.whileActive(c), approval.MayVote) }
 
 func (s *Server) listApprovals(r *http.Request, who *account.Session) (answer, error) {
 	p, err := parsePage(r)

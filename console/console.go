@@ -8,6 +8,8 @@
 //   - Every role reads; owner, admin and approver decide on approvals; owner and
 //     admin write. Who asks is settled before anything
 //     of the request's body is looked at.
+//   - Of an inactive organization everything can be read and nothing changed, but
+//     that keys can be revoked.
 //   - A request that a browser makes for another site changes nothing.
 //   - Its work has its place on the floor as one party with the organization's
 //     senders, and what is too much is refused before its body is looked at.
@@ -101,7 +103,7 @@ func (s *Server) Routes(r chi.Router) {
 		r.Method("GET", "/ingest-keys", s.read(s.listIngestKeys))
 		r.Method("POST", "/ingest-keys", s.write(s.createIngestKey))
 		r.Method("GET", "/ingest-keys/{key}", s.read(s.getIngestKey))
-		r.Method("DELETE", "/ingest-keys/{key}", s.write(s.revokeIngestKey))
+		r.Method("DELETE", "/ingest-keys/{key}", s.revoke(s.revokeIngestKey))
 
 		r.Method("GET", "/agents", s.read(s.listAgents))
 		r.Method("POST", "/agents", s.write(s.createAgent))
@@ -110,7 +112,7 @@ func (s *Server) Routes(r chi.Router) {
 		r.Method("GET", "/agents/{agent}/keys", s.read(s.listKeys))
 		r.Method("POST", "/agents/{agent}/keys", s.write(s.registerKey))
 		r.Method("POST", "/agents/{agent}/keys/{key}/retire", s.write(s.retireKey))
-		r.Method("POST", "/agents/{agent}/keys/{key}/revoke", s.write(s.revokeKey))
+		r.Method("POST", "/agents/{agent}/keys/{key}/revoke", s.revoke(s.revokeKey))
 
 		r.Method("GET", "/policies", s.read(s.listPolicies))
 		r.Method("POST", "/policies", s.write(s.createPolicy))

@@ -22,9 +22,28 @@ func (s *Server) read(c call) http.Handler {
 	return s.serve(c, func(account.Role) bool { return true })
 }
 
-// write serves a call that changes something.
-func (s *Server) write(c call) http.Handler {
-	return s.serve(c, func(role account.Role) bool { return role == account.Owner || role == account.Admin })
+// write serves a call that changes something of an active organization.
+func (s *Server) write(c call) http.Handler { return s.serve(s.whileActive(c), mayWrite) }
+
+// revoke serves a call that takes a key away, of an inactive organization too: a key
+// that leaked has to be ended whatever else stands still.
+func (s *Server) revoke(c call) http.Handler { return s.serve(c, mayWrite) }
+
+func mayWrite(role account.Role) bool { return role == account.Owner || role == account.Admin }
+
+// whileActive refuses a call, before its body is looked at, in an organization that
+// the operator has made inactive.
+func (s *Server) whileActive(c call) call {
+	return func(r *http.Request, who *account.Session) (answer, error) {
+		active, err := s.Orgs.Active(r.Context(), who.Tenant)
+		if err != nil {
+			return answer{}, err
+		}
+		if !active {
+			return answer{}, fault.New(fault.Forbidden, "The organization is inactive: its console is read-only, but for revoking keys")
+		}
+		return c(r, who)
+	}
 }
 
 // serve lets in who may make a call while there is room, and to work on the floor

@@ -24,7 +24,7 @@ type Settings struct {
 	Name           string
 	Origin         id.Origin
 	Plan           string
-	Active         bool    // false: ingest answers 403, the public routes stay
+	Active         bool    // false: ingest and the console's writes answer 403, the public routes stay
 	EventsPerMonth *uint64 // the organization's own limit; nil: its plan's
 	Disclosure     id.Disclosure
 	SelfReview     bool // whoever made the ingest key or agent may vote on its approvals
@@ -143,6 +143,23 @@ func (o *Orgs) Disclosure(ctx context.Context, s *log.State) (id.Disclosure, err
 		return 0, unreadable("read settings", err)
 	}
 	return stored.Disclosure, nil
+}
+
+// Active returns whether the organization may change anything. Like Disclosure it does
+// not ask for the plan, because an organization without a known plan is not inactive.
+func (o *Orgs) Active(ctx context.Context, t id.Tenant) (bool, error) {
+	s, err := o.ledgers.State(ctx, t)
+	if err != nil {
+		return false, err
+	}
+	if known := o.settings.get(t, s.ConfigVersion()); known != nil {
+		return known.Active, nil
+	}
+	stored, _, err := o.record(ctx, t)
+	if err != nil {
+		return false, unreadable("read settings", err)
+	}
+	return stored.Active, nil
 }
 
 // settingsCache keeps the settings of a bounded number of organizations, each
