@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
@@ -54,7 +55,7 @@ func (s *Signer) SignEvent(e Event) ([]byte, error) {
 //	salt              16 random bytes, base64url without padding
 //
 // What is there stays, but another organization, agent or key than the signer's
-// is an error. Whoever may have to send an event again keeps the result of this
+// is an error, and so is an event_id that is the server's (event.ReservedEvent). Whoever may have to send an event again keeps the result of this
 // or of Sign: completing twice makes two events.
 func (s *Signer) Complete(unsigned []byte) ([]byte, error) {
 	canonical, members, err := jcs.ParseObject(nil, unsigned, jcs.MaxDepth)
@@ -77,6 +78,9 @@ func (s *Signer) checkOwn(given map[string][]byte) error {
 		if value, ok := given[own.name]; ok && text(value) != own.value {
 			return fmt.Errorf("%s is not the signer's", own.name)
 		}
+	}
+	if event.ReservedEvent(text(given["event_id"])) {
+		return errors.New("an event_id that begins with ledger_ or stp_ is reserved for the server")
 	}
 	if value, ok := given["organization_id"]; ok {
 		if o, err := id.ParseOrganization(text(value)); err != nil || o != s.who.Organization {

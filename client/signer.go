@@ -80,7 +80,8 @@ func (s Signer) Format(f fmt.State, _ rune) {
 
 // Sign returns the signed canonical envelope of a complete event, in the given
 // form; see Complete. Ed25519 is deterministic: the same event gives the same
-// bytes.
+// bytes. Also an event_id that is the server's is signed here, because an event that
+// was stored under one before the rule can be sent again.
 func (s *Signer) Sign(complete []byte, form event.Form) ([]byte, error) {
 	switch form {
 	case event.FormDigest:

@@ -152,6 +152,9 @@ func TestCompleteRefuses(t *testing.T) {
 		"another key":               `{"key_id":"key_2"}`,
 		"another organization":      `{"organization_id":"ab000000-0000-0000-0000-000000000002"}`,
 		"malformed organization":    `{"organization_id":"mine"}`,
+		"name of a statement":       `{"event_id":"ledger_run:1"}`,
+		"name of a step":            `{"event_id":"stp_1"}`,
+		"the same, with an escape":  `{"event_id":"\u0073tp_1"}`,
 		"number that JSON can't do": `{"payload":{"n":9007199254740993}}`,
 	} {
 		if out, err := s.Complete([]byte(unsigned)); err == nil {
@@ -171,6 +174,7 @@ func TestSignEventRefuses(t *testing.T) {
 		"payload no object":   {ActionKind: "result", Payload: "text"},
 		"tool malformed":      {ActionKind: "tool_call", Tool: ".."},
 		"signature given":     {ActionKind: "result", Extra: map[string]any{"sig_alg": "ed25519"}},
+		"name of a step":      {ActionKind: "result", EventID: "stp_1"},
 		"another agent given": {ActionKind: "result", Extra: map[string]any{"agent_id": "other"}},
 	} {
 		if out, err := s.SignEvent(e); err == nil {

@@ -136,6 +136,13 @@ func checkReserved(texts *[fieldCount]string) error {
 	return nil
 }
 
+// ReservedEvent reports whether the event_id s belongs to the server: ledger_… to what
+// it states itself, stp_… to steps of runs. Parse accepts such an id, because events
+// that were stored before the rule can be sent again; new ones are refused.
+func ReservedEvent(s string) bool {
+	return strings.HasPrefix(s, "ledger_") || strings.HasPrefix(s, "stp_")
+}
+
 // ReservedAgent reports whether the agent_id s belongs to the server.
 func ReservedAgent(s string) bool { return s == "system" }
 

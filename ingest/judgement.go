@@ -27,7 +27,7 @@ func (in *intake) prepare(ctx context.Context, state *log.State) (log.Submission
 		return log.Submission{}, err
 	}
 	now := s.clock()
-	if err := s.checkClock(now, e.EmittedAt); err != nil {
+	if err := s.checkNew(now, e); err != nil {
 		return log.Submission{}, err
 	}
 	key, err := s.agents.SigningKey(ctx, state, e.AgentID, e.KeyID)
@@ -49,6 +49,14 @@ func (in *intake) prepare(ctx context.Context, state *log.State) (log.Submission
 	}
 	judged.Attest(&a, func(p chain.Policy) { in.policy = p })
 	return log.Submission{Drafts: []log.Draft{log.NewDraft(state.Identity(), e, a)}}, nil
+}
+
+// checkNew applies what holds for an event that is not stored yet and for no other.
+func (s *Server) checkNew(now time.Time, e *event.Envelope) error {
+	if event.ReservedEvent(string(e.EventID)) {
+		return fault.New(fault.Invalid, "An event_id that begins with ledger_ or stp_ is reserved for the server")
+	}
+	return s.checkClock(now, e.EmittedAt)
 }
 
 // checkClock applies the bounds on emitted_at.
