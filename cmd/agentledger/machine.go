@@ -71,6 +71,7 @@ func (m machine) run(ctx context.Context, s *server, reason error, out terminal,
 	if s.madeSecretFile != "" {
 		fmt.Fprintf(out.stdout, "platform secret made in %s\n", s.madeSecretFile)
 	}
+	fmt.Fprintln(out.stdout, s.bound())
 	fmt.Fprintln(out.stdout, s.where())
 	looking, end := context.WithCancel(ctx)
 	taken := make(chan bool, 1)

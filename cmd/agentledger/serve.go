@@ -125,14 +125,15 @@ func (s *server) listen(watch *observation, bounds descriptor.Listeners) error {
 	if err != nil {
 		return err
 	}
+	proxies := newProxyNotice(c, watch.logger)
 	surfaces := []struct {
 		name, address string
 		handler       http.Handler
 		connections   int
 	}{
-		{"main", c.Listen.Listen, main, bounds.Main},
-		{"identity", c.IDListen, id, bounds.Identity},
-		{"metrics", c.MetricsListen, private(watch.registry, edge), bounds.Metrics},
+		{listenerNames[0], c.Listen.Listen, proxies.watch(main), bounds.Main},
+		{listenerNames[1], c.IDListen, proxies.watch(id), bounds.Identity},
+		{listenerNames[2], c.MetricsListen, private(watch.registry, edge), bounds.Metrics},
 	}
 	for i, surface := range surfaces {
 		if surface.address == "" && i == 2 {

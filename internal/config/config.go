@@ -104,8 +104,8 @@ type Logging struct {
 
 // Listen says where the service listens.
 type Listen struct {
-	Listen        string        `help:"Address of the main listener: ingest, public, console." default:":8080" env:"AGENTLEDGER_LISTEN"`
-	IDListen      string        `name:"id-listen" help:"Address of the identity listener." default:":8091" env:"AGENTLEDGER_ID_LISTEN"`
+	Listen        string        `help:"Address of the main listener: ingest, public, console. Other machines reach it only if you name another address than a loopback one: :8080 is all of them." default:"127.0.0.1:8080" env:"AGENTLEDGER_LISTEN"`
+	IDListen      string        `name:"id-listen" help:"Address of the identity listener." default:"127.0.0.1:8091" env:"AGENTLEDGER_ID_LISTEN"`
 	MetricsListen string        `help:"Private address of metrics and profiles; empty for none." default:"127.0.0.1:9464" env:"AGENTLEDGER_METRICS_LISTEN"`
 	Drain         time.Duration `help:"How long open requests may take after a stop signal." default:"15s" env:"AGENTLEDGER_DRAIN"`
 }

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"strings"
+)
+
+// listenerNames are those of server.listeners, in their order.
+var listenerNames = [...]string{"main", "identity", "metrics"}
+
+// bound tells people where the listeners really are, also those that were given port
+// 0, and who reaches them.
+func (s *server) bound() string {
+	var all, reachable []string
+	for i, l := range s.listeners {
+		all = append(all, l.Addr().String()+" ("+listenerNames[i]+")")
+		if beyondLoopback(l.Addr()) {
+			reachable = append(reachable, listenerNames[i])
+		}
+	}
+	who := "only this machine can reach them"
+	if len(reachable) > 0 {
+		who = fmt.Sprintf("other machines can reach %s, by plain HTTP", strings.Join(reachable, " and "))
+	}
+	return "listening on " + strings.Join(all, ", ") + ": " + who
+}
+
+// beyondLoopback reports whether other machines may reach an address: it is none of
+// the loopback network, or it is all addresses of this machine.
+func beyondLoopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return !ok || !tcp.IP.IsLoopback()
+}

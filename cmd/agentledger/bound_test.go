@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/agentledger/agentledger/internal/config"
+)
+
+// startLogged is startHere with a log that the test reads.
+func startLogged(t *testing.T, change func(*config.Serve)) (*server, *lockedBuffer) {
+	t.Helper()
+	c := demoCommand{Listen: "127.0.0.1:0"}.settings(t.TempDir())
+	change(&c)
+	out := new(lockedBuffer)
+	s, err := start(t.Context(), c, newLogger(config.Logging{LogLevel: "warn"}, out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, out
+}
+
+func TestListenersAreOnLoopbackUnlessSaidOtherwise(t *testing.T) {
+	var c config.Serve
+	parser, err := kong.New(&c, kong.Exit(func(int) { t.Fatal("exit") }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.Parse([]string{"--public-url", "http://log.example"}); err != nil {
+		t.Fatal(err)
+	}
+	if c.Listen.Listen != "127.0.0.1:8080" || c.IDListen != "127.0.0.1:8091" || c.MetricsListen != "127.0.0.1:9464" {
+		t.Errorf("got %+v", c.Listen)
+	}
+}
+
+// What is printed names the ports that the system gave, and tells who reaches them.
+func TestStartTellsWhereItListens(t *testing.T) {
+	port := func(l net.Listener) string { _, p, _ := net.SplitHostPort(l.Addr().String()); return p }
+	for name, tc := range map[string]struct {
+		main, identity, metrics string
+		want                    string // M, I and X stand for the ports, * for all addresses
+	}{
+		"loopback": {"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0",
+			"listening on 127.0.0.1:M (main), 127.0.0.1:I (identity), 127.0.0.1:X (metrics): only this machine can reach them"},
+		"without metrics": {"127.0.0.1:0", "127.0.0.1:0", "",
+			"listening on 127.0.0.1:M (main), 127.0.0.1:I (identity): only this machine can reach them"},
+		"main beyond": {"0.0.0.0:0", "127.0.0.1:0", "",
+			"listening on *:M (main), 127.0.0.1:I (identity): other machines can reach main, by plain HTTP"},
+		"all": {"0.0.0.0:0", ":0", "0.0.0.0:0",
+			"listening on *:M (main), *:I (identity), *:X (metrics): other machines can reach main and identity and metrics, by plain HTTP"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := startHere(t, func(c *config.Serve) {
+				c.Listen = config.Listen{Listen: tc.main, IDListen: tc.identity, MetricsListen: tc.metrics, Drain: c.Drain}
+			})
+			want := strings.NewReplacer(":M ", ":"+port(s.listeners[0])+" ", ":I ", ":"+port(s.listeners[1])+" ").Replace(tc.want)
+			if tc.metrics != "" {
+				want = strings.Replace(want, ":X ", ":"+port(s.listeners[2])+" ", 1)
+			}
+			if got := strings.NewReplacer("[::]", "*", "0.0.0.0", "*").Replace(s.bound()); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			for _, url := range []string{s.mainURL(), s.identityURL()} {
+				getText(t, url+"/livez")
+			}
+		})
+	}
+}
+
+// A proxy that no setting knows of is told once, whatever it sends.
+func TestProxyWithoutItsHeaderIsTold(t *testing.T) {
+	const line = "--client-address-header does not name its header"
+	ask := func(url, name string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/livez", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name != "" {
+			r.Header.Set(name, "203.0.113.7")
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+	}
+	for _, header := range []string{"X-Forwarded-For", "Forwarded", "X-Real-IP"} {
+		s, out := startLogged(t, func(*config.Serve) {})
+		ask(s.mainURL(), "")
+		ask(s.identityURL(), "")
+		if strings.Contains(out.String(), line) {
+			t.Errorf("told without a sign: %s", out)
+		}
+		for range 2 {
+			ask(s.identityURL(), header)
+			ask(s.mainURL(), header)
+		}
+		if got := out.String(); strings.Count(got, line) != 1 || strings.Contains(got, "203.0.113.7") {
+			t.Errorf("%s: got %s, want one line", header, got)
+		}
+	}
+	s, out := startLogged(t, func(c *config.Serve) { c.ClientAddressHeader = "X-Forwarded-For" })
+	ask(s.mainURL(), "X-Forwarded-For")
+	_, secure := startLogged(t, func(c *config.Serve) { c.PublicURL = "https://log.example" })
+	if strings.Contains(out.String(), line) || strings.Count(secure.String(), line) != 1 {
+		t.Errorf("with the setting: %s\nwith an https URL: %s", out, secure)
+	}
+}
+
+// The settings that are shipped are for a service behind a proxy and name its header.
+func TestShippedSettingsNameTheClientAddressHeader(t *testing.T) {
+	for _, file := range []string{"../../deploy/agentledger.json", "../../docs/operations.md"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(text, []byte(`"client_address_header": "X-Forwarded-For"`)) {
+			t.Errorf("%s does not name the header", file)
+		}
+	}
+	var c struct {
+		Config kong.ConfigFlag
+		config.Serve
+	}
+	parser, err := kong.New(&c, kong.Configuration(config.File), kong.Exit(func(int) { t.Fatal("exit") }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.Parse([]string{"--config", "../../deploy/agentledger.json"}); err != nil || c.ClientAddressHeader != "X-Forwarded-For" {
+		t.Errorf("got %q, %v", c.ClientAddressHeader, err)
+	}
+}
