@@ -32,17 +32,23 @@ type history struct {
 
 func newHistory(t testing.TB, name string) *history {
 	t.Helper()
-	private, err := edkey.PrivateFromSeed(bytes.Repeat([]byte(name)[:1], edkey.SeedSize))
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := tlog.NewSignerKey("log.example/o/"+name, private)
+	signer, err := tlog.NewSignerKey("log.example/o/"+name, privateOf(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := &history{signer: signer, tree: new(tlog.Builder), full: map[string][]byte{}}
 	h.last = chain.Genesis(h.origin())
 	return h
+}
+
+// privateOf is the private key of a name's first letter.
+func privateOf(t testing.TB, name string) edkey.Private {
+	t.Helper()
+	private, err := edkey.PrivateFromSeed(bytes.Repeat([]byte(name)[:1], edkey.SeedSize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return private
 }
 
 func (h *history) origin() id.Origin { return id.Origin(h.signer.Verifier().Name()) }

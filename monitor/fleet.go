@@ -12,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/trust"
 )
 
 // FleetOptions configure NewFleet. Service, Keys and Folder are required.
@@ -22,6 +23,7 @@ type FleetOptions struct {
 
 	Witnesses []tlog.WitnessKey // of the directory
 	MaxLag    time.Duration
+	Policy    *trust.Policy // of the directory, in place of Witnesses
 
 	Logs    int // logs checked at a time; default 4
 	Readers int // as in Options; likewise those below
@@ -128,14 +130,15 @@ func (f *Fleet) checkDirectory(ctx context.Context, each func(Report, error)) (*
 	if err != nil {
 		return nil, err
 	}
-	m, err := New(f.options(tiles, f.keysOf(f.origin), f.stateName(f.origin)))
+	o := f.options(tiles, f.keysOf(f.origin), f.stateName(f.origin))
+	o.Witnesses, o.MaxLag, o.Policy = f.Witnesses, f.MaxLag, f.Policy
+	m, err := New(o)
 	if err != nil {
 		return nil, err
 	}
 	if m.Predecessor, err = f.directoryBefore(); err != nil {
 		return nil, err
 	}
-	m.Witnesses, m.MaxLag = f.Witnesses, f.MaxLag
 	file := f.registerFile()
 	read, err := f.readRegister(m, file)
 	if err != nil {

@@ -31,7 +31,19 @@ func (m *Monitor) open(note []byte, from string) (signedHead, error) {
 			first = err
 		}
 	}
-	return signedHead{}, first
+	return signedHead{}, m.unopened(note, from, first)
+}
+
+// opened is open with an error that says who showed the checkpoint.
+func (m *Monitor) opened(note []byte, from, what string) (signedHead, error) {
+	h, err := m.open(note, from)
+	switch {
+	case err == nil:
+		return h, nil
+	case errors.As(err, new(*UnknownKeyError)), errors.As(err, new(*AnotherLogError)):
+		return h, err // they say it
+	}
+	return h, fmt.Errorf("%s: %s%w", from, what, err)
 }
 
 // fetch reads the newest checkpoint of a source.
@@ -40,11 +52,7 @@ func (m *Monitor) fetch(ctx context.Context, source *client.Tiles) (signedHead, 
 	if err != nil {
 		return signedHead{}, fmt.Errorf("%s: %w", source.Prefix(), err)
 	}
-	h, err := m.open(note, source.Prefix())
-	if err != nil {
-		return signedHead{}, fmt.Errorf("%s: %w", source.Prefix(), err)
-	}
-	return h, nil
+	return m.opened(note, source.Prefix(), "")
 }
 
 // ask reads the heads of all other sources, at once, before the log's own is read:

@@ -24,9 +24,9 @@ func (m *Monitor) askCosigned(ctx context.Context, heads []signedHead) ([]signed
 	if err != nil {
 		return heads, fmt.Errorf("%s: %w", from, err)
 	}
-	h, err := m.open(note, from)
+	h, err := m.opened(note, from, "cosigned checkpoint: ")
 	if err != nil {
-		return heads, fmt.Errorf("%s: cosigned checkpoint: %w", from, err)
+		return heads, err
 	}
 	return append(heads, h), nil
 }
@@ -42,7 +42,7 @@ func (m *Monitor) witnessed(r *Report, heads []signedHead) error {
 			newest = max(newest, at)
 		}
 	}
-	if age := r.CheckedAt.Time().Sub(newest.Time()); m.MaxLag > 0 && age > m.MaxLag {
+	if age := r.CheckedAt.Time().Sub(newest.Time()); m.Policy == nil && m.MaxLag > 0 && age > m.MaxLag {
 		if len(r.Cosignatures) == 0 {
 			return fmt.Errorf("%s: %w", m.origin, ErrLag)
 		}

@@ -45,6 +45,14 @@ func (m *Metrics) Observe(r Report, err error) {
 	for _, c := range r.Cosignatures {
 		m.set("cosignature_timestamp_seconds", "When a witness made the newest cosignature seen.", float64(c.Time)/1000, append(slices.Clone(origin), "witness", c.Name)...)
 	}
+	if q := r.Quorum; q != nil {
+		waiting := 0.0
+		if q.WaitingSince != nil {
+			waiting = at - float64(*q.WaitingSince)/1000
+		}
+		m.set("quorum_tree_size", "Size of the newest head that has the quorum of the policy.", float64(q.TreeSize), origin...)
+		m.set("quorum_waiting_seconds", "For how long verified entries wait for the quorum.", waiting, origin...)
+	}
 	for _, s := range r.Sources {
 		up := 0.0
 		if s.Error == "" {

@@ -12,6 +12,8 @@
 //     what the log's own signed tree says. What can't be read, or is not in the form
 //     of a log at all, is an ordinary error: nothing follows from it.
 //   - A Finding leaves the state file as it was, and what it rests on is kept.
+//   - A head counts as proved when it has the quorum of the policy given, and not
+//     before. What is ahead of the witnesses is told apart, with the time it waits.
 //   - Files are replaced whole: a crash leaves the old state or the new one.
 //   - Memory is bounded by Options.Readers, however much there is to read.
 //
@@ -30,6 +32,7 @@ import (
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/trust"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -50,6 +53,10 @@ type Options struct {
 	// of these may be; 0 for any age, also none.
 	Witnesses []tlog.WitnessKey
 	MaxLag    time.Duration
+	// Policy, in place of Witnesses, is whose quorum of witnesses each head has to reach.
+	// MaxLag then is for how long a head that was verified may wait for it; default 10
+	// minutes. Its log lines are not looked at.
+	Policy *trust.Policy
 	// Evidence is the folder for what findings rest on; "" means State + ".evidence".
 	Evidence string
 
@@ -65,6 +72,15 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Evidence == "" {
 		o.Evidence = o.State + ".evidence"
+	}
+	if o.Policy != nil {
+		o.Witnesses = nil
+		for _, w := range o.Policy.Witnesses {
+			o.Witnesses = append(o.Witnesses, w.Key)
+		}
+	}
+	if o.Policy != nil && o.MaxLag <= 0 {
+		o.MaxLag = defaultQuorumLag
 	}
 	if o.Readers <= 0 {
 		o.Readers = 8
@@ -109,46 +125,6 @@ func New(o Options) (*Monitor, error) {
 	return &Monitor{Options: o.withDefaults(), origin: id.Origin(name)}, nil
 }
 
-// Report is what a check has seen.
-type Report struct {
-	Origin     id.Origin      `json:"origin"`
-	CheckedAt  id.Instant     `json:"checked_at"`
-	KeptSize   id.Index       `json:"kept_size"` // before the check
-	TreeSize   id.Index       `json:"tree_size"` // of the newest head that is verified now
-	RootHash   id.Hash        `json:"root_hash"` // of that head
-	NewEntries id.Index       `json:"new_entries"`
-	Sources    []SourceReport `json:"sources"`
-
-	// HiddenEntries are those of a directory whose content is not shown, so that nobody
-	// but the service can tell what they list; nil of any other log.
-	HiddenEntries *id.Index `json:"hidden_entries,omitzero"`
-
-	// Succession is how the log goes on from the one before it; nil when that was not
-	// asked for or not found out.
-	Succession *SuccessionReport `json:"succession,omitzero"`
-	// Successor is what the service says goes on in place of this log. Nothing vouches
-	// for its key.
-	Successor *SuccessorReport `json:"successor,omitzero"`
-
-	// Cosignatures are the newest of each witness that was given, as far as seen in
-	// this check: the witness saw the log at that time, of at most this tree.
-	Cosignatures []verify.Cosignature `json:"cosignatures"`
-}
-
-// SuccessorReport names the log that goes on in place of another one.
-type SuccessorReport struct {
-	Origin id.Origin `json:"origin"`
-	LogKey string    `json:"log_key"`
-	Unread string    `json:"unread,omitzero"` // why nothing more of the ended log could be checked
-}
-
-// SourceReport is what a check has seen of one other source.
-type SourceReport struct {
-	URL      string   `json:"url"`
-	TreeSize id.Index `json:"tree_size"`      // of its checkpoint; 0 with an error
-	Error    string   `json:"error,omitzero"` // why it could not be compared
-}
-
 // Check looks at the log once. A *Finding means that the log is not what it was or
 // what others see; every other error that nothing can be told. An error about other
 // sources or witnesses alone comes after the head has been verified and kept.
@@ -179,6 +155,12 @@ func (m *Monitor) check(ctx context.Context) (Report, error) {
 		return r, m.keep(ctx, succession)
 	}
 	r.TreeSize, r.RootHash, r.NewEntries = s.tree.Size(), s.tree.Root(), s.tree.Size()-r.KeptSize
+	r.OtherSigners = m.otherSigners(s.head)
+	heads := append(others, s.head)
+	unproved := m.prove(s, &r, heads, lost)
+	if m.Policy != nil {
+		lost = nil // it is part of unproved, once that has lasted
+	}
 	if m.commit != nil {
 		if err := m.commit(s.tree.Size()); err != nil {
 			return r, fmt.Errorf("write state: %w", err)
@@ -187,7 +169,7 @@ func (m *Monitor) check(ctx context.Context) (Report, error) {
 	if err := m.save(s); err != nil {
 		return r, fmt.Errorf("write state: %w", err)
 	}
-	return r, errors.Join(unread, lost, succession, m.witnessed(&r, append(others, s.head)))
+	return r, errors.Join(unread, lost, succession, m.witnessed(&r, heads), unproved)
 }
 
 // advance takes the state to the log's newest head, which must extend every head

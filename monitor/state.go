@@ -26,6 +26,11 @@ type state struct {
 	head signedHead // no note before the first check
 	tree *tlog.Builder
 	last id.Hash // event hash of the last entry, genesis of none
+
+	// With a policy: the newest head that has its quorum, with the cosignatures, and the
+	// heads behind it that were verified since, ascending.
+	proven  signedHead // no note for none
+	waiting []sighting
 }
 
 // document is a state as it is stored: one line of JSON, and behind it a line with
@@ -36,6 +41,9 @@ type document struct {
 	Checkpoint string   `json:"checkpoint"`    // signed note
 	LastLeaf   id.Hash  `json:"last_leaf"`     // event hash of the last entry, the genesis value when empty
 	Tiles      [][]byte `json:"partial_tiles"` // base64, as tlog.Partials names them
+
+	Proven  string     `json:"cosigned_checkpoint,omitzero"` // signed note with its cosignatures
+	Waiting []sighting `json:"waiting,omitzero"`
 }
 
 const (
@@ -88,7 +96,13 @@ func (m *Monitor) parseState(text []byte) (*state, error) {
 	if tree.Root() != head.Root {
 		return nil, errors.New("its tiles do not lead to its root")
 	}
-	return &state{head: head, tree: tree, last: d.LastLeaf}, nil
+	s := &state{head: head, tree: tree, last: d.LastLeaf, waiting: d.Waiting}
+	if d.Proven != "" { // one by a key that is not given any more is forgotten
+		if proven, err := m.open([]byte(d.Proven), m.State); err == nil && proven.Size <= head.Size {
+			s.proven = proven
+		}
+	}
+	return s, nil
 }
 
 // restore makes the builder of a tree from its partial tiles.
@@ -115,7 +129,7 @@ func (m *Monitor) save(s *state) error {
 }
 
 func formatState(s *state) ([]byte, error) {
-	d := document{Version: stateVersion, Checkpoint: string(s.head.note), LastLeaf: s.last, Tiles: [][]byte{}}
+	d := document{Version: stateVersion, Checkpoint: string(s.head.note), LastLeaf: s.last, Tiles: [][]byte{}, Proven: string(s.proven.note), Waiting: s.waiting}
 	for _, t := range tlog.Partials(s.tree.Size()) {
 		d.Tiles = append(d.Tiles, s.tree.Partial(t.Level))
 	}

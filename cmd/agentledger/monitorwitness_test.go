@@ -147,6 +147,65 @@ func TestMonitorReadsCosigned(t *testing.T) {
 	}
 }
 
+// With a policy the monitor says how far the quorum has followed, and can't tell once
+// it has not for too long; the neighbour, which the witness does not know, never has one.
+func TestMonitorByPolicy(t *testing.T) {
+	x := witnesstest.New(t, "x.example")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "witnesses.policy")
+	if err := os.WriteFile(file, []byte(x.PolicyLine("x")+"quorum x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := startProcess(t, t.TempDir(), "--witness-policy-file", file, "--witness-interval", "100ms", "--callout-allow", "127.0.0.0/8")
+	red, blue := watchLog(t, server, "red", x), watchLog(t, server, "blue", x)
+	key, err := tlog.ParseVerifierKey(red.worker.org.LogKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Know(key)
+	sendOne(t, blue.worker)
+	sendOne(t, red.worker)
+	red.cosigned(1)
+	look := func(l watchedLog, want int, more ...string) (said string) {
+		t.Helper()
+		policy := filepath.Join(dir, string(l.worker.org.Slug))
+		text := getText(t, server.main+"/v1/public/orgs/"+string(l.worker.org.Slug)+"/transparency/policy")
+		if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args := append([]string{"--json", "monitor", "--once", "--tries", "1", "--url", server.main + "/o/" + l.worker.org.OrganizationID.String(),
+			"--policy", policy, "--state", l.state}, more...)
+		said, exit := command(t, "aps", args...)
+		if exit != want {
+			t.Fatalf("got status %d, want %d\n%s", exit, want, said)
+		}
+		return said
+	}
+	if said := look(red, 0, "--max-lag", "1ns"); !strings.Contains(said, `"quorum":{"tree_size":1,`) || !strings.Contains(said, `"waiting_entries":0,"waiting_since":null`) {
+		t.Errorf("cosigned: got %s", said)
+	}
+	x.Instead(unwell)
+	sendOne(t, red.worker)
+	if said := look(red, 0); !strings.Contains(said, `"quorum":{"tree_size":1,`) || !strings.Contains(said, `"waiting_entries":1,"waiting_since":"`) {
+		t.Errorf("the witness is away: got %s", said)
+	}
+	if said := look(red, 2, "--max-lag", "1ns"); !strings.Contains(said, "no quorum of the policy's witnesses: 1 of 2 entries have it") {
+		t.Errorf("for too long: got %s", said)
+	}
+	x.Instead(nil)
+	sendOne(t, red.worker)
+	red.cosigned(3)
+	if said := look(red, 0, "--max-lag", "1ns"); !strings.Contains(said, `"quorum":{"tree_size":3,`) {
+		t.Errorf("the witness is back: got %s", said)
+	}
+	if said := look(blue, 0); !strings.Contains(said, `"quorum":{"tree_size":0,`) {
+		t.Errorf("blue: got %s", said)
+	}
+	if said := look(blue, 2, "--max-lag", "1ns"); !strings.Contains(said, "no quorum of the policy's witnesses: 0 of 1 entries have it") {
+		t.Errorf("blue: got %s", said)
+	}
+}
+
 // followed goes through the life of a log that the witness knows.
 func (l watchedLog) followed(fail string) {
 	size := id.Index(0)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,7 +17,8 @@ import (
 
 type monitorCommand struct {
 	URL            string   `name:"url" required:"" placeholder:"PREFIX" help:"Where the log's checkpoint and tiles lie: https://log.example/o/ORGANIZATION_ID. With --all the base URL of the service."`
-	Key            []string `required:"" placeholder:"VKEY" sep:"none" help:"The log's verifier key, from a source that you trust; with --all that of the directory. Repeat it for keys that were rotated."`
+	Key            []string `placeholder:"VKEY" sep:"none" help:"The log's verifier key, from a source that you trust; with --all that of the directory. Repeat it for keys that were rotated."`
+	Policy         string   `type:"path" placeholder:"FILE" help:"A C2SP tlog-policy: the log's keys, and witnesses of whom a quorum has to cosign each head. With --key only the witnesses count. With --all that of the directory."`
 	State          string   `required:"" type:"path" placeholder:"FILE" help:"File of the newest verified head; with --all a folder. Without one the log is read from its beginning."`
 	All            bool     `help:"Follow the service's directory and every log that it lists."`
 	Predecessor    string   `type:"path" placeholder:"FILE" help:"State file that was kept of the frozen log which this one succeeds: what the first event of this one says of it is compared. It is only read. With --all that is done by itself."`
@@ -27,7 +27,7 @@ type monitorCommand struct {
 
 	Compare  []string      `placeholder:"URL" sep:"none" help:"Prefix under which another source shows the checkpoint of the same log: a mirror, a witness. Repeatable."`
 	Witness  []string      `placeholder:"VKEY" sep:"none" help:"Key of a witness that cosigns the log. Repeatable."`
-	MaxLag   time.Duration `help:"How old the newest cosignature of these may be. 0: any age."`
+	MaxLag   time.Duration `help:"How old the newest cosignature of these may be. 0: any age. With --policy: for how long entries may wait for their quorum; 0: 10m."`
 	Evidence string        `type:"path" placeholder:"DIR" help:"Folder for what a finding rests on. Default: FILE.evidence."`
 	Once     bool          `help:"Check once and end: for cron and timers."`
 	Interval time.Duration `default:"1m" help:"Time between two checks, without --once."`
@@ -43,8 +43,12 @@ func (c *monitorCommand) Validate() error {
 	switch {
 	case c.Interval <= 0 || c.Timeout <= 0 || c.Tries <= 0 || c.Readers <= 0:
 		return errors.New("--interval, --timeout, --tries and --readers must be positive")
-	case c.MaxLag < 0 || c.MaxLag > 0 && len(c.Witness) == 0:
-		return errors.New("--max-lag must not be negative, and needs --witness")
+	case len(c.Key) == 0 && c.Policy == "":
+		return errors.New("missing flags: --key=VKEY, or --policy=FILE with the log's key")
+	case c.Policy != "" && len(c.Witness) > 0:
+		return errors.New("--policy names the witnesses: not with --witness")
+	case c.MaxLag < 0 || c.MaxLag > 0 && len(c.Witness) == 0 && c.Policy == "":
+		return errors.New("--max-lag must not be negative, and needs --witness or --policy")
 	case c.All && (len(c.Compare) > 0 || c.Evidence != ""):
 		return errors.New("--compare and --evidence are for one log: not with --all")
 	case (c.Predecessor == "") != (len(c.PredecessorKey) == 0) || c.PredecessorURL != "" && c.Predecessor == "":
@@ -91,18 +95,14 @@ func (c *monitorCommand) Run(ctx context.Context, s *streams) error {
 // check returns what looks once at the log, or at all logs, and gives each report to
 // tell.
 func (c *monitorCommand) check(s *streams, tell func(monitor.Report, error) error) (func(context.Context) error, error) {
-	keys, err := parseAll("--key", c.Key, tlog.ParseVerifierKey)
-	if err != nil {
-		return nil, err
-	}
-	witnesses, err := parseAll("--witness", c.Witness, tlog.ParseWitnessKey)
+	relied, err := c.relied(s)
 	if err != nil {
 		return nil, err
 	}
 	if c.All {
-		return c.checkAll(keys, witnesses, tell)
+		return c.checkAll(relied, tell)
 	}
-	m, err := c.monitor(s, keys, witnesses)
+	m, err := c.monitor(s, relied)
 	if err != nil {
 		return nil, err
 	}
@@ -113,13 +113,13 @@ func (c *monitorCommand) check(s *streams, tell func(monitor.Report, error) erro
 }
 
 // checkAll is check for all logs of a service.
-func (c *monitorCommand) checkAll(keys []tlog.VerifierKey, witnesses []tlog.WitnessKey, tell func(monitor.Report, error) error) (func(context.Context) error, error) {
+func (c *monitorCommand) checkAll(relied relied, tell func(monitor.Report, error) error) (func(context.Context) error, error) {
 	service, err := client.New(c.client(c.URL))
 	if err != nil {
 		return nil, fmt.Errorf("--url: %w", err)
 	}
 	fleet, err := monitor.NewFleet(monitor.FleetOptions{
-		Service: service, Keys: keys, Folder: c.State, Witnesses: witnesses, MaxLag: c.MaxLag, Readers: c.Readers,
+		Service: service, Keys: relied.keys, Folder: c.State, Witnesses: relied.witnesses, MaxLag: c.MaxLag, Policy: relied.policy, Readers: c.Readers,
 	})
 	if err != nil {
 		return nil, err
@@ -143,13 +143,13 @@ func parseAll[T any](flag string, texts []string, parse func(string) (T, error))
 	return all, nil
 }
 
-func (c *monitorCommand) monitor(s *streams, keys []tlog.VerifierKey, witnesses []tlog.WitnessKey) (*monitor.Monitor, error) {
+func (c *monitorCommand) monitor(s *streams, relied relied) (*monitor.Monitor, error) {
 	log, err := client.OpenTiles(c.client(c.URL))
 	if err != nil {
 		return nil, fmt.Errorf("--url: %w", err)
 	}
 	o := monitor.Options{
-		Log: log, Keys: keys, State: c.State, Evidence: c.Evidence, Witnesses: witnesses, MaxLag: c.MaxLag,
+		Log: log, Keys: relied.keys, State: c.State, Evidence: c.Evidence, Witnesses: relied.witnesses, MaxLag: c.MaxLag, Policy: relied.policy,
 		Readers: c.Readers, Progress: watchReading(s), AskSuccessor: true,
 	}
 	if o.Predecessor, err = c.predecessor(); err != nil {
@@ -215,67 +215,6 @@ func judged(err error) error {
 		return &negative{err}
 	}
 	return &unable{fmt.Errorf("can't tell: %w", err)}
-}
-
-// monitored is what a check prints with --json.
-type monitored struct {
-	monitor.Report
-	Consistent bool   `json:"consistent"`
-	Finding    string `json:"finding,omitzero"` // fork, rollback or tampering
-	Evidence   string `json:"evidence,omitzero"`
-	Error      string `json:"error,omitzero"`
-}
-
-func printMonitored(s *streams, r monitor.Report, err error) error {
-	if lines := monitoredLines(r, err); !s.json {
-		if len(lines) == 0 {
-			return nil
-		}
-		return s.line("%s", strings.Join(lines, "\n"))
-	}
-	out := monitored{Report: r, Consistent: err == nil}
-	var f *monitor.Finding
-	if errors.As(err, &f) {
-		out.Finding, out.Evidence = string(f.Kind), f.Folder
-	}
-	if err != nil {
-		out.Error = err.Error()
-	}
-	return s.value(out)
-}
-
-// monitoredLines is a report for people. What is wrong is told beside it.
-func monitoredLines(r monitor.Report, err error) (lines []string) {
-	name := plain(string(r.Origin))
-	switch next := r.Successor; {
-	case err != nil:
-	case next != nil && next.Unread != "":
-		lines = append(lines, fmt.Sprintf("kept: %s, %d entries; nothing more can be checked: %s", name, r.KeptSize, plain(next.Unread)))
-	default:
-		lines = append(lines, fmt.Sprintf("consistent: %s, %d entries (%d new), root %s", name, r.TreeSize, r.NewEntries, r.RootHash))
-	}
-	if r.HiddenEntries != nil && *r.HiddenEntries > 0 && err == nil {
-		lines = append(lines, fmt.Sprintf("not shown: what %d entries of %s list, if they list anything", *r.HiddenEntries, name))
-	}
-	if p := r.Succession; p != nil && err == nil {
-		lines = append(lines, succeeds(p))
-	}
-	if next := r.Successor; next != nil {
-		lines = append(lines, fmt.Sprintf("ended: %s; in its place goes on %s, whose key is said to be %s", name, plain(string(next.Origin)), plain(next.LogKey)))
-	}
-	return lines
-}
-
-// succeeds tells how a log goes on from the one before it.
-func succeeds(p *monitor.SuccessionReport) string {
-	compared := fmt.Sprintf("which agrees with the %d entries kept of it", p.KeptSize)
-	switch {
-	case p.KeptSize == 0:
-		compared = "of which nothing was kept"
-	case p.KeptSize > p.LastSize:
-		compared += ": the service gives up the last " + strconv.FormatUint(uint64(p.KeptSize-p.LastSize), 10) + " of them"
-	}
-	return fmt.Sprintf("succeeds: %s, last known with %d entries, %s; the reason given: %s", plain(string(p.Predecessor)), p.LastSize, compared, plain(p.Reason))
 }
 
 // serveMetrics listens until stop is called. Without an address it does nothing.

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/trust"
+)
+
+// relied is what whoever follows a log relies on.
+type relied struct {
+	keys      []tlog.VerifierKey // of the log; with --all of the directory
+	witnesses []tlog.WitnessKey
+	policy    *trust.Policy // whose quorum is required; nil for none
+}
+
+// relied reads what the flags name. As for verify, the log lines of a policy don't
+// count beside --key.
+func (c *monitorCommand) relied(s *streams) (r relied, err error) {
+	if r.keys, err = parseAll("--key", c.Key, tlog.ParseVerifierKey); err != nil {
+		return r, err
+	}
+	if r.witnesses, err = parseAll("--witness", c.Witness, tlog.ParseWitnessKey); err != nil || c.Policy == "" {
+		return r, err
+	}
+	text, err := s.read(c.Policy, trust.MaxText)
+	if err == nil {
+		r.policy, err = trust.Parse(text)
+	}
+	if err == nil && len(r.keys) == 0 {
+		r.keys, err = keysAt(r.policy, c.URL, c.All)
+	}
+	if err != nil {
+		return r, fmt.Errorf("--policy: %w", err)
+	}
+	return r, nil
+}
+
+// keysAt returns the keys of the one log that a policy names, or, of several, of those
+// that it says lie at the address. all asks for every key, whatever its log.
+func keysAt(p *trust.Policy, address string, all bool) (keys []tlog.VerifierKey, err error) {
+	logs := p.Logs
+	if several := slices.ContainsFunc(logs, func(l trust.Log) bool { return l.Key.Name() != logs[0].Key.Name() }); several && !all {
+		logs = slices.DeleteFunc(slices.Clone(logs), func(l trust.Log) bool {
+			return strings.TrimRight(l.URL, "/") != strings.TrimRight(address, "/")
+		})
+	}
+	for _, l := range logs {
+		keys = append(keys, l.Key)
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("it has no log line for --url: give --key")
+	}
+	return keys, nil
+}
