@@ -57,6 +57,8 @@ func TestMetrics(t *testing.T) {
 	red.Cosignatures = []verify.Cosignature{{Name: "w1.example", Time: 1_795_176_000_000}}
 	hidden := id.Index(2)
 	red.HiddenEntries = &hidden
+	since := red.CheckedAt - 4500
+	red.Quorum = &QuorumReport{TreeSize: 5, Waiting: 3, WaitingSince: &since}
 	m.Observe(red, errors.New("time-out"))
 	m.Observe(Report{Origin: "strange\"\\\norigin"}, &Finding{Kind: Fork})
 
@@ -73,6 +75,8 @@ func TestMetrics(t *testing.T) {
 		`agentledger_monitor_checks_total{origin="strange\"\\\norigin",result="fork"} 1`,
 		`agentledger_monitor_source_up{origin="log.example/o/red",source="http://witness"} 0`,
 		`agentledger_monitor_hidden_entries{origin="log.example/o/red"} 2`,
+		`agentledger_monitor_quorum_tree_size{origin="log.example/o/red"} 5`,
+		`agentledger_monitor_quorum_waiting_seconds{origin="log.example/o/red"} 4.5`,
 		`agentledger_monitor_source_tree_size{origin="log.example/o/red",source="http://mirror"} 6`,
 	} {
 		if !strings.Contains(got, line+"\n") {
