@@ -1,13 +1,12 @@
 package account
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
 	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/ratelimit"
 )
 
 // Limits bound attempts to sign in. A burst is allowed at once, then one each
@@ -40,127 +39,42 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// attempts counts them by the generic cell rate algorithm. E-mail addresses and
-// network addresses are counted apart, so that many of one kind never push out
-// one of the other.
+// attempts counts those on e-mail addresses and those from network addresses apart, so
+// that many of one kind never push out one of the other.
 type attempts struct {
-	Limits
 	clock func() time.Time
-	salt  [16]byte
 
 	mu        sync.Mutex
-	accounts  debts
-	addresses debts
+	accounts  *ratelimit.Attempts
+	addresses *ratelimit.Attempts
 }
-
-// debts knows of each subject only the time at which all its attempts are paid
-// off. Subjects are kept as salted hashes; there is a bounded number of them.
-type debts struct {
-	burst   int
-	every   time.Duration
-	tracked int
-	paid    map[subject]time.Time
-}
-
-type subject [16]byte
-
-// evictionLook is how many subjects are looked at to make room for one.
-const evictionLook = 16
 
 func newAttempts(l Limits, clock func() time.Time) *attempts {
 	l = l.withDefaults()
-	a := &attempts{
-		Limits:    l,
+	return &attempts{
 		clock:     clock,
-		accounts:  debts{burst: l.AccountBurst, every: l.AccountEvery, tracked: l.Tracked, paid: make(map[subject]time.Time)},
-		addresses: debts{burst: l.AddressBurst, every: l.AddressEvery, tracked: l.Tracked, paid: make(map[subject]time.Time)},
+		accounts:  ratelimit.New(ratelimit.Limit{Burst: l.AccountBurst, Every: l.AccountEvery, Tracked: l.Tracked}),
+		addresses: ratelimit.New(ratelimit.Limit{Burst: l.AddressBurst, Every: l.AddressEvery, Tracked: l.Tracked}),
 	}
-	rand.Read(a.salt[:]) // never fails since Go 1.24
-	return a
-}
-
-func (a *attempts) subject(name string) subject {
-	h := sha256.New()
-	h.Write(a.salt[:])
-	h.Write([]byte(name))
-	return subject(h.Sum(nil)[:16])
 }
 
 // begin counts one attempt, before it is known how it ends. The attempt that
 // succeeds is taken back by undo. fault.RateLimited when there were too many.
 func (a *attempts) begin(email string, from netip.Addr) (undo func(), err error) {
-	account, address := a.subject(email), a.subject(network(from))
+	network := ratelimit.Network(from)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.clock()
-	if wait := max(a.accounts.wait(account, now), a.addresses.wait(address, now)); wait > 0 {
+	if wait := max(a.accounts.Wait(email, now), a.addresses.Wait(network, now)); wait > 0 {
 		return nil, &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", Message: "Too many sign-in attempts, try again later", RetryAfter: wait}
 	}
-	a.accounts.move(account, now, a.AccountEvery)
-	a.addresses.move(address, now, a.AddressEvery)
+	a.accounts.Add(email, now)
+	a.addresses.Add(network, now)
 	return func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		now := a.clock()
-		a.accounts.move(account, now, -a.AccountEvery)
-		a.addresses.move(address, now, -a.AddressEvery)
+		a.accounts.Remove(email, now)
+		a.addresses.Remove(network, now)
 	}, nil
-}
-
-// wait returns how long a subject has to wait for its next attempt.
-func (d *debts) wait(s subject, now time.Time) time.Duration {
-	at, known := d.paid[s]
-	if !known {
-		return 0
-	}
-	return max(0, at.Sub(now)-time.Duration(d.burst-1)*d.every)
-}
-
-// move adds to what a subject has to pay off.
-func (d *debts) move(s subject, now time.Time, by time.Duration) {
-	at, known := d.paid[s]
-	if at.Before(now) {
-		at = now
-	}
-	at = at.Add(by)
-	if !at.After(now) {
-		delete(d.paid, s)
-		return
-	}
-	if !known && len(d.paid) >= d.tracked {
-		d.makeRoom(now)
-	}
-	d.paid[s] = at
-}
-
-// makeRoom forgets, among a few subjects, those that have paid off, or else the
-// one that is nearest to it.
-func (d *debts) makeRoom(now time.Time) {
-	var least subject
-	looked := 0
-	for s, at := range d.paid {
-		if looked == 0 || at.Before(d.paid[least]) {
-			least = s
-		}
-		if !at.After(now) {
-			delete(d.paid, s)
-		}
-		if looked++; looked == evictionLook {
-			break
-		}
-	}
-	if len(d.paid) >= d.tracked {
-		delete(d.paid, least)
-	}
-}
-
-// network is what a client can't change at will: its IPv4 address, or the /64
-// of its IPv6 address.
-func network(a netip.Addr) string {
-	a = a.Unmap()
-	if !a.Is6() {
-		return a.String()
-	}
-	p, _ := a.WithZone("").Prefix(64) // 64 is in range
-	return p.String()
 }

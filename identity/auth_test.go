@@ -288,7 +288,7 @@ func TestLogHoldsNoSecret(t *testing.T) {
 	w.call("GET", me, "", "Cookie", cookie)
 	w.platform("POST", organizations, `{"name":"X","slug":"green","admin_email":"bob@example.com","admin_password":"`+password+`"}`)
 	log := w.log.String()
-	if strings.Count(log, "\n") != 12 || !strings.Contains(log, `"level":"WARN"`) {
+	if strings.Count(log, "\n") != 13 || !strings.Contains(log, `"level":"WARN"`) {
 		t.Errorf("got %d lines: %s", strings.Count(log, "\n"), log)
 	}
 	for name, secret := range map[string]string{

@@ -104,6 +104,18 @@ func (w *world) call(method, path, body string, header ...string) *httptest.Resp
 	return answer
 }
 
+// callFrom is call from another network address than all others.
+func (w *world) callFrom(address, method, path, body string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.RemoteAddr = address + ":1234"
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	answer := httptest.NewRecorder()
+	w.handler.ServeHTTP(answer, r)
+	return answer
+}
+
 // platform is a call with the platform secret.
 func (w *world) platform(method, path, body string) *httptest.ResponseRecorder {
 	return w.call(method, path, body, "X-Platform-Secret", platformSecret)

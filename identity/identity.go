@@ -4,7 +4,8 @@
 //
 // What always holds:
 //
-//   - A platform call without the secret is answered before its body is read.
+//   - A platform call without the secret is answered before its body is read. Wrong
+//     secrets are slowed down by network: who is elsewhere is not kept out by them.
 //   - A refused sign-in has one answer, whatever was wrong.
 //   - Secrets are in the answer that shows them once and in no log line.
 //   - The session cookie is HttpOnly and SameSite=Lax, and Secure where the
@@ -18,6 +19,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -31,6 +33,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/ratelimit"
+	"github.com/agentledger/agentledger/internal/repeat"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/org"
@@ -85,7 +89,7 @@ type Sessions interface {
 	Life() time.Duration
 }
 
-// Options configure New. All but Address and Metrics are required.
+// Options configure New. All but Address, Metrics and Now are required.
 type Options struct {
 	Edge           *web.Edge
 	Provisioner    Provisioner
@@ -97,20 +101,26 @@ type Options struct {
 	PlatformSecret string // not empty
 	PublicURL      string // with https the cookie is Secure
 
-	// Address tells whom attempts to sign in are counted for. Default: the peer
+	// Address tells whom attempts to sign in and wrong platform secrets are counted for. Default: the peer
 	// of the connection. Behind a proxy, what that one says.
 	Address func(*http.Request) netip.Addr
 
 	Metrics prometheus.Registerer // default: none
+
+	// Now tells the time by which wrong platform secrets are counted; default: time.Now.
+	Now func() time.Time
 }
 
-// Server serves the surface. It has no state of its own.
+// Server serves the surface. Of calls it keeps only who gave wrong platform secrets.
 type Server struct {
 	Options
 	secret [sha256.Size]byte // hash of the platform secret
 	secure bool
 	origin *http.CrossOriginProtection
 	logins loginCounters
+
+	guesses  *guesses
+	guessLog *slog.Logger // without repetitions
 }
 
 // New returns a server.
@@ -133,6 +143,10 @@ func New(o Options) (*Server, error) {
 		s.Metrics = prometheus.NewRegistry()
 	}
 	s.logins = newLoginCounters(s.Metrics)
+	if s.Now == nil {
+		s.Now = time.Now
+	}
+	s.guesses, s.guessLog = newGuesses(s.Now, s.Metrics), repeat.New(s.Edge.Logger)
 	return s, nil
 }
 
@@ -156,8 +170,10 @@ func (s *Server) Routes(r chi.Router) {
 func (s *Server) platform(h web.Handler) http.Handler {
 	return s.Edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		given := sha256.Sum256([]byte(r.Header.Get("X-Platform-Secret")))
-		if subtle.ConstantTimeCompare(given[:], s.secret[:]) != 1 {
-			return fault.New(fault.Unauthorized, "Invalid platform secret")
+		from := s.Address(r)
+		if err := s.guesses.try(from, subtle.ConstantTimeCompare(given[:], s.secret[:]) == 1); err != nil {
+			s.guessLog.Warn("a platform call had no right secret", "network", ratelimit.Network(from))
+			return err
 		}
 		return h(w, r)
 	})

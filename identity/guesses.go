@@ -1,0 +1,63 @@
+package identity
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/ratelimit"
+)
+
+// Wrong platform secrets that a network may give: so many at once, then one in each
+// interval. A secret has at least 16 characters, so nobody who knows it needs as many.
+const (
+	guessBurst   = 10
+	guessEvery   = 30 * time.Second
+	guessTracked = 1 << 15 // networks
+)
+
+// guesses bounds wrong platform secrets by network, so that strangers elsewhere never
+// keep the right one out. Its methods may be called concurrently.
+type guesses struct {
+	now func() time.Time
+
+	mu       sync.Mutex
+	networks *ratelimit.Attempts
+
+	accepted, refused, limited prometheus.Counter
+}
+
+func newGuesses(now func() time.Time, r prometheus.Registerer) *guesses {
+	calls := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "agentledger_platform_calls_total", Help: "Platform calls by their secret: accepted, refused (a wrong one), limited (too many wrong ones from the network).",
+	}, []string{"result"})
+	r.MustRegister(calls)
+	return &guesses{
+		now: now, networks: ratelimit.New(ratelimit.Limit{Burst: guessBurst, Every: guessEvery, Tracked: guessTracked}),
+		accepted: calls.WithLabelValues("accepted"), refused: calls.WithLabelValues("refused"), limited: calls.WithLabelValues("limited"),
+	}
+}
+
+// try lets a caller of an address know whether its secret is the right one, which
+// isRight tells. fault.Unauthorized for a wrong one, fault.RateLimited, without a word
+// about the secret, after too many.
+func (g *guesses) try(from netip.Addr, isRight bool) error {
+	network := ratelimit.Network(from)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	if wait := g.networks.Wait(network, now); wait > 0 {
+		g.limited.Inc()
+		return &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", Message: "Too many wrong platform secrets, try again later", RetryAfter: wait}
+	}
+	if !isRight {
+		g.refused.Inc()
+		g.networks.Add(network, now)
+		return fault.New(fault.Unauthorized, "Invalid platform secret")
+	}
+	g.accepted.Inc()
+	return nil
+}

@@ -1,0 +1,102 @@
+package identity_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/identity"
+)
+
+// platformRoutes are all calls of the operator.
+func platformRoutes(organization string) [][2]string {
+	one := organizations + "/" + organization
+	return [][2]string{
+		{"POST", organizations}, {"PATCH", one}, {"POST", one + "/log-keys"}, {"POST", one + "/log-keys/retire"},
+		{"GET", "/v1/id/platform/clock"}, {"POST", "/v1/id/platform/clock"}, {"POST", one + "/clock"}, {"POST", setPassword},
+	}
+}
+
+const tooManyGuesses = "Too many wrong platform secrets, try again later"
+
+// Ten wrong secrets of a network are judged, then one each half minute. Whoever is
+// elsewhere, with the right one, does not notice.
+func TestGuessedPlatformSecretsAreSlowedDown(t *testing.T) {
+	registry, now := prometheus.NewRegistry(), time.Unix(1_800_000_000, 0)
+	w := newWorld(t, func(o *identity.Options) { o.Metrics, o.Now = registry, func() time.Time { return now } })
+	m := w.organization("red")
+	const stranger = "2001:db8::"
+	guess := func(i int, secret string) (int, string) {
+		a := w.callFrom(fmt.Sprintf("[%s%x]", stranger, i+1), "GET", "/v1/id/platform/clock", "", "X-Platform-Secret", secret)
+		return a.Code, a.Header().Get("Retry-After")
+	}
+	for i := range 10 {
+		if status, _ := guess(i, fmt.Sprintf("guess-number-%d", i)); status != 401 {
+			t.Fatalf("guess %d: got %d", i, status)
+		}
+	}
+	for i, route := range platformRoutes(m.OrganizationID) {
+		answer := w.callFrom(fmt.Sprintf("[%sffff:%x]", stranger, i), route[0], route[1], "no JSON", "X-Platform-Secret", platformSecret)
+		answers(t, route[1], answer, 429, `{"error":"`+tooManyGuesses+`","code":"rate_limited"}`)
+		if got := answer.Header().Get("Retry-After"); got != "30" {
+			t.Errorf("%s: got Retry-After %q", route[1], got)
+		}
+		if elsewhere := w.call("GET", "/v1/id/platform/clock", "", "X-Platform-Secret", platformSecret); elsewhere.Code != 200 {
+			t.Errorf("from elsewhere: got %d %s", elsewhere.Code, elsewhere.Body)
+		}
+	}
+	now = now.Add(29 * time.Second)
+	if status, wait := guess(0, "guess"); status != 429 || wait != "1" {
+		t.Errorf("got %d, Retry-After %s", status, wait)
+	}
+	now = now.Add(time.Second)
+	if status, _ := guess(0, platformSecret); status != 200 {
+		t.Errorf("the right secret when the pause is over: got %d", status)
+	}
+	for i, want := range []int{401, 429} {
+		if status, _ := guess(i, "guess"); status != want {
+			t.Errorf("got %d, want %d", status, want)
+		}
+	}
+
+	log := w.log.String()
+	if n := strings.Count(log, `"a platform call had no right secret"`); n == 0 || n > 2 {
+		t.Errorf("got %d warnings, want one in ten seconds", n)
+	}
+	if !strings.Contains(log, `"level":"WARN","msg":"a platform call had no right secret","network":"2001:db8::/64"`) {
+		t.Errorf("got %s", log)
+	}
+	if strings.Contains(log, platformSecret) || strings.Contains(log, "guess-number") {
+		t.Error("a secret is in the log")
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		if f.GetName() != "agentledger_platform_calls_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			got[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+		}
+	}
+	if want := map[string]float64{"accepted": 10, "limited": 10, "refused": 11}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// Right secrets cost nothing, however many there are.
+func TestRightPlatformSecretsAreNotCounted(t *testing.T) {
+	w := newWorld(t)
+	for range 50 {
+		if a := w.platform("GET", "/v1/id/platform/clock", ""); a.Code != 200 {
+			t.Fatalf("got %d %s", a.Code, a.Body)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/ratelimit"
+)
+
+func TestAttempts(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	a := ratelimit.New(ratelimit.Limit{Burst: 2, Every: time.Minute, Tracked: 8})
+	wait := func(name string, want time.Duration) {
+		t.Helper()
+		if got := a.Wait(name, now); got != want {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+	a.Add("x", now)
+	wait("x", 0)
+	a.Add("x", now)
+	wait("x", time.Minute)
+	wait("neighbour", 0)
+	now = now.Add(59 * time.Second)
+	wait("x", time.Second)
+	a.Remove("x", now)
+	wait("x", 0)
+	now = now.Add(time.Hour)
+	a.Remove("x", now) // of one that owes nothing
+	a.Add("x", now)
+	wait("x", 0)
+}
+
+// A flood of names that come once pushes out no name that owes more.
+func TestFloodOfNames(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	a := ratelimit.New(ratelimit.Limit{Burst: 3, Every: time.Minute, Tracked: 8})
+	for range 3 {
+		a.Add("busy", now)
+	}
+	for i := range 1000 {
+		a.Add(fmt.Sprint(i), now)
+	}
+	if got := a.Wait("busy", now); got != time.Minute {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestNetwork(t *testing.T) {
+	for address, want := range map[string]string{
+		"192.0.2.1": "192.0.2.1", "::ffff:192.0.2.1": "192.0.2.1", "2001:db8::7": "2001:db8::/64", "2001:db8::1:0:0:7": "2001:db8::/64", "fe80::1%eth0": "fe80::/64",
+	} {
+		if got := ratelimit.Network(netip.MustParseAddr(address)); got != want {
+			t.Errorf("%s: got %s, want %s", address, got, want)
+		}
+	}
+}
