@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/agentledger/agentledger/internal/lockfile"
+	"github.com/agentledger/agentledger/internal/private"
 )
 
 const anchorJournal = "anchors.journal"
@@ -17,6 +19,9 @@ const anchorJournal = "anchors.journal"
 // is compacted here, so that a full volume keeps no service from starting.
 func OpenAnchors(dir string) (*Anchors, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open anchors: %w", err)
+	}
+	if err := private.TightenDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) { // of another owner: not ours to change
 		return nil, fmt.Errorf("open anchors: %w", err)
 	}
 	lock, err := lockfile.Hold(filepath.Join(dir, "lock"))

@@ -77,6 +77,11 @@ func Open(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", lockError(o.Dir, err))
 	}
+	if !o.ReadOnly {
+		if err := tightenDir(o); err != nil {
+			return nil, errors.Join(fmt.Errorf("open store: %w", err), lock.Close())
+		}
+	}
 	e := &Engine{lock: lock, file: &storeFile{fs: o.FS, dir: o.Dir}, readOnly: o.ReadOnly, onBroken: o.OnBroken, recent: new(recentNames)}
 	e.absences = newAbsences(e.recent)
 	e.write.heads = make(map[id.Tenant]head)

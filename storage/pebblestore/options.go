@@ -75,7 +75,7 @@ func (o Options) withDefaults() Options {
 	}
 	o.Logger = repeat.New(o.Logger) // Pebble tries what failed again at once
 	if o.FS == nil {
-		o.FS = vfs.Default
+		o.FS = privateFS{vfs.Default}
 	}
 	return o
 }

@@ -1,0 +1,74 @@
+package pebblestore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/agentledger/agentledger/internal/private"
+)
+
+// privateFS is the file system of the machine, on which every file that is made is
+// its owner's alone. Pebble makes files that anybody may read, as far as the umask
+// lets it.
+type privateFS struct{ vfs.FS }
+
+// Create implements vfs.FS.
+func (p privateFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := p.FS.Create(name, category)
+	return owned(f, name, err)
+}
+
+// OpenReadWrite implements vfs.FS.
+func (p privateFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	f, err := p.FS.OpenReadWrite(name, category, opts...)
+	return owned(f, name, err)
+}
+
+// ReuseForWrite implements vfs.FS.
+func (p privateFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := p.FS.ReuseForWrite(oldname, newname, category)
+	return owned(f, newname, err)
+}
+
+// Lock implements vfs.FS.
+func (p privateFS) Lock(name string) (io.Closer, error) {
+	l, err := p.FS.Lock(name)
+	return owned(l, name, err)
+}
+
+// Unwrap implements vfs.FS.
+func (p privateFS) Unwrap() vfs.FS { return p.FS }
+
+// owned takes a file that was opened away from everybody but its owner. One of another
+// owner stays as it is: tightenDir has told of it.
+func owned[F io.Closer](f F, name string, err error) (F, error) {
+	if err != nil {
+		return f, err
+	}
+	if err := private.TightenFile(name); err != nil && !errors.Is(err, os.ErrPermission) {
+		var none F
+		return none, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// tightenDir takes a store that is there away from everybody but its owner.
+func tightenDir(o Options) error {
+	if _, real := o.FS.(privateFS); !real {
+		return nil
+	}
+	err := private.TightenDir(o.Dir)
+	if errors.Is(err, os.ErrPermission) {
+		o.Logger.Warn("files of the store belong to another user, so others may have rights to them", slog.Any("err", err))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("tighten directory: %w", err)
+	}
+	return nil
+}
