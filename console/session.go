@@ -29,6 +29,10 @@ func (s *Server) write(c call) http.Handler { return s.serve(s.whileActive(c), m
 // that leaked has to be ended whatever else stands still.
 func (s *Server) revoke(c call) http.Handler { return s.serve(c, mayWrite) }
 
+// maySeeURLs tells who sees where the organization's receivers and witnesses are: who
+// may name them, because an address may hold a secret.
+func maySeeURLs(role account.Role) bool { return mayWrite(role) }
+
 func mayWrite(role account.Role) bool { return role == account.Owner || role == account.Admin }
 
 // whileActive refuses a call, before its body is looked at, in an organization that

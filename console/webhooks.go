@@ -12,7 +12,7 @@ import (
 // told of is in the ledger.
 type deadLetterView struct {
 	ID        outbox.ID  `json:"webhook_id"`
-	URL       string     `json:"url"`
+	URL       *string    `json:"url"` // null for who may not change it: it may hold a secret
 	Type      string     `json:"type"`
 	CreatedAt id.Instant `json:"created_at"`
 	GivenUpAt id.Instant `json:"given_up_at"`
@@ -20,7 +20,13 @@ type deadLetterView struct {
 	Trouble   string     `json:"trouble"`
 }
 
-func viewDeadLetter(d outbox.DeadLetter) deadLetterView { return deadLetterView(d) }
+func viewDeadLetter(d outbox.DeadLetter, role account.Role) deadLetterView {
+	v := deadLetterView{ID: d.ID, Type: d.Type, CreatedAt: d.CreatedAt, GivenUpAt: d.GivenUpAt, Tries: d.Tries, Trouble: d.Trouble}
+	if maySeeURLs(role) {
+		v.URL = &d.URL
+	}
+	return v
+}
 
 // listWebhooks shows the key that receivers check deliveries with, and what could
 // not be delivered.
@@ -43,7 +49,9 @@ func (s *Server) listWebhooks(r *http.Request, who *account.Session) (answer, er
 		Next        *string          `json:"next"`
 	}
 	body.PublicKey = orNull(key)
-	body.DeadLetters, body.Next = cut(p, found, func(d outbox.DeadLetter) string { return string(d.ID) }, viewDeadLetter)
+	body.DeadLetters, body.Next = cut(p, found, func(d outbox.DeadLetter) string { return string(d.ID) }, func(d outbox.DeadLetter) deadLetterView {
+		return viewDeadLetter(d, who.Role)
+	})
 	return answer{http.StatusOK, body}, nil
 }
 

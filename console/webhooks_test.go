@@ -20,6 +20,10 @@ func TestWebhooks(t *testing.T) {
 	}
 	equal(t, "with a dead letter", w.call(200, "GET", "/webhooks?limit=1", ""), `{"public_key":"whpk_AAAA","next":null,"dead_letters":[{"webhook_id":"msg_1",
 		"url":"https://a.example/","type":"approval.denied","created_at":"2026-11-20T12:00:00.000Z","given_up_at":"2026-11-20T12:00:00.000Z","tries":10,"trouble":"answered 500"}]}`)
+	for _, role := range []string{"approver", "member"} { // the address may hold a secret
+		equal(t, role, w.call(200, "GET", "/webhooks", "", as("red-"+role)), `{"public_key":"whpk_AAAA","next":null,"dead_letters":[{"webhook_id":"msg_1",
+			"url":null,"type":"approval.denied","created_at":"2026-11-20T12:00:00.000Z","given_up_at":"2026-11-20T12:00:00.000Z","tries":10,"trouble":"answered 500"}]}`)
+	}
 	equal(t, "the other organization", w.call(200, "GET", "/webhooks", "", as("blue-owner")), none)
 	w.refuses("the other organization's", w.request("POST", "/webhooks/msg_1/replay", "", as("blue-owner")), 404, "Not found")
 	w.refuses("a bad limit", w.request("GET", "/webhooks?limit=x", ""), 422, "limit must be from 1 to 1000")

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/agentledger/agentledger/account"
@@ -70,8 +71,8 @@ func (s *Server) getWitnesses(r *http.Request, who *account.Session) (answer, er
 		Fail: failName(standing.FailClosed), InForce: withoutURLs(standing.Policy).Text(),
 		Newest: viewCosigned(standing.Newest), Quorum: viewCosigned(standing.Quorum), Witnesses: []witnessViewOne{},
 	}
-	if own.Policy != "" {
-		v.Policy = &own.Policy
+	if v.Policy, err = shownPolicy(own.Policy, who.Role); err != nil {
+		return answer{}, err
 	}
 	for _, w := range standing.Witnesses {
 		one := witnessViewOne{Name: w.Name, VerifierKey: w.Key.String(), Acknowledged: w.Acknowledged}
@@ -83,7 +84,23 @@ func (s *Server) getWitnesses(r *http.Request, who *account.Session) (answer, er
 	return answer{http.StatusOK, v}, nil
 }
 
-// withoutURLs hides where the service's own witnesses are.
+// shownPolicy returns the organization's own policy, nil for none: as it was given to
+// who may change it, else without addresses.
+func shownPolicy(policy string, role account.Role) (*string, error) {
+	if policy == "" {
+		return nil, nil
+	}
+	if !maySeeURLs(role) {
+		parsed, err := trust.Parse([]byte(policy))
+		if err != nil {
+			return nil, fmt.Errorf("show witnesses: %w", err)
+		}
+		policy = withoutURLs(parsed).Text()
+	}
+	return &policy, nil
+}
+
+// withoutURLs hides where witnesses are.
 func withoutURLs(p *trust.Policy) *trust.Policy {
 	shown := &trust.Policy{Groups: p.Groups, Quorum: p.Quorum}
 	for _, w := range p.Witnesses {

@@ -32,6 +32,15 @@ func TestWitnesses(t *testing.T) {
 	put := w.call(200, "PUT", "/witnesses", fmt.Sprintf(`{"policy":%s,"fail":"closed"}`, quoted(policy)))
 	equal(t, "its own", put, fmt.Sprintf(`{"policy":%s,"fail":"closed","in_force":%s,%s,"witnesses":[%s,%s]}`,
 		quoted(policy), quoted(shown), none, one("own", own, 0), one("house", w.house, 0)))
+	for _, role := range []string{"approver", "member"} {
+		got := w.call(200, "GET", "/witnesses", "", as("red-"+role))
+		if got["policy"] != shown || strings.Contains(fmt.Sprint(got), "http") {
+			t.Errorf("%s: got %v, want the policy without addresses", role, got)
+		}
+	}
+	if got := w.call(200, "GET", "/witnesses", "", as("red-admin")); got["policy"] != policy {
+		t.Errorf("admin: got %v", got["policy"])
+	}
 	equal(t, "blue", w.call(200, "GET", "/witnesses", "", as("blue-owner")), service)
 
 	ctx, cancel := context.WithCancel(context.Background())

@@ -40,6 +40,9 @@ func (o *Outbox) DeadLetters(ctx context.Context, t id.Tenant, after ID, limit i
 			return nil, unreadable("list dead letters", err)
 		}
 		d := &v.Value
+		if d.Trouble == formerlyRefused {
+			d.Trouble = noAnswer
+		}
 		letters[i] = DeadLetter{
 			ID: ID(r.Key), URL: d.URL, Type: d.Type, CreatedAt: d.CreatedAt, GivenUpAt: d.NextAt, Tries: d.Tries, Trouble: d.Trouble,
 		}

@@ -158,16 +158,23 @@ func (o *Outbox) fly(ctx context.Context, e due.Entry, name ID) error {
 	return o.bury(ctx, e, name, &d, version)
 }
 
+// noAnswer is what is said of every receiver that gave none. A name that leads into a
+// network that the service does not call, one that does not exist and one where nobody
+// listens are told, and tried again, alike: whoever names receivers must not learn
+// which names and addresses the operator's own network has.
+const noAnswer = "no answer"
+
+// formerlyRefused is what older programs said of addresses that are not called.
+const formerlyRefused = "the address is not one that may be called"
+
 // judge says what is wrong with an answer, "" for nothing, and whether another
 // try would be in vain.
 func judge(answer egress.Answer, err error) (trouble string, final bool) {
 	switch {
-	case errors.Is(err, egress.ErrRefused):
-		return "the address is not one that may be called", true
 	case errors.Is(err, egress.ErrTooLarge) && answer.Status/100 == 2:
 		return "", false
 	case err != nil:
-		return "no answer", false
+		return noAnswer, false
 	case answer.Status/100 == 2:
 		return "", false
 	case answer.Status == http.StatusGone:

@@ -11,7 +11,8 @@ import (
 )
 
 // Resolver answers each A question with what address says for the n-th one, and
-// each other question with nothing. It ends with the test.
+// each other question with nothing; so it does where address says "". It ends with
+// the test.
 func Resolver(t testing.TB, address func(n int) string) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -39,10 +40,12 @@ func answerQuestions(conn net.PacketConn, address func(n int) string) {
 		m.Response, m.Additionals = true, nil
 		if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
 			asked++
-			m.Answers = []dnsmessage.Resource{{
-				Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
-				Body:   &dnsmessage.AResource{A: netip.MustParseAddr(address(asked)).As4()},
-			}}
+			if to := address(asked); to != "" {
+				m.Answers = []dnsmessage.Resource{{
+					Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
+					Body:   &dnsmessage.AResource{A: netip.MustParseAddr(to).As4()},
+				}}
+			}
 		}
 		if packed, err := m.Pack(); err == nil {
 			_, _ = conn.WriteTo(packed, from)
