@@ -92,6 +92,7 @@ type rehearsalView struct {
 	Evaluated    int            `json:"evaluated"`
 	WithoutTool  int            `json:"without_tool"`
 	Erased       int            `json:"erased"`
+	Results      int            `json:"results"`
 	Shadow       map[string]int `json:"shadow"`
 	Changed      int            `json:"changed"`
 	Tightened    int            `json:"tightened"`
@@ -123,7 +124,7 @@ func viewRehearsal(v rulebook.Version, r *rehearsal.Report) rehearsalView {
 		simulatedView: viewSimulated(v),
 		Summary:       fmt.Sprintf("%d of %d would change", r.Changed, r.Evaluated),
 		FromSequence:  r.Begin.Sequence(), ToSequence: uint64(r.End), Complete: r.Complete,
-		Evaluated: r.Evaluated, WithoutTool: r.WithoutTool, Erased: r.Erased,
+		Evaluated: r.Evaluated, WithoutTool: r.WithoutTool, Erased: r.Erased, Results: r.Results,
 		Shadow: r.Shadow, Changed: r.Changed, Tightened: r.Tightened, Loosened: r.Loosened,
 	}
 	for _, c := range r.Changes {

@@ -51,6 +51,7 @@ type Ledgers interface {
 	AppendAll(ctx context.Context, t id.Tenant, prepares []log.Prepare) []log.Outcome
 	Timely(s *log.State) error
 	meter.Ledgers
+	meter.Stored
 }
 
 // Organizations is what the surface needs of package org.
@@ -155,6 +156,7 @@ type Server struct {
 	orgs     Organizations
 	agents   Agents
 	rulebook meter.Rulebook
+	intents  *meter.Intents
 
 	approvals Approvals
 	workflows Workflows
@@ -186,7 +188,7 @@ const refusalHold = time.Second
 func New(o Options) *Server {
 	o = o.withDefaults()
 	s := &Server{
-		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, rulebook: o.Rulebook, approvals: o.Approvals, workflows: o.Workflows,
+		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, rulebook: o.Rulebook, intents: meter.NewIntents(o.Ledgers), approvals: o.Approvals, workflows: o.Workflows,
 		clock: o.Clock, maxBytes: o.MaxBytes, maxAhead: o.MaxAhead, maxAge: o.MaxAge,
 		gate:  limit.NewGate(o.MaxInFlight, o.MaxInFlightOrganization),
 		asked: limit.NewGate(o.MaxInFlight, o.MaxInFlightOrganization),

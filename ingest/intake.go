@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/meter"
 )
 
 // replayTries bounds how often an event waits for another one of its name. One
@@ -36,7 +37,9 @@ type intake struct {
 
 	envelope *event.Envelope // once it is read
 	form     event.Form
-	policy   chain.Policy // what the last call of prepare decided
+	policy   chain.Policy  // what the last call of prepare decided
+	result   *meter.Result // nil unless it says to be the result of another event
+	intent   *meter.Intent // of a result, once it was looked for; nil: it is judged
 
 	fate    fate
 	receipt log.Receipt // of a created one
@@ -64,6 +67,9 @@ func (in *intake) parse(ctx context.Context, body []byte) error {
 		return err
 	}
 	in.envelope = e
+	if r, ok := meter.ResultOf(e); ok {
+		in.result = &r
+	}
 	in.form, err = in.verify(ctx)
 	return err
 }
@@ -128,15 +134,10 @@ func (s *Server) settle(ctx context.Context, c caller, events []*intake) {
 		if len(events) == 0 {
 			return
 		}
-		prepares := make([]log.Prepare, len(events))
-		for i, in := range events {
-			prepares[i] = in.prepare
-		}
-		ctx, waiting := s.edge.Tracer.Start(ctx, "append")
-		outcomes := s.ledgers.AppendAll(ctx, c.Tenant, prepares)
-		waiting.End()
-		for i := range outcomes {
-			events[i].land(ctx, outcomes[i])
+		for rest := events; len(rest) > 0; {
+			n := together(rest)
+			s.land(ctx, c, rest[:n])
+			rest = rest[n:]
 		}
 	}
 	for _, in := range events {
@@ -144,6 +145,24 @@ func (s *Server) settle(ctx context.Context, c caller, events []*intake) {
 			in.refuse(&fault.Error{Kind: fault.Overloaded, Code: "overloaded", RetryAfter: time.Second,
 				Message: "Too many requests for the same event"})
 		}
+	}
+}
+
+// land brings events into the ledger of c at once, in their order.
+func (s *Server) land(ctx context.Context, c caller, events []*intake) {
+	events = s.findIntents(ctx, c, events)
+	if len(events) == 0 {
+		return
+	}
+	prepares := make([]log.Prepare, len(events))
+	for i, in := range events {
+		prepares[i] = in.prepare
+	}
+	ctx, waiting := s.edge.Tracer.Start(ctx, "append")
+	outcomes := s.ledgers.AppendAll(ctx, c.Tenant, prepares)
+	waiting.End()
+	for i := range outcomes {
+		events[i].land(ctx, outcomes[i])
 	}
 }
 
@@ -157,6 +176,7 @@ func (in *intake) land(ctx context.Context, o log.Outcome) {
 		in.refuse(o.Err)
 	default:
 		in.fate, in.receipt = created, o.Receipts[0]
+		in.server.intents.Landed(in.caller.Tenant, in.envelope, &in.policy)
 		in.server.metrics.events[created].Inc()
 	}
 }

@@ -37,7 +37,7 @@ func (in *intake) prepare(ctx context.Context, state *log.State) (log.Submission
 	if err := checkActive(key.Status); err != nil {
 		return log.Submission{}, err
 	}
-	judged, err := s.judge(ctx, state, e, id.InstantOf(now))
+	judged, err := in.judge(ctx, state, id.InstantOf(now))
 	if err != nil {
 		return log.Submission{}, err
 	}
@@ -80,8 +80,13 @@ func checkActive(status agent.Status) error {
 	return fault.New(fault.Invalid, "Signing key revoked")
 }
 
-// judge applies the active policy to an event that names a tool.
-func (s *Server) judge(ctx context.Context, state *log.State, e *event.Envelope, now id.Instant) (meter.Judgement, error) {
+// judge applies the active policy to an event that names a tool. A result takes the
+// decision of its intent.
+func (in *intake) judge(ctx context.Context, state *log.State, now id.Instant) (meter.Judgement, error) {
+	s, e := in.server, in.envelope
+	if in.intent != nil {
+		return in.intent.Judgement(*in.result, e.Decision), nil
+	}
 	judged, err := meter.Judge(ctx, s.rulebook, state, policy.Input{
 		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind,
 		Payload: e.Payload, Now: now,

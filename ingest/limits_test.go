@@ -54,9 +54,8 @@ func TestLimit(t *testing.T) {
 	}
 	declared := payment(5)
 	declared["policy_decision"] = "deny"
-	euros, negative, result := payment(1), payment(-1), payment(1)
+	euros, negative := payment(1), payment(-1)
 	euros["payload"] = fields{"amount": 1, "currency": "EUR"}
-	result["action_kind"] = "result"
 	steps := []struct {
 		name   string
 		change fields
@@ -68,7 +67,6 @@ func TestLimit(t *testing.T) {
 		{"refused before", declared, tallied("99.9", "5") + " deny budget"},
 		{"not dollars", euros, "[] deny budget"},
 		{"negative", negative, "[] deny budget"},
-		{"no call", result, "[] allow default"},
 		{"the last", payment(0.1), tallied("99.9", "0.1") + " allow default"},
 		{"nothing left", payment(0.01), tallied("100", "0.01") + " deny budget"},
 	}

@@ -145,6 +145,15 @@ func (x *examiner) tell(f Finding) {
 	x.report(f)
 }
 
+// event takes the next event into account, v being what its documents say.
+func (x *examiner) event(ctx context.Context, e storage.Event, v verdict) error {
+	x.judge(&e, v)
+	if err := x.place(ctx, e); err != nil || v.result == nil {
+		return err
+	}
+	return x.result(ctx, &e, v.result)
+}
+
 // judge takes what the documents of the next event say, which may contradict those
 // before it.
 func (x *examiner) judge(e *storage.Event, v verdict) {

@@ -86,8 +86,7 @@ func (x *examiner) read(ctx context.Context, end id.Index) error {
 func (x *examiner) portion(ctx context.Context, p portion) error {
 	p.wait()
 	for i := range p.events {
-		x.judge(&p.events[i], p.verdicts[i])
-		if err := x.place(ctx, p.events[i]); err != nil {
+		if err := x.event(ctx, p.events[i], p.verdicts[i]); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,8 @@ type verdict struct {
 	received id.Instant // received_at of the record
 	counted  bool       // the event counts against the plan
 	newest   id.Instant // what a ledger_clock event says of the one before it, 0 for all others
+
+	result *chain.Record // the record of a result, which follows from its intent's; nil for all others
 }
 
 // finding returns what is wrong with the documents of an event, nil for nothing.
@@ -51,6 +53,9 @@ func (c *checker) check(i *Identity, e *storage.Event) verdict {
 		return verdict{record: "differs from its columns"}
 	}
 	v := verdict{received: r.ReceivedAt, counted: r.Signer != chain.SignerSystem}
+	if r.Policy.Intent != "" {
+		v.result = &r
+	}
 	var envelope *event.Envelope
 	if envelope, v.envelope = c.envelope(i, e, &r); v.envelope == "" && r.Signer == chain.SignerSystem {
 		v.newest = readCorrection(envelope, r.ReceivedAt)
@@ -78,6 +83,8 @@ func (c *checker) compare(envelope *event.Envelope, err error, e *storage.Event,
 		return "differs from the record"
 	case envelope.TraceID != e.Trace || envelope.Tool != e.Tool || envelope.ActionKind != e.ActionKind:
 		return "differs from the columns"
+	case r.Policy.Intent != "" && !envelope.IsResultOf(r.Policy.Intent):
+		return "is not a result of the event that the record names"
 	}
 	key, err := c.key(r.PublicKey)
 	if err != nil {

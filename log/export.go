@@ -177,8 +177,7 @@ func (e *Export) read(ctx context.Context, begin, end id.Index) ([]storage.Event
 
 func (e *Export) verify(ctx context.Context, events []storage.Event) error {
 	for i, v := range e.x.in.inspect(e.x.identity, events) {
-		e.x.judge(&events[i], v)
-		if err := e.x.place(ctx, events[i]); err != nil {
+		if err := e.x.event(ctx, events[i], v); err != nil {
 			return err
 		}
 		if e.found != nil {

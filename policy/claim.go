@@ -16,9 +16,9 @@ import (
 // matches when before + Added > Max, before being what the counter holds of the
 // window.
 //
-// A counter holds what was added by the claims of its events: those of kind
-// tool_call whose effective decision, with all limits decided and the declared
-// decision tightened, is not deny. An event that is refused adds nothing, one that
+// A counter holds what was added by the claims of its events: those of every kind
+// whose effective decision, with all limits decided and the declared decision
+// tightened, is not deny. An event that is refused adds nothing, one that
 // needs an approval adds. An event adds to every limit that it claims, whichever
 // rule decides, and to those of shadow rules as well.
 type Claim struct {

@@ -26,18 +26,27 @@ func (o Outcome) Effective(declared id.Decision) id.Decision { return declared.T
 
 // Evaluate decides all but limits. It tries only rules whose glob matches, in the
 // order of their strength, and of those with conditions no more than it takes.
-func (c *Compiled) Evaluate(in Input) Evaluation {
+func (c *Compiled) Evaluate(in Input) Evaluation { return c.evaluate(in, true) }
+
+// EvaluateFormerly decides as services did before limits were about events of every
+// kind: rules with a limit do not count for an event whose ActionKind is not tool_call. It
+// is for who checks the records of then.
+func (c *Compiled) EvaluateFormerly(in Input) Evaluation {
+	return c.evaluate(in, in.ActionKind == FormerKind)
+}
+
+func (c *Compiled) evaluate(in Input, limits bool) Evaluation {
 	if in.Tool == "" {
 		return Evaluation{outcome: c.fallback}
 	}
 	a := occasion{in: in}
 	var e Evaluation
 	e.outcome, e.place = c.strongest(&a)
-	if in.ActionKind == CountedKind {
+	if limits {
 		c.applyLimits(&a, &e)
 	}
 	if len(c.shadowing) > 0 {
-		c.applyShadows(&a, &e)
+		c.applyShadows(&a, &e, limits)
 	}
 	return e
 }
@@ -109,11 +118,11 @@ func (c *Compiled) applyLimits(a *occasion, e *Evaluation) {
 	}
 }
 
-// applyShadows adds the shadow rules that match, and the claims of others.
-func (c *Compiled) applyShadows(a *occasion, e *Evaluation) {
+// applyShadows adds the shadow rules that match, and with limits the claims of others.
+func (c *Compiled) applyShadows(a *occasion, e *Evaluation, limits bool) {
 	for _, i := range a.concerned(&c.shadowed, c.shadowing) {
 		t := &c.shadowing[i]
-		if t.limit != nil && a.in.ActionKind != CountedKind {
+		if t.limit != nil && !limits {
 			continue
 		}
 		switch v, _ := t.judge(a.attempt()); {

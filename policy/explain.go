@@ -32,7 +32,6 @@ type Result string
 const (
 	ResultTool    Result = "other_tool"  // its glob does not match
 	ResultAgent   Result = "other_agent" // it is for other agents
-	ResultKind    Result = "other_kind"  // it has a limit and the event is not of kind tool_call
 	ResultWhen    Result = "unmatched"   // its condition does not hold
 	ResultSkipped Result = "skipped"     // it could not be evaluated, and allows
 	ResultError   Result = "failed"      // it could not be evaluated, and so matches
@@ -82,8 +81,6 @@ func (r *Rule) excludes(t *target, in *Input) Result {
 		return ResultTool
 	case !t.concerns(in.Agent):
 		return ResultAgent
-	case r.Limit != nil && in.ActionKind != CountedKind:
-		return ResultKind
 	}
 	return ""
 }

@@ -60,8 +60,9 @@ func parseBy(s string) By {
 // amounts beside it and below.
 const currencyMember = "currency"
 
-// CountedKind is the action_kind of the events that limits are about.
-const CountedKind = "tool_call"
+// FormerKind is the action_kind of the only events that limits were about once. A sender
+// that made up another word slipped past them.
+const FormerKind = "tool_call"
 
 // check looks at a limit of the rule at i.
 func (l *Limit) check(i int, decision id.Decision) error {

@@ -101,7 +101,7 @@ func TestLimitErrors(t *testing.T) {
 	}
 }
 
-// A limit is about the events that its rule is about, and of kind tool_call.
+// A limit is about the events that its rule is about, of whatever kind they say they are.
 func TestLimitConcerns(t *testing.T) {
 	c := compile(t, withRules(t,
 		limitRule("euro", "deny", `,"when":"payload.currency == 'EUR'"`, `"sum":"amount","by":"agent","max":10,"currency":"EUR"`),
@@ -133,9 +133,18 @@ func TestLimitConcerns(t *testing.T) {
 	if got := claims(); !slices.Equal(got, []string{`dollar-limit "acme.pay.refund" 4.5 10 shadow=false`}) {
 		t.Errorf("got %q", got)
 	}
-	in.ActionKind, in.Payload = "result", []byte(`{}`)
-	if e = c.Evaluate(in); len(e.Claims) != 0 || e.Settle(nil).Decision != id.Allow {
-		t.Errorf("another kind: got %+v", e.Settle(nil))
+	for _, kind := range []string{"result", "made_up", "policy_decision"} {
+		in.ActionKind = kind
+		if e = c.Evaluate(in); !slices.Equal(claims(), []string{`dollar-limit "acme.pay.refund" 4.5 10 shadow=false`}) {
+			t.Errorf("%s: got %q", kind, claims())
+		}
+		if e = c.EvaluateFormerly(in); len(e.Claims) != 0 || e.Settle(nil).Decision != id.Allow {
+			t.Errorf("%s formerly: got %q", kind, claims())
+		}
+	}
+	in.Payload = []byte(`{}`)
+	if e = c.Evaluate(in); e.Settle(nil).Decision != id.Deny {
+		t.Errorf("another kind without an amount: got %+v", e.Settle(nil))
 	}
 }
 

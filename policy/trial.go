@@ -38,6 +38,7 @@ type inputDocument struct {
 // What an input is taken to be where it does not say.
 const (
 	defaultActor = "agent"
+	defaultKind  = "tool_call"
 	testAgent    = "test-agent"
 )
 
@@ -67,7 +68,7 @@ func (p *Policy) limitIDs() map[string]bool {
 
 // trial fills in the defaults; within begins the names of members in errors.
 func (d *trialDocument) trial(within string) (Trial, error) {
-	t := Trial{Input: Input{Tool: d.Input.Tool, Agent: testAgent, ActorType: defaultActor, ActionKind: CountedKind}}
+	t := Trial{Input: Input{Tool: d.Input.Tool, Agent: testAgent, ActorType: defaultActor, ActionKind: defaultKind}}
 	if d.Input.Agent != nil {
 		t.Input.Agent = *d.Input.Agent
 	}

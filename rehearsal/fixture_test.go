@@ -31,11 +31,12 @@ type world struct {
 	erased map[id.Index]bool
 	during func() // called when events are read
 	sent   int
+	kind   string // of what is sent
 	key    edkey.Private
 }
 
 func newWorld(t testing.TB) *world {
-	w := &world{Service: ledgertest.New(t), t: t, erased: map[id.Index]bool{}, key: edkey.NewPrivate()}
+	w := &world{Service: ledgertest.New(t), t: t, erased: map[id.Index]bool{}, key: edkey.NewPrivate(), kind: "tool_call"}
 	w.Found(t, red)
 	w.Found(t, blue)
 	return w
@@ -81,7 +82,7 @@ func (w *world) envelope(tenant id.Tenant, tool, payload string, declared id.Dec
 	members := map[string]any{
 		"schema_version": 1, "event_id": fmt.Sprintf("e%d", w.sent), "organization_id": ledgertest.Organization(tenant).String(), "trace_id": "t",
 		"agent_id": "agt_1", "key_id": "k", "emitted_at": id.InstantOf(w.Clock()).String(), "actor_type": "agent",
-		"actor_principal": "svc", "action_kind": "tool_call", "policy_decision": declared.String(), "payload": json.RawMessage(payload),
+		"actor_principal": "svc", "action_kind": w.kind, "policy_decision": declared.String(), "payload": json.RawMessage(payload),
 	}
 	if tool != "" {
 		members["tool_name"] = tool

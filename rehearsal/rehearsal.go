@@ -75,6 +75,7 @@ type Report struct {
 	Evaluated   int // that name a tool and have an envelope
 	WithoutTool int // to which no policy applies, those of the service itself among them
 	Erased      int // whose envelope is gone
+	Results     int // which take the decision of their intent, and are not judged
 
 	Shadow map[string]int // how often each shadow rule would have matched
 
@@ -193,6 +194,10 @@ func (r *run) event(e storage.Event) error {
 	envelope, err := event.Parse(e.Envelope, event.Options{MaxBytes: len(e.Envelope), Server: true})
 	if err != nil {
 		return err
+	}
+	if record.Policy.Intent != "" {
+		r.report.Results++
+		return nil
 	}
 	r.report.Evaluated++
 	evaluation := r.policy.Evaluate(inputOf(&record, envelope))

@@ -16,19 +16,38 @@ type Difference struct {
 	Documents string `json:"documents"`
 }
 
-// Replay decides again what a record says was decided. It returns nothing when
-// record, envelope and policy agree: the same input leads to the same decision.
-// Differences of inputs come first; what was decided is only compared when there
-// are none. p may be nil for a record that says that no policy was active.
+// Replayed is what became of a replay.
+type Replayed struct {
+	Differences []Difference // none when record and documents agree
+
+	// Formerly says that the record agrees only as records did before limits were about
+	// events of every kind: policy.Compiled.EvaluateFormerly.
+	Formerly bool
+}
+
+// Replay decides again what a record says was decided. Record, envelope and policy
+// agree when the same input leads to the same decision. Differences of inputs come first;
+// what was decided is only compared when there are none. p may be nil for a record that
+// says that no policy was active.
 //
 // It takes the word of the record for what limits held before the event and for
-// the time.
-func Replay(p *policy.Policy, record *chain.Record, e *event.Envelope) ([]Difference, error) {
-	var d differences
+// the time. A record that names an intent is for ReplayResult.
+func Replay(p *policy.Policy, record *chain.Record, e *event.Envelope) (Replayed, error) {
+	found, err := replay(p, record, e, (*policy.Compiled).Evaluate)
+	if err != nil || len(found) == 0 || p == nil || e.ActionKind == policy.FormerKind {
+		return Replayed{Differences: found}, err
+	}
+	if formerly, err := replay(p, record, e, (*policy.Compiled).EvaluateFormerly); err == nil && len(formerly) == 0 {
+		return Replayed{Formerly: true}, nil
+	}
+	return Replayed{Differences: found}, nil
+}
+
+func replay(p *policy.Policy, record *chain.Record, e *event.Envelope, evaluate func(*policy.Compiled, policy.Input) policy.Evaluation) ([]Difference, error) {
+	d := differences{evaluate: evaluate}
 	said := &record.Policy
-	d.compare("event_digest", record.EventDigest.String(), e.Digest.String())
-	d.compare("agent_id", string(record.AgentID), string(e.AgentID))
-	d.compare("policy.declared", said.Declared.String(), e.Decision.String())
+	d.envelope(record, e)
+	d.compare("policy.intent", string(said.Intent), "")
 	d.compare("policy.evaluated", fmt.Sprint(said.Evaluated), fmt.Sprint(e.Tool != ""))
 	if !said.Evaluated {
 		d.compare("policy.effective", said.Effective.String(), said.Declared.String())
@@ -51,7 +70,17 @@ func Replay(p *policy.Policy, record *chain.Record, e *event.Envelope) ([]Differ
 	return d.all, nil
 }
 
-type differences struct{ all []Difference }
+type differences struct {
+	all      []Difference
+	evaluate func(*policy.Compiled, policy.Input) policy.Evaluation
+}
+
+// envelope compares what a record says of its envelope.
+func (d *differences) envelope(record *chain.Record, e *event.Envelope) {
+	d.compare("event_digest", record.EventDigest.String(), e.Digest.String())
+	d.compare("agent_id", string(record.AgentID), string(e.AgentID))
+	d.compare("policy.declared", record.Policy.Declared.String(), e.Decision.String())
+}
 
 func (d *differences) compare(member, record, documents string) {
 	if record != documents {
@@ -83,7 +112,7 @@ func (d *differences) evaluation(p *policy.Policy, said *chain.Policy, in policy
 	if err != nil {
 		return policy.Evaluation{}, err
 	}
-	return compiled.Evaluate(in), nil
+	return d.evaluate(compiled, in), nil
 }
 
 // limits compares what the record says of limits with what the event claims and

@@ -58,7 +58,7 @@ func TestReplay(t *testing.T) {
 			tc.change(&changed, &r)
 		}
 		got, err := rehearsal.Replay(&changed, &r, tc.envelope)
-		if err != nil || !slices.Equal(members(got), tc.want) {
+		if err != nil || !slices.Equal(members(got.Differences), tc.want) {
 			t.Errorf("%s: got %v, %v, want %v", name, got, err, tc.want)
 		}
 	}
@@ -73,23 +73,49 @@ func TestReplayWithoutPolicy(t *testing.T) {
 	w := newWorld(t)
 	_, p := compile(t, capped)
 	record, envelope := w.send(red, nil, "acme.pay.refund", `{}`, id.AllowWithObligation)
-	if got, err := rehearsal.Replay(nil, record, envelope); err != nil || got != nil {
+	if got, err := rehearsal.Replay(nil, record, envelope); err != nil || got.Differences != nil {
 		t.Errorf("none active: got %v, %v", got, err)
 	}
-	if got, err := rehearsal.Replay(p, record, envelope); err != nil || !slices.Contains(members(got), "policy.policy_id") {
+	if got, err := rehearsal.Replay(p, record, envelope); err != nil || !slices.Contains(members(got.Differences), "policy.policy_id") {
 		t.Errorf("none active, but one given: got %v, %v", got, err)
 	}
 	record, envelope = w.send(red, nil, "", `{}`, id.Deny)
-	if got, err := rehearsal.Replay(p, record, envelope); err != nil || got != nil {
+	if got, err := rehearsal.Replay(p, record, envelope); err != nil || got.Differences != nil {
 		t.Errorf("no tool: got %v, %v", got, err)
 	}
 	record.Policy.Effective = id.Allow
-	if got, err := rehearsal.Replay(p, record, envelope); err != nil || fmt.Sprint(got) != "[{policy.effective allow deny}]" {
+	if got, err := rehearsal.Replay(p, record, envelope); err != nil || fmt.Sprint(got.Differences) != "[{policy.effective allow deny}]" {
 		t.Errorf("no tool, loosened: got %v, %v", got, err)
 	}
 	c, _ := compile(t, capped)
 	record, envelope = w.send(red, c, "acme.pay.refund", `{"amount":1}`, id.Allow)
-	if got, err := rehearsal.Replay(nil, record, envelope); err != nil || fmt.Sprint(got) != "[{policy.policy_id spending none}]" {
+	if got, err := rehearsal.Replay(nil, record, envelope); err != nil || fmt.Sprint(got.Differences) != "[{policy.policy_id spending none}]" {
 		t.Errorf("one active, none given: got %v, %v", got, err)
+	}
+}
+
+// A record from before limits were about events of every kind agrees with its documents
+// by the rule of then, and that is told.
+func TestReplayFormerly(t *testing.T) {
+	w := newWorld(t)
+	c, p := compile(t, `[{"rule_id":"sum","tool":"acme.pay.*","decision":"deny","limit":{"limit_id":"l","sum":"amount","by":"agent","window_seconds":60,"max":100}}]`)
+	w.kind = "made_up"
+	record, envelope := w.send(red, c, "acme.pay.refund", `{"amount":70}`, id.Allow)
+	if got, err := rehearsal.Replay(p, record, envelope); err != nil || got.Differences != nil || got.Formerly {
+		t.Errorf("counted: got %+v, %v", got, err)
+	}
+	record.Policy.Limits = nil
+	if got, err := rehearsal.Replay(p, record, envelope); err != nil || got.Differences != nil || !got.Formerly {
+		t.Errorf("not counted: got %+v, %v", got, err)
+	}
+	record.Policy.Effective = id.Deny
+	if got, err := rehearsal.Replay(p, record, envelope); err != nil || fmt.Sprint(members(got.Differences)) != "[policy.limits l]" || got.Formerly {
+		t.Errorf("neither: got %+v, %v", got, err)
+	}
+	w.kind = "tool_call"
+	record, envelope = w.send(red, c, "acme.pay.refund", `{"amount":70}`, id.Allow)
+	record.Policy.Limits = nil
+	if got, err := rehearsal.Replay(p, record, envelope); err != nil || fmt.Sprint(members(got.Differences)) != "[policy.limits l]" {
+		t.Errorf("a call was always counted: got %+v, %v", got, err)
 	}
 }

@@ -71,7 +71,7 @@ func publicKey(multikey string) (edkey.Public, error) {
 }
 
 // checkEnvelope: the envelope is what event_digest stands for and agrees with
-// the record. An erased one is not disclosed; one that disclosure promises is
+// the record, also in what it is the result of. An erased one is not disclosed; one that disclosure promises is
 // missing.
 func (c *checker) checkEnvelope() error {
 	b, e, r := c.bundle, c.envelope, &c.record
@@ -92,6 +92,9 @@ func (c *checker) checkEnvelope() error {
 	}
 	if e.Decision != r.Policy.Declared {
 		return fmt.Errorf("policy_decision and policy.declared: %w", ErrMismatch)
+	}
+	if r.Policy.Intent != "" && !e.IsResultOf(r.Policy.Intent) {
+		return fmt.Errorf("payload.phase, parent_event_id and policy.intent: %w", ErrMismatch)
 	}
 	return nil
 }

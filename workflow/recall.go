@@ -85,7 +85,10 @@ func (w *Workflows) recalled(ctx context.Context, p place, step *Step, shown Eve
 }
 
 func reasonOf(p chain.Policy, reasons map[string]string) string {
-	if !p.Evaluated {
+	switch {
+	case p.Intent != "":
+		return "The step is the result of " + string(p.Intent) + " and takes its decision."
+	case !p.Evaluated:
 		return noTool
 	}
 	return reasons[p.RuleID]

@@ -104,8 +104,11 @@ type recording struct {
 
 // making is a step that is new.
 type making struct {
-	result *Recorded
-	judged meter.Judgement
+	result   *Recorded
+	judged   meter.Judgement
+	envelope *event.Envelope
+	says     meter.Result  // that it is, if it does
+	intent   *meter.Intent // of a result; nil for what is judged
 }
 
 // prepare is the log.Prepare of the steps: all that depends on the run and on the
@@ -145,6 +148,9 @@ func (r *recording) submission(ctx context.Context, s *log.State, settings *org.
 	if err != nil {
 		return sub, err
 	}
+	if err := r.findIntents(ctx, fresh); err != nil {
+		return sub, err
+	}
 	if w.turns != nil { // signatures take processors
 		party := limit.Party{Tenant: r.place.tenant}
 		if err := w.turns.Take(ctx, party); err != nil {
@@ -161,10 +167,8 @@ func (r *recording) submission(ctx context.Context, s *log.State, settings *org.
 	}
 	tally := keyTally{workflows: w, place: r.place, seen: make(map[string]bool)}
 	var list stored.Value[listRecord]
-	for _, i := range fresh {
-		m := &making{result: &r.results[i]}
-		r.made = append(r.made, m)
-		step := &r.steps[i]
+	for n, i := range fresh {
+		m, step := r.made[n], &r.steps[i]
 		draft, err := r.draft(ctx, s, m, settings, signer, step, now)
 		if err != nil {
 			return sub, err
@@ -198,10 +202,11 @@ func (r *recording) draft(ctx context.Context, s *log.State, m *making, settings
 	if err != nil {
 		return log.Draft{}, err
 	}
-	m.judged, err = meter.Judge(ctx, w.rules, s, policy.Input{
+	if m.envelope = e; m.intent != nil {
+		m.judged = m.intent.Judgement(m.says, e.Decision)
+	} else if m.judged, err = meter.Judge(ctx, w.rules, s, policy.Input{
 		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind, Payload: e.Payload, Now: now,
-	}, e.Decision)
-	if err != nil {
+	}, e.Decision); err != nil {
 		return log.Draft{}, err
 	}
 	m.result.Policy, m.result.Event = m.judged.Policy, e.EventID
@@ -226,6 +231,7 @@ func (r *recording) stepChange(m *making, step *Step, name id.Event) (storage.Ch
 func (r *recording) landed(receipts []log.Receipt) []Recorded {
 	for i, m := range r.made {
 		receipt := &receipts[i]
+		r.workflows.intents.Landed(r.place.tenant, m.envelope, &m.result.Policy)
 		m.result.Index, m.result.Hash, m.result.ChainValid = receipt.Index, receipt.EventHash, receipt.ChainValid
 		m.result.Reason = reasonOf(m.result.Policy, m.judged.Reasons())
 		r.workflows.metrics.steps[m.result.Policy.Effective].Inc()

@@ -142,6 +142,7 @@ type Ledgers interface {
 	Locate(ctx context.Context, s *log.State, events []id.Event) ([]id.Index, error)
 	Hashes(ctx context.Context, s *log.State, at []id.Index) ([]id.Hash, error)
 	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error]
+	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Part) (storage.Event, error)
 }
 
 // Agents knows who the bridge may act for and signs (package agent).
@@ -180,6 +181,7 @@ type Workflows struct {
 	notary  Notary
 	ledgers Ledgers
 	rules   meter.Rulebook
+	intents *meter.Intents
 	agents  Agents
 	orgs    Organizations
 
@@ -219,7 +221,7 @@ func New(o Options) *Workflows {
 		o.Metrics = prometheus.NewRegistry()
 	}
 	return &Workflows{
-		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, rules: o.Rulebook, agents: o.Agents, orgs: o.Organizations,
+		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, rules: o.Rulebook, intents: meter.NewIntents(o.Ledgers), agents: o.Agents, orgs: o.Organizations,
 		turns: o.Turns, silence: o.Silence, maxBytes: o.MaxBytes, clock: o.Clock, held: o.Held,
 		due:     due.Index{Records: o.Records, Kind: kindDue},
 		metrics: newMetrics(o.Metrics),

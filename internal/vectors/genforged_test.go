@@ -39,6 +39,7 @@ func (m *maker) forged() {
 	forge("record of another sequence_num", "+++-++", forgery{record: func(r *chain.Record) { r.SequenceNum = 4 }})
 	forge("record of another agent", "+++++-", forgery{record: func(r *chain.Record) { r.AgentID = "agt_2" }})
 	forge("record of another declared decision", "+++++-", forgery{record: func(r *chain.Record) { r.Policy.Declared = id.Deny }})
+	m.results(forge)
 	for name, c := range ordered(map[string][2]string{
 		"record with a space":                 {`:`, `: `},
 		"record with a member more":           {`"v":1`, `"v":1,"w":1`},
@@ -67,7 +68,6 @@ func (m *maker) forged() {
 		forge(name, "+++-00", forgery{text: func(r string) string { return strings.Replace(r, c[0], c[1], 1) }})
 	}
 	for name, c := range ordered(map[string][2]string{
-		"record of a result":                      {`"limits"`, `"intent":"evt_3","limits"`},
 		"record with limits though not evaluated": {`"limits":null`, `"limits":[]`},
 		"record with limits of 8 levels":          {`"limits":null`, `"limits":` + strings.Repeat("[", 8) + strings.Repeat("]", 8)},
 		"record without an ingest key":            {`"ingest_key_id":"ik_1"`, `"ingest_key_id":null`},

@@ -256,6 +256,12 @@ def check_bundle(b, vkey, keys=(), directory_key=None, directory_keys=()):
         need(sha(b"APS1\n", v[0]["key_id"].encode(), b"\n", v[1]).hex() == r["event_digest"], "envelope and digest")
         need(all(v[0][n] == r[n] for n in ("event_id", "agent_id", "key_id")), "envelope and record")
         need(v[0]["organization_id"].lower() == r["organization_id"] and v[0]["policy_decision"] == r["policy"]["declared"], "envelope and record")
+        if "intent" in r["policy"]:
+            payload = v[0]["payload"]
+            parent = v[0].get("parent_event_id")
+            if not isinstance(parent, str) or not parent: parent = payload.get("parent_event_id")
+            need("tool_name" in v[0] and payload.get("phase") == "result" and parent == r["policy"]["intent"], "envelope and intent")
+            need(re.fullmatch(ID, canonical(parent), re.A), "parent_event_id")
     def check_directory():
         inner = b["directory"]["bundle"]
         said = check_bundle(inner, directory_key or inner["log_key"], directory_keys)

@@ -1,0 +1,60 @@
+package ingest
+
+import (
+	"context"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/meter"
+)
+
+// together returns how many of the first events may be put into the ledger at once: all
+// before a result whose intent is among them. An event is told to be a result by an intent
+// that is durable, so the result goes with the next ones.
+func together(events []*intake) int {
+	var met map[id.Event]struct{} // of events[:n], nil while no result was met
+	for n, in := range events {
+		if in.result != nil && met == nil {
+			met = make(map[id.Event]struct{}, len(events))
+			for _, before := range events[:n] {
+				met[before.envelope.EventID] = struct{}{}
+			}
+		}
+		if in.result != nil {
+			if _, waits := met[in.result.Call.Parent]; waits {
+				return n
+			}
+		}
+		if met != nil {
+			met[in.envelope.EventID] = struct{}{}
+		}
+	}
+	return len(events)
+}
+
+// findIntents looks for the intents of those events of c that say to be results. It
+// refuses them when nobody can tell, and returns the others.
+func (s *Server) findIntents(ctx context.Context, c caller, events []*intake) []*intake {
+	var results []meter.Result
+	for _, in := range events {
+		if in.result != nil {
+			results = append(results, *in.result)
+		}
+	}
+	if len(results) == 0 {
+		return events
+	}
+	intents, err := s.intents.Find(ctx, c.Tenant, results)
+	kept := make([]*intake, 0, len(events))
+	for _, in := range events {
+		switch {
+		case in.result == nil:
+		case err != nil:
+			in.refuse(err)
+			continue
+		default:
+			in.intent, intents = intents[0], intents[1:]
+		}
+		kept = append(kept, in)
+	}
+	return kept
+}

@@ -1,0 +1,46 @@
+package log
+
+import (
+	"context"
+
+	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// result checks that a result follows from its intent: an event before it, of the same
+// agent and tool, whose decision it has. An intent that can't be read is damage of its
+// own, and says nothing about the result.
+func (x *examiner) result(ctx context.Context, e *storage.Event, r *chain.Record) error {
+	names := []storage.Name{{Text: string(r.Policy.Intent)}}
+	at, err := x.store.Lookup(ctx, x.identity.Tenant, names)
+	if isDamage(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if at[0] >= e.Index {
+		x.find(Suspect, "record", uint64(e.Index), "names an intent that is not before it")
+		return nil
+	}
+	return x.compareIntent(ctx, e, r, at[0])
+}
+
+func (x *examiner) compareIntent(ctx context.Context, e *storage.Event, r *chain.Record, at id.Index) error {
+	intent, err := one(x.store.Events(ctx, x.identity.Tenant, at, at+1, storage.Records))
+	if isDamage(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	record, err := chain.ParseRecord(intent.Record)
+	if err != nil {
+		return nil
+	}
+	if intent.Tool != e.Tool || !r.FollowsFrom(&record) {
+		x.find(Suspect, "record", uint64(e.Index), "does not follow from its intent")
+	}
+	return nil
+}
