@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/jcs"
@@ -135,7 +136,7 @@ func (g *Guard) Run(ctx context.Context, a Action, do func(context.Context, Perm
 		return g.repeat(known)
 	}
 	if known == nil {
-		known = &action{Key: r.Key, Digest: r.digest(), Trace: r.Trace, Stage: stageDeciding}
+		known = &action{Key: r.Key, Digest: r.digest(), Trace: r.Trace, Tool: r.Tool, Stage: stageDeciding}
 	}
 	free, err := g.Journal.reserve()
 	if err != nil {
@@ -247,12 +248,15 @@ func (g *Guard) tell(a *action, status string, reserved bool) error {
 	if err := g.Journal.write(a); err != nil {
 		return err
 	}
-	payload := map[string]any{"action_event_id": a.Permit.EventID, "status": status}
+	payload := map[string]any{"action_event_id": a.Permit.EventID, "phase": event.PhaseResult, "status": status}
 	if a.Result != nil {
 		sum := sha256.Sum256(a.Result)
 		payload["result_digest"] = hex.EncodeToString(sum[:])
 	}
-	envelope, err := g.sign(a.Key, "result", Event{ActionKind: "result", TraceID: a.Trace, Payload: payload})
+	envelope, err := g.sign(a.Key, "result", Event{
+		ActionKind: "result", TraceID: a.Trace, Tool: a.Tool, Payload: payload,
+		Extra: map[string]any{"parent_event_id": a.Permit.EventID}, // by which the service tells that it need not be judged
+	})
 	if err == nil {
 		err = g.Journal.push(envelope, reserved)
 	}

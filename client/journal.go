@@ -165,6 +165,7 @@ type action struct {
 	Key      string         `json:"key"`
 	Digest   id.Hash        `json:"digest"` // of tool, payload and trace: a key is of one action
 	Trace    id.Trace       `json:"trace"`
+	Tool     id.Tool        `json:"tool,omitzero"` // "" in what was written before results named it
 	Stage    string         `json:"stage"`
 	Attempt  int            `json:"attempt"` // how often a decision was stated
 	Approval *Approval      `json:"approval,omitempty"`

@@ -278,3 +278,45 @@ func TestStepReadsNoRecord(t *testing.T) {
 		t.Errorf("heard of %d ms after its start", got.LastAt-got.StartedAt)
 	}
 }
+
+// Steps that name a tool are counted by limits, whatever their kind, but for the result of
+// a step that is recorded; those of the other organization are not touched.
+func TestStepsAndLimits(t *testing.T) {
+	w := newWorld(t)
+	const rules = `{"policy_id":"p","name":"n","rules":[{"rule_id":"cap","tool":"**","decision":"deny","reason":"no more",
+		"limit":{"limit_id":"l","count":true,"by":"organization","window_seconds":3600,"max":2}}]}`
+	if _, err := w.book.Create(t.Context(), red, "acc", []byte(rules)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.book.Activate(t.Context(), red, "acc", "p"); err != nil {
+		t.Fatal(err)
+	}
+	run, other := w.start(red, beginning("")), w.start(blue, beginning(""))
+	tool := func(key, kind, payload string) workflow.Step {
+		return workflow.Step{Key: key, Attempt: 1, Status: "started", Tool: "acme.pay", Kind: kind, Payload: []byte(payload)}
+	}
+	first := w.record(red, run.ID, tool("first", "", `{}`))[0]
+	result := func(of id.Event) string { return `{"phase":"result","parent_event_id":"` + string(of) + `"}` }
+	blues := w.record(blue, other.ID, tool("first", "", `{}`))[0]
+	for _, c := range []struct {
+		step   workflow.Step
+		want   string
+		reason string
+	}{
+		{tool("told", "result", result(first.Event)), "allow " + string(first.Event), "The step is the result of " + string(first.Event) + " and takes its decision."},
+		{tool("second", "made_up", `{}`), "allow ", "No rule matches; the policy's default is allow."},
+		{tool("third", "made_up", `{}`), "deny ", "no more"},
+		{tool("a result of nothing", "result", result("nowhere")), "deny ", "no more"},
+		{tool("a result of the neighbour's", "result", result(blues.Event)), "deny ", "no more"},
+		{step("without a tool"), "allow ", "The step names no tool, so no policy was asked."},
+	} {
+		got := w.record(red, run.ID, c.step)[0]
+		if said := got.Policy.Effective.String() + " " + string(got.Policy.Intent); said != c.want || got.Reason != c.reason {
+			t.Errorf("%s: got %s, %q, want %s, %q", c.step.Key, said, got.Reason, c.want, c.reason)
+		}
+		if again := w.record(red, run.ID, c.step)[0]; !again.Replayed || again.Reason != c.reason {
+			t.Errorf("%s again: got %+v", c.step.Key, again)
+		}
+	}
+	w.Audit(t, red)
+}

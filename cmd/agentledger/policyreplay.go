@@ -1,20 +1,14 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"os"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/chain"
-	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/rehearsal"
-	"github.com/agentledger/agentledger/verify"
 )
 
 // policyReplayCommand decides one event again.
@@ -65,54 +59,6 @@ func (c policyReplayCommand) replay(event rehearsal.Documents) (rehearsal.Replay
 	return rehearsal.Replay(p, event.Record, event.Envelope)
 }
 
-// policy reads the policy, nil for none.
-func (c policyReplayCommand) policy() (*policy.Policy, error) {
-	if c.Policy == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(c.Policy)
-	if err != nil {
-		return nil, err
-	}
-	document, wrong, err := parsePolicy(asShown(text))
-	if err != nil || wrong != "" {
-		return nil, errors.Join(err, fmt.Errorf("%s: %s", c.Policy, wrong))
-	}
-	return &document, nil
-}
-
-// intent reads the documents of a result's intent.
-func (c policyReplayCommand) intent(result *chain.Record) (d rehearsal.Documents, err error) {
-	if c.Intent == "" {
-		return d, fmt.Errorf("%s is a result, decided by its intent %s: give the bundle of that with --intent", result.EventID, result.Policy.Intent)
-	}
-	text, err := os.ReadFile(c.Intent)
-	if err != nil {
-		return d, err
-	}
-	b, err := verify.ParseBundle(text)
-	if err != nil {
-		return d, fmt.Errorf("%s: %w", c.Intent, err)
-	}
-	if b.Record == nil {
-		return d, fmt.Errorf("%s: the bundle does not disclose the record", c.Intent)
-	}
-	r, err := chain.ParseRecord([]byte(*b.Record))
-	if d.Record = &r; err != nil || b.Envelope == nil {
-		return d, err
-	}
-	d.Envelope, err = parseEnvelope([]byte(*b.Envelope))
-	return d, err
-}
-
-func parseEnvelope(text []byte) (*event.Envelope, error) {
-	e, err := event.Parse(text, event.Options{MaxBytes: max(len(text), 1), Server: true})
-	if err != nil {
-		return nil, fmt.Errorf("envelope: %w", err)
-	}
-	return e, nil
-}
-
 // replayAnswer is the answer as JSON.
 type replayAnswer struct {
 	EventID     string                 `json:"event_id"`
@@ -157,44 +103,4 @@ func decidedBy(record *chain.Record, formerly bool) string {
 		return by + "; limits counted tool_call alone then"
 	}
 	return by
-}
-
-// documents reads record and envelope.
-func (c policyReplayCommand) documents() (*chain.Record, *event.Envelope, error) {
-	if c.Bundle == "" && c.Record == "" {
-		return nil, nil, errors.New("give --bundle, or --record and --envelope")
-	}
-	record, envelope, err := c.texts()
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := chain.ParseRecord(record)
-	if err != nil {
-		return nil, nil, err
-	}
-	e, err := parseEnvelope(envelope)
-	return &r, e, err
-}
-
-func (c policyReplayCommand) texts() (record, envelope []byte, err error) {
-	if c.Bundle == "" {
-		record, err = os.ReadFile(c.Record)
-		if err != nil {
-			return nil, nil, err
-		}
-		envelope, err = os.ReadFile(c.Envelope)
-		return bytes.TrimSpace(record), bytes.TrimSpace(envelope), err
-	}
-	text, err := os.ReadFile(c.Bundle)
-	if err != nil {
-		return nil, nil, err
-	}
-	b, err := verify.ParseBundle(text)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", c.Bundle, err)
-	}
-	if b.Record == nil || b.Envelope == nil {
-		return nil, nil, fmt.Errorf("%s: the bundle does not disclose record and envelope", c.Bundle)
-	}
-	return []byte(*b.Record), []byte(*b.Envelope), nil
 }

@@ -85,12 +85,12 @@ type act struct {
 var day = []act{
 	{"llm_invocation", "", map[string]any{"purpose": "customer_support", "model": "assistant-1", "data_touched": []string{"conversation"}}, id.Allow},
 	{"tool_call", "acme.orders.read", map[string]any{"order_id": "A-1009", "data_touched": []string{"orders"}}, id.Allow},
-	{"result", "acme.orders.read", map[string]any{"result_status": "ok"}, id.Allow},
+	{"result", "acme.orders.read", map[string]any{"phase": "result", "result_status": "ok"}, id.Allow},
 	{"llm_invocation", "", map[string]any{"purpose": "draft_answer", "model": "assistant-1"}, id.Allow},
 	{"tool_call", "acme.payments.refund", map[string]any{"order_id": "A-1009", "amount_usd": 84.5, "currency": "USD"}, id.AllowWithObligation},
 	{"tool_call", "acme.customers.delete", map[string]any{"customer_id": "c-77"}, id.Deny},
 	{"tool_call", "acme.mail.send", map[string]any{"to": "customer", "template": "refund_pending"}, id.Allow},
-	{"result", "acme.mail.send", map[string]any{"result_status": "ok"}, id.Allow},
+	{"result", "acme.mail.send", map[string]any{"phase": "result", "result_status": "ok"}, id.Allow},
 }
 
 // work is the agent's day: it asks before it calls a tool and records what it
@@ -106,9 +106,13 @@ func work(ctx context.Context, s *stage, w *worker) ([][]byte, error) {
 			}
 			s.check(d.Decision == a.want, "asks  %-24s %s (rule %s)", a.tool, d.Decision, d.RuleID)
 		}
+		extra := map[string]any{}
+		if a.kind == "result" { // of the call before it
+			extra["parent_event_id"] = dayEvent(i - 1)
+		}
 		envelope, err := w.signer.SignEvent(client.Event{
-			EventID: id.Event(fmt.Sprintf("day-%02d", i+1)), TraceID: "conversation-1", ActorPrincipal: "support-agent",
-			ActionKind: a.kind, Decision: id.Allow, Tool: id.Tool(a.tool), Payload: a.payload,
+			EventID: dayEvent(i), TraceID: "conversation-1", ActorPrincipal: "support-agent",
+			ActionKind: a.kind, Decision: id.Allow, Tool: id.Tool(a.tool), Payload: a.payload, Extra: extra,
 		})
 		if err != nil {
 			return nil, err
@@ -124,6 +128,9 @@ func work(ctx context.Context, s *stage, w *worker) ([][]byte, error) {
 	s.proves("the agent declared 'allow' each time; where the policy is stricter, the record says so (it only ever tightens)")
 	return sent, nil
 }
+
+// dayEvent names the event of an act by its place in the day.
+func dayEvent(i int) id.Event { return id.Event(fmt.Sprintf("day-%02d", i+1)) }
 
 func orKind(a act) string {
 	if a.tool == "" {
