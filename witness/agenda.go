@@ -15,10 +15,31 @@ type entry struct {
 	own     bool      // it has witnesses of its own; written by its round
 	since   time.Time // when it moved first after all was cosigned
 	moved   bool      // since its last round began
+	paused  bool      // it did not move, and waits for the end of a pause
 	running bool
 	soonest time.Time // of the next round, if it moves
 	due     time.Time // of the next round
 	place   int       // in the heap, -1 when not in it
+}
+
+// repeat is when a ledger is to be asked about again although it does not move; the
+// zero times for not at all.
+type repeat struct {
+	behind time.Time // for a witness that is to have the newest checkpoint
+	paused time.Time // for one that does not want the ledger: nobody waits for it
+}
+
+// or returns the earlier times of both.
+func (r repeat) or(other repeat) repeat {
+	return repeat{earlier(r.behind, other.behind), earlier(r.paused, other.paused)}
+}
+
+// earlier returns the earlier of two times, of which the zero one is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // agenda is the order of rounds. A ledger that moves is asked about at once, and
@@ -55,6 +76,24 @@ func (a *agenda) add(t id.Tenant, now time.Time) bool {
 	e := &entry{tenant: t, since: now, moved: true, place: -1}
 	a.entries[t] = e
 	a.line(e)
+	a.tell()
+	return true
+}
+
+// addPaused notes that a ledger is to be looked at when a pause ends. It is for ledgers
+// that do not move, and leaves room for those that do: false when there is none.
+func (a *agenda) addPaused(t id.Tenant, at time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.entries[t] != nil { // its own round finds the pause
+		return true
+	}
+	if !a.roomy() {
+		return false
+	}
+	e := &entry{tenant: t, paused: true, due: at, place: -1}
+	a.entries[t] = e
+	heap.Push(&a.waiting, e)
 	a.tell()
 	return true
 }
@@ -99,7 +138,7 @@ func (a *agenda) begin(now time.Time) (rounds []*entry, next time.Time) {
 	defer a.mu.Unlock()
 	for len(a.waiting) > 0 && !a.waiting[0].due.After(now) {
 		e := heap.Pop(&a.waiting).(*entry)
-		if e.moved {
+		if e.moved || e.paused {
 			a.line(e)
 		} else {
 			delete(a.entries, e.tenant)
@@ -109,7 +148,10 @@ func (a *agenda) begin(now time.Time) (rounds []*entry, next time.Time) {
 		for a.running[i] < limit && len(a.ready[i]) > 0 {
 			e := a.ready[i][0]
 			a.ready[i] = a.ready[i][1:]
-			e.running, e.moved = true, false
+			if !e.moved {
+				e.since = now
+			}
+			e.running, e.moved, e.paused = true, false, false
 			a.running[i]++
 			rounds = append(rounds, e)
 		}
@@ -120,35 +162,51 @@ func (a *agenda) begin(now time.Time) (rounds []*entry, next time.Time) {
 	return rounds, next
 }
 
-// end ends a round that began in a line. repeat is when it is to be repeated, the
-// zero time for not at all; soonest is when the ledger may be asked about again
-// since it moved.
-func (a *agenda) end(e *entry, line int, repeat, soonest time.Time) {
+// end ends a round that began in a line; soonest is when the ledger may be asked about
+// again since it moved.
+func (a *agenda) end(e *entry, line int, again repeat, soonest time.Time) {
 	a.mu.Lock()
 	a.running[line]--
 	e.running, e.soonest, e.due = false, soonest, soonest
-	switch {
-	case lineOf(e) != line: // it belongs to the other line
+	if lineOf(e) != line { // it belongs to the other line
 		a.line(e)
-	case repeat.IsZero() || e.moved:
-		heap.Push(&a.waiting, e)
-	default:
-		e.moved = true
-		if repeat.After(soonest) {
-			e.due = repeat
-		}
-		heap.Push(&a.waiting, e)
+	} else {
+		a.await(e, again)
 	}
 	a.mu.Unlock()
 	a.tell()
 }
 
-// hasRoom reports whether a sweep may add: it leaves room for what moves.
+// await puts an entry to those that wait for their next round; the caller holds mu.
+func (a *agenda) await(e *entry, again repeat) {
+	switch {
+	case e.moved:
+	case !again.behind.IsZero():
+		e.moved = true
+		e.due = later(e.due, earlier(again.behind, again.paused))
+	case !again.paused.IsZero() && a.roomy():
+		e.paused = true
+		e.due = later(e.due, again.paused)
+	}
+	heap.Push(&a.waiting, e)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// hasRoom reports whether a sweep may add.
 func (a *agenda) hasRoom() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.entries) < max(a.limit/2, 1)
+	return a.roomy()
 }
+
+// roomy reports whether there is more room than what moves needs; the caller holds mu.
+func (a *agenda) roomy() bool { return len(a.entries) < max(a.limit/2, 1) }
 
 // size returns how many ledgers are in memory, and since when the one that waits
 // longest does.

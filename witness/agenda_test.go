@@ -38,10 +38,10 @@ func TestAgendaCoalesces(t *testing.T) {
 		a.add(1, now) // during the round
 	}
 	begins(t, a, now)
-	a.end(e, 0, time.Time{}, now.Add(step))
+	a.end(e, 0, repeat{}, now.Add(step))
 	begins(t, a, now.Add(step-1))
 	e = begins(t, a, now.Add(step), 1)[0]
-	a.end(e, 0, time.Time{}, now.Add(2*step))
+	a.end(e, 0, repeat{}, now.Add(2*step))
 	if n, since := a.size(); n != 1 || !since.IsZero() {
 		t.Errorf("got %d entries, since %v", n, since)
 	}
@@ -57,20 +57,20 @@ func TestAgendaRepeats(t *testing.T) {
 	a, now := newAgenda(10, 10), testStart
 	a.add(1, now)
 	e := begins(t, a, now, 1)[0]
-	a.end(e, 0, now.Add(100*step), now.Add(step))
+	a.end(e, 0, repeat{behind: now.Add(100 * step)}, now.Add(step))
 	if _, next := a.begin(now); next != now.Add(100*step) {
 		t.Errorf("next at %v", next)
 	}
 	begins(t, a, now.Add(99*step))
 	e = begins(t, a, now.Add(100*step), 1)[0]
 	now = now.Add(100 * step)
-	a.end(e, 0, now.Add(100*step), now.Add(step))
+	a.end(e, 0, repeat{behind: now.Add(100 * step)}, now.Add(step))
 	a.add(1, now)
 	begins(t, a, now)
 	e = begins(t, a, now.Add(step), 1)[0]
 
 	a.add(1, now.Add(step)) // moved during a round that is to be repeated late
-	a.end(e, 0, now.Add(100*step), now.Add(2*step))
+	a.end(e, 0, repeat{behind: now.Add(100 * step)}, now.Add(2*step))
 	begins(t, a, now.Add(2*step), 1)
 }
 
@@ -90,7 +90,7 @@ func TestAgendaHasBounds(t *testing.T) {
 	}
 	for _, e := range running { // all of them have witnesses of their own
 		e.own = true
-		a.end(e, 0, time.Time{}, now)
+		a.end(e, 0, repeat{}, now)
 	}
 	rounds, _ := a.begin(now)
 	own := 0
@@ -139,19 +139,22 @@ func TestAgendaAtRandom(t *testing.T) {
 			running = append(running[:i], running[i+1:]...)
 			line := lineOf(e)
 			e.own = e.own || random.IntN(10) == 0
-			var repeat time.Time
+			var again repeat
 			if random.IntN(2) == 0 {
-				repeat = now.Add(time.Duration(random.IntN(20)) * step)
+				again.behind = now.Add(time.Duration(random.IntN(20)) * step)
+			}
+			if random.IntN(2) == 0 {
+				again.paused = now.Add(time.Duration(random.IntN(20)) * step)
 			}
 			if line == lineOf(e) {
 				soonest[e.tenant] = now.Add(step)
 			}
-			a.end(e, line, repeat, now.Add(step))
+			a.end(e, line, again, now.Add(step))
 		}
 	}
 	for range 1000 { // all ends
 		for _, e := range running {
-			a.end(e, lineOf(e), time.Time{}, now)
+			a.end(e, lineOf(e), repeat{}, now)
 		}
 		now = now.Add(100 * step)
 		running, _ = a.begin(now)
@@ -161,63 +164,5 @@ func TestAgendaAtRandom(t *testing.T) {
 	}
 	if n, _ := a.size(); n != 0 || len(moved) > 0 {
 		t.Errorf("%d entries are left, and %d ledgers were forgotten", n, len(moved))
-	}
-}
-
-func TestLane(t *testing.T) {
-	now := testStart
-	clock := func() time.Time { return now }
-	l := newLane("x", make(chan struct{}, 2))
-	enter := func(want bool) {
-		t.Helper()
-		if _, ok := l.enter(t.Context(), clock); ok != want {
-			t.Fatalf("at %v: got %v", now.Sub(testStart), ok)
-		}
-	}
-	enter(true)
-	enter(true)
-	l.leave(unwell, now, 0)
-	l.leave(unwell, now, 0) // failed together: one failure
-	if l.failures != 1 || !l.resting(now) {
-		t.Errorf("%d failures", l.failures)
-	}
-	rest := l.rest(now).Sub(now)
-	if rest < firstRest*3/4 || rest > firstRest*5/4 {
-		t.Errorf("rests %v", rest)
-	}
-	enter(false)
-	now = now.Add(rest)
-	enter(true)  // the first one
-	enter(false) // the others wait for it
-	l.leave(gone, now, 0)
-	enter(true)
-	l.leave(unwell, now, 0)
-	if longer := l.rest(now).Sub(now); longer < 2*firstRest*3/4 || l.failures != 2 {
-		t.Errorf("rests %v after %d failures", longer, l.failures)
-	}
-	for range 20 {
-		now = l.rest(now)
-		enter(true)
-		l.leave(unwell, now, 0)
-	}
-	if longest := l.rest(now).Sub(now); longest > longRest*5/4 {
-		t.Errorf("rests %v", longest)
-	}
-	now = l.rest(now)
-	enter(true)
-	l.leave(refused, now, 0) // an answer of the protocol: it is well
-	if l.failures != 0 || l.resting(now) {
-		t.Errorf("%d failures", l.failures)
-	}
-	enter(true)
-	l.leave(unwell, now, 3*time.Minute)
-	if rest := l.rest(now).Sub(now); rest != 3*time.Minute {
-		t.Errorf("asked to wait, rests %v", rest)
-	}
-	now = l.rest(now)
-	enter(true)
-	l.leave(unwell, now, 1000*time.Hour)
-	if rest := l.rest(now).Sub(now); rest > longRest {
-		t.Errorf("asked to wait for ever, rests %v", rest)
 	}
 }

@@ -2,13 +2,11 @@ package witness
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/egress"
-	"github.com/agentledger/agentledger/internal/retryafter"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -24,35 +22,47 @@ const (
 	behind       result = "behind"       // the witness has seen a newer checkpoint of ours
 	refused      result = "refused"      // 400, 403, 404: it does not want this log, or this key
 	unverified   result = "unverified"   // 200 without a cosignature of the key
-	unwell       result = "unwell"       // no answer, 429, 5xx, or one that is none of the protocol's
+	failed       result = "failed"       // an answer that says nothing about other logs: 5xx, or none of the protocol's
+	unwell       result = "unwell"       // no answer, 429, 503 with Retry-After
 	contradicted result = "contradicted" // it knows a tree that ours does not extend
 	gone         result = "gone"         // we stop, or could not make the proof
 	skipped      result = "skipped"      // it was not asked: it rests
+	smaller      result = "smaller"      // it holds a smaller tree than the one that it was to confirm
 )
+
+// trouble is why a witness did not answer as it should, for the operator: a class of
+// egress, or an HTTP status.
+type trouble struct {
+	class  egress.Class
+	status int
+}
 
 // answered is what came of an ask.
 type answered struct {
-	result    result
-	signature tlog.Signature // of cosigned
-	reason    string         // of contradicted
-	wait      time.Duration  // that the witness asked for
+	result  result
+	lines   map[string]tlog.Signature // of cosigned, by WitnessKey.Identity
+	reason  string                    // of contradicted
+	wait    time.Duration             // that the witness asked for
+	trouble trouble                   // of unwell and failed
 }
 
-// ask is one asking of one witness about one checkpoint.
+// ask is one asking of one endpoint about one checkpoint.
 type ask struct {
-	w      *Witnesses
-	target *target
-	state  *log.State
-	shown  tlog.Checkpoint // of state
-	old    id.Index        // that the witness has, as far as is known
-	claim  string          // what it claimed last against us
+	w        *Witnesses
+	endpoint *endpoint
+	state    *log.State
+	shown    tlog.Checkpoint // of state
+	old      id.Index        // that the witness has, as far as is known
+	guessed  bool            // old is our size, and nobody said that the witness has it
+	exact    bool            // it is to confirm the tree that it has, and not to extend it
+	claim    string          // what it claimed last against us
 }
 
-// run calls the witness up to tries times.
-func (a *ask) run(ctx context.Context, tries int) answered {
+// run calls the witness up to maxTries times.
+func (a *ask) run(ctx context.Context) answered {
 	var last answered
-	for n := range tries {
-		if n > 0 && last.result == unwell && !sleep(ctx, jittered(250*time.Millisecond<<n)) {
+	for n := range maxTries {
+		if n > 0 && last.result != "" && !sleep(ctx, jittered(250*time.Millisecond<<n)) {
 			return answered{result: gone}
 		}
 		answer, ended := a.once(ctx)
@@ -62,7 +72,7 @@ func (a *ask) run(ctx context.Context, tries int) answered {
 		last = answer
 	}
 	if last.result == "" { // conflicts without an end
-		last.result = unwell
+		last.result = failed
 	}
 	return last
 }
@@ -80,81 +90,26 @@ func (a *ask) once(ctx context.Context) (answered, bool) {
 	body := addCheckpoint(a.old, proof, a.state.Checkpoint())
 	header := http.Header{"Content-Type": {"text/plain; charset=utf-8"}}
 	began := time.Now()
-	answer, err := a.w.Client.Post(ctx, addressOf(a.target.URL), header, body)
-	a.w.metrics.call(a.target.lane.label, answer.Status, time.Since(began))
+	answer, err := a.w.Client.Post(ctx, a.endpoint.address, header, body)
+	a.w.metrics.call(a.endpoint.lane.label, answer.Status, time.Since(began))
 	if ctx.Err() != nil {
 		return answered{result: gone}, true
 	}
 	if err != nil {
-		a.w.Logger.Debug("witness not reached", "witness", a.target.Key.Name(), "err", err)
-		return answered{result: unwell}, false
+		return a.unanswered(err)
 	}
 	return a.read(ctx, answer)
 }
 
-// read tells what an answer means.
-func (a *ask) read(ctx context.Context, answer egress.Answer) (answered, bool) {
-	wait := retryafter.Of(answer.Header, a.w.Clock())
-	switch status := answer.Status; {
-	case status == http.StatusOK:
-		s, ok := cosignatureIn(answer.Body, a.target.Key, a.shown.Text())
-		if !ok {
-			return answered{result: unverified}, true
-		}
-		return answered{result: cosigned, signature: s}, true
-	case status == http.StatusConflict:
-		return a.conflict(ctx, answer)
-	case status == http.StatusUnprocessableEntity:
-		if a.old == 0 {
-			return answered{result: unwell}, true // there was no proof that could be wrong
-		}
-		return a.contradiction(fmt.Sprintf("witness %s refuses the consistency proof from size %d to %d: it has another root", a.target.Key.Name(), a.old, a.shown.Size))
-	case status == http.StatusBadRequest || status == http.StatusForbidden || status == http.StatusNotFound:
-		return answered{result: refused, wait: wait}, true
-	case status >= 500 && wait == 0:
-		return answered{result: unwell}, false
+// unanswered tells what the error of a call means.
+func (a *ask) unanswered(err error) (answered, bool) {
+	class := egress.ClassOf(err)
+	a.w.metrics.unanswered(a.endpoint.lane.label, class)
+	a.w.Logger.Debug("witness not reached", "witness", a.endpoint.name(), "err", err)
+	if class == egress.ClassTooLarge {
+		return answered{result: failed, trouble: trouble{class: class}}, true
 	}
-	return answered{result: unwell, wait: wait}, true
-}
-
-// conflict reads a 409: the witness has another size than the old one, or at the
-// size of the checkpoint another root.
-func (a *ask) conflict(ctx context.Context, answer egress.Answer) (answered, bool) {
-	size, told := conflictSize(answer)
-	switch {
-	case a.old == a.shown.Size && (!told || size == a.old):
-		return a.contradiction(fmt.Sprintf("witness %s has another root at size %d", a.target.Key.Name(), a.old))
-	case !told || size == a.old:
-		return answered{result: unwell}, true
-	case size > a.shown.Size:
-		return a.larger(ctx, size)
-	}
-	a.old = size
-	return answered{}, false
-}
-
-// larger: the witness has cosigned a larger checkpoint than it was shown now. That
-// may be a newer one of ours.
-func (a *ask) larger(ctx context.Context, size id.Index) (answered, bool) {
-	now, err := a.w.Ledgers.State(ctx, a.state.Identity().Tenant)
-	if err != nil {
-		return answered{result: gone}, true
-	}
-	if size <= now.Size() {
-		return answered{result: behind}, true
-	}
-	return a.contradiction(fmt.Sprintf("witness %s has cosigned size %d, and the head is at %d", a.target.Key.Name(), size, now.Size()))
-}
-
-// contradiction counts when the witness says the same twice in a row: what it
-// sets off can't be taken back.
-func (a *ask) contradiction(claim string) (answered, bool) {
-	confirmed := a.claim == claim
-	a.claim = claim
-	if confirmed {
-		return answered{result: contradicted, reason: claim}, true
-	}
-	return answered{result: unwell}, false
+	return answered{result: unwell, trouble: trouble{class: class}}, false
 }
 
 // sleep reports whether it came to its end.

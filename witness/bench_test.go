@@ -95,7 +95,7 @@ func BenchmarkIsDue(b *testing.B) {
 	w.eventually("cosigned", func() bool { return w.cosignedNow(red, c) })
 	b.ReportAllocs()
 	for b.Loop() {
-		if due, err := w.witnesses.isDue(b.Context(), red); due || err != nil {
+		if due, _, err := w.witnesses.isDue(b.Context(), red); due || err != nil {
 			b.Fatal(due, err)
 		}
 	}
@@ -116,7 +116,7 @@ func BenchmarkRequest(b *testing.B) {
 	b.Run("verify", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, ok := cosignatureIn(answer.Body, w.Key(), c.Text()); !ok {
+			if _, ok := cosignedLine(answer.Body, w.Key(), c.Text()); !ok {
 				b.Fatal("refused")
 			}
 		}

@@ -2,7 +2,7 @@ package witness
 
 import (
 	"context"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
@@ -45,16 +45,27 @@ func (w *Witnesses) confirm(ctx context.Context, s *log.State) error {
 	if r.page, err = w.read(ctx, t); err != nil {
 		return err
 	}
-	began := w.Clock()
-	for _, t := range r.force.targets {
-		if r.page.hintOf(t.Key).Until <= id.InstantOf(began) { // it does not refuse the ledger
-			r.targets = append(r.targets, t)
+	r.page.fit(r.force)
+	now := id.InstantOf(w.Clock())
+	for _, e := range r.force.endpoints {
+		if r.page.wants(e, now) {
+			r.asks = append(r.asks, r.about(e, s.Shown()).own())
 		}
 	}
-	var asking sync.WaitGroup
-	for _, t := range r.targets {
-		asking.Go(func() { r.ask(ctx, t, began) })
-	}
-	asking.Wait()
+	r.askAll(ctx)
 	return ctx.Err()
+}
+
+// wants reports whether a witness has not said lately that it does not want the ledger.
+func (p *page) wants(e *endpoint, now id.Instant) bool {
+	return slices.ContainsFunc(e.targets, func(t *target) bool { return p.heard(t.Key).Until <= now })
+}
+
+// own makes an ask of a witness that has cosigned the ledger begin with the size of the
+// tree that is asked about: the witness then says which size it has, if that is another.
+func (a *ask) own() *ask {
+	if a.old > 0 && a.old != a.shown.Size {
+		a.old, a.guessed = a.shown.Size, true
+	}
+	return a
 }

@@ -11,28 +11,26 @@ import (
 // force is what is in force for a ledger: who is asked and how many are enough.
 type force struct {
 	policy     *trust.Policy // without logs; every target is one of its witnesses
-	targets    []*target
+	targets    []*target     // all keys, in the order of the policy
+	endpoints  []*endpoint   // who is asked: the same keys by their addresses
 	failClosed bool
 
-	text string // of the organization's own policy; "" for the service's
+	text   string // of the organization's own policy; "" for the service's
+	digest string // of policy
 }
 
 // own reports whether the organization has named witnesses or a quorum itself.
 func (f *force) own() bool { return f.text != "" }
 
-// target is a witness that is asked.
-type target struct {
-	trust.Witness
-	lane *lane
-}
-
 // baseForce is what is in force where an organization wants nothing else.
 func (w *Witnesses) baseForce() *force {
 	f := &force{policy: w.Service, failClosed: w.FailClosed}
 	for _, witness := range w.Service.Witnesses {
-		slots := make(chan struct{}, serviceAsks)
-		f.targets = append(f.targets, &target{Witness: witness, lane: newLane(witness.Name, slots)})
+		f.addTarget(&target{Witness: witness, label: witness.Name}, func(string) *lane {
+			return newLane(witness.Name, make(chan struct{}, serviceAsks))
+		})
 	}
+	f.digest = digest(f.policy.Text())
 	return f
 }
 
@@ -88,12 +86,12 @@ func (w *Witnesses) ownForce(own *trust.Policy) *force {
 	}
 	for _, witness := range own.Witnesses {
 		names[witness.Name] = true
-		t := &target{Witness: witness, lane: newLane(ownLabel, w.own.slots)}
+		t := &target{Witness: witness, label: ownLabel}
 		if known := service[witness.Key.Identity()]; known != nil {
-			t.Key, t.URL, t.lane = known.Key, known.URL, known.lane
+			t.Key, t.URL, t.label = known.Key, known.URL, known.label
 			delete(service, witness.Key.Identity())
 		}
-		f.add(t)
+		f.add(t, w.laneOf)
 	}
 	for _, t := range w.base.targets {
 		if service[t.Key.Identity()] == nil {
@@ -104,12 +102,24 @@ func (w *Witnesses) ownForce(own *trust.Policy) *force {
 			joined.Name = "service." + joined.Name
 		}
 		names[joined.Name] = true
-		f.add(&joined)
+		f.add(&joined, w.laneOf)
 	}
+	f.digest = digest(f.policy.Text())
 	return f
 }
 
-func (f *force) add(t *target) {
-	f.targets = append(f.targets, t)
+func (f *force) add(t *target, newLane func(address string) *lane) {
+	f.addTarget(t, newLane)
 	f.policy.Witnesses = append(f.policy.Witnesses, t.Witness)
+}
+
+// laneOf returns the lane of an address in an organization's policy: that of the
+// service's witness with the address, or one that no other organization sees.
+func (w *Witnesses) laneOf(address string) *lane {
+	for _, e := range w.base.endpoints {
+		if e.address == address {
+			return e.lane
+		}
+	}
+	return newLane(ownLabel, w.own.slots)
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/agentledger/agentledger/id"
 )
 
 // How much is under way at a time.
@@ -22,6 +24,12 @@ const (
 	longRest  = 10 * time.Minute
 )
 
+// severalLogs is how many different logs, all of which the witness has cosigned before,
+// have to fail in a row before the failures count for the witness as a whole. A failure
+// about a log that it never cosigned says nothing about the others: some witnesses
+// answer 500 to a log that they do not know.
+const severalLogs = 3
+
 // lane is a witness as all ledgers that ask it see it: how many may ask at a
 // time, and when it was last well. After a failure one asks again when the rest
 // is over, the others when that one was answered.
@@ -33,32 +41,34 @@ type lane struct {
 	failures int // in a row
 	until    time.Time
 	probing  bool
+	failing  map[id.Origin]struct{} // that failed since the last ask that went well; at most severalLogs
+	health   health
 }
 
 func newLane(label string, slots chan struct{}) *lane { return &lane{label: label, slots: slots} }
 
-// enter waits for a slot and reports whether the witness may be asked now, and how
-// often an ask may try. After true the caller calls leave.
-func (l *lane) enter(ctx context.Context, now func() time.Time) (tries int, ok bool) {
+// enter waits for a slot and reports whether the witness may be asked now. After true
+// the caller calls leave.
+func (l *lane) enter(ctx context.Context, now func() time.Time) bool {
 	if l.resting(now()) {
-		return 0, false
+		return false
 	}
 	select {
 	case l.slots <- struct{}{}:
 	case <-ctx.Done():
-		return 0, false
+		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.failures == 0:
-		return maxTries, true
+		return true
 	case now().Before(l.until) || l.probing:
 		<-l.slots
-		return 0, false
+		return false
 	}
 	l.probing = true
-	return maxTries, true
+	return true
 }
 
 func (l *lane) resting(now time.Time) bool {
@@ -67,25 +77,58 @@ func (l *lane) resting(now time.Time) bool {
 	return l.failures > 0 && (now.Before(l.until) || l.probing)
 }
 
-// leave gives the slot back and notes how the witness was. atLeast is the rest
-// that it asked for.
-func (l *lane) leave(how result, now time.Time, atLeast time.Duration) {
+// asking is what a lane has to know of an ask that ended.
+type asking struct {
+	of    id.Origin
+	known bool // the witness has cosigned the log before
+	answered
+}
+
+// leave gives the slot back, notes how the witness was, and returns what there is to
+// tell about it.
+func (l *lane) leave(a asking, now time.Time) news {
 	<-l.slots
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.probing = false
-	switch how {
-	case gone: // nothing is known of it
-		return
-	case unwell:
-	default:
-		l.failures = 0
-		return
+	switch {
+	case a.result == gone, a.result == failed && !a.known: // nothing is known of the witness
+		return news{}
+	case a.result == unwell, a.result == failed && l.failed(a.of):
+		return l.fail(a, now)
 	}
+	l.failures = 0
+	if a.result != failed {
+		l.failing = nil
+	}
+	return l.health.well(now)
+}
+
+// failed notes a log that failed and reports whether there were several in a row.
+func (l *lane) failed(o id.Origin) bool {
+	if l.failing == nil {
+		l.failing = make(map[id.Origin]struct{}, severalLogs)
+	}
+	if len(l.failing) < severalLogs {
+		l.failing[o] = struct{}{}
+	}
+	return len(l.failing) == severalLogs
+}
+
+// fail begins a rest of the witness, or prolongs it.
+func (l *lane) fail(a asking, now time.Time) news {
 	if l.failures == 0 || !now.Before(l.until) { // asks that failed together are one failure
 		l.failures++
 	}
-	l.until = now.Add(max(jittered(backoff(firstRest, longRest, l.failures)), min(atLeast, longRest)))
+	l.until = now.Add(max(jittered(backoff(firstRest, longRest, l.failures)), min(a.wait, longRest)))
+	return l.health.unwell(a.trouble, now)
+}
+
+// wake ends a rest, so that somebody asks at once.
+func (l *lane) wake() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until = time.Time{}
 }
 
 // rest returns when the witness may be asked again; not before now.

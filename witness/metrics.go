@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/agentledger/agentledger/internal/egress"
 	"github.com/agentledger/agentledger/internal/fresh"
 )
 
@@ -14,7 +15,8 @@ import (
 type metrics struct {
 	calls          *prometheus.CounterVec // by status; 0 is no answer
 	seconds        *prometheus.HistogramVec
-	results        *prometheus.CounterVec
+	unreached      *prometheus.CounterVec // calls without an answer, by egress.Class
+	asks           *prometheus.CounterVec
 	contradictions prometheus.Counter
 }
 
@@ -24,12 +26,14 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "agentledger_witness_calls_total", Help: "Calls to witnesses, by the status of the answer; 0 is none."}, []string{"witness", "status"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "agentledger_witness_call_seconds", Help: "Duration of calls to witnesses.", Buckets: prometheus.ExponentialBuckets(0.005, 2, 12)}, []string{"witness"}),
-		results: prometheus.NewCounterVec(prometheus.CounterOpts{
+		unreached: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentledger_witness_unanswered_total", Help: "Calls to witnesses that have no answer, by the class of the error: dns, refused, timeout, tls, address, connection, too_large."}, []string{"witness", "class"}),
+		asks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agentledger_witness_asks_total", Help: "Asks of witnesses, of up to three calls each, by how they ended."}, []string{"witness", "result"}),
 		contradictions: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "agentledger_witness_contradictions_total", Help: "Witnesses that know of a tree which a ledger does not extend. Each is an alarm."}),
 	}
-	r.MustRegister(m.calls, m.seconds, m.results, m.contradictions)
+	r.MustRegister(m.calls, m.seconds, m.unreached, m.asks, m.contradictions)
 	return m
 }
 
@@ -53,16 +57,18 @@ func (m *metrics) watch(r prometheus.Registerer, w *Witnesses) {
 			Name: "agentledger_witness_overflow_total", Help: "Ledgers that moved and found no room; a sweep finds them.",
 		}, func() float64 { w.agenda.mu.Lock(); defer w.agenda.mu.Unlock(); return float64(w.agenda.overflow) }),
 	)
-	for _, t := range w.base.targets {
-		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_witness_resting", Help: "Whether a witness is left alone since it was not well.",
-			ConstLabels: prometheus.Labels{"witness": t.lane.label},
-		}, func() float64 {
-			if t.lane.resting(w.Clock()) {
-				return 1
-			}
-			return 0
-		}))
+	for _, e := range w.base.endpoints {
+		for _, t := range e.targets {
+			r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+				Name: "agentledger_witness_resting", Help: "Whether a witness is left alone since it was not well.",
+				ConstLabels: prometheus.Labels{"witness": t.label},
+			}, func() float64 {
+				if e.lane.resting(w.Clock()) {
+					return 1
+				}
+				return 0
+			}))
+		}
 	}
 }
 
@@ -75,6 +81,14 @@ func (m *metrics) call(witness string, status int, d time.Duration) {
 	m.seconds.WithLabelValues(witness).Observe(d.Seconds())
 }
 
-func (m *metrics) result(witness string, r result) {
-	m.results.WithLabelValues(witness, string(r)).Inc()
+// unanswered notes a call that has no answer.
+func (m *metrics) unanswered(witness string, c egress.Class) {
+	m.unreached.WithLabelValues(witness, string(c)).Inc()
+}
+
+// results notes how an ask ended, for each key of its endpoint.
+func (m *metrics) results(e *endpoint, a answered) {
+	for _, t := range e.targets {
+		m.asks.WithLabelValues(t.label, string(a.of(t))).Inc()
+	}
 }

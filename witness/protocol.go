@@ -30,9 +30,6 @@ func addCheckpoint(old id.Index, proof []id.Hash, checkpoint []byte) []byte {
 	return append(append(b, '\n'), checkpoint...)
 }
 
-// addressOf returns where checkpoints are submitted to.
-func addressOf(prefix string) string { return strings.TrimSuffix(prefix, "/") + "/add-checkpoint" }
-
 // conflictSize reads the size that a 409 tells: decimal digits without leading
 // zeros and a line end. False when it tells none.
 func conflictSize(a egress.Answer) (id.Index, bool) {
@@ -46,18 +43,4 @@ func conflictSize(a egress.Answer) (id.Index, bool) {
 		return 0, false
 	}
 	return id.Index(n), true
-}
-
-// cosignatureIn returns the line of a key that is its cosignature of text.
-func cosignatureIn(body []byte, key tlog.WitnessKey, text string) (tlog.Signature, bool) {
-	lines, err := tlog.ParseSignatures(string(body))
-	if err != nil {
-		return tlog.Signature{}, false
-	}
-	for _, s := range lines {
-		if _, err := key.Verify(text, s); err == nil {
-			return s, true
-		}
-	}
-	return tlog.Signature{}, false
 }

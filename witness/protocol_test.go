@@ -12,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/egress"
 	"github.com/agentledger/agentledger/internal/witnesstest"
 	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/trust"
 )
 
 // signedCheckpoint is a note of a log.
@@ -58,6 +59,7 @@ func TestAddress(t *testing.T) {
 		"https://w.example":     "https://w.example/add-checkpoint",
 		"https://w.example/":    "https://w.example/add-checkpoint",
 		"https://w.example/a/b": "https://w.example/a/b/add-checkpoint",
+		"HTTPS://W.Example/A/":  "https://w.example/A/add-checkpoint",
 	} {
 		if got := addressOf(prefix); got != want {
 			t.Errorf("%s: got %s", prefix, got)
@@ -112,6 +114,13 @@ func testSigner(t testing.TB, name string) tlog.WitnessSigner {
 	return w
 }
 
+// cosignedLine returns the cosignature of a key in an answer.
+func cosignedLine(body []byte, key tlog.WitnessKey, text string) (tlog.Signature, bool) {
+	e := &endpoint{targets: []*target{{Witness: trust.Witness{Key: key}}}}
+	s, ok := e.cosignaturesIn(body, text)[key.Identity()]
+	return s, ok
+}
+
 func TestCosignatureInAnAnswer(t *testing.T) {
 	w, foreign, impostor := testSigner(t, "w.example"), testSigner(t, "v.example"), testSigner(t, "w.example")
 	c, _ := signedCheckpoint(t, 7)
@@ -134,7 +143,7 @@ func TestCosignatureInAnAnswer(t *testing.T) {
 		"without its line end":            {bytes.TrimSuffix(lines(good), []byte("\n")), false},
 		"more lines than are ever signed": {bytes.Repeat(lines(good), 101), false},
 	} {
-		s, ok := cosignatureIn(row.body, w.Key(), c.Text())
+		s, ok := cosignedLine(row.body, w.Key(), c.Text())
 		if ok != row.want || ok && !bytes.Equal(s.Value, good.Value) {
 			t.Errorf("%s: got %v", name, ok)
 		}
@@ -157,7 +166,7 @@ func FuzzCosignatureIn(f *testing.F) {
 	good := witnesstest.Lines(w.Cosign(c.Text(), 1_700_000_000_000))
 	f.Add(good)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		s, ok := cosignatureIn(body, w.Key(), c.Text())
+		s, ok := cosignedLine(body, w.Key(), c.Text())
 		if !ok {
 			return
 		}

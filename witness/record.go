@@ -22,20 +22,14 @@ type record struct {
 	Quorum string           `json:"quorum,omitzero"` // the newest note that had a quorum
 	Newest string           `json:"newest,omitzero"` // the newest with a cosignature; "" when it is Quorum
 	Hints  map[string]*hint `json:"hints,omitzero"`  // by WitnessKey.Identity
-}
-
-// hint is what was last heard from a witness about the ledger. Nothing rests on
-// it: a lost or wrong one costs a call more.
-type hint struct {
-	Size     id.Index   `json:"size,omitzero"`     // that it acknowledged
-	Refusals int        `json:"refusals,omitzero"` // in a row
-	Until    id.Instant `json:"until,omitzero"`    // it is not asked before that
+	Under  string           `json:"under,omitzero"`  // digest of the policy under which the hints were refused; "" when none was
 }
 
 // page is a record that was read.
 type page struct {
 	version        uint64 // 0: there is none
 	hints          map[string]*hint
+	under          string   // see record
 	quorum, newest *vouched // nil for none
 }
 
@@ -96,7 +90,7 @@ func parsePage(value []byte) (*page, error) {
 	if err := json.Unmarshal(value, &stored); err != nil {
 		return nil, err
 	}
-	p := &page{hints: stored.Hints}
+	p := &page{hints: stored.Hints, under: stored.Under}
 	if p.hints == nil {
 		p.hints = map[string]*hint{}
 	}
@@ -119,7 +113,7 @@ func parsePage(value []byte) (*page, error) {
 }
 
 func (p *page) marshal() ([]byte, error) {
-	stored := record{Hints: p.hints}
+	stored := record{Hints: p.hints, Under: p.under}
 	if p.quorum != nil {
 		stored.Quorum = string(p.quorum.bytes)
 	}
@@ -158,15 +152,6 @@ func (p *page) add(signed []byte, s tlog.Signature, f *force) error {
 		p.quorum = more
 	}
 	return nil
-}
-
-// hintOf returns the hint of a witness, a new one when there is none.
-func (p *page) hintOf(k tlog.WitnessKey) *hint {
-	name := k.Identity()
-	if p.hints[name] == nil {
-		p.hints[name] = &hint{}
-	}
-	return p.hints[name]
 }
 
 // maxRewrites is how often a change is made anew since somebody else was faster.

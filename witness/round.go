@@ -12,51 +12,33 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Back-off of a witness that does not want a ledger.
-const (
-	firstRefusal = time.Minute
-	longRefusal  = time.Hour
-)
-
 // storeRest is how long a ledger waits whose store can't be read or written.
 const storeRest = 30 * time.Second
 
 // round asks the witnesses of a ledger about its newest checkpoint, each that has
 // not cosigned it and does not rest, and returns when the ledger is to be asked
-// about again; the zero time when it is not, unless it moves.
-func (w *Witnesses) round(ctx context.Context, e *entry) time.Time {
+// about again although it does not move.
+func (w *Witnesses) round(ctx context.Context, e *entry) repeat {
 	began := w.Clock()
 	leave, err := w.asking.Enter(ctx, e.tenant)
 	if err != nil {
-		return began.Add(storeRest)
+		return repeat{behind: began.Add(storeRest)}
 	}
 	defer leave()
 	r, err := w.prepare(ctx, e)
 	if fault.Is(err, fault.NotFound) {
-		return time.Time{}
+		return repeat{}
 	}
 	if err != nil {
 		if ctx.Err() == nil {
 			w.Logger.Error("ledger not shown to witnesses", "tenant", e.tenant, "err", err)
 		}
-		return began.Add(storeRest)
+		return repeat{behind: began.Add(storeRest)}
 	}
 	if r == nil || r.foreign {
-		return time.Time{}
+		return repeat{}
 	}
-	var asking sync.WaitGroup
-	answers := make([]time.Time, len(r.targets))
-	for i, t := range r.targets {
-		asking.Go(func() { answers[i] = r.ask(ctx, t, began) })
-	}
-	asking.Wait()
-	var next time.Time
-	for _, at := range answers {
-		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-	}
-	return next
+	return r.askAll(ctx)
 }
 
 // asked is a round that goes on.
@@ -65,8 +47,9 @@ type asked struct {
 	force   *force
 	state   *log.State
 	page    *page
-	targets []*target
-	foreign bool // it belongs to the rounds of own witnesses
+	asks    []*ask
+	repeat  repeat // since some are in a pause
+	foreign bool   // it belongs to the rounds of own witnesses
 }
 
 // prepare reads what a round needs; nil when nobody is to be asked.
@@ -102,84 +85,93 @@ func (w *Witnesses) prepare(ctx context.Context, e *entry) (*asked, error) {
 	return r, nil
 }
 
-// choose picks who is asked.
+// choose picks who is asked, and notes when the others are.
 func (r *asked) choose(shown tlog.Checkpoint) {
-	now := id.InstantOf(r.w.Clock())
-	for _, t := range r.force.targets {
-		if r.page.newest.of(shown) && r.page.newest.by(t.Key) || r.page.hintOf(t.Key).Until > now {
+	r.page.fit(r.force)
+	now := r.w.Clock()
+	for _, e := range r.force.endpoints {
+		due, at := r.page.due(e, shown, now)
+		if due {
+			r.asks = append(r.asks, r.about(e, shown))
+		}
+		r.repeat = r.repeat.or(repeat{paused: at})
+	}
+}
+
+// about returns the ask of an endpoint.
+func (r *asked) about(e *endpoint, shown tlog.Checkpoint) *ask {
+	return &ask{w: r.w, endpoint: e, state: r.state, shown: shown, old: r.page.acknowledged(e)}
+}
+
+// due reports whether a key of an endpoint is wanted on a checkpoint and the witness
+// may be asked, or else when it may; the zero time when no key is wanted.
+func (p *page) due(e *endpoint, c tlog.Checkpoint, now time.Time) (is bool, at time.Time) {
+	for _, t := range e.targets {
+		if p.newest.of(c) && p.newest.by(t.Key) {
 			continue
 		}
-		r.targets = append(r.targets, t)
+		until := p.heard(t.Key).Until
+		if until <= id.InstantOf(now) {
+			return true, time.Time{}
+		}
+		at = earlier(at, until.Time())
 	}
+	return false, at
 }
 
-// ask asks one witness, keeps what came of it and returns when the round is to be
+// askAll asks all who were chosen, at once.
+func (r *asked) askAll(ctx context.Context) repeat {
+	var asking sync.WaitGroup
+	again := make([]repeat, len(r.asks))
+	for i, a := range r.asks {
+		asking.Go(func() { again[i], _ = r.ask(ctx, a) })
+	}
+	asking.Wait()
+	next := r.repeat
+	for _, a := range again {
+		next = next.or(a)
+	}
+	return next
+}
+
+// ask asks one endpoint, keeps what came of it and returns when the round is to be
 // repeated for its sake.
-func (r *asked) ask(ctx context.Context, t *target, began time.Time) time.Time {
-	tries, ok := t.lane.enter(ctx, r.w.Clock)
-	if !ok {
-		r.w.metrics.result(t.lane.label, skipped)
-		return t.lane.rest(began)
+func (r *asked) ask(ctx context.Context, a *ask) (repeat, answered) {
+	e := a.endpoint
+	if !e.lane.enter(ctx, r.w.Clock) {
+		r.w.metrics.results(e, answered{result: skipped})
+		return repeat{behind: e.lane.rest(r.w.Clock())}, answered{result: skipped}
 	}
-	a := &ask{w: r.w, target: t, state: r.state, shown: r.state.Shown(), old: r.page.hintOf(t.Key).Size}
-	answer := a.run(ctx, tries)
+	answer := a.run(ctx)
 	now := r.w.Clock()
-	t.lane.leave(answer.result, now, answer.wait)
-	r.w.metrics.result(t.lane.label, answer.result)
+	known := r.page.acknowledged(e) > 0
+	r.w.tell(e, e.lane.leave(asking{of: a.shown.Origin, known: known, answered: answer}, now))
+	r.w.metrics.results(e, answer)
 	if answer.result == unwell {
-		return t.lane.rest(now)
+		return repeat{behind: e.lane.rest(now)}, answer
 	}
-	if err := r.keep(ctx, t, a, answer); err != nil {
+	until, err := r.keep(ctx, a, answer)
+	if err != nil {
 		if ctx.Err() == nil {
-			r.w.Logger.Error("cosignature not stored", "origin", a.shown.Origin, "witness", t.Key.Name(), "err", err)
+			r.w.Logger.Error("cosignature not stored", "origin", a.shown.Origin, "witness", e.name(), "err", err)
 		}
-		return now.Add(storeRest)
+		return repeat{behind: now.Add(storeRest)}, answer
 	}
-	switch answer.result {
-	case behind:
-		return now
-	case gone:
-		return now.Add(storeRest)
-	}
-	return time.Time{}
+	return after(answer.result, known, until, now), answer
 }
 
-// keep stores what an answer says.
-func (r *asked) keep(ctx context.Context, t *target, a *ask, answer answered) error {
-	tenant := r.state.Identity().Tenant
-	switch answer.result {
-	case cosigned:
-		return r.w.change(ctx, tenant, func(p *page) error {
-			p.forget(r.force)
-			*p.hintOf(t.Key) = hint{Size: a.shown.Size}
-			return p.add(r.state.Checkpoint(), answer.signature, r.force)
-		})
-	case contradicted:
-		r.w.contradiction(ctx, r.state, answer.reason)
-		fallthrough
-	case refused, unverified:
-		r.w.Logger.Warn("witness does not cosign", "origin", a.shown.Origin, "witness", t.Key.Name(), "result", answer.result)
-		return r.w.change(ctx, tenant, func(p *page) error {
-			p.forget(r.force)
-			h := p.hintOf(t.Key)
-			h.Refusals++
-			rest := max(jittered(backoff(firstRefusal, longRefusal, h.Refusals)), min(answer.wait, longRefusal))
-			h.Until = id.InstantOf(r.w.Clock().Add(rest))
-			return nil
-		})
+// after returns when a round is to be repeated after an answer. until is when the
+// pause ends that the answer began, the zero time when it began none.
+func after(r result, known bool, until, now time.Time) repeat {
+	switch {
+	case r == behind:
+		return repeat{behind: now}
+	case r == gone:
+		return repeat{behind: now.Add(storeRest)}
+	case r == failed && known:
+		return repeat{behind: until}
 	}
-	return nil
-}
-
-// forget drops the hints of those who are not asked any more.
-func (p *page) forget(f *force) {
-	kept := make(map[string]*hint, len(p.hints))
-	for _, t := range f.targets {
-		if name := t.Key.Identity(); p.hints[name] != nil {
-			kept[name] = p.hints[name]
-		}
-	}
-	p.hints = kept
+	return repeat{paused: until}
 }
 
 // contradiction tells the operator that somebody knows of a tree that the ledger

@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
 )
 
 // Run follows the ledgers and asks the witnesses until ctx ends; then it waits for
@@ -36,8 +37,8 @@ func (w *Witnesses) Run(ctx context.Context) {
 			line := lineOf(e)
 			under.Go(func() {
 				began := w.Clock()
-				repeat := w.round(ctx, e)
-				w.agenda.end(e, line, repeat, began.Add(w.Interval))
+				again := w.round(ctx, e)
+				w.agenda.end(e, line, again, began.Add(w.Interval))
 			})
 		}
 		if !next.IsZero() {
@@ -76,10 +77,13 @@ func (w *Witnesses) sweepOnce(ctx context.Context) error {
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
-		due, err := w.isDue(ctx, t)
+		due, at, err := w.isDue(ctx, t)
 		if err != nil && ctx.Err() == nil {
 			w.Logger.Error("ledger not looked at for witnesses", "tenant", t, "err", err)
 			continue
+		}
+		if !at.IsZero() {
+			w.agenda.addPaused(t, at)
 		}
 		if !due {
 			continue
@@ -94,36 +98,42 @@ func (w *Witnesses) sweepOnce(ctx context.Context) error {
 	return nil
 }
 
-// isDue reports whether somebody is to be asked about a ledger, without loading
-// it.
-func (w *Witnesses) isDue(ctx context.Context, t id.Tenant) (bool, error) {
+// isDue reports whether somebody is to be asked about a ledger, without loading it, or
+// else when a pause ends after which somebody is; the zero time for not at all.
+func (w *Witnesses) isDue(ctx context.Context, t id.Tenant) (is bool, at time.Time, err error) {
 	wanted, err := w.Organizations.Witnessing(ctx, t)
 	if fault.Is(err, fault.NotFound) {
-		return false, nil
+		return false, at, nil
 	}
 	if err != nil {
-		return false, err
+		return false, at, err
 	}
 	f, err := w.inForce(t, wanted)
 	if err != nil || len(f.targets) == 0 {
-		return false, err
+		return false, at, err
 	}
 	head, err := w.Store.Head(ctx, t)
 	if errors.Is(err, storage.ErrNotFound) || head.Size == 0 {
-		return false, nil
+		return false, at, nil
 	}
 	if err != nil {
-		return false, err
+		return false, at, err
 	}
 	p, err := w.read(ctx, t)
 	if err != nil {
-		return false, err
+		return false, at, err
 	}
-	now := id.InstantOf(w.Clock())
-	for _, target := range f.targets {
-		if (p.newest.size() != head.Size || !p.newest.by(target.Key)) && p.hintOf(target.Key).Until <= now {
-			return true, nil
+	p.fit(f)
+	var newest tlog.Checkpoint // what the head is not compared with, because only its size is known to be signed
+	if p.newest.size() == head.Size {
+		newest = p.newest.checkpoint
+	}
+	for _, e := range f.endpoints {
+		due, end := p.due(e, newest, w.Clock())
+		if due {
+			return true, time.Time{}, nil
 		}
+		at = earlier(at, end)
 	}
-	return false, nil
+	return false, at, nil
 }

@@ -48,7 +48,7 @@ func (w *Witnesses) Standing(ctx context.Context, t id.Tenant) (Standing, error)
 	}
 	s := Standing{Policy: f.policy, FailClosed: f.failClosed, Newest: f.told(p.newest), Quorum: f.told((&view{f, p}).best())}
 	for _, target := range f.targets {
-		h := p.hintOf(target.Key)
+		h := p.heard(target.Key)
 		s.Witnesses = append(s.Witnesses, Stand{Name: target.Name, Key: target.Key, Acknowledged: h.Size, NotBefore: h.Until})
 	}
 	return s, nil

@@ -13,15 +13,18 @@
 //   - What is kept of a ledger only grows: a larger checkpoint, or the same with
 //     more cosignatures. It is durable before it is shown.
 //   - One round at a time is about a ledger, so there is one request at a time of
-//     a ledger and a witness, and all its witnesses are asked about one and the
-//     same checkpoint.
+//     a ledger and an address, whatever keys are configured for it, and all its
+//     witnesses are asked about one and the same checkpoint.
+//   - What a witness answers about a ledger holds up no other ledger. Only no answer,
+//     the wish to be left alone, and failures about several ledgers in a row that it
+//     cosigned before count for the witness as a whole.
 //   - The last size that a witness acknowledged is a hint. What the witness says
 //     itself wins.
 //   - A witness that twice in a row knows of a tree that ours does not extend
 //     freezes the ledger.
-//   - No goroutine, timer or memory is held for a ledger that did not move. What
-//     is in memory, and how much is under way, is bounded; what finds no room is
-//     found again by a sweep.
+//   - No goroutine, timer or memory is held for a ledger that did not move, but for
+//     one that a witness refused, as long as there is room. What is in memory, and how
+//     much is under way, is bounded; what finds no room is found again by a sweep.
 package witness
 
 import (

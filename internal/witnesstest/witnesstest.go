@@ -29,7 +29,9 @@ type Witness struct {
 
 	mu      sync.Mutex
 	logs    map[id.Origin]*watched
+	more    []tlog.WitnessSigner
 	instead http.HandlerFunc // misbehaviour
+	around  func(http.Handler) http.Handler
 	blind   bool
 	calls   int
 	under   map[id.Origin]int
@@ -77,6 +79,13 @@ func (w *Witness) PolicyLine(name string) string {
 	return "witness " + name + " " + w.Signer.Key().String() + " " + w.URL + "\n"
 }
 
+// Sign has another key sign with the first one from now on.
+func (w *Witness) Sign(s tlog.WitnessSigner) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.more = append(w.more, s)
+}
+
 // Know makes a log known. Its latest checkpoint is the empty tree.
 func (w *Witness) Know(key tlog.VerifierKey) {
 	w.mu.Lock()
@@ -116,6 +125,14 @@ func (w *Witness) Instead(h http.HandlerFunc) {
 	w.instead = h
 }
 
+// Around has h see all calls from now on before the witness does, which answers those
+// that h hands on; nil for none.
+func (w *Witness) Around(h func(http.Handler) http.Handler) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.around = h
+}
+
 // Blind makes it cosign whatever it is sent, of logs that it does not know: for
 // measurements.
 func (w *Witness) Blind() {
@@ -141,6 +158,18 @@ func (w *Witness) Malformed() []string {
 
 // ServeHTTP implements http.Handler.
 func (w *Witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	around := w.around
+	w.calls++
+	w.mu.Unlock()
+	if around == nil {
+		w.serve(rw, r)
+		return
+	}
+	around(http.HandlerFunc(w.serve)).ServeHTTP(rw, r)
+}
+
+func (w *Witness) serve(rw http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
 	request, parseErr := ParseRequest(body)
 	instead, done := w.enter(request)
@@ -157,11 +186,10 @@ func (w *Witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter counts a call.
+// enter counts how many calls of one log are under way.
 func (w *Witness) enter(r Request) (instead http.HandlerFunc, done func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.calls++
 	w.under[r.Checkpoint.Origin]++
 	w.most = max(w.most, w.under[r.Checkpoint.Origin])
 	return w.instead, func() {
@@ -184,7 +212,7 @@ func (w *Witness) add(rw http.ResponseWriter, r Request) {
 	defer w.mu.Unlock()
 	known := w.logs[r.Checkpoint.Origin]
 	if w.blind {
-		_, _ = rw.Write(Lines(w.Signer.Cosign(r.Checkpoint.Text(), id.InstantOf(time.Now()))))
+		w.cosign(rw, r.Checkpoint)
 		return
 	}
 	if known == nil {
@@ -207,7 +235,17 @@ func (w *Witness) add(rw http.ResponseWriter, r Request) {
 		return
 	}
 	known.latest = r.Checkpoint
-	_, _ = rw.Write(Lines(w.Signer.Cosign(r.Checkpoint.Text(), id.InstantOf(time.Now()))))
+	w.cosign(rw, r.Checkpoint)
+}
+
+// cosign answers with a line of each key; the caller holds mu.
+func (w *Witness) cosign(rw http.ResponseWriter, c tlog.Checkpoint) {
+	now := id.InstantOf(time.Now())
+	lines := []tlog.Signature{w.Signer.Cosign(c.Text(), now)}
+	for _, s := range w.more {
+		lines = append(lines, s.Cosign(c.Text(), now))
+	}
+	_, _ = rw.Write(Lines(lines...))
 }
 
 // Conflict answers 409 with a size.

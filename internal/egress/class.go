@@ -1,0 +1,65 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"os"
+	"syscall"
+)
+
+// Class is what kind of thing went wrong with a call that has no answer. It is for the
+// operator. Whoever named the address must not see it, because it tells a private name
+// from one that does not exist.
+type Class string
+
+// The classes.
+const (
+	ClassAddress    Class = "address"    // the service doesn't call such an address (ErrRefused)
+	ClassDNS        Class = "dns"        // the name has no address
+	ClassRefused    Class = "refused"    // nobody listens there
+	ClassTimeout    Class = "timeout"    // no answer in time
+	ClassTLS        Class = "tls"        // handshake or certificate
+	ClassTooLarge   Class = "too_large"  // the answer (ErrTooLarge)
+	ClassConnection Class = "connection" // anything else: no route, reset, not HTTP, not TLS
+)
+
+// ClassOf returns the class of an error of Post and Get.
+func ClassOf(err error) Class {
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, ErrRefused):
+		return ClassAddress
+	case errors.Is(err, ErrTooLarge):
+		return ClassTooLarge
+	case errors.As(err, &dns):
+		return ClassDNS
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return ClassRefused
+	case isTimeout(err):
+		return ClassTimeout
+	case isTLS(err):
+		return ClassTLS
+	}
+	return ClassConnection
+}
+
+func isTimeout(err error) bool {
+	var n net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &n) && n.Timeout()
+}
+
+func isTLS(err error) bool {
+	var (
+		certificate *tls.CertificateVerificationError
+		record      tls.RecordHeaderError
+		alert       tls.AlertError
+		authority   x509.UnknownAuthorityError
+		host        x509.HostnameError
+		invalid     x509.CertificateInvalidError
+	)
+	return errors.As(err, &certificate) || errors.As(err, &record) || errors.As(err, &alert) ||
+		errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid)
+}
