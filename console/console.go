@@ -136,6 +136,7 @@ func (s *Server) Routes(r chi.Router) {
 		r.Method("GET", "/witnesses", s.read(s.getWitnesses))
 		r.Method("PUT", "/witnesses", s.write(s.putWitnesses))
 		r.Method("DELETE", "/witnesses", s.write(s.deleteWitnesses))
+		r.Method("POST", "/witnesses/ask", s.write(s.askWitnesses))
 
 		r.Method("GET", "/organization/plan-usage", s.read(s.planUsage))
 		r.Method("GET", "/organization", s.read(s.getOrganization))

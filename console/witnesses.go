@@ -13,9 +13,11 @@ import (
 	"github.com/agentledger/agentledger/witness"
 )
 
-// Witnesses tells how an organization stands with its witnesses (package witness).
+// Witnesses tells how an organization stands with its witnesses, and has them asked
+// (package witness).
 type Witnesses interface {
 	Standing(ctx context.Context, t id.Tenant) (witness.Standing, error)
+	AskNow(ctx context.Context, t id.Tenant, by witness.Asker) ([]string, error)
 }
 
 type witnessesView struct {
@@ -42,6 +44,8 @@ type witnessViewOne struct {
 	VerifierKey  string      `json:"vkey"`
 	Acknowledged id.Index    `json:"acknowledged_size"`
 	NotBefore    *id.Instant `json:"not_asked_before"`
+	Last         *string     `json:"last_result"`
+	At           *id.Instant `json:"last_asked_at"`
 }
 
 const (
@@ -75,11 +79,10 @@ func (s *Server) getWitnesses(r *http.Request, who *account.Session) (answer, er
 		return answer{}, err
 	}
 	for _, w := range standing.Witnesses {
-		one := witnessViewOne{Name: w.Name, VerifierKey: w.Key.String(), Acknowledged: w.Acknowledged}
-		if w.NotBefore != 0 {
-			one.NotBefore = &w.NotBefore
-		}
-		v.Witnesses = append(v.Witnesses, one)
+		v.Witnesses = append(v.Witnesses, witnessViewOne{
+			Name: w.Name, VerifierKey: w.Key.String(), Acknowledged: w.Acknowledged,
+			NotBefore: orNull(w.NotBefore), Last: orNull(w.Last), At: orNull(w.At),
+		})
 	}
 	return answer{http.StatusOK, v}, nil
 }
@@ -150,4 +153,18 @@ func (s *Server) putWitnesses(r *http.Request, who *account.Session) (answer, er
 func (s *Server) deleteWitnesses(r *http.Request, who *account.Session) (answer, error) {
 	_, err := s.Orgs.Change(r.Context(), who.Tenant, string(who.Account), org.Patch{Witnessing: &org.Witnessing{}})
 	return answer{status: http.StatusNoContent}, err
+}
+
+// askWitnesses has the witnesses asked at once, also those that refused the log; what
+// they answer is shown by GET after a moment.
+func (s *Server) askWitnesses(r *http.Request, who *account.Session) (answer, error) {
+	if err := decodeOptional(r, &struct{}{}); err != nil {
+		return answer{}, err
+	}
+	if _, err := s.Witnesses.AskNow(r.Context(), who.Tenant, witness.Owner); err != nil {
+		return answer{}, err
+	}
+	a, err := s.getWitnesses(r, who)
+	a.status = http.StatusAccepted
+	return a, err
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/witnesstest"
 )
 
@@ -22,7 +23,7 @@ func TestWitnesses(t *testing.T) {
 	house := "witness house " + w.house.Signer.Key().String() + "\n"
 	none := `"newest":null,"quorum":null`
 	one := func(name string, x *witnesstest.Witness, size int) string {
-		return fmt.Sprintf(`{"name":%q,"vkey":%q,"acknowledged_size":%d,"not_asked_before":null}`, name, x.Signer.Key(), size)
+		return fmt.Sprintf(`{"name":%q,"vkey":%q,"acknowledged_size":%d,"not_asked_before":null,"last_result":null,"last_asked_at":null}`, name, x.Signer.Key(), size)
 	}
 	service := fmt.Sprintf(`{"policy":null,"fail":"open","in_force":%s,%s,"witnesses":[%s]}`, quoted(house+"quorum house\n"), none, one("house", w.house, 0))
 	equal(t, "the service's", w.call(200, "GET", "/witnesses", "", as("red-member")), service)
@@ -116,4 +117,46 @@ func TestWitnessesRefuse(t *testing.T) {
 	}
 	w.refuses("fail", w.request("PUT", "/witnesses", `{"policy":"quorum none\n","fail":"sometimes"}`), 422, "fail must be open or closed")
 	w.refuses("member", w.request("PUT", "/witnesses", `{"policy":"quorum none\n","url":"x"}`), 422, `Member "url" is not known`)
+}
+
+// Owners and admins have their own log's witnesses asked at once, also one that refused
+// the log; the other organization's pause goes on.
+func TestAskWitnesses(t *testing.T) {
+	w := newWorld(t) // its witness knows nobody
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { w.witnesses.Run(ctx) })
+	defer func() { cancel(); running.Wait() }()
+	last := func(who string) any {
+		one, _ := w.call(200, "GET", "/witnesses", "", as(who))["witnesses"].([]any)[0].(map[string]any)
+		if (one["last_result"] == nil) != (one["last_asked_at"] == nil) {
+			t.Errorf("got %v", one)
+		}
+		return one["last_result"]
+	}
+	until := func(who, want string) {
+		t.Helper()
+		for end := time.Now().Add(2 * time.Minute); last(who) != want; time.Sleep(2 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: got %v, want %s", who, last(who), want)
+			}
+		}
+	}
+	for _, who := range []string{"red-owner", "blue-owner"} {
+		w.call(200, "PATCH", "/organization", `{"name":"moved"}`, as(who))
+		until(who, "refused")
+	}
+	for _, tenant := range []id.Tenant{red, blue} {
+		w.house.Know(w.State(t, tenant).VerifierKey())
+	}
+	w.call(403, "POST", "/witnesses/ask", "", as("red-member"))
+	w.call(403, "POST", "/witnesses/ask", "", as("red-approver"))
+	w.call(401, "POST", "/witnesses/ask", "", as(""))
+	if answer := w.call(202, "POST", "/witnesses/ask", "", as("red-admin")); answer["in_force"] == nil {
+		t.Errorf("got %v", answer)
+	}
+	until("red-owner", "cosigned")
+	if got := last("blue-owner"); got != "refused" {
+		t.Errorf("the other organization: got %v", got)
+	}
 }

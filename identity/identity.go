@@ -96,6 +96,7 @@ type Options struct {
 	Organizations  Organizations
 	LogKeys        LogKeys
 	Clock          Clock
+	Witnesses      Witnesses
 	People         People
 	Sessions       Sessions
 	PlatformSecret string // not empty
@@ -156,6 +157,7 @@ func (s *Server) Routes(r chi.Router) {
 	r.Method("PATCH", "/v1/id/platform/organizations/{organization}", s.platform(s.changeOrganization))
 	r.Method("POST", "/v1/id/platform/organizations/{organization}/log-keys", s.platform(s.rotateLogKey))
 	r.Method("POST", "/v1/id/platform/organizations/{organization}/log-keys/retire", s.platform(s.retireLogKey))
+	r.Method("POST", "/v1/id/platform/organizations/{organization}/witnesses/ask", s.platform(s.askWitnesses))
 	r.Method("GET", "/v1/id/platform/clock", s.platform(s.showClock))
 	r.Method("POST", "/v1/id/platform/clock", s.platform(s.acceptClock))
 	r.Method("POST", "/v1/id/platform/organizations/{organization}/clock", s.platform(s.correctClock))

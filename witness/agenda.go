@@ -22,16 +22,16 @@ type entry struct {
 	place   int       // in the heap, -1 when not in it
 }
 
-// repeat is when a ledger is to be asked about again although it does not move; the
+// again is when a ledger is to be asked about again although it does not move; the
 // zero times for not at all.
-type repeat struct {
+type again struct {
 	behind time.Time // for a witness that is to have the newest checkpoint
 	paused time.Time // for one that does not want the ledger: nobody waits for it
 }
 
 // or returns the earlier times of both.
-func (r repeat) or(other repeat) repeat {
-	return repeat{earlier(r.behind, other.behind), earlier(r.paused, other.paused)}
+func (r again) or(other again) again {
+	return again{earlier(r.behind, other.behind), earlier(r.paused, other.paused)}
 }
 
 // earlier returns the earlier of two times, of which the zero one is none.
@@ -66,7 +66,7 @@ func (a *agenda) add(t id.Tenant, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if e := a.entries[t]; e != nil {
-		a.again(e, now)
+		a.movedAgain(e, now)
 		return true
 	}
 	if len(a.entries) >= a.limit {
@@ -106,8 +106,8 @@ func (a *agenda) tell() {
 	}
 }
 
-// again notes that a ledger moved of which there is an entry; the caller holds mu.
-func (a *agenda) again(e *entry, now time.Time) {
+// movedAgain notes that a ledger moved of which there is an entry; the caller holds mu.
+func (a *agenda) movedAgain(e *entry, now time.Time) {
 	if !e.moved {
 		e.moved, e.since = true, now
 	}
@@ -164,29 +164,29 @@ func (a *agenda) begin(now time.Time) (rounds []*entry, next time.Time) {
 
 // end ends a round that began in a line; soonest is when the ledger may be asked about
 // again since it moved.
-func (a *agenda) end(e *entry, line int, again repeat, soonest time.Time) {
+func (a *agenda) end(e *entry, line int, next again, soonest time.Time) {
 	a.mu.Lock()
 	a.running[line]--
 	e.running, e.soonest, e.due = false, soonest, soonest
 	if lineOf(e) != line { // it belongs to the other line
 		a.line(e)
 	} else {
-		a.await(e, again)
+		a.await(e, next)
 	}
 	a.mu.Unlock()
 	a.tell()
 }
 
 // await puts an entry to those that wait for their next round; the caller holds mu.
-func (a *agenda) await(e *entry, again repeat) {
+func (a *agenda) await(e *entry, next again) {
 	switch {
 	case e.moved:
-	case !again.behind.IsZero():
+	case !next.behind.IsZero():
 		e.moved = true
-		e.due = later(e.due, earlier(again.behind, again.paused))
-	case !again.paused.IsZero() && a.roomy():
+		e.due = later(e.due, earlier(next.behind, next.paused))
+	case !next.paused.IsZero() && a.roomy():
 		e.paused = true
-		e.due = later(e.due, again.paused)
+		e.due = later(e.due, next.paused)
 	}
 	heap.Push(&a.waiting, e)
 }

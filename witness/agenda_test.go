@@ -38,10 +38,10 @@ func TestAgendaCoalesces(t *testing.T) {
 		a.add(1, now) // during the round
 	}
 	begins(t, a, now)
-	a.end(e, 0, repeat{}, now.Add(step))
+	a.end(e, 0, again{}, now.Add(step))
 	begins(t, a, now.Add(step-1))
 	e = begins(t, a, now.Add(step), 1)[0]
-	a.end(e, 0, repeat{}, now.Add(2*step))
+	a.end(e, 0, again{}, now.Add(2*step))
 	if n, since := a.size(); n != 1 || !since.IsZero() {
 		t.Errorf("got %d entries, since %v", n, since)
 	}
@@ -57,20 +57,20 @@ func TestAgendaRepeats(t *testing.T) {
 	a, now := newAgenda(10, 10), testStart
 	a.add(1, now)
 	e := begins(t, a, now, 1)[0]
-	a.end(e, 0, repeat{behind: now.Add(100 * step)}, now.Add(step))
+	a.end(e, 0, again{behind: now.Add(100 * step)}, now.Add(step))
 	if _, next := a.begin(now); next != now.Add(100*step) {
 		t.Errorf("next at %v", next)
 	}
 	begins(t, a, now.Add(99*step))
 	e = begins(t, a, now.Add(100*step), 1)[0]
 	now = now.Add(100 * step)
-	a.end(e, 0, repeat{behind: now.Add(100 * step)}, now.Add(step))
+	a.end(e, 0, again{behind: now.Add(100 * step)}, now.Add(step))
 	a.add(1, now)
 	begins(t, a, now)
 	e = begins(t, a, now.Add(step), 1)[0]
 
 	a.add(1, now.Add(step)) // moved during a round that is to be repeated late
-	a.end(e, 0, repeat{behind: now.Add(100 * step)}, now.Add(2*step))
+	a.end(e, 0, again{behind: now.Add(100 * step)}, now.Add(2*step))
 	begins(t, a, now.Add(2*step), 1)
 }
 
@@ -90,7 +90,7 @@ func TestAgendaHasBounds(t *testing.T) {
 	}
 	for _, e := range running { // all of them have witnesses of their own
 		e.own = true
-		a.end(e, 0, repeat{}, now)
+		a.end(e, 0, again{}, now)
 	}
 	rounds, _ := a.begin(now)
 	own := 0
@@ -139,22 +139,22 @@ func TestAgendaAtRandom(t *testing.T) {
 			running = append(running[:i], running[i+1:]...)
 			line := lineOf(e)
 			e.own = e.own || random.IntN(10) == 0
-			var again repeat
+			var next again
 			if random.IntN(2) == 0 {
-				again.behind = now.Add(time.Duration(random.IntN(20)) * step)
+				next.behind = now.Add(time.Duration(random.IntN(20)) * step)
 			}
 			if random.IntN(2) == 0 {
-				again.paused = now.Add(time.Duration(random.IntN(20)) * step)
+				next.paused = now.Add(time.Duration(random.IntN(20)) * step)
 			}
 			if line == lineOf(e) {
 				soonest[e.tenant] = now.Add(step)
 			}
-			a.end(e, line, again, now.Add(step))
+			a.end(e, line, next, now.Add(step))
 		}
 	}
 	for range 1000 { // all ends
 		for _, e := range running {
-			a.end(e, lineOf(e), repeat{}, now)
+			a.end(e, lineOf(e), again{}, now)
 		}
 		now = now.Add(100 * step)
 		running, _ = a.begin(now)

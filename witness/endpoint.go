@@ -2,6 +2,7 @@ package witness
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
@@ -50,6 +51,12 @@ func (f *force) addTarget(t *target, newLane func(address string) *lane) {
 		}
 	}
 	f.endpoints = append(f.endpoints, &endpoint{address: address, targets: []*target{t}, lane: newLane(address)})
+}
+
+// endpointOf returns where a target of f is asked.
+func (f *force) endpointOf(t *target) *endpoint {
+	i := slices.IndexFunc(f.endpoints, func(e *endpoint) bool { return slices.Contains(e.targets, t) })
+	return f.endpoints[i]
 }
 
 // acknowledged returns the largest size that one of an endpoint's keys cosigned, as

@@ -59,15 +59,19 @@ func (a answered) of(t *target) result {
 // tellPause tells the operator that a witness does not cosign a ledger, the first time
 // in a row.
 func (r *asked) tellPause(a *ask, t *target, how result, h *hint) {
-	line := r.w.Logger.Debug
+	line := r.w.rare.Debug
 	if h.Refusals == 1 {
-		line = r.w.Logger.Warn
+		line = r.w.rare.Warn
 	}
 	line("witness does not cosign", "origin", a.shown.Origin, "witness", t.Key.Name(), "result", how, "asked_again", h.Until)
 }
 
 // tell tells the operator what there is to tell of a witness as a whole.
 func (w *Witnesses) tell(e *endpoint, n news) {
+	logger := w.Logger
+	if e.lane.label == ownLabel {
+		logger = w.rare
+	}
 	switch n.turned {
 	case turnedUnwell:
 		attributes := []any{"witness", e.name()}
@@ -76,8 +80,8 @@ func (w *Witnesses) tell(e *endpoint, n news) {
 		} else {
 			attributes = append(attributes, "class", "status", "status", n.trouble.status)
 		}
-		w.Logger.Warn("witness is not well: it is left alone for a while", attributes...)
+		logger.Warn("witness is not well: it is left alone for a while", attributes...)
 	case turnedWell:
-		w.Logger.Info("witness is well again", "witness", e.name(), "after", n.after.Round(time.Second).String())
+		logger.Info("witness is well again", "witness", e.name(), "after", n.after.Round(time.Second).String())
 	}
 }

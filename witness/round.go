@@ -18,25 +18,25 @@ const storeRest = 30 * time.Second
 // round asks the witnesses of a ledger about its newest checkpoint, each that has
 // not cosigned it and does not rest, and returns when the ledger is to be asked
 // about again although it does not move.
-func (w *Witnesses) round(ctx context.Context, e *entry) repeat {
+func (w *Witnesses) round(ctx context.Context, e *entry) again {
 	began := w.Clock()
 	leave, err := w.asking.Enter(ctx, e.tenant)
 	if err != nil {
-		return repeat{behind: began.Add(storeRest)}
+		return again{behind: began.Add(storeRest)}
 	}
 	defer leave()
 	r, err := w.prepare(ctx, e)
 	if fault.Is(err, fault.NotFound) {
-		return repeat{}
+		return again{}
 	}
 	if err != nil {
 		if ctx.Err() == nil {
 			w.Logger.Error("ledger not shown to witnesses", "tenant", e.tenant, "err", err)
 		}
-		return repeat{behind: began.Add(storeRest)}
+		return again{behind: began.Add(storeRest)}
 	}
 	if r == nil || r.foreign {
-		return repeat{}
+		return again{}
 	}
 	return r.askAll(ctx)
 }
@@ -48,8 +48,8 @@ type asked struct {
 	state   *log.State
 	page    *page
 	asks    []*ask
-	repeat  repeat // since some are in a pause
-	foreign bool   // it belongs to the rounds of own witnesses
+	again   again // since some are in a pause
+	foreign bool  // it belongs to the rounds of own witnesses
 }
 
 // prepare reads what a round needs; nil when nobody is to be asked.
@@ -94,7 +94,7 @@ func (r *asked) choose(shown tlog.Checkpoint) {
 		if due {
 			r.asks = append(r.asks, r.about(e, shown))
 		}
-		r.repeat = r.repeat.or(repeat{paused: at})
+		r.again = r.again.or(again{paused: at})
 	}
 }
 
@@ -120,15 +120,15 @@ func (p *page) due(e *endpoint, c tlog.Checkpoint, now time.Time) (is bool, at t
 }
 
 // askAll asks all who were chosen, at once.
-func (r *asked) askAll(ctx context.Context) repeat {
+func (r *asked) askAll(ctx context.Context) again {
 	var asking sync.WaitGroup
-	again := make([]repeat, len(r.asks))
+	answers := make([]again, len(r.asks))
 	for i, a := range r.asks {
-		asking.Go(func() { again[i], _ = r.ask(ctx, a) })
+		asking.Go(func() { answers[i], _ = r.ask(ctx, a) })
 	}
 	asking.Wait()
-	next := r.repeat
-	for _, a := range again {
+	next := r.again
+	for _, a := range answers {
 		next = next.or(a)
 	}
 	return next
@@ -136,11 +136,11 @@ func (r *asked) askAll(ctx context.Context) repeat {
 
 // ask asks one endpoint, keeps what came of it and returns when the round is to be
 // repeated for its sake.
-func (r *asked) ask(ctx context.Context, a *ask) (repeat, answered) {
+func (r *asked) ask(ctx context.Context, a *ask) (again, answered) {
 	e := a.endpoint
 	if !e.lane.enter(ctx, r.w.Clock) {
 		r.w.metrics.results(e, answered{result: skipped})
-		return repeat{behind: e.lane.rest(r.w.Clock())}, answered{result: skipped}
+		return again{behind: e.lane.rest(r.w.Clock())}, answered{result: skipped}
 	}
 	answer := a.run(ctx)
 	now := r.w.Clock()
@@ -148,30 +148,30 @@ func (r *asked) ask(ctx context.Context, a *ask) (repeat, answered) {
 	r.w.tell(e, e.lane.leave(asking{of: a.shown.Origin, known: known, answered: answer}, now))
 	r.w.metrics.results(e, answer)
 	if answer.result == unwell {
-		return repeat{behind: e.lane.rest(now)}, answer
+		return again{behind: e.lane.rest(now)}, answer
 	}
 	until, err := r.keep(ctx, a, answer)
 	if err != nil {
 		if ctx.Err() == nil {
 			r.w.Logger.Error("cosignature not stored", "origin", a.shown.Origin, "witness", e.name(), "err", err)
 		}
-		return repeat{behind: now.Add(storeRest)}, answer
+		return again{behind: now.Add(storeRest)}, answer
 	}
 	return after(answer.result, known, until, now), answer
 }
 
 // after returns when a round is to be repeated after an answer. until is when the
 // pause ends that the answer began, the zero time when it began none.
-func after(r result, known bool, until, now time.Time) repeat {
+func after(r result, known bool, until, now time.Time) again {
 	switch {
 	case r == behind:
-		return repeat{behind: now}
+		return again{behind: now}
 	case r == gone:
-		return repeat{behind: now.Add(storeRest)}
+		return again{behind: now.Add(storeRest)}
 	case r == failed && known:
-		return repeat{behind: until}
+		return again{behind: until}
 	}
-	return repeat{paused: until}
+	return again{paused: until}
 }
 
 // contradiction tells the operator that somebody knows of a tree that the ledger

@@ -37,8 +37,8 @@ func (w *Witnesses) Run(ctx context.Context) {
 			line := lineOf(e)
 			under.Go(func() {
 				began := w.Clock()
-				again := w.round(ctx, e)
-				w.agenda.end(e, line, again, began.Add(w.Interval))
+				next := w.round(ctx, e)
+				w.agenda.end(e, line, next, began.Add(w.Interval))
 			})
 		}
 		if !next.IsZero() {

@@ -28,7 +28,16 @@ type Stand struct {
 	Name         string
 	Key          tlog.WitnessKey
 	Acknowledged id.Index   // the largest size that it cosigned, as far as is known; 0 for none
-	NotBefore    id.Instant // it refused, and is not asked before; 0 when it did not
+	NotBefore    id.Instant // it refused or failed, and is not asked before; 0 when it did not
+	Last         string     // how the last ask about the ledger ended, see LastResults; "" for none
+	At           id.Instant // when that was; 0 for none
+}
+
+// LastResults are the words of Stand.Last. They don't tell a name that does not exist
+// from one that is private, nor a witness that is away from one that asks to be left
+// alone: whoever named the witness may read them.
+func LastResults() []string {
+	return []string{string(cosigned), string(refused), string(unverified), string(failed), string(contradicted), string(unwell)}
 }
 
 // Standing reads how an organization stands with its witnesses; fault.NotFound for
@@ -46,12 +55,22 @@ func (w *Witnesses) Standing(ctx context.Context, t id.Tenant) (Standing, error)
 	if err != nil {
 		return Standing{}, err
 	}
+	p.fit(f)
 	s := Standing{Policy: f.policy, FailClosed: f.failClosed, Newest: f.told(p.newest), Quorum: f.told((&view{f, p}).best())}
 	for _, target := range f.targets {
-		h := p.heard(target.Key)
-		s.Witnesses = append(s.Witnesses, Stand{Name: target.Name, Key: target.Key, Acknowledged: h.Size, NotBefore: h.Until})
+		s.Witnesses = append(s.Witnesses, f.stand(target, p.heard(target.Key)))
 	}
 	return s, nil
+}
+
+// stand returns what was last heard of a witness: about the ledger, or, if that is
+// newer and it was not well, about any.
+func (f *force) stand(t *target, h hint) Stand {
+	s := Stand{Name: t.Name, Key: t.Key, Acknowledged: h.Size, NotBefore: h.Until, Last: string(h.Last), At: h.At}
+	if asked, is := f.endpointOf(t).lane.lastFailed(); is && id.InstantOf(asked) >= h.At {
+		s.Last, s.At = string(unwell), id.InstantOf(asked)
+	}
+	return s
 }
 
 func (f *force) told(v *vouched) *Checkpoint {

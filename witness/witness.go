@@ -41,6 +41,7 @@ import (
 	"github.com/agentledger/agentledger/internal/egress"
 	"github.com/agentledger/agentledger/internal/fresh"
 	turns "github.com/agentledger/agentledger/internal/lane"
+	"github.com/agentledger/agentledger/internal/repeat"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/storage"
@@ -127,7 +128,8 @@ const (
 type Witnesses struct {
 	Options
 	metrics *metrics
-	base    *force // where an organization has no policy of its own
+	rare    *slog.Logger // of lines that many ledgers, or those who name witnesses, can cause
+	base    *force       // where an organization has no policy of its own
 	own     ownForces
 	agenda  *agenda
 	views   *fresh.Cache[id.Tenant, *view]
@@ -139,7 +141,7 @@ type Witnesses struct {
 func New(o Options) *Witnesses {
 	o = o.withDefaults()
 	w := &Witnesses{
-		Options: o, metrics: newMetrics(o.Metrics),
+		Options: o, metrics: newMetrics(o.Metrics), rare: repeat.New(o.Logger),
 		own:    ownForces{known: make(map[id.Tenant]*force), slots: make(chan struct{}, ownAsks)},
 		agenda: newAgenda(o.Pending, o.Rounds),
 		views:  fresh.New[id.Tenant, *view](fresh.Options{MaxAge: viewAge, Stale: staleView, Limit: 1 << 16, Clock: o.Clock}),

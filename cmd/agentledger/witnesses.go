@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/egress"
 	"github.com/agentledger/agentledger/log"
@@ -44,6 +45,11 @@ func (s *service) buildWitnesses(c config.Serve, rules witness.Rules, client *eg
 		AlarmOnly: c.WitnessContradiction == "alarm", Interval: c.WitnessInterval,
 		Clock: s.clock.Now, Logger: s.watch.logger, Metrics: s.watch.registry,
 	})
+}
+
+// askWitnesses has the witnesses of a log asked at once, for the operator.
+func (s *service) askWitnesses(ctx context.Context, t id.Tenant) ([]string, error) {
+	return s.witnesses.AskNow(ctx, t, witness.Operator)
 }
 
 // Confirm asks the witnesses before the first event of a ledger (log.Witness). The

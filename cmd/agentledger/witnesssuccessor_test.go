@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/witnesstest"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// until waits for something that a service does by itself.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it never came: %s", what)
+		}
+	}
+}
+
+// runOn starts a service on a data directory and returns what ends it.
+func runOn(t *testing.T, data string, set func(*config.Serve)) (*server, func()) {
+	t.Helper()
+	c := demoCommand{Listen: "127.0.0.1:0"}.settings(data)
+	set(&c)
+	s, err := start(t.Context(), c, newLogger(config.Logging{LogLevel: "warn"}, t.Output()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := sync.OnceFunc(func() {
+		if err := s.stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return s, stop
+}
+
+// mustRun runs a command of the program that has to end well.
+func mustRun(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), args, &out, &errs); code != 0 {
+		t.Fatalf("%v: status %d: %s", args, code, errs.String())
+	}
+	return out.String()
+}
+
+// The witness contradicts red's log, which goes on as a successor. When the witness is
+// told of the new key before the server starts, it is never asked about a log that it
+// does not know; when it is told later, the operator has it asked at once.
+func TestSuccessorIsCosigned(t *testing.T) {
+	for name, told := range map[string]bool{"told before the start": true, "told after it": false} {
+		t.Run(name, func(t *testing.T) {
+			x := witnesstest.New(t, "x.example")
+			set, data := witnessedBy(t, x.PolicyLine("x")+"quorum x\n"), t.TempDir()
+			s, stop := runOn(t, data, set)
+			red, blue := foundHere(t, s, "red"), foundHere(t, s, "blue")
+			for _, w := range []*worker{red, blue} {
+				know(t, x, w.org.LogKey)
+				sendOne(t, w)
+				until(t, "cosigned", func() bool { return x.Latest(w.org.Origin).Size == 1 })
+			}
+			x.Set(tlog.Checkpoint{Origin: red.org.Origin, Size: 100, Root: tlog.LeafHash(nil)})
+			body, err := red.signer.SignEvent(client.Event{TraceID: "t", ActorPrincipal: "p", ActionKind: "tool_call", Decision: id.Allow})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = red.client.Send(t.Context(), body) // it may be taken still
+			until(t, "frozen", func() bool {
+				return strings.Contains(getText(t, s.mainURL()+"/v1/public/orgs/red/transparency/head"), `"fault":"frozen"`)
+			})
+			stop()
+
+			out := mustRun(t, "succeed", "--data", data, "--organization", "red", "--reason", "the witness knows more")
+			_, key, ok := strings.Cut(out, "key: ")
+			if !ok {
+				t.Fatalf("got %s", out)
+			}
+			if key, _, _ = strings.Cut(key, "\n"); told {
+				know(t, x, key)
+			}
+			before, _ := x.Calls()
+			s, _ = runOn(t, data, set)
+			successor := red.org.Origin.Next()
+			if !told {
+				until(t, "it was asked about the successor", func() bool { calls, _ := x.Calls(); return calls > before })
+				know(t, x, key)
+				if got := mustRun(t, "ask-witnesses", "--data", data, "--server", s.identityURL(), "--slug", "red"); got != "red: asking x\n" {
+					t.Errorf("got %q", got)
+				}
+			}
+			until(t, "the successor is cosigned", func() bool { return x.Latest(successor).Size == 1 })
+			if calls, _ := x.Calls(); told && calls != before+1 {
+				t.Errorf("%d calls for the first cosignature of the successor", calls-before)
+			}
+			if blue, err := newWorker(s.mainURL(), blue.org, client.Retry{Attempts: 1}); err != nil {
+				t.Error(err)
+			} else {
+				sendOne(t, blue)
+			}
+			until(t, "blue is cosigned", func() bool { return x.Latest(blue.org.Origin).Size == 2 })
+		})
+	}
+}
+
+// know makes a log known to a witness by its key.
+func know(t *testing.T, x *witnesstest.Witness, vkey string) {
+	t.Helper()
+	key, err := tlog.ParseVerifierKey(vkey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Know(key)
+}
