@@ -156,11 +156,8 @@ func (s *Server) deleteWitnesses(r *http.Request, who *account.Session) (answer,
 }
 
 // askWitnesses has the witnesses asked at once, also those that refused the log; what
-// they answer is shown by GET after a moment.
+// they answer is shown by GET after a moment. There is no body to read.
 func (s *Server) askWitnesses(r *http.Request, who *account.Session) (answer, error) {
-	if err := decodeOptional(r, &struct{}{}); err != nil {
-		return answer{}, err
-	}
 	if _, err := s.Witnesses.AskNow(r.Context(), who.Tenant, witness.Owner); err != nil {
 		return answer{}, err
 	}

@@ -39,6 +39,6 @@ func (c succeedCommand) Run(ctx context.Context, out terminal) error {
 		return found(out, err)
 	}
 	return tell(out, c.JSON, "logs", []transfer.Heir{heir}, func(h transfer.Heir) string {
-		return fmt.Sprintf("%s ended, last known with %d events. In its place:\n%s\nkey: %s", h.Predecessor, h.LastSize, h.Origin, h.LogKey)
+		return fmt.Sprintf("%s ended, last known with %d events. In its place:\n%s\nkey: %s\nGive it to the witnesses before the server starts.", h.Predecessor, h.LastSize, h.Origin, h.LogKey)
 	})
 }
