@@ -50,7 +50,7 @@ var layer = map[string]int{
 	"provision": 30, "directory": 30, "reseal": 30, "rehearsal": 30, "approval": 30, "workflow": 30, "witness": 30, "transfer": 31,
 	"internal/web": 40, "openapi": 40, "ingest": 41, "publicapi": 41, "console": 41, "identity": 41, "client": 41, "monitor": 42,
 	"internal/config": 45, "internal/telemetry": 45,
-	"cmd/agentledger": 50, "cmd/aps": 50, "scripts/benchreport": 50, "scripts/commonpasswords": 50,
+	"cmd/agentledger": 50, "cmd/aps": 50, "scripts/benchreport": 50, "scripts/commonpasswords": 50, "scripts/vulncheck": 50,
 	"examples/agent": 45, "examples/toolloop": 50, "examples/httptool": 50, "examples/importer": 50,
 	"storage/pebblestore": 60, "storage/pgstore": 60, "storage/pgstore/document": 60, "storage/pgstore/pgtest": 60, "storage/storagetest": 60, // beside the layers: reached by programs and tests alone
 	"internal/ledgertest": 60, "internal/enginetest": 60, "internal/miniservice": 60, "internal/apicheck": 60, "internal/witnesstest": 60, "internal/vectors": 60, "internal/egress/egresstest": 60, "internal/clock/clocktest": 60, // fixtures of tests
