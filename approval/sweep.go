@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,10 +85,20 @@ func (a *Approvals) Run(ctx context.Context, logger *slog.Logger) {
 }
 
 // Sweep states what is over: approvals whose time has come, those whose policy is
-// not active any more. What can't be stated now is tried again by the next one.
+// not active any more. What can't be stated now is tried again a second later. What is
+// in doubt becomes due, so that organizations take turns for it as for all that is due.
 func (a *Approvals) Sweep(ctx context.Context) error {
+	now := a.now()
+	failed := a.noteDoubts(ctx, now)
+	if err := a.due.Sweep(ctx, a.now, a.look); err != nil {
+		failed = errors.Join(failed, unreadable("settle what is due", err))
+	}
+	return failed
+}
+
+// noteDoubts makes due what is in doubt.
+func (a *Approvals) noteDoubts(ctx context.Context, now id.Instant) (failed error) {
 	tenants, names := a.doubts.take()
-	var failed error
 	for _, t := range tenants {
 		open, err := a.openNames(ctx, t)
 		failed = errors.Join(failed, err)
@@ -95,37 +106,37 @@ func (a *Approvals) Sweep(ctx context.Context) error {
 			names = append(names, doubt{t, name})
 		}
 	}
-	for _, n := range names {
-		if err := a.settle(ctx, n.tenant, n.name); !fault.Is(err, fault.NotFound) {
-			failed = errors.Join(failed, err)
+	for some := range slices.Chunk(names, notedAtOnce) {
+		entries := make([]due.Entry, len(some))
+		for i, n := range some {
+			entries[i] = due.Entry{At: now, Tenant: n.tenant, Name: string(n.name)}
+		}
+		if err := a.due.Note(ctx, entries...); err != nil {
+			return errors.Join(failed, unreadable("note what is in doubt", err))
 		}
 	}
-	return errors.Join(failed, a.sweepDue(ctx))
+	return failed
 }
 
-func (a *Approvals) sweepDue(ctx context.Context) error {
-	if err := a.due.Sweep(ctx, a.now(), a.look); err != nil {
-		return unreadable("settle what is due", err)
-	}
-	return nil
-}
+// notedAtOnce is how many entries are noted by one write.
+const notedAtOnce = 1000
 
 // closedPause is when to look again at what can't be stated since its ledger takes no
 // events, in milliseconds.
 const closedPause id.Instant = 3_600_000
 
-// look settles an approval whose time is over.
+// look settles an approval that may be over.
 func (a *Approvals) look(ctx context.Context, e due.Entry) (due.Outcome, error) {
 	err := a.settle(ctx, e.Tenant, ID(e.Name))
 	switch {
 	case err == nil:
-		return due.Done, nil
+		return due.Done(), nil
 	case fault.Is(err, fault.NotFound):
 		return due.Absent(e, a.now()), nil
 	}
 	switch fault.Of(err).Code {
 	case "frozen", "moved", "read_only", clock.Code: // until somebody does something about it
-		return due.Done, a.due.Note(ctx, due.Entry{At: a.now() + closedPause, Tenant: e.Tenant, Name: e.Name})
+		return due.Until(a.now() + closedPause), nil
 	}
-	return due.Keep, err
+	return due.Keep(), err
 }

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/agentledger/agentledger/storage"
@@ -30,7 +31,7 @@ func TestWebhooks(t *testing.T) {
 	w.call(204, "POST", "/webhooks/msg_1/replay", "")
 	w.refuses("replayed again", w.request("POST", "/webhooks/msg_1/replay", ""), 404, "Not found")
 	due, err := w.Store.Scan(t.Context(), 0, "outbox_due", "", "", 10)
-	if want := fmt.Sprintf("%016x/%016x/msg_1", now, uint64(red)); err != nil || len(due) != 1 || due[0].Key != want {
+	if want := fmt.Sprintf("%016x/%016x/msg_1/", now, uint64(red)); err != nil || len(due) != 1 || !strings.HasPrefix(due[0].Key, want) {
 		t.Errorf("due: got %v, %v; want %s", due, err, want)
 	}
 }

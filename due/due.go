@@ -1,142 +1,148 @@
 // Package due is the index of what becomes due: when which thing of which
-// organization has to be looked at, of all organizations in the order of time.
+// organization has to be looked at, of all organizations.
 //
 // What always holds:
 //
-//   - An entry is a hint and no more. It is written before the thing that it is of,
-//     and may be of one that is over, never came to be, or is due later: whoever looks
-//     decides by the thing itself.
+//   - An entry is a hint. It is written before its thing, so the thing may be missing,
+//     finished or due later. Callers MUST decide by the thing itself.
 //   - As long as something has to be looked at there is an entry, not later than that.
 //     So an entry goes only after what it stands for is done, or after a later one
 //     is there.
-//   - To know that nothing is due takes one range read, however many organizations
+//   - To know that nothing is due takes two range reads, however many organizations
 //     there are.
+//   - Sweep shares its work out by organization. Each one that has something due gets a
+//     turn of 16 finished entries before anybody gets a second turn, however much is
+//     due of the others. Example: of 100,000 due entries of one organization at most
+//     16 are finished before the first entry of another one is looked at.
+//   - Inside an organization a lane that is full keeps no other lane waiting.
+//   - Memory is bounded: a page of entries, a position for each organization whose turn
+//     ended early (at most 1,024), and a number for each one that something becomes due
+//     of (at most 65,536).
 //
 // The index lies in the service's own partition, one kind of records for each
-// family of things.
+// family of things. An entry has one of two places there. Waiting entries lie in the
+// order of time; Note writes there. Sweep files those whose time has come by
+// organization and lane, so that the first ones of each organization and lane are
+// found by one range read, whatever lies before them. One write moves an entry, so a
+// crash leaves it in one of the two places.
 package due
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
+	"sync"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Index is the due entries of one family of things.
+// Index is the due entries of one family of things. Its methods may be called
+// concurrently; one Sweep runs at a time.
 type Index struct {
 	Records storage.RecordStore
 	Kind    storage.Kind
+
+	// Lane returns the lane of an entry: letters and digits, at most 64. Entries of one
+	// lane wait for each other, in the order of time. Nil: one lane for each
+	// organization. It must not fail: what can't be read is in the lane "".
+	Lane func(ctx context.Context, e Entry) string
+
+	mu    sync.Mutex
+	first string               // the place that the next pass begins at, "" for the first
+	lanes map[id.Tenant]string // the same for the next turn of an organization
 }
 
 // Entry is one due entry.
 type Entry struct {
 	At     id.Instant
 	Tenant id.Tenant
-	Name   string // of the thing, without white space
+	Name   string // of the thing, without white space and semicolons
+
+	// Since is when the entry was due before it was put off for the first time; 0: it
+	// was not.
+	Since id.Instant
+	// Lane is set in entries that Sweep shows.
+	Lane string
 }
 
-// Key returns the key of an entry's record: entries lie in the order of time.
+// since returns when the entry was due for the first time.
+func (e Entry) since() id.Instant {
+	if e.Since != 0 {
+		return e.Since
+	}
+	return e.At
+}
+
+// tail returns the end of both keys of an entry.
+func (e Entry) tail() string {
+	if e.Since == 0 {
+		return e.Name
+	}
+	return fmt.Sprintf("%s;%016x", e.Name, uint64(e.Since))
+}
+
+// Key returns the key of a waiting entry's record: those lie in the order of time.
 func (e Entry) Key() string {
-	return fmt.Sprintf("%016x/%016x/%s", uint64(e.At), uint64(e.Tenant), e.Name)
+	return fmt.Sprintf("%016x/%016x/%s", uint64(e.At), uint64(e.Tenant), e.tail())
 }
 
-// Record returns the record of an entry.
+// Record returns the record of a waiting entry. In this form entries are copied
+// between stores, and programs before this layout wrote no other.
 func (e Entry) Record(kind storage.Kind) storage.Record {
 	return storage.Record{Kind: kind, Key: e.Key(), Value: []byte("{}")}
 }
 
 // Parse reads what Key wrote; storage.ErrCorrupt (wrapped) for anything else.
 func Parse(key string) (e Entry, err error) {
-	_, err = fmt.Sscanf(key, "%016x/%016x/%s", &e.At, &e.Tenant, &e.Name)
+	var tail string
+	_, err = fmt.Sscanf(key, "%016x/%016x/%s", &e.At, &e.Tenant, &tail)
+	if err == nil {
+		e.Name, e.Since, err = parseTail(tail)
+	}
 	if err != nil || e.Key() != key {
 		return Entry{}, fmt.Errorf("due entry: %w", storage.ErrCorrupt)
 	}
 	return e, nil
 }
 
-// Note writes an entry, durably when it returns.
-func (x Index) Note(ctx context.Context, e Entry) error {
-	r := e.Record(x.Kind)
-	change := storage.Change{Kind: r.Kind, Key: r.Key, Value: r.Value, If: storage.AnyVersion}
-	if err := x.Records.Write(ctx, id.Service, []storage.Change{change}); err != nil {
+func parseTail(tail string) (name string, since id.Instant, err error) {
+	name, digits, putOff := strings.Cut(tail, ";")
+	if putOff {
+		_, err = fmt.Sscanf(digits, "%016x", &since)
+	}
+	return name, since, err
+}
+
+// Note writes entries, durably and all of them when it returns nil.
+func (x *Index) Note(ctx context.Context, entries ...Entry) error {
+	changes := make([]storage.Change, len(entries))
+	for i, e := range entries {
+		changes[i] = put(x.Kind, e.Key())
+	}
+	if err := x.Records.Write(ctx, id.Service, changes); err != nil {
 		return fmt.Errorf("note what is due: %w", err)
 	}
 	return nil
 }
 
-// Drop removes an entry.
-func (x Index) Drop(ctx context.Context, e Entry) error {
-	return x.Records.Write(ctx, id.Service, []storage.Change{{Kind: x.Kind, Key: e.Key(), If: storage.AnyVersion}})
+// Settle does with an entry that Sweep showed what the outcome of a look says, for who
+// answered Keep and found out later.
+func (x *Index) Settle(ctx context.Context, e Entry, outcome Outcome) error {
+	changes := x.changes(e, outcome)
+	if len(changes) == 0 {
+		return nil
+	}
+	if err := x.Records.Write(ctx, id.Service, changes); err != nil {
+		return fmt.Errorf("settle what was due: %w", err)
+	}
+	return nil
 }
 
-// page is how many entries are read at once.
-const page = 256
-
-// Outcome is what Sweep does with an entry that was looked at.
-type Outcome uint8
-
-const (
-	Keep Outcome = iota // look again, the next time
-	Done                // drop it
-	Stop                // keep it, and look at no more of them this time
-)
-
-// Sweep shows look the entries that are due at now, in the order of time, and drops
-// those that are done. One that fails, or can't be read, keeps nobody from the
-// others; the errors are joined.
-func (x Index) Sweep(ctx context.Context, now id.Instant, look func(context.Context, Entry) (Outcome, error)) error {
-	var failed error
-	end := Entry{At: now + 1}.Key()
-	for begin := ""; ; {
-		due, err := x.Records.Scan(ctx, id.Service, x.Kind, begin, end, page)
-		if err != nil {
-			return errors.Join(failed, fmt.Errorf("read what is due: %w", err))
-		}
-		done, stopped, err := x.look(ctx, due, look)
-		failed = errors.Join(failed, err)
-		if len(done) > 0 {
-			failed = errors.Join(failed, x.Records.Write(ctx, id.Service, done))
-		}
-		if stopped || len(due) < page || ctx.Err() != nil {
-			return failed
-		}
-		begin = due[len(due)-1].Key + "\x00"
-	}
+func put(kind storage.Kind, key string) storage.Change {
+	return storage.Change{Kind: kind, Key: key, Value: []byte("{}"), If: storage.AnyVersion}
 }
 
-// look returns the removals of the entries that are done.
-func (x Index) look(ctx context.Context, due []storage.Record, look func(context.Context, Entry) (Outcome, error)) (done []storage.Change, stopped bool, failed error) {
-	for i := range due {
-		e, err := Parse(due[i].Key)
-		outcome := Keep
-		if err == nil {
-			outcome, err = look(ctx, e)
-		}
-		if err != nil {
-			failed = errors.Join(failed, err)
-			continue
-		}
-		switch outcome {
-		case Done:
-			done = append(done, storage.Change{Kind: x.Kind, Key: due[i].Key, If: storage.AnyVersion})
-		case Stop:
-			return done, true, failed
-		}
-	}
-	return done, false, failed
-}
-
-// lateAfter is for how long an entry is kept whose thing is not there, in
-// milliseconds: what makes the thing may be on its way until then.
-const lateAfter id.Instant = 3_600_000
-
-// Absent is the outcome for an entry whose thing is not there.
-func Absent(e Entry, now id.Instant) Outcome {
-	if now-e.At < lateAfter {
-		return Keep
-	}
-	return Done
+func remove(kind storage.Kind, key string) storage.Change {
+	return storage.Change{Kind: kind, Key: key, If: storage.AnyVersion}
 }

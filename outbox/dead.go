@@ -65,7 +65,7 @@ func (o *Outbox) Replay(ctx context.Context, t id.Tenant, name ID) error {
 	if err != nil {
 		return err
 	}
-	if err := o.writeDue(ctx, t, name, d.NextAt); err != nil {
+	if err := o.note(ctx, d.due(t, name)); err != nil {
 		return err
 	}
 	if err := o.records.Write(ctx, t, []storage.Change{{Kind: kindDead, Key: string(name), If: version}, again}); err != nil {

@@ -16,15 +16,6 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Bounds of what is under way.
-const (
-	maxFlying             = 256
-	maxFlyingOrganization = 16
-)
-
-// dueLook is how many due entries one sweep looks at.
-const dueLook = 4096
-
 // pauses is how long the tries are apart: those that Standard Webhooks proposes.
 func pauses() []time.Duration {
 	return []time.Duration{
@@ -56,13 +47,8 @@ func (o *Outbox) Run(ctx context.Context, logger *slog.Logger) {
 
 // Sweep begins the deliveries that are due, as far as there is room.
 func (o *Outbox) Sweep(ctx context.Context, logger *slog.Logger) error {
-	looked := 0
-	err := o.due.Sweep(ctx, o.now(), func(ctx context.Context, e due.Entry) (due.Outcome, error) {
-		o.begin(ctx, e, logger)
-		if looked++; looked == dueLook {
-			return due.Stop, nil
-		}
-		return due.Keep, nil // the delivery drops it
+	err := o.due.Sweep(ctx, o.now, func(ctx context.Context, e due.Entry) (due.Outcome, error) {
+		return o.begin(ctx, e, logger), nil
 	})
 	if err != nil {
 		return unreadable("read what is due", err)
@@ -70,53 +56,25 @@ func (o *Outbox) Sweep(ctx context.Context, logger *slog.Logger) error {
 	return nil
 }
 
-// begin makes one delivery, in a goroutine of its own, if there is room for it.
-func (o *Outbox) begin(ctx context.Context, e due.Entry, logger *slog.Logger) {
-	name := ID(e.Name)
-	if !o.depart(e.Tenant, name) {
-		return
+// begin makes one delivery, in a goroutine of its own, if there is room for it. The
+// delivery settles its due entry.
+func (o *Outbox) begin(ctx context.Context, e due.Entry, logger *slog.Logger) due.Outcome {
+	outcome, departs := o.depart(e)
+	if !departs {
+		return outcome
 	}
 	o.flown.Go(func() {
-		defer o.arrive(name)
-		if err := o.fly(ctx, e, name); err != nil && ctx.Err() == nil {
-			logger.Warn("outbox: a delivery could not be moved on", "delivery", name, "err", err)
+		defer o.arrive(nameOf(e))
+		err := o.fly(ctx, e, nameOf(e))
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		logger.Warn("outbox: a delivery could not be moved on", "delivery", nameOf(e), "err", err)
+		if err := o.due.Settle(ctx, e, due.Failed(o.now())); err != nil && ctx.Err() == nil {
+			logger.Warn("outbox: a delivery could not be put off", "delivery", nameOf(e), "err", err)
 		}
 	})
-}
-
-// depart takes a place, if there is one and the delivery is not under way.
-func (o *Outbox) depart(t id.Tenant, name ID) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if _, out := o.flying[name]; out {
-		return false
-	}
-	own := 0
-	for _, other := range o.flying {
-		if other == t {
-			own++
-		}
-	}
-	if len(o.flying) >= maxFlying || own >= maxFlyingOrganization {
-		o.left = true
-		return false
-	}
-	o.flying[name] = t
-	return true
-}
-
-func (o *Outbox) arrive(name ID) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.flying, name)
-	if !o.left {
-		return
-	}
-	o.left = false
-	select {
-	case o.room <- struct{}{}:
-	default:
-	}
+	return outcome
 }
 
 // fly tries a delivery once and writes what became of it.
@@ -127,13 +85,10 @@ func (o *Outbox) fly(ctx context.Context, e due.Entry, name ID) error {
 		return err
 	}
 	if version == 0 {
-		if due.Absent(e, o.now()) == due.Keep {
-			return nil
-		}
-		return o.due.Drop(ctx, e)
+		return o.due.Settle(ctx, e, due.Absent(e, o.now()))
 	}
 	if d.NextAt > e.At { // another due entry is of it
-		return o.due.Drop(ctx, e)
+		return o.due.Settle(ctx, e, due.Done())
 	}
 	now := o.clock()
 	header, err := o.header(ctx, t, name, &d, now)
@@ -192,7 +147,7 @@ func (o *Outbox) end(ctx context.Context, e due.Entry, changes ...storage.Change
 	if err != nil {
 		return err
 	}
-	return o.due.Drop(ctx, e)
+	return o.due.Settle(ctx, e, due.Done())
 }
 
 // later plans another try, so much later and up to a fifth of that.
@@ -200,7 +155,7 @@ func (o *Outbox) later(ctx context.Context, e due.Entry, name ID, d *delivery, v
 	o.results.WithLabelValues("failed").Inc()
 	pause += time.Duration(rand.Int64N(int64(pause)/5 + 1))
 	d.NextAt = o.now() + id.Instant(pause/time.Millisecond)
-	if err := o.writeDue(ctx, e.Tenant, name, d.NextAt); err != nil {
+	if err := o.note(ctx, d.due(e.Tenant, name)); err != nil {
 		return err
 	}
 	change, err := d.change(kindDelivery, name, version)

@@ -46,8 +46,14 @@ func (o *Outbox) read(ctx context.Context, t id.Tenant, kind storage.Kind, name 
 	return v.Value, v.At, err
 }
 
-func (o *Outbox) writeDue(ctx context.Context, t id.Tenant, name ID, at id.Instant) error {
-	if err := o.due.Note(ctx, due.Entry{At: at, Tenant: t, Name: string(name)}); err != nil {
+// due returns the entry of when a delivery is due.
+func (d *delivery) due(t id.Tenant, name ID) due.Entry {
+	return due.Entry{At: d.NextAt, Tenant: t, Name: entryName(name, d)}
+}
+
+// note notes when deliveries are due, before they are written.
+func (o *Outbox) note(ctx context.Context, entries ...due.Entry) error {
+	if err := o.due.Note(ctx, entries...); err != nil {
 		return unreadable("note when a delivery is due", err)
 	}
 	return nil

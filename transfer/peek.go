@@ -50,7 +50,7 @@ func (p *peeker) find(want standIn) (storage.Record, bool, error) {
 		p.held = false
 		return got, true, nil
 	}
-	if want.presence == optional {
+	if want.presence == optional || want.presence == supplied {
 		return got, false, nil
 	}
 	return got, false, p.r.damaged("line %d: %s %q is missing", p.r.read+1, want.Kind, want.Key)

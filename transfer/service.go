@@ -31,6 +31,7 @@ const (
 	required presence = iota // damage
 	optional                 // nothing
 	derived                  // nothing: it is copied as the organization's record has it
+	supplied                 // derived in a store, optional in a copy: older copies may lack it
 )
 
 // standIns returns what an organization's record has in the service's own
@@ -41,7 +42,7 @@ func standIns(t id.Tenant, r storage.Record) (all []standIn, err error) {
 		presence
 	}{
 		{org.ServiceRecords, required}, {agent.ServiceRecords, required}, {account.ServiceRecords, required},
-		{approval.ServiceRecords, optional}, {outbox.ServiceRecords, optional}, {workflow.ServiceRecords, derived},
+		{approval.ServiceRecords, supplied}, {outbox.ServiceRecords, supplied}, {workflow.ServiceRecords, derived},
 	}
 	for _, o := range owners {
 		records, err := o.records(t, r)
@@ -83,7 +84,7 @@ func stored(ctx context.Context, store reader, want standIn) (storage.Record, bo
 	switch {
 	case errors.Is(err, storage.ErrNotFound) && want.presence == optional:
 		return r, false, nil
-	case errors.Is(err, storage.ErrNotFound) && want.presence == derived:
+	case errors.Is(err, storage.ErrNotFound) && (want.presence == derived || want.presence == supplied):
 		want.Version = 1
 		return want.Record, true, nil
 	case errors.Is(err, storage.ErrNotFound):

@@ -34,32 +34,46 @@ func (w *Workflows) Run(ctx context.Context, logger *slog.Logger) {
 	}
 }
 
-// Sweep states which runs are abandoned. What can't be stated now is tried again by
-// the next one.
+// Sweep states which runs are abandoned. What can't be stated now is tried again a
+// second later. Organizations take turns (package due).
 func (w *Workflows) Sweep(ctx context.Context) error {
-	return w.due.Sweep(ctx, w.now(), w.look)
+	return w.due.Sweep(ctx, w.now, w.look)
 }
 
-// look looks at a run that may be due. One that was heard of since gets a later entry
-// before this one goes.
+// look looks at a run that may be due and ends one that is silent for too long.
 func (w *Workflows) look(ctx context.Context, e due.Entry) (due.Outcome, error) {
-	name := ID(e.Name)
-	r, err := w.run(ctx, e.Tenant, name)
+	outcome, silent, err := w.lookOnly(ctx, e)
+	if err != nil || !silent {
+		return outcome, err
+	}
+	err = w.abandon(ctx, e.Tenant, ID(e.Name))
+	if closed(err) {
+		return due.Until(w.now() + closedPause), nil
+	}
+	if err != nil {
+		return outcome, err
+	}
+	if outcome, silent, err = w.lookOnly(ctx, e); silent { // not abandoned, without an error
+		return due.Failed(w.now()), err
+	}
+	return outcome, err
+}
+
+// lookOnly says what becomes of the entry of a run that is not silent. One that was
+// heard of since is put off.
+func (w *Workflows) lookOnly(ctx context.Context, e due.Entry) (outcome due.Outcome, silent bool, err error) {
+	r, err := w.run(ctx, e.Tenant, ID(e.Name))
 	switch {
 	case fault.Is(err, fault.NotFound):
-		return due.Absent(e, w.now()), nil
+		return due.Absent(e, w.now()), false, nil
 	case err != nil:
-		return due.Keep, err
+		return due.Keep(), false, err
 	case r.Value.Status != Running:
-		return due.Done, nil
+		return due.Done(), false, nil
 	case r.Value.deadline() > w.now():
-		return due.Done, w.due.Note(ctx, due.Entry{At: r.Value.deadline(), Tenant: e.Tenant, Name: e.Name})
+		return due.Until(r.Value.deadline()), false, nil
 	}
-	err = w.abandon(ctx, e.Tenant, name)
-	if closed(err) {
-		return due.Done, w.due.Note(ctx, due.Entry{At: w.now() + closedPause, Tenant: e.Tenant, Name: e.Name})
-	}
-	return due.Keep, err // done when the next look finds it so
+	return due.Keep(), true, nil
 }
 
 // closedPause is when to look again at a run of a ledger that takes no events, in
