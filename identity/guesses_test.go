@@ -83,10 +83,10 @@ func TestGuessedPlatformSecretsAreSlowedDown(t *testing.T) {
 	}
 
 	log := w.log.String()
-	if n := strings.Count(log, `"a platform call had no right secret"`); n == 0 || n > 2 {
+	if n := strings.Count(log, `"platform secret refused"`); n == 0 || n > 2 {
 		t.Errorf("got %d warnings, want one in ten seconds", n)
 	}
-	if !strings.Contains(log, `"level":"WARN","msg":"a platform call had no right secret","network":"2001:db8::/64"`) {
+	if !strings.Contains(log, `"level":"WARN","msg":"platform secret refused","network":"2001:db8::/64","limited":false}`) {
 		t.Errorf("got %s", log)
 	}
 	if strings.Contains(log, platformSecret) || strings.Contains(log, "guess-number") {

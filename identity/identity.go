@@ -174,7 +174,7 @@ func (s *Server) platform(h web.Handler) http.Handler {
 		given := sha256.Sum256([]byte(r.Header.Get("X-Platform-Secret")))
 		from := s.Address(r)
 		if err := s.guesses.try(from, subtle.ConstantTimeCompare(given[:], s.secret[:]) == 1); err != nil {
-			s.guessLog.Warn("a platform call had no right secret", "network", ratelimit.Network(from))
+			s.guessLog.Warn("platform secret refused", "network", ratelimit.Network(from), "limited", fault.Is(err, fault.RateLimited))
 			return err
 		}
 		return h(w, r)

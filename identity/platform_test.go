@@ -318,3 +318,19 @@ func TestChangeOrganizationRefuses(t *testing.T) {
 		t.Errorf("got %d, Allow %q", answer.Code, answer.Header().Get("Allow"))
 	}
 }
+
+// Members of an inactive organization sign in and read on.
+func TestSignInToAnInactiveOrganization(t *testing.T) {
+	w := newWorld(t)
+	m := w.organization("red")
+	cookie := w.cookie(w.signIn(email, password))
+	if answer := w.platform("PATCH", organizations+"/"+m.OrganizationID, `{"active":false}`); answer.Code != 200 {
+		t.Fatalf("got %d %s", answer.Code, answer.Body)
+	}
+	if got := w.signedIn(email, password).Organization.Slug; got != "red" {
+		t.Errorf("got %q", got)
+	}
+	if answer := w.call("GET", "/v1/id/auth/me", "", "Cookie", cookie); answer.Code != 200 {
+		t.Errorf("an older session: got %d %s", answer.Code, answer.Body)
+	}
+}
