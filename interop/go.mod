@@ -6,12 +6,13 @@ replace github.com/agentledger/agentledger => ../
 
 require (
 	github.com/agentledger/agentledger v0.0.0
-	github.com/transparency-dev/formats v0.1.1
-	github.com/transparency-dev/merkle v0.0.2
+	github.com/transparency-dev/formats v0.1.2-0.20260710124811-af9e607161b6
+	github.com/transparency-dev/merkle v0.0.3-0.20260707140218-77df88e508fa
 	github.com/transparency-dev/tessera v1.0.4
+	github.com/transparency-dev/witness v0.0.0-20260720115447-2e1c6971d19e
 	golang.org/x/mod v0.42.0
 	golang.org/x/sync v0.24.0
-	k8s.io/klog/v2 v2.130.1
+	k8s.io/klog/v2 v2.140.0
 )
 
 require (
@@ -64,3 +65,6 @@ require (
 	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
+
+// What witness asks for is a commit between releases. The tests use the release that the product uses.
+replace github.com/transparency-dev/merkle => github.com/transparency-dev/merkle v0.0.2

@@ -19,6 +19,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/operate/loglist"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
@@ -35,6 +36,18 @@ type served struct {
 	prefix  *url.URL // of the tiles, with a slash at the end
 	api     string   // of transparency/...
 	server  *httptest.Server
+	store   loglist.Store
+	lists   *lists
+}
+
+// lists is the list of the service's logs, once a test makes one.
+type lists struct{ list *loglist.List }
+
+func (l *lists) Current() *loglist.Made {
+	if l.list == nil {
+		return nil
+	}
+	return l.list.Current()
 }
 
 // serve starts a service of two organizations; the log is the first one's. The
@@ -62,7 +75,7 @@ func serveWitnessed(t testing.TB, policy *trust.Policy) *served {
 	}
 	edge := &web.Edge{}
 	router := edge.Router()
-	options := publicapi.Options{Edge: edge, Ledgers: ledgers, Organizations: known, Agents: nobody{}, PublicURL: "https://log.example"}
+	options := publicapi.Options{Edge: edge, Ledgers: ledgers, Organizations: known, Agents: nobody{}, PublicURL: "https://log.example", LogList: new(lists)}
 	if policy != nil {
 		options.Witnesses = ask(t, policy, store, ledgers)
 	}
@@ -72,7 +85,7 @@ func serveWitnessed(t testing.TB, policy *trust.Policy) *served {
 	mine := known["audited"]
 	prefix, err := url.Parse(server.URL + "/o/" + mine.id.String() + "/")
 	must(t, err)
-	s := &served{ledgers: ledgers, tenant: mine.tenant, slug: "audited", prefix: prefix, api: server.URL + "/v1/public/orgs/audited/", server: server}
+	s := &served{ledgers: ledgers, tenant: mine.tenant, slug: "audited", prefix: prefix, api: server.URL + "/v1/public/orgs/audited/", server: server, store: store, lists: options.LogList.(*lists)}
 	s.grow(t, known["other"].tenant, 300)
 	return s
 }

@@ -117,6 +117,7 @@ func (l *Ledgers) mark(ctx context.Context, led *ledger, level Level, reason str
 	if s := led.published.Load(); f.Level.worse(s.fault.Level) {
 		led.published.Store(s.withFault(f))
 	}
+	l.relisted.tell(led.identity.Tenant)
 }
 
 func (l *Ledgers) storeFault(ctx context.Context, t id.Tenant, f Fault) error {

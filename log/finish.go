@@ -96,12 +96,16 @@ func (l *Ledgers) publish(p *part) {
 		p.state.keys = keys
 	}
 	l.corrected(p)
+	rekeyed := p.state.keys != p.ledger.published.Load().keys
 	p.ledger.publish(p.state)
 	l.metrics.published.Inc()
 	if !l.importing && !p.anchored {
 		l.anchors.touch(p.ledger)
 	}
-	l.tellMoved(p.batch.Tenant)
+	l.moves.tell(p.batch.Tenant)
+	if rekeyed {
+		l.relisted.tell(p.batch.Tenant)
+	}
 	p.releaseNames()
 	p.answer(valid && p.state.fault.Level == Healthy)
 	p.answerLate()

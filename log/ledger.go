@@ -145,6 +145,7 @@ func (l *Ledgers) create(ctx context.Context, t id.Tenant, identity identityReco
 		return nil, createError(err)
 	}
 	led, err := l.ledger(ctx, t)
+	l.relisted.tell(t)
 	if err != nil {
 		l.logger.Error("a new ledger is not read yet", "origin", identity.Origin, "err", err)
 		return l.genesisState(identity.identity(t), identity, batch.Head)

@@ -30,7 +30,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -170,8 +169,8 @@ type Ledgers struct {
 
 	backlog backlog // of the re-verification
 
-	movesMu sync.Mutex
-	moves   atomic.Pointer[[]*Moves] // replaced, never changed
+	moves    followers // of new published states
+	relisted followers // of what Listing says
 
 	queue   queue
 	repairs chan struct{}  // one token for each repair at work

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/agentledger/agentledger/id"
 )
@@ -19,18 +20,11 @@ type Moves struct {
 
 // Moves begins to collect. There is no end to it: who follows does so as long as
 // the ledgers are open. What moved before the call is not told.
-func (l *Ledgers) Moves() *Moves {
-	m := &Moves{moved: make(map[id.Tenant]struct{}), ready: make(chan struct{}, 1)}
-	l.movesMu.Lock()
-	defer l.movesMu.Unlock()
-	var followed []*Moves
-	if old := l.moves.Load(); old != nil {
-		followed = append(followed, *old...)
-	}
-	followed = append(followed, m)
-	l.moves.Store(&followed)
-	return m
-}
+func (l *Ledgers) Moves() *Moves { return l.moves.follow() }
+
+// Relisted begins to collect the ledgers of which Listing may say something else than
+// before, as Moves does. It may name others too.
+func (l *Ledgers) Relisted() *Moves { return l.relisted.follow() }
 
 // Ready receives when there is something to take.
 func (m *Moves) Ready() <-chan struct{} { return m.ready }
@@ -55,9 +49,28 @@ func (m *Moves) add(t id.Tenant) {
 	}
 }
 
-// tellMoved tells those who follow. It costs a map entry and never waits.
-func (l *Ledgers) tellMoved(t id.Tenant) {
-	if followed := l.moves.Load(); followed != nil {
+// followers are those who follow something of all ledgers.
+type followers struct {
+	mu  sync.Mutex
+	all atomic.Pointer[[]*Moves] // replaced, never changed
+}
+
+func (f *followers) follow() *Moves {
+	m := &Moves{moved: make(map[id.Tenant]struct{}), ready: make(chan struct{}, 1)}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var followed []*Moves
+	if old := f.all.Load(); old != nil {
+		followed = append(followed, *old...)
+	}
+	followed = append(followed, m)
+	f.all.Store(&followed)
+	return m
+}
+
+// tell tells those who follow. It costs a map entry each and never waits.
+func (f *followers) tell(t id.Tenant) {
+	if followed := f.all.Load(); followed != nil {
 		for _, m := range *followed {
 			m.add(t)
 		}

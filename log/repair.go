@@ -55,8 +55,9 @@ func (l *Ledgers) repair(led *ledger) {
 		if !l.importing {
 			l.anchors.touch(led)
 		}
-		l.tellMoved(led.identity.Tenant)
+		l.moves.tell(led.identity.Tenant)
 	}
+	l.relisted.tell(led.identity.Tenant)
 	var again []*submission
 	for _, f := range failed {
 		again = append(again, l.resolve(ctx, led, f)...)

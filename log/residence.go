@@ -30,7 +30,7 @@ func (l *Ledgers) ledger(ctx context.Context, t id.Tenant) (*ledger, error) {
 			if l.read(ctx, t, r); r.err != nil {
 				l.forget(t, r)
 			}
-			close(r.ready)
+			l.open(t, r)
 		}()
 	}
 	led, err := r.wait(ctx)
@@ -98,8 +98,17 @@ func (l *Ledgers) readAnew(ctx context.Context, t id.Tenant, r *residence) {
 	go func() {
 		l.read(ctx, t, r)
 		l.settleAnew(t, r)
-		close(r.ready)
+		l.open(t, r)
 	}()
+}
+
+// open lets in who waits for a residence. That a ledger has a fault may be found only
+// when it is read.
+func (l *Ledgers) open(t id.Tenant, r *residence) {
+	close(r.ready)
+	if r.led != nil && r.led.published.Load().fault.Level != Healthy {
+		l.relisted.tell(t)
+	}
 }
 
 // resideAnew returns the residence that is to follow that of old, nil when old has

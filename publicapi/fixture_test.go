@@ -65,6 +65,7 @@ type world struct {
 
 	directory *publicapi.Directory // nil for none; blue's log unless a test says so
 	witnesses publicapi.Witnesses  // nil for none
+	lists     publicapi.LogList    // nil for none; one of no log unless a test says so
 }
 
 func newWorld(t testing.TB) *world {
@@ -79,6 +80,7 @@ func newWorld(t testing.TB) *world {
 		blue:      owner{tenant: 12, id: id.Organization{15: 2}, slug: "blue"},
 		now:       time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
 		directory: &publicapi.Directory{Slug: "blue", Tenant: 12, Listings: unlisted{}},
+		lists:     noLogs(),
 	}
 	w.open(t.TempDir())
 	w.found(&w.red)
@@ -116,7 +118,7 @@ func (w *world) serve(agents publicapi.Agents) {
 	surface := publicapi.New(publicapi.Options{
 		Edge: edge, Ledgers: w.ledgers, Organizations: w.orgs, Agents: agents, GrantKeys: grantKeys{}, PublicURL: publicURL, Clock: w.clock,
 		Directory: w.directory,
-		Witnesses: w.witnesses,
+		Witnesses: w.witnesses, LogList: w.lists,
 	})
 	surface.Routes(router)
 	w.router, w.straight = router, surface.Straight(router)

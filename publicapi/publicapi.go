@@ -80,6 +80,7 @@ type Options struct {
 	Witnesses Witnesses        // default: there are none
 	Clock     func() time.Time // default: time.Now
 	Directory *Directory       // default: none
+	LogList   LogList          // default: none
 
 	MaxInFlight int                   // reads under way at a time, and as many of heads and checkpoints; default 512
 	GzipBytes   int64                 // room for compressed entry bundles; default 32 MiB
@@ -96,6 +97,7 @@ type Server struct {
 	agents    Agents
 	grantKeys GrantKeys
 	directory *Directory // nil: there is none
+	lists     LogList    // nil: there is none
 	witnesses Witnesses
 	publicURL string
 	host      string // of did:web identifiers
@@ -131,7 +133,7 @@ func New(o Options) *Server {
 	}
 	_, host, _ := strings.Cut(o.PublicURL, "://")
 	s := &Server{
-		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, grantKeys: o.GrantKeys, witnesses: o.Witnesses, directory: o.Directory,
+		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, grantKeys: o.GrantKeys, witnesses: o.Witnesses, directory: o.Directory, lists: o.LogList,
 		publicURL: o.PublicURL, host: strings.ToLower(host), clock: o.Clock,
 		gate: limit.NewGate(o.MaxInFlight, o.MaxInFlight), newest: limit.NewGate(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics), heads: newHeads(), lobby: o.Floor.Lobby, readWeight: o.Floor.ReadWeight,
 	}
@@ -151,6 +153,7 @@ func (s *Server) Routes(r chi.Router) {
 		s.read(r, "/orgs/{slug}/transparency/keys", s.keys)
 		s.read(r, "/orgs/{slug}/transparency/policy", s.policy)
 		s.read(r, "/orgs/{slug}/verify/{event}", s.verify)
+		s.read(r, "/witness-network/logs/v0", s.logList)
 		s.read(r, "/directory", s.nameDirectory)
 		s.read(r, "/directory/events", s.directoryEvents)
 		s.read(r, "/agents/{agent}/did", s.agentKeyDocument)

@@ -25,7 +25,7 @@ func (w *world) revalidated() []string {
 
 // resources is one of each thing that there is, in a log of one event `one`.
 func (w *world) resources() []string {
-	return append(w.revalidated(), "/v1/public/orgs/red/verify/one",
+	return append(w.revalidated(), "/v1/public/orgs/red/verify/one", logListPath,
 		"/o/"+w.red.id.String()+"/tile/0/000.p/1", "/o/"+w.red.id.String()+"/tile/entries/000.p/1")
 }
 
@@ -93,7 +93,7 @@ func TestUnreadableStore(t *testing.T) {
 	w.store.Break()
 	for _, target := range w.resources() {
 		switch target {
-		case "/v1/public/directory": // needs no store once its ledger is known
+		case "/v1/public/directory", logListPath: // need no store once they are known
 			continue
 		case "/v1/public/directory/events":
 			w.failed(target, http.StatusServiceUnavailable, "The store can't be reached\",\"code\":\"unavailable\"")

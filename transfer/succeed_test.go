@@ -95,6 +95,7 @@ func TestSucceed(t *testing.T) {
 			if _, _, there, err := h.approvals.GrantKey(t.Context(), now.Tenant); there || err != nil {
 				t.Errorf("it has a grant key of another name: %v, %v", there, err)
 			}
+			h.lists(now, blue)
 			now.works()
 			now.live(25)
 			if err := func() error {
@@ -112,6 +113,27 @@ func TestSucceed(t *testing.T) {
 			blue.at(h).works()
 			h.stop()
 		})
+	}
+}
+
+// lists wants the logs of these residents listed for witnesses, and no other.
+func (h *house) lists(residents ...*resident) {
+	h.t.Helper()
+	var got, want []string
+	for _, t := range collect(h.t, h.engine.Tenants(h.t.Context())) {
+		listing, ok, err := h.ledgers.Listing(h.t.Context(), t)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if ok {
+			got = append(got, listing.Key.String())
+		}
+	}
+	for _, r := range residents {
+		want = append(want, h.state(r.Tenant).VerifierKey().String())
+	}
+	if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+		h.t.Errorf("got %q, want %q", got, want)
 	}
 }
 

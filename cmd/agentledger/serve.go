@@ -84,6 +84,9 @@ func (m machine) start(ctx context.Context, c config.Serve, logger *slog.Logger)
 	s.cancel = cancel
 	s.background.Go(func() { addThreads(background, service.floor.Company) })
 	s.background.Go(func() { service.census(background) })
+	if service.logList != nil {
+		s.background.Go(func() { service.logList.Run(background) })
+	}
 	if !c.ReadOnly {
 		s.write(background)
 	}

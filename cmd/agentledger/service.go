@@ -20,6 +20,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/egress"
 	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/internal/operate/loglist"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
@@ -60,6 +61,8 @@ type service struct {
 
 	directory     *directory.Directory // nil without one
 	directoryName *publicapi.Directory // the same, as the public surface sees it
+
+	logList *loglist.List // nil without one
 
 	checks []readiness // of /readyz, in their order
 	probe  probe       // of the store, for one of them
@@ -177,6 +180,7 @@ func (s *service) build(ctx context.Context, c config.Serve) error {
 	s.founder = &provision.Provisioner{
 		Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Accounts: s.accounts, Keyring: s.store.keyring, Host: host,
 	}
+	s.keepLogList(c)
 	return s.keepDirectory(ctx, c.Directory, n)
 }
 
@@ -200,7 +204,7 @@ func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
 	events.Routes(r)
 	public := publicapi.New(publicapi.Options{
 		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, GrantKeys: s.approvals, Witnesses: s.witnesses,
-		PublicURL: c.PublicURL, Directory: s.directoryName,
+		PublicURL: c.PublicURL, Directory: s.directoryName, LogList: s.publicLogList(),
 		Clock: s.clock.Now, MaxInFlight: c.MaxPublicReads, Floor: s.floor, Metrics: s.watch.registry,
 	})
 	public.Routes(r)

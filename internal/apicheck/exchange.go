@@ -2,6 +2,7 @@ package apicheck
 
 import (
 	"bytes"
+	"compress/gzip"
 	"io"
 	"net/http"
 )
@@ -48,3 +49,15 @@ func (a *answer) Write(b []byte) (int, error) {
 
 // Unwrap serves http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// decoded is the body without its Content-Encoding.
+func (x exchange) decoded() ([]byte, error) {
+	if x.header.Get("Content-Encoding") != "gzip" {
+		return x.body, nil
+	}
+	r, err := gzip.NewReader(bytes.NewReader(x.body))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}

@@ -139,7 +139,11 @@ func checkAnswer(responses node, x exchange) []string {
 	case x.request.Method == http.MethodHead:
 		return problems
 	case content.there():
-		return append(problems, checkContent(content, "the body", x.header.Get("Content-Type"), x.body)...)
+		body, err := x.decoded()
+		if err != nil {
+			return append(problems, "the body: "+err.Error())
+		}
+		return append(problems, checkContent(content, "the body", x.header.Get("Content-Type"), body)...)
 	case len(x.body) > 0:
 		return append(problems, "it has a body, which is not documented")
 	}

@@ -146,6 +146,7 @@ type Serve struct {
 	Workflows
 	Anchoring
 	Directory
+	LogList
 	Witnesses
 	ReadOnly      bool          `help:"Show everything and write nothing: all that changes something is answered 503. A service whose volume takes no writes starts so by itself." env:"AGENTLEDGER_READ_ONLY"`
 	AnchoredOnly  bool          `kong:"-"` // with ReadOnly: nothing beyond the anchors is shown. The program decides it, not the operator
@@ -165,7 +166,7 @@ func (s Serve) Validate() error {
 	if s.MaxEventKiB < 1 || s.MaxEventKiB > 1<<14 {
 		return fmt.Errorf("--max-event-kib: from 1 to %d", 1<<14)
 	}
-	return errors.Join(s.Clock.validate(), s.Overload.validate(), s.Workflows.validate(), s.Traces.validate(), s.Directory.validate(), s.Witnesses.validate())
+	return errors.Join(s.Clock.validate(), s.Overload.validate(), s.Workflows.validate(), s.Traces.validate(), s.Directory.validate(), s.LogList.validate(), s.Witnesses.validate())
 }
 
 func (o Overload) validate() error {

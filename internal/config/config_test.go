@@ -96,6 +96,10 @@ func TestRefusals(t *testing.T) {
 		{"lag in the past", []string{"--witness-max-lag=-1s"}, "--witness-max-lag"},
 		{"no pause between rounds", []string{"--witness-interval", "1ms"}, "--witness-interval"},
 		{"contradiction", []string{"--witness-contradiction", "ignore"}, "--witness-contradiction"},
+		{"contact of two lines", []string{"--log-list-contact", "ops\nme"}, "--log-list-contact"},
+		{"contact that is too long", []string{"--log-list-contact", strings.Repeat("x", 257)}, "--log-list-contact"},
+		{"requests without a contact", []string{"--log-list-qpd", "5"}, "--log-list-contact"},
+		{"more requests than the form has", []string{"--log-list-contact", "ops", "--log-list-qpd", "2147483648"}, "--log-list-qpd"},
 		{"duration", []string{"--clock-ahead", "soon"}, "--clock-ahead"},
 	}
 	for _, tt := range tests {

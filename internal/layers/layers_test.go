@@ -47,7 +47,7 @@ var layer = map[string]int{
 	"grant": 10,
 	"log":   20, "notary": 21, "due": 21, "outbox": 21,
 	"org": 22, "agent": 22, "rulebook": 22, "meter": 22, "account": 22,
-	"provision": 30, "directory": 30, "reseal": 30, "rehearsal": 30, "approval": 30, "workflow": 30, "witness": 30, "transfer": 31,
+	"provision": 30, "directory": 30, "reseal": 30, "rehearsal": 30, "approval": 30, "workflow": 30, "witness": 30, "transfer": 31, "internal/operate/loglist": 30,
 	"internal/web": 40, "openapi": 40, "ingest": 41, "publicapi": 41, "console": 41, "identity": 41, "client": 41, "monitor": 42,
 	"internal/config": 45, "internal/telemetry": 45,
 	"cmd/agentledger": 50, "cmd/aps": 50, "scripts/benchreport": 50, "scripts/commonpasswords": 50, "scripts/vulncheck": 50,

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/operate/loglist"
+	"github.com/agentledger/agentledger/publicapi"
+)
+
+// keepLogList makes the service list its logs for witnesses, if the settings say whom
+// they can write to. The list names every organization by its id, which is why there is
+// none unless the operator asks for it.
+func (s *service) keepLogList(c config.Serve) {
+	if c.LogListContact == "" {
+		return
+	}
+	s.logList = loglist.New(loglist.Options{
+		Ledgers: s.ledgers, Store: s.store.engine, Contact: c.LogListContact, PerDay: c.LogList.PerDay(c.WitnessInterval),
+		Logger: s.watch.logger, Metrics: s.watch.registry,
+	})
+}
+
+// publicLogList is the list as the public surface sees it, nil for none.
+func (s *service) publicLogList() publicapi.LogList {
+	if s.logList == nil {
+		return nil
+	}
+	return s.logList
+}

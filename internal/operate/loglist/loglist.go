@@ -1,0 +1,84 @@
+// Package loglist keeps the list of the logs of a service in the form of C2SP tlog-list,
+// so that witnesses follow new logs by themselves.
+//
+// What always holds:
+//
+//   - A log is listed once, under its origin, with the newest of its keys. Example: of a
+//     log whose key is being rotated the newer key is listed, because the older one ends.
+//   - A log that shows no newer tree here is not listed: it is frozen, or was moved.
+//   - The list names origins and keys. It holds no slug, name or address.
+//   - Nothing is listed before all logs are known. So no log is missing from a list
+//     because the process has just started.
+//   - The list is made anew only when a log came, went or got another key, and making it
+//     takes a fiftieth of a processor at most. Example: of 100,000 logs it takes 0.6 s, so
+//     the next list comes half a minute later. Who asks gets what was made.
+//   - The same logs and settings give the same bytes, in every process.
+package loglist
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+)
+
+// Ledgers is what the list needs of package log.
+type Ledgers interface {
+	Listing(ctx context.Context, t id.Tenant) (log.Listing, bool, error)
+	Relisted() *log.Moves
+}
+
+// Store is what the list needs of an engine.
+type Store interface {
+	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
+}
+
+// Options configure New. Ledgers, Store, Contact and PerDay are required.
+type Options struct {
+	Ledgers Ledgers
+	Store   Store
+	Contact string // how people reach the operator: one line, not empty
+	PerDay  int    // how often a log asks a witness in a day, 1 to 2^31 - 1
+
+	Interval time.Duration         // between two lists, at least; default 1 s
+	Logger   *slog.Logger          // default: discards
+	Metrics  prometheus.Registerer // default: none
+}
+
+// List is the list of a service. Current may be called concurrently with all else; Run
+// is one caller's.
+type List struct {
+	Options
+	relisted *log.Moves
+	keys     map[id.Tenant]string // vkeys of the logs that are listed
+	pending  map[id.Tenant]struct{}
+	current  atomic.Pointer[Made]
+	logs     prometheus.Gauge
+}
+
+// New returns a list that knows of every log that comes, goes or gets another key from
+// now on. Run finds the others.
+func New(o Options) *List {
+	if o.Interval <= 0 {
+		o.Interval = time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = prometheus.NewRegistry()
+	}
+	l := &List{Options: o, relisted: o.Ledgers.Relisted(), keys: map[id.Tenant]string{}, pending: map[id.Tenant]struct{}{}}
+	l.logs = prometheus.NewGauge(prometheus.GaugeOpts{Name: "agentledger_log_list_logs", Help: "Logs in the list for witnesses."})
+	o.Metrics.MustRegister(l.logs)
+	return l
+}
+
+// Current returns the newest list, nil before the first one was made.
+func (l *List) Current() *Made { return l.current.Load() }

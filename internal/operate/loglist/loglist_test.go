@@ -1,0 +1,279 @@
+package loglist
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage/storagetest"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// service is ledgers that a test makes up.
+type service struct {
+	*log.Ledgers // for Relisted
+
+	mu     sync.Mutex
+	logs   map[id.Tenant]log.Listing
+	broken map[id.Tenant]error
+	asked  int
+}
+
+func newService(t testing.TB) *service {
+	t.Helper()
+	keyring, err := seal.NewKeyring(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	anchors, err := log.OpenAnchors(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledgers, err := log.Open(context.Background(), log.Options{Store: storagetest.NewModel(), Keyring: keyring, Anchors: anchors})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ledgers.Close() })
+	return &service{Ledgers: ledgers, logs: map[id.Tenant]log.Listing{}, broken: map[id.Tenant]error{}}
+}
+
+func (s *service) Listing(_ context.Context, t id.Tenant) (log.Listing, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	l, ok := s.logs[t]
+	return l, ok && s.broken[t] == nil, s.broken[t]
+}
+
+func (s *service) Tenants(context.Context) iter.Seq2[id.Tenant, error] {
+	return func(yield func(id.Tenant, error) bool) {
+		s.mu.Lock()
+		all := make([]id.Tenant, 0, len(s.logs))
+		for t := range s.logs {
+			all = append(all, t)
+		}
+		s.mu.Unlock()
+		for _, t := range all {
+			if !yield(t, nil) {
+				return
+			}
+		}
+	}
+}
+
+func keyOf(t testing.TB, name string, n int) log.Listing {
+	t.Helper()
+	seed := sha256.Sum256(fmt.Append(nil, name, n))
+	private, err := edkey.PrivateFromSeed(seed[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := tlog.NewSignerKey(name, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log.Listing{Origin: id.Origin(name), Key: signer.Verifier()}
+}
+
+// listOf is a list that a test moves on step by step.
+func listOf(s *service) *List {
+	return New(Options{Ledgers: s, Store: s, Contact: "ops@log.example", PerDay: 43_200})
+}
+
+func (l *List) step(t *testing.T, relisted ...id.Tenant) error {
+	t.Helper()
+	for _, tenant := range relisted {
+		l.pending[tenant] = struct{}{}
+	}
+	return l.follow(t.Context())
+}
+
+func TestForm(t *testing.T) {
+	s := newService(t)
+	l := listOf(s)
+	if l.Current() != nil {
+		t.Error("there is a list before anybody has looked")
+	}
+	if err := l.find(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.step(t); err != nil || string(l.Current().Text) != "logs/v0\n" {
+		t.Errorf("of no log: got %q, %v", l.Current().Text, err)
+	}
+	red, blue := keyOf(t, "log.example/o/red", 1), keyOf(t, "log.example/o/blue", 1)
+	s.logs = map[id.Tenant]log.Listing{1: red, 2: blue}
+	if err := l.step(t, 1, 2); err != nil {
+		t.Fatal(err)
+	}
+	want := "logs/v0\n" +
+		"\nvkey " + blue.Key.String() + "\nqpd 43200\ncontact ops@log.example\n" +
+		"\nvkey " + red.Key.String() + "\nqpd 43200\ncontact ops@log.example\n"
+	made := l.Current()
+	if string(made.Text) != want || made.Logs != 2 {
+		t.Errorf("got %q, want %q", made.Text, want)
+	}
+	r, err := gzip.NewReader(bytes.NewReader(made.Gzip))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(r); err != nil || string(text) != want {
+		t.Errorf("gzip: got %q, %v", text, err)
+	}
+	if made.TextTag == made.GzipTag || len(made.TextTag) != 34 {
+		t.Errorf("got tags %s and %s", made.TextTag, made.GzipTag)
+	}
+	again := listOf(s)
+	if err := errors.Join(again.find(t.Context()), again.step(t)); err != nil || again.Current().TextTag != made.TextTag || again.Current().GzipTag != made.GzipTag {
+		t.Errorf("another process: got %s, %s, %v", again.Current().TextTag, again.Current().GzipTag, err)
+	}
+}
+
+// What does not change the list does not make another one, and what is wrong with one
+// log keeps no other out.
+func TestChanges(t *testing.T) {
+	s := newService(t)
+	red, blue := keyOf(t, "log.example/o/red", 1), keyOf(t, "log.example/o/blue", 1)
+	s.logs = map[id.Tenant]log.Listing{1: red, 2: blue}
+	l := listOf(s)
+	if err := errors.Join(l.find(t.Context()), l.step(t)); err != nil {
+		t.Fatal(err)
+	}
+	first := l.Current()
+	if err := l.step(t, 1, 2); err != nil || l.Current() != first {
+		t.Errorf("nothing has changed: got another list, %v", err)
+	}
+	has := func(step string, keys ...log.Listing) {
+		t.Helper()
+		text := string(l.Current().Text)
+		if strings.Count(text, "vkey ") != len(keys) {
+			t.Errorf("%s: got %s", step, text)
+		}
+		for _, k := range keys {
+			if !strings.Contains(text, "vkey "+k.Key.String()+"\n") {
+				t.Errorf("%s: no %s in %s", step, k.Key, text)
+			}
+		}
+	}
+	s.logs[1] = keyOf(t, "log.example/o/red", 2)
+	s.broken[2] = errors.New("damaged")
+	if err := l.step(t, 1, 2); err != nil {
+		t.Error(err)
+	}
+	has("another key, and one that is damaged", s.logs[1])
+	delete(s.broken, 2)
+	s.broken[1] = fault.New(fault.Unavailable, "The store can't be reached")
+	if err := l.step(t, 1, 2); err == nil {
+		t.Error("the store is away: got no error")
+	}
+	has("the store was away for one", s.logs[1], blue)
+	delete(s.broken, 1)
+	delete(s.logs, 1)
+	s.logs[3] = keyOf(t, "log.example/o/red/2", 1)
+	if err := l.step(t, 3); err != nil { // 1 is looked at again by itself
+		t.Error(err)
+	}
+	has("succeeded", s.logs[3], blue)
+}
+
+// A service of 100,000 logs: finding them asks for each once, a change asks for what
+// changed, and reading the list asks for nothing.
+func TestManyLogs(t *testing.T) {
+	const many = 100_000
+	s := newService(t)
+	one := keyOf(t, "log.example/o/00000000-0000-0000-0000-000000000000", 1)
+	for n := range id.Tenant(many) {
+		s.logs[n+1] = one // its text is what counts here
+	}
+	l := listOf(s)
+	for tenant := range s.logs { // as find does, without its pauses
+		if _, err := l.look(t.Context(), tenant); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.step(t); err != nil || s.asked != many || l.Current().Logs != many {
+		t.Fatalf("got %d logs, asked %d times, %v", l.Current().Logs, s.asked, err)
+	}
+	made := l.Current()
+	for range 1000 {
+		if l.Current() != made {
+			t.Fatal("another list")
+		}
+	}
+	s.logs[7] = keyOf(t, "log.example/o/new", 1)
+	if err := l.step(t, 7); err != nil || s.asked != many+1 || l.Current() == made {
+		t.Errorf("one change: asked %d times, %v", s.asked, err)
+	}
+	if got := l.restAfter(600 * time.Millisecond); got != 30*time.Second {
+		t.Errorf("rests for %s", got)
+	}
+	if got := l.restAfter(time.Millisecond); got != time.Second {
+		t.Errorf("of few logs: rests for %s", got)
+	}
+	t.Logf("%d bytes, %d in gzip", len(made.Text), len(made.Gzip))
+}
+
+// Run finds what is there, follows, and ends.
+func TestRun(t *testing.T) {
+	s := newService(t)
+	s.logs[1] = keyOf(t, "log.example/o/red", 1)
+	l := New(Options{Ledgers: s, Store: s, Contact: "ops", PerDay: 1, Interval: time.Millisecond})
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); l.Run(ctx) }()
+	wait := func(logs int) {
+		t.Helper()
+		for end := time.Now().Add(2 * time.Minute); l.Current() == nil || l.Current().Logs != logs; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("the list does not follow")
+			}
+		}
+	}
+	wait(1)
+	tenant := id.NewTenant()
+	s.mu.Lock()
+	s.logs[tenant] = keyOf(t, "log.example/o/blue", 1)
+	s.mu.Unlock()
+	if _, err := s.Ledgers.Create(t.Context(), tenant, log.Genesis{Organization: id.Organization{1}, Origin: "log.example/o/blue"}); err != nil {
+		t.Fatal(err)
+	}
+	wait(2)
+	stop()
+	<-done
+}
+
+func BenchmarkRender(b *testing.B) {
+	for _, logs := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprint(logs, " logs"), func(b *testing.B) {
+			s := newService(b)
+			l := listOf(s)
+			for n := range logs { // texts like those of keys, which take long to make
+				sum := sha256.Sum256(fmt.Append(nil, n))
+				l.keys[id.Tenant(n+1)] = fmt.Sprintf("log.example/o/%s+%x+%s", id.Organization(sum[:16]), sum[:4], base64.StdEncoding.EncodeToString(append([]byte{1}, sum[:]...)))
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				made, err := l.render()
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(len(made.Text)), "bytes")
+				b.ReportMetric(float64(len(made.Gzip)), "gzip-bytes")
+			}
+		})
+	}
+}

@@ -1,0 +1,57 @@
+package loglist
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// Made is one list, in both codings. It never changes; callers don't write to it.
+type Made struct {
+	Text, Gzip       []byte
+	TextTag, GzipTag string // strong entity tags
+	Logs             int
+}
+
+const gzipLevel = 1 // what is left are keys: the next levels save little
+
+// render makes the list of all keys: a header, and of each log its vkey, the number of
+// requests in a day and the contact, ascending by key, which begins with the origin.
+func (l *List) render() (*Made, error) {
+	end := "\nqpd " + strconv.Itoa(l.PerDay) + "\ncontact " + l.Contact + "\n"
+	var text bytes.Buffer
+	text.Grow(len(l.keys) * (len("\nvkey ") + usualKey + len(end)))
+	text.WriteString("logs/v0\n")
+	for _, key := range slices.Sorted(maps.Values(l.keys)) {
+		text.WriteString("\nvkey ")
+		text.WriteString(key)
+		text.WriteString(end)
+	}
+	m := &Made{Text: text.Bytes(), Logs: len(l.keys)}
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, gzipLevel)
+	if err == nil {
+		_, err = w.Write(m.Text)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("render log list: %w", err)
+	}
+	m.Gzip = bytes.Clone(packed.Bytes())
+	m.TextTag, m.GzipTag = tagOf(m.Text), tagOf(m.Gzip)
+	return m, nil
+}
+
+const usualKey = 128 // bytes of a vkey
+
+func tagOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return fmt.Sprintf("\"%x\"", sum[:16])
+}

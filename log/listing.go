@@ -1,0 +1,64 @@
+package log
+
+import (
+	"context"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// Listing is how a log is announced to those who follow the logs of a service.
+type Listing struct {
+	Origin id.Origin
+	Key    tlog.VerifierKey // the newest one, which signs from now on
+}
+
+// Listing returns how the log of a ledger is announced. ok is false for one that shows
+// no newer tree here: frozen, moved to another place, or not arrived yet; and for a
+// handle without a ledger. It does not bring a ledger into memory that is not there.
+func (l *Ledgers) Listing(ctx context.Context, t id.Tenant) (listing Listing, ok bool, err error) {
+	identity, keys, level, err := l.standing(ctx, t)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return Listing{}, false, nil
+	case err != nil:
+		return Listing{}, false, err
+	case level == Frozen || level == Moved || level == Importing:
+		return Listing{}, false, nil
+	}
+	return Listing{Origin: identity.Origin, Key: keys.all[len(keys.all)-1].Verifier}, true, nil
+}
+
+// standing returns what is known of a ledger without reading its tree: of one in memory
+// what is published, of any other what is on record.
+func (l *Ledgers) standing(ctx context.Context, t id.Tenant) (*Identity, *logKeys, Level, error) {
+	if s := l.inMemory(t); s != nil {
+		return s.identity, s.keys, s.fault.Level, nil
+	}
+	identity, keys, err := l.readIdentity(ctx, t)
+	if err != nil {
+		return nil, nil, Healthy, err
+	}
+	known, err := l.storedFault(ctx, t)
+	return identity, keys, known.Level, err
+}
+
+// inMemory returns the published state of a ledger that is in memory, else nil.
+func (l *Ledgers) inMemory(t id.Tenant) *State {
+	l.residentMu.RLock()
+	r := l.resident[t]
+	l.residentMu.RUnlock()
+	if r == nil {
+		return nil
+	}
+	select {
+	case <-r.ready:
+	default:
+		return nil
+	}
+	if r.led == nil {
+		return nil
+	}
+	return r.led.published.Load()
+}
