@@ -106,6 +106,7 @@ type Key struct {
 	Custody         chain.Custody
 	Status          Status
 	RegisteredAt    id.Instant
+	RegisteredBy    string     // principal that registered it, "" for keys of before that was kept
 	EndedAt         id.Instant // when it stopped being active; 0 for an active one
 	CompromisedFrom *id.Index  // first index not to be trusted, of a revoked one; nil: none
 	Reason          string     // of the revocation, may be empty

@@ -110,7 +110,7 @@ func (a *Agents) FoundBridge(ctx context.Context, s *log.State, principal string
 	b := &Bridge{Agent: record.Agent, Private: edkey.NewPrivate()}
 	k := storedKey{order: s.ConfigVersion(), Key: Key{
 		Agent: b.Agent, ID: newBridgeKeyID(), Public: b.Private.Public(), Multikey: did.Multikey(b.Private.Public().Bytes()),
-		Custody: chain.CustodyServer, Status: Active, RegisteredAt: a.now(),
+		Custody: chain.CustodyServer, Status: Active, RegisteredAt: a.now(), RegisteredBy: principal,
 	}}
 	b.Key = k.Key
 	keyChanges, err := a.foundKey(ctx, t, &k)

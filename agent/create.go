@@ -86,7 +86,7 @@ func (a *Agents) newcomer(w Wanted, principal string) *newcomer {
 		agent: Agent{ID: w.ID, DisplayName: w.DisplayName, CreatedAt: now, CreatedBy: principal},
 		key: storedKey{Key: Key{
 			Agent: w.ID, ID: newKeyID(), Public: private.Public(),
-			Custody: chain.CustodyServer, Status: Active, RegisteredAt: now,
+			Custody: chain.CustodyServer, Status: Active, RegisteredAt: now, RegisteredBy: principal,
 		}},
 		private: private,
 	}

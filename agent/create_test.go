@@ -34,7 +34,7 @@ func TestNewAgentIsNotStated(t *testing.T) {
 		got, err := w.signingKey(tenant, c.Agent, c.Key)
 		want := agent.Key{
 			Agent: c.Agent, ID: c.Key, Public: c.Private.Public(), Multikey: did.Multikey(c.Private.Public().Bytes()), Custody: chain.CustodyServer,
-			Status: agent.Active, RegisteredAt: id.InstantOf(w.Clock()),
+			Status: agent.Active, RegisteredAt: id.InstantOf(w.Clock()), RegisteredBy: "operator",
 		}
 		if err != nil || got != want {
 			t.Errorf("tenant %d: got %+v, %v; want %+v", tenant, got, err, want)

@@ -44,7 +44,7 @@ func (a *Agents) RegisterKey(ctx context.Context, t id.Tenant, principal string,
 	if err != nil {
 		return Key{}, err
 	}
-	k := storedKey{Key: Key{Agent: agent, ID: r.KeyID, Public: public, Multikey: did.Multikey(public.Bytes()), Custody: chain.CustodyAgent, Status: Active, RegisteredAt: a.now()}}
+	k := storedKey{Key: Key{Agent: agent, ID: r.KeyID, Public: public, Multikey: did.Multikey(public.Bytes()), Custody: chain.CustodyAgent, Status: Active, RegisteredAt: a.now(), RegisteredBy: principal}}
 	if k.ID == "" {
 		k.ID = newKeyID()
 	}

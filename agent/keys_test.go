@@ -41,7 +41,7 @@ func TestRegisterKey(t *testing.T) {
 	got := w.register(red, "billing-bot", "host#1", private)
 	want := agent.Key{
 		Agent: "billing-bot", ID: "host#1", Public: private.Public(), Multikey: did.Multikey(private.Public().Bytes()), Custody: chain.CustodyAgent,
-		Status: agent.Active, RegisteredAt: id.InstantOf(w.Clock()),
+		Status: agent.Active, RegisteredAt: id.InstantOf(w.Clock()), RegisteredBy: ann,
 	}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)

@@ -45,6 +45,7 @@ type keyRecord struct {
 	Status          Status        `json:"status"`
 	Order           uint64        `json:"order"`
 	RegisteredAt    id.Instant    `json:"registered_at"`
+	RegisteredBy    string        `json:"registered_by,omitzero"`
 	EndedAt         id.Instant    `json:"ended_at,omitzero"`
 	CompromisedFrom *id.Index     `json:"compromised_from,omitzero"`
 	Reason          string        `json:"reason,omitzero"`
@@ -62,7 +63,7 @@ type storedKey struct {
 func (k *storedKey) change() (storage.Change, error) {
 	value, err := json.Marshal(keyRecord{
 		KeyID: k.ID, PublicKey: did.Multikey(k.Public.Bytes()), Custody: k.Custody, Status: k.Status, Order: k.order,
-		RegisteredAt: k.RegisteredAt, EndedAt: k.EndedAt, CompromisedFrom: k.CompromisedFrom, Reason: k.Reason,
+		RegisteredAt: k.RegisteredAt, RegisteredBy: k.RegisteredBy, EndedAt: k.EndedAt, CompromisedFrom: k.CompromisedFrom, Reason: k.Reason,
 	})
 	if err != nil {
 		return storage.Change{}, fmt.Errorf("encode key: %w", err)
@@ -85,7 +86,7 @@ func decodeKey(a id.Agent, r storage.Record) (storedKey, error) {
 	}
 	return storedKey{order: stored.Order, version: r.Version, Key: Key{
 		Agent: a, ID: stored.KeyID, Public: public, Multikey: stored.PublicKey, Custody: stored.Custody, Status: stored.Status,
-		RegisteredAt: stored.RegisteredAt, EndedAt: stored.EndedAt, CompromisedFrom: stored.CompromisedFrom, Reason: stored.Reason,
+		RegisteredAt: stored.RegisteredAt, RegisteredBy: stored.RegisteredBy, EndedAt: stored.EndedAt, CompromisedFrom: stored.CompromisedFrom, Reason: stored.Reason,
 	}}, nil
 }
 

@@ -20,6 +20,7 @@ type transition struct {
 	name   string // a Status, or requested or voted
 	vote   string // approve or deny, "" when it is no vote
 	reason string // what people said, may be empty
+	own    bool   // the service found it by itself, whoever asked
 }
 
 // act gathers one change of an organization's approvals.
@@ -49,7 +50,11 @@ func (c *act) state(name ID, r *record, t transition) {
 	if t.reason != "" {
 		payload["reason"] = t.reason
 	}
-	c.Statements = append(c.Statements, notary.Statement{Kind: notary.Approval, Payload: payload})
+	said := notary.Statement{Kind: notary.Approval, Payload: payload}
+	if t.own {
+		said.Principal = notary.Operator
+	}
+	c.Statements = append(c.Statements, said)
 	c.touched = append(c.touched, name)
 	if to := Status(t.name); r.CallbackURL != "" && to.Valid() {
 		c.calls = append(c.calls, outbox.Message{URL: r.CallbackURL, Type: "approval." + t.name, Data: told(name, r, to)})
@@ -125,15 +130,36 @@ type refusal struct{ err error }
 
 func (r refusal) Error() string { return r.err.Error() }
 
-// change runs a step on an approval in one append. Before it, an approval that is
-// over by the clock or by the policy is stated to be so, and the step sees that.
-func (a *Approvals) change(ctx context.Context, t id.Tenant, principal string, name ID, do step) error {
+// whose tells whether a caller may touch an approval at all; its error is the answer, and
+// nothing is stated.
+type whose func(ctx context.Context, s *log.State, r *record) error
+
+// askedBy lets the ingest key that asked through; for all others there is no approval.
+func askedBy(ingestKey string) whose {
+	return func(_ context.Context, _ *log.State, r *record) error {
+		if r.IngestKeyID != ingestKey {
+			return errNotFound()
+		}
+		return nil
+	}
+}
+
+// anybody lets everybody through: who calls has looked at the caller.
+func anybody(context.Context, *log.State, *record) error { return nil }
+
+// change runs a step on an approval in one append. Whose it is comes before anything is
+// stated. Then an approval that is over by the clock or by the policy is stated to be so,
+// as the service's own finding, and the step sees that.
+func (a *Approvals) change(ctx context.Context, t id.Tenant, principal string, name ID, may whose, do step) error {
 	var refused error
 	var touched []ID
 	_, err := a.notary.State(ctx, t, principal, func(ctx context.Context, s *log.State) (notary.Act, error) {
 		refused = nil
 		r, err := a.approval(ctx, t, name)
 		if err != nil {
+			return notary.Act{}, err
+		}
+		if err := may(ctx, s, &r.Value); err != nil {
 			return notary.Act{}, err
 		}
 		active, err := a.activeDigest(ctx, s)
@@ -143,7 +169,7 @@ func (a *Approvals) change(ctx context.Context, t id.Tenant, principal string, n
 		c := a.newAct(t)
 		status := r.Value.statusAt(a.now(), active)
 		if status != r.Value.Status {
-			if err := c.end(ctx, name, &r, status, transition{}); err != nil {
+			if err := c.end(ctx, name, &r, status, transition{own: true}); err != nil {
 				return notary.Act{}, err
 			}
 		}

@@ -220,7 +220,7 @@ func TestVoteRefuses(t *testing.T) {
 	if got := w.status(red, a); got != approval.Pending {
 		t.Errorf("got %s, want pending", got)
 	}
-	w.people.selfReview = true
+	w.people.allow(true)
 	w.approve(red, byAnnsKey, ann)
 }
 
@@ -319,7 +319,7 @@ func TestAnotherPolicyInvalidates(t *testing.T) {
 	if err := w.approvals.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"requested by ik_operator", "approved by acc_bob", "invalidated by ik_operator"}
+	want := []string{"requested by ik_operator", "approved by acc_bob", "invalidated by operator"}
 	if got := w.transitions(red, a); !slices.Equal(got, want) {
 		t.Errorf("ledger: got %q, want %q", got, want)
 	}

@@ -148,7 +148,7 @@ func (a *Approvals) supersede(ctx context.Context, c *act, r *record) (Approval,
 	if status.Open() {
 		return before.Value.shown(name, status), errOpen
 	}
-	return Approval{}, c.end(ctx, name, &before, status, transition{})
+	return Approval{}, c.end(ctx, name, &before, status, transition{own: true})
 }
 
 // begin adds a new approval to an act. Its due record comes first: one that is in

@@ -32,15 +32,16 @@ func ConsumeMessage(name ID, action id.Hash) []byte {
 //
 // In this order: fault.NotFound for another ingest key; fault.Invalid for a bad
 // proof; fault.Conflict for another action; fault.Gone when it is over by time;
-// fault.Conflict for another policy or state.
+// fault.Conflict for another policy or state, and with code quorum_lost when it rested on
+// votes that count no more: it is pending again then.
 func (a *Approvals) Consume(ctx context.Context, t id.Tenant, name ID, claim Claim) (note string, err error) {
-	err = a.change(ctx, t, claim.IngestKeyID, name, func(ctx context.Context, s *log.State, c *act, r *stored.Value[record], status Status) error {
-		if r.Value.IngestKeyID != claim.IngestKeyID {
-			return refusal{errNotFound()}
+	may := func(ctx context.Context, s *log.State, r *record) error {
+		if err := askedBy(claim.IngestKeyID)(ctx, s, r); err != nil {
+			return err
 		}
-		if err := a.checkProof(ctx, t, name, r.Value.Agent, claim); err != nil {
-			return refusal{err}
-		}
+		return a.checkProof(ctx, t, name, r.Agent, claim)
+	}
+	err = a.change(ctx, t, claim.IngestKeyID, name, may, func(ctx context.Context, s *log.State, c *act, r *stored.Value[record], status Status) error {
 		if r.Value.ActionDigest != claim.Action {
 			return refusal{conflict("action_digest is not that of the approval")}
 		}
@@ -50,6 +51,9 @@ func (a *Approvals) Consume(ctx context.Context, t id.Tenant, name ID, claim Cla
 		}
 		if err := usable(status); err != nil {
 			return refusal{err}
+		}
+		if err := a.stillAgreed(ctx, s, c, name, r); err != nil {
+			return err
 		}
 		note, err = a.use(ctx, s, c, name, r)
 		return err
@@ -81,22 +85,15 @@ const keyPage = 64
 
 // checkProof looks for an active key of the agent that made the proof.
 func (a *Approvals) checkProof(ctx context.Context, t id.Tenant, name ID, who id.Agent, claim Claim) error {
-	message := ConsumeMessage(name, claim.Action)
-	for after := id.Key(""); ; {
-		keys, err := a.agents.ListKeys(ctx, t, who, after, keyPage)
-		if err != nil {
-			return err
-		}
-		for i := range keys {
-			if keys[i].Status == agent.Active && keys[i].Public.Verify(message, claim.Proof) {
-				return nil
-			}
-		}
-		if len(keys) < keyPage {
-			return fault.New(fault.Invalid, "proof_b64 is not the signature of an active key of the agent")
-		}
-		after = keys[len(keys)-1].ID
+	message, found := ConsumeMessage(name, claim.Action), false
+	err := a.eachKey(ctx, t, who, func(k *agent.Key) bool {
+		found = k.Status == agent.Active && k.Public.Verify(message, claim.Proof)
+		return !found
+	})
+	if err == nil && !found {
+		err = fault.New(fault.Invalid, "proof_b64 is not the signature of an active key of the agent")
 	}
+	return err
 }
 
 // use signs the grant and ends the approval.

@@ -14,10 +14,7 @@ import (
 // for all others there is none. fault.Conflict when it is over in another way; one
 // that is cancelled stays so.
 func (a *Approvals) Cancel(ctx context.Context, t id.Tenant, ingestKey string, name ID) error {
-	err := a.change(ctx, t, ingestKey, name, func(ctx context.Context, _ *log.State, c *act, r *stored.Value[record], status Status) error {
-		if r.Value.IngestKeyID != ingestKey {
-			return refusal{errNotFound()}
-		}
+	err := a.change(ctx, t, ingestKey, name, askedBy(ingestKey), func(ctx context.Context, _ *log.State, c *act, r *stored.Value[record], status Status) error {
 		return a.close(ctx, c, name, r, status, Cancelled, "")
 	})
 	if err != nil {
@@ -33,7 +30,7 @@ func (a *Approvals) Revoke(ctx context.Context, t id.Tenant, principal string, n
 	if err := checkComment("reason", reason); err != nil {
 		return err
 	}
-	err := a.change(ctx, t, principal, name, func(ctx context.Context, _ *log.State, c *act, r *stored.Value[record], status Status) error {
+	err := a.change(ctx, t, principal, name, anybody, func(ctx context.Context, _ *log.State, c *act, r *stored.Value[record], status Status) error {
 		return a.close(ctx, c, name, r, status, Revoked, reason)
 	})
 	if err != nil {
@@ -55,7 +52,7 @@ func (a *Approvals) close(ctx context.Context, c *act, name ID, r *stored.Value[
 // settle states that an approval is over, when it is by the clock or by the
 // policy and that is not stated yet.
 func (a *Approvals) settle(ctx context.Context, t id.Tenant, name ID) error {
-	return a.change(ctx, t, notary.Operator, name, func(context.Context, *log.State, *act, *stored.Value[record], Status) error {
+	return a.change(ctx, t, notary.Operator, name, anybody, func(context.Context, *log.State, *act, *stored.Value[record], Status) error {
 		return refusal{nil}
 	})
 }

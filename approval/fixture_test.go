@@ -187,6 +187,18 @@ func (p *people) set(who account.ID, r account.Role) {
 	p.roles[who] = r
 }
 
+func (p *people) remove(who account.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.roles, who)
+}
+
+func (p *people) allow(selfReview bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.selfReview = selfReview
+}
+
 func (p *people) Membership(_ context.Context, t id.Tenant, who account.ID) (account.Membership, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

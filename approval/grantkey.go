@@ -83,7 +83,7 @@ func (a *Approvals) newGrantSigner(s *log.State, c *act) (tlog.SignerKey, error)
 	if err := c.put(made.Change(kindGrantKey, "")); err != nil {
 		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
 	}
-	c.Statements = append(c.Statements, notary.Statement{Kind: notary.LogKey, Payload: map[string]any{
+	c.Statements = append(c.Statements, notary.Statement{Kind: notary.LogKey, Principal: notary.Operator, Payload: map[string]any{
 		"vkey": signer.Verifier().String(), "transition": "grant_key_created",
 	}})
 	return signer, nil

@@ -16,7 +16,7 @@ func (a *Approvals) Find(ctx context.Context, t id.Tenant, name ID) (Approval, e
 	if err != nil {
 		return Approval{}, err
 	}
-	return a.findIn(ctx, s, name)
+	return a.findIn(ctx, s, name, anybody)
 }
 
 // listLook is how many records a page of a list looks at, at the most.

@@ -3,7 +3,6 @@ package approval
 import (
 	"context"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/agentledger/agentledger/account"
@@ -57,10 +56,8 @@ func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (A
 		return Approval{}, err
 	}
 	var after Approval
-	err := a.change(ctx, t, string(b.Account), name, func(ctx context.Context, s *log.State, c *act, r *stored.Value[record], status Status) error {
-		if err := a.mayVote(ctx, s, &r.Value, b); err != nil {
-			return refusal{err}
-		}
+	may := func(ctx context.Context, s *log.State, r *record) error { return a.mayVote(ctx, s, r, b) }
+	err := a.change(ctx, t, string(b.Account), name, may, func(ctx context.Context, s *log.State, c *act, r *stored.Value[record], status Status) error {
 		if status != Pending {
 			return refusal{conflict("The approval is " + string(status))}
 		}
@@ -70,7 +67,7 @@ func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (A
 		if r.Value.voted(b.Account) != "" {
 			return refusal{conflict("You have voted on this")}
 		}
-		if err := a.cast(ctx, c, name, r, b); err != nil {
+		if err := a.cast(ctx, s, c, name, r, b); err != nil {
 			return err
 		}
 		after = r.Value.shown(name, r.Value.Status)
@@ -91,12 +88,11 @@ func (a *Approvals) mayVote(ctx context.Context, s *log.State, r *record, b Ball
 	if !may {
 		return fault.New(fault.Forbidden, "Your role does not allow this")
 	}
-	settings, err := a.orgs.Settings(ctx, s)
-	if err != nil || settings.SelfReview {
+	asker, err := a.askers(ctx, s, r)
+	if err != nil {
 		return err
 	}
-	who := string(b.Account)
-	if who == r.KeyMaker || who == r.AgentMaker || who == r.Principal || r.Principal != "" && strings.EqualFold(r.Principal, b.Email) {
+	if asker(b.Account, b.Email) {
 		return fault.New(fault.Forbidden, "Somebody else has to decide on what you asked for yourself")
 	}
 	return nil
@@ -111,33 +107,19 @@ func (a *Approvals) isVoter(ctx context.Context, t id.Tenant, who account.ID) (b
 }
 
 // cast puts a ballot into the record and moves the approval.
-func (a *Approvals) cast(ctx context.Context, c *act, name ID, r *stored.Value[record], b Ballot) error {
+func (a *Approvals) cast(ctx context.Context, s *log.State, c *act, name ID, r *stored.Value[record], b Ballot) error {
 	r.Value.Votes = append(r.Value.Votes, Vote{Account: b.Account, Email: b.Email, Vote: b.Vote, Comment: b.Comment, At: a.now()})
 	said := transition{name: "voted", vote: b.Vote, reason: b.Comment}
 	if b.Vote == Deny {
 		return c.end(ctx, name, r, Denied, said)
 	}
-	agreed, err := a.agreed(ctx, c.tenant, &r.Value)
+	counted, err := a.counted(ctx, s, &r.Value)
 	if err != nil {
 		return err
 	}
-	if agreed >= r.Value.Quorum {
+	if agreed(counted) >= r.Value.Quorum {
 		r.Value.Status, said.name = Approved, string(Approved)
 	}
 	c.state(name, &r.Value, said)
 	return c.put(r.Change(kindApproval, string(name)))
-}
-
-// agreed counts who said yes and may still say so.
-func (a *Approvals) agreed(ctx context.Context, t id.Tenant, r *record) (n int, err error) {
-	for _, v := range r.Votes {
-		may, err := a.isVoter(ctx, t, v.Account)
-		if err != nil {
-			return 0, err
-		}
-		if may && v.Vote == Approve {
-			n++
-		}
-	}
-	return n, nil
 }

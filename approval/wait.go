@@ -90,10 +90,7 @@ func (a *Approvals) Get(ctx context.Context, t id.Tenant, ingestKey string, name
 	defer deadline.Stop()
 	for {
 		news, done := a.hub.watch(name) // before the look: nothing is missed between
-		found, err := a.findTrusted(ctx, t, name)
-		if err == nil && found.IngestKeyID != ingestKey {
-			err = errNotFound()
-		}
+		found, err := a.findTrusted(ctx, t, name, askedBy(ingestKey))
 		if err != nil || found.Status != Pending || wait <= 0 || a.hub.isClosed() || !a.wait(ctx, found, news, deadline.C) {
 			done()
 			return found, err
@@ -118,7 +115,7 @@ func (a *Approvals) wait(ctx context.Context, found Approval, news <-chan struct
 }
 
 // findTrusted is findIn on a ledger whose records may be judged by.
-func (a *Approvals) findTrusted(ctx context.Context, t id.Tenant, name ID) (Approval, error) {
+func (a *Approvals) findTrusted(ctx context.Context, t id.Tenant, name ID, may whose) (Approval, error) {
 	s, err := a.ledgers.State(ctx, t)
 	if err == nil {
 		err = s.Trusted()
@@ -126,18 +123,21 @@ func (a *Approvals) findTrusted(ctx context.Context, t id.Tenant, name ID) (Appr
 	if err != nil {
 		return Approval{}, err
 	}
-	return a.findIn(ctx, s, name)
+	return a.findIn(ctx, s, name, may)
 }
 
 // findIn reads an approval as it is worth now. One that is over without being
 // stated so is left to Sweep.
-func (a *Approvals) findIn(ctx context.Context, s *log.State, name ID) (Approval, error) {
+func (a *Approvals) findIn(ctx context.Context, s *log.State, name ID, may whose) (Approval, error) {
 	t := s.Identity().Tenant
 	active, err := a.activeDigest(ctx, s)
 	if err != nil {
 		return Approval{}, err
 	}
 	r, err := a.approval(ctx, t, name)
+	if err == nil {
+		err = may(ctx, s, &r.Value)
+	}
 	if err != nil {
 		return Approval{}, err
 	}

@@ -84,11 +84,33 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
-// Whoever allows it may decide on his own questions.
+// Whoever allows it may decide on his own questions: on those that are asked from then on.
+// It is stated by name.
 func TestSelfReview(t *testing.T) {
 	w := newWorld(t)
 	a := w.ask(red)
+	got := w.do(w.request("PATCH", "/organization", `{"self_review":true,"name":"Another"}`))
+	if want := `{"error":"Approvals are open: self_review is switched on when all of them are decided, used, cancelled or over","code":"approvals_open"}`; got.status != 409 || strings.TrimSpace(got.text) != want {
+		t.Errorf("while one is open: got %d %s, want %s", got.status, got.text, want)
+	}
+	if got := w.call(200, "GET", "/organization", ""); got["name"] != "red" || got["self_review"] != false {
+		t.Errorf("refused, and changed: %v", got)
+	}
+	w.call(200, "PATCH", "/organization", `{"self_review":false}`)
+	w.call(200, "PATCH", "/organization", `{"self_review":true}`, as("blue-owner"))
+	w.call(200, "POST", "/approvals/"+string(a.ID)+"/revoke", "")
 	w.call(200, "PATCH", "/organization", `{"self_review":true}`)
+	said := w.Audit(t, red)
+	if last := said[len(said)-1]; last.Kind != "ledger_settings_changed" || last.Principal != "acc_red-owner" || !strings.Contains(last.Payload, `"names":["self_review"]`) {
+		t.Errorf("ledger: got %+v", last)
+	}
+	again, _, err := w.approvals.Ask(t.Context(), red, approval.Question{
+		Agent: a.Agent, Tool: a.Tool, Payload: a.Payload, Trace: a.Trace, IngestKeyID: a.IngestKeyID,
+	})
+	if a = again; err != nil {
+		t.Fatal(err)
+	}
+	w.call(200, "PATCH", "/organization", `{"self_review":true}`) // it is on already
 	w.call(200, "POST", "/approvals/"+string(a.ID)+"/votes", `{"vote":"deny","action_digest":"`+a.ActionDigest.String()+`"}`)
 	w.refuses("revoked afterwards", w.request("POST", "/approvals/"+string(a.ID)+"/revoke", ""), 409, "The approval is denied")
 }

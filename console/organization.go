@@ -61,7 +61,7 @@ func (s *Server) patchOrganization(r *http.Request, who *account.Session) (answe
 	if err := decode(r, &body); err != nil {
 		return answer{}, err
 	}
-	patch := org.Patch{Disclosure: body.Disclosure, Name: body.Name, SelfReview: body.SelfReview}
+	patch := org.Patch{Disclosure: body.Disclosure, Name: body.Name, SelfReview: body.SelfReview, NoneOpen: s.Approvals.NoneOpen}
 	settings, err := s.Orgs.Change(r.Context(), who.Tenant, string(who.Account), patch)
 	if err != nil {
 		return answer{}, err

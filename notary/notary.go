@@ -75,6 +75,11 @@ type Statement struct {
 	Kind    Kind
 	Payload map[string]any // a JSON object
 	Trace   id.Trace       // of what it is about; "": ledger
+
+	// Principal is whose doing it is, where that is somebody else than the act's principal.
+	// Example: an agent asks anew, and what it asked before is over by the clock, which is
+	// the service's own finding.
+	Principal string
 }
 
 // Act is one change of an organization and the statements that stand for it.
@@ -148,7 +153,8 @@ func Found(keyring *seal.Keyring, organization id.Organization) (storage.Change,
 // State appends the act that prepare returns, under the ledger state that
 // prepare was given; prepare is called again when that state's config version
 // moved meanwhile, and in a turn of the organization's each time, so the caller
-// holds none. principal is the account or Operator.
+// holds none. principal is the account, the ingest key or Operator, for the statements that
+// name nobody else.
 //
 // Errors are those of prepare and of log.Ledgers.Append; a record that has
 // another version than the act expects makes prepare run again.
@@ -239,6 +245,9 @@ func (n *Notary) sign(s *log.State, principal string, statement Statement, keyID
 	trace := statement.Trace
 	if trace == "" {
 		trace = "ledger"
+	}
+	if statement.Principal != "" {
+		principal = statement.Principal
 	}
 	unsigned, err := json.Marshal(map[string]any{
 		"schema_version":  1,

@@ -20,7 +20,13 @@ type Patch struct {
 	EventsPerMonth **uint64 // a nil inside takes the organization's own limit away
 	Disclosure     *id.Disclosure
 	SelfReview     *bool
-	Witnessing     *Witnessing // the zero value goes back to the service's witnesses
+
+	// NoneOpen is asked before self-review is switched on, and required for that: it
+	// returns an error while approvals are open, and else changes by which the append
+	// fails when one is asked for meanwhile.
+	NoneOpen func(ctx context.Context, t id.Tenant) ([]storage.Change, error)
+
+	Witnessing *Witnessing // the zero value goes back to the service's witnesses
 }
 
 // check returns fault.Invalid for a value that no organization can have.
@@ -71,7 +77,8 @@ func set[T comparable](names *[]string, name string, value, to *T) {
 func equal(a, b *uint64) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // Change changes settings and states it (ledger_settings_changed). What is as
-// wished already is not stated again. fault.NotFound for an unknown tenant.
+// wished already is not stated again. fault.NotFound for an unknown tenant; what
+// Patch.NoneOpen refuses with.
 func (o *Orgs) Change(ctx context.Context, t id.Tenant, principal string, p Patch) (*Settings, error) {
 	if err := o.check(p); err != nil {
 		return nil, err
@@ -89,12 +96,30 @@ func (o *Orgs) Change(ctx context.Context, t id.Tenant, principal string, p Patc
 		if len(names) == 0 {
 			return notary.Act{}, errUnchanged
 		}
-		return changeAct(stored, version, before, names)
+		guards, err := p.guards(ctx, t, before.SelfReview, after.SelfReview)
+		if err != nil {
+			return notary.Act{}, err
+		}
+		act, err := changeAct(stored, version, before, names)
+		act.Changes = append(act.Changes, guards...)
+		return act, err
 	})
 	if err != nil && !errors.Is(err, errUnchanged) {
 		return nil, err
 	}
 	return changed, nil
+}
+
+// guards returns what keeps self-review from being switched on for what was asked under
+// the stricter rule.
+func (p Patch) guards(ctx context.Context, t id.Tenant, before, after bool) ([]storage.Change, error) {
+	switch {
+	case before || !after:
+		return nil, nil
+	case p.NoneOpen == nil:
+		return nil, errors.New("change settings: self-review is switched on without a look at open approvals")
+	}
+	return p.NoneOpen(ctx, t)
 }
 
 // changeAct is the statement of a change, with digests of the settings before

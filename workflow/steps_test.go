@@ -320,3 +320,43 @@ func TestStepsAndLimits(t *testing.T) {
 	}
 	w.Audit(t, red)
 }
+
+// A run is there for nobody but the ingest key that started it, whatever it has come to:
+// nothing that others ask for writes an entry, into either ledger.
+func TestStrangersOfARunWriteNothing(t *testing.T) {
+	for state, into := range map[string]func(*world, workflow.Run){
+		"running":   func(*world, workflow.Run) {},
+		"ended":     func(w *world, r workflow.Run) { w.complete(red, r.ID) },
+		"silent":    func(w *world, _ workflow.Run) { w.Pass(2 * time.Hour) },
+		"abandoned": func(w *world, _ workflow.Run) { w.Pass(2 * time.Hour); _ = w.workflows.Sweep(w.t.Context()) },
+	} {
+		w := newWorld(t)
+		run := w.start(red, beginning("x"))
+		w.record(red, run.ID, step("a"))
+		w.start(blue, beginning("x"))
+		into(w, run)
+		before := [2]id.Index{w.State(t, red).Size(), w.State(t, blue).Size()}
+		for _, who := range []struct {
+			tenant id.Tenant
+			key    string
+		}{{red, "ik_2"}, {blue, "ik_1"}} {
+			_, _, _, got := w.workflows.Get(t.Context(), who.tenant, who.key, run.ID, 0, 10)
+			_, known := w.workflows.Record(t.Context(), who.tenant, who.key, run.ID, []workflow.Step{step("a")})
+			_, recorded := w.workflows.Record(t.Context(), who.tenant, who.key, run.ID, []workflow.Step{step("b")})
+			_, completed := w.workflows.Complete(t.Context(), who.tenant, who.key, run.ID, workflow.Ending{Status: workflow.Succeeded})
+			for name, err := range map[string]error{"get": got, "a known step": known, "a step": recorded, "complete": completed} {
+				if !fault.Is(err, fault.NotFound) {
+					t.Errorf("%s: %s by %v: got %v", state, name, who, err)
+				}
+			}
+		}
+		if got := [2]id.Index{w.State(t, red).Size(), w.State(t, blue).Size()}; got != before {
+			t.Errorf("%s: got sizes %v, want %v", state, got, before)
+		}
+		for _, said := range w.Audit(t, red) {
+			if strings.Contains(said.Payload, `"transition":"abandoned"`) && said.Principal != "operator" || said.Principal == "ik_2" {
+				t.Errorf("%s: got %+v", state, said)
+			}
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package approval
+
+import (
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// speaksOf reports whether a principal, which is the sender's free text, names a person
+// by a name of the account: its id or its e-mail address. It finds the name anywhere in the
+// text, however it is dressed up. Examples for ann@example.com: "Ann@Example.com ",
+// "mailto:ann%40example.com", "Ann <ann@example.com>". Text that only looks like the name,
+// such as letters of another script, is not found.
+func speaksOf(principal, name string) bool {
+	name = plainText(name)
+	if name == "" {
+		return false
+	}
+	texts := []string{principal}
+	if unescaped, err := url.PathUnescape(principal); err == nil && unescaped != principal {
+		texts = append(texts, unescaped)
+	}
+	for _, text := range texts {
+		text = plainText(text)
+		if hasWord(text, name) || hasWord(withoutSpace(text), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// plainText folds case and width, and takes away what is not seen: characters that format,
+// quotes and white space around the text.
+func plainText(s string) string {
+	s = norm.NFKC.String(cases.Fold().String(norm.NFKC.String(s)))
+	s = strings.Map(func(r rune) rune {
+		if r == '\u3002' || r == '\uff61' { // full stops of addresses in other scripts
+			return '.'
+		}
+		if r == '"' || r == '\\' || unicode.In(r, unicode.Cf, unicode.Mn, unicode.Other_Default_Ignorable_Code_Point) {
+			return -1
+		}
+		return r
+	}, s)
+	return strings.TrimSpace(s)
+}
+
+func withoutSpace(s string) string { return strings.Join(strings.Fields(s), "") }
+
+// hasWord reports whether text has word with nothing around it that would make it part of
+// a longer address or id. Example: "joann@example.com" does not have "ann@example.com".
+func hasWord(text, word string) bool {
+	for rest, before := text, rune(0); ; {
+		at := strings.Index(rest, word)
+		if at < 0 {
+			return false
+		}
+		if at > 0 {
+			before, _ = utf8.DecodeLastRuneInString(rest[:at])
+		}
+		behind := rest[at+len(word):]
+		if !inName(before) && !goesOn(behind) {
+			return true
+		}
+		before, _ = utf8.DecodeLastRuneInString(word)
+		rest = behind
+	}
+}
+
+// inName reports whether a character may be in front of an address as part of it.
+func inName(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || r != 0 && strings.ContainsRune("._+-%@", r)
+}
+
+// goesOn reports whether an address goes on with this text: a dot alone is the end of a
+// sentence.
+func goesOn(s string) bool {
+	s = strings.TrimLeft(s, ".")
+	r, n := utf8.DecodeRuneInString(s)
+	return n > 0 && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_' || r == '@')
+}
