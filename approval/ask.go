@@ -82,11 +82,11 @@ func (a *Approvals) question(ctx context.Context, s *log.State, q Question) (*re
 	if err != nil {
 		return nil, err
 	}
-	evaluation := policy.NoPolicy()
-	if compiled != nil {
-		evaluation = compiled.Evaluate(policy.Input{
-			Tool: q.Tool, Agent: q.Agent, ActorType: "agent", ActionKind: "tool_call", Payload: q.Payload, Now: now,
-		})
+	evaluation, err := meter.Apply(ctx, compiled, policy.Input{
+		Tool: q.Tool, Agent: q.Agent, ActorType: "agent", ActionKind: "tool_call", Payload: q.Payload, Now: now,
+	})
+	if err != nil {
+		return nil, err
 	}
 	out, err := meter.Look(ctx, a.ledgers, s, &evaluation, now)
 	if err != nil {

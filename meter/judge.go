@@ -24,10 +24,18 @@ func Evaluate(ctx context.Context, r Rulebook, s *log.State, in policy.Input) (p
 	if err != nil {
 		return policy.Evaluation{}, err
 	}
+	return Apply(ctx, compiled, in)
+}
+
+// Apply evaluates a policy, nil for none. It ends with ctx, and with fault.Unavailable after
+// maxTime of the processor: then there is no evaluation.
+func Apply(ctx context.Context, compiled *policy.Compiled, in policy.Input) (policy.Evaluation, error) {
 	if compiled == nil {
 		return policy.NoPolicy(), nil
 	}
-	return compiled.Evaluate(in), nil
+	p := patience{Context: ctx, spent: threadTime}
+	defer p.release()
+	return compiled.EvaluateWithin(&p, in)
 }
 
 // Judgement is what the policy says of an event. With claims the sequencer decides,

@@ -34,6 +34,9 @@ func decimalOf(v ref.Val) (decimal.Decimal, error) {
 	case types.Double:
 		return decimal.FromFloat(float64(v))
 	case types.String:
+		if len(v) > MaxConverted {
+			return decimal.Decimal{}, decimal.ErrSyntax
+		}
 		return decimal.Parse(string(v))
 	case types.Int:
 		return decimal.FromInt(int64(v)), nil

@@ -2,10 +2,9 @@ package policy
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
-
-	"cel.dev/cel-go/cel"
 
 	"github.com/agentledger/agentledger/id"
 )
@@ -34,6 +33,7 @@ type target struct {
 	limit    *Limit
 	sum      path // of limit
 	onError  OnError
+	price    uint64  // of looking at requires and limit, in units (cost.go)
 	outcome  Outcome // what it says
 	failed   string  // begins the reason for a rule error
 }
@@ -50,15 +50,29 @@ func (t *target) concerns(agent id.Agent) bool {
 func (t *target) plain() bool { return t.when == nil && len(t.requires) == 0 && t.limit == nil }
 
 // Compile checks all of a policy, its id and version too, and prepares it.
-// Errors are *fault.Error of kind Invalid that name the member.
-func Compile(p Policy) (*Compiled, error) {
+// Errors are *fault.Error of kind Invalid that name the member. What only saving is
+// bounded by (MaxParts, MaxInstructions) it takes.
+func Compile(p Policy) (*Compiled, error) { return CompileWithin(context.Background(), p) }
+
+// CompileWithin is Compile, which ends with ctx.
+func CompileWithin(ctx context.Context, p Policy) (*Compiled, error) {
+	return p.compile(newCompiler(ctx))
+}
+
+// CompileBounded is CompileWithin of a policy that is about to bind somebody: what saving is
+// bounded by counts, and what is beyond is an error of kind Invalid too.
+func CompileBounded(ctx context.Context, p Policy) (*Compiled, error) {
+	return p.compile(newCompiler(ctx).bounded())
+}
+
+func (p Policy) compile(compiler *compiler) (*Compiled, error) {
 	if err := p.checkIdentity(); err != nil {
 		return nil, err
 	}
 	if err := p.checkContent(); err != nil {
 		return nil, err
 	}
-	conditions, err := p.conditions()
+	conditions, err := compiler.conditions(&p)
 	if err != nil {
 		return nil, err
 	}
@@ -74,63 +88,15 @@ func Compile(p Policy) (*Compiled, error) {
 			Engine:        Engine,
 		},
 		digest: digest,
-		weight: p.weight(),
 	}
 	c.addEnforcing(p.Rules, conditions)
 	c.addShadowing(p.Rules, conditions)
+	c.weight = c.weigh() + compiler.weigh()
 	return c, nil
 }
 
 // Digest returns the policy_digest of what was compiled.
 func (c *Compiled) Digest() id.Hash { return c.digest }
-
-// Weight is about how many bytes the compiled policy takes in memory.
-func (c *Compiled) Weight() int { return c.weight }
-
-// weight estimates: a rule without its texts, a condition with the program that
-// it becomes, as measured.
-func (p *Policy) weight() int {
-	sum := 1 << 10
-	for i := range p.Rules {
-		r := &p.Rules[i]
-		sum += 1<<10 + len(r.Reason) + 64*(len(r.Agents)+len(r.Requires))
-		if r.When != "" {
-			sum += 512 + 32*len(r.When)
-		}
-	}
-	return sum
-}
-
-// conditions compiles the conditions of all rules, nil for those without.
-func (p *Policy) conditions(options ...cel.ProgramOption) ([]*condition, error) {
-	all := make([]*condition, len(p.Rules))
-	var env *cel.Env
-	for i := range p.Rules {
-		r := &p.Rules[i]
-		if r.When == "" {
-			continue
-		}
-		if env == nil {
-			var err error
-			if env, err = newEnvironment(); err != nil {
-				return nil, fmt.Errorf("policy: environment of conditions: %w", err)
-			}
-		}
-		c, err := r.condition(env, options...)
-		if err != nil {
-			return nil, invalid(ruleMember(i, "when"), err.Error())
-		}
-		all[i] = c
-	}
-	return all, nil
-}
-
-func (r *Rule) condition(env *cel.Env, options ...cel.ProgramOption) (*condition, error) {
-	if _, _, err := checkWhen(env, r.When); err != nil {
-		return nil, err
-	}
-	return planWhen(env, r.When, r.required(), options...)
-}
 
 // required returns the paths of Requires, which are well-formed.
 func (r *Rule) required() []path {
@@ -193,7 +159,21 @@ func (c *Compiled) target(r *Rule, when *condition) target {
 	for _, agent := range r.Agents {
 		t.agents[agent] = struct{}{}
 	}
+	t.price = t.stepsPrice()
 	return t
+}
+
+// stepsPerUnit is how many steps of paths cost a unit.
+const stepsPerUnit = 4
+
+// stepsPrice is what it costs to look for what the rule requires and for what its limit
+// adds: the currency of an amount is looked for in each object around it, twice.
+func (t *target) stepsPrice() uint64 {
+	steps := len(t.sum) * len(t.sum)
+	for _, p := range t.requires {
+		steps += len(p)
+	}
+	return 1 + uint64(steps/stepsPerUnit)
 }
 
 // sentence is the reason of a rule that gives none.

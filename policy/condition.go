@@ -15,26 +15,22 @@ import (
 
 // condition is a compiled `when`. It is immutable and safe for concurrent use.
 type condition struct {
-	program cel.Program
-	counts  bool // what it costs depends on the payload
-	now     bool // it looks at the time
+	program interpreter.InterpretableV2
+	nodes   int    // of program
+	now     bool   // it looks at the time
+	source  string // only when traced
 }
 
-// checkWhen type-checks a condition and says what it reads. The error is a text
-// for the client.
-func checkWhen(env *cel.Env, source string) (*cel.Ast, reads, error) {
-	checked, issues := env.Compile(source)
-	if err := issues.Err(); err != nil {
-		return nil, reads{}, errors.New(issueText(issues))
+// checkWhen type-checks a condition. The error is a text for the client.
+func checkWhen(env *cel.Env, parsed *cel.Ast) (*cel.Ast, error) {
+	checked, issues := env.Check(parsed)
+	if issues.Err() != nil {
+		return nil, errors.New(issueText(issues))
 	}
 	if t := checked.OutputType(); t != cel.BoolType && t != cel.DynType {
-		return nil, reads{}, fmt.Errorf("is of type %s, not bool", t)
+		return nil, fmt.Errorf("is of type %s, not bool", t)
 	}
-	native := checked.NativeRep()
-	if err := checkUse(native); err != nil {
-		return nil, reads{}, err
-	}
-	return checked, readsOf(native.Expr()), nil
+	return checked, checkUse(checked.NativeRep())
 }
 
 // issueText is the first complaint of the CEL compiler, on one line.
@@ -97,49 +93,11 @@ func twoDigits(s, most string) bool {
 	return s[0] >= '0' && s[0] <= '9' && s[1] >= '0' && s[1] <= '9' && s <= most
 }
 
-// planWhen compiles a condition that checkWhen accepts, strict in what required
-// names (rewriter). Options are added to those of the program.
-func planWhen(env *cel.Env, source string, required []path, options ...cel.ProgramOption) (*condition, error) {
-	parsed, issues := env.Parse(source)
-	if err := issues.Err(); err != nil {
-		return nil, errors.New(issueText(issues))
-	}
-	native := parsed.NativeRep()
-	w := rewriter{required: required, make: ast.NewExprFactory(), next: ast.MaxID(native)}
-	w.rewrite(native.Expr())
-	checked, issues := env.Check(parsed)
-	if err := issues.Err(); err != nil {
-		return nil, errors.New(issueText(issues))
-	}
-	bounded, err := checkCost(env, checked)
-	if err != nil {
-		return nil, err
-	}
-	options = append(options, cel.EvalOptions(cel.OptOptimize))
-	if !bounded {
-		options = append(options, cel.CostTracking(spending{}), cel.CostLimit(MaxCost))
-	}
-	program, err := env.Program(checked, options...)
-	if err != nil {
-		return nil, fmt.Errorf("does not compile: %s", oneLine(err.Error(), 200))
-	}
-	return &condition{program, !bounded, readsOf(checked.NativeRep().Expr()).now}, nil
-}
-
-// errTooExpensive is what a condition comes to that exceeds MaxCost.
-var errTooExpensive = errors.New("the condition costs too much")
-
 // holds evaluates the condition. An error says why there is no answer.
 func (c *condition) holds(a *attempt) (bool, error) {
-	if c.counts && a.spent >= maxTotalCost {
-		return false, errTooExpensive
-	}
-	v, details, err := c.program.Eval(a)
-	if spent := details.ActualCost(); spent != nil {
-		a.spent += *spent
-	}
+	v, err := c.run(a)
 	if err != nil {
-		return false, runError(err)
+		return false, err
 	}
 	holds, ok := v.(types.Bool)
 	if !ok {
@@ -148,12 +106,45 @@ func (c *condition) holds(a *attempt) (bool, error) {
 	return bool(holds), nil
 }
 
-func runError(err error) error {
-	var cancelled interpreter.EvalCancelledError
-	if errors.As(err, &cancelled) {
-		return errTooExpensive
+// run executes the condition's program.
+func (c *condition) run(a *attempt) (v ref.Val, err error) {
+	if !a.charge(uint64(c.nodes)) {
+		return nil, errTooExpensive
 	}
-	return errors.New(oneLine(err.Error(), 160))
+	frame, err := interpreter.NewExecutionFrame(a)
+	if err != nil {
+		return nil, fmt.Errorf("begin: %w", err)
+	}
+	defer frame.Close()
+	defer func() {
+		if p := recover(); p != nil { // a fault of CEL's: fail closed
+			v, err = nil, errors.New("internal error")
+		}
+	}()
+	v = c.execute(frame, a)
+	if a.refused {
+		return nil, errTooExpensive
+	}
+	if failed, ok := v.(*types.Err); ok {
+		return nil, a.told(failed)
+	}
+	return v, nil
+}
+
+// execute keeps the state of a program that tells it.
+func (c *condition) execute(frame *interpreter.ExecutionFrame, a *attempt) ref.Val {
+	told, ok := c.program.(*interpreter.ObservableInterpretable)
+	if !ok {
+		return c.program.Exec(frame)
+	}
+	return told.ObserveExec(frame, func(observed any) { a.state, _ = observed.(interpreter.EvalState) })
+}
+
+// told is an error as the reason tells it. Its text may hold a value of the payload.
+func (a *attempt) told(failed error) error {
+	text := failed.Error()
+	a.charge(uint64(len(text)) / bytesPerUnit)
+	return errors.New(oneLine(text, 160))
 }
 
 // oneLine returns at most most bytes of s, in printable ASCII.

@@ -1,143 +1,99 @@
 package policy
 
 import (
-	"fmt"
-	"math"
-
-	"cel.dev/cel-go/cel"
-	"cel.dev/cel-go/common/ast"
-	"cel.dev/cel-go/common/cost"
-	"cel.dev/cel-go/common/types"
-	"cel.dev/cel-go/common/types/ref"
+	"context"
+	"errors"
 )
 
-// MaxCost bounds what one condition may cost: a step (a member looked up, a
-// function called) costs 1 and so does looking at ten bytes of text.
-const MaxCost = 100_000
+// What a policy may cost. All of these numbers are part of what a policy means: an
+// auditor who evaluates with others may get another answer.
+//
+// Costs are counted in units. A node of a condition (a name, a literal, a member that
+// is looked up, a function) costs one unit, and what a function looks at costs more
+// (price.go). A unit is about 100 ns of a processor at the most.
+const (
+	MaxCost      = 100_000           // units of one condition of one evaluation
+	MaxTotalCost = 500_000           // units of one evaluation, in the order in which rules are tried
+	MaxTestCost  = 10 * MaxTotalCost // units of all tests of a policy together
 
-// maxTotalCost bounds what the conditions of one evaluation may cost together, of
-// those whose cost depends on the payload. They are tried in the order of their
-// strength; what is beyond can't be evaluated.
-const maxTotalCost = 5 * MaxCost
+	MaxMatched   = 64 << 10 // bytes of a text that is matched with a pattern
+	MaxConverted = 64       // bytes of a text that is converted to a number or a time
+)
 
-// ordinary is how long the texts and lists of a payload are taken to be when a
-// condition is saved, in bytes.
-const ordinary = 4096
+// What saving a policy may cost. Parse refuses what is beyond, Compile does not,
+// because a policy that was saved before there were these bounds goes on.
+const (
+	MaxParts        = 20_000 // of all different conditions of a policy together (partsOf)
+	MaxInstructions = 10_000 // of all different patterns of a policy together (sizeOf)
+)
 
-// checkCost refuses a condition that would cost too much of an ordinary payload,
-// and says whether its cost is bounded whatever the payload.
-func checkCost(env *cel.Env, checked *cel.Ast) (bounded bool, err error) {
-	estimate, err := env.EstimateCost(checked, sizes{ordinary})
-	if err != nil {
-		return false, fmt.Errorf("does not compile: %s", oneLine(err.Error(), 200))
-	}
-	if estimate.Max > MaxCost {
-		return false, fmt.Errorf("costs too much: up to %d with texts of %d bytes, more than %d", estimate.Max, ordinary, MaxCost)
-	}
-	estimate, err = env.EstimateCost(checked, sizes{math.MaxInt32})
-	return err == nil && estimate.Max <= MaxCost, nil
+// errTooExpensive is what a condition comes to that exceeds MaxCost or, with others,
+// MaxTotalCost.
+var errTooExpensive = errors.New("the condition costs too much")
+
+// checkInterval is after how many units an evaluation asks whether it has to end.
+const checkInterval = 10_000
+
+// purse holds what an evaluation has spent. The zero value has nothing to spend.
+type purse struct {
+	ctx     context.Context // nil: an evaluation that nobody ends
+	spent   uint64          // units
+	ceiling uint64          // that spent must not exceed
+	total   uint64          // the highest ceiling
+	look    uint64          // what spent is when ctx is asked again
+	refused bool            // something was not done since open
+	ended   error           // why the evaluation has to end, nil while it has not
 }
 
-// sizes estimates with texts and lists of at most so many bytes.
-type sizes struct{ most uint64 }
-
-// EstimateSize implements cost.Estimator.
-func (s sizes) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
-	path := node.Path()
-	if node.Expr() == nil || len(path) > 0 && path[len(path)-1][0] == '@' {
-		return nil // a guess about what is in a value: its weight has that
-	}
-	switch node.Type().Kind() {
-	case types.DynKind, types.StringKind, types.ListKind, types.MapKind:
-	default:
-		return nil
-	}
-	if literalWeight(node.Expr()) > 0 {
-		return nil
-	}
-	size := cost.RangedSizeEstimate(0, s.most)
-	if len(path) == 1 && path[0] != varPayload {
-		size = cost.RangedSizeEstimate(0, MaxTool) // the other variables are names
-	}
-	return &size
+// newPurse returns a purse with so many units.
+func newPurse(ctx context.Context, units uint64) purse {
+	return purse{ctx: ctx, total: units, ceiling: units, look: checkInterval}
 }
 
-// EstimateCallCost implements cost.Estimator for what spending prices itself.
-func (s sizes) EstimateCallCost(function, _ string, target *cost.AstNode, args []cost.AstNode) *cost.CallEstimate {
-	var looked uint64
-	switch function {
-	case strictEqual, strictOther:
-		looked = min(s.weight(args[0]), s.weight(args[1]))
-	case strictIn:
-		looked = s.weight(args[1])
-	case "size":
-		if target != nil {
-			args = append(args, *target)
-		}
-		looked = s.weight(args[0])
-	case "decimal":
-		looked = 400
-	default:
-		return nil
-	}
-	return cost.NewCallEstimate(cost.RangedCostEstimate(1, price(looked)), nil)
+// open begins a rule: its condition may spend MaxCost of what is left.
+func (p *purse) open() {
+	p.ceiling = min(p.spent+MaxCost, p.total)
+	p.refused = p.spent >= p.total || p.ended != nil
 }
 
-// weight is the most that a value weighs.
-func (s sizes) weight(node cost.AstNode) uint64 {
-	if known := literalWeight(node.Expr()); known > 0 {
-		return known
+// charge takes units and reports whether there were as many. What it refuses must
+// not be done. p may be nil: then nobody pays.
+func (p *purse) charge(units uint64) bool {
+	if p == nil {
+		return true
 	}
-	switch node.Type().Kind() {
-	case types.DynKind, types.StringKind, types.ListKind, types.MapKind:
-		if size := s.EstimateSize(node); size != nil {
-			return size.Max
-		}
-		return s.most
+	if p.refused {
+		return false
 	}
-	return 1
+	if units > p.ceiling-p.spent {
+		p.spent, p.refused = p.ceiling, true
+		return false
+	}
+	p.spent += units
+	if p.spent >= p.look {
+		p.checkEnd()
+	}
+	return !p.refused
 }
 
-// literalWeight returns the weight of literals and of lists of them, 0 for others.
-func literalWeight(e ast.Expr) uint64 {
-	if v := literal(e); v != nil {
-		return max(weight(v), 1)
+// read takes units for reading a part of the payload, which is done once for all
+// rules: it counts for the evaluation, and not for the condition that comes first. p
+// may be nil.
+func (p *purse) read(units int) bool {
+	if p == nil {
+		return true
 	}
-	if e.Kind() != ast.ListKind {
-		return 0
-	}
-	sum := uint64(1)
-	for _, element := range e.AsList().Elements() {
-		w := literalWeight(element)
-		if w == 0 {
-			return 0
-		}
-		sum += w
-	}
-	return sum
+	p.ceiling = min(p.ceiling+uint64(units), p.total)
+	return p.charge(uint64(units))
 }
 
-func price(looked uint64) uint64 { return 1 + looked/10 }
-
-// spending prices calls as they are made, where it differs from CEL's own prices:
-// those take nested values for one.
-type spending struct{}
-
-// CallCost implements cost.ActualCostEstimator.
-func (spending) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
-	var looked uint64
-	switch function {
-	case strictEqual, strictOther:
-		looked = min(weight(args[0]), weight(args[1]))
-	case strictIn:
-		looked = weight(args[1])
-	case "size":
-		looked = weight(args[0])
-	case "decimal":
-		looked = 400
-	default:
-		return nil
+// checkEnd asks whether the evaluation has to end.
+func (p *purse) checkEnd() {
+	p.look = p.spent + checkInterval
+	if p.ctx == nil || p.ended != nil {
+		return
 	}
-	p := price(looked)
-	return &p
+	if p.ended = p.ctx.Err(); p.ended != nil {
+		p.refused = true
+	}
 }

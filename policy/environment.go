@@ -36,7 +36,6 @@ func newEnvironment() (*cel.Env, error) {
 		cel.StdLib(cel.StdLibSubset(subset)),
 		cel.ParserExpressionSizeLimit(MaxWhen),
 		cel.ParserRecursionLimit(maxNesting),
-		cel.RegexProgramSizeLimit(maxRegexProgram),
 		cel.Variable(varTool, cel.StringType),
 		cel.Variable(varAgent, cel.StringType),
 		cel.Variable(varActor, cel.StringType),
@@ -49,11 +48,8 @@ func newEnvironment() (*cel.Env, error) {
 	return cel.NewCustomEnv(options...)
 }
 
-// Bounds of the compiler.
-const (
-	maxNesting      = 64
-	maxRegexProgram = 1000 // instructions
-)
+// maxNesting bounds the nesting of a condition.
+const maxNesting = 64
 
 // decimalFunctions declare decimal(x) and what decimals can do. The operators are
 // implemented by the methods of amount.

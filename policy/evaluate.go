@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"context"
+	"fmt"
 	"slices"
 
 	"github.com/agentledger/agentledger/id"
@@ -26,27 +28,40 @@ func (o Outcome) Effective(declared id.Decision) id.Decision { return declared.T
 
 // Evaluate decides all but limits. It tries only rules whose glob matches, in the
 // order of their strength, and of those with conditions no more than it takes.
-func (c *Compiled) Evaluate(in Input) Evaluation { return c.evaluate(in, true) }
+func (c *Compiled) Evaluate(in Input) Evaluation {
+	e, _ := c.EvaluateWithin(context.Background(), in) // never ends early
+	return e
+}
 
 // EvaluateFormerly decides as services did before limits were about events of every
 // kind: rules with a limit do not count for an event whose ActionKind is not tool_call. It
 // is for who checks the records of then.
 func (c *Compiled) EvaluateFormerly(in Input) Evaluation {
-	return c.evaluate(in, in.ActionKind == FormerKind)
+	return c.evaluate(&occasion{ctx: context.Background(), in: in}, in.ActionKind == FormerKind)
 }
 
-func (c *Compiled) evaluate(in Input, limits bool) Evaluation {
-	if in.Tool == "" {
+// EvaluateWithin is Evaluate, which ends with ctx: then it has no answer but that error. Whoever
+// bounds the time of an evaluation does it by ctx. MaxTotalCost ends evaluations long
+// before such a bound does, unless the machine stands still, and as a part of the answer.
+func (c *Compiled) EvaluateWithin(ctx context.Context, in Input) (Evaluation, error) {
+	a := occasion{ctx: ctx, in: in}
+	e := c.evaluate(&a, true)
+	if a.try != nil && a.try.ended != nil {
+		return Evaluation{}, fmt.Errorf("evaluate policy: %w", a.try.ended)
+	}
+	return e, nil
+}
+
+func (c *Compiled) evaluate(a *occasion, limits bool) (e Evaluation) {
+	if a.in.Tool == "" {
 		return Evaluation{outcome: c.fallback}
 	}
-	a := occasion{in: in}
-	var e Evaluation
-	e.outcome, e.place = c.strongest(&a)
+	e.outcome, e.place = c.strongest(a)
 	if limits {
-		c.applyLimits(&a, &e)
+		c.applyLimits(a, &e)
 	}
 	if len(c.shadowing) > 0 {
-		c.applyShadows(&a, &e, limits)
+		c.applyShadows(a, &e, limits)
 	}
 	return e
 }

@@ -1,12 +1,11 @@
 package policy
 
 import (
+	"context"
 	"fmt"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
-	"cel.dev/cel-go/common/types"
-	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/interpreter"
 	"cel.dev/cel-go/parser"
 )
@@ -46,24 +45,36 @@ type Step struct {
 }
 
 // Explain evaluates p, which Parse returned, and tells what each rule says, also
-// those that Evaluate has no need to try. The evaluation is that of Compile(p).
-func Explain(p Policy, in Input) (Explanation, error) {
-	c, err := Compile(p)
+// those that Evaluate has no need to try. The evaluation is that of Compile(p). What the
+// rules say costs no more than MaxTotalCost again: those behind are told to cost too
+// much. It ends with ctx.
+func Explain(ctx context.Context, p Policy, in Input) (Explanation, error) {
+	c, err := CompileWithin(ctx, p)
 	if err != nil {
 		return Explanation{}, err
 	}
-	traced, err := p.conditions(cel.EvalOptions(cel.OptTrackState))
+	evaluation, err := c.EvaluateWithin(ctx, in)
 	if err != nil {
 		return Explanation{}, err
 	}
-	x := Explanation{Evaluation: c.Evaluate(in)}
+	compiler := newCompiler(ctx)
+	compiler.traced = true
+	traced, err := compiler.conditions(&p)
+	if err != nil {
+		return Explanation{}, err
+	}
+	x := Explanation{Evaluation: evaluation}
+	a := newAttempt(ctx, in, MaxTotalCost)
 	for i := range p.Rules {
-		t := c.target(&p.Rules[i], nil)
-		told := RuleExplanation{RuleID: p.Rules[i].ID, Mode: p.Rules[i].Mode}
-		if told.Result = p.Rules[i].excludes(&t, &in); told.Result == "" {
-			told.judge(&p.Rules[i], &t, traced[i], in)
+		r, t := &p.Rules[i], c.target(&p.Rules[i], traced[i])
+		told := RuleExplanation{RuleID: r.ID, Mode: r.Mode}
+		if told.Result = r.excludes(&t, &in); told.Result == "" {
+			told.judge(&t, a, compiler.env)
 		}
 		x.Rules = append(x.Rules, told)
+	}
+	if a.ended != nil {
+		return Explanation{}, fmt.Errorf("explain policy: %w", a.ended)
 	}
 	return x, nil
 }
@@ -86,43 +97,37 @@ func (r *Rule) excludes(t *target, in *Input) Result {
 }
 
 // judge evaluates the rule, with a trace of its condition.
-func (x *RuleExplanation) judge(r *Rule, t *target, traced *condition, in Input) {
-	a := &attempt{in: in}
-	t.when = traced
+func (x *RuleExplanation) judge(t *target, a *attempt, env *cel.Env) {
+	a.state = nil
 	v, why := t.judge(a)
 	x.Why = why
 	x.Result = map[verdict]Result{
 		unmatched: ResultWhen, skipped: ResultSkipped, matched: ResultMatch, failed: ResultError, limited: ResultLimit,
 	}[v]
-	if traced != nil && a.missing(t.requires) == "" {
-		x.Steps = traced.trace(r.When, a)
+	if a.state != nil && a.ended == nil {
+		x.Steps = steps(env, t.when.source, a.state)
 	}
 }
 
-// trace evaluates the condition and tells what its parts came to.
-func (c *condition) trace(source string, a *attempt) []Step {
-	_, details, _ := c.program.Eval(a)
-	env, err := newEnvironment()
-	if err != nil || details == nil {
-		return nil
-	}
+// steps tells what the parts of a condition came to.
+func steps(env *cel.Env, source string, state interpreter.EvalState) []Step {
 	parsed, issues := env.Parse(source)
 	if issues.Err() != nil {
 		return nil
 	}
 	native := parsed.NativeRep()
-	var steps []Step
+	var all []Step
 	var tell func(e ast.Expr)
 	tell = func(e ast.Expr) {
 		for _, child := range children(e) {
 			tell(child)
 		}
-		if step, ok := stepOf(e, native.SourceInfo(), details.State()); ok {
-			steps = append(steps, step)
+		if step, ok := stepOf(e, native.SourceInfo(), state); ok {
+			all = append(all, step)
 		}
 	}
 	tell(native.Expr())
-	return steps
+	return all
 }
 
 // stepOf tells the value of e, if it has one that is not plain to see.
@@ -139,29 +144,4 @@ func stepOf(e ast.Expr, info *ast.SourceInfo, state interpreter.EvalState) (Step
 		return Step{}, false
 	}
 	return Step{Expression: text, Value: show(v)}, true
-}
-
-// shownValue is how many bytes of a value are shown.
-const shownValue = 200
-
-// show returns a value as text.
-func show(v ref.Val) string {
-	text := ""
-	switch v := v.(type) {
-	case *types.Err:
-		text = "error: " + v.Error()
-	case *object:
-		text = string(v.raw)
-	case *list:
-		text = string(v.raw)
-	case amount:
-		text = "decimal(\"" + v.String() + "\")"
-	case types.Timestamp:
-		text = v.Time.UTC().Format("2006-01-02T15:04:05.000Z")
-	case types.String:
-		text = fmt.Sprintf("%q", string(v))
-	default:
-		text = fmt.Sprint(v.Value())
-	}
-	return oneLine(text, shownValue)
 }

@@ -19,7 +19,7 @@ func TestExplain(t *testing.T) {
 		{"rule_id":"skipped","tool":"acme.**","decision":"allow","when":"payload.missing == 1"},
 		{"rule_id":"limit","tool":"acme.**","decision":"deny","limit":{"limit_id":"l","count":true,"by":"tool","window_seconds":1,"max":1}},
 		{"rule_id":"plain","tool":"acme.**","decision":"allow"}]}`)
-	x, err := policy.Explain(p, at(`{"amount":50,"order":{"currency":"USD"}}`))
+	x, err := policy.Explain(t.Context(), p, at(`{"amount":50,"order":{"currency":"USD"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

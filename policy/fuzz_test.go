@@ -60,7 +60,7 @@ func FuzzCondition(f *testing.F) {
 		if o.Decision != id.Deny && o.RuleID != policy.DefaultRule {
 			t.Errorf("got %+v", o)
 		}
-		x, err := policy.Explain(p, in)
+		x, err := policy.Explain(t.Context(), p, in)
 		if err != nil {
 			t.Fatal(err)
 		}

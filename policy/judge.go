@@ -1,8 +1,11 @@
 package policy
 
 import (
+	"context"
+
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/interpreter"
 )
 
 // verdict is what one rule says of one input that its tool and agents concern.
@@ -20,7 +23,15 @@ func (v verdict) matches() bool { return v == matched || v == failed }
 
 // judge evaluates a rule. why is what went wrong when it could not be evaluated.
 func (t *target) judge(a *attempt) (v verdict, why string) {
-	if why := a.missing(t.requires); why != "" {
+	a.open()
+	if !a.charge(t.price) {
+		return t.error(), errTooExpensive.Error()
+	}
+	why = a.missing(t.requires)
+	if a.refused { // something was not read
+		return t.error(), errTooExpensive.Error()
+	}
+	if why != "" {
 		return t.error(), why
 	}
 	if t.when != nil {
@@ -35,7 +46,11 @@ func (t *target) judge(a *attempt) (v verdict, why string) {
 	if t.limit == nil {
 		return matched, ""
 	}
-	if _, why := t.limit.added(a.payload(), t.sum); why != "" {
+	_, why = t.limit.added(a.payload(), t.sum)
+	if a.refused {
+		return t.error(), errTooExpensive.Error()
+	}
+	if why != "" {
 		return t.error(), why
 	}
 	return limited, ""
@@ -73,31 +88,39 @@ func (t *target) claim(a *attempt, place int32) Claim {
 // attempt is one input while rules are tried, and the CEL activation of their
 // conditions. The payload is read when the first rule asks for it.
 type attempt struct {
-	in    Input
-	root  *object
-	spent uint64 // of maxTotalCost
+	purse
+	in   Input
+	root object
+
+	state interpreter.EvalState // of the last condition that tells its parts
 }
+
+func newAttempt(ctx context.Context, in Input, units uint64) *attempt {
+	a := &attempt{purse: newPurse(ctx, units), in: in}
+	a.root = object{raw: in.Payload, purse: &a.purse}
+	return a
+}
+
+// charge is that of the purse; nobody pays for what is evaluated as it is compiled,
+// where a is nil.
+func (a *attempt) charge(units uint64) bool { return a == nil || a.purse.charge(units) }
 
 // occasion makes the attempt when a rule needs one: most inputs are decided by
 // their tool and agent, without an allocation.
 type occasion struct {
+	ctx context.Context
 	in  Input
 	try *attempt
 }
 
 func (o *occasion) attempt() *attempt {
 	if o.try == nil {
-		o.try = &attempt{in: o.in}
+		o.try = newAttempt(o.ctx, o.in, MaxTotalCost)
 	}
 	return o.try
 }
 
-func (a *attempt) payload() *object {
-	if a.root == nil {
-		a.root = &object{raw: a.in.Payload}
-	}
-	return a.root
-}
+func (a *attempt) payload() *object { return &a.root }
 
 // missing says which of paths is not there, "" when all are.
 func (a *attempt) missing(paths []path) string {

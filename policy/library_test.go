@@ -27,7 +27,11 @@ func TestLibrary(t *testing.T) {
 		}
 		p.ID, p.Version = "library", 1
 		c := compile(t, p)
-		for _, failure := range c.RunTests(p.Tests) {
+		failures, err := c.RunTests(t.Context(), p.Tests)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, failure := range failures {
 			t.Errorf("%s: %s", file, failure)
 		}
 		heard := map[string]bool{}

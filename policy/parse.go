@@ -1,9 +1,9 @@
 package policy
 
 import (
+	"context"
 	"fmt"
 
-	"cel.dev/cel-go/cel"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -63,12 +63,16 @@ type obligationDocument struct {
 // tests pass is another question (RunTests).
 //
 // Errors are *fault.Error of kind Invalid or TooLarge that name the member.
-func Parse(doc []byte) (Policy, error) {
-	p, err := read(doc)
+func Parse(doc []byte) (Policy, error) { return ParseWithin(context.Background(), doc) }
+
+// ParseWithin is Parse, which ends with ctx.
+func ParseWithin(ctx context.Context, doc []byte) (Policy, error) {
+	compiler := newCompiler(ctx).bounded()
+	p, err := read(doc, compiler)
 	if err != nil {
 		return Policy{}, err
 	}
-	if _, err := p.conditions(); err != nil {
+	if _, err := compiler.conditions(&p); err != nil {
 		return Policy{}, err
 	}
 	return p, nil
@@ -76,11 +80,11 @@ func Parse(doc []byte) (Policy, error) {
 
 // ParseStored reads what Canonical or Document wrote, of a policy that Parse
 // returned once: conditions are not compiled again.
-func ParseStored(doc []byte) (Policy, error) { return read(doc) }
+func ParseStored(doc []byte) (Policy, error) { return read(doc, newCompiler(context.Background())) }
 
-// read is Parse without compiling conditions, but for those whose `requires` has
+// read is Parse without compiling conditions. c inspects those whose `requires` has
 // to be derived.
-func read(doc []byte) (Policy, error) {
+func read(doc []byte, c *compiler) (Policy, error) {
 	if len(doc) > MaxBytes {
 		return Policy{}, fault.New(fault.TooLarge, "The policy is larger than 1 MiB")
 	}
@@ -98,7 +102,7 @@ func read(doc []byte) (Policy, error) {
 	if err := p.checkContent(); err != nil {
 		return Policy{}, err
 	}
-	if err := d.deriveRequires(&p); err != nil {
+	if err := d.deriveRequires(&p, c); err != nil {
 		return Policy{}, err
 	}
 	return p, p.checkTests()
@@ -159,20 +163,19 @@ func (d *ruleDocument) rule(i int) (Rule, error) {
 
 // deriveRequires gives the rules that name no requirements those of their
 // conditions.
-func (d *document) deriveRequires(p *Policy) error {
-	var env *cel.Env
+func (d *document) deriveRequires(p *Policy, c *compiler) error {
 	for i := range p.Rules {
 		r := &p.Rules[i]
 		if r.When == "" || d.Rules[i].Requires != nil {
 			continue
 		}
-		if env == nil {
-			var err error
-			if env, err = newEnvironment(); err != nil {
-				return fmt.Errorf("policy: environment of conditions: %w", err)
-			}
+		if err := c.ctx.Err(); err != nil {
+			return fmt.Errorf("derive requires: %w", err)
 		}
-		if err := r.deriveRequires(env, i); err != nil {
+		if err := c.prepare(); err != nil {
+			return err
+		}
+		if err := r.deriveRequires(c, i); err != nil {
 			return err
 		}
 	}
@@ -181,15 +184,15 @@ func (d *document) deriveRequires(p *Policy) error {
 
 // deriveRequires writes out what the condition of the rule at i reads outside of
 // has().
-func (r *Rule) deriveRequires(env *cel.Env, i int) error {
-	_, seen, err := checkWhen(env, r.When)
+func (r *Rule) deriveRequires(c *compiler, i int) error {
+	seen, err := c.inspect(r.When)
 	if err != nil {
 		return invalid(ruleMember(i, "when"), err.Error())
 	}
-	if seen.computed {
+	if seen.reads.computed {
 		return invalid(ruleMember(i, "when"), "looks up a member of the payload by a computed name: say in requires what must be present")
 	}
-	for _, p := range seen.paths {
+	for _, p := range seen.reads.paths {
 		r.Requires = append(r.Requires, p.String())
 	}
 	return r.checkRequires(i)
@@ -225,7 +228,7 @@ func parseDecimal(raw jsontext.Value) (decimal.Decimal, bool) {
 	if err != nil {
 		return decimal.Decimal{}, false
 	}
-	d, err := decimalOf(celValue(canonical))
+	d, err := decimalOf(celValue(canonical, nil))
 	return d, err == nil
 }
 

@@ -137,7 +137,7 @@ func TestProperties(t *testing.T) {
 // explained checks that an explanation is that of the evaluation.
 func explained(t testing.TB, p policy.Policy, in policy.Input, want policy.Outcome) {
 	t.Helper()
-	x, err := policy.Explain(p, in)
+	x, err := policy.Explain(t.Context(), p, in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 //     has() first.
 //   - Likewise the branches of ?:.
 //   - ==, != and in do not compare values of different types.
+//   - Computed names of a map's members are paid for.
 type rewriter struct {
 	required []path
 	make     ast.ExprFactory
@@ -40,6 +41,28 @@ func (w *rewriter) rewrite(e ast.Expr) {
 	}
 	for _, child := range children(e) {
 		w.rewrite(child)
+	}
+	if e.Kind() == ast.MapKind {
+		w.markKeys(e.AsMap())
+	}
+}
+
+// markKeys puts the computed keys of a map into calls, which have a price.
+func (w *rewriter) markKeys(m ast.MapExpr) {
+	for _, entry := range m.Entries() {
+		key := entry.AsMapEntry().Key()
+		if key.Kind() == ast.LiteralKind {
+			continue
+		}
+		w.next++
+		inner := w.make.CopyExpr(key)
+		inner.RenumberIDs(func(old int64) int64 {
+			if old == key.ID() {
+				return w.next
+			}
+			return old
+		})
+		key.SetKindCase(w.make.NewCall(key.ID(), mapKey, inner))
 	}
 }
 

@@ -50,18 +50,21 @@ func skipText(b []byte, i int) int {
 
 // skipWord returns the index behind the number or word that begins at i.
 func skipWord(b []byte, i int) int {
-	n := bytes.IndexAny(b[i+1:], ",]}")
-	if n < 0 {
-		return len(b)
+	for i++; i < len(b); i++ {
+		if b[i] == ',' || b[i] == ']' || b[i] == '}' {
+			return i
+		}
 	}
-	return i + 1 + n
+	return len(b)
 }
 
-// eachElement calls found with every element of an array.
-func eachElement(array []byte, found func(value []byte)) {
+// eachElement calls found with every element of an array, until it returns false.
+func eachElement(array []byte, found func(value []byte) bool) {
 	for i := 1; i < len(array)-1; {
 		end := skipValue(array, i)
-		found(array[i:end])
+		if !found(array[i:end]) {
+			return
+		}
 		i = end + 1
 	}
 }

@@ -1,6 +1,9 @@
 package policy
 
 import (
+	"iter"
+	"slices"
+
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -16,6 +19,7 @@ const (
 	strictEqual = "@equal"
 	strictOther = "@other"
 	strictIn    = "@within"
+	mapKey      = "@key" // around a computed name of a map's member, which has a price
 )
 
 // strictFunctions differ from CEL's own in that no error of an operand is lost
@@ -34,6 +38,7 @@ func strictFunctions() []cel.EnvOption {
 		function(strictEqual, any2, cel.BoolType, cel.BinaryBinding(equal)),
 		function(strictOther, any2, cel.BoolType, cel.BinaryBinding(different)),
 		function(strictIn, any2, cel.BoolType, cel.BinaryBinding(within)),
+		function(mapKey, any2[:1], cel.DynType, cel.UnaryBinding(func(key ref.Val) ref.Val { return key })),
 	}
 }
 
@@ -62,7 +67,7 @@ func equal(l, r ref.Val) ref.Val {
 	if !alike(l, r) {
 		return unlike(l, r)
 	}
-	return types.Equal(l, r)
+	return types.Bool(same(l, r))
 }
 
 func different(l, r ref.Val) ref.Val {
@@ -80,21 +85,36 @@ func unlike(l, r ref.Val) ref.Val {
 // within is the operator in. What is in a list is equal to an element; where it
 // is not, elements of another type make the answer unknown.
 func within(v, container ref.Val) ref.Val {
-	if m, ok := container.(traits.Mapper); ok {
-		return m.Contains(v)
+	switch container := container.(type) {
+	case *list:
+		return among(v, slices.Values(container.elements))
+	case traits.Mapper:
+		return container.Contains(v)
+	case traits.Lister:
+		return among(v, elementsOf(container))
 	}
-	elements, ok := container.(traits.Lister)
-	if !ok {
-		return types.NewErr("in needs a list or an object, not %s", container.Type().TypeName())
-	}
+	return types.NewErr("in needs a list or an object, not %s", container.Type().TypeName())
+}
+
+func among(v ref.Val, elements iter.Seq[ref.Val]) ref.Val {
 	var answer ref.Val = types.False
-	for it := elements.Iterator(); it.HasNext() == types.True; {
-		element := it.Next()
+	for element := range elements {
 		if !alike(v, element) {
 			answer = unlike(v, element)
-		} else if types.Equal(v, element) == types.True {
+		} else if same(v, element) {
 			return types.True
 		}
 	}
 	return answer
+}
+
+// elementsOf iterates over a list.
+func elementsOf(l traits.Lister) iter.Seq[ref.Val] {
+	return func(yield func(ref.Val) bool) {
+		for it := l.Iterator(); it.HasNext() == types.True; {
+			if !yield(it.Next()) {
+				return
+			}
+		}
+	}
 }

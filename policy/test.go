@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -86,25 +87,46 @@ func (f Failure) String() string {
 	return fmt.Sprintf("tests[%d] %q: %s", f.Place, f.Name, f.Why)
 }
 
-// RunTests returns the tests that do not pass.
-func (c *Compiled) RunTests(tests []Test) []Failure {
+// RunTests returns the tests that do not pass. Together they may cost MaxTestCost; those
+// behind do not pass. It ends with ctx.
+func (c *Compiled) RunTests(ctx context.Context, tests []Test) ([]Failure, error) {
 	var failures []Failure
+	spent := uint64(0)
 	for i := range tests {
-		if why := c.run(&tests[i]); why != "" {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("run tests: %w", err)
+		}
+		cost, why, err := c.run(ctx, &tests[i], spent)
+		if err != nil {
+			return nil, fmt.Errorf("run tests: %w", err)
+		}
+		if why != "" {
 			failures = append(failures, Failure{i, tests[i].Name, why})
 		}
+		spent += cost
 	}
-	return failures
+	return failures, nil
 }
 
-// run says why a test does not pass, "" when it does.
-func (c *Compiled) run(t *Test) string {
-	if t.Input.Now == 0 && c.looksAtTime() {
-		return "the policy looks at now: the test must say what it is"
+// run says what a test costs, and why it does not pass, "" when it does. spent is what
+// the tests before it cost.
+func (c *Compiled) run(ctx context.Context, t *Test, spent uint64) (cost uint64, why string, err error) {
+	if spent >= MaxTestCost {
+		return 0, "the tests before it cost all that tests may cost together", nil
 	}
-	e := c.Evaluate(t.Input)
-	o := e.Settle(t.Exceeds)
-	want := &t.Expect
+	if t.Input.Now == 0 && c.looksAtTime() {
+		return 0, "the policy looks at now: the test must say what it is", nil
+	}
+	a := occasion{ctx: ctx, in: t.Input}
+	e := c.evaluate(&a, true)
+	if a.try != nil {
+		cost, err = a.try.spent, a.try.ended
+	}
+	return cost, t.Expect.fails(e.Settle(t.Exceeds)), err
+}
+
+// fails says what an outcome lacks, "" when it is as expected.
+func (want *Expectation) fails(o Outcome) string {
 	switch {
 	case o.Decision != want.Decision:
 		return fmt.Sprintf("got %s by %s, want %s. %s", o.Decision, o.RuleID, want.Decision, o.Reason)

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"bytes"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -14,19 +13,23 @@ import (
 )
 
 // celValue returns a canonical JSON value as CEL sees it: numbers are doubles,
-// objects and arrays are read when they are looked into.
-func celValue(raw []byte) ref.Val {
+// objects are read when they are looked into. p, which may be nil, pays for the
+// reading, level by level. Where it can't, the value is an error that nobody keeps.
+func celValue(raw []byte, p *purse) ref.Val {
 	if len(raw) == 0 {
 		return types.NewErr("the payload is not JSON")
 	}
 	switch raw[0] {
 	case '"':
+		if !p.read(len(raw) / bytesPerUnit) {
+			return types.WrapErr(errTooExpensive)
+		}
 		text, _ := jcs.AppendDecoded(nil, raw)
 		return types.String(text)
 	case '{':
-		return &object{raw: raw}
+		return &object{raw: raw, purse: p}
 	case '[':
-		return newList(raw)
+		return readList(raw, p)
 	case 't':
 		return types.True
 	case 'f':
@@ -41,31 +44,60 @@ func celValue(raw []byte) ref.Val {
 	return types.Double(number)
 }
 
-// list is an array of the payload.
+// list is an array of the payload, or several that were joined.
 type list struct {
 	traits.Lister
-	raw []byte
+	elements []ref.Val // those of Lister
+	extent   uint64    // what it costs to look at all of it (price.go)
+	raw      []byte    // nil when joined
 }
 
-func newList(raw []byte) *list {
-	var elements []ref.Val
-	eachElement(raw, func(value []byte) { elements = append(elements, celValue(value)) })
-	return &list{types.NewRefValList(types.DefaultTypeAdapter, elements), raw}
-}
-
-// Equal compares arrays of the payload by their canonical text.
-func (l *list) Equal(other ref.Val) ref.Val {
-	if o, ok := other.(*list); ok {
-		return types.Bool(bytes.Equal(l.raw, o.raw))
+func readList(raw []byte, p *purse) ref.Val {
+	if !p.read(len(raw) / bytesPerUnit) {
+		return types.WrapErr(errTooExpensive)
 	}
-	return l.Lister.Equal(other)
+	var elements []ref.Val
+	units := 0
+	eachElement(raw, func(value []byte) bool {
+		elements = append(elements, celValue(value, p))
+		if value[0] == '{' || value[0] == '[' {
+			units += unitsPerContainer
+			return p.read(1)
+		}
+		if len(elements)%scalarsPerUnit == 0 {
+			units++
+			return p.read(1)
+		}
+		return true
+	})
+	if p != nil && p.refused {
+		return types.WrapErr(errTooExpensive)
+	}
+	extent := uint64(len(raw)/bytesPerUnit + units)
+	return &list{types.NewRefValList(types.DefaultTypeAdapter, elements), elements, extent, raw}
 }
+
+// join returns the elements of l and r in a list of their own: CEL's own would be
+// looked through once for each list that was joined. Who calls it has paid for both.
+func join(l, r traits.Lister) *list {
+	elements := make([]ref.Val, 0, int(l.Size().(types.Int)+r.Size().(types.Int)))
+	for _, side := range []traits.Lister{l, r} {
+		for it := side.Iterator(); it.HasNext() == types.True; {
+			elements = append(elements, it.Next())
+		}
+	}
+	return &list{types.NewRefValList(types.DefaultTypeAdapter, elements), elements, extent(l) + extent(r), nil}
+}
+
+// Equal implements ref.Val.
+func (l *list) Equal(other ref.Val) ref.Val { return types.Bool(same(l, other)) }
 
 // object is an object of the payload, a CEL map. Its members are found at the
 // first look and each one's value is made once, by the one goroutine that
 // evaluates.
 type object struct {
 	raw     []byte
+	purse   *purse // pays for what is read; may be nil
 	members []member
 	byName  map[string]int // places in members, when there are many
 }
@@ -83,14 +115,16 @@ const (
 	manyMembers = 16
 )
 
+// load reads the members, if they can be paid for.
 func (o *object) load() {
-	if o.members != nil || len(o.raw) <= len("{}") {
+	if o.members != nil || len(o.raw) <= len("{}") || !o.purse.read(1+len(o.raw)/bytesPerUnit) {
 		return
 	}
 	o.members = make([]member, 0, fewMembers)
 	eachMember(o.raw, func(name, value []byte) {
 		o.members = append(o.members, member{name: name, raw: value})
 	})
+	o.purse.read(len(o.members) / scalarsPerUnit)
 	if len(o.members) > manyMembers {
 		o.byName = make(map[string]int, len(o.members))
 		for i := range o.members {
@@ -104,23 +138,27 @@ func (o *object) lookup(name string) ref.Val {
 	o.load()
 	if o.byName != nil {
 		if i, ok := o.byName[name]; ok {
-			return o.members[i].get()
+			return o.members[i].get(o.purse)
 		}
 		return nil
 	}
 	for i := range o.members {
 		if string(o.members[i].name) == name {
-			return o.members[i].get()
+			return o.members[i].get(o.purse)
 		}
 	}
 	return nil
 }
 
-func (m *member) get() ref.Val {
-	if m.value == nil {
-		m.value = celValue(m.raw)
+func (m *member) get(p *purse) ref.Val {
+	if m.value != nil {
+		return m.value
 	}
-	return m.value
+	v := celValue(m.raw, p)
+	if p == nil || !p.refused {
+		m.value = v
+	}
+	return v
 }
 
 // Find implements traits.Mapper.
@@ -128,6 +166,9 @@ func (o *object) Find(key ref.Val) (ref.Val, bool) {
 	name, ok := key.(types.String)
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(key), false
+	}
+	if !o.purse.charge(uint64(len(name)) / bytesPerUnit) { // of a computed name
+		return types.WrapErr(errTooExpensive), false
 	}
 	v := o.lookup(string(name))
 	return v, v != nil
@@ -139,7 +180,8 @@ func (o *object) Get(key ref.Val) ref.Val {
 	if found || v != nil {
 		return v
 	}
-	return types.NewErr("no such key: %v", key)
+	name, _ := key.(types.String)
+	return types.NewErr("no such key: %s", oneLine(string(name), 64))
 }
 
 // Contains implements traits.Container.
@@ -165,19 +207,13 @@ func (o *object) whole() traits.Mapper {
 	o.load()
 	m := make(map[string]any, len(o.members))
 	for i := range o.members {
-		m[string(o.members[i].name)] = o.members[i].get()
+		m[string(o.members[i].name)] = o.members[i].get(o.purse)
 	}
 	return types.NewStringInterfaceMap(types.DefaultTypeAdapter, m)
 }
 
-// Equal implements ref.Val. Objects of the payload are compared by their
-// canonical text.
-func (o *object) Equal(other ref.Val) ref.Val {
-	if p, ok := other.(*object); ok {
-		return types.Bool(bytes.Equal(o.raw, p.raw))
-	}
-	return o.whole().Equal(other)
-}
+// Equal implements ref.Val.
+func (o *object) Equal(other ref.Val) ref.Val { return types.Bool(same(o, other)) }
 
 // ConvertToNative implements ref.Val.
 func (o *object) ConvertToNative(t reflect.Type) (any, error) {
@@ -200,29 +236,3 @@ func (o *object) Type() ref.Type { return types.MapType }
 
 // Value implements ref.Val.
 func (o *object) Value() any { return o.raw }
-
-// weight is what it costs to look at all of v, in bytes.
-func weight(v ref.Val) uint64 {
-	switch v := v.(type) {
-	case types.String:
-		return uint64(len(v))
-	case *object:
-		return uint64(len(v.raw))
-	case *list:
-		return uint64(len(v.raw))
-	case traits.Lister: // a literal, as long as the source at most, or joined ones
-		sum := uint64(1)
-		for it := v.Iterator(); it.HasNext() == types.True; {
-			sum += weight(it.Next())
-		}
-		return sum
-	case traits.Mapper:
-		sum := uint64(1)
-		for it := v.Iterator(); it.HasNext() == types.True; {
-			key := it.Next()
-			sum += weight(key) + weight(v.Get(key))
-		}
-		return sum
-	}
-	return 1
-}

@@ -9,7 +9,7 @@
 //   - Nothing is written, and no state above the one published when a rehearsal
 //     begins is looked at.
 //   - A rehearsal is bounded in events and in time, works in turns with the other
-//     work of the server, and few of them run at a time.
+//     work of the server, ends with its request, and few of them run at a time.
 package rehearsal
 
 import (
@@ -22,6 +22,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/meter"
 	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -30,9 +31,10 @@ import (
 const (
 	MaxEvents  = 10_000
 	maxTime    = 5 * time.Second
-	maxChanges = 100 // that are told one by one
-	perTurn    = 32  // events
-	atATime    = 2   // rehearsals of all organizations; one of each
+	maxChanges = 100                   // that are told one by one
+	perTurn    = 32                    // events
+	turnTime   = 20 * time.Millisecond // after which no further event is decided in a turn
+	atATime    = 2                     // rehearsals of all organizations; one of each
 )
 
 // Ledgers is what is needed of package log.
@@ -148,7 +150,7 @@ func (r *Rehearsals) compile(ctx context.Context, t id.Tenant, p policy.Policy) 
 		return nil, err
 	}
 	defer r.turns.Give(party)
-	return policy.Compile(p)
+	return policy.CompileWithin(ctx, p)
 }
 
 // turn decides a few events.
@@ -158,15 +160,22 @@ func (r *Rehearsals) turn(ctx context.Context, t id.Tenant, state *log.State, ru
 		return err
 	}
 	defer r.turns.Give(party)
+	var until time.Time // from the first event on: before, the store is waited for
 	end := min(run.report.End+perTurn, state.Size())
 	for e, err := range r.ledgers.Events(ctx, state, run.report.End, end, storage.Records|storage.Envelopes) {
 		if err == nil {
-			err = run.event(e)
+			err = run.event(ctx, e)
 		}
 		if err != nil {
 			return err
 		}
 		run.report.End++
+		if until.IsZero() {
+			until = r.clock().Add(turnTime)
+		}
+		if r.clock().After(until) {
+			return nil
+		}
 	}
 	return nil
 }
@@ -178,7 +187,7 @@ type run struct {
 	report   Report
 }
 
-func (r *run) event(e storage.Event) error {
+func (r *run) event(ctx context.Context, e storage.Event) error {
 	switch {
 	case e.Tool == "":
 		r.report.WithoutTool++
@@ -200,7 +209,10 @@ func (r *run) event(e storage.Event) error {
 		return nil
 	}
 	r.report.Evaluated++
-	evaluation := r.policy.Evaluate(inputOf(&record, envelope))
+	evaluation, err := meter.Apply(ctx, r.policy, inputOf(&record, envelope))
+	if err != nil {
+		return err
+	}
 	outcome := evaluation.Settle(func(c *policy.Claim) bool { return r.counters.exceeds(c, record.ReceivedAt) })
 	for _, rule := range outcome.Shadow {
 		r.report.Shadow[rule]++

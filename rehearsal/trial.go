@@ -29,5 +29,5 @@ func (r *Rehearsals) Trial(ctx context.Context, t id.Tenant, p policy.Policy, tr
 	if trial.Input.Now == 0 {
 		trial.Input.Now = id.InstantOf(r.clock())
 	}
-	return policy.Explain(p, trial.Input)
+	return policy.Explain(ctx, p, trial.Input)
 }

@@ -19,7 +19,8 @@ import (
 // statement are judged by it, and none below.
 //
 // fault.NotFound; fault.Conflict when the newest version is not a draft, or its
-// own tests do not pass.
+// own tests do not pass; fault.Invalid when it is beyond what a policy may cost that is
+// saved now.
 func (b *Rulebook) Activate(ctx context.Context, t id.Tenant, principal, policyID string) (Version, error) {
 	var activated Version
 	_, err := b.notary.State(ctx, t, principal, func(ctx context.Context, _ *log.State) (notary.Act, error) {
@@ -109,7 +110,7 @@ func (b *Rulebook) promote(ctx context.Context, t id.Tenant, c *changes, p *stor
 	if err != nil {
 		return Version{}, err
 	}
-	if err := runTests(&v.Value); err != nil { // in the turn of the act
+	if err := runTests(ctx, &v.Value); err != nil { // in the turn of the act
 		return Version{}, err
 	}
 	p.Value.Draft, p.Value.Active, p.Value.UpdatedAt = false, number, c.now
@@ -132,17 +133,24 @@ func (b *Rulebook) promote(ctx context.Context, t id.Tenant, c *changes, p *stor
 // shownFailures is how many failures of tests an error tells.
 const shownFailures = 5
 
-// runTests refuses a version whose tests do not pass.
-func runTests(v *versionRecord) error {
+// runTests refuses a version whose tests do not pass, and a draft of before that is
+// beyond the bounds of today.
+func runTests(ctx context.Context, v *versionRecord) error {
 	document, err := v.document()
 	if err != nil {
 		return err
 	}
-	compiled, err := policy.Compile(document)
+	compiled, err := policy.CompileBounded(ctx, document)
+	if fault.Is(err, fault.Invalid) {
+		return err
+	}
 	if err != nil {
 		return unreadable("compile draft", err)
 	}
-	failures := compiled.RunTests(document.Tests)
+	failures, err := compiled.RunTests(ctx, document.Tests)
+	if err != nil {
+		return err
+	}
 	if len(failures) == 0 {
 		return nil
 	}

@@ -26,7 +26,7 @@ const tries = 16
 // Errors are those of policy.Parse, and fault.Conflict for a policy_id that the
 // organization has.
 func (b *Rulebook) Create(ctx context.Context, t id.Tenant, principal string, document []byte) (Version, error) {
-	p, err := policy.Parse(document)
+	p, err := b.parse(ctx, t, document)
 	if err != nil {
 		return Version{}, err
 	}
@@ -77,7 +77,11 @@ func (b *Rulebook) Draft(ctx context.Context, t id.Tenant, principal, policyID s
 		if err != nil {
 			return Version{}, err
 		}
-		document, err := overlay(v.Value.Document, members)
+		changed, err := overlay(v.Value.Document, members)
+		if err != nil {
+			return Version{}, err
+		}
+		document, err := b.parse(ctx, t, changed)
 		if err != nil {
 			return Version{}, err
 		}
@@ -100,9 +104,6 @@ func (b *Rulebook) writeDraft(ctx context.Context, t id.Tenant, principal string
 	if len(v.Value.Document) > policy.MaxBytes {
 		return Version{}, fault.New(fault.TooLarge, "The policy with all defaults written out is larger than 1 MiB")
 	}
-	if err := b.tryToCompile(ctx, t, document); err != nil {
-		return Version{}, err
-	}
 	first, err := p.Change(kindPolicy, document.ID)
 	if err != nil {
 		return Version{}, err
@@ -117,16 +118,15 @@ func (b *Rulebook) writeDraft(ctx context.Context, t id.Tenant, principal string
 	return whole(document.ID, document.Version, &p.Value, &v.Value)
 }
 
-// tryToCompile takes a turn: hundreds of conditions keep a processor busy for a
-// tenth of a second.
-func (b *Rulebook) tryToCompile(ctx context.Context, t id.Tenant, document policy.Policy) error {
+// parse reads what people write, conditions compiled. It takes a turn, because hundreds of
+// conditions keep a processor busy for a tenth of a second.
+func (b *Rulebook) parse(ctx context.Context, t id.Tenant, document []byte) (policy.Policy, error) {
 	party := limit.Party{Tenant: t}
 	if err := b.turns.Take(ctx, party); err != nil {
-		return fmt.Errorf("wait for a turn: %w", err)
+		return policy.Policy{}, fmt.Errorf("wait for a turn: %w", err)
 	}
 	defer b.turns.Give(party)
-	_, err := policy.Compile(document)
-	return err
+	return policy.ParseWithin(ctx, document)
 }
 
 func (b *Rulebook) write(ctx context.Context, t id.Tenant, changes ...storage.Change) error {

@@ -24,8 +24,12 @@ func FuzzPatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, patch []byte) {
 		members, err := parsePatch("p", patch)
 		if err == nil {
+			var text []byte
+			if text, err = overlay(document, members); err != nil {
+				t.Fatalf("%q: overlay: %v", patch, err)
+			}
 			var changed policy.Policy
-			if changed, err = overlay(document, members); err == nil && (changed.ID != "p" || changed.Version != 1) {
+			if changed, err = policy.Parse(text); err == nil && (changed.ID != "p" || changed.Version != 1) {
 				t.Errorf("%q makes %s version %d of p version 1", patch, changed.ID, changed.Version)
 			}
 		}

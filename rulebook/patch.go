@@ -37,16 +37,16 @@ func parsePatch(policyID string, patch []byte) (map[string]jsontext.Value, error
 	return members, nil
 }
 
-// overlay puts members in the place of a document's.
-func overlay(document []byte, members map[string]jsontext.Value) (policy.Policy, error) {
+// overlay returns a document with members in the place of its own.
+func overlay(document []byte, members map[string]jsontext.Value) ([]byte, error) {
 	var all map[string]jsontext.Value
 	if err := json.Unmarshal(document, &all); err != nil {
-		return policy.Policy{}, unreadable("read document", fmt.Errorf("%w: %w", storage.ErrCorrupt, err))
+		return nil, unreadable("read document", fmt.Errorf("%w: %w", storage.ErrCorrupt, err))
 	}
 	maps.Copy(all, members)
 	changed, err := json.Marshal(all)
 	if err != nil {
-		return policy.Policy{}, fmt.Errorf("change draft: %w", err)
+		return nil, fmt.Errorf("change draft: %w", err)
 	}
-	return policy.Parse(changed)
+	return changed, nil
 }

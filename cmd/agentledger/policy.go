@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 
@@ -87,7 +88,10 @@ func (c policyTestCommand) Run(out terminal) error {
 		if err != nil {
 			return "", false, err
 		}
-		failures := compiled.RunTests(p.Tests)
+		failures, err := compiled.RunTests(context.Background(), p.Tests)
+		if err != nil {
+			return "", false, err
+		}
 		said := fmt.Sprintf("%d of %d tests pass", len(p.Tests)-len(failures), len(p.Tests))
 		for _, f := range failures {
 			said += "\n    " + f.String()

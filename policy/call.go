@@ -1,0 +1,172 @@
+package policy
+
+import (
+	"fmt"
+
+	"cel.dev/cel-go/common/functions"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/interpreter"
+)
+
+// call is a function of a condition. It pays before it does what it is for: CEL's own
+// calls are priced when they are done.
+type call struct {
+	id       int64
+	function string
+	args     []interpreter.InterpretableV2
+	extents  [2]int64 // of the first two arguments, -1 where only the evaluation knows
+	price    pricer   // nil: its node is all that it costs
+	impl     *functions.Overload
+	pattern  *pattern // of matches
+	converts bool     // text to a number or a time
+}
+
+// newCall takes the place of a call that CEL planned.
+func (c *compiler) newCall(planned interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
+	made := &call{
+		id: planned.ID(), function: planned.Function(), args: planned.Args(),
+		price: priceOf(planned.Function()), converts: converts(planned.Function()),
+		impl: c.overloads[planned.OverloadID()], extents: [2]int64{-1, -1},
+	}
+	if made.impl == nil {
+		made.impl = c.overloads[made.function]
+	}
+	for i, arg := range made.args {
+		if literal, ok := arg.(interpreter.InterpretableConst); ok && i < len(made.extents) {
+			made.extents[i] = int64(extent(literal.Value()))
+		}
+	}
+	if made.function == "matches" {
+		return made, made.compilePattern(c.patterns)
+	}
+	if made.impl == nil || made.impl.NonStrict {
+		return nil, fmt.Errorf("no such overload: %s", made.function)
+	}
+	return made, nil
+}
+
+func (c *call) compilePattern(known *patterns) (err error) {
+	literal, ok := c.args[len(c.args)-1].(interpreter.InterpretableConst)
+	if !ok {
+		return fmt.Errorf("matches with a pattern that is not a literal")
+	}
+	text, _ := literal.Value().(types.String)
+	c.pattern, err = known.compile(string(text))
+	return err
+}
+
+// converts reports whether a function reads a text, which then has to be short.
+func converts(function string) bool {
+	switch function {
+	case "double", "int", "uint", "bool", "timestamp", "duration", "decimal":
+		return true
+	}
+	return false
+}
+
+// ID implements interpreter.Interpretable.
+func (c *call) ID() int64 { return c.id }
+
+// Eval implements interpreter.Interpretable.
+func (c *call) Eval(vars interpreter.Activation) ref.Val {
+	return interpreter.EvalActivation(vars, c.Exec)
+}
+
+// Exec implements interpreter.InterpretableV2. The first argument that is an error
+// is the answer.
+func (c *call) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	var l, r ref.Val
+	switch len(c.args) {
+	case 1:
+		if l = c.args[0].Exec(frame); types.IsError(l) {
+			return l
+		}
+	case 2:
+		if l = c.args[0].Exec(frame); types.IsError(l) {
+			return l
+		}
+		if r = c.args[1].Exec(frame); types.IsError(r) {
+			return r
+		}
+	default:
+		return c.many(frame)
+	}
+	a, _ := frame.Scope().(*attempt)
+	return c.apply(a, l, r)
+}
+
+// many evaluates a call of three arguments or more, which has no price.
+func (c *call) many(frame *interpreter.ExecutionFrame) ref.Val {
+	args := make([]ref.Val, len(c.args))
+	for i, arg := range c.args {
+		if args[i] = arg.Exec(frame); types.IsError(args[i]) {
+			return args[i]
+		}
+	}
+	return c.impl.Function(args...)
+}
+
+// apply pays for the call and makes it. r is nil for a call of one argument.
+func (c *call) apply(a *attempt, l, r ref.Val) ref.Val {
+	if c.pattern != nil {
+		return c.match(a, l)
+	}
+	if c.price != nil && !a.charge(c.price(c.extent(0, l), c.extent(1, r))) {
+		return types.WrapErr(errTooExpensive)
+	}
+	if c.converts {
+		if text, ok := l.(types.String); ok && len(text) > MaxConverted {
+			return types.NewErr("%s of a text of more than %d bytes", c.function, MaxConverted)
+		}
+	}
+	if left, ok := l.(traits.Lister); ok && c.function == operators.Add {
+		if right, ok := r.(traits.Lister); ok {
+			return join(left, right)
+		}
+	}
+	return c.invoke(l, r)
+}
+
+// extent is that of the argument at i.
+func (c *call) extent(i int, v ref.Val) uint64 {
+	switch {
+	case v == nil:
+		return 0
+	case c.extents[i] >= 0:
+		return uint64(c.extents[i])
+	}
+	return extent(v)
+}
+
+// match evaluates matches.
+func (c *call) match(a *attempt, v ref.Val) ref.Val {
+	text, ok := v.(types.String)
+	switch {
+	case !ok:
+		return types.MaybeNoSuchOverloadErr(v)
+	case len(text) > MaxMatched:
+		return types.WrapErr(errLongText)
+	case !a.charge(matchPrice(len(text), c.pattern.size)):
+		return types.WrapErr(errTooExpensive)
+	}
+	return types.Bool(c.pattern.matcher.MatchString(string(text)))
+}
+
+// invoke calls the function as CEL does.
+func (c *call) invoke(l, r ref.Val) ref.Val {
+	switch {
+	case c.impl.OperandTrait != 0 && !l.Type().HasTrait(c.impl.OperandTrait):
+	case r == nil && c.impl.Unary != nil:
+		return c.impl.Unary(l)
+	case r != nil && c.impl.Binary != nil:
+		return c.impl.Binary(l, r)
+	case c.impl.Function != nil && r == nil:
+		return c.impl.Function(l)
+	case c.impl.Function != nil:
+		return c.impl.Function(l, r)
+	}
+	return types.NewErr("no such overload: %s", c.function)
+}

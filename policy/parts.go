@@ -1,0 +1,95 @@
+package policy
+
+import "strings"
+
+// bytesPerPart is how many bytes of a condition count as a part more.
+const bytesPerPart = 32
+
+// partsOf counts the parts of a condition's source, which is what it costs to
+// compile: names, numbers, texts and signs (a bracket, a dot, a comma, an operator),
+// and one more for each bytesPerPart bytes. `payload.a > 5.0` has five. A source that is
+// not CEL has some number.
+func partsOf(source string) int {
+	parts := len(source) / bytesPerPart
+	for i := 0; i < len(source); {
+		switch c := source[i]; {
+		case c <= ' ':
+			i++
+			continue
+		case strings.HasPrefix(source[i:], "//"):
+			i = skipUntil(source, i, "\n")
+			continue
+		case c == '"' || c == '\'':
+			i = skipQuoted(source, i, false)
+		case c == '`':
+			i = skipUntil(source, i+1, "`")
+		case wordByte(c):
+			i = skipName(source, i)
+		case i+1 < len(source) && isOperator(source[i:i+2]):
+			i += 2
+		default:
+			i++
+		}
+		parts++
+	}
+	return parts
+}
+
+func wordByte(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+func isOperator(two string) bool {
+	switch two {
+	case "&&", "||", "==", "!=", "<=", ">=":
+		return true
+	}
+	return false
+}
+
+// skipName returns the index behind the name or number at i, or behind the text that
+// it is the prefix of, as in r"\d".
+func skipName(s string, i int) int {
+	begin, number := i, s[i] <= '9'
+	for i < len(s) && (wordByte(s[i]) || number && s[i] == '.') {
+		i++
+	}
+	if i < len(s) && (s[i] == '"' || s[i] == '\'') {
+		switch prefix := strings.ToLower(s[begin:i]); prefix {
+		case "r", "br", "rb":
+			return skipQuoted(s, i, true)
+		case "b":
+			return skipQuoted(s, i, false)
+		}
+	}
+	return i
+}
+
+// skipQuoted returns the index behind the text that begins with the quote at i. In a
+// raw text a backslash is nothing special.
+func skipQuoted(s string, i int, raw bool) int {
+	quote := s[i : i+1]
+	if three := strings.Repeat(quote, 3); strings.HasPrefix(s[i:], three) {
+		quote = three
+	}
+	for i += len(quote); i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && !raw:
+			i++
+		case strings.HasPrefix(s[i:], quote):
+			return i + len(quote)
+		case s[i] == '\n' && len(quote) == 1:
+			return i
+		}
+	}
+	return len(s)
+}
+
+// skipUntil returns the index behind the next end at or after i.
+func skipUntil(s string, i int, end string) int {
+	n := strings.Index(s[i:], end)
+	if n < 0 {
+		return len(s)
+	}
+	return i + n + len(end)
+}

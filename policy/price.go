@@ -1,0 +1,81 @@
+package policy
+
+import (
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// Units of what a function looks at.
+const (
+	bytesPerUnit        = 16 // of text, and of the JSON of arrays and objects
+	scalarsPerUnit      = 2  // elements of an array
+	unitsPerContainer   = 4  // elements that are arrays or objects
+	instructionsPerUnit = 16 // steps of a pattern: one for each byte of the text and each instruction
+	unitsPerDecimal     = 20
+	unitsPerTime        = 4
+)
+
+// pricer tells what a call costs besides its node, given the extents of its first
+// two arguments.
+type pricer func(l, r uint64) uint64
+
+// priceOf returns how calls of a function are priced, nil for those that cost the
+// same whatever their arguments. It knows the functions that conditions may use
+// and those that take their place (strict.go).
+func priceOf(function string) pricer {
+	switch function {
+	case strictEqual, strictOther, operators.Equals, operators.NotEquals,
+		operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+		return func(l, r uint64) uint64 { return min(l, r) }
+	case strictIn, operators.In, operators.Add, "contains":
+		return func(l, r uint64) uint64 { return l + r }
+	case "startsWith", "endsWith":
+		return func(_, r uint64) uint64 { return r }
+	case "size", mapKey:
+		return func(l, _ uint64) uint64 { return l }
+	case "decimal":
+		return constant(unitsPerDecimal)
+	case "timestamp", "duration", "string", "double", "int", "uint",
+		"getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear",
+		"getHours", "getMinutes", "getSeconds", "getMilliseconds":
+		return constant(unitsPerTime)
+	}
+	return nil
+}
+
+func constant(units uint64) pricer { return func(_, _ uint64) uint64 { return units } }
+
+// matchPrice is what it costs to match a text of so many bytes with a pattern of so
+// many instructions.
+func matchPrice(text, instructions int) uint64 {
+	return (uint64(text) + 1) * uint64(instructions) / instructionsPerUnit
+}
+
+// extent is what it costs to look at all of v, in units. It takes no longer than
+// that itself, and stops at what no condition may spend.
+func extent(v ref.Val) uint64 {
+	switch v := v.(type) {
+	case types.String:
+		return uint64(len(v)) / bytesPerUnit
+	case *object:
+		return uint64(len(v.raw)) / bytesPerUnit
+	case *list:
+		return v.extent
+	case traits.Lister: // a literal, as long as the source at most
+		sum := uint64(1)
+		for it := v.Iterator(); sum <= MaxCost && it.HasNext() == types.True; {
+			sum += 1 + extent(it.Next())
+		}
+		return sum
+	case traits.Mapper:
+		sum := uint64(1)
+		for it := v.Iterator(); sum <= MaxCost && it.HasNext() == types.True; {
+			key := it.Next()
+			sum += 2 + extent(key) + extent(v.Get(key))
+		}
+		return sum
+	}
+	return 0
+}

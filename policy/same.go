@@ -1,0 +1,83 @@
+package policy
+
+import (
+	"bytes"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// same reports whether two values are equal as CEL has it. It looks at them in an order
+// that they give and never at random, because what is looked at is paid for.
+func same(l, r ref.Val) bool {
+	if l == types.NullValue || r == types.NullValue {
+		return l == r
+	}
+	switch left := l.(type) {
+	case traits.Mapper:
+		right, ok := r.(traits.Mapper)
+		return ok && sameMaps(left, right)
+	case traits.Lister:
+		right, ok := r.(traits.Lister)
+		return ok && sameLists(left, right)
+	}
+	return l.Equal(r) == types.True
+}
+
+// sameLists compares arrays of the payload by their canonical text.
+func sameLists(l, r traits.Lister) bool {
+	left, ok := l.(*list)
+	right, ok2 := r.(*list)
+	if ok && ok2 && left.raw != nil && right.raw != nil {
+		return bytes.Equal(left.raw, right.raw)
+	}
+	n := l.Size().(types.Int)
+	if n != r.Size().(types.Int) {
+		return false
+	}
+	for i := types.Int(0); i < n; i++ {
+		if !same(l.Get(i), r.Get(i)) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameMaps compares objects of the payload by their canonical text, and others by the
+// members of the one that is an object of the payload.
+func sameMaps(l, r traits.Mapper) bool {
+	left, ok := l.(*object)
+	right, ok2 := r.(*object)
+	switch {
+	case ok && ok2:
+		return bytes.Equal(left.raw, right.raw)
+	case ok:
+		return left.sameAs(r)
+	case ok2:
+		return right.sameAs(l)
+	case l.Size() != r.Size():
+		return false
+	}
+	equal := true
+	for it := l.Iterator(); it.HasNext() == types.True; { // in any order, but all of them
+		key := it.Next()
+		v, found := r.Find(key)
+		equal = found && same(l.Get(key), v) && equal
+	}
+	return equal
+}
+
+// sameAs compares with a map of the condition.
+func (o *object) sameAs(m traits.Mapper) bool {
+	if o.Size() != m.Size() {
+		return false
+	}
+	for i := range o.members {
+		v, found := m.Find(types.String(o.members[i].name))
+		if !found || !same(o.members[i].get(o.purse), v) {
+			return false
+		}
+	}
+	return true
+}
