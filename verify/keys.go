@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/tlog"
@@ -33,7 +34,7 @@ type keyLine struct {
 
 // ParseKeys reads a saved answer of transparency/keys and returns the keys that
 // sign checkpoints (use log), in its order. It is strict I-JSON with all members
-// there; members that are not known are ignored, and so are keys of other uses.
+// there, and sizes are below 2^53; members that are not known are ignored, and so are keys of other uses.
 // Nothing in it says that it is true: whoever relies on it has saved it at a time,
 // or from a source, that they trust. The caller bounds its length.
 func ParseKeys(src []byte) ([]LogKey, error) {
@@ -74,7 +75,7 @@ func (l keyLine) read() (k LogKey, ofLog bool, err error) {
 			return k, false, fmt.Errorf("to_size: %w: %w", ErrMalformed, err)
 		}
 	}
-	if k.To > tlog.MaxSize+1 || k.From > k.To {
+	if k.From > chain.MaxSeq || !isNull(l.ToSize) && k.To > chain.MaxSeq || k.From > k.To {
 		return k, false, fmt.Errorf("sizes: %w", ErrMalformed)
 	}
 	if *l.Use != "log" {

@@ -185,6 +185,7 @@ func keyLists(m *maker) {
 		{"size with a leading zero", `"to_size":1000`, `"to_size":01000`},
 		{"sizes the wrong way round", `"from_size":0,"to_size":1000`, `"from_size":1000,"to_size":0`},
 		{"size 2^64", `"to_size":1000`, `"to_size":18446744073709551616`},
+		{"size 2^53", `"to_size":1000`, `"to_size":9007199254740992`},
 		{"member twice", `"use":"log"`, `"use":"log","use":"log"`},
 		{"key id of another key", one[strings.Index(one, "+") : strings.Index(one, "+")+9], "+00000000"},
 		{"witness's key", one, m.witness(logName).Key().String()},

@@ -213,7 +213,7 @@ def log_keys(text):
     keys = ijson(text)["keys"]
     for k in keys:
         has_form(k, KEY, closed=False)
-        need(k["from_size"] <= (2**63 if k["to_size"] is None else k["to_size"]) <= 2**63, "keys: sizes")
+        need(k["from_size"] <= (2**53 - 1 if k["to_size"] is None else k["to_size"]) < 2**53, "keys: sizes")
         if k["use"] == "log": verifier(k["vkey"], LOG)
     need(any(k["use"] == "log" for k in keys), "keys: none of a log")
     return [k for k in keys if k["use"] == "log"]
