@@ -3,7 +3,7 @@
 // and transparency-dev/merkle. They fetch over HTTP and see nothing but what
 // every mirror and auditor sees. Witnesses are held against Tessera and
 // transparency-dev/formats: what we show as cosigned by their policies, and our
-// test witness by Tessera's client.
+// test witness by Tessera's client. The list of logs is read by omniwitness's own parser.
 //
 // What always holds:
 //

@@ -201,6 +201,7 @@ func (f *Fleet) checkLog(ctx context.Context, r *register, l registered) (Report
 	}
 	m.listed, m.attach = l.heads(), attachListing(f.Service, l)
 	report, err := m.Check(ctx)
+	report.OtherSigners = nil // the directory lists a new key when it signs alone: nobody has to give it
 	if report.Successor = f.successor(r, l.Origin); report.Successor != nil {
 		if f := (*Finding)(nil); err != nil && !errors.As(err, &f) && ctx.Err() == nil {
 			// It may have nothing more to show. What was kept is compared with its successor.

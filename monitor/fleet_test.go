@@ -23,6 +23,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/trust"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -38,9 +39,10 @@ type service struct {
 	t  testing.TB
 	mu sync.Mutex
 
-	logs       map[string]*history // by organization, with /2 behind it for a successor
-	successors map[string][]byte   // what is said to go on in place of one
-	frozen     map[string]bool     // logs that show their checkpoint alone
+	logs       map[string]*history                 // by organization, with /2 behind it for a successor
+	successors map[string][]byte                   // what is said to go on in place of one
+	frozen     map[string]bool                     // logs that show their checkpoint alone
+	lines      map[string]func(note []byte) []byte // what a log's checkpoint gets beside its signature
 	events     []client.DirectoryEvent
 	bend       func(*client.DirectoryPage)
 	url        string
@@ -48,7 +50,7 @@ type service struct {
 
 func newService(t testing.TB) *service {
 	t.Helper()
-	s := &service{t: t, logs: map[string]*history{}, successors: map[string][]byte{}, frozen: map[string]bool{}}
+	s := &service{t: t, logs: map[string]*history{}, successors: map[string][]byte{}, frozen: map[string]bool{}, lines: map[string]func([]byte) []byte{}}
 	for _, o := range []string{redID, blueID, directoryID} {
 		s.logs[o] = newHistory(t, o)
 	}
@@ -76,7 +78,7 @@ func (s *service) getTile(w http.ResponseWriter, r *http.Request) {
 		name, path = name+"/2", rest
 	}
 	s.mu.Lock()
-	h, next, frozen := s.logs[name], s.successors[name], s.frozen[name]
+	h, next, frozen, lines := s.logs[name], s.successors[name], s.frozen[name], s.lines[name]
 	s.mu.Unlock()
 	content := []byte(nil)
 	switch {
@@ -84,7 +86,9 @@ func (s *service) getTile(w http.ResponseWriter, r *http.Request) {
 	case path == "successor" && next != nil:
 		content = next
 	case path == "checkpoint":
-		content = h.note(s.t)
+		if content = h.note(s.t); lines != nil {
+			content = lines(content)
+		}
 	case frozen:
 		http.Error(w, `{"error":"frozen","code":"frozen"}`, http.StatusServiceUnavailable)
 		return
@@ -238,6 +242,58 @@ func TestFleet(t *testing.T) {
 }
 
 // A monitor that never saw red before knows from the directory what was shown.
+// The policy is the directory's: its quorum is asked of the directory's log alone. That a
+// log which is listed gets another key is nothing that anybody has to act on.
+func TestFleetByPolicy(t *testing.T) {
+	x := witness(t, "x.example", 1)
+	policy, err := trust.Parse([]byte("witness x " + x.Key().String() + "\nquorum x\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newService(t)
+	s.logs[redID].grow(3, 1)
+	s.logs[blueID].grow(2, 1)
+	s.list(redID, blueID)
+	now := time.UnixMilli(1_795_176_000_000)
+	s.lines[directoryID] = func(note []byte) []byte { return cosign(t, note, id.InstantOf(now), 0, x) }
+	other, err := tlog.NewSignerKey(string(s.logs[redID].origin()), privateOf(t, "another"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.lines[redID] = func(note []byte) []byte {
+		signed, err := other.Sign(tlog.Checkpoint{Origin: s.logs[redID].origin(), Size: 3, Root: s.logs[redID].tree.Root()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, err := tlog.ParseNote(signed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return withLine(t, note, line.Signatures[0])
+	}
+	f := s.fleet()
+	f.Policy, f.Clock = policy, func() time.Time { return now }
+	look := func(want error) {
+		t.Helper()
+		err := f.Check(t.Context(), func(r Report, err error) {
+			if of := string(r.Origin) == string(s.logs[directoryID].origin()); of != (r.Quorum != nil) || len(r.OtherSigners) > 0 || !of && err != nil {
+				t.Errorf("%s: got %+v, %q, %v", r.Origin, r.Quorum, r.OtherSigners, err)
+			}
+		})
+		if !errors.Is(err, want) || want == nil && err != nil {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+	look(nil)
+	delete(s.lines, directoryID)
+	s.logs[redID].grow(1, 1)
+	s.list(redID)
+	delete(s.lines, redID)
+	look(nil)
+	now = now.Add(time.Hour)
+	look(ErrQuorum)
+}
+
 func TestFleetFindsFork(t *testing.T) {
 	s := newService(t)
 	base := s.logs[redID].copy().grow(300, 1)
