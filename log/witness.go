@@ -3,6 +3,8 @@ package log
 import (
 	"context"
 	"sync"
+
+	"github.com/agentledger/agentledger/id"
 )
 
 // Witness knows what others were shown of the ledgers.
@@ -27,3 +29,14 @@ func (l *Ledgers) confirmed(ctx context.Context, led *ledger) *State {
 
 // unwitnessed says that a ledger was read from the store.
 func (led *ledger) unwitnessed() { led.witnessed.Store(new(sync.Once)) }
+
+// Anchored reports whether a ledger has an anchor, without reading more of it than its
+// identity. One without an anchor takes no events (ReadOnly), unless it is empty.
+func (l *Ledgers) Anchored(ctx context.Context, t id.Tenant) (bool, error) {
+	var stored identityRecord
+	if err := l.ownRecord(ctx, t, kindIdentity, &stored); err != nil {
+		return false, storeError("read identity", err)
+	}
+	_, anchored := l.anchors.find(stored.Origin)
+	return anchored, nil
+}

@@ -18,6 +18,7 @@ type metrics struct {
 	unreached      *prometheus.CounterVec // calls without an answer, by egress.Class
 	asks           *prometheus.CounterVec
 	contradictions prometheus.Counter
+	anchored       prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -32,8 +33,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "agentledger_witness_asks_total", Help: "Asks of witnesses, of up to three calls each, by how they ended."}, []string{"witness", "result"}),
 		contradictions: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "agentledger_witness_contradictions_total", Help: "Witnesses that know of a tree which a ledger does not extend. Each is an alarm."}),
+		anchored: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "agentledger_witness_anchored_total", Help: "Heads without an anchor that a quorum of witnesses confirmed."}),
 	}
-	r.MustRegister(m.calls, m.seconds, m.unreached, m.asks, m.contradictions)
+	r.MustRegister(m.calls, m.seconds, m.unreached, m.asks, m.contradictions, m.anchored)
 	return m
 }
 

@@ -38,18 +38,23 @@ func (w *Witnesses) round(ctx context.Context, e *entry) again {
 	if r == nil || r.foreign {
 		return again{}
 	}
-	return r.askAll(ctx)
+	if r.confirms {
+		return r.confirmHead(ctx)
+	}
+	next, _ := r.askAll(ctx)
+	return next
 }
 
 // asked is a round that goes on.
 type asked struct {
-	w       *Witnesses
-	force   *force
-	state   *log.State
-	page    *page
-	asks    []*ask
-	again   again // since some are in a pause
-	foreign bool  // it belongs to the rounds of own witnesses
+	w        *Witnesses
+	force    *force
+	state    *log.State
+	page     *page
+	asks     []*ask
+	again    again // since some are in a pause
+	confirms bool  // the head has no anchor: see anchor.go
+	foreign  bool  // it belongs to the rounds of own witnesses
 }
 
 // prepare reads what a round needs; nil when nobody is to be asked.
@@ -58,14 +63,15 @@ func (w *Witnesses) prepare(ctx context.Context, e *entry) (*asked, error) {
 	if err != nil {
 		return nil, err
 	}
-	if level := state.Fault().Level; level != log.Healthy && level != log.Suspect || state.Size() == 0 {
+	confirms := w.Anchor && state.Fault().Level == log.ReadOnly
+	if level := state.Fault().Level; level != log.Healthy && level != log.Suspect && !confirms || state.Size() == 0 {
 		return nil, nil
 	}
 	wanted, err := w.Organizations.Witnessing(ctx, e.tenant)
 	if err != nil {
 		return nil, err
 	}
-	r := &asked{w: w, state: state}
+	r := &asked{w: w, state: state, confirms: confirms}
 	if r.force, err = w.inForce(e.tenant, wanted); err != nil || len(r.force.targets) == 0 {
 		return nil, err
 	}
@@ -81,7 +87,11 @@ func (w *Witnesses) prepare(ctx context.Context, e *entry) (*asked, error) {
 		w.contradiction(ctx, state, fmt.Sprintf("a cosigned checkpoint of size %d is stored that the head at %d does not extend", known.size(), shown.Size))
 		return nil, nil
 	}
-	r.choose(shown)
+	if confirms {
+		r.chooseToConfirm(shown)
+	} else {
+		r.choose(shown)
+	}
 	return r, nil
 }
 
@@ -119,19 +129,21 @@ func (p *page) due(e *endpoint, c tlog.Checkpoint, now time.Time) (is bool, at t
 	return false, at
 }
 
-// askAll asks all who were chosen, at once.
-func (r *asked) askAll(ctx context.Context) again {
+// askAll asks all who were chosen, at once, and returns when the round is to be repeated
+// and what each ask came to.
+func (r *asked) askAll(ctx context.Context) (next again, answers []answered) {
 	var asking sync.WaitGroup
-	answers := make([]again, len(r.asks))
+	answers = make([]answered, len(r.asks))
+	times := make([]again, len(r.asks))
 	for i, a := range r.asks {
-		asking.Go(func() { answers[i], _ = r.ask(ctx, a) })
+		asking.Go(func() { times[i], answers[i] = r.ask(ctx, a) })
 	}
 	asking.Wait()
-	next := r.again
-	for _, a := range answers {
-		next = next.or(a)
+	next = r.again
+	for _, t := range times {
+		next = next.or(t)
 	}
-	return next
+	return next, answers
 }
 
 // ask asks one endpoint, keeps what came of it and returns when the round is to be

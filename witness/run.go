@@ -124,6 +124,9 @@ func (w *Witnesses) isDue(ctx context.Context, t id.Tenant) (is bool, at time.Ti
 		return false, at, err
 	}
 	p.fit(f)
+	if confirms, err := w.confirming(ctx, t); confirms || err != nil {
+		return confirms, at, err
+	}
 	var newest tlog.Checkpoint // what the head is not compared with, because only its size is known to be signed
 	if p.newest.size() == head.Size {
 		newest = p.newest.checkpoint

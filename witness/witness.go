@@ -22,6 +22,8 @@
 //     itself wins.
 //   - A witness that twice in a row knows of a tree that ours does not extend
 //     freezes the ledger.
+//   - A ledger that is read-only because its anchor is lost is shown to witnesses only
+//     to be confirmed (Options.Anchor), and in no way that lets them extend what they know.
 //   - No goroutine, timer or memory is held for a ledger that did not move, but for
 //     one that a witness refused, as long as there is room. What is in memory, and how
 //     much is under way, is bounded; what finds no room is found again by a sweep.
@@ -76,6 +78,7 @@ type Options struct {
 	FailClosed bool          // of organizations without a policy of their own, see Cosigned
 	MaxLag     time.Duration // see Cosigned; 0 asks for the newest checkpoint
 	AlarmOnly  bool          // a contradiction is told to the operator and freezes nothing
+	Anchor     bool          // a quorum that confirms a head stands in for an anchor that is lost
 
 	Interval time.Duration // between two rounds about a ledger; default 2 s
 	Sweep    time.Duration // between two looks at all ledgers; default 1 h

@@ -42,7 +42,7 @@ func (s *service) buildWitnesses(c config.Serve, rules witness.Rules, client *eg
 	s.witnesses = witness.New(witness.Options{
 		Store: s.store.engine, Ledgers: s.ledgers, Organizations: s.orgs, Client: client,
 		Service: rules.Service, FailClosed: c.WitnessFail == "closed", MaxLag: c.WitnessMaxLag,
-		AlarmOnly: c.WitnessContradiction == "alarm", Interval: c.WitnessInterval,
+		AlarmOnly: c.WitnessContradiction == "alarm", Anchor: c.WitnessAnchor == "quorum", Interval: c.WitnessInterval,
 		Clock: s.clock.Now, Logger: s.watch.logger, Metrics: s.watch.registry,
 	})
 }
