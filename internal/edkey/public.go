@@ -5,6 +5,7 @@
 //
 //   - A Public made by ParsePublic is the canonical encoding of a point of the
 //     prime-order subgroup other than the identity. The zero value verifies nothing.
+//   - Stored makes a Public of bytes that ParsePublic accepted before, unchecked.
 //   - A signature counts when crypto/ed25519 accepts it and its R is not of
 //     small order. Cofactorless and cofactored verifiers, strict and lenient ones,
 //     agree on every signature that counts.
@@ -64,6 +65,11 @@ func ParsePublic(b []byte) (Public, error) {
 	}
 	return Public{encoded: [PublicSize]byte(b)}, nil
 }
+
+// Stored returns the public key of an encoding that ParsePublic has accepted before and
+// that came from a store which nobody else writes. It checks nothing, so it costs nothing:
+// it is for lists of keys, such as those that DID documents show.
+func Stored(encoded [PublicSize]byte) Public { return Public{encoded: encoded} }
 
 // torsionFree reports whether L·p is the identity, L being the order of the
 // subgroup. Scalars are reduced modulo L, so it asks whether (L-1)·p is -p.

@@ -13,7 +13,8 @@
 //     their contexts allow, the first one too.
 //   - A read ends after LoadTime. One that can't be ended keeps its key and one of
 //     maxLoads places, so that reads never pile up.
-//   - Errors are not remembered, and the number of values has a bound.
+//   - Errors are not remembered, and the number of values has a bound. Where Bytes is
+//     given, so has what they weigh together.
 package fresh
 
 import (
@@ -47,6 +48,10 @@ type Options struct {
 	Limit  int              // values
 	Clock  func() time.Time // default: time.Now
 
+	// Bytes is what all values may weigh, by their own account (Weighted). A value that
+	// weighs more than that is not kept. 0: no bound.
+	Bytes int64
+
 	// Stale is for how long beyond MaxAge a value is still returned while the store
 	// does not answer: the read has no result after Patience, or failed because the
 	// store can't be reached. Give it to values that only writes of this process
@@ -54,6 +59,17 @@ type Options struct {
 	Stale    time.Duration
 	Patience time.Duration // default 100 ms
 	LoadTime time.Duration // after which a read is ended; default 10 s
+}
+
+// Weighted is a value that knows about how many bytes it takes.
+type Weighted interface{ Weight() int64 }
+
+// weightOf returns 0 for a value that is not Weighted.
+func weightOf(value any) int64 {
+	if w, ok := value.(Weighted); ok {
+		return w.Weight()
+	}
+	return 0
 }
 
 func (o Options) withDefaults() Options {
@@ -78,6 +94,7 @@ type Cache[K comparable, V any] struct {
 
 	mu      sync.RWMutex
 	entries map[K]*entry[V]
+	bytes   int64 // that entries weigh
 	loads   map[K]*load[V]
 	dropped map[K]time.Time // until when values are not shown as stale ones; nil without Stale
 }
@@ -86,6 +103,7 @@ type Cache[K comparable, V any] struct {
 type entry[V any] struct {
 	value   V
 	began   time.Time // of its read
+	weight  int64
 	expired bool
 }
 
@@ -129,7 +147,7 @@ const strictTime = time.Hour
 func (c *Cache[K, V]) Drop(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.entries, key)
+	c.forget(key)
 	delete(c.loads, key)
 	if c.dropped == nil {
 		return
@@ -150,7 +168,7 @@ func (c *Cache[K, V]) Expire(key K) {
 	defer c.mu.Unlock()
 	delete(c.loads, key)
 	if e := c.entries[key]; e != nil {
-		c.entries[key] = &entry[V]{value: e.value, began: e.began, expired: true}
+		c.entries[key] = &entry[V]{value: e.value, began: e.began, weight: e.weight, expired: true}
 	}
 }
 

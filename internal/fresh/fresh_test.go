@@ -93,6 +93,52 @@ func TestBound(t *testing.T) {
 	}
 }
 
+// weighted is a value of a weight.
+type weighted int64
+
+func (w weighted) Weight() int64 { return int64(w) }
+
+// Values that tell their weight stay within a bound of bytes, also when they are read anew
+// with another weight; one that is heavier than all room is not kept.
+func TestBoundOfBytes(t *testing.T) {
+	c := fresh.New[int, weighted](fresh.Options{MaxAge: time.Hour, Limit: 1000, Bytes: 100})
+	reads := 0
+	get := func(key int, weight weighted) {
+		t.Helper()
+		if _, err := c.Get(t.Context(), key, func(context.Context) (weighted, error) { reads++; return weight, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := func(keys ...int) (n int) {
+		t.Helper()
+		for _, key := range keys {
+			before := reads
+			if get(key, 101); reads == before { // too heavy to be kept now
+				n++
+			}
+		}
+		return n
+	}
+	for i := range 50 {
+		get(i%7, 30)
+	}
+	if got := kept(0, 1, 2, 3, 4, 5, 6); got != 3 {
+		t.Errorf("got %d values of 30 in room for 100, want 3", got)
+	}
+	c.Drop(0)
+	for i := range 7 {
+		c.Drop(i)
+	}
+	get(8, 100)
+	if got := kept(8); got != 1 {
+		t.Error("what was dropped still takes room")
+	}
+	get(9, 1)
+	if got := kept(8, 9); got != 1 {
+		t.Errorf("got %d values kept, want the new one alone", got)
+	}
+}
+
 func TestOneReadsAndTheOthersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := fresh.New[string, int64](fresh.Options{MaxAge: time.Hour, Limit: 10, Clock: time.Now})

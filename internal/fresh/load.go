@@ -127,7 +127,7 @@ func (c *Cache[K, V]) run(ctx context.Context, key K, l *load[V], read func(cont
 // error takes the value of before away: a key that another process has revoked
 // must not come back when the store falls silent.
 func (c *Cache[K, V]) end(key K, l *load[V], value V) {
-	l.entry = &entry[V]{value: value, began: l.began}
+	l.entry = &entry[V]{value: value, began: l.began, weight: weightOf(value)}
 	c.mu.Lock()
 	if c.loads[key] == l {
 		delete(c.loads, key)
@@ -135,39 +135,9 @@ func (c *Cache[K, V]) end(key K, l *load[V], value V) {
 		case l.err == nil:
 			c.keep(key, l.entry)
 		case !Unanswered(l.err):
-			delete(c.entries, key)
+			c.forget(key)
 		}
 	}
 	c.mu.Unlock()
 	close(l.done)
-}
-
-// evictionLook is how many values are looked at to find an old one.
-const evictionLook = 16
-
-// keep puts an entry in place of that of before, or of an old one among a few, or
-// else of any one; the caller holds mu.
-func (c *Cache[K, V]) keep(key K, e *entry[V]) {
-	if _, known := c.entries[key]; !known && len(c.entries) >= c.options.Limit {
-		c.makeRoom(e.began)
-	}
-	c.entries[key] = e
-}
-
-func (c *Cache[K, V]) makeRoom(now time.Time) {
-	looked := 0
-	for k, e := range c.entries {
-		if looked++; looked > evictionLook {
-			break
-		}
-		if !c.fresh(e, now) {
-			delete(c.entries, k)
-		}
-	}
-	for k := range c.entries {
-		if len(c.entries) < c.options.Limit {
-			return
-		}
-		delete(c.entries, k)
-	}
 }

@@ -42,7 +42,7 @@ func list(t *testing.T) map[string]listed {
 // layer of each folder. A package imports packages of its own layer or below;
 // inside layers 1 and 2c..4 only as its own rule in the tests below says.
 var layer = map[string]int{
-	"id": 0, "decimal": 0, "storage": 0, "internal/fault": 0, "internal/jcs": 0, "internal/seal": 0, "internal/edkey": 0, "internal/fresh": 0, "internal/lane": 0, "internal/lockfile": 0, "internal/stored": 0, "internal/door": 0, "internal/limit": 0, "internal/deadline": 0, "internal/span": 0, "internal/egress": 0, "internal/retryafter": 0, "internal/clock": 0, "internal/descriptor": 0, "internal/repeat": 0, "internal/commonpassword": 0, "internal/ratelimit": 0, "internal/private": 0,
+	"id": 0, "decimal": 0, "storage": 0, "internal/fault": 0, "internal/jcs": 0, "internal/seal": 0, "internal/edkey": 0, "internal/fresh": 0, "internal/lane": 0, "internal/lockfile": 0, "internal/stored": 0, "internal/door": 0, "internal/limit": 0, "internal/deadline": 0, "internal/span": 0, "internal/egress": 0, "internal/retryafter": 0, "internal/clock": 0, "internal/descriptor": 0, "internal/repeat": 0, "internal/quota": 0, "internal/commonpassword": 0, "internal/ratelimit": 0, "internal/private": 0,
 	"event": 10, "tlog": 10, "chain": 10, "policy": 10, "did": 10, "verify": 10, "trust": 10,
 	"grant": 10,
 	"log":   20, "notary": 21, "due": 21, "outbox": 21,
