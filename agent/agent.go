@@ -14,6 +14,8 @@
 //     partition first. A claim alone is never shown as the thing it is for.
 //   - The keys of an organization's bridge agent are made here and signed with here;
 //     nobody can register one. They lie sealed in the organization's partition.
+//   - The agents of an organization and the keys of an agent have bounds, which nobody
+//     passes by being quick. What is beyond them from before stays.
 //   - Nothing of one organization is visible under another's handle.
 package agent
 
@@ -27,6 +29,7 @@ import (
 	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/fresh"
+	"github.com/agentledger/agentledger/internal/quota"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
@@ -46,6 +49,7 @@ type Options struct {
 	Keyring *seal.Keyring    // seals bridge keys; only FoundBridge and Bridge need it
 	Clock   func() time.Time // default: time.Now
 	Cached  int              // keys kept decoded for SigningKey; default 65,536
+	Quota   *quota.Quota     // counts agents and paces changes; default: one without bounds
 }
 
 // maxBridges is how many bridge keys, and agents that may use one, are remembered.
@@ -59,7 +63,9 @@ type Agents struct {
 	keyring *seal.Keyring
 	clock   func() time.Time
 	cache   *keyCache
+	quota   *quota.Quota
 	bridges *fresh.Cache[bridgeName, bridgeEntry] // of one config version each
+	owners  *fresh.Cache[id.Agent, id.Tenant]
 }
 
 // New returns the agents of a store.
@@ -70,9 +76,13 @@ func New(o Options) *Agents {
 	if o.Cached == 0 {
 		o.Cached = 1 << 16
 	}
+	if o.Quota == nil {
+		o.Quota = &quota.Quota{Records: o.Records, Clock: o.Clock}
+	}
 	return &Agents{
-		records: o.Records, notary: o.Notary, keyring: o.Keyring, clock: o.Clock, cache: newKeyCache(o.Cached),
+		quota: o.Quota, records: o.Records, notary: o.Notary, keyring: o.Keyring, clock: o.Clock, cache: newKeyCache(o.Cached),
 		bridges: fresh.New[bridgeName, bridgeEntry](fresh.Options{MaxAge: fresh.Forever, Limit: maxBridges, Clock: o.Clock}),
+		owners:  fresh.New[id.Agent, id.Tenant](fresh.Options{MaxAge: fresh.Forever, Limit: o.Cached, Clock: o.Clock}),
 	}
 }
 

@@ -94,7 +94,7 @@ func (a *Agents) Bridged(ctx context.Context, s *log.State, agent id.Agent) (boo
 
 // FoundBridge makes a bridge key, and with an organization's first one its bridge
 // agent: the caller lets the statements and changes land in one append, which
-// reconfigures, and signs with it only then.
+// reconfigures, and signs with it only then. fault.Conflict when MaxKeys were made.
 func (a *Agents) FoundBridge(ctx context.Context, s *log.State, principal string) (*Bridge, notary.Act, error) {
 	t := s.Identity().Tenant
 	record, version, err := a.bridgeRecord(ctx, t)
@@ -102,7 +102,11 @@ func (a *Agents) FoundBridge(ctx context.Context, s *log.State, principal string
 		return nil, notary.Act{}, err
 	}
 	var act notary.Act
-	if version == 0 {
+	if version > 0 {
+		if err := a.roomForKey(ctx, t, record.Agent); err != nil {
+			return nil, notary.Act{}, err
+		}
+	} else {
 		if record.Agent, act, err = a.foundBridgeAgent(ctx, t, principal); err != nil {
 			return nil, notary.Act{}, err
 		}

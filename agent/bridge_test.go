@@ -61,7 +61,7 @@ func TestBridgeKey(t *testing.T) {
 	w.said(red,
 		ledgertest.Said{Kind: "ledger_agent_created", Principal: "ik_1", Payload: fmt.Sprintf(`{"agent_id":"%s","bridge":true,"display_name":"Workflow bridge"}`, made.Agent)},
 		ledgertest.Said{Kind: "ledger_key_registered", Principal: "ik_1", Payload: fmt.Sprintf(`{"agent_id":"%s","custody":"server","key_id":"%s","public_key":"%s"}`, made.Agent, made.Key.ID, public)})
-	_, keys, err := w.agents.DIDKeys(t.Context(), made.Agent)
+	keys, err := w.agents.DIDKeys(t.Context(), red, made.Agent)
 	if err != nil || len(keys) != 1 || keys[0].Public != made.Private.Public().Bytes() || keys[0].State != did.Active {
 		t.Errorf("public keys: got %v, %v", keys, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
-	"github.com/agentledger/agentledger/storage"
 )
 
 // Patch is a change of an agent; nil members stay as they are.
@@ -34,7 +33,7 @@ var errUnchanged = errors.New("nothing changes")
 
 // Change changes an agent and states it (ledger_agent_changed). What is as wished
 // already is not stated again. fault.Invalid; fault.NotFound for an agent that the
-// organization does not have.
+// organization does not have; fault.RateLimited for changes that come too fast.
 func (a *Agents) Change(ctx context.Context, t id.Tenant, principal string, agent id.Agent, p Patch) (Agent, error) {
 	if p.DisplayName != nil {
 		if err := checkDisplayName(*p.DisplayName); err != nil {
@@ -51,9 +50,13 @@ func (a *Agents) Change(ctx context.Context, t id.Tenant, principal string, agen
 		if len(said) == 1 {
 			return act, errUnchanged
 		}
+		paced, err := a.quota.Pace(ctx, t)
+		if err != nil {
+			return act, err
+		}
 		change, err := agentChange(changed, version)
 		return notary.Act{
-			Statements: []notary.Statement{{Kind: notary.AgentChanged, Payload: said}}, Changes: []storage.Change{change},
+			Statements: []notary.Statement{{Kind: notary.AgentChanged, Payload: said}}, Changes: append(paced, change),
 		}, err
 	})
 	if err != nil && !errors.Is(err, errUnchanged) {

@@ -31,7 +31,8 @@ func (w *Wanted) check() error {
 // credentials and nowhere else, and states both.
 //
 // fault.Invalid for a malformed wish, fault.Conflict for an agent id that is
-// taken, here or in another organization.
+// taken, here or in another organization, and for an organization that has as many agents
+// as its plan allows; fault.RateLimited for changes that come too fast.
 func (a *Agents) CreateAgent(ctx context.Context, t id.Tenant, principal string, w Wanted) (Agent, Credentials, error) {
 	if err := w.check(); err != nil {
 		return Agent{}, Credentials{}, err
@@ -45,9 +46,17 @@ func (a *Agents) CreateAgent(ctx context.Context, t id.Tenant, principal string,
 		if known {
 			return notary.Act{}, errAgentTaken()
 		}
+		counted, err := a.quota.Make(ctx, t, agentsOf())
+		if err != nil {
+			return notary.Act{}, err
+		}
+		paced, err := a.quota.Pace(ctx, t)
+		if err != nil {
+			return notary.Act{}, err
+		}
 		n.key.order = s.ConfigVersion()
 		changes, err := a.found(ctx, t, n)
-		return notary.Act{Statements: n.statements(), Changes: changes}, err
+		return notary.Act{Statements: n.statements(), Changes: append(append(changes, counted), paced...)}, err
 	})
 	if err != nil {
 		return Agent{}, Credentials{}, fmt.Errorf("create agent: %w", err)

@@ -154,7 +154,7 @@ func TestCreateAgentAfterAFailedAppend(t *testing.T) {
 		t.Fatal("the append did not fail")
 	}
 	w.Store.Fail(nil)
-	_, _, err = w.agents.DIDKeys(t.Context(), "unlucky")
+	_, err = w.agents.Owner(t.Context(), "unlucky")
 	refused(t, "claim with nothing behind it", err, fault.NotFound, "Not found")
 	_, _, err = w.agents.CreateAgent(t.Context(), blue, ann, agent.Wanted{ID: "unlucky"})
 	refused(t, "another's claim", err, fault.Conflict, "agent_id is taken")

@@ -38,7 +38,8 @@ func ProofMessage(o id.Organization, a id.Agent, k id.Key, public edkey.Public) 
 // fault.Invalid for a malformed registration, a public key that package edkey
 // does not accept, and a proof that is not its; fault.NotFound for an agent that
 // the organization does not have; fault.Conflict for a public key or key id that
-// was ever used in it.
+// was ever used in it, and for an agent that has MaxActiveKeys or MaxKeys already;
+// fault.RateLimited for changes that come too fast.
 func (a *Agents) RegisterKey(ctx context.Context, t id.Tenant, principal string, agent id.Agent, r Registration) (Key, error) {
 	public, proof, err := r.parse()
 	if err != nil {
@@ -61,9 +62,16 @@ func (a *Agents) RegisterKey(ctx context.Context, t id.Tenant, principal string,
 		if err := a.unused(ctx, t, &k.Key); err != nil {
 			return notary.Act{}, err
 		}
+		if err := a.roomForKey(ctx, t, agent); err != nil {
+			return notary.Act{}, err
+		}
+		paced, err := a.quota.Pace(ctx, t)
+		if err != nil {
+			return notary.Act{}, err
+		}
 		k.order = s.ConfigVersion()
 		changes, err := a.foundKey(ctx, t, &k)
-		return notary.Act{Statements: []notary.Statement{{Kind: notary.KeyRegistered, Payload: k.payload()}}, Changes: changes}, err
+		return notary.Act{Statements: []notary.Statement{{Kind: notary.KeyRegistered, Payload: k.payload()}}, Changes: append(changes, paced...)}, err
 	})
 	if err != nil {
 		return Key{}, fmt.Errorf("register key: %w", err)

@@ -22,6 +22,11 @@ func (a *Agents) ListAgents(ctx context.Context, t id.Tenant, after id.Agent, li
 	return agents, nil
 }
 
+// Exists reports whether an organization has an agent. One that it has, it has for ever.
+func (a *Agents) Exists(ctx context.Context, t id.Tenant, agent id.Agent) (bool, error) {
+	return a.exists(ctx, t, kindAgent, string(agent))
+}
+
 // Agent returns an agent of an organization; fault.NotFound when it has none of
 // that id.
 func (a *Agents) Agent(ctx context.Context, t id.Tenant, agent id.Agent) (Agent, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -17,30 +18,36 @@ import (
 // scanPage is how many records are read at once where all are wanted.
 const scanPage = 256
 
-// DIDKeys returns all keys of an agent of whatever organization, in the order
-// of their registration, and that organization. fault.NotFound when there is no such
-// agent. The keys are as they are stored: log.State.Trusted of the organization's
-// ledger tells whether that is what holds.
-func (a *Agents) DIDKeys(ctx context.Context, agent id.Agent) (owner id.Tenant, keys []did.Key, err error) {
+// Owner returns whose agent it is, of all organizations; fault.NotFound when there is no
+// such agent. An agent is one organization's for ever, so the answer is remembered.
+func (a *Agents) Owner(ctx context.Context, agent id.Agent) (id.Tenant, error) {
 	if !event.ValidAgent(string(agent)) {
-		return 0, nil, errNotFound()
+		return 0, errNotFound()
 	}
-	if owner, err = a.owner(ctx, agent); err != nil {
-		return 0, nil, err
-	}
-	if err := a.mustHave(ctx, owner, agent); err != nil {
-		return 0, nil, err
-	}
-	all, err := a.allKeys(ctx, owner, agent)
+	agent = id.Agent(strings.Clone(string(agent))) // maybe a part of a whole request
+	return a.owners.Get(ctx, agent, func(ctx context.Context) (id.Tenant, error) {
+		owner, err := a.owner(ctx, agent)
+		if err != nil {
+			return 0, err
+		}
+		return owner, a.mustHave(ctx, owner, agent)
+	})
+}
+
+// DIDKeys returns all keys of an agent of an organization in the order of their
+// registration. The keys are as they are stored: log.State.Trusted of the organization's
+// ledger tells whether that is what holds.
+func (a *Agents) DIDKeys(ctx context.Context, t id.Tenant, agent id.Agent) ([]did.Key, error) {
+	all, err := a.allKeys(ctx, t, agent)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	slices.SortStableFunc(all, func(x, y storedKey) int { return cmp.Compare(x.order, y.order) })
-	keys = make([]did.Key, len(all))
+	keys := make([]did.Key, len(all))
 	for i := range all {
 		keys[i] = all[i].public()
 	}
-	return owner, keys, nil
+	return keys, nil
 }
 
 func (a *Agents) allKeys(ctx context.Context, t id.Tenant, agent id.Agent) ([]storedKey, error) {

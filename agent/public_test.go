@@ -37,11 +37,16 @@ func TestDIDKeys(t *testing.T) {
 		{Public: two.Public().Bytes(), KeyID: "b", State: did.Revoked, Ended: ended},
 		{Public: three.Public().Bytes(), KeyID: "a", State: did.Active},
 	}
-	if owner, got, err := w.agents.DIDKeys(t.Context(), c.Agent); err != nil || owner != red || !slices.Equal(got, want) {
-		t.Errorf("got %+v of %d, %v; want %+v of %d", got, owner, err, want, red)
+	if got, err := w.agents.DIDKeys(t.Context(), red, c.Agent); err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+	for tenant, of := range w.first {
+		if owner, err := w.agents.Owner(t.Context(), of.Agent); err != nil || owner != tenant {
+			t.Errorf("owner of %s: got %d, %v; want %d", of.Agent, owner, err, tenant)
+		}
 	}
 	for _, unknown := range []id.Agent{"", ".", "nobody", "system", c.Agent + "/z", "no body"} {
-		_, _, err := w.agents.DIDKeys(t.Context(), unknown)
+		_, err := w.agents.Owner(t.Context(), unknown)
 		refused(t, string(unknown), err, fault.NotFound, "Not found")
 	}
 }
@@ -51,9 +56,13 @@ func TestDIDKeysOfManyPages(t *testing.T) {
 	c := w.first[red]
 	const many = 300
 	for i := range many {
-		w.register(red, c.Agent, id.Key(fmt.Sprintf("k%d", many-i)), edkey.NewPrivate())
+		key := id.Key(fmt.Sprintf("k%d", many-i))
+		w.register(red, c.Agent, key, edkey.NewPrivate())
+		if err := w.step("retire", red, c.Agent, key); err != nil {
+			t.Fatal(err)
+		}
 	}
-	_, got, err := w.agents.DIDKeys(t.Context(), c.Agent)
+	got, err := w.agents.DIDKeys(t.Context(), red, c.Agent)
 	if err != nil || len(got) != many+1 {
 		t.Fatalf("got %d keys, %v; want %d", len(got), err, many+1)
 	}
@@ -126,7 +135,7 @@ func TestNewAgentWithoutItsOrganization(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = w.agents.DIDKeys(t.Context(), "early-bird")
+	_, err = w.agents.Owner(t.Context(), "early-bird")
 	refused(t, "agent", err, fault.NotFound, "Not found")
 	if known, err := w.keyKnown(c.Private.Public().Bytes()); known || err != nil {
 		t.Errorf("got %v, %v; want false", known, err)

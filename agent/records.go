@@ -71,6 +71,8 @@ func (k *storedKey) change() (storage.Change, error) {
 	return storage.Change{Kind: kindKey, Key: keyName(k.Agent, k.ID), Value: value, If: k.version}, nil
 }
 
+// decodeKey reads a key's record. The public key was checked when it was registered, and
+// is not checked again: an agent may have a thousand of them.
 func decodeKey(a id.Agent, r storage.Record) (storedKey, error) {
 	var stored keyRecord
 	if err := json.Unmarshal(r.Value, &stored); err != nil {
@@ -80,12 +82,8 @@ func decodeKey(a id.Agent, r storage.Record) (storedKey, error) {
 	if err != nil {
 		return storedKey{}, fmt.Errorf("decode key: %w", err)
 	}
-	public, err := edkey.ParsePublic(b[:])
-	if err != nil {
-		return storedKey{}, fmt.Errorf("decode key: %w", err)
-	}
 	return storedKey{order: stored.Order, version: r.Version, Key: Key{
-		Agent: a, ID: stored.KeyID, Public: public, Multikey: stored.PublicKey, Custody: stored.Custody, Status: stored.Status,
+		Agent: a, ID: stored.KeyID, Public: edkey.Stored(b), Multikey: stored.PublicKey, Custody: stored.Custody, Status: stored.Status,
 		RegisteredAt: stored.RegisteredAt, RegisteredBy: stored.RegisteredBy, EndedAt: stored.EndedAt, CompromisedFrom: stored.CompromisedFrom, Reason: stored.Reason,
 	}}, nil
 }
@@ -119,7 +117,8 @@ func (a *Agents) exists(ctx context.Context, t id.Tenant, kind storage.Kind, key
 	return true, nil
 }
 
-// key reads a key; fault.NotFound when that agent has none of that name.
+// key reads a key that signatures are to be verified with, so it is checked once more;
+// fault.NotFound when that agent has none of that name.
 func (a *Agents) key(ctx context.Context, t id.Tenant, agent id.Agent, key id.Key) (storedKey, error) {
 	r, err := a.records.Get(ctx, t, kindKey, keyName(agent, key))
 	if absent(err) {
@@ -129,6 +128,10 @@ func (a *Agents) key(ctx context.Context, t id.Tenant, agent id.Agent, key id.Ke
 		return storedKey{}, unreadable("read key", err)
 	}
 	k, err := decodeKey(agent, r)
+	if err == nil {
+		public := k.Public.Bytes()
+		_, err = edkey.ParsePublic(public[:])
+	}
 	if err != nil {
 		return storedKey{}, unreadable("read key", err)
 	}

@@ -92,8 +92,10 @@ func TestUnreadableStore(t *testing.T) {
 	refused(t, "list agents", err, fault.Unavailable, message)
 	_, err = w.agents.ListKeys(t.Context(), red, c.Agent, "", 10)
 	refused(t, "list keys", err, fault.Unavailable, message)
-	_, _, err = w.agents.DIDKeys(t.Context(), c.Agent)
+	_, err = w.agents.DIDKeys(t.Context(), red, c.Agent)
 	refused(t, "DID keys", err, fault.Unavailable, message)
+	_, err = w.agents.Owner(t.Context(), c.Agent)
+	refused(t, "owner", err, fault.Unavailable, message)
 	_, err = w.keyKnown(c.Private.Public().Bytes())
 	refused(t, "key known", err, fault.Unavailable, message)
 }

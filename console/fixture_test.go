@@ -23,6 +23,7 @@ import (
 	"github.com/agentledger/agentledger/internal/egress"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/ledgertest"
+	"github.com/agentledger/agentledger/internal/quota"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/internal/witnesstest"
 	"github.com/agentledger/agentledger/notary"
@@ -73,15 +74,16 @@ func newWorld(t testing.TB, change ...func(*console.Options)) *world {
 	if rules.Service, err = trust.Parse([]byte(w.house.PolicyLine("house") + "quorum house\n")); err != nil {
 		t.Fatal(err)
 	}
-	if w.orgs, err = org.New(org.Options{Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Clock: w.Clock, Witnesses: rules}); err != nil {
+	bounds := &quota.Quota{Records: w.Store, Clock: w.Clock}
+	w.agents = agent.New(agent.Options{Records: w.Store, Notary: w.Notary, Quota: bounds, Keyring: w.Keyring(), Clock: w.Clock})
+	if w.orgs, err = org.New(org.Options{Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Quota: bounds, Agents: w.agents, Clock: w.Clock, Witnesses: rules}); err != nil {
 		t.Fatal(err)
 	}
 	w.witnesses = witness.New(witness.Options{Store: w.Store, Ledgers: w.Ledgers, Organizations: w.orgs, Client: client, Service: rules.Service, Interval: time.Millisecond})
 	w.Notary.Disclosures = w.orgs
-	w.agents = agent.New(agent.Options{Records: w.Store, Notary: w.Notary, Keyring: w.Keyring(), Clock: w.Clock})
 	edge := &web.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))}
 	router := edge.Router()
-	w.rules = rulebook.New(rulebook.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})
+	w.rules = rulebook.New(rulebook.Options{Records: w.Store, Notary: w.Notary, Quota: bounds, Clock: w.Clock})
 	w.outbox = outbox.New(outbox.Options{Records: w.Store, Keyring: w.Keyring(), Caller: egress.New(egress.Options{}), Clock: w.Clock})
 	w.approvals = approval.New(approval.Options{
 		Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rules, Agents: w.agents,

@@ -37,11 +37,6 @@ func viewOrganization(s *org.Settings) organizationView {
 	}
 }
 
-func (s *Server) planUsage(r *http.Request, who *account.Session) (answer, error) {
-	usage, err := s.Orgs.PlanUsage(r.Context(), who.Tenant)
-	return answer{http.StatusOK, usage}, err
-}
-
 func (s *Server) getOrganization(r *http.Request, who *account.Session) (answer, error) {
 	settings, err := s.Orgs.Current(r.Context(), who.Tenant)
 	if err != nil {

@@ -70,7 +70,11 @@ func TestIngestKeysRefuse(t *testing.T) {
 func TestOrganization(t *testing.T) {
 	w := newWorld(t)
 	equal(t, "usage", w.call(200, "GET", "/organization/plan-usage", "", as("red-member")),
-		`{"plan":"free","events_this_month":0,"events_per_month":10000,"month":"2026-11","resets_at":"2026-12-01T00:00:00.000Z"}`)
+		`{"plan":"free","events_this_month":0,"events_per_month":10000,"month":"2026-11","resets_at":"2026-12-01T00:00:00.000Z","limits":{
+			"events_per_month":{"used":0,"limit":10000},"agents":{"used":1,"limit":20},
+			"keys_per_agent":{"used":null,"limit":1000},"active_keys_per_agent":{"used":null,"limit":100},
+			"ingest_keys":{"used":0,"limit":20},"policies":{"used":0,"limit":20},"policy_versions":{"used":null,"limit":100},
+			"statements_per_minute":{"used":0,"limit":60}}}`)
 	view := func(slug, number, name, disclosure string, selfReview bool) string {
 		organization := "00000000-0000-0000-0000-00000000000" + number
 		return fmt.Sprintf(`{"organization_id":"%s","slug":"%s","name":"%s","origin":"log.example/o/%s","plan":"free","active":true,

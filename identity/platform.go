@@ -77,7 +77,12 @@ type organizationChange struct {
 	Plan   *string `json:"plan"`
 	Active *bool   `json:"active"`
 	Limits struct {
-		EventsPerMonth nullable[uint64] `json:"events_per_month"`
+		EventsPerMonth      nullable[uint64] `json:"events_per_month"`
+		Agents              nullable[uint64] `json:"agents"`
+		IngestKeys          nullable[uint64] `json:"ingest_keys"`
+		Policies            nullable[uint64] `json:"policies"`
+		PolicyVersions      nullable[uint64] `json:"policy_versions"`
+		StatementsPerMinute nullable[uint64] `json:"statements_per_minute"`
 	} `json:"limits"`
 }
 
@@ -86,11 +91,40 @@ func (c *organizationChange) patch() org.Patch {
 	if c.Limits.EventsPerMonth.given {
 		p.EventsPerMonth = &c.Limits.EventsPerMonth.value
 	}
+	p.Limits = map[org.Limit]*uint64{}
+	for name, n := range map[org.Limit]nullable[uint64]{
+		org.AgentsLimit: c.Limits.Agents, org.IngestKeysLimit: c.Limits.IngestKeys, org.PoliciesLimit: c.Limits.Policies,
+		org.PolicyVersionsLimit: c.Limits.PolicyVersions, org.StatementsPerMinute: c.Limits.StatementsPerMinute,
+	} {
+		if n.given {
+			p.Limits[name] = n.value
+		}
+	}
 	return p
 }
 
+// limits are the organization's own; null: the plan's.
 type limits struct {
-	EventsPerMonth *uint64 `json:"events_per_month"` // null: the plan's
+	EventsPerMonth      *uint64 `json:"events_per_month"`
+	Agents              *uint64 `json:"agents"`
+	IngestKeys          *uint64 `json:"ingest_keys"`
+	Policies            *uint64 `json:"policies"`
+	PolicyVersions      *uint64 `json:"policy_versions"`
+	StatementsPerMinute *uint64 `json:"statements_per_minute"`
+}
+
+func ownLimits(s *org.Settings) limits {
+	own := func(name org.Limit) *uint64 {
+		n, has := s.Own[name]
+		if !has {
+			return nil
+		}
+		return &n
+	}
+	return limits{
+		EventsPerMonth: s.EventsPerMonth, Agents: own(org.AgentsLimit), IngestKeys: own(org.IngestKeysLimit),
+		Policies: own(org.PoliciesLimit), PolicyVersions: own(org.PolicyVersionsLimit), StatementsPerMinute: own(org.StatementsPerMinute),
+	}
 }
 
 type changedOrganization struct {
@@ -122,7 +156,7 @@ func (s *Server) changeOrganization(w http.ResponseWriter, r *http.Request) erro
 	}
 	return web.WriteJSON(w, http.StatusOK, changedOrganization{
 		OrganizationID: is.ID, Slug: is.Slug, Name: is.Name, Plan: is.Plan, Active: is.Active,
-		Limits: limits{is.EventsPerMonth}, Disclosure: is.Disclosure,
+		Limits: ownLimits(is), Disclosure: is.Disclosure,
 	})
 }
 

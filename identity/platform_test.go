@@ -255,9 +255,12 @@ func TestRepeatedAfterAFailure(t *testing.T) {
 func TestChangeOrganization(t *testing.T) {
 	w := newWorld(t)
 	m, other := w.organization("red"), w.organization("blue")
+	limited := func(plan string, active bool, limit, others string) string {
+		return fmt.Sprintf(`{"organization_id":%q,"slug":"red","name":"RED","plan":%q,"active":%v,"limits":{"events_per_month":%s,%s},"disclosure":"record"}`,
+			m.OrganizationID, plan, active, limit, others)
+	}
 	is := func(plan string, active bool, limit string) string {
-		return fmt.Sprintf(`{"organization_id":%q,"slug":"red","name":"RED","plan":%q,"active":%v,"limits":{"events_per_month":%s},"disclosure":"record"}`,
-			m.OrganizationID, plan, active, limit)
+		return limited(plan, active, limit, `"agents":null,"ingest_keys":null,"policies":null,"policy_versions":null,"statements_per_minute":null`)
 	}
 	for _, step := range []struct{ name, body, want string }{
 		{"nothing", `{}`, is("enterprise", true, "null")},
@@ -265,6 +268,11 @@ func TestChangeOrganization(t *testing.T) {
 		{"limit", `{"limits":{"events_per_month":5}}`, is("team", true, "5")},
 		{"no limit named", `{"limits":{}}`, is("team", true, "5")},
 		{"inactive", `{"active":false}`, is("team", false, "5")},
+		{"other limits", `{"limits":{"agents":3,"ingest_keys":4,"policies":5,"policy_versions":6,"statements_per_minute":7}}`,
+			limited("team", false, "5", `"agents":3,"ingest_keys":4,"policies":5,"policy_versions":6,"statements_per_minute":7`)},
+		{"some of them", `{"limits":{"agents":9,"ingest_keys":4,"policies":null,"policy_versions":null}}`,
+			limited("team", false, "5", `"agents":9,"ingest_keys":4,"policies":null,"policy_versions":null,"statements_per_minute":7`)},
+		{"none of them", `{"limits":{"agents":null,"ingest_keys":null,"policies":null,"statements_per_minute":null}}`, is("team", false, "5")},
 		{"all", `{"plan":"free","active":true,"limits":{"events_per_month":null}}`, is("free", true, "null")},
 	} {
 		answers(t, step.name, w.platform("PATCH", organizations+"/"+strings.ToUpper(m.OrganizationID), step.body), 200, step.want)
@@ -281,7 +289,9 @@ func TestChangeOrganization(t *testing.T) {
 		}
 		names = append(names, s.Payload[strings.Index(s.Payload, `"names"`):])
 	}
-	want := []string{`"names":["plan"]}`, `"names":["events_per_month"]}`, `"names":["active"]}`, `"names":["active","events_per_month","plan"]}`}
+	want := []string{`"names":["plan"]}`, `"names":["events_per_month"]}`, `"names":["active"]}`,
+		`"names":["agents","ingest_keys","policies","policy_versions","statements_per_minute"]}`, `"names":["agents","policies","policy_versions"]}`,
+		`"names":["agents","ingest_keys","statements_per_minute"]}`, `"names":["active","events_per_month","plan"]}`}
 	if !slices.Equal(names, want) {
 		t.Errorf("stated: got %v, want %v", names, want)
 	}
@@ -309,6 +319,9 @@ func TestChangeOrganizationRefuses(t *testing.T) {
 		"negative":       {known, `{"limits":{"events_per_month":-1}}`, 422, `Member \"limits/events_per_month\" has another type or form`},
 		"text":           {known, `{"limits":{"events_per_month":"1"}}`, 422, `Member \"limits/events_per_month\" has another type or form`},
 		"huge":           {known, `{"limits":{"events_per_month":1000000000001}}`, 422, limit},
+		"no agents":      {known, `{"limits":{"agents":0}}`, 422, "agents must be 1 to 1000000000, or null for the plan's"},
+		"too fast":       {known, `{"limits":{"statements_per_minute":60001}}`, 422, "statements_per_minute must be 1 to 60000, or null for the plan's"},
+		"no such limit":  {known, `{"limits":{"seats":1}}`, 422, `Member \"limits/seats\" is not known`},
 		"active":         {known, `{"active":"no"}`, 422, `Member \"active\" has another type or form`},
 	} {
 		answers(t, name, w.platform("PATCH", tc.path, tc.body), tc.status, refusal(tc.want))

@@ -93,7 +93,7 @@ func (w *world) open(change ...func(*ingest.Options)) {
 	w.Helper()
 	t := w.TB
 	var err error
-	if w.orgs, err = org.New(org.Options{Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Clock: w.Clock}); err != nil {
+	if w.orgs, err = org.New(org.Options{Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Agents: anyAgent{}, Clock: w.Clock}); err != nil {
 		t.Fatal(err)
 	}
 	w.Notary.Disclosures = w.orgs
@@ -121,6 +121,11 @@ func (w *world) open(change ...func(*ingest.Options)) {
 	w.router, w.straight = router, surface.Straight(router)
 	w.handler = traffic.Watch(t, w.straight)
 }
+
+// anyAgent is one that ingest keys may be for.
+type anyAgent struct{}
+
+func (anyAgent) Exists(context.Context, id.Tenant, id.Agent) (bool, error) { return true, nil }
 
 // member makes an organization.
 func (w *world) member(t id.Tenant, slug id.Slug) member {

@@ -16,6 +16,7 @@ import (
 	"github.com/agentledger/agentledger/ingest"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/workflow"
 )
 
@@ -267,6 +268,41 @@ func TestRunPlanLimit(t *testing.T) {
 		w.expect(w.post(path+"/steps", w.red.token, stepBody), 200, "")
 		w.expect(w.post(path+"/complete", w.red.token, endBody), 200, "")
 		w.expect(w.post(prefix+"/runs", w.red.token, runBody), 201, "")
+	}
+}
+
+// A bridge agent's keys have the bound of all agents: beyond it no key is made for a new
+// run, and the other organization's bridge goes on.
+func TestBridgeKeysHaveABound(t *testing.T) {
+	for _, prefix := range prefixes {
+		w := newWorld(t)
+		w.startRun(&w.red, runBody)
+		all, err := w.agents.ListAgents(t.Context(), w.red.tenant, "bridge_", 1)
+		if err != nil || len(all) != 1 {
+			t.Fatalf("got %v, %v", all, err)
+		}
+		bridge := all[0].ID
+		keys, err := w.agents.ListKeys(t.Context(), w.red.tenant, bridge, "", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var older []storage.Change
+		for i := range agent.MaxKeys - 1 {
+			name := fmt.Sprintf("bridge_%04d", i)
+			older = append(older, storage.Change{Kind: "agent_key", Key: string(bridge) + "/" + name, Value: fmt.Appendf(nil,
+				`{"key_id":%q,"public_key":%q,"custody":"server","status":"revoked","order":1,"registered_at":"2026-11-20T12:00:00.000Z"}`, name, keys[0].Multikey)})
+		}
+		if err := w.Store.Write(t.Context(), w.red.tenant, older); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.agents.RevokeKey(t.Context(), w.red.tenant, "acc", bridge, keys[0].ID, agent.Revocation{}); err != nil {
+			t.Fatal(err)
+		}
+		a := w.post(prefix+"/runs", w.red.token, runBody)
+		if w.expect(a, 409, "The agent has 1000 keys, as many as it may ever have: make another agent"); a.fields["code"] != "key_limit" {
+			t.Errorf("got %s", a.Body)
+		}
+		w.expect(w.post(prefix+"/runs", w.blue.token, runBody), 201, "")
 	}
 }
 

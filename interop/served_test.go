@@ -168,7 +168,11 @@ func (d directory) ByID(_ context.Context, organization id.Organization) (id.Ten
 // nobody has keys here.
 type nobody struct{}
 
-func (nobody) DIDKeys(context.Context, id.Agent) (id.Tenant, []did.Key, error) { return 0, nil, nil }
+func (nobody) Owner(context.Context, id.Agent) (id.Tenant, error) {
+	return 0, fault.New(fault.NotFound, "Not found")
+}
+
+func (nobody) DIDKeys(context.Context, id.Tenant, id.Agent) ([]did.Key, error) { return nil, nil }
 
 func (nobody) KeyHolders(context.Context, [32]byte) iter.Seq2[id.Tenant, error] {
 	return func(func(id.Tenant, error) bool) {}

@@ -17,7 +17,8 @@ type Patch struct {
 	Name           *string
 	Plan           *string
 	Active         *bool
-	EventsPerMonth **uint64 // a nil inside takes the organization's own limit away
+	EventsPerMonth **uint64          // a nil inside takes the organization's own limit away
+	Limits         map[Limit]*uint64 // likewise; names of LimitNames
 	Disclosure     *id.Disclosure
 	SelfReview     *bool
 
@@ -46,6 +47,11 @@ func (o *Orgs) check(p Patch) error {
 			return err
 		}
 	}
+	for _, name := range LimitNames() {
+		if err := name.check(p.Limits[name]); err != nil {
+			return err
+		}
+	}
 	if p.Witnessing != nil {
 		return o.checkWitnessing(*p.Witnessing)
 	}
@@ -60,6 +66,9 @@ func (p Patch) apply(s settingsRecord) (after settingsRecord, names []string) {
 	if p.EventsPerMonth != nil && !equal(s.EventsPerMonth, *p.EventsPerMonth) {
 		after.EventsPerMonth, names = *p.EventsPerMonth, append(names, "events_per_month")
 	}
+	var limits []string
+	after.Limits, limits = changeLimits(s.Limits, p.Limits)
+	names = append(names, limits...)
 	set(&names, "name", &after.Name, p.Name)
 	set(&names, "plan", &after.Plan, p.Plan)
 	set(&names, "self_review", &after.SelfReview, p.SelfReview)
@@ -78,7 +87,8 @@ func equal(a, b *uint64) bool { return a == b || a != nil && b != nil && *a == *
 
 // Change changes settings and states it (ledger_settings_changed). What is as
 // wished already is not stated again. fault.NotFound for an unknown tenant; what
-// Patch.NoneOpen refuses with.
+// Patch.NoneOpen refuses with; fault.RateLimited for changes of people that come too
+// fast. The operator's never wait.
 func (o *Orgs) Change(ctx context.Context, t id.Tenant, principal string, p Patch) (*Settings, error) {
 	if err := o.check(p); err != nil {
 		return nil, err
@@ -100,8 +110,12 @@ func (o *Orgs) Change(ctx context.Context, t id.Tenant, principal string, p Patc
 		if err != nil {
 			return notary.Act{}, err
 		}
+		paced, err := o.pace(ctx, t, principal)
+		if err != nil {
+			return notary.Act{}, err
+		}
 		act, err := changeAct(stored, version, before, names)
-		act.Changes = append(act.Changes, guards...)
+		act.Changes = append(append(act.Changes, guards...), paced...)
 		return act, err
 	})
 	if err != nil && !errors.Is(err, errUnchanged) {

@@ -1,6 +1,7 @@
 package org_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -40,11 +41,26 @@ func newWorld(t testing.TB) *world {
 // what these remember.
 func (w *world) open(plans ...org.Plan) *org.Orgs {
 	w.t.Helper()
-	orgs, err := org.New(org.Options{Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Plans: plans, Clock: w.Clock})
+	orgs, err := org.New(org.Options{Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Agents: someAgents{{red, "robot"}, {blue, "other-robot"}}, Plans: plans, Clock: w.Clock})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return orgs
+}
+
+// someAgents are the agents of organizations.
+type someAgents []struct {
+	tenant id.Tenant
+	agent  id.Agent
+}
+
+func (s someAgents) Exists(_ context.Context, t id.Tenant, a id.Agent) (bool, error) {
+	for _, one := range s {
+		if one.tenant == t && one.agent == a {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func founding(t id.Tenant, slug id.Slug) org.Founding {

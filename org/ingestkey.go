@@ -124,14 +124,25 @@ func (o *Orgs) claimIngestKey(ctx context.Context, t id.Tenant, key string) erro
 }
 
 // CreateIngestKey makes an ingest key and states it (ledger_ingest_key_created).
-// The token is not kept.
+// The token is not kept. fault.Invalid; fault.Conflict for an organization that has as many
+// as its plan allows; fault.RateLimited for changes that come too fast.
 func (o *Orgs) CreateIngestKey(ctx context.Context, t id.Tenant, principal string, w WantedKey) (IngestKey, Token, error) {
+	if err := o.checkWanted(w); err != nil {
+		return IngestKey{}, Token{}, err
+	}
+	if err := o.checkExist(ctx, t, w.Agents); err != nil {
+		return IngestKey{}, Token{}, err
+	}
+	if _, err := o.countIngestKey(ctx, t); err != nil { // before anything is claimed
+		return IngestKey{}, Token{}, err
+	}
 	change, key, token, err := o.NewIngestKey(ctx, t, principal, w)
 	if err != nil {
 		return IngestKey{}, Token{}, err
 	}
-	_, err = o.notary.State(ctx, t, principal, func(context.Context, *log.State) (notary.Act, error) {
-		return keyAct(notary.IngestKeyCreated, key, change), nil
+	_, err = o.notary.State(ctx, t, principal, func(ctx context.Context, _ *log.State) (notary.Act, error) {
+		counted, err := o.countIngestKey(ctx, t)
+		return keyAct(notary.IngestKeyCreated, key, append(counted, change)...), err
 	})
 	if err != nil {
 		return IngestKey{}, Token{}, err
@@ -139,12 +150,12 @@ func (o *Orgs) CreateIngestKey(ctx context.Context, t id.Tenant, principal strin
 	return key, token, nil
 }
 
-func keyAct(kind notary.Kind, key IngestKey, change storage.Change) notary.Act {
+func keyAct(kind notary.Kind, key IngestKey, changes ...storage.Change) notary.Act {
 	return notary.Act{
 		Statements: []notary.Statement{{Kind: kind, Payload: map[string]any{
 			"key_id": key.ID, "name": key.Name, "scopes": key.Scopes.Names(),
 		}}},
-		Changes: []storage.Change{change},
+		Changes: changes,
 	}
 }
 
@@ -229,7 +240,8 @@ func (o *Orgs) RevokeIngestKey(ctx context.Context, t id.Tenant, principal, keyI
 		if err != nil {
 			return notary.Act{}, err
 		}
-		return keyAct(notary.IngestKeyRevoked, key, storage.Change{Kind: kindIngestKey, Key: keyID, Value: value, If: r.Version}), nil
+		counted, err := o.quota.End(ctx, t, ingestKeysOf())
+		return keyAct(notary.IngestKeyRevoked, key, storage.Change{Kind: kindIngestKey, Key: keyID, Value: value, If: r.Version}, counted), err
 	})
 	o.callers.Drop(hash)
 	if errors.Is(err, errUnchanged) {

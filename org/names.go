@@ -15,8 +15,19 @@ const (
 	maxAgents = 100
 )
 
-// maxEventsPerMonth keeps limits far from what a JSON number holds exactly.
-const maxEventsPerMonth = 1_000_000_000_000
+// Greatest values of limits, far below what a JSON number holds exactly.
+const (
+	maxEventsPerMonth = 1_000_000_000_000
+	maxThings         = 1_000_000_000
+)
+
+// checkLimit looks at an organization's own monthly limit.
+func checkLimit(n uint64) error {
+	if n < 1 || n > maxEventsPerMonth {
+		return fault.New(fault.Invalid, "events_per_month must be 1 to 1000000000000, or null for the plan's")
+	}
+	return nil
+}
 
 // ParseSlug reads a slug: [a-z0-9](-?[a-z0-9])*, 3 to 63 characters and not the
 // form of a UUID, which names organizations elsewhere.
@@ -76,14 +87,6 @@ func checkAgents(agents []id.Agent) error {
 		if !event.ValidAgent(string(a)) || event.ReservedAgent(string(a)) {
 			return fault.New(fault.Invalid, "agents must be agent ids")
 		}
-	}
-	return nil
-}
-
-// checkLimit looks at an organization's own monthly limit.
-func checkLimit(n uint64) error {
-	if n < 1 || n > maxEventsPerMonth {
-		return fault.New(fault.Invalid, "events_per_month must be 1 to 1000000000000, or null for the plan's")
 	}
 	return nil
 }

@@ -13,6 +13,8 @@
 //     organization begins with has none.
 //   - Of an ingest key only a hash is stored. Its secret is shown once and is in
 //     no error and no log line.
+//   - What an organization makes has the bounds of its plan or its own. They are checked
+//     in the append of what is made; what is beyond them from before stays.
 //   - What can't be read refuses; it is never taken for "no limit" or "active".
 //   - Nothing of one organization is visible under another's handle.
 package org
@@ -27,6 +29,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/fresh"
+	"github.com/agentledger/agentledger/internal/quota"
 	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
@@ -47,6 +50,11 @@ type Ledgers interface {
 	CorrectClock(ctx context.Context, s *log.State) (*log.ClockChange, error)
 }
 
+// Agents tells whether an organization has an agent (package agent).
+type Agents interface {
+	Exists(ctx context.Context, t id.Tenant, agent id.Agent) (bool, error)
+}
+
 // Options configure New. Records, Notary and Ledgers are required.
 type Options struct {
 	Records storage.RecordStore
@@ -55,6 +63,8 @@ type Options struct {
 
 	Witnesses WitnessRules // which witnesses may be named; default: none
 
+	Quota       *quota.Quota     // counts ingest keys and paces changes; default: one of its own
+	Agents      Agents           // that ingest keys may be for; default: none
 	Plans       []Plan           // default: DefaultPlans
 	Environment string           // <env> of ingest keys, [a-z0-9]{1,16}; default "live"
 	Clock       func() time.Time // default: time.Now
@@ -77,6 +87,8 @@ type Orgs struct {
 	records storage.RecordStore
 	notary  Notary
 	ledgers Ledgers
+	quota   *quota.Quota
+	agents  Agents // nil: there are none
 	rules   WitnessRules
 	plans   map[string]Plan
 	env     string
@@ -88,7 +100,7 @@ type Orgs struct {
 	ids      *fresh.Cache[id.Organization, id.Tenant]
 }
 
-// New returns the organizations of a store.
+// New returns the organizations of a store. They tell Options.Quota its bounds from then on.
 func New(o Options) (*Orgs, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -98,6 +110,9 @@ func New(o Options) (*Orgs, error) {
 	}
 	if o.Environment == "" {
 		o.Environment = "live"
+	}
+	if o.Quota == nil {
+		o.Quota = &quota.Quota{Records: o.Records, Clock: o.Clock}
 	}
 	if o.Plans == nil {
 		o.Plans = DefaultPlans()
@@ -110,12 +125,13 @@ func New(o Options) (*Orgs, error) {
 		return nil, errors.New("organizations: environment of ingest keys must be 1 to 16 of a-z 0-9")
 	}
 	all := &Orgs{
-		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, rules: o.Witnesses, plans: plans, env: o.Environment, clock: o.Clock,
+		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, quota: o.Quota, agents: o.Agents, rules: o.Witnesses, plans: plans, env: o.Environment, clock: o.Clock,
 		settings: newSettingsCache(o.Cached),
 		callers:  fresh.New[id.Hash, *ingestKeyCaller](fresh.Options{MaxAge: callerAge, Stale: staleCaller, Limit: o.Cached, Clock: o.Clock}),
 		slugs:    fresh.New[id.Slug, id.Tenant](fresh.Options{MaxAge: fresh.Forever, Limit: o.Cached, Clock: o.Clock}),
 		ids:      fresh.New[id.Organization, id.Tenant](fresh.Options{MaxAge: fresh.Forever, Limit: o.Cached, Clock: o.Clock}),
 	}
+	o.Quota.Plans = all
 	if o.Metrics != nil {
 		o.Metrics.MustRegister(fresh.StaleCounter("ingest_keys", all.callers.StaleAnswers))
 	}

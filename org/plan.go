@@ -7,12 +7,14 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/quota"
 )
 
 // Plan is an offer of the catalogue.
 type Plan struct {
 	Name           string // [a-z][a-z0-9_-]{0,31}
 	EventsPerMonth uint64 // counted events of a calendar month, UTC; 0: no cap
+	Limits         quota.Limits
 }
 
 // DefaultPlan is what an organization gets when none is named.
@@ -20,7 +22,16 @@ const DefaultPlan = "enterprise"
 
 // DefaultPlans returns the catalogue of a service that was given none.
 func DefaultPlans() []Plan {
-	return []Plan{{"free", 10_000}, {"team", 100_000}, {DefaultPlan, 0}}
+	return []Plan{
+		{"free", 10_000, quota.Limits{Agents: 20, IngestKeys: 20, Policies: 20, PolicyVersions: 100, StatementsPerMinute: 60}},
+		{"team", 100_000, quota.Limits{Agents: 1_000, IngestKeys: 200, Policies: 100, PolicyVersions: 1_000, StatementsPerMinute: 600}},
+		{DefaultPlan, 0, DefaultLimits()},
+	}
+}
+
+// DefaultLimits are the bounds of a plan that names none.
+func DefaultLimits() quota.Limits {
+	return quota.Limits{Agents: 100_000, IngestKeys: 10_000, Policies: 1_000, PolicyVersions: 10_000, StatementsPerMinute: 6_000}
 }
 
 // catalogue checks plans and returns them by name.
@@ -32,6 +43,9 @@ func catalogue(plans []Plan) (map[string]Plan, error) {
 		}
 		if _, twice := byName[p.Name]; twice {
 			return nil, fmt.Errorf("plans: %q is there twice", p.Name)
+		}
+		if p.Limits.StatementsPerMinute > quota.MaxStatementsPerMinute {
+			return nil, fmt.Errorf("plans: statements_per_minute of %q is more than %d", p.Name, quota.MaxStatementsPerMinute)
 		}
 		byName[p.Name] = p
 	}
@@ -59,22 +73,17 @@ func (o *Orgs) checkPlan(name string) error {
 	return nil
 }
 
-// Cap returns how many counted events the organization may add in a month: its
-// own limit, else its plan's; 0 means no cap.
-func (o *Orgs) Cap(s *Settings) uint64 {
-	if s.EventsPerMonth != nil {
-		return *s.EventsPerMonth
-	}
-	return o.plans[s.Plan].EventsPerMonth
-}
-
 // Usage is what an organization has used of its plan.
 type Usage struct {
-	Plan            string     `json:"plan"`
-	EventsThisMonth uint64     `json:"events_this_month"`
-	EventsPerMonth  *uint64    `json:"events_per_month"` // null: no cap
-	Month           string     `json:"month"`            // YYYY-MM, UTC
-	ResetsAt        id.Instant `json:"resets_at"`
+	Plan            string
+	EventsThisMonth uint64
+	EventsPerMonth  uint64 // 0: no cap
+	Month           string // YYYY-MM, UTC
+	ResetsAt        id.Instant
+
+	Limits     quota.Limits
+	IngestKeys quota.Count
+	Paced      uint64 // statements that count at the moment
 }
 
 // PlanUsage counts the current month, which is that of the clock or, when that
@@ -91,11 +100,12 @@ func (o *Orgs) PlanUsage(ctx context.Context, t id.Tenant) (Usage, error) {
 	now := max(o.now(), s.LastReceived())
 	year, month, _ := now.Time().Date()
 	u := Usage{
-		Plan: settings.Plan, EventsThisMonth: s.Used(now), Month: now.Time().Format("2006-01"),
-		ResetsAt: id.InstantOf(time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC)),
+		Plan: settings.Plan, EventsThisMonth: s.Used(now), EventsPerMonth: o.Cap(settings), Month: now.Time().Format("2006-01"),
+		ResetsAt: id.InstantOf(time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC)), Limits: o.limits(settings),
 	}
-	if n := o.Cap(settings); n > 0 {
-		u.EventsPerMonth = &n
+	if u.IngestKeys, err = o.quota.Count(ctx, t, ingestKeysOf()); err != nil {
+		return Usage{}, err
 	}
-	return u, nil
+	u.Paced, err = o.quota.Paced(ctx, t)
+	return u, err
 }

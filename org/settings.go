@@ -24,8 +24,9 @@ type Settings struct {
 	Name           string
 	Origin         id.Origin
 	Plan           string
-	Active         bool    // false: ingest and the console's writes answer 403, the public routes stay
-	EventsPerMonth *uint64 // the organization's own limit; nil: its plan's
+	Active         bool             // false: ingest and the console's writes answer 403, the public routes stay
+	EventsPerMonth *uint64          // the organization's own limit; nil: its plan's
+	Own            map[Limit]uint64 // its other own limits, in place of its plan's
 	Disclosure     id.Disclosure
 	SelfReview     bool // whoever made the ingest key or agent may vote on its approvals
 	Witnessing     Witnessing
@@ -52,6 +53,8 @@ type settingsRecord struct {
 	Disclosure     id.Disclosure `json:"disclosure"`
 	SelfReview     bool          `json:"self_review"`
 	Witnessing     Witnessing    `json:"witnesses,omitzero"`
+
+	Limits map[Limit]uint64 `json:"limits,omitempty"` // its own, but for that of events
 }
 
 // voidValue is what the record of a handle that is given up holds.
@@ -125,7 +128,7 @@ func settingsOf(identity *log.Identity, r orgRecord) *Settings {
 	return &Settings{
 		Tenant: identity.Tenant, ID: identity.Organization, Origin: identity.Origin, CreatedAt: identity.CreatedAt,
 		Slug: r.Slug, Name: r.Name, Plan: r.Plan, Active: r.Active,
-		EventsPerMonth: r.EventsPerMonth, Disclosure: r.Disclosure, SelfReview: r.SelfReview,
+		EventsPerMonth: r.EventsPerMonth, Own: r.Limits, Disclosure: r.Disclosure, SelfReview: r.SelfReview,
 		Witnessing: r.Witnessing,
 	}
 }

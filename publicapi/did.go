@@ -1,31 +1,24 @@
 package publicapi
 
 import (
+	"context"
+
 	"github.com/go-chi/chi/v5"
-	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
 )
 
 // agentKeyDocument serves agents/:agentId/did: the did:key document of the
 // active key that was registered last.
 func (s *Server) agentKeyDocument(r request) (representation, error) {
-	keys, err := s.didKeys(r, id.Agent(param(r.Request, "agent")))
-	if err != nil {
-		return representation{}, err
-	}
-	for i := len(keys) - 1; i >= 0; i-- {
-		if keys[i].State == did.Active {
-			return keyDocument(r, keys[i].Public)
-		}
-	}
-	return representation{}, notFound()
+	return s.agentDocument(r, newestKey, id.Agent(param(r.Request, "agent")))
 }
 
 // agentWebDocument serves agents/:agentId/did.json.
 func (s *Server) agentWebDocument(r request) (representation, error) {
-	return s.webDocument(r, id.Agent(param(r.Request, "agent")))
+	return s.agentDocument(r, allKeys, id.Agent(param(r.Request, "agent")))
 }
 
 // didDocument serves did/:did. A did:web with a port holds an escape of its own
@@ -42,64 +35,65 @@ func (s *Server) didDocument(r request) (representation, error) {
 	if err != nil {
 		return representation{}, notFound()
 	}
-	return s.webDocument(r, agent)
+	return s.agentDocument(r, allKeys, agent)
 }
 
 func (s *Server) knownKeyDocument(r request, public [32]byte) (representation, error) {
 	refused := notFound()
 	for holder, err := range s.agents.KeyHolders(r.Context(), public) {
 		if err == nil {
-			err = s.trusted(r, holder)
+			_, err = s.trusted(r, holder)
 		}
 		if err == nil {
-			return keyDocument(r, public)
+			return s.document(r, documentName{form: oneKey, public: public}, func(context.Context) (did.Document, error) {
+				return did.KeyDocument(public)
+			})
 		}
 		refused = err
 	}
 	return representation{}, refused
 }
 
-func (s *Server) webDocument(r request, agent id.Agent) (representation, error) {
-	keys, err := s.didKeys(r, agent)
+// agentDocument returns a document of an agent whose organization can be trusted to
+// know its keys.
+func (s *Server) agentDocument(r request, form documentForm, agent id.Agent) (representation, error) {
+	owner, err := s.agents.Owner(r.Context(), agent)
 	if err != nil {
 		return representation{}, err
 	}
-	return document(r, did.WebDocument(s.host, agent, keys))
-}
-
-// didKeys returns the keys of an agent whose organization can be trusted to know them.
-func (s *Server) didKeys(r request, agent id.Agent) ([]did.Key, error) {
-	owner, keys, err := s.agents.DIDKeys(r.Context(), agent)
-	if err == nil {
-		err = s.trusted(r, owner)
+	state, err := s.trusted(r, owner)
+	if err != nil {
+		return representation{}, err
 	}
-	return keys, err
+	name := documentName{form: form, agent: agent, version: state.ConfigVersion()}
+	return s.document(r, name, func(ctx context.Context) (did.Document, error) {
+		keys, err := s.agents.DIDKeys(ctx, owner, agent)
+		if err != nil {
+			return did.Document{}, err
+		}
+		if form == allKeys {
+			return did.WebDocument(s.host, agent, keys), nil
+		}
+		return newestDocument(keys)
+	})
 }
 
-// trusted is log.State.Trusted of an organization's ledger.
-func (s *Server) trusted(r request, t id.Tenant) error {
+// newestDocument returns the did:key document of the active key that was registered last.
+func newestDocument(keys []did.Key) (did.Document, error) {
+	for i := len(keys) - 1; i >= 0; i-- {
+		if keys[i].State == did.Active {
+			return did.KeyDocument(keys[i].Public)
+		}
+	}
+	return did.Document{}, notFound()
+}
+
+// trusted returns the state of an organization's ledger, or the error of
+// log.State.Trusted.
+func (s *Server) trusted(r request, t id.Tenant) (*log.State, error) {
 	state, err := s.ledgers.State(r.Context(), t)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return state.Trusted()
-}
-
-func keyDocument(r request, public [32]byte) (representation, error) {
-	d, err := did.KeyDocument(public)
-	if err != nil {
-		return representation{}, err
-	}
-	return document(r, d)
-}
-
-// document renders d in the form that Accept names.
-func document(r request, d did.Document) (representation, error) {
-	media := preferred(r.Header["Accept"], did.MediaJSON, did.MediaDID, did.MediaDIDJSON, did.MediaDIDLDJSON, did.MediaResolution)
-	var content any = d
-	if media == did.MediaResolution {
-		content = did.Resolved(d)
-	}
-	body, err := json.Marshal(content)
-	return representation{media: media, cache: revalidate, vary: "Accept", body: body}, err
+	return state, state.Trusted()
 }

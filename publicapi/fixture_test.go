@@ -66,6 +66,8 @@ type world struct {
 	directory *publicapi.Directory // nil for none; blue's log unless a test says so
 	witnesses publicapi.Witnesses  // nil for none
 	lists     publicapi.LogList    // nil for none; one of no log unless a test says so
+
+	documentBytes int64 // room for DID documents; 0: as much as by default
 }
 
 func newWorld(t testing.TB) *world {
@@ -119,6 +121,7 @@ func (w *world) serve(agents publicapi.Agents) {
 		Edge: edge, Ledgers: w.ledgers, Organizations: w.orgs, Agents: agents, GrantKeys: grantKeys{}, PublicURL: publicURL, Clock: w.clock,
 		Directory: w.directory,
 		Witnesses: w.witnesses, LogList: w.lists,
+		DIDBytes: w.documentBytes,
 	})
 	surface.Routes(router)
 	w.router, w.straight = router, surface.Straight(router)

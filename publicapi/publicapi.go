@@ -12,7 +12,8 @@
 //     together: size, root, proofs, checkpoint. A frozen ledger that does not hold
 //     the tree of its checkpoint shows that checkpoint, and no entry or proof.
 //   - DID documents say which keys are active, so there are none of an organization
-//     whose records can't be trusted (log.State.Trusted).
+//     whose records can't be trusted (log.State.Trusted). One is made once for each
+//     config version and kept within a bound of bytes.
 //   - What a bundle shows of an event is what was decided when it was stored.
 //   - What is under way at a time has a bound of its own, which slow readers don't
 //     count for: making an answer counts, sending it does not.
@@ -36,6 +37,7 @@ import (
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/fresh"
 	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
@@ -51,9 +53,10 @@ type Organizations interface {
 
 // Agents tells the public side of agents' keys.
 type Agents interface {
-	// DIDKeys returns all keys of an agent in the order of their registration, and
-	// whose agent it is; fault.NotFound when there is no such agent.
-	DIDKeys(ctx context.Context, agent id.Agent) (owner id.Tenant, keys []did.Key, err error)
+	// Owner returns whose agent it is; fault.NotFound when there is no such agent.
+	Owner(ctx context.Context, agent id.Agent) (id.Tenant, error)
+	// DIDKeys returns all keys of an organization's agent in the order of their registration.
+	DIDKeys(ctx context.Context, owner id.Tenant, agent id.Agent) ([]did.Key, error)
 	// KeyHolders yields the organizations in which a public key was ever registered.
 	KeyHolders(ctx context.Context, public [32]byte) iter.Seq2[id.Tenant, error]
 	// CompromisedFrom returns the index from which on an agent's key is not to be
@@ -84,12 +87,14 @@ type Options struct {
 
 	MaxInFlight int                   // reads under way at a time, and as many of heads and checkpoints; default 512
 	GzipBytes   int64                 // room for compressed entry bundles; default 32 MiB
+	DIDBytes    int64                 // room for DID documents; default 16 MiB
 	Floor       *limit.Floor          // shared with other surfaces; default: one of its own
 	Metrics     prometheus.Registerer // default: none
 }
 
 // Server serves the surface. Of a request it keeps nothing but compressed entry
-// bundles, which never change, and the answer about a head until the head is another.
+// bundles, which never change, DID documents of one config version each, and the answer
+// about a head until the head is another.
 type Server struct {
 	edge      web.Edge
 	ledgers   *log.Ledgers
@@ -106,6 +111,7 @@ type Server struct {
 	newest    *limit.Gate // of heads and checkpoints: reads that wait for the store take no room from them
 	press     *press
 	heads     *heads
+	documents *fresh.Cache[documentName, documentBody]
 	lobby     *limit.Lobby
 	// readWeight is what a read weighs among those of its party that are at work.
 	readWeight int
@@ -131,11 +137,14 @@ func New(o Options) *Server {
 	if o.GzipBytes == 0 {
 		o.GzipBytes = 32 << 20
 	}
+	if o.DIDBytes == 0 {
+		o.DIDBytes = 16 << 20
+	}
 	_, host, _ := strings.Cut(o.PublicURL, "://")
 	s := &Server{
 		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, grantKeys: o.GrantKeys, witnesses: o.Witnesses, directory: o.Directory, lists: o.LogList,
 		publicURL: o.PublicURL, host: strings.ToLower(host), clock: o.Clock,
-		gate: limit.NewGate(o.MaxInFlight, o.MaxInFlight), newest: limit.NewGate(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics), heads: newHeads(), lobby: o.Floor.Lobby, readWeight: o.Floor.ReadWeight,
+		gate: limit.NewGate(o.MaxInFlight, o.MaxInFlight), newest: limit.NewGate(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics), heads: newHeads(), documents: newDocuments(o.DIDBytes), lobby: o.Floor.Lobby, readWeight: o.Floor.ReadWeight,
 	}
 	s.edge.Quiet = true
 	registerGates(o.Metrics, s.gate, s.newest)

@@ -31,7 +31,8 @@ type request struct {
 	tenant id.Tenant // id.Service when none is named
 }
 
-// find fills in the organization, by the slug that the path names or by its id.
+// find fills in the organization, by the slug that the path names, by its id, or by its
+// agent.
 func (s *Server) find(r *request) (err error) {
 	switch {
 	case r.slug != "":
@@ -41,6 +42,8 @@ func (s *Server) find(r *request) (err error) {
 		r.tenant, err = s.orgs.BySlug(r.Context(), r.slug)
 	case chi.URLParam(r.Request, "organization") != "":
 		r.tenant, err = s.tenantByID(r.Request)
+	case chi.URLParam(r.Request, "agent") != "":
+		r.tenant, err = s.agents.Owner(r.Context(), id.Agent(param(r.Request, "agent")))
 	}
 	return err
 }

@@ -106,8 +106,8 @@ func TestUnreadableStore(t *testing.T) {
 // defective agents can't tell keys, for a reason of their own.
 type defective struct{ publicapi.Agents }
 
-func (defective) DIDKeys(context.Context, id.Agent) (id.Tenant, []did.Key, error) {
-	return 0, nil, errors.New("a cause")
+func (defective) DIDKeys(context.Context, id.Tenant, id.Agent) ([]did.Key, error) {
+	return nil, errors.New("a cause")
 }
 
 func TestDefect(t *testing.T) {

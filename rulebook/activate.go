@@ -20,7 +20,7 @@ import (
 //
 // fault.NotFound; fault.Conflict when the newest version is not a draft, or its
 // own tests do not pass; fault.Invalid when it is beyond what a policy may cost that is
-// saved now.
+// saved now; fault.RateLimited for changes that come too fast.
 func (b *Rulebook) Activate(ctx context.Context, t id.Tenant, principal, policyID string) (Version, error) {
 	var activated Version
 	_, err := b.notary.State(ctx, t, principal, func(ctx context.Context, _ *log.State) (notary.Act, error) {
@@ -54,6 +54,9 @@ func (b *Rulebook) activation(ctx context.Context, t id.Tenant, policyID string)
 		if err := b.archive(ctx, t, &c, &active.Value, policyID); err != nil {
 			return act, v, err
 		}
+	}
+	if c.records, err = b.pace(ctx, t, c.records); err != nil { // before the work
+		return act, v, err
 	}
 	v, err = b.promote(ctx, t, &c, &p, &active, policyID)
 	return notary.Act{Statements: c.statements, Changes: c.records}, v, err

@@ -32,7 +32,11 @@ func (b *Rulebook) deleteDraft(ctx context.Context, t id.Tenant, policyID string
 	}
 	gone := storage.Change{Kind: kindVersion, Key: versionKey(policyID, p.Value.Newest), If: v.At}
 	if p.Value.Newest == 1 {
-		return b.write(ctx, t, gone, storage.Change{Kind: kindPolicy, Key: policyID, If: p.At})
+		counted, err := b.quota.Remove(ctx, t, policiesOf())
+		if err != nil {
+			return err
+		}
+		return b.write(ctx, t, gone, storage.Change{Kind: kindPolicy, Key: policyID, If: p.At}, counted)
 	}
 	before, err := b.version(ctx, t, policyID, p.Value.Newest-1)
 	if err != nil {

@@ -24,7 +24,8 @@ const tries = 16
 // binds nobody and is not stated.
 //
 // Errors are those of policy.Parse, and fault.Conflict for a policy_id that the
-// organization has.
+// organization has and for an organization that has as many policies as its plan allows;
+// fault.RateLimited for drafts that come too fast.
 func (b *Rulebook) Create(ctx context.Context, t id.Tenant, principal string, document []byte) (Version, error) {
 	p, err := b.parse(ctx, t, document)
 	if err != nil {
@@ -57,7 +58,8 @@ func (b *Rulebook) Create(ctx context.Context, t id.Tenant, principal string, do
 // the newest one. patch is a JSON object: each of its members takes the place of
 // the document's member of that name, null that of its default.
 //
-// Errors are those of policy.Parse, and fault.NotFound.
+// Errors are those of policy.Parse, fault.NotFound, fault.Conflict for a policy that has as
+// many versions as the plan allows, and fault.RateLimited.
 func (b *Rulebook) Draft(ctx context.Context, t id.Tenant, principal, policyID string, patch []byte) (Version, error) {
 	members, err := parsePatch(policyID, patch)
 	if err != nil {
@@ -95,8 +97,12 @@ func (b *Rulebook) Draft(ctx context.Context, t id.Tenant, principal, policyID s
 // writeDraft writes document as the draft of p: over the draft v, or as the next
 // version where v is nothing.
 func (b *Rulebook) writeDraft(ctx context.Context, t id.Tenant, principal string, p stored.Value[policyRecord], v stored.Value[versionRecord], document policy.Policy) (Version, error) {
-	if v.At == 0 {
+	added := v.At == 0
+	if added {
 		p.Value.Newest++
+	}
+	if _, err := b.admit(ctx, t, p.Value.Newest, added); err != nil { // before the work
+		return Version{}, err
 	}
 	document.Version = p.Value.Newest
 	p.Value.Name, p.Value.Draft, p.Value.UpdatedAt = document.Name, true, b.now()
@@ -112,7 +118,11 @@ func (b *Rulebook) writeDraft(ctx context.Context, t id.Tenant, principal string
 	if err != nil {
 		return Version{}, err
 	}
-	if err := b.write(ctx, t, first, second); err != nil {
+	counted, err := b.admit(ctx, t, p.Value.Newest, added)
+	if err != nil {
+		return Version{}, err
+	}
+	if err := b.write(ctx, t, append(counted, first, second)...); err != nil {
 		return Version{}, err
 	}
 	return whole(document.ID, document.Version, &p.Value, &v.Value)

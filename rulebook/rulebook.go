@@ -12,6 +12,8 @@
 //     digest, however often the configuration changes around it.
 //   - Active answers "none" only when the store positively says so. A policy that
 //     can't be read, or isn't the one that was activated, is fault.Unavailable.
+//   - Policies of an organization and versions of a policy have the bounds of its plan.
+//     What is beyond them from before stays.
 //   - Nothing of one organization is visible under another's handle.
 package rulebook
 
@@ -25,6 +27,7 @@ import (
 	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/lane"
 	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/internal/quota"
 	"github.com/agentledger/agentledger/internal/stored"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/notary"
@@ -42,6 +45,7 @@ type Options struct {
 	Notary     Notary
 	Clock      func() time.Time // default: time.Now
 	Turns      *limit.Turns     // shared with the other work of the server; default: its own
+	Quota      *quota.Quota     // counts policies and paces changes; default: one without bounds
 	CacheBytes int              // compiled policies kept for Active, by what they are estimated to weigh; default 64 MiB
 }
 
@@ -51,6 +55,7 @@ type Rulebook struct {
 	records storage.RecordStore
 	notary  Notary
 	clock   func() time.Time
+	quota   *quota.Quota
 	turns   *limit.Turns        // of compiling what people write
 	lanes   lane.Set[id.Tenant] // drafts of an organization are written one after the other
 	cache   *activeCache
@@ -62,13 +67,16 @@ func New(o Options) *Rulebook {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
+	if o.Quota == nil {
+		o.Quota = &quota.Quota{Records: o.Records, Clock: o.Clock}
+	}
 	if o.Turns == nil {
 		o.Turns = limit.NewFloor(1).Turns
 	}
 	if o.CacheBytes == 0 {
 		o.CacheBytes = 64 << 20
 	}
-	return &Rulebook{records: o.Records, notary: o.Notary, clock: o.Clock, turns: o.Turns, cache: newActiveCache(o.CacheBytes)}
+	return &Rulebook{records: o.Records, notary: o.Notary, clock: o.Clock, quota: o.Quota, turns: o.Turns, cache: newActiveCache(o.CacheBytes)}
 }
 
 // State is where a version of a policy stands.

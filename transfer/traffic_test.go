@@ -254,7 +254,7 @@ func (r *resident) works() {
 	if s, err := r.login(); err != nil || s.Tenant != r.Tenant || s.Role != account.Owner {
 		r.t.Errorf("login: got %+v, %v", s, err)
 	}
-	if owner, _, err := r.agents.DIDKeys(ctx, r.Agent.Agent); err != nil || owner != r.Tenant {
+	if owner, err := r.agents.Owner(ctx, r.Agent.Agent); err != nil || owner != r.Tenant {
 		r.t.Errorf("did: got owner %d, %v", owner, err)
 	}
 	before := r.state(r.Tenant).Size()

@@ -8,6 +8,9 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
+// otherLimits are those that an organization has none of its own of.
+const otherLimits = `"agents":null,"ingest_keys":null,"policies":null,"policy_versions":null,"statements_per_minute":null`
+
 // What the service answers over HTTP, word for word: every endpoint and every
 // status of the agents' and the public interface, in one conversation with two
 // organizations. red has a policy that denies acme.customers.delete; blue has
@@ -91,7 +94,7 @@ func TestInterface(t *testing.T) {
 
 		// Monthly cap. Changes of settings are events of red's log, which don't count.
 		{shows: "a cap is set", request: platform, header: secret, body: `{"limits":{"events_per_month":3}}`, status: 200,
-			want: `{"organization_id":"<red.id>","slug":"red","name":"red","plan":"enterprise","active":true,"limits":{"events_per_month":3},"disclosure":"record"}`},
+			want: `{"organization_id":"<red.id>","slug":"red","name":"red","plan":"enterprise","active":true,"limits":{"events_per_month":3,` + otherLimits + `},"disclosure":"record"}`},
 		{shows: "the last one under the cap", token: "<red.token>", request: events, body: three, status: 201,
 			want: `{"event_id":"e-3","sequence_num":5,"event_hash":"<hash5>","chain_valid":true,"status":"created"}`},
 		{shows: "one too many", token: "<red.token>", request: events, body: four, status: 429,
@@ -101,7 +104,7 @@ func TestInterface(t *testing.T) {
 		{shows: "the other organization has no cap", token: "<blue.token>", request: events, body: event(blue, "e-2", ""), status: 201,
 			want: `{"event_id":"e-2","sequence_num":2,"event_hash":"<blue2>","chain_valid":true,"status":"created"}`},
 		{shows: "the cap is taken away", request: platform, header: secret, body: `{"limits":{"events_per_month":null}}`, status: 200,
-			want: `{"organization_id":"<red.id>","slug":"red","name":"red","plan":"enterprise","active":true,"limits":{"events_per_month":null},"disclosure":"record"}`},
+			want: `{"organization_id":"<red.id>","slug":"red","name":"red","plan":"enterprise","active":true,"limits":{"events_per_month":null,` + otherLimits + `},"disclosure":"record"}`},
 		{shows: "the refused one sent again", token: "<red.token>", request: events, body: four, status: 201,
 			want: `{"event_id":"e-4","sequence_num":7,"event_hash":"<hash7>","chain_valid":true,"status":"created"}`},
 
@@ -148,7 +151,7 @@ func TestInterface(t *testing.T) {
 
 		// An inactive organization takes nothing and shows everything.
 		{shows: "red is made inactive", request: platform, header: secret, body: `{"active":false}`, status: 200,
-			want: `{"organization_id":"<red.id>","slug":"red","name":"red","plan":"enterprise","active":false,"limits":{"events_per_month":null},"disclosure":"record"}`},
+			want: `{"organization_id":"<red.id>","slug":"red","name":"red","plan":"enterprise","active":false,"limits":{"events_per_month":null,` + otherLimits + `},"disclosure":"record"}`},
 		{shows: "inactive, event", token: "<red.token>", request: events, body: event(red, "e-5", ""), status: 403, want: inactive},
 		{shows: "inactive, event sent again", token: "<red.token>", request: events, body: one, status: 403, want: inactive},
 		{shows: "inactive, evaluate", token: "<red.token>", request: evaluate, body: `{}`, status: 403, want: inactive},
@@ -157,7 +160,7 @@ func TestInterface(t *testing.T) {
 		{shows: "the other organization stays active", token: "<blue.token>", request: events, body: event(blue, "e-3", ""), status: 201,
 			want: `{"event_id":"e-3","sequence_num":3,"event_hash":"<blue3>","chain_valid":true,"status":"created"}`},
 		{shows: "red is made active", request: platform, header: secret, body: `{"active":true}`, status: 200,
-			want: `{"organization_id":"<red.id>","slug":"red","name":"red","plan":"enterprise","active":true,"limits":{"events_per_month":null},"disclosure":"record"}`},
+			want: `{"organization_id":"<red.id>","slug":"red","name":"red","plan":"enterprise","active":true,"limits":{"events_per_month":null,` + otherLimits + `},"disclosure":"record"}`},
 		{shows: "active again", token: "<red.token>", request: events, body: event(red, "e-6", ""), status: 201,
 			want: `{"event_id":"e-6","sequence_num":10,"event_hash":"<hash10>","chain_valid":true,"status":"created"}`},
 	} {

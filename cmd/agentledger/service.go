@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"runtime"
-	"slices"
 
 	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/agent"
@@ -21,6 +19,7 @@ import (
 	"github.com/agentledger/agentledger/internal/egress"
 	"github.com/agentledger/agentledger/internal/limit"
 	"github.com/agentledger/agentledger/internal/operate/loglist"
+	"github.com/agentledger/agentledger/internal/quota"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
@@ -154,16 +153,21 @@ func (s *service) build(ctx context.Context, c config.Serve) error {
 	if err != nil {
 		return err
 	}
+	offered, err := plans(c.Limits)
+	if err != nil {
+		return err
+	}
+	bounds := &quota.Quota{Records: records, Clock: s.clock.Now}
+	s.agents = agent.New(agent.Options{Records: records, Notary: n, Quota: bounds, Keyring: s.store.keyring, Clock: s.clock.Now})
 	s.orgs, err = org.New(org.Options{
-		Records: records, Notary: n, Ledgers: s.ledgers, Plans: plans(c.Plans), Environment: c.Environment, Witnesses: rules, Clock: s.clock.Now,
+		Records: records, Notary: n, Ledgers: s.ledgers, Quota: bounds, Agents: s.agents, Plans: offered, Environment: c.Environment, Witnesses: rules, Clock: s.clock.Now,
 		Metrics: s.watch.registry,
 	})
 	if err != nil {
 		return err
 	}
 	n.Disclosures = s.orgs // each needs the other: settings are stated, statements have a disclosure
-	s.agents = agent.New(agent.Options{Records: records, Notary: n, Keyring: s.store.keyring, Clock: s.clock.Now})
-	s.rules = rulebook.New(rulebook.Options{Records: records, Notary: n, Turns: s.floor.Turns, Clock: s.clock.Now})
+	s.rules = rulebook.New(rulebook.Options{Records: records, Notary: n, Quota: bounds, Turns: s.floor.Turns, Clock: s.clock.Now})
 	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now})
 	s.outbox = outbox.New(outbox.Options{
 		Records: records, Keyring: s.store.keyring, Caller: egress.New(egress.Options{Allow: c.CalloutAllow}), Clock: s.clock.Now, Metrics: s.watch.registry,
@@ -182,14 +186,6 @@ func (s *service) build(ctx context.Context, c config.Serve) error {
 	}
 	s.keepLogList(c)
 	return s.keepDirectory(ctx, c.Directory, n)
-}
-
-func plans(byName map[string]uint64) []org.Plan {
-	var all []org.Plan
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		all = append(all, org.Plan{Name: name, EventsPerMonth: byName[name]})
-	}
-	return all
 }
 
 // main returns the handler of the main listener.

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -51,6 +52,7 @@ type Limits struct {
 	ClockAhead  time.Duration     `help:"How far emitted_at may lie ahead of the server's clock." default:"15m" env:"AGENTLEDGER_CLOCK_AHEAD"`
 	ClockBehind time.Duration     `help:"How far emitted_at may lie behind; 0 accepts any." default:"0" env:"AGENTLEDGER_CLOCK_BEHIND"`
 	Plans       map[string]uint64 `help:"Plans and their events a month, 0 for no cap." default:"free=10000;team=100000;enterprise=0" env:"AGENTLEDGER_PLANS"`
+	PlanLimits  map[string]uint64 `help:"Other numbers of plans, by plan and limit, 0 for no bound: free.agents=50;gold.statements_per_minute=600. Limits: agents, ingest_keys, policies, policy_versions, statements_per_minute. What is not named is as shipped, and as enterprise for a plan that is not shipped." env:"AGENTLEDGER_PLAN_LIMITS"`
 }
 
 // Clock says which start of the service is by a clock that is trusted.
@@ -163,10 +165,23 @@ func (s Serve) Validate() error {
 	if _, ok := s.Plans["enterprise"]; !ok {
 		return fmt.Errorf("--plans: enterprise is missing, the plan of organizations that are made without one")
 	}
+	if err := s.Limits.validate(); err != nil {
+		return err
+	}
 	if s.MaxEventKiB < 1 || s.MaxEventKiB > 1<<14 {
 		return fmt.Errorf("--max-event-kib: from 1 to %d", 1<<14)
 	}
 	return errors.Join(s.Clock.validate(), s.Overload.validate(), s.Workflows.validate(), s.Traces.validate(), s.Directory.validate(), s.LogList.validate(), s.Witnesses.validate())
+}
+
+func (l Limits) validate() error {
+	for name := range l.PlanLimits {
+		plan, _, ok := strings.Cut(name, ".")
+		if _, known := l.Plans[plan]; !ok || !known {
+			return fmt.Errorf("--plan-limits: %q does not begin with one of the plans and a dot", name)
+		}
+	}
+	return nil
 }
 
 func (o Overload) validate() error {

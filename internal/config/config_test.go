@@ -29,7 +29,7 @@ func parse(t *testing.T, args ...string) (config.Serve, error) {
 
 func TestFlagsWinOverEnvironmentOverFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.json")
-	if err := os.WriteFile(file, []byte(`{"public-url": "http://file.example", "listen": ":1001", "data": "/file", "max-event-kib": 11, "plans": {"enterprise": 7, "free": 3}, "clock-ahead": "3m"}`), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(`{"public-url": "http://file.example", "listen": ":1001", "data": "/file", "max-event-kib": 11, "plans": {"enterprise": 7, "free": 3}, "plan-limits": {"free.agents": 5}, "clock-ahead": "3m"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("AGENTLEDGER_LISTEN", ":1002")
@@ -39,7 +39,7 @@ func TestFlagsWinOverEnvironmentOverFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Data != "/flag" || c.Listen.Listen != ":1002" || c.PublicURL != "http://file.example" || c.MaxEventKiB != 11 ||
-		c.Plans["enterprise"] != 7 || c.Plans["free"] != 3 || c.ClockAhead != 3*time.Minute {
+		c.Plans["enterprise"] != 7 || c.Plans["free"] != 3 || c.PlanLimits["free.agents"] != 5 || c.ClockAhead != 3*time.Minute {
 		t.Errorf("got %+v", c)
 	}
 }
@@ -87,6 +87,8 @@ func TestRefusals(t *testing.T) {
 		{"unknown setting", []string{"--nonsense", "1"}, "--nonsense"},
 		{"plans without enterprise", []string{"--plans", "free=10"}, "enterprise"},
 		{"plan without a number", []string{"--plans", "enterprise=many"}, "--plans"},
+		{"limit of no plan", []string{"--plan-limits", "gold.agents=1"}, "--plan-limits"},
+		{"limit without a plan", []string{"--plan-limits", "agents=1"}, "--plan-limits"},
 		{"no room for an event", []string{"--max-event-kib", "0"}, "--max-event-kib"},
 		{"too much room for an event", []string{"--max-event-kib", "20000"}, "--max-event-kib"},
 		{"log level", []string{"--log-level", "loud"}, "--log-level"},

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/quota"
+	"github.com/agentledger/agentledger/org"
+)
+
+// plans returns the catalogue that the settings make: the events of each plan, and the
+// shipped bounds but for those that are named.
+func plans(c config.Limits) ([]org.Plan, error) {
+	var all []org.Plan
+	for _, name := range slices.Sorted(maps.Keys(c.Plans)) {
+		all = append(all, org.Plan{Name: name, EventsPerMonth: c.Plans[name], Limits: shipped(name)})
+	}
+	for _, setting := range slices.Sorted(maps.Keys(c.PlanLimits)) {
+		plan, limit, _ := strings.Cut(setting, ".")
+		i := slices.IndexFunc(all, func(p org.Plan) bool { return p.Name == plan })
+		if i < 0 {
+			return nil, fmt.Errorf("--plan-limits: there is no plan %q", plan)
+		}
+		place := org.Limit(limit).Of(&all[i].Limits)
+		if place == nil {
+			return nil, fmt.Errorf("--plan-limits: %q is no limit", limit)
+		}
+		*place = c.PlanLimits[setting]
+	}
+	return all, nil
+}
+
+// shipped returns the bounds of a plan where none are named.
+func shipped(plan string) quota.Limits {
+	for _, p := range org.DefaultPlans() {
+		if p.Name == plan {
+			return p.Limits
+		}
+	}
+	return org.DefaultLimits()
+}

@@ -1,0 +1,100 @@
+package console_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/org"
+)
+
+// own gives an organization limits of its own, as the operator.
+func (w *world) own(tenant id.Tenant, limits map[org.Limit]uint64) {
+	w.t.Helper()
+	patch := org.Patch{Limits: map[org.Limit]*uint64{}}
+	for name, n := range limits {
+		patch.Limits[name] = &n
+	}
+	if _, err := w.orgs.Change(context.Background(), tenant, notary.Operator, patch); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// bounded checks the whole answer to a request that a bound refuses.
+func (w *world) bounded(what string, r *http.Request, status int, code, message string) {
+	w.t.Helper()
+	g := w.do(r)
+	var body struct{ Error, Code string }
+	err := json.Unmarshal([]byte(g.text), &body)
+	if err != nil || g.status != status || body.Error != message || body.Code != code || (g.header.Get("Retry-After") != "") != (status == 429) {
+		w.t.Errorf("%s: got %d %s (Retry-After %q), want %d %s %q", what, g.status, g.text, g.header.Get("Retry-After"), status, code, message)
+	}
+}
+
+func TestNumbersOfAPlan(t *testing.T) {
+	w := newWorld(t)
+	w.own(red, map[org.Limit]uint64{org.AgentsLimit: 2, org.IngestKeysLimit: 1, org.PoliciesLimit: 1, org.PolicyVersionsLimit: 1})
+	w.call(201, "POST", "/agents", `{"agent_id":"desk"}`)
+	w.call(201, "POST", "/ingest-keys", `{"name":"k","agents":["desk"]}`)
+	w.call(201, "POST", "/policies", `{"policy_id":"p","name":"n"}`)
+	w.call(200, "POST", "/policies/p/activate", ``)
+	for what, tc := range map[string]struct{ method, path, body, message string }{
+		"agent":          {"POST", "/agents", `{}`, "The organization has 2 agents, as many as its plan allows"},
+		"ingest key":     {"POST", "/ingest-keys", `{"name":"k"}`, "The organization has 1 ingest keys, as many as its plan allows: revoke one first"},
+		"policy":         {"POST", "/policies", `{"name":"n"}`, "The organization has 1 policies, as many as its plan allows"},
+		"policy version": {"PATCH", "/policies/p", `{"name":"m"}`, "The policy has 1 versions, as many as the plan allows: make another policy"},
+	} {
+		w.bounded(what, w.request(tc.method, tc.path, tc.body), 409, "plan_limit", tc.message)
+	}
+	w.call(201, "POST", "/agents", `{}`, as("blue-owner"))
+	w.call(201, "POST", "/ingest-keys", `{"name":"k"}`, as("blue-owner"))
+	w.call(201, "POST", "/policies", `{"name":"n"}`, as("blue-owner"))
+}
+
+// Who changes too much is told when to go on. What takes rights away is never refused.
+func TestPaceOfAPlan(t *testing.T) {
+	w := newWorld(t)
+	w.own(red, map[org.Limit]uint64{org.StatementsPerMinute: 4})
+	made := w.call(201, "POST", "/agents", `{"agent_id":"desk"}`)["credentials"].(map[string]any)["key_id"].(string)
+	key := w.call(201, "POST", "/ingest-keys", `{"name":"k"}`)["key"].(map[string]any)["key_id"].(string)
+	w.call(201, "POST", "/policies", `{"policy_id":"p","name":"n"}`)
+	w.call(201, "POST", "/agents/desk/keys", registration(red, "desk", "second", edkey.NewPrivate()))
+	for what, tc := range map[string]struct{ method, path, body string }{
+		"agent":            {"POST", "/agents", `{}`},
+		"change of agent":  {"PATCH", "/agents/desk", `{"display_name":"d"}`},
+		"key":              {"POST", "/agents/desk/keys", registration(red, "desk", "third", edkey.NewPrivate())},
+		"ingest key":       {"POST", "/ingest-keys", `{"name":"k"}`},
+		"policy":           {"POST", "/policies", `{"name":"n"}`},
+		"change of policy": {"PATCH", "/policies/p", `{"name":"m"}`},
+		"activation":       {"POST", "/policies/p/activate", ``},
+		"organization":     {"PATCH", "/organization", `{"name":"Red Inc."}`},
+		"witnesses":        {"PUT", "/witnesses", `{"policy":"quorum none\n"}`},
+	} {
+		w.bounded(what, w.request(tc.method, tc.path, tc.body), 429, "rate_limited", "Too many changes: at most 4 in a minute")
+	}
+	w.call(204, "DELETE", "/ingest-keys/"+key, "")
+	w.call(200, "POST", "/agents/desk/keys/"+made+"/revoke", "")
+	w.call(200, "POST", "/agents/desk/keys/second/retire", "")
+	w.call(204, "DELETE", "/policies/p", "")
+	w.call(201, "POST", "/agents", `{}`, as("blue-owner"))
+}
+
+// Witnesses that were chosen stay when the change back comes too fast.
+func TestPaceOfWitnesses(t *testing.T) {
+	w := newWorld(t)
+	w.own(red, map[org.Limit]uint64{org.StatementsPerMinute: 1})
+	w.call(200, "PUT", "/witnesses", `{"policy":"quorum none\n"}`)
+	w.bounded("back", w.request("DELETE", "/witnesses", ""), 429, "rate_limited", "Too many changes: at most 1 in a minute")
+}
+
+func TestAgentsOfAnIngestKeyExist(t *testing.T) {
+	w := newWorld(t)
+	for what, name := range map[string]string{"unknown": "nobody", "blue's": string(w.first[blue].Agent)} {
+		body := `{"name":"k","agents":["` + string(w.first[red].Agent) + `","` + name + `"]}`
+		w.refuses(what, w.request("POST", "/ingest-keys", body), 422, "agents[1] is not an agent of the organization")
+	}
+}

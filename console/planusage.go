@@ -1,0 +1,69 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/org"
+)
+
+type planUsageView struct {
+	Plan            string     `json:"plan"`
+	EventsThisMonth uint64     `json:"events_this_month"`
+	EventsPerMonth  *uint64    `json:"events_per_month"` // null: no cap
+	Month           string     `json:"month"`            // YYYY-MM, UTC
+	ResetsAt        id.Instant `json:"resets_at"`
+	Limits          limitsView `json:"limits"`
+}
+
+// limitsView has what is used of each bound of the organization.
+type limitsView struct {
+	EventsPerMonth      usedView `json:"events_per_month"`
+	Agents              usedView `json:"agents"`
+	KeysPerAgent        usedView `json:"keys_per_agent"`
+	ActiveKeysPerAgent  usedView `json:"active_keys_per_agent"`
+	IngestKeys          usedView `json:"ingest_keys"`
+	Policies            usedView `json:"policies"`
+	PolicyVersions      usedView `json:"policy_versions"`
+	StatementsPerMinute usedView `json:"statements_per_minute"`
+}
+
+// usedView is what is used of one bound.
+type usedView struct {
+	Used  *uint64 `json:"used"`  // null for a bound of each agent, or of each policy
+	Limit *uint64 `json:"limit"` // null: no bound
+}
+
+func used(n, limit uint64) usedView { return usedView{&n, orNull(limit)} }
+
+// each is a bound of each thing of a kind.
+func each(limit uint64) usedView { return usedView{nil, orNull(limit)} }
+
+func (s *Server) planUsage(r *http.Request, who *account.Session) (answer, error) {
+	u, err := s.Orgs.PlanUsage(r.Context(), who.Tenant)
+	if err != nil {
+		return answer{}, err
+	}
+	agents, err := s.Agents.Count(r.Context(), who.Tenant)
+	if err != nil {
+		return answer{}, err
+	}
+	policies, err := s.Rulebook.Count(r.Context(), who.Tenant)
+	return answer{http.StatusOK, viewPlanUsage(u, agents, policies)}, err
+}
+
+func viewPlanUsage(u org.Usage, agents, policies uint64) planUsageView {
+	return planUsageView{
+		Plan: u.Plan, EventsThisMonth: u.EventsThisMonth, EventsPerMonth: orNull(u.EventsPerMonth), Month: u.Month, ResetsAt: u.ResetsAt,
+		Limits: limitsView{
+			EventsPerMonth: used(u.EventsThisMonth, u.EventsPerMonth),
+			Agents:         used(agents, u.Limits.Agents),
+			KeysPerAgent:   each(agent.MaxKeys), ActiveKeysPerAgent: each(agent.MaxActiveKeys),
+			IngestKeys: used(u.IngestKeys.Open(), u.Limits.IngestKeys),
+			Policies:   used(policies, u.Limits.Policies), PolicyVersions: each(u.Limits.PolicyVersions),
+			StatementsPerMinute: used(u.Paced, u.Limits.StatementsPerMinute),
+		},
+	}
+}

@@ -1,0 +1,83 @@
+package publicapi
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/fresh"
+)
+
+// documentForm says what a document shows.
+type documentForm uint8
+
+const (
+	newestKey documentForm = iota // the did:key of an agent's newest active key
+	allKeys                       // the did:web of an agent
+	oneKey                        // the did:key of a public key
+)
+
+// documentName names the bytes of a document. A change of an agent's keys raises the
+// config version of its organization, so the bytes of one name never change.
+type documentName struct {
+	form     documentForm
+	agent    id.Agent // "" with oneKey
+	version  uint64   // of the agent's organization; 0 with oneKey
+	public   [32]byte // only with oneKey
+	resolved bool     // inside a did.Resolution
+}
+
+// documentBody is a rendered document with its tag and length, for any media type.
+type documentBody representation
+
+// Weight returns about how many bytes b takes.
+func (b documentBody) Weight() int64 { return int64(len(b.body)) + documentBytes }
+
+// documentBytes is what a document takes beside its body.
+const documentBytes = 512
+
+// newDocuments returns a cache of so many bytes. Names of older config versions are never
+// asked for again, and go when there is no room.
+func newDocuments(room int64) *fresh.Cache[documentName, documentBody] {
+	return fresh.New[documentName, documentBody](fresh.Options{MaxAge: fresh.Forever, Limit: max(1, int(room/documentBytes)), Bytes: room})
+}
+
+// document returns the document of a name in the form that Accept names. It is made by
+// find, once for all who ask for it.
+func (s *Server) document(r request, name documentName, find func(context.Context) (did.Document, error)) (representation, error) {
+	media := preferred(r.Header["Accept"], did.MediaJSON, did.MediaDID, did.MediaDIDJSON, did.MediaDIDLDJSON, did.MediaResolution)
+	name.resolved = media == did.MediaResolution
+	name.agent = id.Agent(strings.Clone(string(name.agent))) // maybe a part of a whole request
+	body, err := s.documents.Get(r.Context(), name, func(ctx context.Context) (documentBody, error) {
+		d, err := find(ctx)
+		if fault.Is(err, fault.NotFound) {
+			return documentBody{}, nil // which is remembered too
+		}
+		if err != nil {
+			return documentBody{}, err
+		}
+		return renderDocument(d, name.resolved)
+	})
+	if err == nil && body.body == nil {
+		err = notFound()
+	}
+	p := representation(body)
+	p.media = media
+	return p, err
+}
+
+func renderDocument(d did.Document, resolved bool) (documentBody, error) {
+	var content any = d
+	if resolved {
+		content = did.Resolved(d)
+	}
+	body, err := json.Marshal(content)
+	p := representation{cache: revalidate, vary: "Accept", body: body, length: strconv.Itoa(len(body))}
+	p.tag = p.etag()
+	return documentBody(p), err
+}
