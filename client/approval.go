@@ -89,19 +89,33 @@ func (c *Client) GetApproval(ctx context.Context, name string) (Approval, error)
 
 // AwaitApproval waits until an approval is not pending any more, or ctx ends.
 func (c *Client) AwaitApproval(ctx context.Context, name string) (Approval, error) {
-	rest, wait := 100*time.Millisecond, c.pollWait()
-	if wait == 0 {
-		rest = time.Second
-	}
+	wait := c.pollWait()
 	for {
+		rest := 100 * time.Millisecond
+		if wait == 0 {
+			rest = time.Second
+		}
 		a, err := c.pollApproval(ctx, name, wait)
+		if wait > 0 && isOverloaded(err) { // too many of the organization wait
+			rest = crowdedRest
+			a, err = c.pollApproval(ctx, name, 0)
+		}
 		if err != nil || a.Status != ApprovalPending {
 			return a, err
 		}
-		if err := pause(ctx, rest); err != nil { // a server that does not wait is not flooded
+		if err := c.retry.pause(ctx, rest); err != nil { // a server that does not wait is not flooded
 			return a, fmt.Errorf("wait for approval: %w", err)
 		}
 	}
+}
+
+// crowdedRest is how long a client rests that asks without waiting, because the service
+// has no room for one more that waits.
+const crowdedRest = 5 * time.Second
+
+func isOverloaded(err error) bool {
+	var refused *Error
+	return errors.As(err, &refused) && refused.Status == http.StatusServiceUnavailable && refused.Code == "overloaded"
 }
 
 func (c *Client) pollApproval(ctx context.Context, name string, wait int) (Approval, error) {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -29,5 +30,33 @@ func TestPollsFitTheirTimeout(t *testing.T) {
 			t.Errorf("%v: got %s, %v, waits of %q s, want %q", timeout, a.Status, err, asked, want)
 		}
 		service.Close()
+	}
+}
+
+// Where no more polls of the organization may wait, the client asks without waiting,
+// and rests between two questions.
+func TestCrowdedPolls(t *testing.T) {
+	asked := 0
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("wait") {
+			w.Header().Set("Retry-After", "7")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprint(w, `{"error":"Too many polls wait","code":"overloaded"}`)
+			return
+		}
+		asked++
+		fmt.Fprintf(w, `{"approval_id":"apr_1","status":%q,"action_digest":%q,"expires_at":"2026-11-21T12:00:00.000Z"}`,
+			[]string{"pending", "approved"}[asked-1], id.Hash{})
+	}))
+	defer service.Close()
+	var rests []time.Duration
+	rest := func(_ context.Context, d time.Duration) error { rests = append(rests, d); return nil }
+	c, err := New(Config{BaseURL: service.URL, Token: "t", Retry: Retry{Attempts: 2, pause: rest}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := c.AwaitApproval(t.Context(), "apr_1")
+	if want := []time.Duration{7 * time.Second, crowdedRest, 7 * time.Second}; err != nil || a.Status != ApprovalApproved || !slices.Equal(rests, want) {
+		t.Errorf("got %s, %v, rests of %v, want %v", a.Status, err, rests, want)
 	}
 }

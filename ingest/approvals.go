@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"net/http"
 	"strconv"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -100,77 +99,7 @@ func validPrincipal(s string) bool {
 	return n >= 1 && n <= 256
 }
 
-// poll serves a GET of an approval, which may wait. It has a place among those that
-// wait and none among those that work.
-func (s *Server) poll(get func(w http.ResponseWriter, r *http.Request, c caller) error) http.Handler {
-	edge := s.edge
-	edge.Extra = func(r *http.Request) time.Duration {
-		wait, _ := waitOf(r) // getApproval tells of the error
-		return wait
-	}
-	return edge.HandlePatient(func(w http.ResponseWriter, r *http.Request) error {
-		c, err := s.enter(r, org.ScopeApprovals, "Invalid API key")
-		if err == nil {
-			err = s.polls.Enter(c.Tenant, 1)
-		}
-		if err != nil {
-			s.brake.Hold(r.Context(), c.tenant())
-			return err
-		}
-		defer s.polls.Leave(c.Tenant, 1)
-		if err = get(w, r, c); err != nil {
-			s.brake.Hold(r.Context(), c.tenant())
-		}
-		return err
-	})
-}
-
-// getApproval serves GET /v1/ingest/approvals/:id.
-func (s *Server) getApproval(w http.ResponseWriter, r *http.Request, c caller) error {
-	if err := version(w, r); err != nil {
-		return err
-	}
-	wait, err := waitOf(r)
-	if err != nil {
-		return err
-	}
-	patient(w, wait)
-	found, err := s.approvals.Get(r.Context(), c.Tenant, c.KeyID, approvalOf(r), wait)
-	if err != nil {
-		return err
-	}
-	answer{http.StatusOK, appendApproval(nil, found)}.write(w)
-	return nil
-}
-
-// answerTime is how long the answer of a long poll may take when the wait is over.
-const answerTime = 15 * time.Second
-
-// patient takes a request that waits out of the time-outs of the server, which
-// are for those that work. A writer without deadlines has none to move.
-func patient(w http.ResponseWriter, wait time.Duration) {
-	if wait == 0 {
-		return
-	}
-	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Time{})
-	_ = c.SetWriteDeadline(time.Now().Add(wait + answerTime))
-}
-
 func approvalOf(r *http.Request) approval.ID { return approval.ID(chi.URLParam(r, "approval")) }
-
-// waitOf reads ?wait=, whole seconds.
-func waitOf(r *http.Request) (time.Duration, error) {
-	query := r.URL.Query()
-	if !query.Has("wait") {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(query.Get("wait"), 10, 8)
-	if wait := time.Duration(n) * time.Second; err == nil && wait <= approval.MaxWait {
-		return wait, nil
-	}
-	return 0, fault.New(fault.Invalid, "wait must be a whole number of seconds from 0 to 30")
-}
 
 // consumeApproval serves POST /v1/ingest/approvals/:id/consume.
 func (s *Server) consumeApproval(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {

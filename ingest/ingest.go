@@ -103,8 +103,8 @@ type Options struct {
 	// the same numbers. Defaults: 4,096 and 1,024.
 	MaxInFlight, MaxInFlightOrganization int
 
-	// Long polls under way in all and of one organization, which are bounded apart
-	// since they do nothing but wait. Defaults: 16,384 and 8,192.
+	// Long polls that wait in all and of one organization, which are bounded apart
+	// because they do nothing but wait. Defaults: 6,144 and 1,024.
 	MaxPolls, MaxPollsOrganization int
 
 	// Floor is shared with other surfaces; default: one of its own for
@@ -135,10 +135,10 @@ func (o Options) withDefaults() Options {
 		o.MaxInFlightOrganization = 1024
 	}
 	if o.MaxPolls == 0 {
-		o.MaxPolls = 16_384
+		o.MaxPolls = 6144
 	}
 	if o.MaxPollsOrganization == 0 {
-		o.MaxPollsOrganization = 8_192
+		o.MaxPollsOrganization = 1024
 	}
 	if o.Floor == nil {
 		o.Floor = limit.NewFloor(runtime.GOMAXPROCS(0))
@@ -166,8 +166,8 @@ type Server struct {
 	maxAhead, maxAge time.Duration
 
 	gate    *limit.Gate
-	asked   *limit.Gate // of evaluations: events that wait for the store take no room from them
-	polls   *limit.Gate
+	asked   *limit.Gate  // of evaluations: events that wait for the store take no room from them
+	polls   *limit.Gate  // that wait
 	lobby   *limit.Lobby // between the headers and the work on the body
 	lines   *limit.Lobby // of batches, by lines, between reading and the queue
 	turns   *limit.Turns // of reading and evaluating, which take processors and nothing else
@@ -192,13 +192,13 @@ func New(o Options) *Server {
 		clock: o.Clock, maxBytes: o.MaxBytes, maxAhead: o.MaxAhead, maxAge: o.MaxAge,
 		gate:  limit.NewGate(o.MaxInFlight, o.MaxInFlightOrganization),
 		asked: limit.NewGate(o.MaxInFlight, o.MaxInFlightOrganization),
-		polls: limit.NewGate(o.MaxPolls, o.MaxPollsOrganization),
+		polls: limit.NewSharedGate(o.MaxPolls, o.MaxPollsOrganization),
 		lobby: o.Floor.Lobby,
 		lines: limit.NewLobby(nil, linesInQueue),
 		turns: o.Floor.Turns,
 		brake: limit.NewBrake(o.MaxRefusals, refusalHold),
 	}
-	s.metrics = newMetrics(o.Metrics, s.brake, s.gate, s.asked)
+	s.metrics = newMetrics(o.Metrics, s.brake, s.polls, s.gate, s.asked)
 	s.edge.Quiet = true
 	s.edge.Challenge = "Bearer"
 	return s

@@ -17,7 +17,7 @@ type metrics struct {
 	verify    prometheus.Histogram
 }
 
-func newMetrics(r prometheus.Registerer, b *limit.Brake, gates ...*limit.Gate) *metrics {
+func newMetrics(r prometheus.Registerer, b *limit.Brake, polls *limit.Gate, gates ...*limit.Gate) *metrics {
 	events := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_ingest_events_total", Help: "Events by what became of them, lines of batches included."}, []string{"result"})
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -35,6 +35,7 @@ func newMetrics(r prometheus.Registerer, b *limit.Brake, gates ...*limit.Gate) *
 	}
 	r.MustRegister(events, decisions, shadows, m.verify)
 	registerLimits(r, b, gates)
+	registerPolls(r, polls)
 	return m
 }
 
@@ -62,6 +63,21 @@ func registerLimits(r prometheus.Registerer, b *limit.Brake, gates []*limit.Gate
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_ingest_held_refusals_total", Help: "Refusals that were answered later since there were too many.",
 		}, func() float64 { return float64(b.Held()) }),
+	)
+}
+
+func registerPolls(r prometheus.Registerer, polls *limit.Gate) {
+	refusals := func(bound string, count func(limit.Refused) uint64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "agentledger_poll_overload_total", Help: "Long polls refused because too many wait, by the bound that was reached.",
+			ConstLabels: prometheus.Labels{"bound": bound},
+		}, func() float64 { return float64(count(polls.Refused())) })
+	}
+	r.MustRegister(
+		refusals("all", func(n limit.Refused) uint64 { return n.All }),
+		refusals("organization", func(n limit.Refused) uint64 { return n.One }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "agentledger_polls_waiting", Help: "Long polls that wait."},
+			func() float64 { return float64(polls.Inside()) }),
 	)
 }
 

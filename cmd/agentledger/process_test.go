@@ -64,7 +64,7 @@ type process struct {
 	logs   *lockedBuffer
 
 	main, identity, metrics string // base URLs
-	host                    string // host:port of the main listener, without what may be before main
+	host, identityHost      string // host:port of both listeners, without what may be before main and identity
 }
 
 type lockedBuffer struct {
@@ -132,7 +132,7 @@ func launch(cmd *exec.Cmd) (*process, error) {
 	case line := <-serving:
 		fields := append(strings.Fields(line), "", "") // metrics may be off
 		p.main, p.identity, p.metrics = fields[1], fields[3], fields[5]
-		p.host = strings.TrimPrefix(p.main, "http://")
+		p.host, p.identityHost = strings.TrimPrefix(p.main, "http://"), strings.TrimPrefix(p.identity, "http://")
 		return p, nil
 	case err := <-p.exited:
 		return nil, fmt.Errorf("the server ended before it served: %w\n%s", err, p.logs)

@@ -124,6 +124,7 @@ func (s *server) listen(watch *observation, bounds descriptor.Listeners) error {
 	if err != nil {
 		return err
 	}
+	c.MaxPolls, c.MaxPollsOrganization = c.Polls(bounds.Main)
 	main, err := s.service.main(c, edge)
 	if err != nil {
 		return err
@@ -154,7 +155,7 @@ func (s *server) listen(watch *observation, bounds descriptor.Listeners) error {
 		}
 		watch.connections(surface.name, bounded)
 		s.listeners = append(s.listeners, bounded)
-		s.serve(bounded, surface.handler, watch.logger)
+		s.serve(bounded, edge.Bodyless(surface.handler), watch.logger)
 	}
 	return nil
 }

@@ -195,6 +195,7 @@ func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
 		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Workflows: s.workflows,
 		MaxBytes: c.MaxEventKiB << 10, MaxAhead: c.ClockAhead, MaxAge: c.ClockBehind,
 		MaxInFlight: c.MaxInFlight, MaxInFlightOrganization: c.MaxInFlightOrganization, MaxRefusals: c.MaxRefusals,
+		MaxPolls: c.MaxPolls, MaxPollsOrganization: c.MaxPollsOrganization,
 		Clock: s.clock.Now, Floor: s.floor, Metrics: s.watch.registry,
 	})
 	events.Routes(r)

@@ -10,6 +10,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -71,6 +72,8 @@ type Workflows struct {
 type Overload struct {
 	MaxInFlight             int `help:"Ingest requests under way at a time; each 64 KiB of a body count as one more." default:"4096" env:"AGENTLEDGER_MAX_IN_FLIGHT"`
 	MaxInFlightOrganization int `help:"The same for one organization." default:"1024" env:"AGENTLEDGER_MAX_IN_FLIGHT_ORGANIZATION"`
+	MaxPolls                int `help:"Long polls that wait at a time. 0: three quarters of the connections of the main listener." default:"0" env:"AGENTLEDGER_MAX_POLLS"`
+	MaxPollsOrganization    int `help:"The same for one organization. 0: a sixth of --max-polls." default:"0" env:"AGENTLEDGER_MAX_POLLS_ORGANIZATION"`
 	MaxPublicReads          int `help:"Public reads under way at a time." default:"512" env:"AGENTLEDGER_MAX_PUBLIC_READS"`
 	LeafCacheMiB            int `name:"leaf-cache-mib" help:"Memory for leaf hashes, in MiB: inclusion proofs of the events that it has room for, 30,000 in each MiB, read nothing from the store." default:"128" env:"AGENTLEDGER_LEAF_CACHE_MIB"`
 	MaxRefusals             int `help:"Refusals a second of one organization, and of all callers without a good key, that are answered at once; others are answered a second later. 0: all at once." default:"200" env:"AGENTLEDGER_MAX_REFUSALS"`
@@ -184,9 +187,24 @@ func (l Limits) validate() error {
 	return nil
 }
 
+// defaultConnections is what a listener without a bound counts as.
+const defaultConnections = 8192
+
+// Polls returns how many long polls may wait, in all and of one organization, at a
+// listener of so many connections, 0 for no bound. What was not set leaves connections
+// for other work, and polls for other organizations.
+func (o Overload) Polls(connections int) (all, organization int) {
+	if connections == 0 {
+		connections = defaultConnections
+	}
+	all = cmp.Or(o.MaxPolls, max(1, connections/4*3))
+	return all, cmp.Or(o.MaxPollsOrganization, max(1, all/6))
+}
+
 func (o Overload) validate() error {
 	for flag, n := range map[string]int{
 		"max-in-flight": o.MaxInFlight, "max-in-flight-organization": o.MaxInFlightOrganization,
+		"max-polls": o.MaxPolls, "max-polls-organization": o.MaxPollsOrganization,
 		"max-public-reads": o.MaxPublicReads, "max-refusals": o.MaxRefusals, "leaf-cache-mib": o.LeafCacheMiB,
 	} {
 		if n < 0 {

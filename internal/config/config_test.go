@@ -126,3 +126,19 @@ func TestUnknownMembersOfTheFileAreRefused(t *testing.T) {
 		t.Errorf("a misspelt setting: got %v", err)
 	}
 }
+
+// What is not set follows the connections of the listener.
+func TestPolls(t *testing.T) {
+	for _, tt := range []struct {
+		set               config.Overload
+		connections       int
+		all, organization int
+	}{
+		{config.Overload{}, 8192, 6144, 1024}, {config.Overload{}, 0, 6144, 1024}, {config.Overload{}, 16, 12, 2}, {config.Overload{}, 1, 1, 1},
+		{config.Overload{MaxPolls: 60}, 8192, 60, 10}, {config.Overload{MaxPolls: 60, MaxPollsOrganization: 60}, 8, 60, 60}, {config.Overload{MaxPollsOrganization: 7}, 16, 12, 7},
+	} {
+		if all, organization := tt.set.Polls(tt.connections); all != tt.all || organization != tt.organization {
+			t.Errorf("%+v with %d connections: got %d and %d, want %d and %d", tt.set, tt.connections, all, organization, tt.all, tt.organization)
+		}
+	}
+}

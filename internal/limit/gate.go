@@ -29,6 +29,7 @@ import (
 // Its methods may be called concurrently.
 type Gate struct {
 	maxAll, maxOne int
+	shared         bool // nobody gets more than what is left for the others
 
 	mu      sync.Mutex
 	all     int
@@ -48,6 +49,15 @@ func NewGate(all, one int) *Gate {
 	return &Gate{maxAll: all, maxOne: one, tenants: make(map[id.Tenant]int)}
 }
 
+// NewSharedGate returns a gate that keeps the last places for who has the fewest: one
+// organization never gets more than it leaves free for all others at that moment.
+// Example: of 12 places one organization that may have 10 gets 6, the next one 3.
+func NewSharedGate(all, one int) *Gate {
+	g := NewGate(all, one)
+	g.shared = true
+	return g
+}
+
 // Enter lets work of a weight (at least 1) in until Leave is called with the same
 // arguments, or refuses it with fault.Overloaded. Work that is heavier than a bound is
 // let in alone.
@@ -56,7 +66,7 @@ func (g *Gate) Enter(t id.Tenant, weight int) error {
 	defer g.mu.Unlock()
 	one := g.tenants[t]
 	switch {
-	case one > 0 && one+weight > g.maxOne:
+	case one > 0 && (one+weight > g.maxOne || g.shared && one+weight > g.maxAll-g.all):
 		g.refused.One++
 		return overloaded("Too many requests of this organization are under way")
 	case g.all > 0 && g.all+weight > g.maxAll:

@@ -70,3 +70,24 @@ func BenchmarkGate(b *testing.B) {
 		g.Leave(red, 1)
 	}
 }
+
+// The last places are for who has the fewest: nobody gets more than it leaves free.
+func TestSharedGate(t *testing.T) {
+	for _, tt := range []struct {
+		all, one int
+		want     []int // of organizations that each take what they get, in turn
+	}{
+		{12, 10, []int{6, 3, 2, 1, 0}}, {12, 2, []int{2, 2, 2, 2, 2, 1, 1, 0}}, {1, 1, []int{1, 0}}, {6144, 1024, []int{1024, 1024, 1024, 1024, 1024, 512, 256}},
+	} {
+		g := limit.NewSharedGate(tt.all, tt.one)
+		for i, want := range tt.want {
+			got := 0
+			for g.Enter(id.Tenant(i+1), 1) == nil {
+				got++
+			}
+			if got != want {
+				t.Errorf("%d places, %d each: organization %d got %d, want %d", tt.all, tt.one, i, got, want)
+			}
+		}
+	}
+}

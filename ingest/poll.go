@@ -1,0 +1,101 @@
+package ingest
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/agentledger/agentledger/approval"
+	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/org"
+)
+
+// pollRetry is when to come again with a poll for which there was no room to wait.
+const pollRetry = 5 * time.Second
+
+// place takes the place of a request for an approval, among those that wait or, if it
+// does not wait, among those that work. leave gives it back.
+func (s *Server) place(r *http.Request, c caller) (leave func(), err error) {
+	gate := s.gate
+	if wait, _ := waitOf(r); wait > 0 {
+		gate = s.polls
+	}
+	if err := gate.Enter(c.Tenant, 1); err != nil {
+		if gate == s.polls {
+			err = &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "Too many polls wait; ask again later, or without wait", RetryAfter: pollRetry, Err: err}
+		}
+		return nil, err
+	}
+	return func() { gate.Leave(c.Tenant, 1) }, nil
+}
+
+// poll serves a GET of an approval, which may wait.
+func (s *Server) poll(get func(w http.ResponseWriter, r *http.Request, c caller) error) http.Handler {
+	edge := s.edge
+	edge.Extra = func(r *http.Request) time.Duration {
+		wait, _ := waitOf(r) // getApproval tells of the error
+		return wait
+	}
+	return edge.HandlePatient(func(w http.ResponseWriter, r *http.Request) error {
+		c, err := s.enter(r, org.ScopeApprovals, "Invalid API key")
+		var leave func()
+		if err == nil {
+			leave, err = s.place(r, c)
+		}
+		if err != nil {
+			s.brake.Hold(r.Context(), c.tenant())
+			return err
+		}
+		defer leave()
+		if err = get(w, r, c); err != nil {
+			s.brake.Hold(r.Context(), c.tenant())
+		}
+		return err
+	})
+}
+
+// getApproval serves GET /v1/ingest/approvals/:id.
+func (s *Server) getApproval(w http.ResponseWriter, r *http.Request, c caller) error {
+	if err := version(w, r); err != nil {
+		return err
+	}
+	wait, err := waitOf(r)
+	if err != nil {
+		return err
+	}
+	patient(w, wait)
+	found, err := s.approvals.Get(r.Context(), c.Tenant, c.KeyID, approvalOf(r), wait)
+	if err != nil {
+		return err
+	}
+	answer{http.StatusOK, appendApproval(nil, found)}.write(w)
+	return nil
+}
+
+// answerTime is how long the answer of a long poll may take when the wait is over.
+const answerTime = 15 * time.Second
+
+// patient moves the time-outs of the server, which are for those that work, for a
+// request that waits. A writer without deadlines has none to move.
+func patient(w http.ResponseWriter, wait time.Duration) {
+	if wait == 0 {
+		return
+	}
+	c := http.NewResponseController(w)
+	end := time.Now().Add(wait + answerTime)
+	_ = c.SetReadDeadline(end)
+	_ = c.SetWriteDeadline(end)
+}
+
+// waitOf reads ?wait=, whole seconds.
+func waitOf(r *http.Request) (time.Duration, error) {
+	query := r.URL.Query()
+	if !query.Has("wait") {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(query.Get("wait"), 10, 8)
+	if wait := time.Duration(n) * time.Second; err == nil && wait <= approval.MaxWait {
+		return wait, nil
+	}
+	return 0, fault.New(fault.Invalid, "wait must be a whole number of seconds from 0 to 30")
+}
