@@ -2,6 +2,7 @@ package log_test
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/ledgertest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage/storagetest"
+	"github.com/agentledger/agentledger/tlog"
 )
 
 // succeed makes the successor of a ledger and returns its handle.
@@ -176,4 +178,51 @@ func TestFsckOfALine(t *testing.T) {
 	if f := findings[0]; f.Place != "record 0" || f.Origin != ledgertest.Origin(red)+"/2" || !strings.Contains(f.Problem, "succession") {
 		t.Errorf("got %v", f)
 	}
+}
+
+// The last checkpoint of a frozen ledger becomes its anchor: from then on the ledger shows
+// at least that, also after a restart. Whatever is not its last one is refused and
+// changes nothing, of it or of the neighbour.
+func TestAnchorLast(t *testing.T) {
+	model := storagetest.NewModel()
+	w := newWorld(t, model)
+	w.mustAppend(red, "one")
+	w.mustAppend(blue, "one")
+	early, foreign := w.state(red).Checkpoint(), w.state(blue).Checkpoint()
+	w.mustAppend(red, "two")
+	older := model.Reopen()
+	w.mustAppend(red, "three", "four")
+	newest, want, neighbour := w.state(red).Checkpoint(), w.checkpoint(red), w.checkpoint(blue)
+	refused := func(name string, note []byte, what func(error) bool) {
+		t.Helper()
+		before := w.checkpoint(red)
+		if err := w.ledgers.AnchorLast(t.Context(), w.state(red), note); !what(err) || w.checkpoint(red) != before {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	conflict := func(err error) bool { return fault.Is(err, fault.Conflict) }
+	refused("of a ledger that is well", newest, conflict)
+	w.anchors = t.TempDir() // lost with the store
+	w.reopen(older)
+	w.freeze(red)
+	if got := w.checkpoint(red); got.Size != 2 {
+		t.Fatalf("got size %d", got.Size)
+	}
+	refused("an older one", early, conflict)
+	refused("the neighbour's", foreign, func(err error) bool { return errors.Is(err, tlog.ErrSignature) })
+	refused("none", []byte("x"), func(err error) bool { return errors.Is(err, tlog.ErrMalformed) })
+	if err := w.ledgers.AnchorLast(t.Context(), w.state(red), newest); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s := w.state(red)
+		if w.checkpoint(red) != want || !s.Detached() || s.Fault().Level != log.Frozen || fault.Of(s.Provable()).Code != "frozen" {
+			t.Errorf("got %+v, detached %v, %v", w.checkpoint(red), s.Detached(), s.Fault())
+		}
+		if got := w.checkpoint(blue); got != neighbour {
+			t.Errorf("the neighbour: got %+v, want %+v", got, neighbour)
+		}
+		w.reopen(older)
+	}
+	refused("less than before", early, conflict)
 }
