@@ -29,6 +29,8 @@ type act struct {
 	tenant  id.Tenant
 	tally   stored.Value[tallyRecord]
 	counted bool // whether tally was read
+	share   stored.Value[shareRecord]
+	shareOf string // the ingest key of share, "" before it is read: an act is about approvals of one
 	notary.Act
 	touched []ID
 	calls   []outbox.Message // to be told
@@ -90,6 +92,16 @@ func (c *act) count(ctx context.Context, by int) (err error) {
 	return err
 }
 
+// countFor moves the number of open approvals of an ingest key.
+func (c *act) countFor(ctx context.Context, ingestKey string, by int) (err error) {
+	if c.shareOf == "" {
+		c.share, err = read[shareRecord](ctx, c.owner.records, c.tenant, kindTally, ingestKey)
+		c.shareOf = ingestKey
+	}
+	c.share.Value.Open += by
+	return err
+}
+
 // end moves an open approval to a state in which nothing comes of it any more.
 func (c *act) end(ctx context.Context, name ID, r *stored.Value[record], to Status, t transition) error {
 	r.Value.Status, r.Value.EndedAt = to, c.owner.now()
@@ -98,6 +110,11 @@ func (c *act) end(ctx context.Context, name ID, r *stored.Value[record], to Stat
 	c.Changes = append(c.Changes, storage.Change{Kind: kindOpen, Key: r.Value.openName(), If: storage.AnyVersion})
 	if err := c.count(ctx, -1); err != nil {
 		return err
+	}
+	if r.Value.Shared {
+		if err := c.countFor(ctx, r.Value.IngestKeyID, -1); err != nil {
+			return err
+		}
 	}
 	return c.put(r.Change(kindApproval, string(name)))
 }
@@ -111,6 +128,11 @@ func (c *act) done(ctx context.Context, s *log.State) (notary.Act, error) {
 	c.Changes = append(c.Changes, deliveries...)
 	if c.counted {
 		if err := c.put(c.tally.Change(kindTally, "")); err != nil {
+			return notary.Act{}, err
+		}
+	}
+	if c.shareOf != "" {
+		if err := c.put(c.share.Change(kindTally, c.shareOf)); err != nil {
 			return notary.Act{}, err
 		}
 	}

@@ -50,6 +50,10 @@ import (
 const (
 	MaxOpen = 1000 // pending or approved
 
+	// MaxOpenByKey is how many of them one ingest key may have asked for: half of all, so
+	// that no agent takes the room of the organization's others.
+	MaxOpenByKey = MaxOpen / 2
+
 	// MaxAsked is how many may be asked for at once. As many more may in each hour: what
 	// becomes of an approval are events that no plan counts.
 	MaxAsked = 10_000

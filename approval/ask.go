@@ -39,7 +39,8 @@ var errOpen = errors.New("open already")
 //
 // fault.Invalid when the active policy does not answer allow_with_obligation, for
 // an agent that the organization does not have, and for a callback that could not
-// be made; fault.RateLimited when MaxOpen are open, and beyond MaxAsked.
+// be made; fault.RateLimited when MaxOpen are open, or MaxOpenByKey of
+// the ingest key, and beyond MaxAsked.
 func (a *Approvals) Ask(ctx context.Context, t id.Tenant, q Question) (asked Approval, made bool, err error) {
 	if q.Payload == nil {
 		q.Payload = []byte("{}")
@@ -157,9 +158,16 @@ func (a *Approvals) begin(ctx context.Context, s *log.State, c *act, name ID, r 
 	if err := c.count(ctx, 1); err != nil {
 		return notary.Act{}, err
 	}
+	if err := c.countFor(ctx, r.IngestKeyID, 1); err != nil {
+		return notary.Act{}, err
+	}
+	if c.share.Value.Open > MaxOpenByKey {
+		return notary.Act{}, tooMany("500 approvals of this ingest key are open: decide or cancel some of them", time.Minute)
+	}
 	if err := c.tally.Value.admit(r.CreatedAt); err != nil {
 		return notary.Act{}, err
 	}
+	r.Shared = true
 	if err := a.due.Note(ctx, due.Entry{At: r.ExpiresAt, Tenant: c.tenant, Name: string(name)}); err != nil {
 		return notary.Act{}, unreadable("note when the approval is due", err)
 	}

@@ -23,7 +23,8 @@ const (
 	kindApproval storage.Kind = "approval"
 	// kindOpen names the approval that is open for a question, by openName.
 	kindOpen storage.Kind = "approval_open"
-	// kindTally has one, under key "": how many are open and how fast they are asked for.
+	// kindTally has one under key "": how many are open and how fast they are asked for. And
+	// one for each ingest key, by its id: how many of its own are open.
 	kindTally storage.Kind = "approval_tally"
 )
 
@@ -55,6 +56,7 @@ type record struct {
 	EndedAt       id.Instant     `json:"ended_at,omitzero"`
 	Grant         string         `json:"grant,omitzero"` // the signed note
 	GrantEnds     id.Instant     `json:"grant_ends,omitzero"`
+	Shared        bool           `json:"shared,omitzero"` // counted for its ingest key; false for those of before that was done
 }
 
 // statusAt is what the approval is worth: its time may be over, and the policy it
@@ -107,6 +109,11 @@ type openRecord struct {
 type tallyRecord struct {
 	Open  int        `json:"open"`
 	Asked limit.Pace `json:"asked"`
+}
+
+// shareRecord is what an ingest key has of all that may be open.
+type shareRecord struct {
+	Open int `json:"open"`
 }
 
 // read reads a record, which may be absent.

@@ -104,7 +104,7 @@ func (s *Server) recall(ctx context.Context, c caller, events ...*intake) {
 	}
 	asked := make([]log.Asked, len(events))
 	for i, in := range events {
-		asked[i] = log.Asked{Event: in.envelope.EventID, Key: in.idempotencyKey, Digest: in.envelope.Digest}
+		asked[i] = log.Asked{Event: in.envelope.EventID, Key: in.idempotencyKey, IngestKey: in.caller.KeyID, Digest: in.envelope.Digest}
 	}
 	for i, replay := range s.ledgers.Replays(ctx, c.Tenant, asked) {
 		events[i].recalled(replay)

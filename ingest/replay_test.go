@@ -2,6 +2,7 @@ package ingest_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -219,4 +220,31 @@ func TestNothingIsAnsweredBeforeItIsDurable(t *testing.T) {
 	if got[http.StatusCreated] != 1 || got[http.StatusOK] != 1 {
 		t.Errorf("got %v, want one 201 and one 200", got)
 	}
+}
+
+// Two ingest keys of an organization may use the same Idempotency-Key: neither learns of, or
+// stands in the way of, the other.
+func TestIdempotencyKeysOfTwoIngestKeys(t *testing.T) {
+	w := newWorld(t)
+	second := w.ingestKey(&w.red, org.WantedKey{})
+	send := func(token, name, key string) answer {
+		return w.post(eventsPath, token, w.envelope(&w.red, name, nil), "Idempotency-Key: "+key)
+	}
+	w.expect(send(w.red.token, "first", "k"), http.StatusCreated, "")
+	w.expect(send(second, "second", "k"), http.StatusCreated, "")
+	w.expectReplayed(send(w.red.token, "first", "k"), "first")
+	w.expectReplayed(send(second, "second", "k"), "second")
+	w.expectReplayed(send(second, "first", "new"), "first")
+	w.expect(send(second, "third", "k"), http.StatusUnprocessableEntity, "Idempotency-Key was used with another event")
+	w.expect(send(w.red.token, "third", "k"), http.StatusUnprocessableEntity, "Idempotency-Key was used with another event")
+	var group sync.WaitGroup
+	for i, token := range []string{w.red.token, second} {
+		for _, name := range []string{"a", "b", "c"} {
+			group.Go(func() {
+				w.expect(send(token, fmt.Sprint("at-once-", name, i), "at-once-"+name), http.StatusCreated, "")
+			})
+		}
+	}
+	group.Wait()
+	w.mustCreate(&w.blue, "first", nil, "Idempotency-Key: k")
 }

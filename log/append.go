@@ -28,7 +28,7 @@ var errEvicted = errors.New("ledger was dropped from memory")
 // Draft is one checked event that wants a place in the ledger.
 type Draft struct {
 	ID             id.Event
-	IdempotencyKey string          // "" for none
+	IdempotencyKey string          // as it is stored, "" for none
 	Columns        storage.Columns // ReceivedAt is given by the sequencer
 	Record         chain.Frame
 	Envelope       []byte // canonical, with signature members

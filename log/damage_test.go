@@ -325,7 +325,7 @@ func TestDamagedIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	w, base := storedLedgers(t)
 	for name, bend := range map[string]bend{"another event": number(18), "beyond the head": number(9999), "unreadable": short} {
-		after := w.damaged(t, base, nameAt(idempotencyFamily, "idem-base-17"), bend)
+		after := w.damaged(t, base, nameAt(idempotencyFamily, "ik_test\nidem-base-17"), bend)
 		e := after.envelope(red, "base-17")
 		if known, err := after.replayed(red, "base-17", "idem-base-17", e.Digest); name != "beyond the head" && err == nil {
 			t.Errorf("%s: replayed: got %v, want an error", name, known)
@@ -333,7 +333,7 @@ func TestDamagedIdempotencyKey(t *testing.T) {
 		fresh := after.envelope(red, "fresh")
 		_, err := after.ledgers.Append(t.Context(), red, func(_ context.Context, s *log.State) (log.Submission, error) {
 			d := after.draft(s, fresh, 0)
-			d.IdempotencyKey = "idem-base-17"
+			d.IdempotencyKey = "ik_test\nidem-base-17"
 			return log.Submission{Drafts: []log.Draft{d}}, nil
 		})
 		if err == nil {

@@ -19,7 +19,7 @@ type Attestation struct {
 	IngestKeyID    string // "" for the server's own
 	Policy         chain.Policy
 	Disclosure     id.Disclosure
-	IdempotencyKey string // "" for none
+	IdempotencyKey string // of the ingest key; "" for none
 	Cap            uint64 // counted events allowed in the month; 0: no cap
 
 	// With claims, the sequencer asks Decide for the policy in place of Policy, as
@@ -47,7 +47,7 @@ func NewDraft(identity *Identity, e *event.Envelope, a Attestation) Draft {
 		}
 	}
 	return Draft{
-		ID: e.EventID, IdempotencyKey: a.IdempotencyKey,
+		ID: e.EventID, IdempotencyKey: idempotencyText(a.IngestKeyID, a.IdempotencyKey),
 		Columns: storage.Columns{
 			Agent: e.AgentID, Trace: e.TraceID, Tool: e.Tool, ActionKind: e.ActionKind,
 			Effective: a.Policy.Effective, Disclosure: verify.Disclosed(a.Disclosure, a.Signer, e.ActionKind),

@@ -124,7 +124,7 @@ func TestReplayed(t *testing.T) {
 	var asked []log.Asked // all of the first organization's at once
 	for _, tt := range tests {
 		if tt.tenant == red {
-			asked = append(asked, log.Asked{Event: tt.event, Key: tt.key, Digest: tt.digest})
+			asked = append(asked, log.Asked{Event: tt.event, Key: tt.key, IngestKey: "ik_test", Digest: tt.digest})
 		}
 	}
 	together := w.ledgers.Replays(t.Context(), red, asked)

@@ -12,9 +12,20 @@ import (
 // Asked is an event of which it is asked whether it is stored already, and the
 // idempotency key that came with it, "" for none.
 type Asked struct {
-	Event  id.Event
-	Key    string
-	Digest id.Hash
+	Event     id.Event
+	Key       string
+	IngestKey string // whose idempotency key it is
+	Digest    id.Hash
+}
+
+// idempotencyText is what is stored of an idempotency key: it belongs to the ingest key
+// that it came with, so two senders of an organization can't take each other's. No key of a
+// sender has a line end. Stores of before have the sender's text alone.
+func idempotencyText(ingestKey, key string) string {
+	if key == "" {
+		return ""
+	}
+	return ingestKey + "\n" + key
 }
 
 // Replay says of an event that was asked for whether it, or its idempotency key,
@@ -62,42 +73,48 @@ func (l *Ledgers) replaysIn(ctx context.Context, t id.Tenant, names []storage.Na
 		if index >= size || r.Err != nil { // unknown, or not durable yet: then Append will wait for it
 			continue
 		}
-		if err := l.sameEvent(ctx, t, index, asked[of[n]].Digest, names[n]); err != nil {
+		known, err := l.sameEvent(ctx, t, index, &asked[of[n]], names[n])
+		if err != nil {
 			*r = Replay{Err: err}
-		} else {
+		} else if known {
 			r.Known = true
 		}
 	}
 	return led.identity.Predecessor, nil
 }
 
-// namesOf returns the names of events, and of which event each is.
+// namesOf returns the names of events, and of which event each is: its id, its idempotency
+// key, and that as stores of before have it.
 func namesOf(asked []Asked) (names []storage.Name, of []int) {
 	for i, a := range asked {
 		names, of = append(names, storage.Name{Text: string(a.Event)}), append(of, i)
 		if a.Key != "" {
-			names, of = append(names, storage.Name{Idempotency: true, Text: a.Key}), append(of, i)
+			names = append(names, storage.Name{Idempotency: true, Text: idempotencyText(a.IngestKey, a.Key)}, storage.Name{Idempotency: true, Text: a.Key})
+			of = append(of, i, i)
 		}
 	}
 	return names, of
 }
 
-// sameEvent returns fault.Invalid unless the event at index is the one with
-// this digest (and, for an event id, of that very id).
-func (l *Ledgers) sameEvent(ctx context.Context, t id.Tenant, index id.Index, digest id.Hash, name storage.Name) error {
+// sameEvent reports whether the event at index, which name leads to, is the one that is
+// asked for. fault.Invalid when it is another one, except that an idempotency key of before
+// is nobody else's but the ingest key's that its event came with.
+func (l *Ledgers) sameEvent(ctx context.Context, t id.Tenant, index id.Index, asked *Asked, name storage.Name) (bool, error) {
 	e, err := one(l.store.Events(ctx, t, index, index+1, storage.Records))
 	if err != nil {
-		return storeError("read known event", err)
+		return false, storeError("read known event", err)
 	}
 	record, err := chain.ParseRecord(e.Record)
 	if err != nil {
-		return storeError("read known event", err)
+		return false, storeError("read known event", err)
 	}
 	switch {
-	case record.EventDigest == digest && (name.Idempotency || string(record.EventID) == name.Text):
-		return nil
+	case name.Idempotency && name.Text == asked.Key && record.IngestKeyID != asked.IngestKey:
+		return false, nil
+	case record.EventDigest == asked.Digest && (name.Idempotency || string(record.EventID) == name.Text):
+		return true, nil
 	case name.Idempotency:
-		return fault.New(fault.Invalid, "Idempotency-Key was used with another event")
+		return false, fault.New(fault.Invalid, "Idempotency-Key was used with another event")
 	}
-	return fault.New(fault.Invalid, "event_id was used with another event")
+	return false, fault.New(fault.Invalid, "event_id was used with another event")
 }

@@ -97,8 +97,9 @@ func (s *sim) prepare(t *ticket, state *log.State) (log.Submission, error) {
 		e := s.w.get(t.tenant, name)
 		a := s.w.agent.Attestation(e)
 		a.IngestKeyID = fmt.Sprintf("version=%d ticket=%d kind=%s cap=%d", state.ConfigVersion(), t.number, kind, s.limit)
-		a.IdempotencyKey, a.Cap = keyOf(name), s.limit
+		a.Cap = s.limit
 		d := log.NewDraft(state.Identity(), e, a)
+		d.IdempotencyKey = keyOf(name) // the ingest key, by which it is kept apart, is told above
 		sub.Drafts = append(sub.Drafts, d)
 	}
 	if t.change {

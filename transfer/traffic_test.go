@@ -233,9 +233,9 @@ func (r *resident) works() {
 		if i%7 != 0 {
 			continue
 		}
-		asked := []log.Asked{{Event: r.events[i].EventID, Key: r.keys[i], Digest: r.events[i].Digest}}
+		asked := []log.Asked{{Event: r.events[i].EventID, Key: r.keys[i], IngestKey: r.IngestKey.ID, Digest: r.events[i].Digest}}
 		if r.keys[i] != "" {
-			asked = append(asked, log.Asked{Event: "new", Key: r.keys[i], Digest: r.events[(i+1)%len(r.events)].Digest})
+			asked = append(asked, log.Asked{Event: "new", Key: r.keys[i], IngestKey: r.IngestKey.ID, Digest: r.events[(i+1)%len(r.events)].Digest})
 		}
 		replays := r.ledgers.Replays(ctx, r.Tenant, asked)
 		if !replays[0].Known || replays[0].Err != nil {

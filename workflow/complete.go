@@ -130,7 +130,16 @@ func (w *Workflows) end(ctx context.Context, s *log.State, name ID, run *stored.
 		return act, err
 	}
 	newest, err := r.newest(name)
-	return notary.Act{Statements: []notary.Statement{said}, Changes: []storage.Change{tally, change, newest}, Aside: true}, err
+	if err != nil {
+		return act, err
+	}
+	act = notary.Act{Statements: []notary.Statement{said}, Changes: []storage.Change{tally, change, newest}, Aside: true}
+	if r.Shared {
+		share, err := w.share(ctx, s.Identity().Tenant, r.IngestKeyID, -1)
+		act.Changes = append(act.Changes, share)
+		return act, err
+	}
+	return act, nil
 }
 
 // endPayload is what the statement of the end says.

@@ -29,8 +29,8 @@ const (
 	kindExternal storage.Kind = "run_external"
 	// kindNewest has one for each run, by newestName: the newest run comes first.
 	kindNewest storage.Kind = "run_newest"
-	// kindTally has one, under key "": how many runs have not ended and how fast they
-	// begin.
+	// kindTally has one under key "": how many runs have not ended and how fast they
+	// begin. And one for each ingest key, by its id: how many of its own have not ended.
 	kindTally storage.Kind = "run_tally"
 )
 
@@ -59,6 +59,7 @@ type record struct {
 	EndedAt     id.Instant `json:"ended_at,omitzero"`
 	Ending      Ending     `json:"ending,omitzero"`
 	Root        id.Hash    `json:"run_root,omitzero"` // of one that has ended
+	Shared      bool       `json:"shared,omitzero"`   // counted for its ingest key; false for those of before that was done
 }
 
 // result is what the run comes to, or has come to so far.
@@ -119,6 +120,11 @@ func externalName(ingestKey, external string) string {
 type tallyRecord struct {
 	Running int        `json:"running"`
 	Started limit.Pace `json:"started"`
+}
+
+// shareRecord is what an ingest key has of all runs that may be running.
+type shareRecord struct {
+	Running int `json:"running"`
 }
 
 // read reads a record, which may be absent.

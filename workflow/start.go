@@ -74,7 +74,8 @@ var errKnown = errors.New("known already")
 //
 // fault.Invalid for a malformed beginning and for an agent that is not enabled for the
 // bridge; fault.Forbidden in an inactive organization; fault.RateLimited when MaxRunning
-// have not ended, and beyond MaxStarts. With an external_run_id a start may be repeated after any error.
+// have not ended, or MaxRunningByKey of the ingest key, and beyond MaxStarts. With an
+// external_run_id a start may be repeated after any error.
 func (w *Workflows) Start(ctx context.Context, t id.Tenant, b Beginning) (run Run, started Placed, made bool, err error) {
 	if err := b.check(); err != nil {
 		return Run{}, Placed{}, false, err
@@ -208,10 +209,15 @@ func (b *start) payload(who id.Agent) map[string]any {
 // store without its run does no harm.
 func (b *start) changes(ctx context.Context, changes []storage.Change, external stored.Value[externalRecord]) ([]storage.Change, error) {
 	w := b.workflows
+	share, err := w.share(ctx, b.tenant, b.IngestKeyID, 1)
+	if err != nil {
+		return nil, err
+	}
 	tally, err := w.tally(ctx, b.tenant, 1)
 	if err != nil {
 		return nil, err
 	}
+	b.record.Value.Shared = true
 	if err := w.due.Note(ctx, due.Entry{At: b.record.Value.deadline(), Tenant: b.tenant, Name: string(b.name)}); err != nil {
 		return nil, unreadable("note when the run is due", err)
 	}
@@ -223,7 +229,7 @@ func (b *start) changes(ctx context.Context, changes []storage.Change, external 
 	if err != nil {
 		return nil, err
 	}
-	changes = append(changes, tally, run, newest)
+	changes = append(changes, share, tally, run, newest)
 	if b.External == "" {
 		return changes, nil
 	}
@@ -250,6 +256,18 @@ func (w *Workflows) tally(ctx context.Context, t id.Tenant, by int) (storage.Cha
 		}
 	}
 	return tally.Change(kindTally, "")
+}
+
+// share moves the number of runs of an ingest key that have not ended, and bounds it.
+func (w *Workflows) share(ctx context.Context, t id.Tenant, ingestKey string, by int) (storage.Change, error) {
+	share, err := read[shareRecord](ctx, w, t, kindTally, ingestKey)
+	if err != nil {
+		return storage.Change{}, err
+	}
+	if share.Value.Running += by; by > 0 && share.Value.Running > MaxRunningByKey {
+		return storage.Change{}, tooMany("5000 runs of this ingest key are running: complete some of them", time.Minute)
+	}
+	return share.Change(kindTally, ingestKey)
 }
 
 func tooMany(message string, retryAfter time.Duration) error {

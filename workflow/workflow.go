@@ -49,8 +49,13 @@ import (
 // Bounds of an organization's runs and of one run.
 const (
 	MaxRunning = 10_000 // runs that have not ended
-	MaxSteps   = 10_000 // events of steps in a run
-	MaxAtOnce  = 50     // steps in one request
+
+	// MaxRunningByKey is how many of them one ingest key may have started: half of all, so
+	// that no tool takes the room of the organization's others.
+	MaxRunningByKey = MaxRunning / 2
+
+	MaxSteps  = 10_000 // events of steps in a run
+	MaxAtOnce = 50     // steps in one request
 
 	// MaxStarts is how many runs may be started at once. As many more may in each hour:
 	// start and end are events that no plan counts.

@@ -266,3 +266,21 @@ func TestRunningRunsAreBounded(t *testing.T) {
 	w.complete(red, run.ID)
 	w.start(red, beginning(""))
 }
+
+// One ingest key can't take all the room: others start runs all the same.
+func TestRunningRunsOfAKeyAreBounded(t *testing.T) {
+	w := newWorld(t)
+	run := w.start(red, beginning("known"))
+	w.overwrite(red, "run_tally", "ik_1", fmt.Appendf(nil, `{"running":%d}`, workflow.MaxRunningByKey))
+	_, _, _, err := w.workflows.Start(t.Context(), red, beginning(""))
+	wantFault(t, "one too many of a key", err, fault.RateLimited, "5000 runs of this ingest key are running: complete some of them")
+	if _, _, made, err := w.workflows.Start(t.Context(), red, beginning("known")); err != nil || made {
+		t.Errorf("a known one: made %v, %v", made, err)
+	}
+	b := beginning("")
+	b.IngestKeyID = "ik_2"
+	w.start(red, b)
+	w.start(blue, beginning(""))
+	w.complete(red, run.ID)
+	w.start(red, beginning(""))
+}
