@@ -33,7 +33,7 @@ func (w *Witnesses) confirming(ctx context.Context, t id.Tenant) (bool, error) {
 
 // chooseToConfirm picks who is asked about a head without an anchor: all who do not
 // refuse the ledger, also those whose cosignature of it is stored.
-func (r *asked) chooseToConfirm(shown tlog.Checkpoint) {
+func (r *asked) chooseToConfirm() {
 	r.page.fit(r.force)
 	now := r.w.Clock()
 	for _, e := range r.force.endpoints {
@@ -42,8 +42,8 @@ func (r *asked) chooseToConfirm(shown tlog.Checkpoint) {
 			r.again = r.again.or(again{paused: at})
 			continue
 		}
-		a := r.about(e, shown)
-		a.old, a.guessed, a.exact = shown.Size, true, true
+		a := r.about(e)
+		a.old, a.guessed, a.exact = a.shown.Size, true, true
 		r.asks = append(r.asks, a)
 	}
 }

@@ -49,7 +49,7 @@ func (w *Witnesses) confirm(ctx context.Context, s *log.State) error {
 	now := id.InstantOf(w.Clock())
 	for _, e := range r.force.endpoints {
 		if r.page.wants(e, now) {
-			r.asks = append(r.asks, r.about(e, s.Shown()).own())
+			r.asks = append(r.asks, r.about(e).own())
 		}
 	}
 	r.askAll(ctx)
