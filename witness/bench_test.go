@@ -46,12 +46,14 @@ func benchmarkRound(b *testing.B, client Client, policy *trust.Policy, known ...
 		Clock: func() time.Time { w.ahead.Add(int64(time.Hour)); return time.Unix(0, w.ahead.Load()) },
 	})
 	for range 1000 {
+		w.Pass(time.Second) // changes have a pace
 		w.append(red)
 	}
 	e := &entry{tenant: red}
 	b.ReportAllocs()
 	for b.Loop() {
 		b.StopTimer()
+		w.Pass(time.Second)
 		w.append(red)
 		b.StartTimer()
 		w.witnesses.round(b.Context(), e)
