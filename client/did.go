@@ -32,7 +32,7 @@ func (c *Client) document(ctx context.Context, path, name string) (did.Document,
 	if err := c.get(ctx, path, &d); err != nil {
 		return did.Document{}, fmt.Errorf("fetch DID document: %w", err)
 	}
-	if name != "" && d.ID != name {
+	if name != "" && !did.Equal(d.ID, name) {
 		return did.Document{}, fmt.Errorf("fetch DID document: id: %w", verify.ErrMismatch)
 	}
 	if name == "" || strings.HasPrefix(name, "did:key:") {

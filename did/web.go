@@ -37,10 +37,10 @@ func Web(host string, agent id.Agent) string {
 	return b.String()
 }
 
-// ParseWeb returns the agent of a DID that Web wrote for host. DIDs of other
-// hosts are refused, and so are other spellings of the same one.
+// ParseWeb returns the agent of a DID that Web wrote for host, or that is Equal to one.
+// DIDs of other hosts are refused, and so are other spellings of the same one.
 func ParseWeb(host, did string) (id.Agent, error) {
-	agent, ok := strings.CutPrefix(did, Web(host, ""))
+	agent, ok := strings.CutPrefix(upperEscapes(did), upperEscapes(Web(host, "")))
 	if !ok || agent == "" || len(agent) > 128 {
 		return "", fmt.Errorf("did:web: %w", ErrMalformed)
 	}
@@ -50,6 +50,26 @@ func ParseWeb(host, did string) (id.Agent, error) {
 		}
 	}
 	return id.Agent(agent), nil
+}
+
+// Equal reports whether two DIDs are the same one: they differ at most in the case of
+// hex digits of percent-encoded bytes, as RFC 3986 section 6.2.2.1 has it. Example:
+// did:web:localhost%3a8080 is did:web:localhost%3A8080.
+func Equal(a, b string) bool { return upperEscapes(a) == upperEscapes(b) }
+
+// upperEscapes writes the two characters behind each % in upper case.
+func upperEscapes(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	b := []byte(s)
+	for i := 0; i+2 < len(b); i++ {
+		if b[i] == '%' {
+			copy(b[i+1:], strings.ToUpper(s[i+1:i+3]))
+			i += 2
+		}
+	}
+	return string(b)
 }
 
 // isIDChar is idchar of DID Core 1.0 section 3.1 without percent-encoding, which

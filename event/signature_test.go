@@ -209,7 +209,7 @@ func TestSignRefuses(t *testing.T) {
 		{"malformed key_id", with("key_id", `"a b"`), "key_id must match [A-Za-z0-9._:#-]{1,256}"},
 		{"missing member", with("trace_id", ``), "Missing trace_id"},
 		{"malformed member", with("payload", `[]`), "payload must be an object"},
-		{"inexact number", with("payload", `{"t":1732105200123456789}`), `A number in member "t" is an integer that a JSON number can't hold exactly: send it as a string`},
+		{"inexact number", with("payload", `{"t":1732105200123456789}`), `A number in member "t" is an integer that canonical JSON (RFC 8785) would change: send it as a string`},
 		{"array", []byte(`[]`), "The body must be a JSON object"},
 	} {
 		got, err := Sign(tt.in, key)

@@ -216,7 +216,7 @@ func TestStepRefused(t *testing.T) {
 			with(stepBody, `"tool_name":"a b"`):                {422, "tool_name must be segments of [A-Za-z0-9_:/-]+ with dots between them, at most 256 characters"},
 			with(stepBody, `"payload":[]`):                     {422, "payload must be an object"},
 			with(stepBody, `"payload":null`):                   {422, "payload must be an object"},
-			with(stepBody, `"payload":{"n":9007199254740993}`): {422, `A number in member "n" is an integer that a JSON number can't hold exactly: send it as a string`},
+			with(stepBody, `"payload":{"n":9007199254740993}`): {422, `A number in member "n" is an integer that canonical JSON (RFC 8785) would change: send it as a string`},
 			with(stepBody, `"ended_at":"2026-11-20"`):          {422, "ended_at must be a UTC time like 2026-01-31T12:00:00.000Z"},
 			with(stepBody, `"payload":{"n":2}`):                {422, "step_key and attempt were used with another step"},
 			`{"step_key":"a","status":"failed"}`:               {422, "step_key and attempt were used with another step"},

@@ -35,30 +35,64 @@ func TestMetaSchema(t *testing.T) {
 	}
 }
 
-// Every reference names something, and every component is named somewhere.
+// Every reference names something, and every component is reached from a path: tools
+// that know no extensions would call it unused otherwise.
 func TestReferences(t *testing.T) {
 	d := newDocument(t)
-	used := map[string]bool{}
 	walk("", d.root, func(_ string, value any) {
 		if reference := referenceOf(value); reference != "" {
 			d.at(reference)
-			used[reference] = true
 		}
 	})
-	walk("", d.root, func(pointer string, value any) {
-		if strings.HasSuffix(pointer, "/security") {
-			for _, way := range value.([]any) {
-				for scheme := range way.(map[string]any) {
-					d.at("#/components/securitySchemes/" + scheme)
-					used["#/components/securitySchemes/"+scheme] = true
-				}
-			}
-		}
-	})
+	used := map[string]bool{}
+	d.reach(used, d.object("/paths"))
 	for kind, components := range d.object("/components") {
 		for name := range components.(map[string]any) {
 			if reference := "#/components/" + kind + "/" + name; !used[reference] {
 				t.Errorf("%s is not used", reference)
+			}
+		}
+	}
+}
+
+// reach notes the components that a value refers to, and those that these refer to.
+func (d *document) reach(used map[string]bool, from any) {
+	refer := func(reference string) {
+		if !used[reference] {
+			used[reference] = true
+			_, to := d.at(reference)
+			d.reach(used, to)
+		}
+	}
+	walk("", from, func(pointer string, value any) {
+		if reference := referenceOf(value); reference != "" {
+			refer(reference)
+		}
+		if ways, ok := value.([]any); ok && strings.HasSuffix(pointer, "/security") {
+			for _, way := range ways {
+				for scheme := range way.(map[string]any) {
+					refer("#/components/securitySchemes/" + scheme)
+				}
+			}
+		}
+	})
+}
+
+// Every operation says which credential it takes, [] for none: an operation that says
+// nothing may be one that was forgotten.
+func TestSecurity(t *testing.T) {
+	d := newDocument(t)
+	open := map[string]bool{"/v1/id/auth/login": true, "/livez": true, "/readyz": true, "/openapi.json": true}
+	for path := range d.object("/paths") {
+		public := open[path] || strings.HasPrefix(path, "/v1/public/") || strings.HasPrefix(path, "/o/")
+		for method, o := range d.object("/paths/" + escape(path)) {
+			operation, ok := o.(map[string]any)
+			if !ok || operation["operationId"] == nil {
+				continue
+			}
+			ways, explicit := operation["security"].([]any)
+			if !explicit || (len(ways) == 0) != public {
+				t.Errorf("%s %s: security %v, explicit %v, public %v", method, path, ways, explicit, public)
 			}
 		}
 	}

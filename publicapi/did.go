@@ -22,7 +22,7 @@ func (s *Server) agentWebDocument(r request) (representation, error) {
 }
 
 // didDocument serves did/:did. A did:web with a port holds an escape of its own
-// (%3A): it is also found when that was not escaped again for the path.
+// (%3A or %3a): it is also found when that was not escaped again for the path.
 func (s *Server) didDocument(r request) (representation, error) {
 	name := param(r.Request, "did")
 	if public, err := did.ParseKey(name); err == nil {

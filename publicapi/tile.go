@@ -2,6 +2,7 @@ package publicapi
 
 import (
 	"fmt"
+	"net/http"
 
 	"github.com/go-chi/chi/v5"
 
@@ -23,10 +24,14 @@ func (s *Server) logCheckpoint(r request) (representation, error) {
 	return s.noteOf(r, state)
 }
 
+// hasQuery reports whether a request has a query, an empty one too. A tile has one URL:
+// caches keep each URL for ever, so that queries would fill them with copies of it.
+func hasQuery(r *http.Request) bool { return r.URL.RawQuery != "" || r.URL.ForceQuery }
+
 // tile serves tile/<L>/<N>[.p/<W>].
 func (s *Server) tile(r request) (representation, error) {
 	t, err := tlog.ParseTilePath("tile/" + chi.URLParam(r.Request, "*"))
-	if err != nil {
+	if err != nil || hasQuery(r.Request) {
 		return representation{}, notFound()
 	}
 	state, err := s.provableByID(r)
@@ -46,7 +51,7 @@ func (s *Server) tile(r request) (representation, error) {
 // entries serves tile/entries/<N>[.p/<W>].
 func (s *Server) entries(r request) (representation, error) {
 	b, err := tlog.ParseBundlePath("tile/entries/" + chi.URLParam(r.Request, "*"))
-	if err != nil {
+	if err != nil || hasQuery(r.Request) {
 		return representation{}, notFound()
 	}
 	state, err := s.provableByID(r)

@@ -120,11 +120,14 @@ func TestTilePathsRefused(t *testing.T) {
 		"tile/0/001.p/45", "tile/0/002.p/1", "tile/1/000", "tile/1/000.p/2", "tile/2/000.p/1", "tile/entries", "tile/entries/", "tile/entries/0",
 		"tile/entries/001", "tile/entries/001.p/45", "tile/entries/002.p/1", "tile/entries/x001/000", "tile/entries/000/", "tile/data/000",
 		"tile/0/x999/x999/x999/x999/x999/x999/999",
+		"tile/0/000?x", "tile/0/000?", "tile/0/000?cosigned=1", "tile/0/001.p/44?v=2", "tile/entries/000?x=1", "tile/entries/000?", "tile/entries/001.p/44?x",
 	} {
 		w.missing("/o/" + w.red.id.String() + "/" + path)
 	}
 	w.missing("/o/" + w.blue.id.String() + "/tile/0/000")
-	w.get("/o/" + w.red.id.String() + "/tile/1/000.p/1")
+	for _, path := range []string{"tile/1/000.p/1", "tile/0/000", "tile/0/001.p/44", "tile/entries/000", "tile/entries/001.p/44", "checkpoint?"} {
+		w.get("/o/" + w.red.id.String() + "/" + path)
+	}
 }
 
 func TestLogsAreNamedInOneWay(t *testing.T) {

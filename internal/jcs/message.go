@@ -9,7 +9,7 @@ import (
 
 // Why a number is refused, and what to do instead.
 const (
-	notExact   = "is an integer that a JSON number can't hold exactly: send it as a string"
+	notExact   = "is an integer that canonical JSON (RFC 8785) would change: send it as a string"
 	tooPrecise = "has more than 17 significant digits: round it or send it as a string"
 	tooLarge   = "is too large for a JSON number: send it as a string"
 	tooSmall   = "is too close to zero for a JSON number: send 0 or send it as a string"

@@ -122,7 +122,7 @@ func (s *Service) getAgentDID(w http.ResponseWriter, r *http.Request) {
 
 func (s *Service) getDID(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("did")
-	s.serve(w, func(o *Organization) bool { return name == o.DID() || name == did.Web("log.example", o.Agent) }, func(o *Organization) any {
+	s.serve(w, func(o *Organization) bool { return name == o.DID() || did.Equal(name, did.Web("log.example", o.Agent)) }, func(o *Organization) any {
 		if name == o.DID() {
 			return keyDocument(o)
 		}

@@ -119,7 +119,7 @@ func TestDecodeStrict(t *testing.T) {
 		"twice, escaped":  {`{"name":"v","n\u0061me":"v"}`, `Member "name" appears twice: send it once`},
 		"trailing":        {`{} {}`, `The body has data after its JSON value: send one value`},
 		"empty":           {``, `The body is not valid JSON`},
-		"number too long": {`{"limit":9007199254740993}`, `A number in member "limit" is an integer that a JSON number can't hold exactly: send it as a string`},
+		"number too long": {`{"limit":9007199254740993}`, `A number in member "limit" is an integer that canonical JSON (RFC 8785) would change: send it as a string`},
 	} {
 		err := web.DecodeStrict([]byte(tc.in), new(body))
 		if got := fault.Of(err); got.Kind != fault.Invalid || got.Message != tc.want {
