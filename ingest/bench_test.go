@@ -65,6 +65,42 @@ func BenchmarkEvent(b *testing.B) {
 	})
 }
 
+// BenchmarkResult is BenchmarkEvent for results of stored intents: of those that the
+// surface remembers, and of those that it has to read.
+func BenchmarkResult(b *testing.B) {
+	for _, remembered := range []bool{true, false} {
+		b.Run(fmt.Sprint("remembered=", remembered), func(b *testing.B) {
+			w := newWorld(b)
+			w.activate(&w.red, "pol-1", rules)
+			payload := func(phase string) fields {
+				return fields{"purpose": strings.Repeat("x", 400), "salt": "AAAAAAAAAAAAAAAAAAAAAA", "phase": phase, "call_id": "c"}
+			}
+			const intents = 1000
+			for i := range intents {
+				w.serve(b, eventsPath, w.envelope(&w.red, fmt.Sprint("i", i), fields{"tool_name": "acme.allow", "payload": payload("intent")}), http.StatusCreated)
+			}
+			if !remembered {
+				w.open()
+			}
+			bodies := make([]string, b.N)
+			for i := range bodies {
+				bodies[i] = w.envelope(&w.red, fmt.Sprint("r", i), fields{
+					"tool_name": "acme.allow", "payload": payload("result"), "parent_event_id": fmt.Sprint("i", i%intents),
+				})
+			}
+			var next atomic.Int64
+			b.SetParallelism(64)
+			b.ReportAllocs()
+			b.ResetTimer()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					w.serve(b, eventsPath, bodies[next.Add(1)-1], http.StatusCreated)
+				}
+			})
+		})
+	}
+}
+
 // BenchmarkBatch is BenchmarkEvent with the same events in batches, by four
 // senders; all numbers are for one event.
 func BenchmarkBatch(b *testing.B) {

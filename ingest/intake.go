@@ -67,9 +67,7 @@ func (in *intake) parse(ctx context.Context, body []byte) error {
 		return err
 	}
 	in.envelope = e
-	if r, ok := meter.ResultOf(e); ok {
-		in.result = &r
-	}
+	in.result = meter.ResultOf(e)
 	in.form, err = in.verify(ctx)
 	return err
 }

@@ -35,11 +35,14 @@ type Result struct {
 	Call  event.Call
 }
 
-// ResultOf returns what an envelope says to be the result of; ok is false for what is
-// judged in any case.
-func ResultOf(e *event.Envelope) (r Result, ok bool) {
+// ResultOf returns what an envelope says to be the result of; nil for what is judged in
+// any case.
+func ResultOf(e *event.Envelope) *Result {
 	call, ok := e.SaysResult()
-	return Result{Agent: e.AgentID, Tool: e.Tool, Call: call}, ok
+	if !ok {
+		return nil
+	}
+	return &Result{Agent: e.AgentID, Tool: e.Tool, Call: call}
 }
 
 // of reports whether r is a result of the intent. Where both name a call it is the same.

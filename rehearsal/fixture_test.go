@@ -124,6 +124,18 @@ func (w *world) send(tenant id.Tenant, c *policy.Compiled, tool, payload string,
 			Limits: policy.AppendTallies(nil, tallies),
 		}
 	}
+	return w.append(tenant, e, said)
+}
+
+// result appends the result of an event.
+func (w *world) result(tenant id.Tenant, intent *chain.Record) {
+	w.t.Helper()
+	e := w.envelope(tenant, "acme.pay.refund", fmt.Sprintf(`{"parent_event_id":%q,"phase":"result"}`, intent.EventID), id.Allow)
+	w.append(tenant, e, intent.Policy.OfResult(intent.EventID, id.Allow))
+}
+
+func (w *world) append(tenant id.Tenant, e *event.Envelope, said chain.Policy) (*chain.Record, *event.Envelope) {
+	w.t.Helper()
 	receipts, err := w.Ledgers.Append(w.t.Context(), tenant, func(_ context.Context, s *log.State) (log.Submission, error) {
 		return log.Submission{Drafts: []log.Draft{log.NewDraft(s.Identity(), e, log.Attestation{
 			Form: event.FormDigest, PublicKey: did.Multikey(w.key.Public().Bytes()), Signer: chain.SignerAgent, Custody: chain.CustodyAgent,

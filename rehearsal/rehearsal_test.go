@@ -88,3 +88,23 @@ func TestBounds(t *testing.T) {
 		t.Errorf("afterwards: got %+v, %v", got, err)
 	}
 }
+
+// Results are told and not decided, as they were not when they were stored: no limit counts
+// them.
+func TestEventsWithResults(t *testing.T) {
+	w := newWorld(t)
+	_, limited := compile(t, `[{"rule_id":"cap","tool":"**","decision":"deny","limit":{"limit_id":"l","count":true,"by":"agent","window_seconds":3600,"max":2}}]`)
+	for range 2 {
+		intent, _ := w.send(red, nil, "acme.pay.refund", `{"phase":"intent"}`, id.Allow)
+		w.result(red, intent)
+	}
+	got, err := w.rehearsals().Events(t.Context(), red, *limited, 10)
+	if err != nil || got.Evaluated != 2 || got.Results != 2 || got.Changed != 0 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	w.kind = "made_up"
+	w.send(red, nil, "acme.pay.refund", `{}`, id.Allow)
+	if got, err = w.rehearsals().Events(t.Context(), red, *limited, 10); err != nil || got.Changed != 1 || got.Tightened != 1 {
+		t.Errorf("another kind: got %+v, %v", got, err)
+	}
+}

@@ -16,7 +16,7 @@ import (
 
 // Open approvals and long polls of BenchmarkLongPolls.
 const (
-	pollOrganizations = 10
+	pollOrganizations = 20 // an ingest key has 500 open at most
 	pollApprovals     = 10_000
 	pollWaiters       = 5_000
 )
