@@ -134,7 +134,7 @@ func (s *Server) settle(ctx context.Context, c caller, events []*intake) {
 		}
 		for rest := events; len(rest) > 0; {
 			n := together(rest)
-			s.land(ctx, c, rest[:n])
+			s.appendEvents(ctx, c, rest[:n])
 			rest = rest[n:]
 		}
 	}
@@ -146,8 +146,8 @@ func (s *Server) settle(ctx context.Context, c caller, events []*intake) {
 	}
 }
 
-// land brings events into the ledger of c at once, in their order.
-func (s *Server) land(ctx context.Context, c caller, events []*intake) {
+// appendEvents brings events into the ledger of c at once, in their order.
+func (s *Server) appendEvents(ctx context.Context, c caller, events []*intake) {
 	events = s.findIntents(ctx, c, events)
 	if len(events) == 0 {
 		return

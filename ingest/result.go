@@ -14,7 +14,7 @@ func together(events []*intake) int {
 	var met map[id.Event]struct{} // of events[:n], nil while no result was met
 	for n, in := range events {
 		if in.result != nil && met == nil {
-			met = make(map[id.Event]struct{}, len(events))
+			met = make(map[id.Event]struct{}, n+1)
 			for _, before := range events[:n] {
 				met[before.envelope.EventID] = struct{}{}
 			}
