@@ -51,7 +51,7 @@ func TestQuorumStandsInForAnAnchor(t *testing.T) {
 	y.Instead(away)
 
 	w.reopen(w.Store.Reopen(), policy, true)
-	w.eventually("z confirms both, x and y are away", func() bool { return w.asks(cosigned) >= 2 && w.asks(unwell) >= 2 })
+	w.eventually("z confirms both, x and y are away", func() bool { return w.asks(cosigned) >= 2 && w.asks(unwell) >= 2 && w.ended() })
 	if err := w.change(red, "too early"); fault.Of(err).Code != "read_only" {
 		t.Fatalf("with one witness of two: got %v", err)
 	}
@@ -166,7 +166,7 @@ func TestOwnWitnessesConfirmNothingAlone(t *testing.T) {
 		own.Instead(nil)
 		away.Instead(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusTooManyRequests) })
 		w.reopen(w.Store.Reopen(), policy, true)
-		w.eventually("the other is asked", func() bool { return w.asks(cosigned) > 0 && w.asks(unwell) > 0 })
+		w.eventually("the other is asked", func() bool { return w.asks(cosigned) > 0 && w.asks(unwell) > 0 && w.ended() })
 		if err := w.change(red, "no"); fault.Of(err).Code != "read_only" {
 			t.Errorf("got %v", err)
 		}

@@ -50,6 +50,21 @@ func TestRefusedLogIsAskedAgain(t *testing.T) {
 	}
 }
 
+// The end of a pause is kept when the log moves meanwhile, for another witness.
+func TestRefusedLogThatMovesIsAskedAgain(t *testing.T) {
+	w := newWorld(t)
+	x, y := witnesstest.New(t, "x.example"), w.witness("y.example") // x knows nobody
+	w.start(x.PolicyLine("x") + y.PolicyLine("y") + "group g any x y\nquorum g\n")
+	w.append(red)
+	w.eventually("refused by x", func() bool { return w.last(red).Last == "refused" && w.by(red, x, y) == 1 })
+	w.append(red)
+	w.eventually("cosigned by y", func() bool { return w.by(red, x, y) == 1 })
+	w.eventually("nothing left to do", w.idle)
+	x.Know(w.key(red))
+	w.later(80 * time.Second)
+	w.eventually("cosigned by both", func() bool { return w.by(red, x, y) == 2 })
+}
+
 // Logs that a witness refuses leave room for those that move.
 func TestRefusedLogsLeaveRoom(t *testing.T) {
 	w := newWorld(t)

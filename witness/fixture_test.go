@@ -243,6 +243,14 @@ func (w *world) idle() bool {
 	return true
 }
 
+// ended reports whether no round is under way or could begin.
+func (w *world) ended() bool {
+	a := w.witnesses.agenda
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.running == [2]int{} && len(a.ready[0]) == 0 && len(a.ready[1]) == 0
+}
+
 // later moves the clock of the witnesses, as time does: nobody looks at the ledgers.
 func (w *world) later(d time.Duration) {
 	w.ahead.Add(int64(d))
