@@ -13,6 +13,8 @@
 //     account and by network address.
 //   - An account that has no password can't sign in. Only SetPassword gives or
 //     changes one: making a member of a known account never touches it.
+//   - An address belongs to who named it first. A known account is offered a membership,
+//     which is of no effect until the account itself accepts it.
 //   - A session is of one account in one organization. It lives as long as its
 //     time, the account's password and the membership do. A changed password ends it
 //     at once; what else is known of it is at most a second old.

@@ -63,7 +63,7 @@ func (w *world) pass(d time.Duration) {
 
 func (w *world) ensure(email, password string) account.Account {
 	w.t.Helper()
-	a, err := w.accounts.Ensure(w.t.Context(), email, password)
+	a, _, err := w.accounts.Ensure(w.t.Context(), email, password)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestEnsureAtOnce(t *testing.T) {
 	ids := make(chan account.ID, 16)
 	for i := range cap(ids) {
 		go func() {
-			a, err := w.accounts.Ensure(context.Background(), email, fmt.Sprintf("password %d", i))
+			a, _, err := w.accounts.Ensure(context.Background(), email, fmt.Sprintf("password %d", i))
 			if err != nil {
 				t.Error(err)
 			}
@@ -179,7 +179,7 @@ func TestRefusedEmailsAndPasswords(t *testing.T) {
 		"ann@example.com ", "ann@example.com,bob@example.com", "ann@example.com\r\nBcc: x@example.com", "ann@exa\x00mple.com",
 		strings.Repeat("a", 250) + "@example.com",
 	} {
-		_, err := w.accounts.Ensure(t.Context(), s, password)
+		_, _, err := w.accounts.Ensure(t.Context(), s, password)
 		refused(t, fmt.Sprintf("%.20q", s), err, fault.Invalid, malformed)
 		_, err = w.signIn(s, password)
 		if !fault.Is(err, fault.Unauthorized) && !fault.Is(err, fault.RateLimited) {
@@ -188,7 +188,7 @@ func TestRefusedEmailsAndPasswords(t *testing.T) {
 	}
 	const rule = "The password must have at least 10 characters and at most 1024 bytes"
 	for _, s := range []string{"x7K-q2m_9", "ééééééééé", strings.Repeat("a", 1025), "abcdefg\xff"} {
-		_, err := w.accounts.Ensure(t.Context(), email, s)
+		_, _, err := w.accounts.Ensure(t.Context(), email, s)
 		refused(t, fmt.Sprintf("%.20q", s), err, fault.Invalid, rule)
 	}
 	w.ensure("zoé@example.com", "ééééééééæœ")

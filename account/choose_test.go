@@ -47,7 +47,7 @@ func TestPasswordsThatCanNotBeChosen(t *testing.T) {
 		if !fault.Is(err, fault.Invalid) {
 			t.Errorf("set %s: got %v", p, err)
 		}
-		if _, err = w.accounts.Ensure(t.Context(), "bobann@example.com", strings.Replace(p, "bob@", "bobann@", 1), "Blue Harbour"); !fault.Is(err, fault.Invalid) {
+		if _, _, err = w.accounts.Ensure(t.Context(), "bobann@example.com", strings.Replace(p, "bob@", "bobann@", 1), "Blue Harbour"); !fault.Is(err, fault.Invalid) {
 			t.Errorf("new account with %s: got %v", p, err)
 		}
 	}

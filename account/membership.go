@@ -37,6 +37,7 @@ type Membership struct {
 	Tenant  id.Tenant
 	Role    Role
 	Since   id.Instant
+	Offered bool // and not accepted: it is of no effect yet
 }
 
 const (
@@ -52,6 +53,7 @@ type membershipRecord struct {
 	MembershipID string     `json:"membership_id"`
 	Role         Role       `json:"role"`
 	Since        id.Instant `json:"since"`
+	Offered      bool       `json:"offered,omitzero"` // until the account accepts
 }
 
 func placeName(who ID, t id.Tenant) string {
@@ -61,8 +63,18 @@ func placeName(who ID, t id.Tenant) string {
 // NewMembership makes an account a member of an organization that is being
 // made: it returns the record that the ledger begins with.
 func (a *Accounts) NewMembership(ctx context.Context, t id.Tenant, who ID, role Role) (storage.Change, Membership, error) {
-	m := Membership{ID: "mem_" + strings.ToLower(rand.Text()), Account: who, Tenant: t, Role: role, Since: id.InstantOf(a.clock())}
-	value, err := json.Marshal(membershipRecord{MembershipID: m.ID, Role: m.Role, Since: m.Since})
+	return a.found(ctx, t, who, role, false)
+}
+
+// NewOffer is NewMembership for an account that was there before: it is a member only
+// when it accepts (Accept).
+func (a *Accounts) NewOffer(ctx context.Context, t id.Tenant, who ID, role Role) (storage.Change, Membership, error) {
+	return a.found(ctx, t, who, role, true)
+}
+
+func (a *Accounts) found(ctx context.Context, t id.Tenant, who ID, role Role, offered bool) (storage.Change, Membership, error) {
+	m := Membership{ID: "mem_" + strings.ToLower(rand.Text()), Account: who, Tenant: t, Role: role, Since: id.InstantOf(a.clock()), Offered: offered}
+	value, err := json.Marshal(membershipRecord{MembershipID: m.ID, Role: m.Role, Since: m.Since, Offered: m.Offered})
 	if err != nil {
 		return storage.Change{}, Membership{}, fmt.Errorf("make membership: %w", err)
 	}
@@ -74,16 +86,26 @@ func (a *Accounts) NewMembership(ctx context.Context, t id.Tenant, who ID, role 
 }
 
 // Membership returns the place of an account in an organization; fault.NotFound
-// when it has none.
+// when it has none, or one that was offered and is not accepted.
 func (a *Accounts) Membership(ctx context.Context, t id.Tenant, who ID) (Membership, error) {
+	m, _, err := a.readMembership(ctx, t, who)
+	if err == nil && m.Offered {
+		return Membership{}, fault.New(fault.NotFound, "Not found")
+	}
+	return m, err
+}
+
+// readMembership returns also an offer, and the version of the record.
+func (a *Accounts) readMembership(ctx context.Context, t id.Tenant, who ID) (Membership, uint64, error) {
 	var r membershipRecord
-	if _, err := a.read(ctx, t, kindMembership, string(who), &r); err != nil {
-		return Membership{}, err
+	version, err := a.read(ctx, t, kindMembership, string(who), &r)
+	if err != nil {
+		return Membership{}, 0, err
 	}
 	if !r.Role.Valid() {
-		return Membership{}, unreadable("read membership", errors.New("role is not known"))
+		return Membership{}, 0, unreadable("read membership", errors.New("role is not known"))
 	}
-	return Membership{ID: r.MembershipID, Account: who, Tenant: t, Role: r.Role, Since: r.Since}, nil
+	return Membership{ID: r.MembershipID, Account: who, Tenant: t, Role: r.Role, Since: r.Since, Offered: r.Offered}, version, nil
 }
 
 // scanPage is how many records are read at once.
@@ -91,6 +113,13 @@ const scanPage = 256
 
 // Memberships returns all places of an account, oldest first.
 func (a *Accounts) Memberships(ctx context.Context, who ID) ([]Membership, error) {
+	all, err := a.Places(ctx, who)
+	return slices.DeleteFunc(all, func(m Membership) bool { return m.Offered }), err
+}
+
+// Places returns all places of an account, oldest first, and behind them those that were
+// offered to it and are not accepted.
+func (a *Accounts) Places(ctx context.Context, who ID) ([]Membership, error) {
 	var found []Membership
 	end := string(who) + "0" // the character after "/"
 	for begin := placeName(who, 0); ; {
@@ -114,6 +143,12 @@ func (a *Accounts) Memberships(ctx context.Context, who ID) ([]Membership, error
 		begin = page[len(page)-1].Key + "\x00"
 	}
 	slices.SortFunc(found, func(a, b Membership) int {
+		switch {
+		case a.Offered && !b.Offered:
+			return 1
+		case !a.Offered && b.Offered:
+			return -1
+		}
 		return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.ID, b.ID))
 	})
 	return found, nil
@@ -125,5 +160,6 @@ func (a *Accounts) place(ctx context.Context, who ID, name string) (Membership, 
 	if err != nil {
 		return Membership{}, unreadable("list memberships", err)
 	}
-	return a.Membership(ctx, id.Tenant(t), who)
+	m, _, err := a.readMembership(ctx, id.Tenant(t), who)
+	return m, err
 }

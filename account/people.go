@@ -67,36 +67,37 @@ func (a *Accounts) byID(ctx context.Context, who ID) (*accountRecord, uint64, er
 // Ensure returns the account of an address and makes it when there is none,
 // with password, or without any when that is "". The password of a known
 // account stays as it is, also when it has none. names are those of the person's
-// organizations (see CheckPassword).
+// organizations (see CheckPassword). made says that there was none.
 //
 // fault.Invalid for a malformed address or, for a new account, password.
-func (a *Accounts) Ensure(ctx context.Context, email, password string, names ...string) (Account, error) {
+func (a *Accounts) Ensure(ctx context.Context, email, password string, names ...string) (who Account, made bool, err error) {
 	known, err := a.Find(ctx, email)
 	if !fault.Is(err, fault.NotFound) {
-		return known, err
+		return known, false, err
 	}
 	email, err = ParseEmail(email)
 	if err != nil {
-		return Account{}, err
+		return Account{}, false, err
 	}
 	r := accountRecord{Email: email, CreatedAt: id.InstantOf(a.clock())}
 	if password != "" {
 		if err := CheckPassword(password, email, names...); err != nil {
-			return Account{}, err
+			return Account{}, false, err
 		}
 		if r.PasswordHash, err = a.hasher.hash(ctx, password); err != nil {
-			return Account{}, err
+			return Account{}, false, err
 		}
 	}
-	who := ID("acc_" + strings.ToLower(rand.Text()))
-	err = a.create(ctx, who, r)
+	name := ID("acc_" + strings.ToLower(rand.Text()))
+	err = a.create(ctx, name, r)
 	if errors.Is(err, storage.ErrStale) { // somebody else made it meanwhile
-		return a.Find(ctx, email)
+		known, err = a.Find(ctx, email)
+		return known, false, err
 	}
 	if err != nil {
-		return Account{}, unreadable("make account", err)
+		return Account{}, false, unreadable("make account", err)
 	}
-	return r.account(who), nil
+	return r.account(name), true, nil
 }
 
 func (a *Accounts) create(ctx context.Context, who ID, r accountRecord) error {

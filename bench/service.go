@@ -28,7 +28,7 @@ type service struct {
 
 const (
 	platformSecret = "a platform secret for benchmarks"
-	adminEmail     = "ops@bench.example"
+	adminEmail     = "ops@bench.example" // of the organization bench
 	adminPassword  = "a password for benchmarks"
 )
 
@@ -98,7 +98,7 @@ func (v *service) found(ctx context.Context, slug string) (*member, error) {
 			Secret string `json:"secret"`
 		} `json:"ingest_key"`
 	}
-	request := map[string]string{"name": slug, "slug": slug, "admin_email": adminEmail, "admin_password": adminPassword}
+	request := map[string]string{"name": slug, "slug": slug, "admin_email": "ops@" + slug + ".example", "admin_password": adminPassword}
 	if err := v.call(ctx, v.identity()+"/v1/id/platform/organizations", request, &f); err != nil {
 		return nil, err
 	}

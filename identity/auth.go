@@ -22,8 +22,8 @@ type signIn struct {
 	OrganizationID id.Organization `json:"organization_id"`
 }
 
-// signedIn is what login and me answer: the account, its place in the
-// organization of the session, and all organizations that it could enter.
+// signedIn is what login and me answer: the account, its place in the organization of the
+// session, and all organizations that it could enter, offered ones among them.
 type signedIn struct {
 	Account       shownAccount        `json:"account"`
 	User          shownUser           `json:"user"`
@@ -46,6 +46,7 @@ type shownOrganization struct {
 	Slug           id.Slug         `json:"slug"`
 	Name           string          `json:"name"`
 	Role           account.Role    `json:"role"`
+	Offered        bool            `json:"offered,omitzero"` // not accepted: signing in to it does that
 }
 
 func (s *Server) login(w http.ResponseWriter, r *http.Request) error {
@@ -75,43 +76,56 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, answer)
 }
 
-// choose returns the organization that a session is to be in: the one that is
-// wished, else the one that the account has been in longest.
+// choose returns the organization that a session is to be in: the one that is wished,
+// else the one that the account has been in longest. An offer is accepted by wishing for
+// that organization, or when the account is in none.
 func (s *Server) choose(ctx context.Context, who account.ID, wished id.Organization) (id.Tenant, error) {
-	memberships, err := s.People.Memberships(ctx, who)
+	places, err := s.Members.Places(ctx, who)
 	if err != nil {
 		return 0, err
 	}
-	if wished == (id.Organization{}) && len(memberships) > 0 {
-		return memberships[0].Tenant, nil
-	}
-	t, err := s.Organizations.ByID(ctx, wished)
-	if err != nil && !fault.Is(err, fault.NotFound) {
+	chosen, err := s.place(ctx, places, wished)
+	if err != nil {
 		return 0, err
 	}
-	member := slices.ContainsFunc(memberships, func(m account.Membership) bool { return m.Tenant == t })
-	if err != nil || !member {
-		return 0, fault.New(fault.Forbidden, "Not a member of the organization")
+	if chosen.Offered {
+		_, err = s.Members.Accept(ctx, chosen.Tenant, who)
 	}
-	return t, nil
+	return chosen.Tenant, err
+}
+
+// place returns the one of places that is wished, or by default; 403 when there is none.
+func (s *Server) place(ctx context.Context, places []account.Membership, wished id.Organization) (account.Membership, error) {
+	at := min(0, len(places)-1) // members first
+	if wished != (id.Organization{}) {
+		t, err := s.Organizations.ByID(ctx, wished)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return account.Membership{}, err
+		}
+		at = slices.IndexFunc(places, func(m account.Membership) bool { return err == nil && m.Tenant == t })
+	}
+	if at < 0 {
+		return account.Membership{}, fault.New(fault.Forbidden, "Not a member of the organization")
+	}
+	return places[at], nil
 }
 
 func (s *Server) describe(ctx context.Context, session *account.Session) (*signedIn, error) {
-	memberships, err := s.People.Memberships(ctx, session.Account)
+	places, err := s.Members.Places(ctx, session.Account)
 	if err != nil {
 		return nil, err
 	}
 	a := &signedIn{
 		Account:       shownAccount{AccountID: session.Account, Email: session.Email},
 		User:          shownUser{MembershipID: session.MembershipID, Role: session.Role},
-		Organizations: make([]shownOrganization, len(memberships)),
+		Organizations: make([]shownOrganization, len(places)),
 	}
-	for i, m := range memberships {
+	for i, m := range places {
 		summary, err := s.Organizations.Summary(ctx, m.Tenant)
 		if err != nil {
 			return nil, err
 		}
-		a.Organizations[i] = shownOrganization{OrganizationID: summary.ID, Slug: summary.Slug, Name: summary.Name, Role: m.Role}
+		a.Organizations[i] = shownOrganization{OrganizationID: summary.ID, Slug: summary.Slug, Name: summary.Name, Role: m.Role, Offered: m.Offered}
 		if m.Tenant == session.Tenant {
 			a.Organization = a.Organizations[i]
 		}

@@ -22,6 +22,7 @@ type place struct {
 	Slug           string `json:"slug"`
 	Name           string `json:"name"`
 	Role           string `json:"role"`
+	Offered        bool   `json:"offered"`
 }
 
 type signedIn struct {
@@ -66,7 +67,7 @@ func TestLogin(t *testing.T) {
 	answer := w.signIn("Ann@example.com", password)
 	var got signedIn
 	w.decode(answer, 200, &got)
-	places := []place{{red.OrganizationID, "red", "RED", "owner"}, {blue.OrganizationID, "blue", "BLUE", "owner"}}
+	places := []place{{red.OrganizationID, "red", "RED", "owner", false}, {blue.OrganizationID, "blue", "BLUE", "owner", false}}
 	if got.Account.Email != email || got.Account.AccountID == "" || got.User.MembershipID != red.MembershipID || got.User.Role != "owner" ||
 		got.Organization != places[0] || len(got.Organizations) != 2 || got.Organizations[0] != places[0] || got.Organizations[1] != places[1] {
 		t.Errorf("got %+v", got)
@@ -131,7 +132,7 @@ func TestLoginIntoAnOrganization(t *testing.T) {
 
 func TestAccountOfNoOrganization(t *testing.T) {
 	w := newWorld(t)
-	if _, err := w.accounts.Ensure(t.Context(), email, password); err != nil {
+	if _, _, err := w.accounts.Ensure(t.Context(), email, password); err != nil {
 		t.Fatal(err)
 	}
 	answers(t, "no organization", w.signIn(email, password), 403, refusal("Not a member of the organization"))

@@ -77,7 +77,7 @@ func newWorld(t testing.TB, change ...func(*identity.Options)) *world {
 			Ledgers: s.Ledgers, Organizations: orgs, Accounts: w.accounts, Keyring: s.Notary.Keyring, Host: host,
 			Agents: agent.New(agent.Options{Records: s.Store, Notary: s.Notary, Clock: s.Clock}),
 		},
-		Organizations: orgs, LogKeys: orgs, Clock: clock.New(clocktest.New(), clock.Start{}), People: w.accounts, Sessions: w.accounts,
+		Organizations: orgs, LogKeys: orgs, Clock: clock.New(clocktest.New(), clock.Start{}), People: w.accounts, Members: w.accounts, Sessions: w.accounts,
 		PlatformSecret: platformSecret, PublicURL: publicURL,
 	}
 	for _, f := range change {
@@ -130,6 +130,7 @@ type made struct {
 	Origin         string `json:"origin"`
 	LogKey         string `json:"log_key"`
 	MembershipID   string `json:"membership_id"`
+	Account        string `json:"account"`
 	Agent          struct {
 		AgentID    string `json:"agent_id"`
 		KeyID      string `json:"key_id"`
@@ -142,12 +143,20 @@ type made struct {
 	} `json:"ingest_key"`
 }
 
-// organization makes one whose owner is ann.
+// organization makes one whose owner is ann: from the second one on she accepts it by
+// signing in.
 func (w *world) organization(slug string) made {
 	w.t.Helper()
-	answer := w.platform("POST", organizations, `{"name":"`+strings.ToUpper(slug)+`","slug":"`+slug+`","admin_email":"`+email+`","admin_password":"`+password+`"}`)
+	given := `,"admin_password":"` + password + `"`
+	if _, err := w.accounts.Find(w.t.Context(), email); err == nil {
+		given = ""
+	}
+	answer := w.platform("POST", organizations, `{"name":"`+strings.ToUpper(slug)+`","slug":"`+slug+`","admin_email":"`+email+`"`+given+`}`)
 	var m made
 	w.decode(answer, 201, &m)
+	if m.Account == "known" {
+		w.decode(w.call("POST", login, `{"email":"`+email+`","password":"`+password+`","organization_id":"`+m.OrganizationID+`"}`), 200, &signedIn{})
+	}
 	return m
 }
 

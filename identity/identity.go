@@ -7,6 +7,8 @@
 //   - A platform call without the secret is answered before its body is read. Wrong
 //     secrets are slowed down by network: who is elsewhere is not kept out by them.
 //   - A refused sign-in has one answer, whatever was wrong.
+//   - Nobody is in an organization by another's word alone: a membership that was offered
+//     to a known account begins when that account signs in to the organization.
 //   - Secrets are in the answer that shows them once and in no log line.
 //   - The session cookie is HttpOnly and SameSite=Lax, and Secure where the
 //     service is reached by https. A browser's request from another origin
@@ -78,7 +80,13 @@ type People interface {
 	Authenticate(ctx context.Context, email, password string, from netip.Addr) (account.Account, error)
 	Find(ctx context.Context, email string) (account.Account, error)
 	SetPassword(ctx context.Context, email, password string, names ...string) error
-	Memberships(ctx context.Context, who account.ID) ([]account.Membership, error)
+}
+
+// Members tells the organizations of an account, also those that were offered to it, and
+// accepts an offer (package account).
+type Members interface {
+	Places(ctx context.Context, who account.ID) ([]account.Membership, error)
+	Accept(ctx context.Context, t id.Tenant, who account.ID) (account.Membership, error)
 }
 
 // Sessions opens and closes sessions (package account).
@@ -98,6 +106,7 @@ type Options struct {
 	Clock          Clock
 	Witnesses      Witnesses
 	People         People
+	Members        Members
 	Sessions       Sessions
 	PlatformSecret string // not empty
 	PublicURL      string // with https the cookie is Secure

@@ -32,6 +32,7 @@ type madeOrganization struct {
 	Origin         id.Origin         `json:"origin"`
 	LogKey         string            `json:"log_key"`
 	MembershipID   string            `json:"membership_id"`
+	Account        string            `json:"account"` // created or known
 	Agent          agent.Credentials `json:"agent"`
 	IngestKey      shownIngestKey    `json:"ingest_key"`
 }
@@ -56,7 +57,7 @@ func (s *Server) createOrganization(w http.ResponseWriter, r *http.Request) erro
 	identity := made.State.Identity()
 	return web.WriteJSON(w, http.StatusCreated, madeOrganization{
 		OrganizationID: identity.Organization, Slug: made.Slug, Origin: identity.Origin,
-		LogKey: made.State.VerifierKey().String(), MembershipID: made.Membership.ID, Agent: made.Agent,
+		LogKey: made.State.VerifierKey().String(), MembershipID: made.Membership.ID, Account: made.Account(), Agent: made.Agent,
 		IngestKey: shownIngestKey{KeyID: made.IngestKey.ID, Secret: made.Token.Reveal()},
 	})
 }
@@ -178,19 +179,20 @@ func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// organizationNames returns the names of all organizations of an account, because
+// organizationNames returns the names of all organizations of an account, offered ones
+// among them, because
 // none of them may be its password.
 func (s *Server) organizationNames(ctx context.Context, email string) ([]string, error) {
 	who, err := s.People.Find(ctx, email)
 	if err != nil {
 		return nil, err
 	}
-	memberships, err := s.People.Memberships(ctx, who.ID)
+	places, err := s.Members.Places(ctx, who.ID)
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(memberships))
-	for i, m := range memberships {
+	names := make([]string, len(places))
+	for i, m := range places {
 		summary, err := s.Organizations.Summary(ctx, m.Tenant)
 		if err != nil {
 			return nil, err

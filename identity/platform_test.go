@@ -154,20 +154,84 @@ func TestCreateOrganizationRefuses(t *testing.T) {
 	}
 }
 
-// A known address becomes owner; its password, or its having none, stays.
+// A known address belongs to who named it first. A password for it is refused, and without
+// one the organization is offered: nothing of it is the person's before she signs in to it.
 func TestKnownAdmin(t *testing.T) {
 	w := newWorld(t)
-	w.organization("red")
-	for slug, given := range map[string]string{"blue": `,"admin_password":"another password"`, "green": ""} {
-		answer := w.platform("POST", organizations, `{"name":"X","slug":"`+slug+`","admin_email":"ANN@example.com"`+given+`}`)
-		if answer.Code != 201 {
-			t.Fatalf("got %d %s", answer.Code, answer.Body)
-		}
+	if red := w.organization("red"); red.Account != "created" {
+		t.Errorf("got account %q, want created", red.Account)
 	}
-	if got := len(w.signedIn(email, password).Organizations); got != 3 {
-		t.Errorf("got %d organizations, want 3", got)
+	for _, given := range []string{"another password", password} { // the right one too: whoever sends it may have guessed
+		answers(t, "with a password", w.platform("POST", organizations, `{"name":"X","slug":"blue","admin_email":"ANN@example.com","admin_password":"`+given+`"}`), 409,
+			`{"error":"The account is known: send no admin_password, and the person accepts by signing in","code":"account_known"}`)
 	}
-	answers(t, "password of the second call", w.signIn(email, "another password"), 401, refusal("Invalid e-mail address or password"))
+	var blue, green made
+	w.decode(w.platform("POST", organizations, `{"name":"BLUE","slug":"blue","admin_email":"ANN@example.com"}`), 201, &blue)
+	w.decode(w.platform("POST", organizations, `{"name":"GREEN","slug":"green","admin_email":"bob@example.com","admin_password":"`+password+`"}`), 201, &green)
+	if blue.Account != "known" || green.Account != "created" || blue.MembershipID == "" {
+		t.Errorf("got accounts %q and %q, want known and created", blue.Account, green.Account)
+	}
+	tenant, err := w.orgs.BySlug(t.Context(), "blue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := w.accounts.Find(t.Context(), email)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.accounts.Membership(t.Context(), tenant, who.ID); !fault.Is(err, fault.NotFound) { // what votes and sessions ask for
+		t.Errorf("a membership that was not accepted: got %v", err)
+	}
+	before := w.signedIn(email, password)
+	if before.Organization.Slug != "red" || !slices.Equal(before.Organizations, []place{before.Organization, {blue.OrganizationID, "blue", "BLUE", "owner", true}}) {
+		t.Errorf("before: got %+v", before)
+	}
+	var there signedIn
+	w.Pass(time.Minute)
+	w.decode(w.call("POST", login, `{"email":"`+email+`","password":"`+password+`","organization_id":"`+blue.OrganizationID+`"}`), 200, &there)
+	if want := (place{blue.OrganizationID, "blue", "BLUE", "owner", false}); there.Organization != want || there.User.MembershipID != blue.MembershipID {
+		t.Errorf("accepted: got %+v, want %+v", there, want)
+	}
+	after := w.signedIn(email, password)
+	if after.Organization.Slug != "red" || len(after.Organizations) != 2 || after.Organizations[1].Offered {
+		t.Errorf("after: got %+v", after)
+	}
+	if m, err := w.accounts.Membership(t.Context(), tenant, who.ID); err != nil || m.Role != "owner" {
+		t.Errorf("got %+v, %v", m, err)
+	}
+	answers(t, "a stranger's", w.call("POST", login, `{"email":"bob@example.com","password":"`+password+`","organization_id":"`+blue.OrganizationID+`"}`), 403, refusal("Not a member of the organization"))
+}
+
+// The same call again, after one that failed, is not refused for what that one left behind,
+// and a call of somebody else is.
+func TestAccountOfAFailedCall(t *testing.T) {
+	w := newWorld(t)
+	const body = `{"name":"X","slug":"red","admin_email":"ann@example.com","admin_password":"` + password + `"}`
+	w.Store.Fail(func(storage.Batch) storagetest.Failure { return storagetest.Refused })
+	if answer := w.platform("POST", organizations, body); answer.Code != 503 {
+		t.Fatalf("got %d %s", answer.Code, answer.Body)
+	}
+	w.Store.Fail(nil)
+	answers(t, "another password", w.platform("POST", organizations, `{"name":"X","slug":"blue","admin_email":"ann@example.com","admin_password":"another password"}`), 409,
+		`{"error":"The account is known: send no admin_password, and the person accepts by signing in","code":"account_known"}`)
+	var red made
+	w.decode(w.platform("POST", organizations, body), 201, &red)
+	if got := w.signedIn(email, password); red.Account != "created" || got.Organization.Slug != "red" {
+		t.Errorf("got %q, %+v", red.Account, got)
+	}
+}
+
+// An account that is in no organization signs in to the one that was offered to it.
+func TestOnlyAnOffer(t *testing.T) {
+	w := newWorld(t)
+	if _, _, err := w.accounts.Ensure(t.Context(), email, password); err != nil {
+		t.Fatal(err)
+	}
+	var red made
+	w.decode(w.platform("POST", organizations, `{"name":"RED","slug":"red","admin_email":"ann@example.com"}`), 201, &red)
+	if got := w.signedIn(email, password); red.Account != "known" || got.Organization != (place{red.OrganizationID, "red", "RED", "owner", false}) {
+		t.Errorf("got %q, %+v", red.Account, got)
+	}
 }
 
 func TestAdminWithoutAPassword(t *testing.T) {

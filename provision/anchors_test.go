@@ -18,7 +18,7 @@ import (
 // same call succeeds when they do.
 func TestMakeWithoutAnchors(t *testing.T) {
 	w := newWorld(t)
-	w.works(w.make(request("blue")))
+	w.works(w.make(another("blue")))
 	journal := filepath.Join(w.Anchors(), "names.journal")
 	if err := errors.Join(os.Remove(journal), os.MkdirAll(filepath.Join(journal, "in the way"), 0o700)); err != nil {
 		t.Fatal(err)
@@ -69,5 +69,5 @@ func TestAnchorsFailAfterTheLedger(t *testing.T) {
 		}
 	}
 	w.works(made)
-	w.works(w.make(request("blue")))
+	w.works(w.make(another("blue")))
 }

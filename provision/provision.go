@@ -9,6 +9,8 @@
 //   - A call that failed or died before that step can be repeated with the same
 //     names. Of several calls for one name at most one succeeds.
 //   - Nothing is written to the new log: its first event is number 1.
+//   - Nobody becomes a member of it but an account that is made with it, or that accepts
+//     by signing in.
 //   - Private key and ingest key are in the result and nowhere else.
 package provision
 
@@ -49,7 +51,8 @@ type Agents interface {
 
 // Accounts finds or makes the owner (package account).
 type Accounts interface {
-	Ensure(ctx context.Context, email, password string, names ...string) (account.Account, error)
+	Owner(ctx context.Context, email, password string, names ...string) (who account.Account, known bool, err error)
+	NewOffer(ctx context.Context, t id.Tenant, who account.ID, role account.Role) (storage.Change, account.Membership, error)
 	NewMembership(ctx context.Context, t id.Tenant, who account.ID, role account.Role) (storage.Change, account.Membership, error)
 }
 
@@ -72,9 +75,10 @@ type Request struct {
 	Organization id.Organization // zero: a random one
 	Disclosure   id.Disclosure   // 0: record
 
-	// Owner. A known account becomes owner and keeps its password, or its having
-	// none. An unknown one is made, without a password when none is given: it
-	// can't sign in before it is given one (account.SetPassword).
+	// Owner. A known account is offered to become owner, which it accepts by signing in;
+	// no password may be given for it, and it keeps its own, or its having none. An
+	// unknown one is made, without a password when none is given: it can't sign in before
+	// it is given one (account.SetPassword).
 	AdminEmail    string
 	AdminPassword string
 }
@@ -86,15 +90,25 @@ type Result struct {
 	State      *log.State
 	Slug       id.Slug
 	Membership account.Membership
+	Known      bool // the owner's account: the membership is an offer
 	Agent      agent.Credentials
 	IngestKey  org.IngestKey
 	Token      org.Token
 }
 
+// Account says whether the owner's account was made with the organization: created or known.
+func (r *Result) Account() string {
+	if r.Known {
+		return "known"
+	}
+	return "created"
+}
+
 // Make makes an organization; it goes on when ctx is cancelled, until its deadline.
 //
 // fault.Invalid for a request that can't be, fault.Conflict when its slug or
-// organization id is taken, fault.OutcomeUnknown when the organization may exist
+// organization id is taken and, with code account_known, for a password that is given for
+// a known account, fault.OutcomeUnknown when the organization may exist
 // and its secrets are lost.
 func (p *Provisioner) Make(ctx context.Context, r Request) (*Result, error) {
 	if r.Organization == (id.Organization{}) {
@@ -151,12 +165,17 @@ func (p *Provisioner) check(r Request, f org.Founding) error {
 type step func(ctx context.Context, r Request, result *Result) ([]storage.Change, error)
 
 func (p *Provisioner) addOwner(ctx context.Context, r Request, result *Result) ([]storage.Change, error) {
-	who, err := p.Accounts.Ensure(ctx, r.AdminEmail, r.AdminPassword, r.Name)
+	who, known, err := p.Accounts.Owner(ctx, r.AdminEmail, r.AdminPassword, r.Name)
 	if err != nil {
 		return nil, err
 	}
+	result.Known = known
+	add := p.Accounts.NewMembership
+	if known {
+		add = p.Accounts.NewOffer
+	}
 	var membership storage.Change
-	membership, result.Membership, err = p.Accounts.NewMembership(ctx, result.Tenant, who.ID, account.Owner)
+	membership, result.Membership, err = add(ctx, result.Tenant, who.ID, account.Owner)
 	return []storage.Change{membership}, err
 }
 

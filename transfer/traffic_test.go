@@ -40,7 +40,14 @@ type resident struct {
 // found makes an organization. Its owner may have others.
 func (h *house) found(slug id.Slug, owner string, seed uint64) *resident {
 	h.t.Helper()
-	made, err := h.founder.Make(h.t.Context(), provision.Request{Name: string(slug), Slug: slug, AdminEmail: owner, AdminPassword: password})
+	r := provision.Request{Name: string(slug), Slug: slug, AdminEmail: owner, AdminPassword: password}
+	if _, err := h.accounts.Find(h.t.Context(), owner); err == nil {
+		r.AdminPassword = ""
+	}
+	made, err := h.founder.Make(h.t.Context(), r)
+	if err == nil && made.Known {
+		made.Membership, err = h.accounts.Accept(h.t.Context(), made.Tenant, made.Membership.Account)
+	}
 	if err != nil {
 		h.t.Fatal(err)
 	}

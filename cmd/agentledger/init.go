@@ -23,7 +23,7 @@ type initCommand struct {
 	Name          string `help:"Name of the organization." required:""`
 	Slug          string `help:"Its public name: a-z, 0-9 and single dashes." required:""`
 	AdminEmail    string `help:"E-mail of its owner." required:""`
-	AdminPassword string `help:"Password of an owner who has no account yet (better by the environment)." env:"AGENTLEDGER_ADMIN_PASSWORD"`
+	AdminPassword string `help:"Password of an owner who has no account yet (better by the environment). A known owner has one, and accepts by signing in." env:"AGENTLEDGER_ADMIN_PASSWORD"`
 	Plan          string `help:"Its plan." default:"enterprise"`
 	Disclosure    string `help:"What public bundles show: commitment, record or full." enum:"commitment,record,full" default:"record"`
 	JSON          bool   `name:"json" help:"Machine-readable output."`
@@ -36,6 +36,7 @@ type made struct {
 	Origin         id.Origin       `json:"origin"`
 	LogKey         string          `json:"log_key"`
 	MembershipID   string          `json:"membership_id"`
+	Account        string          `json:"account"` // created or known
 	Agent          any             `json:"agent"`
 	IngestKey      madeKey         `json:"ingest_key"`
 }
@@ -90,6 +91,6 @@ func (c initCommand) make(ctx context.Context, settings config.Serve, out termin
 	identity := r.State.Identity()
 	return made{
 		OrganizationID: identity.Organization, Slug: r.Slug, Origin: identity.Origin, LogKey: r.State.VerifierKey().String(),
-		MembershipID: r.Membership.ID, Agent: r.Agent, IngestKey: madeKey{KeyID: r.IngestKey.ID, Secret: r.Token.Reveal()},
+		MembershipID: r.Membership.ID, Account: r.Account(), Agent: r.Agent, IngestKey: madeKey{KeyID: r.IngestKey.ID, Secret: r.Token.Reveal()},
 	}, nil
 }

@@ -35,6 +35,7 @@ type founded struct {
 	Origin         id.Origin       `json:"origin"`
 	LogKey         string          `json:"log_key"`
 	MembershipID   string          `json:"membership_id"`
+	Account        string          `json:"account"`
 	Agent          credentials     `json:"agent"`
 	IngestKey      struct {
 		KeyID  string `json:"key_id"`

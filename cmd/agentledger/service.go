@@ -221,7 +221,7 @@ func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
 // identity returns the handler of the identity listener.
 func (s *service) identity(c config.Serve, platformSecret string, edge *web.Edge) (http.Handler, error) {
 	surface, err := identity.New(identity.Options{
-		Edge: edge, Provisioner: s.founder, Organizations: s.orgs, LogKeys: s.orgs, Clock: s.clock, Witnesses: s.askWitnesses, People: s.accounts, Sessions: s.accounts,
+		Edge: edge, Provisioner: s.founder, Organizations: s.orgs, LogKeys: s.orgs, Clock: s.clock, Witnesses: s.askWitnesses, People: s.accounts, Members: s.accounts, Sessions: s.accounts,
 		PlatformSecret: platformSecret, PublicURL: c.PublicURL,
 		Address: identity.AddressOf(c.ClientAddressHeader), Metrics: s.watch.registry,
 	})
