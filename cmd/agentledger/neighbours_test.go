@@ -46,6 +46,12 @@ func neighbours() []neighbourKind {
 		})},
 		{"reconfiguring", func(b *testing.B, loud *resident) [][]byte { return loud.reconfiguring(b) }},
 		{"drafting", func(b *testing.B, loud *resident) [][]byte { return [][]byte{loud.drafting(b)} }},
+		{"dear-patterns", func(b *testing.B, loud *resident) [][]byte {
+			return [][]byte{loud.dear(b, "payload.s.matches('a{0,9}z%d')", strings.Repeat("a", 16_000))}
+		}},
+		{"dear-conversions", func(b *testing.B, loud *resident) [][]byte {
+			return [][]byte{loud.dear(b, "double(payload.s) == %d.0", "0."+strings.Repeat("1", 240_000))}
+		}},
 		{"listing", func(b *testing.B, loud *resident) [][]byte {
 			return [][]byte{loud.people(b).call("GET", "/approvals?limit=1000", "")}
 		}},
@@ -57,6 +63,8 @@ func neighbours() []neighbourKind {
 const (
 	eventsPath = "/v1/ingest/events"
 	batchPath  = "/v1/ingest/events/batch"
+
+	evaluatePath = "/v1/ingest/policy/evaluate"
 )
 
 // events returns n signed events.
@@ -124,7 +132,7 @@ func (r *resident) get(path string) []byte {
 }
 
 func (r *resident) post(path, token string, body []byte) []byte {
-	media := map[string]string{eventsPath: "application/json", batchPath: "application/x-ndjson"}[path]
+	media := map[string]string{eventsPath: "application/json", evaluatePath: "application/json", batchPath: "application/x-ndjson"}[path]
 	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: log.test\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
 		path, token, media, len(body), body)
 }
@@ -161,6 +169,25 @@ func (r *resident) drafting(b *testing.B) []byte {
 		b.Fatalf("policy: status %d", status)
 	}
 	return people.call("PATCH", "/policies/long", strings.Replace(body, `"policy_id":"long",`, "", 1))
+}
+
+// dear asks a policy of two hundred conditions about a long text.
+func (r *resident) dear(b *testing.B, when, text string) []byte {
+	b.Helper()
+	var rules []string
+	for i := range 200 {
+		rules = append(rules, fmt.Sprintf(`{"rule_id":"r%d","tool":"**","decision":"allow","when":"%s"}`, i, fmt.Sprintf(when, i)))
+	}
+	people := r.people(b)
+	for _, call := range [][]byte{
+		people.call("POST", "/policies", `{"policy_id":"dear","name":"Dear","default":"deny","rules":[`+strings.Join(rules, ",")+`]}`),
+		people.call("POST", "/policies/dear/activate", ""),
+	} {
+		if status := dial(b, r.p.main).roundTrip(b, call); status != http.StatusCreated && status != http.StatusOK {
+			b.Fatalf("policy: status %d", status)
+		}
+	}
+	return r.post(evaluatePath, r.org.IngestKey.Secret, fmt.Appendf(nil, `{"organization_id":"%s","agent_id":"a","tool_name":"t","payload":{"s":"%s"}}`, r.org.OrganizationID, text))
 }
 
 // seated is somebody at the console.
