@@ -329,7 +329,7 @@ func abandonedThroughKill(t *testing.T, p *process, dir string, org founded, fla
 		EndedAt *string    `json:"ended_at"`
 		Events  []runEvent `json:"events"`
 	}
-	for deadline := time.Now().Add(2 * time.Minute); run.EndedAt == nil && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); (run.EndedAt == nil || len(run.Events) < 2) && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		_, answer, err := r.ask(p.main, "GET", r.path, "")
 		if err == nil {
 			err = json.Unmarshal(answer, &run)
