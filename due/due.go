@@ -30,8 +30,10 @@ package due
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
@@ -95,23 +97,42 @@ func (e Entry) Record(kind storage.Kind) storage.Record {
 
 // Parse reads what Key wrote; storage.ErrCorrupt (wrapped) for anything else.
 func Parse(key string) (e Entry, err error) {
-	var tail string
-	_, err = fmt.Sscanf(key, "%016x/%016x/%s", &e.At, &e.Tenant, &tail)
-	if err == nil {
-		e.Name, e.Since, err = parseTail(tail)
+	parts := strings.SplitN(key, "/", 3)
+	if len(parts) != 3 {
+		return Entry{}, errMalformed()
 	}
-	if err != nil || e.Key() != key {
-		return Entry{}, fmt.Errorf("due entry: %w", storage.ErrCorrupt)
+	at, okAt := parseNumber(parts[0])
+	tenant, okTenant := parseNumber(parts[1])
+	name, since, okTail := parseTail(parts[2])
+	if !okAt || !okTenant || !okTail {
+		return Entry{}, errMalformed()
 	}
-	return e, nil
+	return Entry{At: id.Instant(at), Tenant: id.Tenant(tenant), Name: name, Since: id.Instant(since)}, nil
 }
 
-func parseTail(tail string) (name string, since id.Instant, err error) {
-	name, digits, putOff := strings.Cut(tail, ";")
-	if putOff {
-		_, err = fmt.Sscanf(digits, "%016x", &since)
+func errMalformed() error { return fmt.Errorf("due entry: %w", storage.ErrCorrupt) }
+
+// parseNumber reads 16 lower-case hex digits, as Key writes numbers.
+func parseNumber(digits string) (n uint64, ok bool) {
+	if len(digits) != 16 || strings.ToLower(digits) != digits {
+		return 0, false
 	}
-	return name, since, err
+	n, err := strconv.ParseUint(digits, 16, 64)
+	return n, err == nil
+}
+
+// parseTail reads what tail wrote: a name without white space, and perhaps a time other
+// than 0 behind a semicolon.
+func parseTail(tail string) (name string, since uint64, ok bool) {
+	name, digits, putOff := strings.Cut(tail, ";")
+	if name == "" || strings.ContainsFunc(name, unicode.IsSpace) {
+		return "", 0, false
+	}
+	if !putOff {
+		return name, 0, true
+	}
+	since, ok = parseNumber(digits)
+	return name, since, ok && since != 0
 }
 
 // Note writes entries, durably and all of them when it returns nil.
