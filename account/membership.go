@@ -63,16 +63,16 @@ func placeName(who ID, t id.Tenant) string {
 // NewMembership makes an account a member of an organization that is being
 // made: it returns the record that the ledger begins with.
 func (a *Accounts) NewMembership(ctx context.Context, t id.Tenant, who ID, role Role) (storage.Change, Membership, error) {
-	return a.found(ctx, t, who, role, false)
+	return a.newPlace(ctx, t, who, role, false)
 }
 
 // NewOffer is NewMembership for an account that was there before: it is a member only
 // when it accepts (Accept).
 func (a *Accounts) NewOffer(ctx context.Context, t id.Tenant, who ID, role Role) (storage.Change, Membership, error) {
-	return a.found(ctx, t, who, role, true)
+	return a.newPlace(ctx, t, who, role, true)
 }
 
-func (a *Accounts) found(ctx context.Context, t id.Tenant, who ID, role Role, offered bool) (storage.Change, Membership, error) {
+func (a *Accounts) newPlace(ctx context.Context, t id.Tenant, who ID, role Role, offered bool) (storage.Change, Membership, error) {
 	m := Membership{ID: "mem_" + strings.ToLower(rand.Text()), Account: who, Tenant: t, Role: role, Since: id.InstantOf(a.clock()), Offered: offered}
 	value, err := json.Marshal(membershipRecord{MembershipID: m.ID, Role: m.Role, Since: m.Since, Offered: m.Offered})
 	if err != nil {

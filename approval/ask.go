@@ -39,8 +39,8 @@ var errOpen = errors.New("open already")
 //
 // fault.Invalid when the active policy does not answer allow_with_obligation, for
 // an agent that the organization does not have, and for a callback that could not
-// be made; fault.RateLimited when MaxOpen are open, or MaxOpenByKey of
-// the ingest key, and beyond MaxAsked.
+// be made; fault.RateLimited when MaxOpen are open, or MaxOpenByKey of the ingest key,
+// and beyond MaxAsked.
 func (a *Approvals) Ask(ctx context.Context, t id.Tenant, q Question) (asked Approval, made bool, err error) {
 	if q.Payload == nil {
 		q.Payload = []byte("{}")

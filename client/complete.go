@@ -55,8 +55,9 @@ func (s *Signer) SignEvent(e Event) ([]byte, error) {
 //	salt              16 random bytes, base64url without padding
 //
 // What is there stays, but another organization, agent or key than the signer's
-// is an error, and so is an event_id that is the server's (event.ReservedEvent). Whoever may have to send an event again keeps the result of this
-// or of Sign: completing twice makes two events.
+// is an error, and so is an event_id that is the server's (event.ReservedEvent).
+// Whoever may have to send an event again keeps the result of this or of Sign, because
+// completing twice makes two events.
 func (s *Signer) Complete(unsigned []byte) ([]byte, error) {
 	canonical, members, err := jcs.ParseObject(nil, unsigned, jcs.MaxDepth)
 	if err != nil {

@@ -180,8 +180,7 @@ func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 }
 
 // organizationNames returns the names of all organizations of an account, offered ones
-// among them, because
-// none of them may be its password.
+// among them, because none of these names may be its password.
 func (s *Server) organizationNames(ctx context.Context, email string) ([]string, error) {
 	who, err := s.People.Find(ctx, email)
 	if err != nil {
