@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/event"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
@@ -123,8 +123,8 @@ func draft(identity *log.Identity, agent id.Agent, key id.Key, name string, enve
 	}
 	return log.NewDraft(identity, e, log.Attestation{
 		Form: event.FormDigest, PublicKey: "z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK",
-		Signer: chain.SignerAgent, Custody: chain.CustodyServer, IngestKeyID: "ik_bench", Disclosure: id.DiscloseRecord,
-		Policy: chain.Policy{
+		Signer: event.SignerAgent, Custody: event.CustodyServer, IngestKeyID: "ik_bench", Disclosure: id.DiscloseRecord,
+		Policy: event.Policy{
 			Evaluated: true, Declared: id.Allow, Effective: id.Allow, PolicyID: "pol_bench", PolicyVersion: 1,
 			PolicyDigest: e.Digest, RuleID: "orders", Engine: "rules", InputDigest: e.Digest, EvaluatedAt: identity.CreatedAt,
 		},

@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/miniservice"
+	"github.com/agentledger/agentledger/internal/test/fakeservice"
 )
 
 // envelopes returns n signed events evt_1 to evt_n of o.
-func envelopes(t testing.TB, o *miniservice.Organization, n int) [][]byte {
+func envelopes(t testing.TB, o *fakeservice.Organization, n int) [][]byte {
 	t.Helper()
 	list := make([][]byte, n)
 	for i := range list {
@@ -39,7 +39,7 @@ func summary(outcomes []Outcome) []string {
 }
 
 // checkStored wants evt_1 to evt_n in the log, in this order.
-func checkStored(t *testing.T, o *miniservice.Organization, n int) {
+func checkStored(t *testing.T, o *fakeservice.Organization, n int) {
 	t.Helper()
 	if o.Size() != n {
 		t.Errorf("size %d, want %d", o.Size(), n)
@@ -53,7 +53,7 @@ func checkStored(t *testing.T, o *miniservice.Organization, n int) {
 
 // Whatever goes wrong on the way, the events are stored once and in order.
 func TestSendBatchThroughFaults(t *testing.T) {
-	type faults = []miniservice.Fault
+	type faults = []fakeservice.Fault
 	all := func(status string) []string { return []string{status + " evt_1", status + " evt_2", status + " evt_3"} }
 	for name, tc := range map[string]struct {
 		faults, lines faults
@@ -61,17 +61,17 @@ func TestSendBatchThroughFaults(t *testing.T) {
 		tries         int
 	}{
 		"none":                     {nil, nil, all(Created), 1},
-		"503 once":                 {faults{miniservice.Unavailable}, nil, all(Created), 2},
-		"cut before it was taken":  {faults{miniservice.Cut}, nil, all(Created), 2},
-		"answer lost":              {faults{miniservice.Lost}, nil, all(Replayed), 2},
-		"answer lost twice":        {faults{miniservice.Lost, miniservice.BadGateway, miniservice.Lost}, nil, all(Replayed), 4},
-		"outcome of all unknown":   {faults{miniservice.OutcomeTaken}, nil, all(Replayed), 2},
-		"last lines not taken":     {nil, faults{miniservice.None, miniservice.Unavailable, miniservice.Unavailable}, all(Created), 2},
-		"outcome of one unknown":   {nil, faults{miniservice.None, miniservice.OutcomeTaken}, []string{"created evt_1", "replayed evt_2", "created evt_3"}, 2},
-		"one not taken, then lost": {faults{miniservice.None, miniservice.Lost}, faults{miniservice.None, miniservice.None, miniservice.Unavailable}, []string{"created evt_1", "created evt_2", "replayed evt_3"}, 3},
+		"503 once":                 {faults{fakeservice.Unavailable}, nil, all(Created), 2},
+		"cut before it was taken":  {faults{fakeservice.Cut}, nil, all(Created), 2},
+		"answer lost":              {faults{fakeservice.Lost}, nil, all(Replayed), 2},
+		"answer lost twice":        {faults{fakeservice.Lost, fakeservice.BadGateway, fakeservice.Lost}, nil, all(Replayed), 4},
+		"outcome of all unknown":   {faults{fakeservice.OutcomeTaken}, nil, all(Replayed), 2},
+		"last lines not taken":     {nil, faults{fakeservice.None, fakeservice.Unavailable, fakeservice.Unavailable}, all(Created), 2},
+		"outcome of one unknown":   {nil, faults{fakeservice.None, fakeservice.OutcomeTaken}, []string{"created evt_1", "replayed evt_2", "created evt_3"}, 2},
+		"one not taken, then lost": {faults{fakeservice.None, fakeservice.Lost}, faults{fakeservice.None, fakeservice.None, fakeservice.Unavailable}, []string{"created evt_1", "created evt_2", "replayed evt_3"}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := miniservice.Start(t, 2)
+			s := fakeservice.Start(t, 2)
 			o := s.Organization(1)
 			c, waited := dial(t, s, o)
 			s.Next(tc.faults...)
@@ -83,7 +83,7 @@ func TestSendBatchThroughFaults(t *testing.T) {
 			if got := len(s.Requests()); got != tc.tries || len(*waited) != tc.tries-1 || s.Organization(0).Size() != 0 {
 				t.Errorf("got %d requests and %d pauses, want %d requests", got, len(*waited), tc.tries)
 			}
-			want := miniservice.Request{Method: "POST", Path: "/v1/ingest/events/batch", Version: "2026-05-18"}
+			want := fakeservice.Request{Method: "POST", Path: "/v1/ingest/events/batch", Version: "2026-05-18"}
 			for _, r := range s.Requests() {
 				if r != want {
 					t.Errorf("got %+v", r)
@@ -95,7 +95,7 @@ func TestSendBatchThroughFaults(t *testing.T) {
 
 // What is wrong with one envelope is the outcome of that one.
 func TestSendBatchRefused(t *testing.T) {
-	s := miniservice.Start(t, 2)
+	s := fakeservice.Start(t, 2)
 	o := s.Organization(0)
 	o.Cap = 3
 	o.Rules = map[id.Tool]id.Decision{"bank.refund.send": id.Deny}
@@ -110,7 +110,7 @@ func TestSendBatchRefused(t *testing.T) {
 		envelope(t, o, Event{EventID: "evt_5", Payload: map[string]any{"text": strings.Repeat("x", 8<<20)}}),
 		envelope(t, o, Event{EventID: "evt_6"}),
 	})
-	s.NextLines(slices.Concat(make([]miniservice.Fault, 6), []miniservice.Fault{miniservice.Internal})...)
+	s.NextLines(slices.Concat(make([]fakeservice.Fault, 6), []fakeservice.Fault{fakeservice.Internal})...)
 	got := c.SendBatch(t.Context(), batch)
 	want := []string{
 		"created evt_1",
@@ -163,7 +163,7 @@ func sizes(t *testing.T) (c *Client, lines, bytes *[]int) {
 }
 
 func TestSendBatchSplits(t *testing.T) {
-	o := miniservice.Start(t, 1).Organization(0)
+	o := fakeservice.Start(t, 1).Organization(0)
 	small := envelope(t, o, Event{})
 	large := envelope(t, o, Event{Payload: map[string]any{"text": strings.Repeat("x", 3<<20)}})
 	for name, tc := range map[string]struct {
@@ -197,19 +197,19 @@ func TestSendBatchSplits(t *testing.T) {
 
 // After a request that failed as a whole there is no other; what was told before stays.
 func TestSendBatchStops(t *testing.T) {
-	s := miniservice.Start(t, 1)
+	s := fakeservice.Start(t, 1)
 	o := s.Organization(0)
 	batch := envelopes(t, o, 1001)
 	for name, tc := range map[string]struct {
-		faults, lines []miniservice.Fault
+		faults, lines []fakeservice.Fault
 		tries         int
 		want          string
 	}{
-		"500":          {[]miniservice.Fault{miniservice.Internal}, nil, 1, "send event: 500 Internal error (request req_1)"},
-		"503 for ever": {slices.Repeat([]miniservice.Fault{miniservice.Unavailable}, 4), nil, 4, "send event: given up after 4 tries: 503 Overloaded [overloaded] (request req_1)"},
-		"not the JSON": {[]miniservice.Fault{miniservice.NotJSON}, nil, 1, "send event: answer: 1 lines to 1000"},
-		"elsewhere":    {[]miniservice.Fault{miniservice.Redirected}, nil, 1, "send event: 307 Temporary Redirect"},
-		"no line":      {nil, slices.Repeat([]miniservice.Fault{miniservice.Unavailable}, 4000), 4, "send event: given up after 4 tries: 503 Overloaded [overloaded] (request req_1)"},
+		"500":          {[]fakeservice.Fault{fakeservice.Internal}, nil, 1, "send event: 500 Internal error (request req_1)"},
+		"503 for ever": {slices.Repeat([]fakeservice.Fault{fakeservice.Unavailable}, 4), nil, 4, "send event: given up after 4 tries: 503 Overloaded [overloaded] (request req_1)"},
+		"not the JSON": {[]fakeservice.Fault{fakeservice.NotJSON}, nil, 1, "send event: answer: 1 lines to 1000"},
+		"elsewhere":    {[]fakeservice.Fault{fakeservice.Redirected}, nil, 1, "send event: 307 Temporary Redirect"},
+		"no line":      {nil, slices.Repeat([]fakeservice.Fault{fakeservice.Unavailable}, 4000), 4, "send event: given up after 4 tries: 503 Overloaded [overloaded] (request req_1)"},
 	} {
 		c, _ := dial(t, s, o)
 		before := len(s.Requests())
@@ -225,7 +225,7 @@ func TestSendBatchStops(t *testing.T) {
 		}
 	}
 	c, _ := dial(t, s, o)
-	s.Next(miniservice.None, miniservice.Internal)
+	s.Next(fakeservice.None, fakeservice.Internal)
 	got := summary(c.SendBatch(t.Context(), batch))
 	if got[0] != "created evt_1" || got[999] != "created evt_1000" || got[1000] != "send event: 500 Internal error (request req_1)" {
 		t.Errorf("got %q, %q, %q", got[0], got[999], got[1000])
@@ -233,7 +233,7 @@ func TestSendBatchStops(t *testing.T) {
 }
 
 func TestSendBatchStopsWithItsContext(t *testing.T) {
-	s := miniservice.Start(t, 1)
+	s := fakeservice.Start(t, 1)
 	o := s.Organization(0)
 	ctx, cancel := context.WithCancel(t.Context())
 	c, err := New(Config{BaseURL: s.URL, Token: o.Token, Retry: Retry{pause: func(ctx context.Context, _ time.Duration) error {
@@ -243,7 +243,7 @@ func TestSendBatchStopsWithItsContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.NextLines(miniservice.None, miniservice.Unavailable)
+	s.NextLines(fakeservice.None, fakeservice.Unavailable)
 	got := c.SendBatch(ctx, envelopes(t, o, 3))
 	var last *Error
 	if !errors.Is(got[1].Err, context.Canceled) || !errors.As(got[1].Err, &last) || last.Code != "overloaded" {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/internal/retryafter"
+	"github.com/agentledger/agentledger/internal/http/retryafter"
 )
 
 // ErrNoToken is returned by calls that need an ingest key when there is none.

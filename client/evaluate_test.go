@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/miniservice"
+	"github.com/agentledger/agentledger/internal/test/fakeservice"
 )
 
 func TestEvaluate(t *testing.T) {
-	s := miniservice.Start(t, 2)
+	s := fakeservice.Start(t, 2)
 	o := s.Organization(0)
 	o.Rules = map[id.Tool]id.Decision{"bank.refund.send": id.AllowWithObligation}
 	c, _ := dial(t, s, o)
-	s.Next(miniservice.Cut, miniservice.Unavailable)
+	s.Next(fakeservice.Cut, fakeservice.Unavailable)
 	got, err := c.Evaluate(t.Context(), Question{Organization: o.ID, Agent: o.Agent, Tool: "bank.refund.send", Payload: map[string]any{"amount_usd": 12}})
 	want := Decision{
 		Decision: id.AllowWithObligation, PolicyID: "pol_1", RuleID: "rule_bank.refund.send", Reason: "rule for bank.refund.send, 1 members",
@@ -30,7 +30,7 @@ func TestEvaluate(t *testing.T) {
 }
 
 func TestEvaluateRefused(t *testing.T) {
-	s := miniservice.Start(t, 2)
+	s := fakeservice.Start(t, 2)
 	c, _ := dial(t, s, s.Organization(0))
 	for name, tc := range map[string]struct {
 		q    Question
@@ -48,7 +48,7 @@ func TestEvaluateRefused(t *testing.T) {
 	if _, err := c.Evaluate(t.Context(), Question{Payload: make(chan int)}); err == nil {
 		t.Error("payload that is no JSON: no error")
 	}
-	s.Next(miniservice.NotJSON)
+	s.Next(fakeservice.NotJSON)
 	if d, err := c.Evaluate(t.Context(), Question{Agent: "a", Tool: "t"}); err == nil || d.Decision != 0 {
 		t.Errorf("a page: got %+v, %v", d, err)
 	}

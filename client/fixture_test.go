@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/miniservice"
+	"github.com/agentledger/agentledger/internal/test/fakeservice"
 )
 
 // pauses notes how long a client would have waited, and does not wait.
@@ -18,7 +18,7 @@ func (p *pauses) pause(ctx context.Context, d time.Duration) error {
 }
 
 // dial returns a client of the service with the token of o, which does not wait.
-func dial(t testing.TB, s *miniservice.Service, o *miniservice.Organization) (*Client, *pauses) {
+func dial(t testing.TB, s *fakeservice.Service, o *fakeservice.Organization) (*Client, *pauses) {
 	t.Helper()
 	waited := &pauses{}
 	c, err := New(Config{BaseURL: s.URL + "/", Token: o.Token, Retry: Retry{Attempts: 4, pause: waited.pause}})
@@ -29,7 +29,7 @@ func dial(t testing.TB, s *miniservice.Service, o *miniservice.Organization) (*C
 	return c, waited
 }
 
-func signerOf(t testing.TB, o *miniservice.Organization) *Signer {
+func signerOf(t testing.TB, o *fakeservice.Organization) *Signer {
 	t.Helper()
 	s, err := ParseSigner(Identity{o.ID, o.Agent, o.Key}, o.Seed+"\n")
 	if err != nil {
@@ -39,7 +39,7 @@ func signerOf(t testing.TB, o *miniservice.Organization) *Signer {
 }
 
 // envelope returns a signed event of o.
-func envelope(t testing.TB, o *miniservice.Organization, e Event) []byte {
+func envelope(t testing.TB, o *fakeservice.Organization, e Event) []byte {
 	t.Helper()
 	if e.ActionKind == "" {
 		e.ActionKind = "tool_call"
@@ -52,9 +52,9 @@ func envelope(t testing.TB, o *miniservice.Organization, e Event) []byte {
 }
 
 // filled returns the service with n events in the log of each of two organizations.
-func filled(t testing.TB, n int) *miniservice.Service {
+func filled(t testing.TB, n int) *fakeservice.Service {
 	t.Helper()
-	s := miniservice.Start(t, 2)
+	s := fakeservice.Start(t, 2)
 	for i := range 2 {
 		c, _ := dial(t, s, s.Organization(i))
 		for range n {

@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 )
 
 // office is a service that decides as it is told to, and keeps what it is sent.

@@ -10,31 +10,31 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/miniservice"
+	"github.com/agentledger/agentledger/internal/test/fakeservice"
 )
 
 // Whatever goes wrong on the way, the event is stored once, under one key.
 func TestSendThroughFaults(t *testing.T) {
-	type faults = []miniservice.Fault
+	type faults = []fakeservice.Fault
 	for name, tc := range map[string]struct {
 		faults faults
 		want   string
 		tries  int
 	}{
 		"none":                           {nil, Created, 1},
-		"503 once":                       {faults{miniservice.Unavailable}, Created, 2},
-		"502 once":                       {faults{miniservice.BadGateway}, Created, 2},
-		"cut before it was taken":        {faults{miniservice.Cut}, Created, 2},
-		"answer lost":                    {faults{miniservice.Lost}, Replayed, 2},
-		"outcome unknown":                {faults{miniservice.OutcomeTaken}, Replayed, 2},
-		"503, answer lost, answer lost":  {faults{miniservice.Unavailable, miniservice.Lost, miniservice.Lost}, Replayed, 4},
-		"sent before, then answer lost":  {faults{miniservice.Lost, miniservice.Cut}, Replayed, 3},
-		"503 asks for a second, granted": {faults{miniservice.Later}, Created, 2},
+		"503 once":                       {faults{fakeservice.Unavailable}, Created, 2},
+		"502 once":                       {faults{fakeservice.BadGateway}, Created, 2},
+		"cut before it was taken":        {faults{fakeservice.Cut}, Created, 2},
+		"answer lost":                    {faults{fakeservice.Lost}, Replayed, 2},
+		"outcome unknown":                {faults{fakeservice.OutcomeTaken}, Replayed, 2},
+		"503, answer lost, answer lost":  {faults{fakeservice.Unavailable, fakeservice.Lost, fakeservice.Lost}, Replayed, 4},
+		"sent before, then answer lost":  {faults{fakeservice.Lost, fakeservice.Cut}, Replayed, 3},
+		"503 asks for a second, granted": {faults{fakeservice.Later}, Created, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := miniservice.Start(t, 2)
+			s := fakeservice.Start(t, 2)
 			o := s.Organization(1)
 			c, waited := dial(t, s, o)
 			s.Next(tc.faults...)
@@ -46,7 +46,7 @@ func TestSendThroughFaults(t *testing.T) {
 				t.Errorf("got %+v, sizes %d and %d", r, o.Size(), s.Organization(0).Size())
 			}
 			checkTries(t, s.Requests(), tc.tries)
-			if len(*waited) != tc.tries-1 || slices.Contains(tc.faults, miniservice.Later) && (*waited)[0] != time.Second {
+			if len(*waited) != tc.tries-1 || slices.Contains(tc.faults, fakeservice.Later) && (*waited)[0] != time.Second {
 				t.Errorf("waited %v", *waited)
 			}
 		})
@@ -54,20 +54,20 @@ func TestSendThroughFaults(t *testing.T) {
 }
 
 // checkTries wants n requests of the same key and the default version.
-func checkTries(t *testing.T, got []miniservice.Request, n int) {
+func checkTries(t *testing.T, got []fakeservice.Request, n int) {
 	t.Helper()
 	if len(got) != n {
 		t.Errorf("got %d requests, want %d", len(got), n)
 	}
 	for _, r := range got {
-		if want := (miniservice.Request{Method: "POST", Path: "/v1/ingest/events", IdempotencyKey: "evt_1", Version: "2026-05-18"}); r != want {
+		if want := (fakeservice.Request{Method: "POST", Path: "/v1/ingest/events", IdempotencyKey: "evt_1", Version: "2026-05-18"}); r != want {
 			t.Errorf("got %+v", r)
 		}
 	}
 }
 
 func TestSendResult(t *testing.T) {
-	s := miniservice.Start(t, 1)
+	s := fakeservice.Start(t, 1)
 	o := s.Organization(0)
 	o.Rules = map[id.Tool]id.Decision{"bank.refund.send": id.Deny}
 	c, _ := dial(t, s, o)
@@ -83,7 +83,7 @@ func TestSendResult(t *testing.T) {
 
 // What the service refuses is sent once.
 func TestSendRefused(t *testing.T) {
-	s := miniservice.Start(t, 2)
+	s := fakeservice.Start(t, 2)
 	mine, other := s.Organization(0), s.Organization(1)
 	mine.Cap = 1
 	good, _ := dial(t, s, mine)
@@ -127,21 +127,21 @@ func TestSendRefused(t *testing.T) {
 }
 
 func TestSendGivesUp(t *testing.T) {
-	s := miniservice.Start(t, 1)
+	s := fakeservice.Start(t, 1)
 	o := s.Organization(0)
 	c, _ := dial(t, s, o)
 	for name, tc := range map[string]struct {
-		fault miniservice.Fault
+		fault fakeservice.Fault
 		tries int
 		want  string
 	}{
-		"503 for ever":   {miniservice.Unavailable, 4, "given up after 4 tries: 503 Overloaded [overloaded] (request req_1)"},
-		"500":            {miniservice.Internal, 1, "500 Internal error (request req_1)"},
-		"not the JSON":   {miniservice.NotJSON, 1, "answer: "},
-		"sent elsewhere": {miniservice.Redirected, 1, "307 Temporary Redirect"},
+		"503 for ever":   {fakeservice.Unavailable, 4, "given up after 4 tries: 503 Overloaded [overloaded] (request req_1)"},
+		"500":            {fakeservice.Internal, 1, "500 Internal error (request req_1)"},
+		"not the JSON":   {fakeservice.NotJSON, 1, "answer: "},
+		"sent elsewhere": {fakeservice.Redirected, 1, "307 Temporary Redirect"},
 	} {
 		before := len(s.Requests())
-		s.Next(slices.Repeat([]miniservice.Fault{tc.fault}, tc.tries)...)
+		s.Next(slices.Repeat([]fakeservice.Fault{tc.fault}, tc.tries)...)
 		_, err := c.Send(t.Context(), envelope(t, o, Event{}))
 		if err == nil || !strings.HasPrefix(err.Error(), "send event: "+tc.want) || strings.Contains(err.Error(), o.Token) {
 			t.Errorf("%s: got %v", name, err)
@@ -153,7 +153,7 @@ func TestSendGivesUp(t *testing.T) {
 }
 
 func TestSendStopsWithItsContext(t *testing.T) {
-	s := miniservice.Start(t, 1)
+	s := fakeservice.Start(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	c, err := New(Config{BaseURL: s.URL, Token: s.Organization(0).Token, Retry: Retry{pause: func(ctx context.Context, _ time.Duration) error {
 		cancel()
@@ -162,7 +162,7 @@ func TestSendStopsWithItsContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Next(miniservice.Unavailable)
+	s.Next(fakeservice.Unavailable)
 	_, err = c.Send(ctx, envelope(t, s.Organization(0), Event{}))
 	var last *Error
 	if !errors.Is(err, context.Canceled) || !errors.As(err, &last) || last.Status != 503 {
@@ -183,14 +183,14 @@ func TestSendTimesOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.Send(t.Context(), envelope(t, miniservice.Start(t, 1).Organization(0), Event{}))
+	_, err = c.Send(t.Context(), envelope(t, fakeservice.Start(t, 1).Organization(0), Event{}))
 	if !errors.Is(err, context.DeadlineExceeded) || len(waited) != 2 || !slices.Equal(told, waited) {
 		t.Errorf("got %v after pauses %v, told of %v", err, waited, told)
 	}
 }
 
 func TestSendChecksFirst(t *testing.T) {
-	s := miniservice.Start(t, 1)
+	s := fakeservice.Start(t, 1)
 	c, _ := dial(t, s, s.Organization(0))
 	if _, err := c.Send(t.Context(), []byte(`{"event_id":"evt_1"}`)); !fault.Is(err, fault.Invalid) {
 		t.Errorf("unsigned: got %v", err)

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 

@@ -14,10 +14,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
-	"github.com/agentledger/agentledger/internal/miniservice"
+	"github.com/agentledger/agentledger/internal/test/fakeservice"
 )
 
 // Both forms of every vector come out byte for byte.
@@ -64,7 +64,7 @@ func TestSignVectors(t *testing.T) {
 }
 
 func TestSignCanonicalVerifies(t *testing.T) {
-	o := miniservice.Start(t, 1).Organization(0)
+	o := fakeservice.Start(t, 1).Organization(0)
 	s := signerOf(t, o)
 	complete, err := s.Complete([]byte(`{"action_kind":"tool_call","payload":{"sig_value_b64":"AAAA"}}`))
 	if err != nil {
@@ -98,7 +98,7 @@ func publicOf(s *Signer) []byte {
 }
 
 func TestSignEventFillsIn(t *testing.T) {
-	o := miniservice.Start(t, 1).Organization(0)
+	o := fakeservice.Start(t, 1).Organization(0)
 	s := signerOf(t, o)
 	before := time.Now().Truncate(time.Millisecond)
 	signed, err := s.SignEvent(Event{ActionKind: "result", Extra: map[string]any{"span_id": "s1"}})
@@ -125,7 +125,7 @@ func TestSignEventFillsIn(t *testing.T) {
 }
 
 func TestSignEventKeeps(t *testing.T) {
-	s := signerOf(t, miniservice.Start(t, 1).Organization(0))
+	s := signerOf(t, fakeservice.Start(t, 1).Organization(0))
 	signed, err := s.SignEvent(Event{
 		EventID: "evt_1", TraceID: "trc_1", EmittedAt: 1_795_176_000_123, ActorType: "human", ActorPrincipal: "Ana", ActionKind: "human_approval",
 		Decision: id.Deny, Tool: "a.b", Payload: map[string]any{"n": 1.5}, Extra: map[string]any{"salt": "mine"},
@@ -142,7 +142,7 @@ func TestSignEventKeeps(t *testing.T) {
 }
 
 func TestCompleteRefuses(t *testing.T) {
-	s := signerOf(t, miniservice.Start(t, 1).Organization(0))
+	s := signerOf(t, fakeservice.Start(t, 1).Organization(0))
 	for name, unsigned := range map[string]string{
 		"nothing":                   ``,
 		"no object":                 `[]`,
@@ -167,7 +167,7 @@ func TestCompleteRefuses(t *testing.T) {
 }
 
 func TestSignEventRefuses(t *testing.T) {
-	s := signerOf(t, miniservice.Start(t, 1).Organization(0))
+	s := signerOf(t, fakeservice.Start(t, 1).Organization(0))
 	for name, e := range map[string]Event{
 		"no action kind":      {},
 		"payload is no JSON":  {ActionKind: "result", Payload: make(chan int)},
@@ -208,7 +208,7 @@ func TestNewSignerRefuses(t *testing.T) {
 }
 
 func TestSignerHidesItsKey(t *testing.T) {
-	o := miniservice.Start(t, 1).Organization(0)
+	o := fakeservice.Start(t, 1).Organization(0)
 	s := signerOf(t, o)
 	seed, err := ParseSeed(o.Seed)
 	if err != nil {
@@ -225,7 +225,7 @@ func TestSignerHidesItsKey(t *testing.T) {
 }
 
 func TestProof(t *testing.T) {
-	o := miniservice.Start(t, 1).Organization(0)
+	o := fakeservice.Start(t, 1).Organization(0)
 	s := signerOf(t, o)
 	proof, err := base64.StdEncoding.DecodeString(s.Proof())
 	if err != nil {
@@ -247,7 +247,7 @@ func TestProveKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := miniservice.Start(t, 1).Organization(0)
+	o := fakeservice.Start(t, 1).Organization(0)
 	who := signerOf(t, o).Identity()
 	for _, key := range []id.Key{"", "key_1"} {
 		who.Key = key
@@ -277,7 +277,7 @@ func TestProveKey(t *testing.T) {
 }
 
 func TestSecret(t *testing.T) {
-	service := miniservice.Start(t, 2)
+	service := fakeservice.Start(t, 2)
 	one, two := signerOf(t, service.Organization(0)), signerOf(t, service.Organization(1))
 	seen := map[[32]byte]string{}
 	for name, secret := range map[string][32]byte{
@@ -296,7 +296,7 @@ func TestSecret(t *testing.T) {
 }
 
 func BenchmarkSignEvent(b *testing.B) {
-	s := signerOf(b, miniservice.Start(b, 1).Organization(0))
+	s := signerOf(b, fakeservice.Start(b, 1).Organization(0))
 	e := Event{ActionKind: "tool_call", Tool: "crm.user.get", Payload: map[string]any{"note": strings.Repeat("x", 700)}}
 	b.ReportAllocs()
 	for b.Loop() {

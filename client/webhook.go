@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/edkey"
 )
 
 // WebhookTolerance is how far a webhook's timestamp may be from now.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/edkey"
 )
 
 func TestCheckWebhook(t *testing.T) {

@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -50,16 +50,16 @@ const peerTime = 20 * time.Millisecond
 
 // place is a request's place at work on the floor.
 type place struct {
-	lobby  *limit.Lobby
-	party  limit.Party
+	lobby  *admission.Lobby
+	party  admission.Party
 	weight int
-	loan   *limit.Loan // while it waits for its peer
-	gone   bool        // there is nothing to leave
+	loan   *admission.Loan // while it waits for its peer
+	gone   bool            // there is nothing to leave
 }
 
 // enter waits for a place at work for a request of an organization.
 func (s *Server) enter(r *http.Request, t id.Tenant) (*place, error) {
-	p := &place{lobby: s.Floor.Lobby, party: limit.Party{Tenant: t}, weight: s.weight(r)}
+	p := &place{lobby: s.Floor.Lobby, party: admission.Party{Tenant: t}, weight: s.weight(r)}
 	return p, p.lobby.Enter(r.Context(), p.party, p.weight)
 }
 

@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/console"
-	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
 // crowd is a console on a floor for one processor, on which four requests of an
 // organization work at a time when it has company.
 type crowd struct {
 	*world
-	floor *limit.Floor
+	floor *admission.Floor
 }
 
 func newCrowd(t *testing.T, change ...func(*console.Options)) crowd {
-	floor := limit.NewFloor(1)
+	floor := admission.NewFloor(1)
 	set := func(o *console.Options) { o.Floor = floor }
 	return crowd{newWorld(t, append(change, set)...), floor}
 }
@@ -27,11 +27,11 @@ func newCrowd(t *testing.T, change ...func(*console.Options)) crowd {
 // full reports whether red has no room at work, beside blue.
 func (c crowd) full() bool {
 	ended := endedContext(c.t)
-	c.floor.Company.Came(limit.Party{Tenant: blue})
-	if err := c.floor.Lobby.Enter(ended, limit.Party{Tenant: red}, 1); err != nil {
+	c.floor.Company.Came(admission.Party{Tenant: blue})
+	if err := c.floor.Lobby.Enter(ended, admission.Party{Tenant: red}, 1); err != nil {
 		return true
 	}
-	c.floor.Lobby.Leave(limit.Party{Tenant: red}, 1)
+	c.floor.Lobby.Leave(admission.Party{Tenant: red}, 1)
 	return false
 }
 
@@ -50,8 +50,8 @@ func (c crowd) until(what string, happens func() bool) {
 func TestConsoleHasItsPlaceOnTheFloor(t *testing.T) {
 	w := newCrowd(t)
 	release := w.Store.Hold() // nothing that is written becomes durable
-	w.floor.Company.Came(limit.Party{Tenant: red})
-	w.floor.Company.Came(limit.Party{Tenant: blue})
+	w.floor.Company.Came(admission.Party{Tenant: red})
+	w.floor.Company.Came(admission.Party{Tenant: blue})
 	answers := make(chan got, 8)
 	for i := range cap(answers) {
 		r := w.request("POST", "/ingest-keys", `{"name":"`+string(rune('a'+i))+`"}`)

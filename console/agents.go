@@ -3,11 +3,11 @@ package console
 import (
 	"net/http"
 
-	"github.com/agentledger/agentledger/account"
-	"github.com/agentledger/agentledger/agent"
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
 )
 
 type agentView struct {
@@ -27,7 +27,7 @@ type keyView struct {
 	KeyID           id.Key        `json:"key_id"`
 	PublicKeyB64    string        `json:"public_key_b64"`
 	DID             string        `json:"did"`
-	Custody         chain.Custody `json:"custody"`
+	Custody         event.Custody `json:"custody"`
 	Status          agent.Status  `json:"status"`
 	RegisteredAt    id.Instant    `json:"registered_at"`
 	EndedAt         *id.Instant   `json:"ended_at"`

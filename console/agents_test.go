@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
-	"github.com/agentledger/agentledger/internal/ledgertest"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
 // registration is the body that registers a key.

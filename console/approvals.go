@@ -5,10 +5,10 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/agentledger/agentledger/account"
-	"github.com/agentledger/agentledger/approval"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
 // approvalView is an approval with all that people decide on.

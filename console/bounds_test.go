@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
-	"github.com/agentledger/agentledger/notary"
-	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
 // own gives an organization limits of its own, as the operator.
@@ -19,7 +19,7 @@ func (w *world) own(tenant id.Tenant, limits map[org.Limit]uint64) {
 	for name, n := range limits {
 		patch.Limits[name] = &n
 	}
-	if _, err := w.orgs.Change(context.Background(), tenant, notary.Operator, patch); err != nil {
+	if _, err := w.orgs.Change(context.Background(), tenant, sysevent.Operator, patch); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -29,16 +29,16 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/agentledger/agentledger/account"
-	"github.com/agentledger/agentledger/agent"
-	"github.com/agentledger/agentledger/approval"
-	"github.com/agentledger/agentledger/internal/limit"
-	"github.com/agentledger/agentledger/internal/web"
-	"github.com/agentledger/agentledger/org"
-	"github.com/agentledger/agentledger/outbox"
-	"github.com/agentledger/agentledger/rehearsal"
-	"github.com/agentledger/agentledger/rulebook"
-	"github.com/agentledger/agentledger/workflow"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/flow/workflow"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/operate/simulate"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
+	"github.com/agentledger/agentledger/internal/webhook"
 )
 
 // CookieName is the cookie that holds a session's token.
@@ -52,21 +52,21 @@ type Sessions interface {
 
 // Options configure New. All but the last three are required.
 type Options struct {
-	Edge       *web.Edge
+	Edge       *edge.Edge
 	Sessions   Sessions
 	Orgs       *org.Orgs
 	Agents     *agent.Agents
-	Rulebook   *rulebook.Rulebook
+	Rulebook   *policystore.Rulebook
 	Approvals  *approval.Approvals
 	Workflows  *workflow.Workflows
-	Outbox     *outbox.Outbox
-	Rehearsals *rehearsal.Rehearsals
+	Outbox     *webhook.Outbox
+	Rehearsals *simulate.Rehearsals
 	Witnesses  Witnesses
 	PublicURL  string // pages of its origin may call, also through a proxy that changes Host
 
 	// Floor is shared with other surfaces; default: one of its own for
 	// runtime.GOMAXPROCS(0) processors.
-	Floor *limit.Floor
+	Floor *admission.Floor
 	// Calls under way in all and of one organization. Defaults: 1,024 and 256.
 	MaxInFlight, MaxInFlightOrganization int
 }
@@ -75,17 +75,17 @@ type Options struct {
 type Server struct {
 	Options
 	crossOrigin *http.CrossOriginProtection
-	gate        *limit.Gate
+	gate        *admission.Gate
 }
 
 // New returns a server.
 func New(o Options) (*Server, error) {
 	if o.Floor == nil {
-		o.Floor = limit.NewFloor(runtime.GOMAXPROCS(0))
+		o.Floor = admission.NewFloor(runtime.GOMAXPROCS(0))
 	}
 	s := &Server{
 		Options: o, crossOrigin: http.NewCrossOriginProtection(),
-		gate: limit.NewGate(cmp.Or(o.MaxInFlight, 1024), cmp.Or(o.MaxInFlightOrganization, 256)),
+		gate: admission.NewGate(cmp.Or(o.MaxInFlight, 1024), cmp.Or(o.MaxInFlightOrganization, 256)),
 	}
 	u, err := url.Parse(o.PublicURL)
 	if err == nil {

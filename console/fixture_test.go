@@ -14,29 +14,29 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/account"
-	"github.com/agentledger/agentledger/agent"
-	"github.com/agentledger/agentledger/approval"
 	"github.com/agentledger/agentledger/console"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/apicheck"
-	"github.com/agentledger/agentledger/internal/egress"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/ledgertest"
-	"github.com/agentledger/agentledger/internal/quota"
-	"github.com/agentledger/agentledger/internal/web"
-	"github.com/agentledger/agentledger/internal/witnesstest"
-	"github.com/agentledger/agentledger/notary"
-	"github.com/agentledger/agentledger/org"
-	"github.com/agentledger/agentledger/outbox"
-	"github.com/agentledger/agentledger/rehearsal"
-	"github.com/agentledger/agentledger/rulebook"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/flow/workflow"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/http/egress"
+	"github.com/agentledger/agentledger/internal/operate/simulate"
+	"github.com/agentledger/agentledger/internal/operate/witness"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
+	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/internal/test/openapitest"
+	"github.com/agentledger/agentledger/internal/test/witnesstest"
+	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/trust"
-	"github.com/agentledger/agentledger/witness"
-	"github.com/agentledger/agentledger/workflow"
 )
 
-var traffic = apicheck.Of("console")
+var traffic = openapitest.Of("console")
 
 func TestMain(m *testing.M) { os.Exit(traffic.Main(m)) }
 
@@ -56,10 +56,10 @@ type world struct {
 	first   map[id.Tenant]agent.Credentials
 	handler http.Handler
 
-	rules     *rulebook.Rulebook
+	rules     *policystore.Rulebook
 	approvals *approval.Approvals
 	workflows *workflow.Workflows
-	outbox    *outbox.Outbox
+	outbox    *webhook.Outbox
 	house     *witnesstest.Witness // the service's
 	witnesses *witness.Witnesses
 }
@@ -81,10 +81,10 @@ func newWorld(t testing.TB, change ...func(*console.Options)) *world {
 	}
 	w.witnesses = witness.New(witness.Options{Store: w.Store, Ledgers: w.Ledgers, Organizations: w.orgs, Client: client, Service: rules.Service, Interval: time.Millisecond})
 	w.Notary.Disclosures = w.orgs
-	edge := &web.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))}
+	edge := &edge.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))}
 	router := edge.Router()
-	w.rules = rulebook.New(rulebook.Options{Records: w.Store, Notary: w.Notary, Quota: bounds, Clock: w.Clock})
-	w.outbox = outbox.New(outbox.Options{Records: w.Store, Keyring: w.Keyring(), Caller: egress.New(egress.Options{}), Clock: w.Clock})
+	w.rules = policystore.New(policystore.Options{Records: w.Store, Notary: w.Notary, Quota: bounds, Clock: w.Clock})
+	w.outbox = webhook.New(webhook.Options{Records: w.Store, Keyring: w.Keyring(), Caller: egress.New(egress.Options{}), Clock: w.Clock})
 	w.approvals = approval.New(approval.Options{
 		Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rules, Agents: w.agents,
 		Organizations: w.orgs, Members: members{}, Keyring: w.Keyring(), Clock: w.Clock,
@@ -96,7 +96,7 @@ func newWorld(t testing.TB, change ...func(*console.Options)) *world {
 	options := console.Options{
 		Edge: edge, Sessions: sessions{}, Orgs: w.orgs, Agents: w.agents, PublicURL: "https://ledger.example",
 		Rulebook: w.rules, Approvals: w.approvals, Workflows: w.workflows, Outbox: w.outbox, Witnesses: w.witnesses,
-		Rehearsals: rehearsal.New(rehearsal.Options{Ledgers: w.Ledgers, Clock: w.Clock}),
+		Rehearsals: simulate.New(simulate.Options{Ledgers: w.Ledgers, Clock: w.Clock}),
 	}
 	for _, f := range change {
 		f(&options)
@@ -118,7 +118,7 @@ func (w *world) found(tenant id.Tenant, slug id.Slug) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	agents, credentials, err := w.agents.NewAgent(w.t.Context(), tenant, notary.Operator, agent.Wanted{})
+	agents, credentials, err := w.agents.NewAgent(w.t.Context(), tenant, sysevent.Operator, agent.Wanted{})
 	if err != nil {
 		w.t.Fatal(err)
 	}

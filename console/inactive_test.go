@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/notary"
-	"github.com/agentledger/agentledger/openapi"
-	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/internal/http/openapi"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
 const inactive = "The organization is inactive: its console is read-only, but for revoking keys"
@@ -40,7 +40,7 @@ func writeRoutes(t *testing.T) (routes []string) {
 // setActive does what the platform call does.
 func (w *world) setActive(active bool) {
 	w.t.Helper()
-	if _, err := w.orgs.Change(w.t.Context(), red, notary.Operator, org.Patch{Active: &active}); err != nil {
+	if _, err := w.orgs.Change(w.t.Context(), red, sysevent.Operator, org.Patch{Active: &active}); err != nil {
 		w.t.Fatal(err)
 	}
 }

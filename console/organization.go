@@ -3,10 +3,10 @@ package console
 import (
 	"net/http"
 
-	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/org"
 )
 
 type organizationView struct {

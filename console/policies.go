@@ -7,33 +7,33 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/policy"
-	"github.com/agentledger/agentledger/rulebook"
 )
 
 // policyView is a version of a policy: its document, with every member written
 // out as it is enforced, and what became of it.
 type policyView struct {
-	PolicyID     string         `json:"policy_id"`
-	Name         string         `json:"name"`
-	Version      uint64         `json:"version"`
-	State        rulebook.State `json:"state"`
-	PolicyDigest id.Hash        `json:"policy_digest"`
-	Default      id.Decision    `json:"default"`
-	Rules        jsontext.Value `json:"rules"`
-	Tests        jsontext.Value `json:"tests"`
-	WrittenAt    id.Instant     `json:"written_at"`
-	WrittenBy    string         `json:"written_by"`
-	ActivatedAt  *id.Instant    `json:"activated_at"`
-	ArchivedAt   *id.Instant    `json:"archived_at"`
+	PolicyID     string            `json:"policy_id"`
+	Name         string            `json:"name"`
+	Version      uint64            `json:"version"`
+	State        policystore.State `json:"state"`
+	PolicyDigest id.Hash           `json:"policy_digest"`
+	Default      id.Decision       `json:"default"`
+	Rules        jsontext.Value    `json:"rules"`
+	Tests        jsontext.Value    `json:"tests"`
+	WrittenAt    id.Instant        `json:"written_at"`
+	WrittenBy    string            `json:"written_by"`
+	ActivatedAt  *id.Instant       `json:"activated_at"`
+	ArchivedAt   *id.Instant       `json:"archived_at"`
 }
 
 // policyAnswer shows a version, if there was no error.
-func policyAnswer(status int, v rulebook.Version, err error) (answer, error) {
+func policyAnswer(status int, v policystore.Version, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
@@ -46,15 +46,15 @@ func policyAnswer(status int, v rulebook.Version, err error) (answer, error) {
 }
 
 type listedPolicyView struct {
-	PolicyID      string         `json:"policy_id"`
-	Name          string         `json:"name"`
-	Version       uint64         `json:"version"`
-	State         rulebook.State `json:"state"`
-	ActiveVersion *uint64        `json:"active_version"`
-	UpdatedAt     id.Instant     `json:"updated_at"`
+	PolicyID      string            `json:"policy_id"`
+	Name          string            `json:"name"`
+	Version       uint64            `json:"version"`
+	State         policystore.State `json:"state"`
+	ActiveVersion *uint64           `json:"active_version"`
+	UpdatedAt     id.Instant        `json:"updated_at"`
 }
 
-func viewListed(l rulebook.Listed) listedPolicyView {
+func viewListed(l policystore.Listed) listedPolicyView {
 	view := listedPolicyView{PolicyID: l.PolicyID, Name: l.Name, Version: l.Version, State: l.State, UpdatedAt: l.UpdatedAt}
 	if l.Active != 0 {
 		view.ActiveVersion = &l.Active
@@ -75,7 +75,7 @@ func (s *Server) listPolicies(r *http.Request, who *account.Session) (answer, er
 		Policies []listedPolicyView `json:"policies"`
 		Next     *string            `json:"next"`
 	}
-	body.Policies, body.Next = cut(p, found, func(l rulebook.Listed) string { return l.PolicyID }, viewListed)
+	body.Policies, body.Next = cut(p, found, func(l policystore.Listed) string { return l.PolicyID }, viewListed)
 	return answer{http.StatusOK, body}, nil
 }
 
@@ -93,7 +93,7 @@ func (s *Server) getPolicy(r *http.Request, who *account.Session) (answer, error
 }
 
 func (s *Server) createPolicy(r *http.Request, who *account.Session) (answer, error) {
-	document, err := web.ReadBody(r, policy.MaxBytes)
+	document, err := edge.ReadBody(r, policy.MaxBytes)
 	if err != nil {
 		return answer{}, err
 	}
@@ -102,7 +102,7 @@ func (s *Server) createPolicy(r *http.Request, who *account.Session) (answer, er
 }
 
 func (s *Server) draftPolicy(r *http.Request, who *account.Session) (answer, error) {
-	patch, err := web.ReadBody(r, policy.MaxBytes)
+	patch, err := edge.ReadBody(r, policy.MaxBytes)
 	if err != nil {
 		return answer{}, err
 	}

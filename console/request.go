@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
 // maxBody is the largest body, in bytes, of all calls but those with a policy.
@@ -16,20 +16,20 @@ const maxBody = 64 << 10
 
 // decode reads a body of strict JSON into v.
 func decode(r *http.Request, v any) error {
-	body, err := web.ReadBody(r, maxBody)
+	body, err := edge.ReadBody(r, maxBody)
 	if err != nil {
 		return err
 	}
-	return web.DecodeStrict(body, v)
+	return edge.DecodeStrict(body, v)
 }
 
 // decodeOptional is decode for a body that may be left out.
 func decodeOptional(r *http.Request, v any) error {
-	body, err := web.ReadBody(r, maxBody)
+	body, err := edge.ReadBody(r, maxBody)
 	if err != nil || len(body) == 0 {
 		return err
 	}
-	return web.DecodeStrict(body, v)
+	return edge.DecodeStrict(body, v)
 }
 
 // param returns a part of the path as the client meant it.

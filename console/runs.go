@@ -4,10 +4,10 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/workflow"
+	"github.com/agentledger/agentledger/internal/flow/workflow"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
 // runView is a run of an automation tool, as its tool is told of it, and who started it.

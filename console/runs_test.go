@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/workflow"
+	"github.com/agentledger/agentledger/internal/flow/workflow"
 )
 
 // run starts a run with a number of steps.

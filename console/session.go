@@ -3,9 +3,9 @@ package console
 import (
 	"net/http"
 
-	"github.com/agentledger/agentledger/account"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
 // answer is what a call says: a value for JSON, or nil for no content.
@@ -79,10 +79,10 @@ func (s *Server) serve(c call, may func(account.Role) bool) http.Handler {
 
 func (a answer) write(w http.ResponseWriter) error {
 	if a.body == nil {
-		web.NoContent(w)
+		edge.NoContent(w)
 		return nil
 	}
-	return web.WriteJSON(w, a.status, a.body)
+	return edge.WriteJSON(w, a.status, a.body)
 }
 
 // session returns who asks. Whatever is wrong with the cookie, the answer is the same.

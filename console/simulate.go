@@ -7,13 +7,13 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/agentledger/agentledger/account"
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/jcs"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/operate/simulate"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/policy"
-	"github.com/agentledger/agentledger/rehearsal"
-	"github.com/agentledger/agentledger/rulebook"
 )
 
 // maxSimulation is the largest body, in bytes, of a simulation: a payload may be as
@@ -33,12 +33,12 @@ type simulation struct {
 // simulatePolicy tries a version of a policy, by default the newest. It changes
 // nothing, so every role may.
 func (s *Server) simulatePolicy(r *http.Request, who *account.Session) (answer, error) {
-	body, err := web.ReadBody(r, maxSimulation)
+	body, err := edge.ReadBody(r, maxSimulation)
 	if err != nil {
 		return answer{}, err
 	}
 	var q simulation
-	if err := web.DecodeStrict(body, &q); err != nil {
+	if err := edge.DecodeStrict(body, &q); err != nil {
 		return answer{}, err
 	}
 	if err := q.check(); err != nil {
@@ -68,8 +68,8 @@ func (q *simulation) check() error {
 		return fault.New(fault.Invalid, "Give either input or last")
 	case q.Last != nil && (q.Now != nil || q.Limits != nil):
 		return fault.New(fault.Invalid, "now and limits go with input")
-	case q.Last != nil && (*q.Last < 1 || *q.Last > rehearsal.MaxEvents):
-		return fault.New(fault.Invalid, fmt.Sprintf("last must be from 1 to %d", rehearsal.MaxEvents))
+	case q.Last != nil && (*q.Last < 1 || *q.Last > simulate.MaxEvents):
+		return fault.New(fault.Invalid, fmt.Sprintf("last must be from 1 to %d", simulate.MaxEvents))
 	case q.Version != nil && *q.Version == 0:
 		return fault.New(fault.Invalid, "version must be a whole number from 1")
 	}
@@ -77,7 +77,7 @@ func (q *simulation) check() error {
 }
 
 // tryOut explains what the policy says to the input.
-func (s *Server) tryOut(ctx context.Context, who *account.Session, v rulebook.Version, p policy.Policy, q *simulation) (answer, error) {
+func (s *Server) tryOut(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy, q *simulation) (answer, error) {
 	members := map[string]jsontext.Value{"input": q.Input}
 	if q.Now != nil {
 		members["now"] = q.Now
@@ -101,7 +101,7 @@ func (s *Server) tryOut(ctx context.Context, who *account.Session, v rulebook.Ve
 }
 
 // rehearse tells what the policy would have done to the newest events.
-func (s *Server) rehearse(ctx context.Context, who *account.Session, v rulebook.Version, p policy.Policy, last int) (answer, error) {
+func (s *Server) rehearse(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy, last int) (answer, error) {
 	report, err := s.Rehearsals.Events(ctx, who.Tenant, p, last)
 	if err != nil {
 		return answer{}, err

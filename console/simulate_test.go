@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/ledgertest"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -133,8 +133,8 @@ func (w *world) send(tenant id.Tenant, tool, payload string, declared id.Decisio
 	}
 	_, err = w.Ledgers.Append(w.t.Context(), tenant, func(_ context.Context, s *log.State) (log.Submission, error) {
 		return log.Submission{Drafts: []log.Draft{log.NewDraft(s.Identity(), e, log.Attestation{
-			Form: event.FormDigest, PublicKey: did.Multikey(who.Private.Public().Bytes()), Signer: chain.SignerAgent, Custody: chain.CustodyServer, IngestKeyID: "ik",
-			Policy:     chain.Policy{Evaluated: tool != "", Declared: declared, Effective: declared, PolicyID: "none", RuleID: "none", Engine: "rules", EvaluatedAt: id.InstantOf(w.Clock())},
+			Form: event.FormDigest, PublicKey: did.Multikey(who.Private.Public().Bytes()), Signer: event.SignerAgent, Custody: event.CustodyServer, IngestKeyID: "ik",
+			Policy:     event.Policy{Evaluated: tool != "", Declared: declared, Effective: declared, PolicyID: "none", RuleID: "none", Engine: "rules", EvaluatedAt: id.InstantOf(w.Clock())},
 			Disclosure: id.DiscloseRecord,
 		})}}, nil
 	})

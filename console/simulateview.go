@@ -5,9 +5,9 @@ import (
 
 	"github.com/agentledger/agentledger/decimal"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/operate/simulate"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/policy"
-	"github.com/agentledger/agentledger/rehearsal"
-	"github.com/agentledger/agentledger/rulebook"
 )
 
 // simulatedView begins both answers of a simulation.
@@ -53,11 +53,11 @@ type stepView struct {
 	Value      string `json:"value"`
 }
 
-func viewSimulated(v rulebook.Version) simulatedView {
+func viewSimulated(v policystore.Version) simulatedView {
 	return simulatedView{v.PolicyID, v.Version, v.Digest}
 }
 
-func viewTrial(v rulebook.Version, x *policy.Explanation, trial *policy.Trial) trialView {
+func viewTrial(v policystore.Version, x *policy.Explanation, trial *policy.Trial) trialView {
 	o := x.Settle(trial.Exceeds)
 	view := trialView{
 		simulatedView: viewSimulated(v),
@@ -119,7 +119,7 @@ type said struct {
 	RuleID   *string     `json:"rule_id"`
 }
 
-func viewRehearsal(v rulebook.Version, r *rehearsal.Report) rehearsalView {
+func viewRehearsal(v policystore.Version, r *simulate.Report) rehearsalView {
 	view := rehearsalView{
 		simulatedView: viewSimulated(v),
 		Summary:       fmt.Sprintf("%d of %d would change", r.Changed, r.Evaluated),

@@ -3,15 +3,15 @@ package console
 import (
 	"net/http"
 
-	"github.com/agentledger/agentledger/account"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/outbox"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/webhook"
 )
 
 // deadLetterView is a delivery that was given up. Its body is not shown: what it
 // told of is in the ledger.
 type deadLetterView struct {
-	ID        outbox.ID  `json:"webhook_id"`
+	ID        webhook.ID `json:"webhook_id"`
 	URL       *string    `json:"url"` // null for who may not change it: it may hold a secret
 	Type      string     `json:"type"`
 	CreatedAt id.Instant `json:"created_at"`
@@ -20,7 +20,7 @@ type deadLetterView struct {
 	Trouble   string     `json:"trouble"`
 }
 
-func viewDeadLetter(d outbox.DeadLetter, role account.Role) deadLetterView {
+func viewDeadLetter(d webhook.DeadLetter, role account.Role) deadLetterView {
 	v := deadLetterView{ID: d.ID, Type: d.Type, CreatedAt: d.CreatedAt, GivenUpAt: d.GivenUpAt, Tries: d.Tries, Trouble: d.Trouble}
 	if maySeeURLs(role) {
 		v.URL = &d.URL
@@ -39,7 +39,7 @@ func (s *Server) listWebhooks(r *http.Request, who *account.Session) (answer, er
 	if err != nil {
 		return answer{}, err
 	}
-	found, err := s.Outbox.DeadLetters(r.Context(), who.Tenant, outbox.ID(p.after), p.limit+1)
+	found, err := s.Outbox.DeadLetters(r.Context(), who.Tenant, webhook.ID(p.after), p.limit+1)
 	if err != nil {
 		return answer{}, err
 	}
@@ -49,7 +49,7 @@ func (s *Server) listWebhooks(r *http.Request, who *account.Session) (answer, er
 		Next        *string          `json:"next"`
 	}
 	body.PublicKey = orNull(key)
-	body.DeadLetters, body.Next = cut(p, found, func(d outbox.DeadLetter) string { return string(d.ID) }, func(d outbox.DeadLetter) deadLetterView {
+	body.DeadLetters, body.Next = cut(p, found, func(d webhook.DeadLetter) string { return string(d.ID) }, func(d webhook.DeadLetter) deadLetterView {
 		return viewDeadLetter(d, who.Role)
 	})
 	return answer{http.StatusOK, body}, nil
@@ -59,5 +59,5 @@ func (s *Server) replayWebhook(r *http.Request, who *account.Session) (answer, e
 	if err := decodeOptional(r, &struct{}{}); err != nil {
 		return answer{}, err
 	}
-	return answer{status: http.StatusNoContent}, s.Outbox.Replay(r.Context(), who.Tenant, outbox.ID(param(r, "webhook")))
+	return answer{status: http.StatusNoContent}, s.Outbox.Replay(r.Context(), who.Tenant, webhook.ID(param(r, "webhook")))
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/witnesstest"
+	"github.com/agentledger/agentledger/internal/test/witnesstest"
 )
 
 func TestWitnesses(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/go-json-experiment/json/jsontext"
 )
 

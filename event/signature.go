@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/edkey"
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/go-json-experiment/json/jsontext"
 )
 

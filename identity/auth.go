@@ -5,10 +5,10 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
 type credentials struct {
@@ -73,7 +73,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	http.SetCookie(w, s.cookie(token, int(s.Sessions.Life().Seconds())))
-	return web.WriteJSON(w, http.StatusOK, answer)
+	return edge.WriteJSON(w, http.StatusOK, answer)
 }
 
 // choose returns the organization that a session is to be in: the one that is wished,
@@ -146,7 +146,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	http.SetCookie(w, s.cookie("", -1))
-	web.NoContent(w)
+	edge.NoContent(w)
 	return nil
 }
 
@@ -159,7 +159,7 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return web.WriteJSON(w, http.StatusOK, answer)
+	return edge.WriteJSON(w, http.StatusOK, answer)
 }
 
 // tokenOf returns the session token of a request, "" when it has none.

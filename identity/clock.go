@@ -4,11 +4,11 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/clock"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/web"
-	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/sysevent"
 )
 
 // shownClock is what the service goes by and what the machine shows.
@@ -21,7 +21,7 @@ type shownClock struct {
 }
 
 func showStatus(w http.ResponseWriter, s clock.Status) error {
-	return web.WriteJSON(w, http.StatusOK, shownClock{
+	return edge.WriteJSON(w, http.StatusOK, shownClock{
 		TrustedAt: id.InstantOf(s.Trusted), WallAt: id.InstantOf(s.Wall), OffsetMS: s.Offset.Milliseconds(),
 		Held: s.Held != "", HeldReason: s.Held,
 	})
@@ -65,9 +65,9 @@ func (s *Server) correctClock(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &body); err != nil {
 		return err
 	}
-	c, err := s.LogKeys.CorrectClock(context.WithoutCancel(r.Context()), tenant, notary.Operator, body.Reason)
+	c, err := s.LogKeys.CorrectClock(context.WithoutCancel(r.Context()), tenant, sysevent.Operator, body.Reason)
 	if err != nil {
 		return err
 	}
-	return web.WriteJSON(w, http.StatusOK, correctedClock{Newest: c.Newest, Received: c.Received, Sequence: c.Index.Sequence()})
+	return edge.WriteJSON(w, http.StatusOK, correctedClock{Newest: c.Newest, Received: c.Received, Sequence: c.Index.Sequence()})
 }

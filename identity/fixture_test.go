@@ -11,19 +11,19 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/agentledger/agentledger/account"
-	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/identity"
-	"github.com/agentledger/agentledger/internal/apicheck"
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/clock/clocktest"
-	"github.com/agentledger/agentledger/internal/ledgertest"
-	"github.com/agentledger/agentledger/internal/web"
-	"github.com/agentledger/agentledger/org"
-	"github.com/agentledger/agentledger/provision"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/operate/provision"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/internal/test/openapitest"
 )
 
-var traffic = apicheck.Of("identity")
+var traffic = openapitest.Of("identity")
 
 func TestMain(m *testing.M) { os.Exit(traffic.Main(m)) }
 
@@ -72,7 +72,7 @@ func newWorld(t testing.TB, change ...func(*identity.Options)) *world {
 		t.Fatal(err)
 	}
 	o := identity.Options{
-		Edge: &web.Edge{Logger: slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))},
+		Edge: &edge.Edge{Logger: slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))},
 		Provisioner: &provision.Provisioner{
 			Ledgers: s.Ledgers, Organizations: orgs, Accounts: w.accounts, Keyring: s.Notary.Keyring, Host: host,
 			Agents: agent.New(agent.Options{Records: s.Store, Notary: s.Notary, Clock: s.Clock}),

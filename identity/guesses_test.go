@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/identity"
-	"github.com/agentledger/agentledger/openapi"
+	"github.com/agentledger/agentledger/internal/http/openapi"
 )
 
 // platformRoutes are all calls of the operator, as openapi.json has them.

@@ -31,16 +31,16 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/clock"
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/repeat"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/org"
-	"github.com/agentledger/agentledger/provision"
 )
 
 // CookieName is the name of the session cookie.
@@ -99,7 +99,7 @@ type Sessions interface {
 
 // Options configure New. All but Address, Metrics and Now are required.
 type Options struct {
-	Edge           *web.Edge
+	Edge           *edge.Edge
 	Provisioner    Provisioner
 	Organizations  Organizations
 	LogKeys        LogKeys
@@ -178,7 +178,7 @@ func (s *Server) Routes(r chi.Router) {
 }
 
 // platform lets a request through that has the platform secret.
-func (s *Server) platform(h web.Handler) http.Handler {
+func (s *Server) platform(h edge.Handler) http.Handler {
 	return s.Edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		given := sha256.Sum256([]byte(r.Header.Get("X-Platform-Secret")))
 		from := s.Address(r)
@@ -191,7 +191,7 @@ func (s *Server) platform(h web.Handler) http.Handler {
 }
 
 // sameOrigin refuses what a page of another origin has a browser send.
-func (s *Server) sameOrigin(h web.Handler) http.Handler {
+func (s *Server) sameOrigin(h edge.Handler) http.Handler {
 	return s.Edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		if err := s.origin.Check(r); err != nil {
 			return fault.Wrap(fault.Forbidden, "Request of another origin", err)
@@ -202,9 +202,9 @@ func (s *Server) sameOrigin(h web.Handler) http.Handler {
 
 // decode reads the JSON body of a request into v.
 func decode(r *http.Request, v any) error {
-	body, err := web.ReadBody(r, maxBody)
+	body, err := edge.ReadBody(r, maxBody)
 	if err != nil {
 		return err
 	}
-	return web.DecodeStrict(body, v)
+	return edge.DecodeStrict(body, v)
 }

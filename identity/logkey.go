@@ -7,10 +7,10 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/deadline"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/http/listener"
+	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/notary"
 )
 
 // changedLogKey is a key of an organization's log, with the members that
@@ -37,9 +37,9 @@ func (s *Server) changeLogKey(w http.ResponseWriter, r *http.Request, status int
 	if err != nil {
 		return err
 	}
-	ctx, cancel := deadline.Detached(r.Context())
+	ctx, cancel := listener.Detached(r.Context())
 	defer cancel()
-	key, err := change(ctx, tenant, notary.Operator)
+	key, err := change(ctx, tenant, sysevent.Operator)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (s *Server) changeLogKey(w http.ResponseWriter, r *http.Request, status int
 	if key.To != log.NoEnd {
 		told.ToSize = &key.To
 	}
-	return web.WriteJSON(w, status, told)
+	return edge.WriteJSON(w, status, told)
 }
 
 // named finds the organization of a path, by its id or slug: no slug is a UUID.

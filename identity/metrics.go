@@ -3,7 +3,7 @@ package identity
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/fault"
 )
 
 // loginCounters count attempts to sign in by what became of them.

@@ -7,13 +7,13 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/web"
-	"github.com/agentledger/agentledger/notary"
-	"github.com/agentledger/agentledger/org"
-	"github.com/agentledger/agentledger/provision"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/operate/provision"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
 type newOrganization struct {
@@ -55,7 +55,7 @@ func (s *Server) createOrganization(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	identity := made.State.Identity()
-	return web.WriteJSON(w, http.StatusCreated, madeOrganization{
+	return edge.WriteJSON(w, http.StatusCreated, madeOrganization{
 		OrganizationID: identity.Organization, Slug: made.Slug, Origin: identity.Origin,
 		LogKey: made.State.VerifierKey().String(), MembershipID: made.Membership.ID, Account: made.Account(), Agent: made.Agent,
 		IngestKey: shownIngestKey{KeyID: made.IngestKey.ID, Secret: made.Token.Reveal()},
@@ -151,11 +151,11 @@ func (s *Server) changeOrganization(w http.ResponseWriter, r *http.Request) erro
 	if err := decode(r, &body); err != nil {
 		return err
 	}
-	is, err := s.Organizations.Change(r.Context(), tenant, notary.Operator, body.patch())
+	is, err := s.Organizations.Change(r.Context(), tenant, sysevent.Operator, body.patch())
 	if err != nil {
 		return err
 	}
-	return web.WriteJSON(w, http.StatusOK, changedOrganization{
+	return edge.WriteJSON(w, http.StatusOK, changedOrganization{
 		OrganizationID: is.ID, Slug: is.Slug, Name: is.Name, Plan: is.Plan, Active: is.Active,
 		Limits: ownLimits(is), Disclosure: is.Disclosure,
 	})
@@ -175,7 +175,7 @@ func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 	if err := s.People.SetPassword(r.Context(), body.Email, body.Password, names...); err != nil {
 		return err
 	}
-	web.NoContent(w)
+	edge.NoContent(w)
 	return nil
 }
 

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/identity"
-	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
 	"github.com/agentledger/agentledger/tlog"

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/agentledger/agentledger/account"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/identity"
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
 const setPassword = "/v1/id/platform/accounts/password"

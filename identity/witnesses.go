@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
 // Witnesses has the witnesses of an organization's log asked at once, for the operator
@@ -27,5 +27,5 @@ func (s *Server) askWitnesses(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return web.WriteJSON(w, http.StatusAccepted, askedWitnesses{Asked: append([]string{}, names...)})
+	return edge.WriteJSON(w, http.StatusAccepted, askedWitnesses{Asked: append([]string{}, names...)})
 }

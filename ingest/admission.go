@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/limit"
-	"github.com/agentledger/agentledger/internal/web"
-	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
 // route is what a route wants of a request.
@@ -23,7 +23,7 @@ type route struct {
 // at, and takes the speed out of floods of what is refused.
 func (s *Server) serve(p route) http.Handler { return s.edge.Handle(s.handler(p)) }
 
-func (s *Server) handler(p route) web.Handler {
+func (s *Server) handler(p route) edge.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		c, err := s.enter(r, p.scope, p.unauthorized)
 		if err == nil {
@@ -51,7 +51,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, c caller, p route
 }
 
 // gateOf returns what bounds the requests of a route.
-func (s *Server) gateOf(p route) *limit.Gate {
+func (s *Server) gateOf(p route) *admission.Gate {
 	if p.scope == org.ScopeEvaluate {
 		return s.asked
 	}
@@ -66,7 +66,7 @@ const senderTime = 20 * time.Millisecond
 // keeps no place.
 func (s *Server) read(r *http.Request, c caller, p route, weight int) ([]byte, error) {
 	if weight == 1 {
-		body, err := web.ReadBodyOf(r, p.media, int64(p.maxBytes))
+		body, err := edge.ReadBodyOf(r, p.media, int64(p.maxBytes))
 		if err == nil {
 			err = s.lobby.Enter(r.Context(), c.party(), weight)
 		}
@@ -76,7 +76,7 @@ func (s *Server) read(r *http.Request, c caller, p route, weight int) ([]byte, e
 		return nil, err
 	}
 	loan := s.lobby.Lend(c.party(), weight, senderTime)
-	body, err := web.ReadBodyOf(r, p.media, int64(p.maxBytes))
+	body, err := edge.ReadBodyOf(r, p.media, int64(p.maxBytes))
 	kept := loan.Keep()
 	switch {
 	case err != nil && kept:
@@ -100,7 +100,7 @@ func weightOf(n int64) int {
 }
 
 // party returns whose share of the work the request takes.
-func (c caller) party() limit.Party { return limit.Party{Tenant: c.Tenant} }
+func (c caller) party() admission.Party { return admission.Party{Tenant: c.Tenant} }
 
 // tenant returns whose request it is, id.Service when that is not known.
 func (c caller) tenant() id.Tenant {

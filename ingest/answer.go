@@ -5,10 +5,10 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/agentledger/agentledger/approval"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/jcs"
-	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -19,7 +19,7 @@ type answer struct {
 	body   []byte // one JSON object, or a line for each
 }
 
-func (a answer) write(w http.ResponseWriter) { a.writeAs(w, web.MediaJSON) }
+func (a answer) write(w http.ResponseWriter) { a.writeAs(w, edge.MediaJSON) }
 
 func (a answer) writeAs(w http.ResponseWriter, mediaType string) {
 	h := w.Header()
@@ -48,7 +48,7 @@ func (in *intake) status() int {
 	case replayed:
 		return http.StatusOK
 	}
-	return web.Status(in.err)
+	return edge.Status(in.err)
 }
 
 // appendMembers appends the members of the answer for an event that is in the

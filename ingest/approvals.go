@@ -9,14 +9,14 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/agentledger/agentledger/approval"
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/jcs"
-	"github.com/agentledger/agentledger/internal/web"
-	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -110,7 +110,7 @@ func (s *Server) consumeApproval(w http.ResponseWriter, r *http.Request, c calle
 		ActionDigest id.Hash `json:"action_digest"`
 		Proof        string  `json:"proof_b64"`
 	}
-	if err := web.DecodeStrict(body, &claim); err != nil {
+	if err := edge.DecodeStrict(body, &claim); err != nil {
 		return err
 	}
 	proof, err := base64.StdEncoding.Strict().DecodeString(claim.Proof)
@@ -135,7 +135,7 @@ func (s *Server) cancelApproval(w http.ResponseWriter, r *http.Request, c caller
 		return err
 	}
 	if len(body) > 0 {
-		if err := web.DecodeStrict(body, &struct{}{}); err != nil {
+		if err := edge.DecodeStrict(body, &struct{}{}); err != nil {
 			return err
 		}
 	}

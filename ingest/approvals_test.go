@@ -13,14 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/account"
-	"github.com/agentledger/agentledger/approval"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/ingest"
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/jcs"
-	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
 const approvalsPath = "/v1/ingest/approvals"

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/jcs"
-	"github.com/agentledger/agentledger/internal/web"
 )
 
 // postBatch serves POST /v1/ingest/events/batch.
@@ -21,7 +21,7 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, c caller, bod
 		return err
 	}
 	s.countRefused(batch)
-	requestID := w.Header().Get(web.RequestIDHeader)
+	requestID := w.Header().Get(edge.RequestIDHeader)
 	s.logFailures(r.Context(), requestID, failuresOf(batch))
 	writeLines(w, requestID, batch)
 	return nil
@@ -97,17 +97,17 @@ func writeLines(w http.ResponseWriter, requestID string, batch []intake) {
 		b = append(b, "}\n"...)
 	}
 	w.Header()["Content-Length"] = []string{strconv.Itoa(len(b))}
-	answer{http.StatusOK, b}.writeAs(w, web.MediaNDJSON)
+	answer{http.StatusOK, b}.writeAs(w, edge.MediaNDJSON)
 }
 
 // appendError appends the members of an error answer.
 func appendError(b []byte, err error, requestID string) []byte {
-	body := web.BodyOf(err)
+	body := edge.BodyOf(err)
 	b = jcs.AppendString(append(b, `"error":`...), body.Error)
 	if body.Code != "" {
 		b = jcs.AppendString(append(b, `,"code":`...), body.Code)
 	}
-	if web.Status(err) >= http.StatusInternalServerError {
+	if edge.Status(err) >= http.StatusInternalServerError {
 		b = jcs.AppendString(append(b, `,"request_id":`...), requestID)
 	}
 	return b

@@ -12,11 +12,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/ingest"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -67,7 +67,7 @@ func TestBatchFailuresAreLogged(t *testing.T) {
 	ledgers := &partly{}
 	w := newWorld(t, func(o *ingest.Options) {
 		ledgers.Ledgers, o.Ledgers = o.Ledgers, ledgers
-		o.Edge = &web.Edge{Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+		o.Edge = &edge.Edge{Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	})
 	later := fault.Wrap(fault.Unavailable, "Later", errors.New("disk on fire"))
 	ledgers.failures = []error{nil, later, errors.New("secret cause"), later}
@@ -101,7 +101,7 @@ func TestBatchPanics(t *testing.T) {
 	var logged bytes.Buffer
 	w := newWorld(t, func(o *ingest.Options) {
 		o.Agents = explosive{o.Agents}
-		o.Edge = &web.Edge{Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+		o.Edge = &edge.Edge{Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	})
 	bad := w.envelope(&w.red, "bad", fields{"key_id": "boom"})
 	for range 8 { // no slot is lost

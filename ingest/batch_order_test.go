@@ -8,10 +8,10 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/ingest"
-	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -177,7 +177,7 @@ func (w *world) checkPlaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := chain.ParseRecord(e.Record)
+		r, err := event.ParseRecord(e.Record)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,9 +186,9 @@ func (w *world) checkPlaces(t *testing.T) {
 			active = activated(t, e.Envelope)
 		case e.ActionKind == "ledger_key_revoked":
 			ended = true
-		case r.Signer == chain.SignerAgent && (ended || r.Policy.PolicyID != active):
+		case r.Signer == event.SignerAgent && (ended || r.Policy.PolicyID != active):
 			t.Errorf("event %d: judged by %s, want %s; key ended: %v", e.Index, r.Policy.PolicyID, active, ended)
-		case r.Signer == chain.SignerAgent && e.ID <= last[e.Trace]:
+		case r.Signer == event.SignerAgent && e.ID <= last[e.Trace]:
 			t.Errorf("event %d: %s after %s", e.Index, e.ID, last[e.Trace])
 		}
 		last[e.Trace] = e.ID

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/ingest"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/log"
 )
 

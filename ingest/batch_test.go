@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/storage"
 )
 

@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/agentledger/agentledger/approval"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/ingest"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -47,7 +47,7 @@ func TestBatchEndsBehindItsFirstPortion(t *testing.T) {
 	bodies := w.lines(&w.red, 2*portion+40)
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, eventsPath+"/batch", strings.NewReader(ndjson(bodies...)))
 	r.Header.Set("Authorization", "Bearer "+w.red.token)
-	r.Header.Set("Content-Type", web.MediaNDJSON)
+	r.Header.Set("Content-Type", edge.MediaNDJSON)
 	recorder := httptest.NewRecorder()
 	w.handler.ServeHTTP(recorder, r)
 	lines := strings.Split(strings.TrimSpace(recorder.Body.String()), "\n")
@@ -87,7 +87,7 @@ func (sleeper) Get(ctx context.Context, _ id.Tenant, _ string, name approval.ID,
 // A long poll is not cut off by the bound of requests: its wait comes on top.
 func TestLongPollsHaveTheirWaitOnTop(t *testing.T) {
 	w := newWorld(t, func(o *ingest.Options) {
-		o.Edge.Bound = web.NewBound(2 * time.Second)
+		o.Edge.Bound = edge.NewBound(2 * time.Second)
 		o.Approvals = sleeper{}
 	})
 	path := approvalsPath + "/apr_00000000000000000000000000"

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/org"
 )
 
 // caller is who asks and the state of its organization's ledger at that moment.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/ingest"
-	"github.com/agentledger/agentledger/internal/ledgertest"
+	"github.com/agentledger/agentledger/internal/tenant/meter"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/meter"
 	"github.com/agentledger/agentledger/policy"
 )
 

@@ -5,12 +5,12 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/agentledger/agentledger/approval"
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/jcs"
-	"github.com/agentledger/agentledger/meter"
+	"github.com/agentledger/agentledger/internal/tenant/meter"
 	"github.com/agentledger/agentledger/policy"
 )
 

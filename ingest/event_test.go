@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 )
 
@@ -40,11 +40,11 @@ func TestRecord(t *testing.T) {
 	w := newWorld(t)
 	w.mustCreate(&w.red, "evt", fields{"policy_decision": "deny", "tool_name": nil})
 	got := w.record(&w.red)
-	want := chain.Record{
+	want := event.Record{
 		Origin: got.Origin, OrganizationID: w.red.id, SequenceNum: 1, EventID: "evt", AgentID: w.red.agent.Agent, KeyID: w.red.agent.Key,
-		PublicKey: got.PublicKey, Signer: chain.SignerAgent, Custody: chain.CustodyServer, EventDigest: got.EventDigest,
+		PublicKey: got.PublicKey, Signer: event.SignerAgent, Custody: event.CustodyServer, EventDigest: got.EventDigest,
 		SigForm: "digest", SigValueB64: got.SigValueB64, IngestKeyID: w.red.keyID, ReceivedAt: id.InstantOf(w.Clock()),
-		Policy: chain.Policy{Declared: id.Deny, Effective: id.Deny}, V: 1,
+		Policy: event.Policy{Declared: id.Deny, Effective: id.Deny}, V: 1,
 	}
 	if string(got.Text()) != string(want.Text()) {
 		t.Errorf("got %s, want %s", got.Text(), want.Text())

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/fault"
 )
 
 // failure is one reason why lines of a batch got a 5xx.

@@ -13,28 +13,28 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/agent"
-	"github.com/agentledger/agentledger/approval"
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/ingest"
-	"github.com/agentledger/agentledger/internal/apicheck"
-	"github.com/agentledger/agentledger/internal/edkey"
-	"github.com/agentledger/agentledger/internal/egress"
+	"github.com/agentledger/agentledger/internal/flow/workflow"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/http/egress"
 	"github.com/agentledger/agentledger/internal/jcs"
-	"github.com/agentledger/agentledger/internal/ledgertest"
-	"github.com/agentledger/agentledger/internal/web"
-	"github.com/agentledger/agentledger/notary"
-	"github.com/agentledger/agentledger/org"
-	"github.com/agentledger/agentledger/outbox"
-	"github.com/agentledger/agentledger/rulebook"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/internal/test/openapitest"
+	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
-	"github.com/agentledger/agentledger/workflow"
 )
 
-var traffic = apicheck.Of("ingest")
+var traffic = openapitest.Of("ingest")
 
 func TestMain(m *testing.M) { os.Exit(traffic.Main(m)) }
 
@@ -59,9 +59,9 @@ type world struct {
 	*ledgertest.Service
 	orgs             *org.Orgs
 	agents           *agent.Agents
-	rulebook         *rulebook.Rulebook
+	rulebook         *policystore.Rulebook
 	approvals        *approval.Approvals
-	outbox           *outbox.Outbox
+	outbox           *webhook.Outbox
 	workflows        *workflow.Workflows
 	handler          http.Handler // watched, with the straight way to what is hot
 	straight, router http.Handler // with that way and alone
@@ -98,8 +98,8 @@ func (w *world) open(change ...func(*ingest.Options)) {
 	}
 	w.Notary.Disclosures = w.orgs
 	w.agents = agent.New(agent.Options{Records: w.Store, Notary: w.Notary, Keyring: w.Keyring(), Clock: w.Clock})
-	w.rulebook = rulebook.New(rulebook.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})
-	w.outbox = outbox.New(outbox.Options{Records: w.Store, Keyring: w.Keyring(), Caller: egress.New(egress.Options{}), Clock: w.Clock})
+	w.rulebook = policystore.New(policystore.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})
+	w.outbox = webhook.New(webhook.Options{Records: w.Store, Keyring: w.Keyring(), Caller: egress.New(egress.Options{}), Clock: w.Clock})
 	w.approvals = approval.New(approval.Options{
 		Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rulebook, Agents: w.agents,
 		Organizations: w.orgs, Members: voters{}, Keyring: w.Keyring(), Clock: w.Clock,
@@ -109,7 +109,7 @@ func (w *world) open(change ...func(*ingest.Options)) {
 		Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rulebook, Agents: w.agents, Organizations: w.orgs, Clock: w.Clock,
 	})
 	o := ingest.Options{
-		Edge:    &web.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))},
+		Edge:    &edge.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))},
 		Ledgers: w.Ledgers, Organizations: w.orgs, Agents: w.agents, Rulebook: w.rulebook, Approvals: w.approvals, Workflows: w.workflows, Clock: w.Clock,
 	}
 	for _, f := range change {
@@ -136,11 +136,11 @@ func (w *world) member(t id.Tenant, slug id.Slug) member {
 	if err != nil {
 		w.Fatal(err)
 	}
-	agents, credentials, err := w.agents.NewAgent(ctx, t, notary.Operator, agent.Wanted{})
+	agents, credentials, err := w.agents.NewAgent(ctx, t, sysevent.Operator, agent.Wanted{})
 	if err != nil {
 		w.Fatal(err)
 	}
-	key, shown, token, err := w.orgs.NewIngestKey(ctx, t, notary.Operator, org.WantedKey{Name: "first"})
+	key, shown, token, err := w.orgs.NewIngestKey(ctx, t, sysevent.Operator, org.WantedKey{Name: "first"})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func (w *world) activate(m *member, policyID, rules string) {
 // change changes an organization's settings.
 func (w *world) change(m *member, p org.Patch) {
 	w.Helper()
-	if _, err := w.orgs.Change(context.Background(), m.tenant, notary.Operator, p); err != nil {
+	if _, err := w.orgs.Change(context.Background(), m.tenant, sysevent.Operator, p); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -330,14 +330,14 @@ func (w *world) sizes() [2]id.Index {
 }
 
 // record returns the record of the newest event of an organization.
-func (w *world) record(m *member) chain.Record {
+func (w *world) record(m *member) event.Record {
 	w.Helper()
 	s := w.State(w.TB, m.tenant)
 	e, err := w.Ledgers.Event(context.Background(), s, s.Size()-1, storage.Records)
 	if err != nil {
 		w.Fatal(err)
 	}
-	r, err := chain.ParseRecord(e.Record)
+	r, err := event.ParseRecord(e.Record)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/internal/jcs"
-	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
 // What is accepted is a key, and quoting it gives the same key.

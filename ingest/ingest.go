@@ -32,16 +32,16 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/agentledger/agentledger/agent"
-	"github.com/agentledger/agentledger/approval"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/limit"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/flow/workflow"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/meter"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/meter"
-	"github.com/agentledger/agentledger/org"
-	"github.com/agentledger/agentledger/workflow"
 )
 
 // Ledgers is what the surface needs of package log.
@@ -85,7 +85,7 @@ type Workflows interface {
 
 // Options configure New. The first seven are required.
 type Options struct {
-	Edge          *web.Edge
+	Edge          *edge.Edge
 	Ledgers       Ledgers
 	Organizations Organizations
 	Agents        Agents
@@ -109,7 +109,7 @@ type Options struct {
 
 	// Floor is shared with other surfaces; default: one of its own for
 	// runtime.GOMAXPROCS(0) processors.
-	Floor *limit.Floor
+	Floor *admission.Floor
 
 	// Refusals a second of one organization, and of all who are nobody, that are
 	// answered at once; those beyond are answered a second later. 0: all at once.
@@ -141,7 +141,7 @@ func (o Options) withDefaults() Options {
 		o.MaxPollsOrganization = 1024
 	}
 	if o.Floor == nil {
-		o.Floor = limit.NewFloor(runtime.GOMAXPROCS(0))
+		o.Floor = admission.NewFloor(runtime.GOMAXPROCS(0))
 	}
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
@@ -151,7 +151,7 @@ func (o Options) withDefaults() Options {
 
 // Server serves the surface. It keeps nothing of a request.
 type Server struct {
-	edge     web.Edge
+	edge     edge.Edge
 	ledgers  Ledgers
 	orgs     Organizations
 	agents   Agents
@@ -165,13 +165,13 @@ type Server struct {
 	maxBytes         int
 	maxAhead, maxAge time.Duration
 
-	gate    *limit.Gate
-	asked   *limit.Gate  // of evaluations: events that wait for the store take no room from them
-	polls   *limit.Gate  // that wait
-	lobby   *limit.Lobby // between the headers and the work on the body
-	lines   *limit.Lobby // of batches, by lines, between reading and the queue
-	turns   *limit.Turns // of reading and evaluating, which take processors and nothing else
-	brake   *limit.Brake
+	gate    *admission.Gate
+	asked   *admission.Gate  // of evaluations: events that wait for the store take no room from them
+	polls   *admission.Gate  // that wait
+	lobby   *admission.Lobby // between the headers and the work on the body
+	lines   *admission.Lobby // of batches, by lines, between reading and the queue
+	turns   *admission.Turns // of reading and evaluating, which take processors and nothing else
+	brake   *admission.Brake
 	metrics *metrics
 }
 
@@ -190,13 +190,13 @@ func New(o Options) *Server {
 	s := &Server{
 		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, rulebook: o.Rulebook, intents: meter.NewIntents(o.Ledgers), approvals: o.Approvals, workflows: o.Workflows,
 		clock: o.Clock, maxBytes: o.MaxBytes, maxAhead: o.MaxAhead, maxAge: o.MaxAge,
-		gate:  limit.NewGate(o.MaxInFlight, o.MaxInFlightOrganization),
-		asked: limit.NewGate(o.MaxInFlight, o.MaxInFlightOrganization),
-		polls: limit.NewSharedGate(o.MaxPolls, o.MaxPollsOrganization),
+		gate:  admission.NewGate(o.MaxInFlight, o.MaxInFlightOrganization),
+		asked: admission.NewGate(o.MaxInFlight, o.MaxInFlightOrganization),
+		polls: admission.NewSharedGate(o.MaxPolls, o.MaxPollsOrganization),
 		lobby: o.Floor.Lobby,
-		lines: limit.NewLobby(nil, linesInQueue),
+		lines: admission.NewLobby(nil, linesInQueue),
 		turns: o.Floor.Turns,
-		brake: limit.NewBrake(o.MaxRefusals, refusalHold),
+		brake: admission.NewBrake(o.MaxRefusals, refusalHold),
 	}
 	s.metrics = newMetrics(o.Metrics, s.brake, s.polls, s.gate, s.asked)
 	s.edge.Quiet = true
@@ -208,9 +208,9 @@ func New(o Options) *Server {
 func (s *Server) hot() map[string]http.Handler {
 	hot := make(map[string]http.Handler)
 	for path, p := range map[string]route{
-		"/v1/ingest/events":          {org.ScopeEvents, "Invalid API key", web.MediaJSON, s.maxBytes, s.postEvent},
-		"/v1/ingest/events/batch":    {org.ScopeEvents, "Invalid API key", web.MediaNDJSON, maxBatchBytes, s.postBatch},
-		"/v1/ingest/policy/evaluate": {org.ScopeEvaluate, "Invalid ingest API key", web.MediaJSON, s.maxBytes, s.evaluate},
+		"/v1/ingest/events":          {org.ScopeEvents, "Invalid API key", edge.MediaJSON, s.maxBytes, s.postEvent},
+		"/v1/ingest/events/batch":    {org.ScopeEvents, "Invalid API key", edge.MediaNDJSON, maxBatchBytes, s.postBatch},
+		"/v1/ingest/policy/evaluate": {org.ScopeEvaluate, "Invalid ingest API key", edge.MediaJSON, s.maxBytes, s.evaluate},
 	} {
 		hot[path] = s.edge.HandleRoute(path, s.handler(p))
 	}
@@ -238,10 +238,10 @@ func (s *Server) Routes(r chi.Router) {
 	for path, h := range s.hot() {
 		r.Method("POST", path, h)
 	}
-	r.Method("POST", "/v1/ingest/approvals", s.serve(route{org.ScopeApprovals, "Invalid API key", web.MediaJSON, s.maxBytes, s.postApproval}))
+	r.Method("POST", "/v1/ingest/approvals", s.serve(route{org.ScopeApprovals, "Invalid API key", edge.MediaJSON, s.maxBytes, s.postApproval}))
 	r.Method("GET", "/v1/ingest/approvals/{approval}", s.poll(s.getApproval))
-	r.Method("POST", "/v1/ingest/approvals/{approval}/consume", s.serve(route{org.ScopeApprovals, "Invalid API key", web.MediaJSON, maxClaim, s.consumeApproval}))
-	r.Method("POST", "/v1/ingest/approvals/{approval}/cancel", s.serve(route{org.ScopeApprovals, "Invalid API key", web.MediaJSON, maxClaim, s.cancelApproval}))
+	r.Method("POST", "/v1/ingest/approvals/{approval}/consume", s.serve(route{org.ScopeApprovals, "Invalid API key", edge.MediaJSON, maxClaim, s.consumeApproval}))
+	r.Method("POST", "/v1/ingest/approvals/{approval}/cancel", s.serve(route{org.ScopeApprovals, "Invalid API key", edge.MediaJSON, maxClaim, s.cancelApproval}))
 	for _, prefix := range []string{"/v1/ingest/workflows", "/workflows"} {
 		s.workflowRoutes(r, prefix)
 	}

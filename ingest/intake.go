@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/web"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/meter"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/meter"
 )
 
 // replayTries bounds how often an event waits for another one of its name. One
@@ -37,7 +37,7 @@ type intake struct {
 
 	envelope *event.Envelope // once it is read
 	form     event.Form
-	policy   chain.Policy  // what the last call of prepare decided
+	policy   event.Policy  // what the last call of prepare decided
 	result   *meter.Result // nil unless it says to be the result of another event
 	intent   *meter.Intent // of a result, once it was looked for; nil: it is judged
 
@@ -120,7 +120,7 @@ func (in *intake) recalled(r log.Replay) {
 }
 
 func (in *intake) refuse(err error) {
-	in.fate, in.err = refused, web.Ended(err)
+	in.fate, in.err = refused, edge.Ended(err)
 	in.server.metrics.events[refused].Inc()
 }
 

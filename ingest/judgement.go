@@ -4,13 +4,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/agentledger/agentledger/agent"
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/tenant/meter"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/meter"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -43,11 +43,11 @@ func (in *intake) prepare(ctx context.Context, state *log.State) (log.Submission
 	}
 	in.policy = judged.Policy
 	a := log.Attestation{
-		Form: in.form, PublicKey: key.Multikey, Signer: chain.SignerAgent, Custody: key.Custody,
+		Form: in.form, PublicKey: key.Multikey, Signer: event.SignerAgent, Custody: key.Custody,
 		IngestKeyID: in.caller.KeyID, Disclosure: settings.Disclosure,
 		IdempotencyKey: in.idempotencyKey, Cap: s.orgs.Cap(settings),
 	}
-	judged.Attest(&a, func(p chain.Policy) { in.policy = p })
+	judged.Attest(&a, func(p event.Policy) { in.policy = p })
 	return log.Submission{Drafts: []log.Draft{log.NewDraft(state.Identity(), e, a)}}, nil
 }
 

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/ingest"
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -193,7 +193,7 @@ func TestJudgedUnderTheStateItIsAppendedTo(t *testing.T) {
 		meddle  func(w *world, m *member)
 		status  int
 		message string
-		check   func(t *testing.T, r chain.Record)
+		check   func(t *testing.T, r event.Record)
 	}{
 		"key retired":  {func(w *world, m *member) { w.end(m, false) }, 422, "Signing key retired", nil},
 		"key revoked":  {func(w *world, m *member) { w.end(m, true) }, 422, "Signing key revoked", nil},
@@ -203,7 +203,7 @@ func TestJudgedUnderTheStateItIsAppendedTo(t *testing.T) {
 			*limit = 1
 			w.change(m, org.Patch{EventsPerMonth: &limit})
 		}, 429, "Monthly event limit reached", nil},
-		"policy": {func(w *world, m *member) { w.activate(m, "strict", rules) }, 201, "", func(t *testing.T, r chain.Record) {
+		"policy": {func(w *world, m *member) { w.activate(m, "strict", rules) }, 201, "", func(t *testing.T, r event.Record) {
 			if r.Policy.PolicyID != "strict" || r.Policy.Effective != id.Deny {
 				t.Errorf("got %+v, want the new policy", r.Policy)
 			}
@@ -258,7 +258,7 @@ func TestEveryRecordFitsItsPlaceInTheLedger(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := chain.ParseRecord(e.Record)
+		r, err := event.ParseRecord(e.Record)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +267,7 @@ func TestEveryRecordFitsItsPlaceInTheLedger(t *testing.T) {
 			active = activated(t, e.Envelope)
 		case e.ActionKind == "ledger_key_revoked":
 			ended = true
-		case r.Signer == chain.SignerAgent && (ended || r.Policy.PolicyID != active):
+		case r.Signer == event.SignerAgent && (ended || r.Policy.PolicyID != active):
 			t.Errorf("event %d: judged by %s, want %s; key ended: %v", e.Index, r.Policy.PolicyID, active, ended)
 		}
 	}

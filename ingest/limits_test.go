@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -133,7 +133,7 @@ func (w *world) chained(m *member, most int) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		r, err := chain.ParseRecord(e.Record)
+		r, err := event.ParseRecord(e.Record)
 		if err != nil {
 			w.Fatal(err)
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
 // metrics of the surface. Labels are bounded, and their children are found once.
@@ -17,7 +17,7 @@ type metrics struct {
 	verify    prometheus.Histogram
 }
 
-func newMetrics(r prometheus.Registerer, b *limit.Brake, polls *limit.Gate, gates ...*limit.Gate) *metrics {
+func newMetrics(r prometheus.Registerer, b *admission.Brake, polls *admission.Gate, gates ...*admission.Gate) *metrics {
 	events := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_ingest_events_total", Help: "Events by what became of them, lines of batches included."}, []string{"result"})
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -39,8 +39,8 @@ func newMetrics(r prometheus.Registerer, b *limit.Brake, polls *limit.Gate, gate
 	return m
 }
 
-func registerLimits(r prometheus.Registerer, b *limit.Brake, gates []*limit.Gate) {
-	sum := func(count func(*limit.Gate) float64) func() float64 {
+func registerLimits(r prometheus.Registerer, b *admission.Brake, gates []*admission.Gate) {
+	sum := func(count func(*admission.Gate) float64) func() float64 {
 		return func() (all float64) {
 			for _, g := range gates {
 				all += count(g)
@@ -48,34 +48,34 @@ func registerLimits(r prometheus.Registerer, b *limit.Brake, gates []*limit.Gate
 			return all
 		}
 	}
-	refusals := func(bound string, count func(limit.Refused) uint64) prometheus.Collector {
+	refusals := func(bound string, count func(admission.Refused) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_ingest_overload_total", Help: "Requests refused since too much was under way, by the bound that was reached.",
 			ConstLabels: prometheus.Labels{"bound": bound},
-		}, sum(func(g *limit.Gate) float64 { return float64(count(g.Refused())) }))
+		}, sum(func(g *admission.Gate) float64 { return float64(count(g.Refused())) }))
 	}
 	r.MustRegister(
-		refusals("all", func(n limit.Refused) uint64 { return n.All }),
-		refusals("organization", func(n limit.Refused) uint64 { return n.One }),
+		refusals("all", func(n admission.Refused) uint64 { return n.All }),
+		refusals("organization", func(n admission.Refused) uint64 { return n.One }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_ingest_in_flight", Help: "Weight of the requests under way: one each, and one for each 64 KiB of body.",
-		}, sum(func(g *limit.Gate) float64 { return float64(g.Inside()) })),
+		}, sum(func(g *admission.Gate) float64 { return float64(g.Inside()) })),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_ingest_held_refusals_total", Help: "Refusals that were answered later since there were too many.",
 		}, func() float64 { return float64(b.Held()) }),
 	)
 }
 
-func registerPolls(r prometheus.Registerer, polls *limit.Gate) {
-	refusals := func(bound string, count func(limit.Refused) uint64) prometheus.Collector {
+func registerPolls(r prometheus.Registerer, polls *admission.Gate) {
+	refusals := func(bound string, count func(admission.Refused) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_poll_overload_total", Help: "Long polls refused because too many wait, by the bound that was reached.",
 			ConstLabels: prometheus.Labels{"bound": bound},
 		}, func() float64 { return float64(count(polls.Refused())) })
 	}
 	r.MustRegister(
-		refusals("all", func(n limit.Refused) uint64 { return n.All }),
-		refusals("organization", func(n limit.Refused) uint64 { return n.One }),
+		refusals("all", func(n admission.Refused) uint64 { return n.All }),
+		refusals("organization", func(n admission.Refused) uint64 { return n.One }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "agentledger_polls_waiting", Help: "Long polls that wait."},
 			func() float64 { return float64(polls.Inside()) }),
 	)

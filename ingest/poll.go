@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/agentledger/agentledger/approval"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
 // pollRetry is when to come again with a poll for which there was no room to wait.

@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/ingest"
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/org"
 )
 
 func TestReplayed(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 )
@@ -23,8 +23,8 @@ func (w *world) store(m *member, body string) {
 	}
 	_, err = w.Ledgers.Append(w.Context(), m.tenant, func(_ context.Context, s *log.State) (log.Submission, error) {
 		return log.Submission{Drafts: []log.Draft{log.NewDraft(s.Identity(), envelope, log.Attestation{
-			Form: event.FormDigest, PublicKey: did.Multikey(m.agent.Private.Public().Bytes()), Signer: chain.SignerAgent, Custody: chain.CustodyAgent, Disclosure: id.DiscloseCommitment,
-			Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow},
+			Form: event.FormDigest, PublicKey: did.Multikey(m.agent.Private.Public().Bytes()), Signer: event.SignerAgent, Custody: event.CustodyAgent, Disclosure: id.DiscloseCommitment,
+			Policy: event.Policy{Declared: id.Allow, Effective: id.Allow},
 		})}}, nil
 	})
 	if err != nil {

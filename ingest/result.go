@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/meter"
+	"github.com/agentledger/agentledger/internal/tenant/meter"
 )
 
 // together returns how many of the first events may be put into the ledger at once: all

@@ -9,12 +9,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/agentledger/agentledger/agent"
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/org"
-	"github.com/agentledger/agentledger/rehearsal"
+	"github.com/agentledger/agentledger/internal/operate/simulate"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -120,7 +120,7 @@ func TestNobodySlipsPastALimit(t *testing.T) {
 }
 
 // decided says what a record says of limits, or of the intent, and what was decided.
-func decided(r chain.Record) string {
+func decided(r event.Record) string {
 	by := string(r.Policy.Intent)
 	if by == "" {
 		var before, added string
@@ -133,12 +133,12 @@ func decided(r chain.Record) string {
 // kept is an event as it lies in a ledger.
 type kept struct {
 	index    id.Index
-	record   chain.Record
+	record   event.Record
 	envelope *event.Envelope
 }
 
-func (k kept) documents() rehearsal.Documents {
-	return rehearsal.Documents{Record: &k.record, Envelope: k.envelope}
+func (k kept) documents() simulate.Documents {
+	return simulate.Documents{Record: &k.record, Envelope: k.envelope}
 }
 
 // stored returns the events of an organization by their ids.
@@ -150,7 +150,7 @@ func (w *world) stored(m *member) map[string]kept {
 		if err != nil {
 			w.Fatal(err)
 		}
-		r, err := chain.ParseRecord(e.Record)
+		r, err := event.ParseRecord(e.Record)
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestRecordOfAResult(t *testing.T) {
 	w.activate(&w.red, "no", `[{"rule_id":"never","tool":"**","decision":"deny"}]`)
 	a := w.mustCreate(&w.red, "result", phased("result", "c", 1, "intent"))
 	r := w.record(&w.red)
-	want := chain.Policy{
+	want := event.Policy{
 		Declared: id.Allow, Effective: id.AllowWithObligation, Intent: "intent",
 		PolicyID: "ask", PolicyVersion: 1, PolicyDigest: intent.Policy.PolicyDigest, RuleID: "people", Engine: "rules",
 	}
@@ -199,11 +199,11 @@ func TestRecordOfAResult(t *testing.T) {
 		t.Errorf("another one: got %+v", r.Policy)
 	}
 	events := w.stored(&w.red)
-	differences := rehearsal.ReplayResult(events["result"].documents(), events["intent"].documents())
+	differences := simulate.ReplayResult(events["result"].documents(), events["intent"].documents())
 	if len(differences) != 0 {
 		t.Errorf("replay: got %v", differences)
 	}
-	if differences = rehearsal.ReplayResult(events["late"].documents(), events["intent"].documents()); len(differences) == 0 {
+	if differences = simulate.ReplayResult(events["late"].documents(), events["intent"].documents()); len(differences) == 0 {
 		t.Error("replay of another one: got no difference")
 	}
 	w.Audit(t, w.red.tenant)

@@ -4,8 +4,8 @@ import (
 	"strconv"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/jcs"
-	"github.com/agentledger/agentledger/workflow"
 )
 
 // appendStarted appends the answer to a run's start.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
 // What is answered past the router is answered as by the router, byte for byte: the
@@ -26,7 +26,7 @@ func TestStraightAnswersAsTheRouter(t *testing.T) {
 		r.Header.Set("Authorization", "Bearer "+token)
 		answer := httptest.NewRecorder()
 		h.ServeHTTP(answer, r)
-		answer.Header().Del(web.RequestIDHeader)
+		answer.Header().Del(edge.RequestIDHeader)
 		var b strings.Builder
 		b.WriteString(http.StatusText(answer.Code) + "\n")
 		_ = answer.Header().Write(&b)

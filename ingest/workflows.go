@@ -8,11 +8,11 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/web"
-	"github.com/agentledger/agentledger/org"
-	"github.com/agentledger/agentledger/workflow"
+	"github.com/agentledger/agentledger/internal/flow/workflow"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
 // maxRun is the largest body, in bytes, of a run's start and end.
@@ -22,7 +22,7 @@ const maxRun = 64 << 10
 // empty body.
 func (s *Server) workflowRoutes(r chi.Router, prefix string) {
 	add := func(method, path string, maxBytes int, answer func(http.ResponseWriter, *http.Request, caller, []byte) error) {
-		r.Method(method, prefix+path, s.serve(route{org.ScopeWorkflows, "Invalid API key", web.MediaJSON, maxBytes, answer}))
+		r.Method(method, prefix+path, s.serve(route{org.ScopeWorkflows, "Invalid API key", edge.MediaJSON, maxBytes, answer}))
 	}
 	add("POST", "/runs", maxRun, s.postRun)
 	add("GET", "/runs/{run}", maxRun, s.getRun)
@@ -45,7 +45,7 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request, c caller, body 
 		Planned     *int          `json:"planned_steps"`
 		InputDigest *id.Hash      `json:"input_digest"`
 	}
-	if err := web.DecodeStrict(body, &asked); err != nil {
+	if err := edge.DecodeStrict(body, &asked); err != nil {
 		return err
 	}
 	if err := c.speaksFor(asked.Agent); err != nil { // "" too: who is for some agents has to name one
@@ -115,10 +115,10 @@ func (b *stepBody) step() workflow.Step {
 func parseSteps(body []byte) (steps []workflow.Step, list bool, err error) {
 	var bodies []stepBody
 	if list = bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")); list {
-		err = web.DecodeStrict(body, &bodies)
+		err = edge.DecodeStrict(body, &bodies)
 	} else {
 		bodies = make([]stepBody, 1)
-		err = web.DecodeStrict(body, &bodies[0])
+		err = edge.DecodeStrict(body, &bodies[0])
 	}
 	if err != nil {
 		return nil, list, err
@@ -143,7 +143,7 @@ func (s *Server) completeRun(w http.ResponseWriter, r *http.Request, c caller, b
 		OutputDigest *id.Hash        `json:"output_digest"`
 		Error        string          `json:"error"`
 	}
-	if err := web.DecodeStrict(body, &ending); err != nil {
+	if err := edge.DecodeStrict(body, &ending); err != nil {
 		return err
 	}
 	run, err := s.workflows.Complete(r.Context(), c.Tenant, c.KeyID, runOf(r), workflow.Ending{

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/agent"
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
 // What goes before the run is told on all its routes, and others find none.
@@ -62,7 +62,7 @@ func TestRunOfAKeyForSomeAgents(t *testing.T) {
 	a := w.post(path, token, with(runBody, `"agent_id":"`+string(w.red.agent.Agent)+`"`))
 	w.expect(a, 201, "")
 	w.expect(w.post(path+"/"+a.fields["run_id"].(string)+"/steps", token, stepBody), 201, "")
-	if r := w.record(&w.red); r.Signer != chain.SignerBridge || r.AgentID != w.red.agent.Agent || r.Custody != chain.CustodyServer {
+	if r := w.record(&w.red); r.Signer != event.SignerBridge || r.AgentID != w.red.agent.Agent || r.Custody != event.CustodyServer {
 		t.Errorf("record: got %+v", r)
 	}
 }
@@ -92,7 +92,7 @@ func TestAgentClaimsToBeTheBridge(t *testing.T) {
 		t.Errorf("a key for the bridge agent: got %v", err)
 	}
 	w.expect(w.send(&w.red, w.signed(forged(nil), w.red.agent.Private)), 201, "")
-	if r := w.record(&w.red); r.Signer != chain.SignerAgent {
+	if r := w.record(&w.red); r.Signer != event.SignerAgent {
 		t.Errorf("record: got signer %s", r.Signer)
 	}
 	ended := w.post(path+"/complete", w.red.token, endBody)

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/ingest"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/internal/flow/workflow"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/workflow"
 )
 
 // prefixes are those of the routes of runs: one is an alias of the other.

@@ -9,8 +9,8 @@ import (
 	formatswitness "github.com/transparency-dev/formats/witness"
 	"github.com/transparency-dev/tessera"
 
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/trust"
 )

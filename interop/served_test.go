@@ -14,14 +14,14 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/operate/loglist"
 	"github.com/agentledger/agentledger/internal/seal"
-	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/storage/pebblestore"
@@ -73,7 +73,7 @@ func serveWitnessed(t testing.TB, policy *trust.Policy) *served {
 		_, err := ledgers.Create(context.Background(), o.tenant, log.Genesis{Organization: o.id, Origin: id.Origin("log.example/o/" + o.id.String())})
 		must(t, err)
 	}
-	edge := &web.Edge{}
+	edge := &edge.Edge{}
 	router := edge.Router()
 	options := publicapi.Options{Edge: edge, Ledgers: ledgers, Organizations: known, Agents: nobody{}, PublicURL: "https://log.example", LogList: new(lists)}
 	if policy != nil {
@@ -120,8 +120,8 @@ func draft(identity *log.Identity, name string) log.Draft {
 		Decision: id.Allow, Digest: sha256.Sum256([]byte(name)), SignatureB64: strings.Repeat("A", 86) + "==",
 	}
 	return log.NewDraft(identity, e, log.Attestation{
-		Form: event.FormDigest, PublicKey: "z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK", Signer: chain.SignerAgent,
-		Custody: chain.CustodyAgent, IngestKeyID: "ik", Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow}, Disclosure: id.DiscloseRecord,
+		Form: event.FormDigest, PublicKey: "z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK", Signer: event.SignerAgent,
+		Custody: event.CustodyAgent, IngestKeyID: "ik", Policy: event.Policy{Declared: id.Allow, Effective: id.Allow}, Disclosure: id.DiscloseRecord,
 	})
 }
 

@@ -18,13 +18,13 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/egress"
-	"github.com/agentledger/agentledger/internal/witnesstest"
+	"github.com/agentledger/agentledger/internal/http/egress"
+	"github.com/agentledger/agentledger/internal/operate/witness"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/test/witnesstest"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/trust"
-	"github.com/agentledger/agentledger/witness"
 )
 
 // noPolicy are organizations without witnesses of their own.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )

@@ -8,8 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/internal/lockfile"
-	"github.com/agentledger/agentledger/internal/private"
 )
 
 const anchorJournal = "anchors.journal"
@@ -21,7 +21,7 @@ func OpenAnchors(dir string) (*Anchors, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open anchors: %w", err)
 	}
-	if err := private.TightenDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) { // of another owner: not ours to change
+	if err := durable.TightenDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) { // of another owner: not ours to change
 		return nil, fmt.Errorf("open anchors: %w", err)
 	}
 	lock, err := lockfile.Hold(filepath.Join(dir, "lock"))

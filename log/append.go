@@ -7,10 +7,10 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/span"
+	"github.com/agentledger/agentledger/internal/trace"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -30,7 +30,7 @@ type Draft struct {
 	ID             id.Event
 	IdempotencyKey string          // as it is stored, "" for none
 	Columns        storage.Columns // ReceivedAt is given by the sequencer
-	Record         chain.Frame
+	Record         event.Frame
 	Envelope       []byte // canonical, with signature members
 	Counted        bool   // counts as an event of the month
 	Cap            uint64 // counted events allowed in the month; 0: no cap
@@ -242,7 +242,7 @@ type submission struct {
 	Submission
 	ledger        *ledger // nil when it arrived
 	configVersion uint64
-	link          span.Link    // to the request
+	link          trace.Link   // to the request
 	taken         bool         // no longer in the queue; guarded by queue.mu
 	attempts      int          // how often it was part of an append that failed
 	arrived       bool         // from another store, where it was received

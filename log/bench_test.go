@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage/pebblestore"
@@ -53,8 +53,8 @@ func benchmarkAppend(b *testing.B, organizations, senders int) {
 			}
 			_, err := ledgers.Append(context.Background(), id.Tenant(1+n%int64(organizations)), func(_ context.Context, s *log.State) (log.Submission, error) {
 				return log.Submission{Drafts: []log.Draft{log.NewDraft(s.Identity(), e, log.Attestation{
-					Form: event.FormDigest, PublicKey: public, Signer: chain.SignerAgent, Custody: chain.CustodyAgent, IngestKeyID: "ik_bench",
-					Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow}, Disclosure: id.DiscloseRecord,
+					Form: event.FormDigest, PublicKey: public, Signer: event.SignerAgent, Custody: event.CustodyAgent, IngestKeyID: "ik_bench",
+					Policy: event.Policy{Declared: id.Allow, Effective: id.Allow}, Disclosure: id.DiscloseRecord,
 				})}}, nil
 			})
 			if err != nil {
@@ -110,8 +110,8 @@ func BenchmarkInclusion(b *testing.B) {
 				name := fmt.Sprint("e", first+i)
 				e := &event.Envelope{EventID: id.Event(name), Canonical: []byte(name), Digest: sha256.Sum256([]byte(name)), Decision: id.Allow}
 				sub.Drafts = append(sub.Drafts, log.NewDraft(s.Identity(), e, log.Attestation{
-					Form: event.FormDigest, PublicKey: public, Signer: chain.SignerAgent, Custody: chain.CustodyAgent,
-					Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow},
+					Form: event.FormDigest, PublicKey: public, Signer: event.SignerAgent, Custody: event.CustodyAgent,
+					Policy: event.Policy{Declared: id.Allow, Effective: id.Allow},
 				}))
 			}
 			return sub, nil

@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/storage"
 )
 

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/ledgertest"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
@@ -59,8 +59,8 @@ func statement(t *testing.T, s *log.State, name string, payload map[string]any) 
 		t.Fatal(err)
 	}
 	return log.NewDraft(s.Identity(), e, log.Attestation{
-		Form: event.FormDigest, PublicKey: did.Multikey(key.Public().Bytes()), Signer: chain.SignerSystem, Custody: chain.CustodyServer,
-		Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow}, Disclosure: id.DiscloseRecord,
+		Form: event.FormDigest, PublicKey: did.Multikey(key.Public().Bytes()), Signer: event.SignerSystem, Custody: event.CustodyServer,
+		Policy: event.Policy{Declared: id.Allow, Effective: id.Allow}, Disclosure: id.DiscloseRecord,
 	})
 }
 

@@ -1,9 +1,9 @@
 package log
 
 import (
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/decimal"
 	"github.com/agentledger/agentledger/event"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/verify"
@@ -14,10 +14,10 @@ import (
 type Attestation struct {
 	Form           event.Form
 	PublicKey      string // Multikey
-	Signer         chain.Signer
-	Custody        chain.Custody
+	Signer         event.Signer
+	Custody        event.Custody
 	IngestKeyID    string // "" for the server's own
-	Policy         chain.Policy
+	Policy         event.Policy
 	Disclosure     id.Disclosure
 	IdempotencyKey string // of the ingest key; "" for none
 	Cap            uint64 // counted events allowed in the month; 0: no cap
@@ -25,23 +25,23 @@ type Attestation struct {
 	// With claims, the sequencer asks Decide for the policy in place of Policy, as
 	// Draft.Decide says.
 	Claims []Claim
-	Decide func(before []decimal.Decimal) chain.Policy
+	Decide func(before []decimal.Decimal) event.Policy
 }
 
 // NewDraft renders the record of an envelope for the ledger of identity. Events
 // of the system's own do not count against the plan.
 func NewDraft(identity *Identity, e *event.Envelope, a Attestation) Draft {
-	record := chain.Record{
+	record := event.Record{
 		Origin: identity.Origin, OrganizationID: identity.Organization,
 		EventID: e.EventID, AgentID: e.AgentID, KeyID: e.KeyID,
 		PublicKey: a.PublicKey, Signer: a.Signer, Custody: a.Custody,
 		EventDigest: e.Digest, SigForm: a.Form.String(), SigValueB64: e.SignatureB64,
 		IngestKeyID: a.IngestKeyID, Policy: a.Policy,
 	}
-	system := a.Signer == chain.SignerSystem
+	system := a.Signer == event.SignerSystem
 	var decide Decide
 	if len(a.Claims) > 0 {
-		decide = func(before []decimal.Decimal) (chain.Frame, id.Decision) {
+		decide = func(before []decimal.Decimal) (event.Frame, id.Decision) {
 			record.Policy = a.Decide(before)
 			return record.Frame(), record.Policy.Effective
 		}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
@@ -67,7 +67,7 @@ type examinedName struct {
 func newExaminer(store storage.Ledgers, in *inspector, identity *Identity, head storage.Head, report func(Finding)) *examiner {
 	x := &examiner{
 		store: store, identity: identity, in: in, report: report, head: head, whole: true,
-		tree: new(tlog.Builder), prev: chain.Genesis(identity.Origin),
+		tree: new(tlog.Builder), prev: event.Genesis(identity.Origin),
 		counted: make(map[month]uint64),
 	}
 	if c := identity.carried; c.count > 0 {

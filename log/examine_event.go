@@ -3,11 +3,11 @@ package log
 import (
 	"bytes"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -20,7 +20,7 @@ type verdict struct {
 	counted  bool       // the event counts against the plan
 	newest   id.Instant // what a ledger_clock event says of the one before it, 0 for all others
 
-	result *chain.Record // the record of a result, which follows from its intent's; nil for all others
+	result *event.Record // the record of a result, which follows from its intent's; nil for all others
 }
 
 // finding returns what is wrong with the documents of an event, nil for nothing.
@@ -40,10 +40,10 @@ type checker struct{ keys map[string]edkey.Public }
 
 // check checks the documents of an event of a ledger.
 func (c *checker) check(i *Identity, e *storage.Event) verdict {
-	if chain.RecordHash(e.Record) != e.Entry.Record {
+	if event.RecordHash(e.Record) != e.Entry.Record {
 		return verdict{record: "is not the one that the entry commits to"}
 	}
-	r, err := chain.ParseRecord(e.Record)
+	r, err := event.ParseRecord(e.Record)
 	switch {
 	case err != nil:
 		return verdict{record: "is malformed"}
@@ -52,26 +52,26 @@ func (c *checker) check(i *Identity, e *storage.Event) verdict {
 	case r.EventID != e.ID || r.AgentID != e.Agent || r.ReceivedAt != e.ReceivedAt || r.Policy.Effective != e.Effective:
 		return verdict{record: "differs from its columns"}
 	}
-	v := verdict{received: r.ReceivedAt, counted: r.Signer != chain.SignerSystem}
+	v := verdict{received: r.ReceivedAt, counted: r.Signer != event.SignerSystem}
 	if r.Policy.Intent != "" {
 		v.result = &r
 	}
 	var envelope *event.Envelope
-	if envelope, v.envelope = c.envelope(i, e, &r); v.envelope == "" && r.Signer == chain.SignerSystem {
+	if envelope, v.envelope = c.envelope(i, e, &r); v.envelope == "" && r.Signer == event.SignerSystem {
 		v.newest = readCorrection(envelope, r.ReceivedAt)
 	}
 	return v
 }
 
 // envelope reads the envelope of an event, and says what is wrong with it.
-func (c *checker) envelope(i *Identity, e *storage.Event, r *chain.Record) (*event.Envelope, string) {
+func (c *checker) envelope(i *Identity, e *storage.Event, r *event.Record) (*event.Envelope, string) {
 	envelope, err := event.Parse(e.Envelope, event.Options{Server: true, MaxBytes: len(e.Envelope) + 1, Organization: i.Organization})
 	return envelope, c.compare(envelope, err, e, r)
 }
 
 // compare compares an envelope with its record and columns; err is why it can't be
 // parsed.
-func (c *checker) compare(envelope *event.Envelope, err error, e *storage.Event, r *chain.Record) string {
+func (c *checker) compare(envelope *event.Envelope, err error, e *storage.Event, r *event.Record) string {
 	switch {
 	case e.Envelope == nil:
 		return "is missing"

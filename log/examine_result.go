@@ -3,7 +3,7 @@ package log
 import (
 	"context"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -11,7 +11,7 @@ import (
 // result checks that a result follows from its intent: an event before it, of the same
 // agent and tool, whose decision it has. An intent that can't be read is damage of its
 // own, and says nothing about the result.
-func (x *examiner) result(ctx context.Context, e *storage.Event, r *chain.Record) error {
+func (x *examiner) result(ctx context.Context, e *storage.Event, r *event.Record) error {
 	names := []storage.Name{{Text: string(r.Policy.Intent)}}
 	at, err := x.store.Lookup(ctx, x.identity.Tenant, names)
 	if isDamage(err) {
@@ -27,7 +27,7 @@ func (x *examiner) result(ctx context.Context, e *storage.Event, r *chain.Record
 	return x.compareIntent(ctx, e, r, at[0])
 }
 
-func (x *examiner) compareIntent(ctx context.Context, e *storage.Event, r *chain.Record, at id.Index) error {
+func (x *examiner) compareIntent(ctx context.Context, e *storage.Event, r *event.Record, at id.Index) error {
 	intent, err := one(x.store.Events(ctx, x.identity.Tenant, at, at+1, storage.Records))
 	if isDamage(err) {
 		return nil
@@ -35,7 +35,7 @@ func (x *examiner) compareIntent(ctx context.Context, e *storage.Event, r *chain
 	if err != nil {
 		return err
 	}
-	record, err := chain.ParseRecord(intent.Record)
+	record, err := event.ParseRecord(intent.Record)
 	if err != nil {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -156,7 +156,7 @@ func (l *Ledgers) linked(p *part) bool {
 	if size == 0 {
 		return true
 	}
-	before := chain.Entry{Prev: p.before.Entry.Prev, Record: p.before.Entry.Record, Seq: uint64(size)}
+	before := event.Entry{Prev: p.before.Entry.Prev, Record: p.before.Entry.Record, Seq: uint64(size)}
 	switch {
 	case err == nil && before.Hash() == p.batch.Events[0].Entry.Prev:
 		return true

@@ -9,9 +9,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -112,7 +112,7 @@ func (l *Ledgers) BeginImport(ctx context.Context, t id.Tenant, identity storage
 		if !standing.Absent() {
 			return nil, fault.New(fault.Conflict, "The organization is here and open")
 		}
-		empty := storage.Head{Root: tlog.EmptyRoot(), Last: chain.Genesis(standing.Identity.Origin), ConfigVersion: 1}
+		empty := storage.Head{Root: tlog.EmptyRoot(), Last: event.Genesis(standing.Identity.Origin), ConfigVersion: 1}
 		err = l.beginAt(t, storage.Head{}, empty, comes, standing.Identity.counters()...)
 	default:
 		return nil, fault.New(fault.Conflict, "The organization is here, and its ledger has a fault: "+string(standing.Level))
@@ -179,18 +179,18 @@ func (i *Import) submission(e *storage.Event, newest id.Instant) (*submission, e
 	case e.ReceivedAt < i.head.LastReceived && newest != i.head.LastReceived:
 		return nil, fmt.Errorf("%w: event %d was received before the one before it", ErrDamaged, e.Index)
 	}
-	record, err := chain.ParseRecord(e.Record)
+	record, err := event.ParseRecord(e.Record)
 	if err != nil {
 		return nil, fmt.Errorf("%w: record %d: %w", ErrDamaged, e.Index, err)
 	}
-	change, err := i.count(e.ReceivedAt, record.Signer != chain.SignerSystem)
+	change, err := i.count(e.ReceivedAt, record.Signer != event.SignerSystem)
 	if err != nil {
 		return nil, err
 	}
 	i.head.Size, i.head.Last, i.head.LastReceived = e.Index+1, EntryOf(*e).Hash(), e.ReceivedAt
 	draft := Draft{
 		ID: e.ID, Columns: e.Columns, Record: record.Frame(), Envelope: e.Envelope,
-		Counted: record.Signer != chain.SignerSystem, keyDigest: e.KeyDigest,
+		Counted: record.Signer != event.SignerSystem, keyDigest: e.KeyDigest,
 	}
 	return &submission{
 		Submission: Submission{Drafts: []Draft{draft}, Clock: change}, configVersion: i.head.ConfigVersion,

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/storage"
 )
 

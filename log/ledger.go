@@ -9,10 +9,10 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
-	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -137,7 +137,7 @@ func (l *Ledgers) create(ctx context.Context, t id.Tenant, identity identityReco
 	}
 	batch := storage.Batch{
 		Tenant:   t,
-		Head:     storage.Head{Root: tlog.EmptyRoot(), Last: chain.Genesis(identity.Origin), ConfigVersion: configVersion},
+		Head:     storage.Head{Root: tlog.EmptyRoot(), Last: event.Genesis(identity.Origin), ConfigVersion: configVersion},
 		Counters: identity.identity(t).counters(),
 		Changes:  append([]storage.Change{{Kind: kindIdentity, Value: value}}, changes...),
 	}
@@ -295,7 +295,7 @@ func (l *Ledgers) salvage(ctx context.Context, led *ledger, damage error) *State
 	}
 	s := &State{
 		identity: led.identity, keys: led.keys.Load(), tree: new(tlog.Builder),
-		head:  storage.Head{Size: shown.size, Root: shown.root, Last: chain.Genesis(led.identity.Origin)},
+		head:  storage.Head{Size: shown.size, Root: shown.root, Last: event.Genesis(led.identity.Origin)},
 		fault: Fault{Level: Frozen, Reason: damage.Error(), At: id.InstantOf(l.clock())},
 	}
 	head, tree, err := restoreAt(ctx, l.store, led.identity.Tenant, shown)

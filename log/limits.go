@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/decimal"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -29,7 +29,7 @@ type Claim struct {
 // before the event, in the order of the claims. It is called by the sequencer, the
 // last time for the place where the event lands: it must be quick, must not wait
 // and must not fail. Events with the decision deny add nothing.
-type Decide func(before []decimal.Decimal) (chain.Frame, id.Decision)
+type Decide func(before []decimal.Decimal) (event.Frame, id.Decision)
 
 // Counted returns what counters hold of windows that end at now, as durable
 // events made them: the next event may find more. It reserves nothing.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/decimal"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -31,8 +31,8 @@ func (w *world) spend(tenant id.Tenant, name string, amount int64, budgets ...bu
 		for _, b := range budgets {
 			a.Claims = append(a.Claims, log.Claim{Counter: b.counter, Window: b.window, Added: decimal.FromInt(amount)})
 		}
-		a.Decide = func(before []decimal.Decimal) chain.Policy {
-			p := chain.Policy{Evaluated: true, Declared: id.Allow, Effective: id.Allow}
+		a.Decide = func(before []decimal.Decimal) event.Policy {
+			p := event.Policy{Evaluated: true, Declared: id.Allow, Effective: id.Allow}
 			text := []byte{'['}
 			for i, b := range budgets {
 				after, err := before[i].Add(decimal.FromInt(amount))
@@ -65,7 +65,7 @@ func (w *world) spent(tenant id.Tenant) (all []spent) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		r, err := chain.ParseRecord(e.Record)
+		r, err := event.ParseRecord(e.Record)
 		if err != nil {
 			w.t.Fatal(err)
 		}

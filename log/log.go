@@ -34,12 +34,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/repeat"
 	"github.com/agentledger/agentledger/internal/seal"
-	"github.com/agentledger/agentledger/internal/span"
+	"github.com/agentledger/agentledger/internal/trace"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -58,7 +58,7 @@ type Options struct {
 
 	Logger  *slog.Logger          // default: discards
 	Metrics prometheus.Registerer // default: none
-	Tracer  span.Tracer           // default: off
+	Tracer  trace.Tracer          // default: off
 	Clock   func() time.Time      // default: time.Now
 
 	// Held returns why no event may be given a time now, as an error for the caller of
@@ -93,7 +93,7 @@ type Options struct {
 	// have arrived.
 	Importing bool
 
-	Company *limit.Company // who sends; default: one of its own
+	Company *admission.Company // who sends; default: one of its own
 
 	MaxWaiting       int   // events waiting in all, beyond which an organization has to wait for its own; those of streams of the store that are full are counted apart; default 16,384
 	MaxWaitingTenant int   // events waiting of one organization; default 4,096
@@ -116,7 +116,7 @@ func (o Options) withDefaults() Options {
 		o.Held = func() error { return nil }
 	}
 	if o.Company == nil {
-		o.Company = limit.NewCompany()
+		o.Company = admission.NewCompany()
 	}
 	if o.AnchorFirst == nil {
 		o.AnchorFirst = never
@@ -146,7 +146,7 @@ type Ledgers struct {
 	anchors  *Anchors
 	logger   *slog.Logger
 	metrics  *metrics
-	tracer   span.Tracer
+	tracer   trace.Tracer
 	clock    func() time.Time
 	held     func() error
 	early    early

@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/ledgertest"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
@@ -42,7 +42,7 @@ func TestAppendIsDurableChainedAndProvable(t *testing.T) {
 func TestEmptyLedger(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	s := w.state(red)
-	if s.Size() != 0 || s.Root() != tlog.EmptyRoot() || s.Last() != chain.Genesis(s.Identity().Origin) || s.ConfigVersion() != 1 {
+	if s.Size() != 0 || s.Root() != tlog.EmptyRoot() || s.Last() != event.Genesis(s.Identity().Origin) || s.ConfigVersion() != 1 {
 		t.Errorf("got %d, %v, %v, %d", s.Size(), s.Root(), s.Last(), s.ConfigVersion())
 	}
 }

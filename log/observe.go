@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/span"
+	"github.com/agentledger/agentledger/internal/trace"
 )
 
 // registerGauges registers what is read off when somebody asks.
@@ -167,11 +167,11 @@ func (l *Ledgers) observe(f flight) {
 }
 
 // links returns the spans of those who wait for an append, nil when nobody traces.
-func links(t span.Tracer, parts []*part) []span.Link {
+func links(t trace.Tracer, parts []*part) []trace.Link {
 	if !t.On() {
 		return nil
 	}
-	var all []span.Link
+	var all []trace.Link
 	for _, p := range parts {
 		for _, s := range p.sent {
 			all = append(all, s.link)

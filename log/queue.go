@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
 // What one append takes at most, over all organizations, and what one
@@ -28,7 +28,7 @@ const (
 // the ring exactly when something of it waits, it is not blocked, it is alone or has
 // no append out, and its stream was not found to be full; then it is parked there.
 type queue struct {
-	company  *limit.Company
+	company  *admission.Company
 	streamOf func(id.Tenant) int
 	now      func() time.Time // for how long an append has been out
 
@@ -47,7 +47,7 @@ type queue struct {
 	refused [2]uint64 // submissions, by bound: all, one organization
 }
 
-func (q *queue) init(c *limit.Company, streamOf func(id.Tenant) int) {
+func (q *queue) init(c *admission.Company, streamOf func(id.Tenant) int) {
 	q.company, q.streamOf, q.now = c, streamOf, time.Now
 	q.wake.L, q.landing.L = &q.mu, &q.mu
 }
@@ -70,7 +70,7 @@ func (q *queue) put(led *ledger, subs []*submission, maxAll, maxOne int) error {
 	for _, s := range subs {
 		n += len(s.Drafts)
 	}
-	q.company.Came(limit.Party{Tenant: led.identity.Tenant})
+	q.company.Came(admission.Party{Tenant: led.identity.Tenant})
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	ahead := q.waiting - q.parked // what a stream can't take at the moment takes no room from the others

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -72,7 +72,7 @@ func (l *Ledgers) Hashes(ctx context.Context, s *State, at []id.Index) ([]id.Has
 		if found.Err != nil {
 			return nil, storeError("read event hashes", found.Err)
 		}
-		hashes[i] = chain.Entry{Prev: found.Entry.Prev, Record: found.Entry.Record, Seq: at[i].Sequence()}.Hash()
+		hashes[i] = event.Entry{Prev: found.Entry.Prev, Record: found.Entry.Record, Seq: at[i].Sequence()}.Hash()
 	}
 	return hashes, nil
 }
@@ -101,8 +101,8 @@ func (l *Ledgers) Event(ctx context.Context, s *State, at id.Index, parts storag
 }
 
 // EntryOf returns the public entry of a stored event.
-func EntryOf(e storage.Event) chain.Entry {
-	return chain.Entry{Prev: e.Entry.Prev, Record: e.Entry.Record, Seq: e.Index.Sequence()}
+func EntryOf(e storage.Event) event.Entry {
+	return event.Entry{Prev: e.Entry.Prev, Record: e.Entry.Record, Seq: e.Index.Sequence()}
 }
 
 // Root returns the root of the tree of s when it had size leaves.

@@ -3,9 +3,9 @@ package log
 import (
 	"context"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -104,7 +104,7 @@ func (l *Ledgers) sameEvent(ctx context.Context, t id.Tenant, index id.Index, as
 	if err != nil {
 		return false, storeError("read known event", err)
 	}
-	record, err := chain.ParseRecord(e.Record)
+	record, err := event.ParseRecord(e.Record)
 	if err != nil {
 		return false, storeError("read known event", err)
 	}

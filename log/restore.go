@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
@@ -58,7 +58,7 @@ func (l *Ledgers) atAnchor(ctx context.Context, s *State) (*State, error) {
 	if !ok || s.fault.Level != Healthy || shown.size >= s.Size() {
 		return s, nil
 	}
-	head, tree := storage.Head{Root: tlog.EmptyRoot(), Last: chain.Genesis(s.identity.Origin)}, new(tlog.Builder)
+	head, tree := storage.Head{Root: tlog.EmptyRoot(), Last: event.Genesis(s.identity.Origin)}, new(tlog.Builder)
 	if shown.size > 0 {
 		var err error
 		if head, tree, err = restoreAt(ctx, l.store, s.identity.Tenant, shown); err != nil {

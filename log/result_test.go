@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage/storagetest"
@@ -14,11 +14,11 @@ import (
 // The record of a result follows from that of its intent, or it is found that it does
 // not: by fsck, the re-verification and whoever copies the ledger.
 func TestResultsFollowFromTheirIntents(t *testing.T) {
-	intent := chain.Policy{Evaluated: true, Declared: id.Allow, Effective: id.AllowWithObligation, PolicyID: "p", PolicyVersion: 1, PolicyDigest: id.Hash{1}, RuleID: "r", Engine: "rules", EvaluatedAt: 1}
+	intent := event.Policy{Evaluated: true, Declared: id.Allow, Effective: id.AllowWithObligation, PolicyID: "p", PolicyVersion: 1, PolicyDigest: id.Hash{1}, RuleID: "r", Engine: "rules", EvaluatedAt: 1}
 	denied := intent
 	denied.Effective = id.Deny
 	good := intent.OfResult("intent", id.Allow)
-	change := func(f func(*chain.Policy)) chain.Policy {
+	change := func(f func(*event.Policy)) event.Policy {
 		p := good
 		f(&p)
 		return p
@@ -26,20 +26,20 @@ func TestResultsFollowFromTheirIntents(t *testing.T) {
 	result := map[string]any{"phase": "result", "parent_event_id": "intent"}
 	for _, c := range []struct {
 		name    string
-		intent  chain.Policy
+		intent  event.Policy
 		payload map[string]any
-		result  chain.Policy
+		result  event.Policy
 		want    string // place of the finding, "" for none
 	}{
 		{"it follows", intent, result, good, ""},
-		{"looser", intent, result, change(func(p *chain.Policy) { p.Effective = id.Allow }), "record 2"},
-		{"stricter by nobody's word", intent, result, change(func(p *chain.Policy) { p.Effective = id.Deny }), "record 2"},
-		{"another rule", intent, result, change(func(p *chain.Policy) { p.RuleID = "other" }), "record 2"},
-		{"another policy", intent, result, change(func(p *chain.Policy) { p.PolicyDigest[0]++ }), "record 2"},
-		{"evaluated", intent, result, change(func(p *chain.Policy) { p.Evaluated = true }), "record 2"},
+		{"looser", intent, result, change(func(p *event.Policy) { p.Effective = id.Allow }), "record 2"},
+		{"stricter by nobody's word", intent, result, change(func(p *event.Policy) { p.Effective = id.Deny }), "record 2"},
+		{"another rule", intent, result, change(func(p *event.Policy) { p.RuleID = "other" }), "record 2"},
+		{"another policy", intent, result, change(func(p *event.Policy) { p.PolicyDigest[0]++ }), "record 2"},
+		{"evaluated", intent, result, change(func(p *event.Policy) { p.Evaluated = true }), "record 2"},
 		{"a denied intent", denied, result, good, "record 2"},
-		{"no such intent", intent, map[string]any{"phase": "result", "parent_event_id": "nowhere"}, change(func(p *chain.Policy) { p.Intent = "nowhere" }), "record 2"},
-		{"itself", intent, map[string]any{"phase": "result", "parent_event_id": "result"}, change(func(p *chain.Policy) { p.Intent = "result" }), "record 2"},
+		{"no such intent", intent, map[string]any{"phase": "result", "parent_event_id": "nowhere"}, change(func(p *event.Policy) { p.Intent = "nowhere" }), "record 2"},
+		{"itself", intent, map[string]any{"phase": "result", "parent_event_id": "result"}, change(func(p *event.Policy) { p.Intent = "result" }), "record 2"},
 		{"the envelope names another", intent, map[string]any{"phase": "result", "parent_event_id": "other"}, good, "envelope 2"},
 		{"the envelope is no result", intent, map[string]any{"parent_event_id": "intent"}, good, "envelope 2"},
 	} {
@@ -66,7 +66,7 @@ func TestResultsFollowFromTheirIntents(t *testing.T) {
 }
 
 // decided appends an event whose record has a policy.
-func (w *world) decided(tenant id.Tenant, name string, payload map[string]any, p chain.Policy) {
+func (w *world) decided(tenant id.Tenant, name string, payload map[string]any, p event.Policy) {
 	w.t.Helper()
 	e := w.agent.Envelope(w.t, tenant, name, payload)
 	a := w.agent.Attestation(e)

@@ -4,10 +4,10 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/span"
+	"github.com/agentledger/agentledger/internal/trace"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -40,7 +40,7 @@ type flight struct {
 	parts   []*part // those with a batch first, in the batches' order
 	batches int
 	pending storage.Pending
-	span    span.Span // of handing it to the engine until it is durable
+	span    trace.Span // of handing it to the engine until it is durable
 }
 
 // sequence is the one goroutine that gives numbers. While it builds an append,
@@ -295,7 +295,7 @@ func (p *part) append(d *Draft, received id.Instant, item int) {
 	begin := len(p.texts)
 	p.texts = d.Record.AppendTo(p.texts, received, head.Size.Sequence())
 	record := p.texts[begin:len(p.texts):len(p.texts)]
-	entry := chain.Entry{Prev: head.Last, Record: chain.RecordHash(record), Seq: head.Size.Sequence()}
+	entry := event.Entry{Prev: head.Last, Record: event.RecordHash(record), Seq: head.Size.Sequence()}
 	columns := d.Columns
 	columns.ReceivedAt = received
 	p.batch.Events = append(p.batch.Events, storage.Event{

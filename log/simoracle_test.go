@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"fmt"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/ledgertest"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -80,7 +80,7 @@ func (o *oracle) apply(b *storage.Batch) {
 }
 
 func (o *oracle) event(t id.Tenant, l *oracleLedger, e *storage.Event) {
-	r, err := chain.ParseRecord(e.Record)
+	r, err := event.ParseRecord(e.Record)
 	if err != nil {
 		o.fault("tenant %d: record %d: %v", t, e.Index, err)
 		return

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -37,7 +37,7 @@ func newHistory(t testing.TB, name string) *history {
 		t.Fatal(err)
 	}
 	h := &history{signer: signer, tree: new(tlog.Builder), full: map[string][]byte{}}
-	h.last = chain.Genesis(h.origin())
+	h.last = event.Genesis(h.origin())
 	return h
 }
 
@@ -57,7 +57,7 @@ func (h *history) origin() id.Origin { return id.Origin(h.signer.Verifier().Name
 func (h *history) grow(n int, salt byte) *history {
 	for range n {
 		seq := uint64(h.tree.Size()) + 1
-		h.put(chain.Entry{Prev: h.last, Record: id.Hash{salt, byte(seq), byte(seq >> 8), byte(seq >> 16)}, Seq: seq}.Text())
+		h.put(event.Entry{Prev: h.last, Record: id.Hash{salt, byte(seq), byte(seq >> 8), byte(seq >> 16)}, Seq: seq}.Text())
 	}
 	return h
 }

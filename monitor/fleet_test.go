@@ -17,11 +17,11 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/event"
+
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/trust"
 	"github.com/agentledger/agentledger/verify"
@@ -163,13 +163,13 @@ func (s *service) state(kind string, payload any) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	record := chain.Record{
+	record := event.Record{
 		Origin: h.origin(), OrganizationID: e.OrganizationID, SequenceNum: uint64(h.tree.Size()) + 1, EventID: e.EventID, AgentID: e.AgentID, KeyID: e.KeyID,
-		PublicKey: "z", Signer: chain.SignerSystem, Custody: chain.CustodyServer, EventDigest: e.Digest, SigForm: event.FormDigest.String(),
-		SigValueB64: e.SignatureB64, ReceivedAt: 1_795_176_000_000, Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow},
+		PublicKey: "z", Signer: event.SignerSystem, Custody: event.CustodyServer, EventDigest: e.Digest, SigForm: event.FormDigest.String(),
+		SigValueB64: e.SignatureB64, ReceivedAt: 1_795_176_000_000, Policy: event.Policy{Declared: id.Allow, Effective: id.Allow},
 	}
 	at := h.tree.Size()
-	h.put(chain.Entry{Prev: h.last, Record: chain.RecordHash(record.Text()), Seq: uint64(at) + 1}.Text())
+	h.put(event.Entry{Prev: h.last, Record: event.RecordHash(record.Text()), Seq: uint64(at) + 1}.Text())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.logs[directoryID] = h

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/event"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/verify"
 )
@@ -21,7 +21,7 @@ type listings struct {
 }
 
 // visit takes entries that the directory's monitor has found in its log.
-func (l *listings) visit(ctx context.Context, begin id.Index, entries []chain.Entry) error {
+func (l *listings) visit(ctx context.Context, begin id.Index, entries []event.Entry) error {
 	for i, entry := range entries {
 		at := begin + id.Index(i)
 		if at < l.register.ReadTo {
@@ -64,7 +64,7 @@ func (l *listings) at(ctx context.Context, index id.Index) (*client.DirectoryEve
 }
 
 // take checks one event against its entry and registers what it lists.
-func (l *listings) take(entry chain.Entry, shown client.DirectoryEvent) error {
+func (l *listings) take(entry event.Entry, shown client.DirectoryEvent) error {
 	list, err := readListing(entry, shown)
 	if err != nil {
 		return l.finding(Tampering, shown, fmt.Sprintf("event %d of the directory: %v", shown.LogIndex, err), nil)
@@ -79,11 +79,11 @@ func (l *listings) take(entry chain.Entry, shown client.DirectoryEvent) error {
 }
 
 // readListing reads an event of the directory that an entry commits to.
-func readListing(entry chain.Entry, shown client.DirectoryEvent) (verify.Listing, error) {
-	if chain.RecordHash([]byte(shown.Record)) != entry.Record {
+func readListing(entry event.Entry, shown client.DirectoryEvent) (verify.Listing, error) {
+	if event.RecordHash([]byte(shown.Record)) != entry.Record {
 		return verify.Listing{}, fmt.Errorf("record and what the entry commits to: %w", verify.ErrMismatch)
 	}
-	r, err := chain.ParseRecord([]byte(shown.Record))
+	r, err := event.ParseRecord([]byte(shown.Record))
 	if err != nil {
 		return verify.Listing{}, err
 	}
@@ -91,7 +91,7 @@ func readListing(entry chain.Entry, shown client.DirectoryEvent) (verify.Listing
 	if err != nil {
 		return verify.Listing{}, err
 	}
-	if e.Digest != r.EventDigest || r.Signer != chain.SignerSystem {
+	if e.Digest != r.EventDigest || r.Signer != event.SignerSystem {
 		return verify.Listing{}, fmt.Errorf("envelope and record: %w", verify.ErrMismatch)
 	}
 	return verify.ParseListing(e)

@@ -28,8 +28,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/trust"
@@ -109,7 +109,7 @@ type Monitor struct {
 	// What a Fleet adds, each perhaps nil.
 	listed []signedHead // what the directory lists of this log, ascending; without notes
 	attach func(ctx context.Context, known Evidence) (map[string][]byte, error)
-	visit  func(ctx context.Context, begin id.Index, entries []chain.Entry) error // every new entry, in order
+	visit  func(ctx context.Context, begin id.Index, entries []event.Entry) error // every new entry, in order
 	commit func(to id.Index) error                                                // before the state is written
 }
 

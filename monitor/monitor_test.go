@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
@@ -229,8 +229,8 @@ func TestTampered(t *testing.T) {
 
 // An operator who signs whatever he has: the tree is right, the chain is not.
 func TestSignedButBroken(t *testing.T) {
-	entry := func(h *history, change func(*chain.Entry)) []byte {
-		e := chain.Entry{Prev: h.last, Record: id.Hash{9}, Seq: uint64(len(h.texts)) + 1}
+	entry := func(h *history, change func(*event.Entry)) []byte {
+		e := event.Entry{Prev: h.last, Record: id.Hash{9}, Seq: uint64(len(h.texts)) + 1}
 		change(&e)
 		return e.Text()
 	}
@@ -238,11 +238,11 @@ func TestSignedButBroken(t *testing.T) {
 		put  func(h *history) []byte
 		what string
 	}{
-		"number left out": {func(h *history) []byte { return entry(h, func(e *chain.Entry) { e.Seq++ }) }, "its sequence number is not its place"},
-		"number twice":    {func(h *history) []byte { return entry(h, func(e *chain.Entry) { e.Seq-- }) }, "its sequence number is not its place"},
-		"other before":    {func(h *history) []byte { return entry(h, func(e *chain.Entry) { e.Prev = id.Hash{1} }) }, "it does not name the entry before it"},
+		"number left out": {func(h *history) []byte { return entry(h, func(e *event.Entry) { e.Seq++ }) }, "its sequence number is not its place"},
+		"number twice":    {func(h *history) []byte { return entry(h, func(e *event.Entry) { e.Seq-- }) }, "its sequence number is not its place"},
+		"other before":    {func(h *history) []byte { return entry(h, func(e *event.Entry) { e.Prev = id.Hash{1} }) }, "it does not name the entry before it"},
 		"no entry":        {func(*history) []byte { return []byte(`{"seq":1}`) }, "not in the form of an entry"},
-		"space in it":     {func(h *history) []byte { return append(entry(h, func(*chain.Entry) {}), ' ') }, "not in the form of an entry"},
+		"space in it":     {func(h *history) []byte { return append(entry(h, func(*event.Entry) {}), ' ') }, "not in the form of an entry"},
 	} {
 		for _, size := range []int{0, 10, 255, 256, 300} {
 			if name == "number twice" && size == 0 {

@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -15,7 +15,7 @@ type chunk struct {
 	bundle tlog.Bundle
 	prev   id.Hash   // what its first entry names as the one before
 	hashes []id.Hash // leaf hashes, which are those of the tile
-	parsed []chain.Entry
+	parsed []event.Entry
 	err    error
 }
 
@@ -97,7 +97,7 @@ func (r *reading) fetch(ctx context.Context) <-chan chan chunk {
 // chunk fetches a bundle and the tile beside it and checks them as far as that
 // goes without what is before them.
 func (r *reading) chunk(ctx context.Context, b tlog.Bundle) chunk {
-	entries, err := r.monitor.Log.Entries(ctx, b, chain.MaxEntryLen)
+	entries, err := r.monitor.Log.Entries(ctx, b, event.MaxEntryLen)
 	if err != nil {
 		return chunk{err: err}
 	}
@@ -106,7 +106,7 @@ func (r *reading) chunk(ctx context.Context, b tlog.Bundle) chunk {
 	if err != nil {
 		return chunk{err: err}
 	}
-	c := chunk{bundle: b, hashes: make([]id.Hash, 0, len(entries)), parsed: make([]chain.Entry, 0, len(entries))}
+	c := chunk{bundle: b, hashes: make([]id.Hash, 0, len(entries)), parsed: make([]event.Entry, 0, len(entries))}
 	for i, text := range entries {
 		if what := c.add(text, id.Hash(tile[i*len(id.Hash{}):])); what != "" {
 			content, _ := tlog.EntryBundle(entries...) // they came out of one
@@ -125,7 +125,7 @@ func (c *chunk) add(text []byte, leaf id.Hash) (what string) {
 	if hash != leaf {
 		return "its leaf hash is not the one in the tile"
 	}
-	e, err := chain.ParseEntry(text)
+	e, err := event.ParseEntry(text)
 	if err != nil {
 		return "not in the form of an entry"
 	}

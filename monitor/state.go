@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -55,7 +55,7 @@ const (
 func (m *Monitor) load() (*state, error) {
 	text, err := readFile(m.State, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &state{tree: new(tlog.Builder), last: chain.Genesis(m.origin)}, nil
+		return &state{tree: new(tlog.Builder), last: event.Genesis(m.origin)}, nil
 	}
 	if err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
@@ -93,7 +93,7 @@ func (m *Monitor) said(ctx context.Context, s *state) (verify.Succession, error)
 	if shown.Origin != m.origin {
 		return verify.Succession{}, fmt.Errorf("%s names another successor: %s", m.Predecessor.Log.Prefix(), shown.Origin)
 	}
-	entries, err := m.Log.Entries(ctx, tlog.Bundle{Width: uint16(min(s.head.Size, tlog.TileWidth))}, chain.MaxEntryLen)
+	entries, err := m.Log.Entries(ctx, tlog.Bundle{Width: uint16(min(s.head.Size, tlog.TileWidth))}, event.MaxEntryLen)
 	if err != nil {
 		return verify.Succession{}, err
 	}
@@ -108,7 +108,7 @@ func (m *Monitor) said(ctx context.Context, s *state) (verify.Succession, error)
 	if tlog.CheckInclusion(0, s.head.Size, tlog.LeafHash(entries[0]), proof, s.head.Root) != nil {
 		return verify.Succession{}, tampered("its first entry is not in the tree of its signed head")
 	}
-	entry, err := chain.ParseEntry(entries[0])
+	entry, err := event.ParseEntry(entries[0])
 	if err != nil {
 		return verify.Succession{}, tampered("its first entry is not in the form of one")
 	}

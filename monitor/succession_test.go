@@ -10,12 +10,12 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -45,12 +45,12 @@ func succeed(t testing.TB, note []byte) (h *history, next []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := chain.Record{
+	record := event.Record{
 		Origin: h.origin(), OrganizationID: e.OrganizationID, SequenceNum: 1, EventID: e.EventID, AgentID: e.AgentID, KeyID: e.KeyID,
-		PublicKey: did.Multikey(private.Public().Bytes()), Signer: chain.SignerSystem, Custody: chain.CustodyServer, EventDigest: e.Digest, SigForm: event.FormDigest.String(),
-		SigValueB64: e.SignatureB64, ReceivedAt: 1_795_176_000_000, Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow},
+		PublicKey: did.Multikey(private.Public().Bytes()), Signer: event.SignerSystem, Custody: event.CustodyServer, EventDigest: e.Digest, SigForm: event.FormDigest.String(),
+		SigValueB64: e.SignatureB64, ReceivedAt: 1_795_176_000_000, Policy: event.Policy{Declared: id.Allow, Effective: id.Allow},
 	}
-	h.put(chain.Entry{Prev: h.last, Record: chain.RecordHash(record.Text()), Seq: 1}.Text())
+	h.put(event.Entry{Prev: h.last, Record: event.RecordHash(record.Text()), Seq: 1}.Text())
 	next, err = json.Marshal(client.Successor{Origin: h.origin(), LogKey: h.signer.Verifier().String(), Record: string(record.Text()), Envelope: string(e.Canonical)})
 	if err != nil {
 		t.Fatal(err)

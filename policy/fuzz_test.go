@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/policy"
 )

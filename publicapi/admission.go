@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
 // readerTime is for how long an answer that waits for its reader keeps its place.
@@ -33,7 +33,7 @@ func (s *Server) answer(w http.ResponseWriter, r request, get getter) error {
 
 // make returns what get does, and whose reader it is for. Without an error the
 // request is still at work then.
-func (s *Server) make(r *request, get getter) (made representation, p limit.Party, err error) {
+func (s *Server) make(r *request, get getter) (made representation, p admission.Party, err error) {
 	gate := s.gateOf(r)
 	if err := gate.Enter(id.Service, 1); err != nil {
 		return made, p, err
@@ -42,7 +42,7 @@ func (s *Server) make(r *request, get getter) (made representation, p limit.Part
 	if err = s.find(r); err != nil {
 		return made, p, err
 	}
-	p = limit.Party{Tenant: r.tenant, Public: true}
+	p = admission.Party{Tenant: r.tenant, Public: true}
 	if err := s.lobby.Enter(r.Context(), p, s.readWeight); err != nil {
 		return made, p, err
 	}
@@ -58,15 +58,15 @@ func (s *Server) make(r *request, get getter) (made representation, p limit.Part
 }
 
 // gateOf returns what bounds reads like r.
-func (s *Server) gateOf(r *request) *limit.Gate {
+func (s *Server) gateOf(r *request) *admission.Gate {
 	if strings.HasSuffix(r.URL.Path, "/head") || strings.HasSuffix(r.URL.Path, "/checkpoint") {
 		return s.newest
 	}
 	return s.gate
 }
 
-func registerGates(r prometheus.Registerer, gates ...*limit.Gate) {
-	sum := func(count func(*limit.Gate) float64) func() float64 {
+func registerGates(r prometheus.Registerer, gates ...*admission.Gate) {
+	sum := func(count func(*admission.Gate) float64) func() float64 {
 		return func() (all float64) {
 			for _, g := range gates {
 				all += count(g)
@@ -77,9 +77,9 @@ func registerGates(r prometheus.Registerer, gates ...*limit.Gate) {
 	r.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_public_in_flight", Help: "Public reads that are being answered.",
-		}, sum(func(g *limit.Gate) float64 { return float64(g.Inside()) })),
+		}, sum(func(g *admission.Gate) float64 { return float64(g.Inside()) })),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_public_overload_total", Help: "Public reads refused since too many were under way.",
-		}, sum(func(g *limit.Gate) float64 { n := g.Refused(); return float64(n.All + n.One) })),
+		}, sum(func(g *admission.Gate) float64 { n := g.Refused(); return float64(n.All + n.One) })),
 	)
 }

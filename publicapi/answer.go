@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -44,7 +44,7 @@ func proofOf(b []byte, hashes []id.Hash) representation {
 		}
 		b = appendHash(b, h)
 	}
-	return representation{media: web.MediaJSON, cache: revalidate, body: append(b, "]}"...)}
+	return representation{media: edge.MediaJSON, cache: revalidate, body: append(b, "]}"...)}
 }
 
 func appendNumber(b []byte, n id.Index) []byte { return strconv.AppendUint(b, uint64(n), 10) }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"slices"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/event"
+
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/verify"
@@ -89,7 +89,7 @@ func formatOf(r request, q query) (string, error) {
 	case formatProof, formatJSON:
 		return format, nil
 	case "":
-		if preferred(r.Header["Accept"], web.MediaJSON, "text/plain") == "text/plain" {
+		if preferred(r.Header["Accept"], edge.MediaJSON, "text/plain") == "text/plain" {
 			return formatProof, nil
 		}
 		return formatJSON, nil
@@ -153,8 +153,8 @@ func (s *Server) keyClaim(ctx context.Context, state *log.State, b *verify.Bundl
 	if b.Record == nil {
 		return "", nil
 	}
-	r, err := chain.ParseRecord([]byte(*b.Record))
-	if err != nil || r.Signer == chain.SignerSystem {
+	r, err := event.ParseRecord([]byte(*b.Record))
+	if err != nil || r.Signer == event.SignerSystem {
 		return "", nil // a damaged record is shown as it is; verification says so
 	}
 	from, err := s.agents.CompromisedFrom(ctx, state, r.AgentID, r.KeyID)

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/agent"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/tlog"

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/did"
-	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
 )
 
 func documentOf(t *testing.T, body []byte) (d did.Document) {

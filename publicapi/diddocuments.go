@@ -8,9 +8,9 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/fresh"
+	"github.com/agentledger/agentledger/internal/cache"
 )
 
 // documentForm says what a document shows.
@@ -43,8 +43,8 @@ const documentBytes = 512
 
 // newDocuments returns a cache of so many bytes. Names of older config versions are never
 // asked for again, and go when there is no room.
-func newDocuments(room int64) *fresh.Cache[documentName, documentBody] {
-	return fresh.New[documentName, documentBody](fresh.Options{MaxAge: fresh.Forever, Limit: max(1, int(room/documentBytes)), Bytes: room})
+func newDocuments(room int64) *cache.Cache[documentName, documentBody] {
+	return cache.New[documentName, documentBody](cache.Options{MaxAge: cache.Forever, Limit: max(1, int(room/documentBytes)), Bytes: room})
 }
 
 // document returns the document of a name in the form that Accept names. It is made by

@@ -12,10 +12,10 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/agent"
 	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/storage"
 )

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/chain"
-	"github.com/agentledger/agentledger/directory"
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/internal/operate/directory"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/tlog"
@@ -94,10 +94,10 @@ func TestSecondProof(t *testing.T) {
 }
 
 // listing returns the record of an event in the directory's log.
-func (w *world) listing(own *owner, at int) chain.Record {
+func (w *world) listing(own *owner, at int) event.Record {
 	w.Helper()
 	page := w.page(0)
-	r, err := chain.ParseRecord([]byte(page.Events[at].Record))
+	r, err := event.ParseRecord([]byte(page.Events[at].Record))
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestDirectoryEvents(t *testing.T) {
 	}
 	for i, want := range []*owner{&w.red, &w.blue} {
 		e, err := w.ledgers.Event(t.Context(), w.state(own), p.Events[i].LogIndex, 0)
-		if err != nil || e.Entry.Record != chain.RecordHash([]byte(p.Events[i].Record)) {
+		if err != nil || e.Entry.Record != event.RecordHash([]byte(p.Events[i].Record)) {
 			t.Errorf("event %d is not what its entry commits to: %v", i, err)
 		}
 		envelope, err := event.Parse([]byte(p.Events[i].Envelope), event.Options{Server: true})

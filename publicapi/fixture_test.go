@@ -13,25 +13,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/agent"
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/apicheck"
-	"github.com/agentledger/agentledger/internal/edkey"
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/seal"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/test/openapitest"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/notary"
-	"github.com/agentledger/agentledger/org"
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/storage/storagetest"
 	"github.com/agentledger/agentledger/tlog"
 )
 
-var traffic = apicheck.Of("public")
+var traffic = openapitest.Of("public")
 
 func TestMain(m *testing.M) { os.Exit(traffic.Main(m)) }
 
@@ -56,7 +56,7 @@ type world struct {
 	anchors          string
 	keyring          *seal.Keyring
 	ledgers          *log.Ledgers
-	notary           *notary.Notary
+	notary           *sysevent.Notary
 	orgs             *org.Orgs
 	agents           *agent.Agents
 	handler          http.Handler // watched, with the straight way to what is hot
@@ -104,7 +104,7 @@ func (w *world) open(anchorDir string) {
 	}
 	w.Cleanup(func() { ledgers.Close() })
 	w.ledgers = ledgers
-	w.notary = &notary.Notary{Ledgers: ledgers, Records: w.store, Keyring: w.keyring, Clock: w.clock}
+	w.notary = &sysevent.Notary{Ledgers: ledgers, Records: w.store, Keyring: w.keyring, Clock: w.clock}
 	if w.orgs, err = org.New(org.Options{Records: w.store, Notary: w.notary, Ledgers: ledgers, Clock: w.clock}); err != nil {
 		w.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func (w *world) open(anchorDir string) {
 
 // serve starts the surface with what tells it about agents.
 func (w *world) serve(agents publicapi.Agents) {
-	edge := &web.Edge{Logger: slog.New(slog.NewTextHandler(w.Output(), nil))}
+	edge := &edge.Edge{Logger: slog.New(slog.NewTextHandler(w.Output(), nil))}
 	router := edge.Router()
 	surface := publicapi.New(publicapi.Options{
 		Edge: edge, Ledgers: w.ledgers, Organizations: w.orgs, Agents: agents, GrantKeys: grantKeys{}, PublicURL: publicURL, Clock: w.clock,
@@ -138,11 +138,11 @@ func (w *world) found(o *owner) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	system, err := notary.Found(w.keyring, o.id)
+	system, err := sysevent.Found(w.keyring, o.id)
 	if err != nil {
 		w.Fatal(err)
 	}
-	changes, credentials, err := w.agents.NewAgent(context.Background(), o.tenant, notary.Operator, agent.Wanted{ID: id.Agent("helper-" + string(o.slug))})
+	changes, credentials, err := w.agents.NewAgent(context.Background(), o.tenant, sysevent.Operator, agent.Wanted{ID: id.Agent("helper-" + string(o.slug))})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -191,8 +191,8 @@ func (w *world) append(o *owner, disclosure id.Disclosure, names ...string) []lo
 func (w *world) submission(s *log.State, o *owner, disclosure id.Disclosure, names ...string) (sub log.Submission) {
 	for _, name := range names {
 		sub.Drafts = append(sub.Drafts, log.NewDraft(s.Identity(), w.envelope(o, name), log.Attestation{
-			Form: event.FormDigest, PublicKey: did.Multikey(o.agent.Private.Public().Bytes()), Signer: chain.SignerAgent, Custody: chain.CustodyServer,
-			IngestKeyID: "ik", Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow}, Disclosure: disclosure,
+			Form: event.FormDigest, PublicKey: did.Multikey(o.agent.Private.Public().Bytes()), Signer: event.SignerAgent, Custody: event.CustodyServer,
+			IngestKeyID: "ik", Policy: event.Policy{Declared: id.Allow, Effective: id.Allow}, Disclosure: disclosure,
 		}))
 	}
 	return sub

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/tlog"
-	"github.com/agentledger/agentledger/transfer"
 	"github.com/agentledger/agentledger/verify"
 )
 

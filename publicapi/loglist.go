@@ -3,7 +3,7 @@ package publicapi
 import (
 	"time"
 
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/operate/loglist"
 )
 

@@ -35,11 +35,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/internal/fresh"
-	"github.com/agentledger/agentledger/internal/limit"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/cache"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -72,7 +72,7 @@ type GrantKeys interface {
 
 // Options configure New. The first six are required.
 type Options struct {
-	Edge          *web.Edge
+	Edge          *edge.Edge
 	Ledgers       *log.Ledgers
 	Organizations Organizations
 	Agents        Agents
@@ -88,7 +88,7 @@ type Options struct {
 	MaxInFlight int                   // reads under way at a time, and as many of heads and checkpoints; default 512
 	GzipBytes   int64                 // room for compressed entry bundles; default 32 MiB
 	DIDBytes    int64                 // room for DID documents; default 16 MiB
-	Floor       *limit.Floor          // shared with other surfaces; default: one of its own
+	Floor       *admission.Floor      // shared with other surfaces; default: one of its own
 	Metrics     prometheus.Registerer // default: none
 }
 
@@ -96,7 +96,7 @@ type Options struct {
 // bundles, which never change, DID documents of one config version each, and the answer
 // about a head until the head is another.
 type Server struct {
-	edge      web.Edge
+	edge      edge.Edge
 	ledgers   *log.Ledgers
 	orgs      Organizations
 	agents    Agents
@@ -107,12 +107,12 @@ type Server struct {
 	publicURL string
 	host      string // of did:web identifiers
 	clock     func() time.Time
-	gate      *limit.Gate
-	newest    *limit.Gate // of heads and checkpoints: reads that wait for the store take no room from them
+	gate      *admission.Gate
+	newest    *admission.Gate // of heads and checkpoints: reads that wait for the store take no room from them
 	press     *press
 	heads     *heads
-	documents *fresh.Cache[documentName, documentBody]
-	lobby     *limit.Lobby
+	documents *cache.Cache[documentName, documentBody]
+	lobby     *admission.Lobby
 	// readWeight is what a read weighs among those of its party that are at work.
 	readWeight int
 }
@@ -129,7 +129,7 @@ func New(o Options) *Server {
 		o.MaxInFlight = 512
 	}
 	if o.Floor == nil {
-		o.Floor = limit.NewFloor(runtime.GOMAXPROCS(0))
+		o.Floor = admission.NewFloor(runtime.GOMAXPROCS(0))
 	}
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
@@ -144,7 +144,7 @@ func New(o Options) *Server {
 	s := &Server{
 		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, grantKeys: o.GrantKeys, witnesses: o.Witnesses, directory: o.Directory, lists: o.LogList,
 		publicURL: o.PublicURL, host: strings.ToLower(host), clock: o.Clock,
-		gate: limit.NewGate(o.MaxInFlight, o.MaxInFlight), newest: limit.NewGate(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics), heads: newHeads(), documents: newDocuments(o.DIDBytes), lobby: o.Floor.Lobby, readWeight: o.Floor.ReadWeight,
+		gate: admission.NewGate(o.MaxInFlight, o.MaxInFlight), newest: admission.NewGate(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics), heads: newHeads(), documents: newDocuments(o.DIDBytes), lobby: o.Floor.Lobby, readWeight: o.Floor.ReadWeight,
 	}
 	s.edge.Quiet = true
 	registerGates(o.Metrics, s.gate, s.newest)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
 // Values of Cache-Control.
@@ -36,7 +36,7 @@ type representation struct {
 // jsonOf renders v.
 func jsonOf(v any, cache string) (representation, error) {
 	body, err := json.Marshal(v)
-	return representation{media: web.MediaJSON, cache: cache, body: body}, err
+	return representation{media: edge.MediaJSON, cache: cache, body: body}, err
 }
 
 // etag is strong: it follows from the bytes alone, so every coding has its own.

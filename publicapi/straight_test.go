@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/verify"
 )
@@ -31,7 +31,7 @@ func showing(h http.Handler, method, target string, header http.Header) outcome 
 	r.Header = header.Clone()
 	answer := httptest.NewRecorder()
 	h.ServeHTTP(answer, r)
-	answer.Header().Del(web.RequestIDHeader)
+	answer.Header().Del(edge.RequestIDHeader)
 	var b strings.Builder
 	_ = answer.Header().Write(&b)
 	return outcome{answer.Code, b.String(), answer.Body.String()}
@@ -81,7 +81,7 @@ func TestStraightIsCountedAsTheRouter(t *testing.T) {
 	w := newWorld(t)
 	counted := func(straight bool) map[string]bool {
 		registry := prometheus.NewRegistry()
-		edge := &web.Edge{Metrics: web.NewMetrics(registry)}
+		edge := &edge.Edge{Metrics: edge.NewMetrics(registry)}
 		router := edge.Router()
 		surface := publicapi.New(publicapi.Options{Edge: edge, Ledgers: w.ledgers, Organizations: w.orgs, Agents: w.agents, GrantKeys: grantKeys{}, PublicURL: publicURL})
 		surface.Routes(router)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -90,7 +90,7 @@ func (s *Server) coded(r request, state *log.State, b tlog.Bundle) (representati
 // bundle reads an entry bundle, whose entries are rendered from what is stored.
 func (s *Server) bundle(r request, state *log.State, b tlog.Bundle) (content []byte, err error) {
 	begin, count := id.Index(b.Index)*tlog.TileWidth, 0
-	var room [chain.MaxEntryLen]byte
+	var room [event.MaxEntryLen]byte
 	content = make([]byte, 0, int(b.Width)*(2+len(room)))
 	for e, err := range s.ledgers.Events(r.Context(), state, begin, begin+id.Index(b.Width), 0) {
 		if err != nil {

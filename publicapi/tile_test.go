@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -43,7 +43,7 @@ func TestTilesAgreeWithEntries(t *testing.T) {
 	w.append(&w.red, id.DiscloseCommitment, names("e", size)...)
 	w.append(&w.blue, id.DiscloseCommitment, "e-0")
 	prefix := "/o/" + w.red.id.String() + "/"
-	leaves, prev := []id.Hash(nil), chain.Genesis(w.red.origin())
+	leaves, prev := []id.Hash(nil), event.Genesis(w.red.origin())
 	for _, b := range []tlog.Bundle{{Index: 0, Width: 256}, {Index: 1, Width: 256}, {Index: 2, Width: 37}} {
 		whole := w.get(prefix + b.Path()).Body.Bytes()
 		entries, err := tlog.ParseEntryBundle(whole, b.Width)
@@ -57,7 +57,7 @@ func TestTilesAgreeWithEntries(t *testing.T) {
 			}
 		}
 		for _, text := range entries {
-			e, err := chain.ParseEntry(text)
+			e, err := event.ParseEntry(text)
 			if err != nil || e.Prev != prev || e.Seq != uint64(len(leaves))+1 {
 				t.Fatalf("entry %d: %+v, %v", len(leaves), e, err)
 			}

@@ -3,8 +3,8 @@ package publicapi
 import (
 	"context"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/trust"
 )

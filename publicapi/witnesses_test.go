@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/egress"
-	"github.com/agentledger/agentledger/internal/witnesstest"
+	"github.com/agentledger/agentledger/internal/http/egress"
+	"github.com/agentledger/agentledger/internal/operate/witness"
+	"github.com/agentledger/agentledger/internal/test/witnesstest"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/trust"
 	"github.com/agentledger/agentledger/verify"
-	"github.com/agentledger/agentledger/witness"
 )
 
 // witnessed is a world whose service asks two witnesses and wants both.

@@ -33,8 +33,8 @@ import (
 	"iter"
 	"time"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
 )
 
 // What can go wrong, by what the caller can do. Engines wrap these. Those that pass by

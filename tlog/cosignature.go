@@ -9,8 +9,8 @@ import (
 
 	"filippo.io/mldsa"
 
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 )
 
 // maxCosigned is the latest time of a cosignature, in seconds since the Unix

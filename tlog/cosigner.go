@@ -7,8 +7,8 @@ import (
 
 	"filippo.io/mldsa"
 
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 )
 
 // WitnessSigner is the private half of a WitnessKey. Printing it shows the

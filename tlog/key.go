@@ -8,7 +8,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/edkey"
 )
 
 const (

@@ -12,8 +12,8 @@ import (
 	formats "github.com/transparency-dev/formats/note"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 )
 
 // newMLDSAWitness makes the same ML-DSA-44 witness for the same name.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/edkey"
 )
 
 // line is a signature line with n bytes behind the key hash.

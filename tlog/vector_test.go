@@ -7,8 +7,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 )
 
 // vector is a small log written down once and for all.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/tlog"
 )
 

@@ -3,7 +3,7 @@ package verify
 import (
 	"fmt"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -14,10 +14,10 @@ type Parts struct {
 	Slug         id.Slug
 	Event        id.Event
 	Index        id.Index
-	Entry        chain.Entry // the sequence number follows from Index
+	Entry        event.Entry // the sequence number follows from Index
 	Proof        []id.Hash   // inclusion of Index
 
-	Previous      chain.Entry // the entry at Index-1; neither is looked at when Index is 0
+	Previous      event.Entry // the entry at Index-1; neither is looked at when Index is 0
 	PreviousProof []id.Hash
 
 	Checkpoint tlog.Checkpoint
@@ -69,7 +69,7 @@ func (p *Parts) inclusion(index id.Index, hashes []id.Hash) Inclusion {
 // disclose adds record and envelope as far as the disclosure goes.
 func (b *Bundle) disclose(p Parts) error {
 	if p.Disclosure == id.DiscloseFull {
-		r, err := chain.ParseRecord(p.Record)
+		r, err := event.ParseRecord(p.Record)
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 )
 
@@ -12,7 +12,7 @@ import (
 func TestNewBundleDiscloses(t *testing.T) {
 	l := newTestLog(t, 1, 0)
 	l.add(forgery{})
-	l.add(forgery{record: func(r *chain.Record) { r.Signer = chain.SignerSystem }})
+	l.add(forgery{record: func(r *event.Record) { r.Signer = event.SignerSystem }})
 	erased := testStart
 	for _, row := range []struct {
 		name             string
@@ -61,17 +61,17 @@ func TestNewBundleRefusesRecordThatItCantRead(t *testing.T) {
 // directory, which are nothing without their payload.
 func TestDisclosed(t *testing.T) {
 	for _, setting := range []id.Disclosure{id.DiscloseCommitment, id.DiscloseRecord, id.DiscloseFull} {
-		for signer, want := range map[chain.Signer]id.Disclosure{
-			chain.SignerAgent: setting, chain.SignerBridge: setting, chain.SignerSystem: min(setting, id.DiscloseRecord),
+		for signer, want := range map[event.Signer]id.Disclosure{
+			event.SignerAgent: setting, event.SignerBridge: setting, event.SignerSystem: min(setting, id.DiscloseRecord),
 		} {
 			if got := Disclosed(setting, signer, "ledger_settings_changed"); got != want {
 				t.Errorf("%v of %s: got %v, want %v", setting, signer, got, want)
 			}
 		}
-		if got := Disclosed(setting, chain.SignerSystem, DirectoryKind); got != id.DiscloseFull {
+		if got := Disclosed(setting, event.SignerSystem, DirectoryKind); got != id.DiscloseFull {
 			t.Errorf("%v of a directory: got %v", setting, got)
 		}
-		if got := Disclosed(setting, chain.SignerAgent, DirectoryKind); got != setting {
+		if got := Disclosed(setting, event.SignerAgent, DirectoryKind); got != setting {
 			t.Errorf("%v of an agent that says it is a directory: got %v", setting, got)
 		}
 	}

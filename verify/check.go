@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/event"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -48,14 +48,14 @@ type checker struct {
 	options Options
 	report  Report
 
-	entry         chain.Entry
+	entry         event.Entry
 	entryErr      error
 	checkpoint    tlog.Checkpoint // what the note says; whether it is signed is checkCheckpoint's
 	checkpointErr error
 	note          tlog.Note         // with all its lines; zero when it can't be read
 	vouched       []tlog.WitnessKey // whose cosignatures verify
 	key           tlog.VerifierKey  // that counts; zero until one is found
-	record        chain.Record
+	record        event.Record
 	recordErr     error // errUndisclosed when there is none
 	envelope      *event.Envelope
 	envelopeErr   error    // errUndisclosed when there is none
@@ -65,14 +65,14 @@ type checker struct {
 // read parses the texts of the bundle.
 func (c *checker) read() {
 	b := c.bundle
-	if c.entry, c.entryErr = chain.ParseEntry([]byte(b.Entry)); c.entryErr != nil {
+	if c.entry, c.entryErr = event.ParseEntry([]byte(b.Entry)); c.entryErr != nil {
 		c.entryErr = fmt.Errorf("entry: %w", ErrMalformed)
 	}
 	c.checkpoint, c.checkpointErr = tlog.ReadCheckpoint([]byte(b.Checkpoint))
 	c.note, _ = tlog.ParseNote([]byte(b.Checkpoint)) // checkpointErr says why not
 	c.recordErr, c.envelopeErr = errUndisclosed, errUndisclosed
 	if b.Record != nil {
-		if c.record, c.recordErr = chain.ParseRecord([]byte(*b.Record)); c.recordErr != nil {
+		if c.record, c.recordErr = event.ParseRecord([]byte(*b.Record)); c.recordErr != nil {
 			c.recordErr = fmt.Errorf("not the exact canonical form: %w", ErrMalformed)
 		}
 	}

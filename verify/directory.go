@@ -6,8 +6,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/event"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/tlog"
@@ -66,7 +66,7 @@ func ParseListing(e *event.Envelope) (Listing, error) {
 	last := id.Origin("")
 	for _, c := range l.Checkpoints {
 		key, err := tlog.ParseVerifierKey(c.LogKey)
-		if err != nil || key.Name() != string(c.Origin) || c.Origin <= last || c.Size == 0 || c.Size > chain.MaxSeq {
+		if err != nil || key.Name() != string(c.Origin) || c.Origin <= last || c.Size == 0 || c.Size > event.MaxSeq {
 			return l, fmt.Errorf("listing: a log's origin, tree_size or log_key: %w", ErrMalformed)
 		}
 		last = c.Origin
@@ -78,9 +78,9 @@ func ParseListing(e *event.Envelope) (Listing, error) {
 // own events name people and rules, so they are never shown in full. Those of a
 // directory are public as a whole, and so is the first one of a successor: they say
 // what every log shows anyway, and without their payload nobody could check them.
-func Disclosed(setting id.Disclosure, signer chain.Signer, kind string) id.Disclosure {
+func Disclosed(setting id.Disclosure, signer event.Signer, kind string) id.Disclosure {
 	switch {
-	case signer != chain.SignerSystem:
+	case signer != event.SignerSystem:
 		return setting
 	case kind == DirectoryKind, kind == SuccessorKind:
 		return id.DiscloseFull
@@ -142,7 +142,7 @@ func (c *checker) checkDirectory() error {
 	if !r.OK {
 		return fmt.Errorf("bundle: %s: %w", r.Errors[0], ErrMismatch)
 	}
-	if !isTrue(r.RecordOK) || !isTrue(r.SignatureOK) || !isTrue(r.EnvelopeOK) || inner.record.Signer != chain.SignerSystem {
+	if !isTrue(r.RecordOK) || !isTrue(r.SignatureOK) || !isTrue(r.EnvelopeOK) || inner.record.Signer != event.SignerSystem {
 		return fmt.Errorf("bundle: not shown in full, or not the service's own: %w", ErrMismatch)
 	}
 	l, err := ParseListing(inner.envelope)

@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/event"
-	corpus "github.com/agentledger/agentledger/internal/vectors"
+	corpus "github.com/agentledger/agentledger/internal/test/vectors"
 	"github.com/agentledger/agentledger/tlog"
 )
 

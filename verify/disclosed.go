@@ -4,11 +4,11 @@ import (
 	"encoding/base64"
 	"fmt"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 )
 
 // checkRecord: the record is canonical, what the entry commits to, and speaks of
@@ -25,7 +25,7 @@ func (c *checker) checkRecord() error {
 	if c.entryErr != nil {
 		return c.entryErr
 	}
-	if chain.RecordHash([]byte(*b.Record)) != c.entry.Record {
+	if event.RecordHash([]byte(*b.Record)) != c.entry.Record {
 		return fmt.Errorf("record and what the entry commits to: %w", ErrMismatch)
 	}
 	r := &c.record

@@ -7,9 +7,9 @@ import (
 
 	"filippo.io/edwards25519"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+
 	"github.com/agentledger/agentledger/id"
 )
 
@@ -23,39 +23,39 @@ func TestForgedByTheServer(t *testing.T) {
 		want string // full disclosure
 	}{
 		{"nothing", forgery{}, "++++++"},
-		{"entry names another predecessor", forgery{entry: func(e *chain.Entry) { e.Prev[0] ^= 1 }}, "++-+++"},
-		{"entry names the genesis value", forgery{entry: func(e *chain.Entry) {
-			e.Prev = chain.Genesis("log.example/o/" + id.Origin(id.Organization{0xab, 15: 1}.String()))
+		{"entry names another predecessor", forgery{entry: func(e *event.Entry) { e.Prev[0] ^= 1 }}, "++-+++"},
+		{"entry names the genesis value", forgery{entry: func(e *event.Entry) {
+			e.Prev = event.Genesis("log.example/o/" + id.Origin(id.Organization{0xab, 15: 1}.String()))
 		}}, "++-+++"},
-		{"entry of another number", forgery{entry: func(e *chain.Entry) { e.Seq += 2 }}, "-+-+++"},
-		{"entry commits to another record", forgery{entry: func(e *chain.Entry) { e.Record[31] ^= 1 }}, "+++-++"},
-		{"record of another origin", forgery{record: func(r *chain.Record) { r.Origin += "/2" }}, "+++-++"},
-		{"record of another organization", forgery{record: func(r *chain.Record) { r.OrganizationID[15]++ }}, "+++-+-"},
-		{"record of another number", forgery{record: func(r *chain.Record) { r.SequenceNum++ }}, "+++-++"},
+		{"entry of another number", forgery{entry: func(e *event.Entry) { e.Seq += 2 }}, "-+-+++"},
+		{"entry commits to another record", forgery{entry: func(e *event.Entry) { e.Record[31] ^= 1 }}, "+++-++"},
+		{"record of another origin", forgery{record: func(r *event.Record) { r.Origin += "/2" }}, "+++-++"},
+		{"record of another organization", forgery{record: func(r *event.Record) { r.OrganizationID[15]++ }}, "+++-+-"},
+		{"record of another number", forgery{record: func(r *event.Record) { r.SequenceNum++ }}, "+++-++"},
 		{"record not canonical", forgery{text: func(b []byte) []byte { return append(b, '\n') }}, "+++-00"},
 		{"record with one member more", forgery{text: func(b []byte) []byte { return append(b[:len(b)-1], `,"w":1}`...) }}, "+++-00"},
-		{"record with upper-case hash", forgery{record: func(r *chain.Record) { r.EventDigest = id.Hash{0xaa} }, text: func(b []byte) []byte {
+		{"record with upper-case hash", forgery{record: func(r *event.Record) { r.EventDigest = id.Hash{0xaa} }, text: func(b []byte) []byte {
 			return []byte(strings.Replace(string(b), `"event_digest":"aa`, `"event_digest":"AA`, 1))
 		}}, "+++-00"},
-		{"record without signature", forgery{record: func(r *chain.Record) { r.SigValueB64 = "" }}, "++++-+"},
-		{"signature of 63 bytes", forgery{record: func(r *chain.Record) { r.SigValueB64 = base64.StdEncoding.EncodeToString(make([]byte, 63)) }}, "++++-+"},
-		{"signature with a line feed", forgery{record: func(r *chain.Record) { r.SigValueB64 = r.SigValueB64[:40] + "\n" + r.SigValueB64[40:] }}, "++++-+"},
-		{"signature without padding", forgery{record: func(r *chain.Record) { r.SigValueB64 = strings.TrimRight(r.SigValueB64, "=") }}, "++++-+"},
-		{"signature with trailing bits", forgery{record: func(r *chain.Record) { r.SigValueB64 = r.SigValueB64[:85] + nextLetter(r.SigValueB64[85]) + "==" }}, "++++-+"},
-		{"signature of zeros", forgery{record: func(r *chain.Record) { r.SigValueB64 = base64.StdEncoding.EncodeToString(make([]byte, 64)) }}, "++++-+"},
-		{"digest signed, said to be canonical", forgery{record: func(r *chain.Record) { r.SigForm = "canonical" }}, "++++-+"},
-		{"canonical signed, said to be digest", forgery{form: event.FormCanonical, record: func(r *chain.Record) { r.SigForm = "digest" }}, "++++-+"},
-		{"unknown form", forgery{record: func(r *chain.Record) { r.SigForm = "raw" }}, "+++-00"},
-		{"key of small order", forgery{record: func(r *chain.Record) { r.PublicKey, r.SigValueB64 = smallOrder, forgedForIdentity() }}, "++++-+"},
-		{"key in base64", forgery{record: func(r *chain.Record) { r.PublicKey = "m" + r.PublicKey[1:] }}, "++++-+"},
-		{"did:key for a key", forgery{record: func(r *chain.Record) { r.PublicKey = "did:key:" + r.PublicKey }}, "++++-+"},
-		{"no key", forgery{record: func(r *chain.Record) { r.PublicKey = "" }}, "++++-+"},
-		{"key of another", forgery{record: func(r *chain.Record) { r.PublicKey = did.Multikey(testKey(t, 77).Public().Bytes()) }}, "++++-+"},
-		{"digest of another envelope", forgery{record: func(r *chain.Record) { r.EventDigest[0] ^= 1 }}, "++++--"},
-		{"record of another agent", forgery{record: func(r *chain.Record) { r.AgentID = "agt_2" }}, "+++++-"},
-		{"record of another key id", forgery{record: func(r *chain.Record) { r.KeyID = "key_2" }}, "+++++-"},
-		{"declared decision changed", forgery{record: func(r *chain.Record) { r.Policy.Declared = id.Deny }}, "+++++-"},
-		{"effective decision stricter", forgery{record: func(r *chain.Record) { r.Policy.Effective = id.Deny }}, "++++++"},
+		{"record without signature", forgery{record: func(r *event.Record) { r.SigValueB64 = "" }}, "++++-+"},
+		{"signature of 63 bytes", forgery{record: func(r *event.Record) { r.SigValueB64 = base64.StdEncoding.EncodeToString(make([]byte, 63)) }}, "++++-+"},
+		{"signature with a line feed", forgery{record: func(r *event.Record) { r.SigValueB64 = r.SigValueB64[:40] + "\n" + r.SigValueB64[40:] }}, "++++-+"},
+		{"signature without padding", forgery{record: func(r *event.Record) { r.SigValueB64 = strings.TrimRight(r.SigValueB64, "=") }}, "++++-+"},
+		{"signature with trailing bits", forgery{record: func(r *event.Record) { r.SigValueB64 = r.SigValueB64[:85] + nextLetter(r.SigValueB64[85]) + "==" }}, "++++-+"},
+		{"signature of zeros", forgery{record: func(r *event.Record) { r.SigValueB64 = base64.StdEncoding.EncodeToString(make([]byte, 64)) }}, "++++-+"},
+		{"digest signed, said to be canonical", forgery{record: func(r *event.Record) { r.SigForm = "canonical" }}, "++++-+"},
+		{"canonical signed, said to be digest", forgery{form: event.FormCanonical, record: func(r *event.Record) { r.SigForm = "digest" }}, "++++-+"},
+		{"unknown form", forgery{record: func(r *event.Record) { r.SigForm = "raw" }}, "+++-00"},
+		{"key of small order", forgery{record: func(r *event.Record) { r.PublicKey, r.SigValueB64 = smallOrder, forgedForIdentity() }}, "++++-+"},
+		{"key in base64", forgery{record: func(r *event.Record) { r.PublicKey = "m" + r.PublicKey[1:] }}, "++++-+"},
+		{"did:key for a key", forgery{record: func(r *event.Record) { r.PublicKey = "did:key:" + r.PublicKey }}, "++++-+"},
+		{"no key", forgery{record: func(r *event.Record) { r.PublicKey = "" }}, "++++-+"},
+		{"key of another", forgery{record: func(r *event.Record) { r.PublicKey = did.Multikey(testKey(t, 77).Public().Bytes()) }}, "++++-+"},
+		{"digest of another envelope", forgery{record: func(r *event.Record) { r.EventDigest[0] ^= 1 }}, "++++--"},
+		{"record of another agent", forgery{record: func(r *event.Record) { r.AgentID = "agt_2" }}, "+++++-"},
+		{"record of another key id", forgery{record: func(r *event.Record) { r.KeyID = "key_2" }}, "+++++-"},
+		{"declared decision changed", forgery{record: func(r *event.Record) { r.Policy.Declared = id.Deny }}, "+++++-"},
+		{"effective decision stricter", forgery{record: func(r *event.Record) { r.Policy.Effective = id.Deny }}, "++++++"},
 		{"envelope of another decision", forgery{signed: func(e map[string]any) { e["policy_decision"] = "deny" }}, "+++++-"},
 		{"payload changed after signing", forgery{signed: func(e map[string]any) { e["payload"] = map[string]any{"n": -1} }}, "+++++-"},
 		{"payload changed after signing, canonical", forgery{form: event.FormCanonical, signed: func(e map[string]any) { e["payload"] = map[string]any{"n": -1} }}, "++++--"},
@@ -108,9 +108,9 @@ func TestFirstEntry(t *testing.T) {
 		want string
 	}{
 		{"nothing", forgery{}, nil, "+++++0"},
-		{"genesis value of another origin", forgery{entry: func(e *chain.Entry) { e.Prev = chain.Genesis(other.origin) }}, nil, "++-++0"},
-		{"zeros for the genesis value", forgery{entry: func(e *chain.Entry) { e.Prev = id.Hash{} }}, nil, "++-++0"},
-		{"number 2", forgery{entry: func(e *chain.Entry) { e.Seq = 2 }, record: func(r *chain.Record) { r.SequenceNum = 2 }},
+		{"genesis value of another origin", forgery{entry: func(e *event.Entry) { e.Prev = event.Genesis(other.origin) }}, nil, "++-++0"},
+		{"zeros for the genesis value", forgery{entry: func(e *event.Entry) { e.Prev = id.Hash{} }}, nil, "++-++0"},
+		{"number 2", forgery{entry: func(e *event.Entry) { e.Seq = 2 }, record: func(r *event.Record) { r.SequenceNum = 2 }},
 			func(_ *testLog, b *Bundle) { b.SequenceNum = 2 }, "-+-++0"},
 		{"an entry before it", forgery{}, func(l *testLog, b *Bundle) { b.PreviousEntry = &b.Entry }, "++-++0"},
 		{"a proof before it", forgery{}, func(l *testLog, b *Bundle) { b.PreviousInclusion = &b.Inclusion }, "++-++0"},

@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/tlog"
@@ -75,7 +75,7 @@ func (l keyLine) read() (k LogKey, ofLog bool, err error) {
 			return k, false, fmt.Errorf("to_size: %w: %w", ErrMalformed, err)
 		}
 	}
-	if k.From > chain.MaxSeq || !isNull(l.ToSize) && k.To > chain.MaxSeq || k.From > k.To {
+	if k.From > event.MaxSeq || !isNull(l.ToSize) && k.To > event.MaxSeq || k.From > k.To {
 		return k, false, fmt.Errorf("sizes: %w", ErrMalformed)
 	}
 	if *l.Use != "log" {

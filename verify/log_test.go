@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -34,10 +34,10 @@ type testLog struct {
 
 // testEvent is one event as it lies in the log.
 type testEvent struct {
-	record     chain.Record
+	record     event.Record
 	recordText []byte
 	envelope   []byte
-	entry      chain.Entry
+	entry      event.Entry
 	leaf       id.Hash
 }
 
@@ -47,9 +47,9 @@ type forgery struct {
 	form     event.Form
 	unsigned func(envelope map[string]any)
 	signed   func(envelope map[string]any)
-	record   func(r *chain.Record)
+	record   func(r *event.Record)
 	text     func(record []byte) []byte
-	entry    func(e *chain.Entry)
+	entry    func(e *event.Entry)
 }
 
 func testKey(t testing.TB, fill byte) edkey.Private {
@@ -104,7 +104,7 @@ func (l *testLog) add(f forgery) {
 	if f.text != nil {
 		e.recordText = f.text(e.recordText)
 	}
-	e.entry = chain.Entry{Prev: l.last(), Record: sha256.Sum256(e.recordText), Seq: uint64(index) + 1}
+	e.entry = event.Entry{Prev: l.last(), Record: sha256.Sum256(e.recordText), Seq: uint64(index) + 1}
 	apply(f.entry, &e.entry)
 	e.leaf = leafHash(e.entry)
 	l.events = append(l.events, e)
@@ -136,18 +136,18 @@ func (l *testLog) sign(form event.Form, envelope map[string]any) (id.Hash, strin
 	return digest, base64.StdEncoding.EncodeToString(signature[:])
 }
 
-func (l *testLog) recordOf(index int, envelope map[string]any, form event.Form, digest id.Hash, signature string) chain.Record {
+func (l *testLog) recordOf(index int, envelope map[string]any, form event.Form, digest id.Hash, signature string) event.Record {
 	declared, err := id.ParseDecision(envelope["policy_decision"].(string))
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	return chain.Record{
+	return event.Record{
 		Origin: l.origin, OrganizationID: l.org, SequenceNum: uint64(index) + 1,
 		EventID: id.Event(envelope["event_id"].(string)), AgentID: id.Agent(envelope["agent_id"].(string)),
 		KeyID: id.Key(envelope["key_id"].(string)), PublicKey: did.Multikey(l.agent.Public().Bytes()),
-		Signer: chain.SignerAgent, Custody: chain.CustodyAgent, EventDigest: digest, SigForm: form.String(),
+		Signer: event.SignerAgent, Custody: event.CustodyAgent, EventDigest: digest, SigForm: form.String(),
 		SigValueB64: signature, IngestKeyID: "ik_1", ReceivedAt: testStart + id.Instant(index),
-		Policy: chain.Policy{Declared: declared, Effective: declared}, V: 1,
+		Policy: event.Policy{Declared: declared, Effective: declared}, V: 1,
 	}
 }
 

@@ -3,7 +3,7 @@ package verify
 import (
 	"fmt"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -83,7 +83,7 @@ func (c *checker) checkChain() error {
 	if b.PreviousEntry == nil || b.PreviousInclusion == nil {
 		return fmt.Errorf("no previous entry: %w", ErrMalformed)
 	}
-	previous, err := chain.ParseEntry([]byte(*b.PreviousEntry))
+	previous, err := event.ParseEntry([]byte(*b.PreviousEntry))
 	if err != nil {
 		return fmt.Errorf("previous_entry: %w", ErrMalformed)
 	}
@@ -101,7 +101,7 @@ func (c *checker) checkGenesis() error {
 	if c.entry.Seq != 1 || c.bundle.PreviousEntry != nil || c.bundle.PreviousInclusion != nil {
 		return fmt.Errorf("first entry with one before it: %w", ErrMismatch)
 	}
-	if c.entry.Prev != chain.Genesis(c.bundle.Origin) {
+	if c.entry.Prev != event.Genesis(c.bundle.Origin) {
 		return fmt.Errorf("first entry and genesis value: %w", ErrMismatch)
 	}
 	return nil

@@ -3,7 +3,7 @@ package verify
 import (
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 )
 
@@ -30,8 +30,8 @@ func remarks() *json.Unmarshalers {
 // inRange reports whether the bundle's numbers are 0..chain.MaxSeq, the integers
 // that JSON carries exactly.
 func (b *Bundle) inRange() bool {
-	return b.SequenceNum <= chain.MaxSeq && b.LogIndex <= chain.MaxSeq && b.Inclusion.inRange() &&
+	return b.SequenceNum <= event.MaxSeq && b.LogIndex <= event.MaxSeq && b.Inclusion.inRange() &&
 		(b.PreviousInclusion == nil || b.PreviousInclusion.inRange())
 }
 
-func (p Inclusion) inRange() bool { return max(p.LogIndex, p.TreeSize) <= id.Index(chain.MaxSeq) }
+func (p Inclusion) inRange() bool { return max(p.LogIndex, p.TreeSize) <= id.Index(event.MaxSeq) }

@@ -5,8 +5,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/event"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -52,11 +52,11 @@ func ParseSuccession(e *event.Envelope, origin id.Origin) (s Succession, err err
 
 // ReadSuccession reads the first event of the log of an origin: its entry, and the
 // documents that the entry commits to. The event is the service's own, and signed.
-func ReadSuccession(origin id.Origin, entry chain.Entry, record, envelope []byte) (s Succession, err error) {
-	if chain.RecordHash(record) != entry.Record || entry.Seq != 1 || entry.Prev != chain.Genesis(origin) {
+func ReadSuccession(origin id.Origin, entry event.Entry, record, envelope []byte) (s Succession, err error) {
+	if event.RecordHash(record) != entry.Record || entry.Seq != 1 || entry.Prev != event.Genesis(origin) {
 		return s, fmt.Errorf("succession: entry, and what it commits to: %w", ErrMismatch)
 	}
-	r, err := chain.ParseRecord(record)
+	r, err := event.ParseRecord(record)
 	if err != nil {
 		return s, fmt.Errorf("succession: record: %w", err)
 	}
@@ -69,7 +69,7 @@ func ReadSuccession(origin id.Origin, entry chain.Entry, record, envelope []byte
 		return s, fmt.Errorf("succession: public_key: %w", err)
 	}
 	form, signed := e.Verify(key)
-	if !signed || form.String() != r.SigForm || e.Digest != r.EventDigest || r.Signer != chain.SignerSystem || r.Origin != origin {
+	if !signed || form.String() != r.SigForm || e.Digest != r.EventDigest || r.Signer != event.SignerSystem || r.Origin != origin {
 		return s, fmt.Errorf("succession: envelope and record: %w", ErrMismatch)
 	}
 	return ParseSuccession(e, origin)
@@ -81,7 +81,7 @@ func SuccessionOf(b *Bundle) (s Succession, ok bool) {
 	if b.LogIndex != 0 || b.Record == nil || b.Envelope == nil {
 		return s, false
 	}
-	entry, err := chain.ParseEntry([]byte(b.Entry))
+	entry, err := event.ParseEntry([]byte(b.Entry))
 	if err != nil {
 		return s, false
 	}

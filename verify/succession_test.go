@@ -8,11 +8,11 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -37,7 +37,7 @@ func lastNote(t testing.TB) string {
 
 // succession is the first event of the second log.
 type succession struct {
-	record   chain.Record
+	record   event.Record
 	envelope []byte
 }
 
@@ -63,16 +63,16 @@ func newSuccession(t testing.TB, kind string, payload any) succession {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return succession{envelope: e.Canonical, record: chain.Record{
+	return succession{envelope: e.Canonical, record: event.Record{
 		Origin: secondOrigin, OrganizationID: e.OrganizationID, SequenceNum: 1, EventID: e.EventID, AgentID: e.AgentID, KeyID: e.KeyID,
-		PublicKey: did.Multikey(private.Public().Bytes()), Signer: chain.SignerSystem, Custody: chain.CustodyServer,
+		PublicKey: did.Multikey(private.Public().Bytes()), Signer: event.SignerSystem, Custody: event.CustodyServer,
 		EventDigest: e.Digest, SigForm: event.FormDigest.String(), SigValueB64: e.SignatureB64, ReceivedAt: 1_795_176_000_000,
-		Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow},
+		Policy: event.Policy{Declared: id.Allow, Effective: id.Allow},
 	}}
 }
 
-func (s succession) entry() chain.Entry {
-	return chain.Entry{Prev: chain.Genesis(secondOrigin), Record: chain.RecordHash(s.record.Text()), Seq: 1}
+func (s succession) entry() event.Entry {
+	return event.Entry{Prev: event.Genesis(secondOrigin), Record: event.RecordHash(s.record.Text()), Seq: 1}
 }
 
 func TestReadSuccession(t *testing.T) {
@@ -87,26 +87,26 @@ func TestReadSuccession(t *testing.T) {
 	}
 	third := newSuccession(t, SuccessorKind, Succession{Predecessor: secondOrigin, Checkpoint: lastNote(t), Reason: "x"})
 	other := newSuccession(t, SuccessorKind, want)
-	for name, bend := range map[string]func(s *succession, e *chain.Entry, origin *id.Origin){
-		"another origin":          func(_ *succession, _ *chain.Entry, o *id.Origin) { *o = firstOrigin + "/3" },
-		"the first log":           func(_ *succession, _ *chain.Entry, o *id.Origin) { *o = firstOrigin },
-		"not the first entry":     func(_ *succession, e *chain.Entry, _ *id.Origin) { e.Seq = 2 },
-		"another genesis":         func(_ *succession, e *chain.Entry, _ *id.Origin) { e.Prev = chain.Genesis(firstOrigin) },
-		"another record":          func(_ *succession, e *chain.Entry, _ *id.Origin) { e.Record[0] ^= 1 },
-		"an agent's record":       func(s *succession, e *chain.Entry, _ *id.Origin) { s.record.Signer = chain.SignerAgent; *e = s.entry() },
-		"a record of another log": func(s *succession, e *chain.Entry, _ *id.Origin) { s.record.Origin = firstOrigin; *e = s.entry() },
-		"another signature form":  func(s *succession, e *chain.Entry, _ *id.Origin) { s.record.SigForm = "canonical"; *e = s.entry() },
-		"another key": func(s *succession, e *chain.Entry, _ *id.Origin) {
+	for name, bend := range map[string]func(s *succession, e *event.Entry, origin *id.Origin){
+		"another origin":          func(_ *succession, _ *event.Entry, o *id.Origin) { *o = firstOrigin + "/3" },
+		"the first log":           func(_ *succession, _ *event.Entry, o *id.Origin) { *o = firstOrigin },
+		"not the first entry":     func(_ *succession, e *event.Entry, _ *id.Origin) { e.Seq = 2 },
+		"another genesis":         func(_ *succession, e *event.Entry, _ *id.Origin) { e.Prev = event.Genesis(firstOrigin) },
+		"another record":          func(_ *succession, e *event.Entry, _ *id.Origin) { e.Record[0] ^= 1 },
+		"an agent's record":       func(s *succession, e *event.Entry, _ *id.Origin) { s.record.Signer = event.SignerAgent; *e = s.entry() },
+		"a record of another log": func(s *succession, e *event.Entry, _ *id.Origin) { s.record.Origin = firstOrigin; *e = s.entry() },
+		"another signature form":  func(s *succession, e *event.Entry, _ *id.Origin) { s.record.SigForm = "canonical"; *e = s.entry() },
+		"another key": func(s *succession, e *event.Entry, _ *id.Origin) {
 			s.record.PublicKey = did.Multikey(edkey.NewPrivate().Public().Bytes())
 			*e = s.entry()
 		},
-		"no key": func(s *succession, e *chain.Entry, _ *id.Origin) { s.record.PublicKey = "z"; *e = s.entry() },
-		"another envelope": func(s *succession, _ *chain.Entry, _ *id.Origin) {
+		"no key": func(s *succession, e *event.Entry, _ *id.Origin) { s.record.PublicKey = "z"; *e = s.entry() },
+		"another envelope": func(s *succession, _ *event.Entry, _ *id.Origin) {
 			s.envelope = bytes.Replace(s.envelope, []byte("a fire"), []byte("a flood"), 1)
 		},
-		"no envelope":               func(s *succession, _ *chain.Entry, _ *id.Origin) { s.envelope = nil },
-		"of another generation":     func(s *succession, e *chain.Entry, _ *id.Origin) { *s = third; *e = s.entry() },
-		"an envelope and no record": func(s *succession, _ *chain.Entry, _ *id.Origin) { s.record = chain.Record{} },
+		"no envelope":               func(s *succession, _ *event.Entry, _ *id.Origin) { s.envelope = nil },
+		"of another generation":     func(s *succession, e *event.Entry, _ *id.Origin) { *s = third; *e = s.entry() },
+		"an envelope and no record": func(s *succession, _ *event.Entry, _ *id.Origin) { s.record = event.Record{} },
 	} {
 		bent, entry, origin := s, s.entry(), secondOrigin
 		bend(&bent, &entry, &origin)

@@ -4,11 +4,11 @@ import (
 	"crypto/sha256"
 	"fmt"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 )
 
-func leafHash(e chain.Entry) id.Hash {
+func leafHash(e event.Entry) id.Hash {
 	text := fmt.Sprintf(`{"prev":"%s","record":"%s","seq":%d,"v":1}`, e.Prev, e.Record, e.Seq)
 	return sha256.Sum256([]byte("\x00" + text))
 }

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -43,13 +43,13 @@ func vectorBundle(t testing.TB, v vectors, index int) *Bundle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var entries [2]chain.Entry
+	var entries [2]event.Entry
 	for i, e := range v.Entries {
-		if entries[i], err = chain.ParseEntry([]byte(e.Entry)); err != nil {
+		if entries[i], err = event.ParseEntry([]byte(e.Entry)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	record, err := chain.ParseRecord([]byte(v.Entries[index].Record))
+	record, err := event.ParseRecord([]byte(v.Entries[index].Record))
 	if err != nil {
 		t.Fatal(err)
 	}

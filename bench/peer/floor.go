@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/policy"
 )
@@ -118,22 +118,22 @@ func (f *floor) take(body []byte) (answer []byte, err error) {
 	}
 	now := id.InstantOf(time.Now())
 	draft := log.NewDraft(&f.identity, e, log.Attestation{
-		Form: form, PublicKey: key.multikey, Signer: chain.SignerAgent, Custody: chain.CustodyServer,
+		Form: form, PublicKey: key.multikey, Signer: event.SignerAgent, Custody: event.CustodyServer,
 		IngestKeyID: "ik_floor", Policy: f.decide(e, now), Disclosure: id.DiscloseRecord,
 	})
 	record := draft.Record.AppendTo(make([]byte, 0, draft.Record.Len()), now, 1)
-	hash := chain.RecordHash(record)
+	hash := event.RecordHash(record)
 	return fmt.Appendf(nil, `{"event_id":"%s","sequence_num":1,"event_hash":"%s","chain_valid":true,"status":"created"}`,
 		e.EventID, hex.EncodeToString(hash[:])), nil
 }
 
-func (f *floor) decide(e *event.Envelope, now id.Instant) chain.Policy {
+func (f *floor) decide(e *event.Envelope, now id.Instant) event.Policy {
 	in := policy.Input{
 		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind, Payload: e.Payload, Now: now,
 	}
 	evaluation := f.policy.Evaluate(in)
 	out := evaluation.Settle(nil)
-	return chain.Policy{
+	return event.Policy{
 		Evaluated: true, Declared: e.Decision, Effective: out.Effective(e.Decision),
 		PolicyID: out.PolicyID, PolicyVersion: out.PolicyVersion, PolicyDigest: out.PolicyDigest,
 		RuleID: out.RuleID, Engine: out.Engine, InputDigest: policy.InputDigest(in), EvaluatedAt: now,

@@ -10,8 +10,8 @@ import (
 
 	"github.com/agentledger/agentledger/bench/peer"
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 )
 
 func post(h http.Handler, path, token, body string) *httptest.ResponseRecorder {

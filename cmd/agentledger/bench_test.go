@@ -19,7 +19,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/witnesstest"
+	"github.com/agentledger/agentledger/internal/test/witnesstest"
 )
 
 // POST /v1/ingest/events against the real server in a process of its own: ingest

@@ -15,7 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/openapi"
+	"github.com/agentledger/agentledger/internal/http/openapi"
 )
 
 // operation is a method and a path of the document.

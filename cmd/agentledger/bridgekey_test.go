@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/verify"
 )
@@ -99,7 +99,7 @@ func (r *toolRun) record(p *process, name id.Event) signedBy {
 	if err != nil || bundle.Record == nil {
 		r.t.Fatalf("%s: %v", raw, err)
 	}
-	record, err := chain.ParseRecord([]byte(*bundle.Record))
+	record, err := event.ParseRecord([]byte(*bundle.Record))
 	if err != nil {
 		r.t.Fatal(err)
 	}

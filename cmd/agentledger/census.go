@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
 )
 
 // censusAgain is the time after which a census that could not be finished is tried

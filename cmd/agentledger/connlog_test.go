@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/limit"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
 // A panic that nothing recovers from but http.Server is logged as an error; what
@@ -22,8 +22,8 @@ func TestPanicOfTheServerIsLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := new(lockedBuffer)
-	bounded := limit.NewListener(l, 0)
-	s := &server{failed: make(chan error, 1), listeners: []*limit.Listener{bounded}}
+	bounded := admission.NewListener(l, 0)
+	s := &server{failed: make(chan error, 1), listeners: []*admission.Listener{bounded}}
 	s.serve(bounded, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("oops-3") }),
 		slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelInfo})))
 	for _, request := range []string{"NONSENSE\r\n\r\n", livez} {
@@ -60,7 +60,7 @@ func TestAllAnswersAreOfTheEdge(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Body.Close()
-		if len(r.Header.Get(web.RequestIDHeader)) != 24 {
+		if len(r.Header.Get(edge.RequestIDHeader)) != 24 {
 			t.Errorf("%s: %s without a request id", url, r.Status)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/notary"
-	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
 // correctClockCommand lets a ledger go on that took events while a clock was ahead.
@@ -60,7 +60,7 @@ func (c correctClockCommand) byServer(ctx context.Context, _ terminal) (made cor
 // inStore does it in the store of a stopped server.
 func (c correctClockCommand) inStore(ctx context.Context, out terminal) (made correctedClock, err error) {
 	err = c.changeOrganization(ctx, out, c.Slug, func(orgs *org.Orgs, t id.Tenant) error {
-		done, err := orgs.CorrectClock(ctx, t, notary.Operator, c.Reason)
+		done, err := orgs.CorrectClock(ctx, t, sysevent.Operator, c.Reason)
 		made = correctedClock{Newest: done.Newest, Received: done.Received, Sequence: done.Index.Sequence()}
 		return err
 	})

@@ -4,18 +4,18 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/agentledger/agentledger/directory"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/fault"
-	"github.com/agentledger/agentledger/notary"
+	"github.com/agentledger/agentledger/internal/operate/directory"
+	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/publicapi"
 )
 
 // keepDirectory makes the service keep a directory in the log of the organization
 // that the settings name. What is listed is public and stays so, which is why none is
 // kept unless the operator asks for it.
-func (s *service) keepDirectory(ctx context.Context, c config.Directory, n *notary.Notary) error {
+func (s *service) keepDirectory(ctx context.Context, c config.Directory, n *sysevent.Notary) error {
 	if c.Directory == "" {
 		return nil
 	}

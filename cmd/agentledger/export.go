@@ -9,9 +9,9 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/operate/rekey"
+	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/reseal"
-	"github.com/agentledger/agentledger/transfer"
 )
 
 // exportCommand writes organizations of a stopped server's store into a folder.
@@ -113,7 +113,7 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	if err := reseal.Begin(ctx, s.engine, s.keyring); err != nil {
+	if err := rekey.Begin(ctx, s.engine, s.keyring); err != nil {
 		return errors.Join(err, s.Close())
 	}
 	i := transfer.Importer{Place: s.place(logger), Dir: c.From, Sealed: sealedRecords(), Reopen: c.Reopen, Report: progress.report}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/provision"
-	"github.com/agentledger/agentledger/reseal"
+	"github.com/agentledger/agentledger/internal/operate/provision"
+	"github.com/agentledger/agentledger/internal/operate/rekey"
 )
 
 // foundIn makes organizations in a store of which no server runs.
@@ -64,7 +64,7 @@ func TestHalfChangedMasterKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := reseal.Resealer{Store: s.store.engine, Ledgers: s.ledgers, Keyring: s.store.keyring, Sealed: sealedRecords()}
+	r := rekey.Resealer{Store: s.store.engine, Ledgers: s.ledgers, Keyring: s.store.keyring, Sealed: sealedRecords()}
 	if _, err := r.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

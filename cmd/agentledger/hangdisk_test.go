@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/seal"
-	"github.com/agentledger/agentledger/internal/web"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 )
@@ -88,13 +88,13 @@ func newDiskServer(t *testing.T, disk *hangingDisk) *hangServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	edge := watch.edge()
-	edge.Bound = web.NewBound(hangTimeout)
-	main, err := service.main(c, edge)
+	shared := watch.edge()
+	shared.Bound = edge.NewBound(hangTimeout)
+	main, err := service.main(c, shared)
 	if err != nil {
 		t.Fatal(err)
 	}
-	identity, err := service.identity(c, testSecret, edge)
+	identity, err := service.identity(c, testSecret, shared)
 	if err != nil {
 		t.Fatal(err)
 	}

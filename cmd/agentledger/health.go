@@ -11,7 +11,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
 // readiness is one condition of /readyz. It returns why the service as a whole
@@ -24,12 +24,12 @@ const readinessTime = time.Second
 // health adds what orchestrators ask: /livez answers 200 as long as the process
 // answers, /readyz 503 with the first reason why the service can't be used. A service
 // that is read-only is ready, because the public log is up, and says that it is.
-func (s *service) health(r chi.Router, edge *web.Edge) {
-	quiet := *edge
+func (s *service) health(r chi.Router, shared *edge.Edge) {
+	quiet := *shared
 	quiet.Quiet = true
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		r.Method(method, "/livez", quiet.Handle(web.Plain(http.HandlerFunc(well))))
-		r.Method(method, "/readyz", quiet.Handle(web.Plain(http.HandlerFunc(s.ready))))
+		r.Method(method, "/livez", quiet.Handle(edge.Plain(http.HandlerFunc(well))))
+		r.Method(method, "/readyz", quiet.Handle(edge.Plain(http.HandlerFunc(s.ready))))
 	}
 }
 

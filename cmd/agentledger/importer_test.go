@@ -14,7 +14,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/workflow"
+	"github.com/agentledger/agentledger/internal/flow/workflow"
 )
 
 // importPolicy lets small files in.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/provision"
+	"github.com/agentledger/agentledger/internal/operate/provision"
 )
 
 // initCommand makes an organization in a stopped server's store, or in a new one.

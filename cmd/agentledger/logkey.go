@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/notary"
-	"github.com/agentledger/agentledger/org"
 )
 
 // rotateLogKeyCommand gives a log another key under the same origin, in two steps:
@@ -73,7 +73,7 @@ func (c rotateLogKeyCommand) inStore(ctx context.Context, out terminal) (key cha
 		if c.Finish {
 			step = orgs.RetireLogKey
 		}
-		made, err := step(ctx, t, notary.Operator)
+		made, err := step(ctx, t, sysevent.Operator)
 		key = changedKey{VerifierKey: made.Verifier.String(), FromSize: made.From}
 		if made.To != log.NoEnd {
 			key.ToSize = &made.To

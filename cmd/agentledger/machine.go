@@ -11,7 +11,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
 // machine is what the service takes from the machine that it runs on, as far as tests
@@ -101,7 +101,7 @@ const moreThreads = 2
 // at once. The floor still works for the number of processors. An organization alone
 // has nothing to gain and loses some of its throughput, so it gets none. A GOMAXPROCS
 // in the environment is left as it is.
-func addThreads(ctx context.Context, c *limit.Company) {
+func addThreads(ctx context.Context, c *admission.Company) {
 	if os.Getenv("GOMAXPROCS") != "" {
 		return
 	}

@@ -9,17 +9,17 @@ import (
 
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/limit"
-	"github.com/agentledger/agentledger/internal/span"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/telemetry"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/trace"
 )
 
 // observation is where everything of a process is told: log, metrics, traces.
 type observation struct {
 	logger   *slog.Logger
 	registry *prometheus.Registry
-	tracer   span.Tracer
+	tracer   trace.Tracer
 	stop     func(context.Context) error // delivers the last spans
 	clocks   clock.Source                // what the service's clock is made of
 }
@@ -41,12 +41,12 @@ func unobserved(logger *slog.Logger) *observation {
 }
 
 // edge returns the edge of all surfaces.
-func (o *observation) edge() *web.Edge {
-	return &web.Edge{Logger: o.logger, Metrics: web.NewMetrics(o.registry), Tracer: o.tracer}
+func (o *observation) edge() *edge.Edge {
+	return &edge.Edge{Logger: o.logger, Metrics: edge.NewMetrics(o.registry), Tracer: o.tracer}
 }
 
 // requests registers the metrics of requests that were not answered in time.
-func (o *observation) requests(b *web.Bound) {
+func (o *observation) requests(b *edge.Bound) {
 	o.registry.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_http_requests_late_total", Help: "Requests that were answered for a handler that did not come back in time.",
@@ -58,7 +58,7 @@ func (o *observation) requests(b *web.Bound) {
 }
 
 // connections registers the metrics of a listener.
-func (o *observation) connections(name string, l *limit.Listener) {
+func (o *observation) connections(name string, l *admission.Listener) {
 	labels := prometheus.Labels{"listener": name}
 	o.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -11,8 +11,8 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/web"
-	"github.com/agentledger/agentledger/openapi"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/http/openapi"
 )
 
 // ask makes a request without a body; etag is If-None-Match, "" for none.
@@ -78,7 +78,7 @@ func TestUnready(t *testing.T) {
 		t.Fatal(err)
 	}
 	router := chi.NewMux()
-	s.health(router, new(web.Edge))
+	s.health(router, new(edge.Edge))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/quota"
-	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/tenant/quota"
 )
 
 // plans returns the catalogue that the settings make: the events of each plan, and the

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/quota"
-	"github.com/agentledger/agentledger/org"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/tenant/quota"
 )
 
 func TestPlans(t *testing.T) {

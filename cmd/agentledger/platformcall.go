@@ -8,9 +8,9 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/notary"
-	"github.com/agentledger/agentledger/org"
 )
 
 // platformCall is one platform call to a server that runs.
@@ -55,7 +55,7 @@ func (c offline) changeOrganization(ctx context.Context, out terminal, slug stri
 }
 
 func (s *store) changeOrganization(ctx context.Context, ledgers *log.Ledgers, slug id.Slug, change func(*org.Orgs, id.Tenant) error) error {
-	n := &notary.Notary{Ledgers: ledgers, Records: s.engine, Keyring: s.keyring, Clock: time.Now}
+	n := &sysevent.Notary{Ledgers: ledgers, Records: s.engine, Keyring: s.keyring, Clock: time.Now}
 	orgs, err := org.New(org.Options{Records: s.engine, Notary: n, Ledgers: ledgers})
 	if err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 	"github.com/agentledger/agentledger/verify"
@@ -164,13 +164,13 @@ func activations(sent []client.Result) (leaves []uint64) {
 	return leaves
 }
 
-func (r *refunder) record(t *testing.T, s client.Result) chain.Record {
+func (r *refunder) record(t *testing.T, s client.Result) event.Record {
 	t.Helper()
 	b, err := verify.ParseBundle(r.bundle(t, s.EventID))
 	if err != nil {
 		t.Fatal(err)
 	}
-	record, err := chain.ParseRecord([]byte(*b.Record))
+	record, err := event.ParseRecord([]byte(*b.Record))
 	if err != nil {
 		t.Fatal(err)
 	}

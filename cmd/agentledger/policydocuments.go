@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/event"
+
+	"github.com/agentledger/agentledger/internal/operate/simulate"
 	"github.com/agentledger/agentledger/policy"
-	"github.com/agentledger/agentledger/rehearsal"
 	"github.com/agentledger/agentledger/verify"
 )
 
 // documents reads record and envelope.
-func (c policyReplayCommand) documents() (*chain.Record, *event.Envelope, error) {
+func (c policyReplayCommand) documents() (*event.Record, *event.Envelope, error) {
 	if c.Bundle == "" && c.Record == "" {
 		return nil, nil, errors.New("give --bundle, or --record and --envelope")
 	}
@@ -22,7 +22,7 @@ func (c policyReplayCommand) documents() (*chain.Record, *event.Envelope, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := chain.ParseRecord(record)
+	r, err := event.ParseRecord(record)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -70,7 +70,7 @@ func (c policyReplayCommand) policy() (*policy.Policy, error) {
 }
 
 // intent reads the documents of a result's intent.
-func (c policyReplayCommand) intent(result *chain.Record) (d rehearsal.Documents, err error) {
+func (c policyReplayCommand) intent(result *event.Record) (d simulate.Documents, err error) {
 	if c.Intent == "" {
 		return d, fmt.Errorf("%s is a result, decided by its intent %s: give the bundle of that with --intent", result.EventID, result.Policy.Intent)
 	}
@@ -85,7 +85,7 @@ func (c policyReplayCommand) intent(result *chain.Record) (d rehearsal.Documents
 	if b.Record == nil {
 		return d, fmt.Errorf("%s: the bundle does not disclose the record", c.Intent)
 	}
-	r, err := chain.ParseRecord([]byte(*b.Record))
+	r, err := event.ParseRecord([]byte(*b.Record))
 	if d.Record = &r; err != nil || b.Envelope == nil {
 		return d, err
 	}

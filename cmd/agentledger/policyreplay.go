@@ -6,9 +6,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/rehearsal"
+	"github.com/agentledger/agentledger/internal/operate/simulate"
 )
 
 // policyReplayCommand decides one event again.
@@ -29,7 +29,7 @@ func (c policyReplayCommand) Run(out terminal) error {
 	if err != nil {
 		return err
 	}
-	replayed, err := c.replay(rehearsal.Documents{Record: record, Envelope: envelope})
+	replayed, err := c.replay(simulate.Documents{Record: record, Envelope: envelope})
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
@@ -44,34 +44,34 @@ func (c policyReplayCommand) Run(out terminal) error {
 
 // replay decides again. A result is not judged, so its intent is looked at in place of a
 // policy.
-func (c policyReplayCommand) replay(event rehearsal.Documents) (rehearsal.Replayed, error) {
+func (c policyReplayCommand) replay(event simulate.Documents) (simulate.Replayed, error) {
 	if event.Record.Policy.Intent != "" {
 		intent, err := c.intent(event.Record)
 		if err != nil {
-			return rehearsal.Replayed{}, err
+			return simulate.Replayed{}, err
 		}
-		return rehearsal.Replayed{Differences: rehearsal.ReplayResult(event, intent)}, nil
+		return simulate.Replayed{Differences: simulate.ReplayResult(event, intent)}, nil
 	}
 	p, err := c.policy()
 	if err != nil {
-		return rehearsal.Replayed{}, err
+		return simulate.Replayed{}, err
 	}
-	return rehearsal.Replay(p, event.Record, event.Envelope)
+	return simulate.Replay(p, event.Record, event.Envelope)
 }
 
 // replayAnswer is the answer as JSON.
 type replayAnswer struct {
-	EventID     string                 `json:"event_id"`
-	SequenceNum uint64                 `json:"sequence_num"`
-	Same        bool                   `json:"same"`
-	Decision    string                 `json:"decision"`
-	RuleID      *string                `json:"rule_id"`
-	Differences []rehearsal.Difference `json:"differences"`
-	Formerly    bool                   `json:"formerly,omitzero"` // see rehearsal.Replayed
-	Intent      id.Event               `json:"intent,omitzero"`   // of a result
+	EventID     string                `json:"event_id"`
+	SequenceNum uint64                `json:"sequence_num"`
+	Same        bool                  `json:"same"`
+	Decision    string                `json:"decision"`
+	RuleID      *string               `json:"rule_id"`
+	Differences []simulate.Difference `json:"differences"`
+	Formerly    bool                  `json:"formerly,omitzero"` // see simulate.Replayed
+	Intent      id.Event              `json:"intent,omitzero"`   // of a result
 }
 
-func (c policyReplayCommand) tell(out terminal, record *chain.Record, replayed rehearsal.Replayed) error {
+func (c policyReplayCommand) tell(out terminal, record *event.Record, replayed simulate.Replayed) error {
 	differences := replayed.Differences
 	if c.JSON {
 		answer := replayAnswer{string(record.EventID), record.SequenceNum, len(differences) == 0, record.Policy.Effective.String(), nil, differences, replayed.Formerly, record.Policy.Intent}
@@ -91,7 +91,7 @@ func (c policyReplayCommand) tell(out terminal, record *chain.Record, replayed r
 }
 
 // decidedBy says what a decision rests on.
-func decidedBy(record *chain.Record, formerly bool) string {
+func decidedBy(record *event.Record, formerly bool) string {
 	p := &record.Policy
 	by := "by " + p.PolicyID + "/" + p.RuleID
 	switch {

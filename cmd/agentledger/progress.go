@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/transfer"
+	"github.com/agentledger/agentledger/internal/operate/transfer"
 )
 
 // progressEvery is the time between two lines of progress.

@@ -6,12 +6,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/agentledger/agentledger/agent"
-	"github.com/agentledger/agentledger/approval"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/operate/rekey"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/notary"
-	"github.com/agentledger/agentledger/outbox"
-	"github.com/agentledger/agentledger/reseal"
 )
 
 // resealAgain is the time after which what could not be resealed is tried again.
@@ -24,7 +24,7 @@ func (s *service) reseal(ctx context.Context) {
 		Name: "agentledger_reseal_done", Help: "1 when no key is sealed under an older master key any more.",
 	})
 	s.watch.registry.MustRegister(done)
-	r := reseal.Resealer{Store: s.store.engine, Ledgers: s.ledgers, Keyring: s.store.keyring, Sealed: sealedRecords()}
+	r := rekey.Resealer{Store: s.store.engine, Ledgers: s.ledgers, Keyring: s.store.keyring, Sealed: sealedRecords()}
 	for ctx.Err() == nil {
 		written, err := r.Run(ctx)
 		if err == nil {
@@ -44,5 +44,5 @@ func (s *service) reseal(ctx context.Context) {
 
 // sealedRecords is every kind of record that holds private keys.
 func sealedRecords() []log.Sealed {
-	return []log.Sealed{log.SealedLogKeys(), notary.SealedSystemKey(), agent.SealedBridgeKey(), approval.SealedGrantKey(), outbox.SealedKey()}
+	return []log.Sealed{log.SealedLogKeys(), sysevent.SealedSystemKey(), agent.SealedBridgeKey(), approval.SealedGrantKey(), webhook.SealedKey()}
 }

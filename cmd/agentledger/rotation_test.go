@@ -17,7 +17,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/witnesstest"
+	"github.com/agentledger/agentledger/internal/test/witnesstest"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 )

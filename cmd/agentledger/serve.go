@@ -17,11 +17,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/deadline"
 	"github.com/agentledger/agentledger/internal/descriptor"
-	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/http/listener"
 	"github.com/agentledger/agentledger/internal/repeat"
-	"github.com/agentledger/agentledger/internal/web"
 )
 
 // serveCommand runs the service until it is told to stop.
@@ -41,8 +41,8 @@ type server struct {
 	platformSecret string
 	madeSecretFile string // "" when the secret was there already
 
-	listeners  []*limit.Listener // main, identity and, when asked for, metrics
-	servers    []*http.Server    // of each listener
+	listeners  []*admission.Listener // main, identity and, when asked for, metrics
+	servers    []*http.Server        // of each listener
 	stopping   atomic.Bool
 	failed     chan error // a listener that ended by itself
 	background sync.WaitGroup
@@ -114,18 +114,18 @@ func (s *server) write(background context.Context) {
 // listen opens the listeners. bounds are the connections that each may have open.
 func (s *server) listen(watch *observation, bounds descriptor.Listeners) error {
 	c := s.settings
-	edge := watch.edge()
-	edge.Last = s.stopping.Load
+	shared := watch.edge()
+	shared.Last = s.stopping.Load
 	if c.RequestTimeout > 0 {
-		edge.Bound = web.NewBound(c.RequestTimeout)
-		watch.requests(edge.Bound)
+		shared.Bound = edge.NewBound(c.RequestTimeout)
+		watch.requests(shared.Bound)
 	}
-	id, err := s.service.identity(c, s.platformSecret, edge)
+	id, err := s.service.identity(c, s.platformSecret, shared)
 	if err != nil {
 		return err
 	}
 	c.MaxPolls, c.MaxPollsOrganization = c.Polls(bounds.Main)
-	main, err := s.service.main(c, edge)
+	main, err := s.service.main(c, shared)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (s *server) listen(watch *observation, bounds descriptor.Listeners) error {
 	}{
 		{listenerNames[0], c.Listen.Listen, proxies.watch(main), bounds.Main},
 		{listenerNames[1], c.IDListen, proxies.watch(id), bounds.Identity},
-		{listenerNames[2], c.MetricsListen, private(watch.registry, edge), bounds.Metrics},
+		{listenerNames[2], c.MetricsListen, private(watch.registry, shared), bounds.Metrics},
 	}
 	for i, surface := range surfaces {
 		if surface.address == "" && i == 2 {
@@ -147,7 +147,7 @@ func (s *server) listen(watch *observation, bounds descriptor.Listeners) error {
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
-		bounded := limit.NewListener(deadline.Listener{Listener: l}, surface.connections)
+		bounded := admission.NewListener(listener.Listener{Listener: l}, surface.connections)
 		bounded.Unused, bounded.Spare = c.IdleTimeout, descriptor.Spare(surface.connections)
 		if surface.connections < c.MaxConnections {
 			watch.logger.Warn("fewer connections than --max-connections, because the process may have few files open",
@@ -155,7 +155,7 @@ func (s *server) listen(watch *observation, bounds descriptor.Listeners) error {
 		}
 		watch.connections(surface.name, bounded)
 		s.listeners = append(s.listeners, bounded)
-		s.serve(bounded, edge.Bodyless(surface.handler), watch.logger)
+		s.serve(bounded, shared.Bodyless(surface.handler), watch.logger)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (s *server) listen(watch *observation, bounds descriptor.Listeners) error {
 const maxHeader = 16 << 10
 
 // serve cuts slow senders and slow readers off by the time-outs of the settings.
-func (s *server) serve(l *limit.Listener, h http.Handler, logger *slog.Logger) {
+func (s *server) serve(l *admission.Listener, h http.Handler, logger *slog.Logger) {
 	c := s.settings.Connections
 	hs := &http.Server{
 		Handler: h, ReadHeaderTimeout: c.HeaderTimeout, ReadTimeout: c.BodyTimeout, WriteTimeout: c.AnswerTimeout,
@@ -180,8 +180,8 @@ func (s *server) serve(l *limit.Listener, h http.Handler, logger *slog.Logger) {
 }
 
 // private is what operators' own tools read: metrics and profiles.
-func private(registry *prometheus.Registry, edge *web.Edge) http.Handler {
-	quiet := *edge
+func private(registry *prometheus.Registry, shared *edge.Edge) http.Handler {
+	quiet := *shared
 	quiet.Quiet, quiet.Metrics, quiet.Bound = true, nil, nil // a profile takes as long as it is asked to
 	mux := http.NewServeMux()
 	for pattern, h := range map[string]http.Handler{
@@ -190,7 +190,7 @@ func private(registry *prometheus.Registry, edge *web.Edge) http.Handler {
 		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
 		"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
 	} {
-		mux.Handle(pattern, quiet.Handle(web.Plain(h)))
+		mux.Handle(pattern, quiet.Handle(edge.Plain(h)))
 	}
 	return mux
 }

@@ -7,33 +7,33 @@ import (
 	"net/http"
 	"runtime"
 
-	"github.com/agentledger/agentledger/account"
-	"github.com/agentledger/agentledger/agent"
-	"github.com/agentledger/agentledger/approval"
 	"github.com/agentledger/agentledger/console"
-	"github.com/agentledger/agentledger/directory"
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/ingest"
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/egress"
-	"github.com/agentledger/agentledger/internal/limit"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/flow/workflow"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/http/egress"
+	"github.com/agentledger/agentledger/internal/http/openapi"
+	"github.com/agentledger/agentledger/internal/operate/directory"
 	"github.com/agentledger/agentledger/internal/operate/loglist"
-	"github.com/agentledger/agentledger/internal/quota"
+	"github.com/agentledger/agentledger/internal/operate/provision"
+	"github.com/agentledger/agentledger/internal/operate/rekey"
+	"github.com/agentledger/agentledger/internal/operate/simulate"
+	"github.com/agentledger/agentledger/internal/operate/witness"
 	"github.com/agentledger/agentledger/internal/seal"
-	"github.com/agentledger/agentledger/internal/web"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
+	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/notary"
-	"github.com/agentledger/agentledger/openapi"
-	"github.com/agentledger/agentledger/org"
-	"github.com/agentledger/agentledger/outbox"
-	"github.com/agentledger/agentledger/provision"
 	"github.com/agentledger/agentledger/publicapi"
-	"github.com/agentledger/agentledger/rehearsal"
-	"github.com/agentledger/agentledger/reseal"
-	"github.com/agentledger/agentledger/rulebook"
-	"github.com/agentledger/agentledger/witness"
-	"github.com/agentledger/agentledger/workflow"
 )
 
 // service is everything between the store and the listeners:
@@ -43,17 +43,17 @@ import (
 // It is built from left to right and closed from right to left.
 type service struct {
 	watch    *observation
-	floor    *limit.Floor // where all surfaces of the main listener work
+	floor    *admission.Floor // where all surfaces of the main listener work
 	store    *store
 	clock    *clock.Guard // of everything below
 	ledgers  *log.Ledgers
 	orgs     *org.Orgs
 	agents   *agent.Agents
-	rules    *rulebook.Rulebook
+	rules    *policystore.Rulebook
 	accounts *account.Accounts
 
 	approvals *approval.Approvals
-	outbox    *outbox.Outbox
+	outbox    *webhook.Outbox
 	workflows *workflow.Workflows
 	witnesses *witness.Witnesses
 	founder   *provision.Provisioner
@@ -83,7 +83,7 @@ func openService(ctx context.Context, c config.Serve, watch *observation, fatal 
 // newService builds the service on a store, which it closes when it can't.
 func newService(ctx context.Context, c config.Serve, st *store, watch *observation, fatal func(error)) (*service, error) {
 	watch.registry.MustRegister(st.engine.Collector())
-	s := &service{watch: watch, floor: limit.NewFloor(runtime.GOMAXPROCS(0)), store: st}
+	s := &service{watch: watch, floor: admission.NewFloor(runtime.GOMAXPROCS(0)), store: st}
 	s.checks = []readiness{s.checkAppends, s.checkStore, s.checkClock}
 	s.tellMode()
 	err := s.keepTime(c)
@@ -100,7 +100,7 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 	}
 	err = s.checkMasterKey(ctx)
 	if err == nil && !st.readOnly {
-		err = reseal.Begin(ctx, st.engine, st.keyring)
+		err = rekey.Begin(ctx, st.engine, st.keyring)
 	}
 	if err == nil {
 		err = s.build(ctx, c)
@@ -148,7 +148,7 @@ func (s *service) build(ctx context.Context, c config.Serve) error {
 		return err
 	}
 	records := s.store.engine
-	n := &notary.Notary{Ledgers: s.ledgers, Records: records, Keyring: s.store.keyring, Clock: s.clock.Now, Turns: s.floor.Turns}
+	n := &sysevent.Notary{Ledgers: s.ledgers, Records: records, Keyring: s.store.keyring, Clock: s.clock.Now, Turns: s.floor.Turns}
 	rules, client, err := witnessRules(c)
 	if err != nil {
 		return err
@@ -167,9 +167,9 @@ func (s *service) build(ctx context.Context, c config.Serve) error {
 		return err
 	}
 	n.Disclosures = s.orgs // each needs the other: settings are stated, statements have a disclosure
-	s.rules = rulebook.New(rulebook.Options{Records: records, Notary: n, Quota: bounds, Turns: s.floor.Turns, Clock: s.clock.Now})
+	s.rules = policystore.New(policystore.Options{Records: records, Notary: n, Quota: bounds, Turns: s.floor.Turns, Clock: s.clock.Now})
 	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now})
-	s.outbox = outbox.New(outbox.Options{
+	s.outbox = webhook.New(webhook.Options{
 		Records: records, Keyring: s.store.keyring, Caller: egress.New(egress.Options{Allow: c.CalloutAllow}), Clock: s.clock.Now, Metrics: s.watch.registry,
 	})
 	s.approvals = approval.New(approval.Options{
@@ -189,10 +189,10 @@ func (s *service) build(ctx context.Context, c config.Serve) error {
 }
 
 // main returns the handler of the main listener.
-func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
-	r := edge.Router()
+func (s *service) main(c config.Serve, shared *edge.Edge) (http.Handler, error) {
+	r := shared.Router()
 	events := ingest.New(ingest.Options{
-		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Workflows: s.workflows,
+		Edge: shared, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Workflows: s.workflows,
 		MaxBytes: c.MaxEventKiB << 10, MaxAhead: c.ClockAhead, MaxAge: c.ClockBehind,
 		MaxInFlight: c.MaxInFlight, MaxInFlightOrganization: c.MaxInFlightOrganization, MaxRefusals: c.MaxRefusals,
 		MaxPolls: c.MaxPolls, MaxPollsOrganization: c.MaxPollsOrganization,
@@ -200,37 +200,37 @@ func (s *service) main(c config.Serve, edge *web.Edge) (http.Handler, error) {
 	})
 	events.Routes(r)
 	public := publicapi.New(publicapi.Options{
-		Edge: edge, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, GrantKeys: s.approvals, Witnesses: s.witnesses,
+		Edge: shared, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, GrantKeys: s.approvals, Witnesses: s.witnesses,
 		PublicURL: c.PublicURL, Directory: s.directoryName, LogList: s.publicLogList(),
 		Clock: s.clock.Now, MaxInFlight: c.MaxPublicReads, Floor: s.floor, Metrics: s.watch.registry,
 	})
 	public.Routes(r)
 	people, err := console.New(console.Options{
-		Edge: edge, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Workflows: s.workflows, Outbox: s.outbox, Witnesses: s.witnesses, PublicURL: c.PublicURL,
-		Rehearsals: rehearsal.New(rehearsal.Options{Ledgers: s.ledgers, Turns: s.floor.Turns, Clock: s.clock.Now}), Floor: s.floor,
+		Edge: shared, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Workflows: s.workflows, Outbox: s.outbox, Witnesses: s.witnesses, PublicURL: c.PublicURL,
+		Rehearsals: simulate.New(simulate.Options{Ledgers: s.ledgers, Turns: s.floor.Turns, Clock: s.clock.Now}), Floor: s.floor,
 	})
 	if err != nil {
 		return nil, err
 	}
 	people.Routes(r)
-	openapi.Routes(r, edge)
-	s.health(r, edge)
+	openapi.Routes(r, shared)
+	s.health(r, shared)
 	return events.Straight(public.Straight(r)), nil
 }
 
 // identity returns the handler of the identity listener.
-func (s *service) identity(c config.Serve, platformSecret string, edge *web.Edge) (http.Handler, error) {
+func (s *service) identity(c config.Serve, platformSecret string, shared *edge.Edge) (http.Handler, error) {
 	surface, err := identity.New(identity.Options{
-		Edge: edge, Provisioner: s.founder, Organizations: s.orgs, LogKeys: s.orgs, Clock: s.clock, Witnesses: s.askWitnesses, People: s.accounts, Members: s.accounts, Sessions: s.accounts,
+		Edge: shared, Provisioner: s.founder, Organizations: s.orgs, LogKeys: s.orgs, Clock: s.clock, Witnesses: s.askWitnesses, People: s.accounts, Members: s.accounts, Sessions: s.accounts,
 		PlatformSecret: platformSecret, PublicURL: c.PublicURL,
 		Address: identity.AddressOf(c.ClientAddressHeader), Metrics: s.watch.registry,
 	})
 	if err != nil {
 		return nil, err
 	}
-	r := edge.Router()
+	r := shared.Router()
 	surface.Routes(r)
-	s.health(r, edge)
+	s.health(r, shared)
 	return r, nil
 }
 

@@ -11,13 +11,13 @@ import (
 
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/descriptor"
+	"github.com/agentledger/agentledger/internal/operate/rekey"
+	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/reseal"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/storage/pgstore"
-	"github.com/agentledger/agentledger/transfer"
 )
 
 // engine is what the program needs of a storage engine. Nothing behind openEngine
@@ -113,7 +113,7 @@ func openStoreReadOnly(ctx context.Context, c config.Store, logger *slog.Logger,
 // open checks that the keyring has every key that the store may need, and opens the
 // anchors.
 func (s *store) open(ctx context.Context, c config.Store, openAnchors anchorOpener) (err error) {
-	if err := reseal.Check(ctx, s.engine, s.keyring); err != nil {
+	if err := rekey.Check(ctx, s.engine, s.keyring); err != nil {
 		return fmt.Errorf("master key: %w", err)
 	}
 	s.anchors, err = openAnchors(c.AnchorsDir())

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/agentledger/agentledger/transfer"
+	"github.com/agentledger/agentledger/internal/operate/transfer"
 )
 
 // succeedCommand lets an organization whose ledger is frozen go on with another one.

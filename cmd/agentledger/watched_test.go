@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/apicheck"
+	"github.com/agentledger/agentledger/internal/test/openapitest"
 )
 
 // traffic is what goes to and from the real servers under test.
-var traffic = apicheck.Of("service")
+var traffic = openapitest.Of("service")
 
 // watched returns an address that passes requests on to another one, and holds
 // them against openapi.json. A connection that breaks behind it breaks before it.

@@ -8,10 +8,10 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/egress"
+	"github.com/agentledger/agentledger/internal/http/egress"
+	"github.com/agentledger/agentledger/internal/operate/witness"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/trust"
-	"github.com/agentledger/agentledger/witness"
 )
 
 // witnessTimeout is how long one call of a witness may take.

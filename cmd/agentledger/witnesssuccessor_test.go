@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/witnesstest"
+	"github.com/agentledger/agentledger/internal/test/witnesstest"
 	"github.com/agentledger/agentledger/tlog"
 )
 

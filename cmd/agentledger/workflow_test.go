@@ -16,10 +16,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
-	"github.com/agentledger/agentledger/workflow"
 )
 
 // Runs by the real server and both engines, which is killed under steps again and

@@ -12,8 +12,8 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 )
 
 type didCommand struct {

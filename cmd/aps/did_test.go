@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/miniservice"
+	"github.com/agentledger/agentledger/internal/test/fakeservice"
 )
 
 func TestDid(t *testing.T) {
-	s := miniservice.Start(t, 2)
+	s := fakeservice.Start(t, 2)
 	mine, other := s.Organization(0), s.Organization(1)
 	const web = "did:web:log.example:v1:public:agents:agt_1"
 	for name, tc := range map[string]struct {

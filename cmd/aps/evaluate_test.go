@@ -4,15 +4,15 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/miniservice"
+	"github.com/agentledger/agentledger/internal/test/fakeservice"
 )
 
 func TestEvaluate(t *testing.T) {
-	s := miniservice.Start(t, 2)
+	s := fakeservice.Start(t, 2)
 	mine, other := s.Organization(0), s.Organization(1)
 	mine.Rules = map[id.Tool]id.Decision{"shop.refunds.create": id.AllowWithObligation, "crm.customers.export": id.Deny}
 	for name, tc := range map[string]struct {
-		o      *miniservice.Organization
+		o      *fakeservice.Organization
 		args   []string
 		status int
 		want   string

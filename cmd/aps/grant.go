@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/tlog"
 )
 

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/tlog"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/did"
-	"github.com/agentledger/agentledger/internal/edkey"
+	"github.com/agentledger/agentledger/edkey"
 )
 
 type keygenCommand struct {

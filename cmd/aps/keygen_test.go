@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/internal/miniservice"
+	"github.com/agentledger/agentledger/internal/test/fakeservice"
 )
 
 func TestKeygen(t *testing.T) {
@@ -41,7 +41,7 @@ func TestKeygenPrints(t *testing.T) {
 	if got.status != 0 || !strings.HasPrefix(got.out, "private key  ") || strings.Count(got.out, "\n") != 4 {
 		t.Errorf("got %+v", got)
 	}
-	o := miniservice.Start(t, 1).Organization(0)
+	o := fakeservice.Start(t, 1).Organization(0)
 	flags := as(t, o)
 	proof := aps(t, "", append([]string{"keygen", "--proof", "--from", flags[7]}, flags[:6]...)...)
 	if proof.status != 0 || !strings.Contains(proof.out, "\nproof        ") || strings.Contains(proof.out, o.Seed) {

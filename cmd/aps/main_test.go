@@ -12,13 +12,13 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/miniservice"
+	"github.com/agentledger/agentledger/internal/test/fakeservice"
 	"github.com/agentledger/agentledger/verify"
 )
 
 // writeLogs writes bundles of the logs of two organizations, each with its entry
 // and its tlog-proof beside it.
-func writeLogs(dir string, s *miniservice.Service) error {
+func writeLogs(dir string, s *fakeservice.Service) error {
 	for name, of := range map[string]struct {
 		organization, index int
 		disclosure          id.Disclosure
@@ -54,9 +54,9 @@ func writeBundle(file string, b *verify.Bundle) error {
 }
 
 // filled returns the service with n events in the log of each of two organizations.
-func filled(t testing.TB, n int) *miniservice.Service {
+func filled(t testing.TB, n int) *fakeservice.Service {
 	t.Helper()
-	s := miniservice.Start(t, 2)
+	s := fakeservice.Start(t, 2)
 	for i := range 2 {
 		o := s.Organization(i)
 		service, err := client.New(client.Config{BaseURL: s.URL, Token: o.Token})
@@ -99,7 +99,7 @@ func apsContext(ctx context.Context, stdin string, args ...string) outcome {
 }
 
 // as returns the flags of an organization's agent.
-func as(t testing.TB, o *miniservice.Organization) []string {
+func as(t testing.TB, o *fakeservice.Organization) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "agent.key")
 	if err := os.WriteFile(file, []byte(o.Seed+"\n"), 0o600); err != nil {
@@ -109,7 +109,7 @@ func as(t testing.TB, o *miniservice.Organization) []string {
 }
 
 // at adds the flags of the service with the organization's token.
-func at(s *miniservice.Service, o *miniservice.Organization, rest ...string) []string {
+func at(s *fakeservice.Service, o *fakeservice.Organization, rest ...string) []string {
 	return append([]string{"--url", s.URL, "--token", o.Token}, rest...)
 }
 

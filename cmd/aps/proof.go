@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
@@ -100,7 +100,7 @@ func included(p tlog.Proof, entry []byte, c tlog.Checkpoint) error {
 	if err := tlog.CheckInclusion(p.Index, c.Size, tlog.LeafHash(entry), p.Hashes, c.Root); err != nil {
 		return err
 	}
-	parsed, err := chain.ParseEntry(entry)
+	parsed, err := event.ParseEntry(entry)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/miniservice"
+	"github.com/agentledger/agentledger/internal/test/fakeservice"
 )
 
 const day = "../../examples/day.ndjson"
@@ -36,7 +36,7 @@ func lines(t testing.TB, file string) []string {
 }
 
 func TestReplay(t *testing.T) {
-	s := miniservice.Start(t, 2)
+	s := fakeservice.Start(t, 2)
 	o := s.Organization(0)
 	o.Rules = map[id.Tool]id.Decision{"crm.customers.export": id.Deny, "shop.refunds.create": id.AllowWithObligation}
 	args := with("replay", at(s, o), as(t, o), []string{day})
@@ -59,7 +59,7 @@ func TestReplay(t *testing.T) {
 }
 
 // checkOrder checks that the steps of each trace rise by one from 0.
-func checkOrder(t *testing.T, o *miniservice.Organization) {
+func checkOrder(t *testing.T, o *fakeservice.Organization) {
 	t.Helper()
 	next := map[id.Trace]uint64{}
 	for i := range o.Size() {
@@ -84,7 +84,7 @@ func checkOrder(t *testing.T, o *miniservice.Organization) {
 // breaks now and then.
 func TestReplayKeepsOrder(t *testing.T) {
 	for _, batch := range []string{"1", "9", "200"} {
-		s := miniservice.Start(t, 1)
+		s := fakeservice.Start(t, 1)
 		o := s.Organization(0)
 		random := rand.New(rand.NewPCG(1, 2))
 		var file strings.Builder
@@ -94,7 +94,7 @@ func TestReplayKeepsOrder(t *testing.T) {
 			fmt.Fprintf(&file, `{"trace":"trc %d","step":%d,"action_kind":"result","payload":{}}`+"\n", trace, steps[trace])
 			steps[trace]++
 		}
-		faults := slices.Repeat([]miniservice.Fault{miniservice.None, miniservice.None, miniservice.None, miniservice.Lost, miniservice.Cut}, 2)
+		faults := slices.Repeat([]fakeservice.Fault{fakeservice.None, fakeservice.None, fakeservice.None, fakeservice.Lost, fakeservice.Cut}, 2)
 		s.Next(faults...)
 		got := aps(t, file.String(), with("replay", at(s, o), as(t, o), []string{"-", "--connections", "5", "--batch", batch, "--json"})...)
 		var sum summary
@@ -109,7 +109,7 @@ func TestReplayKeepsOrder(t *testing.T) {
 }
 
 func TestReplayGoesOn(t *testing.T) {
-	s := miniservice.Start(t, 1)
+	s := fakeservice.Start(t, 1)
 	o := s.Organization(0)
 	args := with("replay", at(s, o, "--json"), as(t, o), []string{day})
 	n := uint64(len(lines(t, day)))
@@ -134,7 +134,7 @@ func TestReplayGoesOn(t *testing.T) {
 }
 
 func TestReplayDryRun(t *testing.T) {
-	s := miniservice.Start(t, 2)
+	s := fakeservice.Start(t, 2)
 	one := with("replay", as(t, s.Organization(0)), []string{day, "--dry-run"})
 	first, second := aps(t, "", one...), aps(t, "", one...)
 	if first.status != 0 || first != second {
@@ -172,7 +172,7 @@ func TestReplayDryRun(t *testing.T) {
 }
 
 func TestReplayRefused(t *testing.T) {
-	s := miniservice.Start(t, 1)
+	s := fakeservice.Start(t, 1)
 	o := s.Organization(0)
 	o.Cap = 2
 	file := filepath.Join(t.TempDir(), "recording")
@@ -203,9 +203,9 @@ func TestReplayRefused(t *testing.T) {
 // What the first try of a request stored is replayed by the second, and the
 // summary says why there was one.
 func TestReplaySentAgain(t *testing.T) {
-	s := miniservice.Start(t, 1)
+	s := fakeservice.Start(t, 1)
 	o := s.Organization(0)
-	s.Next(miniservice.None, miniservice.None, miniservice.BadGateway, miniservice.BadGateway, miniservice.OutcomeTaken) // the head comes first: has the log a successor, and its checkpoint
+	s.Next(fakeservice.None, fakeservice.None, fakeservice.BadGateway, fakeservice.BadGateway, fakeservice.OutcomeTaken) // the head comes first: has the log a successor, and its checkpoint
 	got := aps(t, "", with("replay", []string{"--connections", "1", "--batch", "1"}, at(s, o), as(t, o), []string{day})...)
 	n := len(lines(t, day))
 	want := fmt.Sprintf("lines      %d: %d created, 1 replayed, 0 refused\ntightened  0, of these denied 0\nhead       size 0 before, size %d after\n", n, n-1, n) +
@@ -231,7 +231,7 @@ func TestReasonsOfRetries(t *testing.T) {
 }
 
 func TestReplayStops(t *testing.T) {
-	s := miniservice.Start(t, 2)
+	s := fakeservice.Start(t, 2)
 	mine, other := s.Organization(0), s.Organization(1)
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -275,7 +275,7 @@ func (e ending) Read(p []byte) (int, error) {
 
 // However far a run got that was interrupted, the next one completes it.
 func TestReplayInterrupted(t *testing.T) {
-	s := miniservice.Start(t, 1)
+	s := fakeservice.Start(t, 1)
 	o := s.Organization(0)
 	text, n := load(t, day), len(lines(t, day))
 	args := with("replay", at(s, o), as(t, o), []string{"-", "--connections", "2"})
@@ -358,7 +358,7 @@ func FuzzPlayback(f *testing.F) {
 	}
 	f.Add(`{"trace":"","step":-1}`)
 	f.Add(`{"trace":"../x","step":1,"action_kind":"result","payload":{"salt":1}}`)
-	o := miniservice.Start(f, 1).Organization(0)
+	o := fakeservice.Start(f, 1).Organization(0)
 	flags := as(f, o)
 	signer, err := signerFlags{nameFlags{o.ID, string(o.Agent), string(o.Key)}, flags[7]}.signer()
 	if err != nil {
@@ -380,7 +380,7 @@ func FuzzPlayback(f *testing.F) {
 }
 
 func BenchmarkPlayback(b *testing.B) {
-	o := miniservice.Start(b, 1).Organization(0)
+	o := fakeservice.Start(b, 1).Organization(0)
 	signer, err := signerFlags{nameFlags{o.ID, string(o.Agent), string(o.Key)}, as(b, o)[7]}.signer()
 	if err != nil {
 		b.Fatal(err)

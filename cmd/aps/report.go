@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/agentledger/agentledger/chain"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -143,20 +143,20 @@ func signatureWords(b *verify.Bundle) string {
 	if b.Record == nil {
 		return ""
 	}
-	record, err := chain.ParseRecord([]byte(*b.Record))
+	record, err := event.ParseRecord([]byte(*b.Record))
 	if err != nil {
 		return "the key in the record signed this event"
 	}
 	words := "the key in the record signed this event; the record calls it "
 	switch record.Signer {
-	case chain.SignerAgent:
+	case event.SignerAgent:
 		words += "the agent's"
-	case chain.SignerBridge:
+	case event.SignerBridge:
 		words += "the service's, which signs for tools without a key"
-	case chain.SignerSystem:
+	case event.SignerSystem:
 		words += "the service's own"
 	}
-	if record.Signer == chain.SignerAgent && record.Custody == chain.CustodyServer {
+	if record.Signer == event.SignerAgent && record.Custody == event.CustodyServer {
 		words += ", made by the service"
 	}
 	return words

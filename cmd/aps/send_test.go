@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/miniservice"
+	"github.com/agentledger/agentledger/internal/test/fakeservice"
 )
 
 const twoEvents = `{"event_id":"evt_1","action_kind":"tool_call","tool_name":"crm.user.get"}
@@ -31,7 +31,7 @@ func golden(s string) string {
 }
 
 func TestSend(t *testing.T) {
-	s := miniservice.Start(t, 2)
+	s := fakeservice.Start(t, 2)
 	o := s.Organization(0)
 	o.Rules = map[id.Tool]id.Decision{"shop.refunds.create": id.AllowWithObligation}
 	args := with("send", at(s, o), as(t, o))
@@ -46,7 +46,7 @@ func TestSend(t *testing.T) {
 }
 
 func TestSendSigned(t *testing.T) {
-	s := miniservice.Start(t, 1)
+	s := fakeservice.Start(t, 1)
 	o := s.Organization(0)
 	signed := aps(t, twoEvents, with("sign", as(t, o), []string{"--form", "canonical"})...)
 	if signed.status != 0 || strings.Count(signed.out, "\n") != 2 {
@@ -73,14 +73,14 @@ func sortedMembers(t *testing.T, text string) string {
 // An answer that was lost, and a service that is busy, change nothing about the result.
 func TestSendThroughFaults(t *testing.T) {
 	for batch, tc := range map[string]struct {
-		faults      []miniservice.Fault
+		faults      []fakeservice.Fault
 		out, report string
 	}{
-		"1": {[]miniservice.Fault{miniservice.Unavailable, miniservice.None, miniservice.Lost}, "created   evt_1  #1  HASH\nreplayed  evt_2\n", ""},
-		"2": {[]miniservice.Fault{miniservice.Later, miniservice.Lost}, "replayed  evt_1\nreplayed  evt_2\n",
+		"1": {[]fakeservice.Fault{fakeservice.Unavailable, fakeservice.None, fakeservice.Lost}, "created   evt_1  #1  HASH\nreplayed  evt_2\n", ""},
+		"2": {[]fakeservice.Fault{fakeservice.Later, fakeservice.Lost}, "replayed  evt_1\nreplayed  evt_2\n",
 			"aps: trying again in 1s: 503 Overloaded [overloaded] (request req_1)\n"},
 	} {
-		s := miniservice.Start(t, 1)
+		s := fakeservice.Start(t, 1)
 		o := s.Organization(0)
 		s.Next(tc.faults...)
 		got := aps(t, twoEvents, with("send", at(s, o), as(t, o), []string{"--batch", batch})...)
@@ -92,13 +92,13 @@ func TestSendThroughFaults(t *testing.T) {
 
 // What was told of the other events of a batch is printed before the run ends.
 func TestSendEndsAfterItsBatch(t *testing.T) {
-	s := miniservice.Start(t, 1)
+	s := fakeservice.Start(t, 1)
 	o := s.Organization(0)
 	events := strings.Repeat(`{"event_id":"evt","action_kind":"result","emitted_at":"2026-01-01T00:00:00Z","salt":"s","trace_id":"t"}`+"\n", 4)
 	for i, name := range []string{"evt_1", "evt_2", "evt_3", "evt_4"} {
 		events = strings.Replace(events, `"evt"`, `"`+name+`"`, 1)
 		if i == 2 {
-			s.NextLines(miniservice.None, miniservice.Internal)
+			s.NextLines(fakeservice.None, fakeservice.Internal)
 		}
 	}
 	got := aps(t, events, with("send", at(s, o), as(t, o), []string{"--batch", "3"})...)
@@ -159,7 +159,7 @@ func TestGroups(t *testing.T) {
 }
 
 func TestSendRefused(t *testing.T) {
-	s := miniservice.Start(t, 2)
+	s := fakeservice.Start(t, 2)
 	o := s.Organization(0)
 	first := aps(t, `{"event_id":"evt_1","action_kind":"result"}`, with("send", at(s, o), as(t, o))...)
 	if first.status != 0 {
@@ -181,7 +181,7 @@ func TestSendRefused(t *testing.T) {
 }
 
 func TestSendStops(t *testing.T) {
-	s := miniservice.Start(t, 2)
+	s := fakeservice.Start(t, 2)
 	mine, other := s.Organization(0), s.Organization(1)
 	down := []string{"--url", "http://127.0.0.1:1", "--token", "t"}
 	canceled, cancel := context.WithCancel(t.Context())
@@ -221,7 +221,7 @@ func TestSendStops(t *testing.T) {
 }
 
 func TestSendEnvironment(t *testing.T) {
-	s := miniservice.Start(t, 1)
+	s := fakeservice.Start(t, 1)
 	o := s.Organization(0)
 	flags := as(t, o)
 	for name, value := range map[string]string{

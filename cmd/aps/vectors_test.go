@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/vectors"
+	"github.com/agentledger/agentledger/internal/test/vectors"
 )
 
 // The program says of the published corpus what is written there: 0 for what is to

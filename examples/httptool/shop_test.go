@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/tlog"
 )
 

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/clock/clocktest"
-	"github.com/agentledger/agentledger/internal/fault"
 )
 
 const day = 24 * time.Hour

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/fault"
 )
 
 // Code is the code of what is refused because of the time.

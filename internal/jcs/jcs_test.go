@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gowebpki/jcs"
 )

@@ -19,9 +19,9 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
-	"go.opentelemetry.io/otel/sdk/trace"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/agentledger/agentledger/internal/span"
+	"github.com/agentledger/agentledger/internal/trace"
 )
 
 // service is the name of the process in traces.
@@ -47,23 +47,23 @@ type TraceOptions struct {
 
 // Trace returns a tracer and what delivers the last spans at the end. Without an
 // endpoint the tracer is off.
-func Trace(ctx context.Context, o TraceOptions) (span.Tracer, func(context.Context) error, error) {
+func Trace(ctx context.Context, o TraceOptions) (trace.Tracer, func(context.Context) error, error) {
 	if o.Endpoint == "" {
-		return span.Tracer{}, func(context.Context) error { return nil }, nil
+		return trace.Tracer{}, func(context.Context) error { return nil }, nil
 	}
 	receiver, err := url.JoinPath(o.Endpoint, "v1/traces") // where OTLP/HTTP has them
 	if err != nil {
-		return span.Tracer{}, nil, fmt.Errorf("export traces: %w", err)
+		return trace.Tracer{}, nil, fmt.Errorf("export traces: %w", err)
 	}
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(receiver))
 	if err != nil {
-		return span.Tracer{}, nil, fmt.Errorf("export traces: %w", err)
+		return trace.Tracer{}, nil, fmt.Errorf("export traces: %w", err)
 	}
-	provider := trace.NewTracerProvider(
-		trace.WithBatcher(exporter),
-		trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(o.Ratio))),
-		trace.WithResource(resource.NewSchemaless(
+	provider := sdk.NewTracerProvider(
+		sdk.WithBatcher(exporter),
+		sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(o.Ratio))),
+		sdk.WithResource(resource.NewSchemaless(
 			attribute.String("service.name", service), attribute.String("service.version", o.Version))),
 	)
-	return span.New(provider.Tracer(service)), provider.Shutdown, nil
+	return trace.New(provider.Tracer(service)), provider.Shutdown, nil
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/agentledger/agentledger/internal/commonpassword"
+	"github.com/agentledger/agentledger/internal/tenant/commonpassword"
 )
 
 func main() {

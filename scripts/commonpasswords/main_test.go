@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/commonpassword"
+	"github.com/agentledger/agentledger/internal/tenant/commonpassword"
 )
 
 func TestReadDigests(t *testing.T) {

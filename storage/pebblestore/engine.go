@@ -34,7 +34,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/door"
+	"github.com/agentledger/agentledger/internal/inflight"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -43,7 +43,7 @@ type Engine struct {
 	db   *pebble.DB
 	file *storeFile
 	lock *pebble.Lock
-	door door.Door
+	door inflight.Door
 
 	readOnly bool
 	opened   atomic.Bool // before that a failed flush breaks the engine

@@ -9,7 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/agentledger/agentledger/internal/private"
+	"github.com/agentledger/agentledger/internal/durable"
 )
 
 // privateFS is the file system of the machine, on which every file that is made is
@@ -50,7 +50,7 @@ func owned[F io.Closer](f F, name string, err error) (F, error) {
 	if err != nil {
 		return f, err
 	}
-	if err := private.TightenFile(name); err != nil && !errors.Is(err, os.ErrPermission) {
+	if err := durable.TightenFile(name); err != nil && !errors.Is(err, os.ErrPermission) {
 		var none F
 		return none, errors.Join(err, f.Close())
 	}
@@ -62,7 +62,7 @@ func tightenDir(o Options) error {
 	if _, real := o.FS.(privateFS); !real {
 		return nil
 	}
-	err := private.TightenDir(o.Dir)
+	err := durable.TightenDir(o.Dir)
 	if errors.Is(err, os.ErrPermission) {
 		o.Logger.Warn("files of the store belong to another user, so others may have rights to them", slog.Any("err", err))
 		return nil

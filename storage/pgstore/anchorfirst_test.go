@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/chain"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage/pgstore"
@@ -98,8 +98,8 @@ func anyEvent(n int64) log.Prepare {
 	}
 	return func(_ context.Context, s *log.State) (log.Submission, error) {
 		return log.Submission{Drafts: []log.Draft{log.NewDraft(s.Identity(), e, log.Attestation{
-			Form: event.FormDigest, PublicKey: benchKey(), Signer: chain.SignerAgent, Custody: chain.CustodyAgent, IngestKeyID: "ik_bench",
-			Policy: chain.Policy{Declared: id.Allow, Effective: id.Allow}, Disclosure: id.DiscloseRecord,
+			Form: event.FormDigest, PublicKey: benchKey(), Signer: event.SignerAgent, Custody: event.CustodyAgent, IngestKeyID: "ik_bench",
+			Policy: event.Policy{Declared: id.Allow, Effective: id.Allow}, Disclosure: id.DiscloseRecord,
 		})}}, nil
 	}
 }

@@ -40,7 +40,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/agentledger/agentledger/internal/door"
+	"github.com/agentledger/agentledger/internal/inflight"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore/document"
 )
@@ -58,7 +58,7 @@ type Engine struct {
 	connect  *connector
 	doubts   doubts
 	lookups  lookups
-	door     door.Door
+	door     inflight.Door
 
 	lost, split atomic.Uint64 // see Collector
 }

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/agentledger/agentledger/internal/fault"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/storage/pgstore"
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/edkey"
-	"github.com/agentledger/agentledger/internal/fault"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage/storagetest"

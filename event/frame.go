@@ -1,0 +1,125 @@
+package event
+
+import (
+	"encoding/hex"
+	"strconv"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+)
+
+// Text returns the record's canonical JSON.
+func (r *Record) Text() []byte {
+	f := r.Frame()
+	return f.AppendTo(nil, r.ReceivedAt, r.SequenceNum)
+}
+
+// Frame is a record rendered but for the two members that only the sequencer
+// can give. It is made in the caller's goroutine, so that the sequencer has
+// nothing left to do but copy and hash.
+type Frame struct {
+	text []byte
+	cut  int // where the received_at value and the sequence number go in
+}
+
+const frameGap = `","sequence_num":`
+
+// Frame renders r without received_at and sequence_num.
+func (r *Record) Frame() Frame {
+	b := make([]byte, 0, 1024)
+	b = appendMember(b, `{"agent_id":`, string(r.AgentID))
+	b = appendMember(b, `,"custody":`, string(r.Custody))
+	b = appendHash(b, `,"event_digest":`, r.EventDigest)
+	b = appendMember(b, `,"event_id":`, string(r.EventID))
+	b = appendNullable(b, `,"ingest_key_id":`, r.IngestKeyID)
+	b = appendMember(b, `,"key_id":`, string(r.KeyID))
+	b = appendMember(b, `,"organization_id":`, r.OrganizationID.String())
+	b = appendMember(b, `,"origin":`, string(r.Origin))
+	b = r.Policy.appendTo(append(b, `,"policy":`...))
+	b = appendMember(b, `,"public_key":`, r.PublicKey)
+	b = append(b, `,"received_at":"`...)
+	cut := len(b)
+	b = appendMember(b, `,"sig_form":`, r.SigForm)
+	b = appendMember(b, `,"sig_value_b64":`, r.SigValueB64)
+	b = appendMember(b, `,"signer":`, string(r.Signer))
+	b = append(b, `,"v":1}`...)
+	return Frame{text: b, cut: cut}
+}
+
+// Len returns the length in bytes of the longest record that f can become.
+func (f Frame) Len() int { return len(f.text) + 24 + len(frameGap) + 20 }
+
+// AppendTo appends the whole record to dst.
+func (f Frame) AppendTo(dst []byte, received id.Instant, seq uint64) []byte {
+	dst = append(dst, f.text[:f.cut]...)
+	dst = received.AppendTo(dst)
+	dst = append(dst, frameGap...)
+	dst = strconv.AppendUint(dst, seq, 10)
+	return append(dst, f.text[f.cut:]...)
+}
+
+func (p *Policy) appendTo(b []byte) []byte {
+	b = appendNullable(b, `{"approval_id":`, p.ApprovalID)
+	b = appendMember(b, `,"declared":`, p.Declared.String())
+	b = appendMember(b, `,"effective":`, p.Effective.String())
+	b = appendNullable(b, `,"engine":`, p.Engine)
+	b = append(b, `,"evaluated":`...)
+	b = strconv.AppendBool(b, p.Evaluated)
+	b = appendNullableInstant(b, `,"evaluated_at":`, p.EvaluatedAt)
+	b = appendNullableHash(b, `,"input_digest":`, p.InputDigest)
+	if p.Intent != "" {
+		b = appendMember(b, `,"intent":`, string(p.Intent))
+	}
+	b = append(append(b, `,"limits":`...), p.limitsText()...)
+	b = appendNullableHash(b, `,"policy_digest":`, p.PolicyDigest)
+	b = appendNullable(b, `,"policy_id":`, p.PolicyID)
+	b = append(b, `,"policy_version":`...)
+	if p.PolicyVersion == 0 {
+		b = append(b, "null"...)
+	} else {
+		b = strconv.AppendUint(b, p.PolicyVersion, 10)
+	}
+	b = appendNullable(b, `,"rule_id":`, p.RuleID)
+	return append(b, '}')
+}
+
+func (p *Policy) limitsText() string {
+	switch {
+	case p.Limits != nil:
+		return string(p.Limits)
+	case p.Evaluated:
+		return "[]"
+	}
+	return "null"
+}
+
+func appendMember(b []byte, name, value string) []byte {
+	return jcs.AppendString(append(b, name...), value)
+}
+
+func appendNullable(b []byte, name, value string) []byte {
+	if value == "" {
+		return append(append(b, name...), "null"...)
+	}
+	return appendMember(b, name, value)
+}
+
+func appendHash(b []byte, name string, h id.Hash) []byte {
+	b = append(append(b, name...), '"')
+	return append(hex.AppendEncode(b, h[:]), '"')
+}
+
+func appendNullableHash(b []byte, name string, h id.Hash) []byte {
+	if h == (id.Hash{}) {
+		return appendNullable(b, name, "")
+	}
+	return appendHash(b, name, h)
+}
+
+func appendNullableInstant(b []byte, name string, i id.Instant) []byte {
+	if i == 0 {
+		return appendNullable(b, name, "")
+	}
+	b = append(append(b, name...), '"')
+	return append(i.AppendTo(b), '"')
+}

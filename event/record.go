@@ -1,0 +1,123 @@
+package event
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+)
+
+// ErrRecord is returned (wrapped) for text that is not exactly a record.
+var ErrRecord = errors.New("record: not the exact canonical form")
+
+// Signer says whose key signed the envelope.
+type Signer string
+
+const (
+	SignerAgent  Signer = "agent"  // a key registered for the agent
+	SignerBridge Signer = "bridge" // the service, for a tool that holds no key
+	SignerSystem Signer = "system" // the service, for itself
+)
+
+// Custody says who made the private key that signed.
+type Custody string
+
+const (
+	CustodyAgent  Custody = "agent"  // the agent; the service never saw it
+	CustodyServer Custody = "server" // the service, which showed it once
+)
+
+// Record is what the server states about one accepted envelope. The zero value
+// of a nullable member stands for null.
+type Record struct {
+	Origin         id.Origin       `json:"origin"`
+	OrganizationID id.Organization `json:"organization_id"`
+	SequenceNum    uint64          `json:"sequence_num"`
+	EventID        id.Event        `json:"event_id"`
+	AgentID        id.Agent        `json:"agent_id"`
+	KeyID          id.Key          `json:"key_id"`
+	PublicKey      string          `json:"public_key"` // multibase Multikey
+	Signer         Signer          `json:"signer"`
+	Custody        Custody         `json:"custody"`
+	EventDigest    id.Hash         `json:"event_digest"`
+	SigForm        string          `json:"sig_form"` // digest or canonical
+	SigValueB64    string          `json:"sig_value_b64"`
+	IngestKeyID    string          `json:"ingest_key_id"` // null for the server's own
+	ReceivedAt     id.Instant      `json:"received_at"`
+	Policy         Policy          `json:"policy"`
+	V              int             `json:"v"` // 1; filled in by rendering
+}
+
+// Policy is the server's decision on one event and what it rests on. All but
+// Evaluated, Declared and Effective are null where they do not apply; Intent is
+// absent then.
+type Policy struct {
+	Evaluated     bool           `json:"evaluated"`
+	Declared      id.Decision    `json:"declared"`
+	Effective     id.Decision    `json:"effective"`
+	PolicyID      string         `json:"policy_id"`
+	PolicyVersion uint64         `json:"policy_version"`
+	PolicyDigest  id.Hash        `json:"policy_digest"`
+	RuleID        string         `json:"rule_id"`
+	Engine        string         `json:"engine"`
+	InputDigest   id.Hash        `json:"input_digest"`
+	Intent        id.Event       `json:"intent"` // of a result: the stored intent that decided; absent, not null, in all else
+	EvaluatedAt   id.Instant     `json:"evaluated_at"`
+	Limits        jsontext.Value `json:"limits"` // canonical array; nil is [] when Evaluated, else null
+	ApprovalID    string         `json:"approval_id"`
+}
+
+// RecordHash is SHA-256 of a record's text, what its entry names.
+func RecordHash(text []byte) id.Hash { return sha256.Sum256(text) }
+
+// ParseRecord reads a record's text. It accepts exactly what Text renders: all
+// members, no others, in canonical form.
+func ParseRecord(text []byte) (Record, error) {
+	var r Record
+	if err := json.Unmarshal(text, &r, json.RejectUnknownMembers(true)); err != nil {
+		return Record{}, fmt.Errorf("%w: %w", ErrRecord, err)
+	}
+	if err := r.check(); err != nil {
+		return Record{}, err
+	}
+	if !bytes.Equal(r.Text(), text) {
+		return Record{}, ErrRecord
+	}
+	return r, nil
+}
+
+// check refuses what rendering could not tell from a well-formed record.
+func (r *Record) check() error {
+	if r.SequenceNum == 0 || r.SequenceNum > MaxSeq || r.Policy.PolicyVersion > MaxSeq {
+		return fmt.Errorf("%w: number out of range", ErrRecord)
+	}
+	if r.Policy.Declared == 0 || r.Policy.Effective == 0 || !r.Signer.known() || !r.Custody.known() || !knownForm(r.SigForm) {
+		return fmt.Errorf("%w: unknown word", ErrRecord)
+	}
+	return r.Policy.checkLimits()
+}
+
+func (s Signer) known() bool  { return s == SignerAgent || s == SignerBridge || s == SignerSystem }
+func (c Custody) known() bool { return c == CustodyAgent || c == CustodyServer }
+func knownForm(s string) bool { return s == "digest" || s == "canonical" }
+
+// checkLimits refuses limits that rendering would copy without a look, and
+// makes null the nil that rendering makes null of.
+func (p *Policy) checkLimits() error {
+	limits := []byte(p.Limits)
+	if bytes.Equal(limits, []byte("null")) {
+		p.Limits = nil
+		return nil
+	}
+	canonical, err := jcs.Canonicalize(limits, 8)
+	if err != nil || !bytes.Equal(canonical, limits) || len(limits) == 0 || limits[0] != '[' {
+		return fmt.Errorf("%w: limits", ErrRecord)
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+package event
+
+import "github.com/agentledger/agentledger/id"
+
+// Permits reports whether an event with this policy may be the intent of results: it
+// was judged itself and is not denied. A result never is, because it was not judged.
+func (p *Policy) Permits() bool { return p.Evaluated && p.Intent == "" && p.Effective != id.Deny }
+
+// OfResult returns the policy of a result that declares a decision, p being that of its
+// intent: the result is not judged again and takes what decided on the intent. Its own
+// members of an evaluation (input_digest, evaluated_at, limits) are null.
+func (p *Policy) OfResult(intent id.Event, declared id.Decision) Policy {
+	return Policy{
+		Declared: declared, Effective: declared.Tighten(p.Effective), Intent: intent,
+		PolicyID: p.PolicyID, PolicyVersion: p.PolicyVersion, PolicyDigest: p.PolicyDigest, RuleID: p.RuleID, Engine: p.Engine,
+	}
+}
+
+// Same reports whether two policies have the same text in a record.
+func (p *Policy) Same(other *Policy) bool {
+	return string(p.appendTo(nil)) == string(other.appendTo(nil))
+}
+
+// FollowsFrom reports whether r is the record of a result of the event that intent is the
+// record of: r names it, it lies before r in the same log, is of the same agent and
+// permits, and r has the policy that it gives to a result. The tool is not in records.
+func (r *Record) FollowsFrom(intent *Record) bool {
+	if r.Policy.Intent != intent.EventID || r.Origin != intent.Origin || r.AgentID != intent.AgentID ||
+		r.SequenceNum <= intent.SequenceNum || !intent.Policy.Permits() {
+		return false
+	}
+	follows := intent.Policy.OfResult(intent.EventID, r.Policy.Declared)
+	return r.Policy.Same(&follows)
+}

@@ -1,0 +1,220 @@
+package approval
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/webhook"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// transition is one arrow, as it is stated.
+type transition struct {
+	name   string // a Status, or requested or voted
+	vote   string // approve or deny, "" when it is no vote
+	reason string // what people said, may be empty
+	own    bool   // the service found it by itself, whoever asked
+}
+
+// act gathers one change of an organization's approvals.
+type act struct {
+	owner   *Approvals
+	tenant  id.Tenant
+	tally   records.Value[tallyRecord]
+	counted bool // whether tally was read
+	share   records.Value[shareRecord]
+	shareOf string // the ingest key of share, "" before it is read: an act is about approvals of one
+	sysevent.Act
+	touched []ID
+	calls   []webhook.Message // to be told
+}
+
+func (a *Approvals) newAct(t id.Tenant) *act {
+	return &act{owner: a, tenant: t, Act: sysevent.Act{Aside: true}}
+}
+
+// state adds the statement of a transition of r.
+func (c *act) state(name ID, r *record, t transition) {
+	r.Steps++
+	payload := map[string]any{
+		"approval_id": name, "transition": t.name, "action_digest": r.ActionDigest, "step": r.Steps,
+	}
+	if t.vote != "" {
+		payload["vote"] = t.vote
+	}
+	if t.reason != "" {
+		payload["reason"] = t.reason
+	}
+	said := sysevent.Statement{Kind: sysevent.Approval, Payload: payload}
+	if t.own {
+		said.Principal = sysevent.Operator
+	}
+	c.Statements = append(c.Statements, said)
+	c.touched = append(c.touched, name)
+	if to := Status(t.name); r.CallbackURL != "" && to.Valid() {
+		c.calls = append(c.calls, webhook.Message{URL: r.CallbackURL, Type: "approval." + t.name, Data: told(name, r, to)})
+	}
+}
+
+// told is what a callback says. It has no payload and no grant: whoever wants those
+// asks with its ingest key.
+func told(name ID, r *record, status Status) jsontext.Value {
+	b := jcs.AppendString([]byte(`{"approval_id":`), string(name))
+	b = jcs.AppendString(append(b, `,"status":`...), string(status))
+	b = jcs.AppendString(append(b, `,"action_digest":`...), r.ActionDigest.String())
+	b = jcs.AppendString(append(b, `,"agent_id":`...), string(r.Agent))
+	b = jcs.AppendString(append(b, `,"trace_id":`...), string(r.Trace))
+	return append(b, '}')
+}
+
+// put adds a record, as the return values of stored.change.
+func (c *act) put(r storage.Change, err error) error {
+	if err == nil {
+		c.Changes = append(c.Changes, r)
+	}
+	return err
+}
+
+// count moves the number of open approvals.
+func (c *act) count(ctx context.Context, by int) (err error) {
+	if !c.counted {
+		c.tally, err = read[tallyRecord](ctx, c.owner.records, c.tenant, kindTally, "")
+		c.counted = true
+	}
+	c.tally.Value.Open += by
+	return err
+}
+
+// countFor moves the number of open approvals of an ingest key.
+func (c *act) countFor(ctx context.Context, ingestKey string, by int) (err error) {
+	if c.shareOf == "" {
+		c.share, err = read[shareRecord](ctx, c.owner.records, c.tenant, kindTally, ingestKey)
+		c.shareOf = ingestKey
+	}
+	c.share.Value.Open += by
+	return err
+}
+
+// end moves an open approval to a state in which nothing comes of it any more.
+func (c *act) end(ctx context.Context, name ID, r *records.Value[record], to Status, t transition) error {
+	r.Value.Status, r.Value.EndedAt = to, c.owner.now()
+	t.name = string(to)
+	c.state(name, &r.Value, t)
+	c.Changes = append(c.Changes, storage.Change{Kind: kindOpen, Key: r.Value.openName(), If: storage.AnyVersion})
+	if err := c.count(ctx, -1); err != nil {
+		return err
+	}
+	if r.Value.Shared {
+		if err := c.countFor(ctx, r.Value.IngestKeyID, -1); err != nil {
+			return err
+		}
+	}
+	return c.put(r.Change(kindApproval, string(name)))
+}
+
+// done returns the whole act.
+func (c *act) done(ctx context.Context, s *log.State) (sysevent.Act, error) {
+	deliveries, err := c.owner.outbox.Write(ctx, c.tenant, s.Identity().Organization, c.calls...)
+	if err != nil {
+		return sysevent.Act{}, err
+	}
+	c.Changes = append(c.Changes, deliveries...)
+	if c.counted {
+		if err := c.put(c.tally.Change(kindTally, "")); err != nil {
+			return sysevent.Act{}, err
+		}
+	}
+	if c.shareOf != "" {
+		if err := c.put(c.share.Change(kindTally, c.shareOf)); err != nil {
+			return sysevent.Act{}, err
+		}
+	}
+	return c.Act, nil
+}
+
+// errUnchanged ends an act that would state nothing.
+var errUnchanged = errors.New("nothing changes")
+
+// step is what a caller does to an approval that it read: it adds to c. A refusal
+// is answered after what was added has landed.
+type step func(ctx context.Context, s *log.State, c *act, r *records.Value[record], status Status) error
+
+// refusal ends a step: the caller gets err, which may be nil, and what the act
+// holds lands first.
+type refusal struct{ err error }
+
+func (r refusal) Error() string { return r.err.Error() }
+
+// whose tells whether a caller may touch an approval at all; its error is the answer, and
+// nothing is stated.
+type whose func(ctx context.Context, s *log.State, r *record) error
+
+// askedBy lets the ingest key that asked through; for all others there is no approval.
+func askedBy(ingestKey string) whose {
+	return func(_ context.Context, _ *log.State, r *record) error {
+		if r.IngestKeyID != ingestKey {
+			return errNotFound()
+		}
+		return nil
+	}
+}
+
+// anybody lets everybody through: who calls has looked at the caller.
+func anybody(context.Context, *log.State, *record) error { return nil }
+
+// change runs a step on an approval in one append. Whose it is comes before anything is
+// stated. Then an approval that is over by the clock or by the policy is stated to be so,
+// as the service's own finding, and the step sees that.
+func (a *Approvals) change(ctx context.Context, t id.Tenant, principal string, name ID, may whose, do step) error {
+	var refused error
+	var touched []ID
+	_, err := a.notary.State(ctx, t, principal, func(ctx context.Context, s *log.State) (sysevent.Act, error) {
+		refused = nil
+		r, err := a.approval(ctx, t, name)
+		if err != nil {
+			return sysevent.Act{}, err
+		}
+		if err := may(ctx, s, &r.Value); err != nil {
+			return sysevent.Act{}, err
+		}
+		active, err := a.activeDigest(ctx, s)
+		if err != nil {
+			return sysevent.Act{}, err
+		}
+		c := a.newAct(t)
+		status := r.Value.statusAt(a.now(), active)
+		if status != r.Value.Status {
+			if err := c.end(ctx, name, &r, status, transition{own: true}); err != nil {
+				return sysevent.Act{}, err
+			}
+		}
+		if err := do(ctx, s, c, &r, status); err != nil {
+			end, later := err.(refusal)
+			if !later {
+				return sysevent.Act{}, err
+			}
+			if refused = end.err; len(c.Statements) == 0 {
+				return sysevent.Act{}, errUnchanged
+			}
+		}
+		touched = c.touched
+		return c.done(ctx, s)
+	})
+	if errors.Is(err, errUnchanged) {
+		return refused
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range touched {
+		a.hub.tell(name)
+	}
+	return refused
+}

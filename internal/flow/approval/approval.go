@@ -1,0 +1,229 @@
+// Package approval is the obligation workflow: an agent asks, people vote, the
+// agent takes the permission once and does what it asked for.
+//
+//	pending -> approved -> consumed
+//	pending -> denied
+//	pending, approved -> expired, cancelled (by who asked), revoked (by people),
+//	                     invalidated (another policy is active)
+//
+// What always holds:
+//
+//   - Every arrow is a ledger_approval event, in one append with the change.
+//   - Time never approves: an approval is over when its time is, and invalid when
+//     another policy is active, also before the event that says so is written.
+//   - An approval is of one action (action_digest), one ingest key and one policy
+//     digest. It is consumed once, by who asked, with the proof of an active key of
+//     the agent; the grant that this gives is signed and lives five minutes.
+//   - A vote counts while its voter may vote. Nobody votes twice, nor on what he
+//     asked for himself, unless the organization allows that.
+//   - Roles, keys and policy are those of the ledger state that the append is
+//     guarded by, or read in the same preparation.
+//   - Who asked to be called back is told of each change of state, by a delivery
+//     that is written in the same append.
+//   - Who waits costs no goroutine of this package, and who is idle nothing.
+//   - Nothing of one organization is visible under another's handle.
+package approval
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/schedule"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/meter"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/webhook"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/policy"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Bounds of an organization's approvals.
+const (
+	MaxOpen = 1000 // pending or approved
+
+	// MaxOpenByKey is how many of them one ingest key may have asked for: half of all, so
+	// that no agent takes the room of the organization's others.
+	MaxOpenByKey = MaxOpen / 2
+
+	// MaxAsked is how many may be asked for at once. As many more may in each hour: what
+	// becomes of an approval are events that no plan counts.
+	MaxAsked = 10_000
+	askEvery = time.Hour / MaxAsked
+)
+
+// ID names an approval. Ids of one service rise with the time they were made.
+type ID string
+
+func newID(now id.Instant) ID { return ID(id.Rising("apr_", now)) }
+
+// Status is where an approval stands.
+type Status string
+
+const (
+	Pending     Status = "pending"
+	Approved    Status = "approved"
+	Consumed    Status = "consumed"
+	Denied      Status = "denied"
+	Expired     Status = "expired"
+	Cancelled   Status = "cancelled"
+	Revoked     Status = "revoked"
+	Invalidated Status = "invalidated"
+)
+
+// Open reports whether something may still come of an approval.
+func (s Status) Open() bool { return s == Pending || s == Approved }
+
+// Valid reports whether s is one of the states.
+func (s Status) Valid() bool {
+	switch s {
+	case Pending, Approved, Consumed, Denied, Expired, Cancelled, Revoked, Invalidated:
+		return true
+	}
+	return false
+}
+
+// Vote is what one person said.
+type Vote struct {
+	Account account.ID `json:"account"`
+	Email   string     `json:"email"`
+	Vote    string     `json:"vote"` // approve or deny
+	Comment string     `json:"comment"`
+	At      id.Instant `json:"at"`
+}
+
+// Approval is one request for permission. A value that was handed out never changes.
+type Approval struct {
+	ID            ID
+	Status        Status // as of the moment it was read
+	Agent         id.Agent
+	Tool          id.Tool
+	Payload       jsontext.Value // canonical
+	ActionDigest  id.Hash
+	Trace         id.Trace // "" for none
+	Principal     string   // for whom the agent acts, as it says; "" for none
+	IngestKeyID   string   // who asked
+	CallbackURL   string   // "" for none
+	PolicyID      string
+	PolicyVersion uint64
+	PolicyDigest  id.Hash
+	RuleID        string
+	Reason        string // of the rule
+	Quorum        int
+	Votes         []Vote
+	CreatedAt     id.Instant
+	ExpiresAt     id.Instant
+	EndedAt       id.Instant // 0 while it is open
+}
+
+// Notary states changes in the ledger (package notary).
+type Notary interface {
+	State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (sysevent.Act, error)) ([]log.Receipt, error)
+}
+
+// Ledgers tells the published state of a ledger (package log).
+type Ledgers interface {
+	State(ctx context.Context, t id.Tenant) (*log.State, error)
+	meter.Ledgers
+}
+
+// Rulebook finds the active policy: nil when it is certain that there is none.
+type Rulebook interface {
+	Active(ctx context.Context, s *log.State) (*policy.Compiled, error)
+}
+
+// Agents knows agents and their keys (package agent).
+type Agents interface {
+	Agent(ctx context.Context, t id.Tenant, a id.Agent) (agent.Agent, error)
+	ListKeys(ctx context.Context, t id.Tenant, a id.Agent, after id.Key, limit int) ([]agent.Key, error)
+}
+
+// Organizations knows settings and ingest keys (package org).
+type Organizations interface {
+	Settings(ctx context.Context, s *log.State) (*org.Settings, error)
+	IngestKey(ctx context.Context, t id.Tenant, key string) (org.IngestKey, error)
+}
+
+// Members knows who may vote (package account); fault.NotFound for a stranger.
+type Members interface {
+	Membership(ctx context.Context, t id.Tenant, who account.ID) (account.Membership, error)
+}
+
+// Outbox tells others by webhook (package outbox).
+type Outbox interface {
+	// Check reports whether an address could be told something: fault.Invalid.
+	Check(address string) error
+	// Write returns the records that make deliveries happen.
+	Write(ctx context.Context, t id.Tenant, organization id.Organization, messages ...webhook.Message) ([]storage.Change, error)
+}
+
+// Options configure New. All but Clock and Held are required.
+type Options struct {
+	Records       storage.RecordStore
+	Notary        Notary
+	Ledgers       Ledgers
+	Rulebook      Rulebook
+	Agents        Agents
+	Organizations Organizations
+	Members       Members
+	Outbox        Outbox
+	Keyring       *seal.Keyring    // seals grant keys
+	Clock         func() time.Time // default: time.Now
+	Held          func() error     // why Run does not sweep now, nil when it does; default: always nil
+}
+
+// Approvals is the approvals of all organizations. Its methods may be called
+// concurrently.
+type Approvals struct {
+	records storage.RecordStore
+	notary  Notary
+	ledgers Ledgers
+	rules   Rulebook
+	agents  Agents
+	orgs    Organizations
+	members Members
+	outbox  Outbox
+	keyring *seal.Keyring
+	clock   func() time.Time
+	held    func() error
+
+	due    schedule.Index
+	hub    hub
+	doubts doubts
+}
+
+// New returns the approvals of a store.
+func New(o Options) *Approvals {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Held == nil {
+		o.Held = func() error { return nil }
+	}
+	return &Approvals{
+		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, rules: o.Rulebook, agents: o.Agents,
+		orgs: o.Organizations, members: o.Members, outbox: o.Outbox, keyring: o.Keyring, clock: o.Clock, held: o.Held,
+		due:    schedule.Index{Records: o.Records, Kind: kindDue},
+		doubts: newDoubts(),
+	}
+}
+
+func (a *Approvals) now() id.Instant { return id.InstantOf(a.clock()) }
+
+func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
+
+func conflict(message string) error { return fault.New(fault.Conflict, message) }
+
+// unreadable wraps an error of the store: nothing can be said about an approval
+// that can't be read.
+func unreadable(step string, err error) error {
+	return records.Unreadable("Approvals can't be read", step, err)
+}

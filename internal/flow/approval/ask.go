@@ -1,0 +1,199 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/grant"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/schedule"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/meter"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/policy"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Question is what an agent asks permission for. Its members are well-formed.
+type Question struct {
+	Agent       id.Agent
+	Tool        id.Tool
+	Payload     []byte   // canonical JSON object; nil is {}
+	Trace       id.Trace // "" for none
+	Principal   string   // actor_principal, "" for none
+	CallbackURL string   // "" for none
+	IngestKeyID string   // of who asks
+}
+
+// errOpen ends an act: the question is asked already.
+var errOpen = errors.New("open already")
+
+// Ask begins an approval, or returns the open one (made is false then) of the
+// same action, ingest key and trace.
+//
+// fault.Invalid when the active policy does not answer allow_with_obligation, for
+// an agent that the organization does not have, and for a callback that could not
+// be made; fault.RateLimited when MaxOpen are open, or MaxOpenByKey of the ingest key,
+// and beyond MaxAsked.
+func (a *Approvals) Ask(ctx context.Context, t id.Tenant, q Question) (asked Approval, made bool, err error) {
+	if q.Payload == nil {
+		q.Payload = []byte("{}")
+	}
+	if q.CallbackURL != "" {
+		if err := a.outbox.Check(q.CallbackURL); err != nil {
+			return Approval{}, false, err
+		}
+	}
+	var touched []ID
+	_, err = a.notary.State(ctx, t, q.IngestKeyID, func(ctx context.Context, s *log.State) (sysevent.Act, error) {
+		c := a.newAct(t)
+		r, err := a.question(ctx, s, q)
+		if err != nil {
+			return sysevent.Act{}, err
+		}
+		if asked, err = a.supersede(ctx, c, r); err != nil {
+			return sysevent.Act{}, err
+		}
+		name := newID(r.CreatedAt)
+		asked, touched = r.shown(name, Pending), c.touched
+		return a.begin(ctx, s, c, name, r)
+	})
+	if errors.Is(err, errOpen) {
+		return asked, false, nil
+	}
+	if err != nil {
+		return Approval{}, false, fmt.Errorf("ask for approval: %w", err)
+	}
+	for _, name := range touched {
+		a.hub.tell(name)
+	}
+	return asked, true, nil
+}
+
+// question makes the record of a new approval, under the policy that is active.
+func (a *Approvals) question(ctx context.Context, s *log.State, q Question) (*record, error) {
+	now := a.now()
+	compiled, err := a.rules.Active(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	evaluation, err := meter.Apply(ctx, compiled, policy.Input{
+		Tool: q.Tool, Agent: q.Agent, ActorType: "agent", ActionKind: "tool_call", Payload: q.Payload, Now: now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out, err := meter.Look(ctx, a.ledgers, s, &evaluation, now)
+	if err != nil {
+		return nil, err
+	}
+	if out.Decision != id.AllowWithObligation {
+		return nil, fault.New(fault.Invalid, "No approval is needed or possible: the policy answers "+out.Decision.String())
+	}
+	identity := s.Identity()
+	made, err := a.agents.Agent(ctx, identity.Tenant, q.Agent)
+	if fault.Is(err, fault.NotFound) {
+		return nil, fault.Wrap(fault.Invalid, "Unknown agent", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	key, err := a.orgs.IngestKey(ctx, identity.Tenant, q.IngestKeyID)
+	if err != nil {
+		return nil, err
+	}
+	quorum, life := demands(out.Obligations)
+	action := grant.Action{Organization: identity.Organization, Agent: q.Agent, Tool: q.Tool, Payload: q.Payload}
+	return &record{
+		Status: Pending, Agent: q.Agent, AgentMaker: made.CreatedBy, Tool: q.Tool, Payload: jsontext.Value(q.Payload),
+		ActionDigest: action.Digest(), Trace: q.Trace, Principal: q.Principal, IngestKeyID: q.IngestKeyID, KeyMaker: key.CreatedBy,
+		CallbackURL: q.CallbackURL,
+		PolicyID:    out.PolicyID, PolicyVersion: out.PolicyVersion, PolicyDigest: out.PolicyDigest, RuleID: out.RuleID, Reason: out.Reason,
+		Quorum: quorum, CreatedAt: now, ExpiresAt: now + id.Instant(life/time.Millisecond),
+	}, nil
+}
+
+// demands returns how many people have to agree and for how long they are asked:
+// the strictest of all obligations.
+func demands(obligations []policy.Obligation) (quorum int, life time.Duration) {
+	quorum, life = policy.DefaultApprovals, policy.DefaultTTLSeconds*time.Second
+	for i, o := range obligations {
+		ttl := time.Duration(o.TTLSeconds) * time.Second
+		if i == 0 {
+			life = ttl
+		}
+		quorum, life = max(quorum, o.Approvals), min(life, ttl)
+	}
+	return quorum, life
+}
+
+// supersede looks for the open approval of the same question: it is returned with
+// errOpen, or ended when it is over.
+func (a *Approvals) supersede(ctx context.Context, c *act, r *record) (Approval, error) {
+	open, err := read[openRecord](ctx, a.records, c.tenant, kindOpen, r.openName())
+	if err != nil || open.At == 0 {
+		return Approval{}, err
+	}
+	name := open.Value.Approval
+	before, err := a.approval(ctx, c.tenant, name)
+	if err != nil {
+		return Approval{}, unreadable("read open approval", err)
+	}
+	status := before.Value.statusAt(r.CreatedAt, r.PolicyDigest)
+	if status.Open() {
+		return before.Value.shown(name, status), errOpen
+	}
+	return Approval{}, c.end(ctx, name, &before, status, transition{own: true})
+}
+
+// begin adds a new approval to an act. Its due record comes first: one that is in
+// the store without its approval does no harm.
+func (a *Approvals) begin(ctx context.Context, s *log.State, c *act, name ID, r *record) (sysevent.Act, error) {
+	if err := c.count(ctx, 1); err != nil {
+		return sysevent.Act{}, err
+	}
+	if err := c.countFor(ctx, r.IngestKeyID, 1); err != nil {
+		return sysevent.Act{}, err
+	}
+	if c.share.Value.Open > MaxOpenByKey {
+		return sysevent.Act{}, tooMany("500 approvals of this ingest key are open: decide or cancel some of them", time.Minute)
+	}
+	if err := c.tally.Value.admit(r.CreatedAt); err != nil {
+		return sysevent.Act{}, err
+	}
+	r.Shared = true
+	if err := a.due.Note(ctx, schedule.Entry{At: r.ExpiresAt, Tenant: c.tenant, Name: string(name)}); err != nil {
+		return sysevent.Act{}, unreadable("note when the approval is due", err)
+	}
+	c.state(name, r, transition{name: "requested"})
+	open := records.Value[openRecord]{Value: openRecord{Approval: name}, At: storage.AnyVersion}
+	if err := c.put(open.Change(kindOpen, r.openName())); err != nil {
+		return sysevent.Act{}, err
+	}
+	if err := c.put(records.Value[record]{Value: *r}.Change(kindApproval, string(name))); err != nil {
+		return sysevent.Act{}, err
+	}
+	return c.done(ctx, s)
+}
+
+// admit counts a new approval, which is among the open ones already, if there is room
+// for it.
+func (t *tallyRecord) admit(now id.Instant) error {
+	if t.Open > MaxOpen {
+		return tooMany("1000 approvals are open: decide or cancel some of them", time.Minute)
+	}
+	if wait := t.Asked.Take(now, MaxAsked, askEvery); wait > 0 {
+		return tooMany("Too many approvals were asked for: at most 10000 in an hour", wait)
+	}
+	return nil
+}
+
+func tooMany(message string, retryAfter time.Duration) error {
+	return &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", Message: message, RetryAfter: retryAfter}
+}

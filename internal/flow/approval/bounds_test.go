@@ -1,0 +1,129 @@
+package approval_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/storage"
+)
+
+func TestTooManyOpen(t *testing.T) {
+	w := newWorld(t)
+	q := w.question(red)
+	for i := range approval.MaxOpenByKey {
+		q.Trace = id.Trace("trc_" + strings.Repeat("x", 1+i%100) + string(rune('a'+i/100)))
+		w.ask(red, q)
+	}
+	full := q
+	full.Trace = "one_more"
+	wantTooMany(t, "one more of a key", w, red, full, "500 approvals of this ingest key are open: decide or cancel some of them")
+	if again, made, err := w.approvals.Ask(t.Context(), red, q); err != nil || made || again.Trace != q.Trace {
+		t.Errorf("what is open already: made %v, %v", made, err)
+	}
+	q.IngestKeyID = "ik_other" // has room all the same
+	for i := range approval.MaxOpenByKey {
+		q.Trace = id.Trace("trc_" + strings.Repeat("x", 1+i%100) + string(rune('a'+i/100)))
+		w.ask(red, q)
+	}
+	q.IngestKeyID, q.Trace = "ik_third", "one_more"
+	wantTooMany(t, "one more", w, red, q, "1000 approvals are open: decide or cancel some of them")
+	w.ask(blue, w.question(blue))
+	first, _, err := w.approvals.List(t.Context(), red, approval.Pending, "", 1)
+	if err != nil || len(first) != 1 {
+		t.Fatalf("got %v, %v", first, err)
+	}
+	if err := w.approvals.Cancel(t.Context(), red, first[0].IngestKeyID, first[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	w.ask(red, q)
+}
+
+// An agent that asks and takes back for ever makes a bounded number of events, which no
+// plan counts: so many at once, and then so many in an hour.
+func TestAskingIsBounded(t *testing.T) {
+	w := newWorld(t)
+	q := w.question(red)
+	open := w.ask(red, q)
+	paid := w.Clock().Add(time.Hour - 2*time.Hour/approval.MaxAsked).UTC().Format("2006-01-02T15:04:05.000Z")
+	change := storage.Change{Kind: "approval_tally", Value: []byte(`{"open":1,"asked":{"paid":"` + paid + `"}}`), If: storage.AnyVersion}
+	if err := w.Engine.Write(t.Context(), red, []storage.Change{change}); err != nil {
+		t.Fatal(err)
+	}
+	askAndCancel := func(asked *approval.Approval) error {
+		if err := w.approvals.Cancel(t.Context(), red, "ik_operator", asked.ID); err != nil {
+			t.Fatal(err)
+		}
+		again, _, err := w.approvals.Ask(t.Context(), red, q)
+		*asked = again
+		return err
+	}
+	for range 2 {
+		if err := askAndCancel(&open); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := askAndCancel(&open)
+	if f := fault.Of(err); f.Kind != fault.RateLimited || f.Message != "Too many approvals were asked for: at most 10000 in an hour" || f.RetryAfter != 360*time.Millisecond {
+		t.Errorf("one more: got %v, Retry-After %v", err, f.RetryAfter)
+	}
+	size := w.State(t, red).Size()
+	for range 5 {
+		if _, _, err := w.approvals.Ask(t.Context(), red, q); !fault.Is(err, fault.RateLimited) {
+			t.Errorf("and more: got %v", err)
+		}
+	}
+	if got := w.State(t, red).Size(); got != size {
+		t.Errorf("what was refused wrote %d events", got-size)
+	}
+	w.ask(blue, w.question(blue))
+	w.Pass(360 * time.Millisecond)
+	open = w.ask(red, q)
+	if _, made, err := w.approvals.Ask(t.Context(), red, q); err != nil || made {
+		t.Errorf("the open one: made %v, %v", made, err)
+	}
+	if err := askAndCancel(&open); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("another one at that moment: got %v", err)
+	}
+}
+
+func wantTooMany(t *testing.T, name string, w *world, tenant id.Tenant, q approval.Question, message string) {
+	t.Helper()
+	_, _, err := w.approvals.Ask(t.Context(), tenant, q)
+	if f := fault.Of(err); f.Kind != fault.RateLimited || f.Code != "rate_limited" || f.Message != message || f.RetryAfter != time.Minute {
+		t.Errorf("%s: got %v, Retry-After %v", name, err, f.RetryAfter)
+	}
+}
+
+// Approvals of before the share was counted don't count for it, and neither do they when
+// they end.
+func TestShareOfOlderApprovals(t *testing.T) {
+	w := newWorld(t)
+	q := w.question(red)
+	old := w.ask(red, q)
+	record, err := w.Engine.Get(t.Context(), red, "approval", string(old.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := []storage.Change{
+		{Kind: "approval", Key: string(old.ID), Value: []byte(strings.Replace(string(record.Value), `,"shared":true`, "", 1)), If: storage.AnyVersion},
+		{Kind: "approval_tally", Key: q.IngestKeyID, If: storage.AnyVersion},
+	}
+	if err := w.Engine.Write(t.Context(), red, changes); err != nil {
+		t.Fatal(err)
+	}
+	q.Trace = "newer"
+	newer := w.ask(red, q)
+	for _, a := range []approval.Approval{old, newer} {
+		if err := w.approvals.Cancel(t.Context(), red, q.IngestKeyID, a.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	share, err := w.Engine.Get(t.Context(), red, "approval_tally", q.IngestKeyID)
+	if err != nil || string(share.Value) != `{"open":0}` {
+		t.Errorf("got %s, %v", share.Value, err)
+	}
+}

@@ -1,0 +1,117 @@
+package approval
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/grant"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/log"
+)
+
+// Claim is what an agent shows to use an approval.
+type Claim struct {
+	IngestKeyID string // must be the one that asked
+	Action      id.Hash
+	Proof       []byte // signature of an active key of the agent over ConsumeMessage
+}
+
+// ConsumeMessage is what the proof signs:
+//
+//	APS1-CONSUME LF approval_id LF action_digest LF
+func ConsumeMessage(name ID, action id.Hash) []byte {
+	return fmt.Appendf(nil, "APS1-CONSUME\n%s\n%s\n", name, action)
+}
+
+// Consume uses an approval, once, and returns the signed grant. The same caller
+// gets the same grant again as long as it lives.
+//
+// In this order: fault.NotFound for another ingest key; fault.Invalid for a bad
+// proof; fault.Conflict for another action; fault.Gone when it is over by time;
+// fault.Conflict for another policy or state, and with code quorum_lost when it rested on
+// votes that count no more: it is pending again then.
+func (a *Approvals) Consume(ctx context.Context, t id.Tenant, name ID, claim Claim) (note string, err error) {
+	may := func(ctx context.Context, s *log.State, r *record) error {
+		if err := askedBy(claim.IngestKeyID)(ctx, s, r); err != nil {
+			return err
+		}
+		return a.checkProof(ctx, t, name, r.Agent, claim)
+	}
+	err = a.change(ctx, t, claim.IngestKeyID, name, may, func(ctx context.Context, s *log.State, c *act, r *records.Value[record], status Status) error {
+		if r.Value.ActionDigest != claim.Action {
+			return refusal{conflict("action_digest is not that of the approval")}
+		}
+		if status == Consumed && a.now() < r.Value.GrantEnds {
+			note = r.Value.Grant
+			return refusal{nil}
+		}
+		if err := usable(status); err != nil {
+			return refusal{err}
+		}
+		if err := a.stillAgreed(ctx, s, c, name, r); err != nil {
+			return err
+		}
+		note, err = a.use(ctx, s, c, name, r)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("consume approval: %w", err)
+	}
+	return note, nil
+}
+
+func usable(status Status) error {
+	switch status {
+	case Approved:
+		return nil
+	case Expired:
+		return fault.New(fault.Gone, "The approval is expired")
+	case Consumed:
+		return fault.New(fault.Gone, "The approval was consumed and its grant is over")
+	case Invalidated:
+		return conflict("Another policy is active than the one that the approval was asked under")
+	case Pending:
+		return conflict("The approval is not given yet")
+	}
+	return conflict("The approval is " + string(status))
+}
+
+// keyPage is how many keys of an agent are looked at, at once.
+const keyPage = 64
+
+// checkProof looks for an active key of the agent that made the proof.
+func (a *Approvals) checkProof(ctx context.Context, t id.Tenant, name ID, who id.Agent, claim Claim) error {
+	message, found := ConsumeMessage(name, claim.Action), false
+	err := a.eachKey(ctx, t, who, func(k *agent.Key) bool {
+		found = k.Status == agent.Active && k.Public.Verify(message, claim.Proof)
+		return !found
+	})
+	if err == nil && !found {
+		err = fault.New(fault.Invalid, "proof_b64 is not the signature of an active key of the agent")
+	}
+	return err
+}
+
+// use signs the grant and ends the approval.
+func (a *Approvals) use(ctx context.Context, s *log.State, c *act, name ID, r *records.Value[record]) (string, error) {
+	signer, err := a.grantSigner(ctx, s, c)
+	if err != nil {
+		return "", err
+	}
+	now := a.now()
+	g := grant.Grant{
+		Origin: s.Identity().Origin, Approval: string(name), Agent: r.Value.Agent,
+		ActionDigest: r.Value.ActionDigest, PolicyDigest: r.Value.PolicyDigest, NotBefore: now, NotAfter: now + grant.Life,
+	}
+	rand.Read(g.Nonce[:])
+	note, err := grant.Sign(g, signer)
+	if err != nil {
+		return "", err
+	}
+	r.Value.Grant, r.Value.GrantEnds = string(note), g.NotAfter
+	return string(note), c.end(ctx, name, r, Consumed, transition{})
+}

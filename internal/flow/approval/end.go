@@ -1,0 +1,58 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/log"
+)
+
+// Cancel ends an open approval in the name of the ingest key that asked for it;
+// for all others there is none. fault.Conflict when it is over in another way; one
+// that is cancelled stays so.
+func (a *Approvals) Cancel(ctx context.Context, t id.Tenant, ingestKey string, name ID) error {
+	err := a.change(ctx, t, ingestKey, name, askedBy(ingestKey), func(ctx context.Context, _ *log.State, c *act, r *records.Value[record], status Status) error {
+		return a.close(ctx, c, name, r, status, Cancelled, "")
+	})
+	if err != nil {
+		return fmt.Errorf("cancel approval: %w", err)
+	}
+	return nil
+}
+
+// Revoke ends an open approval in the name of an account, also one that was
+// given and not used. fault.Invalid for a reason of more than 1,024 characters;
+// fault.Conflict when it is over in another way.
+func (a *Approvals) Revoke(ctx context.Context, t id.Tenant, principal string, name ID, reason string) error {
+	if err := checkComment("reason", reason); err != nil {
+		return err
+	}
+	err := a.change(ctx, t, principal, name, anybody, func(ctx context.Context, _ *log.State, c *act, r *records.Value[record], status Status) error {
+		return a.close(ctx, c, name, r, status, Revoked, reason)
+	})
+	if err != nil {
+		return fmt.Errorf("revoke approval: %w", err)
+	}
+	return nil
+}
+
+func (a *Approvals) close(ctx context.Context, c *act, name ID, r *records.Value[record], status, to Status, reason string) error {
+	switch {
+	case status == to:
+		return refusal{nil}
+	case !status.Open():
+		return refusal{conflict("The approval is " + string(status))}
+	}
+	return c.end(ctx, name, r, to, transition{reason: reason})
+}
+
+// settle states that an approval is over, when it is by the clock or by the
+// policy and that is not stated yet.
+func (a *Approvals) settle(ctx context.Context, t id.Tenant, name ID) error {
+	return a.change(ctx, t, sysevent.Operator, name, anybody, func(context.Context, *log.State, *act, *records.Value[record], Status) error {
+		return refusal{nil}
+	})
+}

@@ -1,0 +1,245 @@
+package approval_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/http/egress"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/internal/webhook"
+	"github.com/agentledger/agentledger/log"
+)
+
+const (
+	red  = ledgertest.Red
+	blue = ledgertest.Blue
+
+	ann = account.ID("acc_ann") // made the key ik_ann and the agent ann-bot
+	bob = account.ID("acc_bob")
+	eve = account.ID("acc_eve")
+)
+
+// world is two organizations in which refunds need somebody's approval.
+type world struct {
+	*ledgertest.Service
+	t         testing.TB
+	agents    *agent.Agents
+	book      *policystore.Rulebook
+	approvals *approval.Approvals
+	outbox    *webhook.Outbox
+	people    *people
+	calls     *callee
+	keys      map[id.Tenant]agent.Credentials // of the agent that each begins with
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	return newWorldOn(t, ledgertest.New(t))
+}
+
+func newWorldOn(t testing.TB, s *ledgertest.Service) *world {
+	t.Helper()
+	w := &world{Service: s, t: t, people: newPeople(), calls: new(callee), keys: map[id.Tenant]agent.Credentials{}}
+	w.open()
+	for _, tenant := range []id.Tenant{red, blue} {
+		records, credentials, err := w.agents.NewAgent(t.Context(), tenant, sysevent.Operator, agent.Wanted{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Found(t, tenant, records...)
+		w.keys[tenant] = credentials
+		w.activate(tenant, "refunds", 1)
+	}
+	return w
+}
+
+// open begins anew on what is stored.
+func (w *world) open() {
+	w.agents = agent.New(agent.Options{Records: w.Engine, Notary: w.Notary, Clock: w.Clock})
+	w.book = policystore.New(policystore.Options{Records: w.Engine, Notary: w.Notary, Clock: w.Clock})
+	w.outbox = webhook.New(webhook.Options{Records: w.Engine, Keyring: w.Keyring(), Caller: w.calls, Clock: w.Clock})
+	w.approvals = approval.New(approval.Options{
+		Records: w.Engine, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.book, Agents: w.agents,
+		Organizations: w.people, Members: w.people, Keyring: w.Keyring(), Clock: w.Clock,
+		Outbox: w.outbox,
+	})
+}
+
+// activate makes a policy active under which refunds need a number of approvals.
+func (w *world) activate(tenant id.Tenant, name string, quorum int) {
+	w.t.Helper()
+	document := fmt.Appendf(nil, `{"policy_id":"%s","name":"Refunds","rules":[
+		{"rule_id":"refund","tool":"acme.refund","decision":"allow_with_obligation","reason":"money leaves",
+		 "obligations":[{"type":"human_approval","approvals":%d,"ttl_seconds":600}]},
+		{"rule_id":"drop","tool":"acme.drop","decision":"deny"}]}`, name, quorum)
+	if _, err := w.book.Create(w.t.Context(), tenant, "acc_rules", document); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.book.Activate(w.t.Context(), tenant, "acc_rules", name); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) question(tenant id.Tenant) approval.Question {
+	return approval.Question{
+		Agent: w.keys[tenant].Agent, Tool: "acme.refund", Payload: []byte(`{"amount":7}`), Trace: "trc_1", IngestKeyID: "ik_operator",
+	}
+}
+
+func (w *world) ask(tenant id.Tenant, q approval.Question) approval.Approval {
+	w.t.Helper()
+	a, made, err := w.approvals.Ask(w.t.Context(), tenant, q)
+	if err != nil || !made {
+		w.t.Fatalf("ask: made %v, %v", made, err)
+	}
+	return a
+}
+
+func (w *world) vote(tenant id.Tenant, a approval.Approval, who account.ID, vote string) (approval.Approval, error) {
+	return w.approvals.Vote(w.t.Context(), tenant, a.ID, approval.Ballot{
+		Account: who, Email: string(who) + "@example.com", Vote: vote, Comment: "so be it", Action: a.ActionDigest,
+	})
+}
+
+func (w *world) approve(tenant id.Tenant, a approval.Approval, who account.ID) {
+	w.t.Helper()
+	if _, err := w.vote(tenant, a, who, approval.Approve); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// claim is one that is good, signed by the first key of a tenant's agent.
+func (w *world) claim(tenant id.Tenant, a approval.Approval) approval.Claim {
+	w.t.Helper()
+	proof := w.keys[tenant].Private.Sign(approval.ConsumeMessage(a.ID, a.ActionDigest))
+	return approval.Claim{IngestKeyID: a.IngestKeyID, Action: a.ActionDigest, Proof: proof[:]}
+}
+
+// deliver makes the calls that are due and returns when they are answered.
+func (w *world) deliver() {
+	w.t.Helper()
+	logger := slog.New(slog.DiscardHandler)
+	ctx, stop := context.WithCancel(w.t.Context())
+	defer stop()
+	err := w.outbox.Sweep(w.t.Context(), logger) // what it starts does not end with ctx
+	stop()
+	w.outbox.Run(ctx, logger) // returns when nothing is under way
+	if err != nil {
+		w.t.Logf("deliver: %v", err)
+	}
+}
+
+func (w *world) status(tenant id.Tenant, a approval.Approval) approval.Status {
+	w.t.Helper()
+	found, err := w.approvals.Find(w.t.Context(), tenant, a.ID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return found.Status
+}
+
+// transitions returns what the ledger says became of an approval, in its order.
+func (w *world) transitions(tenant id.Tenant, a approval.Approval) []string {
+	w.t.Helper()
+	var all []string
+	for _, said := range w.Audit(w.t, tenant) {
+		if said.Kind == "ledger_approval" && contains(said.Payload, `"approval_id":"`+string(a.ID)+`"`) {
+			all = append(all, between(said.Payload, `"transition":"`, `"`)+" by "+said.Principal)
+		}
+	}
+	return all
+}
+
+func wantKind(t testing.TB, name string, err error, kind fault.Kind) {
+	t.Helper()
+	if !fault.Is(err, kind) {
+		t.Errorf("%s: got %v, want kind %d", name, err, kind)
+	}
+}
+
+// people are the members of both organizations and their ingest keys.
+type people struct {
+	mu         sync.Mutex
+	roles      map[account.ID]account.Role
+	selfReview bool
+}
+
+func newPeople() *people {
+	return &people{roles: map[account.ID]account.Role{ann: account.Owner, bob: account.Approver, eve: account.Admin, "acc_member": account.Member}}
+}
+
+func (p *people) set(who account.ID, r account.Role) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.roles[who] = r
+}
+
+func (p *people) remove(who account.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.roles, who)
+}
+
+func (p *people) allow(selfReview bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.selfReview = selfReview
+}
+
+func (p *people) Membership(_ context.Context, t id.Tenant, who account.ID) (account.Membership, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	role, ok := p.roles[who]
+	if !ok {
+		return account.Membership{}, fault.New(fault.NotFound, "Not found")
+	}
+	return account.Membership{Account: who, Tenant: t, Role: role}, nil
+}
+
+func (p *people) Settings(context.Context, *log.State) (*org.Settings, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return &org.Settings{Active: true, SelfReview: p.selfReview}, nil
+}
+
+func (p *people) IngestKey(_ context.Context, _ id.Tenant, key string) (org.IngestKey, error) {
+	if key == "ik_ann" {
+		return org.IngestKey{ID: key, CreatedBy: string(ann)}, nil
+	}
+	return org.IngestKey{ID: key, CreatedBy: sysevent.Operator}, nil
+}
+
+// callee is called back at any address but those of http.
+type callee struct {
+	mu     sync.Mutex
+	bodies []string
+	names  []string // webhook-ids
+}
+
+func (c *callee) Check(address string) error {
+	if !strings.HasPrefix(address, "https://") {
+		return egress.ErrRefused
+	}
+	return nil
+}
+
+func (c *callee) Post(_ context.Context, _ string, header http.Header, body []byte) (egress.Answer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.names = append(c.names, header.Get("Webhook-Id"))
+	c.bodies = append(c.bodies, string(body))
+	return egress.Answer{Status: 204}, nil
+}

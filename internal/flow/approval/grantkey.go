@@ -1,0 +1,94 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/grant"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// kindGrantKey has one record in an organization's partition, under key "", from
+// its first grant on.
+const kindGrantKey storage.Kind = "grant_key"
+
+type grantKeyRecord struct {
+	VerifierKey string   `json:"vkey"`
+	FromSize    id.Index `json:"from_size"`
+	Sealed      []byte   `json:"sealed"`
+}
+
+func sealContext(o id.Organization) string { return "grant-key\n" + o.String() }
+
+// SealedGrantKey is where an organization's grant key is.
+func SealedGrantKey() log.Sealed {
+	return log.SealedIn(kindGrantKey, "grant key", log.OfOrganization(sealContext), func(r *grantKeyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
+}
+
+// GrantKey returns the key that signs an organization's grants and the size of
+// its log when that was made; ok is false before the first grant.
+func (a *Approvals) GrantKey(ctx context.Context, t id.Tenant) (key tlog.VerifierKey, from id.Index, ok bool, err error) {
+	r, err := read[grantKeyRecord](ctx, a.records, t, kindGrantKey, "")
+	if err != nil || r.At == 0 {
+		return key, 0, false, err
+	}
+	key, err = tlog.ParseVerifierKey(r.Value.VerifierKey)
+	if err != nil {
+		return key, 0, false, unreadable("read grant key", err)
+	}
+	return key, r.Value.FromSize, true, nil
+}
+
+// grantSigner returns the key that signs grants; with the first grant it is made
+// and stated.
+func (a *Approvals) grantSigner(ctx context.Context, s *log.State, c *act) (tlog.SignerKey, error) {
+	identity := s.Identity()
+	r, err := read[grantKeyRecord](ctx, a.records, identity.Tenant, kindGrantKey, "")
+	if err != nil {
+		return tlog.SignerKey{}, err
+	}
+	if r.At == 0 {
+		return a.newGrantSigner(s, c)
+	}
+	seed, err := a.keyring.Open(sealContext(identity.Organization), r.Value.Sealed)
+	if err != nil {
+		return tlog.SignerKey{}, fmt.Errorf("open grant key: %w", err)
+	}
+	private, err := edkey.PrivateFromSeed(seed)
+	if err != nil {
+		return tlog.SignerKey{}, fmt.Errorf("open grant key: %w", err)
+	}
+	return tlog.NewSignerKey(grant.KeyName(identity.Origin), private)
+}
+
+func (a *Approvals) newGrantSigner(s *log.State, c *act) (tlog.SignerKey, error) {
+	identity := s.Identity()
+	private := edkey.NewPrivate()
+	signer, err := tlog.NewSignerKey(grant.KeyName(identity.Origin), private)
+	if err != nil {
+		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
+	}
+	seed := private.Seed()
+	sealed, err := a.keyring.Seal(sealContext(identity.Organization), seed[:])
+	if err != nil {
+		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
+	}
+	made := records.Value[grantKeyRecord]{Value: grantKeyRecord{VerifierKey: signer.Verifier().String(), FromSize: s.Size(), Sealed: sealed}}
+	if err := c.put(made.Change(kindGrantKey, "")); err != nil {
+		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
+	}
+	c.Statements = append(c.Statements, sysevent.Statement{Kind: sysevent.LogKey, Principal: sysevent.Operator, Payload: map[string]any{
+		"vkey": signer.Verifier().String(), "transition": "grant_key_created",
+	}})
+	return signer, nil
+}
+
+// OfLog reports whether records of a kind are about one log: they don't go over to
+// the one that succeeds it, whose grants are signed under another name.
+func OfLog(kind storage.Kind) bool { return kind == kindGrantKey }

@@ -1,0 +1,119 @@
+package approval
+
+import (
+	"context"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// askers returns who counts as having asked, so that two pairs of eyes look at each act:
+// whoever made the ingest key or the agent, or registered an active key of the agent, and
+// whoever the agent says that it acts for. It is nobody where the organization allows
+// self-review.
+func (a *Approvals) askers(ctx context.Context, s *log.State, r *record) (func(account.ID, string) bool, error) {
+	settings, err := a.orgs.Settings(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if settings.SelfReview {
+		return func(account.ID, string) bool { return false }, nil
+	}
+	makers := map[string]bool{r.KeyMaker: true, r.AgentMaker: true}
+	err = a.eachKey(ctx, s.Identity().Tenant, r.Agent, func(k *agent.Key) bool {
+		if k.Status == agent.Active && k.RegisteredBy != "" {
+			makers[k.RegisteredBy] = true
+		}
+		return true
+	})
+	return func(who account.ID, email string) bool {
+		return makers[string(who)] || speaksOf(r.Principal, string(who)) || speaksOf(r.Principal, email)
+	}, err
+}
+
+// counted returns the votes that count now: of people who may vote, and did not ask. Those
+// of a member who lost the role count no more.
+func (a *Approvals) counted(ctx context.Context, s *log.State, r *record) ([]Vote, error) {
+	asker, err := a.askers(ctx, s, r)
+	if err != nil {
+		return nil, err
+	}
+	var counted []Vote
+	for _, v := range r.Votes {
+		may, err := a.isVoter(ctx, s.Identity().Tenant, v.Account)
+		if err != nil {
+			return nil, err
+		}
+		if may && !asker(v.Account, v.Email) {
+			counted = append(counted, v)
+		}
+	}
+	return counted, nil
+}
+
+// agreed returns how many said yes.
+func agreed(votes []Vote) (n int) {
+	for _, v := range votes {
+		if v.Vote == Approve {
+			n++
+		}
+	}
+	return n
+}
+
+// stillAgreed looks whether an approval that was given still has its quorum. One that has
+// not is pending again, without the votes that count no more: others may vote, and so may
+// those who get their role back.
+func (a *Approvals) stillAgreed(ctx context.Context, s *log.State, c *act, name ID, r *records.Value[record]) error {
+	counted, err := a.counted(ctx, s, &r.Value)
+	if err != nil || agreed(counted) >= r.Value.Quorum {
+		return err
+	}
+	r.Value.Status, r.Value.Votes = Pending, counted
+	c.state(name, &r.Value, transition{name: string(Pending), own: true})
+	if err := c.put(r.Change(kindApproval, string(name))); err != nil {
+		return err
+	}
+	return refusal{&fault.Error{Kind: fault.Conflict, Code: "quorum_lost",
+		Message: "Somebody who agreed may not decide on this any more: the approval is pending again"}}
+}
+
+// NoneOpen returns fault.Conflict with code approvals_open while approvals of an
+// organization are open, and else a change that fails when one is asked for meanwhile. It
+// is for what may only change while nobody waits for a decision.
+func (a *Approvals) NoneOpen(ctx context.Context, t id.Tenant) ([]storage.Change, error) {
+	tally, err := read[tallyRecord](ctx, a.records, t, kindTally, "")
+	if err != nil {
+		return nil, err
+	}
+	if tally.Value.Open > 0 {
+		return nil, &fault.Error{Kind: fault.Conflict, Code: "approvals_open",
+			Message: "Approvals are open: self_review is switched on when all of them are decided, used, cancelled or over"}
+	}
+	change, err := tally.Change(kindTally, "")
+	return []storage.Change{change}, err
+}
+
+// eachKey calls f with the keys of an agent until it returns false.
+func (a *Approvals) eachKey(ctx context.Context, t id.Tenant, who id.Agent, f func(*agent.Key) bool) error {
+	for after := id.Key(""); ; {
+		keys, err := a.agents.ListKeys(ctx, t, who, after, keyPage)
+		if err != nil {
+			return err
+		}
+		for i := range keys {
+			if !f(&keys[i]) {
+				return nil
+			}
+		}
+		if len(keys) < keyPage {
+			return nil
+		}
+		after = keys[len(keys)-1].ID
+	}
+}

@@ -1,0 +1,144 @@
+package approval
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/clock"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Records of an organization's partition.
+const (
+	// kindApproval has one record for each approval, by its id.
+	kindApproval storage.Kind = "approval"
+	// kindOpen names the approval that is open for a question, by openName.
+	kindOpen storage.Kind = "approval_open"
+	// kindTally has one under key "": how many are open and how fast they are asked for. And
+	// one for each ingest key, by its id: how many of its own are open.
+	kindTally storage.Kind = "approval_tally"
+)
+
+// kindDue has an entry (package due) for each approval, of when its time is over.
+const kindDue storage.Kind = "approval_due"
+
+type record struct {
+	Status        Status         `json:"status"`
+	Agent         id.Agent       `json:"agent_id"`
+	AgentMaker    string         `json:"agent_maker"` // principal that made the agent
+	Tool          id.Tool        `json:"tool_name"`
+	Payload       jsontext.Value `json:"payload"`
+	ActionDigest  id.Hash        `json:"action_digest"`
+	Trace         id.Trace       `json:"trace_id,omitzero"`
+	Principal     string         `json:"actor_principal,omitzero"`
+	IngestKeyID   string         `json:"ingest_key_id"`
+	KeyMaker      string         `json:"key_maker"` // principal that made the ingest key
+	CallbackURL   string         `json:"callback_url,omitzero"`
+	PolicyID      string         `json:"policy_id"`
+	PolicyVersion uint64         `json:"policy_version"`
+	PolicyDigest  id.Hash        `json:"policy_digest"`
+	RuleID        string         `json:"rule_id"`
+	Reason        string         `json:"reason"`
+	Quorum        int            `json:"quorum"`
+	Votes         []Vote         `json:"votes,omitempty"`
+	Steps         int            `json:"steps"` // transitions stated so far
+	CreatedAt     id.Instant     `json:"created_at"`
+	ExpiresAt     id.Instant     `json:"expires_at"`
+	EndedAt       id.Instant     `json:"ended_at,omitzero"`
+	Grant         string         `json:"grant,omitzero"` // the signed note
+	GrantEnds     id.Instant     `json:"grant_ends,omitzero"`
+	Shared        bool           `json:"shared,omitzero"` // counted for its ingest key; false for those of before that was done
+}
+
+// statusAt is what the approval is worth: its time may be over, and the policy it
+// was asked under may be another one than the active one, before that is stated. One
+// that was asked for at a time that has not come is over: a clock was wrong, and by
+// its own time it would stay open until long after its life.
+func (r *record) statusAt(now id.Instant, active id.Hash) Status {
+	switch {
+	case !r.Status.Open():
+		return r.Status
+	case now >= r.ExpiresAt, r.CreatedAt > now+id.Instant(clock.Bound.Milliseconds()):
+		return Expired
+	case active != r.PolicyDigest:
+		return Invalidated
+	}
+	return r.Status
+}
+
+func (r *record) shown(name ID, status Status) Approval {
+	return Approval{
+		ID: name, Status: status, Agent: r.Agent, Tool: r.Tool, Payload: r.Payload, ActionDigest: r.ActionDigest,
+		Trace: r.Trace, Principal: r.Principal, IngestKeyID: r.IngestKeyID, CallbackURL: r.CallbackURL,
+		PolicyID: r.PolicyID, PolicyVersion: r.PolicyVersion, PolicyDigest: r.PolicyDigest, RuleID: r.RuleID, Reason: r.Reason,
+		Quorum: r.Quorum, Votes: r.Votes, CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, EndedAt: r.EndedAt,
+	}
+}
+
+// voted returns what an account said, "" for nothing.
+func (r *record) voted(who account.ID) string {
+	for _, v := range r.Votes {
+		if v.Account == who {
+			return v.Vote
+		}
+	}
+	return ""
+}
+
+// openName names a question: one action, one ingest key, one trace.
+func openName(action id.Hash, ingestKey string, trace id.Trace) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", action, ingestKey, trace))
+	return hex.EncodeToString(sum[:])
+}
+
+func (r *record) openName() string { return openName(r.ActionDigest, r.IngestKeyID, r.Trace) }
+
+type openRecord struct {
+	Approval ID `json:"approval_id"`
+}
+
+type tallyRecord struct {
+	Open  int            `json:"open"`
+	Asked admission.Pace `json:"asked"`
+}
+
+// shareRecord is what an ingest key has of all that may be open.
+type shareRecord struct {
+	Open int `json:"open"`
+}
+
+// read reads a record, which may be absent.
+func read[T any](ctx context.Context, store storage.RecordStore, t id.Tenant, kind storage.Kind, key string) (records.Value[T], error) {
+	r, err := records.Read[T](ctx, store, t, kind, key)
+	if err != nil {
+		err = unreadable("read record", err)
+	}
+	return r, err
+}
+
+// approval reads an approval; fault.NotFound when there is none.
+func (a *Approvals) approval(ctx context.Context, t id.Tenant, name ID) (records.Value[record], error) {
+	r, err := read[record](ctx, a.records, t, kindApproval, string(name))
+	if err == nil && r.At == 0 {
+		err = errNotFound()
+	}
+	return r, err
+}
+
+// activeDigest returns the digest of the active policy, zero when none is.
+func (a *Approvals) activeDigest(ctx context.Context, s *log.State) (id.Hash, error) {
+	compiled, err := a.rules.Active(ctx, s)
+	if err != nil || compiled == nil {
+		return id.Hash{}, err
+	}
+	return compiled.Digest(), nil
+}

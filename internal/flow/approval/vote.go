@@ -1,0 +1,125 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/log"
+)
+
+// What a vote says.
+const (
+	Approve = "approve"
+	Deny    = "deny"
+)
+
+// maxComment is the length of a comment in code points.
+const maxComment = 1024
+
+func checkComment(member, s string) error {
+	if !utf8.ValidString(s) || utf8.RuneCountInString(s) > maxComment {
+		return fault.New(fault.Invalid, member+" must have at most 1024 characters")
+	}
+	return nil
+}
+
+// Ballot is one person's vote on one approval.
+type Ballot struct {
+	Account account.ID
+	Email   string
+	Vote    string // Approve or Deny
+	Comment string // at most 1,024 characters
+	Action  id.Hash
+}
+
+// MayVote reports whether a role votes.
+func MayVote(r account.Role) bool {
+	return r == account.Owner || r == account.Admin || r == account.Approver
+}
+
+// Vote counts a ballot. One denial is final; the approval is given when as many
+// people as its quorum have agreed who may vote at that moment.
+//
+// fault.Invalid for a malformed ballot; fault.Forbidden for who may not vote on
+// this; fault.Conflict when it is not pending, when its action is another one, and
+// for a second vote.
+func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (Approval, error) {
+	if b.Vote != Approve && b.Vote != Deny {
+		return Approval{}, fault.New(fault.Invalid, "vote must be approve or deny")
+	}
+	if err := checkComment("comment", b.Comment); err != nil {
+		return Approval{}, err
+	}
+	var after Approval
+	may := func(ctx context.Context, s *log.State, r *record) error { return a.mayVote(ctx, s, r, b) }
+	err := a.change(ctx, t, string(b.Account), name, may, func(ctx context.Context, s *log.State, c *act, r *records.Value[record], status Status) error {
+		if status != Pending {
+			return refusal{conflict("The approval is " + string(status))}
+		}
+		if r.Value.ActionDigest != b.Action {
+			return refusal{conflict("action_digest is not that of the approval")}
+		}
+		if r.Value.voted(b.Account) != "" {
+			return refusal{conflict("You have voted on this")}
+		}
+		if err := a.cast(ctx, s, c, name, r, b); err != nil {
+			return err
+		}
+		after = r.Value.shown(name, r.Value.Status)
+		return nil
+	})
+	if err != nil {
+		return Approval{}, fmt.Errorf("vote: %w", err)
+	}
+	return after, nil
+}
+
+// mayVote looks at the voter: as of now, not as of when it signed in.
+func (a *Approvals) mayVote(ctx context.Context, s *log.State, r *record, b Ballot) error {
+	may, err := a.isVoter(ctx, s.Identity().Tenant, b.Account)
+	if err != nil {
+		return err
+	}
+	if !may {
+		return fault.New(fault.Forbidden, "Your role does not allow this")
+	}
+	asker, err := a.askers(ctx, s, r)
+	if err != nil {
+		return err
+	}
+	if asker(b.Account, b.Email) {
+		return fault.New(fault.Forbidden, "Somebody else has to decide on what you asked for yourself")
+	}
+	return nil
+}
+
+func (a *Approvals) isVoter(ctx context.Context, t id.Tenant, who account.ID) (bool, error) {
+	m, err := a.members.Membership(ctx, t, who)
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	return MayVote(m.Role), err
+}
+
+// cast puts a ballot into the record and moves the approval.
+func (a *Approvals) cast(ctx context.Context, s *log.State, c *act, name ID, r *records.Value[record], b Ballot) error {
+	r.Value.Votes = append(r.Value.Votes, Vote{Account: b.Account, Email: b.Email, Vote: b.Vote, Comment: b.Comment, At: a.now()})
+	said := transition{name: "voted", vote: b.Vote, reason: b.Comment}
+	if b.Vote == Deny {
+		return c.end(ctx, name, r, Denied, said)
+	}
+	counted, err := a.counted(ctx, s, &r.Value)
+	if err != nil {
+		return err
+	}
+	if agreed(counted) >= r.Value.Quorum {
+		r.Value.Status, said.name = Approved, string(Approved)
+	}
+	c.state(name, &r.Value, said)
+	return c.put(r.Change(kindApproval, string(name)))
+}

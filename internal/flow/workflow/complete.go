@@ -1,0 +1,203 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// Ending is what a tool says of the end of a run.
+type Ending struct {
+	Status       Status   `json:"status,omitzero"` // succeeded, failed or aborted
+	OutputDigest *id.Hash `json:"output_digest,omitzero"`
+	Error        string   `json:"error,omitzero"` // for humans, "" for none
+}
+
+// maxError is the length of an error in code points.
+const maxError = 1024
+
+func (e *Ending) check() error {
+	switch e.Status {
+	case Succeeded, Failed, Aborted:
+	default:
+		return invalid("status must be succeeded, failed or aborted")
+	}
+	if !utf8.ValidString(e.Error) || utf8.RuneCountInString(e.Error) > maxError {
+		return invalid("error must have at most 1024 characters")
+	}
+	return nil
+}
+
+func (e *Ending) same(other *Ending) bool {
+	digests := e.OutputDigest == other.OutputDigest ||
+		e.OutputDigest != nil && other.OutputDigest != nil && *e.OutputDigest == *other.OutputDigest
+	return digests && e.Status == other.Status && e.Error == other.Error
+}
+
+// errUnchanged ends an act that would state nothing.
+var errUnchanged = errors.New("nothing changes")
+
+// Complete ends a run. Repeated with the same ending it tells the same again.
+//
+// In this order: fault.Invalid for a malformed ending; fault.NotFound for another
+// ingest key; fault.Conflict when the run has ended otherwise.
+func (w *Workflows) Complete(ctx context.Context, t id.Tenant, ingestKey string, name ID, e Ending) (Run, error) {
+	if err := e.check(); err != nil {
+		return Run{}, err
+	}
+	leave, err := w.lanes.Enter(ctx, place{t, name})
+	if err != nil {
+		return Run{}, err
+	}
+	defer leave()
+	var ended records.Value[record]
+	err = w.state(ctx, t, ingestKey, func(ctx context.Context, s *log.State) (act sysevent.Act, err error) {
+		if _, err := w.active(ctx, s); err != nil {
+			return act, err
+		}
+		if ended, err = w.own(ctx, t, ingestKey, name); err != nil {
+			return act, err
+		}
+		if r := &ended.Value; r.Status != Running && r.Ending.same(&e) {
+			return act, errUnchanged
+		}
+		if status := ended.Value.statusAt(w.now()); status != Running {
+			return act, errEnded(status)
+		}
+		ended.Value.Ending = e
+		return w.end(ctx, s, name, &ended, e.Status)
+	})
+	if err != nil && !errors.Is(err, errUnchanged) {
+		return Run{}, fmt.Errorf("complete run: %w", err)
+	}
+	w.known.drop(place{t, name})
+	if err == nil {
+		w.metrics.ended[e.Status].Inc()
+	}
+	return ended.Value.shown(name, w.now()), nil
+}
+
+// errBehind ends an act: the run is newer than the ledger state it is prepared under.
+var errBehind = errors.New("the state is behind the run")
+
+// behindTries is how often a run that is newer than the state is looked at again, a
+// millisecond later and each time twice as late: about a second in all.
+const behindTries = 10
+
+// state is sysevent.State for what looks at all events of a run. An event that another
+// lane wrote is durable, and its step to be read, a moment before the ledger's state
+// with it is published.
+func (w *Workflows) state(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (sysevent.Act, error)) error {
+	for try := range behindTries {
+		if _, err := w.notary.State(ctx, t, principal, prepare); !errors.Is(err, errBehind) {
+			return err
+		}
+		select {
+		case <-time.After(time.Millisecond << try):
+		case <-ctx.Done():
+		}
+	}
+	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The run's steps can't be read yet", RetryAfter: time.Second, Err: errBehind}
+}
+
+// end is the act by which a running run ends, with what it comes to.
+func (w *Workflows) end(ctx context.Context, s *log.State, name ID, run *records.Value[record], to Status) (act sysevent.Act, err error) {
+	r := &run.Value
+	if r.Root, err = w.root(ctx, s, name, r); err != nil {
+		return act, err
+	}
+	r.Status, r.EndedAt = to, w.now()
+	said := sysevent.Statement{Kind: sysevent.Run, Trace: r.Trace, Payload: r.endPayload(name)}
+	if r.Ended, err = w.notary.EventID(ctx, s, said); err != nil {
+		return act, err
+	}
+	tally, err := w.tally(ctx, s.Identity().Tenant, -1)
+	if err != nil {
+		return act, err
+	}
+	change, err := run.Change(kindRun, string(name))
+	if err != nil {
+		return act, err
+	}
+	newest, err := r.newest(name)
+	if err != nil {
+		return act, err
+	}
+	act = sysevent.Act{Statements: []sysevent.Statement{said}, Changes: []storage.Change{tally, change, newest}, Aside: true}
+	if r.Shared {
+		share, err := w.share(ctx, s.Identity().Tenant, r.IngestKeyID, -1)
+		act.Changes = append(act.Changes, share)
+		return act, err
+	}
+	return act, nil
+}
+
+// endPayload is what the statement of the end says.
+func (r *record) endPayload(name ID) map[string]any {
+	said := map[string]any{
+		"run_id": name, "transition": r.Status, "steps": r.Keys, "events": 1 + r.Steps, "run_root": r.Root,
+	}
+	if r.Planned != nil {
+		said["steps_planned"], said["gap"] = *r.Planned, *r.Planned-r.Keys
+	}
+	if r.Ending.OutputDigest != nil {
+		said["output_digest"] = *r.Ending.OutputDigest
+	}
+	if r.Ending.Error != "" {
+		said["error"] = r.Ending.Error
+	}
+	return said
+}
+
+// root is the RFC 6962 root over the event hashes of the start and of the steps that r
+// knows of. Those that came after r was read are left out: then the append, which is
+// guarded by the version of r, is refused and this is computed again.
+func (w *Workflows) root(ctx context.Context, s *log.State, name ID, r *record) (id.Hash, error) {
+	steps, err := w.steps(ctx, s.Identity().Tenant, name, 1, r.Steps)
+	if err != nil {
+		return id.Hash{}, err
+	}
+	events := make([]id.Event, 1, 1+len(steps))
+	events[0] = r.Started
+	for i := range steps {
+		events = append(events, steps[i].Event)
+	}
+	at, err := w.ledgers.Locate(ctx, s, events)
+	if err != nil {
+		return id.Hash{}, err
+	}
+	for i := range at {
+		if at[i] == storage.NoIndex { // it landed after s was published
+			return id.Hash{}, errBehind
+		}
+		if i > 0 && at[i] <= at[i-1] {
+			return id.Hash{}, unreadable("root of a run", fmt.Errorf("event %d lies before the one before it: %w", i, storage.ErrCorrupt))
+		}
+	}
+	hashes, err := w.ledgers.Hashes(ctx, s, at)
+	if err != nil {
+		return id.Hash{}, err
+	}
+	return Root(hashes), nil
+}
+
+// Root returns run_root: the RFC 6962 root of a tree whose leaf data are the 32 bytes
+// of each event hash, the start's first, then those of all steps in the order of their
+// sequence numbers.
+func Root(hashes []id.Hash) id.Hash {
+	var edge tlog.Edge
+	for i := range hashes {
+		edge.Append(tlog.LeafHash(hashes[i][:]))
+	}
+	return edge.Root()
+}

@@ -1,0 +1,169 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Event is one event of a run, as it lies in the ledger.
+type Event struct {
+	Placed
+	Kind       string     // action_kind: ledger_run for start and end
+	ReceivedAt id.Instant // the server's word
+	Decision   id.Decision
+	Step       *StepShown // nil for start and end
+
+	policy event.Policy
+}
+
+// StepShown is what an event of a step is of.
+type StepShown struct {
+	Key     string
+	Attempt int
+	Tool    id.Tool // "" for none
+	Status  string
+}
+
+// Get returns a run to the ingest key that started it, for all others there is none,
+// and at most limit of its events after the first `after` ones, in their order. next is
+// where the following page begins, 0 at the end. A page may hold less than limit: what
+// another process has just written comes with the following one.
+func (w *Workflows) Get(ctx context.Context, t id.Tenant, ingestKey string, name ID, after, limit int) (run Run, events []Event, next int, err error) {
+	r, err := w.own(ctx, t, ingestKey, name)
+	if err != nil {
+		return Run{}, nil, 0, err
+	}
+	return w.shown(ctx, t, name, &r.Value, after, limit)
+}
+
+// Find is Get for the organization's people, to whom all its runs are shown.
+func (w *Workflows) Find(ctx context.Context, t id.Tenant, name ID, after, limit int) (run Run, events []Event, next int, err error) {
+	r, err := w.run(ctx, t, name)
+	if err != nil {
+		return Run{}, nil, 0, err
+	}
+	return w.shown(ctx, t, name, &r.Value, after, limit)
+}
+
+func (w *Workflows) shown(ctx context.Context, t id.Tenant, name ID, r *record, after, limit int) (run Run, events []Event, next int, err error) {
+	end := min(after+limit, r.events())
+	page, err := w.named(ctx, t, name, r, min(after, end), end)
+	if err != nil {
+		return Run{}, nil, 0, err
+	}
+	if events, err = w.page(ctx, t, page); err != nil {
+		return Run{}, nil, 0, err
+	}
+	if shown := after + len(events); shown < r.events() {
+		next = shown
+	}
+	return r.shown(name, w.now()), events, next, nil
+}
+
+// events is how many events of a run there are: start, steps and, when it is stated, end.
+func (r *record) events() int {
+	if r.Ended != "" {
+		return r.Steps + 2
+	}
+	return r.Steps + 1
+}
+
+// named is an event of a run and what it is of.
+type named struct {
+	event id.Event
+	step  *listedStep // nil for start and end
+}
+
+// named returns the events [begin, end) of a run, in the order of the ledger.
+func (w *Workflows) named(ctx context.Context, t id.Tenant, name ID, r *record, begin, end int) ([]named, error) {
+	var page []named
+	if begin == 0 && end > 0 {
+		page = append(page, named{event: r.Started})
+	}
+	if first, last := max(begin, 1), min(end-1, r.Steps); first <= last {
+		steps, err := w.steps(ctx, t, name, first, last)
+		if err != nil {
+			return nil, err
+		}
+		for i := range steps {
+			page = append(page, named{steps[i].Event, &steps[i]})
+		}
+	}
+	if end == r.Steps+2 && begin < end {
+		page = append(page, named{event: r.Ended})
+	}
+	return page, nil
+}
+
+// page reads events of a run.
+func (w *Workflows) page(ctx context.Context, t id.Tenant, page []named) ([]Event, error) {
+	s, err := w.ledgers.State(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]id.Event, len(page))
+	for i := range page {
+		names[i] = page[i].event
+	}
+	at, err := w.ledgers.Locate(ctx, s, names)
+	if err != nil {
+		return nil, err
+	}
+	if late := slices.Index(at, storage.NoIndex); late >= 0 { // it is durable, and will be published in a moment
+		at = at[:late]
+	}
+	events, err := w.events(ctx, s, at)
+	if err != nil {
+		return nil, err
+	}
+	for i := range events {
+		if step := page[i].step; step != nil {
+			events[i].Step = &StepShown{Key: step.Key, Attempt: step.Attempt, Tool: step.Tool, Status: step.Status}
+		}
+	}
+	return events, nil
+}
+
+// events reads events of runs by their indices. Those that follow each other in the
+// ledger are read at once.
+func (w *Workflows) events(ctx context.Context, s *log.State, at []id.Index) ([]Event, error) {
+	events := make([]Event, 0, len(at))
+	for len(events) < len(at) {
+		rest := at[len(events):]
+		n := 1
+		for n < len(rest) && rest[n] == rest[n-1]+1 {
+			n++
+		}
+		for e, err := range w.ledgers.Events(ctx, s, rest[0], rest[0]+id.Index(n), storage.Records) {
+			if err != nil {
+				return nil, fmt.Errorf("read events of a run: %w", err)
+			}
+			shown, err := eventOf(s, e)
+			if err != nil {
+				return nil, err
+			}
+			events = append(events, shown)
+		}
+		if len(events) != len(at)-len(rest)+n {
+			return nil, unreadable("read events of a run", fmt.Errorf("events behind %d are missing: %w", rest[0], storage.ErrCorrupt))
+		}
+	}
+	return events, nil
+}
+
+func eventOf(s *log.State, e storage.Event) (Event, error) {
+	record, err := event.ParseRecord(e.Record)
+	if err != nil {
+		return Event{}, unreadable("read event", err)
+	}
+	return Event{
+		Placed: Placed{Event: e.ID, Index: e.Index, Hash: log.EntryOf(e).Hash(), ChainValid: s.Fault().Level == log.Healthy, Replayed: true},
+		Kind:   e.ActionKind, ReceivedAt: e.ReceivedAt, Decision: e.Effective, policy: record.Policy,
+	}, nil
+}

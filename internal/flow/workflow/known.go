@@ -1,0 +1,47 @@
+package workflow
+
+import (
+	"sync"
+
+	"github.com/agentledger/agentledger/internal/records"
+)
+
+// maxKnown bounds the runs that are remembered.
+const maxKnown = 1 << 14
+
+// knownRuns remembers runs as they were last written here, which spares a step the
+// reading of its run. What another process wrote since is not known: then the append
+// finds the record in another version, and the step is prepared again from the store.
+type knownRuns struct {
+	mu   sync.Mutex
+	runs map[place]records.Value[record]
+}
+
+func (k *knownRuns) get(p place) (records.Value[record], bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r, ok := k.runs[p]
+	return r, ok
+}
+
+// put keeps a run, in place of any other when there is no room.
+func (k *knownRuns) put(p place, r records.Value[record]) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.runs == nil {
+		k.runs = make(map[place]records.Value[record])
+	}
+	if _, known := k.runs[p]; !known && len(k.runs) >= maxKnown {
+		for other := range k.runs {
+			delete(k.runs, other)
+			break
+		}
+	}
+	k.runs[p] = r
+}
+
+func (k *knownRuns) drop(p place) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.runs, p)
+}

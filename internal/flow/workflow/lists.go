@@ -1,0 +1,128 @@
+package workflow
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// listRecord is the steps that one request put into a run, in their order.
+type listRecord struct {
+	Steps []listedStep `json:"steps"`
+}
+
+// listedStep is what is told of a step beside what its event says.
+type listedStep struct {
+	Event   id.Event `json:"event_id"`
+	Key     string   `json:"step_key"`
+	Attempt int      `json:"attempt"`
+	Tool    id.Tool  `json:"tool_name,omitzero"`
+	Status  string   `json:"status"`
+}
+
+// listName is the key of a list whose last step is the last'th of its run, from 1. So
+// the list with any step is the first one at or behind that one's name.
+func listName(name ID, last int) string { return fmt.Sprintf("%s/%08d", name, last) }
+
+// listsRead bounds how many lists are read at once; firstLists is how many are read
+// before it is known how long they are.
+const (
+	listsRead  = 1000
+	firstLists = 4
+)
+
+// steps returns the steps of a run from the first'th to the last'th, counted from 1.
+// It reads the lists that they are in, and few others.
+func (w *Workflows) steps(ctx context.Context, t id.Tenant, name ID, first, last int) ([]listedStep, error) {
+	var found []listedStep
+	begin, end := listName(name, first), listName(name, MaxSteps+1)
+	for wanted, chunk := last-first+1, firstLists; len(found) < wanted; {
+		page, err := w.records.Scan(ctx, t, kindList, begin, end, chunk)
+		if err != nil {
+			return nil, unreadable("list steps", err)
+		}
+		for i := range page {
+			if found, err = pick(found, name, page[i], first, last); err != nil {
+				return nil, unreadable("list steps", err)
+			}
+		}
+		if len(page) < chunk {
+			break
+		}
+		begin = page[len(page)-1].Key + "\x00"
+		chunk = min(listsRead, 1+(wanted-len(found))*len(page)/max(1, len(found)))
+	}
+	if len(found) != last-first+1 {
+		return nil, unreadable("list steps", fmt.Errorf("%d of the steps %d to %d are there: %w", len(found), first, last, storage.ErrCorrupt))
+	}
+	return found, nil
+}
+
+// pick adds the steps of a list that are from the first'th to the last'th of the run.
+func pick(found []listedStep, name ID, r storage.Record, first, last int) ([]listedStep, error) {
+	list, err := records.Decode[listRecord](r)
+	if err != nil {
+		return nil, err
+	}
+	var end int
+	if _, err := fmt.Sscanf(r.Key[len(name):], "/%08d", &end); err != nil || listName(name, end) != r.Key {
+		return nil, fmt.Errorf("a list's name: %w", storage.ErrCorrupt)
+	}
+	for i, step := range list.Value.Steps {
+		if order := end - len(list.Value.Steps) + 1 + i; order >= first && order <= last {
+			found = append(found, step)
+		}
+	}
+	return found, nil
+}
+
+// lateRecord stands for a step_key that was not reported with attempt 1 first.
+type lateRecord struct{}
+
+func lateName(name ID, key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return string(name) + "/" + hex.EncodeToString(sum[:16])
+}
+
+// keyTally counts the step_keys of a run as new steps come, without reading the others: a
+// key comes first with attempt 1, or leaves a record that says it did not.
+type keyTally struct {
+	workflows *Workflows
+	place     place
+	seen      map[string]bool // keys of the same request
+}
+
+// count counts the key of a step that is new, in r, and returns what has to be written
+// for it. What it reads is as new as r or newer: then the append finds another r.
+func (k *keyTally) count(ctx context.Context, r *record, step *Step) ([]storage.Change, error) {
+	if k.seen[step.Key] {
+		return nil, nil
+	}
+	k.seen[step.Key] = true
+	w, t := k.workflows, k.place.tenant
+	if step.Attempt != 1 {
+		one, err := read[stepRecord](ctx, w, t, kindStep, stepName(k.place.name, r.stepEvent(step.Key, 1)))
+		if err != nil || one.There() {
+			return nil, err
+		}
+	}
+	late := records.Value[lateRecord]{}
+	if r.Late > 0 {
+		var err error
+		if late, err = read[lateRecord](ctx, w, t, kindLate, lateName(k.place.name, step.Key)); err != nil || late.There() {
+			return nil, err
+		}
+	}
+	r.Keys++
+	if step.Attempt == 1 {
+		return nil, nil
+	}
+	r.Late++
+	change, err := late.Change(kindLate, lateName(k.place.name, step.Key))
+	return []storage.Change{change}, err
+}

@@ -1,0 +1,32 @@
+package workflow
+
+import (
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/schedule"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// ServiceRecords returns the records of the service's own partition that stand there
+// for one of an organization's records, for who copies an organization: when a running
+// run is due. The store may have an earlier one in its place.
+func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
+	if r.Kind != kindRun {
+		return nil, nil
+	}
+	run, err := records.Decode[record](r)
+	if err != nil || run.Value.Status != Running {
+		return nil, err
+	}
+	return []storage.Record{schedule.Entry{At: run.Value.deadline(), Tenant: t, Name: r.Key}.Record(kindDue)}, nil
+}
+
+// OfLog reports whether records of a kind are about runs whose events lie in one log: a
+// successor does not get them, since no run can end where it did not begin.
+func OfLog(kind storage.Kind) bool {
+	switch kind {
+	case kindRun, kindStep, kindList, kindLate, kindExternal, kindTally, kindNewest:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,95 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// readRun takes what is remembered of the run, and reads it where that did not do.
+func (r *recording) readRun(ctx context.Context) (err error) {
+	w, remembered := r.workflows, false
+	if !r.prepared {
+		r.run, remembered = w.known.get(r.place)
+	}
+	r.prepared = true
+	if !remembered || r.run.Value.statusAt(w.now()) != Running { // it may have been heard of elsewhere
+		r.run, err = w.run(ctx, r.place.tenant, r.place.name)
+	}
+	if err == nil && r.run.Value.IngestKeyID != r.ingestKey {
+		err = errNotFound()
+	}
+	return err
+}
+
+// recall tells of the steps that are in the ledger and returns the places of the others.
+func (r *recording) recall(ctx context.Context, s *log.State) (fresh []int, err error) {
+	events := make([]id.Event, len(r.steps))
+	for i := range r.steps {
+		events[i] = r.run.Value.stepEvent(r.steps[i].Key, r.steps[i].Attempt)
+	}
+	at, err := r.workflows.ledgers.Locate(ctx, s, events)
+	if err != nil {
+		return nil, err
+	}
+	var known []id.Index
+	for i := range at {
+		if at[i] == storage.NoIndex {
+			fresh = append(fresh, i)
+		} else {
+			known = append(known, at[i])
+		}
+	}
+	shown, err := r.workflows.events(ctx, s, known)
+	if err != nil {
+		return nil, err
+	}
+	for i := range at {
+		if at[i] == storage.NoIndex {
+			continue
+		}
+		where := ""
+		if len(r.steps) > 1 {
+			where = fmt.Sprintf("[%d].", i)
+		}
+		if r.results[i], err = r.workflows.recalled(ctx, r.place, &r.steps[i], shown[0], where); err != nil {
+			return nil, err
+		}
+		shown = shown[1:]
+	}
+	return fresh, nil
+}
+
+// recalled tells of a step that is in the ledger.
+func (w *Workflows) recalled(ctx context.Context, p place, step *Step, shown Event, where string) (Recorded, error) {
+	known, err := read[stepRecord](ctx, w, p.tenant, kindStep, stepName(p.name, shown.Event))
+	if err == nil && !known.There() {
+		err = unreadable("read step", errors.New("an event of a step without its record"))
+	}
+	if err != nil {
+		return Recorded{}, err
+	}
+	digest, err := step.digest()
+	if err != nil {
+		return Recorded{}, err
+	}
+	if known.Value.Digest != digest {
+		return Recorded{}, invalid(where + "step_key and attempt were used with another step")
+	}
+	return Recorded{Policy: shown.policy, Reason: reasonOf(shown.policy, known.Value.Reasons), Placed: shown.Placed}, nil
+}
+
+func reasonOf(p event.Policy, reasons map[string]string) string {
+	switch {
+	case p.Intent != "":
+		return "The step is the result of " + string(p.Intent) + " and takes its decision."
+	case !p.Evaluated:
+		return noTool
+	}
+	return reasons[p.RuleID]
+}

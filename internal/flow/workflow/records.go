@@ -1,0 +1,155 @@
+package workflow
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Records of an organization's partition.
+const (
+	// kindRun has one record for each run, by its id.
+	kindRun storage.Kind = "run"
+	// kindStep has one for each step and attempt, by stepName: what tells a repetition.
+	kindStep storage.Kind = "run_step"
+	// kindList has one for each request that put steps into a run, by listName: what
+	// pages show.
+	kindList storage.Kind = "run_list"
+	// kindLate has one for each step_key that was not reported with attempt 1 first, by
+	// lateName.
+	kindLate storage.Kind = "run_late"
+	// kindExternal names the run of an external_run_id, by externalName.
+	kindExternal storage.Kind = "run_external"
+	// kindNewest has one for each run, by newestName: the newest run comes first.
+	kindNewest storage.Kind = "run_newest"
+	// kindTally has one under key "": how many runs have not ended and how fast they
+	// begin. And one for each ingest key, by its id: how many of its own have not ended.
+	kindTally storage.Kind = "run_tally"
+)
+
+// kindDue has an entry (package due) for each run that has not ended: when it may
+// have been silent for too long.
+const kindDue storage.Kind = "run_due"
+
+type record struct {
+	Status      Status     `json:"status"` // as it is stated
+	IngestKeyID string     `json:"ingest_key_id"`
+	Agent       id.Agent   `json:"agent_id"`
+	Trace       id.Trace   `json:"trace_id"`
+	Workflow    Flow       `json:"workflow"`
+	External    string     `json:"external_run_id,omitzero"`
+	Planned     *int       `json:"planned_steps,omitzero"`
+	InputDigest *id.Hash   `json:"input_digest,omitzero"`
+	Nonce       []byte     `json:"nonce"` // random: nobody else can name the run's steps in advance
+	Steps       int        `json:"steps"` // events of steps so far
+	Keys        int        `json:"keys"`  // different step_keys so far
+	Late        int        `json:"late"`  // those with a record of kindLate
+	Started     id.Event   `json:"start_event"`
+	StartedAt   id.Instant `json:"started_at"`
+	LastAt      id.Instant `json:"last_at"`
+	Silence     id.Instant `json:"silence"` // milliseconds
+	Ended       id.Event   `json:"end_event,omitzero"`
+	EndedAt     id.Instant `json:"ended_at,omitzero"`
+	Ending      Ending     `json:"ending,omitzero"`
+	Root        id.Hash    `json:"run_root,omitzero"` // of one that has ended
+	Shared      bool       `json:"shared,omitzero"`   // counted for its ingest key; false for those of before that was done
+}
+
+// result is what the run comes to, or has come to so far.
+func (r *record) result() Result {
+	out := Result{Recorded: r.Keys, Events: 1 + r.Steps, Planned: r.Planned, Root: r.Root}
+	if r.Planned != nil && r.Ended != "" {
+		gap := *r.Planned - r.Keys
+		out.Gap = &gap
+	}
+	return out
+}
+
+// statusAt is what the run is worth: its silence may be too long before that is stated.
+func (r *record) statusAt(now id.Instant) Status {
+	if r.Status == Running && now >= r.deadline() {
+		return Abandoned
+	}
+	return r.Status
+}
+
+// deadline is when the run is abandoned unless it is heard of before.
+func (r *record) deadline() id.Instant { return r.LastAt + r.Silence }
+
+func (r *record) shown(name ID, now id.Instant) Run {
+	return Run{
+		ID: name, Status: r.statusAt(now), IngestKeyID: r.IngestKeyID, Agent: r.Agent, Trace: r.Trace, Workflow: r.Workflow, External: r.External,
+		Planned: r.Planned, InputDigest: r.InputDigest, StartedAt: r.StartedAt, LastAt: r.LastAt, EndedAt: r.EndedAt, Ending: r.Ending,
+		Result: r.result(),
+	}
+}
+
+// stepEvent names the event of a step. The name follows from step_key and attempt, so
+// that the ledger itself takes each of them once.
+func (r *record) stepEvent(key string, attempt int) id.Event {
+	h := hmac.New(sha256.New, r.Nonce)
+	fmt.Fprintf(h, "%d\n%s", attempt, key)
+	return id.Event("stp_" + hex.EncodeToString(h.Sum(nil)[:16]))
+}
+
+type stepRecord struct {
+	Digest  id.Hash           `json:"digest"`            // of the whole step, as it was sent
+	Reasons map[string]string `json:"reasons,omitempty"` // of each rule that might decide, by rule_id
+}
+
+// stepName is the key of a step's record.
+func stepName(name ID, e id.Event) string { return string(name) + "/" + string(e) }
+
+type externalRecord struct {
+	Run ID `json:"run_id"`
+}
+
+// externalName names what an ingest key calls a run.
+func externalName(ingestKey, external string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s", ingestKey, external))
+	return hex.EncodeToString(sum[:])
+}
+
+type tallyRecord struct {
+	Running int            `json:"running"`
+	Started admission.Pace `json:"started"`
+}
+
+// shareRecord is what an ingest key has of all runs that may be running.
+type shareRecord struct {
+	Running int `json:"running"`
+}
+
+// read reads a record, which may be absent.
+func read[T any](ctx context.Context, w *Workflows, t id.Tenant, kind storage.Kind, key string) (records.Value[T], error) {
+	v, err := records.Read[T](ctx, w.records, t, kind, key)
+	if err != nil {
+		err = unreadable("read", err)
+	}
+	return v, err
+}
+
+// run reads a run; fault.NotFound when there is none.
+func (w *Workflows) run(ctx context.Context, t id.Tenant, name ID) (records.Value[record], error) {
+	r, err := read[record](ctx, w, t, kindRun, string(name))
+	if err == nil && !r.There() {
+		err = errNotFound()
+	}
+	return r, err
+}
+
+// own reads a run of an ingest key; for all others there is none.
+func (w *Workflows) own(ctx context.Context, t id.Tenant, ingestKey string, name ID) (records.Value[record], error) {
+	r, err := w.run(ctx, t, name)
+	if err == nil && r.Value.IngestKeyID != ingestKey {
+		return records.Value[record]{}, errNotFound()
+	}
+	return r, err
+}

@@ -1,0 +1,35 @@
+package workflow
+
+import (
+	"context"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/internal/tenant/meter"
+)
+
+// findIntents begins the making of new steps, and finds the intents of those that say to
+// be results of events before: in their payload, because a step has no other place for it.
+func (r *recording) findIntents(ctx context.Context, fresh []int) error {
+	var results []meter.Result
+	var of []*making
+	for _, i := range fresh {
+		m := &making{result: &r.results[i]}
+		r.made = append(r.made, m)
+		step := &r.steps[i]
+		if step.Tool == "" {
+			continue
+		}
+		m.says = meter.Result{Agent: r.run.Value.Agent, Tool: step.Tool, Call: event.CallOf(step.Payload)}
+		if m.says.Call.IsResult() {
+			results, of = append(results, m.says), append(of, m)
+		}
+	}
+	if len(results) == 0 {
+		return nil
+	}
+	intents, err := r.workflows.intents.Find(ctx, r.place.tenant, results)
+	for n := range intents {
+		of[n].intent = intents[n]
+	}
+	return err
+}

@@ -1,0 +1,47 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/log"
+)
+
+// signer returns the bridge, which signs for this agent.
+func (w *Workflows) signer(ctx context.Context, s *log.State, who id.Agent) (*agent.Bridge, error) {
+	ok, err := w.agents.Bridged(ctx, s, who)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, errNotBridged()
+	}
+	signer, err := w.agents.Bridge(ctx, s)
+	if err == nil && signer == nil {
+		err = errNoBridge
+	}
+	return signer, err
+}
+
+// ensureBridge makes a bridge key where there is none that signs: its last one was
+// retired or revoked.
+func (w *Workflows) ensureBridge(ctx context.Context, t id.Tenant, principal string) error {
+	_, err := w.notary.State(ctx, t, principal, func(ctx context.Context, s *log.State) (act sysevent.Act, err error) {
+		signer, err := w.agents.Bridge(ctx, s)
+		if err == nil && signer != nil {
+			err = errUnchanged
+		}
+		if err != nil {
+			return act, err
+		}
+		_, act, err = w.agents.FoundBridge(ctx, s, principal)
+		return act, err
+	})
+	if errors.Is(err, errUnchanged) {
+		return nil
+	}
+	return err
+}

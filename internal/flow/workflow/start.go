@@ -1,0 +1,292 @@
+package workflow
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/schedule"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Beginning is what a tool says of a run that begins.
+type Beginning struct {
+	Workflow    Flow
+	External    string   // what the tool calls the run, "" for nothing
+	Agent       id.Agent // "": the organization's own bridge agent
+	Trace       id.Trace // "": the run's id
+	Planned     *int     // steps
+	InputDigest *id.Hash
+	IngestKeyID string
+}
+
+func (b *Beginning) check() error {
+	texts := []struct {
+		name, text string
+		least      int
+	}{{"workflow.name", b.Workflow.Name, 1}, {"workflow.version", b.Workflow.Version, 0}, {"workflow.tool", b.Workflow.Tool, 0}, {"external_run_id", b.External, 0}}
+	for _, t := range texts {
+		if !plain(t.text, t.least) {
+			return invalid(fmt.Sprintf("%s must have %d to 256 characters, none of them a control character", t.name, max(t.least, 1)))
+		}
+	}
+	switch {
+	case b.Agent != "" && !event.ValidAgent(string(b.Agent)):
+		return invalid("agent_id must match [A-Za-z0-9._-]{1,128}")
+	case b.Trace != "" && !event.ValidEvent(string(b.Trace)):
+		return invalid("trace_id must match [A-Za-z0-9._:-]{1,128}, not . or ..")
+	case b.Planned != nil && (*b.Planned < 0 || *b.Planned > MaxSteps):
+		return invalid("planned_steps must be a whole number from 0 to 10000")
+	}
+	return nil
+}
+
+// plain reports whether s is UTF-8 of least to 256 code points without control
+// characters.
+func plain(s string, least int) bool {
+	n := utf8.RuneCountInString(s)
+	if n < least || n > 256 || !utf8.ValidString(s) {
+		return false
+	}
+	for _, r := range s {
+		if unicode.IsControl(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// errKnown ends an act: the run was started before.
+var errKnown = errors.New("known already")
+
+// Start begins a run, or returns the one that the ingest key has started under the
+// same external_run_id (made is false then), however it stands.
+//
+// fault.Invalid for a malformed beginning and for an agent that is not enabled for the
+// bridge; fault.Forbidden in an inactive organization; fault.RateLimited when MaxRunning
+// have not ended, or MaxRunningByKey of the ingest key, and beyond MaxStarts. With an
+// external_run_id a start may be repeated after any error.
+func (w *Workflows) Start(ctx context.Context, t id.Tenant, b Beginning) (run Run, started Placed, made bool, err error) {
+	if err := b.check(); err != nil {
+		return Run{}, Placed{}, false, err
+	}
+	begun := start{workflows: w, tenant: t, Beginning: b, name: newID(w.now()), nonce: make([]byte, 16)}
+	rand.Read(begun.nonce)
+	receipts, err := w.notary.State(ctx, t, b.IngestKeyID, begun.prepare)
+	if errors.Is(err, errKnown) {
+		placed, err := w.placed(ctx, t, begun.record.Value.Started)
+		return begun.record.Value.shown(begun.name, w.now()), placed, false, err
+	}
+	if err != nil {
+		return Run{}, Placed{}, false, fmt.Errorf("start run: %w", err)
+	}
+	w.metrics.started.Inc()
+	begun.record.At = 1
+	w.known.put(place{t, begun.name}, begun.record)
+	own := receipts[len(receipts)-1] // after what makes the bridge
+	placed := Placed{Event: begun.record.Value.Started, Index: own.Index, Hash: own.EventHash, ChainValid: own.ChainValid}
+	return begun.record.Value.shown(begun.name, w.now()), placed, true, nil
+}
+
+// start is a run on its way into the ledger.
+type start struct {
+	Beginning
+	workflows *Workflows
+	tenant    id.Tenant
+	name      ID
+	nonce     []byte
+	record    records.Value[record]
+}
+
+func (b *start) prepare(ctx context.Context, s *log.State) (sysevent.Act, error) {
+	w := b.workflows
+	if _, err := w.active(ctx, s); err != nil {
+		return sysevent.Act{}, err
+	}
+	external, err := b.recall(ctx)
+	if err != nil {
+		return sysevent.Act{}, err
+	}
+	act, who, err := b.bridge(ctx, s)
+	if err != nil {
+		return sysevent.Act{}, err
+	}
+	now := w.now()
+	b.record = records.Value[record]{Value: record{
+		Status: Running, IngestKeyID: b.IngestKeyID, Agent: who, Trace: b.Trace, Workflow: b.Workflow, External: b.External,
+		Planned: b.Planned, InputDigest: b.InputDigest, Nonce: b.nonce,
+		StartedAt: now, LastAt: now, Silence: id.Instant(w.silence / time.Millisecond),
+	}}
+	if b.Trace == "" {
+		b.record.Value.Trace = id.Trace(b.name)
+	}
+	act.Statements = append(act.Statements, sysevent.Statement{Kind: sysevent.Run, Payload: b.payload(who), Trace: b.record.Value.Trace})
+	if b.record.Value.Started, err = w.notary.EventID(ctx, s, act.Statements[len(act.Statements)-1]); err != nil {
+		return sysevent.Act{}, err
+	}
+	act.Changes, err = b.changes(ctx, act.Changes, external)
+	return act, err
+}
+
+// recall looks for the run that was started under the same name before: errKnown.
+func (b *start) recall(ctx context.Context) (external records.Value[externalRecord], err error) {
+	if b.External == "" {
+		return external, nil
+	}
+	w := b.workflows
+	external, err = read[externalRecord](ctx, w, b.tenant, kindExternal, externalName(b.IngestKeyID, b.External))
+	if err != nil || !external.There() {
+		return external, err
+	}
+	b.name = external.Value.Run
+	if b.record, err = w.run(ctx, b.tenant, b.name); err != nil {
+		return external, unreadable("read known run", err)
+	}
+	return external, errKnown
+}
+
+// bridge returns whom the run is of, and an act that makes the organization's bridge
+// where there is none that signs.
+func (b *start) bridge(ctx context.Context, s *log.State) (act sysevent.Act, who id.Agent, err error) {
+	agents := b.workflows.agents
+	if b.Agent != "" {
+		if err := b.enabled(ctx, s, b.Agent); err != nil {
+			return act, "", err
+		}
+	}
+	signer, err := agents.Bridge(ctx, s)
+	if err != nil {
+		return act, "", err
+	}
+	if act.Aside = signer != nil; signer == nil {
+		if signer, act, err = agents.FoundBridge(ctx, s, b.IngestKeyID); err != nil {
+			return act, "", err
+		}
+	}
+	if b.Agent != "" {
+		return act, b.Agent, nil
+	}
+	if len(act.Statements) < 2 { // it was made before, and maybe disabled since
+		err = b.enabled(ctx, s, signer.Agent)
+	}
+	return act, signer.Agent, err
+}
+
+func (b *start) enabled(ctx context.Context, s *log.State, who id.Agent) error {
+	ok, err := b.workflows.agents.Bridged(ctx, s, who)
+	if err == nil && !ok {
+		err = errNotBridged()
+	}
+	return err
+}
+
+// payload is what the statement of the start says.
+func (b *start) payload(who id.Agent) map[string]any {
+	said := map[string]any{"run_id": b.name, "transition": "started", "agent_id": who, "workflow": b.Workflow}
+	if b.External != "" {
+		said["external_run_id"] = b.External
+	}
+	if b.Planned != nil {
+		said["steps_planned"] = *b.Planned
+	}
+	if b.InputDigest != nil {
+		said["input_digest"] = *b.InputDigest
+	}
+	return said
+}
+
+// changes adds the records of a new run. Its due entry comes first: one that is in the
+// store without its run does no harm.
+func (b *start) changes(ctx context.Context, changes []storage.Change, external records.Value[externalRecord]) ([]storage.Change, error) {
+	w := b.workflows
+	share, err := w.share(ctx, b.tenant, b.IngestKeyID, 1)
+	if err != nil {
+		return nil, err
+	}
+	tally, err := w.tally(ctx, b.tenant, 1)
+	if err != nil {
+		return nil, err
+	}
+	b.record.Value.Shared = true
+	if err := w.due.Note(ctx, schedule.Entry{At: b.record.Value.deadline(), Tenant: b.tenant, Name: string(b.name)}); err != nil {
+		return nil, unreadable("note when the run is due", err)
+	}
+	run, err := b.record.Change(kindRun, string(b.name))
+	if err != nil {
+		return nil, err
+	}
+	newest, err := b.record.Value.newest(b.name)
+	if err != nil {
+		return nil, err
+	}
+	changes = append(changes, share, tally, run, newest)
+	if b.External == "" {
+		return changes, nil
+	}
+	external.Value.Run = b.name
+	name, err := external.Change(kindExternal, externalName(b.IngestKeyID, b.External))
+	return append(changes, name), err
+}
+
+// tally moves the number of runs that have not ended, and bounds how many there are and
+// how often one begins.
+func (w *Workflows) tally(ctx context.Context, t id.Tenant, by int) (storage.Change, error) {
+	tally, err := read[tallyRecord](ctx, w, t, kindTally, "")
+	if err != nil {
+		return storage.Change{}, err
+	}
+	tally.Value.Running += by
+	if by > 0 {
+		wait := tally.Value.Started.Take(w.now(), MaxStarts, startEvery)
+		switch {
+		case tally.Value.Running > MaxRunning:
+			return storage.Change{}, tooMany("10000 runs are running: complete some of them", time.Minute)
+		case wait > 0:
+			return storage.Change{}, tooMany("Too many runs were started: at most 10000 in an hour", wait)
+		}
+	}
+	return tally.Change(kindTally, "")
+}
+
+// share moves the number of runs of an ingest key that have not ended, and bounds it.
+func (w *Workflows) share(ctx context.Context, t id.Tenant, ingestKey string, by int) (storage.Change, error) {
+	share, err := read[shareRecord](ctx, w, t, kindTally, ingestKey)
+	if err != nil {
+		return storage.Change{}, err
+	}
+	if share.Value.Running += by; by > 0 && share.Value.Running > MaxRunningByKey {
+		return storage.Change{}, tooMany("5000 runs of this ingest key are running: complete some of them", time.Minute)
+	}
+	return share.Change(kindTally, ingestKey)
+}
+
+func tooMany(message string, retryAfter time.Duration) error {
+	return &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", Message: message, RetryAfter: retryAfter}
+}
+
+// placed returns where an event of a run lies, which was there before.
+func (w *Workflows) placed(ctx context.Context, t id.Tenant, e id.Event) (Placed, error) {
+	s, err := w.ledgers.State(ctx, t)
+	if err != nil {
+		return Placed{}, err
+	}
+	at, err := w.ledgers.Locate(ctx, s, []id.Event{e})
+	if err != nil {
+		return Placed{}, err
+	}
+	hashes, err := w.ledgers.Hashes(ctx, s, at)
+	if err != nil {
+		return Placed{}, fmt.Errorf("read event of a run: %w", err)
+	}
+	return Placed{Event: e, Index: at[0], Hash: hashes[0], ChainValid: s.Fault().Level == log.Healthy, Replayed: true}, nil
+}

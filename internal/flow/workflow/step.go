@@ -1,0 +1,171 @@
+package workflow
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/log"
+)
+
+// Step is what a tool says of one step of a run, or of one attempt at it.
+type Step struct {
+	Key       string         `json:"step_key"`
+	Attempt   int            `json:"attempt"` // from 1
+	Kind      string         `json:"kind"`    // action_kind; "": tool_call
+	Tool      id.Tool        `json:"tool_name,omitzero"`
+	Payload   jsontext.Value `json:"payload"` // canonical JSON object; nil is {}
+	Status    string         `json:"status"`
+	StartedAt string         `json:"started_at,omitzero"`
+	EndedAt   string         `json:"ended_at,omitzero"`
+}
+
+// actorType is that of all steps.
+const actorType = "system"
+
+// defaultKind is the action_kind of a step that names none.
+const defaultKind = "tool_call"
+
+// complete writes out what is left to be understood.
+func (s *Step) complete() {
+	if s.Kind == "" {
+		s.Kind = defaultKind
+	}
+	if s.Payload == nil {
+		s.Payload = jsontext.Value("{}")
+	}
+}
+
+// maxAttempt is the highest number of an attempt.
+const maxAttempt = 1_000_000
+
+// check looks at a complete step; where is put before the names of members.
+func (s *Step) check(where string) error {
+	switch {
+	case !plain(s.Key, 1):
+		return invalid(where + "step_key must have 1 to 256 characters, none of them a control character")
+	case s.Attempt < 1 || s.Attempt > maxAttempt:
+		return invalid(where + "attempt must be a whole number from 1 to 1000000")
+	case !event.ValidKind(s.Kind):
+		return invalid(where + "kind must match [a-z][a-z0-9_]{0,63}")
+	case strings.HasPrefix(s.Kind, "ledger_"):
+		return invalid(where + "kind must not begin with ledger_, which is reserved for the server")
+	case s.Tool != "" && !event.ValidTool(string(s.Tool)):
+		return invalid(where + "tool_name must be segments of [A-Za-z0-9_:/-]+ with dots between them, at most 256 characters")
+	case s.Payload[0] != '{':
+		return invalid(where + "payload must be an object")
+	case !event.ValidKind(s.Status):
+		return invalid(where + "status must match [a-z][a-z0-9_]{0,63}")
+	}
+	return s.checkTimes(where)
+}
+
+func (s *Step) checkTimes(where string) error {
+	began, ok := event.ParseTime(s.StartedAt)
+	if s.StartedAt != "" && !ok {
+		return invalid(where + "started_at must be a UTC time like 2026-01-31T12:00:00.000Z")
+	}
+	ended, ok := event.ParseTime(s.EndedAt)
+	if s.EndedAt != "" && !ok {
+		return invalid(where + "ended_at must be a UTC time like 2026-01-31T12:00:00.000Z")
+	}
+	if s.StartedAt != "" && s.EndedAt != "" && ended.Before(began) {
+		return invalid(where + "ended_at must not be before started_at")
+	}
+	return nil
+}
+
+// checkAll completes and checks the steps of one request. In a list each is named by
+// its place.
+func checkAll(steps []Step) error {
+	type attempt struct {
+		key string
+		n   int
+	}
+	seen := make(map[attempt]bool, len(steps))
+	for i := range steps {
+		s, where := &steps[i], ""
+		if len(steps) > 1 {
+			where = fmt.Sprintf("[%d].", i)
+		}
+		s.complete()
+		if err := s.check(where); err != nil {
+			return err
+		}
+		if seen[attempt{s.Key, s.Attempt}] {
+			return invalid(where + "step_key and attempt are those of a step before it in the list")
+		}
+		seen[attempt{s.Key, s.Attempt}] = true
+	}
+	return nil
+}
+
+// digest is by what a repeated step is told from another one.
+func (s *Step) digest() (id.Hash, error) {
+	canonical, err := jcs.Marshal(s)
+	if err != nil {
+		return id.Hash{}, fmt.Errorf("digest of a step: %w", err)
+	}
+	return sha256.Sum256(canonical), nil
+}
+
+// unsignedStep is the envelope of a step. What the format does not know comes after
+// what it knows.
+type unsignedStep struct {
+	SchemaVersion  int             `json:"schema_version"`
+	EventID        id.Event        `json:"event_id"`
+	OrganizationID id.Organization `json:"organization_id"`
+	TraceID        id.Trace        `json:"trace_id"`
+	AgentID        id.Agent        `json:"agent_id"`
+	KeyID          id.Key          `json:"key_id"`
+	EmittedAt      id.Instant      `json:"emitted_at"`
+	ActorType      string          `json:"actor_type"`
+	ActorPrincipal string          `json:"actor_principal"`
+	ActionKind     string          `json:"action_kind"`
+	PolicyDecision id.Decision     `json:"policy_decision"`
+	ToolName       id.Tool         `json:"tool_name,omitzero"`
+	Payload        jsontext.Value  `json:"payload"`
+
+	RunID     ID     `json:"run_id"`
+	StepKey   string `json:"step_key"`
+	Attempt   int    `json:"attempt"`
+	Status    string `json:"step_status"`
+	StartedAt string `json:"started_at,omitzero"`
+	EndedAt   string `json:"ended_at,omitzero"`
+	Salt      string `json:"salt"` // so that the digest lets nobody guess the payload
+}
+
+// sign makes the envelope of a step of the run r.
+func (s *Step) sign(identity *log.Identity, name ID, r *record, b *agent.Bridge, now id.Instant, maxBytes int) (*event.Envelope, error) {
+	var salt [16]byte
+	rand.Read(salt[:])
+	unsigned, err := json.Marshal(unsignedStep{
+		SchemaVersion: 1, EventID: r.stepEvent(s.Key, s.Attempt), OrganizationID: identity.Organization,
+		TraceID: r.Trace, AgentID: r.Agent, KeyID: b.Key.ID, EmittedAt: now,
+		ActorType: actorType, ActorPrincipal: r.Workflow.Name, ActionKind: s.Kind,
+		PolicyDecision: id.Allow, ToolName: s.Tool, Payload: s.Payload,
+		RunID: name, StepKey: s.Key, Attempt: s.Attempt, Status: s.Status, StartedAt: s.StartedAt, EndedAt: s.EndedAt,
+		Salt: base64.RawURLEncoding.EncodeToString(salt[:]),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("envelope of a step: %w", err)
+	}
+	e, err := event.SignEnvelope(unsigned, b.Private)
+	if err != nil {
+		return nil, err
+	}
+	if len(e.Canonical) > maxBytes {
+		return nil, fault.New(fault.TooLarge, fmt.Sprintf("The envelope is larger than %d bytes", maxBytes))
+	}
+	return e, nil
+}

@@ -1,0 +1,242 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/internal/schedule"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/tenant/meter"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/policy"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Recorded is a step in the ledger.
+type Recorded struct {
+	Policy event.Policy // as the record has it
+	Reason string       // of the rule that decided, for humans
+	Placed
+}
+
+// noTool is the reason where no policy is asked.
+const noTool = "The step names no tool, so no policy was asked."
+
+// Ends of a preparation that submits nothing.
+var (
+	errAllKnown = errors.New("all steps are known")
+	errNoBridge = errors.New("no bridge key signs")
+)
+
+// recordTries bounds how often steps are prepared from the beginning.
+const recordTries = 4
+
+// Record puts steps of a run into the ledger, in their order and all or none, and tells
+// what the policy decided on each. Those that are there already are told again,
+// whatever became of the run meanwhile; steps is completed. It may be repeated after
+// any error.
+//
+// In this order: fault.Invalid for malformed steps; fault.NotFound for another ingest
+// key; fault.Invalid when one of the steps was recorded otherwise; fault.Conflict when
+// the run has ended, and beyond MaxSteps; fault.Invalid when the run's agent is not
+// enabled for the bridge any more; fault.TooLarge; fault.PlanLimit, and what else
+// log.Ledgers.Append refuses with.
+func (w *Workflows) Record(ctx context.Context, t id.Tenant, ingestKey string, name ID, steps []Step) ([]Recorded, error) {
+	if err := checkAll(steps); err != nil {
+		return nil, err
+	}
+	leave, err := w.lanes.Enter(ctx, place{t, name})
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	r := recording{workflows: w, place: place{t, name}, ingestKey: ingestKey, steps: steps}
+	for range recordTries {
+		receipts, err := w.ledgers.Append(ctx, t, r.prepare)
+		switch {
+		case err == nil:
+			return r.landed(receipts), nil
+		case errors.Is(err, errAllKnown):
+			return r.results, nil
+		case errors.Is(err, errNoBridge):
+			if err := w.ensureBridge(ctx, t, ingestKey); err != nil {
+				return nil, fmt.Errorf("record steps: %w", err)
+			}
+		case !errors.Is(err, log.ErrDuplicate): // the other one has just recorded it
+			w.known.drop(r.place)
+			return nil, outcome(err)
+		}
+	}
+	return nil, &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "Too many requests for the same run", RetryAfter: time.Second}
+}
+
+// outcome words what is not known in the terms of steps.
+func outcome(err error) error {
+	if fault.Is(err, fault.OutcomeUnknown) {
+		return &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", RetryAfter: time.Second, Err: err,
+			Message: "The steps may be recorded; send them again as they are"}
+	}
+	return fmt.Errorf("record steps: %w", err)
+}
+
+// recording is the steps of one request on their way into the ledger.
+type recording struct {
+	workflows *Workflows
+	place     place
+	ingestKey string
+	steps     []Step
+
+	// What the last preparation found and made.
+	prepared bool
+	run      records.Value[record]
+	results  []Recorded // of all steps
+	made     []*making
+}
+
+// making is a step that is new.
+type making struct {
+	result   *Recorded
+	judged   meter.Judgement
+	envelope *event.Envelope
+	says     meter.Result  // that it is, if it does
+	intent   *meter.Intent // of a result; nil for what is judged
+}
+
+// prepare is the log.Prepare of the steps: all that depends on the run and on the
+// organization's configuration is decided here, under the state and the version of the
+// run that the append is guarded by.
+func (r *recording) prepare(ctx context.Context, s *log.State) (log.Submission, error) {
+	w := r.workflows
+	settings, err := w.active(ctx, s)
+	if err != nil {
+		return log.Submission{}, err
+	}
+	if err := r.readRun(ctx); err != nil {
+		return log.Submission{}, err
+	}
+	r.results, r.made = make([]Recorded, len(r.steps)), nil
+	fresh, err := r.recall(ctx, s)
+	if err != nil {
+		return log.Submission{}, err
+	}
+	if len(fresh) == 0 {
+		return log.Submission{}, errAllKnown
+	}
+	now := w.now()
+	switch status := r.run.Value.statusAt(now); {
+	case status != Running:
+		return log.Submission{}, errEnded(status)
+	case r.run.Value.Steps+len(fresh) > MaxSteps:
+		return log.Submission{}, conflict("A run has at most 10000 steps")
+	}
+	return r.submission(ctx, s, settings, fresh, now)
+}
+
+// submission makes the events of new steps, and writes them into the run's records.
+func (r *recording) submission(ctx context.Context, s *log.State, settings *org.Settings, fresh []int, now id.Instant) (sub log.Submission, err error) {
+	w := r.workflows
+	signer, err := w.signer(ctx, s, r.run.Value.Agent)
+	if err != nil {
+		return sub, err
+	}
+	if err := r.findIntents(ctx, fresh); err != nil {
+		return sub, err
+	}
+	if w.turns != nil { // signatures take processors
+		party := admission.Party{Tenant: r.place.tenant}
+		if err := w.turns.Take(ctx, party); err != nil {
+			return sub, err
+		}
+		defer w.turns.Give(party)
+	}
+	next := r.run
+	next.Value.LastAt = now
+	if now < r.run.Value.LastAt { // the clock was ahead: the run is due earlier than its entry says
+		if err := w.due.Note(ctx, schedule.Entry{At: next.Value.deadline(), Tenant: r.place.tenant, Name: string(r.place.name)}); err != nil {
+			return sub, unreadable("note when the run is due", err)
+		}
+	}
+	tally := keyTally{workflows: w, place: r.place, seen: make(map[string]bool)}
+	var list records.Value[listRecord]
+	for n, i := range fresh {
+		m, step := r.made[n], &r.steps[i]
+		draft, err := r.draft(ctx, s, m, settings, signer, step, now)
+		if err != nil {
+			return sub, err
+		}
+		late, err := tally.count(ctx, &next.Value, step)
+		if err != nil {
+			return sub, err
+		}
+		change, err := r.stepChange(m, step, draft.ID)
+		if err != nil {
+			return sub, err
+		}
+		sub.Drafts, sub.Changes = append(sub.Drafts, draft), append(append(sub.Changes, change), late...)
+		list.Value.Steps = append(list.Value.Steps, listedStep{draft.ID, step.Key, step.Attempt, step.Tool, step.Status})
+	}
+	next.Value.Steps += len(fresh)
+	listed, err := list.Change(kindList, listName(r.place.name, next.Value.Steps))
+	if err != nil {
+		return sub, err
+	}
+	change, err := next.Change(kindRun, string(r.place.name))
+	sub.Changes = append(sub.Changes, listed, change)
+	r.run = next
+	return sub, err
+}
+
+// draft is the event of a new step. It is judged as an agent's is.
+func (r *recording) draft(ctx context.Context, s *log.State, m *making, settings *org.Settings, signer *agent.Bridge, step *Step, now id.Instant) (log.Draft, error) {
+	w := r.workflows
+	e, err := step.sign(s.Identity(), r.place.name, &r.run.Value, signer, now, w.maxBytes)
+	if err != nil {
+		return log.Draft{}, err
+	}
+	if m.envelope = e; m.intent != nil {
+		m.judged = m.intent.Judgement(m.says, e.Decision)
+	} else if m.judged, err = meter.Judge(ctx, w.rules, s, policy.Input{
+		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind, Payload: e.Payload, Now: now,
+	}, e.Decision); err != nil {
+		return log.Draft{}, err
+	}
+	m.result.Policy, m.result.Event = m.judged.Policy, e.EventID
+	a := log.Attestation{
+		Form: event.FormDigest, PublicKey: signer.Key.Multikey, Signer: event.SignerBridge, Custody: signer.Key.Custody,
+		IngestKeyID: r.ingestKey, Disclosure: settings.Disclosure, Cap: w.orgs.Cap(settings),
+	}
+	m.judged.Attest(&a, func(p event.Policy) { m.result.Policy = p })
+	return log.NewDraft(s.Identity(), e, a), nil
+}
+
+func (r *recording) stepChange(m *making, step *Step, name id.Event) (storage.Change, error) {
+	digest, err := step.digest()
+	if err != nil {
+		return storage.Change{}, err
+	}
+	record := records.Value[stepRecord]{Value: stepRecord{Digest: digest, Reasons: m.judged.Reasons()}}
+	return record.Change(kindStep, stepName(r.place.name, name))
+}
+
+// landed tells of the steps when their events are durable.
+func (r *recording) landed(receipts []log.Receipt) []Recorded {
+	for i, m := range r.made {
+		receipt := &receipts[i]
+		r.workflows.intents.Landed(r.place.tenant, m.envelope, &m.result.Policy)
+		m.result.Index, m.result.Hash, m.result.ChainValid = receipt.Index, receipt.EventHash, receipt.ChainValid
+		m.result.Reason = reasonOf(m.result.Policy, m.judged.Reasons())
+		r.workflows.metrics.steps[m.result.Policy.Effective].Inc()
+	}
+	r.run.At++
+	r.workflows.known.put(r.place, r.run)
+	return r.results
+}

@@ -1,0 +1,121 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/clock"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/schedule"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/log"
+)
+
+// Run sweeps each second until ctx ends, but not while Options.Held says why.
+func (w *Workflows) Run(ctx context.Context, logger *slog.Logger) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		if w.held() == nil {
+			if err := w.Sweep(ctx); err != nil && ctx.Err() == nil {
+				logger.Warn("workflows: abandoned runs were not stated", "err", err)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Sweep states which runs are abandoned. What can't be stated now is tried again a
+// second later. Organizations take turns (package due).
+func (w *Workflows) Sweep(ctx context.Context) error {
+	return w.due.Sweep(ctx, w.now, w.look)
+}
+
+// look looks at a run that may be due and ends one that is silent for too long.
+func (w *Workflows) look(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
+	outcome, silent, err := w.lookOnly(ctx, e)
+	if err != nil || !silent {
+		return outcome, err
+	}
+	err = w.abandon(ctx, e.Tenant, ID(e.Name))
+	if closed(err) {
+		return schedule.Until(w.now() + closedPause), nil
+	}
+	if err != nil {
+		return outcome, err
+	}
+	if outcome, silent, err = w.lookOnly(ctx, e); silent { // not abandoned, without an error
+		return schedule.Failed(w.now()), err
+	}
+	return outcome, err
+}
+
+// lookOnly says what becomes of the entry of a run that is not silent. One that was
+// heard of since is put off.
+func (w *Workflows) lookOnly(ctx context.Context, e schedule.Entry) (outcome schedule.Outcome, silent bool, err error) {
+	r, err := w.run(ctx, e.Tenant, ID(e.Name))
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return schedule.Absent(e, w.now()), false, nil
+	case err != nil:
+		return schedule.Keep(), false, err
+	case r.Value.Status != Running:
+		return schedule.Done(), false, nil
+	case r.Value.deadline() > w.now():
+		return schedule.Until(r.Value.deadline()), false, nil
+	}
+	return schedule.Keep(), true, nil
+}
+
+// closedPause is when to look again at a run of a ledger that takes no events, in
+// milliseconds.
+const closedPause id.Instant = 3_600_000
+
+// closed reports whether a ledger refused for as long as nobody does something about it.
+func closed(err error) bool {
+	if err == nil {
+		return false
+	}
+	switch fault.Of(err).Code {
+	case "frozen", "moved", "read_only", clock.Code:
+		return true
+	}
+	return false
+}
+
+// abandon ends a run that is silent for too long, if it still is.
+func (w *Workflows) abandon(ctx context.Context, t id.Tenant, name ID) error {
+	leave, err := w.lanes.Enter(ctx, place{t, name})
+	if err != nil {
+		return err
+	}
+	defer leave()
+	var r records.Value[record]
+	err = w.state(ctx, t, sysevent.Operator, func(ctx context.Context, s *log.State) (act sysevent.Act, err error) {
+		if r, err = w.run(ctx, t, name); err != nil {
+			return act, err
+		}
+		if r.Value.Status != Running || r.Value.statusAt(w.now()) != Abandoned {
+			return act, errUnchanged
+		}
+		return w.end(ctx, s, name, &r, Abandoned)
+	})
+	switch {
+	case errors.Is(err, errUnchanged):
+		return nil
+	case err != nil:
+		return fmt.Errorf("abandon run: %w", err)
+	}
+	w.known.drop(place{t, name})
+	w.metrics.ended[Abandoned].Inc()
+	return nil
+}

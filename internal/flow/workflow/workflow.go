@@ -1,0 +1,266 @@
+// Package workflow is the bridge for automation tools: a tool that holds no agent key
+// reports runs and their steps, and the service signs for it with the organization's
+// bridge key.
+//
+//	running -> succeeded, failed, aborted (by who started it)
+//	running -> abandoned (by silence)
+//
+// What always holds:
+//
+//   - Each step is an event that the bridge key signed, under the policy and the cap
+//     that hold where it lands; start and end are ledger_run events. Each lands in one
+//     append with the change of the run that it stands for.
+//   - A run is its ingest key's: for all others it is not there.
+//   - A run's events lie in the ledger in the order of the run: start, steps, end. None
+//     comes after its end.
+//   - A run has one start for each external_run_id of its ingest key, and one event for
+//     each step_key and attempt. Repeating a request changes nothing and gets the same
+//     answer, whatever became of the run meanwhile.
+//   - A run that is silent for longer than it may be is abandoned, also before the event
+//     is written that says so.
+//   - run_root is the RFC 6962 root over the event hashes of start and steps, in their
+//     order: whoever has the public entries can compute it.
+//   - What a step costs, and a page of a run, does not grow with the run.
+//   - Nothing of one organization is visible under another's handle.
+package workflow
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/keylock"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/schedule"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/meter"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Bounds of an organization's runs and of one run.
+const (
+	MaxRunning = 10_000 // runs that have not ended
+
+	// MaxRunningByKey is how many of them one ingest key may have started: half of all, so
+	// that no tool takes the room of the organization's others.
+	MaxRunningByKey = MaxRunning / 2
+
+	MaxSteps  = 10_000 // events of steps in a run
+	MaxAtOnce = 50     // steps in one request
+
+	// MaxStarts is how many runs may be started at once. As many more may in each hour:
+	// start and end are events that no plan counts.
+	MaxStarts  = 10_000
+	startEvery = time.Hour / MaxStarts
+)
+
+// DefaultSilence is after which time without a step a run is abandoned.
+const DefaultSilence = 24 * time.Hour
+
+// ID names a run. Ids of one service rise with the time they were made.
+type ID string
+
+func newID(now id.Instant) ID { return ID(id.Rising("run_", now)) }
+
+// Status is where a run stands.
+type Status string
+
+const (
+	Running   Status = "running"
+	Succeeded Status = "succeeded"
+	Failed    Status = "failed"
+	Aborted   Status = "aborted"
+	Abandoned Status = "abandoned"
+)
+
+// Valid reports whether s is one of the states.
+func (s Status) Valid() bool {
+	switch s {
+	case Running, Succeeded, Failed, Aborted, Abandoned:
+		return true
+	}
+	return false
+}
+
+// Flow is what a run is a run of, as its tool calls it.
+type Flow struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitzero"`
+	Tool    string `json:"tool,omitzero"`
+}
+
+// Run is one run. A value that was handed out never changes.
+type Run struct {
+	ID          ID
+	Status      Status // as of the moment it was read
+	IngestKeyID string // who started it
+	Agent       id.Agent
+	Trace       id.Trace
+	Workflow    Flow
+	External    string // "" for none
+	Planned     *int
+	InputDigest *id.Hash
+	StartedAt   id.Instant
+	LastAt      id.Instant // when it was last heard of
+	EndedAt     id.Instant // 0 while it is running
+	Ending      Ending     // of one that has ended
+	Result      Result     // so far, of one that has not ended
+}
+
+// Result is what a run comes to.
+type Result struct {
+	Recorded int     // different step_keys
+	Events   int     // leaves under Root: the start and an event for each attempt of a step
+	Planned  *int    // nil when that was not told
+	Gap      *int    // Planned less Recorded, of one that has ended
+	Root     id.Hash // run_root, zero until it has ended
+}
+
+// Placed is where an event of a run lies.
+type Placed struct {
+	Event      id.Event
+	Index      id.Index
+	Hash       id.Hash
+	ChainValid bool
+	Replayed   bool // it was there before this request
+}
+
+// Notary states changes in the ledger (package notary).
+type Notary interface {
+	State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (sysevent.Act, error)) ([]log.Receipt, error)
+	EventID(ctx context.Context, s *log.State, statement sysevent.Statement) (id.Event, error)
+}
+
+// Ledgers is what is needed of package log.
+type Ledgers interface {
+	State(ctx context.Context, t id.Tenant) (*log.State, error)
+	Append(ctx context.Context, t id.Tenant, prepare log.Prepare) ([]log.Receipt, error)
+	Locate(ctx context.Context, s *log.State, events []id.Event) ([]id.Index, error)
+	Hashes(ctx context.Context, s *log.State, at []id.Index) ([]id.Hash, error)
+	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error]
+	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Part) (storage.Event, error)
+}
+
+// Agents knows who the bridge may act for and signs (package agent).
+type Agents interface {
+	Bridge(ctx context.Context, s *log.State) (*agent.Bridge, error)
+	Bridged(ctx context.Context, s *log.State, a id.Agent) (bool, error)
+	FoundBridge(ctx context.Context, s *log.State, principal string) (*agent.Bridge, sysevent.Act, error)
+}
+
+// Organizations knows settings and caps (package org).
+type Organizations interface {
+	Settings(ctx context.Context, s *log.State) (*org.Settings, error)
+	Cap(*org.Settings) uint64
+}
+
+// Options configure New. The first six are required.
+type Options struct {
+	Records       storage.RecordStore
+	Notary        Notary
+	Ledgers       Ledgers
+	Rulebook      meter.Rulebook
+	Agents        Agents
+	Organizations Organizations
+
+	Turns    *admission.Turns      // of what takes processors; default: no turns
+	Silence  time.Duration         // of runs that begin from now on; default DefaultSilence
+	MaxBytes int                   // of a step's envelope; default event.DefaultMaxBytes
+	Clock    func() time.Time      // default: time.Now
+	Held     func() error          // why Run does not sweep now, nil when it does; default: always nil
+	Metrics  prometheus.Registerer // default: none
+}
+
+// Workflows is the runs of all organizations. Its methods may be called concurrently.
+type Workflows struct {
+	records storage.RecordStore
+	notary  Notary
+	ledgers Ledgers
+	rules   meter.Rulebook
+	intents *meter.Intents
+	agents  Agents
+	orgs    Organizations
+
+	turns    *admission.Turns
+	silence  time.Duration
+	maxBytes int
+	clock    func() time.Time
+	held     func() error
+
+	due     schedule.Index
+	lanes   keylock.Set[place]
+	known   knownRuns
+	metrics *metrics
+}
+
+// place is a run of an organization.
+type place struct {
+	tenant id.Tenant
+	name   ID
+}
+
+// New returns the runs of a store.
+func New(o Options) *Workflows {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Held == nil {
+		o.Held = func() error { return nil }
+	}
+	if o.Silence == 0 {
+		o.Silence = DefaultSilence
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = event.DefaultMaxBytes
+	}
+	if o.Metrics == nil {
+		o.Metrics = prometheus.NewRegistry()
+	}
+	return &Workflows{
+		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, rules: o.Rulebook, intents: meter.NewIntents(o.Ledgers), agents: o.Agents, orgs: o.Organizations,
+		turns: o.Turns, silence: o.Silence, maxBytes: o.MaxBytes, clock: o.Clock, held: o.Held,
+		due:     schedule.Index{Records: o.Records, Kind: kindDue},
+		metrics: newMetrics(o.Metrics),
+	}
+}
+
+func (w *Workflows) now() id.Instant { return id.InstantOf(w.clock()) }
+
+// active returns the settings of an organization that takes events.
+func (w *Workflows) active(ctx context.Context, s *log.State) (*org.Settings, error) {
+	settings, err := w.orgs.Settings(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if !settings.Active {
+		return nil, fault.New(fault.Forbidden, "The organization is inactive")
+	}
+	return settings, nil
+}
+
+func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
+
+func invalid(message string) error { return fault.New(fault.Invalid, message) }
+
+func conflict(message string) error { return fault.New(fault.Conflict, message) }
+
+// errEnded refuses what only a running run takes.
+func errEnded(s Status) error { return conflict("The run is " + string(s)) }
+
+// errNotBridged refuses agents that nobody has enabled.
+func errNotBridged() error { return invalid("The agent is not enabled for the bridge") }
+
+// unreadable wraps an error of the store: nothing can be said about a run that can't
+// be read.
+func unreadable(step string, err error) error {
+	return records.Unreadable("Runs can't be read", step, err)
+}

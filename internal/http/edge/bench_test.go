@@ -1,0 +1,42 @@
+package edge_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/http/edge"
+)
+
+// silentWriter is a ResponseWriter that costs nothing.
+type silentWriter struct{ header http.Header }
+
+func (w silentWriter) Header() http.Header         { return w.header }
+func (silentWriter) WriteHeader(int)               {}
+func (w silentWriter) Write(b []byte) (int, error) { return len(b), nil }
+
+// BenchmarkEdge is what a request costs at the edge: without a bound, with one whose
+// handler is called directly, and with one whose handler may be left behind.
+func BenchmarkEdge(b *testing.B) {
+	h := func(w http.ResponseWriter, r *http.Request) error {
+		_, err := w.Write([]byte("ok"))
+		return err
+	}
+	for _, bench := range []struct {
+		name    string
+		handler http.Handler
+	}{
+		{"no bound", (&edge.Edge{}).HandleRoute("/", h)},
+		{"direct", (&edge.Edge{Bound: edge.NewBound(time.Minute)}).HandleRoute("/", h)},
+		{"apart", (&edge.Edge{Bound: edge.NewBound(time.Minute)}).Handle(h)},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			r := httptest.NewRequestWithContext(b.Context(), "GET", "/", nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				bench.handler.ServeHTTP(silentWriter{http.Header{}}, r)
+			}
+		})
+	}
+}

@@ -1,0 +1,122 @@
+package edge
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/http/listener"
+	"github.com/agentledger/agentledger/internal/jcs"
+)
+
+// Media types of bodies.
+const (
+	MediaJSON   = "application/json"
+	MediaNDJSON = "application/x-ndjson"
+)
+
+// firstRead is how much of an announced body is believed at once.
+const firstRead = 512 << 10
+
+// ReadBody reads a JSON body of at most max bytes. fault.TooLarge for a longer
+// one, fault.TooSlow for one that was not there in time, then fault.UnsupportedMedia for another Content-Type (absent counts as
+// JSON, parameters are ignored but for a charset other than UTF-8) or a
+// Content-Encoding other than identity.
+func ReadBody(r *http.Request, max int64) ([]byte, error) { return ReadBodyOf(r, MediaJSON, max) }
+
+// ReadBodyOf is ReadBody for another media type; absent counts as that one.
+func ReadBodyOf(r *http.Request, mediaType string, max int64) ([]byte, error) {
+	body, err := readAll(r, max)
+	if err != nil {
+		return nil, err
+	}
+	return body, checkMedia(r.Header, mediaType)
+}
+
+func readAll(r *http.Request, max int64) ([]byte, error) {
+	if r.ContentLength > max {
+		return nil, tooLarge()
+	}
+	if c := listener.Of(r.Context()); c != nil { // the sender's time is not the request's
+		c.Pause()
+		defer c.Resume()
+	}
+	capacity := min(r.ContentLength, firstRead)
+	if capacity < 0 {
+		capacity = 4 << 10
+	}
+	body := make([]byte, 0, capacity+1) // one more, to meet the end without growing
+	for {
+		n, err := r.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case int64(len(body)) > max:
+			return nil, tooLarge()
+		case errors.Is(err, io.EOF):
+			return body, nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, fault.Wrap(fault.TooSlow, "The body took too long to arrive", err)
+		case err != nil:
+			return nil, fault.Wrap(fault.Invalid, "The body could not be read", err)
+		case len(body) == cap(body):
+			body = append(body, 0)[:len(body)]
+		}
+	}
+}
+
+func tooLarge() error { return fault.New(fault.TooLarge, "The body is too large") }
+
+func checkMedia(h http.Header, want string) error {
+	for _, coding := range h["Content-Encoding"] {
+		if coding != "" && !strings.EqualFold(coding, "identity") {
+			return fault.New(fault.UnsupportedMedia, "Content-Encoding must be identity")
+		}
+	}
+	switch values := h["Content-Type"]; {
+	case len(values) == 0 || len(values) == 1 && (values[0] == "" || values[0] == want):
+		return nil
+	case len(values) > 1:
+		return fault.New(fault.UnsupportedMedia, "Content-Type must be "+want)
+	}
+	mediaType, parameters, err := mime.ParseMediaType(h["Content-Type"][0])
+	charset, given := parameters["charset"]
+	if err != nil || mediaType != want || given && !strings.EqualFold(charset, "utf-8") {
+		return fault.New(fault.UnsupportedMedia, "Content-Type must be "+want)
+	}
+	return nil
+}
+
+// DecodeStrict reads a strict I-JSON body into v. A member that v does not have,
+// one given twice and one of another type are fault.Invalid, and the message
+// names the member. A *fault.Error of an UnmarshalText or UnmarshalJSON method
+// is returned as it is.
+func DecodeStrict(body []byte, v any) error {
+	canonical, err := jcs.Canonicalize(body, jcs.MaxDepth)
+	if err != nil {
+		return err
+	}
+	err = json.Unmarshal(canonical, v, json.RejectUnknownMembers(true))
+	var own *fault.Error
+	if err == nil || errors.As(err, &own) {
+		return err
+	}
+	return fault.Wrap(fault.Invalid, decodeMessage(err), err)
+}
+
+func decodeMessage(err error) string {
+	var semantic *json.SemanticError
+	if !errors.As(err, &semantic) || semantic.JSONPointer == "" {
+		return "The body must be a JSON object"
+	}
+	member := "Member " + quoteName(strings.TrimPrefix(string(semantic.JSONPointer), "/"))
+	if errors.Is(err, json.ErrUnknownName) {
+		return member + " is not known"
+	}
+	return member + " has another type or form"
+}

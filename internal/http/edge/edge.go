@@ -1,0 +1,287 @@
+// Package edge is the edge that all HTTP surfaces share: the one place where an
+// error becomes a status, a request gets its id and its log line, and a body is
+// read and checked.
+//
+// What always holds:
+//
+//   - An error answer is {"error", "code"?, "request_id"? (5xx)} and holds the
+//     fault's own text; the cause of a 5xx is only in the log line with the same
+//     request id.
+//   - Every answer has an X-Request-Id made here; none is taken from outside.
+//   - A log line holds no value of a body, no header, no query and no path: the
+//     route's pattern stands for the path.
+//   - A handler that fails or panics after its answer has begun ends the
+//     connection, so that half an answer is not taken for a whole one.
+//   - A request is answered within Bound, and the time for which its body was on its
+//     way does not count: what it waits for in vain is 503.
+//   - 503 and rate_limited answers have a Retry-After, plan_limit never has one.
+package edge
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/http/listener"
+	"github.com/agentledger/agentledger/internal/trace"
+)
+
+// RequestIDHeader names the header of every answer that holds its request id.
+const RequestIDHeader = "X-Request-Id"
+
+// Handler answers a request, or returns why it can't and writes nothing.
+type Handler func(w http.ResponseWriter, r *http.Request) error
+
+// Edge turns Handlers into http.Handlers. It is configured before use and may
+// be copied; the zero value works and logs nothing.
+type Edge struct {
+	Logger    *slog.Logger     // nil discards
+	Clock     func() time.Time // for durations; nil is time.Now
+	Challenge string           // WWW-Authenticate of 401 answers, such as "Bearer"; "" for none
+	Metrics   *Metrics         // nil counts nothing
+	Tracer    trace.Tracer     // the zero value traces nothing
+
+	// Bound, when set, is the time in which each request is answered, one for all edges
+	// of a process. Extra, when set, is what a request may take beyond it.
+	Bound *Bound
+	Extra func(*http.Request) time.Duration
+
+	// Last, when set, reports whether answers from now on are the last ones of their
+	// connections, and have to say so.
+	Last func() bool
+
+	// Quiet is for routes of many requests: what is everyday there (answers below
+	// 500, overload) is logged at debug level, not at info.
+	Quiet bool
+}
+
+// Handle gives h an id, a log line, metrics, a span, the translation of its errors and
+// the time that Bound gives. All requests of one h have the same route.
+func (e *Edge) Handle(h Handler) http.Handler {
+	return e.handle(e.bounded(h), &meter{metrics: e.Metrics})
+}
+
+// HandlePatient is Handle for requests that wait for long and do nothing else. Only
+// their context ends in time, so h waits for nothing that does not look at it.
+func (e *Edge) HandlePatient(h Handler) http.Handler {
+	return e.handle(h, &meter{metrics: e.Metrics})
+}
+
+// HandleRoute is HandlePatient for hot requests that need not come through a router:
+// route is their pattern.
+func (e *Edge) HandleRoute(route string, h Handler) http.Handler {
+	return e.handle(h, &meter{metrics: e.Metrics, route: route})
+}
+
+func (e *Edge) handle(h Handler, m *meter) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if e.Bound != nil {
+			ctx := listener.WithContext(r.Context(), time.Now().Add(e.Bound.timeout+e.extra(r)))
+			defer ctx.Release()
+			r = r.WithContext(ctx)
+		}
+		a := &answer{ResponseWriter: w, id: [1]string{newRequestID()}, began: e.now(), meter: m, last: e.Last}
+		m.begin()
+		w.Header()[RequestIDHeader] = a.id[:]
+		if e.Tracer.On() {
+			r = e.trace(a, r)
+		}
+		defer e.end(a, r)
+		if err := h(a, r); err != nil {
+			e.fail(a, r, err)
+		}
+	})
+}
+
+// Plain is a Handler of one that deals with its errors itself.
+func Plain(h http.Handler) Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		h.ServeHTTP(w, r)
+		return nil
+	}
+}
+
+// newRequestID returns 24 random hex digits, which need not be hard to guess.
+func newRequestID() string {
+	var random [12]byte
+	var digits [24]byte
+	binary.LittleEndian.PutUint64(random[:], rand.Uint64())
+	binary.LittleEndian.PutUint32(random[8:], rand.Uint32())
+	hex.Encode(digits[:], random[:])
+	return string(digits[:])
+}
+
+func (e *Edge) now() time.Time {
+	if e.Clock == nil {
+		return time.Now()
+	}
+	return e.Clock()
+}
+
+// fail answers with an error, or drops the connection when an answer has begun.
+func (e *Edge) fail(a *answer, r *http.Request, err error) {
+	f := faultOf(r.Context(), err)
+	a.failure = f
+	if a.status != 0 {
+		a.aborted = true
+		return
+	}
+	e.writeError(a, f)
+}
+
+// faultOf is fault.Of, but for a request that ended before its work did.
+func faultOf(ctx context.Context, err error) *fault.Error {
+	if ctx.Err() != nil {
+		return fault.Of(Ended(err))
+	}
+	return fault.Of(err)
+}
+
+// Ended returns err, as fault.Unavailable if it says nothing but that the context of
+// a request has ended.
+func Ended(err error) error {
+	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if ended && fault.Is(err, fault.Internal) {
+		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The request ended before it was answered", Err: err}
+	}
+	return err
+}
+
+// end counts and logs the request; it also runs when the handler panicked.
+func (e *Edge) end(a *answer, r *http.Request) {
+	if p := recover(); p != nil && p != http.ErrAbortHandler {
+		e.fail(a, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+	} else if p != nil {
+		a.aborted = true
+	}
+	took := e.now().Sub(a.began)
+	a.meter.end(a, r, took)
+	a.endSpan()
+	e.log(a, r, took)
+	if a.aborted {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func (e *Edge) log(a *answer, r *http.Request, took time.Duration) {
+	level := e.levelOf(a.failure)
+	if e.Logger == nil || !e.Logger.Enabled(r.Context(), level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("request_id", a.id[0]),
+		slog.String("method", methodOf(r)),
+		slog.String("route", a.meter.routeOf(r)),
+		slog.Int("status", max(a.status, http.StatusOK)),
+		slog.Int64("bytes", a.bytes),
+		slog.Duration("took", took),
+	}
+	if f := a.failure; f != nil && statusOf(f.Kind) >= 500 {
+		attrs = append(attrs, slog.String("err", f.Error()))
+	} else if f != nil {
+		attrs = append(attrs, slog.String("refused", f.Message))
+	}
+	e.Logger.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// levelOf is Error for what an operator has to look at, Warn for what passes.
+func (e *Edge) levelOf(f *fault.Error) slog.Level {
+	switch {
+	case e.Quiet && (f == nil || statusOf(f.Kind) < 500 || f.Kind == fault.Overloaded):
+		return slog.LevelDebug
+	case f == nil || statusOf(f.Kind) < 500:
+		return slog.LevelInfo
+	case f.Kind == fault.Internal:
+		return slog.LevelError
+	}
+	return slog.LevelWarn
+}
+
+// methodOf returns the method if it is one that HTTP defines: others are the
+// client's text.
+func methodOf(r *http.Request) string {
+	for _, m := range methods() {
+		if r.Method == m {
+			return m
+		}
+	}
+	return "other"
+}
+
+// routeOf returns the pattern of the route of a request.
+func (m *meter) routeOf(r *http.Request) string {
+	if m.route != "" {
+		return m.route
+	}
+	if c := chi.RouteContext(r.Context()); c != nil {
+		return c.RoutePattern()
+	}
+	return ""
+}
+
+// answer is a ResponseWriter that knows what became of it.
+type answer struct {
+	http.ResponseWriter
+	id      [1]string // the value of its header
+	began   time.Time
+	status  int // 0: nothing written yet
+	bytes   int64
+	failure *fault.Error
+	aborted bool
+	meter   *meter
+	span    trace.Span
+	last    func() bool
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) {
+	if status >= 200 {
+		a.begin(status)
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// begin notes that the answer begins with a status, if it has not begun.
+func (a *answer) begin(status int) {
+	if a.status != 0 {
+		return
+	}
+	a.status = status
+	if a.last != nil && a.last() {
+		a.Header().Set("Connection", "close")
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(b []byte) (int, error) {
+	a.begin(http.StatusOK)
+	n, err := a.ResponseWriter.Write(b)
+	a.bytes += int64(n)
+	return n, err
+}
+
+// Flush implements http.Flusher.
+func (a *answer) Flush() {
+	a.begin(http.StatusOK)
+	_ = http.NewResponseController(a.ResponseWriter).Flush()
+}
+
+// Hijack implements http.Hijacker.
+func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return http.NewResponseController(a.ResponseWriter).Hijack()
+}
+
+// Unwrap serves http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -1,0 +1,82 @@
+package edge
+
+import (
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/fault"
+)
+
+// Metrics counts what the edge does. Labels are bounded: routes are patterns,
+// codes are those of faults. A nil *Metrics counts nothing.
+type Metrics struct {
+	inFlight prometheus.Gauge
+	seconds  *prometheus.HistogramVec // by route and class of status
+	refusals *prometheus.CounterVec   // by status and code
+}
+
+// NewMetrics registers the metrics of all edges of a process.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "agentledger_http_requests_in_flight", Help: "Requests that are not answered yet."}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "agentledger_http_request_seconds", Help: "Time from a request's headers to the end of its answer.",
+			Buckets: prometheus.ExponentialBuckets(0.00025, 2, 14)}, []string{"route", "class"}),
+		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentledger_refusals_total", Help: "Error answers, lines of batches included, by status and code."}, []string{"status", "code"}),
+	}
+	r.MustRegister(m.inFlight, m.seconds, m.refusals)
+	return m
+}
+
+// Refused counts an error answer that is a part of another answer, as a line of a
+// batch is. Handle counts those that are answers of their own.
+func (m *Metrics) Refused(err error) {
+	if m == nil {
+		return
+	}
+	f := fault.Of(err)
+	m.refusals.WithLabelValues(strconv.Itoa(statusOf(f.Kind)), codeOf(f)).Inc()
+}
+
+// meter counts the requests of one handler. Which route it has is known with the
+// first request of each class: from then on nothing is looked up.
+type meter struct {
+	metrics *Metrics
+	route   string // its pattern; "" when the request is to tell
+	label   string // what the metrics call it; "" for the pattern
+	classes [6]atomic.Pointer[prometheus.Observer]
+}
+
+func (m *meter) begin() {
+	if m.metrics != nil {
+		m.metrics.inFlight.Inc()
+	}
+}
+
+func (m *meter) end(a *answer, r *http.Request, took time.Duration) {
+	if m.metrics == nil {
+		return
+	}
+	m.metrics.inFlight.Dec()
+	class := min(max(a.status, http.StatusOK)/100, len(m.classes)-1)
+	seconds := m.classes[class].Load()
+	if seconds == nil {
+		route := m.label
+		if route == "" {
+			route = m.routeOf(r)
+		}
+		child := m.metrics.seconds.WithLabelValues(route, strconv.Itoa(class)+"xx")
+		seconds = &child
+		m.classes[class].Store(seconds)
+	}
+	(*seconds).Observe(took.Seconds())
+	if a.failure != nil {
+		m.metrics.Refused(a.failure)
+	}
+}

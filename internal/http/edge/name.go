@@ -1,0 +1,21 @@
+package edge
+
+import "strconv"
+
+// maxName is how many characters of a member's name an error shows.
+const maxName = 64
+
+// quoteName returns name in quotes, in printable ASCII, cut to maxName
+// characters without cutting an escape.
+func quoteName(name string) string {
+	quoted := []byte{'"'}
+	for _, r := range name {
+		next := strconv.QuoteToASCII(string(r))
+		next = next[1 : len(next)-1]
+		if len(quoted)-1+len(next) > maxName {
+			break
+		}
+		quoted = append(quoted, next...)
+	}
+	return string(append(quoted, '"'))
+}

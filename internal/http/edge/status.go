@@ -1,0 +1,131 @@
+package edge
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/fault"
+)
+
+// retryAfter is what an answer says when its fault names no time.
+const retryAfter = time.Second
+
+// statusOf is the table of fault kinds and statuses.
+func statusOf(k fault.Kind) int {
+	switch k {
+	case fault.Invalid:
+		return http.StatusUnprocessableEntity
+	case fault.Unauthorized:
+		return http.StatusUnauthorized
+	case fault.Forbidden:
+		return http.StatusForbidden
+	case fault.NotFound:
+		return http.StatusNotFound
+	case fault.Conflict:
+		return http.StatusConflict
+	case fault.Gone:
+		return http.StatusGone
+	case fault.TooLarge:
+		return http.StatusRequestEntityTooLarge
+	case fault.TooSlow:
+		return http.StatusRequestTimeout
+	case fault.UnsupportedMedia:
+		return http.StatusUnsupportedMediaType
+	case fault.PlanLimit, fault.RateLimited:
+		return http.StatusTooManyRequests
+	case fault.Overloaded, fault.OutcomeUnknown, fault.Unavailable:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// Status returns the status of an error: for answers that hold several, such
+// as batches.
+func Status(err error) int { return statusOf(fault.Of(err).Kind) }
+
+// Body is the JSON of an error answer.
+type Body struct {
+	Error     string `json:"error"`
+	Code      string `json:"code,omitzero"`
+	RequestID string `json:"request_id,omitzero"` // of 5xx answers
+}
+
+// BodyOf returns what a client is told of an error.
+func BodyOf(err error) Body {
+	f := fault.Of(err)
+	return Body{Error: f.Message, Code: codeOf(f)}
+}
+
+// codeOf returns the fault's code, or the one that its kind always has.
+func codeOf(f *fault.Error) string {
+	if f.Code != "" {
+		return f.Code
+	}
+	switch f.Kind {
+	case fault.PlanLimit:
+		return "plan_limit"
+	case fault.RateLimited:
+		return "rate_limited"
+	case fault.Overloaded:
+		return "overloaded"
+	case fault.OutcomeUnknown:
+		return "outcome_unknown"
+	case fault.Unavailable:
+		return "unavailable"
+	}
+	return ""
+}
+
+func (e *Edge) writeError(a *answer, f *fault.Error) {
+	h := a.Header()
+	status := statusOf(f.Kind)
+	body := BodyOf(f)
+	if status >= 500 {
+		body.RequestID = a.id[0]
+	}
+	if status == http.StatusServiceUnavailable || f.Kind == fault.RateLimited {
+		h.Set("Retry-After", seconds(f.RetryAfter))
+	}
+	if status == http.StatusUnauthorized && e.Challenge != "" {
+		h.Set("WWW-Authenticate", e.Challenge)
+	}
+	for _, name := range []string{"Cache-Control", "Etag", "Last-Modified", "Content-Encoding", "Content-Length"} {
+		h.Del(name) // set for an answer that did not come
+	}
+	_ = WriteJSON(a, status, body) // a Body always marshals
+}
+
+// seconds rounds up, as waiting too short is what it is to prevent.
+func seconds(d time.Duration) string {
+	if d <= 0 {
+		d = retryAfter
+	}
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+}
+
+// NoContent answers 204, uncached.
+func NoContent(w http.ResponseWriter) {
+	w.Header()["Cache-Control"] = []string{"no-store"}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// WriteJSON answers with v, uncached unless the handler set Cache-Control. An
+// error means that v can't be marshalled and that nothing was written.
+func WriteJSON(w http.ResponseWriter, status int, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h["Content-Type"] = []string{"application/json"}
+	h["X-Content-Type-Options"] = []string{"nosniff"}
+	if len(h["Cache-Control"]) == 0 {
+		h["Cache-Control"] = []string{"no-store"}
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(b) // a client that is gone reads nothing
+	return nil
+}

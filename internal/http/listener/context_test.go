@@ -1,0 +1,128 @@
+package listener_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/http/listener"
+)
+
+// TestContextEnds: what ends it, and what it says then. It is looked at by who waits
+// (Done), by who only asks (Err), and through a context made from it.
+func TestContextEnds(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		act  func(c *listener.Context, client context.CancelFunc)
+		want error
+	}{
+		{"its time has not come", func(*listener.Context, context.CancelFunc) { time.Sleep(time.Second - 1) }, nil},
+		{"its time has come", func(*listener.Context, context.CancelFunc) { time.Sleep(time.Second) }, context.DeadlineExceeded},
+		{"the client goes", func(_ *listener.Context, client context.CancelFunc) { client() }, context.Canceled},
+		{"it is released", func(c *listener.Context, _ context.CancelFunc) { c.Release() }, context.Canceled},
+		{"released, and then its time comes", func(c *listener.Context, _ context.CancelFunc) { c.Release(); time.Sleep(time.Second) }, context.Canceled},
+		{"paused", func(c *listener.Context, _ context.CancelFunc) { c.Pause(); time.Sleep(time.Minute) }, nil},
+		{"paused for a while", func(c *listener.Context, _ context.CancelFunc) { pauseFor(c, time.Minute); time.Sleep(time.Second - 1) }, nil},
+		{"paused for a while, and its time has come", func(c *listener.Context, _ context.CancelFunc) { pauseFor(c, time.Minute); time.Sleep(time.Second) }, context.DeadlineExceeded},
+		{"paused, and the client goes", func(c *listener.Context, client context.CancelFunc) { c.Pause(); client() }, context.Canceled},
+	} {
+		for _, waits := range []bool{false, true} {
+			t.Run(test.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					parent, client := context.WithCancel(t.Context())
+					defer client()
+					c := listener.WithContext(parent, time.Now().Add(time.Second))
+					defer c.Release()
+					below := context.Context(c)
+					if waits {
+						var cancel context.CancelFunc
+						below, cancel = context.WithCancel(context.WithValue(c, c, "x"))
+						defer cancel()
+						_ = c.Done()
+					}
+					test.act(c, client)
+					synctest.Wait()
+					if got := c.Err(); !errors.Is(got, test.want) {
+						t.Errorf("Err: got %v, want %v", got, test.want)
+					}
+					synctest.Wait()
+					select {
+					case <-below.Done():
+						if test.want == nil {
+							t.Error("it ended")
+						}
+					default:
+						if test.want != nil {
+							t.Error("it did not end")
+						}
+					}
+					if got := below.Err(); !errors.Is(got, test.want) {
+						t.Errorf("made from it: got %v, want %v", got, test.want)
+					}
+					if listener.Of(below) != c {
+						t.Error("it is not found from the context made from it")
+					}
+				})
+			})
+		}
+	}
+}
+
+func pauseFor(c *listener.Context, d time.Duration) {
+	c.Pause()
+	time.Sleep(d)
+	c.Resume()
+}
+
+// What goes on without the client ends at the deadline all the same.
+func TestDetached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parent, client := context.WithCancel(t.Context())
+		c := listener.WithContext(parent, time.Now().Add(time.Second))
+		defer c.Release()
+		on, cancel := listener.Detached(c)
+		defer cancel()
+		client()
+		if err := on.Err(); err != nil {
+			t.Errorf("the client has gone: got %v", err)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if err := on.Err(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want DeadlineExceeded", err)
+		}
+		free, cancelFree := listener.Detached(parent)
+		if free.Err() != nil {
+			t.Error("without a deadline it does not end")
+		}
+		cancelFree()
+	})
+}
+
+func BenchmarkContext(b *testing.B) {
+	parent, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	b.Run("nobody waits", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			listener.WithContext(parent, time.Now().Add(time.Minute)).Release()
+		}
+	})
+	b.Run("somebody waits", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			c := listener.WithContext(parent, time.Now().Add(time.Minute))
+			_ = c.Done()
+			c.Release()
+		}
+	})
+	b.Run("context.WithDeadline", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, cancel := context.WithDeadline(parent, time.Now().Add(time.Minute))
+			cancel()
+		}
+	})
+}

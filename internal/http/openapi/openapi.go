@@ -1,0 +1,65 @@
+// Package openapi describes the HTTP surfaces of both listeners in one OpenAPI
+// 3.1 document, openapi.json, and serves it.
+//
+// What always holds:
+//
+//   - Every route is in the document, with every status that it can answer. The
+//     tests of the surfaces hold their traffic against it, in both directions
+//     (package internal/apicheck).
+//   - Object schemas of answers are open: members may come, so clients ignore
+//     those that they do not know. Schemas of requests are closed where the
+//     service refuses unknown members.
+package openapi
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/internal/http/edge"
+)
+
+//go:embed openapi.json
+var document string
+
+// Document returns the document, JSON in UTF-8.
+func Document() string { return document }
+
+// Path is where the main listener serves the document.
+const Path = "/openapi.json"
+
+// Routes adds GET and HEAD of Path to r.
+func Routes(r chi.Router, edge *edge.Edge) {
+	sum := sha256.Sum256([]byte(document))
+	etag := `"` + hex.EncodeToString(sum[:16]) + `"`
+	handler := edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
+		serve(w, r, etag)
+		return nil
+	})
+	r.Method(http.MethodGet, Path, handler)
+	r.Method(http.MethodHead, Path, handler)
+}
+
+func serve(w http.ResponseWriter, r *http.Request, etag string) {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Expose-Headers", "ETag, X-Request-Id")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("ETag", etag)
+	if known := r.Header.Get("If-None-Match"); known == "*" || strings.Contains(known, etag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Type", edge.MediaJSON)
+	h.Set("Content-Length", strconv.Itoa(len(document)))
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write([]byte(document)) // a client that is gone reads nothing
+	}
+}

@@ -1,0 +1,40 @@
+package inflight_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/agentledger/agentledger/internal/inflight"
+)
+
+// Close returns when nobody is inside, and nobody comes in afterwards.
+func TestDoor(t *testing.T) {
+	var d inflight.Door
+	var inside atomic.Int64
+	var all sync.WaitGroup
+	begun := make(chan struct{}, 8)
+	for range cap(begun) {
+		all.Go(func() {
+			for first := true; d.Enter(); first = false {
+				inside.Add(1)
+				if first {
+					begun <- struct{}{}
+				}
+				inside.Add(-1)
+				d.Leave()
+			}
+		})
+	}
+	<-begun
+	if !d.Close() {
+		t.Error("an open door was closed before")
+	}
+	if n := inside.Load(); n != 0 {
+		t.Errorf("closed with %d inside", n)
+	}
+	all.Wait()
+	if d.Enter() || d.Close() {
+		t.Error("a closed door opened, or was closed again")
+	}
+}

@@ -1,0 +1,65 @@
+package keylock_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/keylock"
+)
+
+func TestOneAtATimeOfEachKey(t *testing.T) {
+	var set keylock.Set[string]
+	var group sync.WaitGroup
+	inside := map[string]*atomic.Int32{"a": {}, "b": {}}
+	count := map[string]int{} // guarded by the lanes, but for its own map
+	var mu sync.Mutex
+	for range 100 {
+		for key, n := range inside {
+			group.Go(func() {
+				leave, err := set.Enter(t.Context(), key)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer leave()
+				if n.Add(1) != 1 {
+					t.Errorf("two are in the lane of %s", key)
+				}
+				mu.Lock()
+				count[key]++
+				mu.Unlock()
+				n.Add(-1)
+			})
+		}
+	}
+	group.Wait()
+	if count["a"] != 100 || count["b"] != 100 || set.Len() != 0 {
+		t.Errorf("got %v, %d lanes left", count, set.Len())
+	}
+}
+
+// Another key's lane is free, and who gives up leaves nothing.
+func TestGivesUp(t *testing.T) {
+	var set keylock.Set[int]
+	leave, err := set.Enter(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := set.Enter(ctx, 1); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("got %v", err)
+	}
+	other, err := set.Enter(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other()
+	leave()
+	if set.Len() != 0 {
+		t.Errorf("%d lanes left", set.Len())
+	}
+}

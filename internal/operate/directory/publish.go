@@ -1,0 +1,216 @@
+package directory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// maxEvents is the number of events in one append of the directory.
+const maxEvents = 8
+
+// errNothing ends an act that would list nothing.
+var errNothing = errors.New("nothing to list")
+
+// Run catches up and then lists what moves, until ctx ends.
+func (d *Directory) Run(ctx context.Context) {
+	for caughtUp := false; ctx.Err() == nil; {
+		var err error
+		if !caughtUp {
+			err = d.CatchUp(ctx)
+			caughtUp = err == nil
+		}
+		if err == nil {
+			_, err = d.Publish(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			d.metrics.failures.Inc()
+			d.Logger.Error("directory not published", "err", err)
+		}
+		d.rest(ctx, err != nil)
+	}
+}
+
+// rest waits for the interval and then until something moves.
+func (d *Directory) rest(ctx context.Context, failed bool) {
+	timer := time.NewTimer(d.Interval)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-timer.C:
+	}
+	if failed || len(d.pending) > 0 {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-d.moves.Ready():
+	}
+}
+
+// CatchUp finds the logs that moved while nobody followed them.
+func (d *Directory) CatchUp(ctx context.Context) error {
+	for t, err := range d.Store.Tenants(ctx) {
+		if err != nil {
+			return fmt.Errorf("catch up: %w", err)
+		}
+		head, err := d.Store.Head(ctx, t)
+		if err != nil {
+			return fmt.Errorf("catch up: %w", err)
+		}
+		if head.Size > 0 {
+			d.pending[t] = struct{}{}
+		}
+	}
+	return nil
+}
+
+// Publish lists what has moved, at most what fits into one append, and returns how
+// many logs that were.
+func (d *Directory) Publish(ctx context.Context) (listed int, err error) {
+	for _, t := range d.moves.Take() {
+		d.pending[t] = struct{}{}
+	}
+	delete(d.pending, d.Tenant)
+	batch, err := d.collect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var taken []id.Tenant
+	_, err = d.Notary.State(ctx, d.Tenant, sysevent.Operator, func(ctx context.Context, s *log.State) (act sysevent.Act, err error) {
+		act, taken, err = d.act(ctx, s, batch)
+		return act, err
+	})
+	if err != nil && !errors.Is(err, errNothing) && !errors.Is(err, log.ErrDuplicate) {
+		return 0, fmt.Errorf("publish directory: %w", err)
+	}
+	for _, c := range batch {
+		delete(d.pending, c.tenant)
+	}
+	d.metrics.observe(len(taken), len(d.pending), err == nil)
+	return len(taken), nil
+}
+
+// candidate is a log that may have something new to list.
+type candidate struct {
+	tenant id.Tenant
+	state  *log.State
+	listed verify.Listed
+}
+
+// collect reads the published states of as many logs as one append can list. A log
+// that can't be read stays pending and does not keep the others from being listed.
+func (d *Directory) collect(ctx context.Context) (batch []candidate, err error) {
+	for t := range d.pending {
+		if len(batch) == maxEvents*verify.MaxListed {
+			break
+		}
+		s, err := d.Ledgers.State(ctx, t)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			d.Logger.Error("log not listed", "tenant", t, "err", err)
+			continue
+		}
+		shown := s.Shown()
+		if shown.Size == 0 {
+			delete(d.pending, t)
+			continue
+		}
+		batch = append(batch, candidate{tenant: t, state: s, listed: verify.Listed{
+			Origin: shown.Origin, Size: shown.Size, Root: shown.Root, LogKey: s.VerifierKey().String(),
+		}})
+	}
+	slices.SortFunc(batch, func(a, b candidate) int { return strings.Compare(string(a.listed.Origin), string(b.listed.Origin)) })
+	return batch, nil
+}
+
+// act lists those of a batch that are larger than what was listed of them. One that
+// is smaller has been listed by another process, which knew more.
+func (d *Directory) act(ctx context.Context, s *log.State, batch []candidate) (sysevent.Act, []id.Tenant, error) {
+	var fresh []candidate
+	var versions []uint64
+	for _, c := range batch {
+		last, version, err := d.find(ctx, c.listed.Origin)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return sysevent.Act{}, nil, err
+		}
+		extends, err := d.extends(ctx, c, last)
+		if err != nil {
+			return sysevent.Act{}, nil, err
+		}
+		if extends && last.Size < c.listed.Size {
+			fresh, versions = append(fresh, c), append(versions, version)
+		}
+	}
+	if len(fresh) == 0 {
+		return sysevent.Act{}, nil, errNothing
+	}
+	return d.compose(ctx, s, fresh, versions)
+}
+
+// extends reports whether a log extends the tree that was listed of it, as far as
+// it is no smaller. A log that shows another history is frozen; one that has no tree
+// to show says nothing.
+func (d *Directory) extends(ctx context.Context, c candidate, last Entry) (bool, error) {
+	if last.Size == 0 || last.Size > c.listed.Size || c.state.Detached() {
+		return last.Size == 0, nil
+	}
+	root, err := d.Ledgers.Root(ctx, c.state, last.Size)
+	if err != nil || root == last.Root {
+		return err == nil, err
+	}
+	d.metrics.contradictions.Inc()
+	d.Logger.Error("a log does not extend what the directory has listed of it", "origin", c.listed.Origin, "listed", last.Size, "shown", c.listed.Size)
+	reason := fmt.Sprintf("does not extend the tree of size %d that the directory has listed", last.Size)
+	if err := d.Ledgers.Freeze(ctx, c.tenant, reason); err != nil {
+		return false, fmt.Errorf("freeze: %w", err)
+	}
+	return false, nil
+}
+
+// compose makes the statements of an act and the records that go with them.
+func (d *Directory) compose(ctx context.Context, s *log.State, fresh []candidate, versions []uint64) (act sysevent.Act, taken []id.Tenant, err error) {
+	act.Aside = true // no event of the directory's is judged by what it lists
+	for begin := 0; begin < len(fresh); begin += verify.MaxListed {
+		group := fresh[begin:min(begin+verify.MaxListed, len(fresh))]
+		statement := sysevent.Statement{Kind: sysevent.Directory, Payload: payload(group)}
+		event, err := d.Notary.EventID(ctx, s, statement)
+		if err != nil {
+			return sysevent.Act{}, nil, err
+		}
+		act.Statements = append(act.Statements, statement)
+		for i, c := range group {
+			value, err := json.Marshal(Entry{Event: event, Size: c.listed.Size, Root: c.listed.Root})
+			if err != nil {
+				return sysevent.Act{}, nil, err
+			}
+			act.Changes = append(act.Changes, storage.Change{Kind: kindListed, Key: listedName(c.listed.Origin), Value: value, If: versions[begin+i]})
+			taken = append(taken, c.tenant)
+		}
+	}
+	return act, taken, nil
+}
+
+// payload is a verify.Listing.
+func payload(group []candidate) map[string]any {
+	list := make([]any, len(group))
+	for i, c := range group {
+		list[i] = c.listed
+	}
+	return map[string]any{"checkpoints": list}
+}

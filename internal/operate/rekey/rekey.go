@@ -1,0 +1,111 @@
+// Package rekey moves the private keys of a store from older master keys to the
+// newest one, while the service serves.
+//
+// What always holds:
+//
+//   - A record is replaced only as it was read, with the same keys sealed anew: whoever
+//     changes it meanwhile wins, and it is looked at again.
+//   - Nothing else of a record changes, and no key is ever written unsealed.
+//   - Which master keys may still be needed is on record from before the first key is
+//     sealed anew until nothing is left to seal (Begin, Check). So a store of which only
+//     some keys are resealed is never started without the older master key.
+//   - What can't be opened stays as it is and is told.
+package rekey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Store is what resealing needs of an engine.
+type Store interface {
+	storage.RecordStore
+	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
+}
+
+// Ledgers tells whose a ledger is (package log).
+type Ledgers interface {
+	State(ctx context.Context, t id.Tenant) (*log.State, error)
+}
+
+// Resealer moves all keys of a store.
+type Resealer struct {
+	Store   Store
+	Ledgers Ledgers
+	Keyring *seal.Keyring // active: the newest master key
+	Sealed  []log.Sealed  // every kind of record that holds keys
+}
+
+// tries bounds how often one record is looked at that others change meanwhile.
+const tries = 16
+
+// Run goes through all organizations once and returns how many records it has written.
+// Its error joins what could not be done; without one the older master keys open
+// nothing any more that is in the store, and the note of Begin is gone.
+func (r *Resealer) Run(ctx context.Context) (written int, err error) {
+	note, err := records.Read[unfinished](ctx, r.Store, id.Service, kindUnfinished, "")
+	if err != nil {
+		return 0, fmt.Errorf("reseal: %w", err)
+	}
+	if written, err = r.all(ctx); err != nil {
+		return written, err
+	}
+	return written, r.end(ctx, note)
+}
+
+func (r *Resealer) all(ctx context.Context) (written int, err error) {
+	var failed []error
+	for t, err := range r.Store.Tenants(ctx) {
+		if err != nil {
+			return written, fmt.Errorf("reseal: %w", err)
+		}
+		state, err := r.Ledgers.State(ctx, t)
+		if ctx.Err() != nil {
+			return written, fmt.Errorf("reseal: %w", ctx.Err())
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("reseal: tenant %d: %w", t, err))
+			continue
+		}
+		for _, s := range r.Sealed {
+			changed, err := r.one(ctx, state.Identity(), s)
+			if err != nil {
+				failed = append(failed, fmt.Errorf("reseal: %s: %w", state.Identity().Origin, err))
+			}
+			if changed {
+				written++
+			}
+		}
+	}
+	return written, errors.Join(failed...)
+}
+
+// one moves the keys of one record.
+func (r *Resealer) one(ctx context.Context, identity *log.Identity, s log.Sealed) (changed bool, err error) {
+	for range tries {
+		record, err := r.Store.Get(ctx, identity.Tenant, s.Kind, "")
+		if errors.Is(err, storage.ErrNotFound) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		value, changed, err := s.Reseal(r.Keyring, identity, record.Value)
+		if err != nil || !changed {
+			return false, err
+		}
+		err = r.Store.Write(ctx, identity.Tenant, []storage.Change{{Kind: s.Kind, Value: value, If: record.Version}})
+		if !errors.Is(err, storage.ErrStale) {
+			return err == nil, err
+		}
+	}
+	return false, fmt.Errorf("%s: changes too often", s.Kind)
+}

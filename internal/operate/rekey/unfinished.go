@@ -1,0 +1,83 @@
+package rekey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// kindUnfinished is the record of the service that says which master keys may still be
+// needed, under key "". There is none while one key opens everything.
+const kindUnfinished storage.Kind = "resealing"
+
+// unfinished is a change of master keys that has not ended.
+type unfinished struct {
+	Keys []string `json:"keys"` // fingerprints of all that may have sealed something
+}
+
+// Begin notes that from now on some keys of the store may be sealed under each of the
+// ring's master keys. It is called before the first of them is sealed anew or made, so
+// that a process that ends at any moment leaves the note; only a Run that found nothing
+// left takes it away. A ring of one key has nothing to note.
+func Begin(ctx context.Context, store storage.RecordStore, ring *seal.Keyring) error {
+	if len(ring.Fingerprints()) == 1 {
+		return nil
+	}
+	for range tries {
+		note, err := records.Read[unfinished](ctx, store, id.Service, kindUnfinished, "")
+		if err != nil {
+			return fmt.Errorf("begin to reseal: %w", err)
+		}
+		keys := slices.Concat(note.Value.Keys, ring.Fingerprints())
+		slices.Sort(keys)
+		if keys = slices.Compact(keys); len(keys) == len(note.Value.Keys) {
+			return nil
+		}
+		note.Value.Keys = keys
+		change, err := note.Change(kindUnfinished, "")
+		if err == nil {
+			err = store.Write(ctx, id.Service, []storage.Change{change})
+		}
+		if !errors.Is(err, storage.ErrStale) {
+			return wrap("begin to reseal", err)
+		}
+	}
+	return errors.New("begin to reseal: the note changes too often")
+}
+
+// Check refuses a ring without a master key that may still be needed.
+func Check(ctx context.Context, store storage.RecordStore, ring *seal.Keyring) error {
+	note, err := records.Read[unfinished](ctx, store, id.Service, kindUnfinished, "")
+	if err != nil {
+		return fmt.Errorf("read which master keys are needed: %w", err)
+	}
+	given := ring.Fingerprints()
+	for _, key := range note.Value.Keys {
+		if !slices.Contains(given, key) {
+			return fmt.Errorf("some keys in the store may be sealed under the master key with fingerprint %s, which was not given: "+
+				"start with it as --older-master-key-file until all keys are resealed (given: %v)", key, given)
+		}
+	}
+	return nil
+}
+
+// end takes the note away that was read before a whole Run.
+func (r *Resealer) end(ctx context.Context, note records.Value[unfinished]) error {
+	if !note.There() {
+		return nil
+	}
+	return wrap("end resealing", r.Store.Write(ctx, id.Service, []storage.Change{{Kind: kindUnfinished, If: note.At}}))
+}
+
+func wrap(step string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", step, err)
+}

@@ -1,0 +1,138 @@
+package simulate
+
+import (
+	"fmt"
+
+	"github.com/agentledger/agentledger/decimal"
+	"github.com/agentledger/agentledger/event"
+
+	"github.com/agentledger/agentledger/policy"
+)
+
+// Difference is what a record says and what follows from the documents.
+type Difference struct {
+	Member    string `json:"member"` // of the record, such as policy.rule_id
+	Record    string `json:"record"`
+	Documents string `json:"documents"`
+}
+
+// Replayed is what became of a replay.
+type Replayed struct {
+	Differences []Difference // none when record and documents agree
+
+	// Formerly says that the record agrees only as records did before limits were about
+	// events of every kind: policy.Compiled.EvaluateFormerly.
+	Formerly bool
+}
+
+// Replay decides again what a record says was decided. Record, envelope and policy
+// agree when the same input leads to the same decision. Differences of inputs come first;
+// what was decided is only compared when there are none. p may be nil for a record that
+// says that no policy was active.
+//
+// It takes the word of the record for what limits held before the event and for
+// the time. A record that names an intent is for ReplayResult.
+func Replay(p *policy.Policy, record *event.Record, e *event.Envelope) (Replayed, error) {
+	found, err := replay(p, record, e, (*policy.Compiled).Evaluate)
+	if err != nil || len(found) == 0 || p == nil || e.ActionKind == policy.FormerKind {
+		return Replayed{Differences: found}, err
+	}
+	if formerly, err := replay(p, record, e, (*policy.Compiled).EvaluateFormerly); err == nil && len(formerly) == 0 {
+		return Replayed{Formerly: true}, nil
+	}
+	return Replayed{Differences: found}, nil
+}
+
+func replay(p *policy.Policy, record *event.Record, e *event.Envelope, evaluate func(*policy.Compiled, policy.Input) policy.Evaluation) ([]Difference, error) {
+	d := differences{evaluate: evaluate}
+	said := &record.Policy
+	d.envelope(record, e)
+	d.compare("policy.intent", string(said.Intent), "")
+	d.compare("policy.evaluated", fmt.Sprint(said.Evaluated), fmt.Sprint(e.Tool != ""))
+	if !said.Evaluated {
+		d.compare("policy.effective", said.Effective.String(), said.Declared.String())
+		return d.all, nil
+	}
+	in := inputOf(record, e)
+	d.compare("policy.input_digest", said.InputDigest.String(), policy.InputDigest(in).String())
+	evaluation, err := d.evaluation(p, said, in)
+	if err != nil || len(d.all) > 0 {
+		return d.all, err
+	}
+	before, err := d.limits(said, evaluation.Claims)
+	if err != nil || len(d.all) > 0 {
+		return d.all, err
+	}
+	o := evaluation.Settle(func(c *policy.Claim) bool { return c.Exceeds(before[c.Limit.ID]) })
+	d.compare("policy.engine", said.Engine, o.Engine)
+	d.compare("policy.rule_id", said.RuleID, o.RuleID)
+	d.compare("policy.effective", said.Effective.String(), o.Effective(e.Decision).String())
+	return d.all, nil
+}
+
+type differences struct {
+	all      []Difference
+	evaluate func(*policy.Compiled, policy.Input) policy.Evaluation
+}
+
+// envelope compares what a record says of its envelope.
+func (d *differences) envelope(record *event.Record, e *event.Envelope) {
+	d.compare("event_digest", record.EventDigest.String(), e.Digest.String())
+	d.compare("agent_id", string(record.AgentID), string(e.AgentID))
+	d.compare("policy.declared", record.Policy.Declared.String(), e.Decision.String())
+}
+
+func (d *differences) compare(member, record, documents string) {
+	if record != documents {
+		d.all = append(d.all, Difference{member, record, documents})
+	}
+}
+
+// evaluation evaluates the policy that the record names, or says that p is
+// another one.
+func (d *differences) evaluation(p *policy.Policy, said *event.Policy, in policy.Input) (policy.Evaluation, error) {
+	if p == nil {
+		d.compare("policy.policy_id", said.PolicyID, policy.None)
+		return policy.NoPolicy(), nil
+	}
+	named := *p
+	if named.ID == "" && said.PolicyID != policy.None {
+		named.ID = said.PolicyID // as a document for the service may leave them out
+	}
+	if named.Version == 0 {
+		named.Version = said.PolicyVersion
+	}
+	d.compare("policy.policy_id", said.PolicyID, named.ID)
+	d.compare("policy.policy_version", fmt.Sprint(said.PolicyVersion), fmt.Sprint(named.Version))
+	d.compare("policy.policy_digest", said.PolicyDigest.String(), named.Digest().String())
+	if len(d.all) > 0 {
+		return policy.Evaluation{}, nil
+	}
+	compiled, err := policy.Compile(named)
+	if err != nil {
+		return policy.Evaluation{}, err
+	}
+	return d.evaluate(compiled, in), nil
+}
+
+// limits compares what the record says of limits with what the event claims and
+// returns what they held before.
+func (d *differences) limits(said *event.Policy, claims []policy.Claim) (map[string]decimal.Decimal, error) {
+	tallies, err := policy.ParseTallies(said.Limits)
+	if err != nil {
+		return nil, err
+	}
+	before, added := make(map[string]decimal.Decimal), make(map[string]string)
+	for _, t := range tallies {
+		before[t.LimitID], added[t.LimitID] = t.Before, t.Added.String()
+	}
+	for i := range claims {
+		name := claims[i].Limit.ID
+		d.compare("policy.limits "+name, added[name], claims[i].Added.String())
+		delete(added, name)
+	}
+	for name, amount := range added {
+		d.compare("policy.limits "+name, amount, "")
+	}
+	return before, nil
+}

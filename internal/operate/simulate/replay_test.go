@@ -1,0 +1,121 @@
+package simulate_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/agentledger/agentledger/decimal"
+	"github.com/agentledger/agentledger/event"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/operate/simulate"
+	"github.com/agentledger/agentledger/policy"
+)
+
+func members(d []simulate.Difference) (all []string) {
+	for _, one := range d {
+		all = append(all, one.Member)
+	}
+	return all
+}
+
+// The documents of an event lead to its decision, and whichever of them is changed
+// is the one that is named.
+func TestReplay(t *testing.T) {
+	w := newWorld(t)
+	c, p := compile(t, `[{"rule_id":"cap","tool":"acme.pay.*","decision":"deny","when":"payload.amount > 100"},
+		{"rule_id":"night","tool":"acme.pay.*","decision":"deny","when":"now.getHours() > 12"},
+		{"rule_id":"sum","tool":"acme.pay.*","decision":"allow_with_obligation","limit":{"limit_id":"l","sum":"amount","by":"agent","window_seconds":60,"max":100}}]`)
+	record, envelope := w.send(red, c, "acme.pay.refund", `{"amount":70}`, id.Allow)
+	other := w.envelope(red, "acme.pay.refund", `{"amount":80}`, id.Deny)
+	silent := w.envelope(red, "", `{"amount":70}`, id.Allow)
+	for name, tc := range map[string]struct {
+		change   func(p *policy.Policy, r *event.Record)
+		envelope *event.Envelope
+		want     []string
+	}{
+		"nothing":              {nil, envelope, nil},
+		"another envelope":     {nil, other, []string{"event_digest", "policy.declared", "policy.input_digest"}},
+		"one without a tool":   {nil, silent, []string{"event_digest", "policy.evaluated", "policy.input_digest"}},
+		"another policy":       {func(p *policy.Policy, _ *event.Record) { p.ID = "other" }, envelope, []string{"policy.policy_id", "policy.policy_digest"}},
+		"another version":      {func(p *policy.Policy, _ *event.Record) { p.Version = 4 }, envelope, []string{"policy.policy_version", "policy.policy_digest"}},
+		"no id and version":    {func(p *policy.Policy, _ *event.Record) { p.ID, p.Version = "", 0 }, envelope, nil},
+		"another rule":         {func(p *policy.Policy, _ *event.Record) { p.Rules = p.Rules[:2] }, envelope, []string{"policy.policy_digest"}},
+		"another time":         {func(_ *policy.Policy, r *event.Record) { r.Policy.EvaluatedAt += 6 * 3600 * 1000 }, envelope, []string{"policy.rule_id", "policy.effective"}},
+		"another decision":     {func(_ *policy.Policy, r *event.Record) { r.Policy.Effective = id.Deny }, envelope, []string{"policy.effective"}},
+		"another rule decided": {func(_ *policy.Policy, r *event.Record) { r.Policy.RuleID = "cap" }, envelope, []string{"policy.rule_id"}},
+		"another engine":       {func(_ *policy.Policy, r *event.Record) { r.Policy.Engine = "x" }, envelope, []string{"policy.engine"}},
+		"another input":        {func(_ *policy.Policy, r *event.Record) { r.Policy.InputDigest[0]++ }, envelope, []string{"policy.input_digest"}},
+		"a limit was reached":  {func(_ *policy.Policy, r *event.Record) { r.Policy.Limits = tally("l", 31, 70) }, envelope, []string{"policy.rule_id", "policy.effective"}},
+		"a limit was near":     {func(_ *policy.Policy, r *event.Record) { r.Policy.Limits = tally("l", 30, 70) }, envelope, nil},
+		"more was added":       {func(_ *policy.Policy, r *event.Record) { r.Policy.Limits = tally("l", 0, 71) }, envelope, []string{"policy.limits l"}},
+		"to another limit":     {func(_ *policy.Policy, r *event.Record) { r.Policy.Limits = tally("m", 0, 70) }, envelope, []string{"policy.limits l", "policy.limits m"}},
+		"to none":              {func(_ *policy.Policy, r *event.Record) { r.Policy.Limits = nil }, envelope, []string{"policy.limits l"}},
+	} {
+		r, changed := *record, *p
+		if tc.change != nil {
+			tc.change(&changed, &r)
+		}
+		got, err := simulate.Replay(&changed, &r, tc.envelope)
+		if err != nil || !slices.Equal(members(got.Differences), tc.want) {
+			t.Errorf("%s: got %v, %v, want %v", name, got, err, tc.want)
+		}
+	}
+}
+
+func tally(limit string, before, added int64) []byte {
+	return policy.AppendTallies(nil, []policy.Tally{{LimitID: limit, Before: decimal.FromInt(before), Added: decimal.FromInt(added)}})
+}
+
+// An event without a tool, and one to which no policy was active.
+func TestReplayWithoutPolicy(t *testing.T) {
+	w := newWorld(t)
+	_, p := compile(t, capped)
+	record, envelope := w.send(red, nil, "acme.pay.refund", `{}`, id.AllowWithObligation)
+	if got, err := simulate.Replay(nil, record, envelope); err != nil || got.Differences != nil {
+		t.Errorf("none active: got %v, %v", got, err)
+	}
+	if got, err := simulate.Replay(p, record, envelope); err != nil || !slices.Contains(members(got.Differences), "policy.policy_id") {
+		t.Errorf("none active, but one given: got %v, %v", got, err)
+	}
+	record, envelope = w.send(red, nil, "", `{}`, id.Deny)
+	if got, err := simulate.Replay(p, record, envelope); err != nil || got.Differences != nil {
+		t.Errorf("no tool: got %v, %v", got, err)
+	}
+	record.Policy.Effective = id.Allow
+	if got, err := simulate.Replay(p, record, envelope); err != nil || fmt.Sprint(got.Differences) != "[{policy.effective allow deny}]" {
+		t.Errorf("no tool, loosened: got %v, %v", got, err)
+	}
+	c, _ := compile(t, capped)
+	record, envelope = w.send(red, c, "acme.pay.refund", `{"amount":1}`, id.Allow)
+	if got, err := simulate.Replay(nil, record, envelope); err != nil || fmt.Sprint(got.Differences) != "[{policy.policy_id spending none}]" {
+		t.Errorf("one active, none given: got %v, %v", got, err)
+	}
+}
+
+// A record from before limits were about events of every kind agrees with its documents
+// by the rule of then, and that is told.
+func TestReplayFormerly(t *testing.T) {
+	w := newWorld(t)
+	c, p := compile(t, `[{"rule_id":"sum","tool":"acme.pay.*","decision":"deny","limit":{"limit_id":"l","sum":"amount","by":"agent","window_seconds":60,"max":100}}]`)
+	w.kind = "made_up"
+	record, envelope := w.send(red, c, "acme.pay.refund", `{"amount":70}`, id.Allow)
+	if got, err := simulate.Replay(p, record, envelope); err != nil || got.Differences != nil || got.Formerly {
+		t.Errorf("counted: got %+v, %v", got, err)
+	}
+	record.Policy.Limits = nil
+	if got, err := simulate.Replay(p, record, envelope); err != nil || got.Differences != nil || !got.Formerly {
+		t.Errorf("not counted: got %+v, %v", got, err)
+	}
+	record.Policy.Effective = id.Deny
+	if got, err := simulate.Replay(p, record, envelope); err != nil || fmt.Sprint(members(got.Differences)) != "[policy.limits l]" || got.Formerly {
+		t.Errorf("neither: got %+v, %v", got, err)
+	}
+	w.kind = "tool_call"
+	record, envelope = w.send(red, c, "acme.pay.refund", `{"amount":70}`, id.Allow)
+	record.Policy.Limits = nil
+	if got, err := simulate.Replay(p, record, envelope); err != nil || fmt.Sprint(members(got.Differences)) != "[policy.limits l]" {
+		t.Errorf("a call was always counted: got %+v, %v", got, err)
+	}
+}

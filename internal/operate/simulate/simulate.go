@@ -1,0 +1,257 @@
+// Package simulate tries a policy before it binds anybody, and decides again
+// what was decided: on the events that a ledger holds, and on the documents of
+// one.
+//
+// What always holds:
+//
+//   - It is package policy that decides, with the very inputs that the service
+//     gave it. There is no second evaluator.
+//   - Nothing is written, and no state above the one published when a rehearsal
+//     begins is looked at.
+//   - A rehearsal is bounded in events and in time, works in turns with the other
+//     work of the server, ends with its request, and few of them run at a time.
+package simulate
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/agentledger/agentledger/event"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/tenant/meter"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/policy"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Bounds of a rehearsal.
+const (
+	MaxEvents  = 10_000
+	maxTime    = 5 * time.Second
+	maxChanges = 100                   // that are told one by one
+	perTurn    = 32                    // events
+	turnTime   = 20 * time.Millisecond // after which no further event is decided in a turn
+	atATime    = 2                     // rehearsals of all organizations; one of each
+)
+
+// Ledgers is what is needed of package log.
+type Ledgers interface {
+	State(ctx context.Context, t id.Tenant) (*log.State, error)
+	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error]
+}
+
+// Options configure New. Ledgers is required.
+type Options struct {
+	Ledgers Ledgers
+	Turns   *admission.Turns // shared with the other work of the server; default: its own
+	Clock   func() time.Time // default: time.Now
+}
+
+// Rehearsals runs rehearsals. Its methods may be called concurrently.
+type Rehearsals struct {
+	ledgers Ledgers
+	turns   *admission.Turns
+	clock   func() time.Time
+	gate    *admission.Gate
+}
+
+// New returns rehearsals of a service.
+func New(o Options) *Rehearsals {
+	if o.Turns == nil {
+		o.Turns = admission.NewFloor(1).Turns
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	return &Rehearsals{ledgers: o.Ledgers, turns: o.Turns, clock: o.Clock, gate: admission.NewGate(atATime, 1)}
+}
+
+// Report says what a policy would have done.
+type Report struct {
+	Begin, End id.Index // the events that were looked at, [Begin, End)
+	Complete   bool     // all that were wanted; false when the time was over
+
+	Evaluated   int // that name a tool and have an envelope
+	WithoutTool int // to which no policy applies, those of the service itself among them
+	Erased      int // whose envelope is gone
+	Results     int // which take the decision of their intent, and are not judged
+
+	Shadow map[string]int // how often each shadow rule would have matched
+
+	Changed             int // whose effective decision would be another one
+	Tightened, Loosened int // parts of Changed
+	Changes             []Change
+}
+
+// Change is an event that would be decided otherwise.
+type Change struct {
+	Sequence       uint64
+	Event          id.Event
+	Agent          id.Agent
+	Tool           id.Tool
+	Recorded       id.Decision // what took effect
+	RecordedPolicy string
+	RecordedRule   string
+	Simulated      id.Decision // what would take effect
+	Rule           string
+	Reason         string
+	ReceivedAt     id.Instant
+}
+
+// Events decides the newest events of a ledger, at most last of them, again, by
+// another policy: as if it had been active at each, with the declared decision
+// tightened as it was then. Limits begin at 0 with the first of them.
+//
+// Errors are those of policy.Compile and log.State.Trusted; fault.Overloaded while
+// others are at it.
+func (r *Rehearsals) Events(ctx context.Context, t id.Tenant, p policy.Policy, last int) (Report, error) {
+	if err := r.gate.Enter(t, 1); err != nil {
+		return Report{}, err
+	}
+	defer r.gate.Leave(t, 1)
+	state, err := r.state(ctx, t)
+	if err != nil {
+		return Report{}, err
+	}
+	begin := id.Index(0)
+	if size := state.Size(); size > id.Index(last) {
+		begin = size - id.Index(last)
+	}
+	run := run{counters: newCounters(), report: Report{Begin: begin, End: begin, Shadow: make(map[string]int)}}
+	if run.policy, err = r.compile(ctx, t, p); err != nil {
+		return Report{}, err
+	}
+	until := r.clock().Add(maxTime)
+	for run.report.End < state.Size() && r.clock().Before(until) {
+		if err := r.turn(ctx, t, state, &run); err != nil {
+			return Report{}, err
+		}
+	}
+	run.report.Complete = run.report.End == state.Size()
+	return run.report, nil
+}
+
+// state returns the state of a ledger whose policies and events are those that hold.
+func (r *Rehearsals) state(ctx context.Context, t id.Tenant) (*log.State, error) {
+	s, err := r.ledgers.State(ctx, t)
+	if err == nil {
+		err = s.Trusted()
+	}
+	return s, err
+}
+
+// compile takes a turn too: it is as long as many events.
+func (r *Rehearsals) compile(ctx context.Context, t id.Tenant, p policy.Policy) (*policy.Compiled, error) {
+	party := admission.Party{Tenant: t}
+	if err := r.turns.Take(ctx, party); err != nil {
+		return nil, err
+	}
+	defer r.turns.Give(party)
+	return policy.CompileWithin(ctx, p)
+}
+
+// turn decides a few events.
+func (r *Rehearsals) turn(ctx context.Context, t id.Tenant, state *log.State, run *run) error {
+	party := admission.Party{Tenant: t}
+	if err := r.turns.Take(ctx, party); err != nil {
+		return err
+	}
+	defer r.turns.Give(party)
+	var until time.Time // from the first event on: before, the store is waited for
+	end := min(run.report.End+perTurn, state.Size())
+	for e, err := range r.ledgers.Events(ctx, state, run.report.End, end, storage.Records|storage.Envelopes) {
+		if err == nil {
+			err = run.event(ctx, e)
+		}
+		if err != nil {
+			return err
+		}
+		run.report.End++
+		if until.IsZero() {
+			until = r.clock().Add(turnTime)
+		}
+		if r.clock().After(until) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// run is one rehearsal.
+type run struct {
+	policy   *policy.Compiled
+	counters *counters
+	report   Report
+}
+
+func (r *run) event(ctx context.Context, e storage.Event) error {
+	switch {
+	case e.Tool == "":
+		r.report.WithoutTool++
+		return nil
+	case e.Envelope == nil:
+		r.report.Erased++
+		return nil
+	}
+	record, err := event.ParseRecord(e.Record)
+	if err != nil {
+		return err
+	}
+	envelope, err := event.Parse(e.Envelope, event.Options{MaxBytes: len(e.Envelope), Server: true})
+	if err != nil {
+		return err
+	}
+	if record.Policy.Intent != "" {
+		r.report.Results++
+		return nil
+	}
+	r.report.Evaluated++
+	evaluation, err := meter.Apply(ctx, r.policy, inputOf(&record, envelope))
+	if err != nil {
+		return err
+	}
+	outcome := evaluation.Settle(func(c *policy.Claim) bool { return r.counters.exceeds(c, record.ReceivedAt) })
+	for _, rule := range outcome.Shadow {
+		r.report.Shadow[rule]++
+	}
+	effective := outcome.Effective(record.Policy.Declared)
+	if effective != id.Deny {
+		r.counters.add(evaluation.Claims, record.ReceivedAt)
+	}
+	if effective != record.Policy.Effective {
+		r.change(&record, envelope, effective, &outcome)
+	}
+	return nil
+}
+
+func (r *run) change(record *event.Record, envelope *event.Envelope, effective id.Decision, o *policy.Outcome) {
+	r.report.Changed++
+	if effective > record.Policy.Effective {
+		r.report.Tightened++
+	} else {
+		r.report.Loosened++
+	}
+	if len(r.report.Changes) == maxChanges {
+		return
+	}
+	r.report.Changes = append(r.report.Changes, Change{
+		Sequence: record.SequenceNum, Event: record.EventID, Agent: record.AgentID, Tool: envelope.Tool, ReceivedAt: record.ReceivedAt,
+		Recorded: record.Policy.Effective, RecordedPolicy: record.Policy.PolicyID, RecordedRule: record.Policy.RuleID,
+		Simulated: effective, Rule: o.RuleID, Reason: o.Reason,
+	})
+}
+
+// inputOf is what the policy was asked about an event, or would have been.
+func inputOf(record *event.Record, e *event.Envelope) policy.Input {
+	in := policy.Input{
+		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind,
+		Payload: e.Payload, Now: record.Policy.EvaluatedAt,
+	}
+	if !record.Policy.Evaluated {
+		in.Now = record.ReceivedAt
+	}
+	return in
+}

@@ -1,0 +1,110 @@
+package simulate_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/operate/simulate"
+	"github.com/agentledger/agentledger/policy"
+)
+
+const capped = `[{"rule_id":"cap","tool":"acme.pay.*","decision":"deny","when":"payload.amount > 100"}]`
+
+func TestEvents(t *testing.T) {
+	w := newWorld(t)
+	strict, strictPolicy := compile(t, capped)
+	_, loose := compile(t, `[{"rule_id":"watch","tool":"**","decision":"deny","mode":"shadow","when":"payload.amount < 500"}]`)
+	for i := range 70 { // more than two turns
+		w.send(red, strict, "acme.pay.refund", fmt.Sprintf(`{"amount":%d}`, 80+i), id.Allow)
+	}
+	w.send(red, strict, "", `{}`, id.Allow)
+	w.send(red, strict, "acme.pay.refund", `{"amount":500}`, id.Deny)
+	w.send(blue, strict, "acme.pay.refund", `{"amount":500}`, id.Allow)
+	w.erased[3], w.erased[70] = true, true // the second has no tool either
+	got, err := w.rehearsals().Events(t.Context(), red, *loose, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := got.Changes
+	got.Changes = nil
+	want := simulate.Report{Begin: 0, End: 72, Complete: true, Evaluated: 70, WithoutTool: 1, Erased: 1, Shadow: map[string]int{"watch": 69}, Changed: 49, Loosened: 49}
+	if fmt.Sprint(got) != fmt.Sprint(want) || len(changes) != 49 {
+		t.Errorf("got %+v and %d changes, want %+v", got, len(changes), want)
+	}
+	if c := changes[0]; c.Sequence != 22 || c.Recorded != id.Deny || c.RecordedRule != "cap" || c.RecordedPolicy != "spending" || c.Simulated != id.Allow || c.Rule != "default" {
+		t.Errorf("got %+v", c)
+	}
+	if got, err = w.rehearsals().Events(t.Context(), red, *strictPolicy, 1000); err != nil || got.Changed != 0 {
+		t.Errorf("the same policy: got %+v, %v", got, err)
+	}
+	if got, err = w.rehearsals().Events(t.Context(), red, *loose, 5); err != nil || got.Begin != 67 || got.Evaluated != 4 || got.Changed != 3 {
+		t.Errorf("the last five: got %+v, %v", got, err)
+	}
+	if got, err = w.rehearsals().Events(t.Context(), blue, *loose, 5); err != nil || got.Evaluated != 1 || got.Changed != 1 {
+		t.Errorf("blue: got %+v, %v", got, err)
+	}
+}
+
+// Limits are counted over the events that are looked at, in their windows.
+func TestEventsWithLimits(t *testing.T) {
+	w := newWorld(t)
+	_, limited := compile(t, `[{"rule_id":"cap","tool":"**","decision":"deny","limit":{"limit_id":"l","sum":"amount","by":"agent","window_seconds":3600,"max":100}}]`)
+	for range 4 { // 40, 80, refused, and after the window 40 again
+		w.send(red, nil, "acme.pay.refund", `{"amount":40}`, id.Allow)
+		w.Pass(25 * time.Minute)
+	}
+	got, err := w.rehearsals().Events(t.Context(), red, *limited, 10)
+	if err != nil || got.Changed != 1 || got.Changes[0].Sequence != 3 || got.Tightened != 1 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// One organization rehearses once at a time, and time is bounded.
+func TestBounds(t *testing.T) {
+	w := newWorld(t)
+	_, loose := compile(t, `[]`)
+	for range 40 {
+		w.send(red, nil, "acme.pay.refund", `{}`, id.Allow)
+	}
+	r := w.rehearsals()
+	w.during = func() {
+		w.during = nil
+		if _, err := r.Events(t.Context(), red, *loose, 1); !fault.Is(err, fault.Overloaded) {
+			t.Errorf("a second one at a time: got %v", err)
+		}
+		if _, err := r.Trial(t.Context(), red, *loose, &policy.Trial{}); !fault.Is(err, fault.Overloaded) {
+			t.Errorf("a trial meanwhile: got %v", err)
+		}
+		w.Pass(time.Minute)
+	}
+	got, err := r.Events(t.Context(), red, *loose, 40)
+	if err != nil || got.Complete || got.End != 32 || got.Evaluated != 32 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if got, err = r.Events(t.Context(), red, *loose, 40); err != nil || !got.Complete {
+		t.Errorf("afterwards: got %+v, %v", got, err)
+	}
+}
+
+// Results are told and not decided, as they were not when they were stored: no limit counts
+// them.
+func TestEventsWithResults(t *testing.T) {
+	w := newWorld(t)
+	_, limited := compile(t, `[{"rule_id":"cap","tool":"**","decision":"deny","limit":{"limit_id":"l","count":true,"by":"agent","window_seconds":3600,"max":2}}]`)
+	for range 2 {
+		intent, _ := w.send(red, nil, "acme.pay.refund", `{"phase":"intent"}`, id.Allow)
+		w.result(red, intent)
+	}
+	got, err := w.rehearsals().Events(t.Context(), red, *limited, 10)
+	if err != nil || got.Evaluated != 2 || got.Results != 2 || got.Changed != 0 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	w.kind = "made_up"
+	w.send(red, nil, "acme.pay.refund", `{}`, id.Allow)
+	if got, err = w.rehearsals().Events(t.Context(), red, *limited, 10); err != nil || got.Changed != 1 || got.Tightened != 1 {
+		t.Errorf("another kind: got %+v, %v", got, err)
+	}
+}

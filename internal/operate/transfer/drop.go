@@ -1,0 +1,119 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Drop takes away what has arrived of an organization whose import has not ended, by
+// its id, and returns the origins of those logs. What stands for it in the service's
+// own partition goes first, so that a Drop that was cut off is run again. ErrRefused
+// when nothing of it is on its way, and when it was here before it moved away: its
+// old events are no import's.
+func Drop(ctx context.Context, place Place, only string) ([]id.Origin, error) {
+	organization, err := id.ParseOrganization(only)
+	if err != nil {
+		return nil, refused("name the organization by its id: it has no other name here before it has arrived")
+	}
+	found, others, err := unfinished(ctx, place, organization)
+	if err != nil {
+		return nil, fmt.Errorf("drop: %w", err)
+	}
+	if len(found) == 0 {
+		return nil, refused("no import of %s is unfinished here; unfinished are: %s", organization, orNone(others))
+	}
+	var dropped []id.Origin
+	for _, u := range found {
+		if err := dropOne(ctx, place, u); err != nil {
+			return dropped, fmt.Errorf("drop: %s: %w", u.Identity.Origin, err)
+		}
+		dropped = append(dropped, u.Identity.Origin)
+	}
+	return dropped, nil
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// unfinished finds the logs of an organization that are on their way here, and the
+// ids of others that have some.
+func unfinished(ctx context.Context, place Place, organization id.Organization) (found []*log.Unfinished, others []string, err error) {
+	for t, err := range place.Store.Tenants(ctx) {
+		if err != nil {
+			return nil, nil, err
+		}
+		u, err := log.UnfinishedImport(ctx, place.Store, t)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case u == nil:
+		case u.Identity.Organization == organization:
+			found = append(found, u)
+		default:
+			others = append(others, u.Identity.Organization.String())
+		}
+	}
+	return found, others, nil
+}
+
+func dropOne(ctx context.Context, place Place, u *log.Unfinished) error {
+	t := u.Identity.Tenant
+	_, err := place.Store.Get(ctx, t, org.Kind, "")
+	if err == nil {
+		return refused("it was here before it moved away: end the import, or leave it as it is")
+	}
+	if !errors.Is(err, storage.ErrNotFound) {
+		return err
+	}
+	w := &writing{store: place.Store, tenant: id.Service}
+	for r, err := range place.Store.Partition(ctx, t) {
+		if err == nil {
+			err = dropStandIns(ctx, place.Store, w, t, r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := w.flush(ctx); err != nil {
+		return err
+	}
+	return u.Drop(ctx, place.Store)
+}
+
+// dropStandIns takes away what stands for a record, where it does: a record of the
+// same name that is another organization's, and every account, stays.
+func dropStandIns(ctx context.Context, store storage.RecordStore, w *writing, t id.Tenant, r storage.Record) error {
+	all, err := standIns(t, r)
+	if err != nil {
+		return err
+	}
+	for _, want := range all {
+		if want.Value == nil {
+			continue
+		}
+		want.presence = optional
+		_, there, err := stored(ctx, store, want)
+		switch {
+		case errors.Is(err, ErrDamaged): // another's
+			continue
+		case err != nil:
+			return err
+		case there:
+			if err := w.put(ctx, storage.Change{Kind: want.Kind, Key: want.Key, If: storage.AnyVersion}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package transfer_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/egress"
+	"github.com/agentledger/agentledger/internal/schedule"
+	"github.com/agentledger/agentledger/internal/webhook"
+)
+
+// receiver notes where it was called.
+type receiver chan string
+
+func (receiver) Check(string) error { return nil }
+
+func (r receiver) Post(_ context.Context, address string, _ http.Header, _ []byte) (egress.Answer, error) {
+	r <- address
+	return egress.Answer{Status: 200}, nil
+}
+
+// A delivery that is due when its organization moves, and was filed for its receiver
+// already, is made in the new place.
+func TestDueDeliveriesMove(t *testing.T) {
+	here := newHouse(t, pebble(t), newKeyring(t))
+	here.start()
+	red := here.found("red", "ann@example.com", 1)
+	called := make(receiver, 10)
+	open := func(h *house) *webhook.Outbox {
+		return webhook.New(webhook.Options{Records: h.engine, Keyring: h.keyring, Caller: called, Clock: h.clock})
+	}
+	const address = "https://hook.example/"
+	changes, err := open(here).Write(t.Context(), red.Tenant, here.state(red.Tenant).Identity().Organization, webhook.Message{URL: address, Type: "t", Data: []byte(`{}`)})
+	if err == nil {
+		err = here.engine.Write(t.Context(), red.Tenant, changes)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := schedule.Index{Records: here.engine, Kind: "outbox_due"}
+	now := func() id.Instant { return id.InstantOf(here.now) }
+	if err := index.Sweep(t.Context(), now, func(context.Context, schedule.Entry) (schedule.Outcome, error) { return schedule.AllFull(), nil }); err != nil {
+		t.Fatal(err)
+	}
+	here.stop()
+	there := newHouse(t, model(t), here.keyring)
+	export := filepath.Join(t.TempDir(), "export")
+	here.export(export, "")
+	there.imports(export, "")
+	there.now = here.now
+	moved := open(there)
+	if err := moved.Sweep(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case got := <-called:
+		if got != address {
+			t.Errorf("got %s, want %s", got, address)
+		}
+	case <-time.After(2 * time.Minute):
+		t.Error("the delivery was not made")
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	moved.Run(ended, slog.New(slog.DiscardHandler))
+}

@@ -1,0 +1,248 @@
+package transfer_test
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/flow/workflow"
+	"github.com/agentledger/agentledger/internal/operate/provision"
+	"github.com/agentledger/agentledger/internal/operate/transfer"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
+	"github.com/agentledger/agentledger/internal/webhook"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pebblestore"
+	"github.com/agentledger/agentledger/storage/pgstore"
+	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
+	"github.com/agentledger/agentledger/storage/storagetest"
+)
+
+// server is the PostgreSQL server of all tests, started for the first that needs it.
+var server struct {
+	once sync.Once
+	*pgtest.Server
+	err error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if server.Server != nil {
+		if err := server.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+var schemas atomic.Int64
+
+func postgres(t testing.TB) storage.Engine {
+	t.Helper()
+	return openPostgres(t, freshPostgres(t))
+}
+
+// freshPostgres makes an empty database and returns its URL.
+func freshPostgres(t testing.TB) string {
+	t.Helper()
+	server.once.Do(func() { server.Server, server.err = pgtest.Start() })
+	if server.err != nil {
+		t.Fatal(server.err)
+	}
+	name := fmt.Sprint("t", schemas.Add(1))
+	if err := server.Exec("CREATE SCHEMA " + name); err != nil {
+		t.Fatal(err)
+	}
+	return server.URL("search_path=" + name)
+}
+
+func openPostgres(t testing.TB, url string) storage.Engine {
+	t.Helper()
+	e, err := pgstore.Open(t.Context(), pgstore.Options{URL: url, Writers: 1, Readers: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+func pebble(t testing.TB) storage.Engine {
+	t.Helper()
+	e, err := pebblestore.Open(pebblestore.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+func model(testing.TB) storage.Engine { return storagetest.NewModel() }
+
+// house is one service on one store; its server is running while ledgers is set.
+type house struct {
+	t       testing.TB
+	engine  storage.Engine
+	keyring *seal.Keyring
+	anchors string
+	now     time.Time
+
+	ledgers   *log.Ledgers
+	notary    *sysevent.Notary
+	orgs      *org.Orgs
+	agents    *agent.Agents
+	rules     *policystore.Rulebook
+	accounts  *account.Accounts
+	approvals *approval.Approvals
+	workflows *workflow.Workflows
+	founder   *provision.Provisioner
+}
+
+func newKeyring(t testing.TB) *seal.Keyring {
+	t.Helper()
+	keyring, err := seal.NewKeyring(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keyring
+}
+
+// newHouse returns a service whose server does not run yet.
+func newHouse(t testing.TB, engine storage.Engine, keyring *seal.Keyring) *house {
+	return &house{t: t, engine: engine, keyring: keyring, anchors: t.TempDir(), now: time.Date(2026, 10, 20, 12, 0, 0, 0, time.UTC)}
+}
+
+func (h *house) openAnchors() *log.Anchors {
+	h.t.Helper()
+	anchors, err := log.OpenAnchors(h.anchors)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return anchors
+}
+
+func (h *house) clock() time.Time { return h.now }
+
+// start begins the server.
+func (h *house) start() {
+	h.t.Helper()
+	var err error
+	h.ledgers, err = log.Open(h.t.Context(), log.Options{
+		Store: h.engine, Keyring: h.keyring, Anchors: h.openAnchors(), Clock: h.clock, Fatal: func(err error) { h.t.Errorf("fatal: %v", err) },
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.notary = &sysevent.Notary{Ledgers: h.ledgers, Records: h.engine, Keyring: h.keyring, Clock: h.clock}
+	h.orgs, err = org.New(org.Options{Records: h.engine, Notary: h.notary, Ledgers: h.ledgers, Clock: h.clock})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.notary.Disclosures = h.orgs
+	h.agents = agent.New(agent.Options{Records: h.engine, Notary: h.notary, Keyring: h.keyring, Clock: h.clock})
+	h.rules = policystore.New(policystore.Options{Records: h.engine, Notary: h.notary, Clock: h.clock})
+	h.accounts = account.New(account.Options{Records: h.engine, Clock: h.clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}})
+	h.approvals = approval.New(approval.Options{
+		Records: h.engine, Notary: h.notary, Ledgers: h.ledgers, Rulebook: h.rules, Agents: h.agents,
+		Organizations: h.orgs, Members: h.accounts, Keyring: h.keyring, Clock: h.clock,
+		Outbox: webhook.New(webhook.Options{Records: h.engine, Keyring: h.keyring, Clock: h.clock}),
+	})
+	h.workflows = workflow.New(workflow.Options{
+		Records: h.engine, Notary: h.notary, Ledgers: h.ledgers, Rulebook: h.rules, Agents: h.agents, Organizations: h.orgs,
+		Silence: time.Hour, Clock: h.clock,
+	})
+	h.founder = &provision.Provisioner{
+		Ledgers: h.ledgers, Organizations: h.orgs, Agents: h.agents, Accounts: h.accounts, Keyring: h.keyring, Host: "log.example",
+	}
+}
+
+// stop ends the server; the store stays open.
+func (h *house) stop() {
+	h.t.Helper()
+	if err := h.ledgers.Close(); err != nil {
+		h.t.Fatal(err)
+	}
+	h.ledgers = nil
+}
+
+func (h *house) place(anchors *log.Anchors) transfer.Place {
+	return transfer.Place{Store: h.engine, Keyring: h.keyring, Anchors: anchors}
+}
+
+// exporter is the export command with small pieces.
+func (h *house) exporter(dir string, anchors *log.Anchors) *transfer.Exporter {
+	return &transfer.Exporter{Place: h.place(anchors), Dir: dir, PieceBytes: 256 << 10}
+}
+
+func (h *house) tryExport(dir, only string) error {
+	h.t.Helper()
+	anchors := h.openAnchors()
+	_, err := h.exporter(dir, anchors).Run(h.t.Context(), only)
+	if err := anchors.Close(); err != nil {
+		h.t.Fatal(err)
+	}
+	return err
+}
+
+func (h *house) export(dir, only string) {
+	h.t.Helper()
+	if err := h.tryExport(dir, only); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) retire(dir string) error {
+	h.t.Helper()
+	anchors := h.openAnchors()
+	defer anchors.Close()
+	return h.exporter(dir, anchors).Retire(h.t.Context())
+}
+
+func (h *house) tryImport(dir, only string) ([]transfer.Arrived, error) {
+	h.t.Helper()
+	i := &transfer.Importer{Place: h.place(h.openAnchors()), Dir: dir, Sealed: []log.Sealed{
+		log.SealedLogKeys(), sysevent.SealedSystemKey(), agent.SealedBridgeKey(), approval.SealedGrantKey(), webhook.SealedKey(),
+	}}
+	return i.Run(h.t.Context(), only)
+}
+
+func (h *house) imports(dir, only string) []transfer.Arrived {
+	h.t.Helper()
+	arrived, err := h.tryImport(dir, only)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return arrived
+}
+
+// fsck wants no fault.
+func (h *house) fsck() {
+	h.t.Helper()
+	anchors := h.openAnchors()
+	defer anchors.Close()
+	_, err := log.Fsck(h.t.Context(), h.engine, h.keyring, anchors, func(f log.Finding) { h.t.Errorf("fsck: %v", f) })
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) state(t id.Tenant) *log.State {
+	h.t.Helper()
+	s, err := h.ledgers.State(h.t.Context(), t)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return s
+}

@@ -1,0 +1,268 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/flow/workflow"
+	"github.com/agentledger/agentledger/internal/operate/directory"
+	"github.com/agentledger/agentledger/internal/operate/witness"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// Succession lets an organization whose ledger is frozen go on with another one, in
+// the same store. Nothing else may use the store meanwhile. What was begun and not
+// ended is gone on with when it is run again.
+//
+// The organization moves to the new ledger's handle: its records are copied, the
+// first event says what is succeeded and makes the organization exist there, and
+// then what stands for it in the service's own partition is led there, its names
+// last. The frozen ledger keeps its handle, so that all that is about one log
+// (tiles, anchors, cosignatures, re-verification) goes on as it was for both. The
+// checkpoint that the first event names is the frozen ledger's anchor before that event
+// is written: its old log never shows less than its successor says of it.
+type Succession struct {
+	Place        // the anchors are closed with Run
+	Reason       string
+	Checkpoint   []byte // newer than what the frozen ledger shows, where somebody was shown more; else nil
+	Organization string // slug or id
+	Clock        func() time.Time
+}
+
+// Heir is what became of a succession.
+type Heir struct {
+	Organization id.Organization `json:"organization_id"`
+	Predecessor  id.Origin       `json:"predecessor"`
+	LastSize     id.Index        `json:"last_size"` // of the predecessor's last checkpoint that is known
+	Origin       id.Origin       `json:"origin"`
+	LogKey       string          `json:"log_key"`
+}
+
+// Run makes the successor. ErrRefused when the organization can't have one.
+func (s *Succession) Run(ctx context.Context) (Heir, error) {
+	if err := checkReason(s.Reason); err != nil {
+		return Heir{}, errors.Join(err, s.Anchors.Close())
+	}
+	if s.Clock == nil {
+		s.Clock = time.Now
+	}
+	ledgers, err := log.Open(ctx, log.Options{Store: s.Store, Keyring: s.Keyring, Anchors: s.Anchors, Logger: s.Logger, Clock: s.Clock})
+	if err != nil {
+		return Heir{}, err
+	}
+	run := &succeeding{Succession: s, ledgers: ledgers}
+	heir, err := run.run(ctx)
+	return heir, errors.Join(err, ledgers.Close())
+}
+
+// maxReason is the length of a reason in bytes.
+const maxReason = 1024
+
+func checkReason(reason string) error {
+	if reason == "" || len(reason) > maxReason || !utf8.ValidString(reason) {
+		return refused("a reason of 1 to %d bytes is needed: everybody will read it", maxReason)
+	}
+	for _, c := range reason {
+		if unicode.IsControl(c) {
+			return refused("the reason must not have control characters")
+		}
+	}
+	return nil
+}
+
+// succeeding is a Succession under way.
+type succeeding struct {
+	*Succession
+	ledgers   *log.Ledgers
+	old, heir *log.State
+	last      tlog.Checkpoint // of old, the last that is known
+	note      []byte
+}
+
+func (s *succeeding) run(ctx context.Context) (heir Heir, err error) {
+	if s.old, err = s.find(ctx); err != nil {
+		return heir, err
+	}
+	for _, step := range []func(context.Context) error{s.know, s.raise, s.lead} {
+		if err := step(ctx); err != nil {
+			return heir, fmt.Errorf("succeed: %s: %w", s.old.Identity().Origin, refusal(err))
+		}
+	}
+	identity := s.heir.Identity()
+	return Heir{
+		Organization: identity.Organization, Predecessor: s.old.Identity().Origin, LastSize: s.last.Size,
+		Origin: identity.Origin, LogKey: s.heir.VerifierKey().String(),
+	}, nil
+}
+
+// find returns the ledger that the organization has now.
+func (s *succeeding) find(ctx context.Context) (*log.State, error) {
+	orgs, err := org.New(org.Options{Records: s.Store, Ledgers: s.ledgers})
+	if err != nil {
+		return nil, err
+	}
+	var t id.Tenant
+	if o, malformed := id.ParseOrganization(s.Organization); malformed == nil {
+		t, err = orgs.ByID(ctx, o)
+	} else {
+		t, err = orgs.BySlug(ctx, id.Slug(s.Organization))
+	}
+	if fault.Is(err, fault.NotFound) {
+		return nil, refused("there is no organization %s here", s.Organization)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.ledgers.State(ctx, t)
+}
+
+// know finds the last checkpoint of the frozen ledger: what it shows, or a newer one
+// that the operator brings, which must be its own.
+func (s *succeeding) know(context.Context) error {
+	s.last, s.note = s.old.Shown(), s.old.Checkpoint()
+	if s.Checkpoint == nil {
+		return nil
+	}
+	c, err := s.old.OpenCheckpoint(s.Checkpoint)
+	if err != nil {
+		return refused("the checkpoint is not of this log: %w", err)
+	}
+	if c.Size < s.last.Size {
+		return refused("the checkpoint has size %d, and the log shows one of size %d: leave it out", c.Size, s.last.Size)
+	}
+	s.last, s.note = c, s.Checkpoint
+	return nil
+}
+
+// raise brings the new ledger to its first event.
+func (s *succeeding) raise(ctx context.Context) (err error) {
+	if s.heir, err = s.ledgers.Succeed(ctx, s.old); err != nil {
+		return err
+	}
+	if s.heir.Size() > 0 {
+		return s.repeat(ctx)
+	}
+	if err := s.ledgers.AnchorLast(ctx, s.old, s.note); err != nil {
+		return err
+	}
+	founding, err := s.copyRecords(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.begin(ctx, founding); err != nil {
+		return err
+	}
+	s.heir, err = s.ledgers.State(ctx, s.heir.Identity().Tenant)
+	return err
+}
+
+// repeat reads what was said by the run that this one goes on with.
+func (s *succeeding) repeat(ctx context.Context) error {
+	first, err := s.ledgers.Event(ctx, s.heir, 0, storage.Records|storage.Envelopes)
+	if err != nil {
+		return err
+	}
+	said, err := verify.ReadSuccession(s.heir.Identity().Origin, log.EntryOf(first), first.Record, first.Envelope)
+	if err == nil {
+		s.last, err = said.Last()
+	}
+	return err
+}
+
+// goesOver reports whether records of a kind are the organization's, and not about
+// one of its logs.
+func goesOver(kind storage.Kind) bool {
+	return !log.OfLedger(kind) && !witness.OfLog(kind) && !approval.OfLog(kind) && !workflow.OfLog(kind) && !directory.OfLog(kind)
+}
+
+// copyRecords makes the new partition hold what the old one has, but for the record that
+// makes the organization exist: that change is returned. What a run before this one
+// left is taken away first.
+func (s *succeeding) copyRecords(ctx context.Context) (founding []storage.Change, err error) {
+	w := &writing{store: s.Store, tenant: s.heir.Identity().Tenant}
+	for r, err := range s.Store.Partition(ctx, w.tenant) {
+		if err == nil && goesOver(r.Kind) {
+			err = w.put(ctx, storage.Change{Kind: r.Kind, Key: r.Key, If: storage.AnyVersion})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := w.flush(ctx); err != nil {
+		return nil, err
+	}
+	for r, err := range s.Store.Partition(ctx, s.old.Identity().Tenant) {
+		if err != nil {
+			return nil, err
+		}
+		c := storage.Change{Kind: r.Kind, Key: r.Key, Value: r.Value, Version: r.Version}
+		switch {
+		case org.IsFounding(r):
+			founding = []storage.Change{c}
+		case goesOver(r.Kind):
+			err = w.put(ctx, c)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if founding == nil {
+		return nil, damaged("records: the organization's own one is missing")
+	}
+	return founding, w.flush(ctx)
+}
+
+// writing writes many changes of one partition, a few hundred in one step.
+type writing struct {
+	store   storage.RecordStore
+	tenant  id.Tenant
+	changes []storage.Change
+}
+
+func (w *writing) put(ctx context.Context, changes ...storage.Change) error {
+	if w.changes = append(w.changes, changes...); len(w.changes) < changesAtOnce {
+		return nil
+	}
+	return w.flush(ctx)
+}
+
+func (w *writing) flush(ctx context.Context) error {
+	if len(w.changes) == 0 {
+		return nil
+	}
+	err := w.store.Write(ctx, w.tenant, w.changes)
+	w.changes = w.changes[:0]
+	return err
+}
+
+// alwaysRecord is the disclosure of the first event, whose own rule makes it full.
+type alwaysRecord struct{}
+
+func (alwaysRecord) Disclosure(context.Context, *log.State) (id.Disclosure, error) {
+	return id.DiscloseRecord, nil
+}
+
+// begin appends the first event, and with it the organization exists in the new
+// partition.
+func (s *succeeding) begin(ctx context.Context, founding []storage.Change) error {
+	n := &sysevent.Notary{Ledgers: s.ledgers, Records: s.Store, Keyring: s.Keyring, Disclosures: alwaysRecord{}, Clock: s.Clock}
+	statement := sysevent.Statement{Kind: sysevent.Successor, Payload: map[string]any{
+		"predecessor": s.old.Identity().Origin, "checkpoint": string(s.note), "reason": s.Reason,
+	}}
+	_, err := n.State(ctx, s.heir.Identity().Tenant, sysevent.Operator, func(context.Context, *log.State) (sysevent.Act, error) {
+		return sysevent.Act{Statements: []sysevent.Statement{statement}, Changes: founding}, nil
+	})
+	return err
+}

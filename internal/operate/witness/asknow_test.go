@@ -1,0 +1,198 @@
+package witness
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/test/witnesstest"
+)
+
+// last returns how the last ask of the first witness of a ledger ended.
+func (w *world) last(tenant id.Tenant) Stand {
+	w.t.Helper()
+	s, err := w.witnesses.Standing(w.t.Context(), tenant)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s.Witnesses[0]
+}
+
+// A log that was refused once is asked about again when the pause ends, although it
+// does not move and no sweep comes by: also after a restart in the pause.
+func TestRefusedLogIsAskedAgain(t *testing.T) {
+	for name, restart := range map[string]bool{"same process": false, "restarted": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			x := witnesstest.New(t, "x.example") // knows nobody
+			policy := x.PolicyLine("x") + "quorum x\n"
+			w.start(policy)
+			w.append(red)
+			w.eventually("refused", func() bool { return w.last(red).Last == "refused" })
+			if restart {
+				w.start(policy)
+				w.eventually("the sweep has found it", func() bool { n, _ := w.witnesses.agenda.size(); return n == 1 })
+			}
+			w.eventually("nothing left to do", w.idle)
+			if _, since := w.witnesses.agenda.size(); !since.IsZero() {
+				t.Error("a log that was refused counts as one that waits")
+			}
+			x.Know(w.key(red))
+			w.later(80 * time.Second)
+			w.eventually("cosigned", func() bool { return w.by(red, x) == 1 })
+			if calls, _ := x.Calls(); calls != 2 {
+				t.Errorf("got %d calls", calls)
+			}
+		})
+	}
+}
+
+// The end of a pause is kept when the log moves meanwhile, for another witness.
+func TestRefusedLogThatMovesIsAskedAgain(t *testing.T) {
+	w := newWorld(t)
+	x, y := witnesstest.New(t, "x.example"), w.witness("y.example") // x knows nobody
+	w.start(x.PolicyLine("x") + y.PolicyLine("y") + "group g any x y\nquorum g\n")
+	w.append(red)
+	w.eventually("refused by x", func() bool { return w.last(red).Last == "refused" && w.by(red, x, y) == 1 })
+	w.append(red)
+	w.eventually("cosigned by y", func() bool { return w.by(red, x, y) == 1 })
+	w.eventually("nothing left to do", w.idle)
+	x.Know(w.key(red))
+	w.later(80 * time.Second)
+	w.eventually("cosigned by both", func() bool { return w.by(red, x, y) == 2 })
+}
+
+// Logs that a witness refuses leave room for those that move.
+func TestRefusedLogsLeaveRoom(t *testing.T) {
+	w := newWorld(t)
+	x := witnesstest.New(t, "x.example") // knows nobody
+	all := w.crowd(30)
+	w.start(x.PolicyLine("x")+"quorum x\n", func(o *Options) { o.Pending = 16 })
+	for _, tenant := range all {
+		w.append(tenant)
+		w.eventually("nothing left to do", w.idle)
+	}
+	if n, _ := w.witnesses.agenda.size(); n > 8 {
+		t.Errorf("%d places of 16 are taken by logs that do not move", n)
+	}
+	if got := w.metric("agentledger_witness_overflow_total", ""); got != 0 {
+		t.Errorf("%d found no room", got)
+	}
+}
+
+// Another policy forgets what was refused under the one before: an organization's own
+// for its own log, the service's for all.
+func TestChangedPolicyForgetsRefusals(t *testing.T) {
+	w := newWorld(t)
+	x, own := witnesstest.New(t, "x.example"), witnesstest.New(t, "own.example") // know nobody
+	policy := x.PolicyLine("x") + "quorum x\n"
+	w.start(policy)
+	w.append(blue)
+	w.eventually("blue is refused", func() bool { return w.last(blue).Last == "refused" })
+	w.name(red, org.Witnessing{Policy: own.PolicyLine("own") + "quorum own\n"})
+	w.eventually("red is refused by both", func() bool { return w.asks(refused) == 3 })
+	own.Know(w.key(red))
+	x.Know(w.key(red))
+	x.Know(w.key(blue))
+	w.name(red, org.Witnessing{Policy: own.PolicyLine("own") + "group g any own\nquorum g\n"})
+	w.eventually("red is cosigned by both", func() bool { return w.by(red, x, own) == 2 })
+	if calls, _ := x.Calls(); calls != 3 || w.last(blue).NotBefore == 0 {
+		t.Errorf("%d calls; red's policy ended blue's pause: %+v", calls, w.last(blue))
+	}
+	w.start(x.PolicyLine("renamed") + "quorum renamed\n")
+	w.eventually("blue is cosigned", func() bool { return w.by(blue, x) == 1 })
+}
+
+// Who runs an organization has its log asked about at once, and nobody else's.
+func TestAskNow(t *testing.T) {
+	w := newWorld(t)
+	x := witnesstest.New(t, "x.example") // knows nobody
+	w.start(x.PolicyLine("x") + "quorum x\n")
+	w.append(red)
+	w.append(blue)
+	w.eventually("both are refused", func() bool { return w.last(red).Last == "refused" && w.last(blue).Last == "refused" })
+	x.Know(w.key(red))
+	x.Know(w.key(blue))
+	if names, err := w.witnesses.AskNow(t.Context(), red, Owner); err != nil || len(names) != 1 || names[0] != "x" {
+		t.Fatalf("got %v, %v", names, err)
+	}
+	w.eventually("red is cosigned", func() bool { return w.by(red, x) == 1 })
+	w.eventually("nothing left to do", w.idle)
+	if calls, _ := x.Calls(); calls != 3 || w.last(blue).Last != "refused" {
+		t.Errorf("%d calls; blue: %+v", calls, w.last(blue))
+	}
+	if _, err := w.witnesses.AskNow(t.Context(), 77, Operator); !fault.Is(err, fault.NotFound) {
+		t.Errorf("nobody: got %v", err)
+	}
+}
+
+// A witness that all share and that is away is asked again for the operator, and not for
+// one organization; one that an organization named is asked again for the organization.
+func TestAskNowOfAWitnessThatRests(t *testing.T) {
+	w := newWorld(t)
+	x, own := w.witness("x.example"), w.witness("own.example")
+	away := func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusTooManyRequests) }
+	x.Instead(away)
+	own.Instead(away)
+	w.start(x.PolicyLine("x")+"quorum x\n", func(o *Options) {
+		o.Clock = func() time.Time { return testStart.Add(time.Duration(w.ahead.Load())) } // it stands still: rests don't end
+	})
+	w.name(red, org.Witnessing{Policy: own.PolicyLine("own") + "quorum own\n"})
+	w.eventually("both are away", func() bool { return w.asks(unwell) == 2 })
+	calls := func() [2]int {
+		a, _ := own.Calls()
+		b, _ := x.Calls()
+		return [2]int{a, b}
+	}
+	askNow := func(by Asker, want [2]int) {
+		t.Helper()
+		if _, err := w.witnesses.AskNow(t.Context(), red, by); err != nil {
+			t.Fatal(err)
+		}
+		skippedBefore := w.asks(skipped)
+		w.ahead.Add(int64(w.witnesses.Interval))
+		w.witnesses.agenda.tell()
+		w.eventually("asked", func() bool { return calls() == want && (want[1] == 2 || w.asks(skipped) > skippedBefore) })
+	}
+	askNow(Owner, [2]int{2, 1})
+	own.Instead(nil)
+	x.Instead(nil)
+	askNow(Operator, [2]int{3, 2})
+	w.eventually("cosigned by both", func() bool { return w.by(red, x, own) == 2 })
+}
+
+// What a witness was last heard to say is shown with its time; a name that does not
+// exist and one that is private look the same.
+func TestLastResult(t *testing.T) {
+	w := newWorld(t)
+	x := w.witness("x.example")
+	x.Know(w.key(red))
+	w.start(x.PolicyLine("x") + "quorum x\n")
+	if got := w.last(red); got.Last != "" || got.At != 0 {
+		t.Errorf("before the first ask: got %+v", got)
+	}
+	began := id.InstantOf(w.now())
+	w.append(red)
+	w.eventually("cosigned", func() bool { return w.last(red).Last == "cosigned" })
+	if got := w.last(red).At; got < began || got > id.InstantOf(w.now()) {
+		t.Errorf("asked at %v", got)
+	}
+	x.Instead(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusBadGateway) })
+	w.append(red)
+	w.eventually("failed", func() bool { return w.last(red).Last == "failed" })
+	x.Instead(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	w.later(time.Minute)
+	w.eventually("away", func() bool { return w.last(red).Last == "unwell" })
+	if got := w.last(blue); got.Last != "unwell" || got.Acknowledged != 0 {
+		t.Errorf("the other organization: got %+v", got)
+	}
+	x.Instead(nil)
+	w.later(time.Hour)
+	w.eventually("cosigned again", func() bool { return w.last(red).Last == "cosigned" })
+	if got := w.last(blue); got.Last != "" {
+		t.Errorf("the other organization: got %+v", got)
+	}
+}

@@ -1,0 +1,147 @@
+package witness
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/egress"
+)
+
+func TestLane(t *testing.T) {
+	now := testStart
+	clock := func() time.Time { return now }
+	l := newLane("x", make(chan struct{}, 2))
+	enter := func(want bool) {
+		t.Helper()
+		if ok := l.enter(t.Context(), clock); ok != want {
+			t.Fatalf("at %v: got %v", now.Sub(testStart), ok)
+		}
+	}
+	leave := func(how result, wait time.Duration) {
+		l.leave(asking{of: "log.example", known: true, answered: answered{result: how, wait: wait}}, now)
+	}
+	enter(true)
+	enter(true)
+	leave(unwell, 0)
+	leave(unwell, 0) // failed together: one failure
+	if l.failures != 1 || !l.resting(now) {
+		t.Errorf("%d failures", l.failures)
+	}
+	rest := l.rest(now).Sub(now)
+	if rest < firstRest*3/4 || rest > firstRest*5/4 {
+		t.Errorf("rests %v", rest)
+	}
+	enter(false)
+	now = now.Add(rest)
+	enter(true)  // the first one
+	enter(false) // the others wait for it
+	leave(gone, 0)
+	enter(true)
+	leave(unwell, 0)
+	if longer := l.rest(now).Sub(now); longer < 2*firstRest*3/4 || l.failures != 2 {
+		t.Errorf("rests %v after %d failures", longer, l.failures)
+	}
+	for range 20 {
+		now = l.rest(now)
+		enter(true)
+		leave(unwell, 0)
+	}
+	if longest := l.rest(now).Sub(now); longest > longRest*5/4 {
+		t.Errorf("rests %v", longest)
+	}
+	now = l.rest(now)
+	enter(true)
+	leave(refused, 0) // an answer of the protocol: it is well
+	if l.failures != 0 || l.resting(now) {
+		t.Errorf("%d failures", l.failures)
+	}
+	enter(true)
+	leave(unwell, 3*time.Minute)
+	if rest := l.rest(now).Sub(now); rest != 3*time.Minute {
+		t.Errorf("asked to wait, rests %v", rest)
+	}
+	now = l.rest(now)
+	enter(true)
+	leave(unwell, 1000*time.Hour)
+	if rest := l.rest(now).Sub(now); rest > longRest {
+		t.Errorf("asked to wait for ever, rests %v", rest)
+	}
+}
+
+// asked is an ask of a lane that ended, of a log that the witness has cosigned before
+// or not.
+func (l *lane) asked(t *testing.T, log int, known bool, how answered, now time.Time) news {
+	t.Helper()
+	l.slots <- struct{}{}
+	return l.leave(asking{of: id.Origin(fmt.Sprint("log.example/", log)), known: known, answered: how}, now)
+}
+
+// Only several different logs in a row that fail count for the witness, and only those
+// that it has cosigned before.
+func TestFailuresOfLogs(t *testing.T) {
+	now := testStart
+	bad, good := answered{result: failed, trouble: trouble{status: 500}}, answered{result: cosigned}
+	for name, row := range map[string]struct {
+		logs  []int // that fail; 0: one is cosigned
+		known bool
+		rests bool
+	}{
+		"one log":                     {[]int{1, 1, 1, 1, 1}, true, false},
+		"two logs":                    {[]int{1, 2, 1, 2, 1, 2}, true, false},
+		"three logs":                  {[]int{1, 2, 3}, true, true},
+		"three logs, not in a row":    {[]int{1, 2, 0, 3, 4, 0, 5}, true, false},
+		"many that it never cosigned": {[]int{1, 2, 3, 4, 5, 6, 7, 8}, false, false},
+	} {
+		l := newLane("x", make(chan struct{}, 1))
+		for _, log := range row.logs {
+			answer := bad
+			if log == 0 {
+				answer = good
+			}
+			l.asked(t, log, row.known, answer, now)
+		}
+		if got := l.resting(now); got != row.rests {
+			t.Errorf("%s: rests: %v", name, got)
+		}
+	}
+}
+
+// The operator is told when a witness turns unwell, by the class of what is wrong, and
+// when it is well again. One that goes up and down is told of once in a while; one that
+// stays down is told of in any case.
+func TestNewsOfAWitness(t *testing.T) {
+	l, now := newLane("x", make(chan struct{}, 1)), testStart
+	down := answered{result: unwell, trouble: trouble{class: egress.ClassDNS}}
+	up := answered{result: cosigned}
+	for i, row := range []struct {
+		after  time.Duration
+		answer answered
+		want   turn
+	}{
+		{0, up, nothing},
+		{time.Second, down, turnedUnwell},
+		{time.Minute, down, nothing},
+		{time.Hour, down, nothing},
+		{time.Second, answered{result: gone}, nothing},
+		{time.Second, up, turnedWell},
+		{time.Second, up, nothing},
+		{time.Second, down, turnedUnwell}, // the last was told more than ten minutes ago
+		{time.Second, up, turnedWell},
+		{time.Second, down, nothing},
+		{time.Second, up, nothing},
+		{time.Second, down, nothing},
+		{tellAgain, down, turnedUnwell}, // it stays down
+		{time.Second, up, turnedWell},
+	} {
+		now = now.Add(row.after)
+		got := l.asked(t, 1, true, row.answer, now)
+		if got.turned != row.want || row.want == turnedUnwell && got.trouble != down.trouble {
+			t.Errorf("step %d: got %+v, want %v", i, got, row.want)
+		}
+		if i == 5 && got.after != time.Minute+time.Hour+2*time.Second {
+			t.Errorf("it was down for %v", got.after)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package witness
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/internal/cache"
+	"github.com/agentledger/agentledger/internal/http/egress"
+)
+
+// metrics of the asking. A label is the name of one of the service's witnesses, or
+// "own" for all that organizations named.
+type metrics struct {
+	calls          *prometheus.CounterVec // by status; 0 is no answer
+	seconds        *prometheus.HistogramVec
+	unreached      *prometheus.CounterVec // calls without an answer, by egress.Class
+	asks           *prometheus.CounterVec
+	contradictions prometheus.Counter
+	anchored       prometheus.Counter
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	m := &metrics{
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentledger_witness_calls_total", Help: "Calls to witnesses, by the status of the answer; 0 is none."}, []string{"witness", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "agentledger_witness_call_seconds", Help: "Duration of calls to witnesses.", Buckets: prometheus.ExponentialBuckets(0.005, 2, 12)}, []string{"witness"}),
+		unreached: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentledger_witness_unanswered_total", Help: "Calls to witnesses that have no answer, by the class of the error: dns, refused, timeout, tls, address, connection, too_large."}, []string{"witness", "class"}),
+		asks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentledger_witness_asks_total", Help: "Asks of witnesses, of up to three calls each, by how they ended."}, []string{"witness", "result"}),
+		contradictions: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "agentledger_witness_contradictions_total", Help: "Witnesses that know of a tree which a ledger does not extend. Each is an alarm."}),
+		anchored: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "agentledger_witness_anchored_total", Help: "Heads without an anchor that a quorum of witnesses confirmed."}),
+	}
+	r.MustRegister(m.calls, m.seconds, m.unreached, m.asks, m.contradictions, m.anchored)
+	return m
+}
+
+// watch registers what is read off when somebody asks.
+func (m *metrics) watch(r prometheus.Registerer, w *Witnesses) {
+	r.MustRegister(
+		cache.StaleCounter("cosignatures", w.views.StaleAnswers),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_witness_ledgers", Help: "Ledgers that moved and wait for witnesses, or are being asked about.",
+		}, func() float64 { n, _ := w.agenda.size(); return float64(n) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_witness_wait_seconds", Help: "For how long the ledger that waits longest for its witnesses does.",
+		}, func() float64 {
+			_, since := w.agenda.size()
+			if since.IsZero() {
+				return 0
+			}
+			return w.Clock().Sub(since).Seconds()
+		}),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "agentledger_witness_overflow_total", Help: "Ledgers that moved and found no room; a sweep finds them.",
+		}, func() float64 { w.agenda.mu.Lock(); defer w.agenda.mu.Unlock(); return float64(w.agenda.overflow) }),
+	)
+	for _, e := range w.base.endpoints {
+		for _, t := range e.targets {
+			r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+				Name: "agentledger_witness_resting", Help: "Whether a witness is left alone since it was not well.",
+				ConstLabels: prometheus.Labels{"witness": t.label},
+			}, func() float64 {
+				if e.lane.resting(w.Clock()) {
+					return 1
+				}
+				return 0
+			}))
+		}
+	}
+}
+
+// call notes one call.
+func (m *metrics) call(witness string, status int, d time.Duration) {
+	if status < 0 || status > 599 {
+		status = 599
+	}
+	m.calls.WithLabelValues(witness, strconv.Itoa(status)).Inc()
+	m.seconds.WithLabelValues(witness).Observe(d.Seconds())
+}
+
+// unanswered notes a call that has no answer.
+func (m *metrics) unanswered(witness string, c egress.Class) {
+	m.unreached.WithLabelValues(witness, string(c)).Inc()
+}
+
+// results notes how an ask ended, for each key of its endpoint.
+func (m *metrics) results(e *endpoint, a answered) {
+	for _, t := range e.targets {
+		m.asks.WithLabelValues(t.label, string(a.of(t))).Inc()
+	}
+}

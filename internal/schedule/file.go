@@ -1,0 +1,130 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Places of filed entries are of the form t/<organization>/<lane>/<time>/<name>. They
+// lie behind all waiting entries, whose keys begin with a hex digit.
+const (
+	placesBegin = "t/"
+	placesEnd   = "t0" // '0' is the byte after '/'
+)
+
+// page is how many entries are read at once.
+const page = 64
+
+const (
+	// filedAtOnce is how many waiting entries are read at once.
+	filedAtOnce = 1024
+	// maxFilers bounds the organizations whose entries are counted; more than so many
+	// have no bound each.
+	maxFilers = 65_536
+	// Of one organization so many entries are filed before others have a turn: at first,
+	// then twice as many each time, and so many in the end.
+	filedFirst = 256
+	filedMost  = 8192
+)
+
+// place returns the key of a filed entry's record.
+func (e Entry) place() string {
+	return fmt.Sprintf("%s%016x/%s/%016x/%s", placesBegin, uint64(e.Tenant), e.Lane, uint64(e.At), e.tail())
+}
+
+// parsePlace reads what place wrote; storage.ErrCorrupt (wrapped) for anything else.
+func parsePlace(key string) (e Entry, err error) {
+	parts := strings.SplitN(key, "/", 5)
+	if len(parts) != 5 {
+		return e, fmt.Errorf("due entry: %w", storage.ErrCorrupt)
+	}
+	e, err = Parse(parts[3] + "/" + parts[1] + "/" + parts[4])
+	if e.Lane = parts[2]; err != nil || e.place() != key {
+		return Entry{}, fmt.Errorf("due entry: %w", storage.ErrCorrupt)
+	}
+	return e, nil
+}
+
+// organizationPlaces returns the range of an organization's places.
+func organizationPlaces(t id.Tenant) (begin, end string) {
+	return fmt.Sprintf("%s%016x/", placesBegin, uint64(t)), fmt.Sprintf("%s%016x0", placesBegin, uint64(t))
+}
+
+// lanePlaces returns the range of the places of a lane.
+func lanePlaces(t id.Tenant, lane string) (begin, end string) {
+	begin, _ = organizationPlaces(t)
+	return begin + lane + "/", begin + lane + "0"
+}
+
+// filing is one walk through the waiting entries that are due.
+type filing struct {
+	x       *Index
+	most    int // entries of one organization
+	filed   map[id.Tenant]int
+	left    bool // some were left, of who had enough
+	changes []storage.Change
+	failed  error // by entries that can't be read; they stay
+}
+
+// file files the waiting entries that are due at now, at most so many of each
+// organization: who has many keeps nobody waiting while they are filed. It reports
+// whether some are left.
+func (x *Index) file(ctx context.Context, now id.Instant, most int) (left bool, err error) {
+	f := &filing{x: x, most: most, filed: make(map[id.Tenant]int)}
+	end := Entry{At: now + 1}.Key()
+	for begin := ""; ; {
+		waiting, err := x.Records.Scan(ctx, id.Service, x.Kind, begin, end, filedAtOnce)
+		if err != nil {
+			return false, wrapRead(err)
+		}
+		for i := range waiting {
+			f.add(ctx, waiting[i].Key)
+		}
+		last := len(waiting) < filedAtOnce
+		if err := f.write(ctx, last); err != nil {
+			return false, err
+		}
+		if last {
+			return f.left, f.failed
+		}
+		begin = waiting[len(waiting)-1].Key + "\x00"
+	}
+}
+
+// add files one entry.
+func (f *filing) add(ctx context.Context, key string) {
+	e, err := Parse(key)
+	if err != nil {
+		f.failed = err
+		return
+	}
+	n, known := f.filed[e.Tenant]
+	if n >= f.most {
+		f.left = true
+		return
+	}
+	if known || len(f.filed) < maxFilers {
+		f.filed[e.Tenant] = n + 1
+	}
+	if f.x.Lane != nil {
+		e.Lane = f.x.Lane(ctx, e)
+	}
+	f.changes = append(f.changes, put(f.x.Kind, e.place()), remove(f.x.Kind, key))
+}
+
+// write writes what was filed, when it is enough for a write or the last.
+func (f *filing) write(ctx context.Context, last bool) error {
+	if len(f.changes) == 0 || !last && len(f.changes) < filedAtOnce {
+		return nil
+	}
+	err := f.x.Records.Write(ctx, id.Service, f.changes)
+	f.changes = f.changes[:0]
+	if err != nil {
+		return fmt.Errorf("file what is due: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+// Package schedule is the index of what becomes due: when which thing of which
+// organization has to be looked at, of all organizations.
+//
+// What always holds:
+//
+//   - An entry is a hint. It is written before its thing, so the thing may be missing,
+//     finished or due later. Callers MUST decide by the thing itself.
+//   - As long as something has to be looked at there is an entry, not later than that.
+//     So an entry goes only after what it stands for is done, or after a later one
+//     is there.
+//   - To know that nothing is due takes two range reads, however many organizations
+//     there are.
+//   - Sweep shares its work out by organization. Each one that has something due gets a
+//     turn of 16 finished entries before anybody gets a second turn, however much is
+//     due of the others. Example: of 100,000 due entries of one organization at most
+//     16 are finished before the first entry of another one is looked at.
+//   - Inside an organization a lane that is full keeps no other lane waiting.
+//   - Memory is bounded: a page of entries, a position for each organization whose turn
+//     ended early (at most 1,024), and a number for each one that something becomes due
+//     of (at most 65,536).
+//
+// The index lies in the service's own partition, one kind of records for each
+// family of things. An entry has one of two places there. Waiting entries lie in the
+// order of time; Note writes there. Sweep files those whose time has come by
+// organization and lane, so that the first ones of each organization and lane are
+// found by one range read, whatever lies before them. One write moves an entry, so a
+// crash leaves it in one of the two places.
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Index is the due entries of one family of things. Its methods may be called
+// concurrently; one Sweep runs at a time.
+type Index struct {
+	Records storage.RecordStore
+	Kind    storage.Kind
+
+	// Lane returns the lane of an entry: letters and digits, at most 64. Entries of one
+	// lane wait for each other, in the order of time. Nil: one lane for each
+	// organization. It must not fail: what can't be read is in the lane "".
+	Lane func(ctx context.Context, e Entry) string
+
+	mu    sync.Mutex
+	first string               // the place that the next pass begins at, "" for the first
+	lanes map[id.Tenant]string // the same for the next turn of an organization
+}
+
+// Entry is one due entry.
+type Entry struct {
+	At     id.Instant
+	Tenant id.Tenant
+	Name   string // of the thing, without white space and semicolons
+
+	// Since is when the entry was due before it was put off for the first time; 0: it
+	// was not.
+	Since id.Instant
+	// Lane is set in entries that Sweep shows.
+	Lane string
+}
+
+// since returns when the entry was due for the first time.
+func (e Entry) since() id.Instant {
+	if e.Since != 0 {
+		return e.Since
+	}
+	return e.At
+}
+
+// tail returns the end of both keys of an entry.
+func (e Entry) tail() string {
+	if e.Since == 0 {
+		return e.Name
+	}
+	return fmt.Sprintf("%s;%016x", e.Name, uint64(e.Since))
+}
+
+// Key returns the key of a waiting entry's record: those lie in the order of time.
+func (e Entry) Key() string {
+	return fmt.Sprintf("%016x/%016x/%s", uint64(e.At), uint64(e.Tenant), e.tail())
+}
+
+// Record returns the record of a waiting entry. In this form entries are copied
+// between stores, and programs before this layout wrote no other.
+func (e Entry) Record(kind storage.Kind) storage.Record {
+	return storage.Record{Kind: kind, Key: e.Key(), Value: []byte("{}")}
+}
+
+// Parse reads what Key wrote; storage.ErrCorrupt (wrapped) for anything else.
+func Parse(key string) (e Entry, err error) {
+	parts := strings.SplitN(key, "/", 3)
+	if len(parts) != 3 {
+		return Entry{}, errMalformed()
+	}
+	at, okAt := parseNumber(parts[0])
+	tenant, okTenant := parseNumber(parts[1])
+	name, since, okTail := parseTail(parts[2])
+	if !okAt || !okTenant || !okTail {
+		return Entry{}, errMalformed()
+	}
+	return Entry{At: id.Instant(at), Tenant: id.Tenant(tenant), Name: name, Since: id.Instant(since)}, nil
+}
+
+func errMalformed() error { return fmt.Errorf("due entry: %w", storage.ErrCorrupt) }
+
+// parseNumber reads 16 lower-case hex digits, as Key writes numbers.
+func parseNumber(digits string) (n uint64, ok bool) {
+	if len(digits) != 16 || strings.ToLower(digits) != digits {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 16, 64)
+	return n, err == nil
+}
+
+// parseTail reads what tail wrote: a name without white space, and perhaps a time other
+// than 0 behind a semicolon.
+func parseTail(tail string) (name string, since uint64, ok bool) {
+	name, digits, putOff := strings.Cut(tail, ";")
+	if name == "" || strings.ContainsFunc(name, unicode.IsSpace) {
+		return "", 0, false
+	}
+	if !putOff {
+		return name, 0, true
+	}
+	since, ok = parseNumber(digits)
+	return name, since, ok && since != 0
+}
+
+// Note writes entries, durably and all of them when it returns nil.
+func (x *Index) Note(ctx context.Context, entries ...Entry) error {
+	changes := make([]storage.Change, len(entries))
+	for i, e := range entries {
+		changes[i] = put(x.Kind, e.Key())
+	}
+	if err := x.Records.Write(ctx, id.Service, changes); err != nil {
+		return fmt.Errorf("note what is due: %w", err)
+	}
+	return nil
+}
+
+// Settle does with an entry that Sweep showed what the outcome of a look says, for who
+// answered Keep and found out later.
+func (x *Index) Settle(ctx context.Context, e Entry, outcome Outcome) error {
+	changes := x.changes(e, outcome)
+	if len(changes) == 0 {
+		return nil
+	}
+	if err := x.Records.Write(ctx, id.Service, changes); err != nil {
+		return fmt.Errorf("settle what was due: %w", err)
+	}
+	return nil
+}
+
+func put(kind storage.Kind, key string) storage.Change {
+	return storage.Change{Kind: kind, Key: key, Value: []byte("{}"), If: storage.AnyVersion}
+}
+
+func remove(kind storage.Kind, key string) storage.Change {
+	return storage.Change{Kind: kind, Key: key, If: storage.AnyVersion}
+}

@@ -1,0 +1,123 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+const (
+	// turnSize is how many entries of an organization are finished in one turn.
+	turnSize = 16
+	// changesAtOnce is how many changes of entries are gathered for one write.
+	changesAtOnce = 256
+	// maxPositions bounds Index.lanes; what is forgotten begins at its first lane.
+	maxPositions = 1024
+	// maxTold bounds the errors that a sweep returns.
+	maxTold = 16
+)
+
+// Look says what becomes of an entry that is due. With an error the entry is put off
+// for a second.
+type Look func(context.Context, Entry) (Outcome, error)
+
+// Sweep shows look the entries that are due, also those that become due meanwhile: all
+// of them, but for those behind one that look calls full. Organizations take turns; in
+// a lane the order is that of time. One entry that fails, or can't be read, keeps
+// nobody from the others; the first errors are joined.
+func (x *Index) Sweep(ctx context.Context, now func() id.Instant, look Look) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s := sweep{x: x, look: look}
+	for most, more := filedFirst, true; more && ctx.Err() == nil; most = min(2*most, filedMost) {
+		s.now = now()
+		left, err := x.file(ctx, s.now, most)
+		s.tell(err)
+		turns, err := s.pass(ctx)
+		s.tell(err)
+		more = err == nil && (left || turns)
+	}
+	return errors.Join(s.failed...)
+}
+
+// sweep is the state of one Sweep.
+type sweep struct {
+	x       *Index
+	now     id.Instant // of this pass
+	look    Look
+	changes []storage.Change // of entries that were looked at
+	failed  []error
+	full    bool // look wants no more
+}
+
+func (s *sweep) tell(err error) {
+	if err != nil && len(s.failed) < maxTold {
+		s.failed = append(s.failed, err)
+	}
+}
+
+// pass gives each organization a turn, beginning where the last pass ended early. It
+// reports whether another pass is worth it.
+func (s *sweep) pass(ctx context.Context) (more bool, err error) {
+	begin := max(s.x.first, placesBegin)
+	s.x.first = ""
+	more, err = s.organizations(ctx, begin, placesEnd)
+	if err == nil && begin > placesBegin && !s.full {
+		var before bool
+		before, err = s.organizations(ctx, placesBegin, begin)
+		more = more || before
+	}
+	err = errors.Join(err, s.write(ctx))
+	return more && !s.full, err
+}
+
+// organizations gives a turn to each organization with a place in [begin, end).
+func (s *sweep) organizations(ctx context.Context, begin, end string) (more bool, err error) {
+	for begin < end && !s.full && ctx.Err() == nil {
+		found, err := s.x.Records.Scan(ctx, id.Service, s.x.Kind, begin, end, 1)
+		if err != nil || len(found) == 0 {
+			return more, wrapRead(err)
+		}
+		e, err := parsePlace(found[0].Key)
+		if err != nil { // it stays, and nothing of its organization is lost
+			s.tell(err)
+			begin = found[0].Key + "\x00"
+			continue
+		}
+		again, err := s.turn(ctx, e.Tenant)
+		if err != nil {
+			return more, err
+		}
+		more = more || again
+		_, begin = organizationPlaces(e.Tenant)
+		if len(s.changes) >= changesAtOnce {
+			if err := s.write(ctx); err != nil {
+				return more, err
+			}
+		}
+	}
+	return more, nil
+}
+
+func wrapRead(err error) error {
+	if err != nil {
+		return fmt.Errorf("read what is due: %w", err)
+	}
+	return nil
+}
+
+// write writes what became of the entries that were looked at.
+func (s *sweep) write(ctx context.Context) error {
+	if len(s.changes) == 0 {
+		return nil
+	}
+	err := s.x.Records.Write(ctx, id.Service, s.changes)
+	s.changes = s.changes[:0]
+	if err != nil {
+		return fmt.Errorf("drop what is done: %w", err)
+	}
+	return nil
+}

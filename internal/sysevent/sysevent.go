@@ -1,0 +1,293 @@
+// Package sysevent writes the server's own events: what the service states about
+// an organization's keys, agents, policies and settings, signed with the
+// organization's system key and kept in its ledger like all other events.
+//
+// What always holds:
+//
+//   - An event and the record changes that it stands for land in one append, or
+//     neither does.
+//   - The system key signs system envelopes and nothing else; it lies sealed in
+//     the organization's partition and is made with the organization.
+//   - The event id is a function of what is stated, of the config version that it
+//     was stated under and of the system key: so a repeated attempt does not state
+//     it twice, and nobody else knows the name before.
+//   - An act raises the organization's config version, unless it is said to be of
+//     nothing that events are judged by.
+package sysevent
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/event"
+
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/internal/keylock"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// Kind is the action_kind of a server's own event.
+type Kind string
+
+// The statements that the service makes.
+const (
+	KeyRegistered    Kind = "ledger_key_registered"
+	KeyRetired       Kind = "ledger_key_retired"
+	KeyRevoked       Kind = "ledger_key_revoked"
+	AgentCreated     Kind = "ledger_agent_created"
+	AgentChanged     Kind = "ledger_agent_changed"
+	PolicyActivated  Kind = "ledger_policy_activated"
+	PolicyArchived   Kind = "ledger_policy_archived"
+	SettingsChanged  Kind = "ledger_settings_changed"
+	IngestKeyCreated Kind = "ledger_ingest_key_created"
+	IngestKeyRevoked Kind = "ledger_ingest_key_revoked"
+	Approval         Kind = "ledger_approval"
+	LogKey           Kind = "ledger_log_key"
+	Clock            Kind = log.ClockKind
+	Run              Kind = "ledger_run"
+	Successor        Kind = verify.SuccessorKind
+	Directory        Kind = verify.DirectoryKind
+)
+
+// Operator is the principal of what is done with the platform secret.
+const Operator = "operator"
+
+// agentID is the agent of the server's own events.
+const agentID = "system"
+
+// Statement is one event of the server's own.
+type Statement struct {
+	Kind    Kind
+	Payload map[string]any // a JSON object
+	Trace   id.Trace       // of what it is about; "": ledger
+
+	// Principal is whose doing it is, where that is somebody else than the act's principal.
+	// Example: an agent asks anew, and what it asked before is over by the clock, which is
+	// the service's own finding.
+	Principal string
+}
+
+// Act is one change of an organization and the statements that stand for it.
+type Act struct {
+	Statements []Statement // at least one, in the order of the ledger
+	Changes    []storage.Change
+	Keys       *log.KeyChange   // of the log's keys; nil: none
+	Clock      *log.ClockChange // of a ledger that is ahead of the clock, with one statement; nil: none
+
+	// Aside says that nothing changes by which events are judged: the config
+	// version stays, and events that were prepared meanwhile go on.
+	Aside bool
+}
+
+// Ledgers is what the notary needs of package log.
+type Ledgers interface {
+	Append(ctx context.Context, t id.Tenant, prepare log.Prepare) ([]log.Receipt, error)
+}
+
+// Disclosures tells the organization's setting for new events.
+type Disclosures interface {
+	Disclosure(ctx context.Context, s *log.State) (id.Disclosure, error)
+}
+
+// Notary states things. Its methods may be called concurrently.
+type Notary struct {
+	Ledgers     Ledgers
+	Records     storage.RecordStore
+	Keyring     *seal.Keyring
+	Disclosures Disclosures
+	Clock       func() time.Time
+	Turns       *admission.Turns // that acts are prepared in, shared with the other work of the server; nil: none
+
+	lanes keylock.Set[id.Tenant] // one act of an organization at a time
+}
+
+// kindSystemKey is the record of an organization's system key, under key "".
+const kindSystemKey storage.Kind = "system_key"
+
+type systemKeyRecord struct {
+	KeyID  id.Key `json:"key_id"`
+	Sealed []byte `json:"sealed"`
+}
+
+func sealContext(organization id.Organization) string {
+	return "system-key\n" + organization.String()
+}
+
+// SealedSystemKey is where an organization's system key is.
+func SealedSystemKey() log.Sealed {
+	return log.SealedIn(kindSystemKey, "system key", log.OfOrganization(sealContext), func(r *systemKeyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
+}
+
+// Found makes a system key and returns the record that a new organization
+// begins with.
+func Found(keyring *seal.Keyring, organization id.Organization) (storage.Change, error) {
+	seed := edkey.NewPrivate().Seed()
+	sealed, err := keyring.Seal(sealContext(organization), seed[:])
+	if err != nil {
+		return storage.Change{}, fmt.Errorf("make system key: %w", err)
+	}
+	var name [12]byte
+	rand.Read(name[:])
+	value, err := json.Marshal(systemKeyRecord{KeyID: id.Key("system_" + hex.EncodeToString(name[:])), Sealed: sealed})
+	if err != nil {
+		return storage.Change{}, fmt.Errorf("make system key: %w", err)
+	}
+	return storage.Change{Kind: kindSystemKey, Value: value}, nil
+}
+
+// State appends the act that prepare returns, under the ledger state that
+// prepare was given; prepare is called again when that state's config version
+// moved meanwhile, and in a turn of the organization's each time, so the caller
+// holds none. principal is the account, the ingest key or Operator, for the statements that
+// name nobody else.
+//
+// Errors are those of prepare and of log.Ledgers.Append; a record that has
+// another version than the act expects makes prepare run again.
+func (n *Notary) State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (Act, error)) ([]log.Receipt, error) {
+	leave, err := n.lanes.Enter(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	receipts, err := n.Ledgers.Append(ctx, t, func(ctx context.Context, s *log.State) (log.Submission, error) {
+		give, err := n.take(ctx, t)
+		if err != nil {
+			return log.Submission{}, err
+		}
+		defer give()
+		act, err := prepare(ctx, s)
+		if err != nil {
+			return log.Submission{}, err
+		}
+		drafts, err := n.drafts(ctx, s, principal, act.Statements)
+		return log.Submission{Drafts: drafts, Changes: act.Changes, Keys: act.Keys, Clock: act.Clock, Reconfigures: !act.Aside}, err
+	})
+	if fault.Is(err, fault.OutcomeUnknown) {
+		err = &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", Err: err,
+			Message: "The change may have been made; look before you repeat it"}
+	}
+	return receipts, err
+}
+
+// take waits for a turn of preparing. A prepare must not take another one.
+func (n *Notary) take(ctx context.Context, t id.Tenant) (give func(), err error) {
+	if n.Turns == nil {
+		return func() {}, nil
+	}
+	party := admission.Party{Tenant: t}
+	if err := n.Turns.TakeQuietly(ctx, party); err != nil {
+		return nil, fmt.Errorf("wait for a turn: %w", err)
+	}
+	return func() { n.Turns.Give(party) }, nil
+}
+
+func (n *Notary) drafts(ctx context.Context, s *log.State, principal string, statements []Statement) ([]log.Draft, error) {
+	keyID, key, err := n.systemKey(ctx, s.Identity())
+	if err != nil {
+		return nil, err
+	}
+	disclosure, err := n.Disclosures.Disclosure(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	drafts := make([]log.Draft, len(statements))
+	for i, statement := range statements {
+		envelope, err := n.sign(s, principal, statement, keyID, key)
+		if err != nil {
+			return nil, fmt.Errorf("state %s: %w", statement.Kind, err)
+		}
+		drafts[i] = log.NewDraft(s.Identity(), envelope, log.Attestation{
+			Form: event.FormDigest, PublicKey: did.Multikey(key.Public().Bytes()), Signer: event.SignerSystem, Custody: event.CustodyServer,
+			Policy: event.Policy{Declared: id.Allow, Effective: id.Allow}, Disclosure: disclosure,
+		})
+	}
+	return drafts, nil
+}
+
+func (n *Notary) systemKey(ctx context.Context, identity *log.Identity) (id.Key, edkey.Private, error) {
+	r, err := n.Records.Get(ctx, identity.Tenant, kindSystemKey, "")
+	if err != nil {
+		return "", edkey.Private{}, fmt.Errorf("read system key: %w", err)
+	}
+	var stored systemKeyRecord
+	if err := json.Unmarshal(r.Value, &stored); err != nil {
+		return "", edkey.Private{}, fmt.Errorf("read system key: %w", err)
+	}
+	seed, err := n.Keyring.Open(sealContext(identity.Organization), stored.Sealed)
+	if err != nil {
+		return "", edkey.Private{}, fmt.Errorf("open system key: %w", err)
+	}
+	key, err := edkey.PrivateFromSeed(seed)
+	return stored.KeyID, key, err
+}
+
+// sign makes the envelope of one statement.
+func (n *Notary) sign(s *log.State, principal string, statement Statement, keyID id.Key, key edkey.Private) (*event.Envelope, error) {
+	name, err := eventID(s, statement, key)
+	if err != nil {
+		return nil, err
+	}
+	trace := statement.Trace
+	if trace == "" {
+		trace = "ledger"
+	}
+	if statement.Principal != "" {
+		principal = statement.Principal
+	}
+	unsigned, err := json.Marshal(map[string]any{
+		"schema_version":  1,
+		"event_id":        name,
+		"organization_id": s.Identity().Organization.String(),
+		"trace_id":        trace,
+		"agent_id":        agentID,
+		"key_id":          keyID,
+		"emitted_at":      id.InstantOf(n.Clock()),
+		"actor_type":      "system",
+		"actor_principal": principal,
+		"action_kind":     statement.Kind,
+		"policy_decision": id.Allow,
+		"payload":         statement.Payload,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return event.SignEnvelope(unsigned, key)
+}
+
+// EventID names a statement that is made under the state s by what it says and
+// when in the organization's configuration it is said.
+func (n *Notary) EventID(ctx context.Context, s *log.State, statement Statement) (id.Event, error) {
+	_, key, err := n.systemKey(ctx, s.Identity())
+	if err != nil {
+		return "", err
+	}
+	return eventID(s, statement, key)
+}
+
+// eventID is keyed: an agent that could foretell the name of a statement about it
+// would give it to an event of its own first, and the statement could not be made.
+func eventID(s *log.State, statement Statement, key edkey.Private) (id.Event, error) {
+	payload, err := jcs.Marshal(statement.Payload)
+	if err != nil {
+		return "", fmt.Errorf("name statement: %w", err)
+	}
+	seed := key.Seed()
+	h := hmac.New(sha256.New, seed[:])
+	fmt.Fprintf(h, "event_id\n%s\n%d\n%s", statement.Kind, s.ConfigVersion(), payload)
+	return id.Event(string(statement.Kind) + ":" + hex.EncodeToString(h.Sum(nil)[:16])), nil
+}

@@ -1,0 +1,89 @@
+package account_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+)
+
+// The fixture allows 3 attempts on an account, 6 from a network.
+func TestAttempts(t *testing.T) {
+	const limited = -1
+	type step struct {
+		email, from string
+		wait        time.Duration
+		good        bool
+		want        time.Duration // Retry-After; 0: judged; limited: refused, whatever it says
+	}
+	e := func(i int) string { return fmt.Sprintf("e%d@example.com", i) }
+	for name, steps := range map[string][]step{
+		"account": {
+			{email: email, from: "192.0.2.1"}, {email: email, from: "192.0.2.2"}, {email: email, from: "192.0.2.3"},
+			{email: email, from: "192.0.2.4", want: 30 * time.Second},
+			{email: email, from: "192.0.2.4", good: true, want: 30 * time.Second},
+			{email: "ANN@example.com", from: "192.0.2.4", want: 30 * time.Second},
+			{email: e(1), from: "192.0.2.4"},
+			{email: email, from: "192.0.2.4", wait: 29 * time.Second, want: time.Second},
+			{email: email, from: "192.0.2.4", wait: time.Second, good: true},
+		},
+		"address": {
+			{email: e(1), from: "192.0.2.1"}, {email: e(2), from: "192.0.2.1"}, {email: e(3), from: "192.0.2.1"},
+			{email: e(4), from: "::ffff:192.0.2.1"}, {email: e(5), from: "192.0.2.1"}, {email: e(6), from: "192.0.2.1"},
+			{email: e(7), from: "192.0.2.1", want: 3 * time.Second},
+			{email: e(7), from: "192.0.2.2"},
+			{email: e(7), from: "192.0.2.1", wait: 3 * time.Second},
+			{email: e(8), from: "192.0.2.1", want: limited},
+		},
+		"IPv6 network": {
+			{email: e(1), from: "2001:db8::1"}, {email: e(2), from: "2001:db8::2"}, {email: e(3), from: "2001:db8::3"},
+			{email: e(4), from: "2001:db8::4"}, {email: e(5), from: "2001:db8::5"}, {email: e(6), from: "2001:db8::6"},
+			{email: e(7), from: "2001:db8::ffff:7", want: limited},
+			{email: e(7), from: "2001:db8:0:1::7"},
+		},
+		"success does not count": {
+			{email: email, from: "192.0.2.1", good: true}, {email: email, from: "192.0.2.1", good: true}, {email: email, from: "192.0.2.1", good: true},
+			{email: email, from: "192.0.2.1", good: true}, {email: email, from: "192.0.2.1", good: true}, {email: email, from: "192.0.2.1", good: true},
+			{email: email, from: "192.0.2.1", good: true}, {email: email, from: "192.0.2.1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.ensure(email, password)
+			for i, s := range steps {
+				w.pass(s.wait)
+				given := "wrong"
+				if s.good {
+					given = password
+				}
+				_, err := w.accounts.Authenticate(t.Context(), s.email, given, address(s.from))
+				switch f := fault.Of(err); {
+				case s.want != 0:
+					if f.Kind != fault.RateLimited || f.Code != "rate_limited" || s.want > 0 && f.RetryAfter != s.want {
+						t.Errorf("step %d: got %v (%v), want to wait %v", i, err, f.RetryAfter, s.want)
+					}
+				case s.good != (err == nil) || err != nil && f.Kind != fault.Unauthorized:
+					t.Errorf("step %d: got %v, good %v", i, err, s.good)
+				}
+			}
+		})
+	}
+}
+
+// However many names come, the newest limits hold and memory does not grow.
+func TestAttemptsOfManyNames(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(email, password)
+	for i := range 1000 {
+		from := address(fmt.Sprintf("198.51.%d.%d", i/250, i%250+1))
+		_, err := w.accounts.Authenticate(t.Context(), fmt.Sprintf("e%d@example.com", i), "wrong", from)
+		refused(t, "flood", err, fault.Unauthorized, wrong)
+	}
+	for range 3 {
+		_, err := w.signIn(email, "wrong")
+		refused(t, "after the flood", err, fault.Unauthorized, wrong)
+	}
+	_, err := w.signIn(email, password)
+	refused(t, "limit", err, fault.RateLimited, "Too many sign-in attempts, try again later")
+}

@@ -1,0 +1,42 @@
+package account
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/tenant/commonpassword"
+)
+
+// Bounds of passwords: code points at least, bytes at most.
+const (
+	minPassword = commonpassword.MinLength
+	maxPassword = 1024
+)
+
+// CheckPassword returns fault.Invalid for a password that nobody can choose: one of
+// another length, one of the commonest, the e-mail address or the part before its @,
+// or one of names, which are those of the person's organizations. Letter case and
+// white space around the password make no difference.
+//
+// A password that was chosen under another rule goes on to work, because Authenticate
+// does not ask for this one.
+func CheckPassword(password, email string, names ...string) error {
+	if utf8.RuneCountInString(password) < minPassword || len(password) > maxPassword || !utf8.ValidString(password) {
+		return fault.New(fault.Invalid, "The password must have at least 10 characters and at most 1024 bytes")
+	}
+	is := func(other string) bool {
+		return strings.EqualFold(strings.TrimSpace(password), strings.TrimSpace(other))
+	}
+	local, _, _ := strings.Cut(email, "@")
+	switch {
+	case commonpassword.Contains(password) || commonpassword.Contains(strings.TrimSpace(password)):
+		return fault.New(fault.Invalid, "The password is one of the 100,000 commonest")
+	case is(email) || is(local):
+		return fault.New(fault.Invalid, "The password must not be the e-mail address or the part before its @")
+	case slices.ContainsFunc(names, is):
+		return fault.New(fault.Invalid, "The password must not be the organization's name")
+	}
+	return nil
+}

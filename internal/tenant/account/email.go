@@ -1,0 +1,21 @@
+package account
+
+import (
+	"net/mail"
+	"strings"
+
+	"github.com/agentledger/agentledger/fault"
+)
+
+// maxEmail is the longest address, in bytes (RFC 5321, section 4.5.3.1).
+const maxEmail = 254
+
+// ParseEmail reads a bare e-mail address (RFC 5322 addr-spec, no display name,
+// no comments) and returns it in lower case, which is how addresses are compared.
+func ParseEmail(s string) (string, error) {
+	parsed, err := mail.ParseAddress(s)
+	if err != nil || parsed.Name != "" || parsed.Address != s || len(s) > maxEmail {
+		return "", fault.New(fault.Invalid, "The e-mail address is malformed")
+	}
+	return strings.ToLower(s), nil
+}

@@ -1,0 +1,165 @@
+package account
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Role is what a member may do.
+type Role string
+
+const (
+	Owner    Role = "owner"
+	Admin    Role = "admin"
+	Approver Role = "approver"
+	Member   Role = "member"
+)
+
+// Valid reports whether r is one of the roles.
+func (r Role) Valid() bool { return slices.Contains([]Role{Owner, Admin, Approver, Member}, r) }
+
+// Membership is an account's place in an organization.
+type Membership struct {
+	ID      string
+	Account ID
+	Tenant  id.Tenant
+	Role    Role
+	Since   id.Instant
+	Offered bool // and not accepted: it is of no effect yet
+}
+
+const (
+	// kindMembership has one record for each member, by account id, in the
+	// organization's partition.
+	kindMembership storage.Kind = "membership"
+	// kindPlace has one for each organization that an account may be a member
+	// of, by account id, "/" and tenant, in the service's own partition.
+	kindPlace storage.Kind = "account_org"
+)
+
+type membershipRecord struct {
+	MembershipID string     `json:"membership_id"`
+	Role         Role       `json:"role"`
+	Since        id.Instant `json:"since"`
+	Offered      bool       `json:"offered,omitzero"` // until the account accepts
+}
+
+func placeName(who ID, t id.Tenant) string {
+	return string(who) + "/" + fmt.Sprintf("%016x", uint64(t))
+}
+
+// NewMembership makes an account a member of an organization that is being
+// made: it returns the record that the ledger begins with.
+func (a *Accounts) NewMembership(ctx context.Context, t id.Tenant, who ID, role Role) (storage.Change, Membership, error) {
+	return a.newPlace(ctx, t, who, role, false)
+}
+
+// NewOffer is NewMembership for an account that was there before: it is a member only
+// when it accepts (Accept).
+func (a *Accounts) NewOffer(ctx context.Context, t id.Tenant, who ID, role Role) (storage.Change, Membership, error) {
+	return a.newPlace(ctx, t, who, role, true)
+}
+
+func (a *Accounts) newPlace(ctx context.Context, t id.Tenant, who ID, role Role, offered bool) (storage.Change, Membership, error) {
+	m := Membership{ID: "mem_" + strings.ToLower(rand.Text()), Account: who, Tenant: t, Role: role, Since: id.InstantOf(a.clock()), Offered: offered}
+	value, err := json.Marshal(membershipRecord{MembershipID: m.ID, Role: m.Role, Since: m.Since, Offered: m.Offered})
+	if err != nil {
+		return storage.Change{}, Membership{}, fmt.Errorf("make membership: %w", err)
+	}
+	place := storage.Change{Kind: kindPlace, Key: placeName(who, t), Value: []byte("{}"), If: storage.AnyVersion}
+	if err := a.records.Write(ctx, id.Service, []storage.Change{place}); err != nil {
+		return storage.Change{}, Membership{}, unreadable("make membership", err)
+	}
+	return storage.Change{Kind: kindMembership, Key: string(who), Value: value}, m, nil
+}
+
+// Membership returns the place of an account in an organization; fault.NotFound
+// when it has none, or one that was offered and is not accepted.
+func (a *Accounts) Membership(ctx context.Context, t id.Tenant, who ID) (Membership, error) {
+	m, _, err := a.readMembership(ctx, t, who)
+	if err == nil && m.Offered {
+		return Membership{}, fault.New(fault.NotFound, "Not found")
+	}
+	return m, err
+}
+
+// readMembership returns also an offer, and the version of the record.
+func (a *Accounts) readMembership(ctx context.Context, t id.Tenant, who ID) (Membership, uint64, error) {
+	var r membershipRecord
+	version, err := a.read(ctx, t, kindMembership, string(who), &r)
+	if err != nil {
+		return Membership{}, 0, err
+	}
+	if !r.Role.Valid() {
+		return Membership{}, 0, unreadable("read membership", errors.New("role is not known"))
+	}
+	return Membership{ID: r.MembershipID, Account: who, Tenant: t, Role: r.Role, Since: r.Since, Offered: r.Offered}, version, nil
+}
+
+// scanPage is how many records are read at once.
+const scanPage = 256
+
+// Memberships returns all places of an account, oldest first.
+func (a *Accounts) Memberships(ctx context.Context, who ID) ([]Membership, error) {
+	all, err := a.Places(ctx, who)
+	return slices.DeleteFunc(all, func(m Membership) bool { return m.Offered }), err
+}
+
+// Places returns all places of an account, oldest first, and behind them those that were
+// offered to it and are not accepted.
+func (a *Accounts) Places(ctx context.Context, who ID) ([]Membership, error) {
+	var found []Membership
+	end := string(who) + "0" // the character after "/"
+	for begin := placeName(who, 0); ; {
+		page, err := a.records.Scan(ctx, id.Service, kindPlace, begin, end, scanPage)
+		if err != nil {
+			return nil, unreadable("list memberships", err)
+		}
+		for i := range page {
+			m, err := a.place(ctx, who, page[i].Key)
+			if fault.Is(err, fault.NotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, m)
+		}
+		if len(page) < scanPage {
+			break
+		}
+		begin = page[len(page)-1].Key + "\x00"
+	}
+	slices.SortFunc(found, func(a, b Membership) int {
+		switch {
+		case a.Offered && !b.Offered:
+			return 1
+		case !a.Offered && b.Offered:
+			return -1
+		}
+		return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.ID, b.ID))
+	})
+	return found, nil
+}
+
+// place reads the membership that the name of a place stands for.
+func (a *Accounts) place(ctx context.Context, who ID, name string) (Membership, error) {
+	t, err := strconv.ParseUint(strings.TrimPrefix(name, string(who)+"/"), 16, 64)
+	if err != nil {
+		return Membership{}, unreadable("list memberships", err)
+	}
+	m, _, err := a.readMembership(ctx, id.Tenant(t), who)
+	return m, err
+}

@@ -1,0 +1,76 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Owner returns the account of an address for a new organization, and makes it when there
+// is none, as Ensure does. known says that somebody may use the account already: then the
+// organization can only offer a membership, since an address belongs to who named it
+// first. What a call that failed left behind is not known to the same call again: an
+// account that is in no organization, with the same password or likewise without one.
+//
+// Errors are those of Ensure, and fault.Conflict with code account_known for a password
+// that is given for a known account.
+func (a *Accounts) Owner(ctx context.Context, email, password string, names ...string) (who Account, known bool, err error) {
+	who, made, err := a.Ensure(ctx, email, password, names...)
+	if err != nil || made {
+		return who, false, err
+	}
+	unused, err := a.unused(ctx, who, password)
+	if err != nil || unused {
+		return who, false, err
+	}
+	if password != "" {
+		return Account{}, true, &fault.Error{Kind: fault.Conflict, Code: "account_known",
+			Message: "The account is known: send no admin_password, and the person accepts by signing in"}
+	}
+	return who, true, nil
+}
+
+// unused reports whether an account is in no organization, not by an offer either, and
+// password is the one that it has, "" for none.
+func (a *Accounts) unused(ctx context.Context, who Account, password string) (bool, error) {
+	places, err := a.Places(ctx, who.ID)
+	if err != nil || len(places) > 0 || who.HasPassword != (password != "") {
+		return false, err
+	}
+	if password == "" {
+		return true, nil
+	}
+	r, _, err := a.byID(ctx, who.ID)
+	if err != nil {
+		return false, err
+	}
+	return a.hasher.matches(ctx, r.PasswordHash, password)
+}
+
+// Accept makes an account a member where that was offered to it; a member stays one.
+// fault.NotFound when nothing was offered.
+func (a *Accounts) Accept(ctx context.Context, t id.Tenant, who ID) (Membership, error) {
+	m, version, err := a.readMembership(ctx, t, who)
+	if err != nil || !m.Offered {
+		return m, err
+	}
+	m.Offered, m.Since = false, id.InstantOf(a.clock())
+	value, err := json.Marshal(membershipRecord{MembershipID: m.ID, Role: m.Role, Since: m.Since})
+	if err != nil {
+		return Membership{}, fmt.Errorf("accept membership: %w", err)
+	}
+	err = a.records.Write(ctx, t, []storage.Change{{Kind: kindMembership, Key: string(who), Value: value, If: version}})
+	if errors.Is(err, storage.ErrStale) { // another sign-in was quicker
+		return a.Membership(ctx, t, who)
+	}
+	if err != nil {
+		return Membership{}, unreadable("accept membership", err)
+	}
+	return m, nil
+}

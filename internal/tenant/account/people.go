@@ -1,0 +1,151 @@
+package account
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Records of the service's own partition.
+const (
+	kindAccount storage.Kind = "account"       // by account id
+	kindEmail   storage.Kind = "account_email" // by address: who has it
+)
+
+type accountRecord struct {
+	Email        string     `json:"email"`
+	PasswordHash string     `json:"password_hash,omitzero"` // PHC string, "" for none
+	Generation   uint64     `json:"generation"`             // raised with the password: ends sessions
+	CreatedAt    id.Instant `json:"created_at"`
+}
+
+type emailRecord struct {
+	Account ID `json:"account"`
+}
+
+func (r *accountRecord) account(a ID) Account {
+	return Account{ID: a, Email: r.Email, HasPassword: r.PasswordHash != "", CreatedAt: r.CreatedAt, generation: r.Generation}
+}
+
+// Find returns the account of an address, in any case; fault.NotFound when
+// there is none.
+func (a *Accounts) Find(ctx context.Context, email string) (Account, error) {
+	email, err := ParseEmail(email)
+	if err != nil {
+		return Account{}, err
+	}
+	who, r, _, err := a.byEmail(ctx, email)
+	if err != nil {
+		return Account{}, err
+	}
+	return r.account(who), nil
+}
+
+func (a *Accounts) byEmail(ctx context.Context, email string) (ID, *accountRecord, uint64, error) {
+	var held emailRecord
+	if _, err := a.read(ctx, id.Service, kindEmail, email, &held); err != nil {
+		return "", nil, 0, err
+	}
+	r, version, err := a.byID(ctx, held.Account)
+	return held.Account, r, version, err
+}
+
+func (a *Accounts) byID(ctx context.Context, who ID) (*accountRecord, uint64, error) {
+	var r accountRecord
+	version, err := a.read(ctx, id.Service, kindAccount, string(who), &r)
+	return &r, version, err
+}
+
+// Ensure returns the account of an address and makes it when there is none,
+// with password, or without any when that is "". The password of a known
+// account stays as it is, also when it has none. names are those of the person's
+// organizations (see CheckPassword). made says that there was none.
+//
+// fault.Invalid for a malformed address or, for a new account, password.
+func (a *Accounts) Ensure(ctx context.Context, email, password string, names ...string) (who Account, made bool, err error) {
+	known, err := a.Find(ctx, email)
+	if !fault.Is(err, fault.NotFound) {
+		return known, false, err
+	}
+	email, err = ParseEmail(email)
+	if err != nil {
+		return Account{}, false, err
+	}
+	r := accountRecord{Email: email, CreatedAt: id.InstantOf(a.clock())}
+	if password != "" {
+		if err := CheckPassword(password, email, names...); err != nil {
+			return Account{}, false, err
+		}
+		if r.PasswordHash, err = a.hasher.hash(ctx, password); err != nil {
+			return Account{}, false, err
+		}
+	}
+	name := ID("acc_" + strings.ToLower(rand.Text()))
+	err = a.create(ctx, name, r)
+	if errors.Is(err, storage.ErrStale) { // somebody else made it meanwhile
+		known, err = a.Find(ctx, email)
+		return known, false, err
+	}
+	if err != nil {
+		return Account{}, false, unreadable("make account", err)
+	}
+	return r.account(name), true, nil
+}
+
+func (a *Accounts) create(ctx context.Context, who ID, r accountRecord) error {
+	account, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	email, err := json.Marshal(emailRecord{Account: who})
+	if err != nil {
+		return err
+	}
+	return a.records.Write(ctx, id.Service, []storage.Change{
+		{Kind: kindEmail, Key: r.Email, Value: email},
+		{Kind: kindAccount, Key: string(who), Value: account},
+	})
+}
+
+// SetPassword gives an account a password, in place of any, and ends all its
+// sessions at once, on every node. names are those of the person's organizations.
+// fault.Invalid for a password that can't be chosen (see CheckPassword),
+// fault.NotFound for an unknown address, fault.Conflict when another change came
+// between.
+func (a *Accounts) SetPassword(ctx context.Context, email, password string, names ...string) error {
+	email, err := ParseEmail(email)
+	if err != nil {
+		return err
+	}
+	who, r, version, err := a.byEmail(ctx, email)
+	if err != nil {
+		return err
+	}
+	if err := CheckPassword(password, email, names...); err != nil {
+		return err
+	}
+	if r.PasswordHash, err = a.hasher.hash(ctx, password); err != nil {
+		return err
+	}
+	r.Generation++
+	value, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("set password: %w", err)
+	}
+	err = a.records.Write(ctx, id.Service, []storage.Change{{Kind: kindAccount, Key: string(who), Value: value, If: version}})
+	if errors.Is(err, storage.ErrStale) {
+		return fault.Wrap(fault.Conflict, "The account was changed meanwhile", err)
+	}
+	if err != nil {
+		return unreadable("set password", err)
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+// Package agent is the agents of organizations and their Ed25519 keys: who may
+// sign events, and what became of each key.
+//
+// What always holds:
+//
+//   - An agent id belongs to one organization of the service, for ever. A public
+//     key and a key id are used once in an organization, for ever.
+//   - A public key is registered by whoever can sign with it, or made here: then
+//     its private half is shown once, is not kept, and its custody says so.
+//   - A key is active, then maybe retired, then maybe revoked; no way leads back.
+//   - Each change lands in the organization's ledger in one append with the
+//     statement that it is. Only what a new organization begins with has none.
+//   - What is unique in the whole service is claimed in the service's own
+//     partition first. A claim alone is never shown as the thing it is for.
+//   - The keys of an organization's bridge agent are made here and signed with here;
+//     nobody can register one. They lie sealed in the organization's partition.
+//   - The agents of an organization and the keys of an agent have bounds, which nobody
+//     passes by being quick. What is beyond them from before stays.
+//   - Nothing of one organization is visible under another's handle.
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cache"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Notary states changes in the ledger (package notary).
+type Notary interface {
+	State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (sysevent.Act, error)) ([]log.Receipt, error)
+}
+
+// Options configure New. Records and Notary are required.
+type Options struct {
+	Records storage.RecordStore
+	Notary  Notary
+	Keyring *seal.Keyring    // seals bridge keys; only FoundBridge and Bridge need it
+	Clock   func() time.Time // default: time.Now
+	Cached  int              // keys kept decoded for SigningKey; default 65,536
+	Quota   *quota.Quota     // counts agents and paces changes; default: one without bounds
+}
+
+// maxBridges is how many bridge keys, and agents that may use one, are remembered.
+const maxBridges = 1 << 14
+
+// Agents is the agents of all organizations. Its methods may be called
+// concurrently.
+type Agents struct {
+	records storage.RecordStore
+	notary  Notary
+	keyring *seal.Keyring
+	clock   func() time.Time
+	cache   *keyCache
+	quota   *quota.Quota
+	bridges *cache.Cache[bridgeName, bridgeEntry] // of one config version each
+	owners  *cache.Cache[id.Agent, id.Tenant]
+}
+
+// New returns the agents of a store.
+func New(o Options) *Agents {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Cached == 0 {
+		o.Cached = 1 << 16
+	}
+	if o.Quota == nil {
+		o.Quota = &quota.Quota{Records: o.Records, Clock: o.Clock}
+	}
+	return &Agents{
+		quota: o.Quota, records: o.Records, notary: o.Notary, keyring: o.Keyring, clock: o.Clock, cache: newKeyCache(o.Cached),
+		bridges: cache.New[bridgeName, bridgeEntry](cache.Options{MaxAge: cache.Forever, Limit: maxBridges, Clock: o.Clock}),
+		owners:  cache.New[id.Agent, id.Tenant](cache.Options{MaxAge: cache.Forever, Limit: o.Cached, Clock: o.Clock}),
+	}
+}
+
+// Agent is one agent of an organization.
+type Agent struct {
+	ID          id.Agent
+	DisplayName string // "" for none
+	CreatedAt   id.Instant
+	CreatedBy   string // account, or sysevent.Operator
+	Bridge      bool   // the workflow bridge may act for it
+}
+
+// Status says what a key may still do.
+type Status string
+
+const (
+	Active  Status = "active"  // signs new events
+	Retired Status = "retired" // signs none; what it signed stays good
+	Revoked Status = "revoked" // as retired, and maybe compromised from an index on
+)
+
+// Key is one key of an agent.
+//
+// The index at which a revocation lies is that of its own ledger event. It is
+// not needed to tell which events are compromised: a key has none above it.
+type Key struct {
+	Agent           id.Agent
+	ID              id.Key
+	Public          edkey.Public
+	Multikey        string // did.Multikey of Public, encoded once
+	Custody         event.Custody
+	Status          Status
+	RegisteredAt    id.Instant
+	RegisteredBy    string     // principal that registered it, "" for keys of before that was kept
+	EndedAt         id.Instant // when it stopped being active; 0 for an active one
+	CompromisedFrom *id.Index  // first index not to be trusted, of a revoked one; nil: none
+	Reason          string     // of the revocation, may be empty
+}
+
+// errNotFound answers for whatever does not exist for this caller.
+func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
+
+// unreadable wraps an error of the store, whatever it is: nothing can be said
+// about keys that can't be read.
+func unreadable(step string, err error) error {
+	return records.Unreadable("Agents and keys can't be read", step, err)
+}
+
+// absent reports whether a read found positively nothing.
+func absent(err error) bool { return errors.Is(err, storage.ErrNotFound) }
+
+func (a *Agents) now() id.Instant { return id.InstantOf(a.clock()) }

@@ -1,0 +1,70 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Bounds of the keys of one agent, the same in every plan: a DID document shows all of
+// them to everybody. An agent that has more from before keeps them and gets no more.
+const (
+	MaxActiveKeys = 100
+	MaxKeys       = 1000 // in all states
+)
+
+// agentsOf is what is counted of an organization. Its bridge agent is made by the service.
+func agentsOf() quota.Resource {
+	return quota.Resource{
+		Kind:   kindAgent,
+		Counts: func(r storage.Record) bool { return !strings.HasPrefix(r.Key, bridgePrefix) },
+		Most:   func(l quota.Limits) uint64 { return l.Agents },
+		Full: func(most uint64) string {
+			return fmt.Sprintf("The organization has %d agents, as many as its plan allows", most)
+		},
+	}
+}
+
+// Count returns how many agents an organization has, its bridge agent not among them.
+func (a *Agents) Count(ctx context.Context, t id.Tenant) (uint64, error) {
+	c, err := a.quota.Count(ctx, t, agentsOf())
+	return c.Made, err
+}
+
+// roomForKey returns fault.Conflict when an agent has as many keys as it may have. A
+// registration raises the config version that its append is guarded by, so no two of
+// them see the same last place.
+func (a *Agents) roomForKey(ctx context.Context, t id.Tenant, agent id.Agent) error {
+	all, active := 0, 0
+	for after := id.Key(""); all < MaxKeys; {
+		page, err := a.scanKeys(ctx, t, agent, after, scanPage)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			if page[i].Status == Active {
+				active++
+			}
+		}
+		if all += len(page); len(page) < scanPage {
+			break
+		}
+		after = page[len(page)-1].ID
+	}
+	switch {
+	case all >= MaxKeys:
+		return tooManyKeys("The agent has 1000 keys, as many as it may ever have: make another agent")
+	case active >= MaxActiveKeys:
+		return tooManyKeys("The agent has 100 active keys, as many as it may have: retire or revoke one first")
+	}
+	return nil
+}
+
+func tooManyKeys(message string) error {
+	return &fault.Error{Kind: fault.Conflict, Code: "key_limit", Message: message}
+}

@@ -1,0 +1,209 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// bridgePrefix begins the names of bridge agents and their keys, which nobody can
+// ask for.
+const bridgePrefix = "bridge_"
+
+// kindBridge has one record in an organization's partition, under key "", from its
+// first use of the bridge on: its bridge agent and the newest of that one's keys.
+const kindBridge storage.Kind = "bridge_key"
+
+type bridgeRecord struct {
+	Agent  id.Agent `json:"agent_id"`
+	KeyID  id.Key   `json:"key_id"`
+	Sealed []byte   `json:"sealed"`
+}
+
+func bridgeSealContext(o id.Organization) string { return "bridge-key\n" + o.String() }
+
+// SealedBridgeKey is where an organization's bridge key is.
+func SealedBridgeKey() log.Sealed {
+	return log.SealedIn(kindBridge, "bridge key", log.OfOrganization(bridgeSealContext), func(r *bridgeRecord) []*[]byte { return []*[]byte{&r.Sealed} })
+}
+
+// Bridge is what the service signs with for tools that hold no key: a key of the
+// organization's own bridge agent, whoever the tool acts for. A value that was
+// handed out never changes. fmt and slog don't show the private half.
+type Bridge struct {
+	Agent   id.Agent
+	Key     Key
+	Private edkey.Private
+}
+
+// LogValue names the key and not more.
+func (b *Bridge) LogValue() slog.Value { return slog.StringValue("bridge with " + string(b.Key.ID)) }
+
+// bridgeName is what is remembered of the bridge of one config version: who may
+// use it, and, with agent "", what signs.
+type bridgeName struct {
+	tenant  id.Tenant
+	version uint64
+	agent   id.Agent
+}
+
+type bridgeEntry struct {
+	bridge  *Bridge // nil: no active key
+	bridged bool
+}
+
+// Bridge returns what signs for tools, as of the config version of s or later: nil
+// when the organization has no bridge key yet or its key is not active.
+func (a *Agents) Bridge(ctx context.Context, s *log.State) (*Bridge, error) {
+	name := bridgeName{tenant: s.Identity().Tenant, version: s.ConfigVersion()}
+	e, err := a.bridges.Get(ctx, name, func(ctx context.Context) (bridgeEntry, error) {
+		b, err := a.readBridge(ctx, s.Identity())
+		return bridgeEntry{bridge: b}, err
+	})
+	return e.bridge, err
+}
+
+// Bridged reports whether an agent is one that the bridge may act for, as of the
+// config version of s or later; false too for one that the organization does not
+// have.
+func (a *Agents) Bridged(ctx context.Context, s *log.State, agent id.Agent) (bool, error) {
+	name := bridgeName{tenant: s.Identity().Tenant, version: s.ConfigVersion(), agent: agent}
+	e, err := a.bridges.Get(ctx, name, func(ctx context.Context) (bridgeEntry, error) {
+		found, err := a.Agent(ctx, name.tenant, agent)
+		if fault.Is(err, fault.NotFound) {
+			return bridgeEntry{}, nil
+		}
+		return bridgeEntry{bridged: found.Bridge}, err
+	})
+	return e.bridged, err
+}
+
+// FoundBridge makes a bridge key, and with an organization's first one its bridge
+// agent: the caller lets the statements and changes land in one append, which
+// reconfigures, and signs with it only then. fault.Conflict when MaxKeys were made.
+func (a *Agents) FoundBridge(ctx context.Context, s *log.State, principal string) (*Bridge, sysevent.Act, error) {
+	t := s.Identity().Tenant
+	record, version, err := a.bridgeRecord(ctx, t)
+	if err != nil {
+		return nil, sysevent.Act{}, err
+	}
+	var act sysevent.Act
+	if version > 0 {
+		if err := a.roomForKey(ctx, t, record.Agent); err != nil {
+			return nil, sysevent.Act{}, err
+		}
+	} else {
+		if record.Agent, act, err = a.foundBridgeAgent(ctx, t, principal); err != nil {
+			return nil, sysevent.Act{}, err
+		}
+	}
+	b := &Bridge{Agent: record.Agent, Private: edkey.NewPrivate()}
+	k := storedKey{order: s.ConfigVersion(), Key: Key{
+		Agent: b.Agent, ID: newBridgeKeyID(), Public: b.Private.Public(), Multikey: did.Multikey(b.Private.Public().Bytes()),
+		Custody: event.CustodyServer, Status: Active, RegisteredAt: a.now(), RegisteredBy: principal,
+	}}
+	b.Key = k.Key
+	keyChanges, err := a.foundKey(ctx, t, &k)
+	if err != nil {
+		return nil, sysevent.Act{}, err
+	}
+	sealed, err := a.sealBridge(s.Identity(), b, version)
+	act.Statements = append(act.Statements, sysevent.Statement{Kind: sysevent.KeyRegistered, Payload: k.payload()})
+	act.Changes = append(append(act.Changes, keyChanges...), sealed)
+	return b, act, err
+}
+
+func (a *Agents) foundBridgeAgent(ctx context.Context, t id.Tenant, principal string) (id.Agent, sysevent.Act, error) {
+	made := Agent{
+		ID:          id.Agent(bridgePrefix + strings.ToLower(rand.Text())),
+		DisplayName: "Workflow bridge", CreatedAt: a.now(), CreatedBy: principal, Bridge: true,
+	}
+	if err := a.claimAgent(ctx, t, made.ID); err != nil {
+		return "", sysevent.Act{}, err
+	}
+	change, err := agentChange(made, 0)
+	return made.ID, sysevent.Act{
+		Statements: []sysevent.Statement{{Kind: sysevent.AgentCreated, Payload: map[string]any{
+			"agent_id": made.ID, "display_name": made.DisplayName, "bridge": true,
+		}}},
+		Changes: []storage.Change{change},
+	}, err
+}
+
+func newBridgeKeyID() id.Key {
+	var name [12]byte
+	rand.Read(name[:])
+	return id.Key(bridgePrefix + hex.EncodeToString(name[:]))
+}
+
+func (a *Agents) sealBridge(identity *log.Identity, b *Bridge, version uint64) (storage.Change, error) {
+	seed := b.Private.Seed()
+	sealed, err := a.keyring.Seal(bridgeSealContext(identity.Organization), seed[:])
+	if err != nil {
+		return storage.Change{}, fmt.Errorf("make bridge key: %w", err)
+	}
+	value, err := json.Marshal(bridgeRecord{Agent: b.Agent, KeyID: b.Key.ID, Sealed: sealed})
+	if err != nil {
+		return storage.Change{}, fmt.Errorf("make bridge key: %w", err)
+	}
+	return storage.Change{Kind: kindBridge, Value: value, If: version}, nil
+}
+
+// bridgeRecord returns version 0 when there is none.
+func (a *Agents) bridgeRecord(ctx context.Context, t id.Tenant) (stored bridgeRecord, version uint64, err error) {
+	r, err := a.records.Get(ctx, t, kindBridge, "")
+	if absent(err) {
+		return stored, 0, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(r.Value, &stored)
+	}
+	if err != nil {
+		return stored, 0, unreadable("read bridge key", err)
+	}
+	return stored, r.Version, nil
+}
+
+func (a *Agents) readBridge(ctx context.Context, identity *log.Identity) (*Bridge, error) {
+	stored, version, err := a.bridgeRecord(ctx, identity.Tenant)
+	if err != nil || version == 0 {
+		return nil, err
+	}
+	k, err := a.key(ctx, identity.Tenant, stored.Agent, stored.KeyID)
+	if err != nil || k.Status != Active {
+		return nil, err
+	}
+	seed, err := a.keyring.Open(bridgeSealContext(identity.Organization), stored.Sealed)
+	if err != nil {
+		return nil, fmt.Errorf("open bridge key: %w", err)
+	}
+	private, err := edkey.PrivateFromSeed(seed)
+	if err != nil {
+		return nil, fmt.Errorf("open bridge key: %w", err)
+	}
+	return &Bridge{Agent: stored.Agent, Key: k.Key, Private: private}, nil
+}
+
+// keyOwner returns the agent that a key of an event is registered for: the bridge's
+// keys sign for many agents and are the bridge agent's.
+func (a *Agents) keyOwner(ctx context.Context, t id.Tenant, agent id.Agent, key id.Key) (id.Agent, error) {
+	if !strings.HasPrefix(string(key), bridgePrefix) {
+		return agent, nil
+	}
+	stored, _, err := a.bridgeRecord(ctx, t)
+	return stored.Agent, err
+}

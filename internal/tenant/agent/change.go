@@ -1,0 +1,66 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/log"
+)
+
+// Patch is a change of an agent; nil members stay as they are.
+type Patch struct {
+	DisplayName *string
+	Bridge      *bool // whether the workflow bridge may act for the agent
+}
+
+// apply changes a and returns what a statement says of that.
+func (p Patch) apply(a *Agent) map[string]any {
+	said := map[string]any{"agent_id": a.ID}
+	if p.DisplayName != nil && *p.DisplayName != a.DisplayName {
+		a.DisplayName, said["display_name"] = *p.DisplayName, *p.DisplayName
+	}
+	if p.Bridge != nil && *p.Bridge != a.Bridge {
+		a.Bridge, said["bridge"] = *p.Bridge, *p.Bridge
+	}
+	return said
+}
+
+// errUnchanged ends an act that would state nothing.
+var errUnchanged = errors.New("nothing changes")
+
+// Change changes an agent and states it (ledger_agent_changed). What is as wished
+// already is not stated again. fault.Invalid; fault.NotFound for an agent that the
+// organization does not have; fault.RateLimited for changes that come too fast.
+func (a *Agents) Change(ctx context.Context, t id.Tenant, principal string, agent id.Agent, p Patch) (Agent, error) {
+	if p.DisplayName != nil {
+		if err := checkDisplayName(*p.DisplayName); err != nil {
+			return Agent{}, err
+		}
+	}
+	var changed Agent
+	_, err := a.notary.State(ctx, t, principal, func(ctx context.Context, _ *log.State) (act sysevent.Act, err error) {
+		var version uint64
+		if changed, version, err = a.readAgent(ctx, t, agent); err != nil {
+			return act, err
+		}
+		said := p.apply(&changed)
+		if len(said) == 1 {
+			return act, errUnchanged
+		}
+		paced, err := a.quota.Pace(ctx, t)
+		if err != nil {
+			return act, err
+		}
+		change, err := agentChange(changed, version)
+		return sysevent.Act{
+			Statements: []sysevent.Statement{{Kind: sysevent.AgentChanged, Payload: said}}, Changes: append(paced, change),
+		}, err
+	})
+	if err != nil && !errors.Is(err, errUnchanged) {
+		return Agent{}, fmt.Errorf("change agent: %w", err)
+	}
+	return changed, nil
+}

@@ -1,0 +1,91 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Records of the service's own partition. A claim is written before the thing
+// it is for, by a conditional write, and never taken back; whoever reads one
+// looks for the thing in the owner's partition.
+const (
+	// kindAgentClaim names the one owner of an agent id.
+	kindAgentClaim storage.Kind = "agent_claim"
+	// kindPublicClaim names the owners of a public key, by publicName, "/" and
+	// tenant: an agent may bring one key to several organizations.
+	kindPublicClaim storage.Kind = "agent_public_claim"
+)
+
+type claimRecord struct {
+	Tenant id.Tenant `json:"tenant"`
+}
+
+// claimAgent makes an agent id the tenant's, which it may be already.
+// fault.Conflict when it is another's.
+func (a *Agents) claimAgent(ctx context.Context, t id.Tenant, agent id.Agent) error {
+	free, err := a.claim(ctx, t, kindAgentClaim, string(agent))
+	if free || err != nil {
+		return err
+	}
+	owner, err := a.owner(ctx, agent)
+	if err != nil {
+		return err
+	}
+	if owner != t {
+		return errAgentTaken()
+	}
+	return nil
+}
+
+// owner returns the tenant that an agent id was claimed for.
+func (a *Agents) owner(ctx context.Context, agent id.Agent) (id.Tenant, error) {
+	r, err := a.records.Get(ctx, id.Service, kindAgentClaim, string(agent))
+	if absent(err) {
+		return 0, errNotFound()
+	}
+	if err != nil {
+		return 0, unreadable("read claim", err)
+	}
+	var stored claimRecord
+	if err := json.Unmarshal(r.Value, &stored); err != nil {
+		return 0, unreadable("read claim", err)
+	}
+	return stored.Tenant, nil
+}
+
+// claimPublic notes that the tenant is about to register a public key.
+func (a *Agents) claimPublic(ctx context.Context, t id.Tenant, p edkey.Public) error {
+	_, err := a.claim(ctx, t, kindPublicClaim, publicClaimName(p.Bytes(), t))
+	return err
+}
+
+func publicClaimName(public [32]byte, t id.Tenant) string {
+	return publicName(public) + "/" + strconv.FormatUint(uint64(t), 16)
+}
+
+// claim writes a claim unless there is one.
+func (a *Agents) claim(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (free bool, err error) {
+	value, err := json.Marshal(claimRecord{Tenant: t})
+	if err != nil {
+		return false, fmt.Errorf("encode claim: %w", err)
+	}
+	err = a.records.Write(ctx, id.Service, []storage.Change{{Kind: kind, Key: key, Value: value}})
+	if errors.Is(err, storage.ErrStale) {
+		return false, nil
+	}
+	if err != nil {
+		return false, unreadable("write claim", err)
+	}
+	return true, nil
+}
+
+func errAgentTaken() error { return fault.New(fault.Conflict, "agent_id is taken") }

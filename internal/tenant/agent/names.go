@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"crypto/rand"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+)
+
+// Bounds of texts, in code points.
+const (
+	maxDisplayName = 256
+	maxReason      = 1024
+)
+
+// newAgentID and newKeyID make names of more than 128 random bits.
+func newAgentID() id.Agent { return id.Agent("agt_" + strings.ToLower(rand.Text())) }
+func newKeyID() id.Key     { return id.Key("key_" + strings.ToLower(rand.Text())) }
+
+// checkAgentID looks at an agent id that an operator asks for.
+func checkAgentID(a id.Agent) error {
+	if !free(string(a)) {
+		return fault.New(fault.Invalid, "agent_id must be 3 to 64 of a-z 0-9 . _ - and begin with a letter or a digit")
+	}
+	reserved := func(prefix string) bool { return strings.HasPrefix(string(a), prefix) }
+	if slices.ContainsFunc([]string{"agt_", "bridge_", "system", "ledger"}, reserved) {
+		return fault.New(fault.Invalid, "agent_id must not begin with agt_, bridge_, system or ledger")
+	}
+	return nil
+}
+
+// free reports whether s is of the form [a-z0-9][a-z0-9._-]{2,63}.
+func free(s string) bool {
+	if len(s) < 3 || len(s) > 64 || strings.IndexByte("._-", s[0]) >= 0 {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && strings.IndexByte("._-", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// checkKeyID looks at a key id that a client asks for.
+func checkKeyID(k id.Key) error {
+	if !event.ValidKey(string(k)) {
+		return fault.New(fault.Invalid, "key_id must be 1 to 256 of A-Z a-z 0-9 . _ : # -")
+	}
+	if strings.HasPrefix(string(k), "system_") || strings.HasPrefix(string(k), "bridge_") {
+		return fault.New(fault.Invalid, "key_id must not begin with system_ or bridge_")
+	}
+	return nil
+}
+
+func checkDisplayName(s string) error {
+	if !plain(s, maxDisplayName) {
+		return fault.New(fault.Invalid, "display_name must have at most 256 characters, none of them a control character")
+	}
+	return nil
+}
+
+func checkReason(s string) error {
+	if !plain(s, maxReason) {
+		return fault.New(fault.Invalid, "reason must have at most 1024 characters, none of them a control character")
+	}
+	return nil
+}
+
+// plain reports whether s is UTF-8 of at most most code points without control
+// characters.
+func plain(s string, most int) bool {
+	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= most && strings.IndexFunc(s, unicode.IsControl) < 0
+}

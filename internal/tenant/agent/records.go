@@ -1,0 +1,139 @@
+package agent
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Records of an organization's partition.
+const (
+	// kindAgent has one record for each agent, by agent id.
+	kindAgent storage.Kind = "agent"
+	// kindKey has one for each key, by agent id, "/" and key id. No id holds a
+	// "/", so an agent's keys are one range.
+	kindKey storage.Kind = "agent_key"
+	// kindUsed has one for each name that is used up, see usedKey and usedPublic.
+	kindUsed storage.Kind = "agent_key_used"
+)
+
+func keyName(a id.Agent, k id.Key) string { return string(a) + "/" + string(k) }
+
+func usedKey(k id.Key) string      { return "id/" + string(k) }
+func usedPublic(p [32]byte) string { return "public/" + publicName(p) }
+func publicName(p [32]byte) string { return hex.EncodeToString(p[:]) }
+
+type agentRecord struct {
+	DisplayName string     `json:"display_name,omitzero"`
+	CreatedAt   id.Instant `json:"created_at"`
+	CreatedBy   string     `json:"created_by"`
+	Bridge      bool       `json:"bridge,omitzero"`
+}
+
+type keyRecord struct {
+	KeyID           id.Key        `json:"key_id"`
+	PublicKey       string        `json:"public_key"` // Multikey
+	Custody         event.Custody `json:"custody"`
+	Status          Status        `json:"status"`
+	Order           uint64        `json:"order"`
+	RegisteredAt    id.Instant    `json:"registered_at"`
+	RegisteredBy    string        `json:"registered_by,omitzero"`
+	EndedAt         id.Instant    `json:"ended_at,omitzero"`
+	CompromisedFrom *id.Index     `json:"compromised_from,omitzero"`
+	Reason          string        `json:"reason,omitzero"`
+}
+
+// storedKey is a key and what only its record knows.
+type storedKey struct {
+	Key
+	// order is the config version that the key was registered under. It tells
+	// which of an agent's keys is the last, where clocks can't.
+	order   uint64
+	version uint64 // of the record
+}
+
+func (k *storedKey) change() (storage.Change, error) {
+	value, err := json.Marshal(keyRecord{
+		KeyID: k.ID, PublicKey: did.Multikey(k.Public.Bytes()), Custody: k.Custody, Status: k.Status, Order: k.order,
+		RegisteredAt: k.RegisteredAt, RegisteredBy: k.RegisteredBy, EndedAt: k.EndedAt, CompromisedFrom: k.CompromisedFrom, Reason: k.Reason,
+	})
+	if err != nil {
+		return storage.Change{}, fmt.Errorf("encode key: %w", err)
+	}
+	return storage.Change{Kind: kindKey, Key: keyName(k.Agent, k.ID), Value: value, If: k.version}, nil
+}
+
+// decodeKey reads a key's record. The public key was checked when it was registered, and
+// is not checked again: an agent may have a thousand of them.
+func decodeKey(a id.Agent, r storage.Record) (storedKey, error) {
+	var stored keyRecord
+	if err := json.Unmarshal(r.Value, &stored); err != nil {
+		return storedKey{}, fmt.Errorf("decode key: %w", err)
+	}
+	b, err := did.ParseMultikey(stored.PublicKey)
+	if err != nil {
+		return storedKey{}, fmt.Errorf("decode key: %w", err)
+	}
+	return storedKey{order: stored.Order, version: r.Version, Key: Key{
+		Agent: a, ID: stored.KeyID, Public: edkey.Stored(b), Multikey: stored.PublicKey, Custody: stored.Custody, Status: stored.Status,
+		RegisteredAt: stored.RegisteredAt, RegisteredBy: stored.RegisteredBy, EndedAt: stored.EndedAt, CompromisedFrom: stored.CompromisedFrom, Reason: stored.Reason,
+	}}, nil
+}
+
+// agentChange writes an agent whose record has this version, 0 for a new one.
+func agentChange(a Agent, version uint64) (storage.Change, error) {
+	value, err := json.Marshal(agentRecord{DisplayName: a.DisplayName, CreatedAt: a.CreatedAt, CreatedBy: a.CreatedBy, Bridge: a.Bridge})
+	if err != nil {
+		return storage.Change{}, fmt.Errorf("encode agent: %w", err)
+	}
+	return storage.Change{Kind: kindAgent, Key: string(a.ID), Value: value, If: version}, nil
+}
+
+func decodeAgent(r storage.Record) (Agent, error) {
+	var stored agentRecord
+	if err := json.Unmarshal(r.Value, &stored); err != nil {
+		return Agent{}, fmt.Errorf("decode agent: %w", err)
+	}
+	return Agent{ID: id.Agent(r.Key), DisplayName: stored.DisplayName, CreatedAt: stored.CreatedAt, CreatedBy: stored.CreatedBy, Bridge: stored.Bridge}, nil
+}
+
+// exists reports whether a record is there.
+func (a *Agents) exists(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (bool, error) {
+	_, err := a.records.Get(ctx, t, kind, key)
+	if absent(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, unreadable("look up "+string(kind), err)
+	}
+	return true, nil
+}
+
+// key reads a key that signatures are to be verified with, so it is checked once more;
+// fault.NotFound when that agent has none of that name.
+func (a *Agents) key(ctx context.Context, t id.Tenant, agent id.Agent, key id.Key) (storedKey, error) {
+	r, err := a.records.Get(ctx, t, kindKey, keyName(agent, key))
+	if absent(err) {
+		return storedKey{}, errNotFound()
+	}
+	if err != nil {
+		return storedKey{}, unreadable("read key", err)
+	}
+	k, err := decodeKey(agent, r)
+	if err == nil {
+		public := k.Public.Bytes()
+		_, err = edkey.ParsePublic(public[:])
+	}
+	if err != nil {
+		return storedKey{}, unreadable("read key", err)
+	}
+	return k, nil
+}

@@ -1,0 +1,85 @@
+package meter
+
+import (
+	"context"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/policy"
+)
+
+// Rulebook finds the active policy: nil when it is certain that there is none.
+type Rulebook interface {
+	Active(ctx context.Context, s *log.State) (*policy.Compiled, error)
+}
+
+// Evaluate evaluates the policy that is active in s. An error means that nothing may
+// be allowed; it is that of log.State.Trusted when nobody can tell what is active.
+func Evaluate(ctx context.Context, r Rulebook, s *log.State, in policy.Input) (policy.Evaluation, error) {
+	if err := s.Trusted(); err != nil {
+		return policy.Evaluation{}, err
+	}
+	compiled, err := r.Active(ctx, s)
+	if err != nil {
+		return policy.Evaluation{}, err
+	}
+	return Apply(ctx, compiled, in)
+}
+
+// Apply evaluates a policy, nil for none. It ends with ctx, and with fault.Unavailable after
+// maxTime of the processor: then there is no evaluation.
+func Apply(ctx context.Context, compiled *policy.Compiled, in policy.Input) (policy.Evaluation, error) {
+	if compiled == nil {
+		return policy.NoPolicy(), nil
+	}
+	p := patience{Context: ctx, spent: threadTime}
+	defer p.release()
+	return compiled.EvaluateWithin(&p, in)
+}
+
+// Judgement is what the policy says of an event. With claims the sequencer decides,
+// and Policy is only what no limit changes.
+type Judgement struct {
+	Policy     event.Policy
+	Evaluation policy.Evaluation
+}
+
+// Judge applies the policy that is active in s to an event with a declared decision.
+// Of one that names no tool no policy is asked.
+func Judge(ctx context.Context, r Rulebook, s *log.State, in policy.Input, declared id.Decision) (Judgement, error) {
+	if in.Tool == "" {
+		return Judgement{Policy: event.Policy{Declared: declared, Effective: declared}}, nil
+	}
+	evaluation, err := Evaluate(ctx, r, s, in)
+	if err != nil {
+		return Judgement{}, err
+	}
+	stated := event.Policy{Evaluated: true, Declared: declared, InputDigest: policy.InputDigest(in), EvaluatedAt: in.Now}
+	return Judgement{Policy: State(evaluation.Settle(nil), stated), Evaluation: evaluation}, nil
+}
+
+// Attest says in an attestation what the judgement is. heard is told what the
+// sequencer decides, as by Claims; nobody is told where nothing is left to it.
+func (j *Judgement) Attest(a *log.Attestation, heard func(event.Policy)) {
+	a.Policy = j.Policy
+	if len(j.Evaluation.Claims) > 0 {
+		a.Claims, a.Decide = Claims(&j.Evaluation, j.Policy, heard)
+	}
+}
+
+// Reasons returns the reason of each rule that may come to decide, by rule_id: which
+// limits are exceeded is not known before the event has its place.
+func (j *Judgement) Reasons() map[string]string {
+	if !j.Policy.Evaluated {
+		return nil
+	}
+	reasons := make(map[string]string, 1+len(j.Evaluation.Claims))
+	none := j.Evaluation.Settle(func(*policy.Claim) bool { return false })
+	reasons[none.RuleID] = none.Reason
+	for i := range j.Evaluation.Claims {
+		alone := j.Evaluation.Settle(func(c *policy.Claim) bool { return c == &j.Evaluation.Claims[i] })
+		reasons[alone.RuleID] = alone.Reason
+	}
+	return reasons
+}

@@ -1,0 +1,91 @@
+// Package meter brings the limits of policies together with the counters of
+// ledgers, which know nothing of each other.
+//
+// What always holds:
+//
+//   - An event is decided by what its counters hold where it lands: the sequencer
+//     asks, and what the event adds is written in the append of the event.
+//   - The record says what each counter held before and what was added, so that
+//     the decision follows from policy, envelope and record.
+//   - To look at a counter changes nothing and reserves nothing.
+package meter
+
+import (
+	"context"
+	"time"
+
+	"github.com/agentledger/agentledger/decimal"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/policy"
+)
+
+// Ledgers is what is needed of package log.
+type Ledgers interface {
+	Counted(ctx context.Context, t id.Tenant, claims []log.Claim, now id.Instant) ([]decimal.Decimal, error)
+}
+
+// Look decides by what the counters hold at now. Events that land later may find
+// more. An error means that nothing may be allowed.
+func Look(ctx context.Context, l Ledgers, s *log.State, e *policy.Evaluation, now id.Instant) (policy.Outcome, error) {
+	if len(e.Claims) == 0 {
+		return e.Settle(nil), nil
+	}
+	before, err := l.Counted(ctx, s.Identity().Tenant, claims(e), max(now, s.LastReceived()))
+	if err != nil {
+		return policy.Outcome{}, err
+	}
+	return settle(e, before), nil
+}
+
+// Claims returns what the event of an evaluation asks of counters, and the
+// function by which the sequencer decides: state is the policy of the event's
+// record but for the outcome.
+//
+// heard, if not nil, is told each decision; the last one is that of the place where
+// the event landed. It is called as log.Decide is.
+func Claims(e *policy.Evaluation, state event.Policy, heard func(event.Policy)) ([]log.Claim, func(before []decimal.Decimal) event.Policy) {
+	return claims(e), func(before []decimal.Decimal) event.Policy {
+		decided := State(settle(e, before), state)
+		decided.Limits = policy.AppendTallies(nil, tallies(e, before))
+		if heard != nil {
+			heard(decided)
+		}
+		return decided
+	}
+}
+
+// State fills in what an outcome says of a record's policy.
+func State(o policy.Outcome, state event.Policy) event.Policy {
+	state.Effective = o.Effective(state.Declared)
+	state.PolicyID, state.PolicyVersion, state.PolicyDigest = o.PolicyID, o.PolicyVersion, o.PolicyDigest
+	state.RuleID, state.Engine = o.RuleID, o.Engine
+	return state
+}
+
+func claims(e *policy.Evaluation) []log.Claim {
+	all := make([]log.Claim, len(e.Claims))
+	for i := range e.Claims {
+		c := &e.Claims[i]
+		all[i] = log.Claim{Counter: c.Counter(), Window: time.Duration(c.Limit.WindowSeconds) * time.Second, Added: c.Added}
+	}
+	return all
+}
+
+// settle decides by what the counters of e's claims hold, in their order.
+func settle(e *policy.Evaluation, before []decimal.Decimal) policy.Outcome {
+	held := make(map[*policy.Limit]decimal.Decimal, len(before))
+	for i := range e.Claims {
+		held[e.Claims[i].Limit] = before[i]
+	}
+	return e.Settle(func(c *policy.Claim) bool { return c.Exceeds(held[c.Limit]) })
+}
+
+func tallies(e *policy.Evaluation, before []decimal.Decimal) []policy.Tally {
+	all := make([]policy.Tally, len(before))
+	for i := range e.Claims {
+		all[i] = policy.Tally{LimitID: e.Claims[i].Limit.ID, Before: before[i], Added: e.Claims[i].Added}
+	}
+	return all
+}

@@ -1,0 +1,78 @@
+package org
+
+import (
+	"context"
+	"crypto/subtle"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+)
+
+// Caller is whoever came with a good ingest key. A value that was handed out
+// never changes.
+type Caller struct {
+	Tenant       id.Tenant
+	Organization id.Organization
+	KeyID        string
+	Scopes       Scopes
+	Agents       []id.Agent // that it may speak for; empty: all
+}
+
+// ingestKeyCaller is a caller and when that is over.
+type ingestKeyCaller struct {
+	Caller
+	expiresAt id.Instant // 0: never
+}
+
+// Authenticate finds whose an ingest key is. Whatever is wrong with it, the
+// answer is fault.Unauthorized; an error of the store is fault.Unavailable. What
+// is known of a key is at most a second old, and staleCaller older while the store
+// does not answer. A key that was revoked through these Orgs is refused at once,
+// whether the store answers or not.
+func (o *Orgs) Authenticate(ctx context.Context, token string) (*Caller, error) {
+	keyID, ok := parseToken(token)
+	if !ok {
+		return nil, errUnauthorized()
+	}
+	hash := tokenHash(token)
+	c, err := o.callers.Get(ctx, hash, func(ctx context.Context) (*ingestKeyCaller, error) {
+		return o.readCaller(ctx, keyID, hash)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if c.expiresAt != 0 && o.now() >= c.expiresAt {
+		return nil, errUnauthorized()
+	}
+	return &c.Caller, nil
+}
+
+func errUnauthorized() error { return fault.New(fault.Unauthorized, "Invalid API key") }
+
+func (o *Orgs) readCaller(ctx context.Context, keyID string, hash id.Hash) (*ingestKeyCaller, error) {
+	held, err := o.holder(ctx, kindIngestKeyClaim, keyID)
+	if err != nil {
+		return nil, err
+	}
+	r, err := o.records.Get(ctx, held.tenant, kindIngestKey, keyID)
+	if absent(err) { // also for tenant 0, which has none
+		return nil, errUnauthorized()
+	}
+	if err != nil {
+		return nil, unreadable("read ingest key", err)
+	}
+	key, stored, err := decodeIngestKey(r)
+	if err != nil {
+		return nil, err
+	}
+	if subtle.ConstantTimeCompare(stored.Hash[:], hash[:]) != 1 || key.RevokedAt != 0 {
+		return nil, errUnauthorized()
+	}
+	organization, _, err := o.record(ctx, held.tenant)
+	if err != nil {
+		return nil, unreadable("read ingest key", err)
+	}
+	return &ingestKeyCaller{expiresAt: key.ExpiresAt, Caller: Caller{
+		Tenant: held.tenant, Organization: organization.OrganizationID, KeyID: keyID, Scopes: key.Scopes, Agents: key.Agents,
+	}}, nil
+}

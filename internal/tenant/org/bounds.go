@@ -1,0 +1,68 @@
+package org
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// ingestKeysOf is what is counted of an organization's ingest keys: their records stay when
+// they are revoked, so both have a bound.
+func ingestKeysOf() quota.Resource {
+	return quota.Resource{
+		Kind: kindIngestKey,
+		Ended: func(r storage.Record) (bool, error) {
+			_, stored, err := decodeIngestKey(r)
+			return err == nil && stored.RevokedAt != 0, err
+		},
+		Most: func(l quota.Limits) uint64 { return l.IngestKeys },
+		Full: func(most uint64) string {
+			return fmt.Sprintf("The organization has %d ingest keys, as many as its plan allows: revoke one first", most)
+		},
+		Spent: func(made uint64) string {
+			return fmt.Sprintf("The organization has made %d ingest keys, ten times as many as its plan allows at a time", made)
+		},
+	}
+}
+
+// countIngestKey returns the changes that count one more ingest key.
+func (o *Orgs) countIngestKey(ctx context.Context, t id.Tenant) ([]storage.Change, error) {
+	counted, err := o.quota.Make(ctx, t, ingestKeysOf())
+	if err != nil {
+		return nil, err
+	}
+	paced, err := o.quota.Pace(ctx, t)
+	return append(paced, counted), err
+}
+
+// pace returns the changes that count one more change of an organization's people; none for
+// one of the operator.
+func (o *Orgs) pace(ctx context.Context, t id.Tenant, principal string) ([]storage.Change, error) {
+	if principal == sysevent.Operator {
+		return nil, nil
+	}
+	return o.quota.Pace(ctx, t)
+}
+
+// checkExist returns fault.Invalid for agents that the organization does not have. The
+// answer is the same for one that another organization has.
+func (o *Orgs) checkExist(ctx context.Context, t id.Tenant, agents []id.Agent) error {
+	for i, a := range agents {
+		there := false
+		if o.agents != nil {
+			var err error
+			if there, err = o.agents.Exists(ctx, t, a); err != nil {
+				return err
+			}
+		}
+		if !there {
+			return fault.New(fault.Invalid, fmt.Sprintf("agents[%d] is not an agent of the organization", i))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package org
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Patch is a change of settings; nil members stay as they are.
+type Patch struct {
+	Name           *string
+	Plan           *string
+	Active         *bool
+	EventsPerMonth **uint64          // a nil inside takes the organization's own limit away
+	Limits         map[Limit]*uint64 // likewise; names of LimitNames
+	Disclosure     *id.Disclosure
+	SelfReview     *bool
+
+	// NoneOpen is asked before self-review is switched on, and required for that: it
+	// returns an error while approvals are open, and else changes by which the append
+	// fails when one is asked for meanwhile.
+	NoneOpen func(ctx context.Context, t id.Tenant) ([]storage.Change, error)
+
+	Witnessing *Witnessing // the zero value goes back to the service's witnesses
+}
+
+// check returns fault.Invalid for a value that no organization can have.
+func (o *Orgs) check(p Patch) error {
+	if p.Name != nil {
+		if err := checkName(*p.Name); err != nil {
+			return err
+		}
+	}
+	if p.Plan != nil {
+		if err := o.checkPlan(*p.Plan); err != nil {
+			return err
+		}
+	}
+	if p.EventsPerMonth != nil && *p.EventsPerMonth != nil {
+		if err := checkLimit(**p.EventsPerMonth); err != nil {
+			return err
+		}
+	}
+	for _, name := range LimitNames() {
+		if err := name.check(p.Limits[name]); err != nil {
+			return err
+		}
+	}
+	if p.Witnessing != nil {
+		return o.checkWitnessing(*p.Witnessing)
+	}
+	return nil
+}
+
+// apply returns the settings after p and the names of what changes.
+func (p Patch) apply(s settingsRecord) (after settingsRecord, names []string) {
+	after = s
+	set(&names, "active", &after.Active, p.Active)
+	set(&names, "disclosure", &after.Disclosure, p.Disclosure)
+	if p.EventsPerMonth != nil && !equal(s.EventsPerMonth, *p.EventsPerMonth) {
+		after.EventsPerMonth, names = *p.EventsPerMonth, append(names, "events_per_month")
+	}
+	var limits []string
+	after.Limits, limits = changeLimits(s.Limits, p.Limits)
+	names = append(names, limits...)
+	set(&names, "name", &after.Name, p.Name)
+	set(&names, "plan", &after.Plan, p.Plan)
+	set(&names, "self_review", &after.SelfReview, p.SelfReview)
+	set(&names, "witnesses", &after.Witnessing, p.Witnessing)
+	return after, names
+}
+
+func set[T comparable](names *[]string, name string, value, to *T) {
+	if to != nil && *value != *to {
+		*value = *to
+		*names = append(*names, name)
+	}
+}
+
+func equal(a, b *uint64) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// Change changes settings and states it (ledger_settings_changed). What is as
+// wished already is not stated again. fault.NotFound for an unknown tenant; what
+// Patch.NoneOpen refuses with; fault.RateLimited for changes of people that come too
+// fast. The operator's never wait.
+func (o *Orgs) Change(ctx context.Context, t id.Tenant, principal string, p Patch) (*Settings, error) {
+	if err := o.check(p); err != nil {
+		return nil, err
+	}
+	var changed *Settings
+	_, err := o.notary.State(ctx, t, principal, func(ctx context.Context, s *log.State) (sysevent.Act, error) {
+		stored, version, err := o.record(ctx, t)
+		if err != nil {
+			return sysevent.Act{}, unreadable("change settings", err)
+		}
+		after, names := p.apply(stored.settingsRecord)
+		before := stored.settingsRecord
+		stored.settingsRecord = after
+		changed = settingsOf(s.Identity(), stored)
+		if len(names) == 0 {
+			return sysevent.Act{}, errUnchanged
+		}
+		guards, err := p.guards(ctx, t, before.SelfReview, after.SelfReview)
+		if err != nil {
+			return sysevent.Act{}, err
+		}
+		paced, err := o.pace(ctx, t, principal)
+		if err != nil {
+			return sysevent.Act{}, err
+		}
+		act, err := changeAct(stored, version, before, names)
+		act.Changes = append(append(act.Changes, guards...), paced...)
+		return act, err
+	})
+	if err != nil && !errors.Is(err, errUnchanged) {
+		return nil, err
+	}
+	return changed, nil
+}
+
+// guards returns what keeps self-review from being switched on for what was asked under
+// the stricter rule.
+func (p Patch) guards(ctx context.Context, t id.Tenant, before, after bool) ([]storage.Change, error) {
+	switch {
+	case before || !after:
+		return nil, nil
+	case p.NoneOpen == nil:
+		return nil, errors.New("change settings: self-review is switched on without a look at open approvals")
+	}
+	return p.NoneOpen(ctx, t)
+}
+
+// changeAct is the statement of a change, with digests of the settings before
+// and after it, and the record that it stands for.
+func changeAct(stored orgRecord, version uint64, before settingsRecord, names []string) (sysevent.Act, error) {
+	beforeDigest, err := before.digest()
+	if err != nil {
+		return sysevent.Act{}, err
+	}
+	afterDigest, err := stored.digest()
+	if err != nil {
+		return sysevent.Act{}, err
+	}
+	value, err := json.Marshal(stored)
+	if err != nil {
+		return sysevent.Act{}, err
+	}
+	return sysevent.Act{
+		Statements: []sysevent.Statement{{Kind: sysevent.SettingsChanged, Payload: map[string]any{
+			"names": names, "before_digest": beforeDigest, "after_digest": afterDigest,
+		}}},
+		Changes: []storage.Change{{Kind: kindOrg, Value: value, If: version}},
+	}, nil
+}

@@ -1,0 +1,251 @@
+package org
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+const (
+	// kindIngestKey has one record for each ingest key, by its id, in the
+	// organization's partition.
+	kindIngestKey storage.Kind = "ingest_key"
+	// kindIngestKeyClaim names the organization of an ingest key's id, in the
+	// service's own partition.
+	kindIngestKeyClaim storage.Kind = "ingest_key_claim"
+)
+
+// IngestKey is what may be shown of an ingest key.
+type IngestKey struct {
+	ID        string
+	Name      string
+	Prefix    string // of the token: apl_<env>_<id>
+	Scopes    Scopes
+	Agents    []id.Agent // that it may speak for; empty: all
+	CreatedAt id.Instant
+	CreatedBy string     // account, or sysevent.Operator
+	ExpiresAt id.Instant // 0: never
+	RevokedAt id.Instant // 0: not revoked
+}
+
+// WantedKey is what a new ingest key is to be.
+type WantedKey struct {
+	Name      string
+	Scopes    Scopes     // 0: AllScopes
+	Agents    []id.Agent // empty: all
+	ExpiresAt id.Instant // 0: never
+}
+
+type ingestKeyRecord struct {
+	Name      string     `json:"name"`
+	Prefix    string     `json:"prefix"`
+	Hash      id.Hash    `json:"hash"` // SHA-256 of the token
+	Scopes    []string   `json:"scopes"`
+	Agents    []id.Agent `json:"agents,omitempty"`
+	CreatedAt id.Instant `json:"created_at"`
+	CreatedBy string     `json:"created_by"`
+	ExpiresAt id.Instant `json:"expires_at,omitzero"`
+	RevokedAt id.Instant `json:"revoked_at,omitzero"`
+}
+
+func (r *ingestKeyRecord) shown(key string) (IngestKey, error) {
+	scopes, err := ParseScopes(r.Scopes)
+	return IngestKey{
+		ID: key, Name: r.Name, Prefix: r.Prefix, Scopes: scopes, Agents: r.Agents,
+		CreatedAt: r.CreatedAt, CreatedBy: r.CreatedBy, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt,
+	}, err
+}
+
+func (o *Orgs) checkWanted(w WantedKey) error {
+	if err := checkName(w.Name); err != nil {
+		return err
+	}
+	if w.ExpiresAt != 0 && w.ExpiresAt <= o.now() {
+		return fault.New(fault.Invalid, "expires_at must be in the future")
+	}
+	if w.Scopes&^AllScopes != 0 {
+		return errScopes()
+	}
+	return checkAgents(w.Agents)
+}
+
+// NewIngestKey claims an ingest key for an organization that is being made and
+// returns the record that its ledger begins with. There is no statement.
+func (o *Orgs) NewIngestKey(ctx context.Context, t id.Tenant, principal string, w WantedKey) (storage.Change, IngestKey, Token, error) {
+	fail := func(err error) (storage.Change, IngestKey, Token, error) {
+		return storage.Change{}, IngestKey{}, Token{}, err
+	}
+	if err := o.checkWanted(w); err != nil {
+		return fail(err)
+	}
+	if w.Scopes == 0 {
+		w.Scopes = AllScopes
+	}
+	token, key := newToken(o.env)
+	r := ingestKeyRecord{
+		Name: w.Name, Prefix: token.prefix(), Hash: token.hash(), Scopes: w.Scopes.Names(), Agents: w.Agents,
+		CreatedAt: o.now(), CreatedBy: principal, ExpiresAt: w.ExpiresAt,
+	}
+	shown, err := r.shown(key)
+	if err != nil {
+		return fail(err)
+	}
+	value, err := json.Marshal(r)
+	if err != nil {
+		return fail(fmt.Errorf("make ingest key: %w", err))
+	}
+	if err := o.claimIngestKey(ctx, t, key); err != nil {
+		return fail(err)
+	}
+	return storage.Change{Kind: kindIngestKey, Key: key, Value: value}, shown, token, nil
+}
+
+// claimIngestKey notes whose an id is. Ids are random, so none is taken.
+func (o *Orgs) claimIngestKey(ctx context.Context, t id.Tenant, key string) error {
+	value, err := json.Marshal(claimRecord{Tenant: t})
+	if err != nil {
+		return fmt.Errorf("claim ingest key: %w", err)
+	}
+	err = o.records.Write(ctx, id.Service, []storage.Change{{Kind: kindIngestKeyClaim, Key: key, Value: value}})
+	if err != nil {
+		return unreadable("claim ingest key", err)
+	}
+	return nil
+}
+
+// CreateIngestKey makes an ingest key and states it (ledger_ingest_key_created).
+// The token is not kept. fault.Invalid; fault.Conflict for an organization that has as many
+// as its plan allows; fault.RateLimited for changes that come too fast.
+func (o *Orgs) CreateIngestKey(ctx context.Context, t id.Tenant, principal string, w WantedKey) (IngestKey, Token, error) {
+	if err := o.checkWanted(w); err != nil {
+		return IngestKey{}, Token{}, err
+	}
+	if err := o.checkExist(ctx, t, w.Agents); err != nil {
+		return IngestKey{}, Token{}, err
+	}
+	if _, err := o.countIngestKey(ctx, t); err != nil { // before anything is claimed
+		return IngestKey{}, Token{}, err
+	}
+	change, key, token, err := o.NewIngestKey(ctx, t, principal, w)
+	if err != nil {
+		return IngestKey{}, Token{}, err
+	}
+	_, err = o.notary.State(ctx, t, principal, func(ctx context.Context, _ *log.State) (sysevent.Act, error) {
+		counted, err := o.countIngestKey(ctx, t)
+		return keyAct(sysevent.IngestKeyCreated, key, append(counted, change)...), err
+	})
+	if err != nil {
+		return IngestKey{}, Token{}, err
+	}
+	return key, token, nil
+}
+
+func keyAct(kind sysevent.Kind, key IngestKey, changes ...storage.Change) sysevent.Act {
+	return sysevent.Act{
+		Statements: []sysevent.Statement{{Kind: kind, Payload: map[string]any{
+			"key_id": key.ID, "name": key.Name, "scopes": key.Scopes.Names(),
+		}}},
+		Changes: changes,
+	}
+}
+
+// scanPage is how many records are read at once.
+const scanPage = 256
+
+// ListIngestKeys returns all ingest keys of an organization, also those that
+// are revoked or over, oldest first.
+func (o *Orgs) ListIngestKeys(ctx context.Context, t id.Tenant) ([]IngestKey, error) {
+	keys := []IngestKey{}
+	for begin := ""; ; {
+		page, err := o.records.Scan(ctx, t, kindIngestKey, begin, "", scanPage)
+		if err != nil {
+			return nil, unreadable("list ingest keys", err)
+		}
+		for i := range page {
+			key, _, err := decodeIngestKey(page[i])
+			if err != nil {
+				return nil, err
+			}
+			keys = append(keys, key)
+		}
+		if len(page) < scanPage {
+			break
+		}
+		begin = page[len(page)-1].Key + "\x00"
+	}
+	slices.SortFunc(keys, func(a, b IngestKey) int {
+		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return keys, nil
+}
+
+// IngestKey returns an ingest key of an organization, also one that is revoked or
+// over; fault.NotFound when it has none of that id.
+func (o *Orgs) IngestKey(ctx context.Context, t id.Tenant, keyID string) (IngestKey, error) {
+	r, err := o.records.Get(ctx, t, kindIngestKey, keyID)
+	if absent(err) {
+		return IngestKey{}, errNotFound()
+	}
+	if err != nil {
+		return IngestKey{}, unreadable("read ingest key", err)
+	}
+	key, _, err := decodeIngestKey(r)
+	return key, err
+}
+
+func decodeIngestKey(r storage.Record) (IngestKey, *ingestKeyRecord, error) {
+	var stored ingestKeyRecord
+	if err := json.Unmarshal(r.Value, &stored); err != nil {
+		return IngestKey{}, nil, unreadable("decode ingest key", err)
+	}
+	key, err := stored.shown(r.Key)
+	if err != nil {
+		return IngestKey{}, nil, unreadable("decode ingest key", err)
+	}
+	return key, &stored, nil
+}
+
+// RevokeIngestKey ends an ingest key and states it (ledger_ingest_key_revoked).
+// One that is revoked already stays so, without another statement.
+// fault.NotFound when the organization has no such key.
+func (o *Orgs) RevokeIngestKey(ctx context.Context, t id.Tenant, principal, keyID string) error {
+	var hash id.Hash
+	_, err := o.notary.State(ctx, t, principal, func(ctx context.Context, _ *log.State) (sysevent.Act, error) {
+		r, err := o.records.Get(ctx, t, kindIngestKey, keyID)
+		if absent(err) {
+			return sysevent.Act{}, errNotFound()
+		}
+		if err != nil {
+			return sysevent.Act{}, unreadable("revoke ingest key", err)
+		}
+		key, stored, err := decodeIngestKey(r)
+		if err != nil {
+			return sysevent.Act{}, err
+		}
+		if stored.RevokedAt != 0 {
+			return sysevent.Act{}, errUnchanged
+		}
+		stored.RevokedAt, hash = o.now(), stored.Hash
+		value, err := json.Marshal(stored)
+		if err != nil {
+			return sysevent.Act{}, err
+		}
+		counted, err := o.quota.End(ctx, t, ingestKeysOf())
+		return keyAct(sysevent.IngestKeyRevoked, key, storage.Change{Kind: kindIngestKey, Key: keyID, Value: value, If: r.Version}, counted), err
+	})
+	o.callers.Drop(hash)
+	if errors.Is(err, errUnchanged) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,112 @@
+package org
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/quota"
+)
+
+// Limit names a bound of a plan, beside its events a month, that an organization may have
+// its own of.
+type Limit string
+
+const (
+	AgentsLimit         Limit = "agents"
+	IngestKeysLimit     Limit = "ingest_keys"
+	PoliciesLimit       Limit = "policies"
+	PolicyVersionsLimit Limit = "policy_versions"
+	StatementsPerMinute Limit = "statements_per_minute"
+)
+
+// LimitNames returns all of them, in the order in which they are shown.
+func LimitNames() []Limit {
+	return []Limit{AgentsLimit, IngestKeysLimit, PoliciesLimit, PolicyVersionsLimit, StatementsPerMinute}
+}
+
+// most is the greatest value of a limit.
+func (l Limit) most() uint64 {
+	if l == StatementsPerMinute {
+		return quota.MaxStatementsPerMinute
+	}
+	return maxThings
+}
+
+// check looks at a value of an organization's own limit; nil is the plan's.
+func (l Limit) check(n *uint64) error {
+	if n != nil && (*n < 1 || *n > l.most()) {
+		return fault.New(fault.Invalid, fmt.Sprintf("%s must be 1 to %d, or null for the plan's", l, l.most()))
+	}
+	return nil
+}
+
+// Of returns where a limit lies among a plan's, nil for a name that is none.
+func (l Limit) Of(all *quota.Limits) *uint64 {
+	switch l {
+	case AgentsLimit:
+		return &all.Agents
+	case IngestKeysLimit:
+		return &all.IngestKeys
+	case PoliciesLimit:
+		return &all.Policies
+	case PolicyVersionsLimit:
+		return &all.PolicyVersions
+	case StatementsPerMinute:
+		return &all.StatementsPerMinute
+	}
+	return nil
+}
+
+// changeLimits returns own limits after a patch, and the names of those that change.
+func changeLimits(own map[Limit]uint64, patch map[Limit]*uint64) (after map[Limit]uint64, names []string) {
+	after = maps.Clone(own)
+	for _, name := range LimitNames() {
+		to, given := patch[name]
+		is, has := own[name]
+		switch {
+		case !given || to == nil && !has || to != nil && has && *to == is:
+			continue
+		case to == nil:
+			delete(after, name)
+		case after == nil:
+			after = map[Limit]uint64{name: *to}
+		default:
+			after[name] = *to
+		}
+		names = append(names, string(name))
+	}
+	return after, names
+}
+
+// Cap returns how many counted events the organization may add in a month: its
+// own limit, else its plan's; 0 means no cap.
+func (o *Orgs) Cap(s *Settings) uint64 {
+	if s.EventsPerMonth != nil {
+		return *s.EventsPerMonth
+	}
+	return o.plans[s.Plan].EventsPerMonth
+}
+
+// limits are those of the organization's plan, with its own in their places.
+func (o *Orgs) limits(s *Settings) quota.Limits {
+	all := o.plans[s.Plan].Limits
+	for name, own := range s.Own {
+		if place := name.Of(&all); place != nil {
+			*place = own
+		}
+	}
+	return all
+}
+
+// Limits returns the bounds of an organization as they are now; errors are those of
+// Settings.
+func (o *Orgs) Limits(ctx context.Context, t id.Tenant) (quota.Limits, error) {
+	s, err := o.Current(ctx, t)
+	if err != nil {
+		return quota.Limits{}, err
+	}
+	return o.limits(s), nil
+}

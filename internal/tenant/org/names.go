@@ -1,0 +1,92 @@
+package org
+
+import (
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+)
+
+// Bounds of texts, in code points, and of lists.
+const (
+	maxName   = 200
+	maxAgents = 100
+)
+
+// Greatest values of limits, far below what a JSON number holds exactly.
+const (
+	maxEventsPerMonth = 1_000_000_000_000
+	maxThings         = 1_000_000_000
+)
+
+// checkLimit looks at an organization's own monthly limit.
+func checkLimit(n uint64) error {
+	if n < 1 || n > maxEventsPerMonth {
+		return fault.New(fault.Invalid, "events_per_month must be 1 to 1000000000000, or null for the plan's")
+	}
+	return nil
+}
+
+// ParseSlug reads a slug: [a-z0-9](-?[a-z0-9])*, 3 to 63 characters and not the
+// form of a UUID, which names organizations elsewhere.
+func ParseSlug(s string) (id.Slug, error) {
+	_, err := id.ParseOrganization(s)
+	if !validSlug(s) || err == nil {
+		return "", fault.New(fault.Invalid, "slug must be 3 to 63 of a-z, 0-9 and single hyphens inside, and not a UUID")
+	}
+	return id.Slug(s), nil
+}
+
+func validSlug(s string) bool {
+	hyphen := true // as if one stood before, so none may begin
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case c >= 'a' && c <= 'z' || c >= '0' && c <= '9':
+			hyphen = false
+		case c == '-' && !hyphen:
+			hyphen = true
+		default:
+			return false
+		}
+	}
+	return len(s) >= 3 && len(s) <= 63 && !hyphen
+}
+
+func validEnvironment(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return len(s) >= 1 && len(s) <= 16
+}
+
+// checkName looks at the name of an organization or of an ingest key.
+func checkName(s string) error {
+	n := utf8.RuneCountInString(s)
+	if n < 1 || n > maxName || !utf8.ValidString(s) {
+		return fault.New(fault.Invalid, "name must have 1 to 200 characters")
+	}
+	for _, r := range s {
+		if unicode.IsControl(r) {
+			return fault.New(fault.Invalid, "name must not have control characters")
+		}
+	}
+	return nil
+}
+
+// checkAgents looks at the agents that an ingest key is for.
+func checkAgents(agents []id.Agent) error {
+	if len(agents) > maxAgents {
+		return fault.New(fault.Invalid, "agents must be at most 100")
+	}
+	for _, a := range agents {
+		if !event.ValidAgent(string(a)) || event.ReservedAgent(string(a)) {
+			return fault.New(fault.Invalid, "agents must be agent ids")
+		}
+	}
+	return nil
+}

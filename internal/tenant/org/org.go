@@ -1,0 +1,155 @@
+// Package org is the organizations of the service: their names, plans and
+// settings, and the ingest keys by which their agents come in.
+//
+// What always holds:
+//
+//   - An organization id and a slug belong to one organization for ever. Both are
+//     claimed in the service's own partition before the organization is made; a
+//     claim without the organization behind it is never shown as existing.
+//   - A claim changes hands only after its owner was made impossible, so that of
+//     several calls for one name at most one makes an organization.
+//   - Each change of settings and of ingest keys lands in the organization's
+//     ledger in one append with the statement that it is. Only what a new
+//     organization begins with has none.
+//   - Of an ingest key only a hash is stored. Its secret is shown once and is in
+//     no error and no log line.
+//   - What an organization makes has the bounds of its plan or its own. They are checked
+//     in the append of what is made; what is beyond them from before stays.
+//   - What can't be read refuses; it is never taken for "no limit" or "active".
+//   - Nothing of one organization is visible under another's handle.
+package org
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cache"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Notary states changes in the ledger (package notary). A notary asks Orgs for
+// the disclosure in its turn, so it gets its Disclosures after New.
+type Notary interface {
+	State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (sysevent.Act, error)) ([]log.Receipt, error)
+}
+
+// Ledgers tells the published state of a ledger and changes its keys (package log).
+type Ledgers interface {
+	State(ctx context.Context, t id.Tenant) (*log.State, error)
+	RotateLogKey(ctx context.Context, s *log.State) (*log.KeyChange, error)
+	RetireLogKey(ctx context.Context, s *log.State) (*log.KeyChange, error)
+	CorrectClock(ctx context.Context, s *log.State) (*log.ClockChange, error)
+}
+
+// Agents tells whether an organization has an agent (package agent).
+type Agents interface {
+	Exists(ctx context.Context, t id.Tenant, agent id.Agent) (bool, error)
+}
+
+// Options configure New. Records, Notary and Ledgers are required.
+type Options struct {
+	Records storage.RecordStore
+	Notary  Notary
+	Ledgers Ledgers
+
+	Witnesses WitnessRules // which witnesses may be named; default: none
+
+	Quota       *quota.Quota     // counts ingest keys and paces changes; default: one of its own
+	Agents      Agents           // that ingest keys may be for; default: none
+	Plans       []Plan           // default: DefaultPlans
+	Environment string           // <env> of ingest keys, [a-z0-9]{1,16}; default "live"
+	Clock       func() time.Time // default: time.Now
+	Cached      int              // organizations, and ingest keys, kept in memory; default 65,536
+
+	Metrics prometheus.Registerer // default: none
+}
+
+const (
+	// callerAge is how old the knowledge of an ingest key may be.
+	callerAge = time.Second
+	// staleCaller is how much older it may be while the store does not answer: a
+	// revocation is a write to that store. Only one of another process, made in the
+	// last second before this one lost the store, is noticed so late.
+	staleCaller = time.Minute
+)
+
+// Orgs is all organizations of a store. Its methods may be called concurrently.
+type Orgs struct {
+	records storage.RecordStore
+	notary  Notary
+	ledgers Ledgers
+	quota   *quota.Quota
+	agents  Agents // nil: there are none
+	rules   WitnessRules
+	plans   map[string]Plan
+	env     string
+	clock   func() time.Time
+
+	settings *settingsCache
+	callers  *cache.Cache[id.Hash, *ingestKeyCaller] // by hash of the token
+	slugs    *cache.Cache[id.Slug, id.Tenant]
+	ids      *cache.Cache[id.Organization, id.Tenant]
+}
+
+// New returns the organizations of a store. They tell Options.Quota its bounds from then on.
+func New(o Options) (*Orgs, error) {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Cached == 0 {
+		o.Cached = 1 << 16
+	}
+	if o.Environment == "" {
+		o.Environment = "live"
+	}
+	if o.Quota == nil {
+		o.Quota = &quota.Quota{Records: o.Records, Clock: o.Clock}
+	}
+	if o.Plans == nil {
+		o.Plans = DefaultPlans()
+	}
+	plans, err := catalogue(o.Plans)
+	if err != nil {
+		return nil, err
+	}
+	if !validEnvironment(o.Environment) {
+		return nil, errors.New("organizations: environment of ingest keys must be 1 to 16 of a-z 0-9")
+	}
+	all := &Orgs{
+		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, quota: o.Quota, agents: o.Agents, rules: o.Witnesses, plans: plans, env: o.Environment, clock: o.Clock,
+		settings: newSettingsCache(o.Cached),
+		callers:  cache.New[id.Hash, *ingestKeyCaller](cache.Options{MaxAge: callerAge, Stale: staleCaller, Limit: o.Cached, Clock: o.Clock}),
+		slugs:    cache.New[id.Slug, id.Tenant](cache.Options{MaxAge: cache.Forever, Limit: o.Cached, Clock: o.Clock}),
+		ids:      cache.New[id.Organization, id.Tenant](cache.Options{MaxAge: cache.Forever, Limit: o.Cached, Clock: o.Clock}),
+	}
+	o.Quota.Plans = all
+	if o.Metrics != nil {
+		o.Metrics.MustRegister(cache.StaleCounter("ingest_keys", all.callers.StaleAnswers))
+	}
+	return all, nil
+}
+
+func (o *Orgs) now() id.Instant { return id.InstantOf(o.clock()) }
+
+// errUnchanged ends an act that would state nothing.
+var errUnchanged = errors.New("nothing changes")
+
+func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
+
+// unreadable wraps an error of the store: nothing can be said about an
+// organization that can't be read.
+func unreadable(step string, err error) error {
+	return records.Unreadable("The organization can't be read", step, err)
+}
+
+// absent reports whether a read found positively nothing.
+func absent(err error) bool { return errors.Is(err, storage.ErrNotFound) }

@@ -1,0 +1,111 @@
+package org
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/quota"
+)
+
+// Plan is an offer of the catalogue.
+type Plan struct {
+	Name           string // [a-z][a-z0-9_-]{0,31}
+	EventsPerMonth uint64 // counted events of a calendar month, UTC; 0: no cap
+	Limits         quota.Limits
+}
+
+// DefaultPlan is what an organization gets when none is named.
+const DefaultPlan = "enterprise"
+
+// DefaultPlans returns the catalogue of a service that was given none.
+func DefaultPlans() []Plan {
+	return []Plan{
+		{"free", 10_000, quota.Limits{Agents: 20, IngestKeys: 20, Policies: 20, PolicyVersions: 100, StatementsPerMinute: 60}},
+		{"team", 100_000, quota.Limits{Agents: 1_000, IngestKeys: 200, Policies: 100, PolicyVersions: 1_000, StatementsPerMinute: 600}},
+		{DefaultPlan, 0, DefaultLimits()},
+	}
+}
+
+// DefaultLimits are the bounds of a plan that names none.
+func DefaultLimits() quota.Limits {
+	return quota.Limits{Agents: 100_000, IngestKeys: 10_000, Policies: 1_000, PolicyVersions: 10_000, StatementsPerMinute: 6_000}
+}
+
+// catalogue checks plans and returns them by name.
+func catalogue(plans []Plan) (map[string]Plan, error) {
+	byName := make(map[string]Plan, len(plans))
+	for _, p := range plans {
+		if !validPlan(p.Name) {
+			return nil, fmt.Errorf("plans: %q is not a plan's name", p.Name)
+		}
+		if _, twice := byName[p.Name]; twice {
+			return nil, fmt.Errorf("plans: %q is there twice", p.Name)
+		}
+		if p.Limits.StatementsPerMinute > quota.MaxStatementsPerMinute {
+			return nil, fmt.Errorf("plans: statements_per_minute of %q is more than %d", p.Name, quota.MaxStatementsPerMinute)
+		}
+		byName[p.Name] = p
+	}
+	if _, ok := byName[DefaultPlan]; !ok {
+		return nil, fmt.Errorf("plans: %q is missing", DefaultPlan)
+	}
+	return byName, nil
+}
+
+func validPlan(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (i == 0 || (c < '0' || c > '9') && c != '_' && c != '-') {
+			return false
+		}
+	}
+	return len(s) >= 1 && len(s) <= 32
+}
+
+// checkPlan returns fault.Invalid for a plan that the catalogue does not have.
+func (o *Orgs) checkPlan(name string) error {
+	if _, ok := o.plans[name]; !ok {
+		return fault.New(fault.Invalid, "plan is not known")
+	}
+	return nil
+}
+
+// Usage is what an organization has used of its plan.
+type Usage struct {
+	Plan            string
+	EventsThisMonth uint64
+	EventsPerMonth  uint64 // 0: no cap
+	Month           string // YYYY-MM, UTC
+	ResetsAt        id.Instant
+
+	Limits     quota.Limits
+	IngestKeys quota.Count
+	Paced      uint64 // statements that count at the moment
+}
+
+// PlanUsage counts the current month, which is that of the clock or, when that
+// stands behind it, of the newest event.
+func (o *Orgs) PlanUsage(ctx context.Context, t id.Tenant) (Usage, error) {
+	s, err := o.ledgers.State(ctx, t)
+	if err != nil {
+		return Usage{}, err
+	}
+	settings, err := o.Settings(ctx, s)
+	if err != nil {
+		return Usage{}, err
+	}
+	now := max(o.now(), s.LastReceived())
+	year, month, _ := now.Time().Date()
+	u := Usage{
+		Plan: settings.Plan, EventsThisMonth: s.Used(now), EventsPerMonth: o.Cap(settings), Month: now.Time().Format("2006-01"),
+		ResetsAt: id.InstantOf(time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC)), Limits: o.limits(settings),
+	}
+	if u.IngestKeys, err = o.quota.Count(ctx, t, ingestKeysOf()); err != nil {
+		return Usage{}, err
+	}
+	u.Paced, err = o.quota.Paced(ctx, t)
+	return u, err
+}

@@ -1,0 +1,45 @@
+package org
+
+import (
+	"context"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+)
+
+// Witnessing is what an organization wants of witnesses. The zero value leaves it
+// to the service.
+type Witnessing struct {
+	Policy     string `json:"policy"`      // C2SP tlog-policy without log lines, witnesses with their URLs
+	FailClosed bool   `json:"fail_closed"` // what is asked for cosigned is refused while it is not
+}
+
+// WitnessRules say which witnesses an organization may name (package witness).
+type WitnessRules interface {
+	// CheckOwn returns fault.Invalid for a policy that can't be in force.
+	CheckOwn(policy string) error
+}
+
+// checkWitnessing returns fault.Invalid for a wish that can't be met.
+func (o *Orgs) checkWitnessing(w Witnessing) error {
+	if w == (Witnessing{}) {
+		return nil
+	}
+	if o.rules == nil || w.Policy == "" {
+		return fault.New(fault.Invalid, "witnesses need a policy, in a service that asks witnesses")
+	}
+	return o.rules.CheckOwn(w.Policy)
+}
+
+// Witnessing reads what an organization wants of witnesses, without its ledger;
+// fault.NotFound when there is none.
+func (o *Orgs) Witnessing(ctx context.Context, t id.Tenant) (Witnessing, error) {
+	stored, _, err := o.record(ctx, t)
+	if absent(err) {
+		return Witnessing{}, errNotFound()
+	}
+	if err != nil {
+		return Witnessing{}, unreadable("read witnesses", err)
+	}
+	return stored.Witnessing, nil
+}

@@ -1,0 +1,62 @@
+package policystore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// policiesOf is what is counted of an organization. A policy goes away again while it has
+// nothing but its first draft.
+func policiesOf() quota.Resource {
+	return quota.Resource{
+		Kind: kindPolicy,
+		Most: func(l quota.Limits) uint64 { return l.Policies },
+		Full: func(most uint64) string {
+			return fmt.Sprintf("The organization has %d policies, as many as its plan allows", most)
+		},
+	}
+}
+
+// Count returns how many policies an organization has.
+func (b *Rulebook) Count(ctx context.Context, t id.Tenant) (uint64, error) {
+	c, err := b.quota.Count(ctx, t, policiesOf())
+	return c.Made, err
+}
+
+// pace adds the changes that count one more change of people to an act's.
+func (b *Rulebook) pace(ctx context.Context, t id.Tenant, changes []storage.Change) ([]storage.Change, error) {
+	paced, err := b.quota.Pace(ctx, t)
+	return append(changes, paced...), err
+}
+
+// admit returns the changes that count the writing of a draft, which is version number of
+// its policy and a new one of it if added says so. fault.Conflict beyond the organization's
+// bounds, fault.RateLimited for drafts that come too fast.
+func (b *Rulebook) admit(ctx context.Context, t id.Tenant, number uint64, added bool) (changes []storage.Change, err error) {
+	if added {
+		if changes, err = b.admitVersion(ctx, t, number); err != nil {
+			return nil, err
+		}
+	}
+	return b.pace(ctx, t, changes)
+}
+
+func (b *Rulebook) admitVersion(ctx context.Context, t id.Tenant, number uint64) ([]storage.Change, error) {
+	l, err := b.quota.Limits(ctx, t)
+	switch {
+	case err != nil:
+		return nil, err
+	case l.PolicyVersions > 0 && number > l.PolicyVersions:
+		return nil, &fault.Error{Kind: fault.Conflict, Code: "plan_limit",
+			Message: fmt.Sprintf("The policy has %d versions, as many as the plan allows: make another policy", number-1)}
+	case number > 1:
+		return nil, nil
+	}
+	counted, err := b.quota.Make(ctx, t, policiesOf())
+	return []storage.Change{counted}, err
+}

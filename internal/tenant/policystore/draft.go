@@ -1,0 +1,165 @@
+package policystore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/policy"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// tries bounds how often something is done again because somebody else changed
+// the policy meanwhile.
+const tries = 16
+
+// Create makes a policy with version 1 as a draft. document is one for
+// policy.Parse without version; without policy_id the service makes one. A draft
+// binds nobody and is not stated.
+//
+// Errors are those of policy.Parse, and fault.Conflict for a policy_id that the
+// organization has and for an organization that has as many policies as its plan allows;
+// fault.RateLimited for drafts that come too fast.
+func (b *Rulebook) Create(ctx context.Context, t id.Tenant, principal string, document []byte) (Version, error) {
+	p, err := b.parse(ctx, t, document)
+	if err != nil {
+		return Version{}, err
+	}
+	if p.Version != 0 {
+		return Version{}, errVersionGiven()
+	}
+	if p.ID == "" {
+		p.ID = "pol_" + strings.ToLower(rand.Text())
+	}
+	leave, err := b.lanes.Enter(ctx, t)
+	if err != nil {
+		return Version{}, err
+	}
+	defer leave()
+	return retry(func() (Version, error) {
+		old, err := read[policyRecord](ctx, b, t, kindPolicy, p.ID)
+		if err != nil {
+			return Version{}, err
+		}
+		if old.At != 0 {
+			return Version{}, fault.New(fault.Conflict, "policy_id is taken")
+		}
+		return b.writeDraft(ctx, t, principal, old, records.Value[versionRecord]{}, p)
+	})
+}
+
+// Draft changes the draft of a policy, or begins one with the next version on
+// the newest one. patch is a JSON object: each of its members takes the place of
+// the document's member of that name, null that of its default.
+//
+// Errors are those of policy.Parse, fault.NotFound, fault.Conflict for a policy that has as
+// many versions as the plan allows, and fault.RateLimited.
+func (b *Rulebook) Draft(ctx context.Context, t id.Tenant, principal, policyID string, patch []byte) (Version, error) {
+	members, err := parsePatch(policyID, patch)
+	if err != nil {
+		return Version{}, err
+	}
+	leave, err := b.lanes.Enter(ctx, t)
+	if err != nil {
+		return Version{}, err
+	}
+	defer leave()
+	return retry(func() (Version, error) {
+		p, err := b.policy(ctx, t, policyID)
+		if err != nil {
+			return Version{}, err
+		}
+		v, err := b.version(ctx, t, policyID, p.Value.Newest)
+		if err != nil {
+			return Version{}, err
+		}
+		changed, err := overlay(v.Value.Document, members)
+		if err != nil {
+			return Version{}, err
+		}
+		document, err := b.parse(ctx, t, changed)
+		if err != nil {
+			return Version{}, err
+		}
+		if !p.Value.Draft {
+			v = records.Value[versionRecord]{} // the next one
+		}
+		return b.writeDraft(ctx, t, principal, p, v, document)
+	})
+}
+
+// writeDraft writes document as the draft of p: over the draft v, or as the next
+// version where v is nothing.
+func (b *Rulebook) writeDraft(ctx context.Context, t id.Tenant, principal string, p records.Value[policyRecord], v records.Value[versionRecord], document policy.Policy) (Version, error) {
+	added := v.At == 0
+	if added {
+		p.Value.Newest++
+	}
+	if _, err := b.admit(ctx, t, p.Value.Newest, added); err != nil { // before the work
+		return Version{}, err
+	}
+	document.Version = p.Value.Newest
+	p.Value.Name, p.Value.Draft, p.Value.UpdatedAt = document.Name, true, b.now()
+	v.Value = versionRecord{Document: document.Document(), WrittenAt: b.now(), WrittenBy: principal}
+	if len(v.Value.Document) > policy.MaxBytes {
+		return Version{}, fault.New(fault.TooLarge, "The policy with all defaults written out is larger than 1 MiB")
+	}
+	first, err := p.Change(kindPolicy, document.ID)
+	if err != nil {
+		return Version{}, err
+	}
+	second, err := v.Change(kindVersion, versionKey(document.ID, document.Version))
+	if err != nil {
+		return Version{}, err
+	}
+	counted, err := b.admit(ctx, t, p.Value.Newest, added)
+	if err != nil {
+		return Version{}, err
+	}
+	if err := b.write(ctx, t, append(counted, first, second)...); err != nil {
+		return Version{}, err
+	}
+	return whole(document.ID, document.Version, &p.Value, &v.Value)
+}
+
+// parse reads what people write, conditions compiled. It takes a turn, because hundreds of
+// conditions keep a processor busy for a tenth of a second.
+func (b *Rulebook) parse(ctx context.Context, t id.Tenant, document []byte) (policy.Policy, error) {
+	party := admission.Party{Tenant: t}
+	if err := b.turns.Take(ctx, party); err != nil {
+		return policy.Policy{}, fmt.Errorf("wait for a turn: %w", err)
+	}
+	defer b.turns.Give(party)
+	return policy.ParseWithin(ctx, document)
+}
+
+func (b *Rulebook) write(ctx context.Context, t id.Tenant, changes ...storage.Change) error {
+	err := b.records.Write(ctx, t, changes)
+	if err != nil && !errors.Is(err, storage.ErrStale) {
+		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The draft can't be written", Err: err}
+	}
+	return err
+}
+
+// retry runs try again while somebody else was quicker.
+func retry[T any](try func() (T, error)) (T, error) {
+	var err error
+	for range tries {
+		var result T
+		if result, err = try(); !errors.Is(err, storage.ErrStale) {
+			return result, err
+		}
+	}
+	var none T
+	return none, &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "The policy changes too often", Err: err}
+}
+
+func errVersionGiven() error {
+	return fault.New(fault.Invalid, "version is given by the service: leave it out")
+}

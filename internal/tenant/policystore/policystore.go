@@ -1,0 +1,121 @@
+// Package policystore keeps the policies of organizations: their versions, which
+// one is active, and that one compiled.
+//
+// What always holds:
+//
+//   - A version is a draft, then maybe active, then archived; no way leads back.
+//     Only drafts change or go away; what was ever active stays as it was.
+//   - Versions of one policy rise. At most its newest version is a draft.
+//   - At most one version of all an organization's policies is active. The change
+//     to another one is a single append with the statements that it is.
+//   - What is active has passed its own tests, and is compiled once for each
+//     digest, however often the configuration changes around it.
+//   - Active answers "none" only when the store positively says so. A policy that
+//     can't be read, or isn't the one that was activated, is fault.Unavailable.
+//   - Policies of an organization and versions of a policy have the bounds of its plan.
+//     What is beyond them from before stays.
+//   - Nothing of one organization is visible under another's handle.
+package policystore
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/keylock"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Notary states changes in the ledger (package notary).
+type Notary interface {
+	State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (sysevent.Act, error)) ([]log.Receipt, error)
+}
+
+// Options configure New. Records and Notary are required.
+type Options struct {
+	Records    storage.RecordStore
+	Notary     Notary
+	Clock      func() time.Time // default: time.Now
+	Turns      *admission.Turns // shared with the other work of the server; default: its own
+	Quota      *quota.Quota     // counts policies and paces changes; default: one without bounds
+	CacheBytes int              // compiled policies kept for Active, by what they are estimated to weigh; default 64 MiB
+}
+
+// Rulebook is the policies of all organizations. Its methods may be called
+// concurrently.
+type Rulebook struct {
+	records storage.RecordStore
+	notary  Notary
+	clock   func() time.Time
+	quota   *quota.Quota
+	turns   *admission.Turns       // of compiling what people write
+	lanes   keylock.Set[id.Tenant] // drafts of an organization are written one after the other
+	cache   *activeCache
+	flight  singleflight.Group // of reading and compiling what is active
+}
+
+// New returns the policies of a store.
+func New(o Options) *Rulebook {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Quota == nil {
+		o.Quota = &quota.Quota{Records: o.Records, Clock: o.Clock}
+	}
+	if o.Turns == nil {
+		o.Turns = admission.NewFloor(1).Turns
+	}
+	if o.CacheBytes == 0 {
+		o.CacheBytes = 64 << 20
+	}
+	return &Rulebook{records: o.Records, notary: o.Notary, clock: o.Clock, quota: o.Quota, turns: o.Turns, cache: newActiveCache(o.CacheBytes)}
+}
+
+// State is where a version of a policy stands.
+type State string
+
+const (
+	Draft    State = "draft"
+	Active   State = "active"
+	Archived State = "archived" // it was active
+)
+
+// Version is one version of a policy.
+type Version struct {
+	PolicyID    string
+	Version     uint64
+	State       State
+	Digest      id.Hash    // policy_digest
+	Document    []byte     // as policy.Policy.Document writes it; not to be written to
+	WrittenAt   id.Instant // last change as a draft
+	WrittenBy   string     // and by whom
+	ActivatedAt id.Instant // 0 for a draft
+	ArchivedAt  id.Instant // 0 unless archived
+}
+
+// Listed is a policy in a list.
+type Listed struct {
+	PolicyID  string
+	Name      string // of the newest version
+	Version   uint64 // the newest
+	State     State  // of the newest version
+	Active    uint64 // the active version, 0 for none
+	UpdatedAt id.Instant
+}
+
+func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
+
+// unreadable wraps an error of the store, whatever it is.
+func unreadable(step string, err error) error {
+	return records.Unreadable("Policies can't be read", step, err)
+}
+
+func (b *Rulebook) now() id.Instant { return id.InstantOf(b.clock()) }

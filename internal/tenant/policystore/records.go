@@ -1,0 +1,112 @@
+package policystore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/policy"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Records of an organization's partition.
+const (
+	// kindPolicy has one record for each policy, by policy id. Whatever changes a
+	// policy or one of its versions changes this record.
+	kindPolicy storage.Kind = "policy"
+	// kindVersion has one for each version, by policy id, "/" and the version in
+	// 14 hex digits. No policy id holds a "/".
+	kindVersion storage.Kind = "policy_version"
+	// kindActive has one, under key "", while a policy is active.
+	kindActive storage.Kind = "policy_active"
+)
+
+// policyRecord tells the states of all versions: the newest is a draft if Draft,
+// one may be active, the others are archived.
+type policyRecord struct {
+	Name      string     `json:"name"`
+	Newest    uint64     `json:"newest"`
+	Draft     bool       `json:"draft"`
+	Active    uint64     `json:"active"` // 0 for none
+	UpdatedAt id.Instant `json:"updated_at"`
+}
+
+type versionRecord struct {
+	Document    jsontext.Value `json:"document"` // canonical
+	WrittenAt   id.Instant     `json:"written_at"`
+	WrittenBy   string         `json:"written_by"`
+	ActivatedAt id.Instant     `json:"activated_at,omitzero"`
+	ArchivedAt  id.Instant     `json:"archived_at,omitzero"`
+}
+
+type activeRecord struct {
+	PolicyID string  `json:"policy_id"`
+	Version  uint64  `json:"version"`
+	Digest   id.Hash `json:"digest"`
+}
+
+func (p *policyRecord) state(version uint64) State {
+	switch {
+	case version == p.Active:
+		return Active
+	case version == p.Newest && p.Draft:
+		return Draft
+	}
+	return Archived
+}
+
+func versionKey(policyID string, version uint64) string {
+	return fmt.Sprintf("%s/%014x", policyID, version)
+}
+
+// read reads a record, which may be absent.
+func read[T any](ctx context.Context, b *Rulebook, t id.Tenant, kind storage.Kind, key string) (records.Value[T], error) {
+	r, err := records.Read[T](ctx, b.records, t, kind, key)
+	if err != nil {
+		err = unreadable("read record", err)
+	}
+	return r, err
+}
+
+// policy reads a policy's record; fault.NotFound when there is none.
+func (b *Rulebook) policy(ctx context.Context, t id.Tenant, policyID string) (records.Value[policyRecord], error) {
+	p, err := read[policyRecord](ctx, b, t, kindPolicy, policyID)
+	if err == nil && p.At == 0 {
+		err = errNotFound()
+	}
+	return p, err
+}
+
+// version reads a version's record. Where the policy's record names a version
+// that is not there, the draft was deleted between the two reads: ErrStale.
+func (b *Rulebook) version(ctx context.Context, t id.Tenant, policyID string, version uint64) (records.Value[versionRecord], error) {
+	v, err := read[versionRecord](ctx, b, t, kindVersion, versionKey(policyID, version))
+	if err == nil && v.At == 0 {
+		err = fmt.Errorf("version %d of a policy is missing: %w", version, storage.ErrStale)
+	}
+	return v, err
+}
+
+// document reads the policy that a version holds.
+func (v *versionRecord) document() (policy.Policy, error) {
+	p, err := policy.ParseStored(v.Document)
+	if err != nil {
+		return policy.Policy{}, unreadable("read document", fmt.Errorf("%w: %w", storage.ErrCorrupt, err))
+	}
+	return p, nil
+}
+
+// whole puts a version together from its records.
+func whole(policyID string, version uint64, p *policyRecord, v *versionRecord) (Version, error) {
+	document, err := v.document()
+	if err != nil {
+		return Version{}, err
+	}
+	return Version{
+		PolicyID: policyID, Version: version, State: p.state(version), Digest: document.Digest(), Document: v.Document,
+		WrittenAt: v.WrittenAt, WrittenBy: v.WrittenBy, ActivatedAt: v.ActivatedAt, ArchivedAt: v.ArchivedAt,
+	}, nil
+}

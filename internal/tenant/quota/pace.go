@@ -1,0 +1,74 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// kindPace has one record, under key "", from an organization's first paced change on.
+const kindPace storage.Kind = "statement_pace"
+
+// Pace returns the changes that count one more statement of people, to be written with
+// it: none where there is no bound. fault.RateLimited beyond the bound. So many as are
+// allowed in a minute may be made at once. It is not for what makes an organization safer
+// (revoking, cancelling, expiring), nor for what the service and its operator do: those
+// never wait.
+func (q *Quota) Pace(ctx context.Context, t id.Tenant) ([]storage.Change, error) {
+	l, err := q.Limits(ctx, t)
+	if err != nil || l.StatementsPerMinute == 0 {
+		return nil, err
+	}
+	v, err := q.pace(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if wait := v.Value.Take(id.InstantOf(q.Clock()), int(l.StatementsPerMinute), interval(l)); wait > 0 {
+		return nil, &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", RetryAfter: wait,
+			Message: fmt.Sprintf("Too many changes: at most %d in a minute", l.StatementsPerMinute)}
+	}
+	c, err := v.Change(kindPace, "")
+	return []storage.Change{c}, err
+}
+
+// Paced returns how many statements count at the moment: those for which there would be
+// room again if nothing was stated for a minute. 0 without a bound.
+func (q *Quota) Paced(ctx context.Context, t id.Tenant) (uint64, error) {
+	l, err := q.Limits(ctx, t)
+	if err != nil || l.StatementsPerMinute == 0 {
+		return 0, err
+	}
+	v, err := q.pace(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	ahead := time.Duration(max(0, v.Value.Paid-id.InstantOf(q.Clock()))) * time.Millisecond
+	every := interval(l)
+	return uint64((ahead + every - 1) / every), nil
+}
+
+// MaxStatementsPerMinute is the fastest pace: one statement in a millisecond.
+const MaxStatementsPerMinute = uint64(time.Minute / time.Millisecond)
+
+func interval(l Limits) time.Duration {
+	return max(time.Millisecond, time.Minute/time.Duration(l.StatementsPerMinute))
+}
+
+// pace reads what was paid. More than a minute ahead it can only be because the clock was
+// corrected: that is forgotten.
+func (q *Quota) pace(ctx context.Context, t id.Tenant) (records.Value[admission.Pace], error) {
+	v, err := records.Read[admission.Pace](ctx, q.Records, t, kindPace, "")
+	if err != nil {
+		return v, records.Unreadable("The organization can't be read", "read pace", err)
+	}
+	if v.Value.Paid > id.InstantOf(q.Clock().Add(time.Minute)) {
+		v.Value.Paid = 0
+	}
+	return v, nil
+}

@@ -1,0 +1,187 @@
+// Package quota bounds what an organization makes: how many things of a kind it has, and
+// how often its people change something.
+//
+// What always holds:
+//
+//   - A count is a record of the organization's partition. It is written together with
+//     the thing that it counts, on the condition that nobody has changed it since: of two
+//     callers who make the last thing of a plan, one is refused.
+//   - An organization without such a record is counted once by reading all its things.
+//     So older stores and older exports go on, and what they have beyond a bound stays.
+//   - Ending a thing is never refused by a bound.
+//   - What can't be read refuses; it is never taken for "no bound".
+//   - Nothing of one organization counts for another.
+package quota
+
+import (
+	"context"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Limits are the bounds of one organization. 0 is no bound.
+type Limits struct {
+	Agents              uint64
+	IngestKeys          uint64 // not revoked; ten times as many in all
+	Policies            uint64
+	PolicyVersions      uint64 // of one policy
+	StatementsPerMinute uint64 // changes that people make in the console
+}
+
+// Plans tells the bounds of an organization (package org).
+type Plans interface {
+	Limits(ctx context.Context, t id.Tenant) (Limits, error)
+}
+
+// Quota keeps the counts of all organizations. Its methods may be called concurrently.
+type Quota struct {
+	Records storage.RecordStore
+	Clock   func() time.Time
+	Plans   Plans // nil: counts are kept and nothing is bounded; set before the first call
+}
+
+// Resource is a kind of things that are counted.
+type Resource struct {
+	Kind   storage.Kind                       // of the things' records
+	Counts func(storage.Record) bool          // whether a record is counted; nil: each is
+	Ended  func(storage.Record) (bool, error) // whether it stands for a thing that is over; nil: none does
+	Most   func(Limits) uint64
+	Full   func(most uint64) string // what a client is told at the bound
+	// Spent is what a client is told when endedToo times as many were made, ended ones
+	// included. Only for a Resource with Ended.
+	Spent func(made uint64) string
+}
+
+// endedToo is how many times the bound may be made in all, ended things included.
+const endedToo = 10
+
+// Count is how many things of a Resource an organization has.
+type Count struct {
+	Made  uint64 `json:"made"`           // all that are there
+	Ended uint64 `json:"ended,omitzero"` // of these
+}
+
+// Open returns how many are not over.
+func (c Count) Open() uint64 { return c.Made - min(c.Ended, c.Made) }
+
+// kindCount has one record for each Resource, by the kind of its things.
+const kindCount storage.Kind = "count"
+
+// Make returns the change that counts one more thing, to be written with the thing.
+// fault.Conflict with code plan_limit when the organization has as many as it may have.
+func (q *Quota) Make(ctx context.Context, t id.Tenant, r Resource) (storage.Change, error) {
+	most, err := q.most(ctx, t, r)
+	if err != nil {
+		return storage.Change{}, err
+	}
+	return q.change(ctx, t, r, func(c *Count) error {
+		if most > 0 && c.Open() >= most {
+			return full(r.Full(most))
+		}
+		if most > 0 && r.Ended != nil && c.Made >= most*endedToo {
+			return full(r.Spent(c.Made))
+		}
+		c.Made++
+		return nil
+	})
+}
+
+// End returns the change that counts a thing as over, to be written with that.
+func (q *Quota) End(ctx context.Context, t id.Tenant, r Resource) (storage.Change, error) {
+	return q.change(ctx, t, r, func(c *Count) error { c.Ended++; return nil })
+}
+
+// Remove returns the change that counts a thing no more, to be written with its removal.
+func (q *Quota) Remove(ctx context.Context, t id.Tenant, r Resource) (storage.Change, error) {
+	return q.change(ctx, t, r, func(c *Count) error { c.Made -= min(c.Made, 1); return nil })
+}
+
+// Count returns how many things there are.
+func (q *Quota) Count(ctx context.Context, t id.Tenant, r Resource) (Count, error) {
+	v, err := q.count(ctx, t, r)
+	return v.Value, err
+}
+
+// Limits returns the bounds of an organization.
+func (q *Quota) Limits(ctx context.Context, t id.Tenant) (Limits, error) {
+	if q.Plans == nil {
+		return Limits{}, nil
+	}
+	return q.Plans.Limits(ctx, t)
+}
+
+func (q *Quota) most(ctx context.Context, t id.Tenant, r Resource) (uint64, error) {
+	l, err := q.Limits(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	return r.Most(l), nil
+}
+
+func (q *Quota) change(ctx context.Context, t id.Tenant, r Resource, count func(*Count) error) (storage.Change, error) {
+	v, err := q.count(ctx, t, r)
+	if err != nil {
+		return storage.Change{}, err
+	}
+	if err := count(&v.Value); err != nil {
+		return storage.Change{}, err
+	}
+	return v.Change(kindCount, string(r.Kind))
+}
+
+// count reads a count, or makes it of the things themselves.
+func (q *Quota) count(ctx context.Context, t id.Tenant, r Resource) (records.Value[Count], error) {
+	v, err := records.Read[Count](ctx, q.Records, t, kindCount, string(r.Kind))
+	if err == nil && !v.There() {
+		v.Value, err = q.recount(ctx, t, r)
+	}
+	if err != nil {
+		return v, records.Unreadable("The organization can't be read", "count "+string(r.Kind), err)
+	}
+	return v, nil
+}
+
+// scanPage is how many records are read at once.
+const scanPage = 256
+
+func (q *Quota) recount(ctx context.Context, t id.Tenant, r Resource) (c Count, err error) {
+	for begin := ""; ; {
+		page, err := q.Records.Scan(ctx, t, r.Kind, begin, "", scanPage)
+		if err != nil {
+			return c, err
+		}
+		for i := range page {
+			if err := c.add(r, page[i]); err != nil {
+				return c, err
+			}
+		}
+		if len(page) < scanPage {
+			return c, nil
+		}
+		begin = page[len(page)-1].Key + "\x00"
+	}
+}
+
+func (c *Count) add(r Resource, record storage.Record) error {
+	if r.Counts != nil && !r.Counts(record) {
+		return nil
+	}
+	c.Made++
+	if r.Ended == nil {
+		return nil
+	}
+	over, err := r.Ended(record)
+	if over {
+		c.Ended++
+	}
+	return err
+}
+
+// full refuses what a plan has no room for.
+func full(message string) error {
+	return &fault.Error{Kind: fault.Conflict, Code: "plan_limit", Message: message}
+}

@@ -1,0 +1,87 @@
+// Package fakeservice is a small agentledger service in memory, for the tests of
+// programs that talk to one.
+//
+// What always holds:
+//   - It answers the ingest and the public calls as the interface says, for
+//     several organizations, each with one agent, one key and one ingest key.
+//   - Its logs are real: signatures are checked, and entries, proofs, bundles and
+//     checkpoints hold under package verify. Trees and proofs are made naively by
+//     the formulas of RFC 6962.
+//   - Faults happen when a test orders them, never by themselves, and everything
+//     is made from fixed seeds.
+package fakeservice
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// Service is the running service; the end of the test stops it.
+type Service struct {
+	URL string
+
+	mu            sync.Mutex
+	organizations []*Organization
+	faults        []Fault
+	lineFaults    []Fault
+	requests      []Request
+}
+
+// Request is what a test may want to know of one that came in.
+type Request struct {
+	Method, Path   string
+	IdempotencyKey string
+	Version        string // Service-Version
+}
+
+// Start serves n organizations until the test ends.
+func Start(t testing.TB, n int) *Service {
+	t.Helper()
+	s := &Service{}
+	for i := range n {
+		s.organizations = append(s.organizations, newOrganization(t, i))
+	}
+	server := httptest.NewServer(s.handler())
+	t.Cleanup(server.Close)
+	s.URL = server.URL
+	return s
+}
+
+// Organization returns the nth organization, from 0.
+func (s *Service) Organization(n int) *Organization { return s.organizations[n] }
+
+// Requests returns what came in so far, in order.
+func (s *Service) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+func (s *Service) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/ingest/events", s.postEvent)
+	mux.HandleFunc("POST /v1/ingest/events/batch", s.postBatch)
+	mux.HandleFunc("POST /v1/ingest/policy/evaluate", s.postEvaluate)
+	mux.HandleFunc("GET /v1/public/orgs/{slug}/transparency/head", s.getHead)
+	mux.HandleFunc("GET /v1/public/orgs/{slug}/transparency/checkpoint", s.getCheckpoint)
+	mux.HandleFunc("GET /v1/public/orgs/{slug}/transparency/inclusion", s.getInclusion)
+	mux.HandleFunc("GET /v1/public/orgs/{slug}/transparency/consistency", s.getConsistency)
+	mux.HandleFunc("GET /v1/public/orgs/{slug}/transparency/keys", s.getKeys)
+	mux.HandleFunc("GET /v1/public/orgs/{slug}/verify/{event}", s.getBundle)
+	mux.HandleFunc("GET /v1/public/agents/{agent}/did", s.getAgentDID)
+	mux.HandleFunc("GET /v1/public/did/{did}", s.getDID)
+	mux.HandleFunc("GET /o/{organization}/checkpoint", s.getTileCheckpoint)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusNotFound, "Not found", "") })
+	return s.faulty(mux)
+}
+
+// find returns the organization for which is true, nil when there is none.
+func (s *Service) find(is func(*Organization) bool) *Organization {
+	if i := slices.IndexFunc(s.organizations, is); i >= 0 {
+		return s.organizations[i]
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+// Package layers holds the import rules of the tree: layers point down only.
+package layers
+
+import (
+	"bytes"
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/agentledger/agentledger/"
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+	Standard   bool
+}
+
+// list runs go list once and returns what it says of each package of the module.
+func list(t *testing.T) map[string]listed {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-deps", "-json=ImportPath,Imports,Deps,Standard", module+"...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	packages := make(map[string]listed)
+	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
+		var p listed
+		if err := d.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		if name, ours := strings.CutPrefix(p.ImportPath, module); ours {
+			packages[name] = p
+		}
+	}
+	return packages
+}
+
+// layer of each folder. A package imports packages of its own layer or below;
+// inside layers 1 and 2c..4 only as its own rule in the tests below says.
+var layer = map[string]int{
+	"id": 0, "decimal": 0, "storage": 0, "fault": 0, "internal/jcs": 0, "internal/seal": 0, "edkey": 0, "internal/cache": 0, "internal/keylock": 0, "internal/lockfile": 0, "internal/records": 0, "internal/inflight": 0, "internal/http/admission": 0, "internal/http/listener": 0, "internal/trace": 0, "internal/http/egress": 0, "internal/http/retryafter": 0, "internal/clock": 0, "internal/descriptor": 0, "internal/repeat": 0, "internal/tenant/quota": 0, "internal/tenant/commonpassword": 0, "internal/ratelimit": 0, "internal/durable": 0,
+	"event": 10, "tlog": 10, "policy": 10, "did": 10, "verify": 10, "trust": 10,
+	"grant": 10,
+	"log":   20, "internal/sysevent": 21, "internal/schedule": 21, "internal/webhook": 21,
+	"internal/tenant/org": 22, "internal/tenant/agent": 22, "internal/tenant/policystore": 22, "internal/tenant/meter": 22, "internal/tenant/account": 22,
+	"internal/operate/provision": 30, "internal/operate/directory": 30, "internal/operate/rekey": 30, "internal/operate/simulate": 30, "internal/flow/approval": 30, "internal/flow/workflow": 30, "internal/operate/witness": 30, "internal/operate/transfer": 31, "internal/operate/loglist": 30,
+	"internal/http/edge": 40, "internal/http/openapi": 40, "ingest": 41, "publicapi": 41, "console": 41, "identity": 41, "client": 41, "monitor": 42,
+	"internal/config": 45, "internal/telemetry": 45,
+	"cmd/agentledger": 50, "cmd/aps": 50, "scripts/benchreport": 50, "scripts/commonpasswords": 50, "scripts/vulncheck": 50,
+	"examples/agent": 45, "examples/toolloop": 50, "examples/httptool": 50, "examples/importer": 50,
+	"storage/pebblestore": 60, "storage/pgstore": 60, "storage/pgstore/document": 60, "storage/pgstore/pgtest": 60, "storage/storagetest": 60, // beside the layers: reached by programs and tests alone
+	"internal/test/ledgertest": 60, "internal/test/enginetest": 60, "internal/test/fakeservice": 60, "internal/test/openapitest": 60, "internal/test/witnesstest": 60, "internal/test/vectors": 60, "internal/http/egress/egresstest": 60, "internal/clock/clocktest": 60, // fixtures of tests
+	"internal/test/layers": 60,
+}
+
+func TestLayersPointDown(t *testing.T) {
+	packages := list(t)
+	for name, p := range packages {
+		own, known := layer[name]
+		if !known {
+			t.Errorf("%s has no place in the layers: add it to this test and to docs/architecture.md", name)
+			continue
+		}
+		for _, path := range p.Imports {
+			below, ours := strings.CutPrefix(path, module)
+			if !ours || own == 60 {
+				continue
+			}
+			if strings.HasPrefix(below, "storage/") && own == 50 {
+				continue // programs choose the engine
+			}
+			if layer[below] > own {
+				t.Errorf("%s (layer %d) imports %s (layer %d)", name, own, below, layer[below])
+			}
+		}
+	}
+}
+
+func TestNobodyReaches(t *testing.T) {
+	engines := []string{module + "storage/pebblestore", module + "storage/pgstore", module + "storage/storagetest", "github.com/cockroachdb/pebble/v2", "github.com/jackc/pgx/v5"}
+	surfaces := []string{module + "ingest", module + "publicapi", module + "console", module + "identity"}
+	pure := []string{"id", "decimal", "fault", "internal/jcs", "event", "tlog", "policy", "did", "verify", "trust", "grant"}
+	layer2 := []string{module + "log", module + "internal/sysevent", module + "internal/tenant/org", module + "internal/tenant/agent", module + "internal/tenant/policystore", module + "internal/tenant/meter", module + "internal/tenant/account", module + "internal/operate/provision", module + "internal/flow/approval", module + "internal/flow/workflow", module + "internal/operate/transfer"}
+	rules := []struct {
+		why  string
+		from []string
+		not  []string
+	}{
+		{"layer 1 is pure: it can be read, tested and reused without a store or a network",
+			pure, append([]string{module + "storage", "net/http", "os"}, engines...)},
+		{"unauthenticated code can't reach what decides, who may do what, or who people are",
+			[]string{"publicapi"}, []string{module + "policy", module + "internal/tenant/org", module + "internal/tenant/account", module + "internal/tenant/policystore", module + "internal/tenant/meter", module + "ingest", "cel.dev/cel-go/cel"}},
+		{"conditions are the business of the service: whoever checks a log links no expression language",
+			[]string{"log", "verify", "client", "cmd/aps", "identity"}, []string{module + "policy", "cel.dev/cel-go/cel"}},
+		{"what auditors and agents run holds no part of the service",
+			[]string{"verify", "client", "monitor", "cmd/aps"}, slices.Concat(layer2, engines, surfaces)},
+		{"an engine is chosen by the program, nobody else knows which one runs",
+			[]string{"log", "internal/sysevent", "internal/tenant/org", "internal/tenant/agent", "internal/tenant/policystore", "internal/tenant/meter", "internal/tenant/account", "internal/operate/provision", "internal/flow/approval", "internal/flow/workflow", "internal/operate/transfer", "ingest", "publicapi", "console", "identity"}, engines},
+		{"a ledger knows nothing of who sends to it or why",
+			[]string{"log"}, append([]string{module + "internal/sysevent", module + "policy", "net/http"}, surfaces...)},
+		{"tests' engines are for tests",
+			[]string{"cmd/agentledger", "cmd/aps"}, []string{module + "storage/storagetest", module + "storage/pgstore/pgtest", module + "internal/test/ledgertest", module + "internal/test/enginetest", module + "internal/test/fakeservice", module + "internal/test/openapitest", module + "internal/test/vectors", module + "internal/clock/clocktest", "testing"}},
+	}
+	packages := list(t)
+	for _, rule := range rules {
+		for _, name := range rule.from {
+			p, ok := packages[name]
+			if !ok {
+				t.Errorf("there is no package %s: mend this test", name)
+			}
+			for _, path := range rule.not {
+				if slices.Contains(p.Deps, path) && !(path == "os" || path == "net/http") {
+					t.Errorf("%s reaches %s: %s", name, path, rule.why)
+				}
+				if slices.Contains(p.Imports, path) {
+					t.Errorf("%s imports %s: %s", name, path, rule.why)
+				}
+			}
+		}
+	}
+}
+
+func TestSurfacesStandAlone(t *testing.T) {
+	surfaces := []string{"ingest", "publicapi", "console", "identity"}
+	packages := list(t)
+	for _, name := range surfaces {
+		for _, other := range surfaces {
+			if slices.Contains(packages[name].Deps, module+other) {
+				t.Errorf("surface %s reaches surface %s", name, other)
+			}
+		}
+	}
+}
+
+func TestNobodyImportsTheStandardLog(t *testing.T) {
+	for name, p := range list(t) {
+		if slices.Contains(p.Imports, "log") {
+			t.Errorf("%s imports log; logging is slog", name)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package ledgertest
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/event"
+
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// Agent signs events for both organizations.
+type Agent struct{ key edkey.Private }
+
+// NewAgent returns an agent with a key of its own.
+func NewAgent() *Agent { return &Agent{key: edkey.NewPrivate()} }
+
+// Envelope signs an event with an id, which is also its payload's text, and
+// whatever else the payload is to have.
+func (a *Agent) Envelope(t testing.TB, tenant id.Tenant, name string, more map[string]any) *event.Envelope {
+	t.Helper()
+	payload := map[string]any{"text": name}
+	for k, v := range more {
+		payload[k] = v
+	}
+	unsigned, err := json.Marshal(map[string]any{
+		"schema_version": 1, "event_id": name, "organization_id": Organization(tenant).String(),
+		"trace_id": "trc", "agent_id": "agt_test", "key_id": "key_test", "emitted_at": "2026-11-20T12:00:00.000Z",
+		"actor_type": "agent", "actor_principal": "svc", "action_kind": "tool_call", "tool_name": "acme.orders.read",
+		"policy_decision": "allow", "payload": payload,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := event.Sign(unsigned, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := event.Parse(signed, event.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// Attestation is what the server states about an event of the agent.
+func (a *Agent) Attestation(e *event.Envelope) log.Attestation {
+	return log.Attestation{
+		Form: event.FormDigest, PublicKey: did.Multikey(a.key.Public().Bytes()), Signer: event.SignerAgent, Custody: event.CustodyAgent,
+		IngestKeyID: "ik_test", Policy: event.Policy{Declared: id.Allow, Effective: id.Allow},
+		Disclosure: id.DiscloseRecord, IdempotencyKey: "idem-" + string(e.EventID),
+	}
+}
+
+// Genesis is the beginning of a tenant's ledger.
+func Genesis(t id.Tenant) log.Genesis {
+	return log.Genesis{Organization: Organization(t), Origin: Origin(t)}
+}
+
+// Signed returns what the checkpoint of a state says, once its signature was checked.
+func Signed(s *log.State) (tlog.Checkpoint, error) {
+	return tlog.OpenCheckpoint(bytes.Clone(s.Checkpoint()), s.VerifierKey())
+}
+
+// Time stands still until it is moved.
+type Time struct {
+	mu     sync.Mutex
+	passed time.Duration
+}
+
+// Clock shows noon of one day, and what has passed since.
+func (c *Time) Clock() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(c.passed)
+}
+
+// Pass moves the clock.
+func (c *Time) Pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.passed += d
+}
+
+// Copy returns another one that shows the same.
+func (c *Time) Copy() *Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &Time{passed: c.passed}
+}

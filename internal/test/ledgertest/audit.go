@@ -1,0 +1,104 @@
+package ledgertest
+
+import (
+	"testing"
+
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/event"
+
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// Said is one statement found in a ledger.
+type Said struct {
+	Kind      string
+	Principal string
+	Payload   string // canonical JSON
+}
+
+// Audit reads a tenant's ledger as a stranger with all documents would: each
+// entry is proven and linked, each record fits its entry, each envelope is signed
+// and the one of its record. It returns the server's own events, in their order.
+func (s *Service) Audit(t testing.TB, tenant id.Tenant) []Said {
+	t.Helper()
+	state := s.State(t, tenant)
+	var said []Said
+	var before event.Entry
+	for e, err := range s.Ledgers.Events(t.Context(), state, 0, state.Size(), storage.Records|storage.Envelopes) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.auditEntry(t, state, e, before)
+		envelope, signer := auditEnvelope(t, e)
+		if signer == event.SignerSystem {
+			said = append(said, Said{envelope.ActionKind, envelope.ActorPrincipal, string(envelope.Payload)})
+		}
+		before = log.EntryOf(e)
+	}
+	return said
+}
+
+// auditEntry checks the bundle that the public would get.
+func (s *Service) auditEntry(t testing.TB, state *log.State, e storage.Event, before event.Entry) {
+	t.Helper()
+	key := state.VerifierKey()
+	parts := verify.Parts{
+		Organization: state.Identity().Organization, Slug: "audited", Event: e.ID, Index: e.Index,
+		Entry: log.EntryOf(e), Proof: s.proof(t, state, e.Index), Previous: before,
+		Checkpoint: tlog.Checkpoint{Origin: state.Identity().Origin, Size: state.Size(), Root: state.Root()},
+		Note:       state.Checkpoint(), Key: key, ActionKind: e.ActionKind, Disclosure: id.DiscloseRecord, Record: e.Record,
+	}
+	if e.Index > 0 {
+		parts.PreviousProof = s.proof(t, state, e.Index-1)
+	}
+	bundle, err := verify.NewBundle(parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report := verify.Check(bundle, verify.Options{Key: &key}); !report.OK || report.RecordOK == nil || report.SignatureOK == nil {
+		t.Errorf("event %d does not verify: %v", e.Index, report.Errors)
+	}
+}
+
+func (s *Service) proof(t testing.TB, state *log.State, at id.Index) []id.Hash {
+	t.Helper()
+	_, _, proof, err := s.Ledgers.Inclusion(t.Context(), state, at, state.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return proof
+}
+
+// auditEnvelope checks a stored envelope against its record, which says who signed:
+// what an envelope says of its actor anybody may say.
+func auditEnvelope(t testing.TB, e storage.Event) (*event.Envelope, event.Signer) {
+	t.Helper()
+	record, err := event.ParseRecord(e.Record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	envelope, err := event.Parse(e.Envelope, event.Options{Organization: record.OrganizationID, Server: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := did.ParseMultikey(record.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := edkey.ParsePublic(b[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := envelope.Verify(public); !ok || envelope.Digest != record.EventDigest || envelope.EventID != record.EventID {
+		t.Errorf("event %d: the envelope is not its record's", e.Index)
+	}
+	if ours := record.Signer != event.SignerAgent; ours && envelope.ActorType != "system" || ours != event.ReservedKey(string(envelope.KeyID)) {
+		t.Errorf("event %d: signer %s and actor_type %s", e.Index, record.Signer, envelope.ActorType)
+	}
+	return envelope, record.Signer
+}

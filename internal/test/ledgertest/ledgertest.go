@@ -1,0 +1,155 @@
+// Package ledgertest gives tests of the layers above package notary what those
+// layers stand on: ledgers of two organizations on a store in memory, a clock
+// that the test moves, and an auditor that reads back what was stated.
+package ledgertest
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
+)
+
+// The tenants of the two organizations.
+const (
+	Red  id.Tenant = 11
+	Blue id.Tenant = 12
+)
+
+// Organization returns the id of a tenant's organization.
+func Organization(t id.Tenant) id.Organization { return id.Organization{14: byte(t >> 8), 15: byte(t)} }
+
+// Origin returns the origin of a tenant's log.
+func Origin(t id.Tenant) id.Origin {
+	return id.Origin("log.example/o/" + Organization(t).String())
+}
+
+// Service is ledgers, and the notary that writes to them.
+type Service struct {
+	Store   *storagetest.Model // nil on another engine
+	Engine  storage.Engine     // on which all is
+	Ledgers *log.Ledgers
+	Notary  *sysevent.Notary
+	Witness log.Witness // asked before first events; nil: nobody
+	*Time
+	keyring *seal.Keyring
+	anchors string
+}
+
+// Confirm is a log.Witness that is Witness, if there is one by then.
+func (s *Service) Confirm(ctx context.Context, state *log.State) {
+	if s.Witness != nil {
+		s.Witness.Confirm(ctx, state)
+	}
+}
+
+// New returns a service without organizations on a store in memory, which ends
+// with the test.
+func New(t testing.TB) *Service {
+	t.Helper()
+	store := storagetest.NewModel()
+	s := On(t, store)
+	s.Store = store
+	return s
+}
+
+// On is New on another engine, which the caller closes afterwards.
+func On(t testing.TB, engine storage.Engine) *Service {
+	t.Helper()
+	keyring, err := seal.NewKeyring(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Service{keyring: keyring, Time: new(Time)}
+	s.open(t, engine, t.TempDir())
+	return s
+}
+
+// Again returns the service as it is after a restart on the same store; the one
+// before must not write any more.
+func (s *Service) Again(t testing.TB, engine storage.Engine) *Service {
+	t.Helper()
+	again := &Service{keyring: s.keyring, Time: s.Time}
+	anchors := t.TempDir() // those of the one before, which may hold them still
+	if err := os.CopyFS(anchors, os.DirFS(s.anchors)); err != nil {
+		t.Fatal(err)
+	}
+	again.open(t, engine, anchors)
+	return again
+}
+
+// Adopted returns the service as it is after a restart on another engine without any
+// anchors, where somebody has adopted the heads of tenants.
+func (s *Service) Adopted(t testing.TB, engine storage.Engine, tenants ...id.Tenant) *Service {
+	t.Helper()
+	again := &Service{keyring: s.keyring, Time: s.Time}
+	again.open(t, engine, t.TempDir())
+	for _, tenant := range tenants {
+		if err := again.Ledgers.Adopt(t.Context(), tenant, again.State(t, tenant).Checkpoint()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return again
+}
+
+func (s *Service) open(t testing.TB, engine storage.Engine, anchors string) {
+	t.Helper()
+	journal, err := log.OpenAnchors(anchors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Engine, s.anchors = engine, anchors
+	s.Ledgers, err = log.Open(t.Context(), log.Options{
+		Store: engine, Keyring: s.keyring, Anchors: journal, Clock: s.Clock, Witness: s,
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Fatal:  func(err error) { t.Errorf("fatal: %v", err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Ledgers.Close() })
+	s.Notary = &sysevent.Notary{Ledgers: s.Ledgers, Records: engine, Keyring: s.keyring, Disclosures: always(id.DiscloseRecord), Clock: s.Clock}
+}
+
+// Anchors returns the folder of the service's anchors.
+func (s *Service) Anchors() string { return s.anchors }
+
+// Found makes a tenant's organization with the records that it begins with.
+func (s *Service) Found(t testing.TB, tenant id.Tenant, records ...storage.Change) {
+	t.Helper()
+	system, err := sysevent.Found(s.keyring, Organization(tenant))
+	if err != nil {
+		t.Fatal(err)
+	}
+	genesis := Genesis(tenant)
+	genesis.Changes = append(records, system)
+	if _, err := s.Ledgers.Create(t.Context(), tenant, genesis); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// State returns the published state of a tenant's ledger.
+func (s *Service) State(t testing.TB, tenant id.Tenant) *log.State {
+	t.Helper()
+	state, err := s.Ledgers.State(t.Context(), tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// Keyring seals the service's keys.
+func (s *Service) Keyring() *seal.Keyring { return s.keyring }
+
+type always id.Disclosure
+
+func (a always) Disclosure(context.Context, *log.State) (id.Disclosure, error) {
+	return id.Disclosure(a), nil
+}

@@ -1,0 +1,154 @@
+// Package openapitest holds the traffic of a surface's tests against the OpenAPI
+// document (package openapi), in both directions.
+//
+// What always holds:
+//
+//   - Every answer is one that the document has for its path and method: status,
+//     headers (all required ones, and none that is not documented), media type
+//     and body. A request that was answered with success is one that the document
+//     allows: parameters, security, body.
+//   - When all tests of a package have passed, every status of every operation of
+//     its tags was answered by at least one of them. Statuses of 500 and above are
+//     the edge's rather than an operation's, so one operation of a surface is
+//     enough for each.
+//   - Schemas of objects count as closed unless they say otherwise, so a member
+//     that is not documented is found.
+//
+// A package's tests have one Traffic, put the handler under test inside of
+// Watch, and call Main from TestMain:
+//
+//	var traffic = apicheck.Of("public")
+//
+//	func TestMain(m *testing.M) { os.Exit(traffic.Main(m)) }
+package openapitest
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/agentledger/agentledger/internal/http/openapi"
+)
+
+// Traffic is what the tests of one surface asked and were answered. It may be
+// used by several goroutines.
+type Traffic struct {
+	tags []string
+	load func() (*document, error)
+
+	mu   sync.Mutex
+	seen map[answered]bool
+}
+
+// answered is an operation and a status that it was answered with.
+type answered struct{ operation, status string }
+
+// Of returns the traffic of the operations with these tags.
+func Of(tags ...string) *Traffic {
+	return &Traffic{
+		tags: tags, seen: make(map[answered]bool),
+		load: sync.OnceValues(func() (*document, error) { return parse([]byte(openapi.Document())) }),
+	}
+}
+
+// Watch returns next, with every exchange checked: what does not hold fails t.
+// Benchmarks get next itself.
+func (f *Traffic) Watch(t testing.TB, next http.Handler) http.Handler {
+	t.Helper()
+	if _, timed := t.(*testing.B); timed {
+		return next
+	}
+	d, err := f.load()
+	if err != nil {
+		t.Fatalf("openapi.json: %v", err)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var sent bytes.Buffer
+		asked := r.WithContext(r.Context())
+		if r.Body != nil {
+			asked.Body = tee{io.TeeReader(r.Body, &sent), r.Body}
+		}
+		a := &answer{ResponseWriter: w}
+		next.ServeHTTP(a, asked)
+		x := exchange{request: r, sent: sent.Bytes(), status: a.status, header: a.header, body: a.body.Bytes()}
+		for _, problem := range f.check(d, x) {
+			t.Errorf("%s %s: %d: %s", r.Method, r.URL, a.status, problem)
+		}
+	})
+}
+
+// check notes an exchange and returns what is wrong with it.
+func (f *Traffic) check(d *document, x exchange) []string {
+	o, parameters, found := d.find(x.request)
+	if !found {
+		return d.checkUnmatched(x)
+	}
+	f.mu.Lock()
+	f.seen[answered{o.id, strconv.Itoa(x.status)}] = true
+	f.mu.Unlock()
+	return o.check(x, parameters)
+}
+
+// Main runs the tests and, if all of them ran and passed, checks that nothing is
+// documented that none of them has seen. It returns the status to exit with.
+func (f *Traffic) Main(m *testing.M) int {
+	if !flag.Parsed() {
+		flag.Parse()
+	}
+	code := m.Run()
+	if code != 0 || filtered() {
+		return code
+	}
+	d, err := f.load()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "openapi.json: %v\n", err)
+		return 1
+	}
+	unseen := f.unseen(d)
+	for _, what := range unseen {
+		fmt.Fprintf(os.Stderr, "openapi.json documents what no test has seen: %s\n", what)
+	}
+	return min(1, len(unseen))
+}
+
+// filtered reports whether this run is of some tests only, or of none.
+func filtered() bool {
+	return slices.ContainsFunc([]string{"test.run", "test.skip", "test.list", "test.fuzz"}, func(name string) bool {
+		set := flag.Lookup(name)
+		return set != nil && set.Value.String() != ""
+	})
+}
+
+// unseen lists the documented answers that were never given.
+func (f *Traffic) unseen(d *document) (missing []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	edge := map[string]bool{} // statuses of 500 and above: seen at all?
+	for _, o := range d.operations() {
+		if !slices.Contains(f.tags, o.tag) {
+			continue
+		}
+		for _, status := range o.statuses() {
+			seen := f.seen[answered{o.id, status}]
+			if status >= "500" {
+				edge[status] = edge[status] || seen
+			} else if !seen {
+				missing = append(missing, o.id+" "+status)
+			}
+		}
+	}
+	for status, seen := range edge {
+		if !seen {
+			missing = append(missing, "any operation "+status)
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}

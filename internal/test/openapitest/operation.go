@@ -1,0 +1,174 @@
+package openapitest
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// operation is one method of one path.
+type operation struct {
+	node       node
+	id, tag    string
+	parameters []node // its path's, then its own
+}
+
+func newOperation(n, item node) *operation {
+	o := &operation{node: n, id: n.get("operationId").text()}
+	if tags := n.get("tags").items(); len(tags) > 0 {
+		o.tag = tags[0].text()
+	}
+	o.parameters = append(item.get("parameters").items(), n.get("parameters").items()...)
+	return o
+}
+
+// statuses returns the documented ones, as texts.
+func (o *operation) statuses() (all []string) {
+	for status := range o.node.get("responses").members() {
+		all = append(all, status)
+	}
+	return all
+}
+
+// check returns what is wrong with an exchange.
+func (o *operation) check(x exchange, parameters map[string]string) []string {
+	problems := checkAnswer(o.node.get("responses"), x)
+	if x.status < 400 && x.request.Method != http.MethodOptions { // a preflight is about another request
+		problems = append(problems, o.checkParameters(x.request, parameters)...)
+		problems = append(problems, o.checkSecurity(x.request)...)
+		problems = append(problems, o.checkRequestBody(x)...)
+	}
+	return problems
+}
+
+// checkParameters checks those of the path, the query and the headers. No other
+// query parameters may be there; of headers there may be any.
+func (o *operation) checkParameters(r *http.Request, path map[string]string) (problems []string) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		problems = append(problems, "the query: "+err.Error())
+	}
+	for _, p := range o.parameters {
+		name, where := p.get("name").text(), p.get("in").text()
+		var values []string
+		switch where {
+		case "path":
+			values = []string{path[name]}
+		case "query":
+			values = query[name]
+			delete(query, name)
+		case "header":
+			values = r.Header.Values(name)
+		}
+		if len(values) == 0 && p.get("required").isTrue() {
+			problems = append(problems, where+" parameter "+name+" is required")
+		}
+		for _, value := range values {
+			problems = append(problems, checkText(p.schema(), where+" parameter "+name, value)...)
+		}
+	}
+	for name := range query {
+		problems = append(problems, "query parameter "+name+" is not documented")
+	}
+	return problems
+}
+
+// checkSecurity wants one of the documented ways to be there.
+func (o *operation) checkSecurity(r *http.Request) []string {
+	ways := o.node.get("security").items()
+	if len(ways) == 0 || slices.ContainsFunc(ways, func(way node) bool { return o.hasAll(r, way) }) {
+		return nil
+	}
+	return []string{"the request has none of the documented credentials"}
+}
+
+func (o *operation) hasAll(r *http.Request, way node) bool {
+	for name := range way.members() {
+		if !hasCredential(r, o.node.document.at("#/components/securitySchemes/"+name)) {
+			return false
+		}
+	}
+	return true
+}
+
+func hasCredential(r *http.Request, scheme node) bool {
+	name := scheme.get("name").text()
+	switch scheme.get("in").text() {
+	case "cookie":
+		_, err := r.Cookie(name)
+		return err == nil
+	case "header":
+		return r.Header.Get(name) != ""
+	}
+	said, _, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return scheme.get("type").text() == "http" && strings.EqualFold(said, scheme.get("scheme").text())
+}
+
+func (o *operation) checkRequestBody(x exchange) []string {
+	documented := o.node.get("requestBody")
+	switch {
+	case len(x.sent) == 0 && documented.get("required").isTrue():
+		return []string{"a body is required"}
+	case len(x.sent) == 0:
+		return nil
+	case !documented.there():
+		return []string{"a body was read that is not documented"}
+	}
+	media := x.request.Header.Get("Content-Type")
+	if media == "" { // then it is what the operation takes
+		for media = range documented.get("content").members() {
+		}
+	}
+	sent := x.sent
+	if media == mediaLines {
+		sent = acceptedLines(x)
+	}
+	return checkContent(documented.get("content"), "the request's body", media, sent)
+}
+
+// checkAnswer checks an answer against `responses`.
+func checkAnswer(responses node, x exchange) []string {
+	response := responses.get(fmt.Sprint(x.status))
+	if !response.there() {
+		return []string{fmt.Sprintf("this status is not documented; body %.200q", x.body)}
+	}
+	problems := checkHeaders(response.get("headers").members(), x.header)
+	switch content := response.get("content"); {
+	case x.request.Method == http.MethodHead:
+		return problems
+	case content.there():
+		body, err := x.decoded()
+		if err != nil {
+			return append(problems, "the body: "+err.Error())
+		}
+		return append(problems, checkContent(content, "the body", x.header.Get("Content-Type"), body)...)
+	case len(x.body) > 0:
+		return append(problems, "it has a body, which is not documented")
+	}
+	return problems
+}
+
+// checkHeaders wants the required headers, and no others than are documented but
+// for those that HTTP itself adds.
+func checkHeaders(documented map[string]node, sent http.Header) (problems []string) {
+	left := sent.Clone()
+	for _, name := range []string{"Content-Type", "Content-Length", "Date"} {
+		left.Del(name)
+	}
+	for name, h := range documented {
+		values := sent.Values(name)
+		left.Del(name)
+		if len(values) == 0 && h.get("required").isTrue() {
+			problems = append(problems, "header "+name+" is missing")
+		}
+		for _, value := range values {
+			problems = append(problems, checkText(h.schema(), "header "+name, value)...)
+		}
+	}
+	for name := range left {
+		problems = append(problems, "header "+name+" is not documented")
+	}
+	return problems
+}

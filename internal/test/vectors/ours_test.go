@@ -1,0 +1,308 @@
+package vectors
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/trust"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// Our own verifiers say of the published files what is written there.
+func TestOurs(t *testing.T) {
+	for _, f := range kinds(t) {
+		published, err := Read(root, f.Kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		verdicts := map[string]int{}
+		for _, v := range published.Vectors {
+			verdicts[v.Verdict]++
+			r := reader{v: v}
+			said, err := r.check(f.Kind)
+			if r.err != nil {
+				t.Fatalf("%s: %v", f.Kind, r.err)
+			}
+			if !r.right(said, err) {
+				t.Errorf("%s: %s: got %v %v, want %s %v", f.Kind, v.Name, err, said, v.Verdict, v.Expect)
+			}
+		}
+		if verdicts[Accept] == 0 || verdicts[Refuse] == 0 {
+			t.Errorf("%s: %v", f.Kind, verdicts)
+		}
+	}
+}
+
+// reader reads an input; a vector that is not laid out right is err.
+type reader struct {
+	v   Vector
+	err error
+}
+
+// right tells whether that is what the vector says.
+func (r *reader) right(said map[string]any, err error) bool {
+	return (err == nil) == (r.v.Verdict == Accept) && (r.v.Expect == nil || reflect.DeepEqual(said, r.v.Expect))
+}
+
+func (r *reader) text(name string) string {
+	s, err := r.v.Text(name)
+	r.err = errors.Join(r.err, err)
+	return s
+}
+
+func (r *reader) bytes(name string) []byte {
+	b, err := hex.DecodeString(r.text(name))
+	r.err = errors.Join(r.err, err)
+	return b
+}
+
+var errRefused = errors.New("refused")
+
+// hashes and number read what an implementation would get as JSON: a hash of
+// another length or a number out of range is refused there.
+func hashesOf(texts ...string) (all []id.Hash, err error) {
+	for _, s := range texts {
+		h, err := id.ParseHash(s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+func (r *reader) proof(numbers [2]string, hashes [2]string) (n [2]id.Index, h [2]id.Hash, proof []id.Hash, err error) {
+	for i := range n {
+		v, err := strconv.ParseUint(r.text(numbers[i]), 10, 64)
+		if err != nil || strconv.FormatUint(v, 10) != r.text(numbers[i]) {
+			return n, h, nil, errRefused
+		}
+		n[i] = id.Index(v)
+	}
+	two, err := hashesOf(r.text(hashes[0]), r.text(hashes[1]))
+	if err != nil {
+		return n, h, nil, err
+	}
+	list, err := r.v.List("hashes")
+	r.err = errors.Join(r.err, err)
+	proof, err = hashesOf(list...)
+	return n, [2]id.Hash(two), proof, err
+}
+
+// check says what our packages say.
+func (r *reader) check(kind string) (map[string]any, error) {
+	switch kind {
+	case "public-key":
+		_, err := edkey.ParsePublic(r.bytes("public_key"))
+		return nil, err
+	case "signature":
+		k, err := edkey.ParsePublic(r.bytes("public_key"))
+		if err == nil && !k.Verify(r.bytes("message"), r.bytes("signature")) {
+			err = errRefused
+		}
+		return nil, err
+	case "log-key":
+		k, err := tlog.ParseVerifierKey(r.text("vkey"))
+		public := k.Public().Bytes()
+		return keySaid(k.Name(), k.Hash(), public[:]), err
+	case "witness-key", "mldsa-witness-key":
+		k, err := tlog.ParseWitnessKey(r.text("vkey"))
+		if err != nil {
+			return nil, err
+		}
+		return keySaid(k.Name(), k.Hash(), k.Typed()[1:]), nil
+	case "note", "checkpoint", "cosignature", "mldsa-cosignature", "tlog-proof":
+		return r.signed(kind)
+	case "inclusion":
+		n, h, proof, err := r.proof([2]string{"index", "size"}, [2]string{"leaf", "root"})
+		if err == nil {
+			err = tlog.CheckInclusion(n[0], n[1], h[0], proof, h[1])
+		}
+		return nil, err
+	case "consistency":
+		n, h, proof, err := r.proof([2]string{"from", "to"}, [2]string{"from_root", "to_root"})
+		if err == nil {
+			err = tlog.CheckConsistency(n[0], n[1], h[0], h[1], proof)
+		}
+		return nil, err
+	case "policy", "quorum":
+		return r.trusted(kind)
+	case "keys":
+		keys, err := verify.ParseKeys([]byte(r.text("keys")))
+		said := []any{}
+		for _, k := range keys {
+			said = append(said, k.Key.String())
+		}
+		return map[string]any{"log_keys": said}, err
+	case "canonical-json":
+		canonical, err := jcs.Canonicalize([]byte(r.text("json")), jcs.MaxDepth)
+		return map[string]any{"canonical": string(canonical)}, err
+	case "entry":
+		e, err := event.ParseEntry([]byte(r.text("entry")))
+		hash := e.Hash()
+		return map[string]any{"seq": fmt.Sprint(e.Seq), "event_hash": hash.String()}, err
+	case "bundle", "second-proof":
+		return r.bundle(kind)
+	}
+	r.err = fmt.Errorf("no kind %s", kind)
+	return nil, nil
+}
+
+func keySaid(name string, hash tlog.KeyHash, public []byte) map[string]any {
+	return map[string]any{"name": name, "key_id": hash.String(), "public_key": hexOf(public)}
+}
+
+// signed is check for what is a note or holds one.
+func (r *reader) signed(kind string) (map[string]any, error) {
+	if strings.HasSuffix(kind, "cosignature") {
+		k, err := tlog.ParseWitnessKey(r.text("witness"))
+		r.err = errors.Join(r.err, err)
+		n, err := tlog.ParseNote([]byte(r.text("note")))
+		if err != nil {
+			return nil, err
+		}
+		at, err := k.Cosigned(n)
+		return map[string]any{"time": fmt.Sprint(int64(at) / 1000)}, err
+	}
+	k, err := tlog.ParseVerifierKey(r.text("key"))
+	r.err = errors.Join(r.err, err)
+	switch kind {
+	case "note":
+		n, err := tlog.ParseNote([]byte(r.text("note")))
+		if err == nil {
+			err = n.Verify(k)
+		}
+		return map[string]any{"text": n.Text}, err
+	case "checkpoint":
+		c, err := tlog.OpenCheckpoint([]byte(r.text("note")), k)
+		return map[string]any{"origin": string(c.Origin), "size": fmt.Sprint(c.Size), "root": c.Root.String()}, err
+	}
+	p, err := tlog.ParseProof([]byte(r.text("proof")))
+	if err != nil {
+		return nil, err
+	}
+	leaf := tlog.LeafHash([]byte(r.text("entry")))
+	c, err := p.Check(leaf, k)
+	if err != nil {
+		return r.unknownSigners(p, leaf, k), err
+	}
+	return map[string]any{"index": fmt.Sprint(p.Index), "size": fmt.Sprint(c.Size)}, err
+}
+
+// unknownSigners is what a tlog-proof says of which nothing is wrong but the key.
+func (r *reader) unknownSigners(p tlog.Proof, leaf id.Hash, k tlog.VerifierKey) map[string]any {
+	c, err := tlog.ReadCheckpoint(p.Checkpoint)
+	signers := verify.UnknownSigners(p.Checkpoint, []tlog.VerifierKey{k})
+	if err != nil || len(signers) == 0 || tlog.CheckInclusion(p.Index, c.Size, leaf, p.Hashes, c.Root) != nil {
+		return nil
+	}
+	return map[string]any{"unknown_keys": anys(signers)}
+}
+
+func anys(texts []string) (all []any) {
+	for _, s := range texts {
+		all = append(all, s)
+	}
+	return all
+}
+
+// trusted is check for policies.
+func (r *reader) trusted(kind string) (map[string]any, error) {
+	p, err := trust.Parse([]byte(r.text("policy")))
+	if kind == "policy" {
+		return nil, err
+	}
+	r.err = errors.Join(r.err, err)
+	if r.err != nil {
+		return nil, nil
+	}
+	o, err := p.Open([]byte(r.text("note")))
+	by := []any{}
+	for _, c := range o.Cosignatures {
+		by = append(by, c.Witness.Name)
+	}
+	return map[string]any{"witnessed_by": by}, err
+}
+
+// bundle is check for bundles: what the report says, and whether all of it holds.
+func (r *reader) bundle(kind string) (map[string]any, error) {
+	o := r.options("key", "keys")
+	if kind == "second-proof" {
+		d := r.options("directory_key", "directory_keys")
+		o.Directory = &d
+	}
+	b, err := verify.ParseBundle([]byte(r.text("bundle")))
+	if err != nil {
+		return nil, err
+	}
+	report := verify.Check(b, o)
+	if !report.OK || r.has("directory_key") && b.Directory == nil {
+		err = errRefused
+	}
+	said := map[string]any{"inclusion_ok": report.InclusionOK, "checkpoint_ok": report.CheckpointOK, "chain_ok": report.ChainOK}
+	for name, ok := range map[string]*bool{"record_ok": report.RecordOK, "signature_ok": report.SignatureOK, "envelope_ok": report.EnvelopeOK, "directory_ok": report.DirectoryOK} {
+		switch {
+		case ok != nil:
+			said[name] = *ok
+		case name != "directory_ok" || kind == "second-proof":
+			said[name] = nil
+		}
+	}
+	if keys := verify.UnknownKeys(b, o); len(keys) > 0 {
+		var signers []string
+		for _, k := range keys {
+			signers = append(signers, verify.Signer(k.Name(), k.Hash()))
+		}
+		said["unknown_keys"] = anys(signers)
+	}
+	if !r.has("directory_policy") {
+		return said, err
+	}
+	return r.directoryQuorum(b, said, err)
+}
+
+func (r *reader) has(name string) bool { _, there := r.v.Input[name]; return there }
+
+// options are the pinned key and the list of keys of those names, if they are there.
+func (r *reader) options(key, keys string) (o verify.Options) {
+	if r.has(key) {
+		k, err := tlog.ParseVerifierKey(r.text(key))
+		o.Key, r.err = &k, errors.Join(r.err, err)
+	}
+	if r.has(keys) {
+		retired, err := verify.ParseKeys([]byte(r.text(keys)))
+		o.Retired, r.err = retired, errors.Join(r.err, err)
+	}
+	return o
+}
+
+// directoryQuorum adds who cosigned the directory's checkpoint, which has to be enough.
+func (r *reader) directoryQuorum(b *verify.Bundle, said map[string]any, err error) (map[string]any, error) {
+	p, fault := trust.Parse([]byte(r.text("directory_policy")))
+	r.err = errors.Join(r.err, fault)
+	if r.err != nil || b.Directory == nil {
+		return nil, errors.Join(err, errRefused)
+	}
+	n, fault := tlog.ParseNote([]byte(b.Directory.Bundle.Checkpoint))
+	if fault != nil {
+		return nil, errors.Join(err, fault)
+	}
+	by, all := []any{}, p.Cosignatures(n)
+	for _, c := range all {
+		by = append(by, c.Witness.Name)
+	}
+	if said["directory_witnessed_by"] = by; !p.Reached(all) {
+		err = errors.Join(err, errRefused)
+	}
+	return said, err
+}

@@ -1,0 +1,61 @@
+package trace_test
+
+import (
+	"context"
+	"testing"
+
+	"go.opentelemetry.io/otel/codes"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/agentledger/agentledger/internal/trace"
+)
+
+// use makes two spans, one below the other, and one linked to the first.
+func use(ctx context.Context, t trace.Tracer) {
+	ctx, request := t.Start(ctx, "request")
+	request.Text("request_id", "r1")
+	_, parse := t.Start(ctx, "parse")
+	parse.Int("bytes", 7)
+	parse.Fail("too short")
+	parse.End()
+	t.StartLinked("commit", []trace.Link{t.LinkTo(ctx), {}}).End()
+	request.End()
+}
+
+func TestSpans(t *testing.T) {
+	recorder := tracetest.NewSpanRecorder()
+	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder))
+	use(t.Context(), trace.New(provider.Tracer("test")))
+	ended := recorder.Ended()
+	if len(ended) != 3 {
+		t.Fatalf("got %d spans, want 3", len(ended))
+	}
+	parse, commit, request := ended[0], ended[1], ended[2]
+	if parse.Name() != "parse" || parse.Parent().SpanID() != request.SpanContext().SpanID() {
+		t.Errorf("got %q below %v, want parse below the request", parse.Name(), parse.Parent())
+	}
+	if parse.Status().Code != codes.Error || parse.Status().Description != "too short" {
+		t.Errorf("status: got %+v", parse.Status())
+	}
+	if commit.Parent().IsValid() || len(commit.Links()) != 1 || commit.Links()[0].SpanContext.SpanID() != request.SpanContext().SpanID() {
+		t.Errorf("commit: got parent %v and links %v, want a root linked to the request", commit.Parent(), commit.Links())
+	}
+}
+
+func TestOffCostsNothing(t *testing.T) {
+	ctx := t.Context()
+	var off trace.Tracer
+	if off.On() {
+		t.Error("the zero tracer is on")
+	}
+	if got := testing.AllocsPerRun(100, func() {
+		ctx, s := off.Start(ctx, "request")
+		s.Int("bytes", 7)
+		s.End()
+		_ = off.LinkTo(ctx)
+	}); got != 0 {
+		t.Errorf("got %v allocations, want none", got)
+	}
+	use(ctx, off)
+}

@@ -1,0 +1,75 @@
+package webhook
+
+import (
+	"context"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// MaxDead is how many dead letters of an organization are kept: the newest.
+const MaxDead = 1000
+
+// DeadLetter is a delivery that was given up.
+type DeadLetter struct {
+	ID        ID
+	URL       string
+	Type      string
+	CreatedAt id.Instant
+	GivenUpAt id.Instant
+	Tries     int
+	Trouble   string
+}
+
+// DeadLetters returns at most limit dead letters after the given one, oldest first.
+func (o *Outbox) DeadLetters(ctx context.Context, t id.Tenant, after ID, limit int) ([]DeadLetter, error) {
+	begin := ""
+	if after != "" {
+		begin = string(after) + "\x00"
+	}
+	found, err := o.records.Scan(ctx, t, kindDead, begin, "", limit)
+	if err != nil {
+		return nil, unreadable("list dead letters", err)
+	}
+	letters := make([]DeadLetter, len(found))
+	for i, r := range found {
+		v, err := records.Decode[delivery](r)
+		if err != nil {
+			return nil, unreadable("list dead letters", err)
+		}
+		d := &v.Value
+		if d.Trouble == formerlyRefused {
+			d.Trouble = noAnswer
+		}
+		letters[i] = DeadLetter{
+			ID: ID(r.Key), URL: d.URL, Type: d.Type, CreatedAt: d.CreatedAt, GivenUpAt: d.NextAt, Tries: d.Tries, Trouble: d.Trouble,
+		}
+	}
+	return letters, nil
+}
+
+// Replay makes a delivery of a dead letter again, with all its tries;
+// fault.NotFound when there is no such letter.
+func (o *Outbox) Replay(ctx context.Context, t id.Tenant, name ID) error {
+	d, version, err := o.read(ctx, t, kindDead, name)
+	if err != nil {
+		return err
+	}
+	if version == 0 {
+		return fault.New(fault.NotFound, "Not found")
+	}
+	d.Tries, d.NextAt, d.Trouble = 0, o.now(), ""
+	again, err := d.change(kindDelivery, name, storage.AnyVersion)
+	if err != nil {
+		return err
+	}
+	if err := o.note(ctx, d.due(t, name)); err != nil {
+		return err
+	}
+	if err := o.records.Write(ctx, t, []storage.Change{{Kind: kindDead, Key: string(name), If: version}, again}); err != nil {
+		return unreadable("replay delivery", err)
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/egress"
+	"github.com/agentledger/agentledger/internal/http/retryafter"
+	"github.com/agentledger/agentledger/internal/schedule"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// pauses is how long the tries are apart: those that Standard Webhooks proposes.
+func pauses() []time.Duration {
+	return []time.Duration{
+		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+	}
+}
+
+// longestTold bounds for how long a receiver may put a try off by Retry-After.
+const longestTold = 24 * time.Hour
+
+// Run delivers what is due, each second and when there is room again for what is
+// left, until ctx ends, and returns when nothing is under way any more.
+func (o *Outbox) Run(ctx context.Context, logger *slog.Logger) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	defer o.flown.Wait()
+	for {
+		if err := o.Sweep(ctx, logger); err != nil && ctx.Err() == nil {
+			logger.Warn("outbox: deliveries can't be read", "err", err)
+		}
+		select {
+		case <-tick.C:
+		case <-o.room:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Sweep begins the deliveries that are due, as far as there is room.
+func (o *Outbox) Sweep(ctx context.Context, logger *slog.Logger) error {
+	err := o.due.Sweep(ctx, o.now, func(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
+		return o.begin(ctx, e, logger), nil
+	})
+	if err != nil {
+		return unreadable("read what is due", err)
+	}
+	return nil
+}
+
+// begin makes one delivery, in a goroutine of its own, if there is room for it. The
+// delivery settles its due entry.
+func (o *Outbox) begin(ctx context.Context, e schedule.Entry, logger *slog.Logger) schedule.Outcome {
+	outcome, departs := o.depart(e)
+	if !departs {
+		return outcome
+	}
+	o.flown.Go(func() {
+		defer o.arrive(nameOf(e))
+		err := o.fly(ctx, e, nameOf(e))
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		logger.Warn("outbox: a delivery could not be moved on", "delivery", nameOf(e), "err", err)
+		if err := o.due.Settle(ctx, e, schedule.Failed(o.now())); err != nil && ctx.Err() == nil {
+			logger.Warn("outbox: a delivery could not be put off", "delivery", nameOf(e), "err", err)
+		}
+	})
+	return outcome
+}
+
+// fly tries a delivery once and writes what became of it.
+func (o *Outbox) fly(ctx context.Context, e schedule.Entry, name ID) error {
+	t := e.Tenant
+	d, version, err := o.read(ctx, t, kindDelivery, name)
+	if err != nil {
+		return err
+	}
+	if version == 0 {
+		return o.due.Settle(ctx, e, schedule.Absent(e, o.now()))
+	}
+	if d.NextAt > e.At { // another due entry is of it
+		return o.due.Settle(ctx, e, schedule.Done())
+	}
+	now := o.clock()
+	header, err := o.header(ctx, t, name, &d, now)
+	if err != nil {
+		return err
+	}
+	answer, err := o.caller.Post(ctx, d.URL, header, d.Body)
+	if ctx.Err() != nil {
+		return ctx.Err() // the process stops: it counts as no try
+	}
+	d.Tries++
+	trouble, final := judge(answer, err)
+	if trouble == "" {
+		o.results.WithLabelValues("delivered").Inc()
+		return o.end(ctx, e, storage.Change{Kind: kindDelivery, Key: string(name), If: version})
+	}
+	d.Trouble = trouble
+	if plan := pauses(); !final && d.Tries <= len(plan) {
+		told := min(retryafter.Of(answer.Header, o.clock()), longestTold)
+		return o.later(ctx, e, name, &d, version, max(plan[d.Tries-1], told))
+	}
+	return o.bury(ctx, e, name, &d, version)
+}
+
+// noAnswer is what is said of every receiver that gave none. A name that leads into a
+// network that the service does not call, one that does not exist and one where nobody
+// listens are told, and tried again, alike: whoever names receivers must not learn
+// which names and addresses the operator's own network has.
+const noAnswer = "no answer"
+
+// formerlyRefused is what older programs said of addresses that are not called.
+const formerlyRefused = "the address is not one that may be called"
+
+// judge says what is wrong with an answer, "" for nothing, and whether another
+// try would be in vain.
+func judge(answer egress.Answer, err error) (trouble string, final bool) {
+	switch {
+	case errors.Is(err, egress.ErrTooLarge) && answer.Status/100 == 2:
+		return "", false
+	case err != nil:
+		return noAnswer, false
+	case answer.Status/100 == 2:
+		return "", false
+	case answer.Status == http.StatusGone:
+		return "answered 410: no more", true
+	}
+	return fmt.Sprintf("answered %d", answer.Status), false
+}
+
+// end writes the last change of a delivery and drops its due record.
+func (o *Outbox) end(ctx context.Context, e schedule.Entry, changes ...storage.Change) error {
+	err := o.records.Write(ctx, e.Tenant, changes)
+	if errors.Is(err, storage.ErrStale) {
+		return nil // another node has moved it; the due record is that one's
+	}
+	if err != nil {
+		return err
+	}
+	return o.due.Settle(ctx, e, schedule.Done())
+}
+
+// later plans another try, so much later and up to a fifth of that.
+func (o *Outbox) later(ctx context.Context, e schedule.Entry, name ID, d *delivery, version uint64, pause time.Duration) error {
+	o.results.WithLabelValues("failed").Inc()
+	pause += time.Duration(rand.Int64N(int64(pause)/5 + 1))
+	d.NextAt = o.now() + id.Instant(pause/time.Millisecond)
+	if err := o.note(ctx, d.due(e.Tenant, name)); err != nil {
+		return err
+	}
+	change, err := d.change(kindDelivery, name, version)
+	if err != nil {
+		return err
+	}
+	return o.end(ctx, e, change)
+}
+
+// bury makes a dead letter of a delivery.
+func (o *Outbox) bury(ctx context.Context, e schedule.Entry, name ID, d *delivery, version uint64) error {
+	o.results.WithLabelValues("dead").Inc()
+	d.NextAt = o.now()
+	dead, err := d.change(kindDead, name, storage.AnyVersion)
+	if err != nil {
+		return err
+	}
+	changes := []storage.Change{{Kind: kindDelivery, Key: string(name), If: version}, dead}
+	all, err := o.records.Scan(ctx, e.Tenant, kindDead, "", "", MaxDead)
+	if err != nil {
+		return err
+	}
+	if len(all) == MaxDead {
+		changes = append(changes, storage.Change{Kind: kindDead, Key: all[0].Key, If: storage.AnyVersion})
+	}
+	return o.end(ctx, e, changes...)
+}

@@ -1,0 +1,102 @@
+package webhook
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// kindKey has one record in an organization's partition, under key "", from its
+// first delivery on.
+const kindKey storage.Kind = "webhook_key"
+
+type keyRecord struct {
+	Public string `json:"public"` // base64 of 32 bytes
+	Sealed []byte `json:"sealed"`
+}
+
+func sealContext(o id.Organization) string { return "webhook-key\n" + o.String() }
+
+// SealedKey is where an organization's webhook key is.
+func SealedKey() log.Sealed {
+	return log.SealedIn(kindKey, "webhook key", log.OfOrganization(sealContext), func(r *keyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
+}
+
+// publicPrefix is how Standard Webhooks writes public keys.
+const publicPrefix = "whpk_"
+
+// PublicKey returns the key that signs an organization's deliveries, whpk_ and
+// base64 of 32 bytes; "" before its first delivery.
+func (o *Outbox) PublicKey(ctx context.Context, t id.Tenant) (string, error) {
+	r, err := o.key(ctx, t)
+	if err != nil || r == nil {
+		return "", err
+	}
+	return publicPrefix + r.Public, nil
+}
+
+// key returns nil when there is none yet.
+func (o *Outbox) key(ctx context.Context, t id.Tenant) (*keyRecord, error) {
+	r, err := records.Read[keyRecord](ctx, o.records, t, kindKey, "")
+	switch {
+	case err != nil:
+		return nil, unreadable("read webhook key", err)
+	case !r.There():
+		return nil, nil
+	}
+	return &r.Value, nil
+}
+
+// needKey returns the record that makes the organization's key, nothing when it
+// has one.
+func (o *Outbox) needKey(ctx context.Context, t id.Tenant, organization id.Organization) ([]storage.Change, error) {
+	if r, err := o.key(ctx, t); err != nil || r != nil {
+		return nil, err
+	}
+	private := edkey.NewPrivate()
+	seed := private.Seed()
+	sealed, err := o.keyring.Seal(sealContext(organization), seed[:])
+	if err != nil {
+		return nil, fmt.Errorf("make webhook key: %w", err)
+	}
+	made := records.Value[keyRecord]{Value: keyRecord{Public: private.Public().String(), Sealed: sealed}}
+	change, err := made.Change(kindKey, "")
+	return []storage.Change{change}, err
+}
+
+// header signs one try of a delivery.
+func (o *Outbox) header(ctx context.Context, t id.Tenant, name ID, d *delivery, now time.Time) (http.Header, error) {
+	r, err := o.key(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil {
+		return nil, unreadable("read webhook key", storage.ErrNotFound)
+	}
+	seed, err := o.keyring.Open(sealContext(d.Organization), r.Sealed)
+	if err != nil {
+		return nil, fmt.Errorf("open webhook key: %w", err)
+	}
+	private, err := edkey.PrivateFromSeed(seed)
+	if err != nil {
+		return nil, fmt.Errorf("open webhook key: %w", err)
+	}
+	timestamp := strconv.FormatInt(now.Unix(), 10)
+	signature := private.Sign(fmt.Appendf(nil, "%s.%s.%s", name, timestamp, d.Body))
+	return http.Header{
+		"Content-Type":      {"application/json"},
+		"User-Agent":        {"agentledger"},
+		"Webhook-Id":        {string(name)},
+		"Webhook-Timestamp": {timestamp},
+		"Webhook-Signature": {"v1a," + base64.StdEncoding.EncodeToString(signature[:])},
+	}, nil
+}

@@ -1,0 +1,60 @@
+package webhook
+
+import (
+	"context"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/schedule"
+	"github.com/agentledger/agentledger/storage"
+)
+
+const (
+	// kindDelivery has one record for each delivery that is to be made, by its id,
+	// in the organization's partition.
+	kindDelivery storage.Kind = "outbox"
+	// kindDead has those that are given up.
+	kindDead storage.Kind = "outbox_dead"
+	// kindDue has an entry (package due) for each delivery, of when it is to be tried.
+	kindDue storage.Kind = "outbox_due"
+)
+
+// delivery is one message to one address.
+type delivery struct {
+	Organization id.Organization `json:"organization_id"`
+	URL          string          `json:"url"`
+	Type         string          `json:"type"`
+	Body         jsontext.Value  `json:"body"`
+	CreatedAt    id.Instant      `json:"created_at"`
+	NextAt       id.Instant      `json:"next_at"` // when it is to be tried, or when it was given up
+	Tries        int             `json:"tries"`
+	Trouble      string          `json:"trouble,omitzero"` // of the last try, in our words
+}
+
+func (d *delivery) change(kind storage.Kind, name ID, at uint64) (storage.Change, error) {
+	return records.Value[delivery]{Value: *d, At: at}.Change(kind, string(name))
+}
+
+// read returns a delivery and its record's version, 0 when there is none.
+func (o *Outbox) read(ctx context.Context, t id.Tenant, kind storage.Kind, name ID) (d delivery, at uint64, err error) {
+	v, err := records.Read[delivery](ctx, o.records, t, kind, string(name))
+	if err != nil {
+		err = unreadable("read delivery", err)
+	}
+	return v.Value, v.At, err
+}
+
+// due returns the entry of when a delivery is due.
+func (d *delivery) due(t id.Tenant, name ID) schedule.Entry {
+	return schedule.Entry{At: d.NextAt, Tenant: t, Name: entryName(name, d)}
+}
+
+// note notes when deliveries are due, before they are written.
+func (o *Outbox) note(ctx context.Context, entries ...schedule.Entry) error {
+	if err := o.due.Note(ctx, entries...); err != nil {
+		return unreadable("note when a delivery is due", err)
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package webhook
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/schedule"
+)
+
+// Bounds of what is under way: in all, of one organization, to one receiver, and of
+// one organization to one receiver.
+const (
+	maxFlying             = 256
+	maxFlyingOrganization = 16
+	maxFlyingReceiver     = 64
+	maxFlyingLane         = 8
+)
+
+// reserve is how many free places of a wider bound each place taken needs. So the
+// last ones are for who has few: with 12 organizations that have all of theirs, a
+// thirteenth one still finds room.
+const reserve = 8
+
+// flight is whose a delivery is that is under way.
+type flight struct {
+	tenant   id.Tenant
+	receiver string
+}
+
+// receiverOf returns a short name of the host and port of an address, "" of an address
+// that has none. It is the lane of a delivery.
+func receiverOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(strings.ToLower(u.Host)))
+	return hex.EncodeToString(sum[:8])
+}
+
+// entryName is the name of a delivery's due entry: it holds the lane, so that none has
+// to be read to be put in its lane.
+func entryName(name ID, d *delivery) string { return string(name) + "/" + receiverOf(d.URL) }
+
+// nameOf returns the delivery that an entry is of.
+func nameOf(e schedule.Entry) ID {
+	name, _, _ := strings.Cut(e.Name, "/")
+	return ID(name)
+}
+
+// lane returns the receiver that an entry is for. Entries that were copied, or written
+// by older programs, do not name it.
+func (o *Outbox) lane(ctx context.Context, e schedule.Entry) string {
+	if _, lane, named := strings.Cut(e.Name, "/"); named {
+		return lane
+	}
+	d, version, err := o.read(ctx, e.Tenant, kindDelivery, ID(e.Name))
+	if err != nil || version == 0 {
+		return ""
+	}
+	return receiverOf(d.URL)
+}
+
+// depart takes a place for a delivery, or returns who has no room: schedule.Keep for a
+// delivery that is under way.
+func (o *Outbox) depart(e schedule.Entry) (outcome schedule.Outcome, departs bool) {
+	name, f := nameOf(e), flight{e.Tenant, e.Lane}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, out := o.flying[name]; out {
+		return schedule.Keep(), false
+	}
+	if outcome, full := o.full(f); full {
+		o.left = true
+		return outcome, false
+	}
+	o.flying[name] = f
+	return schedule.Keep(), true
+}
+
+// full says whether, and for whom, one more flight is too much.
+func (o *Outbox) full(f flight) (schedule.Outcome, bool) {
+	own, receiver, lane := 0, 0, 0
+	for _, other := range o.flying {
+		if other.tenant == f.tenant {
+			own++
+		}
+		if other.receiver == f.receiver {
+			receiver++
+		}
+		if other == f {
+			lane++
+		}
+	}
+	free := maxFlying - len(o.flying)
+	switch {
+	case free == 0:
+		return schedule.AllFull(), true
+	case own >= maxFlyingOrganization, own*reserve >= free:
+		return schedule.OrganizationFull(), true
+	case lane >= maxFlyingLane, lane >= maxFlyingOrganization-own, lane*reserve >= maxFlyingReceiver-receiver:
+		return schedule.LaneFull(), true
+	}
+	return schedule.Keep(), false
+}
+
+func (o *Outbox) arrive(name ID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.flying, name)
+	if !o.left {
+		return
+	}
+	o.left = false
+	select {
+	case o.room <- struct{}{}:
+	default:
+	}
+}
