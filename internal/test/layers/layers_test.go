@@ -54,7 +54,7 @@ var layer = map[string]int{
 	"examples/agent": 45, "examples/toolloop": 50, "examples/httptool": 50, "examples/importer": 50,
 	"storage/pebblestore": 60, "storage/pgstore": 60, "storage/pgstore/document": 60, "storage/pgstore/pgtest": 60, "storage/storagetest": 60, // beside the layers: reached by programs and tests alone
 	"internal/test/ledgertest": 60, "internal/test/enginetest": 60, "internal/test/fakeservice": 60, "internal/test/openapitest": 60, "internal/test/witnesstest": 60, "internal/test/vectors": 60, "internal/http/egress/egresstest": 60, "internal/clock/clocktest": 60, // fixtures of tests
-	"internal/test/layers": 60,
+	"internal/test/layers": 60, "internal/test/houserules": 60, "scripts/housecount": 60,
 }
 
 func TestLayersPointDown(t *testing.T) {
