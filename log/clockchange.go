@@ -108,12 +108,12 @@ func (l *Ledgers) pullLimits(ctx context.Context, t id.Tenant, now id.Instant) (
 			return nil, fmt.Errorf("read counters of limits: %w", err)
 		}
 		for _, r := range page {
-			s, err := parseSeries(r.Value)
+			s, err := parseCounter(r.Key, r.Value)
 			if err != nil {
-				return nil, fmt.Errorf("counter %s: %w", r.Key, err)
+				return nil, err
 			}
-			if s.pull(now) {
-				changes = append(changes, storage.Change{Kind: kindWindow, Key: r.Key, Value: s.appendTo(nil), If: r.Version})
+			if s.MoveBack(now) {
+				changes = append(changes, storage.Change{Kind: kindWindow, Key: r.Key, Value: s.AppendTo(nil), If: r.Version})
 			}
 		}
 		if len(page) < limitsAtOnce {
@@ -143,11 +143,11 @@ func (ws *windows) replace(changes []storage.Change) error {
 		if i < 0 {
 			continue
 		}
-		s, err := parseSeries(changes[i].Value)
+		s, err := parseCounter(name.String(), changes[i].Value)
 		if err != nil {
-			return fmt.Errorf("counter %s: %w", name, err)
+			return err
 		}
-		w.series, w.version = s, changes[i].If+1
+		w.sum, w.version = s, changes[i].If+1
 	}
 	return nil
 }

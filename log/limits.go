@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/decimal"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/slidingsum"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -40,15 +41,15 @@ func (l *Ledgers) Counted(ctx context.Context, t id.Tenant, claims []Claim, now 
 		if err != nil {
 			return nil, storeError("read counter of a limit", err)
 		}
-		before[i] = w.before(now, c.Window)
+		before[i] = w.sum.At(now, c.Window)
 	}
 	return before, nil
 }
 
 // window is a counter in memory. Its series is the sequencer's, as a tail is.
 type window struct {
-	name id.Hash
-	series
+	name    id.Hash
+	sum     slidingsum.Sum
 	version uint64 // of its record when all that is out has landed; 0: none
 	dirty   bool   // the part being built added to it
 
@@ -66,10 +67,19 @@ func (l *Ledgers) readWindow(ctx context.Context, t id.Tenant, name id.Hash) (*w
 		return nil, err
 	}
 	w.version = r.Version
-	if w.series, err = parseSeries(r.Value); err != nil {
-		return nil, fmt.Errorf("counter %s: %w", name, err)
+	if w.sum, err = parseCounter(name.String(), r.Value); err != nil {
+		return nil, err
 	}
 	return w, nil
+}
+
+// parseCounter reads the stored sum of a counter. It wraps storage.ErrCorrupt.
+func parseCounter(name string, value []byte) (slidingsum.Sum, error) {
+	sum, err := slidingsum.Parse(value)
+	if err != nil {
+		return sum, fmt.Errorf("%w: counter %s: %w", storage.ErrCorrupt, name, err)
+	}
+	return sum, nil
 }
 
 // maxWindows is how many counters a ledger keeps in memory that nothing under way
@@ -191,7 +201,7 @@ func (l *Ledgers) rereadWindows(ctx context.Context, led *ledger) error {
 		if err != nil {
 			return err
 		}
-		w.series, w.version, w.dirty = stored.series, stored.version, false
+		w.sum, w.version, w.dirty = stored.sum, stored.version, false
 	}
 	return nil
 }
@@ -202,7 +212,7 @@ func (p *part) decide(d *Draft, received id.Instant, item int) {
 	counters := make([]*window, len(d.Claims))
 	for i, c := range d.Claims {
 		counters[i] = p.ledger.windows.get(c.Counter)
-		before[i] = counters[i].before(received, c.Window)
+		before[i] = counters[i].sum.At(received, c.Window)
 	}
 	d.Record, d.Columns.Effective = d.Decide(before)
 	if d.Columns.Effective == id.Deny {
@@ -213,7 +223,7 @@ func (p *part) decide(d *Draft, received id.Instant, item int) {
 		if c.Added.Sign() == 0 {
 			continue
 		}
-		w.add(received, c.Added, c.Window)
+		w.sum.Add(received, c.Added, c.Window)
 		if !w.dirty {
 			w.dirty = true
 			p.counters = append(p.counters, counter{w, item})
@@ -232,7 +242,7 @@ func (p *part) putCounters() {
 	for _, c := range p.counters {
 		w := c.window
 		p.batch.Changes = append(p.batch.Changes, storage.Change{
-			Kind: kindWindow, Key: w.name.String(), Value: w.appendTo(nil), If: w.version, Item: c.item,
+			Kind: kindWindow, Key: w.name.String(), Value: w.sum.AppendTo(nil), If: w.version, Item: c.item,
 		})
 		w.version++
 		w.dirty = false

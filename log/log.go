@@ -36,7 +36,6 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/repeat"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/trace"
@@ -93,7 +92,11 @@ type Options struct {
 	// have arrived.
 	Importing bool
 
-	Company *admission.Company // who sends; default: one of its own
+	// Shared reports whether senders of several organizations use the server at the
+	// moment. Then an organization has one turn in an append, and one append under way.
+	// The ledgers notice by themselves when several of them take events. It is asked
+	// concurrently. Default: never.
+	Shared func() bool
 
 	MaxWaiting       int   // events waiting in all, beyond which an organization has to wait for its own; those of streams of the store that are full are counted apart; default 16,384
 	MaxWaitingTenant int   // events waiting of one organization; default 4,096
@@ -115,8 +118,8 @@ func (o Options) withDefaults() Options {
 	if o.Held == nil {
 		o.Held = func() error { return nil }
 	}
-	if o.Company == nil {
-		o.Company = admission.NewCompany()
+	if o.Shared == nil {
+		o.Shared = never
 	}
 	if o.AnchorFirst == nil {
 		o.AnchorFirst = never
@@ -226,7 +229,7 @@ func newLedgers(o Options) *Ledgers {
 		repairs:  make(chan struct{}, maxRepairs),
 		renewal:  patience,
 	}
-	l.queue.init(o.Company, o.Store.Stream)
+	l.queue.init(o.Shared, o.Store.Stream)
 	l.registerGauges(o.Metrics)
 	return l
 }
@@ -257,6 +260,12 @@ type Identity struct {
 	Predecessor  id.Tenant // handle of the frozen ledger that this one succeeds; 0: none
 
 	carried usage // counted by the predecessor in the month of the succession
+}
+
+// KeyOwner returns the owner of the keys that are sealed for the ledger or its
+// organization.
+func (i *Identity) KeyOwner() seal.Owner {
+	return seal.Owner{Origin: i.Origin, Organization: i.Organization}
 }
 
 // errStopped answers submissions that come while the process stops.

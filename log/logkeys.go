@@ -80,6 +80,18 @@ func openLogKey(keyring *seal.Keyring, origin id.Origin, sealed []byte) (tlog.Si
 	return tlog.NewSignerKey(string(origin), private)
 }
 
+// SealedLogKeys returns the kind of record that holds the log keys.
+func SealedLogKeys() seal.Record {
+	context := func(o seal.Owner) string { return sealContext(o.Origin) }
+	return seal.RecordOf(kindIdentity, "log keys", context, func(r *identityRecord) []*[]byte {
+		keys := []*[]byte{&r.SealedLogKey}
+		for i := range r.LaterKeys {
+			keys = append(keys, &r.LaterKeys[i].Sealed)
+		}
+		return keys
+	})
+}
+
 // sign returns the signed note of a checkpoint: one line of each key that signs its
 // size, oldest first.
 func (k *logKeys) sign(c tlog.Checkpoint) ([]byte, error) {

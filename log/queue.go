@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
 // What one append takes at most, over all organizations, and what one
@@ -28,7 +27,7 @@ const (
 // the ring exactly when something of it waits, it is not blocked, it is alone or has
 // no append out, and its stream was not found to be full; then it is parked there.
 type queue struct {
-	company  *admission.Company
+	shared   func() bool // Options.Shared
 	streamOf func(id.Tenant) int
 	now      func() time.Time // for how long an append has been out
 
@@ -45,10 +44,13 @@ type queue struct {
 	busy    int            // parts that are out or being repaired
 	closed  bool
 	refused [2]uint64 // submissions, by bound: all, one organization
+
+	sender        id.Tenant // whose events came last, 0 before the first
+	senderChanged time.Time // when that was another ledger than before
 }
 
-func (q *queue) init(c *admission.Company, streamOf func(id.Tenant) int) {
-	q.company, q.streamOf, q.now = c, streamOf, time.Now
+func (q *queue) init(shared func() bool, streamOf func(id.Tenant) int) {
+	q.shared, q.streamOf, q.now = shared, streamOf, time.Now
 	q.wake.L, q.landing.L = &q.mu, &q.mu
 }
 
@@ -70,9 +72,9 @@ func (q *queue) put(led *ledger, subs []*submission, maxAll, maxOne int) error {
 	for _, s := range subs {
 		n += len(s.Drafts)
 	}
-	q.company.Came(admission.Party{Tenant: led.identity.Tenant})
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.noteSender(led)
 	ahead := q.waiting - q.parked // what a stream can't take at the moment takes no room from the others
 	if led.lane.parked {
 		ahead = q.parked
@@ -95,6 +97,24 @@ func (q *queue) put(led *ledger, subs []*submission, maxAll, maxOne int) error {
 	return nil
 }
 
+// sharedFor is for how long a queue counts as shared after another ledger than the one
+// before took events.
+const sharedFor = time.Second
+
+// noteSender notes whose events come.
+func (q *queue) noteSender(led *ledger) {
+	t := led.identity.Tenant
+	if q.sender != 0 && q.sender != t {
+		q.senderChanged = q.now()
+	}
+	q.sender = t
+}
+
+// isShared reports whether several ledgers share the queue.
+func (q *queue) isShared() bool {
+	return q.now().Sub(q.senderChanged) < sharedFor || q.shared()
+}
+
 // count adds n events, which may be negative, to what waits of a ledger.
 func (q *queue) count(led *ledger, n int) {
 	led.lane.events += n
@@ -106,7 +126,7 @@ func (q *queue) count(led *ledger, n int) {
 
 // enter puts a ledger into the ring if it belongs there.
 func (q *queue) enter(led *ledger) {
-	if led.lane.inRing || led.lane.blocked || len(led.lane.waiting) == 0 || led.lane.out > 0 && !q.company.Alone() {
+	if led.lane.inRing || led.lane.blocked || len(led.lane.waiting) == 0 || led.lane.out > 0 && q.isShared() {
 		return
 	}
 	led.lane.inRing = true

@@ -73,7 +73,7 @@ type GrantKeys interface {
 // Options configure New. The first six are required.
 type Options struct {
 	Edge          *edge.Edge
-	Ledgers       *log.Ledgers
+	Ledgers       Ledgers
 	Organizations Organizations
 	Agents        Agents
 	GrantKeys     GrantKeys
@@ -97,7 +97,7 @@ type Options struct {
 // about a head until the head is another.
 type Server struct {
 	edge      edge.Edge
-	ledgers   *log.Ledgers
+	ledgers   Ledgers
 	orgs      Organizations
 	agents    Agents
 	grantKeys GrantKeys

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/operate/rekey"
+	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/webhook"
@@ -43,6 +44,6 @@ func (s *service) reseal(ctx context.Context) {
 }
 
 // sealedRecords is every kind of record that holds private keys.
-func sealedRecords() []log.Sealed {
-	return []log.Sealed{log.SealedLogKeys(), sysevent.SealedSystemKey(), agent.SealedBridgeKey(), approval.SealedGrantKey(), webhook.SealedKey()}
+func sealedRecords() []seal.Record {
+	return []seal.Record{log.SealedLogKeys(), sysevent.SealedSystemKey(), agent.SealedBridgeKey(), approval.SealedGrantKey(), webhook.SealedKey()}
 }

@@ -93,7 +93,7 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 	s.ledgers, err = log.Open(ctx, log.Options{
 		Store: st.engine, Keyring: st.keyring, Anchors: st.anchors, Logger: watch.logger, Metrics: watch.registry, Tracer: watch.tracer, Fatal: fatal,
 		Clock: s.clock.Now, Held: s.clock.Check, ReadOnly: st.readOnly, Anchored: c.AnchoredOnly,
-		Company: s.floor.Company, AnchorFirst: anchorFirst(c.Anchoring, st.engine), Witness: s, LeafCacheBytes: leafCacheBytes(c.LeafCacheMiB),
+		Shared: func() bool { return !s.floor.Company.Alone() }, AnchorFirst: anchorFirst(c.Anchoring, st.engine), Witness: s, LeafCacheBytes: leafCacheBytes(c.LeafCacheMiB),
 	})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())

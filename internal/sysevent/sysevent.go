@@ -129,8 +129,8 @@ func sealContext(organization id.Organization) string {
 }
 
 // SealedSystemKey is where an organization's system key is.
-func SealedSystemKey() log.Sealed {
-	return log.SealedIn(kindSystemKey, "system key", log.OfOrganization(sealContext), func(r *systemKeyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
+func SealedSystemKey() seal.Record {
+	return seal.RecordOf(kindSystemKey, "system key", seal.ForOrganization(sealContext), func(r *systemKeyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
 }
 
 // Found makes a system key and returns the record that a new organization

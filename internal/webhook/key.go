@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
-	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -27,8 +27,8 @@ type keyRecord struct {
 func sealContext(o id.Organization) string { return "webhook-key\n" + o.String() }
 
 // SealedKey is where an organization's webhook key is.
-func SealedKey() log.Sealed {
-	return log.SealedIn(kindKey, "webhook key", log.OfOrganization(sealContext), func(r *keyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
+func SealedKey() seal.Record {
+	return seal.RecordOf(kindKey, "webhook key", seal.ForOrganization(sealContext), func(r *keyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
 }
 
 // publicPrefix is how Standard Webhooks writes public keys.

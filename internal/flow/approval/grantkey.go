@@ -8,6 +8,7 @@ import (
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -27,8 +28,8 @@ type grantKeyRecord struct {
 func sealContext(o id.Organization) string { return "grant-key\n" + o.String() }
 
 // SealedGrantKey is where an organization's grant key is.
-func SealedGrantKey() log.Sealed {
-	return log.SealedIn(kindGrantKey, "grant key", log.OfOrganization(sealContext), func(r *grantKeyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
+func SealedGrantKey() seal.Record {
+	return seal.RecordOf(kindGrantKey, "grant key", seal.ForOrganization(sealContext), func(r *grantKeyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
 }
 
 // GrantKey returns the key that signs an organization's grants and the size of

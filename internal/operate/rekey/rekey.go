@@ -41,7 +41,7 @@ type Resealer struct {
 	Store   Store
 	Ledgers Ledgers
 	Keyring *seal.Keyring // active: the newest master key
-	Sealed  []log.Sealed  // every kind of record that holds keys
+	Sealed  []seal.Record // every kind of record that holds keys
 }
 
 // tries bounds how often one record is looked at that others change meanwhile.
@@ -89,7 +89,7 @@ func (r *Resealer) all(ctx context.Context) (written int, err error) {
 }
 
 // one moves the keys of one record.
-func (r *Resealer) one(ctx context.Context, identity *log.Identity, s log.Sealed) (changed bool, err error) {
+func (r *Resealer) one(ctx context.Context, identity *log.Identity, s seal.Record) (changed bool, err error) {
 	for range tries {
 		record, err := r.Store.Get(ctx, identity.Tenant, s.Kind, "")
 		if errors.Is(err, storage.ErrNotFound) {
@@ -98,7 +98,7 @@ func (r *Resealer) one(ctx context.Context, identity *log.Identity, s log.Sealed
 		if err != nil {
 			return false, err
 		}
-		value, changed, err := s.Reseal(r.Keyring, identity, record.Value)
+		value, changed, err := s.Reseal(r.Keyring, identity.KeyOwner(), record.Value)
 		if err != nil || !changed {
 			return false, err
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/rekey"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
-	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -23,7 +22,7 @@ type world struct {
 	before         func() // called before each value is sealed anew
 }
 
-func contextOf(identity *log.Identity) string { return "test\n" + identity.Organization.String() }
+func contextOf(owner seal.Owner) string { return "test\n" + owner.Organization.String() }
 
 func newWorld(t *testing.T) *world {
 	first, second := seal.NewKey(), seal.NewKey()
@@ -46,7 +45,7 @@ func ring(t *testing.T, active seal.Key, older ...seal.Key) *seal.Keyring {
 
 func (w *world) sealed(r *seal.Keyring, tenant id.Tenant, text string) []byte {
 	w.t.Helper()
-	value, err := r.Seal(contextOf(w.State(w.t, tenant).Identity()), []byte(text))
+	value, err := r.Seal(contextOf(w.State(w.t, tenant).Identity().KeyOwner()), []byte(text))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -67,7 +66,7 @@ func (w *world) holds(tenant id.Tenant, want string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if got, err := w.new.Open(contextOf(w.State(w.t, tenant).Identity()), r.Value); err != nil || string(got) != want {
+	if got, err := w.new.Open(contextOf(w.State(w.t, tenant).Identity().KeyOwner()), r.Value); err != nil || string(got) != want {
 		w.t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }
@@ -75,11 +74,11 @@ func (w *world) holds(tenant id.Tenant, want string) {
 func (w *world) run() (int, error) { return w.resealer(w.Store).Run(w.t.Context()) }
 
 func (w *world) resealer(store rekey.Store) *rekey.Resealer {
-	return &rekey.Resealer{Store: store, Ledgers: w.Ledgers, Keyring: w.both, Sealed: []log.Sealed{
+	return &rekey.Resealer{Store: store, Ledgers: w.Ledgers, Keyring: w.both, Sealed: []seal.Record{
 		{Kind: "nobody_has_it", Reseal: nil},
-		{Kind: kind, Reseal: func(k *seal.Keyring, identity *log.Identity, value []byte) ([]byte, bool, error) {
+		{Kind: kind, Reseal: func(k *seal.Keyring, owner seal.Owner, value []byte) ([]byte, bool, error) {
 			w.before()
-			return k.Reseal(contextOf(identity), value)
+			return k.Reseal(contextOf(owner), value)
 		}},
 	}}
 }

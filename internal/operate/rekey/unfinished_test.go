@@ -20,7 +20,7 @@ func (w *world) opens(r *seal.Keyring) (n int) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if _, err := r.Open(contextOf(w.State(w.t, tenant).Identity()), record.Value); err == nil {
+		if _, err := r.Open(contextOf(w.State(w.t, tenant).Identity().KeyOwner()), record.Value); err == nil {
 			n++
 		}
 	}

@@ -212,7 +212,7 @@ func (h *house) retire(dir string) error {
 
 func (h *house) tryImport(dir, only string) ([]transfer.Arrived, error) {
 	h.t.Helper()
-	i := &transfer.Importer{Place: h.place(h.openAnchors()), Dir: dir, Sealed: []log.Sealed{
+	i := &transfer.Importer{Place: h.place(h.openAnchors()), Dir: dir, Sealed: []seal.Record{
 		log.SealedLogKeys(), sysevent.SealedSystemKey(), agent.SealedBridgeKey(), approval.SealedGrantKey(), webhook.SealedKey(),
 	}}
 	return i.Run(h.t.Context(), only)

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -15,7 +16,7 @@ import (
 type Importer struct {
 	Place                 // the anchors are closed with Run
 	Dir    string         // the export's folder
-	Sealed []log.Sealed   // every kind of record that holds private keys
+	Sealed []seal.Record  // every kind of record that holds private keys
 	Reopen bool           // an organization that was moved away from here and did not go on may be opened again
 	Report func(Progress) // called after each step; may be nil
 }

@@ -99,7 +99,7 @@ func (w *incoming) opens(ctx context.Context, identity *log.Identity) error {
 			if s.Kind != r.Kind || r.Key != "" {
 				continue
 			}
-			if _, _, err := s.Reseal(w.Keyring, identity, r.Value); err != nil {
+			if _, _, err := s.Reseal(w.Keyring, identity.KeyOwner(), r.Value); err != nil {
 				return refusal(fmt.Errorf("%s: %w", r.Kind, err))
 			}
 		}

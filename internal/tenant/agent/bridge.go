@@ -15,6 +15,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -37,8 +38,8 @@ type bridgeRecord struct {
 func bridgeSealContext(o id.Organization) string { return "bridge-key\n" + o.String() }
 
 // SealedBridgeKey is where an organization's bridge key is.
-func SealedBridgeKey() log.Sealed {
-	return log.SealedIn(kindBridge, "bridge key", log.OfOrganization(bridgeSealContext), func(r *bridgeRecord) []*[]byte { return []*[]byte{&r.Sealed} })
+func SealedBridgeKey() seal.Record {
+	return seal.RecordOf(kindBridge, "bridge key", seal.ForOrganization(bridgeSealContext), func(r *bridgeRecord) []*[]byte { return []*[]byte{&r.Sealed} })
 }
 
 // Bridge is what the service signs with for tools that hold no key: a key of the

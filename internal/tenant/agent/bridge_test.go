@@ -190,7 +190,7 @@ func TestBridgeKeyIsResealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	identity := w.State(t, red).Identity()
+	identity := w.State(t, red).Identity().KeyOwner()
 	if _, changed, err := sealed.Reseal(w.Keyring(), identity, r.Value); err != nil || changed {
 		t.Errorf("sealed under the active key already: %v, %v", changed, err)
 	}
@@ -216,7 +216,7 @@ func TestBridgeKeyIsResealed(t *testing.T) {
 	if _, changed, err = sealed.Reseal(both, identity, now); err != nil || changed {
 		t.Errorf("again: changed %v, %v", changed, err)
 	}
-	if _, _, err = sealed.Reseal(both, w.State(t, blue).Identity(), now); err == nil {
+	if _, _, err = sealed.Reseal(both, w.State(t, blue).Identity().KeyOwner(), now); err == nil {
 		t.Error("another organization's key was opened")
 	}
 	if _, _, err = sealed.Reseal(both, identity, []byte("{")); err == nil {

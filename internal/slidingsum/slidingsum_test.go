@@ -1,4 +1,4 @@
-package log
+package slidingsum
 
 import (
 	"math/rand/v2"
@@ -34,57 +34,57 @@ func cents(n int64) decimal.Decimal {
 	return d
 }
 
-// A series says what is in its window to the cent and the millisecond, and is the
+// A sum says what is in its window to the cent and the millisecond, and is the
 // same when it was written and read in between.
-func TestSeriesIsExact(t *testing.T) {
+func TestSumIsExact(t *testing.T) {
 	const window = 20 * time.Second
 	random := rand.New(rand.NewPCG(1, 2))
-	var s series
+	var s Sum
 	var all []amount
 	now := id.Instant(1_800_000_000_000)
 	for range 2000 {
 		now += id.Instant(random.IntN(100)) // about 400 in a window
-		if got, want := s.before(now, window), sumOf(t, all, now-20_000); got != want {
+		if got, want := s.At(now, window), sumOf(t, all, now-20_000); got != want {
 			t.Fatalf("at %d: got %s, want %s", now, got, want)
 		}
 		value := cents(1 + random.Int64N(500))
-		s.add(now, value, window)
+		s.Add(now, value, window)
 		all = append(all, amount{now, value})
 		if len(all) > 2000 {
 			all = all[1000:]
 		}
 		if random.IntN(50) == 0 {
-			stored, err := parseSeries(s.appendTo(nil))
+			stored, err := Parse(s.AppendTo(nil))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if !reflect.DeepEqual(stored, s) {
-				t.Fatal("read back as another series")
+				t.Fatal("read back as another sum")
 			}
 			s = stored
 		}
 	}
 }
 
-// Of more than it keeps, a series forgets nothing too early, and nothing much too
+// Of more than it keeps, a sum forgets nothing too early, and nothing much too
 // late.
-func TestSeriesIsBounded(t *testing.T) {
+func TestSumIsBounded(t *testing.T) {
 	const window = 10 * time.Minute // with about 2400 events
 	random := rand.New(rand.NewPCG(3, 4))
-	var s series
+	var s Sum
 	var all []amount
 	now := id.Instant(1_800_000_000_000)
 	late := id.Instant(window.Milliseconds() / stepsPerWindow)
 	for i := range 8000 {
 		now += id.Instant(random.IntN(500))
-		got := s.before(now, window)
+		got := s.At(now, window)
 		if i%10 == 0 {
 			least, most := sumOf(t, all, now-600_000), sumOf(t, all, now-600_000-late)
 			if got.Cmp(least) < 0 || got.Cmp(most) > 0 {
 				t.Fatalf("at %d: got %s, want %s to %s", now, got, least, most)
 			}
 		}
-		s.add(now, decimal.FromInt(1), window)
+		s.Add(now, decimal.FromInt(1), window)
 		all = append(all, amount{now, decimal.FromInt(1)})
 		if len(all) > 4500 {
 			all = all[1500:]
@@ -95,62 +95,62 @@ func TestSeriesIsBounded(t *testing.T) {
 	}
 }
 
-func TestSeriesEdges(t *testing.T) {
-	var s series
-	s.add(1000, decimal.FromInt(1), time.Second)
+func TestSumEdges(t *testing.T) {
+	var s Sum
+	s.Add(1000, decimal.FromInt(1), time.Second)
 	for now, want := range map[id.Instant]int64{1000: 1, 1999: 1, 2000: 0} {
-		c := series{amounts: s.amounts, sum: s.sum}
-		if got := c.before(now, time.Second); got != decimal.FromInt(want) {
+		c := Sum{amounts: s.amounts, total: s.total}
+		if got := c.At(now, time.Second); got != decimal.FromInt(want) {
 			t.Errorf("added at 1000, at %d: got %s, want %d", now, got, want)
 		}
 	}
 }
 
 // A sum without room is the largest one, until what makes it so is gone.
-func TestSeriesWithoutRoom(t *testing.T) {
-	var s series
+func TestSumWithoutRoom(t *testing.T) {
+	var s Sum
 	for i := range 3 {
-		s.before(id.Instant(1000+i), time.Second)
-		s.add(id.Instant(1000+i), decimal.Max(), time.Second)
+		s.At(id.Instant(1000+i), time.Second)
+		s.Add(id.Instant(1000+i), decimal.Max(), time.Second)
 	}
 	for now, want := range map[id.Instant]decimal.Decimal{1002: decimal.Max(), 2001: decimal.Max(), 2002: {}} {
-		c, err := parseSeries(s.appendTo(nil))
+		c, err := Parse(s.AppendTo(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := c.before(now, time.Second); got != want {
+		if got := c.At(now, time.Second); got != want {
 			t.Errorf("at %d: got %s, want %s", now, got, want)
 		}
 	}
-	s.add(1002, decimal.FromInt(1), time.Second)
-	if got := s.before(2001, time.Second); got != decimal.Max() {
+	s.Add(1002, decimal.FromInt(1), time.Second)
+	if got := s.At(2001, time.Second); got != decimal.Max() {
 		t.Errorf("got %s, want the largest", got)
 	}
 }
 
-func FuzzSeries(f *testing.F) {
-	var s series
-	s.add(5, cents(7), time.Second)
-	s.add(9, cents(70), time.Second)
-	f.Add(s.appendTo(nil))
+func FuzzSum(f *testing.F) {
+	var s Sum
+	s.Add(5, cents(7), time.Second)
+	s.Add(9, cents(70), time.Second)
+	f.Add(s.AppendTo(nil))
 	f.Add([]byte{1, 1, 1, '0'})
 	f.Add([]byte{2})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := parseSeries(b)
+		s, err := Parse(b)
 		if err != nil {
 			return
 		}
-		again, err := parseSeries(s.appendTo(nil))
+		again, err := Parse(s.AppendTo(nil))
 		if err != nil || !reflect.DeepEqual(again, s) {
 			t.Fatalf("got %v, %v, want %v", again, err, s)
 		}
-		s.before(1<<40, time.Hour)
+		s.At(1<<40, time.Hour)
 	})
 }
 
 // What was added after now counts from now on, the whole window long, in memory and
 // when it was written and read in between.
-func TestSeriesPull(t *testing.T) {
+func TestSumPull(t *testing.T) {
 	const window, now = time.Minute, id.Instant(1_800_000_000_000)
 	for name, c := range map[string]struct {
 		at     []id.Instant
@@ -163,18 +163,18 @@ func TestSeriesPull(t *testing.T) {
 		"around":     {[]id.Instant{now - 5, now, now + 1, now + 9}, true, []amount{{now - 5, cents(1)}, {now, cents(3)}}},
 		"but now":    {[]id.Instant{now - 5, now + 9}, true, []amount{{now - 5, cents(1)}, {now, cents(1)}}},
 	} {
-		var s series
+		var s Sum
 		for _, at := range c.at {
-			s.add(at, cents(1), window)
+			s.Add(at, cents(1), window)
 		}
-		if got := s.pull(now); got != c.pulled || !reflect.DeepEqual(s.amounts, c.want) {
+		if got := s.MoveBack(now); got != c.pulled || !reflect.DeepEqual(s.amounts, c.want) {
 			t.Errorf("%s: got %v, %v; want %v, %v", name, got, s.amounts, c.pulled, c.want)
 		}
-		sum := s.before(now, window)
+		sum := s.At(now, window)
 		if want := cents(int64(len(c.at))); sum != want {
 			t.Errorf("%s: got %s, want %s", name, sum, want)
 		}
-		if got := s.before(now+60_000, window); c.at != nil && got != (decimal.Decimal{}) {
+		if got := s.At(now+60_000, window); c.at != nil && got != (decimal.Decimal{}) {
 			t.Errorf("%s: a window later: got %s", name, got)
 		}
 	}

@@ -1,0 +1,197 @@
+// Package slidingsum holds the sum of the amounts that were added in a window of time.
+//
+// What always holds:
+//
+//   - An amount that was added at t is part of a window that ends at now while
+//     now - window < t <= now.
+//   - A Sum keeps at most 1,024 amounts. It is exact as long as no more different
+//     times lie in the window. Beyond that an amount may count longer than it should,
+//     by 1/512 of the window at most, and never shorter.
+//   - The stored form of a Sum is read back as the same Sum.
+package slidingsum
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentledger/agentledger/decimal"
+	"github.com/agentledger/agentledger/id"
+)
+
+// ErrMalformed is wrapped by the errors of Parse.
+var ErrMalformed = errors.New("malformed sliding sum")
+
+// A Sum of more than maxAmounts amounts merges the neighbours that lie in the same
+// one of stepsPerWindow steps.
+const (
+	maxAmounts     = 1024
+	stepsPerWindow = maxAmounts / 2
+)
+
+// Sum is a sliding sum. The zero value is empty. It is used by one goroutine at a time.
+type Sum struct {
+	amounts  []amount        // by time, ascending
+	total    decimal.Decimal // of amounts
+	overflow bool            // the total is larger than decimal.Max: it is not kept up to date
+}
+
+type amount struct {
+	at    id.Instant
+	value decimal.Decimal // never negative
+}
+
+// At returns the sum of the window that ends at now, and drops the amounts before that
+// window. A sum that is larger than decimal.Max is decimal.Max.
+func (s *Sum) At(now id.Instant, window time.Duration) decimal.Decimal {
+	begin, n := now-id.Instant(window.Milliseconds()), 0
+	for n < len(s.amounts) && s.amounts[n].at <= begin {
+		if !s.overflow {
+			s.total, _ = s.total.Sub(s.amounts[n].value) // part of the sum: it never fails
+		}
+		n++
+	}
+	s.amounts = s.amounts[n:]
+	if s.overflow {
+		s.computeTotal()
+	}
+	if s.overflow {
+		return decimal.Max()
+	}
+	return s.total
+}
+
+// computeTotal adds all amounts up.
+func (s *Sum) computeTotal() {
+	s.total, s.overflow = decimal.Decimal{}, false
+	for i := range s.amounts {
+		s.raiseTotal(s.amounts[i].value)
+	}
+}
+
+func (s *Sum) raiseTotal(by decimal.Decimal) {
+	sum, err := s.total.Add(by)
+	if s.overflow = s.overflow || err != nil; !s.overflow {
+		s.total = sum
+	}
+}
+
+// Add adds an amount at now, which MUST NOT be before the newest amount. The value MUST
+// be more than 0.
+func (s *Sum) Add(now id.Instant, value decimal.Decimal, window time.Duration) {
+	s.raiseTotal(value)
+	if n := len(s.amounts); n > 0 && s.amounts[n-1].at == now {
+		s.amounts[n-1].value = addCapped(s.amounts[n-1].value, value)
+		return
+	}
+	if len(s.amounts) >= maxAmounts {
+		s.mergeSteps(window)
+	}
+	s.amounts = append(s.amounts, amount{now, value})
+}
+
+// MoveBack moves the amounts that were added after now to now, and reports whether
+// there were any.
+func (s *Sum) MoveBack(now id.Instant) bool {
+	n := len(s.amounts)
+	for n > 0 && s.amounts[n-1].at > now {
+		n--
+	}
+	later := s.amounts[n:]
+	if len(later) == 0 {
+		return false
+	}
+	last := amount{at: now}
+	for _, a := range later {
+		last.value = addCapped(last.value, a.value)
+	}
+	if n > 0 && s.amounts[n-1].at == now {
+		n--
+		last.value = addCapped(last.value, s.amounts[n].value)
+	}
+	s.amounts = append(s.amounts[:n:n], last)
+	s.computeTotal()
+	return true
+}
+
+// mergeSteps makes one amount of all that lie in the same step of the window.
+func (s *Sum) mergeSteps(window time.Duration) {
+	step := max(1, id.Instant(window.Milliseconds()/stepsPerWindow))
+	kept := s.amounts[:1:1]
+	for _, a := range s.amounts[1:] {
+		last := &kept[len(kept)-1]
+		if a.at/step == last.at/step {
+			last.at, last.value = a.at, addCapped(last.value, a.value)
+			continue
+		}
+		kept = append(kept, a)
+	}
+	s.amounts = kept
+}
+
+// addCapped adds two decimals; the result is at most decimal.Max.
+func addCapped(a, b decimal.Decimal) decimal.Decimal {
+	sum, err := a.Add(b)
+	if err != nil {
+		return decimal.Max()
+	}
+	return sum
+}
+
+// storedForm is the first byte of a stored Sum.
+const storedForm = 1
+
+// AppendTo appends the stored form. Each amount is stored as the milliseconds since the
+// amount before it, the length of its text, and its text.
+func (s *Sum) AppendTo(b []byte) []byte {
+	b = append(b, storedForm)
+	var text []byte
+	last := id.Instant(0)
+	for _, a := range s.amounts {
+		b = binary.AppendUvarint(b, uint64(a.at-last))
+		text = a.value.Append(text[:0])
+		b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
+		last = a.at
+	}
+	return b
+}
+
+// Parse reads the stored form. It wraps ErrMalformed for any other text.
+func Parse(b []byte) (s Sum, err error) {
+	if len(b) == 0 || b[0] != storedForm {
+		return s, fmt.Errorf("%w: unknown form", ErrMalformed)
+	}
+	last := id.Instant(0)
+	for b = b[1:]; len(b) > 0; {
+		var a amount
+		if a, b, err = parseAmount(b, last); err != nil {
+			return Sum{}, err
+		}
+		s.amounts = append(s.amounts, a)
+		last = a.at
+	}
+	s.computeTotal()
+	return s, nil
+}
+
+// maxInstant is far beyond every time that is written.
+const maxInstant = 1 << 53
+
+func parseAmount(b []byte, last id.Instant) (a amount, rest []byte, err error) {
+	later, n := binary.Uvarint(b)
+	if n <= 0 || later == 0 || later > maxInstant || last+id.Instant(later) > maxInstant {
+		return a, nil, fmt.Errorf("%w: time", ErrMalformed)
+	}
+	b = b[n:]
+	length, n := binary.Uvarint(b)
+	if n <= 0 || length > uint64(len(b)-n) {
+		return a, nil, fmt.Errorf("%w: length", ErrMalformed)
+	}
+	b = b[n:]
+	a.at = last + id.Instant(later)
+	if a.value, err = decimal.Parse(string(b[:length])); err != nil || a.value.Sign() <= 0 {
+		return a, nil, fmt.Errorf("%w: amount", ErrMalformed)
+	}
+	return a, b[length:], nil
+}
