@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/jcs"
 )
 
 // Approval is what an agent is told of its question for people's approval.
@@ -54,11 +53,7 @@ type ApprovalQuestion struct {
 // trace: so it is safe to ask again. A policy that wants no approval, or denies,
 // is an *Error of status 422.
 func (c *Client) AskApproval(ctx context.Context, q ApprovalQuestion) (Approval, error) {
-	body, err := jcs.Marshal(q)
-	if err != nil {
-		return Approval{}, fmt.Errorf("ask for approval: encode question: %w", err)
-	}
-	a, err := c.approval(ctx, call{method: http.MethodPost, path: approvalsPath, body: body, ingest: true})
+	a, err := c.callApproval(ctx, http.MethodPost, approvalsPath, q)
 	if err != nil {
 		return Approval{}, fmt.Errorf("ask for approval: %w", err)
 	}
@@ -103,7 +98,7 @@ func (c *Client) AwaitApproval(ctx context.Context, name string) (Approval, erro
 		if err != nil || a.Status != ApprovalPending {
 			return a, err
 		}
-		if err := c.retry.pause(ctx, rest); err != nil { // a server that does not wait is not flooded
+		if err := c.retry.Sleep(ctx, rest); err != nil { // a server that does not wait is not flooded
 			return a, fmt.Errorf("wait for approval: %w", err)
 		}
 	}
@@ -123,9 +118,9 @@ func (c *Client) pollApproval(ctx context.Context, name string, wait int) (Appro
 	if wait > 0 {
 		path += "?wait=" + strconv.Itoa(wait)
 	}
-	a, err := c.approval(ctx, call{method: http.MethodGet, path: path, ingest: true})
+	a, err := c.callApproval(ctx, http.MethodGet, path, nil)
 	if err == nil && a.ID != name {
-		err = badAnswer(errors.New("names another approval"))
+		err = malformedAnswer(errors.New("names another approval"))
 	}
 	if err != nil {
 		return Approval{}, fmt.Errorf("get approval: %w", err)
@@ -133,50 +128,38 @@ func (c *Client) pollApproval(ctx context.Context, name string, wait int) (Appro
 	return a, nil
 }
 
-func (c *Client) approval(ctx context.Context, q call) (a Approval, err error) {
-	body, err := c.do(ctx, q)
-	if err != nil {
-		return a, err
+func (c *Client) callApproval(ctx context.Context, method, path string, body any) (a Approval, err error) {
+	err = c.Call(ctx, method, path, body, &a)
+	if err == nil && (a.ID == "" || a.Status == "") {
+		err = malformedAnswer(errors.New("no approval"))
 	}
-	if err := decode(body, &a); err != nil {
-		return a, err
-	}
-	if a.ID == "" || a.Status == "" {
-		return a, badAnswer(errors.New("no approval"))
-	}
-	return a, nil
+	return a, err
 }
 
 // ConsumeApproval uses an approval that is given, with the signer's proof, and
 // returns the grant, a signed note. It is tried again after lost answers: the
 // service gives the same grant as long as that lives.
 func (c *Client) ConsumeApproval(ctx context.Context, s *Signer, a Approval) (grant string, err error) {
-	body, err := jcs.Marshal(struct {
+	request := struct {
 		ActionDigest id.Hash `json:"action_digest"`
 		Proof        string  `json:"proof_b64"`
-	}{a.ActionDigest, s.consumeProof(a)})
-	if err != nil {
-		return "", fmt.Errorf("consume approval: %w", err)
-	}
-	answer, err := c.do(ctx, call{method: http.MethodPost, path: approvalPath(a.ID) + "/consume", body: body, ingest: true})
-	if err != nil {
-		return "", fmt.Errorf("consume approval: %w", err)
-	}
+	}{a.ActionDigest, s.consumeProof(a)}
 	var consumed struct {
 		Grant string `json:"grant"`
 	}
-	if err := decode(answer, &consumed); err != nil {
-		return "", fmt.Errorf("consume approval: %w", err)
+	err = c.Call(ctx, http.MethodPost, approvalPath(a.ID)+"/consume", request, &consumed)
+	if err == nil && consumed.Grant == "" {
+		err = malformedAnswer(errors.New("no grant"))
 	}
-	if consumed.Grant == "" {
-		return "", fmt.Errorf("consume approval: %w", badAnswer(errors.New("no grant")))
+	if err != nil {
+		return "", fmt.Errorf("consume approval: %w", err)
 	}
 	return consumed.Grant, nil
 }
 
 // CancelApproval takes a question back.
 func (c *Client) CancelApproval(ctx context.Context, name string) error {
-	if _, err := c.do(ctx, call{method: http.MethodPost, path: approvalPath(name) + "/cancel", body: []byte("{}"), ingest: true}); err != nil {
+	if err := c.Call(ctx, http.MethodPost, approvalPath(name)+"/cancel", struct{}{}, nil); err != nil {
 		return fmt.Errorf("cancel approval: %w", err)
 	}
 	return nil

@@ -51,7 +51,7 @@ func TestCrowdedPolls(t *testing.T) {
 	defer service.Close()
 	var rests []time.Duration
 	rest := func(_ context.Context, d time.Duration) error { rests = append(rests, d); return nil }
-	c, err := New(Config{BaseURL: service.URL, Token: "t", Retry: Retry{Attempts: 2, pause: rest}})
+	c, err := New(Config{BaseURL: service.URL, Token: "t", Retry: Retry{Attempts: 2, Sleep: rest}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func fitting(lines []line) int {
 // answer for, until there are none or it has to stop.
 func (c *Client) sendLines(ctx context.Context, lines []line) error {
 	for try := 1; ; try++ {
-		body, err := c.try(ctx, call{
+		body, err := c.sendOnce(ctx, call{
 			method: http.MethodPost, path: "/v1/ingest/events/batch", body: bodyOf(lines), media: mediaNDJSON, ingest: true,
 		})
 		if err == nil {
@@ -95,7 +95,7 @@ func (c *Client) sendLines(ctx context.Context, lines []line) error {
 		if err == nil {
 			return nil
 		}
-		if err := c.retry.next(ctx, try, err); err != nil {
+		if err := c.retry.waitForNext(ctx, try, err); err != nil {
 			return err
 		}
 	}
@@ -118,11 +118,11 @@ func bodyOf(lines []line) []byte {
 func readLines(body []byte, lines []line) (open []line, why error) {
 	answers := bytes.Split(bytes.TrimSuffix(body, []byte{'\n'}), []byte{'\n'})
 	if len(answers) != len(lines) {
-		return lines, badAnswer(fmt.Errorf("%d lines to %d", len(answers), len(lines)))
+		return lines, malformedAnswer(fmt.Errorf("%d lines to %d", len(answers), len(lines)))
 	}
 	for i, answer := range answers {
 		r, err := readLine(answer, lines[i].event)
-		if err != nil && again(err) {
+		if err != nil && mayRetry(err) {
 			open = append(open, lines[i])
 			why = cmp.Or(why, err)
 			continue
@@ -138,13 +138,13 @@ func readLines(body []byte, lines []line) (open []line, why error) {
 func readLine(answer []byte, sent id.Event) (Result, error) {
 	var l struct {
 		Status int `json:"status_code"`
-		told
+		errorBody
 	}
-	if err := decode(answer, &l); err != nil {
+	if err := decodeAnswer(answer, &l); err != nil {
 		return Result{}, err
 	}
 	if l.Status/100 == 2 {
 		return resultOf(answer, sent)
 	}
-	return Result{}, l.told.as(l.Status)
+	return Result{}, l.errorBody.asError(l.Status)
 }

@@ -236,7 +236,7 @@ func TestSendBatchStopsWithItsContext(t *testing.T) {
 	s := fakeservice.Start(t, 1)
 	o := s.Organization(0)
 	ctx, cancel := context.WithCancel(t.Context())
-	c, err := New(Config{BaseURL: s.URL, Token: o.Token, Retry: Retry{pause: func(ctx context.Context, _ time.Duration) error {
+	c, err := New(Config{BaseURL: s.URL, Token: o.Token, Retry: Retry{Sleep: func(ctx context.Context, _ time.Duration) error {
 		cancel()
 		return ctx.Err()
 	}}})

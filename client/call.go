@@ -9,12 +9,15 @@ import (
 	"net/http"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/internal/jcs"
 )
 
 // maxAnswer is the size in bytes of the largest answer that is read.
 const maxAnswer int64 = 64 << 20
 
-// call is one request, as often as it is tried.
+// call is one request, which may be tried several times.
 type call struct {
 	method string
 	path   string // escaped, from the slash after the base URL on, query included
@@ -31,62 +34,85 @@ const (
 	mediaNDJSON = "application/x-ndjson"
 )
 
-// do makes a call until it succeeds, may not be tried again or has used up its
-// tries, and returns the body of a 2xx answer.
-func (c *Client) do(ctx context.Context, q call) ([]byte, error) {
+// Call makes a request of the ingest API that has no method of its own. It sends the
+// token, and tries again as Config.Retry says: the request MUST be safe to repeat. path is
+// escaped, begins with a slash and may have a query. body is encoded as JSON, unless it is
+// nil or a jsontext.Value already. The answer is decoded into answer, unless that is nil;
+// unknown members are ignored, so that the service may add some.
+//
+// Errors are *Error for another status than 2xx, ErrNoToken, ErrRequest, ErrAnswer,
+// context errors and those of Config.HTTP.
+func (c *Client) Call(ctx context.Context, method, path string, body, answer any) error {
+	text, encoded := body.(jsontext.Value)
+	if body != nil && !encoded {
+		var err error
+		if text, err = jcs.Marshal(body); err != nil {
+			return fmt.Errorf("encode: %w", err)
+		}
+	}
+	received, err := c.sendWithRetry(ctx, call{method: method, path: path, body: text, ingest: true})
+	if err != nil || answer == nil {
+		return err
+	}
+	return decodeAnswer(received, answer)
+}
+
+// sendWithRetry makes a call until it succeeds, may not be tried again or has used up its
+// tries. It returns the body of a 2xx answer.
+func (c *Client) sendWithRetry(ctx context.Context, q call) ([]byte, error) {
 	for try := 1; ; try++ {
-		body, err := c.try(ctx, q)
+		body, err := c.sendOnce(ctx, q)
 		if err == nil {
 			return body, nil
 		}
-		if err := c.retry.next(ctx, try, err); err != nil {
+		if err := c.retry.waitForNext(ctx, try, err); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (c *Client) try(ctx context.Context, q call) ([]byte, error) {
+func (c *Client) sendOnce(ctx context.Context, q call) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	r, err := c.request(ctx, q)
+	r, err := c.newRequest(ctx, q)
 	if err != nil {
-		return nil, &finalError{err}
+		return nil, err
 	}
 	answer, err := c.http.Do(r)
 	if err != nil {
 		return nil, err
 	}
 	defer answer.Body.Close()
-	max := cmp.Or(q.max, maxAnswer)
-	body, err := readAnswer(answer, max)
+	limit := cmp.Or(q.max, maxAnswer)
+	body, err := readAnswer(answer, limit)
 	switch {
 	case answer.StatusCode/100 != 2:
-		return nil, errorOf(answer, body)
+		return nil, readError(answer, body)
 	case err != nil:
 		return nil, fmt.Errorf("read answer: %w", err)
-	case int64(len(body)) > max:
-		return nil, badAnswer(fmt.Errorf("longer than %d bytes", max))
+	case int64(len(body)) > limit:
+		return nil, malformedAnswer(fmt.Errorf("longer than %d bytes", limit))
 	}
 	return body, nil
 }
 
-// readAnswer reads at most a byte more than max, at once where the length is told.
-func readAnswer(answer *http.Response, max int64) ([]byte, error) {
+// readAnswer reads at most limit+1 bytes, into one allocation when the length is known.
+func readAnswer(answer *http.Response, limit int64) ([]byte, error) {
 	var b bytes.Buffer
-	if told := answer.ContentLength; told > 0 && told <= max {
-		b.Grow(int(told) + bytes.MinRead)
+	if length := answer.ContentLength; length > 0 && length <= limit {
+		b.Grow(int(length) + bytes.MinRead)
 	}
-	_, err := b.ReadFrom(io.LimitReader(answer.Body, max+1))
+	_, err := b.ReadFrom(io.LimitReader(answer.Body, limit+1))
 	return b.Bytes(), err
 }
 
-func (c *Client) request(ctx context.Context, q call) (*http.Request, error) {
+func (c *Client) newRequest(ctx context.Context, q call) (*http.Request, error) {
 	if q.ingest && c.token == "" {
 		return nil, ErrNoToken
 	}
 	r, err := http.NewRequestWithContext(ctx, q.method, c.base+q.path, bytes.NewReader(q.body))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
 	}
 	media := cmp.Or(q.media, mediaJSON)
 	r.Header.Set("Accept", media)
@@ -103,19 +129,19 @@ func (c *Client) request(ctx context.Context, q call) (*http.Request, error) {
 	return r, nil
 }
 
-// get fetches a public resource and decodes it into v. Members that v does not
-// have are ignored, so that a service may add some.
-func (c *Client) get(ctx context.Context, path string, v any) error {
-	body, err := c.do(ctx, call{method: http.MethodGet, path: path})
+// getPublic fetches a public resource and decodes it into v. Unknown members are ignored,
+// so that the service may add some.
+func (c *Client) getPublic(ctx context.Context, path string, v any) error {
+	body, err := c.sendWithRetry(ctx, call{method: http.MethodGet, path: path})
 	if err != nil {
 		return err
 	}
-	return decode(body, v)
+	return decodeAnswer(body, v)
 }
 
-func decode(body []byte, v any) error {
+func decodeAnswer(body []byte, v any) error {
 	if err := json.Unmarshal(body, v); err != nil {
-		return badAnswer(err)
+		return malformedAnswer(err)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func (c *Client) ResolveDID(ctx context.Context, name string) (did.Document, err
 // document fetches the document of name, "" for any did:key.
 func (c *Client) document(ctx context.Context, path, name string) (did.Document, error) {
 	var d did.Document
-	if err := c.get(ctx, path, &d); err != nil {
+	if err := c.getPublic(ctx, path, &d); err != nil {
 		return did.Document{}, fmt.Errorf("fetch DID document: %w", err)
 	}
 	if name != "" && !did.Equal(d.ID, name) {

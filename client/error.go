@@ -10,19 +10,28 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/http/retryafter"
 )
 
-// ErrNoToken is returned by calls that need an ingest key when there is none.
-var ErrNoToken = errors.New("no ingest key")
+// Errors that no further try would mend. The methods of this package wrap them.
+var (
+	// ErrNoToken is returned by calls that need an ingest key when Config.Token is "".
+	ErrNoToken = errors.New("no ingest key")
+	// ErrRequest is returned for a request that can't be made, for example because its path
+	// is malformed.
+	ErrRequest = errors.New("malformed request")
+	// ErrAnswer is returned for an answer of status 2xx that is malformed.
+	ErrAnswer = errors.New("malformed answer")
+)
 
-// Error is an answer of the service that is not the one asked for.
+// Error is an answer of the service with another status than 2xx.
 type Error struct {
 	Status     int           // HTTP status
 	Code       string        // for programs, such as plan_limit; "" when there is none
-	Message    string        // what the service says, in one line
-	RequestID  string        // by which the operator finds it in the log; may be ""
-	RetryAfter time.Duration // when to come again; 0 when it was not said
+	Message    string        // for people, one line
+	RequestID  string        // name of the request in the operator's log; may be ""
+	RetryAfter time.Duration // from the header of that name; 0 when there is none
 }
 
 // Error returns status, message, code and request id.
@@ -37,45 +46,70 @@ func (e *Error) Error() string {
 	return text
 }
 
-// finalError is a failure that another try would not mend: a request that can't
-// be made, an answer of the right status that can't be understood.
-type finalError struct{ err error }
+// IsRefused reports whether the service will never accept the same request: err holds an
+// *Error of status 4xx, or a *fault.Error from a check before sending. It is false for
+// 401, 408 and the code plan_limit, because those can end.
+func IsRefused(err error) bool {
+	if _, malformed := errors.AsType[*fault.Error](err); malformed {
+		return true
+	}
+	answer, ok := errors.AsType[*Error](err)
+	return ok && answer.Status/100 == 4 && answer.Code != "plan_limit" &&
+		answer.Status != http.StatusRequestTimeout && answer.Status != http.StatusUnauthorized
+}
 
-func (e *finalError) Error() string { return e.err.Error() }
-func (e *finalError) Unwrap() error { return e.err }
+// IsUnreachable reports whether the call behind err got no decision of the service. The
+// connection or its time-out failed, or the status was 5xx.
+func IsUnreachable(err error) bool {
+	if answer, ok := errors.AsType[*Error](err); ok {
+		return answer.Status >= http.StatusInternalServerError
+	}
+	return err != nil && !isFinal(err) && !IsRefused(err)
+}
 
-func badAnswer(err error) error { return &finalError{fmt.Errorf("answer: %w", err)} }
+func isFinal(err error) bool {
+	return errors.Is(err, ErrNoToken) || errors.Is(err, ErrRequest) || errors.Is(err, ErrAnswer)
+}
 
-// told is the body of an answer that is not a success.
-type told struct {
+// answerError is an ErrAnswer with its cause.
+type answerError struct{ cause error }
+
+func (e *answerError) Error() string        { return "answer: " + e.cause.Error() }
+func (e *answerError) Unwrap() error        { return e.cause }
+func (e *answerError) Is(target error) bool { return target == ErrAnswer }
+
+func malformedAnswer(err error) error { return &answerError{err} }
+
+// errorBody is the service's body of an answer that is not 2xx.
+type errorBody struct {
 	Error     string `json:"error"`
 	Code      string `json:"code"`
 	RequestID string `json:"request_id"`
 }
 
-func (t told) as(status int) *Error {
-	if t.Error == "" {
-		t.Error = http.StatusText(status)
+func (b errorBody) asError(status int) *Error {
+	if b.Error == "" {
+		b.Error = http.StatusText(status)
 	}
-	return &Error{Status: status, Code: oneLine(t.Code), Message: oneLine(t.Error), RequestID: oneLine(t.RequestID)}
+	return &Error{Status: status, Code: cleanLine(b.Code), Message: cleanLine(b.Error), RequestID: cleanLine(b.RequestID)}
 }
 
-// errorOf reads an answer that is not a success. A body that isn't the
-// service's, a proxy's page for example, is left aside.
-func errorOf(r *http.Response, body []byte) *Error {
-	var t told
-	if json.Unmarshal(body, &t) != nil {
-		t = told{}
+// readError returns the *Error of an answer. It ignores a body in another form, for
+// example a proxy's page.
+func readError(r *http.Response, body []byte) *Error {
+	var b errorBody
+	if json.Unmarshal(body, &b) != nil {
+		b = errorBody{}
 	}
-	t.RequestID = cmp.Or(t.RequestID, r.Header.Get("X-Request-Id"))
-	e := t.as(r.StatusCode)
+	b.RequestID = cmp.Or(b.RequestID, r.Header.Get("X-Request-Id"))
+	e := b.asError(r.StatusCode)
 	e.RetryAfter = retryafter.Of(r.Header, time.Now())
 	return e
 }
 
-// oneLine makes a text of the service fit for a terminal and a log: no control
+// cleanLine makes a text of the service safe for a terminal and a log: no control
 // characters, at most 512 bytes.
-func oneLine(s string) string {
+func cleanLine(s string) string {
 	s = strings.ToValidUTF8(s[:min(len(s), 512)], "?")
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r <= 0x9f {

@@ -9,7 +9,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/jcs"
 )
 
 // Question asks what the organization's policy says of an action that has not
@@ -49,20 +48,23 @@ type Obligation struct {
 // Evaluate asks for a decision. It changes nothing, so it is tried again like
 // any other request. An error is no decision: the caller does not act on it.
 func (c *Client) Evaluate(ctx context.Context, q Question) (Decision, error) {
-	body, err := jcs.Marshal(q)
-	if err != nil {
-		return Decision{}, fmt.Errorf("evaluate: encode question: %w", err)
-	}
-	answer, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/ingest/policy/evaluate", body: body, ingest: true})
-	if err != nil {
-		return Decision{}, fmt.Errorf("evaluate: %w", err)
-	}
 	var d Decision
-	if err := decode(answer, &d); err != nil {
-		return Decision{}, fmt.Errorf("evaluate: %w", err)
+	err := c.Call(ctx, http.MethodPost, "/v1/ingest/policy/evaluate", q, &d)
+	if err == nil && d.Decision == 0 {
+		err = malformedAnswer(errors.New("no decision"))
 	}
-	if d.Decision == 0 {
-		return Decision{}, fmt.Errorf("evaluate: %w", badAnswer(errors.New("no decision")))
+	if err != nil {
+		return Decision{}, fmt.Errorf("evaluate: %w", err)
 	}
 	return d, nil
 }
+
+// DeniedError is returned by packages guard and runs for an action that is not allowed.
+type DeniedError struct {
+	Reason   string
+	Decision Decision // of the policy; zero when the ledger denied the action
+	Approval Approval // zero when people were not asked
+}
+
+// Error names the reason.
+func (e *DeniedError) Error() string { return "the action is not allowed: " + e.Reason }

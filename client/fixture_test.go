@@ -21,7 +21,7 @@ func (p *pauses) pause(ctx context.Context, d time.Duration) error {
 func dial(t testing.TB, s *fakeservice.Service, o *fakeservice.Organization) (*Client, *pauses) {
 	t.Helper()
 	waited := &pauses{}
-	c, err := New(Config{BaseURL: s.URL + "/", Token: o.Token, Retry: Retry{Attempts: 4, pause: waited.pause}})
+	c, err := New(Config{BaseURL: s.URL + "/", Token: o.Token, Retry: Retry{Attempts: 4, Sleep: waited.pause}})
 	if err != nil {
 		t.Fatal(err)
 	}

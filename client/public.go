@@ -26,7 +26,7 @@ func (c *Client) Keys(ctx context.Context, slug id.Slug) ([]LogKey, error) {
 	var answer struct {
 		Keys []LogKey `json:"keys"`
 	}
-	if err := c.get(ctx, publicPath(slug, "transparency/keys"), &answer); err != nil {
+	if err := c.getPublic(ctx, publicPath(slug, "transparency/keys"), &answer); err != nil {
 		return nil, fmt.Errorf("fetch keys: %w", err)
 	}
 	return answer.Keys, nil
@@ -35,7 +35,7 @@ func (c *Client) Keys(ctx context.Context, slug id.Slug) ([]LogKey, error) {
 // FetchBundle fetches the verification bundle of one event as the service sends
 // it, unchecked: verify.ParseBundle and verify.Check are next.
 func (c *Client) FetchBundle(ctx context.Context, slug id.Slug, e id.Event) ([]byte, error) {
-	body, err := c.do(ctx, call{method: http.MethodGet, path: publicPath(slug, "verify/"+url.PathEscape(string(e)))})
+	body, err := c.sendWithRetry(ctx, call{method: http.MethodGet, path: publicPath(slug, "verify/"+url.PathEscape(string(e)))})
 	if err != nil {
 		return nil, fmt.Errorf("fetch bundle: %w", err)
 	}
@@ -75,7 +75,7 @@ func (c *Client) newestCheckpoint(ctx context.Context, o id.Organization) (tlog.
 		}
 		origin = origin.Next()
 		if of, err := next.Origin.Organization(); err != nil || of != o || next.Origin.Below(o) != origin.Below(o) {
-			return tlog.Checkpoint{}, badAnswer(fmt.Errorf("a successor that is not of the line: %s", next.Origin))
+			return tlog.Checkpoint{}, malformedAnswer(fmt.Errorf("a successor that is not of the line: %s", next.Origin))
 		}
 	}
 }
@@ -83,7 +83,7 @@ func (c *Client) newestCheckpoint(ctx context.Context, o id.Organization) (tlog.
 // Fetch fetches a document of any kind as it is. path is escaped, begins with a
 // slash and may have a query. Bundles are asked for as JSON where there is a choice.
 func (c *Client) Fetch(ctx context.Context, path string) ([]byte, error) {
-	body, err := c.do(ctx, call{method: http.MethodGet, path: path})
+	body, err := c.sendWithRetry(ctx, call{method: http.MethodGet, path: path})
 	if err != nil {
 		return nil, fmt.Errorf("fetch: %w", err)
 	}

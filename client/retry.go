@@ -23,8 +23,9 @@ type Retry struct {
 	// another after wait. It is called in the goroutine of the request.
 	Notify func(err error, wait time.Duration)
 
-	// pause waits, or returns the context's error. Tests replace it.
-	pause func(context.Context, time.Duration) error
+	// Sleep waits, or returns the context's error; nil means by a timer. Tests that must
+	// not wait set it.
+	Sleep func(ctx context.Context, wait time.Duration) error
 }
 
 func (r Retry) withDefaults() Retry {
@@ -40,13 +41,13 @@ func (r Retry) withDefaults() Retry {
 	if r.Notify == nil {
 		r.Notify = func(error, time.Duration) {}
 	}
-	if r.pause == nil {
-		r.pause = pause
+	if r.Sleep == nil {
+		r.Sleep = sleepUntil
 	}
 	return r
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+func sleepUntil(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -57,25 +58,25 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// next waits before the try after the try'th, counted from 1, which failed with
+// waitForNext waits before the try after the try'th, counted from 1, which failed with
 // err. It returns why there is none.
-func (r Retry) next(ctx context.Context, try int, err error) error {
+func (r Retry) waitForNext(ctx context.Context, try int, err error) error {
 	switch {
-	case ctx.Err() != nil || !again(err):
+	case ctx.Err() != nil || !mayRetry(err):
 		return err
 	case try >= r.Attempts:
 		return fmt.Errorf("given up after %d tries: %w", try, err)
 	}
-	wait := r.wait(try, err)
+	wait := r.pauseAfter(try, err)
 	r.Notify(err, wait)
-	if stopped := r.pause(ctx, wait); stopped != nil {
+	if stopped := r.Sleep(ctx, wait); stopped != nil {
 		return fmt.Errorf("%w while waiting to try again: %w", stopped, err)
 	}
 	return nil
 }
 
-// wait returns the pause after the try'th try, counted from 1, which failed with err.
-func (r Retry) wait(try int, err error) time.Duration {
+// pauseAfter returns the pause after the try'th try, counted from 1, which failed with err.
+func (r Retry) pauseAfter(try int, err error) time.Duration {
 	backoff := r.Max
 	if shift := try - 1; shift < 32 && r.Base <= r.Max>>shift {
 		backoff = r.Base << shift
@@ -89,8 +90,8 @@ func (r Retry) wait(try int, err error) time.Duration {
 	return max(asked, backoff/2+rand.N(backoff/2+1))
 }
 
-// again reports whether a request that failed with err may have another try.
-func again(err error) bool {
+// mayRetry reports whether a request that failed with err may have another try.
+func mayRetry(err error) bool {
 	var answered *Error
 	if errors.As(err, &answered) {
 		switch answered.Code {
@@ -105,6 +106,5 @@ func again(err error) bool {
 	}
 	var certificate *tls.CertificateVerificationError
 	var name *net.DNSError
-	var final *finalError
-	return !errors.As(err, &certificate) && !(errors.As(err, &name) && name.IsNotFound) && !errors.As(err, &final)
+	return !errors.As(err, &certificate) && !(errors.As(err, &name) && name.IsNotFound) && !isFinal(err)
 }

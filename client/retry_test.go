@@ -12,15 +12,15 @@ func TestWaitGrowsToItsBound(t *testing.T) {
 	r := Retry{Base: 100 * time.Millisecond, Max: time.Second}.withDefaults()
 	for try, top := range map[int]time.Duration{1: 100, 2: 200, 3: 400, 4: 800, 5: 1000, 6: 1000, 40: 1000, 1 << 20: 1000} {
 		for range 50 {
-			if got, most := r.wait(try, errors.New("cut")), top*time.Millisecond; got < most/2 || got > most {
+			if got, most := r.pauseAfter(try, errors.New("cut")), top*time.Millisecond; got < most/2 || got > most {
 				t.Fatalf("try %d: got %s, want %s to %s", try, got, most/2, most)
 			}
 		}
 	}
-	if got := r.wait(1, &Error{Status: 503, RetryAfter: time.Minute}); got != time.Minute {
+	if got := r.pauseAfter(1, &Error{Status: 503, RetryAfter: time.Minute}); got != time.Minute {
 		t.Errorf("Retry-After of a minute: got %s", got)
 	}
-	if got := r.wait(5, &Error{Status: 503, RetryAfter: time.Millisecond}); got < 500*time.Millisecond {
+	if got := r.pauseAfter(5, &Error{Status: 503, RetryAfter: time.Millisecond}); got < 500*time.Millisecond {
 		t.Errorf("Retry-After shorter than the back-off: got %s", got)
 	}
 }
@@ -43,9 +43,9 @@ func TestAgain(t *testing.T) {
 		"connection refused": {&net.OpError{Op: "dial", Err: errors.New("refused")}, true},
 		"host not found":     {&net.DNSError{IsNotFound: true}, false},
 		"resolver down":      {&net.DNSError{IsTemporary: true}, true},
-		"answer not JSON":    {badAnswer(errors.New("x")), false},
+		"answer not JSON":    {malformedAnswer(errors.New("x")), false},
 	} {
-		if got := again(tc.err); got != tc.want {
+		if got := mayRetry(tc.err); got != tc.want {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}
@@ -54,10 +54,10 @@ func TestAgain(t *testing.T) {
 func TestPauseEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := pause(ctx, time.Hour); !errors.Is(err, context.Canceled) {
+	if err := sleepUntil(ctx, time.Hour); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if err := pause(t.Context(), 0); err != nil {
+	if err := sleepUntil(t.Context(), 0); err != nil {
 		t.Error(err)
 	}
 }

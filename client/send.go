@@ -44,7 +44,7 @@ func (c *Client) Send(ctx context.Context, envelope []byte) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("send event: %w", err)
 	}
-	body, err := c.do(ctx, call{
+	body, err := c.sendWithRetry(ctx, call{
 		method: http.MethodPost, path: "/v1/ingest/events", body: envelope, ingest: true, once: string(e.EventID),
 	})
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *Client) Send(ctx context.Context, envelope []byte) (Result, error) {
 }
 
 func resultOf(body []byte, sent id.Event) (r Result, err error) {
-	if err := decode(body, &r); err != nil {
+	if err := decodeAnswer(body, &r); err != nil {
 		return Result{}, err
 	}
 	return r.checked(sent)
@@ -76,7 +76,7 @@ func (r Result) checked(sent id.Event) (Result, error) {
 		err = errors.New("created without sequence_num or chain_valid")
 	}
 	if err != nil {
-		return Result{}, badAnswer(err)
+		return Result{}, malformedAnswer(err)
 	}
 	return r, nil
 }

@@ -155,7 +155,7 @@ func TestSendGivesUp(t *testing.T) {
 func TestSendStopsWithItsContext(t *testing.T) {
 	s := fakeservice.Start(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	c, err := New(Config{BaseURL: s.URL, Token: s.Organization(0).Token, Retry: Retry{pause: func(ctx context.Context, _ time.Duration) error {
+	c, err := New(Config{BaseURL: s.URL, Token: s.Organization(0).Token, Retry: Retry{Sleep: func(ctx context.Context, _ time.Duration) error {
 		cancel()
 		return ctx.Err()
 	}}})
@@ -179,7 +179,7 @@ func TestSendTimesOut(t *testing.T) {
 	waited := pauses{}
 	told := pauses{}
 	notify := func(err error, wait time.Duration) { told = append(told, wait) }
-	c, err := New(Config{BaseURL: slow.URL, Token: "t", Timeout: time.Millisecond, Retry: Retry{Attempts: 3, Notify: notify, pause: waited.pause}})
+	c, err := New(Config{BaseURL: slow.URL, Token: "t", Timeout: time.Millisecond, Retry: Retry{Attempts: 3, Notify: notify, Sleep: waited.pause}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func TestResultOf(t *testing.T) {
 		"created without chain":  `{"event_id":"evt_1","status":"created","sequence_num":1}`,
 		"unknown decision":       `{"event_id":"evt_1","status":"created","sequence_num":1,"chain_valid":true,"policy_decision":"maybe"}`,
 	} {
-		if r, err := resultOf([]byte(body), "evt_1"); err == nil || again(err) || r != (Result{}) {
+		if r, err := resultOf([]byte(body), "evt_1"); err == nil || mayRetry(err) || r != (Result{}) {
 			t.Errorf("%s: got %+v, %v", name, r, err)
 		}
 	}

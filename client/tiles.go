@@ -80,7 +80,7 @@ func (t *Tiles) exactTile(ctx context.Context, tile tlog.Tile) ([]byte, error) {
 	want := hashSize * int(tile.Width)
 	hashes, err := t.get(ctx, tile.Path(), int64(want))
 	if err == nil && len(hashes) != want {
-		err = badAnswer(fmt.Errorf("tile of %d bytes, not %d: %w", len(hashes), want, tlog.ErrMalformed))
+		err = malformedAnswer(fmt.Errorf("tile of %d bytes, not %d: %w", len(hashes), want, tlog.ErrMalformed))
 	}
 	return hashes, err
 }
@@ -109,13 +109,13 @@ func (t *Tiles) exactEntries(ctx context.Context, bundle tlog.Bundle, maxEntry i
 	}
 	entries, err := tlog.ParseEntryBundle(content, bundle.Width)
 	if err != nil {
-		return nil, badAnswer(err)
+		return nil, malformedAnswer(err)
 	}
 	return entries, nil
 }
 
 func (t *Tiles) get(ctx context.Context, path string, max int64) ([]byte, error) {
-	return t.client.do(ctx, call{method: http.MethodGet, path: "/" + path, media: "*/*", max: max})
+	return t.client.sendWithRetry(ctx, call{method: http.MethodGet, path: "/" + path, media: "*/*", max: max})
 }
 
 func isNotFound(err error) bool {
@@ -169,7 +169,7 @@ func (t *Tiles) Successor(ctx context.Context) (Successor, error) {
 	text, err := t.get(ctx, "successor", 1<<20)
 	if err == nil {
 		if err = json.Unmarshal(text, &s); err != nil {
-			err = badAnswer(err)
+			err = malformedAnswer(err)
 		}
 	}
 	if err != nil {

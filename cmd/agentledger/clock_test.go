@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/client/runs"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/clock/clocktest"
@@ -220,7 +221,7 @@ func TestClockStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := blue.client.StartRun(t.Context(), client.RunStart{Workflow: client.Workflow{Name: "w"}, External: "x"})
+	run, err := runs.Start(t.Context(), blue.client, runs.Options{Workflow: runs.Workflow{Name: "w"}, External: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +273,7 @@ func TestClockStep(t *testing.T) {
 	if got, err := red.client.GetApproval(t.Context(), asked.ID); err != nil || got.Status != client.ApprovalPending {
 		t.Errorf("the approval: got %s, %v", got.Status, err)
 	}
-	if got, err := blue.client.StartRun(t.Context(), client.RunStart{Workflow: client.Workflow{Name: "w"}, External: "x"}); err != nil || got.ID != run.ID || got.Status != client.RunRunning {
+	if got, err := runs.Start(t.Context(), blue.client, runs.Options{Workflow: runs.Workflow{Name: "w"}, External: "x"}); err != nil || got.ID != run.ID || got.Status != runs.Running {
 		t.Errorf("the run: got %+v, %v", got, err)
 	}
 	if answer, body := ask(t, "GET", red.main+"/readyz", ""); answer.StatusCode != http.StatusOK {

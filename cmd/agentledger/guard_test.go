@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/client/guard"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 )
@@ -51,11 +52,11 @@ func guardedAgent(dir string) error {
 	if err != nil {
 		return err
 	}
-	journal, err := client.OpenJournal(filepath.Join(dir, "journal"), client.JournalOptions{})
+	journal, err := guard.OpenJournal(filepath.Join(dir, "journal"), guard.JournalOptions{})
 	if err != nil {
 		return err
 	}
-	guard, err := client.NewGuard(client.GuardConfig{Client: c, Signer: signer, Journal: journal})
+	actions, err := guard.New(guard.Config{Client: c, Signer: signer, Journal: journal})
 	if err != nil {
 		return err
 	}
@@ -64,19 +65,19 @@ func guardedAgent(dir string) error {
 		return err
 	}
 	for n := range guardedActions {
-		_, err := guard.Run(context.Background(), guardedAction(n), func(context.Context, client.Permit) (any, error) {
+		_, err := actions.Run(context.Background(), guardedAction(n), func(context.Context, guard.Permit) (any, error) {
 			_, err := fmt.Fprintf(ran, "%d\n", n)
 			return map[string]any{"n": n}, errors.Join(err, ran.Sync())
 		})
-		if err != nil && !errors.Is(err, client.ErrInterrupted) {
+		if err != nil && !errors.Is(err, guard.ErrInterrupted) {
 			return err
 		}
 	}
-	return guard.Flush(context.Background())
+	return actions.Flush(context.Background())
 }
 
-func guardedAction(n int) client.Action {
-	return client.Action{Key: fmt.Sprint("action-", n), Tool: "acme.act", Trace: id.Trace(fmt.Sprint("trace-", n)), Payload: map[string]any{"n": n}}
+func guardedAction(n int) guard.Action {
+	return guard.Action{Key: fmt.Sprint("action-", n), Tool: "acme.act", Trace: id.Trace(fmt.Sprint("trace-", n)), Payload: map[string]any{"n": n}}
 }
 
 // Agent and service are killed at any moment and started again: each action is

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/client/guard"
 	"github.com/agentledger/agentledger/id"
 )
 
@@ -27,17 +28,17 @@ func TestGuardedActionsCountOnce(t *testing.T) {
 	if err := r.person.console(t.Context(), "POST", "/policies/caps/activate", struct{}{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	journal, err := client.OpenJournal(t.TempDir(), client.JournalOptions{})
+	journal, err := guard.OpenJournal(t.TempDir(), guard.JournalOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	guard, err := client.NewGuard(client.GuardConfig{Client: r.client, Signer: r.signer, Journal: journal, Principal: "ops@red.example"})
+	actions, err := guard.New(guard.Config{Client: r.client, Signer: r.signer, Journal: journal, Principal: "ops@red.example"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var intent id.Event
 	for i := range 4 {
-		ran, err := guard.Run(t.Context(), client.Action{Key: fmt.Sprint("k", i), Tool: "acme.pay"}, func(context.Context, client.Permit) (any, error) { return 1, nil })
+		ran, err := actions.Run(t.Context(), guard.Action{Key: fmt.Sprint("k", i), Tool: "acme.pay"}, func(context.Context, guard.Permit) (any, error) { return 1, nil })
 		var denied *client.DeniedError
 		if (i < 3) != (err == nil) || i == 3 && !errors.As(err, &denied) {
 			t.Errorf("action %d: got %v", i, err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/client/runs"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 )
@@ -156,8 +157,8 @@ func (i *importer) check() {
 	if err != nil {
 		i.Fatal(err)
 	}
-	run, err := c.StartRun(i.Context(), client.RunStart{Workflow: client.Workflow{Name: "import"}, External: "night"})
-	if err != nil || !run.Resumed || run.Status != client.RunFailed {
+	run, err := runs.Start(i.Context(), c, runs.Options{Workflow: runs.Workflow{Name: "import"}, External: "night"})
+	if err != nil || !run.Resumed || run.Status != runs.Failed {
 		i.Fatalf("the run: got %+v, %v", run, err)
 	}
 	var hashes []id.Hash

@@ -8,13 +8,14 @@ import (
 	"os"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/client/guard"
 	"github.com/agentledger/agentledger/id"
 )
 
 // Guard returns the guard of the agent's actions. Its journal lies in a folder;
 // whoever starts again with the same folder goes on where it was. The caller closes
 // the journal.
-func Guard(folder string) (*client.Guard, error) {
+func Guard(folder string) (*guard.Guard, error) {
 	service, err := client.New(client.Config{BaseURL: os.Getenv("APS_URL"), Token: os.Getenv("APS_TOKEN")})
 	if err != nil {
 		return nil, fmt.Errorf("APS_URL, APS_TOKEN: %w", err)
@@ -23,11 +24,11 @@ func Guard(folder string) (*client.Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	journal, err := client.OpenJournal(folder, client.JournalOptions{})
+	journal, err := guard.OpenJournal(folder, guard.JournalOptions{})
 	if err != nil {
 		return nil, err
 	}
-	guard, err := client.NewGuard(client.GuardConfig{
+	actions, err := guard.New(guard.Config{
 		Client: service, Signer: signer, Journal: journal,
 		OnAsk:     func(a client.Approval) { fmt.Println("waits for people:", a.ID) },
 		OnTrouble: func(err error) { fmt.Fprintln(os.Stderr, "not told yet:", err) },
@@ -35,7 +36,7 @@ func Guard(folder string) (*client.Guard, error) {
 	if err != nil {
 		return nil, errors.Join(err, journal.Close())
 	}
-	return guard, nil
+	return actions, nil
 }
 
 func signer() (*client.Signer, error) {

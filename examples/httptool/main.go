@@ -15,7 +15,7 @@ import (
 	"os/signal"
 	"strings"
 
-	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/client/guard"
 	"github.com/agentledger/agentledger/examples/agent"
 	"github.com/agentledger/agentledger/id"
 )
@@ -33,14 +33,14 @@ func main() {
 }
 
 func run(ctx context.Context, slug id.Slug, journal string) error {
-	guard, err := agent.Guard(journal)
+	actions, err := agent.Guard(journal)
 	if err != nil {
 		return err
 	}
-	defer guard.Journal.Close()
-	api := httptest.NewServer(&shop{service: guard.Client, slug: slug, organization: guard.Signer.Identity().Organization})
+	defer actions.Journal.Close()
+	api := httptest.NewServer(&shop{service: actions.Client, slug: slug, organization: actions.Signer.Identity().Organization})
 	defer api.Close() // in life it runs elsewhere
-	guarded := &http.Client{Transport: &client.Transport{Guard: guard, Describe: describe}}
+	guarded := &http.Client{Transport: &guard.Transport{Guard: actions, Describe: describe}}
 	for _, want := range []struct{ method, path, body string }{
 		{"GET", "/orders/A-1009", ""},
 		{"DELETE", "/customers/c-77", ""},
@@ -55,7 +55,7 @@ func run(ctx context.Context, slug id.Slug, journal string) error {
 		}
 		fmt.Printf("%s %s: %s\n", want.method, want.path, use(guarded, r))
 	}
-	return guard.Flush(ctx)
+	return actions.Flush(ctx)
 }
 
 // use makes a request as it would be made without a guard.
@@ -74,13 +74,13 @@ func use(guarded *http.Client, r *http.Request) string {
 
 // describe says in the policy's words what a request does: the tool
 // shop.<resource>.<method>, and as payload what its conditions look at.
-func describe(r *http.Request, body []byte) (client.Action, error) {
+func describe(r *http.Request, body []byte) (guard.Action, error) {
 	resource, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	payload := map[string]any{"name": name}
 	if len(body) > 0 {
 		payload["body"] = json.RawMessage(body)
 	}
-	return client.Action{
+	return guard.Action{
 		Key:  r.Header.Get("Idempotency-Key"),
 		Tool: id.Tool("shop." + resource + "." + strings.ToLower(r.Method)), Payload: payload,
 	}, nil

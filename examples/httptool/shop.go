@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/client/guard"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
@@ -53,7 +54,7 @@ func (s *shop) refund(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	note, err := base64.StdEncoding.DecodeString(r.Header.Get(client.GrantHeader))
+	note, err := base64.StdEncoding.DecodeString(r.Header.Get(guard.GrantHeader))
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/client/guard"
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
@@ -64,7 +65,7 @@ func (s *shop) granted(t *testing.T, k tlog.SignerKey, body string, from time.Ti
 
 func (s *shop) post(note, body string) int {
 	r := httptest.NewRequest("POST", "/refunds", strings.NewReader(body))
-	r.Header.Set(client.GrantHeader, note)
+	r.Header.Set(guard.GrantHeader, note)
 	answer := httptest.NewRecorder()
 	s.ServeHTTP(answer, r)
 	return answer.Code

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/client/runs"
 )
 
 func main() {
@@ -39,24 +40,24 @@ func importAll(ctx context.Context, name, from, to string) error {
 		return err
 	}
 	planned := 2 * len(files) // each with its result
-	run, err := service.StartRun(ctx, client.RunStart{
-		Workflow: client.Workflow{Name: "import", Version: "1", Tool: "importer"}, External: name, Planned: &planned,
+	run, err := runs.Start(ctx, service, runs.Options{
+		Workflow: runs.Workflow{Name: "import", Version: "1", Tool: "importer"}, External: name, Planned: &planned,
 	})
 	if err != nil {
 		return err
 	}
-	if run.Status != client.RunRunning {
+	if run.Status != runs.Running {
 		fmt.Printf("%s: the run %s has ended before\n", run.Status, name)
 		return nil
 	}
-	end := client.RunEnd{Status: client.RunSucceeded}
+	end := runs.Ending{Status: runs.Succeeded}
 	for _, f := range files {
 		err := importOne(ctx, run, filepath.Join(from, f.Name()), filepath.Join(to, f.Name()))
 		var denied *client.DeniedError
 		switch {
 		case errors.As(err, &denied):
 			fmt.Printf("%s: %s\n", f.Name(), denied.Reason)
-			end = client.RunEnd{Status: client.RunFailed, Error: "some files may not be imported"}
+			end = runs.Ending{Status: runs.Failed, Error: "some files may not be imported"}
 		case err != nil:
 			return err // start it again
 		}
@@ -70,13 +71,13 @@ func importAll(ctx context.Context, name, from, to string) error {
 }
 
 // importOne copies one file, as a step of the run whose payload says which bytes.
-func importOne(ctx context.Context, run *client.Run, from, to string) error {
+func importOne(ctx context.Context, run *runs.Run, from, to string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
 	sum := sha256.Sum256(content)
-	step := client.Step{
+	step := runs.Step{
 		Key: filepath.Base(from), Tool: "acme.files.import",
 		Payload: map[string]any{"bytes": len(content), "sha256": hex.EncodeToString(sum[:])},
 	}

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/client/guard"
 	"github.com/agentledger/agentledger/examples/agent"
 	"github.com/agentledger/agentledger/id"
 )
@@ -29,37 +30,37 @@ func main() {
 }
 
 func run(ctx context.Context, ticket, journal string) error {
-	guard, err := agent.Guard(journal)
+	actions, err := agent.Guard(journal)
 	if err != nil {
 		return err
 	}
-	defer guard.Journal.Close()
-	answer, err := converse(ctx, guard, ticket)
+	defer actions.Journal.Close()
+	answer, err := converse(ctx, actions, ticket)
 	if err != nil {
 		return err
 	}
 	fmt.Println("answer:", answer)
-	return guard.Flush(ctx)
+	return actions.Flush(ctx)
 }
 
 // converse lets the model call tools until it has an answer. An error other than a
 // denial ends it: then nobody knows whether the call is allowed, or whether it was
 // made. Whoever starts again with the same ticket goes on.
-func converse(ctx context.Context, guard *client.Guard, ticket string) (string, error) {
+func converse(ctx context.Context, actions *guard.Guard, ticket string) (string, error) {
 	var seen []observation
 	for {
 		call, answer := model(seen)
 		if call == nil {
 			return answer, nil
 		}
-		ran, err := guard.Run(ctx, client.Action{
+		ran, err := actions.Run(ctx, guard.Action{
 			Key: fmt.Sprintf("%s/%d", ticket, len(seen)), Trace: id.Trace(ticket), Tool: call.tool, Payload: call.arguments,
-		}, func(ctx context.Context, p client.Permit) (any, error) {
+		}, func(ctx context.Context, p guard.Permit) (any, error) {
 			return tools[call.tool](ctx, call.arguments, p.Grant)
 		})
 		o := observation{call.tool, string(ran.Result)}
 		var denied *client.DeniedError
-		var failed *client.FailedError
+		var failed *guard.FailedError
 		switch {
 		case errors.As(err, &denied):
 			o.result = "denied: " + denied.Reason // the model may try something else

@@ -1,4 +1,4 @@
-package client
+package runs
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
 )
 
@@ -22,8 +23,8 @@ import (
 // answers as it is told to.
 type bridge struct {
 	*testing.T
-	client *Client
-	waited pauses
+	client *client.Client
+	waited []time.Duration
 
 	mu       sync.Mutex
 	external string
@@ -41,12 +42,18 @@ func newBridge(t *testing.T) *bridge {
 	b := &bridge{T: t, bodies: map[string]string{}, trouble: func(int) (int, bool) { return 0, false }}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
+	sleep := func(ctx context.Context, d time.Duration) error {
+		b.waited = append(b.waited, d)
+		return ctx.Err()
+	}
+	plain := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	var err error
-	b.client, err = New(Config{BaseURL: server.URL, Token: "apl_test", Retry: Retry{Attempts: 4, pause: b.waited.pause}})
+	b.client, err = client.New(client.Config{
+		BaseURL: server.URL, Token: "apl_test", HTTP: plain, Retry: client.Retry{Attempts: 4, Sleep: sleep},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.client.http.Transport.(*http.Transport).DisableKeepAlives = true
 	return b
 }
 
@@ -155,7 +162,7 @@ func (b *bridge) page(r *http.Request) any {
 
 func (b *bridge) started(external string) *Run {
 	b.Helper()
-	r, err := b.client.StartRun(b.Context(), RunStart{Workflow: Workflow{Name: "w"}, External: external})
+	r, err := Start(b.Context(), b.client, Options{Workflow: Workflow{Name: "w"}, External: external})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -197,7 +204,7 @@ func TestRunThroughTrouble(t *testing.T) {
 		if err != nil || len(results) != len(steps) || results[119].Decision != id.Allow || results[119].Event.EventID != "119/1" {
 			t.Errorf("%s: %d results, %v", name, len(results), err)
 		}
-		ended, err := r.Complete(t.Context(), RunEnd{Status: RunSucceeded})
+		ended, err := r.Complete(t.Context(), Ending{Status: Succeeded})
 		if err != nil || ended.Recorded != 120 || *ended.Root != (id.Hash{1}) {
 			t.Errorf("%s: ended %+v, %v", name, ended, err)
 		}
@@ -238,7 +245,7 @@ func TestRunDo(t *testing.T) {
 	if done, err := do(r, "b", "acme.print", bad); done || err != bad {
 		t.Errorf("b: %v, %v", done, err)
 	}
-	var denied *DeniedError
+	var denied *client.DeniedError
 	if done, err := do(r, "c", "acme.drop", nil); done || !errors.As(err, &denied) || denied.Reason != "as told" || denied.Decision.Decision != id.Deny {
 		t.Errorf("c: %v, %v", done, err)
 	}
@@ -269,14 +276,14 @@ func TestRunRefused(t *testing.T) {
 	if _, err := r.Report(t.Context(), Step{Key: "a", Status: "succeeded"}); err != nil {
 		t.Fatal(err)
 	}
-	var refused *Error
+	var refused *client.Error
 	if _, err := r.Report(t.Context(), Step{Key: "a", Status: "failed"}); !errors.As(err, &refused) || refused.Status != 422 {
 		t.Errorf("another step: %v", err)
 	}
-	if _, err := r.Complete(t.Context(), RunEnd{Status: RunSucceeded}); err != nil {
+	if _, err := r.Complete(t.Context(), Ending{Status: Succeeded}); err != nil {
 		t.Error(err)
 	}
-	if _, err := r.Complete(t.Context(), RunEnd{Status: RunAborted}); !errors.As(err, &refused) || refused.Status != 409 {
+	if _, err := r.Complete(t.Context(), Ending{Status: Aborted}); !errors.As(err, &refused) || refused.Status != 409 {
 		t.Errorf("another end: %v", err)
 	}
 	if _, err := r.Report(t.Context(), Step{Key: "b", Status: "x", Payload: func() {}}); err == nil {
@@ -286,11 +293,11 @@ func TestRunRefused(t *testing.T) {
 		`{}`: "no run", `[]`: "answer", `{"run_id":"r"}`: "no run",
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) }))
-		c, err := New(Config{BaseURL: server.URL, Token: "t"})
+		c, err := client.New(client.Config{BaseURL: server.URL, Token: "t"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.StartRun(t.Context(), RunStart{Workflow: Workflow{Name: "w"}}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Start(t.Context(), c, Options{Workflow: Workflow{Name: "w"}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", answer, err)
 		}
 		server.Close()
@@ -298,13 +305,13 @@ func TestRunRefused(t *testing.T) {
 }
 
 // A list holds as many steps as the service takes, by number and by bytes.
-func TestListOf(t *testing.T) {
+func TestEncodeSteps(t *testing.T) {
 	large := make([]Step, 60)
 	for i := range large {
 		large[i] = Step{Key: fmt.Sprint(i), Status: "x", Payload: map[string]string{"t": strings.Repeat("x", 250<<10)}}
 	}
 	for rest, total := large, 0; len(rest) > 0; {
-		body, n, err := listOf(rest)
+		body, n, err := encodeSteps(rest)
 		if err != nil || n == 0 || n > maxListSteps || len(body) > maxListBytes || !json.Valid(body) || bytes.Count(body, []byte("step_key")) != n {
 			t.Fatalf("%d steps in %d bytes, %v", n, len(body), err)
 		}

@@ -1,4 +1,4 @@
-package client
+package guard
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
@@ -151,14 +152,21 @@ func (o *office) set(change func()) {
 	change()
 }
 
-// guarded is an agent's guard on a journal in dir.
-func guarded(t *testing.T, o *office, dir string, change ...func(*GuardConfig)) *Guard {
-	t.Helper()
-	c, err := New(Config{BaseURL: o.url, Token: "t", Retry: Retry{Attempts: 2, pause: func(context.Context, time.Duration) error { return nil }}})
+// dial returns a client of the office that waits by sleep.
+func (o *office) dial(sleep func(context.Context, time.Duration) error) *client.Client {
+	o.t.Helper()
+	c, err := client.New(client.Config{BaseURL: o.url, Token: "t", Retry: client.Retry{Attempts: 2, Sleep: sleep}})
 	if err != nil {
-		t.Fatal(err)
+		o.t.Fatal(err)
 	}
-	s, err := NewSigner(Identity{Organization: id.Organization{1}, Agent: "agt_1", Key: "key_1"}, make([]byte, edkey.SeedSize))
+	return c
+}
+
+// guarded is an agent's guard on a journal in dir.
+func guarded(t *testing.T, o *office, dir string, change ...func(*Config)) *Guard {
+	t.Helper()
+	c := o.dial(func(context.Context, time.Duration) error { return nil })
+	s, err := client.NewSigner(client.Identity{Organization: id.Organization{1}, Agent: "agt_1", Key: "key_1"}, make([]byte, edkey.SeedSize))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,11 +175,11 @@ func guarded(t *testing.T, o *office, dir string, change ...func(*GuardConfig)) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { j.Close() })
-	config := GuardConfig{Client: c, Signer: s, Journal: j, Principal: "somebody"}
+	config := Config{Client: c, Signer: s, Journal: j, Principal: "somebody"}
 	for _, f := range change {
 		f(&config)
 	}
-	g, err := NewGuard(config)
+	g, err := New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,8 +247,8 @@ func TestGuardDenies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o, d := newOffice(t), &deed{}
 			change(o)
-			g := guarded(t, o, t.TempDir(), func(c *GuardConfig) { c.FailOpen = true }) // makes no difference
-			var denied *DeniedError
+			g := guarded(t, o, t.TempDir(), func(c *Config) { c.FailOpen = true }) // makes no difference
+			var denied *client.DeniedError
 			if _, err := g.Run(t.Context(), refundAction("k"), d.do); !errors.As(err, &denied) || d.done != 0 {
 				t.Errorf("got %v, done %d times", err, d.done)
 			}
@@ -255,7 +263,7 @@ func TestGuardAsksPeople(t *testing.T) {
 	o, d := newOffice(t), &deed{}
 	o.decision, o.votes = "allow_with_obligation", []string{"approved"}
 	var asked []string
-	g := guarded(t, o, t.TempDir(), func(c *GuardConfig) { c.OnAsk = func(a Approval) { asked = append(asked, a.ID) } })
+	g := guarded(t, o, t.TempDir(), func(c *Config) { c.OnAsk = func(a client.Approval) { asked = append(asked, a.ID) } })
 	ran, err := g.Run(t.Context(), refundAction("k"), d.do)
 	if err != nil || ran.Grant != "grant of apr_1" || ran.Decision != id.AllowWithObligation || d.done != 1 {
 		t.Fatalf("got %+v, %v", ran, err)
@@ -274,7 +282,7 @@ func TestGuardGoesOnWaiting(t *testing.T) {
 	o, d, dir := newOffice(t), &deed{}, t.TempDir()
 	o.decision = "allow_with_obligation"
 	ctx, cancel := context.WithCancel(t.Context())
-	g := guarded(t, o, dir, func(c *GuardConfig) { c.OnAsk = func(Approval) { cancel() } })
+	g := guarded(t, o, dir, func(c *Config) { c.OnAsk = func(client.Approval) { cancel() } })
 	if _, err := g.Run(ctx, refundAction("k"), d.do); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
@@ -306,7 +314,7 @@ func TestGuardFailsClosed(t *testing.T) {
 				o, d, dir := newOffice(t), &deed{}, t.TempDir()
 				o.decision, o.votes = "allow_with_obligation", []string{"approved", "approved"}
 				o.fail = func(p string, a bool) bool { return p == "/v1/ingest"+path && a == after }
-				g := guarded(t, o, dir, func(c *GuardConfig) { c.FailOpen = true }) // people have to agree all the same
+				g := guarded(t, o, dir, func(c *Config) { c.FailOpen = true }) // people have to agree all the same
 				if path == "/policy/evaluate" {
 					g.FailOpen = false
 				}
@@ -351,7 +359,7 @@ func TestGuardFailOpen(t *testing.T) {
 	down := true
 	o.fail = func(string, bool) bool { return down }
 	var trouble []error
-	g := guarded(t, o, dir, func(c *GuardConfig) {
+	g := guarded(t, o, dir, func(c *Config) {
 		c.FailOpen, c.OnTrouble = true, func(err error) { trouble = append(trouble, err) }
 	})
 	ran, err := g.Run(t.Context(), refundAction("k"), d.do)
@@ -420,8 +428,8 @@ func TestGuardAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if d.done != 1 || len(g.Journal.keys) != 0 {
-		t.Errorf("done %d times, %d keys under way", d.done, len(g.Journal.keys))
+	if d.done != 1 || g.Journal.keys.Len() != 0 {
+		t.Errorf("done %d times, %d keys under way", d.done, g.Journal.keys.Len())
 	}
 }
 
@@ -457,10 +465,10 @@ func TestJournal(t *testing.T) {
 	}
 	g.Journal.Close()
 	g = guarded(t, o, dir)
-	if a, err := g.Journal.find("done"); a != nil || err != nil {
+	if a, err := g.Journal.loadAction("done"); a != nil || err != nil {
 		t.Errorf("what was done long ago: got %v, %v", a, err)
 	}
-	if a, err := g.Journal.find("cut off"); a == nil || err != nil {
+	if a, err := g.Journal.loadAction("cut off"); a == nil || err != nil {
 		t.Errorf("what was cut off is forgotten: %v", err)
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm()&0o077 != 0 {
@@ -473,8 +481,8 @@ func TestJournalIsBounded(t *testing.T) {
 	for bound, want := range map[int]int{1: 0, 2: 1, 3: 1, 4: 2, 5: 2} {
 		o, d := newOffice(t), &deed{}
 		o.fail = func(string, bool) bool { return true }
-		g := guarded(t, o, t.TempDir(), func(c *GuardConfig) { c.FailOpen = true })
-		g.Journal.maxQueued = bound
+		g := guarded(t, o, t.TempDir(), func(c *Config) { c.FailOpen = true })
+		g.Journal.queue.maxEvents = bound
 		for i := range 4 {
 			_, err := g.Run(t.Context(), refundAction(fmt.Sprint(i)), d.do)
 			if full := i >= want; errors.Is(err, ErrQueueFull) != full || err != nil != full {
@@ -491,8 +499,8 @@ func TestJournalIsBounded(t *testing.T) {
 func TestJournalIsBoundedAtOnce(t *testing.T) {
 	o := newOffice(t)
 	o.fail = func(path string, _ bool) bool { return path == "/v1/ingest/events" }
-	g := guarded(t, o, t.TempDir(), func(c *GuardConfig) { c.FailOpen = true })
-	g.Journal.maxQueued = 7
+	g := guarded(t, o, t.TempDir(), func(c *Config) { c.FailOpen = true })
+	g.Journal.queue.maxEvents = 7
 	var group sync.WaitGroup
 	var ran atomic.Int32
 	for i := range 20 {
@@ -533,8 +541,13 @@ func TestGuardHonoursRetryAfter(t *testing.T) {
 		busy[path] = true
 		return !before
 	}
-	var waited pauses
-	g := guarded(t, o, t.TempDir(), func(c *GuardConfig) { c.Client.retry.pause = waited.pause })
+	var waited []time.Duration
+	g := guarded(t, o, t.TempDir(), func(c *Config) {
+		c.Client = o.dial(func(_ context.Context, d time.Duration) error {
+			waited = append(waited, d)
+			return nil
+		})
+	})
 	if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 {
 		t.Fatalf("got %v, done %d times", err, d.done)
 	}
@@ -552,14 +565,14 @@ func TestGuardHonoursRetryAfter(t *testing.T) {
 func TestFlushDropsWhatIsRefused(t *testing.T) {
 	o := newOffice(t)
 	g := guarded(t, o, t.TempDir())
-	good, err := g.Signer.SignEvent(Event{ActionKind: "result"})
+	good, err := g.Signer.SignEvent(client.Event{ActionKind: "result"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Journal.push([]byte(`{"schema_version":2}`), false); err != nil {
+	if err := g.Journal.queue.enqueueEvent([]byte(`{"schema_version":2}`), false); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Journal.push(good, false); err != nil {
+	if err := g.Journal.queue.enqueueEvent(good, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.Flush(t.Context()); err == nil || g.Journal.Queued() != 0 {
@@ -603,7 +616,7 @@ func TestTransport(t *testing.T) {
 		t.Errorf("described as %s %s", o.events[0].Tool, p)
 	}
 	o.set(func() { o.decision = "deny" })
-	var denied *DeniedError
+	var denied *client.DeniedError
 	if _, err := guardedHTTP.Get(tool.URL); !errors.As(err, &denied) || calls != 1 {
 		t.Errorf("denied: got %v, %d calls", err, calls)
 	}

@@ -1,4 +1,4 @@
-package client
+package guard
 
 import (
 	"bytes"
@@ -15,37 +15,37 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// GrantHeader carries the grant of an approved request to the tool, as base64 of
-// the signed note.
+// GrantHeader is the header in which a tool receives the grant of an approved request:
+// the base64 of the signed note.
 const GrantHeader = "Agentledger-Grant"
+
+// MaxRequestBody is the largest body in bytes that a Transport sends. A Transport reads
+// the whole body into memory, because the decision covers all of its bytes.
+const MaxRequestBody = 8 << 20
+
+// ErrRepeated is returned for a request that was made before: its answer is not kept.
+var ErrRepeated = errors.New("the request was made before")
 
 // Transport is an http.RoundTripper whose requests are guarded actions.
 type Transport struct {
 	Guard *Guard
 	Base  http.RoundTripper // default: http.DefaultTransport
 
-	// Describe says what action a request is; default: DescribeRequest.
+	// Describe returns the action of a request; default: DescribeRequest.
 	Describe func(r *http.Request, body []byte) (Action, error)
 }
 
-// MaxRequestBody is the size in bytes of the largest body that a Transport sends:
-// the decision is about all of it.
-const MaxRequestBody = 8 << 20
-
-// ErrRepeated is returned for a request whose action was done before: its answer is
-// not there any more.
-var ErrRepeated = errors.New("the request was made before")
-
-// DescribeRequest is the action of a request: the tool http.<method>, the payload
-// method, host, path, query and SHA-256 of the body, and as key the
-// Idempotency-Key with method and address; without that header each request is an
-// action of its own.
+// DescribeRequest returns the action of a request. The tool is http.<method>, and the
+// payload has method, host, path, query and the body's SHA-256. The key is the
+// Idempotency-Key with method and address. A request without that header is a new action
+// each time.
 func DescribeRequest(r *http.Request, body []byte) (Action, error) {
 	sum := sha256.Sum256(body)
 	a := Action{
 		Tool: id.Tool("http." + strings.ToLower(r.Method)),
 		Payload: map[string]any{
-			"method": r.Method, "host": r.URL.Host, "path": r.URL.EscapedPath(), "query": r.URL.RawQuery, "body_sha256": hex.EncodeToString(sum[:]),
+			"method": r.Method, "host": r.URL.Host, "path": r.URL.EscapedPath(), "query": r.URL.RawQuery,
+			"body_sha256": hex.EncodeToString(sum[:]),
 		},
 	}
 	if key := r.Header.Get("Idempotency-Key"); key != "" {
@@ -54,10 +54,10 @@ func DescribeRequest(r *http.Request, body []byte) (Action, error) {
 	return a, nil
 }
 
-// RoundTrip makes a request, once, if it is allowed. Errors are those of Guard.Run,
-// of the base transport, and ErrRepeated.
+// RoundTrip makes a request once, if it is allowed. Errors are those of Guard.Run and of
+// the base transport, and ErrRepeated.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	body, err := readRequest(r)
+	body, err := readRequestBody(r)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var answer *http.Response
 	o, err := t.Guard.Run(r.Context(), a, func(_ context.Context, p Permit) (any, error) {
 		var err error
-		answer, err = t.send(r, body, p)
+		answer, err = t.sendRequest(r, body, p)
 		if err != nil {
 			return nil, err
 		}
@@ -90,9 +90,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// send makes the request itself, which is not changed: a RoundTripper leaves the
-// caller's alone.
-func (t *Transport) send(r *http.Request, body []byte, p Permit) (*http.Response, error) {
+// sendRequest sends a copy of the request, because a RoundTripper must not change the
+// caller's request.
+func (t *Transport) sendRequest(r *http.Request, body []byte, p Permit) (*http.Response, error) {
 	sent := r.Clone(r.Context())
 	if r.Body != nil {
 		sent.Body = io.NopCloser(bytes.NewReader(body))
@@ -107,7 +107,7 @@ func (t *Transport) send(r *http.Request, body []byte, p Permit) (*http.Response
 	return base.RoundTrip(sent)
 }
 
-func readRequest(r *http.Request) ([]byte, error) {
+func readRequestBody(r *http.Request) ([]byte, error) {
 	if r.Body == nil {
 		return nil, nil
 	}

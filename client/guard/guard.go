@@ -1,0 +1,237 @@
+// Package guard runs an agent's actions at most once, as far as policy and people allow.
+// It states every decision and every result in the organization's ledger.
+//
+// What always holds:
+//
+//   - An action with a key runs at most once, also when the agent or the service is
+//     killed at any moment. An action that has begun without an end never begins again.
+//   - An action runs only after the ledger holds the decision on exactly this payload.
+//     After any failure on the way it does not run, unless Config.FailOpen is set.
+//   - An action that needs approval runs with the grant of an approval that was consumed
+//     for exactly this payload.
+//   - The result is in the ledger, or in the journal's queue until Flush sends it.
+//
+// A Guard, a Journal and a Transport may be used by several goroutines.
+//
+// The package is stable in the sense of README, section "What is stable".
+package guard
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+)
+
+// Config configures a Guard. Client, Signer and Journal are required.
+type Config struct {
+	Client  *client.Client
+	Signer  *client.Signer
+	Journal *Journal
+
+	// Principal is the person or system that the agent acts for. An Action may name
+	// another one.
+	Principal string
+	// FailOpen lets an action run when the service can't be asked or can't be told. The
+	// events of such an action carry the member "unasked" and wait in the journal's queue.
+	// An action that the service denies never runs, and one that needs approval waits.
+	FailOpen bool
+	// OnAsk, when set, is called after people were asked for approval.
+	OnAsk func(client.Approval)
+	// OnTrouble, when set, is called with errors of events that are sent aside of an
+	// action. Such an event stays in the queue unless the service refused it for good.
+	OnTrouble func(error)
+}
+
+// Guard runs actions. It is made by New.
+type Guard struct {
+	Config
+}
+
+// New checks a configuration and returns a guard. It does no I/O.
+func New(c Config) (*Guard, error) {
+	if c.Client == nil || c.Signer == nil || c.Journal == nil {
+		return nil, errors.New("new guard: client, signer and journal are required")
+	}
+	if c.OnAsk == nil {
+		c.OnAsk = func(client.Approval) {}
+	}
+	if c.OnTrouble == nil {
+		c.OnTrouble = func(error) {}
+	}
+	return &Guard{c}, nil
+}
+
+// Action is a call of a tool that an agent wants to make.
+type Action struct {
+	// Key identifies the action, also after a restart. With "" each call of Run is a new
+	// action, which can't be continued after a restart.
+	Key       string
+	Tool      id.Tool
+	Payload   any      // must encode as a JSON object; nil is {}
+	Trace     id.Trace // "" derives one from Key
+	Principal string   // "" is Config.Principal
+}
+
+// Permit is the permission that an action runs under.
+type Permit struct {
+	Decision id.Decision `json:"decision"`
+	EventID  id.Event    `json:"event_id"`       // of the event that states the decision
+	Grant    string      `json:"grant,omitzero"` // signed note, "" when no approval was needed
+	Unasked  bool        `json:"unasked"`        // Config.FailOpen let the action run
+}
+
+// Outcome is the end of an action that ran.
+type Outcome struct {
+	Permit
+	Result   jsontext.Value // the function's result as JSON
+	Repeated bool           // the action ran before, and Result is from then
+}
+
+var (
+	// ErrInterrupted is returned for an action that has begun without an end: the agent
+	// was killed while the function ran. The ledger states the result as unknown. Find out
+	// what was done, and run the remaining work under another key.
+	ErrInterrupted = errors.New("the action was begun before, and how it ended is not known")
+
+	// ErrKeyReused is returned when a key was used for another tool, payload or trace.
+	ErrKeyReused = errors.New("used for another action")
+)
+
+// FailedError is returned for an action that ran before and failed.
+type FailedError struct{ Failure string }
+
+// Error returns the text of the function's error.
+func (e *FailedError) Error() string { return "the action failed: " + e.Failure }
+
+// Run calls do once for an action that is allowed and was never begun. The first result
+// of do must encode as JSON. Run waits for people until ctx ends. To continue later, or
+// after a restart, call Run with the same Action: the question to people stays the same.
+//
+// Errors:
+//   - the error of do, unchanged; later calls with the same key return a *FailedError
+//   - *client.DeniedError when policy, people or the ledger deny the action
+//   - ErrInterrupted, ErrKeyReused, ErrQueueFull
+//   - errors of client.Evaluate, AskApproval, AwaitApproval, ConsumeApproval and Send
+func (g *Guard) Run(ctx context.Context, a Action, do func(context.Context, Permit) (any, error)) (Outcome, error) {
+	r, err := g.prepareAction(a)
+	if err != nil {
+		return Outcome{}, err
+	}
+	leave, err := g.Journal.keys.Enter(ctx, r.Key)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("run action: %w", err)
+	}
+	defer leave()
+	known, err := g.Journal.loadAction(r.Key)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if known != nil && known.Digest != r.contentDigest() {
+		return Outcome{}, fmt.Errorf("run action: key %.512q was %w", r.Key, ErrKeyReused)
+	}
+	defer g.flushQueue(ctx)
+	if known != nil && known.Stage != stageDeciding {
+		return g.answerRepeated(known)
+	}
+	if known == nil {
+		known = &action{Key: r.Key, Digest: r.contentDigest(), Trace: r.Trace, Tool: r.Tool, Stage: stageDeciding}
+	}
+	release, err := g.Journal.queue.reserveSlot()
+	if err != nil {
+		return Outcome{}, fmt.Errorf("run action: its result could not be kept: %w", err)
+	}
+	defer release()
+	if err := g.obtainPermit(ctx, r, known); err != nil {
+		return Outcome{}, fmt.Errorf("run action: %w", err)
+	}
+	known.Stage = stageStarted
+	if err := g.Journal.storeAction(known); err != nil {
+		return Outcome{}, err
+	}
+	result, failed := do(ctx, known.Permit)
+	return g.finishAction(known, result, failed)
+}
+
+// preparedAction is an action with its defaults filled in.
+type preparedAction struct {
+	Action
+	payload jsontext.Value // canonical
+}
+
+func (g *Guard) prepareAction(a Action) (*preparedAction, error) {
+	if a.Key == "" {
+		var name [16]byte
+		_, _ = rand.Read(name[:]) // never fails
+		a.Key = fmt.Sprintf("%x", name)
+	}
+	if a.Principal == "" {
+		a.Principal = g.Principal
+	}
+	if a.Trace == "" {
+		name := g.Signer.Secret("aps/guard/trace_id", []byte(a.Key))
+		a.Trace = id.Trace(fmt.Sprintf("trc_%x", name[:16]))
+	}
+	r := &preparedAction{Action: a, payload: jsontext.Value("{}")}
+	if a.Payload != nil {
+		text, err := jcs.Marshal(a.Payload)
+		if err != nil {
+			return nil, fmt.Errorf("run action: payload: %w", err)
+		}
+		r.payload = text
+	}
+	return r, nil
+}
+
+// contentDigest covers all that a key must not be reused for.
+func (r *preparedAction) contentDigest() id.Hash {
+	return sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", r.Tool, r.Trace, r.payload))
+}
+
+// answerRepeated answers for an action that has begun before.
+func (g *Guard) answerRepeated(a *action) (Outcome, error) {
+	if a.Stage == stageStarted {
+		a.Stage, a.Failure = stageDone, ErrInterrupted.Error()
+		if err := g.stateResult(a, "unknown", false); err != nil {
+			return Outcome{}, err
+		}
+		return Outcome{}, ErrInterrupted
+	}
+	if !a.Told {
+		if err := g.stateResult(a, a.resultStatus(), false); err != nil {
+			return Outcome{}, err
+		}
+	}
+	o := Outcome{Permit: a.Permit, Result: a.Result, Repeated: true}
+	switch a.Failure {
+	case "":
+		return o, nil
+	case ErrInterrupted.Error():
+		return o, ErrInterrupted
+	}
+	return o, &FailedError{a.Failure}
+}
+
+// finishAction stores the end of an action and states it.
+func (g *Guard) finishAction(a *action, result any, failed error) (Outcome, error) {
+	o := Outcome{Permit: a.Permit}
+	a.Stage = stageDone
+	if failed != nil {
+		a.Failure = failed.Error()
+	} else if text, err := jcs.Marshal(result); err != nil {
+		a.Failure, failed = "the result is no JSON", fmt.Errorf("run action: result: %w", err)
+	} else {
+		a.Result, o.Result = text, text
+	}
+	if err := g.stateResult(a, a.resultStatus(), true); err != nil {
+		return o, errors.Join(failed, err)
+	}
+	return o, failed
+}

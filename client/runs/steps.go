@@ -1,0 +1,159 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+)
+
+// Step is one attempt at one step of a run. Key and Attempt identify it: the same step
+// reported again is answered from the ledger. Another step under the same Key and Attempt
+// is a *client.Error with status 422.
+type Step struct {
+	Key       string     `json:"step_key"`
+	Attempt   int        `json:"attempt,omitzero"`    // from 1; 0 is 1
+	Kind      string     `json:"kind,omitzero"`       // action_kind, "" is tool_call
+	Tool      id.Tool    `json:"tool_name,omitzero"`  // the policy decides on a step with a tool
+	Payload   any        `json:"payload,omitzero"`    // must encode as a JSON object; nil is {}
+	Status    string     `json:"status"`              // a word such as started, succeeded, failed, skipped
+	StartedAt id.Instant `json:"started_at,omitzero"` // by the tool's clock
+	EndedAt   id.Instant `json:"ended_at,omitzero"`
+}
+
+// StepResult is the service's answer to a step that is in the ledger. A denied step is in
+// the ledger too, and the tool MUST NOT do it.
+type StepResult struct {
+	Decision id.Decision   `json:"decision"`
+	PolicyID string        `json:"policy_id"` // "" for a step without a tool
+	RuleID   string        `json:"rule_id"`
+	Reason   string        `json:"reason"`
+	Event    client.Result `json:"event"`
+}
+
+// Limits of the service for one request.
+const (
+	maxListSteps = 50
+	maxListBytes = 8 << 20
+)
+
+// Report appends steps to the ledger in their order. It sends as many steps in a request
+// as the service accepts. The steps of one request are stored together or not at all.
+// With an error, the results are those of the steps that are known to be stored.
+func (r *Run) Report(ctx context.Context, steps ...Step) ([]StepResult, error) {
+	results := make([]StepResult, 0, len(steps))
+	for len(results) < len(steps) {
+		part, err := r.reportList(ctx, steps[len(results):])
+		if err != nil {
+			return results, fmt.Errorf("report steps: %w", err)
+		}
+		results = append(results, part...)
+	}
+	return results, nil
+}
+
+// reportList sends the first steps of a list in one request.
+func (r *Run) reportList(ctx context.Context, steps []Step) ([]StepResult, error) {
+	body, n, err := encodeSteps(steps)
+	if err != nil {
+		return nil, err
+	}
+	var results []StepResult
+	if err := r.client.Call(ctx, http.MethodPost, r.path()+"/steps", jsontext.Value(body), &results); err != nil {
+		return nil, err
+	}
+	if len(results) != n {
+		return nil, malformedAnswer(fmt.Sprintf("%d steps to %d", len(results), n))
+	}
+	for i := range results {
+		if results[i].Decision == 0 || results[i].Event.EventID == "" {
+			return nil, malformedAnswer("no decision")
+		}
+	}
+	r.progress.addSteps(steps[:n]...)
+	return results, nil
+}
+
+// encodeSteps encodes the first n steps: as many as one request takes.
+func encodeSteps(steps []Step) (body []byte, n int, err error) {
+	body = []byte{'['}
+	for n < len(steps) && n < maxListSteps {
+		text, err := jcs.Marshal(steps[n])
+		if err != nil {
+			return nil, 0, fmt.Errorf("encode step: %w", err)
+		}
+		if n > 0 && len(body)+len(text)+2 > maxListBytes {
+			break
+		}
+		if n > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, text...)
+		n++
+	}
+	return append(body, ']'), n, nil
+}
+
+// Event is an event of a run in the ledger. Key is "" for the events of start and end.
+type Event struct {
+	EventID     id.Event    `json:"event_id"`
+	Kind        string      `json:"action_kind"`
+	SequenceNum uint64      `json:"sequence_num"`
+	EventHash   id.Hash     `json:"event_hash"`
+	ReceivedAt  id.Instant  `json:"received_at"`
+	Key         string      `json:"step_key"`
+	Attempt     int         `json:"attempt"`
+	Status      string      `json:"status"`
+	Tool        id.Tool     `json:"tool_name"`
+	Decision    id.Decision `json:"decision"`
+}
+
+type eventPage struct {
+	Result
+	Events []Event `json:"events"`
+	Next   *int    `json:"next"`
+}
+
+// pageEvents is the number of events that are asked for at once.
+const pageEvents = 1000
+
+func (r *Run) fetchPage(ctx context.Context, after, limit int) (page eventPage, err error) {
+	path := r.path() + "?after=" + strconv.Itoa(after) + "&limit=" + strconv.Itoa(limit)
+	err = r.client.Call(ctx, http.MethodGet, path, nil, &page)
+	if err == nil && page.Next != nil && *page.Next <= after {
+		err = malformedAnswer("pages go backwards")
+	}
+	if err != nil {
+		return page, fmt.Errorf("read run: %w", err)
+	}
+	return page, nil
+}
+
+// Events yields the events of the run in the ledger's order. It stops at the first error.
+func (r *Run) Events(ctx context.Context) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for after := 0; ; {
+			page, err := r.fetchPage(ctx, after, pageEvents)
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			for _, e := range page.Events {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if page.Next == nil {
+				return
+			}
+			after = *page.Next
+		}
+	}
+}
