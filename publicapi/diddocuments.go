@@ -35,16 +35,15 @@ type documentName struct {
 // documentBody is a rendered document with its tag and length, for any media type.
 type documentBody representation
 
-// Weight returns about how many bytes b takes.
-func (b documentBody) Weight() int64 { return int64(len(b.body)) + documentBytes }
-
 // documentBytes is what a document takes beside its body.
 const documentBytes = 512
 
 // newDocuments returns a cache of so many bytes. Names of older config versions are never
 // asked for again, and go when there is no room.
-func newDocuments(room int64) *cache.Cache[documentName, documentBody] {
-	return cache.New[documentName, documentBody](cache.Options{MaxAge: cache.Forever, Limit: max(1, int(room/documentBytes)), Bytes: room})
+func newDocuments(room int64) *cache.Loading[documentName, documentBody] {
+	return cache.NewLoading(cache.LoadingOptions[documentName, documentBody]{
+		MaxAge: cache.Forever, Limit: room, Weight: func(_ documentName, b documentBody) int64 { return int64(len(b.body)) + documentBytes },
+	})
 }
 
 // document returns the document of a name in the form that Accept names. It is made by

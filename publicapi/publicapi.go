@@ -111,7 +111,7 @@ type Server struct {
 	newest    *admission.Gate // of heads and checkpoints: reads that wait for the store take no room from them
 	press     *press
 	heads     *heads
-	documents *cache.Cache[documentName, documentBody]
+	documents *cache.Loading[documentName, documentBody]
 	lobby     *admission.Lobby
 	// readWeight is what a read weighs among those of its party that are at work.
 	readWeight int

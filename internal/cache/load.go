@@ -11,54 +11,54 @@ import (
 
 // load is a read under way.
 type load[V any] struct {
-	began   time.Time     // by the cache's clock
-	started time.Time     // by the machine's, for patience
-	done    chan struct{} // closed when entry or err is set
-	entry   *entry[V]
+	asked   request       // of the first caller
+	started time.Time     // by the machine's clock, for patience
+	done    chan struct{} // closed when loaded or err is set
+	loaded  *loaded[V]
 	err     error
 }
 
-// renew returns a value that was read late enough for who asked at a time.
-func (c *Cache[K, V]) renew(ctx context.Context, key K, asked time.Time, read func(context.Context) (V, error)) (V, error) {
+// renew returns a value that was read late enough for a request.
+func (c *Loading[K, V]) renew(ctx context.Context, key K, asked request, read func(context.Context) (V, error)) (V, error) {
 	for {
-		e, l := c.join(ctx, key, asked, read)
+		known, l := c.join(ctx, key, asked, read)
 		if l == nil {
-			return e.value, nil
+			return known.value, nil
 		}
-		old := c.usable(key, e, asked)
+		old := c.usable(key, known, asked)
 		err := c.wait(ctx, l, old)
 		switch {
-		case err == nil && (c.fresh(l.entry, asked) || !l.began.Before(asked)):
-			return l.entry.value, nil
+		case err == nil && (c.fresh(l.loaded, asked) || !l.asked.at.Before(asked.at)):
+			return l.loaded.value, nil
 		case err == nil:
 			continue // read too long ago: it began before this call
-		case old && Unanswered(err) && c.holds(key, e):
+		case old && Unanswered(err) && c.holds(key, known):
 			c.stale.Add(1)
-			return e.value, nil
+			return known.value, nil
 		case old && err == errImpatient:
-			continue // e was dropped meanwhile
+			continue // known was dropped meanwhile
 		}
 		var none V
 		return none, err
 	}
 }
 
-// join returns a fresh entry, or the read under way of a key, which it begins if
-// there is none, with the entry of before.
-func (c *Cache[K, V]) join(ctx context.Context, key K, asked time.Time, read func(context.Context) (V, error)) (*entry[V], *load[V]) {
+// join returns a fresh value, or the read under way of a key, which it begins if
+// there is none for the version, with the value of before.
+func (c *Loading[K, V]) join(ctx context.Context, key K, asked request, read func(context.Context) (V, error)) (*loaded[V], *load[V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.entries[key]
-	if c.fresh(e, asked) {
-		return e, nil
+	known, _ := c.values.Get(key)
+	if c.fresh(known, asked) {
+		return known, nil
 	}
 	l := c.loads[key]
-	if l == nil {
-		l = &load[V]{began: asked, started: time.Now(), done: make(chan struct{}), err: errUnfinished}
+	if l == nil || l.asked.version < asked.version { // an older version may lack the key
+		l = &load[V]{asked: asked, started: time.Now(), done: make(chan struct{}), err: errUnfinished}
 		c.loads[key] = l
 		go c.run(context.WithoutCancel(ctx), key, l, read)
 	}
-	return e, l
+	return known, l
 }
 
 // errImpatient: there is an older value, and the read takes too long.
@@ -66,7 +66,7 @@ var errImpatient = fmt.Errorf("the store has not answered yet: %w", context.Dead
 
 // wait returns the error of a read, that of ctx, or errImpatient if old says that
 // there is something better to do than to wait.
-func (c *Cache[K, V]) wait(ctx context.Context, l *load[V], old bool) error {
+func (c *Loading[K, V]) wait(ctx context.Context, l *load[V], old bool) error {
 	var patience <-chan time.Time
 	if old {
 		t := time.NewTimer(c.options.Patience - time.Since(l.started))
@@ -83,27 +83,25 @@ func (c *Cache[K, V]) wait(ctx context.Context, l *load[V], old bool) error {
 	}
 }
 
-// usable reports whether an entry may be shown while the store does not answer.
-func (c *Cache[K, V]) usable(key K, e *entry[V], asked time.Time) bool {
-	if e == nil || c.options.Stale == 0 || asked.Sub(e.began) >= c.options.MaxAge+c.options.Stale {
+// usable reports whether a value may be shown while the store does not answer.
+func (c *Loading[K, V]) usable(key K, known *loaded[V], asked request) bool {
+	if known == nil || c.options.Stale == 0 || known.version < asked.version || asked.at.Sub(known.began) >= c.options.MaxAge+c.options.Stale {
 		return false
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	until, dropped := c.dropped[key]
-	return !dropped || asked.After(until)
+	return !dropped || asked.at.After(until)
 }
 
-// holds reports whether an entry is still that of its key, or was only expired.
-func (c *Cache[K, V]) holds(key K, e *entry[V]) bool {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	now := c.entries[key]
-	return now != nil && now.began.Equal(e.began)
+// holds reports whether a value is still that of its key, or was only expired.
+func (c *Loading[K, V]) holds(key K, known *loaded[V]) bool {
+	now, found := c.values.Get(key)
+	return found && now.began.Equal(known.began)
 }
 
-// run reads a value, keeps it and releases who waits for it.
-func (c *Cache[K, V]) run(ctx context.Context, key K, l *load[V], read func(context.Context) (V, error)) {
+// run reads a value, keeps it and releases all callers that wait for it.
+func (c *Loading[K, V]) run(ctx context.Context, key K, l *load[V], read func(context.Context) (V, error)) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.LoadTime)
 	defer cancel()
 	var value V
@@ -123,19 +121,19 @@ func (c *Cache[K, V]) run(ctx context.Context, key K, l *load[V], read func(cont
 	value, l.err = read(ctx)
 }
 
-// end keeps what was read, unless it was dropped meanwhile. An answer that is an
-// error takes the value of before away: a key that another process has revoked
+// end keeps the value that was read, unless it was dropped meanwhile. An answer that is
+// an error removes the value of before: a key that another process has revoked
 // must not come back when the store falls silent.
-func (c *Cache[K, V]) end(key K, l *load[V], value V) {
-	l.entry = &entry[V]{value: value, began: l.began, weight: weightOf(value)}
+func (c *Loading[K, V]) end(key K, l *load[V], value V) {
+	l.loaded = &loaded[V]{value: value, began: l.asked.at, version: l.asked.version}
 	c.mu.Lock()
 	if c.loads[key] == l {
 		delete(c.loads, key)
 		switch {
 		case l.err == nil:
-			c.keep(key, l.entry)
+			c.values.Put(key, l.loaded)
 		case !Unanswered(l.err):
-			c.forget(key)
+			c.values.Delete(key)
 		}
 	}
 	c.mu.Unlock()

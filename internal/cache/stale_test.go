@@ -35,8 +35,8 @@ func fails(err error) func(context.Context) (string, error) {
 // patience is how long a call waits that has a stale value.
 const patience = 100 * time.Millisecond
 
-func newStale() *cache.Cache[string, string] {
-	return cache.New[string, string](cache.Options{MaxAge: time.Second, Stale: time.Minute, Limit: 10, Patience: patience})
+func newStale() *cache.Loading[string, string] {
+	return cache.NewLoading(cache.LoadingOptions[string, string]{MaxAge: time.Second, Stale: time.Minute, Limit: 10, Patience: patience})
 }
 
 // TestStaleWhileUnavailable: what happened to the value before and how the store
@@ -45,23 +45,23 @@ func TestStaleWhileUnavailable(t *testing.T) {
 	gone := errors.New("there is none any more")
 	for _, test := range []struct {
 		name  string
-		steps func(c *cache.Cache[string, string])
+		steps func(c *cache.Loading[string, string])
 		read  func(context.Context) (string, error)
 		want  string
 		waits time.Duration
 		stale uint64
 	}{
-		{"the store hangs", func(*cache.Cache[string, string]) { time.Sleep(time.Second) }, hang, "old", patience, 1},
-		{"the store can't be reached", func(*cache.Cache[string, string]) { time.Sleep(time.Second) }, fails(down()), "old", 0, 1},
-		{"the store answers", func(*cache.Cache[string, string]) { time.Sleep(time.Second) }, gives("new"), "new", 0, 0},
-		{"the value is fresh", func(*cache.Cache[string, string]) {}, hang, "old", 0, 0},
-		{"expired, and the store hangs", func(c *cache.Cache[string, string]) { c.Expire("a") }, hang, "old", patience, 1},
-		{"expired, and the store answers", func(c *cache.Cache[string, string]) { c.Expire("a") }, gives("new"), "new", 0, 0},
-		{"the store says that it is gone", func(*cache.Cache[string, string]) { time.Sleep(time.Second) }, fails(gone), "", 0, 0},
-		{"the bound has passed", func(*cache.Cache[string, string]) { time.Sleep(time.Second + time.Minute) }, fails(down()), "", 0, 0},
-		{"just within the bound", func(*cache.Cache[string, string]) { time.Sleep(time.Second + time.Minute - 1) }, fails(down()), "old", 0, 1},
-		{"dropped, and the store can't be reached", func(c *cache.Cache[string, string]) { c.Drop("a") }, fails(down()), "", 0, 0},
-		{"dropped, and the store hangs", func(c *cache.Cache[string, string]) { c.Drop("a") }, hang, "", 10 * time.Second, 0},
+		{"the store hangs", func(*cache.Loading[string, string]) { time.Sleep(time.Second) }, hang, "old", patience, 1},
+		{"the store can't be reached", func(*cache.Loading[string, string]) { time.Sleep(time.Second) }, fails(down()), "old", 0, 1},
+		{"the store answers", func(*cache.Loading[string, string]) { time.Sleep(time.Second) }, gives("new"), "new", 0, 0},
+		{"the value is fresh", func(*cache.Loading[string, string]) {}, hang, "old", 0, 0},
+		{"expired, and the store hangs", func(c *cache.Loading[string, string]) { c.Expire("a") }, hang, "old", patience, 1},
+		{"expired, and the store answers", func(c *cache.Loading[string, string]) { c.Expire("a") }, gives("new"), "new", 0, 0},
+		{"the store says that it is gone", func(*cache.Loading[string, string]) { time.Sleep(time.Second) }, fails(gone), "", 0, 0},
+		{"the bound has passed", func(*cache.Loading[string, string]) { time.Sleep(time.Second + time.Minute) }, fails(down()), "", 0, 0},
+		{"just within the bound", func(*cache.Loading[string, string]) { time.Sleep(time.Second + time.Minute - 1) }, fails(down()), "old", 0, 1},
+		{"dropped, and the store can't be reached", func(c *cache.Loading[string, string]) { c.Drop("a") }, fails(down()), "", 0, 0},
+		{"dropped, and the store hangs", func(c *cache.Loading[string, string]) { c.Drop("a") }, hang, "", 10 * time.Second, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

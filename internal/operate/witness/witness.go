@@ -135,7 +135,7 @@ type Witnesses struct {
 	base    *force       // where an organization has no policy of its own
 	own     ownForces
 	agenda  *agenda
-	views   *cache.Cache[id.Tenant, *view]
+	views   *cache.Loading[id.Tenant, *view]
 	asking  turns.Set[id.Tenant] // one round, or Confirm, of a ledger at a time
 	writing [64]sync.Mutex       // of records, by tenant
 }
@@ -147,7 +147,7 @@ func New(o Options) *Witnesses {
 		Options: o, metrics: newMetrics(o.Metrics), rare: repeat.New(o.Logger),
 		own:    ownForces{known: make(map[id.Tenant]*force), slots: make(chan struct{}, ownAsks)},
 		agenda: newAgenda(o.Pending, o.Rounds),
-		views:  cache.New[id.Tenant, *view](cache.Options{MaxAge: viewAge, Stale: staleView, Limit: 1 << 16, Clock: o.Clock}),
+		views:  cache.NewLoading(cache.LoadingOptions[id.Tenant, *view]{MaxAge: viewAge, Stale: staleView, Limit: 1 << 16, Clock: o.Clock}),
 	}
 	w.base = w.baseForce()
 	w.metrics.watch(o.Metrics, w)

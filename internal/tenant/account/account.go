@@ -67,7 +67,7 @@ type Accounts struct {
 	clock    func() time.Time
 	hasher   *hasher
 	attempts *attempts
-	sessions *cache.Cache[id.Hash, *held] // by hash of the token
+	sessions *cache.Loading[id.Hash, *held] // by hash of the token
 }
 
 // sessionAge is how old the knowledge of a session may be.
@@ -88,7 +88,7 @@ func New(o Options) *Accounts {
 		records: o.Records, life: o.SessionLife, clock: o.Clock,
 		hasher:   newHasher(o.Hashing),
 		attempts: newAttempts(o.Limits, o.Clock),
-		sessions: cache.New[id.Hash, *held](cache.Options{MaxAge: sessionAge, Limit: o.Cached, Clock: o.Clock}),
+		sessions: cache.NewLoading(cache.LoadingOptions[id.Hash, *held]{MaxAge: sessionAge, Limit: int64(o.Cached), Clock: o.Clock}),
 	}
 }
 

@@ -64,8 +64,8 @@ type Agents struct {
 	clock   func() time.Time
 	cache   *keyCache
 	quota   *quota.Quota
-	bridges *cache.Cache[bridgeName, bridgeEntry] // of one config version each
-	owners  *cache.Cache[id.Agent, id.Tenant]
+	bridges *cache.Loading[bridgeName, bridgeEntry] // of one config version each
+	owners  *cache.Loading[id.Agent, id.Tenant]
 }
 
 // New returns the agents of a store.
@@ -81,8 +81,8 @@ func New(o Options) *Agents {
 	}
 	return &Agents{
 		quota: o.Quota, records: o.Records, notary: o.Notary, keyring: o.Keyring, clock: o.Clock, cache: newKeyCache(o.Cached),
-		bridges: cache.New[bridgeName, bridgeEntry](cache.Options{MaxAge: cache.Forever, Limit: maxBridges, Clock: o.Clock}),
-		owners:  cache.New[id.Agent, id.Tenant](cache.Options{MaxAge: cache.Forever, Limit: o.Cached, Clock: o.Clock}),
+		bridges: cache.NewLoading(cache.LoadingOptions[bridgeName, bridgeEntry]{MaxAge: cache.Forever, Limit: maxBridges, Clock: o.Clock}),
+		owners:  cache.NewLoading(cache.LoadingOptions[id.Agent, id.Tenant]{MaxAge: cache.Forever, Limit: int64(o.Cached), Clock: o.Clock}),
 	}
 }
 

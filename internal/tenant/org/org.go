@@ -95,9 +95,9 @@ type Orgs struct {
 	clock   func() time.Time
 
 	settings *settingsCache
-	callers  *cache.Cache[id.Hash, *ingestKeyCaller] // by hash of the token
-	slugs    *cache.Cache[id.Slug, id.Tenant]
-	ids      *cache.Cache[id.Organization, id.Tenant]
+	callers  *cache.Loading[id.Hash, *ingestKeyCaller] // by hash of the token
+	slugs    *cache.Loading[id.Slug, id.Tenant]
+	ids      *cache.Loading[id.Organization, id.Tenant]
 }
 
 // New returns the organizations of a store. They tell Options.Quota its bounds from then on.
@@ -127,9 +127,9 @@ func New(o Options) (*Orgs, error) {
 	all := &Orgs{
 		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, quota: o.Quota, agents: o.Agents, rules: o.Witnesses, plans: plans, env: o.Environment, clock: o.Clock,
 		settings: newSettingsCache(o.Cached),
-		callers:  cache.New[id.Hash, *ingestKeyCaller](cache.Options{MaxAge: callerAge, Stale: staleCaller, Limit: o.Cached, Clock: o.Clock}),
-		slugs:    cache.New[id.Slug, id.Tenant](cache.Options{MaxAge: cache.Forever, Limit: o.Cached, Clock: o.Clock}),
-		ids:      cache.New[id.Organization, id.Tenant](cache.Options{MaxAge: cache.Forever, Limit: o.Cached, Clock: o.Clock}),
+		callers:  cache.NewLoading(cache.LoadingOptions[id.Hash, *ingestKeyCaller]{MaxAge: callerAge, Stale: staleCaller, Limit: int64(o.Cached), Clock: o.Clock}),
+		slugs:    cache.NewLoading(cache.LoadingOptions[id.Slug, id.Tenant]{MaxAge: cache.Forever, Limit: int64(o.Cached), Clock: o.Clock}),
+		ids:      cache.NewLoading(cache.LoadingOptions[id.Organization, id.Tenant]{MaxAge: cache.Forever, Limit: int64(o.Cached), Clock: o.Clock}),
 	}
 	o.Quota.Plans = all
 	if o.Metrics != nil {

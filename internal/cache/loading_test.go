@@ -20,7 +20,7 @@ func counting() (func(context.Context) (int64, error), *atomic.Int64) {
 
 func TestAge(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	c := cache.New[string, int64](cache.Options{MaxAge: time.Second, Limit: 10, Clock: func() time.Time { return now }})
+	c := cache.NewLoading(cache.LoadingOptions[string, int64]{MaxAge: time.Second, Limit: 10, Clock: func() time.Time { return now }})
 	load, _ := counting()
 	get := func(key string) int64 {
 		v, err := c.Get(t.Context(), key, load)
@@ -55,7 +55,7 @@ func TestAge(t *testing.T) {
 
 func TestForever(t *testing.T) {
 	now := time.Unix(0, 0)
-	c := cache.New[string, int64](cache.Options{MaxAge: cache.Forever, Limit: 10, Clock: func() time.Time { return now }})
+	c := cache.NewLoading(cache.LoadingOptions[string, int64]{MaxAge: cache.Forever, Limit: 10, Clock: func() time.Time { return now }})
 	load, calls := counting()
 	for range 3 {
 		_, _ = c.Get(t.Context(), "a", load)
@@ -67,7 +67,7 @@ func TestForever(t *testing.T) {
 }
 
 func TestErrorsAreNotRemembered(t *testing.T) {
-	c := cache.New[string, int64](cache.Options{MaxAge: time.Hour, Limit: 10, Clock: time.Now})
+	c := cache.NewLoading(cache.LoadingOptions[string, int64]{MaxAge: time.Hour, Limit: 10, Clock: time.Now})
 	bad := errors.New("bad")
 	if _, err := c.Get(t.Context(), "a", func(context.Context) (int64, error) { return 0, bad }); !errors.Is(err, bad) {
 		t.Errorf("got %v", err)
@@ -79,7 +79,7 @@ func TestErrorsAreNotRemembered(t *testing.T) {
 }
 
 func TestBound(t *testing.T) {
-	c := cache.New[int, int64](cache.Options{MaxAge: time.Hour, Limit: 100})
+	c := cache.NewLoading(cache.LoadingOptions[int, int64]{MaxAge: time.Hour, Limit: 100})
 	load, calls := counting()
 	for i := range 1000 {
 		_, _ = c.Get(t.Context(), i, load)
@@ -93,19 +93,14 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// weighted is a value of a weight.
-type weighted int64
-
-func (w weighted) Weight() int64 { return int64(w) }
-
-// Values that tell their weight stay within a bound of bytes, also when they are read anew
+// Values with a weight stay within a bound of bytes, also when they are read anew
 // with another weight; one that is heavier than all room is not kept.
 func TestBoundOfBytes(t *testing.T) {
-	c := cache.New[int, weighted](cache.Options{MaxAge: time.Hour, Limit: 1000, Bytes: 100})
+	c := cache.NewLoading(cache.LoadingOptions[int, int64]{MaxAge: time.Hour, Limit: 100, Weight: func(_ int, weight int64) int64 { return weight }})
 	reads := 0
-	get := func(key int, weight weighted) {
+	get := func(key int, weight int64) {
 		t.Helper()
-		if _, err := c.Get(t.Context(), key, func(context.Context) (weighted, error) { reads++; return weight, nil }); err != nil {
+		if _, err := c.Get(t.Context(), key, func(context.Context) (int64, error) { reads++; return weight, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,7 +136,7 @@ func TestBoundOfBytes(t *testing.T) {
 
 func TestOneReadsAndTheOthersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := cache.New[string, int64](cache.Options{MaxAge: time.Hour, Limit: 10, Clock: time.Now})
+		c := cache.NewLoading(cache.LoadingOptions[string, int64]{MaxAge: time.Hour, Limit: 10, Clock: time.Now})
 		load, calls := counting()
 		slow := func(ctx context.Context) (int64, error) {
 			time.Sleep(time.Second)
@@ -170,7 +165,7 @@ func TestOneReadsAndTheOthersWait(t *testing.T) {
 
 // A read that began before Drop is not found by those who ask after it.
 func TestDropDuringARead(t *testing.T) {
-	c := cache.New[string, string](cache.Options{MaxAge: time.Hour, Limit: 10})
+	c := cache.NewLoading(cache.LoadingOptions[string, string]{MaxAge: time.Hour, Limit: 10})
 	got, err := c.Get(t.Context(), "a", func(context.Context) (string, error) {
 		c.Drop("a")
 		return "old", nil
@@ -185,7 +180,7 @@ func TestDropDuringARead(t *testing.T) {
 }
 
 func TestPanicReleasesWaiters(t *testing.T) {
-	c := cache.New[string, int64](cache.Options{MaxAge: time.Hour, Limit: 10, Clock: time.Now})
+	c := cache.NewLoading(cache.LoadingOptions[string, int64]{MaxAge: time.Hour, Limit: 10, Clock: time.Now})
 	if _, err := c.Get(t.Context(), "a", func(context.Context) (int64, error) { panic("x") }); err == nil {
 		t.Error("a read that panicked has no error")
 	}
@@ -195,8 +190,53 @@ func TestPanicReleasesWaiters(t *testing.T) {
 	}
 }
 
+// A value counts for the version that it was read for and for older ones. A read for an
+// older version gives nothing to a caller that asks for a newer one, an error neither.
+func TestVersions(t *testing.T) {
+	c := cache.NewLoading(cache.LoadingOptions[string, int64]{MaxAge: cache.Forever, Limit: 10})
+	load, calls := counting()
+	for i, step := range []struct{ version, want uint64 }{{5, 1}, {5, 1}, {4, 1}, {6, 2}, {5, 2}} {
+		if got, err := c.GetAt(t.Context(), "a", step.version, load); err != nil || uint64(got) != step.want {
+			t.Errorf("step %d: got %d, %v, want %d", i, got, err, step.want)
+		}
+	}
+	if _, found := c.Lookup("a", 7); found {
+		t.Error("a value of an older version was found")
+	}
+	if got, found := c.Lookup("a", 6); !found || got != 2 {
+		t.Errorf("got %d, %v, want 2", got, found)
+	}
+	if got, found := c.Last("a"); !found || got != 2 || calls.Load() != 2 {
+		t.Errorf("last: got %d, %v after %d reads", got, found, calls.Load())
+	}
+}
+
+func TestANewerVersionWaitsForNoOlderRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := cache.NewLoading(cache.LoadingOptions[string, string]{MaxAge: cache.Forever, Limit: 10})
+		older := make(chan error)
+		go func() {
+			_, err := c.GetAt(t.Context(), "a", 1, func(context.Context) (string, error) {
+				time.Sleep(time.Second)
+				return "", errors.New("there is none yet")
+			})
+			older <- err
+		}()
+		synctest.Wait()
+		if got, err := c.GetAt(t.Context(), "a", 2, gives("new")); got != "new" || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+		if err := <-older; err == nil {
+			t.Error("the older read has no error")
+		}
+		if got, found := c.Lookup("a", 2); !found || got != "new" {
+			t.Errorf("after both: got %q, %v", got, found)
+		}
+	})
+}
+
 func BenchmarkGet(b *testing.B) {
-	c := cache.New[[32]byte, int64](cache.Options{MaxAge: time.Hour, Limit: 10, Clock: time.Now})
+	c := cache.NewLoading(cache.LoadingOptions[[32]byte, int64]{MaxAge: time.Hour, Limit: 10, Clock: time.Now})
 	load, _ := counting()
 	b.ReportAllocs()
 	b.RunParallel(func(p *testing.PB) {
