@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
 // checkIdentity looks at what a draft may lack and an active policy must have.
@@ -94,7 +95,7 @@ func (r *Rule) checkRequires(i int) error {
 		return invalid(ruleMember(i, "requires"), "must not be more than 64")
 	}
 	for j, text := range r.Requires {
-		if _, ok := parsePath(text); !ok {
+		if _, ok := condition.ParsePath(text); !ok {
 			return invalid(ruleMember(i, fmt.Sprintf("requires[%d]", j)), "must be a path in the payload such as amount or order.items[0].total")
 		}
 	}

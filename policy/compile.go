@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
 // Compiled is a policy ready to decide. It is immutable and safe for concurrent
@@ -28,10 +29,10 @@ type Compiled struct {
 // target is what is left of a rule: whom it is about, when, and what it says.
 type target struct {
 	agents   map[id.Agent]struct{} // nil for every agent
-	requires []path
-	when     *condition // nil: always
+	requires []condition.Path
+	when     *condition.Condition // nil: always
 	limit    *Limit
-	sum      path // of limit
+	sum      condition.Path // of limit
 	onError  OnError
 	price    uint64  // of looking at requires and limit, in units (cost.go)
 	outcome  Outcome // what it says
@@ -56,23 +57,23 @@ func Compile(p Policy) (*Compiled, error) { return CompileWithin(context.Backgro
 
 // CompileWithin is Compile, which ends with ctx.
 func CompileWithin(ctx context.Context, p Policy) (*Compiled, error) {
-	return p.compile(newCompiler(ctx))
+	return p.compile(condition.NewCompiler(ctx))
 }
 
 // CompileBounded is CompileWithin of a policy that is about to bind somebody: what saving is
 // bounded by counts, and what is beyond is an error of kind Invalid too.
 func CompileBounded(ctx context.Context, p Policy) (*Compiled, error) {
-	return p.compile(newCompiler(ctx).bounded())
+	return p.compile(condition.NewCompiler(ctx).Bounded())
 }
 
-func (p Policy) compile(compiler *compiler) (*Compiled, error) {
+func (p Policy) compile(compiler *condition.Compiler) (*Compiled, error) {
 	if err := p.checkIdentity(); err != nil {
 		return nil, err
 	}
 	if err := p.checkContent(); err != nil {
 		return nil, err
 	}
-	conditions, err := compiler.conditions(&p)
+	conditions, err := p.compileConditions(compiler)
 	if err != nil {
 		return nil, err
 	}
@@ -91,24 +92,44 @@ func (p Policy) compile(compiler *compiler) (*Compiled, error) {
 	}
 	c.addEnforcing(p.Rules, conditions)
 	c.addShadowing(p.Rules, conditions)
-	c.weight = c.weigh() + compiler.weigh()
+	c.weight = c.weigh() + compiler.Weight()
 	return c, nil
+}
+
+// compileConditions compiles the conditions of all rules, nil for those without.
+func (p *Policy) compileConditions(compiler *condition.Compiler) ([]*condition.Condition, error) {
+	compiled := make([]*condition.Condition, len(p.Rules))
+	for i := range p.Rules {
+		r := &p.Rules[i]
+		if r.When == "" {
+			continue
+		}
+		if err := compiler.Prepare(); err != nil {
+			return nil, fmt.Errorf("compile conditions: %w", err)
+		}
+		made, err := compiler.Compile(r.When, r.required())
+		if err != nil {
+			return nil, invalid(ruleMember(i, "when"), err.Error())
+		}
+		compiled[i] = made
+	}
+	return compiled, nil
 }
 
 // Digest returns the policy_digest of what was compiled.
 func (c *Compiled) Digest() id.Hash { return c.digest }
 
 // required returns the paths of Requires, which are well-formed.
-func (r *Rule) required() []path {
-	var all []path
+func (r *Rule) required() []condition.Path {
+	var all []condition.Path
 	for _, text := range r.Requires {
-		p, _ := parsePath(text)
+		p, _ := condition.ParsePath(text)
 		all = append(all, p)
 	}
 	return all
 }
 
-func (c *Compiled) addEnforcing(rules []Rule, conditions []*condition) {
+func (c *Compiled) addEnforcing(rules []Rule, conditions []*condition.Condition) {
 	var places []int
 	for i := range rules {
 		if rules[i].Mode == Enforce {
@@ -130,7 +151,7 @@ func (c *Compiled) addEnforcing(rules []Rule, conditions []*condition) {
 	}
 }
 
-func (c *Compiled) addShadowing(rules []Rule, conditions []*condition) {
+func (c *Compiled) addShadowing(rules []Rule, conditions []*condition.Condition) {
 	for i := range rules {
 		if rules[i].Mode == Shadow {
 			at := int32(len(c.shadowing))
@@ -141,7 +162,7 @@ func (c *Compiled) addShadowing(rules []Rule, conditions []*condition) {
 }
 
 // target prepares a rule.
-func (c *Compiled) target(r *Rule, when *condition) target {
+func (c *Compiled) target(r *Rule, when *condition.Condition) target {
 	t := target{when: when, requires: r.required(), onError: r.OnError, outcome: c.fallback}
 	t.outcome.Decision = r.Decision
 	t.outcome.RuleID = r.ID
@@ -151,7 +172,7 @@ func (c *Compiled) target(r *Rule, when *condition) target {
 	if r.Limit != nil {
 		limit := *r.Limit
 		t.limit = &limit
-		t.sum, _ = parsePath(limit.Sum)
+		t.sum, _ = condition.ParsePath(limit.Sum)
 	}
 	if len(r.Agents) > 0 {
 		t.agents = make(map[id.Agent]struct{}, len(r.Agents))

@@ -46,8 +46,8 @@ func (c *Compiled) EvaluateFormerly(in Input) Evaluation {
 func (c *Compiled) EvaluateWithin(ctx context.Context, in Input) (Evaluation, error) {
 	a := occasion{ctx: ctx, in: in}
 	e := c.evaluate(&a, true)
-	if a.try != nil && a.try.ended != nil {
-		return Evaluation{}, fmt.Errorf("evaluate policy: %w", a.try.ended)
+	if a.try != nil && a.try.Ended() != nil {
+		return Evaluation{}, fmt.Errorf("evaluate policy: %w", a.try.Ended())
 	}
 	return e, nil
 }
@@ -126,7 +126,7 @@ func (c *Compiled) applyLimits(a *occasion, e *Evaluation) {
 		t := &c.enforcing[i]
 		switch v, why := t.judge(a.attempt()); {
 		case v == limited:
-			e.Claims = append(e.Claims, t.claim(a.attempt(), i))
+			e.Claims = append(e.Claims, t.claim(a, i))
 		case v == failed && i < e.place:
 			e.outcome, e.place = t.word(v, why), i
 		}
@@ -142,7 +142,7 @@ func (c *Compiled) applyShadows(a *occasion, e *Evaluation, limits bool) {
 		}
 		switch v, _ := t.judge(a.attempt()); {
 		case v == limited:
-			claim := t.claim(a.attempt(), i)
+			claim := t.claim(a, i)
 			claim.Shadow, claim.exceeded = true, nil
 			e.Claims = append(e.Claims, claim)
 		case v.matches():

@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"cel.dev/cel-go/cel"
-	"cel.dev/cel-go/common/ast"
-	"cel.dev/cel-go/interpreter"
-	"cel.dev/cel-go/parser"
+	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
 // Explanation is an evaluation and what each rule had to say.
@@ -57,24 +54,23 @@ func Explain(ctx context.Context, p Policy, in Input) (Explanation, error) {
 	if err != nil {
 		return Explanation{}, err
 	}
-	compiler := newCompiler(ctx)
-	compiler.traced = true
-	traced, err := compiler.conditions(&p)
+	compiler := condition.NewCompiler(ctx).Traced()
+	traced, err := p.compileConditions(compiler)
 	if err != nil {
 		return Explanation{}, err
 	}
 	x := Explanation{Evaluation: evaluation}
-	a := newAttempt(ctx, in, MaxTotalCost)
+	a := condition.NewAttempt(ctx, in.variables(), MaxTotalCost)
 	for i := range p.Rules {
 		r, t := &p.Rules[i], c.target(&p.Rules[i], traced[i])
 		told := RuleExplanation{RuleID: r.ID, Mode: r.Mode}
 		if told.Result = r.excludes(&t, &in); told.Result == "" {
-			told.judge(&t, a, compiler.env)
+			told.judge(&t, a, compiler)
 		}
 		x.Rules = append(x.Rules, told)
 	}
-	if a.ended != nil {
-		return Explanation{}, fmt.Errorf("explain policy: %w", a.ended)
+	if err := a.Ended(); err != nil {
+		return Explanation{}, fmt.Errorf("explain policy: %w", err)
 	}
 	return x, nil
 }
@@ -97,51 +93,17 @@ func (r *Rule) excludes(t *target, in *Input) Result {
 }
 
 // judge evaluates the rule, with a trace of its condition.
-func (x *RuleExplanation) judge(t *target, a *attempt, env *cel.Env) {
-	a.state = nil
+func (x *RuleExplanation) judge(t *target, a *condition.Attempt, compiler *condition.Compiler) {
+	a.ForgetSteps()
 	v, why := t.judge(a)
 	x.Why = why
 	x.Result = map[verdict]Result{
 		unmatched: ResultWhen, skipped: ResultSkipped, matched: ResultMatch, failed: ResultError, limited: ResultLimit,
 	}[v]
-	if a.state != nil && a.ended == nil {
-		x.Steps = steps(env, t.when.source, a.state)
+	if t.when == nil {
+		return
 	}
-}
-
-// steps tells what the parts of a condition came to.
-func steps(env *cel.Env, source string, state interpreter.EvalState) []Step {
-	parsed, issues := env.Parse(source)
-	if issues.Err() != nil {
-		return nil
+	for _, s := range compiler.Steps(t.when, a) {
+		x.Steps = append(x.Steps, Step(s))
 	}
-	native := parsed.NativeRep()
-	var all []Step
-	var tell func(e ast.Expr)
-	tell = func(e ast.Expr) {
-		for _, child := range children(e) {
-			tell(child)
-		}
-		if step, ok := stepOf(e, native.SourceInfo(), state); ok {
-			all = append(all, step)
-		}
-	}
-	tell(native.Expr())
-	return all
-}
-
-// stepOf tells the value of e, if it has one that is not plain to see.
-func stepOf(e ast.Expr, info *ast.SourceInfo, state interpreter.EvalState) (Step, bool) {
-	if e.Kind() == ast.LiteralKind {
-		return Step{}, false
-	}
-	v, found := state.Value(e.ID())
-	if !found {
-		return Step{}, false
-	}
-	text, err := parser.Unparse(e, info)
-	if err != nil {
-		return Step{}, false
-	}
-	return Step{Expression: text, Value: show(v)}, true
 }

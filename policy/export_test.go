@@ -1,6 +1,10 @@
 package policy
 
-import "context"
+import (
+	"context"
+
+	"github.com/agentledger/agentledger/policy/internal/condition"
+)
 
 // Cost returns what an evaluation costs, in units.
 func Cost(c *Compiled, in Input) uint64 {
@@ -9,8 +13,8 @@ func Cost(c *Compiled, in Input) uint64 {
 	if a.try == nil {
 		return 0
 	}
-	return a.try.spent
+	return a.try.Spent()
 }
 
 // PartsOf counts the parts of a condition's source.
-func PartsOf(source string) int { return partsOf(source) }
+func PartsOf(source string) int { return condition.CountParts(source) }

@@ -28,8 +28,8 @@ func validGlob(s string) bool {
 // validSegment is the grammar of one segment of a tool name.
 func validSegment(s string) bool { return consistsOf(s, 1, MaxTool, "_:/-") }
 
-// validTool is the grammar of tool names.
-func validTool(s string) bool {
+// isValidTool is the grammar of tool names.
+func isValidTool(s string) bool {
 	for _, segment := range strings.Split(s, ".") {
 		if !validSegment(segment) {
 			return false

@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
 // Input is what a decision is about: Tool and Agent, and what the input_digest
@@ -57,4 +58,9 @@ func appendBeforePayload(b []byte, in Input) []byte {
 
 func appendBehindPayload(b []byte, in Input) []byte {
 	return append(jcs.AppendString(append(b, `,"tool_name":`...), string(in.Tool)), '}')
+}
+
+// variables are the names of the input that conditions use.
+func (in *Input) variables() condition.Variables {
+	return condition.Variables{Tool: in.Tool, Agent: in.Agent, ActorType: in.ActorType, ActionKind: in.ActionKind, Payload: in.Payload, Now: in.Now}
 }

@@ -3,9 +3,7 @@ package policy
 import (
 	"context"
 
-	"cel.dev/cel-go/cel"
-	"cel.dev/cel-go/common/types"
-	"cel.dev/cel-go/interpreter"
+	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
 // verdict is what one rule says of one input that its tool and agents concern.
@@ -22,20 +20,20 @@ const (
 func (v verdict) matches() bool { return v == matched || v == failed }
 
 // judge evaluates a rule. why is what went wrong when it could not be evaluated.
-func (t *target) judge(a *attempt) (v verdict, why string) {
-	a.open()
-	if !a.charge(t.price) {
-		return t.error(), errTooExpensive.Error()
+func (t *target) judge(a *condition.Attempt) (v verdict, why string) {
+	a.BeginRule()
+	if !a.Charge(t.price) {
+		return t.error(), condition.ErrTooExpensive.Error()
 	}
-	why = a.missing(t.requires)
-	if a.refused { // something was not read
-		return t.error(), errTooExpensive.Error()
+	why = a.MissingPath(t.requires)
+	if a.Refused() { // something was not read
+		return t.error(), condition.ErrTooExpensive.Error()
 	}
 	if why != "" {
 		return t.error(), why
 	}
 	if t.when != nil {
-		holds, err := t.when.holds(a)
+		holds, err := t.when.Holds(a)
 		if err != nil {
 			return t.error(), err.Error()
 		}
@@ -46,9 +44,9 @@ func (t *target) judge(a *attempt) (v verdict, why string) {
 	if t.limit == nil {
 		return matched, ""
 	}
-	_, why = t.limit.added(a.payload(), t.sum)
-	if a.refused {
-		return t.error(), errTooExpensive.Error()
+	_, why = t.limit.added(a.Payload(), t.sum)
+	if a.Refused() {
+		return t.error(), condition.ErrTooExpensive.Error()
 	}
 	if why != "" {
 		return t.error(), why
@@ -73,83 +71,29 @@ func (t *target) word(v verdict, why string) Outcome {
 }
 
 // claim returns what the rule, which is limited, asks of its limit.
-func (t *target) claim(a *attempt, place int32) Claim {
+func (t *target) claim(o *occasion, place int32) Claim {
 	c := Claim{Limit: t.limit, RuleID: t.outcome.RuleID, place: place, exceeded: &t.outcome}
-	c.Added, _ = t.limit.added(a.payload(), t.sum)
+	c.Added, _ = t.limit.added(o.attempt().Payload(), t.sum)
 	switch t.limit.By {
 	case ByTool:
-		c.Key = string(a.in.Tool)
+		c.Key = string(o.in.Tool)
 	case ByAgent:
-		c.Key = string(a.in.Agent)
+		c.Key = string(o.in.Agent)
 	}
 	return c
 }
-
-// attempt is one input while rules are tried, and the CEL activation of their
-// conditions. The payload is read when the first rule asks for it.
-type attempt struct {
-	purse
-	in   Input
-	root object
-
-	state interpreter.EvalState // of the last condition that tells its parts
-}
-
-func newAttempt(ctx context.Context, in Input, units uint64) *attempt {
-	a := &attempt{purse: newPurse(ctx, units), in: in}
-	a.root = object{raw: in.Payload, purse: &a.purse}
-	return a
-}
-
-// charge is that of the purse; nobody pays for what is evaluated as it is compiled,
-// where a is nil.
-func (a *attempt) charge(units uint64) bool { return a == nil || a.purse.charge(units) }
 
 // occasion makes the attempt when a rule needs one: most inputs are decided by
 // their tool and agent, without an allocation.
 type occasion struct {
 	ctx context.Context
 	in  Input
-	try *attempt
+	try *condition.Attempt
 }
 
-func (o *occasion) attempt() *attempt {
+func (o *occasion) attempt() *condition.Attempt {
 	if o.try == nil {
-		o.try = newAttempt(o.ctx, o.in, MaxTotalCost)
+		o.try = condition.NewAttempt(o.ctx, o.in.variables(), MaxTotalCost)
 	}
 	return o.try
 }
-
-func (a *attempt) payload() *object { return &a.root }
-
-// missing says which of paths is not there, "" when all are.
-func (a *attempt) missing(paths []path) string {
-	for _, p := range paths {
-		if why := p.missing(a.payload()); why != "" {
-			return why
-		}
-	}
-	return ""
-}
-
-// ResolveName implements cel.Activation.
-func (a *attempt) ResolveName(name string) (any, bool) {
-	switch name {
-	case varTool:
-		return types.String(a.in.Tool), true
-	case varAgent:
-		return types.String(a.in.Agent), true
-	case varActor:
-		return types.String(a.in.ActorType), true
-	case varAction:
-		return types.String(a.in.ActionKind), true
-	case varPayload:
-		return a.payload(), true
-	case varNow:
-		return types.Timestamp{Time: a.in.Now.Time()}, true
-	}
-	return nil, false
-}
-
-// Parent implements cel.Activation.
-func (a *attempt) Parent() cel.Activation { return nil }

@@ -8,6 +8,7 @@ import (
 	"github.com/agentledger/agentledger/decimal"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
 // Limit lets a rule match only when a sum or a count over a window of time would
@@ -67,7 +68,7 @@ const FormerKind = "tool_call"
 // check looks at a limit of the rule at i.
 func (l *Limit) check(i int, decision id.Decision) error {
 	member := func(name string) string { return ruleMember(i, "limit."+name) }
-	_, pathOK := parsePath(l.Sum)
+	_, pathOK := condition.ParsePath(l.Sum)
 	switch {
 	case decision == id.Allow:
 		return invalid(ruleMember(i, "limit"), "needs the decision deny or allow_with_obligation: it says what happens beyond max")
@@ -99,14 +100,14 @@ func validCurrency(s string) bool {
 }
 
 // added returns what one event adds, or why that can't be told. p is the path Sum.
-func (l *Limit) added(root *object, p path) (decimal.Decimal, string) {
+func (l *Limit) added(root *condition.Object, p condition.Path) (decimal.Decimal, string) {
 	if l.Count {
 		return decimal.FromInt(1), ""
 	}
-	if why := p.missing(root); why != "" {
+	if why := p.MissingIn(root); why != "" {
 		return decimal.Decimal{}, why
 	}
-	d, err := decimalOf(p.of(root))
+	d, err := condition.DecimalOf(p.ValueIn(root))
 	switch {
 	case err != nil:
 		return d, "payload." + l.Sum + " is not an amount"
@@ -118,13 +119,13 @@ func (l *Limit) added(root *object, p path) (decimal.Decimal, string) {
 
 // checkCurrency says why an amount at p can't be added. Its currency is the
 // member of that name beside it, or else in the nearest object around.
-func (l *Limit) checkCurrency(root *object, p path) string {
+func (l *Limit) checkCurrency(root *condition.Object, p condition.Path) string {
 	for n := len(p) - 1; n >= 0; n-- {
-		around, ok := p[:n].of(root).(*object)
+		around, ok := p[:n].ValueIn(root).(*condition.Object)
 		if !ok {
 			continue
 		}
-		switch v := around.lookup(currencyMember); {
+		switch v := around.LookUp(currencyMember); {
 		case v == nil || v == types.NullValue:
 		case l.Currency == "":
 			return "payload has a currency and the limit names none"

@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
 // document is a policy as it is written. Pointers and raw values tell absent
@@ -67,12 +68,12 @@ func Parse(doc []byte) (Policy, error) { return ParseWithin(context.Background()
 
 // ParseWithin is Parse, which ends with ctx.
 func ParseWithin(ctx context.Context, doc []byte) (Policy, error) {
-	compiler := newCompiler(ctx).bounded()
+	compiler := condition.NewCompiler(ctx).Bounded()
 	p, err := read(doc, compiler)
 	if err != nil {
 		return Policy{}, err
 	}
-	if _, err := compiler.conditions(&p); err != nil {
+	if _, err := p.compileConditions(compiler); err != nil {
 		return Policy{}, err
 	}
 	return p, nil
@@ -80,11 +81,13 @@ func ParseWithin(ctx context.Context, doc []byte) (Policy, error) {
 
 // ParseStored reads what Canonical or Document wrote, of a policy that Parse
 // returned once: conditions are not compiled again.
-func ParseStored(doc []byte) (Policy, error) { return read(doc, newCompiler(context.Background())) }
+func ParseStored(doc []byte) (Policy, error) {
+	return read(doc, condition.NewCompiler(context.Background()))
+}
 
 // read is Parse without compiling conditions. c inspects those whose `requires` has
 // to be derived.
-func read(doc []byte, c *compiler) (Policy, error) {
+func read(doc []byte, c *condition.Compiler) (Policy, error) {
 	if len(doc) > MaxBytes {
 		return Policy{}, fault.New(fault.TooLarge, "The policy is larger than 1 MiB")
 	}
@@ -163,17 +166,14 @@ func (d *ruleDocument) rule(i int) (Rule, error) {
 
 // deriveRequires gives the rules that name no requirements those of their
 // conditions.
-func (d *document) deriveRequires(p *Policy, c *compiler) error {
+func (d *document) deriveRequires(p *Policy, c *condition.Compiler) error {
 	for i := range p.Rules {
 		r := &p.Rules[i]
 		if r.When == "" || d.Rules[i].Requires != nil {
 			continue
 		}
-		if err := c.ctx.Err(); err != nil {
+		if err := c.Prepare(); err != nil {
 			return fmt.Errorf("derive requires: %w", err)
-		}
-		if err := c.prepare(); err != nil {
-			return err
 		}
 		if err := r.deriveRequires(c, i); err != nil {
 			return err
@@ -184,15 +184,15 @@ func (d *document) deriveRequires(p *Policy, c *compiler) error {
 
 // deriveRequires writes out what the condition of the rule at i reads outside of
 // has().
-func (r *Rule) deriveRequires(c *compiler, i int) error {
-	seen, err := c.inspect(r.When)
+func (r *Rule) deriveRequires(c *condition.Compiler, i int) error {
+	seen, err := c.Inspect(r.When)
 	if err != nil {
 		return invalid(ruleMember(i, "when"), err.Error())
 	}
-	if seen.reads.computed {
+	if seen.Computed() {
 		return invalid(ruleMember(i, "when"), "looks up a member of the payload by a computed name: say in requires what must be present")
 	}
-	for _, p := range seen.reads.paths {
+	for _, p := range seen.Paths() {
 		r.Requires = append(r.Requires, p.String())
 	}
 	return r.checkRequires(i)
@@ -216,7 +216,7 @@ func (d *limitDocument) limit(i int) (*Limit, error) {
 // onePathText returns the text that a path has in a policy's canonical form, and
 // what is none as it is.
 func onePathText(s string) string {
-	if p, ok := parsePath(s); ok {
+	if p, ok := condition.ParsePath(s); ok {
 		return p.String()
 	}
 	return s
@@ -228,7 +228,7 @@ func parseDecimal(raw jsontext.Value) (decimal.Decimal, bool) {
 	if err != nil {
 		return decimal.Decimal{}, false
 	}
-	d, err := decimalOf(celValue(canonical, nil))
+	d, err := condition.ParseDecimal(canonical)
 	return d, err == nil
 }
 

@@ -23,6 +23,7 @@ package policy
 
 import (
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
 // Reserved ids and the engine, as decisions name them.
@@ -36,13 +37,24 @@ const (
 const (
 	MaxBytes    = 1 << 20 // of the document as sent
 	MaxRules    = 500
-	MaxPriority = 1_000_000 // and -MaxPriority
-	MaxName     = 256       // code points
-	MaxReason   = 1024      // code points
-	MaxTool     = 256       // bytes of a tool glob
-	MaxWhen     = 2048      // bytes of a condition
-	MaxRequires = 64        // paths of a rule
-	MaxAgents   = 1000      // of a rule
+	MaxPriority = 1_000_000           // and -MaxPriority
+	MaxName     = 256                 // code points
+	MaxReason   = 1024                // code points
+	MaxTool     = condition.MaxTool   // bytes of a tool glob
+	MaxWhen     = condition.MaxSource // bytes of a condition
+	MaxRequires = 64                  // paths of a rule
+	MaxAgents   = 1000                // of a rule
+)
+
+// Costs of a policy, in units: part of what a policy means. docs/policies has the prices.
+const (
+	MaxCost         = condition.MaxCost         // of one condition of one evaluation
+	MaxTotalCost    = condition.MaxTotalCost    // of one evaluation, in the order in which rules are tried
+	MaxTestCost     = 10 * MaxTotalCost         // of all tests of a policy together
+	MaxMatched      = condition.MaxMatched      // bytes of a text that is matched with a pattern
+	MaxConverted    = condition.MaxConverted    // bytes of a text that is converted to a number or a time
+	MaxParts        = condition.MaxParts        // of all different conditions of a policy together; bounds saving
+	MaxInstructions = condition.MaxInstructions // of all different patterns of a policy together; bounds saving
 )
 
 // Policy is one version of an organization's policy. A value that Parse returned

@@ -120,7 +120,7 @@ func (c *Compiled) run(ctx context.Context, t *Test, spent uint64) (cost uint64,
 	a := occasion{ctx: ctx, in: t.Input}
 	e := c.evaluate(&a, true)
 	if a.try != nil {
-		cost, err = a.try.spent, a.try.ended
+		cost, err = a.try.Spent(), a.try.Ended()
 	}
 	return cost, t.Expect.fails(e.Settle(t.Exceeds)), err
 }
@@ -139,6 +139,6 @@ func (want *Expectation) fails(o Outcome) string {
 }
 
 func (c *Compiled) looksAtTime() bool {
-	looks := func(t target) bool { return t.when != nil && t.when.now }
+	looks := func(t target) bool { return t.when != nil && t.when.LooksAtTime() }
 	return slices.ContainsFunc(c.enforcing, looks) || slices.ContainsFunc(c.shadowing, looks)
 }

@@ -107,7 +107,7 @@ func (d *trialDocument) trial(within string) (Trial, error) {
 func (t *Trial) check(within string, limits map[string]bool) error {
 	in := &t.Input
 	switch {
-	case !validTool(string(in.Tool)):
+	case !isValidTool(string(in.Tool)):
 		return invalid(within+"input.tool_name", "must be a tool name, segments with dots between them")
 	case !validAgent(string(in.Agent)):
 		return invalid(within+"input.agent_id", "is not an agent id")

@@ -2,15 +2,10 @@ package policy
 
 // What the parts of a compiled policy weigh, in bytes, as measured (TestWeight).
 const (
-	ruleWeight        = 640 // without its texts
-	agentWeight       = 48
-	stepWeight        = 32  // of a path
-	indexWeight       = 320 // a node of an index
-	conditionWeight   = 512
-	nodeWeight        = 128
-	patternWeight     = 1 << 10
-	instructionWeight = 112
-	choiceWeight      = 10 // of each pair of choices of a pattern that begins with ^
+	ruleWeight     = 640 // without its texts
+	agentWeight    = 48
+	pathStepWeight = 32  // of a path
+	indexWeight    = 320 // a node of an index
 )
 
 // Weight is about how many bytes the compiled policy takes in memory.
@@ -30,7 +25,7 @@ func (c *Compiled) weigh() int {
 func (t *target) weigh() int {
 	sum := ruleWeight + len(t.outcome.Reason) + agentWeight*len(t.agents)
 	for _, p := range t.requires {
-		sum += stepWeight * (1 + len(p))
+		sum += pathStepWeight * (1 + len(p))
 	}
 	return sum
 }
@@ -45,16 +40,4 @@ func (x *index) nodes() int {
 		n += next.nodes()
 	}
 	return n
-}
-
-// weigh is the weight of what was compiled, each different condition and pattern once.
-func (c *compiler) weigh() int {
-	sum := 0
-	for _, made := range c.compiled {
-		sum += conditionWeight + nodeWeight*made.nodes
-	}
-	for text, made := range c.patterns.known {
-		sum += patternWeight + len(text) + instructionWeight*made.size + choiceWeight*made.choices*made.choices
-	}
-	return sum
 }

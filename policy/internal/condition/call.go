@@ -1,4 +1,4 @@
-package policy
+package condition
 
 import (
 	"fmt"
@@ -25,7 +25,7 @@ type call struct {
 }
 
 // newCall takes the place of a call that CEL planned.
-func (c *compiler) newCall(planned interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
+func (c *Compiler) newCall(planned interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
 	made := &call{
 		id: planned.ID(), function: planned.Function(), args: planned.Args(),
 		price: priceOf(planned.Function()), converts: converts(planned.Function()),
@@ -94,7 +94,7 @@ func (c *call) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	default:
 		return c.many(frame)
 	}
-	a, _ := frame.Scope().(*attempt)
+	a, _ := frame.Scope().(*Attempt)
 	return c.apply(a, l, r)
 }
 
@@ -110,12 +110,12 @@ func (c *call) many(frame *interpreter.ExecutionFrame) ref.Val {
 }
 
 // apply pays for the call and makes it. r is nil for a call of one argument.
-func (c *call) apply(a *attempt, l, r ref.Val) ref.Val {
+func (c *call) apply(a *Attempt, l, r ref.Val) ref.Val {
 	if c.pattern != nil {
 		return c.match(a, l)
 	}
-	if c.price != nil && !a.charge(c.price(c.extent(0, l), c.extent(1, r))) {
-		return types.WrapErr(errTooExpensive)
+	if c.price != nil && !a.Charge(c.price(c.extent(0, l), c.extent(1, r))) {
+		return types.WrapErr(ErrTooExpensive)
 	}
 	if c.converts {
 		if text, ok := l.(types.String); ok && len(text) > MaxConverted {
@@ -142,15 +142,15 @@ func (c *call) extent(i int, v ref.Val) uint64 {
 }
 
 // match evaluates matches.
-func (c *call) match(a *attempt, v ref.Val) ref.Val {
+func (c *call) match(a *Attempt, v ref.Val) ref.Val {
 	text, ok := v.(types.String)
 	switch {
 	case !ok:
 		return types.MaybeNoSuchOverloadErr(v)
 	case len(text) > MaxMatched:
 		return types.WrapErr(errLongText)
-	case !a.charge(matchPrice(len(text), c.pattern.size)):
-		return types.WrapErr(errTooExpensive)
+	case !a.Charge(matchPrice(len(text), c.pattern.size)):
+		return types.WrapErr(ErrTooExpensive)
 	}
 	return types.Bool(c.pattern.matcher.MatchString(string(text)))
 }

@@ -1,4 +1,4 @@
-package policy
+package condition
 
 import (
 	"fmt"
@@ -21,15 +21,15 @@ type amount struct{ decimal.Decimal }
 
 // toAmount is the function decimal(x).
 func toAmount(v ref.Val) ref.Val {
-	d, err := decimalOf(v)
+	d, err := DecimalOf(v)
 	if err != nil {
 		return types.WrapErr(err)
 	}
 	return amount{d}
 }
 
-// decimalOf reads a number or a digit string.
-func decimalOf(v ref.Val) (decimal.Decimal, error) {
+// DecimalOf reads a number or a digit string.
+func DecimalOf(v ref.Val) (decimal.Decimal, error) {
 	switch v := v.(type) {
 	case types.Double:
 		return decimal.FromFloat(float64(v))
@@ -99,3 +99,8 @@ func (a amount) Type() ref.Type { return amountType }
 
 // Value implements ref.Val.
 func (a amount) Value() any { return a.Decimal }
+
+// ParseDecimal reads canonical JSON: a number, or a string of digits.
+func ParseDecimal(canonical []byte) (decimal.Decimal, error) {
+	return DecimalOf(celValue(canonical, nil))
+}

@@ -1,4 +1,4 @@
-package policy
+package condition
 
 import (
 	"cel.dev/cel-go/common/operators"
@@ -59,7 +59,7 @@ func extent(v ref.Val) uint64 {
 	switch v := v.(type) {
 	case types.String:
 		return uint64(len(v)) / bytesPerUnit
-	case *object:
+	case *Object:
 		return uint64(len(v.raw)) / bytesPerUnit
 	case *list:
 		return v.extent

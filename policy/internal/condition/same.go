@@ -1,4 +1,4 @@
-package policy
+package condition
 
 import (
 	"bytes"
@@ -47,8 +47,8 @@ func sameLists(l, r traits.Lister) bool {
 // sameMaps compares objects of the payload by their canonical text, and others by the
 // members of the one that is an object of the payload.
 func sameMaps(l, r traits.Mapper) bool {
-	left, ok := l.(*object)
-	right, ok2 := r.(*object)
+	left, ok := l.(*Object)
+	right, ok2 := r.(*Object)
 	switch {
 	case ok && ok2:
 		return bytes.Equal(left.raw, right.raw)
@@ -69,7 +69,7 @@ func sameMaps(l, r traits.Mapper) bool {
 }
 
 // sameAs compares with a map of the condition.
-func (o *object) sameAs(m traits.Mapper) bool {
+func (o *Object) sameAs(m traits.Mapper) bool {
 	if o.Size() != m.Size() {
 		return false
 	}

@@ -1,4 +1,4 @@
-package policy
+package condition
 
 import (
 	"cel.dev/cel-go/common/ast"
@@ -17,7 +17,7 @@ import (
 //   - ==, != and in do not compare values of different types.
 //   - Computed names of a map's members are paid for.
 type rewriter struct {
-	required []path
+	required []Path
 	make     ast.ExprFactory
 	next     int64 // an id that is not taken
 }

@@ -1,4 +1,4 @@
-package policy
+package condition
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ func show(v ref.Val) string {
 	switch v := v.(type) {
 	case *types.Err:
 		text = "error: " + v.Error()
-	case *object:
+	case *Object:
 		text = beginning(v.raw)
 	case *list:
 		if v.raw == nil {

@@ -1,4 +1,4 @@
-package policy
+package condition
 
 import (
 	"context"
@@ -12,24 +12,28 @@ import (
 // is looked up, a function) costs one unit, and what a function looks at costs more
 // (price.go). A unit is about 100 ns of a processor at the most.
 const (
-	MaxCost      = 100_000           // units of one condition of one evaluation
-	MaxTotalCost = 500_000           // units of one evaluation, in the order in which rules are tried
-	MaxTestCost  = 10 * MaxTotalCost // units of all tests of a policy together
-
+	MaxCost      = 100_000  // units of one condition of one evaluation
+	MaxTotalCost = 500_000  // units of one evaluation, in the order in which rules are tried
 	MaxMatched   = 64 << 10 // bytes of a text that is matched with a pattern
 	MaxConverted = 64       // bytes of a text that is converted to a number or a time
+)
+
+// Bounds of what conditions name.
+const (
+	MaxTool   = 256  // bytes of a tool name
+	MaxSource = 2048 // bytes of a condition
 )
 
 // What saving a policy may cost. Parse refuses what is beyond, Compile does not,
 // because a policy that was saved before there were these bounds goes on.
 const (
-	MaxParts        = 20_000 // of all different conditions of a policy together (partsOf)
+	MaxParts        = 20_000 // of all different conditions of a policy together (CountParts)
 	MaxInstructions = 10_000 // of all different patterns of a policy together (sizeOf)
 )
 
-// errTooExpensive is what a condition comes to that exceeds MaxCost or, with others,
+// ErrTooExpensive is what a condition comes to that exceeds MaxCost or, with others,
 // MaxTotalCost.
-var errTooExpensive = errors.New("the condition costs too much")
+var ErrTooExpensive = errors.New("the condition costs too much")
 
 // checkInterval is after how many units an evaluation asks whether it has to end.
 const checkInterval = 10_000
@@ -50,8 +54,8 @@ func newPurse(ctx context.Context, units uint64) purse {
 	return purse{ctx: ctx, total: units, ceiling: units, look: checkInterval}
 }
 
-// open begins a rule: its condition may spend MaxCost of what is left.
-func (p *purse) open() {
+// BeginRule begins a rule: its condition may spend MaxCost of what is left.
+func (p *purse) BeginRule() {
 	p.ceiling = min(p.spent+MaxCost, p.total)
 	p.refused = p.spent >= p.total || p.ended != nil
 }

@@ -1,4 +1,4 @@
-package policy
+package condition
 
 import (
 	"strconv"
@@ -11,11 +11,11 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// path is a place in a payload, from its root: names of members and places in
+// Path is a place in a payload, from its root: names of members and places in
 // arrays.
-type path []step
+type Path []pathStep
 
-type step struct {
+type pathStep struct {
 	name  string
 	place int // in an array when >= 0, and then there is no name
 }
@@ -29,7 +29,7 @@ const (
 // String returns the one text of a path: names joined by dots and quoted as JSON
 // when they are not [A-Za-z0-9_-]+, places in brackets. `order.items[0]."net sum"`
 // A first name `payload` is quoted too, see parsePath.
-func (p path) String() string {
+func (p Path) String() string {
 	var b []byte
 	for i, s := range p {
 		switch {
@@ -48,17 +48,17 @@ func (p path) String() string {
 	return string(b)
 }
 
-// parsePath reads what String writes, of at least one step that begins with a
+// ParsePath reads what String writes, of at least one step that begins with a
 // name. As people write the path from the payload on or as conditions do, a
 // leading `payload.` says nothing.
-func parsePath(s string) (path, bool) {
+func ParsePath(s string) (Path, bool) {
 	s = strings.TrimPrefix(s, varPayload+".")
 	if s == "" || len(s) > maxPath {
 		return nil, false
 	}
-	var p path
+	var p Path
 	for rest := s; rest != ""; {
-		var next step
+		var next pathStep
 		var ok bool
 		if rest[0] == '[' {
 			next, rest, ok = cutPlace(rest)
@@ -78,34 +78,39 @@ func parsePath(s string) (path, bool) {
 	return p, p[0].place < 0 && p.String() == s
 }
 
-func cutPlace(s string) (step, string, bool) {
+func cutPlace(s string) (pathStep, string, bool) {
 	digits, rest, ok := strings.Cut(s[1:], "]")
 	n, err := strconv.ParseUint(digits, 10, 31)
-	return step{place: int(n)}, rest, ok && err == nil
+	return pathStep{place: int(n)}, rest, ok && err == nil
 }
 
-func cutName(s string) (step, string, bool) {
+func cutName(s string) (pathStep, string, bool) {
 	n := 0
 	if s != "" && s[0] == '"' {
 		n = skipText([]byte(s), 0)
 		canonical, err := jcs.Canonicalize([]byte(s[:n]), 1)
 		if err != nil {
-			return step{}, "", false
+			return pathStep{}, "", false
 		}
 		name, _ := jcs.AppendDecoded(nil, canonical)
-		return step{name: string(name), place: -1}, s[n:], true
+		return pathStep{name: string(name), place: -1}, s[n:], true
 	}
 	for n < len(s) && s[n] != '.' && s[n] != '[' {
 		n++
 	}
-	return step{name: s[:n], place: -1}, s[n:], n > 0
+	return pathStep{name: s[:n], place: -1}, s[n:], n > 0
 }
 
 // plainName reports whether a name is written without quotes.
-func plainName(s string) bool { return consistsOf(s, 1, maxPath, "_-") }
+func plainName(s string) bool {
+	other := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
+	}
+	return s != "" && len(s) <= maxPath && !strings.ContainsFunc(s, other)
+}
 
-// within reports whether p is at begin or inside of it.
-func (p path) within(begin path) bool {
+// isWithin reports whether p is at begin or inside of it.
+func (p Path) isWithin(begin Path) bool {
 	if len(p) < len(begin) {
 		return false
 	}
@@ -117,16 +122,16 @@ func (p path) within(begin path) bool {
 	return true
 }
 
-// of returns the value at p in root, nil when there is none.
-func (p path) of(root *object) ref.Val {
+// ValueIn returns the value at p in root, nil when there is none.
+func (p Path) ValueIn(root *Object) ref.Val {
 	var v ref.Val = root
 	for _, s := range p {
 		switch at := v.(type) {
-		case *object:
+		case *Object:
 			if s.place >= 0 {
 				return nil
 			}
-			v = at.lookup(s.name)
+			v = at.LookUp(s.name)
 		case *list:
 			if s.place < 0 || types.Int(s.place) >= at.Size().(types.Int) {
 				return nil
@@ -139,9 +144,9 @@ func (p path) of(root *object) ref.Val {
 	return v
 }
 
-// missing says what is wrong with the value at p in root, "" when it is there.
-func (p path) missing(root *object) string {
-	switch p.of(root) {
+// MissingIn says what is wrong with the value at p in root, "" when it is there.
+func (p Path) MissingIn(root *Object) string {
+	switch p.ValueIn(root) {
 	case nil:
 		return "payload." + p.String() + " is missing"
 	case types.NullValue:

@@ -1,4 +1,15 @@
-package policy
+// Package condition compiles and evaluates the conditions of policy rules: a strict
+// part of CEL over one event, in which each step is paid for before it is made.
+//
+// What always holds:
+//
+//   - Pure: the answer follows from the source and the variables alone.
+//   - No condition costs more than MaxCost, no attempt more than it was given, whatever
+//     source and payload.
+//   - A missing member, a comparison of different types or an error in a part is an error
+//     of the whole condition, because && and || hide none.
+//   - A fault of the CEL library is an error of the condition, never a panic.
+package condition
 
 import (
 	"errors"
@@ -13,13 +24,16 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// condition is a compiled `when`. It is immutable and safe for concurrent use.
-type condition struct {
+// Condition is a compiled `when`. It is immutable and safe for concurrent use.
+type Condition struct {
 	program interpreter.InterpretableV2
 	nodes   int    // of program
 	now     bool   // it looks at the time
 	source  string // only when traced
 }
+
+// LooksAtTime reports whether the condition reads the variable now.
+func (c *Condition) LooksAtTime() bool { return c.now }
 
 // checkWhen type-checks a condition. The error is a text for the client.
 func checkWhen(env *cel.Env, parsed *cel.Ast) (*cel.Ast, error) {
@@ -93,8 +107,8 @@ func twoDigits(s, most string) bool {
 	return s[0] >= '0' && s[0] <= '9' && s[1] >= '0' && s[1] <= '9' && s <= most
 }
 
-// holds evaluates the condition. An error says why there is no answer.
-func (c *condition) holds(a *attempt) (bool, error) {
+// Holds evaluates the condition. An error says why there is no answer.
+func (c *Condition) Holds(a *Attempt) (bool, error) {
 	v, err := c.run(a)
 	if err != nil {
 		return false, err
@@ -107,9 +121,9 @@ func (c *condition) holds(a *attempt) (bool, error) {
 }
 
 // run executes the condition's program.
-func (c *condition) run(a *attempt) (v ref.Val, err error) {
-	if !a.charge(uint64(c.nodes)) {
-		return nil, errTooExpensive
+func (c *Condition) run(a *Attempt) (v ref.Val, err error) {
+	if !a.Charge(uint64(c.nodes)) {
+		return nil, ErrTooExpensive
 	}
 	frame, err := interpreter.NewExecutionFrame(a)
 	if err != nil {
@@ -123,7 +137,7 @@ func (c *condition) run(a *attempt) (v ref.Val, err error) {
 	}()
 	v = c.execute(frame, a)
 	if a.refused {
-		return nil, errTooExpensive
+		return nil, ErrTooExpensive
 	}
 	if failed, ok := v.(*types.Err); ok {
 		return nil, a.told(failed)
@@ -132,7 +146,7 @@ func (c *condition) run(a *attempt) (v ref.Val, err error) {
 }
 
 // execute keeps the state of a program that tells it.
-func (c *condition) execute(frame *interpreter.ExecutionFrame, a *attempt) ref.Val {
+func (c *Condition) execute(frame *interpreter.ExecutionFrame, a *Attempt) ref.Val {
 	told, ok := c.program.(*interpreter.ObservableInterpretable)
 	if !ok {
 		return c.program.Exec(frame)
@@ -141,9 +155,9 @@ func (c *condition) execute(frame *interpreter.ExecutionFrame, a *attempt) ref.V
 }
 
 // told is an error as the reason tells it. Its text may hold a value of the payload.
-func (a *attempt) told(failed error) error {
+func (a *Attempt) told(failed error) error {
 	text := failed.Error()
-	a.charge(uint64(len(text)) / bytesPerUnit)
+	a.Charge(uint64(len(text)) / bytesPerUnit)
 	return errors.New(oneLine(text, 160))
 }
 

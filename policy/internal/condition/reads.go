@@ -1,4 +1,4 @@
-package policy
+package condition
 
 import (
 	"cel.dev/cel-go/common/ast"
@@ -9,7 +9,7 @@ import (
 
 // reads is what an expression looks at of the payload, outside of has().
 type reads struct {
-	paths    []path // without duplicates, in order of appearance
+	paths    []Path // without duplicates, in order of appearance
 	computed bool   // some name or place is not a literal
 	now      bool
 }
@@ -44,12 +44,12 @@ func (r *reads) collect(e ast.Expr) {
 	}
 }
 
-func (r *reads) add(p path) {
+func (r *reads) add(p Path) {
 	if len(p) == 0 {
 		return
 	}
 	for _, known := range r.paths {
-		if len(known) == len(p) && p.within(known) {
+		if len(known) == len(p) && p.isWithin(known) {
 			return
 		}
 	}
@@ -58,7 +58,7 @@ func (r *reads) add(p path) {
 
 // outside reports whether r looks at a path that is not known to be there: that
 // required does not name.
-func (r *reads) outside(required []path) bool {
+func (r *reads) outside(required []Path) bool {
 	if r.computed {
 		return true
 	}
@@ -71,9 +71,9 @@ func (r *reads) outside(required []path) bool {
 }
 
 // coveredBy reports whether p is there whenever all of required are.
-func coveredBy(p path, required []path) bool {
+func coveredBy(p Path, required []Path) bool {
 	for _, q := range required {
-		if q.within(p) {
+		if q.isWithin(p) {
 			return true
 		}
 	}
@@ -83,10 +83,10 @@ func coveredBy(p path, required []path) bool {
 // payloadPath returns the path of an expression that selects from the payload by
 // literals. Where it goes on with computed names, the path ends there and rest
 // holds what computes them.
-func payloadPath(e ast.Expr) (p path, rest []ast.Expr, ok bool) {
+func payloadPath(e ast.Expr) (p Path, rest []ast.Expr, ok bool) {
 	switch {
 	case e.Kind() == ast.IdentKind && e.AsIdent() == varPayload:
-		return path{}, nil, true
+		return Path{}, nil, true
 	case e.Kind() == ast.SelectKind && !e.AsSelect().IsTestOnly():
 		p, rest, ok = payloadPath(e.AsSelect().Operand())
 		return extend(p, rest, types.String(e.AsSelect().FieldName())), rest, ok
@@ -105,16 +105,16 @@ func payloadPath(e ast.Expr) (p path, rest []ast.Expr, ok bool) {
 
 // extend returns p with one more step, p itself when it ended before, and nil for
 // a key that is none.
-func extend(p path, ended []ast.Expr, key ref.Val) path {
+func extend(p Path, ended []ast.Expr, key ref.Val) Path {
 	if len(ended) > 0 && key != nil {
 		return p
 	}
 	switch key := key.(type) {
 	case types.String:
-		return append(p[:len(p):len(p)], step{name: string(key), place: -1})
+		return append(p[:len(p):len(p)], pathStep{name: string(key), place: -1})
 	case types.Int:
 		if key >= 0 && key < 1<<31 {
-			return append(p[:len(p):len(p)], step{place: int(key)})
+			return append(p[:len(p):len(p)], pathStep{place: int(key)})
 		}
 	}
 	return nil

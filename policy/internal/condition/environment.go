@@ -1,4 +1,4 @@
-package policy
+package condition
 
 import (
 	"cel.dev/cel-go/cel"
@@ -34,7 +34,7 @@ func newEnvironment() (*cel.Env, error) {
 	}
 	options := []cel.EnvOption{
 		cel.StdLib(cel.StdLibSubset(subset)),
-		cel.ParserExpressionSizeLimit(MaxWhen),
+		cel.ParserExpressionSizeLimit(MaxSource),
 		cel.ParserRecursionLimit(maxNesting),
 		cel.Variable(varTool, cel.StringType),
 		cel.Variable(varAgent, cel.StringType),

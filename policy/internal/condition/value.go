@@ -1,4 +1,4 @@
-package policy
+package condition
 
 import (
 	"fmt"
@@ -22,12 +22,12 @@ func celValue(raw []byte, p *purse) ref.Val {
 	switch raw[0] {
 	case '"':
 		if !p.read(len(raw) / bytesPerUnit) {
-			return types.WrapErr(errTooExpensive)
+			return types.WrapErr(ErrTooExpensive)
 		}
 		text, _ := jcs.AppendDecoded(nil, raw)
 		return types.String(text)
 	case '{':
-		return &object{raw: raw, purse: p}
+		return &Object{raw: raw, purse: p}
 	case '[':
 		return readList(raw, p)
 	case 't':
@@ -54,7 +54,7 @@ type list struct {
 
 func readList(raw []byte, p *purse) ref.Val {
 	if !p.read(len(raw) / bytesPerUnit) {
-		return types.WrapErr(errTooExpensive)
+		return types.WrapErr(ErrTooExpensive)
 	}
 	var elements []ref.Val
 	units := 0
@@ -71,7 +71,7 @@ func readList(raw []byte, p *purse) ref.Val {
 		return true
 	})
 	if p != nil && p.refused {
-		return types.WrapErr(errTooExpensive)
+		return types.WrapErr(ErrTooExpensive)
 	}
 	extent := uint64(len(raw)/bytesPerUnit + units)
 	return &list{types.NewRefValList(types.DefaultTypeAdapter, elements), elements, extent, raw}
@@ -92,10 +92,10 @@ func join(l, r traits.Lister) *list {
 // Equal implements ref.Val.
 func (l *list) Equal(other ref.Val) ref.Val { return types.Bool(same(l, other)) }
 
-// object is an object of the payload, a CEL map. Its members are found at the
+// Object is an object of the payload, a CEL map. Its members are found at the
 // first look and each one's value is made once, by the one goroutine that
 // evaluates.
-type object struct {
+type Object struct {
 	raw     []byte
 	purse   *purse // pays for what is read; may be nil
 	members []member
@@ -116,7 +116,7 @@ const (
 )
 
 // load reads the members, if they can be paid for.
-func (o *object) load() {
+func (o *Object) load() {
 	if o.members != nil || len(o.raw) <= len("{}") || !o.purse.read(1+len(o.raw)/bytesPerUnit) {
 		return
 	}
@@ -133,8 +133,8 @@ func (o *object) load() {
 	}
 }
 
-// lookup returns the value of a member, nil when there is none.
-func (o *object) lookup(name string) ref.Val {
+// LookUp returns the value of a member, nil when there is none.
+func (o *Object) LookUp(name string) ref.Val {
 	o.load()
 	if o.byName != nil {
 		if i, ok := o.byName[name]; ok {
@@ -162,20 +162,20 @@ func (m *member) get(p *purse) ref.Val {
 }
 
 // Find implements traits.Mapper.
-func (o *object) Find(key ref.Val) (ref.Val, bool) {
+func (o *Object) Find(key ref.Val) (ref.Val, bool) {
 	name, ok := key.(types.String)
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(key), false
 	}
 	if !o.purse.charge(uint64(len(name)) / bytesPerUnit) { // of a computed name
-		return types.WrapErr(errTooExpensive), false
+		return types.WrapErr(ErrTooExpensive), false
 	}
-	v := o.lookup(string(name))
+	v := o.LookUp(string(name))
 	return v, v != nil
 }
 
 // Get implements traits.Indexer.
-func (o *object) Get(key ref.Val) ref.Val {
+func (o *Object) Get(key ref.Val) ref.Val {
 	v, found := o.Find(key)
 	if found || v != nil {
 		return v
@@ -185,7 +185,7 @@ func (o *object) Get(key ref.Val) ref.Val {
 }
 
 // Contains implements traits.Container.
-func (o *object) Contains(key ref.Val) ref.Val {
+func (o *Object) Contains(key ref.Val) ref.Val {
 	v, found := o.Find(key)
 	if !found && v != nil {
 		return v
@@ -194,16 +194,16 @@ func (o *object) Contains(key ref.Val) ref.Val {
 }
 
 // Size implements traits.Sizer.
-func (o *object) Size() ref.Val {
+func (o *Object) Size() ref.Val {
 	o.load()
 	return types.Int(len(o.members))
 }
 
 // Iterator implements traits.Iterable, over the names.
-func (o *object) Iterator() traits.Iterator { return o.whole().Iterator() }
+func (o *Object) Iterator() traits.Iterator { return o.whole().Iterator() }
 
 // whole returns the object as one of CEL's own maps.
-func (o *object) whole() traits.Mapper {
+func (o *Object) whole() traits.Mapper {
 	o.load()
 	m := make(map[string]any, len(o.members))
 	for i := range o.members {
@@ -213,15 +213,15 @@ func (o *object) whole() traits.Mapper {
 }
 
 // Equal implements ref.Val.
-func (o *object) Equal(other ref.Val) ref.Val { return types.Bool(same(o, other)) }
+func (o *Object) Equal(other ref.Val) ref.Val { return types.Bool(same(o, other)) }
 
 // ConvertToNative implements ref.Val.
-func (o *object) ConvertToNative(t reflect.Type) (any, error) {
+func (o *Object) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, fmt.Errorf("policy: no conversion of a payload to %v", t)
 }
 
 // ConvertToType implements ref.Val.
-func (o *object) ConvertToType(t ref.Type) ref.Val {
+func (o *Object) ConvertToType(t ref.Type) ref.Val {
 	switch t {
 	case types.MapType:
 		return o
@@ -232,7 +232,7 @@ func (o *object) ConvertToType(t ref.Type) ref.Val {
 }
 
 // Type implements ref.Val.
-func (o *object) Type() ref.Type { return types.MapType }
+func (o *Object) Type() ref.Type { return types.MapType }
 
 // Value implements ref.Val.
-func (o *object) Value() any { return o.raw }
+func (o *Object) Value() any { return o.raw }

@@ -1,10 +1,9 @@
-package policy
+package condition
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -12,8 +11,8 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// compiler compiles the conditions of one policy, each different one once.
-type compiler struct {
+// Compiler compiles the conditions of one policy, each different one once.
+type Compiler struct {
 	ctx    context.Context // ends the work between two conditions
 	saving bool            // MaxParts and estimates count
 	traced bool            // conditions tell what their parts came to
@@ -22,32 +21,46 @@ type compiler struct {
 	planner   interpreter.Interpreter
 	overloads map[string]*functions.Overload // by overload id, and by function
 
-	inspected map[string]*inspected // by source
-	compiled  map[string]*condition // by source and what it requires
+	inspected map[string]*Inspected // by source
+	compiled  map[string]*Condition // by source and what it requires
 	patterns  *patterns
 	parts     int // of all that was parsed
 }
 
-// inspected is a condition that was parsed and checked.
-type inspected struct {
+// Inspected is a condition that was parsed and checked.
+type Inspected struct {
 	parsed *cel.Ast // nil when it was taken to be compiled
 	reads  reads
 }
 
-func newCompiler(ctx context.Context) *compiler {
-	return &compiler{ctx: ctx, inspected: make(map[string]*inspected), compiled: make(map[string]*condition), patterns: new(patterns)}
+// Paths returns the paths of the payload that the condition reads outside of has(),
+// each once, in order of appearance.
+func (i *Inspected) Paths() []Path { return i.reads.paths }
+
+// Computed reports whether the condition looks up a member by a name that is no literal.
+func (i *Inspected) Computed() bool { return i.reads.computed }
+
+func NewCompiler(ctx context.Context) *Compiler {
+	return &Compiler{ctx: ctx, inspected: make(map[string]*Inspected), compiled: make(map[string]*Condition), patterns: new(patterns)}
 }
 
-// bounded makes the bounds of saving count.
-func (c *compiler) bounded() *compiler {
+// Bounded makes the bounds of saving count.
+func (c *Compiler) Bounded() *Compiler {
 	c.saving, c.patterns.limit = true, MaxInstructions
 	return c
 }
 
-// prepare makes what all conditions are compiled with.
-func (c *compiler) prepare() (err error) {
-	if c.env != nil {
-		return nil
+// Traced makes conditions keep the values of their parts (Steps).
+func (c *Compiler) Traced() *Compiler {
+	c.traced = true
+	return c
+}
+
+// Prepare has to be called before Inspect and Compile. It fails when the context of the
+// compiler has ended.
+func (c *Compiler) Prepare() error {
+	if c.env != nil || c.ctx.Err() != nil {
+		return c.ctx.Err()
 	}
 	env, err := newEnvironment()
 	if err != nil {
@@ -73,13 +86,13 @@ func (c *compiler) prepare() (err error) {
 	return nil
 }
 
-// inspect parses and type-checks the condition of a rule and says what it reads. The
+// Inspect parses and type-checks the condition of a rule and says what it reads. The
 // error is a text for the client.
-func (c *compiler) inspect(source string) (*inspected, error) {
+func (c *Compiler) Inspect(source string) (*Inspected, error) {
 	if known := c.inspected[source]; known != nil && known.parsed != nil {
 		return known, nil
 	}
-	parts := partsOf(source)
+	parts := CountParts(source)
 	if c.parts += parts; c.saving && c.parts > MaxParts {
 		return nil, fmt.Errorf("has %d parts, with which the different conditions of the policy have more than %d", parts, MaxParts)
 	}
@@ -96,34 +109,38 @@ func (c *compiler) inspect(source string) (*inspected, error) {
 			return nil, err
 		}
 	}
-	made := &inspected{parsed, readsOf(checked.NativeRep().Expr())}
+	made := &Inspected{parsed, readsOf(checked.NativeRep().Expr())}
 	c.inspected[source] = made
 	return made, nil
 }
 
-// condition compiles the condition of a rule.
-func (c *compiler) condition(r *Rule) (*condition, error) {
-	key := r.When + "\x00" + strings.Join(r.Requires, "\x00")
+// Compile compiles a condition, strict in the paths that required names. The error is a
+// text for the client.
+func (c *Compiler) Compile(source string, required []Path) (*Condition, error) {
+	key := source
+	for _, p := range required {
+		key += "\x00" + p.String()
+	}
 	if known := c.compiled[key]; known != nil {
 		return known, nil
 	}
-	seen, err := c.inspect(r.When)
+	seen, err := c.Inspect(source)
 	if err != nil {
 		return nil, err
 	}
-	made, err := c.plan(seen, r.required())
+	made, err := c.plan(seen, required)
 	if err != nil {
 		return nil, err
 	}
 	if c.traced {
-		made.source = r.When
+		made.source = source
 	}
 	c.compiled[key] = made
 	return made, nil
 }
 
 // plan makes the program of a condition, strict in what required names (rewriter).
-func (c *compiler) plan(seen *inspected, required []path) (*condition, error) {
+func (c *Compiler) plan(seen *Inspected, required []Path) (*Condition, error) {
 	parsed := seen.parsed
 	seen.parsed = nil // it is changed
 	native := parsed.NativeRep()
@@ -143,36 +160,13 @@ func (c *compiler) plan(seen *inspected, required []path) (*condition, error) {
 	}
 	nodes := 0
 	walk(native.Expr(), func(ast.Expr) { nodes++ })
-	return &condition{program: program, nodes: nodes, now: seen.reads.now}, nil
+	return &Condition{program: program, nodes: nodes, now: seen.reads.now}, nil
 }
 
 // decorate puts calls that pay in the place of CEL's own.
-func (c *compiler) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+func (c *Compiler) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	if planned, ok := i.(interpreter.InterpretableCall); ok {
 		return c.newCall(planned)
 	}
 	return i, nil
-}
-
-// conditions compiles the conditions of all rules of p, nil for those without.
-func (c *compiler) conditions(p *Policy) ([]*condition, error) {
-	all := make([]*condition, len(p.Rules))
-	for i := range p.Rules {
-		r := &p.Rules[i]
-		if r.When == "" {
-			continue
-		}
-		if err := c.ctx.Err(); err != nil {
-			return nil, fmt.Errorf("compile conditions: %w", err)
-		}
-		if err := c.prepare(); err != nil {
-			return nil, err
-		}
-		made, err := c.condition(r)
-		if err != nil {
-			return nil, invalid(ruleMember(i, "when"), err.Error())
-		}
-		all[i] = made
-	}
-	return all, nil
 }
