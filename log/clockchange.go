@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -96,31 +97,22 @@ func (l *Ledgers) clearLater(ctx context.Context, t id.Tenant, from, to month) (
 	return cleared, nil
 }
 
-// limitsAtOnce is how many counters of limits are read at a time.
-const limitsAtOnce = 256
-
 // pullLimits returns the changes of the limits' counters that hold something of a
 // time after now.
 func (l *Ledgers) pullLimits(ctx context.Context, t id.Tenant, now id.Instant) (changes []storage.Change, err error) {
-	for begin := ""; ; {
-		page, err := l.store.Scan(ctx, t, kindWindow, begin, "", limitsAtOnce)
+	for r, err := range records.Scan(ctx, l.store, t, kindWindow, records.Range{}, 0) {
 		if err != nil {
 			return nil, fmt.Errorf("read counters of limits: %w", err)
 		}
-		for _, r := range page {
-			s, err := parseCounter(r.Key, r.Value)
-			if err != nil {
-				return nil, err
-			}
-			if s.MoveBack(now) {
-				changes = append(changes, storage.Change{Kind: kindWindow, Key: r.Key, Value: s.AppendTo(nil), If: r.Version})
-			}
+		s, err := parseCounter(r.Key, r.Value)
+		if err != nil {
+			return nil, err
 		}
-		if len(page) < limitsAtOnce {
-			return changes, nil
+		if s.MoveBack(now) {
+			changes = append(changes, storage.Change{Kind: kindWindow, Key: r.Key, Value: s.AppendTo(nil), If: r.Version})
 		}
-		begin = page[len(page)-1].Key + "\x00"
 	}
+	return changes, nil
 }
 
 // correct makes a part go on at the time of a clock change.

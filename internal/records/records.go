@@ -1,8 +1,11 @@
-// Package records reads and writes records whose values are JSON.
+// Package records reads and writes records whose values are JSON texts.
 //
-// What always holds: a record that is not there has version 0, and is written on the
-// condition that it still is not; one that was read is written on the condition that
-// nobody has changed it since.
+// What always holds:
+//
+//   - A record that is absent has version 0, and Put writes it on the condition that it
+//     still is absent.
+//   - A record that was read is written on the condition that its version is still the
+//     one that was read.
 package records
 
 import (
@@ -17,31 +20,68 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Value is what a record holds and its version in the store, 0 when it is not there.
+// Value is a decoded record.
 type Value[T any] struct {
+	Key   string
 	Value T
-	At    uint64
+	At    uint64 // the record's version; 0: it is absent
 }
 
 // There reports whether the record is in the store.
 func (v Value[T]) There() bool { return v.At > 0 }
 
-// Read reads a record, which may be absent.
-func Read[T any](ctx context.Context, records storage.RecordStore, t id.Tenant, kind storage.Kind, key string) (v Value[T], err error) {
-	r, err := records.Get(ctx, t, kind, key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return v, nil
-	}
-	if err != nil {
-		return v, fmt.Errorf("read %s: %w", kind, err)
-	}
-	return Decode[T](r)
+// Store is the records of one kind. Its methods may be called concurrently.
+type Store[T any] struct {
+	Records storage.RecordStore
+	Kind    storage.Kind
+	// Message is what a client is told when a record can't be read, for example
+	// "Policies can't be read" (fault.Unavailable). With "" the error of the storage
+	// engine is returned as it is.
+	Message string
 }
 
-// Unreadable turns an error of the store into one for clients, by the step that met it:
-// fault.Unavailable with a message such as "Policies can't be read", whatever the cause
-// is, because nothing can be decided on what can't be read. A store that takes no
-// writes says so itself (storage.ErrReadOnly).
+// New returns the records of a kind. message is Store.Message.
+func New[T any](r storage.RecordStore, kind storage.Kind, message string) Store[T] {
+	return Store[T]{Records: r, Kind: kind, Message: message}
+}
+
+// Get returns a record, with version 0 when it is absent.
+func (s Store[T]) Get(ctx context.Context, t id.Tenant, key string) (Value[T], error) {
+	r, err := s.Records.Get(ctx, t, s.Kind, key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return Value[T]{Key: key}, nil
+	}
+	var v Value[T]
+	if err == nil {
+		v, err = Decode[T](r)
+	}
+	if err != nil {
+		return Value[T]{Key: key}, s.unreadable(err)
+	}
+	return v, nil
+}
+
+// Put returns the change that writes v under v.Key, to be passed to
+// storage.RecordStore.Write or to an append.
+func (s Store[T]) Put(v Value[T]) (storage.Change, error) {
+	value, err := json.Marshal(v.Value)
+	if err != nil {
+		return storage.Change{}, fmt.Errorf("encode %s: %w", s.Kind, err)
+	}
+	return storage.Change{Kind: s.Kind, Key: v.Key, Value: value, If: v.At}, nil
+}
+
+// unreadable wraps an error of the storage engine or of the decoder.
+func (s Store[T]) unreadable(err error) error {
+	if s.Message == "" {
+		return fmt.Errorf("read %s: %w", s.Kind, err)
+	}
+	return Unreadable(s.Message, "read "+string(s.Kind), err)
+}
+
+// Unreadable turns an error of the storage engine into fault.Unavailable with a message
+// for clients such as "Policies can't be read". step names what failed. An engine that
+// takes no writes has a message of its own, which stays (storage.ErrReadOnly).
 func Unreadable(message, step string, err error) error {
 	err = fmt.Errorf("%s: %w", step, err)
 	if errors.Is(err, storage.ErrReadOnly) {
@@ -50,20 +90,12 @@ func Unreadable(message, step string, err error) error {
 	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: message, Err: err}
 }
 
-// Decode reads the value of a record.
+// Decode reads the value of a record; storage.ErrCorrupt (wrapped) when it is no JSON
+// text of a T.
 func Decode[T any](r storage.Record) (v Value[T], err error) {
 	if err := json.Unmarshal(r.Value, &v.Value); err != nil {
 		return v, fmt.Errorf("decode %s: %w: %w", r.Kind, storage.ErrCorrupt, err)
 	}
-	v.At = r.Version
+	v.Key, v.At = r.Key, r.Version
 	return v, nil
-}
-
-// Change writes the value where it was read, or anew.
-func (v Value[T]) Change(kind storage.Kind, key string) (storage.Change, error) {
-	value, err := json.Marshal(v.Value)
-	if err != nil {
-		return storage.Change{}, fmt.Errorf("encode %s: %w", kind, err)
-	}
-	return storage.Change{Kind: kind, Key: key, Value: value, If: v.At}, nil
 }

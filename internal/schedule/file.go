@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -76,23 +77,22 @@ type filing struct {
 func (x *Index) file(ctx context.Context, now id.Instant, most int) (left bool, err error) {
 	f := &filing{x: x, most: most, filed: make(map[id.Tenant]int)}
 	end := Entry{At: now + 1}.Key()
-	for begin := ""; ; {
-		waiting, err := x.Records.Scan(ctx, id.Service, x.Kind, begin, end, filedAtOnce)
+	for waiting, err := range records.Scan(ctx, x.Records, id.Service, x.Kind, records.Range{End: end}, filedAtOnce) {
 		if err != nil {
 			return false, wrapRead(err)
 		}
-		for i := range waiting {
-			f.add(ctx, waiting[i].Key)
+		f.add(ctx, waiting.Key)
+		if len(f.changes) < 2*filedAtOnce { // two of each entry
+			continue
 		}
-		last := len(waiting) < filedAtOnce
-		if err := f.write(ctx, last); err != nil {
+		if err := f.write(ctx); err != nil {
 			return false, err
 		}
-		if last {
-			return f.left, f.failed
-		}
-		begin = waiting[len(waiting)-1].Key + "\x00"
 	}
+	if err := f.write(ctx); err != nil {
+		return false, err
+	}
+	return f.left, f.failed
 }
 
 // add files one entry.
@@ -116,9 +116,9 @@ func (f *filing) add(ctx context.Context, key string) {
 	f.changes = append(f.changes, put(f.x.Kind, e.place()), remove(f.x.Kind, key))
 }
 
-// write writes what was filed, when it is enough for a write or the last.
-func (f *filing) write(ctx context.Context, last bool) error {
-	if len(f.changes) == 0 || !last && len(f.changes) < filedAtOnce {
+// write writes the changes of the entries that were filed.
+func (f *filing) write(ctx context.Context) error {
+	if len(f.changes) == 0 {
 		return nil
 	}
 	err := f.x.Records.Write(ctx, id.Service, f.changes)

@@ -25,50 +25,40 @@ type DeadLetter struct {
 
 // DeadLetters returns at most limit dead letters after the given one, oldest first.
 func (o *Outbox) DeadLetters(ctx context.Context, t id.Tenant, after ID, limit int) ([]DeadLetter, error) {
-	begin := ""
-	if after != "" {
-		begin = string(after) + "\x00"
-	}
-	found, err := o.records.Scan(ctx, t, kindDead, begin, "", limit)
-	if err != nil {
-		return nil, unreadable("list dead letters", err)
-	}
+	found, err := o.dead.List(ctx, t, records.After(string(after)), limit)
 	letters := make([]DeadLetter, len(found))
-	for i, r := range found {
-		v, err := records.Decode[delivery](r)
-		if err != nil {
-			return nil, unreadable("list dead letters", err)
-		}
-		d := &v.Value
+	for i := range found {
+		d := &found[i].Value
 		if d.Trouble == formerlyRefused {
 			d.Trouble = noAnswer
 		}
 		letters[i] = DeadLetter{
-			ID: ID(r.Key), URL: d.URL, Type: d.Type, CreatedAt: d.CreatedAt, GivenUpAt: d.NextAt, Tries: d.Tries, Trouble: d.Trouble,
+			ID: ID(found[i].Key), URL: d.URL, Type: d.Type, CreatedAt: d.CreatedAt, GivenUpAt: d.NextAt, Tries: d.Tries, Trouble: d.Trouble,
 		}
 	}
-	return letters, nil
+	return letters, err
 }
 
 // Replay makes a delivery of a dead letter again, with all its tries;
 // fault.NotFound when there is no such letter.
 func (o *Outbox) Replay(ctx context.Context, t id.Tenant, name ID) error {
-	d, version, err := o.read(ctx, t, kindDead, name)
+	dead, err := o.dead.Get(ctx, t, string(name))
 	if err != nil {
 		return err
 	}
-	if version == 0 {
+	if !dead.There() {
 		return fault.New(fault.NotFound, "Not found")
 	}
+	d := &dead.Value
 	d.Tries, d.NextAt, d.Trouble = 0, o.now(), ""
-	again, err := d.change(kindDelivery, name, storage.AnyVersion)
+	again, err := o.deliveries.Put(records.Value[delivery]{Key: string(name), Value: *d, At: storage.AnyVersion})
 	if err != nil {
 		return err
 	}
 	if err := o.note(ctx, d.due(t, name)); err != nil {
 		return err
 	}
-	if err := o.records.Write(ctx, t, []storage.Change{{Kind: kindDead, Key: string(name), If: version}, again}); err != nil {
+	if err := o.records.Write(ctx, t, []storage.Change{{Kind: kindDead, Key: string(name), If: dead.At}, again}); err != nil {
 		return unreadable("replay delivery", err)
 	}
 	return nil

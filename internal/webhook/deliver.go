@@ -12,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/egress"
 	"github.com/agentledger/agentledger/internal/http/retryafter"
+	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -80,18 +81,19 @@ func (o *Outbox) begin(ctx context.Context, e schedule.Entry, logger *slog.Logge
 // fly tries a delivery once and writes what became of it.
 func (o *Outbox) fly(ctx context.Context, e schedule.Entry, name ID) error {
 	t := e.Tenant
-	d, version, err := o.read(ctx, t, kindDelivery, name)
+	stored, err := o.deliveries.Get(ctx, t, string(name))
 	if err != nil {
 		return err
 	}
-	if version == 0 {
+	if !stored.There() {
 		return o.due.Settle(ctx, e, schedule.Absent(e, o.now()))
 	}
+	d := &stored.Value
 	if d.NextAt > e.At { // another due entry is of it
 		return o.due.Settle(ctx, e, schedule.Done())
 	}
 	now := o.clock()
-	header, err := o.header(ctx, t, name, &d, now)
+	header, err := o.header(ctx, t, name, d, now)
 	if err != nil {
 		return err
 	}
@@ -103,14 +105,14 @@ func (o *Outbox) fly(ctx context.Context, e schedule.Entry, name ID) error {
 	trouble, final := judge(answer, err)
 	if trouble == "" {
 		o.results.WithLabelValues("delivered").Inc()
-		return o.end(ctx, e, storage.Change{Kind: kindDelivery, Key: string(name), If: version})
+		return o.end(ctx, e, storage.Change{Kind: kindDelivery, Key: string(name), If: stored.At})
 	}
 	d.Trouble = trouble
 	if plan := pauses(); !final && d.Tries <= len(plan) {
 		told := min(retryafter.Of(answer.Header, o.clock()), longestTold)
-		return o.later(ctx, e, name, &d, version, max(plan[d.Tries-1], told))
+		return o.later(ctx, e, stored, max(plan[d.Tries-1], told))
 	}
-	return o.bury(ctx, e, name, &d, version)
+	return o.bury(ctx, e, stored)
 }
 
 // noAnswer is what is said of every receiver that gave none. A name that leads into a
@@ -151,14 +153,14 @@ func (o *Outbox) end(ctx context.Context, e schedule.Entry, changes ...storage.C
 }
 
 // later plans another try, so much later and up to a fifth of that.
-func (o *Outbox) later(ctx context.Context, e schedule.Entry, name ID, d *delivery, version uint64, pause time.Duration) error {
+func (o *Outbox) later(ctx context.Context, e schedule.Entry, d records.Value[delivery], pause time.Duration) error {
 	o.results.WithLabelValues("failed").Inc()
 	pause += time.Duration(rand.Int64N(int64(pause)/5 + 1))
-	d.NextAt = o.now() + id.Instant(pause/time.Millisecond)
-	if err := o.note(ctx, d.due(e.Tenant, name)); err != nil {
+	d.Value.NextAt = o.now() + id.Instant(pause/time.Millisecond)
+	if err := o.note(ctx, d.Value.due(e.Tenant, ID(d.Key))); err != nil {
 		return err
 	}
-	change, err := d.change(kindDelivery, name, version)
+	change, err := o.deliveries.Put(d)
 	if err != nil {
 		return err
 	}
@@ -166,15 +168,15 @@ func (o *Outbox) later(ctx context.Context, e schedule.Entry, name ID, d *delive
 }
 
 // bury makes a dead letter of a delivery.
-func (o *Outbox) bury(ctx context.Context, e schedule.Entry, name ID, d *delivery, version uint64) error {
+func (o *Outbox) bury(ctx context.Context, e schedule.Entry, d records.Value[delivery]) error {
 	o.results.WithLabelValues("dead").Inc()
-	d.NextAt = o.now()
-	dead, err := d.change(kindDead, name, storage.AnyVersion)
+	d.Value.NextAt = o.now()
+	dead, err := o.dead.Put(records.Value[delivery]{Key: d.Key, Value: d.Value, At: storage.AnyVersion})
 	if err != nil {
 		return err
 	}
-	changes := []storage.Change{{Kind: kindDelivery, Key: string(name), If: version}, dead}
-	all, err := o.records.Scan(ctx, e.Tenant, kindDead, "", "", MaxDead)
+	changes := []storage.Change{{Kind: kindDelivery, Key: d.Key, If: d.At}, dead}
+	all, err := o.records.Scan(ctx, e.Tenant, kindDead, "", "", MaxDead) // the values are not needed
 	if err != nil {
 		return err
 	}

@@ -46,12 +46,9 @@ func (o *Outbox) PublicKey(ctx context.Context, t id.Tenant) (string, error) {
 
 // key returns nil when there is none yet.
 func (o *Outbox) key(ctx context.Context, t id.Tenant) (*keyRecord, error) {
-	r, err := records.Read[keyRecord](ctx, o.records, t, kindKey, "")
-	switch {
-	case err != nil:
-		return nil, unreadable("read webhook key", err)
-	case !r.There():
-		return nil, nil
+	r, err := o.keys.Get(ctx, t, "")
+	if err != nil || !r.There() {
+		return nil, err
 	}
 	return &r.Value, nil
 }
@@ -68,8 +65,7 @@ func (o *Outbox) needKey(ctx context.Context, t id.Tenant, organization id.Organ
 	if err != nil {
 		return nil, fmt.Errorf("make webhook key: %w", err)
 	}
-	made := records.Value[keyRecord]{Value: keyRecord{Public: private.Public().String(), Sealed: sealed}}
-	change, err := made.Change(kindKey, "")
+	change, err := o.keys.Put(records.Value[keyRecord]{Value: keyRecord{Public: private.Public().String(), Sealed: sealed}})
 	return []storage.Change{change}, err
 }
 

@@ -33,17 +33,12 @@ type delivery struct {
 	Trouble      string          `json:"trouble,omitzero"` // of the last try, in our words
 }
 
-func (d *delivery) change(kind storage.Kind, name ID, at uint64) (storage.Change, error) {
-	return records.Value[delivery]{Value: *d, At: at}.Change(kind, string(name))
-}
-
-// read returns a delivery and its record's version, 0 when there is none.
-func (o *Outbox) read(ctx context.Context, t id.Tenant, kind storage.Kind, name ID) (d delivery, at uint64, err error) {
-	v, err := records.Read[delivery](ctx, o.records, t, kind, string(name))
-	if err != nil {
-		err = unreadable("read delivery", err)
-	}
-	return v.Value, v.At, err
+// storesOf returns the stores of the three kinds of records that the package keeps.
+func storesOf(r storage.RecordStore) (deliveries, dead records.Store[delivery], keys records.Store[keyRecord]) {
+	deliveries = records.New[delivery](r, kindDelivery, unreadableMessage)
+	dead = records.New[delivery](r, kindDead, unreadableMessage)
+	keys = records.New[keyRecord](r, kindKey, unreadableMessage)
+	return deliveries, dead, keys
 }
 
 // due returns the entry of when a delivery is due.

@@ -58,11 +58,11 @@ func (o *Outbox) lane(ctx context.Context, e schedule.Entry) string {
 	if _, lane, named := strings.Cut(e.Name, "/"); named {
 		return lane
 	}
-	d, version, err := o.read(ctx, e.Tenant, kindDelivery, ID(e.Name))
-	if err != nil || version == 0 {
+	d, err := o.deliveries.Get(ctx, e.Tenant, e.Name)
+	if err != nil || !d.There() {
 		return ""
 	}
-	return receiverOf(d.URL)
+	return receiverOf(d.Value.URL)
 }
 
 // depart takes a place for a delivery, or returns who has no room: schedule.Keep for a

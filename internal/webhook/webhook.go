@@ -63,11 +63,13 @@ type Options struct {
 // Outbox is the deliveries of all organizations. Its methods may be called
 // concurrently.
 type Outbox struct {
-	records storage.RecordStore
-	keyring *seal.Keyring
-	caller  Caller
-	clock   func() time.Time
-	results *prometheus.CounterVec
+	records          storage.RecordStore
+	keyring          *seal.Keyring
+	deliveries, dead records.Store[delivery]
+	keys             records.Store[keyRecord]
+	caller           Caller
+	clock            func() time.Time
+	results          *prometheus.CounterVec
 
 	due schedule.Index
 
@@ -94,6 +96,7 @@ func New(o Options) *Outbox {
 		records: o.Records, keyring: o.Keyring, caller: o.Caller, clock: o.Clock, results: results,
 		flying: make(map[ID]flight), room: make(chan struct{}, 1),
 	}
+	box.deliveries, box.dead, box.keys = storesOf(o.Records)
 	box.due = schedule.Index{Records: o.Records, Kind: kindDue, Lane: box.lane}
 	return box
 }
@@ -145,7 +148,7 @@ func (o *Outbox) Write(ctx context.Context, t id.Tenant, organization id.Organiz
 		if err != nil {
 			return nil, err
 		}
-		change, err := d.change(kindDelivery, name, 0)
+		change, err := o.deliveries.Put(records.Value[delivery]{Key: string(name), Value: *d})
 		if err != nil {
 			return nil, err
 		}
@@ -170,6 +173,9 @@ func (o *Outbox) newDelivery(organization id.Organization, m Message) (ID, *deli
 
 func (o *Outbox) now() id.Instant { return id.InstantOf(o.clock()) }
 
+// unreadableMessage is what a client is told when records of deliveries can't be read.
+const unreadableMessage = "Deliveries can't be read"
+
 func unreadable(step string, err error) error {
-	return records.Unreadable("Deliveries can't be read", step, err)
+	return records.Unreadable(unreadableMessage, step, err)
 }

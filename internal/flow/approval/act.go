@@ -74,7 +74,7 @@ func told(name ID, r *record, status Status) jsontext.Value {
 	return append(b, '}')
 }
 
-// put adds a record, as the return values of stored.change.
+// put adds a record, as the return values of records.Store.Put.
 func (c *act) put(r storage.Change, err error) error {
 	if err == nil {
 		c.Changes = append(c.Changes, r)
@@ -85,7 +85,7 @@ func (c *act) put(r storage.Change, err error) error {
 // count moves the number of open approvals.
 func (c *act) count(ctx context.Context, by int) (err error) {
 	if !c.counted {
-		c.tally, err = read[tallyRecord](ctx, c.owner.records, c.tenant, kindTally, "")
+		c.tally, err = c.owner.stores.tallies.Get(ctx, c.tenant, "")
 		c.counted = true
 	}
 	c.tally.Value.Open += by
@@ -95,7 +95,7 @@ func (c *act) count(ctx context.Context, by int) (err error) {
 // countFor moves the number of open approvals of an ingest key.
 func (c *act) countFor(ctx context.Context, ingestKey string, by int) (err error) {
 	if c.shareOf == "" {
-		c.share, err = read[shareRecord](ctx, c.owner.records, c.tenant, kindTally, ingestKey)
+		c.share, err = c.owner.stores.shares.Get(ctx, c.tenant, ingestKey)
 		c.shareOf = ingestKey
 	}
 	c.share.Value.Open += by
@@ -116,7 +116,7 @@ func (c *act) end(ctx context.Context, name ID, r *records.Value[record], to Sta
 			return err
 		}
 	}
-	return c.put(r.Change(kindApproval, string(name)))
+	return c.put(c.owner.stores.approvals.Put(*r))
 }
 
 // done returns the whole act.
@@ -127,12 +127,12 @@ func (c *act) done(ctx context.Context, s *log.State) (sysevent.Act, error) {
 	}
 	c.Changes = append(c.Changes, deliveries...)
 	if c.counted {
-		if err := c.put(c.tally.Change(kindTally, "")); err != nil {
+		if err := c.put(c.owner.stores.tallies.Put(c.tally)); err != nil {
 			return sysevent.Act{}, err
 		}
 	}
 	if c.shareOf != "" {
-		if err := c.put(c.share.Change(kindTally, c.shareOf)); err != nil {
+		if err := c.put(c.owner.stores.shares.Put(c.share)); err != nil {
 			return sysevent.Act{}, err
 		}
 	}

@@ -183,7 +183,7 @@ type Options struct {
 // Approvals is the approvals of all organizations. Its methods may be called
 // concurrently.
 type Approvals struct {
-	records storage.RecordStore
+	stores  stores
 	notary  Notary
 	ledgers Ledgers
 	rules   Rulebook
@@ -209,7 +209,7 @@ func New(o Options) *Approvals {
 		o.Held = func() error { return nil }
 	}
 	return &Approvals{
-		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, rules: o.Rulebook, agents: o.Agents,
+		stores: storesOf(o.Records), notary: o.Notary, ledgers: o.Ledgers, rules: o.Rulebook, agents: o.Agents,
 		orgs: o.Organizations, members: o.Members, outbox: o.Outbox, keyring: o.Keyring, clock: o.Clock, held: o.Held,
 		due:    schedule.Index{Records: o.Records, Kind: kindDue},
 		doubts: newDoubts(),
@@ -222,8 +222,11 @@ func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 
 func conflict(message string) error { return fault.New(fault.Conflict, message) }
 
+// unreadableMessage is what a client is told when approvals can't be read.
+const unreadableMessage = "Approvals can't be read"
+
 // unreadable wraps an error of the store: nothing can be said about an approval
 // that can't be read.
 func unreadable(step string, err error) error {
-	return records.Unreadable("Approvals can't be read", step, err)
+	return records.Unreadable(unreadableMessage, step, err)
 }

@@ -136,7 +136,7 @@ func demands(obligations []policy.Obligation) (quorum int, life time.Duration) {
 // supersede looks for the open approval of the same question: it is returned with
 // errOpen, or ended when it is over.
 func (a *Approvals) supersede(ctx context.Context, c *act, r *record) (Approval, error) {
-	open, err := read[openRecord](ctx, a.records, c.tenant, kindOpen, r.openName())
+	open, err := a.stores.open.Get(ctx, c.tenant, r.openName())
 	if err != nil || open.At == 0 {
 		return Approval{}, err
 	}
@@ -172,11 +172,11 @@ func (a *Approvals) begin(ctx context.Context, s *log.State, c *act, name ID, r 
 		return sysevent.Act{}, unreadable("note when the approval is due", err)
 	}
 	c.state(name, r, transition{name: "requested"})
-	open := records.Value[openRecord]{Value: openRecord{Approval: name}, At: storage.AnyVersion}
-	if err := c.put(open.Change(kindOpen, r.openName())); err != nil {
+	open := records.Value[openRecord]{Key: r.openName(), Value: openRecord{Approval: name}, At: storage.AnyVersion}
+	if err := c.put(a.stores.open.Put(open)); err != nil {
 		return sysevent.Act{}, err
 	}
-	if err := c.put(records.Value[record]{Value: *r}.Change(kindApproval, string(name))); err != nil {
+	if err := c.put(a.stores.approvals.Put(records.Value[record]{Key: string(name), Value: *r})); err != nil {
 		return sysevent.Act{}, err
 	}
 	return c.done(ctx, s)

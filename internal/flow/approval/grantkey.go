@@ -35,7 +35,7 @@ func SealedGrantKey() seal.Record {
 // GrantKey returns the key that signs an organization's grants and the size of
 // its log when that was made; ok is false before the first grant.
 func (a *Approvals) GrantKey(ctx context.Context, t id.Tenant) (key tlog.VerifierKey, from id.Index, ok bool, err error) {
-	r, err := read[grantKeyRecord](ctx, a.records, t, kindGrantKey, "")
+	r, err := a.stores.grantKeys.Get(ctx, t, "")
 	if err != nil || r.At == 0 {
 		return key, 0, false, err
 	}
@@ -50,7 +50,7 @@ func (a *Approvals) GrantKey(ctx context.Context, t id.Tenant) (key tlog.Verifie
 // and stated.
 func (a *Approvals) grantSigner(ctx context.Context, s *log.State, c *act) (tlog.SignerKey, error) {
 	identity := s.Identity()
-	r, err := read[grantKeyRecord](ctx, a.records, identity.Tenant, kindGrantKey, "")
+	r, err := a.stores.grantKeys.Get(ctx, identity.Tenant, "")
 	if err != nil {
 		return tlog.SignerKey{}, err
 	}
@@ -81,7 +81,7 @@ func (a *Approvals) newGrantSigner(s *log.State, c *act) (tlog.SignerKey, error)
 		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
 	}
 	made := records.Value[grantKeyRecord]{Value: grantKeyRecord{VerifierKey: signer.Verifier().String(), FromSize: s.Size(), Sealed: sealed}}
-	if err := c.put(made.Change(kindGrantKey, "")); err != nil {
+	if err := c.put(a.stores.grantKeys.Put(made)); err != nil {
 		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
 	}
 	c.Statements = append(c.Statements, sysevent.Statement{Kind: sysevent.LogKey, Principal: sysevent.Operator, Payload: map[string]any{

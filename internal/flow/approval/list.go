@@ -6,7 +6,6 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
-	"github.com/agentledger/agentledger/storage"
 )
 
 // Find returns an approval of an organization; fault.NotFound when it has none
@@ -45,31 +44,21 @@ func (a *Approvals) List(ctx context.Context, t id.Tenant, status Status, after 
 	if status.Open() {
 		return a.listOpen(ctx, t, active, status, after, limit)
 	}
-	size := 0
-	for looked := 0; looked < listLook; looked += scanPage {
-		page, err := a.records.Scan(ctx, t, kindApproval, string(after)+"\x00", "", scanPage)
+	size, looked := 0, 0
+	for r, err := range a.stores.approvals.Scan(ctx, t, records.After(string(after)), scanPage) {
 		if err != nil {
-			return nil, "", unreadable("list approvals", err)
+			return nil, "", err
 		}
-		for i := range page {
-			after = ID(page[i].Key)
-			shown, err := a.decode(page[i], active)
-			if err != nil {
-				return nil, "", err
-			}
-			if status == "" || shown.Status == status {
-				found = append(found, shown)
-				size += len(shown.Payload)
-			}
-			if len(found) == limit || size > maxPage {
-				return found, after, nil
-			}
+		shown := r.Value.shown(ID(r.Key), r.Value.statusAt(a.now(), active))
+		if status == "" || shown.Status == status {
+			found = append(found, shown)
+			size += len(shown.Payload)
 		}
-		if len(page) < scanPage {
-			return found, "", nil
+		if looked++; len(found) == limit || size > maxPage || looked == listLook {
+			return found, ID(r.Key), nil
 		}
 	}
-	return found, after, nil
+	return found, "", nil
 }
 
 // listOpen goes by the records of what is open, which are few.
@@ -100,26 +89,11 @@ func (a *Approvals) listOpen(ctx context.Context, t id.Tenant, active id.Hash, s
 
 // openNames returns the ids of what is stored as open, in ascending order.
 func (a *Approvals) openNames(ctx context.Context, t id.Tenant) ([]ID, error) {
-	found, err := a.records.Scan(ctx, t, kindOpen, "", "", MaxOpen)
-	if err != nil {
-		return nil, unreadable("list open approvals", err)
-	}
+	found, err := a.stores.open.List(ctx, t, records.Range{}, MaxOpen)
 	names := make([]ID, len(found))
 	for i := range found {
-		r, err := records.Decode[openRecord](found[i])
-		if err != nil {
-			return nil, unreadable("list open approvals", err)
-		}
-		names[i] = r.Value.Approval
+		names[i] = found[i].Value.Approval
 	}
 	slices.Sort(names)
-	return names, nil
-}
-
-func (a *Approvals) decode(r storage.Record, active id.Hash) (Approval, error) {
-	v, err := records.Decode[record](r)
-	if err != nil {
-		return Approval{}, unreadable("decode approval", err)
-	}
-	return v.Value.shown(ID(r.Key), v.Value.statusAt(a.now(), active)), nil
+	return names, err
 }

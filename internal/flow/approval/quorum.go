@@ -76,7 +76,7 @@ func (a *Approvals) stillAgreed(ctx context.Context, s *log.State, c *act, name 
 	}
 	r.Value.Status, r.Value.Votes = Pending, counted
 	c.state(name, &r.Value, transition{name: string(Pending), own: true})
-	if err := c.put(r.Change(kindApproval, string(name))); err != nil {
+	if err := c.put(a.stores.approvals.Put(*r)); err != nil {
 		return err
 	}
 	return refusal{&fault.Error{Kind: fault.Conflict, Code: "quorum_lost",
@@ -87,7 +87,7 @@ func (a *Approvals) stillAgreed(ctx context.Context, s *log.State, c *act, name 
 // organization are open, and else a change that fails when one is asked for meanwhile. It
 // is for what may only change while nobody waits for a decision.
 func (a *Approvals) NoneOpen(ctx context.Context, t id.Tenant) ([]storage.Change, error) {
-	tally, err := read[tallyRecord](ctx, a.records, t, kindTally, "")
+	tally, err := a.stores.tallies.Get(ctx, t, "")
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (a *Approvals) NoneOpen(ctx context.Context, t id.Tenant) ([]storage.Change
 		return nil, &fault.Error{Kind: fault.Conflict, Code: "approvals_open",
 			Message: "Approvals are open: self_review is switched on when all of them are decided, used, cancelled or over"}
 	}
-	change, err := tally.Change(kindTally, "")
+	change, err := a.stores.tallies.Put(tally)
 	return []storage.Change{change}, err
 }
 

@@ -116,18 +116,28 @@ type shareRecord struct {
 	Open int `json:"open"`
 }
 
-// read reads a record, which may be absent.
-func read[T any](ctx context.Context, store storage.RecordStore, t id.Tenant, kind storage.Kind, key string) (records.Value[T], error) {
-	r, err := records.Read[T](ctx, store, t, kind, key)
-	if err != nil {
-		err = unreadable("read record", err)
+// stores are the records of each kind.
+type stores struct {
+	approvals records.Store[record]
+	open      records.Store[openRecord]
+	tallies   records.Store[tallyRecord]
+	shares    records.Store[shareRecord]
+	grantKeys records.Store[grantKeyRecord]
+}
+
+func storesOf(r storage.RecordStore) stores {
+	return stores{
+		approvals: records.New[record](r, kindApproval, unreadableMessage),
+		open:      records.New[openRecord](r, kindOpen, unreadableMessage),
+		tallies:   records.New[tallyRecord](r, kindTally, unreadableMessage),
+		shares:    records.New[shareRecord](r, kindTally, unreadableMessage),
+		grantKeys: records.New[grantKeyRecord](r, kindGrantKey, unreadableMessage),
 	}
-	return r, err
 }
 
 // approval reads an approval; fault.NotFound when there is none.
 func (a *Approvals) approval(ctx context.Context, t id.Tenant, name ID) (records.Value[record], error) {
-	r, err := read[record](ctx, a.records, t, kindApproval, string(name))
+	r, err := a.stores.approvals.Get(ctx, t, string(name))
 	if err == nil && r.At == 0 {
 		err = errNotFound()
 	}

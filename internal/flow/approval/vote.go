@@ -121,5 +121,5 @@ func (a *Approvals) cast(ctx context.Context, s *log.State, c *act, name ID, r *
 		r.Value.Status, said.name = Approved, string(Approved)
 	}
 	c.state(name, &r.Value, said)
-	return c.put(r.Change(kindApproval, string(name)))
+	return c.put(a.stores.approvals.Put(*r))
 }

@@ -125,11 +125,11 @@ func (w *Workflows) end(ctx context.Context, s *log.State, name ID, run *records
 	if err != nil {
 		return act, err
 	}
-	change, err := run.Change(kindRun, string(name))
+	change, err := w.stores.runs.Put(*run)
 	if err != nil {
 		return act, err
 	}
-	newest, err := r.newest(name)
+	newest, err := w.newest(name, r)
 	if err != nil {
 		return act, err
 	}

@@ -40,21 +40,21 @@ const (
 // It reads the lists that they are in, and few others.
 func (w *Workflows) steps(ctx context.Context, t id.Tenant, name ID, first, last int) ([]listedStep, error) {
 	var found []listedStep
-	begin, end := listName(name, first), listName(name, MaxSteps+1)
+	keys := records.Range{Begin: listName(name, first), End: listName(name, MaxSteps+1)}
 	for wanted, chunk := last-first+1, firstLists; len(found) < wanted; {
-		page, err := w.records.Scan(ctx, t, kindList, begin, end, chunk)
+		page, err := w.stores.lists.List(ctx, t, keys, chunk)
 		if err != nil {
-			return nil, unreadable("list steps", err)
+			return nil, err
 		}
 		for i := range page {
-			if found, err = pick(found, name, page[i], first, last); err != nil {
+			if found, err = pick(found, name, &page[i], first, last); err != nil {
 				return nil, unreadable("list steps", err)
 			}
 		}
 		if len(page) < chunk {
 			break
 		}
-		begin = page[len(page)-1].Key + "\x00"
+		keys.Begin = records.After(page[len(page)-1].Key).Begin
 		chunk = min(listsRead, 1+(wanted-len(found))*len(page)/max(1, len(found)))
 	}
 	if len(found) != last-first+1 {
@@ -64,13 +64,9 @@ func (w *Workflows) steps(ctx context.Context, t id.Tenant, name ID, first, last
 }
 
 // pick adds the steps of a list that are from the first'th to the last'th of the run.
-func pick(found []listedStep, name ID, r storage.Record, first, last int) ([]listedStep, error) {
-	list, err := records.Decode[listRecord](r)
-	if err != nil {
-		return nil, err
-	}
+func pick(found []listedStep, name ID, list *records.Value[listRecord], first, last int) ([]listedStep, error) {
 	var end int
-	if _, err := fmt.Sscanf(r.Key[len(name):], "/%08d", &end); err != nil || listName(name, end) != r.Key {
+	if _, err := fmt.Sscanf(list.Key[len(name):], "/%08d", &end); err != nil || listName(name, end) != list.Key {
 		return nil, fmt.Errorf("a list's name: %w", storage.ErrCorrupt)
 	}
 	for i, step := range list.Value.Steps {
@@ -106,15 +102,15 @@ func (k *keyTally) count(ctx context.Context, r *record, step *Step) ([]storage.
 	k.seen[step.Key] = true
 	w, t := k.workflows, k.place.tenant
 	if step.Attempt != 1 {
-		one, err := read[stepRecord](ctx, w, t, kindStep, stepName(k.place.name, r.stepEvent(step.Key, 1)))
+		one, err := w.stores.steps.Get(ctx, t, stepName(k.place.name, r.stepEvent(step.Key, 1)))
 		if err != nil || one.There() {
 			return nil, err
 		}
 	}
-	late := records.Value[lateRecord]{}
+	late := records.Value[lateRecord]{Key: lateName(k.place.name, step.Key)}
 	if r.Late > 0 {
 		var err error
-		if late, err = read[lateRecord](ctx, w, t, kindLate, lateName(k.place.name, step.Key)); err != nil || late.There() {
+		if late, err = w.stores.late.Get(ctx, t, late.Key); err != nil || late.There() {
 			return nil, err
 		}
 	}
@@ -123,6 +119,6 @@ func (k *keyTally) count(ctx context.Context, r *record, step *Step) ([]storage.
 		return nil, nil
 	}
 	r.Late++
-	change, err := late.Change(kindLate, lateName(k.place.name, step.Key))
+	change, err := w.stores.late.Put(late)
 	return []storage.Change{change}, err
 }

@@ -16,9 +16,9 @@ type newestRecord struct {
 }
 
 // newest writes a run into the list of runs, in place of what stood there of it.
-func (r *record) newest(name ID) (storage.Change, error) {
-	v := records.Value[newestRecord]{Value: newestRecord{r.Status, r.Agent}, At: storage.AnyVersion}
-	return v.Change(kindNewest, newestName(name))
+func (w *Workflows) newest(name ID, r *record) (storage.Change, error) {
+	listed := newestRecord{r.Status, r.Agent}
+	return w.stores.newest.Put(records.Value[newestRecord]{Key: newestName(name), Value: listed, At: storage.AnyVersion})
 }
 
 // digits are those of an id, in their order.
@@ -58,45 +58,35 @@ const listLook = 10_000
 func (w *Workflows) List(ctx context.Context, t id.Tenant, f Filter, before ID, limit int) (found []Run, next ID, err error) {
 	begin := ""
 	if before != "" {
-		begin = newestName(before) + "\x00"
+		begin = newestName(before)
 	}
-	for looked := 0; looked < listLook; {
-		chunk := 1000
-		if f == (Filter{}) {
-			chunk = limit - len(found) + 1
-		}
-		page, err := w.records.Scan(ctx, t, kindNewest, begin, "", chunk)
+	page, looked := 1000, 0
+	if f == (Filter{}) {
+		page = limit + 1
+	}
+	for entry, err := range w.stores.newest.Scan(ctx, t, records.After(begin), page) {
 		if err != nil {
-			return nil, "", unreadable("list runs", err)
+			return nil, "", err
 		}
-		for i := range page {
-			if len(found) == limit {
-				return found, next, nil
-			}
-			next = ID(newestName(ID(page[i].Key)))
-			if found, err = w.listed(ctx, t, f, found, page[i]); err != nil {
-				return nil, "", err
-			}
+		if len(found) == limit {
+			return found, next, nil
 		}
-		if len(page) < chunk {
-			return found, "", nil
+		next = ID(newestName(ID(entry.Key)))
+		if found, err = w.listed(ctx, t, f, found, next, entry.Value); err != nil {
+			return nil, "", err
 		}
-		looked += len(page)
-		begin = page[len(page)-1].Key + "\x00"
+		if looked++; looked == listLook {
+			return found, next, nil
+		}
 	}
-	return found, next, nil
+	return found, "", nil
 }
 
 // listed adds the run of an entry of the list, if it is wanted.
-func (w *Workflows) listed(ctx context.Context, t id.Tenant, f Filter, found []Run, entry storage.Record) ([]Run, error) {
-	e, err := records.Decode[newestRecord](entry)
-	if err != nil {
-		return nil, unreadable("list runs", err)
-	}
-	if !f.mayMatch(e.Value) {
+func (w *Workflows) listed(ctx context.Context, t id.Tenant, f Filter, found []Run, name ID, entry newestRecord) ([]Run, error) {
+	if !f.mayMatch(entry) {
 		return found, nil
 	}
-	name := ID(newestName(ID(entry.Key)))
 	r, err := w.run(ctx, t, name)
 	if err != nil {
 		return nil, unreadable("list runs", err)

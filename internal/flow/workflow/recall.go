@@ -67,7 +67,7 @@ func (r *recording) recall(ctx context.Context, s *log.State) (fresh []int, err 
 
 // recalled tells of a step that is in the ledger.
 func (w *Workflows) recalled(ctx context.Context, p place, step *Step, shown Event, where string) (Recorded, error) {
-	known, err := read[stepRecord](ctx, w, p.tenant, kindStep, stepName(p.name, shown.Event))
+	known, err := w.stores.steps.Get(ctx, p.tenant, stepName(p.name, shown.Event))
 	if err == nil && !known.There() {
 		err = unreadable("read step", errors.New("an event of a step without its record"))
 	}

@@ -127,18 +127,34 @@ type shareRecord struct {
 	Running int `json:"running"`
 }
 
-// read reads a record, which may be absent.
-func read[T any](ctx context.Context, w *Workflows, t id.Tenant, kind storage.Kind, key string) (records.Value[T], error) {
-	v, err := records.Read[T](ctx, w.records, t, kind, key)
-	if err != nil {
-		err = unreadable("read", err)
+// stores are the records of each kind.
+type stores struct {
+	runs     records.Store[record]
+	steps    records.Store[stepRecord]
+	lists    records.Store[listRecord]
+	late     records.Store[lateRecord]
+	external records.Store[externalRecord]
+	newest   records.Store[newestRecord]
+	tallies  records.Store[tallyRecord]
+	shares   records.Store[shareRecord]
+}
+
+func storesOf(r storage.RecordStore) stores {
+	return stores{
+		runs:     records.New[record](r, kindRun, unreadableMessage),
+		steps:    records.New[stepRecord](r, kindStep, unreadableMessage),
+		lists:    records.New[listRecord](r, kindList, unreadableMessage),
+		late:     records.New[lateRecord](r, kindLate, unreadableMessage),
+		external: records.New[externalRecord](r, kindExternal, unreadableMessage),
+		newest:   records.New[newestRecord](r, kindNewest, unreadableMessage),
+		tallies:  records.New[tallyRecord](r, kindTally, unreadableMessage),
+		shares:   records.New[shareRecord](r, kindTally, unreadableMessage),
 	}
-	return v, err
 }
 
 // run reads a run; fault.NotFound when there is none.
 func (w *Workflows) run(ctx context.Context, t id.Tenant, name ID) (records.Value[record], error) {
-	r, err := read[record](ctx, w, t, kindRun, string(name))
+	r, err := w.stores.runs.Get(ctx, t, string(name))
 	if err == nil && !r.There() {
 		err = errNotFound()
 	}

@@ -122,7 +122,7 @@ func (b *start) prepare(ctx context.Context, s *log.State) (sysevent.Act, error)
 		return sysevent.Act{}, err
 	}
 	now := w.now()
-	b.record = records.Value[record]{Value: record{
+	b.record = records.Value[record]{Key: string(b.name), Value: record{
 		Status: Running, IngestKeyID: b.IngestKeyID, Agent: who, Trace: b.Trace, Workflow: b.Workflow, External: b.External,
 		Planned: b.Planned, InputDigest: b.InputDigest, Nonce: b.nonce,
 		StartedAt: now, LastAt: now, Silence: id.Instant(w.silence / time.Millisecond),
@@ -144,7 +144,7 @@ func (b *start) recall(ctx context.Context) (external records.Value[externalReco
 		return external, nil
 	}
 	w := b.workflows
-	external, err = read[externalRecord](ctx, w, b.tenant, kindExternal, externalName(b.IngestKeyID, b.External))
+	external, err = w.stores.external.Get(ctx, b.tenant, externalName(b.IngestKeyID, b.External))
 	if err != nil || !external.There() {
 		return external, err
 	}
@@ -221,11 +221,11 @@ func (b *start) changes(ctx context.Context, changes []storage.Change, external 
 	if err := w.due.Note(ctx, schedule.Entry{At: b.record.Value.deadline(), Tenant: b.tenant, Name: string(b.name)}); err != nil {
 		return nil, unreadable("note when the run is due", err)
 	}
-	run, err := b.record.Change(kindRun, string(b.name))
+	run, err := w.stores.runs.Put(b.record)
 	if err != nil {
 		return nil, err
 	}
-	newest, err := b.record.Value.newest(b.name)
+	newest, err := w.newest(b.name, &b.record.Value)
 	if err != nil {
 		return nil, err
 	}
@@ -234,14 +234,14 @@ func (b *start) changes(ctx context.Context, changes []storage.Change, external 
 		return changes, nil
 	}
 	external.Value.Run = b.name
-	name, err := external.Change(kindExternal, externalName(b.IngestKeyID, b.External))
+	name, err := w.stores.external.Put(external)
 	return append(changes, name), err
 }
 
 // tally moves the number of runs that have not ended, and bounds how many there are and
 // how often one begins.
 func (w *Workflows) tally(ctx context.Context, t id.Tenant, by int) (storage.Change, error) {
-	tally, err := read[tallyRecord](ctx, w, t, kindTally, "")
+	tally, err := w.stores.tallies.Get(ctx, t, "")
 	if err != nil {
 		return storage.Change{}, err
 	}
@@ -255,19 +255,19 @@ func (w *Workflows) tally(ctx context.Context, t id.Tenant, by int) (storage.Cha
 			return storage.Change{}, tooMany("Too many runs were started: at most 10000 in an hour", wait)
 		}
 	}
-	return tally.Change(kindTally, "")
+	return w.stores.tallies.Put(tally)
 }
 
 // share moves the number of runs of an ingest key that have not ended, and bounds it.
 func (w *Workflows) share(ctx context.Context, t id.Tenant, ingestKey string, by int) (storage.Change, error) {
-	share, err := read[shareRecord](ctx, w, t, kindTally, ingestKey)
+	share, err := w.stores.shares.Get(ctx, t, ingestKey)
 	if err != nil {
 		return storage.Change{}, err
 	}
 	if share.Value.Running += by; by > 0 && share.Value.Running > MaxRunningByKey {
 		return storage.Change{}, tooMany("5000 runs of this ingest key are running: complete some of them", time.Minute)
 	}
-	return share.Change(kindTally, ingestKey)
+	return w.stores.shares.Put(share)
 }
 
 func tooMany(message string, retryAfter time.Duration) error {

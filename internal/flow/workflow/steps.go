@@ -185,11 +185,12 @@ func (r *recording) submission(ctx context.Context, s *log.State, settings *org.
 		list.Value.Steps = append(list.Value.Steps, listedStep{draft.ID, step.Key, step.Attempt, step.Tool, step.Status})
 	}
 	next.Value.Steps += len(fresh)
-	listed, err := list.Change(kindList, listName(r.place.name, next.Value.Steps))
+	list.Key = listName(r.place.name, next.Value.Steps)
+	listed, err := w.stores.lists.Put(list)
 	if err != nil {
 		return sub, err
 	}
-	change, err := next.Change(kindRun, string(r.place.name))
+	change, err := w.stores.runs.Put(next)
 	sub.Changes = append(sub.Changes, listed, change)
 	r.run = next
 	return sub, err
@@ -223,8 +224,8 @@ func (r *recording) stepChange(m *making, step *Step, name id.Event) (storage.Ch
 	if err != nil {
 		return storage.Change{}, err
 	}
-	record := records.Value[stepRecord]{Value: stepRecord{Digest: digest, Reasons: m.judged.Reasons()}}
-	return record.Change(kindStep, stepName(r.place.name, name))
+	stored := stepRecord{Digest: digest, Reasons: m.judged.Reasons()}
+	return r.workflows.stores.steps.Put(records.Value[stepRecord]{Key: stepName(r.place.name, name), Value: stored})
 }
 
 // landed tells of the steps when their events are durable.

@@ -182,7 +182,7 @@ type Options struct {
 
 // Workflows is the runs of all organizations. Its methods may be called concurrently.
 type Workflows struct {
-	records storage.RecordStore
+	stores  stores
 	notary  Notary
 	ledgers Ledgers
 	rules   meter.Rulebook
@@ -226,7 +226,7 @@ func New(o Options) *Workflows {
 		o.Metrics = prometheus.NewRegistry()
 	}
 	return &Workflows{
-		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, rules: o.Rulebook, intents: meter.NewIntents(o.Ledgers), agents: o.Agents, orgs: o.Organizations,
+		stores: storesOf(o.Records), notary: o.Notary, ledgers: o.Ledgers, rules: o.Rulebook, intents: meter.NewIntents(o.Ledgers), agents: o.Agents, orgs: o.Organizations,
 		turns: o.Turns, silence: o.Silence, maxBytes: o.MaxBytes, clock: o.Clock, held: o.Held,
 		due:     schedule.Index{Records: o.Records, Kind: kindDue},
 		metrics: newMetrics(o.Metrics),
@@ -259,8 +259,11 @@ func errEnded(s Status) error { return conflict("The run is " + string(s)) }
 // errNotBridged refuses agents that nobody has enabled.
 func errNotBridged() error { return invalid("The agent is not enabled for the bridge") }
 
+// unreadableMessage is what a client is told when runs can't be read.
+const unreadableMessage = "Runs can't be read"
+
 // unreadable wraps an error of the store: nothing can be said about a run that can't
 // be read.
 func unreadable(step string, err error) error {
-	return records.Unreadable("Runs can't be read", step, err)
+	return records.Unreadable(unreadableMessage, step, err)
 }

@@ -19,7 +19,6 @@ import (
 	"iter"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -51,7 +50,7 @@ const tries = 16
 // Its error joins what could not be done; without one the older master keys open
 // nothing any more that is in the store, and the note of Begin is gone.
 func (r *Resealer) Run(ctx context.Context) (written int, err error) {
-	note, err := records.Read[unfinished](ctx, r.Store, id.Service, kindUnfinished, "")
+	note, err := notes(r.Store).Get(ctx, id.Service, "")
 	if err != nil {
 		return 0, fmt.Errorf("reseal: %w", err)
 	}

@@ -21,6 +21,10 @@ type unfinished struct {
 	Keys []string `json:"keys"` // fingerprints of all that may have sealed something
 }
 
+func notes(r storage.RecordStore) records.Store[unfinished] {
+	return records.New[unfinished](r, kindUnfinished, "")
+}
+
 // Begin notes that from now on some keys of the store may be sealed under each of the
 // ring's master keys. It is called before the first of them is sealed anew or made, so
 // that a process that ends at any moment leaves the note; only a Run that found nothing
@@ -30,7 +34,7 @@ func Begin(ctx context.Context, store storage.RecordStore, ring *seal.Keyring) e
 		return nil
 	}
 	for range tries {
-		note, err := records.Read[unfinished](ctx, store, id.Service, kindUnfinished, "")
+		note, err := notes(store).Get(ctx, id.Service, "")
 		if err != nil {
 			return fmt.Errorf("begin to reseal: %w", err)
 		}
@@ -40,7 +44,7 @@ func Begin(ctx context.Context, store storage.RecordStore, ring *seal.Keyring) e
 			return nil
 		}
 		note.Value.Keys = keys
-		change, err := note.Change(kindUnfinished, "")
+		change, err := notes(store).Put(note)
 		if err == nil {
 			err = store.Write(ctx, id.Service, []storage.Change{change})
 		}
@@ -53,7 +57,7 @@ func Begin(ctx context.Context, store storage.RecordStore, ring *seal.Keyring) e
 
 // Check refuses a ring without a master key that may still be needed.
 func Check(ctx context.Context, store storage.RecordStore, ring *seal.Keyring) error {
-	note, err := records.Read[unfinished](ctx, store, id.Service, kindUnfinished, "")
+	note, err := notes(store).Get(ctx, id.Service, "")
 	if err != nil {
 		return fmt.Errorf("read which master keys are needed: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -108,9 +109,6 @@ func (a *Accounts) readMembership(ctx context.Context, t id.Tenant, who ID) (Mem
 	return Membership{ID: r.MembershipID, Account: who, Tenant: t, Role: r.Role, Since: r.Since, Offered: r.Offered}, version, nil
 }
 
-// scanPage is how many records are read at once.
-const scanPage = 256
-
 // Memberships returns all places of an account, oldest first.
 func (a *Accounts) Memberships(ctx context.Context, who ID) ([]Membership, error) {
 	all, err := a.Places(ctx, who)
@@ -121,26 +119,19 @@ func (a *Accounts) Memberships(ctx context.Context, who ID) ([]Membership, error
 // offered to it and are not accepted.
 func (a *Accounts) Places(ctx context.Context, who ID) ([]Membership, error) {
 	var found []Membership
-	end := string(who) + "0" // the character after "/"
-	for begin := placeName(who, 0); ; {
-		page, err := a.records.Scan(ctx, id.Service, kindPlace, begin, end, scanPage)
+	keys := records.Range{Begin: placeName(who, 0), End: string(who) + "0"} // "0" follows "/"
+	for r, err := range records.Scan(ctx, a.records, id.Service, kindPlace, keys, 0) {
 		if err != nil {
 			return nil, unreadable("list memberships", err)
 		}
-		for i := range page {
-			m, err := a.place(ctx, who, page[i].Key)
-			if fault.Is(err, fault.NotFound) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, m)
+		m, err := a.place(ctx, who, r.Key)
+		if fault.Is(err, fault.NotFound) {
+			continue
 		}
-		if len(page) < scanPage {
-			break
+		if err != nil {
+			return nil, err
 		}
-		begin = page[len(page)-1].Key + "\x00"
+		found = append(found, m)
 	}
 	slices.SortFunc(found, func(a, b Membership) int {
 		switch {

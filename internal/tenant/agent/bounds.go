@@ -41,20 +41,16 @@ func (a *Agents) Count(ctx context.Context, t id.Tenant) (uint64, error) {
 // them see the same last place.
 func (a *Agents) roomForKey(ctx context.Context, t id.Tenant, agent id.Agent) error {
 	all, active := 0, 0
-	for after := id.Key(""); all < MaxKeys; {
-		page, err := a.scanKeys(ctx, t, agent, after, scanPage)
+	for k, err := range a.keysAfter(ctx, t, agent, "", 0) {
 		if err != nil {
 			return err
 		}
-		for i := range page {
-			if page[i].Status == Active {
-				active++
-			}
+		if k.Status == Active {
+			active++
 		}
-		if all += len(page); len(page) < scanPage {
+		if all++; all >= MaxKeys {
 			break
 		}
-		after = page[len(page)-1].ID
 	}
 	switch {
 	case all >= MaxKeys:

@@ -2,19 +2,21 @@ package agent
 
 import (
 	"context"
+	"iter"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
 )
 
 // ListAgents returns at most limit agents with an id after the given one, in
 // ascending order of id.
 func (a *Agents) ListAgents(ctx context.Context, t id.Tenant, after id.Agent, limit int) ([]Agent, error) {
-	records, err := a.records.Scan(ctx, t, kindAgent, successor(string(after)), "", limit)
+	found, err := a.records.Scan(ctx, t, kindAgent, records.After(string(after)).Begin, "", limit)
 	if err != nil {
 		return nil, unreadable("list agents", err)
 	}
-	agents := make([]Agent, len(records))
-	for i, r := range records {
+	agents := make([]Agent, len(found))
+	for i, r := range found {
 		if agents[i], err = decodeAgent(r); err != nil {
 			return nil, unreadable("list agents", err)
 		}
@@ -56,37 +58,38 @@ func (a *Agents) ListKeys(ctx context.Context, t id.Tenant, agent id.Agent, afte
 	if err := a.mustHave(ctx, t, agent); err != nil {
 		return nil, err
 	}
-	stored, err := a.scanKeys(ctx, t, agent, after, limit)
-	keys := make([]Key, len(stored))
-	for i := range stored {
-		keys[i] = stored[i].Key
-	}
-	return keys, err
-}
-
-func (a *Agents) scanKeys(ctx context.Context, t id.Tenant, agent id.Agent, after id.Key, limit int) ([]storedKey, error) {
-	begin := keyName(agent, after)
-	if after != "" {
-		begin = successor(begin)
-	}
-	end := string(agent) + "0" // "0" follows "/"
-	records, err := a.records.Scan(ctx, t, kindKey, begin, end, limit)
-	if err != nil {
-		return nil, unreadable("list keys", err)
-	}
-	keys := make([]storedKey, len(records))
-	for i, r := range records {
-		if keys[i], err = decodeKey(agent, r); err != nil {
-			return nil, unreadable("list keys", err)
+	keys := []Key{}
+	for k, err := range a.keysAfter(ctx, t, agent, after, limit) {
+		if err != nil {
+			return keys, err
+		}
+		if keys = append(keys, k.Key); len(keys) == limit {
+			break
 		}
 	}
 	return keys, nil
 }
 
-// successor returns the first key after s, "" for "".
-func successor(s string) string {
-	if s == "" {
-		return ""
+// keysAfter yields the keys of an agent with an id after the given one, in ascending
+// order of id, page of them read at a time. An error is the last that it yields.
+func (a *Agents) keysAfter(ctx context.Context, t id.Tenant, agent id.Agent, after id.Key, page int) iter.Seq2[storedKey, error] {
+	keys := records.Range{Begin: keyName(agent, after), End: string(agent) + "0"} // "0" follows "/"
+	if after != "" {
+		keys.Begin = records.After(keys.Begin).Begin
 	}
-	return s + "\x00"
+	return func(yield func(storedKey, error) bool) {
+		for r, err := range records.Scan(ctx, a.records, t, kindKey, keys, page) {
+			var k storedKey
+			if err == nil {
+				k, err = decodeKey(agent, r)
+			}
+			if err != nil {
+				yield(k, unreadable("list keys", err))
+				return
+			}
+			if !yield(k, nil) {
+				return
+			}
+		}
+	}
 }

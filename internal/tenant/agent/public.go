@@ -12,11 +12,9 @@ import (
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/storage"
 )
-
-// scanPage is how many records are read at once where all are wanted.
-const scanPage = 256
 
 // Owner returns whose agent it is, of all organizations; fault.NotFound when there is no
 // such agent. An agent is one organization's for ever, so the answer is remembered.
@@ -38,9 +36,12 @@ func (a *Agents) Owner(ctx context.Context, agent id.Agent) (id.Tenant, error) {
 // registration. The keys are as they are stored: log.State.Trusted of the organization's
 // ledger tells whether that is what holds.
 func (a *Agents) DIDKeys(ctx context.Context, t id.Tenant, agent id.Agent) ([]did.Key, error) {
-	all, err := a.allKeys(ctx, t, agent)
-	if err != nil {
-		return nil, err
+	var all []storedKey
+	for k, err := range a.keysAfter(ctx, t, agent, "", 0) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, k)
 	}
 	slices.SortStableFunc(all, func(x, y storedKey) int { return cmp.Compare(x.order, y.order) })
 	keys := make([]did.Key, len(all))
@@ -48,22 +49,6 @@ func (a *Agents) DIDKeys(ctx context.Context, t id.Tenant, agent id.Agent) ([]di
 		keys[i] = all[i].public()
 	}
 	return keys, nil
-}
-
-func (a *Agents) allKeys(ctx context.Context, t id.Tenant, agent id.Agent) ([]storedKey, error) {
-	var all []storedKey
-	var after id.Key
-	for {
-		page, err := a.scanKeys(ctx, t, agent, after, scanPage)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page...)
-		if len(page) < scanPage {
-			return all, nil
-		}
-		after = page[len(page)-1].ID
-	}
 }
 
 // public returns the key as DID documents need it.
@@ -82,24 +67,16 @@ func (k *storedKey) public() did.Key {
 // error is the last that it yields.
 func (a *Agents) KeyHolders(ctx context.Context, public [32]byte) iter.Seq2[id.Tenant, error] {
 	return func(yield func(id.Tenant, error) bool) {
-		name := publicName(public)
-		begin, end := name+"/", name+"0"
-		for {
-			claims, err := a.records.Scan(ctx, id.Service, kindPublicClaim, begin, end, scanPage)
+		claims := records.Range{Begin: publicName(public) + "/", End: publicName(public) + "0"} // "0" follows "/"
+		for claim, err := range records.Scan(ctx, a.records, id.Service, kindPublicClaim, claims, 0) {
 			if err != nil {
 				yield(0, unreadable("look up public key", err))
 				return
 			}
-			for _, c := range claims {
-				holder, kept, err := a.kept(ctx, c, public)
-				if (kept || err != nil) && !yield(holder, err) || err != nil {
-					return
-				}
-			}
-			if len(claims) < scanPage {
+			holder, kept, err := a.kept(ctx, claim, public)
+			if (kept || err != nil) && !yield(holder, err) || err != nil {
 				return
 			}
-			begin = successor(claims[len(claims)-1].Key)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -159,29 +160,19 @@ func keyAct(kind sysevent.Kind, key IngestKey, changes ...storage.Change) syseve
 	}
 }
 
-// scanPage is how many records are read at once.
-const scanPage = 256
-
 // ListIngestKeys returns all ingest keys of an organization, also those that
 // are revoked or over, oldest first.
 func (o *Orgs) ListIngestKeys(ctx context.Context, t id.Tenant) ([]IngestKey, error) {
 	keys := []IngestKey{}
-	for begin := ""; ; {
-		page, err := o.records.Scan(ctx, t, kindIngestKey, begin, "", scanPage)
+	for r, err := range records.Scan(ctx, o.records, t, kindIngestKey, records.Range{}, 0) {
 		if err != nil {
 			return nil, unreadable("list ingest keys", err)
 		}
-		for i := range page {
-			key, _, err := decodeIngestKey(page[i])
-			if err != nil {
-				return nil, err
-			}
-			keys = append(keys, key)
+		key, _, err := decodeIngestKey(r)
+		if err != nil {
+			return nil, err
 		}
-		if len(page) < scanPage {
-			break
-		}
-		begin = page[len(page)-1].Key + "\x00"
+		keys = append(keys, key)
 	}
 	slices.SortFunc(keys, func(a, b IngestKey) int {
 		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))

@@ -45,7 +45,7 @@ func (b *Rulebook) activation(ctx context.Context, t id.Tenant, policyID string)
 	if !p.Value.Draft {
 		return act, v, fault.New(fault.Conflict, "The newest version of the policy is "+string(p.Value.state(p.Value.Newest))+" already: change it first")
 	}
-	active, err := read[activeRecord](ctx, b, t, kindActive, "")
+	active, err := b.stores.active.Get(ctx, t, "")
 	if err != nil {
 		return act, v, err
 	}
@@ -75,7 +75,7 @@ func (c *changes) state(kind sysevent.Kind, a *activeRecord) {
 	}})
 }
 
-// put adds a record, as the return values of stored.change.
+// put adds a record, as the return values of records.Store.Put.
 func (c *changes) put(r storage.Change, err error) error {
 	if err == nil {
 		c.records = append(c.records, r)
@@ -91,7 +91,7 @@ func (b *Rulebook) archive(ctx context.Context, t id.Tenant, c *changes, active 
 		return err
 	}
 	v.Value.ArchivedAt = c.now
-	if err := c.put(v.Change(kindVersion, versionKey(active.PolicyID, active.Version))); err != nil {
+	if err := c.put(b.stores.versions.Put(v)); err != nil {
 		return err
 	}
 	c.state(sysevent.PolicyArchived, active)
@@ -103,7 +103,7 @@ func (b *Rulebook) archive(ctx context.Context, t id.Tenant, c *changes, active 
 		return err
 	}
 	other.Value.Active, other.Value.UpdatedAt = 0, c.now
-	return c.put(other.Change(kindPolicy, active.PolicyID))
+	return c.put(b.stores.policies.Put(other))
 }
 
 // promote makes the draft of p the active version.
@@ -124,13 +124,13 @@ func (b *Rulebook) promote(ctx context.Context, t id.Tenant, c *changes, p *reco
 	}
 	active.Value = activeRecord{PolicyID: policyID, Version: number, Digest: activated.Digest}
 	c.state(sysevent.PolicyActivated, &active.Value)
-	if err := c.put(v.Change(kindVersion, versionKey(policyID, number))); err != nil {
+	if err := c.put(b.stores.versions.Put(v)); err != nil {
 		return Version{}, err
 	}
-	if err := c.put(p.Change(kindPolicy, policyID)); err != nil {
+	if err := c.put(b.stores.policies.Put(*p)); err != nil {
 		return Version{}, err
 	}
-	return activated, c.put(active.Change(kindActive, ""))
+	return activated, c.put(b.stores.active.Put(*active))
 }
 
 // shownFailures is how many failures of tests an error tells.

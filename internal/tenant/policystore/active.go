@@ -53,7 +53,7 @@ func (b *Rulebook) refresh(ctx context.Context, t id.Tenant, version uint64) (*c
 }
 
 func (b *Rulebook) readActive(ctx context.Context, t id.Tenant) (*cacheEntry, error) {
-	active, err := read[activeRecord](ctx, b, t, kindActive, "")
+	active, err := b.stores.active.Get(ctx, t, "")
 	if err != nil {
 		return nil, err
 	}

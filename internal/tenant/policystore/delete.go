@@ -47,7 +47,7 @@ func (b *Rulebook) deleteDraft(ctx context.Context, t id.Tenant, policyID string
 		return err
 	}
 	p.Value.Newest, p.Value.Draft, p.Value.Name, p.Value.UpdatedAt = p.Value.Newest-1, false, document.Name, b.now()
-	kept, err := p.Change(kindPolicy, policyID)
+	kept, err := b.stores.policies.Put(p)
 	if err != nil {
 		return err
 	}

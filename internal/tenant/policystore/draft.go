@@ -43,7 +43,7 @@ func (b *Rulebook) Create(ctx context.Context, t id.Tenant, principal string, do
 	}
 	defer leave()
 	return retry(func() (Version, error) {
-		old, err := read[policyRecord](ctx, b, t, kindPolicy, p.ID)
+		old, err := b.stores.policies.Get(ctx, t, p.ID)
 		if err != nil {
 			return Version{}, err
 		}
@@ -106,15 +106,16 @@ func (b *Rulebook) writeDraft(ctx context.Context, t id.Tenant, principal string
 	}
 	document.Version = p.Value.Newest
 	p.Value.Name, p.Value.Draft, p.Value.UpdatedAt = document.Name, true, b.now()
+	v.Key = versionKey(document.ID, document.Version)
 	v.Value = versionRecord{Document: document.Document(), WrittenAt: b.now(), WrittenBy: principal}
 	if len(v.Value.Document) > policy.MaxBytes {
 		return Version{}, fault.New(fault.TooLarge, "The policy with all defaults written out is larger than 1 MiB")
 	}
-	first, err := p.Change(kindPolicy, document.ID)
+	first, err := b.stores.policies.Put(p)
 	if err != nil {
 		return Version{}, err
 	}
-	second, err := v.Change(kindVersion, versionKey(document.ID, document.Version))
+	second, err := b.stores.versions.Put(v)
 	if err != nil {
 		return Version{}, err
 	}

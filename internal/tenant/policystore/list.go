@@ -33,21 +33,11 @@ func (b *Rulebook) Get(ctx context.Context, t id.Tenant, policyID string, versio
 // List returns at most limit policies with an id after the given one, in
 // ascending order of id.
 func (b *Rulebook) List(ctx context.Context, t id.Tenant, after string, limit int) ([]Listed, error) {
-	if after != "" {
-		after += "\x00" // the first key behind it
-	}
-	found, err := b.records.Scan(ctx, t, kindPolicy, after, "", limit)
-	if err != nil {
-		return nil, unreadable("list policies", err)
-	}
+	found, err := b.stores.policies.List(ctx, t, records.After(after), limit)
 	list := make([]Listed, len(found))
-	for i, r := range found {
-		v, err := records.Decode[policyRecord](r)
-		if err != nil {
-			return nil, unreadable("list policies", err)
-		}
-		p := &v.Value
-		list[i] = Listed{PolicyID: r.Key, Name: p.Name, Version: p.Newest, State: p.state(p.Newest), Active: p.Active, UpdatedAt: p.UpdatedAt}
+	for i := range found {
+		p := &found[i].Value
+		list[i] = Listed{PolicyID: found[i].Key, Name: p.Name, Version: p.Newest, State: p.state(p.Newest), Active: p.Active, UpdatedAt: p.UpdatedAt}
 	}
-	return list, nil
+	return list, err
 }

@@ -53,6 +53,7 @@ type Options struct {
 // concurrently.
 type Rulebook struct {
 	records storage.RecordStore
+	stores  stores
 	notary  Notary
 	clock   func() time.Time
 	quota   *quota.Quota
@@ -76,7 +77,7 @@ func New(o Options) *Rulebook {
 	if o.CacheBytes == 0 {
 		o.CacheBytes = 64 << 20
 	}
-	return &Rulebook{records: o.Records, notary: o.Notary, clock: o.Clock, quota: o.Quota, turns: o.Turns, cache: newActiveCache(o.CacheBytes)}
+	return &Rulebook{records: o.Records, stores: storesOf(o.Records), notary: o.Notary, clock: o.Clock, quota: o.Quota, turns: o.Turns, cache: newActiveCache(o.CacheBytes)}
 }
 
 // State is where a version of a policy stands.
@@ -113,9 +114,12 @@ type Listed struct {
 
 func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 
+// unreadableMessage is what a client is told when policies can't be read.
+const unreadableMessage = "Policies can't be read"
+
 // unreadable wraps an error of the store, whatever it is.
 func unreadable(step string, err error) error {
-	return records.Unreadable("Policies can't be read", step, err)
+	return records.Unreadable(unreadableMessage, step, err)
 }
 
 func (b *Rulebook) now() id.Instant { return id.InstantOf(b.clock()) }

@@ -62,18 +62,24 @@ func versionKey(policyID string, version uint64) string {
 	return fmt.Sprintf("%s/%014x", policyID, version)
 }
 
-// read reads a record, which may be absent.
-func read[T any](ctx context.Context, b *Rulebook, t id.Tenant, kind storage.Kind, key string) (records.Value[T], error) {
-	r, err := records.Read[T](ctx, b.records, t, kind, key)
-	if err != nil {
-		err = unreadable("read record", err)
+// stores are the records of each kind.
+type stores struct {
+	policies records.Store[policyRecord]
+	versions records.Store[versionRecord]
+	active   records.Store[activeRecord]
+}
+
+func storesOf(r storage.RecordStore) stores {
+	return stores{
+		policies: records.New[policyRecord](r, kindPolicy, unreadableMessage),
+		versions: records.New[versionRecord](r, kindVersion, unreadableMessage),
+		active:   records.New[activeRecord](r, kindActive, unreadableMessage),
 	}
-	return r, err
 }
 
 // policy reads a policy's record; fault.NotFound when there is none.
 func (b *Rulebook) policy(ctx context.Context, t id.Tenant, policyID string) (records.Value[policyRecord], error) {
-	p, err := read[policyRecord](ctx, b, t, kindPolicy, policyID)
+	p, err := b.stores.policies.Get(ctx, t, policyID)
 	if err == nil && p.At == 0 {
 		err = errNotFound()
 	}
@@ -83,7 +89,7 @@ func (b *Rulebook) policy(ctx context.Context, t id.Tenant, policyID string) (re
 // version reads a version's record. Where the policy's record names a version
 // that is not there, the draft was deleted between the two reads: ErrStale.
 func (b *Rulebook) version(ctx context.Context, t id.Tenant, policyID string, version uint64) (records.Value[versionRecord], error) {
-	v, err := read[versionRecord](ctx, b, t, kindVersion, versionKey(policyID, version))
+	v, err := b.stores.versions.Get(ctx, t, versionKey(policyID, version))
 	if err == nil && v.At == 0 {
 		err = fmt.Errorf("version %d of a policy is missing: %w", version, storage.ErrStale)
 	}

@@ -33,7 +33,7 @@ func (q *Quota) Pace(ctx context.Context, t id.Tenant) ([]storage.Change, error)
 		return nil, &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", RetryAfter: wait,
 			Message: fmt.Sprintf("Too many changes: at most %d in a minute", l.StatementsPerMinute)}
 	}
-	c, err := v.Change(kindPace, "")
+	c, err := q.paces().Put(v)
 	return []storage.Change{c}, err
 }
 
@@ -60,12 +60,16 @@ func interval(l Limits) time.Duration {
 	return max(time.Millisecond, time.Minute/time.Duration(l.StatementsPerMinute))
 }
 
+func (q *Quota) paces() records.Store[admission.Pace] {
+	return records.New[admission.Pace](q.Records, kindPace, unreadableMessage)
+}
+
 // pace reads what was paid. More than a minute ahead it can only be because the clock was
 // corrected: that is forgotten.
 func (q *Quota) pace(ctx context.Context, t id.Tenant) (records.Value[admission.Pace], error) {
-	v, err := records.Read[admission.Pace](ctx, q.Records, t, kindPace, "")
+	v, err := q.paces().Get(ctx, t, "")
 	if err != nil {
-		return v, records.Unreadable("The organization can't be read", "read pace", err)
+		return v, err
 	}
 	if v.Value.Paid > id.InstantOf(q.Clock().Add(time.Minute)) {
 		v.Value.Paid = 0

@@ -68,6 +68,13 @@ type Count struct {
 // Open returns how many are not over.
 func (c Count) Open() uint64 { return c.Made - min(c.Ended, c.Made) }
 
+// unreadableMessage is what a client is told when counts can't be read.
+const unreadableMessage = "The organization can't be read"
+
+func (q *Quota) counts() records.Store[Count] {
+	return records.New[Count](q.Records, kindCount, unreadableMessage)
+}
+
 // kindCount has one record for each Resource, by the kind of its things.
 const kindCount storage.Kind = "count"
 
@@ -130,40 +137,28 @@ func (q *Quota) change(ctx context.Context, t id.Tenant, r Resource, count func(
 	if err := count(&v.Value); err != nil {
 		return storage.Change{}, err
 	}
-	return v.Change(kindCount, string(r.Kind))
+	return q.counts().Put(v)
 }
 
 // count reads a count, or makes it of the things themselves.
 func (q *Quota) count(ctx context.Context, t id.Tenant, r Resource) (records.Value[Count], error) {
-	v, err := records.Read[Count](ctx, q.Records, t, kindCount, string(r.Kind))
+	v, err := q.counts().Get(ctx, t, string(r.Kind))
 	if err == nil && !v.There() {
 		v.Value, err = q.recount(ctx, t, r)
 	}
-	if err != nil {
-		return v, records.Unreadable("The organization can't be read", "count "+string(r.Kind), err)
-	}
-	return v, nil
+	return v, err
 }
 
-// scanPage is how many records are read at once.
-const scanPage = 256
-
 func (q *Quota) recount(ctx context.Context, t id.Tenant, r Resource) (c Count, err error) {
-	for begin := ""; ; {
-		page, err := q.Records.Scan(ctx, t, r.Kind, begin, "", scanPage)
+	for record, err := range records.Scan(ctx, q.Records, t, r.Kind, records.Range{}, 0) {
+		if err == nil {
+			err = c.add(r, record)
+		}
 		if err != nil {
-			return c, err
+			return c, records.Unreadable(unreadableMessage, "count "+string(r.Kind), err)
 		}
-		for i := range page {
-			if err := c.add(r, page[i]); err != nil {
-				return c, err
-			}
-		}
-		if len(page) < scanPage {
-			return c, nil
-		}
-		begin = page[len(page)-1].Key + "\x00"
 	}
+	return c, nil
 }
 
 func (c *Count) add(r Resource, record storage.Record) error {

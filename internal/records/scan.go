@@ -1,0 +1,86 @@
+package records
+
+import (
+	"context"
+	"iter"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Range is the keys of a scan: begin <= key, and key < end unless end is "".
+type Range struct{ Begin, End string }
+
+// After returns the range of all keys behind key; of all keys for "".
+func After(key string) Range { return Range{Begin: following(key)} }
+
+// following returns the first key behind key, "" for "".
+func following(key string) string {
+	if key == "" {
+		return ""
+	}
+	return key + "\x00"
+}
+
+// All is the page size that Scan uses for page 0.
+const All = 256
+
+// Scan yields the records of a kind in ascending order of their keys. It reads page
+// records at a time, All of them for page 0. The sequence stops at the first error.
+func Scan(ctx context.Context, store storage.RecordStore, t id.Tenant, kind storage.Kind, r Range, page int) iter.Seq2[storage.Record, error] {
+	if page <= 0 {
+		page = All
+	}
+	return func(yield func(storage.Record, error) bool) {
+		for {
+			found, err := store.Scan(ctx, t, kind, r.Begin, r.End, page)
+			if err != nil {
+				yield(storage.Record{}, err)
+				return
+			}
+			for i := range found {
+				if !yield(found[i], nil) {
+					return
+				}
+			}
+			if len(found) < page {
+				return
+			}
+			r.Begin = following(found[len(found)-1].Key)
+		}
+	}
+}
+
+// Scan yields the decoded records of a range like the function Scan.
+func (s Store[T]) Scan(ctx context.Context, t id.Tenant, r Range, page int) iter.Seq2[Value[T], error] {
+	return func(yield func(Value[T], error) bool) {
+		for record, err := range Scan(ctx, s.Records, t, s.Kind, r, page) {
+			var v Value[T]
+			if err == nil {
+				v, err = Decode[T](record)
+			}
+			if err != nil {
+				yield(v, s.unreadable(err))
+				return
+			}
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
+
+// List returns the first limit records of a range. It reads them in one page.
+func (s Store[T]) List(ctx context.Context, t id.Tenant, r Range, limit int) ([]Value[T], error) {
+	found, err := s.Records.Scan(ctx, t, s.Kind, r.Begin, r.End, limit)
+	if err != nil {
+		return nil, s.unreadable(err)
+	}
+	list := make([]Value[T], len(found))
+	for i := range found {
+		if list[i], err = Decode[T](found[i]); err != nil {
+			return nil, s.unreadable(err)
+		}
+	}
+	return list, nil
+}
