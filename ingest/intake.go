@@ -174,6 +174,9 @@ func (in *intake) land(ctx context.Context, o log.Outcome) {
 		in.refuse(o.Err)
 	default:
 		in.fate, in.receipt = created, o.Receipts[0]
+		if decided := in.receipt.Decided; decided != nil {
+			in.policy = *decided
+		}
 		in.server.intents.Landed(in.caller.Tenant, in.envelope, &in.policy)
 		in.server.metrics.events[created].Inc()
 	}

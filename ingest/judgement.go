@@ -47,7 +47,7 @@ func (in *intake) prepare(ctx context.Context, state *log.State) (log.Submission
 		IngestKeyID: in.caller.KeyID, Disclosure: settings.Disclosure,
 		IdempotencyKey: in.idempotencyKey, Cap: s.orgs.Cap(settings),
 	}
-	judged.Attest(&a, func(p event.Policy) { in.policy = p })
+	judged.Attest(&a)
 	return log.Submission{Drafts: []log.Draft{log.NewDraft(state.Identity(), e, a)}}, nil
 }
 

@@ -19,12 +19,6 @@ import (
 // Replayed.
 var ErrDuplicate = errors.New("event id or idempotency key is taken")
 
-// errStale: the config version moved between preparing and sequencing.
-var errStale = errors.New("prepared under an older config version")
-
-// errEvicted: the ledger was dropped from memory before the submission came.
-var errEvicted = errors.New("ledger was dropped from memory")
-
 // Draft is one checked event that wants a place in the ledger.
 type Draft struct {
 	ID             id.Event
@@ -40,6 +34,7 @@ type Draft struct {
 	Claims []Claim // of different counters
 	Decide Decide
 
+	decided   *event.Policy     // by Decide, for the place that the sequencer gave last
 	keyDigest storage.KeyDigest // in place of IdempotencyKey, of an event from another store
 }
 
@@ -67,6 +62,10 @@ type Receipt struct {
 	EventHash  id.Hash
 	ReceivedAt id.Instant
 	ChainValid bool // the entry read back before it is the one it links to, and no fault is known
+
+	// Decided is the policy in the record, of a draft whose decision the sequencer made
+	// (Draft.Decide); nil for all others.
+	Decided *event.Policy
 }
 
 // prepareTries bounds how often a submission is prepared anew. The first promptTries
@@ -112,7 +111,7 @@ func (l *Ledgers) AppendAll(ctx context.Context, t id.Tenant, prepares []Prepare
 		if try >= promptTries {
 			pause(ctx, rand.N(min(longestPause, time.Millisecond<<(try-promptTries))))
 		}
-		if open = a.try(ctx, open); len(open) == 0 {
+		if open = a.tryOnce(ctx, open); len(open) == 0 {
 			return a.outcomes
 		}
 	}
@@ -135,81 +134,91 @@ func (a *appending) refuse(which []int, err error) []Outcome {
 	return a.outcomes
 }
 
-// try prepares and queues the submissions of open and waits for them. It returns
-// those that have to be prepared again.
-func (a *appending) try(ctx context.Context, open []int) (again []int) {
-	subs, queued, err := a.enqueue(ctx, open)
-	switch {
-	case errors.Is(err, errEvicted):
-		return a.reread(ctx, queued)
-	case err != nil:
-		a.refuse(queued, err)
-		return nil
-	}
-	return a.wait(ctx, subs, queued)
+// attempt is the submissions of one try, and the places of their outcomes.
+type attempt struct {
+	subs     []*submission
+	outcomes []int
+	dropped  bool // the ledger was dropped from memory: nothing was queued
 }
 
-// enqueue prepares the submissions of open for the published state and queues
-// them. What can't be prepared gets its outcome; an error is that of the others,
-// which are the queued ones.
-func (a *appending) enqueue(ctx context.Context, open []int) (subs []*submission, queued []int, err error) {
+// tryOnce prepares and queues the submissions of open and waits for them. It returns
+// those that have to be prepared again.
+func (a *appending) tryOnce(ctx context.Context, open []int) (again []int) {
+	at, err := a.enqueue(ctx, open)
+	switch {
+	case err != nil:
+		a.refuse(at.outcomes, err)
+		return nil
+	case at.dropped:
+		return a.reload(ctx, at.outcomes)
+	}
+	return a.awaitOutcomes(ctx, at)
+}
+
+// enqueue prepares the submissions of open for the published state and queues them. A
+// submission that can't be prepared gets its outcome here. An error is that of all
+// submissions of the attempt.
+func (a *appending) enqueue(ctx context.Context, open []int) (attempt, error) {
 	led, err := a.ledgers.ledger(ctx, a.tenant)
 	if err != nil {
-		return nil, open, err
+		return attempt{outcomes: open}, err
 	}
 	a.ledger = led
 	state := a.ledgers.confirmed(ctx, led)
 	if err := state.Trusted(); err != nil {
-		return nil, open, err
+		return attempt{outcomes: open}, err
 	}
 	if err := a.ledgers.closed(); err != nil {
-		return nil, open, err
+		return attempt{outcomes: open}, err
 	}
-	subs = make([]*submission, 0, len(open))
-	queued = make([]int, 0, len(open))
+	at := attempt{subs: make([]*submission, 0, len(open)), outcomes: make([]int, 0, len(open))}
 	for _, i := range open {
 		s, err := a.prepares[i](ctx, state)
+		if err == nil {
+			err = a.ledgers.pin(ctx, led, s.Drafts)
+		}
 		if err != nil {
 			a.outcomes[i] = Outcome{Err: err}
 			continue
 		}
-		if err := a.ledgers.pin(ctx, led, s.Drafts); err != nil {
-			a.outcomes[i] = Outcome{Err: err}
-			continue
-		}
 		s.Reconfigures = s.Reconfigures || s.Keys != nil || s.Clock != nil
-		queued = append(queued, i)
-		subs = append(subs, &submission{Submission: s, ledger: led, configVersion: state.head.ConfigVersion, link: a.ledgers.tracer.LinkTo(ctx), done: make(chan Outcome, 1)})
+		at.outcomes = append(at.outcomes, i)
+		at.subs = append(at.subs, &submission{
+			Submission: s, ledger: led, configVersion: state.head.ConfigVersion,
+			link: a.ledgers.tracer.LinkTo(ctx), done: make(chan answer, 1),
+		})
 	}
-	err = a.ledgers.queue.put(led, subs, a.ledgers.maxWaiting, a.ledgers.maxWaitingTenant)
-	if err != nil {
-		for _, s := range subs {
+	at.dropped, err = a.ledgers.queue.put(led, at.subs, a.ledgers.maxWaiting, a.ledgers.maxWaitingTenant)
+	if err != nil || at.dropped {
+		for _, s := range at.subs {
 			s.unpin()
 		}
 	}
-	return subs, queued, err
+	return at, err
 }
 
-// reread has a ledger read again that was dropped from memory, and returns what can be
-// queued then.
-func (a *appending) reread(ctx context.Context, queued []int) (again []int) {
+// reload has a ledger read again that was dropped from memory. It returns the
+// submissions that can be tried again then.
+func (a *appending) reload(ctx context.Context, open []int) (again []int) {
 	if err := a.ledgers.replace(ctx, a.tenant, a.ledger); err != nil {
-		a.refuse(queued, err)
+		a.refuse(open, err)
 		return nil
 	}
-	return queued
+	return open
 }
 
-func (a *appending) wait(ctx context.Context, subs []*submission, queued []int) (again []int) {
-	for n, i := range queued {
+// awaitOutcomes waits for an attempt. It returns the submissions that have to be
+// prepared again.
+func (a *appending) awaitOutcomes(ctx context.Context, at attempt) (again []int) {
+	for n, i := range at.outcomes {
 		select {
-		case a.outcomes[i] = <-subs[n].done:
-			if errors.Is(a.outcomes[i].Err, errStale) {
+		case got := <-at.subs[n].done:
+			if a.outcomes[i] = got.Outcome; got.stale {
 				again = append(again, i)
 			}
 		case <-ctx.Done():
 			a.refuse(again, unavailable(ctx.Err())) // they would be prepared anew
-			a.leave(subs[n:], queued[n:], ctx.Err())
+			a.leave(attempt{subs: at.subs[n:], outcomes: at.outcomes[n:]}, ctx.Err())
 			return nil
 		}
 	}
@@ -218,17 +227,17 @@ func (a *appending) wait(ctx context.Context, subs []*submission, queued []int) 
 
 // leave ends the wait for submissions whose caller waits no longer. Those that are
 // not sequenced yet are taken back, and never land.
-func (a *appending) leave(subs []*submission, queued []int, cause error) {
-	if len(subs) == 0 {
+func (a *appending) leave(at attempt, cause error) {
+	if len(at.subs) == 0 {
 		return
 	}
-	for _, s := range a.ledgers.queue.withdraw(subs[0].ledger, subs) {
+	for _, s := range a.ledgers.queue.withdraw(at.subs[0].ledger, at.subs) {
 		s.refuse(unavailable(cause))
 	}
-	for n, i := range queued {
+	for n, i := range at.outcomes {
 		select {
-		case a.outcomes[i] = <-subs[n].done:
-			if errors.Is(a.outcomes[i].Err, errStale) {
+		case got := <-at.subs[n].done:
+			if a.outcomes[i] = got.Outcome; got.stale {
 				a.outcomes[i] = Outcome{Err: unavailable(cause)}
 			}
 		default:
@@ -242,20 +251,29 @@ type submission struct {
 	Submission
 	ledger        *ledger // nil when it arrived
 	configVersion uint64
-	link          trace.Link   // to the request
-	taken         bool         // no longer in the queue; guarded by queue.mu
-	attempts      int          // how often it was part of an append that failed
-	arrived       bool         // from another store, where it was received
-	received      id.Instant   // then
-	done          chan Outcome // one value, never blocks
+	link          trace.Link  // to the request
+	taken         bool        // no longer in the queue; guarded by queue.mu
+	attempts      int         // how often it was part of an append that failed
+	arrived       bool        // from another store, where it was received
+	received      id.Instant  // then
+	done          chan answer // one value, never blocks
 }
 
-func (s *submission) refuse(err error) { s.end(Outcome{Err: err}) }
+// answer is the sequencer's answer to a submission.
+type answer struct {
+	Outcome
+	stale bool // it has to be prepared again: the ledger was reconfigured meanwhile
+}
+
+func (s *submission) refuse(err error) { s.end(answer{Outcome: Outcome{Err: err}}) }
+
+// sendBack has the submission prepared again.
+func (s *submission) sendBack() { s.end(answer{stale: true}) }
 
 // end answers the submission, once.
-func (s *submission) end(o Outcome) {
+func (s *submission) end(a answer) {
 	s.unpin()
-	s.done <- o
+	s.done <- a
 }
 
 func (s *submission) unpin() {

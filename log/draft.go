@@ -41,9 +41,9 @@ func NewDraft(identity *Identity, e *event.Envelope, a Attestation) Draft {
 	system := a.Signer == event.SignerSystem
 	var decide Decide
 	if len(a.Claims) > 0 {
-		decide = func(before []decimal.Decimal) (event.Frame, id.Decision) {
+		decide = func(before []decimal.Decimal) (event.Frame, event.Policy) {
 			record.Policy = a.Decide(before)
-			return record.Frame(), record.Policy.Effective
+			return record.Frame(), record.Policy
 		}
 	}
 	return Draft{

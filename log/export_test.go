@@ -175,17 +175,17 @@ func (s *Stepped) Begin(ctx context.Context, t id.Tenant, prepare Prepare) *Call
 func (c *Call) try(ctx context.Context) {
 	c.sub = nil
 	for ; c.tries < prepareTries; c.tries++ {
-		subs, queued, err := c.enqueue(ctx, []int{0})
-		if errors.Is(err, errEvicted) {
-			if len(c.reread(ctx, queued)) == 0 {
+		at, err := c.enqueue(ctx, []int{0})
+		if err == nil && at.dropped {
+			if len(c.reload(ctx, at.outcomes)) == 0 {
 				return
 			}
 			continue
 		}
 		if err != nil {
-			c.refuse(queued, err)
-		} else if len(subs) > 0 {
-			c.sub = subs[0]
+			c.refuse(at.outcomes, err)
+		} else if len(at.subs) > 0 {
+			c.sub = at.subs[0]
 		}
 		return
 	}
@@ -197,8 +197,8 @@ func (c *Call) Poll(ctx context.Context) (Outcome, bool) {
 	for c.sub != nil {
 		select {
 		case o := <-c.sub.done:
-			if !errors.Is(o.Err, errStale) {
-				return o, true
+			if !o.stale {
+				return o.Outcome, true
 			}
 			c.tries++
 			c.try(ctx)

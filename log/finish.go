@@ -173,7 +173,7 @@ func (l *Ledgers) linked(p *part) bool {
 func (p *part) answer(chainValid bool) {
 	first := 0
 	for _, s := range p.sent {
-		s.end(Outcome{Receipts: p.receipts(first, len(s.Drafts), chainValid)})
+		s.end(answer{Outcome: Outcome{Receipts: p.receipts(first, s.Drafts, chainValid)}})
 		first += len(s.Drafts)
 	}
 }

@@ -164,7 +164,11 @@ func (i *Import) Append(events []storage.Event) (wait func(context.Context) erro
 			return nil, fmt.Errorf("import: %w", err)
 		}
 	}
-	if err := i.ledgers.queue.put(i.led, subs, i.ledgers.maxWaiting, i.ledgers.maxWaitingTenant); err != nil {
+	dropped, err := i.ledgers.queue.put(i.led, subs, i.ledgers.maxWaiting, i.ledgers.maxWaitingTenant)
+	if err == nil && dropped {
+		err = errors.New("the ledger was dropped from memory")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
 	return func(ctx context.Context) error { return landed(ctx, subs, events) }, nil
@@ -194,7 +198,7 @@ func (i *Import) submission(e *storage.Event, newest id.Instant) (*submission, e
 	}
 	return &submission{
 		Submission: Submission{Drafts: []Draft{draft}, Clock: change}, configVersion: i.head.ConfigVersion,
-		arrived: true, received: e.ReceivedAt, done: make(chan Outcome, 1),
+		arrived: true, received: e.ReceivedAt, done: make(chan answer, 1),
 	}, nil
 }
 
@@ -204,6 +208,9 @@ func landed(ctx context.Context, subs []*submission, events []storage.Event) err
 	for n, s := range subs {
 		select {
 		case o := <-s.done:
+			if o.stale {
+				o.Err = errors.New("the ledger was reconfigured meanwhile")
+			}
 			if o.Err != nil {
 				return fmt.Errorf("import: event %d: %w", events[n].Index, o.Err)
 			}

@@ -26,11 +26,14 @@ type Claim struct {
 	Added   decimal.Decimal // not negative
 }
 
-// Decide finishes a draft that has claims: before is what their counters hold
-// before the event, in the order of the claims. It is called by the sequencer, the
-// last time for the place where the event lands: it must be quick, must not wait
-// and must not fail. Events with the decision deny add nothing.
-type Decide func(before []decimal.Decimal) (event.Frame, id.Decision)
+// Decide finishes a draft that has claims: it returns the record of the event and the
+// policy in that record. before has the sums of the counters before the event, in the
+// order of the claims. An event with the effective decision deny adds nothing.
+//
+// The sequencer calls Decide, more than once if an append fails. It MUST depend on
+// nothing but before, and MUST NOT wait or fail. The receipt of the event carries the
+// policy of the last call.
+type Decide func(before []decimal.Decimal) (event.Frame, event.Policy)
 
 // Counted returns what counters hold of windows that end at now, as durable
 // events made them: the next event may find more. It reserves nothing.
@@ -214,7 +217,8 @@ func (p *part) decide(d *Draft, received id.Instant, item int) {
 		counters[i] = p.ledger.windows.get(c.Counter)
 		before[i] = counters[i].sum.At(received, c.Window)
 	}
-	d.Record, d.Columns.Effective = d.Decide(before)
+	record, decided := d.Decide(before)
+	d.Record, d.Columns.Effective, d.decided = record, decided.Effective, &decided
 	if d.Columns.Effective == id.Deny {
 		return
 	}

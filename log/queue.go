@@ -66,8 +66,9 @@ type lane struct {
 	newest  *part // of them, the last one
 }
 
-// put queues submissions in their order, or says why it can't take them.
-func (q *queue) put(led *ledger, subs []*submission, maxAll, maxOne int) error {
+// put queues submissions in their order, or says why it can't take them. It takes none
+// of a ledger that was dropped from memory.
+func (q *queue) put(led *ledger, subs []*submission, maxAll, maxOne int) (dropped bool, err error) {
 	n := 0
 	for _, s := range subs {
 		n += len(s.Drafts)
@@ -81,20 +82,20 @@ func (q *queue) put(led *ledger, subs []*submission, maxAll, maxOne int) error {
 	}
 	switch {
 	case q.closed:
-		return errStopped
+		return false, errStopped
 	case led.lane.evicted:
-		return errEvicted
+		return true, nil
 	case ahead+n > maxAll && led.lane.events > 0: // a few with much don't shut the others out
 		q.refused[0] += uint64(len(subs))
-		return overloaded("Too many events are waiting")
+		return false, overloaded("Too many events are waiting")
 	case led.lane.events+n > maxOne:
 		q.refused[1] += uint64(len(subs))
-		return overloaded("Too many events of this organization are waiting")
+		return false, overloaded("Too many events of this organization are waiting")
 	}
 	led.lane.waiting = append(led.lane.waiting, subs...)
 	q.count(led, n)
 	q.enter(led)
-	return nil
+	return false, nil
 }
 
 // sharedFor is for how long a queue counts as shared after another ledger than the one

@@ -99,7 +99,7 @@ func (l *Ledgers) resolve(ctx context.Context, led *ledger, f failedPart) []*sub
 		case s.known(known):
 			s.refuse(ErrDuplicate)
 		case i < len(p.sent) && named != nil && named.Item == i && errors.Is(named, storage.ErrStale):
-			s.refuse(errStale)
+			s.sendBack()
 		case (named == nil || i < len(p.sent) && i == named.Item) && s.tried() >= attempts:
 			s.refuse(refusal)
 		default:

@@ -124,7 +124,7 @@ func (p *part) build(now id.Instant, early error) {
 		case early != nil:
 			s.refuse(early)
 		default: // it is not early any more
-			s.refuse(errStale)
+			s.sendBack()
 		}
 	}
 	led.namesMu.Unlock()
@@ -145,7 +145,7 @@ func (p *part) build(now id.Instant, early error) {
 func (p *part) admit(s *submission, now id.Instant) {
 	tail := &p.ledger.tail
 	if s.configVersion != tail.head.ConfigVersion || s.Clock != nil && s.Clock.Before != tail.head.LastReceived {
-		s.refuse(errStale)
+		s.sendBack()
 		return
 	}
 	claimed := len(p.names)
@@ -314,11 +314,11 @@ func (p *part) append(d *Draft, received id.Instant, item int) {
 
 // receipts returns what the events of a sent submission are told, beginning at
 // event number first of the batch.
-func (p *part) receipts(first, n int, chainValid bool) []Receipt {
-	receipts := make([]Receipt, n)
+func (p *part) receipts(first int, drafts []Draft, chainValid bool) []Receipt {
+	receipts := make([]Receipt, len(drafts))
 	for i := range receipts {
 		e := &p.batch.Events[first+i]
-		receipts[i] = Receipt{Index: e.Index, ReceivedAt: e.ReceivedAt, EventHash: p.eventHash(first + i), ChainValid: chainValid}
+		receipts[i] = Receipt{Index: e.Index, ReceivedAt: e.ReceivedAt, EventHash: p.eventHash(first + i), ChainValid: chainValid, Decided: drafts[i].decided}
 	}
 	return receipts
 }

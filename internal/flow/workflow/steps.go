@@ -215,7 +215,7 @@ func (r *recording) draft(ctx context.Context, s *log.State, m *making, settings
 		Form: event.FormDigest, PublicKey: signer.Key.Multikey, Signer: event.SignerBridge, Custody: signer.Key.Custody,
 		IngestKeyID: r.ingestKey, Disclosure: settings.Disclosure, Cap: w.orgs.Cap(settings),
 	}
-	m.judged.Attest(&a, func(p event.Policy) { m.result.Policy = p })
+	m.judged.Attest(&a)
 	return log.NewDraft(s.Identity(), e, a), nil
 }
 
@@ -232,6 +232,9 @@ func (r *recording) stepChange(m *making, step *Step, name id.Event) (storage.Ch
 func (r *recording) landed(receipts []log.Receipt) []Recorded {
 	for i, m := range r.made {
 		receipt := &receipts[i]
+		if receipt.Decided != nil {
+			m.result.Policy = *receipt.Decided
+		}
 		r.workflows.intents.Landed(r.place.tenant, m.envelope, &m.result.Policy)
 		m.result.Index, m.result.Hash, m.result.ChainValid = receipt.Index, receipt.EventHash, receipt.ChainValid
 		m.result.Reason = reasonOf(m.result.Policy, m.judged.Reasons())

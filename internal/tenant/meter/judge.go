@@ -59,12 +59,12 @@ func Judge(ctx context.Context, r Rulebook, s *log.State, in policy.Input, decla
 	return Judgement{Policy: State(evaluation.Settle(nil), stated), Evaluation: evaluation}, nil
 }
 
-// Attest says in an attestation what the judgement is. heard is told what the
-// sequencer decides, as by Claims; nobody is told where nothing is left to it.
-func (j *Judgement) Attest(a *log.Attestation, heard func(event.Policy)) {
+// Attest says in an attestation what the judgement is. With claims the sequencer
+// decides, and the receipt of the event carries the decision.
+func (j *Judgement) Attest(a *log.Attestation) {
 	a.Policy = j.Policy
 	if len(j.Evaluation.Claims) > 0 {
-		a.Claims, a.Decide = Claims(&j.Evaluation, j.Policy, heard)
+		a.Claims, a.Decide = Claims(&j.Evaluation, j.Policy)
 	}
 }
 

@@ -42,16 +42,10 @@ func Look(ctx context.Context, l Ledgers, s *log.State, e *policy.Evaluation, no
 // Claims returns what the event of an evaluation asks of counters, and the
 // function by which the sequencer decides: state is the policy of the event's
 // record but for the outcome.
-//
-// heard, if not nil, is told each decision; the last one is that of the place where
-// the event landed. It is called as log.Decide is.
-func Claims(e *policy.Evaluation, state event.Policy, heard func(event.Policy)) ([]log.Claim, func(before []decimal.Decimal) event.Policy) {
+func Claims(e *policy.Evaluation, state event.Policy) ([]log.Claim, func(before []decimal.Decimal) event.Policy) {
 	return claims(e), func(before []decimal.Decimal) event.Policy {
 		decided := State(settle(e, before), state)
 		decided.Limits = policy.AppendTallies(nil, tallies(e, before))
-		if heard != nil {
-			heard(decided)
-		}
 		return decided
 	}
 }
