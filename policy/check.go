@@ -11,79 +11,79 @@ import (
 
 // checkIdentity looks at what a draft may lack and an active policy must have.
 func (p Policy) checkIdentity() error {
-	if !validID(p.ID) || reserved(p.ID) {
-		return invalid("policy_id", "must be 1 to 128 of A-Z a-z 0-9 . _ : - and not a reserved word")
+	if !isValidID(p.ID) || isReservedID(p.ID) {
+		return invalidMember("policy_id", "must be 1 to 128 of A-Z a-z 0-9 . _ : - and not a reserved word")
 	}
 	if p.Version == 0 || p.Version >= 1<<53 {
-		return invalid("version", "must be a whole number from 1 to 2^53-1")
+		return invalidMember("version", "must be a whole number from 1 to 2^53-1")
 	}
 	return nil
 }
 
 // checkContent looks at everything else.
 func (p Policy) checkContent() error {
-	if !validText(p.Name, MaxName) || p.Name == "" {
-		return invalid("name", "must have 1 to 256 characters, none of them a control character")
+	if !isValidText(p.Name, MaxName) || p.Name == "" {
+		return invalidMember("name", "must have 1 to 256 characters, none of them a control character")
 	}
 	if p.Default.String() == "" {
-		return invalid("default", "must be allow, deny or allow_with_obligation")
+		return invalidMember("default", "must be allow, deny or allow_with_obligation")
 	}
 	if len(p.Rules) > MaxRules {
-		return invalid("rules", "must not be more than 500")
+		return invalidMember("rules", "must not be more than 500")
 	}
 	rules, limits := make(map[string]bool, len(p.Rules)), make(map[string]bool)
 	for i := range p.Rules {
 		r := &p.Rules[i]
-		if err := r.check(i); err != nil {
+		if err := r.checkMembers(i); err != nil {
 			return err
 		}
 		if rules[r.ID] {
-			return invalid(ruleMember(i, "rule_id"), "is used by an earlier rule")
+			return invalidMember(ruleMemberPath(i, "rule_id"), "is used by an earlier rule")
 		}
 		rules[r.ID] = true
 		if r.Limit == nil {
 			continue
 		}
 		if limits[r.Limit.ID] {
-			return invalid(ruleMember(i, "limit.limit_id"), "is used by an earlier rule")
+			return invalidMember(ruleMemberPath(i, "limit.limit_id"), "is used by an earlier rule")
 		}
 		limits[r.Limit.ID] = true
 	}
 	return nil
 }
 
-// check looks at the rule at i of its policy.
-func (r *Rule) check(i int) error {
+// checkMembers looks at the rule at i of its policy.
+func (r *Rule) checkMembers(i int) error {
 	switch {
-	case !validID(r.ID) || reserved(r.ID):
-		return invalid(ruleMember(i, "rule_id"), "must be 1 to 128 of A-Z a-z 0-9 . _ : - and not a reserved word")
-	case !validGlob(r.Tool):
-		return invalid(ruleMember(i, "tool"), "must be a dotted tool name in which a segment may be * and the last one **")
+	case !isValidID(r.ID) || isReservedID(r.ID):
+		return invalidMember(ruleMemberPath(i, "rule_id"), "must be 1 to 128 of A-Z a-z 0-9 . _ : - and not a reserved word")
+	case !isValidGlob(r.Tool):
+		return invalidMember(ruleMemberPath(i, "tool"), "must be a dotted tool name in which a segment may be * and the last one **")
 	case r.Decision.String() == "":
-		return invalid(ruleMember(i, "decision"), "must be allow, deny or allow_with_obligation")
-	case !validText(r.Reason, MaxReason):
-		return invalid(ruleMember(i, "reason"), "must have at most 1024 characters, none of them a control character")
+		return invalidMember(ruleMemberPath(i, "decision"), "must be allow, deny or allow_with_obligation")
+	case !isValidText(r.Reason, MaxReason):
+		return invalidMember(ruleMemberPath(i, "reason"), "must have at most 1024 characters, none of them a control character")
 	case r.Priority < -MaxPriority || r.Priority > MaxPriority:
-		return invalid(ruleMember(i, "priority"), "must be from -1000000 to 1000000")
+		return invalidMember(ruleMemberPath(i, "priority"), "must be from -1000000 to 1000000")
 	case r.Mode.String() == "":
-		return invalid(ruleMember(i, "mode"), "must be enforce or shadow")
+		return invalidMember(ruleMemberPath(i, "mode"), "must be enforce or shadow")
 	case r.OnError != defaultOnError(r.Decision):
-		return invalid(ruleMember(i, "on_error"), "must be "+defaultOnError(r.Decision).String()+" for the decision "+r.Decision.String())
+		return invalidMember(ruleMemberPath(i, "on_error"), "must be "+defaultOnError(r.Decision).String()+" for the decision "+r.Decision.String())
 	case len(r.When) > MaxWhen || !utf8.ValidString(r.When):
-		return invalid(ruleMember(i, "when"), "must be at most 2048 bytes")
+		return invalidMember(ruleMemberPath(i, "when"), "must be at most 2048 bytes")
 	case len(r.Agents) > MaxAgents:
-		return invalid(ruleMember(i, "agents"), "must not be more than 1000")
+		return invalidMember(ruleMemberPath(i, "agents"), "must not be more than 1000")
 	}
 	for j, agent := range r.Agents {
-		if !validAgent(string(agent)) {
-			return invalid(ruleMember(i, fmt.Sprintf("agents[%d]", j)), "is not an agent id")
+		if !isValidAgentID(string(agent)) {
+			return invalidMember(ruleMemberPath(i, fmt.Sprintf("agents[%d]", j)), "is not an agent id")
 		}
 	}
 	if err := r.checkRequires(i); err != nil {
 		return err
 	}
 	if r.Limit != nil {
-		if err := r.Limit.check(i, r.Decision); err != nil {
+		if err := r.Limit.checkMembers(i, r.Decision); err != nil {
 			return err
 		}
 	}
@@ -92,11 +92,11 @@ func (r *Rule) check(i int) error {
 
 func (r *Rule) checkRequires(i int) error {
 	if len(r.Requires) > MaxRequires {
-		return invalid(ruleMember(i, "requires"), "must not be more than 64")
+		return invalidMember(ruleMemberPath(i, "requires"), "must not be more than 64")
 	}
 	for j, text := range r.Requires {
 		if _, ok := condition.ParsePath(text); !ok {
-			return invalid(ruleMember(i, fmt.Sprintf("requires[%d]", j)), "must be a path in the payload such as amount or order.items[0].total")
+			return invalidMember(ruleMemberPath(i, fmt.Sprintf("requires[%d]", j)), "must be a path in the payload such as amount or order.items[0].total")
 		}
 	}
 	return nil
@@ -104,30 +104,30 @@ func (r *Rule) checkRequires(i int) error {
 
 func (r *Rule) checkObligations(i int) error {
 	if len(r.Obligations) > 0 && r.Decision != id.AllowWithObligation {
-		return invalid(ruleMember(i, "obligations"), "needs the decision allow_with_obligation")
+		return invalidMember(ruleMemberPath(i, "obligations"), "needs the decision allow_with_obligation")
 	}
 	if len(r.Obligations) > 1 {
-		return invalid(ruleMember(i, "obligations"), "must not name a type twice")
+		return invalidMember(ruleMemberPath(i, "obligations"), "must not name a type twice")
 	}
 	for j, o := range r.Obligations {
-		member := func(name string) string { return ruleMember(i, fmt.Sprintf("obligations[%d].%s", j, name)) }
+		member := func(name string) string { return ruleMemberPath(i, fmt.Sprintf("obligations[%d].%s", j, name)) }
 		switch {
 		case o.Type != HumanApproval:
-			return invalid(member("type"), "must be human_approval, the only type this server supports")
+			return invalidMember(member("type"), "must be human_approval, the only type this server supports")
 		case o.Approvals < 1 || o.Approvals > MaxApprovals:
-			return invalid(member("approvals"), "must be from 1 to 100")
+			return invalidMember(member("approvals"), "must be from 1 to 100")
 		case o.TTLSeconds < 1 || o.TTLSeconds > MaxTTLSeconds:
-			return invalid(member("ttl_seconds"), "must be from 1 to 604800, which is 7 days")
+			return invalidMember(member("ttl_seconds"), "must be from 1 to 604800, which is 7 days")
 		}
 	}
 	return nil
 }
 
-func reserved(s string) bool { return s == None || s == DefaultRule }
+func isReservedID(s string) bool { return s == None || s == DefaultRule }
 
-// validText reports whether s is UTF-8 of at most most code points without
+// isValidText reports whether s is UTF-8 of at most most code points without
 // control characters.
-func validText(s string, most int) bool {
+func isValidText(s string, most int) bool {
 	if !utf8.ValidString(s) || utf8.RuneCountInString(s) > most {
 		return false
 	}

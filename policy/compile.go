@@ -39,7 +39,7 @@ type target struct {
 	failed   string  // begins the reason for a rule error
 }
 
-func (t *target) concerns(agent id.Agent) bool {
+func (t *target) concernsAgent(agent id.Agent) bool {
 	if t.agents == nil {
 		return true
 	}
@@ -47,8 +47,8 @@ func (t *target) concerns(agent id.Agent) bool {
 	return ok
 }
 
-// plain reports whether the rule matches whatever it concerns.
-func (t *target) plain() bool { return t.when == nil && len(t.requires) == 0 && t.limit == nil }
+// matchesAlways reports whether the rule matches whatever it concerns.
+func (t *target) matchesAlways() bool { return t.when == nil && len(t.requires) == 0 && t.limit == nil }
 
 // Compile checks all of a policy, its id and version too, and prepares it.
 // Errors are *fault.Error of kind Invalid that name the member. What only saving is
@@ -57,16 +57,16 @@ func Compile(p Policy) (*Compiled, error) { return CompileWithin(context.Backgro
 
 // CompileWithin is Compile, which ends with ctx.
 func CompileWithin(ctx context.Context, p Policy) (*Compiled, error) {
-	return p.compile(condition.NewCompiler(ctx))
+	return p.compileWith(condition.NewCompiler(ctx))
 }
 
 // CompileBounded is CompileWithin of a policy that is about to bind somebody: what saving is
 // bounded by counts, and what is beyond is an error of kind Invalid too.
 func CompileBounded(ctx context.Context, p Policy) (*Compiled, error) {
-	return p.compile(condition.NewCompiler(ctx).Bounded())
+	return p.compileWith(condition.NewCompiler(ctx).Bounded())
 }
 
-func (p Policy) compile(compiler *condition.Compiler) (*Compiled, error) {
+func (p Policy) compileWith(compiler *condition.Compiler) (*Compiled, error) {
 	if err := p.checkIdentity(); err != nil {
 		return nil, err
 	}
@@ -90,9 +90,9 @@ func (p Policy) compile(compiler *condition.Compiler) (*Compiled, error) {
 		},
 		digest: digest,
 	}
-	c.addEnforcing(p.Rules, conditions)
-	c.addShadowing(p.Rules, conditions)
-	c.weight = c.weigh() + compiler.Weight()
+	c.addEnforcingRules(p.Rules, conditions)
+	c.addShadowRules(p.Rules, conditions)
+	c.weight = c.weighRules() + compiler.Weight()
 	return c, nil
 }
 
@@ -107,9 +107,9 @@ func (p *Policy) compileConditions(compiler *condition.Compiler) ([]*condition.C
 		if err := compiler.Prepare(); err != nil {
 			return nil, fmt.Errorf("compile conditions: %w", err)
 		}
-		made, err := compiler.Compile(r.When, r.required())
+		made, err := compiler.Compile(r.When, r.requiredPaths())
 		if err != nil {
-			return nil, invalid(ruleMember(i, "when"), err.Error())
+			return nil, invalidMember(ruleMemberPath(i, "when"), err.Error())
 		}
 		compiled[i] = made
 	}
@@ -119,8 +119,8 @@ func (p *Policy) compileConditions(compiler *condition.Compiler) ([]*condition.C
 // Digest returns the policy_digest of what was compiled.
 func (c *Compiled) Digest() id.Hash { return c.digest }
 
-// required returns the paths of Requires, which are well-formed.
-func (r *Rule) required() []condition.Path {
+// requiredPaths returns the paths of Requires, which are well-formed.
+func (r *Rule) requiredPaths() []condition.Path {
 	var all []condition.Path
 	for _, text := range r.Requires {
 		p, _ := condition.ParsePath(text)
@@ -129,7 +129,7 @@ func (r *Rule) required() []condition.Path {
 	return all
 }
 
-func (c *Compiled) addEnforcing(rules []Rule, conditions []*condition.Condition) {
+func (c *Compiled) addEnforcingRules(rules []Rule, conditions []*condition.Condition) {
 	var places []int
 	for i := range rules {
 		if rules[i].Mode == Enforce {
@@ -143,30 +143,30 @@ func (c *Compiled) addEnforcing(rules []Rule, conditions []*condition.Condition)
 	for _, i := range places {
 		r, at := &rules[i], int32(len(c.enforcing))
 		if r.Limit == nil {
-			c.enforced.add(r.Tool, at)
+			c.enforced.insertGlob(r.Tool, at)
 		} else {
-			c.limited.add(r.Tool, at)
+			c.limited.insertGlob(r.Tool, at)
 		}
-		c.enforcing = append(c.enforcing, c.target(r, conditions[i]))
+		c.enforcing = append(c.enforcing, c.prepareRule(r, conditions[i]))
 	}
 }
 
-func (c *Compiled) addShadowing(rules []Rule, conditions []*condition.Condition) {
+func (c *Compiled) addShadowRules(rules []Rule, conditions []*condition.Condition) {
 	for i := range rules {
 		if rules[i].Mode == Shadow {
 			at := int32(len(c.shadowing))
-			c.shadowed.add(rules[i].Tool, at)
-			c.shadowing = append(c.shadowing, c.target(&rules[i], conditions[i]))
+			c.shadowed.insertGlob(rules[i].Tool, at)
+			c.shadowing = append(c.shadowing, c.prepareRule(&rules[i], conditions[i]))
 		}
 	}
 }
 
-// target prepares a rule.
-func (c *Compiled) target(r *Rule, when *condition.Condition) target {
-	t := target{when: when, requires: r.required(), onError: r.OnError, outcome: c.fallback}
+// prepareRule prepares a rule.
+func (c *Compiled) prepareRule(r *Rule, when *condition.Condition) target {
+	t := target{when: when, requires: r.requiredPaths(), onError: r.OnError, outcome: c.fallback}
 	t.outcome.Decision = r.Decision
 	t.outcome.RuleID = r.ID
-	t.outcome.Reason = cmp.Or(r.Reason, r.sentence())
+	t.outcome.Reason = cmp.Or(r.Reason, r.defaultReason())
 	t.outcome.Obligations = slices.Clone(r.Obligations)
 	t.failed = "Rule " + r.ID + " could not be evaluated and so says " + r.Decision.String() + ": "
 	if r.Limit != nil {
@@ -180,16 +180,16 @@ func (c *Compiled) target(r *Rule, when *condition.Condition) target {
 	for _, agent := range r.Agents {
 		t.agents[agent] = struct{}{}
 	}
-	t.price = t.stepsPrice()
+	t.price = t.priceOfSteps()
 	return t
 }
 
 // stepsPerUnit is how many steps of paths cost a unit.
 const stepsPerUnit = 4
 
-// stepsPrice is what it costs to look for what the rule requires and for what its limit
+// priceOfSteps is what it costs to look for what the rule requires and for what its limit
 // adds: the currency of an amount is looked for in each object around it, twice.
-func (t *target) stepsPrice() uint64 {
+func (t *target) priceOfSteps() uint64 {
 	steps := len(t.sum) * len(t.sum)
 	for _, p := range t.requires {
 		steps += len(p)
@@ -197,8 +197,8 @@ func (t *target) stepsPrice() uint64 {
 	return 1 + uint64(steps/stepsPerUnit)
 }
 
-// sentence is the reason of a rule that gives none.
-func (r *Rule) sentence() string {
+// defaultReason is the reason of a rule that gives none.
+func (r *Rule) defaultReason() string {
 	if r.Limit != nil {
 		return fmt.Sprintf("Rule %s says %s: limit %s is exceeded.", r.ID, r.Decision, r.Limit.ID)
 	}

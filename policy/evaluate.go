@@ -37,7 +37,7 @@ func (c *Compiled) Evaluate(in Input) Evaluation {
 // kind: rules with a limit do not count for an event whose ActionKind is not tool_call. It
 // is for who checks the records of then.
 func (c *Compiled) EvaluateFormerly(in Input) Evaluation {
-	return c.evaluate(&occasion{ctx: context.Background(), in: in}, in.ActionKind == FormerKind)
+	return c.evaluateRules(&occasion{ctx: context.Background(), in: in}, in.ActionKind == FormerKind)
 }
 
 // EvaluateWithin is Evaluate, which ends with ctx: then it has no answer but that error. Whoever
@@ -45,18 +45,18 @@ func (c *Compiled) EvaluateFormerly(in Input) Evaluation {
 // before such a bound does, unless the machine stands still, and as a part of the answer.
 func (c *Compiled) EvaluateWithin(ctx context.Context, in Input) (Evaluation, error) {
 	a := occasion{ctx: ctx, in: in}
-	e := c.evaluate(&a, true)
+	e := c.evaluateRules(&a, true)
 	if a.try != nil && a.try.Ended() != nil {
 		return Evaluation{}, fmt.Errorf("evaluate policy: %w", a.try.Ended())
 	}
 	return e, nil
 }
 
-func (c *Compiled) evaluate(a *occasion, limits bool) (e Evaluation) {
+func (c *Compiled) evaluateRules(a *occasion, limits bool) (e Evaluation) {
 	if a.in.Tool == "" {
 		return Evaluation{outcome: c.fallback}
 	}
-	e.outcome, e.place = c.strongest(a)
+	e.outcome, e.place = c.strongestMatch(a)
 	if limits {
 		c.applyLimits(a, &e)
 	}
@@ -70,18 +70,18 @@ func (c *Compiled) evaluate(a *occasion, limits bool) (e Evaluation) {
 // their list takes an allocation.
 const roomForCandidates = 16
 
-// strongest returns the word of the strongest rule without a limit that matches.
-func (c *Compiled) strongest(a *occasion) (o Outcome, place int32) {
+// strongestMatch returns the word of the strongest rule without a limit that matches.
+func (c *Compiled) strongestMatch(a *occasion) (o Outcome, place int32) {
 	var room [roomForCandidates]int32
 	candidates, certain := room[:0], int32(len(c.enforcing)) // certain: the strongest plain rule
-	c.enforced.visit(string(a.in.Tool), func(rules []int32) {
+	c.enforced.visitMatches(string(a.in.Tool), func(rules []int32) {
 		for _, i := range rules {
 			if i >= certain {
 				return
 			}
 			switch t := &c.enforcing[i]; {
-			case !t.concerns(a.in.Agent):
-			case t.plain():
+			case !t.concernsAgent(a.in.Agent):
+			case t.matchesAlways():
 				certain = i
 				return
 			default:
@@ -94,8 +94,8 @@ func (c *Compiled) strongest(a *occasion) (o Outcome, place int32) {
 		if i >= certain {
 			break
 		}
-		if v, why := c.enforcing[i].judge(a.attempt()); v.matches() {
-			return c.enforcing[i].word(v, why), i
+		if v, why := c.enforcing[i].judgeAttempt(a.startAttempt()); v.isMatch() {
+			return c.enforcing[i].outcomeFor(v, why), i
 		}
 	}
 	if int(certain) < len(c.enforcing) {
@@ -104,13 +104,13 @@ func (c *Compiled) strongest(a *occasion) (o Outcome, place int32) {
 	return c.fallback, certain
 }
 
-// concerned returns the places, sorted, of the targets in x that the input
+// concernedRules returns the places, sorted, of the targets in x that the input
 // concerns.
-func (a *occasion) concerned(x *index, targets []target) []int32 {
+func (a *occasion) concernedRules(x *index, targets []target) []int32 {
 	var found []int32
-	x.visit(string(a.in.Tool), func(rules []int32) {
+	x.visitMatches(string(a.in.Tool), func(rules []int32) {
 		for _, i := range rules {
-			if targets[i].concerns(a.in.Agent) {
+			if targets[i].concernsAgent(a.in.Agent) {
 				found = append(found, i)
 			}
 		}
@@ -122,30 +122,30 @@ func (a *occasion) concerned(x *index, targets []target) []int32 {
 // applyLimits adds the claims of enforcing rules to e, and gives the word to the
 // strongest one of those that could not be evaluated if it is stronger.
 func (c *Compiled) applyLimits(a *occasion, e *Evaluation) {
-	for _, i := range a.concerned(&c.limited, c.enforcing) {
+	for _, i := range a.concernedRules(&c.limited, c.enforcing) {
 		t := &c.enforcing[i]
-		switch v, why := t.judge(a.attempt()); {
+		switch v, why := t.judgeAttempt(a.startAttempt()); {
 		case v == limited:
-			e.Claims = append(e.Claims, t.claim(a, i))
+			e.Claims = append(e.Claims, t.claimOfLimit(a, i))
 		case v == failed && i < e.place:
-			e.outcome, e.place = t.word(v, why), i
+			e.outcome, e.place = t.outcomeFor(v, why), i
 		}
 	}
 }
 
 // applyShadows adds the shadow rules that match, and with limits the claims of others.
 func (c *Compiled) applyShadows(a *occasion, e *Evaluation, limits bool) {
-	for _, i := range a.concerned(&c.shadowed, c.shadowing) {
+	for _, i := range a.concernedRules(&c.shadowed, c.shadowing) {
 		t := &c.shadowing[i]
 		if t.limit != nil && !limits {
 			continue
 		}
-		switch v, _ := t.judge(a.attempt()); {
+		switch v, _ := t.judgeAttempt(a.startAttempt()); {
 		case v == limited:
-			claim := t.claim(a, i)
+			claim := t.claimOfLimit(a, i)
 			claim.Shadow, claim.exceeded = true, nil
 			e.Claims = append(e.Claims, claim)
-		case v.matches():
+		case v.isMatch():
 			e.shadows = append(e.shadows, shadow{i, t.outcome.RuleID})
 		}
 	}

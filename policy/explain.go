@@ -62,10 +62,10 @@ func Explain(ctx context.Context, p Policy, in Input) (Explanation, error) {
 	x := Explanation{Evaluation: evaluation}
 	a := condition.NewAttempt(ctx, in.variables(), MaxTotalCost)
 	for i := range p.Rules {
-		r, t := &p.Rules[i], c.target(&p.Rules[i], traced[i])
+		r, t := &p.Rules[i], c.prepareRule(&p.Rules[i], traced[i])
 		told := RuleExplanation{RuleID: r.ID, Mode: r.Mode}
-		if told.Result = r.excludes(&t, &in); told.Result == "" {
-			told.judge(&t, a, compiler)
+		if told.Result = r.excludesInput(&t, &in); told.Result == "" {
+			told.explainVerdict(&t, a, compiler)
 		}
 		x.Rules = append(x.Rules, told)
 	}
@@ -75,27 +75,27 @@ func Explain(ctx context.Context, p Policy, in Input) (Explanation, error) {
 	return x, nil
 }
 
-// excludes says why a rule is not about in, "" when it is.
-func (r *Rule) excludes(t *target, in *Input) Result {
+// excludesInput says why a rule is not about in, "" when it is.
+func (r *Rule) excludesInput(t *target, in *Input) Result {
 	var alone index
-	alone.add(r.Tool, 0)
+	alone.insertGlob(r.Tool, 0)
 	found := false
 	if in.Tool != "" {
-		alone.visit(string(in.Tool), func([]int32) { found = true })
+		alone.visitMatches(string(in.Tool), func([]int32) { found = true })
 	}
 	switch {
 	case !found:
 		return ResultTool
-	case !t.concerns(in.Agent):
+	case !t.concernsAgent(in.Agent):
 		return ResultAgent
 	}
 	return ""
 }
 
-// judge evaluates the rule, with a trace of its condition.
-func (x *RuleExplanation) judge(t *target, a *condition.Attempt, compiler *condition.Compiler) {
+// explainVerdict evaluates the rule, with a trace of its condition.
+func (x *RuleExplanation) explainVerdict(t *target, a *condition.Attempt, compiler *condition.Compiler) {
 	a.ForgetSteps()
-	v, why := t.judge(a)
+	v, why := t.judgeAttempt(a)
 	x.Why = why
 	x.Result = map[verdict]Result{
 		unmatched: ResultWhen, skipped: ResultSkipped, matched: ResultMatch, failed: ResultError, limited: ResultLimit,

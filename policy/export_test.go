@@ -9,7 +9,7 @@ import (
 // Cost returns what an evaluation costs, in units.
 func Cost(c *Compiled, in Input) uint64 {
 	a := occasion{ctx: context.Background(), in: in}
-	c.evaluate(&a, true)
+	c.evaluateRules(&a, true)
 	if a.try == nil {
 		return 0
 	}

@@ -7,8 +7,8 @@ const (
 	many = "**" // one or more segments, at the end only
 )
 
-// validGlob reports whether s is a well-formed glob.
-func validGlob(s string) bool {
+// isValidGlob reports whether s is a well-formed glob.
+func isValidGlob(s string) bool {
 	if len(s) > MaxTool {
 		return false
 	}
@@ -18,28 +18,28 @@ func validGlob(s string) bool {
 		switch {
 		case segment == many && more:
 			return false
-		case segment != one && segment != many && !validSegment(segment):
+		case segment != one && segment != many && !isValidSegment(segment):
 			return false
 		}
 	}
 	return true
 }
 
-// validSegment is the grammar of one segment of a tool name.
-func validSegment(s string) bool { return consistsOf(s, 1, MaxTool, "_:/-") }
+// isValidSegment is the grammar of one segment of a tool name.
+func isValidSegment(s string) bool { return consistsOf(s, 1, MaxTool, "_:/-") }
 
-// isValidTool is the grammar of tool names.
-func isValidTool(s string) bool {
+// isValidToolName is the grammar of tool names.
+func isValidToolName(s string) bool {
 	for _, segment := range strings.Split(s, ".") {
-		if !validSegment(segment) {
+		if !isValidSegment(segment) {
 			return false
 		}
 	}
 	return len(s) <= MaxTool
 }
 
-// validToken is the grammar of actor types and action kinds.
-func validToken(s string) bool {
+// isValidToken is the grammar of actor types and action kinds.
+func isValidToken(s string) bool {
 	for i := range len(s) {
 		c := s[i]
 		if (c < 'a' || c > 'z') && (i == 0 || (c < '0' || c > '9') && c != '_') {
@@ -49,11 +49,11 @@ func validToken(s string) bool {
 	return len(s) > 0 && len(s) <= 64
 }
 
-// validID is the grammar of policy and rule ids.
-func validID(s string) bool { return consistsOf(s, 1, 128, "._:-") }
+// isValidID is the grammar of policy and rule ids.
+func isValidID(s string) bool { return consistsOf(s, 1, 128, "._:-") }
 
-// validAgent is the grammar of agent ids.
-func validAgent(s string) bool { return consistsOf(s, 1, 128, "._-") }
+// isValidAgentID is the grammar of agent ids.
+func isValidAgentID(s string) bool { return consistsOf(s, 1, 128, "._-") }
 
 // consistsOf reports whether s has [least, most] bytes, each an ASCII letter or
 // digit or one of others.

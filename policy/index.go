@@ -12,9 +12,9 @@ type index struct {
 	beyond  []int32 // rules whose glob goes on with ** and so takes any rest
 }
 
-// add files rule under glob. Rules have to come in rising order, so that every
+// insertGlob files rule under glob. Rules have to come in rising order, so that every
 // list is sorted.
-func (x *index) add(glob string, rule int32) {
+func (x *index) insertGlob(glob string, rule int32) {
 	for more := true; more; {
 		var segment string
 		segment, glob, more = strings.Cut(glob, ".")
@@ -22,12 +22,12 @@ func (x *index) add(glob string, rule int32) {
 			x.beyond = append(x.beyond, rule)
 			return
 		}
-		x = x.child(segment)
+		x = x.childSegment(segment)
 	}
 	x.here = append(x.here, rule)
 }
 
-func (x *index) child(segment string) *index {
+func (x *index) childSegment(segment string) *index {
 	if segment == one {
 		if x.star == nil {
 			x.star = new(index)
@@ -43,9 +43,9 @@ func (x *index) child(segment string) *index {
 	return x.literal[segment]
 }
 
-// visit hands each sorted list of rules that match tool to found. Its cost is
+// visitMatches hands each sorted list of rules that match tool to found. Its cost is
 // bounded by the globs that share a beginning with the tool name.
-func (x *index) visit(tool string, found func(rules []int32)) {
+func (x *index) visitMatches(tool string, found func(rules []int32)) {
 	if len(x.beyond) > 0 {
 		found(x.beyond)
 	}
@@ -54,7 +54,7 @@ func (x *index) visit(tool string, found func(rules []int32)) {
 		switch {
 		case next == nil:
 		case more:
-			next.visit(rest, found)
+			next.visitMatches(rest, found)
 		case len(next.here) > 0:
 			found(next.here)
 		}

@@ -28,7 +28,7 @@ func InputDigest(in Input) id.Hash {
 		payload = []byte("{}")
 	}
 	if len(payload) > inputRoom-512 {
-		return longDigest(in, payload)
+		return digestInParts(in, payload)
 	}
 	var onStack [inputRoom]byte
 	b := append(appendBeforePayload(onStack[:0], in), payload...)
@@ -39,8 +39,8 @@ func InputDigest(in Input) id.Hash {
 // nothing.
 const inputRoom = 2048
 
-// longDigest does without a copy of the payload.
-func longDigest(in Input, payload []byte) id.Hash {
+// digestInParts does without a copy of the payload.
+func digestInParts(in Input, payload []byte) id.Hash {
 	h := sha256.New()
 	b := appendBeforePayload(make([]byte, 0, 512), in)
 	h.Write(b)

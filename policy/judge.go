@@ -17,25 +17,25 @@ const (
 	limited // yes, if its limit is exceeded
 )
 
-func (v verdict) matches() bool { return v == matched || v == failed }
+func (v verdict) isMatch() bool { return v == matched || v == failed }
 
-// judge evaluates a rule. why is what went wrong when it could not be evaluated.
-func (t *target) judge(a *condition.Attempt) (v verdict, why string) {
+// judgeAttempt evaluates a rule. why is what went wrong when it could not be evaluated.
+func (t *target) judgeAttempt(a *condition.Attempt) (v verdict, why string) {
 	a.BeginRule()
 	if !a.Charge(t.price) {
-		return t.error(), condition.ErrTooExpensive.Error()
+		return t.verdictOnError(), condition.ErrTooExpensive.Error()
 	}
 	why = a.MissingPath(t.requires)
 	if a.Refused() { // something was not read
-		return t.error(), condition.ErrTooExpensive.Error()
+		return t.verdictOnError(), condition.ErrTooExpensive.Error()
 	}
 	if why != "" {
-		return t.error(), why
+		return t.verdictOnError(), why
 	}
 	if t.when != nil {
 		holds, err := t.when.Holds(a)
 		if err != nil {
-			return t.error(), err.Error()
+			return t.verdictOnError(), err.Error()
 		}
 		if !holds {
 			return unmatched, ""
@@ -44,25 +44,25 @@ func (t *target) judge(a *condition.Attempt) (v verdict, why string) {
 	if t.limit == nil {
 		return matched, ""
 	}
-	_, why = t.limit.added(a.Payload(), t.sum)
+	_, why = t.limit.amountAdded(a.Payload(), t.sum)
 	if a.Refused() {
-		return t.error(), condition.ErrTooExpensive.Error()
+		return t.verdictOnError(), condition.ErrTooExpensive.Error()
 	}
 	if why != "" {
-		return t.error(), why
+		return t.verdictOnError(), why
 	}
 	return limited, ""
 }
 
-func (t *target) error() verdict {
+func (t *target) verdictOnError() verdict {
 	if t.onError == SkipOnError {
 		return skipped
 	}
 	return failed
 }
 
-// word is the outcome when the rule decides.
-func (t *target) word(v verdict, why string) Outcome {
+// outcomeFor is the outcome when the rule decides.
+func (t *target) outcomeFor(v verdict, why string) Outcome {
 	o := t.outcome
 	if v == failed {
 		o.Reason = t.failed + why + "."
@@ -70,10 +70,10 @@ func (t *target) word(v verdict, why string) Outcome {
 	return o
 }
 
-// claim returns what the rule, which is limited, asks of its limit.
-func (t *target) claim(o *occasion, place int32) Claim {
+// claimOfLimit returns what the rule, which is limited, asks of its limit.
+func (t *target) claimOfLimit(o *occasion, place int32) Claim {
 	c := Claim{Limit: t.limit, RuleID: t.outcome.RuleID, place: place, exceeded: &t.outcome}
-	c.Added, _ = t.limit.added(o.attempt().Payload(), t.sum)
+	c.Added, _ = t.limit.amountAdded(o.startAttempt().Payload(), t.sum)
 	switch t.limit.By {
 	case ByTool:
 		c.Key = string(o.in.Tool)
@@ -91,7 +91,7 @@ type occasion struct {
 	try *condition.Attempt
 }
 
-func (o *occasion) attempt() *condition.Attempt {
+func (o *occasion) startAttempt() *condition.Attempt {
 	if o.try == nil {
 		o.try = condition.NewAttempt(o.ctx, o.in.variables(), MaxTotalCost)
 	}

@@ -48,7 +48,7 @@ func (b By) String() string {
 	return ""
 }
 
-func parseBy(s string) By {
+func parseLimitScope(s string) By {
 	for _, b := range []By{ByTool, ByAgent, ByOrganization} {
 		if b.String() == s {
 			return b
@@ -65,32 +65,32 @@ const currencyMember = "currency"
 // that made up another word slipped past them.
 const FormerKind = "tool_call"
 
-// check looks at a limit of the rule at i.
-func (l *Limit) check(i int, decision id.Decision) error {
-	member := func(name string) string { return ruleMember(i, "limit."+name) }
+// checkMembers looks at a limit of the rule at i.
+func (l *Limit) checkMembers(i int, decision id.Decision) error {
+	member := func(name string) string { return ruleMemberPath(i, "limit."+name) }
 	_, pathOK := condition.ParsePath(l.Sum)
 	switch {
 	case decision == id.Allow:
-		return invalid(ruleMember(i, "limit"), "needs the decision deny or allow_with_obligation: it says what happens beyond max")
-	case !validID(l.ID):
-		return invalid(member("limit_id"), "must be 1 to 128 of A-Z a-z 0-9 . _ : -")
+		return invalidMember(ruleMemberPath(i, "limit"), "needs the decision deny or allow_with_obligation: it says what happens beyond max")
+	case !isValidID(l.ID):
+		return invalidMember(member("limit_id"), "must be 1 to 128 of A-Z a-z 0-9 . _ : -")
 	case l.Count == (l.Sum != ""):
-		return invalid(ruleMember(i, "limit"), `must have either "sum", the path of a number in the payload, or "count": true`)
+		return invalidMember(ruleMemberPath(i, "limit"), `must have either "sum", the path of a number in the payload, or "count": true`)
 	case l.Sum != "" && !pathOK:
-		return invalid(member("sum"), "must be a path in the payload such as amount or order.total")
+		return invalidMember(member("sum"), "must be a path in the payload such as amount or order.total")
 	case l.By.String() == "":
-		return invalid(member("by"), "must be tool, agent or organization")
+		return invalidMember(member("by"), "must be tool, agent or organization")
 	case l.WindowSeconds < 1 || l.WindowSeconds > MaxWindowSeconds:
-		return invalid(member("window_seconds"), "must be from 1 to 31622400, which is 366 days")
+		return invalidMember(member("window_seconds"), "must be from 1 to 31622400, which is 366 days")
 	case l.Max.Sign() < 0:
-		return invalid(member("max"), "must not be negative")
-	case l.Currency != "" && (l.Count || !validCurrency(l.Currency)):
-		return invalid(member("currency"), "must be three letters A-Z and go with sum")
+		return invalidMember(member("max"), "must not be negative")
+	case l.Currency != "" && (l.Count || !isValidCurrency(l.Currency)):
+		return invalidMember(member("currency"), "must be three letters A-Z and go with sum")
 	}
 	return nil
 }
 
-func validCurrency(s string) bool {
+func isValidCurrency(s string) bool {
 	for i := range len(s) {
 		if s[i] < 'A' || s[i] > 'Z' {
 			return false
@@ -99,8 +99,8 @@ func validCurrency(s string) bool {
 	return len(s) == 3
 }
 
-// added returns what one event adds, or why that can't be told. p is the path Sum.
-func (l *Limit) added(root *condition.Object, p condition.Path) (decimal.Decimal, string) {
+// amountAdded returns what one event adds, or why that can't be told. p is the path Sum.
+func (l *Limit) amountAdded(root *condition.Object, p condition.Path) (decimal.Decimal, string) {
 	if l.Count {
 		return decimal.FromInt(1), ""
 	}

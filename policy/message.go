@@ -12,19 +12,19 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// invalid is an error for the client: member is a path such as rules[3].tool.
-func invalid(member, what string) error { return fault.New(fault.Invalid, member+" "+what) }
+// invalidMember is an error for the client: member is a path such as rules[3].tool.
+func invalidMember(member, what string) error { return fault.New(fault.Invalid, member+" "+what) }
 
-// ruleMember names a member of the rule at i.
-func ruleMember(i int, name string) string { return fmt.Sprintf("rules[%d].%s", i, name) }
+// ruleMemberPath names a member of the rule at i.
+func ruleMemberPath(i int, name string) string { return fmt.Sprintf("rules[%d].%s", i, name) }
 
-// decodeError turns an error of the JSON decoder into one for the client: the
+// explainDecodeError turns an error of the JSON decoder into one for the client: the
 // path of the member and the kind of fault, none of the values.
-func decodeError(err error) error {
+func explainDecodeError(err error) error {
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {
 		if errors.Is(err, jsontext.ErrDuplicateName) {
-			return invalid(memberPath(syntactic.JSONPointer), "is given twice")
+			return invalidMember(memberPath(syntactic.JSONPointer), "is given twice")
 		}
 		return fault.New(fault.Invalid, "The policy is not valid JSON")
 	}
@@ -34,9 +34,9 @@ func decodeError(err error) error {
 	}
 	member := memberPath(semantic.JSONPointer)
 	if errors.Is(err, json.ErrUnknownName) {
-		return invalid(member, "is not a member that this server knows")
+		return invalidMember(member, "is not a member that this server knows")
 	}
-	return invalid(member, "has a value of the wrong type or form")
+	return invalidMember(member, "has a value of the wrong type or form")
 }
 
 // memberPath writes a JSON pointer as this package names members, such as
@@ -51,13 +51,13 @@ func memberPath(pointer jsontext.Pointer) string {
 		if b.Len() > 0 {
 			b.WriteByte('.')
 		}
-		b.WriteString(shown(token))
+		b.WriteString(printableName(token))
 	}
 	return b.String()
 }
 
-// shown returns a member name in at most 64 printable ASCII characters.
-func shown(name string) string {
+// printableName returns a member name in at most 64 printable ASCII characters.
+func printableName(name string) string {
 	var b strings.Builder
 	for _, r := range name {
 		quoted := strconv.QuoteRuneToASCII(r)

@@ -69,7 +69,7 @@ func Parse(doc []byte) (Policy, error) { return ParseWithin(context.Background()
 // ParseWithin is Parse, which ends with ctx.
 func ParseWithin(ctx context.Context, doc []byte) (Policy, error) {
 	compiler := condition.NewCompiler(ctx).Bounded()
-	p, err := read(doc, compiler)
+	p, err := parseDocument(doc, compiler)
 	if err != nil {
 		return Policy{}, err
 	}
@@ -82,24 +82,24 @@ func ParseWithin(ctx context.Context, doc []byte) (Policy, error) {
 // ParseStored reads what Canonical or Document wrote, of a policy that Parse
 // returned once: conditions are not compiled again.
 func ParseStored(doc []byte) (Policy, error) {
-	return read(doc, condition.NewCompiler(context.Background()))
+	return parseDocument(doc, condition.NewCompiler(context.Background()))
 }
 
-// read is Parse without compiling conditions. c inspects those whose `requires` has
+// parseDocument is Parse without compiling conditions. c inspects those whose `requires` has
 // to be derived.
-func read(doc []byte, c *condition.Compiler) (Policy, error) {
+func parseDocument(doc []byte, c *condition.Compiler) (Policy, error) {
 	if len(doc) > MaxBytes {
 		return Policy{}, fault.New(fault.TooLarge, "The policy is larger than 1 MiB")
 	}
 	var d document
 	if err := json.Unmarshal(doc, &d, json.RejectUnknownMembers(true)); err != nil {
-		return Policy{}, decodeError(err)
+		return Policy{}, explainDecodeError(err)
 	}
-	p, err := d.policy()
+	p, err := d.toPolicy()
 	if err != nil {
 		return Policy{}, err
 	}
-	if p.ID != "" && (!validID(p.ID) || reserved(p.ID)) || p.Version >= 1<<53 {
+	if p.ID != "" && (!isValidID(p.ID) || isReservedID(p.ID)) || p.Version >= 1<<53 {
 		return Policy{}, p.checkIdentity()
 	}
 	if err := p.checkContent(); err != nil {
@@ -111,21 +111,21 @@ func read(doc []byte, c *condition.Compiler) (Policy, error) {
 	return p, p.checkTests()
 }
 
-func (d *document) policy() (Policy, error) {
+func (d *document) toPolicy() (Policy, error) {
 	p := Policy{ID: d.PolicyID, Name: d.Name, Version: d.Version, Default: id.Allow}
 	if d.Default != nil {
 		p.Default = *d.Default
 	}
 	p.Rules = make([]Rule, len(d.Rules))
 	for i := range d.Rules {
-		r, err := d.Rules[i].rule(i)
+		r, err := d.Rules[i].toRule(i)
 		if err != nil {
 			return Policy{}, err
 		}
 		p.Rules[i] = r
 	}
 	for i := range d.Tests {
-		t, err := d.Tests[i].test(i)
+		t, err := d.Tests[i].toTest(i)
 		if err != nil {
 			return Policy{}, err
 		}
@@ -134,8 +134,8 @@ func (d *document) policy() (Policy, error) {
 	return p, nil
 }
 
-// rule fills in the defaults of the rule at i. Its grammar is checked later.
-func (d *ruleDocument) rule(i int) (Rule, error) {
+// toRule fills in the defaults of the rule at i. Its grammar is checked later.
+func (d *ruleDocument) toRule(i int) (Rule, error) {
 	r := Rule{
 		ID:       d.RuleID,
 		Tool:     d.Tool,
@@ -143,23 +143,23 @@ func (d *ruleDocument) rule(i int) (Rule, error) {
 		Decision: d.Decision,
 		Reason:   d.Reason,
 		Priority: d.Priority,
-		Mode:     parseMode(d.Mode),
+		Mode:     parseRuleMode(d.Mode),
 		OnError:  parseOnError(d.OnError, d.Decision),
 	}
 	if d.When != nil {
 		if r.When = *d.When; r.When == "" {
-			return Rule{}, invalid(ruleMember(i, "when"), "must not be empty: leave it out")
+			return Rule{}, invalidMember(ruleMemberPath(i, "when"), "must not be empty: leave it out")
 		}
 	}
 	for _, text := range d.Requires {
-		r.Requires = append(r.Requires, onePathText(text))
+		r.Requires = append(r.Requires, canonicalPathText(text))
 	}
 	for _, o := range d.Obligations {
-		r.Obligations = append(r.Obligations, o.obligation())
+		r.Obligations = append(r.Obligations, o.toObligation())
 	}
 	var err error
 	if d.Limit != nil {
-		r.Limit, err = d.Limit.limit(i)
+		r.Limit, err = d.Limit.toLimit(i)
 	}
 	return r, err
 }
@@ -187,10 +187,10 @@ func (d *document) deriveRequires(p *Policy, c *condition.Compiler) error {
 func (r *Rule) deriveRequires(c *condition.Compiler, i int) error {
 	seen, err := c.Inspect(r.When)
 	if err != nil {
-		return invalid(ruleMember(i, "when"), err.Error())
+		return invalidMember(ruleMemberPath(i, "when"), err.Error())
 	}
 	if seen.Computed() {
-		return invalid(ruleMember(i, "when"), "looks up a member of the payload by a computed name: say in requires what must be present")
+		return invalidMember(ruleMemberPath(i, "when"), "looks up a member of the payload by a computed name: say in requires what must be present")
 	}
 	for _, p := range seen.Paths() {
 		r.Requires = append(r.Requires, p.String())
@@ -198,24 +198,24 @@ func (r *Rule) deriveRequires(c *condition.Compiler, i int) error {
 	return r.checkRequires(i)
 }
 
-func (d *limitDocument) limit(i int) (*Limit, error) {
-	l := &Limit{ID: d.LimitID, Count: d.Count, By: parseBy(d.By), WindowSeconds: d.WindowSeconds}
+func (d *limitDocument) toLimit(i int) (*Limit, error) {
+	l := &Limit{ID: d.LimitID, Count: d.Count, By: parseLimitScope(d.By), WindowSeconds: d.WindowSeconds}
 	if d.Sum != nil {
-		l.Sum = onePathText(*d.Sum)
+		l.Sum = canonicalPathText(*d.Sum)
 	}
 	if d.Currency != nil {
 		l.Currency = *d.Currency
 	}
 	var ok bool
 	if l.Max, ok = parseDecimal(d.Max); !ok {
-		return nil, invalid(ruleMember(i, "limit.max"), `must be a number, or a string of digits such as "1000.50", below 10^20 and with at most 18 decimals`)
+		return nil, invalidMember(ruleMemberPath(i, "limit.max"), `must be a number, or a string of digits such as "1000.50", below 10^20 and with at most 18 decimals`)
 	}
 	return l, nil
 }
 
-// onePathText returns the text that a path has in a policy's canonical form, and
+// canonicalPathText returns the text that a path has in a policy's canonical form, and
 // what is none as it is.
-func onePathText(s string) string {
+func canonicalPathText(s string) string {
 	if p, ok := condition.ParsePath(s); ok {
 		return p.String()
 	}
@@ -232,7 +232,7 @@ func parseDecimal(raw jsontext.Value) (decimal.Decimal, bool) {
 	return d, err == nil
 }
 
-func (d *obligationDocument) obligation() Obligation {
+func (d *obligationDocument) toObligation() Obligation {
 	o := Obligation{Type: d.Type, Approvals: DefaultApprovals, TTLSeconds: DefaultTTLSeconds}
 	if d.Approvals != nil {
 		o.Approvals = *d.Approvals
@@ -243,8 +243,8 @@ func (d *obligationDocument) obligation() Obligation {
 	return o
 }
 
-// parseMode returns the zero Mode for unknown text.
-func parseMode(s *string) Mode {
+// parseRuleMode returns the zero Mode for unknown text.
+func parseRuleMode(s *string) Mode {
 	switch {
 	case s == nil || *s == Enforce.String():
 		return Enforce

@@ -41,14 +41,14 @@ func ParseTallies(limits []byte) ([]Tally, error) {
 		return nil, nil
 	}
 	if err := json.Unmarshal(limits, &documents, json.RejectUnknownMembers(true)); err != nil {
-		return nil, invalid("limits", "must be an array of added, before and limit_id")
+		return nil, invalidMember("limits", "must be an array of added, before and limit_id")
 	}
 	var all []Tally
 	for _, d := range documents {
 		added, ok := parseDecimal(d.Added)
 		before, ok2 := parseDecimal(d.Before)
 		if !ok || !ok2 {
-			return nil, invalid("limits", "must have decimals as amounts")
+			return nil, invalidMember("limits", "must have decimals as amounts")
 		}
 		all = append(all, Tally{d.LimitID, before, added})
 	}

@@ -36,43 +36,43 @@ type testDocument struct {
 	} `json:"expect"`
 }
 
-// test reads the test at i.
-func (d *testDocument) test(i int) (Test, error) {
-	trial, err := d.trial(testMember(i, ""))
+// toTest reads the test at i.
+func (d *testDocument) toTest(i int) (Test, error) {
+	trial, err := d.toTrial(testMemberPath(i, ""))
 	return Test{Name: d.Name, Trial: trial, Expect: Expectation(d.Expect)}, err
 }
 
-func testMember(i int, name string) string { return fmt.Sprintf("tests[%d].%s", i, name) }
+func testMemberPath(i int, name string) string { return fmt.Sprintf("tests[%d].%s", i, name) }
 
 // checkTests looks at all tests.
 func (p *Policy) checkTests() error {
 	if len(p.Tests) > MaxTests {
-		return invalid("tests", "must not be more than 500")
+		return invalidMember("tests", "must not be more than 500")
 	}
-	known := p.limitIDs()
+	known := p.namedLimits()
 	for i := range p.Tests {
-		if err := p.Tests[i].check(i, known); err != nil {
+		if err := p.Tests[i].checkMembers(i, known); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *Test) check(i int, limits map[string]bool) error {
+func (t *Test) checkMembers(i int, limits map[string]bool) error {
 	switch {
-	case !validText(t.Name, MaxName):
-		return invalid(testMember(i, "name"), "must have at most 256 characters, none of them a control character")
+	case !isValidText(t.Name, MaxName):
+		return invalidMember(testMemberPath(i, "name"), "must have at most 256 characters, none of them a control character")
 	case t.Expect.Decision.String() == "":
-		return invalid(testMember(i, "expect.decision"), "must be allow, deny or allow_with_obligation")
-	case t.Expect.RuleID != "" && !validID(t.Expect.RuleID):
-		return invalid(testMember(i, "expect.rule_id"), "is not a rule id")
+		return invalidMember(testMemberPath(i, "expect.decision"), "must be allow, deny or allow_with_obligation")
+	case t.Expect.RuleID != "" && !isValidID(t.Expect.RuleID):
+		return invalidMember(testMemberPath(i, "expect.rule_id"), "is not a rule id")
 	}
 	for _, rule := range t.Expect.Shadow {
-		if !validID(rule) {
-			return invalid(testMember(i, "expect.shadow"), "must be rule ids")
+		if !isValidID(rule) {
+			return invalidMember(testMemberPath(i, "expect.shadow"), "must be rule ids")
 		}
 	}
-	return t.Trial.check(testMember(i, ""), limits)
+	return t.Trial.checkMembers(testMemberPath(i, ""), limits)
 }
 
 // Failure is a test that did not pass.
@@ -96,7 +96,7 @@ func (c *Compiled) RunTests(ctx context.Context, tests []Test) ([]Failure, error
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("run tests: %w", err)
 		}
-		cost, why, err := c.run(ctx, &tests[i], spent)
+		cost, why, err := c.runTest(ctx, &tests[i], spent)
 		if err != nil {
 			return nil, fmt.Errorf("run tests: %w", err)
 		}
@@ -108,9 +108,9 @@ func (c *Compiled) RunTests(ctx context.Context, tests []Test) ([]Failure, error
 	return failures, nil
 }
 
-// run says what a test costs, and why it does not pass, "" when it does. spent is what
+// runTest says what a test costs, and why it does not pass, "" when it does. spent is what
 // the tests before it cost.
-func (c *Compiled) run(ctx context.Context, t *Test, spent uint64) (cost uint64, why string, err error) {
+func (c *Compiled) runTest(ctx context.Context, t *Test, spent uint64) (cost uint64, why string, err error) {
 	if spent >= MaxTestCost {
 		return 0, "the tests before it cost all that tests may cost together", nil
 	}
@@ -118,15 +118,15 @@ func (c *Compiled) run(ctx context.Context, t *Test, spent uint64) (cost uint64,
 		return 0, "the policy looks at now: the test must say what it is", nil
 	}
 	a := occasion{ctx: ctx, in: t.Input}
-	e := c.evaluate(&a, true)
+	e := c.evaluateRules(&a, true)
 	if a.try != nil {
 		cost, err = a.try.Spent(), a.try.Ended()
 	}
-	return cost, t.Expect.fails(e.Settle(t.Exceeds)), err
+	return cost, t.Expect.differenceFrom(e.Settle(t.Exceeds)), err
 }
 
-// fails says what an outcome lacks, "" when it is as expected.
-func (want *Expectation) fails(o Outcome) string {
+// differenceFrom says what an outcome lacks, "" when it is as expected.
+func (want *Expectation) differenceFrom(o Outcome) string {
 	switch {
 	case o.Decision != want.Decision:
 		return fmt.Sprintf("got %s by %s, want %s. %s", o.Decision, o.RuleID, want.Decision, o.Reason)

@@ -47,16 +47,16 @@ const (
 func (p *Policy) ParseTrial(doc []byte) (Trial, error) {
 	var d trialDocument
 	if err := json.Unmarshal(doc, &d, json.RejectUnknownMembers(true)); err != nil {
-		return Trial{}, decodeError(err)
+		return Trial{}, explainDecodeError(err)
 	}
-	t, err := d.trial("")
+	t, err := d.toTrial("")
 	if err != nil {
 		return Trial{}, err
 	}
-	return t, t.check("", p.limitIDs())
+	return t, t.checkMembers("", p.namedLimits())
 }
 
-func (p *Policy) limitIDs() map[string]bool {
+func (p *Policy) namedLimits() map[string]bool {
 	known := make(map[string]bool)
 	for i := range p.Rules {
 		if l := p.Rules[i].Limit; l != nil {
@@ -66,8 +66,8 @@ func (p *Policy) limitIDs() map[string]bool {
 	return known
 }
 
-// trial fills in the defaults; within begins the names of members in errors.
-func (d *trialDocument) trial(within string) (Trial, error) {
+// toTrial fills in the defaults; within begins the names of members in errors.
+func (d *trialDocument) toTrial(within string) (Trial, error) {
 	t := Trial{Input: Input{Tool: d.Input.Tool, Agent: testAgent, ActorType: defaultActor, ActionKind: defaultKind}}
 	if d.Input.Agent != nil {
 		t.Input.Agent = *d.Input.Agent
@@ -84,7 +84,7 @@ func (d *trialDocument) trial(within string) (Trial, error) {
 	for limit, value := range d.Limits {
 		before, ok := parseDecimal(value)
 		if !ok {
-			return t, invalid(within+"limits", "must give each limit_id a number")
+			return t, invalidMember(within+"limits", "must give each limit_id a number")
 		}
 		if t.Before == nil {
 			t.Before = make(map[string]decimal.Decimal)
@@ -94,31 +94,31 @@ func (d *trialDocument) trial(within string) (Trial, error) {
 	if payload := d.Input.Payload; payload != nil && string(payload) != "null" {
 		canonical, err := jcs.Canonicalize(payload, jcs.MaxDepth)
 		if err != nil {
-			return t, invalid(within+"input.payload", "must be a JSON object: "+fault.Of(err).Message)
+			return t, invalidMember(within+"input.payload", "must be a JSON object: "+fault.Of(err).Message)
 		}
 		if canonical[0] != '{' {
-			return t, invalid(within+"input.payload", "must be a JSON object")
+			return t, invalidMember(within+"input.payload", "must be a JSON object")
 		}
 		t.Input.Payload = slices.Clone(canonical)
 	}
 	return t, nil
 }
 
-func (t *Trial) check(within string, limits map[string]bool) error {
+func (t *Trial) checkMembers(within string, limits map[string]bool) error {
 	in := &t.Input
 	switch {
-	case !isValidTool(string(in.Tool)):
-		return invalid(within+"input.tool_name", "must be a tool name, segments with dots between them")
-	case !validAgent(string(in.Agent)):
-		return invalid(within+"input.agent_id", "is not an agent id")
-	case !validToken(in.ActorType):
-		return invalid(within+"input.actor_type", "must match [a-z][a-z0-9_]{0,63}")
-	case !validToken(in.ActionKind):
-		return invalid(within+"input.action_kind", "must match [a-z][a-z0-9_]{0,63}")
+	case !isValidToolName(string(in.Tool)):
+		return invalidMember(within+"input.tool_name", "must be a tool name, segments with dots between them")
+	case !isValidAgentID(string(in.Agent)):
+		return invalidMember(within+"input.agent_id", "is not an agent id")
+	case !isValidToken(in.ActorType):
+		return invalidMember(within+"input.actor_type", "must match [a-z][a-z0-9_]{0,63}")
+	case !isValidToken(in.ActionKind):
+		return invalidMember(within+"input.action_kind", "must match [a-z][a-z0-9_]{0,63}")
 	}
 	for limit, before := range t.Before {
 		if !limits[limit] || before.Sign() < 0 {
-			return invalid(within+"limits", "must give limits of the policy numbers that are not negative")
+			return invalidMember(within+"limits", "must give limits of the policy numbers that are not negative")
 		}
 	}
 	return nil

@@ -11,18 +11,18 @@ const (
 // Weight is about how many bytes the compiled policy takes in memory.
 func (c *Compiled) Weight() int { return c.weight }
 
-// weigh is the weight of all but the conditions.
-func (c *Compiled) weigh() int {
-	sum := 1<<10 + indexWeight*(c.enforced.nodes()+c.limited.nodes()+c.shadowed.nodes())
+// weighRules is the weight of all but the conditions.
+func (c *Compiled) weighRules() int {
+	sum := 1<<10 + indexWeight*(c.enforced.countNodes()+c.limited.countNodes()+c.shadowed.countNodes())
 	for _, targets := range [][]target{c.enforcing, c.shadowing} {
 		for i := range targets {
-			sum += targets[i].weigh()
+			sum += targets[i].weighRule()
 		}
 	}
 	return sum
 }
 
-func (t *target) weigh() int {
+func (t *target) weighRule() int {
 	sum := ruleWeight + len(t.outcome.Reason) + agentWeight*len(t.agents)
 	for _, p := range t.requires {
 		sum += pathStepWeight * (1 + len(p))
@@ -30,14 +30,14 @@ func (t *target) weigh() int {
 	return sum
 }
 
-// nodes counts the nodes of an index.
-func (x *index) nodes() int {
+// countNodes counts the nodes of an index.
+func (x *index) countNodes() int {
 	if x == nil {
 		return 0
 	}
-	n := 1 + x.star.nodes()
+	n := 1 + x.star.countNodes()
 	for _, next := range x.literal {
-		n += next.nodes()
+		n += next.countNodes()
 	}
 	return n
 }

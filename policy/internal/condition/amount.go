@@ -19,8 +19,8 @@ var amountType = cel.ObjectType("decimal", traits.ComparerType|traits.AdderType|
 // with other decimals and with nothing else.
 type amount struct{ decimal.Decimal }
 
-// toAmount is the function decimal(x).
-func toAmount(v ref.Val) ref.Val {
+// convertToAmount is the function decimal(x).
+func convertToAmount(v ref.Val) ref.Val {
 	d, err := DecimalOf(v)
 	if err != nil {
 		return types.WrapErr(err)
@@ -47,12 +47,12 @@ func DecimalOf(v ref.Val) (decimal.Decimal, error) {
 }
 
 // Add implements traits.Adder.
-func (a amount) Add(other ref.Val) ref.Val { return a.combine(other, decimal.Decimal.Add) }
+func (a amount) Add(other ref.Val) ref.Val { return a.combineAmounts(other, decimal.Decimal.Add) }
 
 // Subtract implements traits.Subtractor.
-func (a amount) Subtract(other ref.Val) ref.Val { return a.combine(other, decimal.Decimal.Sub) }
+func (a amount) Subtract(other ref.Val) ref.Val { return a.combineAmounts(other, decimal.Decimal.Sub) }
 
-func (a amount) combine(other ref.Val, op func(d, e decimal.Decimal) (decimal.Decimal, error)) ref.Val {
+func (a amount) combineAmounts(other ref.Val, op func(d, e decimal.Decimal) (decimal.Decimal, error)) ref.Val {
 	b, ok := other.(amount)
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(other)
@@ -102,5 +102,5 @@ func (a amount) Value() any { return a.Decimal }
 
 // ParseDecimal reads canonical JSON: a number, or a string of digits.
 func ParseDecimal(canonical []byte) (decimal.Decimal, error) {
-	return DecimalOf(celValue(canonical, nil))
+	return DecimalOf(decodeValue(canonical, nil))
 }

@@ -40,7 +40,7 @@ func NewAttempt(ctx context.Context, v Variables, units uint64) *Attempt {
 
 // Charge is that of the purse; nobody pays for what is evaluated as it is compiled,
 // where a is nil.
-func (a *Attempt) Charge(units uint64) bool { return a == nil || a.purse.charge(units) }
+func (a *Attempt) Charge(units uint64) bool { return a == nil || a.purse.chargeUnits(units) }
 
 // Refused reports whether something was not done since BeginRule, because its price was
 // not left or the evaluation has to end.

@@ -24,11 +24,11 @@ type call struct {
 	converts bool     // text to a number or a time
 }
 
-// newCall takes the place of a call that CEL planned.
-func (c *Compiler) newCall(planned interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
+// newPricedCall takes the place of a call that CEL planned.
+func (c *Compiler) newPricedCall(planned interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
 	made := &call{
 		id: planned.ID(), function: planned.Function(), args: planned.Args(),
-		price: priceOf(planned.Function()), converts: converts(planned.Function()),
+		price: pricerOfFunction(planned.Function()), converts: isConversion(planned.Function()),
 		impl: c.overloads[planned.OverloadID()], extents: [2]int64{-1, -1},
 	}
 	if made.impl == nil {
@@ -36,7 +36,7 @@ func (c *Compiler) newCall(planned interpreter.InterpretableCall) (interpreter.I
 	}
 	for i, arg := range made.args {
 		if literal, ok := arg.(interpreter.InterpretableConst); ok && i < len(made.extents) {
-			made.extents[i] = int64(extent(literal.Value()))
+			made.extents[i] = int64(extentOfValue(literal.Value()))
 		}
 	}
 	if made.function == "matches" {
@@ -54,12 +54,12 @@ func (c *call) compilePattern(known *patterns) (err error) {
 		return fmt.Errorf("matches with a pattern that is not a literal")
 	}
 	text, _ := literal.Value().(types.String)
-	c.pattern, err = known.compile(string(text))
+	c.pattern, err = known.compilePattern(string(text))
 	return err
 }
 
-// converts reports whether a function reads a text, which then has to be short.
-func converts(function string) bool {
+// isConversion reports whether a function reads a text, which then has to be short.
+func isConversion(function string) bool {
 	switch function {
 	case "double", "int", "uint", "bool", "timestamp", "duration", "decimal":
 		return true
@@ -92,14 +92,14 @@ func (c *call) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 			return r
 		}
 	default:
-		return c.many(frame)
+		return c.executeMany(frame)
 	}
 	a, _ := frame.Scope().(*Attempt)
-	return c.apply(a, l, r)
+	return c.applyPriced(a, l, r)
 }
 
-// many evaluates a call of three arguments or more, which has no price.
-func (c *call) many(frame *interpreter.ExecutionFrame) ref.Val {
+// executeMany evaluates a call of three arguments or more, which has no price.
+func (c *call) executeMany(frame *interpreter.ExecutionFrame) ref.Val {
 	args := make([]ref.Val, len(c.args))
 	for i, arg := range c.args {
 		if args[i] = arg.Exec(frame); types.IsError(args[i]) {
@@ -109,12 +109,12 @@ func (c *call) many(frame *interpreter.ExecutionFrame) ref.Val {
 	return c.impl.Function(args...)
 }
 
-// apply pays for the call and makes it. r is nil for a call of one argument.
-func (c *call) apply(a *Attempt, l, r ref.Val) ref.Val {
+// applyPriced pays for the call and makes it. r is nil for a call of one argument.
+func (c *call) applyPriced(a *Attempt, l, r ref.Val) ref.Val {
 	if c.pattern != nil {
-		return c.match(a, l)
+		return c.matchPattern(a, l)
 	}
-	if c.price != nil && !a.Charge(c.price(c.extent(0, l), c.extent(1, r))) {
+	if c.price != nil && !a.Charge(c.price(c.extentOfArgument(0, l), c.extentOfArgument(1, r))) {
 		return types.WrapErr(ErrTooExpensive)
 	}
 	if c.converts {
@@ -124,39 +124,39 @@ func (c *call) apply(a *Attempt, l, r ref.Val) ref.Val {
 	}
 	if left, ok := l.(traits.Lister); ok && c.function == operators.Add {
 		if right, ok := r.(traits.Lister); ok {
-			return join(left, right)
+			return concatenateLists(left, right)
 		}
 	}
-	return c.invoke(l, r)
+	return c.invokeFunction(l, r)
 }
 
-// extent is that of the argument at i.
-func (c *call) extent(i int, v ref.Val) uint64 {
+// extentOfArgument is that of the argument at i.
+func (c *call) extentOfArgument(i int, v ref.Val) uint64 {
 	switch {
 	case v == nil:
 		return 0
 	case c.extents[i] >= 0:
 		return uint64(c.extents[i])
 	}
-	return extent(v)
+	return extentOfValue(v)
 }
 
-// match evaluates matches.
-func (c *call) match(a *Attempt, v ref.Val) ref.Val {
+// matchPattern evaluates matches.
+func (c *call) matchPattern(a *Attempt, v ref.Val) ref.Val {
 	text, ok := v.(types.String)
 	switch {
 	case !ok:
 		return types.MaybeNoSuchOverloadErr(v)
 	case len(text) > MaxMatched:
 		return types.WrapErr(errLongText)
-	case !a.Charge(matchPrice(len(text), c.pattern.size)):
+	case !a.Charge(priceOfMatch(len(text), c.pattern.size)):
 		return types.WrapErr(ErrTooExpensive)
 	}
 	return types.Bool(c.pattern.matcher.MatchString(string(text)))
 }
 
-// invoke calls the function as CEL does.
-func (c *call) invoke(l, r ref.Val) ref.Val {
+// invokeFunction calls the function as CEL does.
+func (c *call) invokeFunction(l, r ref.Val) ref.Val {
 	switch {
 	case c.impl.OperandTrait != 0 && !l.Type().HasTrait(c.impl.OperandTrait):
 	case r == nil && c.impl.Unary != nil:

@@ -98,18 +98,18 @@ func (c *Compiler) Inspect(source string) (*Inspected, error) {
 	}
 	parsed, issues := c.env.Parse(source)
 	if issues.Err() != nil {
-		return nil, errors.New(issueText(issues))
+		return nil, errors.New(firstIssueText(issues))
 	}
-	checked, err := checkWhen(c.env, parsed)
+	checked, err := typeCheck(c.env, parsed)
 	if err != nil {
 		return nil, err
 	}
 	if c.saving {
-		if err := (&estimator{native: checked.NativeRep(), patterns: c.patterns}).check(); err != nil {
+		if err := (&estimator{native: checked.NativeRep(), patterns: c.patterns}).checkEstimate(); err != nil {
 			return nil, err
 		}
 	}
-	made := &Inspected{parsed, readsOf(checked.NativeRep().Expr())}
+	made := &Inspected{parsed, collectReads(checked.NativeRep().Expr())}
 	c.inspected[source] = made
 	return made, nil
 }
@@ -128,7 +128,7 @@ func (c *Compiler) Compile(source string, required []Path) (*Condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := c.plan(seen, required)
+	made, err := c.planProgram(seen, required)
 	if err != nil {
 		return nil, err
 	}
@@ -139,34 +139,34 @@ func (c *Compiler) Compile(source string, required []Path) (*Condition, error) {
 	return made, nil
 }
 
-// plan makes the program of a condition, strict in what required names (rewriter).
-func (c *Compiler) plan(seen *Inspected, required []Path) (*Condition, error) {
+// planProgram makes the program of a condition, strict in what required names (rewriter).
+func (c *Compiler) planProgram(seen *Inspected, required []Path) (*Condition, error) {
 	parsed := seen.parsed
 	seen.parsed = nil // it is changed
 	native := parsed.NativeRep()
 	w := rewriter{required: required, make: ast.NewExprFactory(), next: ast.MaxID(native)}
-	w.rewrite(native.Expr())
+	w.rewriteExpression(native.Expr())
 	checked, issues := c.env.Check(parsed)
 	if issues.Err() != nil {
-		return nil, errors.New(issueText(issues))
+		return nil, errors.New(firstIssueText(issues))
 	}
-	options := []interpreter.PlannerOption{interpreter.Optimize(), interpreter.CustomDecoratorV2(c.decorate)}
+	options := []interpreter.PlannerOption{interpreter.Optimize(), interpreter.CustomDecoratorV2(c.decorateCall)}
 	if c.traced {
 		options = append(options, interpreter.EvalStateObserver())
 	}
 	program, err := c.planner.NewInterpretable(checked.NativeRep(), options...)
 	if err != nil {
-		return nil, fmt.Errorf("does not compile: %s", oneLine(err.Error(), 200))
+		return nil, fmt.Errorf("does not compile: %s", printableLine(err.Error(), 200))
 	}
 	nodes := 0
-	walk(native.Expr(), func(ast.Expr) { nodes++ })
+	walkExpressions(native.Expr(), func(ast.Expr) { nodes++ })
 	return &Condition{program: program, nodes: nodes, now: seen.reads.now}, nil
 }
 
-// decorate puts calls that pay in the place of CEL's own.
-func (c *Compiler) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+// decorateCall puts calls that pay in the place of CEL's own.
+func (c *Compiler) decorateCall(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	if planned, ok := i.(interpreter.InterpretableCall); ok {
-		return c.newCall(planned)
+		return c.newPricedCall(planned)
 	}
 	return i, nil
 }

@@ -35,33 +35,33 @@ type Condition struct {
 // LooksAtTime reports whether the condition reads the variable now.
 func (c *Condition) LooksAtTime() bool { return c.now }
 
-// checkWhen type-checks a condition. The error is a text for the client.
-func checkWhen(env *cel.Env, parsed *cel.Ast) (*cel.Ast, error) {
+// typeCheck type-checks a condition. The error is a text for the client.
+func typeCheck(env *cel.Env, parsed *cel.Ast) (*cel.Ast, error) {
 	checked, issues := env.Check(parsed)
 	if issues.Err() != nil {
-		return nil, errors.New(issueText(issues))
+		return nil, errors.New(firstIssueText(issues))
 	}
 	if t := checked.OutputType(); t != cel.BoolType && t != cel.DynType {
 		return nil, fmt.Errorf("is of type %s, not bool", t)
 	}
-	return checked, checkUse(checked.NativeRep())
+	return checked, checkExpressions(checked.NativeRep())
 }
 
-// issueText is the first complaint of the CEL compiler, on one line.
-func issueText(issues *cel.Issues) string {
+// firstIssueText is the first complaint of the CEL compiler, on one line.
+func firstIssueText(issues *cel.Issues) string {
 	first := issues.Errors()[0]
 	message, _, _ := strings.Cut(first.Message, "\n")
-	return fmt.Sprintf("does not compile: %s (line %d, column %d)", oneLine(message, 200), first.Location.Line(), first.Location.Column()+1)
+	return fmt.Sprintf("does not compile: %s (line %d, column %d)", printableLine(message, 200), first.Location.Line(), first.Location.Column()+1)
 }
 
-// checkUse refuses what the types allow and what could not be answered the same
+// checkExpressions refuses what the types allow and what could not be answered the same
 // way everywhere, or ever.
-func checkUse(native *ast.AST) (err error) {
-	walk(native.Expr(), func(e ast.Expr) {
+func checkExpressions(native *ast.AST) (err error) {
+	walkExpressions(native.Expr(), func(e ast.Expr) {
 		switch {
 		case err != nil:
 		case e.Kind() == ast.CallKind:
-			err = checkCall(native, e.AsCall())
+			err = checkCallArguments(native, e.AsCall())
 		case e.Kind() == ast.StructKind, e.Kind() == ast.ComprehensionKind:
 			err = errors.New("uses a message or a macro")
 		}
@@ -69,47 +69,49 @@ func checkUse(native *ast.AST) (err error) {
 	return err
 }
 
-func checkCall(native *ast.AST, call ast.CallExpr) error {
+func checkCallArguments(native *ast.AST, call ast.CallExpr) error {
 	args := call.Args()
 	switch name := call.FunctionName(); name {
 	case "matches":
-		if literal(args[len(args)-1]) == nil {
+		if literalValue(args[len(args)-1]) == nil {
 			return errors.New("matches with a pattern that is not a literal")
 		}
 	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo:
 		for i := range args {
-			if native.GetType(args[i].ID()).Kind() == types.DynKind && wholeNumber(native.GetType(args[1-i].ID())) {
+			if native.GetType(args[i].ID()).Kind() == types.DynKind && isWholeNumber(native.GetType(args[1-i].ID())) {
 				return errors.New("calculates with a whole number and a member of the payload: JSON numbers are doubles, write 5.0 for 5, or int(payload.x)")
 			}
 		}
 	default:
-		if strings.HasPrefix(name, "get") && len(args) == 1 && !fixedOffset(literal(args[0])) {
+		if strings.HasPrefix(name, "get") && len(args) == 1 && !isFixedOffset(literalValue(args[0])) {
 			return fmt.Errorf(`uses %s with a time zone that is not a literal offset: write one such as "+02:00" or "UTC", the rules of named zones change`, name)
 		}
 	}
 	return nil
 }
 
-func wholeNumber(t *types.Type) bool { return t.Kind() == types.IntKind || t.Kind() == types.UintKind }
+func isWholeNumber(t *types.Type) bool {
+	return t.Kind() == types.IntKind || t.Kind() == types.UintKind
+}
 
-// fixedOffset reports whether v is "UTC" or "+hh:mm". Named zones depend on a
+// isFixedOffset reports whether v is "UTC" or "+hh:mm". Named zones depend on a
 // data base that two hosts may have in different versions.
-func fixedOffset(v ref.Val) bool {
+func isFixedOffset(v ref.Val) bool {
 	s, _ := v.(types.String)
 	if s == "UTC" {
 		return true
 	}
 	return len(s) == 6 && (s[0] == '+' || s[0] == '-') && s[3] == ':' &&
-		twoDigits(string(s[1:3]), "23") && twoDigits(string(s[4:]), "59")
+		isTwoDigits(string(s[1:3]), "23") && isTwoDigits(string(s[4:]), "59")
 }
 
-func twoDigits(s, most string) bool {
+func isTwoDigits(s, most string) bool {
 	return s[0] >= '0' && s[0] <= '9' && s[1] >= '0' && s[1] <= '9' && s <= most
 }
 
 // Holds evaluates the condition. An error says why there is no answer.
 func (c *Condition) Holds(a *Attempt) (bool, error) {
-	v, err := c.run(a)
+	v, err := c.runProgram(a)
 	if err != nil {
 		return false, err
 	}
@@ -120,8 +122,8 @@ func (c *Condition) Holds(a *Attempt) (bool, error) {
 	return bool(holds), nil
 }
 
-// run executes the condition's program.
-func (c *Condition) run(a *Attempt) (v ref.Val, err error) {
+// runProgram executes the condition's program.
+func (c *Condition) runProgram(a *Attempt) (v ref.Val, err error) {
 	if !a.Charge(uint64(c.nodes)) {
 		return nil, ErrTooExpensive
 	}
@@ -135,18 +137,18 @@ func (c *Condition) run(a *Attempt) (v ref.Val, err error) {
 			v, err = nil, errors.New("internal error")
 		}
 	}()
-	v = c.execute(frame, a)
+	v = c.executeProgram(frame, a)
 	if a.refused {
 		return nil, ErrTooExpensive
 	}
 	if failed, ok := v.(*types.Err); ok {
-		return nil, a.told(failed)
+		return nil, a.describeFailure(failed)
 	}
 	return v, nil
 }
 
-// execute keeps the state of a program that tells it.
-func (c *Condition) execute(frame *interpreter.ExecutionFrame, a *Attempt) ref.Val {
+// executeProgram keeps the state of a program that tells it.
+func (c *Condition) executeProgram(frame *interpreter.ExecutionFrame, a *Attempt) ref.Val {
 	told, ok := c.program.(*interpreter.ObservableInterpretable)
 	if !ok {
 		return c.program.Exec(frame)
@@ -154,15 +156,15 @@ func (c *Condition) execute(frame *interpreter.ExecutionFrame, a *Attempt) ref.V
 	return told.ObserveExec(frame, func(observed any) { a.state, _ = observed.(interpreter.EvalState) })
 }
 
-// told is an error as the reason tells it. Its text may hold a value of the payload.
-func (a *Attempt) told(failed error) error {
+// describeFailure is an error as the reason tells it. Its text may hold a value of the payload.
+func (a *Attempt) describeFailure(failed error) error {
 	text := failed.Error()
 	a.Charge(uint64(len(text)) / bytesPerUnit)
-	return errors.New(oneLine(text, 160))
+	return errors.New(printableLine(text, 160))
 }
 
-// oneLine returns at most most bytes of s, in printable ASCII.
-func oneLine(s string, most int) string {
+// printableLine returns at most most bytes of s, in printable ASCII.
+func printableLine(s string, most int) string {
 	var b strings.Builder
 	for _, r := range s {
 		if r < ' ' || r > '~' {

@@ -60,9 +60,9 @@ func (p *purse) BeginRule() {
 	p.refused = p.spent >= p.total || p.ended != nil
 }
 
-// charge takes units and reports whether there were as many. What it refuses must
+// chargeUnits takes units and reports whether there were as many. What it refuses must
 // not be done. p may be nil: then nobody pays.
-func (p *purse) charge(units uint64) bool {
+func (p *purse) chargeUnits(units uint64) bool {
 	if p == nil {
 		return true
 	}
@@ -75,24 +75,24 @@ func (p *purse) charge(units uint64) bool {
 	}
 	p.spent += units
 	if p.spent >= p.look {
-		p.checkEnd()
+		p.checkContext()
 	}
 	return !p.refused
 }
 
-// read takes units for reading a part of the payload, which is done once for all
+// chargeReading takes units for reading a part of the payload, which is done once for all
 // rules: it counts for the evaluation, and not for the condition that comes first. p
 // may be nil.
-func (p *purse) read(units int) bool {
+func (p *purse) chargeReading(units int) bool {
 	if p == nil {
 		return true
 	}
 	p.ceiling = min(p.ceiling+uint64(units), p.total)
-	return p.charge(uint64(units))
+	return p.chargeUnits(uint64(units))
 }
 
-// checkEnd asks whether the evaluation has to end.
-func (p *purse) checkEnd() {
+// checkContext asks whether the evaluation has to end.
+func (p *purse) checkContext() {
 	p.look = p.spent + checkInterval
 	if p.ctx == nil || p.ended != nil {
 		return

@@ -19,11 +19,11 @@ type estimator struct {
 	failed   error // of the first pattern that can't be compiled
 }
 
-// check refuses a condition that would cost too much, or that has a pattern which does not
+// checkEstimate refuses a condition that would cost too much, or that has a pattern which does not
 // compile within the bounds of the policy.
-func (x *estimator) check() error {
+func (x *estimator) checkEstimate() error {
 	var units uint64
-	walk(x.native.Expr(), func(e ast.Expr) { units += 1 + x.price(e) })
+	walkExpressions(x.native.Expr(), func(e ast.Expr) { units += 1 + x.estimatePrice(e) })
 	if x.failed != nil {
 		return x.failed
 	}
@@ -33,41 +33,41 @@ func (x *estimator) check() error {
 	return nil
 }
 
-// price is the price of e but for its node and its operands.
-func (x *estimator) price(e ast.Expr) uint64 {
+// estimatePrice is the price of e but for its node and its operands.
+func (x *estimator) estimatePrice(e ast.Expr) uint64 {
 	if e.Kind() != ast.CallKind {
 		return 0
 	}
-	operands := children(e)
+	operands := operandsOf(e)
 	if name := e.AsCall().FunctionName(); name == "matches" {
-		return x.match(e.AsCall(), operands[0])
-	} else if price := priceOf(name); price != nil && len(operands) > 0 {
-		return price(x.extent(operands[0]), x.extent(operands[len(operands)-1]))
+		return x.estimateMatch(e.AsCall(), operands[0])
+	} else if price := pricerOfFunction(name); price != nil && len(operands) > 0 {
+		return price(x.estimateExtent(operands[0]), x.estimateExtent(operands[len(operands)-1]))
 	}
 	return 0
 }
 
-func (x *estimator) match(call ast.CallExpr, text ast.Expr) uint64 {
+func (x *estimator) estimateMatch(call ast.CallExpr, text ast.Expr) uint64 {
 	if x.failed != nil {
 		return 0
 	}
-	pattern, err := x.patterns.compile(patternOf(call))
+	pattern, err := x.patterns.compilePattern(literalPattern(call))
 	if err != nil {
 		x.failed = err
 		return 0
 	}
-	return matchPrice(int(x.extent(text)*bytesPerUnit), pattern.size)
+	return priceOfMatch(int(x.estimateExtent(text)*bytesPerUnit), pattern.size)
 }
 
-// extent is the most that the value of e takes to look at (price.go).
-func (x *estimator) extent(e ast.Expr) uint64 {
+// estimateExtent is the most that the value of e takes to look at (price.go).
+func (x *estimator) estimateExtent(e ast.Expr) uint64 {
 	switch e.Kind() {
 	case ast.LiteralKind:
-		return extent(e.AsLiteral())
+		return extentOfValue(e.AsLiteral())
 	case ast.ListKind, ast.MapKind:
 		sum := uint64(1)
-		for _, child := range children(e) {
-			sum += 1 + x.extent(child)
+		for _, child := range operandsOf(e) {
+			sum += 1 + x.estimateExtent(child)
 		}
 		return sum
 	}
@@ -77,7 +77,7 @@ func (x *estimator) extent(e ast.Expr) uint64 {
 		return 0
 	}
 	if e.Kind() == ast.CallKind {
-		return x.result(e.AsCall())
+		return x.estimateResult(e.AsCall())
 	}
 	if e.Kind() == ast.IdentKind && e.AsIdent() != varPayload {
 		return MaxTool / bytesPerUnit // the other variables are names
@@ -85,14 +85,14 @@ func (x *estimator) extent(e ast.Expr) uint64 {
 	return ordinary / bytesPerUnit
 }
 
-// result is the extent of what a call returns.
-func (x *estimator) result(call ast.CallExpr) uint64 {
+// estimateResult is the extent of what a call returns.
+func (x *estimator) estimateResult(call ast.CallExpr) uint64 {
 	args := call.Args()
 	switch call.FunctionName() {
 	case operators.Add:
-		return x.extent(args[0]) + x.extent(args[1])
+		return x.estimateExtent(args[0]) + x.estimateExtent(args[1])
 	case operators.Conditional:
-		return max(x.extent(args[1]), x.extent(args[2]))
+		return max(x.estimateExtent(args[1]), x.estimateExtent(args[2]))
 	}
 	return ordinary / bytesPerUnit
 }

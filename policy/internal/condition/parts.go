@@ -17,13 +17,13 @@ func CountParts(source string) int {
 			i++
 			continue
 		case strings.HasPrefix(source[i:], "//"):
-			i = skipUntil(source, i, "\n")
+			i = skipPastText(source, i, "\n")
 			continue
 		case c == '"' || c == '\'':
 			i = skipQuoted(source, i, false)
 		case c == '`':
-			i = skipUntil(source, i+1, "`")
-		case wordByte(c):
+			i = skipPastText(source, i+1, "`")
+		case isWordByte(c):
 			i = skipName(source, i)
 		case i+1 < len(source) && isOperator(source[i:i+2]):
 			i += 2
@@ -35,7 +35,7 @@ func CountParts(source string) int {
 	return parts
 }
 
-func wordByte(c byte) bool {
+func isWordByte(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
@@ -51,7 +51,7 @@ func isOperator(two string) bool {
 // it is the prefix of, as in r"\d".
 func skipName(s string, i int) int {
 	begin, number := i, s[i] <= '9'
-	for i < len(s) && (wordByte(s[i]) || number && s[i] == '.') {
+	for i < len(s) && (isWordByte(s[i]) || number && s[i] == '.') {
 		i++
 	}
 	if i < len(s) && (s[i] == '"' || s[i] == '\'') {
@@ -85,8 +85,8 @@ func skipQuoted(s string, i int, raw bool) int {
 	return len(s)
 }
 
-// skipUntil returns the index behind the next end at or after i.
-func skipUntil(s string, i int, end string) int {
+// skipPastText returns the index behind the next end at or after i.
+func skipPastText(s string, i int, end string) int {
 	n := strings.Index(s[i:], end)
 	if n < 0 {
 		return len(s)

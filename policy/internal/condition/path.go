@@ -39,7 +39,7 @@ func (p Path) String() string {
 		case i > 0:
 			b = append(b, '.')
 		}
-		if plainName(s.name) && (i > 0 || s.name != varPayload) {
+		if isPlainName(s.name) && (i > 0 || s.name != varPayload) {
 			b = append(b, s.name...)
 		} else {
 			b = jcs.AppendString(b, s.name)
@@ -61,7 +61,7 @@ func ParsePath(s string) (Path, bool) {
 		var next pathStep
 		var ok bool
 		if rest[0] == '[' {
-			next, rest, ok = cutPlace(rest)
+			next, rest, ok = cutArrayIndex(rest)
 		} else {
 			if len(p) > 0 {
 				if rest[0] != '.' {
@@ -69,7 +69,7 @@ func ParsePath(s string) (Path, bool) {
 				}
 				rest = rest[1:]
 			}
-			next, rest, ok = cutName(rest)
+			next, rest, ok = cutMemberName(rest)
 		}
 		if p = append(p, next); !ok || len(p) > maxSteps {
 			return nil, false
@@ -78,16 +78,16 @@ func ParsePath(s string) (Path, bool) {
 	return p, p[0].place < 0 && p.String() == s
 }
 
-func cutPlace(s string) (pathStep, string, bool) {
+func cutArrayIndex(s string) (pathStep, string, bool) {
 	digits, rest, ok := strings.Cut(s[1:], "]")
 	n, err := strconv.ParseUint(digits, 10, 31)
 	return pathStep{place: int(n)}, rest, ok && err == nil
 }
 
-func cutName(s string) (pathStep, string, bool) {
+func cutMemberName(s string) (pathStep, string, bool) {
 	n := 0
 	if s != "" && s[0] == '"' {
-		n = skipText([]byte(s), 0)
+		n = skipString([]byte(s), 0)
 		canonical, err := jcs.Canonicalize([]byte(s[:n]), 1)
 		if err != nil {
 			return pathStep{}, "", false
@@ -101,8 +101,8 @@ func cutName(s string) (pathStep, string, bool) {
 	return pathStep{name: s[:n], place: -1}, s[n:], n > 0
 }
 
-// plainName reports whether a name is written without quotes.
-func plainName(s string) bool {
+// isPlainName reports whether a name is written without quotes.
+func isPlainName(s string) bool {
 	other := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
 	}

@@ -28,24 +28,24 @@ type patterns struct {
 	known map[string]*pattern
 }
 
-// compile returns the pattern of a text. The error is one for the client.
-func (p *patterns) compile(text string) (*pattern, error) {
+// compilePattern returns the pattern of a text. The error is one for the client.
+func (p *patterns) compilePattern(text string) (*pattern, error) {
 	if known := p.known[text]; known != nil {
 		return known, nil
 	}
-	least := classesSize(text)
-	if err := p.checkLimit(least); err != nil {
+	least := sizeOfClasses(text)
+	if err := p.checkInstructions(least); err != nil {
 		return nil, err
 	}
-	made, err := readProgram(text)
+	made, err := compileProgram(text)
 	if err != nil {
-		return nil, fmt.Errorf("does not compile: %s", oneLine(err.Error(), 200))
+		return nil, fmt.Errorf("does not compile: %s", printableLine(err.Error(), 200))
 	}
-	if err := p.checkLimit(max(made.size, least)); err != nil {
+	if err := p.checkInstructions(max(made.size, least)); err != nil {
 		return nil, err
 	}
 	if made.matcher, err = regexp.Compile(text); err != nil {
-		return nil, fmt.Errorf("does not compile: %s", oneLine(err.Error(), 200))
+		return nil, fmt.Errorf("does not compile: %s", printableLine(err.Error(), 200))
 	}
 	if p.known == nil {
 		p.known = make(map[string]*pattern)
@@ -55,7 +55,7 @@ func (p *patterns) compile(text string) (*pattern, error) {
 	return made, nil
 }
 
-func (p *patterns) checkLimit(size int) error {
+func (p *patterns) checkInstructions(size int) error {
 	if p.limit > 0 && p.size+size > p.limit {
 		return fmt.Errorf("has a pattern of %d instructions, with which the different patterns of the policy have more than %d", size, p.limit)
 	}
@@ -68,26 +68,26 @@ const (
 	classInstructions   = 80 // of a class that is named, as \pL, and of a wide range
 )
 
-// classesSize is the part of a pattern's size that compiling it takes at the least,
+// sizeOfClasses is the part of a pattern's size that compiling it takes at the least,
 // whatever its program is: `[\pL\pL]` is one instruction and reads two large tables. A range
 // with a bound beyond ASCII is as much, because (?i) looks at each character in it.
-func classesSize(text string) int {
+func sizeOfClasses(text string) int {
 	classes := strings.Count(text, `\p`) + strings.Count(text, `\P`)
 	for i := range len(text) {
-		if text[i] == '-' && i > 0 && i+1 < len(text) && (wide(text[i-1]) || wide(text[i+1])) {
+		if text[i] == '-' && i > 0 && i+1 < len(text) && (mayBeWide(text[i-1]) || mayBeWide(text[i+1])) {
 			classes++
 		}
 	}
 	return classes * classInstructions
 }
 
-// wide reports whether a byte beside a - may be part of a bound beyond ASCII.
-func wide(c byte) bool { return c >= 0x80 || c == '\\' || c == '}' }
+// mayBeWide reports whether a byte beside a - may be part of a bound beyond ASCII.
+func mayBeWide(c byte) bool { return c >= 0x80 || c == '\\' || c == '}' }
 
-// readProgram returns a pattern without its matcher. Its size is the number of
+// compileProgram returns a pattern without its matcher. Its size is the number of
 // instructions of its RE2 program, of which one that names a class of characters counts
 // once more for each runesPerInstruction bounds of its ranges.
-func readProgram(text string) (*pattern, error) {
+func compileProgram(text string) (*pattern, error) {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
 		return nil, err
@@ -110,10 +110,10 @@ func readProgram(text string) (*pattern, error) {
 	return made, nil
 }
 
-// patternOf returns the pattern of a call of matches, which is a literal (checkCall).
-func patternOf(call ast.CallExpr) string {
+// literalPattern returns the pattern of a call of matches, which is a literal (checkCall).
+func literalPattern(call ast.CallExpr) string {
 	args := call.Args()
-	text, _ := literal(args[len(args)-1]).(types.String)
+	text, _ := literalValue(args[len(args)-1]).(types.String)
 	return string(text)
 }
 

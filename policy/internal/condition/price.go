@@ -21,10 +21,10 @@ const (
 // two arguments.
 type pricer func(l, r uint64) uint64
 
-// priceOf returns how calls of a function are priced, nil for those that cost the
+// pricerOfFunction returns how calls of a function are priced, nil for those that cost the
 // same whatever their arguments. It knows the functions that conditions may use
 // and those that take their place (strict.go).
-func priceOf(function string) pricer {
+func pricerOfFunction(function string) pricer {
 	switch function {
 	case strictEqual, strictOther, operators.Equals, operators.NotEquals,
 		operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
@@ -36,26 +36,26 @@ func priceOf(function string) pricer {
 	case "size", mapKey:
 		return func(l, _ uint64) uint64 { return l }
 	case "decimal":
-		return constant(unitsPerDecimal)
+		return constantPrice(unitsPerDecimal)
 	case "timestamp", "duration", "string", "double", "int", "uint",
 		"getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear",
 		"getHours", "getMinutes", "getSeconds", "getMilliseconds":
-		return constant(unitsPerTime)
+		return constantPrice(unitsPerTime)
 	}
 	return nil
 }
 
-func constant(units uint64) pricer { return func(_, _ uint64) uint64 { return units } }
+func constantPrice(units uint64) pricer { return func(_, _ uint64) uint64 { return units } }
 
-// matchPrice is what it costs to match a text of so many bytes with a pattern of so
+// priceOfMatch is what it costs to match a text of so many bytes with a pattern of so
 // many instructions.
-func matchPrice(text, instructions int) uint64 {
+func priceOfMatch(text, instructions int) uint64 {
 	return (uint64(text) + 1) * uint64(instructions) / instructionsPerUnit
 }
 
-// extent is what it costs to look at all of v, in units. It takes no longer than
+// extentOfValue is what it costs to look at all of v, in units. It takes no longer than
 // that itself, and stops at what no condition may spend.
-func extent(v ref.Val) uint64 {
+func extentOfValue(v ref.Val) uint64 {
 	switch v := v.(type) {
 	case types.String:
 		return uint64(len(v)) / bytesPerUnit
@@ -66,14 +66,14 @@ func extent(v ref.Val) uint64 {
 	case traits.Lister: // a literal, as long as the source at most
 		sum := uint64(1)
 		for it := v.Iterator(); sum <= MaxCost && it.HasNext() == types.True; {
-			sum += 1 + extent(it.Next())
+			sum += 1 + extentOfValue(it.Next())
 		}
 		return sum
 	case traits.Mapper:
 		sum := uint64(1)
 		for it := v.Iterator(); sum <= MaxCost && it.HasNext() == types.True; {
 			key := it.Next()
-			sum += 2 + extent(key) + extent(v.Get(key))
+			sum += 2 + extentOfValue(key) + extentOfValue(v.Get(key))
 		}
 		return sum
 	}

@@ -14,19 +14,19 @@ type reads struct {
 	now      bool
 }
 
-// readsOf collects the reads of e.
-func readsOf(e ast.Expr) reads {
+// collectReads collects the reads of e.
+func collectReads(e ast.Expr) reads {
 	var r reads
-	r.collect(e)
+	r.collectFrom(e)
 	return r
 }
 
-func (r *reads) collect(e ast.Expr) {
+func (r *reads) collectFrom(e ast.Expr) {
 	if p, rest, ok := payloadPath(e); ok {
-		r.add(p)
+		r.appendPath(p)
 		for _, index := range rest {
 			r.computed = true
-			r.collect(index)
+			r.collectFrom(index)
 		}
 		return
 	}
@@ -35,16 +35,16 @@ func (r *reads) collect(e ast.Expr) {
 		r.now = r.now || e.AsIdent() == varNow
 	case ast.SelectKind:
 		if !e.AsSelect().IsTestOnly() {
-			r.collect(e.AsSelect().Operand())
+			r.collectFrom(e.AsSelect().Operand())
 		}
 	default:
-		for _, child := range children(e) {
-			r.collect(child)
+		for _, child := range operandsOf(e) {
+			r.collectFrom(child)
 		}
 	}
 }
 
-func (r *reads) add(p Path) {
+func (r *reads) appendPath(p Path) {
 	if len(p) == 0 {
 		return
 	}
@@ -56,22 +56,22 @@ func (r *reads) add(p Path) {
 	r.paths = append(r.paths, p)
 }
 
-// outside reports whether r looks at a path that is not known to be there: that
+// readsOutside reports whether r looks at a path that is not known to be there: that
 // required does not name.
-func (r *reads) outside(required []Path) bool {
+func (r *reads) readsOutside(required []Path) bool {
 	if r.computed {
 		return true
 	}
 	for _, p := range r.paths {
-		if !coveredBy(p, required) {
+		if !isCoveredBy(p, required) {
 			return true
 		}
 	}
 	return false
 }
 
-// coveredBy reports whether p is there whenever all of required are.
-func coveredBy(p Path, required []Path) bool {
+// isCoveredBy reports whether p is there whenever all of required are.
+func isCoveredBy(p Path, required []Path) bool {
 	for _, q := range required {
 		if q.isWithin(p) {
 			return true
@@ -89,13 +89,13 @@ func payloadPath(e ast.Expr) (p Path, rest []ast.Expr, ok bool) {
 		return Path{}, nil, true
 	case e.Kind() == ast.SelectKind && !e.AsSelect().IsTestOnly():
 		p, rest, ok = payloadPath(e.AsSelect().Operand())
-		return extend(p, rest, types.String(e.AsSelect().FieldName())), rest, ok
+		return extendPath(p, rest, types.String(e.AsSelect().FieldName())), rest, ok
 	case e.Kind() == ast.CallKind && e.AsCall().FunctionName() == operators.Index:
 		args := e.AsCall().Args()
 		if p, rest, ok = payloadPath(args[0]); !ok {
 			return nil, nil, false
 		}
-		if longer := extend(p, rest, literal(args[1])); longer != nil {
+		if longer := extendPath(p, rest, literalValue(args[1])); longer != nil {
 			return longer, rest, true
 		}
 		return p, append(rest, args[1]), true
@@ -103,9 +103,9 @@ func payloadPath(e ast.Expr) (p Path, rest []ast.Expr, ok bool) {
 	return nil, nil, false
 }
 
-// extend returns p with one more step, p itself when it ended before, and nil for
+// extendPath returns p with one more step, p itself when it ended before, and nil for
 // a key that is none.
-func extend(p Path, ended []ast.Expr, key ref.Val) Path {
+func extendPath(p Path, ended []ast.Expr, key ref.Val) Path {
 	if len(ended) > 0 && key != nil {
 		return p
 	}
@@ -120,17 +120,17 @@ func extend(p Path, ended []ast.Expr, key ref.Val) Path {
 	return nil
 }
 
-// literal returns the value of a literal, nil for anything else.
-func literal(e ast.Expr) ref.Val {
+// literalValue returns the value of a literal, nil for anything else.
+func literalValue(e ast.Expr) ref.Val {
 	if e.Kind() != ast.LiteralKind {
 		return nil
 	}
 	return e.AsLiteral()
 }
 
-// children returns the operands of e. There are neither comprehensions nor
+// operandsOf returns the operands of e. There are neither comprehensions nor
 // messages.
-func children(e ast.Expr) []ast.Expr {
+func operandsOf(e ast.Expr) []ast.Expr {
 	switch e.Kind() {
 	case ast.CallKind:
 		call := e.AsCall()
@@ -152,10 +152,10 @@ func children(e ast.Expr) []ast.Expr {
 	return nil
 }
 
-// walk calls visit with e and all expressions in it, parents first.
-func walk(e ast.Expr, visit func(ast.Expr)) {
+// walkExpressions calls visit with e and all expressions in it, parents first.
+func walkExpressions(e ast.Expr, visit func(ast.Expr)) {
 	visit(e)
-	for _, child := range children(e) {
-		walk(child, visit)
+	for _, child := range operandsOf(e) {
+		walkExpressions(child, visit)
 	}
 }

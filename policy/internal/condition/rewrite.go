@@ -22,25 +22,25 @@ type rewriter struct {
 	next     int64 // an id that is not taken
 }
 
-func (w *rewriter) rewrite(e ast.Expr) {
+func (w *rewriter) rewriteExpression(e ast.Expr) {
 	if e.Kind() == ast.CallKind {
 		switch call := e.AsCall(); call.FunctionName() {
 		case operators.LogicalAnd, operators.LogicalOr:
-			w.logical(e)
+			w.rewriteLogical(e)
 			return
 		case operators.Conditional:
-			w.conditional(e)
+			w.rewriteConditional(e)
 			return
 		case operators.Equals:
-			w.rename(e, strictEqual)
+			w.renameFunction(e, strictEqual)
 		case operators.NotEquals:
-			w.rename(e, strictOther)
+			w.renameFunction(e, strictOther)
 		case operators.In:
-			w.rename(e, strictIn)
+			w.renameFunction(e, strictIn)
 		}
 	}
-	for _, child := range children(e) {
-		w.rewrite(child)
+	for _, child := range operandsOf(e) {
+		w.rewriteExpression(child)
 	}
 	if e.Kind() == ast.MapKind {
 		w.markKeys(e.AsMap())
@@ -66,64 +66,64 @@ func (w *rewriter) markKeys(m ast.MapExpr) {
 	}
 }
 
-func (w *rewriter) rename(e ast.Expr, name string) {
+func (w *rewriter) renameFunction(e ast.Expr, name string) {
 	e.SetKindCase(w.make.NewCall(e.ID(), name, e.AsCall().Args()...))
 }
 
-// logical folds a chain of one operator from the left. The parser balances such
+// rewriteLogical folds a chain of one operator from the left. The parser balances such
 // chains; their inner nodes give the ids.
-func (w *rewriter) logical(e ast.Expr) {
+func (w *rewriter) rewriteLogical(e ast.Expr) {
 	function := e.AsCall().FunctionName()
-	operands, ids := flatten(e, function, nil, nil)
+	operands, ids := flattenOperands(e, function, nil, nil)
 	joined := operands[0]
-	w.rewrite(joined)
+	w.rewriteExpression(joined)
 	for i, operand := range operands[1:] {
-		seen := readsOf(operand)
-		w.rewrite(operand)
+		seen := collectReads(operand)
+		w.rewriteExpression(operand)
 		id := ids[len(ids)-1-i] // the root's own is the last
-		joined = w.join(id, function, joined, operand, seen.outside(w.required))
+		joined = w.joinOperands(id, function, joined, operand, seen.readsOutside(w.required))
 	}
 	e.SetKindCase(joined)
 }
 
-// join returns left function right; lazily, right is skipped when left decides.
-func (w *rewriter) join(id int64, function string, left, right ast.Expr, lazily bool) ast.Expr {
+// joinOperands returns left function right; lazily, right is skipped when left decides.
+func (w *rewriter) joinOperands(id int64, function string, left, right ast.Expr, lazily bool) ast.Expr {
 	switch {
 	case lazily && function == operators.LogicalAnd:
-		return w.make.NewCall(id, operators.Conditional, left, right, w.constant(types.False))
+		return w.make.NewCall(id, operators.Conditional, left, right, w.boolLiteral(types.False))
 	case lazily:
-		return w.make.NewCall(id, operators.Conditional, left, w.constant(types.True), right)
+		return w.make.NewCall(id, operators.Conditional, left, w.boolLiteral(types.True), right)
 	case function == operators.LogicalAnd:
 		return w.make.NewCall(id, strictAnd, left, right)
 	}
 	return w.make.NewCall(id, strictOr, left, right)
 }
 
-func (w *rewriter) constant(b types.Bool) ast.Expr {
+func (w *rewriter) boolLiteral(b types.Bool) ast.Expr {
 	w.next++
 	return w.make.NewLiteral(w.next, b)
 }
 
-func (w *rewriter) conditional(e ast.Expr) {
+func (w *rewriter) rewriteConditional(e ast.Expr) {
 	args := e.AsCall().Args()
-	yes, no := readsOf(args[1]), readsOf(args[2])
+	yes, no := collectReads(args[1]), collectReads(args[2])
 	for _, arg := range args {
-		w.rewrite(arg)
+		w.rewriteExpression(arg)
 	}
-	if !yes.outside(w.required) && !no.outside(w.required) {
-		w.rename(e, strictIf)
+	if !yes.readsOutside(w.required) && !no.readsOutside(w.required) {
+		w.renameFunction(e, strictIf)
 	}
 }
 
-// flatten returns the operands of a chain of function and the ids of its nodes,
+// flattenOperands returns the operands of a chain of function and the ids of its nodes,
 // the root's first.
-func flatten(e ast.Expr, function string, operands []ast.Expr, ids []int64) ([]ast.Expr, []int64) {
+func flattenOperands(e ast.Expr, function string, operands []ast.Expr, ids []int64) ([]ast.Expr, []int64) {
 	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != function {
 		return append(operands, e), ids
 	}
 	ids = append(ids, e.ID())
 	for _, arg := range e.AsCall().Args() {
-		operands, ids = flatten(arg, function, operands, ids)
+		operands, ids = flattenOperands(arg, function, operands, ids)
 	}
 	return operands, ids
 }

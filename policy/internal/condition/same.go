@@ -8,25 +8,25 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// same reports whether two values are equal as CEL has it. It looks at them in an order
+// equalValues reports whether two values are equal as CEL has it. It looks at them in an order
 // that they give and never at random, because what is looked at is paid for.
-func same(l, r ref.Val) bool {
+func equalValues(l, r ref.Val) bool {
 	if l == types.NullValue || r == types.NullValue {
 		return l == r
 	}
 	switch left := l.(type) {
 	case traits.Mapper:
 		right, ok := r.(traits.Mapper)
-		return ok && sameMaps(left, right)
+		return ok && equalMaps(left, right)
 	case traits.Lister:
 		right, ok := r.(traits.Lister)
-		return ok && sameLists(left, right)
+		return ok && equalLists(left, right)
 	}
 	return l.Equal(r) == types.True
 }
 
-// sameLists compares arrays of the payload by their canonical text.
-func sameLists(l, r traits.Lister) bool {
+// equalLists compares arrays of the payload by their canonical text.
+func equalLists(l, r traits.Lister) bool {
 	left, ok := l.(*list)
 	right, ok2 := r.(*list)
 	if ok && ok2 && left.raw != nil && right.raw != nil {
@@ -37,25 +37,25 @@ func sameLists(l, r traits.Lister) bool {
 		return false
 	}
 	for i := types.Int(0); i < n; i++ {
-		if !same(l.Get(i), r.Get(i)) {
+		if !equalValues(l.Get(i), r.Get(i)) {
 			return false
 		}
 	}
 	return true
 }
 
-// sameMaps compares objects of the payload by their canonical text, and others by the
+// equalMaps compares objects of the payload by their canonical text, and others by the
 // members of the one that is an object of the payload.
-func sameMaps(l, r traits.Mapper) bool {
+func equalMaps(l, r traits.Mapper) bool {
 	left, ok := l.(*Object)
 	right, ok2 := r.(*Object)
 	switch {
 	case ok && ok2:
 		return bytes.Equal(left.raw, right.raw)
 	case ok:
-		return left.sameAs(r)
+		return left.equalsMap(r)
 	case ok2:
-		return right.sameAs(l)
+		return right.equalsMap(l)
 	case l.Size() != r.Size():
 		return false
 	}
@@ -63,19 +63,19 @@ func sameMaps(l, r traits.Mapper) bool {
 	for it := l.Iterator(); it.HasNext() == types.True; { // in any order, but all of them
 		key := it.Next()
 		v, found := r.Find(key)
-		equal = found && same(l.Get(key), v) && equal
+		equal = found && equalValues(l.Get(key), v) && equal
 	}
 	return equal
 }
 
-// sameAs compares with a map of the condition.
-func (o *Object) sameAs(m traits.Mapper) bool {
+// equalsMap compares with a map of the condition.
+func (o *Object) equalsMap(m traits.Mapper) bool {
 	if o.Size() != m.Size() {
 		return false
 	}
 	for i := range o.members {
 		v, found := m.Find(types.String(o.members[i].name))
-		if !found || !same(o.members[i].get(o.purse), v) {
+		if !found || !equalValues(o.members[i].decodeMember(o.purse), v) {
 			return false
 		}
 	}

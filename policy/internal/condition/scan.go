@@ -16,7 +16,7 @@ func skipValue(b []byte, i int) int {
 	for i < len(b) {
 		switch b[i] {
 		case '"':
-			i = skipText(b, i)
+			i = skipString(b, i)
 		case '{', '[':
 			depth++
 			i++
@@ -26,7 +26,7 @@ func skipValue(b []byte, i int) int {
 		case ',', ':':
 			i++
 		default:
-			i = skipWord(b, i)
+			i = skipNumberOrWord(b, i)
 		}
 		if depth <= 0 {
 			return i
@@ -35,8 +35,8 @@ func skipValue(b []byte, i int) int {
 	return i
 }
 
-// skipText returns the index behind the string that begins at i.
-func skipText(b []byte, i int) int {
+// skipString returns the index behind the string that begins at i.
+func skipString(b []byte, i int) int {
 	for i++; i < len(b); i++ {
 		switch b[i] {
 		case '"':
@@ -48,8 +48,8 @@ func skipText(b []byte, i int) int {
 	return len(b)
 }
 
-// skipWord returns the index behind the number or word that begins at i.
-func skipWord(b []byte, i int) int {
+// skipNumberOrWord returns the index behind the number or word that begins at i.
+func skipNumberOrWord(b []byte, i int) int {
 	for i++; i < len(b); i++ {
 		if b[i] == ',' || b[i] == ']' || b[i] == '}' {
 			return i
@@ -58,8 +58,8 @@ func skipWord(b []byte, i int) int {
 	return len(b)
 }
 
-// eachElement calls found with every element of an array, until it returns false.
-func eachElement(array []byte, found func(value []byte) bool) {
+// forEachElement calls found with every element of an array, until it returns false.
+func forEachElement(array []byte, found func(value []byte) bool) {
 	for i := 1; i < len(array)-1; {
 		end := skipValue(array, i)
 		if !found(array[i:end]) {
@@ -69,11 +69,11 @@ func eachElement(array []byte, found func(value []byte) bool) {
 	}
 }
 
-// eachMember calls found with the name, decoded, and the value of every member of
+// forEachMember calls found with the name, decoded, and the value of every member of
 // an object. Both may be parts of object.
-func eachMember(object []byte, found func(name, value []byte)) {
+func forEachMember(object []byte, found func(name, value []byte)) {
 	for i := 1; i < len(object)-1; {
-		end := skipText(object, i)
+		end := skipString(object, i)
 		name := object[i+1 : max(end-1, i+1)]
 		if bytes.IndexByte(name, '\\') >= 0 {
 			name, _ = jcs.AppendDecoded(nil, object[i:end])

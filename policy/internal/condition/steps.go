@@ -22,11 +22,11 @@ func (c *Compiler) Steps(made *Condition, a *Attempt) []Step {
 	if a.state == nil || a.ended != nil {
 		return nil
 	}
-	return steps(c.env, made.source, a.state)
+	return collectSteps(c.env, made.source, a.state)
 }
 
-// steps tells what the parts of a condition came to.
-func steps(env *cel.Env, source string, state interpreter.EvalState) []Step {
+// collectSteps tells what the parts of a condition came to.
+func collectSteps(env *cel.Env, source string, state interpreter.EvalState) []Step {
 	parsed, issues := env.Parse(source)
 	if issues.Err() != nil {
 		return nil
@@ -35,10 +35,10 @@ func steps(env *cel.Env, source string, state interpreter.EvalState) []Step {
 	var all []Step
 	var tell func(e ast.Expr)
 	tell = func(e ast.Expr) {
-		for _, child := range children(e) {
+		for _, child := range operandsOf(e) {
 			tell(child)
 		}
-		if step, ok := stepOf(e, native.SourceInfo(), state); ok {
+		if step, ok := stepOfExpression(e, native.SourceInfo(), state); ok {
 			all = append(all, step)
 		}
 	}
@@ -46,8 +46,8 @@ func steps(env *cel.Env, source string, state interpreter.EvalState) []Step {
 	return all
 }
 
-// stepOf tells the value of e, if it has one that is not plain to see.
-func stepOf(e ast.Expr, info *ast.SourceInfo, state interpreter.EvalState) (Step, bool) {
+// stepOfExpression tells the value of e, if it has one that is not plain to see.
+func stepOfExpression(e ast.Expr, info *ast.SourceInfo, state interpreter.EvalState) (Step, bool) {
 	if e.Kind() == ast.LiteralKind {
 		return Step{}, false
 	}
@@ -59,5 +59,5 @@ func stepOf(e ast.Expr, info *ast.SourceInfo, state interpreter.EvalState) (Step
 	if err != nil {
 		return Step{}, false
 	}
-	return Step{Expression: text, Value: show(v)}, true
+	return Step{Expression: text, Value: renderValue(v)}, true
 }

@@ -34,15 +34,15 @@ func strictFunctions() []cel.EnvOption {
 	return []cel.EnvOption{
 		function(strictAnd, both, cel.BoolType, cel.BinaryBinding(func(l, r ref.Val) ref.Val { return l.(types.Bool) && r.(types.Bool) })),
 		function(strictOr, both, cel.BoolType, cel.BinaryBinding(func(l, r ref.Val) ref.Val { return l.(types.Bool) || r.(types.Bool) })),
-		function(strictIf, []*cel.Type{cel.BoolType, cel.DynType, cel.DynType}, cel.DynType, cel.FunctionBinding(choose)),
-		function(strictEqual, any2, cel.BoolType, cel.BinaryBinding(equal)),
-		function(strictOther, any2, cel.BoolType, cel.BinaryBinding(different)),
-		function(strictIn, any2, cel.BoolType, cel.BinaryBinding(within)),
+		function(strictIf, []*cel.Type{cel.BoolType, cel.DynType, cel.DynType}, cel.DynType, cel.FunctionBinding(chooseBranch)),
+		function(strictEqual, any2, cel.BoolType, cel.BinaryBinding(strictlyEqual)),
+		function(strictOther, any2, cel.BoolType, cel.BinaryBinding(strictlyDifferent)),
+		function(strictIn, any2, cel.BoolType, cel.BinaryBinding(containedIn)),
 		function(mapKey, any2[:1], cel.DynType, cel.UnaryBinding(func(key ref.Val) ref.Val { return key })),
 	}
 }
 
-func choose(args ...ref.Val) ref.Val {
+func chooseBranch(args ...ref.Val) ref.Val {
 	if args[0] == types.True {
 		return args[1]
 	}
@@ -51,11 +51,11 @@ func choose(args ...ref.Val) ref.Val {
 
 // comparable reports whether one of l and r could be equal to the other: they are
 // of one type, both are numbers, or one is null.
-func alike(l, r ref.Val) bool {
-	return l == types.NullValue || r == types.NullValue || number(l) && number(r) || l.Type() == r.Type()
+func haveEqualTypes(l, r ref.Val) bool {
+	return l == types.NullValue || r == types.NullValue || isNumber(l) && isNumber(r) || l.Type() == r.Type()
 }
 
-func number(v ref.Val) bool {
+func isNumber(v ref.Val) bool {
 	switch v.(type) {
 	case types.Double, types.Int, types.Uint:
 		return true
@@ -63,53 +63,53 @@ func number(v ref.Val) bool {
 	return false
 }
 
-func equal(l, r ref.Val) ref.Val {
-	if !alike(l, r) {
-		return unlike(l, r)
+func strictlyEqual(l, r ref.Val) ref.Val {
+	if !haveEqualTypes(l, r) {
+		return typeMismatch(l, r)
 	}
-	return types.Bool(same(l, r))
+	return types.Bool(equalValues(l, r))
 }
 
-func different(l, r ref.Val) ref.Val {
-	same := equal(l, r)
+func strictlyDifferent(l, r ref.Val) ref.Val {
+	same := strictlyEqual(l, r)
 	if b, ok := same.(types.Bool); ok {
 		return !b
 	}
 	return same
 }
 
-func unlike(l, r ref.Val) ref.Val {
+func typeMismatch(l, r ref.Val) ref.Val {
 	return types.NewErr("%s is compared with %s", l.Type().TypeName(), r.Type().TypeName())
 }
 
-// within is the operator in. What is in a list is equal to an element; where it
+// containedIn is the operator in. What is in a list is equal to an element; where it
 // is not, elements of another type make the answer unknown.
-func within(v, container ref.Val) ref.Val {
+func containedIn(v, container ref.Val) ref.Val {
 	switch container := container.(type) {
 	case *list:
-		return among(v, slices.Values(container.elements))
+		return containedInElements(v, slices.Values(container.elements))
 	case traits.Mapper:
 		return container.Contains(v)
 	case traits.Lister:
-		return among(v, elementsOf(container))
+		return containedInElements(v, elementsOfList(container))
 	}
 	return types.NewErr("in needs a list or an object, not %s", container.Type().TypeName())
 }
 
-func among(v ref.Val, elements iter.Seq[ref.Val]) ref.Val {
+func containedInElements(v ref.Val, elements iter.Seq[ref.Val]) ref.Val {
 	var answer ref.Val = types.False
 	for element := range elements {
-		if !alike(v, element) {
-			answer = unlike(v, element)
-		} else if same(v, element) {
+		if !haveEqualTypes(v, element) {
+			answer = typeMismatch(v, element)
+		} else if equalValues(v, element) {
 			return types.True
 		}
 	}
 	return answer
 }
 
-// elementsOf iterates over a list.
-func elementsOf(l traits.Lister) iter.Seq[ref.Val] {
+// elementsOfList iterates over a list.
+func elementsOfList(l traits.Lister) iter.Seq[ref.Val] {
 	return func(yield func(ref.Val) bool) {
 		for it := l.Iterator(); it.HasNext() == types.True; {
 			if !yield(it.Next()) {

@@ -12,16 +12,16 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// celValue returns a canonical JSON value as CEL sees it: numbers are doubles,
+// decodeValue returns a canonical JSON value as CEL sees it: numbers are doubles,
 // objects are read when they are looked into. p, which may be nil, pays for the
 // reading, level by level. Where it can't, the value is an error that nobody keeps.
-func celValue(raw []byte, p *purse) ref.Val {
+func decodeValue(raw []byte, p *purse) ref.Val {
 	if len(raw) == 0 {
 		return types.NewErr("the payload is not JSON")
 	}
 	switch raw[0] {
 	case '"':
-		if !p.read(len(raw) / bytesPerUnit) {
+		if !p.chargeReading(len(raw) / bytesPerUnit) {
 			return types.WrapErr(ErrTooExpensive)
 		}
 		text, _ := jcs.AppendDecoded(nil, raw)
@@ -29,7 +29,7 @@ func celValue(raw []byte, p *purse) ref.Val {
 	case '{':
 		return &Object{raw: raw, purse: p}
 	case '[':
-		return readList(raw, p)
+		return decodeList(raw, p)
 	case 't':
 		return types.True
 	case 'f':
@@ -52,21 +52,21 @@ type list struct {
 	raw      []byte    // nil when joined
 }
 
-func readList(raw []byte, p *purse) ref.Val {
-	if !p.read(len(raw) / bytesPerUnit) {
+func decodeList(raw []byte, p *purse) ref.Val {
+	if !p.chargeReading(len(raw) / bytesPerUnit) {
 		return types.WrapErr(ErrTooExpensive)
 	}
 	var elements []ref.Val
 	units := 0
-	eachElement(raw, func(value []byte) bool {
-		elements = append(elements, celValue(value, p))
+	forEachElement(raw, func(value []byte) bool {
+		elements = append(elements, decodeValue(value, p))
 		if value[0] == '{' || value[0] == '[' {
 			units += unitsPerContainer
-			return p.read(1)
+			return p.chargeReading(1)
 		}
 		if len(elements)%scalarsPerUnit == 0 {
 			units++
-			return p.read(1)
+			return p.chargeReading(1)
 		}
 		return true
 	})
@@ -77,20 +77,20 @@ func readList(raw []byte, p *purse) ref.Val {
 	return &list{types.NewRefValList(types.DefaultTypeAdapter, elements), elements, extent, raw}
 }
 
-// join returns the elements of l and r in a list of their own: CEL's own would be
+// concatenateLists returns the elements of l and r in a list of their own: CEL's own would be
 // looked through once for each list that was joined. Who calls it has paid for both.
-func join(l, r traits.Lister) *list {
+func concatenateLists(l, r traits.Lister) *list {
 	elements := make([]ref.Val, 0, int(l.Size().(types.Int)+r.Size().(types.Int)))
 	for _, side := range []traits.Lister{l, r} {
 		for it := side.Iterator(); it.HasNext() == types.True; {
 			elements = append(elements, it.Next())
 		}
 	}
-	return &list{types.NewRefValList(types.DefaultTypeAdapter, elements), elements, extent(l) + extent(r), nil}
+	return &list{types.NewRefValList(types.DefaultTypeAdapter, elements), elements, extentOfValue(l) + extentOfValue(r), nil}
 }
 
 // Equal implements ref.Val.
-func (l *list) Equal(other ref.Val) ref.Val { return types.Bool(same(l, other)) }
+func (l *list) Equal(other ref.Val) ref.Val { return types.Bool(equalValues(l, other)) }
 
 // Object is an object of the payload, a CEL map. Its members are found at the
 // first look and each one's value is made once, by the one goroutine that
@@ -115,16 +115,16 @@ const (
 	manyMembers = 16
 )
 
-// load reads the members, if they can be paid for.
-func (o *Object) load() {
-	if o.members != nil || len(o.raw) <= len("{}") || !o.purse.read(1+len(o.raw)/bytesPerUnit) {
+// loadMembers reads the members, if they can be paid for.
+func (o *Object) loadMembers() {
+	if o.members != nil || len(o.raw) <= len("{}") || !o.purse.chargeReading(1+len(o.raw)/bytesPerUnit) {
 		return
 	}
 	o.members = make([]member, 0, fewMembers)
-	eachMember(o.raw, func(name, value []byte) {
+	forEachMember(o.raw, func(name, value []byte) {
 		o.members = append(o.members, member{name: name, raw: value})
 	})
-	o.purse.read(len(o.members) / scalarsPerUnit)
+	o.purse.chargeReading(len(o.members) / scalarsPerUnit)
 	if len(o.members) > manyMembers {
 		o.byName = make(map[string]int, len(o.members))
 		for i := range o.members {
@@ -135,26 +135,26 @@ func (o *Object) load() {
 
 // LookUp returns the value of a member, nil when there is none.
 func (o *Object) LookUp(name string) ref.Val {
-	o.load()
+	o.loadMembers()
 	if o.byName != nil {
 		if i, ok := o.byName[name]; ok {
-			return o.members[i].get(o.purse)
+			return o.members[i].decodeMember(o.purse)
 		}
 		return nil
 	}
 	for i := range o.members {
 		if string(o.members[i].name) == name {
-			return o.members[i].get(o.purse)
+			return o.members[i].decodeMember(o.purse)
 		}
 	}
 	return nil
 }
 
-func (m *member) get(p *purse) ref.Val {
+func (m *member) decodeMember(p *purse) ref.Val {
 	if m.value != nil {
 		return m.value
 	}
-	v := celValue(m.raw, p)
+	v := decodeValue(m.raw, p)
 	if p == nil || !p.refused {
 		m.value = v
 	}
@@ -167,7 +167,7 @@ func (o *Object) Find(key ref.Val) (ref.Val, bool) {
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(key), false
 	}
-	if !o.purse.charge(uint64(len(name)) / bytesPerUnit) { // of a computed name
+	if !o.purse.chargeUnits(uint64(len(name)) / bytesPerUnit) { // of a computed name
 		return types.WrapErr(ErrTooExpensive), false
 	}
 	v := o.LookUp(string(name))
@@ -181,7 +181,7 @@ func (o *Object) Get(key ref.Val) ref.Val {
 		return v
 	}
 	name, _ := key.(types.String)
-	return types.NewErr("no such key: %s", oneLine(string(name), 64))
+	return types.NewErr("no such key: %s", printableLine(string(name), 64))
 }
 
 // Contains implements traits.Container.
@@ -195,25 +195,25 @@ func (o *Object) Contains(key ref.Val) ref.Val {
 
 // Size implements traits.Sizer.
 func (o *Object) Size() ref.Val {
-	o.load()
+	o.loadMembers()
 	return types.Int(len(o.members))
 }
 
 // Iterator implements traits.Iterable, over the names.
-func (o *Object) Iterator() traits.Iterator { return o.whole().Iterator() }
+func (o *Object) Iterator() traits.Iterator { return o.decodeWhole().Iterator() }
 
-// whole returns the object as one of CEL's own maps.
-func (o *Object) whole() traits.Mapper {
-	o.load()
+// decodeWhole returns the object as one of CEL's own maps.
+func (o *Object) decodeWhole() traits.Mapper {
+	o.loadMembers()
 	m := make(map[string]any, len(o.members))
 	for i := range o.members {
-		m[string(o.members[i].name)] = o.members[i].get(o.purse)
+		m[string(o.members[i].name)] = o.members[i].decodeMember(o.purse)
 	}
 	return types.NewStringInterfaceMap(types.DefaultTypeAdapter, m)
 }
 
 // Equal implements ref.Val.
-func (o *Object) Equal(other ref.Val) ref.Val { return types.Bool(same(o, other)) }
+func (o *Object) Equal(other ref.Val) ref.Val { return types.Bool(equalValues(o, other)) }
 
 // ConvertToNative implements ref.Val.
 func (o *Object) ConvertToNative(t reflect.Type) (any, error) {
