@@ -13,8 +13,8 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// admit tells who asks, when that person may.
-func (s *Server) admit(r *http.Request, may func(account.Role) bool) (*account.Session, error) {
+// admit tells who asks, when the role of that person has a right.
+func (s *Server) admit(r *http.Request, right string) (*account.Session, error) {
 	if err := s.crossOrigin.Check(r); err != nil {
 		return nil, fault.Wrap(fault.Forbidden, "Requests from other sites are not accepted", err)
 	}
@@ -22,7 +22,7 @@ func (s *Server) admit(r *http.Request, may func(account.Role) bool) (*account.S
 	if err != nil {
 		return nil, err
 	}
-	if who.Tenant == id.Service || !who.Role.Valid() || !may(who.Role) {
+	if who.Tenant == id.Service || !who.Role.Valid() || !mayUse(right, who.Role) {
 		return nil, fault.New(fault.Forbidden, "Your role does not allow this")
 	}
 	return who, nil

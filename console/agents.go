@@ -6,7 +6,6 @@ import (
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 )
 
@@ -52,12 +51,12 @@ func orNull[T comparable](v T) *T {
 	return &v
 }
 
-func (s *Server) listAgents(r *http.Request, who *account.Session) (answer, error) {
-	p, err := parsePage(r)
+func (s *Server) listAgents(r *request) (answer, error) {
+	p, err := r.parsePage()
 	if err != nil {
 		return answer{}, err
 	}
-	found, err := s.Agents.ListAgents(r.Context(), who.Tenant, id.Agent(p.after), p.limit+1)
+	found, err := s.Agents.ListAgents(r.Context(), r.who.Tenant, id.Agent(p.after), p.limit+1)
 	if err != nil {
 		return answer{}, err
 	}
@@ -69,20 +68,20 @@ func (s *Server) listAgents(r *http.Request, who *account.Session) (answer, erro
 	return answer{http.StatusOK, body}, nil
 }
 
-func (s *Server) getAgent(r *http.Request, who *account.Session) (answer, error) {
-	found, err := s.Agents.Agent(r.Context(), who.Tenant, agentOf(r))
+func (s *Server) getAgent(r *request) (answer, error) {
+	found, err := s.Agents.Agent(r.Context(), r.who.Tenant, agentOf(r))
 	return answer{http.StatusOK, viewAgent(found)}, err
 }
 
-func (s *Server) createAgent(r *http.Request, who *account.Session) (answer, error) {
+func (s *Server) createAgent(r *request) (answer, error) {
 	var wanted struct {
 		AgentID     id.Agent `json:"agent_id"`
 		DisplayName string   `json:"display_name"`
 	}
-	if err := decode(r, &wanted); err != nil {
+	if err := r.decode(&wanted); err != nil {
 		return answer{}, err
 	}
-	made, credentials, err := s.Agents.CreateAgent(r.Context(), who.Tenant, string(who.Account), agent.Wanted{ID: wanted.AgentID, DisplayName: wanted.DisplayName})
+	made, credentials, err := s.Agents.CreateAgent(r.Context(), r.who.Tenant, string(r.who.Account), agent.Wanted{ID: wanted.AgentID, DisplayName: wanted.DisplayName})
 	if err != nil {
 		return answer{}, err
 	}
@@ -92,24 +91,24 @@ func (s *Server) createAgent(r *http.Request, who *account.Session) (answer, err
 	}{viewAgent(made), credentials}}, nil
 }
 
-func (s *Server) patchAgent(r *http.Request, who *account.Session) (answer, error) {
+func (s *Server) patchAgent(r *request) (answer, error) {
 	var patch struct {
 		DisplayName *string `json:"display_name"`
 		Bridge      *bool   `json:"bridge"`
 	}
-	if err := decode(r, &patch); err != nil {
+	if err := r.decode(&patch); err != nil {
 		return answer{}, err
 	}
-	changed, err := s.Agents.Change(r.Context(), who.Tenant, string(who.Account), agentOf(r), agent.Patch{DisplayName: patch.DisplayName, Bridge: patch.Bridge})
+	changed, err := s.Agents.Change(r.Context(), r.who.Tenant, string(r.who.Account), agentOf(r), agent.Patch{DisplayName: patch.DisplayName, Bridge: patch.Bridge})
 	return answer{http.StatusOK, viewAgent(changed)}, err
 }
 
-func (s *Server) listKeys(r *http.Request, who *account.Session) (answer, error) {
-	p, err := parsePage(r)
+func (s *Server) listKeys(r *request) (answer, error) {
+	p, err := r.parsePage()
 	if err != nil {
 		return answer{}, err
 	}
-	found, err := s.Agents.ListKeys(r.Context(), who.Tenant, agentOf(r), id.Key(p.after), p.limit+1)
+	found, err := s.Agents.ListKeys(r.Context(), r.who.Tenant, agentOf(r), id.Key(p.after), p.limit+1)
 	if err != nil {
 		return answer{}, err
 	}
@@ -121,39 +120,39 @@ func (s *Server) listKeys(r *http.Request, who *account.Session) (answer, error)
 	return answer{http.StatusOK, body}, nil
 }
 
-func (s *Server) registerKey(r *http.Request, who *account.Session) (answer, error) {
+func (s *Server) registerKey(r *request) (answer, error) {
 	var body struct {
 		PublicKeyB64 string `json:"public_key_b64"`
 		ProofB64     string `json:"proof_b64"`
 		KeyID        id.Key `json:"key_id"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := r.decode(&body); err != nil {
 		return answer{}, err
 	}
 	wanted := agent.Registration{KeyID: body.KeyID, PublicKey: body.PublicKeyB64, Proof: body.ProofB64}
-	k, err := s.Agents.RegisterKey(r.Context(), who.Tenant, string(who.Account), agentOf(r), wanted)
+	k, err := s.Agents.RegisterKey(r.Context(), r.who.Tenant, string(r.who.Account), agentOf(r), wanted)
 	return answer{http.StatusCreated, viewKey(k)}, err
 }
 
-func (s *Server) retireKey(r *http.Request, who *account.Session) (answer, error) {
-	if err := decodeOptional(r, &struct{}{}); err != nil {
+func (s *Server) retireKey(r *request) (answer, error) {
+	if err := r.decodeOptional(&struct{}{}); err != nil {
 		return answer{}, err
 	}
-	k, err := s.Agents.RetireKey(r.Context(), who.Tenant, string(who.Account), agentOf(r), id.Key(param(r, "key")))
+	k, err := s.Agents.RetireKey(r.Context(), r.who.Tenant, string(r.who.Account), agentOf(r), id.Key(r.param("key")))
 	return answer{http.StatusOK, viewKey(k)}, err
 }
 
-func (s *Server) revokeKey(r *http.Request, who *account.Session) (answer, error) {
+func (s *Server) revokeKey(r *request) (answer, error) {
 	var body struct {
 		CompromisedFrom *id.Index `json:"compromised_from"`
 		Reason          string    `json:"reason"`
 	}
-	if err := decodeOptional(r, &body); err != nil {
+	if err := r.decodeOptional(&body); err != nil {
 		return answer{}, err
 	}
 	revocation := agent.Revocation{CompromisedFrom: body.CompromisedFrom, Reason: body.Reason}
-	k, err := s.Agents.RevokeKey(r.Context(), who.Tenant, string(who.Account), agentOf(r), id.Key(param(r, "key")), revocation)
+	k, err := s.Agents.RevokeKey(r.Context(), r.who.Tenant, string(r.who.Account), agentOf(r), id.Key(r.param("key")), revocation)
 	return answer{http.StatusOK, viewKey(k)}, err
 }
 
-func agentOf(r *http.Request) id.Agent { return id.Agent(param(r, "agent")) }
+func agentOf(r *request) id.Agent { return id.Agent(r.param("agent")) }

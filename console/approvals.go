@@ -8,7 +8,6 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
-	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
 // approvalView is an approval with all that people decide on.
@@ -48,11 +47,8 @@ func viewApproval(a approval.Approval) approvalView {
 	}
 }
 
-// vote serves a call of who votes, in an active organization.
-func (s *Server) vote(c call) http.Handler { return s.serve(s.whileActive(c), approval.MayVote) }
-
-func (s *Server) listApprovals(r *http.Request, who *account.Session) (answer, error) {
-	p, err := parsePage(r)
+func (s *Server) listApprovals(r *request) (answer, error) {
+	p, err := r.parsePage()
 	if err != nil {
 		return answer{}, err
 	}
@@ -60,7 +56,7 @@ func (s *Server) listApprovals(r *http.Request, who *account.Session) (answer, e
 	if status != "" && !status.Valid() {
 		return answer{}, fault.New(fault.Invalid, "status must be one of an approval's")
 	}
-	found, next, err := s.Approvals.List(r.Context(), who.Tenant, status, approval.ID(p.after), p.limit)
+	found, next, err := s.Approvals.List(r.Context(), r.who.Tenant, status, approval.ID(p.after), p.limit)
 	if err != nil {
 		return answer{}, err
 	}
@@ -74,25 +70,25 @@ func (s *Server) listApprovals(r *http.Request, who *account.Session) (answer, e
 	return answer{http.StatusOK, body}, nil
 }
 
-func (s *Server) getApproval(r *http.Request, who *account.Session) (answer, error) {
-	found, err := s.Approvals.Find(r.Context(), who.Tenant, approval.ID(param(r, "approval")))
+func (s *Server) getApproval(r *request) (answer, error) {
+	found, err := s.Approvals.Find(r.Context(), r.who.Tenant, approval.ID(r.param("approval")))
 	if err != nil {
 		return answer{}, err
 	}
 	return answer{http.StatusOK, viewApproval(found)}, nil
 }
 
-func (s *Server) castVote(r *http.Request, who *account.Session) (answer, error) {
+func (s *Server) castVote(r *request) (answer, error) {
 	var ballot struct {
 		Vote         string  `json:"vote"`
 		Comment      string  `json:"comment"`
 		ActionDigest id.Hash `json:"action_digest"`
 	}
-	if err := decode(r, &ballot); err != nil {
+	if err := r.decode(&ballot); err != nil {
 		return answer{}, err
 	}
-	after, err := s.Approvals.Vote(r.Context(), who.Tenant, approval.ID(param(r, "approval")), approval.Ballot{
-		Account: who.Account, Email: who.Email, Vote: ballot.Vote, Comment: ballot.Comment, Action: ballot.ActionDigest,
+	after, err := s.Approvals.Vote(r.Context(), r.who.Tenant, approval.ID(r.param("approval")), approval.Ballot{
+		Account: r.who.Account, Email: r.who.Email, Vote: ballot.Vote, Comment: ballot.Comment, Action: ballot.ActionDigest,
 	})
 	if err != nil {
 		return answer{}, err
@@ -100,16 +96,16 @@ func (s *Server) castVote(r *http.Request, who *account.Session) (answer, error)
 	return answer{http.StatusOK, viewApproval(after)}, nil
 }
 
-func (s *Server) revokeApproval(r *http.Request, who *account.Session) (answer, error) {
+func (s *Server) revokeApproval(r *request) (answer, error) {
 	var why struct {
 		Reason string `json:"reason"`
 	}
-	if err := decodeOptional(r, &why); err != nil {
+	if err := r.decodeOptional(&why); err != nil {
 		return answer{}, err
 	}
-	name := approval.ID(param(r, "approval"))
-	if err := s.Approvals.Revoke(r.Context(), who.Tenant, string(who.Account), name, why.Reason); err != nil {
+	name := approval.ID(r.param("approval"))
+	if err := s.Approvals.Revoke(r.Context(), r.who.Tenant, string(r.who.Account), name, why.Reason); err != nil {
 		return answer{}, err
 	}
-	return s.getApproval(r, who)
+	return s.getApproval(r)
 }

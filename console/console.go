@@ -27,8 +27,6 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/http/admission"
@@ -39,6 +37,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/webhook"
+	"github.com/agentledger/agentledger/policy"
 )
 
 // CookieName is the cookie that holds a session's token.
@@ -98,48 +97,45 @@ func New(o Options) (*Server, error) {
 }
 
 // Routes adds the routes of the surface to r.
-func (s *Server) Routes(r chi.Router) {
-	r.Route("/v1/console", func(r chi.Router) {
-		r.Method("GET", "/ingest-keys", s.read(s.listIngestKeys))
-		r.Method("POST", "/ingest-keys", s.write(s.createIngestKey))
-		r.Method("GET", "/ingest-keys/{key}", s.read(s.getIngestKey))
-		r.Method("DELETE", "/ingest-keys/{key}", s.revoke(s.revokeIngestKey))
-
-		r.Method("GET", "/agents", s.read(s.listAgents))
-		r.Method("POST", "/agents", s.write(s.createAgent))
-		r.Method("GET", "/agents/{agent}", s.read(s.getAgent))
-		r.Method("PATCH", "/agents/{agent}", s.write(s.patchAgent))
-		r.Method("GET", "/agents/{agent}/keys", s.read(s.listKeys))
-		r.Method("POST", "/agents/{agent}/keys", s.write(s.registerKey))
-		r.Method("POST", "/agents/{agent}/keys/{key}/retire", s.write(s.retireKey))
-		r.Method("POST", "/agents/{agent}/keys/{key}/revoke", s.revoke(s.revokeKey))
-
-		r.Method("GET", "/policies", s.read(s.listPolicies))
-		r.Method("POST", "/policies", s.write(s.createPolicy))
-		r.Method("GET", "/policies/{policy}", s.read(s.getPolicy))
-		r.Method("PATCH", "/policies/{policy}", s.write(s.draftPolicy))
-		r.Method("DELETE", "/policies/{policy}", s.write(s.deletePolicy))
-		r.Method("POST", "/policies/{policy}/activate", s.write(s.activatePolicy))
-		r.Method("POST", "/policies/{policy}/simulate", s.read(s.simulatePolicy))
-
-		r.Method("GET", "/approvals", s.read(s.listApprovals))
-		r.Method("GET", "/approvals/{approval}", s.read(s.getApproval))
-		r.Method("POST", "/approvals/{approval}/votes", s.vote(s.castVote))
-		r.Method("POST", "/approvals/{approval}/revoke", s.vote(s.revokeApproval))
-
-		r.Method("GET", "/runs", s.read(s.listRuns))
-		r.Method("GET", "/runs/{run}", s.read(s.getRun))
-
-		r.Method("GET", "/webhooks", s.read(s.listWebhooks))
-		r.Method("POST", "/webhooks/{webhook}/replay", s.write(s.replayWebhook))
-
-		r.Method("GET", "/witnesses", s.read(s.getWitnesses))
-		r.Method("PUT", "/witnesses", s.write(s.putWitnesses))
-		r.Method("DELETE", "/witnesses", s.write(s.deleteWitnesses))
-		r.Method("POST", "/witnesses/ask", s.write(s.askWitnesses))
-
-		r.Method("GET", "/organization/plan-usage", s.read(s.planUsage))
-		r.Method("GET", "/organization", s.read(s.getOrganization))
-		r.Method("PATCH", "/organization", s.write(s.patchOrganization))
-	})
+func (s *Server) Routes(r *edge.Router) {
+	permit := func(right string) edge.Permission { return edge.Permission{Credential: edge.Session, Right: right} }
+	reads, writes, revokes, votes := permit(rightRead), permit(rightWrite), permit(rightRevoke), permit(rightVote)
+	none, some := edge.Body{}, edge.JSONBody(maxBody)
+	document := edge.JSONBody(policy.MaxBytes)
+	var table edge.Table[call]
+	table.Add("GET", "/v1/console/ingest-keys", reads, none, s.listIngestKeys)
+	table.Add("POST", "/v1/console/ingest-keys", writes, some, s.createIngestKey)
+	table.Add("GET", "/v1/console/ingest-keys/{key}", reads, none, s.getIngestKey)
+	table.Add("DELETE", "/v1/console/ingest-keys/{key}", revokes, none, s.revokeIngestKey)
+	table.Add("GET", "/v1/console/agents", reads, none, s.listAgents)
+	table.Add("POST", "/v1/console/agents", writes, some, s.createAgent)
+	table.Add("GET", "/v1/console/agents/{agent}", reads, none, s.getAgent)
+	table.Add("PATCH", "/v1/console/agents/{agent}", writes, some, s.patchAgent)
+	table.Add("GET", "/v1/console/agents/{agent}/keys", reads, none, s.listKeys)
+	table.Add("POST", "/v1/console/agents/{agent}/keys", writes, some, s.registerKey)
+	table.Add("POST", "/v1/console/agents/{agent}/keys/{key}/retire", writes, some, s.retireKey)
+	table.Add("POST", "/v1/console/agents/{agent}/keys/{key}/revoke", revokes, some, s.revokeKey)
+	table.Add("GET", "/v1/console/policies", reads, none, s.listPolicies)
+	table.Add("POST", "/v1/console/policies", writes, document, s.createPolicy)
+	table.Add("GET", "/v1/console/policies/{policy}", reads, none, s.getPolicy)
+	table.Add("PATCH", "/v1/console/policies/{policy}", writes, document, s.draftPolicy)
+	table.Add("DELETE", "/v1/console/policies/{policy}", writes, none, s.deletePolicy)
+	table.Add("POST", "/v1/console/policies/{policy}/activate", writes, some, s.activatePolicy)
+	table.Add("POST", "/v1/console/policies/{policy}/simulate", reads, edge.JSONBody(maxSimulation), s.simulatePolicy)
+	table.Add("GET", "/v1/console/approvals", reads, none, s.listApprovals)
+	table.Add("GET", "/v1/console/approvals/{approval}", reads, none, s.getApproval)
+	table.Add("POST", "/v1/console/approvals/{approval}/votes", votes, some, s.castVote)
+	table.Add("POST", "/v1/console/approvals/{approval}/revoke", votes, some, s.revokeApproval)
+	table.Add("GET", "/v1/console/runs", reads, none, s.listRuns)
+	table.Add("GET", "/v1/console/runs/{run}", reads, none, s.getRun)
+	table.Add("GET", "/v1/console/webhooks", reads, none, s.listWebhooks)
+	table.Add("POST", "/v1/console/webhooks/{webhook}/replay", writes, some, s.replayWebhook)
+	table.Add("GET", "/v1/console/witnesses", reads, none, s.getWitnesses)
+	table.Add("PUT", "/v1/console/witnesses", writes, some, s.putWitnesses)
+	table.Add("DELETE", "/v1/console/witnesses", writes, none, s.deleteWitnesses)
+	table.Add("POST", "/v1/console/witnesses/ask", writes, none, s.askWitnesses)
+	table.Add("GET", "/v1/console/organization/plan-usage", reads, none, s.planUsage)
+	table.Add("GET", "/v1/console/organization", reads, none, s.getOrganization)
+	table.Add("PATCH", "/v1/console/organization", writes, some, s.patchOrganization)
+	edge.Mount(r, edge.Surface[call]{Edge: s.Edge, Serve: s.serve}, table)
 }

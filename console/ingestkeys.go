@@ -7,7 +7,6 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
@@ -31,12 +30,12 @@ func viewIngestKey(k org.IngestKey) ingestKeyView {
 }
 
 // listIngestKeys lists them oldest first.
-func (s *Server) listIngestKeys(r *http.Request, who *account.Session) (answer, error) {
-	p, err := parsePage(r)
+func (s *Server) listIngestKeys(r *request) (answer, error) {
+	p, err := r.parsePage()
 	if err != nil {
 		return answer{}, err
 	}
-	all, err := s.Orgs.ListIngestKeys(r.Context(), who.Tenant)
+	all, err := s.Orgs.ListIngestKeys(r.Context(), r.who.Tenant)
 	if err != nil {
 		return answer{}, err
 	}
@@ -52,19 +51,19 @@ func (s *Server) listIngestKeys(r *http.Request, who *account.Session) (answer, 
 	return answer{http.StatusOK, body}, nil
 }
 
-func (s *Server) getIngestKey(r *http.Request, who *account.Session) (answer, error) {
-	key, err := s.Orgs.IngestKey(r.Context(), who.Tenant, param(r, "key"))
+func (s *Server) getIngestKey(r *request) (answer, error) {
+	key, err := s.Orgs.IngestKey(r.Context(), r.who.Tenant, r.param("key"))
 	return answer{http.StatusOK, viewIngestKey(key)}, err
 }
 
-func (s *Server) createIngestKey(r *http.Request, who *account.Session) (answer, error) {
+func (s *Server) createIngestKey(r *request) (answer, error) {
 	var body struct {
 		Name      string     `json:"name"`
 		Scopes    []string   `json:"scopes"`
 		ExpiresAt *time.Time `json:"expires_at"`
 		Agents    []id.Agent `json:"agents"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := r.decode(&body); err != nil {
 		return answer{}, err
 	}
 	wanted := org.WantedKey{Name: body.Name, Agents: body.Agents}
@@ -75,7 +74,7 @@ func (s *Server) createIngestKey(r *http.Request, who *account.Session) (answer,
 	if body.ExpiresAt != nil {
 		wanted.ExpiresAt = max(1, id.InstantOf(*body.ExpiresAt)) // 0 would mean never
 	}
-	key, token, err := s.Orgs.CreateIngestKey(r.Context(), who.Tenant, string(who.Account), wanted)
+	key, token, err := s.Orgs.CreateIngestKey(r.Context(), r.who.Tenant, string(r.who.Account), wanted)
 	if err != nil {
 		return answer{}, err
 	}
@@ -85,6 +84,6 @@ func (s *Server) createIngestKey(r *http.Request, who *account.Session) (answer,
 	}{viewIngestKey(key), token.Reveal()}}, nil
 }
 
-func (s *Server) revokeIngestKey(r *http.Request, who *account.Session) (answer, error) {
-	return answer{status: http.StatusNoContent}, s.Orgs.RevokeIngestKey(r.Context(), who.Tenant, string(who.Account), param(r, "key"))
+func (s *Server) revokeIngestKey(r *request) (answer, error) {
+	return answer{status: http.StatusNoContent}, s.Orgs.RevokeIngestKey(r.Context(), r.who.Tenant, string(r.who.Account), r.param("key"))
 }

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
 )
@@ -23,7 +22,7 @@ type organizationView struct {
 }
 
 // answerOrganization shows settings beside what is wrong with their ledger.
-func (s *Server) answerOrganization(r *http.Request, settings *org.Settings) (answer, error) {
+func (s *Server) answerOrganization(r *request, settings *org.Settings) (answer, error) {
 	view := viewOrganization(settings)
 	var err error
 	view.Fault, err = s.Orgs.Fault(r.Context(), settings.Tenant)
@@ -37,8 +36,8 @@ func viewOrganization(s *org.Settings) organizationView {
 	}
 }
 
-func (s *Server) getOrganization(r *http.Request, who *account.Session) (answer, error) {
-	settings, err := s.Orgs.Current(r.Context(), who.Tenant)
+func (s *Server) getOrganization(r *request) (answer, error) {
+	settings, err := s.Orgs.Current(r.Context(), r.who.Tenant)
 	if err != nil {
 		return answer{}, err
 	}
@@ -47,17 +46,17 @@ func (s *Server) getOrganization(r *http.Request, who *account.Session) (answer,
 
 // patchOrganization changes what is the organization's own to change: plan,
 // limits and activity are the operator's.
-func (s *Server) patchOrganization(r *http.Request, who *account.Session) (answer, error) {
+func (s *Server) patchOrganization(r *request) (answer, error) {
 	var body struct {
 		Disclosure *id.Disclosure `json:"disclosure"`
 		Name       *string        `json:"name"`
 		SelfReview *bool          `json:"self_review"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := r.decode(&body); err != nil {
 		return answer{}, err
 	}
 	patch := org.Patch{Disclosure: body.Disclosure, Name: body.Name, SelfReview: body.SelfReview, NoneOpen: s.Approvals.NoneOpen}
-	settings, err := s.Orgs.Change(r.Context(), who.Tenant, string(who.Account), patch)
+	settings, err := s.Orgs.Change(r.Context(), r.who.Tenant, string(r.who.Account), patch)
 	if err != nil {
 		return answer{}, err
 	}

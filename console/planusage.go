@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 )
@@ -41,16 +40,16 @@ func used(n, limit uint64) usedView { return usedView{&n, orNull(limit)} }
 // each is a bound of each thing of a kind.
 func each(limit uint64) usedView { return usedView{nil, orNull(limit)} }
 
-func (s *Server) planUsage(r *http.Request, who *account.Session) (answer, error) {
-	u, err := s.Orgs.PlanUsage(r.Context(), who.Tenant)
+func (s *Server) planUsage(r *request) (answer, error) {
+	u, err := s.Orgs.PlanUsage(r.Context(), r.who.Tenant)
 	if err != nil {
 		return answer{}, err
 	}
-	agents, err := s.Agents.Count(r.Context(), who.Tenant)
+	agents, err := s.Agents.Count(r.Context(), r.who.Tenant)
 	if err != nil {
 		return answer{}, err
 	}
-	policies, err := s.Rulebook.Count(r.Context(), who.Tenant)
+	policies, err := s.Rulebook.Count(r.Context(), r.who.Tenant)
 	return answer{http.StatusOK, viewPlanUsage(u, agents, policies)}, err
 }
 

@@ -9,10 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/http/edge"
-	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
-	"github.com/agentledger/agentledger/policy"
 )
 
 // policyView is a version of a policy: its document, with every member written
@@ -62,12 +59,12 @@ func viewListed(l policystore.Listed) listedPolicyView {
 	return view
 }
 
-func (s *Server) listPolicies(r *http.Request, who *account.Session) (answer, error) {
-	p, err := parsePage(r)
+func (s *Server) listPolicies(r *request) (answer, error) {
+	p, err := r.parsePage()
 	if err != nil {
 		return answer{}, err
 	}
-	found, err := s.Rulebook.List(r.Context(), who.Tenant, p.after, p.limit+1)
+	found, err := s.Rulebook.List(r.Context(), r.who.Tenant, p.after, p.limit+1)
 	if err != nil {
 		return answer{}, err
 	}
@@ -80,7 +77,7 @@ func (s *Server) listPolicies(r *http.Request, who *account.Session) (answer, er
 }
 
 // getPolicy shows the newest version, or the one that ?version= names.
-func (s *Server) getPolicy(r *http.Request, who *account.Session) (answer, error) {
+func (s *Server) getPolicy(r *request) (answer, error) {
 	var version uint64
 	if query := r.URL.Query(); query.Has("version") {
 		var err error
@@ -88,37 +85,37 @@ func (s *Server) getPolicy(r *http.Request, who *account.Session) (answer, error
 			return answer{}, fault.New(fault.Invalid, "version must be a whole number from 1")
 		}
 	}
-	v, err := s.Rulebook.Get(r.Context(), who.Tenant, param(r, "policy"), version)
+	v, err := s.Rulebook.Get(r.Context(), r.who.Tenant, r.param("policy"), version)
 	return policyAnswer(http.StatusOK, v, err)
 }
 
-func (s *Server) createPolicy(r *http.Request, who *account.Session) (answer, error) {
-	document, err := edge.ReadBody(r, policy.MaxBytes)
+func (s *Server) createPolicy(r *request) (answer, error) {
+	document, err := r.readBody()
 	if err != nil {
 		return answer{}, err
 	}
-	v, err := s.Rulebook.Create(r.Context(), who.Tenant, string(who.Account), document)
+	v, err := s.Rulebook.Create(r.Context(), r.who.Tenant, string(r.who.Account), document)
 	return policyAnswer(http.StatusCreated, v, err)
 }
 
-func (s *Server) draftPolicy(r *http.Request, who *account.Session) (answer, error) {
-	patch, err := edge.ReadBody(r, policy.MaxBytes)
+func (s *Server) draftPolicy(r *request) (answer, error) {
+	patch, err := r.readBody()
 	if err != nil {
 		return answer{}, err
 	}
-	v, err := s.Rulebook.Draft(r.Context(), who.Tenant, string(who.Account), param(r, "policy"), patch)
+	v, err := s.Rulebook.Draft(r.Context(), r.who.Tenant, string(r.who.Account), r.param("policy"), patch)
 	return policyAnswer(http.StatusOK, v, err)
 }
 
-func (s *Server) activatePolicy(r *http.Request, who *account.Session) (answer, error) {
-	if err := decodeOptional(r, &struct{}{}); err != nil {
+func (s *Server) activatePolicy(r *request) (answer, error) {
+	if err := r.decodeOptional(&struct{}{}); err != nil {
 		return answer{}, err
 	}
-	v, err := s.Rulebook.Activate(r.Context(), who.Tenant, string(who.Account), param(r, "policy"))
-	s.Approvals.PolicyChanged(who.Tenant) // also on an error: it may have been done
+	v, err := s.Rulebook.Activate(r.Context(), r.who.Tenant, string(r.who.Account), r.param("policy"))
+	s.Approvals.PolicyChanged(r.who.Tenant) // also on an error: it may have been done
 	return policyAnswer(http.StatusOK, v, err)
 }
 
-func (s *Server) deletePolicy(r *http.Request, who *account.Session) (answer, error) {
-	return answer{status: http.StatusNoContent}, s.Rulebook.Delete(r.Context(), who.Tenant, param(r, "policy"))
+func (s *Server) deletePolicy(r *request) (answer, error) {
+	return answer{status: http.StatusNoContent}, s.Rulebook.Delete(r.Context(), r.who.Tenant, r.param("policy"))
 }

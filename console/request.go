@@ -9,14 +9,24 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
 // maxBody is the largest body, in bytes, of all calls but those with a policy.
 const maxBody = 64 << 10
 
+// request is a call of a person who may make it.
+type request struct {
+	*http.Request
+	who  *account.Session
+	body edge.Body // bounds of the body
+}
+
+func (r *request) readBody() ([]byte, error) { return edge.ReadBody(r.Request, r.body) }
+
 // decode reads a body of strict JSON into v.
-func decode(r *http.Request, v any) error {
-	body, err := edge.ReadBody(r, maxBody)
+func (r *request) decode(v any) error {
+	body, err := r.readBody()
 	if err != nil {
 		return err
 	}
@@ -24,8 +34,8 @@ func decode(r *http.Request, v any) error {
 }
 
 // decodeOptional is decode for a body that may be left out.
-func decodeOptional(r *http.Request, v any) error {
-	body, err := edge.ReadBody(r, maxBody)
+func (r *request) decodeOptional(v any) error {
+	body, err := r.readBody()
 	if err != nil || len(body) == 0 {
 		return err
 	}
@@ -33,8 +43,8 @@ func decodeOptional(r *http.Request, v any) error {
 }
 
 // param returns a part of the path as the client meant it.
-func param(r *http.Request, name string) string {
-	value := chi.URLParam(r, name)
+func (r *request) param(name string) string {
+	value := chi.URLParam(r.Request, name)
 	if r.URL.RawPath == "" {
 		return value // of the decoded path
 	}
@@ -58,7 +68,7 @@ type page struct {
 }
 
 // parsePage reads ?after= and ?limit=.
-func parsePage(r *http.Request) (page, error) {
+func (r *request) parsePage() (page, error) {
 	query := r.URL.Query()
 	p := page{after: query.Get("after"), limit: defaultLimit}
 	if !query.Has("limit") {

@@ -7,7 +7,6 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
-	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
 // runView is a run of an automation tool, as its tool is told of it, and who started it.
@@ -75,8 +74,8 @@ func viewRunEvent(e workflow.Event) runEventView {
 	return v
 }
 
-func (s *Server) listRuns(r *http.Request, who *account.Session) (answer, error) {
-	p, err := parsePage(r)
+func (s *Server) listRuns(r *request) (answer, error) {
+	p, err := r.parsePage()
 	if err != nil {
 		return answer{}, err
 	}
@@ -85,7 +84,7 @@ func (s *Server) listRuns(r *http.Request, who *account.Session) (answer, error)
 	if wanted.Status != "" && !wanted.Status.Valid() {
 		return answer{}, fault.New(fault.Invalid, "status must be one of a run's")
 	}
-	found, next, err := s.Workflows.List(r.Context(), who.Tenant, wanted, workflow.ID(p.after), p.limit)
+	found, next, err := s.Workflows.List(r.Context(), r.who.Tenant, wanted, workflow.ID(p.after), p.limit)
 	if err != nil {
 		return answer{}, err
 	}
@@ -99,8 +98,8 @@ func (s *Server) listRuns(r *http.Request, who *account.Session) (answer, error)
 	return answer{http.StatusOK, body}, nil
 }
 
-func (s *Server) getRun(r *http.Request, who *account.Session) (answer, error) {
-	p, err := parsePage(r)
+func (s *Server) getRun(r *request) (answer, error) {
+	p, err := r.parsePage()
 	if err != nil {
 		return answer{}, err
 	}
@@ -110,7 +109,7 @@ func (s *Server) getRun(r *http.Request, who *account.Session) (answer, error) {
 			return answer{}, fault.New(fault.Invalid, "after must be a whole number from 0 to 2147483647")
 		}
 	}
-	run, events, next, err := s.Workflows.Find(r.Context(), who.Tenant, workflow.ID(param(r, "run")), after, p.limit)
+	run, events, next, err := s.Workflows.Find(r.Context(), r.who.Tenant, workflow.ID(r.param("run")), after, p.limit)
 	if err != nil {
 		return answer{}, err
 	}

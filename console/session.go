@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
@@ -15,19 +16,25 @@ type answer struct {
 }
 
 // call answers a request of a person who may make it.
-type call func(r *http.Request, who *account.Session) (answer, error)
+type call func(r *request) (answer, error)
 
-// read serves a call that every role may make.
-func (s *Server) read(c call) http.Handler {
-	return s.serve(c, func(account.Role) bool { return true })
+// The rights that calls need. mayUse says which roles have them.
+const (
+	rightRead   = "read"
+	rightWrite  = "write"  // change something of an active organization
+	rightRevoke = "revoke" // take a key away, also in an inactive organization, because a leaked key has to end
+	rightVote   = "vote"   // decide on approvals of an active organization
+)
+
+func mayUse(right string, role account.Role) bool {
+	switch right {
+	case rightRead:
+		return true
+	case rightVote:
+		return approval.MayVote(role)
+	}
+	return mayWrite(role)
 }
-
-// write serves a call that changes something of an active organization.
-func (s *Server) write(c call) http.Handler { return s.serve(s.whileActive(c), mayWrite) }
-
-// revoke serves a call that takes a key away, of an inactive organization too: a key
-// that leaked has to be ended whatever else stands still.
-func (s *Server) revoke(c call) http.Handler { return s.serve(c, mayWrite) }
 
 // maySeeURLs tells who sees where the organization's receivers and witnesses are: who
 // may name them, because an address may hold a secret.
@@ -38,23 +45,27 @@ func mayWrite(role account.Role) bool { return role == account.Owner || role == 
 // whileActive refuses a call, before its body is looked at, in an organization that
 // the operator has made inactive.
 func (s *Server) whileActive(c call) call {
-	return func(r *http.Request, who *account.Session) (answer, error) {
-		active, err := s.Orgs.Active(r.Context(), who.Tenant)
+	return func(r *request) (answer, error) {
+		active, err := s.Orgs.Active(r.Context(), r.who.Tenant)
 		if err != nil {
 			return answer{}, err
 		}
 		if !active {
 			return answer{}, fault.New(fault.Forbidden, "The organization is inactive: its console is read-only, but for revoking keys")
 		}
-		return c(r, who)
+		return c(r)
 	}
 }
 
 // serve lets in who may make a call while there is room, and to work on the floor
 // when there is a place for the organization.
-func (s *Server) serve(c call, may func(account.Role) bool) http.Handler {
-	return s.Edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
-		who, err := s.admit(r, may)
+func (s *Server) serve(route *edge.Route[call]) edge.Handler {
+	right, answer := route.Permission.Right, route.Handler
+	if right == rightWrite || right == rightVote {
+		answer = s.whileActive(answer)
+	}
+	return func(w http.ResponseWriter, r *http.Request) error {
+		who, err := s.admit(r, right)
 		if err != nil {
 			return err
 		}
@@ -68,13 +79,13 @@ func (s *Server) serve(c call, may func(account.Role) bool) http.Handler {
 		}
 		defer at.leave()
 		r.Body = &patientBody{ReadCloser: r.Body, ctx: r.Context(), place: at}
-		a, err := c(r, who)
+		a, err := answer(&request{r, who, route.Body})
 		if err != nil {
 			return err
 		}
 		at.lend()
 		return a.write(w)
-	})
+	}
 }
 
 func (a answer) write(w http.ResponseWriter) error {

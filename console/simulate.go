@@ -32,8 +32,8 @@ type simulation struct {
 
 // simulatePolicy tries a version of a policy, by default the newest. It changes
 // nothing, so every role may.
-func (s *Server) simulatePolicy(r *http.Request, who *account.Session) (answer, error) {
-	body, err := edge.ReadBody(r, maxSimulation)
+func (s *Server) simulatePolicy(r *request) (answer, error) {
+	body, err := r.readBody()
 	if err != nil {
 		return answer{}, err
 	}
@@ -48,7 +48,7 @@ func (s *Server) simulatePolicy(r *http.Request, who *account.Session) (answer, 
 	if q.Version != nil {
 		version = *q.Version
 	}
-	v, err := s.Rulebook.Get(r.Context(), who.Tenant, param(r, "policy"), version)
+	v, err := s.Rulebook.Get(r.Context(), r.who.Tenant, r.param("policy"), version)
 	if err != nil {
 		return answer{}, err
 	}
@@ -57,9 +57,9 @@ func (s *Server) simulatePolicy(r *http.Request, who *account.Session) (answer, 
 		return answer{}, err
 	}
 	if q.Last != nil {
-		return s.rehearse(r.Context(), who, v, p, *q.Last)
+		return s.rehearse(r.Context(), r.who, v, p, *q.Last)
 	}
-	return s.tryOut(r.Context(), who, v, p, &q)
+	return s.tryOut(r.Context(), r.who, v, p, &q)
 }
 
 func (q *simulation) check() error {

@@ -30,16 +30,16 @@ func viewDeadLetter(d webhook.DeadLetter, role account.Role) deadLetterView {
 
 // listWebhooks shows the key that receivers check deliveries with, and what could
 // not be delivered.
-func (s *Server) listWebhooks(r *http.Request, who *account.Session) (answer, error) {
-	p, err := parsePage(r)
+func (s *Server) listWebhooks(r *request) (answer, error) {
+	p, err := r.parsePage()
 	if err != nil {
 		return answer{}, err
 	}
-	key, err := s.Outbox.PublicKey(r.Context(), who.Tenant)
+	key, err := s.Outbox.PublicKey(r.Context(), r.who.Tenant)
 	if err != nil {
 		return answer{}, err
 	}
-	found, err := s.Outbox.DeadLetters(r.Context(), who.Tenant, webhook.ID(p.after), p.limit+1)
+	found, err := s.Outbox.DeadLetters(r.Context(), r.who.Tenant, webhook.ID(p.after), p.limit+1)
 	if err != nil {
 		return answer{}, err
 	}
@@ -50,14 +50,14 @@ func (s *Server) listWebhooks(r *http.Request, who *account.Session) (answer, er
 	}
 	body.PublicKey = orNull(key)
 	body.DeadLetters, body.Next = cut(p, found, func(d webhook.DeadLetter) string { return string(d.ID) }, func(d webhook.DeadLetter) deadLetterView {
-		return viewDeadLetter(d, who.Role)
+		return viewDeadLetter(d, r.who.Role)
 	})
 	return answer{http.StatusOK, body}, nil
 }
 
-func (s *Server) replayWebhook(r *http.Request, who *account.Session) (answer, error) {
-	if err := decodeOptional(r, &struct{}{}); err != nil {
+func (s *Server) replayWebhook(r *request) (answer, error) {
+	if err := r.decodeOptional(&struct{}{}); err != nil {
 		return answer{}, err
 	}
-	return answer{status: http.StatusNoContent}, s.Outbox.Replay(r.Context(), who.Tenant, webhook.ID(param(r, "webhook")))
+	return answer{status: http.StatusNoContent}, s.Outbox.Replay(r.Context(), r.who.Tenant, webhook.ID(r.param("webhook")))
 }

@@ -62,12 +62,12 @@ func failName(closed bool) string {
 
 // getWitnesses shows whom the organization's log is shown to and what they have
 // cosigned.
-func (s *Server) getWitnesses(r *http.Request, who *account.Session) (answer, error) {
-	own, err := s.Orgs.Witnessing(r.Context(), who.Tenant)
+func (s *Server) getWitnesses(r *request) (answer, error) {
+	own, err := s.Orgs.Witnessing(r.Context(), r.who.Tenant)
 	if err != nil {
 		return answer{}, err
 	}
-	standing, err := s.Witnesses.Standing(r.Context(), who.Tenant)
+	standing, err := s.Witnesses.Standing(r.Context(), r.who.Tenant)
 	if err != nil {
 		return answer{}, err
 	}
@@ -75,7 +75,7 @@ func (s *Server) getWitnesses(r *http.Request, who *account.Session) (answer, er
 		Fail: failName(standing.FailClosed), InForce: withoutURLs(standing.Policy).Text(),
 		Newest: viewCosigned(standing.Newest), Quorum: viewCosigned(standing.Quorum), Witnesses: []witnessViewOne{},
 	}
-	if v.Policy, err = shownPolicy(own.Policy, who.Role); err != nil {
+	if v.Policy, err = shownPolicy(own.Policy, r.who.Role); err != nil {
 		return answer{}, err
 	}
 	for _, w := range standing.Witnesses {
@@ -125,12 +125,12 @@ func viewCosigned(c *witness.Checkpoint) *cosignedView {
 }
 
 // putWitnesses gives the organization witnesses and a quorum of its own.
-func (s *Server) putWitnesses(r *http.Request, who *account.Session) (answer, error) {
+func (s *Server) putWitnesses(r *request) (answer, error) {
 	var body struct {
 		Policy string  `json:"policy"`
 		Fail   *string `json:"fail"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := r.decode(&body); err != nil {
 		return answer{}, err
 	}
 	if body.Policy == "" {
@@ -143,25 +143,25 @@ func (s *Server) putWitnesses(r *http.Request, who *account.Session) (answer, er
 		}
 		wanted.FailClosed = *body.Fail == failClosed
 	}
-	if _, err := s.Orgs.Change(r.Context(), who.Tenant, string(who.Account), org.Patch{Witnessing: &wanted}); err != nil {
+	if _, err := s.Orgs.Change(r.Context(), r.who.Tenant, string(r.who.Account), org.Patch{Witnessing: &wanted}); err != nil {
 		return answer{}, err
 	}
-	return s.getWitnesses(r, who)
+	return s.getWitnesses(r)
 }
 
 // deleteWitnesses goes back to the service's witnesses and quorum.
-func (s *Server) deleteWitnesses(r *http.Request, who *account.Session) (answer, error) {
-	_, err := s.Orgs.Change(r.Context(), who.Tenant, string(who.Account), org.Patch{Witnessing: &org.Witnessing{}})
+func (s *Server) deleteWitnesses(r *request) (answer, error) {
+	_, err := s.Orgs.Change(r.Context(), r.who.Tenant, string(r.who.Account), org.Patch{Witnessing: &org.Witnessing{}})
 	return answer{status: http.StatusNoContent}, err
 }
 
 // askWitnesses has the witnesses asked at once, also those that refused the log; what
 // they answer is shown by GET after a moment. There is no body to read.
-func (s *Server) askWitnesses(r *http.Request, who *account.Session) (answer, error) {
-	if _, err := s.Witnesses.AskNow(r.Context(), who.Tenant, witness.Owner); err != nil {
+func (s *Server) askWitnesses(r *request) (answer, error) {
+	if _, err := s.Witnesses.AskNow(r.Context(), r.who.Tenant, witness.Owner); err != nil {
 		return answer{}, err
 	}
-	a, err := s.getWitnesses(r, who)
+	a, err := s.getWitnesses(r)
 	a.status = http.StatusAccepted
 	return a, err
 }

@@ -49,13 +49,13 @@ type shownOrganization struct {
 	Offered        bool            `json:"offered,omitzero"` // not accepted: signing in to it does that
 }
 
-func (s *Server) login(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) login(w http.ResponseWriter, r *request) error {
 	var body signIn
-	if err := decode(r, &body); err != nil {
+	if err := r.decode(&body); err != nil {
 		return err
 	}
 	ctx := r.Context()
-	who, err := s.People.Authenticate(ctx, body.Email, body.Password, s.Address(r))
+	who, err := s.People.Authenticate(ctx, body.Email, body.Password, s.Address(r.Request))
 	s.logins.count(err)
 	if err != nil {
 		return err
@@ -141,8 +141,8 @@ func (s *Server) cookie(token string, seconds int) *http.Cookie {
 	}
 }
 
-func (s *Server) logout(w http.ResponseWriter, r *http.Request) error {
-	if err := s.Sessions.Close(r.Context(), tokenOf(r)); err != nil {
+func (s *Server) logout(w http.ResponseWriter, r *request) error {
+	if err := s.Sessions.Close(r.Context(), tokenOf(r.Request)); err != nil {
 		return err
 	}
 	http.SetCookie(w, s.cookie("", -1))
@@ -150,8 +150,8 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (s *Server) me(w http.ResponseWriter, r *http.Request) error {
-	session, err := s.Sessions.Session(r.Context(), tokenOf(r))
+func (s *Server) me(w http.ResponseWriter, r *request) error {
+	session, err := s.Sessions.Session(r.Context(), tokenOf(r.Request))
 	if err != nil {
 		return err
 	}

@@ -27,16 +27,16 @@ func showStatus(w http.ResponseWriter, s clock.Status) error {
 	})
 }
 
-func (s *Server) showClock(w http.ResponseWriter, _ *http.Request) error {
+func (s *Server) showClock(w http.ResponseWriter, _ *request) error {
 	return showStatus(w, s.Clock.Status())
 }
 
 // acceptClock takes the operator's word that the machine's clock is right.
-func (s *Server) acceptClock(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) acceptClock(w http.ResponseWriter, r *request) error {
 	var body struct {
 		Accept bool `json:"accept"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := r.decode(&body); err != nil {
 		return err
 	}
 	if !body.Accept {
@@ -54,7 +54,7 @@ type correctedClock struct {
 
 // correctClock goes on when the caller goes, because a change that was made is better
 // told of than guessed at.
-func (s *Server) correctClock(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) correctClock(w http.ResponseWriter, r *request) error {
 	tenant, err := s.named(r)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (s *Server) correctClock(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Reason string `json:"reason"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := r.decode(&body); err != nil {
 		return err
 	}
 	c, err := s.LogKeys.CorrectClock(context.WithoutCancel(r.Context()), tenant, sysevent.Operator, body.Reason)

@@ -28,7 +28,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/fault"
@@ -160,49 +159,75 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
+// sameOrigin is the right of every caller but a browser that acts for a page of another
+// origin.
+const sameOrigin = "same origin"
+
+// handler answers a request whose caller has the permission of its route.
+type handler func(w http.ResponseWriter, r *request) error
+
+// request is a request with the bounds of its body.
+type request struct {
+	*http.Request
+	body edge.Body
+}
+
 // Routes adds the routes of the surface to r.
-func (s *Server) Routes(r chi.Router) {
-	r.Method("POST", "/v1/id/platform/organizations", s.platform(s.createOrganization))
-	r.Method("PATCH", "/v1/id/platform/organizations/{organization}", s.platform(s.changeOrganization))
-	r.Method("POST", "/v1/id/platform/organizations/{organization}/log-keys", s.platform(s.rotateLogKey))
-	r.Method("POST", "/v1/id/platform/organizations/{organization}/log-keys/retire", s.platform(s.retireLogKey))
-	r.Method("POST", "/v1/id/platform/organizations/{organization}/witnesses/ask", s.platform(s.askWitnesses))
-	r.Method("GET", "/v1/id/platform/clock", s.platform(s.showClock))
-	r.Method("POST", "/v1/id/platform/clock", s.platform(s.acceptClock))
-	r.Method("POST", "/v1/id/platform/organizations/{organization}/clock", s.platform(s.correctClock))
-	r.Method("POST", "/v1/id/platform/accounts/password", s.platform(s.setPassword))
+func (s *Server) Routes(r *edge.Router) {
+	const organization = "/v1/id/platform/organizations/{organization}"
+	platform := edge.Permission{Credential: edge.PlatformSecret}
+	page, session := edge.Permission{Right: sameOrigin}, edge.Permission{Credential: edge.Session}
+	none, some := edge.Body{}, edge.JSONBody(maxBody)
+	var table edge.Table[handler]
+	table.Add("POST", "/v1/id/platform/organizations", platform, some, s.createOrganization)
+	table.Add("PATCH", organization, platform, some, s.changeOrganization)
+	table.Add("POST", organization+"/log-keys", platform, none, s.rotateLogKey)
+	table.Add("POST", organization+"/log-keys/retire", platform, none, s.retireLogKey)
+	table.Add("POST", organization+"/witnesses/ask", platform, none, s.askWitnesses)
+	table.Add("POST", organization+"/clock", platform, some, s.correctClock)
+	table.Add("GET", "/v1/id/platform/clock", platform, none, s.showClock)
+	table.Add("POST", "/v1/id/platform/clock", platform, some, s.acceptClock)
+	table.Add("POST", "/v1/id/platform/accounts/password", platform, some, s.setPassword)
 
-	r.Method("POST", "/v1/id/auth/login", s.sameOrigin(s.login))
-	r.Method("POST", "/v1/id/auth/logout", s.sameOrigin(s.logout))
-	r.Method("GET", "/v1/id/auth/me", s.Edge.Handle(s.me))
+	table.Add("POST", "/v1/id/auth/login", page, some, s.login)
+	table.Add("POST", "/v1/id/auth/logout", page, none, s.logout)
+	table.Add("GET", "/v1/id/auth/me", session, none, s.me)
+
+	edge.Mount(r, edge.Surface[handler]{Edge: s.Edge, Serve: s.serve}, table)
 }
 
-// platform lets a request through that has the platform secret.
-func (s *Server) platform(h edge.Handler) http.Handler {
-	return s.Edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
-		given := sha256.Sum256([]byte(r.Header.Get("X-Platform-Secret")))
-		from := s.Address(r)
-		if err := s.guesses.try(from, subtle.ConstantTimeCompare(given[:], s.secret[:]) == 1); err != nil {
-			s.guessLog.Warn("platform secret refused", "network", ratelimit.Network(from), "limited", fault.Is(err, fault.RateLimited))
-			return err
+// serve checks the permission of a route before its handler sees a request. The handler
+// of a route for sessions finds the session itself.
+func (s *Server) serve(route *edge.Route[handler]) edge.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if route.Permission.Credential == edge.PlatformSecret {
+			if err := s.checkSecret(r); err != nil {
+				return err
+			}
 		}
-		return h(w, r)
-	})
+		if route.Permission.Right == sameOrigin {
+			if err := s.origin.Check(r); err != nil {
+				return fault.Wrap(fault.Forbidden, "Request of another origin", err)
+			}
+		}
+		return route.Handler(w, &request{r, route.Body})
+	}
 }
 
-// sameOrigin refuses what a page of another origin has a browser send.
-func (s *Server) sameOrigin(h edge.Handler) http.Handler {
-	return s.Edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
-		if err := s.origin.Check(r); err != nil {
-			return fault.Wrap(fault.Forbidden, "Request of another origin", err)
-		}
-		return h(w, r)
-	})
+// checkSecret refuses a request without the platform secret.
+func (s *Server) checkSecret(r *http.Request) error {
+	given := sha256.Sum256([]byte(r.Header.Get("X-Platform-Secret")))
+	from := s.Address(r)
+	err := s.guesses.try(from, subtle.ConstantTimeCompare(given[:], s.secret[:]) == 1)
+	if err != nil {
+		s.guessLog.Warn("platform secret refused", "network", ratelimit.Network(from), "limited", fault.Is(err, fault.RateLimited))
+	}
+	return err
 }
 
 // decode reads the JSON body of a request into v.
-func decode(r *http.Request, v any) error {
-	body, err := edge.ReadBody(r, maxBody)
+func (r *request) decode(v any) error {
+	body, err := edge.ReadBody(r.Request, r.body)
 	if err != nil {
 		return err
 	}

@@ -22,17 +22,17 @@ type changedLogKey struct {
 	ToSize      *id.Index `json:"to_size"` // nil while it signs
 }
 
-func (s *Server) rotateLogKey(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) rotateLogKey(w http.ResponseWriter, r *request) error {
 	return s.changeLogKey(w, r, http.StatusCreated, s.LogKeys.RotateLogKey)
 }
 
-func (s *Server) retireLogKey(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) retireLogKey(w http.ResponseWriter, r *request) error {
 	return s.changeLogKey(w, r, http.StatusOK, s.LogKeys.RetireLogKey)
 }
 
 // changeLogKey makes one step of a rotation; there is no body to read. It goes on when the caller goes: a key
 // that was made is better told of than guessed at.
-func (s *Server) changeLogKey(w http.ResponseWriter, r *http.Request, status int, change func(context.Context, id.Tenant, string) (log.LogKey, error)) error {
+func (s *Server) changeLogKey(w http.ResponseWriter, r *request, status int, change func(context.Context, id.Tenant, string) (log.LogKey, error)) error {
 	tenant, err := s.named(r)
 	if err != nil {
 		return err
@@ -51,8 +51,8 @@ func (s *Server) changeLogKey(w http.ResponseWriter, r *http.Request, status int
 }
 
 // named finds the organization of a path, by its id or slug: no slug is a UUID.
-func (s *Server) named(r *http.Request) (id.Tenant, error) {
-	name := chi.URLParam(r, "organization")
+func (s *Server) named(r *request) (id.Tenant, error) {
+	name := chi.URLParam(r.Request, "organization")
 	if organization, err := id.ParseOrganization(name); err == nil {
 		return s.Organizations.ByID(r.Context(), organization)
 	}

@@ -42,9 +42,9 @@ type shownIngestKey struct {
 	Secret string `json:"secret"`
 }
 
-func (s *Server) createOrganization(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) createOrganization(w http.ResponseWriter, r *request) error {
 	var body newOrganization
-	if err := decode(r, &body); err != nil {
+	if err := r.decode(&body); err != nil {
 		return err
 	}
 	made, err := s.Provisioner.Make(r.Context(), provision.Request{
@@ -138,8 +138,8 @@ type changedOrganization struct {
 	Disclosure     id.Disclosure   `json:"disclosure"`
 }
 
-func (s *Server) changeOrganization(w http.ResponseWriter, r *http.Request) error {
-	organization, err := id.ParseOrganization(chi.URLParam(r, "organization"))
+func (s *Server) changeOrganization(w http.ResponseWriter, r *request) error {
+	organization, err := id.ParseOrganization(chi.URLParam(r.Request, "organization"))
 	if err != nil {
 		return fault.Wrap(fault.NotFound, "Not found", err)
 	}
@@ -148,7 +148,7 @@ func (s *Server) changeOrganization(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	var body organizationChange
-	if err := decode(r, &body); err != nil {
+	if err := r.decode(&body); err != nil {
 		return err
 	}
 	is, err := s.Organizations.Change(r.Context(), tenant, sysevent.Operator, body.patch())
@@ -163,9 +163,9 @@ func (s *Server) changeOrganization(w http.ResponseWriter, r *http.Request) erro
 
 // setPassword gives a known account a password: the operator's way for accounts
 // that have none or lost it.
-func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) setPassword(w http.ResponseWriter, r *request) error {
 	var body credentials
-	if err := decode(r, &body); err != nil {
+	if err := r.decode(&body); err != nil {
 		return err
 	}
 	names, err := s.organizationNames(r.Context(), body.Email)

@@ -18,7 +18,7 @@ type askedWitnesses struct {
 }
 
 // askWitnesses does not wait for what the witnesses answer; there is no body to read.
-func (s *Server) askWitnesses(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) askWitnesses(w http.ResponseWriter, r *request) error {
 	tenant, err := s.named(r)
 	if err != nil {
 		return err

@@ -10,24 +10,18 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
-// route is what a route wants of a request.
-type route struct {
-	scope        org.Scope
-	unauthorized string // what strangers are told
-	media        string // type of the body
-	maxBytes     int    // of the body
-	answer       func(w http.ResponseWriter, r *http.Request, c caller, body []byte) error
-}
-
 // serve lets callers in while there is room, before anything of the body is looked
 // at, and takes the speed out of floods of what is refused.
-func (s *Server) serve(p route) http.Handler { return s.edge.Handle(s.handler(p)) }
-
-func (s *Server) handler(p route) edge.Handler {
+func (s *Server) serve(route *edge.Route[handler]) edge.Handler {
+	admit := s.admit
+	if route.Mode == edge.LongPoll {
+		admit = s.admitPoll
+	}
+	scope := wantScope(route.Permission.Right)
 	return func(w http.ResponseWriter, r *http.Request) error {
-		c, err := s.enter(r, p.scope, p.unauthorized)
+		c, err := s.enter(r, scope)
 		if err == nil {
-			err = s.admit(w, r, c, p)
+			err = admit(w, r, c, route)
 		}
 		if err != nil {
 			s.brake.Hold(r.Context(), c.tenant())
@@ -36,23 +30,23 @@ func (s *Server) handler(p route) edge.Handler {
 	}
 }
 
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, c caller, p route) error {
-	weight, gate := weightOf(r.ContentLength), s.gateOf(p)
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, c caller, route *edge.Route[handler]) error {
+	weight, gate := weightOf(r.ContentLength), s.gateOf(route)
 	if err := gate.Enter(c.Tenant, weight); err != nil {
 		return err
 	}
 	defer gate.Leave(c.Tenant, weight)
-	body, err := s.read(r, c, p, weight)
+	body, err := s.read(r, c, route.Body, weight)
 	if err != nil {
 		return err
 	}
 	defer s.lobby.Leave(c.party(), weight)
-	return p.answer(w, r, c, body)
+	return route.Handler(w, r, c, body)
 }
 
 // gateOf returns what bounds the requests of a route.
-func (s *Server) gateOf(p route) *admission.Gate {
-	if p.scope == org.ScopeEvaluate {
+func (s *Server) gateOf(route *edge.Route[handler]) *admission.Gate {
+	if route.Permission.Right == org.ScopeEvaluate.String() {
 		return s.asked
 	}
 	return s.gate
@@ -64,9 +58,9 @@ const senderTime = 20 * time.Millisecond
 // read returns the body; without an error the request is at work then. A heavy body
 // is read at work, since that takes a processor too, but a sender that is slow
 // keeps no place.
-func (s *Server) read(r *http.Request, c caller, p route, weight int) ([]byte, error) {
+func (s *Server) read(r *http.Request, c caller, bounds edge.Body, weight int) ([]byte, error) {
 	if weight == 1 {
-		body, err := edge.ReadBodyOf(r, p.media, int64(p.maxBytes))
+		body, err := readBody(r, bounds)
 		if err == nil {
 			err = s.lobby.Enter(r.Context(), c.party(), weight)
 		}
@@ -76,7 +70,7 @@ func (s *Server) read(r *http.Request, c caller, p route, weight int) ([]byte, e
 		return nil, err
 	}
 	loan := s.lobby.Lend(c.party(), weight, senderTime)
-	body, err := edge.ReadBodyOf(r, p.media, int64(p.maxBytes))
+	body, err := readBody(r, bounds)
 	kept := loan.Keep()
 	switch {
 	case err != nil && kept:
@@ -85,6 +79,14 @@ func (s *Server) read(r *http.Request, c caller, p route, weight int) ([]byte, e
 		err = s.lobby.Enter(r.Context(), c.party(), weight)
 	}
 	return body, err
+}
+
+// readBody reads the body of a route that has one.
+func readBody(r *http.Request, bounds edge.Body) ([]byte, error) {
+	if bounds.Max == 0 {
+		return nil, nil
+	}
+	return edge.ReadBody(r, bounds)
 }
 
 // weightUnit is how many bytes of a body count as one request under way.

@@ -102,7 +102,7 @@ func writeLines(w http.ResponseWriter, requestID string, batch []intake) {
 
 // appendError appends the members of an error answer.
 func appendError(b []byte, err error, requestID string) []byte {
-	body := edge.BodyOf(err)
+	body := edge.DescribeError(err)
 	b = jcs.AppendString(append(b, `"error":`...), body.Error)
 	if body.Code != "" {
 		b = jcs.AppendString(append(b, `,"code":`...), body.Code)

@@ -18,20 +18,39 @@ type caller struct {
 	state *log.State
 }
 
+// wanted is the scope that the ingest key of a caller must have.
+type wanted struct {
+	scope        org.Scopes
+	name         string
+	unauthorized string // the answer to a caller without a valid key
+}
+
+// wantScope returns the scope that a route wants, by its name.
+func wantScope(name string) wanted {
+	scope, err := org.ParseScopes([]string{name})
+	if err != nil {
+		panic("ingest: a route has no known scope: " + name)
+	}
+	unauthorized := "Invalid API key"
+	if name == org.ScopeEvaluate.String() {
+		unauthorized = "Invalid ingest API key"
+	}
+	return wanted{scope, name, unauthorized}
+}
+
 // enter finds out who asks, and whether its key and its organization may use a
-// route of this scope. unauthorized is what others are told. A caller that is
-// known and refused is returned without a state.
-func (s *Server) enter(r *http.Request, scope org.Scope, unauthorized string) (caller, error) {
+// route of this scope. A caller that is known and refused is returned without a state.
+func (s *Server) enter(r *http.Request, wants wanted) (caller, error) {
 	ctx := r.Context()
 	c, err := s.orgs.Authenticate(ctx, bearer(r.Header))
 	if fault.Is(err, fault.Unauthorized) {
-		return caller{}, fault.Wrap(fault.Unauthorized, unauthorized, err)
+		return caller{}, fault.Wrap(fault.Unauthorized, wants.unauthorized, err)
 	}
 	if err != nil {
 		return caller{}, err
 	}
-	if !c.Scopes.Has(scope) {
-		return caller{Caller: c}, fault.New(fault.Forbidden, "The ingest key does not have the scope "+scope.String())
+	if c.Scopes&wants.scope == 0 {
+		return caller{Caller: c}, fault.New(fault.Forbidden, "The ingest key does not have the scope "+wants.name)
 	}
 	state, err := s.ledgers.State(ctx, c.Tenant)
 	if err != nil {

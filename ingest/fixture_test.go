@@ -57,15 +57,15 @@ type member struct {
 type world struct {
 	testing.TB
 	*ledgertest.Service
-	orgs             *org.Orgs
-	agents           *agent.Agents
-	rulebook         *policystore.Rulebook
-	approvals        *approval.Approvals
-	outbox           *webhook.Outbox
-	workflows        *workflow.Workflows
-	handler          http.Handler // watched, with the straight way to what is hot
-	straight, router http.Handler // with that way and alone
-	red, blue        member
+	orgs       *org.Orgs
+	agents     *agent.Agents
+	rulebook   *policystore.Rulebook
+	approvals  *approval.Approvals
+	outbox     *webhook.Outbox
+	workflows  *workflow.Workflows
+	handler    http.Handler // watched
+	fast, slow http.Handler // the router with its fast path and without it
+	red, blue  member
 }
 
 func newWorld(t testing.TB, change ...func(*ingest.Options)) *world {
@@ -116,10 +116,9 @@ func (w *world) open(change ...func(*ingest.Options)) {
 		f(&o)
 	}
 	router := o.Edge.Router()
-	surface := ingest.New(o)
-	surface.Routes(router)
-	w.router, w.straight = router, surface.Straight(router)
-	w.handler = traffic.Watch(t, w.straight)
+	ingest.New(o).Routes(router)
+	w.fast, w.slow = router, router.WithoutFastPath()
+	w.handler = traffic.Watch(t, router)
 }
 
 // anyAgent is one that ingest keys may be for.

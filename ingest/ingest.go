@@ -29,7 +29,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/event"
@@ -204,45 +203,33 @@ func New(o Options) *Server {
 	return s
 }
 
-// hot returns the routes that most requests are for, all of them POST.
-func (s *Server) hot() map[string]http.Handler {
-	hot := make(map[string]http.Handler)
-	for path, p := range map[string]route{
-		"/v1/ingest/events":          {org.ScopeEvents, "Invalid API key", edge.MediaJSON, s.maxBytes, s.postEvent},
-		"/v1/ingest/events/batch":    {org.ScopeEvents, "Invalid API key", edge.MediaNDJSON, maxBatchBytes, s.postBatch},
-		"/v1/ingest/policy/evaluate": {org.ScopeEvaluate, "Invalid ingest API key", edge.MediaJSON, s.maxBytes, s.evaluate},
-	} {
-		hot[path] = s.edge.HandleRoute(path, s.handler(p))
-	}
-	return hot
-}
-
-// Straight returns next with the hot routes answered past it: next is the router that
-// Routes was called with. Both ways answer the same. A path that is spelled in another
-// way goes to next.
-func (s *Server) Straight(next http.Handler) http.Handler {
-	hot := s.hot()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost && r.URL.RawPath == "" {
-			if h := hot[r.URL.Path]; h != nil {
-				h.ServeHTTP(w, r)
-				return
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
-}
+// handler answers a request of c, whose body is read.
+type handler func(w http.ResponseWriter, r *http.Request, c caller, body []byte) error
 
 // Routes adds the routes of the surface to r.
-func (s *Server) Routes(r chi.Router) {
-	for path, h := range s.hot() {
-		r.Method("POST", path, h)
-	}
-	r.Method("POST", "/v1/ingest/approvals", s.serve(route{org.ScopeApprovals, "Invalid API key", edge.MediaJSON, s.maxBytes, s.postApproval}))
-	r.Method("GET", "/v1/ingest/approvals/{approval}", s.poll(s.getApproval))
-	r.Method("POST", "/v1/ingest/approvals/{approval}/consume", s.serve(route{org.ScopeApprovals, "Invalid API key", edge.MediaJSON, maxClaim, s.consumeApproval}))
-	r.Method("POST", "/v1/ingest/approvals/{approval}/cancel", s.serve(route{org.ScopeApprovals, "Invalid API key", edge.MediaJSON, maxClaim, s.cancelApproval}))
+func (s *Server) Routes(r *edge.Router) {
+	event := edge.JSONBody(int64(s.maxBytes))
+	claim := edge.JSONBody(maxClaim)
+	approvals := permit(org.ScopeApprovals)
+	var table edge.Table[handler]
+	table.Add("POST", "/v1/ingest/events", permit(org.ScopeEvents), event, s.postEvent, edge.Fast)
+	table.Add("POST", "/v1/ingest/events/batch", permit(org.ScopeEvents), edge.LinesBody(maxBatchBytes), s.postBatch, edge.Fast)
+	table.Add("POST", "/v1/ingest/policy/evaluate", permit(org.ScopeEvaluate), event, s.evaluate, edge.Fast)
+	table.Add("POST", "/v1/ingest/approvals", approvals, event, s.postApproval)
+	table.Add("GET", "/v1/ingest/approvals/{approval}", approvals, edge.Body{}, s.getApproval, edge.LongPoll)
+	table.Add("POST", "/v1/ingest/approvals/{approval}/consume", approvals, claim, s.consumeApproval)
+	table.Add("POST", "/v1/ingest/approvals/{approval}/cancel", approvals, claim, s.cancelApproval)
+	workflows, run := permit(org.ScopeWorkflows), edge.JSONBody(maxRun)
 	for _, prefix := range []string{"/v1/ingest/workflows", "/workflows"} {
-		s.workflowRoutes(r, prefix)
+		table.Add("POST", prefix+"/runs", workflows, run, s.postRun)
+		table.Add("GET", prefix+"/runs/{run}", workflows, edge.Body{}, s.getRun)
+		table.Add("POST", prefix+"/runs/{run}/steps", workflows, edge.JSONBody(maxBatchBytes), s.postSteps)
+		table.Add("POST", prefix+"/runs/{run}/complete", workflows, run, s.completeRun)
 	}
+	edge.Mount(r, edge.Surface[handler]{Edge: &s.edge, Serve: s.serve, Wait: longestWait}, table)
+}
+
+// permit returns the permission of routes of a scope.
+func permit(scope org.Scope) edge.Permission {
+	return edge.Permission{Credential: edge.IngestKey, Right: scope.String()}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/flow/approval"
-	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
 // pollRetry is when to come again with a poll for which there was no room to wait.
@@ -29,33 +29,25 @@ func (s *Server) place(r *http.Request, c caller) (leave func(), err error) {
 	return func() { gate.Leave(c.Tenant, 1) }, nil
 }
 
-// poll serves a GET of an approval, which may wait.
-func (s *Server) poll(get func(w http.ResponseWriter, r *http.Request, c caller) error) http.Handler {
-	edge := s.edge
-	edge.Extra = func(r *http.Request) time.Duration {
-		wait, _ := waitOf(r) // getApproval tells of the error
-		return wait
-	}
-	return edge.HandlePatient(func(w http.ResponseWriter, r *http.Request) error {
-		c, err := s.enter(r, org.ScopeApprovals, "Invalid API key")
-		var leave func()
-		if err == nil {
-			leave, err = s.place(r, c)
-		}
-		if err != nil {
-			s.brake.Hold(r.Context(), c.tenant())
-			return err
-		}
-		defer leave()
-		if err = get(w, r, c); err != nil {
-			s.brake.Hold(r.Context(), c.tenant())
-		}
+// admitPoll lets in a request that may wait.
+func (s *Server) admitPoll(w http.ResponseWriter, r *http.Request, c caller, route *edge.Route[handler]) error {
+	leave, err := s.place(r, c)
+	if err != nil {
 		return err
-	})
+	}
+	defer leave()
+	return route.Handler(w, r, c, nil)
+}
+
+// longestWait returns for how long a request may wait, 0 when it does not say so in the
+// right form; getApproval refuses that.
+func longestWait(r *http.Request) time.Duration {
+	wait, _ := waitOf(r)
+	return wait
 }
 
 // getApproval serves GET /v1/ingest/approvals/:id.
-func (s *Server) getApproval(w http.ResponseWriter, r *http.Request, c caller) error {
+func (s *Server) getApproval(w http.ResponseWriter, r *http.Request, c caller, _ []byte) error {
 	if err := version(w, r); err != nil {
 		return err
 	}

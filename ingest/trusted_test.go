@@ -22,13 +22,13 @@ var closed = map[string]string{
 }
 
 // refusesToJudge checks that whatever is judged by the member's records is refused, by
-// the straight way and by the router.
+// by the fast path and without it.
 func (w *world) refusesToJudge(m *member, code, approvalPath, digest, runPath string) {
 	w.Helper()
 	handler := w.handler
 	defer func() { w.handler = handler }()
 	fresh := func() string { return w.envelope(m, "fresh", nil) }
-	for way, h := range map[string]http.Handler{"straight": w.straight, "router": w.router, "watched": handler} {
+	for way, h := range map[string]http.Handler{"fast": w.fast, "slow": w.slow, "watched": handler} {
 		w.handler = h
 		for what, a := range map[string]answer{
 			"evaluate":         w.post(evaluatePath, m.token, w.question(m, nil)),

@@ -12,23 +12,10 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/http/edge"
-	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
 // maxRun is the largest body, in bytes, of a run's start and end.
 const maxRun = 64 << 10
-
-// workflowRoutes adds the routes of runs. A GET goes the way of the others, with an
-// empty body.
-func (s *Server) workflowRoutes(r chi.Router, prefix string) {
-	add := func(method, path string, maxBytes int, answer func(http.ResponseWriter, *http.Request, caller, []byte) error) {
-		r.Method(method, prefix+path, s.serve(route{org.ScopeWorkflows, "Invalid API key", edge.MediaJSON, maxBytes, answer}))
-	}
-	add("POST", "/runs", maxRun, s.postRun)
-	add("GET", "/runs/{run}", maxRun, s.getRun)
-	add("POST", "/runs/{run}/steps", maxBatchBytes, s.postSteps)
-	add("POST", "/runs/{run}/complete", maxRun, s.completeRun)
-}
 
 func runOf(r *http.Request) workflow.ID { return workflow.ID(chi.URLParam(r, "run")) }
 

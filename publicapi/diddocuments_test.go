@@ -75,7 +75,7 @@ func TestDocumentsAreMadeOnce(t *testing.T) {
 		group.Go(func() {
 			for range 5 {
 				for _, target := range append(attack, "/v1/public/agents/helper-blue/did") {
-					if !answered(w.straight, target) {
+					if !answered(w.fast, target) {
 						wrong.Add(1)
 					}
 				}
@@ -93,8 +93,8 @@ func TestDocumentsAreMadeOnce(t *testing.T) {
 	}
 	w.register(&w.blue)
 	for range 3 {
-		answered(w.straight, attack[0])
-		answered(w.straight, "/v1/public/agents/helper-blue/did")
+		answered(w.fast, attack[0])
+		answered(w.fast, "/v1/public/agents/helper-blue/did")
 	}
 	for name, want := range map[id.Agent]int{"helper-red": 2, "helper-blue": 2} {
 		if got := c.of(name); got != want {
@@ -120,7 +120,7 @@ func TestKeptDocumentsCostTheSame(t *testing.T) {
 		request.Header.Set("If-None-Match", etag)
 		return testing.AllocsPerRun(100, func() {
 			answer := httptest.NewRecorder()
-			w.straight.ServeHTTP(answer, request)
+			w.fast.ServeHTTP(answer, request)
 			if answer.Code != http.StatusNotModified {
 				t.Errorf("got %d", answer.Code)
 			}

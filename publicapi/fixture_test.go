@@ -52,16 +52,16 @@ type world struct {
 	testing.TB
 	red, blue owner
 
-	store            *storagetest.Model
-	anchors          string
-	keyring          *seal.Keyring
-	ledgers          *log.Ledgers
-	notary           *sysevent.Notary
-	orgs             *org.Orgs
-	agents           *agent.Agents
-	handler          http.Handler // watched, with the straight way to what is hot
-	straight, router http.Handler // with that way and alone
-	now              time.Time
+	store      *storagetest.Model
+	anchors    string
+	keyring    *seal.Keyring
+	ledgers    *log.Ledgers
+	notary     *sysevent.Notary
+	orgs       *org.Orgs
+	agents     *agent.Agents
+	handler    http.Handler // watched
+	fast, slow http.Handler // the router with its fast path and without it
+	now        time.Time
 
 	directory *publicapi.Directory // nil for none; blue's log unless a test says so
 	witnesses publicapi.Witnesses  // nil for none
@@ -124,8 +124,8 @@ func (w *world) serve(agents publicapi.Agents) {
 		DIDBytes: w.documentBytes,
 	})
 	surface.Routes(router)
-	w.router, w.straight = router, surface.Straight(router)
-	w.handler = traffic.Watch(w.TB, w.straight)
+	w.fast, w.slow = router, router.WithoutFastPath()
+	w.handler = traffic.Watch(w.TB, router)
 }
 
 func (w *world) clock() time.Time { return w.now }

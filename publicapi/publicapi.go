@@ -31,7 +31,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/did"
@@ -151,54 +150,50 @@ func New(o Options) *Server {
 	return s
 }
 
-// Routes adds the routes of the surface to r, each for GET and HEAD.
-func (s *Server) Routes(r chi.Router) {
-	r.Route("/v1/public", func(r chi.Router) {
-		r.Use(shared)
-		s.read(r, "/orgs/{slug}/transparency/head", s.head)
-		s.read(r, "/orgs/{slug}/transparency/checkpoint", s.checkpoint)
-		s.read(r, "/orgs/{slug}/transparency/inclusion", s.inclusion)
-		s.read(r, "/orgs/{slug}/transparency/consistency", s.consistency)
-		s.read(r, "/orgs/{slug}/transparency/keys", s.keys)
-		s.read(r, "/orgs/{slug}/transparency/policy", s.policy)
-		s.read(r, "/orgs/{slug}/verify/{event}", s.verify)
-		s.read(r, "/witness-network/logs/v0", s.logList)
-		s.read(r, "/directory", s.nameDirectory)
-		s.read(r, "/directory/events", s.directoryEvents)
-		s.read(r, "/agents/{agent}/did", s.agentKeyDocument)
-		s.read(r, "/agents/{agent}/did.json", s.agentWebDocument)
-		s.read(r, "/did/{did}", s.didDocument)
-	})
-	r.Route("/o", func(r chi.Router) {
-		r.Use(shared)
-		for _, log := range []string{"/{organization}", "/{organization}/{number:[0-9]+}"} {
-			s.read(r, log+"/checkpoint", s.logCheckpoint)
-			s.read(r, log+"/successor", s.successor)
-			s.read(r, log+"/tile/entries/*", s.entries)
-			s.read(r, log+"/tile/*", s.tile)
-		}
-	})
+// Routes adds the routes of the surface to r. Each answers GET and HEAD.
+func (s *Server) Routes(r *edge.Router) {
+	const slug = slugPrefix + "{slug}"
+	var table edge.Table[getter]
+	list := func(pattern string, get getter, mode ...edge.Mode) {
+		table.Add(edge.GetAndHead, pattern, edge.Permission{}, edge.Body{}, get, mode...)
+	}
+	list(slug+"/transparency/head", s.head, edge.Fast)
+	list(slug+"/transparency/checkpoint", s.checkpoint, edge.Fast)
+	list(slug+"/transparency/inclusion", s.inclusion, edge.Fast)
+	list(slug+"/transparency/consistency", s.consistency, edge.Fast)
+	list(slug+"/transparency/keys", s.keys)
+	list(slug+"/transparency/policy", s.policy)
+	list(slug+"/verify/{event}", s.verify)
+	list("/v1/public/witness-network/logs/v0", s.logList)
+	list("/v1/public/directory", s.nameDirectory)
+	list("/v1/public/directory/events", s.directoryEvents)
+	list("/v1/public/agents/{agent}/did", s.agentKeyDocument)
+	list("/v1/public/agents/{agent}/did.json", s.agentWebDocument)
+	list("/v1/public/did/{did}", s.didDocument)
+	for _, log := range []string{"/o/{organization}", "/o/{organization}/{number:[0-9]+}"} {
+		list(log+"/checkpoint", s.logCheckpoint)
+		list(log+"/successor", s.successor)
+		list(log+"/tile/entries/*", s.entries)
+		list(log+"/tile/*", s.tile)
+	}
+	edge.Mount(r, edge.Surface[getter]{Edge: &s.edge, Serve: s.serve, Prefixes: []string{"/v1/public", "/o"}, Around: shared}, table)
 }
+
+// slugPrefix begins the paths that name an organization by its slug.
+const slugPrefix = "/v1/public/orgs/"
 
 // getter returns what a request asks for.
 type getter func(request) (representation, error)
 
-// read adds a resource.
-func (s *Server) read(r chi.Router, pattern string, get getter) {
-	handler := s.edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
-		return s.serve(w, request{Request: r}, get)
-	})
-	r.Method(http.MethodGet, pattern, handler)
-	r.Method(http.MethodHead, pattern, handler)
-}
-
-// serve answers a request. Whatever is not there, the answer is the same.
-func (s *Server) serve(w http.ResponseWriter, r request, get getter) error {
-	err := s.answer(w, r, get)
-	if fault.Is(err, fault.NotFound) {
-		return fault.Wrap(fault.NotFound, "Not found", err)
+// serve answers the requests of a route. Whatever is not there, the answer is the same.
+func (s *Server) serve(route *edge.Route[getter]) edge.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		err := s.answer(w, request{Request: r}, route.Handler)
+		if fault.Is(err, fault.NotFound) {
+			return fault.Wrap(fault.NotFound, "Not found", err)
+		}
+		return err
 	}
-	return err
 }
 
 func notFound() error { return fault.New(fault.NotFound, "Not found") }

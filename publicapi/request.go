@@ -3,6 +3,7 @@ package publicapi
 import (
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/go-chi/chi/v5"
 
@@ -31,14 +32,24 @@ type request struct {
 	tenant id.Tenant // id.Service when none is named
 }
 
+// slugOf returns the slug that the path of a request names, "" for none.
+func slugOf(r *http.Request) id.Slug {
+	if r.URL.RawPath != "" {
+		return id.Slug(param(r, "slug"))
+	}
+	if rest, ok := strings.CutPrefix(r.URL.Path, slugPrefix); ok {
+		slug, _, _ := strings.Cut(rest, "/")
+		return id.Slug(slug)
+	}
+	return ""
+}
+
 // find fills in the organization, by the slug that the path names, by its id, or by its
 // agent.
 func (s *Server) find(r *request) (err error) {
+	r.slug = slugOf(r.Request)
 	switch {
 	case r.slug != "":
-		r.tenant, err = s.orgs.BySlug(r.Context(), r.slug)
-	case chi.URLParam(r.Request, "slug") != "":
-		r.slug = id.Slug(param(r.Request, "slug"))
 		r.tenant, err = s.orgs.BySlug(r.Context(), r.slug)
 	case chi.URLParam(r.Request, "organization") != "":
 		r.tenant, err = s.tenantByID(r.Request)

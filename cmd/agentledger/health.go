@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
@@ -24,13 +22,13 @@ const readinessTime = time.Second
 // health adds what orchestrators ask: /livez answers 200 as long as the process
 // answers, /readyz 503 with the first reason why the service can't be used. A service
 // that is read-only is ready, because the public log is up, and says that it is.
-func (s *service) health(r chi.Router, shared *edge.Edge) {
+func (s *service) health(r *edge.Router, shared *edge.Edge) {
 	quiet := *shared
 	quiet.Quiet = true
-	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		r.Method(method, "/livez", quiet.Handle(edge.Plain(http.HandlerFunc(well))))
-		r.Method(method, "/readyz", quiet.Handle(edge.Plain(http.HandlerFunc(s.ready))))
-	}
+	var table edge.Table[edge.Handler]
+	table.Add(edge.GetAndHead, "/livez", edge.Permission{}, edge.Body{}, edge.Plain(http.HandlerFunc(well)))
+	table.Add(edge.GetAndHead, "/readyz", edge.Permission{}, edge.Body{}, edge.Plain(http.HandlerFunc(s.ready)))
+	edge.Mount(r, edge.PlainSurface(&quiet), table)
 }
 
 func well(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }

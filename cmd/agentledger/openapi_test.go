@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/openapi"
@@ -77,8 +75,9 @@ func TestUnready(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	router := chi.NewMux()
-	s.health(router, new(edge.Edge))
+	e := new(edge.Edge)
+	router := e.Router()
+	s.health(router, e)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -215,7 +215,7 @@ func (s *service) main(c config.Serve, shared *edge.Edge) (http.Handler, error) 
 	people.Routes(r)
 	openapi.Routes(r, shared)
 	s.health(r, shared)
-	return events.Straight(public.Straight(r)), nil
+	return r, nil
 }
 
 // identity returns the handler of the identity listener.

@@ -27,9 +27,10 @@ func BenchmarkEdge(b *testing.B) {
 		name    string
 		handler http.Handler
 	}{
-		{"no bound", (&edge.Edge{}).HandleRoute("/", h)},
-		{"direct", (&edge.Edge{Bound: edge.NewBound(time.Minute)}).HandleRoute("/", h)},
-		{"apart", (&edge.Edge{Bound: edge.NewBound(time.Minute)}).Handle(h)},
+		{"no bound", routed(&edge.Edge{}, "GET", "/", h, edge.Fast)},
+		{"fast", routed(&edge.Edge{Bound: edge.NewBound(time.Minute)}, "GET", "/", h, edge.Fast)},
+		{"in place", routed(&edge.Edge{Bound: edge.NewBound(time.Minute)}, "GET", "/", h, edge.InPlace)},
+		{"apart", routed(&edge.Edge{Bound: edge.NewBound(time.Minute)}, "GET", "/", h)},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			r := httptest.NewRequestWithContext(b.Context(), "GET", "/", nil)

@@ -24,19 +24,16 @@ const (
 // firstRead is how much of an announced body is believed at once.
 const firstRead = 512 << 10
 
-// ReadBody reads a JSON body of at most max bytes. fault.TooLarge for a longer
-// one, fault.TooSlow for one that was not there in time, then fault.UnsupportedMedia for another Content-Type (absent counts as
-// JSON, parameters are ignored but for a charset other than UTF-8) or a
-// Content-Encoding other than identity.
-func ReadBody(r *http.Request, max int64) ([]byte, error) { return ReadBodyOf(r, MediaJSON, max) }
-
-// ReadBodyOf is ReadBody for another media type; absent counts as that one.
-func ReadBodyOf(r *http.Request, mediaType string, max int64) ([]byte, error) {
-	body, err := readAll(r, max)
+// ReadBody reads the body of a request within its bounds. fault.TooLarge for a longer
+// one, fault.TooSlow for one that did not arrive in time, then fault.UnsupportedMedia
+// for another Content-Type (parameters are ignored, but for a charset other than UTF-8)
+// or a Content-Encoding other than identity.
+func ReadBody(r *http.Request, bounds Body) ([]byte, error) {
+	body, err := readAll(r, bounds.Max)
 	if err != nil {
 		return nil, err
 	}
-	return body, checkMedia(r.Header, mediaType)
+	return body, checkMedia(r.Header, bounds.Media)
 }
 
 func readAll(r *http.Request, max int64) ([]byte, error) {

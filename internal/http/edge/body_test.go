@@ -55,7 +55,7 @@ func TestReadBody(t *testing.T) {
 		"gzip":                        {post(``, "Content-Encoding", "gzip"), coding},
 		"identity, gzip":              {post(``, "Content-Encoding", "identity", "Content-Encoding", "gzip"), coding},
 	} {
-		_, err := edge.ReadBody(tc.r, 10)
+		_, err := edge.ReadBody(tc.r, edge.JSONBody(10))
 		got := ok
 		if err != nil {
 			got = fault.Of(err).Message
@@ -69,7 +69,7 @@ func TestReadBody(t *testing.T) {
 func TestReadBodyReturnsAll(t *testing.T) {
 	want := strings.Repeat("0123456789", 200_000)
 	for name, r := range map[string]*http.Request{"announced": post(want), "streamed": streamed(want)} {
-		got, err := edge.ReadBodyOf(r, edge.MediaNDJSON, 8<<20)
+		got, err := edge.ReadBody(r, edge.LinesBody(8<<20))
 		if err != nil || string(got) != want {
 			t.Errorf("%s: got %d bytes, %v", name, len(got), err)
 		}
@@ -79,7 +79,7 @@ func TestReadBodyReturnsAll(t *testing.T) {
 func TestReadBodyOfALostClient(t *testing.T) {
 	r := post("")
 	r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader("{"), failingReader{})), -1
-	if _, err := edge.ReadBody(r, 10); fault.Of(err).Message != "The body could not be read" {
+	if _, err := edge.ReadBody(r, edge.JSONBody(10)); fault.Of(err).Message != "The body could not be read" {
 		t.Errorf("got %v", err)
 	}
 }

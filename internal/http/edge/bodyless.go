@@ -14,7 +14,7 @@ import (
 func (e *Edge) Bodyless(next http.Handler) http.Handler {
 	quiet := *e
 	quiet.Quiet = true
-	refuse := quiet.handle(refuseBody, &meter{metrics: e.Metrics, label: noRoute})
+	refuse := quiet.handle(refuseBody, newMeter(e.Metrics, noRoute), nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 && takesNoBody(r.Method) {
 			refuse.ServeHTTP(w, r)

@@ -41,16 +41,9 @@ func (b *Bound) Left() int64 { return b.left.Load() }
 // Late returns how many requests were answered without their handlers.
 func (b *Bound) Late() uint64 { return b.late.Load() }
 
-func (e *Edge) extra(r *http.Request) time.Duration {
-	if e.Extra == nil {
-		return 0
-	}
-	return e.Extra(r)
-}
-
 // bounded returns h in a goroutine of its own: a call of it that does not look at its
 // context (a read of a disk that does not answer can't) is left behind in time.
-func (e *Edge) bounded(h Handler) Handler {
+func (e *Edge) bounded(route string, h Handler) Handler {
 	if e.Bound == nil {
 		return h
 	}
@@ -62,7 +55,7 @@ func (e *Edge) bounded(h Handler) Handler {
 		done := make(chan error, 1)
 		own := ownRoute(r)
 		go func() { done <- perform(h, s, own) }()
-		return e.await(s, r, done)
+		return e.await(route, s, r, done)
 	}
 }
 
@@ -92,7 +85,7 @@ func perform(h Handler, w http.ResponseWriter, r *http.Request) (err error) {
 
 // await returns when the handler has, or when its time is over and it has not begun
 // to answer.
-func (e *Edge) await(s *stage, r *http.Request, done <-chan error) error {
+func (e *Edge) await(route string, s *stage, r *http.Request, done <-chan error) error {
 	timer := time.NewTimer(untilLate(r))
 	defer timer.Stop()
 	for {
@@ -110,7 +103,7 @@ func (e *Edge) await(s *stage, r *http.Request, done <-chan error) error {
 			continue
 		}
 		if s.leave() {
-			e.behind(r, done)
+			e.awaitLate(route, done)
 			s.below.Header()["Connection"] = []string{"close"} // the handler may still read the body
 			return late(r)
 		}
@@ -124,11 +117,10 @@ func untilLate(r *http.Request) time.Duration {
 	return time.Until(at) + grace
 }
 
-// behind waits for a handler that nobody waits for any more.
-func (e *Edge) behind(r *http.Request, done <-chan error) {
+// awaitLate waits for a handler that nobody waits for any more.
+func (e *Edge) awaitLate(route string, done <-chan error) {
 	e.Bound.late.Add(1)
 	e.Bound.left.Add(1)
-	route := (&meter{}).routeOf(r)
 	go func() {
 		err := <-done
 		e.Bound.left.Add(-1)

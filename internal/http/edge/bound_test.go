@@ -64,10 +64,14 @@ func TestBound(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := edge.Edge{Bound: edge.NewBound(bound), Extra: func(*http.Request) time.Duration { return test.extra }}
+				e := &edge.Edge{Bound: edge.NewBound(bound)}
+				h := e.Handle(test.handler)
+				if test.extra > 0 {
+					h = polled(e, test.handler, test.extra)
+				}
 				w := httptest.NewRecorder()
 				began := time.Now()
-				e.Handle(test.handler).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), test.method, "/", nil))
+				h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), test.method, "/", nil))
 				if took := time.Since(began); took != test.took {
 					t.Errorf("took %v, want %v", took, test.took)
 				}
@@ -89,6 +93,17 @@ func TestBound(t *testing.T) {
 	}
 }
 
+// polled returns a route of mode LongPoll whose requests wait for so long.
+func polled(e *edge.Edge, h edge.Handler, wait time.Duration) http.Handler {
+	surface := edge.PlainSurface(e)
+	surface.Wait = func(*http.Request) time.Duration { return wait }
+	var table edge.Table[edge.Handler]
+	table.Add("GET", "/", edge.Permission{}, edge.Body{}, h, edge.LongPoll)
+	r := e.Router()
+	edge.Mount(r, surface, table)
+	return r
+}
+
 // The time in which a body arrives is its sender's.
 func TestSlowBodiesDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -103,7 +118,7 @@ func TestSlowBodiesDoNotCount(t *testing.T) {
 		}()
 		answer := httptest.NewRecorder()
 		e.Handle(func(w http.ResponseWriter, r *http.Request) error {
-			if _, err := edge.ReadBody(r, 100); err != nil {
+			if _, err := edge.ReadBody(r, edge.JSONBody(100)); err != nil {
 				return err
 			}
 			time.Sleep(bound - 1)
@@ -123,11 +138,10 @@ func TestSlowBodiesDoNotCount(t *testing.T) {
 // router does with it; and when there are too many, others are refused.
 func TestLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := edge.Edge{Bound: edge.NewBound(bound)}
+		e := &edge.Edge{Bound: edge.NewBound(bound)}
 		release := make(chan struct{})
 		routes := make(chan string, 2000)
-		m := e.Router()
-		m.Method("GET", "/{name}", e.Handle(func(w http.ResponseWriter, r *http.Request) error {
+		m := routed(e, "GET", "/{name}", func(w http.ResponseWriter, r *http.Request) error {
 			<-release
 			w.Header().Set("X-Late", "yes")
 			if _, err := io.WriteString(w, "late"); !errors.Is(err, http.ErrHandlerTimeout) {
@@ -135,7 +149,7 @@ func TestLeftBehind(t *testing.T) {
 			}
 			routes <- chi.URLParam(r, "name")
 			return context.DeadlineExceeded
-		}))
+		})
 		get := func(path string) *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()
 			m.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", path, nil))

@@ -31,8 +31,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/http/listener"
 	"github.com/agentledger/agentledger/internal/trace"
@@ -54,9 +52,8 @@ type Edge struct {
 	Tracer    trace.Tracer     // the zero value traces nothing
 
 	// Bound, when set, is the time in which each request is answered, one for all edges
-	// of a process. Extra, when set, is what a request may take beyond it.
+	// of a process.
 	Bound *Bound
-	Extra func(*http.Request) time.Duration
 
 	// Last, when set, reports whether answers from now on are the last ones of their
 	// connections, and have to say so.
@@ -68,27 +65,31 @@ type Edge struct {
 }
 
 // Handle gives h an id, a log line, metrics, a span, the translation of its errors and
-// the time that Bound gives. All requests of one h have the same route.
+// the time that Bound gives. It is for handlers that no router has: their route is "".
 func (e *Edge) Handle(h Handler) http.Handler {
-	return e.handle(e.bounded(h), &meter{metrics: e.Metrics})
+	return e.serveRoute("", Apart, nil, h)
 }
 
-// HandlePatient is Handle for requests that wait for long and do nothing else. Only
-// their context ends in time, so h waits for nothing that does not look at it.
-func (e *Edge) HandlePatient(h Handler) http.Handler {
-	return e.handle(h, &meter{metrics: e.Metrics})
+// serveRoute is Handle for a route in one of the modes. wait is as Surface.Wait.
+func (e *Edge) serveRoute(route string, mode Mode, wait func(*http.Request) time.Duration, h Handler) http.Handler {
+	if mode == Apart {
+		h = e.bounded(route, h)
+	}
+	if mode != LongPoll {
+		wait = nil
+	}
+	return e.handle(h, newMeter(e.Metrics, route), wait)
 }
 
-// HandleRoute is HandlePatient for hot requests that need not come through a router:
-// route is their pattern.
-func (e *Edge) HandleRoute(route string, h Handler) http.Handler {
-	return e.handle(h, &meter{metrics: e.Metrics, route: route})
-}
-
-func (e *Edge) handle(h Handler, m *meter) http.Handler {
+// handle wraps h. wait, if not nil, returns what a request may take beyond Bound.
+func (e *Edge) handle(h Handler, m *meter, wait func(*http.Request) time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if e.Bound != nil {
-			ctx := listener.WithContext(r.Context(), time.Now().Add(e.Bound.timeout+e.extra(r)))
+			deadline := time.Now().Add(e.Bound.timeout)
+			if wait != nil {
+				deadline = deadline.Add(wait(r))
+			}
+			ctx := listener.WithContext(r.Context(), deadline)
 			defer ctx.Release()
 			r = r.WithContext(ctx)
 		}
@@ -96,9 +97,9 @@ func (e *Edge) handle(h Handler, m *meter) http.Handler {
 		m.begin()
 		w.Header()[RequestIDHeader] = a.id[:]
 		if e.Tracer.On() {
-			r = e.trace(a, r)
+			r = e.startSpan(a, r)
 		}
-		defer e.end(a, r)
+		defer e.finish(a, r)
 		if err := h(a, r); err != nil {
 			e.fail(a, r, err)
 		}
@@ -159,15 +160,15 @@ func Ended(err error) error {
 	return err
 }
 
-// end counts and logs the request; it also runs when the handler panicked.
-func (e *Edge) end(a *answer, r *http.Request) {
+// finish counts and logs the request; it also runs when the handler panicked.
+func (e *Edge) finish(a *answer, r *http.Request) {
 	if p := recover(); p != nil && p != http.ErrAbortHandler {
 		e.fail(a, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 	} else if p != nil {
 		a.aborted = true
 	}
 	took := e.now().Sub(a.began)
-	a.meter.end(a, r, took)
+	a.meter.end(a, took)
 	a.endSpan()
 	e.log(a, r, took)
 	if a.aborted {
@@ -183,7 +184,7 @@ func (e *Edge) log(a *answer, r *http.Request, took time.Duration) {
 	attrs := []slog.Attr{
 		slog.String("request_id", a.id[0]),
 		slog.String("method", methodOf(r)),
-		slog.String("route", a.meter.routeOf(r)),
+		slog.String("route", a.meter.route),
 		slog.Int("status", max(a.status, http.StatusOK)),
 		slog.Int64("bytes", a.bytes),
 		slog.Duration("took", took),
@@ -212,23 +213,12 @@ func (e *Edge) levelOf(f *fault.Error) slog.Level {
 // methodOf returns the method if it is one that HTTP defines: others are the
 // client's text.
 func methodOf(r *http.Request) string {
-	for _, m := range methods() {
+	for _, m := range listMethods() {
 		if r.Method == m {
 			return m
 		}
 	}
 	return "other"
-}
-
-// routeOf returns the pattern of the route of a request.
-func (m *meter) routeOf(r *http.Request) string {
-	if m.route != "" {
-		return m.route
-	}
-	if c := chi.RouteContext(r.Context()); c != nil {
-		return c.RoutePattern()
-	}
-	return ""
 }
 
 // answer is a ResponseWriter that knows what became of it.

@@ -32,6 +32,15 @@ func get(h http.Handler, method, target string) *httptest.ResponseRecorder {
 	return w
 }
 
+// routed returns a router with one route.
+func routed(e *edge.Edge, method, pattern string, h edge.Handler, mode ...edge.Mode) *edge.Router {
+	r := e.Router()
+	var table edge.Table[edge.Handler]
+	table.Add(method, pattern, edge.Permission{}, edge.Body{}, h, mode...)
+	edge.Mount(r, edge.PlainSurface(e), table)
+	return r
+}
+
 func failing(err error) edge.Handler {
 	return func(http.ResponseWriter, *http.Request) error { return err }
 }
@@ -103,15 +112,14 @@ func TestCauseIsLoggedAndNotShown(t *testing.T) {
 // What clients send is in no log line, also not the cause of a refusal.
 func TestLogHoldsNothingOfTheClient(t *testing.T) {
 	e, out := newEdge()
-	m := e.Router()
-	m.Method("POST", "/v1/things/{thing}", e.Handle(func(_ http.ResponseWriter, r *http.Request) error {
-		body, err := edge.ReadBody(r, 100)
+	m := routed(e, "POST", "/v1/things/{thing}", func(_ http.ResponseWriter, r *http.Request) error {
+		body, err := edge.ReadBody(r, edge.JSONBody(100))
 		if err != nil {
 			return err
 		}
 		var v struct{ A int }
 		return edge.DecodeStrict(body, &v)
-	}))
+	})
 	for _, body := range []string{`{"A":"secret-body"}`, `{"A":1}`, `{"A":"secret-body"`} {
 		r := httptest.NewRequest("POST", "/v1/things/secret-path?token=secret-query", strings.NewReader(body))
 		r.Header.Set("Authorization", "Bearer secret-token")
@@ -283,7 +291,7 @@ func BenchmarkHandle(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			h := e.Handle(func(w http.ResponseWriter, _ *http.Request) error {
-				return edge.WriteJSON(w, 200, edge.Body{Error: "x"})
+				return edge.WriteJSON(w, 200, edge.ErrorBody{Error: "x"})
 			})
 			r := httptest.NewRequest("GET", "/", nil)
 			b.ReportAllocs()

@@ -44,14 +44,15 @@ func (m *Metrics) Refused(err error) {
 	m.refusals.WithLabelValues(strconv.Itoa(statusOf(f.Kind)), codeOf(f)).Inc()
 }
 
-// meter counts the requests of one handler. Which route it has is known with the
-// first request of each class: from then on nothing is looked up.
+// meter counts the requests of one route. The histogram of a class of statuses is looked
+// up with the first answer of the class, and kept.
 type meter struct {
 	metrics *Metrics
-	route   string // its pattern; "" when the request is to tell
-	label   string // what the metrics call it; "" for the pattern
+	route   string // its pattern
 	classes [6]atomic.Pointer[prometheus.Observer]
 }
+
+func newMeter(metrics *Metrics, route string) *meter { return &meter{metrics: metrics, route: route} }
 
 func (m *meter) begin() {
 	if m.metrics != nil {
@@ -59,7 +60,7 @@ func (m *meter) begin() {
 	}
 }
 
-func (m *meter) end(a *answer, r *http.Request, took time.Duration) {
+func (m *meter) end(a *answer, took time.Duration) {
 	if m.metrics == nil {
 		return
 	}
@@ -67,11 +68,7 @@ func (m *meter) end(a *answer, r *http.Request, took time.Duration) {
 	class := min(max(a.status, http.StatusOK)/100, len(m.classes)-1)
 	seconds := m.classes[class].Load()
 	if seconds == nil {
-		route := m.label
-		if route == "" {
-			route = m.routeOf(r)
-		}
-		child := m.metrics.seconds.WithLabelValues(route, strconv.Itoa(class)+"xx")
+		child := m.metrics.seconds.WithLabelValues(m.route, strconv.Itoa(class)+"xx")
 		seconds = &child
 		m.classes[class].Store(seconds)
 	}

@@ -17,8 +17,9 @@ func TestMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	e := &edge.Edge{Metrics: edge.NewMetrics(registry)}
 	m := e.Router()
+	var table edge.Table[edge.Handler]
 	for _, route := range []string{"/v1/things/{thing}", "/v1/others/{thing}"} {
-		m.Method("GET", route, e.Handle(func(w http.ResponseWriter, r *http.Request) error {
+		table.Add("GET", route, edge.Permission{}, edge.Body{}, func(w http.ResponseWriter, r *http.Request) error {
 			switch r.URL.Query().Get("as") {
 			case "limited":
 				return fault.New(fault.PlanLimit, "No")
@@ -28,8 +29,9 @@ func TestMetrics(t *testing.T) {
 				panic("oops")
 			}
 			return edge.WriteJSON(w, 200, struct{}{})
-		}))
+		})
 	}
+	edge.Mount(m, edge.PlainSurface(e), table)
 	for _, path := range []string{
 		"/v1/things/a", "/v1/things/b", "/v1/others/c", "/v1/things/a?as=limited", "/v1/things/a?as=failed",
 		"/v1/things/a?as=panic", "/unknown/d", "/v1/unknown/e",

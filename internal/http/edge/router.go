@@ -2,6 +2,7 @@ package edge
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
@@ -9,51 +10,113 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// methods returns those that a route may have, in the order of the Allow header.
-func methods() [7]string {
+// listMethods returns the methods that a route may have, in the order of the Allow header.
+func listMethods() [7]string {
 	return [...]string{
 		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut,
 		http.MethodPatch, http.MethodDelete, http.MethodOptions,
 	}
 }
 
-// noRoute stands in metrics for what no route was found for.
+// noRoute is the route of a request in metrics and logs when there is no such route.
 const noRoute = "none"
 
-// Router returns a router that answers unknown routes with 404 and unknown
-// methods with 405 and Allow, both by e, quietly. Routers mounted below it inherit
-// that.
-func (e *Edge) Router() *chi.Mux {
-	quiet := *e
-	quiet.Quiet = true
-	m := chi.NewMux()
-	m.NotFound(quiet.handle(notFound, &meter{metrics: e.Metrics, label: noRoute}).ServeHTTP)
-	m.MethodNotAllowed(quiet.handle(methodNotAllowed, &meter{metrics: e.Metrics, label: noRoute}).ServeHTTP)
-	return m
+// Router finds the handler of a request in the tables of the surfaces. Unknown paths
+// are 404, unknown methods 405 with Allow. It is filled by Mount before use.
+type Router struct {
+	*chi.Mux
+	fast   fastPath
+	listed []Listed
 }
 
-func notFound(http.ResponseWriter, *http.Request) error {
+// Router returns an empty router, whose own answers are e's.
+func (e *Edge) Router() *Router {
+	quiet := *e
+	quiet.Quiet = true
+	r := &Router{Mux: chi.NewMux(), fast: newFastPath()}
+	r.NotFound(quiet.handle(refuseUnknown, newMeter(e.Metrics, noRoute), nil).ServeHTTP)
+	r.MethodNotAllowed(quiet.handle(refuseMethod, newMeter(e.Metrics, noRoute), nil).ServeHTTP)
+	return r
+}
+
+// Mount adds the routes of a table.
+func Mount[H any](r *Router, s Surface[H], table Table[H]) {
+	if len(s.Prefixes) == 0 {
+		mountBelow(r, r.Mux, s, "", table)
+	}
+	for _, prefix := range s.Prefixes {
+		r.Mux.Route(prefix, func(below chi.Router) {
+			below.Use(s.Around)
+			mountBelow(r, below, s, prefix, table)
+		})
+	}
+}
+
+// mountBelow adds those routes of a table whose patterns begin with prefix to the
+// router of that prefix.
+func mountBelow[H any](r *Router, below chi.Router, s Surface[H], prefix string, table Table[H]) {
+	for i := range table {
+		route := &table[i]
+		pattern, ok := strings.CutPrefix(route.Pattern, prefix)
+		if !ok {
+			continue
+		}
+		handler := s.Edge.serveRoute(route.Pattern, route.Mode, s.Wait, s.Serve(route))
+		for _, method := range route.Methods() {
+			below.Method(method, pattern, handler)
+			r.listed = append(r.listed, Listed{method, route.Pattern, route.Permission, route.Body})
+			if route.Mode == Fast {
+				r.fast.addRoute(method, route.Pattern, wrapAround(s.Around, handler))
+			}
+		}
+	}
+}
+
+func wrapAround(around func(http.Handler) http.Handler, h http.Handler) http.Handler {
+	if around == nil {
+		return h
+	}
+	return around(h)
+}
+
+// List returns all routes, each once for each of its methods.
+func (r *Router) List() []Listed { return slices.Clone(r.listed) }
+
+// WithoutFastPath returns the router as it would be without routes of mode Fast. Tests
+// compare both.
+func (r *Router) WithoutFastPath() http.Handler { return r.Mux }
+
+// ServeHTTP implements http.Handler.
+func (r *Router) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	if h := r.fast.findHandler(q); h != nil {
+		h.ServeHTTP(w, q)
+		return
+	}
+	r.Mux.ServeHTTP(w, q)
+}
+
+func refuseUnknown(http.ResponseWriter, *http.Request) error {
 	return fault.New(fault.NotFound, "Not found")
 }
 
-func methodNotAllowed(w http.ResponseWriter, r *http.Request) error {
-	found := allowed(r)
+func refuseMethod(w http.ResponseWriter, r *http.Request) error {
+	found := allowedMethods(r)
 	if len(found) == 0 { // a method that HTTP does not define, and no route either
-		return notFound(w, r)
+		return refuseUnknown(w, r)
 	}
 	w.Header().Set("Allow", strings.Join(found, ", "))
-	return WriteJSON(w, http.StatusMethodNotAllowed, Body{Error: "Method not allowed"})
+	return WriteJSON(w, http.StatusMethodNotAllowed, ErrorBody{Error: "Method not allowed"})
 }
 
-// allowed returns the methods that the path of r has a route for.
-func allowed(r *http.Request) []string {
+// allowedMethods returns the methods that the path of r has a route for.
+func allowedMethods(r *http.Request) []string {
 	routes := chi.RouteContext(r.Context()).Routes
 	path := r.URL.RawPath
 	if path == "" {
 		path = r.URL.Path
 	}
 	var found []string
-	for _, m := range methods() {
+	for _, m := range listMethods() {
 		if routes.Match(chi.NewRouteContext(), m, path) {
 			found = append(found, m)
 		}

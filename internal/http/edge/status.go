@@ -46,17 +46,17 @@ func statusOf(k fault.Kind) int {
 // as batches.
 func Status(err error) int { return statusOf(fault.Of(err).Kind) }
 
-// Body is the JSON of an error answer.
-type Body struct {
+// ErrorBody is the JSON of an error answer.
+type ErrorBody struct {
 	Error     string `json:"error"`
 	Code      string `json:"code,omitzero"`
 	RequestID string `json:"request_id,omitzero"` // of 5xx answers
 }
 
-// BodyOf returns what a client is told of an error.
-func BodyOf(err error) Body {
+// DescribeError returns what a client is told of an error.
+func DescribeError(err error) ErrorBody {
 	f := fault.Of(err)
-	return Body{Error: f.Message, Code: codeOf(f)}
+	return ErrorBody{Error: f.Message, Code: codeOf(f)}
 }
 
 // codeOf returns the fault's code, or the one that its kind always has.
@@ -82,7 +82,7 @@ func codeOf(f *fault.Error) string {
 func (e *Edge) writeError(a *answer, f *fault.Error) {
 	h := a.Header()
 	status := statusOf(f.Kind)
-	body := BodyOf(f)
+	body := DescribeError(f)
 	if status >= 500 {
 		body.RequestID = a.id[0]
 	}
@@ -95,7 +95,7 @@ func (e *Edge) writeError(a *answer, f *fault.Error) {
 	for _, name := range []string{"Cache-Control", "Etag", "Last-Modified", "Content-Encoding", "Content-Length"} {
 		h.Del(name) // set for an answer that did not come
 	}
-	_ = WriteJSON(a, status, body) // a Body always marshals
+	_ = WriteJSON(a, status, body) // an ErrorBody always marshals
 }
 
 // seconds rounds up, as waiting too short is what it is to prevent.

@@ -2,10 +2,10 @@ package edge
 
 import "net/http"
 
-// trace begins the span of a request. It is a root: what a client says of its own
+// startSpan begins the span of a request. It is a root: what a client says of its own
 // trace is not taken over.
-func (e *Edge) trace(a *answer, r *http.Request) *http.Request {
-	ctx, s := e.Tracer.Start(r.Context(), methodOf(r)+" "+a.meter.routeOf(r))
+func (e *Edge) startSpan(a *answer, r *http.Request) *http.Request {
+	ctx, s := e.Tracer.Start(r.Context(), methodOf(r)+" "+a.meter.route)
 	a.span = s
 	s.Text("request_id", a.id[0])
 	return r.WithContext(ctx)

@@ -19,8 +19,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
@@ -34,15 +32,15 @@ func Document() string { return document }
 const Path = "/openapi.json"
 
 // Routes adds GET and HEAD of Path to r.
-func Routes(r chi.Router, edge *edge.Edge) {
+func Routes(r *edge.Router, e *edge.Edge) {
 	sum := sha256.Sum256([]byte(document))
 	etag := `"` + hex.EncodeToString(sum[:16]) + `"`
-	handler := edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
+	var table edge.Table[edge.Handler]
+	table.Add(edge.GetAndHead, Path, edge.Permission{}, edge.Body{}, func(w http.ResponseWriter, r *http.Request) error {
 		serve(w, r, etag)
 		return nil
 	})
-	r.Method(http.MethodGet, Path, handler)
-	r.Method(http.MethodHead, Path, handler)
+	edge.Mount(r, edge.PlainSurface(e), table)
 }
 
 func serve(w http.ResponseWriter, r *http.Request, etag string) {
