@@ -130,6 +130,7 @@ var layer = map[string]int{
 	"internal/clock/clocktest":        60,
 	"internal/http/egress/egresstest": 60,
 	"internal/test/enginetest":        60,
+	"internal/test/exportedapi":       60,
 	"internal/test/fakeservice":       60,
 	"internal/test/houserules":        60,
 	"internal/test/layers":            60,
