@@ -66,5 +66,7 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
-// What witness asks for is a commit between releases. The tests use the release that the product uses.
+// What witness asks for are commits between releases. The tests use the releases that the product uses.
 replace github.com/transparency-dev/merkle => github.com/transparency-dev/merkle v0.0.2
+
+replace github.com/transparency-dev/formats => github.com/transparency-dev/formats v0.1.1

@@ -24,5 +24,3 @@ func decodeHash(s string) (id.Hash, bool) {
 	}
 	return id.Hash(b), true
 }
-
-func appendHash(b []byte, h id.Hash) []byte { return base64.StdEncoding.AppendEncode(b, h[:]) }

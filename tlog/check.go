@@ -1,126 +1,97 @@
 package tlog
 
 import (
+	"crypto/sha256"
+	"errors"
 	"fmt"
-	"math/bits"
+
+	"github.com/transparency-dev/merkle/proof"
 
 	"github.com/agentledger/agentledger/id"
 )
 
 // CheckInclusion checks that leaf is the leaf hash at index in the tree of size
-// leaves with that root; proof is as Inclusion makes it. The error wraps ErrProof.
-func CheckInclusion(index, size id.Index, leaf id.Hash, proof []id.Hash, root id.Hash) error {
+// leaves with that root; hashes is a proof as Inclusion makes it. The error wraps
+// ErrProof.
+func CheckInclusion(index, size id.Index, leaf id.Hash, hashes []id.Hash, root id.Hash) error {
 	if index >= size || size > MaxSize {
 		return fmt.Errorf("check inclusion: index or size out of range: %w", ErrProof)
 	}
-	climb := newClimb(uint64(index), uint64(size-1), proof)
-	got := leaf
-	for climb.next() {
-		if climb.fromLeft {
-			got = NodeHash(climb.sibling, got)
-		} else {
-			got = NodeHash(got, climb.sibling)
-		}
-	}
-	if !climb.complete() {
+	if len(hashes) > maxHashes {
 		return fmt.Errorf("check inclusion: number of hashes: %w", ErrProof)
 	}
-	if got != root {
-		return fmt.Errorf("check inclusion: another root: %w", ErrProof)
+	h := newProofHasher(leaf, root, len(hashes))
+	var room [maxHashes][]byte
+	err := proof.VerifyInclusion(h, uint64(index), uint64(size), h.from[:], appendSlices(room[:0], hashes), h.to[:])
+	if err != nil {
+		return fmt.Errorf("check inclusion: %w", proofError(err))
 	}
 	return nil
 }
 
 // CheckConsistency checks that the tree of the first to leaves with the root
-// toRoot extends that of the first from leaves with the root fromRoot; proof is
-// as Consistency makes it. From size 0 and between equal sizes it has no
+// toRoot extends that of the first from leaves with the root fromRoot; hashes is
+// a proof as Consistency makes it. From size 0 and between equal sizes it has no
 // hashes; the root of size 0 is EmptyRoot. The error wraps ErrProof.
-func CheckConsistency(from, to id.Index, fromRoot, toRoot id.Hash, proof []id.Hash) error {
+func CheckConsistency(from, to id.Index, fromRoot, toRoot id.Hash, hashes []id.Hash) error {
 	if from > to || to > MaxSize {
 		return fmt.Errorf("check consistency: sizes out of range: %w", ErrProof)
 	}
-	if from == 0 || from == to {
-		return checkTrivial(from, to, fromRoot, toRoot, proof)
+	if from == 0 && fromRoot != EmptyRoot() { // the library compares no root with that of the empty tree
+		return fmt.Errorf("check consistency: another root: %w", ErrProof)
 	}
-	height := bits.TrailingZeros64(uint64(from))
-	seed := fromRoot // a perfect tree is itself the subtree that the path begins at
-	if from != 1<<height {
-		if len(proof) == 0 {
-			return fmt.Errorf("check consistency: number of hashes: %w", ErrProof)
-		}
-		seed, proof = proof[0], proof[1:]
-	}
-	climb := newClimb(uint64(from-1)>>height, uint64(to-1)>>height, proof)
-	older, newer := climb.roots(seed)
-	if !climb.complete() {
+	if len(hashes) > maxHashes+1 {
 		return fmt.Errorf("check consistency: number of hashes: %w", ErrProof)
 	}
-	if older != fromRoot || newer != toRoot {
-		return fmt.Errorf("check consistency: another root: %w", ErrProof)
+	h := newProofHasher(fromRoot, toRoot, 2*len(hashes))
+	var room [maxHashes + 1][]byte
+	err := proof.VerifyConsistency(h, uint64(from), uint64(to), appendSlices(room[:0], hashes), h.from[:], h.to[:])
+	if err != nil {
+		return fmt.Errorf("check consistency: %w", proofError(err))
 	}
 	return nil
 }
 
-// checkTrivial checks the cases that need no hashes.
-func checkTrivial(from, to id.Index, fromRoot, toRoot id.Hash, proof []id.Hash) error {
-	if len(proof) > 0 {
-		return fmt.Errorf("check consistency: number of hashes: %w", ErrProof)
+// proofError says what is wrong with a proof without the library's words, which
+// hold values of the input.
+func proofError(err error) error {
+	if mismatch := (proof.RootMismatchError{}); errors.As(err, &mismatch) {
+		return fmt.Errorf("another root: %w", ErrProof)
 	}
-	if from == 0 && fromRoot != EmptyRoot() || from == to && fromRoot != toRoot {
-		return fmt.Errorf("check consistency: another root: %w", ErrProof)
+	return fmt.Errorf("number of hashes: %w", ErrProof)
+}
+
+func appendSlices(slices [][]byte, hashes []id.Hash) [][]byte {
+	for i := range hashes {
+		slices = append(slices, hashes[i][:])
 	}
-	return nil
+	return slices
 }
 
-// climb goes from a node up to the root and takes from a proof the sibling of
-// each node on the way that has one.
-type climb struct {
-	node, last uint64 // the node and the last one of its row
-	proof      []id.Hash
-	short      bool // the proof ended too early
-
-	sibling  id.Hash
-	fromLeft bool // the sibling stands to the left
+// proofHasher is the merkle.LogHasher of one check. It keeps every hash of the
+// check in one piece of memory, because rfc6962.DefaultHasher allocates three times
+// for each.
+type proofHasher struct {
+	from, to id.Hash // the check's leaf or older root, and its root
+	node     [1 + 2*hashSize]byte
+	sums     []id.Hash
 }
 
-func newClimb(node, last uint64, proof []id.Hash) *climb {
-	return &climb{node: node, last: last, proof: proof}
+func newProofHasher(from, to id.Hash, sums int) *proofHasher {
+	h := &proofHasher{from: from, to: to, sums: make([]id.Hash, 0, sums)}
+	h.node[0] = nodePrefix
+	return h
 }
 
-// next goes up past the next sibling and reports whether there was one.
-func (c *climb) next() bool {
-	for c.last > 0 {
-		has := c.node^1 <= c.last
-		c.fromLeft = c.node&1 == 1
-		c.node, c.last = c.node>>1, c.last>>1
-		if !has {
-			continue
-		}
-		if len(c.proof) == 0 {
-			c.short = true
-			return false
-		}
-		c.sibling, c.proof = c.proof[0], c.proof[1:]
-		return true
-	}
-	return false
+func (h *proofHasher) HashChildren(left, right []byte) []byte {
+	copy(h.node[1:1+hashSize], left)
+	copy(h.node[1+hashSize:], right)
+	h.sums = append(h.sums, sha256.Sum256(h.node[:]))
+	return h.sums[len(h.sums)-1][:]
 }
 
-// complete reports whether the whole proof was used and reached the root.
-func (c *climb) complete() bool { return !c.short && len(c.proof) == 0 }
+func (h *proofHasher) EmptyRoot() []byte { sum := EmptyRoot(); return sum[:] }
 
-// roots returns the roots that a consistency proof leads to from the last
-// perfect subtree of the older tree: what stands to the left is in both trees,
-// what stands to the right only in the newer one.
-func (c *climb) roots(seed id.Hash) (older, newer id.Hash) {
-	older, newer = seed, seed
-	for c.next() {
-		if c.fromLeft {
-			older = NodeHash(c.sibling, older)
-			newer = NodeHash(c.sibling, newer)
-		} else {
-			newer = NodeHash(newer, c.sibling)
-		}
-	}
-	return older, newer
-}
+func (h *proofHasher) HashLeaf(leaf []byte) []byte { sum := LeafHash(leaf); return sum[:] }
+
+func (h *proofHasher) Size() int { return hashSize }

@@ -2,8 +2,8 @@ package tlog
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
+
+	"github.com/transparency-dev/formats/log"
 
 	"github.com/agentledger/agentledger/id"
 )
@@ -18,10 +18,7 @@ type Checkpoint struct {
 // Text returns the signed text: origin, size in decimal and root in base64, each
 // a line.
 func (c Checkpoint) Text() string {
-	b := append([]byte(c.Origin), '\n')
-	b = strconv.AppendUint(b, uint64(c.Size), 10)
-	b = appendHash(append(b, '\n'), c.Root)
-	return string(append(b, '\n'))
+	return string(log.Checkpoint{Origin: string(c.Origin), Size: uint64(c.Size), Hash: c.Root[:]}.Marshal())
 }
 
 // Sign returns the signed note of the checkpoint. The same checkpoint gives the
@@ -32,10 +29,10 @@ func (k SignerKey) Sign(c Checkpoint) ([]byte, error) {
 	if string(c.Origin) != k.verifier.name {
 		return nil, fmt.Errorf("sign checkpoint: the key is of another origin: %w", ErrMalformed)
 	}
-	text := c.Text()
-	if _, err := parseCheckpoint(text); err != nil {
-		return nil, fmt.Errorf("sign checkpoint: %w", err)
+	if !c.isPossible() {
+		return nil, fmt.Errorf("sign checkpoint: size or root: %w", ErrMalformed)
 	}
+	text := c.Text()
 	return Note{Text: text, Signatures: []Signature{k.signature(text)}}.Bytes(), nil
 }
 
@@ -74,19 +71,25 @@ func ReadCheckpoint(note []byte) (Checkpoint, error) {
 	return c, nil
 }
 
-// parseCheckpoint reads exactly what Text writes.
+// parseCheckpoint reads exactly what Text writes. The library alone also reads
+// leading zeros, base64 with bits in its padding, roots of any length and text
+// behind the root.
 func parseCheckpoint(text string) (Checkpoint, error) {
-	lines := strings.SplitN(text, "\n", 5)
-	if len(lines) != 4 || lines[0] == "" || lines[3] != "" {
-		return Checkpoint{}, fmt.Errorf("checkpoint text: not three lines: %w", ErrMalformed)
+	var read log.Checkpoint
+	if _, err := read.Unmarshal([]byte(text)); err != nil || len(read.Hash) != hashSize {
+		return Checkpoint{}, fmt.Errorf("checkpoint text: lines, size or root: %w", ErrMalformed)
 	}
-	size, ok := parseDecimal(lines[1], uint64(MaxSize))
-	if !ok {
-		return Checkpoint{}, fmt.Errorf("checkpoint text: size: %w", ErrMalformed)
+	c := Checkpoint{Origin: id.Origin(read.Origin), Size: id.Index(read.Size), Root: id.Hash(read.Hash)}
+	if !c.isPossible() {
+		return Checkpoint{}, fmt.Errorf("checkpoint text: size or root: %w", ErrMalformed)
 	}
-	root, ok := decodeHash(lines[2])
-	if !ok || size == 0 && root != EmptyRoot() {
-		return Checkpoint{}, fmt.Errorf("checkpoint text: root: %w", ErrMalformed)
+	if c.Text() != text {
+		return Checkpoint{}, fmt.Errorf("checkpoint text: another spelling: %w", ErrMalformed)
 	}
-	return Checkpoint{Origin: id.Origin(lines[0]), Size: id.Index(size), Root: root}, nil
+	return c, nil
+}
+
+// isPossible reports whether a tree can have that size and root.
+func (c Checkpoint) isPossible() bool {
+	return c.Size <= MaxSize && (c.Size > 0 || c.Root == EmptyRoot())
 }

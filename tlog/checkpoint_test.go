@@ -145,7 +145,7 @@ func FuzzReadCheckpoint(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got, _, _ := strings.Cut(string(b), separator); got+"\n" != c.Text() {
+		if got, _, _ := strings.Cut(string(b), "\n\n"); got+"\n" != c.Text() {
 			t.Errorf("%q is written %q", got, c.Text())
 		}
 		var theirs log.Checkpoint

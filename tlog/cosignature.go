@@ -137,13 +137,15 @@ func ParseSignatures(lines string) ([]Signature, error) {
 		return nil, fmt.Errorf("parse signatures: size: %w", ErrMalformed)
 	}
 	var all []Signature
-	for rest := lines; rest != "" || all == nil; {
-		line, after, isWhole := strings.Cut(rest, "\n")
-		sig, ok := parseSignature(line)
-		if !ok || !isWhole || len(all) == MaxSignatures {
+	for line := range strings.Lines(lines) {
+		n, err := openNote([]byte("\n\n" + line)) // each as a note of its own: the library drops repeated lines
+		if err != nil || len(all) == MaxSignatures {
 			return nil, fmt.Errorf("parse signatures: line %d: %w", len(all)+1, ErrMalformed)
 		}
-		all, rest = append(all, sig), after
+		all = append(all, n.Signatures...)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("parse signatures: no line: %w", ErrMalformed)
 	}
 	return all, nil
 }

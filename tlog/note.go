@@ -1,13 +1,17 @@
 package tlog
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/mod/sumdb/note"
 )
 
 const (
@@ -33,49 +37,48 @@ type Signature struct {
 	Value   []byte // what the key made; 64 bytes for the Ed25519 keys of this package
 }
 
-const (
-	separator  = "\n\n"
-	linePrefix = "— "
-)
+const linePrefix = "— " // of a signature line
 
 // ParseNote reads a signed note: UTF-8 of at most MaxNote bytes without control
 // characters but LF; text, an empty line, 1 to MaxSignatures signature lines and
 // nothing behind them. Two lines of one key (name and key hash) are refused.
-func ParseNote(note []byte) (Note, error) {
-	if len(note) > MaxNote || !utf8.Valid(note) || slices.ContainsFunc(note, isForbidden) {
-		return Note{}, fmt.Errorf("parse note: size or characters: %w", ErrMalformed)
+func ParseNote(b []byte) (Note, error) {
+	if len(b) > MaxNote {
+		return Note{}, fmt.Errorf("parse note: size: %w", ErrMalformed)
 	}
-	s := string(note)
-	end := strings.LastIndex(s, separator)
-	if end < 0 {
-		return Note{}, fmt.Errorf("parse note: no empty line: %w", ErrMalformed)
+	n, err := openNote(b)
+	if err != nil {
+		return Note{}, fmt.Errorf("parse note: %w", err)
 	}
-	n := Note{Text: s[:end+1]}
-	for lines := s[end+len(separator):]; lines != "" || n.Signatures == nil; {
-		line, rest, isWhole := strings.Cut(lines, "\n")
-		sig, ok := parseSignature(line)
-		if !ok || !isWhole || len(n.Signatures) == MaxSignatures || n.signedBy(sig.Name, sig.KeyHash) != nil {
-			return Note{}, fmt.Errorf("parse note: signature line %d: %w", len(n.Signatures)+1, ErrMalformed)
+	// The library drops a line that is there a second time.
+	if bytes.Count(b[len(n.Text)+1:], []byte("\n")) != len(n.Signatures) {
+		return Note{}, fmt.Errorf("parse note: a line twice: %w", ErrMalformed)
+	}
+	for i, s := range n.Signatures {
+		if n.signedBy(s.Name, s.KeyHash) != &n.Signatures[i] {
+			return Note{}, fmt.Errorf("parse note: a second line of a key: %w", ErrMalformed)
 		}
-		n.Signatures = append(n.Signatures, sig)
-		lines = rest
 	}
 	return n, nil
 }
 
-func isForbidden(c byte) bool { return c < ' ' && c != '\n' }
-
-// parseSignature reads "— name base64", the base64 holding a key hash and at
-// least one byte of signature.
-func parseSignature(line string) (Signature, bool) {
-	line, hasPrefix := strings.CutPrefix(line, linePrefix)
-	name, encoded, _ := strings.Cut(line, " ")
-	value, ok := decodeBase64(encoded)
-	if !hasPrefix || !ok || !validName(name) || len(value) <= keyHashSize {
-		return Signature{}, false
+// openNote reads a note with the library, which knows no key and so returns all
+// lines as unverified ones.
+func openNote(b []byte) (Note, error) {
+	var unverified *note.UnverifiedNoteError
+	if _, err := note.Open(b, nil); !errors.As(err, &unverified) {
+		return Note{}, fmt.Errorf("text, characters or signature lines: %w", ErrMalformed)
 	}
-	hash := KeyHash(binary.BigEndian.Uint32(value))
-	return Signature{Name: name, KeyHash: hash, Value: value[keyHashSize:]}, true
+	lines := unverified.Note.UnverifiedSigs
+	n := Note{Text: unverified.Note.Text, Signatures: make([]Signature, len(lines))}
+	for i, line := range lines {
+		value, ok := decodeBase64(line.Base64)
+		if !ok || !validName(line.Name) {
+			return Note{}, fmt.Errorf("name or base64 of signature line %d: %w", i+1, ErrMalformed)
+		}
+		n.Signatures[i] = Signature{Name: line.Name, KeyHash: KeyHash(line.Hash), Value: value[keyHashSize:]}
+	}
+	return n, nil
 }
 
 // validName reports whether name can be that of a key: not empty, no space,

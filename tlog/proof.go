@@ -1,10 +1,10 @@
 package tlog
 
 import (
-	"encoding/base64"
 	"fmt"
-	"strconv"
 	"strings"
+
+	"github.com/transparency-dev/formats/proof"
 
 	"github.com/agentledger/agentledger/id"
 )
@@ -31,17 +31,14 @@ const (
 
 // Text returns the proof as it is sent and stored (.tlog-proof).
 func (p Proof) Text() []byte {
-	b := []byte(proofHeader)
+	written := proof.TLogProof{Index: uint64(p.Index), Checkpoint: p.Checkpoint}
 	if len(p.Extra) > 0 {
-		b = base64.StdEncoding.AppendEncode(append(b, extraPrefix...), p.Extra)
-		b = append(b, '\n')
+		written.ExtraData = p.Extra
 	}
-	b = strconv.AppendUint(append(b, indexPrefix...), uint64(p.Index), 10)
-	b = append(b, '\n')
 	for _, h := range p.Hashes {
-		b = append(appendHash(b, h), '\n')
+		written.Hashes = append(written.Hashes, h)
 	}
-	return append(append(b, '\n'), p.Checkpoint...)
+	return written.Marshal()
 }
 
 // ParseProof reads exactly what Text writes: at most MaxProof bytes whose last

@@ -3,7 +3,9 @@ package tlog
 import (
 	"context"
 	"fmt"
-	"math/bits"
+
+	"github.com/transparency-dev/merkle/compact"
+	"github.com/transparency-dev/merkle/proof"
 
 	"github.com/agentledger/agentledger/id"
 )
@@ -63,16 +65,13 @@ func NewProver(r TileReader, cache NodeCache) *Prover {
 	return p
 }
 
-// at returns the tree as it was with size leaves.
-func (p *Prover) at(size id.Index) tree { return tree{tiles: &p.tiles, size: size} }
-
 // Leaf returns the leaf hash at index in the tree of the first size leaves,
 // 0 <= index < size.
 func (p *Prover) Leaf(ctx context.Context, index, size id.Index) (id.Hash, error) {
 	if index >= size || size > MaxSize {
 		return id.Hash{}, fmt.Errorf("leaf hash: index or size out of range: %w", ErrMalformed)
 	}
-	leaf, err := p.at(size).node(ctx, 0, uint64(index))
+	leaf, err := p.tiles.readNode(ctx, compact.NewNodeID(0, uint64(index)), size)
 	if err != nil {
 		return id.Hash{}, fmt.Errorf("leaf hash: %w", err)
 	}
@@ -87,11 +86,18 @@ func (p *Prover) Root(ctx context.Context, size id.Index) (id.Hash, error) {
 	if size > MaxSize {
 		return id.Hash{}, fmt.Errorf("tree root: size: %w", ErrMalformed)
 	}
-	root, err := p.at(size).span(ctx, bits.Len64(uint64(MaxSize)), 0)
-	if err != nil {
-		return id.Hash{}, fmt.Errorf("tree root: %w", err)
+	var room [64]compact.NodeID
+	var subtrees [64]id.Hash
+	n := 0
+	for _, node := range compact.RangeNodes(0, uint64(size), room[:0]) {
+		h, err := p.tiles.readNode(ctx, node, size)
+		if err != nil {
+			return id.Hash{}, fmt.Errorf("tree root: %w", err)
+		}
+		subtrees[n] = h
+		n++
 	}
-	return root, nil
+	return fold(subtrees[:n]), nil
 }
 
 // Inclusion is the function Inclusion.
@@ -99,36 +105,53 @@ func (p *Prover) Inclusion(ctx context.Context, index, size id.Index) ([]id.Hash
 	if index >= size || size > MaxSize {
 		return nil, fmt.Errorf("inclusion proof: index or size out of range: %w", ErrMalformed)
 	}
-	proof, err := p.at(size).path(ctx, proofRoom(size), uint64(index), 0)
+	nodes, err := proof.Inclusion(uint64(index), uint64(size))
+	if err != nil {
+		return nil, fmt.Errorf("inclusion proof: %w: %w", ErrMalformed, err)
+	}
+	hashes, err := p.readProof(ctx, nodes, size)
 	if err != nil {
 		return nil, fmt.Errorf("inclusion proof: %w", err)
 	}
-	return proof, nil
+	return hashes, nil
 }
 
 // Consistency is the function Consistency.
-func (p *Prover) Consistency(ctx context.Context, from, to id.Index) (proof []id.Hash, err error) {
+func (p *Prover) Consistency(ctx context.Context, from, to id.Index) ([]id.Hash, error) {
 	if from > to || to > MaxSize {
 		return nil, fmt.Errorf("consistency proof: sizes out of range: %w", ErrMalformed)
 	}
 	if from == 0 || from == to {
 		return nil, nil
 	}
-	t := p.at(to)
-	proof = proofRoom(to)
-	last, height := uint64(from-1), bits.TrailingZeros64(uint64(from))
-	if from != 1<<height {
-		seed, err := t.node(ctx, height, last>>height)
-		if err != nil {
-			return nil, fmt.Errorf("consistency proof: %w", err)
-		}
-		proof = append(proof, seed)
+	nodes, err := proof.Consistency(uint64(from), uint64(to))
+	if err != nil {
+		return nil, fmt.Errorf("consistency proof: %w: %w", ErrMalformed, err)
 	}
-	if proof, err = t.path(ctx, proof, last, height); err != nil {
+	hashes, err := p.readProof(ctx, nodes, to)
+	if err != nil {
 		return nil, fmt.Errorf("consistency proof: %w", err)
 	}
-	return proof, nil
+	return hashes, nil
 }
 
-// proofRoom returns no hashes, with room for those of any proof at that size.
-func proofRoom(size id.Index) []id.Hash { return make([]id.Hash, 0, bits.Len64(uint64(size))+1) }
+// readProof reads the hashes of a proof in the tree of size leaves. Where the
+// right edge of the tree cuts a node, the proof has the root over the perfect
+// subtrees below that node, which stand in nodes from the smallest to the largest.
+func (p *Prover) readProof(ctx context.Context, nodes proof.Nodes, size id.Index) ([]id.Hash, error) {
+	_, begin, end := nodes.Ephem()
+	hashes := make([]id.Hash, 0, len(nodes.IDs)-max(end-begin-1, 0))
+	for i, node := range nodes.IDs {
+		h, err := p.tiles.readNode(ctx, node, size)
+		if err != nil {
+			return nil, err
+		}
+		if begin < i && i < end {
+			last := &hashes[len(hashes)-1]
+			*last = NodeHash(h, *last)
+			continue
+		}
+		hashes = append(hashes, h)
+	}
+	return hashes, nil
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/transparency-dev/merkle/compact"
+
 	"github.com/agentledger/agentledger/id"
 )
 
@@ -85,4 +87,31 @@ func (s *shelf) cached(ctx context.Context, want Tile) (*Nodes, error) {
 		s.cache.Keep(n)
 	}
 	return n, nil
+}
+
+// readNode returns the root of a perfect subtree of the tree of size leaves.
+func (s *shelf) readNode(ctx context.Context, node compact.NodeID, size id.Index) (id.Hash, error) {
+	inTile := int(node.Level % tileHeight)
+	row := uint64(TileWidth) >> inTile // nodes of that height in a tile
+	tile := tileOf(uint8(node.Level/tileHeight), node.Index/row, size)
+	if inTile < lowestOf(tile.Level) {
+		return s.readLowNode(ctx, node, size)
+	}
+	nodes, err := s.nodes(ctx, tile)
+	if err != nil {
+		return id.Hash{}, err
+	}
+	return nodes.at(inTile, node.Index%row), nil
+}
+
+// readLowNode returns the root of a perfect subtree below the crown of its tile,
+// worked out from the group of leaves that it is in.
+func (s *shelf) readLowNode(ctx context.Context, node compact.NodeID, size id.Index) (id.Hash, error) {
+	row := uint64(groupSize) >> node.Level // nodes of that height over a group
+	begin := id.Index(node.Index / row * groupSize)
+	hashes, err := s.group(ctx, begin, min(begin+groupSize, size))
+	if err != nil {
+		return id.Hash{}, err
+	}
+	return subtree(hashes, int(node.Level), node.Index%row), nil
 }
