@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/listener"
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
@@ -22,8 +22,8 @@ func TestPanicOfTheServerIsLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := new(lockedBuffer)
-	bounded := admission.NewListener(l, 0)
-	s := &server{failed: make(chan error, 1), listeners: []*admission.Listener{bounded}}
+	bounded := listener.NewListener(l, 0)
+	s := &server{failed: make(chan error, 1), listeners: []*listener.Listener{bounded}}
 	s.serve(bounded, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("oops-3") }),
 		slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelInfo})))
 	for _, request := range []string{"NONSENSE\r\n\r\n", livez} {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/listener"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/internal/trace"
@@ -58,7 +58,7 @@ func (o *observation) requests(b *edge.Bound) {
 }
 
 // connections registers the metrics of a listener.
-func (o *observation) connections(name string, l *admission.Listener) {
+func (o *observation) connections(name string, l *listener.Listener) {
 	labels := prometheus.Labels{"listener": name}
 	o.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{

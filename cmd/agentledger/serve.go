@@ -18,7 +18,6 @@ import (
 
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/descriptor"
-	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/listener"
 	"github.com/agentledger/agentledger/internal/repeat"
@@ -41,7 +40,7 @@ type server struct {
 	platformSecret string
 	madeSecretFile string // "" when the secret was there already
 
-	listeners  []*admission.Listener // main, identity and, when asked for, metrics
+	listeners  []*listener.Listener // main, identity and, when asked for, metrics
 	servers    []*http.Server        // of each listener
 	stopping   atomic.Bool
 	failed     chan error // a listener that ended by itself
@@ -147,7 +146,7 @@ func (s *server) listen(watch *observation, bounds descriptor.Listeners) error {
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
-		bounded := admission.NewListener(listener.Listener{Listener: l}, surface.connections)
+		bounded := listener.NewListener(l, surface.connections)
 		bounded.Unused, bounded.Spare = c.IdleTimeout, descriptor.Spare(surface.connections)
 		if surface.connections < c.MaxConnections {
 			watch.logger.Warn("fewer connections than --max-connections, because the process may have few files open",
@@ -164,7 +163,7 @@ func (s *server) listen(watch *observation, bounds descriptor.Listeners) error {
 const maxHeader = 16 << 10
 
 // serve cuts slow senders and slow readers off by the time-outs of the settings.
-func (s *server) serve(l *admission.Listener, h http.Handler, logger *slog.Logger) {
+func (s *server) serve(l *listener.Listener, h http.Handler, logger *slog.Logger) {
 	c := s.settings.Connections
 	hs := &http.Server{
 		Handler: h, ReadHeaderTimeout: c.HeaderTimeout, ReadTimeout: c.BodyTimeout, WriteTimeout: c.AnswerTimeout,

@@ -11,8 +11,6 @@
 //   - Both bound nobody who is alone; in company nobody has all turns, if there are
 //     two or more.
 //   - A Brake holds back refusals alone, and of those only what comes in floods.
-//   - A Listener closes no connection on which a request has begun to arrive and is
-//     not answered.
 //   - What is known of an organization is forgotten when it has nothing under way, or
 //     was refused nothing for a second.
 package admission

@@ -6,38 +6,37 @@ import (
 	"time"
 )
 
-// Context is the context of a request that has a deadline. It costs a timer only when
-// somebody waits for its end, and its deadline can be moved. Its methods may be called
-// concurrently.
+// Context is the context of a request with a deadline that can be moved. It costs a timer
+// only while its end is waited for. Its methods may be called concurrently.
 type Context struct {
 	context.Context // of the connection: ends when the client goes
 
-	mu     sync.Mutex
-	at     time.Time
-	paused time.Time     // since when no time passes; zero: it does
-	err    error         // why it ended; nil while it has not
-	done   chan struct{} // nil until somebody waits
-	timer  *time.Timer   // nil as long as done is
-	leave  func() bool   // stops waiting for the parent's end
-	after  map[*func()]struct{}
+	mu         sync.Mutex
+	at         time.Time     // the deadline
+	paused     time.Time     // begin of the pause, zero without one
+	err        error         // why the context ended; nil before
+	done       chan struct{} // nil until Done is called
+	timer      *time.Timer   // nil as long as done is
+	stopParent func() bool   // ends the wait for the parent's end
+	callbacks  map[*func()]struct{}
 }
 
-// WithContext returns a context that ends at a time, or with parent. Whoever made it
-// calls Release when the request is answered.
+// WithContext returns a context that ends at a time, or with parent. The caller MUST call
+// Release when the request is answered.
 func WithContext(parent context.Context, at time.Time) *Context {
 	return &Context{Context: parent, at: at}
 }
 
 type contextKey struct{}
 
-// Of returns the Context that ctx is or was made from, nil when there is none.
+// Of returns the Context that ctx is or was derived from, nil without one.
 func Of(ctx context.Context) *Context {
 	c, _ := ctx.Value(contextKey{}).(*Context)
 	return c
 }
 
-// Detached returns a context that does not end when the client goes, but at the
-// deadline of ctx, if that has one: for work whose outcome is worth knowing.
+// Detached returns a context that ends at the deadline of ctx, if there is one, but not
+// when the client goes. Use it for work whose outcome matters without the client.
 func Detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	at, bounded := ctx.Deadline()
 	if !bounded {
@@ -64,8 +63,8 @@ func (c *Context) Deadline() (time.Time, bool) {
 	return c.at.Add(time.Since(c.paused)), true
 }
 
-// Pause lets no time pass until Resume: for time that the client takes. One caller at
-// a time pauses a context.
+// Pause stops the time until Resume, because the client's time is not the request's. One
+// caller at a time pauses a context.
 func (c *Context) Pause() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,27 +94,27 @@ func (c *Context) Done() <-chan struct{} {
 		close(c.done)
 		return c.done
 	}
-	c.timer = time.AfterFunc(time.Until(c.at), c.pass)
-	c.leave = context.AfterFunc(c.Context, func() { c.end(c.Context.Err()) })
+	c.timer = time.AfterFunc(time.Until(c.at), c.endAtDeadline)
+	c.stopParent = context.AfterFunc(c.Context, func() { c.endWith(c.Context.Err()) })
 	return c.done
 }
 
-func (c *Context) passed() bool { return c.paused.IsZero() && !time.Now().Before(c.at) }
+func (c *Context) hasPassed() bool { return c.paused.IsZero() && !time.Now().Before(c.at) }
 
-// pass ends the context, unless its deadline was moved.
-func (c *Context) pass() {
+// endAtDeadline ends the context, unless its deadline was moved.
+func (c *Context) endAtDeadline() {
 	c.mu.Lock()
-	passed := c.passed()
+	passed := c.hasPassed()
 	c.mu.Unlock()
-	if passed { // else Resume sets the timer
-		c.end(context.DeadlineExceeded)
+	if passed { // otherwise Resume sets the timer
+		c.endWith(context.DeadlineExceeded)
 	}
 }
 
 // Err implements context.Context.
 func (c *Context) Err() error {
 	c.mu.Lock()
-	err, passed := c.err, c.passed()
+	err, passed := c.err, c.hasPassed()
 	c.mu.Unlock()
 	if err != nil {
 		return err
@@ -124,12 +123,12 @@ func (c *Context) Err() error {
 		err = context.DeadlineExceeded
 	}
 	if err != nil {
-		c.end(err)
+		c.endWith(err)
 	}
 	return err
 }
 
-// AfterFunc serves package context: a context made from this one needs no goroutine.
+// AfterFunc lets package context derive contexts from this one without a goroutine.
 func (c *Context) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,23 +136,23 @@ func (c *Context) AfterFunc(f func()) (stop func() bool) {
 		go f()
 		return func() bool { return false }
 	}
-	if c.after == nil {
-		c.after = make(map[*func()]struct{})
+	if c.callbacks == nil {
+		c.callbacks = make(map[*func()]struct{})
 	}
-	c.after[&f] = struct{}{}
+	c.callbacks[&f] = struct{}{}
 	return func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		_, waits := c.after[&f]
-		delete(c.after, &f)
+		_, waits := c.callbacks[&f]
+		delete(c.callbacks, &f)
 		return waits
 	}
 }
 
-// Release ends the context and gives up what it holds.
-func (c *Context) Release() { c.end(context.Canceled) }
+// Release ends the context and stops its timer.
+func (c *Context) Release() { c.endWith(context.Canceled) }
 
-func (c *Context) end(err error) {
+func (c *Context) endWith(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -163,10 +162,10 @@ func (c *Context) end(err error) {
 	if c.done != nil {
 		close(c.done)
 		c.timer.Stop()
-		c.leave()
+		c.stopParent()
 	}
-	for f := range c.after {
+	for f := range c.callbacks {
 		go (*f)()
 	}
-	c.after = nil
+	c.callbacks = nil
 }

@@ -1,176 +1,183 @@
-// Package listener makes deadlines cheap that are moved, or set, far more often than
-// they pass: those of connections, which net/http moves eight times a request, and those
-// of requests. Each time costs a timer of the runtime otherwise.
+// Package listener accepts the connections of HTTP servers: a bounded number of them, each
+// with deadlines that are cheap to move, and contexts with such deadlines for requests.
 //
 // What always holds:
 //
-//   - A Context ends at its deadline or with its parent, for whoever waits or asks. It
-//     has a timer only while somebody waits.
-//   - A call ends by its deadline as it would without this package: not before it,
-//     and not later than the connection below ends it.
-//   - The connection below is told of a deadline when a call waits that has to end
-//     earlier than it would, and when one was ended too early and goes on.
-//   - Who moves a deadline into the past ends the call that is under way.
+//   - A connection on which a request has begun to arrive is not closed before the request
+//     is answered, unless its client is too slow.
+//   - A call on a connection does not end before its deadline. A deadline that was
+//     overlooked, because the process did not run, is extended once.
+//   - Setting a deadline into the past ends the call that is under way.
+//   - At most max connections are open, and Spare more are held that have to end.
+//   - A Context ends at its deadline or with its parent. It has a timer only while
+//     its end is waited for.
 package listener
 
 import (
-	"errors"
+	"io"
 	"net"
-	"os"
+	"net/http"
 	"sync"
 	"time"
 )
 
-// Listener accepts connections whose deadlines are cheap to move.
-type Listener struct{ net.Listener }
+// Listener bounds the connections that are open at a time. For a new one beyond the
+// bound, the connection that has been idle for longest is closed; if none is idle, the
+// new one is refused. A connection on which nothing was sent yet is idle, so idle
+// connections shut no client out. Set ConnState as the ConnState of the http.Server that
+// serves the listener. Its methods may be called concurrently.
+type Listener struct {
+	net.Listener
 
-// Accept implements net.Listener.
-func (l Listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	// Unused is how long a connection may wait for its first request, 0 for no bound.
+	// http.Server.IdleTimeout bounds the wait for later requests.
+	Unused time.Duration
+
+	// Spare is how many connections may be held beyond the bound. These are connections
+	// that have to end but may still get an answer. Accept waits while there are more,
+	// so that file descriptors are bounded too. 0 for no bound.
+	Spare int
+
+	max       int
+	closeOnce sync.Once
+	refusals  chan struct{} // holds one for each refusal that is being written
+
+	mu       sync.Mutex
+	open     map[*conn]struct{}
+	held     int        // connections that are not closed, evicted and refused ones included
+	released *sync.Cond // held has fallen, or draining is true; with mu
+	evicted  uint64
+	refused  uint64
+	draining bool
+	accepted chan struct{} // closed when draining and no further connection is accepted
+	empty    chan struct{} // closed when draining and no connection is open
+}
+
+// NewListener bounds l to max connections; 0 is no bound.
+func NewListener(l net.Listener, max int) *Listener {
+	bounded := &Listener{
+		Listener: l, max: max, open: make(map[*conn]struct{}), refusals: make(chan struct{}, maxRefusals),
+		accepted: make(chan struct{}), empty: make(chan struct{}),
 	}
-	return New(c), nil
+	bounded.released = sync.NewCond(&bounded.mu)
+	return bounded
 }
 
-// SetDeadline sets the deadline of Accept, if the listener below has one.
-func (l Listener) SetDeadline(t time.Time) error {
-	if below, ok := l.Listener.(interface{ SetDeadline(time.Time) error }); ok {
-		return below.SetDeadline(t)
-	}
-	return errors.ErrUnsupported
-}
-
-// Conn is a connection whose deadlines are cheap to move. One goroutine reads and one
-// writes at a time; all other methods may be called concurrently.
-type Conn struct {
-	net.Conn
-	read, write side
-}
-
-// New returns c with deadlines that are cheap to move. They are not moved on c itself
-// any more.
-func New(c net.Conn) *Conn {
-	return &Conn{Conn: c, read: side{tell: c.SetReadDeadline}, write: side{tell: c.SetWriteDeadline}}
-}
-
-// Read implements net.Conn.
-func (c *Conn) Read(p []byte) (n int, err error) {
-	err = c.read.begin()
-	for again := err == nil; again; {
-		n, err = c.Conn.Read(p)
-		err, again = c.read.end(err)
-	}
-	return n, err
-}
-
-// Write implements net.Conn.
-func (c *Conn) Write(p []byte) (done int, err error) {
-	err = c.write.begin()
-	for again := err == nil; again; {
-		var n int
-		n, err = c.Conn.Write(p[done:])
-		done += n
-		err, again = c.write.end(err)
-	}
-	return done, err
-}
-
-// SetDeadline implements net.Conn.
-func (c *Conn) SetDeadline(t time.Time) error {
-	return errors.Join(c.read.move(t), c.write.move(t))
-}
-
-// SetReadDeadline implements net.Conn.
-func (c *Conn) SetReadDeadline(t time.Time) error { return c.read.move(t) }
-
-// SetWriteDeadline implements net.Conn.
-func (c *Conn) SetWriteDeadline(t time.Time) error { return c.write.move(t) }
-
-// CloseRead shuts the reading side down, if the connection below can.
-func (c *Conn) CloseRead() error {
-	if below, ok := c.Conn.(interface{ CloseRead() error }); ok {
-		return below.CloseRead()
-	}
-	return errors.ErrUnsupported
-}
-
-// CloseWrite shuts the writing side down, if the connection below can.
-func (c *Conn) CloseWrite() error {
-	if below, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return below.CloseWrite()
-	}
-	return errors.ErrUnsupported
-}
-
-// side is the deadline of reading or of writing.
-type side struct {
-	tell func(time.Time) error // moves that of the connection below
-
-	mu     sync.Mutex
-	wanted time.Time // zero: none
-	told   time.Time // what the connection below knows, never later than wanted while a call waits
-	waits  bool      // a call is under way below
-}
-
-// move sets the deadline. It is told at once if it has to end the call under way.
-func (s *side) move(t time.Time) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.wanted = t
-	if s.waits && s.late() {
-		return s.pass()
-	}
-	return nil
-}
-
-// late reports whether the connection below would end a call too late.
-func (s *side) late() bool {
-	return !s.wanted.IsZero() && (s.told.IsZero() || s.wanted.Before(s.told))
-}
-
-// pass tells the connection below of the deadline.
-func (s *side) pass() error {
-	s.told = s.wanted
-	return s.tell(s.wanted)
-}
-
-// over reports whether the deadline has passed.
-func (s *side) over() bool { return !s.wanted.IsZero() && !time.Now().Before(s.wanted) }
-
-// begin comes before a call. With an error, which is a time-out if the deadline has
-// passed, there is no call and no end.
-func (s *side) begin() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.late() {
-		if s.over() {
-			return os.ErrDeadlineExceeded
+// Accept returns the next connection for which there is room.
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		l.awaitSpare()
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, l.endAccepting(err)
 		}
-		if err := s.pass(); err != nil {
-			return err
+		if admitted := l.admitConn(c); admitted != nil {
+			return admitted, nil
+		}
+		l.refuseConn(c)
+	}
+}
+
+// awaitSpare returns when one more connection may be held.
+func (l *Listener) awaitSpare() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.max > 0 && l.Spare > 0 && l.held >= l.max+l.Spare && !l.draining {
+		l.released.Wait()
+	}
+}
+
+// admitConn returns the connection as an open one, or nil when there is no room for it.
+func (l *Listener) admitConn(c net.Conn) *conn {
+	l.mu.Lock()
+	var oldest *conn
+	l.held++
+	if l.max > 0 && len(l.open) >= l.max {
+		if oldest = l.longestIdle(); oldest == nil {
+			l.refused++
+			l.mu.Unlock()
+			return nil
+		}
+		delete(l.open, oldest)
+		l.evicted++
+	}
+	admitted := newConn(c, l)
+	l.open[admitted] = struct{}{}
+	l.mu.Unlock()
+	if oldest != nil {
+		oldest.endReading()
+	}
+	return admitted
+}
+
+func (l *Listener) longestIdle() *conn {
+	var oldest *conn
+	var since int64
+	for c := range l.open {
+		if idle := c.idle.Load(); idle > 0 && (oldest == nil || idle < since) {
+			oldest, since = c, idle
 		}
 	}
-	s.waits = true
-	return nil
+	return oldest
 }
 
-// end comes after a call that ended with err. again says that it was ended before
-// its deadline and is to be made once more.
-func (s *side) end(err error) (_ error, again bool) {
-	if err == nil {
-		s.mu.Lock()
-		s.waits = false
-		s.mu.Unlock()
-		return nil, false
+// maxRefusals is how many refused connections wait for their client at a time.
+const maxRefusals = 64
+
+// refuseConn answers 503 and closes the connection. It waits a moment until the client
+// has read the answer, but not for more than maxRefusals clients at a time.
+func (l *Listener) refuseConn(c net.Conn) {
+	refused := newConn(c, l)
+	refused.leaving.Store(true)
+	_ = refused.answerCutHeaders(io.EOF)
+	select {
+	case l.refusals <- struct{}{}:
+		go func() {
+			_ = refused.CloseWrite()
+			_ = refused.Close()
+			<-l.refusals
+		}()
+	default:
+		_ = refused.Close()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if errors.Is(err, os.ErrDeadlineExceeded) && !s.over() {
-		if err = s.pass(); err == nil {
-			return nil, true
+}
+
+// ConnState notes which connections are idle.
+func (l *Listener) ConnState(c net.Conn, s http.ConnState) {
+	known, ok := c.(*conn)
+	switch {
+	case !ok:
+	case s == http.StateIdle:
+		known.idle.Store(time.Now().UnixNano())
+		if l.isDraining() {
+			known.endReading()
 		}
+	case s == http.StateActive:
+		known.idle.Store(0)
+		known.heading.Store(false)
 	}
-	s.waits = false
-	return err, false
+}
+
+// forgetConn gives the room of a closed connection back.
+func (l *Listener) forgetConn(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, c)
+	l.held--
+	l.released.Signal()
+	l.closeWhenEmpty()
+}
+
+// Connections counts the connections of a listener.
+type Connections struct {
+	Open    int
+	Evicted uint64 // idle ones that were closed to make room
+	Refused uint64 // those for which there was no room
+}
+
+// Connections returns the counts at the moment.
+func (l *Listener) Connections() Connections {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Connections{Open: len(l.open), Evicted: l.evicted, Refused: l.refused}
 }

@@ -1,4 +1,4 @@
-package admission_test
+package listener_test
 
 import (
 	"context"

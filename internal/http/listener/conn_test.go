@@ -1,4 +1,4 @@
-package admission_test
+package listener_test
 
 import (
 	"bufio"
@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/listener"
 )
 
@@ -25,7 +24,7 @@ func timed(t *testing.T, h http.HandlerFunc) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{TB: t, listener: admission.NewListener(listener.Listener{Listener: l}, 0)}
+	p := &place{TB: t, listener: listener.NewListener(l, 0)}
 	server := &http.Server{Handler: h, ConnState: p.listener.ConnState, ReadHeaderTimeout: brief, ReadTimeout: brief, WriteTimeout: brief, IdleTimeout: time.Hour}
 	go server.Serve(p.listener)
 	t.Cleanup(func() { server.Close() })
@@ -81,7 +80,7 @@ func TestUnusedConnectionIsClosedInTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bounded := admission.NewListener(listener.Listener{Listener: l}, 0)
+	bounded := listener.NewListener(l, 0)
 	bounded.Unused = brief
 	server := &http.Server{ConnState: bounded.ConnState, ReadHeaderTimeout: time.Hour}
 	go server.Serve(bounded)
@@ -192,7 +191,7 @@ func unserved(t *testing.T, max int) *place {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	return &place{TB: t, listener: admission.NewListener(listener.Listener{Listener: l}, max)}
+	return &place{TB: t, listener: listener.NewListener(l, max)}
 }
 
 // An idle connection that has to make room still hands over the request that came meanwhile.
@@ -232,7 +231,7 @@ func TestHeadersOnTheirWayKeepAConnection(t *testing.T) {
 	}
 	go p.listener.Accept() // refuses
 	want(t, p.dial(), http.StatusServiceUnavailable)
-	if got, want := p.listener.Connections(), (admission.Connections{Open: 1, Refused: 1}); got != want {
+	if got, want := p.listener.Connections(), (listener.Connections{Open: 1, Refused: 1}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

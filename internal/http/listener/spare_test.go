@@ -1,10 +1,9 @@
-package admission_test
+package listener_test
 
 import (
 	"net"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/listener"
 )
 
@@ -16,7 +15,7 @@ func TestListenerHoldsNoMoreThanItsSpare(t *testing.T) {
 		t.Fatal(err)
 	}
 	counted := &countingListener{Listener: l, accepted: make(chan struct{}, 100)}
-	p := &place{TB: t, listener: admission.NewListener(listener.Listener{Listener: counted}, 2)}
+	p := &place{TB: t, listener: listener.NewListener(counted, 2)}
 	p.listener.Spare = 3
 	taken := make(chan net.Conn, 100)
 	ended := make(chan struct{})

@@ -1,0 +1,94 @@
+package listener
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"time"
+)
+
+// acceptTime is how long Accept goes on after the begin of a drain, for connections that
+// the kernel had accepted before. It passes only while no connection comes.
+const acceptTime = 20 * time.Millisecond
+
+// Drain stops listening and ends each connection as soon as no request is under way on
+// it. A request that has arrived by then, read or not, is answered, where
+// http.Server.Shutdown would drop it. Drain returns when no connection is open, or with the
+// error of ctx. Call it once, while the listener is served.
+func (l *Listener) Drain(ctx context.Context) error {
+	l.beginDraining()
+	if d, ok := l.Listener.(interface{ SetDeadline(time.Time) error }); !ok || d.SetDeadline(time.Now().Add(acceptTime)) != nil {
+		_ = l.Close()
+	}
+	select {
+	case <-l.accepted:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	l.endIdle()
+	select {
+	case <-l.empty:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *Listener) beginDraining() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.draining = true
+	l.released.Broadcast()
+}
+
+func (l *Listener) endIdle() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.open {
+		if c.idle.Load() != 0 {
+			c.endReading()
+		}
+	}
+	l.closeWhenEmpty()
+}
+
+// Close stops listening. Further calls do nothing.
+func (l *Listener) Close() (err error) {
+	l.closeOnce.Do(func() { err = l.Listener.Close() })
+	return err
+}
+
+// endAccepting returns the error with which Accept ends.
+func (l *Listener) endAccepting(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.draining || !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	_ = l.Close()
+	closeOnce(l.accepted)
+	return net.ErrClosed
+}
+
+func (l *Listener) isDraining() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.draining
+}
+
+// closeWhenEmpty ends a drain after the last connection. The caller holds l.mu.
+func (l *Listener) closeWhenEmpty() {
+	if l.draining && len(l.open) == 0 {
+		closeOnce(l.empty)
+	}
+}
+
+// closeOnce closes a channel that may be closed. Its caller excludes other callers.
+func closeOnce(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+		close(c)
+	}
+}
