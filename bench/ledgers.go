@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/log/anchor"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
@@ -45,7 +46,7 @@ func openLedgersOn(ctx context.Context, store storage.Engine, dir string, key se
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	anchors, err := log.OpenAnchors(filepath.Join(dir, "anchors"))
+	anchors, err := anchor.Open(filepath.Join(dir, "anchors"))
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

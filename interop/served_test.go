@@ -16,6 +16,7 @@ import (
 
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/log/anchor"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
@@ -63,7 +64,7 @@ func serveWitnessed(t testing.TB, policy *trust.Policy) *served {
 	store, err := pebblestore.Open(pebblestore.Options{Dir: filepath.Join(dir, "db")})
 	must(t, err)
 	t.Cleanup(func() { store.Close() })
-	anchors, err := log.OpenAnchors(filepath.Join(dir, "anchors"))
+	anchors, err := anchor.Open(filepath.Join(dir, "anchors"))
 	must(t, err)
 	ledgers, err := log.Open(context.Background(), log.Options{Store: store, Keyring: keyring, Anchors: anchors})
 	must(t, err)

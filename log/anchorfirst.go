@@ -34,7 +34,7 @@ func (l *Ledgers) anchorFirst(f flight, results []error) []error {
 	if len(notes) == 0 {
 		return results
 	}
-	err := l.anchors.put(notes...)
+	err := l.anchors.Put(notes...)
 	for i, p := range f.parts[:f.batches] {
 		switch {
 		case results[i] != nil:
@@ -54,13 +54,13 @@ func (l *Ledgers) anchorLoaded(ctx context.Context, s *State, known Fault) (*Sta
 	if l.anchored {
 		return l.atAnchor(ctx, s)
 	}
-	if l.importing || l.anchors.readOnly || s.fault.or(known).Level != Healthy || !l.first() {
+	if l.importing || l.anchors.ReadOnly() || s.fault.or(known).Level != Healthy || !l.first() {
 		return s, nil
 	}
-	if shown, ok := l.anchors.find(s.identity.Origin); ok && shown.size >= s.Size() {
+	if shown, ok := l.anchors.Find(s.identity.Origin); ok && shown.Size >= s.Size() {
 		return s, nil
 	}
-	if err := l.anchors.put(s.Checkpoint()); err != nil {
+	if err := l.anchors.Put(s.Checkpoint()); err != nil {
 		return nil, fmt.Errorf("%w: %w: %w", storage.ErrUnavailable, errNotAnchored, err)
 	}
 	return s, nil

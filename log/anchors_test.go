@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
@@ -108,7 +108,7 @@ func TestAnchorsWithoutData(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	w.mustAppend(red, "a")
 	w.ledgers.Close()
-	anchors, err := log.OpenAnchors(w.anchors)
+	anchors, err := anchor.Open(w.anchors)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestFsckMeetsAnAnchorThatLags(t *testing.T) {
 	if err := os.WriteFile(w.journal(), lags, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	anchors, err := log.OpenAnchors(w.anchors)
+	anchors, err := anchor.Open(w.anchors)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestAnchorJournal(t *testing.T) {
 			if err := os.WriteFile(w.journal(), tt.mutate(b), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			anchors, err := log.OpenAnchors(w.anchors)
+			anchors, err := anchor.Open(w.anchors)
 			if (err == nil) != tt.opens {
 				t.Fatalf("open: got %v, want success: %v", err, tt.opens)
 			}
@@ -189,27 +189,5 @@ func TestAnchorJournal(t *testing.T) {
 			w.open(log.Options{})
 			w.mustAppend(red, "d")
 		})
-	}
-}
-
-// A folder of anchors that somebody uses is refused, and left as it is.
-func TestAnchorsInUse(t *testing.T) {
-	dir := t.TempDir()
-	one, err := log.OpenAnchors(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := log.OpenAnchors(dir); err == nil || !strings.Contains(err.Error(), "stop the server") {
-		t.Errorf("got %v", err)
-	}
-	if err := one.Close(); err != nil {
-		t.Fatal(err)
-	}
-	again, err := log.OpenAnchors(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again.Close(); err != nil {
-		t.Fatal(err)
 	}
 }

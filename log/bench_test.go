@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/log/anchor"
 
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
@@ -76,7 +77,7 @@ func openBench(b *testing.B, organizations int) *log.Ledgers {
 	if err != nil {
 		b.Fatal(err)
 	}
-	anchors, err := log.OpenAnchors(b.TempDir())
+	anchors, err := anchor.Open(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log/anchor"
 )
 
 // missingTold is how many missing ledgers are named in the operator's log.
@@ -17,7 +18,7 @@ const missingTold = 100
 // of those that are there are kept beside the anchors. slugOf reads the one of an
 // organization, "" for none; it is asked for each ledger that has an anchor.
 func (l *Ledgers) Census(ctx context.Context, slugOf func(context.Context, id.Tenant) (id.Slug, error)) error {
-	missing := l.anchors.keys() // one that comes later is not missing
+	missing := l.anchors.CompareOrigins()
 	for t, err := range l.store.Tenants(ctx) {
 		if err != nil {
 			return fmt.Errorf("census: list ledgers: %w", err)
@@ -34,19 +35,19 @@ func (l *Ledgers) Census(ctx context.Context, slugOf func(context.Context, id.Te
 	if err := l.tellMissing(missing); err != nil {
 		return fmt.Errorf("census: %w", err)
 	}
-	l.metrics.missing.Set(float64(len(missing)))
+	l.metrics.missing.Set(float64(missing.CountMissing()))
 	return nil
 }
 
 // countIn takes a ledger out of the missing ones and keeps its slug. One that can't
 // be read is left to the re-verification, which says so.
-func (l *Ledgers) countIn(ctx context.Context, t id.Tenant, missing map[anchorKey]struct{}, slugOf func(context.Context, id.Tenant) (id.Slug, error)) error {
+func (l *Ledgers) countIn(ctx context.Context, t id.Tenant, missing *anchor.Comparison, slugOf func(context.Context, id.Tenant) (id.Slug, error)) error {
 	var stored identityRecord
 	if err := l.ownRecord(ctx, t, kindIdentity, &stored); err != nil {
 		return l.uncounted(ctx, t, err)
 	}
-	delete(missing, keyOf(stored.Origin))
-	if _, shown := l.anchors.find(stored.Origin); !shown || l.anchors.readOnly {
+	missing.MarkPresent(stored.Origin)
+	if _, shown := l.anchors.Find(stored.Origin); !shown || l.anchors.ReadOnly() {
 		return nil // it has not arrived yet
 	}
 	slug, err := slugOf(ctx, t)
@@ -56,7 +57,7 @@ func (l *Ledgers) countIn(ctx context.Context, t id.Tenant, missing map[anchorKe
 	if slug == "" {
 		return nil
 	}
-	return l.anchors.putName(slug, stored.Origin)
+	return l.anchors.KeepSlug(slug, stored.Origin)
 }
 
 // uncounted tells of a ledger that could not be read; only a store that can't be
@@ -70,15 +71,8 @@ func (l *Ledgers) uncounted(ctx context.Context, t id.Tenant, err error) error {
 }
 
 // tellMissing names the missing ledgers.
-func (l *Ledgers) tellMissing(missing map[anchorKey]struct{}) error {
-	if len(missing) == 0 {
-		return nil
-	}
-	origins, err := l.anchors.among(missing)
-	if err != nil {
-		return err
-	}
-	slugs, err := l.anchors.slugsOf(origins)
+func (l *Ledgers) tellMissing(missing *anchor.Comparison) error {
+	origins, slugs, err := missing.Missing()
 	if err != nil {
 		return err
 	}
@@ -91,3 +85,7 @@ func (l *Ledgers) tellMissing(missing map[anchorKey]struct{}) error {
 	}
 	return nil
 }
+
+// SlugTaken reports whether a slug is known to belong to another organization than the
+// one of an origin, for example to one that the store has lost.
+func (l *Ledgers) SlugTaken(slug id.Slug, o id.Origin) bool { return l.anchors.SlugTaken(slug, o) }

@@ -15,6 +15,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
@@ -82,7 +83,7 @@ func TestRollbackToBeforeAnOrganization(t *testing.T) {
 // findings are those of fsck, with anchors that are only read.
 func (w *world) findings() (findings []log.Finding) {
 	w.t.Helper()
-	anchors, err := log.OpenAnchorsReadOnly(w.anchors)
+	anchors, err := anchor.OpenReadOnly(w.anchors)
 	if err != nil {
 		w.t.Fatal(err)
 	}

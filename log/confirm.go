@@ -15,17 +15,17 @@ import (
 // checkpoint.
 func (l *Ledgers) confirm(ctx context.Context, s *State) error {
 	now := id.InstantOf(l.clock())
-	if _, shown := l.anchors.find(s.identity.Origin.Next()); shown {
+	if _, shown := l.anchors.Find(s.identity.Origin.Next()); shown {
 		defer func() {
 			s.fault = s.fault.or(Fault{Level: Frozen, Reason: "its successor was shown", At: now})
 		}()
 	}
-	shown, ok := l.anchors.find(s.identity.Origin)
-	if !ok && s.Size() == 0 && l.anchors.readOnly {
+	shown, ok := l.anchors.Find(s.identity.Origin)
+	if !ok && s.Size() == 0 && l.anchors.ReadOnly() {
 		return nil // nothing will be shown of it that is newer
 	}
 	if !ok && s.Size() == 0 {
-		if err := l.anchors.put(s.Checkpoint()); err != nil {
+		if err := l.anchors.Put(s.Checkpoint()); err != nil {
 			return unanchored(err)
 		}
 		return nil
@@ -34,14 +34,14 @@ func (l *Ledgers) confirm(ctx context.Context, s *State) error {
 		s.fault = Fault{Level: ReadOnly, Reason: "no anchor confirms the head", At: now}
 		return nil
 	}
-	extends, err := extends(ctx, l, s, shown.size, shown.root)
+	extends, err := extends(ctx, l, s, shown.Size, shown.Root)
 	switch {
 	case isDamage(err):
 		s.fault = Fault{Level: Frozen, Reason: err.Error(), At: now}
 	case err != nil:
 		return err
 	case !extends:
-		s.fault = Fault{Level: Frozen, Reason: fmt.Sprintf("the head does not extend the checkpoint shown at size %d", shown.size), At: now}
+		s.fault = Fault{Level: Frozen, Reason: fmt.Sprintf("the head does not extend the checkpoint shown at size %d", shown.Size), At: now}
 	default:
 		return nil
 	}
@@ -86,7 +86,7 @@ func (l *Ledgers) Adopt(ctx context.Context, t id.Tenant, note []byte) error {
 	if !ok {
 		return fmt.Errorf("adopt checkpoint: the stored ledger (size %d) does not extend it (size %d)", s.Size(), c.Size)
 	}
-	if err := l.anchors.put(note); err != nil {
+	if err := l.anchors.Put(note); err != nil {
 		return err
 	}
 	led, err := l.ledger(ctx, t)

@@ -82,7 +82,7 @@ func (x *examiner) resume(ctx context.Context, position id.Index, root id.Hash) 
 	if position == 0 {
 		return nil
 	}
-	head, tree, err := restoreAt(ctx, x.store, x.identity.Tenant, anchor{size: position, root: root})
+	head, tree, err := restoreAt(ctx, x.store, x.identity.Tenant, position, root)
 	if err != nil {
 		return err
 	}

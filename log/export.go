@@ -84,7 +84,7 @@ func (e *Export) open(ctx context.Context, t id.Tenant) error {
 // frozen and another one goes on in its place: then it is copied as it is, beside the
 // checkpoint that it shows.
 func (e *Export) confirm(ctx context.Context) error {
-	if _, known := e.ledgers.anchors.find(e.state.identity.Origin); !known && e.state.Size() == 0 {
+	if _, known := e.ledgers.anchors.Find(e.state.identity.Origin); !known && e.state.Size() == 0 {
 		return nil
 	}
 	if err := e.ledgers.confirm(ctx, e.state); err != nil {

@@ -17,49 +17,21 @@ const ReverifyFresh = reverifyFresh
 func CounterOf(year, ofYear int) string { return month(year*12 + ofYear - 1).counter() }
 
 // FlushAnchors writes the anchors of what was published so far.
-func (l *Ledgers) FlushAnchors() error { return l.anchors.flush() }
-
-// Die leaves anchors as a process does that is killed.
-func (a *Anchors) Die() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	_ = a.release()
-}
+func (l *Ledgers) FlushAnchors() error { return l.anchors.Flush() }
 
 // Die leaves the anchors of ledgers that nobody closes.
-func (l *Ledgers) Die() { l.anchors.Die() }
+func (l *Ledgers) Die() { _ = l.anchors.Abandon() }
 
 // AnchorsLost is how often the anchors were found to be gone.
-func (l *Ledgers) AnchorsLost() uint64 { return l.anchors.lost.Load() }
-
-// LongestJournal is how many notes a journal of so many origins has at most.
-func LongestJournal(origins int) int { return origins + origins/2 + spareNotes }
-
-// Put makes notes anchors.
-func (a *Anchors) Put(notes ...[]byte) error { return a.put(notes...) }
-
-// JournalBytes is how long the journal is.
-func (a *Anchors) JournalBytes() int64 { return a.bytes() }
-
-// CompactIfLong is what the upkeep does of that.
-func (a *Anchors) CompactIfLong(ctx context.Context) (done bool, err error) {
-	if !a.isLong() {
-		return false, nil
-	}
-	return true, a.compact(ctx)
-}
+func (l *Ledgers) AnchorsLost() uint64 { return l.anchors.TimesLost() }
 
 // CompactWhile compacts, and calls during once, while notes are being copied.
 func (l *Ledgers) CompactWhile(ctx context.Context, during func()) error {
-	a := l.anchors
-	a.round++
-	round := a.round
-	return a.journal.rewrite(ctx, &a.mu, func(note []byte) bool {
+	return l.anchors.Compact(ctx, func() {
 		if during != nil {
 			during()
 			during = nil
 		}
-		return a.keeps(note, round)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 )
 
@@ -93,7 +94,7 @@ func (w *world) diagnose(t *testing.T, disk *vfs.MemFS, journal []byte, acknowle
 	}
 	defer engine.Close()
 	after := w.on(t, journal)
-	anchors, err := log.OpenAnchors(after.anchors)
+	anchors, err := anchor.Open(after.anchors)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +183,7 @@ func TestDamagedAnchors(t *testing.T) {
 		bent := bytes.Clone(base.anchors)
 		bent[at] ^= 1
 		after := w.on(t, bent)
-		anchors, err := log.OpenAnchors(after.anchors)
+		anchors, err := anchor.Open(after.anchors)
 		if err != nil {
 			continue // found
 		}

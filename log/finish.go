@@ -100,7 +100,7 @@ func (l *Ledgers) publish(p *part) {
 	p.ledger.publish(p.state)
 	l.metrics.published.Inc()
 	if !l.importing && !p.anchored {
-		l.anchors.touch(p.ledger)
+		l.anchors.Touch(p.ledger)
 	}
 	l.moves.tell(p.batch.Tenant)
 	if rekeyed {

@@ -15,6 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
 	"github.com/agentledger/agentledger/tlog"
@@ -69,7 +70,7 @@ func (w *world) open(o log.Options) {
 // start is open for a process that may not come to its end.
 func (w *world) start(o log.Options) {
 	w.t.Helper()
-	anchors, err := log.OpenAnchors(w.anchors)
+	anchors, err := anchor.Open(w.anchors)
 	if err != nil {
 		w.t.Fatal(err)
 	}

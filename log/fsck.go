@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
@@ -33,7 +34,7 @@ const (
 // the store and of the events, from the caller's goroutine. It uses all processors,
 // for one ledger as for many. The store must have no writer. anchors may be nil. An
 // error means that the check could not be finished.
-func Fsck(ctx context.Context, store Store, keyring *seal.Keyring, anchors *Anchors, report func(Finding)) (FsckResult, error) {
+func Fsck(ctx context.Context, store Store, keyring *seal.Keyring, anchors *anchor.Folder, report func(Finding)) (FsckResult, error) {
 	examining, stop := context.WithCancel(ctx)
 	f := &fsck{
 		store: store, keyring: keyring, anchors: anchors, in: newInspector(runtime.GOMAXPROCS(0)),
@@ -43,9 +44,9 @@ func Fsck(ctx context.Context, store Store, keyring *seal.Keyring, anchors *Anch
 	defer f.running.Wait()
 	defer stop()
 	var result FsckResult
-	var missing map[anchorKey]struct{}
+	var missing *anchor.Comparison
 	if anchors != nil {
-		missing = anchors.keys()
+		missing = anchors.CompareOrigins()
 	}
 	for e := range f.begun {
 		for found := range e.findings {
@@ -60,20 +61,16 @@ func Fsck(ctx context.Context, store Store, keyring *seal.Keyring, anchors *Anch
 	if err := ctx.Err(); err != nil || anchors == nil {
 		return result, err
 	}
-	if err := reportMissing(anchors, missing, report); err != nil {
+	if err := reportMissing(missing, report); err != nil {
 		return result, fmt.Errorf("fsck: %w", err)
 	}
-	result.Findings += len(missing)
+	result.Findings += missing.CountMissing()
 	return result, nil
 }
 
 // reportMissing reports the origins that have an anchor and no ledger.
-func reportMissing(anchors *Anchors, missing map[anchorKey]struct{}, report func(Finding)) error {
-	origins, err := anchors.among(missing)
-	if err != nil {
-		return err
-	}
-	slugs, err := anchors.slugsOf(origins)
+func reportMissing(missing *anchor.Comparison, report func(Finding)) error {
+	origins, slugs, err := missing.Missing()
 	if err != nil {
 		return err
 	}
@@ -88,13 +85,15 @@ func reportMissing(anchors *Anchors, missing map[anchorKey]struct{}, report func
 }
 
 // count adds what an examination came to.
-func (r *FsckResult) count(e *examination, missing map[anchorKey]struct{}) {
+func (r *FsckResult) count(e *examination, missing *anchor.Comparison) {
 	r.Events += e.size
 	if e.origin == "" {
 		return
 	}
 	r.Ledgers++
-	delete(missing, keyOf(e.origin))
+	if missing != nil {
+		missing.MarkPresent(e.origin)
+	}
 	switch e.level {
 	case Importing:
 		r.Importing++
@@ -109,7 +108,7 @@ func (r *FsckResult) count(e *examination, missing map[anchorKey]struct{}) {
 type fsck struct {
 	store   Store
 	keyring *seal.Keyring
-	anchors *Anchors
+	anchors *anchor.Folder
 	in      *inspector
 	begun   chan *examination // in the order of the store; closed at the end
 	running sync.WaitGroup
@@ -231,7 +230,7 @@ func (x *examiner) anchor(ctx context.Context, l *Ledgers, keys *logKeys) error 
 		return nil
 	}
 	l.tiles, l.leafCache = newTileCache[*tlog.Nodes](1<<20), newLeafCache(1<<20)
-	shown, ok := l.anchors.find(x.identity.Origin)
+	shown, ok := l.anchors.Find(x.identity.Origin)
 	if !ok {
 		if x.head.Size > 0 {
 			x.findAt(ReadOnly, "anchor", "is missing")
@@ -239,14 +238,14 @@ func (x *examiner) anchor(ctx context.Context, l *Ledgers, keys *logKeys) error 
 		return nil
 	}
 	s := &State{identity: x.identity, keys: keys, head: x.head, tree: x.tree}
-	ok, err := extends(ctx, l, s, shown.size, shown.root)
+	ok, err := extends(ctx, l, s, shown.Size, shown.Root)
 	switch {
 	case isDamage(err):
 		x.findAt(Frozen, "anchor", "can't be compared: "+err.Error())
 	case err != nil:
 		return err
 	case !ok:
-		x.findAt(Frozen, "head", fmt.Sprintf("does not extend the checkpoint shown at size %d", shown.size))
+		x.findAt(Frozen, "head", fmt.Sprintf("does not extend the checkpoint shown at size %d", shown.Size))
 	}
 	return nil
 }

@@ -245,7 +245,7 @@ func (i *Import) End(ctx context.Context, note []byte, configVersion uint64, cha
 	}
 	value, err := json.Marshal(Fault{Level: Frozen, Reason: "it was frozen where it came from, and another ledger goes on in its place", At: id.InstantOf(i.ledgers.clock())})
 	if err == nil && i.ledgers.Shown(s.identity.Origin) <= c.Size {
-		err = i.ledgers.anchors.put(note)
+		err = i.ledgers.anchors.Put(note)
 	}
 	if err == nil {
 		err = i.leave(s, configVersion, append(changes, storage.Change{Kind: kindFault, Value: value, If: storage.AnyVersion}))
@@ -276,7 +276,7 @@ func (i *Import) open(ctx context.Context, note []byte, configVersion uint64, ch
 	if err := i.ledgers.extendsShown(ctx, s); err != nil {
 		return err
 	}
-	if err := i.ledgers.anchors.put(note); err != nil {
+	if err := i.ledgers.anchors.Put(note); err != nil {
 		return err
 	}
 	return i.leave(s, configVersion, append(changes, storage.Change{Kind: kindFault, If: storage.AnyVersion}))
@@ -284,13 +284,13 @@ func (i *Import) open(ctx context.Context, note []byte, configVersion uint64, ch
 
 // extendsShown refuses a state that does not extend what was shown of the ledger.
 func (l *Ledgers) extendsShown(ctx context.Context, s *State) error {
-	shown, ok := l.anchors.find(s.identity.Origin)
+	shown, ok := l.anchors.Find(s.identity.Origin)
 	if !ok {
 		return nil
 	}
-	ok, err := extends(ctx, l, s, shown.size, shown.root)
+	ok, err := extends(ctx, l, s, shown.Size, shown.Root)
 	if err == nil && !ok {
-		err = fmt.Errorf("it does not extend the checkpoint that was shown at size %d: a newer export is needed", shown.size)
+		err = fmt.Errorf("it does not extend the checkpoint that was shown at size %d: a newer export is needed", shown.Size)
 	}
 	return err
 }
@@ -298,6 +298,6 @@ func (l *Ledgers) extendsShown(ctx context.Context, s *State) error {
 // Shown returns the size of the newest checkpoint that is known to have been
 // shown of an origin, 0 for none.
 func (l *Ledgers) Shown(o id.Origin) id.Index {
-	shown, _ := l.anchors.find(o)
-	return shown.size
+	shown, _ := l.anchors.Find(o)
+	return shown.Size
 }

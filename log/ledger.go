@@ -47,6 +47,9 @@ type ledger struct {
 	names   map[storage.Name]struct{} // of events that are out; nil until the first
 }
 
+// Checkpoint implements anchor.Source.
+func (led *ledger) Checkpoint() []byte { return led.published.Load().Checkpoint() }
+
 // tail is the end of the ledger as it will be when all that is out has landed.
 type tail struct {
 	head storage.Head
@@ -115,14 +118,14 @@ func (l *Ledgers) keepName(g Genesis) error {
 	if g.Slug == "" {
 		return nil
 	}
-	return l.anchors.putName(g.Slug, g.Origin)
+	return l.anchors.KeepSlug(g.Slug, g.Origin)
 }
 
 func (l *Ledgers) create(ctx context.Context, t id.Tenant, identity identityRecord, configVersion uint64, changes []storage.Change) (*State, error) {
 	if err := l.closed(); err != nil {
 		return nil, err
 	}
-	if _, known := l.anchors.find(identity.Origin); known {
+	if _, known := l.anchors.Find(identity.Origin); known {
 		return nil, fault.New(fault.Conflict, "The origin was used before")
 	}
 	identity.CreatedAt = id.InstantOf(l.clock())
@@ -289,16 +292,16 @@ func (l *Ledgers) readState(ctx context.Context, led *ledger) (*State, error) {
 // can't be relied on: as it was at its anchor, the last thing that is known of it,
 // and detached when the store does not hold even that.
 func (l *Ledgers) salvage(ctx context.Context, led *ledger, damage error) *State {
-	shown, ok := l.anchors.find(led.identity.Origin)
+	shown, ok := l.anchors.Find(led.identity.Origin)
 	if !ok {
-		shown.root = tlog.EmptyRoot()
+		shown.Root = tlog.EmptyRoot()
 	}
 	s := &State{
 		identity: led.identity, keys: led.keys.Load(), tree: new(tlog.Builder),
-		head:  storage.Head{Size: shown.size, Root: shown.root, Last: event.Genesis(led.identity.Origin)},
+		head:  storage.Head{Size: shown.Size, Root: shown.Root, Last: event.Genesis(led.identity.Origin)},
 		fault: Fault{Level: Frozen, Reason: damage.Error(), At: id.InstantOf(l.clock())},
 	}
-	head, tree, err := restoreAt(ctx, l.store, led.identity.Tenant, shown)
+	head, tree, err := restoreAt(ctx, l.store, led.identity.Tenant, shown.Size, shown.Root)
 	if err != nil {
 		s.instead = &shown
 		return s

@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
 	"github.com/agentledger/agentledger/tlog"
@@ -118,7 +119,7 @@ func BenchmarkListing(b *testing.B) {
 		b.Fatal(err)
 	}
 	open := func() *log.Ledgers {
-		anchors, err := log.OpenAnchors(b.TempDir())
+		anchors, err := anchor.Open(b.TempDir())
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -39,6 +39,7 @@ import (
 	"github.com/agentledger/agentledger/internal/repeat"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/trace"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -52,8 +53,8 @@ type Store interface {
 // Options configure Open. Store, Keyring and Anchors are required.
 type Options struct {
 	Store   Store
-	Keyring *seal.Keyring // opens and seals log keys
-	Anchors *Anchors      // owned by the caller until Open, by Ledgers after it
+	Keyring *seal.Keyring  // opens and seals log keys
+	Anchors *anchor.Folder // owned by the caller until Open, by Ledgers after it
 
 	Logger  *slog.Logger          // default: discards
 	Metrics prometheus.Registerer // default: none
@@ -146,7 +147,7 @@ func orDefault[T int | int64](v, d T) T {
 type Ledgers struct {
 	store    Store
 	keyring  *seal.Keyring
-	anchors  *Anchors
+	anchors  *anchor.Folder
 	logger   *slog.Logger
 	metrics  *metrics
 	tracer   trace.Tracer
@@ -197,7 +198,7 @@ func Open(ctx context.Context, o Options) (*Ledgers, error) {
 	background, stop := context.WithCancel(context.Background())
 	l.stop = stop
 	l.done.Go(l.sequence)
-	l.done.Go(func() { l.anchors.run(background, repeat.New(l.logger)) })
+	l.done.Go(func() { l.anchors.Run(background, repeat.New(l.logger)) })
 	return l, nil
 }
 
@@ -205,7 +206,7 @@ func Open(ctx context.Context, o Options) (*Ledgers, error) {
 // not one ledger: the store is lost, or is another one. Every ledger has an
 // anchor only after it is in the store.
 func refuseForeignStore(ctx context.Context, o Options) error {
-	if !o.Anchors.any() {
+	if !o.Anchors.HasAny() {
 		return nil
 	}
 	for _, err := range o.Store.Tenants(ctx) {
@@ -248,7 +249,7 @@ func (l *Ledgers) Shutdown(ctx context.Context) error {
 	if err != nil {
 		err = fmt.Errorf("close ledgers: %s: %w", l.queue.out(), err)
 	}
-	return errors.Join(err, l.anchors.close())
+	return errors.Join(err, l.anchors.Close())
 }
 
 // Identity is what never changes about a ledger.

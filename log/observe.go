@@ -36,13 +36,13 @@ func (l *Ledgers) registerGauges(r prometheus.Registerer) {
 		}, func() float64 { return l.OldestAppend().Seconds() }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_anchor_lag_seconds", Help: "For how long the oldest newer state has been waiting for its anchor.",
-		}, func() float64 { return l.anchors.lag().Seconds() }),
+		}, func() float64 { return l.anchors.Lag().Seconds() }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_anchor_journal_bytes", Help: "Size of the anchors' journal.",
-		}, func() float64 { return float64(l.anchors.bytes()) }),
+		}, func() float64 { return float64(l.anchors.JournalBytes()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_anchors_lost_total", Help: "How often the anchors' folder or journal was found to be removed or replaced.",
-		}, func() float64 { return float64(l.anchors.lost.Load()) }),
+		}, func() float64 { return float64(l.anchors.TimesLost()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_reverify_lag_events", Help: "Events that are not re-verified yet, of all ledgers together.",
 		}, func() float64 { return float64(l.backlog.events()) }),

@@ -37,7 +37,7 @@ func (l *Ledgers) repair(led *ledger) {
 	defer l.queue.rested(len(failed))
 	ctx, cancel := context.WithTimeout(context.Background(), repairTime)
 	defer cancel()
-	err := within(ctx, l.anchors.flush)
+	err := within(ctx, l.anchors.Flush)
 	if err == nil {
 		err = l.store.Barrier(ctx)
 	}
@@ -53,7 +53,7 @@ func (l *Ledgers) repair(led *ledger) {
 	}
 	if led.published.Load().Trusted() == nil { // what was applied after all is shown from now on
 		if !l.importing {
-			l.anchors.touch(led)
+			l.anchors.Touch(led)
 		}
 		l.moves.tell(led.identity.Tenant)
 	}

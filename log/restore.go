@@ -38,12 +38,12 @@ func restoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, head s
 
 // restoreAt is restoreTree for a head of the past, of which size and root are
 // known.
-func restoreAt(ctx context.Context, store storage.Ledgers, t id.Tenant, at anchor) (storage.Head, *tlog.Builder, error) {
-	head := storage.Head{Size: at.size, Root: at.root}
-	if at.size == 0 {
+func restoreAt(ctx context.Context, store storage.Ledgers, t id.Tenant, size id.Index, root id.Hash) (storage.Head, *tlog.Builder, error) {
+	head := storage.Head{Size: size, Root: root}
+	if size == 0 {
 		return head, nil, errInconsistent
 	}
-	last, err := one(store.Events(ctx, t, at.size-1, at.size, storage.Records))
+	last, err := one(store.Events(ctx, t, size-1, size, storage.Records))
 	if err != nil {
 		return head, nil, err
 	}
@@ -54,14 +54,14 @@ func restoreAt(ctx context.Context, store storage.Ledgers, t id.Tenant, at ancho
 
 // atAnchor returns the state of a sound ledger as it was at its anchor.
 func (l *Ledgers) atAnchor(ctx context.Context, s *State) (*State, error) {
-	shown, ok := l.anchors.find(s.identity.Origin)
-	if !ok || s.fault.Level != Healthy || shown.size >= s.Size() {
+	shown, ok := l.anchors.Find(s.identity.Origin)
+	if !ok || s.fault.Level != Healthy || shown.Size >= s.Size() {
 		return s, nil
 	}
 	head, tree := storage.Head{Root: tlog.EmptyRoot(), Last: event.Genesis(s.identity.Origin)}, new(tlog.Builder)
-	if shown.size > 0 {
+	if shown.Size > 0 {
 		var err error
-		if head, tree, err = restoreAt(ctx, l.store, s.identity.Tenant, shown); err != nil {
+		if head, tree, err = restoreAt(ctx, l.store, s.identity.Tenant, shown.Size, shown.Root); err != nil {
 			return nil, fmt.Errorf("state at the anchor: %w", err)
 		}
 	}

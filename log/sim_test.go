@@ -15,6 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 )
 
 var (
@@ -76,7 +77,7 @@ type sim struct {
 	random  *rand.Rand
 	store   *simStore
 	log     *log.Stepped
-	anchors *log.Anchors
+	anchors *anchor.Folder
 	dir     string
 	now     time.Time
 	latest  time.Time // that now was
@@ -143,7 +144,7 @@ var errProcessEnds = errors.New("the process ends")
 
 func (s *sim) open() {
 	var err error
-	if s.anchors, err = log.OpenAnchors(s.dir); err != nil {
+	if s.anchors, err = anchor.Open(s.dir); err != nil {
 		s.t.Fatal(err)
 	}
 	if s.log, err = s.opened(); err != nil {

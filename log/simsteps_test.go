@@ -181,6 +181,6 @@ func (s *sim) crash() {
 	s.trace("  crash: %d of %d appends are durable", s.store.durable, len(s.store.applied))
 	s.tickets = nil // what they would have been told is not known
 	s.store.crash()
-	s.anchors.Die()
+	_ = s.anchors.Abandon()
 	s.open()
 }

@@ -20,7 +20,7 @@ type State struct {
 	tree     *tlog.Builder // only read
 	used     usage
 	fault    Fault
-	instead  *anchor // what is signed when the stored ledger is not the one of its anchor; else nil
+	instead  *tlog.Checkpoint // what is signed when the stored ledger is not the one of its anchor; else nil
 
 	signOnce sync.Once
 	note     []byte
@@ -98,7 +98,7 @@ func (s *State) Detached() bool { return s.instead != nil }
 // fork.
 func (s *State) Shown() tlog.Checkpoint {
 	if s.Detached() {
-		return tlog.Checkpoint{Origin: s.identity.Origin, Size: s.instead.size, Root: s.instead.root}
+		return *s.instead
 	}
 	return tlog.Checkpoint{Origin: s.identity.Origin, Size: s.head.Size, Root: s.head.Root}
 }

@@ -90,7 +90,7 @@ func (l *Ledgers) AnchorLast(ctx context.Context, s *State, note []byte) error {
 	if s.fault.Level != Frozen || c.Size < s.Shown().Size {
 		return fault.New(fault.Conflict, fmt.Sprintf("The checkpoint of size %d is not the last one of a frozen ledger", c.Size))
 	}
-	if err := l.anchors.put(note); err != nil {
+	if err := l.anchors.Put(note); err != nil {
 		return unanchored(err)
 	}
 	led, err := l.ledger(ctx, s.identity.Tenant)
@@ -107,7 +107,7 @@ func (l *Ledgers) reserve(ctx context.Context, s *State) (id.Tenant, error) {
 	if err != nil || known != 0 {
 		return known, err
 	}
-	if _, shown := l.anchors.find(s.identity.Origin.Next()); shown {
+	if _, shown := l.anchors.Find(s.identity.Origin.Next()); shown {
 		return 0, fault.New(fault.Conflict, fmt.Sprintf("The log %s was shown before, and is not in this store: bring the store back that has it", s.identity.Origin.Next()))
 	}
 	if err := l.storeFault(ctx, of, s.fault); err != nil {

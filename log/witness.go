@@ -37,6 +37,6 @@ func (l *Ledgers) Anchored(ctx context.Context, t id.Tenant) (bool, error) {
 	if err := l.ownRecord(ctx, t, kindIdentity, &stored); err != nil {
 		return false, storeError("read identity", err)
 	}
-	_, anchored := l.anchors.find(stored.Origin)
+	_, anchored := l.anchors.Find(stored.Origin)
 	return anchored, nil
 }

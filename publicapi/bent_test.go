@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
@@ -47,7 +48,7 @@ func TestNoBundleOfAnEntryThatIsNotInTheTree(t *testing.T) {
 	if err := w.ledgers.Close(); err != nil {
 		t.Fatal(err)
 	}
-	anchors, err := log.OpenAnchors(w.anchors)
+	anchors, err := anchor.Open(w.anchors)
 	if err != nil {
 		t.Fatal(err)
 	}

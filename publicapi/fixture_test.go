@@ -16,6 +16,7 @@ import (
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/log/anchor"
 
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/fault"
@@ -94,7 +95,7 @@ func newWorld(t testing.TB) *world {
 func (w *world) open(anchorDir string) {
 	w.Helper()
 	w.anchors = anchorDir
-	anchors, err := log.OpenAnchors(anchorDir)
+	anchors, err := anchor.Open(anchorDir)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 )
@@ -18,7 +19,7 @@ func (w *world) succeed() {
 	if err := w.ledgers.Close(); err != nil {
 		w.Fatal(err)
 	}
-	anchors, err := log.OpenAnchors(w.anchors)
+	anchors, err := anchor.Open(w.anchors)
 	if err != nil {
 		w.Fatal(err)
 	}

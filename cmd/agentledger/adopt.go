@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -29,7 +30,7 @@ func (c adoptCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.openReadOnly(ctx, out, log.OpenAnchors)
+	s, err := c.openReadOnly(ctx, out, anchor.Open)
 	if err != nil {
 		return err
 	}

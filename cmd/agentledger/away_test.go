@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/test/enginetest"
-	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
@@ -47,7 +47,7 @@ func newAwayWorld(t *testing.T) *awayWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	anchors, err := log.OpenAnchors(t.TempDir())
+	anchors, err := anchor.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 )
 
 // demoCommand shows the main job: a real server on the embedded store, an
@@ -98,7 +99,7 @@ func (s *stage) proves(what string) { fmt.Fprintf(s.out, "   => %s\n", what) }
 // recheck reads the stopped store again from its first event.
 func (s *stage) recheck(ctx context.Context, settings config.Serve) error {
 	s.scene("The server has stopped; its files are read again from the first event")
-	st, err := openStoreReadOnly(ctx, settings.Store, newLogger(config.Logging{LogLevel: "error"}, io.Discard), log.OpenAnchorsReadOnly)
+	st, err := openStoreReadOnly(ctx, settings.Store, newLogger(config.Logging{LogLevel: "error"}, io.Discard), anchor.OpenReadOnly)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/rekey"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
-	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 )
 
 // exportCommand writes organizations of a stopped server's store into a folder.
@@ -51,7 +51,7 @@ func (c exportCommand) source(ctx context.Context, out terminal) (*store, error)
 	if c.Retire {
 		return c.open(ctx, out)
 	}
-	return c.openReadOnly(ctx, out, log.OpenAnchorsReadOnly)
+	return c.openReadOnly(ctx, out, anchor.OpenReadOnly)
 }
 
 // importCommand brings organizations of an export into a stopped server's store,

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage/pgstore"
 )
 
@@ -17,7 +18,7 @@ type fsckCommand struct {
 
 // Run prints each fault with its place, then a summary.
 func (c fsckCommand) Run(ctx context.Context, out terminal) error {
-	s, err := c.openReadOnly(ctx, out, log.OpenAnchorsReadOnly)
+	s, err := c.openReadOnly(ctx, out, anchor.OpenReadOnly)
 	if err != nil {
 		return err
 	}

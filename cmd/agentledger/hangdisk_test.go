@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/seal"
-	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 )
 
@@ -79,7 +79,7 @@ func newDiskServer(t *testing.T, disk *hangingDisk) *hangServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	anchors, err := log.OpenAnchors(c.AnchorsDir())
+	anchors, err := anchor.Open(c.AnchorsDir())
 	if err != nil {
 		t.Fatal(err)
 	}

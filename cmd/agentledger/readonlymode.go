@@ -7,13 +7,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 )
 
 // openServed opens the store of a service, which makes it unless it is read-only.
 func openServed(ctx context.Context, c config.Serve, logger *slog.Logger, fatal func(error)) (*store, error) {
 	if c.ReadOnly {
-		return openStoreReadOnly(ctx, c.Store, logger, log.OpenAnchorsReadOnly)
+		return openStoreReadOnly(ctx, c.Store, logger, anchor.OpenReadOnly)
 	}
 	return openStore(ctx, c.Store, logger, fatal)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/rekey"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/internal/seal"
-	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/storage/pgstore"
@@ -48,7 +48,7 @@ func openEngineReadOnly(ctx context.Context, c config.Store, logger *slog.Logger
 // what is sealed in it.
 type store struct {
 	engine  engine
-	anchors *log.Anchors
+	anchors *anchor.Folder
 	keyring *seal.Keyring
 
 	readOnly bool // nothing is written to it
@@ -76,7 +76,7 @@ func openStore(ctx context.Context, c config.Store, logger *slog.Logger, broken 
 		s.keyring, err = keys.ring()
 	}
 	if err == nil {
-		err = s.open(ctx, c, log.OpenAnchors)
+		err = s.open(ctx, c, anchor.Open)
 	}
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
@@ -84,8 +84,8 @@ func openStore(ctx context.Context, c config.Store, logger *slog.Logger, broken 
 	return s, nil
 }
 
-// anchorOpener is log.OpenAnchors or log.OpenAnchorsReadOnly.
-type anchorOpener func(dir string) (*log.Anchors, error)
+// anchorOpener is anchor.Open or anchor.OpenReadOnly.
+type anchorOpener func(dir string) (*anchor.Folder, error)
 
 // openStoreReadOnly opens a store that is there for a command that only reads it:
 // nothing in the store is written, and no key is made. openAnchors says what the

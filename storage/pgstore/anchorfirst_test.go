@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/log/anchor"
 
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
@@ -48,7 +49,7 @@ func benchmarkAnchorFirst(b *testing.B, store log.Store, organizations, senders 
 	if err != nil {
 		b.Fatal(err)
 	}
-	anchors, err := log.OpenAnchors(b.TempDir())
+	anchors, err := anchor.Open(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}

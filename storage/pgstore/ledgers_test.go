@@ -14,6 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage/pgstore"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -60,7 +61,7 @@ func (w *world) found() {
 
 func (w *world) open() {
 	w.t.Helper()
-	anchors, err := log.OpenAnchors(w.anchors)
+	anchors, err := anchor.Open(w.anchors)
 	if err != nil {
 		w.t.Fatal(err)
 	}

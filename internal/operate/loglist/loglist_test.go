@@ -20,6 +20,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage/storagetest"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -40,7 +41,7 @@ func newService(t testing.TB) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	anchors, err := log.OpenAnchors(t.TempDir())
+	anchors, err := anchor.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

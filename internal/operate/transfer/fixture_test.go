@@ -23,6 +23,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/storage/pgstore"
@@ -124,9 +125,9 @@ func newHouse(t testing.TB, engine storage.Engine, keyring *seal.Keyring) *house
 	return &house{t: t, engine: engine, keyring: keyring, anchors: t.TempDir(), now: time.Date(2026, 10, 20, 12, 0, 0, 0, time.UTC)}
 }
 
-func (h *house) openAnchors() *log.Anchors {
+func (h *house) openAnchors() *anchor.Folder {
 	h.t.Helper()
-	anchors, err := log.OpenAnchors(h.anchors)
+	anchors, err := anchor.Open(h.anchors)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -177,12 +178,12 @@ func (h *house) stop() {
 	h.ledgers = nil
 }
 
-func (h *house) place(anchors *log.Anchors) transfer.Place {
+func (h *house) place(anchors *anchor.Folder) transfer.Place {
 	return transfer.Place{Store: h.engine, Keyring: h.keyring, Anchors: anchors}
 }
 
 // exporter is the export command with small pieces.
-func (h *house) exporter(dir string, anchors *log.Anchors) *transfer.Exporter {
+func (h *house) exporter(dir string, anchors *anchor.Folder) *transfer.Exporter {
 	return &transfer.Exporter{Place: h.place(anchors), Dir: dir, PieceBytes: 256 << 10}
 }
 

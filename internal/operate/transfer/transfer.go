@@ -29,6 +29,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -45,7 +46,7 @@ var ErrRefused = errors.New("refused")
 type Place struct {
 	Store   storage.Engine
 	Keyring *seal.Keyring
-	Anchors *log.Anchors
+	Anchors *anchor.Folder
 	Logger  *slog.Logger // default: discards
 }
 

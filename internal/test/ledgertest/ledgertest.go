@@ -13,6 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
@@ -101,7 +102,7 @@ func (s *Service) Adopted(t testing.TB, engine storage.Engine, tenants ...id.Ten
 
 func (s *Service) open(t testing.TB, engine storage.Engine, anchors string) {
 	t.Helper()
-	journal, err := log.OpenAnchors(anchors)
+	journal, err := anchor.Open(anchors)
 	if err != nil {
 		t.Fatal(err)
 	}

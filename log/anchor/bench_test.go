@@ -1,4 +1,4 @@
-package log_test
+package anchor_test
 
 import (
 	"bufio"
@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 )
 
 // noteOf has the form and length of a checkpoint's note. Nobody checks signatures of
@@ -55,9 +55,9 @@ func BenchmarkOpenAnchors(b *testing.B) {
 	for _, origins := range []int{300, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint("origins=", origins), func(b *testing.B) {
 			dir := b.TempDir()
-			bytes := writeJournal(b, dir, origins, log.LongestJournal(origins))
+			bytes := writeJournal(b, dir, origins, anchor.LongestJournal(origins))
 			for b.Loop() {
-				a, err := log.OpenAnchors(dir)
+				a, err := anchor.Open(dir)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -74,7 +74,7 @@ func BenchmarkOpenAnchors(b *testing.B) {
 // tells the bytes that a day of it takes to write, and the longest that the journal is.
 func BenchmarkFlushAnchors(b *testing.B) {
 	const busy, day = 300, 24 * 60 * 60
-	a, err := log.OpenAnchors(b.TempDir())
+	a, err := anchor.Open(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}

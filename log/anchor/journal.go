@@ -1,4 +1,4 @@
-package log
+package anchor
 
 import (
 	"errors"
@@ -29,13 +29,13 @@ type journal struct {
 
 // openJournal opens or makes the file and calls each with its notes in order. The
 // note is good until each returns. A note that a crash cut off is taken away.
-func openJournal(path string, each func(note []byte) error) (*journal, error) {
+func openJournal(path string, see func(note []byte) error) (*journal, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	j := &journal{path: path, file: f}
-	err = j.replay(each)
+	err = j.loadNotes(see)
 	if err == nil {
 		err = errors.Join(f.Truncate(j.size), f.Sync(), syncDir(filepath.Dir(path)))
 	}
@@ -47,7 +47,7 @@ func openJournal(path string, each func(note []byte) error) (*journal, error) {
 
 // openJournalReadOnly is openJournal for whoever must not write: nothing is made or
 // taken away, and a file that is not there has no notes.
-func openJournalReadOnly(path string, each func(note []byte) error) (*journal, error) {
+func openJournalReadOnly(path string, see func(note []byte) error) (*journal, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return &journal{path: path}, nil
@@ -56,25 +56,25 @@ func openJournalReadOnly(path string, each func(note []byte) error) (*journal, e
 		return nil, err
 	}
 	j := &journal{path: path, file: f}
-	if err := j.replay(each); err != nil {
+	if err := j.loadNotes(see); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return j, nil
 }
 
-// replay reads whole notes up to the end, or to the note that a crash cut off.
-func (j *journal) replay(each func([]byte) error) (err error) {
+// loadNotes reads whole notes up to the end, or to the note that a crash cut off.
+func (j *journal) loadNotes(see func(note []byte) error) (err error) {
 	if j.info, err = j.file.Stat(); err != nil {
 		return err
 	}
-	r := newNoteReader(j.file)
+	r := newFrameReader(j.file)
 	for {
-		note, n, err := r.next()
+		note, n, err := r.nextNote()
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil
 		}
 		if err == nil {
-			err = each(note)
+			err = see(note)
 		}
 		if err != nil {
 			return fmt.Errorf("%w at byte %d: %w", errJournal, j.size, err)
@@ -84,14 +84,14 @@ func (j *journal) replay(each func([]byte) error) (err error) {
 	}
 }
 
-// each calls see with every note, in their order. The note is good until see returns.
-func (j *journal) each(see func(note []byte) error) error {
+// readAll calls see with every note, in their order. The note is good until see returns.
+func (j *journal) readAll(see func(note []byte) error) error {
 	if j.file == nil {
 		return nil
 	}
-	r := newNoteReader(io.NewSectionReader(j.file, 0, j.size))
+	r := newFrameReader(io.NewSectionReader(j.file, 0, j.size))
 	for {
-		note, _, err := r.next()
+		note, _, err := r.nextNote()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -104,15 +104,15 @@ func (j *journal) each(see func(note []byte) error) error {
 	}
 }
 
-// append writes notes with one sync. When it fails the file is cut back to what
+// appendNotes writes notes with one sync. When it fails the file is cut back to what
 // was whole, so that a later append finds it in order.
-func (j *journal) append(notes [][]byte) error {
-	if err := j.settle(); err != nil {
+func (j *journal) appendNotes(notes [][]byte) error {
+	if err := j.finishFailed(); err != nil {
 		return err
 	}
 	var b []byte
 	for _, n := range notes {
-		b = appendNote(b, n)
+		b = appendFrame(b, n)
 	}
 	_, err := j.file.WriteAt(b, j.size)
 	if err == nil {
@@ -120,16 +120,16 @@ func (j *journal) append(notes [][]byte) error {
 	}
 	if err != nil {
 		j.torn = true
-		return errors.Join(err, j.settle())
+		return errors.Join(err, j.finishFailed())
 	}
 	j.size += int64(len(b))
 	j.notes += len(notes)
 	return nil
 }
 
-// settle ends what an append or a rewrite that failed has left to do: before that
+// finishFailed ends what an append or a rewrite that failed has left to do: before that
 // nothing more is written.
-func (j *journal) settle() error {
+func (j *journal) finishFailed() error {
 	if j.torn {
 		if err := j.file.Truncate(j.size); err != nil {
 			return err
@@ -145,12 +145,12 @@ func (j *journal) settle() error {
 	return nil
 }
 
-// inPlace reports whether the file that is written is the one at its path: it is
+// isInPlace reports whether the file that is written is the one at its path: it is
 // not when somebody has removed or replaced the file or its folder. An error means
 // that nobody can tell at the moment.
-func (j *journal) inPlace() (bool, error) {
+func (j *journal) isInPlace() (bool, error) {
 	there, err := os.Stat(j.path)
-	if missing(err) {
+	if isMissing(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -159,7 +159,7 @@ func (j *journal) inPlace() (bool, error) {
 	return os.SameFile(there, j.info), nil
 }
 
-func (j *journal) close() error {
+func (j *journal) closeFile() error {
 	if j.file == nil {
 		return nil
 	}

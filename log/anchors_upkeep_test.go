@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
@@ -144,7 +145,7 @@ func TestAnchorsThatCannotBeCompacted(t *testing.T) {
 	w.ledgers.Close()
 	w.lengthen(6_000)
 	before := w.read()
-	anchors, err := log.OpenAnchors(w.anchors)
+	anchors, err := anchor.Open(w.anchors)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +211,7 @@ func TestAnchorsThatAreRemovedWhileServing(t *testing.T) {
 			if got := w.ledgers.AnchorsLost(); got == 0 {
 				t.Error("not counted")
 			}
-			if other, err := log.OpenAnchors(w.anchors); err == nil {
+			if other, err := anchor.Open(w.anchors); err == nil {
 				other.Close()
 				t.Error("another process may use the folder")
 			}
@@ -240,7 +241,7 @@ func TestAnchorsThatAreRemovedBeforeTheEnd(t *testing.T) {
 func TestAnchorsReadOnly(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	w.mustAppend(red, "a")
-	if _, err := log.OpenAnchorsReadOnly(w.anchors); err == nil || !strings.Contains(err.Error(), "stop the server") {
+	if _, err := anchor.OpenReadOnly(w.anchors); err == nil || !strings.Contains(err.Error(), "stop the server") {
 		t.Errorf("while they are in use: got %v", err)
 	}
 	w.ledgers.Close()
@@ -248,11 +249,11 @@ func TestAnchorsReadOnly(t *testing.T) {
 	if err := os.WriteFile(w.journal(), []byte(torn), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	anchors, err := log.OpenAnchorsReadOnly(w.anchors)
+	anchors, err := anchor.OpenReadOnly(w.anchors)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := log.OpenAnchors(w.anchors); err == nil {
+	if _, err := anchor.Open(w.anchors); err == nil {
 		t.Error("a writer came while they were being read")
 	}
 	if got, ok := anchors.Size(w.state(red).Identity().Origin); got != 1 || !ok {
@@ -269,27 +270,12 @@ func TestAnchorsReadOnly(t *testing.T) {
 	}
 }
 
-// A folder that is not there has no anchors, and is not made.
-func TestNoAnchorsReadOnly(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "anchors")
-	anchors, err := log.OpenAnchorsReadOnly(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := anchors.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the folder: got %v", err)
-	}
-}
-
 // Ledgers that are opened with anchors which are only read show what there is.
 func TestLedgersWithAnchorsReadOnly(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	w.mustAppend(red, "a")
 	w.ledgers.Close()
-	anchors, err := log.OpenAnchorsReadOnly(w.anchors)
+	anchors, err := anchor.OpenReadOnly(w.anchors)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package log
+package anchor
 
 import (
 	"bufio"
@@ -22,13 +22,13 @@ const rewriting = ".anchors-*"
 // have all notes that were appended by then. What is read is the open file: a rewrite
 // brings back a journal that was removed under the process.
 func (j *journal) rewrite(ctx context.Context, mu sync.Locker, keep func(note []byte) bool) error {
-	next, err := newCopy(j.path)
+	next, err := createCopy(j.path)
 	if err != nil {
 		return err
 	}
-	err = next.fill(ctx, j, mu, keep)
+	err = next.fillFrom(ctx, j, mu, keep)
 	if err == nil {
-		err = next.replace(j, mu)
+		err = next.replaceJournal(j, mu)
 	}
 	if err != nil {
 		return errors.Join(err, next.file.Close(), os.Remove(next.file.Name()))
@@ -45,36 +45,36 @@ type journalCopy struct {
 	notes int
 }
 
-func newCopy(path string) (*journalCopy, error) {
+func createCopy(path string) (*journalCopy, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), rewriting)
 	if err != nil {
 		return nil, err
 	}
-	return &journalCopy{file: f, to: bufio.NewWriterSize(f, maxAnchorNote)}, nil
+	return &journalCopy{file: f, to: bufio.NewWriterSize(f, maxNoteBytes)}, nil
 }
 
-// fill copies what there is, then what came while that was copied.
-func (c *journalCopy) fill(ctx context.Context, j *journal, mu sync.Locker, keep func([]byte) bool) error {
+// fillFrom copies what there is, then what came while that was copied.
+func (c *journalCopy) fillFrom(ctx context.Context, j *journal, mu sync.Locker, keep func([]byte) bool) error {
 	for range 2 {
 		mu.Lock()
 		file, size := j.file, j.size
 		mu.Unlock()
-		if err := c.copy(ctx, file, size, keep); err != nil {
+		if err := c.copyNotes(ctx, file, size, keep); err != nil {
 			return err
 		}
 		keep = nil
 	}
-	return c.sync()
+	return c.syncFile()
 }
 
-// copy copies the kept notes of file up to a byte; nil keeps all.
-func (c *journalCopy) copy(ctx context.Context, file *os.File, upTo int64, keep func([]byte) bool) error {
-	r := newNoteReader(io.NewSectionReader(file, c.from, upTo-c.from))
+// copyNotes copies the kept notes of file up to a byte; nil keeps all.
+func (c *journalCopy) copyNotes(ctx context.Context, file *os.File, upTo int64, keep func([]byte) bool) error {
+	r := newFrameReader(io.NewSectionReader(file, c.from, upTo-c.from))
 	for c.from < upTo {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		note, n, err := r.next()
+		note, n, err := r.nextNote()
 		if err != nil {
 			return fmt.Errorf("%w at byte %d: %w", errJournal, c.from, err)
 		}
@@ -82,7 +82,7 @@ func (c *journalCopy) copy(ctx context.Context, file *os.File, upTo int64, keep 
 		if keep != nil && !keep(note) {
 			continue
 		}
-		if _, err := c.to.Write(appendNote(c.to.AvailableBuffer(), note)); err != nil {
+		if _, err := c.to.Write(appendFrame(c.to.AvailableBuffer(), note)); err != nil {
 			return err
 		}
 		c.size += int64(n)
@@ -91,25 +91,25 @@ func (c *journalCopy) copy(ctx context.Context, file *os.File, upTo int64, keep 
 	return nil
 }
 
-func (c *journalCopy) sync() error {
+func (c *journalCopy) syncFile() error {
 	if err := c.to.Flush(); err != nil {
 		return err
 	}
 	return c.file.Sync()
 }
 
-// replace copies the rest and exchanges the files. No append is between the two.
-func (c *journalCopy) replace(j *journal, mu sync.Locker) error {
+// replaceJournal copies the rest and exchanges the files. No append is between the two.
+func (c *journalCopy) replaceJournal(j *journal, mu sync.Locker) error {
 	mu.Lock()
 	defer mu.Unlock()
 	if j.size > c.from {
-		if err := errors.Join(c.copy(context.Background(), j.file, j.size, nil), c.sync()); err != nil {
+		if err := errors.Join(c.copyNotes(context.Background(), j.file, j.size, nil), c.syncFile()); err != nil {
 			return err
 		}
 	}
 	info, err := c.file.Stat()
 	if err == nil {
-		err = j.putAside()
+		err = j.keepForeign()
 	}
 	if err == nil {
 		err = os.Rename(c.file.Name(), j.path)
@@ -119,20 +119,20 @@ func (c *journalCopy) replace(j *journal, mu sync.Locker) error {
 	}
 	_ = j.file.Close() // what was read of it is in the new one
 	*j = journal{path: j.path, file: c.file, info: info, size: c.size, notes: c.notes, renamed: true}
-	_ = j.settle() // or the next append tries again, and fails as long as this does
+	_ = j.finishFailed() // or the next append tries again, and fails as long as this does
 	return nil
 }
 
-// putAside keeps a foreign file at the journal's path under another name.
-func (j *journal) putAside() error {
-	if here, err := j.inPlace(); err != nil || here {
+// keepForeign keeps a foreign file at the journal's path under another name.
+func (j *journal) keepForeign() error {
+	if here, err := j.isInPlace(); err != nil || here {
 		return err
 	}
 	aside := j.path + ".replaced"
-	if err := os.Remove(aside); err != nil && !missing(err) {
+	if err := os.Remove(aside); err != nil && !isMissing(err) {
 		return err
 	}
-	if err := os.Link(j.path, aside); err != nil && !missing(err) {
+	if err := os.Link(j.path, aside); err != nil && !isMissing(err) {
 		return err
 	}
 	return nil

@@ -1,0 +1,191 @@
+// Package anchor keeps the newest checkpoints that were shown of each ledger, apart from
+// the ledgers themselves. A store that was rolled back is noticed, because its heads do not
+// extend their anchors.
+//
+// What always holds:
+//
+//   - A checkpoint is durable when Put returns nil, and no crash takes it away again.
+//   - The anchor of an origin is the largest checkpoint that was put, whatever the order.
+//   - A journal is damaged at its end at most, where a crash cut off a note that was being
+//     written. Any other damage is an error of Open.
+//   - One process uses a folder at a time: two would overwrite each other's notes, and
+//     could write to one database without noticing each other.
+//   - A slug is never given to another organization, also when the store was rolled back to
+//     before its organization was founded.
+package anchor
+
+import (
+	"crypto/sha256"
+	"errors"
+	"maps"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// Folder is a folder of anchors, in production on another volume than the store. It holds
+// two append-only journals with a checksum on each note: one of checkpoints, one of slugs.
+// Its methods may be called concurrently.
+//
+// Notes are written together with one sync, at most once a second and at the end. Only the
+// newest size and root of each origin stay in memory. Run compacts a journal that has many
+// more notes than origins.
+type Folder struct {
+	dir      string
+	readOnly bool
+
+	mu         sync.Mutex
+	lock       *os.File // nil: read-only, and there is no lock file that can be opened
+	journal    *journal
+	heads      map[originHash]head
+	round      uint32 // number of the newest compaction
+	slugs      *journal
+	slugOwners map[slugHash]originHash
+	closed     bool // no file is open any more
+
+	waitMu sync.Mutex
+	next   *sharedWrite // the write that follows the one under way, nil when no caller waits
+
+	dirtyMu sync.Mutex
+	dirty   map[Source]struct{}
+	since   time.Time // when the first of dirty was touched
+	writing time.Time // since of the flush that is under way, zero for none
+
+	lost atomic.Uint64
+}
+
+// Source is a ledger whose newest checkpoint becomes its anchor. Its dynamic type MUST be
+// comparable, for example a pointer.
+type Source interface {
+	// Checkpoint returns the newest signed checkpoint that readers may have seen.
+	Checkpoint() []byte
+}
+
+type (
+	originHash [16]byte // the beginning of SHA-256(origin)
+	head       struct {
+		size   id.Index
+		root   id.Hash
+		copied uint32 // the compaction that has copied the note, 0 for none
+	}
+	originHead struct {
+		origin originHash
+		head
+	}
+)
+
+func hashOrigin(o id.Origin) originHash { return hashOriginText([]byte(o)) }
+
+func hashOriginText(origin []byte) originHash {
+	h := sha256.Sum256(origin)
+	return originHash(h[:16])
+}
+
+// rememberHead keeps the largest checkpoint of each origin, because notes of a ledger that
+// was dropped from memory and read again may come in either order.
+func (f *Folder) rememberHead(origin originHash, shown head) {
+	if old, ok := f.heads[origin]; !ok || old.size <= shown.size {
+		f.heads[origin] = shown
+	}
+}
+
+// Find returns the anchor of an origin; ok is false when it has none.
+func (f *Folder) Find(o id.Origin) (shown tlog.Checkpoint, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found, ok := f.heads[hashOrigin(o)]
+	return tlog.Checkpoint{Origin: o, Size: found.size, Root: found.root}, ok
+}
+
+// Size returns the size of the anchor of an origin; ok is false when it has none.
+func (f *Folder) Size(o id.Origin) (size id.Index, ok bool) {
+	shown, ok := f.Find(o)
+	return shown.Size, ok
+}
+
+// HasAny reports whether any origin has an anchor.
+func (f *Folder) HasAny() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.heads) > 0
+}
+
+// ReadOnly reports whether the folder was opened by OpenReadOnly.
+func (f *Folder) ReadOnly() bool { return f.readOnly }
+
+// JournalBytes returns the size of the journal of checkpoints.
+func (f *Folder) JournalBytes() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.journal.size
+}
+
+// TimesLost returns how often the folder or a journal was found to be removed or replaced.
+func (f *Folder) TimesLost() uint64 { return f.lost.Load() }
+
+var (
+	errReadOnly = errors.New("the anchors are open for reading only")
+	errLost     = errors.New("the folder or its journal was removed or replaced")
+)
+
+// Comparison compares the anchors with the ledgers of a store. It is used by one goroutine
+// at a time.
+type Comparison struct {
+	folder  *Folder
+	missing map[originHash]struct{}
+}
+
+// CompareOrigins begins with all origins that have an anchor now: one that comes later is
+// not missing.
+func (f *Folder) CompareOrigins() *Comparison {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := &Comparison{folder: f, missing: make(map[originHash]struct{}, len(f.heads))}
+	for origin := range f.heads {
+		c.missing[origin] = struct{}{}
+	}
+	return c
+}
+
+// MarkPresent notes that the store has a ledger of an origin.
+func (c *Comparison) MarkPresent(o id.Origin) { delete(c.missing, hashOrigin(o)) }
+
+// CountMissing returns how many origins were not marked.
+func (c *Comparison) CountMissing() int { return len(c.missing) }
+
+// Missing returns the origins that were not marked, in the order of their first notes, and
+// the slugs of those that are the first origin of their organization.
+func (c *Comparison) Missing() (origins []id.Origin, slugs map[id.Origin]id.Slug, err error) {
+	if len(c.missing) == 0 {
+		return nil, nil, nil
+	}
+	if origins, err = c.folder.listOrigins(c.missing); err != nil {
+		return nil, nil, err
+	}
+	slugs, err = c.folder.listSlugs(origins)
+	return origins, slugs, err
+}
+
+// listOrigins returns the origins with these hashes, in the order of their first notes.
+func (f *Folder) listOrigins(wanted map[originHash]struct{}) (origins []id.Origin, err error) {
+	left := maps.Clone(wanted)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err = f.journal.readAll(func(note []byte) error {
+		origin, _, err := parseCheckpoint(note)
+		if err != nil {
+			return err
+		}
+		hash := hashOriginText(origin)
+		if _, is := left[hash]; is {
+			delete(left, hash)
+			origins = append(origins, id.Origin(origin))
+		}
+		return nil
+	})
+	return origins, err
+}

@@ -1,0 +1,182 @@
+package anchor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/agentledger/agentledger/internal/durable"
+	"github.com/agentledger/agentledger/internal/lockfile"
+)
+
+const headJournal = "anchors.journal"
+
+// Open opens the anchors in dir, or makes the folder. A damaged journal is an error; only
+// an unfinished note at its very end, which a crash leaves, is cut off. Open compacts
+// nothing, so that a service starts while the volume is full.
+func Open(dir string) (*Folder, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open anchors: %w", err)
+	}
+	if err := durable.TightenDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) { // of another owner: not ours to change
+		return nil, fmt.Errorf("open anchors: %w", err)
+	}
+	lock, err := lockfile.Hold(filepath.Join(dir, "lock"))
+	if err != nil {
+		return nil, wrapOpenError(dir, err)
+	}
+	f := newFolder(dir, lock)
+	if err := f.loadJournals(openJournal); err != nil {
+		return nil, fmt.Errorf("open anchors: %w", err)
+	}
+	return f, removeRewrites(dir)
+}
+
+// OpenReadOnly opens the anchors in dir for comparing alone: nothing is written, made or
+// cut off, and a folder that does not exist has no anchors. Ledgers that are opened with
+// such a folder take no events. OpenReadOnly fails while another process uses the anchors,
+// if the lock file can be opened.
+func OpenReadOnly(dir string) (*Folder, error) {
+	lock, err := lockfile.HoldExisting(filepath.Join(dir, "lock"))
+	if errors.Is(err, lockfile.ErrHeld) {
+		return nil, wrapOpenError(dir, err)
+	}
+	f := newFolder(dir, lock)
+	f.readOnly = true
+	if err := f.loadJournals(openJournalReadOnly); err != nil {
+		return nil, fmt.Errorf("open anchors: %w", err)
+	}
+	return f, nil
+}
+
+func newFolder(dir string, lock *os.File) *Folder {
+	return &Folder{dir: dir, lock: lock, dirty: make(map[Source]struct{})}
+}
+
+type journalOpener func(path string, see func(note []byte) error) (*journal, error)
+
+// loadJournals opens both journals at the same time. It leaves no file open if one of them
+// can't be opened.
+func (f *Folder) loadJournals(open journalOpener) error {
+	slugs := make(chan error)
+	go func() { slugs <- f.loadSlugs(open) }()
+	err := f.loadHeads(open)
+	if err = errors.Join(err, <-slugs); err != nil {
+		return errors.Join(err, f.closeFiles())
+	}
+	return nil
+}
+
+// closeFiles closes all files that are open, and writes nothing.
+func (f *Folder) closeFiles() (err error) {
+	f.closed = true
+	for _, j := range []*journal{f.journal, f.slugs} {
+		if j != nil {
+			err = errors.Join(err, j.closeFile())
+		}
+	}
+	if f.lock != nil {
+		err = errors.Join(err, f.lock.Close())
+	}
+	return err
+}
+
+func (f *Folder) pathOf(name string) string { return filepath.Join(f.dir, name) }
+
+// loadHeads opens the journal of checkpoints. One goroutine reads and hashes the notes,
+// another one remembers them: with a million origins each takes about half of the time.
+func (f *Folder) loadHeads(open journalOpener) (err error) {
+	path := f.pathOf(headJournal)
+	f.heads = make(map[originHash]head, guessOrigins(path))
+	batches := make(chan []originHead, 4)
+	remembered := make(chan struct{})
+	go func() {
+		defer close(remembered)
+		for batch := range batches {
+			for _, h := range batch {
+				f.rememberHead(h.origin, h.head)
+			}
+		}
+	}()
+	batch := make([]originHead, 0, loadBatch)
+	f.journal, err = open(path, func(note []byte) error {
+		h, err := parseOriginHead(note)
+		if batch = append(batch, h); len(batch) == loadBatch {
+			batches <- batch
+			batch = make([]originHead, 0, loadBatch)
+		}
+		return err
+	})
+	batches <- batch
+	close(batches)
+	<-remembered
+	return err
+}
+
+const (
+	loadBatch        = 1 << 10 // notes
+	usualNoteBytes   = 280     // with the line in front of the note
+	maxGuessedOrigin = 1 << 20 // origins for which memory is reserved before they are read
+)
+
+// guessOrigins guesses how many origins a journal has that is not longer than isLong allows.
+// A wrong guess costs memory or time only.
+func guessOrigins(path string) int {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return min(max(int(info.Size()/usualNoteBytes)-spareNotes, 0)*2/3, maxGuessedOrigin)
+}
+
+func wrapOpenError(dir string, err error) error {
+	if errors.Is(err, lockfile.ErrHeld) {
+		err = errors.New("another process uses them: stop the server")
+	}
+	return fmt.Errorf("open anchors in %s: %w", dir, err)
+}
+
+// removeRewrites removes the files of rewrites that a crash ended.
+func removeRewrites(dir string) error {
+	left, err := filepath.Glob(filepath.Join(dir, rewriting))
+	if err != nil {
+		return fmt.Errorf("open anchors: %w", err)
+	}
+	for _, path := range left {
+		_ = os.Remove(path) // it takes space, and does no other harm
+	}
+	return nil
+}
+
+// Close writes what was touched and closes the folder. Run MUST have ended.
+func (f *Folder) Close() error {
+	err := errors.Join(f.restoreLost(), f.Flush())
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if closeErr := f.closeFiles(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// Abandon closes the folder and writes nothing, like a process that is killed. It is for
+// simulations of crashes.
+func (f *Folder) Abandon() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.closeFiles()
+}
+
+// restoreLost restores the journals if they were removed since Run looked last.
+func (f *Folder) restoreLost() error {
+	if f.readOnly {
+		return nil
+	}
+	if there, err := f.isInPlace(); there || err != nil {
+		return err
+	}
+	return f.restoreJournals(context.Background())
+}

@@ -1,0 +1,117 @@
+package anchor
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// slugJournal holds notes of two lines: a slug, and the first origin of the organization
+// that has it. A note is written before its organization is founded. It counts once that
+// organization has an anchor, so that a founding that failed does not block the slug.
+const slugJournal = "names.journal"
+
+type slugHash [16]byte // the beginning of SHA-256(slug)
+
+func hashSlug(slug []byte) slugHash {
+	h := sha256.Sum256(slug)
+	return slugHash(h[:16])
+}
+
+func formatSlugNote(slug id.Slug, o id.Origin) []byte {
+	first, _ := o.Split()
+	return fmt.Appendf(nil, "%s\n%s\n", slug, first)
+}
+
+func parseSlugNote(note []byte) (slug, origin []byte, err error) {
+	slug, rest, _ := bytes.Cut(note, []byte("\n"))
+	origin, rest, ok := bytes.Cut(rest, []byte("\n"))
+	if !ok || len(slug) == 0 || len(origin) == 0 || len(rest) > 0 {
+		return nil, nil, fmt.Errorf("read slug: not two lines: %w", tlog.ErrMalformed)
+	}
+	return slug, origin, nil
+}
+
+// loadSlugs opens the journal of slugs.
+func (f *Folder) loadSlugs(open journalOpener) (err error) {
+	f.slugOwners = make(map[slugHash]originHash)
+	f.slugs, err = open(f.pathOf(slugJournal), f.rememberSlug)
+	return err
+}
+
+func (f *Folder) rememberSlug(note []byte) error {
+	slug, origin, err := parseSlugNote(note)
+	if err == nil {
+		f.slugOwners[hashSlug(slug)] = hashOriginText(origin)
+	}
+	return err
+}
+
+// SlugTaken reports whether a slug belongs to another organization than the one of an
+// origin, for example to one that the store has lost.
+func (f *Folder) SlugTaken(slug id.Slug, o id.Origin) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	owner, founded := f.findSlugOwner(slug)
+	return founded && owner != hashFirstOrigin(o)
+}
+
+// findSlugOwner returns the organization that a slug is kept for, and whether that
+// organization was founded.
+func (f *Folder) findSlugOwner(slug id.Slug) (owner originHash, founded bool) {
+	owner, known := f.slugOwners[hashSlug([]byte(slug))]
+	_, shown := f.heads[owner]
+	return owner, known && shown
+}
+
+func hashFirstOrigin(o id.Origin) originHash {
+	first, _ := o.Split()
+	return hashOrigin(first)
+}
+
+// KeepSlug keeps the slug of the organization of an origin; it is durable when KeepSlug
+// returns nil. A slug that is kept already is not written again, and one that belongs to
+// another organization stays with that one.
+func (f *Folder) KeepSlug(slug id.Slug, o id.Origin) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if owner, founded := f.findSlugOwner(slug); founded || owner == hashFirstOrigin(o) {
+		return nil
+	}
+	if err := f.writeSlugNote(formatSlugNote(slug, o)); err != nil {
+		return fmt.Errorf("write slug: %w", err)
+	}
+	return nil
+}
+
+func (f *Folder) writeSlugNote(note []byte) error {
+	if f.readOnly {
+		return errReadOnly
+	}
+	if err := appendInPlace(f.slugs, [][]byte{note}); err != nil {
+		return err
+	}
+	return f.rememberSlug(note)
+}
+
+// listSlugs returns the slugs of those origins that have one.
+func (f *Folder) listSlugs(origins []id.Origin) (map[id.Origin]id.Slug, error) {
+	wanted := make(map[id.Origin]bool, len(origins))
+	for _, o := range origins {
+		wanted[o] = true
+	}
+	slugs := make(map[id.Origin]id.Slug)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := f.slugs.readAll(func(note []byte) error {
+		slug, origin, err := parseSlugNote(note)
+		if err == nil && wanted[id.Origin(origin)] {
+			slugs[id.Origin(origin)] = id.Slug(slug)
+		}
+		return err
+	})
+	return slugs, err
+}

@@ -1,0 +1,225 @@
+package anchor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/lockfile"
+)
+
+const (
+	// flushEvery is how far the anchors may lag behind the touched sources.
+	flushEvery = time.Second
+
+	// spareNotes is how many notes a journal may have beyond three for two origins: about
+	// 5 MB, which 300 organizations that are always busy write in a minute.
+	spareNotes = 16 << 10
+
+	// retryRest is the time until a rewrite that failed is tried again.
+	retryRest = time.Minute
+)
+
+// upkeep is the background work on an open folder: it flushes, compacts a journal that has
+// become long, and restores a journal that was removed.
+type upkeep struct {
+	folder *Folder
+	logger *slog.Logger
+
+	rewrites sync.WaitGroup
+	busy     chan struct{} // holds a token while a rewrite is under way
+
+	// Guarded by busy.
+	rest   time.Time // no rewrite is tried before
+	missed bool      // the journals were not in their place at the last look
+}
+
+// Run flushes and looks after the journals until ctx ends.
+func (f *Folder) Run(ctx context.Context, logger *slog.Logger) {
+	u := &upkeep{folder: f, logger: logger, busy: make(chan struct{}, 1)}
+	defer u.rewrites.Wait()
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			u.flushAndInspect(ctx)
+		}
+	}
+}
+
+func (u *upkeep) flushAndInspect(ctx context.Context) {
+	if err := u.folder.Flush(); err != nil {
+		u.logger.Error("anchors not written", "err", err)
+	}
+	if u.folder.readOnly {
+		return
+	}
+	select {
+	case u.busy <- struct{}{}:
+		u.rewrites.Go(func() { u.inspectJournals(ctx); <-u.busy })
+	default:
+	}
+}
+
+// inspectJournals restores or compacts the journals if they need it now.
+func (u *upkeep) inspectJournals(ctx context.Context) {
+	there, err := u.folder.isInPlace()
+	switch {
+	case err != nil:
+		u.reportFailure("anchors can't be looked at", err)
+	case !there:
+		u.restoreLost(ctx)
+	case time.Now().After(u.rest):
+		if _, err := u.folder.CompactIfLong(ctx); err != nil && ctx.Err() == nil {
+			u.reportFailure("anchors not compacted", err)
+		}
+	}
+}
+
+// reportFailure logs a failure, and delays the next try.
+func (u *upkeep) reportFailure(message string, err error) {
+	if now := time.Now(); now.After(u.rest) {
+		u.logger.Error(message, "err", err)
+		u.rest = now.Add(retryRest)
+	}
+}
+
+// restoreLost restores journals that were removed or replaced, and logs the loss at once.
+func (u *upkeep) restoreLost(ctx context.Context) {
+	if !u.missed {
+		u.missed, u.rest = true, time.Time{}
+		u.folder.lost.Add(1)
+		u.logger.Error("anchors lost: the folder or its journal was removed or replaced", "folder", u.folder.dir)
+	}
+	if err := u.folder.restoreJournals(ctx); err != nil {
+		u.reportFailure("anchors not written anew", err)
+		return
+	}
+	u.missed = false
+	u.logger.Warn("anchors written anew, from what this process has open", "folder", u.folder.dir)
+}
+
+// isInPlace reports whether the journals and the lock that are open are still those in the
+// folder. A closed folder counts as in place.
+func (f *Folder) isInPlace() (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return true, nil
+	}
+	for _, j := range []*journal{f.journal, f.slugs} {
+		if there, err := j.isInPlace(); !there || err != nil {
+			return false, err
+		}
+	}
+	return f.holdsLock()
+}
+
+// holdsLock reports whether the lock that is held is the one in the folder.
+func (f *Folder) holdsLock() (bool, error) {
+	held, err := f.lock.Stat()
+	if err != nil {
+		return false, err
+	}
+	there, err := os.Stat(f.pathOf("lock"))
+	if isMissing(err) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(held, there), err
+}
+
+// CompactIfLong compacts the journal of checkpoints if that is worth the work, and reports
+// whether it did.
+func (f *Folder) CompactIfLong(ctx context.Context) (done bool, err error) {
+	f.mu.Lock()
+	long := f.journal.notes > maxNotes(len(f.heads))
+	f.mu.Unlock()
+	if !long {
+		return false, nil
+	}
+	return true, f.Compact(ctx, nil)
+}
+
+// maxNotes returns how many notes a journal of so many origins may have.
+func maxNotes(origins int) int { return origins + origins/2 + spareNotes }
+
+// Compact leaves one note of each origin in the journal, the newest one. Appends go on
+// meanwhile. Only one compaction may run at a time. seen, if not nil, is called before each
+// note is copied, while no lock is held.
+func (f *Folder) Compact(ctx context.Context, seen func()) error {
+	f.mu.Lock()
+	f.round++
+	round := f.round
+	f.mu.Unlock()
+	err := f.journal.rewrite(ctx, &f.mu, func(note []byte) bool {
+		if seen != nil {
+			seen()
+		}
+		return f.isNewest(note, round)
+	})
+	if err != nil {
+		return fmt.Errorf("compact anchors: %w", err)
+	}
+	return nil
+}
+
+// isNewest reports whether a note is the newest one of its origin, the first time that the
+// compaction of that round asks.
+func (f *Folder) isNewest(note []byte, round uint32) bool {
+	h, err := parseOriginHead(note)
+	if err != nil {
+		return true // no note that was appended is malformed
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	newest := f.heads[h.origin]
+	if newest.size != h.size || newest.root != h.root || newest.copied == round {
+		return false
+	}
+	newest.copied = round
+	f.heads[h.origin] = newest
+	return true
+}
+
+// restoreJournals takes the folder again, or makes it, and writes the journals anew. The
+// open files have all notes, also after they were removed. A foreign journal in their place
+// is kept under another name.
+func (f *Folder) restoreJournals(ctx context.Context) error {
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return err
+	}
+	if err := f.takeLock(); err != nil {
+		return err
+	}
+	all := func([]byte) bool { return true }
+	if err := f.slugs.rewrite(ctx, &f.mu, all); err != nil {
+		return fmt.Errorf("write names anew: %w", err)
+	}
+	return f.Compact(ctx, nil)
+}
+
+// takeLock takes the lock in the folder, if that is another file by now.
+func (f *Folder) takeLock() error {
+	if held, err := f.holdsLock(); held || err != nil {
+		return err
+	}
+	lock, err := lockfile.Hold(f.pathOf("lock"))
+	if errors.Is(err, lockfile.ErrHeld) {
+		return errors.New("another process uses the folder by now")
+	}
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old := f.lock
+	f.lock = lock
+	return old.Close()
+}
