@@ -180,3 +180,17 @@ func reportChanges(t *testing.T, name, want, got string) {
 		}
 	}
 }
+
+// Each public package has an example that go test runs. Packages fault and edkey are shown
+// by the others.
+func TestPublicPackagesHaveExamples(t *testing.T) {
+	for _, name := range Public() {
+		if name == "fault" || name == "edkey" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", name, "example_test.go"))
+		if err != nil || !strings.Contains(string(text), "\nfunc Example() {") || !strings.Contains(string(text), "\t// Output:\n") {
+			t.Errorf("%s: no example with its output, %v", name, err)
+		}
+	}
+}
