@@ -59,7 +59,7 @@ type Options struct {
 	Approvals  *approval.Approvals
 	Workflows  *workflow.Workflows
 	Outbox     *webhook.Outbox
-	Rehearsals *simulate.Rehearsals
+	Rehearsals *simulate.Simulator
 	Witnesses  Witnesses
 	PublicURL  string // pages of its origin may call, also through a proxy that changes Host
 

@@ -93,7 +93,7 @@ func (s *Server) tryOut(ctx context.Context, who *account.Session, v policystore
 	if err != nil {
 		return answer{}, err
 	}
-	x, err := s.Rehearsals.Trial(ctx, who.Tenant, p, &trial)
+	x, err := s.Rehearsals.EvaluateTrial(ctx, who.Tenant, p, &trial)
 	if err != nil {
 		return answer{}, err
 	}
@@ -102,7 +102,7 @@ func (s *Server) tryOut(ctx context.Context, who *account.Session, v policystore
 
 // rehearse tells what the policy would have done to the newest events.
 func (s *Server) rehearse(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy, last int) (answer, error) {
-	report, err := s.Rehearsals.Events(ctx, who.Tenant, p, last)
+	report, err := s.Rehearsals.SimulateEvents(ctx, who.Tenant, p, last)
 	if err != nil {
 		return answer{}, err
 	}

@@ -50,7 +50,7 @@ const maxBody = 64 << 10
 
 // Provisioner makes organizations (package provision).
 type Provisioner interface {
-	Make(ctx context.Context, r provision.Request) (*provision.Result, error)
+	CreateOrganization(ctx context.Context, r provision.Request) (*provision.Result, error)
 }
 
 // Organizations finds and changes organizations (package org).

@@ -47,7 +47,7 @@ func (s *Server) createOrganization(w http.ResponseWriter, r *request) error {
 	if err := r.decode(&body); err != nil {
 		return err
 	}
-	made, err := s.Provisioner.Make(r.Context(), provision.Request{
+	made, err := s.Provisioner.CreateOrganization(r.Context(), provision.Request{
 		Name: body.Name, Slug: body.Slug, Plan: body.Plan, Organization: body.OrganizationID, Disclosure: body.Disclosure,
 		AdminEmail: body.AdminEmail, AdminPassword: body.AdminPassword,
 	})

@@ -130,7 +130,7 @@ func TestRun(t *testing.T) {
 				}
 				hashes = append(hashes, h)
 			}
-			w.same("ended", ended, `{"run_id":"`+run+`","status":"failed","steps_recorded":2,"steps_planned":3,"gap":1,"events_recorded":4,"run_root":"`+workflow.Root(hashes).String()+`"}`)
+			w.same("ended", ended, `{"run_id":"`+run+`","status":"failed","steps_recorded":2,"steps_planned":3,"gap":1,"events_recorded":4,"run_root":"`+workflow.StepsRoot(hashes).String()+`"}`)
 		}
 		whole := w.do("GET", path, w.red.token, "")
 		events := whole.fields["events"].([]any)

@@ -113,7 +113,7 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	if err := rekey.Begin(ctx, s.engine, s.keyring); err != nil {
+	if err := rekey.BeginRekeying(ctx, s.engine, s.keyring); err != nil {
 		return errors.Join(err, s.Close())
 	}
 	i := transfer.Importer{Place: s.place(logger), Dir: c.From, Sealed: sealedRecords(), Reopen: c.Reopen, Report: progress.report}

@@ -21,7 +21,7 @@ func foundIn(t *testing.T, c config.Serve, slugs ...id.Slug) {
 		t.Fatal(err)
 	}
 	for _, slug := range slugs {
-		if _, err := s.founder.Make(t.Context(), provision.Request{Name: "n", Slug: slug, AdminEmail: "ops@" + string(slug) + ".example"}); err != nil {
+		if _, err := s.founder.CreateOrganization(t.Context(), provision.Request{Name: "n", Slug: slug, AdminEmail: "ops@" + string(slug) + ".example"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,7 +64,7 @@ func TestHalfChangedMasterKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rekey.Resealer{Store: s.store.engine, Ledgers: s.ledgers, Keyring: s.store.keyring, Sealed: sealedRecords()}
+	r := rekey.Rekeyer{Store: s.store.engine, Ledgers: s.ledgers, Keyring: s.store.keyring, Sealed: sealedRecords()}
 	if _, err := r.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -186,7 +186,7 @@ func (i *importer) check() {
 		}
 	}
 	result, err := run.Result(i.Context())
-	if err != nil || result.Root == nil || *result.Root != workflow.Root(hashes) || *result.Gap != 0 {
+	if err != nil || result.Root == nil || *result.Root != workflow.StepsRoot(hashes) || *result.Gap != 0 {
 		i.Errorf("result: got %+v, %v", result, err)
 	}
 }

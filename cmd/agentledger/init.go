@@ -82,7 +82,7 @@ func (c initCommand) make(ctx context.Context, settings config.Serve, out termin
 		return made{}, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	r, err := s.founder.Make(ctx, provision.Request{
+	r, err := s.founder.CreateOrganization(ctx, provision.Request{
 		Name: c.Name, Slug: id.Slug(c.Slug), Plan: c.Plan, Disclosure: disclosure, AdminEmail: c.AdminEmail, AdminPassword: c.AdminPassword,
 	})
 	if err != nil {

@@ -25,7 +25,7 @@ func (s *service) reseal(ctx context.Context) {
 		Name: "agentledger_reseal_done", Help: "1 when no key is sealed under an older master key any more.",
 	})
 	s.watch.registry.MustRegister(done)
-	r := rekey.Resealer{Store: s.store.engine, Ledgers: s.ledgers, Keyring: s.store.keyring, Sealed: sealedRecords()}
+	r := rekey.Rekeyer{Store: s.store.engine, Ledgers: s.ledgers, Keyring: s.store.keyring, Sealed: sealedRecords()}
 	for ctx.Err() == nil {
 		written, err := r.Run(ctx)
 		if err == nil {

@@ -100,7 +100,7 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 	}
 	err = s.checkMasterKey(ctx)
 	if err == nil && !st.readOnly {
-		err = rekey.Begin(ctx, st.engine, st.keyring)
+		err = rekey.BeginRekeying(ctx, st.engine, st.keyring)
 	}
 	if err == nil {
 		err = s.build(ctx, c)

@@ -113,7 +113,7 @@ func openStoreReadOnly(ctx context.Context, c config.Store, logger *slog.Logger,
 // open checks that the keyring has every key that the store may need, and opens the
 // anchors.
 func (s *store) open(ctx context.Context, c config.Store, openAnchors anchorOpener) (err error) {
-	if err := rekey.Check(ctx, s.engine, s.keyring); err != nil {
+	if err := rekey.CheckMasterKeys(ctx, s.engine, s.keyring); err != nil {
 		return fmt.Errorf("master key: %w", err)
 	}
 	s.anchors, err = openAnchors(c.AnchorsDir())

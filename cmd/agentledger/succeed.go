@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/agentledger/agentledger/internal/operate/transfer"
+	"github.com/agentledger/agentledger/internal/operate/succession"
 )
 
 // succeedCommand lets an organization whose ledger is frozen go on with another one.
@@ -31,14 +31,14 @@ func (c succeedCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	succession := transfer.Succession{
+	run := succession.Succession{
 		Place: s.place(newLogger(c.Logging, out.stderr)), Organization: c.Organization, Reason: c.Reason, Checkpoint: note,
 	}
-	heir, err := succession.Run(ctx)
+	successor, err := run.Run(ctx)
 	if err = errors.Join(err, s.engine.Close()); err != nil {
 		return found(out, err)
 	}
-	return tell(out, c.JSON, "logs", []transfer.Heir{heir}, func(h transfer.Heir) string {
+	return tell(out, c.JSON, "logs", []succession.Successor{successor}, func(h succession.Successor) string {
 		return fmt.Sprintf("%s ended, last known with %d events. In its place:\n%s\nkey: %s\nGive it to the witnesses before the server starts.", h.Predecessor, h.LastSize, h.Origin, h.LogKey)
 	})
 }

@@ -244,7 +244,7 @@ func (r *toolRun) finish(p *process) {
 		}
 		delete(r.told, e.Key)
 	}
-	if got := workflow.Root(hashes); got != ended.Root {
+	if got := workflow.StepsRoot(hashes); got != ended.Root {
 		r.t.Errorf("run_root from the public entries: got %s, want %s", got, ended.Root)
 	}
 	if len(r.told) != 0 {

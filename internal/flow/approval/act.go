@@ -23,8 +23,8 @@ type transition struct {
 	own    bool   // the service found it by itself, whoever asked
 }
 
-// act gathers one change of an organization's approvals.
-type act struct {
+// transaction gathers one change of an organization's approvals.
+type transaction struct {
 	owner   *Approvals
 	tenant  id.Tenant
 	tally   records.Value[tallyRecord]
@@ -36,12 +36,12 @@ type act struct {
 	calls   []webhook.Message // to be told
 }
 
-func (a *Approvals) newAct(t id.Tenant) *act {
-	return &act{owner: a, tenant: t, Act: sysevent.Act{Aside: true}}
+func (a *Approvals) beginChange(t id.Tenant) *transaction {
+	return &transaction{owner: a, tenant: t, Act: sysevent.Act{Aside: true}}
 }
 
-// state adds the statement of a transition of r.
-func (c *act) state(name ID, r *record, t transition) {
+// appendStatement adds the statement of a transition of r.
+func (c *transaction) appendStatement(name ID, r *record, t transition) {
 	r.Steps++
 	payload := map[string]any{
 		"approval_id": name, "transition": t.name, "action_digest": r.ActionDigest, "step": r.Steps,
@@ -59,13 +59,13 @@ func (c *act) state(name ID, r *record, t transition) {
 	c.Statements = append(c.Statements, said)
 	c.touched = append(c.touched, name)
 	if to := Status(t.name); r.CallbackURL != "" && to.Valid() {
-		c.calls = append(c.calls, webhook.Message{URL: r.CallbackURL, Type: "approval." + t.name, Data: told(name, r, to)})
+		c.calls = append(c.calls, webhook.Message{URL: r.CallbackURL, Type: "approval." + t.name, Data: callbackBody(name, r, to)})
 	}
 }
 
-// told is what a callback says. It has no payload and no grant: whoever wants those
+// callbackBody is what a callback says. It has no payload and no grant: whoever wants those
 // asks with its ingest key.
-func told(name ID, r *record, status Status) jsontext.Value {
+func callbackBody(name ID, r *record, status Status) jsontext.Value {
 	b := jcs.AppendString([]byte(`{"approval_id":`), string(name))
 	b = jcs.AppendString(append(b, `,"status":`...), string(status))
 	b = jcs.AppendString(append(b, `,"action_digest":`...), r.ActionDigest.String())
@@ -74,16 +74,16 @@ func told(name ID, r *record, status Status) jsontext.Value {
 	return append(b, '}')
 }
 
-// put adds a record, as the return values of records.Store.Put.
-func (c *act) put(r storage.Change, err error) error {
+// putRecord adds a record, as the return values of records.Store.Put.
+func (c *transaction) putRecord(r storage.Change, err error) error {
 	if err == nil {
 		c.Changes = append(c.Changes, r)
 	}
 	return err
 }
 
-// count moves the number of open approvals.
-func (c *act) count(ctx context.Context, by int) (err error) {
+// countOpen moves the number of open approvals.
+func (c *transaction) countOpen(ctx context.Context, by int) (err error) {
 	if !c.counted {
 		c.tally, err = c.owner.stores.tallies.Get(ctx, c.tenant, "")
 		c.counted = true
@@ -92,8 +92,8 @@ func (c *act) count(ctx context.Context, by int) (err error) {
 	return err
 }
 
-// countFor moves the number of open approvals of an ingest key.
-func (c *act) countFor(ctx context.Context, ingestKey string, by int) (err error) {
+// countForKey moves the number of open approvals of an ingest key.
+func (c *transaction) countForKey(ctx context.Context, ingestKey string, by int) (err error) {
 	if c.shareOf == "" {
 		c.share, err = c.owner.stores.shares.Get(ctx, c.tenant, ingestKey)
 		c.shareOf = ingestKey
@@ -102,37 +102,37 @@ func (c *act) countFor(ctx context.Context, ingestKey string, by int) (err error
 	return err
 }
 
-// end moves an open approval to a state in which nothing comes of it any more.
-func (c *act) end(ctx context.Context, name ID, r *records.Value[record], to Status, t transition) error {
-	r.Value.Status, r.Value.EndedAt = to, c.owner.now()
+// endApproval moves an open approval to a state in which nothing comes of it any more.
+func (c *transaction) endApproval(ctx context.Context, name ID, r *records.Value[record], to Status, t transition) error {
+	r.Value.Status, r.Value.EndedAt = to, c.owner.currentTime()
 	t.name = string(to)
-	c.state(name, &r.Value, t)
+	c.appendStatement(name, &r.Value, t)
 	c.Changes = append(c.Changes, storage.Change{Kind: kindOpen, Key: r.Value.openName(), If: storage.AnyVersion})
-	if err := c.count(ctx, -1); err != nil {
+	if err := c.countOpen(ctx, -1); err != nil {
 		return err
 	}
 	if r.Value.Shared {
-		if err := c.countFor(ctx, r.Value.IngestKeyID, -1); err != nil {
+		if err := c.countForKey(ctx, r.Value.IngestKeyID, -1); err != nil {
 			return err
 		}
 	}
-	return c.put(c.owner.stores.approvals.Put(*r))
+	return c.putRecord(c.owner.stores.approvals.Put(*r))
 }
 
-// done returns the whole act.
-func (c *act) done(ctx context.Context, s *log.State) (sysevent.Act, error) {
+// buildChange returns the whole act.
+func (c *transaction) buildChange(ctx context.Context, s *log.State) (sysevent.Act, error) {
 	deliveries, err := c.owner.outbox.Write(ctx, c.tenant, s.Identity().Organization, c.calls...)
 	if err != nil {
 		return sysevent.Act{}, err
 	}
 	c.Changes = append(c.Changes, deliveries...)
 	if c.counted {
-		if err := c.put(c.owner.stores.tallies.Put(c.tally)); err != nil {
+		if err := c.putRecord(c.owner.stores.tallies.Put(c.tally)); err != nil {
 			return sysevent.Act{}, err
 		}
 	}
 	if c.shareOf != "" {
-		if err := c.put(c.owner.stores.shares.Put(c.share)); err != nil {
+		if err := c.putRecord(c.owner.stores.shares.Put(c.share)); err != nil {
 			return sysevent.Act{}, err
 		}
 	}
@@ -144,7 +144,7 @@ var errUnchanged = errors.New("nothing changes")
 
 // step is what a caller does to an approval that it read: it adds to c. A refusal
 // is answered after what was added has landed.
-type step func(ctx context.Context, s *log.State, c *act, r *records.Value[record], status Status) error
+type step func(ctx context.Context, s *log.State, c *transaction, r *records.Value[record], status Status) error
 
 // refusal ends a step: the caller gets err, which may be nil, and what the act
 // holds lands first.
@@ -156,8 +156,8 @@ func (r refusal) Error() string { return r.err.Error() }
 // nothing is stated.
 type whose func(ctx context.Context, s *log.State, r *record) error
 
-// askedBy lets the ingest key that asked through; for all others there is no approval.
-func askedBy(ingestKey string) whose {
+// onlyAsker lets the ingest key that asked through; for all others there is no approval.
+func onlyAsker(ingestKey string) whose {
 	return func(_ context.Context, _ *log.State, r *record) error {
 		if r.IngestKeyID != ingestKey {
 			return errNotFound()
@@ -166,32 +166,32 @@ func askedBy(ingestKey string) whose {
 	}
 }
 
-// anybody lets everybody through: who calls has looked at the caller.
-func anybody(context.Context, *log.State, *record) error { return nil }
+// allowAnyone lets everybody through: who calls has looked at the caller.
+func allowAnyone(context.Context, *log.State, *record) error { return nil }
 
-// change runs a step on an approval in one append. Whose it is comes before anything is
+// changeApproval runs a step on an approval in one append. Whose it is comes before anything is
 // stated. Then an approval that is over by the clock or by the policy is stated to be so,
 // as the service's own finding, and the step sees that.
-func (a *Approvals) change(ctx context.Context, t id.Tenant, principal string, name ID, may whose, do step) error {
+func (a *Approvals) changeApproval(ctx context.Context, t id.Tenant, principal string, name ID, may whose, do step) error {
 	var refused error
 	var touched []ID
 	_, err := a.notary.State(ctx, t, principal, func(ctx context.Context, s *log.State) (sysevent.Act, error) {
 		refused = nil
-		r, err := a.approval(ctx, t, name)
+		r, err := a.readApproval(ctx, t, name)
 		if err != nil {
 			return sysevent.Act{}, err
 		}
 		if err := may(ctx, s, &r.Value); err != nil {
 			return sysevent.Act{}, err
 		}
-		active, err := a.activeDigest(ctx, s)
+		active, err := a.activePolicyDigest(ctx, s)
 		if err != nil {
 			return sysevent.Act{}, err
 		}
-		c := a.newAct(t)
-		status := r.Value.statusAt(a.now(), active)
+		c := a.beginChange(t)
+		status := r.Value.statusAt(a.currentTime(), active)
 		if status != r.Value.Status {
-			if err := c.end(ctx, name, &r, status, transition{own: true}); err != nil {
+			if err := c.endApproval(ctx, name, &r, status, transition{own: true}); err != nil {
 				return sysevent.Act{}, err
 			}
 		}
@@ -205,7 +205,7 @@ func (a *Approvals) change(ctx context.Context, t id.Tenant, principal string, n
 			}
 		}
 		touched = c.touched
-		return c.done(ctx, s)
+		return c.buildChange(ctx, s)
 	})
 	if errors.Is(err, errUnchanged) {
 		return refused
@@ -214,7 +214,7 @@ func (a *Approvals) change(ctx context.Context, t id.Tenant, principal string, n
 		return err
 	}
 	for _, name := range touched {
-		a.hub.tell(name)
+		a.hub.notifyAll(name)
 	}
 	return refused
 }

@@ -63,7 +63,7 @@ const (
 // ID names an approval. Ids of one service rise with the time they were made.
 type ID string
 
-func newID(now id.Instant) ID { return ID(id.Rising("apr_", now)) }
+func newApprovalID(now id.Instant) ID { return ID(id.Rising("apr_", now)) }
 
 // Status is where an approval stands.
 type Status string
@@ -196,7 +196,7 @@ type Approvals struct {
 	held    func() error
 
 	due    schedule.Index
-	hub    hub
+	hub    waiters
 	doubts doubts
 }
 
@@ -216,17 +216,17 @@ func New(o Options) *Approvals {
 	}
 }
 
-func (a *Approvals) now() id.Instant { return id.InstantOf(a.clock()) }
+func (a *Approvals) currentTime() id.Instant { return id.InstantOf(a.clock()) }
 
 func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 
-func conflict(message string) error { return fault.New(fault.Conflict, message) }
+func errConflict(message string) error { return fault.New(fault.Conflict, message) }
 
 // unreadableMessage is what a client is told when approvals can't be read.
 const unreadableMessage = "Approvals can't be read"
 
-// unreadable wraps an error of the store: nothing can be said about an approval
+// errUnreadable wraps an error of the store: nothing can be said about an approval
 // that can't be read.
-func unreadable(step string, err error) error {
+func errUnreadable(step string, err error) error {
 	return records.Unreadable(unreadableMessage, step, err)
 }

@@ -52,17 +52,17 @@ func (a *Approvals) Ask(ctx context.Context, t id.Tenant, q Question) (asked App
 	}
 	var touched []ID
 	_, err = a.notary.State(ctx, t, q.IngestKeyID, func(ctx context.Context, s *log.State) (sysevent.Act, error) {
-		c := a.newAct(t)
-		r, err := a.question(ctx, s, q)
+		c := a.beginChange(t)
+		r, err := a.buildQuestion(ctx, s, q)
 		if err != nil {
 			return sysevent.Act{}, err
 		}
-		if asked, err = a.supersede(ctx, c, r); err != nil {
+		if asked, err = a.supersedeQuestion(ctx, c, r); err != nil {
 			return sysevent.Act{}, err
 		}
-		name := newID(r.CreatedAt)
-		asked, touched = r.shown(name, Pending), c.touched
-		return a.begin(ctx, s, c, name, r)
+		name := newApprovalID(r.CreatedAt)
+		asked, touched = r.toApproval(name, Pending), c.touched
+		return a.beginApproval(ctx, s, c, name, r)
 	})
 	if errors.Is(err, errOpen) {
 		return asked, false, nil
@@ -71,14 +71,14 @@ func (a *Approvals) Ask(ctx context.Context, t id.Tenant, q Question) (asked App
 		return Approval{}, false, fmt.Errorf("ask for approval: %w", err)
 	}
 	for _, name := range touched {
-		a.hub.tell(name)
+		a.hub.notifyAll(name)
 	}
 	return asked, true, nil
 }
 
-// question makes the record of a new approval, under the policy that is active.
-func (a *Approvals) question(ctx context.Context, s *log.State, q Question) (*record, error) {
-	now := a.now()
+// buildQuestion makes the record of a new approval, under the policy that is active.
+func (a *Approvals) buildQuestion(ctx context.Context, s *log.State, q Question) (*record, error) {
+	now := a.currentTime()
 	compiled, err := a.rules.Active(ctx, s)
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (a *Approvals) question(ctx context.Context, s *log.State, q Question) (*re
 	if err != nil {
 		return nil, err
 	}
-	quorum, life := demands(out.Obligations)
+	quorum, life := strictestDemands(out.Obligations)
 	action := grant.Action{Organization: identity.Organization, Agent: q.Agent, Tool: q.Tool, Payload: q.Payload}
 	return &record{
 		Status: Pending, Agent: q.Agent, AgentMaker: made.CreatedBy, Tool: q.Tool, Payload: jsontext.Value(q.Payload),
@@ -119,9 +119,9 @@ func (a *Approvals) question(ctx context.Context, s *log.State, q Question) (*re
 	}, nil
 }
 
-// demands returns how many people have to agree and for how long they are asked:
+// strictestDemands returns how many people have to agree and for how long they are asked:
 // the strictest of all obligations.
-func demands(obligations []policy.Obligation) (quorum int, life time.Duration) {
+func strictestDemands(obligations []policy.Obligation) (quorum int, life time.Duration) {
 	quorum, life = policy.DefaultApprovals, policy.DefaultTTLSeconds*time.Second
 	for i, o := range obligations {
 		ttl := time.Duration(o.TTLSeconds) * time.Second
@@ -133,67 +133,67 @@ func demands(obligations []policy.Obligation) (quorum int, life time.Duration) {
 	return quorum, life
 }
 
-// supersede looks for the open approval of the same question: it is returned with
+// supersedeQuestion looks for the open approval of the same question: it is returned with
 // errOpen, or ended when it is over.
-func (a *Approvals) supersede(ctx context.Context, c *act, r *record) (Approval, error) {
+func (a *Approvals) supersedeQuestion(ctx context.Context, c *transaction, r *record) (Approval, error) {
 	open, err := a.stores.open.Get(ctx, c.tenant, r.openName())
 	if err != nil || open.At == 0 {
 		return Approval{}, err
 	}
 	name := open.Value.Approval
-	before, err := a.approval(ctx, c.tenant, name)
+	before, err := a.readApproval(ctx, c.tenant, name)
 	if err != nil {
-		return Approval{}, unreadable("read open approval", err)
+		return Approval{}, errUnreadable("read open approval", err)
 	}
 	status := before.Value.statusAt(r.CreatedAt, r.PolicyDigest)
 	if status.Open() {
-		return before.Value.shown(name, status), errOpen
+		return before.Value.toApproval(name, status), errOpen
 	}
-	return Approval{}, c.end(ctx, name, &before, status, transition{own: true})
+	return Approval{}, c.endApproval(ctx, name, &before, status, transition{own: true})
 }
 
-// begin adds a new approval to an act. Its due record comes first: one that is in
+// beginApproval adds a new approval to an act. Its due record comes first: one that is in
 // the store without its approval does no harm.
-func (a *Approvals) begin(ctx context.Context, s *log.State, c *act, name ID, r *record) (sysevent.Act, error) {
-	if err := c.count(ctx, 1); err != nil {
+func (a *Approvals) beginApproval(ctx context.Context, s *log.State, c *transaction, name ID, r *record) (sysevent.Act, error) {
+	if err := c.countOpen(ctx, 1); err != nil {
 		return sysevent.Act{}, err
 	}
-	if err := c.countFor(ctx, r.IngestKeyID, 1); err != nil {
+	if err := c.countForKey(ctx, r.IngestKeyID, 1); err != nil {
 		return sysevent.Act{}, err
 	}
 	if c.share.Value.Open > MaxOpenByKey {
-		return sysevent.Act{}, tooMany("500 approvals of this ingest key are open: decide or cancel some of them", time.Minute)
+		return sysevent.Act{}, errTooMany("500 approvals of this ingest key are open: decide or cancel some of them", time.Minute)
 	}
-	if err := c.tally.Value.admit(r.CreatedAt); err != nil {
+	if err := c.tally.Value.countAdmission(r.CreatedAt); err != nil {
 		return sysevent.Act{}, err
 	}
 	r.Shared = true
 	if err := a.due.Note(ctx, schedule.Entry{At: r.ExpiresAt, Tenant: c.tenant, Name: string(name)}); err != nil {
-		return sysevent.Act{}, unreadable("note when the approval is due", err)
+		return sysevent.Act{}, errUnreadable("note when the approval is due", err)
 	}
-	c.state(name, r, transition{name: "requested"})
+	c.appendStatement(name, r, transition{name: "requested"})
 	open := records.Value[openRecord]{Key: r.openName(), Value: openRecord{Approval: name}, At: storage.AnyVersion}
-	if err := c.put(a.stores.open.Put(open)); err != nil {
+	if err := c.putRecord(a.stores.open.Put(open)); err != nil {
 		return sysevent.Act{}, err
 	}
-	if err := c.put(a.stores.approvals.Put(records.Value[record]{Key: string(name), Value: *r})); err != nil {
+	if err := c.putRecord(a.stores.approvals.Put(records.Value[record]{Key: string(name), Value: *r})); err != nil {
 		return sysevent.Act{}, err
 	}
-	return c.done(ctx, s)
+	return c.buildChange(ctx, s)
 }
 
-// admit counts a new approval, which is among the open ones already, if there is room
+// countAdmission counts a new approval, which is among the open ones already, if there is room
 // for it.
-func (t *tallyRecord) admit(now id.Instant) error {
+func (t *tallyRecord) countAdmission(now id.Instant) error {
 	if t.Open > MaxOpen {
-		return tooMany("1000 approvals are open: decide or cancel some of them", time.Minute)
+		return errTooMany("1000 approvals are open: decide or cancel some of them", time.Minute)
 	}
 	if wait := t.Asked.Take(now, MaxAsked, askEvery); wait > 0 {
-		return tooMany("Too many approvals were asked for: at most 10000 in an hour", wait)
+		return errTooMany("Too many approvals were asked for: at most 10000 in an hour", wait)
 	}
 	return nil
 }
 
-func tooMany(message string, retryAfter time.Duration) error {
+func errTooMany(message string, retryAfter time.Duration) error {
 	return &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", Message: message, RetryAfter: retryAfter}
 }

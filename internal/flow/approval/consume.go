@@ -36,26 +36,26 @@ func ConsumeMessage(name ID, action id.Hash) []byte {
 // votes that count no more: it is pending again then.
 func (a *Approvals) Consume(ctx context.Context, t id.Tenant, name ID, claim Claim) (note string, err error) {
 	may := func(ctx context.Context, s *log.State, r *record) error {
-		if err := askedBy(claim.IngestKeyID)(ctx, s, r); err != nil {
+		if err := onlyAsker(claim.IngestKeyID)(ctx, s, r); err != nil {
 			return err
 		}
 		return a.checkProof(ctx, t, name, r.Agent, claim)
 	}
-	err = a.change(ctx, t, claim.IngestKeyID, name, may, func(ctx context.Context, s *log.State, c *act, r *records.Value[record], status Status) error {
+	err = a.changeApproval(ctx, t, claim.IngestKeyID, name, may, func(ctx context.Context, s *log.State, c *transaction, r *records.Value[record], status Status) error {
 		if r.Value.ActionDigest != claim.Action {
-			return refusal{conflict("action_digest is not that of the approval")}
+			return refusal{errConflict("action_digest is not that of the approval")}
 		}
-		if status == Consumed && a.now() < r.Value.GrantEnds {
+		if status == Consumed && a.currentTime() < r.Value.GrantEnds {
 			note = r.Value.Grant
 			return refusal{nil}
 		}
-		if err := usable(status); err != nil {
+		if err := checkUsable(status); err != nil {
 			return refusal{err}
 		}
-		if err := a.stillAgreed(ctx, s, c, name, r); err != nil {
+		if err := a.recheckQuorum(ctx, s, c, name, r); err != nil {
 			return err
 		}
-		note, err = a.use(ctx, s, c, name, r)
+		note, err = a.consumeApproval(ctx, s, c, name, r)
 		return err
 	})
 	if err != nil {
@@ -64,7 +64,7 @@ func (a *Approvals) Consume(ctx context.Context, t id.Tenant, name ID, claim Cla
 	return note, nil
 }
 
-func usable(status Status) error {
+func checkUsable(status Status) error {
 	switch status {
 	case Approved:
 		return nil
@@ -73,11 +73,11 @@ func usable(status Status) error {
 	case Consumed:
 		return fault.New(fault.Gone, "The approval was consumed and its grant is over")
 	case Invalidated:
-		return conflict("Another policy is active than the one that the approval was asked under")
+		return errConflict("Another policy is active than the one that the approval was asked under")
 	case Pending:
-		return conflict("The approval is not given yet")
+		return errConflict("The approval is not given yet")
 	}
-	return conflict("The approval is " + string(status))
+	return errConflict("The approval is " + string(status))
 }
 
 // keyPage is how many keys of an agent are looked at, at once.
@@ -86,7 +86,7 @@ const keyPage = 64
 // checkProof looks for an active key of the agent that made the proof.
 func (a *Approvals) checkProof(ctx context.Context, t id.Tenant, name ID, who id.Agent, claim Claim) error {
 	message, found := ConsumeMessage(name, claim.Action), false
-	err := a.eachKey(ctx, t, who, func(k *agent.Key) bool {
+	err := a.forEachKey(ctx, t, who, func(k *agent.Key) bool {
 		found = k.Status == agent.Active && k.Public.Verify(message, claim.Proof)
 		return !found
 	})
@@ -96,13 +96,13 @@ func (a *Approvals) checkProof(ctx context.Context, t id.Tenant, name ID, who id
 	return err
 }
 
-// use signs the grant and ends the approval.
-func (a *Approvals) use(ctx context.Context, s *log.State, c *act, name ID, r *records.Value[record]) (string, error) {
+// consumeApproval signs the grant and ends the approval.
+func (a *Approvals) consumeApproval(ctx context.Context, s *log.State, c *transaction, name ID, r *records.Value[record]) (string, error) {
 	signer, err := a.grantSigner(ctx, s, c)
 	if err != nil {
 		return "", err
 	}
-	now := a.now()
+	now := a.currentTime()
 	g := grant.Grant{
 		Origin: s.Identity().Origin, Approval: string(name), Agent: r.Value.Agent,
 		ActionDigest: r.Value.ActionDigest, PolicyDigest: r.Value.PolicyDigest, NotBefore: now, NotAfter: now + grant.Life,
@@ -113,5 +113,5 @@ func (a *Approvals) use(ctx context.Context, s *log.State, c *act, name ID, r *r
 		return "", err
 	}
 	r.Value.Grant, r.Value.GrantEnds = string(note), g.NotAfter
-	return string(note), c.end(ctx, name, r, Consumed, transition{})
+	return string(note), c.endApproval(ctx, name, r, Consumed, transition{})
 }

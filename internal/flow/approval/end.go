@@ -14,8 +14,8 @@ import (
 // for all others there is none. fault.Conflict when it is over in another way; one
 // that is cancelled stays so.
 func (a *Approvals) Cancel(ctx context.Context, t id.Tenant, ingestKey string, name ID) error {
-	err := a.change(ctx, t, ingestKey, name, askedBy(ingestKey), func(ctx context.Context, _ *log.State, c *act, r *records.Value[record], status Status) error {
-		return a.close(ctx, c, name, r, status, Cancelled, "")
+	err := a.changeApproval(ctx, t, ingestKey, name, onlyAsker(ingestKey), func(ctx context.Context, _ *log.State, c *transaction, r *records.Value[record], status Status) error {
+		return a.closeApproval(ctx, c, name, r, status, Cancelled, "")
 	})
 	if err != nil {
 		return fmt.Errorf("cancel approval: %w", err)
@@ -30,8 +30,8 @@ func (a *Approvals) Revoke(ctx context.Context, t id.Tenant, principal string, n
 	if err := checkComment("reason", reason); err != nil {
 		return err
 	}
-	err := a.change(ctx, t, principal, name, anybody, func(ctx context.Context, _ *log.State, c *act, r *records.Value[record], status Status) error {
-		return a.close(ctx, c, name, r, status, Revoked, reason)
+	err := a.changeApproval(ctx, t, principal, name, allowAnyone, func(ctx context.Context, _ *log.State, c *transaction, r *records.Value[record], status Status) error {
+		return a.closeApproval(ctx, c, name, r, status, Revoked, reason)
 	})
 	if err != nil {
 		return fmt.Errorf("revoke approval: %w", err)
@@ -39,20 +39,20 @@ func (a *Approvals) Revoke(ctx context.Context, t id.Tenant, principal string, n
 	return nil
 }
 
-func (a *Approvals) close(ctx context.Context, c *act, name ID, r *records.Value[record], status, to Status, reason string) error {
+func (a *Approvals) closeApproval(ctx context.Context, c *transaction, name ID, r *records.Value[record], status, to Status, reason string) error {
 	switch {
 	case status == to:
 		return refusal{nil}
 	case !status.Open():
-		return refusal{conflict("The approval is " + string(status))}
+		return refusal{errConflict("The approval is " + string(status))}
 	}
-	return c.end(ctx, name, r, to, transition{reason: reason})
+	return c.endApproval(ctx, name, r, to, transition{reason: reason})
 }
 
-// settle states that an approval is over, when it is by the clock or by the
+// settleApproval states that an approval is over, when it is by the clock or by the
 // policy and that is not stated yet.
-func (a *Approvals) settle(ctx context.Context, t id.Tenant, name ID) error {
-	return a.change(ctx, t, sysevent.Operator, name, anybody, func(context.Context, *log.State, *act, *records.Value[record], Status) error {
+func (a *Approvals) settleApproval(ctx context.Context, t id.Tenant, name ID) error {
+	return a.changeApproval(ctx, t, sysevent.Operator, name, allowAnyone, func(context.Context, *log.State, *transaction, *records.Value[record], Status) error {
 		return refusal{nil}
 	})
 }

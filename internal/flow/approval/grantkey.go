@@ -41,14 +41,14 @@ func (a *Approvals) GrantKey(ctx context.Context, t id.Tenant) (key tlog.Verifie
 	}
 	key, err = tlog.ParseVerifierKey(r.Value.VerifierKey)
 	if err != nil {
-		return key, 0, false, unreadable("read grant key", err)
+		return key, 0, false, errUnreadable("read grant key", err)
 	}
 	return key, r.Value.FromSize, true, nil
 }
 
 // grantSigner returns the key that signs grants; with the first grant it is made
 // and stated.
-func (a *Approvals) grantSigner(ctx context.Context, s *log.State, c *act) (tlog.SignerKey, error) {
+func (a *Approvals) grantSigner(ctx context.Context, s *log.State, c *transaction) (tlog.SignerKey, error) {
 	identity := s.Identity()
 	r, err := a.stores.grantKeys.Get(ctx, identity.Tenant, "")
 	if err != nil {
@@ -68,7 +68,7 @@ func (a *Approvals) grantSigner(ctx context.Context, s *log.State, c *act) (tlog
 	return tlog.NewSignerKey(grant.KeyName(identity.Origin), private)
 }
 
-func (a *Approvals) newGrantSigner(s *log.State, c *act) (tlog.SignerKey, error) {
+func (a *Approvals) newGrantSigner(s *log.State, c *transaction) (tlog.SignerKey, error) {
 	identity := s.Identity()
 	private := edkey.NewPrivate()
 	signer, err := tlog.NewSignerKey(grant.KeyName(identity.Origin), private)
@@ -81,7 +81,7 @@ func (a *Approvals) newGrantSigner(s *log.State, c *act) (tlog.SignerKey, error)
 		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
 	}
 	made := records.Value[grantKeyRecord]{Value: grantKeyRecord{VerifierKey: signer.Verifier().String(), FromSize: s.Size(), Sealed: sealed}}
-	if err := c.put(a.stores.grantKeys.Put(made)); err != nil {
+	if err := c.putRecord(a.stores.grantKeys.Put(made)); err != nil {
 		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
 	}
 	c.Statements = append(c.Statements, sysevent.Statement{Kind: sysevent.LogKey, Principal: sysevent.Operator, Payload: map[string]any{

@@ -15,7 +15,7 @@ func (a *Approvals) Find(ctx context.Context, t id.Tenant, name ID) (Approval, e
 	if err != nil {
 		return Approval{}, err
 	}
-	return a.findIn(ctx, s, name, anybody)
+	return a.findIn(ctx, s, name, allowAnyone)
 }
 
 // listLook is how many records a page of a list looks at, at the most.
@@ -37,7 +37,7 @@ func (a *Approvals) List(ctx context.Context, t id.Tenant, status Status, after 
 	if err != nil {
 		return nil, "", err
 	}
-	active, err := a.activeDigest(ctx, s)
+	active, err := a.activePolicyDigest(ctx, s)
 	if err != nil {
 		return nil, "", err
 	}
@@ -49,7 +49,7 @@ func (a *Approvals) List(ctx context.Context, t id.Tenant, status Status, after 
 		if err != nil {
 			return nil, "", err
 		}
-		shown := r.Value.shown(ID(r.Key), r.Value.statusAt(a.now(), active))
+		shown := r.Value.toApproval(ID(r.Key), r.Value.statusAt(a.currentTime(), active))
 		if status == "" || shown.Status == status {
 			found = append(found, shown)
 			size += len(shown.Payload)
@@ -72,12 +72,12 @@ func (a *Approvals) listOpen(ctx context.Context, t id.Tenant, active id.Hash, s
 		if name <= after {
 			continue
 		}
-		r, err := a.approval(ctx, t, name)
+		r, err := a.readApproval(ctx, t, name)
 		if err != nil {
 			return nil, "", err
 		}
-		if r.Value.statusAt(a.now(), active) == status {
-			found = append(found, r.Value.shown(name, status))
+		if r.Value.statusAt(a.currentTime(), active) == status {
+			found = append(found, r.Value.toApproval(name, status))
 			size += len(r.Value.Payload)
 		}
 		if len(found) == limit || size > maxPage {

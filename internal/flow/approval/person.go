@@ -10,13 +10,13 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// speaksOf reports whether a principal, which is the sender's free text, names a person
+// mentionsPerson reports whether a principal, which is the sender's free text, names a person
 // by a name of the account: its id or its e-mail address. It finds the name anywhere in the
 // text, however it is dressed up. Examples for ann@example.com: "Ann@Example.com ",
 // "mailto:ann%40example.com", "Ann <ann@example.com>". Text that only looks like the name,
 // such as letters of another script, is not found.
-func speaksOf(principal, name string) bool {
-	name = plainText(name)
+func mentionsPerson(principal, name string) bool {
+	name = foldText(name)
 	if name == "" {
 		return false
 	}
@@ -25,17 +25,17 @@ func speaksOf(principal, name string) bool {
 		texts = append(texts, unescaped)
 	}
 	for _, text := range texts {
-		text = plainText(text)
-		if hasWord(text, name) || hasWord(withoutSpace(text), name) {
+		text = foldText(text)
+		if containsWord(text, name) || containsWord(withoutSpace(text), name) {
 			return true
 		}
 	}
 	return false
 }
 
-// plainText folds case and width, and takes away what is not seen: characters that format,
+// foldText folds case and width, and takes away what is not seen: characters that format,
 // quotes and white space around the text.
-func plainText(s string) string {
+func foldText(s string) string {
 	s = norm.NFKC.String(cases.Fold().String(norm.NFKC.String(s)))
 	s = strings.Map(func(r rune) rune {
 		if r == '\u3002' || r == '\uff61' { // full stops of addresses in other scripts
@@ -51,9 +51,9 @@ func plainText(s string) string {
 
 func withoutSpace(s string) string { return strings.Join(strings.Fields(s), "") }
 
-// hasWord reports whether text has word with nothing around it that would make it part of
+// containsWord reports whether text has word with nothing around it that would make it part of
 // a longer address or id. Example: "joann@example.com" does not have "ann@example.com".
-func hasWord(text, word string) bool {
+func containsWord(text, word string) bool {
 	for rest, before := text, rune(0); ; {
 		at := strings.Index(rest, word)
 		if at < 0 {
@@ -63,7 +63,7 @@ func hasWord(text, word string) bool {
 			before, _ = utf8.DecodeLastRuneInString(rest[:at])
 		}
 		behind := rest[at+len(word):]
-		if !inName(before) && !goesOn(behind) {
+		if !isAddressRune(before) && !continuesAddress(behind) {
 			return true
 		}
 		before, _ = utf8.DecodeLastRuneInString(word)
@@ -71,14 +71,14 @@ func hasWord(text, word string) bool {
 	}
 }
 
-// inName reports whether a character may be in front of an address as part of it.
-func inName(r rune) bool {
+// isAddressRune reports whether a character may be in front of an address as part of it.
+func isAddressRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || r != 0 && strings.ContainsRune("._+-%@", r)
 }
 
-// goesOn reports whether an address goes on with this text: a dot alone is the end of a
+// continuesAddress reports whether an address goes on with this text: a dot alone is the end of a
 // sentence.
-func goesOn(s string) bool {
+func continuesAddress(s string) bool {
 	s = strings.TrimLeft(s, ".")
 	r, n := utf8.DecodeRuneInString(s)
 	return n > 0 && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_' || r == '@')

@@ -12,11 +12,11 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// askers returns who counts as having asked, so that two pairs of eyes look at each act:
+// askersOf returns who counts as having asked, so that two pairs of eyes look at each act:
 // whoever made the ingest key or the agent, or registered an active key of the agent, and
 // whoever the agent says that it acts for. It is nobody where the organization allows
 // self-review.
-func (a *Approvals) askers(ctx context.Context, s *log.State, r *record) (func(account.ID, string) bool, error) {
+func (a *Approvals) askersOf(ctx context.Context, s *log.State, r *record) (func(account.ID, string) bool, error) {
 	settings, err := a.orgs.Settings(ctx, s)
 	if err != nil {
 		return nil, err
@@ -25,21 +25,21 @@ func (a *Approvals) askers(ctx context.Context, s *log.State, r *record) (func(a
 		return func(account.ID, string) bool { return false }, nil
 	}
 	makers := map[string]bool{r.KeyMaker: true, r.AgentMaker: true}
-	err = a.eachKey(ctx, s.Identity().Tenant, r.Agent, func(k *agent.Key) bool {
+	err = a.forEachKey(ctx, s.Identity().Tenant, r.Agent, func(k *agent.Key) bool {
 		if k.Status == agent.Active && k.RegisteredBy != "" {
 			makers[k.RegisteredBy] = true
 		}
 		return true
 	})
 	return func(who account.ID, email string) bool {
-		return makers[string(who)] || speaksOf(r.Principal, string(who)) || speaksOf(r.Principal, email)
+		return makers[string(who)] || mentionsPerson(r.Principal, string(who)) || mentionsPerson(r.Principal, email)
 	}, err
 }
 
-// counted returns the votes that count now: of people who may vote, and did not ask. Those
+// validVotes returns the votes that count now: of people who may vote, and did not ask. Those
 // of a member who lost the role count no more.
-func (a *Approvals) counted(ctx context.Context, s *log.State, r *record) ([]Vote, error) {
-	asker, err := a.askers(ctx, s, r)
+func (a *Approvals) validVotes(ctx context.Context, s *log.State, r *record) ([]Vote, error) {
+	asker, err := a.askersOf(ctx, s, r)
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +56,8 @@ func (a *Approvals) counted(ctx context.Context, s *log.State, r *record) ([]Vot
 	return counted, nil
 }
 
-// agreed returns how many said yes.
-func agreed(votes []Vote) (n int) {
+// countAgreements returns how many said yes.
+func countAgreements(votes []Vote) (n int) {
 	for _, v := range votes {
 		if v.Vote == Approve {
 			n++
@@ -66,17 +66,17 @@ func agreed(votes []Vote) (n int) {
 	return n
 }
 
-// stillAgreed looks whether an approval that was given still has its quorum. One that has
+// recheckQuorum looks whether an approval that was given still has its quorum. One that has
 // not is pending again, without the votes that count no more: others may vote, and so may
 // those who get their role back.
-func (a *Approvals) stillAgreed(ctx context.Context, s *log.State, c *act, name ID, r *records.Value[record]) error {
-	counted, err := a.counted(ctx, s, &r.Value)
-	if err != nil || agreed(counted) >= r.Value.Quorum {
+func (a *Approvals) recheckQuorum(ctx context.Context, s *log.State, c *transaction, name ID, r *records.Value[record]) error {
+	counted, err := a.validVotes(ctx, s, &r.Value)
+	if err != nil || countAgreements(counted) >= r.Value.Quorum {
 		return err
 	}
 	r.Value.Status, r.Value.Votes = Pending, counted
-	c.state(name, &r.Value, transition{name: string(Pending), own: true})
-	if err := c.put(a.stores.approvals.Put(*r)); err != nil {
+	c.appendStatement(name, &r.Value, transition{name: string(Pending), own: true})
+	if err := c.putRecord(a.stores.approvals.Put(*r)); err != nil {
 		return err
 	}
 	return refusal{&fault.Error{Kind: fault.Conflict, Code: "quorum_lost",
@@ -99,8 +99,8 @@ func (a *Approvals) NoneOpen(ctx context.Context, t id.Tenant) ([]storage.Change
 	return []storage.Change{change}, err
 }
 
-// eachKey calls f with the keys of an agent until it returns false.
-func (a *Approvals) eachKey(ctx context.Context, t id.Tenant, who id.Agent, f func(*agent.Key) bool) error {
+// forEachKey calls f with the keys of an agent until it returns false.
+func (a *Approvals) forEachKey(ctx context.Context, t id.Tenant, who id.Agent, f func(*agent.Key) bool) error {
 	for after := id.Key(""); ; {
 		keys, err := a.agents.ListKeys(ctx, t, who, after, keyPage)
 		if err != nil {

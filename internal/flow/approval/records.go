@@ -75,7 +75,7 @@ func (r *record) statusAt(now id.Instant, active id.Hash) Status {
 	return r.Status
 }
 
-func (r *record) shown(name ID, status Status) Approval {
+func (r *record) toApproval(name ID, status Status) Approval {
 	return Approval{
 		ID: name, Status: status, Agent: r.Agent, Tool: r.Tool, Payload: r.Payload, ActionDigest: r.ActionDigest,
 		Trace: r.Trace, Principal: r.Principal, IngestKeyID: r.IngestKeyID, CallbackURL: r.CallbackURL,
@@ -84,8 +84,8 @@ func (r *record) shown(name ID, status Status) Approval {
 	}
 }
 
-// voted returns what an account said, "" for nothing.
-func (r *record) voted(who account.ID) string {
+// voteOf returns what an account said, "" for nothing.
+func (r *record) voteOf(who account.ID) string {
 	for _, v := range r.Votes {
 		if v.Account == who {
 			return v.Vote
@@ -135,8 +135,8 @@ func storesOf(r storage.RecordStore) stores {
 	}
 }
 
-// approval reads an approval; fault.NotFound when there is none.
-func (a *Approvals) approval(ctx context.Context, t id.Tenant, name ID) (records.Value[record], error) {
+// readApproval reads an approval; fault.NotFound when there is none.
+func (a *Approvals) readApproval(ctx context.Context, t id.Tenant, name ID) (records.Value[record], error) {
 	r, err := a.stores.approvals.Get(ctx, t, string(name))
 	if err == nil && r.At == 0 {
 		err = errNotFound()
@@ -144,8 +144,8 @@ func (a *Approvals) approval(ctx context.Context, t id.Tenant, name ID) (records
 	return r, err
 }
 
-// activeDigest returns the digest of the active policy, zero when none is.
-func (a *Approvals) activeDigest(ctx context.Context, s *log.State) (id.Hash, error) {
+// activePolicyDigest returns the digest of the active policy, zero when none is.
+func (a *Approvals) activePolicyDigest(ctx context.Context, s *log.State) (id.Hash, error) {
 	compiled, err := a.rules.Active(ctx, s)
 	if err != nil || compiled == nil {
 		return id.Hash{}, err

@@ -33,7 +33,7 @@ func newDoubts() doubts {
 	return doubts{tenants: make(map[id.Tenant]struct{}), names: make(map[doubt]struct{})}
 }
 
-func (d *doubts) add(t id.Tenant, name ID) {
+func (d *doubts) addDoubt(t id.Tenant, name ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.names) < maxDoubts {
@@ -41,8 +41,8 @@ func (d *doubts) add(t id.Tenant, name ID) {
 	}
 }
 
-// take returns what is in doubt and forgets it.
-func (d *doubts) take() (tenants []id.Tenant, names []doubt) {
+// takeDoubts returns what is in doubt and forgets it.
+func (d *doubts) takeDoubts() (tenants []id.Tenant, names []doubt) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for t := range d.tenants {
@@ -88,17 +88,17 @@ func (a *Approvals) Run(ctx context.Context, logger *slog.Logger) {
 // not active any more. What can't be stated now is tried again a second later. What is
 // in doubt becomes due, so that organizations take turns for it as for all that is due.
 func (a *Approvals) Sweep(ctx context.Context) error {
-	now := a.now()
+	now := a.currentTime()
 	failed := a.noteDoubts(ctx, now)
-	if err := a.due.Sweep(ctx, a.now, a.look); err != nil {
-		failed = errors.Join(failed, unreadable("settle what is due", err))
+	if err := a.due.Sweep(ctx, a.currentTime, a.settleDue); err != nil {
+		failed = errors.Join(failed, errUnreadable("settle what is due", err))
 	}
 	return failed
 }
 
 // noteDoubts makes due what is in doubt.
 func (a *Approvals) noteDoubts(ctx context.Context, now id.Instant) (failed error) {
-	tenants, names := a.doubts.take()
+	tenants, names := a.doubts.takeDoubts()
 	for _, t := range tenants {
 		open, err := a.openNames(ctx, t)
 		failed = errors.Join(failed, err)
@@ -112,7 +112,7 @@ func (a *Approvals) noteDoubts(ctx context.Context, now id.Instant) (failed erro
 			entries[i] = schedule.Entry{At: now, Tenant: n.tenant, Name: string(n.name)}
 		}
 		if err := a.due.Note(ctx, entries...); err != nil {
-			return errors.Join(failed, unreadable("note what is in doubt", err))
+			return errors.Join(failed, errUnreadable("note what is in doubt", err))
 		}
 	}
 	return failed
@@ -125,18 +125,18 @@ const notedAtOnce = 1000
 // events, in milliseconds.
 const closedPause id.Instant = 3_600_000
 
-// look settles an approval that may be over.
-func (a *Approvals) look(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
-	err := a.settle(ctx, e.Tenant, ID(e.Name))
+// settleDue settles an approval that may be over.
+func (a *Approvals) settleDue(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
+	err := a.settleApproval(ctx, e.Tenant, ID(e.Name))
 	switch {
 	case err == nil:
 		return schedule.Done(), nil
 	case fault.Is(err, fault.NotFound):
-		return schedule.Absent(e, a.now()), nil
+		return schedule.Absent(e, a.currentTime()), nil
 	}
 	switch fault.Of(err).Code {
 	case "frozen", "moved", "read_only", clock.Code: // until somebody does something about it
-		return schedule.Until(a.now() + closedPause), nil
+		return schedule.Until(a.currentTime() + closedPause), nil
 	}
 	return schedule.Keep(), err
 }

@@ -56,21 +56,21 @@ func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (A
 		return Approval{}, err
 	}
 	var after Approval
-	may := func(ctx context.Context, s *log.State, r *record) error { return a.mayVote(ctx, s, r, b) }
-	err := a.change(ctx, t, string(b.Account), name, may, func(ctx context.Context, s *log.State, c *act, r *records.Value[record], status Status) error {
+	may := func(ctx context.Context, s *log.State, r *record) error { return a.checkMayVote(ctx, s, r, b) }
+	err := a.changeApproval(ctx, t, string(b.Account), name, may, func(ctx context.Context, s *log.State, c *transaction, r *records.Value[record], status Status) error {
 		if status != Pending {
-			return refusal{conflict("The approval is " + string(status))}
+			return refusal{errConflict("The approval is " + string(status))}
 		}
 		if r.Value.ActionDigest != b.Action {
-			return refusal{conflict("action_digest is not that of the approval")}
+			return refusal{errConflict("action_digest is not that of the approval")}
 		}
-		if r.Value.voted(b.Account) != "" {
-			return refusal{conflict("You have voted on this")}
+		if r.Value.voteOf(b.Account) != "" {
+			return refusal{errConflict("You have voted on this")}
 		}
-		if err := a.cast(ctx, s, c, name, r, b); err != nil {
+		if err := a.castVote(ctx, s, c, name, r, b); err != nil {
 			return err
 		}
-		after = r.Value.shown(name, r.Value.Status)
+		after = r.Value.toApproval(name, r.Value.Status)
 		return nil
 	})
 	if err != nil {
@@ -79,8 +79,8 @@ func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (A
 	return after, nil
 }
 
-// mayVote looks at the voter: as of now, not as of when it signed in.
-func (a *Approvals) mayVote(ctx context.Context, s *log.State, r *record, b Ballot) error {
+// checkMayVote looks at the voter: as of now, not as of when it signed in.
+func (a *Approvals) checkMayVote(ctx context.Context, s *log.State, r *record, b Ballot) error {
 	may, err := a.isVoter(ctx, s.Identity().Tenant, b.Account)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (a *Approvals) mayVote(ctx context.Context, s *log.State, r *record, b Ball
 	if !may {
 		return fault.New(fault.Forbidden, "Your role does not allow this")
 	}
-	asker, err := a.askers(ctx, s, r)
+	asker, err := a.askersOf(ctx, s, r)
 	if err != nil {
 		return err
 	}
@@ -106,20 +106,20 @@ func (a *Approvals) isVoter(ctx context.Context, t id.Tenant, who account.ID) (b
 	return MayVote(m.Role), err
 }
 
-// cast puts a ballot into the record and moves the approval.
-func (a *Approvals) cast(ctx context.Context, s *log.State, c *act, name ID, r *records.Value[record], b Ballot) error {
-	r.Value.Votes = append(r.Value.Votes, Vote{Account: b.Account, Email: b.Email, Vote: b.Vote, Comment: b.Comment, At: a.now()})
+// castVote puts a ballot into the record and moves the approval.
+func (a *Approvals) castVote(ctx context.Context, s *log.State, c *transaction, name ID, r *records.Value[record], b Ballot) error {
+	r.Value.Votes = append(r.Value.Votes, Vote{Account: b.Account, Email: b.Email, Vote: b.Vote, Comment: b.Comment, At: a.currentTime()})
 	said := transition{name: "voted", vote: b.Vote, reason: b.Comment}
 	if b.Vote == Deny {
-		return c.end(ctx, name, r, Denied, said)
+		return c.endApproval(ctx, name, r, Denied, said)
 	}
-	counted, err := a.counted(ctx, s, &r.Value)
+	counted, err := a.validVotes(ctx, s, &r.Value)
 	if err != nil {
 		return err
 	}
-	if agreed(counted) >= r.Value.Quorum {
+	if countAgreements(counted) >= r.Value.Quorum {
 		r.Value.Status, said.name = Approved, string(Approved)
 	}
-	c.state(name, &r.Value, said)
-	return c.put(a.stores.approvals.Put(*r))
+	c.appendStatement(name, &r.Value, said)
+	return c.putRecord(a.stores.approvals.Put(*r))
 }

@@ -12,9 +12,9 @@ import (
 // MaxWait is how long a long poll may last.
 const MaxWait = 30 * time.Second
 
-// hub tells those who wait that something became of an approval. An approval that
+// waiters tells those who wait that something became of an approval. An approval that
 // nobody waits for has no place in it.
-type hub struct {
+type waiters struct {
 	mu     sync.Mutex
 	topics map[ID]*topic
 	closed bool
@@ -26,9 +26,9 @@ type topic struct {
 	waiting int
 }
 
-// watch returns a channel that is closed at the next change of an approval. done
+// subscribe returns a channel that is closed at the next change of an approval. done
 // is called once.
-func (h *hub) watch(name ID) (news <-chan struct{}, done func()) {
+func (h *waiters) subscribe(name ID) (news <-chan struct{}, done func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.topics == nil {
@@ -40,10 +40,10 @@ func (h *hub) watch(name ID) (news <-chan struct{}, done func()) {
 		h.topics[name] = t
 	}
 	t.waiting++
-	return t.news, func() { h.leave(name, t) }
+	return t.news, func() { h.unsubscribe(name, t) }
 }
 
-func (h *hub) leave(name ID, t *topic) {
+func (h *waiters) unsubscribe(name ID, t *topic) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if t.waiting--; t.waiting == 0 && h.topics[name] == t {
@@ -51,7 +51,7 @@ func (h *hub) leave(name ID, t *topic) {
 	}
 }
 
-func (h *hub) tell(name ID) {
+func (h *waiters) notifyAll(name ID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if t := h.topics[name]; t != nil {
@@ -60,8 +60,8 @@ func (h *hub) tell(name ID) {
 	}
 }
 
-// close releases all who wait and lets nobody wait any more.
-func (h *hub) close() {
+// closeHub releases all who wait and lets nobody wait any more.
+func (h *waiters) closeHub() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
@@ -71,7 +71,7 @@ func (h *hub) close() {
 	clear(h.topics)
 }
 
-func (h *hub) isClosed() bool {
+func (h *waiters) isClosed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.closed
@@ -79,7 +79,7 @@ func (h *hub) isClosed() bool {
 
 // Release answers all who wait, now and from now on, with what there is: a
 // process that stops keeps nobody waiting.
-func (a *Approvals) Release() { a.hub.close() }
+func (a *Approvals) Release() { a.hub.closeHub() }
 
 // Get returns an approval to the ingest key that asked for it; for all others
 // there is none. While it is pending, Get waits for at most wait (MaxWait at the
@@ -89,9 +89,9 @@ func (a *Approvals) Get(ctx context.Context, t id.Tenant, ingestKey string, name
 	deadline := time.NewTimer(min(wait, MaxWait))
 	defer deadline.Stop()
 	for {
-		news, done := a.hub.watch(name) // before the look: nothing is missed between
-		found, err := a.findTrusted(ctx, t, name, askedBy(ingestKey))
-		if err != nil || found.Status != Pending || wait <= 0 || a.hub.isClosed() || !a.wait(ctx, found, news, deadline.C) {
+		news, done := a.hub.subscribe(name) // before the look: nothing is missed between
+		found, err := a.findTrusted(ctx, t, name, onlyAsker(ingestKey))
+		if err != nil || found.Status != Pending || wait <= 0 || a.hub.isClosed() || !a.awaitNews(ctx, found, news, deadline.C) {
 			done()
 			return found, err
 		}
@@ -99,9 +99,9 @@ func (a *Approvals) Get(ctx context.Context, t id.Tenant, ingestKey string, name
 	}
 }
 
-// wait reports whether a look is worth it: news, or the end of the approval's time.
-func (a *Approvals) wait(ctx context.Context, found Approval, news <-chan struct{}, deadline <-chan time.Time) bool {
-	expiry := time.NewTimer(time.Duration(found.ExpiresAt-a.now()+1) * time.Millisecond)
+// awaitNews reports whether a look is worth it: news, or the end of the approval's time.
+func (a *Approvals) awaitNews(ctx context.Context, found Approval, news <-chan struct{}, deadline <-chan time.Time) bool {
+	expiry := time.NewTimer(time.Duration(found.ExpiresAt-a.currentTime()+1) * time.Millisecond)
 	defer expiry.Stop()
 	select {
 	case <-news:
@@ -130,20 +130,20 @@ func (a *Approvals) findTrusted(ctx context.Context, t id.Tenant, name ID, may w
 // stated so is left to Sweep.
 func (a *Approvals) findIn(ctx context.Context, s *log.State, name ID, may whose) (Approval, error) {
 	t := s.Identity().Tenant
-	active, err := a.activeDigest(ctx, s)
+	active, err := a.activePolicyDigest(ctx, s)
 	if err != nil {
 		return Approval{}, err
 	}
-	r, err := a.approval(ctx, t, name)
+	r, err := a.readApproval(ctx, t, name)
 	if err == nil {
 		err = may(ctx, s, &r.Value)
 	}
 	if err != nil {
 		return Approval{}, err
 	}
-	status := r.Value.statusAt(a.now(), active)
+	status := r.Value.statusAt(a.currentTime(), active)
 	if status != r.Value.Status {
-		a.doubts.add(t, name)
+		a.doubts.addDoubt(t, name)
 	}
-	return r.Value.shown(name, status), nil
+	return r.Value.toApproval(name, status), nil
 }

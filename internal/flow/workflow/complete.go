@@ -26,19 +26,19 @@ type Ending struct {
 // maxError is the length of an error in code points.
 const maxError = 1024
 
-func (e *Ending) check() error {
+func (e *Ending) checkMembers() error {
 	switch e.Status {
 	case Succeeded, Failed, Aborted:
 	default:
-		return invalid("status must be succeeded, failed or aborted")
+		return errInvalid("status must be succeeded, failed or aborted")
 	}
 	if !utf8.ValidString(e.Error) || utf8.RuneCountInString(e.Error) > maxError {
-		return invalid("error must have at most 1024 characters")
+		return errInvalid("error must have at most 1024 characters")
 	}
 	return nil
 }
 
-func (e *Ending) same(other *Ending) bool {
+func (e *Ending) equalsEnding(other *Ending) bool {
 	digests := e.OutputDigest == other.OutputDigest ||
 		e.OutputDigest != nil && other.OutputDigest != nil && *e.OutputDigest == *other.OutputDigest
 	return digests && e.Status == other.Status && e.Error == other.Error
@@ -52,7 +52,7 @@ var errUnchanged = errors.New("nothing changes")
 // In this order: fault.Invalid for a malformed ending; fault.NotFound for another
 // ingest key; fault.Conflict when the run has ended otherwise.
 func (w *Workflows) Complete(ctx context.Context, t id.Tenant, ingestKey string, name ID, e Ending) (Run, error) {
-	if err := e.check(); err != nil {
+	if err := e.checkMembers(); err != nil {
 		return Run{}, err
 	}
 	leave, err := w.lanes.Enter(ctx, place{t, name})
@@ -61,30 +61,30 @@ func (w *Workflows) Complete(ctx context.Context, t id.Tenant, ingestKey string,
 	}
 	defer leave()
 	var ended records.Value[record]
-	err = w.state(ctx, t, ingestKey, func(ctx context.Context, s *log.State) (act sysevent.Act, err error) {
-		if _, err := w.active(ctx, s); err != nil {
+	err = w.appendStatement(ctx, t, ingestKey, func(ctx context.Context, s *log.State) (act sysevent.Act, err error) {
+		if _, err := w.activeSettings(ctx, s); err != nil {
 			return act, err
 		}
-		if ended, err = w.own(ctx, t, ingestKey, name); err != nil {
+		if ended, err = w.readOwnRun(ctx, t, ingestKey, name); err != nil {
 			return act, err
 		}
-		if r := &ended.Value; r.Status != Running && r.Ending.same(&e) {
+		if r := &ended.Value; r.Status != Running && r.Ending.equalsEnding(&e) {
 			return act, errUnchanged
 		}
-		if status := ended.Value.statusAt(w.now()); status != Running {
+		if status := ended.Value.statusAt(w.currentTime()); status != Running {
 			return act, errEnded(status)
 		}
 		ended.Value.Ending = e
-		return w.end(ctx, s, name, &ended, e.Status)
+		return w.prepareEnding(ctx, s, name, &ended, e.Status)
 	})
 	if err != nil && !errors.Is(err, errUnchanged) {
 		return Run{}, fmt.Errorf("complete run: %w", err)
 	}
-	w.known.drop(place{t, name})
+	w.known.forgetRun(place{t, name})
 	if err == nil {
 		w.metrics.ended[e.Status].Inc()
 	}
-	return ended.Value.shown(name, w.now()), nil
+	return ended.Value.toRun(name, w.currentTime()), nil
 }
 
 // errBehind ends an act: the run is newer than the ledger state it is prepared under.
@@ -94,10 +94,10 @@ var errBehind = errors.New("the state is behind the run")
 // millisecond later and each time twice as late: about a second in all.
 const behindTries = 10
 
-// state is sysevent.State for what looks at all events of a run. An event that another
+// appendStatement is sysevent.State for what looks at all events of a run. An event that another
 // lane wrote is durable, and its step to be read, a moment before the ledger's state
 // with it is published.
-func (w *Workflows) state(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (sysevent.Act, error)) error {
+func (w *Workflows) appendStatement(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (sysevent.Act, error)) error {
 	for try := range behindTries {
 		if _, err := w.notary.State(ctx, t, principal, prepare); !errors.Is(err, errBehind) {
 			return err
@@ -110,18 +110,18 @@ func (w *Workflows) state(ctx context.Context, t id.Tenant, principal string, pr
 	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The run's steps can't be read yet", RetryAfter: time.Second, Err: errBehind}
 }
 
-// end is the act by which a running run ends, with what it comes to.
-func (w *Workflows) end(ctx context.Context, s *log.State, name ID, run *records.Value[record], to Status) (act sysevent.Act, err error) {
+// prepareEnding is the act by which a running run ends, with what it comes to.
+func (w *Workflows) prepareEnding(ctx context.Context, s *log.State, name ID, run *records.Value[record], to Status) (act sysevent.Act, err error) {
 	r := &run.Value
-	if r.Root, err = w.root(ctx, s, name, r); err != nil {
+	if r.Root, err = w.computeRoot(ctx, s, name, r); err != nil {
 		return act, err
 	}
-	r.Status, r.EndedAt = to, w.now()
+	r.Status, r.EndedAt = to, w.currentTime()
 	said := sysevent.Statement{Kind: sysevent.Run, Trace: r.Trace, Payload: r.endPayload(name)}
 	if r.Ended, err = w.notary.EventID(ctx, s, said); err != nil {
 		return act, err
 	}
-	tally, err := w.tally(ctx, s.Identity().Tenant, -1)
+	tally, err := w.changeRunCount(ctx, s.Identity().Tenant, -1)
 	if err != nil {
 		return act, err
 	}
@@ -129,13 +129,13 @@ func (w *Workflows) end(ctx context.Context, s *log.State, name ID, run *records
 	if err != nil {
 		return act, err
 	}
-	newest, err := w.newest(name, r)
+	newest, err := w.newestChange(name, r)
 	if err != nil {
 		return act, err
 	}
 	act = sysevent.Act{Statements: []sysevent.Statement{said}, Changes: []storage.Change{tally, change, newest}, Aside: true}
 	if r.Shared {
-		share, err := w.share(ctx, s.Identity().Tenant, r.IngestKeyID, -1)
+		share, err := w.changeKeyShare(ctx, s.Identity().Tenant, r.IngestKeyID, -1)
 		act.Changes = append(act.Changes, share)
 		return act, err
 	}
@@ -159,11 +159,11 @@ func (r *record) endPayload(name ID) map[string]any {
 	return said
 }
 
-// root is the RFC 6962 root over the event hashes of the start and of the steps that r
+// computeRoot is the RFC 6962 root over the event hashes of the start and of the steps that r
 // knows of. Those that came after r was read are left out: then the append, which is
 // guarded by the version of r, is refused and this is computed again.
-func (w *Workflows) root(ctx context.Context, s *log.State, name ID, r *record) (id.Hash, error) {
-	steps, err := w.steps(ctx, s.Identity().Tenant, name, 1, r.Steps)
+func (w *Workflows) computeRoot(ctx context.Context, s *log.State, name ID, r *record) (id.Hash, error) {
+	steps, err := w.readSteps(ctx, s.Identity().Tenant, name, 1, r.Steps)
 	if err != nil {
 		return id.Hash{}, err
 	}
@@ -181,20 +181,20 @@ func (w *Workflows) root(ctx context.Context, s *log.State, name ID, r *record) 
 			return id.Hash{}, errBehind
 		}
 		if i > 0 && at[i] <= at[i-1] {
-			return id.Hash{}, unreadable("root of a run", fmt.Errorf("event %d lies before the one before it: %w", i, storage.ErrCorrupt))
+			return id.Hash{}, errUnreadable("root of a run", fmt.Errorf("event %d lies before the one before it: %w", i, storage.ErrCorrupt))
 		}
 	}
 	hashes, err := w.ledgers.Hashes(ctx, s, at)
 	if err != nil {
 		return id.Hash{}, err
 	}
-	return Root(hashes), nil
+	return StepsRoot(hashes), nil
 }
 
-// Root returns run_root: the RFC 6962 root of a tree whose leaf data are the 32 bytes
+// StepsRoot returns run_root: the RFC 6962 root of a tree whose leaf data are the 32 bytes
 // of each event hash, the start's first, then those of all steps in the order of their
 // sequence numbers.
-func Root(hashes []id.Hash) id.Hash {
+func StepsRoot(hashes []id.Hash) id.Hash {
 	var edge tlog.Edge
 	for i := range hashes {
 		edge.Append(tlog.LeafHash(hashes[i][:]))

@@ -29,11 +29,11 @@ func FuzzStep(f *testing.F) {
 			return
 		}
 		steps := []Step{{Key: key, Attempt: attempt, Kind: kind, Tool: id.Tool(tool), Payload: canonical, Status: status, StartedAt: started, EndedAt: ended}}
-		if checkAll(steps) != nil {
+		if checkSteps(steps) != nil {
 			return
 		}
 		s := &steps[0]
-		e, err := s.sign(identity, "run_1", r, bridge, 1, 1<<20)
+		e, err := s.signStep(identity, "run_1", r, bridge, 1, 1<<20)
 		if err != nil {
 			t.Fatalf("%+v passed the checks: %v", s, err)
 		}
@@ -47,13 +47,13 @@ func FuzzStep(f *testing.F) {
 		if !strings.Contains(string(e.Canonical), want) {
 			t.Errorf("%s is missing in %s", want, e.Canonical)
 		}
-		one, err := s.digest()
+		one, err := s.digestStep()
 		if err != nil {
 			t.Fatal(err)
 		}
 		other := *s
 		other.Status += "_"
-		if two, err := other.digest(); err != nil || two == one {
+		if two, err := other.digestStep(); err != nil || two == one {
 			t.Errorf("two steps have the digest %s, %v", one, err)
 		}
 	})

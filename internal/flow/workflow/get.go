@@ -35,39 +35,39 @@ type StepShown struct {
 // where the following page begins, 0 at the end. A page may hold less than limit: what
 // another process has just written comes with the following one.
 func (w *Workflows) Get(ctx context.Context, t id.Tenant, ingestKey string, name ID, after, limit int) (run Run, events []Event, next int, err error) {
-	r, err := w.own(ctx, t, ingestKey, name)
+	r, err := w.readOwnRun(ctx, t, ingestKey, name)
 	if err != nil {
 		return Run{}, nil, 0, err
 	}
-	return w.shown(ctx, t, name, &r.Value, after, limit)
+	return w.toView(ctx, t, name, &r.Value, after, limit)
 }
 
 // Find is Get for the organization's people, to whom all its runs are shown.
 func (w *Workflows) Find(ctx context.Context, t id.Tenant, name ID, after, limit int) (run Run, events []Event, next int, err error) {
-	r, err := w.run(ctx, t, name)
+	r, err := w.readRun(ctx, t, name)
 	if err != nil {
 		return Run{}, nil, 0, err
 	}
-	return w.shown(ctx, t, name, &r.Value, after, limit)
+	return w.toView(ctx, t, name, &r.Value, after, limit)
 }
 
-func (w *Workflows) shown(ctx context.Context, t id.Tenant, name ID, r *record, after, limit int) (run Run, events []Event, next int, err error) {
-	end := min(after+limit, r.events())
-	page, err := w.named(ctx, t, name, r, min(after, end), end)
+func (w *Workflows) toView(ctx context.Context, t id.Tenant, name ID, r *record, after, limit int) (run Run, events []Event, next int, err error) {
+	end := min(after+limit, r.recordedEvents())
+	page, err := w.readNamed(ctx, t, name, r, min(after, end), end)
 	if err != nil {
 		return Run{}, nil, 0, err
 	}
-	if events, err = w.page(ctx, t, page); err != nil {
+	if events, err = w.readPage(ctx, t, page); err != nil {
 		return Run{}, nil, 0, err
 	}
-	if shown := after + len(events); shown < r.events() {
+	if shown := after + len(events); shown < r.recordedEvents() {
 		next = shown
 	}
-	return r.shown(name, w.now()), events, next, nil
+	return r.toRun(name, w.currentTime()), events, next, nil
 }
 
-// events is how many events of a run there are: start, steps and, when it is stated, end.
-func (r *record) events() int {
+// recordedEvents is how many events of a run there are: start, steps and, when it is stated, end.
+func (r *record) recordedEvents() int {
 	if r.Ended != "" {
 		return r.Steps + 2
 	}
@@ -80,14 +80,14 @@ type named struct {
 	step  *listedStep // nil for start and end
 }
 
-// named returns the events [begin, end) of a run, in the order of the ledger.
-func (w *Workflows) named(ctx context.Context, t id.Tenant, name ID, r *record, begin, end int) ([]named, error) {
+// readNamed returns the events [begin, end) of a run, in the order of the ledger.
+func (w *Workflows) readNamed(ctx context.Context, t id.Tenant, name ID, r *record, begin, end int) ([]named, error) {
 	var page []named
 	if begin == 0 && end > 0 {
 		page = append(page, named{event: r.Started})
 	}
 	if first, last := max(begin, 1), min(end-1, r.Steps); first <= last {
-		steps, err := w.steps(ctx, t, name, first, last)
+		steps, err := w.readSteps(ctx, t, name, first, last)
 		if err != nil {
 			return nil, err
 		}
@@ -101,8 +101,8 @@ func (w *Workflows) named(ctx context.Context, t id.Tenant, name ID, r *record, 
 	return page, nil
 }
 
-// page reads events of a run.
-func (w *Workflows) page(ctx context.Context, t id.Tenant, page []named) ([]Event, error) {
+// readPage reads events of a run.
+func (w *Workflows) readPage(ctx context.Context, t id.Tenant, page []named) ([]Event, error) {
 	s, err := w.ledgers.State(ctx, t)
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (w *Workflows) page(ctx context.Context, t id.Tenant, page []named) ([]Even
 	if late := slices.Index(at, storage.NoIndex); late >= 0 { // it is durable, and will be published in a moment
 		at = at[:late]
 	}
-	events, err := w.events(ctx, s, at)
+	events, err := w.readEvents(ctx, s, at)
 	if err != nil {
 		return nil, err
 	}
@@ -130,9 +130,9 @@ func (w *Workflows) page(ctx context.Context, t id.Tenant, page []named) ([]Even
 	return events, nil
 }
 
-// events reads events of runs by their indices. Those that follow each other in the
+// readEvents reads events of runs by their indices. Those that follow each other in the
 // ledger are read at once.
-func (w *Workflows) events(ctx context.Context, s *log.State, at []id.Index) ([]Event, error) {
+func (w *Workflows) readEvents(ctx context.Context, s *log.State, at []id.Index) ([]Event, error) {
 	events := make([]Event, 0, len(at))
 	for len(events) < len(at) {
 		rest := at[len(events):]
@@ -144,23 +144,23 @@ func (w *Workflows) events(ctx context.Context, s *log.State, at []id.Index) ([]
 			if err != nil {
 				return nil, fmt.Errorf("read events of a run: %w", err)
 			}
-			shown, err := eventOf(s, e)
+			shown, err := eventOfStep(s, e)
 			if err != nil {
 				return nil, err
 			}
 			events = append(events, shown)
 		}
 		if len(events) != len(at)-len(rest)+n {
-			return nil, unreadable("read events of a run", fmt.Errorf("events behind %d are missing: %w", rest[0], storage.ErrCorrupt))
+			return nil, errUnreadable("read events of a run", fmt.Errorf("events behind %d are missing: %w", rest[0], storage.ErrCorrupt))
 		}
 	}
 	return events, nil
 }
 
-func eventOf(s *log.State, e storage.Event) (Event, error) {
+func eventOfStep(s *log.State, e storage.Event) (Event, error) {
 	record, err := event.ParseRecord(e.Record)
 	if err != nil {
-		return Event{}, unreadable("read event", err)
+		return Event{}, errUnreadable("read event", err)
 	}
 	return Event{
 		Placed: Placed{Event: e.ID, Index: e.Index, Hash: log.EntryOf(e).Hash(), ChainValid: s.Fault().Level == log.Healthy, Replayed: true},

@@ -17,15 +17,15 @@ type knownRuns struct {
 	runs map[place]records.Value[record]
 }
 
-func (k *knownRuns) get(p place) (records.Value[record], bool) {
+func (k *knownRuns) findRun(p place) (records.Value[record], bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r, ok := k.runs[p]
 	return r, ok
 }
 
-// put keeps a run, in place of any other when there is no room.
-func (k *knownRuns) put(p place, r records.Value[record]) {
+// rememberRun keeps a run, in place of any other when there is no room.
+func (k *knownRuns) rememberRun(p place, r records.Value[record]) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.runs == nil {
@@ -40,7 +40,7 @@ func (k *knownRuns) put(p place, r records.Value[record]) {
 	k.runs[p] = r
 }
 
-func (k *knownRuns) drop(p place) {
+func (k *knownRuns) forgetRun(p place) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.runs, p)

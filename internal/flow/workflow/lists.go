@@ -36,9 +36,9 @@ const (
 	firstLists = 4
 )
 
-// steps returns the steps of a run from the first'th to the last'th, counted from 1.
+// readSteps returns the steps of a run from the first'th to the last'th, counted from 1.
 // It reads the lists that they are in, and few others.
-func (w *Workflows) steps(ctx context.Context, t id.Tenant, name ID, first, last int) ([]listedStep, error) {
+func (w *Workflows) readSteps(ctx context.Context, t id.Tenant, name ID, first, last int) ([]listedStep, error) {
 	var found []listedStep
 	keys := records.Range{Begin: listName(name, first), End: listName(name, MaxSteps+1)}
 	for wanted, chunk := last-first+1, firstLists; len(found) < wanted; {
@@ -47,8 +47,8 @@ func (w *Workflows) steps(ctx context.Context, t id.Tenant, name ID, first, last
 			return nil, err
 		}
 		for i := range page {
-			if found, err = pick(found, name, &page[i], first, last); err != nil {
-				return nil, unreadable("list steps", err)
+			if found, err = selectSteps(found, name, &page[i], first, last); err != nil {
+				return nil, errUnreadable("list steps", err)
 			}
 		}
 		if len(page) < chunk {
@@ -58,13 +58,13 @@ func (w *Workflows) steps(ctx context.Context, t id.Tenant, name ID, first, last
 		chunk = min(listsRead, 1+(wanted-len(found))*len(page)/max(1, len(found)))
 	}
 	if len(found) != last-first+1 {
-		return nil, unreadable("list steps", fmt.Errorf("%d of the steps %d to %d are there: %w", len(found), first, last, storage.ErrCorrupt))
+		return nil, errUnreadable("list steps", fmt.Errorf("%d of the steps %d to %d are there: %w", len(found), first, last, storage.ErrCorrupt))
 	}
 	return found, nil
 }
 
-// pick adds the steps of a list that are from the first'th to the last'th of the run.
-func pick(found []listedStep, name ID, list *records.Value[listRecord], first, last int) ([]listedStep, error) {
+// selectSteps adds the steps of a list that are from the first'th to the last'th of the run.
+func selectSteps(found []listedStep, name ID, list *records.Value[listRecord], first, last int) ([]listedStep, error) {
 	var end int
 	if _, err := fmt.Sscanf(list.Key[len(name):], "/%08d", &end); err != nil || listName(name, end) != list.Key {
 		return nil, fmt.Errorf("a list's name: %w", storage.ErrCorrupt)
@@ -80,7 +80,7 @@ func pick(found []listedStep, name ID, list *records.Value[listRecord], first, l
 // lateRecord stands for a step_key that was not reported with attempt 1 first.
 type lateRecord struct{}
 
-func lateName(name ID, key string) string {
+func deadlineName(name ID, key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return string(name) + "/" + hex.EncodeToString(sum[:16])
 }
@@ -107,7 +107,7 @@ func (k *keyTally) count(ctx context.Context, r *record, step *Step) ([]storage.
 			return nil, err
 		}
 	}
-	late := records.Value[lateRecord]{Key: lateName(k.place.name, step.Key)}
+	late := records.Value[lateRecord]{Key: deadlineName(k.place.name, step.Key)}
 	if r.Late > 0 {
 		var err error
 		if late, err = w.stores.late.Get(ctx, t, late.Key); err != nil || late.There() {

@@ -18,7 +18,7 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	if err != nil || run.Value.Status != Running {
 		return nil, err
 	}
-	return []storage.Record{schedule.Entry{At: run.Value.deadline(), Tenant: t, Name: r.Key}.Record(kindDue)}, nil
+	return []storage.Record{schedule.Entry{At: run.Value.nextDeadline(), Tenant: t, Name: r.Key}.Record(kindDue)}, nil
 }
 
 // OfLog reports whether records of a kind are about runs whose events lie in one log: a

@@ -15,8 +15,8 @@ type newestRecord struct {
 	Agent  id.Agent `json:"agent_id"`
 }
 
-// newest writes a run into the list of runs, in place of what stood there of it.
-func (w *Workflows) newest(name ID, r *record) (storage.Change, error) {
+// newestChange writes a run into the list of runs, in place of what stood there of it.
+func (w *Workflows) newestChange(name ID, r *record) (storage.Change, error) {
 	listed := newestRecord{r.Status, r.Agent}
 	return w.stores.newest.Put(records.Value[newestRecord]{Key: newestName(name), Value: listed, At: storage.AnyVersion})
 }
@@ -72,7 +72,7 @@ func (w *Workflows) List(ctx context.Context, t id.Tenant, f Filter, before ID, 
 			return found, next, nil
 		}
 		next = ID(newestName(ID(entry.Key)))
-		if found, err = w.listed(ctx, t, f, found, next, entry.Value); err != nil {
+		if found, err = w.readListed(ctx, t, f, found, next, entry.Value); err != nil {
 			return nil, "", err
 		}
 		if looked++; looked == listLook {
@@ -82,16 +82,16 @@ func (w *Workflows) List(ctx context.Context, t id.Tenant, f Filter, before ID, 
 	return found, "", nil
 }
 
-// listed adds the run of an entry of the list, if it is wanted.
-func (w *Workflows) listed(ctx context.Context, t id.Tenant, f Filter, found []Run, name ID, entry newestRecord) ([]Run, error) {
+// readListed adds the run of an entry of the list, if it is wanted.
+func (w *Workflows) readListed(ctx context.Context, t id.Tenant, f Filter, found []Run, name ID, entry newestRecord) ([]Run, error) {
 	if !f.mayMatch(entry) {
 		return found, nil
 	}
-	r, err := w.run(ctx, t, name)
+	r, err := w.readRun(ctx, t, name)
 	if err != nil {
-		return nil, unreadable("list runs", err)
+		return nil, errUnreadable("list runs", err)
 	}
-	if run := r.Value.shown(name, w.now()); f.Status == "" || run.Status == f.Status {
+	if run := r.Value.toRun(name, w.currentTime()); f.Status == "" || run.Status == f.Status {
 		found = append(found, run)
 	}
 	return found, nil

@@ -15,11 +15,11 @@ import (
 func (r *recording) readRun(ctx context.Context) (err error) {
 	w, remembered := r.workflows, false
 	if !r.prepared {
-		r.run, remembered = w.known.get(r.place)
+		r.run, remembered = w.known.findRun(r.place)
 	}
 	r.prepared = true
-	if !remembered || r.run.Value.statusAt(w.now()) != Running { // it may have been heard of elsewhere
-		r.run, err = w.run(ctx, r.place.tenant, r.place.name)
+	if !remembered || r.run.Value.statusAt(w.currentTime()) != Running { // it may have been heard of elsewhere
+		r.run, err = w.readRun(ctx, r.place.tenant, r.place.name)
 	}
 	if err == nil && r.run.Value.IngestKeyID != r.ingestKey {
 		err = errNotFound()
@@ -27,8 +27,8 @@ func (r *recording) readRun(ctx context.Context) (err error) {
 	return err
 }
 
-// recall tells of the steps that are in the ledger and returns the places of the others.
-func (r *recording) recall(ctx context.Context, s *log.State) (fresh []int, err error) {
+// recallSteps tells of the steps that are in the ledger and returns the places of the others.
+func (r *recording) recallSteps(ctx context.Context, s *log.State) (fresh []int, err error) {
 	events := make([]id.Event, len(r.steps))
 	for i := range r.steps {
 		events[i] = r.run.Value.stepEvent(r.steps[i].Key, r.steps[i].Attempt)
@@ -45,7 +45,7 @@ func (r *recording) recall(ctx context.Context, s *log.State) (fresh []int, err 
 			known = append(known, at[i])
 		}
 	}
-	shown, err := r.workflows.events(ctx, s, known)
+	shown, err := r.workflows.readEvents(ctx, s, known)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (r *recording) recall(ctx context.Context, s *log.State) (fresh []int, err 
 		if len(r.steps) > 1 {
 			where = fmt.Sprintf("[%d].", i)
 		}
-		if r.results[i], err = r.workflows.recalled(ctx, r.place, &r.steps[i], shown[0], where); err != nil {
+		if r.results[i], err = r.workflows.describeRecalled(ctx, r.place, &r.steps[i], shown[0], where); err != nil {
 			return nil, err
 		}
 		shown = shown[1:]
@@ -65,26 +65,26 @@ func (r *recording) recall(ctx context.Context, s *log.State) (fresh []int, err 
 	return fresh, nil
 }
 
-// recalled tells of a step that is in the ledger.
-func (w *Workflows) recalled(ctx context.Context, p place, step *Step, shown Event, where string) (Recorded, error) {
+// describeRecalled tells of a step that is in the ledger.
+func (w *Workflows) describeRecalled(ctx context.Context, p place, step *Step, shown Event, where string) (Recorded, error) {
 	known, err := w.stores.steps.Get(ctx, p.tenant, stepName(p.name, shown.Event))
 	if err == nil && !known.There() {
-		err = unreadable("read step", errors.New("an event of a step without its record"))
+		err = errUnreadable("read step", errors.New("an event of a step without its record"))
 	}
 	if err != nil {
 		return Recorded{}, err
 	}
-	digest, err := step.digest()
+	digest, err := step.digestStep()
 	if err != nil {
 		return Recorded{}, err
 	}
 	if known.Value.Digest != digest {
-		return Recorded{}, invalid(where + "step_key and attempt were used with another step")
+		return Recorded{}, errInvalid(where + "step_key and attempt were used with another step")
 	}
-	return Recorded{Policy: shown.policy, Reason: reasonOf(shown.policy, known.Value.Reasons), Placed: shown.Placed}, nil
+	return Recorded{Policy: shown.policy, Reason: reasonOfError(shown.policy, known.Value.Reasons), Placed: shown.Placed}, nil
 }
 
-func reasonOf(p event.Policy, reasons map[string]string) string {
+func reasonOfError(p event.Policy, reasons map[string]string) string {
 	switch {
 	case p.Intent != "":
 		return "The step is the result of " + string(p.Intent) + " and takes its decision."

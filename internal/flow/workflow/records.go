@@ -62,8 +62,8 @@ type record struct {
 	Shared      bool       `json:"shared,omitzero"`   // counted for its ingest key; false for those of before that was done
 }
 
-// result is what the run comes to, or has come to so far.
-func (r *record) result() Result {
+// currentResult is what the run comes to, or has come to so far.
+func (r *record) currentResult() Result {
 	out := Result{Recorded: r.Keys, Events: 1 + r.Steps, Planned: r.Planned, Root: r.Root}
 	if r.Planned != nil && r.Ended != "" {
 		gap := *r.Planned - r.Keys
@@ -74,20 +74,20 @@ func (r *record) result() Result {
 
 // statusAt is what the run is worth: its silence may be too long before that is stated.
 func (r *record) statusAt(now id.Instant) Status {
-	if r.Status == Running && now >= r.deadline() {
+	if r.Status == Running && now >= r.nextDeadline() {
 		return Abandoned
 	}
 	return r.Status
 }
 
-// deadline is when the run is abandoned unless it is heard of before.
-func (r *record) deadline() id.Instant { return r.LastAt + r.Silence }
+// nextDeadline is when the run is abandoned unless it is heard of before.
+func (r *record) nextDeadline() id.Instant { return r.LastAt + r.Silence }
 
-func (r *record) shown(name ID, now id.Instant) Run {
+func (r *record) toRun(name ID, now id.Instant) Run {
 	return Run{
 		ID: name, Status: r.statusAt(now), IngestKeyID: r.IngestKeyID, Agent: r.Agent, Trace: r.Trace, Workflow: r.Workflow, External: r.External,
 		Planned: r.Planned, InputDigest: r.InputDigest, StartedAt: r.StartedAt, LastAt: r.LastAt, EndedAt: r.EndedAt, Ending: r.Ending,
-		Result: r.result(),
+		Result: r.currentResult(),
 	}
 }
 
@@ -152,8 +152,8 @@ func storesOf(r storage.RecordStore) stores {
 	}
 }
 
-// run reads a run; fault.NotFound when there is none.
-func (w *Workflows) run(ctx context.Context, t id.Tenant, name ID) (records.Value[record], error) {
+// readRun reads a run; fault.NotFound when there is none.
+func (w *Workflows) readRun(ctx context.Context, t id.Tenant, name ID) (records.Value[record], error) {
 	r, err := w.stores.runs.Get(ctx, t, string(name))
 	if err == nil && !r.There() {
 		err = errNotFound()
@@ -161,9 +161,9 @@ func (w *Workflows) run(ctx context.Context, t id.Tenant, name ID) (records.Valu
 	return r, err
 }
 
-// own reads a run of an ingest key; for all others there is none.
-func (w *Workflows) own(ctx context.Context, t id.Tenant, ingestKey string, name ID) (records.Value[record], error) {
-	r, err := w.run(ctx, t, name)
+// readOwnRun reads a run of an ingest key; for all others there is none.
+func (w *Workflows) readOwnRun(ctx context.Context, t id.Tenant, ingestKey string, name ID) (records.Value[record], error) {
+	r, err := w.readRun(ctx, t, name)
 	if err == nil && r.Value.IngestKeyID != ingestKey {
 		return records.Value[record]{}, errNotFound()
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// signer returns the bridge, which signs for this agent.
-func (w *Workflows) signer(ctx context.Context, s *log.State, who id.Agent) (*agent.Bridge, error) {
+// signingKey returns the bridge, which signs for this agent.
+func (w *Workflows) signingKey(ctx context.Context, s *log.State, who id.Agent) (*agent.Bridge, error) {
 	ok, err := w.agents.Bridged(ctx, s, who)
 	if err != nil {
 		return nil, err

@@ -30,30 +30,30 @@ type Beginning struct {
 	IngestKeyID string
 }
 
-func (b *Beginning) check() error {
+func (b *Beginning) checkMembers() error {
 	texts := []struct {
 		name, text string
 		least      int
 	}{{"workflow.name", b.Workflow.Name, 1}, {"workflow.version", b.Workflow.Version, 0}, {"workflow.tool", b.Workflow.Tool, 0}, {"external_run_id", b.External, 0}}
 	for _, t := range texts {
-		if !plain(t.text, t.least) {
-			return invalid(fmt.Sprintf("%s must have %d to 256 characters, none of them a control character", t.name, max(t.least, 1)))
+		if !isPlainText(t.text, t.least) {
+			return errInvalid(fmt.Sprintf("%s must have %d to 256 characters, none of them a control character", t.name, max(t.least, 1)))
 		}
 	}
 	switch {
 	case b.Agent != "" && !event.ValidAgent(string(b.Agent)):
-		return invalid("agent_id must match [A-Za-z0-9._-]{1,128}")
+		return errInvalid("agent_id must match [A-Za-z0-9._-]{1,128}")
 	case b.Trace != "" && !event.ValidEvent(string(b.Trace)):
-		return invalid("trace_id must match [A-Za-z0-9._:-]{1,128}, not . or ..")
+		return errInvalid("trace_id must match [A-Za-z0-9._:-]{1,128}, not . or ..")
 	case b.Planned != nil && (*b.Planned < 0 || *b.Planned > MaxSteps):
-		return invalid("planned_steps must be a whole number from 0 to 10000")
+		return errInvalid("planned_steps must be a whole number from 0 to 10000")
 	}
 	return nil
 }
 
-// plain reports whether s is UTF-8 of least to 256 code points without control
+// isPlainText reports whether s is UTF-8 of least to 256 code points without control
 // characters.
-func plain(s string, least int) bool {
+func isPlainText(s string, least int) bool {
 	n := utf8.RuneCountInString(s)
 	if n < least || n > 256 || !utf8.ValidString(s) {
 		return false
@@ -77,25 +77,25 @@ var errKnown = errors.New("known already")
 // have not ended, or MaxRunningByKey of the ingest key, and beyond MaxStarts. With an
 // external_run_id a start may be repeated after any error.
 func (w *Workflows) Start(ctx context.Context, t id.Tenant, b Beginning) (run Run, started Placed, made bool, err error) {
-	if err := b.check(); err != nil {
+	if err := b.checkMembers(); err != nil {
 		return Run{}, Placed{}, false, err
 	}
-	begun := start{workflows: w, tenant: t, Beginning: b, name: newID(w.now()), nonce: make([]byte, 16)}
+	begun := start{workflows: w, tenant: t, Beginning: b, name: newRunID(w.currentTime()), nonce: make([]byte, 16)}
 	rand.Read(begun.nonce)
-	receipts, err := w.notary.State(ctx, t, b.IngestKeyID, begun.prepare)
+	receipts, err := w.notary.State(ctx, t, b.IngestKeyID, begun.prepareStart)
 	if errors.Is(err, errKnown) {
-		placed, err := w.placed(ctx, t, begun.record.Value.Started)
-		return begun.record.Value.shown(begun.name, w.now()), placed, false, err
+		placed, err := w.placeOfEvent(ctx, t, begun.record.Value.Started)
+		return begun.record.Value.toRun(begun.name, w.currentTime()), placed, false, err
 	}
 	if err != nil {
 		return Run{}, Placed{}, false, fmt.Errorf("start run: %w", err)
 	}
 	w.metrics.started.Inc()
 	begun.record.At = 1
-	w.known.put(place{t, begun.name}, begun.record)
+	w.known.rememberRun(place{t, begun.name}, begun.record)
 	own := receipts[len(receipts)-1] // after what makes the bridge
 	placed := Placed{Event: begun.record.Value.Started, Index: own.Index, Hash: own.EventHash, ChainValid: own.ChainValid}
-	return begun.record.Value.shown(begun.name, w.now()), placed, true, nil
+	return begun.record.Value.toRun(begun.name, w.currentTime()), placed, true, nil
 }
 
 // start is a run on its way into the ledger.
@@ -108,20 +108,20 @@ type start struct {
 	record    records.Value[record]
 }
 
-func (b *start) prepare(ctx context.Context, s *log.State) (sysevent.Act, error) {
+func (b *start) prepareStart(ctx context.Context, s *log.State) (sysevent.Act, error) {
 	w := b.workflows
-	if _, err := w.active(ctx, s); err != nil {
+	if _, err := w.activeSettings(ctx, s); err != nil {
 		return sysevent.Act{}, err
 	}
-	external, err := b.recall(ctx)
+	external, err := b.recallStart(ctx)
 	if err != nil {
 		return sysevent.Act{}, err
 	}
-	act, who, err := b.bridge(ctx, s)
+	act, who, err := b.ensureBridge(ctx, s)
 	if err != nil {
 		return sysevent.Act{}, err
 	}
-	now := w.now()
+	now := w.currentTime()
 	b.record = records.Value[record]{Key: string(b.name), Value: record{
 		Status: Running, IngestKeyID: b.IngestKeyID, Agent: who, Trace: b.Trace, Workflow: b.Workflow, External: b.External,
 		Planned: b.Planned, InputDigest: b.InputDigest, Nonce: b.nonce,
@@ -130,16 +130,16 @@ func (b *start) prepare(ctx context.Context, s *log.State) (sysevent.Act, error)
 	if b.Trace == "" {
 		b.record.Value.Trace = id.Trace(b.name)
 	}
-	act.Statements = append(act.Statements, sysevent.Statement{Kind: sysevent.Run, Payload: b.payload(who), Trace: b.record.Value.Trace})
+	act.Statements = append(act.Statements, sysevent.Statement{Kind: sysevent.Run, Payload: b.startPayload(who), Trace: b.record.Value.Trace})
 	if b.record.Value.Started, err = w.notary.EventID(ctx, s, act.Statements[len(act.Statements)-1]); err != nil {
 		return sysevent.Act{}, err
 	}
-	act.Changes, err = b.changes(ctx, act.Changes, external)
+	act.Changes, err = b.startChanges(ctx, act.Changes, external)
 	return act, err
 }
 
-// recall looks for the run that was started under the same name before: errKnown.
-func (b *start) recall(ctx context.Context) (external records.Value[externalRecord], err error) {
+// recallStart looks for the run that was started under the same name before: errKnown.
+func (b *start) recallStart(ctx context.Context) (external records.Value[externalRecord], err error) {
 	if b.External == "" {
 		return external, nil
 	}
@@ -149,18 +149,18 @@ func (b *start) recall(ctx context.Context) (external records.Value[externalReco
 		return external, err
 	}
 	b.name = external.Value.Run
-	if b.record, err = w.run(ctx, b.tenant, b.name); err != nil {
-		return external, unreadable("read known run", err)
+	if b.record, err = w.readRun(ctx, b.tenant, b.name); err != nil {
+		return external, errUnreadable("read known run", err)
 	}
 	return external, errKnown
 }
 
-// bridge returns whom the run is of, and an act that makes the organization's bridge
+// ensureBridge returns whom the run is of, and an act that makes the organization's bridge
 // where there is none that signs.
-func (b *start) bridge(ctx context.Context, s *log.State) (act sysevent.Act, who id.Agent, err error) {
+func (b *start) ensureBridge(ctx context.Context, s *log.State) (act sysevent.Act, who id.Agent, err error) {
 	agents := b.workflows.agents
 	if b.Agent != "" {
-		if err := b.enabled(ctx, s, b.Agent); err != nil {
+		if err := b.checkEnabled(ctx, s, b.Agent); err != nil {
 			return act, "", err
 		}
 	}
@@ -177,12 +177,12 @@ func (b *start) bridge(ctx context.Context, s *log.State) (act sysevent.Act, who
 		return act, b.Agent, nil
 	}
 	if len(act.Statements) < 2 { // it was made before, and maybe disabled since
-		err = b.enabled(ctx, s, signer.Agent)
+		err = b.checkEnabled(ctx, s, signer.Agent)
 	}
 	return act, signer.Agent, err
 }
 
-func (b *start) enabled(ctx context.Context, s *log.State, who id.Agent) error {
+func (b *start) checkEnabled(ctx context.Context, s *log.State, who id.Agent) error {
 	ok, err := b.workflows.agents.Bridged(ctx, s, who)
 	if err == nil && !ok {
 		err = errNotBridged()
@@ -190,8 +190,8 @@ func (b *start) enabled(ctx context.Context, s *log.State, who id.Agent) error {
 	return err
 }
 
-// payload is what the statement of the start says.
-func (b *start) payload(who id.Agent) map[string]any {
+// startPayload is what the statement of the start says.
+func (b *start) startPayload(who id.Agent) map[string]any {
 	said := map[string]any{"run_id": b.name, "transition": "started", "agent_id": who, "workflow": b.Workflow}
 	if b.External != "" {
 		said["external_run_id"] = b.External
@@ -205,27 +205,27 @@ func (b *start) payload(who id.Agent) map[string]any {
 	return said
 }
 
-// changes adds the records of a new run. Its due entry comes first: one that is in the
+// startChanges adds the records of a new run. Its due entry comes first: one that is in the
 // store without its run does no harm.
-func (b *start) changes(ctx context.Context, changes []storage.Change, external records.Value[externalRecord]) ([]storage.Change, error) {
+func (b *start) startChanges(ctx context.Context, changes []storage.Change, external records.Value[externalRecord]) ([]storage.Change, error) {
 	w := b.workflows
-	share, err := w.share(ctx, b.tenant, b.IngestKeyID, 1)
+	share, err := w.changeKeyShare(ctx, b.tenant, b.IngestKeyID, 1)
 	if err != nil {
 		return nil, err
 	}
-	tally, err := w.tally(ctx, b.tenant, 1)
+	tally, err := w.changeRunCount(ctx, b.tenant, 1)
 	if err != nil {
 		return nil, err
 	}
 	b.record.Value.Shared = true
-	if err := w.due.Note(ctx, schedule.Entry{At: b.record.Value.deadline(), Tenant: b.tenant, Name: string(b.name)}); err != nil {
-		return nil, unreadable("note when the run is due", err)
+	if err := w.due.Note(ctx, schedule.Entry{At: b.record.Value.nextDeadline(), Tenant: b.tenant, Name: string(b.name)}); err != nil {
+		return nil, errUnreadable("note when the run is due", err)
 	}
 	run, err := w.stores.runs.Put(b.record)
 	if err != nil {
 		return nil, err
 	}
-	newest, err := w.newest(b.name, &b.record.Value)
+	newest, err := w.newestChange(b.name, &b.record.Value)
 	if err != nil {
 		return nil, err
 	}
@@ -238,44 +238,44 @@ func (b *start) changes(ctx context.Context, changes []storage.Change, external 
 	return append(changes, name), err
 }
 
-// tally moves the number of runs that have not ended, and bounds how many there are and
+// changeRunCount moves the number of runs that have not ended, and bounds how many there are and
 // how often one begins.
-func (w *Workflows) tally(ctx context.Context, t id.Tenant, by int) (storage.Change, error) {
+func (w *Workflows) changeRunCount(ctx context.Context, t id.Tenant, by int) (storage.Change, error) {
 	tally, err := w.stores.tallies.Get(ctx, t, "")
 	if err != nil {
 		return storage.Change{}, err
 	}
 	tally.Value.Running += by
 	if by > 0 {
-		wait := tally.Value.Started.Take(w.now(), MaxStarts, startEvery)
+		wait := tally.Value.Started.Take(w.currentTime(), MaxStarts, startEvery)
 		switch {
 		case tally.Value.Running > MaxRunning:
-			return storage.Change{}, tooMany("10000 runs are running: complete some of them", time.Minute)
+			return storage.Change{}, errTooMany("10000 runs are running: complete some of them", time.Minute)
 		case wait > 0:
-			return storage.Change{}, tooMany("Too many runs were started: at most 10000 in an hour", wait)
+			return storage.Change{}, errTooMany("Too many runs were started: at most 10000 in an hour", wait)
 		}
 	}
 	return w.stores.tallies.Put(tally)
 }
 
-// share moves the number of runs of an ingest key that have not ended, and bounds it.
-func (w *Workflows) share(ctx context.Context, t id.Tenant, ingestKey string, by int) (storage.Change, error) {
+// changeKeyShare moves the number of runs of an ingest key that have not ended, and bounds it.
+func (w *Workflows) changeKeyShare(ctx context.Context, t id.Tenant, ingestKey string, by int) (storage.Change, error) {
 	share, err := w.stores.shares.Get(ctx, t, ingestKey)
 	if err != nil {
 		return storage.Change{}, err
 	}
 	if share.Value.Running += by; by > 0 && share.Value.Running > MaxRunningByKey {
-		return storage.Change{}, tooMany("5000 runs of this ingest key are running: complete some of them", time.Minute)
+		return storage.Change{}, errTooMany("5000 runs of this ingest key are running: complete some of them", time.Minute)
 	}
 	return w.stores.shares.Put(share)
 }
 
-func tooMany(message string, retryAfter time.Duration) error {
+func errTooMany(message string, retryAfter time.Duration) error {
 	return &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", Message: message, RetryAfter: retryAfter}
 }
 
-// placed returns where an event of a run lies, which was there before.
-func (w *Workflows) placed(ctx context.Context, t id.Tenant, e id.Event) (Placed, error) {
+// placeOfEvent returns where an event of a run lies, which was there before.
+func (w *Workflows) placeOfEvent(ctx context.Context, t id.Tenant, e id.Event) (Placed, error) {
 	s, err := w.ledgers.State(ctx, t)
 	if err != nil {
 		return Placed{}, err

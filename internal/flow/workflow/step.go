@@ -36,8 +36,8 @@ const actorType = "system"
 // defaultKind is the action_kind of a step that names none.
 const defaultKind = "tool_call"
 
-// complete writes out what is left to be understood.
-func (s *Step) complete() {
+// fillDefaults writes out what is left to be understood.
+func (s *Step) fillDefaults() {
 	if s.Kind == "" {
 		s.Kind = defaultKind
 	}
@@ -49,23 +49,23 @@ func (s *Step) complete() {
 // maxAttempt is the highest number of an attempt.
 const maxAttempt = 1_000_000
 
-// check looks at a complete step; where is put before the names of members.
-func (s *Step) check(where string) error {
+// checkMembers looks at a complete step; where is put before the names of members.
+func (s *Step) checkMembers(where string) error {
 	switch {
-	case !plain(s.Key, 1):
-		return invalid(where + "step_key must have 1 to 256 characters, none of them a control character")
+	case !isPlainText(s.Key, 1):
+		return errInvalid(where + "step_key must have 1 to 256 characters, none of them a control character")
 	case s.Attempt < 1 || s.Attempt > maxAttempt:
-		return invalid(where + "attempt must be a whole number from 1 to 1000000")
+		return errInvalid(where + "attempt must be a whole number from 1 to 1000000")
 	case !event.ValidKind(s.Kind):
-		return invalid(where + "kind must match [a-z][a-z0-9_]{0,63}")
+		return errInvalid(where + "kind must match [a-z][a-z0-9_]{0,63}")
 	case strings.HasPrefix(s.Kind, "ledger_"):
-		return invalid(where + "kind must not begin with ledger_, which is reserved for the server")
+		return errInvalid(where + "kind must not begin with ledger_, which is reserved for the server")
 	case s.Tool != "" && !event.ValidTool(string(s.Tool)):
-		return invalid(where + "tool_name must be segments of [A-Za-z0-9_:/-]+ with dots between them, at most 256 characters")
+		return errInvalid(where + "tool_name must be segments of [A-Za-z0-9_:/-]+ with dots between them, at most 256 characters")
 	case s.Payload[0] != '{':
-		return invalid(where + "payload must be an object")
+		return errInvalid(where + "payload must be an object")
 	case !event.ValidKind(s.Status):
-		return invalid(where + "status must match [a-z][a-z0-9_]{0,63}")
+		return errInvalid(where + "status must match [a-z][a-z0-9_]{0,63}")
 	}
 	return s.checkTimes(where)
 }
@@ -73,21 +73,21 @@ func (s *Step) check(where string) error {
 func (s *Step) checkTimes(where string) error {
 	began, ok := event.ParseTime(s.StartedAt)
 	if s.StartedAt != "" && !ok {
-		return invalid(where + "started_at must be a UTC time like 2026-01-31T12:00:00.000Z")
+		return errInvalid(where + "started_at must be a UTC time like 2026-01-31T12:00:00.000Z")
 	}
 	ended, ok := event.ParseTime(s.EndedAt)
 	if s.EndedAt != "" && !ok {
-		return invalid(where + "ended_at must be a UTC time like 2026-01-31T12:00:00.000Z")
+		return errInvalid(where + "ended_at must be a UTC time like 2026-01-31T12:00:00.000Z")
 	}
 	if s.StartedAt != "" && s.EndedAt != "" && ended.Before(began) {
-		return invalid(where + "ended_at must not be before started_at")
+		return errInvalid(where + "ended_at must not be before started_at")
 	}
 	return nil
 }
 
-// checkAll completes and checks the steps of one request. In a list each is named by
+// checkSteps completes and checks the steps of one request. In a list each is named by
 // its place.
-func checkAll(steps []Step) error {
+func checkSteps(steps []Step) error {
 	type attempt struct {
 		key string
 		n   int
@@ -98,20 +98,20 @@ func checkAll(steps []Step) error {
 		if len(steps) > 1 {
 			where = fmt.Sprintf("[%d].", i)
 		}
-		s.complete()
-		if err := s.check(where); err != nil {
+		s.fillDefaults()
+		if err := s.checkMembers(where); err != nil {
 			return err
 		}
 		if seen[attempt{s.Key, s.Attempt}] {
-			return invalid(where + "step_key and attempt are those of a step before it in the list")
+			return errInvalid(where + "step_key and attempt are those of a step before it in the list")
 		}
 		seen[attempt{s.Key, s.Attempt}] = true
 	}
 	return nil
 }
 
-// digest is by what a repeated step is told from another one.
-func (s *Step) digest() (id.Hash, error) {
+// digestStep is by what a repeated step is told from another one.
+func (s *Step) digestStep() (id.Hash, error) {
 	canonical, err := jcs.Marshal(s)
 	if err != nil {
 		return id.Hash{}, fmt.Errorf("digest of a step: %w", err)
@@ -145,8 +145,8 @@ type unsignedStep struct {
 	Salt      string `json:"salt"` // so that the digest lets nobody guess the payload
 }
 
-// sign makes the envelope of a step of the run r.
-func (s *Step) sign(identity *log.Identity, name ID, r *record, b *agent.Bridge, now id.Instant, maxBytes int) (*event.Envelope, error) {
+// signStep makes the envelope of a step of the run r.
+func (s *Step) signStep(identity *log.Identity, name ID, r *record, b *agent.Bridge, now id.Instant, maxBytes int) (*event.Envelope, error) {
 	var salt [16]byte
 	rand.Read(salt[:])
 	unsigned, err := json.Marshal(unsignedStep{

@@ -51,7 +51,7 @@ const recordTries = 4
 // enabled for the bridge any more; fault.TooLarge; fault.PlanLimit, and what else
 // log.Ledgers.Append refuses with.
 func (w *Workflows) Record(ctx context.Context, t id.Tenant, ingestKey string, name ID, steps []Step) ([]Recorded, error) {
-	if err := checkAll(steps); err != nil {
+	if err := checkSteps(steps); err != nil {
 		return nil, err
 	}
 	leave, err := w.lanes.Enter(ctx, place{t, name})
@@ -61,10 +61,10 @@ func (w *Workflows) Record(ctx context.Context, t id.Tenant, ingestKey string, n
 	defer leave()
 	r := recording{workflows: w, place: place{t, name}, ingestKey: ingestKey, steps: steps}
 	for range recordTries {
-		receipts, err := w.ledgers.Append(ctx, t, r.prepare)
+		receipts, err := w.ledgers.Append(ctx, t, r.prepareSteps)
 		switch {
 		case err == nil:
-			return r.landed(receipts), nil
+			return r.describeLanded(receipts), nil
 		case errors.Is(err, errAllKnown):
 			return r.results, nil
 		case errors.Is(err, errNoBridge):
@@ -72,15 +72,15 @@ func (w *Workflows) Record(ctx context.Context, t id.Tenant, ingestKey string, n
 				return nil, fmt.Errorf("record steps: %w", err)
 			}
 		case !errors.Is(err, log.ErrDuplicate): // the other one has just recorded it
-			w.known.drop(r.place)
-			return nil, outcome(err)
+			w.known.forgetRun(r.place)
+			return nil, translateError(err)
 		}
 	}
 	return nil, &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "Too many requests for the same run", RetryAfter: time.Second}
 }
 
-// outcome words what is not known in the terms of steps.
-func outcome(err error) error {
+// translateError words what is not known in the terms of steps.
+func translateError(err error) error {
 	if fault.Is(err, fault.OutcomeUnknown) {
 		return &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", RetryAfter: time.Second, Err: err,
 			Message: "The steps may be recorded; send them again as they are"}
@@ -111,12 +111,12 @@ type making struct {
 	intent   *meter.Intent // of a result; nil for what is judged
 }
 
-// prepare is the log.Prepare of the steps: all that depends on the run and on the
+// prepareSteps is the log.Prepare of the steps: all that depends on the run and on the
 // organization's configuration is decided here, under the state and the version of the
 // run that the append is guarded by.
-func (r *recording) prepare(ctx context.Context, s *log.State) (log.Submission, error) {
+func (r *recording) prepareSteps(ctx context.Context, s *log.State) (log.Submission, error) {
 	w := r.workflows
-	settings, err := w.active(ctx, s)
+	settings, err := w.activeSettings(ctx, s)
 	if err != nil {
 		return log.Submission{}, err
 	}
@@ -124,27 +124,27 @@ func (r *recording) prepare(ctx context.Context, s *log.State) (log.Submission, 
 		return log.Submission{}, err
 	}
 	r.results, r.made = make([]Recorded, len(r.steps)), nil
-	fresh, err := r.recall(ctx, s)
+	fresh, err := r.recallSteps(ctx, s)
 	if err != nil {
 		return log.Submission{}, err
 	}
 	if len(fresh) == 0 {
 		return log.Submission{}, errAllKnown
 	}
-	now := w.now()
+	now := w.currentTime()
 	switch status := r.run.Value.statusAt(now); {
 	case status != Running:
 		return log.Submission{}, errEnded(status)
 	case r.run.Value.Steps+len(fresh) > MaxSteps:
-		return log.Submission{}, conflict("A run has at most 10000 steps")
+		return log.Submission{}, errConflict("A run has at most 10000 steps")
 	}
-	return r.submission(ctx, s, settings, fresh, now)
+	return r.buildSubmission(ctx, s, settings, fresh, now)
 }
 
-// submission makes the events of new steps, and writes them into the run's records.
-func (r *recording) submission(ctx context.Context, s *log.State, settings *org.Settings, fresh []int, now id.Instant) (sub log.Submission, err error) {
+// buildSubmission makes the events of new steps, and writes them into the run's records.
+func (r *recording) buildSubmission(ctx context.Context, s *log.State, settings *org.Settings, fresh []int, now id.Instant) (sub log.Submission, err error) {
 	w := r.workflows
-	signer, err := w.signer(ctx, s, r.run.Value.Agent)
+	signer, err := w.signingKey(ctx, s, r.run.Value.Agent)
 	if err != nil {
 		return sub, err
 	}
@@ -161,15 +161,15 @@ func (r *recording) submission(ctx context.Context, s *log.State, settings *org.
 	next := r.run
 	next.Value.LastAt = now
 	if now < r.run.Value.LastAt { // the clock was ahead: the run is due earlier than its entry says
-		if err := w.due.Note(ctx, schedule.Entry{At: next.Value.deadline(), Tenant: r.place.tenant, Name: string(r.place.name)}); err != nil {
-			return sub, unreadable("note when the run is due", err)
+		if err := w.due.Note(ctx, schedule.Entry{At: next.Value.nextDeadline(), Tenant: r.place.tenant, Name: string(r.place.name)}); err != nil {
+			return sub, errUnreadable("note when the run is due", err)
 		}
 	}
 	tally := keyTally{workflows: w, place: r.place, seen: make(map[string]bool)}
 	var list records.Value[listRecord]
 	for n, i := range fresh {
 		m, step := r.made[n], &r.steps[i]
-		draft, err := r.draft(ctx, s, m, settings, signer, step, now)
+		draft, err := r.draftRecord(ctx, s, m, settings, signer, step, now)
 		if err != nil {
 			return sub, err
 		}
@@ -196,10 +196,10 @@ func (r *recording) submission(ctx context.Context, s *log.State, settings *org.
 	return sub, err
 }
 
-// draft is the event of a new step. It is judged as an agent's is.
-func (r *recording) draft(ctx context.Context, s *log.State, m *making, settings *org.Settings, signer *agent.Bridge, step *Step, now id.Instant) (log.Draft, error) {
+// draftRecord is the event of a new step. It is judged as an agent's is.
+func (r *recording) draftRecord(ctx context.Context, s *log.State, m *making, settings *org.Settings, signer *agent.Bridge, step *Step, now id.Instant) (log.Draft, error) {
 	w := r.workflows
-	e, err := step.sign(s.Identity(), r.place.name, &r.run.Value, signer, now, w.maxBytes)
+	e, err := step.signStep(s.Identity(), r.place.name, &r.run.Value, signer, now, w.maxBytes)
 	if err != nil {
 		return log.Draft{}, err
 	}
@@ -220,7 +220,7 @@ func (r *recording) draft(ctx context.Context, s *log.State, m *making, settings
 }
 
 func (r *recording) stepChange(m *making, step *Step, name id.Event) (storage.Change, error) {
-	digest, err := step.digest()
+	digest, err := step.digestStep()
 	if err != nil {
 		return storage.Change{}, err
 	}
@@ -228,8 +228,8 @@ func (r *recording) stepChange(m *making, step *Step, name id.Event) (storage.Ch
 	return r.workflows.stores.steps.Put(records.Value[stepRecord]{Key: stepName(r.place.name, name), Value: stored})
 }
 
-// landed tells of the steps when their events are durable.
-func (r *recording) landed(receipts []log.Receipt) []Recorded {
+// describeLanded tells of the steps when their events are durable.
+func (r *recording) describeLanded(receipts []log.Receipt) []Recorded {
 	for i, m := range r.made {
 		receipt := &receipts[i]
 		if receipt.Decided != nil {
@@ -237,10 +237,10 @@ func (r *recording) landed(receipts []log.Receipt) []Recorded {
 		}
 		r.workflows.intents.Landed(r.place.tenant, m.envelope, &m.result.Policy)
 		m.result.Index, m.result.Hash, m.result.ChainValid = receipt.Index, receipt.EventHash, receipt.ChainValid
-		m.result.Reason = reasonOf(m.result.Policy, m.judged.Reasons())
+		m.result.Reason = reasonOfError(m.result.Policy, m.judged.Reasons())
 		r.workflows.metrics.steps[m.result.Policy.Effective].Inc()
 	}
 	r.run.At++
-	r.workflows.known.put(r.place, r.run)
+	r.workflows.known.rememberRun(r.place, r.run)
 	return r.results
 }

@@ -37,41 +37,41 @@ func (w *Workflows) Run(ctx context.Context, logger *slog.Logger) {
 // Sweep states which runs are abandoned. What can't be stated now is tried again a
 // second later. Organizations take turns (package due).
 func (w *Workflows) Sweep(ctx context.Context) error {
-	return w.due.Sweep(ctx, w.now, w.look)
+	return w.due.Sweep(ctx, w.currentTime, w.endIfSilent)
 }
 
-// look looks at a run that may be due and ends one that is silent for too long.
-func (w *Workflows) look(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
-	outcome, silent, err := w.lookOnly(ctx, e)
+// endIfSilent looks at a run that may be due and ends one that is silent for too long.
+func (w *Workflows) endIfSilent(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
+	outcome, silent, err := w.examineSilence(ctx, e)
 	if err != nil || !silent {
 		return outcome, err
 	}
-	err = w.abandon(ctx, e.Tenant, ID(e.Name))
-	if closed(err) {
-		return schedule.Until(w.now() + closedPause), nil
+	err = w.abandonRun(ctx, e.Tenant, ID(e.Name))
+	if isLedgerClosed(err) {
+		return schedule.Until(w.currentTime() + closedPause), nil
 	}
 	if err != nil {
 		return outcome, err
 	}
-	if outcome, silent, err = w.lookOnly(ctx, e); silent { // not abandoned, without an error
-		return schedule.Failed(w.now()), err
+	if outcome, silent, err = w.examineSilence(ctx, e); silent { // not abandoned, without an error
+		return schedule.Failed(w.currentTime()), err
 	}
 	return outcome, err
 }
 
-// lookOnly says what becomes of the entry of a run that is not silent. One that was
+// examineSilence says what becomes of the entry of a run that is not silent. One that was
 // heard of since is put off.
-func (w *Workflows) lookOnly(ctx context.Context, e schedule.Entry) (outcome schedule.Outcome, silent bool, err error) {
-	r, err := w.run(ctx, e.Tenant, ID(e.Name))
+func (w *Workflows) examineSilence(ctx context.Context, e schedule.Entry) (outcome schedule.Outcome, silent bool, err error) {
+	r, err := w.readRun(ctx, e.Tenant, ID(e.Name))
 	switch {
 	case fault.Is(err, fault.NotFound):
-		return schedule.Absent(e, w.now()), false, nil
+		return schedule.Absent(e, w.currentTime()), false, nil
 	case err != nil:
 		return schedule.Keep(), false, err
 	case r.Value.Status != Running:
 		return schedule.Done(), false, nil
-	case r.Value.deadline() > w.now():
-		return schedule.Until(r.Value.deadline()), false, nil
+	case r.Value.nextDeadline() > w.currentTime():
+		return schedule.Until(r.Value.nextDeadline()), false, nil
 	}
 	return schedule.Keep(), true, nil
 }
@@ -80,8 +80,8 @@ func (w *Workflows) lookOnly(ctx context.Context, e schedule.Entry) (outcome sch
 // milliseconds.
 const closedPause id.Instant = 3_600_000
 
-// closed reports whether a ledger refused for as long as nobody does something about it.
-func closed(err error) bool {
+// isLedgerClosed reports whether a ledger refused for as long as nobody does something about it.
+func isLedgerClosed(err error) bool {
 	if err == nil {
 		return false
 	}
@@ -92,22 +92,22 @@ func closed(err error) bool {
 	return false
 }
 
-// abandon ends a run that is silent for too long, if it still is.
-func (w *Workflows) abandon(ctx context.Context, t id.Tenant, name ID) error {
+// abandonRun ends a run that is silent for too long, if it still is.
+func (w *Workflows) abandonRun(ctx context.Context, t id.Tenant, name ID) error {
 	leave, err := w.lanes.Enter(ctx, place{t, name})
 	if err != nil {
 		return err
 	}
 	defer leave()
 	var r records.Value[record]
-	err = w.state(ctx, t, sysevent.Operator, func(ctx context.Context, s *log.State) (act sysevent.Act, err error) {
-		if r, err = w.run(ctx, t, name); err != nil {
+	err = w.appendStatement(ctx, t, sysevent.Operator, func(ctx context.Context, s *log.State) (act sysevent.Act, err error) {
+		if r, err = w.readRun(ctx, t, name); err != nil {
 			return act, err
 		}
-		if r.Value.Status != Running || r.Value.statusAt(w.now()) != Abandoned {
+		if r.Value.Status != Running || r.Value.statusAt(w.currentTime()) != Abandoned {
 			return act, errUnchanged
 		}
-		return w.end(ctx, s, name, &r, Abandoned)
+		return w.prepareEnding(ctx, s, name, &r, Abandoned)
 	})
 	switch {
 	case errors.Is(err, errUnchanged):
@@ -115,7 +115,7 @@ func (w *Workflows) abandon(ctx context.Context, t id.Tenant, name ID) error {
 	case err != nil:
 		return fmt.Errorf("abandon run: %w", err)
 	}
-	w.known.drop(place{t, name})
+	w.known.forgetRun(place{t, name})
 	w.metrics.ended[Abandoned].Inc()
 	return nil
 }

@@ -69,7 +69,7 @@ const DefaultSilence = 24 * time.Hour
 // ID names a run. Ids of one service rise with the time they were made.
 type ID string
 
-func newID(now id.Instant) ID { return ID(id.Rising("run_", now)) }
+func newRunID(now id.Instant) ID { return ID(id.Rising("run_", now)) }
 
 // Status is where a run stands.
 type Status string
@@ -233,10 +233,10 @@ func New(o Options) *Workflows {
 	}
 }
 
-func (w *Workflows) now() id.Instant { return id.InstantOf(w.clock()) }
+func (w *Workflows) currentTime() id.Instant { return id.InstantOf(w.clock()) }
 
-// active returns the settings of an organization that takes events.
-func (w *Workflows) active(ctx context.Context, s *log.State) (*org.Settings, error) {
+// activeSettings returns the settings of an organization that takes events.
+func (w *Workflows) activeSettings(ctx context.Context, s *log.State) (*org.Settings, error) {
 	settings, err := w.orgs.Settings(ctx, s)
 	if err != nil {
 		return nil, err
@@ -249,21 +249,21 @@ func (w *Workflows) active(ctx context.Context, s *log.State) (*org.Settings, er
 
 func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 
-func invalid(message string) error { return fault.New(fault.Invalid, message) }
+func errInvalid(message string) error { return fault.New(fault.Invalid, message) }
 
-func conflict(message string) error { return fault.New(fault.Conflict, message) }
+func errConflict(message string) error { return fault.New(fault.Conflict, message) }
 
 // errEnded refuses what only a running run takes.
-func errEnded(s Status) error { return conflict("The run is " + string(s)) }
+func errEnded(s Status) error { return errConflict("The run is " + string(s)) }
 
 // errNotBridged refuses agents that nobody has enabled.
-func errNotBridged() error { return invalid("The agent is not enabled for the bridge") }
+func errNotBridged() error { return errInvalid("The agent is not enabled for the bridge") }
 
 // unreadableMessage is what a client is told when runs can't be read.
 const unreadableMessage = "Runs can't be read"
 
-// unreadable wraps an error of the store: nothing can be said about a run that can't
+// errUnreadable wraps an error of the store: nothing can be said about a run that can't
 // be read.
-func unreadable(step string, err error) error {
+func errUnreadable(step string, err error) error {
 	return records.Unreadable(unreadableMessage, step, err)
 }

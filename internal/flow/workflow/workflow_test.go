@@ -91,7 +91,7 @@ func TestRoot(t *testing.T) {
 	for i := range 70 {
 		hashes = append(hashes, id.Hash{byte(i), 1})
 		leaves = append(leaves, tlog.LeafHash(hashes[i][:]))
-		if got, want := workflow.Root(hashes), naiveRoot(leaves); got != want {
+		if got, want := workflow.StepsRoot(hashes), naiveRoot(leaves); got != want {
 			t.Errorf("%d hashes: got %s, want %s", i+1, got, want)
 		}
 	}

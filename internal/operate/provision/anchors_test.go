@@ -26,7 +26,7 @@ func TestMakeWithoutAnchors(t *testing.T) {
 	same := request("red")
 	same.Organization, same.AdminEmail = id.NewOrganization(), "new@example.com"
 	for range 2 {
-		made, err := w.Make(t.Context(), same)
+		made, err := w.CreateOrganization(t.Context(), same)
 		if f := fault.Of(err); f.Kind != fault.Unavailable || f.Message != "The anchors can't be written" {
 			t.Fatalf("got %+v, %v, want unavailable", made, err)
 		}
@@ -37,7 +37,7 @@ func TestMakeWithoutAnchors(t *testing.T) {
 	var made *provision.Result
 	for deadline := time.Now().Add(2 * time.Minute); made == nil; time.Sleep(10 * time.Millisecond) { // the journal is written anew
 		var err error
-		if made, err = w.Make(t.Context(), same); err != nil && (!fault.Is(err, fault.Unavailable) || time.Now().After(deadline)) {
+		if made, err = w.CreateOrganization(t.Context(), same); err != nil && (!fault.Is(err, fault.Unavailable) || time.Now().After(deadline)) {
 			t.Fatal(err)
 		}
 	}

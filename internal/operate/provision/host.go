@@ -34,7 +34,7 @@ func ParseHost(publicURL string) (Host, error) {
 			return "", errors.New("public URL: characters must be a-z 0-9 . - _ ~ / in the path, and what hosts have")
 		}
 	}
-	if err := checkWays(u); err != nil {
+	if err := checkAccountOptions(u); err != nil {
 		return "", err
 	}
 	if n := len(h.Origin(id.Organization{})); n > maxOrigin {
@@ -43,9 +43,9 @@ func ParseHost(publicURL string) (Host, error) {
 	return h, nil
 }
 
-// checkWays refuses what leads nowhere, or to another place than it says: clients
+// checkAccountOptions refuses what leads nowhere, or to another place than it says: clients
 // take . and .. and empty parts out of a path, and an origin is for ever.
-func checkWays(u *url.URL) error {
+func checkAccountOptions(u *url.URL) error {
 	if port := u.Port(); port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 			return errors.New("public URL: the port must be from 1 to 65535")

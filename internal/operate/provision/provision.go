@@ -104,13 +104,13 @@ func (r *Result) Account() string {
 	return "created"
 }
 
-// Make makes an organization; it goes on when ctx is cancelled, until its deadline.
+// CreateOrganization makes an organization; it goes on when ctx is cancelled, until its deadline.
 //
 // fault.Invalid for a request that can't be, fault.Conflict when its slug or
 // organization id is taken and, with code account_known, for a password that is given for
 // a known account, fault.OutcomeUnknown when the organization may exist
 // and its secrets are lost.
-func (p *Provisioner) Make(ctx context.Context, r Request) (*Result, error) {
+func (p *Provisioner) CreateOrganization(ctx context.Context, r Request) (*Result, error) {
 	if r.Organization == (id.Organization{}) {
 		r.Organization = id.NewOrganization()
 	}
@@ -118,7 +118,7 @@ func (p *Provisioner) Make(ctx context.Context, r Request) (*Result, error) {
 		Tenant: id.NewTenant(), ID: r.Organization, Slug: r.Slug,
 		Name: r.Name, Plan: r.Plan, Disclosure: r.Disclosure,
 	}
-	if err := p.check(r, f); err != nil {
+	if err := p.checkRequest(r, f); err != nil {
 		return nil, err
 	}
 	origin := p.Host.Origin(f.ID)
@@ -139,15 +139,15 @@ func (p *Provisioner) Make(ctx context.Context, r Request) (*Result, error) {
 		}
 		records = append(records, more...)
 	}
-	result.State, err = p.create(ctx, f.Tenant, log.Genesis{Organization: f.ID, Origin: origin, Slug: f.Slug, Changes: records})
+	result.State, err = p.createLedger(ctx, f.Tenant, log.Genesis{Organization: f.ID, Origin: origin, Slug: f.Slug, Changes: records})
 	if err != nil {
 		return nil, err
 	}
 	return result, nil
 }
 
-// check finds what is wrong with a request before anything is written.
-func (p *Provisioner) check(r Request, f org.Founding) error {
+// checkRequest finds what is wrong with a request before anything is written.
+func (p *Provisioner) checkRequest(r Request, f org.Founding) error {
 	if err := p.Organizations.Check(f); err != nil {
 		return err
 	}
@@ -195,9 +195,9 @@ func (p *Provisioner) addSystemKey(_ context.Context, r Request, _ *Result) ([]s
 	return []storage.Change{record}, err
 }
 
-// create takes the durable step. When nobody can tell whether it was taken, the
+// createLedger takes the durable step. When nobody can tell whether it was taken, the
 // ledger being there says that it was.
-func (p *Provisioner) create(ctx context.Context, t id.Tenant, g log.Genesis) (*log.State, error) {
+func (p *Provisioner) createLedger(ctx context.Context, t id.Tenant, g log.Genesis) (*log.State, error) {
 	s, err := p.Ledgers.Create(ctx, t, g)
 	if !fault.Is(err, fault.OutcomeUnknown) {
 		return s, err

@@ -63,7 +63,7 @@ func another(slug id.Slug) provision.Request {
 // make makes an organization, whose owner accepts it where it was offered.
 func (w *world) make(r provision.Request) *provision.Result {
 	w.t.Helper()
-	made, err := w.Make(w.t.Context(), r)
+	made, err := w.CreateOrganization(w.t.Context(), r)
 	if err == nil && made.Known {
 		if _, err := w.accounts.Membership(w.t.Context(), made.Tenant, made.Membership.Account); !fault.Is(err, fault.NotFound) {
 			w.t.Errorf("a membership that was only offered: got %v", err)
@@ -158,7 +158,7 @@ func TestMakeRefuses(t *testing.T) {
 		r := request("green")
 		r.AdminEmail = "new@example.com"
 		tc.change(&r)
-		_, err := w.Make(t.Context(), r)
+		_, err := w.CreateOrganization(t.Context(), r)
 		if f := fault.Of(err); err == nil || f.Kind != tc.kind || f.Message != tc.want {
 			t.Errorf("%s: got %v, want %q", name, err, tc.want)
 		}
@@ -187,14 +187,14 @@ func TestMakeFails(t *testing.T) {
 			r := request("red")
 			r.Organization = id.NewOrganization()
 			w.Store.Fail(func(storage.Batch) storagetest.Failure { return tc.failure })
-			made, err := w.Make(t.Context(), r)
+			made, err := w.CreateOrganization(t.Context(), r)
 			w.Store.Fail(nil)
 			if tc.made {
 				if err != nil {
 					t.Fatal(err)
 				}
 				w.works(made)
-				_, err := w.Make(t.Context(), r)
+				_, err := w.CreateOrganization(t.Context(), r)
 				if !fault.Is(err, fault.Conflict) {
 					t.Errorf("again: got %v, want a conflict", err)
 				}
@@ -231,7 +231,7 @@ func TestOneOfManyCallsForASlugWins(t *testing.T) {
 		group.Go(func() {
 			r := request("red")
 			r.AdminEmail = fmt.Sprintf("admin%d@example.com", i)
-			made, err := w.Make(context.Background(), r)
+			made, err := w.CreateOrganization(context.Background(), r)
 			switch {
 			case err == nil && !won.CompareAndSwap(nil, made):
 				t.Error("two calls won")
@@ -252,7 +252,7 @@ func TestMakeForACallerThatIsGone(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	made, err := w.Make(ctx, request("red"))
+	made, err := w.CreateOrganization(ctx, request("red"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestSlugOfALostOrganization(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Provisioner.Organizations, w.Provisioner.Ledgers = orgs, w.Service.Ledgers
-	if _, err := w.Make(t.Context(), request("blue")); !fault.Is(err, fault.Conflict) || fault.Of(err).Message != "slug is taken" {
+	if _, err := w.CreateOrganization(t.Context(), request("blue")); !fault.Is(err, fault.Conflict) || fault.Of(err).Message != "slug is taken" {
 		t.Errorf("got %v, want that the slug is taken", err)
 	}
 	if _, err := orgs.BySlug(t.Context(), "red"); err != nil {

@@ -35,8 +35,8 @@ type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
 }
 
-// Resealer moves all keys of a store.
-type Resealer struct {
+// Rekeyer moves all keys of a store.
+type Rekeyer struct {
 	Store   Store
 	Ledgers Ledgers
 	Keyring *seal.Keyring // active: the newest master key
@@ -49,18 +49,18 @@ const tries = 16
 // Run goes through all organizations once and returns how many records it has written.
 // Its error joins what could not be done; without one the older master keys open
 // nothing any more that is in the store, and the note of Begin is gone.
-func (r *Resealer) Run(ctx context.Context) (written int, err error) {
+func (r *Rekeyer) Run(ctx context.Context) (written int, err error) {
 	note, err := notes(r.Store).Get(ctx, id.Service, "")
 	if err != nil {
 		return 0, fmt.Errorf("reseal: %w", err)
 	}
-	if written, err = r.all(ctx); err != nil {
+	if written, err = r.rekeyPartition(ctx); err != nil {
 		return written, err
 	}
-	return written, r.end(ctx, note)
+	return written, r.deleteNote(ctx, note)
 }
 
-func (r *Resealer) all(ctx context.Context) (written int, err error) {
+func (r *Rekeyer) rekeyPartition(ctx context.Context) (written int, err error) {
 	var failed []error
 	for t, err := range r.Store.Tenants(ctx) {
 		if err != nil {
@@ -75,7 +75,7 @@ func (r *Resealer) all(ctx context.Context) (written int, err error) {
 			continue
 		}
 		for _, s := range r.Sealed {
-			changed, err := r.one(ctx, state.Identity(), s)
+			changed, err := r.rekeyRecord(ctx, state.Identity(), s)
 			if err != nil {
 				failed = append(failed, fmt.Errorf("reseal: %s: %w", state.Identity().Origin, err))
 			}
@@ -87,8 +87,8 @@ func (r *Resealer) all(ctx context.Context) (written int, err error) {
 	return written, errors.Join(failed...)
 }
 
-// one moves the keys of one record.
-func (r *Resealer) one(ctx context.Context, identity *log.Identity, s seal.Record) (changed bool, err error) {
+// rekeyRecord moves the keys of one record.
+func (r *Rekeyer) rekeyRecord(ctx context.Context, identity *log.Identity, s seal.Record) (changed bool, err error) {
 	for range tries {
 		record, err := r.Store.Get(ctx, identity.Tenant, s.Kind, "")
 		if errors.Is(err, storage.ErrNotFound) {

@@ -73,8 +73,8 @@ func (w *world) holds(tenant id.Tenant, want string) {
 
 func (w *world) run() (int, error) { return w.resealer(w.Store).Run(w.t.Context()) }
 
-func (w *world) resealer(store rekey.Store) *rekey.Resealer {
-	return &rekey.Resealer{Store: store, Ledgers: w.Ledgers, Keyring: w.both, Sealed: []seal.Record{
+func (w *world) resealer(store rekey.Store) *rekey.Rekeyer {
+	return &rekey.Rekeyer{Store: store, Ledgers: w.Ledgers, Keyring: w.both, Sealed: []seal.Record{
 		{Kind: "nobody_has_it", Reseal: nil},
 		{Kind: kind, Reseal: func(k *seal.Keyring, owner seal.Owner, value []byte) ([]byte, bool, error) {
 			w.before()

@@ -25,11 +25,11 @@ func notes(r storage.RecordStore) records.Store[unfinished] {
 	return records.New[unfinished](r, kindUnfinished, "")
 }
 
-// Begin notes that from now on some keys of the store may be sealed under each of the
+// BeginRekeying notes that from now on some keys of the store may be sealed under each of the
 // ring's master keys. It is called before the first of them is sealed anew or made, so
 // that a process that ends at any moment leaves the note; only a Run that found nothing
 // left takes it away. A ring of one key has nothing to note.
-func Begin(ctx context.Context, store storage.RecordStore, ring *seal.Keyring) error {
+func BeginRekeying(ctx context.Context, store storage.RecordStore, ring *seal.Keyring) error {
 	if len(ring.Fingerprints()) == 1 {
 		return nil
 	}
@@ -49,14 +49,14 @@ func Begin(ctx context.Context, store storage.RecordStore, ring *seal.Keyring) e
 			err = store.Write(ctx, id.Service, []storage.Change{change})
 		}
 		if !errors.Is(err, storage.ErrStale) {
-			return wrap("begin to reseal", err)
+			return wrapUnlessNil("begin to reseal", err)
 		}
 	}
 	return errors.New("begin to reseal: the note changes too often")
 }
 
-// Check refuses a ring without a master key that may still be needed.
-func Check(ctx context.Context, store storage.RecordStore, ring *seal.Keyring) error {
+// CheckMasterKeys refuses a ring without a master key that may still be needed.
+func CheckMasterKeys(ctx context.Context, store storage.RecordStore, ring *seal.Keyring) error {
 	note, err := notes(store).Get(ctx, id.Service, "")
 	if err != nil {
 		return fmt.Errorf("read which master keys are needed: %w", err)
@@ -71,15 +71,15 @@ func Check(ctx context.Context, store storage.RecordStore, ring *seal.Keyring) e
 	return nil
 }
 
-// end takes the note away that was read before a whole Run.
-func (r *Resealer) end(ctx context.Context, note records.Value[unfinished]) error {
+// deleteNote takes the note away that was read before a whole Run.
+func (r *Rekeyer) deleteNote(ctx context.Context, note records.Value[unfinished]) error {
 	if !note.There() {
 		return nil
 	}
-	return wrap("end resealing", r.Store.Write(ctx, id.Service, []storage.Change{{Kind: kindUnfinished, If: note.At}}))
+	return wrapUnlessNil("end resealing", r.Store.Write(ctx, id.Service, []storage.Change{{Kind: kindUnfinished, If: note.At}}))
 }
 
-func wrap(step string, err error) error {
+func wrapUnlessNil(step string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -29,7 +29,7 @@ func (w *world) opens(r *seal.Keyring) (n int) {
 
 // change is what a process does that is started with both keys.
 func (w *world) change(store *enginetest.Mortal) error {
-	if err := rekey.Begin(w.t.Context(), store, w.both); err != nil {
+	if err := rekey.BeginRekeying(w.t.Context(), store, w.both); err != nil {
 		return err
 	}
 	_, err := w.resealer(store).Run(w.t.Context())
@@ -48,7 +48,7 @@ func TestDeathsWhileResealing(t *testing.T) {
 			err := w.change(store)
 			what := fmt.Sprintf("died at write %d, after it %v", n, after)
 			for name, ring := range map[string]*seal.Keyring{"old": w.old, "new": w.new, "both": w.both} {
-				refused := rekey.Check(t.Context(), w.Store, ring)
+				refused := rekey.CheckMasterKeys(t.Context(), w.Store, ring)
 				if refused == nil && w.opens(ring) == 1 {
 					t.Errorf("%s: a start with %s is not refused and opens half of it", what, name)
 				}
@@ -59,7 +59,7 @@ func TestDeathsWhileResealing(t *testing.T) {
 			if err := w.change(&enginetest.Mortal{Engine: w.Store}); err != nil {
 				t.Errorf("%s: once more: %v", what, err)
 			}
-			if err := rekey.Check(t.Context(), w.Store, w.new); err != nil || w.opens(w.new) != 2 {
+			if err := rekey.CheckMasterKeys(t.Context(), w.Store, w.new); err != nil || w.opens(w.new) != 2 {
 				t.Errorf("%s: at the end: %v", what, err)
 			}
 			if !store.Dead() {
@@ -78,10 +78,10 @@ func TestDeathsWhileResealing(t *testing.T) {
 // What can't be resealed keeps the note, so the older key stays needed.
 func TestCheckNamesWhatIsMissing(t *testing.T) {
 	w := newWorld(t)
-	if err := rekey.Begin(t.Context(), w.Store, w.new); err != nil {
+	if err := rekey.BeginRekeying(t.Context(), w.Store, w.new); err != nil {
 		t.Fatal(err)
 	}
-	if err := rekey.Check(t.Context(), w.Store, w.old); err != nil {
+	if err := rekey.CheckMasterKeys(t.Context(), w.Store, w.old); err != nil {
 		t.Errorf("one key has nothing to note: %v", err)
 	}
 	w.put(ledgertest.Red, []byte("damaged"))
@@ -89,7 +89,7 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 		t.Fatal("a damaged value was resealed")
 	}
 	missing := w.old.Fingerprints()[0]
-	if err := rekey.Check(t.Context(), w.Store, w.new); err == nil || !strings.Contains(err.Error(), missing) || !strings.Contains(err.Error(), "--older-master-key-file") {
+	if err := rekey.CheckMasterKeys(t.Context(), w.Store, w.new); err == nil || !strings.Contains(err.Error(), missing) || !strings.Contains(err.Error(), "--older-master-key-file") {
 		t.Errorf("got %v, want the fingerprint %s of what is missing", err, missing)
 	}
 }

@@ -19,8 +19,8 @@ type addition struct {
 
 func newCounters() *counters { return &counters{added: make(map[id.Hash][]addition)} }
 
-// exceeds reports whether a claim exceeds its limit at a time.
-func (c *counters) exceeds(claim *policy.Claim, now id.Instant) bool {
+// exceedsLimit reports whether a claim exceeds its limit at a time.
+func (c *counters) exceedsLimit(claim *policy.Claim, now id.Instant) bool {
 	counter := claim.Counter()
 	begin := now - id.Instant(claim.Limit.WindowSeconds*1000)
 	kept := c.added[counter]
@@ -41,8 +41,8 @@ func (c *counters) exceeds(claim *policy.Claim, now id.Instant) bool {
 	return claim.Exceeds(sum)
 }
 
-// add counts the claims of an event that is not refused.
-func (c *counters) add(claims []policy.Claim, now id.Instant) {
+// addClaims counts the claims of an event that is not refused.
+func (c *counters) addClaims(claims []policy.Claim, now id.Instant) {
 	for i := range claims {
 		counter := claims[i].Counter()
 		c.added[counter] = append(c.added[counter], addition{now, claims[i].Added})

@@ -21,16 +21,16 @@ func TestRehearsalEndsWithItsRequest(t *testing.T) {
 	r := w.rehearsals()
 	ctx, cancel := context.WithCancel(t.Context())
 	w.during = cancel
-	if report, err := r.Events(ctx, red, *dear, 10); !errors.Is(err, context.Canceled) {
+	if report, err := r.SimulateEvents(ctx, red, *dear, 10); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %+v, %v", report, err)
 	}
 	trial := policy.Trial{Input: policy.Input{Tool: "acme.pay.refund", Agent: "a", ActorType: "agent", ActionKind: "tool_call", Payload: []byte(long)}}
-	if x, err := r.Trial(ctx, red, *dear, &trial); !errors.Is(err, context.Canceled) {
+	if x, err := r.EvaluateTrial(ctx, red, *dear, &trial); !errors.Is(err, context.Canceled) {
 		t.Errorf("trial: got %+v, %v", x, err)
 	}
 	w.during = nil
 	for _, tenant := range []id.Tenant{red, blue} {
-		if got, err := r.Events(t.Context(), tenant, *dear, 10); err != nil || !got.Complete || got.Evaluated != 1 {
+		if got, err := r.SimulateEvents(t.Context(), tenant, *dear, 10); err != nil || !got.Complete || got.Evaluated != 1 {
 			t.Errorf("tenant %d, afterwards: got %+v, %v", tenant, got, err)
 		}
 	}

@@ -33,40 +33,40 @@ type Replayed struct {
 // It takes the word of the record for what limits held before the event and for
 // the time. A record that names an intent is for ReplayResult.
 func Replay(p *policy.Policy, record *event.Record, e *event.Envelope) (Replayed, error) {
-	found, err := replay(p, record, e, (*policy.Compiled).Evaluate)
+	found, err := replayEvent(p, record, e, (*policy.Compiled).Evaluate)
 	if err != nil || len(found) == 0 || p == nil || e.ActionKind == policy.FormerKind {
 		return Replayed{Differences: found}, err
 	}
-	if formerly, err := replay(p, record, e, (*policy.Compiled).EvaluateFormerly); err == nil && len(formerly) == 0 {
+	if formerly, err := replayEvent(p, record, e, (*policy.Compiled).EvaluateFormerly); err == nil && len(formerly) == 0 {
 		return Replayed{Formerly: true}, nil
 	}
 	return Replayed{Differences: found}, nil
 }
 
-func replay(p *policy.Policy, record *event.Record, e *event.Envelope, evaluate func(*policy.Compiled, policy.Input) policy.Evaluation) ([]Difference, error) {
+func replayEvent(p *policy.Policy, record *event.Record, e *event.Envelope, evaluate func(*policy.Compiled, policy.Input) policy.Evaluation) ([]Difference, error) {
 	d := differences{evaluate: evaluate}
 	said := &record.Policy
-	d.envelope(record, e)
-	d.compare("policy.intent", string(said.Intent), "")
-	d.compare("policy.evaluated", fmt.Sprint(said.Evaluated), fmt.Sprint(e.Tool != ""))
+	d.compareEnvelope(record, e)
+	d.compareValues("policy.intent", string(said.Intent), "")
+	d.compareValues("policy.evaluated", fmt.Sprint(said.Evaluated), fmt.Sprint(e.Tool != ""))
 	if !said.Evaluated {
-		d.compare("policy.effective", said.Effective.String(), said.Declared.String())
+		d.compareValues("policy.effective", said.Effective.String(), said.Declared.String())
 		return d.all, nil
 	}
-	in := inputOf(record, e)
-	d.compare("policy.input_digest", said.InputDigest.String(), policy.InputDigest(in).String())
-	evaluation, err := d.evaluation(p, said, in)
+	in := inputOfEvent(record, e)
+	d.compareValues("policy.input_digest", said.InputDigest.String(), policy.InputDigest(in).String())
+	evaluation, err := d.compareEvaluation(p, said, in)
 	if err != nil || len(d.all) > 0 {
 		return d.all, err
 	}
-	before, err := d.limits(said, evaluation.Claims)
+	before, err := d.compareLimits(said, evaluation.Claims)
 	if err != nil || len(d.all) > 0 {
 		return d.all, err
 	}
 	o := evaluation.Settle(func(c *policy.Claim) bool { return c.Exceeds(before[c.Limit.ID]) })
-	d.compare("policy.engine", said.Engine, o.Engine)
-	d.compare("policy.rule_id", said.RuleID, o.RuleID)
-	d.compare("policy.effective", said.Effective.String(), o.Effective(e.Decision).String())
+	d.compareValues("policy.engine", said.Engine, o.Engine)
+	d.compareValues("policy.rule_id", said.RuleID, o.RuleID)
+	d.compareValues("policy.effective", said.Effective.String(), o.Effective(e.Decision).String())
 	return d.all, nil
 }
 
@@ -75,24 +75,24 @@ type differences struct {
 	evaluate func(*policy.Compiled, policy.Input) policy.Evaluation
 }
 
-// envelope compares what a record says of its envelope.
-func (d *differences) envelope(record *event.Record, e *event.Envelope) {
-	d.compare("event_digest", record.EventDigest.String(), e.Digest.String())
-	d.compare("agent_id", string(record.AgentID), string(e.AgentID))
-	d.compare("policy.declared", record.Policy.Declared.String(), e.Decision.String())
+// compareEnvelope compares what a record says of its envelope.
+func (d *differences) compareEnvelope(record *event.Record, e *event.Envelope) {
+	d.compareValues("event_digest", record.EventDigest.String(), e.Digest.String())
+	d.compareValues("agent_id", string(record.AgentID), string(e.AgentID))
+	d.compareValues("policy.declared", record.Policy.Declared.String(), e.Decision.String())
 }
 
-func (d *differences) compare(member, record, documents string) {
+func (d *differences) compareValues(member, record, documents string) {
 	if record != documents {
 		d.all = append(d.all, Difference{member, record, documents})
 	}
 }
 
-// evaluation evaluates the policy that the record names, or says that p is
+// compareEvaluation evaluates the policy that the record names, or says that p is
 // another one.
-func (d *differences) evaluation(p *policy.Policy, said *event.Policy, in policy.Input) (policy.Evaluation, error) {
+func (d *differences) compareEvaluation(p *policy.Policy, said *event.Policy, in policy.Input) (policy.Evaluation, error) {
 	if p == nil {
-		d.compare("policy.policy_id", said.PolicyID, policy.None)
+		d.compareValues("policy.policy_id", said.PolicyID, policy.None)
 		return policy.NoPolicy(), nil
 	}
 	named := *p
@@ -102,9 +102,9 @@ func (d *differences) evaluation(p *policy.Policy, said *event.Policy, in policy
 	if named.Version == 0 {
 		named.Version = said.PolicyVersion
 	}
-	d.compare("policy.policy_id", said.PolicyID, named.ID)
-	d.compare("policy.policy_version", fmt.Sprint(said.PolicyVersion), fmt.Sprint(named.Version))
-	d.compare("policy.policy_digest", said.PolicyDigest.String(), named.Digest().String())
+	d.compareValues("policy.policy_id", said.PolicyID, named.ID)
+	d.compareValues("policy.policy_version", fmt.Sprint(said.PolicyVersion), fmt.Sprint(named.Version))
+	d.compareValues("policy.policy_digest", said.PolicyDigest.String(), named.Digest().String())
 	if len(d.all) > 0 {
 		return policy.Evaluation{}, nil
 	}
@@ -115,9 +115,9 @@ func (d *differences) evaluation(p *policy.Policy, said *event.Policy, in policy
 	return d.evaluate(compiled, in), nil
 }
 
-// limits compares what the record says of limits with what the event claims and
+// compareLimits compares what the record says of limits with what the event claims and
 // returns what they held before.
-func (d *differences) limits(said *event.Policy, claims []policy.Claim) (map[string]decimal.Decimal, error) {
+func (d *differences) compareLimits(said *event.Policy, claims []policy.Claim) (map[string]decimal.Decimal, error) {
 	tallies, err := policy.ParseTallies(said.Limits)
 	if err != nil {
 		return nil, err
@@ -128,11 +128,11 @@ func (d *differences) limits(said *event.Policy, claims []policy.Claim) (map[str
 	}
 	for i := range claims {
 		name := claims[i].Limit.ID
-		d.compare("policy.limits "+name, added[name], claims[i].Added.String())
+		d.compareValues("policy.limits "+name, added[name], claims[i].Added.String())
 		delete(added, name)
 	}
 	for name, amount := range added {
-		d.compare("policy.limits "+name, amount, "")
+		d.compareValues("policy.limits "+name, amount, "")
 	}
 	return before, nil
 }

@@ -19,43 +19,43 @@ type Documents struct {
 func ReplayResult(result, intent Documents) []Difference {
 	var d differences
 	r, i := result.Record, intent.Record
-	d.envelope(r, result.Envelope)
-	d.compare("policy.intent", string(r.Policy.Intent), string(i.EventID))
-	d.call(result.Envelope, intent)
-	d.compare("origin", string(r.Origin), string(i.Origin))
-	d.compare("agent_id", string(r.AgentID), string(i.AgentID))
-	d.compare("sequence_num behind the intent's", "true", fmt.Sprint(r.SequenceNum > i.SequenceNum))
-	d.compare("an intent that permits", "true", fmt.Sprint(i.Policy.Permits()))
+	d.compareEnvelope(r, result.Envelope)
+	d.compareValues("policy.intent", string(r.Policy.Intent), string(i.EventID))
+	d.compareCall(result.Envelope, intent)
+	d.compareValues("origin", string(r.Origin), string(i.Origin))
+	d.compareValues("agent_id", string(r.AgentID), string(i.AgentID))
+	d.compareValues("sequence_num behind the intent's", "true", fmt.Sprint(r.SequenceNum > i.SequenceNum))
+	d.compareValues("an intent that permits", "true", fmt.Sprint(i.Policy.Permits()))
 	if len(d.all) == 0 {
 		follows := i.Policy.OfResult(i.EventID, r.Policy.Declared)
-		d.policy(&r.Policy, &follows)
+		d.comparePolicy(&r.Policy, &follows)
 	}
 	return d.all
 }
 
-// call compares what the envelopes say of the call.
-func (d *differences) call(result *event.Envelope, intent Documents) {
+// compareCall compares what the envelopes say of the call.
+func (d *differences) compareCall(result *event.Envelope, intent Documents) {
 	call, ok := result.SaysResult()
-	d.compare("payload.phase", event.PhaseResult, call.Phase)
-	d.compare("parent_event_id", string(call.Parent), string(intent.Record.EventID))
+	d.compareValues("payload.phase", event.PhaseResult, call.Phase)
+	d.compareValues("parent_event_id", string(call.Parent), string(intent.Record.EventID))
 	if e := intent.Envelope; ok && e != nil {
-		d.compare("event_digest of the intent", intent.Record.EventDigest.String(), e.Digest.String())
-		d.compare("tool_name", string(result.Tool), string(e.Tool))
+		d.compareValues("event_digest of the intent", intent.Record.EventDigest.String(), e.Digest.String())
+		d.compareValues("tool_name", string(result.Tool), string(e.Tool))
 		if of := e.Call().ID; of != "" && call.ID != "" {
-			d.compare("payload.call_id", call.ID, of)
+			d.compareValues("payload.call_id", call.ID, of)
 		}
 	}
 }
 
-// policy compares what a record says of its decision with what follows.
-func (d *differences) policy(said, follows *event.Policy) {
-	d.compare("policy.policy_id", said.PolicyID, follows.PolicyID)
-	d.compare("policy.policy_version", fmt.Sprint(said.PolicyVersion), fmt.Sprint(follows.PolicyVersion))
-	d.compare("policy.policy_digest", said.PolicyDigest.String(), follows.PolicyDigest.String())
-	d.compare("policy.rule_id", said.RuleID, follows.RuleID)
-	d.compare("policy.engine", said.Engine, follows.Engine)
-	d.compare("policy.effective", said.Effective.String(), follows.Effective.String())
+// comparePolicy compares what a record says of its decision with what follows.
+func (d *differences) comparePolicy(said, follows *event.Policy) {
+	d.compareValues("policy.policy_id", said.PolicyID, follows.PolicyID)
+	d.compareValues("policy.policy_version", fmt.Sprint(said.PolicyVersion), fmt.Sprint(follows.PolicyVersion))
+	d.compareValues("policy.policy_digest", said.PolicyDigest.String(), follows.PolicyDigest.String())
+	d.compareValues("policy.rule_id", said.RuleID, follows.RuleID)
+	d.compareValues("policy.engine", said.Engine, follows.Engine)
+	d.compareValues("policy.effective", said.Effective.String(), follows.Effective.String())
 	if len(d.all) == 0 && !said.Same(follows) {
-		d.compare("policy", "members of an evaluation", "null, because a result is not judged")
+		d.compareValues("policy", "members of an evaluation", "null, because a result is not judged")
 	}
 }

@@ -50,8 +50,8 @@ type Options struct {
 	Clock   func() time.Time // default: time.Now
 }
 
-// Rehearsals runs rehearsals. Its methods may be called concurrently.
-type Rehearsals struct {
+// Simulator runs rehearsals. Its methods may be called concurrently.
+type Simulator struct {
 	ledgers Ledgers
 	turns   *admission.Turns
 	clock   func() time.Time
@@ -59,14 +59,14 @@ type Rehearsals struct {
 }
 
 // New returns rehearsals of a service.
-func New(o Options) *Rehearsals {
+func New(o Options) *Simulator {
 	if o.Turns == nil {
 		o.Turns = admission.NewFloor(1).Turns
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	return &Rehearsals{ledgers: o.Ledgers, turns: o.Turns, clock: o.Clock, gate: admission.NewGate(atATime, 1)}
+	return &Simulator{ledgers: o.Ledgers, turns: o.Turns, clock: o.Clock, gate: admission.NewGate(atATime, 1)}
 }
 
 // Report says what a policy would have done.
@@ -101,18 +101,18 @@ type Change struct {
 	ReceivedAt     id.Instant
 }
 
-// Events decides the newest events of a ledger, at most last of them, again, by
+// SimulateEvents decides the newest events of a ledger, at most last of them, again, by
 // another policy: as if it had been active at each, with the declared decision
 // tightened as it was then. Limits begin at 0 with the first of them.
 //
 // Errors are those of policy.Compile and log.State.Trusted; fault.Overloaded while
 // others are at it.
-func (r *Rehearsals) Events(ctx context.Context, t id.Tenant, p policy.Policy, last int) (Report, error) {
+func (r *Simulator) SimulateEvents(ctx context.Context, t id.Tenant, p policy.Policy, last int) (Report, error) {
 	if err := r.gate.Enter(t, 1); err != nil {
 		return Report{}, err
 	}
 	defer r.gate.Leave(t, 1)
-	state, err := r.state(ctx, t)
+	state, err := r.trustedState(ctx, t)
 	if err != nil {
 		return Report{}, err
 	}
@@ -121,12 +121,12 @@ func (r *Rehearsals) Events(ctx context.Context, t id.Tenant, p policy.Policy, l
 		begin = size - id.Index(last)
 	}
 	run := run{counters: newCounters(), report: Report{Begin: begin, End: begin, Shadow: make(map[string]int)}}
-	if run.policy, err = r.compile(ctx, t, p); err != nil {
+	if run.policy, err = r.compilePolicy(ctx, t, p); err != nil {
 		return Report{}, err
 	}
 	until := r.clock().Add(maxTime)
 	for run.report.End < state.Size() && r.clock().Before(until) {
-		if err := r.turn(ctx, t, state, &run); err != nil {
+		if err := r.simulateTurn(ctx, t, state, &run); err != nil {
 			return Report{}, err
 		}
 	}
@@ -134,8 +134,8 @@ func (r *Rehearsals) Events(ctx context.Context, t id.Tenant, p policy.Policy, l
 	return run.report, nil
 }
 
-// state returns the state of a ledger whose policies and events are those that hold.
-func (r *Rehearsals) state(ctx context.Context, t id.Tenant) (*log.State, error) {
+// trustedState returns the state of a ledger whose policies and events are those that hold.
+func (r *Simulator) trustedState(ctx context.Context, t id.Tenant) (*log.State, error) {
 	s, err := r.ledgers.State(ctx, t)
 	if err == nil {
 		err = s.Trusted()
@@ -143,8 +143,8 @@ func (r *Rehearsals) state(ctx context.Context, t id.Tenant) (*log.State, error)
 	return s, err
 }
 
-// compile takes a turn too: it is as long as many events.
-func (r *Rehearsals) compile(ctx context.Context, t id.Tenant, p policy.Policy) (*policy.Compiled, error) {
+// compilePolicy takes a turn too: it is as long as many events.
+func (r *Simulator) compilePolicy(ctx context.Context, t id.Tenant, p policy.Policy) (*policy.Compiled, error) {
 	party := admission.Party{Tenant: t}
 	if err := r.turns.Take(ctx, party); err != nil {
 		return nil, err
@@ -153,8 +153,8 @@ func (r *Rehearsals) compile(ctx context.Context, t id.Tenant, p policy.Policy) 
 	return policy.CompileWithin(ctx, p)
 }
 
-// turn decides a few events.
-func (r *Rehearsals) turn(ctx context.Context, t id.Tenant, state *log.State, run *run) error {
+// simulateTurn decides a few events.
+func (r *Simulator) simulateTurn(ctx context.Context, t id.Tenant, state *log.State, run *run) error {
 	party := admission.Party{Tenant: t}
 	if err := r.turns.Take(ctx, party); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (r *Rehearsals) turn(ctx context.Context, t id.Tenant, state *log.State, ru
 	end := min(run.report.End+perTurn, state.Size())
 	for e, err := range r.ledgers.Events(ctx, state, run.report.End, end, storage.Records|storage.Envelopes) {
 		if err == nil {
-			err = run.event(ctx, e)
+			err = run.simulateEvent(ctx, e)
 		}
 		if err != nil {
 			return err
@@ -187,7 +187,7 @@ type run struct {
 	report   Report
 }
 
-func (r *run) event(ctx context.Context, e storage.Event) error {
+func (r *run) simulateEvent(ctx context.Context, e storage.Event) error {
 	switch {
 	case e.Tool == "":
 		r.report.WithoutTool++
@@ -209,25 +209,25 @@ func (r *run) event(ctx context.Context, e storage.Event) error {
 		return nil
 	}
 	r.report.Evaluated++
-	evaluation, err := meter.Apply(ctx, r.policy, inputOf(&record, envelope))
+	evaluation, err := meter.Apply(ctx, r.policy, inputOfEvent(&record, envelope))
 	if err != nil {
 		return err
 	}
-	outcome := evaluation.Settle(func(c *policy.Claim) bool { return r.counters.exceeds(c, record.ReceivedAt) })
+	outcome := evaluation.Settle(func(c *policy.Claim) bool { return r.counters.exceedsLimit(c, record.ReceivedAt) })
 	for _, rule := range outcome.Shadow {
 		r.report.Shadow[rule]++
 	}
 	effective := outcome.Effective(record.Policy.Declared)
 	if effective != id.Deny {
-		r.counters.add(evaluation.Claims, record.ReceivedAt)
+		r.counters.addClaims(evaluation.Claims, record.ReceivedAt)
 	}
 	if effective != record.Policy.Effective {
-		r.change(&record, envelope, effective, &outcome)
+		r.noteChange(&record, envelope, effective, &outcome)
 	}
 	return nil
 }
 
-func (r *run) change(record *event.Record, envelope *event.Envelope, effective id.Decision, o *policy.Outcome) {
+func (r *run) noteChange(record *event.Record, envelope *event.Envelope, effective id.Decision, o *policy.Outcome) {
 	r.report.Changed++
 	if effective > record.Policy.Effective {
 		r.report.Tightened++
@@ -244,8 +244,8 @@ func (r *run) change(record *event.Record, envelope *event.Envelope, effective i
 	})
 }
 
-// inputOf is what the policy was asked about an event, or would have been.
-func inputOf(record *event.Record, e *event.Envelope) policy.Input {
+// inputOfEvent is what the policy was asked about an event, or would have been.
+func inputOfEvent(record *event.Record, e *event.Envelope) policy.Input {
 	in := policy.Input{
 		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind,
 		Payload: e.Payload, Now: record.Policy.EvaluatedAt,

@@ -8,17 +8,17 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// Trial explains what a policy of an organization says to one input, at the time
+// EvaluateTrial explains what a policy of an organization says to one input, at the time
 // of the trial or else now.
 //
 // Errors are those of log.State.Trusted, because a policy is tried that may have been
 // replaced; fault.Overloaded while others are at it.
-func (r *Rehearsals) Trial(ctx context.Context, t id.Tenant, p policy.Policy, trial *policy.Trial) (policy.Explanation, error) {
+func (r *Simulator) EvaluateTrial(ctx context.Context, t id.Tenant, p policy.Policy, trial *policy.Trial) (policy.Explanation, error) {
 	if err := r.gate.Enter(t, 1); err != nil {
 		return policy.Explanation{}, err
 	}
 	defer r.gate.Leave(t, 1)
-	if _, err := r.state(ctx, t); err != nil {
+	if _, err := r.trustedState(ctx, t); err != nil {
 		return policy.Explanation{}, err
 	}
 	party := admission.Party{Tenant: t}

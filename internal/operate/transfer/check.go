@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/operate/serviceindex"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -23,12 +24,12 @@ type checked struct {
 	last     id.Hash
 }
 
-// verify reads all of an organization and compares it with its checkpoint: sums,
+// verifyExport reads all of an organization and compares it with its checkpoint: sums,
 // hash chain, record hashes, tree, and that there is nothing of anybody else. at
 // is a size whose root the caller needs.
-func (m *manifest) verify(ctx context.Context, at id.Index, report func(id.Index)) (*checked, error) {
+func (m *manifest) verifyExport(ctx context.Context, at id.Index, report func(id.Index)) (*checked, error) {
 	c := &checked{at: at}
-	if err := m.checkSigned(); err != nil {
+	if err := m.checkSignedHead(); err != nil {
 		return nil, err
 	}
 	if err := m.checkEvents(ctx, c, report); err != nil {
@@ -37,19 +38,19 @@ func (m *manifest) verify(ctx context.Context, at id.Index, report func(id.Index
 	return c, m.checkRecords(ctx, c)
 }
 
-// checkSigned compares the manifest with its checkpoint.
-func (m *manifest) checkSigned() error {
+// checkSignedHead compares the manifest with its checkpoint.
+func (m *manifest) checkSignedHead() error {
 	key, err := tlog.ParseVerifierKey(m.LogKey)
 	if err != nil {
-		return damaged("%s: log key: %w", m.dir, err)
+		return Damagedf("%s: log key: %w", m.dir, err)
 	}
 	c, err := tlog.OpenCheckpoint([]byte(m.Checkpoint), key)
 	if err != nil {
-		return damaged("%s: checkpoint: %w", m.dir, err)
+		return Damagedf("%s: checkpoint: %w", m.dir, err)
 	}
 	m.shown = c.Size
 	if c.Origin != m.Origin || !m.Ended && (c.Size != m.Size || c.Root != m.Root) {
-		return damaged("%s: the checkpoint is of another head", m.dir)
+		return Damagedf("%s: the checkpoint is of another head", m.dir)
 	}
 	return nil
 }
@@ -63,14 +64,14 @@ func (m *manifest) checkEvents(ctx context.Context, c *checked, report func(id.I
 	}
 	note()
 	var full []tlog.FullTile
-	err := m.events(ctx, 0, func(r *pieceReader, e storage.Event) error {
+	err := m.forEachEvent(ctx, 0, func(r *pieceReader, e storage.Event) error {
 		switch {
 		case e.Index != tree.Size():
-			return r.damaged("line %d: is event %d, not %d", r.read+1, e.Index, tree.Size())
+			return r.damagedPiece("line %d: is event %d, not %d", r.read+1, e.Index, tree.Size())
 		case e.Entry.Prev != last:
-			return r.damaged("line %d: entry %d does not link to the entry before", r.read+1, e.Index)
+			return r.damagedPiece("line %d: entry %d does not link to the entry before", r.read+1, e.Index)
 		case event.RecordHash(e.Record) != e.Entry.Record:
-			return r.damaged("line %d: record %d is not the one that the entry commits to", r.read+1, e.Index)
+			return r.damagedPiece("line %d: record %d is not the one that the entry commits to", r.read+1, e.Index)
 		}
 		last = log.EntryOf(e).Hash()
 		full = tree.Append(full[:0], last)
@@ -80,28 +81,28 @@ func (m *manifest) checkEvents(ctx context.Context, c *checked, report func(id.I
 		return nil
 	}, func(r *pieceReader) error {
 		if r.end.Size != tree.Size() || r.end.Root != tree.Root() {
-			return r.damaged("its events don't lead to the root that its end tells")
+			return r.damagedPiece("its events don't lead to the root that its end tells")
 		}
 		return nil
 	})
 	if err == nil && (tree.Size() != m.Size || tree.Root() != m.Root || last != m.Last) {
-		err = damaged("%s: the events lead to size %d, root %v; the checkpoint is of size %d, root %v", m.dir, tree.Size(), tree.Root(), m.Size, m.Root)
+		err = Damagedf("%s: the events lead to size %d, root %v; the checkpoint is of size %d, root %v", m.dir, tree.Size(), tree.Root(), m.Size, m.Root)
 	}
 	report(tree.Size())
 	return err
 }
 
-// events calls see with the events from begin on, and whole at the end of each piece.
-func (m *manifest) events(ctx context.Context, begin id.Index, see func(*pieceReader, storage.Event) error, whole func(*pieceReader) error) error {
+// forEachEvent calls see with the events from begin on, and whole at the end of each piece.
+func (m *manifest) forEachEvent(ctx context.Context, begin id.Index, see func(*pieceReader, storage.Event) error, whole func(*pieceReader) error) error {
 	pieces := slices.DeleteFunc(slices.Clone(m.pieces), func(p listedPiece) bool { return p.Piece != pieceEvents })
 	for i, p := range pieces {
 		if i+1 < len(pieces) && pieces[i+1].Begin <= begin {
 			continue
 		}
-		err := m.lines(ctx, p, func(r *pieceReader, line []byte) error {
-			e, err := parseEvent(line)
+		err := m.forEachLine(ctx, p, func(r *pieceReader, line []byte) error {
+			e, err := parseEventLine(line)
 			if err != nil {
-				return r.damaged("line %d: %w", r.read+1, err)
+				return r.damagedPiece("line %d: %w", r.read+1, err)
 			}
 			if e.Index < begin {
 				return nil
@@ -115,15 +116,15 @@ func (m *manifest) events(ctx context.Context, begin id.Index, see func(*pieceRe
 	return nil
 }
 
-// lines calls see with the lines of a piece, and whole at its end.
-func (m *manifest) lines(ctx context.Context, p listedPiece, see func(*pieceReader, []byte) error, whole func(*pieceReader) error) error {
-	r, err := m.open(p)
+// forEachLine calls see with the lines of a piece, and whole at its end.
+func (m *manifest) forEachLine(ctx context.Context, p listedPiece, see func(*pieceReader, []byte) error, whole func(*pieceReader) error) error {
+	r, err := m.openPiece(p)
 	if err != nil {
 		return err
 	}
 	defer r.close()
 	for {
-		line, err := r.next()
+		line, err := r.nextLine()
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -137,7 +138,7 @@ func (m *manifest) lines(ctx context.Context, p listedPiece, see func(*pieceRead
 			return err
 		}
 	}
-	if err := m.closed(r, p); err != nil {
+	if err := m.closeLine(r, p); err != nil {
 		return err
 	}
 	return whole(r)
@@ -147,7 +148,7 @@ func (m *manifest) lines(ctx context.Context, p listedPiece, see func(*pieceRead
 // organization's stand, in the other piece, those that it has in the service's own
 // partition, and no others.
 func (m *manifest) checkRecords(ctx context.Context, c *checked) error {
-	err := m.inStep(ctx, func(r storage.Record) error {
+	err := m.forEachRecord(ctx, func(r storage.Record) error {
 		switch {
 		case log.IsIdentity(r):
 			c.identity = r
@@ -161,30 +162,30 @@ func (m *manifest) checkRecords(ctx context.Context, c *checked) error {
 	}
 	names, err := org.NamesOf(c.founding)
 	if err != nil || c.identity.Value == nil || names.ID != m.ID || names.Slug != m.Slug {
-		return damaged("%s: the organization's own records are missing or another's", m.piece(pieceRecords).path(m))
+		return Damagedf("%s: the organization's own records are missing or another's", m.pieceNamed(pieceRecords).pathIn(m))
 	}
 	return nil
 }
 
-func (p listedPiece) path(m *manifest) string { return m.dir + "/" + p.File }
+func (p listedPiece) pathIn(m *manifest) string { return m.dir + "/" + p.File }
 
-// inStep calls own with the records of the organization's partition and service
+// forEachRecord calls own with the records of the organization's partition and service
 // with those that they have in the service's own.
-func (m *manifest) inStep(ctx context.Context, own, service func(storage.Record) error) error {
-	other, err := m.open(m.piece(pieceService))
+func (m *manifest) forEachRecord(ctx context.Context, own, service func(storage.Record) error) error {
+	other, err := m.openPiece(m.pieceNamed(pieceService))
 	if err != nil {
 		return err
 	}
 	defer other.close()
-	peeked := peeker{r: other}
+	peeked := bufferedReader{r: other}
 	var before storage.Record
-	err = m.lines(ctx, m.piece(pieceRecords), func(r *pieceReader, line []byte) error {
-		record, err := parseRecord(line)
+	err = m.forEachLine(ctx, m.pieceNamed(pieceRecords), func(r *pieceReader, line []byte) error {
+		record, err := parseRecordLine(line)
 		switch {
 		case err != nil:
-			return r.damaged("line %d: %w", r.read+1, err)
-		case log.Local(record.Kind) || before.Kind != "" && compare(before, record) >= 0:
-			return r.damaged("line %d: %s %q does not belong there", r.read+1, record.Kind, record.Key)
+			return r.damagedPiece("line %d: %w", r.read+1, err)
+		case log.Local(record.Kind) || before.Kind != "" && compareRecords(before, record) >= 0:
+			return r.damagedPiece("line %d: %s %q does not belong there", r.read+1, record.Kind, record.Key)
 		}
 		before = record
 		if err := own(record); err != nil {
@@ -193,7 +194,7 @@ func (m *manifest) inStep(ctx context.Context, own, service func(storage.Record)
 		if m.Ended {
 			return nil
 		}
-		if err := follow(m.tenant(), record, peeked.find, service); err != nil {
+		if err := serviceindex.Follow(m.parsedTenant(), record, peeked.findEntry, service); err != nil {
 			return damagedUnlessKnown(r, err)
 		}
 		return nil
@@ -201,16 +202,16 @@ func (m *manifest) inStep(ctx context.Context, own, service func(storage.Record)
 	if err != nil {
 		return err
 	}
-	if err := peeked.nothingMore(); err != nil {
+	if err := peeked.checkExhausted(); err != nil {
 		return err
 	}
-	return m.closed(other, m.piece(pieceService))
+	return m.closeLine(other, m.pieceNamed(pieceService))
 }
 
 // damagedUnlessKnown gives the place to an error of a record's owner.
 func damagedUnlessKnown(r *pieceReader, err error) error {
 	if errors.Is(err, storage.ErrCorrupt) || errors.Is(err, storage.ErrNotFound) {
-		return r.damaged("line %d: %w", r.read+1, err)
+		return r.damagedPiece("line %d: %w", r.read+1, err)
 	}
 	return err
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/operate/serviceindex"
+	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -20,18 +22,18 @@ import (
 func Drop(ctx context.Context, place Place, only string) ([]id.Origin, error) {
 	organization, err := id.ParseOrganization(only)
 	if err != nil {
-		return nil, refused("name the organization by its id: it has no other name here before it has arrived")
+		return nil, Refusedf("name the organization by its id: it has no other name here before it has arrived")
 	}
-	found, others, err := unfinished(ctx, place, organization)
+	found, others, err := findUnfinished(ctx, place, organization)
 	if err != nil {
 		return nil, fmt.Errorf("drop: %w", err)
 	}
 	if len(found) == 0 {
-		return nil, refused("no import of %s is unfinished here; unfinished are: %s", organization, orNone(others))
+		return nil, Refusedf("no import of %s is unfinished here; unfinished are: %s", organization, joinedOrNone(others))
 	}
 	var dropped []id.Origin
 	for _, u := range found {
-		if err := dropOne(ctx, place, u); err != nil {
+		if err := dropLog(ctx, place, u); err != nil {
 			return dropped, fmt.Errorf("drop: %s: %w", u.Identity.Origin, err)
 		}
 		dropped = append(dropped, u.Identity.Origin)
@@ -39,16 +41,16 @@ func Drop(ctx context.Context, place Place, only string) ([]id.Origin, error) {
 	return dropped, nil
 }
 
-func orNone(names []string) string {
+func joinedOrNone(names []string) string {
 	if len(names) == 0 {
 		return "none"
 	}
 	return strings.Join(names, ", ")
 }
 
-// unfinished finds the logs of an organization that are on their way here, and the
+// findUnfinished finds the logs of an organization that are on their way here, and the
 // ids of others that have some.
-func unfinished(ctx context.Context, place Place, organization id.Organization) (found []*log.Unfinished, others []string, err error) {
+func findUnfinished(ctx context.Context, place Place, organization id.Organization) (found []*log.Unfinished, others []string, err error) {
 	for t, err := range place.Store.Tenants(ctx) {
 		if err != nil {
 			return nil, nil, err
@@ -67,34 +69,34 @@ func unfinished(ctx context.Context, place Place, organization id.Organization) 
 	return found, others, nil
 }
 
-func dropOne(ctx context.Context, place Place, u *log.Unfinished) error {
+func dropLog(ctx context.Context, place Place, u *log.Unfinished) error {
 	t := u.Identity.Tenant
 	_, err := place.Store.Get(ctx, t, org.Kind, "")
 	if err == nil {
-		return refused("it was here before it moved away: end the import, or leave it as it is")
+		return Refusedf("it was here before it moved away: end the import, or leave it as it is")
 	}
 	if !errors.Is(err, storage.ErrNotFound) {
 		return err
 	}
-	w := &writing{store: place.Store, tenant: id.Service}
+	w := &records.Writer{Store: place.Store, Tenant: id.Service}
 	for r, err := range place.Store.Partition(ctx, t) {
 		if err == nil {
-			err = dropStandIns(ctx, place.Store, w, t, r)
+			err = dropEntries(ctx, place.Store, w, t, r)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := w.flush(ctx); err != nil {
+	if err := w.Flush(ctx); err != nil {
 		return err
 	}
 	return u.Drop(ctx, place.Store)
 }
 
-// dropStandIns takes away what stands for a record, where it does: a record of the
+// dropEntries takes away what stands for a record, where it does: a record of the
 // same name that is another organization's, and every account, stays.
-func dropStandIns(ctx context.Context, store storage.RecordStore, w *writing, t id.Tenant, r storage.Record) error {
-	all, err := standIns(t, r)
+func dropEntries(ctx context.Context, store storage.RecordStore, w *records.Writer, t id.Tenant, r storage.Record) error {
+	all, err := serviceindex.EntriesOf(t, r)
 	if err != nil {
 		return err
 	}
@@ -102,15 +104,15 @@ func dropStandIns(ctx context.Context, store storage.RecordStore, w *writing, t 
 		if want.Value == nil {
 			continue
 		}
-		want.presence = optional
-		_, there, err := stored(ctx, store, want)
+		want.Presence = serviceindex.Optional
+		_, there, err := serviceindex.FindStored(ctx, store, want)
 		switch {
 		case errors.Is(err, ErrDamaged): // another's
 			continue
 		case err != nil:
 			return err
 		case there:
-			if err := w.put(ctx, storage.Change{Kind: want.Kind, Key: want.Key, If: storage.AnyVersion}); err != nil {
+			if err := w.Put(ctx, storage.Change{Kind: want.Kind, Key: want.Key, If: storage.AnyVersion}); err != nil {
 				return err
 			}
 		}

@@ -30,33 +30,33 @@ type Exporter struct {
 // the last whole piece of events of each. ErrDamaged when something that is
 // exported is not whole.
 func (x *Exporter) Run(ctx context.Context, only string) ([]Organization, error) {
-	tenants, err := x.tenants(ctx, only)
+	tenants, err := x.listTenants(ctx, only)
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
-	if err := x.prepare(); err != nil {
+	if err := x.prepareExports(); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	all := make([]listed, 0, len(tenants))
 	done := make([]Organization, 0, len(tenants))
 	for i, t := range tenants {
 		w := &outgoing{Exporter: x, tenant: t, progress: Progress{Step: "exporting", Number: i + 1, Of: len(tenants)}}
-		l, err := w.run(ctx)
+		l, err := w.exportOrganization(ctx)
 		if err != nil {
 			return done, err
 		}
 		all, done = append(all, l), append(done, l.Organization)
 	}
-	slices.SortStableFunc(all, func(a, b listed) int { return cmp.Compare(number(a.Origin), number(b.Origin)) })
+	slices.SortStableFunc(all, func(a, b listed) int { return cmp.Compare(numberOfPiece(a.Origin), numberOfPiece(b.Origin)) })
 	if err := writeExport(x.Dir, all); err != nil {
 		return done, fmt.Errorf("export: manifest: %w", err)
 	}
 	return done, nil
 }
 
-// number is the place of a log in its line. Logs are listed, and arrive, after those
+// numberOfPiece is the place of a log in its line. Logs are listed, and arrive, after those
 // that they succeed.
-func number(o id.Origin) int {
+func numberOfPiece(o id.Origin) int {
 	_, n := o.Split()
 	return n
 }
@@ -71,14 +71,14 @@ func (x *Exporter) Retire(ctx context.Context) error {
 			continue
 		}
 		var head storage.Head
-		if head, err = x.Store.Head(ctx, m.tenant()); err != nil {
+		if head, err = x.Store.Head(ctx, m.parsedTenant()); err != nil {
 			continue
 		}
 		if head.Size != m.Size || head.Root != m.Root || head.ConfigVersion != m.ConfigVersion {
-			err = refused("%s was written since it was exported: export it again", m.Slug)
+			err = Refusedf("%s was written since it was exported: export it again", m.Slug)
 			continue
 		}
-		err = log.Retire(ctx, x.Store, m.tenant(), head)
+		err = log.Retire(ctx, x.Store, m.parsedTenant(), head)
 	}
 	if err != nil {
 		return fmt.Errorf("retire: %w", err)
@@ -86,14 +86,14 @@ func (x *Exporter) Retire(ctx context.Context) error {
 	return nil
 }
 
-// tenants returns what is to be exported.
-func (x *Exporter) tenants(ctx context.Context, only string) (all []id.Tenant, err error) {
+// listTenants returns what is to be exported.
+func (x *Exporter) listTenants(ctx context.Context, only string) (all []id.Tenant, err error) {
 	for t, err := range x.Store.Tenants(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		if only != "" {
-			switch names, err := namesOf(ctx, x.Store, t); {
+			switch names, err := namesOfRecord(ctx, x.Store, t); {
 			case errors.Is(err, storage.ErrNotFound), err == nil && only != string(names.Slug) && only != names.ID.String():
 				continue
 			case err != nil:
@@ -103,13 +103,13 @@ func (x *Exporter) tenants(ctx context.Context, only string) (all []id.Tenant, e
 		all = append(all, t)
 	}
 	if len(all) == 0 && only != "" {
-		return nil, refused("there is no organization %s here", only)
+		return nil, Refusedf("there is no organization %s here", only)
 	}
 	return all, nil
 }
 
-// namesOf reads what an organization is called.
-func namesOf(ctx context.Context, store storage.RecordStore, t id.Tenant) (org.Names, error) {
+// namesOfRecord reads what an organization is called.
+func namesOfRecord(ctx context.Context, store storage.RecordStore, t id.Tenant) (org.Names, error) {
 	r, err := store.Get(ctx, t, org.Kind, "")
 	if err != nil {
 		return org.Names{}, err
@@ -117,9 +117,9 @@ func namesOf(ctx context.Context, store storage.RecordStore, t id.Tenant) (org.N
 	return org.NamesOf(r)
 }
 
-// prepare makes the folder, or looks whether it can be gone on with, and takes
+// prepareExports makes the folder, or looks whether it can be gone on with, and takes
 // away what says that the export is whole.
-func (x *Exporter) prepare() error {
+func (x *Exporter) prepareExports() error {
 	if x.PieceBytes == 0 {
 		x.PieceBytes = 16 << 20
 	}
@@ -129,12 +129,12 @@ func (x *Exporter) prepare() error {
 	if x.Clock == nil {
 		x.Clock = time.Now
 	}
-	if err := privateDir(x.Dir); err != nil {
+	if err := createPrivateDir(x.Dir); err != nil {
 		return err
 	}
 	path := filepath.Join(x.Dir, manifestName)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return x.onlyExports()
+		return x.checkOnlyExports()
 	}
 	if _, err := readExport(x.Dir); err != nil {
 		return err
@@ -142,26 +142,26 @@ func (x *Exporter) prepare() error {
 	return errors.Join(os.Remove(path), syncDir(x.Dir))
 }
 
-// onlyExports refuses a folder in which there is something else.
-func (x *Exporter) onlyExports() error {
+// checkOnlyExports refuses a folder in which there is something else.
+func (x *Exporter) checkOnlyExports() error {
 	entries, err := os.ReadDir(x.Dir)
 	for _, e := range entries {
-		if !isOrganizationDir(e.Name()) && e.Name() != filepath.Base(partPath(manifestName)) {
-			return refused("%s is not empty and no export: %s lies in it", x.Dir, e.Name())
+		if !isOrganizationDir(e.Name()) && e.Name() != filepath.Base(partialPath(manifestName)) {
+			return Refusedf("%s is not empty and no export: %s lies in it", x.Dir, e.Name())
 		}
 	}
 	return err
 }
 
-// privateDir makes a folder that only its owner can look into, or checks that it
+// createPrivateDir makes a folder that only its owner can look into, or checks that it
 // is one.
-func privateDir(path string) error {
+func createPrivateDir(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
 	}
 	info, err := os.Stat(path)
 	if err == nil && info.Mode().Perm()&0o077 != 0 {
-		err = refused("%s may be read by others than its owner: chmod 700 it", path)
+		err = Refusedf("%s may be read by others than its owner: chmod 700 it", path)
 	}
 	return err
 }

@@ -31,11 +31,11 @@ func TestEventLine(t *testing.T) {
 	erased.Envelope = nil
 	plain.KeyDigest, plain.Tool = storage.KeyDigest{}, ""
 	for _, e := range []storage.Event{sampleEvent(), erased, plain} {
-		line, err := appendEvent(nil, &e)
+		line, err := appendEventLine(nil, &e)
 		if err != nil || bytes.IndexByte(line, '\n') >= 0 {
 			t.Fatalf("%s: %v", line, err)
 		}
-		if got, err := parseEvent(line); err != nil || !reflect.DeepEqual(got, e) {
+		if got, err := parseEventLine(line); err != nil || !reflect.DeepEqual(got, e) {
 			t.Errorf("got %+v, %v\nwant %+v", got, err, e)
 		}
 	}
@@ -52,11 +52,11 @@ func TestRecordLine(t *testing.T) {
 		{Kind: "x", Key: "k", Version: 1, Value: []byte(` {} `)},
 		{Kind: "x", Key: "k", Version: 1, Value: []byte(`null`)},
 	} {
-		line, err := recordText(&r)
+		line, err := encodeRecord(&r)
 		if err != nil || bytes.IndexByte(line, '\n') >= 0 {
 			t.Fatalf("%s: %v", line, err)
 		}
-		if got, err := parseRecord(line); err != nil || !reflect.DeepEqual(got, r) {
+		if got, err := parseRecordLine(line); err != nil || !reflect.DeepEqual(got, r) {
 			t.Errorf("got %+v, %v\nwant %+v", got, err, r)
 		}
 	}
@@ -68,11 +68,11 @@ func FuzzRecordLine(f *testing.F) {
 	f.Add("x", "\xff", uint64(7), []byte("\n"))
 	f.Fuzz(func(t *testing.T, kind, key string, version uint64, value []byte) {
 		r := storage.Record{Kind: storage.Kind(kind), Key: key, Version: version, Value: append([]byte{}, value...)}
-		line, err := recordText(&r)
+		line, err := encodeRecord(&r)
 		if err != nil || version == 0 || kind == "" {
 			return
 		}
-		if got, err := parseRecord(line); err != nil || !reflect.DeepEqual(got, r) || bytes.IndexByte(line, '\n') >= 0 {
+		if got, err := parseRecordLine(line); err != nil || !reflect.DeepEqual(got, r) || bytes.IndexByte(line, '\n') >= 0 {
 			t.Fatalf("%s: got %+v, %v, want %+v", line, got, err, r)
 		}
 	})
@@ -81,19 +81,19 @@ func FuzzRecordLine(f *testing.F) {
 // FuzzEventLine: a line that is taken for an event says it again.
 func FuzzEventLine(f *testing.F) {
 	e := sampleEvent()
-	line, _ := appendEvent(nil, &e)
+	line, _ := appendEventLine(nil, &e)
 	f.Add(line)
 	f.Add([]byte(`{"entry":{}}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		e, err := parseEvent(line)
+		e, err := parseEventLine(line)
 		if err != nil {
 			return
 		}
-		again, err := appendEvent(nil, &e)
+		again, err := appendEventLine(nil, &e)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if twice, err := parseEvent(again); err != nil || !reflect.DeepEqual(twice, e) {
+		if twice, err := parseEventLine(again); err != nil || !reflect.DeepEqual(twice, e) {
 			t.Fatalf("got %+v, %v, want %+v", twice, err, e)
 		}
 	})
@@ -102,12 +102,12 @@ func FuzzEventLine(f *testing.F) {
 // FuzzPiece: of a file that was changed in any way, no reader gets to the end, but
 // for one that is what a writer makes.
 func FuzzPiece(f *testing.F) {
-	h := newHeader(pieceEvents, id.Organization{1}, 0)
+	h := newPieceHeader(pieceEvents, id.Organization{1}, 0)
 	w, err := createPiece(filepath.Join(f.TempDir(), "piece"), h)
 	for _, line := range []string{"{}", `{"a":1}`, ""} {
-		err = errors.Join(err, w.line([]byte(line)))
+		err = errors.Join(err, w.writeLine([]byte(line)))
 	}
-	if _, sealed := w.seal(3, id.Hash{4}); err != nil || sealed != nil {
+	if _, sealed := w.sealPiece(3, id.Hash{4}); err != nil || sealed != nil {
 		f.Fatal(err, sealed)
 	}
 	whole, err := os.ReadFile(w.path)
@@ -131,9 +131,9 @@ func FuzzPiece(f *testing.F) {
 		}
 		again, err := createPiece(path, h)
 		for _, line := range lines {
-			err = errors.Join(err, again.line(line))
+			err = errors.Join(err, again.writeLine(line))
 		}
-		if got, sealed := again.seal(end.Size, end.Root); err != nil || sealed != nil || got != end {
+		if got, sealed := again.sealPiece(end.Size, end.Root); err != nil || sealed != nil || got != end {
 			t.Fatalf("got %+v, %v, want %+v", got, sealed, end)
 		}
 	})
@@ -146,7 +146,7 @@ func readAll(path string, h header) (lines [][]byte, end sum, err error) {
 	}
 	defer r.close()
 	for {
-		line, err := r.next()
+		line, err := r.nextLine()
 		if errors.Is(err, io.EOF) {
 			return lines, r.end, nil
 		}

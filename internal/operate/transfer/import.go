@@ -35,7 +35,7 @@ func (i *Importer) Run(ctx context.Context, only string) ([]Arrived, error) {
 	if i.Report == nil {
 		i.Report = func(Progress) {}
 	}
-	manifests, err := i.manifests(only)
+	manifests, err := i.readManifests(only)
 	if err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
@@ -44,14 +44,14 @@ func (i *Importer) Run(ctx context.Context, only string) ([]Arrived, error) {
 		return nil, err
 	}
 	var done []Arrived
-	for _, line := range lines(manifests) {
+	for _, line := range groupLines(manifests) {
 		var all []*incoming
 		for n, m := range line {
 			all = append(all, &incoming{Importer: i, manifest: m, ledgers: ledgers, progress: Progress{
 				Organization: m.Slug, Number: len(done) + n + 1, Of: len(manifests), Size: m.Size,
 			}})
 		}
-		arrived, failed := runLine(ctx, all)
+		arrived, failed := importLine(ctx, all)
 		done = append(done, arrived...)
 		if err = failed; err != nil {
 			err = fmt.Errorf("import: %s: %w", line[0].Slug, err)
@@ -61,8 +61,8 @@ func (i *Importer) Run(ctx context.Context, only string) ([]Arrived, error) {
 	return done, errors.Join(err, ledgers.Close())
 }
 
-// lines puts the logs of each organization together, in their order.
-func lines(manifests []*manifest) (all [][]*manifest) {
+// groupLines puts the logs of each organization together, in their order.
+func groupLines(manifests []*manifest) (all [][]*manifest) {
 	at := map[id.Organization]int{}
 	for _, m := range manifests {
 		n, known := at[m.ID]
@@ -75,18 +75,18 @@ func lines(manifests []*manifest) (all [][]*manifest) {
 	return all
 }
 
-// runLine imports the logs of one organization. Whether all of them can come is looked
+// importLine imports the logs of one organization. Whether all of them can come is looked
 // at first, and the newest, with which the organization opens, arrives last.
-func runLine(ctx context.Context, line []*incoming) (done []Arrived, err error) {
+func importLine(ctx context.Context, line []*incoming) (done []Arrived, err error) {
 	results := make([]Arrived, len(line))
 	for n := len(line) - 1; n >= 0; n-- {
-		if results[n], err = line[n].prepare(ctx); err != nil {
+		if results[n], err = line[n].prepareImport(ctx); err != nil {
 			return nil, err
 		}
 	}
 	for n, w := range line {
 		if !results[n].There {
-			if err := w.arrive(ctx); err != nil {
+			if err := w.importEvents(ctx); err != nil {
 				return done, err
 			}
 		}
@@ -99,14 +99,14 @@ func runLine(ctx context.Context, line []*incoming) (done []Arrived, err error) 
 // report is called after each step.
 func Check(ctx context.Context, dir, only string, report func(Progress)) ([]Organization, error) {
 	i := &Importer{Dir: dir, Report: report}
-	manifests, err := i.manifests(only)
+	manifests, err := i.readManifests(only)
 	if err != nil {
 		return nil, fmt.Errorf("check: %w", err)
 	}
 	var done []Organization
 	for n, m := range manifests {
 		p := Progress{Step: "checking", Organization: m.Slug, Number: n + 1, Of: len(manifests), Size: m.Size}
-		_, err := m.verify(ctx, 0, func(at id.Index) {
+		_, err := m.verifyExport(ctx, 0, func(at id.Index) {
 			p.Events = at
 			report(p)
 		})
@@ -118,15 +118,15 @@ func Check(ctx context.Context, dir, only string, report func(Progress)) ([]Orga
 	return done, nil
 }
 
-// manifests reads the manifests of what is to be imported and looks whether all
+// readManifests reads the manifests of what is to be imported and looks whether all
 // their pieces are there.
-func (i *Importer) manifests(only string) (all []*manifest, err error) {
+func (i *Importer) readManifests(only string) (all []*manifest, err error) {
 	listed, err := readExport(i.Dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range listed {
-		if only != "" && !l.is(only) {
+		if only != "" && !l.isNamed(only) {
 			continue
 		}
 		m, err := readManifest(i.Dir, l)
@@ -134,14 +134,14 @@ func (i *Importer) manifests(only string) (all []*manifest, err error) {
 			return nil, err
 		}
 		for _, p := range m.pieces {
-			if _, err := os.Stat(p.path(m)); errors.Is(err, os.ErrNotExist) {
-				return nil, damaged("%s: is missing", p.path(m))
+			if _, err := os.Stat(p.pathIn(m)); errors.Is(err, os.ErrNotExist) {
+				return nil, Damagedf("%s: is missing", p.pathIn(m))
 			}
 		}
 		all = append(all, m)
 	}
 	if len(all) == 0 && only != "" {
-		return nil, refused("there is no organization %s in the export", only)
+		return nil, Refusedf("there is no organization %s in the export", only)
 	}
 	return all, nil
 }

@@ -21,109 +21,109 @@ type incoming struct {
 	checked  *checked
 }
 
-// prepare reads all of the export, looks whether it can come here and claims its names.
-func (w *incoming) prepare(ctx context.Context) (Arrived, error) {
-	head, err := w.Store.Head(ctx, w.tenant())
+// prepareImport reads all of the export, looks whether it can come here and claims its names.
+func (w *incoming) prepareImport(ctx context.Context) (Arrived, error) {
+	head, err := w.Store.Head(ctx, w.parsedTenant())
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return Arrived{}, err
 	}
-	if w.checked, err = w.verify(ctx, head.Size, w.step("checking")); err != nil {
+	if w.checked, err = w.verifyExport(ctx, head.Size, w.reportStep("checking")); err != nil {
 		return Arrived{}, err
 	}
 	result := Arrived{Organization: w.Organization, Before: head.Size}
-	if result.There, err = w.stands(ctx); err != nil || result.There {
+	if result.There, err = w.isComplete(ctx); err != nil || result.There {
 		return result, err
 	}
 	if w.Ended {
 		return result, nil
 	}
-	return result, w.claims(ctx, false)
+	return result, w.claimEntries(ctx, false)
 }
 
-func (w *incoming) arrive(ctx context.Context) error {
-	arriving, err := w.ledgers.BeginImport(ctx, w.tenant(), w.checked.identity)
+func (w *incoming) importEvents(ctx context.Context) error {
+	arriving, err := w.ledgers.BeginImport(ctx, w.parsedTenant(), w.checked.identity)
 	if err != nil {
-		return refusal(err)
+		return AsRefusal(err)
 	}
-	if err := w.append(ctx, arriving); err != nil {
+	if err := w.appendEvents(ctx, arriving); err != nil {
 		return err
 	}
-	return w.finish(ctx, arriving)
+	return w.finishImport(ctx, arriving)
 }
 
-// step returns what reports the progress of a step.
-func (w *incoming) step(name string) func(id.Index) {
+// reportStep returns what reports the progress of a step.
+func (w *incoming) reportStep(name string) func(id.Index) {
 	return func(at id.Index) {
 		w.progress.Step, w.progress.Events = name, at
 		w.Report(w.progress)
 	}
 }
 
-// stands compares what the store has of the organization with the export, and
+// isComplete compares what the store has of the organization with the export, and
 // reports whether it is here already, whole and open.
-func (w *incoming) stands(ctx context.Context) (there bool, err error) {
-	s, err := w.ledgers.Standing(ctx, w.tenant(), w.checked.identity)
+func (w *incoming) isComplete(ctx context.Context) (there bool, err error) {
+	s, err := w.ledgers.Standing(ctx, w.parsedTenant(), w.checked.identity)
 	if err != nil {
-		return false, refusal(err)
+		return false, AsRefusal(err)
 	}
 	if s.KeyAt(w.shown).String() != w.LogKey || s.Identity.Origin != w.Origin || s.Identity.Organization != w.ID {
-		return false, damaged("%s: the ledger's identity is not the one of the manifest", w.piece(pieceRecords).path(w.manifest))
+		return false, Damagedf("%s: the ledger's identity is not the one of the manifest", w.pieceNamed(pieceRecords).pathIn(w.manifest))
 	}
-	if err := w.opens(ctx, s.Identity); err != nil {
+	if err := w.checkPrivateKeys(ctx, s.Identity); err != nil {
 		return false, err
 	}
 	if w.ledgers.SlugTaken(w.Slug, w.Origin) {
-		return false, refused("org_slug %q is taken here by another organization, which may have been lost", w.Slug)
+		return false, Refusedf("org_slug %q is taken here by another organization, which may have been lost", w.Slug)
 	}
 	if shown := w.ledgers.Shown(w.Origin); shown > w.shown {
-		return false, refused("a checkpoint of size %d was shown of it, the export has one of size %d: a newer export is needed", shown, w.shown)
+		return false, Refusedf("a checkpoint of size %d was shown of it, the export has one of size %d: a newer export is needed", shown, w.shown)
 	}
 	switch {
 	case s.Absent():
 		return false, nil
 	case s.Head.Size > w.Size:
-		return false, refused("it is here with %d events, the export has %d", s.Head.Size, w.Size)
+		return false, Refusedf("it is here with %d events, the export has %d", s.Head.Size, w.Size)
 	case s.Head.Root != w.checked.root || s.Head.Last != w.checked.last:
-		return false, refused("the store holds other events of it than the export, below size %d", s.Head.Size)
+		return false, Refusedf("the store holds other events of it than the export, below size %d", s.Head.Size)
 	}
 	if w.Ended && s.Level == log.Frozen && s.Head.Size == w.Size {
 		return true, nil
 	}
-	return w.mayGoOn(s)
+	return w.mayContinue(s)
 }
 
-// opens refuses an organization one of whose private keys does not open here.
-func (w *incoming) opens(ctx context.Context, identity *log.Identity) error {
-	return w.inStep(ctx, func(r storage.Record) error {
+// checkPrivateKeys refuses an organization one of whose private keys does not open here.
+func (w *incoming) checkPrivateKeys(ctx context.Context, identity *log.Identity) error {
+	return w.forEachRecord(ctx, func(r storage.Record) error {
 		for _, s := range w.Sealed {
 			if s.Kind != r.Kind || r.Key != "" {
 				continue
 			}
 			if _, _, err := s.Reseal(w.Keyring, identity.KeyOwner(), r.Value); err != nil {
-				return refusal(fmt.Errorf("%s: %w", r.Kind, err))
+				return AsRefusal(fmt.Errorf("%s: %w", r.Kind, err))
 			}
 		}
 		return nil
 	}, func(storage.Record) error { return nil })
 }
 
-// mayGoOn looks at how a ledger that the export extends stands here.
-func (w *incoming) mayGoOn(s log.Standing) (there bool, err error) {
+// mayContinue looks at how a ledger that the export extends stands here.
+func (w *incoming) mayContinue(s log.Standing) (there bool, err error) {
 	switch s.Level {
 	case log.Importing:
 		return false, nil
 	case log.Moved:
 		if s.Head.Size == w.Size && !w.Reopen {
-			return false, refused("it was moved away from here at this very size: --reopen opens it here again, if it did not go on elsewhere")
+			return false, Refusedf("it was moved away from here at this very size: --reopen opens it here again, if it did not go on elsewhere")
 		}
 		return false, nil
 	case log.Healthy:
 		if s.Head.Size == w.Size {
 			return true, nil
 		}
-		return false, refused("it is here and open, with %d events", s.Head.Size)
+		return false, Refusedf("it is here and open, with %d events", s.Head.Size)
 	}
-	return false, refused("it is here, and its ledger has a fault: %s", s.Level)
+	return false, Refusedf("it is here, and its ledger has a fault: %s", s.Level)
 }
 
 // How many events are handed over at a time, and how many chunks may be under
@@ -133,29 +133,29 @@ const (
 	chunksAhead = 4
 )
 
-// append hands over the events that the store does not have yet.
-func (w *incoming) append(ctx context.Context, arriving *log.Import) error {
-	h := &handing{Import: arriving, report: w.step("importing")}
+// appendEvents hands over the events that the store does not have yet.
+func (w *incoming) appendEvents(ctx context.Context, arriving *log.Import) error {
+	h := &submission{Import: arriving, report: w.reportStep("importing")}
 	h.report(arriving.Head().Size)
-	err := w.events(ctx, arriving.Head().Size, func(_ *pieceReader, e storage.Event) error {
+	err := w.forEachEvent(ctx, arriving.Head().Size, func(_ *pieceReader, e storage.Event) error {
 		if h.next = append(h.next, e); len(h.next) < chunk {
 			return nil
 		}
-		return h.hand(ctx)
+		return h.submitChunk(ctx)
 	}, func(*pieceReader) error { return nil })
 	if err == nil && len(h.next) > 0 {
-		err = h.hand(ctx)
+		err = h.submitChunk(ctx)
 	}
 	for len(h.waits) > 0 {
-		if failed := h.wait(ctx); err == nil {
+		if failed := h.awaitOldest(ctx); err == nil {
 			err = failed
 		}
 	}
 	return err
 }
 
-// handing is what is handed over and has not landed.
-type handing struct {
+// submission is what is handed over and has not landed.
+type submission struct {
 	*log.Import
 	report func(id.Index)
 	next   []storage.Event
@@ -163,7 +163,7 @@ type handing struct {
 	landed []id.Index // the size when each has
 }
 
-func (h *handing) hand(ctx context.Context) error {
+func (h *submission) submitChunk(ctx context.Context) error {
 	wait, err := h.Append(h.next)
 	if err != nil {
 		return err
@@ -172,10 +172,10 @@ func (h *handing) hand(ctx context.Context) error {
 	if len(h.waits) < chunksAhead {
 		return nil
 	}
-	return h.wait(ctx)
+	return h.awaitOldest(ctx)
 }
 
-func (h *handing) wait(ctx context.Context) error {
+func (h *submission) awaitOldest(ctx context.Context) error {
 	err := h.waits[0](ctx)
 	if err == nil {
 		h.report(h.landed[0])
@@ -184,31 +184,31 @@ func (h *handing) wait(ctx context.Context) error {
 	return err
 }
 
-// finish writes the records, then what stands for them in the service's own
+// finishImport writes the records, then what stands for them in the service's own
 // partition, and opens the ledger by the step that makes the organization exist.
-func (w *incoming) finish(ctx context.Context, arriving *log.Import) error {
-	founding, err := w.records(ctx)
+func (w *incoming) finishImport(ctx context.Context, arriving *log.Import) error {
+	founding, err := w.importRecords(ctx)
 	if err != nil {
 		return err
 	}
 	if w.Ended {
-		return refusal(arriving.End(ctx, []byte(w.Checkpoint), w.ConfigVersion, founding))
+		return AsRefusal(arriving.End(ctx, []byte(w.Checkpoint), w.ConfigVersion, founding))
 	}
-	if err := w.claims(ctx, true); err != nil {
+	if err := w.claimEntries(ctx, true); err != nil {
 		return err
 	}
-	return refusal(arriving.Open(ctx, []byte(w.Checkpoint), w.ConfigVersion, founding))
+	return AsRefusal(arriving.Open(ctx, []byte(w.Checkpoint), w.ConfigVersion, founding))
 }
 
-// refusal tells a conflict from what is broken.
-func refusal(err error) error {
+// AsRefusal wraps ErrRefused round errors that another state of the store would not have.
+func AsRefusal(err error) error {
 	switch {
 	case errors.Is(err, seal.ErrUnknownKey):
-		return refused("it has keys that are sealed under another master key than those of this service: bring the one of the service that it comes from: %w", err)
+		return Refusedf("it has keys that are sealed under another master key than those of this service: bring the one of the service that it comes from: %w", err)
 	case fault.Is(err, fault.Conflict):
-		return refused("%w", err)
+		return Refusedf("%w", err)
 	case errors.Is(err, storage.ErrStale), errors.Is(err, storage.ErrConflict):
-		return refused("the store was written meanwhile: stop what uses it, and run the import again: %w", err)
+		return Refusedf("the store was written meanwhile: stop what uses it, and run the import again: %w", err)
 	}
 	return err
 }

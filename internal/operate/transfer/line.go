@@ -34,9 +34,9 @@ type eventLine struct {
 	Envelope   jsontext.Value `json:"envelope"` // null when erased
 }
 
-// appendEvent appends the line of an event. Documents are put in by hand: they
+// appendEventLine appends the line of an event. Documents are put in by hand: they
 // are canonical JSON, and have to come out again as they went in.
-func appendEvent(b []byte, e *storage.Event) ([]byte, error) {
+func appendEventLine(b []byte, e *storage.Event) ([]byte, error) {
 	var err error
 	b = log.EntryOf(*e).AppendTo(append(b, `{"entry":`...))
 	text := func(name, value string) {
@@ -66,8 +66,8 @@ func appendEvent(b []byte, e *storage.Event) ([]byte, error) {
 	return append(append(b, e.Envelope...), '}'), nil
 }
 
-// parseEvent reads what appendEvent wrote. What it returns shares nothing with line.
-func parseEvent(line []byte) (e storage.Event, err error) {
+// parseEventLine reads what appendEvent wrote. What it returns shares nothing with line.
+func parseEventLine(line []byte) (e storage.Event, err error) {
 	var l eventLine
 	if err := json.Unmarshal(line, &l, json.RejectUnknownMembers(true)); err != nil {
 		return e, err
@@ -108,12 +108,12 @@ type recordLine struct {
 	ValueBase64 *[]byte        `json:"value_base64,omitzero"`
 }
 
-func recordText(r *storage.Record) ([]byte, error) {
+func encodeRecord(r *storage.Record) ([]byte, error) {
 	l := recordLine{Kind: r.Kind, Key: r.Key, Version: r.Version}
 	if !utf8.ValidString(r.Key) {
 		l.Key, l.KeyBase64 = "", []byte(r.Key)
 	}
-	if !embeds(r.Value) {
+	if !isEmbeddable(r.Value) {
 		l.ValueBase64 = &r.Value
 		return json.Marshal(l)
 	}
@@ -125,8 +125,8 @@ func recordText(r *storage.Record) ([]byte, error) {
 	return append(append(b, r.Value...), '}'), nil
 }
 
-// embeds reports whether a value can stand in a line and come out as it is.
-func embeds(v []byte) bool {
+// isEmbeddable reports whether a value can stand in a line and come out as it is.
+func isEmbeddable(v []byte) bool {
 	if len(v) < 2 || v[0] != '{' || v[len(v)-1] != '}' {
 		return false
 	}
@@ -138,7 +138,7 @@ func embeds(v []byte) bool {
 	return jsontext.Value(v).IsValid()
 }
 
-func parseRecord(line []byte) (storage.Record, error) {
+func parseRecordLine(line []byte) (storage.Record, error) {
 	var l recordLine
 	if err := json.Unmarshal(line, &l, json.RejectUnknownMembers(true)); err != nil {
 		return storage.Record{}, err

@@ -20,8 +20,8 @@ const (
 	serviceName  = "service.ndjson"
 )
 
-// eventsName is the piece that begins at an event; names sort as they follow.
-func eventsName(begin id.Index) string { return fmt.Sprintf("events-%016d.ndjson", begin) }
+// eventsPieceName is the piece that begins at an event; names sort as they follow.
+func eventsPieceName(begin id.Index) string { return fmt.Sprintf("events-%016d.ndjson", begin) }
 
 // listed is an organization in the manifest of an export.
 type listed struct {
@@ -76,7 +76,7 @@ type manifest struct {
 	shown  id.Index // size of the checkpoint, once it was checked
 }
 
-func (m *manifest) tenant() id.Tenant { return id.Tenant(m.Tenant) }
+func (m *manifest) parsedTenant() id.Tenant { return id.Tenant(m.Tenant) }
 
 // organizationDir is the folder of one log: the organization's id, and from the second
 // log of a line on its number.
@@ -94,8 +94,8 @@ func isOrganizationDir(name string) bool {
 	return err == nil
 }
 
-func (m *manifest) write() (sum, error) {
-	w, err := createPiece(filepath.Join(m.dir, manifestName), newHeader(pieceOrganization, m.ID, 0))
+func (m *manifest) writeManifest() (sum, error) {
+	w, err := createPiece(filepath.Join(m.dir, manifestName), newPieceHeader(pieceOrganization, m.ID, 0))
 	if err != nil {
 		return sum{}, err
 	}
@@ -107,7 +107,7 @@ func (m *manifest) write() (sum, error) {
 }
 
 func writeExport(dir string, all []listed) error {
-	w, err := createPiece(filepath.Join(dir, manifestName), newHeader(pieceExport, id.Organization{}, 0))
+	w, err := createPiece(filepath.Join(dir, manifestName), newPieceHeader(pieceExport, id.Organization{}, 0))
 	if err != nil {
 		return err
 	}
@@ -123,14 +123,14 @@ func (w *pieceWriter) sealLines(lines []any, size id.Index, root id.Hash) (sum, 
 	for _, l := range lines {
 		text, err := json.Marshal(l)
 		if err == nil {
-			err = w.line(text)
+			err = w.writeLine(text)
 		}
 		if err != nil {
-			w.drop()
+			w.discardPiece()
 			return sum{}, err
 		}
 	}
-	return w.seal(size, root)
+	return w.sealPiece(size, root)
 }
 
 // readLines decodes all lines of a piece; each is called with a function that
@@ -142,7 +142,7 @@ func readLines(path string, h header, each func(number int, decode func(any) err
 	}
 	defer r.close()
 	for {
-		line, err := r.next()
+		line, err := r.nextLine()
 		if errors.Is(err, io.EOF) {
 			return r.end, nil
 		}
@@ -151,7 +151,7 @@ func readLines(path string, h header, each func(number int, decode func(any) err
 		}
 		decode := func(into any) error {
 			if err := json.Unmarshal(line, into, json.RejectUnknownMembers(true)); err != nil {
-				return r.damaged("line %d: is malformed", r.read+1)
+				return r.damagedPiece("line %d: is malformed", r.read+1)
 			}
 			return nil
 		}
@@ -164,14 +164,14 @@ func readLines(path string, h header, each func(number int, decode func(any) err
 // readExport reads the organizations of an export.
 func readExport(dir string) (all []listed, err error) {
 	path := filepath.Join(dir, manifestName)
-	end, err := readLines(path, newHeader(pieceExport, id.Organization{}, 0), func(_ int, decode func(any) error) error {
+	end, err := readLines(path, newPieceHeader(pieceExport, id.Organization{}, 0), func(_ int, decode func(any) error) error {
 		var l listed
 		err := decode(&l)
 		all = append(all, l)
 		return err
 	})
 	if err == nil && (end.Size != 0 || end.Root != id.Hash{}) {
-		err = damaged("%s: its end is another piece's", path)
+		err = Damagedf("%s: its end is another piece's", path)
 	}
 	return all, err
 }
@@ -180,7 +180,7 @@ func readExport(dir string) (all []listed, err error) {
 func readManifest(dir string, l listed) (*manifest, error) {
 	m := &manifest{dir: organizationDir(dir, l.ID, l.Origin)}
 	path := filepath.Join(m.dir, manifestName)
-	end, err := readLines(path, newHeader(pieceOrganization, l.ID, 0), func(number int, decode func(any) error) error {
+	end, err := readLines(path, newPieceHeader(pieceOrganization, l.ID, 0), func(number int, decode func(any) error) error {
 		if number == 0 {
 			return decode(&m.carried)
 		}
@@ -193,20 +193,20 @@ func readManifest(dir string, l listed) (*manifest, error) {
 		return nil, err
 	}
 	if end.SHA256 != l.SHA256 || m.Organization != l.Organization || end.Size != m.Size || end.Root != m.Root {
-		return nil, damaged("%s: is not the one that the manifest of the export lists", path)
+		return nil, Damagedf("%s: is not the one that the manifest of the export lists", path)
 	}
-	return m, m.check(path)
+	return m, m.checkManifest(path)
 }
 
-// check compares the order of the pieces with what there has to be.
-func (m *manifest) check(path string) error {
+// checkManifest compares the order of the pieces with what there has to be.
+func (m *manifest) checkManifest(path string) error {
 	want := map[pieceKind]string{pieceRecords: recordsName, pieceService: serviceName}
 	for _, p := range m.pieces {
 		if p.Piece == pieceEvents {
-			want[p.Piece] = eventsName(p.Begin)
+			want[p.Piece] = eventsPieceName(p.Begin)
 		}
 		if want[p.Piece] == "" || p.File != want[p.Piece] {
-			return damaged("%s: piece %s does not belong there", path, p.File)
+			return Damagedf("%s: piece %s does not belong there", path, p.File)
 		}
 		if p.Piece != pieceEvents {
 			delete(want, p.Piece)
@@ -214,13 +214,13 @@ func (m *manifest) check(path string) error {
 	}
 	delete(want, pieceEvents)
 	for _, name := range want {
-		return damaged("%s: piece %s is not listed", path, name)
+		return Damagedf("%s: piece %s is not listed", path, name)
 	}
 	return nil
 }
 
-// piece returns the listed piece of a kind that every organization has.
-func (m *manifest) piece(kind pieceKind) listedPiece {
+// pieceNamed returns the listed piece of a kind that every organization has.
+func (m *manifest) pieceNamed(kind pieceKind) listedPiece {
 	for _, p := range m.pieces {
 		if p.Piece == kind {
 			return p
@@ -229,16 +229,16 @@ func (m *manifest) piece(kind pieceKind) listedPiece {
 	return listedPiece{}
 }
 
-// open opens a piece of the organization.
-func (m *manifest) open(p listedPiece) (*pieceReader, error) {
-	return openPiece(filepath.Join(m.dir, p.File), newHeader(p.Piece, m.ID, p.Begin))
+// openPiece opens a piece of the organization.
+func (m *manifest) openPiece(p listedPiece) (*pieceReader, error) {
+	return openPiece(filepath.Join(m.dir, p.File), newPieceHeader(p.Piece, m.ID, p.Begin))
 }
 
-// closed checks that a piece that was read to its end is the listed one.
-func (m *manifest) closed(r *pieceReader, p listedPiece) error {
+// closeLine checks that a piece that was read to its end is the listed one.
+func (m *manifest) closeLine(r *pieceReader, p listedPiece) error {
 	sameHead := p.Piece == pieceEvents || r.end.Size == m.Size && r.end.Root == m.Root
 	if r.end.SHA256 != p.SHA256 || !sameHead {
-		return r.damaged("is not the one that the manifest lists")
+		return r.damagedPiece("is not the one that the manifest lists")
 	}
 	return nil
 }

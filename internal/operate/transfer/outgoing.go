@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/operate/serviceindex"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -25,24 +26,24 @@ type outgoing struct {
 	line     []byte // used again
 }
 
-func (w *outgoing) run(ctx context.Context) (listed, error) {
-	if err := w.open(ctx); err != nil {
+func (w *outgoing) exportOrganization(ctx context.Context) (listed, error) {
+	if err := w.openLedger(ctx); err != nil {
 		return listed{}, err
 	}
-	for _, step := range []func(context.Context) error{w.goOn, w.events, w.records, w.source.Finish} {
+	for _, step := range []func(context.Context) error{w.continueExport, w.exportEvents, w.exportRecords, w.source.Finish} {
 		if err := step(ctx); err != nil {
 			return listed{}, fmt.Errorf("%s: %w", w.manifest.Slug, err)
 		}
 	}
-	end, err := w.manifest.write()
+	end, err := w.manifest.writeManifest()
 	if err != nil {
 		return listed{}, fmt.Errorf("%s: manifest: %w", w.manifest.Slug, err)
 	}
 	return listed{Organization: w.manifest.Organization, SHA256: end.SHA256}, nil
 }
 
-// open reads what the organization is.
-func (w *outgoing) open(ctx context.Context) error {
+// openLedger reads what the organization is.
+func (w *outgoing) openLedger(ctx context.Context) error {
 	var err error
 	options := log.Options{Store: w.Store, Keyring: w.Keyring, Anchors: w.Anchors, Logger: w.Logger}
 	if w.source, err = log.OpenExport(ctx, options, w.tenant); err != nil {
@@ -50,12 +51,12 @@ func (w *outgoing) open(ctx context.Context) error {
 	}
 	state := w.source.State()
 	identity, head := state.Identity(), w.source.Head()
-	names, err := namesOf(ctx, w.Store, w.tenant)
+	names, err := namesOfRecord(ctx, w.Store, w.tenant)
 	if err != nil {
-		return damaged("%s: organization's record: %w", identity.Origin, err)
+		return Damagedf("%s: organization's record: %w", identity.Origin, err)
 	}
 	if names.ID != identity.Organization {
-		return damaged("%s: organization's record: is another's", identity.Origin)
+		return Damagedf("%s: organization's record: is another's", identity.Origin)
 	}
 	w.manifest = manifest{dir: organizationDir(w.Dir, names.ID, identity.Origin), carried: carried{
 		Organization: Organization{ID: names.ID, Slug: names.Slug, Origin: identity.Origin, Size: head.Size, Root: head.Root},
@@ -63,12 +64,12 @@ func (w *outgoing) open(ctx context.Context) error {
 		ConfigVersion: head.ConfigVersion, Checkpoint: string(state.Checkpoint()), Ended: w.source.Ended(), ExportedAt: id.InstantOf(w.Clock()),
 	}}
 	w.progress.Organization, w.progress.Size = names.Slug, head.Size
-	return privateDir(w.manifest.dir)
+	return createPrivateDir(w.manifest.dir)
 }
 
-// goOn takes up what is in the folder: whole pieces of events that follow each
+// continueExport takes up what is in the folder: whole pieces of events that follow each
 // other, of the ledger that the store has. All else in it is written anew.
-func (w *outgoing) goOn(ctx context.Context) error {
+func (w *outgoing) continueExport(ctx context.Context) error {
 	entries, err := os.ReadDir(w.manifest.dir)
 	if err != nil {
 		return err
@@ -83,13 +84,13 @@ func (w *outgoing) goOn(ctx context.Context) error {
 			}
 			continue
 		case !strings.HasPrefix(e.Name(), "events-"):
-			return refused("%s does not belong into an export", path)
+			return Refusedf("%s does not belong into an export", path)
 		}
-		p := listedPiece{File: eventsName(end.Size), Piece: pieceEvents, Begin: end.Size}
+		p := listedPiece{File: eventsPieceName(end.Size), Piece: pieceEvents, Begin: end.Size}
 		if e.Name() != p.File {
-			return damaged("%s: is no piece that follows event %d", path, end.Size)
+			return Damagedf("%s: is no piece that follows event %d", path, end.Size)
 		}
-		if end, err = w.tail(p); err != nil {
+		if end, err = w.exportTail(p); err != nil {
 			return err
 		}
 		p.SHA256 = end.SHA256
@@ -99,14 +100,14 @@ func (w *outgoing) goOn(ctx context.Context) error {
 		return nil
 	}
 	if end.Size > w.source.Head().Size {
-		return damaged("%s: holds %d events, the store has %d", w.manifest.dir, end.Size, w.source.Head().Size)
+		return Damagedf("%s: holds %d events, the store has %d", w.manifest.dir, end.Size, w.source.Head().Size)
 	}
 	return w.source.Skip(ctx, end.Size, end.Root)
 }
 
-// tail reads the first and the last line of a piece that was written before.
-func (w *outgoing) tail(p listedPiece) (sum, error) {
-	r, err := w.manifest.open(p)
+// exportTail reads the first and the last line of a piece that was written before.
+func (w *outgoing) exportTail(p listedPiece) (sum, error) {
+	r, err := w.manifest.openPiece(p)
 	if err != nil {
 		return sum{}, err
 	}
@@ -121,17 +122,17 @@ func (w *outgoing) tail(p listedPiece) (sum, error) {
 	}
 	lines := strings.Split(string(b), "\n")
 	if len(lines) < 2 || lines[len(lines)-1] != "" {
-		return sum{}, r.damaged("has no end")
+		return sum{}, r.damagedPiece("has no end")
 	}
 	end, err := parseFooter([]byte(lines[len(lines)-2]))
 	if err != nil || end.Size <= p.Begin {
-		return sum{}, r.damaged("has no end")
+		return sum{}, r.damagedPiece("has no end")
 	}
 	return end, nil
 }
 
-// events writes the pieces of events.
-func (w *outgoing) events(ctx context.Context) error {
+// exportEvents writes the pieces of events.
+func (w *outgoing) exportEvents(ctx context.Context) error {
 	for {
 		at, _ := w.source.Position()
 		w.progress.Events = at
@@ -139,25 +140,25 @@ func (w *outgoing) events(ctx context.Context) error {
 		if at == w.source.Head().Size {
 			return nil
 		}
-		if err := w.eventsPiece(ctx, at); err != nil {
+		if err := w.exportEventsPiece(ctx, at); err != nil {
 			return err
 		}
 	}
 }
 
-// eventsPiece writes one piece. What is in it was found whole before it is sealed.
-func (w *outgoing) eventsPiece(ctx context.Context, begin id.Index) error {
-	p := listedPiece{File: eventsName(begin), Piece: pieceEvents, Begin: begin}
-	piece, err := createPiece(filepath.Join(w.manifest.dir, p.File), newHeader(pieceEvents, w.manifest.ID, begin))
+// exportEventsPiece writes one piece. What is in it was found whole before it is sealed.
+func (w *outgoing) exportEventsPiece(ctx context.Context, begin id.Index) error {
+	p := listedPiece{File: eventsPieceName(begin), Piece: pieceEvents, Begin: begin}
+	piece, err := createPiece(filepath.Join(w.manifest.dir, p.File), newPieceHeader(pieceEvents, w.manifest.ID, begin))
 	if err != nil {
 		return err
 	}
 	for err == nil && piece.bytes < w.PieceBytes {
 		var events []storage.Event
-		if events, err = w.source.Next(ctx, w.atOnce()); err != nil || len(events) == 0 {
+		if events, err = w.source.Next(ctx, w.eventsAtOnce()); err != nil || len(events) == 0 {
 			break
 		}
-		err = w.put(piece, events)
+		err = w.putEvent(piece, events)
 		w.progress.Events, _ = w.source.Position()
 		w.Report(w.progress)
 	}
@@ -165,55 +166,55 @@ func (w *outgoing) eventsPiece(ctx context.Context, begin id.Index) error {
 		err = w.source.Check(ctx)
 	}
 	if err != nil {
-		piece.drop()
+		piece.discardPiece()
 		return err
 	}
 	size, root := w.source.Position()
-	end, err := piece.seal(size, root)
+	end, err := piece.sealPiece(size, root)
 	p.SHA256 = end.SHA256
 	w.manifest.pieces = append(w.manifest.pieces, p)
 	return err
 }
 
-// atOnce is how many events are verified together: many, so that all cores have
+// eventsAtOnce is how many events are verified together: many, so that all cores have
 // something to do, but few for the length of a piece.
-func (w *outgoing) atOnce() int {
+func (w *outgoing) eventsAtOnce() int {
 	const most, small = 1024, 1 << 10
 	return int(min(max(w.PieceBytes/small/4, 16), most))
 }
 
-func (w *outgoing) put(piece *pieceWriter, events []storage.Event) error {
+func (w *outgoing) putEvent(piece *pieceWriter, events []storage.Event) error {
 	var err error
 	for i := range events {
-		if w.line, err = appendEvent(w.line[:0], &events[i]); err != nil {
+		if w.line, err = appendEventLine(w.line[:0], &events[i]); err != nil {
 			return err
 		}
-		if err := piece.line(w.line); err != nil {
+		if err := piece.writeLine(w.line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// records writes the organization's partition, and what it has in the service's.
-func (w *outgoing) records(ctx context.Context) error {
-	own, err := createPiece(filepath.Join(w.manifest.dir, recordsName), newHeader(pieceRecords, w.manifest.ID, 0))
+// exportRecords writes the organization's partition, and what it has in the service's.
+func (w *outgoing) exportRecords(ctx context.Context) error {
+	own, err := createPiece(filepath.Join(w.manifest.dir, recordsName), newPieceHeader(pieceRecords, w.manifest.ID, 0))
 	if err != nil {
 		return err
 	}
-	service, err := createPiece(filepath.Join(w.manifest.dir, serviceName), newHeader(pieceService, w.manifest.ID, 0))
+	service, err := createPiece(filepath.Join(w.manifest.dir, serviceName), newPieceHeader(pieceService, w.manifest.ID, 0))
 	if err != nil {
-		own.drop()
+		own.discardPiece()
 		return err
 	}
-	if err := w.partition(ctx, own, service); err != nil {
-		own.drop()
-		service.drop()
+	if err := w.exportPartition(ctx, own, service); err != nil {
+		own.discardPiece()
+		service.discardPiece()
 		return err
 	}
 	head := w.source.Head()
 	for _, piece := range []*pieceWriter{own, service} {
-		end, err := piece.seal(head.Size, head.Root)
+		end, err := piece.sealPiece(head.Size, head.Root)
 		if err != nil {
 			return err
 		}
@@ -226,13 +227,15 @@ func (w *outgoing) records(ctx context.Context) error {
 	return nil
 }
 
-func (w *outgoing) partition(ctx context.Context, own, service *pieceWriter) error {
-	find := func(want standIn) (storage.Record, bool, error) { return stored(ctx, w.Store, want) }
+func (w *outgoing) exportPartition(ctx context.Context, own, service *pieceWriter) error {
+	find := func(want serviceindex.Entry) (storage.Record, bool, error) {
+		return serviceindex.FindStored(ctx, w.Store, want)
+	}
 	see := func(r storage.Record) error { return putRecord(service, &r) }
 	known := []bool{false, false}
 	for r, err := range w.Store.Partition(ctx, w.tenant) {
 		if errors.Is(err, storage.ErrCorrupt) {
-			return damaged("records: %w", err)
+			return Damagedf("records: %w", err)
 		}
 		if err != nil {
 			return err
@@ -248,20 +251,20 @@ func (w *outgoing) partition(ctx context.Context, own, service *pieceWriter) err
 		if w.manifest.Ended { // what stands for it there stands for the one that goes on
 			continue
 		}
-		if err := follow(w.tenant, r, find, see); err != nil {
+		if err := serviceindex.Follow(w.tenant, r, find, see); err != nil {
 			return err
 		}
 	}
 	if slices.Contains(known, false) {
-		return damaged("records: the organization's own ones are missing")
+		return Damagedf("records: the organization's own ones are missing")
 	}
 	return nil
 }
 
 func putRecord(piece *pieceWriter, r *storage.Record) error {
-	line, err := recordText(r)
+	line, err := encodeRecord(r)
 	if err != nil {
 		return fmt.Errorf("%s %q: %w", r.Kind, r.Key, err)
 	}
-	return piece.line(line)
+	return piece.writeLine(line)
 }

@@ -42,7 +42,7 @@ const (
 // formatVersion is raised by what older programs must not read.
 const formatVersion = 1
 
-func newHeader(kind pieceKind, o id.Organization, begin id.Index) header {
+func newPieceHeader(kind pieceKind, o id.Organization, begin id.Index) header {
 	return header{Format: "transfer", Version: formatVersion, Piece: kind, Organization: o, Begin: begin}
 }
 
@@ -78,10 +78,10 @@ type pieceWriter struct {
 // partSuffix is behind the name of a piece that is not whole.
 const partSuffix = ".part"
 
-func partPath(path string) string { return path + partSuffix }
+func partialPath(path string) string { return path + partSuffix }
 
 func createPiece(path string, h header) (*pieceWriter, error) {
-	f, err := os.OpenFile(partPath(path), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(partialPath(path), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func createPiece(path string, h header) (*pieceWriter, error) {
 	w.out = bufio.NewWriterSize(io.MultiWriter(f, w.sum), 1<<18)
 	first, err := json.Marshal(h)
 	if err == nil {
-		err = w.write(first)
+		err = w.writeBytes(first)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -97,30 +97,30 @@ func createPiece(path string, h header) (*pieceWriter, error) {
 	return w, nil
 }
 
-// line appends one line, which has no line feed in it.
-func (w *pieceWriter) line(line []byte) error {
+// writeLine appends one line, which has no line feed in it.
+func (w *pieceWriter) writeLine(line []byte) error {
 	w.lines++
-	return w.write(line)
+	return w.writeBytes(line)
 }
 
-func (w *pieceWriter) write(line []byte) error {
+func (w *pieceWriter) writeBytes(line []byte) error {
 	w.bytes += int64(len(line)) + 1
 	_, err := w.out.Write(line)
 	return errors.Join(err, w.out.WriteByte('\n'))
 }
 
-// seal ends the piece, makes it durable and gives it its name.
-func (w *pieceWriter) seal(size id.Index, root id.Hash) (sum, error) {
+// sealPiece ends the piece, makes it durable and gives it its name.
+func (w *pieceWriter) sealPiece(size id.Index, root id.Hash) (sum, error) {
 	if err := w.out.Flush(); err != nil {
 		return sum{}, errors.Join(err, w.file.Close())
 	}
 	end := sum{Lines: w.lines, SHA256: id.Hash(w.sum.Sum(nil)), Size: size, Root: root}
 	last, err := json.Marshal(footer{end})
 	if err == nil {
-		err = w.write(last)
+		err = w.writeBytes(last)
 	}
 	if err = errors.Join(err, w.out.Flush(), w.file.Sync(), w.file.Close()); err == nil {
-		err = os.Rename(partPath(w.path), w.path)
+		err = os.Rename(partialPath(w.path), w.path)
 	}
 	if err == nil {
 		err = syncDir(filepath.Dir(w.path))
@@ -128,8 +128,8 @@ func (w *pieceWriter) seal(size id.Index, root id.Hash) (sum, error) {
 	return end, err
 }
 
-// drop gives up a piece that is not sealed.
-func (w *pieceWriter) drop() { w.file.Close() }
+// discardPiece gives up a piece that is not sealed.
+func (w *pieceWriter) discardPiece() { w.file.Close() }
 
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
@@ -154,71 +154,71 @@ type pieceReader struct {
 func openPiece(path string, h header) (*pieceReader, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, damaged("%s: is missing", path)
+		return nil, Damagedf("%s: is missing", path)
 	}
 	if err != nil {
 		return nil, err
 	}
 	r := &pieceReader{path: path, file: f, in: bufio.NewReaderSize(f, 1<<18), sum: sha256.New()}
-	if err := r.begin(h); err != nil {
+	if err := r.readHeader(h); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return r, nil
 }
 
-func (r *pieceReader) begin(h header) error {
-	first, err := r.rawLine()
+func (r *pieceReader) readHeader(h header) error {
+	first, err := r.readRawLine()
 	if err != nil {
-		return r.damaged("has no first line")
+		return r.damagedPiece("has no first line")
 	}
 	var got header
 	if err := json.Unmarshal(first, &got, json.RejectUnknownMembers(true)); err != nil {
-		return r.damaged("is no piece of an export")
+		return r.damagedPiece("is no piece of an export")
 	}
 	if got.Format == h.Format && got.Version != h.Version {
-		return refused("%s: is of version %d, this program reads %d", r.path, got.Version, h.Version)
+		return Refusedf("%s: is of version %d, this program reads %d", r.path, got.Version, h.Version)
 	}
 	if got != h {
-		return r.damaged("is another piece: %s of %s from %d", got.Piece, got.Organization, got.Begin)
+		return r.damagedPiece("is another piece: %s of %s from %d", got.Piece, got.Organization, got.Begin)
 	}
-	r.add(first)
+	r.digestLine(first)
 	return nil
 }
 
-func (r *pieceReader) add(line []byte) {
+func (r *pieceReader) digestLine(line []byte) {
 	r.sum.Write(line)
 	r.sum.Write([]byte{'\n'})
 }
 
-// next returns the next line, valid until the call after, or io.EOF behind the
+// nextLine returns the next line, valid until the call after, or io.EOF behind the
 // last, when the piece has been found whole.
-func (r *pieceReader) next() ([]byte, error) {
-	line, err := r.rawLine()
+func (r *pieceReader) nextLine() ([]byte, error) {
+	line, err := r.readRawLine()
 	if errors.Is(err, io.EOF) {
-		return nil, r.damaged("line %d: it ends here, without its end", r.read+2)
+		return nil, r.damagedPiece("line %d: it ends here, without its end", r.read+2)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if bytes.HasPrefix(line, []byte(footerStart)) {
-		return nil, r.finish(line)
+		return nil, r.readFooter(line)
 	}
-	r.add(line)
+	r.digestLine(line)
 	r.read++
 	return line, nil
 }
 
-// finish checks the last line and returns io.EOF.
-func (r *pieceReader) finish(line []byte) error {
+// readFooter checks the last line and returns io.EOF.
+func (r *pieceReader) readFooter(line []byte) error {
 	end, err := parseFooter(line)
 	if err != nil {
-		return r.damaged("line %d: is no end", r.read+2)
+		return r.damagedPiece("line %d: is no end", r.read+2)
 	}
 	if end.SHA256 != id.Hash(r.sum.Sum(nil)) || end.Lines != r.read {
-		return r.damaged("its SHA-256 is %s, not the %s that its end tells", hex.EncodeToString(r.sum.Sum(nil)), end.SHA256)
+		return r.damagedPiece("its SHA-256 is %s, not the %s that its end tells", hex.EncodeToString(r.sum.Sum(nil)), end.SHA256)
 	}
 	if _, err := r.in.ReadByte(); !errors.Is(err, io.EOF) {
-		return r.damaged("line %d: lies behind its end", r.read+3)
+		return r.damagedPiece("line %d: lies behind its end", r.read+3)
 	}
 	r.end = end
 	return io.EOF
@@ -236,15 +236,15 @@ func parseFooter(line []byte) (sum, error) {
 	return f.End, nil
 }
 
-// rawLine returns a line without its line feed, io.EOF when there is no whole one.
-func (r *pieceReader) rawLine() ([]byte, error) {
+// readRawLine returns a line without its line feed, io.EOF when there is no whole one.
+func (r *pieceReader) readRawLine() ([]byte, error) {
 	line, err := r.in.ReadSlice('\n')
 	if err == nil {
 		return line[:len(line)-1], nil
 	}
 	for r.long = r.long[:0]; errors.Is(err, bufio.ErrBufferFull); {
 		if r.long = append(r.long, line...); len(r.long) > maxLine {
-			return nil, r.damaged("line %d: is too long", r.read+2)
+			return nil, r.damagedPiece("line %d: is too long", r.read+2)
 		}
 		line, err = r.in.ReadSlice('\n')
 	}
@@ -257,6 +257,6 @@ func (r *pieceReader) rawLine() ([]byte, error) {
 
 func (r *pieceReader) close() { r.file.Close() }
 
-func (r *pieceReader) damaged(format string, args ...any) error {
-	return damaged("%s: %w", r.path, errorf(format, args...))
+func (r *pieceReader) damagedPiece(format string, args ...any) error {
+	return Damagedf("%s: %w", r.path, errorf(format, args...))
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/operate/serviceindex"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
@@ -17,22 +18,22 @@ import (
 // changesAtOnce is how many records are written in one step.
 const changesAtOnce = 512
 
-// records makes the organization's partition what the export has, but for the
+// importRecords makes the organization's partition what the export has, but for the
 // record that makes it exist: that change is returned. Both come in the same
 // order, so that a partition of any size is compared record by record.
-func (w *incoming) records(ctx context.Context) (founding []storage.Change, err error) {
-	next, stop := iter.Pull2(w.Store.Partition(ctx, w.tenant()))
+func (w *incoming) importRecords(ctx context.Context) (founding []storage.Change, err error) {
+	next, stop := iter.Pull2(w.Store.Partition(ctx, w.parsedTenant()))
 	defer stop()
 	d := &difference{incoming: w, ctx: ctx, next: next}
-	if err := d.advance(); err != nil {
+	if err := d.nextStored(); err != nil {
 		return nil, err
 	}
-	err = w.inStep(ctx, d.want, func(storage.Record) error { return nil })
+	err = w.forEachRecord(ctx, d.putWanted, func(storage.Record) error { return nil })
 	for err == nil && d.there {
-		err = d.drop()
+		err = d.dropStored()
 	}
 	if err == nil {
-		err = d.write()
+		err = d.writeChanges()
 	}
 	return d.founding, err
 }
@@ -48,8 +49,8 @@ type difference struct {
 	founding []storage.Change
 }
 
-// advance takes the next record of the partition that is not the store's own.
-func (d *difference) advance() error {
+// nextStored takes the next record of the partition that is not the store's own.
+func (d *difference) nextStored() error {
 	for {
 		var err error
 		d.have, err, d.there = d.next()
@@ -59,30 +60,30 @@ func (d *difference) advance() error {
 	}
 }
 
-// drop takes a record away that the export does not have.
-func (d *difference) drop() error {
+// dropStored takes a record away that the export does not have.
+func (d *difference) dropStored() error {
 	if org.IsFounding(d.have) {
-		return refused("another founding took its place in this store")
+		return Refusedf("another founding took its place in this store")
 	}
 	d.changes = append(d.changes, storage.Change{Kind: d.have.Kind, Key: d.have.Key, If: d.have.Version})
-	return errors.Join(d.flush(), d.advance())
+	return errors.Join(d.flushIfFull(), d.nextStored())
 }
 
-// want makes the partition have r at its place.
-func (d *difference) want(r storage.Record) error {
-	for d.there && compare(d.have, r) < 0 {
-		if err := d.drop(); err != nil {
+// putWanted makes the partition have r at its place.
+func (d *difference) putWanted(r storage.Record) error {
+	for d.there && compareRecords(d.have, r) < 0 {
+		if err := d.dropStored(); err != nil {
 			return err
 		}
 	}
 	c := storage.Change{Kind: r.Kind, Key: r.Key, Value: r.Value, Version: r.Version}
-	if d.there && compare(d.have, r) == 0 {
+	if d.there && compareRecords(d.have, r) == 0 {
 		if _, err := org.NamesOf(d.have); org.IsFounding(r) && err != nil {
-			return refused("another founding took its place in this store: %w", err)
+			return Refusedf("another founding took its place in this store: %w", err)
 		}
 		same := bytes.Equal(d.have.Value, r.Value) && d.have.Version == r.Version
 		c.If = d.have.Version
-		if err := d.advance(); err != nil || same {
+		if err := d.nextStored(); err != nil || same {
 			return err
 		}
 	}
@@ -91,27 +92,27 @@ func (d *difference) want(r storage.Record) error {
 		return nil
 	}
 	d.changes = append(d.changes, c)
-	return d.flush()
+	return d.flushIfFull()
 }
 
-func (d *difference) flush() error {
+func (d *difference) flushIfFull() error {
 	if len(d.changes) < changesAtOnce {
 		return nil
 	}
-	return d.write()
+	return d.writeChanges()
 }
 
-func (d *difference) write() error {
-	err := d.Store.Write(d.ctx, d.tenant(), d.changes)
+func (d *difference) writeChanges() error {
+	err := d.Store.Write(d.ctx, d.parsedTenant(), d.changes)
 	d.changes = d.changes[:0]
-	return refusal(err)
+	return AsRefusal(err)
 }
 
-// claims looks whether what stands for the organization in the service's own
+// claimEntries looks whether what stands for the organization in the service's own
 // partition can stand in this one. Its names are claimed at once, all else when
 // all is true.
-func (w *incoming) claims(ctx context.Context, all bool) error {
-	names, err := standIns(w.tenant(), w.checked.founding)
+func (w *incoming) claimEntries(ctx context.Context, all bool) error {
+	names, err := serviceindex.EntriesOf(w.parsedTenant(), w.checked.founding)
 	if err != nil {
 		return err
 	}
@@ -119,11 +120,11 @@ func (w *incoming) claims(ctx context.Context, all bool) error {
 	write := func() error {
 		err := w.Store.Write(ctx, id.Service, changes)
 		changes = changes[:0]
-		return refusal(err)
+		return AsRefusal(err)
 	}
-	err = w.inStep(ctx, func(storage.Record) error { return nil }, func(r storage.Record) error {
-		free, err := w.free(ctx, r)
-		isName := slices.ContainsFunc(names, func(n standIn) bool { return compare(n.Record, r) == 0 })
+	err = w.forEachRecord(ctx, func(storage.Record) error { return nil }, func(r storage.Record) error {
+		free, err := w.isFree(ctx, r)
+		isName := slices.ContainsFunc(names, func(n serviceindex.Entry) bool { return compareRecords(n.Record, r) == 0 })
 		if err != nil || !free || !all && !isName {
 			return err
 		}
@@ -139,8 +140,8 @@ func (w *incoming) claims(ctx context.Context, all bool) error {
 	return write()
 }
 
-// free reports whether a record's place is free, and refuses one that another has.
-func (w *incoming) free(ctx context.Context, r storage.Record) (bool, error) {
+// isFree reports whether a record's place is free, and refuses one that another has.
+func (w *incoming) isFree(ctx context.Context, r storage.Record) (bool, error) {
 	have, err := w.Store.Get(ctx, id.Service, r.Kind, r.Key)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
@@ -150,23 +151,23 @@ func (w *incoming) free(ctx context.Context, r storage.Record) (bool, error) {
 	case bytes.Equal(have.Value, r.Value):
 		return false, nil
 	case account.IsAccount(r):
-		return false, sameAddress(have, r)
+		return false, checkSameAddress(have, r)
 	case account.IsAddress(r): // which is nobody's to read
-		return false, refused("a member's address belongs to another account here")
+		return false, Refusedf("a member's address belongs to another account here")
 	}
-	return false, refused("%s %q belongs to another organization here", r.Kind, r.Key)
+	return false, Refusedf("%s %q belongs to another organization here", r.Kind, r.Key)
 }
 
-// sameAddress lets an account that is here count in place of the exported one,
+// checkSameAddress lets an account that is here count in place of the exported one,
 // if it is the same person's.
-func sameAddress(have, want storage.Record) error {
+func checkSameAddress(have, want storage.Record) error {
 	a, err := account.AddressRecord(have)
 	if err != nil {
 		return err
 	}
 	b, err := account.AddressRecord(want)
 	if err == nil && a.Key != b.Key {
-		err = refused("account %s has another address here", want.Key)
+		err = Refusedf("account %s has another address here", want.Key)
 	}
 	return err
 }

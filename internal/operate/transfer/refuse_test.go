@@ -40,7 +40,7 @@ func TestImportRefuses(t *testing.T) {
 	founded := func(r provision.Request) func(*house) {
 		return func(h *house) {
 			h.start()
-			if _, err := h.founder.Make(t.Context(), r); err != nil {
+			if _, err := h.founder.CreateOrganization(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
 			h.stop()

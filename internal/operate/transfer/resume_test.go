@@ -199,7 +199,7 @@ func TestNamesOfWhatIsOnItsWay(t *testing.T) {
 	}
 	// Somebody takes the slug all the same: a claim without an organization can be
 	// taken over. Then the import is refused, and nothing of the new one is lost.
-	other, err := there.founder.Make(t.Context(), provision.Request{Name: "Other", Slug: "red", AdminEmail: "eve@example.com", AdminPassword: password})
+	other, err := there.founder.CreateOrganization(t.Context(), provision.Request{Name: "Other", Slug: "red", AdminEmail: "eve@example.com", AdminPassword: password})
 	if err != nil {
 		t.Fatal(err)
 	}

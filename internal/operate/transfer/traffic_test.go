@@ -44,7 +44,7 @@ func (h *house) found(slug id.Slug, owner string, seed uint64) *resident {
 	if _, err := h.accounts.Find(h.t.Context(), owner); err == nil {
 		r.AdminPassword = ""
 	}
-	made, err := h.founder.Make(h.t.Context(), r)
+	made, err := h.founder.CreateOrganization(h.t.Context(), r)
 	if err == nil && made.Known {
 		made.Membership, err = h.accounts.Accept(h.t.Context(), made.Tenant, made.Membership.Account)
 	}

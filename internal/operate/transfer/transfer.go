@@ -1,7 +1,6 @@
-// Package transfer moves organizations: between stores, where an export is a folder of
+// Package transfer moves organizations between stores: an export is a folder of
 // checked pieces that is written from one store and an import builds the same
-// organizations from it in another one, and inside a store from a frozen ledger to the
-// one that goes on in its place.
+// organizations from it in another one.
 //
 // What always holds:
 //
@@ -15,13 +14,10 @@
 //     last whole piece, an import at the head that the store has.
 //   - Private keys stay sealed as they are. The key that opens them is not in it.
 //   - An import that has not ended can be dropped, one that has can't.
-//   - A succession can be killed at any moment and run again. Until it has ended the
-//     organization is found with its frozen ledger, which takes no event.
 //   - The logs of a line move together, and arrive in their order.
 package transfer
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -68,18 +64,17 @@ type Organization struct {
 	Root   id.Hash         `json:"root"`
 }
 
-// is reports whether a word of the operator's names the organization.
-func (o *Organization) is(name string) bool { return string(o.Slug) == name || o.ID.String() == name }
+// isNamed reports whether a word of the operator's names the organization.
+func (o *Organization) isNamed(name string) bool {
+	return string(o.Slug) == name || o.ID.String() == name
+}
 
-func damaged(format string, args ...any) error {
+// Damagedf returns an error that wraps ErrDamaged.
+func Damagedf(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))
 }
 
-func refused(format string, args ...any) error {
+// Refusedf returns an error that wraps ErrRefused.
+func Refusedf(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrRefused, fmt.Errorf(format, args...))
-}
-
-// reader reads records of a store.
-type reader interface {
-	Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error)
 }

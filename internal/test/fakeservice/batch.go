@@ -25,16 +25,16 @@ func (s *Service) NextLines(faults ...Fault) {
 func (s *Service) postBatch(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := s.caller(r)
+	o := s.authenticate(r)
 	switch {
 	case o == nil:
-		refuse(w, http.StatusUnauthorized, "Invalid API key", "")
+		writeRefusal(w, http.StatusUnauthorized, "Invalid API key", "")
 		return
 	case r.Header.Get("Content-Type") != "application/x-ndjson":
-		refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/x-ndjson", "")
+		writeRefusal(w, http.StatusUnsupportedMediaType, "Content-Type must be application/x-ndjson", "")
 		return
 	case r.Header.Get("Idempotency-Key") != "":
-		refuse(w, http.StatusUnprocessableEntity, "A batch takes no Idempotency-Key", "")
+		writeRefusal(w, http.StatusUnprocessableEntity, "A batch takes no Idempotency-Key", "")
 		return
 	}
 	lines := bufio.NewScanner(http.MaxBytesReader(nil, r.Body, maxBatchBytes))
@@ -44,7 +44,7 @@ func (s *Service) postBatch(w http.ResponseWriter, r *http.Request) {
 		texts = append(texts, append([]byte(nil), lines.Bytes()...))
 	}
 	if lines.Err() != nil || len(texts) > maxBatchLines {
-		refuse(w, http.StatusRequestEntityTooLarge, "The batch is too large", "")
+		writeRefusal(w, http.StatusRequestEntityTooLarge, "The batch is too large", "")
 		return
 	}
 	s.answerLines(w, o, texts)
@@ -72,12 +72,12 @@ func (s *Service) takeLine(o *Organization, text []byte) answer {
 	}
 	switch ordered {
 	case Unavailable:
-		return refusal(http.StatusServiceUnavailable, "Overloaded", "overloaded")
+		return refusalFor(http.StatusServiceUnavailable, "Overloaded", "overloaded")
 	case Internal:
-		return refusal(http.StatusInternalServerError, "Internal error", "")
+		return refusalFor(http.StatusInternalServerError, "Internal error", "")
 	case OutcomeTaken:
-		o.take(text)
-		return refusal(http.StatusServiceUnavailable, "The outcome is unknown", "outcome_unknown")
+		o.acceptEvent(text)
+		return refusalFor(http.StatusServiceUnavailable, "The outcome is unknown", "outcome_unknown")
 	}
-	return o.take(text)
+	return o.acceptEvent(text)
 }

@@ -29,10 +29,10 @@ func (s *Service) Next(faults ...Fault) {
 	s.faults = append(s.faults, faults...)
 }
 
-// faulty notes each request and serves it as ordered.
-func (s *Service) faulty(next http.Handler) http.Handler {
+// nextFault notes each request and serves it as ordered.
+func (s *Service) nextFault(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ordered := s.note(r)
+		ordered := s.recordRequest(r)
 		switch ordered {
 		case None, Lost, OutcomeTaken:
 		default: // an answer before the body was read may be lost with the connection
@@ -42,10 +42,10 @@ func (s *Service) faulty(next http.Handler) http.Handler {
 		case None:
 			next.ServeHTTP(w, r)
 		case Unavailable:
-			refuse(w, http.StatusServiceUnavailable, "Overloaded", "overloaded")
+			writeRefusal(w, http.StatusServiceUnavailable, "Overloaded", "overloaded")
 		case Later:
 			w.Header().Set("Retry-After", "1")
-			refuse(w, http.StatusServiceUnavailable, "Overloaded", "overloaded")
+			writeRefusal(w, http.StatusServiceUnavailable, "Overloaded", "overloaded")
 		case BadGateway:
 			w.WriteHeader(http.StatusBadGateway)
 			_, _ = w.Write([]byte("<html>no</html>"))
@@ -55,19 +55,19 @@ func (s *Service) faulty(next http.Handler) http.Handler {
 			next.ServeHTTP(httptest.NewRecorder(), r)
 			panic(http.ErrAbortHandler)
 		case Internal:
-			refuse(w, http.StatusInternalServerError, "Internal error", "")
+			writeRefusal(w, http.StatusInternalServerError, "Internal error", "")
 		case Redirected:
 			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
 		case NotJSON:
 			_, _ = w.Write([]byte("<html>hello</html>"))
 		case OutcomeTaken:
 			next.ServeHTTP(httptest.NewRecorder(), r)
-			refuse(w, http.StatusServiceUnavailable, "The outcome is unknown", "outcome_unknown")
+			writeRefusal(w, http.StatusServiceUnavailable, "The outcome is unknown", "outcome_unknown")
 		}
 	})
 }
 
-func (s *Service) note(r *http.Request) Fault {
+func (s *Service) recordRequest(r *http.Request) Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, Request{r.Method, r.URL.Path, r.Header.Get("Idempotency-Key"), r.Header.Get("Service-Version")})

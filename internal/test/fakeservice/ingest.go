@@ -20,7 +20,7 @@ type answer struct {
 	body   any
 }
 
-func reply(w http.ResponseWriter, a answer) {
+func writeReply(w http.ResponseWriter, a answer) {
 	body, err := json.Marshal(a.body)
 	if err != nil {
 		panic(err)
@@ -30,7 +30,7 @@ func reply(w http.ResponseWriter, a answer) {
 	_, _ = w.Write(body)
 }
 
-func refusal(status int, message, code string) answer {
+func refusalFor(status int, message, code string) answer {
 	members := object{"error": message, "request_id": "req_1"}
 	if code != "" {
 		members["code"] = code
@@ -38,61 +38,61 @@ func refusal(status int, message, code string) answer {
 	return answer{status, members}
 }
 
-func refuse(w http.ResponseWriter, status int, message, code string) {
-	reply(w, refusal(status, message, code))
+func writeRefusal(w http.ResponseWriter, status int, message, code string) {
+	writeReply(w, refusalFor(status, message, code))
 }
 
-func (s *Service) caller(r *http.Request) *Organization {
-	return s.find(func(o *Organization) bool { return r.Header.Get("Authorization") == "Bearer "+o.Token })
+func (s *Service) authenticate(r *http.Request) *Organization {
+	return s.findOrganization(func(o *Organization) bool { return r.Header.Get("Authorization") == "Bearer "+o.Token })
 }
 
 func (s *Service) postEvent(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := s.caller(r)
+	o := s.authenticate(r)
 	if o == nil {
-		refuse(w, http.StatusUnauthorized, "Invalid API key", "")
+		writeRefusal(w, http.StatusUnauthorized, "Invalid API key", "")
 		return
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		panic(err)
 	}
-	reply(w, o.take(body))
+	writeReply(w, o.acceptEvent(body))
 }
 
-// take parses, checks key and signature, answers a replay, applies the policy and
+// acceptEvent parses, checks key and signature, answers a replay, applies the policy and
 // stores.
-func (o *Organization) take(body []byte) answer {
+func (o *Organization) acceptEvent(body []byte) answer {
 	e, err := event.Parse(body, event.Options{Organization: o.ID})
 	switch {
 	case fault.Is(err, fault.Forbidden):
-		return refusal(http.StatusForbidden, fault.Of(err).Message, "")
+		return refusalFor(http.StatusForbidden, fault.Of(err).Message, "")
 	case fault.Is(err, fault.TooLarge):
-		return refusal(http.StatusRequestEntityTooLarge, fault.Of(err).Message, "")
+		return refusalFor(http.StatusRequestEntityTooLarge, fault.Of(err).Message, "")
 	case err != nil:
-		return refusal(http.StatusUnprocessableEntity, fault.Of(err).Message, "")
+		return refusalFor(http.StatusUnprocessableEntity, fault.Of(err).Message, "")
 	}
 	form, signed := e.Verify(o.agent.Public())
 	index, known := o.byID[e.EventID]
 	switch {
 	case e.AgentID != o.Agent || e.KeyID != o.Key:
-		return refusal(http.StatusUnprocessableEntity, "Unknown signing key", "")
+		return refusalFor(http.StatusUnprocessableEntity, "Unknown signing key", "")
 	case !signed:
-		return refusal(http.StatusUnprocessableEntity, "Invalid signature", "")
+		return refusalFor(http.StatusUnprocessableEntity, "Invalid signature", "")
 	case known && o.events[index].digest != e.Digest:
-		return refusal(http.StatusUnprocessableEntity, "event_id was used for another event", "")
+		return refusalFor(http.StatusUnprocessableEntity, "event_id was used for another event", "")
 	case known:
 		return answer{http.StatusOK, object{"event_id": e.EventID, "status": "replayed"}}
 	case o.Cap > 0 && len(o.events) >= o.Cap:
-		return refusal(http.StatusTooManyRequests, "Monthly event cap reached", "plan_limit")
+		return refusalFor(http.StatusTooManyRequests, "Monthly event cap reached", "plan_limit")
 	}
-	return o.create(e, form)
+	return o.createEvent(e, form)
 }
 
-func (o *Organization) create(e *event.Envelope, form event.Form) answer {
+func (o *Organization) createEvent(e *event.Envelope, form event.Form) answer {
 	effective := e.Decision.Tighten(o.Rules[e.Tool])
-	s := o.append(e, form, effective)
+	s := o.appendLeaf(e, form, effective)
 	members := object{"event_id": e.EventID, "sequence_num": s.entry.Seq, "event_hash": s.leaf, "chain_valid": true, "status": "created"}
 	if effective != e.Decision {
 		members["policy_decision"], members["policy_id"], members["rule_id"] = effective, "pol_1", "rule_"+string(e.Tool)
@@ -101,9 +101,9 @@ func (o *Organization) create(e *event.Envelope, form event.Form) answer {
 }
 
 func (s *Service) postEvaluate(w http.ResponseWriter, r *http.Request) {
-	o := s.caller(r)
+	o := s.authenticate(r)
 	if o == nil {
-		refuse(w, http.StatusUnauthorized, "Invalid ingest API key", "")
+		writeRefusal(w, http.StatusUnauthorized, "Invalid ingest API key", "")
 		return
 	}
 	var q struct {
@@ -114,15 +114,15 @@ func (s *Service) postEvaluate(w http.ResponseWriter, r *http.Request) {
 	}
 	switch err := json.UnmarshalRead(r.Body, &q); {
 	case err != nil || q.Agent == "" || q.Tool == "":
-		refuse(w, http.StatusUnprocessableEntity, "Missing organization_id, agent_id, or tool_name", "")
+		writeRefusal(w, http.StatusUnprocessableEntity, "Missing organization_id, agent_id, or tool_name", "")
 	case q.Organization != o.ID:
-		refuse(w, http.StatusForbidden, "Organization mismatch for API key", "")
+		writeRefusal(w, http.StatusForbidden, "Organization mismatch for API key", "")
 	default:
-		o.evaluate(w, q.Tool, len(q.Payload))
+		o.evaluateInput(w, q.Tool, len(q.Payload))
 	}
 }
 
-func (o *Organization) evaluate(w http.ResponseWriter, tool id.Tool, size int) {
+func (o *Organization) evaluateInput(w http.ResponseWriter, tool id.Tool, size int) {
 	members := object{"decision": id.Allow, "policy_id": "none", "rule_id": "none", "reason": "No policy is active", "engine": "rules"}
 	if decision, ok := o.Rules[tool]; ok {
 		members = object{
@@ -133,5 +133,5 @@ func (o *Organization) evaluate(w http.ResponseWriter, tool id.Tool, size int) {
 			members["obligations"] = []object{{"type": "human_approval", "approvals": 2, "ttl_seconds": 3600}}
 		}
 	}
-	reply(w, answer{http.StatusOK, members})
+	writeReply(w, answer{http.StatusOK, members})
 }

@@ -81,8 +81,8 @@ func (o *Organization) Size() int { return len(o.events) }
 // Envelope returns the envelope at an index. Not while requests are under way.
 func (o *Organization) Envelope(index int) []byte { return o.events[index].envelope }
 
-// append stores one signed envelope of the organization's agent.
-func (o *Organization) append(e *event.Envelope, form event.Form, effective id.Decision) stored {
+// appendLeaf stores one signed envelope of the organization's agent.
+func (o *Organization) appendLeaf(e *event.Envelope, form event.Form, effective id.Decision) stored {
 	index := len(o.events)
 	record := event.Record{
 		Origin: o.Origin, OrganizationID: o.ID, SequenceNum: uint64(index) + 1, EventID: e.EventID, AgentID: e.AgentID,
@@ -101,7 +101,7 @@ func (o *Organization) append(e *event.Envelope, form event.Form, effective id.D
 	return s
 }
 
-func (o *Organization) leaves(size int) []id.Hash {
+func (o *Organization) leafHashes(size int) []id.Hash {
 	hashes := make([]id.Hash, size)
 	for i := range hashes {
 		hashes[i] = o.events[i].leaf
@@ -109,26 +109,26 @@ func (o *Organization) leaves(size int) []id.Hash {
 	return hashes
 }
 
-func (o *Organization) checkpoint() tlog.Checkpoint {
-	return tlog.Checkpoint{Origin: o.Origin, Size: id.Index(len(o.events)), Root: root(o.leaves(len(o.events)))}
+func (o *Organization) signCheckpoint() tlog.Checkpoint {
+	return tlog.Checkpoint{Origin: o.Origin, Size: id.Index(len(o.events)), Root: subtreeRoot(o.leafHashes(len(o.events)))}
 }
 
-func (o *Organization) note() ([]byte, error) { return o.signer.Sign(o.checkpoint()) }
+func (o *Organization) checkpointNote() ([]byte, error) { return o.signer.Sign(o.signCheckpoint()) }
 
 // Bundle returns the bundle of the event at an index under the newest
 // checkpoint. Not while requests are under way.
 func (o *Organization) Bundle(index int) (*verify.Bundle, error) {
-	note, err := o.note()
+	note, err := o.checkpointNote()
 	if err != nil {
 		return nil, err
 	}
-	leaves, e := o.leaves(len(o.events)), o.events[index]
+	leaves, e := o.leafHashes(len(o.events)), o.events[index]
 	p := verify.Parts{
-		Organization: o.ID, Slug: o.Slug, Event: e.id, Index: id.Index(index), Entry: e.entry, Proof: path(index, leaves),
-		Checkpoint: o.checkpoint(), Note: note, Key: o.LogKey(), Disclosure: o.Disclosure, Record: e.record, Envelope: e.envelope,
+		Organization: o.ID, Slug: o.Slug, Event: e.id, Index: id.Index(index), Entry: e.entry, Proof: inclusionPath(index, leaves),
+		Checkpoint: o.signCheckpoint(), Note: note, Key: o.LogKey(), Disclosure: o.Disclosure, Record: e.record, Envelope: e.envelope,
 	}
 	if index > 0 {
-		p.Previous, p.PreviousProof = o.events[index-1].entry, path(index-1, leaves)
+		p.Previous, p.PreviousProof = o.events[index-1].entry, inclusionPath(index-1, leaves)
 	}
 	return verify.NewBundle(p)
 }

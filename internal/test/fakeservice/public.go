@@ -9,33 +9,33 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// serve runs f with the organization for which is true, under the lock, and
+// routeRequest runs f with the organization for which is true, under the lock, and
 // answers what it returns: 404 for nil.
-func (s *Service) serve(w http.ResponseWriter, is func(*Organization) bool, f func(*Organization) any) {
+func (s *Service) routeRequest(w http.ResponseWriter, is func(*Organization) bool, f func(*Organization) any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var v any
-	if o := s.find(is); o != nil {
+	if o := s.findOrganization(is); o != nil {
 		v = f(o)
 	}
 	switch v := v.(type) {
 	case nil:
-		refuse(w, http.StatusNotFound, "Not found", "")
+		writeRefusal(w, http.StatusNotFound, "Not found", "")
 	case []byte:
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write(v)
 	default:
-		reply(w, answer{http.StatusOK, v})
+		writeReply(w, answer{http.StatusOK, v})
 	}
 }
 
-func bySlug(r *http.Request) func(*Organization) bool {
+func withOrganization(r *http.Request) func(*Organization) bool {
 	return func(o *Organization) bool { return string(o.Slug) == r.PathValue("slug") }
 }
 
 func (s *Service) getHead(w http.ResponseWriter, r *http.Request) {
-	s.serve(w, bySlug(r), func(o *Organization) any {
-		note, err := o.note()
+	s.routeRequest(w, withOrganization(r), func(o *Organization) any {
+		note, err := o.checkpointNote()
 		if err != nil {
 			panic(err)
 		}
@@ -43,12 +43,12 @@ func (s *Service) getHead(w http.ResponseWriter, r *http.Request) {
 		if n := len(o.events); n > 0 {
 			latest = o.events[n-1].leaf
 		}
-		return verify.NewHead(o.Slug, o.checkpoint(), note, latest, start+id.Instant(len(o.events)-1))
+		return verify.NewHead(o.Slug, o.signCheckpoint(), note, latest, start+id.Instant(len(o.events)-1))
 	})
 }
 
-func noteOf(o *Organization) any {
-	note, err := o.note()
+func noteOfRequest(o *Organization) any {
+	note, err := o.checkpointNote()
 	if err != nil {
 		panic(err)
 	}
@@ -56,14 +56,14 @@ func noteOf(o *Organization) any {
 }
 
 func (s *Service) getCheckpoint(w http.ResponseWriter, r *http.Request) {
-	s.serve(w, bySlug(r), noteOf)
+	s.routeRequest(w, withOrganization(r), noteOfRequest)
 }
 
 func (s *Service) getTileCheckpoint(w http.ResponseWriter, r *http.Request) {
-	s.serve(w, func(o *Organization) bool { return o.ID.String() == r.PathValue("organization") }, noteOf)
+	s.routeRequest(w, func(o *Organization) bool { return o.ID.String() == r.PathValue("organization") }, noteOfRequest)
 }
 
-func number(r *http.Request, name string) int {
+func parseIndex(r *http.Request, name string) int {
 	n, err := strconv.Atoi(r.URL.Query().Get(name))
 	if err != nil {
 		return -1
@@ -72,38 +72,38 @@ func number(r *http.Request, name string) int {
 }
 
 func (s *Service) getInclusion(w http.ResponseWriter, r *http.Request) {
-	index, size := number(r, "log_index"), number(r, "tree_size")
-	s.serve(w, bySlug(r), func(o *Organization) any {
+	index, size := parseIndex(r, "log_index"), parseIndex(r, "tree_size")
+	s.routeRequest(w, withOrganization(r), func(o *Organization) any {
 		if index < 0 || index >= size || size > len(o.events) {
 			return nil
 		}
-		leaves := o.leaves(size)
+		leaves := o.leafHashes(size)
 		return verify.InclusionAnswer{
-			LogIndex: id.Index(index), TreeSize: id.Index(size), LeafHash: leaves[index], RootHash: root(leaves), Hashes: path(index, leaves),
+			LogIndex: id.Index(index), TreeSize: id.Index(size), LeafHash: leaves[index], RootHash: subtreeRoot(leaves), Hashes: inclusionPath(index, leaves),
 		}
 	})
 }
 
 func (s *Service) getConsistency(w http.ResponseWriter, r *http.Request) {
-	from, to := number(r, "from"), number(r, "to")
-	s.serve(w, bySlug(r), func(o *Organization) any {
+	from, to := parseIndex(r, "from"), parseIndex(r, "to")
+	s.routeRequest(w, withOrganization(r), func(o *Organization) any {
 		if from < 0 || from > to || to > len(o.events) {
 			return nil
 		}
 		return verify.Consistency{
-			From: id.Index(from), To: id.Index(to), FromRoot: root(o.leaves(from)), ToRoot: root(o.leaves(to)), Hashes: extension(from, o.leaves(to)),
+			From: id.Index(from), To: id.Index(to), FromRoot: subtreeRoot(o.leafHashes(from)), ToRoot: subtreeRoot(o.leafHashes(to)), Hashes: consistencyPath(from, o.leafHashes(to)),
 		}
 	})
 }
 
 func (s *Service) getKeys(w http.ResponseWriter, r *http.Request) {
-	s.serve(w, bySlug(r), func(o *Organization) any {
+	s.routeRequest(w, withOrganization(r), func(o *Organization) any {
 		return object{"keys": []object{{"vkey": o.LogKey().String(), "use": "log", "from_size": 0, "to_size": nil}}}
 	})
 }
 
 func (s *Service) getBundle(w http.ResponseWriter, r *http.Request) {
-	s.serve(w, bySlug(r), func(o *Organization) any {
+	s.routeRequest(w, withOrganization(r), func(o *Organization) any {
 		index, ok := o.byID[id.Event(r.PathValue("event"))]
 		if !ok {
 			return nil
@@ -117,12 +117,12 @@ func (s *Service) getBundle(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Service) getAgentDID(w http.ResponseWriter, r *http.Request) {
-	s.serve(w, func(o *Organization) bool { return string(o.Agent) == r.PathValue("agent") }, keyDocument)
+	s.routeRequest(w, func(o *Organization) bool { return string(o.Agent) == r.PathValue("agent") }, keyDocument)
 }
 
 func (s *Service) getDID(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("did")
-	s.serve(w, func(o *Organization) bool { return name == o.DID() || did.Equal(name, did.Web("log.example", o.Agent)) }, func(o *Organization) any {
+	s.routeRequest(w, func(o *Organization) bool { return name == o.DID() || did.Equal(name, did.Web("log.example", o.Agent)) }, func(o *Organization) any {
 		if name == o.DID() {
 			return keyDocument(o)
 		}

@@ -74,12 +74,12 @@ func (s *Service) handler() http.Handler {
 	mux.HandleFunc("GET /v1/public/agents/{agent}/did", s.getAgentDID)
 	mux.HandleFunc("GET /v1/public/did/{did}", s.getDID)
 	mux.HandleFunc("GET /o/{organization}/checkpoint", s.getTileCheckpoint)
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusNotFound, "Not found", "") })
-	return s.faulty(mux)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { writeRefusal(w, http.StatusNotFound, "Not found", "") })
+	return s.nextFault(mux)
 }
 
-// find returns the organization for which is true, nil when there is none.
-func (s *Service) find(is func(*Organization) bool) *Organization {
+// findOrganization returns the organization for which is true, nil when there is none.
+func (s *Service) findOrganization(is func(*Organization) bool) *Organization {
 	if i := slices.IndexFunc(s.organizations, is); i >= 0 {
 		return s.organizations[i]
 	}

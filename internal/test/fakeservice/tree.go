@@ -5,8 +5,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// split returns the largest power of two below n, n > 1.
-func split(n int) int {
+// splitPoint returns the largest power of two below n, n > 1.
+func splitPoint(n int) int {
 	k := 1
 	for k*2 < n {
 		k *= 2
@@ -14,49 +14,49 @@ func split(n int) int {
 	return k
 }
 
-// root is MTH of RFC 6962 section 2.1.
-func root(leaves []id.Hash) id.Hash {
+// subtreeRoot is MTH of RFC 6962 section 2.1.
+func subtreeRoot(leaves []id.Hash) id.Hash {
 	switch n := len(leaves); n {
 	case 0:
 		return tlog.EmptyRoot()
 	case 1:
 		return leaves[0]
 	default:
-		k := split(n)
-		return tlog.NodeHash(root(leaves[:k]), root(leaves[k:]))
+		k := splitPoint(n)
+		return tlog.NodeHash(subtreeRoot(leaves[:k]), subtreeRoot(leaves[k:]))
 	}
 }
 
-// path is PATH of RFC 6962 section 2.1.1.
-func path(index int, leaves []id.Hash) []id.Hash {
+// inclusionPath is PATH of RFC 6962 section 2.1.1.
+func inclusionPath(index int, leaves []id.Hash) []id.Hash {
 	if len(leaves) == 1 {
 		return []id.Hash{}
 	}
-	k := split(len(leaves))
+	k := splitPoint(len(leaves))
 	if index < k {
-		return append(path(index, leaves[:k]), root(leaves[k:]))
+		return append(inclusionPath(index, leaves[:k]), subtreeRoot(leaves[k:]))
 	}
-	return append(path(index-k, leaves[k:]), root(leaves[:k]))
+	return append(inclusionPath(index-k, leaves[k:]), subtreeRoot(leaves[:k]))
 }
 
-// extension is PROOF of RFC 6962 section 2.1.2; empty from size 0.
-func extension(from int, leaves []id.Hash) []id.Hash {
+// consistencyPath is PROOF of RFC 6962 section 2.1.2; empty from size 0.
+func consistencyPath(from int, leaves []id.Hash) []id.Hash {
 	if from == 0 {
 		return []id.Hash{}
 	}
-	return subproof(from, leaves, true)
+	return consistencySubproof(from, leaves, true)
 }
 
-func subproof(from int, leaves []id.Hash, whole bool) []id.Hash {
+func consistencySubproof(from int, leaves []id.Hash, whole bool) []id.Hash {
 	if from == len(leaves) {
 		if whole {
 			return []id.Hash{}
 		}
-		return []id.Hash{root(leaves)}
+		return []id.Hash{subtreeRoot(leaves)}
 	}
-	k := split(len(leaves))
+	k := splitPoint(len(leaves))
 	if from <= k {
-		return append(subproof(from, leaves[:k], whole), root(leaves[k:]))
+		return append(consistencySubproof(from, leaves[:k], whole), subtreeRoot(leaves[k:]))
 	}
-	return append(subproof(from-k, leaves[k:], false), root(leaves[:k]))
+	return append(consistencySubproof(from-k, leaves[k:], false), subtreeRoot(leaves[:k]))
 }

@@ -99,7 +99,9 @@ var layer = map[string]int{
 	"internal/operate/simulate":  30,
 	"internal/operate/witness":   30,
 
-	"internal/operate/transfer": 31,
+	"internal/operate/serviceindex": 30,
+	"internal/operate/succession":   32,
+	"internal/operate/transfer":     31,
 
 	"internal/http/edge":    40,
 	"internal/http/openapi": 40,

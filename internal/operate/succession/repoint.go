@@ -1,26 +1,28 @@
-package transfer
+package succession
 
 import (
 	"context"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/operate/serviceindex"
+	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/storage"
 )
 
-// lead makes what stands for the organization in the service's own partition stand
+// repointEntries makes what stands for the organization in the service's own partition stand
 // for its new handle. Each record is led by one step, which can be repeated; the
 // organization's names are the last, so that it is the old one that is found until
 // all is done.
-func (s *succeeding) lead(ctx context.Context) error {
-	from, to := s.old.Identity().Tenant, s.heir.Identity().Tenant
-	service := &writing{store: s.Store, tenant: id.Service}
+func (s *transition) repointEntries(ctx context.Context) error {
+	from, to := s.old.Identity().Tenant, s.new.Identity().Tenant
+	service := &records.Writer{Store: s.Store, Tenant: id.Service}
 	var names, left []storage.Change
 	for r, err := range s.Store.Partition(ctx, from) {
 		if err != nil {
 			return err
 		}
-		changes, found, err := led(r, from, to)
+		changes, found, err := repointRecord(r, from, to)
 		if err != nil {
 			return err
 		}
@@ -31,34 +33,34 @@ func (s *succeeding) lead(ctx context.Context) error {
 		if found {
 			left = append(left, storage.Change{Kind: r.Kind, Key: r.Key, If: storage.AnyVersion})
 		}
-		if err := service.put(ctx, changes...); err != nil {
+		if err := service.Put(ctx, changes...); err != nil {
 			return err
 		}
 	}
-	if err := service.flush(ctx); err != nil {
+	if err := service.Flush(ctx); err != nil {
 		return err
 	}
-	old := &writing{store: s.Store, tenant: from}
+	old := &records.Writer{Store: s.Store, Tenant: from}
 	for _, c := range left {
-		if err := old.put(ctx, c); err != nil {
+		if err := old.Put(ctx, c); err != nil {
 			return err
 		}
 	}
-	if err := old.flush(ctx); err != nil {
+	if err := old.Flush(ctx); err != nil {
 		return err
 	}
 	return s.Store.Write(ctx, id.Service, names)
 }
 
-// led returns what leads from one handle to another what stands for a record, and
+// repointRecord returns what leads from one handle to another what stands for a record, and
 // whether that is found by the handle: then the record must not stay behind, where
 // it would count as well. What stands for one that does not go over is taken away.
-func led(r storage.Record, from, to id.Tenant) (changes []storage.Change, found bool, err error) {
-	before, err := standIns(from, r)
+func repointRecord(r storage.Record, from, to id.Tenant) (changes []storage.Change, found bool, err error) {
+	before, err := serviceindex.EntriesOf(from, r)
 	if err != nil {
 		return nil, false, err
 	}
-	after, err := standIns(to, r)
+	after, err := serviceindex.EntriesOf(to, r)
 	if err != nil {
 		return nil, false, err
 	}
@@ -71,7 +73,7 @@ func led(r storage.Record, from, to id.Tenant) (changes []storage.Change, found 
 			found = true
 			changes = append(changes, storage.Change{Kind: b.Kind, Key: b.Key, If: storage.AnyVersion})
 		}
-		if !goesOver(r.Kind) {
+		if !belongsToOrganization(r.Kind) {
 			continue
 		}
 		changes = append(changes, storage.Change{Kind: a.Kind, Key: a.Key, Value: a.Value, If: storage.AnyVersion})

@@ -1,4 +1,15 @@
-package transfer
+// Package succession lets an organization whose ledger is frozen go on with another one,
+// inside one store.
+//
+// What always holds:
+//
+//   - A succession can be killed at any moment and run again. Until it has ended, the
+//     organization is found with its frozen ledger, which takes no event.
+//   - The frozen ledger keeps its handle, so tiles, anchors, cosignatures and
+//     re-verification go on for both logs.
+//   - The checkpoint that the first event names is the frozen ledger's anchor before that
+//     event is written: the old log never shows less than its successor says.
+package succession
 
 import (
 	"context"
@@ -13,7 +24,9 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/operate/directory"
+	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/internal/operate/witness"
+	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
@@ -34,15 +47,15 @@ import (
 // checkpoint that the first event names is the frozen ledger's anchor before that event
 // is written: its old log never shows less than its successor says of it.
 type Succession struct {
-	Place        // the anchors are closed with Run
-	Reason       string
-	Checkpoint   []byte // newer than what the frozen ledger shows, where somebody was shown more; else nil
-	Organization string // slug or id
-	Clock        func() time.Time
+	transfer.Place // the anchors are closed with Run
+	Reason         string
+	Checkpoint     []byte // newer than what the frozen ledger shows, where somebody was shown more; else nil
+	Organization   string // slug or id
+	Clock          func() time.Time
 }
 
-// Heir is what became of a succession.
-type Heir struct {
+// Successor is what became of a succession.
+type Successor struct {
 	Organization id.Organization `json:"organization_id"`
 	Predecessor  id.Origin       `json:"predecessor"`
 	LastSize     id.Index        `json:"last_size"` // of the predecessor's last checkpoint that is known
@@ -51,19 +64,19 @@ type Heir struct {
 }
 
 // Run makes the successor. ErrRefused when the organization can't have one.
-func (s *Succession) Run(ctx context.Context) (Heir, error) {
+func (s *Succession) Run(ctx context.Context) (Successor, error) {
 	if err := checkReason(s.Reason); err != nil {
-		return Heir{}, errors.Join(err, s.Anchors.Close())
+		return Successor{}, errors.Join(err, s.Anchors.Close())
 	}
 	if s.Clock == nil {
 		s.Clock = time.Now
 	}
 	ledgers, err := log.Open(ctx, log.Options{Store: s.Store, Keyring: s.Keyring, Anchors: s.Anchors, Logger: s.Logger, Clock: s.Clock})
 	if err != nil {
-		return Heir{}, err
+		return Successor{}, err
 	}
-	run := &succeeding{Succession: s, ledgers: ledgers}
-	heir, err := run.run(ctx)
+	run := &transition{Succession: s, ledgers: ledgers}
+	heir, err := run.runSteps(ctx)
 	return heir, errors.Join(err, ledgers.Close())
 }
 
@@ -72,43 +85,43 @@ const maxReason = 1024
 
 func checkReason(reason string) error {
 	if reason == "" || len(reason) > maxReason || !utf8.ValidString(reason) {
-		return refused("a reason of 1 to %d bytes is needed: everybody will read it", maxReason)
+		return transfer.Refusedf("a reason of 1 to %d bytes is needed: everybody will read it", maxReason)
 	}
 	for _, c := range reason {
 		if unicode.IsControl(c) {
-			return refused("the reason must not have control characters")
+			return transfer.Refusedf("the reason must not have control characters")
 		}
 	}
 	return nil
 }
 
-// succeeding is a Succession under way.
-type succeeding struct {
+// transition is a Succession under way.
+type transition struct {
 	*Succession
-	ledgers   *log.Ledgers
-	old, heir *log.State
-	last      tlog.Checkpoint // of old, the last that is known
-	note      []byte
+	ledgers  *log.Ledgers
+	old, new *log.State
+	last     tlog.Checkpoint // of old, the last that is known
+	note     []byte
 }
 
-func (s *succeeding) run(ctx context.Context) (heir Heir, err error) {
-	if s.old, err = s.find(ctx); err != nil {
+func (s *transition) runSteps(ctx context.Context) (heir Successor, err error) {
+	if s.old, err = s.findFrozenLedger(ctx); err != nil {
 		return heir, err
 	}
-	for _, step := range []func(context.Context) error{s.know, s.raise, s.lead} {
+	for _, step := range []func(context.Context) error{s.findLastCheckpoint, s.createLedger, s.repointEntries} {
 		if err := step(ctx); err != nil {
-			return heir, fmt.Errorf("succeed: %s: %w", s.old.Identity().Origin, refusal(err))
+			return heir, fmt.Errorf("succeed: %s: %w", s.old.Identity().Origin, transfer.AsRefusal(err))
 		}
 	}
-	identity := s.heir.Identity()
-	return Heir{
+	identity := s.new.Identity()
+	return Successor{
 		Organization: identity.Organization, Predecessor: s.old.Identity().Origin, LastSize: s.last.Size,
-		Origin: identity.Origin, LogKey: s.heir.VerifierKey().String(),
+		Origin: identity.Origin, LogKey: s.new.VerifierKey().String(),
 	}, nil
 }
 
-// find returns the ledger that the organization has now.
-func (s *succeeding) find(ctx context.Context) (*log.State, error) {
+// findFrozenLedger returns the ledger that the organization has now.
+func (s *transition) findFrozenLedger(ctx context.Context) (*log.State, error) {
 	orgs, err := org.New(org.Options{Records: s.Store, Ledgers: s.ledgers})
 	if err != nil {
 		return nil, err
@@ -120,7 +133,7 @@ func (s *succeeding) find(ctx context.Context) (*log.State, error) {
 		t, err = orgs.BySlug(ctx, id.Slug(s.Organization))
 	}
 	if fault.Is(err, fault.NotFound) {
-		return nil, refused("there is no organization %s here", s.Organization)
+		return nil, transfer.Refusedf("there is no organization %s here", s.Organization)
 	}
 	if err != nil {
 		return nil, err
@@ -128,31 +141,31 @@ func (s *succeeding) find(ctx context.Context) (*log.State, error) {
 	return s.ledgers.State(ctx, t)
 }
 
-// know finds the last checkpoint of the frozen ledger: what it shows, or a newer one
+// findLastCheckpoint finds the last checkpoint of the frozen ledger: what it shows, or a newer one
 // that the operator brings, which must be its own.
-func (s *succeeding) know(context.Context) error {
+func (s *transition) findLastCheckpoint(context.Context) error {
 	s.last, s.note = s.old.Shown(), s.old.Checkpoint()
 	if s.Checkpoint == nil {
 		return nil
 	}
 	c, err := s.old.OpenCheckpoint(s.Checkpoint)
 	if err != nil {
-		return refused("the checkpoint is not of this log: %w", err)
+		return transfer.Refusedf("the checkpoint is not of this log: %w", err)
 	}
 	if c.Size < s.last.Size {
-		return refused("the checkpoint has size %d, and the log shows one of size %d: leave it out", c.Size, s.last.Size)
+		return transfer.Refusedf("the checkpoint has size %d, and the log shows one of size %d: leave it out", c.Size, s.last.Size)
 	}
 	s.last, s.note = c, s.Checkpoint
 	return nil
 }
 
-// raise brings the new ledger to its first event.
-func (s *succeeding) raise(ctx context.Context) (err error) {
-	if s.heir, err = s.ledgers.Succeed(ctx, s.old); err != nil {
+// createLedger brings the new ledger to its first event.
+func (s *transition) createLedger(ctx context.Context) (err error) {
+	if s.new, err = s.ledgers.Succeed(ctx, s.old); err != nil {
 		return err
 	}
-	if s.heir.Size() > 0 {
-		return s.repeat(ctx)
+	if s.new.Size() > 0 {
+		return s.readFirstEvent(ctx)
 	}
 	if err := s.ledgers.AnchorLast(ctx, s.old, s.note); err != nil {
 		return err
@@ -161,46 +174,46 @@ func (s *succeeding) raise(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := s.begin(ctx, founding); err != nil {
+	if err := s.appendFirstEvent(ctx, founding); err != nil {
 		return err
 	}
-	s.heir, err = s.ledgers.State(ctx, s.heir.Identity().Tenant)
+	s.new, err = s.ledgers.State(ctx, s.new.Identity().Tenant)
 	return err
 }
 
-// repeat reads what was said by the run that this one goes on with.
-func (s *succeeding) repeat(ctx context.Context) error {
-	first, err := s.ledgers.Event(ctx, s.heir, 0, storage.Records|storage.Envelopes)
+// readFirstEvent reads what was said by the run that this one goes on with.
+func (s *transition) readFirstEvent(ctx context.Context) error {
+	first, err := s.ledgers.Event(ctx, s.new, 0, storage.Records|storage.Envelopes)
 	if err != nil {
 		return err
 	}
-	said, err := verify.ReadSuccession(s.heir.Identity().Origin, log.EntryOf(first), first.Record, first.Envelope)
+	said, err := verify.ReadSuccession(s.new.Identity().Origin, log.EntryOf(first), first.Record, first.Envelope)
 	if err == nil {
 		s.last, err = said.Last()
 	}
 	return err
 }
 
-// goesOver reports whether records of a kind are the organization's, and not about
+// belongsToOrganization reports whether records of a kind are the organization's, and not about
 // one of its logs.
-func goesOver(kind storage.Kind) bool {
+func belongsToOrganization(kind storage.Kind) bool {
 	return !log.OfLedger(kind) && !witness.OfLog(kind) && !approval.OfLog(kind) && !workflow.OfLog(kind) && !directory.OfLog(kind)
 }
 
 // copyRecords makes the new partition hold what the old one has, but for the record that
 // makes the organization exist: that change is returned. What a run before this one
 // left is taken away first.
-func (s *succeeding) copyRecords(ctx context.Context) (founding []storage.Change, err error) {
-	w := &writing{store: s.Store, tenant: s.heir.Identity().Tenant}
-	for r, err := range s.Store.Partition(ctx, w.tenant) {
-		if err == nil && goesOver(r.Kind) {
-			err = w.put(ctx, storage.Change{Kind: r.Kind, Key: r.Key, If: storage.AnyVersion})
+func (s *transition) copyRecords(ctx context.Context) (founding []storage.Change, err error) {
+	w := &records.Writer{Store: s.Store, Tenant: s.new.Identity().Tenant}
+	for r, err := range s.Store.Partition(ctx, w.Tenant) {
+		if err == nil && belongsToOrganization(r.Kind) {
+			err = w.Put(ctx, storage.Change{Kind: r.Kind, Key: r.Key, If: storage.AnyVersion})
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	if err := w.flush(ctx); err != nil {
+	if err := w.Flush(ctx); err != nil {
 		return nil, err
 	}
 	for r, err := range s.Store.Partition(ctx, s.old.Identity().Tenant) {
@@ -211,40 +224,17 @@ func (s *succeeding) copyRecords(ctx context.Context) (founding []storage.Change
 		switch {
 		case org.IsFounding(r):
 			founding = []storage.Change{c}
-		case goesOver(r.Kind):
-			err = w.put(ctx, c)
+		case belongsToOrganization(r.Kind):
+			err = w.Put(ctx, c)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	if founding == nil {
-		return nil, damaged("records: the organization's own one is missing")
+		return nil, transfer.Damagedf("records: the organization's own one is missing")
 	}
-	return founding, w.flush(ctx)
-}
-
-// writing writes many changes of one partition, a few hundred in one step.
-type writing struct {
-	store   storage.RecordStore
-	tenant  id.Tenant
-	changes []storage.Change
-}
-
-func (w *writing) put(ctx context.Context, changes ...storage.Change) error {
-	if w.changes = append(w.changes, changes...); len(w.changes) < changesAtOnce {
-		return nil
-	}
-	return w.flush(ctx)
-}
-
-func (w *writing) flush(ctx context.Context) error {
-	if len(w.changes) == 0 {
-		return nil
-	}
-	err := w.store.Write(ctx, w.tenant, w.changes)
-	w.changes = w.changes[:0]
-	return err
+	return founding, w.Flush(ctx)
 }
 
 // alwaysRecord is the disclosure of the first event, whose own rule makes it full.
@@ -254,14 +244,14 @@ func (alwaysRecord) Disclosure(context.Context, *log.State) (id.Disclosure, erro
 	return id.DiscloseRecord, nil
 }
 
-// begin appends the first event, and with it the organization exists in the new
+// appendFirstEvent appends the first event, and with it the organization exists in the new
 // partition.
-func (s *succeeding) begin(ctx context.Context, founding []storage.Change) error {
+func (s *transition) appendFirstEvent(ctx context.Context, founding []storage.Change) error {
 	n := &sysevent.Notary{Ledgers: s.ledgers, Records: s.Store, Keyring: s.Keyring, Disclosures: alwaysRecord{}, Clock: s.Clock}
 	statement := sysevent.Statement{Kind: sysevent.Successor, Payload: map[string]any{
 		"predecessor": s.old.Identity().Origin, "checkpoint": string(s.note), "reason": s.Reason,
 	}}
-	_, err := n.State(ctx, s.heir.Identity().Tenant, sysevent.Operator, func(context.Context, *log.State) (sysevent.Act, error) {
+	_, err := n.State(ctx, s.new.Identity().Tenant, sysevent.Operator, func(context.Context, *log.State) (sysevent.Act, error) {
 		return sysevent.Act{Statements: []sysevent.Statement{statement}, Changes: founding}, nil
 	})
 	return err
