@@ -6,7 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
+	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -54,7 +55,12 @@ func (s *suite) collect(ctx context.Context) (*library, error) {
 // serveLibrary starts a server that has room in memory for all leaf hashes of the log.
 func (s *suite) serveLibrary(dir string) (*service, error) {
 	const leavesInMiB, usual = 30_000, 128
-	return s.serve(dir, "--leaf-cache-mib", strconv.Itoa(max(usual, s.Leaves/leavesInMiB+1)))
+	settings := filepath.Join(dir, "settings.json")
+	content := fmt.Sprintf(`{"tuning": {"leaf_cache_mib": %d}}`, max(usual, s.Leaves/leavesInMiB+1))
+	if err := os.WriteFile(settings, []byte(content), 0o600); err != nil {
+		return nil, err
+	}
+	return s.serve(dir, "--config", settings)
 }
 
 // warm asks for a proof below every tile once.

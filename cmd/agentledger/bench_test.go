@@ -42,7 +42,7 @@ func BenchmarkIngestWitnessed(b *testing.B) {
 		if err := os.WriteFile(file, []byte(x.PolicyLine("x")+"quorum x\n"), 0o600); err != nil {
 			b.Fatal(err)
 		}
-		benchmarkIngest(b, 64, "--witness-policy-file", file, "--callout-allow", "127.0.0.0/8", "--witness-interval", "100ms")
+		benchmarkIngest(b, 64, "--witness-policy-file", file, "--callout-allow", "127.0.0.0/8", "tuning.witness_interval=100ms")
 		calls, _ := x.Calls()
 		b.ReportMetric(float64(calls)/b.Elapsed().Seconds(), "cosignatures/s")
 	})

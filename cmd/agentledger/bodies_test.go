@@ -136,9 +136,9 @@ func (c *rawCaller) send(o operation, s stalled) (status int, err error) {
 
 // No route of either listener keeps a connection for a body that was announced and
 // never comes, or comes byte by byte: GET, HEAD and OPTIONS refuse it at once, the
-// others end with --body-timeout. Another organization's requests go on meanwhile.
+// others end with body_timeout. Another organization's requests go on meanwhile.
 func TestBodiesThatNeverCome(t *testing.T) {
-	p := startProcess(t, t.TempDir(), "--body-timeout", "1s", "--max-refusals", "0")
+	p := startProcess(t, t.TempDir(), "tuning.body_timeout=1s", "tuning.max_refusals=0")
 	red, blue := newRefunder(t, p, p.found(t.Context(), "red", nil)), newRefunder(t, p, p.found(t.Context(), "blue", nil))
 	red.obliged(t)
 	blue.obliged(t)
@@ -188,7 +188,7 @@ func (c *rawCaller) stall(t *testing.T, o operation, s stalled) {
 // waits beside them and gets its answer, and what has no room to wait is told when to
 // come again, or is answered without waiting.
 func TestPollsHaveShares(t *testing.T) {
-	p := startProcess(t, t.TempDir(), "--max-connections", "16", "--max-refusals", "0") // 12 polls, 2 of one organization
+	p := startProcess(t, t.TempDir(), "tuning.max_connections=16", "tuning.max_refusals=0") // 12 polls, 2 of one organization
 	red, blue := newRefunder(t, p, p.found(t.Context(), "red", nil)), newRefunder(t, p, p.found(t.Context(), "blue", nil))
 	red.obliged(t)
 	blue.obliged(t)

@@ -34,7 +34,7 @@ func startLogged(t *testing.T, change func(*config.Serve)) (*server, *lockedBuff
 
 func TestListenersAreOnLoopbackUnlessSaidOtherwise(t *testing.T) {
 	var c config.Serve
-	parser, err := kong.New(&c, kong.Exit(func(int) { t.Fatal("exit") }))
+	parser, err := kong.New(&c, append(config.Options(), kong.Exit(func(int) { t.Fatal("exit") }))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestStartTellsWhereItListens(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startHere(t, func(c *config.Serve) {
-				c.Listen = config.Listen{Listen: tc.main, IDListen: tc.identity, MetricsListen: tc.metrics, Drain: c.Drain}
+				c.Listen = config.Listen{Listen: tc.main, IDListen: tc.identity, MetricsListen: tc.metrics}
 			})
 			want := strings.NewReplacer(":M ", ":"+port(s.listeners[0])+" ", ":I ", ":"+port(s.listeners[1])+" ").Replace(tc.want)
 			if tc.metrics != "" {
@@ -123,7 +123,7 @@ func TestProxyWithoutItsHeaderIsTold(t *testing.T) {
 
 // The settings that are shipped are for a service behind a proxy and name its header.
 func TestShippedSettingsNameTheClientAddressHeader(t *testing.T) {
-	for _, file := range []string{"../../deploy/agentledger.json", "../../docs/operations.md"} {
+	for _, file := range []string{"../../deploy/agentledger.json", "../../docs/reference.md"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +136,7 @@ func TestShippedSettingsNameTheClientAddressHeader(t *testing.T) {
 		Config kong.ConfigFlag
 		config.Serve
 	}
-	parser, err := kong.New(&c, kong.Configuration(config.File), kong.Exit(func(int) { t.Fatal("exit") }))
+	parser, err := kong.New(&c, append(config.Options(), kong.Exit(func(int) { t.Fatal("exit") }))...)
 	if err != nil {
 		t.Fatal(err)
 	}

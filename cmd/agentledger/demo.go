@@ -51,12 +51,15 @@ func (c demoCommand) Run(ctx context.Context, out terminal) (err error) {
 
 func (c demoCommand) settings(dir string) config.Serve {
 	return config.Serve{
-		Store:    config.Store{Data: dir, CacheMiB: 32},
+		Store:    config.Store{Data: dir},
 		Identity: config.Identity{PublicURL: "http://localhost", Environment: "demo"},
-		Limits:   config.Limits{MaxEventKiB: 256, ClockAhead: 15 * time.Minute, Plans: map[string]uint64{"enterprise": 0}},
-		Listen:   config.Listen{Listen: c.Listen, IDListen: "127.0.0.1:0", Drain: time.Second},
-		Logging:  c.Logging, ReverifyPause: time.Minute,
-		Connections: config.Connections{RequestTimeout: 20 * time.Second},
+		Limits:   config.Limits{Plans: map[string]uint64{"enterprise": 0}},
+		Listen:   config.Listen{Listen: c.Listen, IDListen: "127.0.0.1:0"},
+		Logging:  c.Logging,
+		Tuning: config.Tuning{
+			CacheMiB: 32, MaxEventKiB: 256, ClockAhead: 15 * time.Minute, Drain: time.Second,
+			ReverifyPause: time.Minute, RequestTimeout: 20 * time.Second,
+		},
 	}
 }
 
@@ -99,7 +102,7 @@ func (s *stage) proves(what string) { fmt.Fprintf(s.out, "   => %s\n", what) }
 // recheck reads the stopped store again from its first event.
 func (s *stage) recheck(ctx context.Context, settings config.Serve) error {
 	s.scene("The server has stopped; its files are read again from the first event")
-	st, err := openStoreReadOnly(ctx, settings.Store, newLogger(config.Logging{LogLevel: "error"}, io.Discard), anchor.OpenReadOnly)
+	st, err := openStoreReadOnly(ctx, settings.Store, settings.Tuning, newLogger(config.Logging{LogLevel: "error"}, io.Discard), anchor.OpenReadOnly)
 	if err != nil {
 		return err
 	}

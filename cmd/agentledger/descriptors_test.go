@@ -20,7 +20,7 @@ func startWithFiles(t *testing.T, files int, dir string, more ...string) (*proce
 	t.Helper()
 	args := append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, files), filepath.Join(programs, "agentledger"),
 		"serve", "--data", dir, "--listen", "127.0.0.1:0", "--id-listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
-		"--public-url", "http://log.test", "--log-level", "warn"}, more...)
+		"--public-url", "http://log.test", "--log-level", "warn"}, withTuning(t.TempDir(), t.Fatal, more)...)
 	cmd := exec.Command("sh", args...)
 	cmd.Env = append(os.Environ(), "AGENTLEDGER_PLATFORM_SECRET="+testSecret)
 	p, err := launch(cmd)
@@ -35,7 +35,7 @@ func startWithFiles(t *testing.T, files int, dir string, more ...string) (*proce
 // needs nor shut agents out, and the log does not fill.
 func TestIdleStrangersTakeNoFiles(t *testing.T) {
 	dir := t.TempDir()
-	p, err := startWithFiles(t, 256, dir, "--idle-timeout", "1h") // so that strangers leave for a reason only
+	p, err := startWithFiles(t, 256, dir, "tuning.idle_timeout=1h") // so that strangers leave for a reason only
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestIdleStrangersTakeNoFiles(t *testing.T) {
 		c.Close()
 	}
 	send("after")
-	if lines := strings.Count(p.logs.String(), "\n"); lines > 20 || !strings.Contains(p.logs.String(), "fewer connections than --max-connections") {
+	if lines := strings.Count(p.logs.String(), "\n"); lines > 20 || !strings.Contains(p.logs.String(), "fewer connections than tuning.max_connections") {
 		t.Errorf("got %d lines in the log, want a few, with one of the bound:\n%.2000s", lines, p.logs)
 	}
 	p.terminate()

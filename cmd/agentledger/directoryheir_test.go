@@ -130,13 +130,13 @@ func TestDirectoryIsSucceeded(t *testing.T) {
 	s := &listedService{T: t, dir: t.TempDir(), x: x}
 	policy := filepath.Join(t.TempDir(), "witnesses.policy")
 	s.keep(policy, x.PolicyLine("x")+"quorum x\n")
-	witnessed := []string{"--witness-policy-file", policy, "--witness-interval", "100ms", "--callout-allow", "127.0.0.0/8"}
+	witnessed := []string{"--witness-policy-file", policy, "tuning.witness_interval=100ms", "--callout-allow", "127.0.0.0/8"}
 	s.args = witnessed
 	s.start()
 	s.red, s.blue, s.all = s.server.found(t.Context(), "red", nil), s.server.found(t.Context(), "blue", nil), s.server.found(t.Context(), "all-logs", nil)
 	s.server.terminate()
 	s.announce(s.all.LogKey)
-	s.args = append(witnessed, "--directory", "all-logs", "--directory-interval", "20ms")
+	s.args = append(witnessed, "--directory", "all-logs", "tuning.directory_interval=20ms")
 	s.start()
 	first := s.send(s.red)
 	s.proven(s.blue, s.send(s.blue))

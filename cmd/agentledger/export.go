@@ -109,7 +109,7 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 	if err := wantMasterKey(c.Store); err != nil {
 		return err
 	}
-	s, err := openStore(ctx, c.Store, logger, nil)
+	s, err := openStore(ctx, c.Store, c.Tuning, logger, nil)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (c offline) open(ctx context.Context, out terminal) (*store, error) {
 	if err := c.mustExist(ctx); err != nil {
 		return nil, err
 	}
-	return openStore(ctx, c.Store, newLogger(c.Logging, out.stderr), nil)
+	return openStore(ctx, c.Store, c.Tuning, newLogger(c.Logging, out.stderr), nil)
 }
 
 // openReadOnly opens a store that is there already, to read it alone.
@@ -55,7 +55,7 @@ func (c offline) openReadOnly(ctx context.Context, out terminal, openAnchors anc
 	if err := c.mustExist(ctx); err != nil {
 		return nil, err
 	}
-	return openStoreReadOnly(ctx, c.Store, newLogger(c.Logging, out.stderr), openAnchors)
+	return openStoreReadOnly(ctx, c.Store, c.Tuning, newLogger(c.Logging, out.stderr), openAnchors)
 }
 
 // mustExist refuses to make a store: an empty one at a mistyped address would be

@@ -47,7 +47,7 @@ type hangSender struct {
 }
 
 func newHangServer(t *testing.T, flags ...string) *hangServer {
-	flags = append(flags, "--request-timeout", hangTimeout.String(), "--drain", hangDrain.String(), "--metrics-listen", "127.0.0.1:0")
+	flags = append(flags, "tuning.request_timeout="+hangTimeout.String(), "tuning.drain="+hangDrain.String(), "--metrics-listen", "127.0.0.1:0")
 	s := &hangServer{process: startProcess(t, t.TempDir(), flags...), t: t}
 	for _, slug := range []string{"red", "blue"} {
 		org := s.found(t.Context(), slug, nil)

@@ -19,6 +19,7 @@ type initCommand struct {
 	config.Identity
 	config.Limits
 	config.Logging
+	config.Tuning `kong:"-"`
 
 	Name          string `help:"Name of the organization." required:""`
 	Slug          string `help:"Its public name: a-z, 0-9 and single dashes." required:""`
@@ -48,7 +49,7 @@ type madeKey struct {
 
 // Run makes the organization and prints its credentials, once.
 func (c initCommand) Run(ctx context.Context, out terminal) error {
-	settings := config.Serve{Store: c.Store, Identity: c.Identity, Limits: c.Limits, Logging: c.Logging}
+	settings := config.Serve{Store: c.Store, Identity: c.Identity, Limits: c.Limits, Logging: c.Logging, Tuning: c.Tuning}
 	if err := settings.Validate(); err != nil {
 		return err
 	}

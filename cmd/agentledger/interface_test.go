@@ -16,7 +16,7 @@ const otherLimits = `"agents":null,"ingest_keys":null,"policies":null,"policy_ve
 // organizations. red has a policy that denies acme.customers.delete; blue has
 // none. The order matters.
 func TestInterface(t *testing.T) {
-	p := startProcess(t, t.TempDir(), "--reverify-pause", "1h")
+	p := startProcess(t, t.TempDir(), "tuning.reverify_pause=1h")
 	d := &dialogue{t: t, server: p, values: map[string]string{}}
 	red, blue := p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)
 	d.introduce(red)

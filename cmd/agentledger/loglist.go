@@ -14,7 +14,7 @@ func (s *service) keepLogList(c config.Serve) {
 		return
 	}
 	s.logList = loglist.New(loglist.Options{
-		Ledgers: s.ledgers, Store: s.store.engine, Contact: c.LogListContact, PerDay: c.LogList.PerDay(c.WitnessInterval),
+		Ledgers: s.ledgers, Store: s.store.engine, Contact: c.LogListContact, PerDay: c.LogListRequests(),
 		Logger: s.watch.logger, Metrics: s.watch.registry,
 	})
 }

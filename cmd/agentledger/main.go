@@ -84,15 +84,14 @@ const (
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var c commands
 	exited := -1
-	parser, err := kong.New(&c,
+	parser, err := kong.New(&c, append(config.Options(),
 		kong.Name("agentledger"),
 		kong.Description("A transparency log service for AI agents."),
-		kong.Configuration(config.File),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(terminal{stdout: stdout, stderr: stderr}),
-	)
+	)...)
 	if err != nil {
 		fmt.Fprintln(stderr, "agentledger:", err)
 		return exitError
@@ -103,6 +102,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	if err == nil {
 		err = parsed.Run()
+	} else {
+		err = config.ExplainError(err)
 	}
 	switch {
 	case err == nil:
@@ -139,4 +140,5 @@ func version() string {
 type offline struct {
 	config.Store
 	config.Logging
+	config.Tuning `kong:"-"`
 }

@@ -83,7 +83,7 @@ func TestWitnessesOfBothAlgorithms(t *testing.T) {
 	if err := os.WriteFile(file, []byte(x.PolicyLine("x")+y.PolicyLine("y")+"group both all x y\nquorum both\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server := startProcess(t, t.TempDir(), "--witness-policy-file", file, "--witness-interval", "100ms", "--callout-allow", "127.0.0.0/8")
+	server := startProcess(t, t.TempDir(), "--witness-policy-file", file, "tuning.witness_interval=100ms", "--callout-allow", "127.0.0.0/8")
 	red, blue := watchLog(t, server, "red", y), watchLog(t, server, "blue", x)
 	for log, witnesses := range map[*worker][]*witnesstest.Witness{red.worker: {x, y}, blue.worker: {x}} {
 		key, err := tlog.ParseVerifierKey(log.org.LogKey)
@@ -130,8 +130,8 @@ func TestMonitorReadsCosigned(t *testing.T) {
 			if err := os.WriteFile(file, []byte(x.PolicyLine("x")+"quorum x\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			server := startProcess(t, t.TempDir(), "--witness-policy-file", file, "--witness-interval", "100ms", "--witness-max-lag", "0",
-				"--witness-fail", fail, "--callout-allow", "127.0.0.0/8")
+			server := startProcess(t, t.TempDir(), "--witness-policy-file", file, "tuning.witness_interval=100ms", "tuning.witness_max_lag=0s",
+				"tuning.witness_fail=" + fail, "--callout-allow", "127.0.0.0/8")
 			red, blue := watchLog(t, server, "red", x), watchLog(t, server, "blue", x)
 			key, err := tlog.ParseVerifierKey(red.worker.org.LogKey)
 			if err != nil {
@@ -156,7 +156,7 @@ func TestMonitorByPolicy(t *testing.T) {
 	if err := os.WriteFile(file, []byte(x.PolicyLine("x")+"quorum x\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server := startProcess(t, t.TempDir(), "--witness-policy-file", file, "--witness-interval", "100ms", "--callout-allow", "127.0.0.0/8")
+	server := startProcess(t, t.TempDir(), "--witness-policy-file", file, "tuning.witness_interval=100ms", "--callout-allow", "127.0.0.0/8")
 	red, blue := watchLog(t, server, "red", x), watchLog(t, server, "blue", x)
 	key, err := tlog.ParseVerifierKey(red.worker.org.LogKey)
 	if err != nil {

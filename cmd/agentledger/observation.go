@@ -24,7 +24,7 @@ type observation struct {
 	clocks   clock.Source                // what the service's clock is made of
 }
 
-func newObservation(ctx context.Context, c config.Traces, logger *slog.Logger) (*observation, error) {
+func newObservation(ctx context.Context, c config.Serve, logger *slog.Logger) (*observation, error) {
 	tracer, stop, err := telemetry.Trace(ctx, telemetry.TraceOptions{Endpoint: c.TraceEndpoint, Ratio: c.TraceRatio, Version: version()})
 	if err != nil {
 		return nil, err

@@ -85,11 +85,11 @@ func TestMetricsAreThoseOfDashboardAndAlerts(t *testing.T) {
 			t.Errorf("%s asks for nothing", file)
 		}
 	}
-	manual := readFile(t, "../../docs/operations.md")
+	manual := readFile(t, "../../docs/reference.md")
 	for name := range there {
 		name = regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
 		if strings.HasPrefix(name, "agentledger_") && !strings.Contains(manual, "`"+name) {
-			t.Errorf("docs/operations.md does not tell of %s", name)
+			t.Errorf("docs/reference.md does not tell of %s", name)
 		}
 	}
 }

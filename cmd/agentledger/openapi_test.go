@@ -67,9 +67,10 @@ func TestDocumentAndHealth(t *testing.T) {
 // A process whose store can't be read lives and is not ready.
 func TestUnready(t *testing.T) {
 	c := config.Serve{
-		Store:    config.Store{Data: t.TempDir(), CacheMiB: 8},
+		Store:    config.Store{Data: t.TempDir()},
 		Identity: config.Identity{PublicURL: "http://log.test", Environment: "test"},
-		Limits:   config.Limits{MaxEventKiB: 256, ClockAhead: 15 * time.Minute, Plans: map[string]uint64{"enterprise": 0}},
+		Limits:   config.Limits{Plans: map[string]uint64{"enterprise": 0}},
+		Tuning:   config.Tuning{CacheMiB: 8, MaxEventKiB: 256, ClockAhead: 15 * time.Minute},
 	}
 	s, err := openService(t.Context(), c, unobserved(slog.New(slog.DiscardHandler)), nil)
 	if err != nil {

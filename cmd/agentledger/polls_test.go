@@ -24,7 +24,7 @@ const (
 // 10,000 approvals are open and 5,000 agents wait for theirs: what that takes of
 // the server's memory, and what an event beside it takes.
 func BenchmarkLongPolls(b *testing.B) {
-	p := startProcess(b, b.TempDir(), "--max-connections", "0", "--log-level", "error")
+	p := startProcess(b, b.TempDir(), "tuning.max_connections=0", "--log-level", "error")
 	quiet := resident{p, p.found(b.Context(), "quiet", nil)}
 	requests := quiet.requests(b, 2*windowRequests, 450)
 	c := dial(b, p.main)

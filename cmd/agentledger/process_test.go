@@ -9,11 +9,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json"
 )
 
 var (
@@ -89,7 +93,7 @@ func (b *lockedBuffer) String() string {
 func startProcess(t testing.TB, dir string, more ...string) *process {
 	t.Helper()
 	args := append([]string{"serve", "--data", dir, "--listen", "127.0.0.1:0", "--id-listen", "127.0.0.1:0",
-		"--metrics-listen", "", "--public-url", "http://log.test", "--log-level", "warn"}, more...)
+		"--metrics-listen", "", "--public-url", "http://log.test", "--log-level", "warn"}, withTuning(t.TempDir(), t.Fatal, more)...)
 	cmd := exec.Command(filepath.Join(programs, "agentledger"), args...)
 	cmd.Env = append(os.Environ(), "AGENTLEDGER_PLATFORM_SECRET="+testSecret)
 	p, err := launch(cmd)
@@ -105,6 +109,36 @@ func startProcess(t testing.TB, dir string, more ...string) *process {
 	})
 	p.main, p.identity = watched(t, p.main), watched(t, p.identity)
 	return p
+}
+
+// withTuning returns arguments of the program in which those of the form tuning.KEY=VALUE
+// are a configuration file in a folder.
+func withTuning(dir string, fail func(...any), args []string) []string {
+	section := map[string]any{}
+	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
+		setting, is := strings.CutPrefix(arg, "tuning.")
+		key, text, _ := strings.Cut(setting, "=")
+		if !is {
+			return false
+		}
+		section[key] = text
+		if n, err := strconv.Atoi(text); err == nil {
+			section[key] = n
+		}
+		return true
+	})
+	if len(section) == 0 {
+		return args
+	}
+	file := filepath.Join(dir, "tuning.json")
+	content, err := json.Marshal(map[string]any{"tuning": section})
+	if err == nil {
+		err = os.WriteFile(file, content, 0o600)
+	}
+	if err != nil {
+		fail(err)
+	}
+	return append(args, "--config", file)
 }
 
 // launch starts a server and waits until it serves. The caller ends it.

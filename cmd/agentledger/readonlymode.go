@@ -13,9 +13,9 @@ import (
 // openServed opens the store of a service, which makes it unless it is read-only.
 func openServed(ctx context.Context, c config.Serve, logger *slog.Logger, fatal func(error)) (*store, error) {
 	if c.ReadOnly {
-		return openStoreReadOnly(ctx, c.Store, logger, anchor.OpenReadOnly)
+		return openStoreReadOnly(ctx, c.Store, c.Tuning, logger, anchor.OpenReadOnly)
 	}
-	return openStore(ctx, c.Store, logger, fatal)
+	return openStore(ctx, c.Store, c.Tuning, logger, fatal)
 }
 
 // tellMode makes the metric of the read-only mode.

@@ -58,7 +58,7 @@ func newHouse(t *testing.T, dir string) *house {
 func (h *house) start(more ...string) *process {
 	h.t.Helper()
 	return startProcess(h.t, h.dir, append([]string{"--listen", h.main[len("http://"):], "--id-listen", h.identity[len("http://"):],
-		"--metrics-listen", h.metrics, "--reverify-pause", "1h"}, more...)...)
+		"--metrics-listen", h.metrics, "tuning.reverify_pause=1h"}, more...)...)
 }
 
 func (h *house) found(p *process) {

@@ -113,7 +113,7 @@ func TestRotateWhileServing(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	server := startProcess(t, dir, "--witness-policy-file", file, "--witness-interval", "100ms", "--callout-allow", "127.0.0.0/8")
+	server := startProcess(t, dir, "--witness-policy-file", file, "tuning.witness_interval=100ms", "--callout-allow", "127.0.0.0/8")
 	red, blue := watchLog(t, server, "red", x), watchLog(t, server, "blue", x)
 	of := map[string]tlog.VerifierKey{}
 	for _, l := range []watchedLog{red, blue} {

@@ -27,7 +27,8 @@ import (
 // The scripts in testdata run the real programs as an operator does. Beside what
 // testscript has, they know
 //
-//	start [FLAGS]                 start a server: agentledger serve FLAGS; sets MAIN, IDENTITY, METRICS
+//	start [FLAGS]                 start a server: agentledger serve FLAGS; sets MAIN, IDENTITY, METRICS.
+//	                              tuning.KEY=VALUE among the flags goes into a configuration file
 //	terminate                     end it by SIGTERM; it must end with status 0
 //	crash                         end it by SIGKILL
 //	ask [FLAGS] METHOD URL        make an HTTP request, see askFlags; prints status, some headers and body
@@ -82,7 +83,7 @@ func scriptStart(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || r.process != nil {
 		ts.Fatalf("start: not with !, and one server at a time")
 	}
-	cmd := exec.Command(filepath.Join(programs, "agentledger"), append([]string{"serve"}, args...)...)
+	cmd := exec.Command(filepath.Join(programs, "agentledger"), append([]string{"serve"}, withTuning(ts.MkAbs("."), func(v ...any) { ts.Fatalf("%v", v) }, args)...)...)
 	cmd.Dir, cmd.Env = ts.MkAbs("."), os.Environ()
 	for _, variable := range listeners() {
 		cmd.Env = append(cmd.Env, variable+"="+ts.Getenv(variable))

@@ -60,7 +60,7 @@ func (m machine) start(ctx context.Context, c config.Serve, logger *slog.Logger)
 	if err != nil {
 		return nil, err
 	}
-	watch, err := newObservation(ctx, c.Traces, logger)
+	watch, err := newObservation(ctx, c, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (s *server) listen(watch *observation, bounds descriptor.Listeners) error {
 		bounded := listener.NewListener(l, surface.connections)
 		bounded.Unused, bounded.Spare = c.IdleTimeout, descriptor.Spare(surface.connections)
 		if surface.connections < c.MaxConnections {
-			watch.logger.Warn("fewer connections than --max-connections, because the process may have few files open",
+			watch.logger.Warn("fewer connections than tuning.max_connections, because the process may have few files open",
 				"listener", surface.name, "connections", surface.connections, "open_files", descriptor.Limit())
 		}
 		watch.connections(surface.name, bounded)
@@ -164,7 +164,7 @@ const maxHeader = 16 << 10
 
 // serve cuts slow senders and slow readers off by the time-outs of the settings.
 func (s *server) serve(l *listener.Listener, h http.Handler, logger *slog.Logger) {
-	c := s.settings.Connections
+	c := s.settings
 	hs := &http.Server{
 		Handler: h, ReadHeaderTimeout: c.HeaderTimeout, ReadTimeout: c.BodyTimeout, WriteTimeout: c.AnswerTimeout,
 		IdleTimeout: c.IdleTimeout, MaxHeaderBytes: maxHeader, ConnState: l.ConnState,

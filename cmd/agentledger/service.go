@@ -93,7 +93,7 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 	s.ledgers, err = log.Open(ctx, log.Options{
 		Store: st.engine, Keyring: st.keyring, Anchors: st.anchors, Logger: watch.logger, Metrics: watch.registry, Tracer: watch.tracer, Fatal: fatal,
 		Clock: s.clock.Now, Held: s.clock.Check, ReadOnly: st.readOnly, Anchored: c.AnchoredOnly,
-		Shared: func() bool { return !s.floor.Company.Alone() }, AnchorFirst: anchorFirst(c.Anchoring, st.engine), Witness: s, LeafCacheBytes: leafCacheBytes(c.LeafCacheMiB),
+		Shared: func() bool { return !s.floor.Company.Alone() }, AnchorFirst: anchorFirst(c.Tuning, st.engine), Witness: s, LeafCacheBytes: leafCacheBytes(c.LeafCacheMiB),
 	})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
@@ -114,12 +114,12 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 // anchorFirst returns whether the anchor of an event is written before its answer. What
 // the embedded engine acknowledges is on the disk, and only a rollback by people takes
 // it away; of PostgreSQL a fail-over can lose it.
-func anchorFirst(c config.Anchoring, e engine) func() bool {
+func anchorFirst(c config.Tuning, e engine) func() bool {
 	synchronous := func() bool { return true }
 	if replicated, ok := e.(interface{ Synchronous() bool }); ok {
 		synchronous = replicated.Synchronous
 	}
-	return func() bool { return c.First(synchronous()) }
+	return func() bool { return c.AnchorsFirst(synchronous()) }
 }
 
 // leafCacheBytes is at least one, as 0 would be the default.
@@ -185,7 +185,7 @@ func (s *service) build(ctx context.Context, c config.Serve) error {
 		Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Accounts: s.accounts, Keyring: s.store.keyring, Host: host,
 	}
 	s.keepLogList(c)
-	return s.keepDirectory(ctx, c.Directory, n)
+	return s.keepDirectory(ctx, c, n)
 }
 
 // main returns the handler of the main listener.

@@ -24,7 +24,7 @@ const (
 
 // shortTimes are time-outs that pass while it stands still.
 func shortTimes() []string {
-	return []string{"--header-timeout", shortTime.String(), "--body-timeout", bodyTime.String(), "--answer-timeout", shortTime.String()}
+	return []string{"tuning.header_timeout=" + shortTime.String(), "tuning.body_timeout=" + bodyTime.String(), "tuning.answer_timeout=" + shortTime.String()}
 }
 
 // stand stops the server for a while after f, during which it is stopped already.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Parts of a stop, and how long after --drain each is waited for at the most.
+// Parts of a stop, and how long after the setting drain each is waited for at the most.
 const (
 	backgroundTime = 3 * time.Second
 	ledgersTime    = 6 * time.Second

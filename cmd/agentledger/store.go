@@ -29,19 +29,30 @@ type engine interface {
 
 // openEngine opens the engine that the settings name. broken is called when it
 // can't go on.
-func openEngine(ctx context.Context, c config.Store, logger *slog.Logger, broken func(error)) (engine, error) {
+func openEngine(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger, broken func(error)) (engine, error) {
 	if c.Storage != "" {
 		return pgstore.Open(ctx, pgstore.Options{URL: c.Storage, Logger: logger})
 	}
-	return pebblestore.Open(pebblestore.Options{Dir: c.DatabaseDir(), CacheBytes: c.CacheMiB << 20, MaxTables: descriptor.Tables(descriptor.Limit()), Logger: logger, OnBroken: broken})
+	o := embeddedOptions(c, t, logger)
+	o.OnBroken = broken
+	return pebblestore.Open(o)
 }
 
 // openEngineReadOnly opens an engine whose store is there, to read it alone.
-func openEngineReadOnly(ctx context.Context, c config.Store, logger *slog.Logger) (engine, error) {
+func openEngineReadOnly(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger) (engine, error) {
 	if c.Storage != "" {
 		return pgstore.Open(ctx, pgstore.Options{URL: c.Storage, Logger: logger, ReadOnly: true})
 	}
-	return pebblestore.Open(pebblestore.Options{Dir: c.DatabaseDir(), CacheBytes: c.CacheMiB << 20, MaxTables: descriptor.Tables(descriptor.Limit()), Logger: logger, ReadOnly: true})
+	o := embeddedOptions(c, t, logger)
+	o.ReadOnly = true
+	return pebblestore.Open(o)
+}
+
+func embeddedOptions(c config.Store, t config.Tuning, logger *slog.Logger) pebblestore.Options {
+	return pebblestore.Options{
+		Dir: c.DatabaseDir(), CacheBytes: int64(t.CacheMiB) << 20,
+		MaxTables: descriptor.Tables(descriptor.Limit()), Logger: logger,
+	}
 }
 
 // store is what a service keeps, opened: engine, anchors and the keys that open
@@ -56,7 +67,7 @@ type store struct {
 
 // openStore opens the data directory, or makes it, and the engine. The engine
 // comes before what is made: a store that is refused leaves all as it was.
-func openStore(ctx context.Context, c config.Store, logger *slog.Logger, broken func(error)) (*store, error) {
+func openStore(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger, broken func(error)) (*store, error) {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -64,7 +75,7 @@ func openStore(ctx context.Context, c config.Store, logger *slog.Logger, broken 
 	if err != nil {
 		return nil, err
 	}
-	engine, err := openEngine(ctx, c, logger, broken)
+	engine, err := openEngine(ctx, c, t, logger, broken)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +101,7 @@ type anchorOpener func(dir string) (*anchor.Folder, error)
 // openStoreReadOnly opens a store that is there for a command that only reads it:
 // nothing in the store is written, and no key is made. openAnchors says what the
 // command may do to the anchors.
-func openStoreReadOnly(ctx context.Context, c config.Store, logger *slog.Logger, openAnchors anchorOpener) (*store, error) {
+func openStoreReadOnly(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger, openAnchors anchorOpener) (*store, error) {
 	keys, err := masterKeys(c)
 	if err != nil {
 		return nil, err
@@ -99,7 +110,7 @@ func openStoreReadOnly(ctx context.Context, c config.Store, logger *slog.Logger,
 	if err != nil {
 		return nil, err
 	}
-	engine, err := openEngineReadOnly(ctx, c, logger)
+	engine, err := openEngineReadOnly(ctx, c, t, logger)
 	if err != nil {
 		return nil, err
 	}

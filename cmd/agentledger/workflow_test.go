@@ -313,7 +313,7 @@ func (r *toolRun) public(p *process, name id.Event) id.Hash {
 // waits for the end that it gets, once. It returns the server that runs then.
 func abandonedThroughKill(t *testing.T, p *process, dir string, org founded, flags ...string) *process {
 	t.Helper()
-	brief := append([]string{"--workflow-silence", "300ms"}, flags...)
+	brief := append([]string{"tuning.workflow_silence=300ms"}, flags...)
 	p.kill()
 	p = startProcess(t, dir, brief...)
 	r := &toolRun{t: t, org: org, external: "silent", told: map[string]stepTold{}}

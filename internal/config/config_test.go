@@ -19,17 +19,17 @@ func parse(t *testing.T, args ...string) (config.Serve, error) {
 		Config kong.ConfigFlag
 		config.Serve
 	}
-	parser, err := kong.New(&c, kong.Configuration(config.File), kong.Exit(func(int) { t.Fatal("exit") }))
+	parser, err := kong.New(&c, append(config.Options(), kong.Exit(func(int) { t.Fatal("exit") }))...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = parser.Parse(args)
-	return c.Serve, err
+	return c.Serve, config.ExplainError(err)
 }
 
 func TestFlagsWinOverEnvironmentOverFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.json")
-	if err := os.WriteFile(file, []byte(`{"public-url": "http://file.example", "listen": ":1001", "data": "/file", "max-event-kib": 11, "plans": {"enterprise": 7, "free": 3}, "plan-limits": {"free.agents": 5}, "clock-ahead": "3m"}`), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(`{"public-url": "http://file.example", "listen": ":1001", "data": "/file", "plans": {"enterprise": 7, "free": 3}, "plan-limits": {"free.agents": 5}, "tuning": {"max_event_kib": 11, "clock-ahead": "3m"}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("AGENTLEDGER_LISTEN", ":1002")
@@ -89,20 +89,11 @@ func TestRefusals(t *testing.T) {
 		{"plan without a number", []string{"--plans", "enterprise=many"}, "--plans"},
 		{"limit of no plan", []string{"--plan-limits", "gold.agents=1"}, "--plan-limits"},
 		{"limit without a plan", []string{"--plan-limits", "agents=1"}, "--plan-limits"},
-		{"no room for an event", []string{"--max-event-kib", "0"}, "--max-event-kib"},
-		{"too much room for an event", []string{"--max-event-kib", "20000"}, "--max-event-kib"},
 		{"log level", []string{"--log-level", "loud"}, "--log-level"},
 		{"network", []string{"--callout-allow", "10.0.0.0/33"}, "--callout-allow"},
 		{"address for a network", []string{"--callout-allow", "10.0.0.1"}, "--callout-allow"},
-		{"witnesses fail", []string{"--witness-fail", "sometimes"}, "--witness-fail"},
-		{"lag in the past", []string{"--witness-max-lag=-1s"}, "--witness-max-lag"},
-		{"no pause between rounds", []string{"--witness-interval", "1ms"}, "--witness-interval"},
-		{"contradiction", []string{"--witness-contradiction", "ignore"}, "--witness-contradiction"},
 		{"contact of two lines", []string{"--log-list-contact", "ops\nme"}, "--log-list-contact"},
 		{"contact that is too long", []string{"--log-list-contact", strings.Repeat("x", 257)}, "--log-list-contact"},
-		{"requests without a contact", []string{"--log-list-qpd", "5"}, "--log-list-contact"},
-		{"more requests than the form has", []string{"--log-list-contact", "ops", "--log-list-qpd", "2147483648"}, "--log-list-qpd"},
-		{"duration", []string{"--clock-ahead", "soon"}, "--clock-ahead"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -127,18 +118,19 @@ func TestUnknownMembersOfTheFileAreRefused(t *testing.T) {
 	}
 }
 
-// What is not set follows the connections of the listener.
+// Polls that are not set follow the connections of the listener.
 func TestPolls(t *testing.T) {
 	for _, tt := range []struct {
-		set               config.Overload
-		connections       int
-		all, organization int
+		set                 config.Tuning
+		connections         int
+		total, organization int
 	}{
-		{config.Overload{}, 8192, 6144, 1024}, {config.Overload{}, 0, 6144, 1024}, {config.Overload{}, 16, 12, 2}, {config.Overload{}, 1, 1, 1},
-		{config.Overload{MaxPolls: 60}, 8192, 60, 10}, {config.Overload{MaxPolls: 60, MaxPollsOrganization: 60}, 8, 60, 60}, {config.Overload{MaxPollsOrganization: 7}, 16, 12, 7},
+		{config.Tuning{}, 8192, 6144, 1024}, {config.Tuning{}, 0, 6144, 1024}, {config.Tuning{}, 16, 12, 2}, {config.Tuning{}, 1, 1, 1},
+		{config.Tuning{MaxPolls: 60}, 8192, 60, 10}, {config.Tuning{MaxPolls: 60, MaxPollsOrganization: 60}, 8, 60, 60},
+		{config.Tuning{MaxPollsOrganization: 7}, 16, 12, 7},
 	} {
-		if all, organization := tt.set.Polls(tt.connections); all != tt.all || organization != tt.organization {
-			t.Errorf("%+v with %d connections: got %d and %d, want %d and %d", tt.set, tt.connections, all, organization, tt.all, tt.organization)
+		if total, organization := tt.set.Polls(tt.connections); total != tt.total || organization != tt.organization {
+			t.Errorf("%+v with %d connections: got %d and %d, want %d and %d", tt.set, tt.connections, total, organization, tt.total, tt.organization)
 		}
 	}
 }

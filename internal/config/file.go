@@ -1,39 +1,97 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
 	"github.com/go-json-experiment/json"
 )
 
-// settingsFile holds the members of a JSON file of settings. They are named like
-// flags, with dashes or with underscores; here with dashes.
-type settingsFile map[string]any
+// File is the JSON file of settings, or none. Its members are named like flags, with
+// dashes or with underscores. The member "tuning" has the settings without a flag.
+type File struct {
+	flags  map[string]any // by name, with dashes
+	tuning Tuning
+}
 
-// File is the loader (a kong.ConfigurationLoader) of a JSON file of settings.
-func File(r io.Reader) (kong.Resolver, error) {
+// tuningSection is the file's member of the settings without a flag.
+const tuningSection = "tuning"
+
+// Options returns the options of a command-line parser whose settings may come from a
+// file that a kong.ConfigFlag names.
+func Options() []kong.Option {
+	f := &File{tuning: DefaultTuning()}
+	return []kong.Option{kong.Configuration(f.load), kong.Bind(f)}
+}
+
+// load implements kong.ConfigurationLoader.
+func (f *File) load(r io.Reader) (kong.Resolver, error) {
 	var given map[string]any
 	if err := json.UnmarshalRead(r, &given); err != nil {
 		return nil, fmt.Errorf("settings file: %w", err)
 	}
-	f := make(settingsFile, len(given))
-	for name, value := range given {
-		flag := strings.ReplaceAll(name, "_", "-")
-		if _, twice := f[flag]; twice {
-			return nil, fmt.Errorf("settings file: %s is there twice", flag)
+	var err error
+	if f.flags, err = normalizeNames(given, "_", "-"); err != nil {
+		return nil, fmt.Errorf("settings file: %w", err)
+	}
+	f.tuning = DefaultTuning()
+	if section, ok := f.flags[tuningSection]; ok {
+		delete(f.flags, tuningSection)
+		if err := f.tuning.decode(section); err != nil {
+			return nil, fmt.Errorf("settings file: %w", err)
 		}
-		f[flag] = value
 	}
 	return f, nil
 }
 
-// Validate refuses a name that is no setting of any command: it would have no
+// normalizeNames returns members under names that are written with one kind of dash.
+func normalizeNames(members map[string]any, from, to string) (map[string]any, error) {
+	named := make(map[string]any, len(members))
+	for name, v := range members {
+		name = strings.ReplaceAll(name, from, to)
+		if _, twice := named[name]; twice {
+			return nil, fmt.Errorf("%s is there twice", name)
+		}
+		named[name] = v
+	}
+	return named, nil
+}
+
+// decode sets the members of the section "tuning".
+func (t *Tuning) decode(section any) error {
+	members, ok := section.(map[string]any)
+	if !ok {
+		return errors.New("tuning: an object is needed")
+	}
+	members, err := normalizeNames(members, "-", "_")
+	if err != nil {
+		return fmt.Errorf("tuning: %w", err)
+	}
+	for _, s := range t.settings() {
+		v, given := members[s.key]
+		if !given {
+			continue
+		}
+		if err := s.value.decode(v); err != nil {
+			return fmt.Errorf("tuning.%s: %w", s.key, err)
+		}
+		delete(members, s.key)
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		return fmt.Errorf("tuning.%s is not a setting", name)
+	}
+	return nil
+}
+
+// Validate refuses a name that is no setting of any command, because it would have no
 // effect.
-func (f settingsFile) Validate(app *kong.Application) error {
+func (f *File) Validate(app *kong.Application) error {
 	known := map[string]bool{}
 	err := kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok {
@@ -41,21 +99,61 @@ func (f settingsFile) Validate(app *kong.Application) error {
 		}
 		return next(nil)
 	})
-	for name := range f {
-		if !known[name] {
-			return fmt.Errorf("settings file: %s is not a setting", name)
+	for _, name := range slices.Sorted(maps.Keys(f.flags)) {
+		if known[name] {
+			continue
 		}
+		if key, moved := tuningKey(name); moved {
+			return fmt.Errorf("settings file: %s is tuning.%s now", name, key)
+		}
+		return fmt.Errorf("settings file: %s is not a setting", name)
 	}
 	return err
 }
 
 // Resolve returns the value for a flag that was not given, unless the
 // environment has one.
-func (f settingsFile) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+func (f *File) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	for _, variable := range flag.Envs {
 		if _, set := os.LookupEnv(variable); set {
 			return nil, nil
 		}
 	}
-	return f[flag.Name], nil
+	return f.flags[flag.Name], nil
+}
+
+// BeforeApply is kong's hook of commands that have a Tuning: it takes the tuning of the
+// file. A tuning setting in the environment is refused, because it would have no effect.
+func (t *Tuning) BeforeApply(f *File) error {
+	*t = f.tuning
+	for _, s := range t.settings() {
+		variable := "AGENTLEDGER_" + strings.ToUpper(s.key)
+		if _, set := os.LookupEnv(variable); set {
+			return fmt.Errorf("%s is tuning.%s in the configuration file now", variable, s.key)
+		}
+	}
+	return nil
+}
+
+// ExplainError returns an error of a parser. For a flag that became a tuning setting it
+// says where that setting is now.
+func ExplainError(err error) error {
+	if err == nil {
+		return nil
+	}
+	name, unknown := strings.CutPrefix(err.Error(), "unknown flag --")
+	if i := strings.IndexAny(name, ", "); i >= 0 {
+		name = name[:i]
+	}
+	if key, moved := tuningKey(name); unknown && moved {
+		return fmt.Errorf("--%s is tuning.%s in the configuration file now", name, key)
+	}
+	return err
+}
+
+// tuningKey returns the key of the tuning setting that has the name of a flag.
+func tuningKey(flag string) (key string, ok bool) {
+	key = strings.ReplaceAll(flag, "-", "_")
+	var t Tuning
+	return key, slices.ContainsFunc(t.settings(), func(s setting) bool { return s.key == key })
 }
