@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
-// checkIdentity looks at what a draft may lack and an active policy must have.
+// checkIdentity checks the members that a draft may lack and an active policy must have.
 func (p Policy) checkIdentity() error {
 	if !isValidID(p.ID) || isReservedID(p.ID) {
 		return invalidMember("policy_id", "must be 1 to 128 of A-Z a-z 0-9 . _ : - and not a reserved word")

@@ -11,16 +11,14 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// Claim is what one event asks of one limit: the rule that has the limit concerns
-// the event in all other respects (tool, agents, requires, when), so that it
-// matches when before + Added > Max, before being what the counter holds of the
-// window.
+// Claim is the amount that one event adds to one limit. The rule with the limit concerns the event
+// in all other respects (tool, agents, requires, when), so it matches when before + Added > Max.
+// Before is the amount that the counter holds for the window.
 //
-// A counter holds what was added by the claims of its events: those of every kind
-// whose effective decision, with all limits decided and the declared decision
-// tightened, is not deny. An event that is refused adds nothing, one that
-// needs an approval adds. An event adds to every limit that it claims, whichever
-// rule decides, and to those of shadow rules as well.
+// A counter holds the sum of the claims of its events. Events of every kind count if their effective
+// decision is not deny, with all limits decided and the declared decision tightened. For example, an
+// event that is refused adds nothing, and one that needs an approval adds. An event adds to every
+// limit that it claims, also when another rule decides, and to the limits of shadow rules.
 type Claim struct {
 	Limit  *Limit // shared with the policy, not to be changed
 	RuleID string
@@ -29,7 +27,7 @@ type Claim struct {
 	Added  decimal.Decimal
 
 	place    int32    // among the enforcing rules, or among the shadow rules
-	exceeded *Outcome // what the rule says, nil for a shadow rule
+	exceeded *Outcome // the rule's outcome, nil for a shadow rule
 }
 
 // Exceeds reports whether the rule matches when the counter is at before. A sum
@@ -39,10 +37,9 @@ func (c *Claim) Exceeds(before decimal.Decimal) bool {
 	return err != nil || after.Cmp(c.Limit.Max) > 0
 }
 
-// Counter names the counter that the claim is about, within an organization:
-// SHA-256 of the JCS of {by, count, currency, key, limit_id, sum}. What is counted
-// goes on when another version of a policy, or another policy, has the same limit,
-// and begins anew when the limit counts something else.
+// Counter names the counter of the claim within an organization: SHA-256 of the JCS of {by, count,
+// currency, key, limit_id, sum}. A counter goes on when another version of a policy, or another
+// policy, has the same limit. It begins anew when the limit counts something else.
 func (c *Claim) Counter() id.Hash {
 	l := c.Limit
 	b := jcs.AppendString([]byte(`{"by":`), l.By.String())
@@ -57,16 +54,16 @@ func (c *Claim) Counter() id.Hash {
 // Evaluation is a decision for which only limits are open. It can be settled any
 // number of times.
 type Evaluation struct {
-	Claims []Claim // what the event asks of limits, those of shadow rules too; not to be changed
+	Claims []Claim // claims on limits, shadow rules included; not to be changed
 
 	outcome Outcome // when no limit is exceeded
 	place   int32   // of the enforcing rule that it is the word of
 	shadows []shadow
 }
 
-// Settle returns the outcome, given which claims exceed their limits: rules
-// without a limit and those whose limit is exceeded are combined as the package
-// comment says. nil stands for "all do", for whoever can't tell.
+// Settle returns the outcome, given the claims that exceed their limits. Rules without a limit and
+// rules whose limit is exceeded are combined as the package comment says. A nil exceeds stands for
+// "all do": a caller that cannot read counters passes nil.
 func (e *Evaluation) Settle(exceeds func(*Claim) bool) Outcome {
 	o, place, shadows := e.outcome, e.place, slices.Clone(e.shadows)
 	for i := range e.Claims {

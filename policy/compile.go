@@ -26,7 +26,7 @@ type Compiled struct {
 	weight    int
 }
 
-// target is what is left of a rule: whom it is about, when, and what it says.
+// target is a rule prepared for evaluation: its agents, its condition and its outcome.
 type target struct {
 	agents   map[id.Agent]struct{} // nil for every agent
 	requires []condition.Path
@@ -35,7 +35,7 @@ type target struct {
 	sum      condition.Path // of limit
 	onError  OnError
 	price    uint64  // of looking at requires and limit, in units (cost.go)
-	outcome  Outcome // what it says
+	outcome  Outcome // the outcome when the rule decides
 	failed   string  // begins the reason for a rule error
 }
 
@@ -47,12 +47,12 @@ func (t *target) concernsAgent(agent id.Agent) bool {
 	return ok
 }
 
-// matchesAlways reports whether the rule matches whatever it concerns.
+// matchesAlways reports whether the rule matches every input that it concerns.
 func (t *target) matchesAlways() bool { return t.when == nil && len(t.requires) == 0 && t.limit == nil }
 
-// Compile checks all of a policy, its id and version too, and prepares it.
-// Errors are *fault.Error of kind Invalid that name the member. What only saving is
-// bounded by (MaxParts, MaxInstructions) it takes.
+// Compile checks all of a policy, its id and version too, and prepares it. Errors are *fault.Error
+// of kind Invalid that name the member. The bounds of saving (MaxParts, MaxInstructions) do not
+// apply.
 func Compile(p Policy) (*Compiled, error) { return CompileWithin(context.Background(), p) }
 
 // CompileWithin is Compile, which ends with ctx.
@@ -60,8 +60,8 @@ func CompileWithin(ctx context.Context, p Policy) (*Compiled, error) {
 	return p.compileWith(condition.NewCompiler(ctx))
 }
 
-// CompileBounded is CompileWithin of a policy that is about to bind somebody: what saving is
-// bounded by counts, and what is beyond is an error of kind Invalid too.
+// CompileBounded is CompileWithin for a policy that is about to become active. The bounds of saving
+// apply: a policy beyond them is an error of kind Invalid too.
 func CompileBounded(ctx context.Context, p Policy) (*Compiled, error) {
 	return p.compileWith(condition.NewCompiler(ctx).Bounded())
 }
@@ -116,7 +116,7 @@ func (p *Policy) compileConditions(compiler *condition.Compiler) ([]*condition.C
 	return compiled, nil
 }
 
-// Digest returns the policy_digest of what was compiled.
+// Digest returns the policy_digest of the compiled policy.
 func (c *Compiled) Digest() id.Hash { return c.digest }
 
 // requiredPaths returns the paths of Requires, which are well-formed.
@@ -187,8 +187,8 @@ func (c *Compiled) prepareRule(r *Rule, when *condition.Condition) target {
 // stepsPerUnit is how many steps of paths cost a unit.
 const stepsPerUnit = 4
 
-// priceOfSteps is what it costs to look for what the rule requires and for what its limit
-// adds: the currency of an amount is looked for in each object around it, twice.
+// priceOfSteps is the price of the look-ups for the rule's requires and limit. The currency of an
+// amount is looked up in each object around it, twice.
 func (t *target) priceOfSteps() uint64 {
 	steps := len(t.sum) * len(t.sum)
 	for _, p := range t.requires {

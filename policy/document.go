@@ -7,9 +7,8 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// Document returns the RFC 8785 form of all of the policy: what Canonical has,
-// and `tests`, which are not part of the digest. ParseStored reads it back to an
-// equal policy.
+// Document returns the RFC 8785 form of the whole policy: the members of Canonical and `tests`,
+// which are not part of the digest. ParseStored reads it back to an equal policy.
 func (p Policy) Document() []byte {
 	b := p.appendUpToRules(make([]byte, 0, 256+256*(len(p.Rules)+len(p.Tests))))
 	b = append(b, `,"tests":[`...)

@@ -22,8 +22,8 @@ type Outcome struct {
 	Shadow        []string     // ids of the shadow rules that match, in stored order
 }
 
-// Effective is what becomes of a declared decision under this outcome: it is
-// only ever tightened.
+// Effective returns the decision that a declared decision becomes under this outcome. A declared
+// decision is only ever tightened.
 func (o Outcome) Effective(declared id.Decision) id.Decision { return declared.Tighten(o.Decision) }
 
 // Evaluate decides all but limits. It tries only rules whose glob matches, in the
@@ -33,16 +33,16 @@ func (c *Compiled) Evaluate(in Input) Evaluation {
 	return e
 }
 
-// EvaluateFormerly decides as services did before limits were about events of every
-// kind: rules with a limit do not count for an event whose ActionKind is not tool_call. It
-// is for who checks the records of then.
+// EvaluateFormerly decides as services did before limits applied to events of every kind. Rules with
+// a limit do not count for an event whose ActionKind is not tool_call. Verifiers of old records use
+// it.
 func (c *Compiled) EvaluateFormerly(in Input) Evaluation {
 	return c.evaluateRules(&occasion{ctx: context.Background(), in: in}, in.ActionKind == FormerKind)
 }
 
-// EvaluateWithin is Evaluate, which ends with ctx: then it has no answer but that error. Whoever
-// bounds the time of an evaluation does it by ctx. MaxTotalCost ends evaluations long
-// before such a bound does, unless the machine stands still, and as a part of the answer.
+// EvaluateWithin is Evaluate that ends with ctx. Then its only answer is the error of ctx. Callers
+// bound the time of an evaluation by ctx. MaxTotalCost ends an evaluation long before such a bound
+// does, unless the machine stands still, and the end is part of the answer.
 func (c *Compiled) EvaluateWithin(ctx context.Context, in Input) (Evaluation, error) {
 	a := occasion{ctx: ctx, in: in}
 	e := c.evaluateRules(&a, true)

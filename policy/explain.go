@@ -7,10 +7,10 @@ import (
 	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
-// Explanation is an evaluation and what each rule had to say.
+// Explanation is an evaluation and the result of each rule.
 type Explanation struct {
 	Evaluation
-	Rules []RuleExplanation // all of them, in stored order
+	Rules []RuleExplanation // every rule, in stored order
 }
 
 // RuleExplanation tells how far one rule went.
@@ -22,7 +22,7 @@ type RuleExplanation struct {
 	Steps  []Step // of a condition that was evaluated, in the order of its text, the whole last
 }
 
-// Result is what became of a rule, as text for programs.
+// Result tells programs how a rule ended.
 type Result string
 
 const (
@@ -41,10 +41,10 @@ type Step struct {
 	Value      string // as CEL or JSON shows it, cut; or "error: " and what went wrong
 }
 
-// Explain evaluates p, which Parse returned, and tells what each rule says, also
-// those that Evaluate has no need to try. The evaluation is that of Compile(p). What the
-// rules say costs no more than MaxTotalCost again: those behind are told to cost too
-// much. It ends with ctx.
+// Explain evaluates p, which Parse returned, and returns the result of each rule, also of rules that
+// Evaluate has no need to try. The evaluation is that of Compile(p). The results of the rules cost
+// at most MaxTotalCost again; rules beyond that are reported as too expensive. Explain ends with
+// ctx.
 func Explain(ctx context.Context, p Policy, in Input) (Explanation, error) {
 	c, err := CompileWithin(ctx, p)
 	if err != nil {

@@ -2,9 +2,8 @@ package policy
 
 import "strings"
 
-// index finds the rules whose glob matches a tool name without trying the
-// others. It is a tree over segments; each node stands for what a glob says of
-// the segments before it.
+// index finds the rules whose glob matches a tool name without trying the others. It is a tree over
+// segments. A node stands for the segments of a glob up to it.
 type index struct {
 	literal map[string]*index
 	star    *index

@@ -8,9 +8,8 @@ import (
 	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
-// Input is what a decision is about: Tool and Agent, and what the input_digest
-// commits to besides. Tool and Agent must be well-formed; an empty
-// tool matches no rule.
+// Input is the question that a policy decides: Tool and Agent, and the members that the input_digest
+// commits to besides. Tool and Agent MUST be well-formed; an empty tool matches no rule.
 type Input struct {
 	Tool       id.Tool
 	Agent      id.Agent

@@ -6,7 +6,7 @@ import (
 	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
-// verdict is what one rule says of one input that its tool and agents concern.
+// verdict is the result of one rule for one input that its tool and agents concern.
 type verdict uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 
 func (v verdict) isMatch() bool { return v == matched || v == failed }
 
-// judgeAttempt evaluates a rule. why is what went wrong when it could not be evaluated.
+// judgeAttempt evaluates a rule. why explains a rule that could not be evaluated.
 func (t *target) judgeAttempt(a *condition.Attempt) (v verdict, why string) {
 	a.BeginRule()
 	if !a.Charge(t.price) {
@@ -70,7 +70,7 @@ func (t *target) outcomeFor(v verdict, why string) Outcome {
 	return o
 }
 
-// claimOfLimit returns what the rule, which is limited, asks of its limit.
+// claimOfLimit returns the claim of a rule with a limit.
 func (t *target) claimOfLimit(o *occasion, place int32) Claim {
 	c := Claim{Limit: t.limit, RuleID: t.outcome.RuleID, place: place, exceeded: &t.outcome}
 	c.Added, _ = t.limit.amountAdded(o.startAttempt().Payload(), t.sum)

@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
-// Limit lets a rule match only when a sum or a count over a window of time would
-// be exceeded: when before + added > Max. What it counts is written at Claim.
+// Limit lets a rule match only when a sum or a count over a window of time would be exceeded: when
+// before + added > Max. Claim documents which events count.
 type Limit struct {
 	ID            string // as Policy.ID, unique in the policy
 	Sum           string // path in the payload of what is added; "" to count
@@ -99,7 +99,8 @@ func isValidCurrency(s string) bool {
 	return len(s) == 3
 }
 
-// amountAdded returns what one event adds, or why that can't be told. p is the path Sum.
+// amountAdded returns the amount that one event adds, or the reason why it is unknown. p is the path
+// Sum.
 func (l *Limit) amountAdded(root *condition.Object, p condition.Path) (decimal.Decimal, string) {
 	if l.Count {
 		return decimal.FromInt(1), ""

@@ -56,12 +56,11 @@ type obligationDocument struct {
 	TTLSeconds *int   `json:"ttl_seconds"`
 }
 
-// Parse reads a policy document: one JSON object with the members policy_id,
-// name, version, default, rules and tests, all strict I-JSON. `policy_id` and
-// `version` may be absent, since they are given by who stores the policy; `default`
-// is then allow. A member that is null counts as absent. What Parse returns is
-// complete, with the derived `requires` of each rule, and compiles; whether its
-// tests pass is another question (RunTests).
+// Parse reads a policy document: one JSON object with the members policy_id, name, version, default,
+// rules and tests, all strict I-JSON. `policy_id` and `version` may be absent, because the store of
+// policies assigns them; `default` is then allow. A member that is null counts as absent. The
+// returned policy is complete, with the derived `requires` of each rule, and compiles. RunTests
+// checks whether its tests pass.
 //
 // Errors are *fault.Error of kind Invalid or TooLarge that name the member.
 func Parse(doc []byte) (Policy, error) { return ParseWithin(context.Background(), doc) }
@@ -79,8 +78,8 @@ func ParseWithin(ctx context.Context, doc []byte) (Policy, error) {
 	return p, nil
 }
 
-// ParseStored reads what Canonical or Document wrote, of a policy that Parse
-// returned once: conditions are not compiled again.
+// ParseStored reads the output of Canonical or Document for a policy that Parse returned once.
+// Conditions are not compiled again.
 func ParseStored(doc []byte) (Policy, error) {
 	return parseDocument(doc, condition.NewCompiler(context.Background()))
 }
@@ -182,7 +181,7 @@ func (d *document) deriveRequires(p *Policy, c *condition.Compiler) error {
 	return nil
 }
 
-// deriveRequires writes out what the condition of the rule at i reads outside of
+// deriveRequires fills Requires with the paths that the condition of the rule at i reads outside of
 // has().
 func (r *Rule) deriveRequires(c *condition.Compiler, i int) error {
 	seen, err := c.Inspect(r.When)
@@ -213,8 +212,8 @@ func (d *limitDocument) toLimit(i int) (*Limit, error) {
 	return l, nil
 }
 
-// canonicalPathText returns the text that a path has in a policy's canonical form, and
-// what is none as it is.
+// canonicalPathText returns the text that a path has in a policy's canonical form. A text that is no
+// path is returned as it is.
 func canonicalPathText(s string) string {
 	if p, ok := condition.ParsePath(s); ok {
 		return p.String()

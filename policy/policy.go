@@ -1,23 +1,23 @@
-// Package policy decides what an agent may do with a tool: the document of an
-// organization's policy, its one digest, and a compiled form that answers in a
-// few microseconds. docs/policies teaches the model.
+// Package policy decides whether an agent may use a tool: the document of an organization's policy,
+// its one digest, and a compiled form that answers in a few microseconds. docs/policies teaches the
+// model.
 //
-// What always holds:
+// Invariants:
 //
-//   - Pure: a decision follows from (policy, input, now, counters of limits) and
-//     nothing else. No I/O, no clock, no randomness, no data base of time zones, so
-//     an auditor gets the same answer.
-//   - What is accepted is enforced. A member that this package does not know is
-//     refused by Parse, never kept and ignored.
-//   - Of all enforcing rules that match, the highest priority counts; inside it
-//     deny > allow_with_obligation > allow; among those the first in stored order
-//     names the decision. No match: the policy's default.
-//   - A rule that can't be evaluated (a rule error) never says no: it matches when
-//     it forbids or obliges, and an allow is not given. Neither && nor || nor a
-//     comparison of different types hides an error.
+//   - Pure: a decision follows from (policy, input, now, counters of limits) and nothing else.
+//     There is no I/O, clock, randomness or data base of time zones, so an auditor gets the same
+//     answer.
+//   - An accepted member is enforced. Parse refuses a member that this package does not know; it
+//     never keeps and ignores one.
+//   - Of all enforcing rules that match, the highest priority counts; within a priority deny >
+//     allow_with_obligation > allow; among those the first in stored order names the decision.
+//     Without a match the policy's default decides.
+//   - A rule that cannot be evaluated (a rule error) never weakens a decision: it matches when it
+//     forbids or obliges, and an allow is not given. Neither && nor || nor a comparison of
+//     different types hides an error.
 //   - A rule with a limit matches only beyond the limit (Claim).
 //   - Shadow rules never change an answer.
-//   - What one evaluation costs is bounded, whatever policy and payload.
+//   - The cost of one evaluation is bounded for every policy and payload.
 //   - Equal digests mean equal policies, with every default written out.
 package policy
 
@@ -46,7 +46,7 @@ const (
 	MaxAgents   = 1000                // of a rule
 )
 
-// Costs of a policy, in units: part of what a policy means. docs/policies has the prices.
+// Costs of a policy, in units. They are part of a policy's meaning. docs/policies has the prices.
 const (
 	MaxCost         = condition.MaxCost         // of one condition of one evaluation
 	MaxTotalCost    = condition.MaxTotalCost    // of one evaluation, in the order in which rules are tried
@@ -92,7 +92,7 @@ type Rule struct {
 type OnError uint8
 
 const (
-	MatchOnError OnError = iota + 1 // the rule counts as matching, whatever its limit: rules that forbid or oblige
+	MatchOnError OnError = iota + 1 // the rule counts as matching, also below its limit: rules that forbid or oblige
 	SkipOnError                     // the rule does not match: rules that allow
 )
 
@@ -107,7 +107,7 @@ func (o OnError) String() string {
 	return ""
 }
 
-// defaultOnError is what an error does to a rule with that decision.
+// defaultOnError is the default of on_error for a rule with that decision.
 func defaultOnError(d id.Decision) OnError {
 	if d == id.Allow {
 		return SkipOnError
@@ -145,8 +145,8 @@ const (
 	MaxTTLSeconds     = 7 * 24 * 60 * 60
 )
 
-// Obligation is what has to happen before an action that is allowed with an
-// obligation may go ahead. It is told to the caller, in this form.
+// Obligation is a duty that has to be fulfilled before an action that is allowed with an obligation
+// may go ahead. Callers receive it in this form.
 type Obligation struct {
 	Type       string `json:"type"`
 	Approvals  int    `json:"approvals"`   // people who have to say yes, 1 to MaxApprovals

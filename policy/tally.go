@@ -8,8 +8,8 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// Tally is what a record holds of one claim: what the counter held of the window
-// before the event, and what the event adds to it.
+// Tally is the record of one claim: the amount that the counter held for the window before the
+// event, and the amount that the event adds.
 type Tally struct {
 	LimitID       string
 	Before, Added decimal.Decimal

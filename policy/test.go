@@ -19,7 +19,7 @@ type Test struct {
 	Expect Expectation
 }
 
-// Expectation is what a test looks at of an outcome.
+// Expectation is the part of an outcome that a test checks.
 type Expectation struct {
 	Decision id.Decision
 	RuleID   string   // "" for any
@@ -108,8 +108,8 @@ func (c *Compiled) RunTests(ctx context.Context, tests []Test) ([]Failure, error
 	return failures, nil
 }
 
-// runTest says what a test costs, and why it does not pass, "" when it does. spent is what
-// the tests before it cost.
+// runTest returns the cost of a test and the reason why it does not pass, "" when it does. spent is
+// the cost of the tests before it.
 func (c *Compiled) runTest(ctx context.Context, t *Test, spent uint64) (cost uint64, why string, err error) {
 	if spent >= MaxTestCost {
 		return 0, "the tests before it cost all that tests may cost together", nil

@@ -15,7 +15,7 @@ import (
 // Trial is an input that a policy is tried on.
 type Trial struct {
 	Input  Input                      // Now is 0 where the trial does not say
-	Before map[string]decimal.Decimal // what limits hold before, by limit_id; 0 for others
+	Before map[string]decimal.Decimal // amounts that limits hold before, by limit_id; 0 for others
 }
 
 // Exceeds is for Evaluation.Settle.
@@ -35,7 +35,7 @@ type inputDocument struct {
 	Payload    jsontext.Value `json:"payload"`
 }
 
-// What an input is taken to be where it does not say.
+// Defaults of an input's members.
 const (
 	defaultActor = "agent"
 	defaultKind  = "tool_call"

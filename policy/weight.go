@@ -1,6 +1,6 @@
 package policy
 
-// What the parts of a compiled policy weigh, in bytes, as measured (TestWeight).
+// Sizes of the parts of a compiled policy, in bytes, as measured (TestWeight).
 const (
 	ruleWeight     = 640 // without its texts
 	agentWeight    = 48

@@ -19,8 +19,8 @@ import (
 type transition struct {
 	name   string // a Status, or requested or voted
 	vote   string // approve or deny, "" when it is no vote
-	reason string // what people said, may be empty
-	own    bool   // the service found it by itself, whoever asked
+	reason string // reasons that people gave, may be empty
+	own    bool   // the service found the reason by itself; no person or key asked
 }
 
 // transaction gathers one change of an organization's approvals.
@@ -63,8 +63,8 @@ func (c *transaction) appendStatement(name ID, r *record, t transition) {
 	}
 }
 
-// callbackBody is what a callback says. It has no payload and no grant: whoever wants those
-// asks with its ingest key.
+// callbackBody is the body of a callback. It has no payload and no grant; the asking agent reads
+// those with its ingest key.
 func callbackBody(name ID, r *record, status Status) jsontext.Value {
 	b := jcs.AppendString([]byte(`{"approval_id":`), string(name))
 	b = jcs.AppendString(append(b, `,"status":`...), string(status))
@@ -102,7 +102,7 @@ func (c *transaction) countForKey(ctx context.Context, ingestKey string, by int)
 	return err
 }
 
-// endApproval moves an open approval to a state in which nothing comes of it any more.
+// endApproval moves an open approval to a final state.
 func (c *transaction) endApproval(ctx context.Context, name ID, r *records.Value[record], to Status, t transition) error {
 	r.Value.Status, r.Value.EndedAt = to, c.owner.currentTime()
 	t.name = string(to)
@@ -142,12 +142,12 @@ func (c *transaction) buildChange(ctx context.Context, s *log.State) (sysevent.A
 // errUnchanged ends an act that would state nothing.
 var errUnchanged = errors.New("nothing changes")
 
-// step is what a caller does to an approval that it read: it adds to c. A refusal
-// is answered after what was added has landed.
+// step is a caller's change to an approval that it read: it adds to c. A refusal is answered after
+// the additions have landed.
 type step func(ctx context.Context, s *log.State, c *transaction, r *records.Value[record], status Status) error
 
-// refusal ends a step: the caller gets err, which may be nil, and what the act
-// holds lands first.
+// refusal ends a step: the caller gets err, which may be nil, after the additions of the transaction
+// have landed.
 type refusal struct{ err error }
 
 func (r refusal) Error() string { return r.err.Error() }
@@ -166,7 +166,7 @@ func onlyAsker(ingestKey string) whose {
 	}
 }
 
-// allowAnyone lets everybody through: who calls has looked at the caller.
+// allowAnyone lets every caller through, because the surface has checked the caller.
 func allowAnyone(context.Context, *log.State, *record) error { return nil }
 
 // changeApproval runs a step on an approval in one append. Whose it is comes before anything is

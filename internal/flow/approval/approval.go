@@ -1,26 +1,25 @@
-// Package approval is the obligation workflow: an agent asks, people vote, the
-// agent takes the permission once and does what it asked for.
+// Package approval is the obligation workflow: an agent asks, people vote, the agent takes the
+// permission once and does the action.
 //
 //	pending -> approved -> consumed
 //	pending -> denied
-//	pending, approved -> expired, cancelled (by who asked), revoked (by people),
+//	pending, approved -> expired, cancelled (by the asking key), revoked (by people),
 //	                     invalidated (another policy is active)
 //
-// What always holds:
+// Invariants:
 //
 //   - Every arrow is a ledger_approval event, in one append with the change.
-//   - Time never approves: an approval is over when its time is, and invalid when
-//     another policy is active, also before the event that says so is written.
-//   - An approval is of one action (action_digest), one ingest key and one policy
-//     digest. It is consumed once, by who asked, with the proof of an active key of
-//     the agent; the grant that this gives is signed and lives five minutes.
-//   - A vote counts while its voter may vote. Nobody votes twice, nor on what he
-//     asked for himself, unless the organization allows that.
-//   - Roles, keys and policy are those of the ledger state that the append is
-//     guarded by, or read in the same preparation.
-//   - Who asked to be called back is told of each change of state, by a delivery
-//     that is written in the same append.
-//   - Who waits costs no goroutine of this package, and who is idle nothing.
+//   - Time never approves: an approval is over when its time is, and invalid when another policy
+//     is active, also before the event that says so is written.
+//   - An approval is bound to one action (action_digest), one ingest key and one policy digest. It
+//     is consumed once, by the key that asked, with the proof of an active key of the agent. The
+//     grant is signed and lives five minutes.
+//   - A vote counts while its voter may vote. A person votes once, and not on an own request
+//     unless the organization allows self-review.
+//   - Roles, keys and policy are those of the ledger state that guards the append, or are read in
+//     the same preparation.
+//   - A callback reports each change of state. Its delivery is written in the same append.
+//   - A waiting caller costs no goroutine of this package, and an idle organization costs nothing.
 //   - Nothing of one organization is visible under another's handle.
 package approval
 
@@ -50,12 +49,12 @@ import (
 const (
 	MaxOpen = 1000 // pending or approved
 
-	// MaxOpenByKey is how many of them one ingest key may have asked for: half of all, so
-	// that no agent takes the room of the organization's others.
+	// MaxOpenByKey is the number of open approvals that one ingest key may have asked for: half of
+	// all, so that no agent takes the room of the organization's others.
 	MaxOpenByKey = MaxOpen / 2
 
-	// MaxAsked is how many may be asked for at once. As many more may in each hour: what
-	// becomes of an approval are events that no plan counts.
+	// MaxAsked is the number of approvals that may be asked for at once. As many more may be asked
+	// for in each hour, because the events of approvals count in no plan.
 	MaxAsked = 10_000
 	askEvery = time.Hour / MaxAsked
 )
@@ -91,7 +90,7 @@ func (s Status) Valid() bool {
 	return false
 }
 
-// Vote is what one person said.
+// Vote is the ballot of one person.
 type Vote struct {
 	Account account.ID `json:"account"`
 	Email   string     `json:"email"`
@@ -110,7 +109,7 @@ type Approval struct {
 	ActionDigest  id.Hash
 	Trace         id.Trace // "" for none
 	Principal     string   // for whom the agent acts, as it says; "" for none
-	IngestKeyID   string   // who asked
+	IngestKeyID   string   // the key that asked
 	CallbackURL   string   // "" for none
 	PolicyID      string
 	PolicyVersion uint64
@@ -152,7 +151,8 @@ type Organizations interface {
 	IngestKey(ctx context.Context, t id.Tenant, key string) (org.IngestKey, error)
 }
 
-// Members knows who may vote (package account); fault.NotFound for a stranger.
+// Members knows the roles of members, and so their right to vote (package account); fault.NotFound
+// for a stranger.
 type Members interface {
 	Membership(ctx context.Context, t id.Tenant, who account.ID) (account.Membership, error)
 }
@@ -222,7 +222,7 @@ func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 
 func errConflict(message string) error { return fault.New(fault.Conflict, message) }
 
-// unreadableMessage is what a client is told when approvals can't be read.
+// unreadableMessage is the message for clients when approvals cannot be read.
 const unreadableMessage = "Approvals can't be read"
 
 // errUnreadable wraps an error of the store: nothing can be said about an approval

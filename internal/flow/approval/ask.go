@@ -20,7 +20,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Question is what an agent asks permission for. Its members are well-formed.
+// Question is an agent's request for permission. Its members are well-formed.
 type Question struct {
 	Agent       id.Agent
 	Tool        id.Tool
@@ -28,7 +28,7 @@ type Question struct {
 	Trace       id.Trace // "" for none
 	Principal   string   // actor_principal, "" for none
 	CallbackURL string   // "" for none
-	IngestKeyID string   // of who asks
+	IngestKeyID string   // the key that asks
 }
 
 // errOpen ends an act: the question is asked already.

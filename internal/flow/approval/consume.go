@@ -13,14 +13,14 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// Claim is what an agent shows to use an approval.
+// Claim is an agent's proof that it may use an approval.
 type Claim struct {
 	IngestKeyID string // must be the one that asked
 	Action      id.Hash
 	Proof       []byte // signature of an active key of the agent over ConsumeMessage
 }
 
-// ConsumeMessage is what the proof signs:
+// ConsumeMessage is the message that the proof signs:
 //
 //	APS1-CONSUME LF approval_id LF action_digest LF
 func ConsumeMessage(name ID, action id.Hash) []byte {

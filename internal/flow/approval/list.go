@@ -61,7 +61,7 @@ func (a *Approvals) List(ctx context.Context, t id.Tenant, status Status, after 
 	return found, "", nil
 }
 
-// listOpen goes by the records of what is open, which are few.
+// listOpen reads the records of open approvals, which are few.
 func (a *Approvals) listOpen(ctx context.Context, t id.Tenant, active id.Hash, status Status, after ID, limit int) (found []Approval, next ID, err error) {
 	names, err := a.openNames(ctx, t)
 	if err != nil {
@@ -87,7 +87,7 @@ func (a *Approvals) listOpen(ctx context.Context, t id.Tenant, active id.Hash, s
 	return found, "", nil
 }
 
-// openNames returns the ids of what is stored as open, in ascending order.
+// openNames returns the ids of the approvals that are stored as open, in ascending order.
 func (a *Approvals) openNames(ctx context.Context, t id.Tenant) ([]ID, error) {
 	found, err := a.stores.open.List(ctx, t, records.Range{}, MaxOpen)
 	names := make([]ID, len(found))

@@ -7,9 +7,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ServiceRecords returns the records of the service's own partition that stand
-// there for one of an organization's records, for who copies an organization: when
-// an open approval is due. One that is not there is no damage.
+// ServiceRecords returns the entries of an organization's record in the service's own partition: the
+// due entry of an open approval. Packages that copy an organization use it. A missing entry is no
+// damage.
 func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	if r.Kind != kindApproval {
 		return nil, nil

@@ -33,8 +33,8 @@ func mentionsPerson(principal, name string) bool {
 	return false
 }
 
-// foldText folds case and width, and takes away what is not seen: characters that format,
-// quotes and white space around the text.
+// foldText folds case and width, and removes invisible characters: formatting characters, quotes and
+// white space around the text.
 func foldText(s string) string {
 	s = norm.NFKC.String(cases.Fold().String(norm.NFKC.String(s)))
 	s = strings.Map(func(r rune) rune {
@@ -71,7 +71,7 @@ func containsWord(text, word string) bool {
 	}
 }
 
-// isAddressRune reports whether a character may be in front of an address as part of it.
+// isAddressRune reports whether a character before an address may belong to the address.
 func isAddressRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || r != 0 && strings.ContainsRune("._+-%@", r)
 }

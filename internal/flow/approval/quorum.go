@@ -12,9 +12,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// askersOf returns who counts as having asked, so that two pairs of eyes look at each act:
-// whoever made the ingest key or the agent, or registered an active key of the agent, and
-// whoever the agent says that it acts for. It is nobody where the organization allows
+// askersOf returns the people who count as having asked, so that two pairs of eyes look at each act.
+// These are the makers of the ingest key and the agent, the people who registered an active key of
+// the agent, and the principal that the agent names. The list is empty where the organization allows
 // self-review.
 func (a *Approvals) askersOf(ctx context.Context, s *log.State, r *record) (func(account.ID, string) bool, error) {
 	settings, err := a.orgs.Settings(ctx, s)
@@ -83,9 +83,9 @@ func (a *Approvals) recheckQuorum(ctx context.Context, s *log.State, c *transact
 		Message: "Somebody who agreed may not decide on this any more: the approval is pending again"}}
 }
 
-// NoneOpen returns fault.Conflict with code approvals_open while approvals of an
-// organization are open, and else a change that fails when one is asked for meanwhile. It
-// is for what may only change while nobody waits for a decision.
+// NoneOpen returns fault.Conflict with code approvals_open while approvals of an organization are
+// open. Otherwise it returns a change that fails when an approval is asked for meanwhile. Settings
+// that may only change while no agent waits for a decision use it.
 func (a *Approvals) NoneOpen(ctx context.Context, t id.Tenant) ([]storage.Change, error) {
 	tally, err := a.stores.tallies.Get(ctx, t, "")
 	if err != nil {

@@ -59,10 +59,9 @@ type record struct {
 	Shared        bool           `json:"shared,omitzero"` // counted for its ingest key; false for those of before that was done
 }
 
-// statusAt is what the approval is worth: its time may be over, and the policy it
-// was asked under may be another one than the active one, before that is stated. One
-// that was asked for at a time that has not come is over: a clock was wrong, and by
-// its own time it would stay open until long after its life.
+// statusAt returns the status that holds now: time or policy may have ended the approval before the
+// event that says so is written. An approval from a time in the future is over, because a clock was
+// wrong and it would stay open until long after its life.
 func (r *record) statusAt(now id.Instant, active id.Hash) Status {
 	switch {
 	case !r.Status.Open():
@@ -84,7 +83,7 @@ func (r *record) toApproval(name ID, status Status) Approval {
 	}
 }
 
-// voteOf returns what an account said, "" for nothing.
+// voteOf returns the vote of an account, "" for none.
 func (r *record) voteOf(who account.ID) string {
 	for _, v := range r.Votes {
 		if v.Account == who {
@@ -111,7 +110,7 @@ type tallyRecord struct {
 	Asked admission.Pace `json:"asked"`
 }
 
-// shareRecord is what an ingest key has of all that may be open.
+// shareRecord is an ingest key's share of the open approvals.
 type shareRecord struct {
 	Open int `json:"open"`
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/schedule"
 )
 
-// doubts is what Sweep has to look at beside what is due.
+// doubts are the approvals and organizations that Sweep examines beside the due ones.
 type doubts struct {
 	mu      sync.Mutex
 	tenants map[id.Tenant]struct{} // whose policy changed
@@ -26,7 +26,7 @@ type doubt struct {
 	name   ID
 }
 
-// maxDoubts bounds what is remembered; what is forgotten is stated when it is due.
+// maxDoubts bounds the doubts; a dropped one is settled when it is due.
 const maxDoubts = 10_000
 
 func newDoubts() doubts {
@@ -41,7 +41,7 @@ func (d *doubts) addDoubt(t id.Tenant, name ID) {
 	}
 }
 
-// takeDoubts returns what is in doubt and forgets it.
+// takeDoubts returns the doubts and clears them.
 func (d *doubts) takeDoubts() (tenants []id.Tenant, names []doubt) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -56,8 +56,8 @@ func (d *doubts) takeDoubts() (tenants []id.Tenant, names []doubt) {
 	return tenants, names
 }
 
-// PolicyChanged says that another policy may be active: what was asked under the
-// one before is invalid already, and Sweep states it.
+// PolicyChanged tells that another policy may be active. Approvals under the one before are invalid
+// already, and Sweep records that.
 func (a *Approvals) PolicyChanged(t id.Tenant) {
 	a.doubts.mu.Lock()
 	defer a.doubts.mu.Unlock()
@@ -84,9 +84,9 @@ func (a *Approvals) Run(ctx context.Context, logger *slog.Logger) {
 	}
 }
 
-// Sweep states what is over: approvals whose time has come, those whose policy is
-// not active any more. What can't be stated now is tried again a second later. What is
-// in doubt becomes due, so that organizations take turns for it as for all that is due.
+// Sweep records the end of approvals whose time is over or whose policy is not active any more. A
+// record that cannot be written now is tried again a second later. Doubts become due entries, so
+// that organizations take turns for them as for all due entries.
 func (a *Approvals) Sweep(ctx context.Context) error {
 	now := a.currentTime()
 	failed := a.noteDoubts(ctx, now)
@@ -96,7 +96,7 @@ func (a *Approvals) Sweep(ctx context.Context) error {
 	return failed
 }
 
-// noteDoubts makes due what is in doubt.
+// noteDoubts turns doubts into due entries.
 func (a *Approvals) noteDoubts(ctx context.Context, now id.Instant) (failed error) {
 	tenants, names := a.doubts.takeDoubts()
 	for _, t := range tenants {
@@ -121,8 +121,7 @@ func (a *Approvals) noteDoubts(ctx context.Context, now id.Instant) (failed erro
 // notedAtOnce is how many entries are noted by one write.
 const notedAtOnce = 1000
 
-// closedPause is when to look again at what can't be stated since its ledger takes no
-// events, in milliseconds.
+// closedPause is the time in milliseconds until the next try for a ledger that takes no events.
 const closedPause id.Instant = 3_600_000
 
 // settleDue settles an approval that may be over.
@@ -135,7 +134,7 @@ func (a *Approvals) settleDue(ctx context.Context, e schedule.Entry) (schedule.O
 		return schedule.Absent(e, a.currentTime()), nil
 	}
 	switch fault.Of(err).Code {
-	case "frozen", "moved", "read_only", clock.Code: // until somebody does something about it
+	case "frozen", "moved", "read_only", clock.Code: // until an operator acts
 		return schedule.Until(a.currentTime() + closedPause), nil
 	}
 	return schedule.Keep(), err

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// What a vote says.
+// Votes.
 const (
 	Approve = "approve"
 	Deny    = "deny"
@@ -42,12 +42,12 @@ func MayVote(r account.Role) bool {
 	return r == account.Owner || r == account.Admin || r == account.Approver
 }
 
-// Vote counts a ballot. One denial is final; the approval is given when as many
-// people as its quorum have agreed who may vote at that moment.
+// Vote counts a ballot. One denial is final. The approval is given when as many people as its quorum
+// have agreed who may vote at that moment.
 //
-// fault.Invalid for a malformed ballot; fault.Forbidden for who may not vote on
-// this; fault.Conflict when it is not pending, when its action is another one, and
-// for a second vote.
+// Errors: fault.Invalid for a malformed ballot; fault.Forbidden for a person who may not vote on
+// this approval; fault.Conflict when it is not pending, when its action is another one, and for a
+// second vote.
 func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (Approval, error) {
 	if b.Vote != Approve && b.Vote != Deny {
 		return Approval{}, fault.New(fault.Invalid, "vote must be approve or deny")

@@ -12,15 +12,15 @@ import (
 // MaxWait is how long a long poll may last.
 const MaxWait = 30 * time.Second
 
-// waiters tells those who wait that something became of an approval. An approval that
-// nobody waits for has no place in it.
+// waiters notifies callers that wait for a change of an approval. An approval without a waiting
+// caller has no entry.
 type waiters struct {
 	mu     sync.Mutex
 	topics map[ID]*topic
 	closed bool
 }
 
-// topic is one approval that somebody waits for.
+// topic is one approval with waiting callers.
 type topic struct {
 	news    chan struct{} // closed when there is some
 	waiting int
@@ -60,7 +60,7 @@ func (h *waiters) notifyAll(name ID) {
 	}
 }
 
-// closeHub releases all who wait and lets nobody wait any more.
+// closeHub releases all waiting callers and refuses new ones.
 func (h *waiters) closeHub() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,14 +77,13 @@ func (h *waiters) isClosed() bool {
 	return h.closed
 }
 
-// Release answers all who wait, now and from now on, with what there is: a
-// process that stops keeps nobody waiting.
+// Release answers all waiting callers, now and from now on, with the current state, so that a
+// process that stops makes no caller wait.
 func (a *Approvals) Release() { a.hub.closeHub() }
 
-// Get returns an approval to the ingest key that asked for it; for all others
-// there is none. While it is pending, Get waits for at most wait (MaxWait at the
-// most) that something becomes of it. Agents act on the answer, so the errors of
-// log.State.Trusted come first.
+// Get returns an approval to the ingest key that asked for it; for all others there is none. While
+// the approval is pending, Get waits for a change for at most wait (MaxWait at the most). Agents act
+// on the answer, so the errors of log.State.Trusted come first.
 func (a *Approvals) Get(ctx context.Context, t id.Tenant, ingestKey string, name ID, wait time.Duration) (Approval, error) {
 	deadline := time.NewTimer(min(wait, MaxWait))
 	defer deadline.Stop()

@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Ending is what a tool says of the end of a run.
+// Ending is a tool's report of the end of a run.
 type Ending struct {
 	Status       Status   `json:"status,omitzero"` // succeeded, failed or aborted
 	OutputDigest *id.Hash `json:"output_digest,omitzero"`
@@ -94,9 +94,9 @@ var errBehind = errors.New("the state is behind the run")
 // millisecond later and each time twice as late: about a second in all.
 const behindTries = 10
 
-// appendStatement is sysevent.State for what looks at all events of a run. An event that another
-// lane wrote is durable, and its step to be read, a moment before the ledger's state
-// with it is published.
+// appendStatement is sysevent's append for changes that read all events of a run. An event of
+// another writer is durable, and its step readable, a moment before the ledger's state with it is
+// published.
 func (w *Workflows) appendStatement(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (sysevent.Act, error)) error {
 	for try := range behindTries {
 		if _, err := w.notary.State(ctx, t, principal, prepare); !errors.Is(err, errBehind) {
@@ -110,7 +110,7 @@ func (w *Workflows) appendStatement(ctx context.Context, t id.Tenant, principal 
 	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The run's steps can't be read yet", RetryAfter: time.Second, Err: errBehind}
 }
 
-// prepareEnding is the act by which a running run ends, with what it comes to.
+// prepareEnding returns the change that ends a running run, with its result.
 func (w *Workflows) prepareEnding(ctx context.Context, s *log.State, name ID, run *records.Value[record], to Status) (act sysevent.Act, err error) {
 	r := &run.Value
 	if r.Root, err = w.computeRoot(ctx, s, name, r); err != nil {
@@ -142,7 +142,7 @@ func (w *Workflows) prepareEnding(ctx context.Context, s *log.State, name ID, ru
 	return act, nil
 }
 
-// endPayload is what the statement of the end says.
+// endPayload is the payload of the event at the end of a run.
 func (r *record) endPayload(name ID) map[string]any {
 	said := map[string]any{
 		"run_id": name, "transition": r.Status, "steps": r.Keys, "events": 1 + r.Steps, "run_root": r.Root,

@@ -22,7 +22,7 @@ type Event struct {
 	policy event.Policy
 }
 
-// StepShown is what an event of a step is of.
+// StepShown is the step of a run that an event belongs to.
 type StepShown struct {
 	Key     string
 	Attempt int
@@ -30,10 +30,10 @@ type StepShown struct {
 	Status  string
 }
 
-// Get returns a run to the ingest key that started it, for all others there is none,
-// and at most limit of its events after the first `after` ones, in their order. next is
-// where the following page begins, 0 at the end. A page may hold less than limit: what
-// another process has just written comes with the following one.
+// Get returns a run to the ingest key that started it; for all others there is none. With it come at
+// most limit of its events after the first `after` ones, in their order. next is the begin of the
+// following page, 0 at the end. A page may hold less than limit, because an event that another
+// process has just written comes with the following page.
 func (w *Workflows) Get(ctx context.Context, t id.Tenant, ingestKey string, name ID, after, limit int) (run Run, events []Event, next int, err error) {
 	r, err := w.readOwnRun(ctx, t, ingestKey, name)
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *record) recordedEvents() int {
 	return r.Steps + 1
 }
 
-// named is an event of a run and what it is of.
+// named is an event of a run with the step that it belongs to.
 type named struct {
 	event id.Event
 	step  *listedStep // nil for start and end

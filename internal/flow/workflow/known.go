@@ -9,9 +9,9 @@ import (
 // maxKnown bounds the runs that are remembered.
 const maxKnown = 1 << 14
 
-// knownRuns remembers runs as they were last written here, which spares a step the
-// reading of its run. What another process wrote since is not known: then the append
-// finds the record in another version, and the step is prepared again from the store.
+// knownRuns remembers runs as they were last written here, which spares a step the reading of its
+// run. A newer write of another process is not known. Then the append finds the record in another
+// version, and the step is prepared again from the store.
 type knownRuns struct {
 	mu   sync.Mutex
 	runs map[place]records.Value[record]

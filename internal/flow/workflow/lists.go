@@ -16,7 +16,7 @@ type listRecord struct {
 	Steps []listedStep `json:"steps"`
 }
 
-// listedStep is what is told of a step beside what its event says.
+// listedStep is the part of a step's view that its event does not have.
 type listedStep struct {
 	Event   id.Event `json:"event_id"`
 	Key     string   `json:"step_key"`
@@ -93,8 +93,8 @@ type keyTally struct {
 	seen      map[string]bool // keys of the same request
 }
 
-// count counts the key of a step that is new, in r, and returns what has to be written
-// for it. What it reads is as new as r or newer: then the append finds another r.
+// count counts the key of a new step, in r, and returns the changes for it. The records it reads are
+// as new as r or newer; if they are newer, the append finds another r.
 func (k *keyTally) count(ctx context.Context, r *record, step *Step) ([]storage.Change, error) {
 	if k.seen[step.Key] {
 		return nil, nil

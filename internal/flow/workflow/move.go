@@ -7,9 +7,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ServiceRecords returns the records of the service's own partition that stand there
-// for one of an organization's records, for who copies an organization: when a running
-// run is due. The store may have an earlier one in its place.
+// ServiceRecords returns the entries of an organization's record in the service's own partition: the
+// due entry of a running run. Packages that copy an organization use it. The store may have an
+// earlier entry in its place.
 func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	if r.Kind != kindRun {
 		return nil, nil

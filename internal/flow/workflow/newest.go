@@ -9,13 +9,13 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// newestRecord is what a list of runs is filtered by.
+// newestRecord is the part of a run that lists filter by.
 type newestRecord struct {
 	Status Status   `json:"status"` // as it is stated
 	Agent  id.Agent `json:"agent_id"`
 }
 
-// newestChange writes a run into the list of runs, in place of what stood there of it.
+// newestChange writes a run into the list of runs, in place of its older entry.
 func (w *Workflows) newestChange(name ID, r *record) (storage.Change, error) {
 	listed := newestRecord{r.Status, r.Agent}
 	return w.stores.newest.Put(records.Value[newestRecord]{Key: newestName(name), Value: listed, At: storage.AnyVersion})
@@ -42,8 +42,8 @@ type Filter struct {
 	Agent  id.Agent // "" for all
 }
 
-// mayMatch is for who has not seen the run itself: a running one may be abandoned by
-// the clock.
+// mayMatch reports whether a run may match, judged by its list entry alone: time may have abandoned
+// a running one.
 func (f Filter) mayMatch(r newestRecord) bool {
 	status := f.Status == "" || f.Status == r.Status || f.Status == Abandoned && r.Status == Running
 	return status && (f.Agent == "" || f.Agent == r.Agent)

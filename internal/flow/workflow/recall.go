@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// readRun takes what is remembered of the run, and reads it where that did not do.
+// readRun takes the remembered run, or reads it from the store.
 func (r *recording) readRun(ctx context.Context) (err error) {
 	w, remembered := r.workflows, false
 	if !r.prepared {

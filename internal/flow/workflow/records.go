@@ -17,10 +17,10 @@ import (
 const (
 	// kindRun has one record for each run, by its id.
 	kindRun storage.Kind = "run"
-	// kindStep has one for each step and attempt, by stepName: what tells a repetition.
+	// kindStep has one record for each step and attempt, by stepName: it identifies a repetition.
 	kindStep storage.Kind = "run_step"
-	// kindList has one for each request that put steps into a run, by listName: what
-	// pages show.
+	// kindList has one record for each request that put steps into a run, by listName: pages read
+	// it.
 	kindList storage.Kind = "run_list"
 	// kindLate has one for each step_key that was not reported with attempt 1 first, by
 	// lateName.
@@ -47,7 +47,7 @@ type record struct {
 	External    string     `json:"external_run_id,omitzero"`
 	Planned     *int       `json:"planned_steps,omitzero"`
 	InputDigest *id.Hash   `json:"input_digest,omitzero"`
-	Nonce       []byte     `json:"nonce"` // random: nobody else can name the run's steps in advance
+	Nonce       []byte     `json:"nonce"` // random, so that no other organization can name the run's steps in advance
 	Steps       int        `json:"steps"` // events of steps so far
 	Keys        int        `json:"keys"`  // different step_keys so far
 	Late        int        `json:"late"`  // those with a record of kindLate
@@ -62,7 +62,7 @@ type record struct {
 	Shared      bool       `json:"shared,omitzero"`   // counted for its ingest key; false for those of before that was done
 }
 
-// currentResult is what the run comes to, or has come to so far.
+// currentResult is the run's result, or its result so far.
 func (r *record) currentResult() Result {
 	out := Result{Recorded: r.Keys, Events: 1 + r.Steps, Planned: r.Planned, Root: r.Root}
 	if r.Planned != nil && r.Ended != "" {
@@ -72,7 +72,8 @@ func (r *record) currentResult() Result {
 	return out
 }
 
-// statusAt is what the run is worth: its silence may be too long before that is stated.
+// statusAt returns the status that holds now: silence may have ended the run before the event that
+// says so is written.
 func (r *record) statusAt(now id.Instant) Status {
 	if r.Status == Running && now >= r.nextDeadline() {
 		return Abandoned
@@ -91,8 +92,8 @@ func (r *record) toRun(name ID, now id.Instant) Run {
 	}
 }
 
-// stepEvent names the event of a step. The name follows from step_key and attempt, so
-// that the ledger itself takes each of them once.
+// stepEvent names the event of a step. The name follows from step_key and attempt, so that the
+// ledger itself takes each step once.
 func (r *record) stepEvent(key string, attempt int) id.Event {
 	h := hmac.New(sha256.New, r.Nonce)
 	fmt.Fprintf(h, "%d\n%s", attempt, key)
@@ -111,7 +112,7 @@ type externalRecord struct {
 	Run ID `json:"run_id"`
 }
 
-// externalName names what an ingest key calls a run.
+// externalName is the key of a run under the name that an ingest key gave it.
 func externalName(ingestKey, external string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s", ingestKey, external))
 	return hex.EncodeToString(sum[:])
@@ -122,7 +123,7 @@ type tallyRecord struct {
 	Started admission.Pace `json:"started"`
 }
 
-// shareRecord is what an ingest key has of all runs that may be running.
+// shareRecord is an ingest key's share of the running runs.
 type shareRecord struct {
 	Running int `json:"running"`
 }

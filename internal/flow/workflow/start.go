@@ -19,7 +19,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Beginning is what a tool says of a run that begins.
+// Beginning is a tool's report of the begin of a run.
 type Beginning struct {
 	Workflow    Flow
 	External    string   // what the tool calls the run, "" for nothing
@@ -93,7 +93,7 @@ func (w *Workflows) Start(ctx context.Context, t id.Tenant, b Beginning) (run Ru
 	w.metrics.started.Inc()
 	begun.record.At = 1
 	w.known.rememberRun(place{t, begun.name}, begun.record)
-	own := receipts[len(receipts)-1] // after what makes the bridge
+	own := receipts[len(receipts)-1] // behind the receipt of a new bridge key
 	placed := Placed{Event: begun.record.Value.Started, Index: own.Index, Hash: own.EventHash, ChainValid: own.ChainValid}
 	return begun.record.Value.toRun(begun.name, w.currentTime()), placed, true, nil
 }
@@ -190,7 +190,7 @@ func (b *start) checkEnabled(ctx context.Context, s *log.State, who id.Agent) er
 	return err
 }
 
-// startPayload is what the statement of the start says.
+// startPayload is the payload of the event at the start of a run.
 func (b *start) startPayload(who id.Agent) map[string]any {
 	said := map[string]any{"run_id": b.name, "transition": "started", "agent_id": who, "workflow": b.Workflow}
 	if b.External != "" {

@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// Step is what a tool says of one step of a run, or of one attempt at it.
+// Step is a tool's report of one step of a run, or of one attempt at it.
 type Step struct {
 	Key       string         `json:"step_key"`
 	Attempt   int            `json:"attempt"` // from 1
@@ -36,7 +36,7 @@ const actorType = "system"
 // defaultKind is the action_kind of a step that names none.
 const defaultKind = "tool_call"
 
-// fillDefaults writes out what is left to be understood.
+// fillDefaults writes out the defaults.
 func (s *Step) fillDefaults() {
 	if s.Kind == "" {
 		s.Kind = defaultKind
@@ -110,7 +110,7 @@ func checkSteps(steps []Step) error {
 	return nil
 }
 
-// digestStep is by what a repeated step is told from another one.
+// digestStep is the digest that distinguishes a repeated step from another one.
 func (s *Step) digestStep() (id.Hash, error) {
 	canonical, err := jcs.Marshal(s)
 	if err != nil {
@@ -119,8 +119,7 @@ func (s *Step) digestStep() (id.Hash, error) {
 	return sha256.Sum256(canonical), nil
 }
 
-// unsignedStep is the envelope of a step. What the format does not know comes after
-// what it knows.
+// unsignedStep is the envelope of a step. Members that the envelope format does not know come last.
 type unsignedStep struct {
 	SchemaVersion  int             `json:"schema_version"`
 	EventID        id.Event        `json:"event_id"`
@@ -142,7 +141,7 @@ type unsignedStep struct {
 	Status    string `json:"step_status"`
 	StartedAt string `json:"started_at,omitzero"`
 	EndedAt   string `json:"ended_at,omitzero"`
-	Salt      string `json:"salt"` // so that the digest lets nobody guess the payload
+	Salt      string `json:"salt"` // random, so that the digest does not reveal the payload
 }
 
 // signStep makes the envelope of a step of the run r.

@@ -40,16 +40,14 @@ var (
 // recordTries bounds how often steps are prepared from the beginning.
 const recordTries = 4
 
-// Record puts steps of a run into the ledger, in their order and all or none, and tells
-// what the policy decided on each. Those that are there already are told again,
-// whatever became of the run meanwhile; steps is completed. It may be repeated after
-// any error.
+// Record puts steps of a run into the ledger, in their order and all or none, and returns the
+// policy's decision on each. Steps that are there already are returned again, also when the run has
+// ended meanwhile; steps is completed. Record may be repeated after any error.
 //
-// In this order: fault.Invalid for malformed steps; fault.NotFound for another ingest
-// key; fault.Invalid when one of the steps was recorded otherwise; fault.Conflict when
-// the run has ended, and beyond MaxSteps; fault.Invalid when the run's agent is not
-// enabled for the bridge any more; fault.TooLarge; fault.PlanLimit, and what else
-// log.Ledgers.Append refuses with.
+// Errors in this order: fault.Invalid for malformed steps; fault.NotFound for another ingest key;
+// fault.Invalid when one of the steps was recorded otherwise; fault.Conflict when the run has ended,
+// and beyond MaxSteps; fault.Invalid when the run's agent is not enabled for the bridge any more;
+// fault.TooLarge; fault.PlanLimit; then the errors of log.Ledgers.Append.
 func (w *Workflows) Record(ctx context.Context, t id.Tenant, ingestKey string, name ID, steps []Step) ([]Recorded, error) {
 	if err := checkSteps(steps); err != nil {
 		return nil, err
@@ -79,7 +77,7 @@ func (w *Workflows) Record(ctx context.Context, t id.Tenant, ingestKey string, n
 	return nil, &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "Too many requests for the same run", RetryAfter: time.Second}
 }
 
-// translateError words what is not known in the terms of steps.
+// translateError rewords an unknown outcome in the terms of steps.
 func translateError(err error) error {
 	if fault.Is(err, fault.OutcomeUnknown) {
 		return &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", RetryAfter: time.Second, Err: err,
@@ -95,7 +93,7 @@ type recording struct {
 	ingestKey string
 	steps     []Step
 
-	// What the last preparation found and made.
+	// Results of the last preparation.
 	prepared bool
 	run      records.Value[record]
 	results  []Recorded // of all steps
@@ -108,7 +106,7 @@ type making struct {
 	judged   meter.Judgement
 	envelope *event.Envelope
 	says     meter.Result  // that it is, if it does
-	intent   *meter.Intent // of a result; nil for what is judged
+	intent   *meter.Intent // of a result; nil for an event that the policy judges
 }
 
 // prepareSteps is the log.Prepare of the steps: all that depends on the run and on the

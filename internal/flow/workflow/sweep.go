@@ -34,8 +34,8 @@ func (w *Workflows) Run(ctx context.Context, logger *slog.Logger) {
 	}
 }
 
-// Sweep states which runs are abandoned. What can't be stated now is tried again a
-// second later. Organizations take turns (package due).
+// Sweep records which runs are abandoned. A record that cannot be written now is tried again a
+// second later. Organizations take turns (package schedule).
 func (w *Workflows) Sweep(ctx context.Context) error {
 	return w.due.Sweep(ctx, w.currentTime, w.endIfSilent)
 }
@@ -80,7 +80,7 @@ func (w *Workflows) examineSilence(ctx context.Context, e schedule.Entry) (outco
 // milliseconds.
 const closedPause id.Instant = 3_600_000
 
-// isLedgerClosed reports whether a ledger refused for as long as nobody does something about it.
+// isLedgerClosed reports whether a ledger refuses events until an operator acts.
 func isLedgerClosed(err error) bool {
 	if err == nil {
 		return false

@@ -1,26 +1,25 @@
-// Package workflow is the bridge for automation tools: a tool that holds no agent key
-// reports runs and their steps, and the service signs for it with the organization's
-// bridge key.
+// Package workflow is the bridge for automation tools: a tool that holds no agent key reports runs
+// and their steps, and the service signs for it with the organization's bridge key.
 //
-//	running -> succeeded, failed, aborted (by who started it)
+//	running -> succeeded, failed, aborted (by the starting key)
 //	running -> abandoned (by silence)
 //
-// What always holds:
+// Invariants:
 //
-//   - Each step is an event that the bridge key signed, under the policy and the cap
-//     that hold where it lands; start and end are ledger_run events. Each lands in one
-//     append with the change of the run that it stands for.
-//   - A run is its ingest key's: for all others it is not there.
-//   - A run's events lie in the ledger in the order of the run: start, steps, end. None
-//     comes after its end.
-//   - A run has one start for each external_run_id of its ingest key, and one event for
-//     each step_key and attempt. Repeating a request changes nothing and gets the same
-//     answer, whatever became of the run meanwhile.
-//   - A run that is silent for longer than it may be is abandoned, also before the event
-//     is written that says so.
-//   - run_root is the RFC 6962 root over the event hashes of start and steps, in their
-//     order: whoever has the public entries can compute it.
-//   - What a step costs, and a page of a run, does not grow with the run.
+//   - Each step is an event that the bridge key signed, under the policy and the cap that hold
+//     where it lands. Start and end are ledger_run events. Each event lands in one append with the
+//     change of its run.
+//   - A run belongs to its ingest key: for all others it does not exist.
+//   - A run's events lie in the ledger in the order of the run: start, steps, end. None comes
+//     after its end.
+//   - A run has one start for each external_run_id of its ingest key, and one event for each
+//     step_key and attempt. A repeated request changes nothing and gets the same answer, also when
+//     the run has ended meanwhile.
+//   - A run that is silent for too long is abandoned, also before the event that says so is
+//     written.
+//   - run_root is the RFC 6962 root over the event hashes of start and steps, in their order.
+//     Every reader of the public entries can compute it.
+//   - The cost of a step, and of a page of a run, does not grow with the run.
 //   - Nothing of one organization is visible under another's handle.
 package workflow
 
@@ -50,8 +49,8 @@ import (
 const (
 	MaxRunning = 10_000 // runs that have not ended
 
-	// MaxRunningByKey is how many of them one ingest key may have started: half of all, so
-	// that no tool takes the room of the organization's others.
+	// MaxRunningByKey is the number of running runs that one ingest key may have started: half of
+	// all, so that no tool takes the room of the organization's others.
 	MaxRunningByKey = MaxRunning / 2
 
 	MaxSteps  = 10_000 // events of steps in a run
@@ -91,7 +90,7 @@ func (s Status) Valid() bool {
 	return false
 }
 
-// Flow is what a run is a run of, as its tool calls it.
+// Flow is the workflow that a run executes, as its tool calls it.
 type Flow struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitzero"`
@@ -102,7 +101,7 @@ type Flow struct {
 type Run struct {
 	ID          ID
 	Status      Status // as of the moment it was read
-	IngestKeyID string // who started it
+	IngestKeyID string // the key that started the run
 	Agent       id.Agent
 	Trace       id.Trace
 	Workflow    Flow
@@ -116,7 +115,7 @@ type Run struct {
 	Result      Result     // so far, of one that has not ended
 }
 
-// Result is what a run comes to.
+// Result is the result of a run.
 type Result struct {
 	Recorded int     // different step_keys
 	Events   int     // leaves under Root: the start and an event for each attempt of a step
@@ -140,7 +139,7 @@ type Notary interface {
 	EventID(ctx context.Context, s *log.State, statement sysevent.Statement) (id.Event, error)
 }
 
-// Ledgers is what is needed of package log.
+// Ledgers is the part of package log that runs need.
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
 	Append(ctx context.Context, t id.Tenant, prepare log.Prepare) ([]log.Receipt, error)
@@ -150,7 +149,7 @@ type Ledgers interface {
 	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Part) (storage.Event, error)
 }
 
-// Agents knows who the bridge may act for and signs (package agent).
+// Agents knows which agents the bridge may act for, and signs (package agent).
 type Agents interface {
 	Bridge(ctx context.Context, s *log.State) (*agent.Bridge, error)
 	Bridged(ctx context.Context, s *log.State, a id.Agent) (bool, error)
@@ -172,7 +171,7 @@ type Options struct {
 	Agents        Agents
 	Organizations Organizations
 
-	Turns    *admission.Turns      // of what takes processors; default: no turns
+	Turns    *admission.Turns      // turns of work that takes processors; default: no turns
 	Silence  time.Duration         // of runs that begin from now on; default DefaultSilence
 	MaxBytes int                   // of a step's envelope; default event.DefaultMaxBytes
 	Clock    func() time.Time      // default: time.Now
@@ -253,13 +252,13 @@ func errInvalid(message string) error { return fault.New(fault.Invalid, message)
 
 func errConflict(message string) error { return fault.New(fault.Conflict, message) }
 
-// errEnded refuses what only a running run takes.
+// errEnded refuses a change that only a running run takes.
 func errEnded(s Status) error { return errConflict("The run is " + string(s)) }
 
-// errNotBridged refuses agents that nobody has enabled.
+// errNotBridged refuses agents that are not enabled for the bridge.
 func errNotBridged() error { return errInvalid("The agent is not enabled for the bridge") }
 
-// unreadableMessage is what a client is told when runs can't be read.
+// unreadableMessage is the message for clients when runs cannot be read.
 const unreadableMessage = "Runs can't be read"
 
 // errUnreadable wraps an error of the store: nothing can be said about a run that can't

@@ -43,8 +43,8 @@ func ParseHost(publicURL string) (Host, error) {
 	return h, nil
 }
 
-// checkAccountOptions refuses what leads nowhere, or to another place than it says: clients
-// take . and .. and empty parts out of a path, and an origin is for ever.
+// checkAccountOptions refuses a path that clients would change: they remove ., .. and empty parts,
+// and an origin is for ever.
 func checkAccountOptions(u *url.URL) error {
 	if port := u.Port(); port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {

@@ -1,15 +1,14 @@
-// Package provision makes an organization with everything that it needs to
-// work: ledger and log key, system key, an owner, a first agent with its key and
-// a first ingest key.
+// Package provision makes an organization ready to work: ledger and log key, system key, an owner, a
+// first agent with its key and a first ingest key.
 //
-// What always holds:
+// Invariants:
 //
-//   - All records of the organization come to be with its empty ledger, in one
-//     durable step. Before it there are only claims, which show nothing.
-//   - A call that failed or died before that step can be repeated with the same
-//     names. Of several calls for one name at most one succeeds.
+//   - All records of the organization come to be with its empty ledger, in one durable step.
+//     Before it there are only claims, which show nothing.
+//   - A call that failed or died before that step can be repeated with the same names. Of several
+//     calls for one name at most one succeeds.
 //   - Nothing is written to the new log: its first event is number 1.
-//   - Nobody becomes a member of it but an account that is made with it, or that accepts
+//   - The only members are an account that is made with the organization and accounts that accept
 //     by signing in.
 //   - Private key and ingest key are in the result and nowhere else.
 package provision
@@ -67,7 +66,7 @@ type Provisioner struct {
 	Host          Host
 }
 
-// Request is what a new organization is to be.
+// Request describes a new organization.
 type Request struct {
 	Name         string
 	Slug         id.Slug
@@ -83,8 +82,8 @@ type Request struct {
 	AdminPassword string
 }
 
-// Result is a new organization. Agent and Token hold secrets that are shown to
-// whoever asked for it and not kept.
+// Result is a new organization. Agent and Token hold secrets that are shown to the caller once and
+// not kept.
 type Result struct {
 	Tenant     id.Tenant
 	State      *log.State
@@ -146,7 +145,7 @@ func (p *Provisioner) CreateOrganization(ctx context.Context, r Request) (*Resul
 	return result, nil
 }
 
-// checkRequest finds what is wrong with a request before anything is written.
+// checkRequest checks a request before anything is written.
 func (p *Provisioner) checkRequest(r Request, f org.Founding) error {
 	if err := p.Organizations.Check(f); err != nil {
 		return err
@@ -160,8 +159,8 @@ func (p *Provisioner) checkRequest(r Request, f org.Founding) error {
 	return account.CheckPassword(r.AdminPassword, r.AdminEmail, r.Name)
 }
 
-// step makes some of the records that an organization begins with, and puts
-// what is to be told of them into the result.
+// step makes some of the first records of an organization, and puts the members for the caller into
+// the result.
 type step func(ctx context.Context, r Request, result *Result) ([]storage.Change, error)
 
 func (p *Provisioner) addOwner(ctx context.Context, r Request, result *Result) ([]storage.Change, error) {
@@ -195,8 +194,8 @@ func (p *Provisioner) addSystemKey(_ context.Context, r Request, _ *Result) ([]s
 	return []storage.Change{record}, err
 }
 
-// createLedger takes the durable step. When nobody can tell whether it was taken, the
-// ledger being there says that it was.
+// createLedger takes the durable step. When its outcome is unknown, an existing ledger proves that
+// the step was taken.
 func (p *Provisioner) createLedger(ctx context.Context, t id.Tenant, g log.Genesis) (*log.State, error) {
 	s, err := p.Ledgers.Create(ctx, t, g)
 	if !fault.Is(err, fault.OutcomeUnknown) {

@@ -1,15 +1,15 @@
-// Package rekey moves the private keys of a store from older master keys to the
-// newest one, while the service serves.
+// Package rekey moves the private keys of a store from older master keys to the newest one, while
+// the service serves.
 //
-// What always holds:
+// Invariants:
 //
-//   - A record is replaced only as it was read, with the same keys sealed anew: whoever
-//     changes it meanwhile wins, and it is looked at again.
-//   - Nothing else of a record changes, and no key is ever written unsealed.
-//   - Which master keys may still be needed is on record from before the first key is
-//     sealed anew until nothing is left to seal (Begin, Check). So a store of which only
-//     some keys are resealed is never started without the older master key.
-//   - What can't be opened stays as it is and is told.
+//   - A record is replaced only as it was read, with the same keys sealed anew. A concurrent
+//     change wins, and the record is examined again.
+//   - Nothing else in a record changes, and no key is ever written unsealed.
+//   - The set of master keys that may still be needed is on record from before the first key is
+//     sealed anew until nothing is left to seal (BeginRekeying, CheckMasterKeys). So a store with
+//     some keys on an older master key never starts without that key.
+//   - A key that cannot be opened stays as it is and is reported.
 package rekey
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Store is what resealing needs of an engine.
+// Store is the part of an engine that rekeying needs.
 type Store interface {
 	storage.RecordStore
 	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
@@ -46,9 +46,9 @@ type Rekeyer struct {
 // tries bounds how often one record is looked at that others change meanwhile.
 const tries = 16
 
-// Run goes through all organizations once and returns how many records it has written.
-// Its error joins what could not be done; without one the older master keys open
-// nothing any more that is in the store, and the note of Begin is gone.
+// Run goes through all organizations once and returns the number of records it has written. Its
+// error joins the failures of single records. Without an error the older master keys open nothing in
+// the store any more, and the note of BeginRekeying is gone.
 func (r *Rekeyer) Run(ctx context.Context) (written int, err error) {
 	note, err := notes(r.Store).Get(ctx, id.Service, "")
 	if err != nil {

@@ -25,10 +25,10 @@ func notes(r storage.RecordStore) records.Store[unfinished] {
 	return records.New[unfinished](r, kindUnfinished, "")
 }
 
-// BeginRekeying notes that from now on some keys of the store may be sealed under each of the
-// ring's master keys. It is called before the first of them is sealed anew or made, so
-// that a process that ends at any moment leaves the note; only a Run that found nothing
-// left takes it away. A ring of one key has nothing to note.
+// BeginRekeying notes that from now on some keys of the store may be sealed under each of the ring's
+// master keys. It MUST be called before the first key is sealed anew or made, so that a process that
+// ends at any moment leaves the note. Only a Run that found nothing left removes the note. A ring of
+// one key has nothing to note.
 func BeginRekeying(ctx context.Context, store storage.RecordStore, ring *seal.Keyring) error {
 	if len(ring.Fingerprints()) == 1 {
 		return nil

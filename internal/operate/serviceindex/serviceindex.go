@@ -1,11 +1,10 @@
-// Package serviceindex knows the entries that an organization's records have in the
-// service's own partition: slugs, agent ids, addresses and key ids that are unique in the
-// whole service.
+// Package serviceindex knows the entries that an organization's records have in the service's own
+// partition: slugs, agent ids, addresses and key ids that are unique in the whole service.
 //
-// What always holds:
+// Invariants:
 //
-//   - The entries of a record follow from the record and its tenant alone, but for
-//     accounts, which belong to no organization.
+//   - The entries of a record follow from the record and its tenant alone, but for accounts, which
+//     belong to no organization.
 //   - Each package that writes entries names them here by its ServiceRecords.
 package serviceindex
 
@@ -44,8 +43,8 @@ const (
 	Supplied                 // derived in a store, optional in a copy: older copies may lack it
 )
 
-// EntriesOf returns what an organization's record has in the service's own
-// partition. Whoever keeps records there is asked here.
+// EntriesOf returns the entries of an organization's record in the service's own partition. It asks
+// each package that keeps records there.
 func EntriesOf(t id.Tenant, r storage.Record) (all []Entry, err error) {
 	owners := []struct {
 		records func(id.Tenant, storage.Record) ([]storage.Record, error)

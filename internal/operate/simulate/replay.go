@@ -9,14 +9,14 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// Difference is what a record says and what follows from the documents.
+// Difference is a member of a record beside the value that follows from the documents.
 type Difference struct {
 	Member    string `json:"member"` // of the record, such as policy.rule_id
 	Record    string `json:"record"`
 	Documents string `json:"documents"`
 }
 
-// Replayed is what became of a replay.
+// Replayed is the result of a replay.
 type Replayed struct {
 	Differences []Difference // none when record and documents agree
 
@@ -25,13 +25,12 @@ type Replayed struct {
 	Formerly bool
 }
 
-// Replay decides again what a record says was decided. Record, envelope and policy
-// agree when the same input leads to the same decision. Differences of inputs come first;
-// what was decided is only compared when there are none. p may be nil for a record that
-// says that no policy was active.
+// Replay decides an event again. Record, envelope and policy agree when the same input leads to the
+// same decision. Differences of inputs come first; decisions are compared only when there are none.
+// p may be nil for a record without an active policy.
 //
-// It takes the word of the record for what limits held before the event and for
-// the time. A record that names an intent is for ReplayResult.
+// Replay takes the record's word for the time and for the amounts that limits held before the event.
+// A record that names an intent is for ReplayResult.
 func Replay(p *policy.Policy, record *event.Record, e *event.Envelope) (Replayed, error) {
 	found, err := replayEvent(p, record, e, (*policy.Compiled).Evaluate)
 	if err != nil || len(found) == 0 || p == nil || e.ActionKind == policy.FormerKind {
@@ -75,7 +74,7 @@ type differences struct {
 	evaluate func(*policy.Compiled, policy.Input) policy.Evaluation
 }
 
-// compareEnvelope compares what a record says of its envelope.
+// compareEnvelope compares a record's statements about its envelope with the envelope.
 func (d *differences) compareEnvelope(record *event.Record, e *event.Envelope) {
 	d.compareValues("event_digest", record.EventDigest.String(), e.Digest.String())
 	d.compareValues("agent_id", string(record.AgentID), string(e.AgentID))
@@ -115,8 +114,8 @@ func (d *differences) compareEvaluation(p *policy.Policy, said *event.Policy, in
 	return d.evaluate(compiled, in), nil
 }
 
-// compareLimits compares what the record says of limits with what the event claims and
-// returns what they held before.
+// compareLimits compares the limits in the record with the claims of the event and returns the
+// amounts that the limits held before.
 func (d *differences) compareLimits(said *event.Policy, claims []policy.Claim) (map[string]decimal.Decimal, error) {
 	tallies, err := policy.ParseTallies(said.Limits)
 	if err != nil {

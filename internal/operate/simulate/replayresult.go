@@ -6,7 +6,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 )
 
-// Documents are what is disclosed of an event.
+// Documents are the disclosed documents of an event.
 type Documents struct {
 	Record   *event.Record
 	Envelope *event.Envelope // nil where it is not disclosed or erased
@@ -33,7 +33,7 @@ func ReplayResult(result, intent Documents) []Difference {
 	return d.all
 }
 
-// compareCall compares what the envelopes say of the call.
+// compareCall compares the statements of both envelopes about the call.
 func (d *differences) compareCall(result *event.Envelope, intent Documents) {
 	call, ok := result.SaysResult()
 	d.compareValues("payload.phase", event.PhaseResult, call.Phase)
@@ -47,7 +47,7 @@ func (d *differences) compareCall(result *event.Envelope, intent Documents) {
 	}
 }
 
-// comparePolicy compares what a record says of its decision with what follows.
+// comparePolicy compares the decision in a record with the decision that follows.
 func (d *differences) comparePolicy(said, follows *event.Policy) {
 	d.compareValues("policy.policy_id", said.PolicyID, follows.PolicyID)
 	d.compareValues("policy.policy_version", fmt.Sprint(said.PolicyVersion), fmt.Sprint(follows.PolicyVersion))

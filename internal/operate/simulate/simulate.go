@@ -1,15 +1,14 @@
-// Package simulate tries a policy before it binds anybody, and decides again
-// what was decided: on the events that a ledger holds, and on the documents of
-// one.
+// Package simulate tries a policy before it is active, and decides stored events again: on the
+// events of a ledger, or on the documents of one event.
 //
-// What always holds:
+// Invariants:
 //
-//   - It is package policy that decides, with the very inputs that the service
-//     gave it. There is no second evaluator.
-//   - Nothing is written, and no state above the one published when a rehearsal
-//     begins is looked at.
-//   - A rehearsal is bounded in events and in time, works in turns with the other
-//     work of the server, ends with its request, and few of them run at a time.
+//   - Package policy decides, with the very inputs that the service gave it. There is no second
+//     evaluator.
+//   - Nothing is written, and no state above the one published at the begin of a simulation is
+//     read.
+//   - A simulation is bounded in events and in time, takes turns with the other work of the
+//     server, ends with its request, and few run at a time.
 package simulate
 
 import (
@@ -37,7 +36,7 @@ const (
 	atATime    = 2                     // rehearsals of all organizations; one of each
 )
 
-// Ledgers is what is needed of package log.
+// Ledgers is the part of package log that simulations need.
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
 	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error]
@@ -92,21 +91,21 @@ type Change struct {
 	Event          id.Event
 	Agent          id.Agent
 	Tool           id.Tool
-	Recorded       id.Decision // what took effect
+	Recorded       id.Decision // the decision that took effect
 	RecordedPolicy string
 	RecordedRule   string
-	Simulated      id.Decision // what would take effect
+	Simulated      id.Decision // the decision that would take effect
 	Rule           string
 	Reason         string
 	ReceivedAt     id.Instant
 }
 
-// SimulateEvents decides the newest events of a ledger, at most last of them, again, by
-// another policy: as if it had been active at each, with the declared decision
-// tightened as it was then. Limits begin at 0 with the first of them.
+// SimulateEvents decides the newest events of a ledger, at most last of them, again by another
+// policy: as if it had been active at each, with the declared decision tightened as it was then.
+// Limits begin at 0 with the first event.
 //
-// Errors are those of policy.Compile and log.State.Trusted; fault.Overloaded while
-// others are at it.
+// Errors are those of policy.Compile and log.State.Trusted; fault.Overloaded while other simulations
+// use all slots.
 func (r *Simulator) SimulateEvents(ctx context.Context, t id.Tenant, p policy.Policy, last int) (Report, error) {
 	if err := r.gate.Enter(t, 1); err != nil {
 		return Report{}, err
@@ -244,7 +243,7 @@ func (r *run) noteChange(record *event.Record, envelope *event.Envelope, effecti
 	})
 }
 
-// inputOfEvent is what the policy was asked about an event, or would have been.
+// inputOfEvent is the input of the policy for an event, also for an event that no policy decided.
 func inputOfEvent(record *event.Record, e *event.Envelope) policy.Input {
 	in := policy.Input{
 		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind,

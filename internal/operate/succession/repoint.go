@@ -10,10 +10,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// repointEntries makes what stands for the organization in the service's own partition stand
-// for its new handle. Each record is led by one step, which can be repeated; the
-// organization's names are the last, so that it is the old one that is found until
-// all is done.
+// repointEntries makes the organization's entries in the service's own partition name its new
+// handle. Each record is repointed by one step, which can be repeated. The organization's names come
+// last, so that its old handle is found until all is done.
 func (s *transition) repointEntries(ctx context.Context) error {
 	from, to := s.old.Identity().Tenant, s.new.Identity().Tenant
 	service := &records.Writer{Store: s.Store, Tenant: id.Service}
@@ -52,9 +51,9 @@ func (s *transition) repointEntries(ctx context.Context) error {
 	return s.Store.Write(ctx, id.Service, names)
 }
 
-// repointRecord returns what leads from one handle to another what stands for a record, and
-// whether that is found by the handle: then the record must not stay behind, where
-// it would count as well. What stands for one that does not go over is taken away.
+// repointRecord returns the changes that repoint the entries of a record, and whether the entries
+// name the handle in their key. Such a record must not stay behind, because it would count twice.
+// The entries of a record that does not move are deleted.
 func repointRecord(r storage.Record, from, to id.Tenant) (changes []storage.Change, found bool, err error) {
 	before, err := serviceindex.EntriesOf(from, r)
 	if err != nil {

@@ -1,14 +1,14 @@
-// Package succession lets an organization whose ledger is frozen go on with another one,
-// inside one store.
+// Package succession lets an organization whose ledger is frozen go on with another one, inside one
+// store.
 //
-// What always holds:
+// Invariants:
 //
-//   - A succession can be killed at any moment and run again. Until it has ended, the
-//     organization is found with its frozen ledger, which takes no event.
-//   - The frozen ledger keeps its handle, so tiles, anchors, cosignatures and
-//     re-verification go on for both logs.
-//   - The checkpoint that the first event names is the frozen ledger's anchor before that
-//     event is written: the old log never shows less than its successor says.
+//   - A succession can be killed at any moment and run again. Until it has ended, the organization
+//     is found with its frozen ledger, which takes no event.
+//   - The frozen ledger keeps its handle, so tiles, anchors, cosignatures and re-verification go
+//     on for both logs.
+//   - The checkpoint that the first event names is the frozen ledger's anchor before that event is
+//     written: the old log never shows less than its successor says.
 package succession
 
 import (
@@ -35,26 +35,22 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Succession lets an organization whose ledger is frozen go on with another one, in
-// the same store. Nothing else may use the store meanwhile. What was begun and not
-// ended is gone on with when it is run again.
+// Succession lets an organization whose ledger is frozen go on with another one, in the same store.
+// No other process may use the store meanwhile. A second run continues an unfinished succession.
 //
-// The organization moves to the new ledger's handle: its records are copied, the
-// first event says what is succeeded and makes the organization exist there, and
-// then what stands for it in the service's own partition is led there, its names
-// last. The frozen ledger keeps its handle, so that all that is about one log
-// (tiles, anchors, cosignatures, re-verification) goes on as it was for both. The
-// checkpoint that the first event names is the frozen ledger's anchor before that event
-// is written: its old log never shows less than its successor says of it.
+// The organization moves to the new ledger's handle in three steps. First its records are copied.
+// Then the first event names the predecessor, and with it the organization exists in the new
+// partition. Last its entries in the service's own partition are repointed, its names at the end.
+// The package comment says what holds in between.
 type Succession struct {
 	transfer.Place // the anchors are closed with Run
 	Reason         string
-	Checkpoint     []byte // newer than what the frozen ledger shows, where somebody was shown more; else nil
+	Checkpoint     []byte // a checkpoint newer than the one that the frozen ledger shows; nil for none
 	Organization   string // slug or id
 	Clock          func() time.Time
 }
 
-// Successor is what became of a succession.
+// Successor is the result of a succession.
 type Successor struct {
 	Organization id.Organization `json:"organization_id"`
 	Predecessor  id.Origin       `json:"predecessor"`
@@ -141,8 +137,8 @@ func (s *transition) findFrozenLedger(ctx context.Context) (*log.State, error) {
 	return s.ledgers.State(ctx, t)
 }
 
-// findLastCheckpoint finds the last checkpoint of the frozen ledger: what it shows, or a newer one
-// that the operator brings, which must be its own.
+// findLastCheckpoint finds the last checkpoint of the frozen ledger: the one it shows, or a newer
+// one that the operator brings, which must be its own.
 func (s *transition) findLastCheckpoint(context.Context) error {
 	s.last, s.note = s.old.Shown(), s.old.Checkpoint()
 	if s.Checkpoint == nil {
@@ -181,7 +177,7 @@ func (s *transition) createLedger(ctx context.Context) (err error) {
 	return err
 }
 
-// readFirstEvent reads what was said by the run that this one goes on with.
+// readFirstEvent reads the first event that an earlier run wrote.
 func (s *transition) readFirstEvent(ctx context.Context) error {
 	first, err := s.ledgers.Event(ctx, s.new, 0, storage.Records|storage.Envelopes)
 	if err != nil {
@@ -200,9 +196,8 @@ func belongsToOrganization(kind storage.Kind) bool {
 	return !log.OfLedger(kind) && !witness.OfLog(kind) && !approval.OfLog(kind) && !workflow.OfLog(kind) && !directory.OfLog(kind)
 }
 
-// copyRecords makes the new partition hold what the old one has, but for the record that
-// makes the organization exist: that change is returned. What a run before this one
-// left is taken away first.
+// copyRecords copies the records of the old partition to the new one, except the record that makes
+// the organization exist: that change is returned. Leftovers of an earlier run are deleted first.
 func (s *transition) copyRecords(ctx context.Context) (founding []storage.Change, err error) {
 	w := &records.Writer{Store: s.Store, Tenant: s.new.Identity().Tenant}
 	for r, err := range s.Store.Partition(ctx, w.Tenant) {

@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// checked is what a whole reading of an organization's pieces found.
+// checked is the result of reading all of an organization's pieces.
 type checked struct {
 	identity storage.Record // of the ledger
 	founding storage.Record // of the organization

@@ -14,11 +14,11 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Drop takes away what has arrived of an organization whose import has not ended, by
-// its id, and returns the origins of those logs. What stands for it in the service's
-// own partition goes first, so that a Drop that was cut off is run again. ErrRefused
-// when nothing of it is on its way, and when it was here before it moved away: its
-// old events are no import's.
+// Drop deletes the part of an organization, named by its id, that an unfinished import has written,
+// and returns the origins of those logs. Entries in the service's own partition are deleted first,
+// so that an interrupted Drop can be run again. The error wraps ErrRefused when the organization has
+// no unfinished import here. It does so too when the organization was here before it moved away,
+// because its old events did not come by an import.
 func Drop(ctx context.Context, place Place, only string) ([]id.Origin, error) {
 	organization, err := id.ParseOrganization(only)
 	if err != nil {
@@ -93,8 +93,8 @@ func dropLog(ctx context.Context, place Place, u *log.Unfinished) error {
 	return u.Drop(ctx, place.Store)
 }
 
-// dropEntries takes away what stands for a record, where it does: a record of the
-// same name that is another organization's, and every account, stays.
+// dropEntries deletes the entries of a record where they exist. An entry of the same name that
+// belongs to another organization stays, and so does every account.
 func dropEntries(ctx context.Context, store storage.RecordStore, w *records.Writer, t id.Tenant, r storage.Record) error {
 	all, err := serviceindex.EntriesOf(t, r)
 	if err != nil {

@@ -61,8 +61,8 @@ func numberOfPiece(o id.Origin) int {
 	return n
 }
 
-// Retire marks the organizations of a whole export as moved: the store takes no
-// event of them any more. It is refused for one that is not as it was exported.
+// Retire marks the organizations of a whole export as moved: the store takes no more of their
+// events. It refuses an organization that changed after its export.
 func (x *Exporter) Retire(ctx context.Context) error {
 	all, err := readExport(x.Dir)
 	for i := 0; err == nil && i < len(all); i++ {
@@ -86,7 +86,7 @@ func (x *Exporter) Retire(ctx context.Context) error {
 	return nil
 }
 
-// listTenants returns what is to be exported.
+// listTenants returns the organizations to export.
 func (x *Exporter) listTenants(ctx context.Context, only string) (all []id.Tenant, err error) {
 	for t, err := range x.Store.Tenants(ctx) {
 		if err != nil {
@@ -108,7 +108,7 @@ func (x *Exporter) listTenants(ctx context.Context, only string) (all []id.Tenan
 	return all, nil
 }
 
-// namesOfRecord reads what an organization is called.
+// namesOfRecord reads the names of an organization.
 func namesOfRecord(ctx context.Context, store storage.RecordStore, t id.Tenant) (org.Names, error) {
 	r, err := store.Get(ctx, t, org.Kind, "")
 	if err != nil {
@@ -117,8 +117,8 @@ func namesOfRecord(ctx context.Context, store storage.RecordStore, t id.Tenant) 
 	return org.NamesOf(r)
 }
 
-// prepareExports makes the folder, or looks whether it can be gone on with, and takes
-// away what says that the export is whole.
+// prepareExports makes the folder, or checks that an earlier export in it can be continued, and
+// deletes the mark of a whole export.
 func (x *Exporter) prepareExports() error {
 	if x.PieceBytes == 0 {
 		x.PieceBytes = 16 << 20

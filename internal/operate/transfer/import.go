@@ -21,11 +21,11 @@ type Importer struct {
 	Report func(Progress) // called after each step; may be nil
 }
 
-// Arrived is what became of an organization.
+// Arrived is the result of one organization's import.
 type Arrived struct {
 	Organization `json:",inline"`
 	Before       id.Index `json:"before"` // events that were here already
-	There        bool     `json:"there"`  // all of it was, and open: nothing was done
+	There        bool     `json:"there"`  // the whole organization was here and open; nothing was done
 }
 
 // Run imports the organization of that slug or id, or all when it is "". One
@@ -75,8 +75,8 @@ func groupLines(manifests []*manifest) (all [][]*manifest) {
 	return all
 }
 
-// importLine imports the logs of one organization. Whether all of them can come is looked
-// at first, and the newest, with which the organization opens, arrives last.
+// importLine imports the logs of one organization. All of them are checked first. The newest, with
+// which the organization opens, arrives last.
 func importLine(ctx context.Context, line []*incoming) (done []Arrived, err error) {
 	results := make([]Arrived, len(line))
 	for n := len(line) - 1; n >= 0; n-- {
@@ -118,8 +118,8 @@ func Check(ctx context.Context, dir, only string, report func(Progress)) ([]Orga
 	return done, nil
 }
 
-// readManifests reads the manifests of what is to be imported and looks whether all
-// their pieces are there.
+// readManifests reads the manifests of the organizations to import and checks that all their pieces
+// are there.
 func (i *Importer) readManifests(only string) (all []*manifest, err error) {
 	listed, err := readExport(i.Dir)
 	if err != nil {

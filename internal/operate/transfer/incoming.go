@@ -51,7 +51,7 @@ func (w *incoming) importEvents(ctx context.Context) error {
 	return w.finishImport(ctx, arriving)
 }
 
-// reportStep returns what reports the progress of a step.
+// reportStep returns a function that reports the progress of a step.
 func (w *incoming) reportStep(name string) func(id.Index) {
 	return func(at id.Index) {
 		w.progress.Step, w.progress.Events = name, at
@@ -59,8 +59,8 @@ func (w *incoming) reportStep(name string) func(id.Index) {
 	}
 }
 
-// isComplete compares what the store has of the organization with the export, and
-// reports whether it is here already, whole and open.
+// isComplete compares the store's part of the organization with the export, and reports whether it
+// is here already, whole and open.
 func (w *incoming) isComplete(ctx context.Context) (there bool, err error) {
 	s, err := w.ledgers.Standing(ctx, w.parsedTenant(), w.checked.identity)
 	if err != nil {
@@ -154,7 +154,7 @@ func (w *incoming) appendEvents(ctx context.Context, arriving *log.Import) error
 	return err
 }
 
-// submission is what is handed over and has not landed.
+// submission is a sequence of events that were handed to the ledger and have not landed.
 type submission struct {
 	*log.Import
 	report func(id.Index)
@@ -184,8 +184,8 @@ func (h *submission) awaitOldest(ctx context.Context) error {
 	return err
 }
 
-// finishImport writes the records, then what stands for them in the service's own
-// partition, and opens the ledger by the step that makes the organization exist.
+// finishImport writes the records, then their entries in the service's own partition, and opens the
+// ledger by the step that makes the organization exist.
 func (w *incoming) finishImport(ctx context.Context, arriving *log.Import) error {
 	founding, err := w.importRecords(ctx)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 
 func errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
-// eventLine is one event. Entry, record and envelope stand in it as they are
-// stored, byte for byte; the rest is what stores keep beside them.
+// eventLine is one event. Entry, record and envelope stand in it as they are stored, byte for byte;
+// the rest are columns that stores keep beside them.
 type eventLine struct {
 	Entry      jsontext.Value `json:"entry"`
 	ID         id.Event       `json:"event_id"`
@@ -66,7 +66,7 @@ func appendEventLine(b []byte, e *storage.Event) ([]byte, error) {
 	return append(append(b, e.Envelope...), '}'), nil
 }
 
-// parseEventLine reads what appendEvent wrote. What it returns shares nothing with line.
+// parseEventLine reads the output of appendEventLine. The event shares no memory with line.
 func parseEventLine(line []byte) (e storage.Event, err error) {
 	var l eventLine
 	if err := json.Unmarshal(line, &l, json.RejectUnknownMembers(true)); err != nil {

@@ -50,7 +50,7 @@ type handle id.Tenant
 // MarshalText implements encoding.TextMarshaler.
 func (h handle) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%016x", uint64(h)), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText reads the output of MarshalText.
 func (h *handle) UnmarshalText(b []byte) error {
 	n, err := strconv.ParseUint(string(b), 16, 63)
 	if err != nil || len(b) != 16 || n == 0 {
@@ -68,7 +68,7 @@ type listedPiece struct {
 	SHA256 id.Hash   `json:"sha256"` // of all before its end
 }
 
-// manifest is what an organization's folder holds.
+// manifest lists the contents of an organization's folder.
 type manifest struct {
 	carried
 	dir    string
@@ -198,7 +198,7 @@ func readManifest(dir string, l listed) (*manifest, error) {
 	return m, m.checkManifest(path)
 }
 
-// checkManifest compares the order of the pieces with what there has to be.
+// checkManifest compares the order of the pieces with the required one.
 func (m *manifest) checkManifest(path string) error {
 	want := map[pieceKind]string{pieceRecords: recordsName, pieceService: serviceName}
 	for _, p := range m.pieces {

@@ -42,7 +42,7 @@ func (w *outgoing) exportOrganization(ctx context.Context) (listed, error) {
 	return listed{Organization: w.manifest.Organization, SHA256: end.SHA256}, nil
 }
 
-// openLedger reads what the organization is.
+// openLedger reads the identity of the organization.
 func (w *outgoing) openLedger(ctx context.Context) error {
 	var err error
 	options := log.Options{Store: w.Store, Keyring: w.Keyring, Anchors: w.Anchors, Logger: w.Logger}
@@ -67,8 +67,8 @@ func (w *outgoing) openLedger(ctx context.Context) error {
 	return createPrivateDir(w.manifest.dir)
 }
 
-// continueExport takes up what is in the folder: whole pieces of events that follow each
-// other, of the ledger that the store has. All else in it is written anew.
+// continueExport takes up whole pieces of events in the folder that follow each other and belong to
+// the store's ledger. All other pieces are written anew.
 func (w *outgoing) continueExport(ctx context.Context) error {
 	entries, err := os.ReadDir(w.manifest.dir)
 	if err != nil {
@@ -146,7 +146,7 @@ func (w *outgoing) exportEvents(ctx context.Context) error {
 	}
 }
 
-// exportEventsPiece writes one piece. What is in it was found whole before it is sealed.
+// exportEventsPiece writes one piece. Its content was found whole before it is sealed.
 func (w *outgoing) exportEventsPiece(ctx context.Context, begin id.Index) error {
 	p := listedPiece{File: eventsPieceName(begin), Piece: pieceEvents, Begin: begin}
 	piece, err := createPiece(filepath.Join(w.manifest.dir, p.File), newPieceHeader(pieceEvents, w.manifest.ID, begin))
@@ -196,7 +196,7 @@ func (w *outgoing) putEvent(piece *pieceWriter, events []storage.Event) error {
 	return nil
 }
 
-// exportRecords writes the organization's partition, and what it has in the service's.
+// exportRecords writes the organization's partition, and its entries in the service's.
 func (w *outgoing) exportRecords(ctx context.Context) error {
 	own, err := createPiece(filepath.Join(w.manifest.dir, recordsName), newPieceHeader(pieceRecords, w.manifest.ID, 0))
 	if err != nil {
@@ -248,7 +248,7 @@ func (w *outgoing) exportPartition(ctx context.Context, own, service *pieceWrite
 		if err := putRecord(own, &r); err != nil {
 			return err
 		}
-		if w.manifest.Ended { // what stands for it there stands for the one that goes on
+		if w.manifest.Ended { // its entries there belong to the ledger that goes on
 			continue
 		}
 		if err := serviceindex.Follow(w.tenant, r, find, see); err != nil {

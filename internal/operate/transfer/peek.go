@@ -57,7 +57,7 @@ func (p *bufferedReader) findEntry(want serviceindex.Entry) (storage.Record, boo
 	return got, false, p.r.damagedPiece("line %d: %s %q is missing", p.r.read+1, want.Kind, want.Key)
 }
 
-// checkExhausted refuses a record that nobody wanted.
+// checkExhausted refuses a record that matches no entry.
 func (p *bufferedReader) checkExhausted() error {
 	got, err := p.peekRecord()
 	if errors.Is(err, io.EOF) {

@@ -39,7 +39,7 @@ const (
 	pieceEvents       pieceKind = "events"
 )
 
-// formatVersion is raised by what older programs must not read.
+// formatVersion is raised by a change that older programs must not read.
 const formatVersion = 1
 
 func newPieceHeader(kind pieceKind, o id.Organization, begin id.Index) header {
@@ -224,7 +224,7 @@ func (r *pieceReader) readFooter(line []byte) error {
 	return io.EOF
 }
 
-// parseFooter reads exactly what seal writes.
+// parseFooter reads exactly the output of sealPiece.
 func parseFooter(line []byte) (sum, error) {
 	var f footer
 	if err := json.Unmarshal(line, &f, json.RejectUnknownMembers(true)); err != nil {

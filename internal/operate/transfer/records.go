@@ -18,9 +18,9 @@ import (
 // changesAtOnce is how many records are written in one step.
 const changesAtOnce = 512
 
-// importRecords makes the organization's partition what the export has, but for the
-// record that makes it exist: that change is returned. Both come in the same
-// order, so that a partition of any size is compared record by record.
+// importRecords makes the organization's partition equal to the export's, except for the record that
+// makes the organization exist: that change is returned. Both come in the same order, so that a
+// partition of any size is compared record by record.
 func (w *incoming) importRecords(ctx context.Context) (founding []storage.Change, err error) {
 	next, stop := iter.Pull2(w.Store.Partition(ctx, w.parsedTenant()))
 	defer stop()
@@ -108,9 +108,8 @@ func (d *difference) writeChanges() error {
 	return AsRefusal(err)
 }
 
-// claimEntries looks whether what stands for the organization in the service's own
-// partition can stand in this one. Its names are claimed at once, all else when
-// all is true.
+// claimEntries checks that the organization's entries in the service's own partition can be written
+// in this store. Its names are claimed at once; with all, the other entries too.
 func (w *incoming) claimEntries(ctx context.Context, all bool) error {
 	names, err := serviceindex.EntriesOf(w.parsedTenant(), w.checked.founding)
 	if err != nil {
@@ -152,7 +151,7 @@ func (w *incoming) isFree(ctx context.Context, r storage.Record) (bool, error) {
 		return false, nil
 	case account.IsAccount(r):
 		return false, checkSameAddress(have, r)
-	case account.IsAddress(r): // which is nobody's to read
+	case account.IsAddress(r): // an address is private
 		return false, Refusedf("a member's address belongs to another account here")
 	}
 	return false, Refusedf("%s %q belongs to another organization here", r.Kind, r.Key)

@@ -1,20 +1,19 @@
-// Package transfer moves organizations between stores: an export is a folder of
-// checked pieces that is written from one store and an import builds the same
-// organizations from it in another one.
+// Package transfer moves organizations between stores: an export is a folder of checked pieces that
+// is written from one store, and an import builds the same organizations from it in another one.
 //
-// What always holds:
+// Invariants:
 //
-//   - An export holds what one signed checkpoint stands for, re-verified while it
+//   - An export holds the events and records behind one signed checkpoint, re-verified while it
 //     was written, and nothing of another organization.
-//   - An import reads the whole export and compares it with its checkpoint before
-//     it writes anything. Events then go through the sequencer of package log.
-//   - An organization that has not arrived as a whole is hidden and takes no
-//     events. It is opened by one step, after its checkpoint is the anchor.
-//   - Both can be killed at any moment and run again: an export goes on behind its
-//     last whole piece, an import at the head that the store has.
-//   - Private keys stay sealed as they are. The key that opens them is not in it.
-//   - An import that has not ended can be dropped, one that has can't.
-//   - The logs of a line move together, and arrive in their order.
+//   - An import reads the whole export and compares it with its checkpoint before it writes
+//     anything. Events then go through the sequencer of package log.
+//   - An organization that has not arrived as a whole is hidden and takes no events. It is opened
+//     by one step, after its checkpoint is the anchor.
+//   - Both can be killed at any moment and run again: an export goes on behind its last whole
+//     piece, an import at the head that the store has.
+//   - Private keys stay sealed as they are. The key that opens them is not in the export.
+//   - An import that has not ended can be dropped, one that has ended cannot.
+//   - The logs of one organization move together, and arrive in their order.
 package transfer
 
 import (
@@ -29,16 +28,16 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ErrDamaged is wrapped by what is wrong with an export or with the store that is
-// exported. The text names the place.
+// ErrDamaged is wrapped by errors about a damaged export or a damaged store. The text names the
+// place.
 var ErrDamaged = log.ErrDamaged
 
-// ErrRefused is wrapped by what can't go, with nothing being damaged: another
-// organization has the name, or the export is not the one that is needed here.
+// ErrRefused is wrapped by errors about a move that is refused without any damage. For example,
+// another organization has the name, or a newer export is needed.
 var ErrRefused = errors.New("refused")
 
-// Place is a store, with what confirms and opens what is in it. The anchors stay
-// the caller's, but where a function says otherwise.
+// Place is a store with the anchors that confirm it and the keys that open it. The anchors stay the
+// caller's, unless a function says otherwise.
 type Place struct {
 	Store   storage.Engine
 	Keyring *seal.Keyring

@@ -14,8 +14,8 @@ const (
 	maxBatchLines = 1000
 )
 
-// NextLines orders what happens to the next lines of batches, one for each: None,
-// Unavailable, Internal or OutcomeTaken.
+// NextLines orders the faults of the next lines of batches, one for each: None, Unavailable,
+// Internal or OutcomeTaken.
 func (s *Service) NextLines(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"net/http/httptest"
 )
 
-// Fault is what happens to one request.
+// Fault is the fault of one request.
 type Fault uint8
 
 const (

@@ -14,7 +14,7 @@ import (
 
 type object = map[string]any
 
-// answer is a status and the members of a JSON object, or whatever else is the body.
+// answer is a status and the members of a JSON object, or another body.
 type answer struct {
 	status int
 	body   any

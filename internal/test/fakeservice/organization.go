@@ -18,8 +18,8 @@ import (
 // start is the received_at of every organization's first event.
 const start id.Instant = 1_795_176_000_000 // 2026-11-20T12:00:00.000Z
 
-// Organization is what a client of the service is given, and its log. Rules,
-// Disclosure and Cap are set by a test before it sends.
+// Organization is an organization of the service, with the credentials of its client and its log. A
+// test sets Rules, Disclosure and Cap before it sends.
 type Organization struct {
 	ID         id.Organization
 	Slug       id.Slug

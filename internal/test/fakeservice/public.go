@@ -9,8 +9,8 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// routeRequest runs f with the organization for which is true, under the lock, and
-// answers what it returns: 404 for nil.
+// routeRequest runs f with the organization for which is true, under the lock, and answers its
+// result: 404 for nil.
 func (s *Service) routeRequest(w http.ResponseWriter, is func(*Organization) bool, f func(*Organization) any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

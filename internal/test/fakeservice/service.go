@@ -1,14 +1,13 @@
-// Package fakeservice is a small agentledger service in memory, for the tests of
-// programs that talk to one.
+// Package fakeservice is a small agentledger service in memory, for the tests of programs that talk
+// to one.
 //
-// What always holds:
-//   - It answers the ingest and the public calls as the interface says, for
-//     several organizations, each with one agent, one key and one ingest key.
-//   - Its logs are real: signatures are checked, and entries, proofs, bundles and
-//     checkpoints hold under package verify. Trees and proofs are made naively by
-//     the formulas of RFC 6962.
-//   - Faults happen when a test orders them, never by themselves, and everything
-//     is made from fixed seeds.
+// Invariants:
+//   - It answers the ingest and the public calls as the interface says, for several organizations,
+//     each with one agent, one key and one ingest key.
+//   - Its logs are real: signatures are checked, and entries, proofs, bundles and checkpoints hold
+//     under package verify. Trees and proofs are made naively by the formulas of RFC 6962.
+//   - Faults happen when a test orders them, never by themselves, and everything is made from
+//     fixed seeds.
 package fakeservice
 
 import (
@@ -30,7 +29,7 @@ type Service struct {
 	requests      []Request
 }
 
-// Request is what a test may want to know of one that came in.
+// Request is a request as tests see it.
 type Request struct {
 	Method, Path   string
 	IdempotencyKey string
@@ -53,7 +52,7 @@ func Start(t testing.TB, n int) *Service {
 // Organization returns the nth organization, from 0.
 func (s *Service) Organization(n int) *Organization { return s.organizations[n] }
 
-// Requests returns what came in so far, in order.
+// Requests returns the requests so far, in order.
 func (s *Service) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -38,8 +38,8 @@ func NewAttempt(ctx context.Context, v Variables, units uint64) *Attempt {
 	return a
 }
 
-// Charge is that of the purse; nobody pays for what is evaluated as it is compiled,
-// where a is nil.
+// Charge charges the purse. A nil Attempt charges nothing, because constants are evaluated while a
+// condition is compiled.
 func (a *Attempt) Charge(units uint64) bool { return a == nil || a.purse.chargeUnits(units) }
 
 // Refused reports whether something was not done since BeginRule, because its price was

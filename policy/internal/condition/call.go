@@ -11,8 +11,8 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// call is a function of a condition. It pays before it does what it is for: CEL's own
-// calls are priced when they are done.
+// call is a function of a condition. It pays before it does its work, because CEL prices its own
+// calls only after they are done.
 type call struct {
 	id       int64
 	function string

@@ -22,7 +22,7 @@ type Compiler struct {
 	overloads map[string]*functions.Overload // by overload id, and by function
 
 	inspected map[string]*Inspected // by source
-	compiled  map[string]*Condition // by source and what it requires
+	compiled  map[string]*Condition // by source and required paths
 	patterns  *patterns
 	parts     int // of all that was parsed
 }
@@ -139,7 +139,7 @@ func (c *Compiler) Compile(source string, required []Path) (*Condition, error) {
 	return made, nil
 }
 
-// planProgram makes the program of a condition, strict in what required names (rewriter).
+// planProgram makes the program of a condition, strict in the required paths (rewriter).
 func (c *Compiler) planProgram(seen *Inspected, required []Path) (*Condition, error) {
 	parsed := seen.parsed
 	seen.parsed = nil // it is changed

@@ -1,13 +1,13 @@
-// Package condition compiles and evaluates the conditions of policy rules: a strict
-// part of CEL over one event, in which each step is paid for before it is made.
+// Package condition compiles and evaluates the conditions of policy rules: a strict part of CEL over
+// one event, in which each step is paid for before it is made.
 //
-// What always holds:
+// Invariants:
 //
 //   - Pure: the answer follows from the source and the variables alone.
-//   - No condition costs more than MaxCost, no attempt more than it was given, whatever
-//     source and payload.
-//   - A missing member, a comparison of different types or an error in a part is an error
-//     of the whole condition, because && and || hide none.
+//   - No condition costs more than MaxCost, and no attempt more than its units, for every source
+//     and payload.
+//   - A missing member, a comparison of different types or an error in a part is an error of the
+//     whole condition, because && and || hide none.
 //   - A fault of the CEL library is an error of the condition, never a panic.
 package condition
 
@@ -54,8 +54,8 @@ func firstIssueText(issues *cel.Issues) string {
 	return fmt.Sprintf("does not compile: %s (line %d, column %d)", printableLine(message, 200), first.Location.Line(), first.Location.Column()+1)
 }
 
-// checkExpressions refuses what the types allow and what could not be answered the same
-// way everywhere, or ever.
+// checkExpressions refuses expressions that the types allow and that have no answer, or not the same
+// answer everywhere.
 func checkExpressions(native *ast.AST) (err error) {
 	walkExpressions(native.Expr(), func(e ast.Expr) {
 		switch {

@@ -15,8 +15,8 @@ const (
 	varNow     = "now"
 )
 
-// standard lists what conditions may use of CEL's standard library: what is pure,
-// and bounded by its arguments. There is no dyn() and no bytes.
+// standard lists the functions of CEL's standard library that conditions may use: pure ones whose
+// cost their arguments bound. There is no dyn() and no bytes.
 var standard = []string{
 	"_&&_", "_||_", "!_", "_?_:_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in",
 	"_+_", "_-_", "_*_", "_/_", "_%_", "-_", "_[_]",
@@ -26,7 +26,7 @@ var standard = []string{
 	"getHours", "getMinutes", "getSeconds", "getMilliseconds",
 }
 
-// newEnvironment returns what conditions are compiled in.
+// newEnvironment returns the CEL environment of conditions.
 func newEnvironment() (*cel.Env, error) {
 	subset := env.NewLibrarySubset().AddIncludedMacros("has")
 	for _, name := range standard {
@@ -51,8 +51,8 @@ func newEnvironment() (*cel.Env, error) {
 // maxNesting bounds the nesting of a condition.
 const maxNesting = 64
 
-// decimalFunctions declare decimal(x) and what decimals can do. The operators are
-// implemented by the methods of amount.
+// decimalFunctions declare decimal(x) and the operators of decimals. The methods of amount implement
+// the operators.
 func decimalFunctions() []cel.EnvOption {
 	binary := func(operator, overload string, result *cel.Type) cel.EnvOption {
 		return cel.Function(operator, cel.Overload(overload, []*cel.Type{amountType, amountType}, result))

@@ -85,7 +85,7 @@ func (x *estimator) estimateExtent(e ast.Expr) uint64 {
 	return ordinary / bytesPerUnit
 }
 
-// estimateResult is the extent of what a call returns.
+// estimateResult is the extent of a call's result.
 func (x *estimator) estimateResult(call ast.CallExpr) uint64 {
 	args := call.Args()
 	switch call.FunctionName() {

@@ -5,10 +5,10 @@ import "strings"
 // bytesPerPart is how many bytes of a condition count as a part more.
 const bytesPerPart = 32
 
-// CountParts counts the parts of a condition's source, which is what it costs to
-// compile: names, numbers, texts and signs (a bracket, a dot, a comma, an operator),
-// and one more for each bytesPerPart bytes. `payload.a > 5.0` has five. A source that is
-// not CEL has some number.
+// CountParts counts the parts of a condition's source, a measure of its cost to compile: names,
+// numbers, texts and signs (a bracket, a dot, a comma, an operator), and one more for each
+// bytesPerPart bytes. For example, `payload.a > 5.0` has five. A source that is not CEL has some
+// number.
 func CountParts(source string) int {
 	parts := len(source) / bytesPerPart
 	for i := 0; i < len(source); {

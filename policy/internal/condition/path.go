@@ -48,9 +48,8 @@ func (p Path) String() string {
 	return string(b)
 }
 
-// ParsePath reads what String writes, of at least one step that begins with a
-// name. As people write the path from the payload on or as conditions do, a
-// leading `payload.` says nothing.
+// ParsePath reads the output of String, of at least one step that begins with a name. A leading
+// `payload.` is ignored, because people write the path from the payload on or as conditions do.
 func ParsePath(s string) (Path, bool) {
 	s = strings.TrimPrefix(s, varPayload+".")
 	if s == "" || len(s) > maxPath {
@@ -109,7 +108,7 @@ func isPlainName(s string) bool {
 	return s != "" && len(s) <= maxPath && !strings.ContainsFunc(s, other)
 }
 
-// isWithin reports whether p is at begin or inside of it.
+// isWithin reports whether p equals begin or lies below it.
 func (p Path) isWithin(begin Path) bool {
 	if len(p) < len(begin) {
 		return false

@@ -68,9 +68,9 @@ const (
 	classInstructions   = 80 // of a class that is named, as \pL, and of a wide range
 )
 
-// sizeOfClasses is the part of a pattern's size that compiling it takes at the least,
-// whatever its program is: `[\pL\pL]` is one instruction and reads two large tables. A range
-// with a bound beyond ASCII is as much, because (?i) looks at each character in it.
+// sizeOfClasses is a lower bound of the size that compiling a pattern takes, independent of its
+// program. For example, `[\pL\pL]` is one instruction and reads two large tables. A range with a
+// bound beyond ASCII is as much, because (?i) looks at each character in the range.
 func sizeOfClasses(text string) int {
 	classes := strings.Count(text, `\p`) + strings.Count(text, `\P`)
 	for i := range len(text) {
@@ -117,5 +117,5 @@ func literalPattern(call ast.CallExpr) string {
 	return string(text)
 }
 
-// errLongText is what matching a text beyond MaxMatched comes to.
+// errLongText is the error of matching a text beyond MaxMatched.
 var errLongText = errors.New("a text of more than 65536 bytes is not matched with a pattern")

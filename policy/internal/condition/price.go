@@ -7,7 +7,7 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// Units of what a function looks at.
+// Units for the operands of a function.
 const (
 	bytesPerUnit        = 16 // of text, and of the JSON of arrays and objects
 	scalarsPerUnit      = 2  // elements of an array
@@ -21,9 +21,9 @@ const (
 // two arguments.
 type pricer func(l, r uint64) uint64
 
-// pricerOfFunction returns how calls of a function are priced, nil for those that cost the
-// same whatever their arguments. It knows the functions that conditions may use
-// and those that take their place (strict.go).
+// pricerOfFunction returns the pricer of a function's calls, nil for calls whose price does not
+// depend on their arguments. It knows the functions that conditions may use and those that take
+// their place (strict.go).
 func pricerOfFunction(function string) pricer {
 	switch function {
 	case strictEqual, strictOther, operators.Equals, operators.NotEquals,
@@ -47,14 +47,14 @@ func pricerOfFunction(function string) pricer {
 
 func constantPrice(units uint64) pricer { return func(_, _ uint64) uint64 { return units } }
 
-// priceOfMatch is what it costs to match a text of so many bytes with a pattern of so
-// many instructions.
+// priceOfMatch is the price of matching a text of so many bytes with a pattern of so many
+// instructions.
 func priceOfMatch(text, instructions int) uint64 {
 	return (uint64(text) + 1) * uint64(instructions) / instructionsPerUnit
 }
 
-// extentOfValue is what it costs to look at all of v, in units. It takes no longer than
-// that itself, and stops at what no condition may spend.
+// extentOfValue is the price, in units, of reading all of v. It takes no longer than that itself,
+// and stops at the most that a condition may spend.
 func extentOfValue(v ref.Val) uint64 {
 	switch v := v.(type) {
 	case types.String:

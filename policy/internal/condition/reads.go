@@ -7,7 +7,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// reads is what an expression looks at of the payload, outside of has().
+// reads are the parts of the payload that an expression reads outside of has().
 type reads struct {
 	paths    []Path // without duplicates, in order of appearance
 	computed bool   // some name or place is not a literal
@@ -80,9 +80,9 @@ func isCoveredBy(p Path, required []Path) bool {
 	return false
 }
 
-// payloadPath returns the path of an expression that selects from the payload by
-// literals. Where it goes on with computed names, the path ends there and rest
-// holds what computes them.
+// payloadPath returns the path of an expression that selects from the payload by literals. Where the
+// expression goes on with computed names, the path ends, and rest holds the expressions that compute
+// them.
 func payloadPath(e ast.Expr) (p Path, rest []ast.Expr, ok bool) {
 	switch {
 	case e.Kind() == ast.IdentKind && e.AsIdent() == varPayload:

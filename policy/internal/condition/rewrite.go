@@ -6,13 +6,12 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// rewriter makes a parsed condition strict, in place. Ids stay, so that what a
-// sub-expression came to can be told by its place in the source.
+// rewriter makes a parsed condition strict, in place. Ids stay, so the value of a sub-expression can
+// be found by its place in the source.
 //
-//   - The operands of && and || are evaluated in their order, and all of them:
-//     an error is never hidden. An operand that reads what `requires` does not
-//     name is skipped where those before it have decided, so that it may ask
-//     has() first.
+//   - The operands of && and || are evaluated in their order, and all of them: an error is never
+//     hidden. An operand that reads a path outside of `requires` is skipped where those before it
+//     have decided, so that it may ask has() first.
 //   - Likewise the branches of ?:.
 //   - ==, != and in do not compare values of different types.
 //   - Computed names of a map's members are paid for.

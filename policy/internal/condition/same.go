@@ -8,8 +8,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// equalValues reports whether two values are equal as CEL has it. It looks at them in an order
-// that they give and never at random, because what is looked at is paid for.
+// equalValues reports whether two values are equal as CEL has it. It compares in the order of the
+// values and never at random, because each comparison is paid for.
 func equalValues(l, r ref.Val) bool {
 	if l == types.NullValue || r == types.NullValue {
 		return l == r
@@ -60,7 +60,7 @@ func equalMaps(l, r traits.Mapper) bool {
 		return false
 	}
 	equal := true
-	for it := l.Iterator(); it.HasNext() == types.True; { // in any order, but all of them
+	for it := l.Iterator(); it.HasNext() == types.True; { // in any order; every element counts
 		key := it.Next()
 		v, found := r.Find(key)
 		equal = found && equalValues(l.Get(key), v) && equal

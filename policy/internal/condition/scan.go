@@ -6,9 +6,8 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// The functions of this file read canonical JSON, which has no white space and is
-// known to be well-formed. Of other text they make no sense, but they end and
-// stay inside of it.
+// The functions of this file read canonical JSON, which has no white space and is known to be
+// well-formed. For other text their results have no meaning, but they end and stay within the text.
 
 // skipValue returns the index behind the value that begins at i.
 func skipValue(b []byte, i int) int {

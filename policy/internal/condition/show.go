@@ -11,8 +11,7 @@ import (
 // shownValue is how many bytes of a value are shown.
 const shownValue = 200
 
-// renderValue returns the beginning of a value as text. What it costs does not depend on the
-// value.
+// renderValue returns the beginning of a value as text. Its cost does not depend on the value.
 func renderValue(v ref.Val) string {
 	text := ""
 	switch v := v.(type) {
@@ -41,7 +40,7 @@ func renderValue(v ref.Val) string {
 	return printableLine(text, shownValue)
 }
 
-// firstBytes returns what may be shown of a text.
+// firstBytes returns the part of a text that may be shown.
 func firstBytes[T ~string | ~[]byte](text T) string {
 	return string(text[:min(len(text), shownValue+1)])
 }

@@ -10,8 +10,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// Names of the functions that take the place of CEL's own (rewrite.go). Nobody
-// can write them: no identifier holds an @.
+// Names of the functions that take the place of CEL's own (rewrite.go). No condition can contain
+// them, because no identifier holds an @.
 const (
 	strictAnd   = "@and"
 	strictOr    = "@or"
@@ -82,8 +82,8 @@ func typeMismatch(l, r ref.Val) ref.Val {
 	return types.NewErr("%s is compared with %s", l.Type().TypeName(), r.Type().TypeName())
 }
 
-// containedIn is the operator in. What is in a list is equal to an element; where it
-// is not, elements of another type make the answer unknown.
+// containedIn is the operator in. A list contains a value that is equal to an element; otherwise
+// elements of another type make the answer unknown.
 func containedIn(v, container ref.Val) ref.Val {
 	switch container := container.(type) {
 	case *list:

@@ -12,9 +12,9 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// decodeValue returns a canonical JSON value as CEL sees it: numbers are doubles,
-// objects are read when they are looked into. p, which may be nil, pays for the
-// reading, level by level. Where it can't, the value is an error that nobody keeps.
+// decodeValue returns a canonical JSON value as CEL sees it: numbers are doubles, and objects are
+// read when a member is looked up. p, which may be nil, pays for the reading, level by level. When p
+// cannot pay, the value is an error that is not kept.
 func decodeValue(raw []byte, p *purse) ref.Val {
 	if len(raw) == 0 {
 		return types.NewErr("the payload is not JSON")
@@ -48,7 +48,7 @@ func decodeValue(raw []byte, p *purse) ref.Val {
 type list struct {
 	traits.Lister
 	elements []ref.Val // those of Lister
-	extent   uint64    // what it costs to look at all of it (price.go)
+	extent   uint64    // price of reading the whole value (price.go)
 	raw      []byte    // nil when joined
 }
 
@@ -77,8 +77,8 @@ func decodeList(raw []byte, p *purse) ref.Val {
 	return &list{types.NewRefValList(types.DefaultTypeAdapter, elements), elements, extent, raw}
 }
 
-// concatenateLists returns the elements of l and r in a list of their own: CEL's own would be
-// looked through once for each list that was joined. Who calls it has paid for both.
+// concatenateLists returns the elements of l and r in one list, because CEL's own would be read once
+// for each list that was joined. The caller has paid for both.
 func concatenateLists(l, r traits.Lister) *list {
 	elements := make([]ref.Val, 0, int(l.Size().(types.Int)+r.Size().(types.Int)))
 	for _, side := range []traits.Lister{l, r} {
@@ -97,7 +97,7 @@ func (l *list) Equal(other ref.Val) ref.Val { return types.Bool(equalValues(l, o
 // evaluates.
 type Object struct {
 	raw     []byte
-	purse   *purse // pays for what is read; may be nil
+	purse   *purse // pays for reading; may be nil
 	members []member
 	byName  map[string]int // places in members, when there are many
 }
