@@ -40,14 +40,9 @@ func UnfinishedImport(ctx context.Context, store Store, t id.Tenant) (*Unfinishe
 	return &Unfinished{Identity: identity.identity(t), mark: mark}, nil
 }
 
-// Dropper is what takes a ledger away (storage.Engine).
-type Dropper interface {
-	Drop(ctx context.Context, t id.Tenant, mark storage.Record) error
-}
-
 // Drop takes away what has arrived. An import that ends meanwhile wins: then
 // storage.ErrStale is wrapped.
-func (u *Unfinished) Drop(ctx context.Context, store Dropper) error {
+func (u *Unfinished) Drop(ctx context.Context, store storage.Copier) error {
 	if err := store.Drop(ctx, u.Identity.Tenant, u.mark); err != nil {
 		return fmt.Errorf("drop import: %w", err)
 	}

@@ -13,16 +13,19 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
+// tileHashes is how many hashes a full tile has.
+const tileHashes = storage.TileSize / len(id.Hash{})
+
 // tile compares a tile that has just filled with the stored one and its root.
 func (x *examiner) tile(ctx context.Context, t tlog.FullTile) error {
 	place := fmt.Sprintf("tile %d/%d", t.Level, t.Index)
-	stored, err := x.store.Tiles(ctx, x.identity.Tenant, t.Level, []uint64{t.Index})
+	stored, err := x.store.TileHashes(ctx, x.identity.Tenant, t.Level, t.Index, 0, tileHashes)
 	switch {
 	case isDamage(err):
 		x.findAt(Frozen, place, err.Error())
 	case err != nil:
 		return err
-	case !bytes.Equal(stored[0], t.Hashes):
+	case !bytes.Equal(stored, t.Hashes):
 		x.findAt(Frozen, place, "is not that of the entries")
 	}
 	roots, err := x.store.TileRoots(ctx, x.identity.Tenant, t.Level, t.Index, t.Index+1)
@@ -110,7 +113,7 @@ func (x *examiner) atHead(ctx context.Context) error {
 // beyond reports a tile, or root of one, that the head does not reach: entries
 // were there once. A head that has moved may have reached it meanwhile.
 func (x *examiner) beyond(ctx context.Context, level uint8, index uint64) error {
-	_, err := x.store.Tiles(ctx, x.identity.Tenant, level, []uint64{index})
+	_, err := x.store.TileHashes(ctx, x.identity.Tenant, level, index, 0, tileHashes)
 	_, rootErr := x.store.TileRoots(ctx, x.identity.Tenant, level, index, index+1)
 	if errors.Is(err, storage.ErrNotFound) && errors.Is(rootErr, storage.ErrNotFound) {
 		return nil

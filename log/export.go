@@ -76,7 +76,11 @@ func (e *Export) open(ctx context.Context, t id.Tenant) error {
 		return err
 	}
 	e.x = newExaminer(e.ledgers.store, newInspector(runtime.GOMAXPROCS(0)), identity, e.state.head, e.report)
-	e.keys = keyWindow{store: e.ledgers.store, tenant: t, size: e.state.Size()}
+	copier, err := storage.CopierOf(e.ledgers.store)
+	if err != nil {
+		return err
+	}
+	e.keys = keyWindow{store: copier, tenant: t, size: e.state.Size()}
 	return e.confirm(ctx)
 }
 

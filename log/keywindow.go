@@ -14,7 +14,7 @@ const windowEvents = 1 << 22
 
 // keyWindow brings idempotency keys to their events, which go up from call to call.
 type keyWindow struct {
-	store   storage.Ledgers
+	store   storage.Copier
 	tenant  id.Tenant
 	size    id.Index // of the ledger
 	begin   id.Index

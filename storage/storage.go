@@ -27,10 +27,8 @@
 package storage
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/agentledger/agentledger/fault"
@@ -199,15 +197,6 @@ type Batch struct {
 	Changes  []Change // of this tenant's records
 }
 
-// Pending is an append that is under way.
-type Pending interface {
-	// Wait returns when the outcome is known: nil for each batch that is durable,
-	// else ErrConflict, an *ItemError, ErrUnknown, ErrUnavailable or ErrBroken
-	// (wrapped). len(result) is the number of batches, in their order. Wait is
-	// called exactly once.
-	Wait() []error
-}
-
 // Place is where an entry is, or may be.
 type Place struct {
 	Tenant id.Tenant
@@ -229,102 +218,3 @@ type Name struct {
 
 // NoIndex is the position of a name that is not known.
 const NoIndex = ^id.Index(0)
-
-// Ledgers is the ledger half of an engine.
-type Ledgers interface {
-	// Head returns the head of a ledger, or ErrNotFound.
-	Head(ctx context.Context, t id.Tenant) (Head, error)
-
-	// Append applies batches of different tenants, each by itself as a whole or
-	// not at all, and returns when their order is fixed. It has no context: an
-	// append that is out is never cancelled. A batch that contradicts itself
-	// (Batch.Validate) and the second one of a tenant are refused with a plain
-	// error. It does not wait for an earlier append of another stream, and Wait
-	// waits for the streams of its own batches alone.
-	Append(batches []Batch) Pending
-
-	// Stream returns the number of a tenant's stream, a small one from 0 on. Whoever
-	// has batches of several streams makes an Append of each stream's, so that no
-	// outcome waits for another stream. A stream may change when nothing of the tenant
-	// is under way, or when what is under way can't be applied any more.
-	Stream(t id.Tenant) int
-
-	// Events yields the events [begin, end) in order; end beyond the stored
-	// size ends early. A hole is ErrCorrupt, no ledger ErrNotFound. The sequence
-	// stops at the first error.
-	Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts Part) iter.Seq2[Event, error]
-
-	// Entries returns what is at each of places, which may be of many ledgers, in
-	// their order. What can't be read at one of them keeps nobody from the others.
-	// It is for who needs single entries of many ledgers at once.
-	Entries(ctx context.Context, places []Place) []Found
-
-	// Lookup returns the index of each name, NoIndex where it is unknown.
-	Lookup(ctx context.Context, t id.Tenant, names []Name) ([]id.Index, error)
-
-	// Tiles returns the hashes of full tiles of one level, TileSize bytes each, in
-	// the order asked for; a tile that was not written is ErrNotFound.
-	Tiles(ctx context.Context, t id.Tenant, level uint8, indices []uint64) ([][]byte, error)
-
-	// TileHashes returns the hashes [begin, end) of one full tile, 32 bytes each,
-	// 0 <= begin <= end <= 256; a tile that was not written is ErrNotFound. It is
-	// for who needs a few of them: it copies no more.
-	TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64, begin, end int) ([]byte, error)
-
-	// TileRoots returns the roots of the full tiles [begin, end) of one level;
-	// one that was not written is ErrNotFound.
-	TileRoots(ctx context.Context, t id.Tenant, level uint8, begin, end uint64) ([]id.Hash, error)
-
-	// Counters returns the value of each name, 0 where it was never written.
-	Counters(ctx context.Context, t id.Tenant, names []string) ([]uint64, error)
-
-	// Keys yields the idempotency keys of the events [begin, end), in any order.
-	// It is for who copies a ledger, and may read through all keys of the tenant.
-	Keys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[Key, error]
-
-	// Tenants yields all tenants that have a ledger, in ascending order.
-	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
-
-	// Barrier returns when everything that a read could have shown before the
-	// call is durable. Whoever takes a ledger over passes one and reads again
-	// before it signs anything.
-	Barrier(ctx context.Context) error
-}
-
-// RecordStore is the record half of an engine. Records of an organization's
-// partition that an event stands for are written by Append, with that event.
-type RecordStore interface {
-	// Get returns a record or ErrNotFound.
-	Get(ctx context.Context, t id.Tenant, kind Kind, key string) (Record, error)
-
-	// Scan returns at most limit records with begin <= Key, and Key < end unless
-	// end is "", in ascending order of Key.
-	Scan(ctx context.Context, t id.Tenant, kind Kind, begin, end string, limit int) ([]Record, error)
-
-	// Partition yields all records of a tenant, ascending by Kind, then Key. It is
-	// for who copies them all; a record that changes meanwhile may be seen as it
-	// was or as it is.
-	Partition(ctx context.Context, t id.Tenant) iter.Seq2[Record, error]
-
-	// Write applies all changes in their order, or none, and returns when they
-	// are durable. A version that is not the expected one is an *ItemError with
-	// ErrStale. When ctx ends while the write is out, that goes on, and an engine may
-	// answer ErrUnknown.
-	Write(ctx context.Context, t id.Tenant, changes []Change) error
-}
-
-// Engine is a whole storage engine.
-type Engine interface {
-	Ledgers
-	RecordStore
-
-	// Drop takes away all that the store has of an organization, its ledger and its
-	// records, as a whole, if its record mark.Kind, mark.Key is there with mark.Version,
-	// and returns when that is durable; else ErrStale. It is for what has not arrived
-	// as a whole: nobody else uses the tenant meanwhile.
-	Drop(ctx context.Context, t id.Tenant, mark Record) error
-
-	// Close waits for what is under way and closes the store. An engine whose server
-	// does not answer returns an error after a while, and leaves what is out.
-	Close() error
-}

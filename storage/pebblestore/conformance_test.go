@@ -3,7 +3,6 @@ package pebblestore_test
 import (
 	"testing"
 
-	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/storage/storagetest"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -12,14 +11,14 @@ import (
 func TestConformance(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storagetest.Open {
 		fs := vfs.NewMem()
-		return func(t *testing.T) storage.Engine { return open(t, pebblestore.Options{Dir: "data", FS: fs}) }
+		return func(t *testing.T) storagetest.Engine { return open(t, pebblestore.Options{Dir: "data", FS: fs}) }
 	})
 }
 
 func TestConformanceOnDisk(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storagetest.Open {
 		dir := t.TempDir()
-		return func(t *testing.T) storage.Engine { return open(t, pebblestore.Options{Dir: dir}) }
+		return func(t *testing.T) storagetest.Engine { return open(t, pebblestore.Options{Dir: dir}) }
 	})
 }
 

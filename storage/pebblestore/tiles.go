@@ -11,22 +11,6 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Tiles implements storage.Ledgers.
-func (e *Engine) Tiles(ctx context.Context, t id.Tenant, level uint8, indices []uint64) ([][]byte, error) {
-	if err := e.enter(ctx); err != nil {
-		return nil, fmt.Errorf("read tiles: %w", err)
-	}
-	defer e.leave()
-	tiles := make([][]byte, len(indices))
-	for i, index := range indices {
-		var err error
-		if tiles[i], err = e.tile(t, level, index, 0, storage.TileSize); err != nil {
-			return nil, err
-		}
-	}
-	return tiles, nil
-}
-
 // TileHashes implements storage.Ledgers.
 func (e *Engine) TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64, begin, end int) ([]byte, error) {
 	if err := e.enter(ctx); err != nil {

@@ -102,7 +102,7 @@ func readAll(t *testing.T, e *Engine) error {
 		}
 	}
 	_, nameErr := e.Lookup(t.Context(), 1, []storage.Name{{Text: "a"}})
-	_, tileErr := e.Tiles(t.Context(), 1, 0, []uint64{0, 1, 2})
+	_, tileErr := e.TileHashes(t.Context(), 1, 0, 2, 0, 256)
 	_, rootErr := e.TileRoots(t.Context(), 1, 0, 0, 3)
 	_, counterErr := e.Counters(t.Context(), 1, []string{"n"})
 	_, getErr := e.Get(t.Context(), 1, "kind", "key")

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore"
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 	"github.com/agentledger/agentledger/storage/storagetest"
@@ -55,6 +54,8 @@ func open(t testing.TB, o pgstore.Options) *pgstore.Engine {
 func TestConformance(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storagetest.Open {
 		url := fresh(t, shared)
-		return func(t *testing.T) storage.Engine { return open(t, pgstore.Options{URL: url, Writers: 2, Readers: 4}) }
+		return func(t *testing.T) storagetest.Engine {
+			return open(t, pgstore.Options{URL: url, Writers: 2, Readers: 4})
+		}
 	})
 }

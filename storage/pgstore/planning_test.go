@@ -22,7 +22,7 @@ func (e *Engine) PlansOf(t *testing.T) map[string]string {
 	plans := make(map[string]string)
 	for i, sql := range []string{
 		appendSQL, freeSQL, barrierSQL, lockSQL, putSQL, replaceSQL, removeSQL, keysSQL, partitionSQL, sizeSQL, entriesSQL, headSQL, lookupSQL,
-		countersSQL, tenantsSQL, getSQL, scanSQL, scanToEndSQL, tilesSQL, tileHashesSQL, tileRootsSQL, zeroHeadSQL,
+		countersSQL, tenantsSQL, getSQL, scanSQL, scanToEndSQL, tileHashesSQL, tileRootsSQL, zeroHeadSQL,
 		eventsSQL(0), eventsSQL(storage.Records), eventsSQL(storage.Envelopes),
 	} {
 		name := fmt.Sprint("planned", i)

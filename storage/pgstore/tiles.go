@@ -12,58 +12,6 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// tilesSQL finds each tile by its whole key: a list in the condition would be planned,
-// while there are few tiles, as one that reads all of the level.
-const tilesSQL = `SELECT t.idx, t.hashes FROM unnest($3::int8[]) AS asked (idx)
-CROSS JOIN LATERAL (SELECT idx, hashes FROM tile WHERE tile.org = $1 AND tile.level = $2 AND tile.idx = asked.idx LIMIT 1) AS t`
-
-// Tiles implements storage.Ledgers.
-func (e *Engine) Tiles(ctx context.Context, t id.Tenant, level uint8, indices []uint64) ([][]byte, error) {
-	if err := e.enter(ctx); err != nil {
-		return nil, fmt.Errorf("read tiles: %w", err)
-	}
-	defer e.leave()
-	if len(indices) == 0 {
-		return nil, nil
-	}
-	found, err := e.tiles(ctx, t, level, indices)
-	if err != nil {
-		return nil, fmt.Errorf("read tiles of level %d: %w", level, err)
-	}
-	tiles := make([][]byte, len(indices))
-	for i, index := range indices {
-		hashes, ok := found[index]
-		if !ok {
-			return nil, fmt.Errorf("read tile %d/%d: %w", level, index, storage.ErrNotFound)
-		}
-		tiles[i] = append([]byte(nil), hashes...) // an index may be asked for twice
-	}
-	return tiles, nil
-}
-
-func (e *Engine) tiles(ctx context.Context, t id.Tenant, level uint8, indices []uint64) (map[uint64][]byte, error) {
-	asked := make([]int64, len(indices))
-	for i, index := range indices {
-		asked[i] = int64(index)
-	}
-	rows, err := e.pool.Query(ctx, tilesSQL, int64(t), int16(level), asked)
-	if err != nil {
-		return nil, readError(err)
-	}
-	found := make(map[uint64][]byte, len(indices))
-	var index int64
-	var hashes []byte
-	_, err = pgx.ForEachRow(rows, []any{&index, &hashes}, func() error {
-		if len(hashes) != storage.TileSize {
-			return corrupt("tile")
-		}
-		found[uint64(index)] = hashes
-		hashes = nil // a fresh one for the next row
-		return nil
-	})
-	return found, readError(err)
-}
-
 const tileHashesSQL = `SELECT length(hashes), substring(hashes FROM $4 FOR $5) FROM tile WHERE org = $1 AND level = $2 AND idx = $3`
 
 // TileHashes implements storage.Ledgers.

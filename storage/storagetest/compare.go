@@ -60,7 +60,7 @@ func (p *probe) add(next probe) {
 }
 
 // read returns the contents of tenant; a tile that is not there has no hashes.
-func (p probe) read(t *testing.T, e storage.Engine, tenant id.Tenant) (c contents) {
+func (p probe) read(t *testing.T, e Engine, tenant id.Tenant) (c contents) {
 	t.Helper()
 	var err error
 	if c.Head, err = e.Head(t.Context(), tenant); err == nil {
@@ -82,7 +82,7 @@ func (p probe) read(t *testing.T, e storage.Engine, tenant id.Tenant) (c content
 }
 
 // keys returns the idempotency keys of the events [begin, end), in their order.
-func keys(t *testing.T, e storage.Engine, tenant id.Tenant, begin, end id.Index) []storage.Key {
+func keys(t *testing.T, e Engine, tenant id.Tenant, begin, end id.Index) []storage.Key {
 	t.Helper()
 	all := collect(t, e.Keys(t.Context(), tenant, begin, end))
 	slices.SortFunc(all, func(a, b storage.Key) int { return cmp.Compare(a.Index, b.Index) })
@@ -90,7 +90,7 @@ func keys(t *testing.T, e storage.Engine, tenant id.Tenant, begin, end id.Index)
 }
 
 // sameContents compares what two engines hold of the tenants.
-func (p probe) sameContents(t *testing.T, got, want storage.Engine, tenants ...id.Tenant) {
+func (p probe) sameContents(t *testing.T, got, want Engine, tenants ...id.Tenant) {
 	t.Helper()
 	for _, tenant := range tenants {
 		g, w := p.read(t, got, tenant), p.read(t, want, tenant)
@@ -100,22 +100,22 @@ func (p probe) sameContents(t *testing.T, got, want storage.Engine, tenants ...i
 	}
 }
 
-func readTile(t *testing.T, e storage.Engine, tenant id.Tenant, level uint8, index uint64) storage.Tile {
+func readTile(t *testing.T, e Engine, tenant id.Tenant, level uint8, index uint64) storage.Tile {
 	t.Helper()
 	tile := storage.Tile{Level: level, Index: index}
-	hashes, err := e.Tiles(t.Context(), tenant, level, []uint64{index})
+	hashes, err := e.TileHashes(t.Context(), tenant, level, index, 0, 256)
 	roots, rootErr := e.TileRoots(t.Context(), tenant, level, index, index+1)
 	if errors.Is(err, storage.ErrNotFound) && errors.Is(rootErr, storage.ErrNotFound) {
 		return tile
 	}
-	if err != nil || rootErr != nil || len(hashes) != 1 || len(roots) != 1 {
-		t.Fatalf("tile %d/%d: got %d hashes, %d roots, errors %v, %v", level, index, len(hashes), len(roots), err, rootErr)
+	if err != nil || rootErr != nil || len(hashes) != storage.TileSize || len(roots) != 1 {
+		t.Fatalf("tile %d/%d: got %d bytes, %d roots, errors %v, %v", level, index, len(hashes), len(roots), err, rootErr)
 	}
-	tile.Hashes, tile.Root = hashes[0], roots[0]
+	tile.Hashes, tile.Root = hashes, roots[0]
 	return tile
 }
 
-func lookup(t *testing.T, e storage.Engine, tenant id.Tenant, names ...storage.Name) []id.Index {
+func lookup(t *testing.T, e Engine, tenant id.Tenant, names ...storage.Name) []id.Index {
 	t.Helper()
 	found, err := e.Lookup(t.Context(), tenant, names)
 	if err != nil || len(found) != len(names) {
@@ -124,7 +124,7 @@ func lookup(t *testing.T, e storage.Engine, tenant id.Tenant, names ...storage.N
 	return append([]id.Index(nil), found...)
 }
 
-func counters(t *testing.T, e storage.Engine, tenant id.Tenant, names ...string) []uint64 {
+func counters(t *testing.T, e Engine, tenant id.Tenant, names ...string) []uint64 {
 	t.Helper()
 	values, err := e.Counters(t.Context(), tenant, names)
 	if err != nil || len(values) != len(names) {
@@ -133,7 +133,7 @@ func counters(t *testing.T, e storage.Engine, tenant id.Tenant, names ...string)
 	return append([]uint64(nil), values...)
 }
 
-func scan(t *testing.T, e storage.Engine, tenant id.Tenant, kind storage.Kind, begin, end string, limit int) []storage.Record {
+func scan(t *testing.T, e Engine, tenant id.Tenant, kind storage.Kind, begin, end string, limit int) []storage.Record {
 	t.Helper()
 	found, err := e.Scan(t.Context(), tenant, kind, begin, end, limit)
 	if err != nil {

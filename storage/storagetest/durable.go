@@ -45,12 +45,11 @@ func durableClosed(s *store) {
 	_, getErr := s.Get(s.Context(), alpha, "agent", "a")
 	_, scanErr := s.Scan(s.Context(), alpha, "agent", "", "", 1)
 	_, lookupErr := s.Lookup(s.Context(), alpha, nil)
-	_, tilesErr := s.Tiles(s.Context(), alpha, 0, nil)
 	_, tileErr := s.TileHashes(s.Context(), alpha, 0, 0, 0, 8)
 	_, rootsErr := s.TileRoots(s.Context(), alpha, 0, 0, 0)
 	_, countersErr := s.Counters(s.Context(), alpha, nil)
 	errs := []error{
-		headErr, getErr, scanErr, lookupErr, tilesErr, tileErr, rootsErr, countersErr,
+		headErr, getErr, scanErr, lookupErr, tileErr, rootsErr, countersErr,
 		s.append(a.draft(1))[0], s.Barrier(s.Context()), s.Close(),
 		s.Entries(s.Context(), []storage.Place{{Tenant: alpha}})[0].Err,
 		s.Write(s.Context(), alpha, []storage.Change{put("agent", "a", "x", 0)}),

@@ -20,7 +20,7 @@ const (
 // store is the engine under test and the test that it is under.
 type store struct {
 	*testing.T
-	storage.Engine
+	Engine
 	open Open
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Model is a storage.Engine in memory: the reference that engines are compared
+// Model is a Engine in memory: the reference that engines are compared
 // with, and a store for the tests of other packages that can be told to fail,
 // to hold back durability and to crash.
 //
@@ -36,7 +36,7 @@ type Model struct {
 	closed bool
 }
 
-var _ storage.Engine = (*Model)(nil)
+var _ Engine = (*Model)(nil)
 
 // NewModel returns an empty store.
 func NewModel() *Model { return newModel(newState()) }
@@ -223,7 +223,7 @@ func (m *Model) Write(ctx context.Context, t id.Tenant, changes []storage.Change
 	return m.await(m.write(func(s *state) { s.change(t, changes) }))
 }
 
-// Drop implements storage.Engine.
+// Drop implements Engine.
 func (m *Model) Drop(ctx context.Context, t id.Tenant, mark storage.Record) error {
 	if err := m.enter(ctx); err != nil {
 		return err
@@ -241,7 +241,7 @@ func (m *Model) Drop(ctx context.Context, t id.Tenant, mark storage.Record) erro
 	}))
 }
 
-// Close implements storage.Engine.
+// Close implements Engine.
 func (m *Model) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -80,23 +80,6 @@ func (m *Model) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) (
 	return found, nil
 }
 
-// Tiles implements storage.Ledgers.
-func (m *Model) Tiles(ctx context.Context, t id.Tenant, level uint8, indices []uint64) ([][]byte, error) {
-	if err := m.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer m.mu.Unlock()
-	found := make([][]byte, len(indices))
-	for i, index := range indices {
-		tile, err := m.tile(t, level, index)
-		if err != nil {
-			return nil, err
-		}
-		found[i] = slices.Clone(tile.Hashes)
-	}
-	return found, nil
-}
-
 // TileHashes implements storage.Ledgers.
 func (m *Model) TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64, begin, end int) ([]byte, error) {
 	if err := m.enter(ctx); err != nil {

@@ -3,14 +3,13 @@ package storagetest_test
 import (
 	"testing"
 
-	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 func TestModel(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storagetest.Open {
 		model := storagetest.NewModel()
-		return func(t *testing.T) storage.Engine {
+		return func(t *testing.T) storagetest.Engine {
 			model = model.Reopen()
 			return model
 		}

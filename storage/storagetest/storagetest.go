@@ -16,7 +16,13 @@ import (
 
 // Open opens the store of one test. Called again, after Close, it opens the
 // same data.
-type Open func(t *testing.T) storage.Engine
+type Open func(t *testing.T) Engine
+
+// Engine is an engine that keeps all promises of package storage.
+type Engine interface {
+	storage.Engine
+	storage.Copier
+}
 
 // Run runs the suite. fresh is called once for each subtest and returns an Open
 // for a store of its own, which is empty and gone with the test.

@@ -17,7 +17,7 @@ func (s *transition) repointEntries(ctx context.Context) error {
 	from, to := s.old.Identity().Tenant, s.new.Identity().Tenant
 	service := &records.Writer{Store: s.Store, Tenant: id.Service}
 	var names, left []storage.Change
-	for r, err := range s.Store.Partition(ctx, from) {
+	for r, err := range storage.PartitionOf(ctx, s.Store, from) {
 		if err != nil {
 			return err
 		}

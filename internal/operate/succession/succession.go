@@ -200,7 +200,7 @@ func belongsToOrganization(kind storage.Kind) bool {
 // the organization exist: that change is returned. Leftovers of an earlier run are deleted first.
 func (s *transition) copyRecords(ctx context.Context) (founding []storage.Change, err error) {
 	w := &records.Writer{Store: s.Store, Tenant: s.new.Identity().Tenant}
-	for r, err := range s.Store.Partition(ctx, w.Tenant) {
+	for r, err := range storage.PartitionOf(ctx, s.Store, w.Tenant) {
 		if err == nil && belongsToOrganization(r.Kind) {
 			err = w.Put(ctx, storage.Change{Kind: r.Kind, Key: r.Key, If: storage.AnyVersion})
 		}
@@ -211,7 +211,7 @@ func (s *transition) copyRecords(ctx context.Context) (founding []storage.Change
 	if err := w.Flush(ctx); err != nil {
 		return nil, err
 	}
-	for r, err := range s.Store.Partition(ctx, s.old.Identity().Tenant) {
+	for r, err := range storage.PartitionOf(ctx, s.Store, s.old.Identity().Tenant) {
 		if err != nil {
 			return nil, err
 		}

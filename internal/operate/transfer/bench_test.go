@@ -11,13 +11,13 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 var moved = flag.Int("events", 20_000, "events that BenchmarkMove moves")
 
-func pebbleOnDisk(t testing.TB) storage.Engine {
+func pebbleOnDisk(t testing.TB) storagetest.Engine {
 	t.Helper()
 	e, err := pebblestore.Open(pebblestore.Options{Dir: filepath.Join(t.TempDir(), "db"), CacheBytes: 256 << 20})
 	if err != nil {
@@ -37,7 +37,7 @@ func BenchmarkMove(b *testing.B) {
 	here.stop()
 	for _, to := range []struct {
 		name   string
-		engine func(testing.TB) storage.Engine
+		engine func(testing.TB) storagetest.Engine
 	}{{"postgres", postgres}, {"pebble", pebbleOnDisk}} {
 		there := newHouse(b, to.engine(b), keyring)
 		dir := filepath.Join(b.TempDir(), "export")

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/sysevent"
-	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // A ledger that was ahead of the clock moves with the event that corrects it, between
 // all engines, and goes on there.
 func TestCorrectedLedgerMoves(t *testing.T) {
-	for name, engines := range map[string][2]func(testing.TB) storage.Engine{
+	for name, engines := range map[string][2]func(testing.TB) storagetest.Engine{
 		"model, pebble": {model, pebble}, "pebble, postgres": {pebble, postgres}, "postgres, model": {postgres, model},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // contents is all that a store has of an organization.
@@ -25,7 +26,7 @@ type contents struct {
 	Records  []storage.Record
 }
 
-func contentsOf(t testing.TB, e storage.Engine, tenant id.Tenant) (c contents) {
+func contentsOf(t testing.TB, e storagetest.Engine, tenant id.Tenant) (c contents) {
 	t.Helper()
 	ctx := t.Context()
 	var err error
@@ -47,12 +48,12 @@ func contentsOf(t testing.TB, e storage.Engine, tenant id.Tenant) (c contents) {
 	}
 	for level := range uint8(2) {
 		for index := range uint64(c.Head.Size) >> (8 * (level + 1)) {
-			hashes, err := e.Tiles(ctx, tenant, level, []uint64{index})
+			hashes, err := e.TileHashes(ctx, tenant, level, index, 0, 256)
 			roots, rootErr := e.TileRoots(ctx, tenant, level, index, index+1)
 			if err != nil || rootErr != nil {
 				t.Fatal(err, rootErr)
 			}
-			c.Tiles, c.Roots = append(c.Tiles, hashes[0]), append(c.Roots, roots[0])
+			c.Tiles, c.Roots = append(c.Tiles, hashes), append(c.Roots, roots[0])
 		}
 	}
 	months := []string{"events/2026-10", "events/2026-11", "events/2026-12", "events/2027-01", "events/2027-02", "events/2027-03", "events/2027-04"}
@@ -76,7 +77,7 @@ func collect[V any](t testing.TB, seq func(func(V, error) bool)) (all []V) {
 
 // same compares two stores' contents of an organization, part by part. The epoch
 // is each store's own.
-func same(t testing.TB, got, want storage.Engine, tenant id.Tenant) {
+func same(t testing.TB, got, want storagetest.Engine, tenant id.Tenant) {
 	t.Helper()
 	gotten, wanted := contentsOf(t, got, tenant), contentsOf(t, want, tenant)
 	gotten.Head.Epoch = wanted.Head.Epoch
@@ -89,14 +90,14 @@ func same(t testing.TB, got, want storage.Engine, tenant id.Tenant) {
 }
 
 // serviceRecords is the service's own partition but for sessions.
-func serviceRecords(t testing.TB, e storage.Engine) []storage.Record {
+func serviceRecords(t testing.TB, e storagetest.Engine) []storage.Record {
 	t.Helper()
 	return slices.DeleteFunc(collect(t, e.Partition(t.Context(), id.Service)), func(r storage.Record) bool {
 		return strings.HasPrefix(string(r.Kind), "session")
 	})
 }
 
-func sameService(t testing.TB, got, want storage.Engine) {
+func sameService(t testing.TB, got, want storagetest.Engine) {
 	t.Helper()
 	if g, w := serviceRecords(t, got), serviceRecords(t, want); !reflect.DeepEqual(g, w) {
 		t.Errorf("service's partition:\ngot  %v\nwant %v", g, w)

@@ -79,7 +79,7 @@ func dropLog(ctx context.Context, place Place, u *log.Unfinished) error {
 		return err
 	}
 	w := &records.Writer{Store: place.Store, Tenant: id.Service}
-	for r, err := range place.Store.Partition(ctx, t) {
+	for r, err := range storage.PartitionOf(ctx, place.Store, t) {
 		if err == nil {
 			err = dropEntries(ctx, place.Store, w, t, r)
 		}
@@ -90,7 +90,11 @@ func dropLog(ctx context.Context, place Place, u *log.Unfinished) error {
 	if err := w.Flush(ctx); err != nil {
 		return err
 	}
-	return u.Drop(ctx, place.Store)
+	copier, err := storage.CopierOf(place.Store)
+	if err != nil {
+		return err
+	}
+	return u.Drop(ctx, copier)
 }
 
 // dropEntries deletes the entries of a record where they exist. An entry of the same name that

@@ -12,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // half imports some of red's export and is cut off.
@@ -39,7 +40,7 @@ func (h *house) drop(name string) ([]id.Origin, error) {
 // An import that has not ended is given up without a trace, on each engine; then it can
 // be begun again, also from another export.
 func TestDropImport(t *testing.T) {
-	for name, engine := range map[string]func(testing.TB) storage.Engine{"pebble": pebble, "postgres": postgres} {
+	for name, engine := range map[string]func(testing.TB) storagetest.Engine{"pebble": pebble, "postgres": postgres} {
 		t.Run(name, func(t *testing.T) {
 			here := newHouse(t, model(t), newKeyring(t))
 			here.start()

@@ -67,12 +67,12 @@ func (f *faulty) Keys(ctx context.Context, t id.Tenant, begin, end id.Index) ite
 	}
 }
 
-func (f *faulty) Tiles(ctx context.Context, t id.Tenant, level uint8, indices []uint64) ([][]byte, error) {
-	tiles, err := f.Model.Tiles(ctx, t, level, indices)
+func (f *faulty) TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64, begin, end int) ([]byte, error) {
+	hashes, err := f.Model.TileHashes(ctx, t, level, index, begin, end)
 	if f.tile != nil && err == nil {
-		f.tile(tiles[0])
+		f.tile(hashes)
 	}
-	return tiles, err
+	return hashes, err
 }
 
 func (f *faulty) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) ([]id.Index, error) {

@@ -24,7 +24,6 @@ import (
 	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
-	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/storage/pgstore"
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
@@ -51,7 +50,7 @@ func TestMain(m *testing.M) {
 
 var schemas atomic.Int64
 
-func postgres(t testing.TB) storage.Engine {
+func postgres(t testing.TB) storagetest.Engine {
 	t.Helper()
 	return openPostgres(t, freshPostgres(t))
 }
@@ -70,7 +69,7 @@ func freshPostgres(t testing.TB) string {
 	return server.URL("search_path=" + name)
 }
 
-func openPostgres(t testing.TB, url string) storage.Engine {
+func openPostgres(t testing.TB, url string) storagetest.Engine {
 	t.Helper()
 	e, err := pgstore.Open(t.Context(), pgstore.Options{URL: url, Writers: 1, Readers: 2})
 	if err != nil {
@@ -80,7 +79,7 @@ func openPostgres(t testing.TB, url string) storage.Engine {
 	return e
 }
 
-func pebble(t testing.TB) storage.Engine {
+func pebble(t testing.TB) storagetest.Engine {
 	t.Helper()
 	e, err := pebblestore.Open(pebblestore.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20})
 	if err != nil {
@@ -90,12 +89,12 @@ func pebble(t testing.TB) storage.Engine {
 	return e
 }
 
-func model(testing.TB) storage.Engine { return storagetest.NewModel() }
+func model(testing.TB) storagetest.Engine { return storagetest.NewModel() }
 
 // house is one service on one store; its server is running while ledgers is set.
 type house struct {
 	t       testing.TB
-	engine  storage.Engine
+	engine  storagetest.Engine
 	keyring *seal.Keyring
 	anchors string
 	now     time.Time
@@ -121,7 +120,7 @@ func newKeyring(t testing.TB) *seal.Keyring {
 }
 
 // newHouse returns a service whose server does not run yet.
-func newHouse(t testing.TB, engine storage.Engine, keyring *seal.Keyring) *house {
+func newHouse(t testing.TB, engine storagetest.Engine, keyring *seal.Keyring) *house {
 	return &house{t: t, engine: engine, keyring: keyring, anchors: t.TempDir(), now: time.Date(2026, 10, 20, 12, 0, 0, 0, time.UTC)}
 }
 

@@ -233,7 +233,7 @@ func (w *outgoing) exportPartition(ctx context.Context, own, service *pieceWrite
 	}
 	see := func(r storage.Record) error { return putRecord(service, &r) }
 	known := []bool{false, false}
-	for r, err := range w.Store.Partition(ctx, w.tenant) {
+	for r, err := range storage.PartitionOf(ctx, w.Store, w.tenant) {
 		if errors.Is(err, storage.ErrCorrupt) {
 			return Damagedf("records: %w", err)
 		}

@@ -22,7 +22,7 @@ const changesAtOnce = 512
 // makes the organization exist: that change is returned. Both come in the same order, so that a
 // partition of any size is compared record by record.
 func (w *incoming) importRecords(ctx context.Context) (founding []storage.Change, err error) {
-	next, stop := iter.Pull2(w.Store.Partition(ctx, w.parsedTenant()))
+	next, stop := iter.Pull2(storage.PartitionOf(ctx, w.Store, w.parsedTenant()))
 	defer stop()
 	d := &difference{incoming: w, ctx: ctx, next: next}
 	if err := d.nextStored(); err != nil {

@@ -122,7 +122,7 @@ func TestResumedImport(t *testing.T) {
 	here, red, blue := town(t, 100)
 	dir := filepath.Join(t.TempDir(), "export")
 	here.export(dir, "")
-	for name, engine := range map[string]func(testing.TB) storage.Engine{"pebble": pebble, "postgres": postgres} {
+	for name, engine := range map[string]func(testing.TB) storagetest.Engine{"pebble": pebble, "postgres": postgres} {
 		t.Run(name, func(t *testing.T) {
 			there := newHouse(t, engine(t), here.keyring)
 			there.now = here.now

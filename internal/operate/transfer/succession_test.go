@@ -54,7 +54,7 @@ func (r *resident) succeeded() *resident {
 // An organization whose ledger is frozen goes on with another one, on each engine:
 // with all that it has, and with nothing recorded twice.
 func TestSucceed(t *testing.T) {
-	for name, engine := range map[string]func(testing.TB) storage.Engine{"pebble": pebble, "postgres": postgres} {
+	for name, engine := range map[string]func(testing.TB) storagetest.Engine{"pebble": pebble, "postgres": postgres} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t, engine(t), newKeyring(t))
 			h.start()
@@ -447,7 +447,7 @@ func TestLineMoves(t *testing.T) {
 	red = red.succeeded()
 	red.send(2)
 	here.stop()
-	for _, engine := range []storage.Engine{postgres(t), pebble(t)} {
+	for _, engine := range []storagetest.Engine{postgres(t), pebble(t)} {
 		there := newHouse(t, engine, keyring)
 		dir := filepath.Join(t.TempDir(), "export")
 		here.export(dir, "")
@@ -491,7 +491,7 @@ func TestLineMoves(t *testing.T) {
 }
 
 // tenantsOfLine returns the handles of a line, the newest first.
-func tenantsOfLine(t testing.TB, e storage.Engine, newest id.Tenant) (all []id.Tenant) {
+func tenantsOfLine(t testing.TB, e storagetest.Engine, newest id.Tenant) (all []id.Tenant) {
 	t.Helper()
 	for newest != 0 {
 		all = append(all, newest)

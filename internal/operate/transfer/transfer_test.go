@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // Two organizations with random traffic move from Pebble to PostgreSQL, live on
@@ -23,7 +24,7 @@ func TestThereAndBack(t *testing.T) {
 	blue.live(70)
 	first.stop()
 	here := first
-	for _, engine := range []storage.Engine{postgres(t), pebble(t)} {
+	for _, engine := range []storagetest.Engine{postgres(t), pebble(t)} {
 		there := newHouse(t, engine, first.keyring)
 		export := filepath.Join(t.TempDir(), "export")
 		here.export(export, "")

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/schedule"
-	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // run starts a run of an automation tool.
@@ -50,7 +50,7 @@ func (h *house) dues() map[string]id.Instant {
 // A run goes on in the place that its organization moves to, under the same bridge
 // key, and when it falls silent there it is abandoned.
 func TestRunsMove(t *testing.T) {
-	for name, engine := range map[string]func(testing.TB) storage.Engine{"pebble": pebble, "postgres": postgres} {
+	for name, engine := range map[string]func(testing.TB) storagetest.Engine{"pebble": pebble, "postgres": postgres} {
 		t.Run(name, func(t *testing.T) {
 			here := newHouse(t, engine(t), newKeyring(t))
 			here.start()

@@ -96,14 +96,6 @@ func (a *Away) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) ([
 	return a.Engine.Lookup(ctx, t, names)
 }
 
-// Tiles implements storage.Ledgers.
-func (a *Away) Tiles(ctx context.Context, t id.Tenant, level uint8, indices []uint64) ([][]byte, error) {
-	if err := a.call(); err != nil {
-		return nil, err
-	}
-	return a.Engine.Tiles(ctx, t, level, indices)
-}
-
 // TileHashes implements storage.Ledgers.
 func (a *Away) TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64, begin, end int) ([]byte, error) {
 	if err := a.call(); err != nil {
