@@ -102,7 +102,11 @@ func readAll(t *testing.T, e *Engine) error {
 		}
 	}
 	_, nameErr := e.Lookup(t.Context(), 1, []storage.Name{{Text: "a"}})
-	_, tileErr := e.TileHashes(t.Context(), 1, 0, 2, 0, 256)
+	var tileErr error
+	for index := range uint64(3) {
+		_, err := e.TileHashes(t.Context(), 1, 0, index, 0, 256)
+		tileErr = errors.Join(tileErr, err)
+	}
 	_, rootErr := e.TileRoots(t.Context(), 1, 0, 0, 3)
 	_, counterErr := e.Counters(t.Context(), 1, []string{"n"})
 	_, getErr := e.Get(t.Context(), 1, "kind", "key")
