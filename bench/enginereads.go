@@ -53,7 +53,7 @@ type reading struct {
 func readings() []reading {
 	events := func(ctx context.Context, e storage.Engine, begin, end int) error {
 		n := 0
-		for _, err := range e.Events(ctx, 1, id.Index(begin), id.Index(end), storage.Records|storage.Envelopes) {
+		for _, err := range e.Events(ctx, 1, id.Index(begin), id.Index(end), storage.FieldRecord|storage.FieldEnvelope) {
 			if err != nil {
 				return err
 			}
@@ -75,7 +75,7 @@ func readings() []reading {
 			return events(ctx, e, begin, min(size, begin+256))
 		}},
 		{"name", func(ctx context.Context, e storage.Engine, at, _ int) error {
-			found, err := e.Lookup(ctx, 1, []storage.Name{{Text: fmt.Sprint("e", at)}})
+			found, err := e.Lookup(ctx, 1, []storage.DedupKey{{Text: fmt.Sprint("e", at)}})
 			if err == nil && found[0] == storage.NoIndex {
 				err = storage.ErrNotFound
 			}

@@ -173,7 +173,7 @@ func TestBatchesWaitForRoom(t *testing.T) {
 func (w *world) checkPlaces(t *testing.T) {
 	t.Helper()
 	active, ended, last := "none", false, map[id.Trace]id.Event{}
-	for e, err := range w.Ledgers.Events(t.Context(), w.State(t, w.red.tenant), 0, 1<<40, storage.Records|storage.Envelopes) {
+	for e, err := range w.Ledgers.Events(t.Context(), w.State(t, w.red.tenant), 0, 1<<40, storage.FieldRecord|storage.FieldEnvelope) {
 		if err != nil {
 			t.Fatal(err)
 		}

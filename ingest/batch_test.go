@@ -99,7 +99,7 @@ func TestBatchCreated(t *testing.T) {
 		a := w.batch(m, ndjson(one, two))
 		w.expectLines(a, "201 one", "201 two")
 		s := w.State(t, m.tenant)
-		e, err := w.Ledgers.Event(t.Context(), s, first, storage.Records)
+		e, err := w.Ledgers.Event(t.Context(), s, first, storage.FieldRecord)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -332,7 +332,7 @@ func (w *world) sizes() [2]id.Index {
 func (w *world) record(m *member) event.Record {
 	w.Helper()
 	s := w.State(w.TB, m.tenant)
-	e, err := w.Ledgers.Event(context.Background(), s, s.Size()-1, storage.Records)
+	e, err := w.Ledgers.Event(context.Background(), s, s.Size()-1, storage.FieldRecord)
 	if err != nil {
 		w.Fatal(err)
 	}

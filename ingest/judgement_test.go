@@ -108,7 +108,7 @@ func TestDisclosureIsThatOfTheMoment(t *testing.T) {
 		w.change(&w.red, org.Patch{Disclosure: &d})
 		w.mustCreate(&w.red, d.String(), nil)
 		s := w.State(t, w.red.tenant)
-		if e, err := w.Ledgers.Event(t.Context(), s, s.Size()-1, storage.Records); err != nil || e.Disclosure != d {
+		if e, err := w.Ledgers.Event(t.Context(), s, s.Size()-1, storage.FieldRecord); err != nil || e.Disclosure != d {
 			t.Errorf("got %s, %v; want %s", e.Disclosure, err, d)
 		}
 	}
@@ -254,7 +254,7 @@ func TestEveryRecordFitsItsPlaceInTheLedger(t *testing.T) {
 	})
 	group.Wait()
 	active, ended := "none", false
-	for e, err := range w.Ledgers.Events(t.Context(), w.State(t, w.red.tenant), 0, 1<<40, storage.Records|storage.Envelopes) {
+	for e, err := range w.Ledgers.Events(t.Context(), w.State(t, w.red.tenant), 0, 1<<40, storage.FieldRecord|storage.FieldEnvelope) {
 		if err != nil {
 			t.Fatal(err)
 		}

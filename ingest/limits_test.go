@@ -129,7 +129,7 @@ func TestLimitUnderConcurrency(t *testing.T) {
 func (w *world) chained(m *member, most int) {
 	w.Helper()
 	s, spent := w.State(w.TB, m.tenant), 0
-	for e, err := range w.Ledgers.Events(context.Background(), s, 0, s.Size(), storage.Records) {
+	for e, err := range w.Ledgers.Events(context.Background(), s, 0, s.Size(), storage.FieldRecord) {
 		if err != nil {
 			w.Fatal(err)
 		}

@@ -146,7 +146,7 @@ func (w *world) stored(m *member) map[string]kept {
 	w.Helper()
 	all := make(map[string]kept)
 	s := w.State(w.TB, m.tenant)
-	for e, err := range w.Ledgers.Events(context.Background(), s, 0, s.Size(), storage.Records|storage.Envelopes) {
+	for e, err := range w.Ledgers.Events(context.Background(), s, 0, s.Size(), storage.FieldRecord|storage.FieldEnvelope) {
 		if err != nil {
 			w.Fatal(err)
 		}

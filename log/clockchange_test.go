@@ -86,7 +86,7 @@ func (w *world) try(tenant id.Tenant, name string, amount int64, b budget) bool 
 		w.t.Fatal(err)
 	}
 	s := w.state(tenant)
-	e, err := w.ledgers.Event(w.t.Context(), s, s.Size()-1, storage.Records)
+	e, err := w.ledgers.Event(w.t.Context(), s, s.Size()-1, storage.FieldRecord)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestCorrectClockOnce(t *testing.T) {
 			}
 			corrections := 0
 			s := w.state(red)
-			for e, err := range w.ledgers.Events(t.Context(), s, 0, s.Size(), storage.Records) {
+			for e, err := range w.ledgers.Events(t.Context(), s, 0, s.Size(), storage.FieldRecord) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -283,7 +283,7 @@ func TestImportOfACorrectedLedger(t *testing.T) {
 	w.mustAppend(red, "last")
 	s := w.state(red)
 	var events []storage.Event
-	for e, err := range w.ledgers.Events(t.Context(), s, 0, s.Size(), storage.Records|storage.Envelopes) {
+	for e, err := range w.ledgers.Events(t.Context(), s, 0, s.Size(), storage.FieldRecord|storage.FieldEnvelope) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -263,7 +263,7 @@ func (w *world) readAll() {
 			_, _ = w.ledgers.Tile(ctx, s, tlog.Tile{Level: level, Index: index, Width: 3})
 		}
 	}
-	for range w.ledgers.Events(ctx, s, 0, s.Size(), storage.Records|storage.Envelopes) {
+	for range w.ledgers.Events(ctx, s, 0, s.Size(), storage.FieldRecord|storage.FieldEnvelope) {
 	}
 	for i := range redSize {
 		name := fmt.Sprint("base-", i)

@@ -27,7 +27,7 @@ func (h headless) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
 	return h.Model.Head(ctx, t)
 }
 
-func (h headless) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error] {
+func (h headless) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	if t == red && end > h.readable {
 		return func(yield func(storage.Event, error) bool) { yield(storage.Event{}, storage.ErrCorrupt) }
 	}

@@ -60,7 +60,7 @@ type examiner struct {
 }
 
 type examinedName struct {
-	name storage.Name
+	name storage.DedupKey
 	at   id.Index
 }
 
@@ -112,7 +112,7 @@ func (x *examiner) advance(ctx context.Context, end id.Index) error {
 
 // unreadable finds out which part of an event can't be read.
 func (x *examiner) unreadable(ctx context.Context, at id.Index, cause error) error {
-	part := func(parts storage.Part) (storage.Event, error) {
+	part := func(parts storage.Fields) (storage.Event, error) {
 		return one(x.store.Events(ctx, x.identity.Tenant, at, at+1, parts))
 	}
 	e, err := part(0)
@@ -123,7 +123,7 @@ func (x *examiner) unreadable(ctx context.Context, at id.Index, cause error) err
 	case err != nil:
 		return err
 	}
-	if _, err = part(storage.Records); err == nil {
+	if _, err = part(storage.FieldRecord); err == nil {
 		x.find(Suspect, "envelope", uint64(at), cause.Error())
 	} else {
 		x.find(Suspect, "record", uint64(at), cause.Error())
@@ -199,7 +199,7 @@ func (x *examiner) place(ctx context.Context, e storage.Event) error {
 	if err := x.entry(ctx, e); err != nil {
 		return err
 	}
-	return x.name(ctx, storage.Name{Text: string(e.ID)}, e.Index)
+	return x.name(ctx, storage.DedupKey{Text: string(e.ID)}, e.Index)
 }
 
 // entry takes an entry into chain and tree.

@@ -30,7 +30,7 @@ func (x *examiner) readAhead(ctx context.Context, begin, end id.Index) <-chan po
 		defer close(portions)
 		var events []storage.Event
 		bytes := 0
-		for e, err := range x.store.Events(ctx, x.identity.Tenant, begin, end, storage.Records|storage.Envelopes) {
+		for e, err := range x.store.Events(ctx, x.identity.Tenant, begin, end, storage.FieldRecord|storage.FieldEnvelope) {
 			if err != nil {
 				x.hand(ctx, portions, events, err)
 				return

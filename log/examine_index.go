@@ -44,7 +44,7 @@ func (x *examiner) tile(ctx context.Context, t tlog.FullTile) error {
 const lookups = 256
 
 // name notes a name that must lead to an index.
-func (x *examiner) name(ctx context.Context, n storage.Name, at id.Index) error {
+func (x *examiner) name(ctx context.Context, n storage.DedupKey, at id.Index) error {
 	x.names = append(x.names, examinedName{n, at})
 	if len(x.names) < lookups {
 		return nil
@@ -73,7 +73,7 @@ func (x *examiner) checkNames(ctx context.Context) error {
 }
 
 func (x *examiner) lookUp(ctx context.Context, names []examinedName) error {
-	asked := make([]storage.Name, len(names))
+	asked := make([]storage.DedupKey, len(names))
 	for i := range names {
 		asked[i] = names[i].name
 	}

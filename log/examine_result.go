@@ -12,7 +12,7 @@ import (
 // agent and tool, whose decision it has. An intent that can't be read is damage of its
 // own, and says nothing about the result.
 func (x *examiner) result(ctx context.Context, e *storage.Event, r *event.Record) error {
-	names := []storage.Name{{Text: string(r.Policy.Intent)}}
+	names := []storage.DedupKey{{Text: string(r.Policy.Intent)}}
 	at, err := x.store.Lookup(ctx, x.identity.Tenant, names)
 	if isDamage(err) {
 		return nil
@@ -28,7 +28,7 @@ func (x *examiner) result(ctx context.Context, e *storage.Event, r *event.Record
 }
 
 func (x *examiner) compareIntent(ctx context.Context, e *storage.Event, r *event.Record, at id.Index) error {
-	intent, err := one(x.store.Events(ctx, x.identity.Tenant, at, at+1, storage.Records))
+	intent, err := one(x.store.Events(ctx, x.identity.Tenant, at, at+1, storage.FieldRecord))
 	if isDamage(err) {
 		return nil
 	}

@@ -160,7 +160,7 @@ func (e *Export) Next(ctx context.Context, most int) ([]storage.Event, error) {
 
 func (e *Export) read(ctx context.Context, begin, end id.Index) ([]storage.Event, error) {
 	events := make([]storage.Event, 0, end-begin)
-	for event, err := range e.ledgers.store.Events(ctx, e.x.identity.Tenant, begin, end, storage.Records|storage.Envelopes) {
+	for event, err := range e.ledgers.store.Events(ctx, e.x.identity.Tenant, begin, end, storage.FieldRecord|storage.FieldEnvelope) {
 		if isDamage(err) {
 			at := begin + id.Index(len(events))
 			if err := e.x.unreadable(ctx, at, err); err != nil && !errors.Is(err, errExamined) {

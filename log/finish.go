@@ -128,10 +128,10 @@ const readBackTime = 5 * time.Second
 // while the append is being synced: they are durable, as every append of the stream
 // before this one has ended.
 func (l *Ledgers) readBack(f flight) {
-	places := make([]storage.Place, 0, f.batches)
+	places := make([]storage.Position, 0, f.batches)
 	for _, p := range f.parts[:f.batches] {
 		if size := p.batch.Expect.Size; size > 0 {
-			places = append(places, storage.Place{Tenant: p.batch.Tenant, Index: size - 1})
+			places = append(places, storage.Position{Tenant: p.batch.Tenant, Index: size - 1})
 		}
 	}
 	if len(places) == 0 {

@@ -234,7 +234,7 @@ type damaged struct {
 	event func(tenant id.Tenant, e *storage.Event)
 }
 
-func (d *damaged) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error] {
+func (d *damaged) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		for e, err := range d.Model.Events(ctx, t, begin, end, parts) {
 			if err == nil && d.event != nil {
@@ -247,7 +247,7 @@ func (d *damaged) Events(ctx context.Context, t id.Tenant, begin, end id.Index, 
 	}
 }
 
-func (d *damaged) Entries(ctx context.Context, places []storage.Place) []storage.Found {
+func (d *damaged) Entries(ctx context.Context, places []storage.Position) []storage.EntryResult {
 	found := d.Model.Entries(ctx, places)
 	for i, p := range places {
 		if found[i].Err == nil && d.event != nil {

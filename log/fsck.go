@@ -253,7 +253,7 @@ func (x *examiner) anchor(ctx context.Context, l *Ledgers, keys *logKeys) error 
 // succession checks that the first event of a successor says which ledger it
 // succeeds, with a checkpoint that this one has signed.
 func (x *examiner) succession(ctx context.Context, l *Ledgers) error {
-	first, err := one(x.store.Events(ctx, x.identity.Tenant, 0, 1, storage.Records|storage.Envelopes))
+	first, err := one(x.store.Events(ctx, x.identity.Tenant, 0, 1, storage.FieldRecord|storage.FieldEnvelope))
 	if isDamage(err) {
 		return nil // which has been told
 	}

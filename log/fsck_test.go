@@ -29,7 +29,7 @@ func newWatchedStore() *watchedStore {
 	return &watchedStore{Model: storagetest.NewModel(), read: map[id.Tenant]int{}, placed: map[id.Tenant]int{}}
 }
 
-func (s *watchedStore) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error] {
+func (s *watchedStore) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		for e, err := range s.Model.Events(ctx, t, begin, end, parts) {
 			if parts != 0 {
@@ -52,7 +52,7 @@ func (s *watchedStore) note(t id.Tenant, e *storage.Event) {
 	}
 }
 
-func (s *watchedStore) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) ([]id.Index, error) {
+func (s *watchedStore) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
 	if s.lookup != nil {
 		s.lookup(t)
 	}

@@ -37,7 +37,7 @@ func (w *keyWindow) attach(ctx context.Context, events []storage.Event) error {
 func (w *keyWindow) move(ctx context.Context, begin id.Index) error {
 	end := min(begin+windowEvents, w.size)
 	w.begin, w.digests = begin, make([]storage.KeyDigest, end-begin)
-	for k, err := range w.store.Keys(ctx, w.tenant, begin, end) {
+	for k, err := range w.store.IdempotencyKeys(ctx, w.tenant, begin, end) {
 		if isDamage(err) {
 			return fmt.Errorf("%w: idempotency keys: %w", ErrDamaged, err)
 		}

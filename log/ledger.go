@@ -44,7 +44,7 @@ type ledger struct {
 	failed   []failedPart // waiting for repair
 
 	namesMu sync.Mutex
-	names   map[storage.Name]struct{} // of events that are out; nil until the first
+	names   map[storage.DedupKey]struct{} // of events that are out; nil until the first
 }
 
 // Checkpoint implements anchor.Source.

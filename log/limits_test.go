@@ -61,7 +61,7 @@ type spent struct {
 func (w *world) spent(tenant id.Tenant) (all []spent) {
 	w.t.Helper()
 	s := w.state(tenant)
-	for e, err := range w.ledgers.Events(w.t.Context(), s, 0, s.Size(), storage.Records) {
+	for e, err := range w.ledgers.Events(w.t.Context(), s, 0, s.Size(), storage.FieldRecord) {
 		if err != nil {
 			w.t.Fatal(err)
 		}

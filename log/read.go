@@ -26,7 +26,7 @@ func (l *Ledgers) State(ctx context.Context, t id.Tenant) (*State, error) {
 // Find returns the index of an event, which lies in s. fault.NotFound when it
 // does not.
 func (l *Ledgers) Find(ctx context.Context, s *State, event id.Event) (id.Index, error) {
-	at, err := l.store.Lookup(ctx, s.identity.Tenant, []storage.Name{{Text: string(event)}})
+	at, err := l.store.Lookup(ctx, s.identity.Tenant, []storage.DedupKey{{Text: string(event)}})
 	if err != nil {
 		return 0, storeError("find event", err)
 	}
@@ -38,9 +38,9 @@ func (l *Ledgers) Find(ctx context.Context, s *State, event id.Event) (id.Index,
 
 // Locate returns where events are in s, storage.NoIndex for those that are not there.
 func (l *Ledgers) Locate(ctx context.Context, s *State, events []id.Event) ([]id.Index, error) {
-	names := make([]storage.Name, len(events))
+	names := make([]storage.DedupKey, len(events))
 	for i, e := range events {
-		names[i] = storage.Name{Text: string(e)}
+		names[i] = storage.DedupKey{Text: string(e)}
 	}
 	at, err := l.store.Lookup(ctx, s.identity.Tenant, names)
 	if err != nil {
@@ -57,12 +57,12 @@ func (l *Ledgers) Locate(ctx context.Context, s *State, events []id.Event) ([]id
 // Hashes returns the event hashes of events of s, by their indices in any order;
 // fault.NotFound when one of them is not below its size.
 func (l *Ledgers) Hashes(ctx context.Context, s *State, at []id.Index) ([]id.Hash, error) {
-	places := make([]storage.Place, len(at))
+	places := make([]storage.Position, len(at))
 	for i, index := range at {
 		if index >= s.Size() {
 			return nil, fault.New(fault.NotFound, "Not found")
 		}
-		places[i] = storage.Place{Tenant: s.identity.Tenant, Index: index}
+		places[i] = storage.Position{Tenant: s.identity.Tenant, Index: index}
 	}
 	hashes := make([]id.Hash, len(at))
 	for i, found := range l.store.Entries(ctx, places) {
@@ -78,7 +78,7 @@ func (l *Ledgers) Hashes(ctx context.Context, s *State, at []id.Index) ([]id.Has
 }
 
 // Events yields the events [begin, end) of s, end being cut to its size.
-func (l *Ledgers) Events(ctx context.Context, s *State, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error] {
+func (l *Ledgers) Events(ctx context.Context, s *State, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		for e, err := range l.store.Events(ctx, s.identity.Tenant, begin, min(end, s.Size()), parts) {
 			if !yield(e, storeError("read events", err)) {
@@ -89,7 +89,7 @@ func (l *Ledgers) Events(ctx context.Context, s *State, begin, end id.Index, par
 }
 
 // Event returns one event of s; fault.NotFound at or beyond its size.
-func (l *Ledgers) Event(ctx context.Context, s *State, at id.Index, parts storage.Part) (storage.Event, error) {
+func (l *Ledgers) Event(ctx context.Context, s *State, at id.Index, parts storage.Fields) (storage.Event, error) {
 	if at >= s.Size() {
 		return storage.Event{}, fault.New(fault.NotFound, "Not found")
 	}

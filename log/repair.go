@@ -116,7 +116,7 @@ func (s *submission) tried() int {
 }
 
 // known reports whether a name of the submission is among names.
-func (s *submission) known(names map[storage.Name]bool) bool {
+func (s *submission) known(names map[storage.DedupKey]bool) bool {
 	for i := range s.Drafts {
 		for n := range s.Drafts[i].names {
 			if names[n] {
@@ -129,11 +129,11 @@ func (s *submission) known(names map[storage.Name]bool) bool {
 
 // knownNames returns which names of a part that met a duplicate are taken: the
 // engine named only the first.
-func (l *Ledgers) knownNames(ctx context.Context, led *ledger, p *part, cause error) (map[storage.Name]bool, error) {
+func (l *Ledgers) knownNames(ctx context.Context, led *ledger, p *part, cause error) (map[storage.DedupKey]bool, error) {
 	if !errors.Is(cause, storage.ErrDuplicate) {
 		return nil, nil
 	}
-	var names []storage.Name
+	var names []storage.DedupKey
 	for _, s := range append(p.sent, p.late...) {
 		for i := range s.Drafts {
 			names = slices.AppendSeq(names, s.Drafts[i].names)
@@ -143,7 +143,7 @@ func (l *Ledgers) knownNames(ctx context.Context, led *ledger, p *part, cause er
 	if err != nil {
 		return nil, storeError("look up duplicates", err)
 	}
-	known := make(map[storage.Name]bool)
+	known := make(map[storage.DedupKey]bool)
 	for i, index := range at {
 		if index < led.tail.head.Size {
 			known[names[i]] = true
@@ -155,7 +155,7 @@ func (l *Ledgers) knownNames(ctx context.Context, led *ledger, p *part, cause er
 // applied reports whether the events of a part are in the store, by their
 // entries: the same numbers with the same hashes.
 func (l *Ledgers) applied(ctx context.Context, p *part) (bool, error) {
-	names := []storage.Name{{Text: string(p.batch.Events[0].ID)}}
+	names := []storage.DedupKey{{Text: string(p.batch.Events[0].ID)}}
 	at, err := l.store.Lookup(ctx, p.batch.Tenant, names)
 	if err != nil {
 		return false, fmt.Errorf("look up the batch: %w", err)

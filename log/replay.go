@@ -58,7 +58,7 @@ func (l *Ledgers) replays(ctx context.Context, t id.Tenant, asked []Asked, repla
 }
 
 // replaysIn answers from one ledger and returns its predecessor.
-func (l *Ledgers) replaysIn(ctx context.Context, t id.Tenant, names []storage.Name, of []int, asked []Asked, replays []Replay) (id.Tenant, error) {
+func (l *Ledgers) replaysIn(ctx context.Context, t id.Tenant, names []storage.DedupKey, of []int, asked []Asked, replays []Replay) (id.Tenant, error) {
 	led, err := l.ledger(ctx, t)
 	if err != nil {
 		return 0, err
@@ -85,11 +85,11 @@ func (l *Ledgers) replaysIn(ctx context.Context, t id.Tenant, names []storage.Na
 
 // namesOf returns the names of events, and of which event each is: its id, its idempotency
 // key, and that as stores of before have it.
-func namesOf(asked []Asked) (names []storage.Name, of []int) {
+func namesOf(asked []Asked) (names []storage.DedupKey, of []int) {
 	for i, a := range asked {
-		names, of = append(names, storage.Name{Text: string(a.Event)}), append(of, i)
+		names, of = append(names, storage.DedupKey{Text: string(a.Event)}), append(of, i)
 		if a.Key != "" {
-			names = append(names, storage.Name{Idempotency: true, Text: idempotencyText(a.IngestKey, a.Key)}, storage.Name{Idempotency: true, Text: a.Key})
+			names = append(names, storage.DedupKey{Idempotency: true, Text: idempotencyText(a.IngestKey, a.Key)}, storage.DedupKey{Idempotency: true, Text: a.Key})
 			of = append(of, i, i)
 		}
 	}
@@ -99,8 +99,8 @@ func namesOf(asked []Asked) (names []storage.Name, of []int) {
 // sameEvent reports whether the event at index, which name leads to, is the one that is
 // asked for. fault.Invalid when it is another one, except that an idempotency key of before
 // is nobody else's but the ingest key's that its event came with.
-func (l *Ledgers) sameEvent(ctx context.Context, t id.Tenant, index id.Index, asked *Asked, name storage.Name) (bool, error) {
-	e, err := one(l.store.Events(ctx, t, index, index+1, storage.Records))
+func (l *Ledgers) sameEvent(ctx context.Context, t id.Tenant, index id.Index, asked *Asked, name storage.DedupKey) (bool, error) {
+	e, err := one(l.store.Events(ctx, t, index, index+1, storage.FieldRecord))
 	if err != nil {
 		return false, storeError("read known event", err)
 	}

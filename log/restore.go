@@ -43,7 +43,7 @@ func restoreAt(ctx context.Context, store storage.Ledgers, t id.Tenant, size id.
 	if size == 0 {
 		return head, nil, errInconsistent
 	}
-	last, err := one(store.Events(ctx, t, size-1, size, storage.Records))
+	last, err := one(store.Events(ctx, t, size-1, size, storage.FieldRecord))
 	if err != nil {
 		return head, nil, err
 	}

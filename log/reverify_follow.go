@@ -115,7 +115,7 @@ func (r *reverification) noteLag(ctx context.Context, t id.Tenant, level Level, 
 		r.backlog.drop(t)
 	case !r.backlog.grow(t, position, size):
 		since := id.InstantOf(r.clock())
-		if oldest, err := one(r.store.Events(ctx, t, position, position+1, storage.Records)); err == nil {
+		if oldest, err := one(r.store.Events(ctx, t, position, position+1, storage.FieldRecord)); err == nil {
 			since = oldest.ReceivedAt
 		}
 		r.backlog.put(t, behind{position: position, size: size, since: since, noticed: time.Now()})

@@ -8,7 +8,7 @@ import "github.com/agentledger/agentledger/storage"
 type room struct {
 	events   []storage.Event
 	texts    []byte
-	names    []storage.Name
+	names    []storage.DedupKey
 	counters []storage.Counter
 	sent     []*submission
 }
@@ -36,7 +36,7 @@ func reserve(parts []*part) {
 	}
 	const namesEach, countersEach = 2, 1
 	r := room{
-		events: make([]storage.Event, all.drafts), texts: make([]byte, all.text), names: make([]storage.Name, namesEach*all.drafts),
+		events: make([]storage.Event, all.drafts), texts: make([]byte, all.text), names: make([]storage.DedupKey, namesEach*all.drafts),
 		counters: make([]storage.Counter, countersEach*len(parts)), sent: make([]*submission, all.subs),
 	}
 	for _, p := range parts {

@@ -24,13 +24,13 @@ type part struct {
 	batch    storage.Batch
 	texts    []byte // the records of the batch's events, one behind the other
 	state    *State // published when the batch is durable
-	names    []storage.Name
-	counters []counter     // that the part's events add to
-	used     usage         // the ledger's counter before this part
-	before   storage.Found // the entry before the batch, as it was read back
-	err      error         // why it did not land
-	anchored bool          // the anchor of state is written
-	last     bool          // when it ended nothing else of its ledger was out
+	names    []storage.DedupKey
+	counters []counter           // that the part's events add to
+	used     usage               // the ledger's counter before this part
+	before   storage.EntryResult // the entry before the batch, as it was read back
+	err      error               // why it did not land
+	anchored bool                // the anchor of state is written
+	last     bool                // when it ended nothing else of its ledger was out
 }
 
 // flight is an append that is out. pending is nil when it has no batch.
@@ -115,7 +115,7 @@ func (p *part) build(now id.Instant, early error) {
 	}
 	led.namesMu.Lock()
 	if led.names == nil {
-		led.names = make(map[storage.Name]struct{})
+		led.names = make(map[storage.DedupKey]struct{})
 	}
 	for _, s := range p.subs {
 		switch {
@@ -245,20 +245,20 @@ func (p *part) unclaim(n int) {
 	p.names = p.names[:n]
 }
 
-func (p *part) release(names []storage.Name) {
+func (p *part) release(names []storage.DedupKey) {
 	for _, n := range names {
 		delete(p.ledger.names, n)
 	}
 }
 
 // names yields what the draft must not share with any other event.
-func (d *Draft) names(yield func(storage.Name) bool) {
+func (d *Draft) names(yield func(storage.DedupKey) bool) {
 	switch {
-	case !yield(storage.Name{Text: string(d.ID)}):
+	case !yield(storage.DedupKey{Text: string(d.ID)}):
 	case d.IdempotencyKey != "":
-		yield(storage.Name{Idempotency: true, Text: d.IdempotencyKey})
+		yield(storage.DedupKey{Idempotency: true, Text: d.IdempotencyKey})
 	case d.keyDigest != storage.KeyDigest{}:
-		yield(storage.Name{Idempotency: true, Digest: d.keyDigest})
+		yield(storage.DedupKey{Idempotency: true, Digest: d.keyDigest})
 	}
 }
 

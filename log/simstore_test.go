@@ -131,7 +131,7 @@ func (s *simStore) Head(ctx context.Context, t id.Tenant) (storage.Head, error) 
 	return s.Model.Head(ctx, t)
 }
 
-func (s *simStore) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) ([]id.Index, error) {
+func (s *simStore) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
 	if err := s.unavailable(); err != nil {
 		return nil, err
 	}

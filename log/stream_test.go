@@ -103,12 +103,12 @@ func pass(ctx context.Context, gate chan struct{}) error {
 	}
 }
 
-func (h *hanging) Entries(ctx context.Context, places []storage.Place) []storage.Found {
+func (h *hanging) Entries(ctx context.Context, places []storage.Position) []storage.EntryResult {
 	h.mu.Lock()
 	gate := h.entries
 	h.mu.Unlock()
 	if err := pass(ctx, gate); err != nil {
-		found := make([]storage.Found, len(places))
+		found := make([]storage.EntryResult, len(places))
 		for i := range found {
 			found[i].Err = err
 		}

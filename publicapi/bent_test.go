@@ -25,7 +25,7 @@ type bentStore struct {
 	bent atomic.Bool
 }
 
-func (s *bentStore) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error] {
+func (s *bentStore) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		for e, err := range s.Model.Events(ctx, t, begin, end, parts) {
 			if s.bent.Load() && t == s.from.tenant && e.Index == s.at {

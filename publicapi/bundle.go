@@ -169,7 +169,7 @@ func (s *Server) keyClaim(ctx context.Context, state *log.State, b *verify.Bundl
 
 // parts reads what a bundle is made of.
 func (s *Server) parts(ctx context.Context, state *log.State, at id.Index) (p verify.Parts, err error) {
-	e, err := s.ledgers.Event(ctx, state, at, storage.Records|storage.Envelopes)
+	e, err := s.ledgers.Event(ctx, state, at, storage.FieldRecord|storage.FieldEnvelope)
 	if err != nil {
 		return p, err
 	}

@@ -103,7 +103,7 @@ func (s *Server) directoryEvents(r request) (representation, error) {
 func (s *Server) directoryPage(ctx context.Context, state *log.State, from id.Index) (directoryPage, error) {
 	page := directoryPage{From: from, Next: from, TreeSize: state.Size(), Events: []directoryEvent{}}
 	size, end := 0, min(from+directoryEntries, state.Size())
-	for e, err := range s.ledgers.Events(ctx, state, from, end, storage.Records|storage.Envelopes) {
+	for e, err := range s.ledgers.Events(ctx, state, from, end, storage.FieldRecord|storage.FieldEnvelope) {
 		if err != nil {
 			return page, fmt.Errorf("read directory: %w", err)
 		}

@@ -28,8 +28,8 @@ type States interface {
 // Events reads the events of a published state.
 type Events interface {
 	Find(ctx context.Context, s *log.State, event id.Event) (id.Index, error)
-	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Part) (storage.Event, error)
-	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error]
+	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Fields) (storage.Event, error)
+	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error]
 }
 
 // Proofs reads tiles, and proofs that were checked.

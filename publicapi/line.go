@@ -94,7 +94,7 @@ func (s *Server) successor(r request) (representation, error) {
 	if heir == nil {
 		return representation{}, notFound()
 	}
-	first, err := s.ledgers.Event(r.Context(), heir, 0, storage.Records|storage.Envelopes)
+	first, err := s.ledgers.Event(r.Context(), heir, 0, storage.FieldRecord|storage.FieldEnvelope)
 	if err != nil {
 		return representation{}, err
 	}

@@ -65,15 +65,15 @@ type LedgerReader interface {
 	// Events yields the events [begin, end) in order; end beyond the stored
 	// size ends early. A hole is ErrCorrupt, no ledger ErrNotFound. The sequence
 	// stops at the first error.
-	Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts Part) iter.Seq2[Event, error]
+	Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts Fields) iter.Seq2[Event, error]
 
 	// Entries returns the entry at each of places, which may be of many ledgers, in
 	// their order. An entry that can't be read is reported in its own result and does
 	// not affect the others. Use it for single entries of many ledgers.
-	Entries(ctx context.Context, places []Place) []Found
+	Entries(ctx context.Context, places []Position) []EntryResult
 
 	// Lookup returns the index of each name, NoIndex where it is unknown.
-	Lookup(ctx context.Context, t id.Tenant, names []Name) ([]id.Index, error)
+	Lookup(ctx context.Context, t id.Tenant, names []DedupKey) ([]id.Index, error)
 
 	// Counters returns the value of each name, 0 where it was never written.
 	Counters(ctx context.Context, t id.Tenant, names []string) ([]uint64, error)
@@ -116,9 +116,9 @@ type RecordStore interface {
 // Copier copies whole organizations between stores. An engine may do without it: then
 // its organizations can't be exported, imported or succeeded.
 type Copier interface {
-	// Keys yields the idempotency keys of the events [begin, end), in any order. It may
+	// IdempotencyKeys yields the idempotency keys of the events [begin, end), in any order. It may
 	// read through all keys of the tenant.
-	Keys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[Key, error]
+	IdempotencyKeys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[IndexedKey, error]
 
 	// Partition yields all records of a tenant, ascending by Kind, then Key. A record
 	// that changes meanwhile may be seen as it was or as it is.

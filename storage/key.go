@@ -11,8 +11,8 @@ import (
 // is no key.
 type KeyDigest [16]byte
 
-// DigestKey returns the digest of an idempotency key, zero for "".
-func DigestKey(text string) KeyDigest {
+// DigestIdempotencyKey returns the digest of an idempotency key, zero for "".
+func DigestIdempotencyKey(text string) KeyDigest {
 	if text == "" {
 		return KeyDigest{}
 	}
@@ -20,35 +20,35 @@ func DigestKey(text string) KeyDigest {
 	return KeyDigest(sum[:len(KeyDigest{})])
 }
 
-// Key is an idempotency key and the event that it belongs to.
-type Key struct {
+// IndexedKey is an idempotency key and the event that it belongs to.
+type IndexedKey struct {
 	Digest KeyDigest
 	Index  id.Index
 }
 
-// Key returns the digest of the event's idempotency key, zero for none.
-func (e *Event) Key() KeyDigest {
+// IdempotencyDigest returns the digest of the event's idempotency key, zero for none.
+func (e *Event) IdempotencyDigest() KeyDigest {
 	if e.KeyDigest != (KeyDigest{}) {
 		return e.KeyDigest
 	}
-	return DigestKey(e.IdempotencyKey)
+	return DigestIdempotencyKey(e.IdempotencyKey)
 }
 
-// Names yields what the event must not share with any other of its ledger.
+// DedupKeys yields what the event must not share with any other of its ledger.
 // Idempotency keys have their digests.
-func (e *Event) Names(yield func(Name) bool) {
-	if !yield(Name{Text: string(e.ID)}) {
+func (e *Event) DedupKeys(yield func(DedupKey) bool) {
+	if !yield(DedupKey{Text: string(e.ID)}) {
 		return
 	}
-	if digest := e.Key(); digest != (KeyDigest{}) {
-		yield(Name{Idempotency: true, Digest: digest})
+	if digest := e.IdempotencyDigest(); digest != (KeyDigest{}) {
+		yield(DedupKey{Idempotency: true, Digest: digest})
 	}
 }
 
-// Key returns the digest of the idempotency key that n is.
-func (n Name) Key() KeyDigest {
+// IdempotencyDigest returns the digest of the idempotency key that n is.
+func (n DedupKey) IdempotencyDigest() KeyDigest {
 	if n.Digest != (KeyDigest{}) {
 		return n.Digest
 	}
-	return DigestKey(n.Text)
+	return DigestIdempotencyKey(n.Text)
 }

@@ -129,14 +129,14 @@ type Event struct {
 	Item      int // the caller's number, for ItemError
 }
 
-// Part selects what Events reads beside Index and Entry.
-type Part uint8
+// Fields selects what Events reads beside Index and Entry.
+type Fields uint8
 
 const (
-	// Records asks for ID, Columns and Record.
-	Records Part = 1 << iota
-	// Envelopes asks for Envelope.
-	Envelopes
+	// FieldRecord asks for ID, Columns and Record.
+	FieldRecord Fields = 1 << iota
+	// FieldEnvelope asks for Envelope.
+	FieldEnvelope
 )
 
 // TileSize is the length of Tile.Hashes in bytes.
@@ -197,20 +197,20 @@ type Batch struct {
 	Changes  []Change // of this tenant's records
 }
 
-// Place is where an entry is, or may be.
-type Place struct {
+// Position is where an entry is, or may be.
+type Position struct {
 	Tenant id.Tenant
 	Index  id.Index
 }
 
-// Found is what was read at a Place.
-type Found struct {
+// EntryResult is what was read at a Place.
+type EntryResult struct {
 	Entry Entry
 	Err   error // ErrNotFound: there is none
 }
 
-// Name is an event id or an idempotency key of one ledger.
-type Name struct {
+// DedupKey is an event id or an idempotency key of one ledger.
+type DedupKey struct {
 	Idempotency bool // an idempotency key, else an event id
 	Text        string
 	Digest      KeyDigest // of an idempotency key, in place of Text; else zero

@@ -54,7 +54,7 @@ func OpenJournal(dir string, o JournalOptions) (*Journal, error) {
 		}
 	}
 	var err error
-	if j.lock, err = lockfile.Hold(filepath.Join(dir, "lock")); errors.Is(err, lockfile.ErrHeld) {
+	if j.lock, err = lockfile.Acquire(filepath.Join(dir, "lock")); errors.Is(err, lockfile.ErrHeld) {
 		err = ErrJournalInUse
 	}
 	if err != nil {

@@ -3,15 +3,15 @@ package inflight
 
 import "sync"
 
-// Door is open from the beginning. All methods may be called concurrently.
-type Door struct {
+// Group is open from the beginning. All methods may be called concurrently.
+type Group struct {
 	mu     sync.RWMutex // makes closed and the first Add of inside one step
 	closed bool
 	inside sync.WaitGroup
 }
 
-// Enter begins a call, which ends with Leave; false: it is closed.
-func (d *Door) Enter() bool {
+// Begin begins a call, which ends with Leave; false: it is closed.
+func (d *Group) Begin() bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	if d.closed {
@@ -21,12 +21,12 @@ func (d *Door) Enter() bool {
 	return true
 }
 
-// Leave ends a call.
-func (d *Door) Leave() { d.inside.Done() }
+// End ends a call.
+func (d *Group) End() { d.inside.Done() }
 
 // Close lets nobody in any more and returns when everybody has left; false: it was
 // closed before.
-func (d *Door) Close() bool {
+func (d *Group) Close() bool {
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()

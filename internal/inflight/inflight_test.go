@@ -10,19 +10,19 @@ import (
 
 // Close returns when nobody is inside, and nobody comes in afterwards.
 func TestDoor(t *testing.T) {
-	var d inflight.Door
+	var d inflight.Group
 	var inside atomic.Int64
 	var all sync.WaitGroup
 	begun := make(chan struct{}, 8)
 	for range cap(begun) {
 		all.Go(func() {
-			for first := true; d.Enter(); first = false {
+			for first := true; d.Begin(); first = false {
 				inside.Add(1)
 				if first {
 					begun <- struct{}{}
 				}
 				inside.Add(-1)
-				d.Leave()
+				d.End()
 			}
 		})
 	}
@@ -34,7 +34,7 @@ func TestDoor(t *testing.T) {
 		t.Errorf("closed with %d inside", n)
 	}
 	all.Wait()
-	if d.Enter() || d.Close() {
+	if d.Begin() || d.Close() {
 		t.Error("a closed door opened, or was closed again")
 	}
 }

@@ -17,7 +17,7 @@ const holds = "LOCKFILE_TEST_HOLDS"
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(holds); path != "" {
-		if _, err := lockfile.Hold(path); err != nil {
+		if _, err := lockfile.Acquire(path); err != nil {
 			os.Exit(1)
 		}
 		os.Stdout.WriteString("held\n")
@@ -28,38 +28,38 @@ func TestMain(m *testing.M) {
 
 func TestHold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	f, err := lockfile.Hold(path)
+	f, err := lockfile.Acquire(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lockfile.Hold(path); !errors.Is(err, lockfile.ErrHeld) {
+	if _, err := lockfile.Acquire(path); !errors.Is(err, lockfile.ErrHeld) {
 		t.Errorf("a file that is held: got %v", err)
 	}
-	if _, err := lockfile.HoldExisting(path); !errors.Is(err, lockfile.ErrHeld) {
+	if _, err := lockfile.AcquireExisting(path); !errors.Is(err, lockfile.ErrHeld) {
 		t.Errorf("a file that is held, opened for reading: got %v", err)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if f, err = lockfile.HoldExisting(path); err != nil {
+	if f, err = lockfile.AcquireExisting(path); err != nil {
 		t.Fatalf("a file that was let go of, opened for reading: %v", err)
 	}
-	if _, err := lockfile.Hold(path); !errors.Is(err, lockfile.ErrHeld) {
+	if _, err := lockfile.Acquire(path); !errors.Is(err, lockfile.ErrHeld) {
 		t.Errorf("a file that is held by a reader: got %v", err)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lockfile.HoldExisting(path + "-absent"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := lockfile.AcquireExisting(path + "-absent"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: got %v", err)
 	}
-	if f, err = lockfile.Hold(path); err != nil {
+	if f, err = lockfile.Acquire(path); err != nil {
 		t.Fatalf("a file that was let go of: %v", err)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lockfile.Hold(filepath.Join(path, "below")); err == nil || errors.Is(err, lockfile.ErrHeld) {
+	if _, err := lockfile.Acquire(filepath.Join(path, "below")); err == nil || errors.Is(err, lockfile.ErrHeld) {
 		t.Errorf("below a file: got %v", err)
 	}
 }
@@ -82,7 +82,7 @@ func TestNotOpened(t *testing.T) {
 		"no folder":             {filepath.Join(dir, "absent", "lock"), syscall.ENOENT},
 		"no permission":         {filepath.Join(dir, "file"), syscall.EACCES},
 	} {
-		f, err := lockfile.Hold(c.path)
+		f, err := lockfile.Acquire(c.path)
 		if err == nil && errors.Is(c.why, syscall.EACCES) { // root may open everything
 			err = errors.Join(c.why, f.Close())
 		}
@@ -107,14 +107,14 @@ func TestKilled(t *testing.T) {
 	if _, err := out.Read(make([]byte, 8)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lockfile.Hold(path); !errors.Is(err, lockfile.ErrHeld) {
+	if _, err := lockfile.Acquire(path); !errors.Is(err, lockfile.ErrHeld) {
 		t.Errorf("while the other one runs: got %v", err)
 	}
 	if err := other.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = other.Wait() // it was killed
-	f, err := lockfile.Hold(path)
+	f, err := lockfile.Acquire(path)
 	if err != nil {
 		t.Fatal(err)
 	}

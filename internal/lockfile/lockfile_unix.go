@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Hold makes the file at path and holds it until the result is closed. ErrHeld when
+// Acquire makes the file at path and holds it until the result is closed. ErrHeld when
 // somebody else does.
-func Hold(path string) (*os.File, error) {
+func Acquire(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -18,10 +18,10 @@ func Hold(path string) (*os.File, error) {
 	return held(f)
 }
 
-// HoldExisting holds the file at path without writing to it or making it, so also on
+// AcquireExisting holds the file at path without writing to it or making it, so also on
 // a volume that is read-only. ErrHeld when somebody else does; another error when it
 // can't be opened.
-func HoldExisting(path string) (*os.File, error) {
+func AcquireExisting(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -20,15 +20,15 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Value is a decoded record.
-type Value[T any] struct {
-	Key   string
-	Value T
-	At    uint64 // the record's version; 0: it is absent
+// Versioned is a decoded record.
+type Versioned[T any] struct {
+	Key     string
+	Value   T
+	Version uint64 // the record's version; 0: it is absent
 }
 
-// There reports whether the record is in the store.
-func (v Value[T]) There() bool { return v.At > 0 }
+// Exists reports whether the record is in the store.
+func (v Versioned[T]) Exists() bool { return v.Version > 0 }
 
 // Store is the records of one kind. Its methods may be called concurrently.
 type Store[T any] struct {
@@ -46,29 +46,29 @@ func New[T any](r storage.RecordStore, kind storage.Kind, message string) Store[
 }
 
 // Get returns a record, with version 0 when it is absent.
-func (s Store[T]) Get(ctx context.Context, t id.Tenant, key string) (Value[T], error) {
+func (s Store[T]) Get(ctx context.Context, t id.Tenant, key string) (Versioned[T], error) {
 	r, err := s.Records.Get(ctx, t, s.Kind, key)
 	if errors.Is(err, storage.ErrNotFound) {
-		return Value[T]{Key: key}, nil
+		return Versioned[T]{Key: key}, nil
 	}
-	var v Value[T]
+	var v Versioned[T]
 	if err == nil {
 		v, err = Decode[T](r)
 	}
 	if err != nil {
-		return Value[T]{Key: key}, s.unreadable(err)
+		return Versioned[T]{Key: key}, s.unreadable(err)
 	}
 	return v, nil
 }
 
 // Put returns the change that writes v under v.Key, to be passed to
 // storage.RecordStore.Write or to an append.
-func (s Store[T]) Put(v Value[T]) (storage.Change, error) {
+func (s Store[T]) Put(v Versioned[T]) (storage.Change, error) {
 	value, err := json.Marshal(v.Value)
 	if err != nil {
 		return storage.Change{}, fmt.Errorf("encode %s: %w", s.Kind, err)
 	}
-	return storage.Change{Kind: s.Kind, Key: v.Key, Value: value, If: v.At}, nil
+	return storage.Change{Kind: s.Kind, Key: v.Key, Value: value, If: v.Version}, nil
 }
 
 // unreadable wraps an error of the storage engine or of the decoder.
@@ -92,10 +92,10 @@ func Unreadable(message, step string, err error) error {
 
 // Decode reads the value of a record; storage.ErrCorrupt (wrapped) when it is no JSON
 // text of a T.
-func Decode[T any](r storage.Record) (v Value[T], err error) {
+func Decode[T any](r storage.Record) (v Versioned[T], err error) {
 	if err := json.Unmarshal(r.Value, &v.Value); err != nil {
 		return v, fmt.Errorf("decode %s: %w: %w", r.Kind, storage.ErrCorrupt, err)
 	}
-	v.Key, v.At = r.Key, r.Version
+	v.Key, v.Version = r.Key, r.Version
 	return v, nil
 }

@@ -18,7 +18,7 @@ type thing struct {
 func TestGetAndPut(t *testing.T) {
 	store := storagetest.NewModel()
 	things := records.New[thing](store, "thing", "Things can't be read")
-	write := func(v records.Value[thing]) error {
+	write := func(v records.Versioned[thing]) error {
 		change, err := things.Put(v)
 		if err != nil {
 			t.Fatal(err)
@@ -26,7 +26,7 @@ func TestGetAndPut(t *testing.T) {
 		return store.Write(t.Context(), id.Service, []storage.Change{change})
 	}
 	absent, err := things.Get(t.Context(), id.Service, "k")
-	if err != nil || absent.There() || absent.Value.N != 0 {
+	if err != nil || absent.Exists() || absent.Value.N != 0 {
 		t.Fatalf("got %+v, %v", absent, err)
 	}
 	absent.Value.N = 1
@@ -37,7 +37,7 @@ func TestGetAndPut(t *testing.T) {
 		t.Errorf("written anew a second time: got %v", err)
 	}
 	read, err := things.Get(t.Context(), id.Service, "k")
-	if err != nil || !read.There() || read.Value.N != 1 {
+	if err != nil || !read.Exists() || read.Value.N != 1 {
 		t.Fatalf("got %+v, %v", read, err)
 	}
 	read.Value.N = 2
@@ -58,7 +58,7 @@ func TestScan(t *testing.T) {
 	things := records.New[thing](store, "thing", "Things can't be read")
 	var changes []storage.Change
 	for n, key := range []string{"a", "b", "c", "d", "e"} {
-		change, err := things.Put(records.Value[thing]{Key: key, Value: thing{n}})
+		change, err := things.Put(records.Versioned[thing]{Key: key, Value: thing{n}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestScan(t *testing.T) {
 		for page := range 7 {
 			got := ""
 			for v, err := range things.Scan(t.Context(), id.Service, c.of, page) {
-				if err != nil || v.Value.N != int(v.Key[0]-'a') || !v.There() {
+				if err != nil || v.Value.N != int(v.Key[0]-'a') || !v.Exists() {
 					t.Fatalf("got %+v, %v", v, err)
 				}
 				if got += v.Key; len(got) == c.most {

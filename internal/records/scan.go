@@ -52,10 +52,10 @@ func Scan(ctx context.Context, store storage.RecordStore, t id.Tenant, kind stor
 }
 
 // Scan yields the decoded records of a range like the function Scan.
-func (s Store[T]) Scan(ctx context.Context, t id.Tenant, r Range, page int) iter.Seq2[Value[T], error] {
-	return func(yield func(Value[T], error) bool) {
+func (s Store[T]) Scan(ctx context.Context, t id.Tenant, r Range, page int) iter.Seq2[Versioned[T], error] {
+	return func(yield func(Versioned[T], error) bool) {
 		for record, err := range Scan(ctx, s.Records, t, s.Kind, r, page) {
-			var v Value[T]
+			var v Versioned[T]
 			if err == nil {
 				v, err = Decode[T](record)
 			}
@@ -71,12 +71,12 @@ func (s Store[T]) Scan(ctx context.Context, t id.Tenant, r Range, page int) iter
 }
 
 // List returns the first limit records of a range. It reads them in one page.
-func (s Store[T]) List(ctx context.Context, t id.Tenant, r Range, limit int) ([]Value[T], error) {
+func (s Store[T]) List(ctx context.Context, t id.Tenant, r Range, limit int) ([]Versioned[T], error) {
 	found, err := s.Records.Scan(ctx, t, s.Kind, r.Begin, r.End, limit)
 	if err != nil {
 		return nil, s.unreadable(err)
 	}
-	list := make([]Value[T], len(found))
+	list := make([]Versioned[T], len(found))
 	for i := range found {
 		if list[i], err = Decode[T](found[i]); err != nil {
 			return nil, s.unreadable(err)

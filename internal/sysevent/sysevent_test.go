@@ -167,7 +167,7 @@ func TestSystemEnvelope(t *testing.T) {
 		}
 		state := s.State(t, tenant)
 		ids := map[id.Event]bool{}
-		for e, err := range s.Ledgers.Events(t.Context(), state, 0, state.Size(), storage.Records|storage.Envelopes) {
+		for e, err := range s.Ledgers.Events(t.Context(), state, 0, state.Size(), storage.FieldRecord|storage.FieldEnvelope) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -46,19 +46,19 @@ func (o *Outbox) Replay(ctx context.Context, t id.Tenant, name ID) error {
 	if err != nil {
 		return err
 	}
-	if !dead.There() {
+	if !dead.Exists() {
 		return fault.New(fault.NotFound, "Not found")
 	}
 	d := &dead.Value
 	d.Tries, d.NextAt, d.Trouble = 0, o.now(), ""
-	again, err := o.deliveries.Put(records.Value[delivery]{Key: string(name), Value: *d, At: storage.AnyVersion})
+	again, err := o.deliveries.Put(records.Versioned[delivery]{Key: string(name), Value: *d, Version: storage.AnyVersion})
 	if err != nil {
 		return err
 	}
 	if err := o.note(ctx, d.due(t, name)); err != nil {
 		return err
 	}
-	if err := o.records.Write(ctx, t, []storage.Change{{Kind: kindDead, Key: string(name), If: dead.At}, again}); err != nil {
+	if err := o.records.Write(ctx, t, []storage.Change{{Kind: kindDead, Key: string(name), If: dead.Version}, again}); err != nil {
 		return unreadable("replay delivery", err)
 	}
 	return nil

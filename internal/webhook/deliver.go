@@ -85,7 +85,7 @@ func (o *Outbox) fly(ctx context.Context, e schedule.Entry, name ID) error {
 	if err != nil {
 		return err
 	}
-	if !stored.There() {
+	if !stored.Exists() {
 		return o.due.Settle(ctx, e, schedule.Absent(e, o.now()))
 	}
 	d := &stored.Value
@@ -105,7 +105,7 @@ func (o *Outbox) fly(ctx context.Context, e schedule.Entry, name ID) error {
 	trouble, final := judge(answer, err)
 	if trouble == "" {
 		o.results.WithLabelValues("delivered").Inc()
-		return o.end(ctx, e, storage.Change{Kind: kindDelivery, Key: string(name), If: stored.At})
+		return o.end(ctx, e, storage.Change{Kind: kindDelivery, Key: string(name), If: stored.Version})
 	}
 	d.Trouble = trouble
 	if plan := pauses(); !final && d.Tries <= len(plan) {
@@ -153,7 +153,7 @@ func (o *Outbox) end(ctx context.Context, e schedule.Entry, changes ...storage.C
 }
 
 // later plans another try, so much later and up to a fifth of that.
-func (o *Outbox) later(ctx context.Context, e schedule.Entry, d records.Value[delivery], pause time.Duration) error {
+func (o *Outbox) later(ctx context.Context, e schedule.Entry, d records.Versioned[delivery], pause time.Duration) error {
 	o.results.WithLabelValues("failed").Inc()
 	pause += time.Duration(rand.Int64N(int64(pause)/5 + 1))
 	d.Value.NextAt = o.now() + id.Instant(pause/time.Millisecond)
@@ -168,14 +168,14 @@ func (o *Outbox) later(ctx context.Context, e schedule.Entry, d records.Value[de
 }
 
 // bury makes a dead letter of a delivery.
-func (o *Outbox) bury(ctx context.Context, e schedule.Entry, d records.Value[delivery]) error {
+func (o *Outbox) bury(ctx context.Context, e schedule.Entry, d records.Versioned[delivery]) error {
 	o.results.WithLabelValues("dead").Inc()
 	d.Value.NextAt = o.now()
-	dead, err := o.dead.Put(records.Value[delivery]{Key: d.Key, Value: d.Value, At: storage.AnyVersion})
+	dead, err := o.dead.Put(records.Versioned[delivery]{Key: d.Key, Value: d.Value, Version: storage.AnyVersion})
 	if err != nil {
 		return err
 	}
-	changes := []storage.Change{{Kind: kindDelivery, Key: d.Key, If: d.At}, dead}
+	changes := []storage.Change{{Kind: kindDelivery, Key: d.Key, If: d.Version}, dead}
 	all, err := o.records.Scan(ctx, e.Tenant, kindDead, "", "", MaxDead) // the values are not needed
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ func (o *Outbox) PublicKey(ctx context.Context, t id.Tenant) (string, error) {
 // key returns nil when there is none yet.
 func (o *Outbox) key(ctx context.Context, t id.Tenant) (*keyRecord, error) {
 	r, err := o.keys.Get(ctx, t, "")
-	if err != nil || !r.There() {
+	if err != nil || !r.Exists() {
 		return nil, err
 	}
 	return &r.Value, nil
@@ -65,7 +65,7 @@ func (o *Outbox) needKey(ctx context.Context, t id.Tenant, organization id.Organ
 	if err != nil {
 		return nil, fmt.Errorf("make webhook key: %w", err)
 	}
-	change, err := o.keys.Put(records.Value[keyRecord]{Value: keyRecord{Public: private.Public().String(), Sealed: sealed}})
+	change, err := o.keys.Put(records.Versioned[keyRecord]{Value: keyRecord{Public: private.Public().String(), Sealed: sealed}})
 	return []storage.Change{change}, err
 }
 

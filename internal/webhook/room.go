@@ -59,7 +59,7 @@ func (o *Outbox) lane(ctx context.Context, e schedule.Entry) string {
 		return lane
 	}
 	d, err := o.deliveries.Get(ctx, e.Tenant, e.Name)
-	if err != nil || !d.There() {
+	if err != nil || !d.Exists() {
 		return ""
 	}
 	return receiverOf(d.Value.URL)

@@ -148,7 +148,7 @@ func (o *Outbox) Write(ctx context.Context, t id.Tenant, organization id.Organiz
 		if err != nil {
 			return nil, err
 		}
-		change, err := o.deliveries.Put(records.Value[delivery]{Key: string(name), Value: *d})
+		change, err := o.deliveries.Put(records.Versioned[delivery]{Key: string(name), Value: *d})
 		if err != nil {
 			return nil, err
 		}

@@ -24,7 +24,7 @@ func Open(dir string) (*Folder, error) {
 	if err := durable.TightenDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) { // of another owner: not ours to change
 		return nil, fmt.Errorf("open anchors: %w", err)
 	}
-	lock, err := lockfile.Hold(filepath.Join(dir, "lock"))
+	lock, err := lockfile.Acquire(filepath.Join(dir, "lock"))
 	if err != nil {
 		return nil, wrapOpenError(dir, err)
 	}
@@ -40,7 +40,7 @@ func Open(dir string) (*Folder, error) {
 // such a folder take no events. OpenReadOnly fails while another process uses the anchors,
 // if the lock file can be opened.
 func OpenReadOnly(dir string) (*Folder, error) {
-	lock, err := lockfile.HoldExisting(filepath.Join(dir, "lock"))
+	lock, err := lockfile.AcquireExisting(filepath.Join(dir, "lock"))
 	if errors.Is(err, lockfile.ErrHeld) {
 		return nil, wrapOpenError(dir, err)
 	}

@@ -210,7 +210,7 @@ func (f *Folder) takeLock() error {
 	if held, err := f.holdsLock(); held || err != nil {
 		return err
 	}
-	lock, err := lockfile.Hold(f.pathOf("lock"))
+	lock, err := lockfile.Acquire(f.pathOf("lock"))
 	if errors.Is(err, lockfile.ErrHeld) {
 		return errors.New("another process uses the folder by now")
 	}

@@ -83,7 +83,7 @@ func BenchmarkLookupUnknown(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := 0; b.Loop(); i++ {
-		found, err := e.Lookup(b.Context(), 1, []storage.Name{{Text: fmt.Sprint(time.Duration(i))}})
+		found, err := e.Lookup(b.Context(), 1, []storage.DedupKey{{Text: fmt.Sprint(time.Duration(i))}})
 		if err != nil || found[0] != storage.NoIndex {
 			b.Fatal(found, err)
 		}

@@ -84,7 +84,7 @@ func (c *checker) checkNames(part *storage.Batch) error {
 	clear(c.names)
 	for i := range part.Events {
 		e := &part.Events[i]
-		for n := range e.Names {
+		for n := range e.DedupKeys {
 			err := c.checkName(part, e.Index, n)
 			if errors.Is(err, storage.ErrDuplicate) {
 				return &storage.ItemError{Item: e.Item, Err: err}
@@ -98,7 +98,7 @@ func (c *checker) checkNames(part *storage.Batch) error {
 }
 
 // checkName returns ErrDuplicate for a name that is taken.
-func (c *checker) checkName(part *storage.Batch, at id.Index, n storage.Name) error {
+func (c *checker) checkName(part *storage.Batch, at id.Index, n storage.DedupKey) error {
 	c.claimed = append(c.claimed, claim{index: at})
 	key := &c.claimed[len(c.claimed)-1].key
 	appendNameKey(key[:0], part.Tenant, n)

@@ -12,10 +12,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Keys implements storage.Ledgers. Keys lie by their digests, so it reads all of
+// IdempotencyKeys implements storage.Ledgers. Keys lie by their digests, so it reads all of
 // the tenant's.
-func (e *Engine) Keys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[storage.Key, error] {
-	return func(yield func(storage.Key, error) bool) {
+func (e *Engine) IdempotencyKeys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[storage.IndexedKey, error] {
+	return func(yield func(storage.IndexedKey, error) bool) {
 		head, err := e.Head(ctx, t)
 		if err == nil {
 			end = min(end, head.Size)
@@ -27,11 +27,11 @@ func (e *Engine) Keys(ctx context.Context, t id.Tenant, begin, end id.Index) ite
 				if i := id.Index(index); i < begin || i >= end {
 					return true, nil
 				}
-				return yield(storage.Key{Digest: storage.KeyDigest(key), Index: id.Index(index)}, nil), nil
+				return yield(storage.IndexedKey{Digest: storage.KeyDigest(key), Index: id.Index(index)}, nil), nil
 			})
 		}
 		if err != nil {
-			yield(storage.Key{}, fmt.Errorf("read idempotency keys: %w", err))
+			yield(storage.IndexedKey{}, fmt.Errorf("read idempotency keys: %w", err))
 		}
 	}
 }

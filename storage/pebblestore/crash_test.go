@@ -113,14 +113,14 @@ func head(t *testing.T, e storage.Engine, tenant id.Tenant) storage.Head {
 func dump(t *testing.T, e storage.Engine, tenant id.Tenant) (all []any) {
 	t.Helper()
 	all = append(all, head(t, e, tenant))
-	for event, err := range e.Events(t.Context(), tenant, 0, storage.NoIndex, storage.Records|storage.Envelopes) {
+	for event, err := range e.Events(t.Context(), tenant, 0, storage.NoIndex, storage.FieldRecord|storage.FieldEnvelope) {
 		if errors.Is(err, storage.ErrNotFound) {
 			break
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := e.Lookup(t.Context(), tenant, []storage.Name{{Text: string(event.ID)}})
+		found, err := e.Lookup(t.Context(), tenant, []storage.DedupKey{{Text: string(event.ID)}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,7 @@ type Engine struct {
 	db   *pebble.DB
 	file *storeFile
 	lock *pebble.Lock
-	door inflight.Door
+	door inflight.Group
 
 	readOnly bool
 	opened   atomic.Bool // before that a failed flush breaks the engine

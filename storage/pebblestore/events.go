@@ -14,7 +14,7 @@ import (
 
 // Events implements storage.Ledgers. An event is seen whole or not at all; the
 // size that counts is the one when the sequence begins.
-func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error] {
+func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		if err := e.events(ctx, t, begin, end, parts, yield); err != nil {
 			yield(storage.Event{}, fmt.Errorf("read events: %w", err))
@@ -22,7 +22,7 @@ func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index, p
 	}
 }
 
-func (e *Engine) events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part, yield func(storage.Event, error) bool) (err error) {
+func (e *Engine) events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields, yield func(storage.Event, error) bool) (err error) {
 	if err := e.enter(ctx); err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func (e *Engine) events(ctx context.Context, t id.Tenant, begin, end id.Index, p
 }
 
 // Entries implements storage.Ledgers.
-func (e *Engine) Entries(ctx context.Context, places []storage.Place) []storage.Found {
-	found := make([]storage.Found, len(places))
+func (e *Engine) Entries(ctx context.Context, places []storage.Position) []storage.EntryResult {
+	found := make([]storage.EntryResult, len(places))
 	err := e.enter(ctx)
 	if err == nil {
 		defer e.leave()
@@ -96,7 +96,7 @@ func (e *Engine) entry(key []byte) (entry storage.Entry, err error) {
 }
 
 // eventAt reads one event by its keys, which costs less than iterators.
-func (e *Engine) eventAt(t id.Tenant, i id.Index, parts storage.Part) (event storage.Event, err error) {
+func (e *Engine) eventAt(t id.Tenant, i id.Index, parts storage.Fields) (event storage.Event, err error) {
 	event.Index = i
 	key := appendIndexKey(make([]byte, 0, prefixLen+indexLen), t, familyEntry, i)
 	event.Entry, err = e.entry(key)
@@ -113,7 +113,7 @@ func (e *Engine) eventAt(t id.Tenant, i id.Index, parts storage.Part) (event sto
 			err = corrupt("missing record")
 		}
 	}
-	if err == nil && !enveloped && parts&storage.Envelopes != 0 {
+	if err == nil && !enveloped && parts&storage.FieldEnvelope != 0 {
 		err = e.get(appendIndexKey(key[:0], t, familyEnvelope, i), func(v []byte) error {
 			event.Envelope = append([]byte{}, v...)
 			return nil
@@ -132,12 +132,12 @@ func (e *Engine) eventAt(t id.Tenant, i id.Index, parts storage.Part) (event sto
 // needs are nil: that of records for who wants entries alone, and that of envelopes
 // up to the first event that has none with its record.
 type eventReader struct {
-	parts                       storage.Part
+	parts                       storage.Fields
 	entries, records, envelopes *column
 	apart                       func(from id.Index) (*column, error) // opens envelopes
 }
 
-func (e *Engine) newEventReader(t id.Tenant, begin, end id.Index, parts storage.Part) (r *eventReader, err error) {
+func (e *Engine) newEventReader(t id.Tenant, begin, end id.Index, parts storage.Fields) (r *eventReader, err error) {
 	r = &eventReader{parts: parts, apart: func(from id.Index) (*column, error) {
 		return e.newColumn(t, familyEnvelope, from, end)
 	}}
@@ -179,7 +179,7 @@ func (r *eventReader) readRecord(event *storage.Event) error {
 		return corrupt("missing record")
 	}
 	enveloped, err := parseEvent(v, r.parts, event)
-	if err != nil || enveloped || r.parts&storage.Envelopes == 0 {
+	if err != nil || enveloped || r.parts&storage.FieldEnvelope == 0 {
 		return err
 	}
 	return r.readApart(event)

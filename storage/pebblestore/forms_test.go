@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-const both = storage.Records | storage.Envelopes
+const both = storage.FieldRecord | storage.FieldEnvelope
 
 // testEvents are events of both forms.
 func testEvents() map[string]storage.Event {
@@ -26,10 +26,10 @@ func TestParseEvent(t *testing.T) {
 		if len(v) > eventLen(&e) {
 			t.Errorf("%s: got %d bytes, want at most %d", name, len(v), eventLen(&e))
 		}
-		for parts, want := range map[storage.Part]storage.Event{
-			storage.Records:   {ID: e.ID, Columns: e.Columns, Record: e.Record},
-			storage.Envelopes: {Envelope: e.Envelope},
-			both:              e,
+		for parts, want := range map[storage.Fields]storage.Event{
+			storage.FieldRecord:   {ID: e.ID, Columns: e.Columns, Record: e.Record},
+			storage.FieldEnvelope: {Envelope: e.Envelope},
+			both:                  e,
 		} {
 			if !together(&e) {
 				want.Envelope = nil // under its own key, or nowhere
@@ -116,8 +116,8 @@ func TestOlderForms(t *testing.T) {
 	wantCounter(t, e, "n", 9)
 	wantCounter(t, e, "m", 1)
 	var envelopes []string
-	for event, err := range e.Events(t.Context(), 1, 0, 4, storage.Envelopes) {
-		one, oneErr := e.eventAt(1, event.Index, storage.Envelopes)
+	for event, err := range e.Events(t.Context(), 1, 0, 4, storage.FieldEnvelope) {
+		one, oneErr := e.eventAt(1, event.Index, storage.FieldEnvelope)
 		if err != nil || oneErr != nil || string(one.Envelope) != string(event.Envelope) {
 			t.Fatalf("event %d: %q, %v and %q, %v", event.Index, event.Envelope, err, one.Envelope, oneErr)
 		}

@@ -65,9 +65,9 @@ func appendTileKey(dst []byte, t id.Tenant, f family, level uint8, index uint64)
 
 // appendNameKey hashes the name: keys are short and of one length whatever
 // clients send, and equal names only come from equal texts.
-func appendNameKey(dst []byte, t id.Tenant, n storage.Name) []byte {
+func appendNameKey(dst []byte, t id.Tenant, n storage.DedupKey) []byte {
 	if n.Idempotency {
-		digest := n.Key()
+		digest := n.IdempotencyDigest()
 		return append(appendPrefix(dst, t, familyIdempotency), digest[:]...)
 	}
 	sum := sha256.Sum256([]byte(n.Text))

@@ -54,7 +54,7 @@ func (e *Engine) get(key []byte, use func(value []byte) error) error {
 }
 
 // Lookup implements storage.Ledgers.
-func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) (found []id.Index, err error) {
+func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupKey) (found []id.Index, err error) {
 	if err := e.enter(ctx); err != nil {
 		return nil, fmt.Errorf("look up names: %w", err)
 	}

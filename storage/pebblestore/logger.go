@@ -49,13 +49,13 @@ func (e *Engine) enter(ctx context.Context) error {
 	if err := e.brokenErr(); err != nil {
 		return err
 	}
-	if !e.door.Enter() {
+	if !e.door.Begin() {
 		return errClosed
 	}
 	return nil
 }
 
-func (e *Engine) leave() { e.door.Leave() }
+func (e *Engine) leave() { e.door.End() }
 
 // logger passes Pebble's messages to slog and its fatal errors to the engine.
 //

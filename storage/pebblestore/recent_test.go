@@ -25,7 +25,7 @@ func TestNamesThroughFlushes(t *testing.T) {
 	}
 	e := open()
 	var head storage.Head
-	name := func(i id.Index) storage.Name { return storage.Name{Text: fmt.Sprint("name-", i)} }
+	name := func(i id.Index) storage.DedupKey { return storage.DedupKey{Text: fmt.Sprint("name-", i)} }
 	next := func() storage.Batch {
 		b := storage.Batch{Tenant: 1, Expect: head, Head: storage.Head{Size: head.Size + each, Root: id.Hash{1, byte(head.Size / each)}}}
 		for i := range id.Index(each) {
@@ -35,7 +35,7 @@ func TestNamesThroughFlushes(t *testing.T) {
 	}
 	wantAll := func(size id.Index) {
 		t.Helper()
-		var names []storage.Name
+		var names []storage.DedupKey
 		for i := range size + 1 {
 			names = append(names, name(i))
 		}
@@ -108,7 +108,7 @@ func TestSearchOutlivesNames(t *testing.T) {
 	}
 	search := nameSearch{engine: e}
 	var key nameKey
-	appendNameKey(key[:0], 1, storage.Name{Text: "a"})
+	appendNameKey(key[:0], 1, storage.DedupKey{Text: "a"})
 	if at, err := search.index(&key); at != storage.NoIndex || err != nil {
 		t.Fatalf("got %d, %v, want none", at, err)
 	}

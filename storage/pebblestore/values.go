@@ -147,7 +147,7 @@ func appendEvent(dst []byte, e *storage.Event) []byte {
 
 // parseEvent reads what appendEvent wrote of parts into e, and reports whether
 // the envelope was there; it keeps nothing of v.
-func parseEvent(v []byte, parts storage.Part, e *storage.Event) (enveloped bool, err error) {
+func parseEvent(v []byte, parts storage.Fields, e *storage.Event) (enveloped bool, err error) {
 	if len(v) == 0 || v[0] != form1 && v[0] != form2 {
 		return false, corrupt("record")
 	}
@@ -157,10 +157,10 @@ func parseEvent(v []byte, parts storage.Part, e *storage.Event) (enveloped bool,
 	if err != nil {
 		return false, err
 	}
-	if parts&storage.Records != 0 {
+	if parts&storage.FieldRecord != 0 {
 		e.ID, e.Columns, e.Record = columns.ID, columns.Columns, append([]byte{}, record...)
 	}
-	if enveloped && parts&storage.Envelopes != 0 {
+	if enveloped && parts&storage.FieldEnvelope != 0 {
 		e.Envelope = append([]byte{}, envelope...)
 	}
 	return enveloped, nil

@@ -93,15 +93,15 @@ func damaged(t *testing.T, damage func(*pebble.Batch)) *Engine {
 func readAll(t *testing.T, e *Engine) error {
 	_, headErr := e.Head(t.Context(), 1)
 	var eventErr error
-	for _, err := range e.Events(t.Context(), 1, 0, 3, storage.Records|storage.Envelopes) {
+	for _, err := range e.Events(t.Context(), 1, 0, 3, storage.FieldRecord|storage.FieldEnvelope) {
 		eventErr = errors.Join(eventErr, err)
 	}
-	for _, f := range e.Entries(t.Context(), []storage.Place{{Tenant: 1}, {Tenant: 1, Index: 1}, {Tenant: 1, Index: 2}}) {
+	for _, f := range e.Entries(t.Context(), []storage.Position{{Tenant: 1}, {Tenant: 1, Index: 1}, {Tenant: 1, Index: 2}}) {
 		if !errors.Is(f.Err, storage.ErrNotFound) {
 			eventErr = errors.Join(eventErr, f.Err)
 		}
 	}
-	_, nameErr := e.Lookup(t.Context(), 1, []storage.Name{{Text: "a"}})
+	_, nameErr := e.Lookup(t.Context(), 1, []storage.DedupKey{{Text: "a"}})
 	var tileErr error
 	for index := range uint64(3) {
 		_, err := e.TileHashes(t.Context(), 1, 0, index, 0, 256)
@@ -122,7 +122,7 @@ func TestDamagedValues(t *testing.T) {
 		return func(b *pebble.Batch) { _ = b.Delete(key, nil) }
 	}
 	entry, record := appendIndexKey(nil, 1, familyEntry, 1), appendIndexKey(nil, 1, familyRecord, 1)
-	name := appendNameKey(nil, 1, storage.Name{Text: "a"})
+	name := appendNameKey(nil, 1, storage.DedupKey{Text: "a"})
 	root := appendTileKey(nil, 1, familyTileRoot, 0, 1)
 	tests := map[string]func(*pebble.Batch){
 		"empty head":               set(headKey(1), ""),
@@ -166,7 +166,7 @@ func TestDamagedAppend(t *testing.T) {
 	}
 	tests := map[string][]byte{
 		"head":   headKey(1),
-		"name":   appendNameKey(nil, 1, storage.Name{Text: "d"}),
+		"name":   appendNameKey(nil, 1, storage.DedupKey{Text: "d"}),
 		"record": appendStoredKey(nil, 1, "kind", "key"),
 	}
 	for fault, key := range tests {

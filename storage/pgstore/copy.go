@@ -20,17 +20,17 @@ const (
 
 const keysSQL = `SELECT idx, idempotency FROM event WHERE org = $1 AND idempotency > $2 AND idx >= $3 AND idx < $4 ORDER BY idempotency LIMIT $5`
 
-// Keys implements storage.Ledgers. Keys lie by their digests, so it goes through
+// IdempotencyKeys implements storage.Ledgers. Keys lie by their digests, so it goes through
 // all of the tenant's.
-func (e *Engine) Keys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[storage.Key, error] {
-	return func(yield func(storage.Key, error) bool) {
+func (e *Engine) IdempotencyKeys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[storage.IndexedKey, error] {
+	return func(yield func(storage.IndexedKey, error) bool) {
 		if err := e.keys(ctx, t, begin, end, yield); err != nil {
-			yield(storage.Key{}, fmt.Errorf("read idempotency keys: %w", err))
+			yield(storage.IndexedKey{}, fmt.Errorf("read idempotency keys: %w", err))
 		}
 	}
 }
 
-func (e *Engine) keys(ctx context.Context, t id.Tenant, begin, end id.Index, yield func(storage.Key, error) bool) error {
+func (e *Engine) keys(ctx context.Context, t id.Tenant, begin, end id.Index, yield func(storage.IndexedKey, error) bool) error {
 	head, err := e.Head(ctx, t)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (e *Engine) keys(ctx context.Context, t id.Tenant, begin, end id.Index, yie
 	return nil
 }
 
-func (e *Engine) keysPage(ctx context.Context, t id.Tenant, after []byte, begin, end id.Index) ([]storage.Key, error) {
+func (e *Engine) keysPage(ctx context.Context, t id.Tenant, after []byte, begin, end id.Index) ([]storage.IndexedKey, error) {
 	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (e *Engine) keysPage(ctx context.Context, t id.Tenant, after []byte, begin,
 	if err != nil {
 		return nil, readError(err)
 	}
-	page, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k storage.Key, err error) {
+	page, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k storage.IndexedKey, err error) {
 		var index int64
 		var digest []byte
 		err = row.Scan(&index, &digest)

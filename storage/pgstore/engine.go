@@ -58,7 +58,7 @@ type Engine struct {
 	connect  *connector
 	doubts   doubts
 	lookups  lookups
-	door     inflight.Door
+	door     inflight.Group
 
 	lost, split atomic.Uint64 // see Collector
 }
@@ -153,13 +153,13 @@ func (e *Engine) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if !e.door.Enter() {
+	if !e.door.Begin() {
 		return errClosed
 	}
 	return nil
 }
 
-func (e *Engine) leave() { e.door.Leave() }
+func (e *Engine) leave() { e.door.End() }
 
 // errReadOnly answers every write to a store that is open read-only.
 var errReadOnly = fmt.Errorf("the store is open read-only: %w", storage.ErrReadOnly)

@@ -13,7 +13,7 @@ import (
 
 // readEvents reads the events that rows of eventsSQL hold, from begin on and not
 // beyond end.
-func readEvents(codec *document.Codec, results pgx.BatchResults, parts storage.Part, begin, end id.Index) ([]storage.Event, error) {
+func readEvents(codec *document.Codec, results pgx.BatchResults, parts storage.Fields, begin, end id.Index) ([]storage.Event, error) {
 	rows, err := results.Query()
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func readEvents(codec *document.Codec, results pgx.BatchResults, parts storage.P
 // eventRow reads rows of eventsSQL. Its driver's bytes are valid for one row.
 type eventRow struct {
 	codec                    *document.Codec
-	parts                    storage.Part
+	parts                    storage.Fields
 	index                    int64
 	count                    int16
 	entries, texts           pgtype.DriverBytes
@@ -45,19 +45,19 @@ type eventRow struct {
 	into                     []any
 }
 
-func newEventRow(c *document.Codec, parts storage.Part) *eventRow {
+func newEventRow(c *document.Codec, parts storage.Fields) *eventRow {
 	r := &eventRow{codec: c, parts: parts}
 	r.into = []any{&r.index, &r.count, &r.entries}
 	if r.withTexts() {
 		r.into = append(r.into, &r.texts)
 	}
-	if parts&storage.Records != 0 {
+	if parts&storage.FieldRecord != 0 {
 		r.into = append(r.into, &r.received, &r.effective, &r.disclosure, &r.agent, &r.trace, &r.tool, &r.kind)
 	}
 	return r
 }
 
-func (r *eventRow) withTexts() bool { return r.parts&(storage.Records|storage.Envelopes) != 0 }
+func (r *eventRow) withTexts() bool { return r.parts&(storage.FieldRecord|storage.FieldEnvelope) != 0 }
 
 // read appends those of the row's events that are asked for.
 func (r *eventRow) read(page []storage.Event, begin, end id.Index) ([]storage.Event, error) {
@@ -112,10 +112,10 @@ func (r *eventRow) add(page []storage.Event, index id.Index, entry []byte, m *do
 	if !parseEntry(&e.Entry, entry) {
 		return nil, fmt.Errorf("event %d: %w", index, corrupt("entry"))
 	}
-	if r.parts&storage.Records != 0 {
+	if r.parts&storage.FieldRecord != 0 {
 		e.ID, e.Record, e.Columns = m.ID, m.Record, m.Columns
 	}
-	if r.parts&storage.Envelopes != 0 {
+	if r.parts&storage.FieldEnvelope != 0 {
 		e.Envelope = m.Envelope
 	}
 	return append(page, e), nil

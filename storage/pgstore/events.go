@@ -24,12 +24,12 @@ const sizeSQL = `SELECT size FROM head WHERE org = $1`
 // eventsSQL returns the statement for parts: the rows that hold the events
 // [$2, $3), in their order. Count is 0 for an event in a row of its own; else the
 // row is a segment, of which the first and the last may hold others too.
-func eventsSQL(parts storage.Part) string {
+func eventsSQL(parts storage.Fields) string {
 	event, segment := `SELECT idx, 0::int2 AS count, entry`, `SELECT idx, count, entries`
-	if parts&(storage.Records|storage.Envelopes) != 0 {
+	if parts&(storage.FieldRecord|storage.FieldEnvelope) != 0 {
 		event, segment = event+`, documents`, segment+`, texts`
 	}
-	if parts&storage.Records != 0 {
+	if parts&storage.FieldRecord != 0 {
 		event += `, received_at, effective, disclosure, agent, trace, tool, action_kind`
 		segment += `, NULL::int8, NULL::int2, NULL::int2, NULL::bytea, NULL::bytea, NULL::bytea, NULL::bytea`
 	}
@@ -43,7 +43,7 @@ ORDER BY idx`
 // Events implements storage.Ledgers. It reads page by page, so that a slow
 // consumer holds neither a connection nor a snapshot; the size that counts is the
 // one when the sequence begins.
-func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error] {
+func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		if err := e.events(ctx, t, begin, end, parts, yield); err != nil {
 			yield(storage.Event{}, fmt.Errorf("read events: %w", err))
@@ -51,7 +51,7 @@ func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index, p
 	}
 }
 
-func (e *Engine) events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part, yield func(storage.Event, error) bool) error {
+func (e *Engine) events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields, yield func(storage.Event, error) bool) error {
 	most := id.Index(documentsPage)
 	if parts == 0 {
 		most = entriesPage
@@ -90,7 +90,7 @@ func (e *Engine) events(ctx context.Context, t id.Tenant, begin, end id.Index, p
 // eventsPage reads the size of a ledger and then the events [begin, pageEnd) that are
 // there, and what lies with the last of them and is not beyond end. They are never
 // fewer than the size says, since events are only ever added.
-func (e *Engine) eventsPage(ctx context.Context, t id.Tenant, begin, pageEnd, end id.Index, parts storage.Part) (page []storage.Event, size id.Index, err error) {
+func (e *Engine) eventsPage(ctx context.Context, t id.Tenant, begin, pageEnd, end id.Index, parts storage.Fields) (page []storage.Event, size id.Index, err error) {
 	if err := e.enter(ctx); err != nil {
 		return nil, 0, err
 	}
@@ -132,21 +132,21 @@ CROSS JOIN LATERAL (
 WHERE place.idx - s.idx < s.count`
 
 // Entries implements storage.Ledgers.
-func (e *Engine) Entries(ctx context.Context, places []storage.Place) []storage.Found {
-	found := make([]storage.Found, len(places))
+func (e *Engine) Entries(ctx context.Context, places []storage.Position) []storage.EntryResult {
+	found := make([]storage.EntryResult, len(places))
 	for i := range found {
 		found[i].Err = fmt.Errorf("read entry %d: %w", places[i].Index, storage.ErrNotFound)
 	}
 	if err := e.entries(ctx, places, found); err != nil {
 		for i := range found {
-			found[i] = storage.Found{Err: fmt.Errorf("read entry %d: %w", places[i].Index, err)}
+			found[i] = storage.EntryResult{Err: fmt.Errorf("read entry %d: %w", places[i].Index, err)}
 		}
 	}
 	return found
 }
 
 // entries sets those of found that are there.
-func (e *Engine) entries(ctx context.Context, places []storage.Place, found []storage.Found) error {
+func (e *Engine) entries(ctx context.Context, places []storage.Position, found []storage.EntryResult) error {
 	if err := e.enter(ctx); err != nil {
 		return err
 	}

@@ -116,7 +116,7 @@ func TestLockedParts(t *testing.T) {
 	must(t, err)
 	// A name that another session is about to take: no head is locked.
 	b := two.Next(1)
-	digest := storage.DigestKey(string(b.Events[0].ID))
+	digest := storage.DigestIdempotencyKey(string(b.Events[0].ID))
 	_, err = tx.Exec(t.Context(), "INSERT INTO event (org, idx, name) VALUES (2, 1000, $1)", digest[:])
 	must(t, err)
 	got = e.Append([]storage.Batch{one.Next(1), b}).Wait()

@@ -32,7 +32,7 @@ const (
 // lookup is one call of Lookup.
 type lookup struct {
 	tenant id.Tenant
-	names  []storage.Name
+	names  []storage.DedupKey
 	found  []id.Index
 	err    error
 	done   chan struct{}
@@ -46,7 +46,7 @@ type lookups struct {
 }
 
 // Lookup implements storage.Ledgers.
-func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) ([]id.Index, error) {
+func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
 	if err := e.enter(ctx); err != nil {
 		return nil, fmt.Errorf("look up names: %w", err)
 	}
@@ -144,9 +144,9 @@ func findNames(ctx context.Context, q querier, all []*lookup) error {
 		for i, n := range l.names {
 			l.found[i] = storage.NoIndex
 			if n.Idempotency {
-				keys.add(l, i, n.Key())
+				keys.add(l, i, n.IdempotencyDigest())
 			} else {
-				ids.add(l, i, storage.DigestKey(n.Text))
+				ids.add(l, i, storage.DigestIdempotencyKey(n.Text))
 			}
 		}
 	}

@@ -23,7 +23,7 @@ func (e *Engine) PlansOf(t *testing.T) map[string]string {
 	for i, sql := range []string{
 		appendSQL, freeSQL, barrierSQL, lockSQL, putSQL, replaceSQL, removeSQL, keysSQL, partitionSQL, sizeSQL, entriesSQL, headSQL, lookupSQL,
 		countersSQL, tenantsSQL, getSQL, scanSQL, scanToEndSQL, tileHashesSQL, tileRootsSQL, zeroHeadSQL,
-		eventsSQL(0), eventsSQL(storage.Records), eventsSQL(storage.Envelopes),
+		eventsSQL(0), eventsSQL(storage.FieldRecord), eventsSQL(storage.FieldEnvelope),
 	} {
 		name := fmt.Sprint("planned", i)
 		described, err := conn.Conn().Prepare(t.Context(), name, sql)

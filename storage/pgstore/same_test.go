@@ -128,7 +128,7 @@ func (w *world) contents(tenant id.Tenant) (all []any) {
 		w.t.Fatal(err)
 	}
 	all = append(all, head, string(s.Checkpoint()))
-	for e, err := range w.store.Events(ctx, tenant, 0, storage.NoIndex, storage.Records|storage.Envelopes) {
+	for e, err := range w.store.Events(ctx, tenant, 0, storage.NoIndex, storage.FieldRecord|storage.FieldEnvelope) {
 		if err != nil {
 			w.t.Fatal(err)
 		}

@@ -69,9 +69,9 @@ func (c *names) add(t id.Tenant, e *storage.Event) {
 
 // addNames adds the digests of what an event must not share with others.
 func addNames(name, idempotency *array, e *storage.Event) {
-	digest := storage.DigestKey(string(e.ID))
+	digest := storage.DigestIdempotencyKey(string(e.ID))
 	name.bytes(digest[:])
-	if key := e.Key(); key != (storage.KeyDigest{}) {
+	if key := e.IdempotencyDigest(); key != (storage.KeyDigest{}) {
 		idempotency.bytes(key[:])
 	} else {
 		idempotency.null()

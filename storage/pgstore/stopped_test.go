@@ -105,7 +105,7 @@ func TestStoppedServer(t *testing.T) {
 			if _, err := e.Head(ctx, red); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("a read: got %v, want the end of its context", err)
 			}
-			if _, err := e.Lookup(ctx, red, []storage.Name{{Text: "x"}}); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := e.Lookup(ctx, red, []storage.DedupKey{{Text: "x"}}); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("a look-up: got %v, want the end of its context", err)
 			}
 			if err := e.Barrier(ctx); !errors.Is(err, context.DeadlineExceeded) {

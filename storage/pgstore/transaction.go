@@ -144,11 +144,11 @@ func duplicate(ctx context.Context, q querier, b *storage.Batch) error {
 	if !head.Continues(b.Expect) {
 		return storage.ErrConflict
 	}
-	var names []storage.Name
+	var names []storage.DedupKey
 	var items []int
 	for i := range b.Events {
 		e := &b.Events[i]
-		for n := range e.Names {
+		for n := range e.DedupKeys {
 			names, items = append(names, n), append(items, e.Item)
 		}
 	}
@@ -156,7 +156,7 @@ func duplicate(ctx context.Context, q querier, b *storage.Batch) error {
 	if err := findNames(ctx, q, []*lookup{l}); err != nil {
 		return err
 	}
-	taken := make(map[storage.Name]bool, len(names))
+	taken := make(map[storage.DedupKey]bool, len(names))
 	for i, n := range names {
 		if l.found[i] != storage.NoIndex || taken[n] {
 			return &storage.ItemError{Item: items[i], Err: storage.ErrDuplicate}

@@ -54,7 +54,7 @@ func TestUpgrade(t *testing.T) {
 	w.keeps(&told{})
 	for tenant, size := range map[id.Tenant]int{red: 300 + 3 + 63 + 123, blue: 2 + 33 + 93} {
 		n := 0
-		for e, err := range e.Events(t.Context(), tenant, 0, storage.NoIndex, storage.Records|storage.Envelopes) {
+		for e, err := range e.Events(t.Context(), tenant, 0, storage.NoIndex, storage.FieldRecord|storage.FieldEnvelope) {
 			if err != nil || int(e.Index) != n || len(e.Record) == 0 || len(e.Envelope) == 0 || e.ReceivedAt == 0 {
 				t.Fatalf("event %d: got %+v, %v", n, e, err)
 			}

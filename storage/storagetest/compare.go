@@ -21,13 +21,13 @@ type contents struct {
 	Tiles    []storage.Tile
 	Counters []uint64
 	Records  []storage.Record
-	Keys     []storage.Key // by index
+	Keys     []storage.IndexedKey // by index
 	All      []storage.Record
 }
 
 // probe says what to ask for beside head and events.
 type probe struct {
-	names    []storage.Name
+	names    []storage.DedupKey
 	tiles    []storage.Tile // level and index
 	counters []string
 	kinds    []storage.Kind
@@ -64,7 +64,7 @@ func (p probe) read(t *testing.T, e Engine, tenant id.Tenant) (c contents) {
 	t.Helper()
 	var err error
 	if c.Head, err = e.Head(t.Context(), tenant); err == nil {
-		c.Events = collect(t, e.Events(t.Context(), tenant, 0, storage.NoIndex, storage.Records|storage.Envelopes))
+		c.Events = collect(t, e.Events(t.Context(), tenant, 0, storage.NoIndex, storage.FieldRecord|storage.FieldEnvelope))
 		c.Keys = keys(t, e, tenant, 0, storage.NoIndex)
 	} else if !errors.Is(err, storage.ErrNotFound) {
 		t.Fatalf("head: %v", err)
@@ -82,10 +82,10 @@ func (p probe) read(t *testing.T, e Engine, tenant id.Tenant) (c contents) {
 }
 
 // keys returns the idempotency keys of the events [begin, end), in their order.
-func keys(t *testing.T, e Engine, tenant id.Tenant, begin, end id.Index) []storage.Key {
+func keys(t *testing.T, e Engine, tenant id.Tenant, begin, end id.Index) []storage.IndexedKey {
 	t.Helper()
-	all := collect(t, e.Keys(t.Context(), tenant, begin, end))
-	slices.SortFunc(all, func(a, b storage.Key) int { return cmp.Compare(a.Index, b.Index) })
+	all := collect(t, e.IdempotencyKeys(t.Context(), tenant, begin, end))
+	slices.SortFunc(all, func(a, b storage.IndexedKey) int { return cmp.Compare(a.Index, b.Index) })
 	return all
 }
 
@@ -115,7 +115,7 @@ func readTile(t *testing.T, e Engine, tenant id.Tenant, level uint8, index uint6
 	return tile
 }
 
-func lookup(t *testing.T, e Engine, tenant id.Tenant, names ...storage.Name) []id.Index {
+func lookup(t *testing.T, e Engine, tenant id.Tenant, names ...storage.DedupKey) []id.Index {
 	t.Helper()
 	found, err := e.Lookup(t.Context(), tenant, names)
 	if err != nil || len(found) != len(names) {

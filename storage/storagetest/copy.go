@@ -12,13 +12,13 @@ import (
 )
 
 // keyed has n events, every third one with an idempotency key.
-func keyed(a *author, n int) (b storage.Batch, want []storage.Key) {
+func keyed(a *author, n int) (b storage.Batch, want []storage.IndexedKey) {
 	b = a.next(n)
 	for i := range b.Events {
 		e := &b.Events[i]
 		if e.Index%3 == 0 {
 			e.IdempotencyKey = fmt.Sprintf("key %d", e.Index)
-			want = append(want, storage.Key{Digest: storage.DigestKey(e.IdempotencyKey), Index: e.Index})
+			want = append(want, storage.IndexedKey{Digest: storage.DigestIdempotencyKey(e.IdempotencyKey), Index: e.Index})
 		}
 	}
 	return b, want
@@ -34,7 +34,7 @@ func copyKeys(s *store) {
 	s.mustAppend(other)
 	want = append(want, more...)
 	for _, r := range [][2]id.Index{{0, 0}, {0, 1}, {0, 317}, {1, 3}, {2, 100}, {299, 301}, {300, math.MaxUint64}, {400, 500}} {
-		var in []storage.Key
+		var in []storage.IndexedKey
 		for _, k := range want {
 			if k.Index >= r[0] && k.Index < r[1] {
 				in = append(in, k)
@@ -44,33 +44,33 @@ func copyKeys(s *store) {
 			s.Errorf("keys of [%d, %d): got %v, want %v", r[0], r[1], got, in)
 		}
 	}
-	wantErr(s.T, firstError(s.Keys(s.Context(), 3, 0, 1)), storage.ErrNotFound)
+	wantErr(s.T, firstError(s.IdempotencyKeys(s.Context(), 3, 0, 1)), storage.ErrNotFound)
 }
 
 // copyDigests: an event that comes with the digest of its key has that key.
 func copyDigests(s *store) {
 	a := newAuthor(alpha)
 	b := a.next(2)
-	b.Events[1].KeyDigest = storage.DigestKey("key")
+	b.Events[1].KeyDigest = storage.DigestIdempotencyKey("key")
 	s.mustAppend(b)
-	for _, n := range []storage.Name{{Idempotency: true, Text: "key"}, {Idempotency: true, Digest: storage.DigestKey("key")}} {
-		if got := lookup(s.T, s, alpha, n, storage.Name{Idempotency: true, Text: "other"}); got[0] != 1 || got[1] != storage.NoIndex {
+	for _, n := range []storage.DedupKey{{Idempotency: true, Text: "key"}, {Idempotency: true, Digest: storage.DigestIdempotencyKey("key")}} {
+		if got := lookup(s.T, s, alpha, n, storage.DedupKey{Idempotency: true, Text: "other"}); got[0] != 1 || got[1] != storage.NoIndex {
 			s.Errorf("%+v: got %v", n, got)
 		}
 	}
-	if got := keys(s.T, s, alpha, 0, 2); len(got) != 1 || got[0] != (storage.Key{Digest: storage.DigestKey("key"), Index: 1}) {
+	if got := keys(s.T, s, alpha, 0, 2); len(got) != 1 || got[0] != (storage.IndexedKey{Digest: storage.DigestIdempotencyKey("key"), Index: 1}) {
 		s.Errorf("got keys %v", got)
 	}
 	for i := range 2 {
 		b := a.draft(2)
 		b.Events[1].IdempotencyKey, b.Events[1].KeyDigest = "key", storage.KeyDigest{}
 		if i == 1 {
-			b.Events[1].IdempotencyKey, b.Events[1].KeyDigest = "", storage.DigestKey("key")
+			b.Events[1].IdempotencyKey, b.Events[1].KeyDigest = "", storage.DigestIdempotencyKey("key")
 		}
 		wantItem(s.T, s.append(b)[0], storage.ErrDuplicate, 101)
 	}
 	b = a.draft(2)
-	b.Events[0].IdempotencyKey, b.Events[1].KeyDigest = "new", storage.DigestKey("new")
+	b.Events[0].IdempotencyKey, b.Events[1].KeyDigest = "new", storage.DigestIdempotencyKey("new")
 	wantItem(s.T, s.append(b)[0], storage.ErrDuplicate, 101)
 }
 

@@ -27,7 +27,7 @@ func gone(s *store, t id.Tenant, was storage.Batch) {
 		s.Errorf("got record %v, %v", r, err)
 	}
 	for i := range was.Events {
-		for n := range was.Events[i].Names {
+		for n := range was.Events[i].DedupKeys {
 			if got := lookup(s.T, s, t, n); got[0] != storage.NoIndex {
 				s.Fatalf("%+v: got %d", n, got[0])
 			}
@@ -71,7 +71,7 @@ func dropAll(s *store) {
 func dropAgain(s *store) {
 	for range 3 {
 		was := marked(s, alpha)
-		if got := lookup(s.T, s, alpha, storage.Name{Text: string(was.Events[17].ID)}); got[0] != 17 {
+		if got := lookup(s.T, s, alpha, storage.DedupKey{Text: string(was.Events[17].ID)}); got[0] != 17 {
 			s.Errorf("got %v", got)
 		}
 		if err := s.Drop(s.Context(), alpha, mark); err != nil {

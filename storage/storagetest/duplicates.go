@@ -78,7 +78,7 @@ func duplicateBeforeStale(s *store) {
 // duplicateLookedUp: that a name was not there once says nothing about later.
 func duplicateLookedUp(s *store) {
 	a := duplicateStore(s)
-	names := []storage.Name{{Text: "event-3"}, {Text: "never"}, {Idempotency: true, Text: "late"}}
+	names := []storage.DedupKey{{Text: "event-3"}, {Text: "never"}, {Idempotency: true, Text: "late"}}
 	for i, at := range lookup(s.T, s, alpha, names...) {
 		if at != storage.NoIndex {
 			s.Errorf("name %d: got index %d, want none", i, at)

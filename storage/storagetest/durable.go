@@ -51,10 +51,10 @@ func durableClosed(s *store) {
 	errs := []error{
 		headErr, getErr, scanErr, lookupErr, tileErr, rootsErr, countersErr,
 		s.append(a.draft(1))[0], s.Barrier(s.Context()), s.Close(),
-		s.Entries(s.Context(), []storage.Place{{Tenant: alpha}})[0].Err,
+		s.Entries(s.Context(), []storage.Position{{Tenant: alpha}})[0].Err,
 		s.Write(s.Context(), alpha, []storage.Change{put("agent", "a", "x", 0)}),
 		firstError(s.Events(s.Context(), alpha, 0, 1, 0)), firstError(s.Tenants(s.Context())),
-		firstError(s.Keys(s.Context(), alpha, 0, 1)), firstError(s.Partition(s.Context(), alpha)),
+		firstError(s.IdempotencyKeys(s.Context(), alpha, 0, 1)), firstError(s.Partition(s.Context(), alpha)),
 	}
 	for i, err := range errs {
 		s.Logf("call %d", i)

@@ -115,7 +115,7 @@ func guardContention(s *store) {
 	}
 	all.Wait()
 	s.reopen()
-	got := len(collect(s.T, s.Events(s.Context(), alpha, 0, storage.NoIndex, storage.Records)))
+	got := len(collect(s.T, s.Events(s.Context(), alpha, 0, storage.NoIndex, storage.FieldRecord)))
 	if want := writers * rounds; got != want || s.headOrZero(alpha).Size != id.Index(want) {
 		s.Errorf("got %d events and size %d, want %d", got, s.headOrZero(alpha).Size, want)
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Keys implements storage.Ledgers.
-func (m *Model) Keys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[storage.Key, error] {
-	return func(yield func(storage.Key, error) bool) {
+// IdempotencyKeys implements storage.Ledgers.
+func (m *Model) IdempotencyKeys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[storage.IndexedKey, error] {
+	return func(yield func(storage.IndexedKey, error) bool) {
 		all, err := m.keys(ctx, t)
 		if err != nil {
-			yield(storage.Key{}, err)
+			yield(storage.IndexedKey{}, err)
 			return
 		}
 		for _, k := range all {
@@ -27,7 +27,7 @@ func (m *Model) Keys(ctx context.Context, t id.Tenant, begin, end id.Index) iter
 	}
 }
 
-func (m *Model) keys(ctx context.Context, t id.Tenant) (all []storage.Key, err error) {
+func (m *Model) keys(ctx context.Context, t id.Tenant) (all []storage.IndexedKey, err error) {
 	if err := m.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (m *Model) keys(ctx context.Context, t id.Tenant) (all []storage.Key, err e
 	}
 	for n, at := range l.names {
 		if n.Idempotency {
-			all = append(all, storage.Key{Digest: n.Digest, Index: at})
+			all = append(all, storage.IndexedKey{Digest: n.Digest, Index: at})
 		}
 	}
 	return all, nil

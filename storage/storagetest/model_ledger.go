@@ -23,7 +23,7 @@ func (m *Model) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
 }
 
 // Events implements storage.Ledgers.
-func (m *Model) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error] {
+func (m *Model) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		for i := begin; ; i++ {
 			e, more, err := m.event(ctx, t, i, end, parts)
@@ -39,7 +39,7 @@ func (m *Model) Events(ctx context.Context, t id.Tenant, begin, end id.Index, pa
 }
 
 // event returns event i, or false when i is at the end.
-func (m *Model) event(ctx context.Context, t id.Tenant, i, end id.Index, parts storage.Part) (storage.Event, bool, error) {
+func (m *Model) event(ctx context.Context, t id.Tenant, i, end id.Index, parts storage.Fields) (storage.Event, bool, error) {
 	if err := m.enter(ctx); err != nil {
 		return storage.Event{}, false, err
 	}
@@ -55,20 +55,20 @@ func (m *Model) event(ctx context.Context, t id.Tenant, i, end id.Index, parts s
 }
 
 // Entries implements storage.Ledgers.
-func (m *Model) Entries(ctx context.Context, places []storage.Place) []storage.Found {
-	found := make([]storage.Found, len(places))
+func (m *Model) Entries(ctx context.Context, places []storage.Position) []storage.EntryResult {
+	found := make([]storage.EntryResult, len(places))
 	for i, p := range places {
 		e, there, err := m.event(ctx, p.Tenant, p.Index, p.Index+1, 0)
 		if err == nil && !there {
 			err = fmt.Errorf("read entry: %w", storage.ErrNotFound)
 		}
-		found[i] = storage.Found{Entry: e.Entry, Err: err}
+		found[i] = storage.EntryResult{Entry: e.Entry, Err: err}
 	}
 	return found
 }
 
 // Lookup implements storage.Ledgers.
-func (m *Model) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) ([]id.Index, error) {
+func (m *Model) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
 	if err := m.enter(ctx); err != nil {
 		return nil, err
 	}

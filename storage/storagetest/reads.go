@@ -11,10 +11,10 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-const everything = storage.Records | storage.Envelopes
+const everything = storage.FieldRecord | storage.FieldEnvelope
 
 // stored returns events as a store shows them.
-func stored(events []storage.Event, parts storage.Part) (shown []storage.Event) {
+func stored(events []storage.Event, parts storage.Fields) (shown []storage.Event) {
 	for _, e := range events {
 		e.IdempotencyKey, e.KeyDigest, e.Item = "", storage.KeyDigest{}, 0
 		shown = append(shown, cloneEvent(e, parts))
@@ -22,7 +22,7 @@ func stored(events []storage.Event, parts storage.Part) (shown []storage.Event) 
 	return shown
 }
 
-func (s *store) wantEvents(begin, end id.Index, parts storage.Part, want []storage.Event) {
+func (s *store) wantEvents(begin, end id.Index, parts storage.Fields, want []storage.Event) {
 	s.Helper()
 	got := collect(s.T, s.Events(s.Context(), alpha, begin, end, parts))
 	if want = stored(want, parts); !reflect.DeepEqual(got, want) {
@@ -40,7 +40,7 @@ func readNoLedger(s *store) {
 	for _, err := range s.Events(s.Context(), alpha, 0, 1, 0) {
 		wantErr(s.T, err, storage.ErrNotFound)
 	}
-	if got := lookup(s.T, s, alpha, storage.Name{Text: "event-0"}); got[0] != storage.NoIndex {
+	if got := lookup(s.T, s, alpha, storage.DedupKey{Text: "event-0"}); got[0] != storage.NoIndex {
 		s.Errorf("got index %d, want none", got[0])
 	}
 	if got := counters(s.T, s, alpha, "events"); got[0] != 0 {
@@ -66,7 +66,7 @@ func readEventRanges(s *store) {
 func readEventParts(s *store) {
 	b := newAuthor(alpha).next(5)
 	s.mustAppend(b)
-	for _, parts := range []storage.Part{0, storage.Records, storage.Envelopes, everything} {
+	for _, parts := range []storage.Fields{0, storage.FieldRecord, storage.FieldEnvelope, everything} {
 		s.wantEvents(1, 4, parts, b.Events[1:4])
 	}
 }
@@ -79,7 +79,7 @@ func readEntries(s *store) {
 		s.Errorf("of no places: got %+v", got)
 	}
 	const nobody id.Tenant = 999
-	got := s.Entries(s.Context(), []storage.Place{
+	got := s.Entries(s.Context(), []storage.Position{
 		{Tenant: beta, Index: 1}, {Tenant: alpha, Index: 3}, {Tenant: alpha, Index: 0}, {Tenant: nobody, Index: 0},
 		{Tenant: beta, Index: 0}, {Tenant: alpha, Index: 2}, {Tenant: beta, Index: 1}, {Tenant: alpha, Index: storage.NoIndex},
 	})
@@ -102,8 +102,8 @@ func readErased(s *store) {
 	b.Events[0].Envelope, b.Events[2].Envelope = nil, nil
 	s.mustAppend(b)
 	s.wantEvents(0, 4, everything, b.Events)
-	s.wantEvents(2, 3, storage.Envelopes, b.Events[2:3])
-	s.wantEvents(1, 3, storage.Envelopes, b.Events[1:3])
+	s.wantEvents(2, 3, storage.FieldEnvelope, b.Events[2:3])
+	s.wantEvents(1, 3, storage.FieldEnvelope, b.Events[1:3])
 }
 
 func readLeaveEarly(s *store) {
@@ -145,9 +145,9 @@ func readLookup(s *store) {
 	a := duplicateStore(s)
 	s.mustAppend(a.next(1))
 	got := lookup(s.T, s, alpha,
-		storage.Name{Text: "event-3"}, storage.Name{Text: "event-9"}, storage.Name{Text: "event-0"},
-		storage.Name{Idempotency: true, Text: "key"}, storage.Name{Text: "key"},
-		storage.Name{Idempotency: true, Text: "event-0"}, storage.Name{Text: ""}, storage.Name{Text: "event-0"})
+		storage.DedupKey{Text: "event-3"}, storage.DedupKey{Text: "event-9"}, storage.DedupKey{Text: "event-0"},
+		storage.DedupKey{Idempotency: true, Text: "key"}, storage.DedupKey{Text: "key"},
+		storage.DedupKey{Idempotency: true, Text: "event-0"}, storage.DedupKey{Text: ""}, storage.DedupKey{Text: "event-0"})
 	want := []id.Index{3, storage.NoIndex, 0, 1, storage.NoIndex, storage.NoIndex, storage.NoIndex, 0}
 	if !reflect.DeepEqual(got, want) {
 		s.Errorf("got %v, want %v", got, want)
@@ -235,7 +235,7 @@ func readCancelled(s *store) {
 	}
 	_, err := s.Head(ctx, alpha)
 	wantErr(s.T, err, context.Canceled)
-	for _, f := range s.Entries(ctx, []storage.Place{{Tenant: alpha}, {Tenant: alpha, Index: 1}}) {
+	for _, f := range s.Entries(ctx, []storage.Position{{Tenant: alpha}, {Tenant: alpha, Index: 1}}) {
 		wantErr(s.T, f.Err, context.Canceled)
 	}
 }

@@ -24,7 +24,7 @@ type tileName struct {
 type ledger struct {
 	head     storage.Head
 	events   []storage.Event
-	names    map[storage.Name]id.Index
+	names    map[storage.DedupKey]id.Index
 	tiles    map[tileName]storage.Tile
 	counters map[string]uint64
 }
@@ -68,7 +68,7 @@ func (s *state) checkBatch(b *storage.Batch) error {
 	if !s.head(b.Tenant).Continues(b.Expect) {
 		return fmt.Errorf("tenant %d: %w", b.Tenant, storage.ErrConflict)
 	}
-	taken := map[storage.Name]bool{}
+	taken := map[storage.DedupKey]bool{}
 	for i := range b.Events {
 		for _, n := range namesOf(&b.Events[i]) {
 			if taken[n] || s.index(b.Tenant, n) != storage.NoIndex {
@@ -101,9 +101,9 @@ func (s *state) checkChanges(t id.Tenant, changes []storage.Change) error {
 	return nil
 }
 
-func (s *state) index(t id.Tenant, n storage.Name) id.Index {
+func (s *state) index(t id.Tenant, n storage.DedupKey) id.Index {
 	if n.Idempotency {
-		n = storage.Name{Idempotency: true, Digest: n.Key()}
+		n = storage.DedupKey{Idempotency: true, Digest: n.IdempotencyDigest()}
 	}
 	if l := s.ledgers[t]; l != nil {
 		if i, ok := l.names[n]; ok {
@@ -117,7 +117,7 @@ func (s *state) index(t id.Tenant, n storage.Name) id.Index {
 func (s *state) apply(b *storage.Batch) {
 	l := s.ledgers[b.Tenant]
 	if l == nil {
-		l = &ledger{names: map[storage.Name]id.Index{}, tiles: map[tileName]storage.Tile{}, counters: map[string]uint64{}}
+		l = &ledger{names: map[storage.DedupKey]id.Index{}, tiles: map[tileName]storage.Tile{}, counters: map[string]uint64{}}
 		s.ledgers[b.Tenant] = l
 	}
 	l.head = b.Head
@@ -161,14 +161,14 @@ func nextVersion(c *storage.Change, version uint64) uint64 {
 	return version + 1
 }
 
-func namesOf(e *storage.Event) []storage.Name {
-	return slices.Collect(e.Names)
+func namesOf(e *storage.Event) []storage.DedupKey {
+	return slices.Collect(e.DedupKeys)
 }
 
 func cloneBatch(b storage.Batch) storage.Batch {
 	b.Events = slices.Clone(b.Events)
 	for i := range b.Events {
-		b.Events[i] = cloneEvent(b.Events[i], storage.Records|storage.Envelopes)
+		b.Events[i] = cloneEvent(b.Events[i], storage.FieldRecord|storage.FieldEnvelope)
 	}
 	b.Tiles = slices.Clone(b.Tiles)
 	for i := range b.Tiles {
@@ -188,11 +188,11 @@ func cloneChanges(changes []storage.Change) []storage.Change {
 }
 
 // cloneEvent returns the parts of e, and nothing that e shares.
-func cloneEvent(e storage.Event, parts storage.Part) storage.Event {
-	if parts&storage.Records == 0 {
+func cloneEvent(e storage.Event, parts storage.Fields) storage.Event {
+	if parts&storage.FieldRecord == 0 {
 		e.ID, e.Columns, e.Record = "", storage.Columns{}, nil
 	}
-	if parts&storage.Envelopes == 0 {
+	if parts&storage.FieldEnvelope == 0 {
 		e.Envelope = nil
 	}
 	e.Record, e.Envelope = cloneBytes(e.Record), cloneBytes(e.Envelope)

@@ -27,9 +27,9 @@ type transition struct {
 type transaction struct {
 	owner   *Approvals
 	tenant  id.Tenant
-	tally   records.Value[tallyRecord]
+	tally   records.Versioned[tallyRecord]
 	counted bool // whether tally was read
-	share   records.Value[shareRecord]
+	share   records.Versioned[shareRecord]
 	shareOf string // the ingest key of share, "" before it is read: an act is about approvals of one
 	sysevent.Act
 	touched []ID
@@ -103,7 +103,7 @@ func (c *transaction) countForKey(ctx context.Context, ingestKey string, by int)
 }
 
 // endApproval moves an open approval to a final state.
-func (c *transaction) endApproval(ctx context.Context, name ID, r *records.Value[record], to Status, t transition) error {
+func (c *transaction) endApproval(ctx context.Context, name ID, r *records.Versioned[record], to Status, t transition) error {
 	r.Value.Status, r.Value.EndedAt = to, c.owner.currentTime()
 	t.name = string(to)
 	c.appendStatement(name, &r.Value, t)
@@ -144,7 +144,7 @@ var errUnchanged = errors.New("nothing changes")
 
 // step is a caller's change to an approval that it read: it adds to c. A refusal is answered after
 // the additions have landed.
-type step func(ctx context.Context, s *log.State, c *transaction, r *records.Value[record], status Status) error
+type step func(ctx context.Context, s *log.State, c *transaction, r *records.Versioned[record], status Status) error
 
 // refusal ends a step: the caller gets err, which may be nil, after the additions of the transaction
 // have landed.

@@ -137,7 +137,7 @@ func strictestDemands(obligations []policy.Obligation) (quorum int, life time.Du
 // errOpen, or ended when it is over.
 func (a *Approvals) supersedeQuestion(ctx context.Context, c *transaction, r *record) (Approval, error) {
 	open, err := a.stores.open.Get(ctx, c.tenant, r.openName())
-	if err != nil || open.At == 0 {
+	if err != nil || open.Version == 0 {
 		return Approval{}, err
 	}
 	name := open.Value.Approval
@@ -172,11 +172,11 @@ func (a *Approvals) beginApproval(ctx context.Context, s *log.State, c *transact
 		return sysevent.Act{}, errUnreadable("note when the approval is due", err)
 	}
 	c.appendStatement(name, r, transition{name: "requested"})
-	open := records.Value[openRecord]{Key: r.openName(), Value: openRecord{Approval: name}, At: storage.AnyVersion}
+	open := records.Versioned[openRecord]{Key: r.openName(), Value: openRecord{Approval: name}, Version: storage.AnyVersion}
 	if err := c.putRecord(a.stores.open.Put(open)); err != nil {
 		return sysevent.Act{}, err
 	}
-	if err := c.putRecord(a.stores.approvals.Put(records.Value[record]{Key: string(name), Value: *r})); err != nil {
+	if err := c.putRecord(a.stores.approvals.Put(records.Versioned[record]{Key: string(name), Value: *r})); err != nil {
 		return sysevent.Act{}, err
 	}
 	return c.buildChange(ctx, s)

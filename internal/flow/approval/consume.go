@@ -41,7 +41,7 @@ func (a *Approvals) Consume(ctx context.Context, t id.Tenant, name ID, claim Cla
 		}
 		return a.checkProof(ctx, t, name, r.Agent, claim)
 	}
-	err = a.changeApproval(ctx, t, claim.IngestKeyID, name, may, func(ctx context.Context, s *log.State, c *transaction, r *records.Value[record], status Status) error {
+	err = a.changeApproval(ctx, t, claim.IngestKeyID, name, may, func(ctx context.Context, s *log.State, c *transaction, r *records.Versioned[record], status Status) error {
 		if r.Value.ActionDigest != claim.Action {
 			return refusal{errConflict("action_digest is not that of the approval")}
 		}
@@ -97,7 +97,7 @@ func (a *Approvals) checkProof(ctx context.Context, t id.Tenant, name ID, who id
 }
 
 // consumeApproval signs the grant and ends the approval.
-func (a *Approvals) consumeApproval(ctx context.Context, s *log.State, c *transaction, name ID, r *records.Value[record]) (string, error) {
+func (a *Approvals) consumeApproval(ctx context.Context, s *log.State, c *transaction, name ID, r *records.Versioned[record]) (string, error) {
 	signer, err := a.grantSigner(ctx, s, c)
 	if err != nil {
 		return "", err

@@ -36,7 +36,7 @@ func SealedGrantKey() seal.Record {
 // its log when that was made; ok is false before the first grant.
 func (a *Approvals) GrantKey(ctx context.Context, t id.Tenant) (key tlog.VerifierKey, from id.Index, ok bool, err error) {
 	r, err := a.stores.grantKeys.Get(ctx, t, "")
-	if err != nil || r.At == 0 {
+	if err != nil || r.Version == 0 {
 		return key, 0, false, err
 	}
 	key, err = tlog.ParseVerifierKey(r.Value.VerifierKey)
@@ -54,7 +54,7 @@ func (a *Approvals) grantSigner(ctx context.Context, s *log.State, c *transactio
 	if err != nil {
 		return tlog.SignerKey{}, err
 	}
-	if r.At == 0 {
+	if r.Version == 0 {
 		return a.newGrantSigner(s, c)
 	}
 	seed, err := a.keyring.Open(sealContext(identity.Organization), r.Value.Sealed)
@@ -80,7 +80,7 @@ func (a *Approvals) newGrantSigner(s *log.State, c *transaction) (tlog.SignerKey
 	if err != nil {
 		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
 	}
-	made := records.Value[grantKeyRecord]{Value: grantKeyRecord{VerifierKey: signer.Verifier().String(), FromSize: s.Size(), Sealed: sealed}}
+	made := records.Versioned[grantKeyRecord]{Value: grantKeyRecord{VerifierKey: signer.Verifier().String(), FromSize: s.Size(), Sealed: sealed}}
 	if err := c.putRecord(a.stores.grantKeys.Put(made)); err != nil {
 		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
 	}

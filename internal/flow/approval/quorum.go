@@ -69,7 +69,7 @@ func countAgreements(votes []Vote) (n int) {
 // recheckQuorum looks whether an approval that was given still has its quorum. One that has
 // not is pending again, without the votes that count no more: others may vote, and so may
 // those who get their role back.
-func (a *Approvals) recheckQuorum(ctx context.Context, s *log.State, c *transaction, name ID, r *records.Value[record]) error {
+func (a *Approvals) recheckQuorum(ctx context.Context, s *log.State, c *transaction, name ID, r *records.Versioned[record]) error {
 	counted, err := a.validVotes(ctx, s, &r.Value)
 	if err != nil || countAgreements(counted) >= r.Value.Quorum {
 		return err

@@ -135,9 +135,9 @@ func storesOf(r storage.RecordStore) stores {
 }
 
 // readApproval reads an approval; fault.NotFound when there is none.
-func (a *Approvals) readApproval(ctx context.Context, t id.Tenant, name ID) (records.Value[record], error) {
+func (a *Approvals) readApproval(ctx context.Context, t id.Tenant, name ID) (records.Versioned[record], error) {
 	r, err := a.stores.approvals.Get(ctx, t, string(name))
-	if err == nil && r.At == 0 {
+	if err == nil && r.Version == 0 {
 		err = errNotFound()
 	}
 	return r, err

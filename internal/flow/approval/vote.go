@@ -57,7 +57,7 @@ func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (A
 	}
 	var after Approval
 	may := func(ctx context.Context, s *log.State, r *record) error { return a.checkMayVote(ctx, s, r, b) }
-	err := a.changeApproval(ctx, t, string(b.Account), name, may, func(ctx context.Context, s *log.State, c *transaction, r *records.Value[record], status Status) error {
+	err := a.changeApproval(ctx, t, string(b.Account), name, may, func(ctx context.Context, s *log.State, c *transaction, r *records.Versioned[record], status Status) error {
 		if status != Pending {
 			return refusal{errConflict("The approval is " + string(status))}
 		}
@@ -107,7 +107,7 @@ func (a *Approvals) isVoter(ctx context.Context, t id.Tenant, who account.ID) (b
 }
 
 // castVote puts a ballot into the record and moves the approval.
-func (a *Approvals) castVote(ctx context.Context, s *log.State, c *transaction, name ID, r *records.Value[record], b Ballot) error {
+func (a *Approvals) castVote(ctx context.Context, s *log.State, c *transaction, name ID, r *records.Versioned[record], b Ballot) error {
 	r.Value.Votes = append(r.Value.Votes, Vote{Account: b.Account, Email: b.Email, Vote: b.Vote, Comment: b.Comment, At: a.currentTime()})
 	said := transition{name: "voted", vote: b.Vote, reason: b.Comment}
 	if b.Vote == Deny {

@@ -60,7 +60,7 @@ func (w *Workflows) Complete(ctx context.Context, t id.Tenant, ingestKey string,
 		return Run{}, err
 	}
 	defer leave()
-	var ended records.Value[record]
+	var ended records.Versioned[record]
 	err = w.appendStatement(ctx, t, ingestKey, func(ctx context.Context, s *log.State) (act sysevent.Act, err error) {
 		if _, err := w.activeSettings(ctx, s); err != nil {
 			return act, err
@@ -111,7 +111,7 @@ func (w *Workflows) appendStatement(ctx context.Context, t id.Tenant, principal 
 }
 
 // prepareEnding returns the change that ends a running run, with its result.
-func (w *Workflows) prepareEnding(ctx context.Context, s *log.State, name ID, run *records.Value[record], to Status) (act sysevent.Act, err error) {
+func (w *Workflows) prepareEnding(ctx context.Context, s *log.State, name ID, run *records.Versioned[record], to Status) (act sysevent.Act, err error) {
 	r := &run.Value
 	if r.Root, err = w.computeRoot(ctx, s, name, r); err != nil {
 		return act, err

@@ -166,7 +166,7 @@ func (w *world) ledger(tenant id.Tenant) (all []stored) {
 	w.t.Helper()
 	w.Audit(w.t, tenant)
 	state := w.State(w.t, tenant)
-	for e, err := range w.Ledgers.Events(w.t.Context(), state, 0, state.Size(), storage.Records|storage.Envelopes) {
+	for e, err := range w.Ledgers.Events(w.t.Context(), state, 0, state.Size(), storage.FieldRecord|storage.FieldEnvelope) {
 		if err != nil {
 			w.t.Fatal(err)
 		}

@@ -140,7 +140,7 @@ func (w *Workflows) readEvents(ctx context.Context, s *log.State, at []id.Index)
 		for n < len(rest) && rest[n] == rest[n-1]+1 {
 			n++
 		}
-		for e, err := range w.ledgers.Events(ctx, s, rest[0], rest[0]+id.Index(n), storage.Records) {
+		for e, err := range w.ledgers.Events(ctx, s, rest[0], rest[0]+id.Index(n), storage.FieldRecord) {
 			if err != nil {
 				return nil, fmt.Errorf("read events of a run: %w", err)
 			}

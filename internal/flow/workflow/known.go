@@ -14,10 +14,10 @@ const maxKnown = 1 << 14
 // version, and the step is prepared again from the store.
 type knownRuns struct {
 	mu   sync.Mutex
-	runs map[place]records.Value[record]
+	runs map[place]records.Versioned[record]
 }
 
-func (k *knownRuns) findRun(p place) (records.Value[record], bool) {
+func (k *knownRuns) findRun(p place) (records.Versioned[record], bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r, ok := k.runs[p]
@@ -25,11 +25,11 @@ func (k *knownRuns) findRun(p place) (records.Value[record], bool) {
 }
 
 // rememberRun keeps a run, in place of any other when there is no room.
-func (k *knownRuns) rememberRun(p place, r records.Value[record]) {
+func (k *knownRuns) rememberRun(p place, r records.Versioned[record]) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.runs == nil {
-		k.runs = make(map[place]records.Value[record])
+		k.runs = make(map[place]records.Versioned[record])
 	}
 	if _, known := k.runs[p]; !known && len(k.runs) >= maxKnown {
 		for other := range k.runs {

@@ -64,7 +64,7 @@ func (w *Workflows) readSteps(ctx context.Context, t id.Tenant, name ID, first, 
 }
 
 // selectSteps adds the steps of a list that are from the first'th to the last'th of the run.
-func selectSteps(found []listedStep, name ID, list *records.Value[listRecord], first, last int) ([]listedStep, error) {
+func selectSteps(found []listedStep, name ID, list *records.Versioned[listRecord], first, last int) ([]listedStep, error) {
 	var end int
 	if _, err := fmt.Sscanf(list.Key[len(name):], "/%08d", &end); err != nil || listName(name, end) != list.Key {
 		return nil, fmt.Errorf("a list's name: %w", storage.ErrCorrupt)
@@ -103,14 +103,14 @@ func (k *keyTally) count(ctx context.Context, r *record, step *Step) ([]storage.
 	w, t := k.workflows, k.place.tenant
 	if step.Attempt != 1 {
 		one, err := w.stores.steps.Get(ctx, t, stepName(k.place.name, r.stepEvent(step.Key, 1)))
-		if err != nil || one.There() {
+		if err != nil || one.Exists() {
 			return nil, err
 		}
 	}
-	late := records.Value[lateRecord]{Key: deadlineName(k.place.name, step.Key)}
+	late := records.Versioned[lateRecord]{Key: deadlineName(k.place.name, step.Key)}
 	if r.Late > 0 {
 		var err error
-		if late, err = w.stores.late.Get(ctx, t, late.Key); err != nil || late.There() {
+		if late, err = w.stores.late.Get(ctx, t, late.Key); err != nil || late.Exists() {
 			return nil, err
 		}
 	}

@@ -18,7 +18,7 @@ type newestRecord struct {
 // newestChange writes a run into the list of runs, in place of its older entry.
 func (w *Workflows) newestChange(name ID, r *record) (storage.Change, error) {
 	listed := newestRecord{r.Status, r.Agent}
-	return w.stores.newest.Put(records.Value[newestRecord]{Key: newestName(name), Value: listed, At: storage.AnyVersion})
+	return w.stores.newest.Put(records.Versioned[newestRecord]{Key: newestName(name), Value: listed, Version: storage.AnyVersion})
 }
 
 // digits are those of an id, in their order.

@@ -68,7 +68,7 @@ func (r *recording) recallSteps(ctx context.Context, s *log.State) (fresh []int,
 // describeRecalled tells of a step that is in the ledger.
 func (w *Workflows) describeRecalled(ctx context.Context, p place, step *Step, shown Event, where string) (Recorded, error) {
 	known, err := w.stores.steps.Get(ctx, p.tenant, stepName(p.name, shown.Event))
-	if err == nil && !known.There() {
+	if err == nil && !known.Exists() {
 		err = errUnreadable("read step", errors.New("an event of a step without its record"))
 	}
 	if err != nil {

@@ -154,19 +154,19 @@ func storesOf(r storage.RecordStore) stores {
 }
 
 // readRun reads a run; fault.NotFound when there is none.
-func (w *Workflows) readRun(ctx context.Context, t id.Tenant, name ID) (records.Value[record], error) {
+func (w *Workflows) readRun(ctx context.Context, t id.Tenant, name ID) (records.Versioned[record], error) {
 	r, err := w.stores.runs.Get(ctx, t, string(name))
-	if err == nil && !r.There() {
+	if err == nil && !r.Exists() {
 		err = errNotFound()
 	}
 	return r, err
 }
 
 // readOwnRun reads a run of an ingest key; for all others there is none.
-func (w *Workflows) readOwnRun(ctx context.Context, t id.Tenant, ingestKey string, name ID) (records.Value[record], error) {
+func (w *Workflows) readOwnRun(ctx context.Context, t id.Tenant, ingestKey string, name ID) (records.Versioned[record], error) {
 	r, err := w.readRun(ctx, t, name)
 	if err == nil && r.Value.IngestKeyID != ingestKey {
-		return records.Value[record]{}, errNotFound()
+		return records.Versioned[record]{}, errNotFound()
 	}
 	return r, err
 }

@@ -91,7 +91,7 @@ func (w *Workflows) Start(ctx context.Context, t id.Tenant, b Beginning) (run Ru
 		return Run{}, Placed{}, false, fmt.Errorf("start run: %w", err)
 	}
 	w.metrics.started.Inc()
-	begun.record.At = 1
+	begun.record.Version = 1
 	w.known.rememberRun(place{t, begun.name}, begun.record)
 	own := receipts[len(receipts)-1] // behind the receipt of a new bridge key
 	placed := Placed{Event: begun.record.Value.Started, Index: own.Index, Hash: own.EventHash, ChainValid: own.ChainValid}
@@ -105,7 +105,7 @@ type start struct {
 	tenant    id.Tenant
 	name      ID
 	nonce     []byte
-	record    records.Value[record]
+	record    records.Versioned[record]
 }
 
 func (b *start) prepareStart(ctx context.Context, s *log.State) (sysevent.Act, error) {
@@ -122,7 +122,7 @@ func (b *start) prepareStart(ctx context.Context, s *log.State) (sysevent.Act, e
 		return sysevent.Act{}, err
 	}
 	now := w.currentTime()
-	b.record = records.Value[record]{Key: string(b.name), Value: record{
+	b.record = records.Versioned[record]{Key: string(b.name), Value: record{
 		Status: Running, IngestKeyID: b.IngestKeyID, Agent: who, Trace: b.Trace, Workflow: b.Workflow, External: b.External,
 		Planned: b.Planned, InputDigest: b.InputDigest, Nonce: b.nonce,
 		StartedAt: now, LastAt: now, Silence: id.Instant(w.silence / time.Millisecond),
@@ -139,13 +139,13 @@ func (b *start) prepareStart(ctx context.Context, s *log.State) (sysevent.Act, e
 }
 
 // recallStart looks for the run that was started under the same name before: errKnown.
-func (b *start) recallStart(ctx context.Context) (external records.Value[externalRecord], err error) {
+func (b *start) recallStart(ctx context.Context) (external records.Versioned[externalRecord], err error) {
 	if b.External == "" {
 		return external, nil
 	}
 	w := b.workflows
 	external, err = w.stores.external.Get(ctx, b.tenant, externalName(b.IngestKeyID, b.External))
-	if err != nil || !external.There() {
+	if err != nil || !external.Exists() {
 		return external, err
 	}
 	b.name = external.Value.Run
@@ -207,7 +207,7 @@ func (b *start) startPayload(who id.Agent) map[string]any {
 
 // startChanges adds the records of a new run. Its due entry comes first: one that is in the
 // store without its run does no harm.
-func (b *start) startChanges(ctx context.Context, changes []storage.Change, external records.Value[externalRecord]) ([]storage.Change, error) {
+func (b *start) startChanges(ctx context.Context, changes []storage.Change, external records.Versioned[externalRecord]) ([]storage.Change, error) {
 	w := b.workflows
 	share, err := w.changeKeyShare(ctx, b.tenant, b.IngestKeyID, 1)
 	if err != nil {

@@ -95,7 +95,7 @@ type recording struct {
 
 	// Results of the last preparation.
 	prepared bool
-	run      records.Value[record]
+	run      records.Versioned[record]
 	results  []Recorded // of all steps
 	made     []*making
 }
@@ -164,7 +164,7 @@ func (r *recording) buildSubmission(ctx context.Context, s *log.State, settings 
 		}
 	}
 	tally := keyTally{workflows: w, place: r.place, seen: make(map[string]bool)}
-	var list records.Value[listRecord]
+	var list records.Versioned[listRecord]
 	for n, i := range fresh {
 		m, step := r.made[n], &r.steps[i]
 		draft, err := r.draftRecord(ctx, s, m, settings, signer, step, now)
@@ -223,7 +223,7 @@ func (r *recording) stepChange(m *making, step *Step, name id.Event) (storage.Ch
 		return storage.Change{}, err
 	}
 	stored := stepRecord{Digest: digest, Reasons: m.judged.Reasons()}
-	return r.workflows.stores.steps.Put(records.Value[stepRecord]{Key: stepName(r.place.name, name), Value: stored})
+	return r.workflows.stores.steps.Put(records.Versioned[stepRecord]{Key: stepName(r.place.name, name), Value: stored})
 }
 
 // describeLanded tells of the steps when their events are durable.
@@ -238,7 +238,7 @@ func (r *recording) describeLanded(receipts []log.Receipt) []Recorded {
 		m.result.Reason = reasonOfError(m.result.Policy, m.judged.Reasons())
 		r.workflows.metrics.steps[m.result.Policy.Effective].Inc()
 	}
-	r.run.At++
+	r.run.Version++
 	r.workflows.known.rememberRun(r.place, r.run)
 	return r.results
 }

@@ -99,7 +99,7 @@ func (w *Workflows) abandonRun(ctx context.Context, t id.Tenant, name ID) error 
 		return err
 	}
 	defer leave()
-	var r records.Value[record]
+	var r records.Versioned[record]
 	err = w.appendStatement(ctx, t, sysevent.Operator, func(ctx context.Context, s *log.State) (act sysevent.Act, err error) {
 		if r, err = w.readRun(ctx, t, name); err != nil {
 			return act, err

@@ -145,8 +145,8 @@ type Ledgers interface {
 	Append(ctx context.Context, t id.Tenant, prepare log.Prepare) ([]log.Receipt, error)
 	Locate(ctx context.Context, s *log.State, events []id.Event) ([]id.Index, error)
 	Hashes(ctx context.Context, s *log.State, at []id.Index) ([]id.Hash, error)
-	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error]
-	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Part) (storage.Event, error)
+	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error]
+	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Fields) (storage.Event, error)
 }
 
 // Agents knows which agents the bridge may act for, and signs (package agent).

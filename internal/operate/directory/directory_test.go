@@ -75,7 +75,7 @@ func (w *world) publish(want int) {
 func (w *world) bundle(at id.Index) (*verify.Bundle, verify.Listing) {
 	w.Helper()
 	ctx, s := w.Context(), w.State(w.TB, tenant)
-	e, err := w.Ledgers.Event(ctx, s, at, storage.Records|storage.Envelopes)
+	e, err := w.Ledgers.Event(ctx, s, at, storage.FieldRecord|storage.FieldEnvelope)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestOtherStatementsStayClosed(t *testing.T) {
 	w.say(ledgertest.Red, 1)
 	w.publish(1)
 	for at, want := range []id.Disclosure{id.DiscloseRecord, id.DiscloseFull} {
-		e, err := w.Ledgers.Event(t.Context(), w.State(t, tenant), id.Index(at), storage.Records)
+		e, err := w.Ledgers.Event(t.Context(), w.State(t, tenant), id.Index(at), storage.FieldRecord)
 		if err != nil || e.Disclosure != want {
 			t.Errorf("event %d (%s): got %v, %v, want %v", at, e.ActionKind, e.Disclosure, err, want)
 		}

@@ -72,11 +72,11 @@ func CheckMasterKeys(ctx context.Context, store storage.RecordStore, ring *seal.
 }
 
 // deleteNote takes the note away that was read before a whole Run.
-func (r *Rekeyer) deleteNote(ctx context.Context, note records.Value[unfinished]) error {
-	if !note.There() {
+func (r *Rekeyer) deleteNote(ctx context.Context, note records.Versioned[unfinished]) error {
+	if !note.Exists() {
 		return nil
 	}
-	return wrapUnlessNil("end resealing", r.Store.Write(ctx, id.Service, []storage.Change{{Kind: kindUnfinished, If: note.At}}))
+	return wrapUnlessNil("end resealing", r.Store.Write(ctx, id.Service, []storage.Change{{Kind: kindUnfinished, If: note.Version}}))
 }
 
 func wrapUnlessNil(step string, err error) error {

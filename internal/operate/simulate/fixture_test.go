@@ -46,7 +46,7 @@ func (w *world) State(ctx context.Context, t id.Tenant) (*log.State, error) {
 	return w.Ledgers.State(ctx, t)
 }
 
-func (w *world) Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error] {
+func (w *world) Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		if w.during != nil {
 			w.during()
@@ -146,7 +146,7 @@ func (w *world) append(tenant id.Tenant, e *event.Envelope, said event.Policy) (
 		w.t.Fatal(err)
 	}
 	state := w.Service.State(w.t, tenant)
-	stored, err := w.Ledgers.Event(w.t.Context(), state, receipts[0].Index, storage.Records)
+	stored, err := w.Ledgers.Event(w.t.Context(), state, receipts[0].Index, storage.FieldRecord)
 	if err != nil {
 		w.t.Fatal(err)
 	}

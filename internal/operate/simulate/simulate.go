@@ -39,7 +39,7 @@ const (
 // Ledgers is the part of package log that simulations need.
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
-	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error]
+	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error]
 }
 
 // Options configure New. Ledgers is required.
@@ -161,7 +161,7 @@ func (r *Simulator) simulateTurn(ctx context.Context, t id.Tenant, state *log.St
 	defer r.turns.Give(party)
 	var until time.Time // from the first event on: before, the store is waited for
 	end := min(run.report.End+perTurn, state.Size())
-	for e, err := range r.ledgers.Events(ctx, state, run.report.End, end, storage.Records|storage.Envelopes) {
+	for e, err := range r.ledgers.Events(ctx, state, run.report.End, end, storage.FieldRecord|storage.FieldEnvelope) {
 		if err == nil {
 			err = run.simulateEvent(ctx, e)
 		}

@@ -179,7 +179,7 @@ func (s *transition) createLedger(ctx context.Context) (err error) {
 
 // readFirstEvent reads the first event that an earlier run wrote.
 func (s *transition) readFirstEvent(ctx context.Context) error {
-	first, err := s.ledgers.Event(ctx, s.new, 0, storage.Records|storage.Envelopes)
+	first, err := s.ledgers.Event(ctx, s.new, 0, storage.FieldRecord|storage.FieldEnvelope)
 	if err != nil {
 		return err
 	}

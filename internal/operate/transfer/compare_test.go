@@ -18,7 +18,7 @@ import (
 type contents struct {
 	Head     storage.Head
 	Events   []storage.Event
-	Keys     []storage.Key
+	Keys     []storage.IndexedKey
 	Indices  []id.Index
 	Tiles    [][]byte
 	Roots    []id.Hash
@@ -33,15 +33,15 @@ func contentsOf(t testing.TB, e storagetest.Engine, tenant id.Tenant) (c content
 	if c.Head, err = e.Head(ctx, tenant); err != nil {
 		t.Fatal(err)
 	}
-	c.Events = collect(t, e.Events(ctx, tenant, 0, c.Head.Size, storage.Records|storage.Envelopes))
-	c.Keys = collect(t, e.Keys(ctx, tenant, 0, c.Head.Size))
-	slices.SortFunc(c.Keys, func(a, b storage.Key) int { return cmp.Compare(a.Index, b.Index) })
-	var names []storage.Name
+	c.Events = collect(t, e.Events(ctx, tenant, 0, c.Head.Size, storage.FieldRecord|storage.FieldEnvelope))
+	c.Keys = collect(t, e.IdempotencyKeys(ctx, tenant, 0, c.Head.Size))
+	slices.SortFunc(c.Keys, func(a, b storage.IndexedKey) int { return cmp.Compare(a.Index, b.Index) })
+	var names []storage.DedupKey
 	for i := range c.Events {
-		names = append(names, storage.Name{Text: string(c.Events[i].ID)})
+		names = append(names, storage.DedupKey{Text: string(c.Events[i].ID)})
 	}
 	for _, k := range c.Keys {
-		names = append(names, storage.Name{Idempotency: true, Digest: k.Digest})
+		names = append(names, storage.DedupKey{Idempotency: true, Digest: k.Digest})
 	}
 	if c.Indices, err = e.Lookup(ctx, tenant, names); err != nil {
 		t.Fatal(err)

@@ -176,7 +176,7 @@ func TestDamagedSource(t *testing.T) {
 		{"id", at(42, func(e *storage.Event) { e.ID = "other" }), "record 42"},
 		{"tile", &faulty{Model: whole, tile: func(b []byte) { b[5]++ }}, "tile 0/0"},
 		{"id's index", &faulty{Model: whole, lookup: func(at []id.Index) { clear(at) }}, "event id of"},
-		{"two keys", &faulty{Model: whole, keys: func(k *storage.Key) { k.Index = 1 }}, "event 1 has two idempotency keys"},
+		{"two keys", &faulty{Model: whole, keys: func(k *storage.IndexedKey) { k.Index = 1 }}, "event 1 has two idempotency keys"},
 		{"counter", &faulty{Model: whole, count: func(v []uint64) { v[0]++ }}, "counter events/"},
 		{"claim of the slug", service("org_slug", gone), `org_slug "red" is missing`},
 		{"claim of an agent", service("agent_claim", func(r *storage.Record) error { r.Value = []byte(`{"tenant":5}`); return nil }), "is another's"},

@@ -14,13 +14,13 @@ type faulty struct {
 	*storagetest.Model
 	event  func(*storage.Event)
 	record func(*storage.Record) error
-	keys   func(*storage.Key)
+	keys   func(*storage.IndexedKey)
 	tile   func([]byte)
 	lookup func([]id.Index)
 	count  func([]uint64)
 }
 
-func (f *faulty) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error] {
+func (f *faulty) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		for e, err := range f.Model.Events(ctx, t, begin, end, parts) {
 			if f.event != nil {
@@ -54,9 +54,9 @@ func (f *faulty) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key st
 	return r, err
 }
 
-func (f *faulty) Keys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[storage.Key, error] {
-	return func(yield func(storage.Key, error) bool) {
-		for k, err := range f.Model.Keys(ctx, t, begin, end) {
+func (f *faulty) IdempotencyKeys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[storage.IndexedKey, error] {
+	return func(yield func(storage.IndexedKey, error) bool) {
+		for k, err := range f.Model.IdempotencyKeys(ctx, t, begin, end) {
 			if f.keys != nil {
 				f.keys(&k)
 			}
@@ -75,7 +75,7 @@ func (f *faulty) TileHashes(ctx context.Context, t id.Tenant, level uint8, index
 	return hashes, err
 }
 
-func (f *faulty) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) ([]id.Index, error) {
+func (f *faulty) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
 	found, err := f.Model.Lookup(ctx, t, names)
 	if f.lookup != nil {
 		f.lookup(found)

@@ -22,7 +22,7 @@ func sampleEvent() storage.Event {
 			ReceivedAt: 1795176000500, Agent: "agt", Trace: "trc", Tool: "acme.x", ActionKind: "tool_call",
 			Effective: id.Deny, Disclosure: id.DiscloseFull,
 		},
-		Record: record, Envelope: []byte(`{"text":"<é\u2028>"}`), KeyDigest: storage.DigestKey("key"),
+		Record: record, Envelope: []byte(`{"text":"<é\u2028>"}`), KeyDigest: storage.DigestIdempotencyKey("key"),
 	}
 }
 

@@ -169,7 +169,7 @@ func (r *resident) open() (all []approval.ID) {
 func (r *resident) saysWhatItSucceeds(old *log.State) {
 	r.t.Helper()
 	s := r.state(r.Tenant)
-	e, err := r.ledgers.Event(r.t.Context(), s, 0, storage.Records|storage.Envelopes)
+	e, err := r.ledgers.Event(r.t.Context(), s, 0, storage.FieldRecord|storage.FieldEnvelope)
 	if err != nil {
 		r.t.Fatal(err)
 	}

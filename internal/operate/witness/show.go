@@ -135,7 +135,7 @@ func (w *Witnesses) late(ctx context.Context, s *log.State, index id.Index) (boo
 	if w.MaxLag == 0 || s.LastReceived() < oldest {
 		return true, nil
 	}
-	e, err := w.Ledgers.Event(ctx, s, index, storage.Records)
+	e, err := w.Ledgers.Event(ctx, s, index, storage.FieldRecord)
 	if err != nil {
 		return false, fmt.Errorf("lag of cosignatures: %w", err)
 	}

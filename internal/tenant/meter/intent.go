@@ -16,7 +16,7 @@ import (
 type Stored interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
 	Locate(ctx context.Context, s *log.State, events []id.Event) ([]id.Index, error)
-	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Part) (storage.Event, error)
+	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Fields) (storage.Event, error)
 }
 
 // Intent is a stored event that permits an act: the results of the act take its
@@ -128,7 +128,7 @@ func (i *Intents) Find(ctx context.Context, t id.Tenant, results []Result) ([]*I
 
 // read reads an event as the intent that it may be.
 func (i *Intents) read(ctx context.Context, s *log.State, at id.Index) (*Intent, error) {
-	e, err := i.ledgers.Event(ctx, s, at, storage.Records|storage.Envelopes)
+	e, err := i.ledgers.Event(ctx, s, at, storage.FieldRecord|storage.FieldEnvelope)
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func (b *Rulebook) activation(ctx context.Context, t id.Tenant, policyID string)
 		return act, v, err
 	}
 	c := changes{now: b.now()}
-	if active.At != 0 {
+	if active.Version != 0 {
 		if err := b.archive(ctx, t, &c, &active.Value, policyID); err != nil {
 			return act, v, err
 		}
@@ -107,7 +107,7 @@ func (b *Rulebook) archive(ctx context.Context, t id.Tenant, c *changes, active 
 }
 
 // promote makes the draft of p the active version.
-func (b *Rulebook) promote(ctx context.Context, t id.Tenant, c *changes, p *records.Value[policyRecord], active *records.Value[activeRecord], policyID string) (Version, error) {
+func (b *Rulebook) promote(ctx context.Context, t id.Tenant, c *changes, p *records.Versioned[policyRecord], active *records.Versioned[activeRecord], policyID string) (Version, error) {
 	number := p.Value.Newest
 	v, err := b.version(ctx, t, policyID, number)
 	if err != nil {

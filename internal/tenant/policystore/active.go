@@ -57,7 +57,7 @@ func (b *Rulebook) readActive(ctx context.Context, t id.Tenant) (*cacheEntry, er
 	if err != nil {
 		return nil, err
 	}
-	if active.At == 0 {
+	if active.Version == 0 {
 		return &cacheEntry{bytes: entryBytes}, nil
 	}
 	if known := b.cache.last(t); known != nil && known.compiled != nil && known.compiled.Digest() == active.Value.Digest {

@@ -25,18 +25,18 @@ func (b *Rulebook) Delete(ctx context.Context, t id.Tenant, policyID string) err
 	return err
 }
 
-func (b *Rulebook) deleteDraft(ctx context.Context, t id.Tenant, policyID string, p records.Value[policyRecord]) error {
+func (b *Rulebook) deleteDraft(ctx context.Context, t id.Tenant, policyID string, p records.Versioned[policyRecord]) error {
 	v, err := b.version(ctx, t, policyID, p.Value.Newest)
 	if err != nil {
 		return err
 	}
-	gone := storage.Change{Kind: kindVersion, Key: versionKey(policyID, p.Value.Newest), If: v.At}
+	gone := storage.Change{Kind: kindVersion, Key: versionKey(policyID, p.Value.Newest), If: v.Version}
 	if p.Value.Newest == 1 {
 		counted, err := b.quota.Remove(ctx, t, policiesOf())
 		if err != nil {
 			return err
 		}
-		return b.write(ctx, t, gone, storage.Change{Kind: kindPolicy, Key: policyID, If: p.At}, counted)
+		return b.write(ctx, t, gone, storage.Change{Kind: kindPolicy, Key: policyID, If: p.Version}, counted)
 	}
 	before, err := b.version(ctx, t, policyID, p.Value.Newest-1)
 	if err != nil {

@@ -47,10 +47,10 @@ func (b *Rulebook) Create(ctx context.Context, t id.Tenant, principal string, do
 		if err != nil {
 			return Version{}, err
 		}
-		if old.At != 0 {
+		if old.Version != 0 {
 			return Version{}, fault.New(fault.Conflict, "policy_id is taken")
 		}
-		return b.writeDraft(ctx, t, principal, old, records.Value[versionRecord]{}, p)
+		return b.writeDraft(ctx, t, principal, old, records.Versioned[versionRecord]{}, p)
 	})
 }
 
@@ -88,7 +88,7 @@ func (b *Rulebook) Draft(ctx context.Context, t id.Tenant, principal, policyID s
 			return Version{}, err
 		}
 		if !p.Value.Draft {
-			v = records.Value[versionRecord]{} // the next one
+			v = records.Versioned[versionRecord]{} // the next one
 		}
 		return b.writeDraft(ctx, t, principal, p, v, document)
 	})
@@ -96,8 +96,8 @@ func (b *Rulebook) Draft(ctx context.Context, t id.Tenant, principal, policyID s
 
 // writeDraft writes document as the draft of p: over the draft v, or as the next
 // version where v is nothing.
-func (b *Rulebook) writeDraft(ctx context.Context, t id.Tenant, principal string, p records.Value[policyRecord], v records.Value[versionRecord], document policy.Policy) (Version, error) {
-	added := v.At == 0
+func (b *Rulebook) writeDraft(ctx context.Context, t id.Tenant, principal string, p records.Versioned[policyRecord], v records.Versioned[versionRecord], document policy.Policy) (Version, error) {
+	added := v.Version == 0
 	if added {
 		p.Value.Newest++
 	}

@@ -78,9 +78,9 @@ func storesOf(r storage.RecordStore) stores {
 }
 
 // policy reads a policy's record; fault.NotFound when there is none.
-func (b *Rulebook) policy(ctx context.Context, t id.Tenant, policyID string) (records.Value[policyRecord], error) {
+func (b *Rulebook) policy(ctx context.Context, t id.Tenant, policyID string) (records.Versioned[policyRecord], error) {
 	p, err := b.stores.policies.Get(ctx, t, policyID)
-	if err == nil && p.At == 0 {
+	if err == nil && p.Version == 0 {
 		err = errNotFound()
 	}
 	return p, err
@@ -88,9 +88,9 @@ func (b *Rulebook) policy(ctx context.Context, t id.Tenant, policyID string) (re
 
 // version reads a version's record. Where the policy's record names a version
 // that is not there, the draft was deleted between the two reads: ErrStale.
-func (b *Rulebook) version(ctx context.Context, t id.Tenant, policyID string, version uint64) (records.Value[versionRecord], error) {
+func (b *Rulebook) version(ctx context.Context, t id.Tenant, policyID string, version uint64) (records.Versioned[versionRecord], error) {
 	v, err := b.stores.versions.Get(ctx, t, versionKey(policyID, version))
-	if err == nil && v.At == 0 {
+	if err == nil && v.Version == 0 {
 		err = fmt.Errorf("version %d of a policy is missing: %w", version, storage.ErrStale)
 	}
 	return v, err

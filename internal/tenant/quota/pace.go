@@ -66,7 +66,7 @@ func (q *Quota) paces() records.Store[admission.Pace] {
 
 // pace reads what was paid. More than a minute ahead it can only be because the clock was
 // corrected: that is forgotten.
-func (q *Quota) pace(ctx context.Context, t id.Tenant) (records.Value[admission.Pace], error) {
+func (q *Quota) pace(ctx context.Context, t id.Tenant) (records.Versioned[admission.Pace], error) {
 	v, err := q.paces().Get(ctx, t, "")
 	if err != nil {
 		return v, err

@@ -141,9 +141,9 @@ func (q *Quota) change(ctx context.Context, t id.Tenant, r Resource, count func(
 }
 
 // count reads a count, or makes it of the things themselves.
-func (q *Quota) count(ctx context.Context, t id.Tenant, r Resource) (records.Value[Count], error) {
+func (q *Quota) count(ctx context.Context, t id.Tenant, r Resource) (records.Versioned[Count], error) {
 	v, err := q.counts().Get(ctx, t, string(r.Kind))
-	if err == nil && !v.There() {
+	if err == nil && !v.Exists() {
 		v.Value, err = q.recount(ctx, t, r)
 	}
 	return v, err

@@ -73,7 +73,7 @@ func (a *Away) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
 }
 
 // Events implements storage.Ledgers.
-func (a *Away) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Part) iter.Seq2[storage.Event, error] {
+func (a *Away) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	if err := a.call(); err != nil {
 		return func(yield func(storage.Event, error) bool) { yield(storage.Event{}, err) }
 	}
@@ -81,15 +81,15 @@ func (a *Away) Events(ctx context.Context, t id.Tenant, begin, end id.Index, par
 }
 
 // Entries implements storage.Ledgers.
-func (a *Away) Entries(ctx context.Context, places []storage.Place) []storage.Found {
+func (a *Away) Entries(ctx context.Context, places []storage.Position) []storage.EntryResult {
 	if err := a.call(); err != nil {
-		return slices.Repeat([]storage.Found{{Err: err}}, len(places))
+		return slices.Repeat([]storage.EntryResult{{Err: err}}, len(places))
 	}
 	return a.Engine.Entries(ctx, places)
 }
 
 // Lookup implements storage.Ledgers.
-func (a *Away) Lookup(ctx context.Context, t id.Tenant, names []storage.Name) ([]id.Index, error) {
+func (a *Away) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
 	if err := a.call(); err != nil {
 		return nil, err
 	}

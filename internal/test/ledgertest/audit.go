@@ -29,7 +29,7 @@ func (s *Service) Audit(t testing.TB, tenant id.Tenant) []Said {
 	state := s.State(t, tenant)
 	var said []Said
 	var before event.Entry
-	for e, err := range s.Ledgers.Events(t.Context(), state, 0, state.Size(), storage.Records|storage.Envelopes) {
+	for e, err := range s.Ledgers.Events(t.Context(), state, 0, state.Size(), storage.FieldRecord|storage.FieldEnvelope) {
 		if err != nil {
 			t.Fatal(err)
 		}
