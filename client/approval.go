@@ -67,14 +67,14 @@ func approvalPath(name string) string { return approvalsPath + "/" + url.PathEsc
 // pollSeconds is how long one request for an approval waits at the most, and pollRest
 // what its time-out leaves for the answer.
 const (
-	pollSeconds = 25
-	pollRest    = 5 * time.Second
+	pollSeconds  = 25
+	answerMargin = 5 * time.Second
 )
 
-// pollWait returns for how many seconds a request may wait, so that its time-out is
+// longestPollSeconds returns for how many seconds a request may wait, so that its time-out is
 // none of the service's.
-func (c *Client) pollWait() int {
-	return min(pollSeconds, int(max(c.timeout-pollRest, c.timeout/2)/time.Second))
+func (c *Client) longestPollSeconds() int {
+	return min(pollSeconds, int(max(c.timeout-answerMargin, c.timeout/2)/time.Second))
 }
 
 // GetApproval tells where an approval stands.
@@ -84,7 +84,7 @@ func (c *Client) GetApproval(ctx context.Context, name string) (Approval, error)
 
 // AwaitApproval waits until an approval is not pending any more, or ctx ends.
 func (c *Client) AwaitApproval(ctx context.Context, name string) (Approval, error) {
-	wait := c.pollWait()
+	wait := c.longestPollSeconds()
 	for {
 		rest := 100 * time.Millisecond
 		if wait == 0 {
@@ -92,7 +92,7 @@ func (c *Client) AwaitApproval(ctx context.Context, name string) (Approval, erro
 		}
 		a, err := c.pollApproval(ctx, name, wait)
 		if wait > 0 && isOverloaded(err) { // too many of the organization wait
-			rest = crowdedRest
+			rest = crowdedPause
 			a, err = c.pollApproval(ctx, name, 0)
 		}
 		if err != nil || a.Status != ApprovalPending {
@@ -104,9 +104,9 @@ func (c *Client) AwaitApproval(ctx context.Context, name string) (Approval, erro
 	}
 }
 
-// crowdedRest is how long a client rests that asks without waiting, because the service
+// crowdedPause is how long a client rests that asks without waiting, because the service
 // has no room for one more that waits.
-const crowdedRest = 5 * time.Second
+const crowdedPause = 5 * time.Second
 
 func isOverloaded(err error) bool {
 	var refused *Error

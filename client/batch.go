@@ -33,19 +33,19 @@ type Outcome struct {
 // the outcome of all envelopes that have no other.
 func (c *Client) SendBatch(ctx context.Context, envelopes [][]byte) []Outcome {
 	outcomes := make([]Outcome, len(envelopes))
-	lines := make([]line, 0, len(envelopes))
+	lines := make([]batchLine, 0, len(envelopes))
 	for i, envelope := range envelopes {
 		e, err := event.Parse(envelope, event.Options{MaxBytes: maxBatchBytes - 1})
 		if err != nil {
 			outcomes[i].Err = fmt.Errorf("send event: %w", err)
 			continue
 		}
-		lines = append(lines, line{text: e.Canonical, event: e.EventID, outcome: &outcomes[i]})
+		lines = append(lines, batchLine{text: e.Canonical, event: e.EventID, outcome: &outcomes[i]})
 	}
 	for len(lines) > 0 {
-		n := fitting(lines)
-		if err := c.sendLines(ctx, lines[:n]); err != nil {
-			fail(lines, err)
+		n := linesPerRequest(lines)
+		if err := c.sendBatchLines(ctx, lines[:n]); err != nil {
+			failUndecided(lines, err)
 			break
 		}
 		lines = lines[n:]
@@ -53,26 +53,26 @@ func (c *Client) SendBatch(ctx context.Context, envelopes [][]byte) []Outcome {
 	return outcomes
 }
 
-// line is an envelope on its way. It is done when its outcome is set.
-type line struct {
+// batchLine is an envelope on its way. It is done when its outcome is set.
+type batchLine struct {
 	text    []byte // canonical, so without LF
 	event   id.Event
 	outcome *Outcome
 }
 
-func (l *line) open() bool { return l.outcome.Err == nil && l.outcome.Result.Status == "" }
+func (l *batchLine) isUndecided() bool { return l.outcome.Err == nil && l.outcome.Result.Status == "" }
 
-// fail sets the outcome of all lines that have none.
-func fail(lines []line, err error) {
+// failUndecided sets the outcome of all lines that have none.
+func failUndecided(lines []batchLine, err error) {
 	for i := range lines {
-		if lines[i].open() {
+		if lines[i].isUndecided() {
 			lines[i].outcome.Err = fmt.Errorf("send event: %w", err)
 		}
 	}
 }
 
-// fitting returns how many of the lines go into one request.
-func fitting(lines []line) int {
+// linesPerRequest returns how many of the lines go into one request.
+func linesPerRequest(lines []batchLine) int {
 	size := 0
 	for n := range lines {
 		if size += len(lines[n].text) + 1; n == maxBatchLines || size > maxBatchBytes {
@@ -82,15 +82,15 @@ func fitting(lines []line) int {
 	return len(lines)
 }
 
-// sendLines sends lines in one request, and again those that it got no final
+// sendBatchLines sends lines in one request, and again those that it got no final
 // answer for, until there are none or it has to stop.
-func (c *Client) sendLines(ctx context.Context, lines []line) error {
+func (c *Client) sendBatchLines(ctx context.Context, lines []batchLine) error {
 	for try := 1; ; try++ {
-		body, err := c.sendOnce(ctx, call{
-			method: http.MethodPost, path: "/v1/ingest/events/batch", body: bodyOf(lines), media: mediaNDJSON, ingest: true,
+		body, err := c.sendRequestOnce(ctx, call{
+			method: http.MethodPost, path: "/v1/ingest/events/batch", body: encodeLines(lines), media: mediaNDJSON, ingest: true,
 		})
 		if err == nil {
-			lines, err = readLines(body, lines)
+			lines, err = readBatchAnswer(body, lines)
 		}
 		if err == nil {
 			return nil
@@ -101,7 +101,7 @@ func (c *Client) sendLines(ctx context.Context, lines []line) error {
 	}
 }
 
-func bodyOf(lines []line) []byte {
+func encodeLines(lines []batchLine) []byte {
 	size := 0
 	for i := range lines {
 		size += len(lines[i].text) + 1
@@ -113,16 +113,16 @@ func bodyOf(lines []line) []byte {
 	return body
 }
 
-// readLines sets the outcomes that an answer tells. Lines that may be tried again
+// readBatchAnswer sets the outcomes that an answer tells. Lines that may be tried again
 // stay open: it returns them and why the first of them does.
-func readLines(body []byte, lines []line) (open []line, why error) {
+func readBatchAnswer(body []byte, lines []batchLine) (open []batchLine, why error) {
 	answers := bytes.Split(bytes.TrimSuffix(body, []byte{'\n'}), []byte{'\n'})
 	if len(answers) != len(lines) {
 		return lines, malformedAnswer(fmt.Errorf("%d lines to %d", len(answers), len(lines)))
 	}
 	for i, answer := range answers {
-		r, err := readLine(answer, lines[i].event)
-		if err != nil && mayRetry(err) {
+		r, err := readBatchLine(answer, lines[i].event)
+		if err != nil && isRetryable(err) {
 			open = append(open, lines[i])
 			why = cmp.Or(why, err)
 			continue
@@ -135,7 +135,7 @@ func readLines(body []byte, lines []line) (open []line, why error) {
 	return open, why
 }
 
-func readLine(answer []byte, sent id.Event) (Result, error) {
+func readBatchLine(answer []byte, sent id.Event) (Result, error) {
 	var l struct {
 		Status int `json:"status_code"`
 		errorBody
@@ -144,7 +144,7 @@ func readLine(answer []byte, sent id.Event) (Result, error) {
 		return Result{}, err
 	}
 	if l.Status/100 == 2 {
-		return resultOf(answer, sent)
+		return parseSendResult(answer, sent)
 	}
-	return Result{}, l.errorBody.asError(l.Status)
+	return Result{}, l.errorBody.toStatusError(l.Status)
 }

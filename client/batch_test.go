@@ -270,7 +270,7 @@ func TestReadLines(t *testing.T) {
 		"without LF":    {`{"status_code":422}` + "\n" + `{"status_code":503,"error":"Later"}`, 1, true},
 	} {
 		outcomes := make([]Outcome, 2)
-		open, err := readLines([]byte(tc.answer), []line{{event: "a", outcome: &outcomes[0]}, {event: "b", outcome: &outcomes[1]}})
+		open, err := readBatchAnswer([]byte(tc.answer), []batchLine{{event: "a", outcome: &outcomes[0]}, {event: "b", outcome: &outcomes[1]}})
 		if len(open) != tc.open || (err != nil) != tc.err {
 			t.Errorf("%s: got %d lines open, %v", name, len(open), err)
 		}

@@ -50,18 +50,18 @@ func (c *Client) Call(ctx context.Context, method, path string, body, answer any
 			return fmt.Errorf("encode: %w", err)
 		}
 	}
-	received, err := c.sendWithRetry(ctx, call{method: method, path: path, body: text, ingest: true})
+	received, err := c.sendWithRetries(ctx, call{method: method, path: path, body: text, ingest: true})
 	if err != nil || answer == nil {
 		return err
 	}
 	return decodeAnswer(received, answer)
 }
 
-// sendWithRetry makes a call until it succeeds, may not be tried again or has used up its
+// sendWithRetries makes a call until it succeeds, may not be tried again or has used up its
 // tries. It returns the body of a 2xx answer.
-func (c *Client) sendWithRetry(ctx context.Context, q call) ([]byte, error) {
+func (c *Client) sendWithRetries(ctx context.Context, q call) ([]byte, error) {
 	for try := 1; ; try++ {
-		body, err := c.sendOnce(ctx, q)
+		body, err := c.sendRequestOnce(ctx, q)
 		if err == nil {
 			return body, nil
 		}
@@ -71,7 +71,7 @@ func (c *Client) sendWithRetry(ctx context.Context, q call) ([]byte, error) {
 	}
 }
 
-func (c *Client) sendOnce(ctx context.Context, q call) ([]byte, error) {
+func (c *Client) sendRequestOnce(ctx context.Context, q call) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	r, err := c.newRequest(ctx, q)
@@ -87,7 +87,7 @@ func (c *Client) sendOnce(ctx context.Context, q call) ([]byte, error) {
 	body, err := readAnswer(answer, limit)
 	switch {
 	case answer.StatusCode/100 != 2:
-		return nil, readError(answer, body)
+		return nil, readErrorAnswer(answer, body)
 	case err != nil:
 		return nil, fmt.Errorf("read answer: %w", err)
 	case int64(len(body)) > limit:
@@ -129,10 +129,10 @@ func (c *Client) newRequest(ctx context.Context, q call) (*http.Request, error) 
 	return r, nil
 }
 
-// getPublic fetches a public resource and decodes it into v. Unknown members are ignored,
+// fetchPublicJSON fetches a public resource and decodes it into v. Unknown members are ignored,
 // so that the service may add some.
-func (c *Client) getPublic(ctx context.Context, path string, v any) error {
-	body, err := c.sendWithRetry(ctx, call{method: http.MethodGet, path: path})
+func (c *Client) fetchPublicJSON(ctx context.Context, path string, v any) error {
+	body, err := c.sendWithRetries(ctx, call{method: http.MethodGet, path: path})
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ type Client struct {
 
 // New checks a configuration and returns a client. It does no I/O.
 func New(c Config) (*Client, error) {
-	base, err := checkBase(c.BaseURL)
+	base, err := parseBaseURL(c.BaseURL)
 	if err != nil {
 		return nil, err
 	}
@@ -77,12 +77,12 @@ func New(c Config) (*Client, error) {
 		out.timeout = DefaultTimeout
 	}
 	if out.http == nil {
-		out.http = newHTTP()
+		out.http = newHTTPClient()
 	}
 	return out, nil
 }
 
-func checkBase(text string) (string, error) {
+func parseBaseURL(text string) (string, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
@@ -93,8 +93,8 @@ func checkBase(text string) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// newHTTP returns a client that keeps as many connections as callers use.
-func newHTTP() *http.Client {
+// newHTTPClient returns a client that keeps as many connections as callers use.
+func newHTTPClient() *http.Client {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 256, IdleConnTimeout: 90 * time.Second}
 	return &http.Client{
 		Transport:     transport,

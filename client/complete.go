@@ -67,54 +67,54 @@ func (s *Signer) Complete(unsigned []byte) ([]byte, error) {
 	for _, m := range members {
 		given[string(m.Name(canonical))] = canonical[m.Value:m.End]
 	}
-	if err := s.checkOwn(given); err != nil {
+	if err := s.checkOwnMembers(given); err != nil {
 		return nil, fmt.Errorf("complete event: %w", err)
 	}
-	return s.fill(canonical, given), nil
+	return s.appendMissingMembers(canonical, given), nil
 }
 
-// checkOwn refuses an event of somebody else.
-func (s *Signer) checkOwn(given map[string][]byte) error {
+// checkOwnMembers refuses an event of somebody else.
+func (s *Signer) checkOwnMembers(given map[string][]byte) error {
 	for _, own := range []struct{ name, value string }{{"agent_id", string(s.who.Agent)}, {"key_id", string(s.who.Key)}} {
-		if value, ok := given[own.name]; ok && text(value) != own.value {
+		if value, ok := given[own.name]; ok && decodeString(value) != own.value {
 			return fmt.Errorf("%s is not the signer's", own.name)
 		}
 	}
-	if event.ReservedEvent(text(given["event_id"])) {
+	if event.ReservedEvent(decodeString(given["event_id"])) {
 		return errors.New("an event_id that begins with ledger_ or stp_ is reserved for the server")
 	}
 	if value, ok := given["organization_id"]; ok {
-		if o, err := id.ParseOrganization(text(value)); err != nil || o != s.who.Organization {
+		if o, err := id.ParseOrganization(decodeString(value)); err != nil || o != s.who.Organization {
 			return fmt.Errorf("organization_id is not the signer's")
 		}
 	}
 	return nil
 }
 
-func text(value []byte) string {
+func decodeString(value []byte) string {
 	decoded, _ := jcs.AppendDecoded(nil, value)
 	return string(decoded)
 }
 
-// fill appends what is not given to the members of a canonical object.
-func (s *Signer) fill(canonical []byte, given map[string][]byte) []byte {
+// appendMissingMembers appends what is not given to the members of a canonical object.
+func (s *Signer) appendMissingMembers(canonical []byte, given map[string][]byte) []byte {
 	out := append([]byte(nil), canonical[:len(canonical)-1]...)
 	for _, m := range []struct {
 		name  string
 		value func() string
 	}{
 		{"schema_version", func() string { return "1" }},
-		{"organization_id", func() string { return quoted(s.who.Organization.String()) }},
-		{"event_id", func() string { return quoted("evt_" + hex.EncodeToString(random())) }},
-		{"trace_id", func() string { return quoted("trc_" + hex.EncodeToString(random())) }},
-		{"agent_id", func() string { return quoted(string(s.who.Agent)) }},
-		{"key_id", func() string { return quoted(string(s.who.Key)) }},
-		{"emitted_at", func() string { return quoted(id.InstantOf(time.Now()).String()) }},
-		{"actor_type", func() string { return quoted("agent") }},
-		{"actor_principal", func() string { return quoted(string(s.who.Agent)) }},
-		{"policy_decision", func() string { return quoted(id.Allow.String()) }},
+		{"organization_id", func() string { return quoteString(s.who.Organization.String()) }},
+		{"event_id", func() string { return quoteString("evt_" + hex.EncodeToString(randomBytes())) }},
+		{"trace_id", func() string { return quoteString("trc_" + hex.EncodeToString(randomBytes())) }},
+		{"agent_id", func() string { return quoteString(string(s.who.Agent)) }},
+		{"key_id", func() string { return quoteString(string(s.who.Key)) }},
+		{"emitted_at", func() string { return quoteString(id.InstantOf(time.Now()).String()) }},
+		{"actor_type", func() string { return quoteString("agent") }},
+		{"actor_principal", func() string { return quoteString(string(s.who.Agent)) }},
+		{"policy_decision", func() string { return quoteString(id.Allow.String()) }},
 		{"payload", func() string { return "{}" }},
-		{"salt", func() string { return quoted(base64.RawURLEncoding.EncodeToString(random())) }},
+		{"salt", func() string { return quoteString(base64.RawURLEncoding.EncodeToString(randomBytes())) }},
 	} {
 		if _, ok := given[m.name]; ok {
 			continue
@@ -127,9 +127,9 @@ func (s *Signer) fill(canonical []byte, given map[string][]byte) []byte {
 	return append(out, '}')
 }
 
-func quoted(s string) string { return string(jcs.AppendString(nil, s)) }
+func quoteString(s string) string { return string(jcs.AppendString(nil, s)) }
 
-func random() []byte {
+func randomBytes() []byte {
 	b := make([]byte, 16)
 	_, _ = rand.Read(b) // never fails
 	return b

@@ -16,20 +16,20 @@ import (
 // last for an agent. That the document is the key's is checked; that the key is
 // the agent's is the operator's word.
 func (c *Client) AgentDID(ctx context.Context, a id.Agent) (did.Document, error) {
-	return c.document(ctx, "/v1/public/agents/"+url.PathEscape(string(a))+"/did", "")
+	return c.fetchDocument(ctx, "/v1/public/agents/"+url.PathEscape(string(a))+"/did", "")
 }
 
 // ResolveDID fetches the document of a did:key or did:web that the service
 // knows. A did:key document is checked as in AgentDID; what a did:web document
 // says beyond its own name is the operator's word.
 func (c *Client) ResolveDID(ctx context.Context, name string) (did.Document, error) {
-	return c.document(ctx, "/v1/public/did/"+url.PathEscape(name), name)
+	return c.fetchDocument(ctx, "/v1/public/did/"+url.PathEscape(name), name)
 }
 
-// document fetches the document of name, "" for any did:key.
-func (c *Client) document(ctx context.Context, path, name string) (did.Document, error) {
+// fetchDocument fetches the document of name, "" for any did:key.
+func (c *Client) fetchDocument(ctx context.Context, path, name string) (did.Document, error) {
 	var d did.Document
-	if err := c.getPublic(ctx, path, &d); err != nil {
+	if err := c.fetchPublicJSON(ctx, path, &d); err != nil {
 		return did.Document{}, fmt.Errorf("fetch DID document: %w", err)
 	}
 	if name != "" && !did.Equal(d.ID, name) {

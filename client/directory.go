@@ -20,7 +20,7 @@ type Directory struct {
 // kept.
 func (c *Client) Directory(ctx context.Context) (Directory, error) {
 	var d Directory
-	if err := c.getPublic(ctx, "/v1/public/directory", &d); err != nil {
+	if err := c.fetchPublicJSON(ctx, "/v1/public/directory", &d); err != nil {
 		return Directory{}, fmt.Errorf("fetch directory: %w", err)
 	}
 	return d, nil
@@ -44,7 +44,7 @@ type DirectoryEvent struct {
 // DirectoryPage fetches what the directory lists from a log index on.
 func (c *Client) DirectoryPage(ctx context.Context, from id.Index) (DirectoryPage, error) {
 	var p DirectoryPage
-	if err := c.getPublic(ctx, fmt.Sprintf("/v1/public/directory/events?from=%d", from), &p); err != nil {
+	if err := c.fetchPublicJSON(ctx, fmt.Sprintf("/v1/public/directory/events?from=%d", from), &p); err != nil {
 		return DirectoryPage{}, fmt.Errorf("fetch directory: %w", err)
 	}
 	return p, nil

@@ -64,10 +64,10 @@ func IsUnreachable(err error) bool {
 	if answer, ok := errors.AsType[*Error](err); ok {
 		return answer.Status >= http.StatusInternalServerError
 	}
-	return err != nil && !isFinal(err) && !IsRefused(err)
+	return err != nil && !isNeverRetried(err) && !IsRefused(err)
 }
 
-func isFinal(err error) bool {
+func isNeverRetried(err error) bool {
 	return errors.Is(err, ErrNoToken) || errors.Is(err, ErrRequest) || errors.Is(err, ErrAnswer)
 }
 
@@ -87,29 +87,29 @@ type errorBody struct {
 	RequestID string `json:"request_id"`
 }
 
-func (b errorBody) asError(status int) *Error {
+func (b errorBody) toStatusError(status int) *Error {
 	if b.Error == "" {
 		b.Error = http.StatusText(status)
 	}
-	return &Error{Status: status, Code: cleanLine(b.Code), Message: cleanLine(b.Error), RequestID: cleanLine(b.RequestID)}
+	return &Error{Status: status, Code: sanitizeLine(b.Code), Message: sanitizeLine(b.Error), RequestID: sanitizeLine(b.RequestID)}
 }
 
-// readError returns the *Error of an answer. It ignores a body in another form, for
+// readErrorAnswer returns the *Error of an answer. It ignores a body in another form, for
 // example a proxy's page.
-func readError(r *http.Response, body []byte) *Error {
+func readErrorAnswer(r *http.Response, body []byte) *Error {
 	var b errorBody
 	if json.Unmarshal(body, &b) != nil {
 		b = errorBody{}
 	}
 	b.RequestID = cmp.Or(b.RequestID, r.Header.Get("X-Request-Id"))
-	e := b.asError(r.StatusCode)
+	e := b.toStatusError(r.StatusCode)
 	e.RetryAfter = retryafter.Of(r.Header, time.Now())
 	return e
 }
 
-// cleanLine makes a text of the service safe for a terminal and a log: no control
+// sanitizeLine makes a text of the service safe for a terminal and a log: no control
 // characters, at most 512 bytes.
-func cleanLine(s string) string {
+func sanitizeLine(s string) string {
 	s = strings.ToValidUTF8(s[:min(len(s), 512)], "?")
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r <= 0x9f {

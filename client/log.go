@@ -32,7 +32,7 @@ func (c *Client) Log(slug id.Slug, key tlog.VerifierKey, retired ...verify.LogKe
 // may be without its latest leaf hash and time.
 func (l *Log) Head(ctx context.Context) (verify.Head, tlog.Checkpoint, error) {
 	var head verify.Head
-	if err := l.client.getPublic(ctx, publicPath(l.slug, "transparency/head"), &head); err != nil {
+	if err := l.client.fetchPublicJSON(ctx, publicPath(l.slug, "transparency/head"), &head); err != nil {
 		return verify.Head{}, tlog.Checkpoint{}, fmt.Errorf("fetch head: %w", err)
 	}
 	checkpoint, err := verify.CheckHead(head, l.key)
@@ -45,7 +45,7 @@ func (l *Log) Head(ctx context.Context) (verify.Head, tlog.Checkpoint, error) {
 // Checkpoint fetches the newest checkpoint, signed by the log's key, and the note
 // that it came in.
 func (l *Log) Checkpoint(ctx context.Context) (tlog.Checkpoint, []byte, error) {
-	note, err := l.client.sendWithRetry(ctx, call{method: http.MethodGet, path: publicPath(l.slug, "transparency/checkpoint")})
+	note, err := l.client.sendWithRetries(ctx, call{method: http.MethodGet, path: publicPath(l.slug, "transparency/checkpoint")})
 	if err != nil {
 		return tlog.Checkpoint{}, nil, fmt.Errorf("fetch checkpoint: %w", err)
 	}
@@ -61,7 +61,7 @@ func (l *Log) Checkpoint(ctx context.Context) (tlog.Checkpoint, []byte, error) {
 func (l *Log) Inclusion(ctx context.Context, index id.Index, leaf id.Hash, at tlog.Checkpoint) ([]id.Hash, error) {
 	var answer verify.InclusionAnswer
 	path := fmt.Sprintf("transparency/inclusion?log_index=%d&tree_size=%d", index, at.Size)
-	if err := l.client.getPublic(ctx, publicPath(l.slug, path), &answer); err != nil {
+	if err := l.client.fetchPublicJSON(ctx, publicPath(l.slug, path), &answer); err != nil {
 		return nil, fmt.Errorf("fetch inclusion proof: %w", err)
 	}
 	if err := verify.CheckInclusionAnswer(answer, index, leaf, at); err != nil {
@@ -76,7 +76,7 @@ func (l *Log) Inclusion(ctx context.Context, index id.Index, leaf id.Hash, at tl
 func (l *Log) Consistency(ctx context.Context, from, to tlog.Checkpoint) ([]id.Hash, error) {
 	var answer verify.Consistency
 	path := fmt.Sprintf("transparency/consistency?from=%d&to=%d", from.Size, to.Size)
-	if err := l.client.getPublic(ctx, publicPath(l.slug, path), &answer); err != nil {
+	if err := l.client.fetchPublicJSON(ctx, publicPath(l.slug, path), &answer); err != nil {
 		return nil, fmt.Errorf("fetch consistency proof: %w", err)
 	}
 	if err := verify.CheckConsistencyAnswer(answer, from, to); err != nil {

@@ -192,7 +192,7 @@ func TestDID(t *testing.T) {
 func TestDIDMutated(t *testing.T) {
 	s := filled(t, 0)
 	honest, _ := dial(t, s, s.Organization(0))
-	real, err := honest.sendWithRetry(t.Context(), call{method: http.MethodGet, path: "/v1/public/did/" + s.Organization(0).DID()})
+	real, err := honest.sendWithRetries(t.Context(), call{method: http.MethodGet, path: "/v1/public/did/" + s.Organization(0).DID()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func (c *Client) Keys(ctx context.Context, slug id.Slug) ([]LogKey, error) {
 	var answer struct {
 		Keys []LogKey `json:"keys"`
 	}
-	if err := c.getPublic(ctx, publicPath(slug, "transparency/keys"), &answer); err != nil {
+	if err := c.fetchPublicJSON(ctx, publicPath(slug, "transparency/keys"), &answer); err != nil {
 		return nil, fmt.Errorf("fetch keys: %w", err)
 	}
 	return answer.Keys, nil
@@ -35,7 +35,7 @@ func (c *Client) Keys(ctx context.Context, slug id.Slug) ([]LogKey, error) {
 // FetchBundle fetches the verification bundle of one event as the service sends
 // it, unchecked: verify.ParseBundle and verify.Check are next.
 func (c *Client) FetchBundle(ctx context.Context, slug id.Slug, e id.Event) ([]byte, error) {
-	body, err := c.sendWithRetry(ctx, call{method: http.MethodGet, path: publicPath(slug, "verify/"+url.PathEscape(string(e)))})
+	body, err := c.sendWithRetries(ctx, call{method: http.MethodGet, path: publicPath(slug, "verify/"+url.PathEscape(string(e)))})
 	if err != nil {
 		return nil, fmt.Errorf("fetch bundle: %w", err)
 	}
@@ -83,7 +83,7 @@ func (c *Client) newestCheckpoint(ctx context.Context, o id.Organization) (tlog.
 // Fetch fetches a document of any kind as it is. path is escaped, begins with a
 // slash and may have a query. Bundles are asked for as JSON where there is a choice.
 func (c *Client) Fetch(ctx context.Context, path string) ([]byte, error) {
-	body, err := c.sendWithRetry(ctx, call{method: http.MethodGet, path: path})
+	body, err := c.sendWithRetries(ctx, call{method: http.MethodGet, path: path})
 	if err != nil {
 		return nil, fmt.Errorf("fetch: %w", err)
 	}

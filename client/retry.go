@@ -62,7 +62,7 @@ func sleepUntil(ctx context.Context, d time.Duration) error {
 // err. It returns why there is none.
 func (r Retry) waitForNext(ctx context.Context, try int, err error) error {
 	switch {
-	case ctx.Err() != nil || !mayRetry(err):
+	case ctx.Err() != nil || !isRetryable(err):
 		return err
 	case try >= r.Attempts:
 		return fmt.Errorf("given up after %d tries: %w", try, err)
@@ -90,8 +90,8 @@ func (r Retry) pauseAfter(try int, err error) time.Duration {
 	return max(asked, backoff/2+rand.N(backoff/2+1))
 }
 
-// mayRetry reports whether a request that failed with err may have another try.
-func mayRetry(err error) bool {
+// isRetryable reports whether a request that failed with err may have another try.
+func isRetryable(err error) bool {
 	var answered *Error
 	if errors.As(err, &answered) {
 		switch answered.Code {
@@ -106,5 +106,5 @@ func mayRetry(err error) bool {
 	}
 	var certificate *tls.CertificateVerificationError
 	var name *net.DNSError
-	return !errors.As(err, &certificate) && !(errors.As(err, &name) && name.IsNotFound) && !isFinal(err)
+	return !errors.As(err, &certificate) && !(errors.As(err, &name) && name.IsNotFound) && !isNeverRetried(err)
 }

@@ -45,7 +45,7 @@ func TestAgain(t *testing.T) {
 		"resolver down":      {&net.DNSError{IsTemporary: true}, true},
 		"answer not JSON":    {malformedAnswer(errors.New("x")), false},
 	} {
-		if got := mayRetry(tc.err); got != tc.want {
+		if got := isRetryable(tc.err); got != tc.want {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}

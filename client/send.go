@@ -44,28 +44,28 @@ func (c *Client) Send(ctx context.Context, envelope []byte) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("send event: %w", err)
 	}
-	body, err := c.sendWithRetry(ctx, call{
+	body, err := c.sendWithRetries(ctx, call{
 		method: http.MethodPost, path: "/v1/ingest/events", body: envelope, ingest: true, once: string(e.EventID),
 	})
 	if err != nil {
 		return Result{}, fmt.Errorf("send event: %w", err)
 	}
-	r, err := resultOf(body, e.EventID)
+	r, err := parseSendResult(body, e.EventID)
 	if err != nil {
 		return Result{}, fmt.Errorf("send event: %w", err)
 	}
 	return r, nil
 }
 
-func resultOf(body []byte, sent id.Event) (r Result, err error) {
+func parseSendResult(body []byte, sent id.Event) (r Result, err error) {
 	if err := decodeAnswer(body, &r); err != nil {
 		return Result{}, err
 	}
-	return r.checked(sent)
+	return r.checkSendResult(sent)
 }
 
-// checked returns r if it can be the answer for that event.
-func (r Result) checked(sent id.Event) (Result, error) {
+// checkSendResult returns r if it can be the answer for that event.
+func (r Result) checkSendResult(sent id.Event) (Result, error) {
 	var err error
 	switch {
 	case r.EventID != sent:

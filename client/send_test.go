@@ -218,7 +218,7 @@ func TestResultOf(t *testing.T) {
 		"created without chain":  `{"event_id":"evt_1","status":"created","sequence_num":1}`,
 		"unknown decision":       `{"event_id":"evt_1","status":"created","sequence_num":1,"chain_valid":true,"policy_decision":"maybe"}`,
 	} {
-		if r, err := resultOf([]byte(body), "evt_1"); err == nil || mayRetry(err) || r != (Result{}) {
+		if r, err := parseSendResult([]byte(body), "evt_1"); err == nil || isRetryable(err) || r != (Result{}) {
 			t.Errorf("%s: got %+v, %v", name, r, err)
 		}
 	}

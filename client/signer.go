@@ -113,7 +113,7 @@ func (s *Signer) signCanonical(complete []byte) ([]byte, error) {
 
 // Proof returns proof_b64, with which the key is registered for the signer's
 // agent; see ProveKey.
-func (s *Signer) Proof() string { return prove(s.who, *s.private) }
+func (s *Signer) Proof() string { return signKeyProof(s.who, *s.private) }
 
 // ProveKey returns proof_b64, with which the key of a 32-byte Ed25519 seed is
 // registered for an agent: its signature of
@@ -140,10 +140,10 @@ func ProveKey(who Identity, seed []byte) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("prove key: seed: %w", err)
 	}
-	return prove(who, private), nil
+	return signKeyProof(who, private), nil
 }
 
-func prove(who Identity, private edkey.Private) string {
+func signKeyProof(who Identity, private edkey.Private) string {
 	message := fmt.Appendf(nil, "APS1-KEY\n%s\n%s\n%s\n%s\n", who.Organization, who.Agent, who.Key, private.Public())
 	signature := private.Sign(message)
 	return base64.StdEncoding.EncodeToString(signature[:])

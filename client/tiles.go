@@ -40,7 +40,7 @@ func (t *Tiles) CloseIdle() { t.client.CloseIdle() }
 // Checkpoint fetches the newest signed note, of at most tlog.MaxNote bytes,
 // unchecked.
 func (t *Tiles) Checkpoint(ctx context.Context) ([]byte, error) {
-	note, err := t.get(ctx, "checkpoint", tlog.MaxNote)
+	note, err := t.fetchResource(ctx, "checkpoint", tlog.MaxNote)
 	if err != nil {
 		return nil, fmt.Errorf("fetch checkpoint: %w", err)
 	}
@@ -50,7 +50,7 @@ func (t *Tiles) Checkpoint(ctx context.Context) ([]byte, error) {
 // Cosigned fetches the newest signed note that witnesses have cosigned, as
 // Checkpoint does. A server that knows no such choice sends its newest.
 func (t *Tiles) Cosigned(ctx context.Context) ([]byte, error) {
-	note, err := t.get(ctx, "checkpoint?cosigned=1", tlog.MaxNote)
+	note, err := t.fetchResource(ctx, "checkpoint?cosigned=1", tlog.MaxNote)
 	if err != nil {
 		return nil, fmt.Errorf("fetch cosigned checkpoint: %w", err)
 	}
@@ -60,11 +60,11 @@ func (t *Tiles) Cosigned(ctx context.Context) ([]byte, error) {
 // Tile fetches the hashes of a tile, 32 bytes each. When a partial tile is no
 // longer there, the full one that took its place is read.
 func (t *Tiles) Tile(ctx context.Context, tile tlog.Tile) ([]byte, error) {
-	hashes, err := t.exactTile(ctx, tile)
+	hashes, err := t.fetchExactTile(ctx, tile)
 	if tile.Width < tlog.TileWidth && isNotFound(err) {
 		full := tile
 		full.Width = tlog.TileWidth
-		if hashes, errFull := t.exactTile(ctx, full); errFull == nil {
+		if hashes, errFull := t.fetchExactTile(ctx, full); errFull == nil {
 			return hashes[:hashSize*int(tile.Width)], nil
 		}
 	}
@@ -76,9 +76,9 @@ func (t *Tiles) Tile(ctx context.Context, tile tlog.Tile) ([]byte, error) {
 
 const hashSize = len(id.Hash{})
 
-func (t *Tiles) exactTile(ctx context.Context, tile tlog.Tile) ([]byte, error) {
+func (t *Tiles) fetchExactTile(ctx context.Context, tile tlog.Tile) ([]byte, error) {
 	want := hashSize * int(tile.Width)
-	hashes, err := t.get(ctx, tile.Path(), int64(want))
+	hashes, err := t.fetchResource(ctx, tile.Path(), int64(want))
 	if err == nil && len(hashes) != want {
 		err = malformedAnswer(fmt.Errorf("tile of %d bytes, not %d: %w", len(hashes), want, tlog.ErrMalformed))
 	}
@@ -88,11 +88,11 @@ func (t *Tiles) exactTile(ctx context.Context, tile tlog.Tile) ([]byte, error) {
 // Entries fetches the entries of a bundle, each of at most maxEntry bytes. When a
 // partial bundle is no longer there, the full one that took its place is read.
 func (t *Tiles) Entries(ctx context.Context, bundle tlog.Bundle, maxEntry int) ([][]byte, error) {
-	entries, err := t.exactEntries(ctx, bundle, maxEntry)
+	entries, err := t.fetchExactEntries(ctx, bundle, maxEntry)
 	if bundle.Width < tlog.TileWidth && isNotFound(err) {
 		full := bundle
 		full.Width = tlog.TileWidth
-		if entries, errFull := t.exactEntries(ctx, full, maxEntry); errFull == nil {
+		if entries, errFull := t.fetchExactEntries(ctx, full, maxEntry); errFull == nil {
 			return entries[:bundle.Width], nil
 		}
 	}
@@ -102,8 +102,8 @@ func (t *Tiles) Entries(ctx context.Context, bundle tlog.Bundle, maxEntry int) (
 	return entries, nil
 }
 
-func (t *Tiles) exactEntries(ctx context.Context, bundle tlog.Bundle, maxEntry int) ([][]byte, error) {
-	content, err := t.get(ctx, bundle.Path(), int64(bundle.Width)*int64(2+maxEntry))
+func (t *Tiles) fetchExactEntries(ctx context.Context, bundle tlog.Bundle, maxEntry int) ([][]byte, error) {
+	content, err := t.fetchResource(ctx, bundle.Path(), int64(bundle.Width)*int64(2+maxEntry))
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +114,8 @@ func (t *Tiles) exactEntries(ctx context.Context, bundle tlog.Bundle, maxEntry i
 	return entries, nil
 }
 
-func (t *Tiles) get(ctx context.Context, path string, max int64) ([]byte, error) {
-	return t.client.sendWithRetry(ctx, call{method: http.MethodGet, path: "/" + path, media: "*/*", max: max})
+func (t *Tiles) fetchResource(ctx context.Context, path string, max int64) ([]byte, error) {
+	return t.client.sendWithRetries(ctx, call{method: http.MethodGet, path: "/" + path, media: "*/*", max: max})
 }
 
 func isNotFound(err error) bool {
@@ -166,7 +166,7 @@ type Successor struct {
 // nothing does.
 func (t *Tiles) Successor(ctx context.Context) (Successor, error) {
 	var s Successor
-	text, err := t.get(ctx, "successor", 1<<20)
+	text, err := t.fetchResource(ctx, "successor", 1<<20)
 	if err == nil {
 		if err = json.Unmarshal(text, &s); err != nil {
 			err = malformedAnswer(err)

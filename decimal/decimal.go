@@ -80,13 +80,13 @@ func (d Decimal) Neg() Decimal {
 func (d Decimal) Add(e Decimal) (Decimal, error) {
 	lo, carry := bits.Add64(d.lo, e.lo, 0)
 	hi, _ := bits.Add64(uint64(d.hi), uint64(e.hi), carry) // below 2^127: no overflow
-	return Decimal{int64(hi), lo}.checked()
+	return Decimal{int64(hi), lo}.checkRange()
 }
 
 // Sub returns d - e, or ErrRange.
 func (d Decimal) Sub(e Decimal) (Decimal, error) { return d.Add(e.Neg()) }
 
-func (d Decimal) checked() (Decimal, error) {
+func (d Decimal) checkRange() (Decimal, error) {
 	if d.Cmp(bound) >= 0 || d.Cmp(bound.Neg()) <= 0 {
 		return Decimal{}, ErrRange
 	}

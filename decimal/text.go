@@ -25,34 +25,34 @@ func Parse(s string) (Decimal, error) {
 	if whole == "" || rest != "" {
 		return Decimal{}, ErrSyntax
 	}
-	d, err := assemble(trimLeadingZeros(whole), trimTrailingZeros(fraction))
+	d, err := assembleDigits(trimLeadingZeros(whole), trimTrailingZeros(fraction))
 	if err != nil || !negative {
 		return d, err
 	}
 	return d.Neg(), nil
 }
 
-// assemble puts the digits of both sides together.
-func assemble(whole, fraction string) (Decimal, error) {
+// assembleDigits puts the digits of both sides together.
+func assembleDigits(whole, fraction string) (Decimal, error) {
 	if len(whole) > WholeDigits || len(fraction) > FractionDigits {
 		return Decimal{}, ErrRange
 	}
 	var d Decimal
 	for i := range len(whole) {
-		d = d.shift(whole[i] - '0')
+		d = d.appendDigit(whole[i] - '0')
 	}
 	for i := range FractionDigits {
 		digit := byte(0)
 		if i < len(fraction) {
 			digit = fraction[i] - '0'
 		}
-		d = d.shift(digit)
+		d = d.appendDigit(digit)
 	}
 	return d, nil
 }
 
-// shift returns 10d + digit for a d that is not negative.
-func (d Decimal) shift(digit byte) Decimal {
+// appendDigit returns 10d + digit for a d that is not negative.
+func (d Decimal) appendDigit(digit byte) Decimal {
 	carry, lo := bits.Mul64(d.lo, 10)
 	lo, more := bits.Add64(lo, uint64(digit), 0)
 	return Decimal{d.hi*10 + int64(carry) + int64(more), lo}

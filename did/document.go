@@ -77,12 +77,12 @@ func KeyDocument(pub [32]byte) (Document, error) {
 		return Document{}, err
 	}
 	d := newDocument(KeyDID(pub))
-	signing := d.addMethod(Multikey(pub), Multikey(pub))
+	signing := d.addVerificationMethod(Multikey(pub), Multikey(pub))
 	d.Authentication = []string{signing.ID}
 	d.AssertionMethod = []string{signing.ID}
 	d.CapabilityInvocation = []string{signing.ID}
 	d.CapabilityDelegation = []string{signing.ID}
-	d.KeyAgreement = []string{d.addMethod(agreement, agreement).ID}
+	d.KeyAgreement = []string{d.addVerificationMethod(agreement, agreement).ID}
 	return d, nil
 }
 
@@ -110,7 +110,7 @@ type Key struct {
 func WebDocument(host string, agent id.Agent, keys []Key) Document {
 	d := newDocument(Web(host, agent))
 	for _, k := range keys {
-		m := d.addMethod(fragment(k.KeyID), Multikey(k.Public))
+		m := d.addVerificationMethod(methodFragment(k.KeyID), Multikey(k.Public))
 		switch k.State {
 		case Active:
 			d.Authentication = append(d.Authentication, m.ID)
@@ -128,9 +128,9 @@ func newDocument(did string) Document {
 	return Document{Context: []string{contextDID, contextMultikey}, ID: did}
 }
 
-// addMethod appends a verification method and returns it, for use until the
+// addVerificationMethod appends a verification method and returns it, for use until the
 // next one is added.
-func (d *Document) addMethod(fragment, multikey string) *Method {
+func (d *Document) addVerificationMethod(fragment, multikey string) *Method {
 	d.VerificationMethod = append(d.VerificationMethod, Method{
 		ID:         d.ID + "#" + fragment,
 		Type:       "Multikey",
@@ -140,6 +140,6 @@ func (d *Document) addMethod(fragment, multikey string) *Method {
 	return &d.VerificationMethod[len(d.VerificationMethod)-1]
 }
 
-// fragment writes a key id as a URL fragment: of its grammar only `#` is not
+// methodFragment writes a key id as a URL fragment: of its grammar only `#` is not
 // allowed there (RFC 3986 section 3.5).
-func fragment(key id.Key) string { return strings.ReplaceAll(string(key), "#", "%23") }
+func methodFragment(key id.Key) string { return strings.ReplaceAll(string(key), "#", "%23") }

@@ -37,12 +37,12 @@ const (
 // codec is a multicodec header: the varint of a key type.
 type codec [2]byte
 
-func ed25519Codec() codec { return codec{0xed, 0x01} }
-func x25519Codec() codec  { return codec{0xec, 0x01} }
+func ed25519KeyCodec() codec { return codec{0xed, 0x01} }
+func x25519KeyCodec() codec  { return codec{0xec, 0x01} }
 
 // Multikey returns the W3C Multikey of an Ed25519 public key, 48 characters
 // beginning z6Mk.
-func Multikey(pub [32]byte) string { return ed25519Codec().encode(pub) }
+func Multikey(pub [32]byte) string { return ed25519KeyCodec().encodeMultikey(pub) }
 
 // ParseMultikey is the inverse of Multikey. It looks at the encoding only: that
 // the 32 bytes are a good public key is checked where keys are registered.
@@ -51,7 +51,7 @@ func ParseMultikey(s string) ([32]byte, error) {
 		return [32]byte{}, fmt.Errorf("multikey: %w", ErrMalformed)
 	}
 	_, b, err := multibase.Decode(s)
-	if err != nil || len(b) != 34 || codec(b[:2]) != ed25519Codec() {
+	if err != nil || len(b) != 34 || codec(b[:2]) != ed25519KeyCodec() {
 		return [32]byte{}, fmt.Errorf("multikey: %w", ErrMalformed)
 	}
 	pub := [32]byte(b[2:])
@@ -78,7 +78,7 @@ func ParseKey(did string) ([32]byte, error) {
 	return pub, nil
 }
 
-func (c codec) encode(key [32]byte) string {
+func (c codec) encodeMultikey(key [32]byte) string {
 	s, err := multibase.Encode(multibase.Base58BTC, append(c[:], key[:]...))
 	if err != nil {
 		panic("did: base58btc is not known to multibase: " + err.Error())
@@ -93,5 +93,5 @@ func agreementMultikey(pub [32]byte) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("derive X25519 key: %w", err)
 	}
-	return x25519Codec().encode([32]byte(point.BytesMontgomery())), nil
+	return x25519KeyCodec().encodeMultikey([32]byte(point.BytesMontgomery())), nil
 }

@@ -26,7 +26,7 @@ func Web(host string, agent id.Agent) string {
 		switch c := host[i]; {
 		case c == '/':
 			b.WriteByte(':')
-		case isIDChar(c) || c == '%':
+		case isIdentifierChar(c) || c == '%':
 			b.WriteByte(c)
 		default:
 			fmt.Fprintf(&b, "%%%02X", c)
@@ -45,7 +45,7 @@ func ParseWeb(host, did string) (id.Agent, error) {
 		return "", fmt.Errorf("did:web: %w", ErrMalformed)
 	}
 	for i := 0; i < len(agent); i++ {
-		if !isIDChar(agent[i]) {
+		if !isIdentifierChar(agent[i]) {
 			return "", fmt.Errorf("did:web: %w", ErrMalformed)
 		}
 	}
@@ -72,9 +72,9 @@ func upperEscapes(s string) string {
 	return string(b)
 }
 
-// isIDChar is idchar of DID Core 1.0 section 3.1 without percent-encoding, which
+// isIdentifierChar is idchar of DID Core 1.0 section 3.1 without percent-encoding, which
 // is also the alphabet of agent ids.
-func isIDChar(c byte) bool {
+func isIdentifierChar(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
 		c == '.' || c == '-' || c == '_'
 }

@@ -26,7 +26,7 @@ type Call struct {
 func (e *Envelope) Call() Call {
 	c := CallOf(e.Payload)
 	if own := textMembers(e.Canonical, "parent_event_id")[0]; own != "" {
-		c.Parent = parentOf(own)
+		c.Parent = parentEventID(own)
 	}
 	return c
 }
@@ -34,10 +34,10 @@ func (e *Envelope) Call() Call {
 // CallOf is Call for a payload alone, a JSON object.
 func CallOf(payload []byte) Call {
 	texts := textMembers(payload, "phase", "call_id", "parent_event_id")
-	return Call{Phase: texts[0], ID: texts[1], Parent: parentOf(texts[2])}
+	return Call{Phase: texts[0], ID: texts[1], Parent: parentEventID(texts[2])}
 }
 
-func parentOf(text string) id.Event {
+func parentEventID(text string) id.Event {
 	if !ValidEvent(text) {
 		return ""
 	}
@@ -48,7 +48,7 @@ func parentOf(text string) id.Event {
 // a tool and a parent, and its payload.phase is "result". Whether it is one, the ledger
 // has to tell. Example: an event whose parent was denied is none.
 func (e *Envelope) SaysResult() (Call, bool) {
-	if e.Tool == "" || !mayBe(PhaseResult, e.Payload) {
+	if e.Tool == "" || !mayHavePhase(PhaseResult, e.Payload) {
 		return Call{}, false
 	}
 	c := e.Call()
@@ -65,10 +65,10 @@ func (e *Envelope) IsResultOf(intent id.Event) bool {
 func (c Call) IsResult() bool { return c.Phase == PhaseResult && c.Parent != "" }
 
 // MayBeIntent is a quick look: false says that payload.phase is not "intent".
-func (e *Envelope) MayBeIntent() bool { return mayBe(PhaseIntent, e.Payload) }
+func (e *Envelope) MayBeIntent() bool { return mayHavePhase(PhaseIntent, e.Payload) }
 
-// mayBe is a quick look at a canonical payload, in which a member is spelled in one way.
-func mayBe(phase string, payload []byte) bool {
+// mayHavePhase is a quick look at a canonical payload, in which a member is spelled in one way.
+func mayHavePhase(phase string, payload []byte) bool {
 	at := bytes.Index(payload, []byte(`"phase":"`))
 	return at >= 0 && bytes.Contains(payload[at:], []byte(`"phase":"`+phase+`"`))
 }

@@ -85,10 +85,10 @@ func ParseEntry(text []byte) (Entry, error) {
 	if !ok || len(text) > MaxEntryLen {
 		return Entry{}, ErrEntry
 	}
-	if rest, ok = cutHash(rest, &e.Prev, entryRecord); !ok {
+	if rest, ok = cutHashMember(rest, &e.Prev, entryRecord); !ok {
 		return Entry{}, ErrEntry
 	}
-	if rest, ok = cutHash(rest, &e.Record, entrySeq); !ok {
+	if rest, ok = cutHashMember(rest, &e.Record, entrySeq); !ok {
 		return Entry{}, ErrEntry
 	}
 	digits, ok := bytes.CutSuffix(rest, []byte(entryEnd))
@@ -103,8 +103,8 @@ func ParseEntry(text []byte) (Entry, error) {
 	return e, nil
 }
 
-// cutHash takes 64 hex digits and what follows them off the front of text.
-func cutHash(text []byte, h *id.Hash, follows string) ([]byte, bool) {
+// cutHashMember takes 64 hex digits and what follows them off the front of text.
+func cutHashMember(text []byte, h *id.Hash, follows string) ([]byte, bool) {
 	if len(text) < hexLen {
 		return nil, false
 	}

@@ -74,7 +74,7 @@ func Parse(body []byte, o Options) (*Envelope, error) {
 		limit = DefaultMaxBytes
 	}
 	if len(body) > limit {
-		return nil, tooLarge(limit)
+		return nil, newTooLargeError(limit)
 	}
 	var room [32]jcs.Member
 	canonical, list, err := jcs.ParseObject(room[:0], body, jcs.MaxDepth)
@@ -82,31 +82,31 @@ func Parse(body []byte, o Options) (*Envelope, error) {
 		return nil, err
 	}
 	if len(canonical) > limit {
-		return nil, tooLarge(limit)
+		return nil, newTooLargeError(limit)
 	}
 	e := &Envelope{Canonical: canonical}
-	m := collect(canonical, list)
+	m := collectMembers(canonical, list)
 	if err := e.readOrganization(&m, o.Organization); err != nil {
 		return nil, err
 	}
-	if err := e.read(&m, o.Server); err != nil {
+	if err := e.readMembers(&m, o.Server); err != nil {
 		return nil, err
 	}
 	e.signature = [2]jcs.Member{m.span[sigAlg], m.span[sigValue]}
-	e.Digest = e.digest()
+	e.Digest = e.computeDigest()
 	return e, nil
 }
 
 // readOrganization takes organization_id, which must be want unless that is zero.
 func (e *Envelope) readOrganization(m *members, want id.Organization) error {
-	if m.value(organizationID) == nil {
-		return missing(organizationID)
+	if m.memberValue(organizationID) == nil {
+		return newMissingError(organizationID)
 	}
 	var room [36]byte
-	text, _ := jcs.AppendDecoded(room[:0], m.value(organizationID))
+	text, _ := jcs.AppendDecoded(room[:0], m.memberValue(organizationID))
 	org, err := id.ParseOrganization(string(text))
 	if err != nil {
-		return invalid("organization_id must be a UUID")
+		return newInvalidError("organization_id must be a UUID")
 	}
 	if want != (id.Organization{}) && org != want {
 		return fault.New(fault.Forbidden, "Organization mismatch for API key")
@@ -115,14 +115,14 @@ func (e *Envelope) readOrganization(m *members, want id.Organization) error {
 	return nil
 }
 
-// read takes all other members.
-func (e *Envelope) read(m *members, server bool) error {
+// readMembers takes all other members.
+func (e *Envelope) readMembers(m *members, server bool) error {
 	for f := range fieldCount {
-		if m.value(f) == nil && f != toolName {
-			return missing(f)
+		if m.memberValue(f) == nil && f != toolName {
+			return newMissingError(f)
 		}
 	}
-	texts := m.texts()
+	texts := m.decodeTexts()
 	if err := checkTexts(m, &texts); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (e *Envelope) read(m *members, server bool) error {
 	e.AgentID, e.KeyID = id.Agent(texts[agentID]), id.Key(texts[keyID])
 	e.ActorType, e.ActorPrincipal = texts[actorType], texts[actorPrincipal]
 	e.ActionKind, e.Tool = texts[actionKind], id.Tool(texts[toolName])
-	e.Payload = m.value(payload)
+	e.Payload = m.memberValue(payload)
 	return e.readParsed(&texts)
 }
 
@@ -143,22 +143,22 @@ func (e *Envelope) read(m *members, server bool) error {
 func (e *Envelope) readParsed(texts *[fieldCount]string) (err error) {
 	var ok bool
 	if e.EmittedAt, ok = ParseTime(texts[emittedAt]); !ok {
-		return invalid("emitted_at must be a UTC time like 2026-01-31T12:00:00.000Z")
+		return newInvalidError("emitted_at must be a UTC time like 2026-01-31T12:00:00.000Z")
 	}
 	if e.Decision, err = id.ParseDecision(texts[policyDecision]); err != nil {
-		return invalid("policy_decision must be allow, deny or allow_with_obligation")
+		return newInvalidError("policy_decision must be allow, deny or allow_with_obligation")
 	}
 	if e.Signature, ok = parseSignature(texts[sigValue]); !ok {
-		return invalid("sig_value_b64 must be the base64 of 64 bytes, with padding")
+		return newInvalidError("sig_value_b64 must be the base64 of 64 bytes, with padding")
 	}
 	e.SignatureB64 = texts[sigValue]
 	return nil
 }
 
-func invalid(message string) error { return fault.New(fault.Invalid, message) }
+func newInvalidError(message string) error { return fault.New(fault.Invalid, message) }
 
-func missing(f field) error { return invalid("Missing " + f.String()) }
+func newMissingError(f field) error { return newInvalidError("Missing " + f.String()) }
 
-func tooLarge(limit int) error {
+func newTooLargeError(limit int) error {
 	return fault.New(fault.TooLarge, fmt.Sprintf("The envelope is larger than %d bytes", limit))
 }

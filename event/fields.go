@@ -33,8 +33,8 @@ func (f field) String() string {
 	}[f]
 }
 
-// fieldOf returns the field called name, fieldCount when there is none.
-func fieldOf(name []byte) field {
+// lookupField returns the field called name, fieldCount when there is none.
+func lookupField(name []byte) field {
 	switch string(name) {
 	case "schema_version":
 		return schemaVersion
@@ -77,32 +77,32 @@ type members struct {
 	span      [fieldCount]jcs.Member
 }
 
-func collect(canonical []byte, list []jcs.Member) members {
+func collectMembers(canonical []byte, list []jcs.Member) members {
 	m := members{canonical: canonical}
 	for _, one := range list {
-		if f := fieldOf(one.Name(canonical)); f < fieldCount {
+		if f := lookupField(one.Name(canonical)); f < fieldCount {
 			m.span[f] = one
 		}
 	}
 	return m
 }
 
-// value returns the canonical JSON value of f, nil when it is absent.
-func (m *members) value(f field) []byte {
+// memberValue returns the canonical JSON value of f, nil when it is absent.
+func (m *members) memberValue(f field) []byte {
 	if m.span[f].End == 0 {
 		return nil
 	}
 	return m.canonical[m.span[f].Value:m.span[f].End]
 }
 
-// texts returns the text of every member that is a string, "" for all others:
+// decodeTexts returns the text of every member that is a string, "" for all others:
 // no rule allows an empty text. They share one allocation.
-func (m *members) texts() (texts [fieldCount]string) {
+func (m *members) decodeTexts() (texts [fieldCount]string) {
 	var room [768]byte
 	var ends [fieldCount]int
 	all := room[:0]
 	for f := range fieldCount {
-		all, _ = jcs.AppendDecoded(all, m.value(f))
+		all, _ = jcs.AppendDecoded(all, m.memberValue(f))
 		ends[f] = len(all)
 	}
 	joined, start := string(all), 0

@@ -35,7 +35,7 @@ func (r *Record) Frame() Frame {
 	b = appendMember(b, `,"key_id":`, string(r.KeyID))
 	b = appendMember(b, `,"organization_id":`, r.OrganizationID.String())
 	b = appendMember(b, `,"origin":`, string(r.Origin))
-	b = r.Policy.appendTo(append(b, `,"policy":`...))
+	b = r.Policy.appendCanonical(append(b, `,"policy":`...))
 	b = appendMember(b, `,"public_key":`, r.PublicKey)
 	b = append(b, `,"received_at":"`...)
 	cut := len(b)
@@ -58,7 +58,7 @@ func (f Frame) AppendTo(dst []byte, received id.Instant, seq uint64) []byte {
 	return append(dst, f.text[f.cut:]...)
 }
 
-func (p *Policy) appendTo(b []byte) []byte {
+func (p *Policy) appendCanonical(b []byte) []byte {
 	b = appendNullable(b, `{"approval_id":`, p.ApprovalID)
 	b = appendMember(b, `,"declared":`, p.Declared.String())
 	b = appendMember(b, `,"effective":`, p.Effective.String())

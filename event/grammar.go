@@ -32,14 +32,14 @@ func validToken(s string, most int, extra string) bool {
 	for i := range len(s) {
 		c := s[i]
 		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
-		if !letter && !isDigit(c) && c != '_' && c != '-' && strings.IndexByte(extra, c) < 0 {
+		if !letter && !isASCIIDigit(c) && c != '_' && c != '-' && strings.IndexByte(extra, c) < 0 {
 			return false
 		}
 	}
 	return true
 }
 
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+func isASCIIDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // ValidKind reports whether s is an actor_type or action_kind: [a-z][a-z0-9_]{0,63}.
 func ValidKind(s string) bool {
@@ -48,7 +48,7 @@ func ValidKind(s string) bool {
 	}
 	for i := range len(s) {
 		c := s[i]
-		if (c < 'a' || c > 'z') && (i == 0 || !isDigit(c) && c != '_') {
+		if (c < 'a' || c > 'z') && (i == 0 || !isASCIIDigit(c) && c != '_') {
 			return false
 		}
 	}
@@ -70,7 +70,7 @@ func ParseTime(s string) (t time.Time, ok bool) {
 		return time.Time{}, false
 	}
 	for i := range n {
-		if shape[i] == '0' && !isDigit(s[i]) || shape[i] != '0' && s[i] != shape[i] {
+		if shape[i] == '0' && !isASCIIDigit(s[i]) || shape[i] != '0' && s[i] != shape[i] {
 			return time.Time{}, false
 		}
 	}
@@ -97,28 +97,28 @@ func parseSignature(s string) (sig [64]byte, ok bool) {
 // the members that readParsed takes.
 func checkTexts(m *members, texts *[fieldCount]string) error {
 	switch {
-	case string(m.value(schemaVersion)) != "1":
-		return invalid("schema_version must be the number 1")
+	case string(m.memberValue(schemaVersion)) != "1":
+		return newInvalidError("schema_version must be the number 1")
 	case !ValidEvent(texts[eventID]):
-		return invalid("event_id must match [A-Za-z0-9._:-]{1,128} and not be . or ..")
+		return newInvalidError("event_id must match [A-Za-z0-9._:-]{1,128} and not be . or ..")
 	case !ValidEvent(texts[traceID]):
-		return invalid("trace_id must match [A-Za-z0-9._:-]{1,128} and not be . or ..")
+		return newInvalidError("trace_id must match [A-Za-z0-9._:-]{1,128} and not be . or ..")
 	case !ValidAgent(texts[agentID]):
-		return invalid("agent_id must match [A-Za-z0-9._-]{1,128}")
+		return newInvalidError("agent_id must match [A-Za-z0-9._-]{1,128}")
 	case !ValidKey(texts[keyID]):
-		return invalid("key_id must match [A-Za-z0-9._:#-]{1,256}")
+		return newInvalidError("key_id must match [A-Za-z0-9._:#-]{1,256}")
 	case !validPrincipal(texts[actorPrincipal]):
-		return invalid("actor_principal must be a string of 1 to 256 characters without control characters")
+		return newInvalidError("actor_principal must be a string of 1 to 256 characters without control characters")
 	case !ValidKind(texts[actorType]):
-		return invalid("actor_type must match [a-z][a-z0-9_]{0,63}")
+		return newInvalidError("actor_type must match [a-z][a-z0-9_]{0,63}")
 	case !ValidKind(texts[actionKind]):
-		return invalid("action_kind must match [a-z][a-z0-9_]{0,63}")
-	case m.value(toolName) != nil && !ValidTool(texts[toolName]):
-		return invalid("tool_name must be segments of [A-Za-z0-9_:/-]+ with dots between them, at most 256 characters")
-	case m.value(payload)[0] != '{':
-		return invalid("payload must be an object")
+		return newInvalidError("action_kind must match [a-z][a-z0-9_]{0,63}")
+	case m.memberValue(toolName) != nil && !ValidTool(texts[toolName]):
+		return newInvalidError("tool_name must be segments of [A-Za-z0-9_:/-]+ with dots between them, at most 256 characters")
+	case m.memberValue(payload)[0] != '{':
+		return newInvalidError("payload must be an object")
 	case texts[sigAlg] != "ed25519":
-		return invalid("sig_alg must be ed25519")
+		return newInvalidError("sig_alg must be ed25519")
 	}
 	return nil
 }
@@ -127,11 +127,11 @@ func checkTexts(m *members, texts *[fieldCount]string) error {
 func checkReserved(texts *[fieldCount]string) error {
 	switch {
 	case ReservedAgent(texts[agentID]):
-		return invalid("agent_id system is reserved for the server")
+		return newInvalidError("agent_id system is reserved for the server")
 	case ReservedKey(texts[keyID]):
-		return invalid("A key_id that begins with system_ or bridge_ is reserved for the server")
+		return newInvalidError("A key_id that begins with system_ or bridge_ is reserved for the server")
 	case strings.HasPrefix(texts[actionKind], "ledger_"):
-		return invalid("An action_kind that begins with ledger_ is reserved for the server")
+		return newInvalidError("An action_kind that begins with ledger_ is reserved for the server")
 	}
 	return nil
 }

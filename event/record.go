@@ -83,7 +83,7 @@ func ParseRecord(text []byte) (Record, error) {
 	if err := json.Unmarshal(text, &r, json.RejectUnknownMembers(true)); err != nil {
 		return Record{}, fmt.Errorf("%w: %w", ErrRecord, err)
 	}
-	if err := r.check(); err != nil {
+	if err := r.checkGrammars(); err != nil {
 		return Record{}, err
 	}
 	if !bytes.Equal(r.Text(), text) {
@@ -92,20 +92,22 @@ func ParseRecord(text []byte) (Record, error) {
 	return r, nil
 }
 
-// check refuses what rendering could not tell from a well-formed record.
-func (r *Record) check() error {
+// checkGrammars refuses what rendering could not tell from a well-formed record.
+func (r *Record) checkGrammars() error {
 	if r.SequenceNum == 0 || r.SequenceNum > MaxSeq || r.Policy.PolicyVersion > MaxSeq {
 		return fmt.Errorf("%w: number out of range", ErrRecord)
 	}
-	if r.Policy.Declared == 0 || r.Policy.Effective == 0 || !r.Signer.known() || !r.Custody.known() || !knownForm(r.SigForm) {
+	if r.Policy.Declared == 0 || r.Policy.Effective == 0 || !r.Signer.isKnownSigner() || !r.Custody.isKnownCustody() || !isKnownForm(r.SigForm) {
 		return fmt.Errorf("%w: unknown word", ErrRecord)
 	}
 	return r.Policy.checkLimits()
 }
 
-func (s Signer) known() bool  { return s == SignerAgent || s == SignerBridge || s == SignerSystem }
-func (c Custody) known() bool { return c == CustodyAgent || c == CustodyServer }
-func knownForm(s string) bool { return s == "digest" || s == "canonical" }
+func (s Signer) isKnownSigner() bool {
+	return s == SignerAgent || s == SignerBridge || s == SignerSystem
+}
+func (c Custody) isKnownCustody() bool { return c == CustodyAgent || c == CustodyServer }
+func isKnownForm(s string) bool        { return s == "digest" || s == "canonical" }
 
 // checkLimits refuses limits that rendering would copy without a look, and
 // makes null the nil that rendering makes null of.

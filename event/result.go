@@ -18,7 +18,7 @@ func (p *Policy) OfResult(intent id.Event, declared id.Decision) Policy {
 
 // Same reports whether two policies have the same text in a record.
 func (p *Policy) Same(other *Policy) bool {
-	return string(p.appendTo(nil)) == string(other.appendTo(nil))
+	return string(p.appendCanonical(nil)) == string(other.appendCanonical(nil))
 }
 
 // FollowsFrom reports whether r is the record of a result of the event that intent is the

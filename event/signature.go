@@ -43,9 +43,9 @@ func (f Form) String() string {
 
 // Digest returns the event digest: SHA-256 of APS1, LF, key, LF and signed, which
 // is the canonical JSON of the envelope without its signature members.
-func Digest(key id.Key, signed []byte) id.Hash { return digest(key, signed) }
+func Digest(key id.Key, signed []byte) id.Hash { return digestParts(key, signed) }
 
-func digest(key id.Key, signed ...[]byte) (sum id.Hash) {
+func digestParts(key id.Key, signed ...[]byte) (sum id.Hash) {
 	h := sha256.New()
 	var room [len("APS1\n") + 256 + 1]byte
 	h.Write(append(append(append(room[:0], "APS1\n"...), key...), '\n'))
@@ -56,21 +56,21 @@ func digest(key id.Key, signed ...[]byte) (sum id.Hash) {
 	return sum
 }
 
-// parts returns Canonical without the signature members. Neither comes first, as
+// splitAtSignature returns Canonical without the signature members. Neither comes first, as
 // action_kind does before them: so each goes with the comma before it.
-func (e *Envelope) parts() (a, b, c []byte) {
+func (e *Envelope) splitAtSignature() (a, b, c []byte) {
 	alg, value := e.signature[0], e.signature[1]
 	return e.Canonical[:alg.Start-1], e.Canonical[alg.End : value.Start-1], e.Canonical[value.End:]
 }
 
-func (e *Envelope) digest() id.Hash {
-	a, b, c := e.parts()
-	return digest(e.KeyID, a, b, c)
+func (e *Envelope) computeDigest() id.Hash {
+	a, b, c := e.splitAtSignature()
+	return digestParts(e.KeyID, a, b, c)
 }
 
 // Signed returns the canonical JSON without sig_alg and sig_value_b64, in a new slice.
 func (e *Envelope) Signed() []byte {
-	a, b, c := e.parts()
+	a, b, c := e.splitAtSignature()
 	signed := make([]byte, 0, len(a)+len(b)+len(c))
 	return append(append(append(signed, a...), b...), c...)
 }
@@ -104,14 +104,14 @@ func SignEnvelope(unsigned []byte, key edkey.Private) (*Envelope, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sign envelope: %w", err)
 	}
-	m := collect(canonical, list)
-	if m.value(sigAlg) != nil || m.value(sigValue) != nil {
-		return nil, fmt.Errorf("sign envelope: %w", invalid("An envelope to be signed must not have sig_alg or sig_value_b64"))
+	m := collectMembers(canonical, list)
+	if m.memberValue(sigAlg) != nil || m.memberValue(sigValue) != nil {
+		return nil, fmt.Errorf("sign envelope: %w", newInvalidError("An envelope to be signed must not have sig_alg or sig_value_b64"))
 	}
-	if m.value(keyID) == nil {
-		return nil, fmt.Errorf("sign envelope: %w", missing(keyID))
+	if m.memberValue(keyID) == nil {
+		return nil, fmt.Errorf("sign envelope: %w", newMissingError(keyID))
 	}
-	sum := Digest(id.Key(m.texts()[keyID]), canonical) // Parse refuses any key_id that is none
+	sum := Digest(id.Key(m.decodeTexts()[keyID]), canonical) // Parse refuses any key_id that is none
 	sig := key.Sign(sum[:])
 	full := append([]byte(nil), canonical[:len(canonical)-1]...)
 	full = append(full, `,"sig_alg":"ed25519","sig_value_b64":"`...)

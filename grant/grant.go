@@ -74,7 +74,7 @@ func Sign(g Grant, key tlog.SignerKey) ([]byte, error) {
 	if key.Verifier().Name() != KeyName(g.Origin) {
 		return nil, fmt.Errorf("sign grant: the key is of another origin: %w", ErrMalformed)
 	}
-	if _, err := parse(g.Text()); err != nil {
+	if _, err := parseGrantText(g.Text()); err != nil {
 		return nil, fmt.Errorf("sign grant: %w", err)
 	}
 	n, err := key.SignNote(g.Text())
@@ -94,7 +94,7 @@ func Open(note []byte, key tlog.VerifierKey) (Grant, error) {
 	if err := n.Verify(key); err != nil {
 		return Grant{}, fmt.Errorf("open grant: %w", err)
 	}
-	g, err := parse(n.Text)
+	g, err := parseGrantText(n.Text)
 	if err != nil {
 		return Grant{}, fmt.Errorf("open grant: %w", err)
 	}

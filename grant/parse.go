@@ -10,14 +10,14 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// parse reads exactly what Text writes.
-func parse(text string) (g Grant, err error) {
+// parseGrantText reads exactly what Text writes.
+func parseGrantText(text string) (g Grant, err error) {
 	lines := strings.Split(text, "\n")
 	if len(lines) != 10 || lines[9] != "" || lines[0] != header {
 		return Grant{}, fmt.Errorf("parse grant: lines: %w", ErrMalformed)
 	}
 	g = Grant{Origin: id.Origin(lines[1]), Approval: lines[2], Agent: id.Agent(lines[3])}
-	if len(g.Origin) == 0 || len(g.Origin) > tlog.MaxName || !validID(g.Approval) || !event.ValidAgent(lines[3]) {
+	if len(g.Origin) == 0 || len(g.Origin) > tlog.MaxName || !isValidApprovalID(g.Approval) || !event.ValidAgent(lines[3]) {
 		return Grant{}, fmt.Errorf("parse grant: names: %w", ErrMalformed)
 	}
 	for i, to := range []*id.Hash{&g.ActionDigest, &g.PolicyDigest} {
@@ -45,9 +45,9 @@ func parse(text string) (g Grant, err error) {
 	return g, nil
 }
 
-// validID reports whether s is of the form of an approval_id:
+// isValidApprovalID reports whether s is of the form of an approval_id:
 // [a-z0-9_]{1,64}.
-func validID(s string) bool {
+func isValidApprovalID(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' {
 			return false

@@ -38,17 +38,17 @@ func (i Instant) AppendTo(b []byte) []byte {
 		return t.AppendFormat(b, instantLayout)
 	}
 	hour, minute, second := t.Clock()
-	b = append(digits(b, year, 4), '-')
-	b = append(digits(b, int(month), 2), '-')
-	b = append(digits(b, day, 2), 'T')
-	b = append(digits(b, hour, 2), ':')
-	b = append(digits(b, minute, 2), ':')
-	b = append(digits(b, second, 2), '.')
-	return append(digits(b, t.Nanosecond()/1e6, 3), 'Z')
+	b = append(appendPadded(b, year, 4), '-')
+	b = append(appendPadded(b, int(month), 2), '-')
+	b = append(appendPadded(b, day, 2), 'T')
+	b = append(appendPadded(b, hour, 2), ':')
+	b = append(appendPadded(b, minute, 2), ':')
+	b = append(appendPadded(b, second, 2), '.')
+	return append(appendPadded(b, t.Nanosecond()/1e6, 3), 'Z')
 }
 
-// digits appends n in decimal, with zeros in front up to width.
-func digits(b []byte, n, width int) []byte {
+// appendPadded appends n in decimal, with zeros in front up to width.
+func appendPadded(b []byte, n, width int) []byte {
 	for range width {
 		b = append(b, '0')
 	}

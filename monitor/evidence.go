@@ -18,8 +18,8 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// account is finding.json in the folder of a finding.
-type account struct {
+// findingSummary is finding.json in the folder of a finding.
+type findingSummary struct {
 	Kind    Kind       `json:"kind"`
 	What    string     `json:"what"`
 	Origin  id.Origin  `json:"origin"`
@@ -29,9 +29,9 @@ type account struct {
 	Shown   Evidence   `json:"shown"`
 }
 
-// keep writes the evidence of a finding, once: a check that finds the same again
+// keepEvidence writes the evidence of a finding, once: a check that finds the same again
 // leaves what is there. Other errors pass through.
-func (m *Monitor) keep(ctx context.Context, err error) error {
+func (m *Monitor) keepEvidence(ctx context.Context, err error) error {
 	var f *Finding
 	if !errors.As(err, &f) {
 		return err
@@ -43,7 +43,7 @@ func (m *Monitor) keep(ctx context.Context, err error) error {
 		maps.Copy(files, more)
 	}
 	if failed == nil {
-		f.Folder, failed = keepFiles(m.Evidence, fmt.Sprintf("%s-%d-%d", f.Kind, f.Known.TreeSize, f.Shown.TreeSize), files)
+		f.Folder, failed = keepEvidenceFiles(m.Evidence, fmt.Sprintf("%s-%d-%d", f.Kind, f.Known.TreeSize, f.Shown.TreeSize), files)
 	}
 	if failed != nil {
 		return fmt.Errorf("%w; the evidence could not be kept: %w", f, failed)
@@ -53,7 +53,7 @@ func (m *Monitor) keep(ctx context.Context, err error) error {
 
 // evidenceFiles returns what is kept, by file name.
 func (m *Monitor) evidenceFiles(f *Finding) (map[string][]byte, error) {
-	a := account{Kind: f.Kind, What: f.What, Origin: m.origin, FoundAt: id.InstantOf(m.Clock()), Known: f.Known, Shown: f.Shown}
+	a := findingSummary{Kind: f.Kind, What: f.What, Origin: m.origin, FoundAt: id.InstantOf(m.Clock()), Known: f.Known, Shown: f.Shown}
 	for _, k := range m.Keys {
 		a.Keys = append(a.Keys, k.String())
 	}
@@ -64,27 +64,27 @@ func (m *Monitor) evidenceFiles(f *Finding) (map[string][]byte, error) {
 	}
 	files := map[string][]byte{"known.note": f.Known.Note, "shown.note": f.Shown.Note}
 	maps.Copy(files, f.Content)
-	return files, errors.Join(addJSON(files, accountFile, a), addProof(files, f.Proof))
+	return files, errors.Join(addJSONFile(files, accountFile, a), addProofFile(files, f.Proof))
 }
 
 const accountFile = "finding.json"
 
-func addProof(files map[string][]byte, proof *verify.Consistency) error {
+func addProofFile(files map[string][]byte, proof *verify.Consistency) error {
 	if proof == nil {
 		return nil
 	}
-	return addJSON(files, "proof.json", proof)
+	return addJSONFile(files, "proof.json", proof)
 }
 
-func addJSON(files map[string][]byte, name string, v any) error {
+func addJSONFile(files map[string][]byte, name string, v any) error {
 	text, err := json.Marshal(v, jsontext.WithIndent("  "))
 	files[name] = append(text, '\n')
 	return err
 }
 
-// keepFiles makes a folder that holds files and returns its path. Its name ends in
+// keepEvidenceFiles makes a folder that holds files and returns its path. Its name ends in
 // the hash of what is in it, the account aside.
-func keepFiles(parent, name string, files map[string][]byte) (string, error) {
+func keepEvidenceFiles(parent, name string, files map[string][]byte) (string, error) {
 	sum := sha256.New()
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		if file != accountFile {

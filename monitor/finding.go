@@ -40,7 +40,7 @@ type Evidence struct {
 	Note     []byte   `json:"-"` // as it was signed; nil when there was none
 }
 
-func (h signedHead) evidence() Evidence {
+func (h signedHead) asEvidence() Evidence {
 	return Evidence{From: h.from, TreeSize: h.Size, RootHash: h.Root, Note: h.note}
 }
 

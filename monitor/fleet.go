@@ -85,7 +85,7 @@ func (f *Fleet) Check(ctx context.Context, each func(Report, error)) error {
 		turns <- struct{}{}
 		checks.Go(func() {
 			defer func() { <-turns }()
-			report, err := f.checkLog(ctx, register, l)
+			report, err := f.checkListedLog(ctx, register, l)
 			mu.Lock()
 			defer mu.Unlock()
 			if all = append(all, err); err == nil && (report.Successor == nil || report.Successor.Unread == "") {
@@ -95,11 +95,11 @@ func (f *Fleet) Check(ctx context.Context, each func(Report, error)) error {
 		})
 	}
 	checks.Wait()
-	return errors.Join(append(all, f.hold(register, held))...)
+	return errors.Join(append(all, f.markChecked(register, held))...)
 }
 
-// hold notes that logs were held against all that is listed of them.
-func (f *Fleet) hold(r *register, logs []int) error {
+// markChecked notes that logs were held against all that is listed of them.
+func (f *Fleet) markChecked(r *register, logs []int) error {
 	news := false
 	for _, i := range logs {
 		news = news || len(r.Logs[i].Unchecked) > 0
@@ -108,13 +108,15 @@ func (f *Fleet) hold(r *register, logs []int) error {
 	if !news {
 		return nil
 	}
-	if err := r.save(f.registerFile()); err != nil {
+	if err := r.saveTo(f.registerFile()); err != nil {
 		return fmt.Errorf("write state: %w", err)
 	}
 	return nil
 }
 
-func (f *Fleet) registerFile() string { return filepath.Join(f.Folder, numbered("register", f.origin)) }
+func (f *Fleet) registerFile() string {
+	return filepath.Join(f.Folder, numberedName("register", f.origin))
+}
 
 // checkDirectory follows the directory's log and returns what it lists, nil when that
 // can't be relied on.
@@ -130,7 +132,7 @@ func (f *Fleet) checkDirectory(ctx context.Context, each func(Report, error)) (*
 	if err != nil {
 		return nil, err
 	}
-	o := f.options(tiles, f.keysOf(f.origin), f.stateName(f.origin))
+	o := f.monitorOptions(tiles, f.directoryKeys(f.origin), f.logFileName(f.origin))
 	o.Witnesses, o.MaxLag, o.Policy = f.Witnesses, f.MaxLag, f.Policy
 	m, err := New(o)
 	if err != nil {
@@ -145,8 +147,8 @@ func (f *Fleet) checkDirectory(ctx context.Context, each func(Report, error)) (*
 		return nil, err
 	}
 	l := &listings{service: f.Service, register: read}
-	m.visit = l.visit
-	m.commit = func(to id.Index) error { return read.save(file) }
+	m.visit = l.visitEntries
+	m.commit = func(to id.Index) error { return read.saveTo(file) }
 	hidden, first := read.Hidden, read.ReadTo == 0
 	report, err := m.Check(ctx)
 	if report.HiddenEntries = &read.Hidden; err == nil && read.Hidden > hidden && !first {
@@ -165,7 +167,7 @@ func (f *Fleet) readRegister(m *Monitor, file string) (*register, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read state: %w", err)
 	}
-	s, err := m.load()
+	s, err := m.loadState()
 	if err != nil {
 		return nil, fmt.Errorf("read state: %w", err)
 	}
@@ -175,16 +177,16 @@ func (f *Fleet) readRegister(m *Monitor, file string) (*register, error) {
 	return r, nil
 }
 
-func (f *Fleet) options(log *client.Tiles, keys []tlog.VerifierKey, name string) Options {
+func (f *Fleet) monitorOptions(log *client.Tiles, keys []tlog.VerifierKey, name string) Options {
 	return Options{
 		Log: log, Keys: keys, State: f.folderFile(name), Evidence: filepath.Join(f.Folder, "evidence", name),
 		Readers: f.Readers, Looks: f.Looks, Pause: f.Pause, Clock: f.Clock,
 	}
 }
 
-// checkLog follows one log, which has to extend what the directory lists of it.
-func (f *Fleet) checkLog(ctx context.Context, r *register, l registered) (Report, error) {
-	keys, err := l.keys()
+// checkListedLog follows one log, which has to extend what the directory lists of it.
+func (f *Fleet) checkListedLog(ctx context.Context, r *register, l registeredLog) (Report, error) {
+	keys, err := l.parseKeys()
 	if err != nil {
 		return Report{Origin: l.Origin}, fmt.Errorf("%s: %w", l.Origin, err)
 	}
@@ -192,17 +194,17 @@ func (f *Fleet) checkLog(ctx context.Context, r *register, l registered) (Report
 	if err != nil {
 		return Report{Origin: l.Origin}, fmt.Errorf("%s: %w", l.Origin, err)
 	}
-	m, err := New(f.options(tiles, keys, f.stateName(l.Origin)))
+	m, err := New(f.monitorOptions(tiles, keys, f.logFileName(l.Origin)))
 	if err != nil {
 		return Report{Origin: l.Origin}, fmt.Errorf("%s: %w", l.Origin, err)
 	}
-	if m.Predecessor, err = f.predecessor(r, l.Origin); err != nil {
+	if m.Predecessor, err = f.findPredecessor(r, l.Origin); err != nil {
 		return Report{Origin: l.Origin}, fmt.Errorf("%s: %w", l.Origin, err)
 	}
-	m.listed, m.attach = l.heads(), attachListing(f.Service, l)
+	m.listed, m.attach = l.uncheckedHeads(), attachListing(f.Service, l)
 	report, err := m.Check(ctx)
 	report.OtherSigners = nil // the directory lists a new key when it signs alone: nobody has to give it
-	if report.Successor = f.successor(r, l.Origin); report.Successor != nil {
+	if report.Successor = f.findSuccessor(r, l.Origin); report.Successor != nil {
 		if f := (*Finding)(nil); err != nil && !errors.As(err, &f) && ctx.Err() == nil {
 			// It may have nothing more to show. What was kept is compared with its successor.
 			report.Successor.Unread, err = err.Error(), nil

@@ -500,7 +500,7 @@ func TestFleetCannotTell(t *testing.T) {
 }
 
 func FuzzRegister(f *testing.F) {
-	text, err := summed(register{Version: 1, Origin: "log.example/o/x", ReadTo: 3, Logs: []registered{{Origin: "log.example/o/y", TreeSize: 2, LogKeys: []string{"k"}}}})
+	text, err := formatSummed(register{Version: 1, Origin: "log.example/o/x", ReadTo: 3, Logs: []registeredLog{{Origin: "log.example/o/y", TreeSize: 2, LogKeys: []string{"k"}}}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -19,8 +19,8 @@ type signedHead struct {
 	from string // who showed it, for people
 }
 
-// open checks the signature of a checkpoint.
-func (m *Monitor) open(note []byte, from string) (signedHead, error) {
+// openCheckpoint checks the signature of a checkpoint.
+func (m *Monitor) openCheckpoint(note []byte, from string) (signedHead, error) {
 	var first error
 	for _, key := range m.Keys {
 		c, err := tlog.OpenCheckpoint(note, key)
@@ -31,12 +31,12 @@ func (m *Monitor) open(note []byte, from string) (signedHead, error) {
 			first = err
 		}
 	}
-	return signedHead{}, m.unopened(note, from, first)
+	return signedHead{}, m.explainUnopened(note, from, first)
 }
 
-// opened is open with an error that says who showed the checkpoint.
-func (m *Monitor) opened(note []byte, from, what string) (signedHead, error) {
-	h, err := m.open(note, from)
+// openShownCheckpoint is open with an error that says who showed the checkpoint.
+func (m *Monitor) openShownCheckpoint(note []byte, from, what string) (signedHead, error) {
+	h, err := m.openCheckpoint(note, from)
 	switch {
 	case err == nil:
 		return h, nil
@@ -46,22 +46,22 @@ func (m *Monitor) opened(note []byte, from, what string) (signedHead, error) {
 	return h, fmt.Errorf("%s: %s%w", from, what, err)
 }
 
-// fetch reads the newest checkpoint of a source.
-func (m *Monitor) fetch(ctx context.Context, source *client.Tiles) (signedHead, error) {
+// fetchHead reads the newest checkpoint of a source.
+func (m *Monitor) fetchHead(ctx context.Context, source *client.Tiles) (signedHead, error) {
 	note, err := source.Checkpoint(ctx)
 	if err != nil {
 		return signedHead{}, fmt.Errorf("%s: %w", source.Prefix(), err)
 	}
-	return m.opened(note, source.Prefix(), "")
+	return m.openShownCheckpoint(note, source.Prefix(), "")
 }
 
-// ask reads the heads of all other sources, at once, before the log's own is read:
+// fetchOtherHeads reads the heads of all other sources, at once, before the log's own is read:
 // whatever they have been shown the log must know by then.
-func (m *Monitor) ask(ctx context.Context, r *Report) (heads []signedHead, unread error) {
+func (m *Monitor) fetchOtherHeads(ctx context.Context, r *Report) (heads []signedHead, unread error) {
 	answers, errs := make([]signedHead, len(m.Others)), make([]error, len(m.Others))
 	var asked sync.WaitGroup
 	for i, other := range m.Others {
-		asked.Go(func() { answers[i], errs[i] = m.fetch(ctx, other) })
+		asked.Go(func() { answers[i], errs[i] = m.fetchHead(ctx, other) })
 	}
 	asked.Wait()
 	for i, other := range m.Others {
@@ -79,10 +79,10 @@ func (m *Monitor) ask(ctx context.Context, r *Report) (heads []signedHead, unrea
 	return heads, nil
 }
 
-// newest reads the log's head. One that is smaller than a head that is known is
+// fetchNewestHead reads the log's head. One that is smaller than a head that is known is
 // looked at again a few times: the nodes of a service, or a cache, may be a moment
 // apart. Then it is a finding, since a log never becomes smaller.
-func (m *Monitor) newest(ctx context.Context, known []signedHead) (signedHead, error) {
+func (m *Monitor) fetchNewestHead(ctx context.Context, known []signedHead) (signedHead, error) {
 	var largest signedHead
 	for _, k := range known {
 		if k.Size > largest.Size {
@@ -90,14 +90,14 @@ func (m *Monitor) newest(ctx context.Context, known []signedHead) (signedHead, e
 		}
 	}
 	for look := 1; ; look++ {
-		shown, err := m.fetch(ctx, m.Log)
+		shown, err := m.fetchHead(ctx, m.Log)
 		switch {
 		case err != nil:
 			return signedHead{}, err
 		case shown.Size >= largest.Size:
 			return shown, nil
 		case look >= m.Looks:
-			return signedHead{}, &Finding{Kind: Rollback, Known: largest.evidence(), Shown: shown.evidence(),
+			return signedHead{}, &Finding{Kind: Rollback, Known: largest.asEvidence(), Shown: shown.asEvidence(),
 				What: "the log shows a smaller signed head than before"}
 		}
 		if err := pause(ctx, m.Pause); err != nil {
@@ -118,11 +118,11 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// extends checks that the tree of shown extends that of known, which is not
+// checkExtends checks that the tree of shown extends that of known, which is not
 // larger. The proof is made from the log's own tiles.
-func (m *Monitor) extends(ctx context.Context, known, shown signedHead) error {
+func (m *Monitor) checkExtends(ctx context.Context, known, shown signedHead) error {
 	if known.Size == shown.Size && known.Root != shown.Root {
-		return &Finding{Kind: Fork, Known: known.evidence(), Shown: shown.evidence(), What: "two signed heads of one size have different roots"}
+		return &Finding{Kind: Fork, Known: known.asEvidence(), Shown: shown.asEvidence(), What: "two signed heads of one size have different roots"}
 	}
 	if known.Size == shown.Size || known.Size == 0 {
 		return nil
@@ -148,8 +148,8 @@ func (m *Monitor) contradiction(ctx context.Context, p *tlog.Prover, known, show
 	}
 	proof.FromRoot = root
 	if root != known.Root && tlog.CheckConsistency(known.Size, shown.Size, root, shown.Root, proof.Hashes) == nil {
-		return &Finding{Kind: Fork, Known: known.evidence(), Shown: shown.evidence(), Proof: &proof,
+		return &Finding{Kind: Fork, Known: known.asEvidence(), Shown: shown.asEvidence(), Proof: &proof,
 			What: "the signed head has another tree below it than the one that was signed before"}
 	}
-	return &Finding{Kind: Tampering, Known: known.evidence(), Shown: shown.evidence(), What: "tiles do not lead to the signed root"}
+	return &Finding{Kind: Tampering, Known: known.asEvidence(), Shown: shown.asEvidence(), What: "tiles do not lead to the signed root"}
 }

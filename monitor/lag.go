@@ -24,19 +24,19 @@ func (m *Monitor) askCosigned(ctx context.Context, heads []signedHead) ([]signed
 	if err != nil {
 		return heads, fmt.Errorf("%s: %w", from, err)
 	}
-	h, err := m.opened(note, from, "cosigned checkpoint: ")
+	h, err := m.openShownCheckpoint(note, from, "cosigned checkpoint: ")
 	if err != nil {
 		return heads, err
 	}
 	return append(heads, h), nil
 }
 
-// witnessed notes the newest cosignature of each witness on heads that were found
+// checkCosignatures notes the newest cosignature of each witness on heads that were found
 // to be of one history, and checks that the newest of all is not too old.
-func (m *Monitor) witnessed(r *Report, heads []signedHead) error {
+func (m *Monitor) checkCosignatures(r *Report, heads []signedHead) error {
 	newest := id.Instant(0)
 	for _, w := range m.Witnesses {
-		at, ok := newestOf(w, heads)
+		at, ok := newestCosignature(w, heads)
 		if ok {
 			r.Cosignatures = append(r.Cosignatures, verify.Cosignature{Name: w.Name(), Time: at})
 			newest = max(newest, at)
@@ -51,7 +51,7 @@ func (m *Monitor) witnessed(r *Report, heads []signedHead) error {
 	return nil
 }
 
-func newestOf(w tlog.WitnessKey, heads []signedHead) (newest id.Instant, ok bool) {
+func newestCosignature(w tlog.WitnessKey, heads []signedHead) (newest id.Instant, ok bool) {
 	for _, h := range heads {
 		note, err := tlog.ParseNote(h.note)
 		if err != nil {

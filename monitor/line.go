@@ -20,8 +20,8 @@ func (f *Fleet) ofDirectory(origin id.Origin) bool {
 	return first == other
 }
 
-// keysOf are those of a log in the directory's line.
-func (f *Fleet) keysOf(origin id.Origin) (keys []tlog.VerifierKey) {
+// directoryKeys are those of a log in the directory's line.
+func (f *Fleet) directoryKeys(origin id.Origin) (keys []tlog.VerifierKey) {
 	for _, k := range f.Keys {
 		if k.Name() == string(origin) {
 			keys = append(keys, k)
@@ -30,8 +30,8 @@ func (f *Fleet) keysOf(origin id.Origin) (keys []tlog.VerifierKey) {
 	return keys
 }
 
-// previous returns the log before one in its line, ok when there is one.
-func previous(origin id.Origin) (before id.Origin, ok bool) {
+// previousInLine returns the log before one in its line, ok when there is one.
+func previousInLine(origin id.Origin) (before id.Origin, ok bool) {
 	before, n := origin.Split()
 	for range n - 2 {
 		before = before.Next()
@@ -39,8 +39,8 @@ func previous(origin id.Origin) (before id.Origin, ok bool) {
 	return before, n > 1
 }
 
-// numbered is the name of a file about a log of the directory's line.
-func numbered(name string, origin id.Origin) string {
+// numberedName is the name of a file about a log of the directory's line.
+func numberedName(name string, origin id.Origin) string {
 	if _, n := origin.Split(); n > 1 {
 		return fmt.Sprintf("%s-%d", name, n)
 	}
@@ -50,11 +50,11 @@ func numbered(name string, origin id.Origin) string {
 // directoryBefore is what is kept of the log that the directory's succeeds, nil when
 // it succeeds none or was never followed. To go on from it takes its key.
 func (f *Fleet) directoryBefore() (*Predecessor, error) {
-	origin, ok := previous(f.origin)
+	origin, ok := previousInLine(f.origin)
 	if !ok {
 		return nil, nil
 	}
-	file, keys := f.stateFile(origin), f.keysOf(origin)
+	file, keys := f.stateFilePath(origin), f.directoryKeys(origin)
 	if len(keys) > 0 {
 		tiles, err := f.Service.Tiles(origin)
 		return &Predecessor{Log: tiles, Keys: keys, State: file}, err
@@ -65,29 +65,29 @@ func (f *Fleet) directoryBefore() (*Predecessor, error) {
 	return nil, nil
 }
 
-// successor is the log that goes on in place of one, nil when none is known: the
+// findSuccessor is the log that goes on in place of one, nil when none is known: the
 // directory does not list itself.
-func (f *Fleet) successor(r *register, origin id.Origin) *SuccessorReport {
+func (f *Fleet) findSuccessor(r *register, origin id.Origin) *SuccessorReport {
 	if origin.Next() == f.origin {
-		keys := f.keysOf(f.origin)
+		keys := f.directoryKeys(f.origin)
 		return &SuccessorReport{Origin: f.origin, LogKey: keys[len(keys)-1].String()}
 	}
-	next, ended := r.find(origin.Next())
+	next, ended := r.findLog(origin.Next())
 	if !ended {
 		return nil
 	}
 	return &SuccessorReport{Origin: next.Origin, LogKey: next.LogKeys[len(next.LogKeys)-1]}
 }
 
-// predecessor is what is kept of the log before one in its line, nil when the
+// findPredecessor is what is kept of the log before one in its line, nil when the
 // directory has never listed it.
-func (f *Fleet) predecessor(r *register, origin id.Origin) (*Predecessor, error) {
-	before, ok := previous(origin)
-	l, listed := r.find(before)
+func (f *Fleet) findPredecessor(r *register, origin id.Origin) (*Predecessor, error) {
+	before, ok := previousInLine(origin)
+	l, listed := r.findLog(before)
 	if !ok || !listed {
 		return nil, nil
 	}
-	keys, err := l.keys()
+	keys, err := l.parseKeys()
 	if err != nil {
 		return nil, err
 	}
@@ -95,25 +95,25 @@ func (f *Fleet) predecessor(r *register, origin id.Origin) (*Predecessor, error)
 	if err != nil {
 		return nil, err
 	}
-	return &Predecessor{Log: tiles, Keys: keys, State: f.stateFile(l.Origin)}, nil
+	return &Predecessor{Log: tiles, Keys: keys, State: f.stateFilePath(l.Origin)}, nil
 }
 
-func (f *Fleet) stateFile(origin id.Origin) string { return f.folderFile(f.stateName(origin)) }
+func (f *Fleet) stateFilePath(origin id.Origin) string { return f.folderFile(f.logFileName(origin)) }
 
 func (f *Fleet) folderFile(name string) string { return filepath.Join(f.Folder, name+".state") }
 
-// stateName is what the files about a log are called. What was followed as the
+// logFileName is what the files about a log are called. What was followed as the
 // directory goes on to be followed from there once another log succeeds it.
-func (f *Fleet) stateName(origin id.Origin) string {
+func (f *Fleet) logFileName(origin id.Origin) string {
 	if f.ofDirectory(origin) {
-		return numbered("directory", origin)
+		return numberedName("directory", origin)
 	}
-	return stateName(origin)
+	return organizationFileName(origin)
 }
 
-// stateName is what the files about any other log are called: the organization's id, and from
+// organizationFileName is what the files about any other log are called: the organization's id, and from
 // the second log of its line on the number.
-func stateName(origin id.Origin) string {
+func organizationFileName(origin id.Origin) string {
 	organization, err := origin.Organization()
 	if err != nil {
 		return "unknown"

@@ -20,14 +20,14 @@ type listings struct {
 	page     client.DirectoryPage
 }
 
-// visit takes entries that the directory's monitor has found in its log.
-func (l *listings) visit(ctx context.Context, begin id.Index, entries []event.Entry) error {
+// visitEntries takes entries that the directory's monitor has found in its log.
+func (l *listings) visitEntries(ctx context.Context, begin id.Index, entries []event.Entry) error {
 	for i, entry := range entries {
 		at := begin + id.Index(i)
 		if at < l.register.ReadTo {
 			continue
 		}
-		shown, err := l.at(ctx, at)
+		shown, err := l.shownEvent(ctx, at)
 		if err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ func (l *listings) visit(ctx context.Context, begin id.Index, entries []event.En
 			l.register.Hidden++
 			continue
 		}
-		if err := l.take(entry, *shown); err != nil {
+		if err := l.registerEvent(entry, *shown); err != nil {
 			return err
 		}
 	}
@@ -43,8 +43,8 @@ func (l *listings) visit(ctx context.Context, begin id.Index, entries []event.En
 	return nil
 }
 
-// at returns what is shown of the entry at an index, nil when that is nothing.
-func (l *listings) at(ctx context.Context, index id.Index) (*client.DirectoryEvent, error) {
+// shownEvent returns what is shown of the entry at an index, nil when that is nothing.
+func (l *listings) shownEvent(ctx context.Context, index id.Index) (*client.DirectoryEvent, error) {
 	if index < l.page.From || index >= l.page.Next {
 		p, err := l.service.DirectoryPage(ctx, index)
 		if err != nil {
@@ -63,16 +63,16 @@ func (l *listings) at(ctx context.Context, index id.Index) (*client.DirectoryEve
 	return nil, nil
 }
 
-// take checks one event against its entry and registers what it lists.
-func (l *listings) take(entry event.Entry, shown client.DirectoryEvent) error {
+// registerEvent checks one event against its entry and registers what it lists.
+func (l *listings) registerEvent(entry event.Entry, shown client.DirectoryEvent) error {
 	list, err := readListing(entry, shown)
 	if err != nil {
-		return l.finding(Tampering, shown, fmt.Sprintf("event %d of the directory: %v", shown.LogIndex, err), nil)
+		return l.newFinding(Tampering, shown, fmt.Sprintf("event %d of the directory: %v", shown.LogIndex, err), nil)
 	}
 	for _, listed := range list.Checkpoints {
-		if kind, before := l.register.note(listed, shown.LogIndex); kind != "" {
+		if kind, before := l.register.addListing(listed, shown.LogIndex); kind != "" {
 			what := fmt.Sprintf("event %d of the directory does not list a tree of %s after the one that it listed before", shown.LogIndex, listed.Origin)
-			return l.finding(kind, shown, what, []Evidence{before.head().evidence(), {From: "the directory", TreeSize: listed.Size, RootHash: listed.Root}})
+			return l.newFinding(kind, shown, what, []Evidence{before.newestHead().asEvidence(), {From: "the directory", TreeSize: listed.Size, RootHash: listed.Root}})
 		}
 	}
 	return nil
@@ -97,28 +97,28 @@ func readListing(entry event.Entry, shown client.DirectoryEvent) (verify.Listing
 	return verify.ParseListing(e)
 }
 
-// finding is of the directory itself: heads are the two that don't fit, if any.
-func (l *listings) finding(kind Kind, shown client.DirectoryEvent, what string, heads []Evidence) error {
-	f := &Finding{Kind: kind, What: what, Content: contentOf(shown)}
+// newFinding is of the directory itself: heads are the two that don't fit, if any.
+func (l *listings) newFinding(kind Kind, shown client.DirectoryEvent, what string, heads []Evidence) error {
+	f := &Finding{Kind: kind, What: what, Content: eventContent(shown)}
 	if len(heads) == 2 {
 		f.Known, f.Shown = heads[0], heads[1]
 	}
 	return f
 }
 
-func contentOf(e client.DirectoryEvent) map[string][]byte {
+func eventContent(e client.DirectoryEvent) map[string][]byte {
 	return map[string][]byte{"record.json": []byte(e.Record), "envelope.json": []byte(e.Envelope)}
 }
 
 // attachListing returns what fetches the directory's event that lists a tree of a log
 // again, to be kept beside a finding that rests on it.
-func attachListing(service *client.Client, l registered) func(context.Context, Evidence) (map[string][]byte, error) {
+func attachListing(service *client.Client, l registeredLog) func(context.Context, Evidence) (map[string][]byte, error) {
 	return func(ctx context.Context, known Evidence) (map[string][]byte, error) {
-		index, files := l.listing(known), map[string][]byte{}
+		index, files := l.findListing(known), map[string][]byte{}
 		p, err := service.DirectoryPage(ctx, index)
 		for _, e := range p.Events {
 			if e.LogIndex == index {
-				maps.Copy(files, contentOf(e))
+				maps.Copy(files, eventContent(e))
 			}
 		}
 		return files, err

@@ -36,16 +36,16 @@ func (l Loop) Run(ctx context.Context, check func(context.Context) error) error 
 		default:
 			failed = 0
 		}
-		if l.pause(ctx, l.wait(failed)) != nil {
+		if l.pause(ctx, l.pauseAfter(failed)) != nil {
 			return nil
 		}
 	}
 }
 
-// wait returns the time to the next check, after so many in a row that could not
+// pauseAfter returns the time to the next check, after so many in a row that could not
 // tell: from half of the back-off to all of it, so that the monitors of one log
 // don't come together.
-func (l Loop) wait(failed int) time.Duration {
+func (l Loop) pauseAfter(failed int) time.Duration {
 	d := l.Interval
 	if shift := failed - 1; failed > 0 && shift < 32 && l.Backoff <= l.Interval>>shift {
 		d = l.Backoff << shift

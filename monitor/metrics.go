@@ -32,26 +32,26 @@ func (m *Metrics) Observe(r Report, err error) {
 	defer m.mu.Unlock()
 	origin := []string{"origin", string(r.Origin)}
 	at := float64(r.CheckedAt) / 1000
-	m.set("tree_size", "Size of the newest verified head.", float64(r.TreeSize), origin...)
-	m.set("last_check_timestamp_seconds", "When the last check began.", at, origin...)
-	m.add("entries_total", "Entries read and verified.", float64(r.NewEntries), origin...)
-	m.add("checks_total", "Checks, by what came out.", 1, append(origin, "result", resultOf(err))...)
+	m.setGauge("tree_size", "Size of the newest verified head.", float64(r.TreeSize), origin...)
+	m.setGauge("last_check_timestamp_seconds", "When the last check began.", at, origin...)
+	m.addToCounter("entries_total", "Entries read and verified.", float64(r.NewEntries), origin...)
+	m.addToCounter("checks_total", "Checks, by what came out.", 1, append(origin, "result", resultLabel(err))...)
 	if r.HiddenEntries != nil {
-		m.set("hidden_entries", "Entries of the directory whose content is not shown.", float64(*r.HiddenEntries), origin...)
+		m.setGauge("hidden_entries", "Entries of the directory whose content is not shown.", float64(*r.HiddenEntries), origin...)
 	}
 	if err == nil {
-		m.set("last_consistent_timestamp_seconds", "When the last check began that found all to be consistent.", at, origin...)
+		m.setGauge("last_consistent_timestamp_seconds", "When the last check began that found all to be consistent.", at, origin...)
 	}
 	for _, c := range r.Cosignatures {
-		m.set("cosignature_timestamp_seconds", "When a witness made the newest cosignature seen.", float64(c.Time)/1000, append(slices.Clone(origin), "witness", c.Name)...)
+		m.setGauge("cosignature_timestamp_seconds", "When a witness made the newest cosignature seen.", float64(c.Time)/1000, append(slices.Clone(origin), "witness", c.Name)...)
 	}
 	if q := r.Quorum; q != nil {
 		waiting := 0.0
 		if q.WaitingSince != nil {
 			waiting = at - float64(*q.WaitingSince)/1000
 		}
-		m.set("quorum_tree_size", "Size of the newest head that has the quorum of the policy.", float64(q.TreeSize), origin...)
-		m.set("quorum_waiting_seconds", "For how long verified entries wait for the quorum.", waiting, origin...)
+		m.setGauge("quorum_tree_size", "Size of the newest head that has the quorum of the policy.", float64(q.TreeSize), origin...)
+		m.setGauge("quorum_waiting_seconds", "For how long verified entries wait for the quorum.", waiting, origin...)
 	}
 	for _, s := range r.Sources {
 		up := 0.0
@@ -59,13 +59,13 @@ func (m *Metrics) Observe(r Report, err error) {
 			up = 1
 		}
 		source := append(slices.Clone(origin), "source", s.URL)
-		m.set("source_up", "Whether another source could be compared in the last check.", up, source...)
-		m.set("source_tree_size", "Size of the checkpoint that another source shows.", float64(s.TreeSize), source...)
+		m.setGauge("source_up", "Whether another source could be compared in the last check.", up, source...)
+		m.setGauge("source_tree_size", "Size of the checkpoint that another source shows.", float64(s.TreeSize), source...)
 	}
 }
 
-// resultOf is the label of a check's outcome.
-func resultOf(err error) string {
+// resultLabel is the label of a check's outcome.
+func resultLabel(err error) string {
 	var f *Finding
 	switch {
 	case err == nil:
@@ -76,15 +76,15 @@ func resultOf(err error) string {
 	return "unknown"
 }
 
-func (m *Metrics) set(name, help string, v float64, labels ...string) {
-	m.family(name, help, "gauge").values[labelsOf(labels)] = v
+func (m *Metrics) setGauge(name, help string, v float64, labels ...string) {
+	m.findFamily(name, help, "gauge").values[formatLabels(labels)] = v
 }
 
-func (m *Metrics) add(name, help string, v float64, labels ...string) {
-	m.family(name, help, "counter").values[labelsOf(labels)] += v
+func (m *Metrics) addToCounter(name, help string, v float64, labels ...string) {
+	m.findFamily(name, help, "counter").values[formatLabels(labels)] += v
 }
 
-func (m *Metrics) family(name, help, kind string) *family {
+func (m *Metrics) findFamily(name, help, kind string) *family {
 	if m.figures == nil {
 		m.figures = map[string]*family{}
 	}
@@ -95,8 +95,8 @@ func (m *Metrics) family(name, help, kind string) *family {
 	return m.figures[name]
 }
 
-// labelsOf renders names and values, alternating.
-func labelsOf(pairs []string) string {
+// formatLabels renders names and values, alternating.
+func formatLabels(pairs []string) string {
 	escape := strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 	var parts []string
 	for pair := range slices.Chunk(pairs, 2) {

@@ -129,7 +129,7 @@ func New(o Options) (*Monitor, error) {
 // what others see; every other error that nothing can be told. An error about other
 // sources or witnesses alone comes after the head has been verified and kept.
 func (m *Monitor) Check(ctx context.Context) (Report, error) {
-	r, err := m.check(ctx)
+	r, err := m.checkOnce(ctx)
 	if m.AskSuccessor && ctx.Err() == nil {
 		if next, asked := m.Log.Successor(ctx); asked == nil && next.Origin == m.origin.Next() {
 			r.Successor = &SuccessorReport{Origin: next.Origin, LogKey: next.LogKey}
@@ -138,26 +138,26 @@ func (m *Monitor) Check(ctx context.Context) (Report, error) {
 	return r, err
 }
 
-func (m *Monitor) check(ctx context.Context) (Report, error) {
+func (m *Monitor) checkOnce(ctx context.Context) (Report, error) {
 	r := Report{Origin: m.origin, CheckedAt: id.InstantOf(m.Clock()), RootHash: tlog.EmptyRoot(), Sources: []SourceReport{}, Cosignatures: []verify.Cosignature{}}
-	s, err := m.load()
+	s, err := m.loadState()
 	if err != nil {
 		return r, fmt.Errorf("read state: %w", err)
 	}
 	r.KeptSize, r.TreeSize, r.RootHash = s.tree.Size(), s.tree.Size(), s.tree.Root()
-	others, unread := m.ask(ctx, &r)
+	others, unread := m.fetchOtherHeads(ctx, &r)
 	others, lost := m.askCosigned(ctx, others)
-	if err := m.advance(ctx, s, others); err != nil {
-		return r, m.keep(ctx, err)
+	if err := m.advanceState(ctx, s, others); err != nil {
+		return r, m.keepEvidence(ctx, err)
 	}
-	succession := m.succeeds(ctx, s, &r)
+	succession := m.checkSuccession(ctx, s, &r)
 	if f := (*Finding)(nil); errors.As(succession, &f) {
-		return r, m.keep(ctx, succession)
+		return r, m.keepEvidence(ctx, succession)
 	}
 	r.TreeSize, r.RootHash, r.NewEntries = s.tree.Size(), s.tree.Root(), s.tree.Size()-r.KeptSize
 	r.OtherSigners = m.otherSigners(s.head)
 	heads := append(others, s.head)
-	unproved := m.prove(s, &r, heads, lost)
+	unproved := m.checkQuorum(s, &r, heads, lost)
 	if m.Policy != nil {
 		lost = nil // it is part of unproved, once that has lasted
 	}
@@ -166,31 +166,31 @@ func (m *Monitor) check(ctx context.Context) (Report, error) {
 			return r, fmt.Errorf("write state: %w", err)
 		}
 	}
-	if err := m.save(s); err != nil {
+	if err := m.saveState(s); err != nil {
 		return r, fmt.Errorf("write state: %w", err)
 	}
-	return r, errors.Join(unread, lost, succession, m.witnessed(&r, heads), unproved)
+	return r, errors.Join(unread, lost, succession, m.checkCosignatures(&r, heads), unproved)
 }
 
-// advance takes the state to the log's newest head, which must extend every head
+// advanceState takes the state to the log's newest head, which must extend every head
 // that is known.
-func (m *Monitor) advance(ctx context.Context, s *state, others []signedHead) error {
+func (m *Monitor) advanceState(ctx context.Context, s *state, others []signedHead) error {
 	known := others
 	if s.head.note != nil {
 		known = append([]signedHead{s.head}, others...)
 	}
 	below, above := m.listedBeside(s.tree.Size())
-	shown, err := m.newest(ctx, slices.Concat(known, m.listed))
+	shown, err := m.fetchNewestHead(ctx, slices.Concat(known, m.listed))
 	if err != nil {
 		return err
 	}
 	known = append(known, below...)
 	for _, k := range known {
-		if err := m.extends(ctx, k, shown); err != nil {
+		if err := m.checkExtends(ctx, k, shown); err != nil {
 			return err
 		}
 	}
-	if err := m.read(ctx, s, shown, above); err != nil {
+	if err := m.readEntries(ctx, s, shown, above); err != nil {
 		return err
 	}
 	s.head = shown

@@ -40,15 +40,15 @@ type sighting struct {
 	At   id.Instant `json:"at"`
 }
 
-// prove notes in s the newest of the heads that has the quorum, all of which were found
+// checkQuorum notes in s the newest of the heads that has the quorum, all of which were found
 // to be of one history, and how long the rest has waited. unread is why no cosigned
 // checkpoint could be read; nil when it could. The error wraps ErrQuorum.
-func (m *Monitor) prove(s *state, r *Report, heads []signedHead, unread error) error {
+func (m *Monitor) checkQuorum(s *state, r *Report, heads []signedHead, unread error) error {
 	if m.Policy == nil {
 		return nil
 	}
 	s.proven = m.newestProven(append(slices.Clone(heads), s.proven))
-	s.see(r.CheckedAt)
+	s.noteSighting(r.CheckedAt)
 	q := &QuorumReport{TreeSize: s.proven.Size, RootHash: s.proven.Root, Waiting: s.head.Size - s.proven.Size}
 	if r.Quorum = q; q.TreeSize == 0 {
 		q.RootHash = tlog.EmptyRoot()
@@ -67,9 +67,9 @@ func (m *Monitor) prove(s *state, r *Report, heads []signedHead, unread error) e
 	return err
 }
 
-// see notes that the head was verified, if it has no quorum yet, and forgets what has
+// noteSighting notes that the head was verified, if it has no quorum yet, and forgets what has
 // one by now.
-func (s *state) see(now id.Instant) {
+func (s *state) noteSighting(now id.Instant) {
 	s.waiting = slices.DeleteFunc(s.waiting, func(w sighting) bool { return w.Size <= s.proven.Size })
 	n := len(s.waiting)
 	if s.head.Size > s.proven.Size && n < maxWaiting && (n == 0 || s.waiting[n-1].Size < s.head.Size) {
@@ -84,16 +84,16 @@ func (m *Monitor) newestProven(heads []signedHead) (newest signedHead) {
 		if h.note == nil || newest.note != nil && h.Size <= newest.Size {
 			continue
 		}
-		if merged, reached := m.quorate(h, heads); reached {
+		if merged, reached := m.hasQuorum(h, heads); reached {
 			newest = merged
 		}
 	}
 	return newest
 }
 
-// quorate reports whether a head has the quorum, by its own note and those of others
+// hasQuorum reports whether a head has the quorum, by its own note and those of others
 // of the same tree, and returns it with one note of all of these cosignatures.
-func (m *Monitor) quorate(h signedHead, others []signedHead) (signedHead, bool) {
+func (m *Monitor) hasQuorum(h signedHead, others []signedHead) (signedHead, bool) {
 	note, err := tlog.ParseNote(h.note)
 	if err != nil {
 		return h, false // not of a head: it was opened

@@ -164,7 +164,7 @@ func TestRotatedKey(t *testing.T) {
 	}
 	m.Keys = m.Keys[:1]
 	wrong := withLine(t, other.note(t), tlog.Signature{Name: string(h.origin()), KeyHash: h.signer.Verifier().Hash(), Value: make([]byte, 64)})
-	if _, err := m.open(wrong, "x"); err == nil || errors.As(err, &unknown) {
+	if _, err := m.openCheckpoint(wrong, "x"); err == nil || errors.As(err, &unknown) {
 		t.Errorf("a line of the key given that is wrong: got %v", err)
 	}
 }

@@ -19,20 +19,20 @@ type chunk struct {
 	err    error
 }
 
-// read takes the tree of s to the size of a head: entries, chain and numbers,
+// readEntries takes the tree of s to the size of a head: entries, chain and numbers,
 // every tile of what is new, and at the end the root. The roots on the way have to be
 // those of the trees that are listed, which ascend from beyond what is read already.
-func (m *Monitor) read(ctx context.Context, s *state, to signedHead, listed []signedHead) error {
-	r := &reading{monitor: m, known: s.head.evidence(), to: to, tree: s.tree.Clone(), last: s.last, listed: listed}
-	if err := r.run(ctx); err != nil {
+func (m *Monitor) readEntries(ctx context.Context, s *state, to signedHead, listed []signedHead) error {
+	r := &readRun{monitor: m, known: s.head.asEvidence(), to: to, tree: s.tree.Clone(), last: s.last, listed: listed}
+	if err := r.readChunks(ctx); err != nil {
 		return err
 	}
 	s.tree, s.last = r.tree, r.last
 	return nil
 }
 
-// reading is one run of read.
-type reading struct {
+// readRun is one run of read.
+type readRun struct {
 	monitor *Monitor
 	known   Evidence
 	to      signedHead
@@ -42,9 +42,9 @@ type reading struct {
 	listed  []signedHead // what the tree has to be at their sizes, which are all beyond its own
 }
 
-func (r *reading) run(ctx context.Context) error {
+func (r *readRun) readChunks(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	queue := r.fetch(ctx)
+	queue := r.fetchChunks(ctx)
 	defer func() {
 		cancel()
 		for pending := range queue { // until everybody who fetches has ended
@@ -56,7 +56,7 @@ func (r *reading) run(ctx context.Context) error {
 		if c.err != nil {
 			return c.err
 		}
-		if err := r.take(ctx, c); err != nil {
+		if err := r.appendChunk(ctx, c); err != nil {
 			return err
 		}
 		r.monitor.Progress(r.tree.Size(), r.to.Size)
@@ -68,14 +68,14 @@ func (r *reading) run(ctx context.Context) error {
 		return err
 	}
 	if r.tree.Size() != r.to.Size || r.tree.Root() != r.to.Root {
-		return r.tampered("the entries do not lead to the signed root", nil)
+		return r.newTampering("the entries do not lead to the signed root", nil)
 	}
 	return nil
 }
 
-// fetch reads the bundles from the tree's size on, several at a time. They come
+// fetchChunks reads the bundles from the tree's size on, several at a time. They come
 // out in order; at most Readers of them wait.
-func (r *reading) fetch(ctx context.Context) <-chan chan chunk {
+func (r *readRun) fetchChunks(ctx context.Context) <-chan chan chunk {
 	queue := make(chan chan chunk, r.monitor.Readers-1)
 	begin, size := uint64(r.tree.Size()), uint64(r.to.Size)
 	go func() {
@@ -88,15 +88,15 @@ func (r *reading) fetch(ctx context.Context) <-chan chan chunk {
 				return
 			}
 			b := tlog.Bundle{Index: first / tlog.TileWidth, Width: uint16(min(size-first, tlog.TileWidth))}
-			go func() { pending <- r.chunk(ctx, b) }()
+			go func() { pending <- r.fetchChunk(ctx, b) }()
 		}
 	}()
 	return queue
 }
 
-// chunk fetches a bundle and the tile beside it and checks them as far as that
+// fetchChunk fetches a bundle and the tile beside it and checks them as far as that
 // goes without what is before them.
-func (r *reading) chunk(ctx context.Context, b tlog.Bundle) chunk {
+func (r *readRun) fetchChunk(ctx context.Context, b tlog.Bundle) chunk {
 	entries, err := r.monitor.Log.Entries(ctx, b, event.MaxEntryLen)
 	if err != nil {
 		return chunk{err: err}
@@ -108,18 +108,18 @@ func (r *reading) chunk(ctx context.Context, b tlog.Bundle) chunk {
 	}
 	c := chunk{bundle: b, hashes: make([]id.Hash, 0, len(entries)), parsed: make([]event.Entry, 0, len(entries))}
 	for i, text := range entries {
-		if what := c.add(text, id.Hash(tile[i*len(id.Hash{}):])); what != "" {
+		if what := c.checkEntry(text, id.Hash(tile[i*len(id.Hash{}):])); what != "" {
 			content, _ := tlog.EntryBundle(entries...) // they came out of one
 			what = fmt.Sprintf("entry %d: %s", b.Index*tlog.TileWidth+uint64(i), what)
-			return chunk{err: r.tampered(what, map[string][]byte{"entries": content, "tile": tile})}
+			return chunk{err: r.newTampering(what, map[string][]byte{"entries": content, "tile": tile})}
 		}
 	}
 	return c
 }
 
-// add checks an entry against its leaf hash in the tile, its number and the entry
+// checkEntry checks an entry against its leaf hash in the tile, its number and the entry
 // before it in the bundle, and returns what is wrong.
-func (c *chunk) add(text []byte, leaf id.Hash) (what string) {
+func (c *chunk) checkEntry(text []byte, leaf id.Hash) (what string) {
 	index := c.bundle.Index*tlog.TileWidth + uint64(len(c.hashes))
 	hash := tlog.LeafHash(text)
 	if hash != leaf {
@@ -141,17 +141,17 @@ func (c *chunk) add(text []byte, leaf id.Hash) (what string) {
 	return ""
 }
 
-// take adds a chunk to the tree.
-func (r *reading) take(ctx context.Context, c chunk) error {
+// appendChunk adds a chunk to the tree.
+func (r *readRun) appendChunk(ctx context.Context, c chunk) error {
 	begin := c.bundle.Index * tlog.TileWidth
 	had := int(uint64(r.tree.Size()) - begin)
 	for i, h := range c.hashes[:had] {
 		if !bytes.Equal(h[:], r.tree.Partial(0)[i*len(h):(i+1)*len(h)]) {
-			return r.tampered(fmt.Sprintf("entry %d: it is not the one that was read before", begin+uint64(i)), nil)
+			return r.newTampering(fmt.Sprintf("entry %d: it is not the one that was read before", begin+uint64(i)), nil)
 		}
 	}
 	if had == 0 && c.prev != r.last {
-		return r.tampered(fmt.Sprintf("entry %d: it does not name the entry before it", begin), nil)
+		return r.newTampering(fmt.Sprintf("entry %d: it does not name the entry before it", begin), nil)
 	}
 	if visit := r.monitor.visit; visit != nil {
 		if err := visit(ctx, r.tree.Size(), c.parsed[had:]); err != nil {
@@ -164,7 +164,7 @@ func (r *reading) take(ctx context.Context, c chunk) error {
 		if len(r.listed) > 0 {
 			n = min(n, r.listed[0].Size-r.tree.Size())
 		}
-		if err := r.append(ctx, rest[:n]); err != nil {
+		if err := r.appendLeaves(ctx, rest[:n]); err != nil {
 			return err
 		}
 		rest = rest[n:]
@@ -172,14 +172,14 @@ func (r *reading) take(ctx context.Context, c chunk) error {
 	return nil
 }
 
-// append adds leaves, none beyond the next tree that is listed.
-func (r *reading) append(ctx context.Context, leaves []id.Hash) error {
+// appendLeaves adds leaves, none beyond the next tree that is listed.
+func (r *readRun) appendLeaves(ctx context.Context, leaves []id.Hash) error {
 	r.full = r.tree.Append(r.full[:0], leaves...)
 	for _, t := range r.full {
 		if t.Level == 0 {
 			continue // compared when it was fetched
 		}
-		if err := r.compare(ctx, tlog.Tile{Level: t.Level, Index: t.Index, Width: tlog.TileWidth}, t.Hashes); err != nil {
+		if err := r.compareTile(ctx, tlog.Tile{Level: t.Level, Index: t.Index, Width: tlog.TileWidth}, t.Hashes); err != nil {
 			return err
 		}
 	}
@@ -191,37 +191,37 @@ func (r *reading) append(ctx context.Context, leaves []id.Hash) error {
 	if r.tree.Root() == listed.Root {
 		return nil
 	}
-	if err := r.monitor.extends(ctx, listed, r.to); err != nil {
+	if err := r.monitor.checkExtends(ctx, listed, r.to); err != nil {
 		return err
 	}
-	return r.tampered(fmt.Sprintf("the entries do not lead to the root that is listed at size %d", listed.Size), nil)
+	return r.newTampering(fmt.Sprintf("the entries do not lead to the root that is listed at size %d", listed.Size), nil)
 }
 
 // checkPartials compares the partial tiles above level 0 of the whole tree.
-func (r *reading) checkPartials(ctx context.Context) error {
+func (r *readRun) checkPartials(ctx context.Context) error {
 	for _, t := range tlog.Partials(r.tree.Size()) {
 		if t.Level == 0 {
 			continue
 		}
-		if err := r.compare(ctx, t, r.tree.Partial(t.Level)); err != nil {
+		if err := r.compareTile(ctx, t, r.tree.Partial(t.Level)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// compare reads a tile and compares it with what was worked out from the entries.
-func (r *reading) compare(ctx context.Context, t tlog.Tile, want []byte) error {
+// compareTile reads a tile and compares it with what was worked out from the entries.
+func (r *readRun) compareTile(ctx context.Context, t tlog.Tile, want []byte) error {
 	got, err := r.monitor.Log.Tile(ctx, t)
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(got, want) {
-		return r.tampered(t.Path()+" is not what the entries give", map[string][]byte{"tile": got})
+		return r.newTampering(t.Path()+" is not what the entries give", map[string][]byte{"tile": got})
 	}
 	return nil
 }
 
-func (r *reading) tampered(what string, content map[string][]byte) error {
-	return &Finding{Kind: Tampering, What: what, Known: r.known, Shown: r.to.evidence(), Content: content}
+func (r *readRun) newTampering(what string, content map[string][]byte) error {
+	return &Finding{Kind: Tampering, What: what, Known: r.known, Shown: r.to.asEvidence(), Content: content}
 }

@@ -13,15 +13,15 @@ import (
 
 // register is what a directory has listed, up to an entry of its log.
 type register struct {
-	Version int          `json:"version"`
-	Origin  id.Origin    `json:"origin"`          // of the directory
-	ReadTo  id.Index     `json:"read_to"`         // the entries [0, ReadTo) were read
-	Hidden  id.Index     `json:"hidden,omitzero"` // of these, whose content was not shown
-	Logs    []registered `json:"logs"`            // ascending by origin
+	Version int             `json:"version"`
+	Origin  id.Origin       `json:"origin"`          // of the directory
+	ReadTo  id.Index        `json:"read_to"`         // the entries [0, ReadTo) were read
+	Hidden  id.Index        `json:"hidden,omitzero"` // of these, whose content was not shown
+	Logs    []registeredLog `json:"logs"`            // ascending by origin
 }
 
-// registered is what was listed of one log.
-type registered struct {
+// registeredLog is what was listed of one log.
+type registeredLog struct {
 	Origin   id.Origin `json:"origin"`
 	TreeSize id.Index  `json:"tree_size"`
 	RootHash id.Hash   `json:"root_hash"`
@@ -47,9 +47,9 @@ const (
 
 // loadRegister reads a register, an empty one when there is no file yet.
 func loadRegister(file string, directory id.Origin) (*register, error) {
-	text, err := readFile(file, maxRegister)
+	text, err := readBounded(file, maxRegister)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &register{Version: registerVersion, Origin: directory, Logs: []registered{}}, nil
+		return &register{Version: registerVersion, Origin: directory, Logs: []registeredLog{}}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -64,20 +64,20 @@ func loadRegister(file string, directory id.Origin) (*register, error) {
 	return r, nil
 }
 
-func (r *register) save(file string) error {
-	text, err := summed(r)
+func (r *register) saveTo(file string) error {
+	text, err := formatSummed(r)
 	if err != nil {
 		return err
 	}
 	return replaceFile(file, text)
 }
 
-// note takes what an entry of the directory lists of a log. A tree that can't be
+// addListing takes what an entry of the directory lists of a log. A tree that can't be
 // after the one listed before is told by its kind.
-func (r *register) note(l verify.Listed, at id.Index) (Kind, registered) {
-	i, known := slices.BinarySearchFunc(r.Logs, l.Origin, func(a registered, b id.Origin) int { return cmpOrigin(a.Origin, b) })
+func (r *register) addListing(l verify.Listed, at id.Index) (Kind, registeredLog) {
+	i, known := slices.BinarySearchFunc(r.Logs, l.Origin, func(a registeredLog, b id.Origin) int { return cmpOrigin(a.Origin, b) })
 	if !known {
-		r.Logs = slices.Insert(r.Logs, i, registered{Origin: l.Origin})
+		r.Logs = slices.Insert(r.Logs, i, registeredLog{Origin: l.Origin})
 	}
 	before := r.Logs[i]
 	switch {
@@ -94,15 +94,15 @@ func (r *register) note(l verify.Listed, at id.Index) (Kind, registered) {
 	if l.Size > before.TreeSize {
 		unchecked = append(unchecked, listedTree{TreeSize: l.Size, RootHash: l.Root, LogIndex: at})
 	}
-	r.Logs[i] = registered{Origin: l.Origin, TreeSize: l.Size, RootHash: l.Root, LogIndex: at, LogKeys: keys, Unchecked: unchecked}
+	r.Logs[i] = registeredLog{Origin: l.Origin, TreeSize: l.Size, RootHash: l.Root, LogIndex: at, LogKeys: keys, Unchecked: unchecked}
 	return "", before
 }
 
-// find returns what was listed of the log of an origin.
-func (r *register) find(origin id.Origin) (registered, bool) {
-	i, known := slices.BinarySearchFunc(r.Logs, origin, func(a registered, b id.Origin) int { return cmpOrigin(a.Origin, b) })
+// findLog returns what was listed of the log of an origin.
+func (r *register) findLog(origin id.Origin) (registeredLog, bool) {
+	i, known := slices.BinarySearchFunc(r.Logs, origin, func(a registeredLog, b id.Origin) int { return cmpOrigin(a.Origin, b) })
 	if !known {
-		return registered{}, false
+		return registeredLog{}, false
 	}
 	return r.Logs[i], true
 }
@@ -117,32 +117,32 @@ func cmpOrigin(a, b id.Origin) int {
 	return 0
 }
 
-// head is the newest tree listed, as a head that the log has to extend.
-func (l registered) head() signedHead {
-	return listedTree{TreeSize: l.TreeSize, RootHash: l.RootHash, LogIndex: l.LogIndex}.head(l.Origin)
+// newestHead is the newest tree listed, as a head that the log has to extend.
+func (l registeredLog) newestHead() signedHead {
+	return listedTree{TreeSize: l.TreeSize, RootHash: l.RootHash, LogIndex: l.LogIndex}.asHead(l.Origin)
 }
 
-func (t listedTree) head(origin id.Origin) signedHead {
+func (t listedTree) asHead(origin id.Origin) signedHead {
 	return signedHead{
 		Checkpoint: tlog.Checkpoint{Origin: origin, Size: t.TreeSize, Root: t.RootHash},
 		from:       fmt.Sprintf("the directory, log index %d", t.LogIndex),
 	}
 }
 
-// heads are all trees that the log has to be held against: those that it was not yet,
+// uncheckedHeads are all trees that the log has to be held against: those that it was not yet,
 // and the newest. They ascend by size.
-func (l registered) heads() (all []signedHead) {
+func (l registeredLog) uncheckedHeads() (all []signedHead) {
 	for _, t := range l.Unchecked {
 		if t.TreeSize < l.TreeSize {
-			all = append(all, t.head(l.Origin))
+			all = append(all, t.asHead(l.Origin))
 		}
 	}
-	return append(all, l.head())
+	return append(all, l.newestHead())
 }
 
-// listing returns the index of the directory's entry that lists a tree, of the newest
+// findListing returns the index of the directory's entry that lists a tree, of the newest
 // when none is known.
-func (l registered) listing(of Evidence) id.Index {
+func (l registeredLog) findListing(of Evidence) id.Index {
 	for _, t := range l.Unchecked {
 		if t.TreeSize == of.TreeSize && t.RootHash == of.RootHash {
 			return t.LogIndex
@@ -151,8 +151,8 @@ func (l registered) listing(of Evidence) id.Index {
 	return l.LogIndex
 }
 
-// keys are those that were listed for the log.
-func (l registered) keys() (keys []tlog.VerifierKey, err error) {
+// parseKeys are those that were listed for the log.
+func (l registeredLog) parseKeys() (keys []tlog.VerifierKey, err error) {
 	for _, text := range l.LogKeys {
 		key, err := tlog.ParseVerifierKey(text)
 		if err != nil {

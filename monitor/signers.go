@@ -58,9 +58,9 @@ func (e *AnotherLogError) Error() string {
 // Unwrap returns tlog.ErrSignature.
 func (e *AnotherLogError) Unwrap() error { return tlog.ErrSignature }
 
-// unopened says more of a checkpoint that none of the keys opens, if it can: err is
+// explainUnopened says more of a checkpoint that none of the keys opens, if it can: err is
 // why.
-func (m *Monitor) unopened(note []byte, from string, err error) error {
+func (m *Monitor) explainUnopened(note []byte, from string, err error) error {
 	c, unreadable := tlog.ReadCheckpoint(note)
 	if unreadable != nil || !errors.Is(err, tlog.ErrSignature) {
 		return err

@@ -51,9 +51,9 @@ const (
 	maxState     = 1 << 20 // bytes
 )
 
-// load reads the state, that of an empty log when there is no file yet.
-func (m *Monitor) load() (*state, error) {
-	text, err := readFile(m.State, maxState)
+// loadState reads the state, that of an empty log when there is no file yet.
+func (m *Monitor) loadState() (*state, error) {
+	text, err := readBounded(m.State, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &state{tree: new(tlog.Builder), last: event.Genesis(m.origin)}, nil
 	}
@@ -67,7 +67,7 @@ func (m *Monitor) load() (*state, error) {
 	return s, nil
 }
 
-func readFile(name string, max int64) ([]byte, error) {
+func readBounded(name string, max int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -85,11 +85,11 @@ func (m *Monitor) parseState(text []byte) (*state, error) {
 	if d.Version != stateVersion {
 		return nil, fmt.Errorf("version %d is not known", d.Version)
 	}
-	head, err := m.open([]byte(d.Checkpoint), m.State)
+	head, err := m.openCheckpoint([]byte(d.Checkpoint), m.State)
 	if err != nil {
 		return nil, fmt.Errorf("of another log, or its key is not among those given: %w", err)
 	}
-	tree, err := restore(head.Size, d.Tiles)
+	tree, err := restoreTree(head.Size, d.Tiles)
 	if err != nil {
 		return nil, err
 	}
@@ -98,15 +98,15 @@ func (m *Monitor) parseState(text []byte) (*state, error) {
 	}
 	s := &state{head: head, tree: tree, last: d.LastLeaf, waiting: d.Waiting}
 	if d.Proven != "" { // one by a key that is not given any more is forgotten
-		if proven, err := m.open([]byte(d.Proven), m.State); err == nil && proven.Size <= head.Size {
+		if proven, err := m.openCheckpoint([]byte(d.Proven), m.State); err == nil && proven.Size <= head.Size {
 			s.proven = proven
 		}
 	}
 	return s, nil
 }
 
-// restore makes the builder of a tree from its partial tiles.
-func restore(size id.Index, tiles [][]byte) (*tlog.Builder, error) {
+// restoreTree makes the builder of a tree from its partial tiles.
+func restoreTree(size id.Index, tiles [][]byte) (*tlog.Builder, error) {
 	hashes := make([][]id.Hash, len(tiles))
 	for i, tile := range tiles {
 		if len(tile)%len(id.Hash{}) != 0 || len(tile) > tlog.TileWidth*len(id.Hash{}) {
@@ -119,8 +119,8 @@ func restore(size id.Index, tiles [][]byte) (*tlog.Builder, error) {
 	return tlog.NewBuilder(size, hashes...)
 }
 
-// save replaces the state file.
-func (m *Monitor) save(s *state) error {
+// saveState replaces the state file.
+func (m *Monitor) saveState(s *state) error {
 	text, err := formatState(s)
 	if err != nil {
 		return err
@@ -133,11 +133,11 @@ func formatState(s *state) ([]byte, error) {
 	for _, t := range tlog.Partials(s.tree.Size()) {
 		d.Tiles = append(d.Tiles, s.tree.Partial(t.Level))
 	}
-	return summed(d)
+	return formatSummed(d)
 }
 
-// summed renders a document as a line of JSON and a line with its SHA-256.
-func summed(d any) ([]byte, error) {
+// formatSummed renders a document as a line of JSON and a line with its SHA-256.
+func formatSummed(d any) ([]byte, error) {
 	line, err := json.Marshal(d)
 	if err != nil {
 		return nil, err

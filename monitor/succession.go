@@ -33,19 +33,19 @@ type SuccessionReport struct {
 	Reason      string    `json:"reason"`
 }
 
-// succeeds checks the first event of the log, whose head was verified, against what
+// checkSuccession checks the first event of the log, whose head was verified, against what
 // was kept of its predecessor. Its error is a Finding, or says that it can't be told.
-func (m *Monitor) succeeds(ctx context.Context, s *state, r *Report) error {
+func (m *Monitor) checkSuccession(ctx context.Context, s *state, r *Report) error {
 	if m.Predecessor == nil {
 		return nil
 	}
-	if err := m.succession(ctx, s, r); err != nil {
+	if err := m.compareSuccession(ctx, s, r); err != nil {
 		return fmt.Errorf("succession: %w", err)
 	}
 	return nil
 }
 
-func (m *Monitor) succession(ctx context.Context, s *state, r *Report) error {
+func (m *Monitor) compareSuccession(ctx context.Context, s *state, r *Report) error {
 	before, err := New(Options{Log: m.Predecessor.Log, Keys: m.Predecessor.Keys, State: m.Predecessor.State})
 	if err != nil {
 		return err
@@ -56,36 +56,36 @@ func (m *Monitor) succession(ctx context.Context, s *state, r *Report) error {
 	if s.head.Size == 0 {
 		return errors.New("the log is empty: it does not say yet what it succeeds")
 	}
-	said, err := m.said(ctx, s)
+	said, err := m.readFirstEvent(ctx, s)
 	if err != nil {
 		return err
 	}
-	last, err := before.open([]byte(said.Checkpoint), "the first event of "+string(m.origin))
+	last, err := before.openCheckpoint([]byte(said.Checkpoint), "the first event of "+string(m.origin))
 	if err != nil {
 		return fmt.Errorf("the last checkpoint that it names of %s: %w", before.origin, err)
 	}
-	kept, err := before.kept()
+	kept, err := before.loadKeptState()
 	if err != nil {
 		return err
 	}
 	r.Succession = &SuccessionReport{Predecessor: before.origin, LastSize: last.Size, KeptSize: kept.head.Size, Reason: said.Reason}
-	return before.together(ctx, kept, last)
+	return before.checkOneHistory(ctx, kept, last)
 }
 
-// kept reads the state, which has no head when there is no file.
-func (m *Monitor) kept() (*state, error) {
+// loadKeptState reads the state, which has no head when there is no file.
+func (m *Monitor) loadKeptState() (*state, error) {
 	if _, err := os.Stat(m.State); errors.Is(err, fs.ErrNotExist) {
 		return &state{tree: new(tlog.Builder)}, nil
 	}
-	s, err := m.load()
+	s, err := m.loadState()
 	if err != nil {
 		return nil, fmt.Errorf("read state: %w", err)
 	}
 	return s, nil
 }
 
-// said reads the first event of the log, which its verified head holds.
-func (m *Monitor) said(ctx context.Context, s *state) (verify.Succession, error) {
+// readFirstEvent reads the first event of the log, which its verified head holds.
+func (m *Monitor) readFirstEvent(ctx context.Context, s *state) (verify.Succession, error) {
 	shown, err := m.Predecessor.Log.Successor(ctx)
 	if err != nil {
 		return verify.Succession{}, err
@@ -103,7 +103,7 @@ func (m *Monitor) said(ctx context.Context, s *state) (verify.Succession, error)
 	}
 	content := map[string][]byte{"record.json": []byte(shown.Record), "envelope.json": []byte(shown.Envelope), "entry.json": entries[0]}
 	tampered := func(what string) error {
-		return &Finding{Kind: Tampering, What: what, Known: s.head.evidence(), Shown: s.head.evidence(), Content: content}
+		return &Finding{Kind: Tampering, What: what, Known: s.head.asEvidence(), Shown: s.head.asEvidence(), Content: content}
 	}
 	if tlog.CheckInclusion(0, s.head.Size, tlog.LeafHash(entries[0]), proof, s.head.Root) != nil {
 		return verify.Succession{}, tampered("its first entry is not in the tree of its signed head")
@@ -119,26 +119,26 @@ func (m *Monitor) said(ctx context.Context, s *state) (verify.Succession, error)
 	return said, nil
 }
 
-// together checks that the kept head and the last checkpoint are of one history.
-func (m *Monitor) together(ctx context.Context, kept *state, last signedHead) error {
+// checkOneHistory checks that the kept head and the last checkpoint are of one history.
+func (m *Monitor) checkOneHistory(ctx context.Context, kept *state, last signedHead) error {
 	switch {
 	case kept.head.note == nil:
 		return nil
 	case kept.head.Size <= last.Size:
-		return m.comparable(m.extends(ctx, kept.head, last))
+		return m.explainUnread(m.checkExtends(ctx, kept.head, last))
 	}
-	if root, ok := rootBelow(kept.tree, last.Size); ok {
+	if root, ok := rootAtSize(kept.tree, last.Size); ok {
 		if root == last.Root {
 			return nil
 		}
-		return &Finding{Kind: Fork, Known: kept.head.evidence(), Shown: last.evidence(),
+		return &Finding{Kind: Fork, Known: kept.head.asEvidence(), Shown: last.asEvidence(),
 			What: "the successor names a last checkpoint that the kept head does not extend"}
 	}
-	return m.comparable(m.extends(ctx, last, kept.head))
+	return m.explainUnread(m.checkExtends(ctx, last, kept.head))
 }
 
-// comparable says of what could not be read what it was needed for.
-func (m *Monitor) comparable(err error) error {
+// explainUnread says of what could not be read what it was needed for.
+func (m *Monitor) explainUnread(err error) error {
 	var f *Finding
 	if err == nil || errors.As(err, &f) {
 		return err
@@ -146,9 +146,9 @@ func (m *Monitor) comparable(err error) error {
 	return fmt.Errorf("the head that was kept of %s and the last checkpoint that its successor names can't be compared: %w", m.origin, err)
 }
 
-// rootBelow returns the root that a tree had at a smaller size, ok when its partial
+// rootAtSize returns the root that a tree had at a smaller size, ok when its partial
 // tiles are enough to tell.
-func rootBelow(tree *tlog.Builder, size id.Index) (root id.Hash, ok bool) {
+func rootAtSize(tree *tlog.Builder, size id.Index) (root id.Hash, ok bool) {
 	if size == 0 {
 		return tlog.EmptyRoot(), true
 	}
@@ -163,7 +163,7 @@ func rootBelow(tree *tlog.Builder, size id.Index) (root id.Hash, ok bool) {
 		}
 		tiles = append(tiles, tile)
 	}
-	smaller, err := restore(size, tiles)
+	smaller, err := restoreTree(size, tiles)
 	if err != nil {
 		return root, false
 	}

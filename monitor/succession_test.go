@@ -230,7 +230,7 @@ func TestFleetFollowsSuccessor(t *testing.T) {
 			t.Errorf("the other organization: got %+v", blue)
 		}
 	}
-	if _, err := readFile(filepath.Join(f.Folder, redID+"-2.state"), maxState); err != nil {
+	if _, err := readBounded(filepath.Join(f.Folder, redID+"-2.state"), maxState); err != nil {
 		t.Error(err)
 	}
 }

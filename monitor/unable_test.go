@@ -166,7 +166,7 @@ func TestStateContradictsItself(t *testing.T) {
 		"another log":  func(s *state) { s.head.note = newHistory(t, "blue").grow(300, 1).note(t) },
 		"no head":      func(s *state) { s.head.note = nil },
 	} {
-		s, err := m.load()
+		s, err := m.loadState()
 		if err != nil {
 			t.Fatal(err)
 		}

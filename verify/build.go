@@ -40,7 +40,7 @@ func NewBundle(p Parts) (*Bundle, error) {
 	b := &Bundle{
 		Version: BundleVersion, OrganizationID: p.Organization, OrganizationSlug: p.Slug,
 		Origin: p.Checkpoint.Origin, EventID: p.Event, SequenceNum: p.Entry.Seq, LogIndex: p.Index,
-		EventHash: p.Entry.Hash(), Entry: string(p.Entry.Text()), Inclusion: p.inclusion(p.Index, p.Proof),
+		EventHash: p.Entry.Hash(), Entry: string(p.Entry.Text()), Inclusion: p.newInclusion(p.Index, p.Proof),
 		Checkpoint: string(p.Note), LogKey: p.Key.String(), Disclosure: p.Disclosure,
 	}
 	if len(p.Signers) > 1 {
@@ -50,24 +50,24 @@ func NewBundle(p Parts) (*Bundle, error) {
 	}
 	if p.Index > 0 {
 		p.Previous.Seq = p.Entry.Seq - 1
-		text, previous := string(p.Previous.Text()), p.inclusion(p.Index-1, p.PreviousProof)
+		text, previous := string(p.Previous.Text()), p.newInclusion(p.Index-1, p.PreviousProof)
 		b.PreviousEntry, b.PreviousInclusion = &text, &previous
 	}
-	if err := b.disclose(p); err != nil {
+	if err := b.addDisclosed(p); err != nil {
 		return nil, fmt.Errorf("make bundle: %w", err)
 	}
 	return b, nil
 }
 
-func (p *Parts) inclusion(index id.Index, hashes []id.Hash) Inclusion {
+func (p *Parts) newInclusion(index id.Index, hashes []id.Hash) Inclusion {
 	if hashes == nil {
 		hashes = []id.Hash{}
 	}
 	return Inclusion{LogIndex: index, TreeSize: p.Checkpoint.Size, RootHash: p.Checkpoint.Root, Hashes: hashes}
 }
 
-// disclose adds record and envelope as far as the disclosure goes.
-func (b *Bundle) disclose(p Parts) error {
+// addDisclosed adds record and envelope as far as the disclosure goes.
+func (b *Bundle) addDisclosed(p Parts) error {
 	if p.Disclosure == id.DiscloseFull {
 		r, err := event.ParseRecord(p.Record)
 		if err != nil {

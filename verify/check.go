@@ -22,22 +22,22 @@ var errUndisclosed = errors.New("not disclosed")
 // which could go unseen) and, as record.*, statements of the record that are the
 // operator's word although the log has committed to them. Signature lines of the
 // checkpoint that are neither the log key's nor a known witness's stand there as "checkpoint: " and their name.
-func Check(b *Bundle, o Options) Report { return (&checker{bundle: b, options: o}).check() }
+func Check(b *Bundle, o Options) Report { return (&checker{bundle: b, options: o}).checkBundle() }
 
-func (c *checker) check() Report {
-	c.read()
+func (c *checker) checkBundle() Report {
+	c.parseParts()
 	r := &c.report
 	r.CheckedAt, r.TreeSize, r.Cosignatures = c.options.CheckedAt, c.checkpoint.Size, c.cosignatures()
 	r.Errors = []string{}
-	r.InclusionOK = c.verdict("inclusion", c.checkInclusion())
-	r.CheckpointOK = c.verdict("checkpoint", c.checkCheckpoint())
-	r.ChainOK = c.verdict("chain", c.checkChain())
-	r.RecordOK = c.disclosed("record", c.checkRecord())
-	r.SignatureOK = c.disclosed("signature", c.checkSignature())
-	r.EnvelopeOK = c.disclosed("envelope", c.checkEnvelope())
-	r.DirectoryOK = c.disclosed("directory", c.checkDirectory())
+	r.InclusionOK = c.recordVerdict("inclusion", c.checkInclusion())
+	r.CheckpointOK = c.recordVerdict("checkpoint", c.checkCheckpoint())
+	r.ChainOK = c.recordVerdict("chain", c.checkChain())
+	r.RecordOK = c.recordDisclosed("record", c.checkRecord())
+	r.SignatureOK = c.recordDisclosed("signature", c.checkSignature())
+	r.EnvelopeOK = c.recordDisclosed("envelope", c.checkEnvelope())
+	r.DirectoryOK = c.recordDisclosed("directory", c.checkDirectory())
 	r.OK = len(r.Errors) == 0
-	r.Unchecked = c.unchecked()
+	r.Unchecked = c.listUnchecked()
 	return *r
 }
 
@@ -62,8 +62,8 @@ type checker struct {
 	directory     *checker // of the second proof's bundle; nil when there is none
 }
 
-// read parses the texts of the bundle.
-func (c *checker) read() {
+// parseParts parses the texts of the bundle.
+func (c *checker) parseParts() {
 	b := c.bundle
 	if c.entry, c.entryErr = event.ParseEntry([]byte(b.Entry)); c.entryErr != nil {
 		c.entryErr = fmt.Errorf("entry: %w", ErrMalformed)
@@ -109,25 +109,25 @@ func readEnvelope(text string) (*event.Envelope, error) {
 	return e, nil
 }
 
-// verdict writes an error down and says whether there was none.
-func (c *checker) verdict(step string, err error) bool {
+// recordVerdict writes an error down and says whether there was none.
+func (c *checker) recordVerdict(step string, err error) bool {
 	if err != nil {
 		c.report.Errors = append(c.report.Errors, step+": "+err.Error())
 	}
 	return err == nil
 }
 
-// disclosed is verdict for what may be not disclosed: nil then.
-func (c *checker) disclosed(step string, err error) *bool {
+// recordDisclosed is verdict for what may be not disclosed: nil then.
+func (c *checker) recordDisclosed(step string, err error) *bool {
 	if errors.Is(err, errUndisclosed) {
 		return nil
 	}
-	ok := c.verdict(step, err)
+	ok := c.recordVerdict(step, err)
 	return &ok
 }
 
-// unchecked lists what no verdict covers.
-func (c *checker) unchecked() []string {
+// listUnchecked lists what no verdict covers.
+func (c *checker) listUnchecked() []string {
 	b, names := c.bundle, []string{"organization_slug", "disclosure"}
 	add := func(name string, when bool) {
 		if when {
@@ -137,11 +137,11 @@ func (c *checker) unchecked() []string {
 	covered := c.report.RecordOK != nil && *c.report.RecordOK
 	add("organization_id", !covered)
 	add("event_id", !covered)
-	add("log_key", c.report.LogKeySource == KeyFromBundle || len(b.LogKeys) > 0 && !c.options.vouches(b.LogKey))
-	add("log_keys", slices.ContainsFunc(b.LogKeys, func(k string) bool { return !c.options.vouches(k) }))
+	add("log_key", c.report.LogKeySource == KeyFromBundle || len(b.LogKeys) > 0 && !c.options.isGivenKey(b.LogKey))
+	add("log_keys", slices.ContainsFunc(b.LogKeys, func(k string) bool { return !c.options.isGivenKey(k) }))
 	for _, s := range c.note.Signatures {
 		vouched := slices.ContainsFunc(c.vouched, func(k tlog.WitnessKey) bool { return k.Made(s) })
-		add("checkpoint: "+shown(s.Name), !vouched && (s.Name != c.key.Name() || s.KeyHash != c.key.Hash()))
+		add("checkpoint: "+sanitizeName(s.Name), !vouched && (s.Name != c.key.Name() || s.KeyHash != c.key.Hash()))
 	}
 	for _, name := range []string{"record.public_key", "record.custody", "record.received_at", "record.policy"} {
 		add(name, covered)
@@ -156,20 +156,20 @@ func (c *checker) unchecked() []string {
 	add("verification", b.Verification != nil)
 	add("operator_statement", b.OperatorStatement != nil)
 	for _, name := range b.unknown {
-		add(shown(name), true)
+		add(sanitizeName(name), true)
 	}
 	return names
 }
 
-// shown makes a name from a bundle fit for a terminal: ASCII without control
+// sanitizeName makes a name from a bundle fit for a terminal: ASCII without control
 // characters, at most 64 bytes.
-func shown(name string) string {
+func sanitizeName(name string) string {
 	quoted := strconv.QuoteToASCII(name[:min(len(name), 64)])
 	return quoted[1:min(len(quoted)-1, 65)]
 }
 
-// proves checks that p shows leaf at index in the tree of the bundle's checkpoint.
-func (c *checker) proves(p Inclusion, index id.Index, leaf id.Hash) error {
+// checkProof checks that p shows leaf at index in the tree of the bundle's checkpoint.
+func (c *checker) checkProof(p Inclusion, index id.Index, leaf id.Hash) error {
 	if c.checkpointErr != nil {
 		return fmt.Errorf("checkpoint: %w", c.checkpointErr)
 	}

@@ -109,7 +109,7 @@ func parseDirectory(value []byte) (d *Directory, err error) {
 	if err := json.Unmarshal(inclusion, &d.Inclusion); err != nil {
 		return nil, fmt.Errorf("directory: inclusion: %w: %w", ErrMalformed, err)
 	}
-	if !d.Inclusion.inRange() {
+	if !d.Inclusion.hasValidNumbers() {
 		return nil, fmt.Errorf("directory: inclusion: number: %w", ErrMalformed)
 	}
 	if d.Bundle, err = ParseBundle(bytes.Clone(canonical[members[0].Value:members[0].End])); err != nil {
@@ -137,12 +137,12 @@ func (c *checker) checkDirectory() error {
 	}
 	options.CheckedAt = c.options.CheckedAt
 	inner := &checker{bundle: d.Bundle, options: options}
-	r := inner.check()
+	r := inner.checkBundle()
 	c.directory, c.report.DirectoryCosignatures = inner, r.Cosignatures
 	if !r.OK {
 		return fmt.Errorf("bundle: %s: %w", r.Errors[0], ErrMismatch)
 	}
-	if !isTrue(r.RecordOK) || !isTrue(r.SignatureOK) || !isTrue(r.EnvelopeOK) || inner.record.Signer != event.SignerSystem {
+	if !isTrueVerdict(r.RecordOK) || !isTrueVerdict(r.SignatureOK) || !isTrueVerdict(r.EnvelopeOK) || inner.record.Signer != event.SignerSystem {
 		return fmt.Errorf("bundle: not shown in full, or not the service's own: %w", ErrMismatch)
 	}
 	l, err := ParseListing(inner.envelope)
@@ -157,4 +157,4 @@ func (c *checker) checkDirectory() error {
 	return fmt.Errorf("the log is not listed: %w", ErrMismatch)
 }
 
-func isTrue(verdict *bool) bool { return verdict != nil && *verdict }
+func isTrueVerdict(verdict *bool) bool { return verdict != nil && *verdict }

@@ -48,7 +48,7 @@ func (c *checker) checkSignature() error {
 		}
 		message = c.envelope.Signed()
 	}
-	key, err := publicKey(c.record.PublicKey)
+	key, err := parsePublicKey(c.record.PublicKey)
 	if err != nil {
 		return fmt.Errorf("public_key: %w", err)
 	}
@@ -62,7 +62,7 @@ func (c *checker) checkSignature() error {
 	return nil
 }
 
-func publicKey(multikey string) (edkey.Public, error) {
+func parsePublicKey(multikey string) (edkey.Public, error) {
 	b, err := did.ParseMultikey(multikey)
 	if err != nil {
 		return edkey.Public{}, err

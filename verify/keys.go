@@ -50,7 +50,7 @@ func ParseKeys(src []byte) ([]LogKey, error) {
 	}
 	var keys []LogKey
 	for i, line := range list.Keys {
-		k, ofLog, err := line.read()
+		k, ofLog, err := line.parseLogKey()
 		if err != nil {
 			return nil, fmt.Errorf("parse keys: key %d: %w", i+1, err)
 		}
@@ -64,18 +64,18 @@ func ParseKeys(src []byte) ([]LogKey, error) {
 	return keys, nil
 }
 
-// read checks one key; ofLog is false for one of another use.
-func (l keyLine) read() (k LogKey, ofLog bool, err error) {
+// parseLogKey checks one key; ofLog is false for one of another use.
+func (l keyLine) parseLogKey() (k LogKey, ofLog bool, err error) {
 	if l.VerifierKey == nil || l.Use == nil || l.FromSize == nil || l.ToSize == nil {
 		return k, false, fmt.Errorf("missing member: %w", ErrMalformed)
 	}
 	k.From, k.To = *l.FromSize, tlog.MaxSize+1
-	if !isNull(l.ToSize) {
+	if !isNullValue(l.ToSize) {
 		if err := json.Unmarshal(l.ToSize, &k.To); err != nil {
 			return k, false, fmt.Errorf("to_size: %w: %w", ErrMalformed, err)
 		}
 	}
-	if k.From > event.MaxSeq || !isNull(l.ToSize) && k.To > event.MaxSeq || k.From > k.To {
+	if k.From > event.MaxSeq || !isNullValue(l.ToSize) && k.To > event.MaxSeq || k.From > k.To {
 		return k, false, fmt.Errorf("sizes: %w", ErrMalformed)
 	}
 	if *l.Use != "log" {

@@ -20,13 +20,13 @@ func (c *checker) checkInclusion() error {
 	if c.entry.Seq != b.SequenceNum || c.entry.Seq != b.LogIndex.Sequence() {
 		return fmt.Errorf("entry, sequence_num and log_index: %w", ErrMismatch)
 	}
-	return c.proves(b.Inclusion, b.LogIndex, b.EventHash)
+	return c.checkProof(b.Inclusion, b.LogIndex, b.EventHash)
 }
 
 // checkCheckpoint: three lines, the bundle's origin, signed by the log key.
 func (c *checker) checkCheckpoint() error {
 	var err error
-	if c.key, err = c.logKey(); err != nil {
+	if c.key, err = c.selectLogKey(); err != nil {
 		return err
 	}
 	if _, err = openCheckpoint(c.bundle.Checkpoint, c.bundle.Origin, c.key); err != nil {
@@ -35,9 +35,9 @@ func (c *checker) checkCheckpoint() error {
 	return c.checkSigners()
 }
 
-// logKey returns the key that counts: the bundle's, or, if any are given, one of those
+// selectLogKey returns the key that counts: the bundle's, or, if any are given, one of those
 // that the bundle names. Of the bundle's log_keys only the pinned one counts.
-func (c *checker) logKey() (tlog.VerifierKey, error) {
+func (c *checker) selectLogKey() (tlog.VerifierKey, error) {
 	c.report.LogKeySource = KeyFromBundle
 	named, err := tlog.ParseVerifierKey(c.bundle.LogKey)
 	if c.options.Key == nil {
@@ -47,7 +47,7 @@ func (c *checker) logKey() (tlog.VerifierKey, error) {
 		return named, nil
 	}
 	c.report.LogKeySource = KeyFromArgument
-	if c.bundle.names(*c.options.Key) {
+	if c.bundle.namesKey(*c.options.Key) {
 		return *c.options.Key, nil
 	}
 	return c.retiredKey()
@@ -93,7 +93,7 @@ func (c *checker) checkChain() error {
 	if previous.Seq != c.entry.Seq-1 {
 		return fmt.Errorf("sequence numbers of entry and previous_entry: %w", ErrMismatch)
 	}
-	return c.proves(*b.PreviousInclusion, b.LogIndex-1, c.entry.Prev)
+	return c.checkProof(*b.PreviousInclusion, b.LogIndex-1, c.entry.Prev)
 }
 
 // checkGenesis is checkChain for the first entry of a log.

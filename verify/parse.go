@@ -20,7 +20,7 @@ const (
 	optional                 // absent or null when not disclosed
 )
 
-func memberOf(name string) presence {
+func memberPresence(name string) presence {
 	switch name {
 	case "version", "organization_id", "organization_slug", "origin", "event_id", "sequence_num", "log_index",
 		"event_hash", "entry", "inclusion", "checkpoint", "log_key", "disclosure":
@@ -58,10 +58,10 @@ func ParseBundle(src []byte) (*Bundle, error) {
 	if b.unknown, err = checkMembers(canonical, members); err != nil {
 		return nil, fmt.Errorf("parse bundle: %w", err)
 	}
-	if err := json.Unmarshal(canonical, b, json.WithUnmarshalers(remarks())); err != nil {
+	if err := json.Unmarshal(canonical, b, json.WithUnmarshalers(remarkDecoders())); err != nil {
 		return nil, fmt.Errorf("parse bundle: %w: %w", ErrMalformed, err)
 	}
-	if !b.inRange() {
+	if !b.hasValidNumbers() {
 		return nil, fmt.Errorf("parse bundle: number: %w", ErrMalformed)
 	}
 	if err := b.readDirectory(canonical, members); err != nil {
@@ -74,7 +74,7 @@ func ParseBundle(src []byte) (*Bundle, error) {
 func (b *Bundle) readDirectory(canonical []byte, members []jcs.Member) (err error) {
 	for _, m := range members {
 		value := canonical[m.Value:m.End]
-		if string(m.Name(canonical)) != "directory" || isNull(value) {
+		if string(m.Name(canonical)) != "directory" || isNullValue(value) {
 			continue
 		}
 		if b.Directory, err = parseDirectory(value); err != nil {
@@ -90,16 +90,16 @@ func checkMembers(canonical []byte, members []jcs.Member) (others []string, err 
 	var count [optional + 1]int
 	for _, m := range members {
 		name, value := string(m.Name(canonical)), canonical[m.Value:m.End]
-		kind := memberOf(name)
+		kind := memberPresence(name)
 		count[kind]++
 		switch {
 		case kind == unknown:
 			others = append(others, name)
-		case kind == required && isNull(value):
+		case kind == required && isNullValue(value):
 			return nil, fmt.Errorf("%s is null: %w", name, ErrMalformed)
 		case name == "version" && string(value) != "1":
 			return nil, ErrVersion
-		case name == "inclusion" || name == "previous_inclusion" && !isNull(value):
+		case name == "inclusion" || name == "previous_inclusion" && !isNullValue(value):
 			if err := checkInclusionMembers(value); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
@@ -148,4 +148,4 @@ func checkTexts(value []byte) error {
 	return nil
 }
 
-func isNull(value []byte) bool { return string(value) == "null" }
+func isNullValue(value []byte) bool { return string(value) == "null" }

@@ -7,10 +7,10 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// remarks decodes the two members of a bundle that no verdict rests on. What a
+// remarkDecoders decodes the two members of a bundle that no verdict rests on. What a
 // server says there in a form that this version can't read is no reason to refuse
 // the bundle, whose proofs stand without it.
-func remarks() *json.Unmarshalers {
+func remarkDecoders() *json.Unmarshalers {
 	return json.JoinUnmarshalers(
 		json.UnmarshalFunc(func(value []byte, r *Report) error {
 			if json.Unmarshal(value, r) != nil {
@@ -27,11 +27,13 @@ func remarks() *json.Unmarshalers {
 	)
 }
 
-// inRange reports whether the bundle's numbers are 0..chain.MaxSeq, the integers
+// hasValidNumbers reports whether the bundle's numbers are 0..chain.MaxSeq, the integers
 // that JSON carries exactly.
-func (b *Bundle) inRange() bool {
-	return b.SequenceNum <= event.MaxSeq && b.LogIndex <= event.MaxSeq && b.Inclusion.inRange() &&
-		(b.PreviousInclusion == nil || b.PreviousInclusion.inRange())
+func (b *Bundle) hasValidNumbers() bool {
+	return b.SequenceNum <= event.MaxSeq && b.LogIndex <= event.MaxSeq && b.Inclusion.hasValidNumbers() &&
+		(b.PreviousInclusion == nil || b.PreviousInclusion.hasValidNumbers())
 }
 
-func (p Inclusion) inRange() bool { return max(p.LogIndex, p.TreeSize) <= id.Index(event.MaxSeq) }
+func (p Inclusion) hasValidNumbers() bool {
+	return max(p.LogIndex, p.TreeSize) <= id.Index(event.MaxSeq)
+}

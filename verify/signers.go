@@ -11,8 +11,8 @@ import (
 // one, which auditors have pinned, and log_keys names both, so that whoever has pinned
 // the newer one can tell that the bundle is of that key too.
 
-// names reports whether a bundle says that a key signed its checkpoint.
-func (b *Bundle) names(key tlog.VerifierKey) bool {
+// namesKey reports whether a bundle says that a key signed its checkpoint.
+func (b *Bundle) namesKey(key tlog.VerifierKey) bool {
 	text := key.String()
 	return b.LogKey == text || slices.Contains(b.LogKeys, text)
 }
@@ -45,8 +45,8 @@ func (c *checker) checkSigners() error {
 	return nil
 }
 
-// vouches reports whether a key that a bundle names is one that the caller gave.
-func (o *Options) vouches(named string) bool {
+// isGivenKey reports whether a key that a bundle names is one that the caller gave.
+func (o *Options) isGivenKey(named string) bool {
 	if o.Key == nil {
 		return false
 	}

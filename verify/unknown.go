@@ -17,7 +17,7 @@ func UnknownKeys(b *Bundle, o Options) (unknown []tlog.VerifierKey) {
 		return nil
 	}
 	believe := func(o *Options, b *Bundle) {
-		if key, ok := o.unknown(b); ok {
+		if key, ok := o.unknownKey(b); ok {
 			o.Key, unknown = &key, append(unknown, key)
 		}
 	}
@@ -33,11 +33,11 @@ func UnknownKeys(b *Bundle, o Options) (unknown []tlog.VerifierKey) {
 	return unknown
 }
 
-// unknown returns the key that a bundle names, if there is a key that counts and it
+// unknownKey returns the key that a bundle names, if there is a key that counts and it
 // is not among those given.
-func (o *Options) unknown(b *Bundle) (tlog.VerifierKey, bool) {
+func (o *Options) unknownKey(b *Bundle) (tlog.VerifierKey, bool) {
 	named, err := tlog.ParseVerifierKey(b.LogKey)
-	if err != nil || o.Key == nil || b.names(*o.Key) {
+	if err != nil || o.Key == nil || b.namesKey(*o.Key) {
 		return named, false
 	}
 	return named, !slices.ContainsFunc(o.Retired, func(k LogKey) bool { return k.Key == named })

@@ -74,7 +74,7 @@ func OpenJournal(dir string, o JournalOptions) (*Journal, error) {
 func (j *Journal) Close() error { return j.lock.Close() }
 
 // Queued returns the number of events that the service has not been sent yet.
-func (j *Journal) Queued() int { return j.queue.length() }
+func (j *Journal) Queued() int { return j.queue.countQueued() }
 
 func (j *Journal) actionsDir() string { return filepath.Join(j.dir, "actions") }
 

@@ -89,7 +89,7 @@ func (g *Guard) obtainGrant(ctx context.Context, r *preparedAction, a *action, d
 		if err == nil {
 			return nil
 		}
-		if !hasEnded(err) {
+		if !isApprovalOver(err) {
 			return err
 		}
 		a.Approval = nil
@@ -97,7 +97,7 @@ func (g *Guard) obtainGrant(ctx context.Context, r *preparedAction, a *action, d
 	return errors.New("the approval was over before it could be used")
 }
 
-func hasEnded(err error) bool {
+func isApprovalOver(err error) bool {
 	answer, ok := errors.AsType[*client.Error](err)
 	return ok && (answer.Status == http.StatusGone || answer.Status == http.StatusConflict)
 }

@@ -26,7 +26,7 @@ type eventQueue struct {
 	last     int64 // number of the newest event
 }
 
-func (q *eventQueue) length() int {
+func (q *eventQueue) countQueued() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.events

@@ -26,7 +26,7 @@ func (g *Guard) stateResult(a *action, status string, reserved bool) error {
 		sum := sha256.Sum256(a.Result)
 		payload["result_digest"] = hex.EncodeToString(sum[:])
 	}
-	envelope, err := g.signEvent(a.Key, "result", client.Event{
+	envelope, err := g.signDerivedEvent(a.Key, "result", client.Event{
 		ActionKind: "result", TraceID: a.Trace, Tool: a.Tool, Payload: payload,
 		// The service needs parent_event_id to see that the policy is not asked again.
 		Extra: map[string]any{"parent_event_id": a.Permit.EventID},
@@ -55,7 +55,7 @@ func (g *Guard) stateDecision(r *preparedAction, a *action) ([]byte, error) {
 	}
 	use := fmt.Sprintf("decision/%d", a.Attempt)
 	a.Permit.EventID = g.eventIDFor(a.Key, use)
-	return g.signEvent(a.Key, use, client.Event{
+	return g.signDerivedEvent(a.Key, use, client.Event{
 		ActionKind: kind, TraceID: r.Trace, ActorPrincipal: r.Principal, Decision: a.Permit.Decision,
 		Tool: r.Tool, Payload: r.payload, Extra: extra,
 	})
@@ -66,8 +66,8 @@ func (g *Guard) eventIDFor(key, use string) id.Event {
 	return id.Event("evt_" + hex.EncodeToString(name[:16]))
 }
 
-// signEvent signs an event whose id and salt are derived from the action's key.
-func (g *Guard) signEvent(key, use string, e client.Event) ([]byte, error) {
+// signDerivedEvent signs an event whose id and salt are derived from the action's key.
+func (g *Guard) signDerivedEvent(key, use string, e client.Event) ([]byte, error) {
 	salt := g.Signer.Secret("aps/guard/salt", []byte(use+"\n"+key))
 	e.EventID = g.eventIDFor(key, use)
 	if e.Extra == nil {

@@ -28,7 +28,7 @@ type progress struct {
 	done     map[string]bool // keys of steps that have succeeded
 }
 
-func (p *progress) addSteps(steps ...Step) {
+func (p *progress) addReportedSteps(steps ...Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.attempts == nil {
@@ -56,7 +56,7 @@ func (r *Run) loadProgress(ctx context.Context) error {
 			return err
 		}
 		if e.Key != "" {
-			r.progress.addSteps(Step{Key: e.Key, Attempt: e.Attempt, Status: e.Status})
+			r.progress.addReportedSteps(Step{Key: e.Key, Attempt: e.Attempt, Status: e.Status})
 		}
 	}
 	return nil

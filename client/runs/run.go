@@ -75,7 +75,7 @@ type Run struct {
 
 const runsPath = "/v1/ingest/workflows/runs"
 
-func (r *Run) path() string { return runsPath + "/" + url.PathEscape(r.ID) }
+func (r *Run) resourcePath() string { return runsPath + "/" + url.PathEscape(r.ID) }
 
 // Start starts a run, or finds the run of the same Options.External in any state. It
 // reads the recorded steps of a run that it found.
@@ -134,7 +134,7 @@ type Result struct {
 // run that has ended is a *client.Error with status 409.
 func (r *Run) Complete(ctx context.Context, e Ending) (Result, error) {
 	var result Result
-	if err := r.client.Call(ctx, http.MethodPost, r.path()+"/complete", e, &result); err != nil {
+	if err := r.client.Call(ctx, http.MethodPost, r.resourcePath()+"/complete", e, &result); err != nil {
 		return Result{}, fmt.Errorf("complete run: %w", err)
 	}
 	return result, nil
@@ -142,6 +142,6 @@ func (r *Run) Complete(ctx context.Context, e Ending) (Result, error) {
 
 // Result fetches the state of the run.
 func (r *Run) Result(ctx context.Context) (Result, error) {
-	page, err := r.fetchPage(ctx, 0, 1)
+	page, err := r.fetchEventPage(ctx, 0, 1)
 	return page.Result, err
 }

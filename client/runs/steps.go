@@ -66,7 +66,7 @@ func (r *Run) reportList(ctx context.Context, steps []Step) ([]StepResult, error
 		return nil, err
 	}
 	var results []StepResult
-	if err := r.client.Call(ctx, http.MethodPost, r.path()+"/steps", jsontext.Value(body), &results); err != nil {
+	if err := r.client.Call(ctx, http.MethodPost, r.resourcePath()+"/steps", jsontext.Value(body), &results); err != nil {
 		return nil, err
 	}
 	if len(results) != n {
@@ -77,7 +77,7 @@ func (r *Run) reportList(ctx context.Context, steps []Step) ([]StepResult, error
 			return nil, malformedAnswer("no decision")
 		}
 	}
-	r.progress.addSteps(steps[:n]...)
+	r.progress.addReportedSteps(steps[:n]...)
 	return results, nil
 }
 
@@ -124,8 +124,8 @@ type eventPage struct {
 // pageEvents is the number of events that are asked for at once.
 const pageEvents = 1000
 
-func (r *Run) fetchPage(ctx context.Context, after, limit int) (page eventPage, err error) {
-	path := r.path() + "?after=" + strconv.Itoa(after) + "&limit=" + strconv.Itoa(limit)
+func (r *Run) fetchEventPage(ctx context.Context, after, limit int) (page eventPage, err error) {
+	path := r.resourcePath() + "?after=" + strconv.Itoa(after) + "&limit=" + strconv.Itoa(limit)
 	err = r.client.Call(ctx, http.MethodGet, path, nil, &page)
 	if err == nil && page.Next != nil && *page.Next <= after {
 		err = malformedAnswer("pages go backwards")
@@ -140,7 +140,7 @@ func (r *Run) fetchPage(ctx context.Context, after, limit int) (page eventPage, 
 func (r *Run) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for after := 0; ; {
-			page, err := r.fetchPage(ctx, after, pageEvents)
+			page, err := r.fetchEventPage(ctx, after, pageEvents)
 			if err != nil {
 				yield(Event{}, err)
 				return

@@ -20,7 +20,7 @@ func Guard(folder string) (*guard.Guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("APS_URL, APS_TOKEN: %w", err)
 	}
-	signer, err := signer()
+	signer, err := loadSigner()
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func Guard(folder string) (*guard.Guard, error) {
 	return actions, nil
 }
 
-func signer() (*client.Signer, error) {
+func loadSigner() (*client.Signer, error) {
 	organization, err := id.ParseOrganization(os.Getenv("APS_ORG"))
 	if err != nil {
 		return nil, fmt.Errorf("APS_ORG: %w", err)

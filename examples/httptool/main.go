@@ -26,13 +26,13 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, id.Slug(*slug), *journal); err != nil {
+	if err := runRequests(ctx, id.Slug(*slug), *journal); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, slug id.Slug, journal string) error {
+func runRequests(ctx context.Context, slug id.Slug, journal string) error {
 	actions, err := agent.Guard(journal)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func run(ctx context.Context, slug id.Slug, journal string) error {
 	defer actions.Journal.Close()
 	api := httptest.NewServer(&shop{service: actions.Client, slug: slug, organization: actions.Signer.Identity().Organization})
 	defer api.Close() // in life it runs elsewhere
-	guarded := &http.Client{Transport: &guard.Transport{Guard: actions, Describe: describe}}
+	guarded := &http.Client{Transport: &guard.Transport{Guard: actions, Describe: describeRequest}}
 	for _, want := range []struct{ method, path, body string }{
 		{"GET", "/orders/A-1009", ""},
 		{"DELETE", "/customers/c-77", ""},
@@ -53,13 +53,13 @@ func run(ctx context.Context, slug id.Slug, journal string) error {
 		if want.method == "POST" {
 			r.Header.Set("Idempotency-Key", "refund-A-1009") // is made once, however often this runs
 		}
-		fmt.Printf("%s %s: %s\n", want.method, want.path, use(guarded, r))
+		fmt.Printf("%s %s: %s\n", want.method, want.path, sendAndDescribe(guarded, r))
 	}
 	return actions.Flush(ctx)
 }
 
-// use makes a request as it would be made without a guard.
-func use(guarded *http.Client, r *http.Request) string {
+// sendAndDescribe makes a request as it would be made without a guard.
+func sendAndDescribe(guarded *http.Client, r *http.Request) string {
 	answer, err := guarded.Do(r)
 	if err != nil {
 		return err.Error()
@@ -72,9 +72,9 @@ func use(guarded *http.Client, r *http.Request) string {
 	return fmt.Sprintf("%d %s", answer.StatusCode, body)
 }
 
-// describe says in the policy's words what a request does: the tool
+// describeRequest says in the policy's words what a request does: the tool
 // shop.<resource>.<method>, and as payload what its conditions look at.
-func describe(r *http.Request, body []byte) (guard.Action, error) {
+func describeRequest(r *http.Request, body []byte) (guard.Action, error) {
 	resource, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	payload := map[string]any{"name": name}
 	if len(body) > 0 {

@@ -35,7 +35,7 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == "GET":
 		fmt.Fprint(w, `{"status":"delivered","paid_usd":84.5}`)
 	case r.Method == "POST" && r.URL.Path == "/refunds":
-		if err := s.refund(r); err != nil {
+		if err := s.checkRefundGrant(r); err != nil {
 			http.Error(w, err.Error(), http.StatusForbidden)
 			return
 		}
@@ -45,12 +45,12 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *shop) refund(r *http.Request) error {
+func (s *shop) checkRefundGrant(r *http.Request) error {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err != nil {
 		return err
 	}
-	key, err := s.grantKey(r.Context())
+	key, err := s.fetchGrantKey(r.Context())
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (s *shop) refund(r *http.Request) error {
 		return err
 	}
 	// What people agreed to is what was asked about: the same words for this request.
-	asked, err := describe(r, body)
+	asked, err := describeRequest(r, body)
 	if err != nil {
 		return err
 	}
@@ -78,11 +78,11 @@ func (s *shop) refund(r *http.Request) error {
 	if err := g.Check(action.Digest(), id.InstantOf(time.Now())); err != nil {
 		return err
 	}
-	return s.once(g.Nonce)
+	return s.useGrantOnce(g.Nonce)
 }
 
-// once refuses a grant that was used: nobody can tell that from the grant alone.
-func (s *shop) once(n grant.Nonce) error {
+// useGrantOnce refuses a grant that was used: nobody can tell that from the grant alone.
+func (s *shop) useGrantOnce(n grant.Nonce) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.used[n] {
@@ -95,9 +95,9 @@ func (s *shop) once(n grant.Nonce) error {
 	return nil
 }
 
-// grantKey is the key that signs the organization's grants. A real shop has it in
+// fetchGrantKey is the key that signs the organization's grants. A real shop has it in
 // its configuration: what the service says of its own keys nobody vouches for.
-func (s *shop) grantKey(ctx context.Context) (tlog.VerifierKey, error) {
+func (s *shop) fetchGrantKey(ctx context.Context) (tlog.VerifierKey, error) {
 	keys, err := s.service.Keys(ctx, s.slug)
 	if err != nil {
 		return tlog.VerifierKey{}, err

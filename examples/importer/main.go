@@ -24,13 +24,13 @@ func main() {
 	from := flag.String("from", "in", "folder with the files")
 	to := flag.String("to", "out", "folder that they go to")
 	flag.Parse()
-	if err := importAll(context.Background(), *run, *from, *to); err != nil {
+	if err := importFolder(context.Background(), *run, *from, *to); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func importAll(ctx context.Context, name, from, to string) error {
+func importFolder(ctx context.Context, name, from, to string) error {
 	service, err := client.New(client.Config{BaseURL: os.Getenv("APS_URL"), Token: os.Getenv("APS_TOKEN")})
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func importAll(ctx context.Context, name, from, to string) error {
 	}
 	end := runs.Ending{Status: runs.Succeeded}
 	for _, f := range files {
-		err := importOne(ctx, run, filepath.Join(from, f.Name()), filepath.Join(to, f.Name()))
+		err := importFile(ctx, run, filepath.Join(from, f.Name()), filepath.Join(to, f.Name()))
 		var denied *client.DeniedError
 		switch {
 		case errors.As(err, &denied):
@@ -70,8 +70,8 @@ func importAll(ctx context.Context, name, from, to string) error {
 	return nil
 }
 
-// importOne copies one file, as a step of the run whose payload says which bytes.
-func importOne(ctx context.Context, run *runs.Run, from, to string) error {
+// importFile copies one file, as a step of the run whose payload says which bytes.
+func importFile(ctx context.Context, run *runs.Run, from, to string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {
 		return err
@@ -83,13 +83,13 @@ func importOne(ctx context.Context, run *runs.Run, from, to string) error {
 	}
 	_, err = run.Do(ctx, step, func(context.Context) error {
 		fmt.Printf("%s: %d bytes\n", step.Key, len(content))
-		return replace(to, content)
+		return replaceFile(to, content)
 	})
 	return err
 }
 
-// replace writes a file as a whole, so that it may be done again.
-func replace(path string, content []byte) error {
+// replaceFile writes a file as a whole, so that it may be done again.
+func replaceFile(path string, content []byte) error {
 	temp := path + ".new"
 	if err := os.WriteFile(temp, content, 0o600); err != nil {
 		return err

@@ -23,19 +23,19 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *ticket, *journal); err != nil {
+	if err := runConversation(ctx, *ticket, *journal); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, ticket, journal string) error {
+func runConversation(ctx context.Context, ticket, journal string) error {
 	actions, err := agent.Guard(journal)
 	if err != nil {
 		return err
 	}
 	defer actions.Journal.Close()
-	answer, err := converse(ctx, actions, ticket)
+	answer, err := callToolsUntilAnswer(ctx, actions, ticket)
 	if err != nil {
 		return err
 	}
@@ -43,13 +43,13 @@ func run(ctx context.Context, ticket, journal string) error {
 	return actions.Flush(ctx)
 }
 
-// converse lets the model call tools until it has an answer. An error other than a
+// callToolsUntilAnswer lets the model call tools until it has an answer. An error other than a
 // denial ends it: then nobody knows whether the call is allowed, or whether it was
 // made. Whoever starts again with the same ticket goes on.
-func converse(ctx context.Context, actions *guard.Guard, ticket string) (string, error) {
+func callToolsUntilAnswer(ctx context.Context, actions *guard.Guard, ticket string) (string, error) {
 	var seen []observation
 	for {
-		call, answer := model(seen)
+		call, answer := nextToolCall(seen)
 		if call == nil {
 			return answer, nil
 		}

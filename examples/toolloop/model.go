@@ -19,10 +19,10 @@ type observation struct {
 	result string
 }
 
-// model stands for a language model that is given the tools and what was seen so
+// nextToolCall stands for a language model that is given the tools and what was seen so
 // far. It follows a script, so that everybody sees the same conversation: a customer
 // wants money back, and to be forgotten.
-func model(seen []observation) (call *toolCall, answer string) {
+func nextToolCall(seen []observation) (call *toolCall, answer string) {
 	script := []toolCall{
 		{"acme.orders.read", map[string]any{"order_id": "A-1009"}},
 		{"acme.customers.delete", map[string]any{"customer_id": "c-77"}},
