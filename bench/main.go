@@ -6,7 +6,7 @@
 //
 // Without a measure it takes all of them, in the order of their table below.
 //
-// What always holds:
+// Invariants:
 //
 //   - Servers, ours and the others, are processes of their own; the load comes
 //     from this process, over the loopback, and runs on the same cores.

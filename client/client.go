@@ -2,7 +2,7 @@
 // asks for policy decisions, reports runs of tools that hold no key, and fetches what the
 // public log says.
 //
-// What always holds:
+// Invariants:
 //   - An event is sent again only as the same bytes with the same event_id and
 //     Idempotency-Key, so that it is stored once however often it is sent.
 //   - Only lost connections, time-outs (408 among them) and 502, 503 and 504 are tried

@@ -1,7 +1,7 @@
 // Package console is the HTTP surface by which people run their organization:
 // ingest keys, agents and their keys, policies, approvals, runs, settings.
 //
-// What always holds:
+// Invariants:
 //
 //   - Each call acts on the organization of the caller's session and on no other;
 //     what belongs to another one is 404, like what is not there at all.

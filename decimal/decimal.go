@@ -1,7 +1,7 @@
 // Package decimal is exact arithmetic on amounts: signed decimals with 18 digits
 // behind the point and up to 20 before it, as one integer of 128 bits.
 //
-// What always holds:
+// Invariants:
 //
 //   - No operation rounds. What does not fit is an error, never an approximation.
 //   - Equal values are equal Go values and have one text.

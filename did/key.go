@@ -2,7 +2,7 @@
 // and did:web, the documents they resolve to, and the Multikey encoding below
 // both.
 //
-// What always holds:
+// Invariants:
 //
 //   - One key has one text. A Multikey is `z` and 47 base58btc characters, and
 //     what a Parse function accepts is byte for byte what is written here.

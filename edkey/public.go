@@ -1,7 +1,7 @@
 // Package edkey is the strict Ed25519 rule: which public keys and which
 // signatures count. It is the same for agents, logs and witnesses.
 //
-// What always holds:
+// Invariants:
 //
 //   - A Public made by ParsePublic is the canonical encoding of a point of the
 //     prime-order subgroup other than the identity. The zero value verifies nothing.

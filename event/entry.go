@@ -3,7 +3,7 @@
 // disclosed) and the entry (the public leaf, which commits to the record and to
 // the entry before).
 //
-// What always holds:
+// Invariants:
 //
 //   - Both have exactly one accepted encoding, RFC 8785 canonical JSON; parsing
 //     refuses every other spelling, so that text and hash stand for each other.

@@ -1,7 +1,7 @@
 // Package event is the APS-1 envelope: the signed statement of an agent about
 // one thing that it did or asked for.
 //
-// What always holds:
+// Invariants:
 //
 //   - An Envelope made by Parse satisfies every rule of the format; nothing later
 //     needs to look at its text again. Signatures are the one thing not checked

@@ -1,7 +1,7 @@
 // Package fault is the error vocabulary of the service: what the caller can do
 // about an error, and what it may be told.
 //
-// What always holds:
+// Invariants:
 //
 //   - Message is fit for any client: it names no cause, no value that the client
 //     sent and nothing of another organization.

@@ -1,7 +1,7 @@
 // Package grant is the signed permission that a consumed approval gives: a C2SP
 // signed note by which a tool can tell offline that people agreed to one action.
 //
-// What always holds:
+// Invariants:
 //
 //   - Pure: no I/O, no clock. One grant has one text and one text one grant.
 //   - A grant is of one organization's log, one agent and one action, and of the

@@ -1,7 +1,7 @@
 // Package id is the vocabulary of agentledger: one type for each kind of
 // string, number and hash that crosses a package boundary.
 //
-// What always holds:
+// Invariants:
 //
 //   - A value made by a Parse function is well-formed; the zero value is not.
 //   - Textual forms are the ones of the wire: lower-case hex for hashes, lower

@@ -2,7 +2,7 @@
 // makes and changes organizations for whoever has the platform secret, and opens
 // and closes the sessions of accounts.
 //
-// What always holds:
+// Invariants:
 //
 //   - A platform call without the secret is answered before its body is read. Wrong
 //     secrets are slowed down by network: who is elsewhere is not kept out by them.

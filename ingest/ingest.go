@@ -3,7 +3,7 @@
 // decides on a tool call, asks people for what needs their approval, and records
 // the runs of automation tools.
 //
-// What always holds:
+// Invariants:
 //
 //   - The checks of a request have one order, and the first that fails gives the
 //     answer. Nothing of a refused request is stored.

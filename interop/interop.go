@@ -5,7 +5,7 @@
 // transparency-dev/formats: what we show as cosigned by their policies, and our
 // test witness by Tessera's client. The list of logs is read by omniwitness's own parser.
 //
-// What always holds:
+// Invariants:
 //
 //   - What they say is judged by the error that they return, within a deadline.
 //     A check that never returns has not passed.

@@ -8,7 +8,7 @@
 // the finisher waits until it is durable, publishes the new state of each
 // ledger and releases the waiters.
 //
-// What always holds:
+// Invariants:
 //
 //   - Nothing leaves the process before the append under it is durable: readers
 //     see published states only, and those move after Wait alone.

@@ -2,7 +2,7 @@
 // it has verified, reads everything that is new, and finds out when the log shows
 // another history than before, or another one to others.
 //
-// What always holds:
+// Invariants:
 //
 //   - A head is kept only after all of it was verified: signed by a key that the
 //     caller gave, an extension of the head kept before and of each head that other

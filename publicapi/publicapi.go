@@ -4,7 +4,7 @@
 // An organization that had to give a frozen log up has a line of logs: the newest is
 // meant where none is named.
 //
-// What always holds:
+// Invariants:
 //
 //   - It only reads. It knows organizations by tenant handles and agents by their
 //     public keys, and can't reach policies, people or ingest keys.

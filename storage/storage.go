@@ -3,7 +3,7 @@
 // domain, not SQL and not bytes. Engines lie in folders below this one and all
 // pass storage/storagetest.
 //
-// What always holds:
+// Invariants:
 //
 //   - Safety is in the guard: an append is applied only when the stored head has
 //     the expected size, root, epoch and config version, and then as a whole.

@@ -1,7 +1,7 @@
 // Package tlog is the Merkle tree of a transparency log and what is said about
 // it in public: tiles, proofs, checkpoints and the notes that carry them.
 //
-// What always holds:
+// Invariants:
 //
 //   - The tree is that of RFC 6962 section 2.1 with SHA-256; tiles are those of
 //     C2SP tlog-tiles, 256 hashes wide; notes are C2SP signed notes and

@@ -2,7 +2,7 @@
 // logs they know, which witnesses, and how many of these must have cosigned a
 // checkpoint before it counts. The text form is C2SP tlog-policy.
 //
-// What always holds:
+// Invariants:
 //
 //   - A policy that was read or passed Validate has no key twice (under whatever
 //     name), no name twice, no name that is not defined before it is used, and no

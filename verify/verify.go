@@ -2,7 +2,7 @@
 // report) and how to check it: one checker for the server, the client and the
 // offline tool.
 //
-// What always holds:
+// Invariants:
 //
 //   - A check rests on its arguments alone: no I/O, no clock, no state. The same
 //     bundle and options give the same report, on the server and at a stranger's.

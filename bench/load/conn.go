@@ -1,7 +1,7 @@
 // Package load sends requests at next to no cost of its own and says how long
 // they took.
 //
-// What always holds:
+// Invariants:
 //
 //   - A Conn sends bytes that were made beforehand and allocates nothing for an
 //     answer.

@@ -1,7 +1,7 @@
 // Package guard runs an agent's actions at most once, as far as policy and people allow.
 // It states every decision and every result in the organization's ledger.
 //
-// What always holds:
+// Invariants:
 //
 //   - An action with a key runs at most once, also when the agent or the service is
 //     killed at any moment. An action that has begun without an end never begins again.

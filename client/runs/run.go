@@ -3,7 +3,7 @@
 // The service signs the events of such a run. It relies on the ingest key of the caller,
 // which needs the scope workflows.
 //
-// What always holds:
+// Invariants:
 //
 //   - A run is started once for each Options.External, however often Start is called.
 //   - A step is in the ledger once for each key and attempt, however often it is reported.

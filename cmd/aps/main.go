@@ -2,7 +2,7 @@
 // makes keys, signs and sends events, asks for decisions, and verifies what the
 // public log says.
 //
-// What always holds:
+// Invariants:
 //   - The exit status is 0 when what was asked for is so, 1 when the service
 //     refused something or a proof is wrong, 2 when that can't be told: bad
 //     usage, a file that can't be read, a service that can't be reached.

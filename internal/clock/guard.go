@@ -1,7 +1,7 @@
 // Package clock is the one clock of the service: it compares the machine's wall
 // clock with the time that has passed, and stops trusting it when the two part.
 //
-// What always holds:
+// Invariants:
 //
 //   - Guard.Now is trusted time. While the wall clock is not trusted, the time goes
 //     on from where it was trusted last, so that nothing ends because of a step.

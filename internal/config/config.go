@@ -3,7 +3,7 @@
 // over environment variables AGENTLEDGER_*, which win over a JSON file. All other
 // settings are the member "tuning" of that file.
 //
-// What always holds:
+// Invariants:
 //
 //   - A setting that is given is obeyed or refused with its name, never ignored.
 //   - A number or a duration of the tuning outside of its range is refused.

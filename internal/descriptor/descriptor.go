@@ -1,7 +1,7 @@
 // Package descriptor shares the file descriptors that a process may have open among
 // what needs them, so that nobody who opens connections takes those of the store.
 //
-// What always holds:
+// Invariants:
 //
 //   - The shares together are not more than the limit.
 //   - The store and what the process needs itself come first. Connections of

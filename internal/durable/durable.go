@@ -1,7 +1,7 @@
 // Package durable takes away from groups and other users what they may do with the
 // folders and files of a program.
 //
-// What always holds:
+// Invariants:
 //
 //   - A folder gets mode 0700 and a file 0600, whatever the umask is and whatever
 //     somebody made of them. What has no more than that stays as it is.

@@ -1,7 +1,7 @@
 // Package jcs checks that a text is strict I-JSON and gives its canonical form
 // (RFC 8785, JSON Canonicalization Scheme), both in one pass.
 //
-// What always holds:
+// Invariants:
 //
 //   - What is accepted is UTF-8 without a byte order mark, has no duplicate member
 //     names, no lone surrogates, nothing after the value, bounded nesting, and no

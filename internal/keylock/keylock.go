@@ -1,6 +1,6 @@
 // Package keylock lets those who change the same thing come one after the other.
 //
-// What always holds:
+// Invariants:
 //
 //   - One caller at a time is in the lane of a key; the others wait, as long as their
 //     contexts allow.

@@ -1,6 +1,6 @@
 // Package lockfile keeps what lies in a folder to one process at a time.
 //
-// What always holds:
+// Invariants:
 //
 //   - Where the system has file locks (flock(2)), a file that is held is refused to
 //     everybody else, in this process too, until it is closed or the process ends.

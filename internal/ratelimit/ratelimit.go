@@ -1,7 +1,7 @@
 // Package ratelimit bounds attempts that each name a subject: an e-mail address, a
 // network. It counts by the generic cell rate algorithm.
 //
-// What always holds:
+// Invariants:
 //
 //   - A subject may make a burst of attempts at once, then one in each interval. What
 //     other subjects do changes nothing about that, unless Tracked of them owe more.

@@ -1,6 +1,6 @@
 // Package records reads and writes records whose values are JSON texts.
 //
-// What always holds:
+// Invariants:
 //
 //   - A record that is absent has version 0, and Put writes it on the condition that it
 //     still is absent.

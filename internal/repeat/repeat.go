@@ -1,6 +1,6 @@
 // Package repeat keeps what goes wrong all the time from filling a log.
 //
-// What always holds:
+// Invariants:
 //
 //   - Of lines with the same level and subject one passes in each interval. The next
 //     one that passes says how many were left out, as the attribute left_out.

@@ -1,7 +1,7 @@
 // Package schedule is the index of what becomes due: when which thing of which
 // organization has to be looked at, of all organizations.
 //
-// What always holds:
+// Invariants:
 //
 //   - An entry is a hint. It is written before its thing, so the thing may be missing,
 //     finished or due later. Callers MUST decide by the thing itself.

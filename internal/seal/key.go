@@ -1,7 +1,7 @@
 // Package seal keeps private keys secret at rest: it encrypts them under a
 // master key that lies outside of the store.
 //
-// What always holds:
+// Invariants:
 //
 //   - A sealed value opens only under the key that sealed it and in the context
 //     it was sealed for; any changed bit is an error, never other plaintext.

@@ -1,6 +1,6 @@
 // Package slidingsum holds the sum of the amounts that were added in a window of time.
 //
-// What always holds:
+// Invariants:
 //
 //   - An amount that was added at t is part of a window that ends at now while
 //     now - window < t <= now.

@@ -2,7 +2,7 @@
 // an organization's keys, agents, policies and settings, signed with the
 // organization's system key and kept in its ledger like all other events.
 //
-// What always holds:
+// Invariants:
 //
 //   - An event and the record changes that it stands for land in one append, or
 //     neither does.

@@ -1,7 +1,7 @@
 // Package telemetry is what a process says about itself as a whole: what it was
 // built from, and where its spans go. The metrics of each package are its own.
 //
-// What always holds:
+// Invariants:
 //
 //   - Without an endpoint for spans there is no exporter, no goroutine and no
 //     network.

@@ -1,7 +1,7 @@
 // Package trace makes OpenTelemetry spans that cost next to nothing while nobody
 // wants them.
 //
-// What always holds:
+// Invariants:
 //
 //   - The zero Tracer is off: it makes no span, allocates nothing and leaves the
 //     context as it is.

@@ -1,7 +1,7 @@
 // Package webhook tells others by webhook what happened here: a delivery is
 // written with its cause and sent later, as often as it takes.
 //
-// What always holds:
+// Invariants:
 //
 //   - A delivery lands in the append of what it tells of, or neither does.
 //   - It is sent at least once and signed each time anew; webhook-id stays the

@@ -2,7 +2,7 @@
 // the ledgers themselves. A store that was rolled back is noticed, because its heads do not
 // extend their anchors.
 //
-// What always holds:
+// Invariants:
 //
 //   - A checkpoint is durable when Put returns nil, and no crash takes it away again.
 //   - The anchor of an origin is the largest checkpoint that was put, whatever the order.

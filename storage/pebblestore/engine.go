@@ -1,7 +1,7 @@
 // Package pebblestore is the storage engine for one process: a Pebble
 // (https://github.com/cockroachdb/pebble, v2) key-value store in one directory.
 //
-// What always holds:
+// Invariants:
 //
 //   - One Append is at most one write to the log and one sync, whatever the
 //     number of tenants in it.

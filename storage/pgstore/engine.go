@@ -1,7 +1,7 @@
 // Package pgstore is the storage engine on PostgreSQL 15 or newer
 // (https://www.postgresql.org), for services of more than one machine.
 //
-// What always holds:
+// Invariants:
 //
 //   - The guard is in the statement: everything that an append writes hangs on
 //     an UPDATE of the head that compares size, root, epoch and config version,

@@ -16,7 +16,7 @@ import (
 // with, and a store for the tests of other packages that can be told to fail,
 // to hold back durability and to crash.
 //
-// What always holds:
+// Invariants:
 //
 //   - It passes Run like every engine.
 //   - Without Fail, Hold and Break each append is durable when Append returns.

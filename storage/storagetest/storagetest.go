@@ -1,7 +1,7 @@
 // Package storagetest is what every storage engine has to pass, and a model
 // engine in memory that passes it too.
 //
-// What always holds:
+// Invariants:
 //
 //   - Each promise of package storage is a subtest with its name.
 //   - The suite uses nothing but the contract; engines test their own crashes.

@@ -1,7 +1,7 @@
 // Package admission bounds the work that is under way, so that what is too much is
 // refused early and cheaply, and one organization's load costs the others little.
 //
-// What always holds:
+// Invariants:
 //
 //   - A Gate never makes anybody wait: it lets in or refuses, in constant time.
 //   - Turns and Lobby never refuse anybody: who waits gets a turn after at most one of each

@@ -2,7 +2,7 @@
 // error becomes a status, a request gets its id and its log line, and a body is
 // read and checked.
 //
-// What always holds:
+// Invariants:
 //
 //   - An error answer is {"error", "code"?, "request_id"? (5xx)} and holds the
 //     fault's own text; the cause of a 5xx is only in the log line with the same

@@ -1,7 +1,7 @@
 // Package egress is the one way by which the service calls out: witnesses,
 // webhooks and whatever else somebody may configure an address for.
 //
-// What always holds:
+// Invariants:
 //
 //   - The address of each connection is looked at after names were resolved and
 //     before a byte is sent, so a name that changes its address (DNS rebinding)

@@ -1,7 +1,7 @@
 // Package listener accepts the connections of HTTP servers: a bounded number of them, each
 // with deadlines that are cheap to move, and contexts with such deadlines for requests.
 //
-// What always holds:
+// Invariants:
 //
 //   - A connection on which a request has begun to arrive is not closed before the request
 //     is answered, unless its client is too slow.

@@ -1,7 +1,7 @@
 // Package openapi describes the HTTP surfaces of both listeners in one OpenAPI
 // 3.1 document, openapi.json, and serves it.
 //
-// What always holds:
+// Invariants:
 //
 //   - Every route is in the document, with every status that it can answer. The
 //     tests of the surfaces hold their traffic against it, in both directions

@@ -2,7 +2,7 @@
 // service whose own events list the newest trees that the others have shown, so
 // that witnesses and monitors need to follow one log to see all.
 //
-// What always holds:
+// Invariants:
 //
 //   - Only what the log itself shows as durable is listed: size, root and log key of
 //     one published state.

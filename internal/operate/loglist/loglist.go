@@ -1,7 +1,7 @@
 // Package loglist keeps the list of the logs of a service in the form of C2SP tlog-list,
 // so that witnesses follow new logs by themselves.
 //
-// What always holds:
+// Invariants:
 //
 //   - A log is listed once, under its origin, with the newest of its keys. Example: of a
 //     log whose key is being rotated the newer key is listed, because the older one ends.

@@ -12,7 +12,7 @@ import (
 // With Options.Anchor a quorum of witnesses stands in for the anchor: each says that the
 // largest tree that it has seen of the log is exactly the stored one.
 //
-// What always holds:
+// Invariants:
 //
 //   - Only what witnesses say now counts. Cosignatures that are stored were brought back
 //     with the store, and say nothing about what was shown since.

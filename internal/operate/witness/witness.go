@@ -3,7 +3,7 @@
 // service has witnesses that are asked about every ledger; an organization may
 // name more, and its own quorum.
 //
-// What always holds:
+// Invariants:
 //
 //   - Nobody who appends waits for a witness, but for the first event that a ledger
 //     takes since it was read from the store, and that for a bounded time (Confirm):

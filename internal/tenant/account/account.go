@@ -1,7 +1,7 @@
 // Package account is the people who look after organizations: their accounts,
 // the organizations they are members of, and their sessions.
 //
-// What always holds:
+// Invariants:
 //
 //   - An e-mail address, in lower case, belongs to one account of the service.
 //   - Passwords are stored as Argon2id hashes and session tokens as SHA-256

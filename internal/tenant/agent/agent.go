@@ -1,7 +1,7 @@
 // Package agent is the agents of organizations and their Ed25519 keys: who may
 // sign events, and what became of each key.
 //
-// What always holds:
+// Invariants:
 //
 //   - An agent id belongs to one organization of the service, for ever. A public
 //     key and a key id are used once in an organization, for ever.

@@ -1,7 +1,7 @@
 // Package commonpassword knows the 100,000 commonest passwords of 10 characters
 // or more. Shorter ones are not in it, because no account may have one.
 //
-// What always holds:
+// Invariants:
 //
 //   - Letter case makes no difference: "Password123" is as common as "password123".
 //   - Each password of the list is found. Another password is taken for one of them

@@ -1,7 +1,7 @@
 // Package meter brings the limits of policies together with the counters of
 // ledgers, which know nothing of each other.
 //
-// What always holds:
+// Invariants:
 //
 //   - An event is decided by what its counters hold where it lands: the sequencer
 //     asks, and what the event adds is written in the append of the event.

@@ -1,7 +1,7 @@
 // Package org is the organizations of the service: their names, plans and
 // settings, and the ingest keys by which their agents come in.
 //
-// What always holds:
+// Invariants:
 //
 //   - An organization id and a slug belong to one organization for ever. Both are
 //     claimed in the service's own partition before the organization is made; a

@@ -1,7 +1,7 @@
 // Package policystore keeps the policies of organizations: their versions, which
 // one is active, and that one compiled.
 //
-// What always holds:
+// Invariants:
 //
 //   - A version is a draft, then maybe active, then archived; no way leads back.
 //     Only drafts change or go away; what was ever active stays as it was.

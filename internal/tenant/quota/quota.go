@@ -1,7 +1,7 @@
 // Package quota bounds what an organization makes: how many things of a kind it has, and
 // how often its people change something.
 //
-// What always holds:
+// Invariants:
 //
 //   - A count is a record of the organization's partition. It is written together with
 //     the thing that it counts, on the condition that nobody has changed it since: of two

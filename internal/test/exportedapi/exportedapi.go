@@ -1,7 +1,7 @@
 // Package exportedapi reads the exported API of the module's public packages from the
 // compiler's export data. Its tests hold the rules of that API.
 //
-// What always holds:
+// Invariants:
 //
 //   - Public is the only list of the public packages.
 //   - A rendered API is the same text for the same declarations: sorted, one line a name.

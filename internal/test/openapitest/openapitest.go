@@ -1,7 +1,7 @@
 // Package openapitest holds the traffic of a surface's tests against the OpenAPI
 // document (package openapi), in both directions.
 //
-// What always holds:
+// Invariants:
 //
 //   - Every answer is one that the document has for its path and method: status,
 //     headers (all required ones, and none that is not documented), media type

@@ -3,7 +3,7 @@
 // the format. The tests here make the corpus and hold our own verifiers, those of
 // others and the one in Python against it.
 //
-// What always holds:
+// Invariants:
 //
 //   - The files are exactly what the generator in the tests makes, from fixed seeds
 //     and without a clock: go test ./internal/vectors -update writes them.

@@ -6,7 +6,7 @@
 // envelope go together, since ids and signature are in each of them; that takes a
 // third less than apart.
 //
-// What always holds:
+// Invariants:
 //
 //   - What was written is read for ever: a form is never changed, another one gets
 //     a number of its own.

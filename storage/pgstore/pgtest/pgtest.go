@@ -1,6 +1,6 @@
 // Package pgtest runs real PostgreSQL servers for tests.
 //
-// What always holds:
+// Invariants:
 //
 //   - A server has a directory of its own and is reached by a Unix socket in it
 //     alone: servers of several test runs never meet.
