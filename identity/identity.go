@@ -36,7 +36,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/ratelimit"
-	"github.com/agentledger/agentledger/internal/repeat"
+	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
@@ -155,7 +155,7 @@ func New(o Options) (*Server, error) {
 	if s.Now == nil {
 		s.Now = time.Now
 	}
-	s.guesses, s.guessLog = newGuesses(s.Now, s.Metrics), repeat.New(s.Edge.Logger)
+	s.guesses, s.guessLog = newGuesses(s.Now, s.Metrics), telemetry.WithoutRepeats(s.Edge.Logger)
 	return s, nil
 }
 

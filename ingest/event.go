@@ -14,7 +14,7 @@ func (s *Server) postEvent(w http.ResponseWriter, r *http.Request, c caller, bod
 		return err
 	}
 	in := &intake{server: s, caller: c, idempotencyKey: key}
-	ctx, read := s.edge.Tracer.Start(r.Context(), "read event")
+	ctx, read := s.edge.Tracer.StartSpan(r.Context(), "read event")
 	in.read(ctx, body)
 	s.recall(ctx, c, in)
 	read.End()

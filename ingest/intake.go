@@ -156,7 +156,7 @@ func (s *Server) appendEvents(ctx context.Context, c caller, events []*intake) {
 	for i, in := range events {
 		prepares[i] = in.prepare
 	}
-	ctx, waiting := s.edge.Tracer.Start(ctx, "append")
+	ctx, waiting := s.edge.Tracer.StartSpan(ctx, "append")
 	outcomes := s.ledgers.AppendAll(ctx, c.Tenant, prepares)
 	waiting.End()
 	for i := range outcomes {

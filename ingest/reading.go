@@ -67,9 +67,9 @@ func (p *portion) chunks() int { return (len(p.lines) + chunkLines - 1) / chunkL
 // readPortions reads chunk after chunk, in their order, by a few goroutines. The
 // first error ends it.
 func (s *Server) readPortions(ctx context.Context, c caller, r *reading) error {
-	ctx, span := s.edge.Tracer.Start(ctx, "read batch")
+	ctx, span := s.edge.Tracer.StartSpan(ctx, "read batch")
 	defer span.End()
-	span.Int("lines", len(r.batch))
+	span.SetInt("lines", len(r.batch))
 	var next atomic.Int32
 	chunks := (len(r.batch) + chunkLines - 1) / chunkLines
 	group, ctx := errgroup.WithContext(ctx)

@@ -185,7 +185,7 @@ func (a *appending) enqueue(ctx context.Context, open []int) (attempt, error) {
 		at.outcomes = append(at.outcomes, i)
 		at.subs = append(at.subs, &submission{
 			Submission: s, ledger: led, configVersion: state.head.ConfigVersion,
-			link: a.ledgers.tracer.LinkTo(ctx), done: make(chan answer, 1),
+			link: a.ledgers.tracer.SpanLink(ctx), done: make(chan answer, 1),
 		})
 	}
 	at.dropped, err = a.ledgers.queue.put(led, at.subs, a.ledgers.maxWaiting, a.ledgers.maxWaitingTenant)

@@ -36,7 +36,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/repeat"
+	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/trace"
 	"github.com/agentledger/agentledger/log/anchor"
@@ -198,7 +198,7 @@ func Open(ctx context.Context, o Options) (*Ledgers, error) {
 	background, stop := context.WithCancel(context.Background())
 	l.stop = stop
 	l.done.Go(l.sequence)
-	l.done.Go(func() { l.anchors.Run(background, repeat.New(l.logger)) })
+	l.done.Go(func() { l.anchors.Run(background, telemetry.WithoutRepeats(l.logger)) })
 	return l, nil
 }
 

@@ -168,7 +168,7 @@ func (l *Ledgers) observe(f flight) {
 
 // links returns the spans of those who wait for an append, nil when nobody traces.
 func links(t trace.Tracer, parts []*part) []trace.Link {
-	if !t.On() {
+	if !t.Enabled() {
 		return nil
 	}
 	var all []trace.Link

@@ -122,7 +122,7 @@ func rootAt(ctx context.Context, p *tlog.Prover, s *State, size id.Index) (id.Ha
 // leaves, and the root it leads to: at < size <= s.Size(). The proof has been
 // checked; one that does not hold never leaves.
 func (l *Ledgers) Inclusion(ctx context.Context, s *State, at, size id.Index) (leaf, root id.Hash, proof []id.Hash, err error) {
-	ctx, proving := l.tracer.Start(ctx, "inclusion proof")
+	ctx, proving := l.tracer.StartSpan(ctx, "inclusion proof")
 	defer proving.End()
 	p := l.prover(s)
 	if root, err = rootAt(ctx, p, s, size); err != nil {
@@ -157,7 +157,7 @@ func (l *Ledgers) InclusionOf(ctx context.Context, s *State, e storage.Event, si
 // Consistency returns the proof that the tree of s at size to extends the one
 // at size from, and both roots: from <= to <= s.Size(). It has been checked.
 func (l *Ledgers) Consistency(ctx context.Context, s *State, from, to id.Index) (fromRoot, toRoot id.Hash, proof []id.Hash, err error) {
-	ctx, proving := l.tracer.Start(ctx, "consistency proof")
+	ctx, proving := l.tracer.StartSpan(ctx, "consistency proof")
 	defer proving.End()
 	p := l.prover(s)
 	if fromRoot, err = rootAt(ctx, p, s, from); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/repeat"
+	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -106,7 +106,7 @@ type reverification struct {
 }
 
 func (l *Ledgers) newReverification() *reverification {
-	return &reverification{Ledgers: l, moved: l.Moves(), in: newInspector(1), errors: repeat.New(l.logger)}
+	return &reverification{Ledgers: l, moved: l.Moves(), in: newInspector(1), errors: telemetry.WithoutRepeats(l.logger)}
 }
 
 // tell logs what kept the re-verification from going on.

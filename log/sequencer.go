@@ -92,7 +92,7 @@ func (l *Ledgers) send(r *appendRound, parts []*part, now id.Instant) flight {
 	f.batches = len(batches)
 	f.parts = append(f.parts, empty...)
 	if len(batches) > 0 {
-		f.span = l.tracer.StartLinked("commit", links(l.tracer, f.parts))
+		f.span = l.tracer.StartLinkedSpan("commit", links(l.tracer, f.parts))
 		f.pending = l.store.Append(batches)
 		l.metrics.batch(batches)
 	}

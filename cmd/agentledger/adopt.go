@@ -30,7 +30,7 @@ func (c adoptCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.openReadOnly(ctx, out, anchor.Open)
+	s, err := c.openExistingReadOnly(ctx, out, anchor.Open)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (c adoptCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
-	err = adopt(ctx, ledgers, s, checkpoint.Origin, note)
+	err = adoptCheckpoint(ctx, ledgers, s, checkpoint.Origin, note)
 	anchored, _ := s.anchors.Size(checkpoint.Origin)
 	if err := errors.Join(err, ledgers.Close(), s.engine.Close()); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (c adoptCommand) Run(ctx context.Context, out terminal) error {
 	return err
 }
 
-func adopt(ctx context.Context, ledgers *log.Ledgers, s *store, origin id.Origin, note []byte) error {
+func adoptCheckpoint(ctx context.Context, ledgers *log.Ledgers, s *store, origin id.Origin, note []byte) error {
 	for t, err := range s.engine.Tenants(ctx) {
 		if err != nil {
 			return err

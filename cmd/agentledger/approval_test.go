@@ -37,13 +37,13 @@ func TestApprovalsThroughKills(t *testing.T) {
 // refunder is an agent, and the person who looks after its organization.
 type refunder struct {
 	*process
-	org    founded
+	org    foundedOrganization
 	client *client.Client
 	signer *client.Signer
 	person *operator
 }
 
-func newRefunder(t *testing.T, p *process, org founded) *refunder {
+func newRefunder(t *testing.T, p *process, org foundedOrganization) *refunder {
 	t.Helper()
 	c, err := client.New(client.Config{BaseURL: p.main, Token: org.IngestKey.Secret, Timeout: 45 * time.Second})
 	if err != nil {
@@ -58,7 +58,7 @@ func newRefunder(t *testing.T, p *process, org founded) *refunder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := person.login(t.Context(), "ops@"+string(org.Slug)+".example", testPassword); err != nil {
+	if err := person.signIn(t.Context(), "ops@"+string(org.Slug)+".example", testPassword); err != nil {
 		t.Fatal(err)
 	}
 	return &refunder{p, org, c, signer, person}
@@ -67,10 +67,10 @@ func newRefunder(t *testing.T, p *process, org founded) *refunder {
 // obliged makes a policy active under which refunds need somebody's approval.
 func (r *refunder) obliged(t *testing.T) {
 	t.Helper()
-	if err := r.person.console(t.Context(), "POST", "/policies", rawJSON(refundPolicy), nil); err != nil {
+	if err := r.person.callConsole(t.Context(), "POST", "/policies", rawJSON(refundPolicy), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.person.console(t.Context(), "POST", "/policies/refunds/activate", struct{}{}, nil); err != nil {
+	if err := r.person.callConsole(t.Context(), "POST", "/policies/refunds/activate", struct{}{}, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -83,14 +83,14 @@ func (r *refunder) question() client.ApprovalQuestion {
 }
 
 func (r *refunder) vote(t *testing.T, a client.Approval, vote string) error {
-	return r.person.console(t.Context(), "POST", "/approvals/"+a.ID+"/votes", map[string]any{"vote": vote, "action_digest": a.ActionDigest}, nil)
+	return r.person.callConsole(t.Context(), "POST", "/approvals/"+a.ID+"/votes", map[string]any{"vote": vote, "action_digest": a.ActionDigest}, nil)
 }
 
 func approvalsThroughKills(t *testing.T, flags ...string) {
 	dir := t.TempDir()
 	p := startProcess(t, dir, flags...)
 	red, blue := p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)
-	again := func(org founded) *refunder {
+	again := func(org foundedOrganization) *refunder {
 		p.kill()
 		p = startProcess(t, dir, flags...)
 		return newRefunder(t, p, org)
@@ -207,13 +207,13 @@ func TestApprovalsInATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	aps := func(org founded, args ...string) (string, int) {
+	aps := func(org foundedOrganization, args ...string) (string, int) {
 		environment := []string{"APS_URL=" + p.main, "APS_ID_URL=" + p.identity, "APS_EMAIL=ops@" + string(org.Slug) + ".example", "APS_PASSWORD=" + testPassword}
 		return commandWith(t, environment, "aps", append([]string{"approvals"}, args...)...)
 	}
 	other := id.Hash{1}.String()
 	for _, tt := range []struct {
-		org  founded
+		org  foundedOrganization
 		args []string
 		exit int
 		want string

@@ -31,7 +31,7 @@ func (c askWitnessesCommand) Run(ctx context.Context, out terminal) error {
 	err := platformCall{
 		server: c.Server, store: config.Store{Data: c.Data}, secretFile: c.PlatformSecretFile, timeout: askTimeout,
 		method: http.MethodPost, path: "/organizations/" + url.PathEscape(c.Slug) + "/witnesses/ask",
-	}.do(ctx, &answer)
+	}.callServer(ctx, &answer)
 	if err != nil {
 		return fmt.Errorf("ask witnesses: %w", err)
 	}

@@ -32,7 +32,7 @@ type awayWorld struct {
 	t              *testing.T
 	store          *enginetest.Away
 	main, identity http.Handler
-	red, blue      founded
+	red, blue      foundedOrganization
 	cookie         string // of red's owner
 	last           *httptest.ResponseRecorder
 	made           int // names given so far
@@ -51,18 +51,18 @@ func newAwayWorld(t *testing.T) *awayWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := demoCommand{}.settings(t.TempDir())
-	watch := unobserved(slog.New(slog.DiscardHandler))
+	c := demoCommand{}.demoSettings(t.TempDir())
+	watch := logOnlyObservation(slog.New(slog.DiscardHandler))
 	s, err := newService(t.Context(), c, &store{engine: awayEngine{w.store}, anchors: anchors, keyring: keyring}, watch, func(err error) { t.Errorf("fatal: %v", err) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	edge := watch.edge()
-	if w.main, err = s.main(c, edge); err != nil {
+	edge := watch.newEdge()
+	if w.main, err = s.mainHandler(c, edge); err != nil {
 		t.Fatal(err)
 	}
-	if w.identity, err = s.identity(c, testSecret, edge); err != nil {
+	if w.identity, err = s.identityHandler(c, testSecret, edge); err != nil {
 		t.Fatal(err)
 	}
 	w.red, w.blue = w.found("red"), w.found("blue")
@@ -115,7 +115,7 @@ func (w *awayWorld) must(status int, method, path, body string) map[string]any {
 	return members
 }
 
-func (w *awayWorld) found(slug string) (f founded) {
+func (w *awayWorld) found(slug string) (f foundedOrganization) {
 	w.t.Helper()
 	w.must(http.StatusCreated, "POST", "/v1/id/platform/organizations", fmt.Sprintf(`{"name":%q,"slug":%q,"admin_email":"ops@%s.example","admin_password":%q}`, slug, slug, slug, awayPassword))
 	if err := json.Unmarshal(w.last.Body.Bytes(), &f); err != nil {

@@ -6,17 +6,22 @@ import (
 	"strings"
 )
 
-// listenerNames are those of server.listeners, in their order.
-var listenerNames = [...]string{"main", "identity", "metrics"}
+// Names of server.listeners, in their order.
+const (
+	mainListener     = "main"
+	identityListener = "identity"
+	metricsListener  = "metrics"
+)
 
-// bound tells people where the listeners really are, also those that were given port
+// describeListeners tells people where the listeners really are, also those that were given port
 // 0, and who reaches them.
-func (s *server) bound() string {
+func (s *server) describeListeners() string {
 	var all, reachable []string
+	names := [...]string{mainListener, identityListener, metricsListener}
 	for i, l := range s.listeners {
-		all = append(all, l.Addr().String()+" ("+listenerNames[i]+")")
+		all = append(all, l.Addr().String()+" ("+names[i]+")")
 		if beyondLoopback(l.Addr()) {
-			reachable = append(reachable, listenerNames[i])
+			reachable = append(reachable, names[i])
 		}
 	}
 	who := "only this machine can reach them"

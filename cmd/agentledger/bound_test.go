@@ -17,15 +17,15 @@ import (
 // startLogged is startHere with a log that the test reads.
 func startLogged(t *testing.T, change func(*config.Serve)) (*server, *lockedBuffer) {
 	t.Helper()
-	c := demoCommand{Listen: "127.0.0.1:0"}.settings(t.TempDir())
+	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(t.TempDir())
 	change(&c)
 	out := new(lockedBuffer)
-	s, err := start(t.Context(), c, newLogger(config.Logging{LogLevel: "warn"}, out))
+	s, err := startServer(t.Context(), c, newLogger(config.Logging{LogLevel: "warn"}, out))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.stop(context.Background()); err != nil {
+		if err := s.stopServer(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -34,7 +34,7 @@ func startLogged(t *testing.T, change func(*config.Serve)) (*server, *lockedBuff
 
 func TestListenersAreOnLoopbackUnlessSaidOtherwise(t *testing.T) {
 	var c config.Serve
-	parser, err := kong.New(&c, append(config.Options(), kong.Exit(func(int) { t.Fatal("exit") }))...)
+	parser, err := kong.New(&c, append(config.ParserOptions(), kong.Exit(func(int) { t.Fatal("exit") }))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestStartTellsWhereItListens(t *testing.T) {
 			if tc.metrics != "" {
 				want = strings.Replace(want, ":X ", ":"+port(s.listeners[2])+" ", 1)
 			}
-			if got := strings.NewReplacer("[::]", "*", "0.0.0.0", "*").Replace(s.bound()); got != want {
+			if got := strings.NewReplacer("[::]", "*", "0.0.0.0", "*").Replace(s.describeListeners()); got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 			for _, url := range []string{s.mainURL(), s.identityURL()} {
@@ -136,7 +136,7 @@ func TestShippedSettingsNameTheClientAddressHeader(t *testing.T) {
 		Config kong.ConfigFlag
 		config.Serve
 	}
-	parser, err := kong.New(&c, append(config.Options(), kong.Exit(func(int) { t.Fatal("exit") }))...)
+	parser, err := kong.New(&c, append(config.ParserOptions(), kong.Exit(func(int) { t.Fatal("exit") }))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func TestBridgeKeyIsRevoked(t *testing.T) {
 	p := startProcess(t, t.TempDir())
 	red, blue := p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)
 	person := newRefunder(t, p, red).person
-	if err := person.console(t.Context(), "PATCH", "/agents/"+string(red.Agent.AgentID), map[string]any{"bridge": true}, nil); err != nil {
+	if err := person.callConsole(t.Context(), "PATCH", "/agents/"+string(red.Agent.AgentID), map[string]any{"bridge": true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	r, other := &toolRun{t: t, org: red, told: map[string]stepTold{}}, &toolRun{t: t, org: blue, external: "other", told: map[string]stepTold{}}
@@ -48,7 +48,7 @@ func TestBridgeKeyIsRevoked(t *testing.T) {
 			Bridge  bool   `json:"bridge"`
 		} `json:"agents"`
 	}
-	if err := person.console(t.Context(), "GET", "/agents", nil, &agents); err != nil {
+	if err := person.callConsole(t.Context(), "GET", "/agents", nil, &agents); err != nil {
 		t.Fatal(err)
 	}
 	revoked := false
@@ -57,7 +57,7 @@ func TestBridgeKeyIsRevoked(t *testing.T) {
 			continue
 		}
 		path := "/agents/" + a.AgentID + "/keys/" + before.key + "/revoke"
-		if err := person.console(t.Context(), "POST", path, map[string]any{"compromised_from": first.Number - 1, "reason": "a drill"}, nil); err != nil {
+		if err := person.callConsole(t.Context(), "POST", path, map[string]any{"compromised_from": first.Number - 1, "reason": "a drill"}, nil); err != nil {
 			t.Fatal(err)
 		}
 		revoked = a.Bridge

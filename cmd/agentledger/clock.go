@@ -11,16 +11,16 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 )
 
-// clockMark is the file of the newest trusted time. It lies with the anchors, because
+// clockMarkFile is the file of the newest trusted time. It lies with the anchors, because
 // it is apart from the store like them, and one process has both.
-func clockMark(c config.Store) clock.Mark {
+func clockMarkFile(c config.Store) clock.Mark {
 	return clock.Mark{Path: filepath.Join(c.AnchorsDir(), "clock")}
 }
 
-// keepTime makes the clock of the service. It compares the machine's clock with the
+// buildClock makes the clock of the service. It compares the machine's clock with the
 // newest time that a service with these anchors has trusted.
-func (s *service) keepTime(c config.Serve) error {
-	newest, err := clockMark(c.Store).Read()
+func (s *service) buildClock(c config.Serve) error {
+	newest, err := clockMarkFile(c.Store).Read()
 	if err != nil && !c.AcceptClock {
 		return fmt.Errorf("%w: remove the file, or start with --accept-clock", err)
 	}

@@ -49,18 +49,18 @@ func newTimed(t *testing.T) *timed {
 
 func (s *timed) start(change func(*config.Serve)) {
 	s.t.Helper()
-	c := demoCommand{Listen: "127.0.0.1:0"}.settings(s.data)
+	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(s.data)
 	c.MetricsListen, c.ClockMaxGap = "127.0.0.1:0", 31*24*time.Hour
 	if change != nil {
 		change(&c)
 	}
-	running, err := machine{clocks: s.machine}.start(s.t.Context(), c, newLogger(config.Logging{LogLevel: "error"}, s.t.Output()))
+	running, err := machine{clocks: s.machine}.startServer(s.t.Context(), c, newLogger(config.Logging{LogLevel: "error"}, s.t.Output()))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.server = running
 	s.stop = sync.OnceFunc(func() {
-		if err := running.stop(context.Background()); err != nil {
+		if err := running.stopServer(context.Background()); err != nil {
 			s.t.Error(err)
 		}
 	})
@@ -75,7 +75,7 @@ func (s *timed) found(slug string, limit int) *refunder {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	org, err := o.found(s.t.Context(), s.server.platformSecret, map[string]any{
+	org, err := o.foundOrganization(s.t.Context(), s.server.platformSecret, map[string]any{
 		"name": slug, "slug": slug, "admin_email": "ops@" + slug + ".example", "admin_password": testPassword})
 	if err != nil {
 		s.t.Fatal(err)
@@ -83,17 +83,17 @@ func (s *timed) found(slug string, limit int) *refunder {
 	if limit > 0 {
 		secret := http.Header{"X-Platform-Secret": {s.server.platformSecret}}
 		change := map[string]any{"limits": map[string]any{"events_per_month": limit}}
-		if err := o.call(s.t.Context(), "PATCH", p.identity+"/v1/id/platform/organizations/"+org.OrganizationID.String(), secret, change, nil); err != nil {
+		if err := o.callJSON(s.t.Context(), "PATCH", p.identity+"/v1/id/platform/organizations/"+org.OrganizationID.String(), secret, change, nil); err != nil {
 			s.t.Fatal(err)
 		}
 	}
 	r := s.again(org)
 	for path, body := range map[string]any{"/policies": rawJSON(timedPolicy)} {
-		if err := r.person.console(s.t.Context(), "POST", path, body, nil); err != nil {
+		if err := r.person.callConsole(s.t.Context(), "POST", path, body, nil); err != nil {
 			s.t.Fatal(err)
 		}
 	}
-	if err := r.person.console(s.t.Context(), "POST", "/policies/timed/activate", struct{}{}, nil); err != nil {
+	if err := r.person.callConsole(s.t.Context(), "POST", "/policies/timed/activate", struct{}{}, nil); err != nil {
 		s.t.Fatal(err)
 	}
 	return r
@@ -114,7 +114,7 @@ func (s *timed) state(r *refunder) *log.State {
 }
 
 // again is the organization's agent at the service that runs now. It tries once.
-func (s *timed) again(org founded) *refunder {
+func (s *timed) again(org foundedOrganization) *refunder {
 	s.t.Helper()
 	r := newRefunder(s.t, &process{main: s.server.mainURL(), identity: s.server.identityURL()}, org)
 	var err error
@@ -243,7 +243,7 @@ func TestClockStep(t *testing.T) {
 	if answer, body := ask(t, "GET", red.main+"/readyz", ""); answer.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "the clock moved by 9600h0m0s") {
 		t.Errorf("readyz: got %d %s", answer.StatusCode, body)
 	}
-	if text := getText(t, address(s.server.listeners[2])+"/metrics"); !strings.Contains(text, "\nagentledger_clock_held 1\n") || !strings.Contains(text, "\nagentledger_clock_offset_seconds 3.456e+07\n") {
+	if text := getText(t, listenerURL(s.server.listeners[2])+"/metrics"); !strings.Contains(text, "\nagentledger_clock_held 1\n") || !strings.Contains(text, "\nagentledger_clock_offset_seconds 3.456e+07\n") {
 		t.Error("the metrics don't tell of the step")
 	}
 	if answer, _ := ask(t, "GET", red.main+"/v1/public/orgs/red/transparency/head", ""); answer.StatusCode != http.StatusOK {
@@ -385,7 +385,7 @@ func correctClock(t *testing.T, byServer bool) {
 	if got := blue.evaluate(t, "acme.pay"); got != "allow" {
 		t.Errorf("the other organization: got %s", got)
 	}
-	if text := getText(t, address(s.server.listeners[2])+"/metrics"); !strings.Contains(text, "\nagentledger_ledgers_ahead_of_clock 1\n") {
+	if text := getText(t, listenerURL(s.server.listeners[2])+"/metrics"); !strings.Contains(text, "\nagentledger_ledgers_ahead_of_clock 1\n") {
 		t.Error("the metric does not tell of the ledger")
 	}
 	if answer, _ := ask(t, "GET", red.main+"/readyz", ""); answer.StatusCode != http.StatusOK {

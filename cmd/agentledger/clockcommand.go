@@ -32,7 +32,7 @@ const clockTimeout = 10 * time.Second
 
 // Run tells what the server goes by; errFound while its clock is held.
 func (c clockCommand) Run(ctx context.Context, out terminal) error {
-	shown, err := c.ask(ctx)
+	shown, err := c.callServer(ctx)
 	if err != nil {
 		return fmt.Errorf("clock: %w", err)
 	}
@@ -45,7 +45,7 @@ func (c clockCommand) Run(ctx context.Context, out terminal) error {
 	return errFound
 }
 
-func (c clockCommand) ask(ctx context.Context) (shown shownClock, err error) {
+func (c clockCommand) callServer(ctx context.Context) (shown shownClock, err error) {
 	call := platformCall{
 		server: c.Server, store: config.Store{Data: c.Data}, secretFile: c.PlatformSecretFile, timeout: clockTimeout,
 		method: http.MethodGet, path: "/clock",
@@ -53,6 +53,6 @@ func (c clockCommand) ask(ctx context.Context) (shown shownClock, err error) {
 	if c.Accept {
 		call.method, call.body = http.MethodPost, map[string]any{"accept": true}
 	}
-	err = call.do(ctx, &shown)
+	err = call.callServer(ctx, &shown)
 	return shown, err
 }

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/agentledger/agentledger/internal/repeat"
+	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
 // connectionLog takes what http.Server says of connections. That is everyday and written
@@ -16,7 +16,7 @@ type connectionLog struct{ slog.Handler }
 
 // newConnectionLog writes to h, and leaves repetitions out.
 func newConnectionLog(h slog.Handler) slog.Handler {
-	return connectionLog{repeat.NewHandler(h, func(r slog.Record) string {
+	return connectionLog{telemetry.NewRepeatHandler(h, func(r slog.Record) string {
 		subject, _, _ := strings.Cut(strings.TrimPrefix(r.Message, "http: "), " ") // "panic", "Accept"
 		return subject
 	})}

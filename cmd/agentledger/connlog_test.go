@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/http/listener"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/http/listener"
 )
 
 // A panic that nothing recovers from but http.Server is logged as an error; what
@@ -24,7 +24,7 @@ func TestPanicOfTheServerIsLogged(t *testing.T) {
 	out := new(lockedBuffer)
 	bounded := listener.NewListener(l, 0)
 	s := &server{failed: make(chan error, 1), listeners: []*listener.Listener{bounded}}
-	s.serve(bounded, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("oops-3") }),
+	s.serveListener(bounded, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("oops-3") }),
 		slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelInfo})))
 	for _, request := range []string{"NONSENSE\r\n\r\n", livez} {
 		c, err := net.Dial("tcp", l.Addr().String())
@@ -36,7 +36,7 @@ func TestPanicOfTheServerIsLogged(t *testing.T) {
 		c.Close()
 	}
 	s.stopping.Store(true)
-	if err := s.drain(context.Background())[0]; err != nil {
+	if err := s.drainListeners(context.Background())[0]; err != nil {
 		t.Error(err)
 	}
 	s.background.Wait()
@@ -53,7 +53,7 @@ func TestAllAnswersAreOfTheEdge(t *testing.T) {
 		s.mainURL() + "/livez", s.mainURL() + "/readyz", s.mainURL() + "/openapi.json", s.mainURL() + "/none",
 		s.mainURL() + "/v1/public/orgs/none/transparency/head", s.mainURL() + "/v1/ingest/events", s.mainURL() + "/v1/console/agents",
 		s.identityURL() + "/livez", s.identityURL() + "/readyz", s.identityURL() + "/v1/id/auth/me", s.identityURL() + "/none",
-		address(s.listeners[2]) + "/metrics", address(s.listeners[2]) + "/debug/pprof/", address(s.listeners[2]) + "/debug/pprof/heap",
+		listenerURL(s.listeners[2]) + "/metrics", listenerURL(s.listeners[2]) + "/debug/pprof/", listenerURL(s.listeners[2]) + "/debug/pprof/heap",
 	} {
 		r, err := http.Get(url)
 		if err != nil {

@@ -32,9 +32,9 @@ type correctedClock struct {
 
 // Run corrects the clock of one ledger, stated in the log itself.
 func (c correctClockCommand) Run(ctx context.Context, out terminal) error {
-	correct := c.inStore
+	correct := c.correctInStore
 	if c.Server != "" {
-		correct = c.byServer
+		correct = c.correctByServer
 	}
 	made, err := correct(ctx, out)
 	if err != nil {
@@ -48,17 +48,17 @@ func (c correctClockCommand) Run(ctx context.Context, out terminal) error {
 // organization's limits.
 const correctionTimeout = time.Minute
 
-// byServer asks the server that runs.
-func (c correctClockCommand) byServer(ctx context.Context, _ terminal) (made correctedClock, err error) {
+// correctByServer asks the server that runs.
+func (c correctClockCommand) correctByServer(ctx context.Context, _ terminal) (made correctedClock, err error) {
 	err = platformCall{
 		server: c.Server, store: c.Store, secretFile: c.PlatformSecretFile, timeout: correctionTimeout, method: http.MethodPost,
 		path: "/organizations/" + url.PathEscape(c.Slug) + "/clock", body: map[string]any{"reason": c.Reason},
-	}.do(ctx, &made)
+	}.callServer(ctx, &made)
 	return made, err
 }
 
-// inStore does it in the store of a stopped server.
-func (c correctClockCommand) inStore(ctx context.Context, out terminal) (made correctedClock, err error) {
+// correctInStore does it in the store of a stopped server.
+func (c correctClockCommand) correctInStore(ctx context.Context, out terminal) (made correctedClock, err error) {
 	err = c.changeOrganization(ctx, out, c.Slug, func(orgs *org.Orgs, t id.Tenant) error {
 		done, err := orgs.CorrectClock(ctx, t, sysevent.Operator, c.Reason)
 		made = correctedClock{Newest: done.Newest, Received: done.Received, Sequence: done.Index.Sequence()}

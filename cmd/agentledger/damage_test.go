@@ -43,7 +43,7 @@ func fill(t *testing.T, dir string, n int) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := w.send(t.Context(), envelope); err != nil {
+			if err := w.sendEnvelope(t.Context(), envelope); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -29,27 +29,27 @@ func (c demoCommand) Run(ctx context.Context, out terminal) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	settings := c.settings(dir)
-	running, err := start(ctx, settings, newLogger(config.Logging{LogLevel: "warn"}, out.stderr))
+	settings := c.demoSettings(dir)
+	running, err := startServer(ctx, settings, newLogger(config.Logging{LogLevel: "warn"}, out.stderr))
 	if err != nil {
 		return err
 	}
 	s := &stage{out: out.stdout, began: time.Now(), dir: dir}
-	err = play(ctx, s, running)
+	err = playStory(ctx, s, running)
 	if err == nil && !c.Once {
-		s.invite(running)
+		s.printInvitation(running)
 		<-ctx.Done()
 	}
-	if stopErr := running.stop(context.WithoutCancel(ctx)); err == nil {
+	if stopErr := running.stopServer(context.WithoutCancel(ctx)); err == nil {
 		err = stopErr
 	}
 	if err == nil {
-		err = s.recheck(context.WithoutCancel(ctx), settings)
+		err = s.checkStoppedStore(context.WithoutCancel(ctx), settings)
 	}
-	return errors.Join(err, s.verdict())
+	return errors.Join(err, s.printVerdict())
 }
 
-func (c demoCommand) settings(dir string) config.Serve {
+func (c demoCommand) demoSettings(dir string) config.Serve {
 	return config.Serve{
 		Store:    config.Store{Data: dir},
 		Identity: config.Identity{PublicURL: "http://localhost", Environment: "demo"},
@@ -73,19 +73,19 @@ type stage struct {
 	failed int
 }
 
-// scene begins a part of the story.
-func (s *stage) scene(title string) {
+// beginScene begins a part of the story.
+func (s *stage) beginScene(title string) {
 	s.scenes++
 	fmt.Fprintf(s.out, "\n%d. %s\n", s.scenes, title)
 }
 
-// say tells something that is not a check.
-func (s *stage) say(format string, args ...any) {
+// printNote tells something that is not a check.
+func (s *stage) printNote(format string, args ...any) {
 	fmt.Fprintf(s.out, "   "+format+"\n", args...)
 }
 
-// check tells whether something holds.
-func (s *stage) check(ok bool, format string, args ...any) {
+// countCheck tells whether something holds.
+func (s *stage) countCheck(ok bool, format string, args ...any) {
 	mark := "ok  "
 	if ok {
 		s.passed++
@@ -96,27 +96,27 @@ func (s *stage) check(ok bool, format string, args ...any) {
 	fmt.Fprintf(s.out, "   "+mark+" "+format+"\n", args...)
 }
 
-// proves says what the checks before it are good for.
-func (s *stage) proves(what string) { fmt.Fprintf(s.out, "   => %s\n", what) }
+// printConclusion says what the checks before it are good for.
+func (s *stage) printConclusion(what string) { fmt.Fprintf(s.out, "   => %s\n", what) }
 
-// recheck reads the stopped store again from its first event.
-func (s *stage) recheck(ctx context.Context, settings config.Serve) error {
-	s.scene("The server has stopped; its files are read again from the first event")
+// checkStoppedStore reads the stopped store again from its first event.
+func (s *stage) checkStoppedStore(ctx context.Context, settings config.Serve) error {
+	s.beginScene("The server has stopped; its files are read again from the first event")
 	st, err := openStoreReadOnly(ctx, settings.Store, settings.Tuning, newLogger(config.Logging{LogLevel: "error"}, io.Discard), anchor.OpenReadOnly)
 	if err != nil {
 		return err
 	}
-	result, err := log.Fsck(ctx, st.engine, st.keyring, st.anchors, func(f log.Finding) { s.say("%v", f) })
+	result, err := log.Fsck(ctx, st.engine, st.keyring, st.anchors, func(f log.Finding) { s.printNote("%v", f) })
 	if err := errors.Join(err, st.Close()); err != nil {
 		return err
 	}
-	s.check(result.Findings == 0 && result.Events > 0, "fsck: %d ledgers, %d events, %d faults", result.Ledgers, result.Events, result.Findings)
-	s.proves("what was acknowledged is on disk: entries, records, signatures, tiles and heads fit together")
+	s.countCheck(result.Findings == 0 && result.Events > 0, "fsck: %d ledgers, %d events, %d faults", result.Ledgers, result.Events, result.Findings)
+	s.printConclusion("what was acknowledged is on disk: entries, records, signatures, tiles and heads fit together")
 	return nil
 }
 
-// verdict is the demo's result.
-func (s *stage) verdict() error {
+// printVerdict is the demo's result.
+func (s *stage) printVerdict() error {
 	fmt.Fprintf(s.out, "\n%d checks passed, %d failed\n", s.passed, s.failed)
 	if s.failed > 0 || s.passed == 0 {
 		return errFound

@@ -45,7 +45,7 @@ func TestIdleStrangersTakeNoFiles(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
-		for _, org := range []founded{red, blue} {
+		for _, org := range []foundedOrganization{red, blue} {
 			w, err := newWorker(p.main, org, client.Retry{})
 			if err != nil {
 				t.Fatal(err)
@@ -60,7 +60,7 @@ func TestIdleStrangersTakeNoFiles(t *testing.T) {
 					t.Fatalf("%s: event of %s: %v\n%.2000s", what, org.Slug, err, p.logs)
 				}
 			}
-			if c, err := w.log.head(ctx); err != nil || c.Size < 5 {
+			if c, err := w.log.fetchHead(ctx); err != nil || c.Size < 5 {
 				t.Fatalf("%s: head of %s: %+v, %v", what, org.Slug, c, err)
 			}
 		}
@@ -91,12 +91,12 @@ func TestIdleStrangersTakeNoFiles(t *testing.T) {
 	}
 	p.terminate()
 	p = startProcess(t, dir)
-	for _, org := range []founded{red, blue} {
+	for _, org := range []foundedOrganization{red, blue} {
 		l, err := newPublicLog(p.main, org)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c, err := l.head(t.Context()); err != nil || int(c.Size) < sent/2 {
+		if c, err := l.fetchHead(t.Context()); err != nil || int(c.Size) < sent/2 {
 			t.Errorf("%s after a restart: %+v, %v; want %d events", org.Slug, c, err, sent/2)
 		}
 	}

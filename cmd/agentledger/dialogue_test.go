@@ -33,7 +33,7 @@ type dialogue struct {
 
 // introduce gives names to what is known of an organization: <slug.id>,
 // <slug.agent>, <slug.token>, ...
-func (d *dialogue) introduce(org founded) {
+func (d *dialogue) introduce(org foundedOrganization) {
 	d.t.Helper()
 	w, err := newWorker(d.server.main, org, client.Retry{})
 	if err != nil {
@@ -121,7 +121,7 @@ func (d *dialogue) matches(got, want string) bool {
 }
 
 // signed returns an envelope of the organization's agent.
-func (d *dialogue) signed(org founded, e client.Event) string {
+func (d *dialogue) signed(org foundedOrganization, e client.Event) string {
 	d.t.Helper()
 	w, err := newWorker(d.server.main, org, client.Retry{})
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/agentledger/agentledger/publicapi"
 )
 
-// keepDirectory makes the service keep a directory in the log of the organization
+// buildDirectory makes the service keep a directory in the log of the organization
 // that the settings name. What is listed is public and stays so, which is why none is
 // kept unless the operator asks for it.
-func (s *service) keepDirectory(ctx context.Context, c config.Serve, n *sysevent.Notary) error {
+func (s *service) buildDirectory(ctx context.Context, c config.Serve, n *sysevent.Notary) error {
 	if c.Directory == "" {
 		return nil
 	}

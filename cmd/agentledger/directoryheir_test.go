@@ -27,7 +27,7 @@ type listedService struct {
 	server *process
 	x      *witnesstest.Witness
 
-	red, blue, all founded // all is the directory's organization
+	red, blue, all foundedOrganization // all is the directory's organization
 }
 
 func (s *listedService) start() {
@@ -50,7 +50,7 @@ func (s *listedService) directory() (d namedDirectory) {
 }
 
 // send sends one event of an organization.
-func (s *listedService) send(org founded) id.Event {
+func (s *listedService) send(org foundedOrganization) id.Event {
 	s.Helper()
 	w, err := newWorker(s.server.main, org, client.Retry{Attempts: 1})
 	if err != nil {
@@ -60,13 +60,13 @@ func (s *listedService) send(org founded) id.Event {
 }
 
 // proof is the address of an event's bundle with the second proof.
-func (s *listedService) proof(org founded, event id.Event) string {
+func (s *listedService) proof(org foundedOrganization, event id.Event) string {
 	return s.server.main + "/v1/public/orgs/" + string(org.Slug) + "/verify/" + string(event) + "?directory=1"
 }
 
 // proven waits until the second proof of an event is there, its directory cosigned,
 // and returns the file of the bundle and that of the directory's policy.
-func (s *listedService) proven(org founded, event id.Event) (bundle, policy string) {
+func (s *listedService) proven(org foundedOrganization, event id.Event) (bundle, policy string) {
 	s.Helper()
 	dir := s.TempDir()
 	bundle, policy = filepath.Join(dir, "bundle.json"), filepath.Join(dir, "directory.policy")

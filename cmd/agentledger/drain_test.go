@@ -58,7 +58,7 @@ func TestDrain(t *testing.T) {
 
 // beginRequest sends an event but for its last byte and waits until the server
 // is reading it. finish sends that byte and returns the answer.
-func beginRequest(t *testing.T, p *process, org founded, envelope []byte) (finish func() (status int, body string)) {
+func beginRequest(t *testing.T, p *process, org foundedOrganization, envelope []byte) (finish func() (status int, body string)) {
 	t.Helper()
 	c, err := net.Dial("tcp", p.host)
 	if err != nil {

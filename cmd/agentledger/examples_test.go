@@ -30,10 +30,10 @@ func newShop(t *testing.T) *shop {
 	t.Helper()
 	p := startProcess(t, t.TempDir())
 	r := newRefunder(t, p, p.found(t.Context(), "red", nil))
-	if err := r.person.console(t.Context(), "POST", "/policies", rawJSON(shopPolicy), nil); err != nil {
+	if err := r.person.callConsole(t.Context(), "POST", "/policies", rawJSON(shopPolicy), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.person.console(t.Context(), "POST", "/policies/shop/activate", struct{}{}, nil); err != nil {
+	if err := r.person.callConsole(t.Context(), "POST", "/policies/shop/activate", struct{}{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	s := &shop{r, t.TempDir()}

@@ -26,32 +26,32 @@ type exportCommand struct {
 
 // Run exports and, if asked to, retires.
 func (c exportCommand) Run(ctx context.Context, out terminal) error {
-	s, err := c.source(ctx, out)
+	s, err := c.openSource(ctx, out)
 	if err != nil {
 		return err
 	}
 	x := transfer.Exporter{
-		Place: s.place(newLogger(c.Logging, out.stderr)), Dir: c.To, PieceBytes: c.PieceKiB << 10,
-		Report: newProgress(out.stderr, c.JSON).report,
+		Place: s.transferPlace(newLogger(c.Logging, out.stderr)), Dir: c.To, PieceBytes: c.PieceKiB << 10,
+		Report: newProgressReport(out.stderr, c.JSON).printProgress,
 	}
 	done, err := x.Run(ctx, c.Organization)
 	if err == nil && c.Retire {
 		err = x.Retire(ctx)
 	}
 	if err = errors.Join(err, s.Close()); err != nil {
-		return found(out, err)
+		return transferError(out, err)
 	}
-	return tell(out, c.JSON, "organizations", done, func(o transfer.Organization) string {
-		return fmt.Sprintf("%s (%s): %d events, root %s%s", o.Slug, o.ID, o.Size, o.Root, when(c.Retire, ", moved"))
+	return printResults(out, c.JSON, "organizations", done, func(o transfer.Organization) string {
+		return fmt.Sprintf("%s (%s): %d events, root %s%s", o.Slug, o.ID, o.Size, o.Root, textIf(c.Retire, ", moved"))
 	})
 }
 
-// source opens the store to read it alone, unless it is to be marked afterwards.
-func (c exportCommand) source(ctx context.Context, out terminal) (*store, error) {
+// openSource opens the store to read it alone, unless it is to be marked afterwards.
+func (c exportCommand) openSource(ctx context.Context, out terminal) (*store, error) {
 	if c.Retire {
-		return c.open(ctx, out)
+		return c.openExisting(ctx, out)
 	}
-	return c.openReadOnly(ctx, out, anchor.OpenReadOnly)
+	return c.openExistingReadOnly(ctx, out, anchor.OpenReadOnly)
 }
 
 // importCommand brings organizations of an export into a stopped server's store,
@@ -77,36 +77,36 @@ func (c importCommand) Validate() error {
 	return nil
 }
 
-// drop gives an import up.
-func (c importCommand) drop(ctx context.Context, out terminal) error {
-	s, err := c.open(ctx, out)
+// dropImport gives an import up.
+func (c importCommand) dropImport(ctx context.Context, out terminal) error {
+	s, err := c.openExisting(ctx, out)
 	if err != nil {
 		return err
 	}
-	dropped, err := transfer.Drop(ctx, s.place(newLogger(c.Logging, out.stderr)), c.Organization)
+	dropped, err := transfer.Drop(ctx, s.transferPlace(newLogger(c.Logging, out.stderr)), c.Organization)
 	if err = errors.Join(err, s.Close()); err != nil {
 		return err
 	}
-	return tell(out, c.JSON, "dropped", dropped, func(o id.Origin) string { return string(o) + ": dropped" })
+	return printResults(out, c.JSON, "dropped", dropped, func(o id.Origin) string { return string(o) + ": dropped" })
 }
 
 // Run imports; a damaged export has exit status 1.
 func (c importCommand) Run(ctx context.Context, out terminal) error {
 	if c.Drop {
-		return c.drop(ctx, out)
+		return c.dropImport(ctx, out)
 	}
-	progress := newProgress(out.stderr, c.JSON)
+	progress := newProgressReport(out.stderr, c.JSON)
 	if c.Check {
-		done, err := transfer.Check(ctx, c.From, c.Organization, progress.report)
+		done, err := transfer.Check(ctx, c.From, c.Organization, progress.printProgress)
 		if err != nil {
-			return found(out, err)
+			return transferError(out, err)
 		}
-		return tell(out, c.JSON, "organizations", done, func(o transfer.Organization) string {
+		return printResults(out, c.JSON, "organizations", done, func(o transfer.Organization) string {
 			return fmt.Sprintf("%s (%s): %d events, root %s", o.Slug, o.ID, o.Size, o.Root)
 		})
 	}
 	logger := newLogger(c.Logging, out.stderr)
-	if err := wantMasterKey(c.Store); err != nil {
+	if err := requireMasterKey(c.Store); err != nil {
 		return err
 	}
 	s, err := openStore(ctx, c.Store, c.Tuning, logger, nil)
@@ -116,12 +116,12 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 	if err := rekey.BeginRekeying(ctx, s.engine, s.keyring); err != nil {
 		return errors.Join(err, s.Close())
 	}
-	i := transfer.Importer{Place: s.place(logger), Dir: c.From, Sealed: sealedRecords(), Reopen: c.Reopen, Report: progress.report}
+	i := transfer.Importer{Place: s.transferPlace(logger), Dir: c.From, Sealed: sealedRecords(), Reopen: c.Reopen, Report: progress.printProgress}
 	done, err := i.Run(ctx, c.Organization)
 	if err = errors.Join(err, s.engine.Close()); err != nil {
-		return found(out, err)
+		return transferError(out, err)
 	}
-	return tell(out, c.JSON, "organizations", done, func(a transfer.Arrived) string {
+	return printResults(out, c.JSON, "organizations", done, func(a transfer.Arrived) string {
 		was := ""
 		switch {
 		case a.There:
@@ -133,8 +133,8 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 	})
 }
 
-// found tells what is damaged, which is exit status 1, from what can't go.
-func found(out terminal, err error) error {
+// transferError tells what is damaged, which is exit status 1, from what can't go.
+func transferError(out terminal, err error) error {
 	if !errors.Is(err, transfer.ErrDamaged) {
 		return err
 	}
@@ -142,8 +142,8 @@ func found(out terminal, err error) error {
 	return errFound
 }
 
-// tell prints what was done, a line each or as one JSON object.
-func tell[T any](out terminal, asJSON bool, name string, all []T, line func(T) string) error {
+// printResults prints what was done, a line each or as one JSON object.
+func printResults[T any](out terminal, asJSON bool, name string, all []T, line func(T) string) error {
 	if asJSON {
 		text, err := json.Marshal(map[string][]T{name: all})
 		if err == nil {
@@ -159,15 +159,15 @@ func tell[T any](out terminal, asJSON bool, name string, all []T, line func(T) s
 	return err
 }
 
-func when(condition bool, text string) string {
+func textIf(condition bool, text string) string {
 	if condition {
 		return text
 	}
 	return ""
 }
 
-// rate is events a second.
-func rate(events id.Index, seconds float64) float64 {
+// eventsPerSecond is events a second.
+func eventsPerSecond(events id.Index, seconds float64) float64 {
 	if seconds <= 0 {
 		return 0
 	}

@@ -18,7 +18,7 @@ type fsckCommand struct {
 
 // Run prints each fault with its place, then a summary.
 func (c fsckCommand) Run(ctx context.Context, out terminal) error {
-	s, err := c.openReadOnly(ctx, out, anchor.OpenReadOnly)
+	s, err := c.openExistingReadOnly(ctx, out, anchor.OpenReadOnly)
 	if err != nil {
 		return err
 	}
@@ -42,25 +42,25 @@ func (c fsckCommand) Run(ctx context.Context, out terminal) error {
 	return nil
 }
 
-// open opens a store that is there already.
-func (c offline) open(ctx context.Context, out terminal) (*store, error) {
-	if err := c.mustExist(ctx); err != nil {
+// openExisting opens a store that is there already.
+func (c offline) openExisting(ctx context.Context, out terminal) (*store, error) {
+	if err := c.requireStore(ctx); err != nil {
 		return nil, err
 	}
 	return openStore(ctx, c.Store, c.Tuning, newLogger(c.Logging, out.stderr), nil)
 }
 
-// openReadOnly opens a store that is there already, to read it alone.
-func (c offline) openReadOnly(ctx context.Context, out terminal, openAnchors anchorOpener) (*store, error) {
-	if err := c.mustExist(ctx); err != nil {
+// openExistingReadOnly opens a store that is there already, to read it alone.
+func (c offline) openExistingReadOnly(ctx context.Context, out terminal, openAnchors anchorOpener) (*store, error) {
+	if err := c.requireStore(ctx); err != nil {
 		return nil, err
 	}
 	return openStoreReadOnly(ctx, c.Store, c.Tuning, newLogger(c.Logging, out.stderr), openAnchors)
 }
 
-// mustExist refuses to make a store: an empty one at a mistyped address would be
+// requireStore refuses to make a store: an empty one at a mistyped address would be
 // found to be without a fault.
-func (c offline) mustExist(ctx context.Context) error {
+func (c offline) requireStore(ctx context.Context) error {
 	if c.Storage == "" {
 		if _, err := os.Stat(c.DatabaseDir()); err != nil {
 			return fmt.Errorf("no store in the data directory: %w", err)

@@ -127,7 +127,7 @@ func TestGuardThroughKills(t *testing.T) {
 }
 
 // checkGuarded compares what the agent did with what the ledger says.
-func checkGuarded(t *testing.T, p *process, org founded, dir string) {
+func checkGuarded(t *testing.T, p *process, org foundedOrganization, dir string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "ran"))
 	if err != nil {
@@ -162,7 +162,7 @@ func checkGuarded(t *testing.T, p *process, org founded, dir string) {
 
 // ledgerOf reads what the public bundles disclose: what the ledger says of results,
 // and how often decisions were stated, by trace.
-func ledgerOf(t *testing.T, p *process, org founded) (results map[string][]string, stated map[string]int) {
+func ledgerOf(t *testing.T, p *process, org foundedOrganization) (results map[string][]string, stated map[string]int) {
 	t.Helper()
 	results, stated = map[string][]string{}, map[string]int{}
 	signer, err := client.ParseSigner(client.Identity{Organization: org.OrganizationID, Agent: org.Agent.AgentID, Key: org.Agent.KeyID}, org.Agent.PrivateB64)

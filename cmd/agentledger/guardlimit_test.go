@@ -22,10 +22,10 @@ func TestGuardedActionsCountOnce(t *testing.T) {
 	org := p.found(t.Context(), "red", map[string]any{"disclosure": "full"})
 	r := newRefunder(t, p, org)
 	rules := strings.Replace(limitPolicy, `"max":50`, `"max":3`, 1)
-	if err := r.person.console(t.Context(), "POST", "/policies", rawJSON(rules), nil); err != nil {
+	if err := r.person.callConsole(t.Context(), "POST", "/policies", rawJSON(rules), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.person.console(t.Context(), "POST", "/policies/caps/activate", struct{}{}, nil); err != nil {
+	if err := r.person.callConsole(t.Context(), "POST", "/policies/caps/activate", struct{}{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	journal, err := guard.OpenJournal(t.TempDir(), guard.JournalOptions{})

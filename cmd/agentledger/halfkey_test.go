@@ -16,7 +16,7 @@ import (
 // foundIn makes organizations in a store of which no server runs.
 func foundIn(t *testing.T, c config.Serve, slugs ...id.Slug) {
 	t.Helper()
-	s, err := openService(t.Context(), c, unobserved(slog.New(slog.DiscardHandler)), nil)
+	s, err := openService(t.Context(), c, logOnlyObservation(slog.New(slog.DiscardHandler)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func foundIn(t *testing.T, c config.Serve, slugs ...id.Slug) {
 // opened opens the service and closes it again.
 func opened(t *testing.T, c config.Serve) error {
 	t.Helper()
-	s, err := openService(t.Context(), c, unobserved(slog.New(slog.DiscardHandler)), nil)
+	s, err := openService(t.Context(), c, logOnlyObservation(slog.New(slog.DiscardHandler)), nil)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func opened(t *testing.T, c config.Serve) error {
 // Between the first start with a new master key and the end of resealing some keys are
 // under each of them: a start with one alone is refused, whichever it is.
 func TestHalfChangedMasterKey(t *testing.T) {
-	c := demoCommand{}.settings(t.TempDir())
+	c := demoCommand{}.demoSettings(t.TempDir())
 	foundIn(t, c, "red", "blue")
 	key := filepath.Join(c.Data, "master.key")
 	if err := os.Rename(key, key+".old"); err != nil {
@@ -60,7 +60,7 @@ func TestHalfChangedMasterKey(t *testing.T) {
 		}
 	}
 
-	s, err := openService(t.Context(), both, unobserved(slog.New(slog.DiscardHandler)), nil)
+	s, err := openService(t.Context(), both, logOnlyObservation(slog.New(slog.DiscardHandler)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ type hangServer struct {
 
 // hangSender is an organization with what it has sent and what it was told of it.
 type hangSender struct {
-	founded
+	foundedOrganization
 	worker *worker
 	server *hangServer
 
@@ -60,9 +60,9 @@ func newHangServer(t *testing.T, flags ...string) *hangServer {
 	return s
 }
 
-func newHangSender(s *hangServer, org founded, w *worker) *hangSender {
+func newHangSender(s *hangServer, org foundedOrganization, w *worker) *hangSender {
 	return &hangSender{
-		founded: org, worker: w, server: s,
+		foundedOrganization: org, worker: w, server: s,
 		acked: map[id.Event][]byte{}, again: map[id.Event][]byte{}, codes: map[string]int{},
 	}
 }

@@ -70,7 +70,7 @@ func (f *hangingFile) SyncTo(n int64) (bool, error) {
 
 // newDiskServer is a whole service in this process, on a disk that can hang.
 func newDiskServer(t *testing.T, disk *hangingDisk) *hangServer {
-	c := demoCommand{Listen: "127.0.0.1:0"}.settings(t.TempDir())
+	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(t.TempDir())
 	engine, err := pebblestore.Open(pebblestore.Options{Dir: c.DatabaseDir(), FS: disk})
 	if err != nil {
 		t.Fatal(err)
@@ -83,18 +83,18 @@ func newDiskServer(t *testing.T, disk *hangingDisk) *hangServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watch := unobserved(newLogger(config.Logging{LogLevel: "error"}, t.Output()))
+	watch := logOnlyObservation(newLogger(config.Logging{LogLevel: "error"}, t.Output()))
 	service, err := newService(t.Context(), c, &store{engine: engine, anchors: anchors, keyring: keyring}, watch, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared := watch.edge()
+	shared := watch.newEdge()
 	shared.Bound = edge.NewBound(hangTimeout)
-	main, err := service.main(c, shared)
+	main, err := service.mainHandler(c, shared)
 	if err != nil {
 		t.Fatal(err)
 	}
-	identity, err := service.identity(c, testSecret, shared)
+	identity, err := service.identityHandler(c, testSecret, shared)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,21 +19,21 @@ type readiness func(ctx context.Context) string
 // readinessTime bounds all conditions of one /readyz together.
 const readinessTime = time.Second
 
-// health adds what orchestrators ask: /livez answers 200 as long as the process
+// addHealthRoutes adds what orchestrators ask: /livez answers 200 as long as the process
 // answers, /readyz 503 with the first reason why the service can't be used. A service
 // that is read-only is ready, because the public log is up, and says that it is.
-func (s *service) health(r *edge.Router, shared *edge.Edge) {
+func (s *service) addHealthRoutes(r *edge.Router, shared *edge.Edge) {
 	quiet := *shared
 	quiet.Quiet = true
 	var table edge.Table[edge.Handler]
-	table.Add(edge.GetAndHead, "/livez", edge.Permission{}, edge.Body{}, edge.Plain(http.HandlerFunc(well)))
-	table.Add(edge.GetAndHead, "/readyz", edge.Permission{}, edge.Body{}, edge.Plain(http.HandlerFunc(s.ready)))
+	table.Add(edge.GetAndHead, "/livez", edge.Permission{}, edge.Body{}, edge.Plain(http.HandlerFunc(serveAlive)))
+	table.Add(edge.GetAndHead, "/readyz", edge.Permission{}, edge.Body{}, edge.Plain(http.HandlerFunc(s.serveReadiness)))
 	edge.Mount(r, edge.PlainSurface(&quiet), table)
 }
 
-func well(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
+func serveAlive(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
 
-func (s *service) ready(w http.ResponseWriter, r *http.Request) {
+func (s *service) serveReadiness(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readinessTime)
 	defer cancel()
 	for _, check := range s.checks {
@@ -47,12 +47,12 @@ func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, "ok, read-only")
 		return
 	}
-	well(w, r)
+	serveAlive(w, r)
 }
 
 // checkStore asks whether the store answers.
 func (s *service) checkStore(ctx context.Context) string {
-	switch err := s.probe.ask(ctx, s.store.engine); {
+	switch err := s.probe.askStore(ctx, s.store.engine); {
 	case err == nil:
 		return ""
 	case ctx.Err() != nil:
@@ -65,9 +65,9 @@ func (s *service) checkStore(ctx context.Context) string {
 // connection is not kept for ever.
 const questionTime = 10 * time.Second
 
-// probe asks the store for its first ledger. One question is out at a time, whoever
+// storeProbe asks the store for its first ledger. One question is out at a time, whoever
 // and however many ask: a store that hangs is not asked more and more.
-type probe struct {
+type storeProbe struct {
 	mu  sync.Mutex
 	out *question // nil when none is
 }
@@ -77,9 +77,9 @@ type question struct {
 	err      error
 }
 
-// ask returns why the store can't be read, or the error of ctx when that ends before
+// askStore returns why the store can't be read, or the error of ctx when that ends before
 // the store has answered.
-func (p *probe) ask(ctx context.Context, store interface {
+func (p *storeProbe) askStore(ctx context.Context, store interface {
 	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
 }) error {
 	p.mu.Lock()
@@ -87,7 +87,7 @@ func (p *probe) ask(ctx context.Context, store interface {
 	if q == nil {
 		q = &question{answered: make(chan struct{})}
 		p.out = q
-		go p.put(context.WithoutCancel(ctx), q, store.Tenants)
+		go p.readFirstTenant(context.WithoutCancel(ctx), q, store.Tenants)
 	}
 	p.mu.Unlock()
 	select {
@@ -98,7 +98,7 @@ func (p *probe) ask(ctx context.Context, store interface {
 	}
 }
 
-func (p *probe) put(ctx context.Context, q *question, tenants func(context.Context) iter.Seq2[id.Tenant, error]) {
+func (p *storeProbe) readFirstTenant(ctx context.Context, q *question, tenants func(context.Context) iter.Seq2[id.Tenant, error]) {
 	ctx, cancel := context.WithTimeout(ctx, questionTime)
 	defer cancel()
 	for _, q.err = range tenants(ctx) {
@@ -115,10 +115,10 @@ const longestAppend = 5 * time.Second
 
 // checkAppends says when the store does not take appends.
 func (s *service) checkAppends(context.Context) string {
-	return tooLong(s.ledgers.OldestAppend())
+	return appendDelayReason(s.ledgers.OldestAppend())
 }
 
-func tooLong(age time.Duration) string {
+func appendDelayReason(age time.Duration) string {
 	if age <= longestAppend {
 		return ""
 	}

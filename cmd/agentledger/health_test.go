@@ -15,7 +15,7 @@ func TestOldestAppendIsACondition(t *testing.T) {
 		{12*time.Second + 900*time.Millisecond, "the oldest append has been out for 12 s"},
 	}
 	for _, test := range tests {
-		if got := tooLong(test.age); got != test.want {
+		if got := appendDelayReason(test.age); got != test.want {
 			t.Errorf("an append out for %v: got %q, want %q", test.age, got, test.want)
 		}
 	}

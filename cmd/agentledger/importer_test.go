@@ -31,7 +31,7 @@ const (
 type importer struct {
 	*testing.T
 	url, dir string
-	org      founded
+	org      foundedOrganization
 	out      bytes.Buffer // of all its lives
 }
 
@@ -82,10 +82,10 @@ func TestImporterThroughKills(t *testing.T) {
 	p := startProcess(t, data, "--listen", address) // the same one in each life
 	red, blue := p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)
 	person := newRefunder(t, p, red).person
-	if err := person.console(t.Context(), "POST", "/policies", rawJSON(importPolicy), nil); err != nil {
+	if err := person.callConsole(t.Context(), "POST", "/policies", rawJSON(importPolicy), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := person.console(t.Context(), "POST", "/policies/import/activate", struct{}{}, nil); err != nil {
+	if err := person.callConsole(t.Context(), "POST", "/policies/import/activate", struct{}{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	job := &importer{T: t, url: "http://" + address, dir: t.TempDir(), org: red}

@@ -30,8 +30,8 @@ type initCommand struct {
 	JSON          bool   `name:"json" help:"Machine-readable output."`
 }
 
-// made is what init tells. Its secrets are kept nowhere.
-type made struct {
+// madeOrganization is what init tells. Its secrets are kept nowhere.
+type madeOrganization struct {
 	OrganizationID id.Organization `json:"organization_id"`
 	Slug           id.Slug         `json:"slug"`
 	Origin         id.Origin       `json:"origin"`
@@ -53,7 +53,7 @@ func (c initCommand) Run(ctx context.Context, out terminal) error {
 	if err := settings.Validate(); err != nil {
 		return err
 	}
-	m, err := c.make(ctx, settings, out)
+	m, err := c.makeOrganization(ctx, settings, out)
 	if err != nil {
 		return err
 	}
@@ -73,24 +73,24 @@ func (c initCommand) Run(ctx context.Context, out terminal) error {
 	return err
 }
 
-func (c initCommand) make(ctx context.Context, settings config.Serve, out terminal) (m made, err error) {
+func (c initCommand) makeOrganization(ctx context.Context, settings config.Serve, out terminal) (m madeOrganization, err error) {
 	disclosure, err := id.ParseDisclosure(c.Disclosure)
 	if err != nil {
-		return made{}, err
+		return madeOrganization{}, err
 	}
-	s, err := openService(ctx, settings, unobserved(newLogger(c.Logging, out.stderr)), func(err error) { panic(err) })
+	s, err := openService(ctx, settings, logOnlyObservation(newLogger(c.Logging, out.stderr)), func(err error) { panic(err) })
 	if err != nil {
-		return made{}, err
+		return madeOrganization{}, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	r, err := s.founder.CreateOrganization(ctx, provision.Request{
 		Name: c.Name, Slug: id.Slug(c.Slug), Plan: c.Plan, Disclosure: disclosure, AdminEmail: c.AdminEmail, AdminPassword: c.AdminPassword,
 	})
 	if err != nil {
-		return made{}, err
+		return madeOrganization{}, err
 	}
 	identity := r.State.Identity()
-	return made{
+	return madeOrganization{
 		OrganizationID: identity.Organization, Slug: r.Slug, Origin: identity.Origin, LogKey: r.State.VerifierKey().String(),
 		MembershipID: r.Membership.ID, Account: r.Account(), Agent: r.Agent, IngestKey: madeKey{KeyID: r.IngestKey.ID, Secret: r.Token.Reveal()},
 	}, nil

@@ -23,7 +23,7 @@ func TestInterface(t *testing.T) {
 	d.introduce(blue)
 	p.denyTool(t.Context(), red, "acme.customers.delete")
 
-	event := func(org founded, name id.Event, tool id.Tool) string {
+	event := func(org foundedOrganization, name id.Event, tool id.Tool) string {
 		return d.signed(org, client.Event{EventID: name, TraceID: "t-1", ActionKind: "tool_call", Tool: tool})
 	}
 	one, deletion, three, four := event(red, "e-1", ""), event(red, "e-2", "acme.customers.delete"), event(red, "e-3", ""), event(red, "e-4", "")

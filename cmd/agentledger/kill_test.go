@@ -25,7 +25,7 @@ func TestKill(t *testing.T) {
 	for round := range *killRounds {
 		p := startProcess(t, dir)
 		if round == 0 {
-			d.orgs = []founded{p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)}
+			d.orgs = []foundedOrganization{p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)}
 		} else {
 			d.verifySample(p, 40)
 		}
@@ -44,7 +44,7 @@ func TestKill(t *testing.T) {
 type drill struct {
 	t    *testing.T
 	dir  string
-	orgs []founded
+	orgs []foundedOrganization
 
 	mu           sync.Mutex
 	acknowledged map[id.Slug]map[id.Event]client.Result
@@ -55,12 +55,12 @@ type drill struct {
 
 // shown is a checkpoint that an outsider saw before the server was killed.
 type shown struct {
-	org        founded
+	org        foundedOrganization
 	checkpoint tlog.Checkpoint
 }
 
 type sent struct {
-	org      founded
+	org      foundedOrganization
 	envelope []byte
 }
 
@@ -88,7 +88,7 @@ func (d *drill) round(p *process, round int) {
 }
 
 // send signs and sends events, one after the other, until the server is gone.
-func (d *drill) send(ctx context.Context, p *process, org founded, prefix string) {
+func (d *drill) send(ctx context.Context, p *process, org foundedOrganization, prefix string) {
 	w, err := newWorker(p.main, org, once)
 	if err != nil {
 		d.t.Error(err)
@@ -154,7 +154,7 @@ func (d *drill) watch(ctx context.Context, p *process) {
 				d.t.Error(err)
 				return
 			}
-			c, err := l.head(ctx)
+			c, err := l.fetchHead(ctx)
 			if err != nil {
 				return
 			}
@@ -179,7 +179,7 @@ func (d *drill) verifySample(p *process, n int) {
 			d.t.Fatal(err)
 		}
 		logs[org.Slug] = l
-		if now[org.Slug], err = l.head(ctx); err != nil {
+		if now[org.Slug], err = l.fetchHead(ctx); err != nil {
 			d.t.Fatal(err)
 		}
 		d.verifyEvents(ctx, l, org, n)
@@ -192,7 +192,7 @@ func (d *drill) verifySample(p *process, n int) {
 	d.heads = nil
 }
 
-func (d *drill) verifyEvents(ctx context.Context, l publicLog, org founded, n int) {
+func (d *drill) verifyEvents(ctx context.Context, l publicLog, org foundedOrganization, n int) {
 	d.t.Helper()
 	numbers := map[uint64]id.Event{}
 	for name, r := range d.acknowledged[org.Slug] {

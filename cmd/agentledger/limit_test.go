@@ -32,13 +32,13 @@ func TestWindowLimit(t *testing.T) {
 func windowLimit(t *testing.T, flags ...string) {
 	dir := t.TempDir()
 	p := startProcess(t, dir, flags...)
-	orgs := []founded{p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)}
+	orgs := []foundedOrganization{p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)}
 	for _, org := range orgs {
 		r := newRefunder(t, p, org)
-		if err := r.person.console(t.Context(), "POST", "/policies", rawJSON(limitPolicy), nil); err != nil {
+		if err := r.person.callConsole(t.Context(), "POST", "/policies", rawJSON(limitPolicy), nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.person.console(t.Context(), "POST", "/policies/caps/activate", struct{}{}, nil); err != nil {
+		if err := r.person.callConsole(t.Context(), "POST", "/policies/caps/activate", struct{}{}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

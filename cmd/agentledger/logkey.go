@@ -34,9 +34,9 @@ type changedKey struct {
 
 // Run makes one step, stated in the log itself.
 func (c rotateLogKeyCommand) Run(ctx context.Context, out terminal) error {
-	step := c.inStore
+	step := c.rotateInStore
 	if c.Server != "" {
-		step = c.byServer
+		step = c.rotateByServer
 	}
 	key, err := step(ctx, out)
 	if err != nil {
@@ -54,20 +54,20 @@ func (c rotateLogKeyCommand) Run(ctx context.Context, out terminal) error {
 // turn among the organization's events.
 const rotationTimeout = time.Minute
 
-// byServer asks the server that runs.
-func (c rotateLogKeyCommand) byServer(ctx context.Context, _ terminal) (key changedKey, err error) {
+// rotateByServer asks the server that runs.
+func (c rotateLogKeyCommand) rotateByServer(ctx context.Context, _ terminal) (key changedKey, err error) {
 	path := "/organizations/" + url.PathEscape(c.Slug) + "/log-keys"
 	if c.Finish {
 		path += "/retire"
 	}
 	err = platformCall{
 		server: c.Server, store: c.Store, secretFile: c.PlatformSecretFile, timeout: rotationTimeout, method: http.MethodPost, path: path,
-	}.do(ctx, &key)
+	}.callServer(ctx, &key)
 	return key, err
 }
 
-// inStore makes the step in the store of a stopped server.
-func (c rotateLogKeyCommand) inStore(ctx context.Context, out terminal) (key changedKey, err error) {
+// rotateInStore makes the step in the store of a stopped server.
+func (c rotateLogKeyCommand) rotateInStore(ctx context.Context, out terminal) (key changedKey, err error) {
 	err = c.changeOrganization(ctx, out, c.Slug, func(orgs *org.Orgs, t id.Tenant) error {
 		step := orgs.RotateLogKey
 		if c.Finish {

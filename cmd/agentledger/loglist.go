@@ -6,10 +6,10 @@ import (
 	"github.com/agentledger/agentledger/publicapi"
 )
 
-// keepLogList makes the service list its logs for witnesses, if the settings say whom
+// buildLogList makes the service list its logs for witnesses, if the settings say whom
 // they can write to. The list names every organization by its id, which is why there is
 // none unless the operator asks for it.
-func (s *service) keepLogList(c config.Serve) {
+func (s *service) buildLogList(c config.Serve) {
 	if c.LogListContact == "" {
 		return
 	}

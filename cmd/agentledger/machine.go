@@ -23,33 +23,33 @@ type machine struct {
 }
 
 func thisMachine() machine {
-	return machine{clocks: clock.Machine(), volumes: tryVolumes, pause: 5 * time.Second}
+	return machine{clocks: clock.Machine(), volumes: probeVolumes, pause: 5 * time.Second}
 }
 
-// serve serves, and starts anew where it stands when volumes that took no writes take
+// serveUntilDone serves, and starts anew where it stands when volumes that took no writes take
 // them again.
-func (m machine) serve(ctx context.Context, c config.Serve, out terminal) error {
+func (m machine) serveUntilDone(ctx context.Context, c config.Serve, out terminal) error {
 	logger := newLogger(c.Logging, out.stderr)
 	for {
-		s, reason, err := m.startAsCan(ctx, c, logger)
+		s, reason, err := m.startOrReadOnly(ctx, c, logger)
 		if err != nil {
 			return err
 		}
-		again, err := m.run(ctx, s, reason, out, logger)
+		again, err := m.runServer(ctx, s, reason, out, logger)
 		if err != nil || !again {
 			return err
 		}
 	}
 }
 
-// startAsCan starts the service, read-only when a volume takes no writes. reason is why.
-func (m machine) startAsCan(ctx context.Context, c config.Serve, logger *slog.Logger) (s *server, reason, err error) {
+// startOrReadOnly starts the service, read-only when a volume takes no writes. reason is why.
+func (m machine) startOrReadOnly(ctx context.Context, c config.Serve, logger *slog.Logger) (s *server, reason, err error) {
 	if c.ReadOnly {
-		s, err = m.start(ctx, c, logger)
+		s, err = m.startServer(ctx, c, logger)
 		return s, nil, err
 	}
 	if reason = m.volumes(writtenFolders(c.Store)); reason == nil {
-		s, reason = m.start(ctx, c, logger)
+		s, reason = m.startServer(ctx, c, logger)
 	}
 	if reason == nil {
 		return s, nil, nil
@@ -58,26 +58,26 @@ func (m machine) startAsCan(ctx context.Context, c config.Serve, logger *slog.Lo
 		return nil, nil, reason
 	}
 	c.ReadOnly, c.AnchoredOnly = true, mayBeUnwritten(reason)
-	if s, err = m.start(ctx, c, logger); err != nil {
+	if s, err = m.startServer(ctx, c, logger); err != nil {
 		return nil, nil, errors.Join(reason, fmt.Errorf("read-only: %w", err))
 	}
 	logger.Error("serving read-only: everything is shown and nothing is written, until the volume takes writes again", "err", reason)
 	return s, reason, nil
 }
 
-// run serves until ctx ends or something fails. again says that the volumes take writes
+// runServer serves until ctx ends or something fails. again says that the volumes take writes
 // which did not for the given reason; nil is none.
-func (m machine) run(ctx context.Context, s *server, reason error, out terminal, logger *slog.Logger) (again bool, err error) {
+func (m machine) runServer(ctx context.Context, s *server, reason error, out terminal, logger *slog.Logger) (again bool, err error) {
 	if s.madeSecretFile != "" {
 		fmt.Fprintf(out.stdout, "platform secret made in %s\n", s.madeSecretFile)
 	}
-	fmt.Fprintln(out.stdout, s.bound())
-	fmt.Fprintln(out.stdout, s.where())
+	fmt.Fprintln(out.stdout, s.describeListeners())
+	fmt.Fprintln(out.stdout, s.servingLine())
 	looking, end := context.WithCancel(ctx)
 	taken := make(chan bool, 1)
 	if reason != nil {
 		go func() {
-			taken <- untilWritten(looking, func() error { return m.volumes(writtenFolders(s.settings.Store)) }, m.pause)
+			taken <- waitUntilWritable(looking, func() error { return m.volumes(writtenFolders(s.settings.Store)) }, m.pause)
 		}()
 	}
 	select {
@@ -88,7 +88,7 @@ func (m machine) run(ctx context.Context, s *server, reason error, out terminal,
 		logger.Info("the volume takes writes again: starting anew")
 	}
 	end()
-	return again && ctx.Err() == nil, errors.Join(err, s.stop(context.WithoutCancel(ctx)))
+	return again && ctx.Err() == nil, errors.Join(err, s.stopServer(context.WithoutCancel(ctx)))
 }
 
 // moreThreads is how many more threads run Go code at a time than there are

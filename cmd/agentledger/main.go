@@ -44,7 +44,7 @@ func main() {
 		<-ctx.Done()
 		stop() // a second signal ends the process at once
 	}()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(runProgram(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // commands is the command line.
@@ -80,11 +80,11 @@ const (
 	exitError = 2
 )
 
-// run is the program as a value, so that tests run it too.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+// runProgram is the program as a value, so that tests run it too.
+func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var c commands
 	exited := -1
-	parser, err := kong.New(&c, append(config.Options(),
+	parser, err := kong.New(&c, append(config.ParserOptions(),
 		kong.Name("agentledger"),
 		kong.Description("A transparency log service for AI agents."),
 		kong.Writers(stdout, stderr),
@@ -118,12 +118,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 type versionCommand struct{}
 
 func (versionCommand) Run(c terminal) error {
-	_, err := fmt.Fprintln(c.stdout, "agentledger", version())
+	_, err := fmt.Fprintln(c.stdout, "agentledger", programVersion())
 	return err
 }
 
-// version is the module version, or the commit that the program was built from.
-func version() string {
+// programVersion is the module version, or the commit that the program was built from.
+func programVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

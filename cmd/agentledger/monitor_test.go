@@ -16,7 +16,7 @@ import (
 func TestMonitorStays(t *testing.T) {
 	server := startProcess(t, t.TempDir())
 	red, blue := server.found(t.Context(), "red", nil), server.found(t.Context(), "blue", nil)
-	for _, o := range []founded{red, blue} {
+	for _, o := range []foundedOrganization{red, blue} {
 		cmd := exec.Command(filepath.Join(programs, "aps"), "monitor", "--url", server.main+"/o/"+o.OrganizationID.String(), "--key", o.LogKey,
 			"--state", filepath.Join(t.TempDir(), "state"), "--interval", "10ms", "--metrics-listen", "127.0.0.1:0")
 		out, err := cmd.StdoutPipe()

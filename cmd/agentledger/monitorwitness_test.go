@@ -131,7 +131,7 @@ func TestMonitorReadsCosigned(t *testing.T) {
 				t.Fatal(err)
 			}
 			server := startProcess(t, t.TempDir(), "--witness-policy-file", file, "tuning.witness_interval=100ms", "tuning.witness_max_lag=0s",
-				"tuning.witness_fail=" + fail, "--callout-allow", "127.0.0.0/8")
+				"tuning.witness_fail="+fail, "--callout-allow", "127.0.0.0/8")
 			red, blue := watchLog(t, server, "red", x), watchLog(t, server, "blue", x)
 			key, err := tlog.ParseVerifierKey(red.worker.org.LogKey)
 			if err != nil {

@@ -34,7 +34,7 @@ func TestMoveKilled(t *testing.T) {
 	m := &mover{t: t, random: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))}
 	here := t.TempDir()
 	p := startProcess(t, here)
-	m.orgs = []founded{p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)}
+	m.orgs = []foundedOrganization{p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)}
 	m.fill(p, m.orgs[0], 5000)
 	m.fill(p, m.orgs[1], 2500)
 	bundles := m.bundles(p)
@@ -73,12 +73,12 @@ func TestMoveKilled(t *testing.T) {
 type mover struct {
 	t      *testing.T
 	random *rand.Rand
-	orgs   []founded
+	orgs   []foundedOrganization
 	kills  int
 }
 
 // fill sends n events in batches.
-func (m *mover) fill(p *process, org founded, n int) {
+func (m *mover) fill(p *process, org foundedOrganization, n int) {
 	m.t.Helper()
 	w, err := newWorker(p.main, org, client.Retry{})
 	if err != nil {
@@ -104,7 +104,9 @@ func (m *mover) fill(p *process, org founded, n int) {
 	}
 }
 
-func (m *mover) name(org founded, i int) id.Event { return id.Event(fmt.Sprintf("%s-%d", org.Slug, i)) }
+func (m *mover) name(org foundedOrganization, i int) id.Event {
+	return id.Event(fmt.Sprintf("%s-%d", org.Slug, i))
+}
 
 // bundles fetches what the public gets of some events, but for what the operator
 // says of its own re-verification, which goes on.

@@ -15,7 +15,7 @@ import (
 // resident is an organization of a benchmark.
 type resident struct {
 	p   *process
-	org founded
+	org foundedOrganization
 }
 
 // neighbourKind is a way to be loud.
@@ -198,7 +198,7 @@ func (r *resident) people(b *testing.B) seated {
 	b.Helper()
 	o, err := newOperator(r.p.main, r.p.identity)
 	if err == nil {
-		err = o.login(b.Context(), "ops@"+string(r.org.Slug)+".example", testPassword)
+		err = o.signIn(b.Context(), "ops@"+string(r.org.Slug)+".example", testPassword)
 	}
 	if err != nil {
 		b.Fatal(err)

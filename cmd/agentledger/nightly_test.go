@@ -11,7 +11,7 @@ const nightlyPolicy = `{"policy_id":"nightly","name":"Nightly","rules":[
 	{"rule_id":"customers","tool":"acme.customers.**","decision":"deny","reason":"Customers are for people"}]}`
 
 // nightly runs the example for an organization and returns what it printed.
-func nightly(t *testing.T, p *process, org founded) string {
+func nightly(t *testing.T, p *process, org foundedOrganization) string {
 	t.Helper()
 	cmd := exec.Command("sh", "../../examples/workflow/nightly.sh", "night-1")
 	cmd.Env = append(os.Environ(), "APS_URL="+p.main, "APS_TOKEN="+org.IngestKey.Secret)
@@ -29,10 +29,10 @@ func TestNightlyExample(t *testing.T) {
 	p := startProcess(t, dir)
 	red, blue := p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)
 	person := newRefunder(t, p, red).person
-	if err := person.console(t.Context(), "POST", "/policies", rawJSON(nightlyPolicy), nil); err != nil {
+	if err := person.callConsole(t.Context(), "POST", "/policies", rawJSON(nightlyPolicy), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := person.console(t.Context(), "POST", "/policies/nightly/activate", struct{}{}, nil); err != nil {
+	if err := person.callConsole(t.Context(), "POST", "/policies/nightly/activate", struct{}{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	first := nightly(t, p, red)

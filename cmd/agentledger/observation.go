@@ -9,9 +9,8 @@ import (
 
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/http/listener"
 	"github.com/agentledger/agentledger/internal/http/edge"
-	"github.com/agentledger/agentledger/internal/telemetry"
+	"github.com/agentledger/agentledger/internal/http/listener"
 	"github.com/agentledger/agentledger/internal/trace"
 )
 
@@ -25,28 +24,28 @@ type observation struct {
 }
 
 func newObservation(ctx context.Context, c config.Serve, logger *slog.Logger) (*observation, error) {
-	tracer, stop, err := telemetry.Trace(ctx, telemetry.TraceOptions{Endpoint: c.TraceEndpoint, Ratio: c.TraceRatio, Version: version()})
+	tracer, stop, err := newTracer(ctx, traceOptions{endpoint: c.TraceEndpoint, ratio: c.TraceRatio, version: programVersion()})
 	if err != nil {
 		return nil, err
 	}
 	o := &observation{logger: logger, registry: prometheus.NewRegistry(), tracer: tracer, stop: stop, clocks: clock.Machine()}
 	o.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	telemetry.BuildInfo(o.registry, version())
+	registerBuildInfo(o.registry, programVersion())
 	return o, nil
 }
 
-// unobserved is for commands that serve nobody: only the log is told.
-func unobserved(logger *slog.Logger) *observation {
+// logOnlyObservation is for commands that serve nobody: only the log is told.
+func logOnlyObservation(logger *slog.Logger) *observation {
 	return &observation{logger: logger, registry: prometheus.NewRegistry(), clocks: clock.Machine(), stop: func(context.Context) error { return nil }}
 }
 
-// edge returns the edge of all surfaces.
-func (o *observation) edge() *edge.Edge {
+// newEdge returns the edge of all surfaces.
+func (o *observation) newEdge() *edge.Edge {
 	return &edge.Edge{Logger: o.logger, Metrics: edge.NewMetrics(o.registry), Tracer: o.tracer}
 }
 
-// requests registers the metrics of requests that were not answered in time.
-func (o *observation) requests(b *edge.Bound) {
+// registerRequestMetrics registers the metrics of requests that were not answered in time.
+func (o *observation) registerRequestMetrics(b *edge.Bound) {
 	o.registry.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_http_requests_late_total", Help: "Requests that were answered for a handler that did not come back in time.",
@@ -57,8 +56,8 @@ func (o *observation) requests(b *edge.Bound) {
 	)
 }
 
-// connections registers the metrics of a listener.
-func (o *observation) connections(name string, l *listener.Listener) {
+// registerConnectionMetrics registers the metrics of a listener.
+func (o *observation) registerConnectionMetrics(name string, l *listener.Listener) {
 	labels := prometheus.Labels{"listener": name}
 	o.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -19,17 +19,17 @@ import (
 // startHere starts a server in this process. It is stopped with the test.
 func startHere(t *testing.T, change func(*config.Serve)) *server {
 	t.Helper()
-	c := demoCommand{Listen: "127.0.0.1:0"}.settings(t.TempDir())
+	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(t.TempDir())
 	c.MetricsListen = "127.0.0.1:0"
 	if change != nil {
 		change(&c)
 	}
-	s, err := start(t.Context(), c, newLogger(config.Logging{LogLevel: "warn"}, t.Output()))
+	s, err := startServer(t.Context(), c, newLogger(config.Logging{LogLevel: "warn"}, t.Output()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.stop(context.Background()); err != nil {
+		if err := s.stopServer(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -43,7 +43,7 @@ func foundHere(t *testing.T, s *server, slug string) *worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	org, err := o.found(t.Context(), s.platformSecret, map[string]any{"name": slug, "slug": slug, "admin_email": "ops@" + slug + ".example"})
+	org, err := o.foundOrganization(t.Context(), s.platformSecret, map[string]any{"name": slug, "slug": slug, "admin_email": "ops@" + slug + ".example"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestMetricsAreThoseOfDashboardAndAlerts(t *testing.T) {
 	getText(t, s.mainURL()+"/v1/public/orgs/acme/transparency/head")
 	getText(t, s.mainURL()+"/unknown")
 	there := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9_]*)[{ ]`).FindAllStringSubmatch(getText(t, address(s.listeners[2])+"/metrics"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9_]*)[{ ]`).FindAllStringSubmatch(getText(t, listenerURL(s.listeners[2])+"/metrics"), -1) {
 		there[m[1]] = true
 	}
 	asked := regexp.MustCompile(`\b(?:agentledger|go|process)_[a-z0-9_]+`)
@@ -183,7 +183,7 @@ func TestTracesOfAnEvent(t *testing.T) {
 	}
 	go receiver.Serve(l)
 	defer receiver.Close()
-	s := startHere(t, func(c *config.Serve) { c.TraceEndpoint, c.TraceRatio = address(l), 1 })
+	s := startHere(t, func(c *config.Serve) { c.TraceEndpoint, c.TraceRatio = listenerURL(l), 1 })
 	w := foundHere(t, s, "acme")
 	body, err := w.signer.SignEvent(client.Event{TraceID: "t", ActorPrincipal: "secret-principal", ActionKind: "tool_call", Decision: id.Allow})
 	if err != nil {

@@ -72,13 +72,13 @@ func TestUnready(t *testing.T) {
 		Limits:   config.Limits{Plans: map[string]uint64{"enterprise": 0}},
 		Tuning:   config.Tuning{CacheMiB: 8, MaxEventKiB: 256, ClockAhead: 15 * time.Minute},
 	}
-	s, err := openService(t.Context(), c, unobserved(slog.New(slog.DiscardHandler)), nil)
+	s, err := openService(t.Context(), c, logOnlyObservation(slog.New(slog.DiscardHandler)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := new(edge.Edge)
 	router := e.Router()
-	s.health(router, e)
+	s.addHealthRoutes(router, e)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// trouble is what goes wrong on a normal day: a lost answer, a forged event,
+// playTrouble is what goes wrong on a normal day: a lost answer, a forged event,
 // another organization's event, a key that nobody knows.
-func trouble(ctx context.Context, s *stage, w *worker, other founded, sent [][]byte) error {
-	s.scene("What goes wrong: lost answers, forgeries, strangers")
-	before, err := w.log.head(ctx)
+func playTrouble(ctx context.Context, s *stage, w *worker, other foundedOrganization, sent [][]byte) error {
+	s.beginScene("What goes wrong: lost answers, forgeries, strangers")
+	before, err := w.log.fetchHead(ctx)
 	if err != nil {
 		return err
 	}
@@ -26,11 +26,11 @@ func trouble(ctx context.Context, s *stage, w *worker, other founded, sent [][]b
 	if err != nil {
 		return err
 	}
-	s.check(r.Status == client.Replayed, "the same refund sent again: %s", r.Status)
+	s.countCheck(r.Status == client.Replayed, "the same refund sent again: %s", r.Status)
 
 	forged := bytes.Replace(sent[4], []byte("84.5"), []byte("9084.5"), 1)
 	forged = bytes.Replace(forged, []byte(`"day-05"`), []byte(`"day-99"`), 1)
-	s.refused(w.send(ctx, forged), http.StatusUnprocessableEntity, "amount and id changed after signing")
+	s.checkRefused(w.sendEnvelope(ctx, forged), http.StatusUnprocessableEntity, "amount and id changed after signing")
 
 	stranger, err := newWorker("http://unused.example", other, client.Retry{})
 	if err != nil {
@@ -40,7 +40,7 @@ func trouble(ctx context.Context, s *stage, w *worker, other founded, sent [][]b
 	if err != nil {
 		return err
 	}
-	s.refused(w.send(ctx, foreign), http.StatusForbidden, "another organization's event under this key")
+	s.checkRefused(w.sendEnvelope(ctx, foreign), http.StatusForbidden, "another organization's event under this key")
 
 	posing, err := client.NewSigner(client.Identity{Organization: w.org.OrganizationID, Agent: w.org.Agent.AgentID, Key: "key_unknown"}, make([]byte, 32))
 	if err != nil {
@@ -50,34 +50,34 @@ func trouble(ctx context.Context, s *stage, w *worker, other founded, sent [][]b
 	if err != nil {
 		return err
 	}
-	s.refused(w.send(ctx, unknown), http.StatusUnprocessableEntity, "signed by a key that was never registered")
-	after, err := w.log.head(ctx)
+	s.checkRefused(w.sendEnvelope(ctx, unknown), http.StatusUnprocessableEntity, "signed by a key that was never registered")
+	after, err := w.log.fetchHead(ctx)
 	if err != nil {
 		return err
 	}
-	s.check(before == after, "the tree did not move: %d leaves before and after", after.Size)
-	s.proves("retries are safe, and nothing of a refused request is stored")
+	s.countCheck(before == after, "the tree did not move: %d leaves before and after", after.Size)
+	s.printConclusion("retries are safe, and nothing of a refused request is stored")
 	return nil
 }
 
-func (w *worker) send(ctx context.Context, envelope []byte) error {
+func (w *worker) sendEnvelope(ctx context.Context, envelope []byte) error {
 	_, err := w.client.Send(ctx, envelope)
 	return err
 }
 
-func (s *stage) refused(err error, status int, what string) {
+func (s *stage) checkRefused(err error, status int, what string) {
 	var answer *client.Error
 	ok := errors.As(err, &answer) && answer.Status == status
 	if !ok {
-		s.check(false, "%s: %v", what, err)
+		s.countCheck(false, "%s: %v", what, err)
 		return
 	}
-	s.check(true, "%s: %d %q", what, answer.Status, answer.Message)
+	s.countCheck(true, "%s: %d %q", what, answer.Status, answer.Message)
 }
 
-// outsider checks from outside, with the pinned key and nothing else.
-func outsider(ctx context.Context, s *stage, running *server, acme founded, morning tlog.Checkpoint, sent [][]byte) error {
-	s.scene("An outsider with no account checks, trusting only the pinned key")
+// playOutsider checks from outside, with the pinned key and nothing else.
+func playOutsider(ctx context.Context, s *stage, running *server, acme foundedOrganization, morning tlog.Checkpoint, sent [][]byte) error {
+	s.beginScene("An outsider with no account checks, trusting only the pinned key")
 	l, err := newPublicLog(running.mainURL(), acme)
 	if err != nil {
 		return err
@@ -86,10 +86,10 @@ func outsider(ctx context.Context, s *stage, running *server, acme founded, morn
 	if err != nil {
 		return err
 	}
-	s.check(evening.Size > morning.Size, "signed head: %d leaves, root %.16s…", evening.Size, head.RootHash)
+	s.countCheck(evening.Size > morning.Size, "signed head: %d leaves, root %.16s…", evening.Size, head.RootHash)
 	_, err = l.log.Consistency(ctx, morning, evening)
-	s.check(err == nil, "the morning's head (%d leaves) is a prefix of the evening's", morning.Size)
-	s.proves("nothing was rewritten in between")
+	s.countCheck(err == nil, "the morning's head (%d leaves) is a prefix of the evening's", morning.Size)
+	s.printConclusion("nothing was rewritten in between")
 	for _, name := range []id.Event{"day-05", "day-06"} {
 		raw, err := l.client.FetchBundle(ctx, acme.Slug, name)
 		if err != nil {
@@ -99,12 +99,12 @@ func outsider(ctx context.Context, s *stage, running *server, acme founded, morn
 			return err
 		}
 	}
-	s.proves("offline: the leaf is under the signed root, the leaf before it is the one it names, the agent's key signed the envelope")
+	s.printConclusion("offline: the leaf is under the signed root, the leaf before it is the one it names, the agent's key signed the envelope")
 	document, err := l.client.AgentDID(ctx, acme.Agent.AgentID)
 	if err != nil {
 		return err
 	}
-	s.check(len(document.VerificationMethod) > 0, "the agent's DID document: %.24s…", document.ID)
+	s.countCheck(len(document.VerificationMethod) > 0, "the agent's DID document: %.24s…", document.ID)
 	return nil
 }
 
@@ -122,26 +122,26 @@ func (s *stage) checkBundle(raw []byte, vkey string, name id.Event) error {
 		return err
 	}
 	report := verify.Check(bundle, verify.Options{Key: &key})
-	s.check(report.OK && report.SignatureOK != nil && *report.SignatureOK, "bundle of %s: inclusion, checkpoint, chain, record, signature, envelope", name)
+	s.countCheck(report.OK && report.SignatureOK != nil && *report.SignatureOK, "bundle of %s: inclusion, checkpoint, chain, record, signature, envelope", name)
 	bent := decided.ReplaceAll(raw, []byte(`\"effective\":\"allow\"`))
 	tampered, err := verify.ParseBundle(bent)
 	if err != nil {
 		return err
 	}
 	report = verify.Check(tampered, verify.Options{Key: &key})
-	s.check(!report.OK && len(report.Errors) > 0, "the same with its decision changed is found out: %s", first(report.Errors))
+	s.countCheck(!report.OK && len(report.Errors) > 0, "the same with its decision changed is found out: %s", firstOrEmpty(report.Errors))
 	return nil
 }
 
-func first(all []string) string {
+func firstOrEmpty(all []string) string {
 	if len(all) == 0 {
 		return ""
 	}
 	return all[0]
 }
 
-// invite says what to try while the demo goes on serving.
-func (s *stage) invite(running *server) {
+// printInvitation says what to try while the demo goes on serving.
+func (s *stage) printInvitation(running *server) {
 	public := running.mainURL() + "/v1/public"
 	fmt.Fprintf(s.out, "\n%d checks passed, %d failed. Still serving; try:\n\n", s.passed, s.failed)
 	for _, path := range []string{"/orgs/acme/transparency/head", "/orgs/acme/transparency/checkpoint", "/orgs/acme/verify/day-05?verify=1", "/orgs/acme/transparency/consistency?from=1"} {

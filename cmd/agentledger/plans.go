@@ -11,12 +11,12 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/quota"
 )
 
-// plans returns the catalogue that the settings make: the events of each plan, and the
+// planCatalogue returns the catalogue that the settings make: the events of each plan, and the
 // shipped bounds but for those that are named.
-func plans(c config.Limits) ([]org.Plan, error) {
+func planCatalogue(c config.Limits) ([]org.Plan, error) {
 	var all []org.Plan
 	for _, name := range slices.Sorted(maps.Keys(c.Plans)) {
-		all = append(all, org.Plan{Name: name, EventsPerMonth: c.Plans[name], Limits: shipped(name)})
+		all = append(all, org.Plan{Name: name, EventsPerMonth: c.Plans[name], Limits: shippedLimits(name)})
 	}
 	for _, setting := range slices.Sorted(maps.Keys(c.PlanLimits)) {
 		plan, limit, _ := strings.Cut(setting, ".")
@@ -33,8 +33,8 @@ func plans(c config.Limits) ([]org.Plan, error) {
 	return all, nil
 }
 
-// shipped returns the bounds of a plan where none are named.
-func shipped(plan string) quota.Limits {
+// shippedLimits returns the bounds of a plan where none are named.
+func shippedLimits(plan string) quota.Limits {
 	for _, p := range org.DefaultPlans() {
 		if p.Name == plan {
 			return p.Limits

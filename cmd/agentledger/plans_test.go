@@ -16,7 +16,7 @@ func TestPlans(t *testing.T) {
 	free.Agents = 50
 	gold := org.DefaultLimits()
 	gold.StatementsPerMinute, gold.Policies = 7, 0
-	got, err := plans(config.Limits{Plans: events, PlanLimits: map[string]uint64{"free.agents": 50, "gold.statements_per_minute": 7, "gold.policies": 0}})
+	got, err := planCatalogue(config.Limits{Plans: events, PlanLimits: map[string]uint64{"free.agents": 50, "gold.statements_per_minute": 7, "gold.policies": 0}})
 	want := []org.Plan{
 		{Name: "enterprise", Limits: org.DefaultLimits()}, {Name: "free", EventsPerMonth: 10, Limits: free}, {Name: "gold", Limits: gold},
 	}
@@ -24,7 +24,7 @@ func TestPlans(t *testing.T) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 	for name, says := range map[string]string{"silver.agents": `there is no plan "silver"`, "free.seats": `"seats" is no limit`, "agents": `there is no plan "agents"`} {
-		if _, err := plans(config.Limits{Plans: events, PlanLimits: map[string]uint64{name: 1}}); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := planCatalogue(config.Limits{Plans: events, PlanLimits: map[string]uint64{name: 1}}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: got %v, want %s", name, err, says)
 		}
 	}

@@ -28,8 +28,8 @@ func newOperator(main, identity string) (*operator, error) {
 	return &operator{main: main, identity: identity, http: &http.Client{Jar: jar}}, nil
 }
 
-// founded is the answer of the platform call.
-type founded struct {
+// foundedOrganization is the answer of the platform call.
+type foundedOrganization struct {
 	OrganizationID id.Organization `json:"organization_id"`
 	Slug           id.Slug         `json:"slug"`
 	Origin         id.Origin       `json:"origin"`
@@ -50,29 +50,29 @@ type credentials struct {
 	PublicB64  string   `json:"public_key_b64"`
 }
 
-// found makes an organization.
-func (o *operator) found(ctx context.Context, secret string, request map[string]any) (founded, error) {
-	var f founded
-	err := o.call(ctx, "POST", o.identity+"/v1/id/platform/organizations", http.Header{"X-Platform-Secret": {secret}}, request, &f)
+// foundOrganization makes an organization.
+func (o *operator) foundOrganization(ctx context.Context, secret string, request map[string]any) (foundedOrganization, error) {
+	var f foundedOrganization
+	err := o.callJSON(ctx, "POST", o.identity+"/v1/id/platform/organizations", http.Header{"X-Platform-Secret": {secret}}, request, &f)
 	return f, err
 }
 
-// login begins a session, which the later console calls use.
-func (o *operator) login(ctx context.Context, email, password string) error {
-	return o.call(ctx, "POST", o.identity+"/v1/id/auth/login", nil, map[string]any{"email": email, "password": password}, nil)
+// signIn begins a session, which the later console calls use.
+func (o *operator) signIn(ctx context.Context, email, password string) error {
+	return o.callJSON(ctx, "POST", o.identity+"/v1/id/auth/login", nil, map[string]any{"email": email, "password": password}, nil)
 }
 
-// console makes one call of the console.
-func (o *operator) console(ctx context.Context, method, path string, body, answer any) error {
-	return o.call(ctx, method, o.main+"/v1/console"+path, nil, body, answer)
+// callConsole makes one call of the console.
+func (o *operator) callConsole(ctx context.Context, method, path string, body, answer any) error {
+	return o.callJSON(ctx, method, o.main+"/v1/console"+path, nil, body, answer)
 }
 
 // maxAnswer bounds an answer that is read whole.
 const maxAnswer = 1 << 20
 
-// call sends JSON, nothing for a nil body, and reads JSON. An answer of 400 and above is an error with
+// callJSON sends JSON, nothing for a nil body, and reads JSON. An answer of 400 and above is an error with
 // its status and text.
-func (o *operator) call(ctx context.Context, method, url string, header http.Header, body, answer any) error {
+func (o *operator) callJSON(ctx context.Context, method, url string, header http.Header, body, answer any) error {
 	var sent []byte
 	if body != nil {
 		var err error

@@ -24,8 +24,8 @@ type platformCall struct {
 	timeout    time.Duration
 }
 
-// do makes the call and reads its answer.
-func (p platformCall) do(ctx context.Context, answer any) error {
+// callServer makes the call and reads its answer.
+func (p platformCall) callServer(ctx context.Context, answer any) error {
 	secret, err := knownPlatformSecret(config.Serve{Store: p.store, Identity: config.Identity{PlatformSecretFile: p.secretFile}})
 	if err != nil {
 		return err
@@ -36,13 +36,13 @@ func (p platformCall) do(ctx context.Context, answer any) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	return o.call(ctx, p.method, o.identity+"/v1/id/platform"+p.path, http.Header{"X-Platform-Secret": {secret}}, p.body, answer)
+	return o.callJSON(ctx, p.method, o.identity+"/v1/id/platform"+p.path, http.Header{"X-Platform-Secret": {secret}}, p.body, answer)
 }
 
 // changeOrganization opens the store of a stopped server and makes a change of one
 // organization, which states it in its log.
 func (c offline) changeOrganization(ctx context.Context, out terminal, slug string, change func(*org.Orgs, id.Tenant) error) error {
-	s, err := c.open(ctx, out)
+	s, err := c.openExisting(ctx, out)
 	if err != nil {
 		return err
 	}

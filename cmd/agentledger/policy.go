@@ -43,9 +43,9 @@ func parsePolicy(text []byte) (p policy.Policy, wrong string, err error) {
 	return p, "", err
 }
 
-// asShown takes from the console's view of a version what is not the policy's own,
+// stripVersionMembers takes from the console's view of a version what is not the policy's own,
 // so that whoever saved that answer has a document. What is no object stays as it is.
-func asShown(text []byte) []byte {
+func stripVersionMembers(text []byte) []byte {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(text, &members); err != nil {
 		return text
@@ -70,7 +70,7 @@ type policyCheckCommand struct{ policyFiles }
 
 // Run prints a line for each document.
 func (c policyCheckCommand) Run(out terminal) error {
-	return c.each(out, func(p policy.Policy) (string, bool, error) {
+	return c.checkEachFile(out, func(p policy.Policy) (string, bool, error) {
 		said := fmt.Sprintf("ok, %d rules, %d tests", len(p.Rules), len(p.Tests))
 		if p.ID != "" && p.Version > 0 {
 			said += ", policy_digest " + p.Digest().String()
@@ -83,7 +83,7 @@ type policyTestCommand struct{ policyFiles }
 
 // Run prints a line for each document and each failure.
 func (c policyTestCommand) Run(out terminal) error {
-	return c.each(out, func(p policy.Policy) (string, bool, error) {
+	return c.checkEachFile(out, func(p policy.Policy) (string, bool, error) {
 		compiled, err := compileFile(p)
 		if err != nil {
 			return "", false, err
@@ -100,8 +100,8 @@ func (c policyTestCommand) Run(out terminal) error {
 	})
 }
 
-// each reads every document and prints what look says of it.
-func (c policyFiles) each(out terminal, look func(policy.Policy) (said string, fine bool, err error)) error {
+// checkEachFile reads every document and prints what look says of it.
+func (c policyFiles) checkEachFile(out terminal, look func(policy.Policy) (said string, fine bool, err error)) error {
 	found := false
 	for _, file := range c.Files {
 		p, said, err := readPolicy(file)

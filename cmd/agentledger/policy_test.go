@@ -42,7 +42,7 @@ func policyThroughTheService(t *testing.T, flags ...string) {
 	p := startProcess(t, t.TempDir(), flags...)
 	more := map[string]any{"disclosure": "full"}
 	r, blue := newRefunder(t, p, p.found(t.Context(), "red", more)), newRefunder(t, p, p.found(t.Context(), "blue", more))
-	if err := r.person.console(t.Context(), "POST", "/policies", rawJSON(spendingPolicy), nil); err != nil {
+	if err := r.person.callConsole(t.Context(), "POST", "/policies", rawJSON(spendingPolicy), nil); err != nil {
 		t.Fatal(err)
 	}
 	r.activate(t)
@@ -65,14 +65,14 @@ func policyThroughTheService(t *testing.T, flags ...string) {
 
 func (r *refunder) activate(t *testing.T) {
 	t.Helper()
-	if err := r.person.console(t.Context(), "POST", "/policies/spending/activate", struct{}{}, nil); err != nil {
+	if err := r.person.callConsole(t.Context(), "POST", "/policies/spending/activate", struct{}{}, nil); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (r *refunder) change(t *testing.T, patch string) {
 	t.Helper()
-	if err := r.person.console(t.Context(), "PATCH", "/policies/spending", rawJSON(patch), nil); err != nil {
+	if err := r.person.callConsole(t.Context(), "PATCH", "/policies/spending", rawJSON(patch), nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -199,7 +199,7 @@ func (r *refunder) replays(t *testing.T, s client.Result) {
 		return file
 	}
 	var all map[string]jsontext.Value
-	if err := r.person.console(t.Context(), "GET", "/policies/spending", nil, &all); err != nil {
+	if err := r.person.callConsole(t.Context(), "GET", "/policies/spending", nil, &all); err != nil {
 		t.Fatal(err)
 	}
 	policyText := fmt.Sprintf(`{"policy_id":"spending","name":%s,"version":%s,"default":%s,"rules":%s}`, all["name"], all["version"], all["default"], all["rules"])

@@ -13,12 +13,12 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// documents reads record and envelope.
-func (c policyReplayCommand) documents() (*event.Record, *event.Envelope, error) {
+// readDocuments reads record and envelope.
+func (c policyReplayCommand) readDocuments() (*event.Record, *event.Envelope, error) {
 	if c.Bundle == "" && c.Record == "" {
 		return nil, nil, errors.New("give --bundle, or --record and --envelope")
 	}
-	record, envelope, err := c.texts()
+	record, envelope, err := c.readDocumentTexts()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -30,7 +30,7 @@ func (c policyReplayCommand) documents() (*event.Record, *event.Envelope, error)
 	return &r, e, err
 }
 
-func (c policyReplayCommand) texts() (record, envelope []byte, err error) {
+func (c policyReplayCommand) readDocumentTexts() (record, envelope []byte, err error) {
 	if c.Bundle == "" {
 		record, err = os.ReadFile(c.Record)
 		if err != nil {
@@ -53,8 +53,8 @@ func (c policyReplayCommand) texts() (record, envelope []byte, err error) {
 	return []byte(*b.Record), []byte(*b.Envelope), nil
 }
 
-// policy reads the policy, nil for none.
-func (c policyReplayCommand) policy() (*policy.Policy, error) {
+// readPolicyDocument reads the policy, nil for none.
+func (c policyReplayCommand) readPolicyDocument() (*policy.Policy, error) {
 	if c.Policy == "" {
 		return nil, nil
 	}
@@ -62,15 +62,15 @@ func (c policyReplayCommand) policy() (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	document, wrong, err := parsePolicy(asShown(text))
+	document, wrong, err := parsePolicy(stripVersionMembers(text))
 	if err != nil || wrong != "" {
 		return nil, errors.Join(err, fmt.Errorf("%s: %s", c.Policy, wrong))
 	}
 	return &document, nil
 }
 
-// intent reads the documents of a result's intent.
-func (c policyReplayCommand) intent(result *event.Record) (d simulate.Documents, err error) {
+// readIntent reads the documents of a result's intent.
+func (c policyReplayCommand) readIntent(result *event.Record) (d simulate.Documents, err error) {
 	if c.Intent == "" {
 		return d, fmt.Errorf("%s is a result, decided by its intent %s: give the bundle of that with --intent", result.EventID, result.Policy.Intent)
 	}

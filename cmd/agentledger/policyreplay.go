@@ -25,15 +25,15 @@ type policyReplayCommand struct {
 // which of its inputs is another one. It checks no signature and no proof: aps
 // verify does.
 func (c policyReplayCommand) Run(out terminal) error {
-	record, envelope, err := c.documents()
+	record, envelope, err := c.readDocuments()
 	if err != nil {
 		return err
 	}
-	replayed, err := c.replay(simulate.Documents{Record: record, Envelope: envelope})
+	replayed, err := c.replayDecision(simulate.Documents{Record: record, Envelope: envelope})
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
-	if err := c.tell(out, record, replayed); err != nil {
+	if err := c.printAnswer(out, record, replayed); err != nil {
 		return err
 	}
 	if len(replayed.Differences) > 0 {
@@ -42,17 +42,17 @@ func (c policyReplayCommand) Run(out terminal) error {
 	return nil
 }
 
-// replay decides again. A result is not judged, so its intent is looked at in place of a
+// replayDecision decides again. A result is not judged, so its intent is looked at in place of a
 // policy.
-func (c policyReplayCommand) replay(event simulate.Documents) (simulate.Replayed, error) {
+func (c policyReplayCommand) replayDecision(event simulate.Documents) (simulate.Replayed, error) {
 	if event.Record.Policy.Intent != "" {
-		intent, err := c.intent(event.Record)
+		intent, err := c.readIntent(event.Record)
 		if err != nil {
 			return simulate.Replayed{}, err
 		}
 		return simulate.Replayed{Differences: simulate.ReplayResult(event, intent)}, nil
 	}
-	p, err := c.policy()
+	p, err := c.readPolicyDocument()
 	if err != nil {
 		return simulate.Replayed{}, err
 	}
@@ -71,7 +71,7 @@ type replayAnswer struct {
 	Intent      id.Event              `json:"intent,omitzero"`   // of a result
 }
 
-func (c policyReplayCommand) tell(out terminal, record *event.Record, replayed simulate.Replayed) error {
+func (c policyReplayCommand) printAnswer(out terminal, record *event.Record, replayed simulate.Replayed) error {
 	differences := replayed.Differences
 	if c.JSON {
 		answer := replayAnswer{string(record.EventID), record.SequenceNum, len(differences) == 0, record.Policy.Effective.String(), nil, differences, replayed.Formerly, record.Policy.Intent}
@@ -86,12 +86,12 @@ func (c policyReplayCommand) tell(out terminal, record *event.Record, replayed s
 	if len(differences) > 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(out.stdout, "same: %s #%d %s (%s)\n", record.EventID, record.SequenceNum, record.Policy.Effective, decidedBy(record, replayed.Formerly))
+	_, err := fmt.Fprintf(out.stdout, "same: %s #%d %s (%s)\n", record.EventID, record.SequenceNum, record.Policy.Effective, describeDecider(record, replayed.Formerly))
 	return err
 }
 
-// decidedBy says what a decision rests on.
-func decidedBy(record *event.Record, formerly bool) string {
+// describeDecider says what a decision rests on.
+func describeDecider(record *event.Record, formerly bool) string {
 	p := &record.Policy
 	by := "by " + p.PolicyID + "/" + p.RuleID
 	switch {

@@ -77,16 +77,16 @@ func askMany(b *testing.B, p *process) (polls [][]byte) {
 	return polls
 }
 
-func askOf(b *testing.B, p *process, org founded, n int) (polls [][]byte) {
+func askOf(b *testing.B, p *process, org foundedOrganization, n int) (polls [][]byte) {
 	person, err := newOperator(p.main, p.identity)
 	if err == nil {
-		err = person.login(b.Context(), "ops@"+string(org.Slug)+".example", testPassword)
+		err = person.signIn(b.Context(), "ops@"+string(org.Slug)+".example", testPassword)
 	}
 	if err == nil {
-		err = person.console(b.Context(), "POST", "/policies", rawJSON(strings.Replace(refundPolicy, `"ttl_seconds":600`, `"ttl_seconds":3600`, 1)), nil)
+		err = person.callConsole(b.Context(), "POST", "/policies", rawJSON(strings.Replace(refundPolicy, `"ttl_seconds":600`, `"ttl_seconds":3600`, 1)), nil)
 	}
 	if err == nil {
-		err = person.console(b.Context(), "POST", "/policies/refunds/activate", struct{}{}, nil)
+		err = person.callConsole(b.Context(), "POST", "/policies/refunds/activate", struct{}{}, nil)
 	}
 	if err != nil {
 		b.Error(err)

@@ -201,7 +201,7 @@ func (p *process) wait() error {
 }
 
 // found makes an organization through the platform call.
-func (p *process) found(ctx context.Context, slug string, more map[string]any) founded {
+func (p *process) found(ctx context.Context, slug string, more map[string]any) foundedOrganization {
 	p.t.Helper()
 	o, err := newOperator(p.main, p.identity)
 	if err != nil {
@@ -211,7 +211,7 @@ func (p *process) found(ctx context.Context, slug string, more map[string]any) f
 	for k, v := range more {
 		request[k] = v
 	}
-	f, err := o.found(ctx, testSecret, request)
+	f, err := o.foundOrganization(ctx, testSecret, request)
 	if err != nil {
 		p.t.Fatal(err)
 	}

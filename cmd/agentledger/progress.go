@@ -26,10 +26,12 @@ type progress struct {
 	before id.Index // events when it began
 }
 
-func newProgress(out io.Writer, asJSON bool) *progress { return &progress{out: out, asJSON: asJSON} }
+func newProgressReport(out io.Writer, asJSON bool) *progress {
+	return &progress{out: out, asJSON: asJSON}
+}
 
-// told is a line of progress as JSON.
-type told struct {
+// progressLine is a line of progress as JSON.
+type progressLine struct {
 	Step         string   `json:"step"`
 	Organization id.Slug  `json:"organization"`
 	Number       int      `json:"number"`
@@ -39,8 +41,8 @@ type told struct {
 	PerSecond    int      `json:"events_per_second"`
 }
 
-// report prints a line when one is due, and one at the end of each step.
-func (p *progress) report(now transfer.Progress) {
+// printProgress prints a line when one is due, and one at the end of each step.
+func (p *progress) printProgress(now transfer.Progress) {
 	t := time.Now()
 	if now.Step != p.step || now.Number != p.number {
 		p.step, p.number, p.begun, p.last, p.before = now.Step, now.Number, t, t, now.Events
@@ -49,9 +51,9 @@ func (p *progress) report(now transfer.Progress) {
 		return
 	}
 	p.last = t
-	line := told{
+	line := progressLine{
 		Step: now.Step, Organization: now.Organization, Number: now.Number, Of: now.Of, Events: now.Events, Size: now.Size,
-		PerSecond: int(rate(now.Events-p.before, t.Sub(p.begun).Seconds())),
+		PerSecond: int(eventsPerSecond(now.Events-p.before, t.Sub(p.begun).Seconds())),
 	}
 	if now.Events == now.Size {
 		p.before = now.Size

@@ -17,9 +17,6 @@ type proxyNotice struct {
 	told   atomic.Bool
 }
 
-// proxyHeaders are those by which proxies tell the client's address.
-var proxyHeaders = [...]string{"X-Forwarded-For", "Forwarded", "X-Real-Ip"}
-
 // newProxyNotice returns nil when the settings name a header. A public URL with https
 // says at once that there is a proxy, because the listeners speak plain HTTP.
 func newProxyNotice(c config.Serve, logger *slog.Logger) *proxyNotice {
@@ -28,34 +25,34 @@ func newProxyNotice(c config.Serve, logger *slog.Logger) *proxyNotice {
 	}
 	n := &proxyNotice{logger: logger}
 	if strings.HasPrefix(strings.ToLower(c.PublicURL), "https://") {
-		n.tell("the public URL is https and the listeners speak plain HTTP")
+		n.warnOnce("the public URL is https and the listeners speak plain HTTP")
 	}
 	return n
 }
 
-// watch looks at the headers of requests until there is something to tell.
-func (n *proxyNotice) watch(next http.Handler) http.Handler {
+// watchHeaders looks at the headers of requests until there is something to tell.
+func (n *proxyNotice) watchHeaders(next http.Handler) http.Handler {
 	if n == nil {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !n.told.Load() {
-			n.look(r.Header)
+			n.checkHeaders(r.Header)
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-func (n *proxyNotice) look(h http.Header) {
-	for _, name := range proxyHeaders {
+func (n *proxyNotice) checkHeaders(h http.Header) {
+	for _, name := range [...]string{"X-Forwarded-For", "Forwarded", "X-Real-Ip"} { // by which proxies tell the client's address
 		if len(h[name]) > 0 {
-			n.tell("a request came with " + name)
+			n.warnOnce("a request came with " + name)
 			return
 		}
 	}
 }
 
-func (n *proxyNotice) tell(sign string) {
+func (n *proxyNotice) warnOnce(sign string) {
 	if n.told.CompareAndSwap(false, true) {
 		n.logger.Warn("a proxy seems to stand before the service, and --client-address-header does not name its header: "+
 			"sign-in attempts and guesses of the platform secret are counted for the proxy, not for the client", "sign", sign)

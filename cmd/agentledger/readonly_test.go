@@ -61,7 +61,7 @@ func copyData(t *testing.T, dir string) string {
 }
 
 // checkpointFile writes the checkpoint that an organization shows into a file.
-func (p *process) checkpointFile(org founded) string {
+func (p *process) checkpointFile(org foundedOrganization) string {
 	p.t.Helper()
 	file := filepath.Join(p.t.TempDir(), "checkpoint")
 	if err := os.WriteFile(file, []byte(p.checkpoint(org)), 0o600); err != nil {

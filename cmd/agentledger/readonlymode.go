@@ -10,16 +10,16 @@ import (
 	"github.com/agentledger/agentledger/log/anchor"
 )
 
-// openServed opens the store of a service, which makes it unless it is read-only.
-func openServed(ctx context.Context, c config.Serve, logger *slog.Logger, fatal func(error)) (*store, error) {
+// openServedStore opens the store of a service, which makes it unless it is read-only.
+func openServedStore(ctx context.Context, c config.Serve, logger *slog.Logger, fatal func(error)) (*store, error) {
 	if c.ReadOnly {
 		return openStoreReadOnly(ctx, c.Store, c.Tuning, logger, anchor.OpenReadOnly)
 	}
 	return openStore(ctx, c.Store, c.Tuning, logger, fatal)
 }
 
-// tellMode makes the metric of the read-only mode.
-func (s *service) tellMode() {
+// registerModeMetric makes the metric of the read-only mode.
+func (s *service) registerModeMetric() {
 	mode := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "agentledger_read_only_mode", Help: "1 while the service writes nothing and answers reads alone.",
 	})

@@ -44,7 +44,7 @@ type house struct {
 	main, identity string // base URLs
 	metrics        string
 	dir            string
-	red, blue      founded
+	red, blue      foundedOrganization
 	sent           int
 	acknowledged   map[string][]id.Event // by slug
 }
@@ -67,7 +67,7 @@ func (h *house) found(p *process) {
 }
 
 // send sends one event of an organization.
-func (h *house) send(org founded, weight int) error {
+func (h *house) send(org foundedOrganization, weight int) error {
 	h.t.Helper()
 	w, err := newWorker(h.main, org, client.Retry{Attempts: 1})
 	if err != nil {
@@ -101,7 +101,7 @@ func noise(n, seed int) string {
 func (h *house) must(n int) {
 	h.t.Helper()
 	for range n {
-		for _, org := range []founded{h.red, h.blue} {
+		for _, org := range []foundedOrganization{h.red, h.blue} {
 			if err := h.send(org, 100); err != nil {
 				h.t.Fatal(err)
 			}
@@ -113,7 +113,7 @@ func (h *house) must(n int) {
 func (h *house) reads() map[string]string {
 	h.t.Helper()
 	shown := map[string]string{}
-	for _, org := range []founded{h.red, h.blue} {
+	for _, org := range []foundedOrganization{h.red, h.blue} {
 		orgs, log := "/v1/public/orgs/"+string(org.Slug)+"/", "/o/"+org.OrganizationID.String()
 		for _, path := range []string{
 			orgs + "transparency/head", orgs + "transparency/checkpoint", orgs + "transparency/inclusion?log_index=0", orgs + "transparency/consistency?from=1",
@@ -217,7 +217,7 @@ func (h *house) writesAgain() {
 // keeps checks that all that was acknowledged is there, and that the store is whole.
 func (h *house) keeps() {
 	h.t.Helper()
-	for _, org := range []founded{h.red, h.blue} {
+	for _, org := range []foundedOrganization{h.red, h.blue} {
 		for _, name := range h.acknowledged[string(org.Slug)] {
 			path := "/v1/public/orgs/" + string(org.Slug) + "/transparency/inclusion?event_id=" + string(name)
 			if answer, body := ask(h.t, "GET", h.main+path, ""); answer.StatusCode != http.StatusOK {
@@ -308,13 +308,13 @@ func TestVolumeComesBack(t *testing.T) {
 				}
 				return nil
 			}}
-			c := demoCommand{}.settings(h.dir)
+			c := demoCommand{}.demoSettings(h.dir)
 			c.Listen.Listen, c.IDListen, c.MetricsListen = h.main[len("http://"):], h.identity[len("http://"):], h.metrics
 			c.PublicURL = "http://log.test"
 			ctx, stop := context.WithCancel(t.Context())
 			var logs lockedBuffer
 			ended := make(chan error, 1)
-			go func() { ended <- m.serve(ctx, c, terminal{stdout: io.Discard, stderr: &logs}) }()
+			go func() { ended <- m.serveUntilDone(ctx, c, terminal{stdout: io.Discard, stderr: &logs}) }()
 			h.waitFor("ok, read-only\n")
 			h.shows("full", before)
 			h.refusesWrites()
@@ -368,12 +368,12 @@ func TestNoReadOnlyStart(t *testing.T) {
 		there bool
 	}{"permission": {syscall.EACCES, true}, "first start": {syscall.ENOSPC, false}} {
 		dir := t.TempDir()
-		settings := demoCommand{}.settings(dir)
+		settings := demoCommand{}.demoSettings(dir)
 		if c.there {
 			foundIn(t, settings, "red")
 		}
 		m := machine{clocks: clock.Machine(), pause: time.Minute, volumes: func([]string) error { return &fs.PathError{Op: "write", Path: dir, Err: c.cause} }}
-		err := m.serve(t.Context(), settings, terminal{stdout: io.Discard, stderr: io.Discard})
+		err := m.serveUntilDone(t.Context(), settings, terminal{stdout: io.Discard, stderr: io.Discard})
 		if !errors.Is(err, c.cause) {
 			t.Errorf("%s: got %v, want %v", name, err, c.cause)
 		}
@@ -390,7 +390,7 @@ func TestTryVolume(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "file")
-	if err := tryVolumes([]string{dir, filepath.Join(dir, "absent")}); err != nil {
+	if err := probeVolumes([]string{dir, filepath.Join(dir, "absent")}); err != nil {
 		t.Errorf("a folder that takes writes, and none: %v", err)
 	}
 	if left := hashes(t, dir); len(left) != 0 {
@@ -399,7 +399,7 @@ func TestTryVolume(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := tryVolumes([]string{file}); err == nil || !strings.Contains(err.Error(), file+" takes no writes") {
+	if err := probeVolumes([]string{file}); err == nil || !strings.Contains(err.Error(), file+" takes no writes") {
 		t.Errorf("a file in place of a folder: got %v", err)
 	}
 }

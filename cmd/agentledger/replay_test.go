@@ -89,7 +89,7 @@ func readRecording(t *testing.T, file string) (r recording) {
 }
 
 // denyTool activates a policy that denies one tool.
-func (p *process) denyTool(ctx context.Context, org founded, tool id.Tool) {
+func (p *process) denyTool(ctx context.Context, org foundedOrganization, tool id.Tool) {
 	p.t.Helper()
 	o, err := newOperator(p.main, p.identity)
 	if err != nil {
@@ -97,19 +97,19 @@ func (p *process) denyTool(ctx context.Context, org founded, tool id.Tool) {
 	}
 	policy := map[string]any{"policy_id": "day", "name": "Day", "rules": []map[string]any{
 		{"rule_id": "not-this-one", "tool": tool, "decision": "deny", "reason": "for the test"}}}
-	if err := o.login(ctx, "ops@"+string(org.Slug)+".example", testPassword); err != nil {
+	if err := o.signIn(ctx, "ops@"+string(org.Slug)+".example", testPassword); err != nil {
 		p.t.Fatal(err)
 	}
-	if err := o.console(ctx, "POST", "/policies", policy, nil); err != nil {
+	if err := o.callConsole(ctx, "POST", "/policies", policy, nil); err != nil {
 		p.t.Fatal(err)
 	}
-	if err := o.console(ctx, "POST", "/policies/day/activate", map[string]any{}, nil); err != nil {
+	if err := o.callConsole(ctx, "POST", "/policies/day/activate", map[string]any{}, nil); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
 // checkpoint returns the signed note of an organization's log.
-func (p *process) checkpoint(org founded) string {
+func (p *process) checkpoint(org foundedOrganization) string {
 	p.t.Helper()
 	l, err := newPublicLog(p.main, org)
 	if err != nil {

@@ -18,12 +18,12 @@ import (
 // replayer is an organization whose agent replays the recording by aps.
 type replayer struct {
 	t      testing.TB
-	org    founded
+	org    foundedOrganization
 	dir    string // of its key and its bundles
 	sample []*event.Envelope
 }
 
-func newReplayer(t testing.TB, org founded) *replayer {
+func newReplayer(t testing.TB, org foundedOrganization) *replayer {
 	t.Helper()
 	r := &replayer{t: t, org: org, dir: t.TempDir()}
 	if err := os.WriteFile(r.keyFile(), []byte(org.Agent.PrivateB64), 0o600); err != nil {

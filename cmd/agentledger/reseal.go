@@ -15,12 +15,12 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// resealAgain is the time after which what could not be resealed is tried again.
-const resealAgain = time.Minute
+// resealPause is the time after which what could not be resealed is tried again.
+const resealPause = time.Minute
 
-// reseal moves all keys of the store to the newest master key, beside the serving,
+// resealKeys moves all keys of the store to the newest master key, beside the serving,
 // until that is done or ctx ends.
-func (s *service) reseal(ctx context.Context) {
+func (s *service) resealKeys(ctx context.Context) {
 	done := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "agentledger_reseal_done", Help: "1 when no key is sealed under an older master key any more.",
 	})
@@ -38,7 +38,7 @@ func (s *service) reseal(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(resealAgain):
+		case <-time.After(resealPause):
 		}
 	}
 }

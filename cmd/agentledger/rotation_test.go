@@ -41,7 +41,7 @@ func keysOf(t *testing.T, p *process, slug id.Slug) []verify.LogKey {
 
 // keepSending sends events of an organization from several agents until it is stopped. No
 // event may fail.
-func keepSending(t *testing.T, p *process, org founded, prefix string) (stop func() int64) {
+func keepSending(t *testing.T, p *process, org foundedOrganization, prefix string) (stop func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var senders sync.WaitGroup
@@ -227,7 +227,7 @@ func TestKillInRotation(t *testing.T) {
 	for round := range *killRounds + 3 {
 		p := startProcess(t, dir)
 		if round == 0 {
-			d.orgs = []founded{p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)}
+			d.orgs = []foundedOrganization{p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)}
 		}
 		before := keysOf(t, p, "red")
 		finish := []string{"--finish"}[:overlapping(before)]

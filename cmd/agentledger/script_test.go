@@ -247,7 +247,7 @@ func scriptAgent(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: agent FILE")
 	}
-	var f founded
+	var f foundedOrganization
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &f))
 	key := ts.MkAbs(string(f.Slug) + ".key")
 	ts.Check(os.WriteFile(key, []byte(f.Agent.PrivateB64), 0o600))

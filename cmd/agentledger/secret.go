@@ -27,8 +27,8 @@ type keySet struct {
 	older  []seal.Key
 }
 
-// masterKeys reads the keys that private keys are sealed under. It makes none.
-func masterKeys(c config.Store) (keys keySet, err error) {
+// readMasterKeys reads the keys that private keys are sealed under. It makes none.
+func readMasterKeys(c config.Store) (keys keySet, err error) {
 	if secret := os.Getenv(masterKeyVariable); secret != "" {
 		keys.newest, err = seal.FromSecret(secret)
 	} else {
@@ -50,7 +50,7 @@ func masterKeys(c config.Store) (keys keySet, err error) {
 	return keys, nil
 }
 
-func (k keySet) ring() (*seal.Keyring, error) {
+func (k keySet) buildKeyring() (*seal.Keyring, error) {
 	keyring, err := seal.NewKeyring(k.newest, k.older...)
 	if err != nil {
 		return nil, fmt.Errorf("master key: %w", err)
@@ -58,20 +58,20 @@ func (k keySet) ring() (*seal.Keyring, error) {
 	return keyring, nil
 }
 
-// reading returns what opens sealed keys, for a command that seals none.
-func (k keySet) reading(c config.Store) (*seal.Keyring, error) {
+// readingKeyring returns what opens sealed keys, for a command that seals none.
+func (k keySet) readingKeyring(c config.Store) (*seal.Keyring, error) {
 	if !k.found {
 		if len(k.older) == 0 {
 			return nil, fmt.Errorf("there is no master key at %s: bring the key back", c.MasterKeyPath())
 		}
 		k.newest, k.older = k.older[0], k.older[1:]
 	}
-	return k.ring()
+	return k.buildKeyring()
 }
 
-// wantMasterKey refuses to go on where a new master key would be made: what is
+// requireMasterKey refuses to go on where a new master key would be made: what is
 // imported is sealed under the one of the service that it comes from.
-func wantMasterKey(s config.Store) error {
+func requireMasterKey(s config.Store) error {
 	if os.Getenv(masterKeyVariable) != "" || len(s.OlderMasterKeyFile) > 0 {
 		return nil
 	}
@@ -84,11 +84,11 @@ func wantMasterKey(s config.Store) error {
 // minSecret is the length of the shortest platform secret.
 const minSecret = 16
 
-// platformSecret returns the platform secret and, when it was made just now, the
+// loadPlatformSecret returns the platform secret and, when it was made just now, the
 // file that it is in.
-func platformSecret(c config.Serve) (secret, madeFile string, err error) {
+func loadPlatformSecret(c config.Serve) (secret, madeFile string, err error) {
 	if secret = os.Getenv(platformSecretVariable); secret == "" {
-		secret, madeFile, err = secretFile(c.PlatformSecretPath())
+		secret, madeFile, err = readOrMakeSecret(c.PlatformSecretPath())
 	}
 	if err == nil && len(secret) < minSecret {
 		err = fmt.Errorf("shorter than %d characters", minSecret)
@@ -102,7 +102,7 @@ func platformSecret(c config.Serve) (secret, madeFile string, err error) {
 // servedPlatformSecret is platformSecret, or knownPlatformSecret where nothing is written.
 func servedPlatformSecret(c config.Serve) (secret, madeFile string, err error) {
 	if !c.ReadOnly {
-		return platformSecret(c)
+		return loadPlatformSecret(c)
 	}
 	secret, err = knownPlatformSecret(c)
 	return secret, "", err
@@ -115,12 +115,12 @@ func knownPlatformSecret(c config.Serve) (string, error) {
 			return "", fmt.Errorf("platform secret: %w", err)
 		}
 	}
-	secret, _, err := platformSecret(c)
+	secret, _, err := loadPlatformSecret(c)
 	return secret, err
 }
 
-// secretFile reads a file that only its owner may read, or makes it.
-func secretFile(path string) (secret, made string, err error) {
+// readOrMakeSecret reads a file that only its owner may read, or makes it.
+func readOrMakeSecret(path string) (secret, made string, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		secret, err = makeSecretFile(path)

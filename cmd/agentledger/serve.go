@@ -17,10 +17,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/descriptor"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/listener"
-	"github.com/agentledger/agentledger/internal/repeat"
+	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
 // serveCommand runs the service until it is told to stop.
@@ -30,7 +29,7 @@ type serveCommand struct {
 
 // Run serves until ctx ends or the store breaks.
 func (c serveCommand) Run(ctx context.Context, out terminal) error {
-	return thisMachine().serve(ctx, c.Serve, out)
+	return thisMachine().serveUntilDone(ctx, c.Serve, out)
 }
 
 // server is a service with its listeners.
@@ -41,22 +40,22 @@ type server struct {
 	madeSecretFile string // "" when the secret was there already
 
 	listeners  []*listener.Listener // main, identity and, when asked for, metrics
-	servers    []*http.Server        // of each listener
+	servers    []*http.Server       // of each listener
 	stopping   atomic.Bool
 	failed     chan error // a listener that ended by itself
 	background sync.WaitGroup
 	cancel     context.CancelFunc
 }
 
-// start starts the service on this machine.
-func start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, error) {
-	return thisMachine().start(ctx, c, logger)
+// startServer starts the service on this machine.
+func startServer(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, error) {
+	return thisMachine().startServer(ctx, c, logger)
 }
 
-// start opens the store, builds the service and listens.
-func (m machine) start(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, error) {
+// startServer opens the store, builds the service and listens.
+func (m machine) startServer(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, error) {
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
-	bounds, err := descriptor.Share(descriptor.Limit(), c.MaxConnections, c.Storage == "")
+	bounds, err := listener.ShareOpenFiles(listener.OpenFileLimit(), c.MaxConnections, c.Storage == "")
 	if err != nil {
 		return nil, err
 	}
@@ -74,57 +73,57 @@ func (m machine) start(ctx context.Context, c config.Serve, logger *slog.Logger)
 	}
 	s := &server{settings: c, service: service, failed: make(chan error, 3)}
 	if s.platformSecret, s.madeSecretFile, err = servedPlatformSecret(c); err == nil {
-		err = s.listen(watch, bounds)
+		err = s.openListeners(watch, bounds)
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.stop(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, s.stopServer(context.WithoutCancel(ctx)))
 	}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	s.background.Go(func() { addThreads(background, service.floor.Company) })
-	s.background.Go(func() { service.census(background) })
+	s.background.Go(func() { service.compareWithAnchors(background) })
 	if service.logList != nil {
 		s.background.Go(func() { service.logList.Run(background) })
 	}
 	if !c.ReadOnly {
-		s.write(background)
+		s.startWriters(background)
 	}
 	return s, nil
 }
 
-// write does what a service does without being asked, all of which writes.
-func (s *server) write(background context.Context) {
+// startWriters does what a service does without being asked, all of which writes.
+func (s *server) startWriters(background context.Context) {
 	service, watch, c := s.service, s.service.watch, s.settings
-	s.background.Go(func() { service.clock.Watch(background, watch.logger, clockMark(c.Store)) })
+	s.background.Go(func() { service.clock.Watch(background, watch.logger, clockMarkFile(c.Store)) })
 	s.background.Go(func() { service.ledgers.Reverify(background, c.ReverifyPause) })
 	if len(c.OlderMasterKeyFile) > 0 {
-		s.background.Go(func() { service.reseal(background) })
+		s.background.Go(func() { service.resealKeys(background) })
 	}
 	if service.directory != nil {
 		s.background.Go(func() { service.directory.Run(background) })
 	}
 	s.background.Go(func() { service.witnesses.Run(background) })
-	sweeps := repeat.New(watch.logger) // each second, also while the store is gone
+	sweeps := telemetry.WithoutRepeats(watch.logger) // each second, also while the store is gone
 	s.background.Go(func() { service.approvals.Run(background, sweeps) })
 	s.background.Go(func() { service.outbox.Run(background, sweeps) })
 	s.background.Go(func() { service.workflows.Run(background, sweeps) })
 }
 
-// listen opens the listeners. bounds are the connections that each may have open.
-func (s *server) listen(watch *observation, bounds descriptor.Listeners) error {
+// openListeners opens the listeners. bounds are the connections that each may have open.
+func (s *server) openListeners(watch *observation, bounds listener.Shares) error {
 	c := s.settings
-	shared := watch.edge()
+	shared := watch.newEdge()
 	shared.Last = s.stopping.Load
 	if c.RequestTimeout > 0 {
 		shared.Bound = edge.NewBound(c.RequestTimeout)
-		watch.requests(shared.Bound)
+		watch.registerRequestMetrics(shared.Bound)
 	}
-	id, err := s.service.identity(c, s.platformSecret, shared)
+	id, err := s.service.identityHandler(c, s.platformSecret, shared)
 	if err != nil {
 		return err
 	}
 	c.MaxPolls, c.MaxPollsOrganization = c.Polls(bounds.Main)
-	main, err := s.service.main(c, shared)
+	main, err := s.service.mainHandler(c, shared)
 	if err != nil {
 		return err
 	}
@@ -134,9 +133,9 @@ func (s *server) listen(watch *observation, bounds descriptor.Listeners) error {
 		handler       http.Handler
 		connections   int
 	}{
-		{listenerNames[0], c.Listen.Listen, proxies.watch(main), bounds.Main},
-		{listenerNames[1], c.IDListen, proxies.watch(id), bounds.Identity},
-		{listenerNames[2], c.MetricsListen, private(watch.registry, shared), bounds.Metrics},
+		{mainListener, c.Listen.Listen, proxies.watchHeaders(main), bounds.Main},
+		{identityListener, c.IDListen, proxies.watchHeaders(id), bounds.Identity},
+		{metricsListener, c.MetricsListen, privateHandler(watch.registry, shared), bounds.Metrics},
 	}
 	for i, surface := range surfaces {
 		if surface.address == "" && i == 2 {
@@ -147,14 +146,14 @@ func (s *server) listen(watch *observation, bounds descriptor.Listeners) error {
 			return fmt.Errorf("listen: %w", err)
 		}
 		bounded := listener.NewListener(l, surface.connections)
-		bounded.Unused, bounded.Spare = c.IdleTimeout, descriptor.Spare(surface.connections)
+		bounded.Unused, bounded.Spare = c.IdleTimeout, listener.SpareConnections(surface.connections)
 		if surface.connections < c.MaxConnections {
 			watch.logger.Warn("fewer connections than tuning.max_connections, because the process may have few files open",
-				"listener", surface.name, "connections", surface.connections, "open_files", descriptor.Limit())
+				"listener", surface.name, "connections", surface.connections, "open_files", listener.OpenFileLimit())
 		}
-		watch.connections(surface.name, bounded)
+		watch.registerConnectionMetrics(surface.name, bounded)
 		s.listeners = append(s.listeners, bounded)
-		s.serve(bounded, shared.Bodyless(surface.handler), watch.logger)
+		s.serveListener(bounded, shared.Bodyless(surface.handler), watch.logger)
 	}
 	return nil
 }
@@ -162,8 +161,8 @@ func (s *server) listen(watch *observation, bounds descriptor.Listeners) error {
 // maxHeader bounds the headers of a request, in bytes.
 const maxHeader = 16 << 10
 
-// serve cuts slow senders and slow readers off by the time-outs of the settings.
-func (s *server) serve(l *listener.Listener, h http.Handler, logger *slog.Logger) {
+// serveListener cuts slow senders and slow readers off by the time-outs of the settings.
+func (s *server) serveListener(l *listener.Listener, h http.Handler, logger *slog.Logger) {
 	c := s.settings
 	hs := &http.Server{
 		Handler: h, ReadHeaderTimeout: c.HeaderTimeout, ReadTimeout: c.BodyTimeout, WriteTimeout: c.AnswerTimeout,
@@ -178,36 +177,36 @@ func (s *server) serve(l *listener.Listener, h http.Handler, logger *slog.Logger
 	})
 }
 
-// private is what operators' own tools read: metrics and profiles.
-func private(registry *prometheus.Registry, shared *edge.Edge) http.Handler {
+// privateHandler is what operators' own tools read: metrics and profiles.
+func privateHandler(registry *prometheus.Registry, shared *edge.Edge) http.Handler {
 	quiet := *shared
 	quiet.Quiet, quiet.Metrics, quiet.Bound = true, nil, nil // a profile takes as long as it is asked to
-	mux := http.NewServeMux()
+	r := quiet.Router()
 	for pattern, h := range map[string]http.Handler{
 		"/metrics":             promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
-		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
+		"/debug/pprof/*":       http.HandlerFunc(pprof.Index),
 		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
 		"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
 	} {
-		mux.Handle(pattern, quiet.Handle(edge.Plain(h)))
+		r.Handle(pattern, quiet.Handle(edge.Plain(h)))
 	}
-	return mux
+	return r
 }
 
-// where tells the address of each listener, on one line that scripts can read.
-func (s *server) where() string {
+// servingLine tells the address of each listener, on one line that scripts can read.
+func (s *server) servingLine() string {
 	line := "serving " + s.mainURL() + " identity " + s.identityURL()
 	if len(s.listeners) > 2 {
-		line += " metrics " + address(s.listeners[2])
+		line += " metrics " + listenerURL(s.listeners[2])
 	}
 	return line
 }
 
-func (s *server) mainURL() string     { return address(s.listeners[0]) }
-func (s *server) identityURL() string { return address(s.listeners[1]) }
+func (s *server) mainURL() string     { return listenerURL(s.listeners[0]) }
+func (s *server) identityURL() string { return listenerURL(s.listeners[1]) }
 
-// address is a URL by which this machine reaches a listener.
-func address(l net.Listener) string {
+// listenerURL is a URL by which this machine reaches a listener.
+func listenerURL(l net.Listener) string {
 	host, port, err := net.SplitHostPort(l.Addr().String())
 	if err != nil {
 		return "http://" + l.Addr().String()

@@ -64,7 +64,7 @@ type service struct {
 	logList *loglist.List // nil without one
 
 	checks []readiness // of /readyz, in their order
-	probe  probe       // of the store, for one of them
+	probe  storeProbe  // of the store, for one of them
 }
 
 // openService opens the store and builds the service on it. fatal is called
@@ -73,7 +73,7 @@ func openService(ctx context.Context, c config.Serve, watch *observation, fatal 
 	if _, err := provision.ParseHost(c.PublicURL); err != nil {
 		return nil, err
 	}
-	st, err := openServed(ctx, c, watch.logger, fatal)
+	st, err := openServedStore(ctx, c, watch.logger, fatal)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +85,8 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 	watch.registry.MustRegister(st.engine.Collector())
 	s := &service{watch: watch, floor: admission.NewFloor(runtime.GOMAXPROCS(0)), store: st}
 	s.checks = []readiness{s.checkAppends, s.checkStore, s.checkClock}
-	s.tellMode()
-	err := s.keepTime(c)
+	s.registerModeMetric()
+	err := s.buildClock(c)
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
@@ -103,7 +103,7 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 		err = rekey.BeginRekeying(ctx, st.engine, st.keyring)
 	}
 	if err == nil {
-		err = s.build(ctx, c)
+		err = s.buildComponents(ctx, c)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -142,7 +142,7 @@ func (s *service) checkMasterKey(ctx context.Context) error {
 	return unknown
 }
 
-func (s *service) build(ctx context.Context, c config.Serve) error {
+func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	host, err := provision.ParseHost(c.PublicURL)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (s *service) build(ctx context.Context, c config.Serve) error {
 	if err != nil {
 		return err
 	}
-	offered, err := plans(c.Limits)
+	offered, err := planCatalogue(c.Limits)
 	if err != nil {
 		return err
 	}
@@ -184,12 +184,12 @@ func (s *service) build(ctx context.Context, c config.Serve) error {
 	s.founder = &provision.Provisioner{
 		Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Accounts: s.accounts, Keyring: s.store.keyring, Host: host,
 	}
-	s.keepLogList(c)
-	return s.keepDirectory(ctx, c, n)
+	s.buildLogList(c)
+	return s.buildDirectory(ctx, c, n)
 }
 
-// main returns the handler of the main listener.
-func (s *service) main(c config.Serve, shared *edge.Edge) (http.Handler, error) {
+// mainHandler returns the handler of the main listener.
+func (s *service) mainHandler(c config.Serve, shared *edge.Edge) (http.Handler, error) {
 	r := shared.Router()
 	events := ingest.New(ingest.Options{
 		Edge: shared, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Workflows: s.workflows,
@@ -214,12 +214,12 @@ func (s *service) main(c config.Serve, shared *edge.Edge) (http.Handler, error) 
 	}
 	people.Routes(r)
 	openapi.Routes(r, shared)
-	s.health(r, shared)
+	s.addHealthRoutes(r, shared)
 	return r, nil
 }
 
-// identity returns the handler of the identity listener.
-func (s *service) identity(c config.Serve, platformSecret string, shared *edge.Edge) (http.Handler, error) {
+// identityHandler returns the handler of the identity listener.
+func (s *service) identityHandler(c config.Serve, platformSecret string, shared *edge.Edge) (http.Handler, error) {
 	surface, err := identity.New(identity.Options{
 		Edge: shared, Provisioner: s.founder, Organizations: s.orgs, LogKeys: s.orgs, Clock: s.clock, Witnesses: s.askWitnesses, People: s.accounts, Members: s.accounts, Sessions: s.accounts,
 		PlatformSecret: platformSecret, PublicURL: c.PublicURL,
@@ -230,7 +230,7 @@ func (s *service) identity(c config.Serve, platformSecret string, shared *edge.E
 	}
 	r := shared.Router()
 	surface.Routes(r)
-	s.health(r, shared)
+	s.addHealthRoutes(r, shared)
 	return r, nil
 }
 

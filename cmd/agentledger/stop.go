@@ -16,10 +16,10 @@ const (
 	closeTime      = 10 * time.Second // all of it
 )
 
-// stop stops listening, lets open requests end, then closes ledgers and store and
+// stopServer stops listening, lets open requests end, then closes ledgers and store and
 // delivers the last spans. What has not ended in its time, such as a store that hangs,
 // is named in the error and left: what was acknowledged is durable.
-func (s *server) stop(ctx context.Context) error {
+func (s *server) stopServer(ctx context.Context) error {
 	began := time.Now()
 	until := func(d time.Duration) (context.Context, context.CancelFunc) {
 		return context.WithDeadline(ctx, began.Add(s.settings.Drain+d))
@@ -28,7 +28,7 @@ func (s *server) stop(ctx context.Context) error {
 	defer cancel()
 	s.stopping.Store(true)
 	s.service.approvals.Release()
-	errs := s.drain(draining)
+	errs := s.drainListeners(draining)
 	if s.cancel != nil {
 		s.cancel()
 	}
@@ -69,8 +69,8 @@ func endsWithin(ctx context.Context, name string, work func(context.Context) err
 // ownWord is how long a part of a stop may take to say what did not end.
 const ownWord = 500 * time.Millisecond
 
-// drain ends the connections of all listeners, each when its request is answered.
-func (s *server) drain(ctx context.Context) []error {
+// drainListeners ends the connections of all listeners, each when its request is answered.
+func (s *server) drainListeners(ctx context.Context) []error {
 	errs := make([]error, len(s.servers))
 	var group sync.WaitGroup
 	for i, hs := range s.servers {

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/descriptor"
+	"github.com/agentledger/agentledger/internal/http/listener"
 	"github.com/agentledger/agentledger/internal/operate/rekey"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/internal/seal"
@@ -51,7 +51,7 @@ func openEngineReadOnly(ctx context.Context, c config.Store, t config.Tuning, lo
 func embeddedOptions(c config.Store, t config.Tuning, logger *slog.Logger) pebblestore.Options {
 	return pebblestore.Options{
 		Dir: c.DatabaseDir(), CacheBytes: int64(t.CacheMiB) << 20,
-		MaxTables: descriptor.Tables(descriptor.Limit()), Logger: logger,
+		MaxTables: listener.StoreTables(listener.OpenFileLimit()), Logger: logger,
 	}
 }
 
@@ -71,7 +71,7 @@ func openStore(ctx context.Context, c config.Store, t config.Tuning, logger *slo
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	keys, err := masterKeys(c)
+	keys, err := readMasterKeys(c)
 	if err != nil {
 		return nil, err
 	}
@@ -84,10 +84,10 @@ func openStore(ctx context.Context, c config.Store, t config.Tuning, logger *slo
 		keys.newest, err = s.makeMasterKey(ctx, c, len(keys.older) > 0)
 	}
 	if err == nil {
-		s.keyring, err = keys.ring()
+		s.keyring, err = keys.buildKeyring()
 	}
 	if err == nil {
-		err = s.open(ctx, c, anchor.Open)
+		err = s.checkAndOpenAnchors(ctx, c, anchor.Open)
 	}
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
@@ -102,11 +102,11 @@ type anchorOpener func(dir string) (*anchor.Folder, error)
 // nothing in the store is written, and no key is made. openAnchors says what the
 // command may do to the anchors.
 func openStoreReadOnly(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger, openAnchors anchorOpener) (*store, error) {
-	keys, err := masterKeys(c)
+	keys, err := readMasterKeys(c)
 	if err != nil {
 		return nil, err
 	}
-	keyring, err := keys.reading(c)
+	keyring, err := keys.readingKeyring(c)
 	if err != nil {
 		return nil, err
 	}
@@ -115,15 +115,15 @@ func openStoreReadOnly(ctx context.Context, c config.Store, t config.Tuning, log
 		return nil, err
 	}
 	s := &store{engine: engine, keyring: keyring, readOnly: true}
-	if err := s.open(ctx, c, openAnchors); err != nil {
+	if err := s.checkAndOpenAnchors(ctx, c, openAnchors); err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
 	return s, nil
 }
 
-// open checks that the keyring has every key that the store may need, and opens the
+// checkAndOpenAnchors checks that the keyring has every key that the store may need, and opens the
 // anchors.
-func (s *store) open(ctx context.Context, c config.Store, openAnchors anchorOpener) (err error) {
+func (s *store) checkAndOpenAnchors(ctx context.Context, c config.Store, openAnchors anchorOpener) (err error) {
 	if err := rekey.CheckMasterKeys(ctx, s.engine, s.keyring); err != nil {
 		return fmt.Errorf("master key: %w", err)
 	}
@@ -153,8 +153,8 @@ func (s *store) makeMasterKey(ctx context.Context, c config.Store, replaces bool
 // Close closes a store whose ledgers were never opened.
 func (s *store) Close() error { return errors.Join(s.anchors.Close(), s.engine.Close()) }
 
-// place is the store as organizations are moved to and from it.
-func (s *store) place(logger *slog.Logger) transfer.Place {
+// transferPlace is the store as organizations are moved to and from it.
+func (s *store) transferPlace(logger *slog.Logger) transfer.Place {
 	return transfer.Place{Store: s.engine, Keyring: s.keyring, Anchors: s.anchors, Logger: logger}
 }
 

@@ -18,10 +18,10 @@ var policyOfTheDay = map[string]any{
 	},
 }
 
-// play is the story. An error means that it could not go on; what merely does
+// playStory is the story. An error means that it could not go on; what merely does
 // not hold is counted by the stage.
-func play(ctx context.Context, s *stage, running *server) error {
-	acme, other, err := setUp(ctx, s, running)
+func playStory(ctx context.Context, s *stage, running *server) error {
+	acme, other, err := playSetUp(ctx, s, running)
 	if err != nil {
 		return err
 	}
@@ -29,49 +29,49 @@ func play(ctx context.Context, s *stage, running *server) error {
 	if err != nil {
 		return err
 	}
-	morning, err := worker.log.head(ctx)
+	morning, err := worker.log.fetchHead(ctx)
 	if err != nil {
 		return err
 	}
-	sent, err := work(ctx, s, worker)
+	sent, err := playWork(ctx, s, worker)
 	if err != nil {
 		return err
 	}
-	if err := trouble(ctx, s, worker, other, sent); err != nil {
+	if err := playTrouble(ctx, s, worker, other, sent); err != nil {
 		return err
 	}
-	return outsider(ctx, s, running, acme, morning, sent)
+	return playOutsider(ctx, s, running, acme, morning, sent)
 }
 
-// setUp is the operator's part: two organizations, a policy for one.
-func setUp(ctx context.Context, s *stage, running *server) (acme, other founded, err error) {
-	s.scene("An operator makes two organizations and gives one a policy")
+// playSetUp is the operator's part: two organizations, a policy for one.
+func playSetUp(ctx context.Context, s *stage, running *server) (acme, other foundedOrganization, err error) {
+	s.beginScene("An operator makes two organizations and gives one a policy")
 	o, err := newOperator(running.mainURL(), running.identityURL())
 	if err != nil {
 		return acme, other, err
 	}
 	const email, password = "ops@acme.example", "correct horse battery staple"
-	if acme, err = o.found(ctx, running.platformSecret, map[string]any{
+	if acme, err = o.foundOrganization(ctx, running.platformSecret, map[string]any{
 		"name": "Acme", "slug": "acme", "admin_email": email, "admin_password": password, "disclosure": "full"}); err != nil {
 		return acme, other, err
 	}
-	if other, err = o.found(ctx, running.platformSecret, map[string]any{
+	if other, err = o.foundOrganization(ctx, running.platformSecret, map[string]any{
 		"name": "Globex", "slug": "globex", "admin_email": "ops@globex.example", "admin_password": password}); err != nil {
 		return acme, other, err
 	}
-	if err = o.login(ctx, email, password); err != nil {
+	if err = o.signIn(ctx, email, password); err != nil {
 		return acme, other, err
 	}
-	if err = o.console(ctx, "POST", "/policies", policyOfTheDay, nil); err != nil {
+	if err = o.callConsole(ctx, "POST", "/policies", policyOfTheDay, nil); err != nil {
 		return acme, other, err
 	}
-	if err = o.console(ctx, "POST", "/policies/support-desk/activate", map[string]any{}, nil); err != nil {
+	if err = o.callConsole(ctx, "POST", "/policies/support-desk/activate", map[string]any{}, nil); err != nil {
 		return acme, other, err
 	}
-	s.say("log origin  %s", acme.Origin)
-	s.say("log key     %s", acme.LogKey)
-	s.say("agent       %s", acme.Agent.AgentID)
-	s.proves("each organization has its own log, under its own key; auditors pin that key now")
+	s.printNote("log origin  %s", acme.Origin)
+	s.printNote("log key     %s", acme.LogKey)
+	s.printNote("agent       %s", acme.Agent.AgentID)
+	s.printConclusion("each organization has its own log, under its own key; auditors pin that key now")
 	return acme, other, nil
 }
 
@@ -93,10 +93,10 @@ var day = []act{
 	{"result", "acme.mail.send", map[string]any{"phase": "result", "result_status": "ok"}, id.Allow},
 }
 
-// work is the agent's day: it asks before it calls a tool and records what it
+// playWork is the agent's day: it asks before it calls a tool and records what it
 // did, always declaring that it may. It returns the signed envelopes.
-func work(ctx context.Context, s *stage, w *worker) ([][]byte, error) {
-	s.scene("The agent works: it asks before it acts, and signs what it did")
+func playWork(ctx context.Context, s *stage, w *worker) ([][]byte, error) {
+	s.beginScene("The agent works: it asks before it acts, and signs what it did")
 	var sent [][]byte
 	for i, a := range day {
 		if a.tool != "" && a.kind == "tool_call" {
@@ -104,14 +104,14 @@ func work(ctx context.Context, s *stage, w *worker) ([][]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			s.check(d.Decision == a.want, "asks  %-24s %s (rule %s)", a.tool, d.Decision, d.RuleID)
+			s.countCheck(d.Decision == a.want, "asks  %-24s %s (rule %s)", a.tool, d.Decision, d.RuleID)
 		}
 		extra := map[string]any{}
 		if a.kind == "result" { // of the call before it
-			extra["parent_event_id"] = dayEvent(i - 1)
+			extra["parent_event_id"] = dayEventID(i - 1)
 		}
 		envelope, err := w.signer.SignEvent(client.Event{
-			EventID: dayEvent(i), TraceID: "conversation-1", ActorPrincipal: "support-agent",
+			EventID: dayEventID(i), TraceID: "conversation-1", ActorPrincipal: "support-agent",
 			ActionKind: a.kind, Decision: id.Allow, Tool: id.Tool(a.tool), Payload: a.payload, Extra: extra,
 		})
 		if err != nil {
@@ -123,16 +123,16 @@ func work(ctx context.Context, s *stage, w *worker) ([][]byte, error) {
 		}
 		sent = append(sent, envelope)
 		effective := max(r.Decision, id.Allow)
-		s.check(r.Status == client.Created && effective == a.want, "signs %-24s #%d %s", orKind(a), r.Sequence, effective)
+		s.countCheck(r.Status == client.Created && effective == a.want, "signs %-24s #%d %s", actName(a), r.Sequence, effective)
 	}
-	s.proves("the agent declared 'allow' each time; where the policy is stricter, the record says so (it only ever tightens)")
+	s.printConclusion("the agent declared 'allow' each time; where the policy is stricter, the record says so (it only ever tightens)")
 	return sent, nil
 }
 
-// dayEvent names the event of an act by its place in the day.
-func dayEvent(i int) id.Event { return id.Event(fmt.Sprintf("day-%02d", i+1)) }
+// dayEventID names the event of an act by its place in the day.
+func dayEventID(i int) id.Event { return id.Event(fmt.Sprintf("day-%02d", i+1)) }
 
-func orKind(a act) string {
+func actName(a act) string {
 	if a.tool == "" {
 		return a.kind
 	}

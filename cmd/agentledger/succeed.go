@@ -27,18 +27,18 @@ func (c succeedCommand) Run(ctx context.Context, out terminal) error {
 			return err
 		}
 	}
-	s, err := c.open(ctx, out)
+	s, err := c.openExisting(ctx, out)
 	if err != nil {
 		return err
 	}
 	run := succession.Succession{
-		Place: s.place(newLogger(c.Logging, out.stderr)), Organization: c.Organization, Reason: c.Reason, Checkpoint: note,
+		Place: s.transferPlace(newLogger(c.Logging, out.stderr)), Organization: c.Organization, Reason: c.Reason, Checkpoint: note,
 	}
 	successor, err := run.Run(ctx)
 	if err = errors.Join(err, s.engine.Close()); err != nil {
-		return found(out, err)
+		return transferError(out, err)
 	}
-	return tell(out, c.JSON, "logs", []succession.Successor{successor}, func(h succession.Successor) string {
+	return printResults(out, c.JSON, "logs", []succession.Successor{successor}, func(h succession.Successor) string {
 		return fmt.Sprintf("%s ended, last known with %d events. In its place:\n%s\nkey: %s\nGive it to the witnesses before the server starts.", h.Predecessor, h.LastSize, h.Origin, h.LogKey)
 	})
 }

@@ -21,20 +21,21 @@ const probeBytes = 512 << 10
 // probeName begins the names of the files that are written for a probe.
 const probeName = "write-probe-"
 
-// tryVolumes returns why one of the folders takes no writes, nil when all do. A folder
+// probeVolumes returns why one of the folders takes no writes, nil when all do. A folder
 // that is not there yet is none of its business.
-func tryVolumes(folders []string) error {
+func probeVolumes(folders []string) error {
 	for _, dir := range folders {
-		if err := tryVolume(dir); err != nil {
+		if err := probeVolume(dir); err != nil {
 			return fmt.Errorf("%s takes no writes: %w", dir, err)
 		}
 	}
 	return nil
 }
 
-func tryVolume(dir string) (err error) {
+func probeVolume(dir string) (err error) {
 	removeProbes(dir)
-	f, err := os.CreateTemp(dir, probeName)
+	name := filepath.Join(dir, fmt.Sprint(probeName, os.Getpid()))
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -84,9 +85,9 @@ func mayBeUnwritten(reason error) bool {
 	return errors.Is(reason, syscall.EIO) || errors.Is(reason, syscall.EROFS)
 }
 
-// untilWritten waits until the folders take writes, which it tries after each pause. It
+// waitUntilWritable waits until the folders take writes, which it tries after each pause. It
 // returns false when ctx ends before.
-func untilWritten(ctx context.Context, try func() error, pause time.Duration) bool {
+func waitUntilWritable(ctx context.Context, try func() error, pause time.Duration) bool {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {

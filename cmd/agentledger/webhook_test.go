@@ -51,7 +51,7 @@ func TestCallbacksThroughKills(t *testing.T) {
 	var hooks struct {
 		PublicKey string `json:"public_key"`
 	}
-	if err := r.person.console(t.Context(), "GET", "/webhooks", nil, &hooks); err != nil {
+	if err := r.person.callConsole(t.Context(), "GET", "/webhooks", nil, &hooks); err != nil {
 		t.Fatal(err)
 	}
 	select {

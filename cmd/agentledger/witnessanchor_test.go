@@ -26,7 +26,7 @@ func copied(t *testing.T, data string) string {
 }
 
 // try sends an event and returns why it was not taken.
-func try(t *testing.T, s *server, org founded) error {
+func try(t *testing.T, s *server, org foundedOrganization) error {
 	t.Helper()
 	w, err := newWorker(s.mainURL(), org, client.Retry{Attempts: 1})
 	if err != nil {

@@ -62,13 +62,13 @@ func TestWitnessHangs(t *testing.T) {
 	})
 	set := witnessedBy(t, x.PolicyLine("x")+"quorum x\n")
 	data := t.TempDir()
-	c := demoCommand{Listen: "127.0.0.1:0"}.settings(data)
+	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(data)
 	set(&c)
-	witnessed, err := start(t.Context(), c, newLogger(config.Logging{LogLevel: "warn"}, t.Output()))
+	witnessed, err := startServer(t.Context(), c, newLogger(config.Logging{LogLevel: "warn"}, t.Output()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := sync.OnceValue(func() error { return witnessed.stop(context.Background()) })
+	stop := sync.OnceValue(func() error { return witnessed.stopServer(context.Background()) })
 	t.Cleanup(func() { _ = stop() })
 	a := foundHere(t, witnessed, "acme")
 	sendOne(t, a)
@@ -122,11 +122,11 @@ func TestWitnessPolicyFileIsRefused(t *testing.T) {
 		"a log":             {"log log.example+00000000+x\nquorum none\n", "line 1"},
 		"threshold of zero": {x.PolicyLine("x") + "group g 0 x\nquorum g\n", "line 2"},
 	} {
-		c := demoCommand{Listen: "127.0.0.1:0"}.settings(t.TempDir())
+		c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(t.TempDir())
 		witnessedBy(t, row.policy)(&c)
-		s, err := start(t.Context(), c, newLogger(config.Logging{LogLevel: "error"}, t.Output()))
+		s, err := startServer(t.Context(), c, newLogger(config.Logging{LogLevel: "error"}, t.Output()))
 		if err == nil {
-			t.Fatalf("%s: it starts: %v", name, s.stop(t.Context()))
+			t.Fatalf("%s: it starts: %v", name, s.stopServer(t.Context()))
 		}
 		if !strings.Contains(err.Error(), "--witness-policy-file") || !strings.Contains(err.Error(), row.says) {
 			t.Errorf("%s: got %v", name, err)

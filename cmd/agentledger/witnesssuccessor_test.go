@@ -28,14 +28,14 @@ func until(t *testing.T, what string, is func() bool) {
 // runOn starts a service on a data directory and returns what ends it.
 func runOn(t *testing.T, data string, set func(*config.Serve)) (*server, func()) {
 	t.Helper()
-	c := demoCommand{Listen: "127.0.0.1:0"}.settings(data)
+	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(data)
 	set(&c)
-	s, err := start(t.Context(), c, newLogger(config.Logging{LogLevel: "warn"}, t.Output()))
+	s, err := startServer(t.Context(), c, newLogger(config.Logging{LogLevel: "warn"}, t.Output()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	stop := sync.OnceFunc(func() {
-		if err := s.stop(context.Background()); err != nil {
+		if err := s.stopServer(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -47,7 +47,7 @@ func runOn(t *testing.T, data string, set func(*config.Serve)) (*server, func())
 func mustRun(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), args, &out, &errs); code != 0 {
+	if code := runProgram(t.Context(), args, &out, &errs); code != 0 {
 		t.Fatalf("%v: status %d: %s", args, code, errs.String())
 	}
 	return out.String()

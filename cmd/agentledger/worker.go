@@ -11,7 +11,7 @@ import (
 
 // worker is the demo's agent: a client and a signer.
 type worker struct {
-	org    founded
+	org    foundedOrganization
 	client *client.Client
 	signer *client.Signer
 	log    publicLog
@@ -24,7 +24,7 @@ type publicLog struct {
 	slug   id.Slug
 }
 
-func newWorker(url string, org founded, retry client.Retry) (*worker, error) {
+func newWorker(url string, org foundedOrganization, retry client.Retry) (*worker, error) {
 	c, err := client.New(client.Config{BaseURL: url, Token: org.IngestKey.Secret, Retry: retry})
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func newWorker(url string, org founded, retry client.Retry) (*worker, error) {
 }
 
 // newPublicLog needs no account: the address, the slug and the key to trust.
-func newPublicLog(url string, org founded) (publicLog, error) {
+func newPublicLog(url string, org foundedOrganization) (publicLog, error) {
 	c, err := client.New(client.Config{BaseURL: url})
 	if err != nil {
 		return publicLog{}, err
@@ -54,7 +54,7 @@ func newPublicLog(url string, org founded) (publicLog, error) {
 	return publicLog{client: c, log: c.Log(org.Slug, key), slug: org.Slug}, nil
 }
 
-func (l publicLog) head(ctx context.Context) (tlog.Checkpoint, error) {
+func (l publicLog) fetchHead(ctx context.Context) (tlog.Checkpoint, error) {
 	_, c, err := l.log.Head(ctx)
 	return c, err
 }

@@ -46,7 +46,7 @@ func workflowsThroughKills(t *testing.T, flags ...string) {
 	dir := t.TempDir()
 	p := startProcess(t, dir, flags...)
 	var runs []*toolRun
-	for _, org := range []founded{p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)} {
+	for _, org := range []foundedOrganization{p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)} {
 		for n := range runsOfEach {
 			runs = append(runs, &toolRun{t: t, org: org, external: fmt.Sprint("exec-", n), told: map[string]stepTold{}})
 		}
@@ -85,7 +85,7 @@ func workflowsThroughKills(t *testing.T, flags ...string) {
 // sends again what was not answered.
 type toolRun struct {
 	t        *testing.T
-	org      founded
+	org      foundedOrganization
 	external string
 	path     string // "" until the run is started
 	sent     int    // steps that were answered
@@ -311,7 +311,7 @@ func (r *toolRun) public(p *process, name id.Event) id.Hash {
 
 // abandonedThroughKill starts a run that nobody goes on with, kills the server and
 // waits for the end that it gets, once. It returns the server that runs then.
-func abandonedThroughKill(t *testing.T, p *process, dir string, org founded, flags ...string) *process {
+func abandonedThroughKill(t *testing.T, p *process, dir string, org foundedOrganization, flags ...string) *process {
 	t.Helper()
 	brief := append([]string{"tuning.workflow_silence=300ms"}, flags...)
 	p.kill()

@@ -62,7 +62,7 @@ type approvalsListCommand struct {
 }
 
 func (c *approvalsListCommand) Run(ctx context.Context, s *streams) error {
-	p, err := c.login(ctx, s)
+	p, err := c.signIn(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -72,11 +72,11 @@ func (c *approvalsListCommand) Run(ctx context.Context, s *streams) error {
 			Next      *string           `json:"next"`
 		}
 		path := "/approvals?status=" + url.QueryEscape(c.Status) + "&after=" + url.QueryEscape(after)
-		if err := p.console(ctx, http.MethodGet, path, nil, &page); err != nil {
+		if err := p.callConsole(ctx, http.MethodGet, path, nil, &page); err != nil {
 			return err
 		}
 		for i := range page.Approvals {
-			if err := page.Approvals[i].line(s); err != nil {
+			if err := page.Approvals[i].printSummary(s); err != nil {
 				return err
 			}
 		}
@@ -87,11 +87,11 @@ func (c *approvalsListCommand) Run(ctx context.Context, s *streams) error {
 	}
 }
 
-func (a *consoleApproval) line(s *streams) error {
+func (a *consoleApproval) printSummary(s *streams) error {
 	if s.json {
-		return s.value(a)
+		return s.printJSON(a)
 	}
-	return s.line("%s  %-10s %s  %s  until %s", plain(a.ID), plain(a.Status), plain(string(a.Agent)), plain(string(a.Tool)), a.ExpiresAt)
+	return s.printLine("%s  %-10s %s  %s  until %s", printableText(a.ID), printableText(a.Status), printableText(string(a.Agent)), printableText(string(a.Tool)), a.ExpiresAt)
 }
 
 type approvalsShowCommand struct {
@@ -100,20 +100,20 @@ type approvalsShowCommand struct {
 }
 
 func (c *approvalsShowCommand) Run(ctx context.Context, s *streams) error {
-	p, err := c.login(ctx, s)
+	p, err := c.signIn(ctx, s)
 	if err != nil {
 		return err
 	}
-	a, err := p.approval(ctx, c.ID)
+	a, err := p.fetchApproval(ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	return a.print(s)
+	return a.printDetails(s)
 }
 
-func (a *consoleApproval) print(s *streams) error {
+func (a *consoleApproval) printDetails(s *streams) error {
 	if s.json {
-		return s.value(a)
+		return s.printJSON(a)
 	}
 	agreed := 0
 	for _, v := range a.Votes {
@@ -121,10 +121,10 @@ func (a *consoleApproval) print(s *streams) error {
 			agreed++
 		}
 	}
-	err := s.line("approval  %s\nstatus    %s, %d of %d agreed\nagent     %s\ntool      %s\npayload   %s\nreason    %s\nuntil     %s\naction    %s",
-		plain(a.ID), plain(a.Status), agreed, a.Quorum, plain(string(a.Agent)), plain(string(a.Tool)), plain(string(a.Payload)), plain(a.Policy.Reason), a.ExpiresAt, a.ActionDigest)
+	err := s.printLine("approval  %s\nstatus    %s, %d of %d agreed\nagent     %s\ntool      %s\npayload   %s\nreason    %s\nuntil     %s\naction    %s",
+		printableText(a.ID), printableText(a.Status), agreed, a.Quorum, printableText(string(a.Agent)), printableText(string(a.Tool)), printableText(string(a.Payload)), printableText(a.Policy.Reason), a.ExpiresAt, a.ActionDigest)
 	for _, v := range a.Votes {
-		err = errors.Join(err, s.line("vote      %s by %s %s", plain(v.Vote), plain(v.Email), plain(v.Comment)))
+		err = errors.Join(err, s.printLine("vote      %s by %s %s", printableText(v.Vote), printableText(v.Email), printableText(v.Comment)))
 	}
 	return err
 }
@@ -138,18 +138,20 @@ type voteFlags struct {
 
 type approveCommand struct{ voteFlags }
 
-func (c *approveCommand) Run(ctx context.Context, s *streams) error { return c.vote(ctx, s, "approve") }
+func (c *approveCommand) Run(ctx context.Context, s *streams) error {
+	return c.castVote(ctx, s, "approve")
+}
 
 type denyCommand struct{ voteFlags }
 
-func (c *denyCommand) Run(ctx context.Context, s *streams) error { return c.vote(ctx, s, "deny") }
+func (c *denyCommand) Run(ctx context.Context, s *streams) error { return c.castVote(ctx, s, "deny") }
 
-func (c *voteFlags) vote(ctx context.Context, s *streams, vote string) error {
+func (c *voteFlags) castVote(ctx context.Context, s *streams, vote string) error {
 	action, err := id.ParseHash(c.Action)
 	if err != nil {
 		return fmt.Errorf("--action: %w", err)
 	}
-	p, err := c.login(ctx, s)
+	p, err := c.signIn(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -159,10 +161,10 @@ func (c *voteFlags) vote(ctx context.Context, s *streams, vote string) error {
 		Action  id.Hash `json:"action_digest"`
 	}{vote, c.Comment, action}
 	var after consoleApproval
-	if err := p.console(ctx, http.MethodPost, "/approvals/"+url.PathEscape(c.ID)+"/votes", ballot, &after); err != nil {
+	if err := p.callConsole(ctx, http.MethodPost, "/approvals/"+url.PathEscape(c.ID)+"/votes", ballot, &after); err != nil {
 		return err
 	}
-	return after.print(s)
+	return after.printDetails(s)
 }
 
 // person is somebody who is signed in.
@@ -174,7 +176,7 @@ type person struct {
 // personTimeout bounds one call.
 const personTimeout = 30 * time.Second
 
-func (f *personFlags) login(ctx context.Context, s *streams) (*person, error) {
+func (f *personFlags) signIn(ctx context.Context, s *streams) (*person, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		return nil, err
@@ -195,24 +197,24 @@ func (f *personFlags) login(ctx context.Context, s *streams) (*person, error) {
 	if f.Organization != (id.Organization{}) {
 		body["organization_id"] = f.Organization
 	}
-	if err := p.call(ctx, http.MethodPost, strings.TrimRight(identity, "/")+"/v1/id/auth/login", body, nil); err != nil {
+	if err := p.callJSON(ctx, http.MethodPost, strings.TrimRight(identity, "/")+"/v1/id/auth/login", body, nil); err != nil {
 		return nil, fmt.Errorf("sign in: %w", err)
 	}
 	return p, nil
 }
 
-func (p *person) approval(ctx context.Context, name string) (a consoleApproval, err error) {
-	return a, p.console(ctx, http.MethodGet, "/approvals/"+url.PathEscape(name), nil, &a)
+func (p *person) fetchApproval(ctx context.Context, name string) (a consoleApproval, err error) {
+	return a, p.callConsole(ctx, http.MethodGet, "/approvals/"+url.PathEscape(name), nil, &a)
 }
 
-func (p *person) console(ctx context.Context, method, path string, body, answer any) error {
-	return p.call(ctx, method, p.base+"/v1/console"+path, body, answer)
+func (p *person) callConsole(ctx context.Context, method, path string, body, answer any) error {
+	return p.callJSON(ctx, method, p.base+"/v1/console"+path, body, answer)
 }
 
 // maxConsoleAnswer is the size in bytes of the largest answer that is read.
 const maxConsoleAnswer = 64 << 20
 
-func (p *person) call(ctx context.Context, method, address string, body, answer any) error {
+func (p *person) callJSON(ctx context.Context, method, address string, body, answer any) error {
 	var sent []byte
 	if body != nil {
 		var err error
@@ -239,7 +241,7 @@ func (p *person) call(ctx context.Context, method, address string, body, answer 
 			Error string `json:"error"`
 		}
 		_ = json.Unmarshal(text, &told) // a proxy's page says nothing that can be shown
-		refusal := fmt.Errorf("%d %s", response.StatusCode, plain(told.Error))
+		refusal := fmt.Errorf("%d %s", response.StatusCode, printableText(told.Error))
 		if response.StatusCode/100 == 4 {
 			return &negative{refusal}
 		}

@@ -15,15 +15,15 @@ type batchFlags struct {
 	Batch int `default:"200" help:"Events in one request at most, 1 to 1000; 1 sends each alone."`
 }
 
-func (f batchFlags) check() error {
+func (f batchFlags) checkBatchSize() error {
 	if f.Batch < 1 || f.Batch > maxBatch {
 		return errors.New("--batch must be 1 to 1000")
 	}
 	return nil
 }
 
-// dispatch sends signed envelopes, in their order, and returns what became of each.
-func dispatch(ctx context.Context, service *client.Client, envelopes [][]byte) []client.Outcome {
+// sendEnvelopes sends signed envelopes, in their order, and returns what became of each.
+func sendEnvelopes(ctx context.Context, service *client.Client, envelopes [][]byte) []client.Outcome {
 	if len(envelopes) != 1 {
 		return service.SendBatch(ctx, envelopes)
 	}

@@ -27,7 +27,7 @@ type didGetCommand struct {
 }
 
 func (c *didGetCommand) Run(ctx context.Context, s *streams) error {
-	service, err := serviceFlags{URL: c.URL}.client(s.err)
+	service, err := serviceFlags{URL: c.URL}.newClient(s.err)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (c *didGetCommand) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	return s.document(document)
+	return s.printDocument(document)
 }
 
 func fetchDocument(ctx context.Context, service *client.Client, name string) (did.Document, error) {
@@ -62,17 +62,17 @@ func (c *didKeyCommand) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	return s.document(document)
+	return s.printDocument(document)
 }
 
-// document prints a document, on several lines unless JSON lines are asked for.
-func (s *streams) document(d did.Document) error {
+// printDocument prints a document, on several lines unless JSON lines are asked for.
+func (s *streams) printDocument(d did.Document) error {
 	if s.json {
-		return s.value(d)
+		return s.printJSON(d)
 	}
 	text, err := json.Marshal(d, jsontext.WithIndent("  "))
 	if err != nil {
 		return err
 	}
-	return s.line("%s", text)
+	return s.printLine("%s", text)
 }

@@ -20,11 +20,11 @@ type evaluateCommand struct {
 }
 
 func (c *evaluateCommand) Run(ctx context.Context, s *streams) error {
-	question, err := c.question()
+	question, err := c.buildQuestion()
 	if err != nil {
 		return err
 	}
-	service, err := c.client(s.err)
+	service, err := c.newClient(s.err)
 	if err != nil {
 		return err
 	}
@@ -33,12 +33,12 @@ func (c *evaluateCommand) Run(ctx context.Context, s *streams) error {
 	case err != nil:
 		return err
 	case s.json:
-		return s.value(decision)
+		return s.printJSON(decision)
 	}
 	return printDecision(s, decision)
 }
 
-func (c *evaluateCommand) question() (client.Question, error) {
+func (c *evaluateCommand) buildQuestion() (client.Question, error) {
 	switch {
 	case c.Org == id.Organization{}:
 		return client.Question{}, errors.New("no organization: set --org or APS_ORG")
@@ -57,15 +57,15 @@ func (c *evaluateCommand) question() (client.Question, error) {
 }
 
 func printDecision(s *streams, d client.Decision) error {
-	policy := plain(d.PolicyID)
+	policy := printableText(d.PolicyID)
 	if d.PolicyVersion > 0 {
 		policy = fmt.Sprintf("%s version %d", policy, d.PolicyVersion)
 	}
-	if err := s.line("%s\npolicy      %s, rule %s\nreason      %s", d.Decision, policy, plain(d.RuleID), plain(d.Reason)); err != nil {
+	if err := s.printLine("%s\npolicy      %s, rule %s\nreason      %s", d.Decision, policy, printableText(d.RuleID), printableText(d.Reason)); err != nil {
 		return err
 	}
 	for _, o := range d.Obligations {
-		if err := s.line("obligation  %s: approvals %d, within %d s", plain(o.Type), o.Approvals, o.TTLSeconds); err != nil {
+		if err := s.printLine("obligation  %s: approvals %d, within %d s", printableText(o.Type), o.Approvals, o.TTLSeconds); err != nil {
 			return err
 		}
 	}

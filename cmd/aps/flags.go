@@ -17,19 +17,19 @@ type serviceFlags struct {
 	Token string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Better in the environment: flags show in the list of processes."`
 }
 
-// client returns a client that says on w when a try has failed and it waits for
+// newClient returns a client that says on w when a try has failed and it waits for
 // a second or more.
-func (f serviceFlags) client(w io.Writer) (*client.Client, error) {
-	return f.clientThat(func(err error, wait time.Duration) {
+func (f serviceFlags) newClient(w io.Writer) (*client.Client, error) {
+	return f.newNotifyingClient(func(err error, wait time.Duration) {
 		if wait >= time.Second {
 			_, _ = fmt.Fprintf(w, "aps: trying again in %s: %s\n", wait.Round(time.Second), err)
 		}
 	})
 }
 
-// clientThat returns a client that tells notify of each try that has failed and is
+// newNotifyingClient returns a client that tells notify of each try that has failed and is
 // followed by another one.
-func (f serviceFlags) clientThat(notify func(err error, wait time.Duration)) (*client.Client, error) {
+func (f serviceFlags) newNotifyingClient(notify func(err error, wait time.Duration)) (*client.Client, error) {
 	if f.URL == "" {
 		return nil, errors.New("no service: set --url or APS_URL")
 	}
@@ -43,17 +43,17 @@ type nameFlags struct {
 	KeyID string          `env:"APS_KEY_ID" placeholder:"ID" help:"Key id."`
 }
 
-// identity returns the names, all of which must be there.
-func (f nameFlags) identity() (client.Identity, error) {
-	who, err := f.agent()
+// fullIdentity returns the names, all of which must be there.
+func (f nameFlags) fullIdentity() (client.Identity, error) {
+	who, err := f.agentIdentity()
 	if err == nil && f.KeyID == "" {
 		err = errors.New("no key id: set --key-id or APS_KEY_ID")
 	}
 	return who, err
 }
 
-// agent returns the names, of which the key's may be missing.
-func (f nameFlags) agent() (client.Identity, error) {
+// agentIdentity returns the names, of which the key's may be missing.
+func (f nameFlags) agentIdentity() (client.Identity, error) {
 	switch {
 	case f.Org == id.Organization{}:
 		return client.Identity{}, errors.New("no organization: set --org or APS_ORG")
@@ -69,8 +69,8 @@ type signerFlags struct {
 	KeyFile string `env:"APS_KEY_FILE" placeholder:"FILE" help:"File with the private key: base64 of the 32-byte seed."`
 }
 
-func (f signerFlags) signer() (*client.Signer, error) {
-	who, err := f.identity()
+func (f signerFlags) loadSigner() (*client.Signer, error) {
+	who, err := f.fullIdentity()
 	if err != nil {
 		return nil, err
 	}

@@ -61,11 +61,11 @@ func (c *grantVerifyCommand) Run(s *streams) error {
 			return fmt.Errorf("--at: %w", err)
 		}
 	}
-	action, err := c.action(s)
+	action, err := c.readActionDigest(s)
 	if err != nil {
 		return err
 	}
-	note, err := s.read(c.Grant, maxGrant)
+	note, err := s.readInput(c.Grant, maxGrant)
 	if err != nil {
 		return err
 	}
@@ -73,11 +73,11 @@ func (c *grantVerifyCommand) Run(s *streams) error {
 	if bad == nil {
 		bad = g.Check(action, now)
 	}
-	return c.tell(s, g, bad)
+	return c.printOutcome(s, g, bad)
 }
 
-// action returns the digest of the action that the grant has to be for.
-func (c *grantVerifyCommand) action(s *streams) (id.Hash, error) {
+// readActionDigest returns the digest of the action that the grant has to be for.
+func (c *grantVerifyCommand) readActionDigest(s *streams) (id.Hash, error) {
 	if c.Action != "" {
 		digest, err := id.ParseHash(c.Action)
 		if err != nil {
@@ -91,7 +91,7 @@ func (c *grantVerifyCommand) action(s *streams) (id.Hash, error) {
 	var payload []byte
 	if c.Payload != "" {
 		var err error
-		if payload, err = s.read(c.Payload, event.DefaultMaxBytes); err != nil {
+		if payload, err = s.readInput(c.Payload, event.DefaultMaxBytes); err != nil {
 			return id.Hash{}, fmt.Errorf("--payload: %w", err)
 		}
 	}
@@ -102,7 +102,7 @@ func (c *grantVerifyCommand) action(s *streams) (id.Hash, error) {
 	return a.Digest(), nil
 }
 
-func (c *grantVerifyCommand) tell(s *streams, g grant.Grant, bad error) error {
+func (c *grantVerifyCommand) printOutcome(s *streams, g grant.Grant, bad error) error {
 	r := grantReport{
 		OK: bad == nil, Origin: g.Origin, ApprovalID: g.Approval, AgentID: g.Agent, ActionDigest: g.ActionDigest,
 		PolicyDigest: g.PolicyDigest, NotBefore: g.NotBefore, NotAfter: g.NotAfter,
@@ -116,9 +116,9 @@ func (c *grantVerifyCommand) tell(s *streams, g grant.Grant, bad error) error {
 	var err error
 	switch {
 	case s.json:
-		err = s.value(r)
+		err = s.printJSON(r)
 	case bad == nil:
-		err = s.line("good: approval %s lets %s do this until %s\nnonce %s: take it once", g.Approval, g.Agent, g.NotAfter, r.Nonce)
+		err = s.printLine("good: approval %s lets %s do this until %s\nnonce %s: take it once", g.Approval, g.Agent, g.NotAfter, r.Nonce)
 	}
 	if err == nil && bad != nil {
 		err = &negative{fmt.Errorf("not good: %w", bad)}

@@ -18,17 +18,17 @@ import (
 // stdin is the file name that means standard input.
 const stdin = "-"
 
-// open opens a file, or standard input for "-". The caller closes it.
-func (s *streams) open(file string) (io.ReadCloser, error) {
+// openInput opens a file, or standard input for "-". The caller closes it.
+func (s *streams) openInput(file string) (io.ReadCloser, error) {
 	if file == stdin {
 		return io.NopCloser(s.in), nil
 	}
 	return os.Open(file)
 }
 
-// read returns all of a file of at most max bytes.
-func (s *streams) read(file string, max int64) ([]byte, error) {
-	f, err := s.open(file)
+// readInput returns all of a file of at most max bytes.
+func (s *streams) readInput(file string, max int64) ([]byte, error) {
+	f, err := s.openInput(file)
 	if err != nil {
 		return nil, err
 	}
@@ -43,12 +43,12 @@ func (s *streams) read(file string, max int64) ([]byte, error) {
 	return text, nil
 }
 
-// values yields the JSON values of r one after another, however they are laid
+// readValues yields the JSON values of r one after another, however they are laid
 // out. What is wrong inside of a value but its syntax is left to whoever reads
 // it. After an error there is nothing more.
-func values(r io.Reader) iter.Seq2[[]byte, error] {
+func readValues(r io.Reader) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		for group, err := range groups(r, 1) {
+		for group, err := range readGroups(r, 1) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -63,10 +63,10 @@ func values(r io.Reader) iter.Seq2[[]byte, error] {
 // inputBuffer is the size in bytes of what is read ahead.
 const inputBuffer = 64 << 10
 
-// groups yields the values in groups of at most so many. A group ends where nothing
+// readGroups yields the values in groups of at most so many. A group ends where nothing
 // of a next value has arrived yet: what comes out of a pipe now and then is not
 // kept waiting for more.
-func groups(r io.Reader, most int) iter.Seq2[[][]byte, error] {
+func readGroups(r io.Reader, most int) iter.Seq2[[][]byte, error] {
 	ahead := bufio.NewReaderSize(r, inputBuffer)
 	decoder := jsontext.NewDecoder(ahead, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	more := func() bool {
@@ -98,23 +98,23 @@ func readGroup(decoder *jsontext.Decoder, most int, more func() bool) (group [][
 	return group, nil
 }
 
-// line prints one line on standard output.
-func (s *streams) line(format string, args ...any) error {
+// printLine prints one line on standard output.
+func (s *streams) printLine(format string, args ...any) error {
 	_, err := fmt.Fprintf(s.out, format+"\n", args...)
 	return err
 }
 
-// value prints v as one line of JSON on standard output.
-func (s *streams) value(v any) error {
+// printJSON prints v as one line of JSON on standard output.
+func (s *streams) printJSON(v any) error {
 	text, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
 		return err
 	}
-	return s.line("%s", text)
+	return s.printLine("%s", text)
 }
 
-// plain makes a text from elsewhere fit for a terminal.
-func plain(s string) string {
+// printableText makes a text from elsewhere fit for a terminal.
+func printableText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r

@@ -28,16 +28,16 @@ type keyOutput struct {
 }
 
 func (c *keygenCommand) Run(s *streams) error {
-	seed, err := c.seed()
+	seed, err := c.makeOrReadSeed()
 	if err != nil {
 		return err
 	}
-	out, err := c.describe(seed)
+	out, err := c.describeKey(seed)
 	if err != nil {
 		return err
 	}
 	if c.Out != "" {
-		if err := writeKey(c.Out, seed); err != nil {
+		if err := writeKeyFile(c.Out, seed); err != nil {
 			return err
 		}
 		out.File = c.Out
@@ -45,13 +45,13 @@ func (c *keygenCommand) Run(s *streams) error {
 		out.PrivateKey = base64.StdEncoding.EncodeToString(seed)
 	}
 	if s.json {
-		return s.value(out)
+		return s.printJSON(out)
 	}
-	return out.print(s)
+	return out.printRows(s)
 }
 
-// seed returns the seed of the key given, of a new one when none is.
-func (c *keygenCommand) seed() ([]byte, error) {
+// makeOrReadSeed returns the seed of the key given, of a new one when none is.
+func (c *keygenCommand) makeOrReadSeed() ([]byte, error) {
 	if c.From != "" {
 		return readSeed(c.From)
 	}
@@ -59,7 +59,7 @@ func (c *keygenCommand) seed() ([]byte, error) {
 	return seed[:], nil
 }
 
-func (c *keygenCommand) describe(seed []byte) (keyOutput, error) {
+func (c *keygenCommand) describeKey(seed []byte) (keyOutput, error) {
 	private, err := edkey.PrivateFromSeed(seed)
 	if err != nil {
 		return keyOutput{}, err
@@ -69,7 +69,7 @@ func (c *keygenCommand) describe(seed []byte) (keyOutput, error) {
 	if !c.Proof {
 		return out, nil
 	}
-	who, err := c.agent()
+	who, err := c.agentIdentity()
 	if err != nil {
 		return keyOutput{}, err
 	}
@@ -77,8 +77,8 @@ func (c *keygenCommand) describe(seed []byte) (keyOutput, error) {
 	return out, err
 }
 
-// writeKey makes a file that only its owner reads. It never replaces one.
-func writeKey(file string, seed []byte) error {
+// writeKeyFile makes a file that only its owner reads. It never replaces one.
+func writeKeyFile(file string, seed []byte) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("write key: %w", err)
@@ -96,7 +96,7 @@ func writeKey(file string, seed []byte) error {
 	return nil
 }
 
-func (o keyOutput) print(s *streams) error {
+func (o keyOutput) printRows(s *streams) error {
 	for _, row := range []struct{ name, value string }{
 		{"private key", o.PrivateKey},
 		{"file", o.File},
@@ -108,7 +108,7 @@ func (o keyOutput) print(s *streams) error {
 		if row.value == "" {
 			continue
 		}
-		if err := s.line("%-12s %s", row.name, row.value); err != nil {
+		if err := s.printLine("%-12s %s", row.name, row.value); err != nil {
 			return err
 		}
 	}

@@ -22,5 +22,5 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	os.Exit(report(os.Stderr, run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)))
+	os.Exit(printError(os.Stderr, runProgram(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)))
 }

@@ -94,7 +94,7 @@ func aps(t testing.TB, stdin string, args ...string) outcome {
 
 func apsContext(ctx context.Context, stdin string, args ...string) outcome {
 	var stdout, stderr bytes.Buffer
-	status := report(&stderr, run(ctx, args, strings.NewReader(stdin), &stdout, &stderr))
+	status := printError(&stderr, runProgram(ctx, args, strings.NewReader(stdin), &stdout, &stderr))
 	return outcome{status, stdout.String(), stderr.String()}
 }
 

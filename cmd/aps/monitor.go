@@ -64,7 +64,7 @@ func (c *monitorCommand) Validate() error {
 // Run ends with status 1 after a finding, with 2 when a check could not tell.
 func (c *monitorCommand) Run(ctx context.Context, s *streams) error {
 	metrics, told := new(monitor.Metrics), map[id.Origin]bool{}
-	check, err := c.check(s, func(r monitor.Report, err error) error {
+	check, err := c.newCheck(s, func(r monitor.Report, err error) error {
 		metrics.Observe(r, err)
 		if told[r.Origin] && err == nil && r.NewEntries == 0 {
 			return nil // a monitor that stays says what is new
@@ -92,29 +92,29 @@ func (c *monitorCommand) Run(ctx context.Context, s *streams) error {
 	})
 }
 
-// check returns what looks once at the log, or at all logs, and gives each report to
+// newCheck returns what looks once at the log, or at all logs, and gives each report to
 // tell.
-func (c *monitorCommand) check(s *streams, tell func(monitor.Report, error) error) (func(context.Context) error, error) {
-	relied, err := c.relied(s)
+func (c *monitorCommand) newCheck(s *streams, tell func(monitor.Report, error) error) (func(context.Context) error, error) {
+	relied, err := c.readTrust(s)
 	if err != nil {
 		return nil, err
 	}
 	if c.All {
-		return c.checkAll(relied, tell)
+		return c.newFleetCheck(relied, tell)
 	}
-	m, err := c.monitor(s, relied)
+	m, err := c.newMonitor(s, relied)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) error {
 		report, err := m.Check(ctx)
-		return errors.Join(judged(err), tell(report, err))
+		return errors.Join(withExitStatus(err), tell(report, err))
 	}, nil
 }
 
-// checkAll is check for all logs of a service.
-func (c *monitorCommand) checkAll(relied relied, tell func(monitor.Report, error) error) (func(context.Context) error, error) {
-	service, err := client.New(c.client(c.URL))
+// newFleetCheck is check for all logs of a service.
+func (c *monitorCommand) newFleetCheck(relied monitorTrust, tell func(monitor.Report, error) error) (func(context.Context) error, error) {
+	service, err := client.New(c.clientConfig(c.URL))
 	if err != nil {
 		return nil, fmt.Errorf("--url: %w", err)
 	}
@@ -127,12 +127,12 @@ func (c *monitorCommand) checkAll(relied relied, tell func(monitor.Report, error
 	return func(ctx context.Context) error {
 		var printing error
 		err := fleet.Check(ctx, func(r monitor.Report, err error) { printing = errors.Join(printing, tell(r, err)) })
-		return errors.Join(judged(err), printing)
+		return errors.Join(withExitStatus(err), printing)
 	}, nil
 }
 
-// parseAll parses the values of a flag.
-func parseAll[T any](flag string, texts []string, parse func(string) (T, error)) (all []T, err error) {
+// parseFlagValues parses the values of a flag.
+func parseFlagValues[T any](flag string, texts []string, parse func(string) (T, error)) (all []T, err error) {
 	for _, text := range texts {
 		v, err := parse(strings.TrimSpace(text))
 		if err != nil {
@@ -143,20 +143,20 @@ func parseAll[T any](flag string, texts []string, parse func(string) (T, error))
 	return all, nil
 }
 
-func (c *monitorCommand) monitor(s *streams, relied relied) (*monitor.Monitor, error) {
-	log, err := client.OpenTiles(c.client(c.URL))
+func (c *monitorCommand) newMonitor(s *streams, relied monitorTrust) (*monitor.Monitor, error) {
+	log, err := client.OpenTiles(c.clientConfig(c.URL))
 	if err != nil {
 		return nil, fmt.Errorf("--url: %w", err)
 	}
 	o := monitor.Options{
 		Log: log, Keys: relied.keys, State: c.State, Evidence: c.Evidence, Witnesses: relied.witnesses, MaxLag: c.MaxLag, Policy: relied.policy,
-		Readers: c.Readers, Progress: watchReading(s), AskSuccessor: true,
+		Readers: c.Readers, Progress: newReadingBar(s), AskSuccessor: true,
 	}
-	if o.Predecessor, err = c.predecessor(); err != nil {
+	if o.Predecessor, err = c.openPredecessor(); err != nil {
 		return nil, err
 	}
 	for _, url := range c.Compare {
-		other, err := client.OpenTiles(c.client(url))
+		other, err := client.OpenTiles(c.clientConfig(url))
 		if err != nil {
 			return nil, fmt.Errorf("--compare: %w", err)
 		}
@@ -165,12 +165,12 @@ func (c *monitorCommand) monitor(s *streams, relied relied) (*monitor.Monitor, e
 	return monitor.New(o)
 }
 
-// predecessor is what is known of the log before this one, nil when nothing is.
-func (c *monitorCommand) predecessor() (*monitor.Predecessor, error) {
+// openPredecessor is what is known of the log before this one, nil when nothing is.
+func (c *monitorCommand) openPredecessor() (*monitor.Predecessor, error) {
 	if c.Predecessor == "" {
 		return nil, nil
 	}
-	keys, err := parseAll("--predecessor-key", c.PredecessorKey, tlog.ParseVerifierKey)
+	keys, err := parseFlagValues("--predecessor-key", c.PredecessorKey, tlog.ParseVerifierKey)
 	if err != nil {
 		return nil, err
 	}
@@ -185,28 +185,28 @@ func (c *monitorCommand) predecessor() (*monitor.Predecessor, error) {
 		}
 		prefix = string(first)
 	}
-	log, err := client.OpenTiles(c.client(prefix))
+	log, err := client.OpenTiles(c.clientConfig(prefix))
 	if err != nil {
 		return nil, fmt.Errorf("--predecessor-url: %w", err)
 	}
 	return &monitor.Predecessor{Log: log, Keys: keys, State: c.Predecessor}, nil
 }
 
-func (c *monitorCommand) client(url string) client.Config {
+func (c *monitorCommand) clientConfig(url string) client.Config {
 	return client.Config{BaseURL: url, Timeout: c.Timeout, Retry: client.Retry{Attempts: c.Tries}}
 }
 
-// watchReading shows on a terminal how far reading has come.
-func watchReading(s *streams) func(read, size id.Index) {
-	bar := newProgress(s.err, -1, "read", "entries")
+// newReadingBar shows on a terminal how far reading has come.
+func newReadingBar(s *streams) func(read, size id.Index) {
+	bar := newProgressBar(s.err, -1, "read", "entries")
 	return func(read, size id.Index) {
 		bar.ChangeMax64(int64(size))
 		_ = bar.Set64(int64(read)) // a bar that can't be drawn stops nothing
 	}
 }
 
-// judged gives the error of a check its exit status.
-func judged(err error) error {
+// withExitStatus gives the error of a check its exit status.
+func withExitStatus(err error) error {
 	var f *monitor.Finding
 	switch {
 	case err == nil:
@@ -227,9 +227,22 @@ func serveMetrics(address string, m *monitor.Metrics, s *streams) (stop func(), 
 		return nil, fmt.Errorf("--metrics-listen: %w", err)
 	}
 	_, _ = fmt.Fprintf(s.err, "aps: metrics at http://%s/metrics\n", l.Addr())
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", m)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}
+	server := &http.Server{Handler: onlyMetrics(m), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}
 	go func() { _ = server.Serve(l) }() // until stop
 	return func() { _ = server.Close() }, nil
+}
+
+// onlyMetrics answers GET and HEAD of /metrics with m.
+func onlyMetrics(m http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path != "/metrics":
+			http.NotFound(w, r)
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
+		default:
+			m.ServeHTTP(w, r)
+		}
+	})
 }

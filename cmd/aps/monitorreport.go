@@ -9,8 +9,8 @@ import (
 	"github.com/agentledger/agentledger/monitor"
 )
 
-// monitored is what a check prints with --json.
-type monitored struct {
+// monitorOutput is what a check prints with --json.
+type monitorOutput struct {
 	monitor.Report
 	Consistent bool   `json:"consistent"`
 	Finding    string `json:"finding,omitzero"` // fork, rollback or tampering
@@ -26,9 +26,9 @@ func printMonitored(s *streams, r monitor.Report, err error) error {
 		if len(lines) == 0 {
 			return nil
 		}
-		return s.line("%s", strings.Join(lines, "\n"))
+		return s.printLine("%s", strings.Join(lines, "\n"))
 	}
-	out := monitored{Report: r, Consistent: err == nil}
+	out := monitorOutput{Report: r, Consistent: err == nil}
 	var f *monitor.Finding
 	if errors.As(err, &f) {
 		out.Finding, out.Evidence = string(f.Kind), f.Folder
@@ -39,39 +39,39 @@ func printMonitored(s *streams, r monitor.Report, err error) error {
 	if err != nil {
 		out.Error = err.Error()
 	}
-	return s.value(out)
+	return s.printJSON(out)
 }
 
 // monitoredLines is a report for people. What is wrong is told beside it.
 func monitoredLines(r monitor.Report, err error) (lines []string) {
-	name := plain(string(r.Origin))
+	name := printableText(string(r.Origin))
 	switch next := r.Successor; {
 	case err != nil:
 	case next != nil && next.Unread != "":
-		lines = append(lines, fmt.Sprintf("kept: %s, %d entries; nothing more can be checked: %s", name, r.KeptSize, plain(next.Unread)))
+		lines = append(lines, fmt.Sprintf("kept: %s, %d entries; nothing more can be checked: %s", name, r.KeptSize, printableText(next.Unread)))
 	default:
 		lines = append(lines, fmt.Sprintf("consistent: %s, %d entries (%d new), root %s", name, r.TreeSize, r.NewEntries, r.RootHash))
 	}
 	if q := r.Quorum; q != nil && err == nil {
-		lines = append(lines, quorumLine(q))
+		lines = append(lines, describeQuorum(q))
 	}
 	if len(r.OtherSigners) > 0 && err == nil {
-		lines = append(lines, fmt.Sprintf("also signed by: %s; the log is getting another key: take it from a source that you trust, and give it as a further --key", plain(strings.Join(r.OtherSigners, " and "))))
+		lines = append(lines, fmt.Sprintf("also signed by: %s; the log is getting another key: take it from a source that you trust, and give it as a further --key", printableText(strings.Join(r.OtherSigners, " and "))))
 	}
 	if r.HiddenEntries != nil && *r.HiddenEntries > 0 && err == nil {
 		lines = append(lines, fmt.Sprintf("not shown: what %d entries of %s list, if they list anything", *r.HiddenEntries, name))
 	}
 	if p := r.Succession; p != nil && err == nil {
-		lines = append(lines, succeeds(p))
+		lines = append(lines, describeSuccession(p))
 	}
 	if next := r.Successor; next != nil {
-		lines = append(lines, fmt.Sprintf("ended: %s; in its place goes on %s, whose key is said to be %s", name, plain(string(next.Origin)), plain(next.LogKey)))
+		lines = append(lines, fmt.Sprintf("ended: %s; in its place goes on %s, whose key is said to be %s", name, printableText(string(next.Origin)), printableText(next.LogKey)))
 	}
 	return lines
 }
 
-// quorumLine tells how far the quorum of the policy has followed.
-func quorumLine(q *monitor.QuorumReport) string {
+// describeQuorum tells how far the quorum of the policy has followed.
+func describeQuorum(q *monitor.QuorumReport) string {
 	line := fmt.Sprintf("cosigned: %d entries have the quorum", q.TreeSize)
 	if q.WaitingSince != nil {
 		line += fmt.Sprintf(", %d wait for it since %s", q.Waiting, q.WaitingSince)
@@ -79,8 +79,8 @@ func quorumLine(q *monitor.QuorumReport) string {
 	return line
 }
 
-// succeeds tells how a log goes on from the one before it.
-func succeeds(p *monitor.SuccessionReport) string {
+// describeSuccession tells how a log goes on from the one before it.
+func describeSuccession(p *monitor.SuccessionReport) string {
 	compared := fmt.Sprintf("which agrees with the %d entries kept of it", p.KeptSize)
 	switch {
 	case p.KeptSize == 0:
@@ -88,5 +88,5 @@ func succeeds(p *monitor.SuccessionReport) string {
 	case p.KeptSize > p.LastSize:
 		compared += ": the service gives up the last " + strconv.FormatUint(uint64(p.KeptSize-p.LastSize), 10) + " of them"
 	}
-	return fmt.Sprintf("succeeds: %s, last known with %d entries, %s; the reason given: %s", plain(string(p.Predecessor)), p.LastSize, compared, plain(p.Reason))
+	return fmt.Sprintf("succeeds: %s, last known with %d entries, %s; the reason given: %s", printableText(string(p.Predecessor)), p.LastSize, compared, printableText(p.Reason))
 }

@@ -10,28 +10,28 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// relied is what whoever follows a log relies on.
-type relied struct {
+// monitorTrust is what whoever follows a log relies on.
+type monitorTrust struct {
 	keys      []tlog.VerifierKey // of the log; with --all of the directory
 	witnesses []tlog.WitnessKey
 	policy    *trust.Policy // whose quorum is required; nil for none
 }
 
-// relied reads what the flags name. As for verify, the log lines of a policy don't
+// readTrust reads what the flags name. As for verify, the log lines of a policy don't
 // count beside --key.
-func (c *monitorCommand) relied(s *streams) (r relied, err error) {
-	if r.keys, err = parseAll("--key", c.Key, tlog.ParseVerifierKey); err != nil {
+func (c *monitorCommand) readTrust(s *streams) (r monitorTrust, err error) {
+	if r.keys, err = parseFlagValues("--key", c.Key, tlog.ParseVerifierKey); err != nil {
 		return r, err
 	}
-	if r.witnesses, err = parseAll("--witness", c.Witness, tlog.ParseWitnessKey); err != nil || c.Policy == "" {
+	if r.witnesses, err = parseFlagValues("--witness", c.Witness, tlog.ParseWitnessKey); err != nil || c.Policy == "" {
 		return r, err
 	}
-	text, err := s.read(c.Policy, trust.MaxText)
+	text, err := s.readInput(c.Policy, trust.MaxText)
 	if err == nil {
 		r.policy, err = trust.Parse(text)
 	}
 	if err == nil && len(r.keys) == 0 {
-		r.keys, err = keysAt(r.policy, c.URL, c.All)
+		r.keys, err = policyKeysAt(r.policy, c.URL, c.All)
 	}
 	if err != nil {
 		return r, fmt.Errorf("--policy: %w", err)
@@ -39,9 +39,9 @@ func (c *monitorCommand) relied(s *streams) (r relied, err error) {
 	return r, nil
 }
 
-// keysAt returns the keys of the one log that a policy names, or, of several, of those
+// policyKeysAt returns the keys of the one log that a policy names, or, of several, of those
 // that it says lie at the address. all asks for every key, whatever its log.
-func keysAt(p *trust.Policy, address string, all bool) (keys []tlog.VerifierKey, err error) {
+func policyKeysAt(p *trust.Policy, address string, all bool) (keys []tlog.VerifierKey, err error) {
 	logs := p.Logs
 	if several := slices.ContainsFunc(logs, func(l trust.Log) bool { return l.Key.Name() != logs[0].Key.Name() }); several && !all {
 		logs = slices.DeleteFunc(slices.Clone(logs), func(l trust.Log) bool {

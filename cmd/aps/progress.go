@@ -12,9 +12,9 @@ import (
 // progressInterval is the time between two drawings of the bar.
 const progressInterval = 200 * time.Millisecond
 
-// newProgress returns a bar for so many things, -1 for unknown. It shows on a
+// newProgressBar returns a bar for so many things, -1 for unknown. It shows on a
 // terminal only.
-func newProgress(w io.Writer, total int64, doing, things string) *progressbar.ProgressBar {
+func newProgressBar(w io.Writer, total int64, doing, things string) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(w),
 		progressbar.OptionSetVisibility(isTerminal(w)),

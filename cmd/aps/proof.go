@@ -27,7 +27,7 @@ type proofReport struct {
 }
 
 // checkProof checks C2SP tlog-proof text, which holds neither key nor entry.
-func (c *verifyCommand) checkProof(s *streams, text []byte, trusted trusted) error {
+func (c *verifyCommand) checkProof(s *streams, text []byte, trusted auditorTrust) error {
 	if c.Require != "commitment" {
 		return fmt.Errorf("can't tell: a tlog-proof does not show the %s; a bundle does", c.Require)
 	}
@@ -42,15 +42,15 @@ func (c *verifyCommand) checkProof(s *streams, text []byte, trusted trusted) err
 	if err != nil {
 		return unreadableProof(text, err)
 	}
-	r := reportOf(proof, entry, trusted)
+	r := newProofReport(proof, entry, trusted)
 	if err := printProof(s, r); err != nil {
 		return err
 	}
 	switch {
 	case len(r.UnknownKeys) > 0:
-		return unknownKeys(r.UnknownKeys, "")
+		return unknownKeysError(r.UnknownKeys, "")
 	case !r.OK:
-		return &negative{fmt.Errorf("not proved: %s", plain(r.Errors[0]))}
+		return &negative{fmt.Errorf("not proved: %s", printableText(r.Errors[0]))}
 	case r.QuorumOK != nil && !*r.QuorumOK:
 		return errQuorum
 	}
@@ -62,7 +62,7 @@ func (c *verifyCommand) readEntry(s *streams) ([]byte, error) {
 	if c.Entry == stdin && c.Bundle == stdin {
 		return nil, errors.New("standard input is the proof already")
 	}
-	entry, err := s.read(c.Entry, tlog.MaxEntry+1)
+	entry, err := s.readInput(c.Entry, tlog.MaxEntry+1)
 	return bytes.TrimSuffix(entry, []byte("\n")), err
 }
 
@@ -74,21 +74,21 @@ func unreadableProof(text []byte, err error) error {
 	return &negative{fmt.Errorf("not proved: %w", err)}
 }
 
-// reportOf checks the checkpoint under the keys that are trusted, the proof, and
+// newProofReport checks the checkpoint under the keys that are trusted, the proof, and
 // that an entry of this service names the index at which it lies.
-func reportOf(p tlog.Proof, entry []byte, trusted trusted) proofReport {
+func newProofReport(p tlog.Proof, entry []byte, trusted auditorTrust) proofReport {
 	r := proofReport{LogIndex: p.Index, Cosignatures: []verify.Cosignature{}, Errors: []string{}}
-	checkpoint, err := trusted.open(p.Checkpoint)
+	checkpoint, err := trusted.openCheckpoint(p.Checkpoint)
 	if err != nil {
 		r.Errors = append(r.Errors, "checkpoint: "+err.Error())
-		if c, err := tlog.ReadCheckpoint(p.Checkpoint); err == nil && included(p, entry, c) == nil {
-			r.UnknownKeys = verify.UnknownSigners(p.Checkpoint, trusted.known())
+		if c, err := tlog.ReadCheckpoint(p.Checkpoint); err == nil && checkIncluded(p, entry, c) == nil {
+			r.UnknownKeys = verify.UnknownSigners(p.Checkpoint, trusted.knownKeys())
 		}
 		return r
 	}
 	r.CheckpointOK, r.Origin, r.TreeSize = true, checkpoint.Origin, checkpoint.Size
-	r.Cosignatures, r.QuorumOK = trusted.cosignatures(p.Checkpoint), trusted.quorum(true, p.Checkpoint)
-	if err := included(p, entry, checkpoint); err != nil {
+	r.Cosignatures, r.QuorumOK = trusted.validCosignatures(p.Checkpoint), trusted.checkQuorum(true, p.Checkpoint)
+	if err := checkIncluded(p, entry, checkpoint); err != nil {
 		r.Errors = append(r.Errors, "inclusion: "+err.Error())
 		return r
 	}
@@ -96,7 +96,7 @@ func reportOf(p tlog.Proof, entry []byte, trusted trusted) proofReport {
 	return r
 }
 
-func included(p tlog.Proof, entry []byte, c tlog.Checkpoint) error {
+func checkIncluded(p tlog.Proof, entry []byte, c tlog.Checkpoint) error {
 	if err := tlog.CheckInclusion(p.Index, c.Size, tlog.LeafHash(entry), p.Hashes, c.Root); err != nil {
 		return err
 	}

@@ -72,8 +72,8 @@ type playback struct {
 	start  time.Time
 }
 
-// event returns the signed envelope of a line and the trace that it belongs to.
-func (p playback) event(l sourceLine) (trace string, envelope []byte, err error) {
+// signRecorded returns the signed envelope of a line and the trace that it belongs to.
+func (p playback) signRecorded(l sourceLine) (trace string, envelope []byte, err error) {
 	canonical, err := jcs.Canonicalize(l.text, jcs.MaxDepth)
 	if err != nil {
 		return "", nil, err
@@ -85,11 +85,11 @@ func (p playback) event(l sourceLine) (trace string, envelope []byte, err error)
 	if r.Trace == "" {
 		return "", nil, errors.New("trace is missing")
 	}
-	envelope, err = p.signer.SignEvent(p.draft(r, l.number, canonical))
+	envelope, err = p.signer.SignEvent(p.draftEvent(r, l.number, canonical))
 	return r.Trace, envelope, err
 }
 
-func (p playback) draft(r recorded, number uint64, canonical []byte) client.Event {
+func (p playback) draftEvent(r recorded, number uint64, canonical []byte) client.Event {
 	who := p.signer.Identity()
 	start := id.InstantOf(p.start)
 	basis := fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%d\n%s", who.Organization, who.Agent, who.Key, start, number, canonical)
@@ -97,7 +97,7 @@ func (p playback) draft(r recorded, number uint64, canonical []byte) client.Even
 	salt := p.signer.Secret("aps/replay/salt", basis)
 	e := client.Event{
 		EventID:    id.Event("evt_" + hex.EncodeToString(eventID[:16])),
-		TraceID:    p.traceID(r.Trace),
+		TraceID:    p.traceIDFor(r.Trace),
 		EmittedAt:  id.InstantOf(p.start.Add(time.Duration(number) * interval)),
 		ActionKind: r.ActionKind,
 		Tool:       id.Tool(r.ToolName),
@@ -109,8 +109,8 @@ func (p playback) draft(r recorded, number uint64, canonical []byte) client.Even
 	return e
 }
 
-// traceID keeps a trace's own name where that can be one.
-func (p playback) traceID(trace string) id.Trace {
+// traceIDFor keeps a trace's own name where that can be one.
+func (p playback) traceIDFor(trace string) id.Trace {
 	if event.ValidEvent(trace) {
 		return id.Trace(trace)
 	}

@@ -30,59 +30,59 @@ func (c *replayCommand) Run(ctx context.Context, s *streams) error {
 	if c.Connections < 1 || c.Connections > 256 {
 		return errors.New("--connections must be 1 to 256")
 	}
-	if err := c.check(); err != nil {
+	if err := c.checkBatchSize(); err != nil {
 		return err
 	}
-	signer, err := c.signer()
+	signer, err := c.loadSigner()
 	if err != nil {
 		return err
 	}
-	in, err := s.open(c.File)
+	in, err := s.openInput(c.File)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
 	p := playback{signer: signer, start: c.Start}
 	if c.DryRun {
-		return c.print(s, in, p)
+		return c.printEnvelopes(s, in, p)
 	}
-	return c.send(ctx, s, in, p)
+	return c.sendRecording(ctx, s, in, p)
 }
 
-// print is a dry run: the envelopes in the order of their lines.
-func (c *replayCommand) print(s *streams, in io.Reader, p playback) error {
+// printEnvelopes is a dry run: the envelopes in the order of their lines.
+func (c *replayCommand) printEnvelopes(s *streams, in io.Reader, p playback) error {
 	for line, err := range sourceLines(in, c.Skip, c.Limit) {
 		if err != nil {
 			return err
 		}
-		_, envelope, err := p.event(line)
+		_, envelope, err := p.signRecorded(line)
 		if err != nil {
 			return &negative{fmt.Errorf("line %d: %w", line.number+1, err)}
 		}
-		if err := s.line("%s", envelope); err != nil {
+		if err := s.printLine("%s", envelope); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *replayCommand) send(ctx context.Context, s *streams, in io.Reader, p playback) error {
+func (c *replayCommand) sendRecording(ctx context.Context, s *streams, in io.Reader, p playback) error {
 	total, err := countLines(in, c.Skip, c.Limit)
 	if err != nil {
 		return err
 	}
-	r := replay{command: c, playback: p, tally: newTally(), lanes: newLanes(c.Connections, c.Batch), bar: newProgress(s.err, total, "replay", "events")}
-	before, err := r.head(ctx)
+	r := replay{command: c, playback: p, tally: newTally(), queues: newSendQueues(c.Connections, c.Batch), bar: newProgressBar(s.err, total, "replay", "events")}
+	before, err := r.fetchHead(ctx)
 	if err != nil {
 		return err
 	}
 	begun := time.Now()
-	failed := r.run(ctx, in)
-	out := r.tally.total(time.Since(begun))
+	failed := r.sendLines(ctx, in)
+	out := r.tally.totalAfter(time.Since(begun))
 	_ = r.bar.Finish() // only looks
 	out.HeadBefore = before
-	out.HeadAfter, _ = r.head(context.WithoutCancel(ctx)) // unknown is an answer, too
-	if err := out.print(s); err != nil {
+	out.HeadAfter, _ = r.fetchHead(context.WithoutCancel(ctx)) // unknown is an answer, too
+	if err := out.printSummary(s); err != nil {
 		return err
 	}
 	switch {
@@ -99,19 +99,19 @@ type replay struct {
 	command  *replayCommand
 	playback playback
 	tally    *tally
-	lanes    *lanes
+	queues   *sendQueues
 	bar      *progressbar.ProgressBar
 }
 
 // headTime bounds the time for fetching a head.
 const headTime = 10 * time.Second
 
-// head fetches the size and root of the organization's log: nil when the service
+// fetchHead fetches the size and root of the organization's log: nil when the service
 // does not show them, an error when it can't be reached.
-func (r *replay) head(ctx context.Context) (*treeHead, error) {
+func (r *replay) fetchHead(ctx context.Context) (*treeHead, error) {
 	ctx, cancel := context.WithTimeout(ctx, headTime)
 	defer cancel()
-	service, err := r.command.client(io.Discard)
+	service, err := r.command.newClient(io.Discard)
 	if err != nil {
 		return nil, err
 	}
@@ -124,86 +124,86 @@ func (r *replay) head(ctx context.Context) (*treeHead, error) {
 	case err != nil:
 		return nil, err
 	}
-	return headOf(checkpoint), nil
+	return newTreeHead(checkpoint), nil
 }
 
-// run reads and sends until the file ends or something stops it.
-func (r *replay) run(ctx context.Context, in io.Reader) error {
+// sendLines reads and sends until the file ends or something stops it.
+func (r *replay) sendLines(ctx context.Context, in io.Reader) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		defer r.lanes.close()
-		return r.read(ctx, in)
+		defer r.queues.closeQueues()
+		return r.enqueueLines(ctx, in)
 	})
-	for _, queue := range r.lanes.queues {
-		group.Go(func() error { return r.drive(ctx, queue) })
+	for _, queue := range r.queues.queues {
+		group.Go(func() error { return r.sendQueued(ctx, queue) })
 	}
 	return group.Wait()
 }
 
-// read signs the lines and hands them to the lanes.
-func (r *replay) read(ctx context.Context, in io.Reader) error {
+// enqueueLines signs the lines and hands them to the lanes.
+func (r *replay) enqueueLines(ctx context.Context, in io.Reader) error {
 	for line, err := range sourceLines(in, r.command.Skip, r.command.Limit) {
 		if err != nil {
 			return err
 		}
-		trace, envelope, err := r.playback.event(line)
+		trace, envelope, err := r.playback.signRecorded(line)
 		if err != nil {
-			r.count(func() { r.tally.refused(line.number, err.Error()) })
+			r.countLine(func() { r.tally.countRefused(line.number, err.Error()) })
 			continue
 		}
-		if err := r.lanes.put(ctx, outgoing{line.number, trace, envelope}); err != nil {
+		if err := r.queues.enqueueEvent(ctx, outgoingEvent{line.number, trace, envelope}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// drive sends what is in a lane, over a connection of its own.
-func (r *replay) drive(ctx context.Context, queue <-chan outgoing) error {
-	service, err := r.command.clientThat(func(err error, _ time.Duration) { r.tally.again(err) })
+// sendQueued sends what is in a lane, over a connection of its own.
+func (r *replay) sendQueued(ctx context.Context, queue <-chan outgoingEvent) error {
+	service, err := r.command.newNotifyingClient(func(err error, _ time.Duration) { r.tally.countRetry(err) })
 	if err != nil {
 		return err
 	}
 	defer service.CloseIdle()
-	for events := take(queue, r.command.Batch); events != nil; events = take(queue, r.command.Batch) {
-		if err := r.deliver(ctx, service, events); err != nil {
+	for events := takeEvents(queue, r.command.Batch); events != nil; events = takeEvents(queue, r.command.Batch) {
+		if err := r.sendAndCount(ctx, service, events); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// deliver sends events and counts what became of each. Its error stops the run.
-func (r *replay) deliver(ctx context.Context, service *client.Client, events []outgoing) (stop error) {
+// sendAndCount sends events and counts what became of each. Its error stops the run.
+func (r *replay) sendAndCount(ctx context.Context, service *client.Client, events []outgoingEvent) (stop error) {
 	envelopes := make([][]byte, len(events))
 	for i, o := range events {
 		envelopes[i] = o.envelope
 	}
-	for i, outcome := range dispatch(ctx, service, envelopes) {
-		if err := r.tell(events[i], outcome); err != nil && stop == nil {
+	for i, outcome := range sendEnvelopes(ctx, service, envelopes) {
+		if err := r.countOutcome(events[i], outcome); err != nil && stop == nil {
 			stop = fmt.Errorf("line %d: %w", events[i].line+1, err)
 		}
-		r.lanes.done(events[i])
+		r.queues.finishEvent(events[i])
 	}
 	return stop
 }
 
-// tell counts what became of one event. Its error stops the run: the service can't
+// countOutcome counts what became of one event. Its error stops the run: the service can't
 // be reached, or will refuse all other lines as well.
-func (r *replay) tell(o outgoing, outcome client.Outcome) error {
+func (r *replay) countOutcome(o outgoingEvent, outcome client.Outcome) error {
 	if outcome.Err == nil {
-		r.count(func() { r.tally.taken(outcome.Result) })
+		r.countLine(func() { r.tally.countTaken(outcome.Result) })
 		return nil
 	}
 	var answer *client.Error
 	if !errors.As(outcome.Err, &answer) || !isRefusal(outcome.Err) || answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden {
 		return outcome.Err
 	}
-	r.count(func() { r.tally.refused(o.line, fmt.Sprintf("%d %s", answer.Status, answer.Message)) })
+	r.countLine(func() { r.tally.countRefused(o.line, fmt.Sprintf("%d %s", answer.Status, answer.Message)) })
 	return nil
 }
 
-func (r *replay) count(one func()) {
+func (r *replay) countLine(one func()) {
 	one()
 	_ = r.bar.Add(1) // a bar that can't be drawn stops nothing
 }

@@ -224,7 +224,7 @@ func TestReasonsOfRetries(t *testing.T) {
 		"503 Later [overloaded]":         fmt.Errorf("send: %w", &client.Error{Status: 503, Message: "Later", Code: "overloaded", RequestID: "abc"}),
 		"else":                           errors.New("else"),
 	} {
-		if got := reasonOf(err); got != want {
+		if got := retryReason(err); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -281,7 +281,7 @@ func TestReplayInterrupted(t *testing.T) {
 	args := with("replay", at(s, o), as(t, o), []string{"-", "--connections", "2"})
 	ctx, cancel := context.WithCancel(t.Context())
 	var stdout, stderr bytes.Buffer
-	status := report(&stderr, run(ctx, args, ending{strings.NewReader(text), cancel}, &stdout, &stderr))
+	status := printError(&stderr, runProgram(ctx, args, ending{strings.NewReader(text), cancel}, &stdout, &stderr))
 	if status != 2 || !strings.Contains(stderr.String(), "(run again to go on)") || !strings.HasPrefix(stdout.String(), "lines ") {
 		t.Errorf("got %d, %s%s", status, &stdout, &stderr)
 	}
@@ -294,18 +294,18 @@ func TestReplayInterrupted(t *testing.T) {
 // Whatever the order in which lanes are served, a trace's events that wait at the
 // same time share a lane in order, and no lane is left out.
 func TestLanes(t *testing.T) {
-	l := newLanes(4, 1)
+	l := newSendQueues(4, 1)
 	for i := range 4 * minDepth {
-		if err := l.put(t.Context(), outgoing{line: uint64(i), trace: fmt.Sprint(i % 10)}); err != nil {
+		if err := l.enqueueEvent(t.Context(), outgoingEvent{line: uint64(i), trace: fmt.Sprint(i % 10)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	full, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := l.put(full, outgoing{}); err == nil {
+	if err := l.enqueueEvent(full, outgoingEvent{}); err == nil {
 		t.Error("more than the room was taken")
 	}
-	l.close()
+	l.closeQueues()
 	var group sync.WaitGroup
 	laneOf, last := make([]map[string]uint64, 4), make([]int, 4)
 	for lane, queue := range l.queues {
@@ -317,7 +317,7 @@ func TestLanes(t *testing.T) {
 				}
 				laneOf[lane][o.trace] = o.line
 				last[lane]++
-				l.done(o)
+				l.finishEvent(o)
 			}
 		})
 	}
@@ -329,19 +329,19 @@ func TestLanes(t *testing.T) {
 			t.Errorf("lane %d had nothing", lane)
 		}
 	}
-	if traces != 10 || len(l.claims) != 0 || len(l.room) != 0 || slices.Max(l.load) != 0 {
-		t.Errorf("%d traces in all lanes, %+v left", traces, l.claims)
+	if traces != 10 || len(l.traces) != 0 || len(l.room) != 0 || slices.Max(l.load) != 0 {
+		t.Errorf("%d traces in all lanes, %+v left", traces, l.traces)
 	}
 }
 
 func TestTake(t *testing.T) {
-	queue := make(chan outgoing, 5)
+	queue := make(chan outgoingEvent, 5)
 	for i := range 5 {
-		queue <- outgoing{line: uint64(i)}
+		queue <- outgoingEvent{line: uint64(i)}
 	}
 	close(queue)
 	var got []int
-	for events := take(queue, 2); events != nil; events = take(queue, 2) {
+	for events := takeEvents(queue, 2); events != nil; events = takeEvents(queue, 2) {
 		for _, o := range events {
 			got = append(got, int(o.line))
 		}
@@ -360,20 +360,20 @@ func FuzzPlayback(f *testing.F) {
 	f.Add(`{"trace":"../x","step":1,"action_kind":"result","payload":{"salt":1}}`)
 	o := fakeservice.Start(f, 1).Organization(0)
 	flags := as(f, o)
-	signer, err := signerFlags{nameFlags{o.ID, string(o.Agent), string(o.Key)}, flags[7]}.signer()
+	signer, err := signerFlags{nameFlags{o.ID, string(o.Agent), string(o.Key)}, flags[7]}.loadSigner()
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
 		p := playback{signer: signer}
-		_, first, err := p.event(sourceLine{3, []byte(line)})
+		_, first, err := p.signRecorded(sourceLine{3, []byte(line)})
 		if err != nil {
 			return
 		}
 		if _, err := event.Parse(first, event.Options{MaxBytes: len(first), Organization: o.ID}); err != nil {
 			t.Errorf("does not parse: %s: %v", first, err)
 		}
-		if _, second, err := p.event(sourceLine{3, []byte(line)}); err != nil || !bytes.Equal(first, second) {
+		if _, second, err := p.signRecorded(sourceLine{3, []byte(line)}); err != nil || !bytes.Equal(first, second) {
 			t.Errorf("not the same twice: %v", err)
 		}
 	})
@@ -381,14 +381,14 @@ func FuzzPlayback(f *testing.F) {
 
 func BenchmarkPlayback(b *testing.B) {
 	o := fakeservice.Start(b, 1).Organization(0)
-	signer, err := signerFlags{nameFlags{o.ID, string(o.Agent), string(o.Key)}, as(b, o)[7]}.signer()
+	signer, err := signerFlags{nameFlags{o.ID, string(o.Agent), string(o.Key)}, as(b, o)[7]}.loadSigner()
 	if err != nil {
 		b.Fatal(err)
 	}
 	line := sourceLine{1, []byte(lines(b, day)[0])}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := (playback{signer: signer}).event(line); err != nil {
+		if _, _, err := (playback{signer: signer}).signRecorded(line); err != nil {
 			b.Fatal(err)
 		}
 	}

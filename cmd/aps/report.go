@@ -22,32 +22,32 @@ type bundleReport struct {
 // printReport prints each check in words, what no check covers, and the result.
 func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 	lines := []string{
-		"event       " + plain(string(b.EventID)),
-		"log         " + plain(string(b.Origin)),
-		verdict(&r.InclusionOK, "inclusion", "the entry is in the tree that the checkpoint signs, at its index"),
-		verdict(&r.CheckpointOK, "checkpoint", checkpointWords(r.LogKeySource)),
-		verdict(&r.ChainOK, "chain", "the entry names the one before it, which is in the same tree"),
-		verdict(r.RecordOK, "record", "the entry commits to this record of this event"),
-		verdict(r.SignatureOK, "signature", signatureWords(b)),
-		verdict(r.EnvelopeOK, "envelope", "this envelope is the one that was signed"),
+		"event       " + printableText(string(b.EventID)),
+		"log         " + printableText(string(b.Origin)),
+		verdictLine(&r.InclusionOK, "inclusion", "the entry is in the tree that the checkpoint signs, at its index"),
+		verdictLine(&r.CheckpointOK, "checkpoint", checkpointWords(r.LogKeySource)),
+		verdictLine(&r.ChainOK, "chain", "the entry names the one before it, which is in the same tree"),
+		verdictLine(r.RecordOK, "record", "the entry commits to this record of this event"),
+		verdictLine(r.SignatureOK, "signature", signatureWords(b)),
+		verdictLine(r.EnvelopeOK, "envelope", "this envelope is the one that was signed"),
 	}
 	if b.Directory != nil {
-		lines = append(lines, verdict(r.DirectoryOK, "directory", "the service's directory lists a tree of this log that has the entry"))
+		lines = append(lines, verdictLine(r.DirectoryOK, "directory", "the service's directory lists a tree of this log that has the entry"))
 	}
 	if said, ok := verify.SuccessionOf(b); ok && r.OK {
-		lines = append(lines, succession(said))
+		lines = append(lines, successionLine(said))
 	}
-	lines = append(lines, witnessed(r.QuorumOK, r.Cosignatures, "")...)
-	lines = append(lines, witnessed(r.DirectoryQuorumOK, r.DirectoryCosignatures, "the directory, ")...)
+	lines = append(lines, quorumLines(r.QuorumOK, r.Cosignatures, "")...)
+	lines = append(lines, quorumLines(r.DirectoryQuorumOK, r.DirectoryCosignatures, "the directory, ")...)
 	if len(r.Unchecked) > 0 {
 		lines = append(lines, "not covered: "+strings.Join(r.Unchecked, ", "))
 	}
 	for _, e := range r.Errors {
-		lines = append(lines, "wrong: "+plain(e))
+		lines = append(lines, "wrong: "+printableText(e))
 	}
-	lines = doubted(lines, r.UnknownKeys)
+	lines = softenFailures(lines, r.UnknownKeys)
 	if o := b.OperatorStatement; o != nil && o.KeyClaim != "" {
-		lines = append(lines, "the operator claims of the key that signed: "+plain(o.KeyClaim))
+		lines = append(lines, "the operator claims of the key that signed: "+printableText(o.KeyClaim))
 	}
 	switch {
 	case r.OK && (isFalse(r.QuorumOK) || isFalse(r.DirectoryQuorumOK)):
@@ -56,29 +56,29 @@ func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 	case r.OK:
 		lines = append(lines, "whole, but signed by a key that only the bundle vouches for")
 	}
-	return s.line("%s", strings.Join(lines, "\n"))
+	return s.printLine("%s", strings.Join(lines, "\n"))
 }
 
-// succession tells what the first event of a log says of the one that it succeeds.
-func succession(s verify.Succession) string {
+// successionLine tells what the first event of a log says of the one that it succeeds.
+func successionLine(s verify.Succession) string {
 	last, _ := s.Last() // it was parsed
-	return fmt.Sprintf("succeeds    %s, last known with %d entries: %s", plain(string(s.Predecessor)), last.Size, plain(s.Reason))
+	return fmt.Sprintf("succeeds    %s, last known with %d entries: %s", printableText(string(s.Predecessor)), last.Size, printableText(s.Reason))
 }
 
 func isFalse(verdict *bool) bool { return verdict != nil && !*verdict }
 
-// witnessed tells the quorum of a policy, and who cosigned; of says whose
+// quorumLines tells the quorum of a policy, and who cosigned; of says whose
 // checkpoint, if it is not the log's.
-func witnessed(quorum *bool, by []verify.Cosignature, of string) (lines []string) {
+func quorumLines(quorum *bool, by []verify.Cosignature, of string) (lines []string) {
 	switch {
 	case quorum == nil:
 	case *quorum:
-		lines = append(lines, verdict(quorum, "quorum", of+"enough witnesses of the policy have cosigned the checkpoint"))
+		lines = append(lines, verdictLine(quorum, "quorum", of+"enough witnesses of the policy have cosigned the checkpoint"))
 	default:
 		lines = append(lines, "--    quorum      "+of+"not reached: too few witnesses of the policy have cosigned the checkpoint")
 	}
 	for _, c := range by {
-		lines = append(lines, fmt.Sprintf("cosigned    %s%s, by %s", of, c.Time, plain(c.Name)))
+		lines = append(lines, fmt.Sprintf("cosigned    %s%s, by %s", of, c.Time, printableText(c.Name)))
 	}
 	return lines
 }
@@ -86,25 +86,25 @@ func witnessed(quorum *bool, by []verify.Cosignature, of string) (lines []string
 // printProof prints what is found of a tlog-proof.
 func printProof(s *streams, r proofReport) error {
 	if s.json {
-		return s.value(r)
+		return s.printJSON(r)
 	}
 	var lines []string
 	if r.CheckpointOK {
-		lines = append(lines, "log         "+plain(string(r.Origin)))
+		lines = append(lines, "log         "+printableText(string(r.Origin)))
 	}
-	lines = append(lines, verdict(&r.CheckpointOK, "checkpoint", checkpointWords(verify.KeyFromArgument)))
+	lines = append(lines, verdictLine(&r.CheckpointOK, "checkpoint", checkpointWords(verify.KeyFromArgument)))
 	if r.CheckpointOK {
-		lines = append(lines, verdict(&r.InclusionOK, "inclusion", "the entry is in the tree that the checkpoint signs, at its index"))
+		lines = append(lines, verdictLine(&r.InclusionOK, "inclusion", "the entry is in the tree that the checkpoint signs, at its index"))
 	}
-	lines = append(lines, witnessed(r.QuorumOK, r.Cosignatures, "")...)
+	lines = append(lines, quorumLines(r.QuorumOK, r.Cosignatures, "")...)
 	if r.OK && (r.QuorumOK == nil || *r.QuorumOK) {
 		lines = append(lines, fmt.Sprintf("proved: entry %d of %d. A tlog-proof says nothing about the chain and the event; a bundle does", r.LogIndex.Sequence(), r.TreeSize))
 	}
-	return s.line("%s", strings.Join(doubted(lines, r.UnknownKeys), "\n"))
+	return s.printLine("%s", strings.Join(softenFailures(lines, r.UnknownKeys), "\n"))
 }
 
-// doubted takes the blame from lines when all that is wrong is that keys are not known.
-func doubted(lines, unknown []string) []string {
+// softenFailures takes the blame from lines when all that is wrong is that keys are not known.
+func softenFailures(lines, unknown []string) []string {
 	if len(unknown) == 0 {
 		return lines
 	}
@@ -118,8 +118,8 @@ func doubted(lines, unknown []string) []string {
 	return lines
 }
 
-// verdict is one check: what holds when it is true.
-func verdict(ok *bool, name, words string) string {
+// verdictLine is one check: what holds when it is true.
+func verdictLine(ok *bool, name, words string) string {
 	sign := "ok  "
 	switch {
 	case ok == nil:

@@ -32,9 +32,9 @@ type streams struct {
 	json bool
 }
 
-// run runs one command line, given without the program's name. Its error says
+// runProgram runs one command line, given without the program's name. Its error says
 // what report prints and with which status the program ends.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+func runProgram(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	var p program
 	helped := false
 	parser, err := kong.New(&p,

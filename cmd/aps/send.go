@@ -21,20 +21,20 @@ type sendCommand struct {
 }
 
 func (c *sendCommand) Run(ctx context.Context, s *streams) error {
-	if err := c.check(); err != nil {
+	if err := c.checkBatchSize(); err != nil {
 		return err
 	}
-	service, err := c.client(s.err)
+	service, err := c.newClient(s.err)
 	if err != nil {
 		return err
 	}
-	in, err := s.open(c.File)
+	in, err := s.openInput(c.File)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
 	d := delivery{streams: s, service: service, flags: c.signerFlags}
-	return d.all(ctx, in, c.Batch)
+	return d.sendAllEvents(ctx, in, c.Batch)
 }
 
 // delivery is one run of send.
@@ -49,13 +49,13 @@ type delivery struct {
 	first   error // why the first refused event was
 }
 
-// all sends what is read, so many events in a request at most.
-func (d *delivery) all(ctx context.Context, in io.Reader, batch int) error {
-	for group, err := range groups(in, batch) {
+// sendAllEvents sends what is read, so many events in a request at most.
+func (d *delivery) sendAllEvents(ctx context.Context, in io.Reader, batch int) error {
+	for group, err := range readGroups(in, batch) {
 		if err != nil {
 			return err
 		}
-		if err := d.some(ctx, group); err != nil {
+		if err := d.sendGroup(ctx, group); err != nil {
 			return err
 		}
 	}
@@ -68,13 +68,13 @@ func (d *delivery) all(ctx context.Context, in io.Reader, batch int) error {
 	return nil
 }
 
-// some sends a group of events, up to the first that can't be signed, and prints
+// sendGroup sends a group of events, up to the first that can't be signed, and prints
 // what became of each. Its error ends the run.
-func (d *delivery) some(ctx context.Context, group [][]byte) error {
+func (d *delivery) sendGroup(ctx context.Context, group [][]byte) error {
 	envelopes := make([][]byte, 0, len(group))
 	var unsigned error
 	for _, value := range group {
-		envelope, err := d.envelope(value)
+		envelope, err := d.signedEnvelope(value)
 		if err != nil {
 			unsigned = fmt.Errorf("event %d: %w", d.sent+len(envelopes)+1, err)
 			break
@@ -82,9 +82,9 @@ func (d *delivery) some(ctx context.Context, group [][]byte) error {
 		envelopes = append(envelopes, envelope)
 	}
 	var stop error
-	for i, o := range dispatch(ctx, d.service, envelopes) {
+	for i, o := range sendEnvelopes(ctx, d.service, envelopes) {
 		d.sent++
-		if err := d.tell(envelopes[i], o); err != nil && stop == nil {
+		if err := d.printOutcome(envelopes[i], o); err != nil && stop == nil {
 			stop = fmt.Errorf("event %d: %w", d.sent, err)
 		}
 	}
@@ -94,9 +94,9 @@ func (d *delivery) some(ctx context.Context, group [][]byte) error {
 	return stop
 }
 
-// tell prints what became of one event. Its error ends the run; a refusal does
+// printOutcome prints what became of one event. Its error ends the run; a refusal does
 // not, but for one of the ingest key, which all others would meet as well.
-func (d *delivery) tell(envelope []byte, o client.Outcome) error {
+func (d *delivery) printOutcome(envelope []byte, o client.Outcome) error {
 	if o.Err == nil {
 		return d.printResult(o.Result)
 	}
@@ -108,15 +108,15 @@ func (d *delivery) tell(envelope []byte, o client.Outcome) error {
 	if d.refused++; d.first == nil {
 		d.first = o.Err
 	}
-	return d.printRefusal(eventID(envelope), o.Err)
+	return d.printRefusal(envelopeEventID(envelope), o.Err)
 }
 
-func (d *delivery) envelope(value []byte) ([]byte, error) {
-	if isSigned(value) {
+func (d *delivery) signedEnvelope(value []byte) ([]byte, error) {
+	if hasSignature(value) {
 		return value, nil
 	}
 	if d.signer == nil {
-		signer, err := d.flags.signer()
+		signer, err := d.flags.loadSigner()
 		if err != nil {
 			return nil, err
 		}
@@ -128,13 +128,13 @@ func (d *delivery) envelope(value []byte) ([]byte, error) {
 func (d *delivery) printResult(r client.Result) error {
 	switch {
 	case d.json:
-		return d.value(r)
+		return d.printJSON(r)
 	case r.Status != client.Created:
-		return d.line("%-8s  %s", r.Status, r.EventID)
+		return d.printLine("%-8s  %s", r.Status, r.EventID)
 	case r.Tightened():
-		return d.line("%-8s  %s  #%d  %s  tightened to %s by %s, rule %s", r.Status, r.EventID, r.Sequence, r.EventHash, r.Decision, plain(r.PolicyID), plain(r.RuleID))
+		return d.printLine("%-8s  %s  #%d  %s  tightened to %s by %s, rule %s", r.Status, r.EventID, r.Sequence, r.EventHash, r.Decision, printableText(r.PolicyID), printableText(r.RuleID))
 	}
-	return d.line("%-8s  %s  #%d  %s", r.Status, r.EventID, r.Sequence, r.EventHash)
+	return d.printLine("%-8s  %s  #%d  %s", r.Status, r.EventID, r.Sequence, r.EventHash)
 }
 
 // refusedLine is a refused event in JSON output.
@@ -149,18 +149,18 @@ type refusedLine struct {
 
 func (d *delivery) printRefusal(name id.Event, err error) error {
 	if !d.json {
-		return d.line("%-8s  %s  %s", "refused", name, err)
+		return d.printLine("%-8s  %s  %s", "refused", name, err)
 	}
 	out := refusedLine{EventID: string(name), Status: "refused", Error: err.Error()}
 	var answer *client.Error
 	if errors.As(err, &answer) {
 		out.StatusCode, out.Code, out.Error, out.RequestID = answer.Status, answer.Code, answer.Message, answer.RequestID
 	}
-	return d.value(out)
+	return d.printJSON(out)
 }
 
-// eventID returns the id of an envelope, "" when it is malformed.
-func eventID(envelope []byte) id.Event {
+// envelopeEventID returns the id of an envelope, "" when it is malformed.
+func envelopeEventID(envelope []byte) id.Event {
 	e, err := event.Parse(envelope, event.Options{MaxBytes: len(envelope)})
 	if err != nil {
 		return ""

@@ -129,7 +129,7 @@ func TestGroups(t *testing.T) {
 		"cut":             {"{}{", 5, "1!"},
 	} {
 		var got strings.Builder
-		for group, err := range groups(strings.NewReader(tc.text), tc.most) {
+		for group, err := range readGroups(strings.NewReader(tc.text), tc.most) {
 			if err != nil {
 				got.WriteString("!")
 				continue
@@ -141,14 +141,14 @@ func TestGroups(t *testing.T) {
 		}
 	}
 	count, sum := 0, 0
-	for group := range groups(strings.NewReader(strings.Repeat("[] ", inputBuffer)), 1000) {
+	for group := range readGroups(strings.NewReader(strings.Repeat("[] ", inputBuffer)), 1000) {
 		count, sum = count+1, sum+len(group)
 	}
 	if sum != inputBuffer || count > sum/1000+4 { // a read may end with a value
 		t.Errorf("got %d values in %d groups", sum, count)
 	}
 	in, out := io.Pipe()
-	next, stop := iter.Pull2(groups(in, 10))
+	next, stop := iter.Pull2(readGroups(in, 10))
 	defer stop()
 	for _, text := range []string{"{}\n", "{}\n{}\n"} {
 		go func() { _, _ = io.WriteString(out, text) }()

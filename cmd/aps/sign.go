@@ -15,7 +15,7 @@ type signCommand struct {
 }
 
 func (c *signCommand) Run(s *streams) error {
-	signer, err := c.signer()
+	signer, err := c.loadSigner()
 	if err != nil {
 		return err
 	}
@@ -23,13 +23,13 @@ func (c *signCommand) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	in, err := s.open(c.File)
+	in, err := s.openInput(c.File)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
 	count := 0
-	for value, err := range values(in) {
+	for value, err := range readValues(in) {
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (c *signCommand) Run(s *streams) error {
 		if err != nil {
 			return err
 		}
-		if err := s.line("%s", envelope); err != nil {
+		if err := s.printLine("%s", envelope); err != nil {
 			return err
 		}
 		count++
@@ -56,8 +56,8 @@ func completeAndSign(signer *client.Signer, unsigned []byte, form event.Form) ([
 	return signer.Sign(complete, form)
 }
 
-// isSigned reports whether an event has a signature member.
-func isSigned(value []byte) bool {
+// hasSignature reports whether an event has a signature member.
+func hasSignature(value []byte) bool {
 	canonical, members, err := jcs.ParseObject(nil, value, jcs.MaxDepth)
 	if err != nil {
 		return false

@@ -33,13 +33,13 @@ type unable struct{ err error }
 func (u *unable) Error() string { return u.err.Error() }
 func (u *unable) Unwrap() error { return u.err }
 
-// report prints an error and what to do about it, and returns the exit status.
-func report(w io.Writer, err error) int {
+// printError prints an error and what to do about it, and returns the exit status.
+func printError(w io.Writer, err error) int {
 	if err == nil {
 		return statusOK
 	}
 	_, _ = fmt.Fprintln(w, "aps:", err)
-	if h := hint(err); h != "" {
+	if h := errorHint(err); h != "" {
 		_, _ = fmt.Fprintln(w, "hint:", h)
 	}
 	var no *negative
@@ -56,8 +56,8 @@ func isRefusal(err error) bool {
 	return errors.As(err, &answer) && answer.Status/100 == 4
 }
 
-// hint returns what a user may do about an error, "" when there is nothing to say.
-func hint(err error) string {
+// errorHint returns what a user may do about an error, "" when there is nothing to say.
+func errorHint(err error) string {
 	var answer *client.Error
 	var usage *kong.ParseError
 	var network *net.OpError

@@ -63,12 +63,12 @@ type treeHead struct {
 	RootHash id.Hash  `json:"root_hash"`
 }
 
-func headOf(c tlog.Checkpoint) *treeHead { return &treeHead{c.Size, c.Root} }
+func newTreeHead(c tlog.Checkpoint) *treeHead { return &treeHead{c.Size, c.Root} }
 
 func newTally() *tally { return &tally{reasons: map[string]*reason{}, retries: map[string]uint64{}} }
 
-// taken counts a line that the service took.
-func (t *tally) taken(r client.Result) {
+// countTaken counts a line that the service took.
+func (t *tally) countTaken(r client.Result) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.summary.Lines++
@@ -85,13 +85,13 @@ func (t *tally) taken(r client.Result) {
 	}
 }
 
-// refused counts the line of that number (from 0), which was not taken.
-func (t *tally) refused(number uint64, why string) {
+// countRefused counts the line of that number (from 0), which was not taken.
+func (t *tally) countRefused(number uint64, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.summary.Lines++
 	t.summary.Refused++
-	why = told(t.reasons, why)
+	why = boundedReason(t.reasons, why)
 	r := t.reasons[why]
 	if r == nil {
 		r = &reason{Reason: why, FirstLine: number + 1}
@@ -101,24 +101,24 @@ func (t *tally) refused(number uint64, why string) {
 	r.FirstLine = min(r.FirstLine, number+1)
 }
 
-// told returns the reason by which why is counted: itself while there is room.
-func told[V any](reasons map[string]V, why string) string {
+// boundedReason returns the reason by which why is counted: itself while there is room.
+func boundedReason[V any](reasons map[string]V, why string) string {
 	if _, known := reasons[why]; !known && len(reasons) >= maxReasons {
 		return "other reasons"
 	}
 	return why
 }
 
-// again counts a request that is sent again after err.
-func (t *tally) again(err error) {
-	why := reasonOf(err)
+// countRetry counts a request that is sent again after err.
+func (t *tally) countRetry(err error) {
+	why := retryReason(err)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.retries[told(t.retries, why)]++
+	t.retries[boundedReason(t.retries, why)]++
 }
 
-// reasonOf is what is wrong, without what differs each time: addresses, request ids.
-func reasonOf(err error) string {
+// retryReason is what is wrong, without what differs each time: addresses, request ids.
+func retryReason(err error) string {
 	var answer *client.Error
 	var broken *net.OpError
 	var failed *url.Error
@@ -133,8 +133,8 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// total returns the summary after so much time.
-func (t *tally) total(elapsed time.Duration) summary {
+// totalAfter returns the summary after so much time.
+func (t *tally) totalAfter(elapsed time.Duration) summary {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.summary
@@ -159,33 +159,33 @@ func (t *tally) total(elapsed time.Duration) summary {
 	return s
 }
 
-func (s summary) print(out *streams) error {
+func (s summary) printSummary(out *streams) error {
 	if out.json {
-		return out.value(s)
+		return out.printJSON(s)
 	}
-	if err := out.line("lines      %d: %d created, %d replayed, %d refused", s.Lines, s.Created, s.Replayed, s.Refused); err != nil {
+	if err := out.printLine("lines      %d: %d created, %d replayed, %d refused", s.Lines, s.Created, s.Replayed, s.Refused); err != nil {
 		return err
 	}
-	if err := out.line("tightened  %d, of these denied %d", s.Tightened, s.Denied); err != nil {
+	if err := out.printLine("tightened  %d, of these denied %d", s.Tightened, s.Denied); err != nil {
 		return err
 	}
-	if err := out.line("head       %s before, %s after", s.HeadBefore.text(), s.HeadAfter.text()); err != nil {
+	if err := out.printLine("head       %s before, %s after", s.HeadBefore.describeSize(), s.HeadAfter.describeSize()); err != nil {
 		return err
 	}
 	for _, r := range s.Reasons {
-		if err := out.line("refused    %d, first in line %d: %s", r.Lines, r.FirstLine, plain(r.Reason)); err != nil {
+		if err := out.printLine("refused    %d, first in line %d: %s", r.Lines, r.FirstLine, printableText(r.Reason)); err != nil {
 			return err
 		}
 	}
 	for _, r := range s.Retries {
-		if err := out.line("sent again %d times: %s", r.Requests, plain(r.Reason)); err != nil {
+		if err := out.printLine("sent again %d times: %s", r.Requests, printableText(r.Reason)); err != nil {
 			return err
 		}
 	}
-	return out.line("rate       %.0f events/s, %.1f s", s.Rate, s.Seconds)
+	return out.printLine("rate       %.0f events/s, %.1f s", s.Rate, s.Seconds)
 }
 
-func (h *treeHead) text() string {
+func (h *treeHead) describeSize() string {
 	if h == nil {
 		return "unknown"
 	}

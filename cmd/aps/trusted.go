@@ -28,17 +28,17 @@ type directoryFlags struct {
 	Keys   string `placeholder:"FILE" help:"The saved answer of the directory's transparency/keys."`
 }
 
-// trusted is what an auditor relies on.
-type trusted struct {
+// auditorTrust is what an auditor relies on.
+type auditorTrust struct {
 	keys   []tlog.VerifierKey // any one of them
 	others []verify.LogKey    // of the same logs
 	policy *trust.Policy      // whose quorum is required; nil for none
 }
 
-// read reads what the flags name, whose names begin with prefix.
-func (f trustFlags) read(s *streams, prefix string) (t trusted, err error) {
+// readTrust reads what the flags name, whose names begin with prefix.
+func (f trustFlags) readTrust(s *streams, prefix string) (t auditorTrust, err error) {
 	if f.Policy != "" {
-		text, err := s.read(f.Policy, trust.MaxText)
+		text, err := s.readInput(f.Policy, trust.MaxText)
 		if err != nil {
 			return t, fmt.Errorf("%spolicy: %w", prefix, err)
 		}
@@ -57,17 +57,17 @@ func (f trustFlags) read(s *streams, prefix string) (t trusted, err error) {
 		t.keys = []tlog.VerifierKey{key}
 	}
 	if f.Keys != "" {
-		if t.others, err = t.readOthers(s, f.Keys); err != nil {
+		if t.others, err = t.readOtherKeys(s, f.Keys); err != nil {
 			return t, fmt.Errorf("%skeys: %w", prefix, err)
 		}
 	}
 	return t, nil
 }
 
-// readOthers reads further keys of a log. A list that does not hold a key which is
+// readOtherKeys reads further keys of a log. A list that does not hold a key which is
 // trusted anyway is not of that log, whatever the names say.
-func (t trusted) readOthers(s *streams, file string) ([]verify.LogKey, error) {
-	text, err := s.read(file, maxProven)
+func (t auditorTrust) readOtherKeys(s *streams, file string) ([]verify.LogKey, error) {
+	text, err := s.readInput(file, maxProven)
 	if err != nil {
 		return nil, err
 	}
@@ -86,10 +86,10 @@ func (t trusted) readOthers(s *streams, file string) ([]verify.LogKey, error) {
 	return others, nil
 }
 
-// options are those for a bundle: of the keys that are trusted, one that it names, or
+// bundleOptions are those for a bundle: of the keys that are trusted, one that it names, or
 // else one of its log.
-func (t trusted) options(b *verify.Bundle) verify.Options {
-	o := verify.Options{CheckedAt: id.InstantOf(time.Now()), Retired: t.others, Witnesses: t.witnesses()}
+func (t auditorTrust) bundleOptions(b *verify.Bundle) verify.Options {
+	o := verify.Options{CheckedAt: id.InstantOf(time.Now()), Retired: t.others, Witnesses: t.witnessKeys()}
 	for _, k := range t.keys {
 		switch {
 		case k.String() == b.LogKey || slices.Contains(b.LogKeys, k.String()):
@@ -102,8 +102,8 @@ func (t trusted) options(b *verify.Bundle) verify.Options {
 	return o
 }
 
-// witnesses are those of the policy.
-func (t trusted) witnesses() (all []tlog.WitnessKey) {
+// witnessKeys are those of the policy.
+func (t auditorTrust) witnessKeys() (all []tlog.WitnessKey) {
 	if t.policy != nil {
 		for _, w := range t.policy.Witnesses {
 			all = append(all, w.Key)
@@ -112,13 +112,13 @@ func (t trusted) witnesses() (all []tlog.WitnessKey) {
 	return all
 }
 
-// withDirectory adds what is known of the service's directory to the options for a
+// addDirectoryTrust adds what is known of the service's directory to the options for a
 // bundle. Whom the log's policy knows is named on the directory's checkpoint too.
-func withDirectory(o verify.Options, d trusted, second *verify.Directory) verify.Options {
+func addDirectoryTrust(o verify.Options, d auditorTrust, second *verify.Directory) verify.Options {
 	if second == nil || len(d.keys) == 0 && d.policy == nil {
 		return o
 	}
-	inner := d.options(second.Bundle)
+	inner := d.bundleOptions(second.Bundle)
 	for _, w := range o.Witnesses {
 		if !slices.Contains(inner.Witnesses, w) {
 			inner.Witnesses = append(inner.Witnesses, w)
@@ -128,8 +128,8 @@ func withDirectory(o verify.Options, d trusted, second *verify.Directory) verify
 	return o
 }
 
-// open opens a checkpoint with whichever key of its log signed it.
-func (t trusted) open(note []byte) (tlog.Checkpoint, error) {
+// openCheckpoint opens a checkpoint with whichever key of its log signed it.
+func (t auditorTrust) openCheckpoint(note []byte) (tlog.Checkpoint, error) {
 	c, err := tlog.ReadCheckpoint(note)
 	if err != nil {
 		return tlog.Checkpoint{}, err
@@ -148,8 +148,8 @@ func (t trusted) open(note []byte) (tlog.Checkpoint, error) {
 	return tlog.Checkpoint{}, err
 }
 
-// known returns all keys that are given, whatever their sizes.
-func (t trusted) known() []tlog.VerifierKey {
+// knownKeys returns all keys that are given, whatever their sizes.
+func (t auditorTrust) knownKeys() []tlog.VerifierKey {
 	keys := slices.Clone(t.keys)
 	for _, k := range t.others {
 		keys = append(keys, k.Key)
@@ -157,9 +157,9 @@ func (t trusted) known() []tlog.VerifierKey {
 	return keys
 }
 
-// quorum says whether enough witnesses have cosigned a checkpoint: nil when none
+// checkQuorum says whether enough witnesses have cosigned a checkpoint: nil when none
 // are asked for, or the log did not sign it.
-func (t trusted) quorum(signed bool, note []byte) *bool {
+func (t auditorTrust) checkQuorum(signed bool, note []byte) *bool {
 	if t.policy == nil || !signed {
 		return nil
 	}
@@ -168,8 +168,8 @@ func (t trusted) quorum(signed bool, note []byte) *bool {
 	return &reached
 }
 
-// cosignatures are the valid ones of the policy's witnesses.
-func (t trusted) cosignatures(note []byte) []verify.Cosignature {
+// validCosignatures are the valid ones of the policy's witnesses.
+func (t auditorTrust) validCosignatures(note []byte) []verify.Cosignature {
 	all := []verify.Cosignature{}
 	n, err := tlog.ParseNote(note)
 	if t.policy == nil || err != nil {

@@ -35,15 +35,15 @@ Nothing is fetched unless an address or --url is given.`
 }
 
 func (c *verifyCommand) Run(ctx context.Context, s *streams) error {
-	trusted, err := c.trustFlags.read(s, "--")
+	trusted, err := c.trustFlags.readTrust(s, "--")
 	if err != nil {
 		return err
 	}
-	directory, err := trustFlags(c.Directory).read(s, "--directory-")
+	directory, err := trustFlags(c.Directory).readTrust(s, "--directory-")
 	if err != nil {
 		return err
 	}
-	text, err := c.load(ctx, s)
+	text, err := c.loadInput(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -53,22 +53,22 @@ func (c *verifyCommand) Run(ctx context.Context, s *streams) error {
 	return c.checkBundle(s, text, trusted, directory)
 }
 
-// load reads what is to be verified.
-func (c *verifyCommand) load(ctx context.Context, s *streams) ([]byte, error) {
+// loadInput reads what is to be verified.
+func (c *verifyCommand) loadInput(ctx context.Context, s *streams) ([]byte, error) {
 	switch {
 	case c.URL != "":
 		return c.fetchEvent(ctx, s)
 	case strings.HasPrefix(c.Bundle, "http://") || strings.HasPrefix(c.Bundle, "https://"):
 		return c.fetchAddress(ctx, s)
 	}
-	return s.read(c.Bundle, maxProven)
+	return s.readInput(c.Bundle, maxProven)
 }
 
 func (c *verifyCommand) fetchEvent(ctx context.Context, s *streams) ([]byte, error) {
 	if c.Slug == "" {
 		return nil, errors.New("no organization: set --slug")
 	}
-	service, err := serviceFlags{URL: c.URL}.client(s.err)
+	service, err := serviceFlags{URL: c.URL}.newClient(s.err)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (c *verifyCommand) fetchAddress(ctx context.Context, s *streams) ([]byte, e
 	if err != nil {
 		return nil, errors.New("not an address of a bundle or a tlog-proof")
 	}
-	service, err := serviceFlags{URL: address.Scheme + "://" + address.Host}.client(s.err)
+	service, err := serviceFlags{URL: address.Scheme + "://" + address.Host}.newClient(s.err)
 	if err != nil {
 		return nil, err
 	}
@@ -96,9 +96,9 @@ func (c *verifyCommand) fetchAddress(ctx context.Context, s *streams) ([]byte, e
 	return text, nil
 }
 
-// asked returns the event that was asked for, "" when none was: with --url, and
+// askedEvent returns the event that was asked for, "" when none was: with --url, and
 // with the address of a service.
-func (c *verifyCommand) asked() id.Event {
+func (c *verifyCommand) askedEvent() id.Event {
 	if c.URL != "" {
 		return id.Event(c.Bundle)
 	}
@@ -113,25 +113,25 @@ func (c *verifyCommand) asked() id.Event {
 	return ""
 }
 
-func (c *verifyCommand) checkBundle(s *streams, text []byte, trusted, directory trusted) error {
+func (c *verifyCommand) checkBundle(s *streams, text []byte, trusted, directory auditorTrust) error {
 	bundle, err := verify.ParseBundle(text)
 	if err != nil {
-		return unreadable(text, err)
+		return unreadableBundle(text, err)
 	}
-	if event := c.asked(); event != "" && event != bundle.EventID {
+	if event := c.askedEvent(); event != "" && event != bundle.EventID {
 		return &negative{errors.New("the service sent the bundle of another event")}
 	}
-	options := withDirectory(trusted.options(bundle), directory, bundle.Directory)
+	options := addDirectoryTrust(trusted.bundleOptions(bundle), directory, bundle.Directory)
 	r := bundleReport{Report: verify.Check(bundle, options)}
 	for _, k := range verify.UnknownKeys(bundle, options) {
 		r.UnknownKeys = append(r.UnknownKeys, verify.Signer(k.Name(), k.Hash()))
 	}
-	r.QuorumOK = trusted.quorum(r.CheckpointOK, []byte(bundle.Checkpoint))
+	r.QuorumOK = trusted.checkQuorum(r.CheckpointOK, []byte(bundle.Checkpoint))
 	if second := bundle.Directory; second != nil {
-		r.DirectoryQuorumOK = directory.quorum(*r.DirectoryOK, []byte(second.Bundle.Checkpoint))
+		r.DirectoryQuorumOK = directory.checkQuorum(*r.DirectoryOK, []byte(second.Bundle.Checkpoint))
 	}
 	if s.json {
-		err = s.value(r)
+		err = s.printJSON(r)
 	} else {
 		err = printReport(s, bundle, r)
 	}
@@ -139,9 +139,9 @@ func (c *verifyCommand) checkBundle(s *streams, text []byte, trusted, directory 
 	case err != nil:
 		return err
 	case len(r.UnknownKeys) > 0:
-		return unknownKeys(r.UnknownKeys, bundle.OrganizationSlug)
+		return unknownKeysError(r.UnknownKeys, bundle.OrganizationSlug)
 	case !r.OK:
-		return &negative{fmt.Errorf("not proved: %s", plain(r.Errors[0]))}
+		return &negative{fmt.Errorf("not proved: %s", printableText(r.Errors[0]))}
 	case len(trusted.keys) == 0:
 		return errors.New("can't tell whose log this is: neither --key nor --policy names it")
 	case r.QuorumOK != nil && !*r.QuorumOK:
@@ -151,7 +151,7 @@ func (c *verifyCommand) checkBundle(s *streams, text []byte, trusted, directory 
 	case r.DirectoryQuorumOK != nil && !*r.DirectoryQuorumOK:
 		return errDirectoryQuorum
 	}
-	return disclosed(c.Require, r.Report)
+	return checkDisclosure(c.Require, r.Report)
 }
 
 // These prove nothing wrong: cosignatures come after a checkpoint, and listings
@@ -162,20 +162,20 @@ var (
 	errNoSecondProof   = errors.New("can't tell: the bundle has no second proof by the directory")
 )
 
-// unknownKeys says that nothing is wrong but that keys signed which nobody vouches
+// unknownKeysError says that nothing is wrong but that keys signed which nobody vouches
 // for, and where to learn of them. The slug is only a hint.
-func unknownKeys(signers []string, slug id.Slug) error {
+func unknownKeysError(signers []string, slug id.Slug) error {
 	if slug == "" {
 		slug = "SLUG"
 	}
 	return fmt.Errorf("can't tell: signed by the key %s, which is not among those that you trust. "+
 		"If it is a key that the log had before or has got since, it is in the log's /v1/public/orgs/%s/transparency/keys: save that, at a time or from a source that you trust, and give it as --keys (--directory-keys for the directory's)",
-		plain(strings.Join(signers, " and ")), plain(string(slug)))
+		printableText(strings.Join(signers, " and ")), printableText(string(slug)))
 }
 
-// disclosed says whether the bundle shows as much as is required. What it shows is
+// checkDisclosure says whether the bundle shows as much as is required. What it shows is
 // right.
-func disclosed(required string, r verify.Report) error {
+func checkDisclosure(required string, r verify.Report) error {
 	missing := ""
 	switch {
 	case required == "full" && r.EnvelopeOK == nil:
@@ -190,9 +190,9 @@ func disclosed(required string, r verify.Report) error {
 	return fmt.Errorf("can't tell: the %s is not disclosed", missing)
 }
 
-// unreadable tells a bundle that breaks the rules, which is wrong, from
+// unreadableBundle tells a bundle that breaks the rules, which is wrong, from
 // something that is none or can't be read yet, of which nothing can be told.
-func unreadable(text []byte, err error) error {
+func unreadableBundle(text []byte, err error) error {
 	value := jsontext.Value(text)
 	isObject := value.IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) && value.Kind() == '{'
 	if errors.Is(err, verify.ErrVersion) || !isObject || !bytes.Contains(text, []byte(`"inclusion"`)) {

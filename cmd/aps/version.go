@@ -21,7 +21,7 @@ func (versionCommand) Run(s *streams) error {
 		out.Version, out.Go = info.Main.Version, info.GoVersion
 	}
 	if s.json {
-		return s.value(out)
+		return s.printJSON(out)
 	}
-	return s.line("aps %s (%s), for Service-Version %s", out.Version, out.Go, out.ServiceVersion)
+	return s.printLine("aps %s (%s), for Service-Version %s", out.Version, out.Go, out.ServiceVersion)
 }

@@ -99,7 +99,7 @@ func (s Serve) PlatformSecretPath() string {
 
 // Validate implements kong's check after parsing.
 func (s Serve) Validate() error {
-	if err := s.Limits.validate(); err != nil {
+	if err := s.Limits.validatePlans(); err != nil {
 		return err
 	}
 	if s.LogListQPD > 0 && s.LogListContact == "" {
@@ -108,7 +108,7 @@ func (s Serve) Validate() error {
 	return checkContact(s.LogListContact)
 }
 
-func (l Limits) validate() error {
+func (l Limits) validatePlans() error {
 	if _, ok := l.Plans["enterprise"]; !ok {
 		return errors.New("--plans: enterprise is missing, the plan of organizations that are made without one")
 	}

@@ -19,7 +19,7 @@ func parse(t *testing.T, args ...string) (config.Serve, error) {
 		Config kong.ConfigFlag
 		config.Serve
 	}
-	parser, err := kong.New(&c, append(config.Options(), kong.Exit(func(int) { t.Fatal("exit") }))...)
+	parser, err := kong.New(&c, append(config.ParserOptions(), kong.Exit(func(int) { t.Fatal("exit") }))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,15 +23,15 @@ type File struct {
 // tuningSection is the file's member of the settings without a flag.
 const tuningSection = "tuning"
 
-// Options returns the options of a command-line parser whose settings may come from a
+// ParserOptions returns the options of a command-line parser whose settings may come from a
 // file that a kong.ConfigFlag names.
-func Options() []kong.Option {
+func ParserOptions() []kong.Option {
 	f := &File{tuning: DefaultTuning()}
-	return []kong.Option{kong.Configuration(f.load), kong.Bind(f)}
+	return []kong.Option{kong.Configuration(f.loadFile), kong.Bind(f)}
 }
 
-// load implements kong.ConfigurationLoader.
-func (f *File) load(r io.Reader) (kong.Resolver, error) {
+// loadFile implements kong.ConfigurationLoader.
+func (f *File) loadFile(r io.Reader) (kong.Resolver, error) {
 	var given map[string]any
 	if err := json.UnmarshalRead(r, &given); err != nil {
 		return nil, fmt.Errorf("settings file: %w", err)
@@ -43,7 +43,7 @@ func (f *File) load(r io.Reader) (kong.Resolver, error) {
 	f.tuning = DefaultTuning()
 	if section, ok := f.flags[tuningSection]; ok {
 		delete(f.flags, tuningSection)
-		if err := f.tuning.decode(section); err != nil {
+		if err := f.tuning.decodeSection(section); err != nil {
 			return nil, fmt.Errorf("settings file: %w", err)
 		}
 	}
@@ -63,8 +63,8 @@ func normalizeNames(members map[string]any, from, to string) (map[string]any, er
 	return named, nil
 }
 
-// decode sets the members of the section "tuning".
-func (t *Tuning) decode(section any) error {
+// decodeSection sets the members of the section "tuning".
+func (t *Tuning) decodeSection(section any) error {
 	members, ok := section.(map[string]any)
 	if !ok {
 		return errors.New("tuning: an object is needed")
@@ -73,12 +73,12 @@ func (t *Tuning) decode(section any) error {
 	if err != nil {
 		return fmt.Errorf("tuning: %w", err)
 	}
-	for _, s := range t.settings() {
+	for _, s := range t.allSettings() {
 		v, given := members[s.key]
 		if !given {
 			continue
 		}
-		if err := s.value.decode(v); err != nil {
+		if err := s.value.decodeValue(v); err != nil {
 			return fmt.Errorf("tuning.%s: %w", s.key, err)
 		}
 		delete(members, s.key)
@@ -126,7 +126,7 @@ func (f *File) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, err
 // file. A tuning setting in the environment is refused, because it would have no effect.
 func (t *Tuning) BeforeApply(f *File) error {
 	*t = f.tuning
-	for _, s := range t.settings() {
+	for _, s := range t.allSettings() {
 		variable := "AGENTLEDGER_" + strings.ToUpper(s.key)
 		if _, set := os.LookupEnv(variable); set {
 			return fmt.Errorf("%s is tuning.%s in the configuration file now", variable, s.key)
@@ -155,5 +155,5 @@ func ExplainError(err error) error {
 func tuningKey(flag string) (key string, ok bool) {
 	key = strings.ReplaceAll(flag, "-", "_")
 	var t Tuning
-	return key, slices.ContainsFunc(t.settings(), func(s setting) bool { return s.key == key })
+	return key, slices.ContainsFunc(t.allSettings(), func(s setting) bool { return s.key == key })
 }

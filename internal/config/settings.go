@@ -21,9 +21,9 @@ const (
 	many  = 1 << 20 // the largest bound of things at a time
 )
 
-// settings returns all of the tuning, in the order of the reference. Their values
+// allSettings returns all of the tuning, in the order of the reference. Their values
 // point into t.
-func (t *Tuning) settings() []setting {
+func (t *Tuning) allSettings() []setting {
 	return slices.Concat(t.memorySettings(), t.eventSettings(), t.loadSettings(), t.connectionSettings(), t.anchorSettings(), t.witnessSettings())
 }
 
@@ -162,8 +162,8 @@ type Reference struct {
 func TuningReference() []Reference {
 	var t Tuning
 	var rows []Reference
-	for _, s := range t.settings() {
-		fallback, valid := s.value.describe()
+	for _, s := range t.allSettings() {
+		fallback, valid := s.value.describeValue()
 		rows = append(rows, Reference{s.key, fallback, valid, s.meaning, s.change})
 	}
 	return rows

@@ -57,7 +57,7 @@ type Tuning struct {
 // DefaultTuning returns the settings of a file without the member "tuning".
 func DefaultTuning() Tuning {
 	var t Tuning
-	for _, s := range t.settings() {
+	for _, s := range t.allSettings() {
 		s.value.setDefault()
 	}
 	return t

@@ -12,8 +12,8 @@ import (
 // value is one member of Tuning with its default and its range.
 type value interface {
 	setDefault()
-	decode(v any) error // v is a value of a JSON file
-	describe() (defaultValue, valid string)
+	decodeValue(v any) error // v is a value of a JSON file
+	describeValue() (defaultValue, valid string)
 }
 
 // number is a whole number in [min, max].
@@ -24,11 +24,11 @@ type number struct {
 
 func (n number) setDefault() { *n.target = n.fallback }
 
-func (n number) describe() (defaultValue, valid string) {
+func (n number) describeValue() (defaultValue, valid string) {
 	return fmt.Sprint(n.fallback), fmt.Sprintf("%d to %d", n.min, n.max)
 }
 
-func (n number) decode(v any) error {
+func (n number) decodeValue(v any) error {
 	f, ok := v.(float64)
 	if !ok || f != math.Trunc(f) || f < float64(n.min) || f > float64(n.max) {
 		return fmt.Errorf("a whole number from %d to %d", n.min, n.max)
@@ -45,9 +45,9 @@ type share struct {
 
 func (s share) setDefault() { *s.target = s.fallback }
 
-func (s share) describe() (defaultValue, valid string) { return fmt.Sprint(s.fallback), "0 to 1" }
+func (s share) describeValue() (defaultValue, valid string) { return fmt.Sprint(s.fallback), "0 to 1" }
 
-func (s share) decode(v any) error {
+func (s share) decodeValue(v any) error {
 	f, ok := v.(float64)
 	if !ok || f < 0 || f > 1 {
 		return errors.New("a number from 0 to 1")
@@ -64,11 +64,11 @@ type duration struct {
 
 func (d duration) setDefault() { *d.target = d.fallback }
 
-func (d duration) describe() (defaultValue, valid string) {
+func (d duration) describeValue() (defaultValue, valid string) {
 	return shortDuration(d.fallback), shortDuration(d.min) + " to " + shortDuration(d.max)
 }
 
-func (d duration) decode(v any) error {
+func (d duration) decodeValue(v any) error {
 	text, ok := v.(string)
 	if v == 0.0 {
 		text, ok = "0", true
@@ -104,11 +104,11 @@ type choice struct {
 
 func (c choice) setDefault() { *c.target = c.words[0] }
 
-func (c choice) describe() (defaultValue, valid string) {
+func (c choice) describeValue() (defaultValue, valid string) {
 	return c.words[0], strings.Join(c.words, ", ")
 }
 
-func (c choice) decode(v any) error {
+func (c choice) decodeValue(v any) error {
 	word, _ := v.(string)
 	if !slices.Contains(c.words, word) {
 		return errors.New("one of " + strings.Join(c.words, ", "))
@@ -122,9 +122,9 @@ type consent struct{ target *bool }
 
 func (c consent) setDefault() { *c.target = false }
 
-func (c consent) describe() (defaultValue, valid string) { return "false", "false, true" }
+func (c consent) describeValue() (defaultValue, valid string) { return "false", "false, true" }
 
-func (c consent) decode(v any) error {
+func (c consent) decodeValue(v any) error {
 	b, ok := v.(bool)
 	if !ok {
 		return errors.New("true or false")

@@ -23,12 +23,12 @@ type Tracer struct{ tracer trace.Tracer }
 // New returns a tracer whose spans go to t.
 func New(t trace.Tracer) Tracer { return Tracer{t} }
 
-// On reports whether spans are wanted.
-func (t Tracer) On() bool { return t.tracer != nil }
+// Enabled reports whether spans are wanted.
+func (t Tracer) Enabled() bool { return t.tracer != nil }
 
-// Start begins a span below the one in ctx and returns a context that holds it.
+// StartSpan begins a span below the one in ctx and returns a context that holds it.
 // The caller ends it.
-func (t Tracer) Start(ctx context.Context, name string) (context.Context, Span) {
+func (t Tracer) StartSpan(ctx context.Context, name string) (context.Context, Span) {
 	if t.tracer == nil {
 		return ctx, Span{}
 	}
@@ -39,16 +39,16 @@ func (t Tracer) Start(ctx context.Context, name string) (context.Context, Span) 
 // Link names a span that another one has to do with.
 type Link struct{ context trace.SpanContext }
 
-// LinkTo returns a link to the span in ctx; the zero Link when there is none.
-func (t Tracer) LinkTo(ctx context.Context) Link {
+// SpanLink returns a link to the span in ctx; the zero Link when there is none.
+func (t Tracer) SpanLink(ctx context.Context) Link {
 	if t.tracer == nil {
 		return Link{}
 	}
 	return Link{trace.SpanContextFromContext(ctx)}
 }
 
-// StartLinked begins a span that stands for work of several others.
-func (t Tracer) StartLinked(name string, links []Link) Span {
+// StartLinkedSpan begins a span that stands for work of several others.
+func (t Tracer) StartLinkedSpan(name string, links []Link) Span {
 	if t.tracer == nil {
 		return Span{}
 	}
@@ -72,22 +72,22 @@ func (s Span) End() {
 	}
 }
 
-// Int adds a number.
-func (s Span) Int(name string, v int) {
+// SetInt adds a number.
+func (s Span) SetInt(name string, v int) {
 	if s.span != nil {
 		s.span.SetAttributes(attribute.Int(name, v))
 	}
 }
 
-// Text adds a text.
-func (s Span) Text(name, v string) {
+// SetText adds a text.
+func (s Span) SetText(name, v string) {
 	if s.span != nil {
 		s.span.SetAttributes(attribute.String(name, v))
 	}
 }
 
-// Fail marks the span as failed, for a reason that may be shown.
-func (s Span) Fail(reason string) {
+// MarkFailed marks the span as failed, for a reason that may be shown.
+func (s Span) MarkFailed(reason string) {
 	if s.span != nil {
 		s.span.SetStatus(codes.Error, reason)
 	}

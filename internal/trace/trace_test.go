@@ -13,13 +13,13 @@ import (
 
 // use makes two spans, one below the other, and one linked to the first.
 func use(ctx context.Context, t trace.Tracer) {
-	ctx, request := t.Start(ctx, "request")
-	request.Text("request_id", "r1")
-	_, parse := t.Start(ctx, "parse")
-	parse.Int("bytes", 7)
-	parse.Fail("too short")
+	ctx, request := t.StartSpan(ctx, "request")
+	request.SetText("request_id", "r1")
+	_, parse := t.StartSpan(ctx, "parse")
+	parse.SetInt("bytes", 7)
+	parse.MarkFailed("too short")
 	parse.End()
-	t.StartLinked("commit", []trace.Link{t.LinkTo(ctx), {}}).End()
+	t.StartLinkedSpan("commit", []trace.Link{t.SpanLink(ctx), {}}).End()
 	request.End()
 }
 
@@ -46,14 +46,14 @@ func TestSpans(t *testing.T) {
 func TestOffCostsNothing(t *testing.T) {
 	ctx := t.Context()
 	var off trace.Tracer
-	if off.On() {
+	if off.Enabled() {
 		t.Error("the zero tracer is on")
 	}
 	if got := testing.AllocsPerRun(100, func() {
-		ctx, s := off.Start(ctx, "request")
-		s.Int("bytes", 7)
+		ctx, s := off.StartSpan(ctx, "request")
+		s.SetInt("bytes", 7)
 		s.End()
-		_ = off.LinkTo(ctx)
+		_ = off.SpanLink(ctx)
 	}); got != 0 {
 		t.Errorf("got %v allocations, want none", got)
 	}

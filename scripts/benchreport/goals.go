@@ -24,7 +24,7 @@ type pick struct {
 	least bool
 }
 
-func goals() []goal {
+func performanceGoals() []goal {
 	const rate, requests = "events/s", "requests/s"
 	of := func(names, unit string) pick { return pick{names: "^bench " + names, unit: unit} }
 	least := func(names, unit string) pick { return pick{names: "^bench " + names, unit: unit, least: true} }
@@ -60,8 +60,8 @@ type choice struct {
 	unit  string
 }
 
-// choose returns false when nothing matches.
-func (p pick) choose(r *results) (best choice, ok bool) {
+// chooseBest returns false when nothing matches.
+func (p pick) chooseBest(r *results) (best choice, ok bool) {
 	if p.names == "" {
 		return best, false
 	}
@@ -82,33 +82,33 @@ func (c choice) String() string {
 	if c.name == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s %s (%s)", number(c.value), c.unit, strings.TrimPrefix(c.name, "bench "))
+	return fmt.Sprintf("%s %s (%s)", formatNumber(c.value), c.unit, strings.TrimPrefix(c.name, "bench "))
 }
 
-// row renders the goal with what was reached, "" when it was not measured.
-func (g goal) row(r *results) string {
-	ours, ok := g.ours.choose(r)
-	beside, compared := g.beside.choose(r)
+// renderRow renders the goal with what was reached, "" when it was not measured.
+func (g goal) renderRow(r *results) string {
+	ours, ok := g.ours.chooseBest(r)
+	beside, compared := g.beside.chooseBest(r)
 	if !ok || g.versus != "" && !compared {
 		return ""
 	}
-	want, reached, met := "≤ "+number(g.want)+" "+ours.unit, ours.value, ours.value <= g.want
+	want, reached, met := "≤ "+formatNumber(g.want)+" "+ours.unit, ours.value, ours.value <= g.want
 	if g.versus != "" {
-		want, reached = "≥ "+number(g.want)+" × "+g.versus, ours.value/beside.value
+		want, reached = "≥ "+formatNumber(g.want)+" × "+g.versus, ours.value/beside.value
 		met = reached >= g.want
 	}
 	verdict := "no"
 	if met {
 		verdict = "yes"
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |\n", g.measure, want, number(reached), verdict, ours, beside)
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |\n", g.measure, want, formatNumber(reached), verdict, ours, beside)
 }
 
-// goalTable renders the goals that the results say something about.
-func (r *results) goalTable() string {
+// renderGoals renders the goals that the results say something about.
+func (r *results) renderGoals() string {
 	var rows strings.Builder
-	for _, g := range goals() {
-		rows.WriteString(g.row(r))
+	for _, g := range performanceGoals() {
+		rows.WriteString(g.renderRow(r))
 	}
 	if rows.Len() == 0 {
 		return ""

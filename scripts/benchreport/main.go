@@ -22,13 +22,13 @@ import (
 const marker = "<!-- measured -->\n"
 
 func main() {
-	if err := run(os.Stdin, os.Args[1:]); err != nil {
+	if err := writeReport(os.Stdin, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "benchreport:", err)
 		os.Exit(1)
 	}
 }
 
-func run(in io.Reader, args []string) error {
+func writeReport(in io.Reader, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("usage: benchreport DOCUMENT < results")
 	}
@@ -40,25 +40,25 @@ func run(in io.Reader, args []string) error {
 	if !ok {
 		return fmt.Errorf("%s has no line %q", args[0], strings.TrimSpace(marker))
 	}
-	results, err := read(in)
+	results, err := readResults(in)
 	if err != nil {
 		return err
 	}
-	text := string(above) + marker + "\n" + machine() + "\n" + results.goalTable() + results.table()
+	text := string(above) + marker + "\n" + describeMachine() + "\n" + results.renderGoals() + results.renderTables()
 	return os.WriteFile(args[0], []byte(text), 0o644)
 }
 
-// machine says what was measured and where.
-func machine() string {
+// describeMachine says what was measured and where.
+func describeMachine() string {
 	commit := "unknown"
 	if out, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output(); err == nil {
 		commit = strings.TrimSpace(string(out))
 	}
 	return fmt.Sprintf("Commit %s, %s, %s, %d cores, %s. Medians.\n",
-		commit, time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), processor())
+		commit, time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), processorName())
 }
 
-func processor() string {
+func processorName() string {
 	b, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return runtime.GOARCH
@@ -79,7 +79,7 @@ type results struct {
 // line is one result: name, iterations, then pairs of value and unit.
 var line = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(.*)$`)
 
-func read(in io.Reader) (*results, error) {
+func readResults(in io.Reader) (*results, error) {
 	r := &results{values: map[string]map[string][]float64{}}
 	pkg := ""
 	lines := bufio.NewScanner(in)
@@ -88,7 +88,7 @@ func read(in io.Reader) (*results, error) {
 			pkg = p[strings.LastIndex(p, "/")+1:]
 		}
 		if m := line.FindStringSubmatch(lines.Text()); m != nil {
-			if err := r.add(pkg+" "+m[1], strings.Fields(m[2])); err != nil {
+			if err := r.appendValues(pkg+" "+m[1], strings.Fields(m[2])); err != nil {
 				return nil, fmt.Errorf("%q: %w", lines.Text(), err)
 			}
 		}
@@ -96,7 +96,7 @@ func read(in io.Reader) (*results, error) {
 	return r, lines.Err()
 }
 
-func (r *results) add(name string, pairs []string) error {
+func (r *results) appendValues(name string, pairs []string) error {
 	if r.values[name] == nil {
 		r.names = append(r.names, name)
 		r.values[name] = map[string][]float64{}
@@ -115,19 +115,19 @@ func (r *results) add(name string, pairs []string) error {
 	return nil
 }
 
-// table renders all results: one table for each package and first part of the
+// renderTables renders all results: one table for each package and first part of the
 // name, with the units that occur in it.
-func (r *results) table() string {
+func (r *results) renderTables() string {
 	var b strings.Builder
 	for names := range r.families() {
 		units := r.unitsOf(names)
-		fmt.Fprintf(&b, "## %s\n\n| benchmark | %s |\n|---%s|\n", family(names[0]), strings.Join(units, " | "), strings.Repeat("|---:", len(units)))
+		fmt.Fprintf(&b, "## %s\n\n| benchmark | %s |\n|---%s|\n", familyName(names[0]), strings.Join(units, " | "), strings.Repeat("|---:", len(units)))
 		for _, name := range names {
 			fmt.Fprintf(&b, "| %s |", name)
 			for _, unit := range units {
 				cell := ""
 				if v := r.values[name][unit]; len(v) > 0 {
-					cell = number(median(v))
+					cell = formatNumber(median(v))
 				}
 				fmt.Fprintf(&b, " %s |", cell)
 			}
@@ -138,8 +138,8 @@ func (r *results) table() string {
 	return b.String()
 }
 
-// family is the part of a name before its first slash.
-func family(name string) string {
+// familyName is the part of a name before its first slash.
+func familyName(name string) string {
 	before, _, _ := strings.Cut(name, "/")
 	return before
 }
@@ -149,11 +149,11 @@ func (r *results) families() iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		seen := map[string]bool{}
 		for _, first := range r.names {
-			if seen[family(first)] {
+			if seen[familyName(first)] {
 				continue
 			}
-			seen[family(first)] = true
-			names := slices.DeleteFunc(slices.Clone(r.names), func(n string) bool { return family(n) != family(first) })
+			seen[familyName(first)] = true
+			names := slices.DeleteFunc(slices.Clone(r.names), func(n string) bool { return familyName(n) != familyName(first) })
 			if !yield(names) {
 				return
 			}
@@ -174,8 +174,8 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// number shows three digits, more of whole ones.
-func number(f float64) string {
+// formatNumber shows three digits, more of whole ones.
+func formatNumber(f float64) string {
 	if f >= 100 {
 		return strconv.FormatFloat(f, 'f', 0, 64)
 	}

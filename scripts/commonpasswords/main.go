@@ -16,13 +16,13 @@ import (
 )
 
 func main() {
-	if err := run(os.Stdin, os.Stdout); err != nil {
+	if err := writeDigests(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "commonpasswords:", err)
 		os.Exit(1)
 	}
 }
 
-func run(list io.Reader, data io.Writer) error {
+func writeDigests(list io.Reader, data io.Writer) error {
 	digests, err := readDigests(list)
 	if err != nil {
 		return err

@@ -28,17 +28,17 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Args[1:], time.Now(), os.Stdout, os.Stderr); err != nil {
+	if err := checkVulnerabilities(ctx, os.Args[1:], time.Now(), os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "vulncheck:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, args []string, now time.Time, out, problems io.Writer) error {
+func checkVulnerabilities(ctx context.Context, args []string, now time.Time, out, problems io.Writer) error {
 	if len(args) < 2 {
 		return errors.New("usage: vulncheck DATEFILE COMMAND [ARGUMENT...]")
 	}
-	status, err := scan(ctx, args[1:], out, problems)
+	status, err := runScan(ctx, args[1:], out, problems)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, now time.Time, out, problems io.Wri
 	if err != nil {
 		return fmt.Errorf("%s: %w", args[0], err)
 	}
-	return last.accept(now, out)
+	return last.acceptMissingScan(now, out)
 }
 
 // Statuses of govulncheck.
@@ -65,8 +65,8 @@ const (
 	vulnerable   = 3
 )
 
-// scan runs the command and returns its exit status.
-func scan(ctx context.Context, command []string, out, problems io.Writer) (status int, err error) {
+// runScan runs the command and returns its exit status.
+func runScan(ctx context.Context, command []string, out, problems io.Writer) (status int, err error) {
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.Stdout, c.Stderr = out, problems
 	err = c.Run()
@@ -101,9 +101,9 @@ func parseRecord(text string) (r record, err error) {
 // maxAge is for how many days the last scan stands for one that can't be made.
 const maxAge = 30
 
-// accept tells of a scan that could not be made, which is an error when the last one is
+// acceptMissingScan tells of a scan that could not be made, which is an error when the last one is
 // too old.
-func (r record) accept(now time.Time, out io.Writer) error {
+func (r record) acceptMissingScan(now time.Time, out io.Writer) error {
 	today := now.UTC().Truncate(24 * time.Hour)
 	what := "the last scan was made on " + r.date.Format(time.DateOnly)
 	if r.none {

@@ -46,7 +46,7 @@ func TestRun(t *testing.T) {
 			}
 		}
 		var out, problems bytes.Buffer
-		err := run(t.Context(), []string{file, "sh", "-c", "exit " + tc.exit}, day(tc.now), &out, &problems)
+		err := checkVulnerabilities(t.Context(), []string{file, "sh", "-c", "exit " + tc.exit}, day(tc.now), &out, &problems)
 		if tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
 			t.Errorf("%s: got %v, want %q", name, err, tc.err)
 		}
@@ -62,7 +62,7 @@ func TestRun(t *testing.T) {
 func TestScanThatCanNotBegin(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "date")
 	for _, args := range [][]string{nil, {file}, {file, filepath.Join(t.TempDir(), "absent")}} {
-		if err := run(t.Context(), args, day("2026-12-01"), new(bytes.Buffer), new(bytes.Buffer)); err == nil {
+		if err := checkVulnerabilities(t.Context(), args, day("2026-12-01"), new(bytes.Buffer), new(bytes.Buffer)); err == nil {
 			t.Errorf("%v: no error", args)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/agentledger/agentledger/internal/repeat"
+	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
 // Options say where a store lies and what it may use. Dir is required.
@@ -73,7 +73,7 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	o.Logger = repeat.New(o.Logger) // Pebble tries what failed again at once
+	o.Logger = telemetry.WithoutRepeats(o.Logger) // Pebble tries what failed again at once
 	if o.FS == nil {
 		o.FS = privateFS{vfs.Default}
 	}

@@ -96,7 +96,7 @@ func (e *Edge) handle(h Handler, m *meter, wait func(*http.Request) time.Duratio
 		a := &answer{ResponseWriter: w, id: [1]string{newRequestID()}, began: e.now(), meter: m, last: e.Last}
 		m.begin()
 		w.Header()[RequestIDHeader] = a.id[:]
-		if e.Tracer.On() {
+		if e.Tracer.Enabled() {
 			r = e.startSpan(a, r)
 		}
 		defer e.finish(a, r)

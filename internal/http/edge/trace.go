@@ -5,16 +5,16 @@ import "net/http"
 // startSpan begins the span of a request. It is a root: what a client says of its own
 // trace is not taken over.
 func (e *Edge) startSpan(a *answer, r *http.Request) *http.Request {
-	ctx, s := e.Tracer.Start(r.Context(), methodOf(r)+" "+a.meter.route)
+	ctx, s := e.Tracer.StartSpan(r.Context(), methodOf(r)+" "+a.meter.route)
 	a.span = s
-	s.Text("request_id", a.id[0])
+	s.SetText("request_id", a.id[0])
 	return r.WithContext(ctx)
 }
 
 func (a *answer) endSpan() {
-	a.span.Int("http.response.status_code", max(a.status, http.StatusOK))
+	a.span.SetInt("http.response.status_code", max(a.status, http.StatusOK))
 	if a.failure != nil && statusOf(a.failure.Kind) >= http.StatusInternalServerError {
-		a.span.Fail(a.failure.Message)
+		a.span.MarkFailed(a.failure.Message)
 	}
 	a.span.End()
 }

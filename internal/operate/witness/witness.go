@@ -43,7 +43,7 @@ import (
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/http/egress"
 	turns "github.com/agentledger/agentledger/internal/keylock"
-	"github.com/agentledger/agentledger/internal/repeat"
+	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -144,7 +144,7 @@ type Witnesses struct {
 func New(o Options) *Witnesses {
 	o = o.withDefaults()
 	w := &Witnesses{
-		Options: o, metrics: newMetrics(o.Metrics), rare: repeat.New(o.Logger),
+		Options: o, metrics: newMetrics(o.Metrics), rare: telemetry.WithoutRepeats(o.Logger),
 		own:    ownForces{known: make(map[id.Tenant]*force), slots: make(chan struct{}, ownAsks)},
 		agenda: newAgenda(o.Pending, o.Rounds),
 		views:  cache.NewLoading(cache.LoadingOptions[id.Tenant, *view]{MaxAge: viewAge, Stale: staleView, Limit: 1 << 16, Clock: o.Clock}),

@@ -48,7 +48,6 @@ var layer = map[string]int{
 	"id":                             0,
 	"internal/cache":                 0,
 	"internal/clock":                 0,
-	"internal/descriptor":            0,
 	"internal/durable":               0,
 	"internal/http/admission":        0,
 	"internal/http/egress":           0,
@@ -60,11 +59,11 @@ var layer = map[string]int{
 	"internal/lockfile":              0,
 	"internal/ratelimit":             0,
 	"internal/records":               0,
-	"internal/repeat":                0,
 	"internal/seal":                  0,
 	"internal/slidingsum":            0,
 	"internal/tenant/commonpassword": 0,
 	"internal/tenant/quota":          0,
+	"internal/telemetry":             0,
 	"internal/trace":                 0,
 	"storage":                        0,
 
@@ -116,9 +115,8 @@ var layer = map[string]int{
 	"client/runs":  42,
 	"monitor":      42,
 
-	"examples/agent":     45,
-	"internal/config":    45,
-	"internal/telemetry": 45,
+	"examples/agent":  45,
+	"internal/config": 45,
 
 	"cmd/agentledger":         50,
 	"cmd/aps":                 50,

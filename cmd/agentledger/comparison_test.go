@@ -46,7 +46,7 @@ func TestRollbackToBeforeAnOrganization(t *testing.T) {
 		t.Fatal(err)
 	}
 	request := map[string]any{"name": "blue", "slug": "blue", "admin_email": "ops@blue.example", "admin_password": testPassword}
-	if _, err := o.found(t.Context(), testSecret, request); err == nil || !strings.Contains(err.Error(), "409") {
+	if _, err := o.foundOrganization(t.Context(), testSecret, request); err == nil || !strings.Contains(err.Error(), "409") {
 		t.Errorf("founding another one under its slug: got %v, want 409", err)
 	}
 	w, err := newWorker(p.main, red, client.Retry{})
@@ -55,7 +55,7 @@ func TestRollbackToBeforeAnOrganization(t *testing.T) {
 	}
 	envelope, err := w.signer.SignEvent(client.Event{EventID: id.Event("e"), TraceID: "t", ActionKind: "tool_call"})
 	if err == nil {
-		err = w.send(t.Context(), envelope)
+		err = w.sendEnvelope(t.Context(), envelope)
 	}
 	if err != nil {
 		t.Errorf("the other organization: %v", err)

@@ -6,7 +6,7 @@
 //     one that passes says how many were left out, as the attribute left_out.
 //   - A line of another subject, and lines at debug level, pass at once.
 //   - Memory is bounded: beyond 256 subjects in an interval, lines pass.
-package repeat
+package telemetry
 
 import (
 	"context"
@@ -15,21 +15,21 @@ import (
 	"time"
 )
 
-// Every is the interval of New and NewHandler.
-const Every = 10 * time.Second
+// RepeatInterval is the interval of WithoutRepeats and NewRepeatHandler.
+const RepeatInterval = 10 * time.Second
 
 // maxSubjects bounds the subjects that are remembered.
 const maxSubjects = 256
 
-// New returns a logger that writes to l and leaves repetitions of a message out,
+// WithoutRepeats returns a logger that writes to l and leaves repetitions of a message out,
 // whatever its attributes say. The message of a line is its subject.
-func New(l *slog.Logger) *slog.Logger {
-	return slog.New(NewHandler(l.Handler(), func(r slog.Record) string { return r.Message }))
+func WithoutRepeats(l *slog.Logger) *slog.Logger {
+	return slog.New(NewRepeatHandler(l.Handler(), func(r slog.Record) string { return r.Message }))
 }
 
-// NewHandler returns a handler that leaves repetitions of a subject out. subject is
+// NewRepeatHandler returns a handler that leaves repetitions of a subject out. subject is
 // called by many goroutines.
-func NewHandler(next slog.Handler, subject func(slog.Record) string) slog.Handler {
+func NewRepeatHandler(next slog.Handler, subject func(slog.Record) string) slog.Handler {
 	return &handler{Handler: next, subject: subject, lines: &lines{told: make(map[line]*telling)}}
 }
 
@@ -61,7 +61,7 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level <= slog.LevelDebug {
 		return h.Handler.Handle(ctx, r)
 	}
-	leftOut, passes := h.lines.pass(line{r.Level, h.subject(r)}, r.Time)
+	leftOut, passes := h.lines.admitLine(line{r.Level, h.subject(r)}, r.Time)
 	if !passes {
 		return nil
 	}
@@ -82,18 +82,18 @@ func (h *handler) WithGroup(name string) slog.Handler {
 	return &handler{h.Handler.WithGroup(name), h.subject, h.lines}
 }
 
-// pass reports whether a line passes, and how many were left out before it.
-func (l *lines) pass(of line, now time.Time) (leftOut int, passes bool) {
+// admitLine reports whether a line passes, and how many were left out before it.
+func (l *lines) admitLine(of line, now time.Time) (leftOut int, passes bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.told[of]
 	if t == nil {
-		if l.forget(now); len(l.told) < maxSubjects {
+		if l.forgetOldLines(now); len(l.told) < maxSubjects {
 			l.told[of] = &telling{at: now}
 		}
 		return 0, true
 	}
-	if now.Sub(t.at) < Every {
+	if now.Sub(t.at) < RepeatInterval {
 		t.leftOut++
 		return 0, false
 	}
@@ -101,13 +101,13 @@ func (l *lines) pass(of line, now time.Time) (leftOut int, passes bool) {
 	return leftOut, true
 }
 
-// forget makes room when there is none, of what did not pass lately.
-func (l *lines) forget(now time.Time) {
+// forgetOldLines makes room when there is none, of what did not pass lately.
+func (l *lines) forgetOldLines(now time.Time) {
 	if len(l.told) < maxSubjects {
 		return
 	}
 	for of, t := range l.told {
-		if now.Sub(t.at) >= Every {
+		if now.Sub(t.at) >= RepeatInterval {
 			delete(l.told, of)
 		}
 	}

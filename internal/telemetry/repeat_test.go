@@ -1,4 +1,4 @@
-package repeat_test
+package telemetry_test
 
 import (
 	"bytes"
@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/repeat"
+	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
 // Of a thousand lines a second one in ten seconds is left, which counts the others.
 func TestRepetitions(t *testing.T) {
 	var out bytes.Buffer
-	h := repeat.New(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))).With("part", "store").Handler()
+	h := telemetry.WithoutRepeats(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))).With("part", "store").Handler()
 	begin := time.Now()
 	say := func(after time.Duration, level slog.Level, message string) {
 		if err := h.Handle(context.Background(), slog.NewRecord(begin.Add(after), level, message, 0)); err != nil {
@@ -51,7 +51,7 @@ func TestRepetitions(t *testing.T) {
 // Subjects without end neither fill memory nor hold other lines back.
 func TestManySubjects(t *testing.T) {
 	var out bytes.Buffer
-	l := repeat.New(slog.New(slog.NewTextHandler(&out, nil)))
+	l := telemetry.WithoutRepeats(slog.New(slog.NewTextHandler(&out, nil)))
 	for i := range 1000 {
 		l.Error(fmt.Sprint("subject ", i))
 	}

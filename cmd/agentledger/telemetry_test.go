@@ -1,4 +1,4 @@
-package telemetry_test
+package main
 
 import (
 	"net/http"
@@ -6,19 +6,17 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
 func TestTraceDeliversSpans(t *testing.T) {
 	paths := make(chan string, 8)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { paths <- r.URL.Path }))
 	defer receiver.Close()
-	tracer, stop, err := telemetry.Trace(t.Context(), telemetry.TraceOptions{Endpoint: receiver.URL, Ratio: 1, Version: "test"})
+	tracer, stop, err := newTracer(t.Context(), traceOptions{endpoint: receiver.URL, ratio: 1, version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, s := tracer.Start(t.Context(), "request")
+	_, s := tracer.StartSpan(t.Context(), "request")
 	s.End()
 	if err := stop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -29,9 +27,9 @@ func TestTraceDeliversSpans(t *testing.T) {
 }
 
 func TestTraceIsOffWithoutAnEndpoint(t *testing.T) {
-	tracer, stop, err := telemetry.Trace(t.Context(), telemetry.TraceOptions{})
-	if err != nil || tracer.On() {
-		t.Errorf("got on %v, %v", tracer.On(), err)
+	tracer, stop, err := newTracer(t.Context(), traceOptions{})
+	if err != nil || tracer.Enabled() {
+		t.Errorf("got on %v, %v", tracer.Enabled(), err)
 	}
 	if err := stop(t.Context()); err != nil {
 		t.Error(err)
@@ -40,7 +38,7 @@ func TestTraceIsOffWithoutAnEndpoint(t *testing.T) {
 
 func TestBuildInfo(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	telemetry.BuildInfo(registry, "v7")
+	registerBuildInfo(registry, "v7")
 	families, err := registry.Gather()
 	if err != nil || len(families) != 1 || families[0].GetMetric()[0].GetLabel()[1].GetValue() != "v7" {
 		t.Errorf("got %v, %v", families, err)
