@@ -212,8 +212,8 @@ func (s *Server) Routes(r *edge.Router) {
 	claim := edge.JSONBody(maxClaim)
 	approvals := permit(org.ScopeApprovals)
 	var table edge.Table[handler]
-	table.Add("POST", "/v1/ingest/events", permit(org.ScopeEvents), event, s.postEvent, edge.Fast)
-	table.Add("POST", "/v1/ingest/events/batch", permit(org.ScopeEvents), edge.LinesBody(maxBatchBytes), s.postBatch, edge.Fast)
+	table.Add("POST", "/v1/ingest/events", permit(org.ScopeEvents), event, s.postEvent, edge.InPlace)
+	table.Add("POST", "/v1/ingest/events/batch", permit(org.ScopeEvents), edge.LinesBody(maxBatchBytes), s.postBatch, edge.InPlace)
 	table.Add("POST", "/v1/ingest/policy/evaluate", permit(org.ScopeEvaluate), event, s.evaluate, edge.Fast)
 	table.Add("POST", "/v1/ingest/approvals", approvals, event, s.postApproval)
 	table.Add("GET", "/v1/ingest/approvals/{approval}", approvals, edge.Body{}, s.getApproval, edge.LongPoll)

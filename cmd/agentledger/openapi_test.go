@@ -5,12 +5,15 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/openapi"
+	"github.com/agentledger/agentledger/internal/test/openapitest"
 )
 
 // ask makes a request without a body; etag is If-None-Match, "" for none.
@@ -64,8 +67,9 @@ func TestDocumentAndHealth(t *testing.T) {
 	}
 }
 
-// A process whose store can't be read lives and is not ready.
-func TestUnready(t *testing.T) {
+// openSmall opens a service on an empty store.
+func openSmall(t *testing.T) (*service, config.Serve) {
+	t.Helper()
 	c := config.Serve{
 		Store:    config.Store{Data: t.TempDir()},
 		Identity: config.Identity{PublicURL: "http://log.test", Environment: "test"},
@@ -76,6 +80,34 @@ func TestUnready(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s, c
+}
+
+// The tables of all surfaces and the document say the same.
+func TestRoutesAreThoseOfTheDocument(t *testing.T) {
+	s, c := openSmall(t)
+	defer s.Close()
+	shared := &edge.Edge{Logger: slog.New(slog.DiscardHandler)}
+	public, err := s.main(c, shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := s.identity(c, "a platform secret of a test", shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := openapitest.Of("ingest", "public", "console", "identity", "service")
+	document.CheckRoutes(t, append(public.(*edge.Router).List(), onlyIdentity(private.(*edge.Router).List())...))
+}
+
+// onlyIdentity leaves out the routes that both listeners have.
+func onlyIdentity(routes []edge.Listed) []edge.Listed {
+	return slices.DeleteFunc(routes, func(r edge.Listed) bool { return !strings.HasPrefix(r.Pattern, "/v1/id/") })
+}
+
+// A process whose store can't be read lives and is not ready.
+func TestUnready(t *testing.T) {
+	s, _ := openSmall(t)
 	e := new(edge.Edge)
 	router := e.Router()
 	s.addHealthRoutes(router, e)
