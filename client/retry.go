@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/agentledger/agentledger/internal/wait"
 )
 
 // Retry says when a request is tried again: after a random pause between half of
@@ -42,20 +44,9 @@ func (r Retry) withDefaults() Retry {
 		r.Notify = func(error, time.Duration) {}
 	}
 	if r.Sleep == nil {
-		r.Sleep = sleepUntil
+		r.Sleep = wait.For
 	}
 	return r
-}
-
-func sleepUntil(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // waitForNext waits before the try after the try'th, counted from 1, which failed with

@@ -6,6 +6,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/agentledger/agentledger/internal/wait"
 )
 
 func TestWaitGrowsToItsBound(t *testing.T) {
@@ -54,10 +56,10 @@ func TestAgain(t *testing.T) {
 func TestPauseEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := sleepUntil(ctx, time.Hour); !errors.Is(err, context.Canceled) {
+	if err := wait.For(ctx, time.Hour); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if err := sleepUntil(t.Context(), 0); err != nil {
+	if err := wait.For(t.Context(), 0); err != nil {
 		t.Error(err)
 	}
 }

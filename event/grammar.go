@@ -4,8 +4,8 @@ import (
 	"encoding/base64"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // ValidEvent reports whether s is an event_id (or trace_id):
@@ -58,8 +58,7 @@ func ValidKind(s string) bool {
 // validPrincipal reports whether s has 1 to 256 code points and no control
 // character (category Cc).
 func validPrincipal(s string) bool {
-	n := utf8.RuneCountInString(s)
-	return n > 0 && n <= 256 && strings.IndexFunc(s, unicode.IsControl) < 0
+	return textcheck.Plain(s, 1, 256)
 }
 
 // ParseTime reads exactly YYYY-MM-DDThh:mm:ss[.1 to 9 digits]Z, a time that there is.

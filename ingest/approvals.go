@@ -4,8 +4,6 @@ import (
 	"encoding/base64"
 	"net/http"
 	"strconv"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/go-chi/chi/v5"
 
@@ -17,6 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -77,7 +76,7 @@ func (q *question) ask(c caller, in policy.Input) (approval.Question, error) {
 		}
 	}
 	if q.principal != nil {
-		if ask.Principal = text(q.principal); !validPrincipal(ask.Principal) {
+		if ask.Principal = text(q.principal); !textcheck.Plain(ask.Principal, 1, 256) {
 			return ask, fault.New(fault.Invalid, "actor_principal must have 1 to 256 characters, none of them a control character")
 		}
 	}
@@ -87,16 +86,6 @@ func (q *question) ask(c caller, in policy.Input) (approval.Question, error) {
 		}
 	}
 	return ask, nil
-}
-
-func validPrincipal(s string) bool {
-	for _, r := range s {
-		if unicode.IsControl(r) {
-			return false
-		}
-	}
-	n := utf8.RuneCountInString(s)
-	return n >= 1 && n <= 256
 }
 
 func approvalOf(r *http.Request) approval.ID { return approval.ID(chi.URLParam(r, "approval")) }

@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/trace"
+	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -109,7 +110,7 @@ func (l *Ledgers) AppendAll(ctx context.Context, t id.Tenant, prepares []Prepare
 	}
 	for try := range prepareTries {
 		if try >= promptTries {
-			pause(ctx, rand.N(min(longestPause, time.Millisecond<<(try-promptTries))))
+			_ = wait.For(ctx, rand.N(min(longestPause, time.Millisecond<<(try-promptTries))))
 		}
 		if open = a.tryOnce(ctx, open); len(open) == 0 {
 			return a.outcomes

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/log/anchor"
 )
 
@@ -27,7 +28,7 @@ func (l *Ledgers) Census(ctx context.Context, slugOf func(context.Context, id.Te
 		if err := l.countIn(ctx, t, missing, slugOf); err != nil {
 			return fmt.Errorf("census: %w", err)
 		}
-		pause(ctx, time.Since(began))
+		_ = wait.For(ctx, time.Since(began))
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("census: %w", err)
 		}

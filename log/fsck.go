@@ -11,7 +11,6 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -229,7 +228,7 @@ func (x *examiner) anchor(ctx context.Context, l *Ledgers, keys *logKeys) error 
 	if l.anchors == nil {
 		return nil
 	}
-	l.tiles, l.leafCache = newTileCache[*tlog.Nodes](1<<20), newLeafCache(1<<20)
+	l.tiles, l.leafCache = newTileCache(1<<20), newLeafCache(1<<20)
 	shown, ok := l.anchors.Find(x.identity.Origin)
 	if !ok {
 		if x.head.Size > 0 {

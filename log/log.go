@@ -36,8 +36,9 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/telemetry"
+	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/internal/trace"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage"
@@ -157,9 +158,9 @@ type Ledgers struct {
 	readOnly bool
 	anchored bool // see Options
 	fatal    func(error)
-	tiles    *tileCache[*tlog.Nodes]
+	tiles    *cache.Map[tileKey, *tlog.Nodes]
 
-	leafCache leafCache
+	leafCache *cache.Map[tileKey, []byte]
 	importing bool
 	first     func() bool // Options.AnchorFirst
 	witness   Witness     // nil: none
@@ -220,7 +221,7 @@ func newLedgers(o Options) *Ledgers {
 	l := &Ledgers{
 		store: o.Store, keyring: o.Keyring, anchors: o.Anchors, logger: o.Logger,
 		metrics: newMetrics(o.Metrics), tracer: o.Tracer, clock: o.Clock, held: o.Held, readOnly: o.ReadOnly, anchored: o.Anchored, fatal: o.Fatal,
-		tiles:      newTileCache[*tlog.Nodes](o.TileCacheBytes),
+		tiles:      newTileCache(o.TileCacheBytes),
 		leafCache:  newLeafCache(o.LeafCacheBytes),
 		importing:  o.Importing,
 		first:      o.AnchorFirst,

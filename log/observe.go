@@ -51,7 +51,7 @@ func (l *Ledgers) registerGauges(r prometheus.Registerer) {
 		}, l.reverifyLag),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_leaf_cache_bytes", Help: "Leaf hashes kept in memory for proofs.",
-		}, func() float64 { return float64(l.leafCache.tiles.held()) }),
+		}, func() float64 { return float64(l.leafCache.Weight()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_ledgers_ahead_of_clock", Help: "Ledgers that were found to take no events, because their newest one was received at a time that has not come.",
 		}, func() float64 { return float64(l.early.count()) }),

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/telemetry"
+	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -81,19 +82,10 @@ func (l *Ledgers) Reverify(ctx context.Context, every time.Duration) {
 	passes.Go(func() {
 		for ctx.Err() == nil {
 			r.tell(ctx, r.passAll(ctx))
-			pause(ctx, every)
+			_ = wait.For(ctx, every)
 		}
 	})
 	r.follow(ctx, every)
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }
 
 // reverification is one run of Reverify.
@@ -166,7 +158,7 @@ func (r *reverification) work(ctx context.Context, x *examiner, end id.Index, re
 			return err
 		}
 		r.metrics.verified.Add(float64(x.tree.Size() - before))
-		pause(ctx, time.Duration(rest()*float64(r.clock().Sub(began))))
+		_ = wait.For(ctx, time.Duration(rest()*float64(r.clock().Sub(began))))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -25,7 +26,7 @@ func (r *reverification) follow(ctx context.Context, every time.Duration) {
 		}
 		r.lookAtMoved(ctx)
 		if !r.turns(ctx, r.backlog.due(time.Now(), every)) {
-			pause(ctx, min(every, lookEvery))
+			_ = wait.For(ctx, min(every, lookEvery))
 		}
 	}
 }

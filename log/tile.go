@@ -76,11 +76,12 @@ func (r *stateTiles) Leaves(ctx context.Context, begin, end id.Index) ([]byte, e
 
 // Nodes implements tlog.NodeCache.
 func (r *stateTiles) Nodes(level uint8, index uint64) *tlog.Nodes {
-	return r.ledgers.tiles.get(tileKey{tenant: r.state.identity.Tenant, level: level, index: index})
+	n, _ := r.ledgers.tiles.Get(tileKey{tenant: r.state.identity.Tenant, level: level, index: index})
+	return n
 }
 
 // Keep implements tlog.NodeCache.
 func (r *stateTiles) Keep(n *tlog.Nodes) {
 	t := n.Tile()
-	r.ledgers.tiles.put(tileKey{tenant: r.state.identity.Tenant, level: t.Level, index: t.Index}, n)
+	keepTile(r.ledgers.tiles, tileKey{tenant: r.state.identity.Tenant, level: t.Level, index: t.Index}, n)
 }

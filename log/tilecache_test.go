@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -15,7 +16,7 @@ type blank struct {
 	reads, above int // tiles read in all, and above level 0
 }
 
-func newBlank(c *tileCache[*tlog.Nodes], t id.Tenant) *blank {
+func newBlank(c *cache.Map[tileKey, *tlog.Nodes], t id.Tenant) *blank {
 	return &blank{stateTiles: stateTiles{ledgers: &Ledgers{tiles: c}, state: &State{identity: &Identity{Tenant: t}}}}
 }
 
@@ -42,29 +43,12 @@ func (b *blank) prove(t *testing.T, tile uint64, size id.Index) int {
 	return b.reads - before
 }
 
-// heldBy counts what the cache holds, and checks its own account of that.
-func heldBy[T cached](t *testing.T, c *tileCache[T]) (tiles int, bytes int64) {
-	t.Helper()
-	for i := range c.shards {
-		s := &c.shards[i]
-		counted := int64(0)
-		for _, kept := range s.tiles {
-			counted += tileBytes(kept.tile)
-		}
-		if counted != s.bytes || s.bytes > s.room {
-			t.Errorf("shard %d: %d bytes by its account, %d counted, room for %d", i, s.bytes, counted, s.room)
-		}
-		tiles, bytes = tiles+len(s.tiles), bytes+counted
-	}
-	return tiles, bytes
-}
-
 const crownBytes = 63*32 + 48 + 80 // of a full tile of level 0 in the cache
 
 // As long as there is room nothing is dropped, and no tile is read a second time.
 func TestTileCacheKeepsWhatFits(t *testing.T) {
 	const tiles = 4 * tlog.TileWidth
-	c := newTileCache[*tlog.Nodes](tiles*crownBytes + tileShards*40<<10)
+	c := newTileCache(tiles*crownBytes + tileShards*40<<10)
 	red, blue := newBlank(c, 5), newBlank(c, 6)
 	for range 2 {
 		for i := range uint64(tiles / 2) {
@@ -73,7 +57,7 @@ func TestTileCacheKeepsWhatFits(t *testing.T) {
 		}
 	}
 	const above = 2 * (2 + 1) // each ledger has two tiles of level 1 and one of level 2
-	if held, _ := heldBy(t, c); held != tiles+above {
+	if held := c.Len(); held != tiles+above {
 		t.Errorf("got %d tiles, want %d", held, tiles+above)
 	}
 	for i := range uint64(tiles / 2) {
@@ -86,7 +70,7 @@ func TestTileCacheKeepsWhatFits(t *testing.T) {
 // A cache that is too small is full all the time, and what everybody uses stays.
 func TestTileCacheAtItsBound(t *testing.T) {
 	const tiles, fit = 4 * tlog.TileWidth, 2 * tlog.TileWidth
-	c := newTileCache[*tlog.Nodes](fit*crownBytes + 5*(20<<10))
+	c := newTileCache(fit*crownBytes + 5*(20<<10))
 	b := newBlank(c, 5)
 	random := rand.New(rand.NewPCG(1, 2))
 	const proofs = 4 * tiles
@@ -96,7 +80,7 @@ func TestTileCacheAtItsBound(t *testing.T) {
 		}
 		b.prove(t, random.Uint64N(tiles), tiles*tlog.TileWidth)
 	}
-	if held, _ := heldBy(t, c); held < fit*8/10 {
+	if held := c.Len(); held < fit*8/10 {
 		t.Errorf("got %d tiles, want nearly the %d that fit", held, fit)
 	}
 	if crowns := b.reads - b.above; crowns > proofs*6/10 {
@@ -108,28 +92,28 @@ func TestTileCacheAtItsBound(t *testing.T) {
 }
 
 func TestTileCacheKeepsTheWiderVersion(t *testing.T) {
-	c := newTileCache[*tlog.Nodes](1 << 20)
+	c := newTileCache(1 << 20)
 	b := newBlank(c, 5)
 	for _, size := range []id.Index{20, 200, 100, 256, 10} {
 		b.prove(t, 0, size)
 	}
 	k := tileKey{tenant: 5}
-	if got := c.get(k); got == nil || got.Tile().Width != 256 {
+	if got, _ := c.Get(k); got == nil || got.Tile().Width != 256 {
 		t.Fatalf("got %v, want the full tile", got)
 	}
-	if tiles, bytes := heldBy(t, c); tiles != 1 || bytes != crownBytes {
+	if tiles, bytes := c.Len(), c.Weight(); tiles != 1 || bytes != crownBytes {
 		t.Errorf("got %d tiles of %d bytes, want 1 of %d", tiles, bytes, crownBytes)
 	}
-	if got := c.get(tileKey{tenant: 6}); got != nil {
+	if got, _ := c.Get(tileKey{tenant: 6}); got != nil {
 		t.Errorf("another ledger got %v", got.Tile())
 	}
 }
 
 // A tile that is larger than the whole cache is not kept.
 func TestTileCacheOfNoRoom(t *testing.T) {
-	c := newTileCache[*tlog.Nodes](tileShards * 100)
+	c := newTileCache(tileShards * 100)
 	newBlank(c, 5).prove(t, 0, 256)
-	if tiles, _ := heldBy(t, c); tiles != 0 {
+	if tiles := c.Len(); tiles != 0 {
 		t.Errorf("got %d tiles, want none", tiles)
 	}
 }

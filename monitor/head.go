@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 )
@@ -100,21 +100,9 @@ func (m *Monitor) fetchNewestHead(ctx context.Context, known []signedHead) (sign
 			return signedHead{}, &Finding{Kind: Rollback, Known: largest.asEvidence(), Shown: shown.asEvidence(),
 				What: "the log shows a smaller signed head than before"}
 		}
-		if err := pause(ctx, m.Pause); err != nil {
+		if err := wait.For(ctx, m.Pause); err != nil {
 			return signedHead{}, err
 		}
-	}
-}
-
-// pause waits, or returns the context's error.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

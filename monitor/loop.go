@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/agentledger/agentledger/internal/wait"
 )
 
 // Loop checks again and again.
@@ -23,7 +25,7 @@ func (l Loop) Run(ctx context.Context, check func(context.Context) error) error 
 		l.Backoff = time.Second
 	}
 	if l.pause == nil {
-		l.pause = pause
+		l.pause = wait.For
 	}
 	for failed := 0; ; {
 		err := check(ctx)

@@ -2,10 +2,10 @@ package policy
 
 import (
 	"fmt"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
@@ -22,7 +22,7 @@ func (p Policy) checkIdentity() error {
 
 // checkContent looks at everything else.
 func (p Policy) checkContent() error {
-	if !isValidText(p.Name, MaxName) || p.Name == "" {
+	if !textcheck.Plain(p.Name, 0, MaxName) || p.Name == "" {
 		return invalidMember("name", "must have 1 to 256 characters, none of them a control character")
 	}
 	if p.Default.String() == "" {
@@ -61,7 +61,7 @@ func (r *Rule) checkMembers(i int) error {
 		return invalidMember(ruleMemberPath(i, "tool"), "must be a dotted tool name in which a segment may be * and the last one **")
 	case r.Decision.String() == "":
 		return invalidMember(ruleMemberPath(i, "decision"), "must be allow, deny or allow_with_obligation")
-	case !isValidText(r.Reason, MaxReason):
+	case !textcheck.Plain(r.Reason, 0, MaxReason):
 		return invalidMember(ruleMemberPath(i, "reason"), "must have at most 1024 characters, none of them a control character")
 	case r.Priority < -MaxPriority || r.Priority > MaxPriority:
 		return invalidMember(ruleMemberPath(i, "priority"), "must be from -1000000 to 1000000")
@@ -124,17 +124,3 @@ func (r *Rule) checkObligations(i int) error {
 }
 
 func isReservedID(s string) bool { return s == None || s == DefaultRule }
-
-// isValidText reports whether s is UTF-8 of at most most code points without
-// control characters.
-func isValidText(s string, most int) bool {
-	if !utf8.ValidString(s) || utf8.RuneCountInString(s) > most {
-		return false
-	}
-	for _, r := range s {
-		if unicode.IsControl(r) {
-			return false
-		}
-	}
-	return true
-}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // MaxTests bounds the tests of a policy.
@@ -60,7 +61,7 @@ func (p *Policy) checkTests() error {
 
 func (t *Test) checkMembers(i int, limits map[string]bool) error {
 	switch {
-	case !isValidText(t.Name, MaxName):
+	case !textcheck.Plain(t.Name, 0, MaxName):
 		return invalidMember(testMemberPath(i, "name"), "must have at most 256 characters, none of them a control character")
 	case t.Expect.Decision.String() == "":
 		return invalidMember(testMemberPath(i, "expect.decision"), "must be allow, deny or allow_with_obligation")

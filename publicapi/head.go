@@ -3,9 +3,9 @@ package publicapi
 import (
 	"context"
 	"strconv"
-	"sync"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/verify"
 )
@@ -24,7 +24,7 @@ func (s *Server) head(r request) (representation, error) {
 	if err := s.relate(r.Context(), &of); err != nil {
 		return representation{}, err
 	}
-	return s.heads.of(of, note)
+	return s.headAnswer(of, note)
 }
 
 // subject is what an answer about a head follows from, beside the checkpoint.
@@ -64,13 +64,6 @@ func (of subject) render(note []byte) (representation, error) {
 	return made, err
 }
 
-// heads keeps the newest answer about the head of each of a number of ledgers: until
-// the head is another one it is always the same.
-type heads struct {
-	mu   sync.RWMutex
-	kept map[id.Tenant]*keptHead
-}
-
 // maxHeads is of how many ledgers answers are kept, of one to a few KiB each.
 const maxHeads = 1024
 
@@ -82,37 +75,24 @@ type keptHead struct {
 	made representation
 }
 
-func newHeads() *heads { return &heads{kept: make(map[id.Tenant]*keptHead)} }
+func newHeads() *cache.Map[id.Tenant, *keptHead] {
+	return cache.NewMap(cache.MapOptions[id.Tenant, *keptHead]{Limit: maxHeads})
+}
 
-// of returns the answer about a head with its checkpoint, which is not written to.
-func (k *heads) of(of subject, note []byte) (representation, error) {
+// headAnswer returns the answer about a head with its checkpoint, which is not written
+// to. The newest answer about each ledger is kept: until the head is another one it is
+// always the same.
+func (s *Server) headAnswer(of subject, note []byte) (representation, error) {
 	t := of.state.Identity().Tenant
-	k.mu.RLock()
-	found := k.kept[t]
-	k.mu.RUnlock()
-	if found != nil && found.subject == of && same(found.note, note) {
-		return found.made, nil
+	if kept, found := s.heads.Get(t); found && kept.subject == of && same(kept.note, note) {
+		return kept.made, nil
 	}
 	made, err := of.render(note)
 	if err == nil {
-		k.keep(t, &keptHead{of, note, made})
+		s.heads.Put(t, &keptHead{of, note, made})
 	}
 	return made, err
 }
 
 // same reports whether two slices are one piece of memory.
 func same(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
-
-// keep takes the place of what was kept of the ledger, or of any other if there is no
-// room.
-func (k *heads) keep(t id.Tenant, made *keptHead) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.kept[t] == nil && len(k.kept) >= maxHeads {
-		for other := range k.kept {
-			delete(k.kept, other)
-			break
-		}
-	}
-	k.kept[t] = made
-}

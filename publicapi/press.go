@@ -8,6 +8,9 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cache"
 )
 
 // gzipLevel makes entry bundles 0.43 of their size. The next levels take two to
@@ -20,8 +23,23 @@ const gzipLevel = 1
 // bytes as they are.
 type press struct {
 	writers chan *gzip.Writer // those that are idle
-	shelf   *shelf
+	bundles *cache.Map[bundleKey, representation]
 	done    *prometheus.CounterVec // by outcome
+}
+
+// bundleKey names a full entry bundle, which never changes.
+type bundleKey struct {
+	tenant id.Tenant
+	index  uint64
+}
+
+// bundleBytes is about what a representation takes beside its body.
+const bundleBytes = 192
+
+func newBundleCache(room int64) *cache.Map[bundleKey, representation] {
+	return cache.NewMap(cache.MapOptions[bundleKey, representation]{
+		Limit: room, Weight: func(_ bundleKey, r representation) int64 { return int64(len(r.body)) + bundleBytes },
+	})
 }
 
 // Outcomes of asking for gzip.
@@ -34,7 +52,7 @@ const (
 // newPress returns a press that keeps so many bytes.
 func newPress(room int64, metrics prometheus.Registerer) *press {
 	writers := max(1, runtime.GOMAXPROCS(0)/2)
-	p := &press{writers: make(chan *gzip.Writer, writers), shelf: newShelf(room)}
+	p := &press{writers: make(chan *gzip.Writer, writers), bundles: newBundleCache(room)}
 	for range writers {
 		w, err := gzip.NewWriterLevel(io.Discard, gzipLevel)
 		if err != nil {
@@ -51,7 +69,7 @@ func newPress(room int64, metrics prometheus.Registerer) *press {
 
 // kept returns a bundle as it was compressed before.
 func (p *press) kept(k bundleKey) (representation, bool) {
-	r, ok := p.shelf.get(k)
+	r, ok := p.bundles.Get(k)
 	if ok {
 		p.done.WithLabelValues(pressKept).Inc()
 	}
@@ -86,6 +104,6 @@ func (p *press) compress(r representation) (representation, error) {
 // keep keeps a full bundle that is compressed.
 func (p *press) keep(k bundleKey, r representation) {
 	if r.coding == codingGzip {
-		p.shelf.put(k, r)
+		p.bundles.Put(k, r)
 	}
 }

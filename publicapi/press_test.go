@@ -51,40 +51,36 @@ func TestPressIsDeterministic(t *testing.T) {
 	}
 }
 
-// The shelf stays within its bound by its own account, counts right, never gives
-// one bundle for another, and keeps what is asked for all the time.
-func TestShelf(t *testing.T) {
-	const room, size = 100 * (1000 + shelvedBytes), 1000
-	s := newShelf(room)
+// The kept bundles stay within their bound. One bundle is never given for another, and a
+// bundle that is asked for all the time stays.
+func TestBundleCache(t *testing.T) {
+	const room, size = 100 * (1000 + bundleBytes), 1000
+	s := newBundleCache(room)
 	random := rand.New(rand.NewPCG(1, 2))
 	body := func(k bundleKey) []byte { return bytes.Repeat([]byte{byte(k.tenant), byte(k.index)}, size/2) }
 	favourite, lost := bundleKey{tenant: 11, index: 1}, 0
 	for range 20000 {
-		if _, ok := s.get(favourite); !ok {
+		if _, ok := s.Get(favourite); !ok {
 			lost++
-			s.put(favourite, representation{body: body(favourite)})
+			s.Put(favourite, representation{body: body(favourite)})
 		}
 		k := bundleKey{tenant: id.Tenant(11 + random.IntN(2)), index: uint64(random.IntN(250))}
-		if r, ok := s.get(k); ok && !bytes.Equal(r.body, body(k)) {
+		if r, ok := s.Get(k); ok && !bytes.Equal(r.body, body(k)) {
 			t.Fatalf("another bundle than %v", k)
 		}
-		s.put(k, representation{body: body(k)})
-		counted := int64(0)
-		for _, kept := range s.all {
-			counted += int64(len(kept.body)) + shelvedBytes
-		}
-		if counted != s.bytes || s.bytes > room {
-			t.Fatalf("%d bytes by its account, %d counted, room for %d", s.bytes, counted, room)
+		s.Put(k, representation{body: body(k)})
+		if counted := int64(s.Len()) * (size + bundleBytes); counted != s.Weight() || counted > room {
+			t.Fatalf("%d bytes by its account, %d counted, room for %d", s.Weight(), counted, room)
 		}
 	}
-	if len(s.all) != 100 {
-		t.Errorf("holds %d, want as many as fit", len(s.all))
+	if s.Len() != 100 {
+		t.Errorf("holds %d, want as many as fit", s.Len())
 	}
 	if lost > 1500 {
 		t.Errorf("lost what is asked for all the time %d times", lost)
 	}
-	s.put(bundleKey{tenant: 13}, representation{body: make([]byte, room)})
-	if _, ok := s.get(bundleKey{tenant: 13}); ok || len(s.all) != 100 {
+	s.Put(bundleKey{tenant: 13}, representation{body: make([]byte, room)})
+	if _, ok := s.Get(bundleKey{tenant: 13}); ok || s.Len() != 100 {
 		t.Error("keeps what is larger than its room")
 	}
 }

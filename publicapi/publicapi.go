@@ -109,7 +109,7 @@ type Server struct {
 	gate      *admission.Gate
 	newest    *admission.Gate // of heads and checkpoints: reads that wait for the store take no room from them
 	press     *press
-	heads     *heads
+	heads     *cache.Map[id.Tenant, *keptHead]
 	documents *cache.Loading[documentName, documentBody]
 	lobby     *admission.Lobby
 	// readWeight is what a read weighs among those of its party that are at work.

@@ -1,12 +1,14 @@
-// Package ratelimit bounds attempts that each name a subject: an e-mail address, a
-// network. It counts by the generic cell rate algorithm.
+// Package ratelimit bounds how often something may be done, by the generic cell rate
+// algorithm: a burst at once, then one more in each interval. GCRA is the state of one
+// subject. Attempts are many subjects in memory, such as e-mail addresses and networks.
 //
-// Invariants:
+// Invariants of Attempts:
 //
-//   - A subject may make a burst of attempts at once, then one in each interval. What
-//     other subjects do changes nothing about that, unless Tracked of them owe more.
-//   - Memory is bounded. When there are too many subjects, one that owes least of a
-//     few is forgotten: a flood of new names pushes out each other, not the busy ones.
+//   - The attempts of one subject do not count for another one.
+//   - Memory is bounded. When there are more subjects than Tracked, the one of a few whose
+//     attempts count for the shortest time is forgotten. So a flood of new names pushes
+//     out other new names and not a subject with many attempts. For this reason the
+//     subjects are not in an internal/cache, which knows only what was used lately.
 //   - Subjects are kept as salted hashes, so memory shows no name.
 package ratelimit
 
@@ -15,6 +17,8 @@ import (
 	"crypto/sha256"
 	"net/netip"
 	"time"
+
+	"github.com/agentledger/agentledger/id"
 )
 
 // Limit is how many attempts a subject may make. All fields are required.
@@ -24,13 +28,13 @@ type Limit struct {
 	Tracked int           // subjects remembered
 }
 
-// Attempts knows of each subject the time at which all its attempts are paid off. Its
-// methods must not be called concurrently: callers that look at several subjects, or
-// at several Attempts, hold one lock over all of that.
+// Attempts counts the attempts of many subjects. Its methods must not be called
+// concurrently: callers that look at several subjects, or at several Attempts, hold one
+// lock over all of that.
 type Attempts struct {
-	limit Limit
-	salt  [16]byte
-	paid  map[subject]time.Time
+	limit    Limit
+	salt     [16]byte
+	subjects map[subject]GCRA
 }
 
 type subject [16]byte
@@ -40,73 +44,65 @@ const evictionLook = 16
 
 // New returns Attempts under which nothing was tried yet.
 func New(l Limit) *Attempts {
-	a := &Attempts{limit: l, paid: make(map[subject]time.Time)}
+	a := &Attempts{limit: l, subjects: make(map[subject]GCRA)}
 	rand.Read(a.salt[:]) // never fails since Go 1.24
 	return a
 }
 
 // Wait returns how long a subject has to wait for its next attempt, 0 for not at all.
 func (a *Attempts) Wait(name string, now time.Time) time.Duration {
-	at, known := a.paid[a.subject(name)]
-	if !known {
-		return 0
-	}
-	return max(0, at.Sub(now)-time.Duration(a.limit.Burst-1)*a.limit.Every)
+	return a.subjects[a.subjectOf(name)].Wait(id.InstantOf(now), a.limit.Burst, a.limit.Every)
 }
 
 // Add counts one attempt of a subject, whatever Wait says.
-func (a *Attempts) Add(name string, now time.Time) { a.move(name, now, a.limit.Every) }
+func (a *Attempts) Add(name string, now time.Time) { a.change(name, now, (*GCRA).Add) }
 
-// Remove takes back what Add counted: of an attempt that succeeded.
-func (a *Attempts) Remove(name string, now time.Time) { a.move(name, now, -a.limit.Every) }
+// Remove takes back one attempt that Add counted, because it succeeded.
+func (a *Attempts) Remove(name string, now time.Time) { a.change(name, now, (*GCRA).Remove) }
 
-func (a *Attempts) subject(name string) subject {
+func (a *Attempts) subjectOf(name string) subject {
 	h := sha256.New()
 	h.Write(a.salt[:])
 	h.Write([]byte(name))
 	return subject(h.Sum(nil)[:16])
 }
 
-// move adds to what a subject has to pay off.
-func (a *Attempts) move(name string, now time.Time, by time.Duration) {
-	s := a.subject(name)
-	at, known := a.paid[s]
-	if at.Before(now) {
-		at = now
-	}
-	at = at.Add(by)
-	if !at.After(now) {
-		delete(a.paid, s)
+func (a *Attempts) change(name string, at time.Time, count func(*GCRA, id.Instant, time.Duration)) {
+	s, now := a.subjectOf(name), id.InstantOf(at)
+	g, known := a.subjects[s]
+	if count(&g, now, a.limit.Every); g.Arrival <= now {
+		delete(a.subjects, s)
 		return
 	}
-	if !known && len(a.paid) >= a.limit.Tracked {
+	if !known && len(a.subjects) >= a.limit.Tracked {
 		a.makeRoom(now)
 	}
-	a.paid[s] = at
+	a.subjects[s] = g
 }
 
-// makeRoom forgets, among a few subjects, those that have paid off, or else the
-// one that is nearest to it.
-func (a *Attempts) makeRoom(now time.Time) {
+// makeRoom forgets, among a few subjects, those whose attempts do not count any more, or
+// else the one whose attempts count for the shortest time.
+func (a *Attempts) makeRoom(now id.Instant) {
 	var least subject
 	looked := 0
-	for s, at := range a.paid {
-		if looked == 0 || at.Before(a.paid[least]) {
+	for s, g := range a.subjects {
+		if looked == 0 || g.Arrival < a.subjects[least].Arrival {
 			least = s
 		}
-		if !at.After(now) {
-			delete(a.paid, s)
+		if g.Arrival <= now {
+			delete(a.subjects, s)
 		}
 		if looked++; looked == evictionLook {
 			break
 		}
 	}
-	if len(a.paid) >= a.limit.Tracked {
-		delete(a.paid, least)
+	if len(a.subjects) >= a.limit.Tracked {
+		delete(a.subjects, least)
 	}
 }
 
-// Network is what a client can't change at will: its IPv4 address, or the /64 of its
+// Network is the part of an address that a client can't change at will: its IPv4
+// address, or the /64 of its
 // IPv6 address.
 func Network(a netip.Addr) string {
 	a = a.Unmap()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/clock"
-	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/log"
@@ -107,7 +107,7 @@ type openRecord struct {
 
 type tallyRecord struct {
 	Open  int            `json:"open"`
-	Asked admission.Pace `json:"asked"`
+	Asked ratelimit.GCRA `json:"asked"`
 }
 
 // shareRecord is an ingest key's share of the open approvals.

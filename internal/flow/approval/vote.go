@@ -3,12 +3,12 @@ package approval
 import (
 	"context"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -22,7 +22,7 @@ const (
 const maxComment = 1024
 
 func checkComment(member, s string) error {
-	if !utf8.ValidString(s) || utf8.RuneCountInString(s) > maxComment {
+	if !textcheck.Within(s, 0, maxComment) {
 		return fault.New(fault.Invalid, member+" must have at most 1024 characters")
 	}
 	return nil

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
@@ -32,7 +32,7 @@ func (e *Ending) checkMembers() error {
 	default:
 		return errInvalid("status must be succeeded, failed or aborted")
 	}
-	if !utf8.ValidString(e.Error) || utf8.RuneCountInString(e.Error) > maxError {
+	if !textcheck.Within(e.Error, 0, maxError) {
 		return errInvalid("error must have at most 1024 characters")
 	}
 	return nil
@@ -80,7 +80,7 @@ func (w *Workflows) Complete(ctx context.Context, t id.Tenant, ingestKey string,
 	if err != nil && !errors.Is(err, errUnchanged) {
 		return Run{}, fmt.Errorf("complete run: %w", err)
 	}
-	w.known.forgetRun(place{t, name})
+	w.known.Delete(place{t, name})
 	if err == nil {
 		w.metrics.ended[e.Status].Inc()
 	}

@@ -1,47 +1,16 @@
 package workflow
 
 import (
-	"sync"
-
+	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/records"
 )
 
-// maxKnown bounds the runs that are remembered.
-const maxKnown = 1 << 14
+// maxKnownRuns bounds the runs that are remembered.
+const maxKnownRuns = 1 << 14
 
-// knownRuns remembers runs as they were last written here, which spares a step the reading of its
-// run. A newer write of another process is not known. Then the append finds the record in another
-// version, and the step is prepared again from the store.
-type knownRuns struct {
-	mu   sync.Mutex
-	runs map[place]records.Versioned[record]
-}
-
-func (k *knownRuns) findRun(p place) (records.Versioned[record], bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	r, ok := k.runs[p]
-	return r, ok
-}
-
-// rememberRun keeps a run, in place of any other when there is no room.
-func (k *knownRuns) rememberRun(p place, r records.Versioned[record]) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.runs == nil {
-		k.runs = make(map[place]records.Versioned[record])
-	}
-	if _, known := k.runs[p]; !known && len(k.runs) >= maxKnown {
-		for other := range k.runs {
-			delete(k.runs, other)
-			break
-		}
-	}
-	k.runs[p] = r
-}
-
-func (k *knownRuns) forgetRun(p place) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.runs, p)
+// newKnownRuns returns a cache of runs as they were last written here, which spares a
+// step the reading of its run. Another process may have written a newer version since.
+// Then the append finds that version, and the step is prepared again from the store.
+func newKnownRuns() *cache.Map[place, records.Versioned[record]] {
+	return cache.NewMap(cache.MapOptions[place, records.Versioned[record]]{Limit: maxKnownRuns})
 }

@@ -15,7 +15,7 @@ import (
 func (r *recording) readRun(ctx context.Context) (err error) {
 	w, remembered := r.workflows, false
 	if !r.prepared {
-		r.run, remembered = w.known.findRun(r.place)
+		r.run, remembered = w.known.Get(r.place)
 	}
 	r.prepared = true
 	if !remembered || r.run.Value.statusAt(w.currentTime()) != Running { // it may have been heard of elsewhere

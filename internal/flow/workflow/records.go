@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -120,7 +120,7 @@ func externalName(ingestKey, external string) string {
 
 type tallyRecord struct {
 	Running int            `json:"running"`
-	Started admission.Pace `json:"started"`
+	Started ratelimit.GCRA `json:"started"`
 }
 
 // shareRecord is an ingest key's share of the running runs.

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
@@ -15,6 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -36,7 +35,7 @@ func (b *Beginning) checkMembers() error {
 		least      int
 	}{{"workflow.name", b.Workflow.Name, 1}, {"workflow.version", b.Workflow.Version, 0}, {"workflow.tool", b.Workflow.Tool, 0}, {"external_run_id", b.External, 0}}
 	for _, t := range texts {
-		if !isPlainText(t.text, t.least) {
+		if !textcheck.Plain(t.text, t.least, 256) {
 			return errInvalid(fmt.Sprintf("%s must have %d to 256 characters, none of them a control character", t.name, max(t.least, 1)))
 		}
 	}
@@ -49,21 +48,6 @@ func (b *Beginning) checkMembers() error {
 		return errInvalid("planned_steps must be a whole number from 0 to 10000")
 	}
 	return nil
-}
-
-// isPlainText reports whether s is UTF-8 of least to 256 code points without control
-// characters.
-func isPlainText(s string, least int) bool {
-	n := utf8.RuneCountInString(s)
-	if n < least || n > 256 || !utf8.ValidString(s) {
-		return false
-	}
-	for _, r := range s {
-		if unicode.IsControl(r) {
-			return false
-		}
-	}
-	return true
 }
 
 // errKnown ends an act: the run was started before.
@@ -92,7 +76,7 @@ func (w *Workflows) Start(ctx context.Context, t id.Tenant, b Beginning) (run Ru
 	}
 	w.metrics.started.Inc()
 	begun.record.Version = 1
-	w.known.rememberRun(place{t, begun.name}, begun.record)
+	w.known.Put(place{t, begun.name}, begun.record)
 	own := receipts[len(receipts)-1] // behind the receipt of a new bridge key
 	placed := Placed{Event: begun.record.Value.Started, Index: own.Index, Hash: own.EventHash, ChainValid: own.ChainValid}
 	return begun.record.Value.toRun(begun.name, w.currentTime()), placed, true, nil

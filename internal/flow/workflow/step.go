@@ -15,6 +15,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -52,7 +53,7 @@ const maxAttempt = 1_000_000
 // checkMembers looks at a complete step; where is put before the names of members.
 func (s *Step) checkMembers(where string) error {
 	switch {
-	case !isPlainText(s.Key, 1):
+	case !textcheck.Plain(s.Key, 1, 256):
 		return errInvalid(where + "step_key must have 1 to 256 characters, none of them a control character")
 	case s.Attempt < 1 || s.Attempt > maxAttempt:
 		return errInvalid(where + "attempt must be a whole number from 1 to 1000000")

@@ -70,7 +70,7 @@ func (w *Workflows) Record(ctx context.Context, t id.Tenant, ingestKey string, n
 				return nil, fmt.Errorf("record steps: %w", err)
 			}
 		case !errors.Is(err, log.ErrDuplicate): // the other one has just recorded it
-			w.known.forgetRun(r.place)
+			w.known.Delete(r.place)
 			return nil, translateError(err)
 		}
 	}
@@ -239,6 +239,6 @@ func (r *recording) describeLanded(receipts []log.Receipt) []Recorded {
 		r.workflows.metrics.steps[m.result.Policy.Effective].Inc()
 	}
 	r.run.Version++
-	r.workflows.known.rememberRun(r.place, r.run)
+	r.workflows.known.Put(r.place, r.run)
 	return r.results
 }

@@ -115,7 +115,7 @@ func (w *Workflows) abandonRun(ctx context.Context, t id.Tenant, name ID) error 
 	case err != nil:
 		return fmt.Errorf("abandon run: %w", err)
 	}
-	w.known.forgetRun(place{t, name})
+	w.known.Delete(place{t, name})
 	w.metrics.ended[Abandoned].Inc()
 	return nil
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/keylock"
 	"github.com/agentledger/agentledger/internal/records"
@@ -197,7 +198,7 @@ type Workflows struct {
 
 	due     schedule.Index
 	lanes   keylock.Set[place]
-	known   knownRuns
+	known   *cache.Map[place, records.Versioned[record]] // runs as they were last written here
 	metrics *metrics
 }
 
@@ -225,7 +226,7 @@ func New(o Options) *Workflows {
 		o.Metrics = prometheus.NewRegistry()
 	}
 	return &Workflows{
-		stores: storesOf(o.Records), notary: o.Notary, ledgers: o.Ledgers, rules: o.Rulebook, intents: meter.NewIntents(o.Ledgers), agents: o.Agents, orgs: o.Organizations,
+		stores: storesOf(o.Records), notary: o.Notary, ledgers: o.Ledgers, rules: o.Rulebook, intents: meter.NewIntents(o.Ledgers), known: newKnownRuns(), agents: o.Agents, orgs: o.Organizations,
 		turns: o.Turns, silence: o.Silence, maxBytes: o.MaxBytes, clock: o.Clock, held: o.Held,
 		due:     schedule.Index{Records: o.Records, Kind: kindDue},
 		metrics: newMetrics(o.Metrics),

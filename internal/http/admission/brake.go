@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wait"
 )
 
 // Brake takes the speed out of floods of refusals: what an organization is refused
@@ -34,12 +35,7 @@ func (b *Brake) Hold(ctx context.Context, t id.Tenant) {
 	if b.free == 0 || !b.many(t, time.Now().Unix()) {
 		return
 	}
-	timer := time.NewTimer(b.hold)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	_ = wait.For(ctx, b.hold)
 }
 
 // many counts a refusal and reports whether it has to wait.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wait"
 )
 
 // Run finds all logs and then follows what comes, goes and gets another key, until ctx
@@ -64,7 +65,7 @@ func (l *List) find(ctx context.Context) error {
 		if _, err := l.look(ctx, t); err != nil {
 			return err
 		}
-		if err := pause(ctx, time.Since(began)); err != nil {
+		if err := wait.For(ctx, time.Since(began)); err != nil {
 			return err
 		}
 	}
@@ -116,16 +117,4 @@ func (l *List) look(ctx context.Context, t id.Tenant) (news bool, err error) {
 	key := listing.Key.String()
 	l.keys[t] = key
 	return key != before, nil
-}
-
-// pause waits, or returns the context's error.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/egress"
+	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -62,7 +63,7 @@ type ask struct {
 func (a *ask) run(ctx context.Context) answered {
 	var last answered
 	for n := range maxTries {
-		if n > 0 && last.result != "" && !sleep(ctx, jittered(250*time.Millisecond<<n)) {
+		if n > 0 && last.result != "" && wait.For(ctx, jittered(250*time.Millisecond<<n)) != nil {
 			return answered{result: gone}
 		}
 		answer, ended := a.once(ctx)
@@ -110,16 +111,4 @@ func (a *ask) unanswered(err error) (answered, bool) {
 		return answered{result: failed, trouble: trouble{class: class}}, true
 	}
 	return answered{result: unwell, trouble: trouble{class: class}}, false
-}
-
-// sleep reports whether it came to its end.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

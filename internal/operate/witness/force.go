@@ -1,9 +1,8 @@
 package witness
 
 import (
-	"sync"
-
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/trust"
 )
@@ -34,40 +33,39 @@ func (w *Witnesses) baseForce() *force {
 	return f
 }
 
-// ownForces keeps what organizations with a policy of their own have in force,
-// with the health of their witnesses.
-type ownForces struct {
-	mu    sync.Mutex
-	known map[id.Tenant]*force
-	slots chan struct{} // shared: they can't crowd out the service's witnesses
-}
-
-// maxOwnForces bounds how many are kept; what is dropped is read again.
+// maxOwnForces is for how many organizations with a policy of their own the forces are
+// kept, with the health of their witnesses. Others are parsed again.
 const maxOwnForces = 4096
+
+func newOwnForces() *cache.Map[id.Tenant, *force] {
+	return cache.NewMap(cache.MapOptions[id.Tenant, *force]{Limit: maxOwnForces})
+}
 
 // inForce returns what is in force for a ledger.
 func (w *Witnesses) inForce(t id.Tenant, wanted org.Witnessing) (*force, error) {
 	if wanted.Policy == "" {
 		return w.base, nil
 	}
-	w.own.mu.Lock()
-	defer w.own.mu.Unlock()
-	if f := w.own.known[t]; f != nil && f.text == wanted.Policy && f.failClosed == wanted.FailClosed {
-		return f, nil
-	}
+	var err error
+	var f *force
+	w.ownForces.Update(t, func(kept *force, found bool) (*force, bool) {
+		if found && kept.text == wanted.Policy && kept.failClosed == wanted.FailClosed {
+			f = kept
+			return kept, true
+		}
+		f, err = w.parseForce(wanted)
+		return f, err == nil
+	})
+	return f, err
+}
+
+func (w *Witnesses) parseForce(wanted org.Witnessing) (*force, error) {
 	own, err := trust.Parse([]byte(wanted.Policy))
 	if err != nil {
 		return nil, err
 	}
 	f := w.ownForce(own)
 	f.text, f.failClosed = wanted.Policy, wanted.FailClosed
-	for other := range w.own.known {
-		if len(w.own.known) < maxOwnForces {
-			break
-		}
-		delete(w.own.known, other)
-	}
-	w.own.known[t] = f
 	return f, nil
 }
 
@@ -121,5 +119,5 @@ func (w *Witnesses) laneOf(address string) *lane {
 			return e.lane
 		}
 	}
-	return newLane(ownLabel, w.own.slots)
+	return newLane(ownLabel, w.ownSlots)
 }

@@ -160,9 +160,11 @@ const maxRewrites = 8
 // change writes what update makes of a ledger's record. The record is durable at
 // return, and shown from then on.
 func (w *Witnesses) change(ctx context.Context, t id.Tenant, update func(*page) error) error {
-	mu := &w.writing[uint64(t)%uint64(len(w.writing))]
-	mu.Lock()
-	defer mu.Unlock()
+	leave, err := w.writing.Enter(ctx, t)
+	if err != nil {
+		return fmt.Errorf("change cosignatures: %w", err)
+	}
+	defer leave()
 	for range maxRewrites {
 		p, err := w.read(ctx, t)
 		if err != nil {

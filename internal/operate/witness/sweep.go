@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -19,7 +20,7 @@ func (w *Witnesses) sweep(ctx context.Context) {
 		if err := w.sweepOnce(ctx); err != nil && ctx.Err() == nil {
 			w.Logger.Error("ledgers not looked at for witnesses", "err", err)
 		}
-		if !sleep(ctx, w.Sweep) {
+		if wait.For(ctx, w.Sweep) != nil {
 			return
 		}
 	}
@@ -45,7 +46,7 @@ func (w *Witnesses) sweepOnce(ctx context.Context) error {
 			continue
 		}
 		for !w.agenda.hasRoom() {
-			if !sleep(ctx, sweepPause) {
+			if wait.For(ctx, sweepPause) != nil {
 				return nil
 			}
 		}

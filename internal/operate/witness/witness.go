@@ -34,7 +34,6 @@ import (
 	"iter"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,7 +41,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/http/egress"
-	turns "github.com/agentledger/agentledger/internal/keylock"
+	"github.com/agentledger/agentledger/internal/keylock"
 	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
@@ -133,11 +132,14 @@ type Witnesses struct {
 	metrics *metrics
 	rare    *slog.Logger // of lines that many ledgers, or those who name witnesses, can cause
 	base    *force       // where an organization has no policy of its own
-	own     ownForces
+
+	ownForces *cache.Map[id.Tenant, *force]
+	ownSlots  chan struct{} // shared: they can't crowd out the service's witnesses
+
 	agenda  *agenda
 	views   *cache.Loading[id.Tenant, *view]
-	asking  turns.Set[id.Tenant] // one round, or Confirm, of a ledger at a time
-	writing [64]sync.Mutex       // of records, by tenant
+	asking  keylock.Set[id.Tenant] // one round, or Confirm, of a ledger at a time
+	writing keylock.Set[id.Tenant] // of one ledger's record at a time
 }
 
 // New returns the witnesses of a store. Nobody is asked before Run.
@@ -145,7 +147,7 @@ func New(o Options) *Witnesses {
 	o = o.withDefaults()
 	w := &Witnesses{
 		Options: o, metrics: newMetrics(o.Metrics), rare: telemetry.WithoutRepeats(o.Logger),
-		own:    ownForces{known: make(map[id.Tenant]*force), slots: make(chan struct{}, ownAsks)},
+		ownForces: newOwnForces(), ownSlots: make(chan struct{}, ownAsks),
 		agenda: newAgenda(o.Pending, o.Rounds),
 		views:  cache.NewLoading(cache.LoadingOptions[id.Tenant, *view]{MaxAge: viewAge, Stale: staleView, Limit: 1 << 16, Clock: o.Clock}),
 	}

@@ -52,6 +52,9 @@ type Options struct {
 	Quota   *quota.Quota     // counts agents and paces changes; default: one without bounds
 }
 
+// keyShards keeps events on several processors out of each other's way.
+const keyShards = 16
+
 // maxBridges is how many bridge keys, and agents that may use one, are remembered.
 const maxBridges = 1 << 14
 
@@ -62,7 +65,7 @@ type Agents struct {
 	notary  Notary
 	keyring *seal.Keyring
 	clock   func() time.Time
-	cache   *keyCache
+	keys    *cache.Loading[signingKeyName, Key] // of a config version each
 	quota   *quota.Quota
 	bridges *cache.Loading[bridgeName, bridgeEntry] // of one config version each
 	owners  *cache.Loading[id.Agent, id.Tenant]
@@ -80,7 +83,8 @@ func New(o Options) *Agents {
 		o.Quota = &quota.Quota{Records: o.Records, Clock: o.Clock}
 	}
 	return &Agents{
-		quota: o.Quota, records: o.Records, notary: o.Notary, keyring: o.Keyring, clock: o.Clock, cache: newKeyCache(o.Cached),
+		quota: o.Quota, records: o.Records, notary: o.Notary, keyring: o.Keyring, clock: o.Clock,
+		keys:    cache.NewLoading(cache.LoadingOptions[signingKeyName, Key]{MaxAge: cache.Forever, Limit: int64(o.Cached), Shards: keyShards}),
 		bridges: cache.NewLoading(cache.LoadingOptions[bridgeName, bridgeEntry]{MaxAge: cache.Forever, Limit: maxBridges, Clock: o.Clock}),
 		owners:  cache.NewLoading(cache.LoadingOptions[id.Agent, id.Tenant]{MaxAge: cache.Forever, Limit: int64(o.Cached), Clock: o.Clock}),
 	}

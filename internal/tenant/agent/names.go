@@ -4,12 +4,11 @@ import (
 	"crypto/rand"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // Bounds of texts, in code points.
@@ -59,21 +58,15 @@ func checkKeyID(k id.Key) error {
 }
 
 func checkDisplayName(s string) error {
-	if !plain(s, maxDisplayName) {
+	if !textcheck.Plain(s, 0, maxDisplayName) {
 		return fault.New(fault.Invalid, "display_name must have at most 256 characters, none of them a control character")
 	}
 	return nil
 }
 
 func checkReason(s string) error {
-	if !plain(s, maxReason) {
+	if !textcheck.Plain(s, 0, maxReason) {
 		return fault.New(fault.Invalid, "reason must have at most 1024 characters, none of them a control character")
 	}
 	return nil
-}
-
-// plain reports whether s is UTF-8 of at most most code points without control
-// characters.
-func plain(s string, most int) bool {
-	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= most && strings.IndexFunc(s, unicode.IsControl) < 0
 }

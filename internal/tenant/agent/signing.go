@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/tlog"
@@ -13,11 +14,11 @@ import (
 // version of s or later. agent and key are of the envelope's grammar.
 // fault.NotFound when that agent has no such key.
 func (a *Agents) SigningKey(ctx context.Context, s *log.State, agent id.Agent, key id.Key) (Key, error) {
-	name := cacheName{tenant: s.Identity().Tenant, agent: agent, key: key}
-	if e := a.cache.get(name, s.ConfigVersion()); e != nil {
-		return e.key, nil
+	name := signingKeyName{tenant: s.Identity().Tenant, agent: agent, key: key}
+	if k, found := a.keys.Lookup(name, s.ConfigVersion()); found {
+		return k, nil
 	}
-	return a.readSigningKey(ctx, name, s.ConfigVersion())
+	return a.loadSigningKey(ctx, name, s.ConfigVersion())
 }
 
 // CompromisedFrom returns the index from which on a key is not to be trusted:
@@ -35,11 +36,22 @@ func (a *Agents) CompromisedFrom(ctx context.Context, s *log.State, agent id.Age
 	return *k.CompromisedFrom, nil
 }
 
-func (a *Agents) readSigningKey(ctx context.Context, n cacheName, version uint64) (Key, error) {
-	k, err := a.key(ctx, n.tenant, id.Agent(strings.Clone(string(n.agent))), n.key)
-	if err != nil {
-		return Key{}, err
+// signingKeyName is a key of an agent, whether the organization has it or not.
+type signingKeyName struct {
+	tenant id.Tenant
+	agent  id.Agent
+	key    id.Key
+}
+
+// loadSigningKey copies the name first, because it may be a part of a whole request.
+func (a *Agents) loadSigningKey(ctx context.Context, n signingKeyName, version uint64) (Key, error) {
+	n.agent, n.key = id.Agent(strings.Clone(string(n.agent))), id.Key(strings.Clone(string(n.key)))
+	k, err := a.keys.GetAt(ctx, n, version, func(ctx context.Context) (Key, error) {
+		k, err := a.key(ctx, n.tenant, n.agent, n.key)
+		return k.Key, err
+	})
+	if fault.Is(err, fault.Internal) { // ctx ended
+		err = unreadable("read signing key", err)
 	}
-	a.cache.put(n.tenant, &cacheEntry{version: version, key: k.Key})
-	return k.Key, nil
+	return k, err
 }

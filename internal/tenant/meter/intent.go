@@ -2,11 +2,10 @@ package meter
 
 import (
 	"context"
-	"sync"
 
 	"github.com/agentledger/agentledger/event"
-
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -66,9 +65,7 @@ const (
 // concurrently.
 type Intents struct {
 	ledgers Stored
-
-	mu    sync.Mutex
-	known map[intentName]*Intent
+	known   *cache.Map[intentName, *Intent]
 }
 
 type intentName struct {
@@ -78,7 +75,7 @@ type intentName struct {
 
 // NewIntents returns the intents of all ledgers.
 func NewIntents(l Stored) *Intents {
-	return &Intents{ledgers: l, known: make(map[intentName]*Intent)}
+	return &Intents{ledgers: l, known: cache.NewMap(cache.MapOptions[intentName, *Intent]{Limit: maxIntents})}
 }
 
 // Find returns the intent of each result, in their order: nil for those that have none
@@ -90,7 +87,7 @@ func (i *Intents) Find(ctx context.Context, t id.Tenant, results []Result) ([]*I
 	var names []id.Event
 	var of []int
 	for n, r := range results {
-		if known := i.get(intentName{t, r.Call.Parent}); known == nil {
+		if known, _ := i.known.Get(intentName{t, r.Call.Parent}); known == nil {
 			names, of = append(names, r.Call.Parent), append(of, n)
 		} else if known.of(r) {
 			found[n] = known
@@ -160,25 +157,11 @@ func (i *Intents) Landed(t id.Tenant, e *event.Envelope, p *event.Policy) {
 	}
 }
 
-func (i *Intents) get(n intentName) *Intent {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.known[n]
-}
-
-// put keeps an intent, in place of any other when there is no room.
+// put keeps an intent, unless its call is too long.
 func (i *Intents) put(n intentName, intent *Intent) {
 	if len(intent.call) > maxCall {
 		return
 	}
 	intent.policy.Limits = nil // of no use to a result, and as long as its policy has limits
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if _, known := i.known[n]; !known && len(i.known) >= maxIntents {
-		for other := range i.known {
-			delete(i.known, other)
-			break
-		}
-	}
-	i.known[n] = intent
+	i.known.Put(n, intent)
 }

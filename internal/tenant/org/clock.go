@@ -2,13 +2,11 @@ package org
 
 import (
 	"context"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -27,8 +25,7 @@ type Corrected struct {
 // a reason that is empty or of more than 1,024 characters; fault.Conflict when the
 // ledger is not ahead of the clock; other errors are those of the notary.
 func (o *Orgs) CorrectClock(ctx context.Context, t id.Tenant, principal, reason string) (c Corrected, err error) {
-	n := utf8.RuneCountInString(reason)
-	if n < 1 || n > maxReason || !utf8.ValidString(reason) || strings.ContainsFunc(reason, unicode.IsControl) {
+	if !textcheck.Plain(reason, 1, maxReason) {
 		return c, fault.New(fault.Invalid, "reason must have 1 to 1024 characters, none of them a control character")
 	}
 	var made *log.ClockChange

@@ -1,12 +1,10 @@
 package org
 
 import (
-	"unicode"
-	"unicode/utf8"
-
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // Bounds of texts, in code points, and of lists.
@@ -66,14 +64,11 @@ func validEnvironment(s string) bool {
 
 // checkName looks at the name of an organization or of an ingest key.
 func checkName(s string) error {
-	n := utf8.RuneCountInString(s)
-	if n < 1 || n > maxName || !utf8.ValidString(s) {
+	if !textcheck.Within(s, 1, maxName) {
 		return fault.New(fault.Invalid, "name must have 1 to 200 characters")
 	}
-	for _, r := range s {
-		if unicode.IsControl(r) {
-			return fault.New(fault.Invalid, "name must not have control characters")
-		}
+	if !textcheck.Plain(s, 1, maxName) {
+		return fault.New(fault.Invalid, "name must not have control characters")
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ type Orgs struct {
 	env     string
 	clock   func() time.Time
 
-	settings *settingsCache
+	settings *cache.Loading[id.Tenant, *Settings]      // of a config version
 	callers  *cache.Loading[id.Hash, *ingestKeyCaller] // by hash of the token
 	slugs    *cache.Loading[id.Slug, id.Tenant]
 	ids      *cache.Loading[id.Organization, id.Tenant]
@@ -126,7 +126,7 @@ func New(o Options) (*Orgs, error) {
 	}
 	all := &Orgs{
 		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, quota: o.Quota, agents: o.Agents, rules: o.Witnesses, plans: plans, env: o.Environment, clock: o.Clock,
-		settings: newSettingsCache(o.Cached),
+		settings: cache.NewLoading(cache.LoadingOptions[id.Tenant, *Settings]{MaxAge: cache.Forever, Limit: int64(o.Cached)}),
 		callers:  cache.NewLoading(cache.LoadingOptions[id.Hash, *ingestKeyCaller]{MaxAge: callerAge, Stale: staleCaller, Limit: int64(o.Cached), Clock: o.Clock}),
 		slugs:    cache.NewLoading(cache.LoadingOptions[id.Slug, id.Tenant]{MaxAge: cache.Forever, Limit: int64(o.Cached), Clock: o.Clock}),
 		ids:      cache.NewLoading(cache.LoadingOptions[id.Organization, id.Tenant]{MaxAge: cache.Forever, Limit: int64(o.Cached), Clock: o.Clock}),

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/go-json-experiment/json"
 
@@ -88,20 +87,28 @@ func (o *Orgs) record(ctx context.Context, t id.Tenant) (orgRecord, uint64, erro
 // version or newer ones. fault.Unavailable when they can't be read, also when
 // the catalogue does not have the plan and so nobody can tell the cap.
 func (o *Orgs) Settings(ctx context.Context, s *log.State) (*Settings, error) {
-	identity := s.Identity()
-	if known := o.settings.get(identity.Tenant, s.ConfigVersion()); known != nil {
+	identity, version := s.Identity(), s.ConfigVersion()
+	if known, found := o.settings.Lookup(identity.Tenant, version); found {
 		return known, nil
 	}
-	stored, _, err := o.record(ctx, identity.Tenant)
+	known, err := o.settings.GetAt(ctx, identity.Tenant, version, func(ctx context.Context) (*Settings, error) {
+		return o.readSettings(ctx, identity)
+	})
 	if err != nil {
 		return nil, unreadable("read settings", err)
 	}
-	if _, ok := o.plans[stored.Plan]; !ok {
-		return nil, unreadable("read settings", errors.New("plan is not in the catalogue: "+stored.Plan))
+	return known, nil
+}
+
+func (o *Orgs) readSettings(ctx context.Context, identity *log.Identity) (*Settings, error) {
+	stored, _, err := o.record(ctx, identity.Tenant)
+	if err != nil {
+		return nil, err
 	}
-	settings := settingsOf(identity, stored)
-	o.settings.put(settings, s.ConfigVersion())
-	return settings, nil
+	if _, ok := o.plans[stored.Plan]; !ok {
+		return nil, errors.New("plan is not in the catalogue: " + stored.Plan)
+	}
+	return settingsOf(identity, stored), nil
 }
 
 // Current returns the settings of an organization as they are now; errors are those
@@ -138,7 +145,7 @@ func settingsOf(identity *log.Identity, r orgRecord) *Settings {
 // which is stated.
 func (o *Orgs) Disclosure(ctx context.Context, s *log.State) (id.Disclosure, error) {
 	t := s.Identity().Tenant
-	if known := o.settings.get(t, s.ConfigVersion()); known != nil {
+	if known, found := o.settings.Lookup(t, s.ConfigVersion()); found {
 		return known.Disclosure, nil
 	}
 	stored, _, err := o.record(ctx, t)
@@ -155,7 +162,7 @@ func (o *Orgs) Active(ctx context.Context, t id.Tenant) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if known := o.settings.get(t, s.ConfigVersion()); known != nil {
+	if known, found := o.settings.Lookup(t, s.ConfigVersion()); found {
 		return known.Active, nil
 	}
 	stored, _, err := o.record(ctx, t)
@@ -163,48 +170,4 @@ func (o *Orgs) Active(ctx context.Context, t id.Tenant) (bool, error) {
 		return false, unreadable("read settings", err)
 	}
 	return stored.Active, nil
-}
-
-// settingsCache keeps the settings of a bounded number of organizations, each
-// for one config version.
-type settingsCache struct {
-	limit   int
-	mu      sync.RWMutex
-	entries map[id.Tenant]versionedSettings
-}
-
-type versionedSettings struct {
-	*Settings
-	version uint64
-}
-
-func newSettingsCache(limit int) *settingsCache {
-	return &settingsCache{limit: limit, entries: make(map[id.Tenant]versionedSettings)}
-}
-
-// get returns nil when the settings of that version are not there.
-func (c *settingsCache) get(t id.Tenant, version uint64) *Settings {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if e := c.entries[t]; e.version == version {
-		return e.Settings
-	}
-	return nil
-}
-
-// put keeps settings, in place of older ones or of any when there is no room.
-func (c *settingsCache) put(s *Settings, version uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, known := c.entries[s.Tenant]
-	if known && e.version > version {
-		return
-	}
-	for t := range c.entries {
-		if known || len(c.entries) < c.limit {
-			break
-		}
-		delete(c.entries, t)
-	}
-	c.entries[s.Tenant] = versionedSettings{s, version}
 }

@@ -21,16 +21,16 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/keylock"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -57,10 +57,9 @@ type Rulebook struct {
 	notary  Notary
 	clock   func() time.Time
 	quota   *quota.Quota
-	turns   *admission.Turns       // of compiling what people write
-	lanes   keylock.Set[id.Tenant] // drafts of an organization are written one after the other
-	cache   *activeCache
-	flight  singleflight.Group // of reading and compiling what is active
+	turns   *admission.Turns                            // of compiling what people write
+	lanes   keylock.Set[id.Tenant]                      // drafts of an organization are written one after the other
+	active  *cache.Loading[id.Tenant, *policy.Compiled] // of a config version each
 }
 
 // New returns the policies of a store.
@@ -77,7 +76,7 @@ func New(o Options) *Rulebook {
 	if o.CacheBytes == 0 {
 		o.CacheBytes = 64 << 20
 	}
-	return &Rulebook{records: o.Records, stores: storesOf(o.Records), notary: o.Notary, clock: o.Clock, quota: o.Quota, turns: o.Turns, cache: newActiveCache(o.CacheBytes)}
+	return &Rulebook{records: o.Records, stores: storesOf(o.Records), notary: o.Notary, clock: o.Clock, quota: o.Quota, turns: o.Turns, active: activeCache(o.CacheBytes)}
 }
 
 // State is where a version of a policy stands.

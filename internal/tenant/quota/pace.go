@@ -7,7 +7,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -48,7 +48,7 @@ func (q *Quota) Paced(ctx context.Context, t id.Tenant) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	ahead := time.Duration(max(0, v.Value.Paid-id.InstantOf(q.Clock()))) * time.Millisecond
+	ahead := time.Duration(max(0, v.Value.Arrival-id.InstantOf(q.Clock()))) * time.Millisecond
 	every := interval(l)
 	return uint64((ahead + every - 1) / every), nil
 }
@@ -60,19 +60,19 @@ func interval(l Limits) time.Duration {
 	return max(time.Millisecond, time.Minute/time.Duration(l.StatementsPerMinute))
 }
 
-func (q *Quota) paces() records.Store[admission.Pace] {
-	return records.New[admission.Pace](q.Records, kindPace, unreadableMessage)
+func (q *Quota) paces() records.Store[ratelimit.GCRA] {
+	return records.New[ratelimit.GCRA](q.Records, kindPace, unreadableMessage)
 }
 
 // pace reads what was paid. More than a minute ahead it can only be because the clock was
 // corrected: that is forgotten.
-func (q *Quota) pace(ctx context.Context, t id.Tenant) (records.Versioned[admission.Pace], error) {
+func (q *Quota) pace(ctx context.Context, t id.Tenant) (records.Versioned[ratelimit.GCRA], error) {
 	v, err := q.paces().Get(ctx, t, "")
 	if err != nil {
 		return v, err
 	}
-	if v.Value.Paid > id.InstantOf(q.Clock().Add(time.Minute)) {
-		v.Value.Paid = 0
+	if v.Value.Arrival > id.InstantOf(q.Clock().Add(time.Minute)) {
+		v.Value.Arrival = 0
 	}
 	return v, nil
 }

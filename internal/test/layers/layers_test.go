@@ -58,6 +58,8 @@ var layer = map[string]int{
 	"internal/keylock":               0,
 	"internal/lockfile":              0,
 	"internal/ratelimit":             0,
+	"internal/textcheck":             0,
+	"internal/wait":                  0,
 	"internal/records":               0,
 	"internal/seal":                  0,
 	"internal/slidingsum":            0,

@@ -1,4 +1,4 @@
-package admission_test
+package ratelimit_test
 
 import (
 	"math/rand/v2"
@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/ratelimit"
 )
 
-func TestPace(t *testing.T) {
-	var p admission.Pace
+func TestGCRA(t *testing.T) {
+	var p ratelimit.GCRA
 	const now, every = id.Instant(1_000_000), 10 * time.Millisecond
 	for i := range 3 {
 		if wait := p.Take(now, 3, every); wait != 0 {
@@ -29,9 +29,9 @@ func TestPace(t *testing.T) {
 
 // The bound against one that counts all that was done: in no stretch of time is more
 // done than so many at once and one for each interval.
-func TestPaceHolds(t *testing.T) {
+func TestGCRAHolds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	var p admission.Pace
+	var p ratelimit.GCRA
 	var done []id.Instant
 	const atOnce, every = 5, 10
 	for now := id.Instant(1_000); now < 20_000; now += id.Instant(random.IntN(12)) {
