@@ -2,7 +2,7 @@
 // tree: Map is a map with a bound, and Loading is a Map that reads what it does not
 // have.
 //
-// What always holds for a Map:
+// Invariants of a Map:
 //
 //   - The entries weigh at most Limit together, unless Evictable refuses to let one go.
 //     A value that is heavier than Limit alone is not stored.
@@ -13,7 +13,7 @@
 //   - Get takes a read lock, allocates nothing, and writes to memory only once between
 //     two visits of the hand.
 //
-// What always holds for a Loading:
+// Invariants of a Loading:
 //
 //   - As long as the store answers, a value was read at most MaxAge before it is
 //     asked for, counted from the beginning of the read.
