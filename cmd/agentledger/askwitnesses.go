@@ -20,10 +20,10 @@ type askWitnessesCommand struct {
 	PlatformSecretFile string `help:"File of the platform secret. Default: DATA/platform.secret. AGENTLEDGER_PLATFORM_SECRET holds the secret itself instead." type:"path" env:"AGENTLEDGER_PLATFORM_SECRET_FILE"`
 }
 
-// askTimeout is how long the server may take to note whom it is to ask.
+// askTimeout bounds the call. The server only notes which witnesses to ask.
 const askTimeout = 10 * time.Second
 
-// Run tells who is asked. What they answer is in the console.
+// Run prints the witnesses that are asked. Their answers are in the console.
 func (c askWitnessesCommand) Run(ctx context.Context, out terminal) error {
 	var answer struct {
 		Asked []string `json:"asked"`

@@ -30,7 +30,7 @@ type shownClock struct {
 // clockTimeout is how long the server may take.
 const clockTimeout = 10 * time.Second
 
-// Run tells what the server goes by; errFound while its clock is held.
+// Run prints the trusted time and the machine's time. It returns errFound while the clock is held.
 func (c clockCommand) Run(ctx context.Context, out terminal) error {
 	shown, err := c.callServer(ctx)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
-// connectionLog takes what http.Server says of connections. That is everyday and written
-// at debug level, but for two things: panics outside of all handlers that web.Edge has
-// made (those it answers and logs itself), each of which has cost a client its answer,
-// and connections that can't be accepted, for example because no file can be opened.
+// connectionLog takes the log lines of http.Server, which are everyday and written at
+// debug level. Two kinds are not. A panic outside of the handlers of edge.Edge has cost
+// a client its answer: it is an error. A connection that can't be accepted, for example
+// because no file can be opened, is a warning.
 type connectionLog struct{ slog.Handler }
 
 // newConnectionLog writes to h, and leaves repetitions out.
@@ -22,7 +22,7 @@ func newConnectionLog(h slog.Handler) slog.Handler {
 	})}
 }
 
-// Enabled implements slog.Handler: what a line is shows when it is there.
+// Enabled implements slog.Handler. Handle finds the level of a line by its text.
 func (connectionLog) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle implements slog.Handler.

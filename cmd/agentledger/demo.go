@@ -15,7 +15,7 @@ import (
 
 // demoCommand shows the main job: a real server on the embedded store, an
 // operator who sets it up over HTTP, an agent that works for a day, and an
-// outsider who checks what it did.
+// outsider who checks the agent's log.
 type demoCommand struct {
 	Once   bool   `help:"End after the checks; status 0 only if each of them passed."`
 	Listen string `help:"Address to serve on." default:"127.0.0.1:0"`
@@ -63,7 +63,7 @@ func (c demoCommand) demoSettings(dir string) config.Serve {
 	}
 }
 
-// stage tells what happens and counts what was checked.
+// stage prints the steps of the demo and counts the checks.
 type stage struct {
 	out    io.Writer
 	began  time.Time
@@ -96,7 +96,7 @@ func (s *stage) countCheck(ok bool, format string, args ...any) {
 	fmt.Fprintf(s.out, "   "+mark+" "+format+"\n", args...)
 }
 
-// printConclusion says what the checks before it are good for.
+// printConclusion prints the conclusion from the checks before it.
 func (s *stage) printConclusion(what string) { fmt.Fprintf(s.out, "   => %s\n", what) }
 
 // checkStoppedStore reads the stopped store again from its first event.

@@ -13,8 +13,8 @@ import (
 )
 
 // buildDirectory makes the service keep a directory in the log of the organization
-// that the settings name. What is listed is public and stays so, which is why none is
-// kept unless the operator asks for it.
+// that the settings name. Listings are public for good, so there is no directory
+// unless the operator asks for it.
 func (s *service) buildDirectory(ctx context.Context, c config.Serve, n *sysevent.Notary) error {
 	if c.Directory == "" {
 		return nil

@@ -133,7 +133,8 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 	})
 }
 
-// transferError tells what is damaged, which is exit status 1, from what can't go.
+// transferError prints that an export is damaged and returns errFound (exit status 1).
+// It returns other errors as they are.
 func transferError(out terminal, err error) error {
 	if !errors.Is(err, transfer.ErrDamaged) {
 		return err
@@ -142,7 +143,7 @@ func transferError(out terminal, err error) error {
 	return errFound
 }
 
-// printResults prints what was done, a line each or as one JSON object.
+// printResults prints results, a line each or as one JSON object.
 func printResults[T any](out terminal, asJSON bool, name string, all []T, line func(T) string) error {
 	if asJSON {
 		text, err := json.Marshal(map[string][]T{name: all})

@@ -19,7 +19,7 @@ type readiness func(ctx context.Context) string
 // readinessTime bounds all conditions of one /readyz together.
 const readinessTime = time.Second
 
-// addHealthRoutes adds what orchestrators ask: /livez answers 200 as long as the process
+// addHealthRoutes adds the routes for orchestrators: /livez answers 200 as long as the process
 // answers, /readyz 503 with the first reason why the service can't be used. A service
 // that is read-only is ready, because the public log is up, and says that it is.
 func (s *service) addHealthRoutes(r *edge.Router, shared *edge.Edge) {
@@ -65,8 +65,8 @@ func (s *service) checkStore(ctx context.Context) string {
 // connection is not kept for ever.
 const questionTime = 10 * time.Second
 
-// storeProbe asks the store for its first ledger. One question is out at a time, whoever
-// and however many ask: a store that hangs is not asked more and more.
+// storeProbe asks the store for its first ledger. All callers share one question at a
+// time, because a store that hangs must not be asked more and more.
 type storeProbe struct {
 	mu  sync.Mutex
 	out *question // nil when none is

@@ -30,7 +30,7 @@ type initCommand struct {
 	JSON          bool   `name:"json" help:"Machine-readable output."`
 }
 
-// madeOrganization is what init tells. Its secrets are kept nowhere.
+// madeOrganization is the output of init. Its secrets are stored nowhere.
 type madeOrganization struct {
 	OrganizationID id.Organization `json:"organization_id"`
 	Slug           id.Slug         `json:"slug"`

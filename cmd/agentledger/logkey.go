@@ -14,9 +14,9 @@ import (
 )
 
 // rotateLogKeyCommand gives a log another key under the same origin, in two steps:
-// first both keys sign, then the new one alone. What the auditors do between them is
-// why there are two. The server that runs makes each step, or this process does in
-// the store of one that is stopped.
+// first both keys sign, then the new one alone. There are two steps because auditors
+// have to learn the new key in between. The running server makes each step, or this
+// process makes it in the store of a stopped server.
 type rotateLogKeyCommand struct {
 	offline
 	Slug               string `help:"The organization's slug." required:""`

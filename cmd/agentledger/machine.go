@@ -14,8 +14,8 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
-// machine is what the service takes from the machine that it runs on, as far as tests
-// give it something else.
+// machine is the clock and the volumes of the machine that the service runs on. Tests
+// replace them.
 type machine struct {
 	clocks  clock.Source
 	volumes func(folders []string) error // why one of the folders takes no writes
@@ -95,7 +95,7 @@ func (m machine) runServer(ctx context.Context, s *server, reason error, out ter
 // processors while several organizations send.
 const moreThreads = 2
 
-// addThreads lets what has just come in begin while long work (an event of 150 KiB,
+// addThreads lets a new request begin while long work (an event of 150 KiB,
 // a flush, a compaction, the garbage collector) is on every processor: Go's scheduler
 // lets that go on for 10 ms, the kernel's gives a thread that was asleep its turn
 // at once. The floor still works for the number of processors. An organization alone

@@ -17,7 +17,7 @@
 //	export   write organizations into a folder, for another store
 //	import   bring organizations of an export into a store
 //	policy   check, test and replay policy documents
-//	version  say what this is
+//	version  print the version
 //
 // Exit status: 0 when all went well, 1 when fsck, export, import, policy, clock or the demo found
 // something wrong, 2 for everything else.

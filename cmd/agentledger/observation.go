@@ -20,7 +20,7 @@ type observation struct {
 	registry *prometheus.Registry
 	tracer   trace.Tracer
 	stop     func(context.Context) error // delivers the last spans
-	clocks   clock.Source                // what the service's clock is made of
+	clocks   clock.Source                // of the service's clock
 }
 
 func newObservation(ctx context.Context, c config.Serve, logger *slog.Logger) (*observation, error) {
@@ -34,7 +34,7 @@ func newObservation(ctx context.Context, c config.Serve, logger *slog.Logger) (*
 	return o, nil
 }
 
-// logOnlyObservation is for commands that serve nobody: only the log is told.
+// logOnlyObservation is for commands that do not serve: it has a log, and no metrics or traces.
 func logOnlyObservation(logger *slog.Logger) *observation {
 	return &observation{logger: logger, registry: prometheus.NewRegistry(), clocks: clock.Machine(), stop: func(context.Context) error { return nil }}
 }

@@ -88,11 +88,11 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	s, c := openSmall(t)
 	defer s.Close()
 	shared := &edge.Edge{Logger: slog.New(slog.DiscardHandler)}
-	public, err := s.main(c, shared)
+	public, err := s.mainHandler(c, shared)
 	if err != nil {
 		t.Fatal(err)
 	}
-	private, err := s.identity(c, "a platform secret of a test", shared)
+	private, err := s.identityHandler(c, "a platform secret of a test", shared)
 	if err != nil {
 		t.Fatal(err)
 	}

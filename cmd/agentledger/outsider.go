@@ -14,8 +14,8 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// playTrouble is what goes wrong on a normal day: a lost answer, a forged event,
-// another organization's event, a key that nobody knows.
+// playTrouble plays the faults of a normal day: a lost answer, a forged event,
+// another organization's event, an unknown key.
 func playTrouble(ctx context.Context, s *stage, w *worker, other foundedOrganization, sent [][]byte) error {
 	s.beginScene("What goes wrong: lost answers, forgeries, strangers")
 	before, err := w.log.fetchHead(ctx)
@@ -140,7 +140,7 @@ func firstOrEmpty(all []string) string {
 	return all[0]
 }
 
-// printInvitation says what to try while the demo goes on serving.
+// printInvitation prints requests to try while the demo goes on serving.
 func (s *stage) printInvitation(running *server) {
 	public := running.mainURL() + "/v1/public"
 	fmt.Fprintf(s.out, "\n%d checks passed, %d failed. Still serving; try:\n\n", s.passed, s.failed)

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// policyCommand groups what is done with policy documents, without a server.
+// policyCommand groups the commands for policy documents, which need no server.
 type policyCommand struct {
 	Check  policyCheckCommand  `cmd:"" help:"Check policy documents as the service does."`
 	Test   policyTestCommand   `cmd:"" help:"Run the tests that policy documents hold."`
@@ -26,7 +26,7 @@ type policyFiles struct {
 	Files []string `arg:"" name:"file" help:"Policy documents (JSON)."`
 }
 
-// readPolicy reads a document and whatever is wrong with it, as text for people.
+// readPolicy reads a document. wrong is the reason why it is not valid, as text for people.
 func readPolicy(file string) (p policy.Policy, wrong string, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -43,8 +43,9 @@ func parsePolicy(text []byte) (p policy.Policy, wrong string, err error) {
 	return p, "", err
 }
 
-// stripVersionMembers takes from the console's view of a version what is not the policy's own,
-// so that whoever saved that answer has a document. What is no object stays as it is.
+// stripVersionMembers removes members that the console adds to a policy version, so that
+// a saved answer of the console is a policy document. A text that is not a JSON object
+// stays as it is.
 func stripVersionMembers(text []byte) []byte {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(text, &members); err != nil {
@@ -100,7 +101,7 @@ func (c policyTestCommand) Run(out terminal) error {
 	})
 }
 
-// checkEachFile reads every document and prints what look says of it.
+// checkEachFile reads every document and prints the result of look.
 func (c policyFiles) checkEachFile(out terminal, look func(policy.Policy) (said string, fine bool, err error)) error {
 	found := false
 	for _, file := range c.Files {

@@ -90,7 +90,7 @@ func (c policyReplayCommand) printAnswer(out terminal, record *event.Record, rep
 	return err
 }
 
-// describeDecider says what a decision rests on.
+// describeDecider names the rule or the intent behind a decision.
 func describeDecider(record *event.Record, formerly bool) string {
 	p := &record.Policy
 	by := "by " + p.PolicyID + "/" + p.RuleID

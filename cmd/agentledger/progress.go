@@ -19,7 +19,7 @@ type progress struct {
 	out    io.Writer
 	asJSON bool
 
-	begun  time.Time // of what is under way
+	begun  time.Time // of the present step
 	last   time.Time // line
 	step   string
 	number int

@@ -9,9 +9,10 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 )
 
-// proxyNotice tells, once in the life of a process, that a proxy stands before the
+// proxyNotice warns, once in the life of a process, that a proxy stands before the
 // service and no setting names the header in which it passes the client's address on.
-// Without that, whoever guesses passwords uses up the attempts of everybody.
+// Without that header all clients share one address, so one client that guesses
+// passwords uses up the attempts of all.
 type proxyNotice struct {
 	logger *slog.Logger
 	told   atomic.Bool

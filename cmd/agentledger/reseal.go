@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// resealPause is the time after which what could not be resealed is tried again.
+// resealPause is the time after which a failed resealing is tried again.
 const resealPause = time.Minute
 
 // resealKeys moves all keys of the store to the newest master key, beside the serving,

@@ -58,7 +58,7 @@ func (k keySet) buildKeyring() (*seal.Keyring, error) {
 	return keyring, nil
 }
 
-// readingKeyring returns what opens sealed keys, for a command that seals none.
+// readingKeyring returns a keyring that opens sealed keys, for a command that seals none.
 func (k keySet) readingKeyring(c config.Store) (*seal.Keyring, error) {
 	if !k.found {
 		if len(k.older) == 0 {
@@ -69,8 +69,8 @@ func (k keySet) readingKeyring(c config.Store) (*seal.Keyring, error) {
 	return k.buildKeyring()
 }
 
-// requireMasterKey refuses to go on where a new master key would be made: what is
-// imported is sealed under the one of the service that it comes from.
+// requireMasterKey refuses to go on where a new master key would be made, because
+// imported keys are sealed under the master key of the service that they come from.
 func requireMasterKey(s config.Store) error {
 	if os.Getenv(masterKeyVariable) != "" || len(s.OlderMasterKeyFile) > 0 {
 		return nil

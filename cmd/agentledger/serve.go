@@ -91,7 +91,7 @@ func (m machine) startServer(ctx context.Context, c config.Serve, logger *slog.L
 	return s, nil
 }
 
-// startWriters does what a service does without being asked, all of which writes.
+// startWriters starts the background work that writes.
 func (s *server) startWriters(background context.Context) {
 	service, watch, c := s.service, s.service.watch, s.settings
 	s.background.Go(func() { service.clock.Watch(background, watch.logger, clockMarkFile(c.Store)) })
@@ -177,7 +177,7 @@ func (s *server) serveListener(l *listener.Listener, h http.Handler, logger *slo
 	})
 }
 
-// privateHandler is what operators' own tools read: metrics and profiles.
+// privateHandler returns metrics and profiles, for the operator's own tools.
 func privateHandler(registry *prometheus.Registry, shared *edge.Edge) http.Handler {
 	quiet := *shared
 	quiet.Quiet, quiet.Metrics, quiet.Bound = true, nil, nil // a profile takes as long as it is asked to

@@ -38,7 +38,7 @@ import (
 
 // service is everything between the store and the listeners:
 //
-//	store -> ledgers -> notary -> orgs, agents, rules, accounts -> witnesses, provision -> surfaces
+//	store -> ledgers -> system events -> orgs, agents, rules, accounts -> witnesses, provision -> surfaces
 //
 // It is built from left to right and closed from right to left.
 type service struct {
@@ -111,9 +111,9 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 	return s, nil
 }
 
-// anchorFirst returns whether the anchor of an event is written before its answer. What
-// the embedded engine acknowledges is on the disk, and only a rollback by people takes
-// it away; of PostgreSQL a fail-over can lose it.
+// anchorFirst returns whether the anchor of an event is written before its answer. An
+// append that the embedded engine acknowledged is on the disk, and only a rollback by
+// people removes it. PostgreSQL can lose an append in a fail-over.
 func anchorFirst(c config.Tuning, e engine) func() bool {
 	synchronous := func() bool { return true }
 	if replicated, ok := e.(interface{ Synchronous() bool }); ok {
@@ -125,9 +125,9 @@ func anchorFirst(c config.Tuning, e engine) func() bool {
 // leafCacheBytes is at least one, as 0 would be the default.
 func leafCacheBytes(mib int) int64 { return max(1, int64(mib)<<20) }
 
-// checkMasterKey refuses a master key that opens no ledger's keys: what is made
-// from now on would be sealed under another key than what is there. A ledger
-// with another flaw says nothing about the key, and its flaw is its own.
+// checkMasterKey refuses a master key that opens no ledger's keys, because new keys
+// would be sealed under another master key than the present ones. A ledger with
+// another fault proves nothing about the master key.
 func (s *service) checkMasterKey(ctx context.Context) error {
 	var unknown error
 	for t, err := range s.store.engine.Tenants(ctx) {
@@ -234,7 +234,7 @@ func (s *service) identityHandler(c config.Serve, platformSecret string, shared 
 	return r, nil
 }
 
-// Close lets what was accepted become durable and closes the store.
+// Close waits until accepted events are durable and closes the store.
 func (s *service) Close() error {
 	return errors.Join(s.ledgers.Close(), s.store.engine.Close())
 }

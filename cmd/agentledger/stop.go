@@ -13,12 +13,12 @@ const (
 	backgroundTime = 3 * time.Second
 	ledgersTime    = 6 * time.Second
 	storeTime      = 9 * time.Second
-	closeTime      = 10 * time.Second // all of it
+	closeTime      = 10 * time.Second // for all parts together
 )
 
 // stopServer stops listening, lets open requests end, then closes ledgers and store and
-// delivers the last spans. What has not ended in its time, such as a store that hangs,
-// is named in the error and left: what was acknowledged is durable.
+// delivers the last spans. A part that has not ended in its time, for example a store
+// that hangs, is named in the error and left, because acknowledged events are durable.
 func (s *server) stopServer(ctx context.Context) error {
 	began := time.Now()
 	until := func(d time.Duration) (context.Context, context.CancelFunc) {
@@ -58,7 +58,7 @@ func endsWithin(ctx context.Context, name string, work func(context.Context) err
 		return err
 	case <-ctx.Done():
 	}
-	select { // work that looks at ctx knows what it waited for
+	select { // work that ends with ctx returns an error that names its reason
 	case err := <-done:
 		return err
 	case <-time.After(ownWord):
@@ -66,7 +66,7 @@ func endsWithin(ctx context.Context, name string, work func(context.Context) err
 	}
 }
 
-// ownWord is how long a part of a stop may take to say what did not end.
+// ownWord is how long a part of a stop may take to return its own error.
 const ownWord = 500 * time.Millisecond
 
 // drainListeners ends the connections of all listeners, each when its request is answered.

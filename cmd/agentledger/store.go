@@ -20,8 +20,8 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore"
 )
 
-// engine is what the program needs of a storage engine. Nothing behind openEngine
-// knows which one runs.
+// engine is a storage engine with metrics. Only openEngine and openEngineReadOnly know
+// which engine runs.
 type engine interface {
 	storage.Engine
 	Collector() prometheus.Collector
@@ -55,8 +55,7 @@ func embeddedOptions(c config.Store, t config.Tuning, logger *slog.Logger) pebbl
 	}
 }
 
-// store is what a service keeps, opened: engine, anchors and the keys that open
-// what is sealed in it.
+// store is an opened store: the engine, the anchors and the keys that open sealed keys.
 type store struct {
 	engine  engine
 	anchors *anchor.Folder
@@ -65,8 +64,8 @@ type store struct {
 	readOnly bool // nothing is written to it
 }
 
-// openStore opens the data directory, or makes it, and the engine. The engine
-// comes before what is made: a store that is refused leaves all as it was.
+// openStore opens the data directory, or makes it, and the engine. It opens the engine
+// before it makes a key, so that a store that is refused leaves all as it was.
 func openStore(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger, broken func(error)) (*store, error) {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
@@ -99,8 +98,8 @@ func openStore(ctx context.Context, c config.Store, t config.Tuning, logger *slo
 type anchorOpener func(dir string) (*anchor.Folder, error)
 
 // openStoreReadOnly opens a store that is there for a command that only reads it:
-// nothing in the store is written, and no key is made. openAnchors says what the
-// command may do to the anchors.
+// nothing in the store is written, and no key is made. openAnchors opens the anchors
+// for reading alone, or for writing too.
 func openStoreReadOnly(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger, openAnchors anchorOpener) (*store, error) {
 	keys, err := readMasterKeys(c)
 	if err != nil {
@@ -158,7 +157,7 @@ func (s *store) transferPlace(logger *slog.Logger) transfer.Place {
 	return transfer.Place{Store: s.engine, Keyring: s.keyring, Anchors: s.anchors, Logger: logger}
 }
 
-// newLogger writes what a level lets through to w.
+// newLogger returns a logger that writes lines of the configured level and above to w.
 func newLogger(c config.Logging, w interface{ Write([]byte) (int, error) }) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// policyOfTheDay is what the demo's organization decides about its agent.
+// policyOfTheDay is the policy of the demo's organization.
 var policyOfTheDay = map[string]any{
 	"policy_id": "support-desk", "name": "Support desk", "default": "allow",
 	"rules": []map[string]any{
@@ -18,8 +18,8 @@ var policyOfTheDay = map[string]any{
 	},
 }
 
-// playStory is the story. An error means that it could not go on; what merely does
-// not hold is counted by the stage.
+// playStory plays all scenes. An error means that the demo could not go on. A check
+// that fails is no error: the stage counts it.
 func playStory(ctx context.Context, s *stage, running *server) error {
 	acme, other, err := playSetUp(ctx, s, running)
 	if err != nil {
@@ -79,7 +79,7 @@ func playSetUp(ctx context.Context, s *stage, running *server) (acme, other foun
 type act struct {
 	kind, tool string
 	payload    map[string]any
-	want       id.Decision // what the service makes of it
+	want       id.Decision // the effective decision
 }
 
 var day = []act{
@@ -93,8 +93,8 @@ var day = []act{
 	{"result", "acme.mail.send", map[string]any{"phase": "result", "result_status": "ok"}, id.Allow},
 }
 
-// playWork is the agent's day: it asks before it calls a tool and records what it
-// did, always declaring that it may. It returns the signed envelopes.
+// playWork plays the agent's day: the agent asks before it calls a tool, and signs an
+// event for each act, which always declares "allow". playWork returns the signed envelopes.
 func playWork(ctx context.Context, s *stage, w *worker) ([][]byte, error) {
 	s.beginScene("The agent works: it asks before it acts, and signs what it did")
 	var sent [][]byte

@@ -18,7 +18,7 @@ type succeedCommand struct {
 	JSON         bool   `name:"json" help:"Machine-readable output."`
 }
 
-// Run makes the successor, or ends what a run before this one began.
+// Run makes the successor, or ends a succession that an earlier run began.
 func (c succeedCommand) Run(ctx context.Context, out terminal) error {
 	var note []byte
 	if c.Checkpoint != "" {

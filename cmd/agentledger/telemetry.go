@@ -36,8 +36,9 @@ type traceOptions struct {
 	version  string  // of the program
 }
 
-// newTracer returns a tracer and what delivers the last spans at the end. Without an
-// endpoint the tracer is off.
+// newTracer returns a tracer and a function that delivers the last spans at the end.
+// Without an endpoint the tracer is off: there is no exporter, no goroutine and no
+// network. Spans that can't be delivered are dropped.
 func newTracer(ctx context.Context, o traceOptions) (trace.Tracer, func(context.Context) error, error) {
 	if o.endpoint == "" {
 		return trace.Tracer{}, func(context.Context) error { return nil }, nil

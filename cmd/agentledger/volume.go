@@ -14,15 +14,15 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 )
 
-// probeBytes is what a volume has to take, durably, to count as one that takes writes:
-// more than a start and some seconds of anchors need.
+// probeBytes is the size of the file that a volume has to take, durably, to count as
+// writable: more than a start and some seconds of anchors need.
 const probeBytes = 512 << 10
 
 // probeName begins the names of the files that are written for a probe.
 const probeName = "write-probe-"
 
-// probeVolumes returns why one of the folders takes no writes, nil when all do. A folder
-// that is not there yet is none of its business.
+// probeVolumes returns why one of the folders takes no writes, nil when all do. It
+// ignores a folder that does not exist.
 func probeVolumes(folders []string) error {
 	for _, dir := range folders {
 		if err := probeVolume(dir); err != nil {
@@ -49,7 +49,7 @@ func probeVolume(dir string) (err error) {
 	return f.Sync()
 }
 
-// removeProbes takes away what a process left that was killed while it tried.
+// removeProbes removes files of a process that was killed during a probe.
 func removeProbes(dir string) {
 	left, _ := filepath.Glob(filepath.Join(dir, probeName+"*")) // fails for a malformed pattern alone
 	for _, path := range left {
@@ -67,9 +67,9 @@ func writtenFolders(c config.Store) []string {
 	return slices.Compact(folders)
 }
 
-// volumeErrors are those by which a volume refuses writes that it would take from
-// anybody else neither. Permissions are not among them: they are a mistake in how the
-// service is set up, and the start is refused for it.
+// volumeErrors are the errors of a volume that refuses writes of every process.
+// Permission errors are not among them, because wrong permissions are a mistake in the
+// set-up of the service, for which the start is refused.
 var volumeErrors = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO}
 
 // refusedByVolume reports whether a write failed because of the volume.
@@ -77,10 +77,10 @@ func refusedByVolume(err error) bool {
 	return slices.ContainsFunc(volumeErrors, func(cause error) bool { return errors.Is(err, cause) })
 }
 
-// mayBeUnwritten reports whether the file system may show what it took before it
-// refused writes for that reason, and never wrote. A volume that is full has failed a
-// write before anything was acknowledged. One that failed, or that the system made
-// read-only because it failed, may have lost what its memory still shows.
+// mayBeUnwritten reports whether the file system may show data that it never wrote to
+// the disk. A full volume fails a write before anything is acknowledged. A volume that
+// failed, or that the system made read-only because it failed, may show data from its
+// memory that is lost on the disk.
 func mayBeUnwritten(reason error) bool {
 	return errors.Is(reason, syscall.EIO) || errors.Is(reason, syscall.EROFS)
 }

@@ -37,7 +37,7 @@ func witnessRules(c config.Serve) (witness.Rules, *egress.Client, error) {
 	return rules, client, nil
 }
 
-// buildWitnesses makes the witnesses of the service; nobody is asked yet.
+// buildWitnesses makes the witnesses of the service. No witness is asked yet.
 func (s *service) buildWitnesses(c config.Serve, rules witness.Rules, client *egress.Client) {
 	s.witnesses = witness.New(witness.Options{
 		Store: s.store.engine, Ledgers: s.ledgers, Organizations: s.orgs, Client: client,

@@ -27,8 +27,8 @@ type approvalsCommand struct {
 	Deny    denyCommand          `cmd:"" help:"Refuse an action; one refusal is final."`
 }
 
-// personFlags say who decides. Passwords are never flags: they show in the list of
-// processes.
+// personFlags name the person that decides. Passwords are never flags, because flags
+// show in the list of processes.
 type personFlags struct {
 	URL          string          `name:"url" env:"APS_URL" required:"" placeholder:"URL" help:"Base URL of the service."`
 	IDURL        string          `name:"id-url" env:"APS_ID_URL" placeholder:"URL" help:"Base URL of the identity calls; default: --url."`
@@ -36,7 +36,7 @@ type personFlags struct {
 	Organization id.Organization `name:"org" env:"APS_ORG" placeholder:"UUID" help:"Organization id, for members of several."`
 }
 
-// consoleApproval is what the console shows of an approval.
+// consoleApproval is an approval as the console shows it.
 type consoleApproval struct {
 	ID           string         `json:"approval_id"`
 	Status       string         `json:"status"`
@@ -167,7 +167,7 @@ func (c *voteFlags) castVote(ctx context.Context, s *streams, vote string) error
 	return after.printDetails(s)
 }
 
-// person is somebody who is signed in.
+// person is a member with a session.
 type person struct {
 	base string
 	http *http.Client

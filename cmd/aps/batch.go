@@ -22,7 +22,7 @@ func (f batchFlags) checkBatchSize() error {
 	return nil
 }
 
-// sendEnvelopes sends signed envelopes, in their order, and returns what became of each.
+// sendEnvelopes sends signed envelopes, in their order, and returns the outcome of each.
 func sendEnvelopes(ctx context.Context, service *client.Client, envelopes [][]byte) []client.Outcome {
 	if len(envelopes) != 1 {
 		return service.SendBatch(ctx, envelopes)

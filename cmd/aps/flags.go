@@ -63,7 +63,7 @@ func (f nameFlags) agentIdentity() (client.Identity, error) {
 	return client.Identity{Organization: f.Org, Agent: id.Agent(f.Agent), Key: id.Key(f.KeyID)}, nil
 }
 
-// signerFlags say who signs.
+// signerFlags name the agent and the key that signs.
 type signerFlags struct {
 	nameFlags
 	KeyFile string `env:"APS_KEY_FILE" placeholder:"FILE" help:"File with the private key: base64 of the 32-byte seed."`

@@ -36,7 +36,7 @@ func (*grantVerifyCommand) Help() string {
 Offline nobody can tell that a grant is used a second time: whoever takes grants keeps their nonces until they are over.`
 }
 
-// grantReport is what verify says in JSON output.
+// grantReport is the JSON output of grant verify.
 type grantReport struct {
 	OK           bool       `json:"ok"`
 	Error        string     `json:"error,omitzero"`

@@ -43,9 +43,8 @@ func (s *streams) readInput(file string, max int64) ([]byte, error) {
 	return text, nil
 }
 
-// readValues yields the JSON values of r one after another, however they are laid
-// out. What is wrong inside of a value but its syntax is left to whoever reads
-// it. After an error there is nothing more.
+// readValues yields the JSON values of r one after another, with any white space
+// between them. It checks their syntax only. It ends after an error.
 func readValues(r io.Reader) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for group, err := range readGroups(r, 1) {
@@ -60,17 +59,17 @@ func readValues(r io.Reader) iter.Seq2[[]byte, error] {
 	}
 }
 
-// inputBuffer is the size in bytes of what is read ahead.
+// inputBuffer is the size in bytes of the read-ahead buffer.
 const inputBuffer = 64 << 10
 
-// readGroups yields the values in groups of at most so many. A group ends where nothing
-// of a next value has arrived yet: what comes out of a pipe now and then is not
-// kept waiting for more.
+// readGroups yields the values in groups of at most that many. A group also ends where
+// no byte of a next value has arrived yet, so that a value from a slow pipe does not
+// wait for the next one.
 func readGroups(r io.Reader, most int) iter.Seq2[[][]byte, error] {
 	ahead := bufio.NewReaderSize(r, inputBuffer)
 	decoder := jsontext.NewDecoder(ahead, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	more := func() bool {
-		rest, _ := ahead.Peek(ahead.Buffered()) // of what is there, so without an error
+		rest, _ := ahead.Peek(ahead.Buffered()) // no error, because these bytes are there
 		return len(bytes.TrimSpace(decoder.UnreadBuffer())) > 0 || len(bytes.TrimSpace(rest)) > 0
 	}
 	return func(yield func([][]byte, error) bool) {

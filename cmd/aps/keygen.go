@@ -17,7 +17,7 @@ type keygenCommand struct {
 	nameFlags
 }
 
-// keyOutput is what keygen says of a key.
+// keyOutput is the output of keygen.
 type keyOutput struct {
 	PrivateKey string `json:"private_key_b64,omitzero"` // "" when it lies in a file
 	File       string `json:"file,omitzero"`

@@ -1,6 +1,5 @@
 // Command aps is for agents, auditors and monitors of an agentledger service: it
-// makes keys, signs and sends events, asks for decisions, and verifies what the
-// public log says.
+// makes keys, signs and sends events, asks for decisions, and verifies the public log.
 //
 // Invariants:
 //   - The exit status is 0 when what was asked for is so, 1 when the service

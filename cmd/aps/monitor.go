@@ -67,7 +67,7 @@ func (c *monitorCommand) Run(ctx context.Context, s *streams) error {
 	check, err := c.newCheck(s, func(r monitor.Report, err error) error {
 		metrics.Observe(r, err)
 		if told[r.Origin] && err == nil && r.NewEntries == 0 {
-			return nil // a monitor that stays says what is new
+			return nil // a monitor that stays prints news only
 		}
 		told[r.Origin] = true
 		return printMonitored(s, r, err)
@@ -92,8 +92,8 @@ func (c *monitorCommand) Run(ctx context.Context, s *streams) error {
 	})
 }
 
-// newCheck returns what looks once at the log, or at all logs, and gives each report to
-// tell.
+// newCheck returns a function that checks the log, or all logs, once and gives each
+// report to tell.
 func (c *monitorCommand) newCheck(s *streams, tell func(monitor.Report, error) error) (func(context.Context) error, error) {
 	relied, err := c.readTrust(s)
 	if err != nil {
@@ -165,7 +165,7 @@ func (c *monitorCommand) newMonitor(s *streams, relied monitorTrust) (*monitor.M
 	return monitor.New(o)
 }
 
-// openPredecessor is what is known of the log before this one, nil when nothing is.
+// openPredecessor opens the log that this one succeeds; nil when the flags name none.
 func (c *monitorCommand) openPredecessor() (*monitor.Predecessor, error) {
 	if c.Predecessor == "" {
 		return nil, nil

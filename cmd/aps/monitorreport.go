@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/monitor"
 )
 
-// monitorOutput is what a check prints with --json.
+// monitorOutput is the output of a check with --json.
 type monitorOutput struct {
 	monitor.Report
 	Consistent bool   `json:"consistent"`
@@ -42,7 +42,7 @@ func printMonitored(s *streams, r monitor.Report, err error) error {
 	return s.printJSON(out)
 }
 
-// monitoredLines is a report for people. What is wrong is told beside it.
+// monitoredLines returns a report for people. The error of the check is printed apart.
 func monitoredLines(r monitor.Report, err error) (lines []string) {
 	name := printableText(string(r.Origin))
 	switch next := r.Successor; {

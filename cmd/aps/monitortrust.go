@@ -10,15 +10,15 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// monitorTrust is what whoever follows a log relies on.
+// monitorTrust is the keys and the policy that a monitor relies on.
 type monitorTrust struct {
 	keys      []tlog.VerifierKey // of the log; with --all of the directory
 	witnesses []tlog.WitnessKey
 	policy    *trust.Policy // whose quorum is required; nil for none
 }
 
-// readTrust reads what the flags name. As for verify, the log lines of a policy don't
-// count beside --key.
+// readTrust reads the keys and the policy that the flags name. As for verify, the log
+// lines of a policy don't count beside --key.
 func (c *monitorCommand) readTrust(s *streams) (r monitorTrust, err error) {
 	if r.keys, err = parseFlagValues("--key", c.Key, tlog.ParseVerifierKey); err != nil {
 		return r, err
@@ -40,7 +40,7 @@ func (c *monitorCommand) readTrust(s *streams) (r monitorTrust, err error) {
 }
 
 // policyKeysAt returns the keys of the one log that a policy names, or, of several, of those
-// that it says lie at the address. all asks for every key, whatever its log.
+// that it says lie at the address. all asks for the keys of every log.
 func policyKeysAt(p *trust.Policy, address string, all bool) (keys []tlog.VerifierKey, err error) {
 	logs := p.Logs
 	if several := slices.ContainsFunc(logs, func(l trust.Log) bool { return l.Key.Name() != logs[0].Key.Name() }); several && !all {

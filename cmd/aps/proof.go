@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// proofReport is what verify says of a tlog-proof in JSON output. A tlog-proof
-// shows inclusion; the chain and what the entry commits to take a bundle.
+// proofReport is the JSON output of verify for a tlog-proof. A tlog-proof shows
+// inclusion only. The chain, the record and the envelope take a bundle.
 type proofReport struct {
 	CheckpointOK bool                 `json:"checkpoint_ok"` // strict, and signed by a key that is trusted
 	InclusionOK  bool                 `json:"inclusion_ok"`  // the entry is at its index in that checkpoint's tree

@@ -140,7 +140,7 @@ func (r *replay) sendLines(ctx context.Context, in io.Reader) error {
 	return group.Wait()
 }
 
-// enqueueLines signs the lines and hands them to the lanes.
+// enqueueLines signs the lines and hands them to the queues.
 func (r *replay) enqueueLines(ctx context.Context, in io.Reader) error {
 	for line, err := range sourceLines(in, r.command.Skip, r.command.Limit) {
 		if err != nil {
@@ -158,7 +158,7 @@ func (r *replay) enqueueLines(ctx context.Context, in io.Reader) error {
 	return nil
 }
 
-// sendQueued sends what is in a lane, over a connection of its own.
+// sendQueued sends the events of a queue, over a connection of its own.
 func (r *replay) sendQueued(ctx context.Context, queue <-chan outgoingEvent) error {
 	service, err := r.command.newNotifyingClient(func(err error, _ time.Duration) { r.tally.countRetry(err) })
 	if err != nil {
@@ -173,7 +173,7 @@ func (r *replay) sendQueued(ctx context.Context, queue <-chan outgoingEvent) err
 	return nil
 }
 
-// sendAndCount sends events and counts what became of each. Its error stops the run.
+// sendAndCount sends events and counts the outcome of each. Its error stops the run.
 func (r *replay) sendAndCount(ctx context.Context, service *client.Client, events []outgoingEvent) (stop error) {
 	envelopes := make([][]byte, len(events))
 	for i, o := range events {
@@ -188,7 +188,7 @@ func (r *replay) sendAndCount(ctx context.Context, service *client.Client, event
 	return stop
 }
 
-// countOutcome counts what became of one event. Its error stops the run: the service can't
+// countOutcome counts the outcome of one event. Its error stops the run: the service can't
 // be reached, or will refuse all other lines as well.
 func (r *replay) countOutcome(o outgoingEvent, outcome client.Outcome) error {
 	if outcome.Err == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// bundleReport is what verify says of a bundle in JSON output.
+// bundleReport is the JSON output of verify for a bundle.
 type bundleReport struct {
 	verify.Report
 	QuorumOK *bool `json:"quorum_ok,omitzero"` // enough witnesses of the policy have cosigned; absent without one
@@ -19,7 +19,7 @@ type bundleReport struct {
 	UnknownKeys []string `json:"unknown_keys,omitzero"`
 }
 
-// printReport prints each check in words, what no check covers, and the result.
+// printReport prints each check in words, the members that no check covers, and the result.
 func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 	lines := []string{
 		"event       " + printableText(string(b.EventID)),
@@ -59,7 +59,7 @@ func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 	return s.printLine("%s", strings.Join(lines, "\n"))
 }
 
-// successionLine tells what the first event of a log says of the one that it succeeds.
+// successionLine describes the predecessor that the first event of a log names.
 func successionLine(s verify.Succession) string {
 	last, _ := s.Last() // it was parsed
 	return fmt.Sprintf("succeeds    %s, last known with %d entries: %s", printableText(string(s.Predecessor)), last.Size, printableText(s.Reason))
@@ -67,8 +67,8 @@ func successionLine(s verify.Succession) string {
 
 func isFalse(verdict *bool) bool { return verdict != nil && !*verdict }
 
-// quorumLines tells the quorum of a policy, and who cosigned; of says whose
-// checkpoint, if it is not the log's.
+// quorumLines describes the quorum of a policy and the cosignatures. of names the
+// signer of the checkpoint, if it is not the log.
 func quorumLines(quorum *bool, by []verify.Cosignature, of string) (lines []string) {
 	switch {
 	case quorum == nil:
@@ -83,7 +83,7 @@ func quorumLines(quorum *bool, by []verify.Cosignature, of string) (lines []stri
 	return lines
 }
 
-// printProof prints what is found of a tlog-proof.
+// printProof prints the report of a tlog-proof.
 func printProof(s *streams, r proofReport) error {
 	if s.json {
 		return s.printJSON(r)
@@ -103,7 +103,7 @@ func printProof(s *streams, r proofReport) error {
 	return s.printLine("%s", strings.Join(softenFailures(lines, r.UnknownKeys), "\n"))
 }
 
-// softenFailures takes the blame from lines when all that is wrong is that keys are not known.
+// softenFailures writes "can't tell" for failures when unknown keys are their only cause.
 func softenFailures(lines, unknown []string) []string {
 	if len(unknown) == 0 {
 		return lines
@@ -118,7 +118,7 @@ func softenFailures(lines, unknown []string) []string {
 	return lines
 }
 
-// verdictLine is one check: what holds when it is true.
+// verdictLine returns the line of one check. words say which statement the check is about.
 func verdictLine(ok *bool, name, words string) string {
 	sign := "ok  "
 	switch {
@@ -137,8 +137,8 @@ func checkpointWords(source verify.KeySource) string {
 	return "the checkpoint is signed by the key that the bundle names itself"
 }
 
-// signatureWords says whose key signed, as the record tells it: what the service
-// signed for an agent is not called the agent's.
+// signatureWords names the owner of the key that signed, from the record. A signature
+// that the service made for an agent is not called the agent's.
 func signatureWords(b *verify.Bundle) string {
 	if b.Record == nil {
 		return ""

@@ -24,7 +24,7 @@ type program struct {
 	Version   versionCommand   `cmd:"" help:"Print the version of this program."`
 }
 
-// streams are what a command reads and writes.
+// streams are the input and the outputs of a command.
 type streams struct {
 	in   io.Reader
 	out  io.Writer
@@ -32,8 +32,8 @@ type streams struct {
 	json bool
 }
 
-// runProgram runs one command line, given without the program's name. Its error says
-// what report prints and with which status the program ends.
+// runProgram runs one command line, given without the program's name. printError turns
+// its error into a text and an exit status.
 func runProgram(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	var p program
 	helped := false

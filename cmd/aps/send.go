@@ -49,7 +49,7 @@ type delivery struct {
 	first   error // why the first refused event was
 }
 
-// sendAllEvents sends what is read, so many events in a request at most.
+// sendAllEvents sends the events of in, at most batch in a request.
 func (d *delivery) sendAllEvents(ctx context.Context, in io.Reader, batch int) error {
 	for group, err := range readGroups(in, batch) {
 		if err != nil {
@@ -69,7 +69,7 @@ func (d *delivery) sendAllEvents(ctx context.Context, in io.Reader, batch int) e
 }
 
 // sendGroup sends a group of events, up to the first that can't be signed, and prints
-// what became of each. Its error ends the run.
+// the outcome of each. Its error ends the run.
 func (d *delivery) sendGroup(ctx context.Context, group [][]byte) error {
 	envelopes := make([][]byte, 0, len(group))
 	var unsigned error
@@ -94,7 +94,7 @@ func (d *delivery) sendGroup(ctx context.Context, group [][]byte) error {
 	return stop
 }
 
-// printOutcome prints what became of one event. Its error ends the run; a refusal does
+// printOutcome prints the outcome of one event. Its error ends the run; a refusal does
 // not, but for one of the ingest key, which all others would meet as well.
 func (d *delivery) printOutcome(envelope []byte, o client.Outcome) error {
 	if o.Err == nil {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// minDepth is how many events for each lane may wait or be under way at least.
+// minDepth is how many events for each queue may wait or be under way at least.
 const minDepth = 64
 
 // outgoingEvent is one event on its way.
@@ -15,23 +15,23 @@ type outgoingEvent struct {
 	envelope []byte
 }
 
-// sendQueues hands events to a fixed number of lanes. Events of one trace that wait or
-// are under way at the same time are in the same lane, so one lane sends them in
-// order; other traces go where the fewest events are. Memory is bounded by what
-// is under way, whatever the number of traces.
+// sendQueues hands events to a fixed number of senders, each with a queue. Events of
+// one trace that wait or are under way at the same time are in the same queue, so one
+// sender sends them in order. Another trace goes to the queue with the fewest events.
+// Memory is bounded by the events under way and does not grow with the traces.
 type sendQueues struct {
 	queues []chan outgoingEvent
 	room   chan struct{} // holds one token for each event that waits or is under way
 
 	mu     sync.Mutex
-	load   []int                  // events of each lane
+	load   []int                  // events of each queue
 	traces map[string]*traceQueue // by trace, while it has events
 }
 
-// traceQueue is a lane's hold on a trace.
+// traceQueue is the queue of a trace while it has events.
 type traceQueue struct{ queue, events int }
 
-// newSendQueues makes n lanes for senders that take up to batch events at a time.
+// newSendQueues makes n queues for senders that take up to batch events at a time.
 func newSendQueues(n, batch int) *sendQueues {
 	depth := max(minDepth, 2*batch) // one batch is under way, another gathers
 	l := &sendQueues{queues: make([]chan outgoingEvent, n), room: make(chan struct{}, n*depth), load: make([]int, n), traces: map[string]*traceQueue{}}
@@ -83,7 +83,7 @@ func (l *sendQueues) leastLoadedQueue() int {
 	return best
 }
 
-// takeEvents waits for an event in a lane and returns it with those right behind it, up
+// takeEvents waits for an event in a queue and returns it with those right behind it, up
 // to most; nil when there will be no more.
 func takeEvents(queue <-chan outgoingEvent, most int) []outgoingEvent {
 	first, ok := <-queue

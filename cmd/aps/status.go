@@ -26,14 +26,14 @@ type negative struct{ err error }
 func (n *negative) Error() string { return n.err.Error() }
 func (n *negative) Unwrap() error { return n.err }
 
-// unable is an error of which nothing follows about what was asked, whatever the
-// service answered: the program ends with statusUnable.
+// unable is an error that neither proves nor disproves the question: the program ends
+// with statusUnable, also if the service refused.
 type unable struct{ err error }
 
 func (u *unable) Error() string { return u.err.Error() }
 func (u *unable) Unwrap() error { return u.err }
 
-// printError prints an error and what to do about it, and returns the exit status.
+// printError prints an error and a hint, and returns the exit status.
 func printError(w io.Writer, err error) int {
 	if err == nil {
 		return statusOK
@@ -56,7 +56,7 @@ func isRefusal(err error) bool {
 	return errors.As(err, &answer) && answer.Status/100 == 4
 }
 
-// errorHint returns what a user may do about an error, "" when there is nothing to say.
+// errorHint returns a hint for the user about an error, "" for none.
 func errorHint(err error) string {
 	var answer *client.Error
 	var usage *kong.ParseError

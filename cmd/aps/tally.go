@@ -18,7 +18,7 @@ import (
 // maxReasons is how many different reasons of refusal are told apart.
 const maxReasons = 20
 
-// tally counts what became of the lines. It is safe for concurrent use.
+// tally counts the outcomes of the lines. It is safe for concurrent use.
 type tally struct {
 	mu      sync.Mutex
 	summary summary
@@ -50,14 +50,14 @@ type reason struct {
 	FirstLine uint64 `json:"first_line"`
 }
 
-// retry is why requests were sent again. What was stored by the first try is
+// retry is why requests were sent again. An event that the first try stored is
 // replayed by the second.
 type retry struct {
 	Reason   string `json:"reason"`
 	Requests uint64 `json:"requests"`
 }
 
-// treeHead is what a checkpoint says; its signature was not checked.
+// treeHead is the content of a checkpoint. Its signature was not checked.
 type treeHead struct {
 	TreeSize id.Index `json:"tree_size"`
 	RootHash id.Hash  `json:"root_hash"`
@@ -117,7 +117,8 @@ func (t *tally) countRetry(err error) {
 	t.retries[boundedReason(t.retries, why)]++
 }
 
-// retryReason is what is wrong, without what differs each time: addresses, request ids.
+// retryReason returns the cause of an error without addresses and request ids, which
+// differ each time.
 func retryReason(err error) string {
 	var answer *client.Error
 	var broken *net.OpError

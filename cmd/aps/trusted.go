@@ -13,29 +13,30 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// trustFlags say what an auditor relies on.
+// trustFlags name the keys and the policy that an auditor relies on.
 type trustFlags struct {
 	Key    string `placeholder:"VKEY" help:"The log's verifier key, from a source that you trust. Without it a bundle can be whole, but nothing says whose it is."`
 	Policy string `placeholder:"FILE" help:"A C2SP tlog-policy: logs that you trust and witnesses, of whom a quorum must have cosigned. With --key only the witnesses count."`
 	Keys   string `placeholder:"FILE" help:"The saved answer of transparency/keys, for bundles signed by a key of the log before or after yours."`
 }
 
-// directoryFlags say the same of the service's directory. Whoever gives one wants to
-// see that the directory has listed the log.
+// directoryFlags say the same about the service's directory. With one of these flags
+// the directory MUST have listed the log.
 type directoryFlags struct {
 	Key    string `placeholder:"VKEY" help:"The log key of the service's directory, which must have listed the bundle's log: a second proof. Without it such a proof can be whole, but nothing says whose directory it is."`
 	Policy string `placeholder:"FILE" help:"A C2SP tlog-policy of the directory: its log, and witnesses of whom a quorum must have cosigned the directory's checkpoint in the second proof."`
 	Keys   string `placeholder:"FILE" help:"The saved answer of the directory's transparency/keys."`
 }
 
-// auditorTrust is what an auditor relies on.
+// auditorTrust is the keys and the policy that an auditor relies on.
 type auditorTrust struct {
-	keys   []tlog.VerifierKey // any one of them
+	keys   []tlog.VerifierKey // one has to have signed
 	others []verify.LogKey    // of the same logs
 	policy *trust.Policy      // whose quorum is required; nil for none
 }
 
-// readTrust reads what the flags name, whose names begin with prefix.
+// readTrust reads the keys and the policy that the flags name. prefix begins the names
+// of the flags in errors.
 func (f trustFlags) readTrust(s *streams, prefix string) (t auditorTrust, err error) {
 	if f.Policy != "" {
 		text, err := s.readInput(f.Policy, trust.MaxText)
@@ -64,8 +65,8 @@ func (f trustFlags) readTrust(s *streams, prefix string) (t auditorTrust, err er
 	return t, nil
 }
 
-// readOtherKeys reads further keys of a log. A list that does not hold a key which is
-// trusted anyway is not of that log, whatever the names say.
+// readOtherKeys reads further keys of a log. The list MUST hold a key that is trusted
+// already, because names alone do not prove that the list is of that log.
 func (t auditorTrust) readOtherKeys(s *streams, file string) ([]verify.LogKey, error) {
 	text, err := s.readInput(file, maxProven)
 	if err != nil {
@@ -112,8 +113,8 @@ func (t auditorTrust) witnessKeys() (all []tlog.WitnessKey) {
 	return all
 }
 
-// addDirectoryTrust adds what is known of the service's directory to the options for a
-// bundle. Whom the log's policy knows is named on the directory's checkpoint too.
+// addDirectoryTrust adds the trust in the service's directory to the options for a
+// bundle. Witnesses of the log's policy are named on the directory's checkpoint too.
 func addDirectoryTrust(o verify.Options, d auditorTrust, second *verify.Directory) verify.Options {
 	if second == nil || len(d.keys) == 0 && d.policy == nil {
 		return o
@@ -148,7 +149,7 @@ func (t auditorTrust) openCheckpoint(note []byte) (tlog.Checkpoint, error) {
 	return tlog.Checkpoint{}, err
 }
 
-// knownKeys returns all keys that are given, whatever their sizes.
+// knownKeys returns all keys that are given, for trees of any size.
 func (t auditorTrust) knownKeys() []tlog.VerifierKey {
 	keys := slices.Clone(t.keys)
 	for _, k := range t.others {

@@ -53,7 +53,7 @@ func (c *verifyCommand) Run(ctx context.Context, s *streams) error {
 	return c.checkBundle(s, text, trusted, directory)
 }
 
-// loadInput reads what is to be verified.
+// loadInput reads the bundle or the tlog-proof.
 func (c *verifyCommand) loadInput(ctx context.Context, s *streams) ([]byte, error) {
 	switch {
 	case c.URL != "":
@@ -162,8 +162,8 @@ var (
 	errNoSecondProof   = errors.New("can't tell: the bundle has no second proof by the directory")
 )
 
-// unknownKeysError says that nothing is wrong but that keys signed which nobody vouches
-// for, and where to learn of them. The slug is only a hint.
+// unknownKeysError says that the only fault is a signature by unknown keys, and where
+// to find the keys. The slug is only a hint.
 func unknownKeysError(signers []string, slug id.Slug) error {
 	if slug == "" {
 		slug = "SLUG"
@@ -173,8 +173,7 @@ func unknownKeysError(signers []string, slug id.Slug) error {
 		printableText(strings.Join(signers, " and ")), printableText(string(slug)))
 }
 
-// checkDisclosure says whether the bundle shows as much as is required. What it shows is
-// right.
+// checkDisclosure returns an error if a verified bundle discloses less than is required.
 func checkDisclosure(required string, r verify.Report) error {
 	missing := ""
 	switch {

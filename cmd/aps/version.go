@@ -8,7 +8,7 @@ import (
 
 type versionCommand struct{}
 
-// versionOutput is what this program knows of itself.
+// versionOutput is the JSON output of version.
 type versionOutput struct {
 	Version        string `json:"version"`
 	Go             string `json:"go"`

@@ -55,7 +55,7 @@ type Limits struct {
 	PlanLimits map[string]uint64 `help:"Other numbers of plans, by plan and limit, 0 for no bound: free.agents=50;gold.statements_per_minute=600. Limits: agents, ingest_keys, policies, policy_versions, statements_per_minute. A limit that is not named is as shipped, and as enterprise for a plan that is not shipped." env:"AGENTLEDGER_PLAN_LIMITS"`
 }
 
-// Listen says where the service listens and what stands before it.
+// Listen is the addresses of the listeners and the header of the proxy before them.
 type Listen struct {
 	Listen              string `help:"Address of the main listener: ingest, public, console. Other machines reach it only if you name another address than a loopback one: :8080 is all of them." default:"127.0.0.1:8080" env:"AGENTLEDGER_LISTEN"`
 	IDListen            string `name:"id-listen" help:"Address of the identity listener." default:"127.0.0.1:8091" env:"AGENTLEDGER_ID_LISTEN"`
@@ -63,7 +63,7 @@ type Listen struct {
 	ClientAddressHeader string `help:"Header whose last address is the client's, as a proxy in front of the service sets it (X-Forwarded-For). Without it, and wherever it holds no address, the client is the other end of the connection." env:"AGENTLEDGER_CLIENT_ADDRESS_HEADER"`
 }
 
-// Outside says which outsiders the service calls and what it shows to them.
+// Outside says which outsiders the service calls and which lists it shows to them.
 type Outside struct {
 	CalloutAllow      []netip.Prefix `help:"Networks that may be called although they are not public, by http too; with commas: 10.1.0.0/16,127.0.0.0/8." placeholder:"PREFIX" env:"AGENTLEDGER_CALLOUT_ALLOW"`
 	WitnessPolicyFile string         `help:"Witnesses that are asked about every organization's log, and their quorum: a C2SP tlog-policy in which each witness has its URL, without log lines. Default: none; organizations may name their own." type:"path" env:"AGENTLEDGER_WITNESS_POLICY_FILE"`
@@ -72,7 +72,7 @@ type Outside struct {
 	TraceEndpoint     string         `help:"Base URL of an OTLP/HTTP receiver, such as http://127.0.0.1:4318. Default: no traces." placeholder:"URL" env:"AGENTLEDGER_TRACE_ENDPOINT"`
 }
 
-// Logging says what the process writes to standard error.
+// Logging is the level and the format of the lines on standard error.
 type Logging struct {
 	LogLevel  string `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info" env:"AGENTLEDGER_LOG_LEVEL"`
 	LogFormat string `help:"text or json." enum:"text,json" default:"text" env:"AGENTLEDGER_LOG_FORMAT"`

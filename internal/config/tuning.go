@@ -72,7 +72,7 @@ func (t Tuning) AnchorsFirst(synchronous bool) bool {
 	return t.AnchorFirst == "always"
 }
 
-// defaultConnections is what a listener without a bound counts as.
+// defaultConnections stands for the connections of a listener without a bound.
 const defaultConnections = 8192
 
 // Polls returns how many long polls may wait, in all and of one organization, at a

@@ -1,4 +1,4 @@
-// Package repeat keeps what goes wrong all the time from filling a log.
+// Package telemetry keeps repeated lines from filling a log.
 //
 // Invariants:
 //
@@ -22,7 +22,7 @@ const RepeatInterval = 10 * time.Second
 const maxSubjects = 256
 
 // WithoutRepeats returns a logger that writes to l and leaves repetitions of a message out,
-// whatever its attributes say. The message of a line is its subject.
+// also with other attributes. The message of a line is its subject.
 func WithoutRepeats(l *slog.Logger) *slog.Logger {
 	return slog.New(NewRepeatHandler(l.Handler(), func(r slog.Record) string { return r.Message }))
 }
@@ -39,7 +39,7 @@ type handler struct {
 	lines   *lines
 }
 
-// line is what repetitions have in common.
+// line identifies repetitions: they have the same level and subject.
 type line struct {
 	level   slog.Level
 	subject string
@@ -101,7 +101,7 @@ func (l *lines) admitLine(of line, now time.Time) (leftOut int, passes bool) {
 	return leftOut, true
 }
 
-// forgetOldLines makes room when there is none, of what did not pass lately.
+// forgetOldLines makes room when there is none. It forgets lines that did not pass lately.
 func (l *lines) forgetOldLines(now time.Time) {
 	if len(l.told) < maxSubjects {
 		return

@@ -1,5 +1,5 @@
-// Package trace makes OpenTelemetry spans that cost next to nothing while nobody
-// wants them.
+// Package trace makes OpenTelemetry spans that cost next to nothing while tracing is
+// off.
 //
 // Invariants:
 //

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// goal is what a measure should reach: at least want times what is beside it, or
+// goal is the wanted value of a measure: at least want times the result of beside, or
 // without versus at most want.
 type goal struct {
 	measure string
 	ours    pick
 	beside  pick // the zero value is none
 	want    float64
-	versus  string // what beside is; "": beside is only shown
+	versus  string // names beside; "": beside is only shown
 }
 
 // pick chooses one of the results: the median that is best, or with least the
@@ -53,7 +53,7 @@ func performanceGoals() []goal {
 	}
 }
 
-// choice is what a pick found.
+// choice is the result of a pick.
 type choice struct {
 	name  string
 	value float64
@@ -85,7 +85,7 @@ func (c choice) String() string {
 	return fmt.Sprintf("%s %s (%s)", formatNumber(c.value), c.unit, strings.TrimPrefix(c.name, "bench "))
 }
 
-// renderRow renders the goal with what was reached, "" when it was not measured.
+// renderRow renders the goal with the measured value, "" when it was not measured.
 func (g goal) renderRow(r *results) string {
 	ours, ok := g.ours.chooseBest(r)
 	beside, compared := g.beside.chooseBest(r)

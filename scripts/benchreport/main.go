@@ -1,6 +1,6 @@
-// Benchreport reads what "go test -bench" printed on standard input and writes
-// the medians into a document, below its line "<!-- measured -->". What stands
-// above that line, written by people, stays.
+// Benchreport reads the output of "go test -bench" on standard input and writes
+// the medians into a document, below its line "<!-- measured -->". The text above
+// that line is written by people and stays.
 package main
 
 import (
@@ -48,7 +48,7 @@ func writeReport(in io.Reader, args []string) error {
 	return os.WriteFile(args[0], []byte(text), 0o644)
 }
 
-// describeMachine says what was measured and where.
+// describeMachine names the commit and the machine of the measurement.
 func describeMachine() string {
 	commit := "unknown"
 	if out, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output(); err == nil {

@@ -80,7 +80,7 @@ func runScan(ctx context.Context, command []string, out, problems io.Writer) (st
 	return nothingFound, nil
 }
 
-// record is what the file says.
+// record is the content of the file.
 type record struct {
 	date time.Time // of the last scan, or since when none is recorded
 	none bool
