@@ -17,7 +17,7 @@ type agentView struct {
 	Bridge      bool       `json:"bridge"`
 }
 
-func viewAgent(a agent.Agent) agentView {
+func describeAgent(a agent.Agent) agentView {
 	return agentView{AgentID: a.ID, DisplayName: a.DisplayName, CreatedAt: a.CreatedAt, CreatedBy: a.CreatedBy, Bridge: a.Bridge}
 }
 
@@ -34,7 +34,7 @@ type keyView struct {
 	Reason          string        `json:"reason"`
 }
 
-func viewKey(k agent.Key) keyView {
+func describeAgentKey(k agent.Key) keyView {
 	return keyView{
 		AgentID: k.Agent, KeyID: k.ID, PublicKeyB64: k.Public.String(), DID: did.KeyDID(k.Public.Bytes()),
 		Custody: k.Custody, Status: k.Status, RegisteredAt: k.RegisteredAt, EndedAt: orNull(k.EndedAt),
@@ -64,13 +64,13 @@ func (s *Server) listAgents(r *request) (answer, error) {
 		Agents []agentView `json:"agents"`
 		Next   *string     `json:"next"`
 	}
-	body.Agents, body.Next = cut(p, found, func(a agent.Agent) string { return string(a.ID) }, viewAgent)
+	body.Agents, body.Next = cutPage(p, found, func(a agent.Agent) string { return string(a.ID) }, describeAgent)
 	return answer{http.StatusOK, body}, nil
 }
 
-func (s *Server) getAgent(r *request) (answer, error) {
-	found, err := s.Agents.Agent(r.Context(), r.who.Tenant, agentOf(r))
-	return answer{http.StatusOK, viewAgent(found)}, err
+func (s *Server) answerAgent(r *request) (answer, error) {
+	found, err := s.Agents.Agent(r.Context(), r.who.Tenant, agentOfPath(r))
+	return answer{http.StatusOK, describeAgent(found)}, err
 }
 
 func (s *Server) createAgent(r *request) (answer, error) {
@@ -78,7 +78,7 @@ func (s *Server) createAgent(r *request) (answer, error) {
 		AgentID     id.Agent `json:"agent_id"`
 		DisplayName string   `json:"display_name"`
 	}
-	if err := r.decode(&wanted); err != nil {
+	if err := r.decodeBody(&wanted); err != nil {
 		return answer{}, err
 	}
 	made, credentials, err := s.Agents.CreateAgent(r.Context(), r.who.Tenant, string(r.who.Account), agent.Wanted{ID: wanted.AgentID, DisplayName: wanted.DisplayName})
@@ -88,7 +88,7 @@ func (s *Server) createAgent(r *request) (answer, error) {
 	return answer{http.StatusCreated, struct {
 		Agent       agentView         `json:"agent"`
 		Credentials agent.Credentials `json:"credentials"`
-	}{viewAgent(made), credentials}}, nil
+	}{describeAgent(made), credentials}}, nil
 }
 
 func (s *Server) patchAgent(r *request) (answer, error) {
@@ -96,19 +96,19 @@ func (s *Server) patchAgent(r *request) (answer, error) {
 		DisplayName *string `json:"display_name"`
 		Bridge      *bool   `json:"bridge"`
 	}
-	if err := r.decode(&patch); err != nil {
+	if err := r.decodeBody(&patch); err != nil {
 		return answer{}, err
 	}
-	changed, err := s.Agents.Change(r.Context(), r.who.Tenant, string(r.who.Account), agentOf(r), agent.Patch{DisplayName: patch.DisplayName, Bridge: patch.Bridge})
-	return answer{http.StatusOK, viewAgent(changed)}, err
+	changed, err := s.Agents.Change(r.Context(), r.who.Tenant, string(r.who.Account), agentOfPath(r), agent.Patch{DisplayName: patch.DisplayName, Bridge: patch.Bridge})
+	return answer{http.StatusOK, describeAgent(changed)}, err
 }
 
-func (s *Server) listKeys(r *request) (answer, error) {
+func (s *Server) listAgentKeys(r *request) (answer, error) {
 	p, err := r.parsePage()
 	if err != nil {
 		return answer{}, err
 	}
-	found, err := s.Agents.ListKeys(r.Context(), r.who.Tenant, agentOf(r), id.Key(p.after), p.limit+1)
+	found, err := s.Agents.ListKeys(r.Context(), r.who.Tenant, agentOfPath(r), id.Key(p.after), p.limit+1)
 	if err != nil {
 		return answer{}, err
 	}
@@ -116,7 +116,7 @@ func (s *Server) listKeys(r *request) (answer, error) {
 		Keys []keyView `json:"keys"`
 		Next *string   `json:"next"`
 	}
-	body.Keys, body.Next = cut(p, found, func(k agent.Key) string { return string(k.ID) }, viewKey)
+	body.Keys, body.Next = cutPage(p, found, func(k agent.Key) string { return string(k.ID) }, describeAgentKey)
 	return answer{http.StatusOK, body}, nil
 }
 
@@ -126,33 +126,33 @@ func (s *Server) registerKey(r *request) (answer, error) {
 		ProofB64     string `json:"proof_b64"`
 		KeyID        id.Key `json:"key_id"`
 	}
-	if err := r.decode(&body); err != nil {
+	if err := r.decodeBody(&body); err != nil {
 		return answer{}, err
 	}
 	wanted := agent.Registration{KeyID: body.KeyID, PublicKey: body.PublicKeyB64, Proof: body.ProofB64}
-	k, err := s.Agents.RegisterKey(r.Context(), r.who.Tenant, string(r.who.Account), agentOf(r), wanted)
-	return answer{http.StatusCreated, viewKey(k)}, err
+	k, err := s.Agents.RegisterKey(r.Context(), r.who.Tenant, string(r.who.Account), agentOfPath(r), wanted)
+	return answer{http.StatusCreated, describeAgentKey(k)}, err
 }
 
-func (s *Server) retireKey(r *request) (answer, error) {
-	if err := r.decodeOptional(&struct{}{}); err != nil {
+func (s *Server) retireAgentKey(r *request) (answer, error) {
+	if err := r.decodeOptionalBody(&struct{}{}); err != nil {
 		return answer{}, err
 	}
-	k, err := s.Agents.RetireKey(r.Context(), r.who.Tenant, string(r.who.Account), agentOf(r), id.Key(r.param("key")))
-	return answer{http.StatusOK, viewKey(k)}, err
+	k, err := s.Agents.RetireKey(r.Context(), r.who.Tenant, string(r.who.Account), agentOfPath(r), id.Key(r.pathParameter("key")))
+	return answer{http.StatusOK, describeAgentKey(k)}, err
 }
 
-func (s *Server) revokeKey(r *request) (answer, error) {
+func (s *Server) revokeAgentKey(r *request) (answer, error) {
 	var body struct {
 		CompromisedFrom *id.Index `json:"compromised_from"`
 		Reason          string    `json:"reason"`
 	}
-	if err := r.decodeOptional(&body); err != nil {
+	if err := r.decodeOptionalBody(&body); err != nil {
 		return answer{}, err
 	}
 	revocation := agent.Revocation{CompromisedFrom: body.CompromisedFrom, Reason: body.Reason}
-	k, err := s.Agents.RevokeKey(r.Context(), r.who.Tenant, string(r.who.Account), agentOf(r), id.Key(r.param("key")), revocation)
-	return answer{http.StatusOK, viewKey(k)}, err
+	k, err := s.Agents.RevokeKey(r.Context(), r.who.Tenant, string(r.who.Account), agentOfPath(r), id.Key(r.pathParameter("key")), revocation)
+	return answer{http.StatusOK, describeAgentKey(k)}, err
 }
 
-func agentOf(r *request) id.Agent { return id.Agent(r.param("agent")) }
+func agentOfPath(r *request) id.Agent { return id.Agent(r.pathParameter("agent")) }

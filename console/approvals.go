@@ -37,7 +37,7 @@ type approvalPolicyView struct {
 	Reason        string  `json:"reason"`
 }
 
-func viewApproval(a approval.Approval) approvalView {
+func describeApproval(a approval.Approval) approvalView {
 	return approvalView{
 		ApprovalID: a.ID, Status: a.Status, AgentID: a.Agent, ToolName: a.Tool, Payload: a.Payload, ActionDigest: a.ActionDigest,
 		TraceID: orNull(a.Trace), ActorPrincipal: orNull(a.Principal), IngestKeyID: a.IngestKeyID,
@@ -65,47 +65,47 @@ func (s *Server) listApprovals(r *request) (answer, error) {
 		Next      *approval.ID   `json:"next"`
 	}{make([]approvalView, len(found)), orNull(next)}
 	for i := range found {
-		body.Approvals[i] = viewApproval(found[i])
+		body.Approvals[i] = describeApproval(found[i])
 	}
 	return answer{http.StatusOK, body}, nil
 }
 
-func (s *Server) getApproval(r *request) (answer, error) {
-	found, err := s.Approvals.Find(r.Context(), r.who.Tenant, approval.ID(r.param("approval")))
+func (s *Server) answerApproval(r *request) (answer, error) {
+	found, err := s.Approvals.Find(r.Context(), r.who.Tenant, approval.ID(r.pathParameter("approval")))
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{http.StatusOK, viewApproval(found)}, nil
+	return answer{http.StatusOK, describeApproval(found)}, nil
 }
 
-func (s *Server) castVote(r *request) (answer, error) {
+func (s *Server) voteOnApproval(r *request) (answer, error) {
 	var ballot struct {
 		Vote         string  `json:"vote"`
 		Comment      string  `json:"comment"`
 		ActionDigest id.Hash `json:"action_digest"`
 	}
-	if err := r.decode(&ballot); err != nil {
+	if err := r.decodeBody(&ballot); err != nil {
 		return answer{}, err
 	}
-	after, err := s.Approvals.Vote(r.Context(), r.who.Tenant, approval.ID(r.param("approval")), approval.Ballot{
+	after, err := s.Approvals.Vote(r.Context(), r.who.Tenant, approval.ID(r.pathParameter("approval")), approval.Ballot{
 		Account: r.who.Account, Email: r.who.Email, Vote: ballot.Vote, Comment: ballot.Comment, Action: ballot.ActionDigest,
 	})
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{http.StatusOK, viewApproval(after)}, nil
+	return answer{http.StatusOK, describeApproval(after)}, nil
 }
 
 func (s *Server) revokeApproval(r *request) (answer, error) {
 	var why struct {
 		Reason string `json:"reason"`
 	}
-	if err := r.decodeOptional(&why); err != nil {
+	if err := r.decodeOptionalBody(&why); err != nil {
 		return answer{}, err
 	}
-	name := approval.ID(r.param("approval"))
+	name := approval.ID(r.pathParameter("approval"))
 	if err := s.Approvals.Revoke(r.Context(), r.who.Tenant, string(r.who.Account), name, why.Reason); err != nil {
 		return answer{}, err
 	}
-	return s.getApproval(r)
+	return s.answerApproval(r)
 }

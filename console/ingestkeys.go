@@ -22,7 +22,7 @@ type ingestKeyView struct {
 	RevokedAt *id.Instant `json:"revoked_at"`
 }
 
-func viewIngestKey(k org.IngestKey) ingestKeyView {
+func describeIngestKey(k org.IngestKey) ingestKeyView {
 	return ingestKeyView{
 		KeyID: k.ID, Name: k.Name, KeyPrefix: k.Prefix, Scopes: k.Scopes.Names(), Agents: slices.Concat([]id.Agent{}, k.Agents),
 		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, ExpiresAt: orNull(k.ExpiresAt), RevokedAt: orNull(k.RevokedAt),
@@ -47,13 +47,13 @@ func (s *Server) listIngestKeys(r *request) (answer, error) {
 		Keys []ingestKeyView `json:"keys"`
 		Next *string         `json:"next"`
 	}
-	body.Keys, body.Next = cut(p, all[begin:], func(k org.IngestKey) string { return k.ID }, viewIngestKey)
+	body.Keys, body.Next = cutPage(p, all[begin:], func(k org.IngestKey) string { return k.ID }, describeIngestKey)
 	return answer{http.StatusOK, body}, nil
 }
 
-func (s *Server) getIngestKey(r *request) (answer, error) {
-	key, err := s.Orgs.IngestKey(r.Context(), r.who.Tenant, r.param("key"))
-	return answer{http.StatusOK, viewIngestKey(key)}, err
+func (s *Server) answerIngestKey(r *request) (answer, error) {
+	key, err := s.Orgs.IngestKey(r.Context(), r.who.Tenant, r.pathParameter("key"))
+	return answer{http.StatusOK, describeIngestKey(key)}, err
 }
 
 func (s *Server) createIngestKey(r *request) (answer, error) {
@@ -63,7 +63,7 @@ func (s *Server) createIngestKey(r *request) (answer, error) {
 		ExpiresAt *time.Time `json:"expires_at"`
 		Agents    []id.Agent `json:"agents"`
 	}
-	if err := r.decode(&body); err != nil {
+	if err := r.decodeBody(&body); err != nil {
 		return answer{}, err
 	}
 	wanted := org.WantedKey{Name: body.Name, Agents: body.Agents}
@@ -81,9 +81,9 @@ func (s *Server) createIngestKey(r *request) (answer, error) {
 	return answer{http.StatusCreated, struct {
 		Key    ingestKeyView `json:"key"`
 		Secret string        `json:"secret"`
-	}{viewIngestKey(key), token.Reveal()}}, nil
+	}{describeIngestKey(key), token.Reveal()}}, nil
 }
 
 func (s *Server) revokeIngestKey(r *request) (answer, error) {
-	return answer{status: http.StatusNoContent}, s.Orgs.RevokeIngestKey(r.Context(), r.who.Tenant, string(r.who.Account), r.param("key"))
+	return answer{status: http.StatusNoContent}, s.Orgs.RevokeIngestKey(r.Context(), r.who.Tenant, string(r.who.Account), r.pathParameter("key"))
 }

@@ -23,13 +23,13 @@ type organizationView struct {
 
 // answerOrganization shows settings beside what is wrong with their ledger.
 func (s *Server) answerOrganization(r *request, settings *org.Settings) (answer, error) {
-	view := viewOrganization(settings)
+	view := describeOrganization(settings)
 	var err error
 	view.Fault, err = s.Orgs.Fault(r.Context(), settings.Tenant)
 	return answer{http.StatusOK, view}, err
 }
 
-func viewOrganization(s *org.Settings) organizationView {
+func describeOrganization(s *org.Settings) organizationView {
 	return organizationView{
 		OrganizationID: s.ID, Slug: s.Slug, Name: s.Name, Origin: s.Origin, Plan: s.Plan, Active: s.Active,
 		Disclosure: s.Disclosure, SelfReview: s.SelfReview, CreatedAt: s.CreatedAt,
@@ -52,7 +52,7 @@ func (s *Server) patchOrganization(r *request) (answer, error) {
 		Name       *string        `json:"name"`
 		SelfReview *bool          `json:"self_review"`
 	}
-	if err := r.decode(&body); err != nil {
+	if err := r.decodeBody(&body); err != nil {
 		return answer{}, err
 	}
 	patch := org.Patch{Disclosure: body.Disclosure, Name: body.Name, SelfReview: body.SelfReview, NoneOpen: s.Approvals.NoneOpen}

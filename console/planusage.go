@@ -35,12 +35,12 @@ type usedView struct {
 	Limit *uint64 `json:"limit"` // null: no bound
 }
 
-func used(n, limit uint64) usedView { return usedView{&n, orNull(limit)} }
+func limitInUse(n, limit uint64) usedView { return usedView{&n, orNull(limit)} }
 
-// each is a bound of each thing of a kind.
-func each(limit uint64) usedView { return usedView{nil, orNull(limit)} }
+// limitForEach is a bound of each thing of a kind.
+func limitForEach(limit uint64) usedView { return usedView{nil, orNull(limit)} }
 
-func (s *Server) planUsage(r *request) (answer, error) {
+func (s *Server) answerPlanUsage(r *request) (answer, error) {
 	u, err := s.Orgs.PlanUsage(r.Context(), r.who.Tenant)
 	if err != nil {
 		return answer{}, err
@@ -50,19 +50,19 @@ func (s *Server) planUsage(r *request) (answer, error) {
 		return answer{}, err
 	}
 	policies, err := s.Rulebook.Count(r.Context(), r.who.Tenant)
-	return answer{http.StatusOK, viewPlanUsage(u, agents, policies)}, err
+	return answer{http.StatusOK, describePlanUsage(u, agents, policies)}, err
 }
 
-func viewPlanUsage(u org.Usage, agents, policies uint64) planUsageView {
+func describePlanUsage(u org.Usage, agents, policies uint64) planUsageView {
 	return planUsageView{
 		Plan: u.Plan, EventsThisMonth: u.EventsThisMonth, EventsPerMonth: orNull(u.EventsPerMonth), Month: u.Month, ResetsAt: u.ResetsAt,
 		Limits: limitsView{
-			EventsPerMonth: used(u.EventsThisMonth, u.EventsPerMonth),
-			Agents:         used(agents, u.Limits.Agents),
-			KeysPerAgent:   each(agent.MaxKeys), ActiveKeysPerAgent: each(agent.MaxActiveKeys),
-			IngestKeys: used(u.IngestKeys.Open(), u.Limits.IngestKeys),
-			Policies:   used(policies, u.Limits.Policies), PolicyVersions: each(u.Limits.PolicyVersions),
-			StatementsPerMinute: used(u.Paced, u.Limits.StatementsPerMinute),
+			EventsPerMonth: limitInUse(u.EventsThisMonth, u.EventsPerMonth),
+			Agents:         limitInUse(agents, u.Limits.Agents),
+			KeysPerAgent:   limitForEach(agent.MaxKeys), ActiveKeysPerAgent: limitForEach(agent.MaxActiveKeys),
+			IngestKeys: limitInUse(u.IngestKeys.Open(), u.Limits.IngestKeys),
+			Policies:   limitInUse(policies, u.Limits.Policies), PolicyVersions: limitForEach(u.Limits.PolicyVersions),
+			StatementsPerMinute: limitInUse(u.Paced, u.Limits.StatementsPerMinute),
 		},
 	}
 }

@@ -51,7 +51,7 @@ type listedPolicyView struct {
 	UpdatedAt     id.Instant        `json:"updated_at"`
 }
 
-func viewListed(l policystore.Listed) listedPolicyView {
+func describeListedPolicy(l policystore.Listed) listedPolicyView {
 	view := listedPolicyView{PolicyID: l.PolicyID, Name: l.Name, Version: l.Version, State: l.State, UpdatedAt: l.UpdatedAt}
 	if l.Active != 0 {
 		view.ActiveVersion = &l.Active
@@ -72,12 +72,12 @@ func (s *Server) listPolicies(r *request) (answer, error) {
 		Policies []listedPolicyView `json:"policies"`
 		Next     *string            `json:"next"`
 	}
-	body.Policies, body.Next = cut(p, found, func(l policystore.Listed) string { return l.PolicyID }, viewListed)
+	body.Policies, body.Next = cutPage(p, found, func(l policystore.Listed) string { return l.PolicyID }, describeListedPolicy)
 	return answer{http.StatusOK, body}, nil
 }
 
-// getPolicy shows the newest version, or the one that ?version= names.
-func (s *Server) getPolicy(r *request) (answer, error) {
+// answerPolicy shows the newest version, or the one that ?version= names.
+func (s *Server) answerPolicy(r *request) (answer, error) {
 	var version uint64
 	if query := r.URL.Query(); query.Has("version") {
 		var err error
@@ -85,7 +85,7 @@ func (s *Server) getPolicy(r *request) (answer, error) {
 			return answer{}, fault.New(fault.Invalid, "version must be a whole number from 1")
 		}
 	}
-	v, err := s.Rulebook.Get(r.Context(), r.who.Tenant, r.param("policy"), version)
+	v, err := s.Rulebook.Get(r.Context(), r.who.Tenant, r.pathParameter("policy"), version)
 	return policyAnswer(http.StatusOK, v, err)
 }
 
@@ -103,19 +103,19 @@ func (s *Server) draftPolicy(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	v, err := s.Rulebook.Draft(r.Context(), r.who.Tenant, string(r.who.Account), r.param("policy"), patch)
+	v, err := s.Rulebook.Draft(r.Context(), r.who.Tenant, string(r.who.Account), r.pathParameter("policy"), patch)
 	return policyAnswer(http.StatusOK, v, err)
 }
 
 func (s *Server) activatePolicy(r *request) (answer, error) {
-	if err := r.decodeOptional(&struct{}{}); err != nil {
+	if err := r.decodeOptionalBody(&struct{}{}); err != nil {
 		return answer{}, err
 	}
-	v, err := s.Rulebook.Activate(r.Context(), r.who.Tenant, string(r.who.Account), r.param("policy"))
+	v, err := s.Rulebook.Activate(r.Context(), r.who.Tenant, string(r.who.Account), r.pathParameter("policy"))
 	s.Approvals.PolicyChanged(r.who.Tenant) // also on an error: it may have been done
 	return policyAnswer(http.StatusOK, v, err)
 }
 
 func (s *Server) deletePolicy(r *request) (answer, error) {
-	return answer{status: http.StatusNoContent}, s.Rulebook.Delete(r.Context(), r.who.Tenant, r.param("policy"))
+	return answer{status: http.StatusNoContent}, s.Rulebook.Delete(r.Context(), r.who.Tenant, r.pathParameter("policy"))
 }

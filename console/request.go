@@ -24,8 +24,8 @@ type request struct {
 
 func (r *request) readBody() ([]byte, error) { return edge.ReadBody(r.Request, r.body) }
 
-// decode reads a body of strict JSON into v.
-func (r *request) decode(v any) error {
+// decodeBody reads a body of strict JSON into v.
+func (r *request) decodeBody(v any) error {
 	body, err := r.readBody()
 	if err != nil {
 		return err
@@ -33,8 +33,8 @@ func (r *request) decode(v any) error {
 	return edge.DecodeStrict(body, v)
 }
 
-// decodeOptional is decode for a body that may be left out.
-func (r *request) decodeOptional(v any) error {
+// decodeOptionalBody is decode for a body that may be left out.
+func (r *request) decodeOptionalBody(v any) error {
 	body, err := r.readBody()
 	if err != nil || len(body) == 0 {
 		return err
@@ -42,8 +42,8 @@ func (r *request) decodeOptional(v any) error {
 	return edge.DecodeStrict(body, v)
 }
 
-// param returns a part of the path as the client meant it.
-func (r *request) param(name string) string {
+// pathParameter returns a part of the path as the client meant it.
+func (r *request) pathParameter(name string) string {
 	value := chi.URLParam(r.Request, name)
 	if r.URL.RawPath == "" {
 		return value // of the decoded path
@@ -81,9 +81,9 @@ func (r *request) parsePage() (page, error) {
 	return p, nil
 }
 
-// cut shows one page of what was found with one item more than the page holds,
+// cutPage shows one page of what was found with one item more than the page holds,
 // and returns the `after` of the next page, nil for the last one.
-func cut[T, S any](p page, found []T, name func(T) string, show func(T) S) (shown []S, next *string) {
+func cutPage[T, S any](p page, found []T, name func(T) string, show func(T) S) (shown []S, next *string) {
 	if len(found) > p.limit {
 		found = found[:p.limit]
 		last := name(found[p.limit-1])

@@ -37,7 +37,7 @@ type flowView struct {
 	Tool    *string `json:"tool"`
 }
 
-func viewRun(r *workflow.Run) runView {
+func describeRun(r *workflow.Run) runView {
 	return runView{
 		RunID: r.ID, Status: r.Status, AgentID: r.Agent, TraceID: r.Trace, IngestKeyID: r.IngestKeyID,
 		Workflow:      flowView{r.Workflow.Name, orNull(r.Workflow.Version), orNull(r.Workflow.Tool)},
@@ -66,7 +66,7 @@ type runStepView struct {
 	Decision id.Decision `json:"decision"`
 }
 
-func viewRunEvent(e workflow.Event) runEventView {
+func describeRunEvent(e workflow.Event) runEventView {
 	v := runEventView{EventID: e.Event, ActionKind: e.Kind, SequenceNum: e.Index.Sequence(), EventHash: e.Hash, ReceivedAt: e.ReceivedAt}
 	if s := e.Step; s != nil {
 		v.runStepView = &runStepView{s.Key, s.Attempt, s.Status, orNull(s.Tool), e.Decision}
@@ -74,7 +74,7 @@ func viewRunEvent(e workflow.Event) runEventView {
 	return v
 }
 
-func (s *Server) listRuns(r *request) (answer, error) {
+func (s *Server) listWorkflowRuns(r *request) (answer, error) {
 	p, err := r.parsePage()
 	if err != nil {
 		return answer{}, err
@@ -93,12 +93,12 @@ func (s *Server) listRuns(r *request) (answer, error) {
 		Next *workflow.ID `json:"next"`
 	}{make([]runView, len(found)), orNull(next)}
 	for i := range found {
-		body.Runs[i] = viewRun(&found[i])
+		body.Runs[i] = describeRun(&found[i])
 	}
 	return answer{http.StatusOK, body}, nil
 }
 
-func (s *Server) getRun(r *request) (answer, error) {
+func (s *Server) answerRun(r *request) (answer, error) {
 	p, err := r.parsePage()
 	if err != nil {
 		return answer{}, err
@@ -109,7 +109,7 @@ func (s *Server) getRun(r *request) (answer, error) {
 			return answer{}, fault.New(fault.Invalid, "after must be a whole number from 0 to 2147483647")
 		}
 	}
-	run, events, next, err := s.Workflows.Find(r.Context(), r.who.Tenant, workflow.ID(r.param("run")), after, p.limit)
+	run, events, next, err := s.Workflows.Find(r.Context(), r.who.Tenant, workflow.ID(r.pathParameter("run")), after, p.limit)
 	if err != nil {
 		return answer{}, err
 	}
@@ -117,9 +117,9 @@ func (s *Server) getRun(r *request) (answer, error) {
 		runView
 		Events []runEventView `json:"events"`
 		Next   *int           `json:"next"`
-	}{viewRun(&run), make([]runEventView, len(events)), orNull(next)}
+	}{describeRun(&run), make([]runEventView, len(events)), orNull(next)}
 	for i := range events {
-		body.Events[i] = viewRunEvent(events[i])
+		body.Events[i] = describeRunEvent(events[i])
 	}
 	return answer{http.StatusOK, body}, nil
 }

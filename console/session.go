@@ -90,7 +90,7 @@ func (s *Server) serve(route *edge.Route[call]) edge.Handler {
 
 func (a answer) write(w http.ResponseWriter) error {
 	if a.body == nil {
-		edge.NoContent(w)
+		edge.WriteNoContent(w)
 		return nil
 	}
 	return edge.WriteJSON(w, a.status, a.body)

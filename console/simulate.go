@@ -41,14 +41,14 @@ func (s *Server) simulatePolicy(r *request) (answer, error) {
 	if err := edge.DecodeStrict(body, &q); err != nil {
 		return answer{}, err
 	}
-	if err := q.check(); err != nil {
+	if err := q.checkMembers(); err != nil {
 		return answer{}, err
 	}
 	version := uint64(0)
 	if q.Version != nil {
 		version = *q.Version
 	}
-	v, err := s.Rulebook.Get(r.Context(), r.who.Tenant, r.param("policy"), version)
+	v, err := s.Rulebook.Get(r.Context(), r.who.Tenant, r.pathParameter("policy"), version)
 	if err != nil {
 		return answer{}, err
 	}
@@ -57,12 +57,12 @@ func (s *Server) simulatePolicy(r *request) (answer, error) {
 		return answer{}, err
 	}
 	if q.Last != nil {
-		return s.rehearse(r.Context(), r.who, v, p, *q.Last)
+		return s.simulateEvents(r.Context(), r.who, v, p, *q.Last)
 	}
-	return s.tryOut(r.Context(), r.who, v, p, &q)
+	return s.explainInput(r.Context(), r.who, v, p, &q)
 }
 
-func (q *simulation) check() error {
+func (q *simulation) checkMembers() error {
 	switch {
 	case (q.Last == nil) == (q.Input == nil):
 		return fault.New(fault.Invalid, "Give either input or last")
@@ -76,8 +76,8 @@ func (q *simulation) check() error {
 	return nil
 }
 
-// tryOut explains what the policy says to the input.
-func (s *Server) tryOut(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy, q *simulation) (answer, error) {
+// explainInput explains what the policy says to the input.
+func (s *Server) explainInput(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy, q *simulation) (answer, error) {
 	members := map[string]jsontext.Value{"input": q.Input}
 	if q.Now != nil {
 		members["now"] = q.Now
@@ -97,14 +97,14 @@ func (s *Server) tryOut(ctx context.Context, who *account.Session, v policystore
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{http.StatusOK, viewTrial(v, &x, &trial)}, nil
+	return answer{http.StatusOK, describeTrial(v, &x, &trial)}, nil
 }
 
-// rehearse tells what the policy would have done to the newest events.
-func (s *Server) rehearse(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy, last int) (answer, error) {
+// simulateEvents tells what the policy would have done to the newest events.
+func (s *Server) simulateEvents(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy, last int) (answer, error) {
 	report, err := s.Rehearsals.SimulateEvents(ctx, who.Tenant, p, last)
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{http.StatusOK, viewRehearsal(v, &report)}, nil
+	return answer{http.StatusOK, describeSimulation(v, &report)}, nil
 }

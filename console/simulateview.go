@@ -53,14 +53,14 @@ type stepView struct {
 	Value      string `json:"value"`
 }
 
-func viewSimulated(v policystore.Version) simulatedView {
+func describeSimulated(v policystore.Version) simulatedView {
 	return simulatedView{v.PolicyID, v.Version, v.Digest}
 }
 
-func viewTrial(v policystore.Version, x *policy.Explanation, trial *policy.Trial) trialView {
+func describeTrial(v policystore.Version, x *policy.Explanation, trial *policy.Trial) trialView {
 	o := x.Settle(trial.Exceeds)
 	view := trialView{
-		simulatedView: viewSimulated(v),
+		simulatedView: describeSimulated(v),
 		Decision:      o.Decision, RuleID: o.RuleID, Reason: o.Reason, Obligations: o.Obligations, Shadow: o.Shadow,
 		EvaluatedAt: trial.Input.Now, InputDigest: policy.InputDigest(trial.Input),
 	}
@@ -83,7 +83,7 @@ func viewTrial(v policystore.Version, x *policy.Explanation, trial *policy.Trial
 	return view
 }
 
-type rehearsalView struct {
+type simulationView struct {
 	simulatedView
 	Summary      string         `json:"summary"`
 	FromSequence uint64         `json:"from_sequence"`
@@ -119,9 +119,9 @@ type said struct {
 	RuleID   *string     `json:"rule_id"`
 }
 
-func viewRehearsal(v policystore.Version, r *simulate.Report) rehearsalView {
-	view := rehearsalView{
-		simulatedView: viewSimulated(v),
+func describeSimulation(v policystore.Version, r *simulate.Report) simulationView {
+	view := simulationView{
+		simulatedView: describeSimulated(v),
 		Summary:       fmt.Sprintf("%d of %d would change", r.Changed, r.Evaluated),
 		FromSequence:  r.Begin.Sequence(), ToSequence: uint64(r.End), Complete: r.Complete,
 		Evaluated: r.Evaluated, WithoutTool: r.WithoutTool, Erased: r.Erased, Results: r.Results,

@@ -20,7 +20,7 @@ type deadLetterView struct {
 	Trouble   string     `json:"trouble"`
 }
 
-func viewDeadLetter(d webhook.DeadLetter, role account.Role) deadLetterView {
+func describeDeadLetter(d webhook.DeadLetter, role account.Role) deadLetterView {
 	v := deadLetterView{ID: d.ID, Type: d.Type, CreatedAt: d.CreatedAt, GivenUpAt: d.GivenUpAt, Tries: d.Tries, Trouble: d.Trouble}
 	if maySeeURLs(role) {
 		v.URL = &d.URL
@@ -49,15 +49,15 @@ func (s *Server) listWebhooks(r *request) (answer, error) {
 		Next        *string          `json:"next"`
 	}
 	body.PublicKey = orNull(key)
-	body.DeadLetters, body.Next = cut(p, found, func(d webhook.DeadLetter) string { return string(d.ID) }, func(d webhook.DeadLetter) deadLetterView {
-		return viewDeadLetter(d, r.who.Role)
+	body.DeadLetters, body.Next = cutPage(p, found, func(d webhook.DeadLetter) string { return string(d.ID) }, func(d webhook.DeadLetter) deadLetterView {
+		return describeDeadLetter(d, r.who.Role)
 	})
 	return answer{http.StatusOK, body}, nil
 }
 
 func (s *Server) replayWebhook(r *request) (answer, error) {
-	if err := r.decodeOptional(&struct{}{}); err != nil {
+	if err := r.decodeOptionalBody(&struct{}{}); err != nil {
 		return answer{}, err
 	}
-	return answer{status: http.StatusNoContent}, s.Outbox.Replay(r.Context(), r.who.Tenant, webhook.ID(r.param("webhook")))
+	return answer{status: http.StatusNoContent}, s.Outbox.Replay(r.Context(), r.who.Tenant, webhook.ID(r.pathParameter("webhook")))
 }

@@ -53,16 +53,16 @@ const (
 	failClosed = "closed"
 )
 
-func failName(closed bool) string {
+func failureModeName(closed bool) string {
 	if closed {
 		return failClosed
 	}
 	return failOpen
 }
 
-// getWitnesses shows whom the organization's log is shown to and what they have
+// answerWitnesses shows whom the organization's log is shown to and what they have
 // cosigned.
-func (s *Server) getWitnesses(r *request) (answer, error) {
+func (s *Server) answerWitnesses(r *request) (answer, error) {
 	own, err := s.Orgs.Witnessing(r.Context(), r.who.Tenant)
 	if err != nil {
 		return answer{}, err
@@ -72,8 +72,8 @@ func (s *Server) getWitnesses(r *request) (answer, error) {
 		return answer{}, err
 	}
 	v := witnessesView{
-		Fail: failName(standing.FailClosed), InForce: withoutURLs(standing.Policy).Text(),
-		Newest: viewCosigned(standing.Newest), Quorum: viewCosigned(standing.Quorum), Witnesses: []witnessViewOne{},
+		Fail: failureModeName(standing.FailClosed), InForce: withoutURLs(standing.Policy).Text(),
+		Newest: describeCosigned(standing.Newest), Quorum: describeCosigned(standing.Quorum), Witnesses: []witnessViewOne{},
 	}
 	if v.Policy, err = shownPolicy(own.Policy, r.who.Role); err != nil {
 		return answer{}, err
@@ -113,7 +113,7 @@ func withoutURLs(p *trust.Policy) *trust.Policy {
 	return shown
 }
 
-func viewCosigned(c *witness.Checkpoint) *cosignedView {
+func describeCosigned(c *witness.Checkpoint) *cosignedView {
 	if c == nil {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (s *Server) putWitnesses(r *request) (answer, error) {
 		Policy string  `json:"policy"`
 		Fail   *string `json:"fail"`
 	}
-	if err := r.decode(&body); err != nil {
+	if err := r.decodeBody(&body); err != nil {
 		return answer{}, err
 	}
 	if body.Policy == "" {
@@ -146,7 +146,7 @@ func (s *Server) putWitnesses(r *request) (answer, error) {
 	if _, err := s.Orgs.Change(r.Context(), r.who.Tenant, string(r.who.Account), org.Patch{Witnessing: &wanted}); err != nil {
 		return answer{}, err
 	}
-	return s.getWitnesses(r)
+	return s.answerWitnesses(r)
 }
 
 // deleteWitnesses goes back to the service's witnesses and quorum.
@@ -161,7 +161,7 @@ func (s *Server) askWitnesses(r *request) (answer, error) {
 	if _, err := s.Witnesses.AskNow(r.Context(), r.who.Tenant, witness.Owner); err != nil {
 		return answer{}, err
 	}
-	a, err := s.getWitnesses(r)
+	a, err := s.answerWitnesses(r)
 	a.status = http.StatusAccepted
 	return a, err
 }

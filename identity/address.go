@@ -19,7 +19,7 @@ func AddressOf(header string) func(*http.Request) netip.Addr {
 				return a
 			}
 		}
-		return peer(r)
+		return peerAddress(r)
 	}
 }
 
@@ -32,8 +32,8 @@ func parseAddress(s string) (netip.Addr, bool) {
 	return a.Unmap().WithZone(""), err == nil
 }
 
-// peer returns the address at the other end of the connection.
-func peer(r *http.Request) netip.Addr {
+// peerAddress returns the address at the other end of the connection.
+func peerAddress(r *http.Request) netip.Addr {
 	p, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return netip.Addr{}

@@ -49,18 +49,18 @@ type shownOrganization struct {
 	Offered        bool            `json:"offered,omitzero"` // not accepted: signing in to it does that
 }
 
-func (s *Server) login(w http.ResponseWriter, r *request) error {
+func (s *Server) signIn(w http.ResponseWriter, r *request) error {
 	var body signIn
-	if err := r.decode(&body); err != nil {
+	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
 	ctx := r.Context()
 	who, err := s.People.Authenticate(ctx, body.Email, body.Password, s.Address(r.Request))
-	s.logins.count(err)
+	s.logins.countAttempt(err)
 	if err != nil {
 		return err
 	}
-	tenant, err := s.choose(ctx, who.ID, body.OrganizationID)
+	tenant, err := s.chooseOrganization(ctx, who.ID, body.OrganizationID)
 	if err != nil {
 		return err
 	}
@@ -68,23 +68,23 @@ func (s *Server) login(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	answer, err := s.describe(ctx, session)
+	answer, err := s.describeSession(ctx, session)
 	if err != nil {
 		return err
 	}
-	http.SetCookie(w, s.cookie(token, int(s.Sessions.Life().Seconds())))
+	http.SetCookie(w, s.sessionCookie(token, int(s.Sessions.Life().Seconds())))
 	return edge.WriteJSON(w, http.StatusOK, answer)
 }
 
-// choose returns the organization that a session is to be in: the one that is wished,
+// chooseOrganization returns the organization that a session is to be in: the one that is wished,
 // else the one that the account has been in longest. An offer is accepted by wishing for
 // that organization, or when the account is in none.
-func (s *Server) choose(ctx context.Context, who account.ID, wished id.Organization) (id.Tenant, error) {
+func (s *Server) chooseOrganization(ctx context.Context, who account.ID, wished id.Organization) (id.Tenant, error) {
 	places, err := s.Members.Places(ctx, who)
 	if err != nil {
 		return 0, err
 	}
-	chosen, err := s.place(ctx, places, wished)
+	chosen, err := s.chooseMembership(ctx, places, wished)
 	if err != nil {
 		return 0, err
 	}
@@ -94,8 +94,8 @@ func (s *Server) choose(ctx context.Context, who account.ID, wished id.Organizat
 	return chosen.Tenant, err
 }
 
-// place returns the one of places that is wished, or by default; 403 when there is none.
-func (s *Server) place(ctx context.Context, places []account.Membership, wished id.Organization) (account.Membership, error) {
+// chooseMembership returns the one of places that is wished, or by default; 403 when there is none.
+func (s *Server) chooseMembership(ctx context.Context, places []account.Membership, wished id.Organization) (account.Membership, error) {
 	at := min(0, len(places)-1) // members first
 	if wished != (id.Organization{}) {
 		t, err := s.Organizations.ByID(ctx, wished)
@@ -110,7 +110,7 @@ func (s *Server) place(ctx context.Context, places []account.Membership, wished 
 	return places[at], nil
 }
 
-func (s *Server) describe(ctx context.Context, session *account.Session) (*signedIn, error) {
+func (s *Server) describeSession(ctx context.Context, session *account.Session) (*signedIn, error) {
 	places, err := s.Members.Places(ctx, session.Account)
 	if err != nil {
 		return nil, err
@@ -133,37 +133,37 @@ func (s *Server) describe(ctx context.Context, session *account.Session) (*signe
 	return a, nil
 }
 
-// cookie holds a token for some seconds; fewer than one take it away.
-func (s *Server) cookie(token string, seconds int) *http.Cookie {
+// sessionCookie holds a token for some seconds; fewer than one take it away.
+func (s *Server) sessionCookie(token string, seconds int) *http.Cookie {
 	return &http.Cookie{
 		Name: CookieName, Value: token, Path: "/", MaxAge: seconds,
 		HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode,
 	}
 }
 
-func (s *Server) logout(w http.ResponseWriter, r *request) error {
-	if err := s.Sessions.Close(r.Context(), tokenOf(r.Request)); err != nil {
+func (s *Server) signOut(w http.ResponseWriter, r *request) error {
+	if err := s.Sessions.Close(r.Context(), sessionToken(r.Request)); err != nil {
 		return err
 	}
-	http.SetCookie(w, s.cookie("", -1))
-	edge.NoContent(w)
+	http.SetCookie(w, s.sessionCookie("", -1))
+	edge.WriteNoContent(w)
 	return nil
 }
 
-func (s *Server) me(w http.ResponseWriter, r *request) error {
-	session, err := s.Sessions.Session(r.Context(), tokenOf(r.Request))
+func (s *Server) answerSession(w http.ResponseWriter, r *request) error {
+	session, err := s.Sessions.Session(r.Context(), sessionToken(r.Request))
 	if err != nil {
 		return err
 	}
-	answer, err := s.describe(r.Context(), session)
+	answer, err := s.describeSession(r.Context(), session)
 	if err != nil {
 		return err
 	}
 	return edge.WriteJSON(w, http.StatusOK, answer)
 }
 
-// tokenOf returns the session token of a request, "" when it has none.
-func tokenOf(r *http.Request) string {
+// sessionToken returns the session token of a request, "" when it has none.
+func sessionToken(r *http.Request) string {
 	c, err := r.Cookie(CookieName)
 	if err != nil {
 		return ""

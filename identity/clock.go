@@ -20,15 +20,15 @@ type shownClock struct {
 	HeldReason string     `json:"held_reason,omitempty"`
 }
 
-func showStatus(w http.ResponseWriter, s clock.Status) error {
+func writeClockStatus(w http.ResponseWriter, s clock.Status) error {
 	return edge.WriteJSON(w, http.StatusOK, shownClock{
 		TrustedAt: id.InstantOf(s.Trusted), WallAt: id.InstantOf(s.Wall), OffsetMS: s.Offset.Milliseconds(),
 		Held: s.Held != "", HeldReason: s.Held,
 	})
 }
 
-func (s *Server) showClock(w http.ResponseWriter, _ *request) error {
-	return showStatus(w, s.Clock.Status())
+func (s *Server) answerClock(w http.ResponseWriter, _ *request) error {
+	return writeClockStatus(w, s.Clock.Status())
 }
 
 // acceptClock takes the operator's word that the machine's clock is right.
@@ -36,13 +36,13 @@ func (s *Server) acceptClock(w http.ResponseWriter, r *request) error {
 	var body struct {
 		Accept bool `json:"accept"`
 	}
-	if err := r.decode(&body); err != nil {
+	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
 	if !body.Accept {
 		return fault.New(fault.Invalid, "accept must be true")
 	}
-	return showStatus(w, s.Clock.Accept())
+	return writeClockStatus(w, s.Clock.Accept())
 }
 
 // correctedClock is the event by which a ledger came back to the clock's time.
@@ -55,14 +55,14 @@ type correctedClock struct {
 // correctClock goes on when the caller goes, because a change that was made is better
 // told of than guessed at.
 func (s *Server) correctClock(w http.ResponseWriter, r *request) error {
-	tenant, err := s.named(r)
+	tenant, err := s.findOrganization(r)
 	if err != nil {
 		return err
 	}
 	var body struct {
 		Reason string `json:"reason"`
 	}
-	if err := r.decode(&body); err != nil {
+	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
 	c, err := s.LogKeys.CorrectClock(context.WithoutCancel(r.Context()), tenant, sysevent.Operator, body.Reason)

@@ -19,9 +19,9 @@ const (
 	guessTracked = 1 << 15 // networks
 )
 
-// guesses bounds wrong platform secrets by network, so that strangers elsewhere never
+// secretAttempts bounds wrong platform secrets by network, so that strangers elsewhere never
 // keep the right one out. Its methods may be called concurrently.
-type guesses struct {
+type secretAttempts struct {
 	now func() time.Time
 
 	mu       sync.Mutex
@@ -30,21 +30,21 @@ type guesses struct {
 	accepted, refused, limited prometheus.Counter
 }
 
-func newGuesses(now func() time.Time, r prometheus.Registerer) *guesses {
+func newSecretAttempts(now func() time.Time, r prometheus.Registerer) *secretAttempts {
 	calls := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_platform_calls_total", Help: "Platform calls by their secret: accepted, refused (a wrong one), limited (too many wrong ones from the network).",
 	}, []string{"result"})
 	r.MustRegister(calls)
-	return &guesses{
+	return &secretAttempts{
 		now: now, networks: ratelimit.New(ratelimit.Limit{Burst: guessBurst, Every: guessEvery, Tracked: guessTracked}),
 		accepted: calls.WithLabelValues("accepted"), refused: calls.WithLabelValues("refused"), limited: calls.WithLabelValues("limited"),
 	}
 }
 
-// try lets a caller of an address know whether its secret is the right one, which
+// checkAttempt lets a caller of an address know whether its secret is the right one, which
 // isRight tells. fault.Unauthorized for a wrong one, fault.RateLimited, without a word
 // about the secret, after too many.
-func (g *guesses) try(from netip.Addr, isRight bool) error {
+func (g *secretAttempts) checkAttempt(from netip.Addr, isRight bool) error {
 	network := ratelimit.Network(from)
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -128,8 +128,8 @@ type Server struct {
 	origin *http.CrossOriginProtection
 	logins loginCounters
 
-	guesses  *guesses
-	guessLog *slog.Logger // without repetitions
+	secretAttempts *secretAttempts
+	attemptLog     *slog.Logger // without repetitions
 }
 
 // New returns a server.
@@ -146,7 +146,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("identity: public URL: %w", err)
 	}
 	if s.Address == nil {
-		s.Address = peer
+		s.Address = peerAddress
 	}
 	if s.Metrics == nil {
 		s.Metrics = prometheus.NewRegistry()
@@ -155,7 +155,7 @@ func New(o Options) (*Server, error) {
 	if s.Now == nil {
 		s.Now = time.Now
 	}
-	s.guesses, s.guessLog = newGuesses(s.Now, s.Metrics), telemetry.WithoutRepeats(s.Edge.Logger)
+	s.secretAttempts, s.attemptLog = newSecretAttempts(s.Now, s.Metrics), telemetry.WithoutRepeats(s.Edge.Logger)
 	return s, nil
 }
 
@@ -185,20 +185,20 @@ func (s *Server) Routes(r *edge.Router) {
 	table.Add("POST", organization+"/log-keys/retire", platform, none, s.retireLogKey)
 	table.Add("POST", organization+"/witnesses/ask", platform, none, s.askWitnesses)
 	table.Add("POST", organization+"/clock", platform, some, s.correctClock)
-	table.Add("GET", "/v1/id/platform/clock", platform, none, s.showClock)
+	table.Add("GET", "/v1/id/platform/clock", platform, none, s.answerClock)
 	table.Add("POST", "/v1/id/platform/clock", platform, some, s.acceptClock)
 	table.Add("POST", "/v1/id/platform/accounts/password", platform, some, s.setPassword)
 
-	table.Add("POST", "/v1/id/auth/login", page, some, s.login)
-	table.Add("POST", "/v1/id/auth/logout", page, none, s.logout)
-	table.Add("GET", "/v1/id/auth/me", session, none, s.me)
+	table.Add("POST", "/v1/id/auth/login", page, some, s.signIn)
+	table.Add("POST", "/v1/id/auth/logout", page, none, s.signOut)
+	table.Add("GET", "/v1/id/auth/me", session, none, s.answerSession)
 
-	edge.Mount(r, edge.Surface[handler]{Edge: s.Edge, Serve: s.serve}, table)
+	edge.Mount(r, edge.Surface[handler]{Edge: s.Edge, Serve: s.serveRoute}, table)
 }
 
-// serve checks the permission of a route before its handler sees a request. The handler
+// serveRoute checks the permission of a route before its handler sees a request. The handler
 // of a route for sessions finds the session itself.
-func (s *Server) serve(route *edge.Route[handler]) edge.Handler {
+func (s *Server) serveRoute(route *edge.Route[handler]) edge.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if route.Permission.Credential == edge.PlatformSecret {
 			if err := s.checkSecret(r); err != nil {
@@ -218,15 +218,15 @@ func (s *Server) serve(route *edge.Route[handler]) edge.Handler {
 func (s *Server) checkSecret(r *http.Request) error {
 	given := sha256.Sum256([]byte(r.Header.Get("X-Platform-Secret")))
 	from := s.Address(r)
-	err := s.guesses.try(from, subtle.ConstantTimeCompare(given[:], s.secret[:]) == 1)
+	err := s.secretAttempts.checkAttempt(from, subtle.ConstantTimeCompare(given[:], s.secret[:]) == 1)
 	if err != nil {
-		s.guessLog.Warn("platform secret refused", "network", ratelimit.Network(from), "limited", fault.Is(err, fault.RateLimited))
+		s.attemptLog.Warn("platform secret refused", "network", ratelimit.Network(from), "limited", fault.Is(err, fault.RateLimited))
 	}
 	return err
 }
 
-// decode reads the JSON body of a request into v.
-func (r *request) decode(v any) error {
+// decodeBody reads the JSON body of a request into v.
+func (r *request) decodeBody(v any) error {
 	body, err := edge.ReadBody(r.Request, r.body)
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func (s *Server) retireLogKey(w http.ResponseWriter, r *request) error {
 // changeLogKey makes one step of a rotation; there is no body to read. It goes on when the caller goes: a key
 // that was made is better told of than guessed at.
 func (s *Server) changeLogKey(w http.ResponseWriter, r *request, status int, change func(context.Context, id.Tenant, string) (log.LogKey, error)) error {
-	tenant, err := s.named(r)
+	tenant, err := s.findOrganization(r)
 	if err != nil {
 		return err
 	}
@@ -50,8 +50,8 @@ func (s *Server) changeLogKey(w http.ResponseWriter, r *request, status int, cha
 	return edge.WriteJSON(w, status, told)
 }
 
-// named finds the organization of a path, by its id or slug: no slug is a UUID.
-func (s *Server) named(r *request) (id.Tenant, error) {
+// findOrganization finds the organization of a path, by its id or slug: no slug is a UUID.
+func (s *Server) findOrganization(r *request) (id.Tenant, error) {
 	name := chi.URLParam(r.Request, "organization")
 	if organization, err := id.ParseOrganization(name); err == nil {
 		return s.Organizations.ByID(r.Context(), organization)

@@ -22,8 +22,8 @@ func newLoginCounters(r prometheus.Registerer) loginCounters {
 	}
 }
 
-// count counts an attempt that ended with err.
-func (c loginCounters) count(err error) {
+// countAttempt counts an attempt that ended with err.
+func (c loginCounters) countAttempt(err error) {
 	switch {
 	case err == nil:
 		c.accepted.Inc()

@@ -44,7 +44,7 @@ type shownIngestKey struct {
 
 func (s *Server) createOrganization(w http.ResponseWriter, r *request) error {
 	var body newOrganization
-	if err := r.decode(&body); err != nil {
+	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
 	made, err := s.Provisioner.CreateOrganization(r.Context(), provision.Request{
@@ -87,7 +87,7 @@ type organizationChange struct {
 	} `json:"limits"`
 }
 
-func (c *organizationChange) patch() org.Patch {
+func (c *organizationChange) patchSettings() org.Patch {
 	p := org.Patch{Plan: c.Plan, Active: c.Active}
 	if c.Limits.EventsPerMonth.given {
 		p.EventsPerMonth = &c.Limits.EventsPerMonth.value
@@ -114,7 +114,7 @@ type limits struct {
 	StatementsPerMinute *uint64 `json:"statements_per_minute"`
 }
 
-func ownLimits(s *org.Settings) limits {
+func describeLimits(s *org.Settings) limits {
 	own := func(name org.Limit) *uint64 {
 		n, has := s.Own[name]
 		if !has {
@@ -148,16 +148,16 @@ func (s *Server) changeOrganization(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	var body organizationChange
-	if err := r.decode(&body); err != nil {
+	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	is, err := s.Organizations.Change(r.Context(), tenant, sysevent.Operator, body.patch())
+	is, err := s.Organizations.Change(r.Context(), tenant, sysevent.Operator, body.patchSettings())
 	if err != nil {
 		return err
 	}
 	return edge.WriteJSON(w, http.StatusOK, changedOrganization{
 		OrganizationID: is.ID, Slug: is.Slug, Name: is.Name, Plan: is.Plan, Active: is.Active,
-		Limits: ownLimits(is), Disclosure: is.Disclosure,
+		Limits: describeLimits(is), Disclosure: is.Disclosure,
 	})
 }
 
@@ -165,7 +165,7 @@ func (s *Server) changeOrganization(w http.ResponseWriter, r *request) error {
 // that have none or lost it.
 func (s *Server) setPassword(w http.ResponseWriter, r *request) error {
 	var body credentials
-	if err := r.decode(&body); err != nil {
+	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
 	names, err := s.organizationNames(r.Context(), body.Email)
@@ -175,7 +175,7 @@ func (s *Server) setPassword(w http.ResponseWriter, r *request) error {
 	if err := s.People.SetPassword(r.Context(), body.Email, body.Password, names...); err != nil {
 		return err
 	}
-	edge.NoContent(w)
+	edge.WriteNoContent(w)
 	return nil
 }
 

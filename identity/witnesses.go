@@ -19,7 +19,7 @@ type askedWitnesses struct {
 
 // askWitnesses does not wait for what the witnesses answer; there is no body to read.
 func (s *Server) askWitnesses(w http.ResponseWriter, r *request) error {
-	tenant, err := s.named(r)
+	tenant, err := s.findOrganization(r)
 	if err != nil {
 		return err
 	}

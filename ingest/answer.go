@@ -48,7 +48,7 @@ func (in *intake) status() int {
 	case replayed:
 		return http.StatusOK
 	}
-	return edge.Status(in.err)
+	return edge.StatusOf(in.err)
 }
 
 // appendMembers appends the members of the answer for an event that is in the

@@ -67,7 +67,7 @@ func batchOf(w http.ResponseWriter, r *http.Request, body []byte) ([][]byte, err
 func (s *Server) countRefused(batch []intake) {
 	for i := range batch {
 		if batch[i].fate == refused {
-			s.edge.Metrics.Refused(batch[i].err)
+			s.edge.Metrics.CountRefusal(batch[i].err)
 		}
 	}
 }
@@ -107,7 +107,7 @@ func appendError(b []byte, err error, requestID string) []byte {
 	if body.Code != "" {
 		b = jcs.AppendString(append(b, `,"code":`...), body.Code)
 	}
-	if edge.Status(err) >= http.StatusInternalServerError {
+	if edge.StatusOf(err) >= http.StatusInternalServerError {
 		b = jcs.AppendString(append(b, `,"request_id":`...), requestID)
 	}
 	return b

@@ -120,7 +120,7 @@ func (in *intake) recalled(r log.Replay) {
 }
 
 func (in *intake) refuse(err error) {
-	in.fate, in.err = refused, edge.Ended(err)
+	in.fate, in.err = refused, edge.EndedEarly(err)
 	in.server.metrics.events[refused].Inc()
 }
 

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// preferred returns the one of offers that the Accept header values want most;
+// preferredMedia returns the one of offers that the Accept header values want most;
 // among equals the first. When none is wanted it is the first too: an answer in
 // a form that was not asked for is of more use than none.
-func preferred(accept []string, offers ...string) string {
+func preferredMedia(accept []string, offers ...string) string {
 	best, most := offers[0], 0.0
 	for _, offer := range offers {
-		if q := quality(accept, offer); q > most {
+		if q := mediaQuality(accept, offer); q > most {
 			best, most = offer, q
 		}
 	}
 	return best
 }
 
-// quality returns the weight of the most specific media range that covers offer
+// mediaQuality returns the weight of the most specific media range that covers offer
 // (RFC 9110 section 12.5.1), 0 when none does.
-func quality(accept []string, offer string) float64 {
+func mediaQuality(accept []string, offer string) float64 {
 	closest, weight := uncovered, 0.0
 	for _, value := range accept {
 		for element := range strings.SplitSeq(value, ",") {
@@ -29,8 +29,8 @@ func quality(accept []string, offer string) float64 {
 			if err != nil {
 				continue
 			}
-			if c := cover(media, offer); c > closest {
-				closest, weight = c, weightOf(parameters)
+			if c := coverageOf(media, offer); c > closest {
+				closest, weight = c, parseQuality(parameters)
 			}
 		}
 	}
@@ -47,7 +47,7 @@ const (
 	byName
 )
 
-func cover(media, offer string) coverage {
+func coverageOf(media, offer string) coverage {
 	kind, _, _ := strings.Cut(offer, "/")
 	switch media {
 	case offer:
@@ -60,8 +60,8 @@ func cover(media, offer string) coverage {
 	return uncovered
 }
 
-// weightOf reads the q parameter, 1 when it is absent or makes no sense.
-func weightOf(parameters map[string]string) float64 {
+// parseQuality reads the q parameter, 1 when it is absent or makes no sense.
+func parseQuality(parameters map[string]string) float64 {
 	q, err := strconv.ParseFloat(parameters["q"], 64)
 	if err != nil || !(q >= 0 && q <= 1) {
 		return 1

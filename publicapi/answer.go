@@ -12,31 +12,31 @@ import (
 // Proofs are rendered by hand: they are numbers and hashes, many, and asked for
 // more often than all else.
 
-// inclusionOf renders a.
-func inclusionOf(a *verify.InclusionAnswer) representation {
-	b := make([]byte, 0, proofRoom(a.Hashes))
+// renderInclusion renders a.
+func renderInclusion(a *verify.InclusionAnswer) representation {
+	b := make([]byte, 0, maxProofLength(a.Hashes))
 	b = appendNumber(append(b, `{"log_index":`...), a.LogIndex)
 	b = appendNumber(append(b, `,"tree_size":`...), a.TreeSize)
 	b = appendHash(append(b, `,"leaf_hash":`...), a.LeafHash)
 	b = appendHash(append(b, `,"root_hash":`...), a.RootHash)
-	return proofOf(b, a.Hashes)
+	return finishProof(b, a.Hashes)
 }
 
-// consistencyOf renders c.
-func consistencyOf(c *verify.Consistency) representation {
-	b := make([]byte, 0, proofRoom(c.Hashes))
+// renderConsistency renders c.
+func renderConsistency(c *verify.Consistency) representation {
+	b := make([]byte, 0, maxProofLength(c.Hashes))
 	b = appendNumber(append(b, `{"from":`...), c.From)
 	b = appendNumber(append(b, `,"to":`...), c.To)
 	b = appendHash(append(b, `,"from_root":`...), c.FromRoot)
 	b = appendHash(append(b, `,"to_root":`...), c.ToRoot)
-	return proofOf(b, c.Hashes)
+	return finishProof(b, c.Hashes)
 }
 
-// proofRoom is the length that an answer has at most.
-func proofRoom(hashes []id.Hash) int { return 256 + (2*len(id.Hash{})+len(`"",`))*len(hashes) }
+// maxProofLength is the length that an answer has at most.
+func maxProofLength(hashes []id.Hash) int { return 256 + (2*len(id.Hash{})+len(`"",`))*len(hashes) }
 
-// proofOf ends an answer with the hashes of its proof.
-func proofOf(b []byte, hashes []id.Hash) representation {
+// finishProof ends an answer with the hashes of its proof.
+func finishProof(b []byte, hashes []id.Hash) representation {
 	b = append(b, `,"hashes":[`...)
 	for i, h := range hashes {
 		if i > 0 {

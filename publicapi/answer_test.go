@@ -22,14 +22,14 @@ func TestProofsRenderedByHand(t *testing.T) {
 			got  representation
 			from any
 		}{
-			{inclusionOf(&a), a},
-			{consistencyOf(&c), c},
+			{renderInclusion(&a), a},
+			{renderConsistency(&c), c},
 		} {
 			want, err := json.Marshal(tt.from)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := tt.got.body; string(got) != string(want) || len(got) > proofRoom(hashes) {
+			if got := tt.got.body; string(got) != string(want) || len(got) > maxProofLength(hashes) {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 		}

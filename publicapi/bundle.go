@@ -25,39 +25,39 @@ func (s *Server) verify(r request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	q, err := readQuery(r.Request)
+	q, err := parseQuery(r.Request)
 	if err != nil {
 		return representation{}, err
 	}
-	format, err := formatOf(r, q)
+	format, err := wantedFormat(r, q)
 	if err != nil {
 		return representation{}, err
 	}
-	state, b, err := s.bundleInLine(r.Context(), r.slug, state, param(r.Request, "event"), q)
+	state, b, err := s.makeNewestBundle(r.Context(), r.slug, state, pathParameter(r.Request, "event"), q)
 	if err != nil {
 		return representation{}, err
 	}
 	if format == formatProof {
 		return representation{media: mediaText, cache: never, vary: "Accept", body: b.TlogProof()}, nil
 	}
-	if q.text("directory") == "1" {
+	if q.textParameter("directory") == "1" {
 		if err := s.addDirectory(r.Context(), state, b); err != nil {
 			return representation{}, err
 		}
 	}
-	if q.text("verify") == "1" {
-		if err := s.report(r.Context(), state, b); err != nil {
+	if q.textParameter("verify") == "1" {
+		if err := s.verifyBundle(r.Context(), state, b); err != nil {
 			return representation{}, err
 		}
 	}
-	p, err := jsonOf(b, never)
+	p, err := newJSONResponse(b, never)
 	p.vary = "Accept"
 	return p, err
 }
 
-// report checks a bundle as anybody can who has it and the policies of its log and
+// verifyBundle checks a bundle as anybody can who has it and the policies of its log and
 // of the directory.
-func (s *Server) report(ctx context.Context, state *log.State, b *verify.Bundle) error {
+func (s *Server) verifyBundle(ctx context.Context, state *log.State, b *verify.Bundle) error {
 	o := verify.Options{CheckedAt: id.InstantOf(s.clock())}
 	shown := []*log.State{state}
 	if b.Directory != nil {
@@ -83,13 +83,13 @@ func (s *Server) report(ctx context.Context, state *log.State, b *verify.Bundle)
 	return nil
 }
 
-// formatOf returns the form that is asked for, in the query or by Accept.
-func formatOf(r request, q query) (string, error) {
-	switch format := q.text("format"); format {
+// wantedFormat returns the form that is asked for, in the query or by Accept.
+func wantedFormat(r request, q query) (string, error) {
+	switch format := q.textParameter("format"); format {
 	case formatProof, formatJSON:
 		return format, nil
 	case "":
-		if preferred(r.Header["Accept"], edge.MediaJSON, "text/plain") == "text/plain" {
+		if preferredMedia(r.Header["Accept"], edge.MediaJSON, "text/plain") == "text/plain" {
 			return formatProof, nil
 		}
 		return formatJSON, nil
@@ -97,29 +97,29 @@ func formatOf(r request, q query) (string, error) {
 	return "", fault.New(fault.Invalid, "format must be json or tlog-proof")
 }
 
-// bundleInLine makes the bundle of an event that is in the log of a state, or in one
+// makeNewestBundle makes the bundle of an event that is in the log of a state, or in one
 // before it, unless the query names the log. It returns the state of that log.
-func (s *Server) bundleInLine(ctx context.Context, slug id.Slug, state *log.State, name string, q query) (*log.State, *verify.Bundle, error) {
+func (s *Server) makeNewestBundle(ctx context.Context, slug id.Slug, state *log.State, name string, q query) (*log.State, *verify.Bundle, error) {
 	if !event.ValidEvent(name) {
 		return nil, nil, notFound()
 	}
-	if q.has("origin") {
-		b, err := s.bundleOf(ctx, slug, state, name)
+	if q.hasParameter("origin") {
+		b, err := s.makeEventBundle(ctx, slug, state, name)
 		return state, b, err
 	}
-	found, at, err := s.holding(ctx, state, id.Event(name))
+	found, at, err := s.findHoldingLog(ctx, state, id.Event(name))
 	if err == nil {
 		err = found.Provable()
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := s.bundleAt(ctx, slug, found, at)
+	b, err := s.makeBundle(ctx, slug, found, at)
 	return found, b, err
 }
 
-// bundleOf makes the bundle of one event of a log, all of it under one checkpoint.
-func (s *Server) bundleOf(ctx context.Context, slug id.Slug, state *log.State, name string) (*verify.Bundle, error) {
+// makeEventBundle makes the bundle of one event of a log, all of it under one checkpoint.
+func (s *Server) makeEventBundle(ctx context.Context, slug id.Slug, state *log.State, name string) (*verify.Bundle, error) {
 	if !event.ValidEvent(name) {
 		return nil, notFound()
 	}
@@ -127,11 +127,11 @@ func (s *Server) bundleOf(ctx context.Context, slug id.Slug, state *log.State, n
 	if err != nil {
 		return nil, err
 	}
-	return s.bundleAt(ctx, slug, state, at)
+	return s.makeBundle(ctx, slug, state, at)
 }
 
-func (s *Server) bundleAt(ctx context.Context, slug id.Slug, state *log.State, at id.Index) (*verify.Bundle, error) {
-	parts, err := s.parts(ctx, state, at)
+func (s *Server) makeBundle(ctx context.Context, slug id.Slug, state *log.State, at id.Index) (*verify.Bundle, error) {
+	parts, err := s.readBundleParts(ctx, state, at)
 	if err != nil {
 		return nil, err
 	}
@@ -143,13 +143,13 @@ func (s *Server) bundleAt(ctx context.Context, slug id.Slug, state *log.State, a
 	if b.OperatorStatement, err = s.operatorStatement(ctx, state); err != nil {
 		return nil, err
 	}
-	b.OperatorStatement.KeyClaim, err = s.keyClaim(ctx, state, b)
+	b.OperatorStatement.KeyClaim, err = s.readKeyClaim(ctx, state, b)
 	return b, err
 }
 
-// keyClaim says whether the organization has claimed that the key of a disclosed
+// readKeyClaim says whether the organization has claimed that the key of a disclosed
 // record was not the agent's alone when the event was signed.
-func (s *Server) keyClaim(ctx context.Context, state *log.State, b *verify.Bundle) (string, error) {
+func (s *Server) readKeyClaim(ctx context.Context, state *log.State, b *verify.Bundle) (string, error) {
 	if b.Record == nil {
 		return "", nil
 	}
@@ -167,8 +167,8 @@ func (s *Server) keyClaim(ctx context.Context, state *log.State, b *verify.Bundl
 	return verify.KeyCompromised, nil
 }
 
-// parts reads what a bundle is made of.
-func (s *Server) parts(ctx context.Context, state *log.State, at id.Index) (p verify.Parts, err error) {
+// readBundleParts reads what a bundle is made of.
+func (s *Server) readBundleParts(ctx context.Context, state *log.State, at id.Index) (p verify.Parts, err error) {
 	e, err := s.ledgers.Event(ctx, state, at, storage.FieldRecord|storage.FieldEnvelope)
 	if err != nil {
 		return p, err

@@ -19,7 +19,7 @@ func wantsGzip(values []string) bool {
 			if err != nil {
 				continue
 			}
-			switch q := weightOf(parameters); coding {
+			switch q := parseQuality(parameters); coding {
 			case codingGzip, "x-gzip":
 				gzip = max(gzip, q)
 			case "identity":

@@ -13,18 +13,18 @@ import (
 // agentKeyDocument serves agents/:agentId/did: the did:key document of the
 // active key that was registered last.
 func (s *Server) agentKeyDocument(r request) (representation, error) {
-	return s.agentDocument(r, newestKey, id.Agent(param(r.Request, "agent")))
+	return s.agentDocument(r, newestKey, id.Agent(pathParameter(r.Request, "agent")))
 }
 
 // agentWebDocument serves agents/:agentId/did.json.
 func (s *Server) agentWebDocument(r request) (representation, error) {
-	return s.agentDocument(r, allKeys, id.Agent(param(r.Request, "agent")))
+	return s.agentDocument(r, allKeys, id.Agent(pathParameter(r.Request, "agent")))
 }
 
 // didDocument serves did/:did. A did:web with a port holds an escape of its own
 // (%3A or %3a): it is also found when that was not escaped again for the path.
 func (s *Server) didDocument(r request) (representation, error) {
-	name := param(r.Request, "did")
+	name := pathParameter(r.Request, "did")
 	if public, err := did.ParseKey(name); err == nil {
 		return s.knownKeyDocument(r, public)
 	}
@@ -42,10 +42,10 @@ func (s *Server) knownKeyDocument(r request, public [32]byte) (representation, e
 	refused := notFound()
 	for holder, err := range s.agents.KeyHolders(r.Context(), public) {
 		if err == nil {
-			_, err = s.trusted(r, holder)
+			_, err = s.trustedState(r, holder)
 		}
 		if err == nil {
-			return s.document(r, documentName{form: oneKey, public: public}, func(context.Context) (did.Document, error) {
+			return s.cachedDocument(r, documentName{form: oneKey, public: public}, func(context.Context) (did.Document, error) {
 				return did.KeyDocument(public)
 			})
 		}
@@ -61,12 +61,12 @@ func (s *Server) agentDocument(r request, form documentForm, agent id.Agent) (re
 	if err != nil {
 		return representation{}, err
 	}
-	state, err := s.trusted(r, owner)
+	state, err := s.trustedState(r, owner)
 	if err != nil {
 		return representation{}, err
 	}
 	name := documentName{form: form, agent: agent, version: state.ConfigVersion()}
-	return s.document(r, name, func(ctx context.Context) (did.Document, error) {
+	return s.cachedDocument(r, name, func(ctx context.Context) (did.Document, error) {
 		keys, err := s.agents.DIDKeys(ctx, owner, agent)
 		if err != nil {
 			return did.Document{}, err
@@ -88,9 +88,9 @@ func newestDocument(keys []did.Key) (did.Document, error) {
 	return did.Document{}, notFound()
 }
 
-// trusted returns the state of an organization's ledger, or the error of
+// trustedState returns the state of an organization's ledger, or the error of
 // log.State.Trusted.
-func (s *Server) trusted(r request, t id.Tenant) (*log.State, error) {
+func (s *Server) trustedState(r request, t id.Tenant) (*log.State, error) {
 	state, err := s.ledgers.State(r.Context(), t)
 	if err != nil {
 		return nil, err

@@ -46,10 +46,10 @@ func newDocuments(room int64) *cache.Loading[documentName, documentBody] {
 	})
 }
 
-// document returns the document of a name in the form that Accept names. It is made by
+// cachedDocument returns the document of a name in the form that Accept names. It is made by
 // find, once for all who ask for it.
-func (s *Server) document(r request, name documentName, find func(context.Context) (did.Document, error)) (representation, error) {
-	media := preferred(r.Header["Accept"], did.MediaJSON, did.MediaDID, did.MediaDIDJSON, did.MediaDIDLDJSON, did.MediaResolution)
+func (s *Server) cachedDocument(r request, name documentName, find func(context.Context) (did.Document, error)) (representation, error) {
+	media := preferredMedia(r.Header["Accept"], did.MediaJSON, did.MediaDID, did.MediaDIDJSON, did.MediaDIDLDJSON, did.MediaResolution)
 	name.resolved = media == did.MediaResolution
 	name.agent = id.Agent(strings.Clone(string(name.agent))) // maybe a part of a whole request
 	body, err := s.documents.Get(r.Context(), name, func(ctx context.Context) (documentBody, error) {
@@ -77,6 +77,6 @@ func renderDocument(d did.Document, resolved bool) (documentBody, error) {
 	}
 	body, err := json.Marshal(content)
 	p := representation{cache: revalidate, vary: "Accept", body: body, length: strconv.Itoa(len(body))}
-	p.tag = p.etag()
+	p.tag = p.entityTag()
 	return documentBody(p), err
 }

@@ -48,7 +48,7 @@ func (s *Server) nameDirectory(r request) (representation, error) {
 		return representation{}, err
 	}
 	identity := state.Identity()
-	return jsonOf(directoryName{identity.Organization, s.directory.Slug, identity.Origin, state.VerifierKey().String()}, revalidate)
+	return newJSONResponse(directoryName{identity.Organization, s.directory.Slug, identity.Origin, state.VerifierKey().String()}, revalidate)
 }
 
 // How much one answer of directory/events looks at and holds.
@@ -82,11 +82,11 @@ func (s *Server) directoryEvents(r request) (representation, error) {
 	if err := state.Provable(); err != nil {
 		return representation{}, err
 	}
-	q, err := readQuery(r.Request)
+	q, err := parseQuery(r.Request)
 	if err != nil {
 		return representation{}, err
 	}
-	from, err := q.index("from", 0)
+	from, err := q.indexParameter("from", 0)
 	if err != nil {
 		return representation{}, err
 	}
@@ -97,7 +97,7 @@ func (s *Server) directoryEvents(r request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	return jsonOf(page, revalidate)
+	return newJSONResponse(page, revalidate)
 }
 
 func (s *Server) directoryPage(ctx context.Context, state *log.State, from id.Index) (directoryPage, error) {
@@ -135,7 +135,7 @@ func (s *Server) addDirectory(ctx context.Context, state *log.State, b *verify.B
 	if err != nil || kept.Detached() {
 		return err
 	}
-	listing, err := s.bundleOf(ctx, s.directory.Slug, kept, string(name))
+	listing, err := s.makeEventBundle(ctx, s.directory.Slug, kept, string(name))
 	if fault.Is(err, fault.NotFound) {
 		return nil // stored, and not in the state that is shown yet
 	}

@@ -20,11 +20,11 @@ func FuzzPreferred(f *testing.F) {
 	}
 	offers := []string{"application/json", "text/plain"}
 	f.Fuzz(func(t *testing.T, accept string) {
-		if got := preferred([]string{accept}, offers...); !slices.Contains(offers, got) {
+		if got := preferredMedia([]string{accept}, offers...); !slices.Contains(offers, got) {
 			t.Errorf("%q: got %q", accept, got)
 		}
 		for _, offer := range offers {
-			if q := quality([]string{accept}, offer); !(q >= 0 && q <= 1) {
+			if q := mediaQuality([]string{accept}, offer); !(q >= 0 && q <= 1) {
 				t.Errorf("%q: got quality %v of %s", accept, q, offer)
 			}
 		}
@@ -53,11 +53,11 @@ func FuzzQueryIndex(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		r := httptest.NewRequest("GET", "/?n="+url.QueryEscape(text), nil)
-		q, err := readQuery(r)
+		q, err := parseQuery(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, err := q.index("n", 0)
+		n, err := q.indexParameter("n", 0)
 		if err == nil && (strconv.FormatUint(uint64(n), 10) != text || n > tlog.MaxSize) {
 			t.Errorf("%q is read as %d", text, n)
 		}

@@ -20,22 +20,22 @@ func (s *Server) head(r request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	of := subject{slug: r.slug, state: state}
-	if err := s.relate(r.Context(), &of); err != nil {
+	of := headSubject{slug: r.slug, state: state}
+	if err := s.nameNeighbours(r.Context(), &of); err != nil {
 		return representation{}, err
 	}
 	return s.headAnswer(of, note)
 }
 
-// subject is what an answer about a head follows from, beside the checkpoint.
-type subject struct {
+// headSubject is what an answer about a head follows from, beside the checkpoint.
+type headSubject struct {
 	slug          id.Slug
 	state         *log.State
 	before, after id.Origin // the logs before and after in the line; empty for none
 }
 
-// relate names the logs before and after in the line.
-func (s *Server) relate(ctx context.Context, of *subject) error {
+// nameNeighbours names the logs before and after in the line.
+func (s *Server) nameNeighbours(ctx context.Context, of *headSubject) error {
 	before, err := s.ledgers.Predecessor(ctx, of.state)
 	if err != nil {
 		return err
@@ -50,17 +50,17 @@ func (s *Server) relate(ctx context.Context, of *subject) error {
 	return err
 }
 
-// render is of the checkpoint that is shown. Of a detached ledger nobody knows the
+// renderHead is of the checkpoint that is shown. Of a detached ledger nobody knows the
 // entry it ends with.
-func (of subject) render(note []byte) (representation, error) {
+func (of headSubject) renderHead(note []byte) (representation, error) {
 	state := of.state
 	h := verify.NewHead(of.slug, state.Shown(), note, state.Last(), state.LastReceived())
 	h.Fault, h.Predecessor, h.Successor = string(state.Fault().Level), of.before, of.after
 	if state.Detached() {
 		h.LatestLeafHash, h.LatestPublishedAt = nil, nil
 	}
-	made, err := jsonOf(h, revalidate)
-	made.tag, made.length = made.etag(), strconv.Itoa(len(made.body))
+	made, err := newJSONResponse(h, revalidate)
+	made.tag, made.length = made.entityTag(), strconv.Itoa(len(made.body))
 	return made, err
 }
 
@@ -70,7 +70,7 @@ const maxHeads = 1024
 // keptHead is an answer and what it was made of. It keeps both in memory, so that
 // nothing newer can lie where they do.
 type keptHead struct {
-	subject
+	headSubject
 	note []byte
 	made representation
 }
@@ -82,17 +82,17 @@ func newHeads() *cache.Map[id.Tenant, *keptHead] {
 // headAnswer returns the answer about a head with its checkpoint, which is not written
 // to. The newest answer about each ledger is kept: until the head is another one it is
 // always the same.
-func (s *Server) headAnswer(of subject, note []byte) (representation, error) {
+func (s *Server) headAnswer(of headSubject, note []byte) (representation, error) {
 	t := of.state.Identity().Tenant
-	if kept, found := s.heads.Get(t); found && kept.subject == of && same(kept.note, note) {
+	if kept, found := s.heads.Get(t); found && kept.headSubject == of && sameMemory(kept.note, note) {
 		return kept.made, nil
 	}
-	made, err := of.render(note)
+	made, err := of.renderHead(note)
 	if err == nil {
 		s.heads.Put(t, &keptHead{of, note, made})
 	}
 	return made, err
 }
 
-// same reports whether two slices are one piece of memory.
-func same(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
+// sameMemory reports whether two slices are one piece of memory.
+func sameMemory(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }

@@ -15,9 +15,9 @@ import (
 // An organization has one log, or a line of them: each but the newest is frozen, and
 // the one after it goes on in its place.
 
-// inLine returns the first state that is of, from the newest of the line of s back;
+// findInLine returns the first state that is of, from the newest of the line of s back;
 // fault.NotFound when there is none.
-func (s *Server) inLine(ctx context.Context, state *log.State, of func(*log.State) bool) (*log.State, error) {
+func (s *Server) findInLine(ctx context.Context, state *log.State, of func(*log.State) bool) (*log.State, error) {
 	for !of(state) {
 		var err error
 		if state, err = s.ledgers.Predecessor(ctx, state); err != nil {
@@ -30,19 +30,19 @@ func (s *Server) inLine(ctx context.Context, state *log.State, of func(*log.Stat
 	return state, nil
 }
 
-// ofOrigin returns the log of the line that a query names by its origin, the newest
+// findByOrigin returns the log of the line that a query names by its origin, the newest
 // when it names none.
-func (s *Server) ofOrigin(ctx context.Context, state *log.State, q query) (*log.State, error) {
-	if !q.has("origin") {
+func (s *Server) findByOrigin(ctx context.Context, state *log.State, q query) (*log.State, error) {
+	if !q.hasParameter("origin") {
 		return state, nil
 	}
-	origin := id.Origin(q.text("origin"))
-	return s.inLine(ctx, state, func(l *log.State) bool { return l.Identity().Origin == origin })
+	origin := id.Origin(q.textParameter("origin"))
+	return s.findInLine(ctx, state, func(l *log.State) bool { return l.Identity().Origin == origin })
 }
 
-// ofNumber returns the log of the line that a path of tiles names: the first, or one
+// findByNumber returns the log of the line that a path of tiles names: the first, or one
 // by its number from 2 on.
-func (s *Server) ofNumber(r request, state *log.State) (*log.State, error) {
+func (s *Server) findByNumber(r request, state *log.State) (*log.State, error) {
 	want := 1
 	if text := chi.URLParam(r.Request, "number"); text != "" {
 		n, err := strconv.Atoi(text)
@@ -51,17 +51,17 @@ func (s *Server) ofNumber(r request, state *log.State) (*log.State, error) {
 		}
 		want = n
 	}
-	return s.inLine(r.Context(), state, func(l *log.State) bool {
+	return s.findInLine(r.Context(), state, func(l *log.State) bool {
 		_, number := l.Identity().Origin.Split()
 		return number == want
 	})
 }
 
-// holding returns the newest log of the line that holds an event, and its index.
-func (s *Server) holding(ctx context.Context, state *log.State, event id.Event) (*log.State, id.Index, error) {
+// findHoldingLog returns the newest log of the line that holds an event, and its index.
+func (s *Server) findHoldingLog(ctx context.Context, state *log.State, event id.Event) (*log.State, id.Index, error) {
 	var at id.Index
 	var failed error
-	found, err := s.inLine(ctx, state, func(l *log.State) bool {
+	found, err := s.findInLine(ctx, state, func(l *log.State) bool {
 		at, failed = s.ledgers.Find(ctx, l, event)
 		return !fault.Is(failed, fault.NotFound)
 	})
@@ -98,5 +98,5 @@ func (s *Server) successor(r request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	return jsonOf(succession{heir.Identity().Origin, heir.VerifierKey().String(), 0, string(first.Record), string(first.Envelope)}, revalidate)
+	return newJSONResponse(succession{heir.Identity().Origin, heir.VerifierKey().String(), 0, string(first.Record), string(first.Envelope)}, revalidate)
 }

@@ -67,8 +67,8 @@ func newPress(room int64, metrics prometheus.Registerer) *press {
 	return p
 }
 
-// kept returns a bundle as it was compressed before.
-func (p *press) kept(k bundleKey) (representation, bool) {
+// cachedBundle returns a bundle as it was compressed before.
+func (p *press) cachedBundle(k bundleKey) (representation, bool) {
 	r, ok := p.bundles.Get(k)
 	if ok {
 		p.done.WithLabelValues(pressKept).Inc()
@@ -93,7 +93,7 @@ func (p *press) compress(r representation) (representation, error) {
 			return representation{}, fmt.Errorf("compress: %w", err)
 		}
 		r.body, r.coding = bytes.Clone(out.Bytes()), codingGzip
-		r.tag = r.etag()
+		r.tag = r.entityTag()
 		return r, nil
 	default:
 		p.done.WithLabelValues(pressBusy).Inc()
@@ -101,8 +101,8 @@ func (p *press) compress(r representation) (representation, error) {
 	}
 }
 
-// keep keeps a full bundle that is compressed.
-func (p *press) keep(k bundleKey, r representation) {
+// storeBundle keeps a full bundle that is compressed.
+func (p *press) storeBundle(k bundleKey, r representation) {
 	if r.coding == codingGzip {
 		p.bundles.Put(k, r)
 	}

@@ -24,8 +24,8 @@ func TestBusyPress(t *testing.T) {
 	if err != nil || got.coding != "" || !bytes.Equal(got.body, plain.body) {
 		t.Errorf("got %d bytes in coding %q, %v", len(got.body), got.coding, err)
 	}
-	p.keep(key, got)
-	if _, ok := p.kept(key); ok {
+	p.storeBundle(key, got)
+	if _, ok := p.cachedBundle(key); ok {
 		t.Error("what is not compressed is kept")
 	}
 	counted, err := metrics.Gather()
@@ -46,7 +46,7 @@ func TestPressIsDeterministic(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := p.compress(one)
-	if err != nil || !bytes.Equal(first.body, again.body) || first.etag() != again.etag() {
+	if err != nil || !bytes.Equal(first.body, again.body) || first.entityTag() != again.entityTag() {
 		t.Errorf("%d bytes, then %d: %v", len(first.body), len(again.body), err)
 	}
 }

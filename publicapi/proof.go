@@ -16,7 +16,7 @@ func (s *Server) inclusion(r request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	at, size, err := s.leaf(r, state)
+	at, size, err := s.wantedLeaf(r, state)
 	if err != nil {
 		return representation{}, err
 	}
@@ -24,19 +24,19 @@ func (s *Server) inclusion(r request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	return inclusionOf(&verify.InclusionAnswer{LogIndex: at, TreeSize: size, LeafHash: leaf, RootHash: root, Hashes: hashes}), nil
+	return renderInclusion(&verify.InclusionAnswer{LogIndex: at, TreeSize: size, LeafHash: leaf, RootHash: root, Hashes: hashes}), nil
 }
 
-// leaf reads what an inclusion proof is asked for: at < size <= state.Size().
-func (s *Server) leaf(r request, state *log.State) (at, size id.Index, err error) {
-	q, err := readQuery(r.Request)
+// wantedLeaf reads what an inclusion proof is asked for: at < size <= state.Size().
+func (s *Server) wantedLeaf(r request, state *log.State) (at, size id.Index, err error) {
+	q, err := parseQuery(r.Request)
 	if err != nil {
 		return 0, 0, err
 	}
-	if size, err = q.index("tree_size", state.Size()); err != nil {
+	if size, err = q.indexParameter("tree_size", state.Size()); err != nil {
 		return 0, 0, err
 	}
-	if at, err = s.leafIndex(r.Context(), state, q); err != nil {
+	if at, err = s.wantedIndex(r.Context(), state, q); err != nil {
 		return 0, 0, err
 	}
 	if at >= size {
@@ -48,15 +48,15 @@ func (s *Server) leaf(r request, state *log.State) (at, size id.Index, err error
 	return at, size, nil
 }
 
-// leafIndex returns the one index that a query names, by itself or by event.
-func (s *Server) leafIndex(ctx context.Context, state *log.State, q query) (id.Index, error) {
-	if q.has("event_id") == q.has("log_index") {
+// wantedIndex returns the one index that a query names, by itself or by event.
+func (s *Server) wantedIndex(ctx context.Context, state *log.State, q query) (id.Index, error) {
+	if q.hasParameter("event_id") == q.hasParameter("log_index") {
 		return 0, fault.New(fault.Invalid, "Give either log_index or event_id")
 	}
-	if q.has("log_index") {
-		return q.index("log_index", 0)
+	if q.hasParameter("log_index") {
+		return q.indexParameter("log_index", 0)
 	}
-	name := q.text("event_id")
+	name := q.textParameter("event_id")
 	if !event.ValidEvent(name) {
 		return 0, fault.New(fault.Invalid, "event_id must match [A-Za-z0-9._:-]{1,128} and not be . or ..")
 	}
@@ -69,7 +69,7 @@ func (s *Server) consistency(r request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	from, to, err := span(r, state.Size())
+	from, to, err := wantedSizes(r, state.Size())
 	if err != nil {
 		return representation{}, err
 	}
@@ -77,22 +77,22 @@ func (s *Server) consistency(r request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	return consistencyOf(&verify.Consistency{From: from, To: to, FromRoot: fromRoot, ToRoot: toRoot, Hashes: hashes}), nil
+	return renderConsistency(&verify.Consistency{From: from, To: to, FromRoot: fromRoot, ToRoot: toRoot, Hashes: hashes}), nil
 }
 
-// span reads the two sizes of a consistency proof: from <= to <= head.
-func span(r request, head id.Index) (from, to id.Index, err error) {
-	q, err := readQuery(r.Request)
+// wantedSizes reads the two sizes of a consistency proof: from <= to <= head.
+func wantedSizes(r request, head id.Index) (from, to id.Index, err error) {
+	q, err := parseQuery(r.Request)
 	if err != nil {
 		return 0, 0, err
 	}
-	if !q.has("from") {
+	if !q.hasParameter("from") {
 		return 0, 0, fault.New(fault.Invalid, "from is required")
 	}
-	if from, err = q.index("from", 0); err != nil {
+	if from, err = q.indexParameter("from", 0); err != nil {
 		return 0, 0, err
 	}
-	if to, err = q.index("to", head); err != nil {
+	if to, err = q.indexParameter("to", head); err != nil {
 		return 0, 0, err
 	}
 	if from > to {

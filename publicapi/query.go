@@ -23,9 +23,9 @@ const fewParameters = 4
 
 type parameter struct{ name, value string }
 
-func readQuery(r *http.Request) (query, error) {
+func parseQuery(r *http.Request) (query, error) {
 	if q, plain := plainQuery(r.URL.RawQuery); plain {
-		return q, q.once()
+		return q, q.checkRepeated()
 	}
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -63,8 +63,8 @@ func plainQuery(text string) (q query, plain bool) {
 	return q, true
 }
 
-// once refuses a plain query that gives a parameter twice.
-func (q *query) once() error {
+// checkRepeated refuses a plain query that gives a parameter twice.
+func (q *query) checkRepeated() error {
 	for i := range q.count {
 		for j := range i {
 			if q.few[i].name == q.few[j].name {
@@ -75,8 +75,8 @@ func (q *query) once() error {
 	return nil
 }
 
-// value returns a parameter and whether it is there.
-func (q *query) value(name string) (string, bool) {
+// parameter returns a parameter and whether it is there.
+func (q *query) parameter(name string) (string, bool) {
 	for i := range q.count {
 		if q.few[i].name == name {
 			return q.few[i].value, true
@@ -89,19 +89,19 @@ func (q *query) value(name string) (string, bool) {
 	return values[0], true
 }
 
-func (q *query) has(name string) bool {
-	_, there := q.value(name)
+func (q *query) hasParameter(name string) bool {
+	_, there := q.parameter(name)
 	return there
 }
 
-func (q *query) text(name string) string {
-	value, _ := q.value(name)
+func (q *query) textParameter(name string) string {
+	value, _ := q.parameter(name)
 	return value
 }
 
-// index reads a log index or tree size: decimal digits without leading zeros.
-func (q *query) index(name string, absent id.Index) (id.Index, error) {
-	text, there := q.value(name)
+// indexParameter reads a log index or tree size: decimal digits without leading zeros.
+func (q *query) indexParameter(name string, absent id.Index) (id.Index, error) {
+	text, there := q.parameter(name)
 	if !there {
 		return absent, nil
 	}

@@ -15,7 +15,7 @@ func ask(text string) (q query, names []string, err error) {
 	for name := range values {
 		names = append(names, name)
 	}
-	q, err = readQuery(&http.Request{URL: &url.URL{RawQuery: text}})
+	q, err = parseQuery(&http.Request{URL: &url.URL{RawQuery: text}})
 	return q, names, err
 }
 
@@ -60,7 +60,7 @@ func TestQueryIndex(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := q.index("n", 1); (err == nil) != ok {
+		if _, err := q.indexParameter("n", 1); (err == nil) != ok {
 			t.Errorf("%q: got %v, want ok %v", text, err, ok)
 		}
 	}
@@ -82,8 +82,8 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		for _, name := range append(names, "absent") {
-			if got, want := q.text(name), values.Get(name); got != want || q.has(name) != values.Has(name) {
-				t.Errorf("%q: %q: got %q, %v, want %q", text, name, got, q.has(name), want)
+			if got, want := q.textParameter(name), values.Get(name); got != want || q.hasParameter(name) != values.Has(name) {
+				t.Errorf("%q: %q: got %q, %v, want %q", text, name, got, q.hasParameter(name), want)
 			}
 		}
 	})

@@ -33,14 +33,14 @@ type representation struct {
 	length string // of the body, where it is written already
 }
 
-// jsonOf renders v.
-func jsonOf(v any, cache string) (representation, error) {
+// newJSONResponse renders v.
+func newJSONResponse(v any, cache string) (representation, error) {
 	body, err := json.Marshal(v)
 	return representation{media: edge.MediaJSON, cache: cache, body: body}, err
 }
 
-// etag is strong: it follows from the bytes alone, so every coding has its own.
-func (p representation) etag() string {
+// entityTag is strong: it follows from the bytes alone, so every coding has its own.
+func (p representation) entityTag() string {
 	if p.tag != "" {
 		return p.tag
 	}
@@ -56,12 +56,12 @@ type headers struct {
 	values []string
 }
 
-func headersOf(w http.ResponseWriter) headers {
+func newHeaders(w http.ResponseWriter) headers {
 	const most = 6 // of a representation
 	return headers{w.Header(), make([]string, 0, most)}
 }
 
-func (h *headers) set(name, value string) {
+func (h *headers) setValue(name, value string) {
 	h.values = append(h.values, value)
 	last := len(h.values)
 	h.of[name] = h.values[last-1 : last : last]
@@ -69,36 +69,36 @@ func (h *headers) set(name, value string) {
 
 // write answers GET and HEAD, with 304 to a client that has these very bytes.
 func (p representation) write(w http.ResponseWriter, r *http.Request) {
-	h := headersOf(w)
+	h := newHeaders(w)
 	if p.vary != "" {
-		h.set("Vary", p.vary)
+		h.setValue("Vary", p.vary)
 	}
-	h.set("Cache-Control", p.cache)
+	h.setValue("Cache-Control", p.cache)
 	if p.cache != never {
-		etag := p.etag()
-		h.set("Etag", etag)
-		if matches(r.Header["If-None-Match"], etag) {
+		etag := p.entityTag()
+		h.setValue("Etag", etag)
+		if matchesTag(r.Header["If-None-Match"], etag) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
 	}
 	if p.coding != "" {
-		h.set("Content-Encoding", p.coding)
+		h.setValue("Content-Encoding", p.coding)
 	}
-	h.set("Content-Type", p.media)
+	h.setValue("Content-Type", p.media)
 	if p.length == "" {
 		p.length = strconv.Itoa(len(p.body))
 	}
-	h.set("Content-Length", p.length)
+	h.setValue("Content-Length", p.length)
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(p.body) // a client that is gone reads nothing
 	}
 }
 
-// matches applies If-None-Match (RFC 9110 section 13.1.2): weak comparison, so a
+// matchesTag applies If-None-Match (RFC 9110 section 13.1.2): weak comparison, so a
 // prefix W/ does not count. Our tags hold no comma.
-func matches(values []string, etag string) bool {
+func matchesTag(values []string, etag string) bool {
 	for _, value := range values {
 		for tag := range strings.SplitSeq(value, ",") {
 			tag = strings.TrimSpace(tag)

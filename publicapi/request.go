@@ -11,10 +11,10 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// param returns a part of the path. The router matches the path as it was sent
+// pathParameter returns a part of the path. The router matches the path as it was sent
 // when that is spelled in another way than Go would, and then hands out parts
 // that are still escaped.
-func param(r *http.Request, name string) string {
+func pathParameter(r *http.Request, name string) string {
 	value := chi.URLParam(r, name)
 	if r.URL.RawPath == "" {
 		return value
@@ -32,10 +32,10 @@ type request struct {
 	tenant id.Tenant // id.Service when none is named
 }
 
-// slugOf returns the slug that the path of a request names, "" for none.
-func slugOf(r *http.Request) id.Slug {
+// slugOfPath returns the slug that the path of a request names, "" for none.
+func slugOfPath(r *http.Request) id.Slug {
 	if r.URL.RawPath != "" {
-		return id.Slug(param(r, "slug"))
+		return id.Slug(pathParameter(r, "slug"))
 	}
 	if rest, ok := strings.CutPrefix(r.URL.Path, slugPrefix); ok {
 		slug, _, _ := strings.Cut(rest, "/")
@@ -47,14 +47,14 @@ func slugOf(r *http.Request) id.Slug {
 // find fills in the organization, by the slug that the path names, by its id, or by its
 // agent.
 func (s *Server) find(r *request) (err error) {
-	r.slug = slugOf(r.Request)
+	r.slug = slugOfPath(r.Request)
 	switch {
 	case r.slug != "":
 		r.tenant, err = s.orgs.BySlug(r.Context(), r.slug)
 	case chi.URLParam(r.Request, "organization") != "":
 		r.tenant, err = s.tenantByID(r.Request)
 	case chi.URLParam(r.Request, "agent") != "":
-		r.tenant, err = s.agents.Owner(r.Context(), id.Agent(param(r.Request, "agent")))
+		r.tenant, err = s.agents.Owner(r.Context(), id.Agent(pathParameter(r.Request, "agent")))
 	}
 	return err
 }
@@ -69,11 +69,11 @@ func (s *Server) bySlug(r request) (*log.State, error) {
 	if err != nil || r.URL.RawQuery == "" {
 		return state, err
 	}
-	q, err := readQuery(r.Request)
+	q, err := parseQuery(r.Request)
 	if err != nil {
 		return nil, err
 	}
-	return s.ofOrigin(r.Context(), state, q)
+	return s.findByOrigin(r.Context(), state, q)
 }
 
 // byID returns the state of the ledger that the path names by organization id, and
@@ -86,7 +86,7 @@ func (s *Server) byID(r request) (*log.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.ofNumber(r, state)
+	return s.findByNumber(r, state)
 }
 
 // tenantByID returns the handle of the organization that the path names by its id,

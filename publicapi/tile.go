@@ -21,7 +21,7 @@ func (s *Server) logCheckpoint(r request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	return s.noteOf(r, state)
+	return s.newestCheckpoint(r, state)
 }
 
 // hasQuery reports whether a request has a query, an empty one too. A tile has one URL:
@@ -61,19 +61,19 @@ func (s *Server) entries(r request) (representation, error) {
 	if !b.Within(state.Size()) {
 		return representation{}, notFound()
 	}
-	return s.coded(r, state, b)
+	return s.encodedEntries(r, state, b)
 }
 
-// coded returns an entry bundle in the coding that the client wants.
-func (s *Server) coded(r request, state *log.State, b tlog.Bundle) (representation, error) {
+// encodedEntries returns an entry bundle in the coding that the client wants.
+func (s *Server) encodedEntries(r request, state *log.State, b tlog.Bundle) (representation, error) {
 	compress, isFull := wantsGzip(r.Header["Accept-Encoding"]), b.Width == tlog.TileWidth
 	key := bundleKey{state.Identity().Tenant, b.Index}
 	if compress && isFull {
-		if p, ok := s.press.kept(key); ok {
+		if p, ok := s.press.cachedBundle(key); ok {
 			return p, nil
 		}
 	}
-	content, err := s.bundle(r, state, b)
+	content, err := s.renderEntries(r, state, b)
 	if err != nil {
 		return representation{}, err
 	}
@@ -82,13 +82,13 @@ func (s *Server) coded(r request, state *log.State, b tlog.Bundle) (representati
 		return p, nil
 	}
 	if p, err = s.press.compress(p); err == nil && isFull {
-		s.press.keep(key, p)
+		s.press.storeBundle(key, p)
 	}
 	return p, err
 }
 
-// bundle reads an entry bundle, whose entries are rendered from what is stored.
-func (s *Server) bundle(r request, state *log.State, b tlog.Bundle) (content []byte, err error) {
+// renderEntries reads an entry bundle, whose entries are rendered from what is stored.
+func (s *Server) renderEntries(r request, state *log.State, b tlog.Bundle) (content []byte, err error) {
 	begin, count := id.Index(b.Index)*tlog.TileWidth, 0
 	var room [event.MaxEntryLen]byte
 	content = make([]byte, 0, int(b.Width)*(2+len(room)))

@@ -15,18 +15,18 @@ func (s *Server) checkpoint(r request) (representation, error) {
 	if err != nil {
 		return representation{}, err
 	}
-	return s.noteOf(r, state)
+	return s.newestCheckpoint(r, state)
 }
 
-// noteOf is the newest checkpoint with what cosignatures there are, or, if asked
+// newestCheckpoint is the newest checkpoint with what cosignatures there are, or, if asked
 // for, the newest that has its quorum of them.
-func (s *Server) noteOf(r request, state *log.State) (representation, error) {
-	q, err := readQuery(r.Request)
+func (s *Server) newestCheckpoint(r request, state *log.State) (representation, error) {
+	q, err := parseQuery(r.Request)
 	if err != nil {
 		return representation{}, err
 	}
 	which := s.witnesses.Checkpoint
-	switch q.text("cosigned") {
+	switch q.textParameter("cosigned") {
 	case "1":
 		which = s.witnesses.Cosigned
 	case "", "0":
@@ -71,7 +71,7 @@ func (s *Server) keys(r request) (representation, error) {
 	if ok {
 		all = append(all, publicKey{VerifierKey: grants.String(), Use: "grant", FromSize: from})
 	}
-	return jsonOf(keyList{all}, revalidate)
+	return newJSONResponse(keyList{all}, revalidate)
 }
 
 // policy serves transparency/policy, a C2SP tlog-policy: the log's keys and where
@@ -87,7 +87,7 @@ func (s *Server) policy(r request) (representation, error) {
 		return representation{}, err
 	}
 	shown := trust.Policy{Groups: inForce.Groups, Quorum: inForce.Quorum}
-	if shown.Logs, err = s.logs(r.Context(), state); err != nil {
+	if shown.Logs, err = s.policyLogs(r.Context(), state); err != nil {
 		return representation{}, err
 	}
 	for _, w := range inForce.Witnesses {
@@ -97,11 +97,11 @@ func (s *Server) policy(r request) (representation, error) {
 	return representation{media: mediaText, cache: revalidate, body: []byte(shown.Text())}, nil
 }
 
-// logs are the log lines of a policy: the keys that signed what is shown now, the
+// policyLogs are the log lines of a policy: the keys that signed what is shown now, the
 // newest checkpoint and the one that bundles are under. A policy has no sizes, and
 // whoever accepts a key by it accepts whatever that signs: a key that was retired
 // before is not named, which is what retiring is for; transparency/keys has it.
-func (s *Server) logs(ctx context.Context, state *log.State) ([]trust.Log, error) {
+func (s *Server) policyLogs(ctx context.Context, state *log.State) ([]trust.Log, error) {
 	covering, _, err := s.witnesses.Covering(ctx, state, 0)
 	if err != nil {
 		return nil, err

@@ -49,10 +49,10 @@ func (o *observation) registerRequestMetrics(b *edge.Bound) {
 	o.registry.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_http_requests_late_total", Help: "Requests that were answered for a handler that did not come back in time.",
-		}, func() float64 { return float64(b.Late()) }),
+		}, func() float64 { return float64(b.AnsweredLate()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_http_requests_left", Help: "Handlers that go on although their requests were answered.",
-		}, func() float64 { return float64(b.Left()) }),
+		}, func() float64 { return float64(b.LeftBehind()) }),
 	)
 }
 

@@ -153,7 +153,7 @@ func (s *server) openListeners(watch *observation, bounds listener.Shares) error
 		}
 		watch.registerConnectionMetrics(surface.name, bounded)
 		s.listeners = append(s.listeners, bounded)
-		s.serveListener(bounded, shared.Bodyless(surface.handler), watch.logger)
+		s.serveListener(bounded, shared.RefuseBodies(surface.handler), watch.logger)
 	}
 	return nil
 }

@@ -29,16 +29,16 @@ const firstRead = 512 << 10
 // for another Content-Type (parameters are ignored, but for a charset other than UTF-8)
 // or a Content-Encoding other than identity.
 func ReadBody(r *http.Request, bounds Body) ([]byte, error) {
-	body, err := readAll(r, bounds.Max)
+	body, err := readBounded(r, bounds.Max)
 	if err != nil {
 		return nil, err
 	}
 	return body, checkMedia(r.Header, bounds.Media)
 }
 
-func readAll(r *http.Request, max int64) ([]byte, error) {
+func readBounded(r *http.Request, max int64) ([]byte, error) {
 	if r.ContentLength > max {
-		return nil, tooLarge()
+		return nil, errTooLarge()
 	}
 	if c := listener.Of(r.Context()); c != nil { // the sender's time is not the request's
 		c.Pause()
@@ -54,7 +54,7 @@ func readAll(r *http.Request, max int64) ([]byte, error) {
 		body = body[:len(body)+n]
 		switch {
 		case int64(len(body)) > max:
-			return nil, tooLarge()
+			return nil, errTooLarge()
 		case errors.Is(err, io.EOF):
 			return body, nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
@@ -67,7 +67,7 @@ func readAll(r *http.Request, max int64) ([]byte, error) {
 	}
 }
 
-func tooLarge() error { return fault.New(fault.TooLarge, "The body is too large") }
+func errTooLarge() error { return fault.New(fault.TooLarge, "The body is too large") }
 
 func checkMedia(h http.Header, want string) error {
 	for _, coding := range h["Content-Encoding"] {
@@ -111,7 +111,7 @@ func decodeMessage(err error) string {
 	if !errors.As(err, &semantic) || semantic.JSONPointer == "" {
 		return "The body must be a JSON object"
 	}
-	member := "Member " + quoteName(strings.TrimPrefix(string(semantic.JSONPointer), "/"))
+	member := "Member " + quoteMemberName(strings.TrimPrefix(string(semantic.JSONPointer), "/"))
 	if errors.Is(err, json.ErrUnknownName) {
 		return member + " is not known"
 	}

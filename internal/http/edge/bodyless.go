@@ -7,16 +7,16 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// Bodyless returns next, which gets no GET, HEAD or OPTIONS that announces a body: those
+// RefuseBodies returns next, which gets no GET, HEAD or OPTIONS that announces a body: those
 // are answered 413 at once, and their connections closed. No call of those methods
 // takes a body, and http.Server waits before and after the answer for one that was
 // announced. Example: a poll whose body never comes would hold its connection.
-func (e *Edge) Bodyless(next http.Handler) http.Handler {
+func (e *Edge) RefuseBodies(next http.Handler) http.Handler {
 	quiet := *e
 	quiet.Quiet = true
-	refuse := quiet.handle(refuseBody, newMeter(e.Metrics, noRoute), nil)
+	refuse := quiet.wrapHandler(refuseBody, newRouteMeter(e.Metrics, noRoute), nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength != 0 && takesNoBody(r.Method) {
+		if r.ContentLength != 0 && methodTakesNoBody(r.Method) {
 			refuse.ServeHTTP(w, r)
 			return
 		}
@@ -24,7 +24,7 @@ func (e *Edge) Bodyless(next http.Handler) http.Handler {
 	})
 }
 
-func takesNoBody(method string) bool {
+func methodTakesNoBody(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 

@@ -35,15 +35,15 @@ type Bound struct {
 // NewBound returns a bound of a timeout, more than 0.
 func NewBound(timeout time.Duration) *Bound { return &Bound{timeout: timeout} }
 
-// Left returns how many handlers go on although their requests were answered.
-func (b *Bound) Left() int64 { return b.left.Load() }
+// LeftBehind returns how many handlers go on although their requests were answered.
+func (b *Bound) LeftBehind() int64 { return b.left.Load() }
 
-// Late returns how many requests were answered without their handlers.
-func (b *Bound) Late() uint64 { return b.late.Load() }
+// AnsweredLate returns how many requests were answered without their handlers.
+func (b *Bound) AnsweredLate() uint64 { return b.late.Load() }
 
-// bounded returns h in a goroutine of its own: a call of it that does not look at its
+// boundHandler returns h in a goroutine of its own: a call of it that does not look at its
 // context (a read of a disk that does not answer can't) is left behind in time.
-func (e *Edge) bounded(route string, h Handler) Handler {
+func (e *Edge) boundHandler(route string, h Handler) Handler {
 	if e.Bound == nil {
 		return h
 	}
@@ -51,17 +51,17 @@ func (e *Edge) bounded(route string, h Handler) Handler {
 		if e.Bound.left.Load() >= maxLeft {
 			return &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "Too many requests are still under way", RetryAfter: time.Second}
 		}
-		s := newStage(w)
+		s := newStagedWriter(w)
 		done := make(chan error, 1)
-		own := ownRoute(r)
-		go func() { done <- perform(h, s, own) }()
-		return e.await(route, s, r, done)
+		own := cloneRouteContext(r)
+		go func() { done <- callHandler(h, s, own) }()
+		return e.awaitHandler(route, s, r, done)
 	}
 }
 
-// ownRoute returns a request with a route of its own: that of the router goes to
+// cloneRouteContext returns a request with a route of its own: that of the router goes to
 // another request when the answer is sent.
-func ownRoute(r *http.Request) *http.Request {
+func cloneRouteContext(r *http.Request) *http.Request {
 	of := chi.RouteContext(r.Context())
 	if of == nil {
 		return r
@@ -69,8 +69,8 @@ func ownRoute(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, of.Clone()))
 }
 
-// perform calls h. A panic becomes its error, http.ErrAbortHandler too.
-func perform(h Handler, w http.ResponseWriter, r *http.Request) (err error) {
+// callHandler calls h. A panic becomes its error, http.ErrAbortHandler too.
+func callHandler(h Handler, w http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
 		switch p := recover(); p {
 		case nil:
@@ -83,42 +83,42 @@ func perform(h Handler, w http.ResponseWriter, r *http.Request) (err error) {
 	return h(w, r)
 }
 
-// await returns when the handler has, or when its time is over and it has not begun
+// awaitHandler returns when the handler has, or when its time is over and it has not begun
 // to answer.
-func (e *Edge) await(route string, s *stage, r *http.Request, done <-chan error) error {
-	timer := time.NewTimer(untilLate(r))
+func (e *Edge) awaitHandler(route string, s *stagedWriter, r *http.Request, done <-chan error) error {
+	timer := time.NewTimer(timeUntilLate(r))
 	defer timer.Stop()
 	for {
 		select {
 		case err := <-done:
-			s.end()
+			s.finishHandler()
 			if err == http.ErrAbortHandler {
 				panic(err)
 			}
 			return err
 		case <-timer.C:
 		}
-		if left := untilLate(r); left > 0 { // the deadline was moved
+		if left := timeUntilLate(r); left > 0 { // the deadline was moved
 			timer.Reset(left)
 			continue
 		}
-		if s.leave() {
-			e.awaitLate(route, done)
+		if s.abandonHandler() {
+			e.watchLateHandler(route, done)
 			s.below.Header()["Connection"] = []string{"close"} // the handler may still read the body
-			return late(r)
+			return errLate(r)
 		}
 		timer.Reset(time.Hour) // it sends its answer, which connections bound
 	}
 }
 
-// untilLate is how long the handler of a request still has.
-func untilLate(r *http.Request) time.Duration {
+// timeUntilLate is how long the handler of a request still has.
+func timeUntilLate(r *http.Request) time.Duration {
 	at, _ := listener.Of(r.Context()).Deadline()
 	return time.Until(at) + grace
 }
 
-// awaitLate waits for a handler that nobody waits for any more.
-func (e *Edge) awaitLate(route string, done <-chan error) {
+// watchLateHandler waits for a handler that nobody waits for any more.
+func (e *Edge) watchLateHandler(route string, done <-chan error) {
 	e.Bound.late.Add(1)
 	e.Bound.left.Add(1)
 	go func() {
@@ -130,8 +130,8 @@ func (e *Edge) awaitLate(route string, done <-chan error) {
 	}()
 }
 
-// late is the answer to a request whose handler did not come back.
-func late(r *http.Request) error {
+// errLate is the answer to a request whose handler did not come back.
+func errLate(r *http.Request) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The request could not be answered in time"}
 	}

@@ -85,8 +85,8 @@ func TestBound(t *testing.T) {
 					t.Error("there is no request id")
 				}
 				time.Sleep(2 * time.Hour) // who was left behind ends
-				if e.Bound.Left() != 0 {
-					t.Errorf("%d handlers are left behind", e.Bound.Left())
+				if e.Bound.LeftBehind() != 0 {
+					t.Errorf("%d handlers are left behind", e.Bound.LeftBehind())
 				}
 			})
 		})
@@ -179,8 +179,8 @@ func TestLeftBehind(t *testing.T) {
 		if body := kept.Body.String(); strings.Contains(body, "late") || kept.Header().Get("X-Late") != "" {
 			t.Errorf("an answer changed after it was sent: %s", body)
 		}
-		if e.Bound.Late() != most || e.Bound.Left() != 0 {
-			t.Errorf("got %d late, %d left, want %d, 0", e.Bound.Late(), e.Bound.Left(), most)
+		if e.Bound.AnsweredLate() != most || e.Bound.LeftBehind() != 0 {
+			t.Errorf("got %d late, %d left, want %d, 0", e.Bound.AnsweredLate(), e.Bound.LeftBehind(), most)
 		}
 	})
 }

@@ -73,16 +73,16 @@ func (e *Edge) Handle(h Handler) http.Handler {
 // serveRoute is Handle for a route in one of the modes. wait is as Surface.Wait.
 func (e *Edge) serveRoute(route string, mode Mode, wait func(*http.Request) time.Duration, h Handler) http.Handler {
 	if mode == Apart {
-		h = e.bounded(route, h)
+		h = e.boundHandler(route, h)
 	}
 	if mode != LongPoll {
 		wait = nil
 	}
-	return e.handle(h, newMeter(e.Metrics, route), wait)
+	return e.wrapHandler(h, newRouteMeter(e.Metrics, route), wait)
 }
 
-// handle wraps h. wait, if not nil, returns what a request may take beyond Bound.
-func (e *Edge) handle(h Handler, m *meter, wait func(*http.Request) time.Duration) http.Handler {
+// wrapHandler wraps h. wait, if not nil, returns what a request may take beyond Bound.
+func (e *Edge) wrapHandler(h Handler, m *routeMeter, wait func(*http.Request) time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if e.Bound != nil {
 			deadline := time.Now().Add(e.Bound.timeout)
@@ -93,15 +93,15 @@ func (e *Edge) handle(h Handler, m *meter, wait func(*http.Request) time.Duratio
 			defer ctx.Release()
 			r = r.WithContext(ctx)
 		}
-		a := &answer{ResponseWriter: w, id: [1]string{newRequestID()}, began: e.now(), meter: m, last: e.Last}
-		m.begin()
+		a := &answer{ResponseWriter: w, id: [1]string{newRequestID()}, began: e.currentTime(), meter: m, last: e.Last}
+		m.countBegin()
 		w.Header()[RequestIDHeader] = a.id[:]
 		if e.Tracer.Enabled() {
 			r = e.startSpan(a, r)
 		}
-		defer e.finish(a, r)
+		defer e.finishRequest(a, r)
 		if err := h(a, r); err != nil {
-			e.fail(a, r, err)
+			e.answerError(a, r, err)
 		}
 	})
 }
@@ -124,16 +124,16 @@ func newRequestID() string {
 	return string(digits[:])
 }
 
-func (e *Edge) now() time.Time {
+func (e *Edge) currentTime() time.Time {
 	if e.Clock == nil {
 		return time.Now()
 	}
 	return e.Clock()
 }
 
-// fail answers with an error, or drops the connection when an answer has begun.
-func (e *Edge) fail(a *answer, r *http.Request, err error) {
-	f := faultOf(r.Context(), err)
+// answerError answers with an error, or drops the connection when an answer has begun.
+func (e *Edge) answerError(a *answer, r *http.Request, err error) {
+	f := requestFault(r.Context(), err)
 	a.failure = f
 	if a.status != 0 {
 		a.aborted = true
@@ -142,17 +142,17 @@ func (e *Edge) fail(a *answer, r *http.Request, err error) {
 	e.writeError(a, f)
 }
 
-// faultOf is fault.Of, but for a request that ended before its work did.
-func faultOf(ctx context.Context, err error) *fault.Error {
+// requestFault is fault.Of, but for a request that ended before its work did.
+func requestFault(ctx context.Context, err error) *fault.Error {
 	if ctx.Err() != nil {
-		return fault.Of(Ended(err))
+		return fault.Of(EndedEarly(err))
 	}
 	return fault.Of(err)
 }
 
-// Ended returns err, as fault.Unavailable if it says nothing but that the context of
+// EndedEarly returns err, as fault.Unavailable if it says nothing but that the context of
 // a request has ended.
-func Ended(err error) error {
+func EndedEarly(err error) error {
 	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	if ended && fault.Is(err, fault.Internal) {
 		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The request ended before it was answered", Err: err}
@@ -160,36 +160,36 @@ func Ended(err error) error {
 	return err
 }
 
-// finish counts and logs the request; it also runs when the handler panicked.
-func (e *Edge) finish(a *answer, r *http.Request) {
+// finishRequest counts and logs the request; it also runs when the handler panicked.
+func (e *Edge) finishRequest(a *answer, r *http.Request) {
 	if p := recover(); p != nil && p != http.ErrAbortHandler {
-		e.fail(a, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		e.answerError(a, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 	} else if p != nil {
 		a.aborted = true
 	}
-	took := e.now().Sub(a.began)
-	a.meter.end(a, took)
+	took := e.currentTime().Sub(a.began)
+	a.meter.observeEnd(a, took)
 	a.endSpan()
-	e.log(a, r, took)
+	e.logRequest(a, r, took)
 	if a.aborted {
 		panic(http.ErrAbortHandler)
 	}
 }
 
-func (e *Edge) log(a *answer, r *http.Request, took time.Duration) {
-	level := e.levelOf(a.failure)
+func (e *Edge) logRequest(a *answer, r *http.Request, took time.Duration) {
+	level := e.logLevel(a.failure)
 	if e.Logger == nil || !e.Logger.Enabled(r.Context(), level) {
 		return
 	}
 	attrs := []slog.Attr{
 		slog.String("request_id", a.id[0]),
-		slog.String("method", methodOf(r)),
+		slog.String("method", knownMethod(r)),
 		slog.String("route", a.meter.route),
 		slog.Int("status", max(a.status, http.StatusOK)),
 		slog.Int64("bytes", a.bytes),
 		slog.Duration("took", took),
 	}
-	if f := a.failure; f != nil && statusOf(f.Kind) >= 500 {
+	if f := a.failure; f != nil && statusOfKind(f.Kind) >= 500 {
 		attrs = append(attrs, slog.String("err", f.Error()))
 	} else if f != nil {
 		attrs = append(attrs, slog.String("refused", f.Message))
@@ -197,12 +197,12 @@ func (e *Edge) log(a *answer, r *http.Request, took time.Duration) {
 	e.Logger.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
-// levelOf is Error for what an operator has to look at, Warn for what passes.
-func (e *Edge) levelOf(f *fault.Error) slog.Level {
+// logLevel is Error for what an operator has to look at, Warn for what passes.
+func (e *Edge) logLevel(f *fault.Error) slog.Level {
 	switch {
-	case e.Quiet && (f == nil || statusOf(f.Kind) < 500 || f.Kind == fault.Overloaded):
+	case e.Quiet && (f == nil || statusOfKind(f.Kind) < 500 || f.Kind == fault.Overloaded):
 		return slog.LevelDebug
-	case f == nil || statusOf(f.Kind) < 500:
+	case f == nil || statusOfKind(f.Kind) < 500:
 		return slog.LevelInfo
 	case f.Kind == fault.Internal:
 		return slog.LevelError
@@ -210,9 +210,9 @@ func (e *Edge) levelOf(f *fault.Error) slog.Level {
 	return slog.LevelWarn
 }
 
-// methodOf returns the method if it is one that HTTP defines: others are the
+// knownMethod returns the method if it is one that HTTP defines: others are the
 // client's text.
-func methodOf(r *http.Request) string {
+func knownMethod(r *http.Request) string {
 	for _, m := range listMethods() {
 		if r.Method == m {
 			return m
@@ -230,7 +230,7 @@ type answer struct {
 	bytes   int64
 	failure *fault.Error
 	aborted bool
-	meter   *meter
+	meter   *routeMeter
 	span    trace.Span
 	last    func() bool
 }
@@ -238,13 +238,13 @@ type answer struct {
 // WriteHeader implements http.ResponseWriter.
 func (a *answer) WriteHeader(status int) {
 	if status >= 200 {
-		a.begin(status)
+		a.beginAnswer(status)
 	}
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// begin notes that the answer begins with a status, if it has not begun.
-func (a *answer) begin(status int) {
+// beginAnswer notes that the answer begins with a status, if it has not begun.
+func (a *answer) beginAnswer(status int) {
 	if a.status != 0 {
 		return
 	}
@@ -256,7 +256,7 @@ func (a *answer) begin(status int) {
 
 // Write implements http.ResponseWriter.
 func (a *answer) Write(b []byte) (int, error) {
-	a.begin(http.StatusOK)
+	a.beginAnswer(http.StatusOK)
 	n, err := a.ResponseWriter.Write(b)
 	a.bytes += int64(n)
 	return n, err
@@ -264,7 +264,7 @@ func (a *answer) Write(b []byte) (int, error) {
 
 // Flush implements http.Flusher.
 func (a *answer) Flush() {
-	a.begin(http.StatusOK)
+	a.beginAnswer(http.StatusOK)
 	_ = http.NewResponseController(a.ResponseWriter).Flush()
 }
 

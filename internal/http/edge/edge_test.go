@@ -91,8 +91,8 @@ func TestErrorsBecomeAnswers(t *testing.T) {
 			if !strings.Contains(out.String(), id) || len(id) != 24 {
 				t.Errorf("no log line with request id %q: %s", id, out)
 			}
-			if edge.Status(tc.err) != tc.status {
-				t.Errorf("Status: got %d, want %d", edge.Status(tc.err), tc.status)
+			if edge.StatusOf(tc.err) != tc.status {
+				t.Errorf("Status: got %d, want %d", edge.StatusOf(tc.err), tc.status)
 			}
 		})
 	}

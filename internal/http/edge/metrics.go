@@ -34,33 +34,35 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-// Refused counts an error answer that is a part of another answer, as a line of a
+// CountRefusal counts an error answer that is a part of another answer, as a line of a
 // batch is. Handle counts those that are answers of their own.
-func (m *Metrics) Refused(err error) {
+func (m *Metrics) CountRefusal(err error) {
 	if m == nil {
 		return
 	}
 	f := fault.Of(err)
-	m.refusals.WithLabelValues(strconv.Itoa(statusOf(f.Kind)), codeOf(f)).Inc()
+	m.refusals.WithLabelValues(strconv.Itoa(statusOfKind(f.Kind)), codeOfFault(f)).Inc()
 }
 
-// meter counts the requests of one route. The histogram of a class of statuses is looked
+// routeMeter counts the requests of one route. The histogram of a class of statuses is looked
 // up with the first answer of the class, and kept.
-type meter struct {
+type routeMeter struct {
 	metrics *Metrics
 	route   string // its pattern
 	classes [6]atomic.Pointer[prometheus.Observer]
 }
 
-func newMeter(metrics *Metrics, route string) *meter { return &meter{metrics: metrics, route: route} }
+func newRouteMeter(metrics *Metrics, route string) *routeMeter {
+	return &routeMeter{metrics: metrics, route: route}
+}
 
-func (m *meter) begin() {
+func (m *routeMeter) countBegin() {
 	if m.metrics != nil {
 		m.metrics.inFlight.Inc()
 	}
 }
 
-func (m *meter) end(a *answer, took time.Duration) {
+func (m *routeMeter) observeEnd(a *answer, took time.Duration) {
 	if m.metrics == nil {
 		return
 	}
@@ -74,6 +76,6 @@ func (m *meter) end(a *answer, took time.Duration) {
 	}
 	(*seconds).Observe(took.Seconds())
 	if a.failure != nil {
-		m.metrics.Refused(a.failure)
+		m.metrics.CountRefusal(a.failure)
 	}
 }

@@ -39,7 +39,7 @@ func TestMetrics(t *testing.T) {
 		get(m, "GET", path)
 	}
 	get(m, "BREW", "/v1/things/a")
-	e.Metrics.Refused(fault.New(fault.Invalid, "a line of a batch"))
+	e.Metrics.CountRefusal(fault.New(fault.Invalid, "a line of a batch"))
 
 	text := get(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), "GET", "/").Body.String()
 	for _, want := range []string{

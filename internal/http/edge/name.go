@@ -5,9 +5,9 @@ import "strconv"
 // maxName is how many characters of a member's name an error shows.
 const maxName = 64
 
-// quoteName returns name in quotes, in printable ASCII, cut to maxName
+// quoteMemberName returns name in quotes, in printable ASCII, cut to maxName
 // characters without cutting an escape.
-func quoteName(name string) string {
+func quoteMemberName(name string) string {
 	quoted := []byte{'"'}
 	for _, r := range name {
 		next := strconv.QuoteToASCII(string(r))

@@ -34,8 +34,8 @@ func (e *Edge) Router() *Router {
 	quiet := *e
 	quiet.Quiet = true
 	r := &Router{Mux: chi.NewMux(), fast: newFastPath()}
-	r.NotFound(quiet.handle(refuseUnknown, newMeter(e.Metrics, noRoute), nil).ServeHTTP)
-	r.MethodNotAllowed(quiet.handle(refuseMethod, newMeter(e.Metrics, noRoute), nil).ServeHTTP)
+	r.NotFound(quiet.wrapHandler(refuseUnknown, newRouteMeter(e.Metrics, noRoute), nil).ServeHTTP)
+	r.MethodNotAllowed(quiet.wrapHandler(refuseMethod, newRouteMeter(e.Metrics, noRoute), nil).ServeHTTP)
 	return r
 }
 

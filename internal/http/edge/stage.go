@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// stage is the ResponseWriter of a handler that may be left behind. Until the handler
+// stagedWriter is the ResponseWriter of a handler that may be left behind. Until the handler
 // begins to answer, nothing that it does is seen: its headers lie apart.
-type stage struct {
+type stagedWriter struct {
 	below  http.ResponseWriter
 	header http.Header // the handler's own
 
@@ -17,32 +17,32 @@ type stage struct {
 	left  bool // somebody else has answered
 }
 
-func newStage(w http.ResponseWriter) *stage {
-	return &stage{below: w, header: maps.Clone(w.Header())}
+func newStagedWriter(w http.ResponseWriter) *stagedWriter {
+	return &stagedWriter{below: w, header: maps.Clone(w.Header())}
 }
 
-// begin shows the headers, once, and reports whether the handler may answer.
-func (s *stage) begin() bool {
+// beginAnswer shows the headers, once, and reports whether the handler may answer.
+func (s *stagedWriter) beginAnswer() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.begun && !s.left {
 		s.begun = true
-		s.show()
+		s.publishHeaders()
 	}
 	return !s.left
 }
 
-func (s *stage) show() {
+func (s *stagedWriter) publishHeaders() {
 	h := s.below.Header()
 	clear(h)
 	maps.Copy(h, s.header)
 }
 
-// end shows the headers of a handler that has returned.
-func (s *stage) end() { s.begin() }
+// finishHandler shows the headers of a handler that has returned.
+func (s *stagedWriter) finishHandler() { s.beginAnswer() }
 
-// leave reports whether the handler has not begun to answer. It can't any more then.
-func (s *stage) leave() bool {
+// abandonHandler reports whether the handler has not begun to answer. It can't any more then.
+func (s *stagedWriter) abandonHandler() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left = !s.begun
@@ -50,29 +50,29 @@ func (s *stage) leave() bool {
 }
 
 // Header implements http.ResponseWriter.
-func (s *stage) Header() http.Header { return s.header }
+func (s *stagedWriter) Header() http.Header { return s.header }
 
 // WriteHeader implements http.ResponseWriter.
-func (s *stage) WriteHeader(status int) {
-	if s.begin() {
+func (s *stagedWriter) WriteHeader(status int) {
+	if s.beginAnswer() {
 		s.below.WriteHeader(status)
 	}
 }
 
 // Write implements http.ResponseWriter.
-func (s *stage) Write(b []byte) (int, error) {
-	if !s.begin() {
+func (s *stagedWriter) Write(b []byte) (int, error) {
+	if !s.beginAnswer() {
 		return 0, http.ErrHandlerTimeout
 	}
 	return s.below.Write(b)
 }
 
 // Flush implements http.Flusher.
-func (s *stage) Flush() {
-	if s.begin() {
+func (s *stagedWriter) Flush() {
+	if s.beginAnswer() {
 		_ = http.NewResponseController(s.below).Flush()
 	}
 }
 
 // Unwrap serves http.ResponseController.
-func (s *stage) Unwrap() http.ResponseWriter { return s.below }
+func (s *stagedWriter) Unwrap() http.ResponseWriter { return s.below }

@@ -13,8 +13,8 @@ import (
 // retryAfter is what an answer says when its fault names no time.
 const retryAfter = time.Second
 
-// statusOf is the table of fault kinds and statuses.
-func statusOf(k fault.Kind) int {
+// statusOfKind is the table of fault kinds and statuses.
+func statusOfKind(k fault.Kind) int {
 	switch k {
 	case fault.Invalid:
 		return http.StatusUnprocessableEntity
@@ -42,9 +42,9 @@ func statusOf(k fault.Kind) int {
 	return http.StatusInternalServerError
 }
 
-// Status returns the status of an error: for answers that hold several, such
+// StatusOf returns the status of an error: for answers that hold several, such
 // as batches.
-func Status(err error) int { return statusOf(fault.Of(err).Kind) }
+func StatusOf(err error) int { return statusOfKind(fault.Of(err).Kind) }
 
 // ErrorBody is the JSON of an error answer.
 type ErrorBody struct {
@@ -56,11 +56,11 @@ type ErrorBody struct {
 // DescribeError returns what a client is told of an error.
 func DescribeError(err error) ErrorBody {
 	f := fault.Of(err)
-	return ErrorBody{Error: f.Message, Code: codeOf(f)}
+	return ErrorBody{Error: f.Message, Code: codeOfFault(f)}
 }
 
-// codeOf returns the fault's code, or the one that its kind always has.
-func codeOf(f *fault.Error) string {
+// codeOfFault returns the fault's code, or the one that its kind always has.
+func codeOfFault(f *fault.Error) string {
 	if f.Code != "" {
 		return f.Code
 	}
@@ -81,13 +81,13 @@ func codeOf(f *fault.Error) string {
 
 func (e *Edge) writeError(a *answer, f *fault.Error) {
 	h := a.Header()
-	status := statusOf(f.Kind)
+	status := statusOfKind(f.Kind)
 	body := DescribeError(f)
 	if status >= 500 {
 		body.RequestID = a.id[0]
 	}
 	if status == http.StatusServiceUnavailable || f.Kind == fault.RateLimited {
-		h.Set("Retry-After", seconds(f.RetryAfter))
+		h.Set("Retry-After", retryAfterSeconds(f.RetryAfter))
 	}
 	if status == http.StatusUnauthorized && e.Challenge != "" {
 		h.Set("WWW-Authenticate", e.Challenge)
@@ -98,16 +98,16 @@ func (e *Edge) writeError(a *answer, f *fault.Error) {
 	_ = WriteJSON(a, status, body) // an ErrorBody always marshals
 }
 
-// seconds rounds up, as waiting too short is what it is to prevent.
-func seconds(d time.Duration) string {
+// retryAfterSeconds rounds up, as waiting too short is what it is to prevent.
+func retryAfterSeconds(d time.Duration) string {
 	if d <= 0 {
 		d = retryAfter
 	}
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// NoContent answers 204, uncached.
-func NoContent(w http.ResponseWriter) {
+// WriteNoContent answers 204, uncached.
+func WriteNoContent(w http.ResponseWriter) {
 	w.Header()["Cache-Control"] = []string{"no-store"}
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -5,7 +5,7 @@ import "net/http"
 // startSpan begins the span of a request. It is a root: what a client says of its own
 // trace is not taken over.
 func (e *Edge) startSpan(a *answer, r *http.Request) *http.Request {
-	ctx, s := e.Tracer.StartSpan(r.Context(), methodOf(r)+" "+a.meter.route)
+	ctx, s := e.Tracer.StartSpan(r.Context(), knownMethod(r)+" "+a.meter.route)
 	a.span = s
 	s.SetText("request_id", a.id[0])
 	return r.WithContext(ctx)
@@ -13,7 +13,7 @@ func (e *Edge) startSpan(a *answer, r *http.Request) *http.Request {
 
 func (a *answer) endSpan() {
 	a.span.SetInt("http.response.status_code", max(a.status, http.StatusOK))
-	if a.failure != nil && statusOf(a.failure.Kind) >= http.StatusInternalServerError {
+	if a.failure != nil && statusOfKind(a.failure.Kind) >= http.StatusInternalServerError {
 		a.span.MarkFailed(a.failure.Message)
 	}
 	a.span.End()

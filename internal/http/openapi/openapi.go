@@ -37,13 +37,13 @@ func Routes(r *edge.Router, e *edge.Edge) {
 	etag := `"` + hex.EncodeToString(sum[:16]) + `"`
 	var table edge.Table[edge.Handler]
 	table.Add(edge.GetAndHead, Path, edge.Permission{}, edge.Body{}, func(w http.ResponseWriter, r *http.Request) error {
-		serve(w, r, etag)
+		serveDocument(w, r, etag)
 		return nil
 	})
 	edge.Mount(r, edge.PlainSurface(e), table)
 }
 
-func serve(w http.ResponseWriter, r *http.Request, etag string) {
+func serveDocument(w http.ResponseWriter, r *http.Request, etag string) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Expose-Headers", "ETag, X-Request-Id")

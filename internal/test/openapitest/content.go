@@ -23,9 +23,9 @@ func checkContent(content node, what, contentType string, body []byte) []string 
 	if !ok {
 		return []string{fmt.Sprintf("%s: Content-Type %s is not documented", what, media)}
 	}
-	schema := documented.schema()
+	schema := documented.schemaOf()
 	switch {
-	case !schema.there():
+	case !schema.isPresent():
 		return nil // bytes
 	case media == mediaLines:
 		return checkLines(schema, what, body)
@@ -37,14 +37,14 @@ func checkContent(content node, what, contentType string, body []byte) []string 
 
 // checkLines checks each line of NDJSON.
 func checkLines(schema node, what string, body []byte) (problems []string) {
-	for i, line := range linesOf(body) {
+	for i, line := range splitLines(body) {
 		problems = append(problems, checkJSON(schema, fmt.Sprintf("%s, line %d", what, i+1), line)...)
 	}
 	return problems
 }
 
-// linesOf returns the lines of NDJSON. Blank ones are none.
-func linesOf(body []byte) (lines [][]byte) {
+// splitLines returns the lines of NDJSON. Blank ones are none.
+func splitLines(body []byte) (lines [][]byte) {
 	for line := range bytes.Lines(body) {
 		if len(bytes.TrimSpace(line)) > 0 {
 			lines = append(lines, line)
@@ -57,8 +57,8 @@ func linesOf(body []byte) (lines [][]byte) {
 // their status_code, say success.
 func acceptedLines(x exchange) []byte {
 	var accepted [][]byte
-	sent := linesOf(x.sent)
-	for i, line := range linesOf(x.body) {
+	sent := splitLines(x.sent)
+	for i, line := range splitLines(x.body) {
 		var answered struct {
 			StatusCode int `json:"status_code"`
 		}
@@ -79,14 +79,14 @@ func checkJSON(schema node, what string, body []byte) []string {
 
 // checkText checks a value that stands as text in a URL or a header.
 func checkText(schema node, what, text string) []string {
-	if schema.get("type").text() == "integer" {
+	if schema.member("type").text() == "integer" {
 		return checkJSON(schema, what, []byte(text))
 	}
 	return checkValue(schema, what, text)
 }
 
 func checkValue(schema node, what string, value any) []string {
-	compiled, err := schema.document.schema(schema)
+	compiled, err := schema.document.compileSchema(schema)
 	if err != nil {
 		return []string{err.Error()}
 	}

@@ -26,7 +26,7 @@ type document struct {
 // location is what the document is called where a schema has to have an address.
 const location = "https://agentledger.invalid/openapi.json"
 
-func parse(text []byte) (*document, error) {
+func parseDocument(text []byte) (*document, error) {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func parse(text []byte) (*document, error) {
 	if err := d.compiler.AddResource(location, root); err != nil {
 		return nil, err
 	}
-	for template, item := range d.at("#/paths").members() {
+	for template, item := range d.findReference("#/paths").members() {
 		d.paths = append(d.paths, newPath(template, item))
 	}
 	return d, nil
@@ -82,8 +82,8 @@ type segment struct {
 func newPath(template string, item node) *path {
 	p := &path{operations: make(map[string]*operation)}
 	many := map[string]bool{}
-	for _, parameter := range item.get("parameters").items() {
-		many[parameter.get("name").text()] = parameter.get("x-multi-segment").isTrue()
+	for _, parameter := range item.member("parameters").items() {
+		many[parameter.member("name").text()] = parameter.member("x-multi-segment").isTrue()
 	}
 	for part := range strings.SplitSeq(strings.TrimPrefix(template, "/"), "/") {
 		s := segment{literal: part}
@@ -94,15 +94,15 @@ func newPath(template string, item node) *path {
 		p.segments = append(p.segments, s)
 	}
 	for _, method := range []string{"get", "head", "post", "put", "patch", "delete", "options"} {
-		if o := item.get(method); o.there() {
+		if o := item.member(method); o.isPresent() {
 			p.operations[strings.ToUpper(method)] = newOperation(o, item)
 		}
 	}
 	return p
 }
 
-// match returns the path's parameters, and how many of its segments are literals.
-func (p *path) match(parts []string) (parameters map[string]string, literals int, ok bool) {
+// matchRequest returns the path's parameters, and how many of its segments are literals.
+func (p *path) matchRequest(parts []string) (parameters map[string]string, literals int, ok bool) {
 	parameters = make(map[string]string)
 	for i, s := range p.segments {
 		switch {
@@ -122,9 +122,9 @@ func (p *path) match(parts []string) (parameters map[string]string, literals int
 	return parameters, literals, len(parts) == len(p.segments)
 }
 
-// allow returns the methods of a path as the Allow header has them, which leaves
+// allowHeader returns the methods of a path as the Allow header has them, which leaves
 // out OPTIONS: that is not of the path but of its prefix.
-func (p *path) allow() string {
+func (p *path) allowHeader() string {
 	order := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 	return strings.Join(slices.DeleteFunc(order, func(m string) bool { return p.operations[m] == nil }), ", ")
 }
@@ -142,15 +142,15 @@ func (d *document) findPath(u *url.URL) (best *path, parameters map[string]strin
 	}
 	most := -1
 	for _, p := range d.paths {
-		if found, literals, ok := p.match(parts); ok && literals > most {
+		if found, literals, ok := p.matchRequest(parts); ok && literals > most {
 			best, parameters, most = p, found, literals
 		}
 	}
 	return best, parameters
 }
 
-// find returns the operation of a request.
-func (d *document) find(r *http.Request) (*operation, map[string]string, bool) {
+// findOperation returns the operation of a request.
+func (d *document) findOperation(r *http.Request) (*operation, map[string]string, bool) {
 	p, parameters := d.findPath(r.URL)
 	if p == nil || p.operations[r.Method] == nil {
 		return nil, nil, false
@@ -160,9 +160,9 @@ func (d *document) find(r *http.Request) (*operation, map[string]string, bool) {
 
 // checkUnmatched checks the answer to a request that no operation is for.
 func (d *document) checkUnmatched(x exchange) []string {
-	problems := checkAnswer(d.at("#/x-unmatched/responses"), x)
-	if p, _ := d.findPath(x.request.URL); p != nil && x.header.Get("Allow") != p.allow() {
-		problems = append(problems, fmt.Sprintf("Allow is %q, the document has %q", x.header.Get("Allow"), p.allow()))
+	problems := checkAnswer(d.findReference("#/x-unmatched/responses"), x)
+	if p, _ := d.findPath(x.request.URL); p != nil && x.header.Get("Allow") != p.allowHeader() {
+		problems = append(problems, fmt.Sprintf("Allow is %q, the document has %q", x.header.Get("Allow"), p.allowHeader()))
 	}
 	return problems
 }
@@ -174,8 +174,8 @@ func (d *document) operations() (all []*operation) {
 	return all
 }
 
-// schema compiles the schema at a node, once.
-func (d *document) schema(n node) (*jsonschema.Schema, error) {
+// compileSchema compiles the schema at a node, once.
+func (d *document) compileSchema(n node) (*jsonschema.Schema, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s := d.compiled[n.pointer]; s != nil {

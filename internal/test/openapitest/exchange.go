@@ -50,8 +50,8 @@ func (a *answer) Write(b []byte) (int, error) {
 // Unwrap serves http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// decoded is the body without its Content-Encoding.
-func (x exchange) decoded() ([]byte, error) {
+// decodedBody is the body without its Content-Encoding.
+func (x exchange) decodedBody() ([]byte, error) {
 	if x.header.Get("Content-Encoding") != "gzip" {
 		return x.body, nil
 	}

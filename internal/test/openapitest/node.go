@@ -12,39 +12,39 @@ type node struct {
 	value    any
 }
 
-// get follows keys down and references wherever they stand on the way. A value
+// member follows keys down and references wherever they stand on the way. A value
 // that is not there has a nil value.
-func (n node) get(keys ...string) node {
-	n = n.resolved()
+func (n node) member(keys ...string) node {
+	n = n.followReferences()
 	for _, key := range keys {
 		members, _ := n.value.(map[string]any)
-		n = node{n.document, n.pointer + "/" + escape(key), members[key]}.resolved()
+		n = node{n.document, n.pointer + "/" + escapePointer(key), members[key]}.followReferences()
 	}
 	return n
 }
 
-// resolved follows references until there is something else.
-func (n node) resolved() node {
+// followReferences follows references until there is something else.
+func (n node) followReferences() node {
 	for range 8 {
 		members, _ := n.value.(map[string]any)
 		reference, ok := members["$ref"].(string)
 		if !ok {
 			return n
 		}
-		n = n.document.at(reference)
+		n = n.document.findReference(reference)
 	}
 	return node{}
 }
 
-// schema returns the schema of a parameter, header or media type. A reference is
+// schemaOf returns the schema of a parameter, header or media type. A reference is
 // left in it, since other keywords may stand beside that.
-func (n node) schema() node {
-	n = n.resolved()
+func (n node) schemaOf() node {
+	n = n.followReferences()
 	members, _ := n.value.(map[string]any)
 	return node{n.document, n.pointer + "/schema", members["schema"]}
 }
 
-func (n node) there() bool { return n.value != nil }
+func (n node) isPresent() bool { return n.value != nil }
 
 func (n node) text() string {
 	s, _ := n.value.(string)
@@ -55,28 +55,28 @@ func (n node) isTrue() bool { return n.value == true }
 
 // members returns what an object holds, references followed.
 func (n node) members() map[string]node {
-	n = n.resolved()
+	n = n.followReferences()
 	object, _ := n.value.(map[string]any)
 	all := make(map[string]node, len(object))
 	for key := range object {
-		all[key] = n.get(key)
+		all[key] = n.member(key)
 	}
 	return all
 }
 
 // items returns what an array holds, references followed.
 func (n node) items() []node {
-	n = n.resolved()
+	n = n.followReferences()
 	array, _ := n.value.([]any)
 	all := make([]node, len(array))
 	for i, value := range array {
-		all[i] = node{n.document, fmt.Sprintf("%s/%d", n.pointer, i), value}.resolved()
+		all[i] = node{n.document, fmt.Sprintf("%s/%d", n.pointer, i), value}.followReferences()
 	}
 	return all
 }
 
-// at returns what a reference into the document names.
-func (d *document) at(reference string) node {
+// findReference returns what a reference into the document names.
+func (d *document) findReference(reference string) node {
 	n := node{d, "", d.root}
 	path, ok := strings.CutPrefix(reference, "#/")
 	if !ok {
@@ -85,11 +85,11 @@ func (d *document) at(reference string) node {
 	for key := range strings.SplitSeq(path, "/") {
 		key = strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~")
 		members, _ := n.value.(map[string]any)
-		n = node{d, n.pointer + "/" + escape(key), members[key]}
+		n = node{d, n.pointer + "/" + escapePointer(key), members[key]}
 	}
 	return n
 }
 
-func escape(key string) string {
+func escapePointer(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }

@@ -54,7 +54,7 @@ type answered struct{ operation, status string }
 func Of(tags ...string) *Traffic {
 	return &Traffic{
 		tags: tags, seen: make(map[answered]bool),
-		load: sync.OnceValues(func() (*document, error) { return parse([]byte(openapi.Document())) }),
+		load: sync.OnceValues(func() (*document, error) { return parseDocument([]byte(openapi.Document())) }),
 	}
 }
 
@@ -78,22 +78,22 @@ func (f *Traffic) Watch(t testing.TB, next http.Handler) http.Handler {
 		a := &answer{ResponseWriter: w}
 		next.ServeHTTP(a, asked)
 		x := exchange{request: r, sent: sent.Bytes(), status: a.status, header: a.header, body: a.body.Bytes()}
-		for _, problem := range f.check(d, x) {
+		for _, problem := range f.checkExchange(d, x) {
 			t.Errorf("%s %s: %d: %s", r.Method, r.URL, a.status, problem)
 		}
 	})
 }
 
-// check notes an exchange and returns what is wrong with it.
-func (f *Traffic) check(d *document, x exchange) []string {
-	o, parameters, found := d.find(x.request)
+// checkExchange notes an exchange and returns what is wrong with it.
+func (f *Traffic) checkExchange(d *document, x exchange) []string {
+	o, parameters, found := d.findOperation(x.request)
 	if !found {
 		return d.checkUnmatched(x)
 	}
 	f.mu.Lock()
 	f.seen[answered{o.id, strconv.Itoa(x.status)}] = true
 	f.mu.Unlock()
-	return o.check(x, parameters)
+	return o.checkExchange(x, parameters)
 }
 
 // Main runs the tests and, if all of them ran and passed, checks that nothing is
@@ -103,7 +103,7 @@ func (f *Traffic) Main(m *testing.M) int {
 		flag.Parse()
 	}
 	code := m.Run()
-	if code != 0 || filtered() {
+	if code != 0 || testsFiltered() {
 		return code
 	}
 	d, err := f.load()
@@ -111,23 +111,23 @@ func (f *Traffic) Main(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "openapi.json: %v\n", err)
 		return 1
 	}
-	unseen := f.unseen(d)
+	unseen := f.listUnseen(d)
 	for _, what := range unseen {
 		fmt.Fprintf(os.Stderr, "openapi.json documents what no test has seen: %s\n", what)
 	}
 	return min(1, len(unseen))
 }
 
-// filtered reports whether this run is of some tests only, or of none.
-func filtered() bool {
+// testsFiltered reports whether this run is of some tests only, or of none.
+func testsFiltered() bool {
 	return slices.ContainsFunc([]string{"test.run", "test.skip", "test.list", "test.fuzz"}, func(name string) bool {
 		set := flag.Lookup(name)
 		return set != nil && set.Value.String() != ""
 	})
 }
 
-// unseen lists the documented answers that were never given.
-func (f *Traffic) unseen(d *document) (missing []string) {
+// listUnseen lists the documented answers that were never given.
+func (f *Traffic) listUnseen(d *document) (missing []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	edge := map[string]bool{} // statuses of 500 and above: seen at all?
@@ -135,7 +135,7 @@ func (f *Traffic) unseen(d *document) (missing []string) {
 		if !slices.Contains(f.tags, o.tag) {
 			continue
 		}
-		for _, status := range o.statuses() {
+		for _, status := range o.documentedStatuses() {
 			seen := f.seen[answered{o.id, status}]
 			if status >= "500" {
 				edge[status] = edge[status] || seen

@@ -60,7 +60,7 @@ const small = `{
 
 func newSmall(t *testing.T) *document {
 	t.Helper()
-	d, err := parse([]byte(small))
+	d, err := parseDocument([]byte(small))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestFindsWhatIsNotDocumented(t *testing.T) {
 		"unknown path, success":      {talk{"GET", "/nothing", "", 200, `{}`, func(_, a http.Header) { a.Del("Weight") }}, "status is not documented"},
 		"other methods in Allow":     {talk{"POST", "/things/a", "", 405, "", func(_, a http.Header) { a.Set("Allow", "GET") }}, `the document has "GET, PUT"`},
 	} {
-		problems := Of("things").check(newSmall(t), c.exchange())
+		problems := Of("things").checkExchange(newSmall(t), c.exchange())
 		if found := strings.Join(problems, "\n"); c.want == "" && found != "" || c.want != "" && (len(problems) != 1 || !strings.Contains(found, c.want)) {
 			t.Errorf("%s: got %q, want one with %q", name, problems, c.want)
 		}
@@ -143,7 +143,7 @@ func TestFind(t *testing.T) {
 		"/deep/a/b": "getDeep map[rest:a/b]", "/deep/er/a": "getDeeper map[rest:a]", "/deep/er/a/b": "getDeep map[rest:er/a/b]",
 	} {
 		got := ""
-		if o, parameters, ok := d.find(httptest.NewRequest("GET", target, nil)); ok {
+		if o, parameters, ok := d.findOperation(httptest.NewRequest("GET", target, nil)); ok {
 			got = fmt.Sprint(o.id, " ", parameters)
 		}
 		if got != want {
@@ -156,20 +156,20 @@ func TestFind(t *testing.T) {
 func TestUnseen(t *testing.T) {
 	d, traffic := newSmall(t), Of("things")
 	see := func(method, target string, status int) {
-		traffic.check(d, talk{method, target, "", status, "", nil}.exchange())
+		traffic.checkExchange(d, talk{method, target, "", status, "", nil}.exchange())
 	}
 	want := []string{"any operation 503", "postLines 200", "putThing 200", "putThing 204", "putThing 422"}
-	if got := traffic.unseen(d); !slices.Equal(got, want) {
+	if got := traffic.listUnseen(d); !slices.Equal(got, want) {
 		t.Errorf("of nothing: got %q, want %q", got, want)
 	}
 	see("PUT", "/things/a", 204)
 	see("PUT", "/things/a", 503)
 	see("GET", "/things/a", 200)
 	want = []string{"postLines 200", "putThing 200", "putThing 422"}
-	if got := traffic.unseen(d); !slices.Equal(got, want) {
+	if got := traffic.listUnseen(d); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := Of("other").unseen(d); !slices.Equal(got, []string{"getDeep 200", "getDeeper 200", "getThing 200"}) {
+	if got := Of("other").listUnseen(d); !slices.Equal(got, []string{"getDeep 200", "getDeeper 200", "getThing 200"}) {
 		t.Errorf("of another surface: got %q", got)
 	}
 }
@@ -201,13 +201,13 @@ func TestWatchChangesNothing(t *testing.T) {
 
 // The document that is served can be compared with.
 func TestParse(t *testing.T) {
-	d, err := parse([]byte(openapi.Document()))
+	d, err := parseDocument([]byte(openapi.Document()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range d.operations() {
-		if o.id == "" || o.tag == "" || len(o.statuses()) == 0 {
-			t.Errorf("%s: operation %q with tag %q and %d statuses", o.node.pointer, o.id, o.tag, len(o.statuses()))
+		if o.id == "" || o.tag == "" || len(o.documentedStatuses()) == 0 {
+			t.Errorf("%s: operation %q with tag %q and %d statuses", o.node.pointer, o.id, o.tag, len(o.documentedStatuses()))
 		}
 	}
 }

@@ -16,25 +16,25 @@ type operation struct {
 }
 
 func newOperation(n, item node) *operation {
-	o := &operation{node: n, id: n.get("operationId").text()}
-	if tags := n.get("tags").items(); len(tags) > 0 {
+	o := &operation{node: n, id: n.member("operationId").text()}
+	if tags := n.member("tags").items(); len(tags) > 0 {
 		o.tag = tags[0].text()
 	}
-	o.parameters = append(item.get("parameters").items(), n.get("parameters").items()...)
+	o.parameters = append(item.member("parameters").items(), n.member("parameters").items()...)
 	return o
 }
 
-// statuses returns the documented ones, as texts.
-func (o *operation) statuses() (all []string) {
-	for status := range o.node.get("responses").members() {
+// documentedStatuses returns the documented ones, as texts.
+func (o *operation) documentedStatuses() (all []string) {
+	for status := range o.node.member("responses").members() {
 		all = append(all, status)
 	}
 	return all
 }
 
-// check returns what is wrong with an exchange.
-func (o *operation) check(x exchange, parameters map[string]string) []string {
-	problems := checkAnswer(o.node.get("responses"), x)
+// checkExchange returns what is wrong with an exchange.
+func (o *operation) checkExchange(x exchange, parameters map[string]string) []string {
+	problems := checkAnswer(o.node.member("responses"), x)
 	if x.status < 400 && x.request.Method != http.MethodOptions { // a preflight is about another request
 		problems = append(problems, o.checkParameters(x.request, parameters)...)
 		problems = append(problems, o.checkSecurity(x.request)...)
@@ -51,7 +51,7 @@ func (o *operation) checkParameters(r *http.Request, path map[string]string) (pr
 		problems = append(problems, "the query: "+err.Error())
 	}
 	for _, p := range o.parameters {
-		name, where := p.get("name").text(), p.get("in").text()
+		name, where := p.member("name").text(), p.member("in").text()
 		var values []string
 		switch where {
 		case "path":
@@ -62,11 +62,11 @@ func (o *operation) checkParameters(r *http.Request, path map[string]string) (pr
 		case "header":
 			values = r.Header.Values(name)
 		}
-		if len(values) == 0 && p.get("required").isTrue() {
+		if len(values) == 0 && p.member("required").isTrue() {
 			problems = append(problems, where+" parameter "+name+" is required")
 		}
 		for _, value := range values {
-			problems = append(problems, checkText(p.schema(), where+" parameter "+name, value)...)
+			problems = append(problems, checkText(p.schemaOf(), where+" parameter "+name, value)...)
 		}
 	}
 	for name := range query {
@@ -77,16 +77,16 @@ func (o *operation) checkParameters(r *http.Request, path map[string]string) (pr
 
 // checkSecurity wants one of the documented ways to be there.
 func (o *operation) checkSecurity(r *http.Request) []string {
-	ways := o.node.get("security").items()
-	if len(ways) == 0 || slices.ContainsFunc(ways, func(way node) bool { return o.hasAll(r, way) }) {
+	ways := o.node.member("security").items()
+	if len(ways) == 0 || slices.ContainsFunc(ways, func(way node) bool { return o.hasCredentials(r, way) }) {
 		return nil
 	}
 	return []string{"the request has none of the documented credentials"}
 }
 
-func (o *operation) hasAll(r *http.Request, way node) bool {
+func (o *operation) hasCredentials(r *http.Request, way node) bool {
 	for name := range way.members() {
-		if !hasCredential(r, o.node.document.at("#/components/securitySchemes/"+name)) {
+		if !hasCredential(r, o.node.document.findReference("#/components/securitySchemes/"+name)) {
 			return false
 		}
 	}
@@ -94,8 +94,8 @@ func (o *operation) hasAll(r *http.Request, way node) bool {
 }
 
 func hasCredential(r *http.Request, scheme node) bool {
-	name := scheme.get("name").text()
-	switch scheme.get("in").text() {
+	name := scheme.member("name").text()
+	switch scheme.member("in").text() {
 	case "cookie":
 		_, err := r.Cookie(name)
 		return err == nil
@@ -103,43 +103,43 @@ func hasCredential(r *http.Request, scheme node) bool {
 		return r.Header.Get(name) != ""
 	}
 	said, _, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return scheme.get("type").text() == "http" && strings.EqualFold(said, scheme.get("scheme").text())
+	return scheme.member("type").text() == "http" && strings.EqualFold(said, scheme.member("scheme").text())
 }
 
 func (o *operation) checkRequestBody(x exchange) []string {
-	documented := o.node.get("requestBody")
+	documented := o.node.member("requestBody")
 	switch {
-	case len(x.sent) == 0 && documented.get("required").isTrue():
+	case len(x.sent) == 0 && documented.member("required").isTrue():
 		return []string{"a body is required"}
 	case len(x.sent) == 0:
 		return nil
-	case !documented.there():
+	case !documented.isPresent():
 		return []string{"a body was read that is not documented"}
 	}
 	media := x.request.Header.Get("Content-Type")
 	if media == "" { // then it is what the operation takes
-		for media = range documented.get("content").members() {
+		for media = range documented.member("content").members() {
 		}
 	}
 	sent := x.sent
 	if media == mediaLines {
 		sent = acceptedLines(x)
 	}
-	return checkContent(documented.get("content"), "the request's body", media, sent)
+	return checkContent(documented.member("content"), "the request's body", media, sent)
 }
 
 // checkAnswer checks an answer against `responses`.
 func checkAnswer(responses node, x exchange) []string {
-	response := responses.get(fmt.Sprint(x.status))
-	if !response.there() {
+	response := responses.member(fmt.Sprint(x.status))
+	if !response.isPresent() {
 		return []string{fmt.Sprintf("this status is not documented; body %.200q", x.body)}
 	}
-	problems := checkHeaders(response.get("headers").members(), x.header)
-	switch content := response.get("content"); {
+	problems := checkHeaders(response.member("headers").members(), x.header)
+	switch content := response.member("content"); {
 	case x.request.Method == http.MethodHead:
 		return problems
-	case content.there():
-		body, err := x.decoded()
+	case content.isPresent():
+		body, err := x.decodedBody()
 		if err != nil {
 			return append(problems, "the body: "+err.Error())
 		}
@@ -160,11 +160,11 @@ func checkHeaders(documented map[string]node, sent http.Header) (problems []stri
 	for name, h := range documented {
 		values := sent.Values(name)
 		left.Del(name)
-		if len(values) == 0 && h.get("required").isTrue() {
+		if len(values) == 0 && h.member("required").isTrue() {
 			problems = append(problems, "header "+name+" is missing")
 		}
 		for _, value := range values {
-			problems = append(problems, checkText(h.schema(), "header "+name, value)...)
+			problems = append(problems, checkText(h.schemaOf(), "header "+name, value)...)
 		}
 	}
 	for name := range left {

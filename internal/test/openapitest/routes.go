@@ -87,7 +87,7 @@ func (p *path) matchPattern(pattern string) (literals int, ok bool) {
 func (o *operation) checkRoute(route edge.Listed) (problems []string) {
 	optional := true // no credential is a way too
 	var credentials []string
-	for i, way := range o.node.get("security").items() {
+	for i, way := range o.node.member("security").items() {
 		optional = optional && i > 0 || len(way.members()) == 0
 		for name := range way.members() {
 			credentials = append(credentials, name)
@@ -97,13 +97,13 @@ func (o *operation) checkRoute(route edge.Listed) (problems []string) {
 		problems = append(problems, fmt.Sprintf("%s: security is %v, the route wants %q", o.id, credentials, want))
 	}
 	var media []string
-	for name := range o.node.get("requestBody").get("content").members() {
+	for name := range o.node.member("requestBody").member("content").members() {
 		media = append(media, name)
 	}
 	if reads := route.Body.Max > 0; reads != (len(media) > 0) || reads && !slices.Equal(media, []string{route.Body.Media}) {
 		problems = append(problems, fmt.Sprintf("%s: the body is one of %v, the route takes %q", o.id, media, route.Body.Media))
 	}
-	if tooLarge := o.node.get("responses").get("413").there(); tooLarge != (route.Body.Max > 0) {
+	if tooLarge := o.node.member("responses").member("413").isPresent(); tooLarge != (route.Body.Max > 0) {
 		problems = append(problems, fmt.Sprintf("%s: 413 is documented: %v, the route takes %d bytes", o.id, tooLarge, route.Body.Max))
 	}
 	return problems
