@@ -8,26 +8,25 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Where an acknowledged event may be lost with the store (a fail-over to an
-// asynchronous standby), an anchor that lies a second behind does not show the loss
-// when the process dies in that second. Options.AnchorFirst then has the anchor
-// written before anybody is told of an event: one more sync an append, which appends
-// that end at the same time share.
+// A store may lose an acknowledged event, for example in a fail-over to an asynchronous
+// standby. An anchor that lags by a second does not show the loss when the process dies in
+// that second. With Options.AnchorFirst the anchor is written before an event is
+// acknowledged. It costs one more sync an append; appends that end together share the sync.
 
 // errNotAnchored: an append is durable, and the anchor that has to come first is not.
 var errNotAnchored = errors.New("the anchor could not be written")
 
-// anchorFirst writes the anchors of an append's durable parts, if they have to be
-// there before the answer. When they can't be written nobody is told of the parts:
-// they are of unknown outcome, which the repair sorts out.
-func (l *Ledgers) anchorFirst(f flight, results []error) []error {
-	if l.importing || !l.first() {
+// anchorFirst writes the anchors of the durable batches of an append, if
+// Options.AnchorFirst says so. If the anchors can't be written, the outcome of the batches
+// counts as unknown, and repairLedger resolves them.
+func (l *Ledgers) anchorFirst(f appendInFlight, results []error) []error {
+	if l.importing || !l.anchorsFirst() {
 		return results
 	}
 	notes := make([][]byte, 0, len(results))
-	for i, p := range f.parts[:f.batches] {
+	for i, p := range f.batches[:f.sent] {
 		if results[i] == nil {
-			p.rekey(l)
+			p.takeNewKeys(l)
 			notes = append(notes, p.state.Checkpoint())
 		}
 	}
@@ -35,7 +34,7 @@ func (l *Ledgers) anchorFirst(f flight, results []error) []error {
 		return results
 	}
 	err := l.anchors.Put(notes...)
-	for i, p := range f.parts[:f.batches] {
+	for i, p := range f.batches[:f.sent] {
 		switch {
 		case results[i] != nil:
 		case err != nil:
@@ -47,14 +46,14 @@ func (l *Ledgers) anchorFirst(f flight, results []error) []error {
 	return results
 }
 
-// anchorLoaded returns what may be shown of a head that was read from the store. If
-// its anchor has to be there first, it is written; if nothing beyond the anchor may be
-// shown, that is the state at the anchor. known is the fault on record.
+// anchorLoaded returns the state that readers may see of a head that was read from the
+// store. It writes the anchor first if Options.AnchorFirst says so. With Options.Anchored
+// it returns the state at the anchor. known is the fault on record.
 func (l *Ledgers) anchorLoaded(ctx context.Context, s *State, known Fault) (*State, error) {
 	if l.anchored {
-		return l.atAnchor(ctx, s)
+		return l.stateAtAnchor(ctx, s)
 	}
-	if l.importing || l.anchors.ReadOnly() || s.fault.or(known).Level != Healthy || !l.first() {
+	if l.importing || l.anchors.ReadOnly() || s.fault.worseOf(known).Level != Healthy || !l.anchorsFirst() {
 		return s, nil
 	}
 	if shown, ok := l.anchors.Find(s.identity.Origin); ok && shown.Size >= s.Size() {
@@ -66,11 +65,11 @@ func (l *Ledgers) anchorLoaded(ctx context.Context, s *State, known Fault) (*Sta
 	return s, nil
 }
 
-// rekey gives the state of a durable part the log keys that the part brings.
-func (p *part) rekey(l *Ledgers) {
-	if keys := l.rekeyed(p); keys != nil {
+// takeNewKeys gives the state of a durable batch the log keys that the batch brings.
+func (p *ledgerBatch) takeNewKeys(l *Ledgers) {
+	if keys := l.findNewKeys(p); keys != nil {
 		p.state.keys = keys
 	}
 }
 
-func never() bool { return false }
+func reportsNever() bool { return false }

@@ -12,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
+	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
@@ -117,8 +118,8 @@ func TestAnchorsWithoutData(t *testing.T) {
 	if _, err := log.Open(t.Context(), log.Options{Store: empty, Keyring: w.keyring, Anchors: anchors}); err == nil {
 		t.Error("ledgers were opened on an empty store beside anchors")
 	}
-	var findings []log.Finding
-	result, err := log.Fsck(t.Context(), empty, w.keyring, anchors, func(f log.Finding) { findings = append(findings, f) })
+	var findings []audit.Finding
+	result, err := audit.Fsck(t.Context(), empty, w.keyring, anchors, func(f audit.Finding) { findings = append(findings, f) })
 	if err != nil || result.Findings != 2 || len(findings) != 2 || findings[0].Origin != ledgertest.Genesis(red).Origin || findings[0].Place != "anchor" {
 		t.Errorf("fsck: got %v, %v, %v; want both origins to be missed", result, findings, err)
 	}
@@ -146,7 +147,7 @@ func TestFsckMeetsAnAnchorThatLags(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer anchors.Close()
-	result, err := log.Fsck(t.Context(), w.store, w.keyring, anchors, func(f log.Finding) { t.Error(f) })
+	result, err := audit.Fsck(t.Context(), w.store, w.keyring, anchors, func(f audit.Finding) { t.Error(f) })
 	if err != nil || result.Events != 500 || result.Findings != 0 {
 		t.Errorf("fsck: got %+v, %v; want 500 events and no findings", result, err)
 	}

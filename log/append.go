@@ -27,11 +27,11 @@ type Draft struct {
 	Columns        storage.Columns // ReceivedAt is given by the sequencer
 	Record         event.Frame
 	Envelope       []byte // canonical, with signature members
-	Counted        bool   // counts as an event of the month
+	Counted        bool   // counts as an event of the Month
 	Cap            uint64 // counted events allowed in the month; 0: no cap
 
-	// With claims, Record and Columns.Effective are what Decide says, and what is
-	// given only says about how long the record is.
+	// With claims, Decide gives Record and Columns.Effective. The Record given here then
+	// serves as an estimate of the length alone.
 	Claims []Claim // of different counters
 	Decide Decide
 
@@ -44,8 +44,8 @@ type Draft struct {
 type Submission struct {
 	Drafts  []Draft
 	Changes []storage.Change // of the organization's records; Item is not used
-	// Reconfigures says that the changes are of what events are judged by: the
-	// config version rises with them, and no later event is taken before they
+	// Reconfigures says that the changes are of the configuration that events are judged
+	// by. The config version rises with them, and no later event is sequenced before they
 	// are durable and visible.
 	Reconfigures bool
 	Keys         *KeyChange   // of the log keys, nil for none; it reconfigures
@@ -70,31 +70,32 @@ type Receipt struct {
 }
 
 // prepareTries bounds how often a submission is prepared anew. The first promptTries
-// follow each other at once. After them comes a pause, since who writes the same
-// records without being prepared anew is otherwise faster each time: on one processor it
-// always is.
+// follow each other at once. The others come after a pause, because a writer of the same
+// records that needs no preparing is faster each time otherwise, for example on one
+// processor.
 const (
 	prepareTries = 16
 	promptTries  = 4
 	longestPause = 64 * time.Millisecond
 )
 
-// Append prepares a submission, has it sequenced and returns when it is
-// durable and its checkpoint can be fetched: one receipt for each draft.
+// Append prepares a submission, has it sequenced, and returns when it is durable and its
+// checkpoint can be fetched: one receipt for each draft.
 //
-// Errors: what prepare returned; ErrDuplicate; fault.PlanLimit; fault.Overloaded
-// (nothing was done); fault.OutcomeUnknown (it may be stored; also when ctx ends
-// while it is out); fault.Unavailable (nothing was done; also when ctx ends while it
-// waits to be sequenced), with code frozen or read_only when the ledger takes no
-// events, and with code clock when no event may be given a time (Options.Held,
-// Timely), and with code read_only_mode while nothing is written (Options.ReadOnly);
-// fault.NotFound for an unknown tenant.
+// Errors: that of prepare; ErrDuplicate; fault.PlanLimit; fault.Overloaded (nothing was
+// done); fault.OutcomeUnknown (it may be stored; also when ctx ends while the append is
+// out); fault.Unavailable (nothing was done; also when ctx ends before the submission is
+// sequenced); fault.NotFound for an unknown tenant.
+//
+// The code of fault.Unavailable is frozen or read_only when the ledger takes no events,
+// clock when no event may be given a time (Options.Held, Timely), and read_only_mode while
+// nothing is written (Options.ReadOnly).
 func (l *Ledgers) Append(ctx context.Context, t id.Tenant, prepare Prepare) ([]Receipt, error) {
 	o := l.AppendAll(ctx, t, []Prepare{prepare})[0]
 	return o.Receipts, o.Err
 }
 
-// Outcome is what became of one submission.
+// Outcome is the outcome of one submission.
 type Outcome struct {
 	Receipts []Receipt // one for each draft; nil with an Err
 	Err      error
@@ -103,7 +104,7 @@ type Outcome struct {
 // AppendAll is Append for several submissions, each of which stands for itself.
 // Those that land do so in their order. The outcomes are in the order of prepares.
 func (l *Ledgers) AppendAll(ctx context.Context, t id.Tenant, prepares []Prepare) []Outcome {
-	a := appending{ledgers: l, tenant: t, prepares: prepares, outcomes: make([]Outcome, len(prepares))}
+	a := appendCall{ledgers: l, tenant: t, prepares: prepares, outcomes: make([]Outcome, len(prepares))}
 	open := make([]int, len(prepares))
 	for i := range open {
 		open[i] = i
@@ -112,15 +113,15 @@ func (l *Ledgers) AppendAll(ctx context.Context, t id.Tenant, prepares []Prepare
 		if try >= promptTries {
 			_ = wait.For(ctx, rand.N(min(longestPause, time.Millisecond<<(try-promptTries))))
 		}
-		if open = a.tryOnce(ctx, open); len(open) == 0 {
+		if open = a.tryAppend(ctx, open); len(open) == 0 {
 			return a.outcomes
 		}
 	}
-	return a.refuse(open, overloaded("The organization's configuration changes too often"))
+	return a.refuseAll(open, overloaded("The organization's configuration changes too often"))
 }
 
-// appending is an AppendAll under way.
-type appending struct {
+// appendCall is an AppendAll under way.
+type appendCall struct {
 	ledgers  *Ledgers
 	tenant   id.Tenant
 	ledger   *ledger // of the newest try
@@ -128,7 +129,7 @@ type appending struct {
 	outcomes []Outcome
 }
 
-func (a *appending) refuse(which []int, err error) []Outcome {
+func (a *appendCall) refuseAll(which []int, err error) []Outcome {
 	for _, i := range which {
 		a.outcomes[i] = Outcome{Err: err}
 	}
@@ -142,41 +143,41 @@ type attempt struct {
 	dropped  bool // the ledger was dropped from memory: nothing was queued
 }
 
-// tryOnce prepares and queues the submissions of open and waits for them. It returns
+// tryAppend prepares and queues the submissions of open and waits for them. It returns
 // those that have to be prepared again.
-func (a *appending) tryOnce(ctx context.Context, open []int) (again []int) {
-	at, err := a.enqueue(ctx, open)
+func (a *appendCall) tryAppend(ctx context.Context, open []int) (again []int) {
+	at, err := a.prepareAndQueue(ctx, open)
 	switch {
 	case err != nil:
-		a.refuse(at.outcomes, err)
+		a.refuseAll(at.outcomes, err)
 		return nil
 	case at.dropped:
-		return a.reload(ctx, at.outcomes)
+		return a.reloadLedger(ctx, at.outcomes)
 	}
 	return a.awaitOutcomes(ctx, at)
 }
 
-// enqueue prepares the submissions of open for the published state and queues them. A
+// prepareAndQueue prepares the submissions of open for the published state and queues them. A
 // submission that can't be prepared gets its outcome here. An error is that of all
 // submissions of the attempt.
-func (a *appending) enqueue(ctx context.Context, open []int) (attempt, error) {
-	led, err := a.ledgers.ledger(ctx, a.tenant)
+func (a *appendCall) prepareAndQueue(ctx context.Context, open []int) (attempt, error) {
+	led, err := a.ledgers.residentLedger(ctx, a.tenant)
 	if err != nil {
 		return attempt{outcomes: open}, err
 	}
 	a.ledger = led
-	state := a.ledgers.confirmed(ctx, led)
+	state := a.ledgers.confirmByWitness(ctx, led)
 	if err := state.Trusted(); err != nil {
 		return attempt{outcomes: open}, err
 	}
-	if err := a.ledgers.closed(); err != nil {
+	if err := a.ledgers.checkWritable(); err != nil {
 		return attempt{outcomes: open}, err
 	}
 	at := attempt{subs: make([]*submission, 0, len(open)), outcomes: make([]int, 0, len(open))}
 	for _, i := range open {
 		s, err := a.prepares[i](ctx, state)
 		if err == nil {
-			err = a.ledgers.pin(ctx, led, s.Drafts)
+			err = a.ledgers.pinCounters(ctx, led, s.Drafts)
 		}
 		if err != nil {
 			a.outcomes[i] = Outcome{Err: err}
@@ -189,20 +190,20 @@ func (a *appending) enqueue(ctx context.Context, open []int) (attempt, error) {
 			link: a.ledgers.tracer.SpanLink(ctx), done: make(chan answer, 1),
 		})
 	}
-	at.dropped, err = a.ledgers.queue.put(led, at.subs, a.ledgers.maxWaiting, a.ledgers.maxWaitingTenant)
+	at.dropped, err = a.ledgers.queue.enqueueAll(led, at.subs, a.ledgers.maxWaiting, a.ledgers.maxWaitingTenant)
 	if err != nil || at.dropped {
 		for _, s := range at.subs {
-			s.unpin()
+			s.unpinCounters()
 		}
 	}
 	return at, err
 }
 
-// reload has a ledger read again that was dropped from memory. It returns the
+// reloadLedger has a ledger read again that was dropped from memory. It returns the
 // submissions that can be tried again then.
-func (a *appending) reload(ctx context.Context, open []int) (again []int) {
-	if err := a.ledgers.replace(ctx, a.tenant, a.ledger); err != nil {
-		a.refuse(open, err)
+func (a *appendCall) reloadLedger(ctx context.Context, open []int) (again []int) {
+	if err := a.ledgers.replaceLedger(ctx, a.tenant, a.ledger); err != nil {
+		a.refuseAll(open, err)
 		return nil
 	}
 	return open
@@ -210,7 +211,7 @@ func (a *appending) reload(ctx context.Context, open []int) (again []int) {
 
 // awaitOutcomes waits for an attempt. It returns the submissions that have to be
 // prepared again.
-func (a *appending) awaitOutcomes(ctx context.Context, at attempt) (again []int) {
+func (a *appendCall) awaitOutcomes(ctx context.Context, at attempt) (again []int) {
 	for n, i := range at.outcomes {
 		select {
 		case got := <-at.subs[n].done:
@@ -218,22 +219,22 @@ func (a *appending) awaitOutcomes(ctx context.Context, at attempt) (again []int)
 				again = append(again, i)
 			}
 		case <-ctx.Done():
-			a.refuse(again, unavailable(ctx.Err())) // they would be prepared anew
-			a.leave(attempt{subs: at.subs[n:], outcomes: at.outcomes[n:]}, ctx.Err())
+			a.refuseAll(again, unavailable(ctx.Err())) // they would be prepared anew
+			a.abandonWait(attempt{subs: at.subs[n:], outcomes: at.outcomes[n:]}, ctx.Err())
 			return nil
 		}
 	}
 	return again
 }
 
-// leave ends the wait for submissions whose caller waits no longer. Those that are
+// abandonWait ends the wait for submissions whose caller waits no longer. Those that are
 // not sequenced yet are taken back, and never land.
-func (a *appending) leave(at attempt, cause error) {
+func (a *appendCall) abandonWait(at attempt, cause error) {
 	if len(at.subs) == 0 {
 		return
 	}
-	for _, s := range a.ledgers.queue.withdraw(at.subs[0].ledger, at.subs) {
-		s.refuse(unavailable(cause))
+	for _, s := range a.ledgers.queue.withdrawWaiting(at.subs[0].ledger, at.subs) {
+		s.refuseWith(unavailable(cause))
 	}
 	for n, i := range at.outcomes {
 		select {
@@ -266,25 +267,25 @@ type answer struct {
 	stale bool // it has to be prepared again: the ledger was reconfigured meanwhile
 }
 
-func (s *submission) refuse(err error) { s.end(answer{Outcome: Outcome{Err: err}}) }
+func (s *submission) refuseWith(err error) { s.sendAnswer(answer{Outcome: Outcome{Err: err}}) }
 
-// sendBack has the submission prepared again.
-func (s *submission) sendBack() { s.end(answer{stale: true}) }
+// askAgain has the submission prepared again.
+func (s *submission) askAgain() { s.sendAnswer(answer{stale: true}) }
 
-// end answers the submission, once.
-func (s *submission) end(a answer) {
-	s.unpin()
+// sendAnswer answers the submission, once.
+func (s *submission) sendAnswer(a answer) {
+	s.unpinCounters()
 	s.done <- a
 }
 
-func (s *submission) unpin() {
-	if names := claimed(s.Drafts, len(s.Drafts), 0); len(names) > 0 {
-		s.ledger.windows.unpin(names)
+func (s *submission) unpinCounters() {
+	if names := listClaimed(s.Drafts, len(s.Drafts), 0); len(names) > 0 {
+		s.ledger.limits.unpinCounters(names)
 	}
 }
 
-// bytes is what the submission weighs in a batch.
-func (s *submission) bytes() int {
+// countBytes returns the bytes of the submission in a batch.
+func (s *submission) countBytes() int {
 	n := 0
 	for i := range s.Drafts {
 		n += len(s.Drafts[i].Envelope) + s.Drafts[i].Record.Len()
@@ -292,8 +293,8 @@ func (s *submission) bytes() int {
 	return n
 }
 
-// closed returns why nothing is appended to any ledger now, nil when something may be.
-func (l *Ledgers) closed() error {
+// checkWritable returns why no ledger takes an append now, nil when ledgers may.
+func (l *Ledgers) checkWritable() error {
 	if l.readOnly {
 		return storage.ErrReadOnly
 	}
@@ -304,7 +305,7 @@ func overloaded(message string) error {
 	return &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: message, RetryAfter: time.Second}
 }
 
-// unavailable answers a submission of which nothing was done.
+// unavailable is the answer to a submission of which nothing was stored.
 func unavailable(cause error) error {
 	if errors.Is(cause, storage.ErrReadOnly) { // which says more
 		return fmt.Errorf("append: %w", cause)

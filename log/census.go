@@ -13,11 +13,12 @@ import (
 // missingTold is how many missing ledgers are named in the operator's log.
 const missingTold = 100
 
-// Census compares the ledgers of the store with the anchors, once, and takes about
-// half of one core meanwhile. A ledger that has an anchor and is not in the store was
-// taken away by a rollback: it is named in the operator's log and counted. The slugs
-// of those that are there are kept beside the anchors. slugOf reads the one of an
-// organization, "" for none; it is asked for each ledger that has an anchor.
+// Census compares the ledgers of the store with the anchors, once, and takes about half of
+// one core meanwhile. A ledger that has an anchor and is not in the store was removed by a
+// rollback: it is named in the operator's log and counted.
+//
+// The slugs of the ledgers in the store are kept beside the anchors. slugOf reads the slug
+// of an organization, "" for none; it is asked for each ledger that has an anchor.
 func (l *Ledgers) Census(ctx context.Context, slugOf func(context.Context, id.Tenant) (id.Slug, error)) error {
 	missing := l.anchors.CompareOrigins()
 	for t, err := range l.store.Tenants(ctx) {
@@ -25,7 +26,7 @@ func (l *Ledgers) Census(ctx context.Context, slugOf func(context.Context, id.Te
 			return fmt.Errorf("census: list ledgers: %w", err)
 		}
 		began := time.Now()
-		if err := l.countIn(ctx, t, missing, slugOf); err != nil {
+		if err := l.countLedger(ctx, t, missing, slugOf); err != nil {
 			return fmt.Errorf("census: %w", err)
 		}
 		_ = wait.For(ctx, time.Since(began))
@@ -40,12 +41,12 @@ func (l *Ledgers) Census(ctx context.Context, slugOf func(context.Context, id.Te
 	return nil
 }
 
-// countIn takes a ledger out of the missing ones and keeps its slug. One that can't
-// be read is left to the re-verification, which says so.
-func (l *Ledgers) countIn(ctx context.Context, t id.Tenant, missing *anchor.Comparison, slugOf func(context.Context, id.Tenant) (id.Slug, error)) error {
+// countLedger marks a ledger as present and keeps its slug. A ledger that can't be read is
+// left to the re-verification, which reports it.
+func (l *Ledgers) countLedger(ctx context.Context, t id.Tenant, missing *anchor.Comparison, slugOf func(context.Context, id.Tenant) (id.Slug, error)) error {
 	var stored identityRecord
-	if err := l.ownRecord(ctx, t, kindIdentity, &stored); err != nil {
-		return l.uncounted(ctx, t, err)
+	if err := l.readOwnRecord(ctx, t, kindIdentity, &stored); err != nil {
+		return l.reportUncounted(ctx, t, err)
 	}
 	missing.MarkPresent(stored.Origin)
 	if _, shown := l.anchors.Find(stored.Origin); !shown || l.anchors.ReadOnly() {
@@ -53,7 +54,7 @@ func (l *Ledgers) countIn(ctx context.Context, t id.Tenant, missing *anchor.Comp
 	}
 	slug, err := slugOf(ctx, t)
 	if err != nil {
-		return l.uncounted(ctx, t, err)
+		return l.reportUncounted(ctx, t, err)
 	}
 	if slug == "" {
 		return nil
@@ -61,10 +62,10 @@ func (l *Ledgers) countIn(ctx context.Context, t id.Tenant, missing *anchor.Comp
 	return l.anchors.KeepSlug(slug, stored.Origin)
 }
 
-// uncounted tells of a ledger that could not be read; only a store that can't be
-// reached ends the census.
-func (l *Ledgers) uncounted(ctx context.Context, t id.Tenant, err error) error {
-	if ctx.Err() != nil || !isDamage(err) {
+// reportUncounted logs a ledger that could not be read. Only a store that can't be reached
+// ends the census.
+func (l *Ledgers) reportUncounted(ctx context.Context, t id.Tenant, err error) error {
+	if ctx.Err() != nil || !IsDamage(err) {
 		return err
 	}
 	l.logger.Error("ledger not counted", "tenant", t, "err", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
+	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
@@ -81,13 +82,13 @@ func TestRollbackToBeforeAnOrganization(t *testing.T) {
 }
 
 // findings are those of fsck, with anchors that are only read.
-func (w *world) findings() (findings []log.Finding) {
+func (w *world) findings() (findings []audit.Finding) {
 	w.t.Helper()
 	anchors, err := anchor.OpenReadOnly(w.anchors)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	_, err = log.Fsck(w.t.Context(), w.store, w.keyring, anchors, func(f log.Finding) { findings = append(findings, f) })
+	_, err = audit.Fsck(w.t.Context(), w.store, w.keyring, anchors, func(f audit.Finding) { findings = append(findings, f) })
 	if err := errors.Join(err, anchors.Close()); err != nil {
 		w.t.Fatal(err)
 	}

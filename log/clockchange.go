@@ -23,8 +23,8 @@ const ClockKind = "ledger_clock"
 
 // ClockChange makes the event of its submission received at At, which is earlier than
 // the newest event of the ledger. The month's counter goes back to the month of At,
-// months after it begin with 0, and what limits hold that was added after At counts
-// as added at At.
+// months after it begin with 0, and amounts that limits have counted after At count as
+// added at At.
 //
 // Example: a clock showed January 2028 for 3 s in November 2026, and 20 events came
 // in. They stay as they are. The month goes on with the count of November 2026, and
@@ -38,7 +38,7 @@ type ClockChange struct {
 	limits []storage.Change
 }
 
-// Payload is what the event says; everybody may read reason.
+// Payload returns the payload of the event; everybody may read reason.
 func (c *ClockChange) Payload(reason string) map[string]any {
 	return map[string]any{"newest_received_at": c.Before.String(), "received_at": c.At.String(), "reason": reason}
 }
@@ -47,16 +47,16 @@ func (c *ClockChange) Payload(reason string) map[string]any {
 // clock. It belongs into a submission whose only event states it (ClockKind, Payload).
 // fault.Conflict when the ledger is not early.
 func (l *Ledgers) CorrectClock(ctx context.Context, s *State) (*ClockChange, error) {
-	now := l.now()
-	if earlyAt(s.head.LastReceived, now) == nil {
+	now := l.clockInstant()
+	if checkAhead(s.head.LastReceived, now) == nil {
 		return nil, fault.New(fault.Conflict, "The ledger is not ahead of the clock")
 	}
 	c := &ClockChange{Before: s.head.LastReceived, At: now}
 	var err error
-	if c.used, err = l.countedIn(ctx, s.identity.Tenant, monthOf(now)); err != nil {
+	if c.used, err = l.readMonthCount(ctx, s.identity.Tenant, MonthOf(now)); err != nil {
 		return nil, storeError("correct clock", err)
 	}
-	if c.later, err = l.clearLater(ctx, s.identity.Tenant, monthOf(now), monthOf(c.Before)); err != nil {
+	if c.later, err = l.clearLater(ctx, s.identity.Tenant, MonthOf(now), MonthOf(c.Before)); err != nil {
 		return nil, storeError("correct clock", err)
 	}
 	if c.limits, err = l.pullLimits(ctx, s.identity.Tenant, now); err != nil {
@@ -65,9 +65,9 @@ func (l *Ledgers) CorrectClock(ctx context.Context, s *State) (*ClockChange, err
 	return c, nil
 }
 
-// countedIn returns the stored usage of a month.
-func (l *Ledgers) countedIn(ctx context.Context, t id.Tenant, m month) (usage, error) {
-	values, err := l.store.Counters(ctx, t, []string{m.counter()})
+// readMonthCount returns the stored usage of a month.
+func (l *Ledgers) readMonthCount(ctx context.Context, t id.Tenant, m Month) (usage, error) {
+	values, err := l.store.Counters(ctx, t, []string{m.CounterName()})
 	if err != nil {
 		return usage{}, fmt.Errorf("read counter of a month: %w", err)
 	}
@@ -78,11 +78,11 @@ func (l *Ledgers) countedIn(ctx context.Context, t id.Tenant, m month) (usage, e
 const monthsAtOnce = 1024
 
 // clearLater returns counters of 0 for the months after from, to to, that hold more.
-func (l *Ledgers) clearLater(ctx context.Context, t id.Tenant, from, to month) (cleared []storage.Counter, err error) {
+func (l *Ledgers) clearLater(ctx context.Context, t id.Tenant, from, to Month) (cleared []storage.Counter, err error) {
 	for begin := from + 1; begin <= to; begin += monthsAtOnce {
 		var names []string
 		for m := begin; m <= min(to, begin+monthsAtOnce-1); m++ {
-			names = append(names, m.counter())
+			names = append(names, m.CounterName())
 		}
 		values, err := l.store.Counters(ctx, t, names)
 		if err != nil {
@@ -97,8 +97,8 @@ func (l *Ledgers) clearLater(ctx context.Context, t id.Tenant, from, to month) (
 	return cleared, nil
 }
 
-// pullLimits returns the changes of the limits' counters that hold something of a
-// time after now.
+// pullLimits returns the changes of the limit counters that hold amounts of a time after
+// now.
 func (l *Ledgers) pullLimits(ctx context.Context, t id.Tenant, now id.Instant) (changes []storage.Change, err error) {
 	for r, err := range records.Scan(ctx, l.store, t, kindWindow, records.Range{}, 0) {
 		if err != nil {
@@ -115,22 +115,22 @@ func (l *Ledgers) pullLimits(ctx context.Context, t id.Tenant, now id.Instant) (
 	return changes, nil
 }
 
-// correct makes a part go on at the time of a clock change.
-func (p *part) correct(c *ClockChange) {
-	p.count(p.ledger.tail.used)
-	p.ledger.tail.used, p.used = c.used, usage{} // so that it is written, whatever it was before
+// correctClock lets a batch go on at the time of a clock change.
+func (p *ledgerBatch) correctClock(c *ClockChange) {
+	p.putMonthCounter(p.ledger.tail.used)
+	p.ledger.tail.used, p.usedBefore = c.used, usage{} // so that the counter is written in any case
 	for _, counter := range c.later {
 		p.setCounter(counter)
 	}
 }
 
-// replace makes the limits' counters in memory what a clock change has written. The
-// ledger has nothing else out.
-func (ws *windows) replace(changes []storage.Change) error {
+// replaceCounters gives the counters in memory the values that a clock change has written.
+// The ledger MUST have no other append in flight.
+func (ws *limitCounters) replaceCounters(changes []storage.Change) error {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	ws.dropped++ // what was read before is not taken any more
-	for name, w := range ws.held {
+	ws.drops++ // a counter that was read before is outdated
+	for name, w := range ws.byName {
 		i := slices.IndexFunc(changes, func(c storage.Change) bool { return c.Kind == kindWindow && c.Key == name.String() })
 		if i < 0 {
 			continue
@@ -144,27 +144,27 @@ func (ws *windows) replace(changes []storage.Change) error {
 	return nil
 }
 
-// corrected takes over what a durable clock change brought.
-func (l *Ledgers) corrected(p *part) {
+// takeClockChange updates the ledger in memory after a durable clock change.
+func (l *Ledgers) takeClockChange(p *ledgerBatch) {
 	if !slices.ContainsFunc(p.sent, func(s *submission) bool { return s.Clock != nil }) {
 		return
 	}
-	if err := p.ledger.windows.replace(p.batch.Changes); err != nil { // they were written here
+	if err := p.ledger.limits.replaceCounters(p.batch.Changes); err != nil { // they were written here
 		l.logger.Error("counters of limits are not read", "origin", p.ledger.identity.Origin, "err", err)
 	}
-	_ = l.checkEarly(p.ledger.identity, p.batch.Head.LastReceived, l.now())
+	_ = l.noteIfAhead(p.ledger.identity, p.batch.Head.LastReceived, l.clockInstant())
 }
 
-// correction is what a ledger_clock event says.
+// correction is the payload of a ledger_clock event.
 type correction struct {
 	Newest   id.Instant `json:"newest_received_at"`
 	Received id.Instant `json:"received_at"`
 	Reason   string     `json:"reason"`
 }
 
-// readCorrection returns the newest received_at that a server's event of ClockKind
+// ReadClockChange returns the newest received_at that a server's event of ClockKind
 // tells of, which was received at received; 0 for any other event.
-func readCorrection(e *event.Envelope, received id.Instant) id.Instant {
+func ReadClockChange(e *event.Envelope, received id.Instant) id.Instant {
 	var said correction
 	if e.ActionKind != ClockKind || json.Unmarshal(e.Payload, &said) != nil || said.Received != received {
 		return 0

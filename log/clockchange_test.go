@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/log/audit"
 
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/fault"
@@ -175,7 +176,7 @@ func TestCorrectClock(t *testing.T) {
 			if findings := w.fsck(w.store); len(findings) > 0 {
 				t.Errorf("fsck: %v", findings)
 			}
-			if err := w.ledgers.ReverifyOnce(t.Context()); err != nil || w.state(red).Fault().Level != log.Healthy {
+			if err := w.auditor.RunOnce(t.Context()); err != nil || w.state(red).Fault().Level != log.Healthy {
 				t.Errorf("re-verified: %v, %+v", err, w.state(red).Fault())
 			}
 		})
@@ -302,7 +303,7 @@ func TestImportOfACorrectedLedger(t *testing.T) {
 		there := &world{t: t, store: storagetest.NewModel(), keyring: w.keyring, anchors: t.TempDir(), agent: w.agent, fatal: w.fatal, Time: new(ledgertest.Time)}
 		for _, part := range [][]storage.Event{events[:stop], events[stop:]} {
 			there.open(log.Options{Importing: true})
-			in, err := there.ledgers.BeginImport(t.Context(), red, identity)
+			in, err := audit.BeginImport(t.Context(), there.ledgers, red, identity)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,21 +8,22 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// confirm compares the head of s, which is not published yet, with its anchor:
-// the head must extend it. If it does not, s is frozen, and signs what the anchor
-// says and not its own head. A ledger without events gets its first anchor here;
-// one with events and no anchor is read-only until an operator adopts a
-// checkpoint.
-func (l *Ledgers) confirm(ctx context.Context, s *State) error {
+// confirmHead compares the head of s, which is not published yet, with its anchor: the
+// head must extend the anchor. If it does not, s is frozen and signs the anchor in place
+// of its own head.
+//
+// A ledger without events gets its first anchor here. A ledger with events and no anchor
+// is read-only until an operator adopts a checkpoint.
+func (l *Ledgers) confirmHead(ctx context.Context, s *State) error {
 	now := id.InstantOf(l.clock())
 	if _, shown := l.anchors.Find(s.identity.Origin.Next()); shown {
 		defer func() {
-			s.fault = s.fault.or(Fault{Level: Frozen, Reason: "its successor was shown", At: now})
+			s.fault = s.fault.worseOf(Fault{Level: Frozen, Reason: "its successor was shown", At: now})
 		}()
 	}
 	shown, ok := l.anchors.Find(s.identity.Origin)
 	if !ok && s.Size() == 0 && l.anchors.ReadOnly() {
-		return nil // nothing will be shown of it that is newer
+		return nil // no newer head will be shown
 	}
 	if !ok && s.Size() == 0 {
 		if err := l.anchors.Put(s.Checkpoint()); err != nil {
@@ -34,9 +35,9 @@ func (l *Ledgers) confirm(ctx context.Context, s *State) error {
 		s.fault = Fault{Level: ReadOnly, Reason: "no anchor confirms the head", At: now}
 		return nil
 	}
-	extends, err := extends(ctx, l, s, shown.Size, shown.Root)
+	extends, err := extendsTree(ctx, l, s, shown.Size, shown.Root)
 	switch {
-	case isDamage(err):
+	case IsDamage(err):
 		s.fault = Fault{Level: Frozen, Reason: err.Error(), At: now}
 	case err != nil:
 		return err
@@ -45,7 +46,7 @@ func (l *Ledgers) confirm(ctx context.Context, s *State) error {
 	default:
 		return nil
 	}
-	s.instead = &shown
+	s.anchoredView = &shown
 	return nil
 }
 
@@ -54,8 +55,8 @@ func unanchored(err error) error {
 	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The anchors can't be written", Err: err}
 }
 
-// extends reports whether the tree of s had this root at this size.
-func extends(ctx context.Context, l *Ledgers, s *State, size id.Index, root id.Hash) (bool, error) {
+// extendsTree reports whether the tree of s had this root at this size.
+func extendsTree(ctx context.Context, l *Ledgers, s *State, size id.Index, root id.Hash) (bool, error) {
 	if size > s.Size() {
 		return false, nil
 	}
@@ -72,14 +73,14 @@ func (l *Ledgers) Adopt(ctx context.Context, t id.Tenant, note []byte) error {
 	if err != nil {
 		return err
 	}
-	c, err := s.keys.open(note)
+	c, err := s.keys.openCheckpoint(note)
 	if err != nil {
 		return fmt.Errorf("adopt checkpoint: %w", err)
 	}
 	if s.fault.Level == Frozen {
 		return fmt.Errorf("adopt checkpoint: the ledger is frozen: %s", s.fault.Reason)
 	}
-	ok, err := extends(ctx, l, s, c.Size, c.Root)
+	ok, err := extendsTree(ctx, l, s, c.Size, c.Root)
 	if err != nil {
 		return fmt.Errorf("adopt checkpoint: %w", err)
 	}
@@ -89,7 +90,7 @@ func (l *Ledgers) Adopt(ctx context.Context, t id.Tenant, note []byte) error {
 	if err := l.anchors.Put(note); err != nil {
 		return err
 	}
-	led, err := l.ledger(ctx, t)
+	led, err := l.residentLedger(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (l *Ledgers) Adopt(ctx context.Context, t id.Tenant, note []byte) error {
 	led.publishMu.Lock()
 	defer led.publishMu.Unlock()
 	if s := led.published.Load(); s.fault.Level == ReadOnly {
-		led.published.Store(s.withFault(stored))
+		led.published.Store(s.copyWithFault(stored))
 	}
 	return nil
 }

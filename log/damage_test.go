@@ -16,6 +16,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -158,7 +159,7 @@ func TestDamagedValues(t *testing.T) {
 					t.Errorf("fsck found a fault in the other organization: %v", f)
 				}
 			}
-			if err := after.ledgers.ReverifyOnce(t.Context()); err != nil {
+			if err := after.auditor.RunOnce(t.Context()); err != nil {
 				t.Error(err)
 			}
 			after.readAll()
@@ -167,7 +168,7 @@ func TestDamagedValues(t *testing.T) {
 	}
 }
 
-func found(findings []log.Finding, place string, level log.Level) bool {
+func found(findings []audit.Finding, place string, level log.Level) bool {
 	for _, f := range findings {
 		if strings.HasPrefix(f.Place, place) && f.Level == level {
 			return true
@@ -312,7 +313,7 @@ func TestDamagedIdentity(t *testing.T) {
 		if findings := after.fsck(after.store); !found(findings, "identity", log.Frozen) {
 			t.Errorf("%s: fsck: got %v", name, findings)
 		}
-		if err := after.ledgers.ReverifyOnce(t.Context()); err != nil || after.reverified(blue).To != 5 {
+		if err := after.auditor.RunOnce(t.Context()); err != nil || after.reverified(blue).To != 5 {
 			t.Errorf("%s: re-verification: %v, the other organization at %d", name, err, after.reverified(blue).To)
 		}
 		after.mustAppend(blue, "after")
@@ -349,7 +350,7 @@ func TestDamageBehindThePosition(t *testing.T) {
 	t.Parallel()
 	w, base := installed(t, func(w *world) {
 		w.fill(red, redSize)
-		if err := w.ledgers.ReverifyOnce(t.Context()); err != nil {
+		if err := w.auditor.RunOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -363,9 +364,9 @@ func TestDamageBehindThePosition(t *testing.T) {
 		for _, step := range []struct {
 			pass time.Duration
 			want log.Level
-		}{{0, log.Healthy}, {log.ReverifyFresh + time.Minute, test.level}} {
+		}{{0, log.Healthy}, {audit.MaxPassAge + time.Minute, test.level}} {
 			after.Pass(step.pass)
-			if err := after.ledgers.ReverifyOnce(t.Context()); err != nil {
+			if err := after.auditor.RunOnce(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if f := after.state(red).Fault(); f.Level != step.want {

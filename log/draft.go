@@ -9,8 +9,8 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Attestation is what the server states about an envelope beside what the
-// envelope says itself and what the sequencer adds.
+// Attestation is the statement of the server about an envelope, beside the envelope itself
+// and the fields that the sequencer adds.
 type Attestation struct {
 	Form           event.Form
 	PublicKey      string // Multikey

@@ -17,8 +17,8 @@ type Unfinished struct {
 	mark     storage.Record
 }
 
-// UnfinishedImport looks whether a ledger is importing in a store that has no writer;
-// nil when it is not. What else of it is damaged does not matter.
+// UnfinishedImport looks for an unfinished import of a ledger in a store that has no
+// writer; nil when there is none. Other damage of the ledger does not matter.
 func UnfinishedImport(ctx context.Context, store Store, t id.Tenant) (*Unfinished, error) {
 	mark, err := store.Get(ctx, t, kindFault, "")
 	if errors.Is(err, storage.ErrNotFound) {
@@ -32,15 +32,15 @@ func UnfinishedImport(ctx context.Context, store Store, t id.Tenant) (*Unfinishe
 	}
 	var identity identityRecord
 	if err == nil {
-		err = (&Ledgers{store: store}).ownRecord(ctx, t, kindIdentity, &identity)
+		err = (&Ledgers{store: store}).readOwnRecord(ctx, t, kindIdentity, &identity)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("unfinished import: %w", err)
 	}
-	return &Unfinished{Identity: identity.identity(t), mark: mark}, nil
+	return &Unfinished{Identity: identity.toIdentity(t), mark: mark}, nil
 }
 
-// Drop takes away what has arrived. An import that ends meanwhile wins: then
+// Drop removes the events that have arrived. An import that ends meanwhile wins: then
 // storage.ErrStale is wrapped.
 func (u *Unfinished) Drop(ctx context.Context, store storage.Copier) error {
 	if err := store.Drop(ctx, u.Identity.Tenant, u.mark); err != nil {

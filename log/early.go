@@ -17,14 +17,14 @@ import (
 // the next event is given the same time, because a clock may be corrected by as much.
 const earlyBound = clock.Bound
 
-// early is the ledgers that are known to be early.
-type early struct {
+// aheadLedgers is the set of ledgers that are known to be ahead of the clock.
+type aheadLedgers struct {
 	mu      sync.Mutex
 	tenants map[id.Tenant]struct{} // nil until the first
 }
 
-// add reports whether the ledger was not known yet.
-func (e *early) add(t id.Tenant) bool {
+// noteAhead reports whether the ledger was not known yet.
+func (e *aheadLedgers) noteAhead(t id.Tenant) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if _, known := e.tenants[t]; known {
@@ -37,49 +37,49 @@ func (e *early) add(t id.Tenant) bool {
 	return true
 }
 
-func (e *early) remove(t id.Tenant) {
+func (e *aheadLedgers) forgetAhead(t id.Tenant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.tenants, t)
 }
 
-func (e *early) count() int {
+func (e *aheadLedgers) countAhead() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.tenants)
 }
 
-// now is the clock's time.
-func (l *Ledgers) now() id.Instant { return id.InstantOf(l.clock()) }
+// clockInstant is the clock's time.
+func (l *Ledgers) clockInstant() id.Instant { return id.InstantOf(l.clock()) }
 
-// Timely returns why nothing can be decided by the time for the ledger of s: the
-// clock is held, or the ledger is ahead of it. Both are fault.Unavailable with code
-// clock. It is nil for a ledger that takes events.
+// Timely returns why nothing can be decided by the time for the ledger of s: the clock is
+// held, or the ledger is ahead of the clock. Either is fault.Unavailable with code clock.
+// Timely returns nil for a ledger that takes events.
 func (l *Ledgers) Timely(s *State) error {
 	if err := l.held(); err != nil {
 		return err
 	}
-	return earlyAt(s.head.LastReceived, l.now())
+	return checkAhead(s.head.LastReceived, l.clockInstant())
 }
 
-func earlyAt(newest, now id.Instant) error {
+func checkAhead(newest, now id.Instant) error {
 	if newest <= now+id.Instant(earlyBound.Milliseconds()) {
 		return nil
 	}
 	return clock.Refusal(fmt.Sprintf("the newest event was received at %s, which has not come", newest))
 }
 
-// checkEarly is earlyAt for a ledger's tail. It keeps count of those that are early
-// and tells of each once.
-func (l *Ledgers) checkEarly(identity *Identity, newest, now id.Instant) error {
-	if l.importing { // what arrives has its times already
+// noteIfAhead is checkAhead for the end of a ledger. It counts the ledgers that are ahead,
+// and logs each once.
+func (l *Ledgers) noteIfAhead(identity *Identity, newest, now id.Instant) error {
+	if l.importing { // arriving events have their times already
 		return nil
 	}
-	err := earlyAt(newest, now)
+	err := checkAhead(newest, now)
 	switch {
 	case err == nil:
-		l.early.remove(identity.Tenant)
-	case l.early.add(identity.Tenant):
+		l.ahead.forgetAhead(identity.Tenant)
+	case l.ahead.noteAhead(identity.Tenant):
 		l.logger.Error("ledger takes no events: its newest one was received at a time that has not come; correct-clock lets it go on",
 			"origin", identity.Origin, "received_at", newest, "ahead", time.Duration(newest-now)*time.Millisecond)
 	}

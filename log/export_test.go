@@ -2,19 +2,14 @@ package log
 
 import (
 	"context"
-	"errors"
-	"runtime"
 	"slices"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
 )
 
-// ReverifyFresh is how old a whole pass of the re-verification may become.
-const ReverifyFresh = reverifyFresh
-
 // CounterOf returns the name of the counter of a month.
-func CounterOf(year, ofYear int) string { return month(year*12 + ofYear - 1).counter() }
+func CounterOf(year, ofYear int) string { return Month(year*12 + ofYear - 1).CounterName() }
 
 // FlushAnchors writes the anchors of what was published so far.
 func (l *Ledgers) FlushAnchors() error { return l.anchors.Flush() }
@@ -35,21 +30,11 @@ func (l *Ledgers) CompactWhile(ctx context.Context, during func()) error {
 	})
 }
 
-// ReverifyOnce follows what is new in each ledger, makes the whole passes that are due,
-// and tells of it.
-func (l *Ledgers) ReverifyOnce(ctx context.Context) error {
-	r := l.newReverification()
-	err := r.lookAtAll(ctx)
-	for r.turns(ctx, l.backlog.due(time.Now(), 0)) {
-	}
-	return errors.Join(err, r.passAll(ctx), r.lookAtAll(ctx))
-}
-
 // Stepped is ledgers without goroutines: whoever holds it says when the
 // sequencer, the finisher and the repairs do their next piece of work.
 type Stepped struct {
 	*Ledgers
-	flights map[int][]flight // by stream
+	flights map[int][]appendInFlight // by stream
 	repairs []*ledger
 }
 
@@ -58,7 +43,7 @@ func OpenStepped(ctx context.Context, o Options) (*Stepped, error) {
 	if err := o.Store.Barrier(ctx); err != nil {
 		return nil, err
 	}
-	s := &Stepped{Ledgers: newLedgers(o.withDefaults()), flights: make(map[int][]flight)}
+	s := &Stepped{Ledgers: newLedgers(o.withDefaults()), flights: make(map[int][]appendInFlight)}
 	s.queue.now, s.renewal = s.clock, time.Hour
 	return s, nil
 }
@@ -66,16 +51,16 @@ func OpenStepped(ctx context.Context, o Options) (*Stepped, error) {
 // Launch does the sequencer's next round, if something waits and it may.
 func (s *Stepped) Launch() bool {
 	s.queue.mu.Lock()
-	room, _ := s.queue.room()
+	room, _ := s.queue.hasCapacity()
 	var r *appendRound
 	if room {
-		r = s.queue.gather()
+		r = s.queue.gatherRound()
 	}
 	s.queue.mu.Unlock()
 	if r == nil {
 		return false
 	}
-	for f := range s.launch(r) {
+	for f := range s.launchRound(r) {
 		s.flights[f.stream.number] = append(s.flights[f.stream.number], f)
 	}
 	return true
@@ -97,9 +82,9 @@ func (s *Stepped) Land(pick func(n int) int) bool {
 	n := streams[pick(len(streams))]
 	f := s.flights[n][0]
 	s.flights[n] = s.flights[n][1:]
-	results := s.wait(f)
-	s.queue.ended(f)
-	s.repairs = append(s.repairs, s.land(f, results)...)
+	results := s.awaitAppend(f)
+	s.queue.noteOutcome(f)
+	s.repairs = append(s.repairs, s.landAppend(f, results)...)
 	return true
 }
 
@@ -110,7 +95,7 @@ func (s *Stepped) Repair() bool {
 	}
 	led := s.repairs[0]
 	s.repairs = s.repairs[1:]
-	s.repair(led)
+	s.repairLedger(led)
 	return true
 }
 
@@ -123,7 +108,7 @@ func (s *Stepped) Idle() bool {
 
 // Published returns the published state of a ledger that is in memory.
 func (s *Stepped) Published(t id.Tenant) (*State, bool) {
-	r := s.resident[t]
+	r := s.slots[t]
 	if r == nil || r.led == nil {
 		return nil, false
 	}
@@ -132,14 +117,14 @@ func (s *Stepped) Published(t id.Tenant) (*State, bool) {
 
 // Call is an Append under way.
 type Call struct {
-	appending
+	appendCall
 	sub   *submission
 	tries int
 }
 
 // Begin begins an Append.
 func (s *Stepped) Begin(ctx context.Context, t id.Tenant, prepare Prepare) *Call {
-	c := &Call{appending: appending{ledgers: s.Ledgers, tenant: t, prepares: []Prepare{prepare}, outcomes: make([]Outcome, 1)}}
+	c := &Call{appendCall: appendCall{ledgers: s.Ledgers, tenant: t, prepares: []Prepare{prepare}, outcomes: make([]Outcome, 1)}}
 	c.try(ctx)
 	return c
 }
@@ -147,21 +132,21 @@ func (s *Stepped) Begin(ctx context.Context, t id.Tenant, prepare Prepare) *Call
 func (c *Call) try(ctx context.Context) {
 	c.sub = nil
 	for ; c.tries < prepareTries; c.tries++ {
-		at, err := c.enqueue(ctx, []int{0})
+		at, err := c.prepareAndQueue(ctx, []int{0})
 		if err == nil && at.dropped {
-			if len(c.reload(ctx, at.outcomes)) == 0 {
+			if len(c.reloadLedger(ctx, at.outcomes)) == 0 {
 				return
 			}
 			continue
 		}
 		if err != nil {
-			c.refuse(at.outcomes, err)
+			c.refuseAll(at.outcomes, err)
 		} else if len(at.subs) > 0 {
 			c.sub = at.subs[0]
 		}
 		return
 	}
-	c.refuse([]int{0}, overloaded("The organization's configuration changes too often"))
+	c.refuseAll([]int{0}, overloaded("The organization's configuration changes too often"))
 }
 
 // Poll returns the outcome if it is there.
@@ -180,11 +165,3 @@ func (c *Call) Poll(ctx context.Context) (Outcome, bool) {
 	}
 	return c.outcomes[0], true
 }
-
-// ReadAhead is how many events of a ledger Fsck may have read and not placed: those
-// of the portions that wait, of the one that is placed, of the one that is read, and
-// the names that are looked up together.
-func ReadAhead() int { return (runtime.GOMAXPROCS(0)+4)*portionEvents + lookups }
-
-// RestAt is how long the re-verification rests at a lag.
-func RestAt(lag uint64) float64 { return restAt(lag) }

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Level says what a fault does to its ledger.
+// Level is the consequence of a fault for its ledger.
 type Level string
 
 const (
@@ -23,62 +23,62 @@ const (
 	Importing Level = "importing"
 	Moved     Level = "moved"
 	Frozen    Level = "frozen" // chain, tree or head is damaged or forked: for ever
-	// Succeeded is what a frozen ledger counts as once another goes on in its place.
-	// It stays frozen; no State has this level.
+	// Succeeded is the level of a frozen ledger that has a successor with an event. The ledger
+	// stays frozen, and no State has this level.
 	Succeeded Level = "succeeded"
 )
 
-// worse reports whether v does more to a ledger than other.
-func (v Level) worse(other Level) bool {
+// isWorseThan reports whether v has more consequences for a ledger than other.
+func (v Level) isWorseThan(other Level) bool {
 	rank := map[Level]int{Healthy: 0, Suspect: 1, ReadOnly: 2, Importing: 3, Moved: 4, Frozen: 5}
 	return rank[v] > rank[other]
 }
 
-// Fault is what is known to be wrong with a ledger.
+// Fault is a known fault of a ledger.
 type Fault struct {
 	Level  Level      `json:"level"`
 	Reason string     `json:"reason"`
 	At     id.Instant `json:"at"`
 }
 
-// isDamage reports whether a read failed because of what is stored, not because
-// the store can't be reached.
-func isDamage(err error) bool {
-	return errors.Is(err, errInconsistent) || errors.Is(err, storage.ErrCorrupt) || errors.Is(err, storage.ErrNotFound)
+// IsDamage reports whether a read failed because the stored values are damaged, not
+// because the store can't be reached.
+func IsDamage(err error) bool {
+	return errors.Is(err, ErrInconsistent) || errors.Is(err, storage.ErrCorrupt) || errors.Is(err, storage.ErrNotFound)
 }
 
-// or returns the worse of two faults, f when they are equal.
-func (f Fault) or(other Fault) Fault {
-	if other.Level.worse(f.Level) {
+// worseOf returns the worse of two faults, f when they are equal.
+func (f Fault) worseOf(other Fault) Fault {
+	if other.Level.isWorseThan(f.Level) {
 		return other
 	}
 	return f
 }
 
-// storedFault returns what is on record of a ledger. A record that can't be read
-// is one of the worst fault: it would not be there if all were well.
+// storedFault returns the fault that is on record. A record that can't be read counts as
+// the worst fault, because a healthy ledger has no record.
 func (l *Ledgers) storedFault(ctx context.Context, t id.Tenant) (Fault, error) {
 	f, err := l.readFault(ctx, t)
-	if isDamage(err) {
+	if IsDamage(err) {
 		return Fault{Level: Frozen, Reason: "the fault record can't be read", At: id.InstantOf(l.clock())}, nil
 	}
 	return f, storeError("read fault record", err)
 }
 
 func (l *Ledgers) readFault(ctx context.Context, t id.Tenant) (f Fault, err error) {
-	err = l.ownRecord(ctx, t, kindFault, &f)
+	err = l.readOwnRecord(ctx, t, kindFault, &f)
 	if errors.Is(err, storage.ErrNotFound) {
 		return Fault{}, nil
 	}
-	if err == nil && !f.Level.worse(Healthy) {
+	if err == nil && !f.Level.isWorseThan(Healthy) {
 		err = fmt.Errorf("%w: level %q", storage.ErrCorrupt, f.Level)
 	}
 	return f, err
 }
 
-// ownRecord reads a record that the ledgers keep about a ledger. One that is not
+// readOwnRecord reads a record that the ledgers keep about a ledger. One that is not
 // JSON is storage.ErrCorrupt.
-func (l *Ledgers) ownRecord(ctx context.Context, t id.Tenant, kind storage.Kind, into any) error {
+func (l *Ledgers) readOwnRecord(ctx context.Context, t id.Tenant, kind storage.Kind, into any) error {
 	r, err := l.store.Get(ctx, t, kind, "")
 	if err != nil {
 		return err
@@ -89,21 +89,27 @@ func (l *Ledgers) ownRecord(ctx context.Context, t id.Tenant, kind storage.Kind,
 	return nil
 }
 
-// Freeze stops a ledger for good, for what somebody outside of the store knows of
-// it: that a checkpoint was shown which the head does not extend. reason goes to
-// the operator's log and to the record of the fault, not to the public.
+// Freeze stops a ledger for good, because of something outside of the store, for example a
+// checkpoint that was shown and that the head does not extend. The reason goes to the
+// operator's log and to the record of the fault, not to the public.
 func (l *Ledgers) Freeze(ctx context.Context, t id.Tenant, reason string) error {
-	led, err := l.ledger(ctx, t)
+	return l.MarkFault(ctx, t, Frozen, reason)
+}
+
+// MarkFault records a fault of a ledger, for good, unless a worse one is on record. The
+// reason is told as by Freeze.
+func (l *Ledgers) MarkFault(ctx context.Context, t id.Tenant, level Level, reason string) error {
+	led, err := l.residentLedger(ctx, t)
 	if err != nil {
 		return err
 	}
-	l.mark(context.WithoutCancel(ctx), led, Frozen, reason)
+	l.recordFault(context.WithoutCancel(ctx), led, level, reason)
 	return nil
 }
 
-// mark records a fault, for good, and publishes the marked state. A worse one
+// recordFault records a fault, for good, and publishes the marked state. A worse one
 // that is on record stays.
-func (l *Ledgers) mark(ctx context.Context, led *ledger, level Level, reason string) {
+func (l *Ledgers) recordFault(ctx context.Context, led *ledger, level Level, reason string) {
 	f := Fault{Level: level, Reason: reason, At: id.InstantOf(l.clock())}
 	l.logger.Error("ledger fault found", "origin", led.identity.Origin, "level", level, "reason", reason)
 	l.metrics.faults.WithLabelValues(string(level)).Inc()
@@ -114,15 +120,15 @@ func (l *Ledgers) mark(ctx context.Context, led *ledger, level Level, reason str
 	}
 	led.publishMu.Lock()
 	defer led.publishMu.Unlock()
-	if s := led.published.Load(); f.Level.worse(s.fault.Level) {
-		led.published.Store(s.withFault(f))
+	if s := led.published.Load(); f.Level.isWorseThan(s.fault.Level) {
+		led.published.Store(s.copyWithFault(f))
 	}
-	l.relisted.tell(led.identity.Tenant)
+	l.relisted.tellMoved(led.identity.Tenant)
 }
 
 func (l *Ledgers) storeFault(ctx context.Context, t id.Tenant, f Fault) error {
 	stored, err := l.storedFault(ctx, t)
-	if err != nil || !f.Level.worse(stored.Level) {
+	if err != nil || !f.Level.isWorseThan(stored.Level) {
 		return err
 	}
 	value, err := json.Marshal(f)

@@ -12,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
+	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 )
 
@@ -99,7 +100,7 @@ func (w *world) diagnose(t *testing.T, disk *vfs.MemFS, journal []byte, acknowle
 		t.Fatal(err)
 	}
 	findings := 0
-	_, err = log.Fsck(t.Context(), engine, w.keyring, anchors, func(log.Finding) { findings++ })
+	_, err = audit.Fsck(t.Context(), engine, w.keyring, anchors, func(audit.Finding) { findings++ })
 	if firstOf(err, anchors.Close()) != nil || findings > 0 {
 		return // found
 	}

@@ -10,48 +10,49 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// finish is the one goroutine of a stream that learns what became of each append,
-// in their order, publishes what is durable and releases who waits for it.
-func (l *Ledgers) finish(flights <-chan flight) {
+// finishAppends is the one goroutine of a stream that awaits its appends, in their order.
+// It publishes the durable batches and answers the submissions.
+func (l *Ledgers) finishAppends(flights <-chan appendInFlight) {
 	for f := range flights {
-		results := l.wait(f)
-		l.observe(f)
-		l.queue.ended(f)
-		for _, led := range l.land(f, results) {
+		results := l.awaitAppend(f)
+		l.observeAppend(f)
+		l.queue.noteOutcome(f)
+		for _, led := range l.landAppend(f, results) {
 			l.done.Go(func() {
 				l.repairs <- struct{}{}
 				defer func() { <-l.repairs }()
-				l.repair(led)
+				l.repairLedger(led)
 			})
 		}
 	}
 }
 
-// wait returns what became of the batches, and reads back what they link to.
-func (l *Ledgers) wait(f flight) []error {
+// awaitAppend returns the outcomes of the batches of an append, and reads the entries back
+// that the batches link to.
+func (l *Ledgers) awaitAppend(f appendInFlight) []error {
 	if f.pending == nil {
 		return nil
 	}
-	l.readBack(f)
+	l.readEntriesBack(f)
 	return l.anchorFirst(f, f.pending.Wait())
 }
 
-// errBehind: the part only waited for events of an append that did not land.
+// errBehind: the batch waited for events of an append that did not land.
 var errBehind = errors.New("the append before it failed")
 
-// land ends all parts of an append and returns the ledgers to be repaired now.
-func (l *Ledgers) land(f flight, results []error) (repairs []*ledger) {
-	l.queue.inTurn(f.parts)
-	for i, p := range f.parts {
-		sent := i < f.batches
+// landAppend ends all batches of an append and returns the ledgers to be repaired now.
+func (l *Ledgers) landAppend(f appendInFlight, results []error) (repairs []*ledger) {
+	l.queue.awaitEarlierBatches(f.batches)
+	for i, p := range f.batches {
+		sent := i < f.sent
 		if sent {
 			p.err = results[i]
 		}
-		l.settle(p, sent)
+		l.settleBatch(p, sent)
 	}
-	l.queue.landed(f)
+	l.queue.noteLanded(f)
 	ended := 0
-	for _, p := range f.parts {
+	for _, p := range f.batches {
 		repair := p.last && p.ledger.hasFailed()
 		if repair {
 			repairs = append(repairs, p.ledger)
@@ -59,77 +60,76 @@ func (l *Ledgers) land(f flight, results []error) (repairs []*ledger) {
 		if p.err != nil {
 			continue // busy until the repair
 		}
-		if p.reconfigures() && !repair {
-			l.queue.unblock(p.ledger, nil)
+		if p.changesConfig() && !repair {
+			l.queue.unblockLedger(p.ledger, nil)
 		}
 		ended++
 	}
-	l.queue.rested(ended)
+	l.queue.noteFinished(ended)
 	return repairs
 }
 
-// settle ends one part: durable, to be repaired, or without events at all.
-func (l *Ledgers) settle(p *part, sent bool) {
+// settleBatch ends one batch: it is durable, has to be repaired, or has no events.
+func (l *Ledgers) settleBatch(p *ledgerBatch, sent bool) {
 	if errors.Is(p.err, storage.ErrBroken) {
 		l.logger.Error("storage is broken, the process ends", "err", p.err)
 		l.fatal(fmt.Errorf("append: %w", p.err))
 	}
-	if !sent && len(p.late) > 0 && p.ledger.hasFailed() {
+	if !sent && len(p.duplicates) > 0 && p.ledger.hasFailed() {
 		p.err = errBehind
 	}
 	switch {
 	case p.err != nil:
-		l.queue.block(p.ledger)
-		p.ledger.fail(p, p.err)
+		l.queue.blockLedger(p.ledger)
+		p.ledger.keepFailed(p, p.err)
 	case sent:
-		l.publish(p)
+		l.publishBatch(p)
 	default:
-		p.answerLate()
+		p.answerDuplicates()
 	}
 }
 
-// publish makes a durable part visible and releases its waiters.
-func (l *Ledgers) publish(p *part) {
-	valid := l.linked(p)
-	if keys := l.rekeyed(p); keys != nil {
+// publishBatch makes a durable batch visible and answers its submissions.
+func (l *Ledgers) publishBatch(p *ledgerBatch) {
+	valid := l.verifyLink(p)
+	if keys := l.findNewKeys(p); keys != nil {
 		p.ledger.keys.Store(keys)
 		p.state.keys = keys
 	}
-	l.corrected(p)
+	l.takeClockChange(p)
 	rekeyed := p.state.keys != p.ledger.published.Load().keys
-	p.ledger.publish(p.state)
+	p.ledger.publishState(p.state)
 	l.metrics.published.Inc()
 	if !l.importing && !p.anchored {
 		l.anchors.Touch(p.ledger)
 	}
-	l.moves.tell(p.batch.Tenant)
+	l.moves.tellMoved(p.batch.Tenant)
 	if rekeyed {
-		l.relisted.tell(p.batch.Tenant)
+		l.relisted.tellMoved(p.batch.Tenant)
 	}
-	p.releaseNames()
-	p.answer(valid && p.state.fault.Level == Healthy)
-	p.answerLate()
+	p.releaseAllKeys()
+	p.answerSent(valid && p.state.fault.Level == Healthy)
+	p.answerDuplicates()
 }
 
-// publish makes a state the one that readers see. What is known to be wrong
-// stays known.
-func (led *ledger) publish(s *State) {
+// publishState makes a state the one that readers see. A known fault stays known.
+func (led *ledger) publishState(s *State) {
 	led.publishMu.Lock()
 	defer led.publishMu.Unlock()
 	s.fault = led.published.Load().fault
 	led.published.Store(s)
 }
 
-// readBackTime bounds the read of what a flight's batches link to: an answer must not
-// wait for ever for what it says of chain_valid.
+// readBackTime bounds the read of the entries that batches link to, because an answer must
+// not wait for its chain_valid for ever.
 const readBackTime = 5 * time.Second
 
-// readBack reads the entry before each batch back from the store, all at once and
+// readEntriesBack reads the entry before each batch back from the store, all at once and
 // while the append is being synced: they are durable, as every append of the stream
 // before this one has ended.
-func (l *Ledgers) readBack(f flight) {
-	places := make([]storage.Position, 0, f.batches)
-	for _, p := range f.parts[:f.batches] {
+func (l *Ledgers) readEntriesBack(f appendInFlight) {
+	places := make([]storage.Position, 0, f.sent)
+	for _, p := range f.batches[:f.sent] {
 		if size := p.batch.Expect.Size; size > 0 {
 			places = append(places, storage.Position{Tenant: p.batch.Tenant, Index: size - 1})
 		}
@@ -140,67 +140,68 @@ func (l *Ledgers) readBack(f flight) {
 	ctx, cancel := context.WithTimeout(context.Background(), readBackTime)
 	defer cancel()
 	found := l.store.Entries(ctx, places)
-	for _, p := range f.parts[:f.batches] {
+	for _, p := range f.batches[:f.sent] {
 		if p.batch.Expect.Size > 0 {
-			p.before, found = found[0], found[1:]
+			p.entryBefore, found = found[0], found[1:]
 		}
 	}
 }
 
-// linked reports whether the entry that was read back is the one that the batch
-// links to. If it is another one, or none, the ledger is frozen; if it could not
-// be read at the moment, nothing is known. It is asked of a batch that is durable,
-// so that the entry before it was what the store has.
-func (l *Ledgers) linked(p *part) bool {
-	size, err := p.batch.Expect.Size, p.before.Err
+// verifyLink reports whether the entry that was read back is the one that the batch links
+// to. The ledger is frozen if it is another one, or none. An entry that could not be read
+// at the moment proves nothing. The batch MUST be durable, so that the entry before it is
+// in the store.
+func (l *Ledgers) verifyLink(p *ledgerBatch) bool {
+	size, err := p.batch.Expect.Size, p.entryBefore.Err
 	if size == 0 {
 		return true
 	}
-	before := event.Entry{Prev: p.before.Entry.Prev, Record: p.before.Entry.Record, Seq: uint64(size)}
+	before := event.Entry{Prev: p.entryBefore.Entry.Prev, Record: p.entryBefore.Entry.Record, Seq: uint64(size)}
 	switch {
 	case err == nil && before.Hash() == p.batch.Events[0].Entry.Prev:
 		return true
-	case err == nil || isDamage(err):
+	case err == nil || IsDamage(err):
 		ctx, cancel := context.WithTimeout(context.Background(), readBackTime)
 		defer cancel()
-		l.mark(ctx, p.ledger, Frozen, fmt.Sprintf("the stored entry at %d is not the one that was linked to", size-1))
+		l.recordFault(ctx, p.ledger, Frozen, fmt.Sprintf("the stored entry at %d is not the one that was linked to", size-1))
 	default:
 		l.logger.Error("entry was not read back", "origin", p.ledger.identity.Origin, "index", size-1, "err", err)
 	}
 	return false
 }
 
-func (p *part) answer(chainValid bool) {
+func (p *ledgerBatch) answerSent(chainValid bool) {
 	first := 0
 	for _, s := range p.sent {
-		s.end(answer{Outcome: Outcome{Receipts: p.receipts(first, s.Drafts, chainValid)}})
+		s.sendAnswer(answer{Outcome: Outcome{Receipts: p.makeReceipts(first, s.Drafts, chainValid)}})
 		first += len(s.Drafts)
 	}
 }
 
-// answerLate answers those that were duplicates of what is durable by now.
-func (p *part) answerLate() {
-	for _, s := range p.late {
-		s.refuse(ErrDuplicate)
+// answerDuplicates answers the submissions that were duplicates of events in flight, which
+// are durable by now.
+func (p *ledgerBatch) answerDuplicates() {
+	for _, s := range p.duplicates {
+		s.refuseWith(ErrDuplicate)
 	}
 }
 
-func (p *part) releaseNames() {
-	p.ledger.namesMu.Lock()
-	defer p.ledger.namesMu.Unlock()
-	p.release(p.names)
+func (p *ledgerBatch) releaseAllKeys() {
+	p.ledger.takenKeysMu.Lock()
+	defer p.ledger.takenKeysMu.Unlock()
+	p.releaseKeys(p.claimedKeys)
 }
 
-func (p *part) reconfigures() bool {
+func (p *ledgerBatch) changesConfig() bool {
 	return len(p.subs) > 0 && p.subs[len(p.subs)-1].Reconfigures
 }
 
-// fail keeps a part for repair.
-func (led *ledger) fail(p *part, err error) {
-	p.releaseNames()
+// keepFailed keeps a batch for repair.
+func (led *ledger) keepFailed(p *ledgerBatch, err error) {
+	p.releaseAllKeys()
 	led.failedMu.Lock()
 	defer led.failedMu.Unlock()
-	led.failed = append(led.failed, failedPart{part: p, err: err})
+	led.failed = append(led.failed, failedBatch{batch: p, err: err})
 }
 
 func (led *ledger) hasFailed() bool {

@@ -16,6 +16,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
+	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
 	"github.com/agentledger/agentledger/tlog"
@@ -35,6 +36,7 @@ type world struct {
 	keyring *seal.Keyring
 	anchors string
 	ledgers *log.Ledgers
+	auditor *audit.Auditor // of ledgers
 	agent   *ledgertest.Agent
 	fatal   chan error
 	disk    vfs.FS // of the store, where a test needs it
@@ -84,6 +86,7 @@ func (w *world) start(o log.Options) {
 		w.t.Fatal(err)
 	}
 	w.ledgers = ledgers
+	w.auditor = audit.New(audit.Options{Ledgers: ledgers, Store: w.store, Logger: o.Logger, Metrics: o.Metrics, Clock: w.Clock})
 }
 
 // reopen is a stop and a start on another view of the data.
@@ -183,10 +186,10 @@ func (w *world) holds(s *log.State, name string, r log.Receipt) {
 	}
 }
 
-func (w *world) fsck(store log.Store) []log.Finding {
+func (w *world) fsck(store log.Store) []audit.Finding {
 	w.t.Helper()
-	var findings []log.Finding
-	if _, err := log.Fsck(w.t.Context(), store, w.keyring, nil, func(f log.Finding) { findings = append(findings, f) }); err != nil {
+	var findings []audit.Finding
+	if _, err := audit.Fsck(w.t.Context(), store, w.keyring, nil, func(f audit.Finding) { findings = append(findings, f) }); err != nil {
 		w.t.Fatal(err)
 	}
 	return findings

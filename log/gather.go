@@ -2,16 +2,16 @@ package log
 
 import "slices"
 
-// take waits until something can go, and there is room for it, and returns it in
+// takeRound waits until something can go, and there is room for it, and returns it in
 // turns, up to the size of one append. It returns nil when the queue is closed and
 // empty.
-func (q *queue) take() *appendRound {
+func (q *queue) takeRound() *appendRound {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
-		room, wait := q.room()
+		room, wait := q.hasCapacity()
 		if room {
-			if r := q.gather(); r != nil {
+			if r := q.gatherRound(); r != nil {
 				return r
 			}
 			if q.closed && q.waiting == 0 && q.busy == 0 {
@@ -26,34 +26,34 @@ func (q *queue) take() *appendRound {
 	}
 }
 
-// gather takes what goes together, nil for nothing.
-func (q *queue) gather() *appendRound {
+// gatherRound takes the submissions that go together, nil for none.
+func (q *queue) gatherRound() *appendRound {
 	r := &appendRound{began: q.now()}
-	byLedger := make(map[*ledger]*part, partCapacity)
+	byLedger := make(map[*ledger]*ledgerBatch, partCapacity)
 	for events, bytes := 0, 0; len(q.ring) > 0 && events < batchEvents && bytes < batchBytes; {
 		led := q.ring[0]
 		q.ring = q.ring[1:]
-		led.lane.inRing = false
-		if led.lane.blocked || len(led.lane.waiting) == 0 {
+		led.pending.inRing = false
+		if led.pending.blocked || len(led.pending.waiting) == 0 {
 			continue // since it entered the ring; unblock brings it back
 		}
 		p := byLedger[led]
 		if p == nil {
-			s := q.stream(led)
-			if !r.join(s) {
-				q.park(led, s)
+			s := q.streamFor(led)
+			if !r.addStream(s) {
+				q.parkLedger(led, s)
 				continue
 			}
-			p = &part{ledger: led, stream: s}
+			p = &ledgerBatch{ledger: led, stream: s}
 			byLedger[led] = p
-			r.parts = append(r.parts, p)
-			q.follow(p)
+			r.batches = append(r.batches, p)
+			q.addToOrder(p)
 		}
-		e, b := q.turn(led, p)
+		e, b := q.takeTurn(led, p)
 		events, bytes = events+e, bytes+b
-		q.enter(led)
+		q.enterRing(led)
 	}
-	if len(r.parts) == 0 {
+	if len(r.batches) == 0 {
 		return nil
 	}
 	r.unlanded = r.out
@@ -61,49 +61,50 @@ func (q *queue) gather() *appendRound {
 	return r
 }
 
-// follow makes a part the newest one of its ledger.
-func (q *queue) follow(p *part) {
-	lane := &p.ledger.lane
-	if lane.newest != nil && lane.newest.stream != p.stream {
-		p.prior = lane.newest
+// addToOrder makes a batch the newest one of its ledger.
+func (q *queue) addToOrder(p *ledgerBatch) {
+	lane := &p.ledger.pending
+	if lane.lastBatch != nil && lane.lastBatch.stream != p.stream {
+		p.prior = lane.lastBatch
 	}
-	lane.newest = p
+	lane.lastBatch = p
 	lane.out++
 	q.busy++
 }
 
-// turn moves one turn's worth from a ledger's lane to its part.
-func (q *queue) turn(led *ledger, p *part) (events, bytes int) {
+// takeTurn moves one turn's worth of submissions from the pending queue of a ledger to its
+// batch.
+func (q *queue) takeTurn(led *ledger, p *ledgerBatch) (events, bytes int) {
 	n := 0
-	for n < len(led.lane.waiting) && events < turnEvents && bytes < turnBytes && !led.lane.blocked {
-		s := led.lane.waiting[n]
+	for n < len(led.pending.waiting) && events < turnEvents && bytes < turnBytes && !led.pending.blocked {
+		s := led.pending.waiting[n]
 		s.taken = true
 		events += len(s.Drafts)
-		bytes += s.bytes()
-		led.lane.blocked = s.Reconfigures
+		bytes += s.countBytes()
+		led.pending.blocked = s.Reconfigures
 		n++
 	}
-	p.subs = append(p.subs, led.lane.waiting[:n]...)
-	clear(led.lane.waiting[:n]) // they are the part's now
-	if led.lane.waiting = led.lane.waiting[n:]; len(led.lane.waiting) == 0 {
-		led.lane.waiting = nil
+	p.subs = append(p.subs, led.pending.waiting[:n]...)
+	clear(led.pending.waiting[:n]) // they are the part's now
+	if led.pending.waiting = led.pending.waiting[n:]; len(led.pending.waiting) == 0 {
+		led.pending.waiting = nil
 	}
-	q.count(led, -events)
+	q.countWaiting(led, -events)
 	return events, bytes
 }
 
-// landed notes that an append with these parts ended, and of each whether it was
-// the last one that is out of its ledger. A part stays busy until rested.
-func (q *queue) landed(f flight) {
+// noteLanded notes that an append ended, and sets for each of its batches whether it was
+// the last one in flight of its ledger. A batch stays busy until noteFinished.
+func (q *queue) noteLanded(f appendInFlight) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, p := range f.parts {
-		p.ledger.lane.out--
+	for _, p := range f.batches {
+		p.ledger.pending.out--
 		p.landed = true
-		if p.last = p.ledger.lane.out == 0; p.last {
-			p.ledger.lane.newest = nil
+		if p.last = p.ledger.pending.out == 0; p.last {
+			p.ledger.pending.lastBatch = nil
 		}
-		q.enter(p.ledger)
+		q.enterRing(p.ledger)
 	}
 	q.landing.Broadcast()
 	if f.round.unlanded--; f.round.unlanded == 0 {
@@ -111,8 +112,8 @@ func (q *queue) landed(f flight) {
 	}
 }
 
-// rested notes that nothing of n parts is left to do.
-func (q *queue) rested(n int) {
+// noteFinished notes that nothing is left to do for n batches.
+func (q *queue) noteFinished(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.busy -= n

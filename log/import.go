@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 
 	"github.com/go-json-experiment/json"
 
@@ -16,18 +15,22 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Import is the arrival of one ledger from another store. Its events go through
-// the sequencer like all others. From its first step to Open the ledger is marked
-// as importing, in the store: it takes no other events, from nobody.
+// ErrDamaged is wrapped by the refusal to copy a ledger that is not whole. The text names
+// the place.
+var ErrDamaged = errors.New("damaged")
+
+// Import is the arrival of one ledger from another store. Its events go through the
+// sequencer like all others. Until Open or End the store has the ledger marked as
+// importing, and the ledger takes no other events.
 type Import struct {
 	ledgers *Ledgers
 	led     *ledger
 	head    storage.Head // as it will be when all that was handed in has landed
-	in      *inspector
-	counted map[month]uint64 // by what is here or under way; a month that is missing was not asked for yet
+	// counts with the events in flight; a month that is missing was not read yet
+	counted map[Month]uint64
 }
 
-// Standing is what a store has of a ledger that is to come here.
+// Standing is the state in this store of a ledger that is to be imported.
 type Standing struct {
 	Identity *Identity
 	Head     storage.Head // zero: it is not here
@@ -37,8 +40,8 @@ type Standing struct {
 	other bool // the stored identity has other log keys, or sealed in another way
 }
 
-// KeyAt returns what State.VerifierKey says at that size.
-func (s *Standing) KeyAt(size id.Index) tlog.VerifierKey { return s.keys.primary(size) }
+// KeyAt returns the key that State.VerifierKey returns at that size.
+func (s *Standing) KeyAt(size id.Index) tlog.VerifierKey { return s.keys.primaryKey(size) }
 
 // Absent reports whether nothing of the ledger is here.
 func (s *Standing) Absent() bool { return s.Head == storage.Head{} }
@@ -50,7 +53,7 @@ func IsIdentity(r storage.Record) bool { return r.Kind == kindIdentity && r.Key 
 // Standing looks for a ledger of this identity. fault.Conflict when another one
 // has the handle; seal.ErrUnknownKey when its log key does not open here.
 func (l *Ledgers) Standing(ctx context.Context, t id.Tenant, identity storage.Record) (Standing, error) {
-	arriving, keys, err := l.arriving(t, identity)
+	arriving, keys, err := l.parseArriving(t, identity)
 	if err != nil {
 		return Standing{}, err
 	}
@@ -66,12 +69,12 @@ func (l *Ledgers) Standing(ctx context.Context, t id.Tenant, identity storage.Re
 	if err != nil {
 		return Standing{}, fmt.Errorf("import: identity: %w", err)
 	}
-	here, hereKeys, err := l.arriving(t, stored)
+	here, hereKeys, err := l.parseArriving(t, stored)
 	if err != nil {
 		return Standing{}, err
 	}
-	// A ledger has its first log key for ever, whatever keys came later and however
-	// they are sealed.
+	// A ledger has its first log key for ever. Later keys, and the way in which they are
+	// sealed, may differ.
 	if *here != *arriving || hereKeys.all[0].Verifier.String() != keys.all[0].Verifier.String() {
 		return Standing{}, fault.New(fault.Conflict, "Another organization has its place in this store")
 	}
@@ -81,8 +84,8 @@ func (l *Ledgers) Standing(ctx context.Context, t id.Tenant, identity storage.Re
 	return standing, err
 }
 
-// arriving reads an identity that comes from another store.
-func (l *Ledgers) arriving(t id.Tenant, r storage.Record) (*Identity, *logKeys, error) {
+// parseArriving reads an identity that comes from another store.
+func (l *Ledgers) parseArriving(t id.Tenant, r storage.Record) (*Identity, *logKeys, error) {
 	var stored identityRecord
 	if err := json.Unmarshal(r.Value, &stored); err != nil || !IsIdentity(r) {
 		return nil, nil, fmt.Errorf("import: %w: identity", ErrDamaged)
@@ -91,7 +94,7 @@ func (l *Ledgers) arriving(t id.Tenant, r storage.Record) (*Identity, *logKeys, 
 	if err != nil {
 		return nil, nil, fmt.Errorf("import: log key: %w", err)
 	}
-	return stored.identity(t), keys, nil
+	return stored.toIdentity(t), keys, nil
 }
 
 // BeginImport makes the ledger, marked as importing, or takes up an import that
@@ -106,32 +109,32 @@ func (l *Ledgers) BeginImport(ctx context.Context, t id.Tenant, identity storage
 	switch standing.Level {
 	case Importing, Moved:
 		if standing.Level == Moved || standing.other {
-			err = l.beginAt(t, standing.Head, fenced(standing.Head), comes)
+			err = l.beginImportAt(t, standing.Head, fenceHead(standing.Head), comes)
 		}
 	case Healthy:
 		if !standing.Absent() {
 			return nil, fault.New(fault.Conflict, "The organization is here and open")
 		}
 		empty := storage.Head{Root: tlog.EmptyRoot(), Last: event.Genesis(standing.Identity.Origin), ConfigVersion: 1}
-		err = l.beginAt(t, storage.Head{}, empty, comes, standing.Identity.counters()...)
+		err = l.beginImportAt(t, storage.Head{}, empty, comes, standing.Identity.initialCounters()...)
 	default:
 		return nil, fault.New(fault.Conflict, "The organization is here, and its ledger has a fault: "+string(standing.Level))
 	}
 	if err != nil {
 		return nil, err
 	}
-	led, err := l.ledger(ctx, t)
+	led, err := l.residentLedger(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	if err := led.published.Load().Trusted(); err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
-	return &Import{ledgers: l, led: led, head: led.published.Load().head, in: newInspector(runtime.GOMAXPROCS(0)), counted: make(map[month]uint64)}, nil
+	return &Import{ledgers: l, led: led, head: led.published.Load().head, counted: make(map[Month]uint64)}, nil
 }
 
-// beginAt moves a ledger from expect to head and marks it.
-func (l *Ledgers) beginAt(t id.Tenant, expect, head storage.Head, changes []storage.Change, counters ...storage.Counter) error {
+// beginImportAt moves a ledger from expect to head and marks it.
+func (l *Ledgers) beginImportAt(t id.Tenant, expect, head storage.Head, changes []storage.Change, counters ...storage.Counter) error {
 	value, err := json.Marshal(Fault{Level: Importing, Reason: "its import has not ended", At: id.InstantOf(l.clock())})
 	if err != nil {
 		return fmt.Errorf("import: %w", err)
@@ -144,50 +147,45 @@ func (l *Ledgers) beginAt(t id.Tenant, expect, head storage.Head, changes []stor
 	return nil
 }
 
-// Head returns the end of what is here or under way.
+// Head returns the head after all events that were handed in.
 func (i *Import) Head() storage.Head { return i.head }
 
-// Append hands the next events to the sequencer, with what Export.Next says of
-// them, after it has re-verified each. wait returns when they are durable; it is
-// called once for each Append, and up to two may be under way.
+// Identity returns the identity of the ledger.
+func (i *Import) Identity() *Identity { return i.led.identity }
+
+// Append hands the next events to the sequencer, with the key digests of audit.Export.Next.
+// The caller MUST have checked the documents of each event (audit.Import does). wait returns
+// when they are durable; it is called once for each Append, and up to two may be under way.
 func (i *Import) Append(events []storage.Event) (wait func(context.Context) error, err error) {
-	newest := make([]id.Instant, len(events))
-	for n, v := range i.in.inspect(i.led.identity, events) {
-		newest[n] = v.newest
-		if f := v.finding(i.led.identity, events[n].Index); f != nil {
-			return nil, fmt.Errorf("import: %w: %v", ErrDamaged, *f)
-		}
-	}
 	subs := make([]*submission, len(events))
 	for n := range events {
-		if subs[n], err = i.submission(&events[n], newest[n]); err != nil {
+		if subs[n], err = i.newSubmission(&events[n]); err != nil {
 			return nil, fmt.Errorf("import: %w", err)
 		}
 	}
-	dropped, err := i.ledgers.queue.put(i.led, subs, i.ledgers.maxWaiting, i.ledgers.maxWaitingTenant)
+	dropped, err := i.ledgers.queue.enqueueAll(i.led, subs, i.ledgers.maxWaiting, i.ledgers.maxWaitingTenant)
 	if err == nil && dropped {
 		err = errors.New("the ledger was dropped from memory")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
-	return func(ctx context.Context) error { return landed(ctx, subs, events) }, nil
+	return func(ctx context.Context) error { return awaitLanded(ctx, subs, events) }, nil
 }
 
-// submission is the event that the sequencer makes the next one again. newest is
-// what it says of the received_at before it, if it is a ledger_clock event.
-func (i *Import) submission(e *storage.Event, newest id.Instant) (*submission, error) {
-	switch {
-	case e.Index != i.head.Size || e.Entry.Prev != i.head.Last:
+// newSubmission returns the submission that the sequencer turns into the same event again.
+func (i *Import) newSubmission(e *storage.Event) (*submission, error) {
+	if e.Index != i.head.Size || e.Entry.Prev != i.head.Last {
 		return nil, fmt.Errorf("%w: event %d does not follow the one before", ErrDamaged, e.Index)
-	case e.ReceivedAt < i.head.LastReceived && newest != i.head.LastReceived:
-		return nil, fmt.Errorf("%w: event %d was received before the one before it", ErrDamaged, e.Index)
 	}
 	record, err := event.ParseRecord(e.Record)
 	if err != nil {
 		return nil, fmt.Errorf("%w: record %d: %w", ErrDamaged, e.Index, err)
 	}
-	change, err := i.count(e.ReceivedAt, record.Signer != event.SignerSystem)
+	if e.ReceivedAt < i.head.LastReceived && !i.changesClock(e, &record) {
+		return nil, fmt.Errorf("%w: event %d was received before the one before it", ErrDamaged, e.Index)
+	}
+	change, err := i.countEvent(e.ReceivedAt, record.Signer != event.SignerSystem)
 	if err != nil {
 		return nil, err
 	}
@@ -202,9 +200,19 @@ func (i *Import) submission(e *storage.Event, newest id.Instant) (*submission, e
 	}, nil
 }
 
-// landed waits for submissions and compares what became of them with the events
-// that they were.
-func landed(ctx context.Context, subs []*submission, events []storage.Event) error {
+// changesClock reports whether an event of the server's own says that the ledger comes back
+// from the newest time to the time of the event.
+func (i *Import) changesClock(e *storage.Event, r *event.Record) bool {
+	if r.Signer != event.SignerSystem {
+		return false
+	}
+	o := event.Options{Server: true, MaxBytes: len(e.Envelope) + 1, Organization: i.led.identity.Organization}
+	envelope, err := event.Parse(e.Envelope, o)
+	return err == nil && ReadClockChange(envelope, r.ReceivedAt) == i.head.LastReceived
+}
+
+// awaitLanded waits for submissions and checks that they became the same events again.
+func awaitLanded(ctx context.Context, subs []*submission, events []storage.Event) error {
 	for n, s := range subs {
 		select {
 		case o := <-s.done:
@@ -224,22 +232,23 @@ func landed(ctx context.Context, subs []*submission, events []storage.Event) err
 	return nil
 }
 
-// Open ends an import of which all has landed. The head must be what note signs,
-// and extend what was shown here before; then it becomes the anchor, and one step
-// writes changes, gives the ledger its config version and takes the mark away.
+// Open ends an import whose events have all landed. The head must be the one that note
+// signs, and must extend the checkpoint that was shown here before. Then note becomes the
+// anchor. One step writes changes, gives the ledger its config version and removes the
+// mark.
 func (i *Import) Open(ctx context.Context, note []byte, configVersion uint64, changes []storage.Change) error {
-	if err := i.open(ctx, note, configVersion, changes); err != nil {
+	if err := i.openLedger(ctx, note, configVersion, changes); err != nil {
 		return fmt.Errorf("import: open: %w", err)
 	}
 	return nil
 }
 
 // End ends an import of a ledger that is frozen where it comes from and in whose place
-// another one goes on (Export.Ended). note is the last checkpoint that it showed, which
+// another one goes on (audit.Export.Ended). note is the last checkpoint that it showed, which
 // becomes the anchor whether the events lead to it or not: the ledger is frozen here.
 func (i *Import) End(ctx context.Context, note []byte, configVersion uint64, changes []storage.Change) error {
 	s := i.led.published.Load()
-	c, err := s.keys.open(note)
+	c, err := s.keys.openCheckpoint(note)
 	if err != nil {
 		return fmt.Errorf("import: end: %w: checkpoint: %w", ErrDamaged, err)
 	}
@@ -248,7 +257,7 @@ func (i *Import) End(ctx context.Context, note []byte, configVersion uint64, cha
 		err = i.ledgers.anchors.Put(note)
 	}
 	if err == nil {
-		err = i.leave(s, configVersion, append(changes, storage.Change{Kind: kindFault, Value: value, If: storage.AnyVersion}))
+		err = i.endImport(s, configVersion, append(changes, storage.Change{Kind: kindFault, Value: value, If: storage.AnyVersion}))
 	}
 	if err != nil {
 		return fmt.Errorf("import: end: %w", err)
@@ -256,15 +265,15 @@ func (i *Import) End(ctx context.Context, note []byte, configVersion uint64, cha
 	return nil
 }
 
-// leave writes the changes by which a ledger is no longer importing.
-func (i *Import) leave(s *State, configVersion uint64, changes []storage.Change) error {
+// endImport writes the changes by which a ledger is no longer importing.
+func (i *Import) endImport(s *State, configVersion uint64, changes []storage.Change) error {
 	head := s.head
 	head.ConfigVersion = configVersion
 	batch := storage.Batch{Tenant: s.identity.Tenant, Expect: s.head, Head: head, Changes: changes}
 	return i.ledgers.store.Append([]storage.Batch{batch}).Wait()[0]
 }
 
-func (i *Import) open(ctx context.Context, note []byte, configVersion uint64, changes []storage.Change) error {
+func (i *Import) openLedger(ctx context.Context, note []byte, configVersion uint64, changes []storage.Change) error {
 	s := i.led.published.Load()
 	c, err := tlog.OpenCheckpoint(note, s.VerifierKey())
 	if err != nil {
@@ -279,16 +288,17 @@ func (i *Import) open(ctx context.Context, note []byte, configVersion uint64, ch
 	if err := i.ledgers.anchors.Put(note); err != nil {
 		return err
 	}
-	return i.leave(s, configVersion, append(changes, storage.Change{Kind: kindFault, If: storage.AnyVersion}))
+	return i.endImport(s, configVersion, append(changes, storage.Change{Kind: kindFault, If: storage.AnyVersion}))
 }
 
-// extendsShown refuses a state that does not extend what was shown of the ledger.
+// extendsShown refuses a state that does not extend the checkpoint that was shown of the
+// ledger.
 func (l *Ledgers) extendsShown(ctx context.Context, s *State) error {
 	shown, ok := l.anchors.Find(s.identity.Origin)
 	if !ok {
 		return nil
 	}
-	ok, err := extends(ctx, l, s, shown.Size, shown.Root)
+	ok, err := extendsTree(ctx, l, s, shown.Size, shown.Root)
 	if err == nil && !ok {
 		err = fmt.Errorf("it does not extend the checkpoint that was shown at size %d: a newer export is needed", shown.Size)
 	}

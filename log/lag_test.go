@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
@@ -40,7 +41,7 @@ func TestReverificationSaysItsLag(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		w.ledgers.Reverify(ctx, time.Hour)
+		w.auditor.Run(ctx, time.Hour)
 	}()
 	eventually(t, "the first round ends", func() bool { return metric(t, registry, "agentledger_reverify_round_timestamp_seconds") > 0 })
 	w.fill(red, 3000)
@@ -72,10 +73,10 @@ func TestReverificationFollowsBesideAPass(t *testing.T) {
 	w := newWorld(t, store)
 	w.fill(red, 3000)
 	w.fill(blue, 10)
-	if err := w.ledgers.ReverifyOnce(t.Context()); err != nil {
+	if err := w.auditor.RunOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.Pass(log.ReverifyFresh + time.Minute)
+	w.Pass(audit.MaxPassAge + time.Minute)
 	release := make(chan struct{})
 	var held bool // of the pass: its reads begin at the first event
 	store.mu.Lock()
@@ -94,14 +95,14 @@ func TestReverificationFollowsBesideAPass(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		w.ledgers.Reverify(ctx, time.Millisecond)
+		w.auditor.Run(ctx, time.Millisecond)
 	}()
 	store.await(t, "the pass began", func() bool { return held })
 	for i := range 20 {
 		w.mustAppend(red, fmt.Sprint("new-", i))
 	}
 	eventually(t, "what is new is followed", func() bool { return w.reverified(red).To == 3020 })
-	if since := w.reverified(red).Since; since.Time().After(w.Clock().Add(-log.ReverifyFresh)) {
+	if since := w.reverified(red).Since; since.Time().After(w.Clock().Add(-audit.MaxPassAge)) {
 		t.Errorf("the pass counts before its end: %v", since.Time())
 	}
 	close(release)
@@ -111,13 +112,4 @@ func TestReverificationFollowsBesideAPass(t *testing.T) {
 	}
 	cancel()
 	<-ended
-}
-
-// New events get a tenth of a core, and more when they lag.
-func TestRestAt(t *testing.T) {
-	for lag, want := range map[uint64]float64{0: 9, 10_000: 9, 30_000: 6.5, 50_000: 4, 1 << 40: 4} {
-		if got := log.RestAt(lag); got != want {
-			t.Errorf("%d events: got %v, want %v", lag, got, want)
-		}
-	}
 }

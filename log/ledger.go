@@ -26,25 +26,25 @@ const (
 // ledger is one organization's ledger in memory.
 type ledger struct {
 	identity *Identity
-	keys     atomic.Pointer[logKeys] // replaced while nothing is out but what replaces them
+	keys     atomic.Pointer[logKeys] // replaced while no other append is in flight
 
 	markMu    sync.Mutex // held while a fault is put on record
 	publishMu sync.Mutex // held while published is moved
 	published atomic.Pointer[State]
 	witnessed atomic.Pointer[sync.Once] // of asking the witness, since the ledger was read
 
-	tail tail // owned by the sequencer; by the recovery while the lane is blocked for it
-	lane lane // guarded by queue.mu
+	tail    tail         // owned by the sequencer; by the recovery while the lane is blocked for it
+	pending pendingQueue // guarded by queue.mu
 
-	windows windows // of limits
+	limits limitCounters // of limits
 
 	retired atomic.Bool // dropped since it could not be repaired; it is still read
 
 	failedMu sync.Mutex
-	failed   []failedPart // waiting for repair
+	failed   []failedBatch // waiting for repair
 
-	namesMu sync.Mutex
-	names   map[storage.DedupKey]struct{} // of events that are out; nil until the first
+	takenKeysMu sync.Mutex
+	takenKeys   map[storage.DedupKey]struct{} // of events that are out; nil until the first
 }
 
 // Checkpoint implements anchor.Source.
@@ -57,7 +57,7 @@ type tail struct {
 	used usage
 }
 
-// identityRecord is the stored form of a ledger's identity and log key.
+// identityRecord is the stored form of the identity and the log keys of a ledger.
 type identityRecord struct {
 	OrganizationID id.Organization `json:"organization_id"`
 	Origin         id.Origin       `json:"origin"`
@@ -69,8 +69,8 @@ type identityRecord struct {
 	Predecessor *predecessorRecord `json:"predecessor,omitempty"` // nil for an organization's first ledger
 }
 
-// identity is what never changes of it, of the ledger of that handle.
-func (r *identityRecord) identity(t id.Tenant) *Identity {
+// toIdentity returns the identity that the record holds, for the ledger of that handle.
+func (r *identityRecord) toIdentity(t id.Tenant) *Identity {
 	i := &Identity{Tenant: t, Organization: r.OrganizationID, Origin: r.Origin, CreatedAt: r.CreatedAt}
 	if p := r.Predecessor; p != nil {
 		i.Predecessor, i.carried = p.Tenant, usage{month: p.Month, count: p.Counted}
@@ -81,7 +81,7 @@ func (r *identityRecord) identity(t id.Tenant) *Identity {
 // sealContext binds a sealed log key to its origin.
 func sealContext(o id.Origin) string { return "log-key\n" + string(o) }
 
-// Genesis is what a new ledger begins with.
+// Genesis is the beginning of a new ledger.
 type Genesis struct {
 	Organization id.Organization
 	Origin       id.Origin
@@ -100,29 +100,29 @@ func (l *Ledgers) Create(ctx context.Context, t id.Tenant, g Genesis) (*State, e
 	if g.Slug != "" && l.SlugTaken(g.Slug, g.Origin) {
 		return nil, fault.New(fault.Conflict, "slug is taken")
 	}
-	if err := l.keepName(g); err != nil {
+	if err := l.keepGenesisSlug(g); err != nil {
 		return nil, fmt.Errorf("create ledger: %w", unanchored(err))
 	}
-	s, err := l.create(ctx, t, identityRecord{OrganizationID: g.Organization, Origin: g.Origin}, 1, g.Changes)
+	s, err := l.createLedger(ctx, t, identityRecord{OrganizationID: g.Organization, Origin: g.Origin}, 1, g.Changes)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.keepName(g); err != nil { // a founding that came to nothing had taken it meanwhile
+	if err := l.keepGenesisSlug(g); err != nil { // a founding that came to nothing had taken it meanwhile
 		l.logger.Error("slug not kept: the next start does it", "origin", g.Origin, "err", err)
 	}
 	return s, nil
 }
 
-// keepName keeps the slug of a genesis.
-func (l *Ledgers) keepName(g Genesis) error {
+// keepGenesisSlug keeps the slug of a genesis.
+func (l *Ledgers) keepGenesisSlug(g Genesis) error {
 	if g.Slug == "" {
 		return nil
 	}
 	return l.anchors.KeepSlug(g.Slug, g.Origin)
 }
 
-func (l *Ledgers) create(ctx context.Context, t id.Tenant, identity identityRecord, configVersion uint64, changes []storage.Change) (*State, error) {
-	if err := l.closed(); err != nil {
+func (l *Ledgers) createLedger(ctx context.Context, t id.Tenant, identity identityRecord, configVersion uint64, changes []storage.Change) (*State, error) {
+	if err := l.checkWritable(); err != nil {
 		return nil, err
 	}
 	if _, known := l.anchors.Find(identity.Origin); known {
@@ -141,24 +141,24 @@ func (l *Ledgers) create(ctx context.Context, t id.Tenant, identity identityReco
 	batch := storage.Batch{
 		Tenant:   t,
 		Head:     storage.Head{Root: tlog.EmptyRoot(), Last: event.Genesis(identity.Origin), ConfigVersion: configVersion},
-		Counters: identity.identity(t).counters(),
+		Counters: identity.toIdentity(t).initialCounters(),
 		Changes:  append([]storage.Change{{Kind: kindIdentity, Value: value}}, changes...),
 	}
-	if err := appended(ctx, l.store.Append([]storage.Batch{batch})); err != nil {
+	if err := awaitAppended(ctx, l.store.Append([]storage.Batch{batch})); err != nil {
 		return nil, createError(err)
 	}
-	led, err := l.ledger(ctx, t)
-	l.relisted.tell(t)
+	led, err := l.residentLedger(ctx, t)
+	l.relisted.tellMoved(t)
 	if err != nil {
 		l.logger.Error("a new ledger is not read yet", "origin", identity.Origin, "err", err)
-		return l.genesisState(identity.identity(t), identity, batch.Head)
+		return l.genesisState(identity.toIdentity(t), identity, batch.Head)
 	}
 	return led.published.Load(), nil
 }
 
-// appended returns what became of an append of one batch. That is unknown when ctx ends
-// before; the append goes on.
-func appended(ctx context.Context, p storage.Pending) error {
+// awaitAppended returns the outcome of an append of one batch. The outcome is unknown when
+// ctx ends before; the append goes on.
+func awaitAppended(ctx context.Context, p storage.Pending) error {
 	done := make(chan error, 1)
 	go func() { done <- p.Wait()[0] }()
 	select {
@@ -169,8 +169,7 @@ func appended(ctx context.Context, p storage.Pending) error {
 	}
 }
 
-// genesisState returns the state of a ledger that was just made, as it is not
-// published yet.
+// genesisState returns the state of a ledger that was just made and is not published yet.
 func (l *Ledgers) genesisState(i *Identity, stored identityRecord, head storage.Head) (*State, error) {
 	keys, err := openLogKeys(l.keyring, stored)
 	if err != nil {
@@ -190,14 +189,14 @@ func createError(err error) error {
 	return storeError("create ledger", err)
 }
 
-// load reads a ledger back and checks that what is stored fits together.
-func (l *Ledgers) load(ctx context.Context, t id.Tenant) (*ledger, error) {
+// loadLedger reads a ledger and checks that the stored values fit together.
+func (l *Ledgers) loadLedger(ctx context.Context, t id.Tenant) (*ledger, error) {
 	identity, keys, err := l.readIdentity(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	led := newLedger(identity, keys)
-	if err := l.refresh(ctx, led); err != nil {
+	if err := l.refreshState(ctx, led); err != nil {
 		return nil, err
 	}
 	return led, nil
@@ -211,28 +210,28 @@ func newLedger(identity *Identity, keys *logKeys) *ledger {
 
 func (l *Ledgers) readIdentity(ctx context.Context, t id.Tenant) (*Identity, *logKeys, error) {
 	var stored identityRecord
-	if err := l.ownRecord(ctx, t, kindIdentity, &stored); err != nil {
+	if err := l.readOwnRecord(ctx, t, kindIdentity, &stored); err != nil {
 		return nil, nil, storeError("load ledger: identity", err)
 	}
 	keys, err := openLogKeys(l.keyring, stored)
 	if err != nil {
 		return nil, nil, fmt.Errorf("load ledger: log key: %w", err)
 	}
-	return stored.identity(t), keys, nil
+	return stored.toIdentity(t), keys, nil
 }
 
-// refresh reads a ledger of which nothing is out, compares what is stored with
-// itself and with the anchor, and publishes the state.
-func (l *Ledgers) refresh(ctx context.Context, led *ledger) error {
+// refreshState reads a ledger that has no append in flight, compares the stored values
+// with each other and with the anchor, and publishes the state.
+func (l *Ledgers) refreshState(ctx context.Context, led *ledger) error {
 	known, err := l.storedFault(ctx, led.identity.Tenant)
 	if err != nil {
 		return err
 	}
 	s, err := l.readState(ctx, led)
-	// It is read on both sides of the head. Whoever retires a ledger moves its head
-	// with the mark, and whoever imports one moves it before the mark is gone.
+	// The fault is read on both sides of the head: Retire moves the head together with
+	// the mark, and an import moves it before the mark is gone.
 	later, unread := l.storedFault(ctx, led.identity.Tenant)
-	known = known.or(later)
+	known = known.worseOf(later)
 	switch {
 	case unread != nil:
 		return unread
@@ -241,11 +240,11 @@ func (l *Ledgers) refresh(ctx context.Context, led *ledger) error {
 			known = Fault{}
 		}
 	case err == nil:
-		if err = l.confirm(ctx, s); err == nil {
+		if err = l.confirmHead(ctx, s); err == nil {
 			s, err = l.anchorLoaded(ctx, s, known)
 		}
-	case isDamage(err):
-		s, err = l.salvage(ctx, led, err), nil
+	case IsDamage(err):
+		s, err = l.recoverState(ctx, led, err), nil
 	}
 	if err == nil {
 		err = l.rereadWindows(ctx, led)
@@ -256,15 +255,15 @@ func (l *Ledgers) refresh(ctx context.Context, led *ledger) error {
 	led.publishMu.Lock()
 	defer led.publishMu.Unlock()
 	if before := led.published.Load(); before != nil {
-		s.fault = s.fault.or(before.fault)
+		s.fault = s.fault.worseOf(before.fault)
 	}
-	if s.fault = s.fault.or(known); s.fault.Level != Healthy {
+	if s.fault = s.fault.worseOf(known); s.fault.Level != Healthy {
 		l.logger.Error("ledger has a fault", "origin", led.identity.Origin, "level", s.fault.Level, "reason", s.fault.Reason)
 	}
 	if s.Trusted() == nil {
-		_ = l.checkEarly(led.identity, s.head.LastReceived, l.now()) // so that it is told and counted
+		_ = l.noteIfAhead(led.identity, s.head.LastReceived, l.clockInstant()) // so that it is told and counted
 	}
-	led.unwitnessed()
+	led.forgetWitness()
 	led.tail = tail{head: s.head, tree: s.tree.Clone(), used: s.used}
 	led.published.Store(s)
 	return nil
@@ -288,10 +287,10 @@ func (l *Ledgers) readState(ctx context.Context, led *ledger) (*State, error) {
 	return &State{identity: led.identity, keys: led.keys.Load(), head: head, tree: tree, used: used}, nil
 }
 
-// salvage returns a frozen state for reading what is left of a ledger whose head
-// can't be relied on: as it was at its anchor, the last thing that is known of it,
-// and detached when the store does not hold even that.
-func (l *Ledgers) salvage(ctx context.Context, led *ledger, damage error) *State {
+// recoverState returns a frozen state for reading a ledger whose head can't be relied on:
+// the state at its anchor, which is the last thing known of the ledger. The state is
+// detached when the store does not hold even that.
+func (l *Ledgers) recoverState(ctx context.Context, led *ledger, damage error) *State {
 	shown, ok := l.anchors.Find(led.identity.Origin)
 	if !ok {
 		shown.Root = tlog.EmptyRoot()
@@ -301,9 +300,9 @@ func (l *Ledgers) salvage(ctx context.Context, led *ledger, damage error) *State
 		head:  storage.Head{Size: shown.Size, Root: shown.Root, Last: event.Genesis(led.identity.Origin)},
 		fault: Fault{Level: Frozen, Reason: damage.Error(), At: id.InstantOf(l.clock())},
 	}
-	head, tree, err := restoreAt(ctx, l.store, led.identity.Tenant, shown.Size, shown.Root)
+	head, tree, err := RestoreTree(ctx, l.store, led.identity.Tenant, shown.Size, shown.Root)
 	if err != nil {
-		s.instead = &shown
+		s.anchoredView = &shown
 		return s
 	}
 	s.head, s.tree = head, tree
@@ -314,8 +313,8 @@ func (l *Ledgers) readUsage(ctx context.Context, identity *Identity, head storag
 	if head.Size == 0 {
 		return identity.carried, nil
 	}
-	m := monthOf(head.LastReceived)
-	values, err := l.store.Counters(ctx, identity.Tenant, []string{m.counter()})
+	m := MonthOf(head.LastReceived)
+	values, err := l.store.Counters(ctx, identity.Tenant, []string{m.CounterName()})
 	if err != nil {
 		return usage{}, err
 	}

@@ -14,12 +14,13 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// kindWindow is the family of counters' records: the name of the counter in hex,
-// and a series. A record is written in the appends whose events add to it.
+// kindWindow is the kind of the records of counters. The key is the name of the counter in
+// hex, the value its sliding sum. A record is written in the append of the events that add
+// to it.
 const kindWindow storage.Kind = "ledger_window"
 
-// Claim is what an event asks of a counter: whether something follows from what
-// the counter holds of a window that ends with the event, and to add to it.
+// Claim is the claim of an event on a counter: the decision may depend on the sum of the
+// counter in a window that ends with the event, and the event adds to the counter.
 type Claim struct {
 	Counter id.Hash
 	Window  time.Duration   // whole milliseconds, more than 0
@@ -35,8 +36,8 @@ type Claim struct {
 // policy of the last call.
 type Decide func(before []decimal.Decimal) (event.Frame, event.Policy)
 
-// Counted returns what counters hold of windows that end at now, as durable
-// events made them: the next event may find more. It reserves nothing.
+// Counted returns the sums of counters in windows that end at now, as durable events made
+// them. The next event may find more. Counted reserves nothing.
 func (l *Ledgers) Counted(ctx context.Context, t id.Tenant, claims []Claim, now id.Instant) ([]decimal.Decimal, error) {
 	before := make([]decimal.Decimal, len(claims))
 	for i, c := range claims {
@@ -49,8 +50,9 @@ func (l *Ledgers) Counted(ctx context.Context, t id.Tenant, claims []Claim, now 
 	return before, nil
 }
 
-// window is a counter in memory. Its series is the sequencer's, as a tail is.
-type window struct {
+// limitCounter is a counter in memory. The sequencer alone uses its sum, as it does with a
+// tail.
+type limitCounter struct {
 	name    id.Hash
 	sum     slidingsum.Sum
 	version uint64 // of its record when all that is out has landed; 0: none
@@ -60,8 +62,8 @@ type window struct {
 }
 
 // readWindow reads a counter. One that was never written is empty.
-func (l *Ledgers) readWindow(ctx context.Context, t id.Tenant, name id.Hash) (*window, error) {
-	w := &window{name: name}
+func (l *Ledgers) readWindow(ctx context.Context, t id.Tenant, name id.Hash) (*limitCounter, error) {
+	w := &limitCounter{name: name}
 	r, err := l.store.Get(ctx, t, kindWindow, name.String())
 	if errors.Is(err, storage.ErrNotFound) {
 		return w, nil
@@ -85,26 +87,26 @@ func parseCounter(name string, value []byte) (slidingsum.Sum, error) {
 	return sum, nil
 }
 
-// maxWindows is how many counters a ledger keeps in memory that nothing under way
-// needs.
+// maxWindows bounds the counters of a ledger that are in memory and not pinned.
 const maxWindows = 256
 
-// windows are the counters of a ledger in memory. A submission pins those that it
-// claims from before it is queued until it is answered, so that the sequencer
-// never reads the store. What is not pinned has nothing out.
-type windows struct {
-	mu      sync.Mutex
-	held    map[id.Hash]*window // nil until the first
-	dropped int                 // how often some were
+// limitCounters are the counters of a ledger in memory. A submission pins the counters
+// that it claims before it is queued and until it is answered, so that the sequencer never
+// reads the store. A counter that is not pinned has no append in flight and may be
+// evicted.
+type limitCounters struct {
+	mu     sync.Mutex
+	byName map[id.Hash]*limitCounter // nil until the first
+	drops  int                       // how often some were
 }
 
-// pin brings the counters that drafts claim into memory and keeps them there
+// pinCounters brings the counters that drafts claim into memory and keeps them there
 // until unpin. With an error nothing is pinned.
-func (l *Ledgers) pin(ctx context.Context, led *ledger, drafts []Draft) error {
+func (l *Ledgers) pinCounters(ctx context.Context, led *ledger, drafts []Draft) error {
 	for i := range drafts {
 		for j := range drafts[i].Claims {
-			if err := l.pinOne(ctx, led, drafts[i].Claims[j].Counter); err != nil {
-				led.windows.unpin(claimed(drafts, i, j))
+			if err := l.pinCounter(ctx, led, drafts[i].Claims[j].Counter); err != nil {
+				led.limits.unpinCounters(listClaimed(drafts, i, j))
 				return storeError("read counter of a limit", err)
 			}
 		}
@@ -112,9 +114,9 @@ func (l *Ledgers) pin(ctx context.Context, led *ledger, drafts []Draft) error {
 	return nil
 }
 
-// claimed returns the counters that drafts claim: all claims of those before
+// listClaimed returns the counters that drafts claim: all claims of those before
 // number n, and the first m of that one.
-func claimed(drafts []Draft, n, m int) (names []id.Hash) {
+func listClaimed(drafts []Draft, n, m int) (names []id.Hash) {
 	for i := range drafts[:min(n+1, len(drafts))] {
 		for j, c := range drafts[i].Claims {
 			if i < n || j < m {
@@ -125,9 +127,9 @@ func claimed(drafts []Draft, n, m int) (names []id.Hash) {
 	return names
 }
 
-func (l *Ledgers) pinOne(ctx context.Context, led *ledger, name id.Hash) error {
+func (l *Ledgers) pinCounter(ctx context.Context, led *ledger, name id.Hash) error {
 	for {
-		held, dropped := led.windows.hold(name, nil, 0)
+		held, dropped := led.limits.pinIfHeld(name, nil, 0)
 		if held {
 			return nil
 		}
@@ -135,71 +137,71 @@ func (l *Ledgers) pinOne(ctx context.Context, led *ledger, name id.Hash) error {
 		if err != nil {
 			return err
 		}
-		if held, _ = led.windows.hold(name, w, dropped); held {
+		if held, _ = led.limits.pinIfHeld(name, w, dropped); held {
 			return nil
 		}
 	}
 }
 
-// hold pins a counter that is in memory, or puts w there. w was read after dropped
-// was: it is not taken when counters were dropped since, as it may be older than
-// what one of them was.
-func (ws *windows) hold(name id.Hash, w *window, dropped int) (held bool, now int) {
+// pinIfHeld pins a counter that is in memory, or puts w there. drops is the value of
+// ws.drops before w was read. If counters were dropped since, w is not taken, because it
+// may be older than a dropped one.
+func (ws *limitCounters) pinIfHeld(name id.Hash, w *limitCounter, dropped int) (held bool, now int) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	known := ws.held[name]
+	known := ws.byName[name]
 	if known == nil {
-		if w == nil || dropped != ws.dropped {
-			return false, ws.dropped
+		if w == nil || dropped != ws.drops {
+			return false, ws.drops
 		}
-		if ws.held == nil {
-			ws.held = make(map[id.Hash]*window)
+		if ws.byName == nil {
+			ws.byName = make(map[id.Hash]*limitCounter)
 		}
 		known = w
-		ws.held[name] = w
+		ws.byName[name] = w
 	}
 	known.pins++
-	return true, ws.dropped
+	return true, ws.drops
 }
 
-func (ws *windows) unpin(names []id.Hash) {
+func (ws *limitCounters) unpinCounters(names []id.Hash) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for _, name := range names {
-		ws.held[name].pins--
+		ws.byName[name].pins--
 	}
-	if len(ws.held) <= maxWindows {
+	if len(ws.byName) <= maxWindows {
 		return
 	}
-	for name, w := range ws.held {
+	for name, w := range ws.byName {
 		if w.pins == 0 {
-			delete(ws.held, name)
-			ws.dropped++
+			delete(ws.byName, name)
+			ws.drops++
 		}
 	}
 }
 
-// get returns a counter that a submission pinned.
-func (ws *windows) get(name id.Hash) *window {
+// findCounter returns a counter that a submission pinned.
+func (ws *limitCounters) findCounter(name id.Hash) *limitCounter {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	return ws.held[name]
+	return ws.byName[name]
 }
 
-func (ws *windows) all() []*window {
+func (ws *limitCounters) listCounters() []*limitCounter {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	all := make([]*window, 0, len(ws.held))
-	for _, w := range ws.held {
+	all := make([]*limitCounter, 0, len(ws.byName))
+	for _, w := range ws.byName {
 		all = append(all, w)
 	}
 	return all
 }
 
-// rereadWindows makes the counters in memory what is stored, of a ledger of which
-// nothing is out.
+// rereadWindows reads the counters in memory again, of a ledger that has no append in
+// flight.
 func (l *Ledgers) rereadWindows(ctx context.Context, led *ledger) error {
-	for _, w := range led.windows.all() {
+	for _, w := range led.limits.listCounters() {
 		stored, err := l.readWindow(ctx, led.identity.Tenant, w.name)
 		if err != nil {
 			return err
@@ -209,12 +211,13 @@ func (l *Ledgers) rereadWindows(ctx context.Context, led *ledger) error {
 	return nil
 }
 
-// decide finishes a draft that has claims, and adds them to their counters.
-func (p *part) decide(d *Draft, received id.Instant, item int) {
+// decideByCounters finishes a draft that has claims, and adds its amounts to their
+// counters.
+func (p *ledgerBatch) decideByCounters(d *Draft, received id.Instant, item int) {
 	before := make([]decimal.Decimal, len(d.Claims))
-	counters := make([]*window, len(d.Claims))
+	counters := make([]*limitCounter, len(d.Claims))
 	for i, c := range d.Claims {
-		counters[i] = p.ledger.windows.get(c.Counter)
+		counters[i] = p.ledger.limits.findCounter(c.Counter)
 		before[i] = counters[i].sum.At(received, c.Window)
 	}
 	record, decided := d.Decide(before)
@@ -230,21 +233,21 @@ func (p *part) decide(d *Draft, received id.Instant, item int) {
 		w.sum.Add(received, c.Added, c.Window)
 		if !w.dirty {
 			w.dirty = true
-			p.counters = append(p.counters, counter{w, item})
+			p.counters = append(p.counters, changedCounter{w, item})
 		}
 	}
 }
 
-// counter is a window that a part changes, and the first item that does.
-type counter struct {
-	window *window
-	item   int
+// changedCounter is a counter that a batch changes, and the first item that does.
+type changedCounter struct {
+	counter *limitCounter
+	item    int
 }
 
-// putCounters puts the counters that the part changes into its batch.
-func (p *part) putCounters() {
+// putCounters puts the changed counters into the batch.
+func (p *ledgerBatch) putCounters() {
 	for _, c := range p.counters {
-		w := c.window
+		w := c.counter
 		p.batch.Changes = append(p.batch.Changes, storage.Change{
 			Kind: kindWindow, Key: w.name.String(), Value: w.sum.AppendTo(nil), If: w.version, Item: c.item,
 		})

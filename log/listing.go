@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Listing is how a log is announced to those who follow the logs of a service.
+// Listing is the announcement of a log to the followers of all logs of a service.
 type Listing struct {
 	Origin id.Origin
 	Key    tlog.VerifierKey // the newest one, which signs from now on
@@ -18,7 +18,7 @@ type Listing struct {
 // no newer tree here: frozen, moved to another place, or not arrived yet; and for a
 // handle without a ledger. It does not bring a ledger into memory that is not there.
 func (l *Ledgers) Listing(ctx context.Context, t id.Tenant) (listing Listing, ok bool, err error) {
-	identity, keys, level, err := l.standing(ctx, t)
+	identity, keys, level, err := l.readStanding(ctx, t)
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return Listing{}, false, nil
@@ -30,10 +30,10 @@ func (l *Ledgers) Listing(ctx context.Context, t id.Tenant) (listing Listing, ok
 	return Listing{Origin: identity.Origin, Key: keys.all[len(keys.all)-1].Verifier}, true, nil
 }
 
-// standing returns what is known of a ledger without reading its tree: of one in memory
-// what is published, of any other what is on record.
-func (l *Ledgers) standing(ctx context.Context, t id.Tenant) (*Identity, *logKeys, Level, error) {
-	if s := l.inMemory(t); s != nil {
+// readStanding returns identity, keys and fault level of a ledger without reading its
+// tree: from the published state if the ledger is in memory, or else from its records.
+func (l *Ledgers) readStanding(ctx context.Context, t id.Tenant) (*Identity, *logKeys, Level, error) {
+	if s := l.findResident(t); s != nil {
 		return s.identity, s.keys, s.fault.Level, nil
 	}
 	identity, keys, err := l.readIdentity(ctx, t)
@@ -44,11 +44,11 @@ func (l *Ledgers) standing(ctx context.Context, t id.Tenant) (*Identity, *logKey
 	return identity, keys, known.Level, err
 }
 
-// inMemory returns the published state of a ledger that is in memory, else nil.
-func (l *Ledgers) inMemory(t id.Tenant) *State {
-	l.residentMu.RLock()
-	r := l.resident[t]
-	l.residentMu.RUnlock()
+// findResident returns the published state of a ledger that is in memory, else nil.
+func (l *Ledgers) findResident(t id.Tenant) *State {
+	l.slotsMu.RLock()
+	r := l.slots[t]
+	l.slotsMu.RUnlock()
 	if r == nil {
 		return nil
 	}

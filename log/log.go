@@ -3,7 +3,7 @@
 // keys and is the only writer of ledger data.
 //
 // One event's way: Append (in the caller's goroutine) prepares a submission and
-// queues it; the sequencer takes what waits, of all organizations, gives numbers,
+// queues it; the sequencer takes the waiting submissions of all organizations, gives numbers,
 // builds records, entries, tiles and heads, and hands one batch to the engine;
 // the finisher waits until it is durable, publishes the new state of each
 // ledger and releases the waiters.
@@ -45,7 +45,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Store is what the ledgers need of an engine.
+// Store is the engine of the ledgers.
 type Store interface {
 	storage.Ledgers
 	storage.RecordStore
@@ -66,13 +66,13 @@ type Options struct {
 	// Append; nil when it may. Default: always nil.
 	Held func() error
 
-	// ReadOnly says that nothing is appended: storage.ErrReadOnly to who wants it. What
-	// is judged by, and what is known, goes on to be told.
+	// ReadOnly says that nothing is appended; Append then wraps storage.ErrReadOnly.
+	// Configuration and events are read as ever.
 	ReadOnly bool
 
-	// Anchored shows each ledger as it was at its anchor, and nothing beyond, for a
-	// ReadOnly store on a file system that may hold in memory what it never wrote. The
-	// anchor lies up to a second behind what was shown before.
+	// Anchored shows each ledger as it was at its anchor, and nothing beyond. It is for a
+	// ReadOnly store on a file system that may show writes which it never made durable.
+	// The anchor lags by up to a second behind the heads that were shown before.
 	Anchored bool
 
 	// Fatal is called once, in a goroutine of the package, when the engine is
@@ -80,13 +80,13 @@ type Options struct {
 	Fatal func(error)
 
 	// AnchorFirst reports whether an event is acknowledged, and a head shown, only after
-	// its anchor is written, as a store needs that may lose what it has acknowledged.
+	// its anchor is written. A store that may lose acknowledged events needs it.
 	// Else anchors lie up to a second behind. It is asked for each append, concurrently.
 	// Default: false.
 	AnchorFirst func() bool
 
-	// Witness is asked before the first event that a ledger takes since it was read from
-	// the store; a ledger without events has nothing to ask about. Default: nobody.
+	// Witness is asked before the first event that a ledger takes after it was read from the
+	// store. A ledger without events is not asked about. Default: none.
 	Witness Witness
 
 	// Importing is for the command that imports ledgers: those that are on their
@@ -121,23 +121,23 @@ func (o Options) withDefaults() Options {
 		o.Held = func() error { return nil }
 	}
 	if o.Shared == nil {
-		o.Shared = never
+		o.Shared = reportsNever
 	}
 	if o.AnchorFirst == nil {
-		o.AnchorFirst = never
+		o.AnchorFirst = reportsNever
 	}
 	if o.Fatal == nil {
 		o.Fatal = func(err error) { panic(err) }
 	}
-	o.MaxWaiting = orDefault(o.MaxWaiting, 16_384)
-	o.MaxWaitingTenant = orDefault(o.MaxWaitingTenant, 4_096)
-	o.MaxResident = orDefault(o.MaxResident, 20_000)
-	o.TileCacheBytes = orDefault(o.TileCacheBytes, 128<<20)
-	o.LeafCacheBytes = orDefault(o.LeafCacheBytes, 128<<20)
+	o.MaxWaiting = valueOrDefault(o.MaxWaiting, 16_384)
+	o.MaxWaitingTenant = valueOrDefault(o.MaxWaitingTenant, 4_096)
+	o.MaxResident = valueOrDefault(o.MaxResident, 20_000)
+	o.TileCacheBytes = valueOrDefault(o.TileCacheBytes, 128<<20)
+	o.LeafCacheBytes = valueOrDefault(o.LeafCacheBytes, 128<<20)
 	return o
 }
 
-func orDefault[T int | int64](v, d T) T {
+func valueOrDefault[T int | int64](v, d T) T {
 	if v == 0 {
 		return d
 	}
@@ -154,28 +154,26 @@ type Ledgers struct {
 	tracer   trace.Tracer
 	clock    func() time.Time
 	held     func() error
-	early    early
+	ahead    aheadLedgers
 	readOnly bool
 	anchored bool // see Options
 	fatal    func(error)
 	tiles    *cache.Map[tileKey, *tlog.Nodes]
 
-	leafCache *cache.Map[tileKey, []byte]
-	importing bool
-	first     func() bool // Options.AnchorFirst
-	witness   Witness     // nil: none
+	leafCache    *cache.Map[tileKey, []byte]
+	importing    bool
+	anchorsFirst func() bool // Options.AnchorFirst
+	witness      Witness     // nil: none
 
 	maxWaiting, maxWaitingTenant, maxResident int
 
 	renewal time.Duration // for which a reader waits for a dropped ledger to be read again
 
-	residentMu sync.RWMutex
-	resident   map[id.Tenant]*residence
+	slotsMu sync.RWMutex
+	slots   map[id.Tenant]*cacheSlot
 
-	backlog backlog // of the re-verification
-
-	moves    followers // of new published states
-	relisted followers // of what Listing says
+	moves    moveFollowers // of new published states
+	relisted moveFollowers // of changes of Listing
 
 	queue   queue
 	repairs chan struct{}  // one token for each repair at work
@@ -190,7 +188,7 @@ func Open(ctx context.Context, o Options) (*Ledgers, error) {
 	if err := o.Store.Barrier(ctx); err != nil {
 		return nil, fmt.Errorf("open ledgers: barrier: %w", err)
 	}
-	if !o.Importing { // what is imported may have anchors from where it was
+	if !o.Importing { // an imported ledger may have anchors of its old store
 		if err := refuseForeignStore(ctx, o); err != nil {
 			return nil, fmt.Errorf("open ledgers: %w", err)
 		}
@@ -198,7 +196,7 @@ func Open(ctx context.Context, o Options) (*Ledgers, error) {
 	l := newLedgers(o)
 	background, stop := context.WithCancel(context.Background())
 	l.stop = stop
-	l.done.Go(l.sequence)
+	l.done.Go(l.runSequencer)
 	l.done.Go(func() { l.anchors.Run(background, telemetry.WithoutRepeats(l.logger)) })
 	return l, nil
 }
@@ -221,39 +219,39 @@ func newLedgers(o Options) *Ledgers {
 	l := &Ledgers{
 		store: o.Store, keyring: o.Keyring, anchors: o.Anchors, logger: o.Logger,
 		metrics: newMetrics(o.Metrics), tracer: o.Tracer, clock: o.Clock, held: o.Held, readOnly: o.ReadOnly, anchored: o.Anchored, fatal: o.Fatal,
-		tiles:      newTileCache(o.TileCacheBytes),
-		leafCache:  newLeafCache(o.LeafCacheBytes),
-		importing:  o.Importing,
-		first:      o.AnchorFirst,
-		witness:    o.Witness,
-		maxWaiting: o.MaxWaiting, maxWaitingTenant: o.MaxWaitingTenant, maxResident: o.MaxResident,
-		resident: make(map[id.Tenant]*residence),
-		repairs:  make(chan struct{}, maxRepairs),
-		renewal:  patience,
+		tiles:        newTileCache(o.TileCacheBytes),
+		leafCache:    newLeafCache(o.LeafCacheBytes),
+		importing:    o.Importing,
+		anchorsFirst: o.AnchorFirst,
+		witness:      o.Witness,
+		maxWaiting:   o.MaxWaiting, maxWaitingTenant: o.MaxWaitingTenant, maxResident: o.MaxResident,
+		slots:   make(map[id.Tenant]*cacheSlot),
+		repairs: make(chan struct{}, maxRepairs),
+		renewal: patience,
 	}
-	l.queue.init(o.Shared, o.Store.Stream)
+	l.queue.setUp(o.Shared, o.Store.Stream)
 	l.registerGauges(o.Metrics)
 	return l
 }
 
-// Close refuses new submissions, lets what was taken become durable, writes
-// the anchors and returns. The store stays open.
+// Close refuses new submissions, waits until the queued ones are durable, writes the
+// anchors and returns. The store stays open.
 func (l *Ledgers) Close() error { return l.Shutdown(context.Background()) }
 
 // Shutdown is Close for a store that may hang. When ctx ends it waits no longer and
-// returns an error that names what is out: appends are never cancelled, and what they
-// come to is found at the next start. The anchors are written in any case.
+// returns an error that names the appends in flight. Appends are never cancelled; the next
+// start finds their outcome. The anchors are written in any case.
 func (l *Ledgers) Shutdown(ctx context.Context) error {
-	l.queue.close()
+	l.queue.closeQueue()
 	l.stop()
-	err := within(ctx, func() error { l.done.Wait(); return nil })
+	err := awaitWithin(ctx, func() error { l.done.Wait(); return nil })
 	if err != nil {
-		err = fmt.Errorf("close ledgers: %s: %w", l.queue.out(), err)
+		err = fmt.Errorf("close ledgers: %s: %w", l.queue.describeWork(), err)
 	}
 	return errors.Join(err, l.anchors.Close())
 }
 
-// Identity is what never changes about a ledger.
+// Identity is the constant part of a ledger.
 type Identity struct {
 	Tenant       id.Tenant
 	Organization id.Organization
@@ -264,6 +262,10 @@ type Identity struct {
 	carried usage // counted by the predecessor in the month of the succession
 }
 
+// Carried returns how many events of a month the predecessor has counted, 0 for a ledger
+// without one.
+func (i *Identity) Carried() (Month, uint64) { return i.carried.month, i.carried.count }
+
 // KeyOwner returns the owner of the keys that are sealed for the ledger or its
 // organization.
 func (i *Identity) KeyOwner() seal.Owner {
@@ -273,7 +275,7 @@ func (i *Identity) KeyOwner() seal.Owner {
 // errStopped answers submissions that come while the process stops.
 var errStopped = &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "The service is stopping", RetryAfter: time.Second}
 
-// storeError turns an engine's error into one for the layers above.
+// storeError turns an error of the engine into one for the layers above.
 func storeError(step string, err error) error {
 	if err == nil {
 		return nil
@@ -283,7 +285,7 @@ func storeError(step string, err error) error {
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return fault.Wrap(fault.NotFound, "Not found", err)
-	case errors.As(err, &told): // what a client is told is said already
+	case errors.As(err, &told): // the client's message is set already
 		return err
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The store can't be reached", Err: err}

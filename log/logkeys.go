@@ -48,7 +48,7 @@ type heldKey struct {
 // openLogKeys unseals the keys of a stored identity.
 func openLogKeys(keyring *seal.Keyring, stored identityRecord) (*logKeys, error) {
 	keys := new(logKeys)
-	for _, r := range stored.logKeys() {
+	for _, r := range stored.listLogKeys() {
 		signer, err := openLogKey(keyring, stored.Origin, r.Sealed)
 		if err != nil {
 			return nil, err
@@ -62,9 +62,9 @@ func openLogKeys(keyring *seal.Keyring, stored identityRecord) (*logKeys, error)
 	return keys, nil
 }
 
-// logKeys returns all keys as they are stored: before the first rotation there is the
+// listLogKeys returns all keys as they are stored: before the first rotation there is the
 // first key alone, which signs every size.
-func (r identityRecord) logKeys() []logKeyRecord {
+func (r identityRecord) listLogKeys() []logKeyRecord {
 	return append([]logKeyRecord{{Sealed: r.SealedLogKey, To: r.FirstTo}}, r.LaterKeys...)
 }
 
@@ -92,9 +92,9 @@ func SealedLogKeys() seal.Record {
 	})
 }
 
-// sign returns the signed note of a checkpoint: one line of each key that signs its
+// signCheckpoint returns the signed note of a checkpoint: one line of each key that signs its
 // size, oldest first.
-func (k *logKeys) sign(c tlog.Checkpoint) ([]byte, error) {
+func (k *logKeys) signCheckpoint(c tlog.Checkpoint) ([]byte, error) {
 	var note tlog.Note
 	for _, key := range k.all {
 		if !key.Signs(c.Size) {
@@ -116,9 +116,9 @@ func (k *logKeys) sign(c tlog.Checkpoint) ([]byte, error) {
 	return note.Bytes(), nil
 }
 
-// primary is the key that everybody is told of at a size: while two sign, the older
-// one, which is what auditors have pinned.
-func (k *logKeys) primary(size id.Index) tlog.VerifierKey {
+// primaryKey returns the key to show at a size. While two keys sign, that is the older
+// one, because auditors have pinned it.
+func (k *logKeys) primaryKey(size id.Index) tlog.VerifierKey {
 	for _, key := range k.all {
 		if key.Signs(size) {
 			return key.Verifier
@@ -127,8 +127,8 @@ func (k *logKeys) primary(size id.Index) tlog.VerifierKey {
 	return k.all[len(k.all)-1].Verifier
 }
 
-// open reads a checkpoint that a key has signed whose sizes it is of.
-func (k *logKeys) open(note []byte) (c tlog.Checkpoint, err error) {
+// openCheckpoint reads a checkpoint that a key has signed whose sizes it is of.
+func (k *logKeys) openCheckpoint(note []byte) (c tlog.Checkpoint, err error) {
 	for _, key := range k.all {
 		if c, err = tlog.OpenCheckpoint(note, key.Verifier); err == nil && key.Signs(c.Size) {
 			return c, nil
@@ -161,9 +161,9 @@ type KeyChange struct {
 	apply   func(r *identityRecord, size id.Index)
 }
 
-// at returns the change of the stored keys for a submission with which the tree has
+// changeAt returns the change of the stored keys for a submission with which the tree has
 // that size. It may be asked again, for another size.
-func (k *KeyChange) at(size id.Index) (storage.Change, error) {
+func (k *KeyChange) changeAt(size id.Index) (storage.Change, error) {
 	r := k.stored
 	r.LaterKeys = slices.Clone(r.LaterKeys)
 	k.apply(&r, size)
@@ -176,10 +176,10 @@ func (k *KeyChange) at(size id.Index) (storage.Change, error) {
 
 // RotateLogKey returns the change by which a ledger gets a further log key: together
 // with those that sign now it signs the tree with which the change lands, and all
-// that are larger. It belongs into a submission that says so (package notary).
+// that are larger. It belongs into a submission that says so (package sysevent).
 // fault.Conflict while two keys sign.
 func (l *Ledgers) RotateLogKey(ctx context.Context, s *State) (*KeyChange, error) {
-	if signing := s.signing(); len(signing) > 1 {
+	if signing := s.signingKeys(); len(signing) > 1 {
 		return nil, fault.New(fault.Conflict, fmt.Sprintf("Two log keys sign already, the newer one is %s: end that first", signing[1].Verifier))
 	}
 	seed := edkey.NewPrivate().Seed()
@@ -191,7 +191,7 @@ func (l *Ledgers) RotateLogKey(ctx context.Context, s *State) (*KeyChange, error
 	if err != nil {
 		return nil, fmt.Errorf("make log key: %w", err)
 	}
-	return l.rekey(ctx, s, LogKey{Verifier: signer.Verifier()}, func(r *identityRecord, size id.Index) {
+	return l.changeKeys(ctx, s, LogKey{Verifier: signer.Verifier()}, func(r *identityRecord, size id.Index) {
 		r.LaterKeys = append(r.LaterKeys, logKeyRecord{Sealed: sealed, From: size})
 	})
 }
@@ -200,11 +200,11 @@ func (l *Ledgers) RotateLogKey(ctx context.Context, s *State) (*KeyChange, error
 // signs neither the tree with which it lands nor a larger one; see RotateLogKey.
 // fault.Conflict when one key signs alone.
 func (l *Ledgers) RetireLogKey(ctx context.Context, s *State) (*KeyChange, error) {
-	signing := s.signing()
+	signing := s.signingKeys()
 	if len(signing) < 2 {
 		return nil, fault.New(fault.Conflict, fmt.Sprintf("One log key signs alone, %s: nothing can be retired", signing[0].Verifier))
 	}
-	return l.rekey(ctx, s, signing[0].LogKey, func(r *identityRecord, size id.Index) {
+	return l.changeKeys(ctx, s, signing[0].LogKey, func(r *identityRecord, size id.Index) {
 		if n := len(r.LaterKeys); n == 1 {
 			r.FirstTo = &size
 		} else {
@@ -213,13 +213,13 @@ func (l *Ledgers) RetireLogKey(ctx context.Context, s *State) (*KeyChange, error
 	})
 }
 
-// signing returns the keys that sign the next tree, oldest first.
-func (s *State) signing() []heldKey {
+// signingKeys returns the keys that sign the next tree, oldest first.
+func (s *State) signingKeys() []heldKey {
 	return slices.DeleteFunc(slices.Clone(s.keys.all), func(k heldKey) bool { return !k.Signs(s.Size() + 1) })
 }
 
-// rekey returns a change of the keys of the ledger of s as they are stored.
-func (l *Ledgers) rekey(ctx context.Context, s *State, key LogKey, apply func(*identityRecord, id.Index)) (*KeyChange, error) {
+// changeKeys returns a change of the keys of the ledger of s as they are stored.
+func (l *Ledgers) changeKeys(ctx context.Context, s *State, key LogKey, apply func(*identityRecord, id.Index)) (*KeyChange, error) {
 	stored, err := l.store.Get(ctx, s.identity.Tenant, kindIdentity, "")
 	if err != nil {
 		return nil, storeError("read log keys", err)
@@ -231,8 +231,8 @@ func (l *Ledgers) rekey(ctx context.Context, s *State, key LogKey, apply func(*i
 	return k, nil
 }
 
-// refreshKeys reads the keys of a ledger of which nothing is out again: what brought
-// others may have been applied after all.
+// refreshKeys reads the keys of a ledger again that has no append in flight: a batch with
+// new keys may have been applied after all.
 func (l *Ledgers) refreshKeys(ctx context.Context, led *ledger) error {
 	_, keys, err := l.readIdentity(ctx, led.identity.Tenant)
 	if err == nil {
@@ -241,8 +241,8 @@ func (l *Ledgers) refreshKeys(ctx context.Context, led *ledger) error {
 	return err
 }
 
-// rekeyed returns the log keys that a durable part brings, nil when it does not.
-func (l *Ledgers) rekeyed(p *part) *logKeys {
+// findNewKeys returns the log keys that a durable batch brings, nil for none.
+func (l *Ledgers) findNewKeys(p *ledgerBatch) *logKeys {
 	i := slices.IndexFunc(p.batch.Changes, func(c storage.Change) bool { return c.Kind == kindIdentity })
 	if i < 0 {
 		return nil

@@ -17,9 +17,7 @@ type metrics struct {
 	failures    *prometheus.CounterVec // parts of appends that did not go through, by cause
 	faults      *prometheus.CounterVec // by level
 	badProofs   prometheus.Counter
-	missing     prometheus.Gauge   // ledgers that have an anchor and are not in the store
-	verified    prometheus.Counter // events that the re-verification checked
-	round       roundMetrics
+	missing     prometheus.Gauge // ledgers that have an anchor and are not in the store
 	leaves      leafMetrics
 }
 
@@ -51,11 +49,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "agentledger_bad_proofs_total", Help: "Proofs that did not hold and were not served."}),
 		missing: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "agentledger_missing_ledgers", Help: "Ledgers that were shown and are not in the store, as the start found it."}),
-		verified: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "agentledger_reverified_events_total", Help: "Events checked by the background re-verification."}),
-		round: newRoundMetrics(r), leaves: newLeafMetrics(r),
+		leaves: newLeafMetrics(r),
 	}
-	r.MustRegister(m.batchEvents, m.batchOrgs, m.commit, m.published, m.failures, m.faults, m.badProofs, m.verified, m.missing)
+	r.MustRegister(m.batchEvents, m.batchOrgs, m.commit, m.published, m.failures, m.faults, m.badProofs, m.missing)
 	for _, cause := range []string{"duplicate", "stale", "conflict", "unknown", "broken", "unavailable"} {
 		m.failures.WithLabelValues(cause)
 	}
@@ -65,7 +61,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) batch(batches []storage.Batch) {
+func (m *metrics) observeBatches(batches []storage.Batch) {
 	events := 0
 	for i := range batches {
 		events += len(batches[i].Events)

@@ -9,22 +9,21 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Moves collects which ledgers got a new published state, for one reader that
-// follows all of them and may be slow: a ledger that moved a thousand times since
-// it was taken is there once. Its methods may be called concurrently.
+// Moves collects the ledgers that got a new published state, for one follower of all
+// ledgers, which may be slow: a ledger that moved a thousand times is collected once. Its methods may be called concurrently.
 type Moves struct {
 	mu    sync.Mutex
 	moved map[id.Tenant]struct{}
 	ready chan struct{} // holds a token while moved is not empty
 }
 
-// Moves begins to collect. There is no end to it: who follows does so as long as
-// the ledgers are open. What moved before the call is not told.
-func (l *Ledgers) Moves() *Moves { return l.moves.follow() }
+// Moves begins to collect. A follower lasts as long as the ledgers are open. Moves before
+// the call are not collected.
+func (l *Ledgers) Moves() *Moves { return l.moves.newFollower() }
 
-// Relisted begins to collect the ledgers of which Listing may say something else than
-// before, as Moves does. It may name others too.
-func (l *Ledgers) Relisted() *Moves { return l.relisted.follow() }
+// Relisted begins to collect the ledgers whose Listing may have changed, as Moves does. It
+// may collect others too.
+func (l *Ledgers) Relisted() *Moves { return l.relisted.newFollower() }
 
 // Ready receives when there is something to take.
 func (m *Moves) Ready() <-chan struct{} { return m.ready }
@@ -39,7 +38,7 @@ func (m *Moves) Take() []id.Tenant {
 	return slices.Collect(maps.Keys(moved))
 }
 
-func (m *Moves) add(t id.Tenant) {
+func (m *Moves) addMoved(t id.Tenant) {
 	m.mu.Lock()
 	m.moved[t] = struct{}{}
 	m.mu.Unlock()
@@ -49,13 +48,13 @@ func (m *Moves) add(t id.Tenant) {
 	}
 }
 
-// followers are those who follow something of all ledgers.
-type followers struct {
+// moveFollowers are the followers of one kind of change.
+type moveFollowers struct {
 	mu  sync.Mutex
 	all atomic.Pointer[[]*Moves] // replaced, never changed
 }
 
-func (f *followers) follow() *Moves {
+func (f *moveFollowers) newFollower() *Moves {
 	m := &Moves{moved: make(map[id.Tenant]struct{}), ready: make(chan struct{}, 1)}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,11 +67,11 @@ func (f *followers) follow() *Moves {
 	return m
 }
 
-// tell tells those who follow. It costs a map entry each and never waits.
-func (f *followers) tell(t id.Tenant) {
+// tellMoved notes a ledger for all followers. It costs a map entry each and never waits.
+func (f *moveFollowers) tellMoved(t id.Tenant) {
 	if followed := f.all.Load(); followed != nil {
 		for _, m := range *followed {
-			m.add(t)
+			m.addMoved(t)
 		}
 	}
 }

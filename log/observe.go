@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/trace"
 )
 
-// registerGauges registers what is read off when somebody asks.
+// registerGauges registers the metrics whose values are computed when they are read.
 func (l *Ledgers) registerGauges(r prometheus.Registerer) {
 	refused := func(bound string, i int) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{
@@ -44,97 +44,27 @@ func (l *Ledgers) registerGauges(r prometheus.Registerer) {
 			Name: "agentledger_anchors_lost_total", Help: "How often the anchors' folder or journal was found to be removed or replaced.",
 		}, func() float64 { return float64(l.anchors.TimesLost()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_reverify_lag_events", Help: "Events that are not re-verified yet, of all ledgers together.",
-		}, func() float64 { return float64(l.backlog.events()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_reverify_lag_seconds", Help: "How long ago the oldest event that is not re-verified yet was received; 0 when all are.",
-		}, l.reverifyLag),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_leaf_cache_bytes", Help: "Leaf hashes kept in memory for proofs.",
 		}, func() float64 { return float64(l.leafCache.Weight()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_ledgers_ahead_of_clock", Help: "Ledgers that were found to take no events, because their newest one was received at a time that has not come.",
-		}, func() float64 { return float64(l.early.count()) }),
+		}, func() float64 { return float64(l.ahead.countAhead()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_resident_ledgers", Help: "Ledgers in memory.",
-		}, func() float64 { l.residentMu.RLock(); defer l.residentMu.RUnlock(); return float64(len(l.resident)) }),
+		}, func() float64 { l.slotsMu.RLock(); defer l.slotsMu.RUnlock(); return float64(len(l.slots)) }),
 	)
 }
 
-// reverifyLag is how long ago the oldest event that waits for the re-verification was
-// received, in seconds.
-func (l *Ledgers) reverifyLag() float64 {
-	since := l.backlog.oldest()
-	if since == 0 {
-		return 0
-	}
-	return max(0, l.clock().Sub(since.Time()).Seconds())
-}
-
-// round is what one round of the re-verification has seen of all ledgers together.
-type round struct {
-	events id.Index   // re-verified
-	oldest id.Instant // beginning of the oldest pass that is the last of its ledger; 0: none
-	levels map[Level]int
-}
-
-func newRound() *round {
-	return &round{levels: map[Level]int{Suspect: 0, ReadOnly: 0, Importing: 0, Moved: 0, Frozen: 0, Succeeded: 0}}
-}
-
-func (r *round) add(v Reverified, level Level) {
-	r.events += v.To
-	if v.Since != 0 && level != Succeeded && (r.oldest == 0 || v.Since < r.oldest) {
-		r.oldest = v.Since
-	}
-	if level != Healthy {
-		r.levels[level]++
-	}
-}
-
-// roundMetrics are of the last round that ended, all ledgers together.
-type roundMetrics struct {
-	ended, oldest, events prometheus.Gauge
-	faulty                *prometheus.GaugeVec // by level
-}
-
-func newRoundMetrics(r prometheus.Registerer) roundMetrics {
-	m := roundMetrics{
-		ended: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "agentledger_reverify_round_timestamp_seconds", Help: "When the last round of the re-verification over all ledgers ended."}),
-		oldest: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "agentledger_reverify_oldest_pass_timestamp_seconds", Help: "When the last pass from the first event on began, of the ledger for which that is longest ago."}),
-		events: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "agentledger_reverified_position_events", Help: "Events up to the re-verified positions of all ledgers."}),
-		faulty: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "agentledger_faulty_ledgers", Help: "Ledgers with a known fault, by its level."}, []string{"level"}),
-	}
-	r.MustRegister(m.ended, m.oldest, m.events, m.faulty)
-	for _, level := range []Level{Suspect, ReadOnly, Importing, Moved, Frozen, Succeeded} {
-		m.faulty.WithLabelValues(string(level))
-	}
-	return m
-}
-
-func (m roundMetrics) set(r *round, now time.Time) {
-	m.ended.Set(float64(now.Unix()))
-	m.oldest.Set(float64(r.oldest.Time().Unix()))
-	m.events.Set(float64(r.events))
-	for level, n := range r.levels {
-		m.faulty.WithLabelValues(string(level)).Set(float64(n))
-	}
-}
-
-// faultLevel returns what is known of a ledger without loading it.
-func (l *Ledgers) faultLevel(ctx context.Context, t id.Tenant) Level {
-	l.residentMu.RLock()
-	r := l.resident[t]
-	l.residentMu.RUnlock()
+// FaultLevel returns the known level of a ledger without loading it.
+func (l *Ledgers) FaultLevel(ctx context.Context, t id.Tenant) Level {
+	l.slotsMu.RLock()
+	r := l.slots[t]
+	l.slotsMu.RUnlock()
 	if r != nil {
 		select {
 		case <-r.ready:
 			if r.led != nil {
-				return l.levelOf(ctx, t, r.led.published.Load().fault.Level)
+				return l.levelOrSucceeded(ctx, t, r.led.published.Load().fault.Level)
 			}
 		default:
 		}
@@ -143,11 +73,11 @@ func (l *Ledgers) faultLevel(ctx context.Context, t id.Tenant) Level {
 	if err != nil {
 		return Healthy
 	}
-	return l.levelOf(ctx, t, f.Level)
+	return l.levelOrSucceeded(ctx, t, f.Level)
 }
 
-func (l *Ledgers) levelOf(ctx context.Context, t id.Tenant, level Level) Level {
-	if now, err := l.orSucceeded(ctx, t, level); err == nil {
+func (l *Ledgers) levelOrSucceeded(ctx context.Context, t id.Tenant, level Level) Level {
+	if now, err := l.levelWithSuccessor(ctx, t, level); err == nil {
 		return now
 	}
 	return level
@@ -155,10 +85,10 @@ func (l *Ledgers) levelOf(ctx context.Context, t id.Tenant, level Level) Level {
 
 // OldestAppend returns for how long the oldest append that is out has been out, 0
 // when none is. It says whether the store takes appends.
-func (l *Ledgers) OldestAppend() time.Duration { return l.queue.oldest() }
+func (l *Ledgers) OldestAppend() time.Duration { return l.queue.oldestAppend() }
 
-// observe notes how long an append took that has ended.
-func (l *Ledgers) observe(f flight) {
+// observeAppend notes how long an append took that has ended.
+func (l *Ledgers) observeAppend(f appendInFlight) {
 	if f.pending == nil {
 		return
 	}
@@ -166,8 +96,9 @@ func (l *Ledgers) observe(f flight) {
 	l.metrics.commit.Observe(l.queue.now().Sub(f.round.began).Seconds())
 }
 
-// links returns the spans of those who wait for an append, nil when nobody traces.
-func links(t trace.Tracer, parts []*part) []trace.Link {
+// collectLinks returns the spans of the requests that wait for an append, nil when tracing
+// is off.
+func collectLinks(t trace.Tracer, parts []*ledgerBatch) []trace.Link {
 	if !t.Enabled() {
 		return nil
 	}

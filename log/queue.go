@@ -8,10 +8,10 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// What one append takes at most, over all organizations, and what one
-// organization may take before it is the next one's turn. In company it has one
-// turn in an append and one append out: whoever comes waits for no more than that
-// to be built, and for the sync of no more than that.
+// The limits of one append over all organizations, and of one turn of an organization.
+// While several organizations share the queue, each has one turn in an append and one
+// append in flight. So a new submission waits for no more than one append of turns to be
+// built and synced.
 const (
 	batchEvents  = 1024
 	batchBytes   = 1 << 20
@@ -23,9 +23,9 @@ const (
 	partCapacity = 16
 )
 
-// queue holds what waits, by ledger, and hands it out in turns. A ledger is in
-// the ring exactly when something of it waits, it is not blocked, it is alone or has
-// no append out, and its stream was not found to be full; then it is parked there.
+// queue holds the waiting submissions by ledger, and hands them out in turns. A ledger is
+// in the ring exactly when it has waiting submissions, is not blocked, is alone or has no
+// append in flight, and is not parked. It is parked while its stream is full.
 type queue struct {
 	shared   func() bool // Options.Shared
 	streamOf func(id.Tenant) int
@@ -49,26 +49,26 @@ type queue struct {
 	senderChanged time.Time // when that was another ledger than before
 }
 
-func (q *queue) init(shared func() bool, streamOf func(id.Tenant) int) {
+func (q *queue) setUp(shared func() bool, streamOf func(id.Tenant) int) {
 	q.shared, q.streamOf, q.now = shared, streamOf, time.Now
 	q.wake.L, q.landing.L = &q.mu, &q.mu
 }
 
-// lane is the queue's part of a ledger, guarded by queue.mu.
-type lane struct {
-	waiting []*submission
-	events  int
-	inRing  bool  // or parked
-	parked  bool  // in its stream, which is full
-	blocked bool  // a reconfiguration is out, or a failed append is being repaired
-	evicted bool  // dropped from memory: takes nothing any more
-	out     int   // appends under way that hold a part of this ledger
-	newest  *part // of them, the last one
+// pendingQueue is the part of the queue that belongs to one ledger, guarded by queue.mu.
+type pendingQueue struct {
+	waiting   []*submission
+	events    int
+	inRing    bool         // or parked
+	parked    bool         // in its stream, which is full
+	blocked   bool         // a reconfiguration is out, or a failed append is being repaired
+	evicted   bool         // dropped from memory: takes nothing any more
+	out       int          // appends under way that hold a part of this ledger
+	lastBatch *ledgerBatch // the newest of those
 }
 
-// put queues submissions in their order, or says why it can't take them. It takes none
-// of a ledger that was dropped from memory.
-func (q *queue) put(led *ledger, subs []*submission, maxAll, maxOne int) (dropped bool, err error) {
+// enqueueAll queues submissions in their order, or returns why it refuses them. It takes
+// none for a ledger that was dropped from memory.
+func (q *queue) enqueueAll(led *ledger, subs []*submission, maxAll, maxOne int) (dropped bool, err error) {
 	n := 0
 	for _, s := range subs {
 		n += len(s.Drafts)
@@ -76,25 +76,25 @@ func (q *queue) put(led *ledger, subs []*submission, maxAll, maxOne int) (droppe
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.noteSender(led)
-	ahead := q.waiting - q.parked // what a stream can't take at the moment takes no room from the others
-	if led.lane.parked {
+	ahead := q.waiting - q.parked // events for a full stream take no space from the others
+	if led.pending.parked {
 		ahead = q.parked
 	}
 	switch {
 	case q.closed:
 		return false, errStopped
-	case led.lane.evicted:
+	case led.pending.evicted:
 		return true, nil
-	case ahead+n > maxAll && led.lane.events > 0: // a few with much don't shut the others out
+	case ahead+n > maxAll && led.pending.events > 0: // a few with much don't shut the others out
 		q.refused[0] += uint64(len(subs))
 		return false, overloaded("Too many events are waiting")
-	case led.lane.events+n > maxOne:
+	case led.pending.events+n > maxOne:
 		q.refused[1] += uint64(len(subs))
 		return false, overloaded("Too many events of this organization are waiting")
 	}
-	led.lane.waiting = append(led.lane.waiting, subs...)
-	q.count(led, n)
-	q.enter(led)
+	led.pending.waiting = append(led.pending.waiting, subs...)
+	q.countWaiting(led, n)
+	q.enterRing(led)
 	return false, nil
 }
 
@@ -102,7 +102,7 @@ func (q *queue) put(led *ledger, subs []*submission, maxAll, maxOne int) (droppe
 // before took events.
 const sharedFor = time.Second
 
-// noteSender notes whose events come.
+// noteSender notes the ledger whose events come.
 func (q *queue) noteSender(led *ledger) {
 	t := led.identity.Tenant
 	if q.sender != 0 && q.sender != t {
@@ -111,45 +111,45 @@ func (q *queue) noteSender(led *ledger) {
 	q.sender = t
 }
 
-// isShared reports whether several ledgers share the queue.
-func (q *queue) isShared() bool {
+// isSharedNow reports whether several ledgers share the queue.
+func (q *queue) isSharedNow() bool {
 	return q.now().Sub(q.senderChanged) < sharedFor || q.shared()
 }
 
-// count adds n events, which may be negative, to what waits of a ledger.
-func (q *queue) count(led *ledger, n int) {
-	led.lane.events += n
+// countWaiting adds n events, which may be negative, to the waiting events of a ledger.
+func (q *queue) countWaiting(led *ledger, n int) {
+	led.pending.events += n
 	q.waiting += n
-	if led.lane.parked {
+	if led.pending.parked {
 		q.parked += n
 	}
 }
 
-// enter puts a ledger into the ring if it belongs there.
-func (q *queue) enter(led *ledger) {
-	if led.lane.inRing || led.lane.blocked || len(led.lane.waiting) == 0 || led.lane.out > 0 && q.isShared() {
+// enterRing puts a ledger into the ring if it belongs there.
+func (q *queue) enterRing(led *ledger) {
+	if led.pending.inRing || led.pending.blocked || len(led.pending.waiting) == 0 || led.pending.out > 0 && q.isSharedNow() {
 		return
 	}
-	led.lane.inRing = true
+	led.pending.inRing = true
 	q.ring = append(q.ring, led)
 	if q.idle {
 		q.wake.Signal()
 	}
 }
 
-// unblock lets a ledger take part again, with submissions that go first.
-func (q *queue) unblock(led *ledger, first []*submission) {
+// unblockLedger lets a ledger take part again, with submissions that go first.
+func (q *queue) unblockLedger(led *ledger, first []*submission) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	led.lane.blocked = false
+	led.pending.blocked = false
 	if len(first) > 0 {
-		led.lane.waiting = append(first, led.lane.waiting...)
+		led.pending.waiting = append(first, led.pending.waiting...)
 		for _, s := range first {
 			s.taken = false
-			q.count(led, len(s.Drafts))
+			q.countWaiting(led, len(s.Drafts))
 		}
 	}
-	q.enter(led)
+	q.enterRing(led)
 	q.wakeAtEnd()
 }
 
@@ -160,61 +160,62 @@ func (q *queue) wakeAtEnd() {
 	}
 }
 
-// retire drops a blocked ledger and takes all that waits of it, for answering that.
-func (q *queue) retire(led *ledger) []*submission {
+// retireLedger drops a blocked ledger and takes its waiting submissions, which the caller
+// answers.
+func (q *queue) retireLedger(led *ledger) []*submission {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	led.lane.evicted = true
+	led.pending.evicted = true
 	led.retired.Store(true)
-	subs := led.lane.waiting
+	subs := led.pending.waiting
 	for _, s := range subs {
 		s.taken = true
 	}
-	q.count(led, -led.lane.events)
-	led.lane.waiting = nil
+	q.countWaiting(led, -led.pending.events)
+	led.pending.waiting = nil
 	q.wakeAtEnd()
 	return subs
 }
 
-// withdraw takes those of subs back that wait. The others are out, or may be.
-func (q *queue) withdraw(led *ledger, subs []*submission) (back []*submission) {
+// withdrawWaiting takes those of subs back that wait. The others are in flight, or may be.
+func (q *queue) withdrawWaiting(led *ledger, subs []*submission) (back []*submission) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, s := range subs {
 		if !s.taken {
 			s.taken = true
-			q.count(led, -len(s.Drafts))
+			q.countWaiting(led, -len(s.Drafts))
 			back = append(back, s)
 		}
 	}
 	if len(back) > 0 { // nothing that waits is taken
-		led.lane.waiting = slices.DeleteFunc(led.lane.waiting, func(s *submission) bool { return s.taken })
+		led.pending.waiting = slices.DeleteFunc(led.pending.waiting, func(s *submission) bool { return s.taken })
 	}
 	q.wakeAtEnd()
 	return back
 }
 
-func (q *queue) close() {
+func (q *queue) closeQueue() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
 	q.wake.Signal()
 }
 
-// block keeps a ledger out of the ring until unblock.
-func (q *queue) block(led *ledger) {
+// blockLedger keeps a ledger out of the ring until unblock.
+func (q *queue) blockLedger(led *ledger) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	led.lane.blocked = true
+	led.pending.blocked = true
 }
 
-// evict marks an idle ledger as dropped; it reports false when it is not idle.
-func (q *queue) evict(led *ledger) bool {
+// evictLedger marks an idle ledger as dropped; it reports false when it is not idle.
+func (q *queue) evictLedger(led *ledger) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !led.lane.evicted && (led.lane.out > 0 || len(led.lane.waiting) > 0 || led.lane.blocked) {
+	if !led.pending.evicted && (led.pending.out > 0 || len(led.pending.waiting) > 0 || led.pending.blocked) {
 		return false
 	}
-	led.lane.evicted = true
+	led.pending.evicted = true
 	return true
 }

@@ -16,7 +16,7 @@ import (
 // State returns the published state of a ledger, reading it when needed.
 // fault.NotFound for an unknown tenant.
 func (l *Ledgers) State(ctx context.Context, t id.Tenant) (*State, error) {
-	led, err := l.ledger(ctx, t)
+	led, err := l.residentLedger(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (l *Ledgers) Locate(ctx context.Context, s *State, events []id.Event) ([]id
 }
 
 // Hashes returns the event hashes of events of s, by their indices in any order;
-// fault.NotFound when one of them is not below its size.
+// fault.NotFound when an index is not below the size of s.
 func (l *Ledgers) Hashes(ctx context.Context, s *State, at []id.Index) ([]id.Hash, error) {
 	places := make([]storage.Position, len(at))
 	for i, index := range at {
@@ -93,7 +93,7 @@ func (l *Ledgers) Event(ctx context.Context, s *State, at id.Index, parts storag
 	if at >= s.Size() {
 		return storage.Event{}, fault.New(fault.NotFound, "Not found")
 	}
-	e, err := one(l.Events(ctx, s, at, at+1, parts))
+	e, err := ReadEvent(ctx, l.store, s.identity.Tenant, at, parts)
 	if errors.Is(err, storage.ErrNotFound) {
 		err = fmt.Errorf("%w: event %d is missing", storage.ErrCorrupt, at)
 	}
@@ -107,10 +107,10 @@ func EntryOf(e storage.Event) event.Entry {
 
 // Root returns the root of the tree of s when it had size leaves.
 func (l *Ledgers) Root(ctx context.Context, s *State, size id.Index) (id.Hash, error) {
-	return rootAt(ctx, l.prover(s), s, size)
+	return readRootAt(ctx, l.newProver(s), s, size)
 }
 
-func rootAt(ctx context.Context, p *tlog.Prover, s *State, size id.Index) (id.Hash, error) {
+func readRootAt(ctx context.Context, p *tlog.Prover, s *State, size id.Index) (id.Hash, error) {
 	if size == s.Size() {
 		return s.Root(), nil
 	}
@@ -124,8 +124,8 @@ func rootAt(ctx context.Context, p *tlog.Prover, s *State, size id.Index) (id.Ha
 func (l *Ledgers) Inclusion(ctx context.Context, s *State, at, size id.Index) (leaf, root id.Hash, proof []id.Hash, err error) {
 	ctx, proving := l.tracer.StartSpan(ctx, "inclusion proof")
 	defer proving.End()
-	p := l.prover(s)
-	if root, err = rootAt(ctx, p, s, size); err != nil {
+	p := l.newProver(s)
+	if root, err = readRootAt(ctx, p, s, size); err != nil {
 		return leaf, root, nil, err
 	}
 	if leaf, err = p.Leaf(ctx, at, size); err != nil {
@@ -135,7 +135,7 @@ func (l *Ledgers) Inclusion(ctx context.Context, s *State, at, size id.Index) (l
 		return leaf, root, nil, storeError("read inclusion proof", err)
 	}
 	if err := tlog.CheckInclusion(at, size, leaf, proof, root); err != nil {
-		return leaf, root, nil, l.badProof(s, "inclusion", err)
+		return leaf, root, nil, l.refuseBadProof(s, "inclusion", err)
 	}
 	return leaf, root, proof, nil
 }
@@ -149,7 +149,7 @@ func (l *Ledgers) InclusionOf(ctx context.Context, s *State, e storage.Event, si
 		return nil, err
 	}
 	if EntryOf(e).Hash() != leaf {
-		return nil, l.badProof(s, "inclusion", errors.New("the entry is not the leaf"))
+		return nil, l.refuseBadProof(s, "inclusion", errors.New("the entry is not the leaf"))
 	}
 	return proof, nil
 }
@@ -159,23 +159,23 @@ func (l *Ledgers) InclusionOf(ctx context.Context, s *State, e storage.Event, si
 func (l *Ledgers) Consistency(ctx context.Context, s *State, from, to id.Index) (fromRoot, toRoot id.Hash, proof []id.Hash, err error) {
 	ctx, proving := l.tracer.StartSpan(ctx, "consistency proof")
 	defer proving.End()
-	p := l.prover(s)
-	if fromRoot, err = rootAt(ctx, p, s, from); err != nil {
+	p := l.newProver(s)
+	if fromRoot, err = readRootAt(ctx, p, s, from); err != nil {
 		return fromRoot, toRoot, nil, err
 	}
-	if toRoot, err = rootAt(ctx, p, s, to); err != nil {
+	if toRoot, err = readRootAt(ctx, p, s, to); err != nil {
 		return fromRoot, toRoot, nil, err
 	}
 	if proof, err = p.Consistency(ctx, from, to); err != nil {
 		return fromRoot, toRoot, nil, storeError("read consistency proof", err)
 	}
 	if err := tlog.CheckConsistency(from, to, fromRoot, toRoot, proof); err != nil {
-		return fromRoot, toRoot, nil, l.badProof(s, "consistency", err)
+		return fromRoot, toRoot, nil, l.refuseBadProof(s, "consistency", err)
 	}
 	return fromRoot, toRoot, proof, nil
 }
 
-func (l *Ledgers) badProof(s *State, kind string, err error) error {
+func (l *Ledgers) refuseBadProof(s *State, kind string, err error) error {
 	l.metrics.badProofs.Inc()
 	l.logger.Error("a proof does not hold", "origin", s.identity.Origin, "proof", kind, "err", err)
 	return fault.Wrap(fault.Internal, "Internal error", fmt.Errorf("%s proof: %w", kind, err))

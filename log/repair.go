@@ -10,11 +10,10 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// failedPart is a part whose append did not go through, or of which that is
-// not known.
-type failedPart struct {
-	part *part
-	err  error
+// failedBatch is a batch that was not applied, or whose outcome is unknown.
+type failedBatch struct {
+	batch *ledgerBatch
+	err   error
 }
 
 // Repairs read the store, which has few connections for that: some stay free for
@@ -24,20 +23,20 @@ const (
 	repairTime = 10 * time.Second
 )
 
-// repair brings a ledger back after appends that failed, when none of it is
-// out any more: it writes the anchors, passes a barrier, reads the ledger again,
-// finds out which parts were applied after all, and queues the others anew in
-// their old order. The anchors go first: a store that failed may have come back
-// as an older one, and what is read is compared with what was shown up to now.
-func (l *Ledgers) repair(led *ledger) {
+// repairLedger brings a ledger back after appends that failed, when no append of the
+// ledger is in flight any more. It writes the anchors, passes a barrier and reads the
+// ledger again. Then it finds out which batches were applied after all, and queues the
+// others anew in their old order. The anchors go first, because a store that failed may
+// have come back as an older one, and is compared with the checkpoints shown up to now.
+func (l *Ledgers) repairLedger(led *ledger) {
 	led.failedMu.Lock()
 	failed := led.failed
 	led.failed = nil
 	led.failedMu.Unlock()
-	defer l.queue.rested(len(failed))
+	defer l.queue.noteFinished(len(failed))
 	ctx, cancel := context.WithTimeout(context.Background(), repairTime)
 	defer cancel()
-	err := within(ctx, l.anchors.Flush)
+	err := awaitWithin(ctx, l.anchors.Flush)
 	if err == nil {
 		err = l.store.Barrier(ctx)
 	}
@@ -45,39 +44,40 @@ func (l *Ledgers) repair(led *ledger) {
 		err = l.refreshKeys(ctx, led)
 	}
 	if err == nil {
-		err = l.refresh(ctx, led)
+		err = l.refreshState(ctx, led)
 	}
 	if err != nil {
-		l.giveUp(led, failed, err)
+		l.abandonLedger(led, failed, err)
 		return
 	}
-	if led.published.Load().Trusted() == nil { // what was applied after all is shown from now on
+	if led.published.Load().Trusted() == nil { // batches that were applied after all are shown from now on
 		if !l.importing {
 			l.anchors.Touch(led)
 		}
-		l.moves.tell(led.identity.Tenant)
+		l.moves.tellMoved(led.identity.Tenant)
 	}
-	l.relisted.tell(led.identity.Tenant)
+	l.relisted.tellMoved(led.identity.Tenant)
 	var again []*submission
 	for _, f := range failed {
-		again = append(again, l.resolve(ctx, led, f)...)
+		again = append(again, l.resolveFailed(ctx, led, f)...)
 	}
-	l.queue.unblock(led, again)
+	l.queue.unblockLedger(led, again)
 }
 
-// resolve answers what can be answered of a failed part and returns the rest.
-func (l *Ledgers) resolve(ctx context.Context, led *ledger, f failedPart) []*submission {
-	p := f.part
+// resolveFailed answers the submissions of a failed batch as far as possible, and returns
+// the others.
+func (l *Ledgers) resolveFailed(ctx context.Context, led *ledger, f failedBatch) []*submission {
+	p := f.batch
 	l.metrics.failures.WithLabelValues(failureLabel(f.err)).Inc()
 	if errors.Is(f.err, storage.ErrUnknown) {
-		applied, err := l.applied(ctx, p)
+		applied, err := l.wasApplied(ctx, p)
 		if err != nil {
 			p.refuseAll(outcomeUnknown(err))
 			return nil
 		}
 		if applied {
-			p.answer(led.published.Load().fault.Level == Healthy)
-			p.answerLate()
+			p.answerSent(led.published.Load().fault.Level == Healthy)
+			p.answerDuplicates()
 			return nil
 		}
 	}
@@ -94,14 +94,14 @@ func (l *Ledgers) resolve(ctx context.Context, led *ledger, f failedPart) []*sub
 	if errors.Is(f.err, storage.ErrUnavailable) {
 		attempts, refusal = maxRefusals, unavailable(f.err)
 	}
-	for i, s := range append(p.sent, p.late...) {
+	for i, s := range append(p.sent, p.duplicates...) {
 		switch {
-		case s.known(known):
-			s.refuse(ErrDuplicate)
+		case s.hasKnownKey(known):
+			s.refuseWith(ErrDuplicate)
 		case i < len(p.sent) && named != nil && named.Item == i && errors.Is(named, storage.ErrStale):
-			s.sendBack()
-		case (named == nil || i < len(p.sent) && i == named.Item) && s.tried() >= attempts:
-			s.refuse(refusal)
+			s.askAgain()
+		case (named == nil || i < len(p.sent) && i == named.Item) && s.countAttempt() >= attempts:
+			s.refuseWith(refusal)
 		default:
 			again = append(again, s)
 		}
@@ -109,16 +109,16 @@ func (l *Ledgers) resolve(ctx context.Context, led *ledger, f failedPart) []*sub
 	return again
 }
 
-// tried counts an attempt that failed and returns how many there were.
-func (s *submission) tried() int {
+// countAttempt counts an attempt that failed and returns how many there were.
+func (s *submission) countAttempt() int {
 	s.attempts++
 	return s.attempts
 }
 
-// known reports whether a name of the submission is among names.
-func (s *submission) known(names map[storage.DedupKey]bool) bool {
+// hasKnownKey reports whether a name of the submission is among names.
+func (s *submission) hasKnownKey(names map[storage.DedupKey]bool) bool {
 	for i := range s.Drafts {
-		for n := range s.Drafts[i].names {
+		for n := range s.Drafts[i].yieldKeys {
 			if names[n] {
 				return true
 			}
@@ -127,16 +127,16 @@ func (s *submission) known(names map[storage.DedupKey]bool) bool {
 	return false
 }
 
-// knownNames returns which names of a part that met a duplicate are taken: the
-// engine named only the first.
-func (l *Ledgers) knownNames(ctx context.Context, led *ledger, p *part, cause error) (map[storage.DedupKey]bool, error) {
+// knownNames returns the keys of a batch with a duplicate that are taken: the engine named
+// only the first one.
+func (l *Ledgers) knownNames(ctx context.Context, led *ledger, p *ledgerBatch, cause error) (map[storage.DedupKey]bool, error) {
 	if !errors.Is(cause, storage.ErrDuplicate) {
 		return nil, nil
 	}
 	var names []storage.DedupKey
-	for _, s := range append(p.sent, p.late...) {
+	for _, s := range append(p.sent, p.duplicates...) {
 		for i := range s.Drafts {
-			names = slices.AppendSeq(names, s.Drafts[i].names)
+			names = slices.AppendSeq(names, s.Drafts[i].yieldKeys)
 		}
 	}
 	at, err := l.store.Lookup(ctx, led.identity.Tenant, names)
@@ -152,9 +152,9 @@ func (l *Ledgers) knownNames(ctx context.Context, led *ledger, p *part, cause er
 	return known, nil
 }
 
-// applied reports whether the events of a part are in the store, by their
+// wasApplied reports whether the events of a part are in the store, by their
 // entries: the same numbers with the same hashes.
-func (l *Ledgers) applied(ctx context.Context, p *part) (bool, error) {
+func (l *Ledgers) wasApplied(ctx context.Context, p *ledgerBatch) (bool, error) {
 	names := []storage.DedupKey{{Text: string(p.batch.Events[0].ID)}}
 	at, err := l.store.Lookup(ctx, p.batch.Tenant, names)
 	if err != nil {
@@ -164,32 +164,32 @@ func (l *Ledgers) applied(ctx context.Context, p *part) (bool, error) {
 	if at[0] != first.Index {
 		return false, nil
 	}
-	stored, err := one(l.store.Events(ctx, p.batch.Tenant, first.Index, first.Index+1, 0))
+	stored, err := ReadEvent(ctx, l.store, p.batch.Tenant, first.Index, 0)
 	if err != nil {
 		return false, fmt.Errorf("read the batch: %w", err)
 	}
 	return stored.Entry == first.Entry, nil
 }
 
-// giveUp answers everything of a ledger that can't be read. It takes no events any
-// more; the next submission has it read again, and until then its published state,
-// which is durable, is what readers see.
-func (l *Ledgers) giveUp(led *ledger, failed []failedPart, cause error) {
+// abandonLedger answers all submissions of a ledger that can't be read, which takes no
+// more events. The next submission has the ledger read again. Until then readers see its
+// published state, which is durable.
+func (l *Ledgers) abandonLedger(led *ledger, failed []failedBatch, cause error) {
 	l.logger.Error("ledger could not be read again", "origin", led.identity.Origin, "err", cause)
 	for _, f := range failed {
 		if errors.Is(f.err, storage.ErrUnknown) || errors.Is(f.err, storage.ErrBroken) {
-			f.part.refuseAll(outcomeUnknown(cause))
+			f.batch.refuseAll(outcomeUnknown(cause))
 		} else {
-			f.part.refuseAll(unavailable(cause))
+			f.batch.refuseAll(unavailable(cause))
 		}
 	}
-	for _, s := range l.queue.retire(led) {
-		s.refuse(unavailable(cause))
+	for _, s := range l.queue.retireLedger(led) {
+		s.refuseWith(unavailable(cause))
 	}
 }
 
-// within waits for work until ctx ends. The work goes on then.
-func within(ctx context.Context, work func() error) error {
+// awaitWithin waits for work until ctx ends. The work goes on then.
+func awaitWithin(ctx context.Context, work func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- work() }()
 	select {
@@ -200,11 +200,11 @@ func within(ctx context.Context, work func() error) error {
 	}
 }
 
-func (p *part) refuseAll(err error) {
+func (p *ledgerBatch) refuseAll(err error) {
 	for _, s := range p.sent {
-		s.refuse(err)
+		s.refuseWith(err)
 	}
-	for _, s := range p.late {
-		s.refuse(err)
+	for _, s := range p.duplicates {
+		s.refuseWith(err)
 	}
 }

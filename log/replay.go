@@ -9,8 +9,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Asked is an event of which it is asked whether it is stored already, and the
-// idempotency key that came with it, "" for none.
+// Asked is an event to look for, and the idempotency key that came with it, "" for none.
 type Asked struct {
 	Event     id.Event
 	Key       string
@@ -18,9 +17,9 @@ type Asked struct {
 	Digest    id.Hash
 }
 
-// idempotencyText is what is stored of an idempotency key: it belongs to the ingest key
-// that it came with, so two senders of an organization can't take each other's. No key of a
-// sender has a line end. Stores of before have the sender's text alone.
+// idempotencyText is the stored form of an idempotency key. A key belongs to the ingest
+// key that it came with, so that two senders of an organization can't take each other's.
+// No key of a sender has a line end. Older stores have the sender's text alone.
 func idempotencyText(ingestKey, key string) string {
 	if key == "" {
 		return ""
@@ -28,20 +27,20 @@ func idempotencyText(ingestKey, key string) string {
 	return ingestKey + "\n" + key
 }
 
-// Replay says of an event that was asked for whether it, or its idempotency key,
-// is stored as the very same event. Err is fault.Invalid when one of them is
-// stored with another digest.
+// Replay is the answer for one event: Known says that the event, or its idempotency key,
+// is stored as the very same event. Err is fault.Invalid when either is stored with
+// another digest.
 type Replay struct {
 	Known bool
 	Err   error
 }
 
-// Replays answers for events of a ledger, in their order, with one look-up. An event
-// that a frozen predecessor of the ledger holds is known as if it were in the ledger:
-// what was acknowledged once is never recorded again.
+// Replays answers for events of a ledger, in their order, with one look-up. An event that
+// a frozen predecessor holds is known as if it were in the ledger, because an acknowledged
+// event is never recorded again.
 func (l *Ledgers) Replays(ctx context.Context, t id.Tenant, asked []Asked) []Replay {
 	replays := make([]Replay, len(asked))
-	if err := l.replays(ctx, t, asked, replays); err != nil {
+	if err := l.findReplays(ctx, t, asked, replays); err != nil {
 		for i := range replays {
 			replays[i] = Replay{Err: err}
 		}
@@ -49,17 +48,17 @@ func (l *Ledgers) Replays(ctx context.Context, t id.Tenant, asked []Asked) []Rep
 	return replays
 }
 
-func (l *Ledgers) replays(ctx context.Context, t id.Tenant, asked []Asked, replays []Replay) (err error) {
-	names, of := namesOf(asked)
+func (l *Ledgers) findReplays(ctx context.Context, t id.Tenant, asked []Asked, replays []Replay) (err error) {
+	names, of := listKeysOf(asked)
 	for t != 0 && err == nil {
-		t, err = l.replaysIn(ctx, t, names, of, asked, replays)
+		t, err = l.findReplaysIn(ctx, t, names, of, asked, replays)
 	}
 	return err
 }
 
-// replaysIn answers from one ledger and returns its predecessor.
-func (l *Ledgers) replaysIn(ctx context.Context, t id.Tenant, names []storage.DedupKey, of []int, asked []Asked, replays []Replay) (id.Tenant, error) {
-	led, err := l.ledger(ctx, t)
+// findReplaysIn answers from one ledger and returns its predecessor.
+func (l *Ledgers) findReplaysIn(ctx context.Context, t id.Tenant, names []storage.DedupKey, of []int, asked []Asked, replays []Replay) (id.Tenant, error) {
+	led, err := l.residentLedger(ctx, t)
 	if err != nil {
 		return 0, err
 	}
@@ -73,7 +72,7 @@ func (l *Ledgers) replaysIn(ctx context.Context, t id.Tenant, names []storage.De
 		if index >= size || r.Err != nil { // unknown, or not durable yet: then Append will wait for it
 			continue
 		}
-		known, err := l.sameEvent(ctx, t, index, &asked[of[n]], names[n])
+		known, err := l.isSameEvent(ctx, t, index, &asked[of[n]], names[n])
 		if err != nil {
 			*r = Replay{Err: err}
 		} else if known {
@@ -83,9 +82,9 @@ func (l *Ledgers) replaysIn(ctx context.Context, t id.Tenant, names []storage.De
 	return led.identity.Predecessor, nil
 }
 
-// namesOf returns the names of events, and of which event each is: its id, its idempotency
+// listKeysOf returns the names of events, and of which event each is: its id, its idempotency
 // key, and that as stores of before have it.
-func namesOf(asked []Asked) (names []storage.DedupKey, of []int) {
+func listKeysOf(asked []Asked) (names []storage.DedupKey, of []int) {
 	for i, a := range asked {
 		names, of = append(names, storage.DedupKey{Text: string(a.Event)}), append(of, i)
 		if a.Key != "" {
@@ -96,11 +95,11 @@ func namesOf(asked []Asked) (names []storage.DedupKey, of []int) {
 	return names, of
 }
 
-// sameEvent reports whether the event at index, which name leads to, is the one that is
-// asked for. fault.Invalid when it is another one, except that an idempotency key of before
-// is nobody else's but the ingest key's that its event came with.
-func (l *Ledgers) sameEvent(ctx context.Context, t id.Tenant, index id.Index, asked *Asked, name storage.DedupKey) (bool, error) {
-	e, err := one(l.store.Events(ctx, t, index, index+1, storage.FieldRecord))
+// isSameEvent reports whether the event at index, which name leads to, is the one that is
+// asked for. It returns fault.Invalid when it is another one. An idempotency key of an
+// older store belongs to the ingest key of its event alone.
+func (l *Ledgers) isSameEvent(ctx context.Context, t id.Tenant, index id.Index, asked *Asked, name storage.DedupKey) (bool, error) {
+	e, err := ReadEvent(ctx, l.store, t, index, storage.FieldRecord)
 	if err != nil {
 		return false, storeError("read known event", err)
 	}

@@ -8,64 +8,66 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// residence is a place for a ledger in memory. Its ledger is read once, by
-// whoever asks first; the others wait for that.
-type residence struct {
+// cacheSlot is the place of a ledger in memory. The first caller has the ledger read; the
+// others wait for that.
+type cacheSlot struct {
 	ready  chan struct{} // closed when led or err is set
 	led    *ledger
 	err    error
 	recent atomic.Bool // used since the last look of the evictor
-	next   *residence  // being read, to take its place; guarded by residentMu
+	next   *cacheSlot  // being read, to take its place; guarded by residentMu
 }
 
-// loadTime bounds the reading of a ledger, which goes on when who asked for it is gone.
+// loadTime bounds the reading of a ledger, which goes on when its caller has left.
 const loadTime = 30 * time.Second
 
-// ledger returns a ledger of the store, reading it when it is not in memory. One that
-// could not be repaired is returned as well: its published state can be read.
-func (l *Ledgers) ledger(ctx context.Context, t id.Tenant) (*ledger, error) {
-	r, first := l.reside(t)
+// residentLedger returns a ledger of the store, reading it when it is not in memory. A
+// ledger that could not be repaired is returned as well, because its published state can
+// be read.
+func (l *Ledgers) residentLedger(ctx context.Context, t id.Tenant) (*ledger, error) {
+	r, first := l.findOrAddSlot(t)
 	if first {
 		go func() {
-			if l.read(ctx, t, r); r.err != nil {
-				l.forget(t, r)
+			if l.fillSlot(ctx, t, r); r.err != nil {
+				l.forgetSlot(t, r)
 			}
-			l.open(t, r)
+			l.openSlot(t, r)
 		}()
 	}
-	led, err := r.wait(ctx)
+	led, err := r.awaitLedger(ctx)
 	if err == nil && led.retired.Load() {
-		return l.renewed(ctx, t, led), nil
+		return l.renewLedger(ctx, t, led), nil
 	}
 	return led, err
 }
 
-// renewed returns the ledger that takes the place of a dropped one, or that one when it
-// can't be read soon: its published state is still what was acknowledged.
-func (l *Ledgers) renewed(ctx context.Context, t id.Tenant, old *ledger) *ledger {
-	r, first := l.resideAnew(t, old)
+// renewLedger returns the ledger that replaces a dropped one. It returns the dropped one
+// if the ledger can't be read soon, because the published state of that is still
+// acknowledged.
+func (l *Ledgers) renewLedger(ctx context.Context, t id.Tenant, old *ledger) *ledger {
+	r, first := l.addSuccessorSlot(t, old)
 	if !first {
 		return old
 	}
-	l.readAnew(ctx, t, r)
+	l.fillSuccessorSlot(ctx, t, r)
 	ctx, cancel := context.WithTimeout(ctx, l.renewal)
 	defer cancel()
-	if led, err := r.wait(ctx); err == nil {
+	if led, err := r.awaitLedger(ctx); err == nil {
 		return led
 	}
 	return old
 }
 
-// read reads the ledger of a residence, for all who wait for it.
-func (l *Ledgers) read(ctx context.Context, t id.Tenant, r *residence) {
+// fillSlot reads the ledger of a slot, for all callers that wait.
+func (l *Ledgers) fillSlot(ctx context.Context, t id.Tenant, r *cacheSlot) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTime)
 	defer cancel()
-	r.led, r.err = l.load(ctx, t)
+	r.led, r.err = l.loadLedger(ctx, t)
 }
 
-func (r *residence) wait(ctx context.Context) (*ledger, error) {
+func (r *cacheSlot) awaitLedger(ctx context.Context) (*ledger, error) {
 	select {
-	case <-r.ready: // mostly, and a context that nobody waits for needs no timer
+	case <-r.ready: // mostly: then the context's timer need not start
 	default:
 		select {
 		case <-r.ready:
@@ -79,96 +81,97 @@ func (r *residence) wait(ctx context.Context) (*ledger, error) {
 	return r.led, r.err
 }
 
-// replace returns when a ledger that was dropped has been read again and is in the
-// place of old, which readers are shown until then.
-func (l *Ledgers) replace(ctx context.Context, t id.Tenant, old *ledger) error {
-	r, first := l.resideAnew(t, old)
+// replaceLedger returns when a ledger that was dropped has been read again and has
+// replaced old. Readers see old until then.
+func (l *Ledgers) replaceLedger(ctx context.Context, t id.Tenant, old *ledger) error {
+	r, first := l.addSuccessorSlot(t, old)
 	if r == nil {
 		return nil
 	}
 	if first {
-		l.readAnew(ctx, t, r)
+		l.fillSuccessorSlot(ctx, t, r)
 	}
-	_, err := r.wait(ctx)
+	_, err := r.awaitLedger(ctx)
 	return err
 }
 
-// readAnew begins to read what resideAnew returned.
-func (l *Ledgers) readAnew(ctx context.Context, t id.Tenant, r *residence) {
+// fillSuccessorSlot begins to read the ledger of a slot that addSuccessorSlot returned.
+func (l *Ledgers) fillSuccessorSlot(ctx context.Context, t id.Tenant, r *cacheSlot) {
 	go func() {
-		l.read(ctx, t, r)
-		l.settleAnew(t, r)
-		l.open(t, r)
+		l.fillSlot(ctx, t, r)
+		l.settleSuccessorSlot(t, r)
+		l.openSlot(t, r)
 	}()
 }
 
-// open lets in who waits for a residence. That a ledger has a fault may be found only
-// when it is read.
-func (l *Ledgers) open(t id.Tenant, r *residence) {
+// openSlot lets the waiting callers of a slot go on. A fault of the ledger may be found
+// only by reading it.
+func (l *Ledgers) openSlot(t id.Tenant, r *cacheSlot) {
 	close(r.ready)
 	if r.led != nil && r.led.published.Load().fault.Level != Healthy {
-		l.relisted.tell(t)
+		l.relisted.tellMoved(t)
 	}
 }
 
-// resideAnew returns the residence that is to follow that of old, nil when old has
-// none any more.
-func (l *Ledgers) resideAnew(t id.Tenant, old *ledger) (r *residence, first bool) {
-	l.residentMu.Lock()
-	defer l.residentMu.Unlock()
-	now := l.resident[t]
+// addSuccessorSlot returns the slot that is to follow that of old, nil when old has no
+// slot any more.
+func (l *Ledgers) addSuccessorSlot(t id.Tenant, old *ledger) (r *cacheSlot, first bool) {
+	l.slotsMu.Lock()
+	defer l.slotsMu.Unlock()
+	now := l.slots[t]
 	if now == nil || now.led != old {
 		return nil, false
 	}
 	if now.next != nil {
 		return now.next, false
 	}
-	now.next = &residence{ready: make(chan struct{})}
+	now.next = &cacheSlot{ready: make(chan struct{})}
 	return now.next, true
 }
 
-// settleAnew ends what resideAnew began.
-func (l *Ledgers) settleAnew(t id.Tenant, r *residence) {
-	l.residentMu.Lock()
-	defer l.residentMu.Unlock()
-	now := l.resident[t]
+// settleSuccessorSlot puts a slot of addSuccessorSlot into its place when its ledger was
+// read.
+func (l *Ledgers) settleSuccessorSlot(t id.Tenant, r *cacheSlot) {
+	l.slotsMu.Lock()
+	defer l.slotsMu.Unlock()
+	now := l.slots[t]
 	if now == nil || now.next != r {
 		return // evicted meanwhile
 	}
 	if now.next = nil; r.err == nil {
-		l.resident[t] = r
+		l.slots[t] = r
 	}
 }
 
-func (l *Ledgers) reside(t id.Tenant) (r *residence, first bool) {
-	l.residentMu.RLock()
-	r = l.resident[t]
-	l.residentMu.RUnlock()
+func (l *Ledgers) findOrAddSlot(t id.Tenant) (r *cacheSlot, first bool) {
+	l.slotsMu.RLock()
+	r = l.slots[t]
+	l.slotsMu.RUnlock()
 	if r != nil {
 		return r, false
 	}
-	l.residentMu.Lock()
-	defer l.residentMu.Unlock()
-	if r := l.resident[t]; r != nil {
+	l.slotsMu.Lock()
+	defer l.slotsMu.Unlock()
+	if r := l.slots[t]; r != nil {
 		return r, false
 	}
-	l.makeRoom()
-	r = &residence{ready: make(chan struct{})}
-	l.resident[t] = r
+	l.evictIdleLedgers()
+	r = &cacheSlot{ready: make(chan struct{})}
+	l.slots[t] = r
 	return r, true
 }
 
 // evictionLook is how many ledgers are looked at to find idle ones.
 const evictionLook = 16
 
-// makeRoom drops idle ledgers that were not used lately. It looks at a few
+// evictIdleLedgers drops idle ledgers that were not used lately. It looks at a few
 // only: memory may pass the bound for a while, a request never waits for a sweep.
-func (l *Ledgers) makeRoom() {
-	if len(l.resident) < l.maxResident {
+func (l *Ledgers) evictIdleLedgers() {
+	if len(l.slots) < l.maxResident {
 		return
 	}
 	looked := 0
-	for t, r := range l.resident {
+	for t, r := range l.slots {
 		if looked++; looked > evictionLook {
 			return
 		}
@@ -177,17 +180,17 @@ func (l *Ledgers) makeRoom() {
 		default:
 			continue
 		}
-		if !r.recent.Swap(false) && r.led != nil && l.queue.evict(r.led) {
-			delete(l.resident, t)
+		if !r.recent.Swap(false) && r.led != nil && l.queue.evictLedger(r.led) {
+			delete(l.slots, t)
 		}
 	}
 }
 
-// forget drops a residence, so that the next caller reads the ledger again.
-func (l *Ledgers) forget(t id.Tenant, r *residence) {
-	l.residentMu.Lock()
-	defer l.residentMu.Unlock()
-	if l.resident[t] == r {
-		delete(l.resident, t)
+// forgetSlot drops a slot, so that the next caller reads the ledger again.
+func (l *Ledgers) forgetSlot(t id.Tenant, r *cacheSlot) {
+	l.slotsMu.Lock()
+	defer l.slotsMu.Unlock()
+	if l.slots[t] == r {
+		delete(l.slots, t)
 	}
 }

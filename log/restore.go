@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// errInconsistent: stored values do not fit together.
-var errInconsistent = errors.New("stored ledger does not fit together")
+// ErrInconsistent is wrapped by errors of values that do not fit together in a store.
+var ErrInconsistent = errors.New("stored ledger does not fit together")
 
 // restoreTree builds the growing end of the tree from the tile roots and the
 // last entries, and checks that it has the head's root and that the last entry
@@ -31,19 +31,19 @@ func restoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, head s
 		return new(tlog.Builder), err
 	}
 	if tree.Root() != head.Root {
-		return tree, fmt.Errorf("%w: the tree's root is not the head's", errInconsistent)
+		return tree, fmt.Errorf("%w: the tree's root is not the head's", ErrInconsistent)
 	}
-	return tree, checkLast(ctx, store, t, head)
+	return tree, checkLastEntry(ctx, store, t, head)
 }
 
-// restoreAt is restoreTree for a head of the past, of which size and root are
+// RestoreTree is restoreTree for a head of the past, of which size and root are
 // known.
-func restoreAt(ctx context.Context, store storage.Ledgers, t id.Tenant, size id.Index, root id.Hash) (storage.Head, *tlog.Builder, error) {
+func RestoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, size id.Index, root id.Hash) (storage.Head, *tlog.Builder, error) {
 	head := storage.Head{Size: size, Root: root}
 	if size == 0 {
-		return head, nil, errInconsistent
+		return head, nil, ErrInconsistent
 	}
-	last, err := one(store.Events(ctx, t, size-1, size, storage.FieldRecord))
+	last, err := ReadEvent(ctx, store, t, size-1, storage.FieldRecord)
 	if err != nil {
 		return head, nil, err
 	}
@@ -52,8 +52,8 @@ func restoreAt(ctx context.Context, store storage.Ledgers, t id.Tenant, size id.
 	return head, tree, err
 }
 
-// atAnchor returns the state of a sound ledger as it was at its anchor.
-func (l *Ledgers) atAnchor(ctx context.Context, s *State) (*State, error) {
+// stateAtAnchor returns the state of a sound ledger as it was at its anchor.
+func (l *Ledgers) stateAtAnchor(ctx context.Context, s *State) (*State, error) {
 	shown, ok := l.anchors.Find(s.identity.Origin)
 	if !ok || s.fault.Level != Healthy || shown.Size >= s.Size() {
 		return s, nil
@@ -61,7 +61,7 @@ func (l *Ledgers) atAnchor(ctx context.Context, s *State) (*State, error) {
 	head, tree := storage.Head{Root: tlog.EmptyRoot(), Last: event.Genesis(s.identity.Origin)}, new(tlog.Builder)
 	if shown.Size > 0 {
 		var err error
-		if head, tree, err = restoreAt(ctx, l.store, s.identity.Tenant, shown.Size, shown.Root); err != nil {
+		if head, tree, err = RestoreTree(ctx, l.store, s.identity.Tenant, shown.Size, shown.Root); err != nil {
 			return nil, fmt.Errorf("state at the anchor: %w", err)
 		}
 	}
@@ -85,28 +85,28 @@ func partialHashes(ctx context.Context, store storage.Ledgers, t id.Tenant, p tl
 		hashes = append(hashes, EntryOf(e).Hash())
 	}
 	if len(hashes) != int(p.Width) {
-		return nil, fmt.Errorf("%w: entries are missing", errInconsistent)
+		return nil, fmt.Errorf("%w: entries are missing", ErrInconsistent)
 	}
 	return hashes, nil
 }
 
-func checkLast(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.Head) error {
+func checkLastEntry(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.Head) error {
 	if head.Size == 0 {
 		return nil
 	}
-	last, err := one(store.Events(ctx, t, head.Size-1, head.Size, 0))
+	last, err := ReadEvent(ctx, store, t, head.Size-1, 0)
 	if err != nil {
 		return err
 	}
 	if EntryOf(last).Hash() != head.Last {
-		return fmt.Errorf("%w: the last entry is not the head's", errInconsistent)
+		return fmt.Errorf("%w: the last entry is not the head's", ErrInconsistent)
 	}
 	return nil
 }
 
-// one returns the single event of a sequence, ErrNotFound when it has none.
-func one(events func(func(storage.Event, error) bool)) (storage.Event, error) {
-	for e, err := range events {
+// ReadEvent reads one event from a store; storage.ErrNotFound when it is not there.
+func ReadEvent(ctx context.Context, store storage.Ledgers, t id.Tenant, at id.Index, parts storage.Fields) (storage.Event, error) {
+	for e, err := range store.Events(ctx, t, at, at+1, parts) {
 		return e, err
 	}
 	return storage.Event{}, storage.ErrNotFound

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
@@ -24,7 +25,7 @@ func (w *world) reverify(until func() bool) {
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	w.ledgers.Reverify(ctx, time.Millisecond)
+	w.auditor.Run(ctx, time.Millisecond)
 	if !until() {
 		w.t.Fatal("the re-verification did not get there")
 	}
@@ -89,7 +90,7 @@ func TestDamageIsFound(t *testing.T) {
 			if len(findings) == 0 {
 				t.Fatal("fsck found nothing")
 			}
-			if !slices.ContainsFunc(findings, func(f log.Finding) bool { return strings.HasPrefix(f.Place, tt.place) && f.Level == tt.level }) {
+			if !slices.ContainsFunc(findings, func(f audit.Finding) bool { return strings.HasPrefix(f.Place, tt.place) && f.Level == tt.level }) {
 				t.Errorf("fsck: got %v, want %s at %q", findings, tt.level, tt.place)
 			}
 			for _, f := range findings {

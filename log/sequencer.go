@@ -12,45 +12,46 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// part is one ledger's share of an append.
-type part struct {
-	ledger   *ledger
-	stream   *stream
-	prior    *part         // of the ledger in another stream, which is to land before; guarded by queue.mu
-	landed   bool          // guarded by queue.mu
-	subs     []*submission // taken from the queue
-	sent     []*submission // those whose events are in the batch
-	late     []*submission // duplicates of what is out: answered when this part lands
-	batch    storage.Batch
-	texts    []byte // the records of the batch's events, one behind the other
-	state    *State // published when the batch is durable
-	names    []storage.DedupKey
-	counters []counter           // that the part's events add to
-	used     usage               // the ledger's counter before this part
-	before   storage.EntryResult // the entry before the batch, as it was read back
-	err      error               // why it did not land
-	anchored bool                // the anchor of state is written
-	last     bool                // when it ended nothing else of its ledger was out
+// ledgerBatch is the share of one ledger in an append.
+type ledgerBatch struct {
+	ledger      *ledger
+	stream      *stream
+	prior       *ledgerBatch  // of the ledger in another stream, which is to land before; guarded by queue.mu
+	landed      bool          // guarded by queue.mu
+	subs        []*submission // taken from the queue
+	sent        []*submission // those whose events are in the batch
+	duplicates  []*submission // duplicates of events in flight: answered when this batch lands
+	batch       storage.Batch
+	texts       []byte // the records of the batch's events, one behind the other
+	state       *State // published when the batch is durable
+	claimedKeys []storage.DedupKey
+	counters    []changedCounter    // that the part's events add to
+	usedBefore  usage               // the ledger's counter before this part
+	entryBefore storage.EntryResult // the entry before the batch, as it was read back
+	err         error               // why it did not land
+	anchored    bool                // the anchor of state is written
+	last        bool                // when it ended nothing else of its ledger was out
 }
 
-// flight is an append that is out. pending is nil when it has no batch.
-type flight struct {
+// appendInFlight is an append whose outcome is not known yet. pending is nil when it has
+// no batch.
+type appendInFlight struct {
 	round   *appendRound
 	stream  *stream
-	parts   []*part // those with a batch first, in the batches' order
-	batches int
+	batches []*ledgerBatch // those with a batch first, in the batches' order
+	sent    int
 	pending storage.Pending
 	span    trace.Span // of handing it to the engine until it is durable
 }
 
-// sequence is the one goroutine that gives numbers. While it builds an append,
+// runSequencer is the one goroutine that gives numbers. While it builds an append,
 // the one before it is being synced.
-func (l *Ledgers) sequence() {
-	for r := l.queue.take(); r != nil; r = l.queue.take() {
-		for f := range l.launch(r) {
+func (l *Ledgers) runSequencer() {
+	for r := l.queue.takeRound(); r != nil; r = l.queue.takeRound() {
+		for f := range l.launchRound(r) {
 			if f.stream.flights == nil {
-				f.stream.flights = make(chan flight, appendsOut)
-				l.done.Go(func() { l.finish(f.stream.flights) })
+				f.stream.flights = make(chan appendInFlight, appendsOut)
+				l.done.Go(func() { l.finishAppends(f.stream.flights) })
 			}
 			f.stream.flights <- f // never waits: see appendRound.join
 		}
@@ -62,77 +63,77 @@ func (l *Ledgers) sequence() {
 	}
 }
 
-// launch builds the appends of a round and hands each to the engine.
-func (l *Ledgers) launch(r *appendRound) iter.Seq[flight] {
-	reserve(r.parts)
+// launchRound builds the appends of a round and hands each to the engine.
+func (l *Ledgers) launchRound(r *appendRound) iter.Seq[appendInFlight] {
+	reserveArena(r.batches)
 	now := id.InstantOf(l.clock())
-	return func(yield func(flight) bool) {
-		for parts := range r.byStream() {
-			if !yield(l.send(r, parts, now)) {
+	return func(yield func(appendInFlight) bool) {
+		for parts := range r.groupByStream() {
+			if !yield(l.buildAppend(r, parts, now)) {
 				return
 			}
 		}
 	}
 }
 
-// send builds the append of one stream and hands it to the engine.
-func (l *Ledgers) send(r *appendRound, parts []*part, now id.Instant) flight {
-	f := flight{round: r, stream: parts[0].stream, parts: make([]*part, 0, len(parts))}
+// buildAppend builds the append of one stream and hands it to the engine.
+func (l *Ledgers) buildAppend(r *appendRound, parts []*ledgerBatch, now id.Instant) appendInFlight {
+	f := appendInFlight{round: r, stream: parts[0].stream, batches: make([]*ledgerBatch, 0, len(parts))}
 	batches := make([]storage.Batch, 0, len(parts))
-	var empty []*part
+	var empty []*ledgerBatch
 	for _, p := range parts {
-		p.build(now, l.checkEarly(p.ledger.identity, p.ledger.tail.head.LastReceived, now))
+		p.buildBatch(now, l.noteIfAhead(p.ledger.identity, p.ledger.tail.head.LastReceived, now))
 		if len(p.sent) == 0 {
 			empty = append(empty, p)
 			continue
 		}
-		f.parts = append(f.parts, p)
+		f.batches = append(f.batches, p)
 		batches = append(batches, p.batch)
 	}
-	f.batches = len(batches)
-	f.parts = append(f.parts, empty...)
+	f.sent = len(batches)
+	f.batches = append(f.batches, empty...)
 	if len(batches) > 0 {
-		f.span = l.tracer.StartLinkedSpan("commit", links(l.tracer, f.parts))
+		f.span = l.tracer.StartLinkedSpan("commit", collectLinks(l.tracer, f.batches))
 		f.pending = l.store.Append(batches)
-		l.metrics.batch(batches)
+		l.metrics.observeBatches(batches)
 	}
 	return f
 }
 
-// build turns a part's submissions into a batch on the ledger's tail. What
-// can't go is answered here, but for duplicates of what is still out. early is why
-// the ledger takes no events at now, nil when it does.
-func (p *part) build(now id.Instant, early error) {
+// buildBatch turns submissions into a batch on the tail of the ledger. It answers the
+// submissions that can't go, but for duplicates of events in flight. early is why the
+// ledger takes no events at now, nil when it does.
+func (p *ledgerBatch) buildBatch(now id.Instant, early error) {
 	led := p.ledger
 	tail := &led.tail
 	p.batch.Tenant, p.batch.Expect = led.identity.Tenant, tail.head
-	p.used = tail.used
+	p.usedBefore = tail.used
 	if err := led.published.Load().Trusted(); err != nil {
 		for _, s := range p.subs {
-			s.refuse(err)
+			s.refuseWith(err)
 		}
 		return
 	}
-	led.namesMu.Lock()
-	if led.names == nil {
-		led.names = make(map[storage.DedupKey]struct{})
+	led.takenKeysMu.Lock()
+	if led.takenKeys == nil {
+		led.takenKeys = make(map[storage.DedupKey]struct{})
 	}
 	for _, s := range p.subs {
 		switch {
 		case s.arrived, (early != nil) == (s.Clock != nil):
-			p.admit(s, now)
+			p.addSubmission(s, now)
 		case early != nil:
-			s.refuse(early)
+			s.refuseWith(early)
 		default: // it is not early any more
-			s.sendBack()
+			s.askAgain()
 		}
 	}
-	led.namesMu.Unlock()
+	led.takenKeysMu.Unlock()
 	if len(p.sent) == 0 {
 		return
 	}
 	tail.head.Root = tail.tree.Root()
-	p.count(tail.used)
+	p.putMonthCounter(tail.used)
 	p.putCounters()
 	p.batch.Head = tail.head
 	p.state = &State{
@@ -141,16 +142,16 @@ func (p *part) build(now id.Instant, early error) {
 	}
 }
 
-// admit puts one submission into the batch, or answers it.
-func (p *part) admit(s *submission, now id.Instant) {
+// addSubmission puts one submission into the batch, or answers it.
+func (p *ledgerBatch) addSubmission(s *submission, now id.Instant) {
 	tail := &p.ledger.tail
 	if s.configVersion != tail.head.ConfigVersion || s.Clock != nil && s.Clock.Before != tail.head.LastReceived {
-		s.sendBack()
+		s.askAgain()
 		return
 	}
-	claimed := len(p.names)
-	if p.taken(s) {
-		p.late = append(p.late, s)
+	claimed := len(p.claimedKeys)
+	if p.claimKeys(s) {
+		p.duplicates = append(p.duplicates, s)
 		return
 	}
 	received := max(now, tail.head.LastReceived)
@@ -160,28 +161,28 @@ func (p *part) admit(s *submission, now id.Instant) {
 	case s.Clock != nil:
 		received = s.Clock.At
 	}
-	changes, err := s.changes(tail.head.Size)
+	changes, err := s.listChanges(tail.head.Size)
 	if err != nil {
-		p.unclaim(claimed)
-		s.refuse(err)
+		p.releaseSince(claimed)
+		s.refuseWith(err)
 		return
 	}
 	if s.Clock != nil {
-		p.correct(s.Clock)
+		p.correctClock(s.Clock)
 	}
 	before := tail.used
-	if !tail.used.admit(monthOf(received), s.Drafts) {
-		p.unclaim(claimed)
-		s.refuse(&fault.Error{Kind: fault.PlanLimit, Code: "plan_limit", Message: "Monthly event limit reached"})
+	if !tail.used.countDrafts(MonthOf(received), s.Drafts) {
+		p.releaseSince(claimed)
+		s.refuseWith(&fault.Error{Kind: fault.PlanLimit, Code: "plan_limit", Message: "Monthly event limit reached"})
 		return
 	}
 	if before.month != tail.used.month {
-		p.count(before)
+		p.putMonthCounter(before)
 	}
 	item := len(p.sent)
 	p.sent = append(p.sent, s)
 	for i := range s.Drafts {
-		p.append(&s.Drafts[i], received, item)
+		p.appendEvent(&s.Drafts[i], received, item)
 	}
 	for _, c := range changes {
 		c.Item = item
@@ -192,28 +193,28 @@ func (p *part) admit(s *submission, now id.Instant) {
 	}
 }
 
-// changes are those of a submission whose first event is at begin.
-func (s *submission) changes(begin id.Index) ([]storage.Change, error) {
+// listChanges returns the changes of a submission whose first event is at begin.
+func (s *submission) listChanges(begin id.Index) ([]storage.Change, error) {
 	if s.Clock != nil {
 		return append(slices.Clip(s.Changes), s.Clock.limits...), nil
 	}
 	if s.Keys == nil {
 		return s.Changes, nil
 	}
-	keys, err := s.Keys.at(begin + id.Index(len(s.Drafts)))
+	keys, err := s.Keys.changeAt(begin + id.Index(len(s.Drafts)))
 	return append(slices.Clip(s.Changes), keys), err
 }
 
-// count puts a month's counter into the batch, if the part moved it. Only events
-// that arrive from another store can move those of several months.
-func (p *part) count(u usage) {
-	if u != p.used {
-		p.setCounter(storage.Counter{Name: u.month.counter(), Value: u.count})
+// putMonthCounter puts the counter of a month into the batch, if the batch changed it.
+// Only events that arrive from another store can change those of several months.
+func (p *ledgerBatch) putMonthCounter(u usage) {
+	if u != p.usedBefore {
+		p.setCounter(storage.Counter{Name: u.month.CounterName(), Value: u.count})
 	}
 }
 
-// setCounter puts a counter into the batch, in place of what it was there.
-func (p *part) setCounter(c storage.Counter) {
+// setCounter puts a counter into the batch, in place of an earlier value.
+func (p *ledgerBatch) setCounter(c storage.Counter) {
 	i := slices.IndexFunc(p.batch.Counters, func(was storage.Counter) bool { return was.Name == c.Name })
 	if i < 0 {
 		p.batch.Counters = append(p.batch.Counters, c)
@@ -222,37 +223,37 @@ func (p *part) setCounter(c storage.Counter) {
 	p.batch.Counters[i] = c
 }
 
-// taken claims the names of a submission, or reports that one of them belongs
-// to an event that is out.
-func (p *part) taken(s *submission) bool {
-	claimed := len(p.names)
+// claimKeys claims the deduplication keys of a submission, or reports that one belongs to
+// an event in flight.
+func (p *ledgerBatch) claimKeys(s *submission) bool {
+	claimed := len(p.claimedKeys)
 	for i := range s.Drafts {
-		for n := range s.Drafts[i].names {
-			if _, out := p.ledger.names[n]; out {
-				p.unclaim(claimed)
+		for n := range s.Drafts[i].yieldKeys {
+			if _, out := p.ledger.takenKeys[n]; out {
+				p.releaseSince(claimed)
 				return true
 			}
-			p.ledger.names[n] = struct{}{}
-			p.names = append(p.names, n)
+			p.ledger.takenKeys[n] = struct{}{}
+			p.claimedKeys = append(p.claimedKeys, n)
 		}
 	}
 	return false
 }
 
-// unclaim gives back the names claimed since there were n.
-func (p *part) unclaim(n int) {
-	p.release(p.names[n:])
-	p.names = p.names[:n]
+// releaseSince releases the keys that were claimed since there were n.
+func (p *ledgerBatch) releaseSince(n int) {
+	p.releaseKeys(p.claimedKeys[n:])
+	p.claimedKeys = p.claimedKeys[:n]
 }
 
-func (p *part) release(names []storage.DedupKey) {
+func (p *ledgerBatch) releaseKeys(names []storage.DedupKey) {
 	for _, n := range names {
-		delete(p.ledger.names, n)
+		delete(p.ledger.takenKeys, n)
 	}
 }
 
-// names yields what the draft must not share with any other event.
-func (d *Draft) names(yield func(storage.DedupKey) bool) {
+// yieldKeys yields the deduplication keys of the draft, which no other event may have.
+func (d *Draft) yieldKeys(yield func(storage.DedupKey) bool) {
 	switch {
 	case !yield(storage.DedupKey{Text: string(d.ID)}):
 	case d.IdempotencyKey != "":
@@ -262,8 +263,8 @@ func (d *Draft) names(yield func(storage.DedupKey) bool) {
 	}
 }
 
-// admit counts the drafts of one submission, all or none.
-func (u *usage) admit(m month, drafts []Draft) bool {
+// countDrafts counts the drafts of one submission, all or none.
+func (u *usage) countDrafts(m Month, drafts []Draft) bool {
 	next := *u
 	if next.month != m {
 		next = usage{month: m}
@@ -285,12 +286,12 @@ func (u *usage) admit(m month, drafts []Draft) bool {
 	return true
 }
 
-// append gives a draft its number and place in chain and tree.
-func (p *part) append(d *Draft, received id.Instant, item int) {
+// appendEvent gives a draft its number and place in chain and tree.
+func (p *ledgerBatch) appendEvent(d *Draft, received id.Instant, item int) {
 	tail := &p.ledger.tail
 	head := &tail.head
 	if len(d.Claims) > 0 {
-		p.decide(d, received, item)
+		p.decideByCounters(d, received, item)
 	}
 	begin := len(p.texts)
 	p.texts = d.Record.AppendTo(p.texts, received, head.Size.Sequence())
@@ -312,20 +313,20 @@ func (p *part) append(d *Draft, received id.Instant, item int) {
 	}
 }
 
-// receipts returns what the events of a sent submission are told, beginning at
-// event number first of the batch.
-func (p *part) receipts(first int, drafts []Draft, chainValid bool) []Receipt {
+// makeReceipts returns the receipts of a sent submission whose first event is number first
+// of the batch.
+func (p *ledgerBatch) makeReceipts(first int, drafts []Draft, chainValid bool) []Receipt {
 	receipts := make([]Receipt, len(drafts))
 	for i := range receipts {
 		e := &p.batch.Events[first+i]
-		receipts[i] = Receipt{Index: e.Index, ReceivedAt: e.ReceivedAt, EventHash: p.eventHash(first + i), ChainValid: chainValid, Decided: drafts[i].decided}
+		receipts[i] = Receipt{Index: e.Index, ReceivedAt: e.ReceivedAt, EventHash: p.eventHashAt(first + i), ChainValid: chainValid, Decided: drafts[i].decided}
 	}
 	return receipts
 }
 
-// eventHash returns the event hash of the batch's event at i: what the next
-// one, or the head, names.
-func (p *part) eventHash(i int) id.Hash {
+// eventHashAt returns the event hash of the batch's event at i, which the next event, or
+// the head, links to.
+func (p *ledgerBatch) eventHashAt(i int) id.Hash {
 	if i+1 < len(p.batch.Events) {
 		return p.batch.Events[i+1].Entry.Prev
 	}

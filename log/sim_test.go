@@ -152,12 +152,14 @@ func (s *sim) open() {
 	}
 }
 
+func (s *sim) timeNow() time.Time { return s.now }
+
 func (s *sim) opened() (*log.Stepped, error) {
 	fails := s.store.fails
 	s.store.fails = 0
 	defer func() { s.store.fails = fails }()
 	return log.OpenStepped(s.t.Context(), log.Options{
-		Store: s.store, Keyring: s.w.keyring, Anchors: s.anchors, Clock: func() time.Time { return s.now },
+		Store: s.store, Keyring: s.w.keyring, Anchors: s.anchors, Clock: s.timeNow,
 		Fatal: func(error) { panic(errProcessEnds) }, MaxResident: 2, MaxWaitingTenant: 400, TileCacheBytes: 1 << 20,
 	})
 }

@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// patience is for how long an append counts as one of those that are out. After it
-// the sequencer goes on as if it had landed, so that a stream of the engine that
-// hangs keeps no other one waiting. Each stream still has appendsOut appends out at
-// most, so what a stream that hangs has taken is bounded.
+// patience is for how long an append keeps the next round waiting. After it the sequencer
+// goes on as if the append had landed, so that a stream of the engine that hangs does not
+// block the others. Each stream still has at most appendsOut appends in flight, so a
+// stream that hangs has taken a bounded number of events.
 const patience = 250 * time.Millisecond
 
 // stream is one of the engine's streams (storage.Ledgers.Stream). Its appends end
 // one after another, so one goroutine lands them.
 type stream struct {
 	number  int
-	flights chan flight // to the finisher of the stream, in commit order; nil until the first
+	flights chan appendInFlight // to the finisher of the stream, in commit order; nil until the first
 
 	// Guarded by queue.mu.
 	out    int       // appends of which the outcome is not known yet
 	parked []*ledger // which may go when there are fewer than appendsOut
 }
 
-// appendRound is what the sequencer takes at a time: one append for each stream of which
-// something goes. Its fields but parts are guarded by queue.mu.
+// appendRound is the submissions that the sequencer takes at a time: one append for each
+// stream that takes part. Its fields but batches are guarded by queue.mu.
 type appendRound struct {
-	parts    []*part
+	batches  []*ledgerBatch
 	began    time.Time
 	streams  []*stream // that take part
 	out      int       // of its appends, those of which the outcome is not known yet
@@ -35,8 +35,8 @@ type appendRound struct {
 	late     bool      // it has been out for longer than patience
 }
 
-// join reports whether parts of a stream may go in the round.
-func (r *appendRound) join(s *stream) bool {
+// addStream reports whether batches of a stream may go in the round.
+func (r *appendRound) addStream(s *stream) bool {
 	if slices.Contains(r.streams, s) {
 		return true
 	}
@@ -49,18 +49,18 @@ func (r *appendRound) join(s *stream) bool {
 	return true
 }
 
-// byStream yields the parts of each stream.
-func (r *appendRound) byStream() iter.Seq[[]*part] {
-	return func(yield func([]*part) bool) {
+// groupByStream yields the parts of each stream.
+func (r *appendRound) groupByStream() iter.Seq[[]*ledgerBatch] {
+	return func(yield func([]*ledgerBatch) bool) {
 		if len(r.streams) > 1 {
-			slices.SortStableFunc(r.parts, func(a, b *part) int { return a.stream.number - b.stream.number })
+			slices.SortStableFunc(r.batches, func(a, b *ledgerBatch) int { return a.stream.number - b.stream.number })
 		}
-		for begin := 0; begin < len(r.parts); {
+		for begin := 0; begin < len(r.batches); {
 			end := begin + 1
-			for end < len(r.parts) && r.parts[end].stream == r.parts[begin].stream {
+			for end < len(r.batches) && r.batches[end].stream == r.batches[begin].stream {
 				end++
 			}
-			if !yield(r.parts[begin:end:end]) {
+			if !yield(r.batches[begin:end:end]) {
 				return
 			}
 			begin = end
@@ -68,8 +68,8 @@ func (r *appendRound) byStream() iter.Seq[[]*part] {
 	}
 }
 
-// stream returns the stream that the next append of a ledger goes to.
-func (q *queue) stream(led *ledger) *stream {
+// streamFor returns the stream that the next append of a ledger goes to.
+func (q *queue) streamFor(led *ledger) *stream {
 	n := q.streamOf(led.identity.Tenant)
 	for n >= len(q.streams) {
 		q.streams = append(q.streams, nil)
@@ -80,26 +80,26 @@ func (q *queue) stream(led *ledger) *stream {
 	return q.streams[n]
 }
 
-// park keeps a ledger out of the ring until its stream has room.
-func (q *queue) park(led *ledger, s *stream) {
-	led.lane.inRing, led.lane.parked = true, true
-	q.parked += led.lane.events
+// parkLedger keeps a ledger out of the ring until its stream has capacity.
+func (q *queue) parkLedger(led *ledger, s *stream) {
+	led.pending.inRing, led.pending.parked = true, true
+	q.parked += led.pending.events
 	s.parked = append(s.parked, led)
 }
 
-// unpark lets the ledgers of a stream go.
-func (q *queue) unpark(s *stream) {
+// unparkLedgers lets the ledgers of a stream go.
+func (q *queue) unparkLedgers(s *stream) {
 	for _, led := range s.parked {
-		q.parked -= led.lane.events
-		led.lane.inRing, led.lane.parked = false, false
-		q.enter(led)
+		q.parked -= led.pending.events
+		led.pending.inRing, led.pending.parked = false, false
+		q.enterRing(led)
 	}
 	s.parked = nil
 }
 
-// room reports whether another round may begin; if not, it may when something ends,
+// hasCapacity reports whether another round may begin. If not, it may when an append ends,
 // and after wait at the latest.
-func (q *queue) room() (ok bool, wait time.Duration) {
+func (q *queue) hasCapacity() (ok bool, wait time.Duration) {
 	counted, now := 0, q.now()
 	for _, r := range q.rounds {
 		age := now.Sub(r.began)
@@ -127,19 +127,20 @@ func (q *queue) wakeAfter(d time.Duration) {
 	})
 }
 
-// ended notes that the outcome of an append is known.
-func (q *queue) ended(f flight) {
+// noteOutcome notes that the outcome of an append is known.
+func (q *queue) noteOutcome(f appendInFlight) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	f.round.out--
 	f.stream.out--
-	q.unpark(f.stream)
+	q.unparkLedgers(f.stream)
 	q.wake.Signal()
 }
 
-// inTurn returns when the parts before these, of the same ledgers, have landed. Their
-// outcome is known by then: a ledger changes its stream only after that.
-func (q *queue) inTurn(parts []*part) {
+// awaitEarlierBatches returns when the batches before these, of the same ledgers, have
+// landed. Their outcome is known by then, because a ledger changes its stream only after
+// that.
+func (q *queue) awaitEarlierBatches(parts []*ledgerBatch) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, p := range parts {
@@ -150,8 +151,8 @@ func (q *queue) inTurn(parts []*part) {
 	}
 }
 
-// oldest returns for how long the oldest append has been out, 0 when none is.
-func (q *queue) oldest() time.Duration {
+// oldestAppend returns for how long the oldest append has been in flight, 0 for none.
+func (q *queue) oldestAppend() time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.rounds) == 0 {
@@ -160,8 +161,8 @@ func (q *queue) oldest() time.Duration {
 	return q.now().Sub(q.rounds[0].began)
 }
 
-// out names what is under way, for the log of an operator.
-func (q *queue) out() string {
+// describeWork describes the work in flight, for the log of an operator.
+func (q *queue) describeWork() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	oldest := time.Duration(0)

@@ -15,7 +15,7 @@ import (
 
 // A frozen ledger is never resumed. The way on is a successor: another ledger of
 // the same organization, under a handle, an origin and a log key of its own, whose
-// first event says what it succeeds. Both know each other: the successor by its
+// first event names its predecessor. Both know each other: the successor by its
 // identity, the frozen ledger by a record.
 
 // kindSuccessor is the record, under key "" in a frozen ledger's partition, of the
@@ -26,36 +26,37 @@ type successorRecord struct {
 	Tenant id.Tenant `json:"tenant"`
 }
 
-// predecessorRecord is what the identity of a successor holds of the frozen ledger.
+// predecessorRecord is the part of a successor's identity that describes the frozen
+// ledger.
 type predecessorRecord struct {
 	Tenant  id.Tenant `json:"tenant"`
-	Month   month     `json:"month"`   // in which the succession was
+	Month   Month     `json:"month"`   // in which the succession was
 	Counted uint64    `json:"counted"` // events of that month that count against the plan
 }
 
-// counters are those that a new ledger begins with: the month's events go on counting.
-func (i *Identity) counters() []storage.Counter {
+// initialCounters are those that a new ledger begins with: the month's events go on counting.
+func (i *Identity) initialCounters() []storage.Counter {
 	if i.carried.count == 0 {
 		return nil
 	}
-	return []storage.Counter{{Name: i.carried.month.counter(), Value: i.carried.count}}
+	return []storage.Counter{{Name: i.carried.month.CounterName(), Value: i.carried.count}}
 }
 
 // OfLedger reports whether records of a kind are about one ledger itself: a successor
 // does not get them.
 func OfLedger(kind storage.Kind) bool {
-	return kind == kindIdentity || kind == kindFault || kind == kindReverified || kind == kindSuccessor
+	return kind == kindIdentity || kind == kindFault || kind == KindReverified || kind == kindSuccessor
 }
 
-// Succeed returns the ledger that goes on in place of the frozen one of s, and makes
-// it, empty, when it is not there yet. The frozen one is put on record as such, so
-// that it stays so whatever becomes of its store. fault.Conflict when the ledger is
-// not frozen, or when there was a successor that this store does not know of.
+// Succeed returns the successor of the frozen ledger of s, and makes it, empty, when there
+// is none yet. The frozen ledger is put on record as such, so that it stays frozen if its
+// store changes. fault.Conflict when the ledger is not frozen, or when it had a successor
+// that this store does not know.
 func (l *Ledgers) Succeed(ctx context.Context, s *State) (*State, error) {
 	if s.fault.Level != Frozen {
 		return nil, fault.New(fault.Conflict, "The ledger is not frozen: it goes on by itself")
 	}
-	t, err := l.reserve(ctx, s)
+	t, err := l.reserveSuccessor(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -64,8 +65,8 @@ func (l *Ledgers) Succeed(ctx context.Context, s *State) (*State, error) {
 		return heir, err
 	}
 	used := s.used
-	if earlyAt(s.head.LastReceived, l.now()) != nil { // what it counted is of a month that has not come
-		if used, err = l.countedIn(ctx, s.identity.Tenant, monthOf(l.now())); err != nil && !isDamage(err) {
+	if checkAhead(s.head.LastReceived, l.clockInstant()) != nil { // its counter is of a month that has not come
+		if used, err = l.readMonthCount(ctx, s.identity.Tenant, MonthOf(l.clockInstant())); err != nil && !IsDamage(err) {
 			return nil, storeError("succeed", err)
 		}
 	}
@@ -73,17 +74,18 @@ func (l *Ledgers) Succeed(ctx context.Context, s *State) (*State, error) {
 		OrganizationID: s.identity.Organization, Origin: s.identity.Origin.Next(),
 		Predecessor: &predecessorRecord{Tenant: s.identity.Tenant, Month: used.month, Counted: used.count},
 	}
-	return l.create(ctx, t, identity, l.versionBehind(ctx, s), nil)
+	return l.createLedger(ctx, t, identity, l.versionBehind(ctx, s), nil)
 }
 
-// AnchorLast makes the last checkpoint that is known of the frozen ledger of s its
-// anchor, durably, so that it never shows less again. When what is stored does not
-// extend it, the ledger is detached from then on and shows that checkpoint alone.
+// AnchorLast makes the last known checkpoint of the frozen ledger of s its anchor,
+// durably, so that the ledger never shows a smaller tree. When the stored ledger does not
+// extend the checkpoint, it is detached from then on and shows that checkpoint alone.
+//
 // fault.Conflict when the ledger is not frozen, or shows a larger tree; the error wraps
-// tlog.ErrSignature or tlog.ErrMalformed for a checkpoint that is not the ledger's.
-// Nothing else may append to the ledger meanwhile.
+// tlog.ErrSignature or tlog.ErrMalformed for a checkpoint that is not the ledger's. The
+// ledger MUST have no other append meanwhile.
 func (l *Ledgers) AnchorLast(ctx context.Context, s *State, note []byte) error {
-	c, err := s.keys.open(note)
+	c, err := s.keys.openCheckpoint(note)
 	if err != nil {
 		return fmt.Errorf("anchor last checkpoint: %w", err)
 	}
@@ -93,17 +95,17 @@ func (l *Ledgers) AnchorLast(ctx context.Context, s *State, note []byte) error {
 	if err := l.anchors.Put(note); err != nil {
 		return unanchored(err)
 	}
-	led, err := l.ledger(ctx, s.identity.Tenant)
+	led, err := l.residentLedger(ctx, s.identity.Tenant)
 	if err != nil {
 		return err
 	}
-	return l.refresh(ctx, led)
+	return l.refreshState(ctx, led)
 }
 
-// reserve puts a ledger on record as frozen, with the handle of its successor.
-func (l *Ledgers) reserve(ctx context.Context, s *State) (id.Tenant, error) {
+// reserveSuccessor puts a ledger on record as frozen, with the handle of its successor.
+func (l *Ledgers) reserveSuccessor(ctx context.Context, s *State) (id.Tenant, error) {
 	of := s.identity.Tenant
-	known, err := l.successorOf(ctx, of)
+	known, err := l.findSuccessor(ctx, of)
 	if err != nil || known != 0 {
 		return known, err
 	}
@@ -133,21 +135,21 @@ func (l *Ledgers) versionBehind(ctx context.Context, s *State) uint64 {
 	return head.ConfigVersion + 1
 }
 
-// successorOf returns the handle of the ledger that goes on in place of one, or is
+// findSuccessor returns the handle of the ledger that goes on in place of one, or is
 // being made to; 0 for none.
-func (l *Ledgers) successorOf(ctx context.Context, t id.Tenant) (id.Tenant, error) {
+func (l *Ledgers) findSuccessor(ctx context.Context, t id.Tenant) (id.Tenant, error) {
 	var r successorRecord
-	err := l.ownRecord(ctx, t, kindSuccessor, &r)
+	err := l.readOwnRecord(ctx, t, kindSuccessor, &r)
 	if errors.Is(err, storage.ErrNotFound) {
 		return 0, nil
 	}
 	return r.Tenant, storeError("read successor", err)
 }
 
-// succeeded reports whether another ledger has gone on in place of one, without
+// hasSuccessor reports whether another ledger has gone on in place of one, without
 // loading either.
-func (l *Ledgers) succeeded(ctx context.Context, t id.Tenant) (bool, error) {
-	heir, err := l.successorOf(ctx, t)
+func (l *Ledgers) hasSuccessor(ctx context.Context, t id.Tenant) (bool, error) {
+	heir, err := l.findSuccessor(ctx, t)
 	if err != nil || heir == 0 {
 		return false, err
 	}
@@ -158,12 +160,12 @@ func (l *Ledgers) succeeded(ctx context.Context, t id.Tenant) (bool, error) {
 	return head.Size > 0, storeError("read successor", err)
 }
 
-// orSucceeded returns Succeeded in place of Frozen for such a ledger.
-func (l *Ledgers) orSucceeded(ctx context.Context, t id.Tenant, level Level) (Level, error) {
+// levelWithSuccessor returns Succeeded in place of Frozen for such a ledger.
+func (l *Ledgers) levelWithSuccessor(ctx context.Context, t id.Tenant, level Level) (Level, error) {
 	if level != Frozen {
 		return level, nil
 	}
-	is, err := l.succeeded(ctx, t)
+	is, err := l.hasSuccessor(ctx, t)
 	if is {
 		return Succeeded, err
 	}
@@ -176,7 +178,7 @@ func (l *Ledgers) Successor(ctx context.Context, s *State) (*State, error) {
 	if s.fault.Level != Frozen {
 		return nil, nil
 	}
-	t, err := l.successorOf(ctx, s.identity.Tenant)
+	t, err := l.findSuccessor(ctx, s.identity.Tenant)
 	if err != nil || t == 0 {
 		return nil, err
 	}
@@ -198,4 +200,6 @@ func (l *Ledgers) Predecessor(ctx context.Context, s *State) (*State, error) {
 
 // OpenCheckpoint reads a checkpoint of the ledger of s that one of its keys has
 // signed, whose sizes it is of.
-func (s *State) OpenCheckpoint(note []byte) (tlog.Checkpoint, error) { return s.keys.open(note) }
+func (s *State) OpenCheckpoint(note []byte) (tlog.Checkpoint, error) {
+	return s.keys.openCheckpoint(note)
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/storage/storagetest"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -170,8 +171,8 @@ func TestFsckOfALine(t *testing.T) {
 	}
 	w.inHeir(red, heir, "no-succession")
 	w.ledgers.Close()
-	var findings []log.Finding
-	result, err := log.Fsck(t.Context(), model, w.keyring, nil, func(f log.Finding) { findings = append(findings, f) })
+	var findings []audit.Finding
+	result, err := audit.Fsck(t.Context(), model, w.keyring, nil, func(f audit.Finding) { findings = append(findings, f) })
 	if err != nil || result.Succeeded != 1 || result.Ledgers != 3 || len(findings) != 1 {
 		t.Fatalf("got %+v, %v, %v", result, findings, err)
 	}

@@ -13,20 +13,20 @@ import (
 // Tile returns the hashes of a tile, 32 bytes each, which the caller must not
 // write to. fault.NotFound when the tile does not lie in s at that width.
 func (l *Ledgers) Tile(ctx context.Context, s *State, t tlog.Tile) ([]byte, error) {
-	b, err := l.hashes(ctx, s, t)
+	b, err := l.readTileHashes(ctx, s, t)
 	return b, storeError("read tile", err)
 }
 
-// hashes takes partial tiles from the state itself and full ones from the store.
-func (l *Ledgers) hashes(ctx context.Context, s *State, t tlog.Tile) ([]byte, error) {
+// readTileHashes takes partial tiles from the state itself and full ones from the store.
+func (l *Ledgers) readTileHashes(ctx context.Context, s *State, t tlog.Tile) ([]byte, error) {
 	if !t.Within(s.Size()) {
 		return nil, storage.ErrNotFound
 	}
-	return l.part(ctx, s, t, 0)
+	return l.readTileFrom(ctx, s, t, 0)
 }
 
-// part returns the hashes of a tile that lies in s, from number begin on.
-func (l *Ledgers) part(ctx context.Context, s *State, t tlog.Tile, begin int) ([]byte, error) {
+// readTileFrom returns the hashes of a tile that lies in s, from number begin on.
+func (l *Ledgers) readTileFrom(ctx context.Context, s *State, t tlog.Tile, begin int) ([]byte, error) {
 	end := int(t.Width)
 	if t.Index == uint64(s.Size())>>(8*uint(t.Level))/tlog.TileWidth {
 		const size = len(id.Hash{})
@@ -43,8 +43,8 @@ func (l *Ledgers) part(ctx context.Context, s *State, t tlog.Tile, begin int) ([
 	return hashes, err
 }
 
-// prover makes proofs in the tree of one state, for one request.
-func (l *Ledgers) prover(s *State) *tlog.Prover {
+// newProver returns a prover of proofs in the tree of one state, for one request.
+func (l *Ledgers) newProver(s *State) *tlog.Prover {
 	tiles := &stateTiles{ledgers: l, state: s}
 	return tlog.NewProver(tiles, tiles)
 }
@@ -58,7 +58,7 @@ type stateTiles struct {
 
 // Tile implements tlog.TileReader.
 func (r *stateTiles) Tile(ctx context.Context, t tlog.Tile) ([]byte, error) {
-	return r.ledgers.hashes(ctx, r.state, t)
+	return r.ledgers.readTileHashes(ctx, r.state, t)
 }
 
 // Leaves implements tlog.TileReader.
@@ -69,9 +69,9 @@ func (r *stateTiles) Leaves(ctx context.Context, begin, end id.Index) ([]byte, e
 	first := begin / tlog.TileWidth * tlog.TileWidth
 	index := uint64(begin / tlog.TileWidth)
 	if first+tlog.TileWidth <= r.state.Size() {
-		return r.ledgers.leaves(ctx, r.state, index, int(begin-first), int(end-first))
+		return r.ledgers.readLeafHashes(ctx, r.state, index, int(begin-first), int(end-first))
 	}
-	return r.ledgers.part(ctx, r.state, tlog.Tile{Index: index, Width: uint16(end - first)}, int(begin-first))
+	return r.ledgers.readTileFrom(ctx, r.state, tlog.Tile{Index: index, Width: uint16(end - first)}, int(begin-first))
 }
 
 // Nodes implements tlog.NodeCache.

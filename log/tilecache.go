@@ -17,8 +17,8 @@ type tileKey struct {
 func (k tileKey) hash() uint64 { return uint64(k.tenant) + k.index + uint64(k.level) }
 
 const (
-	tileShards   = 16 // keeps readers on several processors out of each other's way
-	tileOverhead = 80 // about what a tile takes beside its nodes
+	tileShards   = 16 // so that readers on several processors do not contend
+	tileOverhead = 80 // about the bytes of a tile beside its nodes
 )
 
 // newTileCache returns the cache of decoded tiles, with a limit in bytes. A tile never

@@ -7,18 +7,18 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Witness knows what others were shown of the ledgers.
+// Witness knows the checkpoints of the ledgers that other parties were shown.
 type Witness interface {
-	// Confirm returns when others were asked about the head of s, or after a bound. If
-	// one of them knows of a tree that the head does not extend, it has frozen the ledger
-	// by then.
+	// Confirm returns when other parties were asked about the head of s, or after a
+	// bound. The ledger is frozen by then if one party knows a tree that the head does not
+	// extend.
 	Confirm(ctx context.Context, s *State)
 }
 
-// confirmed asks the witness before the first event that a ledger takes since it was
-// read from the store, and returns the state as it is then. Those who come meanwhile
-// wait too. Anchors that were lost or brought back with the store are found out so.
-func (l *Ledgers) confirmed(ctx context.Context, led *ledger) *State {
+// confirmByWitness asks the witness before the first event that a ledger takes after it
+// was read from the store, and returns the state after that. Concurrent callers wait too.
+// So anchors that were lost, or rolled back together with the store, are found out.
+func (l *Ledgers) confirmByWitness(ctx context.Context, led *ledger) *State {
 	s := led.published.Load()
 	if l.witness == nil || s.Trusted() != nil || s.Size() == 0 {
 		return s
@@ -27,14 +27,14 @@ func (l *Ledgers) confirmed(ctx context.Context, led *ledger) *State {
 	return led.published.Load()
 }
 
-// unwitnessed says that a ledger was read from the store.
-func (led *ledger) unwitnessed() { led.witnessed.Store(new(sync.Once)) }
+// forgetWitness says that a ledger was read from the store.
+func (led *ledger) forgetWitness() { led.witnessed.Store(new(sync.Once)) }
 
-// Anchored reports whether a ledger has an anchor, without reading more of it than its
-// identity. One without an anchor takes no events (ReadOnly), unless it is empty.
+// Anchored reports whether a ledger has an anchor. It reads the identity of the ledger
+// alone. A ledger without an anchor takes no events (ReadOnly), unless it is empty.
 func (l *Ledgers) Anchored(ctx context.Context, t id.Tenant) (bool, error) {
 	var stored identityRecord
-	if err := l.ownRecord(ctx, t, kindIdentity, &stored); err != nil {
+	if err := l.readOwnRecord(ctx, t, kindIdentity, &stored); err != nil {
 		return false, storeError("read identity", err)
 	}
 	_, anchored := l.anchors.Find(stored.Origin)

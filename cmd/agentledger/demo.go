@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
+	"github.com/agentledger/agentledger/log/audit"
 )
 
 // demoCommand shows the main job: a real server on the embedded store, an
@@ -106,7 +106,7 @@ func (s *stage) checkStoppedStore(ctx context.Context, settings config.Serve) er
 	if err != nil {
 		return err
 	}
-	result, err := log.Fsck(ctx, st.engine, st.keyring, st.anchors, func(f log.Finding) { s.printNote("%v", f) })
+	result, err := audit.Fsck(ctx, st.engine, st.keyring, st.anchors, func(f audit.Finding) { s.printNote("%v", f) })
 	if err := errors.Join(err, st.Close()); err != nil {
 		return err
 	}

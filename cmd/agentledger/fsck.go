@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
+	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/storage/pgstore"
 )
 
@@ -22,7 +22,7 @@ func (c fsckCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	result, err := log.Fsck(ctx, s.engine, s.keyring, s.anchors, func(f log.Finding) { fmt.Fprintln(out.stdout, f) })
+	result, err := audit.Fsck(ctx, s.engine, s.keyring, s.anchors, func(f audit.Finding) { fmt.Fprintln(out.stdout, f) })
 	if err := errors.Join(err, s.Close()); err != nil {
 		return err
 	}

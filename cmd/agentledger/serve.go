@@ -95,7 +95,7 @@ func (m machine) startServer(ctx context.Context, c config.Serve, logger *slog.L
 func (s *server) startWriters(background context.Context) {
 	service, watch, c := s.service, s.service.watch, s.settings
 	s.background.Go(func() { service.clock.Watch(background, watch.logger, clockMarkFile(c.Store)) })
-	s.background.Go(func() { service.ledgers.Reverify(background, c.ReverifyPause) })
+	s.background.Go(func() { service.auditor.Run(background, c.ReverifyPause) })
 	if len(c.OlderMasterKeyFile) > 0 {
 		s.background.Go(func() { service.resealKeys(background) })
 	}

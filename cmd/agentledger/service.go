@@ -33,6 +33,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/quota"
 	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/publicapi"
 )
 
@@ -47,6 +48,7 @@ type service struct {
 	store    *store
 	clock    *clock.Guard // of everything below
 	ledgers  *log.Ledgers
+	auditor  *audit.Auditor
 	orgs     *org.Orgs
 	agents   *agent.Agents
 	rules    *policystore.Rulebook
@@ -98,6 +100,7 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
+	s.auditor = audit.New(audit.Options{Ledgers: s.ledgers, Store: st.engine, Logger: watch.logger, Metrics: watch.registry, Clock: s.clock.Now})
 	err = s.checkMasterKey(ctx)
 	if err == nil && !st.readOnly {
 		err = rekey.BeginRekeying(ctx, st.engine, st.keyring)

@@ -175,7 +175,7 @@ func (f *Folder) listOrigins(wanted map[originHash]struct{}) (origins []id.Origi
 	left := maps.Clone(wanted)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	err = f.journal.readAll(func(note []byte) error {
+	err = f.journal.readAllNotes(func(note []byte) error {
 		origin, _, err := parseCheckpoint(note)
 		if err != nil {
 			return err

@@ -44,12 +44,12 @@ func (f *Folder) Flush() error {
 		notes = append(notes, s.Checkpoint())
 	}
 	err := f.Put(notes...)
-	f.endFlush(dirty, err)
+	f.finishFlush(dirty, err)
 	return err
 }
 
-// endFlush notes that a flush ended. Sources that could not be written wait on.
-func (f *Folder) endFlush(dirty map[Source]struct{}, err error) {
+// finishFlush notes that a flush ended. Sources that could not be written wait on.
+func (f *Folder) finishFlush(dirty map[Source]struct{}, err error) {
 	f.dirtyMu.Lock()
 	defer f.dirtyMu.Unlock()
 	if err != nil {

@@ -28,9 +28,9 @@ func newFrameReader(r io.Reader) frameReader {
 	return frameReader{bufio.NewReaderSize(r, 4*maxNoteBytes)}
 }
 
-// nextNote reads one note, which is good until the next call, and returns the bytes it
+// readNextNote reads one note, which is good until the next call, and returns the bytes it
 // took. A note that ends before its length is io.ErrUnexpectedEOF.
-func (n frameReader) nextNote() (note []byte, taken int, err error) {
+func (n frameReader) readNextNote() (note []byte, taken int, err error) {
 	line, err := n.r.ReadSlice('\n')
 	if err != nil {
 		if errors.Is(err, bufio.ErrBufferFull) {

@@ -37,7 +37,7 @@ func openJournal(path string, see func(note []byte) error) (*journal, error) {
 	j := &journal{path: path, file: f}
 	err = j.loadNotes(see)
 	if err == nil {
-		err = errors.Join(f.Truncate(j.size), f.Sync(), syncDir(filepath.Dir(path)))
+		err = errors.Join(f.Truncate(j.size), f.Sync(), syncDirectory(filepath.Dir(path)))
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -69,7 +69,7 @@ func (j *journal) loadNotes(see func(note []byte) error) (err error) {
 	}
 	r := newFrameReader(j.file)
 	for {
-		note, n, err := r.nextNote()
+		note, n, err := r.readNextNote()
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil
 		}
@@ -84,14 +84,14 @@ func (j *journal) loadNotes(see func(note []byte) error) (err error) {
 	}
 }
 
-// readAll calls see with every note, in their order. The note is good until see returns.
-func (j *journal) readAll(see func(note []byte) error) error {
+// readAllNotes calls see with every note, in their order. The note is good until see returns.
+func (j *journal) readAllNotes(see func(note []byte) error) error {
 	if j.file == nil {
 		return nil
 	}
 	r := newFrameReader(io.NewSectionReader(j.file, 0, j.size))
 	for {
-		note, _, err := r.nextNote()
+		note, _, err := r.readNextNote()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -137,7 +137,7 @@ func (j *journal) finishFailed() error {
 		j.torn = false
 	}
 	if j.renamed {
-		if err := syncDir(filepath.Dir(j.path)); err != nil {
+		if err := syncDirectory(filepath.Dir(j.path)); err != nil {
 			return err
 		}
 		j.renamed = false
@@ -166,8 +166,8 @@ func (j *journal) closeFile() error {
 	return j.file.Close()
 }
 
-// syncDir makes a rename or a new file in dir durable.
-func syncDir(dir string) error {
+// syncDirectory makes a rename or a new file in dir durable.
+func syncDirectory(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -84,12 +84,12 @@ func (f *Folder) closeFiles() (err error) {
 	return err
 }
 
-func (f *Folder) pathOf(name string) string { return filepath.Join(f.dir, name) }
+func (f *Folder) journalPath(name string) string { return filepath.Join(f.dir, name) }
 
 // loadHeads opens the journal of checkpoints. One goroutine reads and hashes the notes,
 // another one remembers them: with a million origins each takes about half of the time.
 func (f *Folder) loadHeads(open journalOpener) (err error) {
-	path := f.pathOf(headJournal)
+	path := f.journalPath(headJournal)
 	f.heads = make(map[originHash]head, guessOrigins(path))
 	batches := make(chan []originHead, 4)
 	remembered := make(chan struct{})

@@ -14,14 +14,14 @@ import (
 // rewriting is the pattern of files that a rewrite has not finished.
 const rewriting = ".anchors-*"
 
-// rewrite puts a new file with the notes that keep says in the journal's place. mu
+// rewriteNotes puts a new file with the notes that keep says in the journal's place. mu
 // guards the journal. It is held only for what was appended meanwhile, which the new
 // file has too, and for the exchange, so that appends go on while notes are copied.
 //
 // A crash at any moment leaves the old file or the new one at the path, and both
 // have all notes that were appended by then. What is read is the open file: a rewrite
 // brings back a journal that was removed under the process.
-func (j *journal) rewrite(ctx context.Context, mu sync.Locker, keep func(note []byte) bool) error {
+func (j *journal) rewriteNotes(ctx context.Context, mu sync.Locker, keep func(note []byte) bool) error {
 	next, err := createCopy(j.path)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (c *journalCopy) fillFrom(ctx context.Context, j *journal, mu sync.Locker, 
 		}
 		keep = nil
 	}
-	return c.syncFile()
+	return c.flushAndSync()
 }
 
 // copyNotes copies the kept notes of file up to a byte; nil keeps all.
@@ -74,7 +74,7 @@ func (c *journalCopy) copyNotes(ctx context.Context, file *os.File, upTo int64, 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		note, n, err := r.nextNote()
+		note, n, err := r.readNextNote()
 		if err != nil {
 			return fmt.Errorf("%w at byte %d: %w", errJournal, c.from, err)
 		}
@@ -91,7 +91,7 @@ func (c *journalCopy) copyNotes(ctx context.Context, file *os.File, upTo int64, 
 	return nil
 }
 
-func (c *journalCopy) syncFile() error {
+func (c *journalCopy) flushAndSync() error {
 	if err := c.to.Flush(); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (c *journalCopy) replaceJournal(j *journal, mu sync.Locker) error {
 	mu.Lock()
 	defer mu.Unlock()
 	if j.size > c.from {
-		if err := errors.Join(c.copyNotes(context.Background(), j.file, j.size, nil), c.syncFile()); err != nil {
+		if err := errors.Join(c.copyNotes(context.Background(), j.file, j.size, nil), c.flushAndSync()); err != nil {
 			return err
 		}
 	}

@@ -38,7 +38,7 @@ func parseSlugNote(note []byte) (slug, origin []byte, err error) {
 // loadSlugs opens the journal of slugs.
 func (f *Folder) loadSlugs(open journalOpener) (err error) {
 	f.slugOwners = make(map[slugHash]originHash)
-	f.slugs, err = open(f.pathOf(slugJournal), f.rememberSlug)
+	f.slugs, err = open(f.journalPath(slugJournal), f.rememberSlug)
 	return err
 }
 
@@ -106,7 +106,7 @@ func (f *Folder) listSlugs(origins []id.Origin) (map[id.Origin]id.Slug, error) {
 	slugs := make(map[id.Origin]id.Slug)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	err := f.slugs.readAll(func(note []byte) error {
+	err := f.slugs.readAllNotes(func(note []byte) error {
 		slug, origin, err := parseSlugNote(note)
 		if err == nil && wanted[id.Origin(origin)] {
 			slugs[id.Origin(origin)] = id.Slug(slug)

@@ -128,7 +128,7 @@ func (f *Folder) holdsLock() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	there, err := os.Stat(f.pathOf("lock"))
+	there, err := os.Stat(f.journalPath("lock"))
 	if isMissing(err) {
 		return false, nil
 	}
@@ -158,11 +158,11 @@ func (f *Folder) Compact(ctx context.Context, seen func()) error {
 	f.round++
 	round := f.round
 	f.mu.Unlock()
-	err := f.journal.rewrite(ctx, &f.mu, func(note []byte) bool {
+	err := f.journal.rewriteNotes(ctx, &f.mu, func(note []byte) bool {
 		if seen != nil {
 			seen()
 		}
-		return f.isNewest(note, round)
+		return f.isNewestNote(note, round)
 	})
 	if err != nil {
 		return fmt.Errorf("compact anchors: %w", err)
@@ -170,9 +170,9 @@ func (f *Folder) Compact(ctx context.Context, seen func()) error {
 	return nil
 }
 
-// isNewest reports whether a note is the newest one of its origin, the first time that the
+// isNewestNote reports whether a note is the newest one of its origin, the first time that the
 // compaction of that round asks.
-func (f *Folder) isNewest(note []byte, round uint32) bool {
+func (f *Folder) isNewestNote(note []byte, round uint32) bool {
 	h, err := parseOriginHead(note)
 	if err != nil {
 		return true // no note that was appended is malformed
@@ -199,7 +199,7 @@ func (f *Folder) restoreJournals(ctx context.Context) error {
 		return err
 	}
 	all := func([]byte) bool { return true }
-	if err := f.slugs.rewrite(ctx, &f.mu, all); err != nil {
+	if err := f.slugs.rewriteNotes(ctx, &f.mu, all); err != nil {
 		return fmt.Errorf("write names anew: %w", err)
 	}
 	return f.Compact(ctx, nil)
@@ -210,7 +210,7 @@ func (f *Folder) takeLock() error {
 	if held, err := f.holdsLock(); held || err != nil {
 		return err
 	}
-	lock, err := lockfile.Acquire(f.pathOf("lock"))
+	lock, err := lockfile.Acquire(f.journalPath("lock"))
 	if errors.Is(err, lockfile.ErrHeld) {
 		return errors.New("another process uses the folder by now")
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
+	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/storage/pgstore"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -235,7 +236,7 @@ func (w *world) keeps(told *told) {
 			}
 		}
 	}
-	_, err := log.Fsck(w.t.Context(), w.store, w.keyring, nil, func(f log.Finding) { w.t.Errorf("fsck: %v", f) })
+	_, err := audit.Fsck(w.t.Context(), w.store, w.keyring, nil, func(f audit.Finding) { w.t.Errorf("fsck: %v", f) })
 	if err != nil {
 		w.t.Error(err)
 	}

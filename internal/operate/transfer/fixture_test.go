@@ -24,6 +24,7 @@ import (
 	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
+	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/storage/pgstore"
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
@@ -232,7 +233,7 @@ func (h *house) fsck() {
 	h.t.Helper()
 	anchors := h.openAnchors()
 	defer anchors.Close()
-	_, err := log.Fsck(h.t.Context(), h.engine, h.keyring, anchors, func(f log.Finding) { h.t.Errorf("fsck: %v", f) })
+	_, err := audit.Fsck(h.t.Context(), h.engine, h.keyring, anchors, func(f audit.Finding) { h.t.Errorf("fsck: %v", f) })
 	if err != nil {
 		h.t.Fatal(err)
 	}

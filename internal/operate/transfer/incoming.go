@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -41,7 +42,7 @@ func (w *incoming) prepareImport(ctx context.Context) (Arrived, error) {
 }
 
 func (w *incoming) importEvents(ctx context.Context) error {
-	arriving, err := w.ledgers.BeginImport(ctx, w.parsedTenant(), w.checked.identity)
+	arriving, err := audit.BeginImport(ctx, w.ledgers, w.parsedTenant(), w.checked.identity)
 	if err != nil {
 		return AsRefusal(err)
 	}
@@ -134,7 +135,7 @@ const (
 )
 
 // appendEvents hands over the events that the store does not have yet.
-func (w *incoming) appendEvents(ctx context.Context, arriving *log.Import) error {
+func (w *incoming) appendEvents(ctx context.Context, arriving *audit.Import) error {
 	h := &submission{Import: arriving, report: w.reportStep("importing")}
 	h.report(arriving.Head().Size)
 	err := w.forEachEvent(ctx, arriving.Head().Size, func(_ *pieceReader, e storage.Event) error {
@@ -156,7 +157,7 @@ func (w *incoming) appendEvents(ctx context.Context, arriving *log.Import) error
 
 // submission is a sequence of events that were handed to the ledger and have not landed.
 type submission struct {
-	*log.Import
+	*audit.Import
 	report func(id.Index)
 	next   []storage.Event
 	waits  []func(context.Context) error
@@ -186,7 +187,7 @@ func (h *submission) awaitOldest(ctx context.Context) error {
 
 // finishImport writes the records, then their entries in the service's own partition, and opens the
 // ledger by the step that makes the organization exist.
-func (w *incoming) finishImport(ctx context.Context, arriving *log.Import) error {
+func (w *incoming) finishImport(ctx context.Context, arriving *audit.Import) error {
 	founding, err := w.importRecords(ctx)
 	if err != nil {
 		return err

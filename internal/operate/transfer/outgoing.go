@@ -13,6 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/serviceindex"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -21,7 +22,7 @@ type outgoing struct {
 	*Exporter
 	tenant   id.Tenant
 	progress Progress
-	source   *log.Export
+	source   *audit.Export
 	manifest manifest
 	line     []byte // used again
 }
@@ -46,7 +47,7 @@ func (w *outgoing) exportOrganization(ctx context.Context) (listed, error) {
 func (w *outgoing) openLedger(ctx context.Context) error {
 	var err error
 	options := log.Options{Store: w.Store, Keyring: w.Keyring, Anchors: w.Anchors, Logger: w.Logger}
-	if w.source, err = log.OpenExport(ctx, options, w.tenant); err != nil {
+	if w.source, err = audit.OpenExport(ctx, options, w.tenant); err != nil {
 		return err
 	}
 	state := w.source.State()

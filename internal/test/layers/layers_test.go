@@ -79,7 +79,7 @@ var layer = map[string]int{
 	"trust":  10,
 	"verify": 10,
 
-	"log/anchor": 19, "log": 20,
+	"log/anchor": 19, "log/audit": 21, "log": 20,
 
 	"internal/schedule": 21,
 	"internal/sysevent": 21,

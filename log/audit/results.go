@@ -1,35 +1,36 @@
-package log
+package audit
 
 import (
 	"context"
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
 
-// result checks that a result follows from its intent: an event before it, of the same
+// checkResult checks that a result follows from its intent: an event before it, of the same
 // agent and tool, whose decision it has. An intent that can't be read is damage of its
 // own, and says nothing about the result.
-func (x *examiner) result(ctx context.Context, e *storage.Event, r *event.Record) error {
+func (x *examiner) checkResult(ctx context.Context, e *storage.Event, r *event.Record) error {
 	names := []storage.DedupKey{{Text: string(r.Policy.Intent)}}
 	at, err := x.store.Lookup(ctx, x.identity.Tenant, names)
-	if isDamage(err) {
+	if log.IsDamage(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	if at[0] >= e.Index {
-		x.find(Suspect, "record", uint64(e.Index), "names an intent that is not before it")
+		x.reportIndex(log.Suspect, "record", uint64(e.Index), "names an intent that is not before it")
 		return nil
 	}
 	return x.compareIntent(ctx, e, r, at[0])
 }
 
 func (x *examiner) compareIntent(ctx context.Context, e *storage.Event, r *event.Record, at id.Index) error {
-	intent, err := one(x.store.Events(ctx, x.identity.Tenant, at, at+1, storage.FieldRecord))
-	if isDamage(err) {
+	intent, err := log.ReadEvent(ctx, x.store, x.identity.Tenant, at, storage.FieldRecord)
+	if log.IsDamage(err) {
 		return nil
 	}
 	if err != nil {
@@ -40,7 +41,7 @@ func (x *examiner) compareIntent(ctx context.Context, e *storage.Event, r *event
 		return nil
 	}
 	if intent.Tool != e.Tool || !r.FollowsFrom(&record) {
-		x.find(Suspect, "record", uint64(e.Index), "does not follow from its intent")
+		x.reportIndex(log.Suspect, "record", uint64(e.Index), "does not follow from its intent")
 	}
 	return nil
 }

@@ -1,16 +1,12 @@
-package log
+package audit
 
 import (
-	"errors"
 	"sync"
 
 	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
-
-// ErrDamaged is wrapped by what refuses to copy a ledger that is not whole. The
-// text names the place.
-var ErrDamaged = errors.New("damaged")
 
 // inspector checks the documents of many events at a time: signatures are most of
 // the work of whoever reads a ledger again. It may be used by several goroutines,
@@ -32,16 +28,16 @@ func newInspector(processors int) *inspector {
 func (n *inspector) processors() int { return cap(n.free) }
 
 // inspection is events in their order whose documents are being checked. After
-// wait, verdicts has one for each.
+// await, verdicts has one for each.
 type inspection struct {
 	events   []storage.Event
 	verdicts []verdict
 	shares   sync.WaitGroup
 }
 
-// begin has the documents of events checked, in as many shares as there are
+// beginInspection has the documents of events checked, in as many shares as there are
 // processors.
-func (n *inspector) begin(of *Identity, events []storage.Event) *inspection {
+func (n *inspector) beginInspection(of *log.Identity, events []storage.Event) *inspection {
 	c := &inspection{events: events, verdicts: make([]verdict, len(events))}
 	share := max(1, (len(events)+n.processors()-1)/n.processors())
 	for first := 0; first < len(events); first += share {
@@ -50,19 +46,19 @@ func (n *inspector) begin(of *Identity, events []storage.Event) *inspection {
 			checker := <-n.free
 			defer func() { n.free <- checker }()
 			for k := first; k < end; k++ {
-				c.verdicts[k] = checker.check(of, &events[k])
+				c.verdicts[k] = checker.checkDocuments(of, &events[k])
 			}
 		})
 	}
 	return c
 }
 
-// wait returns when every verdict is there.
-func (c *inspection) wait() { c.shares.Wait() }
+// awaitVerdicts returns when every verdict is there.
+func (c *inspection) awaitVerdicts() { c.shares.Wait() }
 
-// inspect returns a verdict for each of the events.
-func (n *inspector) inspect(of *Identity, events []storage.Event) []verdict {
-	c := n.begin(of, events)
-	c.wait()
+// inspectAll returns a verdict for each of the events.
+func (n *inspector) inspectAll(of *log.Identity, events []storage.Event) []verdict {
+	c := n.beginInspection(of, events)
+	c.awaitVerdicts()
 	return c.verdicts
 }

@@ -1,10 +1,11 @@
-package log
+package audit
 
 import (
 	"bytes"
 
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/log"
 
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
@@ -23,13 +24,13 @@ type verdict struct {
 	result *event.Record // the record of a result, which follows from its intent's; nil for all others
 }
 
-// finding returns what is wrong with the documents of an event, nil for nothing.
-func (v verdict) finding(i *Identity, at id.Index) *Finding {
+// toFinding returns what is wrong with the documents of an event, nil for nothing.
+func (v verdict) toFinding(i *log.Identity, at id.Index) *Finding {
 	switch {
 	case v.record != "":
-		return foundAt(i, Suspect, "record", uint64(at), v.record)
+		return newFindingAt(i, log.Suspect, "record", uint64(at), v.record)
 	case v.envelope != "":
-		return foundAt(i, Suspect, "envelope", uint64(at), v.envelope)
+		return newFindingAt(i, log.Suspect, "envelope", uint64(at), v.envelope)
 	}
 	return nil
 }
@@ -38,8 +39,8 @@ func (v verdict) finding(i *Identity, at id.Index) *Finding {
 // goroutine at a time.
 type checker struct{ keys map[string]edkey.Public }
 
-// check checks the documents of an event of a ledger.
-func (c *checker) check(i *Identity, e *storage.Event) verdict {
+// checkDocuments checks the documents of an event of a ledger.
+func (c *checker) checkDocuments(i *log.Identity, e *storage.Event) verdict {
 	if event.RecordHash(e.Record) != e.Entry.Record {
 		return verdict{record: "is not the one that the entry commits to"}
 	}
@@ -57,21 +58,21 @@ func (c *checker) check(i *Identity, e *storage.Event) verdict {
 		v.result = &r
 	}
 	var envelope *event.Envelope
-	if envelope, v.envelope = c.envelope(i, e, &r); v.envelope == "" && r.Signer == event.SignerSystem {
-		v.newest = readCorrection(envelope, r.ReceivedAt)
+	if envelope, v.envelope = c.checkEnvelope(i, e, &r); v.envelope == "" && r.Signer == event.SignerSystem {
+		v.newest = log.ReadClockChange(envelope, r.ReceivedAt)
 	}
 	return v
 }
 
-// envelope reads the envelope of an event, and says what is wrong with it.
-func (c *checker) envelope(i *Identity, e *storage.Event, r *event.Record) (*event.Envelope, string) {
+// checkEnvelope reads the envelope of an event, and says what is wrong with it.
+func (c *checker) checkEnvelope(i *log.Identity, e *storage.Event, r *event.Record) (*event.Envelope, string) {
 	envelope, err := event.Parse(e.Envelope, event.Options{Server: true, MaxBytes: len(e.Envelope) + 1, Organization: i.Organization})
-	return envelope, c.compare(envelope, err, e, r)
+	return envelope, c.compareEnvelope(envelope, err, e, r)
 }
 
-// compare compares an envelope with its record and columns; err is why it can't be
+// compareEnvelope compares an envelope with its record and columns; err is why it can't be
 // parsed.
-func (c *checker) compare(envelope *event.Envelope, err error, e *storage.Event, r *event.Record) string {
+func (c *checker) compareEnvelope(envelope *event.Envelope, err error, e *storage.Event, r *event.Record) string {
 	switch {
 	case e.Envelope == nil:
 		return "is missing"
@@ -86,7 +87,7 @@ func (c *checker) compare(envelope *event.Envelope, err error, e *storage.Event,
 	case r.Policy.Intent != "" && !envelope.IsResultOf(r.Policy.Intent):
 		return "is not a result of the event that the record names"
 	}
-	key, err := c.key(r.PublicKey)
+	key, err := c.decodeKey(r.PublicKey)
 	if err != nil {
 		return "is signed by a key that is none"
 	}
@@ -99,7 +100,7 @@ func (c *checker) compare(envelope *event.Envelope, err error, e *storage.Event,
 // maxKeys bounds the decoded keys that one checker keeps, about 200 bytes each.
 const maxKeys = 4096
 
-func (c *checker) key(multikey string) (edkey.Public, error) {
+func (c *checker) decodeKey(multikey string) (edkey.Public, error) {
 	if k, ok := c.keys[multikey]; ok {
 		return k, nil
 	}

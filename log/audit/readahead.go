@@ -1,10 +1,11 @@
-package log
+package audit
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -15,7 +16,7 @@ const (
 	portionBytes  = 512 << 10
 )
 
-// portion is events in their order, and what ended the reading behind them.
+// placePortion is events in their order, and what ended the reading behind them.
 type portion struct {
 	*inspection
 	err error
@@ -32,35 +33,35 @@ func (x *examiner) readAhead(ctx context.Context, begin, end id.Index) <-chan po
 		bytes := 0
 		for e, err := range x.store.Events(ctx, x.identity.Tenant, begin, end, storage.FieldRecord|storage.FieldEnvelope) {
 			if err != nil {
-				x.hand(ctx, portions, events, err)
+				x.handOver(ctx, portions, events, err)
 				return
 			}
 			events, bytes = append(events, e), bytes+len(e.Record)+len(e.Envelope)
 			if len(events) < portionEvents && bytes < portionBytes {
 				continue
 			}
-			if !x.hand(ctx, portions, events, nil) {
+			if !x.handOver(ctx, portions, events, nil) {
 				return
 			}
 			events, bytes = nil, 0
 		}
-		x.hand(ctx, portions, events, nil)
+		x.handOver(ctx, portions, events, nil)
 	}()
 	return portions
 }
 
-// hand begins the inspection of events and hands them on; false when ctx has ended.
-func (x *examiner) hand(ctx context.Context, portions chan<- portion, events []storage.Event, err error) bool {
+// handOver begins the inspection of events and hands them on; false when ctx has ended.
+func (x *examiner) handOver(ctx context.Context, portions chan<- portion, events []storage.Event, err error) bool {
 	select {
-	case portions <- portion{x.in.begin(x.identity, events), err}:
+	case portions <- portion{x.in.beginInspection(x.identity, events), err}:
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-// read examines events up to end, or up to one that can't be read.
-func (x *examiner) read(ctx context.Context, end id.Index) error {
+// readPortions examines events up to end, or up to one that can't be read.
+func (x *examiner) readPortions(ctx context.Context, end id.Index) error {
 	reading, stop := context.WithCancel(ctx)
 	portions := x.readAhead(reading, x.tree.Size(), end)
 	defer func() {
@@ -69,7 +70,7 @@ func (x *examiner) read(ctx context.Context, end id.Index) error {
 		}
 	}()
 	for p := range portions {
-		if err := x.portion(ctx, p); err != nil {
+		if err := x.placePortion(ctx, p); err != nil {
 			return err
 		}
 	}
@@ -77,16 +78,16 @@ func (x *examiner) read(ctx context.Context, end id.Index) error {
 		return err
 	}
 	if x.tree.Size() < end {
-		return fmt.Errorf("%w: event is missing", errInconsistent)
+		return fmt.Errorf("%w: event is missing", log.ErrInconsistent)
 	}
 	return nil
 }
 
-// portion takes events into account, in their order.
-func (x *examiner) portion(ctx context.Context, p portion) error {
-	p.wait()
+// placePortion takes events into account, in their order.
+func (x *examiner) placePortion(ctx context.Context, p portion) error {
+	p.awaitVerdicts()
 	for i := range p.events {
-		if err := x.event(ctx, p.events[i], p.verdicts[i]); err != nil {
+		if err := x.examineEvent(ctx, p.events[i], p.verdicts[i]); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,216 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// Finding is one thing that is wrong in a stored ledger.
+type Finding struct {
+	Tenant  id.Tenant
+	Origin  id.Origin
+	Place   string // what is wrong, with its index: "entry 17", "tile 0/3", "head"
+	Problem string
+	Level   log.Level // what it does to the ledger: log.Suspect or log.Frozen
+}
+
+func (f Finding) String() string {
+	return fmt.Sprintf("%s: %s: %s", f.Origin, f.Place, f.Problem)
+}
+
+// newFindingAt returns a finding about the thing with an index.
+func newFindingAt(i *log.Identity, level log.Level, what string, at uint64, problem string) *Finding {
+	return &Finding{Tenant: i.Tenant, Origin: i.Origin, Place: fmt.Sprintf("%s %d", what, at), Problem: problem, Level: level}
+}
+
+// examiner re-verifies a stored ledger from the store itself, below all caches:
+// each entry links to the one before, each record is the entry's, each envelope
+// is the record's and is signed, each id leads to its event, and the tree that
+// grows from the entries has the stored tiles, none beyond them, and the head's
+// root. One that began at the first event compares the months' counters too.
+//
+// What the documents of an event say by themselves is checked ahead, by the
+// inspector; all else in the order of the events. Memory does not grow with the
+// ledger: a few portions of events, 256 names and a counter for each month.
+//
+// Two things are the operator's word alone, which nothing else in the store
+// repeats: what an idempotency key is bound to, and an event's disclosure.
+type examiner struct {
+	store    storage.Ledgers
+	identity *log.Identity
+	in       *inspector // of the documents
+	report   func(Finding)
+
+	head    storage.Head
+	tree    *tlog.Builder
+	whole   bool // it began at the first event
+	prev    id.Hash
+	before  id.Instant // received_at of the newest record that could be read
+	dated   bool       // and that is the record of prev
+	counted map[log.Month]uint64
+	full    []tlog.FullTile
+	names   []examinedName // since indices were last looked up
+	wrong   bool           // something was reported
+	stopped bool           // at an entry that can't be read: the examination can't go further
+}
+
+type examinedName struct {
+	name storage.DedupKey
+	at   id.Index
+}
+
+func newExaminer(store storage.Ledgers, in *inspector, identity *log.Identity, head storage.Head, report func(Finding)) *examiner {
+	x := &examiner{
+		store: store, identity: identity, in: in, report: report, head: head, whole: true,
+		tree: new(tlog.Builder), prev: event.Genesis(identity.Origin),
+		counted: make(map[log.Month]uint64),
+	}
+	if month, events := identity.Carried(); events > 0 {
+		x.counted[month] = events
+	}
+	return x
+}
+
+// resumeBehind continues behind the events [0, position), which were found in order
+// and had this root then.
+func (x *examiner) resumeBehind(ctx context.Context, position id.Index, root id.Hash) error {
+	if position == 0 {
+		return nil
+	}
+	head, tree, err := log.RestoreTree(ctx, x.store, x.identity.Tenant, position, root)
+	if err != nil {
+		return err
+	}
+	x.tree, x.prev, x.before, x.whole = tree, head.Last, head.LastReceived, false
+	return nil
+}
+
+// advanceTo checks the events from where the examiner stands up to end. An event
+// whose record or envelope can't be read is passed by, since its entry goes on
+// with the chain; one without an entry ends the examination.
+func (x *examiner) advanceTo(ctx context.Context, end id.Index) error {
+	for x.tree.Size() < end {
+		err := x.readPortions(ctx, end)
+		if log.IsDamage(err) {
+			err = x.examineDamaged(ctx, x.tree.Size(), err)
+		}
+		if err != nil || x.stopped {
+			return err
+		}
+	}
+	return x.lookUpNames(ctx)
+}
+
+// examineDamaged finds out which part of an event can't be read.
+func (x *examiner) examineDamaged(ctx context.Context, at id.Index, cause error) error {
+	part := func(parts storage.Fields) (storage.Event, error) {
+		return log.ReadEvent(ctx, x.store, x.identity.Tenant, at, parts)
+	}
+	e, err := part(0)
+	switch {
+	case log.IsDamage(err):
+		x.reportIndex(log.Frozen, "entry", uint64(at), cause.Error())
+		x.stopped = true
+		return nil
+	case err != nil:
+		return err
+	}
+	if _, err = part(storage.FieldRecord); err == nil {
+		x.reportIndex(log.Suspect, "envelope", uint64(at), cause.Error())
+	} else {
+		x.reportIndex(log.Suspect, "record", uint64(at), cause.Error())
+	}
+	x.dated = false
+	return x.placeEntry(ctx, e)
+}
+
+func (x *examiner) reportIndex(level log.Level, what string, at uint64, problem string) {
+	x.reportFinding(*newFindingAt(x.identity, level, what, at, problem))
+}
+
+func (x *examiner) reportProblem(level log.Level, place, problem string) {
+	x.reportFinding(Finding{Tenant: x.identity.Tenant, Origin: x.identity.Origin, Place: place, Problem: problem, Level: level})
+}
+
+func (x *examiner) reportFinding(f Finding) {
+	x.wrong = true
+	x.report(f)
+}
+
+// examineEvent takes the next event into account, v being what its documents say.
+func (x *examiner) examineEvent(ctx context.Context, e storage.Event, v verdict) error {
+	x.judgeDocuments(&e, v)
+	if err := x.placeEvent(ctx, e); err != nil || v.result == nil {
+		return err
+	}
+	return x.checkResult(ctx, &e, v.result)
+}
+
+// judgeDocuments takes what the documents of the next event say, which may contradict those
+// before it.
+func (x *examiner) judgeDocuments(e *storage.Event, v verdict) {
+	if v.record == "" && v.received < x.before && !x.mayFallBack(v) {
+		v.record = "was received before the one before it"
+	}
+	x.dated = false
+	if f := v.toFinding(x.identity, e.Index); f != nil {
+		x.reportFinding(*f)
+	}
+	if v.record != "" {
+		return
+	}
+	if v.received < x.before {
+		x.forgetLaterMonths(log.MonthOf(v.received))
+	}
+	x.before, x.dated = v.received, true
+	if v.counted {
+		x.counted[log.MonthOf(v.received)]++
+	}
+}
+
+// mayFallBack reports whether the next event may be received before x.before: it is the
+// server's statement that says from which time its ledger comes back.
+func (x *examiner) mayFallBack(v verdict) bool {
+	if !x.dated { // the event before it could not be read, and may be later than x.before
+		return v.newest >= x.before
+	}
+	return v.newest == x.before
+}
+
+// forgetLaterMonths lets the months after m begin with 0, as a ledger_clock event does.
+func (x *examiner) forgetLaterMonths(m log.Month) {
+	for later := range x.counted {
+		if later > m {
+			x.counted[later] = 0
+		}
+	}
+}
+
+// placeEvent checks that an event is where it belongs, in chain, tree and index.
+func (x *examiner) placeEvent(ctx context.Context, e storage.Event) error {
+	if err := x.placeEntry(ctx, e); err != nil {
+		return err
+	}
+	return x.noteEventID(ctx, storage.DedupKey{Text: string(e.ID)}, e.Index)
+}
+
+// placeEntry takes an entry into chain and tree.
+func (x *examiner) placeEntry(ctx context.Context, e storage.Event) error {
+	if e.Entry.Prev != x.prev {
+		x.reportIndex(log.Frozen, "entry", uint64(e.Index), "does not link to the entry before")
+	}
+	x.prev = log.EntryOf(e).Hash()
+	x.full = x.tree.Append(x.full[:0], x.prev)
+	for _, t := range x.full {
+		if err := x.compareTile(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+const (
+	lookEvery  = time.Second // the longest time between two looks at the ledgers that moved
+	turnEvents = 4096        // of one ledger, before it is another one's turn
+)
+
+// followMoves re-verifies new events until ctx ends. After every it looks at all ledgers of
+// the store; those that move meanwhile are noticed at once.
+func (a *Auditor) followMoves(ctx context.Context, every time.Duration) {
+	var looked time.Time
+	for ctx.Err() == nil {
+		if time.Since(looked) >= every {
+			a.reportStop(ctx, a.inspectAll(ctx))
+			looked = time.Now()
+		}
+		a.noteMoved(ctx)
+		if !a.giveTurns(ctx, a.backlog.listDueLedgers(time.Now(), every)) {
+			_ = wait.For(ctx, min(every, lookEvery))
+		}
+	}
+}
+
+// giveTurns gives each of the ledgers a turn. It reports whether there was one, and all
+// could be read.
+func (a *Auditor) giveTurns(ctx context.Context, due []id.Tenant) bool {
+	well := len(due) > 0
+	for _, t := range due {
+		if ctx.Err() != nil {
+			return false
+		}
+		if err := a.takeTurn(ctx, t, turnEvents); err != nil && ctx.Err() == nil {
+			a.logger.Error("ledger not re-verified", "tenant", t, "err", err)
+			a.backlog.delayLedger(t, time.Now())
+			well = false
+		}
+	}
+	return well
+}
+
+// inspectAll is a round: it finds out how far the re-verification of each ledger lags
+// behind its head, and sets the metrics of all of them together. A ledger with damaged
+// records or envelopes counts for no lag, because its position stays before the damage.
+func (a *Auditor) inspectAll(ctx context.Context) error {
+	round := newRound()
+	for t, err := range a.store.Tenants(ctx) {
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		done, level, err := a.inspectOne(ctx, t)
+		if err != nil && ctx.Err() == nil {
+			a.logger.Error("ledger not re-verified", "tenant", t, "err", err)
+		}
+		round.countLedger(done, level)
+	}
+	a.metrics.setRoundGauges(round, a.clock())
+	return nil
+}
+
+// inspectOne compares the position of a ledger with its head. It does not load a ledger
+// that has no new events.
+func (a *Auditor) inspectOne(ctx context.Context, t id.Tenant) (log.Reverified, log.Level, error) {
+	level := a.ledgers.FaultLevel(ctx, t)
+	done, err := a.readPosition(ctx, t)
+	if err != nil {
+		return done.Reverified, level, err
+	}
+	head, err := a.store.Head(ctx, t)
+	if log.IsDamage(err) { // loading the ledger freezes it
+		_, err = a.ledgers.State(ctx, t)
+	}
+	if err != nil {
+		return done.Reverified, level, fmt.Errorf("re-verify: %w", err)
+	}
+	if done.To > head.Size { // another store: begin anew
+		done.Reverified = log.Reverified{}
+	}
+	a.notePositionLag(ctx, t, level, done.To, head.Size)
+	return done.Reverified, level, nil
+}
+
+// noteMoved notes the new sizes of the ledgers that moved.
+func (a *Auditor) noteMoved(ctx context.Context) {
+	for _, t := range a.moved.Take() {
+		s, err := a.ledgers.State(ctx, t)
+		if err != nil {
+			continue // the next round looks at it
+		}
+		position, known := a.backlog.findPosition(t)
+		if !known {
+			done, err := a.readPosition(ctx, t)
+			if err != nil {
+				continue
+			}
+			position = done.To
+		}
+		a.notePositionLag(ctx, t, s.Fault().Level, position, s.Size())
+	}
+}
+
+// notePositionLag notes that a ledger is re-verified up to position and has so many events.
+func (a *Auditor) notePositionLag(ctx context.Context, t id.Tenant, level log.Level, position, size id.Index) {
+	switch {
+	case level == log.Suspect || level == log.Frozen || level == log.Succeeded || size <= position:
+		a.backlog.removeLedger(t)
+	case !a.backlog.extendLag(t, position, size):
+		since := id.InstantOf(a.clock())
+		if oldest, err := log.ReadEvent(ctx, a.store, t, position, storage.FieldRecord); err == nil {
+			since = oldest.ReceivedAt
+		}
+		a.backlog.replaceLag(t, lag{position: position, size: size, since: since, noticed: time.Now()})
+	}
+}
+
+// takeTurn re-verifies at most so many of the next events of a ledger.
+func (a *Auditor) takeTurn(ctx context.Context, t id.Tenant, most id.Index) error {
+	done, err := a.readPosition(ctx, t)
+	if err != nil {
+		return err
+	}
+	s, err := a.ledgers.State(ctx, t)
+	if err != nil {
+		return err
+	}
+	if done.To > s.Size() {
+		done = positionRecord{}
+	}
+	if s.Fault().Level == log.Frozen || s.Size() == done.To {
+		a.backlog.removeLedger(t)
+		return nil
+	}
+	x, err := a.newExaminer(ctx, s, done.To, done.Root)
+	if err != nil {
+		return err
+	}
+	if x.tree.Size() == 0 {
+		done.Since = id.InstantOf(a.clock())
+	}
+	err = a.advanceSlowly(ctx, x, min(x.tree.Size()+most, s.Size()), func() float64 {
+		a.noteMoved(ctx) // a turn may take long
+		return restFactor(a.backlog.countEvents())
+	})
+	if err == nil && !x.stopped && x.tree.Size() == s.Size() {
+		err = x.compareHead(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("re-verify: %w", err)
+	}
+	if x.wrong {
+		a.backlog.removeLedger(t)
+		return nil
+	}
+	return a.storeTurn(ctx, x, done.Since)
+}
+
+// storeTurn stores the position that a turn has reached.
+func (a *Auditor) storeTurn(ctx context.Context, x *examiner, since id.Instant) error {
+	t := x.identity.Tenant
+	err := a.changePosition(ctx, t, func(done *positionRecord) {
+		fresh := done.To == 0 || x.whole // it began at the first event
+		done.To, done.Root, done.At = x.tree.Size(), x.tree.Root(), id.InstantOf(a.clock())
+		if fresh {
+			done.Since, done.Pass = since, passPosition{}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	before, _ := a.backlog.findLag(t)
+	a.backlog.removeLedger(t)
+	s, err := a.ledgers.State(ctx, t)
+	if err != nil {
+		return err
+	}
+	a.notePositionLag(ctx, t, s.Fault().Level, x.tree.Size(), s.Size())
+	if x.tree.Size() < x.head.Size { // it goes on at once
+		a.backlog.setNoticed(t, before.noticed)
+	}
+	return nil
+}

@@ -1,0 +1,281 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// FsckResult counts what Fsck has checked.
+type FsckResult struct {
+	Ledgers, Events, Findings int
+	Importing, Moved          int // ledgers that take no events here, without being at fault
+	Succeeded                 int // frozen ledgers that have a successor
+}
+
+// Ledgers are examined ahead of the one whose findings are being reported, so many in all.
+// One with so many findings waits for its turn.
+const (
+	fsckAtOnce    = 8
+	findingsAhead = 64
+)
+
+// Fsck re-verifies every ledger of a store from its first event, and each head against its
+// anchor. It reports what is wrong from the caller's goroutine, in the order of the store
+// and of the events. It uses all processors, for one ledger as for many. The store MUST have
+// no writer. anchors may be nil. An error means that the check could not be finished.
+func Fsck(ctx context.Context, store log.Store, keyring *seal.Keyring, anchors *anchor.Folder, report func(Finding)) (FsckResult, error) {
+	examining, stop := context.WithCancel(ctx)
+	f := &fsck{
+		store: store, anchors: anchors, in: newInspector(runtime.GOMAXPROCS(0)),
+		reader: log.NewReader(log.Options{Store: store, Keyring: keyring, Anchors: anchors, TileCacheBytes: readerCacheBytes, LeafCacheBytes: readerCacheBytes}),
+		begun:  make(chan *examination, fsckAtOnce-1),
+	}
+	f.running.Go(func() { f.examineAll(examining) })
+	defer f.running.Wait()
+	defer stop()
+	var result FsckResult
+	var missing *anchor.Comparison
+	if anchors != nil {
+		missing = anchors.CompareOrigins()
+	}
+	for e := range f.begun {
+		for found := range e.findings {
+			result.Findings++
+			report(found)
+		}
+		result.addExamination(e, missing)
+		if e.err != nil {
+			return result, fmt.Errorf("fsck: %w", e.err)
+		}
+	}
+	if err := ctx.Err(); err != nil || anchors == nil {
+		return result, err
+	}
+	if err := reportMissing(missing, report); err != nil {
+		return result, fmt.Errorf("fsck: %w", err)
+	}
+	result.Findings += missing.CountMissing()
+	return result, nil
+}
+
+// readerCacheBytes bounds the tiles that are kept to compare heads with anchors.
+const readerCacheBytes = 8 << 20
+
+// reportMissing reports the origins that have an anchor and no ledger.
+func reportMissing(missing *anchor.Comparison, report func(Finding)) error {
+	origins, slugs, err := missing.Missing()
+	if err != nil {
+		return err
+	}
+	for _, o := range origins {
+		problem := "there is no ledger of this origin in the store"
+		if slug, named := slugs[o]; named {
+			problem += ", its slug was " + string(slug)
+		}
+		report(Finding{Origin: o, Place: "anchor", Problem: problem, Level: log.Frozen})
+	}
+	return nil
+}
+
+// addExamination adds an examination that has ended.
+func (r *FsckResult) addExamination(e *examination, missing *anchor.Comparison) {
+	r.Events += e.size
+	if e.origin == "" {
+		return
+	}
+	r.Ledgers++
+	if missing != nil {
+		missing.MarkPresent(e.origin)
+	}
+	switch e.level {
+	case log.Importing:
+		r.Importing++
+	case log.Moved:
+		r.Moved++
+	case log.Succeeded:
+		r.Succeeded++
+	}
+}
+
+// fsck is one run of Fsck.
+type fsck struct {
+	store   log.Store
+	reader  *log.Reader
+	anchors *anchor.Folder // nil: none
+	in      *inspector
+	begun   chan *examination // in the order of the store; closed at the end
+	running sync.WaitGroup
+}
+
+// examination is that of one ledger. All fields but findings are set when findings is
+// closed.
+type examination struct {
+	findings chan Finding
+
+	origin id.Origin // "" when its identity can't be read
+	size   int       // events that were examined
+	level  log.Level
+	err    error // the examination was not finished
+}
+
+// examineAll begins the examination of all ledgers, each when there is room, until ctx ends.
+func (f *fsck) examineAll(ctx context.Context) {
+	defer close(f.begun)
+	for t, err := range f.store.Tenants(ctx) {
+		e := &examination{findings: make(chan Finding, findingsAhead)}
+		select {
+		case f.begun <- e:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			e.err = fmt.Errorf("list ledgers: %w", err)
+			close(e.findings)
+			return
+		}
+		f.running.Go(func() {
+			defer close(e.findings)
+			f.examineOne(ctx, t, e)
+		})
+	}
+}
+
+func (f *fsck) examineOne(ctx context.Context, t id.Tenant, e *examination) {
+	report := func(found Finding) {
+		select {
+		case e.findings <- found:
+		case <-ctx.Done():
+		}
+	}
+	stored, err := f.reader.Open(ctx, t)
+	switch {
+	case ctx.Err() != nil:
+		e.err = ctx.Err()
+		return
+	case err != nil:
+		report(Finding{Tenant: t, Origin: "(unknown)", Place: "identity", Problem: err.Error(), Level: log.Frozen})
+		return
+	}
+	e.origin = stored.Identity().Origin
+	if e.size, e.level, err = f.examineStored(ctx, stored, report); err != nil {
+		e.err = fmt.Errorf("%s: %w", e.origin, err)
+	}
+}
+
+func (f *fsck) examineStored(ctx context.Context, stored *log.Stored, report func(Finding)) (size int, level log.Level, err error) {
+	identity := stored.Identity()
+	head, err := f.store.Head(ctx, identity.Tenant)
+	if log.IsDamage(err) {
+		report(Finding{Tenant: identity.Tenant, Origin: identity.Origin, Place: "head", Problem: err.Error(), Level: log.Frozen})
+		return 0, log.Healthy, nil
+	}
+	if err != nil {
+		return 0, log.Healthy, err
+	}
+	x := newExaminer(f.store, f.in, identity, head, report)
+	if level, err = f.checkRecords(ctx, x, stored); err != nil {
+		return 0, level, err
+	}
+	err = x.advanceTo(ctx, head.Size)
+	if x.stopped || err != nil {
+		return int(x.tree.Size()), level, err
+	}
+	err = x.compareHead(ctx)
+	if err == nil && level != log.Importing && level != log.Succeeded {
+		err = f.compareAnchor(ctx, x, stored)
+	}
+	if err == nil && identity.Predecessor != 0 && head.Size > 0 {
+		err = f.checkSuccession(ctx, x)
+	}
+	return int(x.tree.Size()), level, err
+}
+
+// checkRecords reports a fault that is on record, and records that can't be read.
+func (f *fsck) checkRecords(ctx context.Context, x *examiner, stored *log.Stored) (log.Level, error) {
+	known, err := stored.RecordedFault(ctx)
+	switch {
+	case log.IsDamage(err):
+		x.reportProblem(log.Frozen, "fault record", err.Error())
+	case err != nil:
+		return known.Level, err
+	}
+	level, err := stored.LevelNow(ctx, known.Level)
+	if err != nil {
+		return level, err
+	}
+	switch level {
+	case log.Healthy, log.Importing, log.Moved, log.Succeeded: // the successor says why a succeeded ledger is frozen
+	default:
+		x.reportProblem(level, "ledger", "has a fault on record: "+known.Reason)
+	}
+	if _, err = readPosition(ctx, f.store, x.identity.Tenant); errors.Is(err, storage.ErrNotFound) {
+		return level, nil
+	}
+	if log.IsDamage(err) {
+		x.reportProblem(log.Suspect, "re-verification record", err.Error())
+		err = nil
+	}
+	return level, err
+}
+
+// compareAnchor compares the examined head with its anchor.
+func (f *fsck) compareAnchor(ctx context.Context, x *examiner, stored *log.Stored) error {
+	if f.anchors == nil {
+		return nil
+	}
+	shown, ok := f.anchors.Find(x.identity.Origin)
+	if !ok {
+		if x.head.Size > 0 {
+			x.reportProblem(log.ReadOnly, "anchor", "is missing")
+		}
+		return nil
+	}
+	ok, err := stored.Extends(ctx, x.head, x.tree, shown)
+	switch {
+	case log.IsDamage(err):
+		x.reportProblem(log.Frozen, "anchor", "can't be compared: "+err.Error())
+	case err != nil:
+		return err
+	case !ok:
+		x.reportProblem(log.Frozen, "head", fmt.Sprintf("does not extend the checkpoint shown at size %d", shown.Size))
+	}
+	return nil
+}
+
+// checkSuccession checks that the first event of a successor names the predecessor, with a
+// checkpoint that the predecessor has signed.
+func (f *fsck) checkSuccession(ctx context.Context, x *examiner) error {
+	first, err := log.ReadEvent(ctx, x.store, x.identity.Tenant, 0, storage.FieldRecord|storage.FieldEnvelope)
+	if log.IsDamage(err) {
+		return nil // which has been reported
+	}
+	if err != nil {
+		return err
+	}
+	said, err := verify.ReadSuccession(x.identity.Origin, log.EntryOf(first), first.Record, first.Envelope)
+	if err != nil {
+		x.reportProblem(log.Suspect, "record 0", err.Error())
+		return nil
+	}
+	before, err := f.reader.Open(ctx, x.identity.Predecessor)
+	if err == nil && before.Identity().Origin != said.Predecessor {
+		err = log.ErrInconsistent
+	}
+	if err == nil {
+		_, err = before.OpenCheckpoint([]byte(said.Checkpoint))
+	}
+	if err != nil {
+		x.reportProblem(log.Suspect, "predecessor", "is not the one that record 0 names: "+err.Error())
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// tileHashes is how many hashes a full tile has.
+const tileHashes = storage.TileSize / len(id.Hash{})
+
+// compareTile compares a tile that has just filled with the stored one and its root.
+func (x *examiner) compareTile(ctx context.Context, t tlog.FullTile) error {
+	place := fmt.Sprintf("tile %d/%d", t.Level, t.Index)
+	stored, err := x.store.TileHashes(ctx, x.identity.Tenant, t.Level, t.Index, 0, tileHashes)
+	switch {
+	case log.IsDamage(err):
+		x.reportProblem(log.Frozen, place, err.Error())
+	case err != nil:
+		return err
+	case !bytes.Equal(stored, t.Hashes):
+		x.reportProblem(log.Frozen, place, "is not that of the entries")
+	}
+	roots, err := x.store.TileRoots(ctx, x.identity.Tenant, t.Level, t.Index, t.Index+1)
+	switch {
+	case log.IsDamage(err):
+		x.reportProblem(log.Frozen, "root of "+place, err.Error())
+	case err != nil:
+		return err
+	case roots[0] != t.Root:
+		x.reportProblem(log.Frozen, "root of "+place, "is not that of the tile")
+	}
+	return nil
+}
+
+// lookups is how many names are looked up at once.
+const lookups = 256
+
+// noteEventID notes a name that must lead to an index.
+func (x *examiner) noteEventID(ctx context.Context, n storage.DedupKey, at id.Index) error {
+	x.names = append(x.names, examinedName{n, at})
+	if len(x.names) < lookups {
+		return nil
+	}
+	return x.lookUpNames(ctx)
+}
+
+// lookUpNames looks up the names since the last call, one by one if one of them
+// can't be read.
+func (x *examiner) lookUpNames(ctx context.Context) error {
+	names := x.names
+	x.names = x.names[:0]
+	err := x.compareNames(ctx, names)
+	if !log.IsDamage(err) {
+		return err
+	}
+	for i := range names {
+		switch err := x.compareNames(ctx, names[i:i+1]); {
+		case log.IsDamage(err):
+			x.reportIndex(log.Suspect, "event id of", uint64(names[i].at), err.Error())
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *examiner) compareNames(ctx context.Context, names []examinedName) error {
+	asked := make([]storage.DedupKey, len(names))
+	for i := range names {
+		asked[i] = names[i].name
+	}
+	found, err := x.store.Lookup(ctx, x.identity.Tenant, asked)
+	if err != nil {
+		return err
+	}
+	for i, at := range found {
+		if at != names[i].at {
+			x.reportIndex(log.Suspect, "event id of", uint64(names[i].at), "leads elsewhere")
+		}
+	}
+	return nil
+}
+
+// tileLevels is how many levels the tiles of the largest tree have.
+const tileLevels = 64 / 8
+
+// compareHead compares what the examiner arrived at with the head, and looks beyond.
+func (x *examiner) compareHead(ctx context.Context) error {
+	switch {
+	case x.tree.Root() != x.head.Root:
+		x.reportProblem(log.Frozen, "head", "its root is not that of the entries")
+	case x.prev != x.head.Last:
+		x.reportProblem(log.Frozen, "head", "its last event hash is not that of the last entry")
+	case x.dated && x.before != x.head.LastReceived:
+		x.reportProblem(log.Frozen, "head", "its last time is not that of the last entry")
+	}
+	for level := range uint8(tileLevels) {
+		if err := x.checkBeyond(ctx, level, uint64(x.head.Size)>>(8*(uint(level)+1))); err != nil {
+			return err
+		}
+	}
+	return x.compareCounters(ctx)
+}
+
+// checkBeyond reports a tile, or root of one, that the head does not reach: entries
+// were there once. A head that has moved may have reached it meanwhile.
+func (x *examiner) checkBeyond(ctx context.Context, level uint8, index uint64) error {
+	_, err := x.store.TileHashes(ctx, x.identity.Tenant, level, index, 0, tileHashes)
+	_, rootErr := x.store.TileRoots(ctx, x.identity.Tenant, level, index, index+1)
+	if errors.Is(err, storage.ErrNotFound) && errors.Is(rootErr, storage.ErrNotFound) {
+		return nil
+	}
+	for _, err := range []error{err, rootErr} {
+		if err != nil && !log.IsDamage(err) {
+			return err
+		}
+	}
+	current, err := x.isCurrent(ctx)
+	if current {
+		x.reportProblem(log.Frozen, fmt.Sprintf("tile %d/%d", level, index), "lies beyond the head")
+	}
+	return err
+}
+
+// isCurrent reports whether the examined head is still the stored one.
+func (x *examiner) isCurrent(ctx context.Context) (bool, error) {
+	head, err := x.store.Head(ctx, x.identity.Tenant)
+	return err == nil && head.Size == x.head.Size, err
+}
+
+// compareCounters compares the counters of all months that have events. Only an
+// examination from the first event on knows how many there are. The newest month
+// counts only while the head stands still.
+func (x *examiner) compareCounters(ctx context.Context) error {
+	if !x.whole || x.head.Size == 0 {
+		return nil
+	}
+	newest := log.MonthOf(x.head.LastReceived)
+	x.counted[newest] += 0
+	for _, m := range slices.Sorted(maps.Keys(x.counted)) {
+		got, err := x.store.Counters(ctx, x.identity.Tenant, []string{m.CounterName()})
+		if err != nil && !log.IsDamage(err) {
+			return err
+		}
+		if err == nil && got[0] == x.counted[m] {
+			continue
+		}
+		current, err := x.isCurrent(ctx)
+		if err != nil {
+			return err
+		}
+		if current || m < newest {
+			x.reportProblem(log.Suspect, "counter "+m.CounterName(), "is not the number of events")
+		}
+	}
+	return nil
+}
