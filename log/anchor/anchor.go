@@ -5,7 +5,7 @@
 // Invariants:
 //
 //   - A checkpoint is durable when Put returns nil, and no crash takes it away again.
-//   - The anchor of an origin is the largest checkpoint that was put, whatever the order.
+//   - The anchor of an origin is the largest checkpoint that was put, in any order.
 //   - A journal is damaged at its end at most, where a crash cut off a note that was being
 //     written. Any other damage is an error of Open.
 //   - One process uses a folder at a time: two would overwrite each other's notes, and

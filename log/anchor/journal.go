@@ -8,27 +8,27 @@ import (
 	"path/filepath"
 )
 
-// journal is a file of notes. Each stands behind a line
+// journal is a file of notes. Each note follows a line
 //
 //	anchor <length in bytes> <first 16 hex digits of SHA-256 of the note>
 //
-// and begins on a line of its own, so that a person can read it.
+// which begins on a line of its own, so that a person can read the file.
 //
-// A journal has one writer. Its owner guards it by a mutex; only rewrite takes that
+// A journal has one writer. Its owner guards it by a mutex; rewriteNotes alone takes that
 // mutex itself.
 type journal struct {
 	path  string
 	file  *os.File    // nil: it is read-only, and there is no file
 	info  os.FileInfo // of file
-	size  int64       // of what is known to be whole
+	size  int64       // of the notes that are known to be whole
 	notes int
 
 	torn    bool // bytes of an append that failed may lie behind size
 	renamed bool // the rename that brought file to path may not be durable
 }
 
-// openJournal opens or makes the file and calls each with its notes in order. The
-// note is good until each returns. A note that a crash cut off is taken away.
+// openJournal opens or makes the file and calls see with its notes in order. A note is
+// valid until see returns. A note that a crash cut off is removed.
 func openJournal(path string, see func(note []byte) error) (*journal, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -45,8 +45,8 @@ func openJournal(path string, see func(note []byte) error) (*journal, error) {
 	return j, nil
 }
 
-// openJournalReadOnly is openJournal for whoever must not write: nothing is made or
-// taken away, and a file that is not there has no notes.
+// openJournalReadOnly is openJournal without writing: no file is made or cut, and a
+// missing file has no notes.
 func openJournalReadOnly(path string, see func(note []byte) error) (*journal, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -84,7 +84,8 @@ func (j *journal) loadNotes(see func(note []byte) error) (err error) {
 	}
 }
 
-// readAllNotes calls see with every note, in their order. The note is good until see returns.
+// readAllNotes calls see with every note, in their order. A note is valid until see
+// returns.
 func (j *journal) readAllNotes(see func(note []byte) error) error {
 	if j.file == nil {
 		return nil
@@ -104,8 +105,8 @@ func (j *journal) readAllNotes(see func(note []byte) error) error {
 	}
 }
 
-// appendNotes writes notes with one sync. When it fails the file is cut back to what
-// was whole, so that a later append finds it in order.
+// appendNotes writes notes with one sync. When it fails it cuts the file back to the whole
+// notes, so that a later append finds it in order.
 func (j *journal) appendNotes(notes [][]byte) error {
 	if err := j.finishFailed(); err != nil {
 		return err
@@ -127,8 +128,8 @@ func (j *journal) appendNotes(notes [][]byte) error {
 	return nil
 }
 
-// finishFailed ends what an append or a rewrite that failed has left to do: before that
-// nothing more is written.
+// finishFailed finishes an append or a rewrite that failed. Nothing is written before it
+// succeeds.
 func (j *journal) finishFailed() error {
 	if j.torn {
 		if err := j.file.Truncate(j.size); err != nil {
@@ -145,9 +146,9 @@ func (j *journal) finishFailed() error {
 	return nil
 }
 
-// isInPlace reports whether the file that is written is the one at its path: it is
-// not when somebody has removed or replaced the file or its folder. An error means
-// that nobody can tell at the moment.
+// isInPlace reports whether the file that is written is the one at its path. It is not if
+// the file or its folder was removed or replaced. An error means that this is not known at
+// the moment.
 func (j *journal) isInPlace() (bool, error) {
 	there, err := os.Stat(j.path)
 	if isMissing(err) {

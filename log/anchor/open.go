@@ -58,8 +58,7 @@ func newFolder(dir string, lock *os.File) *Folder {
 
 type journalOpener func(path string, see func(note []byte) error) (*journal, error)
 
-// loadJournals opens both journals at the same time. It leaves no file open if one of them
-// can't be opened.
+// loadJournals opens both journals at the same time. It leaves no file open if it fails.
 func (f *Folder) loadJournals(open journalOpener) error {
 	slugs := make(chan error)
 	go func() { slugs <- f.loadSlugs(open) }()
@@ -151,7 +150,7 @@ func removeRewrites(dir string) error {
 	return nil
 }
 
-// Close writes what was touched and closes the folder. Run MUST have ended.
+// Close writes the anchors of touched sources and closes the folder. Run MUST have ended.
 func (f *Folder) Close() error {
 	err := errors.Join(f.restoreLost(), f.Flush())
 	f.mu.Lock()

@@ -11,16 +11,16 @@ import (
 	"sync"
 )
 
-// rewriting is the pattern of files that a rewrite has not finished.
+// rewriting is the pattern of the files of unfinished rewrites.
 const rewriting = ".anchors-*"
 
-// rewriteNotes puts a new file with the notes that keep says in the journal's place. mu
-// guards the journal. It is held only for what was appended meanwhile, which the new
-// file has too, and for the exchange, so that appends go on while notes are copied.
+// rewriteNotes replaces the file of the journal by a new one with the notes that keep
+// accepts. mu guards the journal. It is held only to copy the notes that were appended
+// meanwhile and to exchange the files, so that appends go on while notes are copied.
 //
-// A crash at any moment leaves the old file or the new one at the path, and both
-// have all notes that were appended by then. What is read is the open file: a rewrite
-// brings back a journal that was removed under the process.
+// A crash at any moment leaves the old file or the new one at the path, and both have all
+// notes that were appended by then. Notes are read from the open file, so that a rewrite
+// restores a journal that was removed.
 func (j *journal) rewriteNotes(ctx context.Context, mu sync.Locker, keep func(note []byte) bool) error {
 	next, err := createCopy(j.path)
 	if err != nil {
@@ -53,7 +53,7 @@ func createCopy(path string) (*journalCopy, error) {
 	return &journalCopy{file: f, to: bufio.NewWriterSize(f, maxNoteBytes)}, nil
 }
 
-// fillFrom copies what there is, then what came while that was copied.
+// fillFrom copies the notes of a journal, then those that were appended meanwhile.
 func (c *journalCopy) fillFrom(ctx context.Context, j *journal, mu sync.Locker, keep func([]byte) bool) error {
 	for range 2 {
 		mu.Lock()
@@ -117,7 +117,7 @@ func (c *journalCopy) replaceJournal(j *journal, mu sync.Locker) error {
 	if err != nil {
 		return err
 	}
-	_ = j.file.Close() // what was read of it is in the new one
+	_ = j.file.Close() // its notes are in the new one
 	*j = journal{path: j.path, file: c.file, info: info, size: c.size, notes: c.notes, renamed: true}
 	_ = j.finishFailed() // or the next append tries again, and fails as long as this does
 	return nil

@@ -1,5 +1,5 @@
-// Package audit reads stored ledgers again and checks that they are what they were: in the
-// background (Auditor), of a store without a writer (Fsck), and on the way to another store
+// Package audit reads stored ledgers again and checks that they are unchanged: in the
+// background (Auditor), in a store without a writer (Fsck), and on the way to another store
 // (Export, Import).
 //
 // Invariants:
@@ -87,7 +87,7 @@ func New(o Options) *Auditor {
 	return a
 }
 
-// positionRecord is what is on record of the re-verification of a ledger.
+// positionRecord is the stored position of the re-verification of a ledger.
 type positionRecord struct {
 	log.Reverified
 	Pass passPosition `json:"pass,omitzero"`
@@ -178,7 +178,7 @@ func readPosition(ctx context.Context, store log.Store, t id.Tenant) (p position
 	return p, err
 }
 
-// changePosition changes what is on record of a ledger.
+// changePosition changes the stored position of a ledger.
 func (a *Auditor) changePosition(ctx context.Context, t id.Tenant, change func(*positionRecord)) error {
 	a.storing.Lock()
 	defer a.storing.Unlock()
@@ -199,8 +199,8 @@ func (a *Auditor) changePosition(ctx context.Context, t id.Tenant, change func(*
 }
 
 // newExaminer returns an examiner of a published state whose findings mark the ledger. It
-// stands at size, or at the first event if the events before size are not those that were
-// found there: a whole pass finds out what is wrong.
+// stands at size. It stands at the first event if the stored events before size are others
+// now: then a whole pass finds the fault.
 func (a *Auditor) newExaminer(ctx context.Context, s *log.State, size id.Index, root id.Hash) (*examiner, error) {
 	x := newExaminer(a.store, a.in, s.Identity(), s.Head(), func(f Finding) {
 		if err := a.ledgers.MarkFault(ctx, f.Tenant, f.Level, f.Place+": "+f.Problem); err != nil {

@@ -12,19 +12,19 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// verdict is what the documents of one event say by themselves, whatever lies
-// around the event.
+// verdict is the result of checking the documents of one event by themselves, without the
+// events around it.
 type verdict struct {
-	record   string     // what is wrong with the record; "": nothing
-	envelope string     // what is wrong with the envelope, when nothing is with the record
+	record   string     // fault of the record, "" for none
+	envelope string     // fault of the envelope, of an event with a good record
 	received id.Instant // received_at of the record
 	counted  bool       // the event counts against the plan
-	newest   id.Instant // what a ledger_clock event says of the one before it, 0 for all others
+	newest   id.Instant // newest_received_at of a ledger_clock event, 0 for all others
 
 	result *event.Record // the record of a result, which follows from its intent's; nil for all others
 }
 
-// toFinding returns what is wrong with the documents of an event, nil for nothing.
+// toFinding returns the fault of the documents of an event, nil for none.
 func (v verdict) toFinding(i *log.Identity, at id.Index) *Finding {
 	switch {
 	case v.record != "":
@@ -64,7 +64,7 @@ func (c *checker) checkDocuments(i *log.Identity, e *storage.Event) verdict {
 	return v
 }
 
-// checkEnvelope reads the envelope of an event, and says what is wrong with it.
+// checkEnvelope reads the envelope of an event, and returns its fault, "" for none.
 func (c *checker) checkEnvelope(i *log.Identity, e *storage.Event, r *event.Record) (*event.Envelope, string) {
 	envelope, err := event.Parse(e.Envelope, event.Options{Server: true, MaxBytes: len(e.Envelope) + 1, Organization: i.Organization})
 	return envelope, c.compareEnvelope(envelope, err, e, r)

@@ -11,36 +11,27 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Finding is one thing that is wrong in a stored ledger.
+// Finding is one fault in a stored ledger.
 type Finding struct {
 	Tenant  id.Tenant
 	Origin  id.Origin
-	Place   string // what is wrong, with its index: "entry 17", "tile 0/3", "head"
+	Place   string // the damaged object with its index: "entry 17", "tile 0/3", "head"
 	Problem string
-	Level   log.Level // what it does to the ledger: log.Suspect or log.Frozen
+	Level   log.Level // the consequence for the ledger: log.Suspect or log.Frozen
 }
 
 func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s: %s", f.Origin, f.Place, f.Problem)
 }
 
-// newFindingAt returns a finding about the thing with an index.
-func newFindingAt(i *log.Identity, level log.Level, what string, at uint64, problem string) *Finding {
-	return &Finding{Tenant: i.Tenant, Origin: i.Origin, Place: fmt.Sprintf("%s %d", what, at), Problem: problem, Level: level}
+// newFindingAt returns a finding about the object with an index.
+func newFindingAt(i *log.Identity, level log.Level, object string, at uint64, problem string) *Finding {
+	return &Finding{Tenant: i.Tenant, Origin: i.Origin, Place: fmt.Sprintf("%s %d", object, at), Problem: problem, Level: level}
 }
 
-// examiner re-verifies a stored ledger from the store itself, below all caches:
-// each entry links to the one before, each record is the entry's, each envelope
-// is the record's and is signed, each id leads to its event, and the tree that
-// grows from the entries has the stored tiles, none beyond them, and the head's
-// root. One that began at the first event compares the months' counters too.
-//
-// What the documents of an event say by themselves is checked ahead, by the
-// inspector; all else in the order of the events. Memory does not grow with the
-// ledger: a few portions of events, 256 names and a counter for each month.
-//
-// Two things are the operator's word alone, which nothing else in the store
-// repeats: what an idempotency key is bound to, and an event's disclosure.
+// examiner checks one stored ledger, as the package comment says. The inspector checks the
+// documents of events ahead; the examiner checks all else in the order of the events.
+// Memory holds a few portions of events, 256 event ids and a counter for each month.
 type examiner struct {
 	store    storage.Ledgers
 	identity *log.Identity
@@ -130,8 +121,8 @@ func (x *examiner) examineDamaged(ctx context.Context, at id.Index, cause error)
 	return x.placeEntry(ctx, e)
 }
 
-func (x *examiner) reportIndex(level log.Level, what string, at uint64, problem string) {
-	x.reportFinding(*newFindingAt(x.identity, level, what, at, problem))
+func (x *examiner) reportIndex(level log.Level, object string, at uint64, problem string) {
+	x.reportFinding(*newFindingAt(x.identity, level, object, at, problem))
 }
 
 func (x *examiner) reportProblem(level log.Level, place, problem string) {
@@ -143,7 +134,7 @@ func (x *examiner) reportFinding(f Finding) {
 	x.report(f)
 }
 
-// examineEvent takes the next event into account, v being what its documents say.
+// examineEvent checks the next event, whose documents have the verdict v.
 func (x *examiner) examineEvent(ctx context.Context, e storage.Event, v verdict) error {
 	x.judgeDocuments(&e, v)
 	if err := x.placeEvent(ctx, e); err != nil || v.result == nil {
@@ -152,8 +143,8 @@ func (x *examiner) examineEvent(ctx context.Context, e storage.Event, v verdict)
 	return x.checkResult(ctx, &e, v.result)
 }
 
-// judgeDocuments takes what the documents of the next event say, which may contradict those
-// before it.
+// judgeDocuments takes the verdict on the documents of the next event, which may
+// contradict those before it.
 func (x *examiner) judgeDocuments(e *storage.Event, v verdict) {
 	if v.record == "" && v.received < x.before && !x.mayFallBack(v) {
 		v.record = "was received before the one before it"
@@ -174,8 +165,8 @@ func (x *examiner) judgeDocuments(e *storage.Event, v verdict) {
 	}
 }
 
-// mayFallBack reports whether the next event may be received before x.before: it is the
-// server's statement that says from which time its ledger comes back.
+// mayFallBack reports whether the next event may be received before x.before, because it
+// is the statement of the server that the ledger comes back to an earlier time.
 func (x *examiner) mayFallBack(v verdict) bool {
 	if !x.dated { // the event before it could not be read, and may be later than x.before
 		return v.newest >= x.before

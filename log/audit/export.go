@@ -27,9 +27,9 @@ type Export struct {
 // yet.
 var ErrNotHere = errors.New("its import has not ended here")
 
-// OpenExport compares what is stored of a ledger with itself and with its anchor. It uses
-// Store, Keyring, Anchors and Logger of o, which stay the caller's. A ledger that no anchor
-// confirms is not copied.
+// OpenExport compares the stored values of a ledger with each other and with its anchor.
+// It uses Store, Keyring, Anchors and Logger of o, which stay the caller's. A ledger that
+// no anchor confirms is not copied.
 func OpenExport(ctx context.Context, o log.Options, t id.Tenant) (*Export, error) {
 	if err := o.Store.Barrier(ctx); err != nil {
 		return nil, fmt.Errorf("export: barrier: %w", err)

@@ -50,8 +50,8 @@ func (a *Auditor) giveTurns(ctx context.Context, due []id.Tenant) bool {
 }
 
 // inspectAll is a round: it finds out how far the re-verification of each ledger lags
-// behind its head, and sets the metrics of all of them together. A ledger with damaged
-// records or envelopes counts for no lag, because its position stays before the damage.
+// behind its head, and sets the metrics over all ledgers. A ledger with damaged records or
+// envelopes counts for no lag, because its position stays before the damage.
 func (a *Auditor) inspectAll(ctx context.Context) error {
 	round := newRound()
 	for t, err := range a.store.Tenants(ctx) {

@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// FsckResult counts what Fsck has checked.
+// FsckResult counts the ledgers and events that Fsck has checked, and its findings.
 type FsckResult struct {
 	Ledgers, Events, Findings int
 	Importing, Moved          int // ledgers that take no events here, without being at fault
@@ -30,8 +30,8 @@ const (
 )
 
 // Fsck re-verifies every ledger of a store from its first event, and each head against its
-// anchor. It reports what is wrong from the caller's goroutine, in the order of the store
-// and of the events. It uses all processors, for one ledger as for many. The store MUST have
+// anchor. It reports findings from the caller's goroutine, in the order of the store and
+// of the events. It uses all processors, for one ledger as for many. The store MUST have
 // no writer. anchors may be nil. An error means that the check could not be finished.
 func Fsck(ctx context.Context, store log.Store, keyring *seal.Keyring, anchors *anchor.Folder, report func(Finding)) (FsckResult, error) {
 	examining, stop := context.WithCancel(ctx)

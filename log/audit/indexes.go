@@ -53,8 +53,8 @@ func (x *examiner) noteEventID(ctx context.Context, n storage.DedupKey, at id.In
 	return x.lookUpNames(ctx)
 }
 
-// lookUpNames looks up the names since the last call, one by one if one of them
-// can't be read.
+// lookUpNames looks up the event ids since the last call. It looks them up one by one if
+// that fails because of damage.
 func (x *examiner) lookUpNames(ctx context.Context) error {
 	names := x.names
 	x.names = x.names[:0]
@@ -93,7 +93,7 @@ func (x *examiner) compareNames(ctx context.Context, names []examinedName) error
 // tileLevels is how many levels the tiles of the largest tree have.
 const tileLevels = 64 / 8
 
-// compareHead compares what the examiner arrived at with the head, and looks beyond.
+// compareHead compares the examined events with the head, and looks for tiles beyond it.
 func (x *examiner) compareHead(ctx context.Context) error {
 	switch {
 	case x.tree.Root() != x.head.Root:

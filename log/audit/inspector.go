@@ -8,11 +8,10 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// inspector checks the documents of many events at a time: signatures are most of
-// the work of whoever reads a ledger again. It may be used by several goroutines,
-// for several ledgers.
+// inspector checks the documents of many events at a time, because signatures are most of
+// the work of an audit. It may be used by several goroutines, for several ledgers.
 type inspector struct {
-	free chan *checker // who has one checks, so that no more than these do at once
+	free chan *checker // a check holds one, so that no more checks run at once
 }
 
 // newInspector returns an inspector that keeps so many processors busy.

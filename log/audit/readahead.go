@@ -16,15 +16,15 @@ const (
 	portionBytes  = 512 << 10
 )
 
-// placePortion is events in their order, and what ended the reading behind them.
+// portion is events in their order, and the error that ended the reading behind them.
 type portion struct {
 	*inspection
 	err error
 }
 
-// readAhead reads the events [begin, end) and has them inspected while whoever takes
-// the portions places those before. No more portions are ahead than there are
-// processors, and two. The channel is closed at the end, or soon after ctx ends.
+// readAhead reads the events [begin, end) and has their documents checked while the caller
+// places the events before. No more portions are ahead than there are processors, and two.
+// The channel is closed at the end, or soon after ctx ends.
 func (x *examiner) readAhead(ctx context.Context, begin, end id.Index) <-chan portion {
 	portions := make(chan portion, x.in.processors())
 	go func() {

@@ -22,8 +22,8 @@ type Agent struct{ key edkey.Private }
 // NewAgent returns an agent with a key of its own.
 func NewAgent() *Agent { return &Agent{key: edkey.NewPrivate()} }
 
-// Envelope signs an event with an id, which is also its payload's text, and
-// whatever else the payload is to have.
+// Envelope signs an event with an id, which is also its payload's text, and with more
+// members of the payload.
 func (a *Agent) Envelope(t testing.TB, tenant id.Tenant, name string, more map[string]any) *event.Envelope {
 	t.Helper()
 	payload := map[string]any{"text": name}
@@ -50,7 +50,7 @@ func (a *Agent) Envelope(t testing.TB, tenant id.Tenant, name string, more map[s
 	return e
 }
 
-// Attestation is what the server states about an event of the agent.
+// Attestation returns the statement of the server about an event of the agent.
 func (a *Agent) Attestation(e *event.Envelope) log.Attestation {
 	return log.Attestation{
 		Form: event.FormDigest, PublicKey: did.Multikey(a.key.Public().Bytes()), Signer: event.SignerAgent, Custody: event.CustodyAgent,
@@ -64,7 +64,7 @@ func Genesis(t id.Tenant) log.Genesis {
 	return log.Genesis{Organization: Organization(t), Origin: Origin(t)}
 }
 
-// Signed returns what the checkpoint of a state says, once its signature was checked.
+// Signed returns the checkpoint of a state after checking its signature.
 func Signed(s *log.State) (tlog.Checkpoint, error) {
 	return tlog.OpenCheckpoint(bytes.Clone(s.Checkpoint()), s.VerifierKey())
 }
@@ -75,7 +75,7 @@ type Time struct {
 	passed time.Duration
 }
 
-// Clock shows noon of one day, and what has passed since.
+// Clock returns noon of one day plus the time that has passed since.
 func (c *Time) Clock() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +89,7 @@ func (c *Time) Pass(d time.Duration) {
 	c.passed += d
 }
 
-// Copy returns another one that shows the same.
+// Copy returns another clock that shows the same time.
 func (c *Time) Copy() *Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -74,8 +74,8 @@ func (s *Service) proof(t testing.TB, state *log.State, at id.Index) []id.Hash {
 	return proof
 }
 
-// auditEnvelope checks a stored envelope against its record, which says who signed:
-// what an envelope says of its actor anybody may say.
+// auditEnvelope checks a stored envelope against its record. The record says which key
+// signed, because an envelope may say anything about its actor.
 func auditEnvelope(t testing.TB, e storage.Event) (*event.Envelope, event.Signer) {
 	t.Helper()
 	record, err := event.ParseRecord(e.Record)

@@ -1,6 +1,6 @@
-// Package ledgertest gives tests of the layers above package notary what those
-// layers stand on: ledgers of two organizations on a store in memory, a clock
-// that the test moves, and an auditor that reads back what was stated.
+// Package ledgertest is the fixture of tests above package sysevent: ledgers of two
+// organizations on a store in memory, a clock that the test moves, and an auditor that
+// reads the stored statements back.
 package ledgertest
 
 import (
@@ -38,7 +38,7 @@ type Service struct {
 	Engine  storage.Engine     // on which all is
 	Ledgers *log.Ledgers
 	Notary  *sysevent.Notary
-	Witness log.Witness // asked before first events; nil: nobody
+	Witness log.Witness // asked before first events; nil: none
 	*Time
 	keyring *seal.Keyring
 	anchors string
@@ -51,8 +51,8 @@ func (s *Service) Confirm(ctx context.Context, state *log.State) {
 	}
 }
 
-// New returns a service without organizations on a store in memory, which ends
-// with the test.
+// New returns a service without organizations on a store in memory, which ends with the
+// test.
 func New(t testing.TB) *Service {
 	t.Helper()
 	store := storagetest.NewModel()
@@ -87,7 +87,7 @@ func (s *Service) Again(t testing.TB, engine storage.Engine) *Service {
 }
 
 // Adopted returns the service as it is after a restart on another engine without any
-// anchors, where somebody has adopted the heads of tenants.
+// anchors, where an operator has adopted the heads of tenants.
 func (s *Service) Adopted(t testing.TB, engine storage.Engine, tenants ...id.Tenant) *Service {
 	t.Helper()
 	again := &Service{keyring: s.keyring, Time: s.Time}
