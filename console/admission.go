@@ -1,16 +1,13 @@
 package console
 
 import (
-	"context"
-	"io"
 	"net/http"
-	"time"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
-	"github.com/agentledger/agentledger/policy"
 )
 
 // admit tells who asks, when the role of that person has a right.
@@ -28,83 +25,34 @@ func (s *Server) admit(r *http.Request, right string) (*account.Session, error) 
 	return who, nil
 }
 
-// weightUnit is how many bytes of a body weigh as much as one request.
-const weightUnit = 64 << 10
-
-// weight returns what a request weighs among those of its organization that are at
-// work. A read does nothing but use a processor.
-func (s *Server) weight(r *http.Request) int {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		return s.Floor.ReadWeight
-	}
-	n := r.ContentLength
-	if n < 0 || n > policy.MaxBytes {
-		n = policy.MaxBytes
-	}
-	return 1 + int(n/weightUnit)
+// classOf returns how the requests of a route are admitted.
+func (s *Server) classOf(route *edge.Route[call]) *admission.Class {
+	return &admission.Class{Control: s.Control, Limit: s.limit, MaxBody: route.Body.Max, Computes: route.Method == http.MethodGet}
 }
 
-// peerTime is for how long a request that waits for its sender or its reader keeps
-// its place at work.
-const peerTime = 20 * time.Millisecond
-
-// place is a request's place at work on the floor.
-type place struct {
-	lobby  *admission.Lobby
-	party  admission.Party
-	weight int
-	loan   *admission.Loan // while it waits for its peer
-	gone   bool            // there is nothing to leave
+// exchange is one request of a person and its answer.
+type exchange struct {
+	request
+	server *Server
+	right  string
+	handle call
+	w      http.ResponseWriter
+	answer answer
 }
 
-// enter waits for a place at work for a request of an organization.
-func (s *Server) enter(r *http.Request, t id.Tenant) (*place, error) {
-	p := &place{lobby: s.Floor.Lobby, party: admission.Party{Tenant: t}, weight: s.weight(r)}
-	return p, p.lobby.Enter(r.Context(), p.party, p.weight)
-}
-
-// lend gives the place up for as long as the peer takes, if that is long.
-func (p *place) lend() { p.loan = p.lobby.Lend(p.party, p.weight, peerTime) }
-
-// regain ends lend. With an error, that of ctx, there is no place any more.
-func (p *place) regain(ctx context.Context) error {
-	loan := p.loan
-	p.loan = nil
-	if loan == nil || loan.Keep() {
-		return nil
+// Identify implements admission.Call.
+func (e *exchange) Identify() (t admission.Tenant, err error) {
+	if e.who, err = e.server.admit(e.Request, e.right); err != nil {
+		return t, err
 	}
-	err := p.lobby.Enter(ctx, p.party, p.weight)
-	p.gone = err != nil
+	return admission.TenantOf(e.who.Tenant), nil
+}
+
+// Handle implements admission.Call.
+func (e *exchange) Handle() (err error) {
+	e.answer, err = e.handle(&e.request)
 	return err
 }
 
-func (p *place) leave() {
-	if p.gone || p.loan != nil && !p.loan.Keep() {
-		return
-	}
-	p.lobby.Leave(p.party, p.weight)
-}
-
-// patientBody is the body of a request that is at work: a sender that is slow keeps
-// no place.
-type patientBody struct {
-	io.ReadCloser
-	ctx   context.Context // of the request
-	place *place
-	begun bool
-}
-
-// Read reads on.
-func (b *patientBody) Read(p []byte) (int, error) {
-	if !b.begun {
-		b.begun = true
-		b.place.lend()
-	}
-	n, err := b.ReadCloser.Read(p)
-	if err != nil { // the end, mostly
-		if lost := b.place.regain(b.ctx); lost != nil {
-			err = lost
-		}
-	}
-	return n, err
-}
+// Send implements admission.Sender.
+func (e *exchange) Send() error { return e.answer.write(e.w) }

@@ -8,31 +8,40 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/console"
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
-// crowd is a console on a floor for one processor, on which four requests of an
-// organization work at a time when it has company.
+// crowd is a console whose load control is for one processor, so that four requests of
+// an organization have slots at a time when there is contention.
 type crowd struct {
 	*world
-	floor *admission.Floor
+	control *admission.Control
 }
 
 func newCrowd(t *testing.T, change ...func(*console.Options)) crowd {
-	floor := admission.NewFloor(1)
-	set := func(o *console.Options) { o.Floor = floor }
-	return crowd{newWorld(t, append(change, set)...), floor}
+	control := admission.New(1)
+	set := func(o *console.Options) { o.Control = control }
+	return crowd{newWorld(t, append(change, set)...), control}
 }
 
-// full reports whether red has no room at work, beside blue.
+// full reports whether red has no free slot, beside blue.
 func (c crowd) full() bool {
 	ended := endedContext(c.t)
-	c.floor.Company.Came(admission.Party{Tenant: blue})
-	if err := c.floor.Lobby.Enter(ended, admission.Party{Tenant: red}, 1); err != nil {
+	c.come(blue)
+	if err := c.control.Slots.Acquire(ended, admission.TenantOf(red), 1); err != nil {
 		return true
 	}
-	c.floor.Lobby.Leave(admission.Party{Tenant: red}, 1)
+	c.control.Slots.Release(admission.TenantOf(red), 1)
 	return false
+}
+
+// come makes contention by a request of a tenant.
+func (c crowd) come(t id.Tenant) {
+	if err := c.control.Processors.Acquire(c.t.Context(), admission.TenantOf(t), 1); err != nil {
+		c.t.Fatal(err)
+	}
+	c.control.Processors.Release(admission.TenantOf(t), 1)
 }
 
 // until waits for something that other goroutines do.
@@ -47,11 +56,11 @@ func (c crowd) until(what string, happens func() bool) {
 
 // Of an organization that keeps the console busy a few calls are at work, beside
 // what its senders do, and the other organization's go on.
-func TestConsoleHasItsPlaceOnTheFloor(t *testing.T) {
+func TestConsoleHasItsShareOfSlots(t *testing.T) {
 	w := newCrowd(t)
 	release := w.Store.Hold() // nothing that is written becomes durable
-	w.floor.Company.Came(admission.Party{Tenant: red})
-	w.floor.Company.Came(admission.Party{Tenant: blue})
+	w.come(red)
+	w.come(blue)
 	answers := make(chan got, 8)
 	for i := range cap(answers) {
 		r := w.request("POST", "/ingest-keys", `{"name":"`+string(rune('a'+i))+`"}`)

@@ -11,8 +11,8 @@
 //   - Of an inactive organization everything can be read and nothing changed, but
 //     that keys can be revoked.
 //   - A request that a browser makes for another site changes nothing.
-//   - Its work has its place on the floor as one party with the organization's
-//     senders, and what is too much is refused before its body is looked at.
+//   - In the load control, its requests and those of the organization's senders are one
+//     tenant. A request beyond the limit is refused before its body is read.
 //   - Lists have pages. A secret is in the answer to the call that made it, and in
 //     no other.
 //   - No answer is ever cached.
@@ -63,9 +63,9 @@ type Options struct {
 	Witnesses  Witnesses
 	PublicURL  string // pages of its origin may call, also through a proxy that changes Host
 
-	// Floor is shared with other surfaces; default: one of its own for
+	// Control is the load control shared with other surfaces; default: one of its own for
 	// runtime.GOMAXPROCS(0) processors.
-	Floor *admission.Floor
+	Control *admission.Control
 	// Calls under way in all and of one organization. Defaults: 1,024 and 256.
 	MaxInFlight, MaxInFlightOrganization int
 }
@@ -74,17 +74,17 @@ type Options struct {
 type Server struct {
 	Options
 	crossOrigin *http.CrossOriginProtection
-	gate        *admission.Gate
+	limit       *admission.Limit
 }
 
 // New returns a server.
 func New(o Options) (*Server, error) {
-	if o.Floor == nil {
-		o.Floor = admission.NewFloor(runtime.GOMAXPROCS(0))
+	if o.Control == nil {
+		o.Control = admission.New(runtime.GOMAXPROCS(0))
 	}
 	s := &Server{
 		Options: o, crossOrigin: http.NewCrossOriginProtection(),
-		gate: admission.NewGate(cmp.Or(o.MaxInFlight, 1024), cmp.Or(o.MaxInFlightOrganization, 256)),
+		limit: admission.NewLimit(cmp.Or(o.MaxInFlight, 1024), cmp.Or(o.MaxInFlightOrganization, 256)),
 	}
 	u, err := url.Parse(o.PublicURL)
 	if err == nil {

@@ -57,34 +57,14 @@ func (s *Server) whileActive(c call) call {
 	}
 }
 
-// serve lets in who may make a call while there is room, and to work on the floor
-// when there is a place for the organization.
+// serve takes the requests of a route through the load control.
 func (s *Server) serve(route *edge.Route[call]) edge.Handler {
-	right, answer := route.Permission.Right, route.Handler
+	right, handle, class := route.Permission.Right, route.Handler, s.classOf(route)
 	if right == rightWrite || right == rightVote {
-		answer = s.whileActive(answer)
+		handle = s.whileActive(handle)
 	}
 	return func(w http.ResponseWriter, r *http.Request) error {
-		who, err := s.admit(r, right)
-		if err != nil {
-			return err
-		}
-		if err := s.gate.Enter(who.Tenant, 1); err != nil {
-			return err
-		}
-		defer s.gate.Leave(who.Tenant, 1)
-		at, err := s.enter(r, who.Tenant)
-		if err != nil {
-			return err
-		}
-		defer at.leave()
-		r.Body = &patientBody{ReadCloser: r.Body, ctx: r.Context(), place: at}
-		a, err := answer(&request{r, who, route.Body})
-		if err != nil {
-			return err
-		}
-		at.lend()
-		return a.write(w)
+		return class.Serve(r, &exchange{request: request{Request: r, body: route.Body}, server: s, right: right, handle: handle, w: w})
 	}
 }
 

@@ -38,10 +38,10 @@ func (s *Server) take(ctx context.Context, c caller, lines [][]byte) ([]intake, 
 			return nil, err
 		}
 	}
-	if err := s.lines.Enter(ctx, c.party(), len(lines)+1); err != nil {
+	if err := s.lines.Acquire(ctx, c.tenant(), len(lines)+1); err != nil {
 		return nil, err
 	}
-	defer s.lines.Leave(c.party(), len(lines)+1)
+	defer s.lines.Release(c.tenant(), len(lines)+1)
 	if err := s.settleLines(ctx, c, r); err != nil {
 		return r.batch, r.refuseOpen(err)
 	}

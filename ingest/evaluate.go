@@ -44,10 +44,10 @@ func (s *Server) evaluate(w http.ResponseWriter, r *http.Request, c caller, body
 // decision answers the question in body. ask is what to ask people for, nil when
 // nothing is.
 func (s *Server) decision(ctx context.Context, c caller, body []byte) (a answer, ask *approval.Question, err error) {
-	if err := s.turns.Take(ctx, c.party()); err != nil {
+	if err := s.control.Processors.Acquire(ctx, c.tenant(), 1); err != nil {
 		return answer{}, nil, err
 	}
-	defer s.turns.Give(c.party())
+	defer s.control.Processors.Release(c.tenant(), 1)
 	q, err := parseQuestion(body)
 	if err != nil {
 		return answer{}, nil, err

@@ -106,11 +106,11 @@ type Options struct {
 	// because they do nothing but wait. Defaults: 6,144 and 1,024.
 	MaxPolls, MaxPollsOrganization int
 
-	// Floor is shared with other surfaces; default: one of its own for
+	// Control is the load control shared with other surfaces; default: one of its own for
 	// runtime.GOMAXPROCS(0) processors.
-	Floor *admission.Floor
+	Control *admission.Control
 
-	// Refusals a second of one organization, and of all who are nobody, that are
+	// Refusals a second of one organization, and of all unknown callers, that are
 	// answered at once; those beyond are answered a second later. 0: all at once.
 	MaxRefusals int
 
@@ -139,8 +139,8 @@ func (o Options) withDefaults() Options {
 	if o.MaxPollsOrganization == 0 {
 		o.MaxPollsOrganization = 1024
 	}
-	if o.Floor == nil {
-		o.Floor = admission.NewFloor(runtime.GOMAXPROCS(0))
+	if o.Control == nil {
+		o.Control = admission.New(runtime.GOMAXPROCS(0))
 	}
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
@@ -164,14 +164,13 @@ type Server struct {
 	maxBytes         int
 	maxAhead, maxAge time.Duration
 
-	gate    *admission.Gate
-	asked   *admission.Gate  // of evaluations: events that wait for the store take no room from them
-	polls   *admission.Gate  // that wait
-	lobby   *admission.Lobby // between the headers and the work on the body
-	lines   *admission.Lobby // of batches, by lines, between reading and the queue
-	turns   *admission.Turns // of reading and evaluating, which take processors and nothing else
-	brake   *admission.Brake
-	metrics *metrics
+	control     *admission.Control
+	limit       *admission.Limit
+	evaluations *admission.Limit     // apart, so that events that wait for the store do not refuse evaluations
+	polls       *admission.Limit     // of polls that wait
+	lines       *admission.FairQueue // of batches, by lines, between reading and the queue
+	pacer       *admission.RefusalPacer
+	metrics     *metrics
 }
 
 // linesInQueue is how many lines of an organization's batches may be in its queue for
@@ -180,8 +179,8 @@ type Server struct {
 // whole and is not refused by halves.
 const linesInQueue = 2048
 
-// refusalHold is how much later refusals beyond Options.MaxRefusals are answered.
-const refusalHold = time.Second
+// refusalDelay is how much later refusals beyond Options.MaxRefusals are answered.
+const refusalDelay = time.Second
 
 // New returns a server. Its 401 answers carry a Bearer challenge.
 func New(o Options) *Server {
@@ -189,15 +188,14 @@ func New(o Options) *Server {
 	s := &Server{
 		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, rulebook: o.Rulebook, intents: meter.NewIntents(o.Ledgers), approvals: o.Approvals, workflows: o.Workflows,
 		clock: o.Clock, maxBytes: o.MaxBytes, maxAhead: o.MaxAhead, maxAge: o.MaxAge,
-		gate:  admission.NewGate(o.MaxInFlight, o.MaxInFlightOrganization),
-		asked: admission.NewGate(o.MaxInFlight, o.MaxInFlightOrganization),
-		polls: admission.NewSharedGate(o.MaxPolls, o.MaxPollsOrganization),
-		lobby: o.Floor.Lobby,
-		lines: admission.NewLobby(nil, linesInQueue),
-		turns: o.Floor.Turns,
-		brake: admission.NewBrake(o.MaxRefusals, refusalHold),
+		control:     o.Control,
+		limit:       admission.NewLimit(o.MaxInFlight, o.MaxInFlightOrganization),
+		evaluations: admission.NewLimit(o.MaxInFlight, o.MaxInFlightOrganization),
+		polls:       admission.NewSharedLimit(o.MaxPolls, o.MaxPollsOrganization, "Too many polls wait; ask again later, or without wait", pollRetry),
+		lines:       admission.NewFairQueue(linesInQueue),
+		pacer:       admission.NewRefusalPacer(o.MaxRefusals, refusalDelay),
 	}
-	s.metrics = newMetrics(o.Metrics, s.brake, s.polls, s.gate, s.asked)
+	s.metrics = newMetrics(o.Metrics, s.pacer, s.polls, s.limit, s.evaluations)
 	s.edge.Quiet = true
 	s.edge.Challenge = "Bearer"
 	return s

@@ -55,10 +55,10 @@ func (in *intake) read(ctx context.Context, body []byte) {
 }
 
 func (in *intake) parse(ctx context.Context, body []byte) error {
-	if err := in.server.turns.Take(ctx, in.caller.party()); err != nil {
+	if err := in.server.control.Processors.Acquire(ctx, in.caller.tenant(), 1); err != nil {
 		return err
 	}
-	defer in.server.turns.Give(in.caller.party())
+	defer in.server.control.Processors.Release(in.caller.tenant(), 1)
 	e, err := event.Parse(body, event.Options{MaxBytes: in.server.maxBytes, Organization: in.caller.Organization})
 	if err != nil {
 		return err

@@ -18,10 +18,10 @@ import (
 // configuration is decided here, under the state that the append is guarded by.
 func (in *intake) prepare(ctx context.Context, state *log.State) (log.Submission, error) {
 	s, e := in.server, in.envelope
-	if err := s.turns.Take(ctx, in.caller.party()); err != nil { // a batch has a thousand of these
+	if err := s.control.Processors.Acquire(ctx, in.caller.tenant(), 1); err != nil { // a batch has a thousand of these
 		return log.Submission{}, err
 	}
-	defer s.turns.Give(in.caller.party())
+	defer s.control.Processors.Release(in.caller.tenant(), 1)
 	settings, err := s.active(ctx, state)
 	if err != nil {
 		return log.Submission{}, err

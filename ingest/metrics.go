@@ -17,7 +17,7 @@ type metrics struct {
 	verify    prometheus.Histogram
 }
 
-func newMetrics(r prometheus.Registerer, b *admission.Brake, polls *admission.Gate, gates ...*admission.Gate) *metrics {
+func newMetrics(r prometheus.Registerer, p *admission.RefusalPacer, polls *admission.Limit, limits ...*admission.Limit) *metrics {
 	events := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_ingest_events_total", Help: "Events by what became of them, lines of batches included."}, []string{"result"})
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -34,16 +34,16 @@ func newMetrics(r prometheus.Registerer, b *admission.Brake, polls *admission.Ga
 		m.decisions[d] = decisions.WithLabelValues(d.String())
 	}
 	r.MustRegister(events, decisions, shadows, m.verify)
-	registerLimits(r, b, gates)
+	registerLimits(r, p, limits)
 	registerPolls(r, polls)
 	return m
 }
 
-func registerLimits(r prometheus.Registerer, b *admission.Brake, gates []*admission.Gate) {
-	sum := func(count func(*admission.Gate) float64) func() float64 {
+func registerLimits(r prometheus.Registerer, p *admission.RefusalPacer, limits []*admission.Limit) {
+	sum := func(count func(*admission.Limit) float64) func() float64 {
 		return func() (all float64) {
-			for _, g := range gates {
-				all += count(g)
+			for _, l := range limits {
+				all += count(l)
 			}
 			return all
 		}
@@ -52,21 +52,21 @@ func registerLimits(r prometheus.Registerer, b *admission.Brake, gates []*admiss
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_ingest_overload_total", Help: "Requests refused since too much was under way, by the bound that was reached.",
 			ConstLabels: prometheus.Labels{"bound": bound},
-		}, sum(func(g *admission.Gate) float64 { return float64(count(g.Refused())) }))
+		}, sum(func(l *admission.Limit) float64 { return float64(count(l.Refused())) }))
 	}
 	r.MustRegister(
 		refusals("all", func(n admission.Refused) uint64 { return n.All }),
 		refusals("organization", func(n admission.Refused) uint64 { return n.One }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_ingest_in_flight", Help: "Weight of the requests under way: one each, and one for each 64 KiB of body.",
-		}, sum(func(g *admission.Gate) float64 { return float64(g.Inside()) })),
+		}, sum(func(l *admission.Limit) float64 { return float64(l.InUse()) })),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_ingest_held_refusals_total", Help: "Refusals that were answered later since there were too many.",
-		}, func() float64 { return float64(b.Held()) }),
+		}, func() float64 { return float64(p.Delayed()) }),
 	)
 }
 
-func registerPolls(r prometheus.Registerer, polls *admission.Gate) {
+func registerPolls(r prometheus.Registerer, polls *admission.Limit) {
 	refusals := func(bound string, count func(admission.Refused) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_poll_overload_total", Help: "Long polls refused because too many wait, by the bound that was reached.",
@@ -77,7 +77,7 @@ func registerPolls(r prometheus.Registerer, polls *admission.Gate) {
 		refusals("all", func(n admission.Refused) uint64 { return n.All }),
 		refusals("organization", func(n admission.Refused) uint64 { return n.One }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "agentledger_polls_waiting", Help: "Long polls that wait."},
-			func() float64 { return float64(polls.Inside()) }),
+			func() float64 { return float64(polls.InUse()) }),
 	)
 }
 

@@ -7,37 +7,10 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/flow/approval"
-	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
 // pollRetry is when to come again with a poll for which there was no room to wait.
 const pollRetry = 5 * time.Second
-
-// place takes the place of a request for an approval, among those that wait or, if it
-// does not wait, among those that work. leave gives it back.
-func (s *Server) place(r *http.Request, c caller) (leave func(), err error) {
-	gate := s.gate
-	if wait, _ := waitOf(r); wait > 0 {
-		gate = s.polls
-	}
-	if err := gate.Enter(c.Tenant, 1); err != nil {
-		if gate == s.polls {
-			err = &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "Too many polls wait; ask again later, or without wait", RetryAfter: pollRetry, Err: err}
-		}
-		return nil, err
-	}
-	return func() { gate.Leave(c.Tenant, 1) }, nil
-}
-
-// admitPoll lets in a request that may wait.
-func (s *Server) admitPoll(w http.ResponseWriter, r *http.Request, c caller, route *edge.Route[handler]) error {
-	leave, err := s.place(r, c)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	return route.Handler(w, r, c, nil)
-}
 
 // longestWait returns for how long a request may wait, 0 when it does not say so in the
 // right form; getApproval refuses that.

@@ -87,7 +87,7 @@ type Options struct {
 	MaxInFlight int                   // reads under way at a time, and as many of heads and checkpoints; default 512
 	GzipBytes   int64                 // room for compressed entry bundles; default 32 MiB
 	DIDBytes    int64                 // room for DID documents; default 16 MiB
-	Floor       *admission.Floor      // shared with other surfaces; default: one of its own
+	Control     *admission.Control    // load control shared with other surfaces; default: one of its own
 	Metrics     prometheus.Registerer // default: none
 }
 
@@ -106,14 +106,12 @@ type Server struct {
 	publicURL string
 	host      string // of did:web identifiers
 	clock     func() time.Time
-	gate      *admission.Gate
-	newest    *admission.Gate // of heads and checkpoints: reads that wait for the store take no room from them
+	control   *admission.Control
+	limit     *admission.Limit
+	newest    *admission.Limit // of heads and checkpoints, so that reads that wait for the store do not refuse them
 	press     *press
 	heads     *cache.Map[id.Tenant, *keptHead]
 	documents *cache.Loading[documentName, documentBody]
-	lobby     *admission.Lobby
-	// readWeight is what a read weighs among those of its party that are at work.
-	readWeight int
 }
 
 // New returns a server.
@@ -127,8 +125,8 @@ func New(o Options) *Server {
 	if o.MaxInFlight == 0 {
 		o.MaxInFlight = 512
 	}
-	if o.Floor == nil {
-		o.Floor = admission.NewFloor(runtime.GOMAXPROCS(0))
+	if o.Control == nil {
+		o.Control = admission.New(runtime.GOMAXPROCS(0))
 	}
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
@@ -143,10 +141,10 @@ func New(o Options) *Server {
 	s := &Server{
 		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, grantKeys: o.GrantKeys, witnesses: o.Witnesses, directory: o.Directory, lists: o.LogList,
 		publicURL: o.PublicURL, host: strings.ToLower(host), clock: o.Clock,
-		gate: admission.NewGate(o.MaxInFlight, o.MaxInFlight), newest: admission.NewGate(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics), heads: newHeads(), documents: newDocuments(o.DIDBytes), lobby: o.Floor.Lobby, readWeight: o.Floor.ReadWeight,
+		control: o.Control, limit: admission.NewLimit(o.MaxInFlight, o.MaxInFlight), newest: admission.NewLimit(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics), heads: newHeads(), documents: newDocuments(o.DIDBytes),
 	}
 	s.edge.Quiet = true
-	registerGates(o.Metrics, s.gate, s.newest)
+	registerLimits(o.Metrics, s.limit, s.newest)
 	return s
 }
 
@@ -187,8 +185,9 @@ type getter func(request) (representation, error)
 
 // serve answers the requests of a route. Whatever is not there, the answer is the same.
 func (s *Server) serve(route *edge.Route[getter]) edge.Handler {
+	class := s.classOf(route)
 	return func(w http.ResponseWriter, r *http.Request) error {
-		err := s.answer(w, request{Request: r}, route.Handler)
+		err := class.Serve(r, &call{request: request{Request: r}, server: s, get: route.Handler, w: w})
 		if fault.Is(err, fault.NotFound) {
 			return fault.Wrap(fault.NotFound, "Not found", err)
 		}

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"runtime"
 	"time"
 
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
 // machine is the clock and the volumes of the machine that the service runs on. Tests
@@ -89,22 +86,4 @@ func (m machine) runServer(ctx context.Context, s *server, reason error, out ter
 	}
 	end()
 	return again && ctx.Err() == nil, errors.Join(err, s.stopServer(context.WithoutCancel(ctx)))
-}
-
-// moreThreads is how many more threads run Go code at a time than there are
-// processors while several organizations send.
-const moreThreads = 2
-
-// addThreads lets a new request begin while long work (an event of 150 KiB,
-// a flush, a compaction, the garbage collector) is on every processor: Go's scheduler
-// lets that go on for 10 ms, the kernel's gives a thread that was asleep its turn
-// at once. The floor still works for the number of processors. An organization alone
-// has nothing to gain and loses some of its throughput, so it gets none. A GOMAXPROCS
-// in the environment is left as it is.
-func addThreads(ctx context.Context, c *admission.Company) {
-	if os.Getenv("GOMAXPROCS") != "" {
-		return
-	}
-	processors := runtime.GOMAXPROCS(0)
-	c.Watch(ctx, func() { runtime.GOMAXPROCS(processors + moreThreads) }, runtime.SetDefaultGOMAXPROCS)
 }

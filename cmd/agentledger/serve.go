@@ -80,7 +80,6 @@ func (m machine) startServer(ctx context.Context, c config.Serve, logger *slog.L
 	}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
-	s.background.Go(func() { addThreads(background, service.floor.Company) })
 	s.background.Go(func() { service.compareWithAnchors(background) })
 	if service.logList != nil {
 		s.background.Go(func() { service.logList.Run(background) })

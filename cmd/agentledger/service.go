@@ -44,7 +44,7 @@ import (
 // It is built from left to right and closed from right to left.
 type service struct {
 	watch    *observation
-	floor    *admission.Floor // where all surfaces of the main listener work
+	control  *admission.Control // of all surfaces of the main listener
 	store    *store
 	clock    *clock.Guard // of everything below
 	ledgers  *log.Ledgers
@@ -85,7 +85,7 @@ func openService(ctx context.Context, c config.Serve, watch *observation, fatal 
 // newService builds the service on a store, which it closes when it can't.
 func newService(ctx context.Context, c config.Serve, st *store, watch *observation, fatal func(error)) (*service, error) {
 	watch.registry.MustRegister(st.engine.Collector())
-	s := &service{watch: watch, floor: admission.NewFloor(runtime.GOMAXPROCS(0)), store: st}
+	s := &service{watch: watch, control: admission.New(runtime.GOMAXPROCS(0)), store: st}
 	s.checks = []readiness{s.checkAppends, s.checkStore, s.checkClock}
 	s.registerModeMetric()
 	err := s.buildClock(c)
@@ -95,7 +95,7 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 	s.ledgers, err = log.Open(ctx, log.Options{
 		Store: st.engine, Keyring: st.keyring, Anchors: st.anchors, Logger: watch.logger, Metrics: watch.registry, Tracer: watch.tracer, Fatal: fatal,
 		Clock: s.clock.Now, Held: s.clock.Check, ReadOnly: st.readOnly, Anchored: c.AnchoredOnly,
-		Shared: func() bool { return !s.floor.Company.Alone() }, AnchorFirst: anchorFirst(c.Tuning, st.engine), Witness: s, LeafCacheBytes: leafCacheBytes(c.LeafCacheMiB),
+		Shared: s.control.Contended, AnchorFirst: anchorFirst(c.Tuning, st.engine), Witness: s, LeafCacheBytes: leafCacheBytes(c.LeafCacheMiB),
 	})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
@@ -151,7 +151,7 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		return err
 	}
 	records := s.store.engine
-	n := &sysevent.Notary{Ledgers: s.ledgers, Records: records, Keyring: s.store.keyring, Clock: s.clock.Now, Turns: s.floor.Turns}
+	n := &sysevent.Notary{Ledgers: s.ledgers, Records: records, Keyring: s.store.keyring, Clock: s.clock.Now, Processors: s.control.Processors}
 	rules, client, err := witnessRules(c)
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		return err
 	}
 	n.Disclosures = s.orgs // each needs the other: settings are stated, statements have a disclosure
-	s.rules = policystore.New(policystore.Options{Records: records, Notary: n, Quota: bounds, Turns: s.floor.Turns, Clock: s.clock.Now})
+	s.rules = policystore.New(policystore.Options{Records: records, Notary: n, Quota: bounds, Processors: s.control.Processors, Clock: s.clock.Now})
 	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now})
 	s.outbox = webhook.New(webhook.Options{
 		Records: records, Keyring: s.store.keyring, Caller: egress.New(egress.Options{Allow: c.CalloutAllow}), Clock: s.clock.Now, Metrics: s.watch.registry,
@@ -181,7 +181,7 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	})
 	s.workflows = workflow.New(workflow.Options{
 		Records: records, Notary: n, Ledgers: s.ledgers, Rulebook: s.rules, Agents: s.agents, Organizations: s.orgs,
-		Turns: s.floor.Turns, Silence: c.WorkflowSilence, MaxBytes: c.MaxEventKiB << 10, Clock: s.clock.Now, Held: s.clock.Check, Metrics: s.watch.registry,
+		Processors: s.control.Processors, Silence: c.WorkflowSilence, MaxBytes: c.MaxEventKiB << 10, Clock: s.clock.Now, Held: s.clock.Check, Metrics: s.watch.registry,
 	})
 	s.buildWitnesses(c, rules, client)
 	s.founder = &provision.Provisioner{
@@ -199,18 +199,18 @@ func (s *service) mainHandler(c config.Serve, shared *edge.Edge) (http.Handler, 
 		MaxBytes: c.MaxEventKiB << 10, MaxAhead: c.ClockAhead, MaxAge: c.ClockBehind,
 		MaxInFlight: c.MaxInFlight, MaxInFlightOrganization: c.MaxInFlightOrganization, MaxRefusals: c.MaxRefusals,
 		MaxPolls: c.MaxPolls, MaxPollsOrganization: c.MaxPollsOrganization,
-		Clock: s.clock.Now, Floor: s.floor, Metrics: s.watch.registry,
+		Clock: s.clock.Now, Control: s.control, Metrics: s.watch.registry,
 	})
 	events.Routes(r)
 	public := publicapi.New(publicapi.Options{
 		Edge: shared, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, GrantKeys: s.approvals, Witnesses: s.witnesses,
 		PublicURL: c.PublicURL, Directory: s.directoryName, LogList: s.publicLogList(),
-		Clock: s.clock.Now, MaxInFlight: c.MaxPublicReads, Floor: s.floor, Metrics: s.watch.registry,
+		Clock: s.clock.Now, MaxInFlight: c.MaxPublicReads, Control: s.control, Metrics: s.watch.registry,
 	})
 	public.Routes(r)
 	people, err := console.New(console.Options{
 		Edge: shared, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Workflows: s.workflows, Outbox: s.outbox, Witnesses: s.witnesses, PublicURL: c.PublicURL,
-		Rehearsals: simulate.New(simulate.Options{Ledgers: s.ledgers, Turns: s.floor.Turns, Clock: s.clock.Now}), Floor: s.floor,
+		Rehearsals: simulate.New(simulate.Options{Ledgers: s.ledgers, Processors: s.control.Processors, Clock: s.clock.Now}), Control: s.control,
 	})
 	if err != nil {
 		return nil, err

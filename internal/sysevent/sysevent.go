@@ -111,7 +111,7 @@ type Notary struct {
 	Keyring     *seal.Keyring
 	Disclosures Disclosures
 	Clock       func() time.Time
-	Turns       *admission.Turns // that acts are prepared in, shared with the other work of the server; nil: none
+	Processors  *admission.FairQueue // in which acts are prepared, shared with the other work of the server; nil: none
 
 	lanes keylock.Set[id.Tenant] // one act of an organization at a time
 }
@@ -186,14 +186,14 @@ func (n *Notary) State(ctx context.Context, t id.Tenant, principal string, prepa
 
 // take waits for a turn of preparing. A prepare must not take another one.
 func (n *Notary) take(ctx context.Context, t id.Tenant) (give func(), err error) {
-	if n.Turns == nil {
+	if n.Processors == nil {
 		return func() {}, nil
 	}
-	party := admission.Party{Tenant: t}
-	if err := n.Turns.TakeQuietly(ctx, party); err != nil {
+	tenant := admission.TenantOf(t)
+	if err := n.Processors.AcquireQuietly(ctx, tenant, 1); err != nil {
 		return nil, fmt.Errorf("wait for a turn: %w", err)
 	}
-	return func() { n.Turns.Give(party) }, nil
+	return func() { n.Processors.Release(tenant, 1) }, nil
 }
 
 func (n *Notary) drafts(ctx context.Context, s *log.State, principal string, statements []Statement) ([]log.Draft, error) {

@@ -202,16 +202,22 @@ func TestSystemEnvelope(t *testing.T) {
 	}
 }
 
-// In company an act is prepared in one of the organization's turns, so it leaves a
-// processor to others; what waits for the store holds none.
-func TestActsTakeTurns(t *testing.T) {
+// With contention an act is prepared on one of the organization's processors, so it leaves a
+// processor to others; an act that waits for the store holds none.
+func TestActsTakeProcessors(t *testing.T) {
 	s := newService(t)
-	floor := admission.NewFloor(2)
-	s.Notary.Turns = floor.Turns
-	own, other := admission.Party{Tenant: red}, admission.Party{Tenant: blue}
-	floor.Company.Came(own)
-	floor.Company.Came(other)
-	if err := floor.Turns.Take(t.Context(), own); err != nil { // the only one that red may have
+	control := admission.New(2)
+	s.Notary.Processors = control.Processors
+	own, other := admission.TenantOf(red), admission.TenantOf(blue)
+	come := func(tenant admission.Tenant) { // makes contention
+		if err := control.Slots.Acquire(t.Context(), tenant, 1); err != nil {
+			t.Fatal(err)
+		}
+		control.Slots.Release(tenant, 1)
+	}
+	come(own)
+	come(other)
+	if err := control.Processors.Acquire(t.Context(), own, 1); err != nil { // the only one that red may have
 		t.Fatal(err)
 	}
 	stated := make(chan error, 1)
@@ -224,10 +230,10 @@ func TestActsTakeTurns(t *testing.T) {
 	}
 	select {
 	case err := <-stated:
-		t.Errorf("stated beside the turn that is out: %v", err)
+		t.Errorf("stated beside the processor that is taken: %v", err)
 	default:
 	}
-	floor.Turns.Give(own)
+	control.Processors.Release(own, 1)
 	if err := <-stated; err != nil {
 		t.Error(err)
 	}
@@ -237,11 +243,11 @@ func TestActsTakeTurns(t *testing.T) {
 	for head, err := s.Store.Head(t.Context(), red); err == nil && head.Size < 2; head, err = s.Store.Head(t.Context(), red) {
 		time.Sleep(time.Millisecond)
 	}
-	floor.Company.Came(other)
-	if err := floor.Turns.Take(t.Context(), own); err != nil {
+	come(other)
+	if err := control.Processors.Acquire(t.Context(), own, 1); err != nil {
 		t.Error(err)
 	}
-	floor.Turns.Give(own)
+	control.Processors.Release(own, 1)
 }
 
 // An agent that gives its own event the name that a statement is going to have

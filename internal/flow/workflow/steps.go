@@ -149,12 +149,12 @@ func (r *recording) buildSubmission(ctx context.Context, s *log.State, settings 
 	if err := r.findIntents(ctx, fresh); err != nil {
 		return sub, err
 	}
-	if w.turns != nil { // signatures take processors
-		party := admission.Party{Tenant: r.place.tenant}
-		if err := w.turns.Take(ctx, party); err != nil {
+	if w.processors != nil { // signatures take processors
+		tenant := admission.TenantOf(r.place.tenant)
+		if err := w.processors.Acquire(ctx, tenant, 1); err != nil {
 			return sub, err
 		}
-		defer w.turns.Give(party)
+		defer w.processors.Release(tenant, 1)
 	}
 	next := r.run
 	next.Value.LastAt = now

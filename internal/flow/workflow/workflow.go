@@ -172,12 +172,12 @@ type Options struct {
 	Agents        Agents
 	Organizations Organizations
 
-	Turns    *admission.Turns      // turns of work that takes processors; default: no turns
-	Silence  time.Duration         // of runs that begin from now on; default DefaultSilence
-	MaxBytes int                   // of a step's envelope; default event.DefaultMaxBytes
-	Clock    func() time.Time      // default: time.Now
-	Held     func() error          // why Run does not sweep now, nil when it does; default: always nil
-	Metrics  prometheus.Registerer // default: none
+	Processors *admission.FairQueue  // of signatures; default: no bound
+	Silence    time.Duration         // of runs that begin from now on; default DefaultSilence
+	MaxBytes   int                   // of a step's envelope; default event.DefaultMaxBytes
+	Clock      func() time.Time      // default: time.Now
+	Held       func() error          // why Run does not sweep now, nil when it does; default: always nil
+	Metrics    prometheus.Registerer // default: none
 }
 
 // Workflows is the runs of all organizations. Its methods may be called concurrently.
@@ -190,11 +190,11 @@ type Workflows struct {
 	agents  Agents
 	orgs    Organizations
 
-	turns    *admission.Turns
-	silence  time.Duration
-	maxBytes int
-	clock    func() time.Time
-	held     func() error
+	processors *admission.FairQueue
+	silence    time.Duration
+	maxBytes   int
+	clock      func() time.Time
+	held       func() error
 
 	due     schedule.Index
 	lanes   keylock.Set[place]
@@ -227,7 +227,7 @@ func New(o Options) *Workflows {
 	}
 	return &Workflows{
 		stores: storesOf(o.Records), notary: o.Notary, ledgers: o.Ledgers, rules: o.Rulebook, intents: meter.NewIntents(o.Ledgers), known: newKnownRuns(), agents: o.Agents, orgs: o.Organizations,
-		turns: o.Turns, silence: o.Silence, maxBytes: o.MaxBytes, clock: o.Clock, held: o.Held,
+		processors: o.Processors, silence: o.Silence, maxBytes: o.MaxBytes, clock: o.Clock, held: o.Held,
 		due:     schedule.Index{Records: o.Records, Kind: kindDue},
 		metrics: newMetrics(o.Metrics),
 	}

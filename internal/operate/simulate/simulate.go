@@ -44,28 +44,28 @@ type Ledgers interface {
 
 // Options configure New. Ledgers is required.
 type Options struct {
-	Ledgers Ledgers
-	Turns   *admission.Turns // shared with the other work of the server; default: its own
-	Clock   func() time.Time // default: time.Now
+	Ledgers    Ledgers
+	Processors *admission.FairQueue // shared with the other work of the server; default: its own
+	Clock      func() time.Time     // default: time.Now
 }
 
 // Simulator runs rehearsals. Its methods may be called concurrently.
 type Simulator struct {
-	ledgers Ledgers
-	turns   *admission.Turns
-	clock   func() time.Time
-	gate    *admission.Gate
+	ledgers    Ledgers
+	processors *admission.FairQueue
+	clock      func() time.Time
+	limit      *admission.Limit
 }
 
 // New returns rehearsals of a service.
 func New(o Options) *Simulator {
-	if o.Turns == nil {
-		o.Turns = admission.NewFloor(1).Turns
+	if o.Processors == nil {
+		o.Processors = admission.New(1).Processors
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	return &Simulator{ledgers: o.Ledgers, turns: o.Turns, clock: o.Clock, gate: admission.NewGate(atATime, 1)}
+	return &Simulator{ledgers: o.Ledgers, processors: o.Processors, clock: o.Clock, limit: admission.NewLimit(atATime, 1)}
 }
 
 // Report says what a policy would have done.
@@ -107,10 +107,10 @@ type Change struct {
 // Errors are those of policy.Compile and log.State.Trusted; fault.Overloaded while other simulations
 // use all slots.
 func (r *Simulator) SimulateEvents(ctx context.Context, t id.Tenant, p policy.Policy, last int) (Report, error) {
-	if err := r.gate.Enter(t, 1); err != nil {
+	if err := r.limit.Acquire(t, 1); err != nil {
 		return Report{}, err
 	}
-	defer r.gate.Leave(t, 1)
+	defer r.limit.Release(t, 1)
 	state, err := r.trustedState(ctx, t)
 	if err != nil {
 		return Report{}, err
@@ -142,23 +142,23 @@ func (r *Simulator) trustedState(ctx context.Context, t id.Tenant) (*log.State, 
 	return s, err
 }
 
-// compilePolicy takes a turn too: it is as long as many events.
+// compilePolicy takes a processor too, because it is as long as many events.
 func (r *Simulator) compilePolicy(ctx context.Context, t id.Tenant, p policy.Policy) (*policy.Compiled, error) {
-	party := admission.Party{Tenant: t}
-	if err := r.turns.Take(ctx, party); err != nil {
+	tenant := admission.TenantOf(t)
+	if err := r.processors.Acquire(ctx, tenant, 1); err != nil {
 		return nil, err
 	}
-	defer r.turns.Give(party)
+	defer r.processors.Release(tenant, 1)
 	return policy.CompileWithin(ctx, p)
 }
 
 // simulateTurn decides a few events.
 func (r *Simulator) simulateTurn(ctx context.Context, t id.Tenant, state *log.State, run *run) error {
-	party := admission.Party{Tenant: t}
-	if err := r.turns.Take(ctx, party); err != nil {
+	tenant := admission.TenantOf(t)
+	if err := r.processors.Acquire(ctx, tenant, 1); err != nil {
 		return err
 	}
-	defer r.turns.Give(party)
+	defer r.processors.Release(tenant, 1)
 	var until time.Time // from the first event on: before, the store is waited for
 	end := min(run.report.End+perTurn, state.Size())
 	for e, err := range r.ledgers.Events(ctx, state, run.report.End, end, storage.FieldRecord|storage.FieldEnvelope) {

@@ -14,18 +14,18 @@ import (
 // Errors are those of log.State.Trusted, because a policy is tried that may have been
 // replaced; fault.Overloaded while others are at it.
 func (r *Simulator) EvaluateTrial(ctx context.Context, t id.Tenant, p policy.Policy, trial *policy.Trial) (policy.Explanation, error) {
-	if err := r.gate.Enter(t, 1); err != nil {
+	if err := r.limit.Acquire(t, 1); err != nil {
 		return policy.Explanation{}, err
 	}
-	defer r.gate.Leave(t, 1)
+	defer r.limit.Release(t, 1)
 	if _, err := r.trustedState(ctx, t); err != nil {
 		return policy.Explanation{}, err
 	}
-	party := admission.Party{Tenant: t}
-	if err := r.turns.Take(ctx, party); err != nil {
+	tenant := admission.TenantOf(t)
+	if err := r.processors.Acquire(ctx, tenant, 1); err != nil {
 		return policy.Explanation{}, err
 	}
-	defer r.turns.Give(party)
+	defer r.processors.Release(tenant, 1)
 	if trial.Input.Now == 0 {
 		trial.Input.Now = id.InstantOf(r.clock())
 	}

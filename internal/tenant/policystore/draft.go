@@ -132,11 +132,11 @@ func (b *Rulebook) writeDraft(ctx context.Context, t id.Tenant, principal string
 // parse reads what people write, conditions compiled. It takes a turn, because hundreds of
 // conditions keep a processor busy for a tenth of a second.
 func (b *Rulebook) parse(ctx context.Context, t id.Tenant, document []byte) (policy.Policy, error) {
-	party := admission.Party{Tenant: t}
-	if err := b.turns.Take(ctx, party); err != nil {
+	tenant := admission.TenantOf(t)
+	if err := b.processors.Acquire(ctx, tenant, 1); err != nil {
 		return policy.Policy{}, fmt.Errorf("wait for a turn: %w", err)
 	}
-	defer b.turns.Give(party)
+	defer b.processors.Release(tenant, 1)
 	return policy.ParseWithin(ctx, document)
 }
 

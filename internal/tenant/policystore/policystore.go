@@ -43,23 +43,23 @@ type Notary interface {
 type Options struct {
 	Records    storage.RecordStore
 	Notary     Notary
-	Clock      func() time.Time // default: time.Now
-	Turns      *admission.Turns // shared with the other work of the server; default: its own
-	Quota      *quota.Quota     // counts policies and paces changes; default: one without bounds
-	CacheBytes int              // compiled policies kept for Active, by what they are estimated to weigh; default 64 MiB
+	Clock      func() time.Time     // default: time.Now
+	Processors *admission.FairQueue // shared with the other work of the server; default: its own
+	Quota      *quota.Quota         // counts policies and paces changes; default: one without bounds
+	CacheBytes int                  // compiled policies kept for Active, by what they are estimated to weigh; default 64 MiB
 }
 
 // Rulebook is the policies of all organizations. Its methods may be called
 // concurrently.
 type Rulebook struct {
-	records storage.RecordStore
-	stores  stores
-	notary  Notary
-	clock   func() time.Time
-	quota   *quota.Quota
-	turns   *admission.Turns                            // of compiling what people write
-	lanes   keylock.Set[id.Tenant]                      // drafts of an organization are written one after the other
-	active  *cache.Loading[id.Tenant, *policy.Compiled] // of a config version each
+	records    storage.RecordStore
+	stores     stores
+	notary     Notary
+	clock      func() time.Time
+	quota      *quota.Quota
+	processors *admission.FairQueue                        // of compiling what people write
+	lanes      keylock.Set[id.Tenant]                      // drafts of an organization are written one after the other
+	active     *cache.Loading[id.Tenant, *policy.Compiled] // of a config version each
 }
 
 // New returns the policies of a store.
@@ -70,13 +70,13 @@ func New(o Options) *Rulebook {
 	if o.Quota == nil {
 		o.Quota = &quota.Quota{Records: o.Records, Clock: o.Clock}
 	}
-	if o.Turns == nil {
-		o.Turns = admission.NewFloor(1).Turns
+	if o.Processors == nil {
+		o.Processors = admission.New(1).Processors
 	}
 	if o.CacheBytes == 0 {
 		o.CacheBytes = 64 << 20
 	}
-	return &Rulebook{records: o.Records, stores: storesOf(o.Records), notary: o.Notary, clock: o.Clock, quota: o.Quota, turns: o.Turns, active: activeCache(o.CacheBytes)}
+	return &Rulebook{records: o.Records, stores: storesOf(o.Records), notary: o.Notary, clock: o.Clock, quota: o.Quota, processors: o.Processors, active: activeCache(o.CacheBytes)}
 }
 
 // State is where a version of a policy stands.

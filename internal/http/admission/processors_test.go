@@ -14,24 +14,24 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
-// Organizations take turns, whatever the order and number of their requests.
-func TestTurnsGoAround(t *testing.T) {
+// Organizations take processors, whatever the order and number of their requests.
+func TestProcessorsGoAround(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := admission.NewTurns(admission.NewCompany(), 1)
-		if err := turns.Take(t.Context(), of(gold)); err != nil {
+		processors := admission.NewProcessors(admission.NewContention(), 1)
+		if err := processors.Acquire(t.Context(), of(gold), 1); err != nil {
 			t.Fatal(err)
 		}
 		var served []id.Tenant // only written by who has the turn
 		for _, tenant := range []id.Tenant{red, red, red, red, blue, red, gold, blue} {
 			go func() {
-				if turns.Take(t.Context(), of(tenant)) == nil {
+				if processors.Acquire(t.Context(), of(tenant), 1) == nil {
 					served = append(served, tenant)
-					turns.Give(of(tenant))
+					processors.Release(of(tenant), 1)
 				}
 			}()
 			synctest.Wait()
 		}
-		turns.Give(of(gold))
+		processors.Release(of(gold), 1)
 		synctest.Wait()
 		if want := []id.Tenant{red, blue, gold, red, blue, red, red, red}; !slices.Equal(served, want) {
 			t.Errorf("got %v, want %v", served, want)
@@ -40,10 +40,10 @@ func TestTurnsGoAround(t *testing.T) {
 }
 
 // Who gives up takes no turn, not the last of its organization either.
-func TestTurnsOfWhoGaveUp(t *testing.T) {
+func TestProcessorsOfWhoGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := admission.NewTurns(admission.NewCompany(), 1)
-		if err := turns.Take(t.Context(), of(gold)); err != nil {
+		processors := admission.NewProcessors(admission.NewContention(), 1)
+		if err := processors.Acquire(t.Context(), of(gold), 1); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -54,24 +54,24 @@ func TestTurnsOfWhoGaveUp(t *testing.T) {
 					continue // all of red gives up
 				}
 				go func() {
-					if err := turns.Take(ctx, of(tenant)); errors.Is(err, context.Canceled) {
+					if err := processors.Acquire(ctx, of(tenant), 1); errors.Is(err, context.Canceled) {
 						gaveUp.Add(1)
 						return
 					}
 					served.Add(1)
-					turns.Give(of(tenant))
+					processors.Release(of(tenant), 1)
 				}()
 			}
 		}
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
-		turns.Give(of(gold))
+		processors.Release(of(gold), 1)
 		synctest.Wait()
 		if gaveUp.Load() != 3 || served.Load() != 2 {
 			t.Errorf("%d gave up and %d were served, want 3 and 2", gaveUp.Load(), served.Load())
 		}
-		if err := turns.Take(t.Context(), of(red)); err != nil { // the turn is free again
+		if err := processors.Acquire(t.Context(), of(red), 1); err != nil { // the turn is free again
 			t.Error(err)
 		}
 	})
@@ -79,21 +79,21 @@ func TestTurnsOfWhoGaveUp(t *testing.T) {
 
 // Alone nobody waits. Who comes then gets one turn beside all that was begun, and
 // who was alone none before it has given its own back.
-func TestTurnsAlone(t *testing.T) {
+func TestProcessorsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := admission.NewTurns(admission.NewCompany(), 2)
+		processors := admission.NewProcessors(admission.NewContention(), 2)
 		for range 4 {
-			if err := turns.Take(t.Context(), of(red)); err != nil {
+			if err := processors.Acquire(t.Context(), of(red), 1); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := turns.Take(t.Context(), of(blue)); err != nil {
+		if err := processors.Acquire(t.Context(), of(blue), 1); err != nil {
 			t.Fatal(err)
 		}
 		served := map[id.Tenant]int{}
 		for _, tenant := range []id.Tenant{red, blue} {
 			go func() {
-				if turns.Take(t.Context(), of(tenant)) == nil {
+				if processors.Acquire(t.Context(), of(tenant), 1) == nil {
 					served[tenant]++ // all others are blocked
 				}
 			}()
@@ -101,14 +101,14 @@ func TestTurnsAlone(t *testing.T) {
 		}
 		for given, want := range []map[id.Tenant]int{{}, {}, {}, {}, {red: 1}} {
 			if !maps.Equal(served, want) {
-				t.Errorf("%d turns given back: served %v, want %v", given, served, want)
+				t.Errorf("%d processors given back: served %v, want %v", given, served, want)
 			}
 			if given < 4 {
-				turns.Give(of(red))
+				processors.Release(of(red), 1)
 				synctest.Wait()
 			}
 		}
-		turns.Give(of(blue))
+		processors.Release(of(blue), 1)
 		synctest.Wait()
 		if want := map[id.Tenant]int{red: 1, blue: 1}; !maps.Equal(served, want) {
 			t.Errorf("served %v, want %v", served, want)
@@ -116,30 +116,30 @@ func TestTurnsAlone(t *testing.T) {
 	})
 }
 
-// In company one turn is kept free of any one party, until it is alone again.
-func TestTurnsKeepOneFree(t *testing.T) {
+// With contention one processor is kept free of any one party, until it is alone again.
+func TestProcessorsKeepOneFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := admission.NewTurns(admission.NewCompany(), 3)
+		processors := admission.NewProcessors(admission.NewContention(), 3)
 		for _, tenant := range []id.Tenant{blue, red, red} {
-			if err := turns.Take(t.Context(), of(tenant)); err != nil {
+			if err := processors.Acquire(t.Context(), of(tenant), 1); err != nil {
 				t.Fatal(err)
 			}
 		}
-		turns.Give(of(blue))
+		processors.Release(of(blue), 1)
 		var third atomic.Bool
-		go func() { third.Store(turns.Take(t.Context(), of(red)) == nil) }()
+		go func() { third.Store(processors.Acquire(t.Context(), of(red), 1) == nil) }()
 		synctest.Wait()
 		if third.Load() {
-			t.Error("one party has all turns")
+			t.Error("one party has all processors")
 		}
-		time.Sleep(standstill / 2)
+		time.Sleep(stallTime / 2)
 		for range 3 {
-			if err := turns.Take(t.Context(), of(gold)); err != nil { // others do not wait
+			if err := processors.Acquire(t.Context(), of(gold), 1); err != nil { // others do not wait
 				t.Fatal(err)
 			}
-			turns.Give(of(gold))
+			processors.Release(of(gold), 1)
 		}
-		turns.Give(of(red))
+		processors.Release(of(red), 1)
 		synctest.Wait()
 		if !third.Load() {
 			t.Error("not served though a turn was given back")
@@ -147,10 +147,10 @@ func TestTurnsKeepOneFree(t *testing.T) {
 	})
 }
 
-// There are never more at work than there are turns, and no turn gets lost.
-func TestTurnsAreKept(t *testing.T) {
+// There are never more at work than there are processors, and no turn gets lost.
+func TestProcessorsAreKept(t *testing.T) {
 	const workers, rounds = 12, 300
-	turns := admission.NewTurns(admission.NewCompany(), 3)
+	processors := admission.NewProcessors(admission.NewContention(), 3)
 	var working, most atomic.Int64
 	done := make(chan struct{}, workers)
 	for w := range workers {
@@ -162,12 +162,12 @@ func TestTurnsAreKept(t *testing.T) {
 					cancel()
 				}
 				p := of(id.Tenant(w % 4))
-				if turns.Take(ctx, p) == nil {
+				if processors.Acquire(ctx, p, 1) == nil {
 					n := working.Add(1)
 					for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 					}
 					working.Add(-1)
-					turns.Give(p)
+					processors.Release(p, 1)
 				}
 				cancel()
 			}
@@ -180,19 +180,19 @@ func TestTurnsAreKept(t *testing.T) {
 		t.Errorf("%d at work, want at most 3", most.Load())
 	}
 	for _, tenant := range []id.Tenant{red, blue, gold} {
-		if err := turns.Take(t.Context(), of(tenant)); err != nil {
+		if err := processors.Acquire(t.Context(), of(tenant), 1); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-func BenchmarkTurns(b *testing.B) {
-	turns := admission.NewTurns(admission.NewCompany(), 1)
+func BenchmarkProcessors(b *testing.B) {
+	processors := admission.NewProcessors(admission.NewContention(), 1)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := turns.Take(b.Context(), of(red)); err != nil {
+		if err := processors.Acquire(b.Context(), of(red), 1); err != nil {
 			b.Fatal(err)
 		}
-		turns.Give(of(red))
+		processors.Release(of(red), 1)
 	}
 }

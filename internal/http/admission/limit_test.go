@@ -2,6 +2,7 @@ package admission_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
@@ -14,10 +15,10 @@ const (
 	gold id.Tenant = 3
 )
 
-func of(t id.Tenant) admission.Party { return admission.Party{Tenant: t} }
+func of(t id.Tenant) admission.Tenant { return admission.Tenant{ID: t} }
 
-func TestGate(t *testing.T) {
-	g := admission.NewGate(5, 3)
+func TestLimit(t *testing.T) {
+	g := admission.NewLimit(5, 3)
 	steps := []struct {
 		name   string
 		leave  bool
@@ -44,12 +45,12 @@ func TestGate(t *testing.T) {
 	for _, s := range steps {
 		var err error
 		if s.leave {
-			g.Leave(s.tenant, s.weight)
+			g.Release(s.tenant, s.weight)
 		} else {
-			err = g.Enter(s.tenant, s.weight)
+			err = g.Acquire(s.tenant, s.weight)
 		}
-		if (err == nil) != s.in || g.Inside() != s.inside {
-			t.Fatalf("%s: got %v with %d inside, want in %v with %d", s.name, err, g.Inside(), s.in, s.inside)
+		if (err == nil) != s.in || g.InUse() != s.inside {
+			t.Fatalf("%s: got %v with %d inside, want in %v with %d", s.name, err, g.InUse(), s.in, s.inside)
 		}
 		if err != nil && (!fault.Is(err, fault.Overloaded) || fault.Of(err).RetryAfter <= 0) {
 			t.Errorf("%s: got %#v, want overloaded with a time", s.name, err)
@@ -60,29 +61,29 @@ func TestGate(t *testing.T) {
 	}
 }
 
-func BenchmarkGate(b *testing.B) {
-	g := admission.NewGate(1000, 100)
+func BenchmarkLimit(b *testing.B) {
+	g := admission.NewLimit(1000, 100)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := g.Enter(red, 1); err != nil {
+		if err := g.Acquire(red, 1); err != nil {
 			b.Fatal(err)
 		}
-		g.Leave(red, 1)
+		g.Release(red, 1)
 	}
 }
 
 // The last places are for who has the fewest: nobody gets more than it leaves free.
-func TestSharedGate(t *testing.T) {
+func TestSharedLimit(t *testing.T) {
 	for _, tt := range []struct {
 		all, one int
 		want     []int // of organizations that each take what they get, in turn
 	}{
 		{12, 10, []int{6, 3, 2, 1, 0}}, {12, 2, []int{2, 2, 2, 2, 2, 1, 1, 0}}, {1, 1, []int{1, 0}}, {6144, 1024, []int{1024, 1024, 1024, 1024, 1024, 512, 256}},
 	} {
-		g := admission.NewSharedGate(tt.all, tt.one)
+		g := admission.NewSharedLimit(tt.all, tt.one, "too many", time.Second)
 		for i, want := range tt.want {
 			got := 0
-			for g.Enter(id.Tenant(i+1), 1) == nil {
+			for g.Acquire(id.Tenant(i+1), 1) == nil {
 				got++
 			}
 			if got != want {

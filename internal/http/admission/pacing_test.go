@@ -11,12 +11,12 @@ import (
 )
 
 // What comes beyond the number in a second waits, of that organization alone.
-func TestBrake(t *testing.T) {
+func TestRefusalPacer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := admission.NewBrake(2, time.Second)
+		b := admission.NewRefusalPacer(2, time.Second)
 		waited := func(tenant id.Tenant) time.Duration {
 			began := time.Now()
-			b.Hold(t.Context(), tenant)
+			b.Delay(t.Context(), tenant)
 			return time.Since(began)
 		}
 		for i, want := range []time.Duration{0, 0, time.Second, 0, 0, time.Second} { // a wait leads into another second
@@ -32,21 +32,21 @@ func TestBrake(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		began := time.Now()
-		b.Hold(ctx, red)
+		b.Delay(ctx, red)
 		if got := time.Since(began); got != 0 {
 			t.Errorf("waited %v for somebody who is gone", got)
 		}
-		if got := b.Held(); got != 3 {
+		if got := b.Delayed(); got != 3 {
 			t.Errorf("held %d, want 3", got)
 		}
 	})
 }
 
-func TestBrakeThatIsOff(t *testing.T) {
+func TestRefusalPacerThatIsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, began := admission.NewBrake(0, time.Hour), time.Now()
+		b, began := admission.NewRefusalPacer(0, time.Hour), time.Now()
 		for range 1000 {
-			b.Hold(t.Context(), red)
+			b.Delay(t.Context(), red)
 		}
 		if time.Since(began) != 0 {
 			t.Error("waited")

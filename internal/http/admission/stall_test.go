@@ -10,15 +10,15 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
-// standstill is how long work may hold up others that does not go on.
-const standstill = 200 * time.Millisecond
+// stallTime is how long work may hold up others that does not go on.
+const stallTime = 200 * time.Millisecond
 
-// inCompany returns company in which two parties stay for as long as the test wants.
-func inCompany(t *testing.T) *admission.Company {
-	c := admission.NewCompany()
+// contended reprocessors company in which two parties stay for as long as the test wants.
+func contended(t *testing.T) *admission.Contention {
+	c := admission.NewContention()
 	meet := func() {
-		c.Came(of(red))
-		c.Came(of(blue))
+		c.Note(of(red))
+		c.Note(of(blue))
 	}
 	meet()
 	t.Cleanup(func() { time.Sleep(time.Second) }) // until the last meeting
@@ -32,35 +32,35 @@ func inCompany(t *testing.T) *admission.Company {
 }
 
 // Turns of work that hangs hold up nobody for long, neither its own party nor
-// others, and are turns again for others when it has ended.
-func TestTurnsOfWorkThatHangs(t *testing.T) {
+// others, and are processors again for others when it has ended.
+func TestProcessorsOfWorkThatHangs(t *testing.T) {
 	for _, who := range []id.Tenant{red, blue, gold} {
 		synctest.Test(t, func(t *testing.T) {
 			const workers = 2
-			turns := admission.NewTurns(inCompany(t), workers)
-			for _, hung := range []id.Tenant{red, blue} { // all turns there are
-				if err := turns.Take(t.Context(), of(hung)); err != nil {
+			processors := admission.NewProcessors(contended(t), workers)
+			for _, hung := range []id.Tenant{red, blue} { // all processors there are
+				if err := processors.Acquire(t.Context(), of(hung), 1); err != nil {
 					t.Fatal(err)
 				}
 			}
 			began := time.Now()
 			for range 10 {
-				if err := turns.Take(t.Context(), of(who)); err != nil {
+				if err := processors.Acquire(t.Context(), of(who), 1); err != nil {
 					t.Fatal(err)
 				}
-				turns.Give(of(who))
+				processors.Release(of(who), 1)
 			}
-			if waited := time.Since(began); waited > 2*standstill {
-				t.Errorf("ten turns beside work that hangs took %v", waited)
+			if waited := time.Since(began); waited > 2*stallTime {
+				t.Errorf("ten processors beside work that hangs took %v", waited)
 			}
 			for _, hung := range []id.Tenant{red, blue} {
-				turns.Give(of(hung))
+				processors.Release(of(hung), 1)
 			}
 			time.Sleep(time.Second)
 			var held atomic.Int32
 			for _, p := range []id.Tenant{red, blue, gold, red, blue} {
 				go func() {
-					if turns.Take(t.Context(), of(p)) == nil {
+					if processors.Acquire(t.Context(), of(p), 1) == nil {
 						held.Add(1)
 					}
 				}()
@@ -74,19 +74,19 @@ func TestTurnsOfWorkThatHangs(t *testing.T) {
 }
 
 // Work that goes on is counted, however long each piece of it takes.
-func TestTurnsOfLongWork(t *testing.T) {
+func TestProcessorsOfLongWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := admission.NewTurns(inCompany(t), 2)
+		processors := admission.NewProcessors(contended(t), 2)
 		var working, most atomic.Int32
 		for range 40 {
 			go func() {
-				if turns.Take(t.Context(), of(red)) != nil {
+				if processors.Acquire(t.Context(), of(red), 1) != nil {
 					return
 				}
 				most.Store(max(most.Load(), working.Add(1)))
-				time.Sleep(standstill / 2)
+				time.Sleep(stallTime / 2)
 				working.Add(-1)
-				turns.Give(of(red))
+				processors.Release(of(red), 1)
 			}()
 			synctest.Wait()
 		}
@@ -99,12 +99,12 @@ func TestTurnsOfLongWork(t *testing.T) {
 
 // Requests that hang at work let the others of their party go to work after a while;
 // when they end, the party has its share and no more.
-func TestLobbyOfWorkThatHangs(t *testing.T) {
+func TestSlotsOfWorkThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const share = 4
-		lobby := admission.NewLobby(inCompany(t), share)
+		slots := admission.NewSlots(contended(t), share)
 		enter := func() {
-			if err := lobby.Enter(t.Context(), of(red), 1); err != nil {
+			if err := slots.Acquire(t.Context(), of(red), 1); err != nil {
 				t.Error(err)
 			}
 		}
@@ -117,12 +117,12 @@ func TestLobbyOfWorkThatHangs(t *testing.T) {
 		}
 		synctest.Wait()
 		enter()
-		lobby.Leave(of(red), 1)
-		if waited := time.Since(began); waited > standstill {
-			t.Errorf("waited %v behind requests that hang, want at most %v", waited, standstill)
+		slots.Release(of(red), 1)
+		if waited := time.Since(began); waited > stallTime {
+			t.Errorf("waited %v behind requests that hang, want at most %v", waited, stallTime)
 		}
 		for range 4 * share {
-			lobby.Leave(of(red), 1)
+			slots.Release(of(red), 1)
 		}
 		var inside atomic.Int32
 		for range 3 * share {
@@ -135,9 +135,9 @@ func TestLobbyOfWorkThatHangs(t *testing.T) {
 		if n := inside.Load(); n != share {
 			t.Errorf("later %d are at work, want %d", n, share)
 		}
-		time.Sleep(2 * standstill) // those would hang as well
+		time.Sleep(2 * stallTime) // those would hang as well
 		for range 3 * share {
-			lobby.Leave(of(red), 1)
+			slots.Release(of(red), 1)
 		}
 	})
 }

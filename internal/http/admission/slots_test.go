@@ -12,10 +12,10 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
-// crowd is requests that enter a lobby and stay at work.
+// crowd is requests that take slots and stay at work.
 type crowd struct {
 	testing.TB
-	lobby  *admission.Lobby
+	slots  *admission.FairQueue
 	ctx    context.Context
 	mu     sync.Mutex
 	inside map[id.Tenant]int
@@ -24,7 +24,7 @@ type crowd struct {
 func (c *crowd) come(tenant id.Tenant, n int) {
 	for range n {
 		go func() {
-			if c.lobby.Enter(c.ctx, of(tenant), 1) == nil {
+			if c.slots.Acquire(c.ctx, of(tenant), 1) == nil {
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				c.inside[tenant]++
@@ -38,7 +38,7 @@ func (c *crowd) leave(tenant id.Tenant) {
 	c.mu.Lock()
 	c.inside[tenant]--
 	c.mu.Unlock()
-	c.lobby.Leave(of(tenant), 1)
+	c.slots.Release(of(tenant), 1)
 	synctest.Wait()
 }
 
@@ -53,15 +53,15 @@ func (c *crowd) want(step string, n ...int) {
 	}
 }
 
-func TestLobby(t *testing.T) {
+func TestSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &crowd{TB: t, lobby: admission.NewLobby(admission.NewCompany(), 2), ctx: t.Context(), inside: map[id.Tenant]int{}}
+		c := &crowd{TB: t, slots: admission.NewSlots(admission.NewContention(), 2), ctx: t.Context(), inside: map[id.Tenant]int{}}
 		c.come(red, 1)
 		time.Sleep(time.Second)
 		c.come(red, 4)
 		c.want("alone", 5, 0)
 		c.come(blue, 3)
-		c.want("in company", 5, 2)
+		c.want("with contention", 5, 2)
 		c.come(red, 2)
 		c.leave(red)
 		c.leave(red)
@@ -83,24 +83,24 @@ func TestLobby(t *testing.T) {
 }
 
 // One heavy request takes the whole share, and is let in all the same.
-func TestLobbyOfHeavyRequests(t *testing.T) {
+func TestSlotsOfHeavyRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lobby := admission.NewLobby(admission.NewCompany(), 4)
-		for _, tenant := range []id.Tenant{blue, red} { // company
-			if err := lobby.Enter(t.Context(), of(tenant), 1); err != nil {
+		slots := admission.NewSlots(admission.NewContention(), 4)
+		for _, tenant := range []id.Tenant{blue, red} { // contention
+			if err := slots.Acquire(t.Context(), of(tenant), 1); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := lobby.Enter(t.Context(), of(red), 100); err != nil {
+		if err := slots.Acquire(t.Context(), of(red), 100); err != nil {
 			t.Fatal(err)
 		}
 		in := false
-		go func() { in = lobby.Enter(t.Context(), of(red), 1) == nil }()
+		go func() { in = slots.Acquire(t.Context(), of(red), 1) == nil }()
 		synctest.Wait()
 		if in {
 			t.Error("a request was let in beside a heavy one")
 		}
-		lobby.Leave(of(red), 100)
+		slots.Release(of(red), 100)
 		synctest.Wait()
 		if !in {
 			t.Error("the heavy one left and nobody was let in")
@@ -109,11 +109,11 @@ func TestLobbyOfHeavyRequests(t *testing.T) {
 }
 
 // Who gives up leaves nothing behind, whether it waited or was just let in.
-func TestLobbyOfWhoGaveUp(t *testing.T) {
+func TestSlotsOfWhoGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lobby := admission.NewLobby(admission.NewCompany(), 1)
-		for _, tenant := range []id.Tenant{blue, red} { // company
-			if err := lobby.Enter(t.Context(), of(tenant), 1); err != nil {
+		slots := admission.NewSlots(admission.NewContention(), 1)
+		for _, tenant := range []id.Tenant{blue, red} { // contention
+			if err := slots.Acquire(t.Context(), of(tenant), 1); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -121,61 +121,65 @@ func TestLobbyOfWhoGaveUp(t *testing.T) {
 		var ended [2]error
 		for i, ctx := range []context.Context{ctx, t.Context()} {
 			go func() {
-				ended[i] = lobby.Enter(ctx, of(red), 1)
+				ended[i] = slots.Acquire(ctx, of(red), 1)
 				if ended[i] == nil {
-					lobby.Leave(of(red), 1)
+					slots.Release(of(red), 1)
 				}
 			}()
 			synctest.Wait()
 		}
 		cancel()
-		lobby.Leave(of(red), 1)
+		slots.Release(of(red), 1)
 		synctest.Wait()
 		if ended[1] != nil {
 			t.Errorf("who waited on got %v", ended[1])
 		}
-		if err := lobby.Enter(t.Context(), of(red), 1); err != nil { // there is room
+		if err := slots.Acquire(t.Context(), of(red), 1); err != nil { // there is room
 			t.Error(err)
 		}
 	})
 }
 
-// A place that is lent is somebody else's after a while, and what was kept is not.
-func TestLobbyOfWhoWaitsForASender(t *testing.T) {
+// A slot that is lent is another request's after a while; a slot that was reclaimed before
+// is not.
+func TestLentSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lobby := admission.NewLobby(admission.NewCompany(), 1)
-		for _, tenant := range []id.Tenant{blue, red} { // company
-			if err := lobby.Enter(t.Context(), of(tenant), 1); err != nil {
-				t.Fatal(err)
-			}
+		slots := admission.NewSlots(admission.NewContention(), 1)
+		if err := slots.Acquire(t.Context(), of(blue), 1); err != nil { // contention
+			t.Fatal(err)
 		}
-		if !lobby.Lend(of(red), 1, 20*time.Millisecond).Keep() {
-			t.Fatal("a place was left at once")
+		lent := admission.NewSlot(slots, of(red))
+		if err := lent.Acquire(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-		var entered atomic.Bool
-		go func() { entered.Store(lobby.Enter(t.Context(), of(red), 1) == nil) }()
+		if lent.Lend(); !lent.Keep() {
+			t.Fatal("a slot was released at once")
+		}
+		var granted atomic.Bool
+		go func() { granted.Store(slots.Acquire(t.Context(), of(red), 1) == nil) }()
 		time.Sleep(100 * time.Millisecond)
-		if entered.Load() {
-			t.Error("a place that was kept was left")
+		if granted.Load() {
+			t.Error("a slot was released that was kept")
 		}
-		loan := lobby.Lend(of(red), 1, 20*time.Millisecond)
+		lent.Lend()
 		time.Sleep(21 * time.Millisecond)
-		if !entered.Load() {
-			t.Error("who waits for its sender still has its place")
+		if !granted.Load() {
+			t.Error("a request that waits for its client still has its slot")
 		}
-		if loan.Keep() {
-			t.Error("a place was kept that was left")
+		if lent.Keep() {
+			t.Error("a slot was kept that was released")
 		}
+		lent.Release() // nothing
 	})
 }
 
-func BenchmarkLobby(b *testing.B) {
-	lobby := admission.NewLobby(admission.NewCompany(), 8)
+func BenchmarkSlots(b *testing.B) {
+	slots := admission.NewSlots(admission.NewContention(), 8)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := lobby.Enter(b.Context(), of(red), 1); err != nil {
+		if err := slots.Acquire(b.Context(), of(red), 1); err != nil {
 			b.Fatal(err)
 		}
-		lobby.Leave(of(red), 1)
+		slots.Release(of(red), 1)
 	}
 }

@@ -1,0 +1,39 @@
+package admission
+
+import "context"
+
+// Contention lets tests make contention.
+type Contention = contention
+
+// NewContention returns contention before the first request.
+func NewContention() *Contention { return new(contention) }
+
+// Note notes a request of a tenant.
+func (c *contention) Note(t Tenant) { c.noteTenant(t) }
+
+// Contended reports whether there is contention.
+func (c *contention) Contended() bool { return c.isContended() }
+
+// NewProcessors returns a queue of n slots in all.
+func NewProcessors(c *Contention, n int) *FairQueue { return newFairQueue(c, n, max(1, n-1)) }
+
+// NewSlots returns a queue of a share for each tenant.
+func NewSlots(c *Contention, share int) *FairQueue { return newFairQueue(c, 0, share) }
+
+// Slot is the slot of one request.
+type Slot = slot
+
+// NewSlot returns a slot of weight 1 that is not acquired yet.
+func NewSlot(q *FairQueue, t Tenant) *Slot { return &slot{queue: q, tenant: t, weight: 1} }
+
+// Acquire waits for the slot.
+func (s *slot) Acquire(ctx context.Context) error { return s.acquire(ctx) }
+
+// Lend lends the slot.
+func (s *slot) Lend() { s.lend() }
+
+// Keep ends Lend.
+func (s *slot) Keep() bool { return s.keep() }
+
+// Release releases the slot.
+func (s *slot) Release() { s.release() }

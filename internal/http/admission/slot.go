@@ -1,0 +1,100 @@
+package admission
+
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// clientTime is for how long a request that waits for its client keeps its slot.
+const clientTime = 20 * time.Millisecond
+
+// slot is the slot of one request in a FairQueue. One goroutine uses it at a time.
+type slot struct {
+	queue  *FairQueue
+	tenant Tenant
+	weight int
+	held   bool
+	loan   *loan // nil while the slot is not lent
+	lost   error // why the slot could not be had again
+}
+
+func (s *slot) acquire(ctx context.Context) error {
+	s.lost = s.queue.Acquire(ctx, s.tenant, s.weight)
+	s.held = s.lost == nil
+	return s.lost
+}
+
+// lend releases the slot after clientTime unless reclaim is called first. Use it around
+// reads from and writes to a client, so that a slow client does not hold a slot.
+func (s *slot) lend() {
+	if !s.held || s.loan != nil {
+		return
+	}
+	l, _ := s.queue.loans.Get().(*loan)
+	if l == nil {
+		l = &loan{queue: s.queue}
+	}
+	l.tenant, l.weight = s.tenant, s.weight
+	if l.timer == nil {
+		l.timer = time.AfterFunc(clientTime, l.end)
+	} else {
+		l.timer.Reset(clientTime)
+	}
+	s.loan = l
+}
+
+// keep ends lend. It reports false when the slot was released meanwhile.
+func (s *slot) keep() bool {
+	if s.loan != nil {
+		if s.held = s.loan.timer.Stop(); s.held {
+			s.queue.loans.Put(s.loan) // after its end it is not used again
+		}
+		s.loan = nil
+	}
+	return s.held
+}
+
+// reclaim ends lend, and waits for another slot if the slot was released meanwhile.
+func (s *slot) reclaim(ctx context.Context) error {
+	if s.lost != nil || s.keep() {
+		return s.lost
+	}
+	return s.acquire(ctx)
+}
+
+func (s *slot) release() {
+	if s.keep() {
+		s.held = false
+		s.queue.Release(s.tenant, s.weight)
+	}
+}
+
+// loan releases a slot after a time. Loans that were ended before are used again.
+type loan struct {
+	queue  *FairQueue
+	timer  *time.Timer
+	tenant Tenant
+	weight int
+}
+
+func (l *loan) end() { l.queue.Release(l.tenant, l.weight) }
+
+// slotBody is the body of a request that has a slot, or gets its slot at the body's end.
+type slotBody struct {
+	io.ReadCloser
+	ctx  context.Context // of the request
+	slot *slot
+}
+
+// Read implements io.Reader.
+func (b *slotBody) Read(p []byte) (int, error) {
+	b.slot.lend()
+	n, err := b.ReadCloser.Read(p)
+	if err != nil { // mostly io.EOF
+		if lost := b.slot.reclaim(b.ctx); lost != nil {
+			err = lost
+		}
+	}
+	return n, err
+}
