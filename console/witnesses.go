@@ -16,7 +16,7 @@ import (
 // Witnesses tells how an organization stands with its witnesses, and has them asked
 // (package witness).
 type Witnesses interface {
-	Standing(ctx context.Context, t id.Tenant) (witness.Standing, error)
+	Status(ctx context.Context, t id.Tenant) (witness.Status, error)
 	AskNow(ctx context.Context, t id.Tenant, by witness.Asker) ([]string, error)
 }
 
@@ -67,7 +67,7 @@ func (s *Server) answerWitnesses(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	standing, err := s.Witnesses.Standing(r.Context(), r.who.Tenant)
+	standing, err := s.Witnesses.Status(r.Context(), r.who.Tenant)
 	if err != nil {
 		return answer{}, err
 	}

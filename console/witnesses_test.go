@@ -18,7 +18,7 @@ func TestWitnesses(t *testing.T) {
 	w := newWorld(t)
 	own := witnesstest.New(t, "own.example")
 	for _, x := range []*witnesstest.Witness{own, w.house} {
-		x.Know(w.State(t, red).VerifierKey())
+		x.AddLog(w.State(t, red).VerifierKey())
 	}
 	house := "witness house " + w.house.Signer.Key().String() + "\n"
 	none := `"newest":null,"quorum":null`
@@ -147,7 +147,7 @@ func TestAskWitnesses(t *testing.T) {
 		until(who, "refused")
 	}
 	for _, tenant := range []id.Tenant{red, blue} {
-		w.house.Know(w.State(t, tenant).VerifierKey())
+		w.house.AddLog(w.State(t, tenant).VerifierKey())
 	}
 	w.call(403, "POST", "/witnesses/ask", "", as("red-member"))
 	w.call(403, "POST", "/witnesses/ask", "", as("red-approver"))

@@ -84,7 +84,7 @@ func (w twoOfThree) know(t *testing.T, key string, n int) {
 	k, err := tlog.ParseVerifierKey(key)
 	must(t, err)
 	for _, x := range w.witnesses[:n] {
-		x.Know(k)
+		x.AddLog(k)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestTesseraAsksOurTestWitness(t *testing.T) {
 	defer stop()
 	for i := range 4 {
 		if i == 2 {
-			w.witnesses[0].Know(key) // from nothing
+			w.witnesses[0].AddLog(key) // from nothing
 		}
 		index, text, err := await.Await(limit, appender.Add(limit, tessera.NewEntry(fmt.Append(nil, "entry ", i))))
 		must(t, err)
@@ -166,7 +166,7 @@ func TestTesseraAsksOurTestWitness(t *testing.T) {
 	}
 	must(t, shutdown(limit))
 	for _, x := range w.witnesses {
-		if refused := x.Malformed(); len(refused) > 0 {
+		if refused := x.MalformedRequests(); len(refused) > 0 {
 			t.Errorf("requests that our witness can't read: %v", refused)
 		}
 	}

@@ -31,8 +31,8 @@ type witnessed struct {
 func newWitnessed(t *testing.T) *witnessed {
 	w := &witnessed{world: newWorld(t), x: witnesstest.New(t, "x.example"), y: witnesstest.New(t, "y.example")}
 	for _, o := range []*owner{&w.red, &w.blue} {
-		w.x.Know(w.state(o).VerifierKey())
-		w.y.Know(w.state(o).VerifierKey())
+		w.x.AddLog(w.state(o).VerifierKey())
+		w.y.AddLog(w.state(o).VerifierKey())
 	}
 	w.policy = w.x.PolicyLine("x") + w.y.PolicyLine("y") + "group both all x y\nquorum both\n"
 	return w
@@ -140,7 +140,7 @@ func TestWhatIsShown(t *testing.T) {
 	w.shows(&w.red, "?cosigned=1", 2, 2)
 	w.shows(&w.red, "?cosigned=0", 2, 2)
 
-	w.y.Instead(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusTooManyRequests) })
+	w.y.AnswerWith(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusTooManyRequests) })
 	w.append(&w.red, id.DiscloseFull, "three")
 	w.cosign(func() bool { _, n := w.by(&w.red, w.newest(&w.red)); return n == 1 })
 	w.shows(&w.red, "", 3, 1)
@@ -240,8 +240,8 @@ func (w *witnessed) policyOpens(overlap bool, before, now tlog.VerifierKey) {
 	if _, err := policy.Open([]byte(b.Checkpoint)); err != nil {
 		w.Errorf("overlap %v: the bundle's checkpoint: %v", overlap, err)
 	}
-	w.x.Announce(now)
-	w.y.Announce(now)
+	w.x.AddLogKey(now)
+	w.y.AddLogKey(now)
 	w.cosign(func() bool { c, n := w.by(&w.red, w.newest(&w.red)); return c.Size == 5 && n == 2 })
 	if policy, err = trust.Parse(w.get("/v1/public/orgs/red/transparency/policy").Body.Bytes()); err != nil || len(policy.Logs) != 1 || policy.Logs[0].Key != now {
 		w.Errorf("cosigned under the new key alone: got %+v, %v", policy, err)
@@ -296,15 +296,15 @@ func TestFailingClosed(t *testing.T) {
 	w.change = func(o *witness.Options) { o.FailClosed = true }
 	w.append(&w.red, id.DiscloseFull, "one")
 	down := func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusTooManyRequests) }
-	w.y.Instead(down)
+	w.y.AnswerWith(down)
 	w.cosign(func() bool { _, n := w.by(&w.red, w.newest(&w.red)); return n == 1 })
 	w.refusesCosigned(&w.red) // there never was a quorum
 	w.shows(&w.red, "", 1, 1)
 
-	w.y.Instead(nil)
+	w.y.AnswerWith(nil)
 	w.cosign(func() bool { _, n := w.by(&w.red, w.newest(&w.red)); return n == 2 })
 	w.shows(&w.red, "?cosigned=1", 1, 2)
-	w.y.Instead(down)
+	w.y.AnswerWith(down)
 	w.now = time.Now()
 	w.append(&w.red, id.DiscloseFull, "two")
 	w.cosign(func() bool { return true })
@@ -326,7 +326,7 @@ func TestFailingClosed(t *testing.T) {
 	w.append(&w.red, id.DiscloseFull, "four")
 	w.cosign(func() bool { return true })
 	w.refusesCosigned(&w.red)
-	w.y.Instead(nil)
+	w.y.AnswerWith(nil)
 	w.cosign(func() bool { _, n := w.by(&w.red, w.newest(&w.red)); return n == 2 })
 	w.shows(&w.red, "?cosigned=1", 4, 2)
 }

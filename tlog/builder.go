@@ -8,38 +8,38 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// FullTile is a tile that will never change again.
+// FullTile is a tile with all its hashes. It never changes again.
 type FullTile struct {
 	Level  uint8
 	Index  uint64
-	Hashes []byte  // TileWidth hashes of 32 bytes; shared, not to be written to
+	Hashes []byte  // TileWidth hashes of 32 bytes; shared: callers MUST NOT write to it
 	Root   id.Hash // the root over them: hash number Index of level Level+1
 }
 
-// Builder grows a tree and hands out each tile as it fills. The zero value is
-// the empty tree. It holds the right edge and the partial tile of each level:
-// 56 bytes, 32 for each bit set in the size and 32 (rounded up to a power of
-// two) for each hash of a partial tile.
+// Builder grows a tree and returns each tile as it fills. The zero value is the empty
+// tree. It holds the right edge and the partial tile of each level: 56 bytes, 32 for
+// each bit set in the size, and 32 (rounded up to a power of two) for each hash of a
+// partial tile.
 //
-// A Builder is not safe for concurrent use, and a copy is made by Clone, not by
+// A Builder is not safe for concurrent use. Callers MUST copy it by Clone and not by
 // assignment. Clones are cheap and independent of each other, also in different
-// goroutines: whoever builds tentatively appends to a clone and keeps it or
-// drops it.
+// goroutines. For example, a batch that may fail is appended to a clone, which is then
+// kept or dropped.
 type Builder struct {
 	edge  Edge
-	tiles []*partial // by level; what is there beyond the width of the level's tile is of no meaning
+	tiles []*partialTile // by level; bytes beyond the width of the level's tile have no meaning
 }
 
-// NewBuilder returns a builder for a tree of size leaves. hashes[i] are the
-// hashes of the tile Partials(size)[i]: at level 0 the hashes of the last
-// leaves, above it the roots of the last full tiles of the level below. It
-// takes copies. The caller compares Root with the root that it knows.
+// NewBuilder returns a builder for a tree of size leaves. hashes[i] are the hashes of
+// the tile Partials(size)[i]: at level 0 the hashes of the last leaves, above it the
+// roots of the last full tiles of the level below. NewBuilder copies them. The caller
+// MUST compare Root with a root that it knows, because any hashes make a tree.
 func NewBuilder(size id.Index, hashes ...[]id.Hash) (*Builder, error) {
 	tiles := Partials(size)
 	if size > MaxSize || len(hashes) != len(tiles) {
 		return nil, fmt.Errorf("restore tree: number of partial tiles: %w", ErrMalformed)
 	}
-	b := &Builder{edge: Edge{size: size}, tiles: make([]*partial, levels(size))}
+	b := &Builder{edge: Edge{size: size}, tiles: make([]*partialTile, countTileLevels(size))}
 	for i, t := range slices.Backward(tiles) {
 		if len(hashes[i]) != int(t.Width) {
 			return nil, fmt.Errorf("restore tree: hashes of level %d: %w", t.Level, ErrMalformed)
@@ -49,28 +49,28 @@ func NewBuilder(size id.Index, hashes ...[]id.Hash) (*Builder, error) {
 			part.Append(h)
 		}
 		b.edge.hashes = append(b.edge.hashes, part.hashes...)
-		b.tiles[t.Level] = newPartial(hashes[i])
+		b.tiles[t.Level] = newPartialTile(hashes[i])
 	}
 	return b, nil
 }
 
-// Append adds leaves in their order, appends the tiles that they fill to full,
-// a level's tiles before the tile above that holds their roots, and returns it.
+// Append adds leaves in their order. It appends the tiles that they fill to full, and
+// returns it. The tiles of a level stand before the tile above that holds their roots.
 func (b *Builder) Append(full []FullTile, leaves ...id.Hash) []FullTile {
 	for _, leaf := range leaves {
-		full = b.add(full, leaf)
+		full = b.appendLeaf(full, leaf)
 	}
 	return full
 }
 
-// add puts the leaf into its tile and, as long as that fills a tile, the tile's
-// root into the tile above.
-func (b *Builder) add(full []FullTile, h id.Hash) []FullTile {
+// appendLeaf writes the leaf into its tile. When that fills the tile, it writes the
+// tile's root into the tile above, and so on.
+func (b *Builder) appendLeaf(full []FullTile, h id.Hash) []FullTile {
 	level := 0
 	position := uint64(b.edge.size) // of h in its level
 	for {
-		b.put(level, position, h)
-		h = b.edge.merge(h, min(bits.TrailingZeros64(^position), tileHeight))
+		b.writeTileHash(level, position, h)
+		h = b.edge.mergeSubtrees(h, min(bits.TrailingZeros64(^position), tileHeight))
 		if position%TileWidth != TileWidth-1 {
 			break
 		}
@@ -83,16 +83,16 @@ func (b *Builder) add(full []FullTile, h id.Hash) []FullTile {
 	return full
 }
 
-// put writes a hash into the partial tile of a level.
-func (b *Builder) put(level int, position uint64, h id.Hash) {
+// writeTileHash writes a hash into the partial tile of a level.
+func (b *Builder) writeTileHash(level int, position uint64, h id.Hash) {
 	if level == len(b.tiles) {
 		b.tiles = append(b.tiles, nil)
 	}
 	at := int(position % TileWidth)
-	if !b.tiles[level].claim(at) {
-		b.tiles[level] = b.tiles[level].grow(at, position >= TileWidth)
+	if !b.tiles[level].claimPosition(at) {
+		b.tiles[level] = b.tiles[level].copyWithRoom(at, position >= TileWidth)
 	}
-	b.tiles[level].set(at, h)
+	b.tiles[level].writeHashAt(at, h)
 }
 
 // Size returns the number of leaves.
@@ -101,14 +101,14 @@ func (b *Builder) Size() id.Index { return b.edge.size }
 // Root returns the root of the tree.
 func (b *Builder) Root() id.Hash { return b.edge.Root() }
 
-// Edge returns the right edge, independent of b.
+// Edge returns a copy of the right edge.
 func (b *Builder) Edge() Edge { return b.edge.Clone() }
 
-// Partial returns the hashes of the partial tile of a level as tlog-tiles
-// serves them, nil when the level has none. They are never written to again and
-// must not be by the caller; a prefix is the tile's narrower version.
+// Partial returns the hashes of the partial tile of a level as tlog-tiles serves them,
+// or nil when the level has none. The hashes never change, so callers MUST NOT write to
+// them. A prefix is the narrower version of the tile.
 func (b *Builder) Partial(level uint8) []byte {
-	width := widthAt(b.edge.size, level)
+	width := partialWidth(b.edge.size, level)
 	if width == 0 {
 		return nil
 	}

@@ -30,7 +30,7 @@ func checkPartials(t *testing.T, o *oracle, b *Builder) {
 	for level := range uint8(9) {
 		got := b.Partial(level)
 		if width := len(got) / 32; width > 0 {
-			want, err := reader.Tile(t.Context(), tileOf(level, uint64(b.Size())>>(8*(level+1)), b.Size()))
+			want, err := reader.Tile(t.Context(), widestTileAt(level, uint64(b.Size())>>(8*(level+1)), b.Size()))
 			if err != nil || !bytes.Equal(got, want) {
 				t.Fatalf("size %d: partial tile of level %d: differs, %v", b.Size(), level, err)
 			}

@@ -9,8 +9,8 @@ import (
 // MaxEntry is the size in bytes of the largest entry that a bundle can hold.
 const MaxEntry = math.MaxUint16
 
-// EntryBundle returns the content of an entry bundle: each entry behind its
-// length as a big-endian uint16. There are 1 to TileWidth entries of at most
+// EntryBundle returns the content of an entry bundle: the length of each entry as a
+// big-endian uint16, followed by the entry. There are 1 to TileWidth entries of at most
 // MaxEntry bytes.
 func EntryBundle(entries ...[]byte) ([]byte, error) {
 	size := 0
@@ -37,8 +37,8 @@ func AppendBundled(bundle, entry []byte) ([]byte, error) {
 	return append(binary.BigEndian.AppendUint16(bundle, uint16(len(entry))), entry...), nil
 }
 
-// ParseEntryBundle returns the entries of a bundle of exactly width entries
-// with nothing behind them. The entries alias bundle.
+// ParseEntryBundle returns the entries of a bundle of exactly width entries, without
+// bytes after the last one. The entries alias bundle.
 func ParseEntryBundle(bundle []byte, width uint16) ([][]byte, error) {
 	if width == 0 || width > TileWidth {
 		return nil, fmt.Errorf("read entry bundle: width: %w", ErrMalformed)

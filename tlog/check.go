@@ -10,9 +10,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// CheckInclusion checks that leaf is the leaf hash at index in the tree of size
-// leaves with that root; hashes is a proof as Inclusion makes it. The error wraps
-// ErrProof.
+// CheckInclusion checks that leaf is the leaf hash at index in the tree of size leaves
+// with that root. hashes is a proof as Inclusion makes it. The error wraps ErrProof.
 func CheckInclusion(index, size id.Index, leaf id.Hash, hashes []id.Hash, root id.Hash) error {
 	if index >= size || size > MaxSize {
 		return fmt.Errorf("check inclusion: index or size out of range: %w", ErrProof)
@@ -22,22 +21,22 @@ func CheckInclusion(index, size id.Index, leaf id.Hash, hashes []id.Hash, root i
 	}
 	h := newProofHasher(leaf, root, len(hashes))
 	var room [maxHashes][]byte
-	err := proof.VerifyInclusion(h, uint64(index), uint64(size), h.from[:], appendSlices(room[:0], hashes), h.to[:])
+	err := proof.VerifyInclusion(h, uint64(index), uint64(size), h.from[:], appendHashSlices(room[:0], hashes), h.to[:])
 	if err != nil {
-		return fmt.Errorf("check inclusion: %w", proofError(err))
+		return fmt.Errorf("check inclusion: %w", describeProofError(err))
 	}
 	return nil
 }
 
-// CheckConsistency checks that the tree of the first to leaves with the root
-// toRoot extends that of the first from leaves with the root fromRoot; hashes is
-// a proof as Consistency makes it. From size 0 and between equal sizes it has no
-// hashes; the root of size 0 is EmptyRoot. The error wraps ErrProof.
+// CheckConsistency checks that the tree of the first to leaves with the root toRoot
+// extends the tree of the first from leaves with the root fromRoot. hashes is a proof
+// as Consistency makes it: from size 0 and between equal sizes it is empty. The root of
+// size 0 is EmptyRoot. The error wraps ErrProof.
 func CheckConsistency(from, to id.Index, fromRoot, toRoot id.Hash, hashes []id.Hash) error {
 	if from > to || to > MaxSize {
 		return fmt.Errorf("check consistency: sizes out of range: %w", ErrProof)
 	}
-	if from == 0 && fromRoot != EmptyRoot() { // the library compares no root with that of the empty tree
+	if from == 0 && fromRoot != EmptyRoot() { // the library does not check the root of size 0
 		return fmt.Errorf("check consistency: another root: %w", ErrProof)
 	}
 	if len(hashes) > maxHashes+1 {
@@ -45,34 +44,32 @@ func CheckConsistency(from, to id.Index, fromRoot, toRoot id.Hash, hashes []id.H
 	}
 	h := newProofHasher(fromRoot, toRoot, 2*len(hashes))
 	var room [maxHashes + 1][]byte
-	err := proof.VerifyConsistency(h, uint64(from), uint64(to), appendSlices(room[:0], hashes), h.from[:], h.to[:])
+	err := proof.VerifyConsistency(h, uint64(from), uint64(to), appendHashSlices(room[:0], hashes), h.from[:], h.to[:])
 	if err != nil {
-		return fmt.Errorf("check consistency: %w", proofError(err))
+		return fmt.Errorf("check consistency: %w", describeProofError(err))
 	}
 	return nil
 }
 
-// proofError says what is wrong with a proof without the library's words, which
-// hold values of the input.
-func proofError(err error) error {
+// describeProofError replaces the library's error, whose text has values of the input.
+func describeProofError(err error) error {
 	if mismatch := (proof.RootMismatchError{}); errors.As(err, &mismatch) {
 		return fmt.Errorf("another root: %w", ErrProof)
 	}
 	return fmt.Errorf("number of hashes: %w", ErrProof)
 }
 
-func appendSlices(slices [][]byte, hashes []id.Hash) [][]byte {
+func appendHashSlices(slices [][]byte, hashes []id.Hash) [][]byte {
 	for i := range hashes {
 		slices = append(slices, hashes[i][:])
 	}
 	return slices
 }
 
-// proofHasher is the merkle.LogHasher of one check. It keeps every hash of the
-// check in one piece of memory, because rfc6962.DefaultHasher allocates three times
-// for each.
+// proofHasher is the merkle.LogHasher of one check. It keeps all hashes of the check in
+// one slice, because rfc6962.DefaultHasher allocates three times for each hash.
 type proofHasher struct {
-	from, to id.Hash // the check's leaf or older root, and its root
+	from, to id.Hash // the leaf or the older root, and the root
 	node     [1 + 2*hashSize]byte
 	sums     []id.Hash
 }

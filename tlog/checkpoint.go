@@ -8,37 +8,38 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Checkpoint is what a log says of its tree: the body of a C2SP tlog-checkpoint.
+// Checkpoint is the statement of a log about its tree: the body of a C2SP
+// tlog-checkpoint.
 type Checkpoint struct {
-	Origin id.Origin // names the log; not empty, and the name of the log's key
+	Origin id.Origin // the name of the log and of its key; not empty
 	Size   id.Index  // at most MaxSize
 	Root   id.Hash   // EmptyRoot at size 0
 }
 
-// Text returns the signed text: origin, size in decimal and root in base64, each
-// a line.
+// Text returns the signed text: origin, size in decimal and root in base64, one line
+// each.
 func (c Checkpoint) Text() string {
 	return string(log.Checkpoint{Origin: string(c.Origin), Size: uint64(c.Size), Hash: c.Root[:]}.Marshal())
 }
 
-// Sign returns the signed note of the checkpoint. The same checkpoint gives the
-// same bytes. It refuses a checkpoint of another origin than the key's name and
-// one that could not be read back: nothing that no log of that name can be in
-// is ever signed.
+// Sign returns the signed note of the checkpoint. The same checkpoint gives the same
+// bytes. Sign refuses an origin other than the key's name, and a checkpoint that
+// OpenCheckpoint would refuse, so that no impossible state of a log is ever signed.
 func (k SignerKey) Sign(c Checkpoint) ([]byte, error) {
 	if string(c.Origin) != k.verifier.name {
 		return nil, fmt.Errorf("sign checkpoint: the key is of another origin: %w", ErrMalformed)
 	}
-	if !c.isPossible() {
+	if !c.isPossibleTree() {
 		return nil, fmt.Errorf("sign checkpoint: size or root: %w", ErrMalformed)
 	}
 	text := c.Text()
-	return Note{Text: text, Signatures: []Signature{k.signature(text)}}.Bytes(), nil
+	return Note{Text: text, Signatures: []Signature{k.signatureOver(text)}}.Bytes(), nil
 }
 
-// OpenCheckpoint reads a checkpoint signed by key, whose name is its origin:
-// ParseNote's rules, exactly three lines of text without extension lines, and
-// one spelling of size and root. Signatures of other keys don't matter.
+// OpenCheckpoint reads a checkpoint that key has signed. The key's name MUST be the
+// origin. The note follows the rules of ParseNote. Its text has exactly three lines, so
+// no extension lines, with one spelling of size and root. Signatures of other keys are
+// ignored.
 func OpenCheckpoint(note []byte, key VerifierKey) (Checkpoint, error) {
 	n, err := ParseNote(note)
 	if err != nil {
@@ -57,8 +58,8 @@ func OpenCheckpoint(note []byte, key VerifierKey) (Checkpoint, error) {
 	return c, nil
 }
 
-// ReadCheckpoint reads a checkpoint without asking who signed it. Its origin
-// need not be a key's name.
+// ReadCheckpoint reads a checkpoint without checking a signature. Its origin need not
+// be the name of a key.
 func ReadCheckpoint(note []byte) (Checkpoint, error) {
 	n, err := ParseNote(note)
 	if err != nil {
@@ -71,16 +72,16 @@ func ReadCheckpoint(note []byte) (Checkpoint, error) {
 	return c, nil
 }
 
-// parseCheckpoint reads exactly what Text writes. The library alone also reads
-// leading zeros, base64 with bits in its padding, roots of any length and text
-// behind the root.
+// parseCheckpoint reads only the spelling that Text writes. The library alone also
+// reads leading zeros, base64 with bits in its padding, roots of any length, and lines
+// after the root.
 func parseCheckpoint(text string) (Checkpoint, error) {
 	var read log.Checkpoint
 	if _, err := read.Unmarshal([]byte(text)); err != nil || len(read.Hash) != hashSize {
 		return Checkpoint{}, fmt.Errorf("checkpoint text: lines, size or root: %w", ErrMalformed)
 	}
 	c := Checkpoint{Origin: id.Origin(read.Origin), Size: id.Index(read.Size), Root: id.Hash(read.Hash)}
-	if !c.isPossible() {
+	if !c.isPossibleTree() {
 		return Checkpoint{}, fmt.Errorf("checkpoint text: size or root: %w", ErrMalformed)
 	}
 	if c.Text() != text {
@@ -89,7 +90,7 @@ func parseCheckpoint(text string) (Checkpoint, error) {
 	return c, nil
 }
 
-// isPossible reports whether a tree can have that size and root.
-func (c Checkpoint) isPossible() bool {
+// isPossibleTree reports whether a tree can have that size and root.
+func (c Checkpoint) isPossibleTree() bool {
 	return c.Size <= MaxSize && (c.Size > 0 || c.Root == EmptyRoot())
 }

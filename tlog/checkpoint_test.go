@@ -13,7 +13,7 @@ import (
 
 // signText signs any text: what a log that does not keep to the rules could sign.
 func signText(key SignerKey, text string) []byte {
-	return Note{Text: text, Signatures: []Signature{key.signature(text)}}.Bytes()
+	return Note{Text: text, Signatures: []Signature{key.signatureOver(text)}}.Bytes()
 }
 
 func TestCheckpointsOfTwoLogs(t *testing.T) {

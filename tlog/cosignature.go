@@ -13,16 +13,16 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// maxCosigned is the latest time of a cosignature, in seconds since the Unix
-// epoch: the end of the year 9999, beyond which RFC 3339 has no spelling. C2SP
-// tlog-cosignature lets verifiers refuse times in the future.
+// maxCosigned is the latest time of a cosignature, in seconds since the Unix epoch: the
+// end of the year 9999, because RFC 3339 has no later one. C2SP tlog-cosignature lets
+// verifiers refuse times in the future.
 const maxCosigned = 253402300799
 
-const timeSize = 8 // of the big-endian seconds before the signature
+const timeSize = 8 // bytes of the big-endian seconds before the signature
 
-// WitnessKey is a named public key that cosigns checkpoints (C2SP
-// tlog-cosignature): a vkey of signature type 0x04, Ed25519, or 0x06, ML-DSA-44. It
-// is comparable; the zero value is no key and verifies nothing.
+// WitnessKey is a named public key that cosigns checkpoints (C2SP tlog-cosignature): a
+// vkey of signature type 0x04, Ed25519, or 0x06, ML-DSA-44. It is comparable. The zero
+// value is no key and verifies nothing.
 type WitnessKey struct {
 	name   string
 	hash   KeyHash
@@ -30,23 +30,24 @@ type WitnessKey struct {
 	mldsa  string       // the bytes of an ML-DSA-44 key, "" for an Ed25519 key
 }
 
-// NewWitnessKey names an Ed25519 public key; for the name see NewVerifierKey.
+// NewWitnessKey names an Ed25519 public key. The rules for the name are those of
+// NewVerifierKey.
 func NewWitnessKey(name string, public edkey.Public) (WitnessKey, error) {
-	hash, err := keyHash(name, typed(algCosignature, public))
+	hash, err := computeKeyHash(name, publicKeyWithType(algCosignature, public))
 	return WitnessKey{name: name, hash: hash, public: public}, err
 }
 
-// ParseWitnessKey reads exactly what String writes. An Ed25519 key must pass
-// edkey.ParsePublic; of ML-DSA-44 any 1,312 bytes are a key. Keys of other
-// algorithms are refused.
+// ParseWitnessKey reads only the spelling that String writes. An Ed25519 key must pass
+// edkey.ParsePublic. Any 1,312 bytes are an ML-DSA-44 key. Keys of other algorithms are
+// refused.
 func ParseWitnessKey(vkey string) (WitnessKey, error) {
 	if len(vkey) > MaxName+mldsaKeyText {
 		return WitnessKey{}, fmt.Errorf("parse note key: length: %w", ErrMalformed)
 	}
-	if name, hash, material, err := parseKey(vkey, algMLDSA44, mldsa.MLDSA44PublicKeySize); err == nil {
+	if name, hash, material, err := parseKeyMaterial(vkey, algMLDSA44, mldsa.MLDSA44PublicKeySize); err == nil {
 		return WitnessKey{name: name, hash: hash, mldsa: string(material)}, nil
 	}
-	name, hash, public, err := parseEd25519(vkey, algCosignature)
+	name, hash, public, err := parseEd25519Key(vkey, algCosignature)
 	return WitnessKey{name: name, hash: hash, public: public}, err
 }
 
@@ -56,9 +57,9 @@ func (k WitnessKey) Name() string { return k.name }
 // Hash returns the first 4 bytes of SHA-256(name LF type public key).
 func (k WitnessKey) Hash() KeyHash { return k.hash }
 
-// Identity tells keys apart whatever their names are: two that differ in the name
-// alone are one witness. It is the public key in base64; of an ML-DSA-44 key its
-// SHA-256 in hex, behind "mldsa44-".
+// Identity identifies the key without its name, because two keys that differ in the
+// name alone are one witness. It is the public key in base64, or for an ML-DSA-44 key
+// "mldsa44-" and the SHA-256 of the key in hex.
 func (k WitnessKey) Identity() string {
 	if k.mldsa == "" {
 		return k.public.String()
@@ -66,24 +67,23 @@ func (k WitnessKey) Identity() string {
 	return fmt.Sprintf("mldsa44-%x", sha256.Sum256([]byte(k.mldsa)))
 }
 
-// Typed returns the public key behind its signature type, 0x04 or 0x06.
+// Typed returns the signature type, 0x04 or 0x06, followed by the public key.
 func (k WitnessKey) Typed() []byte {
 	if k.mldsa == "" {
-		return typed(algCosignature, k.public)
+		return publicKeyWithType(algCosignature, k.public)
 	}
 	return append([]byte{algMLDSA44}, k.mldsa...)
 }
 
 // String returns name+hash+base64(type || public key).
-func (k WitnessKey) String() string { return formatKey(k.name, k.hash, k.Typed()) }
+func (k WitnessKey) String() string { return formatVerifierKey(k.name, k.hash, k.Typed()) }
 
-// Made reports whether the line says to be of this key: the same name and key
-// hash. Only Verify tells whether it is.
+// Made reports whether the line has the name and the key hash of this key. It does not
+// verify the line.
 func (k WitnessKey) Made(s Signature) bool { return s.Name == k.name && s.KeyHash == k.hash }
 
-// Verify checks that s is the key's cosignature of text, the text of a
-// checkpoint, and returns when the witness says to have made it. The error wraps
-// ErrSignature.
+// Verify checks that s is the key's cosignature of text, the text of a checkpoint. It
+// returns the time that the witness states. The error wraps ErrSignature.
 func (k WitnessKey) Verify(text string, s Signature) (id.Instant, error) {
 	if !k.Made(s) || len(s.Value) != timeSize+k.signatureSize() {
 		return 0, fmt.Errorf("verify cosignature: not a line of the key: %w", ErrSignature)
@@ -92,7 +92,7 @@ func (k WitnessKey) Verify(text string, s Signature) (id.Instant, error) {
 	if seconds > maxCosigned {
 		return 0, fmt.Errorf("verify cosignature: time: %w", ErrSignature)
 	}
-	if !k.signed(seconds, text, s.Value[timeSize:]) {
+	if !k.verifiesSignature(seconds, text, s.Value[timeSize:]) {
 		return 0, fmt.Errorf("verify cosignature: wrong signature: %w", ErrSignature)
 	}
 	return id.Instant(seconds * 1000), nil
@@ -105,40 +105,40 @@ func (k WitnessKey) signatureSize() int {
 	return mldsa.MLDSA44SignatureSize
 }
 
-func (k WitnessKey) signed(seconds uint64, text string, signature []byte) bool {
+func (k WitnessKey) verifiesSignature(seconds uint64, text string, signature []byte) bool {
 	if k.mldsa == "" {
-		return k.public.Verify(cosigned(seconds, text), signature)
+		return k.public.Verify(ed25519SignedMessage(seconds, text), signature)
 	}
-	return signedByMLDSA(k.name, k.mldsa, seconds, text, signature)
+	return verifyMLDSASignature(k.name, k.mldsa, seconds, text, signature)
 }
 
-// Cosigned is Verify for the key's line in a note. A note has at most one.
+// Cosigned verifies the key's line in a note, of which a note has at most one.
 func (k WitnessKey) Cosigned(n Note) (id.Instant, error) {
-	s := n.signedBy(k.name, k.hash)
+	s := n.findSignature(k.name, k.hash)
 	if s == nil {
 		return 0, fmt.Errorf("verify cosignature: no line of the key: %w", ErrSignature)
 	}
 	return k.Verify(n.Text, *s)
 }
 
-// cosigned returns the message under a cosignature (C2SP tlog-cosignature,
-// Ed25519 signed message).
-func cosigned(seconds uint64, text string) []byte {
+// ed25519SignedMessage returns the message that an Ed25519 cosignature signs (C2SP
+// tlog-cosignature, Ed25519 signed message).
+func ed25519SignedMessage(seconds uint64, text string) []byte {
 	b := append(make([]byte, 0, 64+len(text)), "cosignature/v1\ntime "...)
 	b = append(strconv.AppendUint(b, seconds, 10), '\n')
 	return append(b, text...)
 }
 
-// ParseSignatures reads signature lines without a note, as a witness answers: 1
-// to MaxSignatures lines and nothing else. Lines of keys that nobody asked for
-// may be among them, and several of one key.
+// ParseSignatures reads signature lines without a note, as a witness answers: 1 to
+// MaxSignatures lines and nothing else. The lines may include unknown keys, and several
+// lines of one key.
 func ParseSignatures(lines string) ([]Signature, error) {
 	if len(lines) > MaxNote {
 		return nil, fmt.Errorf("parse signatures: size: %w", ErrMalformed)
 	}
 	var all []Signature
 	for line := range strings.Lines(lines) {
-		n, err := openNote([]byte("\n\n" + line)) // each as a note of its own: the library drops repeated lines
+		n, err := parseUnverifiedNote([]byte("\n\n" + line)) // each as a note of its own: the library drops repeated lines
 		if err != nil || len(all) == MaxSignatures {
 			return nil, fmt.Errorf("parse signatures: line %d: %w", len(all)+1, ErrMalformed)
 		}

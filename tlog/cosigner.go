@@ -11,42 +11,43 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// WitnessSigner is the private half of a WitnessKey. Printing it shows the
-// public half. It is safe for concurrent use. Whoever cosigns must keep to what
-// a cosignature states: that no larger and no inconsistent checkpoint of the
-// origin was ever cosigned (C2SP tlog-witness).
+// WitnessSigner is the private half of a WitnessKey. Printing it shows the public half.
+// It is safe for concurrent use. A cosignature states that its key never cosigned a
+// larger or an inconsistent checkpoint of the origin (C2SP tlog-witness), so callers
+// MUST keep to that.
 type WitnessSigner struct {
 	key WitnessKey
-	// A function and not the key, see SignerKey. It returns nil for what can't be
-	// signed: a text that is no checkpoint, by ML-DSA-44.
+	// A function and not the key, see SignerKey. With ML-DSA-44 it returns nil for a
+	// text that is no checkpoint.
 	sign func(seconds uint64, text string) []byte
 }
 
-// NewWitnessSigner names an Ed25519 private key; for the name see NewVerifierKey.
+// NewWitnessSigner names an Ed25519 private key. The rules for the name are those of
+// NewVerifierKey.
 func NewWitnessSigner(name string, private edkey.Private) (WitnessSigner, error) {
 	key, err := NewWitnessKey(name, private.Public())
 	if err != nil {
 		return WitnessSigner{}, err
 	}
 	return WitnessSigner{key: key, sign: func(seconds uint64, text string) []byte {
-		signature := private.Sign(cosigned(seconds, text))
+		signature := private.Sign(ed25519SignedMessage(seconds, text))
 		return signature[:]
 	}}, nil
 }
 
-// NewMLDSAWitnessSigner names an ML-DSA-44 private key, which is made from a seed of
-// 32 bytes (FIPS 204). Its signatures are the deterministic ones.
+// NewMLDSAWitnessSigner names the ML-DSA-44 private key of a seed of 32 bytes (FIPS
+// 204). Its signatures are the deterministic ones.
 func NewMLDSAWitnessSigner(name string, seed []byte) (WitnessSigner, error) {
 	private, err := mldsa.NewPrivateKey(mldsa.MLDSA44(), seed)
 	if err != nil {
 		return WitnessSigner{}, fmt.Errorf("witness signer: %w: %w", ErrMalformed, err)
 	}
 	key := WitnessKey{name: name, mldsa: string(private.PublicKey().Bytes())}
-	if key.hash, err = keyHash(name, key.Typed()); err != nil {
+	if key.hash, err = computeKeyHash(name, key.Typed()); err != nil {
 		return WitnessSigner{}, err
 	}
 	return WitnessSigner{key: key, sign: func(seconds uint64, text string) []byte {
-		message, ok := cosignedTree(name, seconds, text)
+		message, ok := mldsaSignedMessage(name, seconds, text)
 		if !ok {
 			return nil
 		}
@@ -61,9 +62,9 @@ func NewMLDSAWitnessSigner(name string, seed []byte) (WitnessSigner, error) {
 // Key returns the public half.
 func (w WitnessSigner) Key() WitnessKey { return w.key }
 
-// Cosign returns the signature line over the text of a checkpoint. The time is
-// cut to seconds; it is not before 1970 or after 9999. The line over another text
-// may verify under no key.
+// Cosign returns the signature line over the text of a checkpoint. The time is cut to
+// seconds and limited to the years 1970 to 9999. A line over any other text need not
+// verify.
 func (w WitnessSigner) Cosign(text string, at id.Instant) Signature {
 	seconds := uint64(min(max(at/1000, 0), maxCosigned))
 	value := binary.BigEndian.AppendUint64(nil, seconds)

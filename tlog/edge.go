@@ -8,18 +8,18 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Edge is the right edge of a tree: its size and the roots of the perfect
-// subtrees that it splits into, which is all that appending and the root need.
-// The zero value is the empty tree. An Edge is not safe for concurrent use, and
-// a copy is made by Clone, not by assignment.
+// Edge is the right edge of a tree: its size and the roots of its largest perfect
+// subtrees. Appending and computing the root need no more. The zero value is the empty
+// tree. An Edge is not safe for concurrent use. Callers MUST copy it by Clone and not
+// by assignment.
 type Edge struct {
 	size   id.Index
 	hashes []id.Hash // one for each bit set in size, largest subtree first
 }
 
-// NewEdge returns the edge of a tree of size leaves whose perfect subtrees have
-// the roots hashes, one for each bit set in size, largest first. It takes a
-// copy of hashes. Whether they are the right ones only a known root can tell.
+// NewEdge returns the edge of a tree of size leaves. hashes are the roots of its
+// perfect subtrees, one for each bit set in size, largest first. NewEdge copies them.
+// The caller MUST compare Root with a root that it knows.
 func NewEdge(size id.Index, hashes []id.Hash) (Edge, error) {
 	if size > MaxSize || len(hashes) != bits.OnesCount64(uint64(size)) {
 		return Edge{}, fmt.Errorf("right edge: number of hashes: %w", ErrMalformed)
@@ -29,14 +29,14 @@ func NewEdge(size id.Index, hashes []id.Hash) (Edge, error) {
 
 // Append adds one leaf.
 func (e *Edge) Append(leaf id.Hash) {
-	root := e.merge(leaf, bits.TrailingZeros64(^uint64(e.size)))
+	root := e.mergeSubtrees(leaf, bits.TrailingZeros64(^uint64(e.size)))
 	e.hashes = append(e.hashes, root)
 	e.size++
 }
 
-// merge takes the last n subtrees off the edge and returns the root over them
-// and h, to whose left they stand.
-func (e *Edge) merge(h id.Hash, n int) id.Hash {
+// mergeSubtrees removes the last n subtrees from the edge. It returns the root over
+// them and h, which stands to their right.
+func (e *Edge) mergeSubtrees(h id.Hash, n int) id.Hash {
 	rest := len(e.hashes) - n
 	for i := len(e.hashes) - 1; i >= rest; i-- {
 		h = NodeHash(e.hashes[i], h)
@@ -53,14 +53,14 @@ func (e *Edge) Root() id.Hash {
 	if e.size == 0 {
 		return EmptyRoot()
 	}
-	return fold(e.hashes)
+	return foldSubtrees(e.hashes)
 }
 
-// Hashes returns a copy of what NewEdge takes.
+// Hashes returns a copy of the hashes, as NewEdge takes them.
 func (e *Edge) Hashes() []id.Hash { return slices.Clone(e.hashes) }
 
 // Clone returns an edge that grows independently of e.
 func (e *Edge) Clone() Edge {
-	room := bits.Len64(uint64(e.size)) + 1 // no growth of the memory until the size has doubled
+	room := bits.Len64(uint64(e.size)) + 1 // enough until the size has doubled
 	return Edge{size: e.size, hashes: append(make([]id.Hash, 0, room), e.hashes...)}
 }

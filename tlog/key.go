@@ -25,15 +25,15 @@ const (
 	algMLDSA44     = 6 // over a tree and a time, C2SP tlog-cosignature with ML-DSA-44
 )
 
-// KeyHash tells keys of one name apart: the key ID of C2SP signed-note. It is
+// KeyHash is the key ID of C2SP signed-note. It distinguishes keys of one name, and is
 // too short to identify a key by itself.
 type KeyHash uint32
 
 // String returns 8 lower-case hex digits.
 func (h KeyHash) String() string { return fmt.Sprintf("%08x", uint32(h)) }
 
-// VerifierKey is a named Ed25519 public key that signs notes (vkey). It is
-// comparable; the zero value is no key and verifies nothing.
+// VerifierKey is a named Ed25519 public key that signs notes (vkey). It is comparable.
+// The zero value is no key and verifies nothing.
 type VerifierKey struct {
 	name   string
 	hash   KeyHash
@@ -43,14 +43,14 @@ type VerifierKey struct {
 // NewVerifierKey names a public key. The name has 1 to MaxName bytes of UTF-8
 // and no space, plus or control character.
 func NewVerifierKey(name string, public edkey.Public) (VerifierKey, error) {
-	hash, err := keyHash(name, typed(algEd25519, public))
+	hash, err := computeKeyHash(name, publicKeyWithType(algEd25519, public))
 	return VerifierKey{name: name, hash: hash, public: public}, err
 }
 
-// keyHash checks what makes a key and returns the hash that it goes by. typed is
-// the public key behind its signature type, nil for none.
-func keyHash(name string, typed []byte) (KeyHash, error) {
-	if len(name) > MaxName || !validName(name) {
+// computeKeyHash checks name and key, and returns the key hash. typed is the signature
+// type followed by the public key, or nil for no key.
+func computeKeyHash(name string, typed []byte) (KeyHash, error) {
+	if len(name) > MaxName || !isValidKeyName(name) {
 		return 0, fmt.Errorf("note key: name: %w", ErrMalformed)
 	}
 	if typed == nil {
@@ -60,16 +60,16 @@ func keyHash(name string, typed []byte) (KeyHash, error) {
 	return KeyHash(binary.BigEndian.Uint32(sum[:])), nil
 }
 
-// ParseVerifierKey reads exactly what String writes. The public key must pass
+// ParseVerifierKey reads only the spelling that String writes. The public key must pass
 // edkey.ParsePublic.
 func ParseVerifierKey(vkey string) (VerifierKey, error) {
-	name, hash, public, err := parseEd25519(vkey, algEd25519)
+	name, hash, public, err := parseEd25519Key(vkey, algEd25519)
 	return VerifierKey{name: name, hash: hash, public: public}, err
 }
 
-// parseEd25519 reads a vkey with an Ed25519 key of one signature type.
-func parseEd25519(vkey string, alg byte) (name string, hash KeyHash, public edkey.Public, err error) {
-	name, hash, material, err := parseKey(vkey, alg, edkey.PublicSize)
+// parseEd25519Key reads a vkey with an Ed25519 key of one signature type.
+func parseEd25519Key(vkey string, alg byte) (name string, hash KeyHash, public edkey.Public, err error) {
+	name, hash, material, err := parseKeyMaterial(vkey, alg, edkey.PublicSize)
 	if err != nil {
 		return "", 0, edkey.Public{}, err
 	}
@@ -79,9 +79,9 @@ func parseEd25519(vkey string, alg byte) (name string, hash KeyHash, public edke
 	return name, hash, public, nil
 }
 
-// parseKey reads a vkey of one signature type, in the one spelling that formatKey
-// gives. material are size bytes of a public key; what they mean is not checked.
-func parseKey(vkey string, alg byte, size int) (name string, hash KeyHash, material []byte, err error) {
+// parseKeyMaterial reads a vkey of one signature type, in the one spelling that
+// formatVerifierKey writes. material has size bytes and is not checked further.
+func parseKeyMaterial(vkey string, alg byte, size int) (name string, hash KeyHash, material []byte, err error) {
 	fail := func(what string, err error) (string, KeyHash, []byte, error) {
 		return "", 0, nil, fmt.Errorf("parse note key: %s: %w", what, err)
 	}
@@ -90,21 +90,22 @@ func parseKey(vkey string, alg byte, size int) (name string, hash KeyHash, mater
 	if len(encoded) != base64.StdEncoding.EncodedLen(1+size) {
 		return fail("length", ErrMalformed)
 	}
-	b, ok := decodeBase64(encoded)
+	b, ok := decodeCanonicalBase64(encoded)
 	if !ok || len(b) != 1+size || b[0] != alg {
 		return fail("signature type", ErrMalformed)
 	}
-	if hash, err = keyHash(name, b); err != nil {
+	if hash, err = computeKeyHash(name, b); err != nil {
 		return fail("name", err)
 	}
-	if formatKey(name, hash, b) != vkey {
+	if formatVerifierKey(name, hash, b) != vkey {
 		return fail("key hash", ErrMalformed)
 	}
 	return name, hash, b[1:], nil
 }
 
-// typed returns the public key behind its signature type, nil for the zero key.
-func typed(alg byte, public edkey.Public) []byte {
+// publicKeyWithType returns the signature type followed by the public key, or nil for
+// the zero key.
+func publicKeyWithType(alg byte, public edkey.Public) []byte {
 	if public.IsZero() {
 		return nil
 	}
@@ -112,23 +113,23 @@ func typed(alg byte, public edkey.Public) []byte {
 	return append([]byte{alg}, b[:]...)
 }
 
-func formatKey(name string, hash KeyHash, typed []byte) string {
+func formatVerifierKey(name string, hash KeyHash, typed []byte) string {
 	return name + "+" + hash.String() + "+" + base64.StdEncoding.EncodeToString(typed)
 }
 
-// Name returns the key's name, for a log key its origin.
+// Name returns the key's name. The name of a log's key is the origin.
 func (k VerifierKey) Name() string { return k.name }
 
 // Hash returns the first 4 bytes of SHA-256(name LF 0x01 public key).
 func (k VerifierKey) Hash() KeyHash { return k.hash }
 
-// Public returns the key itself.
+// Public returns the public key.
 func (k VerifierKey) Public() edkey.Public { return k.public }
 
-// String returns name+hash+base64(0x01 || public key), the form that is
-// configured and published.
+// String returns name+hash+base64(0x01 || public key), the form for settings and for
+// publication.
 func (k VerifierKey) String() string {
-	return formatKey(k.name, k.hash, typed(algEd25519, k.public))
+	return formatVerifierKey(k.name, k.hash, publicKeyWithType(algEd25519, k.public))
 }
 
 // SignerKey is the private half of a VerifierKey. Printing it shows the public
@@ -152,8 +153,8 @@ func NewSignerKey(name string, private edkey.Private) (SignerKey, error) {
 // Verifier returns the public half.
 func (k SignerKey) Verifier() VerifierKey { return k.verifier }
 
-// signature returns the key's signature line for a text.
-func (k SignerKey) signature(text string) Signature {
+// signatureOver returns the key's signature line for a text.
+func (k SignerKey) signatureOver(text string) Signature {
 	value := k.sign([]byte(text))
 	return Signature{Name: k.verifier.name, KeyHash: k.verifier.hash, Value: value[:]}
 }

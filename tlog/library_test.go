@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	formats "github.com/transparency-dev/formats/note"
+	"github.com/transparency-dev/formats/proof"
 	"github.com/transparency-dev/merkle/compact"
 	"github.com/transparency-dev/merkle/rfc6962"
 	"golang.org/x/mod/sumdb/tlog"
@@ -180,10 +181,23 @@ func BenchmarkTilePath(b *testing.B) {
 	run(b, "parse/sumdb", func() { _, _ = tlog.ParseTilePath(theirPath) })
 }
 
+func BenchmarkProofText(b *testing.B) {
+	ours := Proof{Index: 1234, Checkpoint: []byte(readVector(b).Checkpoint), Hashes: testLeaves(20)}
+	theirs := proof.TLogProof{Index: 1234, Checkpoint: ours.Checkpoint}
+	for _, h := range ours.Hashes {
+		theirs.Hashes = append(theirs.Hashes, h)
+	}
+	if !bytes.Equal(ours.Text(), theirs.Marshal()) {
+		b.Fatal("the texts differ")
+	}
+	run(b, "ours", func() { ours.Text() })
+	run(b, "formats", func() { theirs.Marshal() })
+}
+
 func BenchmarkCosignatures(b *testing.B) {
 	for _, w := range []WitnessSigner{newWitness(b, "w.example"), newMLDSAWitness(b, "m.example")} {
 		n := cosignedNote(b, w)
-		key, value := w.Key(), n.signedBy(w.key.name, w.key.hash).Value
+		key, value := w.Key(), n.findSignature(w.key.name, w.key.hash).Value
 		run(b, w.Key().Name()+"/ours", func() { _, _ = key.Cosigned(n) })
 		run(b, w.Key().Name()+"/formats", func() {
 			verifier, err := formats.NewVerifierForCosignatureV1(key.String())

@@ -6,16 +6,16 @@ import (
 	"filippo.io/mldsa"
 )
 
-// mldsaKeyText is the length of what follows the name in a vkey with an ML-DSA-44
-// key: two plus signs, the key hash and 1,313 bytes in base64.
+// mldsaKeyText is the length of a vkey with an ML-DSA-44 key without its name: two plus
+// signs, the key hash, and 1,313 bytes in base64.
 const mldsaKeyText = 2 + 2*keyHashSize + (1+mldsa.MLDSA44PublicKeySize+2)/3*4
 
-// signedByMLDSA checks the signature of a cosigner called name, whose key are 1,312
-// bytes, over a checkpoint's text. C2SP tlog-cosignature allows the time 0 for
-// statements about trees of which the cosigner has seen larger ones; those are not
-// what a witness is relied on for, and are refused.
-func signedByMLDSA(name, key string, seconds uint64, text string, signature []byte) bool {
-	message, ok := cosignedTree(name, seconds, text)
+// verifyMLDSASignature checks the signature of the cosigner name over the text of a
+// checkpoint. key has 1,312 bytes. C2SP tlog-cosignature allows the time 0 for a tree
+// when the cosigner has seen larger ones. Such a statement does not help a relying
+// party, so it is refused.
+func verifyMLDSASignature(name, key string, seconds uint64, text string, signature []byte) bool {
+	message, ok := mldsaSignedMessage(name, seconds, text)
 	if !ok || seconds == 0 {
 		return false
 	}
@@ -23,10 +23,10 @@ func signedByMLDSA(name, key string, seconds uint64, text string, signature []by
 	return err == nil && mldsa.Verify(public, message, signature, nil) == nil
 }
 
-// cosignedTree returns the message under a cosignature of the whole tree of a
-// checkpoint (C2SP tlog-cosignature, ML-DSA-44 signed message). It has nothing of
-// extension lines: a text with such lines is no checkpoint here.
-func cosignedTree(name string, seconds uint64, text string) (message []byte, ok bool) {
+// mldsaSignedMessage returns the message that an ML-DSA-44 cosignature of a whole tree
+// signs (C2SP tlog-cosignature, ML-DSA-44 signed message). The message does not include
+// extension lines, so a text with such lines is refused.
+func mldsaSignedMessage(name string, seconds uint64, text string) (message []byte, ok bool) {
 	c, err := parseCheckpoint(text)
 	if err != nil || len(c.Origin) > MaxName {
 		return nil, false

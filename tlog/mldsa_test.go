@@ -77,7 +77,7 @@ func TestMLDSACosignatureOfAnotherLibraryCounts(t *testing.T) {
 // The message is laid out as C2SP tlog-cosignature has it, byte for byte.
 func TestCosignedTree(t *testing.T) {
 	root := id.Hash(bytes.Repeat([]byte{0xab}, hashSize))
-	got, ok := cosignedTree("w.example", 0x0102030405, Checkpoint{Origin: "log.example", Size: 0x1122, Root: root}.Text())
+	got, ok := mldsaSignedMessage("w.example", 0x0102030405, Checkpoint{Origin: "log.example", Size: 0x1122, Root: root}.Text())
 	want := hex.EncodeToString([]byte("subtree/v1\n\x00")) +
 		"09" + hex.EncodeToString([]byte("w.example")) + "0000000102030405" +
 		"0b" + hex.EncodeToString([]byte("log.example")) + "0000000000000000" + "0000000000001122" + root.String()
@@ -85,7 +85,7 @@ func TestCosignedTree(t *testing.T) {
 		t.Errorf("got %x, want %s", got, want)
 	}
 	long := Checkpoint{Origin: id.Origin(strings.Repeat("o", MaxName+1)), Size: 1, Root: root}
-	if _, ok := cosignedTree("w.example", 1, long.Text()); ok {
+	if _, ok := mldsaSignedMessage("w.example", 1, long.Text()); ok {
 		t.Error("an origin of 256 bytes has no place in the message")
 	}
 }
@@ -133,7 +133,7 @@ func TestMLDSACosignatureIsNotTakenFor(t *testing.T) {
 func TestParseWitnessKeyOfMLDSARefuses(t *testing.T) {
 	good := newMLDSAWitness(t, "w.example").Key()
 	spelled := func(name string, typed []byte) string {
-		hash, err := keyHash("w.example", typed)
+		hash, err := computeKeyHash("w.example", typed)
 		if err != nil {
 			t.Fatal(err)
 		}

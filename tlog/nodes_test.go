@@ -19,7 +19,7 @@ func TestNodesOfATileThatGrows(t *testing.T) {
 			var n *Nodes
 			for width := 0; width < TileWidth; {
 				width += 1 + random.IntN(min(40, TileWidth-width))
-				n = n.grow(Tile{Level: level, Index: 5, Width: uint16(width)}, whole[:32*width])
+				n = n.extendToTile(Tile{Level: level, Index: 5, Width: uint16(width)}, whole[:32*width])
 				checkNodes(t, n, o)
 			}
 		}
@@ -28,9 +28,9 @@ func TestNodesOfATileThatGrows(t *testing.T) {
 
 func checkNodes(t *testing.T, n *Nodes, o *oracle) {
 	t.Helper()
-	for height := lowestOf(n.tile.Level); height <= tileHeight; height++ {
+	for height := lowestKeptHeight(n.tile.Level); height <= tileHeight; height++ {
 		for i := range int(n.tile.Width >> height) {
-			if got, want := n.at(height, uint64(i)), o.root(i<<height, (i+1)<<height); got != want {
+			if got, want := n.subtreeRoot(height, uint64(i)), o.root(i<<height, (i+1)<<height); got != want {
 				t.Fatalf("%v: node %d of height %d: got %v, want %v", n.tile, i, height, got, want)
 			}
 		}
@@ -45,7 +45,7 @@ func TestSubtreeOfATile(t *testing.T) {
 	}
 	for height := range tileHeight + 1 {
 		for i := range TileWidth >> height {
-			if got, want := subtree(hashes, height, uint64(i)), o.root(i<<height, (i+1)<<height); got != want {
+			if got, want := hashSubtree(hashes, height, uint64(i)), o.root(i<<height, (i+1)<<height); got != want {
 				t.Errorf("node %d of height %d: got %v, want %v", i, height, got, want)
 			}
 		}
@@ -63,7 +63,7 @@ func TestBytesOfNodes(t *testing.T) {
 		{Tile{Level: 1, Width: 1}, 48 + 32},
 		{Tile{Level: 1, Width: 256}, 48 + 511*32},
 	} {
-		n := (*Nodes)(nil).grow(c.tile, make([]byte, 32*int(c.tile.Width)))
+		n := (*Nodes)(nil).extendToTile(c.tile, make([]byte, 32*int(c.tile.Width)))
 		if got := n.Bytes(); got != c.want || len(n.hashes) != cap(n.hashes) {
 			t.Errorf("%v: got %d bytes, want %d; %d hashes of %d", c.tile, got, c.want, len(n.hashes), cap(n.hashes))
 		}
@@ -77,7 +77,7 @@ func BenchmarkDecode(b *testing.B) {
 			t := Tile{Level: uint8(level), Width: TileWidth}
 			hashes := make([]byte, 32*TileWidth)
 			for b.Loop() {
-				(*Nodes)(nil).grow(t, hashes)
+				(*Nodes)(nil).extendToTile(t, hashes)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// MaxNote is the size in bytes of the largest note: room for 16 of the
+	// MaxNote is the size of the largest note in bytes. It has room for 16 of the
 	// largest signatures that C2SP signed-note expects.
 	MaxNote = 128 << 10
 
@@ -23,48 +23,48 @@ const (
 	MaxSignatures = 100
 )
 
-// Note is a C2SP signed note: text and the signatures over it. To have one says
-// nothing about who signed it; Verify does.
+// Note is a C2SP signed note: a text and signatures. The signatures are not verified
+// until Verify is called.
 type Note struct {
 	Text       string // ends in LF
 	Signatures []Signature
 }
 
-// Signature is a signature line of a note, of a key known here or not.
+// Signature is a signature line of a note. Its key may be unknown.
 type Signature struct {
 	Name    string
 	KeyHash KeyHash
-	Value   []byte // what the key made; 64 bytes for the Ed25519 keys of this package
+	Value   []byte // the signature; 64 bytes for the Ed25519 keys of this package
 }
 
 const linePrefix = "— " // of a signature line
 
-// ParseNote reads a signed note: UTF-8 of at most MaxNote bytes without control
-// characters but LF; text, an empty line, 1 to MaxSignatures signature lines and
-// nothing behind them. Two lines of one key (name and key hash) are refused.
+// ParseNote reads a signed note: UTF-8 of at most MaxNote bytes, without control
+// characters but LF. It has a text, an empty line, and 1 to MaxSignatures signature
+// lines at its end. Two lines of one key (name and key hash) are refused.
 func ParseNote(b []byte) (Note, error) {
 	if len(b) > MaxNote {
 		return Note{}, fmt.Errorf("parse note: size: %w", ErrMalformed)
 	}
-	n, err := openNote(b)
+	n, err := parseUnverifiedNote(b)
 	if err != nil {
 		return Note{}, fmt.Errorf("parse note: %w", err)
 	}
-	// The library drops a line that is there a second time.
+	// The library drops a repeated line silently.
 	if bytes.Count(b[len(n.Text)+1:], []byte("\n")) != len(n.Signatures) {
 		return Note{}, fmt.Errorf("parse note: a line twice: %w", ErrMalformed)
 	}
 	for i, s := range n.Signatures {
-		if n.signedBy(s.Name, s.KeyHash) != &n.Signatures[i] {
+		if n.findSignature(s.Name, s.KeyHash) != &n.Signatures[i] {
 			return Note{}, fmt.Errorf("parse note: a second line of a key: %w", ErrMalformed)
 		}
 	}
 	return n, nil
 }
 
-// openNote reads a note with the library, which knows no key and so returns all
-// lines as unverified ones.
-func openNote(b []byte) (Note, error) {
+// parseUnverifiedNote reads a note with the library. Without known keys, the library
+// returns all lines as unverified.
+func parseUnverifiedNote(b []byte) (Note, error) {
 	var unverified *note.UnverifiedNoteError
 	if _, err := note.Open(b, nil); !errors.As(err, &unverified) {
 		return Note{}, fmt.Errorf("text, characters or signature lines: %w", ErrMalformed)
@@ -72,8 +72,8 @@ func openNote(b []byte) (Note, error) {
 	lines := unverified.Note.UnverifiedSigs
 	n := Note{Text: unverified.Note.Text, Signatures: make([]Signature, len(lines))}
 	for i, line := range lines {
-		value, ok := decodeBase64(line.Base64)
-		if !ok || !validName(line.Name) {
+		value, ok := decodeCanonicalBase64(line.Base64)
+		if !ok || !isValidKeyName(line.Name) {
 			return Note{}, fmt.Errorf("name or base64 of signature line %d: %w", i+1, ErrMalformed)
 		}
 		n.Signatures[i] = Signature{Name: line.Name, KeyHash: KeyHash(line.Hash), Value: value[keyHashSize:]}
@@ -81,16 +81,16 @@ func openNote(b []byte) (Note, error) {
 	return n, nil
 }
 
-// validName reports whether name can be that of a key: not empty, no space,
-// plus or control character.
-func validName(name string) bool {
+// isValidKeyName reports whether name can be the name of a key: not empty, without
+// space, plus and control characters.
+func isValidKeyName(name string) bool {
 	return name != "" && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool {
 		return r == '+' || unicode.IsSpace(r) || unicode.IsControl(r)
 	})
 }
 
-// signedBy returns the signature of a key, nil when there is none.
-func (n Note) signedBy(name string, hash KeyHash) *Signature {
+// findSignature returns the signature of a key, or nil.
+func (n Note) findSignature(name string, hash KeyHash) *Signature {
 	i := slices.IndexFunc(n.Signatures, func(s Signature) bool { return s.Name == name && s.KeyHash == hash })
 	if i < 0 {
 		return nil
@@ -98,10 +98,10 @@ func (n Note) signedBy(name string, hash KeyHash) *Signature {
 	return &n.Signatures[i]
 }
 
-// Verify checks that the note has a signature of the key and that it is right.
-// Signatures of other keys don't matter. The error wraps ErrSignature.
+// Verify checks that the note has a valid signature of the key. Signatures of other
+// keys are ignored. The error wraps ErrSignature.
 func (n Note) Verify(key VerifierKey) error {
-	sig := n.signedBy(key.name, key.hash)
+	sig := n.findSignature(key.name, key.hash)
 	if sig == nil {
 		return fmt.Errorf("verify note: no line of the key: %w", ErrSignature)
 	}
@@ -111,12 +111,12 @@ func (n Note) Verify(key VerifierKey) error {
 	return nil
 }
 
-// SignNote returns a note of text with the key's signature. The text is UTF-8
-// that ends in LF, without an empty line at its end and control characters but
-// LF. It refuses what ParseNote would not read back. Ed25519 is deterministic:
-// the same text gives the same note.
+// SignNote returns a note of text with the key's signature. The text is UTF-8 that ends
+// in LF, without an empty line at its end and without control characters but LF.
+// SignNote refuses a text that ParseNote would refuse. Ed25519 is deterministic, so the
+// same text gives the same note.
 func (k SignerKey) SignNote(text string) (Note, error) {
-	n, err := ParseNote(Note{Text: text, Signatures: []Signature{k.signature(text)}}.Bytes())
+	n, err := ParseNote(Note{Text: text, Signatures: []Signature{k.signatureOver(text)}}.Bytes())
 	if err != nil {
 		return Note{}, fmt.Errorf("sign note: %w", err)
 	}
@@ -126,8 +126,8 @@ func (k SignerKey) SignNote(text string) (Note, error) {
 	return n, nil
 }
 
-// Add returns the note with more signature lines behind those that it has. It
-// refuses what ParseNote would not read back, such as a second line of a key.
+// Add returns the note with more signature lines after its own. It refuses lines that
+// ParseNote would refuse, for example a second line of a key.
 func (n Note) Add(signatures ...Signature) (Note, error) {
 	all := slices.Concat(n.Signatures, signatures)
 	more, err := ParseNote(Note{Text: n.Text, Signatures: all}.Bytes())

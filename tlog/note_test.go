@@ -115,7 +115,7 @@ func TestNoteWithOneNameAndTwoHashes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := Note{Text: "text\n"}.Add(one.signature("text\n"), two.signature("text\n"))
+	n, err := Note{Text: "text\n"}.Add(one.signatureOver("text\n"), two.signatureOver("text\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestNoteWithOneNameAndTwoHashes(t *testing.T) {
 func TestNoteVerifyRefuses(t *testing.T) {
 	one, two := newSigner(t, "log.example/o/one"), newSigner(t, "log.example/o/two")
 	const text = "text\n"
-	good := one.signature(text)
+	good := one.signatureOver(text)
 	wrong := func(change func(*Signature)) Note {
 		sig := good
 		sig.Value = slices.Clone(good.Value)
@@ -139,14 +139,14 @@ func TestNoteVerifyRefuses(t *testing.T) {
 	for name, n := range map[string]Note{
 		"no line":               {Text: text},
 		"other text":            {Text: "test\n", Signatures: []Signature{good}},
-		"other key's line":      {Text: text, Signatures: []Signature{two.signature(text)}},
+		"other key's line":      {Text: text, Signatures: []Signature{two.signatureOver(text)}},
 		"other name":            wrong(func(s *Signature) { s.Name = "log.example/o/two" }),
 		"other key hash":        wrong(func(s *Signature) { s.KeyHash ^= 1 }),
 		"signature bit changed": wrong(func(s *Signature) { s.Value[63] ^= 1 }),
 		"signature cut":         wrong(func(s *Signature) { s.Value = s.Value[:63] }),
 		"signature longer":      wrong(func(s *Signature) { s.Value = append(s.Value, 0) }),
 		"timestamp before it":   wrong(func(s *Signature) { s.Value = append(make([]byte, 8), s.Value...) }),
-		"the other's signature": wrong(func(s *Signature) { s.Value = two.signature(text).Value }),
+		"the other's signature": wrong(func(s *Signature) { s.Value = two.signatureOver(text).Value }),
 	} {
 		if err := n.Verify(one.Verifier()); !errors.Is(err, ErrSignature) {
 			t.Errorf("%s: got %v, want %v", name, err, ErrSignature)
@@ -159,20 +159,20 @@ func TestNoteVerifyRefuses(t *testing.T) {
 
 func TestNoteAdd(t *testing.T) {
 	one, witness := newSigner(t, "log.example/o/one"), newSigner(t, "witness.example/w")
-	n, err := Note{Text: "text\n"}.Add(one.signature("text\n"))
+	n, err := Note{Text: "text\n"}.Add(one.signatureOver("text\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	more, err := n.Add(witness.signature("text\n"))
+	more, err := n.Add(witness.signatureOver("text\n"))
 	if err != nil || len(more.Signatures) != 2 || len(n.Signatures) != 1 {
 		t.Fatalf("got %d lines from %d, %v", len(more.Signatures), len(n.Signatures), err)
 	}
 	if !bytes.HasPrefix(more.Bytes(), n.Bytes()) {
 		t.Error("adding a line changed what was there")
 	}
-	sig := witness.signature("text\n")
+	sig := witness.signatureOver("text\n")
 	for name, bad := range map[string]Signature{
-		"second line of a key": one.signature("text\n"),
+		"second line of a key": one.signatureOver("text\n"),
 		"line end in the name": {Name: "a " + strings.TrimSpace(line("x", 64)[6:]) + "\n— b", Value: sig.Value},
 		"space in the name":    {Name: "a b", Value: sig.Value},
 		"no name":              {Value: sig.Value},

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// appendPosition appends "/" and the tail of a path: the index in groups of
-// three digits with an x before all but the last, and .p/W for a partial tile.
+// appendPosition appends the end of a path: "/", the index in groups of three digits
+// with an x before all but the last, and .p/W for a partial tile.
 func appendPosition(b []byte, index uint64, width uint16) []byte {
 	divisor := uint64(1)
 	for index/divisor >= 1000 {
@@ -27,7 +27,7 @@ func appendGroup(b []byte, n uint64) []byte {
 	return append(b, byte('0'+n/100), byte('0'+n/10%10), byte('0'+n%10))
 }
 
-// parsePosition reads exactly what appendPosition appends behind the "/".
+// parsePosition reads only the form that appendPosition appends, without the "/".
 func parsePosition(s string) (index uint64, width uint16, ok bool) {
 	s, partial, isPartial := strings.Cut(s, ".p/")
 	width = TileWidth
@@ -38,14 +38,14 @@ func parsePosition(s string) (index uint64, width uint16, ok bool) {
 		}
 		width = uint16(w)
 	}
-	index, ok = parseIndex(s)
+	index, ok = parseTileIndex(s)
 	return index, width, ok
 }
 
 // maxIndexLength is the length of an index of seven groups, enough for 2^64-1.
 const maxIndexLength = len("x018/x446/x744/x073/x709/x551/615")
 
-func parseIndex(s string) (uint64, bool) {
+func parseTileIndex(s string) (uint64, bool) {
 	if len(s) > maxIndexLength {
 		return 0, false
 	}

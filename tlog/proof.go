@@ -1,10 +1,10 @@
 package tlog
 
 import (
+	"encoding/base64"
 	"fmt"
+	"strconv"
 	"strings"
-
-	"github.com/transparency-dev/formats/proof"
 
 	"github.com/agentledger/agentledger/id"
 )
@@ -12,10 +12,10 @@ import (
 // MaxProof is the size in bytes of the largest proof text.
 const MaxProof = 2 * MaxNote
 
-// Proof is a C2SP tlog-proof: all that an offline reader needs to find an entry
-// in a log, but the entry and the log's key.
+// Proof is a C2SP tlog-proof. With the entry and the log's key, an offline reader can
+// check that the entry is in the log.
 type Proof struct {
-	Extra      []byte // not covered by anything; no line when empty
+	Extra      []byte // not covered by a signature; no line when empty
 	Index      id.Index
 	Hashes     []id.Hash // as Inclusion makes them, at the checkpoint's size
 	Checkpoint []byte    // a signed note
@@ -31,19 +31,22 @@ const (
 
 // Text returns the proof as it is sent and stored (.tlog-proof).
 func (p Proof) Text() []byte {
-	written := proof.TLogProof{Index: uint64(p.Index), Checkpoint: p.Checkpoint}
+	b := []byte(proofHeader)
 	if len(p.Extra) > 0 {
-		written.ExtraData = p.Extra
+		b = base64.StdEncoding.AppendEncode(append(b, extraPrefix...), p.Extra)
+		b = append(b, '\n')
 	}
-	for _, h := range p.Hashes {
-		written.Hashes = append(written.Hashes, h)
+	b = strconv.AppendUint(append(b, indexPrefix...), uint64(p.Index), 10)
+	b = append(b, '\n')
+	for i := range p.Hashes {
+		b = append(base64.StdEncoding.AppendEncode(b, p.Hashes[i][:]), '\n')
 	}
-	return written.Marshal()
+	return append(append(b, '\n'), p.Checkpoint...)
 }
 
-// ParseProof reads exactly what Text writes: at most MaxProof bytes whose last
-// part is a checkpoint that ReadCheckpoint reads, with the index below its size.
-// Whether the proof holds only Check can tell.
+// ParseProof reads only the spelling that Text writes, at most MaxProof bytes. The last
+// part is a checkpoint that ReadCheckpoint reads, with a size above the index. Check
+// verifies the proof.
 func ParseProof(text []byte) (Proof, error) {
 	if len(text) > MaxProof {
 		return Proof{}, fmt.Errorf("parse proof: size: %w", ErrMalformed)
@@ -53,13 +56,13 @@ func ParseProof(text []byte) (Proof, error) {
 		return Proof{}, fmt.Errorf("parse proof: header: %w", ErrMalformed)
 	}
 	var p Proof
-	if p.Extra, rest, ok = cutExtra(rest); !ok {
+	if p.Extra, rest, ok = cutExtraLine(rest); !ok {
 		return Proof{}, fmt.Errorf("parse proof: extra line: %w", ErrMalformed)
 	}
-	if p.Index, rest, ok = cutIndex(rest); !ok {
+	if p.Index, rest, ok = cutIndexLine(rest); !ok {
 		return Proof{}, fmt.Errorf("parse proof: index line: %w", ErrMalformed)
 	}
-	if p.Hashes, rest, ok = cutHashes(rest); !ok {
+	if p.Hashes, rest, ok = cutHashLines(rest); !ok {
 		return Proof{}, fmt.Errorf("parse proof: hash lines: %w", ErrMalformed)
 	}
 	p.Checkpoint = []byte(rest)
@@ -73,8 +76,8 @@ func ParseProof(text []byte) (Proof, error) {
 	return p, nil
 }
 
-// Check checks that the checkpoint is signed by key and the proof leads from
-// leaf, the entry's leaf hash, to its root. It returns the checkpoint.
+// Check checks that key signed the checkpoint, and that the proof leads from leaf, the
+// leaf hash of the entry, to the root. It returns the checkpoint.
 func (p Proof) Check(leaf id.Hash, key VerifierKey) (Checkpoint, error) {
 	c, err := OpenCheckpoint(p.Checkpoint, key)
 	if err != nil {
@@ -86,32 +89,32 @@ func (p Proof) Check(leaf id.Hash, key VerifierKey) (Checkpoint, error) {
 	return c, nil
 }
 
-// cutExtra takes the line with extra data off s, if there is one.
-func cutExtra(s string) (extra []byte, rest string, ok bool) {
+// cutExtraLine removes the line with extra data from s, if there is one.
+func cutExtraLine(s string) (extra []byte, rest string, ok bool) {
 	encoded, ok := strings.CutPrefix(s, extraPrefix)
 	if !ok {
 		return nil, s, true
 	}
 	encoded, rest, _ = strings.Cut(encoded, "\n")
-	extra, ok = decodeBase64(encoded)
+	extra, ok = decodeCanonicalBase64(encoded)
 	return extra, rest, ok && len(extra) > 0
 }
 
-func cutIndex(s string) (index id.Index, rest string, ok bool) {
+func cutIndexLine(s string) (index id.Index, rest string, ok bool) {
 	line, rest, _ := strings.Cut(s, "\n")
 	digits, hasPrefix := strings.CutPrefix(line, indexPrefix)
 	n, ok := parseDecimal(digits, uint64(MaxSize))
 	return id.Index(n), rest, ok && hasPrefix
 }
 
-// cutHashes takes the hash lines and the empty line behind them off s.
-func cutHashes(s string) (hashes []id.Hash, rest string, ok bool) {
+// cutHashLines removes the hash lines, and the empty line after them, from s.
+func cutHashLines(s string) (hashes []id.Hash, rest string, ok bool) {
 	for {
 		line, rest, isWhole := strings.Cut(s, "\n")
 		if line == "" {
 			return hashes, rest, isWhole
 		}
-		h, ok := decodeHash(line)
+		h, ok := decodeBase64Hash(line)
 		if !ok || len(hashes) == maxHashes {
 			return nil, "", false
 		}

@@ -40,6 +40,13 @@ func theirs(text []byte) (Proof, error) {
 	return q, nil
 }
 
+func arrays(hashes []id.Hash) (all [][hashSize]byte) {
+	for _, h := range hashes {
+		all = append(all, h)
+	}
+	return all
+}
+
 func TestProofText(t *testing.T) {
 	key := newSigner(t, "log.example/o/one")
 	for _, extra := range [][]byte{nil, []byte("x"), bytes.Repeat([]byte{0xff}, 9000)} {
@@ -47,6 +54,9 @@ func TestProofText(t *testing.T) {
 		got, err := ParseProof(p.Text())
 		if err != nil || !equal(got, p) {
 			t.Fatalf("%d bytes of extra data: got %v, %v, want %v", len(extra), got, err, p)
+		}
+		if want := (proof.TLogProof{Index: 2, Hashes: arrays(p.Hashes), Checkpoint: p.Checkpoint, ExtraData: p.Extra}).Marshal(); !bytes.Equal(p.Text(), want) {
+			t.Errorf("%d bytes of extra data: got %q, theirs is %q", len(extra), p.Text(), want)
 		}
 		if got, err := theirs(p.Text()); err != nil || !equal(got, p) {
 			t.Errorf("%d bytes of extra data: theirs %v, %v, want %v", len(extra), got, err, p)

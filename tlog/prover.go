@@ -14,16 +14,16 @@ import (
 type TileReader interface {
 	// Tile returns t.Width hashes of 32 bytes. The slice is only read.
 	Tile(ctx context.Context, t Tile) ([]byte, error)
-	// Leaves returns the leaf hashes [begin, end), of 32 bytes, which are in one
-	// tile of level 0. The slice is only read.
+	// Leaves returns the leaf hashes [begin, end), of 32 bytes. They lie in one tile
+	// of level 0. The slice is only read.
 	Leaves(ctx context.Context, begin, end id.Index) ([]byte, error)
 }
 
-// NodeCache keeps tiles of one log in decoded form.
+// NodeCache keeps decoded tiles of one log.
 type NodeCache interface {
-	// Nodes returns what is kept of a tile, nil when that is nothing.
+	// Nodes returns the nodes of a tile, or nil.
 	Nodes(level uint8, index uint64) *Nodes
-	// Keep is given what Nodes did not have. It may keep it, or not.
+	// Keep is called with nodes that Nodes did not have. It may drop them.
 	Keep(n *Nodes)
 }
 
@@ -32,35 +32,36 @@ func Root(ctx context.Context, r TileReader, size id.Index) (id.Hash, error) {
 	return NewProver(r, nil).Root(ctx, size)
 }
 
-// Inclusion returns the proof that the leaf at index is in the tree of the
-// first size leaves, 0 <= index < size: the audit path of RFC 6962 section
-// 2.1.1, the leaf's sibling first.
+// Inclusion returns the proof that the leaf at index is in the tree of the first size
+// leaves, 0 <= index < size. It is the audit path of RFC 6962 section 2.1.1: the leaf's
+// sibling first.
 func Inclusion(ctx context.Context, r TileReader, index, size id.Index) ([]id.Hash, error) {
 	return NewProver(r, nil).Inclusion(ctx, index, size)
 }
 
-// Consistency returns the proof that the tree of the first from leaves is a
-// prefix of that of the first to leaves, 0 <= from <= to: RFC 6962 section
-// 2.1.2. It has no hashes when from is 0 or to.
+// Consistency returns the proof that the tree of the first from leaves is a prefix of
+// the tree of the first to leaves, 0 <= from <= to (RFC 6962 section 2.1.2). It is
+// empty when from is 0 or equal to to.
 func Consistency(ctx context.Context, r TileReader, from, to id.Index) ([]id.Hash, error) {
 	return NewProver(r, nil).Consistency(ctx, from, to)
 }
 
-// Prover makes roots and proofs of one log for one request, the fast way for
-// whoever keeps decoded tiles. It remembers what it read and reads nothing twice;
-// tiles with the exact width that they have in a tree of the size asked for. It does not check what the tiles say: whoever shows a proof checks it
-// against the root first. It is not safe for concurrent use.
+// Prover makes roots and proofs of one log for one request. With a NodeCache it uses
+// tiles that are already decoded. It keeps the tiles that it read, so it reads each
+// tile once, with the width that the tile has at the requested size. Prover does not
+// check the tiles. So callers MUST check a proof against the root before they return it
+// to a client. It is not safe for concurrent use.
 type Prover struct {
-	tiles shelf
+	tiles loadedTiles
 
-	// Room for what a proof at the head needs.
-	groups  [4]group
+	// Room for the tiles of one proof at the head.
+	groups  [4]leafGroup
 	decoded [8]*Nodes
 }
 
 // NewProver returns a prover over the tiles of r. cache may be nil.
 func NewProver(r TileReader, cache NodeCache) *Prover {
-	p := &Prover{tiles: shelf{reader: r, cache: cache}}
+	p := &Prover{tiles: loadedTiles{reader: r, cache: cache}}
 	p.tiles.groups, p.tiles.decoded = p.groups[:0], p.decoded[:0]
 	return p
 }
@@ -71,14 +72,14 @@ func (p *Prover) Leaf(ctx context.Context, index, size id.Index) (id.Hash, error
 	if index >= size || size > MaxSize {
 		return id.Hash{}, fmt.Errorf("leaf hash: index or size out of range: %w", ErrMalformed)
 	}
-	leaf, err := p.tiles.readNode(ctx, compact.NewNodeID(0, uint64(index)), size)
+	leaf, err := p.tiles.readNodeHash(ctx, compact.NewNodeID(0, uint64(index)), size)
 	if err != nil {
 		return id.Hash{}, fmt.Errorf("leaf hash: %w", err)
 	}
 	return leaf, nil
 }
 
-// Root is the function Root.
+// Root returns the root of the tree of the first size leaves.
 func (p *Prover) Root(ctx context.Context, size id.Index) (id.Hash, error) {
 	if size == 0 {
 		return EmptyRoot(), nil
@@ -90,17 +91,17 @@ func (p *Prover) Root(ctx context.Context, size id.Index) (id.Hash, error) {
 	var subtrees [64]id.Hash
 	n := 0
 	for _, node := range compact.RangeNodes(0, uint64(size), room[:0]) {
-		h, err := p.tiles.readNode(ctx, node, size)
+		h, err := p.tiles.readNodeHash(ctx, node, size)
 		if err != nil {
 			return id.Hash{}, fmt.Errorf("tree root: %w", err)
 		}
 		subtrees[n] = h
 		n++
 	}
-	return fold(subtrees[:n]), nil
+	return foldSubtrees(subtrees[:n]), nil
 }
 
-// Inclusion is the function Inclusion.
+// Inclusion makes the proof that the function Inclusion describes.
 func (p *Prover) Inclusion(ctx context.Context, index, size id.Index) ([]id.Hash, error) {
 	if index >= size || size > MaxSize {
 		return nil, fmt.Errorf("inclusion proof: index or size out of range: %w", ErrMalformed)
@@ -109,14 +110,14 @@ func (p *Prover) Inclusion(ctx context.Context, index, size id.Index) ([]id.Hash
 	if err != nil {
 		return nil, fmt.Errorf("inclusion proof: %w: %w", ErrMalformed, err)
 	}
-	hashes, err := p.readProof(ctx, nodes, size)
+	hashes, err := p.readProofHashes(ctx, nodes, size)
 	if err != nil {
 		return nil, fmt.Errorf("inclusion proof: %w", err)
 	}
 	return hashes, nil
 }
 
-// Consistency is the function Consistency.
+// Consistency makes the proof that the function Consistency describes.
 func (p *Prover) Consistency(ctx context.Context, from, to id.Index) ([]id.Hash, error) {
 	if from > to || to > MaxSize {
 		return nil, fmt.Errorf("consistency proof: sizes out of range: %w", ErrMalformed)
@@ -128,21 +129,21 @@ func (p *Prover) Consistency(ctx context.Context, from, to id.Index) ([]id.Hash,
 	if err != nil {
 		return nil, fmt.Errorf("consistency proof: %w: %w", ErrMalformed, err)
 	}
-	hashes, err := p.readProof(ctx, nodes, to)
+	hashes, err := p.readProofHashes(ctx, nodes, to)
 	if err != nil {
 		return nil, fmt.Errorf("consistency proof: %w", err)
 	}
 	return hashes, nil
 }
 
-// readProof reads the hashes of a proof in the tree of size leaves. Where the
-// right edge of the tree cuts a node, the proof has the root over the perfect
-// subtrees below that node, which stand in nodes from the smallest to the largest.
-func (p *Prover) readProof(ctx context.Context, nodes proof.Nodes, size id.Index) ([]id.Hash, error) {
+// readProofHashes reads the hashes of a proof in the tree of size leaves. When the
+// right edge of the tree cuts a node, the proof has one root over several perfect
+// subtrees. Their hashes stand in nodes from the smallest subtree to the largest.
+func (p *Prover) readProofHashes(ctx context.Context, nodes proof.Nodes, size id.Index) ([]id.Hash, error) {
 	_, begin, end := nodes.Ephem()
 	hashes := make([]id.Hash, 0, len(nodes.IDs)-max(end-begin-1, 0))
 	for i, node := range nodes.IDs {
-		h, err := p.tiles.readNode(ctx, node, size)
+		h, err := p.tiles.readNodeHash(ctx, node, size)
 		if err != nil {
 			return nil, err
 		}

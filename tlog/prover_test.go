@@ -140,7 +140,7 @@ type everyWidth struct {
 }
 
 func (r everyWidth) Tile(ctx context.Context, want Tile) ([]byte, error) {
-	hashes, err := r.o.tiles(r.t, r.size).Tile(ctx, tileOf(want.Level, want.Index, id.Index(r.size)))
+	hashes, err := r.o.tiles(r.t, r.size).Tile(ctx, widestTileAt(want.Level, want.Index, id.Index(r.size)))
 	return hashes[:min(len(hashes), 32*int(want.Width))], err
 }
 
@@ -162,7 +162,7 @@ func TestProverTakesAWiderTileAndNoOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes := (*Nodes)(nil).grow(whole, hashes)
+	nodes := (*Nodes)(nil).extendToTile(whole, hashes)
 	for n := 1; n < 256; n++ {
 		got, err := NewProver(o.tiles(t, n), full{nodes}).Root(t.Context(), id.Index(n))
 		if err != nil || got != o.root(0, n) {

@@ -11,12 +11,12 @@ import (
 // MaxLevel is the highest tile level that a path can name.
 const MaxLevel = 63
 
-// Tile names a tile of hashes: hash i of it is the root over the 256^Level
-// leaves that begin at leaf (256*Index+i) * 256^Level.
+// Tile names a tile of hashes. Hash i is the root over the 256^Level leaves that begin
+// at leaf (256*Index+i) * 256^Level.
 type Tile struct {
 	Level uint8  // 0..MaxLevel
 	Index uint64 // from the left, within the level
-	Width uint16 // hashes, 1..TileWidth; less than TileWidth is a partial tile
+	Width uint16 // number of hashes, 1..TileWidth; a partial tile has less than TileWidth
 }
 
 // Path returns the tile's resource name as in C2SP tlog-tiles, without the
@@ -27,7 +27,7 @@ func (t Tile) Path() string {
 	return string(appendPosition(b, t.Index, t.Width))
 }
 
-// ParseTilePath reads exactly what Path writes.
+// ParseTilePath reads only the spelling that Tile.Path writes.
 func ParseTilePath(path string) (Tile, error) {
 	rest, hasPrefix := strings.CutPrefix(path, "tile/")
 	level, position, _ := strings.Cut(rest, "/")
@@ -41,13 +41,13 @@ func ParseTilePath(path string) (Tile, error) {
 
 // Within reports whether a tree of that size has all hashes of the tile.
 func (t Tile) Within(size id.Index) bool {
-	return within(uint64(size)>>(tileHeight*uint(t.Level)), t.Index, t.Width)
+	return rowCoversGroup(uint64(size)>>(tileHeight*uint(t.Level)), t.Index, t.Width)
 }
 
-// Bundle names an entry bundle: Width consecutive log entries from 256*Index on.
+// Bundle names an entry bundle: Width consecutive log entries from entry 256*Index on.
 type Bundle struct {
 	Index uint64 // from the left
-	Width uint16 // entries, 1..TileWidth; less than TileWidth is a partial bundle
+	Width uint16 // number of entries, 1..TileWidth; a partial bundle has less than TileWidth
 }
 
 // Path returns the bundle's resource name as in C2SP tlog-tiles, without the
@@ -56,7 +56,7 @@ func (b Bundle) Path() string {
 	return string(appendPosition(append(make([]byte, 0, 48), "tile/entries"...), b.Index, b.Width))
 }
 
-// ParseBundlePath reads exactly what Path writes.
+// ParseBundlePath reads only the spelling that Bundle.Path writes.
 func ParseBundlePath(path string) (Bundle, error) {
 	position, hasPrefix := strings.CutPrefix(path, "tile/entries/")
 	index, width, ok := parsePosition(position)
@@ -67,18 +67,18 @@ func ParseBundlePath(path string) (Bundle, error) {
 }
 
 // Within reports whether a tree of that size has all entries of the bundle.
-func (b Bundle) Within(size id.Index) bool { return within(uint64(size), b.Index, b.Width) }
+func (b Bundle) Within(size id.Index) bool { return rowCoversGroup(uint64(size), b.Index, b.Width) }
 
-// within reports whether a row of count things reaches to the end of the group
-// of width things at index.
-func within(count, index uint64, width uint16) bool {
+// rowCoversGroup reports whether a row of count items covers the group of width items
+// at index.
+func rowCoversGroup(count, index uint64, width uint16) bool {
 	full := count / TileWidth
 	return index < full || index == full && uint64(width) <= count%TileWidth
 }
 
-// tileOf returns the tile of a level in a tree of that size which lies at
-// index; it must be one that has a hash.
-func tileOf(level uint8, index uint64, size id.Index) Tile {
+// widestTileAt returns the widest version of a tile in a tree of that size. The tile
+// MUST have at least one hash.
+func widestTileAt(level uint8, index uint64, size id.Index) Tile {
 	count := uint64(size) >> (tileHeight * uint(level))
 	return Tile{Level: level, Index: index, Width: uint16(min(count-index*TileWidth, TileWidth))}
 }

@@ -1,18 +1,20 @@
-// Package tlog is the Merkle tree of a transparency log and what is said about
-// it in public: tiles, proofs, checkpoints and the notes that carry them.
+// Package tlog has the Merkle tree of a transparency log and its public forms: tiles,
+// proofs, checkpoints, and the notes that carry checkpoints. The libraries of the field
+// (transparency-dev/merkle, transparency-dev/formats, x/mod/sumdb/note) carry it where
+// docs/dependencies.md says so.
 //
 // Invariants:
 //
-//   - The tree is that of RFC 6962 section 2.1 with SHA-256; tiles are those of
-//     C2SP tlog-tiles, 256 hashes wide; notes are C2SP signed notes and
-//     checkpoints C2SP tlog-checkpoints with exactly three lines.
-//   - A parser accepts one spelling of a value, the one that the formatter
-//     writes, and bounds what it reads before it allocates.
-//   - A check accepts exactly the proof that the tree's shape asks for: never a
-//     hash more, never a hash less.
+//   - The tree is the tree of RFC 6962 section 2.1 with SHA-256. Tiles are those of
+//     C2SP tlog-tiles, 256 hashes wide. Notes are C2SP signed notes, and checkpoints
+//     are C2SP tlog-checkpoints with exactly three lines.
+//   - A parser accepts one spelling of a value, the spelling that the formatter writes.
+//     It bounds its input before it allocates.
+//   - A check accepts exactly the proof that the shape of the tree needs: never a hash
+//     more, never a hash less.
 //   - Tree sizes and positions of nodes are below 2^63.
-//   - Nothing here does I/O, reads a clock, keeps state or starts a goroutine.
-//     Hashes that are needed come through TileReader or NodeReader.
+//   - The package does no I/O, reads no clock, keeps no state and starts no goroutine.
+//     It reads hashes through a TileReader.
 //   - Errors name no value of the input.
 package tlog
 
@@ -34,10 +36,10 @@ const (
 	hashSize   = sha256.Size
 )
 
-// What can be wrong, wrapped by the errors of this package.
+// The errors that the errors of this package wrap.
 var (
-	// ErrMalformed: text or bytes outside of their grammar, or counts that don't
-	// fit together.
+	// ErrMalformed: text or bytes outside of their grammar, or counts that do not
+	// belong together.
 	ErrMalformed = errors.New("malformed")
 	// ErrProof: a proof has the wrong number of hashes or leads to another root.
 	ErrProof = errors.New("proof does not hold")
@@ -70,9 +72,9 @@ func NodeHash(left, right id.Hash) id.Hash {
 // EmptyRoot returns the root of the empty tree, SHA-256 of nothing.
 func EmptyRoot() id.Hash { return sha256.Sum256(nil) }
 
-// fold returns the root over the roots of neighbouring perfect subtrees, which
-// stand from the largest, at the left, to the smallest. There is at least one.
-func fold(subtrees []id.Hash) id.Hash {
+// foldSubtrees returns the root over the roots of neighbouring perfect subtrees. They
+// are ordered from the largest, at the left, to the smallest. There is at least one.
+func foldSubtrees(subtrees []id.Hash) id.Hash {
 	last := len(subtrees) - 1
 	root := subtrees[last]
 	for i := last - 1; i >= 0; i-- {

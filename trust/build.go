@@ -4,44 +4,45 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// builder puts a policy together, item by item, each checked against those
-// before it.
+// builder adds the items of a policy one by one, and checks each against those before
+// it.
 type builder struct {
 	policy Policy
 	logs   map[edkey.Public]bool
 	keys   map[string]bool // identities of witnesses' keys
-	names  map[string]bool // of witnesses and groups: whether a group has it
+	names  map[string]bool // of witnesses and groups: whether the name is in a group
 }
 
 func newBuilder() *builder {
 	return &builder{logs: map[edkey.Public]bool{}, keys: map[string]bool{}, names: map[string]bool{}}
 }
 
-// Validate reports whether Parse would read back the policy that Text writes.
-// Policies that were not read need it. The error wraps ErrMalformed.
+// Validate reports whether Parse would read back the policy that Text writes. Callers
+// that build a policy MUST call it. The error wraps ErrMalformed.
 func (p *Policy) Validate() error {
 	b := newBuilder()
 	for _, l := range p.Logs {
-		if err := b.log(l); err != nil {
+		if err := b.appendLog(l); err != nil {
 			return fmt.Errorf("policy: log: %w", err)
 		}
 	}
 	for _, w := range p.Witnesses {
-		if err := b.witness(w); err != nil {
+		if err := b.appendWitness(w); err != nil {
 			return fmt.Errorf("policy: witness: %w", err)
 		}
 	}
 	for _, g := range p.Groups {
-		if err := b.group(g); err != nil {
+		if err := b.appendGroup(g); err != nil {
 			return fmt.Errorf("policy: group: %w", err)
 		}
 	}
-	if err := b.quorum(p.Quorum); err != nil {
+	if err := b.setQuorum(p.Quorum); err != nil {
 		return fmt.Errorf("policy: quorum: %w", err)
 	}
 	if len(p.Text()) > MaxText {
@@ -50,23 +51,23 @@ func (p *Policy) Validate() error {
 	return nil
 }
 
-func (b *builder) logLine(vkey string, url []string) error {
+func (b *builder) parseLogLine(vkey string, url []string) error {
 	key, err := tlog.ParseVerifierKey(vkey)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	return b.log(Log{Key: key, URL: only(url)})
+	return b.appendLog(Log{Key: key, URL: optionalItem(url)})
 }
 
-func (b *builder) witnessLine(name, vkey string, url []string) error {
+func (b *builder) parseWitnessLine(name, vkey string, url []string) error {
 	key, err := tlog.ParseWitnessKey(vkey)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	return b.witness(Witness{Name: name, Key: key, URL: only(url)})
+	return b.appendWitness(Witness{Name: name, Key: key, URL: optionalItem(url)})
 }
 
-func (b *builder) groupLine(name, k string, members []string) error {
+func (b *builder) parseGroupLine(name, k string, members []string) error {
 	g := Group{Name: name, Members: members}
 	switch k {
 	case "any":
@@ -79,42 +80,42 @@ func (b *builder) groupLine(name, k string, members []string) error {
 			return fmt.Errorf("threshold: %w", ErrMalformed)
 		}
 	}
-	return b.group(g)
+	return b.appendGroup(g)
 }
 
-func only(optional []string) string {
+func optionalItem(optional []string) string {
 	if len(optional) == 0 {
 		return ""
 	}
 	return optional[0]
 }
 
-func (b *builder) log(l Log) error {
-	if l.Key == (tlog.VerifierKey{}) || l.URL != "" && !isItem(l.URL) || len(b.policy.Logs) == MaxItems {
+func (b *builder) appendLog(l Log) error {
+	if l.Key == (tlog.VerifierKey{}) || l.URL != "" && !isSingleItem(l.URL) || len(b.policy.Logs) == MaxItems {
 		return fmt.Errorf("key, URL or number of logs: %w", ErrMalformed)
 	}
-	if !take(b.logs, l.Key.Public()) {
+	if !takeUnused(b.logs, l.Key.Public()) {
 		return fmt.Errorf("the key of another log: %w", ErrMalformed)
 	}
 	b.policy.Logs = append(b.policy.Logs, l)
 	return nil
 }
 
-func (b *builder) witness(w Witness) error {
-	if w.Key == (tlog.WitnessKey{}) || w.URL != "" && !isItem(w.URL) || len(b.policy.Witnesses) == MaxItems {
+func (b *builder) appendWitness(w Witness) error {
+	if w.Key == (tlog.WitnessKey{}) || w.URL != "" && !isSingleItem(w.URL) || len(b.policy.Witnesses) == MaxItems {
 		return fmt.Errorf("key, URL or number of witnesses: %w", ErrMalformed)
 	}
-	if !take(b.keys, w.Key.Identity()) {
+	if !takeUnused(b.keys, w.Key.Identity()) {
 		return fmt.Errorf("the key of another witness: %w", ErrMalformed)
 	}
-	if err := b.define(w.Name); err != nil {
+	if err := b.defineName(w.Name); err != nil {
 		return err
 	}
 	b.policy.Witnesses = append(b.policy.Witnesses, w)
 	return nil
 }
 
-func (b *builder) group(g Group) error {
+func (b *builder) appendGroup(g Group) error {
 	if g.K < 1 || g.K > len(g.Members) || len(b.policy.Groups) == MaxItems {
 		return fmt.Errorf("threshold or number of groups: %w", ErrMalformed)
 	}
@@ -124,23 +125,23 @@ func (b *builder) group(g Group) error {
 		}
 		b.names[name] = true
 	}
-	if err := b.define(g.Name); err != nil {
+	if err := b.defineName(g.Name); err != nil {
 		return err
 	}
 	b.policy.Groups = append(b.policy.Groups, g)
 	return nil
 }
 
-// define makes a name of a witness or group known.
-func (b *builder) define(name string) error {
-	if _, defined := b.names[name]; defined || name == None || !isItem(name) {
+// defineName defines the name of a witness or group.
+func (b *builder) defineName(name string) error {
+	if _, defined := b.names[name]; defined || name == None || !isSingleItem(name) {
 		return fmt.Errorf("name: %w", ErrMalformed)
 	}
 	b.names[name] = false
 	return nil
 }
 
-func (b *builder) quorum(name string) error {
+func (b *builder) setQuorum(name string) error {
 	if _, defined := b.names[name]; b.policy.Quorum != "" || !defined && name != None {
 		return fmt.Errorf("a second quorum, or a name that is not defined: %w", ErrMalformed)
 	}
@@ -148,13 +149,13 @@ func (b *builder) quorum(name string) error {
 	return nil
 }
 
-// isItem reports whether s can stand in a line by itself.
-func isItem(s string) bool {
-	return s != "" && !slices.ContainsFunc([]byte(s), func(c byte) bool { return forbidden(c) || c == ' ' || c == '\t' || c == '\n' })
+// isSingleItem reports whether s can be one item of a line.
+func isSingleItem(s string) bool {
+	return s != "" && !slices.ContainsFunc([]byte(s), isForbidden) && !strings.ContainsAny(s, " \t\n")
 }
 
-// take adds a key and reports whether it was not there.
-func take[K comparable](keys map[K]bool, k K) bool {
+// takeUnused adds a key, and reports whether it is new.
+func takeUnused[K comparable](keys map[K]bool, k K) bool {
 	known := keys[k]
 	keys[k] = true
 	return !known

@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// Parse reads the text of a policy. Lines end in LF, the last one too; items
-// stand between spaces and tabs; lines that are empty or begin with # are
-// skipped.
+// Parse reads the text of a policy. Each line ends in LF, also the last one. Spaces and
+// tabs separate items. Empty lines, and lines that begin with #, are skipped.
 func Parse(text []byte) (*Policy, error) {
-	if len(text) > MaxText || slices.ContainsFunc(text, forbidden) {
+	if len(text) > MaxText || slices.ContainsFunc(text, isForbidden) {
 		return nil, fmt.Errorf("parse policy: size or characters: %w", ErrMalformed)
 	}
 	b := newBuilder()
@@ -20,7 +19,7 @@ func Parse(text []byte) (*Policy, error) {
 		return nil, fmt.Errorf("parse policy: no line end at the end: %w", ErrMalformed)
 	}
 	for i, line := range lines {
-		if err := b.line(strings.FieldsFunc(line, isBlank)); err != nil {
+		if err := b.parseLine(strings.FieldsFunc(line, isBlank)); err != nil {
 			return nil, fmt.Errorf("parse policy: line %d: %w", i+1, err)
 		}
 	}
@@ -30,32 +29,32 @@ func Parse(text []byte) (*Policy, error) {
 	return &b.policy, nil
 }
 
-// forbidden: tab and LF are the only control characters. What is beyond ASCII
-// is opaque.
-func forbidden(c byte) bool { return c < ' ' && c != '\t' && c != '\n' || c == 0x7f }
+// isForbidden refuses control characters but tab and LF. Characters beyond ASCII are
+// allowed everywhere.
+func isForbidden(c byte) bool { return c < ' ' && c != '\t' && c != '\n' || c == 0x7f }
 
 func isBlank(r rune) bool { return r == ' ' || r == '\t' }
 
-// line adds one line.
-func (b *builder) line(items []string) error {
+// parseLine adds one line.
+func (b *builder) parseLine(items []string) error {
 	if len(items) == 0 || strings.HasPrefix(items[0], "#") {
 		return nil
 	}
 	keyword, rest := items[0], items[1:]
 	switch {
 	case keyword == "log" && (len(rest) == 1 || len(rest) == 2):
-		return b.logLine(rest[0], rest[1:])
+		return b.parseLogLine(rest[0], rest[1:])
 	case keyword == "witness" && (len(rest) == 2 || len(rest) == 3):
-		return b.witnessLine(rest[0], rest[1], rest[2:])
+		return b.parseWitnessLine(rest[0], rest[1], rest[2:])
 	case keyword == "group" && len(rest) >= 3:
-		return b.groupLine(rest[0], rest[1], rest[2:])
+		return b.parseGroupLine(rest[0], rest[1], rest[2:])
 	case keyword == "quorum" && len(rest) == 1:
-		return b.quorum(rest[0])
+		return b.setQuorum(rest[0])
 	}
 	return fmt.Errorf("unknown keyword or number of items: %w", ErrMalformed)
 }
 
-// Text returns the policy as Parse reads it. The policy is valid.
+// Text returns the policy as Parse reads it. The policy MUST be valid.
 func (p *Policy) Text() string {
 	var b strings.Builder
 	for _, l := range p.Logs {
@@ -65,19 +64,19 @@ func (p *Policy) Text() string {
 		writeLine(&b, "witness", w.Name, w.Key.String(), w.URL)
 	}
 	for _, g := range p.Groups {
-		writeLine(&b, append([]string{"group", g.Name, threshold(g)}, g.Members...)...)
+		writeLine(&b, append([]string{"group", g.Name, formatThreshold(g)}, g.Members...)...)
 	}
 	writeLine(&b, "quorum", p.Quorum)
 	return b.String()
 }
 
-// writeLine leaves out what is "".
+// writeLine writes the items that are not empty.
 func writeLine(b *strings.Builder, items ...string) {
 	items = slices.DeleteFunc(items, func(s string) bool { return s == "" })
 	b.WriteString(strings.Join(items, " ") + "\n")
 }
 
-func threshold(g Group) string {
+func formatThreshold(g Group) string {
 	switch g.K {
 	case len(g.Members):
 		return "all"

@@ -1,19 +1,18 @@
-// Package trust is the policies of those who rely on a transparency log: which
-// logs they know, which witnesses, and how many of these must have cosigned a
-// checkpoint before it counts. The text form is C2SP tlog-policy.
+// Package trust has the policies of relying parties of transparency logs: the known
+// logs, the known witnesses, and the quorum of witnesses that must have cosigned a
+// checkpoint. The text form is C2SP tlog-policy.
 //
 // Invariants:
 //
-//   - A policy that was read or passed Validate has no key twice (under whatever
-//     name), no name twice, no name that is not defined before it is used, and no
-//     name in two groups, so that each witness counts once.
-//   - Keys are in their one spelling: of logs Ed25519, of witnesses Ed25519 or
-//     ML-DSA-44. A policy with a key of another algorithm is refused as a whole, not
-//     read in part.
-//   - A cosignature counts when it verifies under the key and key hash of a
-//     witness of the policy; all other lines of a note are as good as absent.
-//   - Nothing here does I/O, reads a clock or keeps state, and what is read has
-//     bounds. Errors name the line and no value of the input.
+//   - A policy from Parse, or that passed Validate, has no key twice, no name twice, no
+//     name that is used before it is defined, and no name in two groups. So each
+//     witness counts once.
+//   - Keys are in their one spelling: Ed25519 for logs, and Ed25519 or ML-DSA-44 for
+//     witnesses. A policy with a key of another algorithm is refused as a whole.
+//   - A cosignature counts when it verifies under the key and key hash of a witness of
+//     the policy. All other lines of a note are ignored.
+//   - The package does no I/O, reads no clock and keeps no state. Input is bounded.
+//     Errors name the line and no value of the input.
 package trust
 
 import (
@@ -29,10 +28,10 @@ const (
 	MaxItems = 100       // logs, witnesses, groups, each; a note has no more lines
 )
 
-// None as quorum asks for no cosignature at all.
+// None is the quorum that needs no cosignature.
 const None = "none"
 
-// What can be wrong, wrapped by the errors of this package.
+// The errors that the errors of this package wrap.
 var (
 	// ErrMalformed: not a policy.
 	ErrMalformed = errors.New("malformed policy")
@@ -42,57 +41,58 @@ var (
 	ErrQuorum = errors.New("too few valid cosignatures for the quorum")
 )
 
-// Policy is what a checkpoint must carry to be relied on. The names of witnesses
-// and groups mean something inside of the policy alone.
+// Policy is the condition under which a relying party accepts a checkpoint. The names
+// of witnesses and groups have a meaning inside the policy only.
 type Policy struct {
-	Logs      []Log // any one of them signs; none: the log is known from elsewhere
+	Logs      []Log // one log must have signed; empty when the log is known from elsewhere
 	Witnesses []Witness
-	Groups    []Group // each after those that it holds
-	Quorum    string  // the witness or group that must have witnessed a checkpoint, or None
+	Groups    []Group // each after its members
+	Quorum    string  // the witness or group that must have cosigned, or None
 }
 
-// Log is a log that is relied on.
+// Log is a known log.
 type Log struct {
 	Key tlog.VerifierKey // its name is the origin
 	URL string           // where the log is read; may be ""
 }
 
-// Witness is a witness that counts.
+// Witness is a known witness.
 type Witness struct {
 	Name string
 	Key  tlog.WitnessKey
 	URL  string // its submission prefix (C2SP tlog-witness); may be ""
 }
 
-// Group has witnessed a checkpoint when at least K of its members have:
-// witnesses, or groups.
+// Group has cosigned a checkpoint when at least K of its members have. A member is a
+// witness or a group.
 type Group struct {
 	Name    string
 	K       int // 1 <= K <= len(Members)
 	Members []string
 }
 
-// Cosignature is the word of a witness of the policy that it saw a checkpoint.
+// Cosignature is a valid cosignature of a witness of the policy.
 type Cosignature struct {
 	Witness Witness
 	Time    id.Instant
 }
 
-// Opened is a checkpoint with those who vouch for it.
+// Opened is a checkpoint with its valid signatures.
 type Opened struct {
 	Checkpoint   tlog.Checkpoint
 	Log          tlog.VerifierKey // the first log of the policy that signed
-	Cosignatures []Cosignature    // those that count, in the order of the policy
+	Cosignatures []Cosignature    // the valid ones, in the order of the policy
 }
 
-// Open reads a signed note by the policy. ErrLog, ErrQuorum or, for what is no
-// checkpoint, tlog.ErrMalformed. With ErrQuorum it returns what there is.
+// Open reads a signed note by the policy. The error is ErrLog, ErrQuorum, or
+// tlog.ErrMalformed for a malformed checkpoint. With ErrQuorum it also returns the
+// checkpoint and its valid cosignatures.
 func (p *Policy) Open(note []byte) (Opened, error) {
 	n, err := tlog.ParseNote(note)
 	if err != nil {
 		return Opened{}, err
 	}
-	o, err := p.signed(note)
+	o, err := p.openByLogKeys(note)
 	if err != nil {
 		return Opened{}, err
 	}
@@ -103,8 +103,8 @@ func (p *Policy) Open(note []byte) (Opened, error) {
 	return o, nil
 }
 
-// signed opens the checkpoint with the keys of the logs.
-func (p *Policy) signed(note []byte) (Opened, error) {
+// openByLogKeys opens the checkpoint with the keys of the logs.
+func (p *Policy) openByLogKeys(note []byte) (Opened, error) {
 	for _, l := range p.Logs {
 		c, err := tlog.OpenCheckpoint(note, l.Key)
 		if err == nil {
@@ -117,7 +117,7 @@ func (p *Policy) signed(note []byte) (Opened, error) {
 	return Opened{}, ErrLog
 }
 
-// Cosignatures returns those of the policy's witnesses that are valid on a note.
+// Cosignatures returns the valid cosignatures of the policy's witnesses on a note.
 func (p *Policy) Cosignatures(n tlog.Note) []Cosignature {
 	var all []Cosignature
 	for _, w := range p.Witnesses {
@@ -128,7 +128,7 @@ func (p *Policy) Cosignatures(n tlog.Note) []Cosignature {
 	return all
 }
 
-// Reached reports whether these cosignatures are enough.
+// Reached reports whether these cosignatures are a quorum.
 func (p *Policy) Reached(by []Cosignature) bool {
 	seen := make(map[tlog.WitnessKey]bool, len(by))
 	for _, c := range by {
@@ -137,8 +137,7 @@ func (p *Policy) Reached(by []Cosignature) bool {
 	return p.Quorate(func(k tlog.WitnessKey) bool { return seen[k] })
 }
 
-// Quorate reports whether the quorum is reached when cosigned tells of which
-// witnesses there is a valid cosignature.
+// Quorate reports whether the witnesses for which cosigned returns true are a quorum.
 func (p *Policy) Quorate(cosigned func(tlog.WitnessKey) bool) bool {
 	if p.Quorum == None {
 		return true

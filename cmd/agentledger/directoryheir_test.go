@@ -198,7 +198,7 @@ func (s *listedService) announce(vkey string) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.x.Know(key)
+	s.x.AddLog(key)
 }
 
 // held verifies a bundle with a second proof under what is pinned of the directory.

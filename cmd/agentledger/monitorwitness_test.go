@@ -91,7 +91,7 @@ func TestWitnessesOfBothAlgorithms(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, w := range witnesses {
-			w.Know(key)
+			w.AddLog(key)
 		}
 	}
 	for size := range id.Index(3) {
@@ -137,7 +137,7 @@ func TestMonitorReadsCosigned(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x.Know(key)
+			x.AddLog(key)
 			red.followed(fail)
 			sendOne(t, blue.worker)
 			if at := blue.look(2); len(at.Cosignatures) != 0 {
@@ -162,7 +162,7 @@ func TestMonitorByPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.Know(key)
+	x.AddLog(key)
 	sendOne(t, blue.worker)
 	sendOne(t, red.worker)
 	red.cosigned(1)
@@ -184,7 +184,7 @@ func TestMonitorByPolicy(t *testing.T) {
 	if said := look(red, 0, "--max-lag", "1ns"); !strings.Contains(said, `"quorum":{"tree_size":1,`) || !strings.Contains(said, `"waiting_entries":0,"waiting_since":null`) {
 		t.Errorf("cosigned: got %s", said)
 	}
-	x.Instead(unwell)
+	x.AnswerWith(unwell)
 	sendOne(t, red.worker)
 	if said := look(red, 0); !strings.Contains(said, `"quorum":{"tree_size":1,`) || !strings.Contains(said, `"waiting_entries":1,"waiting_since":"`) {
 		t.Errorf("the witness is away: got %s", said)
@@ -192,7 +192,7 @@ func TestMonitorByPolicy(t *testing.T) {
 	if said := look(red, 2, "--max-lag", "1ns"); !strings.Contains(said, "no quorum of the policy's witnesses: 1 of 2 entries have it") {
 		t.Errorf("for too long: got %s", said)
 	}
-	x.Instead(nil)
+	x.AnswerWith(nil)
 	sendOne(t, red.worker)
 	red.cosigned(3)
 	if said := look(red, 0, "--max-lag", "1ns"); !strings.Contains(said, `"quorum":{"tree_size":3,`) {
@@ -209,13 +209,13 @@ func TestMonitorByPolicy(t *testing.T) {
 // followed goes through the life of a log that the witness knows.
 func (l watchedLog) followed(fail string) {
 	size := id.Index(0)
-	l.x.Instead(unwell)
+	l.x.AnswerWith(unwell)
 	sendOne(l.T, l.worker)
 	size++
 	if at := l.look(2); len(at.Cosignatures) != 0 {
 		l.Errorf("never cosigned: got %+v", at)
 	}
-	l.x.Instead(nil)
+	l.x.AnswerWith(nil)
 	sendOne(l.T, l.worker)
 	size++
 	l.cosigned(size)
@@ -223,7 +223,7 @@ func (l watchedLog) followed(fail string) {
 	if len(first.Cosignatures) != 1 || first.Cosignatures[0].Name != "x.example" || first.TreeSize != size {
 		l.Fatalf("cosigned: got %+v", first)
 	}
-	l.x.Instead(unwell)
+	l.x.AnswerWith(unwell)
 	sendOne(l.T, l.worker)
 	size++
 	if fail == "closed" {
@@ -234,7 +234,7 @@ func (l watchedLog) followed(fail string) {
 	if at := l.look(2, "--max-lag", "1ns"); at.Error == "" {
 		l.Errorf("too old: got %+v", at)
 	}
-	l.x.Instead(nil)
+	l.x.AnswerWith(nil)
 	sendOne(l.T, l.worker)
 	size++
 	l.cosigned(size)

@@ -121,7 +121,7 @@ func TestRotateWhileServing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x.Know(key)
+		x.AddLog(key)
 		sendOne(t, l.worker)
 		l.cosigned(1)
 		of[string(l.worker.org.Slug)] = key
@@ -145,7 +145,7 @@ func TestRotateWhileServing(t *testing.T) {
 	if out, exit := server.rotate("red"); exit != 2 || !strings.Contains(out, "Two log keys sign already, the newer one is "+added.String()) {
 		t.Errorf("in the overlap: status %d\n%s", exit, out)
 	}
-	x.Announce(added)
+	x.AddLogKey(added)
 	red.shows(old, added)
 	watching.end()
 	watching = red.follow(old.String(), added.String())

@@ -52,7 +52,7 @@ func TestWitnessAsAnchor(t *testing.T) {
 	for _, w := range []*worker{red, blue} {
 		know(t, x, w.org.LogKey)
 		sendOne(t, w)
-		until(t, "cosigned", func() bool { return x.Latest(w.org.Origin).Size == 1 })
+		until(t, "cosigned", func() bool { return x.LatestCheckpoint(w.org.Origin).Size == 1 })
 	}
 	stop()
 	older := copied(t, data)
@@ -60,14 +60,14 @@ func TestWitnessAsAnchor(t *testing.T) {
 	if err := try(t, s, red.org); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "cosigned", func() bool { return x.Latest(red.org.Origin).Size == 2 })
+	until(t, "cosigned", func() bool { return x.LatestCheckpoint(red.org.Origin).Size == 2 })
 	stop()
 
-	blues, reds := x.Latest(blue.org.Origin), x.Latest(red.org.Origin)
+	blues, reds := x.LatestCheckpoint(blue.org.Origin), x.LatestCheckpoint(red.org.Origin)
 
 	t.Run("nothing is lost but the anchors", func(t *testing.T) {
 		held := make(chan struct{})
-		x.Instead(func(http.ResponseWriter, *http.Request) { <-held; panic(http.ErrAbortHandler) })
+		x.AnswerWith(func(http.ResponseWriter, *http.Request) { <-held; panic(http.ErrAbortHandler) })
 		s, stop := runOn(t, copied(t, data), set) // it starts while the witness answers nobody
 		defer stop()
 		for _, w := range []*worker{red, blue} {
@@ -75,15 +75,15 @@ func TestWitnessAsAnchor(t *testing.T) {
 				t.Errorf("%s, unconfirmed: got %v", w.org.Slug, err)
 			}
 		}
-		x.Instead(nil)
+		x.AnswerWith(nil)
 		close(held)
 		for _, w := range []*worker{red, blue} {
 			until(t, "it goes on", func() bool { return try(t, s, w.org) == nil })
 		}
 	})
 	t.Run("an older copy", func(t *testing.T) {
-		x.Set(blues) // before the part above
-		x.Set(reds)
+		x.SetLatest(blues) // before the part above
+		x.SetLatest(reds)
 		s, stop := runOn(t, older, set)
 		defer stop()
 		until(t, "red is frozen", func() bool {

@@ -52,7 +52,7 @@ func sendOne(t *testing.T, w *worker) id.Event {
 func TestWitnessHangs(t *testing.T) {
 	x := witnesstest.New(t, "x.example")
 	release, entered := make(chan struct{}), make(chan struct{}, 1)
-	x.Instead(func(http.ResponseWriter, *http.Request) {
+	x.AnswerWith(func(http.ResponseWriter, *http.Request) {
 		select {
 		case entered <- struct{}{}:
 		default:
@@ -76,15 +76,15 @@ func TestWitnessHangs(t *testing.T) {
 	for range 200 {
 		sendOne(t, a)
 	}
-	if _, most := x.Calls(); most != 1 {
+	if _, most := x.CountCalls(); most != 1 {
 		t.Errorf("the witness was asked %d times at once about one log", most)
 	}
 	key, err := tlog.ParseVerifierKey(a.org.LogKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.Know(key)
-	x.Instead(nil)
+	x.AddLog(key)
+	x.AnswerWith(nil)
 	close(release)
 	cosigned := witnessed.mainURL() + "/v1/public/orgs/acme/transparency/checkpoint?cosigned=1"
 	policy, err := trust.Parse([]byte(getText(t, witnessed.mainURL()+"/v1/public/orgs/acme/transparency/policy")))
@@ -101,7 +101,7 @@ func TestWitnessHangs(t *testing.T) {
 			t.Fatalf("not cosigned: %s", before)
 		}
 	}
-	x.Instead(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusServiceUnavailable) })
+	x.AnswerWith(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusServiceUnavailable) })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}

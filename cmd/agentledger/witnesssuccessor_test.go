@@ -66,9 +66,9 @@ func TestSuccessorIsCosigned(t *testing.T) {
 			for _, w := range []*worker{red, blue} {
 				know(t, x, w.org.LogKey)
 				sendOne(t, w)
-				until(t, "cosigned", func() bool { return x.Latest(w.org.Origin).Size == 1 })
+				until(t, "cosigned", func() bool { return x.LatestCheckpoint(w.org.Origin).Size == 1 })
 			}
-			x.Set(tlog.Checkpoint{Origin: red.org.Origin, Size: 100, Root: tlog.LeafHash(nil)})
+			x.SetLatest(tlog.Checkpoint{Origin: red.org.Origin, Size: 100, Root: tlog.LeafHash(nil)})
 			body, err := red.signer.SignEvent(client.Event{TraceID: "t", ActorPrincipal: "p", ActionKind: "tool_call", Decision: id.Allow})
 			if err != nil {
 				t.Fatal(err)
@@ -87,18 +87,18 @@ func TestSuccessorIsCosigned(t *testing.T) {
 			if key, _, _ = strings.Cut(key, "\n"); told {
 				know(t, x, key)
 			}
-			before, _ := x.Calls()
+			before, _ := x.CountCalls()
 			s, _ = runOn(t, data, set)
 			successor := red.org.Origin.Next()
 			if !told {
-				until(t, "it was asked about the successor", func() bool { calls, _ := x.Calls(); return calls > before })
+				until(t, "it was asked about the successor", func() bool { calls, _ := x.CountCalls(); return calls > before })
 				know(t, x, key)
 				if got := mustRun(t, "ask-witnesses", "--data", data, "--server", s.identityURL(), "--slug", "red"); got != "red: asking x\n" {
 					t.Errorf("got %q", got)
 				}
 			}
-			until(t, "the successor is cosigned", func() bool { return x.Latest(successor).Size == 1 })
-			if calls, _ := x.Calls(); told && calls != before+1 {
+			until(t, "the successor is cosigned", func() bool { return x.LatestCheckpoint(successor).Size == 1 })
+			if calls, _ := x.CountCalls(); told && calls != before+1 {
 				t.Errorf("%d calls for the first cosignature of the successor", calls-before)
 			}
 			if blue, err := newWorker(s.mainURL(), blue.org, client.Retry{Attempts: 1}); err != nil {
@@ -106,7 +106,7 @@ func TestSuccessorIsCosigned(t *testing.T) {
 			} else {
 				sendOne(t, blue)
 			}
-			until(t, "blue is cosigned", func() bool { return x.Latest(blue.org.Origin).Size == 2 })
+			until(t, "blue is cosigned", func() bool { return x.LatestCheckpoint(blue.org.Origin).Size == 2 })
 		})
 	}
 }
@@ -118,5 +118,5 @@ func know(t *testing.T, x *witnesstest.Witness, vkey string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.Know(key)
+	x.AddLog(key)
 }

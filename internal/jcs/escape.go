@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// scanEscape reads the escape (two escapes for a surrogate pair) that b begins
-// with and returns its character and its length in bytes.
+// scanEscape reads the escape at the start of b, or the two escapes of a surrogate
+// pair. It returns the character and the length in bytes.
 func scanEscape(b []byte) (r rune, n int, f flaw) {
 	if len(b) < 2 {
 		return 0, 0, malformedText
@@ -25,7 +25,7 @@ func scanEscape(b []byte) (r rune, n int, f flaw) {
 	case 't':
 		return '\t', 2, sound
 	}
-	unit, ok := hexUnit(b)
+	unit, ok := parseHexUnit(b)
 	switch {
 	case !ok:
 		return 0, 0, malformedText
@@ -34,21 +34,21 @@ func scanEscape(b []byte) (r rune, n int, f flaw) {
 	case unit > 0xdbff:
 		return 0, 0, loneSurrogate
 	}
-	low, ok := hexUnit(b[6:])
+	low, ok := parseHexUnit(b[6:])
 	if !ok || low < 0xdc00 || low > 0xdfff {
 		return 0, 0, loneSurrogate
 	}
 	return (unit-0xd800)<<10 + (low - 0xdc00) + 0x10000, 12, sound
 }
 
-// hexUnit reads the UTF-16 code unit of a \uXXXX that b begins with.
-func hexUnit(b []byte) (unit rune, ok bool) {
+// parseHexUnit reads the UTF-16 code unit of a \uXXXX at the start of b.
+func parseHexUnit(b []byte) (unit rune, ok bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false
 	}
 	for _, c := range b[2:6] {
 		switch {
-		case isDigit(c):
+		case isASCIIDigit(c):
 			c -= '0'
 		case c >= 'a' && c <= 'f':
 			c -= 'a' - 10
@@ -62,8 +62,8 @@ func hexUnit(b []byte) (unit rune, ok bool) {
 	return unit, true
 }
 
-// spellingOf says whether escape, which stands for r, is the canonical way to write r.
-func spellingOf(r rune, escape []byte) spelling {
+// classifyEscape reports whether escape is the canonical way to write r.
+func classifyEscape(r rune, escape []byte) spelling {
 	if r >= utf8.RuneSelf || !needsEscape(byte(r)) {
 		return loose
 	}
@@ -74,9 +74,8 @@ func spellingOf(r rune, escape []byte) spelling {
 	return minimal
 }
 
-// appendDecoded appends the text that raw, a sound string without its quotes,
-// stands for.
-func appendDecoded(dst, raw []byte) []byte {
+// appendUnescaped appends the decoded text of raw, a sound string without its quotes.
+func appendUnescaped(dst, raw []byte) []byte {
 	for {
 		i := bytes.IndexByte(raw, '\\')
 		if i < 0 {
@@ -89,17 +88,17 @@ func appendDecoded(dst, raw []byte) []byte {
 	}
 }
 
-// AppendDecoded appends the text of value, a canonical JSON string with its
-// quotes, and reports whether it is a string at all.
+// AppendDecoded appends the decoded text of value, a canonical JSON string with its
+// quotes. It reports whether value is a string.
 func AppendDecoded(dst, value []byte) ([]byte, bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return dst, false
 	}
-	return appendDecoded(dst, value[1:len(value)-1]), true
+	return appendUnescaped(dst, value[1:len(value)-1]), true
 }
 
-// AppendString appends s, which must be valid UTF-8, as a canonical JSON string
-// with its quotes.
+// AppendString appends s as a canonical JSON string with its quotes. s MUST be valid
+// UTF-8.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	done := 0
@@ -114,9 +113,9 @@ func AppendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// appendText is AppendString for bytes. One generic function for both would put the
-// buffers of all callers on the heap.
-func appendText(dst, s []byte) []byte {
+// appendQuoted is AppendString for bytes. It is a copy, because one generic function
+// for both would put the buffers of all callers on the heap.
+func appendQuoted(dst, s []byte) []byte {
 	dst = append(dst, '"')
 	for _, c := range s {
 		if needsEscape(c) {

@@ -1,17 +1,17 @@
-// Package jcs checks that a text is strict I-JSON and gives its canonical form
-// (RFC 8785, JSON Canonicalization Scheme), both in one pass.
+// Package jcs checks that a text is strict I-JSON and returns its canonical form (RFC
+// 8785, JSON Canonicalization Scheme), in one pass.
 //
 // Invariants:
 //
-//   - What is accepted is UTF-8 without a byte order mark, has no duplicate member
-//     names, no lone surrogates, nothing after the value, bounded nesting, and no
-//     number that its canonical form would silently change (see number.go).
-//   - The canonical form of a canonical text is that text: it is returned itself,
-//     neither copied nor allocated.
-//   - Work is O(n log n) in the length of an object and O(n) in everything else
-//     but nesting, whatever the input; numbers are never expanded.
-//   - Errors are *fault.Error of kind Invalid. They name the nearest member and
-//     never repeat a value.
+//   - An accepted text is UTF-8 without a byte order mark. It has no duplicate member
+//     names, no lone surrogates, no data after the value, and bounded nesting. It has
+//     no number that its canonical form would silently change (see number.go).
+//   - The canonical form of a canonical text is the same slice, neither copied nor
+//     allocated.
+//   - The work is O(n log n) in the members of an object and O(n) in everything else
+//     but nesting, for every input. Numbers are never expanded.
+//   - Errors are *fault.Error of kind Invalid. They name the nearest member and never
+//     repeat a value.
 //
 // All functions may be called concurrently.
 package jcs
@@ -24,18 +24,18 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// MaxDepth is the nesting that the service accepts; the outermost value is level 1.
+// MaxDepth is the nesting that the service accepts. The outermost value is level 1.
 const MaxDepth = 64
 
-// Canonicalize returns the canonical form of the one JSON value in src, which may
-// have white space around it. Objects and arrays may be nested maxDepth deep.
-// When src is canonical already the result is src itself, otherwise a new slice.
+// Canonicalize returns the canonical form of the one JSON value in src. White space
+// around the value is allowed. Objects and arrays may be nested maxDepth deep. If src
+// is canonical, the result is src itself, otherwise a new slice.
 func Canonicalize(src []byte, maxDepth int) ([]byte, error) {
 	s := scanner{src: src, same: true, maxDepth: maxDepth}
-	if err := s.document(); err != nil {
+	if err := s.scanDocument(); err != nil {
 		return nil, err
 	}
-	return s.canonical(), nil
+	return s.canonicalOutput(), nil
 }
 
 // Member is one member of an object as offsets into the object's canonical
@@ -44,30 +44,30 @@ type Member struct {
 	Start, Value, End int
 }
 
-// Name returns the name as canonical spells it, without quotes. Escapes stay as
-// they are: a name is equal to a text without escapes when the bytes are.
+// Name returns the name as it stands in canonical, without quotes. Escapes are not
+// decoded. So a name equals a text without escapes when the bytes are equal.
 func (m Member) Name(canonical []byte) []byte { return canonical[m.Start+1 : m.Value-2] }
 
-// ParseObject is Canonicalize for a text that must be an object. It appends the
-// object's own members to dst in canonical order.
+// ParseObject is Canonicalize for a text that must be an object. It appends the members
+// of the object to dst, in canonical order.
 func ParseObject(dst []Member, src []byte, maxDepth int) (canonical []byte, members []Member, err error) {
 	s := scanner{src: src, same: true, maxDepth: maxDepth}
-	if err := s.document(); err != nil {
+	if err := s.scanDocument(); err != nil {
 		return nil, dst, err
 	}
-	canonical = s.canonical()
+	canonical = s.canonicalOutput()
 	if canonical[0] != '{' {
 		return nil, dst, fault.New(fault.Invalid, "The body must be a JSON object")
 	}
-	for _, m := range s.members.from(0) {
+	for _, m := range s.members.membersFrom(0) {
 		dst = append(dst, Member{m.start, m.value, m.end})
 	}
 	return canonical, dst, nil
 }
 
-// Marshal returns the canonical form of v, encoded by the rules of
-// go-json-experiment/json: for small documents off the hot path. It fails where
-// Canonicalize fails, for example on an integer that no double holds.
+// Marshal returns the canonical form of v, encoded by go-json-experiment/json. It is
+// for small documents off the hot path. It fails where Canonicalize fails, for example
+// for an integer that no double can hold.
 func Marshal(v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -80,21 +80,21 @@ func Marshal(v any) ([]byte, error) {
 	return canonical, nil
 }
 
-// document reads the whole of src.
-func (s *scanner) document() error {
+// scanDocument reads all of src.
+func (s *scanner) scanDocument() error {
 	if bytes.HasPrefix(s.src, []byte("\xef\xbb\xbf")) {
 		return fault.New(fault.Invalid, "The body begins with a byte order mark: leave it out")
 	}
-	if err := s.value(1); err != nil {
+	if err := s.scanValue(1); err != nil {
 		return err
 	}
-	if s.peek(); s.pos < len(s.src) {
+	if s.peekNextToken(); s.pos < len(s.src) {
 		return fault.New(fault.Invalid, "The body has data after its JSON value: send one value")
 	}
 	return nil
 }
 
-func (s *scanner) canonical() []byte {
+func (s *scanner) canonicalOutput() []byte {
 	if s.same {
 		return s.src
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// Why a number is refused, and what to do instead.
+// The reasons why a number is refused, each with advice.
 const (
 	notExact   = "is an integer that canonical JSON (RFC 8785) would change: send it as a string"
 	tooPrecise = "has more than 17 significant digits: round it or send it as a string"
@@ -15,47 +15,47 @@ const (
 	tooSmall   = "is too close to zero for a JSON number: send 0 or send it as a string"
 )
 
-// maxName is how many characters of a member's name an error shows.
+// maxName is the number of characters of a member's name that an error shows.
 const maxName = 64
 
-func (s *scanner) badNumber(why string) error {
-	return refuse("A number in " + s.where(s.members.count) + " " + why)
+func (s *scanner) numberError(why string) error {
+	return invalidError("A number in " + s.describePlace(s.members.count) + " " + why)
 }
 
-func (s *scanner) badText(f flaw) error {
+func (s *scanner) stringError(f flaw) error {
 	if f == malformedText {
-		return s.malformed()
+		return s.malformedError()
 	}
-	return refuse("A string in " + s.where(s.members.count) + " " + f.String())
+	return invalidError("A string in " + s.describePlace(s.members.count) + " " + f.String())
 }
 
-// badName is badText for a name of the object whose members begin at base.
-func (s *scanner) badName(f flaw, base int) error {
+// memberNameError is stringError for a name of the object whose members begin at base.
+func (s *scanner) memberNameError(f flaw, base int) error {
 	if f == malformedText {
-		return s.malformed()
+		return s.malformedError()
 	}
-	return refuse("A member name in " + s.where(base) + " " + f.String())
+	return invalidError("A member name in " + s.describePlace(base) + " " + f.String())
 }
 
-func (s *scanner) malformed() error {
+func (s *scanner) malformedError() error {
 	if s.members.count == 0 {
-		return refuse("The body is not valid JSON")
+		return invalidError("The body is not valid JSON")
 	}
-	return refuse("The body is not valid JSON in or after " + s.where(s.members.count))
+	return invalidError("The body is not valid JSON in or after " + s.describePlace(s.members.count))
 }
 
-func (s *scanner) tooDeep() error {
-	return refuse(fmt.Sprintf("Nesting in %s is deeper than %d levels: make it flatter or send a part as a string",
-		s.where(s.members.count), s.maxDepth))
+func (s *scanner) nestingError() error {
+	return invalidError(fmt.Sprintf("Nesting in %s is deeper than %d levels: make it flatter or send a part as a string",
+		s.describePlace(s.members.count), s.maxDepth))
 }
 
-func duplicate(name []byte) error {
-	return refuse("Member " + quoteName(name) + " appears twice: send it once")
+func duplicateNameError(name []byte) error {
+	return invalidError("Member " + quoteMemberName(name) + " appears twice: send it once")
 }
 
-func refuse(message string) error { return fault.New(fault.Invalid, message) }
+func invalidError(message string) error { return fault.New(fault.Invalid, message) }
 
-// String says what is wrong, to stand behind "A string".
+// String describes the flaw. The text follows "A string".
 func (f flaw) String() string {
 	switch f {
 	case notUTF8:
@@ -68,17 +68,17 @@ func (f flaw) String() string {
 	return "is sound"
 }
 
-// where names the newest of the first n open members.
-func (s *scanner) where(n int) string {
+// describePlace names the newest of the first n open members.
+func (s *scanner) describePlace(n int) string {
 	if n == 0 {
 		return "the body"
 	}
-	return "member " + quoteName(s.members.at(n-1).name)
+	return "member " + quoteMemberName(s.members.memberAt(n-1).name)
 }
 
-// quoteName returns name in quotes, in printable ASCII, cut to maxName
-// characters without cutting an escape.
-func quoteName(name []byte) string {
+// quoteMemberName returns name in quotes, in printable ASCII, cut to maxName
+// characters. It does not cut an escape.
+func quoteMemberName(name []byte) string {
 	quoted := []byte{'"'}
 	for len(name) > 0 {
 		r, n := utf8.DecodeRune(name)

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// The number rule. A number is kept as an IEEE double, whose canonical form is
-// the shortest text that reads back as that double (ECMAScript's, as RFC 8785
-// demands). So that this never changes silently what a client signed:
+// The number rule. A number is an IEEE double. Its canonical form is the shortest text
+// that reads back as that double (the text of ECMAScript, as RFC 8785 demands). This
+// must never silently change a signed document. So:
 //
 //   - an integer literal (no fraction, no exponent) must have the same value as
 //     its canonical form;
@@ -17,25 +17,25 @@ import (
 
 const (
 	maxDigits = 17 // a double's shortest text never has more
-	// exactDigits is how many digits every normal double range keeps: two decimals
-	// of at most so many are never the same double, so each is its own shortest text.
+	// exactDigits is the number of digits that every normal double keeps. Two decimals
+	// of at most so many digits are never the same double, so each is its shortest text.
 	exactDigits = 15
 )
 
-// literal is the shape of a number literal.
+// literal has the parts of a number literal.
 type literal struct {
 	negative bool
 	whole    []byte // digits before the point
-	fraction []byte // digits behind the point, nil when there is none
-	exponent []byte // digits of the exponent with their sign, nil when there is none
+	fraction []byte // digits after the point, nil for none
+	exponent []byte // digits of the exponent with their sign, nil for none
 }
 
-// integer reports whether the literal has neither fraction nor exponent.
-func (l literal) integer() bool { return l.fraction == nil && l.exponent == nil }
+// isIntegerLiteral reports whether the literal has neither fraction nor exponent.
+func (l literal) isIntegerLiteral() bool { return l.fraction == nil && l.exponent == nil }
 
-// canonical reports whether the literal is seen to be canonical without
-// computing its value. It may say no to one that is.
-func (l literal) canonical() bool {
+// isCanonicalForm reports whether the literal is clearly canonical, without computing
+// its value. It may report false for a canonical literal.
+func (l literal) isCanonicalForm() bool {
 	switch {
 	case l.exponent != nil || len(l.whole)+len(l.fraction) > exactDigits:
 		return false
@@ -44,50 +44,50 @@ func (l literal) canonical() bool {
 	case l.fraction[len(l.fraction)-1] == '0':
 		return false
 	}
-	return l.whole[0] != '0' || leadingZeros(l.fraction) < 6 // less is written with an exponent
+	return l.whole[0] != '0' || countLeadingZeros(l.fraction) < 6 // less is written with an exponent
 }
 
-// number reads a number literal.
-func (s *scanner) number() error {
-	l, n := scanNumber(s.src[s.pos:])
+// canonicalizeNumber reads a number literal and writes its canonical form.
+func (s *scanner) canonicalizeNumber() error {
+	l, n := parseNumberLiteral(s.src[s.pos:])
 	if n == 0 {
-		return s.malformed()
+		return s.malformedError()
 	}
-	if l.canonical() {
-		s.emit(n)
+	if l.isCanonicalForm() {
+		s.copyToOutput(n)
 		return nil
 	}
 	var room [32]byte
-	text, why := round(room[:0], l)
+	text, why := appendRoundedNumber(room[:0], l)
 	if why != "" {
-		return s.badNumber(why)
+		return s.numberError(why)
 	}
 	if string(text) == string(s.src[s.pos:s.pos+n]) {
-		s.emit(n)
+		s.copyToOutput(n)
 		return nil
 	}
 	if s.same {
-		s.diverge(s.pos)
+		s.startSeparateOutput(s.pos)
 	}
 	s.out = append(s.out, text...)
 	s.pos += n
 	return nil
 }
 
-// scanNumber reads the number literal that b begins with and returns its length,
-// 0 when there is none. What follows it is not looked at.
-func scanNumber(b []byte) (l literal, n int) {
+// parseNumberLiteral reads the number literal at the start of b and returns its length,
+// 0 for none. It does not check the bytes after the literal.
+func parseNumberLiteral(b []byte) (l literal, n int) {
 	if n < len(b) && b[n] == '-' {
 		l.negative = true
 		n++
 	}
-	l.whole = digits(b[n:])
+	l.whole = leadingDigits(b[n:])
 	n += len(l.whole)
 	if len(l.whole) == 0 || l.whole[0] == '0' && len(l.whole) > 1 {
 		return literal{}, 0
 	}
 	if n < len(b) && b[n] == '.' {
-		l.fraction = digits(b[n+1:])
+		l.fraction = leadingDigits(b[n+1:])
 		if n += 1 + len(l.fraction); len(l.fraction) == 0 {
 			return literal{}, 0
 		}
@@ -97,7 +97,7 @@ func scanNumber(b []byte) (l literal, n int) {
 		if n+1 < len(b) && (b[n+1] == '+' || b[n+1] == '-') {
 			sign = 1
 		}
-		d := digits(b[n+1+sign:])
+		d := leadingDigits(b[n+1+sign:])
 		if len(d) == 0 {
 			return literal{}, 0
 		}
@@ -107,18 +107,18 @@ func scanNumber(b []byte) (l literal, n int) {
 	return l, n
 }
 
-func isDigit(c byte) bool { return c-'0' < 10 }
+func isASCIIDigit(c byte) bool { return c-'0' < 10 }
 
-// digits returns the digits that b begins with.
-func digits(b []byte) []byte {
+// leadingDigits returns the digits at the start of b.
+func leadingDigits(b []byte) []byte {
 	n := 0
-	for n < len(b) && isDigit(b[n]) {
+	for n < len(b) && isASCIIDigit(b[n]) {
 		n++
 	}
 	return b[:n]
 }
 
-func leadingZeros(b []byte) int {
+func countLeadingZeros(b []byte) int {
 	n := 0
 	for n < len(b) && b[n] == '0' {
 		n++
@@ -126,20 +126,19 @@ func leadingZeros(b []byte) int {
 	return n
 }
 
-// decimal is a value: 0.digits times ten to the power of exponent, without its
-// sign. Zeros at both ends of digits are dropped, zero has no digits, so that
-// two decimals are of equal value when they are equal.
+// decimal is the value 0.digits * 10^exponent without its sign. Zeros at both ends of
+// digits are dropped, and zero has no digits. So equal values are equal decimals.
 type decimal struct {
 	digits   [maxDigits]byte
 	count    int
 	exponent int64
 }
 
-// decimal returns the literal's value; ok is false when it has more than
-// maxDigits significant digits.
-func (l literal) decimal() (d decimal, ok bool) {
+// exactDecimal returns the value of the literal. ok is false when the literal has more
+// than maxDigits significant digits.
+func (l literal) exactDecimal() (d decimal, ok bool) {
 	d.exponent = int64(len(l.whole))
-	zeros := 0 // seen and not yet known to be inside
+	zeros := 0 // zeros that may be at the end
 	for _, part := range [2][]byte{l.whole, l.fraction} {
 		for _, c := range part {
 			switch {
@@ -163,13 +162,13 @@ func (l literal) decimal() (d decimal, ok bool) {
 	if d.count == 0 {
 		return decimal{}, true
 	}
-	d.exponent += l.power()
+	d.exponent += l.exponentValue()
 	return d, true
 }
 
-// power returns the exponent's value, cut to a bound that no count of digits can
-// bring back into the range of doubles.
-func (l literal) power() int64 {
+// exponentValue returns the value of the exponent, cut to a bound that is far outside
+// the range of doubles for any number of digits.
+func (l literal) exponentValue() int64 {
 	const bound = 1 << 50
 	var v int64
 	negative := false
@@ -188,11 +187,12 @@ func (l literal) power() int64 {
 	return v
 }
 
-// round appends the canonical form of l to dst, or says why l is refused.
-func round(dst []byte, l literal) (canonical []byte, why string) {
-	d, ok := l.decimal()
+// appendRoundedNumber appends the canonical form of l to dst, or returns the reason why
+// l is refused.
+func appendRoundedNumber(dst []byte, l literal) (canonical []byte, why string) {
+	d, ok := l.exactDecimal()
 	switch {
-	case !ok && l.integer():
+	case !ok && l.isIntegerLiteral():
 		return dst, notExact
 	case !ok:
 		return dst, tooPrecise
@@ -203,7 +203,7 @@ func round(dst []byte, l literal) (canonical []byte, why string) {
 	case d.exponent < -330:
 		return dst, tooSmall
 	}
-	v := d.double()
+	v := d.nearestDouble()
 	switch {
 	case math.IsInf(v, 0):
 		return dst, tooLarge
@@ -214,22 +214,23 @@ func round(dst []byte, l literal) (canonical []byte, why string) {
 		v = -v
 	}
 	dst = appendDouble(dst, v)
-	if l.integer() && d.count > exactDigits {
-		written, _ := scanNumber(dst)
-		if kept, ok := written.decimal(); !ok || kept != d {
+	if l.isIntegerLiteral() && d.count > exactDigits {
+		written, _ := parseNumberLiteral(dst)
+		if kept, ok := written.exactDecimal(); !ok || kept != d {
 			return dst, notExact
 		}
 	}
 	return dst, ""
 }
 
-// double returns the double nearest to d, whose exponent is near the range of doubles.
-func (d decimal) double() float64 {
+// nearestDouble returns the double nearest to d. The exponent of d is near the range of
+// doubles.
+func (d decimal) nearestDouble() float64 {
 	var room [maxDigits + 8]byte
 	text := append(room[:0], d.digits[:d.count]...)
 	text = append(text, 'e')
 	text = strconv.AppendInt(text, d.exponent-int64(d.count), 10)
-	v, _ := strconv.ParseFloat(string(text), 64) // fails by range alone, and gives Inf then
+	v, _ := strconv.ParseFloat(string(text), 64) // the only error is the range, with Inf as the value
 	return v
 }
 

@@ -2,19 +2,19 @@ package jcs
 
 import "slices"
 
-// order puts the members of the object that began at base, whose closing brace
-// is next, into canonical order and refuses duplicates.
-func (s *scanner) order(base int) error {
-	members := s.members.from(base)
+// sortMembers sorts the members of the object that began at base, and refuses
+// duplicates. The closing brace is next.
+func (s *scanner) sortMembers(base int) error {
+	members := s.members.membersFrom(base)
 	first := members[0].start
 	slices.SortFunc(members, func(a, b member) int { return compareNames(a.name, b.name) })
 	for i := 1; i < len(members); i++ {
 		if compareNames(members[i-1].name, members[i].name) == 0 {
-			return duplicate(members[i].name)
+			return duplicateNameError(members[i].name)
 		}
 	}
 	if s.same {
-		s.diverge(s.pos)
+		s.startSeparateOutput(s.pos)
 	}
 	s.scratch = append(s.scratch[:0], s.out[first:]...)
 	s.out = s.out[:first]
@@ -32,9 +32,9 @@ func (s *scanner) order(base int) error {
 	return nil
 }
 
-// compareNames orders two names in UTF-8 as RFC 8785 wants: by their UTF-16 code
-// units. That is the order of the bytes except that characters beyond U+FFFF
-// (first byte 0xF0 and more), being surrogates, come before U+E000 to U+FFFF
+// compareNames orders two UTF-8 names as RFC 8785 demands: by their UTF-16 code units.
+// That is the order of the bytes with one exception. Characters beyond U+FFFF (first
+// byte 0xF0 and more) are surrogates in UTF-16. So they come before U+E000 to U+FFFF
 // (first byte 0xEE or 0xEF).
 func compareNames(a, b []byte) int {
 	n := min(len(a), len(b))

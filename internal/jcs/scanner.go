@@ -2,52 +2,52 @@ package jcs
 
 import "bytes"
 
-// scanner reads src once, from left to right. As long as what it has read is
-// canonical it only looks (same is true, the output is src[:pos]); at the first
-// byte that isn't, the output so far is copied to out and written from there on.
-// Offsets into the output are valid in both states and across that change.
+// scanner reads src once, from left to right. While the input is canonical it writes
+// nothing: same is true, and the output is src[:pos]. At the first other byte it copies
+// the output so far to out, and writes there from then on. Offsets into the output are
+// valid in both states.
 type scanner struct {
 	src      []byte
 	pos      int // next byte of src
 	same     bool
 	out      []byte
 	maxDepth int
-	members  stack  // the outermost object's stay when it is closed
-	names    []byte // names that were spelled with escapes, decoded
-	scratch  []byte // an object's members while they are put into order
+	members  memberStack // those of the outermost object stay when it is closed
+	names    []byte      // names that were spelled with escapes, decoded
+	scratch  []byte      // an object's members while they are put into order
 }
 
-// diverge starts a separate output that begins with src[:pos].
-func (s *scanner) diverge(pos int) {
+// startSeparateOutput starts an output of its own that begins with src[:pos].
+func (s *scanner) startSeparateOutput(pos int) {
 	s.same = false
 	s.out = make([]byte, pos, len(s.src)+32)
 	copy(s.out, s.src)
 }
 
-// mark returns the length of the output.
-func (s *scanner) mark() int {
+// outputLength returns the length of the output.
+func (s *scanner) outputLength() int {
 	if s.same {
 		return s.pos
 	}
 	return len(s.out)
 }
 
-// peek returns the next byte that is not white space, 0 at the end: no token
-// begins with a 0.
-func (s *scanner) peek() byte {
+// peekNextToken returns the next byte that is not white space, or 0 at the end. No
+// token begins with 0.
+func (s *scanner) peekNextToken() byte {
 	if s.pos < len(s.src) && s.src[s.pos] > ' ' {
 		return s.src[s.pos]
 	}
-	return s.skipSpace()
+	return s.skipWhiteSpace()
 }
 
-func (s *scanner) skipSpace() byte {
+func (s *scanner) skipWhiteSpace() byte {
 	start := s.pos
 	for s.pos < len(s.src) {
 		switch c := s.src[s.pos]; c {
 		case ' ', '\t', '\n', '\r':
 			if s.same {
-				s.diverge(start)
+				s.startSeparateOutput(start)
 			}
 			s.pos++
 		default:
@@ -57,144 +57,144 @@ func (s *scanner) skipSpace() byte {
 	return 0
 }
 
-// emit takes the next n bytes of src over as they are.
-func (s *scanner) emit(n int) {
+// copyToOutput copies the next n bytes of src to the output.
+func (s *scanner) copyToOutput(n int) {
 	if !s.same {
 		s.out = append(s.out, s.src[s.pos:s.pos+n]...)
 	}
 	s.pos += n
 }
 
-// value reads one value; an object or array of it is at level depth.
-func (s *scanner) value(depth int) error {
-	switch c := s.peek(); c {
+// scanValue reads one value. If it is an object or array, its level is depth.
+func (s *scanner) scanValue(depth int) error {
+	switch c := s.peekNextToken(); c {
 	case '"':
-		_, _, f := s.text()
+		_, _, f := s.canonicalizeString()
 		if f != sound {
-			return s.badText(f)
+			return s.stringError(f)
 		}
 		return nil
 	case '{':
-		return s.object(depth)
+		return s.scanObject(depth)
 	case '[':
-		return s.array(depth)
+		return s.scanArray(depth)
 	case 't':
-		return s.word("true")
+		return s.scanKeyword("true")
 	case 'f':
-		return s.word("false")
+		return s.scanKeyword("false")
 	case 'n':
-		return s.word("null")
+		return s.scanKeyword("null")
 	default:
-		if c == '-' || isDigit(c) {
-			return s.number()
+		if c == '-' || isASCIIDigit(c) {
+			return s.canonicalizeNumber()
 		}
-		return s.malformed()
+		return s.malformedError()
 	}
 }
 
-func (s *scanner) word(w string) error {
+func (s *scanner) scanKeyword(w string) error {
 	if !bytes.HasPrefix(s.src[s.pos:], []byte(w)) {
-		return s.malformed()
+		return s.malformedError()
 	}
-	s.emit(len(w))
+	s.copyToOutput(len(w))
 	return nil
 }
 
-func (s *scanner) array(depth int) error {
+func (s *scanner) scanArray(depth int) error {
 	if depth > s.maxDepth {
-		return s.tooDeep()
+		return s.nestingError()
 	}
-	s.emit(1)
-	if s.peek() == ']' {
-		s.emit(1)
+	s.copyToOutput(1)
+	if s.peekNextToken() == ']' {
+		s.copyToOutput(1)
 		return nil
 	}
 	for {
-		if err := s.value(depth + 1); err != nil {
+		if err := s.scanValue(depth + 1); err != nil {
 			return err
 		}
-		switch s.peek() {
+		switch s.peekNextToken() {
 		case ',':
-			s.emit(1)
+			s.copyToOutput(1)
 		case ']':
-			s.emit(1)
+			s.copyToOutput(1)
 			return nil
 		default:
-			return s.malformed()
+			return s.malformedError()
 		}
 	}
 }
 
-func (s *scanner) object(depth int) error {
+func (s *scanner) scanObject(depth int) error {
 	if depth > s.maxDepth {
-		return s.tooDeep()
+		return s.nestingError()
 	}
 	base := s.members.count
-	s.emit(1)
-	if s.peek() != '}' {
-		ordered, err := s.objectMembers(base, depth)
+	s.copyToOutput(1)
+	if s.peekNextToken() != '}' {
+		ordered, err := s.scanObjectMembers(base, depth)
 		if err == nil && !ordered {
-			err = s.order(base)
+			err = s.sortMembers(base)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	s.emit(1)
+	s.copyToOutput(1)
 	if depth > 1 {
-		s.members.truncate(base)
+		s.members.dropMembersFrom(base)
 	}
 	return nil
 }
 
-// objectMembers reads members up to the closing brace and reports whether they
-// are in canonical order, which also says that no two are the same.
-func (s *scanner) objectMembers(base, depth int) (ordered bool, err error) {
+// scanObjectMembers reads members up to the closing brace. It reports whether they are
+// in canonical order, in which case no two are the same.
+func (s *scanner) scanObjectMembers(base, depth int) (ordered bool, err error) {
 	ordered = true
 	for {
-		m, err := s.memberName(base)
+		m, err := s.scanMemberName(base)
 		if err != nil {
 			return false, err
 		}
-		at := s.members.push(m)
+		at := s.members.pushMember(m)
 		if at > base && ordered {
-			ordered = compareNames(s.members.at(at-1).name, m.name) < 0
+			ordered = compareNames(s.members.memberAt(at-1).name, m.name) < 0
 		}
-		if err := s.value(depth + 1); err != nil {
+		if err := s.scanValue(depth + 1); err != nil {
 			return false, err
 		}
-		s.members.at(at).end = s.mark()
-		switch s.peek() {
+		s.members.memberAt(at).end = s.outputLength()
+		switch s.peekNextToken() {
 		case ',':
-			s.emit(1)
+			s.copyToOutput(1)
 		case '}':
 			return ordered, nil
 		default:
-			return false, s.malformed()
+			return false, s.malformedError()
 		}
 	}
 }
 
-// memberName reads a name and its colon. The member's end is not known yet.
-func (s *scanner) memberName(base int) (m member, err error) {
-	if s.peek() != '"' {
-		return m, s.malformed()
+// scanMemberName reads a name and its colon. The end of the member is not known yet.
+func (s *scanner) scanMemberName(base int) (m member, err error) {
+	if s.peekNextToken() != '"' {
+		return m, s.malformedError()
 	}
-	m.start = s.mark()
-	raw, sp, f := s.text()
+	m.start = s.outputLength()
+	raw, sp, f := s.canonicalizeString()
 	if f != sound {
-		return m, s.badName(f, base)
+		return m, s.memberNameError(f, base)
 	}
 	m.name = raw
 	if sp != plain {
 		from := len(s.names)
-		s.names = appendDecoded(s.names, raw)
+		s.names = appendUnescaped(s.names, raw)
 		m.name = s.names[from:]
 	}
-	if s.peek() != ':' {
-		return m, s.malformed()
+	if s.peekNextToken() != ':' {
+		return m, s.malformedError()
 	}
-	s.emit(1)
-	m.value = s.mark()
+	s.copyToOutput(1)
+	m.value = s.outputLength()
 	return m, nil
 }

@@ -1,22 +1,22 @@
 package jcs
 
-// member is one member of an open object. Its offsets are into the output.
+// member is one member of an open object. The offsets are offsets into the output.
 type member struct {
 	name              []byte // decoded; aliases the source or the scanner's names
 	start, value, end int    // as in Member
 }
 
-// stack holds the members of all open objects, the innermost object's last. The
-// first ones need no allocation: they lie in the stack itself, and all move to
-// spilled, for good, when there are more.
-type stack struct {
+// memberStack holds the members of all open objects, the innermost object last. The
+// first members lie in the stack itself and need no allocation. When there are more,
+// all of the members move to spilled, and stay there.
+type memberStack struct {
 	room    [32]member
 	count   int
-	spilled []member // nil while room is enough
+	spilled []member // nil while room is large enough
 }
 
-// push adds m and returns its place.
-func (s *stack) push(m member) (at int) {
+// pushMember adds m and returns its position.
+func (s *memberStack) pushMember(m member) (at int) {
 	at = s.count
 	s.count++
 	if s.spilled == nil {
@@ -30,21 +30,21 @@ func (s *stack) push(m member) (at int) {
 	return at
 }
 
-// from returns the members at base and after it. They may move with the next push.
-func (s *stack) from(base int) []member {
+// membersFrom returns the members from base on. The next push may move them.
+func (s *memberStack) membersFrom(base int) []member {
 	if s.spilled == nil {
 		return s.room[base:s.count]
 	}
 	return s.spilled[base:s.count]
 }
 
-// at returns the member at place i. It may move with the next push.
-func (s *stack) at(i int) *member {
+// memberAt returns the member at position i. The next push may move it.
+func (s *memberStack) memberAt(i int) *member {
 	if s.spilled == nil {
 		return &s.room[i]
 	}
 	return &s.spilled[i]
 }
 
-// truncate drops the members at base and after it.
-func (s *stack) truncate(base int) { s.count = base }
+// dropMembersFrom drops the members from base on.
+func (s *memberStack) dropMembersFrom(base int) { s.count = base }

@@ -6,16 +6,16 @@ import (
 	"unicode/utf8"
 )
 
-// spelling says how a string's text is written.
+// spelling is the way a string is written.
 type spelling uint8
 
 const (
 	plain   spelling = iota // without escapes: canonical
-	minimal                 // with escapes, all of them canonical
+	minimal                 // with canonical escapes only
 	loose                   // with other escapes
 )
 
-// flaw says what is wrong with a string.
+// flaw is the defect of a string.
 type flaw uint8
 
 const (
@@ -25,33 +25,33 @@ const (
 	loneSurrogate
 )
 
-// text reads the string whose opening quote is next and writes it in canonical
-// spelling. raw is its source without the quotes.
-func (s *scanner) text() (raw []byte, sp spelling, f flaw) {
+// canonicalizeString reads the string whose opening quote is next, and writes it in
+// canonical spelling. raw is the source without the quotes.
+func (s *scanner) canonicalizeString() (raw []byte, sp spelling, f flaw) {
 	from := s.pos + 1
-	end, sp, f := scanText(s.src, from)
+	end, sp, f := scanStringText(s.src, from)
 	if f != sound {
 		return nil, sp, f
 	}
 	raw = s.src[from:end]
 	if sp != loose {
-		s.emit(end + 1 - s.pos)
+		s.copyToOutput(end + 1 - s.pos)
 		return raw, sp, sound
 	}
 	if s.same {
-		s.diverge(s.pos)
+		s.startSeparateOutput(s.pos)
 	}
-	s.scratch = appendDecoded(s.scratch[:0], raw)
-	s.out = appendText(s.out, s.scratch)
+	s.scratch = appendUnescaped(s.scratch[:0], raw)
+	s.out = appendQuoted(s.out, s.scratch)
 	s.pos = end + 1
 	return raw, sp, sound
 }
 
-// scanText reads from i, behind the opening quote, and returns where the closing
-// quote is.
-func scanText(src []byte, i int) (end int, sp spelling, f flaw) {
+// scanStringText reads from i, after the opening quote, and returns the position of the
+// closing quote.
+func scanStringText(src []byte, i int) (end int, sp spelling, f flaw) {
 	for {
-		i = skipPlain(src, i)
+		i = skipPlainBytes(src, i)
 		if i == len(src) {
 			return i, sp, malformedText
 		}
@@ -63,7 +63,7 @@ func scanText(src []byte, i int) (end int, sp spelling, f flaw) {
 			if f != sound {
 				return i, sp, f
 			}
-			sp = max(sp, spellingOf(r, src[i:i+n]))
+			sp = max(sp, classifyEscape(r, src[i:i+n]))
 			i += n
 		case c < ' ':
 			return i, sp, malformedText
@@ -77,11 +77,11 @@ func scanText(src []byte, i int) (end int, sp spelling, f flaw) {
 	}
 }
 
-// skipPlain returns the first i at or after i where src ends or holds a quote, a
-// backslash, a control or a byte of a multi-byte character. It looks at eight
-// bytes at a time: each term has the high bit of every such byte set, and of
-// others only above one, so the lowest bit found is right.
-func skipPlain(src []byte, i int) int {
+// skipPlainBytes returns the first position from i on that is the end of src, a quote,
+// a backslash, a control character, or a byte of a multi-byte character. It reads eight
+// bytes at a time. Each term sets the high bit of every such byte. It may set the high
+// bit of other bytes only above such a byte, so the lowest bit is right.
+func skipPlainBytes(src []byte, i int) int {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(src); i += 8 {
 		w := binary.LittleEndian.Uint64(src[i:])

@@ -1,20 +1,20 @@
-// Package directory keeps one log of all logs: an ordinary organization of the
-// service whose own events list the newest trees that the others have shown, so
-// that witnesses and monitors need to follow one log to see all.
+// Package directory keeps one log of all logs: an organization of the service whose own
+// events list the newest published trees of the others. So witnesses and monitors see
+// all logs by following one.
 //
 // Invariants:
 //
-//   - Only what the log itself shows as durable is listed: size, root and log key of
-//     one published state.
-//   - The listed size of a log never falls, and what was listed is what is on record:
-//     event and record land in one append.
-//   - However fast logs grow, at most one append is made in an interval. A log that
-//     moved a thousand times in it is listed once.
-//   - A tree is listed only if it extends the one that was listed before. A log that
-//     shows another one is frozen.
+//   - A listing has only published and durable values: size, root and log key of one
+//     state.
+//   - The listed size of a log never falls. The event and the record of a listing land
+//     in one append.
+//   - There is at most one append in an interval. A log that moved a thousand times in
+//     an interval is listed once.
+//   - A tree is listed only if it extends the tree that was listed before. A log with
+//     another history is frozen.
 //   - The directory does not list itself.
 //
-// Several processes may keep one directory: who comes second finds the listing done.
+// Several processes may keep one directory. The second one finds the listing done.
 package directory
 
 import (
@@ -35,7 +35,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Ledgers is what the directory needs of package log.
+// Ledgers is the part of package log that the directory uses.
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
 	Root(ctx context.Context, s *log.State, size id.Index) (id.Hash, error)
@@ -43,7 +43,7 @@ type Ledgers interface {
 	Freeze(ctx context.Context, t id.Tenant, reason string) error
 }
 
-// Store is what the directory needs of an engine.
+// Store is the part of a storage engine that the directory uses.
 type Store interface {
 	storage.RecordStore
 	Head(ctx context.Context, t id.Tenant) (storage.Head, error)
@@ -68,8 +68,8 @@ type Options struct {
 	Metrics  prometheus.Registerer // default: none
 }
 
-// Directory is the directory of a service. Find may be called concurrently with
-// all else; Run and Publish are one caller's.
+// Directory is the directory of a service. Find and Listed may be called concurrently
+// with all else. Run, CatchUp and Publish MUST be called by one goroutine.
 type Directory struct {
 	Options
 	moves   *log.Moves
@@ -77,8 +77,8 @@ type Directory struct {
 	metrics *metrics
 }
 
-// New returns a directory that knows of every log that moves from now on. Publish
-// lists the others after CatchUp.
+// New returns a directory that follows each log that moves from now on. CatchUp finds
+// the logs that moved before.
 func New(o Options) *Directory {
 	if o.Interval <= 0 {
 		o.Interval = 10 * time.Second
@@ -92,16 +92,17 @@ func New(o Options) *Directory {
 	return &Directory{Options: o, moves: o.Ledgers.Moves(), pending: map[id.Tenant]struct{}{}, metrics: newMetrics(o.Metrics)}
 }
 
-// kindListed is the record, in the directory's partition, of what was last listed
-// of a log, under the id of its organization, for a successor with its number.
+// kindListed is the record of the last listing of a log. It lies in the directory's
+// partition under the id of the organization, followed by the successor's number if
+// there is one.
 const kindListed storage.Kind = "directory_listed"
 
-// OfLog reports whether records of a kind are about one log: they don't go over to
-// the one that succeeds it.
+// OfLog reports whether records of a kind are about one log. Such records are not
+// copied to a successor.
 func OfLog(kind storage.Kind) bool { return kind == kindListed }
 
-// listedName is the key of the record about the log of an origin.
-func listedName(origin id.Origin) string {
+// listedRecordKey returns the key of the record about the log of an origin.
+func listedRecordKey(origin id.Origin) string {
 	organization, err := origin.Organization()
 	if err != nil {
 		return string(origin)
@@ -116,21 +117,22 @@ type Entry struct {
 	Root  id.Hash  `json:"root"`
 }
 
-// Find returns the newest listing of a log; fault.NotFound when there is none yet.
+// Find returns the newest listing of a log. The error is fault.NotFound when there is
+// none yet.
 func (d *Directory) Find(ctx context.Context, origin id.Origin) (Entry, error) {
-	e, _, err := d.find(ctx, origin)
+	e, _, err := d.readListing(ctx, origin)
 	return e, err
 }
 
-// Listed returns the event that last listed a log, and the size listed;
+// Listed returns the event that last listed a log, and the listed size. The error is
 // fault.NotFound when there is none yet.
 func (d *Directory) Listed(ctx context.Context, origin id.Origin) (id.Event, id.Index, error) {
-	e, _, err := d.find(ctx, origin)
+	e, _, err := d.readListing(ctx, origin)
 	return e.Event, e.Size, err
 }
 
-func (d *Directory) find(ctx context.Context, origin id.Origin) (e Entry, version uint64, err error) {
-	r, err := d.Store.Get(ctx, d.Tenant, kindListed, listedName(origin))
+func (d *Directory) readListing(ctx context.Context, origin id.Origin) (e Entry, version uint64, err error) {
+	r, err := d.Store.Get(ctx, d.Tenant, kindListed, listedRecordKey(origin))
 	if errors.Is(err, storage.ErrNotFound) {
 		return Entry{}, 0, fault.New(fault.NotFound, "Not found")
 	}

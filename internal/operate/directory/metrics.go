@@ -2,7 +2,7 @@ package directory
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are what the directory tells of itself.
+// metrics of the directory.
 type metrics struct {
 	events, listed, failures, contradictions prometheus.Counter
 	pending                                  prometheus.Gauge
@@ -25,8 +25,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// observe takes what one round did.
-func (m *metrics) observe(listed, pending int, appended bool) {
+// observeRound notes the result of one round.
+func (m *metrics) observeRound(listed, pending int, appended bool) {
 	if appended {
 		m.events.Inc()
 	}

@@ -24,7 +24,7 @@ const maxEvents = 8
 // errNothing ends an act that would list nothing.
 var errNothing = errors.New("nothing to list")
 
-// Run catches up and then lists what moves, until ctx ends.
+// Run catches up, and then lists the logs that move, until ctx ends.
 func (d *Directory) Run(ctx context.Context) {
 	for caughtUp := false; ctx.Err() == nil; {
 		var err error
@@ -39,12 +39,12 @@ func (d *Directory) Run(ctx context.Context) {
 			d.metrics.failures.Inc()
 			d.Logger.Error("directory not published", "err", err)
 		}
-		d.rest(ctx, err != nil)
+		d.waitForMoves(ctx, err != nil)
 	}
 }
 
-// rest waits for the interval and then until something moves.
-func (d *Directory) rest(ctx context.Context, failed bool) {
+// waitForMoves waits for the interval, and then until a log moves.
+func (d *Directory) waitForMoves(ctx context.Context, failed bool) {
 	timer := time.NewTimer(d.Interval)
 	defer timer.Stop()
 	select {
@@ -61,7 +61,7 @@ func (d *Directory) rest(ctx context.Context, failed bool) {
 	}
 }
 
-// CatchUp finds the logs that moved while nobody followed them.
+// CatchUp finds the logs that moved before New.
 func (d *Directory) CatchUp(ctx context.Context) error {
 	for t, err := range d.Store.Tenants(ctx) {
 		if err != nil {
@@ -78,20 +78,20 @@ func (d *Directory) CatchUp(ctx context.Context) error {
 	return nil
 }
 
-// Publish lists what has moved, at most what fits into one append, and returns how
-// many logs that were.
+// Publish lists the logs that moved, limited to one append. It returns the number of
+// listed logs.
 func (d *Directory) Publish(ctx context.Context) (listed int, err error) {
 	for _, t := range d.moves.Take() {
 		d.pending[t] = struct{}{}
 	}
 	delete(d.pending, d.Tenant)
-	batch, err := d.collect(ctx)
+	batch, err := d.collectCandidates(ctx)
 	if err != nil {
 		return 0, err
 	}
 	var taken []id.Tenant
 	_, err = d.Notary.State(ctx, d.Tenant, sysevent.Operator, func(ctx context.Context, s *log.State) (act sysevent.Act, err error) {
-		act, taken, err = d.act(ctx, s, batch)
+		act, taken, err = d.listLarger(ctx, s, batch)
 		return act, err
 	})
 	if err != nil && !errors.Is(err, errNothing) && !errors.Is(err, log.ErrDuplicate) {
@@ -100,20 +100,21 @@ func (d *Directory) Publish(ctx context.Context) (listed int, err error) {
 	for _, c := range batch {
 		delete(d.pending, c.tenant)
 	}
-	d.metrics.observe(len(taken), len(d.pending), err == nil)
+	d.metrics.observeRound(len(taken), len(d.pending), err == nil)
 	return len(taken), nil
 }
 
-// candidate is a log that may have something new to list.
+// candidate is a log that may have a larger tree than the listed one.
 type candidate struct {
 	tenant id.Tenant
 	state  *log.State
 	listed verify.Listed
 }
 
-// collect reads the published states of as many logs as one append can list. A log
-// that can't be read stays pending and does not keep the others from being listed.
-func (d *Directory) collect(ctx context.Context) (batch []candidate, err error) {
+// collectCandidates reads the published states of as many logs as one append can list.
+// A log that can't be read stays pending and does not stop the others from being
+// listed.
+func (d *Directory) collectCandidates(ctx context.Context) (batch []candidate, err error) {
 	for t := range d.pending {
 		if len(batch) == maxEvents*verify.MaxListed {
 			break
@@ -139,17 +140,17 @@ func (d *Directory) collect(ctx context.Context) (batch []candidate, err error) 
 	return batch, nil
 }
 
-// act lists those of a batch that are larger than what was listed of them. One that
-// is smaller has been listed by another process, which knew more.
-func (d *Directory) act(ctx context.Context, s *log.State, batch []candidate) (sysevent.Act, []id.Tenant, error) {
+// listLarger lists the logs of a batch that are larger than their last listing. A
+// smaller log was listed by another process with a newer state.
+func (d *Directory) listLarger(ctx context.Context, s *log.State, batch []candidate) (sysevent.Act, []id.Tenant, error) {
 	var fresh []candidate
 	var versions []uint64
 	for _, c := range batch {
-		last, version, err := d.find(ctx, c.listed.Origin)
+		last, version, err := d.readListing(ctx, c.listed.Origin)
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return sysevent.Act{}, nil, err
 		}
-		extends, err := d.extends(ctx, c, last)
+		extends, err := d.extendsListed(ctx, c, last)
 		if err != nil {
 			return sysevent.Act{}, nil, err
 		}
@@ -160,13 +161,13 @@ func (d *Directory) act(ctx context.Context, s *log.State, batch []candidate) (s
 	if len(fresh) == 0 {
 		return sysevent.Act{}, nil, errNothing
 	}
-	return d.compose(ctx, s, fresh, versions)
+	return d.composeEvents(ctx, s, fresh, versions)
 }
 
-// extends reports whether a log extends the tree that was listed of it, as far as
-// it is no smaller. A log that shows another history is frozen; one that has no tree
-// to show says nothing.
-func (d *Directory) extends(ctx context.Context, c candidate, last Entry) (bool, error) {
+// extendsListed reports whether a log extends its last listed tree. It freezes a log
+// that shows another history. A log that is smaller, or that has no tree to show, is
+// not checked.
+func (d *Directory) extendsListed(ctx context.Context, c candidate, last Entry) (bool, error) {
 	if last.Size == 0 || last.Size > c.listed.Size || c.state.Detached() {
 		return last.Size == 0, nil
 	}
@@ -183,12 +184,12 @@ func (d *Directory) extends(ctx context.Context, c candidate, last Entry) (bool,
 	return false, nil
 }
 
-// compose makes the statements of an act and the records that go with them.
-func (d *Directory) compose(ctx context.Context, s *log.State, fresh []candidate, versions []uint64) (act sysevent.Act, taken []id.Tenant, err error) {
-	act.Aside = true // no event of the directory's is judged by what it lists
+// composeEvents makes the events of a listing and the records that belong to them.
+func (d *Directory) composeEvents(ctx context.Context, s *log.State, fresh []candidate, versions []uint64) (act sysevent.Act, taken []id.Tenant, err error) {
+	act.Aside = true // a listing does not change how events are decided
 	for begin := 0; begin < len(fresh); begin += verify.MaxListed {
 		group := fresh[begin:min(begin+verify.MaxListed, len(fresh))]
-		statement := sysevent.Statement{Kind: sysevent.Directory, Payload: payload(group)}
+		statement := sysevent.Statement{Kind: sysevent.Directory, Payload: listingPayload(group)}
 		event, err := d.Notary.EventID(ctx, s, statement)
 		if err != nil {
 			return sysevent.Act{}, nil, err
@@ -199,15 +200,15 @@ func (d *Directory) compose(ctx context.Context, s *log.State, fresh []candidate
 			if err != nil {
 				return sysevent.Act{}, nil, err
 			}
-			act.Changes = append(act.Changes, storage.Change{Kind: kindListed, Key: listedName(c.listed.Origin), Value: value, If: versions[begin+i]})
+			act.Changes = append(act.Changes, storage.Change{Kind: kindListed, Key: listedRecordKey(c.listed.Origin), Value: value, If: versions[begin+i]})
 			taken = append(taken, c.tenant)
 		}
 	}
 	return act, taken, nil
 }
 
-// payload is a verify.Listing.
-func payload(group []candidate) map[string]any {
+// listingPayload returns a verify.Listing.
+func listingPayload(group []candidate) map[string]any {
 	list := make([]any, len(group))
 	for i, c := range group {
 		list[i] = c.listed

@@ -1,18 +1,20 @@
-// Package loglist keeps the list of the logs of a service in the form of C2SP tlog-list,
-// so that witnesses follow new logs by themselves.
+// Package loglist keeps the list of the logs of a service in the form of C2SP
+// tlog-list, so that witnesses follow new logs automatically.
 //
 // Invariants:
 //
-//   - A log is listed once, under its origin, with the newest of its keys. Example: of a
-//     log whose key is being rotated the newer key is listed, because the older one ends.
-//   - A log that shows no newer tree here is not listed: it is frozen, or was moved.
-//   - The list names origins and keys. It holds no slug, name or address.
-//   - Nothing is listed before all logs are known. So no log is missing from a list
-//     because the process has just started.
-//   - The list is made anew only when a log came, went or got another key, and making it
-//     takes a fiftieth of a processor at most. Example: of 100,000 logs it takes 0.6 s, so
-//     the next list comes half a minute later. Who asks gets what was made.
-//   - The same logs and settings give the same bytes, in every process.
+//   - A log is listed once, under its origin, with its newest key. For example, a log
+//     whose key is being rotated has the newer key, because the older one ends.
+//   - A log that shows no newer tree here, because it is frozen or was moved, is not
+//     listed.
+//   - The list has origins and keys. It has no slug, name or address of an
+//     organization.
+//   - The first list is made after all logs were found. So a new process never shows a
+//     list with missing logs.
+//   - The list is made again only after a log came, went, or got another key. That
+//     takes at most a fiftieth of a processor. For example, 100,000 logs take 0.6 s, so
+//     the next list is made half a minute later. Requests get the finished list.
+//   - The same logs and settings give the same bytes in every process.
 package loglist
 
 import (
@@ -28,13 +30,13 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// Ledgers is what the list needs of package log.
+// Ledgers is the part of package log that the list uses.
 type Ledgers interface {
 	Listing(ctx context.Context, t id.Tenant) (log.Listing, bool, error)
 	Relisted() *log.Moves
 }
 
-// Store is what the list needs of an engine.
+// Store is the part of a storage engine that the list uses.
 type Store interface {
 	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
 }
@@ -51,8 +53,8 @@ type Options struct {
 	Metrics  prometheus.Registerer // default: none
 }
 
-// List is the list of a service. Current may be called concurrently with all else; Run
-// is one caller's.
+// List is the list of a service. Current may be called concurrently with all else. Run
+// MUST be called once only.
 type List struct {
 	Options
 	relisted *log.Moves
@@ -62,7 +64,7 @@ type List struct {
 	logs     prometheus.Gauge
 }
 
-// New returns a list that knows of every log that comes, goes or gets another key from
+// New returns a list that follows each log that comes, goes or gets another key from
 // now on. Run finds the others.
 func New(o Options) *List {
 	if o.Interval <= 0 {
@@ -75,7 +77,8 @@ func New(o Options) *List {
 		o.Metrics = prometheus.NewRegistry()
 	}
 	l := &List{Options: o, relisted: o.Ledgers.Relisted(), keys: map[id.Tenant]string{}, pending: map[id.Tenant]struct{}{}}
-	l.logs = prometheus.NewGauge(prometheus.GaugeOpts{Name: "agentledger_log_list_logs", Help: "Logs in the list for witnesses."})
+	l.logs = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "agentledger_log_list_logs", Help: "Logs in the list for witnesses."})
 	o.Metrics.MustRegister(l.logs)
 	return l
 }

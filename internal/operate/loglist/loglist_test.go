@@ -101,7 +101,7 @@ func (l *List) step(t *testing.T, relisted ...id.Tenant) error {
 	for _, tenant := range relisted {
 		l.pending[tenant] = struct{}{}
 	}
-	return l.follow(t.Context())
+	return l.updateChanged(t.Context())
 }
 
 func TestForm(t *testing.T) {
@@ -110,7 +110,7 @@ func TestForm(t *testing.T) {
 	if l.Current() != nil {
 		t.Error("there is a list before anybody has looked")
 	}
-	if err := l.find(t.Context()); err != nil {
+	if err := l.findAllLogs(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.step(t); err != nil || string(l.Current().Text) != "logs/v0\n" {
@@ -139,7 +139,7 @@ func TestForm(t *testing.T) {
 		t.Errorf("got tags %s and %s", made.TextTag, made.GzipTag)
 	}
 	again := listOf(s)
-	if err := errors.Join(again.find(t.Context()), again.step(t)); err != nil || again.Current().TextTag != made.TextTag || again.Current().GzipTag != made.GzipTag {
+	if err := errors.Join(again.findAllLogs(t.Context()), again.step(t)); err != nil || again.Current().TextTag != made.TextTag || again.Current().GzipTag != made.GzipTag {
 		t.Errorf("another process: got %s, %s, %v", again.Current().TextTag, again.Current().GzipTag, err)
 	}
 }
@@ -151,7 +151,7 @@ func TestChanges(t *testing.T) {
 	red, blue := keyOf(t, "log.example/o/red", 1), keyOf(t, "log.example/o/blue", 1)
 	s.logs = map[id.Tenant]log.Listing{1: red, 2: blue}
 	l := listOf(s)
-	if err := errors.Join(l.find(t.Context()), l.step(t)); err != nil {
+	if err := errors.Join(l.findAllLogs(t.Context()), l.step(t)); err != nil {
 		t.Fatal(err)
 	}
 	first := l.Current()
@@ -202,7 +202,7 @@ func TestManyLogs(t *testing.T) {
 	}
 	l := listOf(s)
 	for tenant := range s.logs { // as find does, without its pauses
-		if _, err := l.look(t.Context(), tenant); err != nil {
+		if _, err := l.readListing(t.Context(), tenant); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -219,10 +219,10 @@ func TestManyLogs(t *testing.T) {
 	if err := l.step(t, 7); err != nil || s.asked != many+1 || l.Current() == made {
 		t.Errorf("one change: asked %d times, %v", s.asked, err)
 	}
-	if got := l.restAfter(600 * time.Millisecond); got != 30*time.Second {
+	if got := l.restAfterList(600 * time.Millisecond); got != 30*time.Second {
 		t.Errorf("rests for %s", got)
 	}
-	if got := l.restAfter(time.Millisecond); got != time.Second {
+	if got := l.restAfterList(time.Millisecond); got != time.Second {
 		t.Errorf("of few logs: rests for %s", got)
 	}
 	t.Logf("%d bytes, %d in gzip", len(made.Text), len(made.Gzip))
@@ -268,7 +268,7 @@ func BenchmarkRender(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				made, err := l.render()
+				made, err := l.renderList()
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -11,18 +11,20 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// Made is one list, in both codings. It never changes; callers don't write to it.
+// Made is one finished list, in both codings. It never changes, so callers MUST NOT
+// write to it.
 type Made struct {
 	Text, Gzip       []byte
 	TextTag, GzipTag string // strong entity tags
 	Logs             int
 }
 
-const gzipLevel = 1 // what is left are keys: the next levels save little
+const gzipLevel = 1 // higher levels save little, because keys do not compress
 
-// render makes the list of all keys: a header, and of each log its vkey, the number of
-// requests in a day and the contact, ascending by key, which begins with the origin.
-func (l *List) render() (*Made, error) {
+// renderList makes the list of all keys: a header, and for each log its vkey, the
+// number of requests in a day and the contact. The order is ascending by vkey, which
+// begins with the origin.
+func (l *List) renderList() (*Made, error) {
 	end := "\nqpd " + strconv.Itoa(l.PerDay) + "\ncontact " + l.Contact + "\n"
 	var text bytes.Buffer
 	text.Grow(len(l.keys) * (len("\nvkey ") + usualKey + len(end)))
@@ -45,13 +47,13 @@ func (l *List) render() (*Made, error) {
 		return nil, fmt.Errorf("render log list: %w", err)
 	}
 	m.Gzip = bytes.Clone(packed.Bytes())
-	m.TextTag, m.GzipTag = tagOf(m.Text), tagOf(m.Gzip)
+	m.TextTag, m.GzipTag = entityTagOf(m.Text), entityTagOf(m.Gzip)
 	return m, nil
 }
 
 const usualKey = 128 // bytes of a vkey
 
-func tagOf(b []byte) string {
+func entityTagOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	return fmt.Sprintf("\"%x\"", sum[:16])
 }

@@ -10,35 +10,35 @@ import (
 	"github.com/agentledger/agentledger/internal/wait"
 )
 
-// Run finds all logs and then follows what comes, goes and gets another key, until ctx
-// ends. What can't be read is looked at again after the interval.
+// Run finds all logs, and then follows changes, until ctx ends. A log that can't be
+// read is read again after the interval.
 func (l *List) Run(ctx context.Context) {
 	for found := false; ctx.Err() == nil; {
 		var err error
 		began := time.Now()
 		if !found {
-			err = l.find(ctx)
+			err = l.findAllLogs(ctx)
 			found = err == nil
 		}
 		if found {
 			began = time.Now() // finding has its own pauses
-			err = l.follow(ctx)
+			err = l.updateChanged(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
 			l.Logger.Error("log list not made", "err", err)
 		}
-		l.rest(ctx, l.restAfter(time.Since(began)), err != nil)
+		l.waitForChange(ctx, l.restAfterList(time.Since(began)), err != nil)
 	}
 }
 
-// share is the part of a processor that following takes at most: one of so many.
+// share bounds the time for following changes: one part in so many of a processor.
 const share = 50
 
-// restAfter returns how long to rest after a look that took so long.
-func (l *List) restAfter(took time.Duration) time.Duration { return max(l.Interval, share*took) }
+// restAfterList returns the pause after work that took so long.
+func (l *List) restAfterList(took time.Duration) time.Duration { return max(l.Interval, share*took) }
 
-// rest waits for a while and then until there is something to look at.
-func (l *List) rest(ctx context.Context, d time.Duration, failed bool) {
+// waitForChange waits for d, and then until a log changes.
+func (l *List) waitForChange(ctx context.Context, d time.Duration, failed bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -55,14 +55,15 @@ func (l *List) rest(ctx context.Context, d time.Duration, failed bool) {
 	}
 }
 
-// find looks at every ledger of the store, with half of one processor.
-func (l *List) find(ctx context.Context) error {
+// findAllLogs reads the listing of every ledger of the store, with half of one
+// processor.
+func (l *List) findAllLogs(ctx context.Context) error {
 	for t, err := range l.Store.Tenants(ctx) {
 		if err != nil {
 			return fmt.Errorf("list ledgers: %w", err)
 		}
 		began := time.Now()
-		if _, err := l.look(ctx, t); err != nil {
+		if _, err := l.readListing(ctx, t); err != nil {
 			return err
 		}
 		if err := wait.For(ctx, time.Since(began)); err != nil {
@@ -72,16 +73,16 @@ func (l *List) find(ctx context.Context) error {
 	return nil
 }
 
-// follow looks at what was relisted, and makes the list anew if that changed it.
-func (l *List) follow(ctx context.Context) (err error) {
+// updateChanged reads the listings that changed, and makes the list again if needed.
+func (l *List) updateChanged(ctx context.Context) (err error) {
 	for _, t := range l.relisted.Take() {
 		l.pending[t] = struct{}{}
 	}
 	changed := l.Current() == nil
 	for t := range l.pending {
-		news, failed := l.look(ctx, t)
+		news, failed := l.readListing(ctx, t)
 		if failed != nil {
-			err = failed // the others are looked at all the same
+			err = failed // the others are still read
 			continue
 		}
 		changed = changed || news
@@ -90,7 +91,7 @@ func (l *List) follow(ctx context.Context) (err error) {
 	if !changed {
 		return err
 	}
-	made, failed := l.render()
+	made, failed := l.renderList()
 	if failed != nil {
 		return failed
 	}
@@ -99,13 +100,14 @@ func (l *List) follow(ctx context.Context) (err error) {
 	return err
 }
 
-// look takes a log into the list, or out of it, and reports whether that is news.
-func (l *List) look(ctx context.Context, t id.Tenant) (news bool, err error) {
+// readListing adds a log to the list or removes it. It reports whether that is a
+// change.
+func (l *List) readListing(ctx context.Context, t id.Tenant) (news bool, err error) {
 	listing, ok, err := l.Ledgers.Listing(ctx, t)
 	switch {
 	case fault.Is(err, fault.Unavailable) || ctx.Err() != nil:
 		return false, fmt.Errorf("look at ledger %d: %w", t, err)
-	case err != nil: // its own flaw: the others are listed all the same
+	case err != nil: // an error of one log does not stop the others from being listed
 		l.Logger.Error("log not listed", "tenant", t, "err", err)
 		ok = false
 	}

@@ -47,15 +47,15 @@ func TestQuorumStandsInForAnAnchor(t *testing.T) {
 	w.cosign(x, y, z)
 	w.stop()
 	away := func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusTooManyRequests) }
-	x.Instead(away)
-	y.Instead(away)
+	x.AnswerWith(away)
+	y.AnswerWith(away)
 
 	w.reopen(w.Store.Reopen(), policy, true)
 	w.eventually("z confirms both, x and y are away", func() bool { return w.asks(cosigned) >= 2 && w.asks(unwell) >= 2 && w.ended() })
 	if err := w.change(red, "too early"); fault.Of(err).Code != "read_only" {
 		t.Fatalf("with one witness of two: got %v", err)
 	}
-	x.Instead(nil)
+	x.AnswerWith(nil)
 	w.later(time.Minute)
 	for _, tenant := range []id.Tenant{red, blue} {
 		w.eventually("it goes on", func() bool { return w.change(tenant, "goes on") == nil })
@@ -108,10 +108,10 @@ func TestWhatConfirmsNoHead(t *testing.T) {
 		asked  bool
 	}{
 		"the setting is off": {func(*world, *witnesstest.Witness) {}, false, log.ReadOnly, false},
-		"a smaller tree":     {func(w *world, x *witnesstest.Witness) { x.Set(w.at(red, 1)) }, true, log.ReadOnly, true},
-		"an empty tree":      {func(w *world, x *witnesstest.Witness) { x.Know(w.key(red)) }, true, log.ReadOnly, true},
-		"another tree":       {func(w *world, x *witnesstest.Witness) { x.Set(w.foreign(2)) }, true, log.Frozen, true},
-		"no size":            {func(_ *world, x *witnesstest.Witness) { x.Instead(conflictAlone) }, true, log.ReadOnly, true},
+		"a smaller tree":     {func(w *world, x *witnesstest.Witness) { x.SetLatest(w.at(red, 1)) }, true, log.ReadOnly, true},
+		"an empty tree":      {func(w *world, x *witnesstest.Witness) { x.AddLog(w.key(red)) }, true, log.ReadOnly, true},
+		"another tree":       {func(w *world, x *witnesstest.Witness) { x.SetLatest(w.foreign(2)) }, true, log.Frozen, true},
+		"no size":            {func(_ *world, x *witnesstest.Witness) { x.AnswerWith(conflictAlone) }, true, log.ReadOnly, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -124,19 +124,19 @@ func TestWhatConfirmsNoHead(t *testing.T) {
 			w.cosign(x)
 			w.stop()
 			row.set(w, x)
-			known := x.Latest(ledgertest.Origin(red))
-			before, _ := x.Calls()
+			known := x.LatestCheckpoint(ledgertest.Origin(red))
+			before, _ := x.CountCalls()
 			w.reopen(w.Store.Reopen(), policy, row.anchor)
 			w.pass(0)
 			w.eventually("nothing left to do", w.idle)
 			w.eventually("its level", func() bool { return w.level(red) == row.level })
-			if calls, _ := x.Calls(); (calls > before) != row.asked {
+			if calls, _ := x.CountCalls(); (calls > before) != row.asked {
 				t.Errorf("%d calls", calls-before)
 			}
 			if err := w.change(red, "no"); err == nil {
 				t.Error("red goes on")
 			}
-			if got := x.Latest(ledgertest.Origin(red)); got != known {
+			if got := x.LatestCheckpoint(ledgertest.Origin(red)); got != known {
 				t.Errorf("the witness was brought from %+v to %+v", known, got)
 			}
 			if goesOn := w.change(blue, "goes on") == nil; goesOn != (row.asked && name != "no size") {
@@ -162,9 +162,9 @@ func TestOwnWitnessesConfirmNothingAlone(t *testing.T) {
 	w.eventually("blue", func() bool { return w.by(blue, house) == 1 })
 	w.stop()
 	for _, away := range []*witnesstest.Witness{house, own} {
-		house.Instead(nil)
-		own.Instead(nil)
-		away.Instead(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusTooManyRequests) })
+		house.AnswerWith(nil)
+		own.AnswerWith(nil)
+		away.AnswerWith(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusTooManyRequests) })
 		w.reopen(w.Store.Reopen(), policy, true)
 		w.eventually("the other is asked", func() bool { return w.asks(cosigned) > 0 && w.asks(unwell) > 0 && w.ended() })
 		if err := w.change(red, "no"); fault.Of(err).Code != "read_only" {
@@ -172,7 +172,7 @@ func TestOwnWitnessesConfirmNothingAlone(t *testing.T) {
 		}
 	}
 	w.eventually("blue goes on", func() bool { return w.change(blue, "goes on") == nil })
-	own.Instead(nil)
+	own.AnswerWith(nil)
 	w.later(time.Minute)
 	w.eventually("red goes on", func() bool { return w.change(red, "goes on") == nil })
 }
@@ -190,7 +190,7 @@ func TestFirstAskTellsOwnSize(t *testing.T) {
 	w.append(red) // nobody is asked about it
 	w.append(red)
 	var asked []string
-	x.Around(func(next http.Handler) http.Handler {
+	x.WrapHandler(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			first, _, _ := strings.Cut(string(body), "\n")

@@ -8,43 +8,47 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Asker is on whose behalf witnesses are asked at once.
+// Asker is the role that asks for a round at once.
 type Asker int
 
 const (
-	// Owner runs the organization. Witnesses that all organizations share go on
-	// resting, so that one organization can't have a witness asked that is away.
+	// Owner runs the organization. The rests of shared witnesses do not end, so that one
+	// organization can't cause requests to a witness that is away.
 	Owner Asker = iota
 	// Operator runs the service.
 	Operator
 )
 
-// AskNow has the witnesses of a ledger asked as soon as a round may begin, and forgets
-// what they refused about it. It returns the names of those who are asked, in the order
-// of the policy in force, and does not wait for their answers (Standing has them).
+// AskNow queues a round of a ledger as soon as possible, and clears the refusals of its
+// witnesses. It returns the names of the witnesses in the order of the policy in force.
+// It does not wait for their answers (see Status).
 //
-// Example: a witness answered 404, and its operator says that it knows the log by now.
+// For example, a witness answered 404, and its operator has added the log since.
 //
-// fault.NotFound for an unknown tenant; fault.Overloaded when too many ledgers wait.
+// Errors: fault.NotFound for an unknown tenant; fault.Overloaded when too many ledgers
+// wait.
 func (w *Witnesses) AskNow(ctx context.Context, t id.Tenant, by Asker) (names []string, err error) {
 	wanted, err := w.Organizations.Witnessing(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	f, err := w.inForce(t, wanted)
+	f, err := w.policyInForce(t, wanted)
 	if err != nil || len(f.targets) == 0 {
 		return nil, err
 	}
-	if err := w.forgive(ctx, t, f); err != nil {
+	if err := w.forgiveRefusals(ctx, t, f); err != nil {
 		return nil, err
 	}
 	for _, e := range f.endpoints {
-		if by == Operator || e.lane.label == ownLabel {
-			e.lane.wake()
+		if by == Operator || e.breaker.label == ownLabel {
+			e.breaker.endRestEarly()
 		}
 	}
-	if !w.agenda.add(t, w.Clock()) {
-		return nil, &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "Too many logs wait for their witnesses", RetryAfter: max(w.Interval, time.Second)}
+	if !w.queue.enqueueMoved(t, w.Clock()) {
+		return nil, &fault.Error{
+			Kind: fault.Overloaded, Code: "overloaded",
+			Message: "Too many logs wait for their witnesses", RetryAfter: max(w.Interval, time.Second),
+		}
 	}
 	for _, target := range f.targets {
 		names = append(names, target.Name)
@@ -52,15 +56,15 @@ func (w *Witnesses) AskNow(ctx context.Context, t id.Tenant, by Asker) (names []
 	return names, nil
 }
 
-// forgive forgets what the witnesses refused about a ledger, if they did.
-func (w *Witnesses) forgive(ctx context.Context, t id.Tenant, f *force) error {
-	p, err := w.read(ctx, t)
-	if err != nil || !p.forgive() {
+// forgiveRefusals clears the refusals of a ledger, if there are any.
+func (w *Witnesses) forgiveRefusals(ctx context.Context, t id.Tenant, f *activePolicy) error {
+	p, err := w.readRecord(ctx, t)
+	if err != nil || !p.clearRefusals() {
 		return err
 	}
-	return w.change(ctx, t, func(p *page) error {
-		p.fit(f)
-		p.forgive()
+	return w.changeRecord(ctx, t, func(p *ledgerRecord) error {
+		p.applyPolicy(f)
+		p.clearRefusals()
 		return nil
 	})
 }

@@ -12,9 +12,9 @@ import (
 )
 
 // last returns how the last ask of the first witness of a ledger ended.
-func (w *world) last(tenant id.Tenant) Stand {
+func (w *world) last(tenant id.Tenant) WitnessStatus {
 	w.t.Helper()
-	s, err := w.witnesses.Standing(w.t.Context(), tenant)
+	s, err := w.witnesses.Status(w.t.Context(), tenant)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -34,16 +34,16 @@ func TestRefusedLogIsAskedAgain(t *testing.T) {
 			w.eventually("refused", func() bool { return w.last(red).Last == "refused" })
 			if restart {
 				w.start(policy)
-				w.eventually("the sweep has found it", func() bool { n, _ := w.witnesses.agenda.size(); return n == 1 })
+				w.eventually("the sweep has found it", func() bool { n, _ := w.witnesses.queue.countAndOldest(); return n == 1 })
 			}
 			w.eventually("nothing left to do", w.idle)
-			if _, since := w.witnesses.agenda.size(); !since.IsZero() {
+			if _, since := w.witnesses.queue.countAndOldest(); !since.IsZero() {
 				t.Error("a log that was refused counts as one that waits")
 			}
-			x.Know(w.key(red))
+			x.AddLog(w.key(red))
 			w.later(80 * time.Second)
 			w.eventually("cosigned", func() bool { return w.by(red, x) == 1 })
-			if calls, _ := x.Calls(); calls != 2 {
+			if calls, _ := x.CountCalls(); calls != 2 {
 				t.Errorf("got %d calls", calls)
 			}
 		})
@@ -60,7 +60,7 @@ func TestRefusedLogThatMovesIsAskedAgain(t *testing.T) {
 	w.append(red)
 	w.eventually("cosigned by y", func() bool { return w.by(red, x, y) == 1 })
 	w.eventually("nothing left to do", w.idle)
-	x.Know(w.key(red))
+	x.AddLog(w.key(red))
 	w.later(80 * time.Second)
 	w.eventually("cosigned by both", func() bool { return w.by(red, x, y) == 2 })
 }
@@ -75,7 +75,7 @@ func TestRefusedLogsLeaveRoom(t *testing.T) {
 		w.append(tenant)
 		w.eventually("nothing left to do", w.idle)
 	}
-	if n, _ := w.witnesses.agenda.size(); n > 8 {
+	if n, _ := w.witnesses.queue.countAndOldest(); n > 8 {
 		t.Errorf("%d places of 16 are taken by logs that do not move", n)
 	}
 	if got := w.metric("agentledger_witness_overflow_total", ""); got != 0 {
@@ -94,12 +94,12 @@ func TestChangedPolicyForgetsRefusals(t *testing.T) {
 	w.eventually("blue is refused", func() bool { return w.last(blue).Last == "refused" })
 	w.name(red, org.Witnessing{Policy: own.PolicyLine("own") + "quorum own\n"})
 	w.eventually("red is refused by both", func() bool { return w.asks(refused) == 3 })
-	own.Know(w.key(red))
-	x.Know(w.key(red))
-	x.Know(w.key(blue))
+	own.AddLog(w.key(red))
+	x.AddLog(w.key(red))
+	x.AddLog(w.key(blue))
 	w.name(red, org.Witnessing{Policy: own.PolicyLine("own") + "group g any own\nquorum g\n"})
 	w.eventually("red is cosigned by both", func() bool { return w.by(red, x, own) == 2 })
-	if calls, _ := x.Calls(); calls != 3 || w.last(blue).NotBefore == 0 {
+	if calls, _ := x.CountCalls(); calls != 3 || w.last(blue).NotBefore == 0 {
 		t.Errorf("%d calls; red's policy ended blue's pause: %+v", calls, w.last(blue))
 	}
 	w.start(x.PolicyLine("renamed") + "quorum renamed\n")
@@ -114,14 +114,14 @@ func TestAskNow(t *testing.T) {
 	w.append(red)
 	w.append(blue)
 	w.eventually("both are refused", func() bool { return w.last(red).Last == "refused" && w.last(blue).Last == "refused" })
-	x.Know(w.key(red))
-	x.Know(w.key(blue))
+	x.AddLog(w.key(red))
+	x.AddLog(w.key(blue))
 	if names, err := w.witnesses.AskNow(t.Context(), red, Owner); err != nil || len(names) != 1 || names[0] != "x" {
 		t.Fatalf("got %v, %v", names, err)
 	}
 	w.eventually("red is cosigned", func() bool { return w.by(red, x) == 1 })
 	w.eventually("nothing left to do", w.idle)
-	if calls, _ := x.Calls(); calls != 3 || w.last(blue).Last != "refused" {
+	if calls, _ := x.CountCalls(); calls != 3 || w.last(blue).Last != "refused" {
 		t.Errorf("%d calls; blue: %+v", calls, w.last(blue))
 	}
 	if _, err := w.witnesses.AskNow(t.Context(), 77, Operator); !fault.Is(err, fault.NotFound) {
@@ -135,16 +135,16 @@ func TestAskNowOfAWitnessThatRests(t *testing.T) {
 	w := newWorld(t)
 	x, own := w.witness("x.example"), w.witness("own.example")
 	away := func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusTooManyRequests) }
-	x.Instead(away)
-	own.Instead(away)
+	x.AnswerWith(away)
+	own.AnswerWith(away)
 	w.start(x.PolicyLine("x")+"quorum x\n", func(o *Options) {
 		o.Clock = func() time.Time { return testStart.Add(time.Duration(w.ahead.Load())) } // it stands still: rests don't end
 	})
 	w.name(red, org.Witnessing{Policy: own.PolicyLine("own") + "quorum own\n"})
 	w.eventually("both are away", func() bool { return w.asks(unwell) == 2 })
 	calls := func() [2]int {
-		a, _ := own.Calls()
-		b, _ := x.Calls()
+		a, _ := own.CountCalls()
+		b, _ := x.CountCalls()
 		return [2]int{a, b}
 	}
 	askNow := func(by Asker, want [2]int) {
@@ -154,12 +154,12 @@ func TestAskNowOfAWitnessThatRests(t *testing.T) {
 		}
 		skippedBefore := w.asks(skipped)
 		w.ahead.Add(int64(w.witnesses.Interval))
-		w.witnesses.agenda.tell()
+		w.witnesses.queue.signalChange()
 		w.eventually("asked", func() bool { return calls() == want && (want[1] == 2 || w.asks(skipped) > skippedBefore) })
 	}
 	askNow(Owner, [2]int{2, 1})
-	own.Instead(nil)
-	x.Instead(nil)
+	own.AnswerWith(nil)
+	x.AnswerWith(nil)
 	askNow(Operator, [2]int{3, 2})
 	w.eventually("cosigned by both", func() bool { return w.by(red, x, own) == 2 })
 }
@@ -169,7 +169,7 @@ func TestAskNowOfAWitnessThatRests(t *testing.T) {
 func TestLastResult(t *testing.T) {
 	w := newWorld(t)
 	x := w.witness("x.example")
-	x.Know(w.key(red))
+	x.AddLog(w.key(red))
 	w.start(x.PolicyLine("x") + "quorum x\n")
 	if got := w.last(red); got.Last != "" || got.At != 0 {
 		t.Errorf("before the first ask: got %+v", got)
@@ -180,16 +180,16 @@ func TestLastResult(t *testing.T) {
 	if got := w.last(red).At; got < began || got > id.InstantOf(w.now()) {
 		t.Errorf("asked at %v", got)
 	}
-	x.Instead(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusBadGateway) })
+	x.AnswerWith(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusBadGateway) })
 	w.append(red)
 	w.eventually("failed", func() bool { return w.last(red).Last == "failed" })
-	x.Instead(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	x.AnswerWith(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	w.later(time.Minute)
 	w.eventually("away", func() bool { return w.last(red).Last == "unwell" })
 	if got := w.last(blue); got.Last != "unwell" || got.Acknowledged != 0 {
 		t.Errorf("the other organization: got %+v", got)
 	}
-	x.Instead(nil)
+	x.AnswerWith(nil)
 	w.later(time.Hour)
 	w.eventually("cosigned again", func() bool { return w.last(red).Last == "cosigned" })
 	if got := w.last(blue); got.Last != "" {

@@ -39,7 +39,7 @@ func BenchmarkRound(b *testing.B) {
 func benchmarkRound(b *testing.B, client Client, policy *trust.Policy, known ...*witnesstest.Witness) {
 	w := newWorld(b)
 	for _, x := range known {
-		x.Know(w.key(red))
+		x.AddLog(w.key(red))
 	}
 	w.witnesses = New(Options{
 		Store: w.Store, Ledgers: w.Ledgers, Organizations: w.organizations(""), Client: client, Service: policy,
@@ -49,16 +49,16 @@ func benchmarkRound(b *testing.B, client Client, policy *trust.Policy, known ...
 		w.Pass(time.Second) // changes have a pace
 		w.append(red)
 	}
-	e := &entry{tenant: red}
+	e := &queuedLedger{tenant: red}
 	b.ReportAllocs()
 	for b.Loop() {
 		b.StopTimer()
 		w.Pass(time.Second)
 		w.append(red)
 		b.StartTimer()
-		w.witnesses.round(b.Context(), e)
+		w.witnesses.runRound(b.Context(), e)
 	}
-	s, err := w.witnesses.Standing(b.Context(), red)
+	s, err := w.witnesses.Status(b.Context(), red)
 	if err != nil || s.Newest == nil || s.Newest.Size != w.State(b, red).Size() || len(s.Newest.Cosignatures) != len(policy.Witnesses) {
 		b.Fatalf("got %+v, %v", s, err)
 	}
@@ -97,7 +97,7 @@ func BenchmarkIsDue(b *testing.B) {
 	w.eventually("cosigned", func() bool { return w.cosignedNow(red, c) })
 	b.ReportAllocs()
 	for b.Loop() {
-		if due, _, err := w.witnesses.isDue(b.Context(), red); due || err != nil {
+		if due, _, err := w.witnesses.isLedgerDue(b.Context(), red); due || err != nil {
 			b.Fatal(due, err)
 		}
 	}
@@ -108,11 +108,11 @@ func BenchmarkRequest(b *testing.B) {
 	w := testSigner(b, "w.example")
 	c, note := signedCheckpoint(b, 1<<30)
 	proof := make([]id.Hash, 30)
-	answer := egress.Answer{Status: http.StatusOK, Body: witnesstest.Lines(w.Cosign(c.Text(), testTime))}
+	answer := egress.Answer{Status: http.StatusOK, Body: witnesstest.SignatureLines(w.Cosign(c.Text(), testTime))}
 	b.Run("render", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			addCheckpoint(1<<29, proof, note)
+			addCheckpointBody(1<<29, proof, note)
 		}
 	})
 	b.Run("verify", func(b *testing.B) {

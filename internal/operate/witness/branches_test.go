@@ -22,22 +22,22 @@ func TestCosigned(t *testing.T) {
 	w.start(x.PolicyLine("x") + "quorum x\n")
 	w.append(red)
 	w.eventually("a cosignature", func() bool { return w.by(red, x) == 1 })
-	first, _ := x.Calls()
+	first, _ := x.CountCalls()
 	for range 3 {
 		w.append(red)
 		w.eventually("a cosignature", func() bool { return w.by(red, x) == 1 })
 	}
-	if calls, atATime := x.Calls(); first != 1 || calls != 4 || atATime != 1 {
+	if calls, atATime := x.CountCalls(); first != 1 || calls != 4 || atATime != 1 {
 		t.Errorf("got %d calls for the first and %d for all four, %d at a time: the hint is worth one each", first, calls, atATime)
 	}
-	if got := x.Latest(ledgertest.Origin(red)); got != w.State(t, red).Shown() {
+	if got := x.LatestCheckpoint(ledgertest.Origin(red)); got != w.State(t, red).Shown() {
 		t.Errorf("the witness has %+v", got)
 	}
-	if latest := x.Latest(ledgertest.Origin(blue)); latest.Size != 0 {
+	if latest := x.LatestCheckpoint(ledgertest.Origin(blue)); latest.Size != 0 {
 		t.Errorf("a ledger that did not move was shown: %+v", latest)
 	}
 	w.eventually("nothing left to do", w.idle)
-	if bad := x.Malformed(); len(bad) > 0 {
+	if bad := x.MalformedRequests(); len(bad) > 0 {
 		t.Errorf("malformed requests: %v", bad)
 	}
 }
@@ -55,7 +55,7 @@ func TestCosignaturesSurviveARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, down := range []*witnesstest.Witness{x, y} {
-		down.Instead(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusServiceUnavailable) })
+		down.AnswerWith(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusServiceUnavailable) })
 	}
 	w.start(policy)
 	after, err := w.witnesses.Cosigned(t.Context(), w.State(t, red))
@@ -74,12 +74,12 @@ func TestSweepFindsWhatWasMissed(t *testing.T) {
 	w.eventually("red", func() bool { return w.by(red, x) == 1 })
 	w.eventually("blue", func() bool { return w.by(blue, x) == 1 })
 	w.eventually("nothing left to do", w.idle)
-	calls, _ := x.Calls()
+	calls, _ := x.CountCalls()
 	w.pass(0)
 	if !w.idle() {
 		t.Error("a sweep finds work where there is none")
 	}
-	if after, _ := x.Calls(); after != calls {
+	if after, _ := x.CountCalls(); after != calls {
 		t.Errorf("%d calls more", after-calls)
 	}
 }
@@ -90,7 +90,7 @@ func TestSweepFindsWhatWasMissed(t *testing.T) {
 func TestBranches(t *testing.T) {
 	answer := func(status int, body string, header ...string) func(*world, *witnesstest.Witness) {
 		return func(_ *world, x *witnesstest.Witness) {
-			x.Instead(func(rw http.ResponseWriter, _ *http.Request) {
+			x.AnswerWith(func(rw http.ResponseWriter, _ *http.Request) {
 				for i := 0; i < len(header); i += 2 {
 					rw.Header().Set(header[i], header[i+1])
 				}
@@ -109,18 +109,18 @@ func TestBranches(t *testing.T) {
 	}{
 		{"nothing wrong", func(*world, *witnesstest.Witness) {}, cosigned, 1, false},
 		{"404", answer(404, "unknown log"), refused, 1, false},
-		{"403", func(w *world, x *witnesstest.Witness) { x.Know(otherKey(w)) }, refused, 1, false},
+		{"403", func(w *world, x *witnesstest.Witness) { x.AddLog(otherKey(w)) }, refused, 1, false},
 		{"400", answer(400, "malformed"), refused, 1, false},
-		{"409 with a smaller size", func(w *world, x *witnesstest.Witness) { x.Set(w.at(red, 1)) }, cosigned, 2, false},
-		{"409 with our size", func(w *world, x *witnesstest.Witness) { x.Set(w.at(red, 3)) }, cosigned, 2, false},
+		{"409 with a smaller size", func(w *world, x *witnesstest.Witness) { x.SetLatest(w.at(red, 1)) }, cosigned, 2, false},
+		{"409 with our size", func(w *world, x *witnesstest.Witness) { x.SetLatest(w.at(red, 3)) }, cosigned, 2, false},
 		{"409 with what is no size", answer(409, "007\n", size...), failed, 1, false},
 		{"409 of another type", answer(409, "1\n"), failed, 1, false},
 		{"409 with the old size", answer(409, "0\n", size...), failed, 1, false},
 		{"409 with another size each time", flapping, failed, 3, false},
-		{"409 with a larger size", func(w *world, x *witnesstest.Witness) { x.Set(w.foreign(100)) }, contradicted, 2, true},
-		{"409 with our size and another root", func(w *world, x *witnesstest.Witness) { x.Set(w.foreign(3)) }, contradicted, 3, true},
+		{"409 with a larger size", func(w *world, x *witnesstest.Witness) { x.SetLatest(w.foreign(100)) }, contradicted, 2, true},
+		{"409 with our size and another root", func(w *world, x *witnesstest.Witness) { x.SetLatest(w.foreign(3)) }, contradicted, 3, true},
 		{"409 with a larger size, once", once(answer(409, "100\n", size...)), cosigned, 2, false},
-		{"422", func(w *world, x *witnesstest.Witness) { x.Set(w.foreign(2)) }, contradicted, 3, true},
+		{"422", func(w *world, x *witnesstest.Witness) { x.SetLatest(w.foreign(2)) }, contradicted, 3, true},
 		{"422 without a proof", answer(422, ""), failed, 1, false},
 		{"429", answer(429, "", "Retry-After", "30"), unwell, 1, false},
 		{"429 without a time", answer(429, ""), unwell, 1, false},
@@ -153,7 +153,7 @@ func TestBranches(t *testing.T) {
 			row.set(w, x)
 			w.start(x.PolicyLine("x") + other.PolicyLine("other") + "group g any x other\nquorum g\n")
 			w.eventually("the ask ends", func() bool { return w.asks(row.result) > 0 && (row.result == cosigned) == (w.asks(cosigned) == 2) })
-			if calls, _ := x.Calls(); calls != row.calls {
+			if calls, _ := x.CountCalls(); calls != row.calls {
 				t.Errorf("got %d calls, want %d", calls, row.calls)
 			}
 			if row.result == cosigned {
@@ -205,8 +205,8 @@ func once(set func(*world, *witnesstest.Witness)) func(*world, *witnesstest.Witn
 	return func(w *world, x *witnesstest.Witness) {
 		bad := witnesstest.New(w.t, "bad.example")
 		set(w, bad)
-		x.Instead(func(rw http.ResponseWriter, r *http.Request) {
-			x.Instead(nil)
+		x.AnswerWith(func(rw http.ResponseWriter, r *http.Request) {
+			x.AnswerWith(nil)
 			bad.ServeHTTP(rw, r)
 		})
 	}
@@ -214,21 +214,23 @@ func once(set func(*world, *witnesstest.Witness)) func(*world, *witnesstest.Witn
 
 func flapping(_ *world, x *witnesstest.Witness) {
 	var calls atomic.Int32
-	x.Instead(func(rw http.ResponseWriter, _ *http.Request) { witnesstest.Conflict(rw, id.Index(1+calls.Add(1)%2)) })
+	x.AnswerWith(func(rw http.ResponseWriter, _ *http.Request) {
+		witnesstest.WriteConflict(rw, id.Index(1+calls.Add(1)%2))
+	})
 }
 
 func hang(w *world, x *witnesstest.Witness) {
 	release := make(chan struct{})
 	w.t.(*testing.T).Cleanup(func() { close(release) })
-	x.Instead(func(_ http.ResponseWriter, r *http.Request) { <-release })
+	x.AnswerWith(func(_ http.ResponseWriter, r *http.Request) { <-release })
 }
 
 func cut(_ *world, x *witnesstest.Witness) {
-	x.Instead(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	x.AnswerWith(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 }
 
 func flood(_ *world, x *witnesstest.Witness) {
-	x.Instead(func(rw http.ResponseWriter, r *http.Request) {
+	x.AnswerWith(func(rw http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {
 			if _, err := fmt.Fprint(rw, strings.Repeat("x", 4096)); err != nil {
 				return
@@ -239,9 +241,9 @@ func flood(_ *world, x *witnesstest.Witness) {
 
 // cosignedBy answers with lines over the newest checkpoint of red.
 func cosignedBy(w *world, x *witnesstest.Witness, lines func(c tlog.Checkpoint) []tlog.Signature) {
-	x.Instead(func(rw http.ResponseWriter, _ *http.Request) {
+	x.AnswerWith(func(rw http.ResponseWriter, _ *http.Request) {
 		if s, err := w.Ledgers.State(context.Background(), red); err == nil {
-			_, _ = rw.Write(witnesstest.Lines(lines(s.Shown())...))
+			_, _ = rw.Write(witnesstest.SignatureLines(lines(s.Shown())...))
 		}
 	})
 }

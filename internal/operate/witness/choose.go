@@ -10,25 +10,27 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// asked is a round that goes on.
-type asked struct {
-	w        *Witnesses
-	force    *force
-	state    *log.State
-	page     *page
-	asks     []*ask
-	again    again // since some are in a pause
-	confirms bool  // the head has no anchor: see anchor.go
-	foreign  bool  // it belongs to the rounds of own witnesses
+// round is one round of a ledger: the submissions of one checkpoint to all its
+// witnesses.
+type round struct {
+	w           *Witnesses
+	active      *activePolicy
+	state       *log.State
+	record      *ledgerRecord
+	submissions []*submission
+	retry       retryTimes // because some witnesses are in a pause
+	confirms    bool       // the head has no anchor: see anchor.go
+	foreign     bool       // the round belongs to the queue of own witnesses
 }
 
-// prepare reads what a round needs; nil when nobody is to be asked.
-func (w *Witnesses) prepare(ctx context.Context, e *entry) (*asked, error) {
+// prepareRound reads the state for a round. It returns nil when there is no witness to
+// ask.
+func (w *Witnesses) prepareRound(ctx context.Context, e *queuedLedger) (*round, error) {
 	state, err := w.Ledgers.State(ctx, e.tenant)
 	if err != nil {
 		return nil, err
 	}
-	r := &asked{w: w, state: state, confirms: w.Anchor && state.Fault().Level == log.ReadOnly}
+	r := &round{w: w, state: state, confirms: w.Anchor && state.Fault().Level == log.ReadOnly}
 	if level := state.Fault().Level; level != log.Healthy && level != log.Suspect && !r.confirms || state.Size() == 0 {
 		return nil, nil
 	}
@@ -36,66 +38,68 @@ func (w *Witnesses) prepare(ctx context.Context, e *entry) (*asked, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.force, err = w.inForce(e.tenant, wanted); err != nil || len(r.force.targets) == 0 {
+	if r.active, err = w.policyInForce(e.tenant, wanted); err != nil || len(r.active.targets) == 0 {
 		return nil, err
 	}
-	if r.force.own() && !e.own {
+	if r.active.hasOwnPolicy() && !e.own {
 		e.own, r.foreign = true, true
 		return r, nil
 	}
-	if r.page, err = w.read(ctx, e.tenant); err != nil || r.forked(ctx) {
+	if r.record, err = w.readRecord(ctx, e.tenant); err != nil || r.contradictsStored(ctx) {
 		return nil, err
 	}
 	if r.confirms {
 		r.chooseToConfirm()
 	} else {
-		r.choose()
+		r.chooseEndpoints()
 	}
 	return r, nil
 }
 
-// forked reports whether a cosigned checkpoint is stored that the head does not extend,
-// as far as sizes tell, and says so if there is one.
-func (r *asked) forked(ctx context.Context) bool {
-	shown, known := r.state.Shown(), r.page.newest
-	if known.size() < shown.Size || known == nil || known.of(shown) {
+// contradictsStored reports whether the head does not extend a stored cosigned
+// checkpoint, as far as sizes show it. In that case it freezes the ledger.
+func (r *round) contradictsStored(ctx context.Context) bool {
+	shown, known := r.state.Shown(), r.record.newest
+	if known.treeSize() < shown.Size || known == nil || known.isOfCheckpoint(shown) {
 		return false
 	}
-	r.w.contradiction(ctx, r.state, fmt.Sprintf("a cosigned checkpoint of size %d is stored that the head at %d does not extend", known.size(), shown.Size))
+	r.w.freezeContradicted(ctx, r.state, fmt.Sprintf(
+		"a cosigned checkpoint of size %d is stored that the head at %d does not extend", known.treeSize(), shown.Size))
 	return true
 }
 
-// choose picks who is asked, and notes when the others are.
-func (r *asked) choose() {
+// chooseEndpoints chooses the endpoints to ask now, and notes when the others are due.
+func (r *round) chooseEndpoints() {
 	shown := r.state.Shown()
-	r.page.fit(r.force)
+	r.record.applyPolicy(r.active)
 	now := r.w.Clock()
-	for _, e := range r.force.endpoints {
-		due, at := r.page.due(e, shown, now)
+	for _, e := range r.active.endpoints {
+		due, at := r.record.submissionDue(e, shown, now)
 		if due {
-			r.asks = append(r.asks, r.about(e))
+			r.submissions = append(r.submissions, r.newSubmission(e))
 		}
-		r.again = r.again.or(again{paused: at})
+		r.retry = r.retry.combineEarliest(retryTimes{paused: at})
 	}
 }
 
-// about returns the ask of an endpoint.
-func (r *asked) about(e *endpoint) *ask {
-	return &ask{w: r.w, endpoint: e, state: r.state, shown: r.state.Shown(), old: r.page.acknowledged(e)}
+// newSubmission returns the submission to an endpoint.
+func (r *round) newSubmission(e *endpoint) *submission {
+	return &submission{w: r.w, endpoint: e, state: r.state, shown: r.state.Shown(), old: r.record.acknowledged(e)}
 }
 
-// due reports whether a key of an endpoint is wanted on a checkpoint and the witness
-// may be asked, or else when it may; the zero time when no key is wanted.
-func (p *page) due(e *endpoint, c tlog.Checkpoint, now time.Time) (is bool, at time.Time) {
+// submissionDue reports whether a checkpoint lacks the cosignature of a key of the
+// endpoint, and the witness may be asked now. Otherwise at is the time when it may be
+// asked, or zero when no cosignature is missing.
+func (p *ledgerRecord) submissionDue(e *endpoint, c tlog.Checkpoint, now time.Time) (is bool, at time.Time) {
 	for _, t := range e.targets {
-		if p.newest.of(c) && p.newest.by(t.Key) {
+		if p.newest.isOfCheckpoint(c) && p.newest.isCosignedBy(t.Key) {
 			continue
 		}
-		until := p.heard(t.Key).Until
+		until := p.hintOrZero(t.Key).Until
 		if until <= id.InstantOf(now) {
 			return true, time.Time{}
 		}
-		at = earlier(at, until.Time())
+		at = earlierTime(at, until.Time())
 	}
 	return false, at
 }

@@ -10,28 +10,27 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// target is a key that is configured for a witness, and is asked for a cosignature.
+// target is a configured key of a witness.
 type target struct {
 	trust.Witness
 	label string // in metrics
 }
 
-// endpoint is one address that checkpoints are submitted to, with all keys that are
-// configured for it. One request is for all of them: each line of its answer that
-// verifies under one of the keys counts. The usual case is a witness with an Ed25519
-// and an ML-DSA-44 key.
+// endpoint is one submission address with all keys that are configured for it. One
+// request serves all its keys: each line of the answer that verifies under one of the
+// keys counts. For example, a witness has an Ed25519 key and an ML-DSA-44 key.
 type endpoint struct {
 	address string
 	targets []*target // at least one
-	lane    *lane
+	breaker *breaker
 }
 
-// name is how the endpoint is called in the operator's log.
-func (e *endpoint) name() string { return e.targets[0].Key.Name() }
+// displayName is the name of the endpoint in the operator's log.
+func (e *endpoint) displayName() string { return e.targets[0].Key.Name() }
 
-// addressOf returns where checkpoints are submitted to. Equal prefixes that are
-// written differently (case of the host, a slash at the end) have one address.
-func addressOf(prefix string) string {
+// submissionAddress returns the address of add-checkpoint below a prefix. Prefixes that
+// differ in the case of the host, or in a slash at the end, have one address.
+func submissionAddress(prefix string) string {
 	if u, err := url.Parse(prefix); err == nil {
 		u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
 		prefix = u.String()
@@ -39,37 +38,37 @@ func addressOf(prefix string) string {
 	return strings.TrimSuffix(prefix, "/") + "/add-checkpoint"
 }
 
-// addTarget puts a key to the endpoint of its URL, which is made when there is none.
-// Its lane is then the one that newLane returns for the address.
-func (f *force) addTarget(t *target, newLane func(address string) *lane) {
+// addTarget adds a key to the endpoint of its URL. It makes the endpoint, with a
+// breaker from newBreaker, when there is none.
+func (f *activePolicy) addTarget(t *target, newLane func(address string) *breaker) {
 	f.targets = append(f.targets, t)
-	address := addressOf(t.URL)
+	address := submissionAddress(t.URL)
 	for _, e := range f.endpoints {
 		if e.address == address {
 			e.targets = append(e.targets, t)
 			return
 		}
 	}
-	f.endpoints = append(f.endpoints, &endpoint{address: address, targets: []*target{t}, lane: newLane(address)})
+	f.endpoints = append(f.endpoints, &endpoint{address: address, targets: []*target{t}, breaker: newLane(address)})
 }
 
-// endpointOf returns where a target of f is asked.
-func (f *force) endpointOf(t *target) *endpoint {
+// endpointOf returns the endpoint of a target of f.
+func (f *activePolicy) endpointOf(t *target) *endpoint {
 	i := slices.IndexFunc(f.endpoints, func(e *endpoint) bool { return slices.Contains(e.targets, t) })
 	return f.endpoints[i]
 }
 
-// acknowledged returns the largest size that one of an endpoint's keys cosigned, as
-// far as is known; 0 for none.
-func (p *page) acknowledged(e *endpoint) (size id.Index) {
+// acknowledged returns the largest size that a key of the endpoint cosigned, as far as
+// is known, or 0.
+func (p *ledgerRecord) acknowledged(e *endpoint) (size id.Index) {
 	for _, t := range e.targets {
-		size = max(size, p.heard(t.Key).Size)
+		size = max(size, p.hintOrZero(t.Key).Size)
 	}
 	return size
 }
 
-// cosignaturesIn returns the lines of an answer that are cosignatures of text by the
-// keys of an endpoint, by WitnessKey.Identity.
+// cosignaturesIn returns the lines of an answer that are cosignatures of text by keys
+// of the endpoint, by WitnessKey.Identity.
 func (e *endpoint) cosignaturesIn(body []byte, text string) map[string]tlog.Signature {
 	found := make(map[string]tlog.Signature, len(e.targets))
 	lines, err := tlog.ParseSignatures(string(body))
@@ -77,15 +76,15 @@ func (e *endpoint) cosignaturesIn(body []byte, text string) map[string]tlog.Sign
 		return found
 	}
 	for _, t := range e.targets {
-		if s, ok := cosignatureIn(lines, t.Key, text); ok {
+		if s, ok := findCosignature(lines, t.Key, text); ok {
 			found[t.Key.Identity()] = s
 		}
 	}
 	return found
 }
 
-// cosignatureIn returns the line of a key that is its cosignature of text.
-func cosignatureIn(lines []tlog.Signature, key tlog.WitnessKey, text string) (tlog.Signature, bool) {
+// findCosignature returns the first line that is the key's cosignature of text.
+func findCosignature(lines []tlog.Signature, key tlog.WitnessKey, text string) (tlog.Signature, bool) {
 	for _, s := range lines {
 		if _, err := key.Verify(text, s); err == nil {
 			return s, true

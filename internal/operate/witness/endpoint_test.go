@@ -29,7 +29,7 @@ func line(name string, key tlog.WitnessKey, url string) string {
 // size is that of the newest checkpoint of a ledger with a quorum, 0 for none.
 func (w *world) size(tenant id.Tenant) id.Index {
 	w.t.Helper()
-	s, err := w.witnesses.Standing(w.t.Context(), tenant)
+	s, err := w.witnesses.Status(w.t.Context(), tenant)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func (w *world) size(tenant id.Tenant) id.Index {
 func TestTwoKeysBehindOneAddress(t *testing.T) {
 	w := newWorld(t)
 	x, second := w.witness("x.example"), mldsaSigner(t, "x.example")
-	x.Sign(second)
+	x.AddSigner(second)
 	policy := line("old", x.Signer.Key(), x.URL) + line("new", second.Key(), x.URL+"/") + "group both all old new\nquorum both\n"
 	w.start(policy)
 	for i := range 3 {
@@ -52,7 +52,7 @@ func TestTwoKeysBehindOneAddress(t *testing.T) {
 			w.append(tenant)
 			w.eventually("both keys", func() bool { return w.size(tenant) == w.State(t, tenant).Size() })
 		}
-		if calls, _ := x.Calls(); calls != 2*(i+1) {
+		if calls, _ := x.CountCalls(); calls != 2*(i+1) {
 			t.Fatalf("got %d calls for %d rounds", calls, 2*(i+1))
 		}
 	}
@@ -60,14 +60,14 @@ func TestTwoKeysBehindOneAddress(t *testing.T) {
 		t.Errorf("%d cosignatures of two keys in six rounds", got)
 	}
 	w.stop()
-	before, _ := x.Calls()
+	before, _ := x.CountCalls()
 	w.restore(w.Store.Reopen())
 	for _, tenant := range []id.Tenant{red, blue} {
 		if err := w.change(tenant, "first"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if calls, _ := x.Calls(); calls != before+2 {
+	if calls, _ := x.CountCalls(); calls != before+2 {
 		t.Errorf("got %d calls before two first events", calls-before)
 	}
 }
@@ -81,17 +81,17 @@ func TestOneKeyOfTwoSigns(t *testing.T) {
 	w.append(red)
 	w.eventually("one key is enough", func() bool { return w.size(red) == 1 })
 	w.eventually("nothing left to do", w.idle)
-	s, err := w.witnesses.Standing(t.Context(), red)
+	s, err := w.witnesses.Status(t.Context(), red)
 	if err != nil || s.Witnesses[0].NotBefore != 0 || s.Witnesses[1].NotBefore == 0 || len(s.Newest.Cosignatures) != 1 {
 		t.Errorf("got %+v, %v", s, err)
 	}
-	x.Sign(second)
+	x.AddSigner(second)
 	w.later(2 * time.Minute)
 	w.eventually("both keys", func() bool {
-		s, err := w.witnesses.Standing(t.Context(), red)
+		s, err := w.witnesses.Status(t.Context(), red)
 		return err == nil && len(s.Newest.Cosignatures) == 2
 	})
-	if calls, _ := x.Calls(); calls != 2 {
+	if calls, _ := x.CountCalls(); calls != 2 {
 		t.Errorf("got %d calls", calls)
 	}
 }
@@ -101,17 +101,17 @@ func TestOneKeyOfTwoSigns(t *testing.T) {
 func TestOwnKeyAtTheServicesAddress(t *testing.T) {
 	w := newWorld(t)
 	x, second := w.witness("x.example"), mldsaSigner(t, "x.example")
-	x.Sign(second)
+	x.AddSigner(second)
 	w.start(x.PolicyLine("x") + "quorum x\n")
 	w.name(red, org.Witnessing{Policy: line("new", second.Key(), x.URL) + "quorum new\n"})
 	w.eventually("red", func() bool { return w.size(red) == 1 })
 	w.append(blue)
 	w.eventually("blue", func() bool { return w.size(blue) == 1 })
-	if calls, _ := x.Calls(); calls != 2 {
+	if calls, _ := x.CountCalls(); calls != 2 {
 		t.Errorf("got %d calls", calls)
 	}
 	for tenant, want := range map[id.Tenant]int{red: 2, blue: 1} {
-		s, err := w.witnesses.Standing(t.Context(), tenant)
+		s, err := w.witnesses.Status(t.Context(), tenant)
 		if err != nil || len(s.Newest.Cosignatures) != want {
 			t.Errorf("%d: got %+v, %v", tenant, s.Newest, err)
 		}

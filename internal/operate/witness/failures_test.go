@@ -18,7 +18,7 @@ import (
 func failsAbout(x *witnesstest.Witness, tenant id.Tenant) (asked func() int) {
 	calls := make(chan struct{}, 1<<12)
 	origin := string(ledgertest.Origin(tenant))
-	x.Around(func(next http.Handler) http.Handler {
+	x.WrapHandler(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			if strings.Contains(string(body), origin+"\n") {
@@ -66,7 +66,7 @@ func TestFailureIsOfOneLog(t *testing.T) {
 	if got := blues(); got < 3 || got > most {
 		t.Errorf("blue was asked about %d times, of at most %d", got, most)
 	}
-	x.Around(nil)
+	x.WrapHandler(nil)
 	w.later(2 * time.Hour)
 	w.eventually("blue is asked about again, and cosigned", func() bool { return w.by(blue, x) == 1 })
 }
@@ -83,13 +83,13 @@ func TestFailureOfOneLogAtFirstEvents(t *testing.T) {
 	w.stop()
 	failsAbout(x, blue)
 	w.restore(w.Store.Reopen())
-	before, _ := x.Calls()
+	before, _ := x.CountCalls()
 	for _, tenant := range []id.Tenant{blue, red} {
 		if err := w.change(tenant, "goes on"); err != nil {
 			t.Errorf("tenant %d: %v", tenant, err)
 		}
 	}
-	if calls, _ := x.Calls(); calls != before+2 {
+	if calls, _ := x.CountCalls(); calls != before+2 {
 		t.Errorf("got %d calls for two first events", calls-before)
 	}
 }

@@ -38,7 +38,7 @@ func TestWitnessIsAskedBeforeTheFirstEvent(t *testing.T) {
 	w.append(red)
 	w.append(blue)
 	cosigned := func(tenant id.Tenant) bool {
-		return x.Latest(id.Origin(w.key(tenant).Name())).Size == w.State(t, tenant).Size()
+		return x.LatestCheckpoint(id.Origin(w.key(tenant).Name())).Size == w.State(t, tenant).Size()
 	}
 	w.eventually("both are cosigned", func() bool { return w.by(red, x) == 1 && w.by(blue, x) == 1 })
 	older := w.Store.Reopen()
@@ -57,11 +57,11 @@ func TestWitnessIsAskedBeforeTheFirstEvent(t *testing.T) {
 	if err := w.change(blue, "goes on"); err != nil {
 		t.Errorf("the other organization: %v", err)
 	}
-	calls, _ := x.Calls()
+	calls, _ := x.CountCalls()
 	if err := w.change(blue, "goes on again"); err != nil {
 		t.Errorf("the other organization: %v", err)
 	}
-	if again, _ := x.Calls(); again != calls {
+	if again, _ := x.CountCalls(); again != calls {
 		t.Errorf("%d calls for a second event", again-calls)
 	}
 }
@@ -77,7 +77,7 @@ func TestFirstEventDoesNotWaitForASilentWitness(t *testing.T) {
 	w.eventually("cosigned", func() bool { return w.by(red, x) == 1 && w.by(blue, x) == 1 })
 	w.stop()
 	silent := make(chan struct{})
-	x.Instead(func(http.ResponseWriter, *http.Request) { <-silent })
+	x.AnswerWith(func(http.ResponseWriter, *http.Request) { <-silent })
 	defer close(silent)
 	w.restore(w.Store.Reopen())
 	began := time.Now()

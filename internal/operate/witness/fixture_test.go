@@ -151,8 +151,8 @@ func (w *world) key(tenant id.Tenant) tlog.VerifierKey { return w.State(w.t, ten
 func (w *world) witness(name string) *witnesstest.Witness {
 	w.t.Helper()
 	x := witnesstest.New(w.t, name)
-	x.Know(w.key(red))
-	x.Know(w.key(blue))
+	x.AddLog(w.key(red))
+	x.AddLog(w.key(blue))
 	return x
 }
 
@@ -232,7 +232,7 @@ func (w *world) frozen(tenant id.Tenant) bool {
 
 // idle reports whether nothing is on the agenda but what waits for the end of a pause.
 func (w *world) idle() bool {
-	a := w.witnesses.agenda
+	a := w.witnesses.queue
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, e := range a.entries {
@@ -245,7 +245,7 @@ func (w *world) idle() bool {
 
 // ended reports whether no round is under way or could begin.
 func (w *world) ended() bool {
-	a := w.witnesses.agenda
+	a := w.witnesses.queue
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.running == [2]int{} && len(a.ready[0]) == 0 && len(a.ready[1]) == 0
@@ -254,7 +254,7 @@ func (w *world) ended() bool {
 // later moves the clock of the witnesses, as time does: nobody looks at the ledgers.
 func (w *world) later(d time.Duration) {
 	w.ahead.Add(int64(d))
-	w.witnesses.agenda.tell()
+	w.witnesses.queue.signalChange()
 }
 
 // damage puts something else in place of what is stored of a ledger.

@@ -2,20 +2,19 @@ package witness
 
 import "time"
 
-// health is what there is to tell of a witness that all ledgers share: when it was
-// asked last, and since when it is not well.
+// health is the state of a witness that all its ledgers share, for the operator.
 type health struct {
-	asked   time.Time // last; zero: not in this process
-	since   time.Time // when it turned unwell; zero: it is well
-	told    time.Time // when that was told last; zero: never
-	telling bool      // that it is unwell was told, so that its end is told too
+	asked   time.Time // time of the last call; zero for none in this process
+	since   time.Time // time of the first failure in a row; zero when the witness is well
+	told    time.Time // time of the last log line about failures; zero for none
+	telling bool      // the running failure was logged, so its end is logged too
 }
 
-// news is what the operator is told of a witness. The zero value is nothing.
-type news struct {
-	turned  turn
-	trouble trouble       // of unwell
-	after   time.Duration // for which it was unwell
+// healthChange is a change to log for the operator. The zero value is no change.
+type healthChange struct {
+	turned turn
+	cause  failureCause  // for turnedUnwell
+	after  time.Duration // the time that the witness was unwell, for turnedWell
 }
 
 type turn int
@@ -26,35 +25,36 @@ const (
 	turnedWell
 )
 
-// tellAgain is the time in which a witness that goes up and down is told of once.
+// tellAgain is the time in which a witness that fails and recovers again and again is
+// logged once.
 const tellAgain = 10 * time.Minute
 
-// unwell notes that the witness has failed. A witness that was told of a moment ago is
-// told of again when it still fails after tellAgain.
-func (h *health) unwell(t trouble, now time.Time) news {
+// noteFailure notes a failed call. A witness that was logged less than tellAgain ago is
+// logged again only if it still fails after that time.
+func (h *health) noteFailure(t failureCause, now time.Time) healthChange {
 	h.asked = now
 	if h.since.IsZero() {
 		h.since, h.telling = now, false
 	}
 	if h.telling || !h.told.IsZero() && now.Sub(h.told) < tellAgain {
-		return news{}
+		return healthChange{}
 	}
 	h.telling, h.told = true, now
-	return news{turned: turnedUnwell, trouble: t}
+	return healthChange{turned: turnedUnwell, cause: t}
 }
 
-// well notes that the witness has answered.
-func (h *health) well(now time.Time) news {
+// noteSuccess notes an answered call.
+func (h *health) noteSuccess(now time.Time) healthChange {
 	h.asked = now
 	since := h.since
 	if h.since = (time.Time{}); since.IsZero() || !h.telling {
-		return news{}
+		return healthChange{}
 	}
-	return news{turned: turnedWell, after: now.Sub(since)}
+	return healthChange{turned: turnedWell, after: now.Sub(since)}
 }
 
-// lastFailed returns when the witness was asked last, if it was not well then.
-func (l *lane) lastFailed() (asked time.Time, is bool) {
+// lastFailedCall returns the time of the last call, and whether it failed.
+func (l *breaker) lastFailedCall() (asked time.Time, is bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.health.asked, l.failures > 0

@@ -9,32 +9,32 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// hint is what was last heard from a witness about the ledger. Nothing rests on
-// it: a lost or wrong one costs a call more.
+// hint is the last known state of a witness about the ledger. A lost or wrong hint
+// costs one more call and nothing else.
 type hint struct {
-	Size     id.Index   `json:"size,omitzero"`     // that it acknowledged
+	Size     id.Index   `json:"size,omitzero"`     // the size that the witness acknowledged
 	Refusals int        `json:"refusals,omitzero"` // in a row
-	Until    id.Instant `json:"until,omitzero"`    // it is not asked before that
-	Last     result     `json:"last,omitzero"`     // of the last ask that came to something
-	At       id.Instant `json:"at,omitzero"`       // when that was
+	Until    id.Instant `json:"until,omitzero"`    // no submission before
+	Last     result     `json:"last,omitzero"`     // the last conclusive result
+	At       id.Instant `json:"at,omitzero"`       // time of Last
 }
 
-// Back-off of a witness that does not want a ledger.
+// Backoff of a witness that refuses a ledger.
 const (
 	firstRefusal = time.Minute
 	longRefusal  = time.Hour
 )
 
-// heard returns the hint of a witness, the zero value when there is none.
-func (p *page) heard(k tlog.WitnessKey) hint {
+// hintOrZero returns the hint of a witness, or the zero value.
+func (p *ledgerRecord) hintOrZero(k tlog.WitnessKey) hint {
 	if h := p.hints[k.Identity()]; h != nil {
 		return *h
 	}
 	return hint{}
 }
 
-// hintOf returns the hint of a witness to be changed, a new one when there is none.
-func (p *page) hintOf(k tlog.WitnessKey) *hint {
+// mutableHint returns the stored hint of a witness. It makes one when there is none.
+func (p *ledgerRecord) mutableHint(k tlog.WitnessKey) *hint {
 	name := k.Identity()
 	if p.hints[name] == nil {
 		p.hints[name] = &hint{}
@@ -42,23 +42,23 @@ func (p *page) hintOf(k tlog.WitnessKey) *hint {
 	return p.hints[name]
 }
 
-// pause has the ledger wait before the witness is asked again: longer each time, and
-// at least as long as the witness asked for.
-func (h *hint) pause(because result, atLeast time.Duration, now time.Time) {
+// extendPause begins a pause before the next submission. Each pause is longer than the
+// last one, and at least as long as the witness asked for.
+func (h *hint) extendPause(because result, atLeast time.Duration, now time.Time) {
 	h.Refusals++
 	first, long := firstRefusal, longRefusal
 	if because == failed {
-		if first = firstRest; h.Size > 0 { // it knows the ledger, and fails
+		if first = firstRest; h.Size > 0 { // a witness that knows the ledger
 			long = longRest
 		}
 	}
-	h.Until = id.InstantOf(now.Add(max(jittered(backoff(first, long, h.Refusals)), min(atLeast, long))))
+	h.Until = id.InstantOf(now.Add(max(withJitter(exponentialBackoff(first, long, h.Refusals)), min(atLeast, long))))
 	h.Last, h.At = because, id.InstantOf(now)
 }
 
-// fit drops the hints of those who are not asked under the policy in force, and
-// forgets what was refused under another one.
-func (p *page) fit(f *force) {
+// applyPolicy drops the hints of witnesses that are not in the policy in force. It
+// clears refusals that belong to another policy.
+func (p *ledgerRecord) applyPolicy(f *activePolicy) {
 	kept := make(map[string]*hint, len(p.hints))
 	for _, t := range f.targets {
 		if name := t.Key.Identity(); p.hints[name] != nil {
@@ -66,12 +66,12 @@ func (p *page) fit(f *force) {
 		}
 	}
 	if p.hints = kept; p.under != f.digest {
-		p.forgive()
+		p.clearRefusals()
 	}
 }
 
-// forgive forgets all refusals, and reports whether there was one.
-func (p *page) forgive() (was bool) {
+// clearRefusals clears all refusals, and reports whether there was one.
+func (p *ledgerRecord) clearRefusals() (was bool) {
 	for _, h := range p.hints {
 		was = was || h.Refusals > 0
 		h.Refusals, h.Until = 0, 0
@@ -80,8 +80,8 @@ func (p *page) forgive() (was bool) {
 	return was
 }
 
-// digest names a policy, with the addresses in it.
-func digest(policy string) string {
+// policyDigest identifies the text of a policy, including its addresses.
+func policyDigest(policy string) string {
 	d := sha256.Sum256([]byte(policy))
 	return hex.EncodeToString(d[:8])
 }

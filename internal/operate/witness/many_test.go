@@ -59,7 +59,7 @@ func (c *counter) Post(_ context.Context, _ string, _ http.Header, body []byte) 
 	for _, other := range c.others {
 		lines = append(lines, other.Cosign(r.Checkpoint.Text(), testTime))
 	}
-	return egress.Answer{Status: http.StatusOK, Body: witnesstest.Lines(lines...)}, nil
+	return egress.Answer{Status: http.StatusOK, Body: witnesstest.SignatureLines(lines...)}, nil
 }
 
 func (c *counter) total() (n int) {

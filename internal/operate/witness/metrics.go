@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/internal/http/egress"
 )
 
-// metrics of the asking. A label is the name of one of the service's witnesses, or
-// "own" for all that organizations named.
+// metrics of the submissions. The label is the name of a witness of the service, or
+// "own" for the witnesses of all organizations.
 type metrics struct {
 	calls          *prometheus.CounterVec // by status; 0 is no answer
 	seconds        *prometheus.HistogramVec
@@ -24,15 +24,21 @@ type metrics struct {
 func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentledger_witness_calls_total", Help: "Calls to witnesses, by the status of the answer; 0 is none."}, []string{"witness", "status"}),
+			Name: "agentledger_witness_calls_total",
+			Help: "Calls to witnesses, by the status of the answer; 0 is none."}, []string{"witness", "status"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "agentledger_witness_call_seconds", Help: "Duration of calls to witnesses.", Buckets: prometheus.ExponentialBuckets(0.005, 2, 12)}, []string{"witness"}),
+			Name: "agentledger_witness_call_seconds", Help: "Duration of calls to witnesses.",
+			Buckets: prometheus.ExponentialBuckets(0.005, 2, 12)}, []string{"witness"}),
 		unreached: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentledger_witness_unanswered_total", Help: "Calls to witnesses that have no answer, by the class of the error: dns, refused, timeout, tls, address, connection, too_large."}, []string{"witness", "class"}),
+			Name: "agentledger_witness_unanswered_total",
+			Help: "Calls to witnesses that have no answer, by the class of the error: " +
+				"dns, refused, timeout, tls, address, connection, too_large."}, []string{"witness", "class"}),
 		asks: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentledger_witness_asks_total", Help: "Asks of witnesses, of up to three calls each, by how they ended."}, []string{"witness", "result"}),
+			Name: "agentledger_witness_asks_total",
+			Help: "Asks of witnesses, of up to three calls each, by how they ended."}, []string{"witness", "result"}),
 		contradictions: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "agentledger_witness_contradictions_total", Help: "Witnesses that know of a tree which a ledger does not extend. Each is an alarm."}),
+			Name: "agentledger_witness_contradictions_total",
+			Help: "Witnesses that know of a tree which a ledger does not extend. Each is an alarm."}),
 		anchored: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "agentledger_witness_anchored_total", Help: "Heads without an anchor that a quorum of witnesses confirmed."}),
 	}
@@ -40,17 +46,17 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// watch registers what is read off when somebody asks.
-func (m *metrics) watch(r prometheus.Registerer, w *Witnesses) {
+// registerGauges registers the gauges that are read when metrics are scraped.
+func (m *metrics) registerGauges(r prometheus.Registerer, w *Witnesses) {
 	r.MustRegister(
 		cache.StaleCounter("cosignatures", w.views.StaleAnswers),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_witness_ledgers", Help: "Ledgers that moved and wait for witnesses, or are being asked about.",
-		}, func() float64 { n, _ := w.agenda.size(); return float64(n) }),
+		}, func() float64 { n, _ := w.queue.countAndOldest(); return float64(n) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_witness_wait_seconds", Help: "For how long the ledger that waits longest for its witnesses does.",
 		}, func() float64 {
-			_, since := w.agenda.size()
+			_, since := w.queue.countAndOldest()
 			if since.IsZero() {
 				return 0
 			}
@@ -58,7 +64,7 @@ func (m *metrics) watch(r prometheus.Registerer, w *Witnesses) {
 		}),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_witness_overflow_total", Help: "Ledgers that moved and found no room; a sweep finds them.",
-		}, func() float64 { w.agenda.mu.Lock(); defer w.agenda.mu.Unlock(); return float64(w.agenda.overflow) }),
+		}, func() float64 { w.queue.mu.Lock(); defer w.queue.mu.Unlock(); return float64(w.queue.overflow) }),
 	)
 	for _, e := range w.base.endpoints {
 		for _, t := range e.targets {
@@ -66,7 +72,7 @@ func (m *metrics) watch(r prometheus.Registerer, w *Witnesses) {
 				Name: "agentledger_witness_resting", Help: "Whether a witness is left alone since it was not well.",
 				ConstLabels: prometheus.Labels{"witness": t.label},
 			}, func() float64 {
-				if e.lane.resting(w.Clock()) {
+				if e.breaker.isResting(w.Clock()) {
 					return 1
 				}
 				return 0
@@ -75,8 +81,8 @@ func (m *metrics) watch(r prometheus.Registerer, w *Witnesses) {
 	}
 }
 
-// call notes one call.
-func (m *metrics) call(witness string, status int, d time.Duration) {
+// observeCall notes one call.
+func (m *metrics) observeCall(witness string, status int, d time.Duration) {
 	if status < 0 || status > 599 {
 		status = 599
 	}
@@ -84,14 +90,14 @@ func (m *metrics) call(witness string, status int, d time.Duration) {
 	m.seconds.WithLabelValues(witness).Observe(d.Seconds())
 }
 
-// unanswered notes a call that has no answer.
-func (m *metrics) unanswered(witness string, c egress.Class) {
+// countUnanswered notes a call without an answer.
+func (m *metrics) countUnanswered(witness string, c egress.Class) {
 	m.unreached.WithLabelValues(witness, string(c)).Inc()
 }
 
-// results notes how an ask ended, for each key of its endpoint.
-func (m *metrics) results(e *endpoint, a answered) {
+// countResults notes the result of a submission for each key of its endpoint.
+func (m *metrics) countResults(e *endpoint, a outcome) {
 	for _, t := range e.targets {
-		m.asks.WithLabelValues(t.label, string(a.of(t))).Inc()
+		m.asks.WithLabelValues(t.label, string(a.resultForKey(t))).Inc()
 	}
 }

@@ -26,7 +26,7 @@ func TestWitnessesWithoutAnAnswerLookAlike(t *testing.T) {
 		key := witnesstest.New(t, "own.example").Signer.Key().String()
 		w.name(red, org.Witnessing{Policy: "witness own " + key + " https://hook.example:9/\nquorum own\n"})
 		for end := time.Now().Add(2 * time.Minute); ; time.Sleep(2 * time.Millisecond) {
-			standing, err := w.witnesses.Standing(t.Context(), red)
+			standing, err := w.witnesses.Status(t.Context(), red)
 			if err != nil {
 				t.Fatal(err)
 			}

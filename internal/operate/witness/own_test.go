@@ -17,8 +17,8 @@ import (
 
 // shownTo returns whose logs a witness has cosigned.
 func shownTo(x *witnesstest.Witness) (got struct{ red, blue bool }) {
-	got.red = x.Latest(ledgertest.Origin(red)).Size > 0
-	got.blue = x.Latest(ledgertest.Origin(blue)).Size > 0
+	got.red = x.LatestCheckpoint(ledgertest.Origin(red)).Size > 0
+	got.blue = x.LatestCheckpoint(ledgertest.Origin(blue)).Size > 0
 	return got
 }
 
@@ -56,7 +56,7 @@ func TestTwoOrganizationsApart(t *testing.T) {
 	}
 
 	// Without red's own witness red has no quorum; blue does not notice.
-	reds.Instead(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusServiceUnavailable) })
+	reds.AnswerWith(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusServiceUnavailable) })
 	before, err := w.witnesses.Cosigned(t.Context(), w.State(t, red))
 	if err != nil {
 		t.Fatal(err)
@@ -87,17 +87,17 @@ func TestOwnWitnessContradicts(t *testing.T) {
 	w.append(red)
 	w.append(blue)
 	w.start("")
-	own.Set(w.foreign(100))
+	own.SetLatest(w.foreign(100))
 	w.name(red, org.Witnessing{Policy: own.PolicyLine("own") + "quorum none\n"})
 	w.eventually("frozen", func() bool { return w.frozen(red) })
 	w.append(blue)
 	if w.frozen(blue) {
 		t.Error("blue is frozen too")
 	}
-	calls, _ := own.Calls()
+	calls, _ := own.CountCalls()
 	w.pass(24 * time.Hour)
 	w.eventually("nothing left to do", w.idle)
-	if after, _ := own.Calls(); after != calls {
+	if after, _ := own.CountCalls(); after != calls {
 		t.Errorf("a frozen ledger was shown %d times more", after-calls)
 	}
 }
@@ -107,7 +107,7 @@ func TestContradictionCanBeAnAlarmAlone(t *testing.T) {
 	w := newWorld(t)
 	x := w.witness("x.example")
 	w.append(red)
-	x.Set(w.foreign(100))
+	x.SetLatest(w.foreign(100))
 	w.start(x.PolicyLine("x")+"quorum x\n", func(o *Options) { o.AlarmOnly = true })
 	w.eventually("an alarm", func() bool { return w.contradictions() == 1 })
 	for range 3 {
@@ -137,20 +137,20 @@ func TestRefusalIsForAWhile(t *testing.T) {
 	w.start(policy)
 	w.pass(0)
 	w.eventually("nothing left to do", w.idle)
-	if calls, _ := x.Calls(); calls != 1 {
+	if calls, _ := x.CountCalls(); calls != 1 {
 		t.Fatalf("got %d calls", calls)
 	}
 	w.pass(80 * time.Second)
 	w.eventually("refused again", func() bool { return w.asks(refused) == 1 })
 	w.pass(80 * time.Second)
 	w.eventually("nothing left to do", w.idle)
-	if calls, _ := x.Calls(); calls != 2 {
+	if calls, _ := x.CountCalls(); calls != 2 {
 		t.Errorf("got %d calls: the second refusal is for longer", calls)
 	}
-	x.Know(w.key(red))
+	x.AddLog(w.key(red))
 	w.pass(2 * time.Hour)
 	w.eventually("cosigned", func() bool { return w.by(red, x) == 1 })
-	s, err := w.witnesses.Standing(t.Context(), red)
+	s, err := w.witnesses.Status(t.Context(), red)
 	if err != nil || len(s.Witnesses) != 1 || s.Witnesses[0].NotBefore != 0 || s.Witnesses[0].Acknowledged != w.State(t, red).Size() || s.Quorum == nil || len(s.Quorum.Cosignatures) != 1 {
 		t.Errorf("got %+v, %v", s, err)
 	}
@@ -160,7 +160,7 @@ func TestRefusalIsForAWhile(t *testing.T) {
 func TestUnwellWitnessIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	x, y := w.witness("x.example"), w.witness("y.example")
-	x.Instead(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusTooManyRequests) })
+	x.AnswerWith(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusTooManyRequests) })
 	w.start(x.PolicyLine("x") + y.PolicyLine("y") + "group g any x y\nquorum g\n")
 	w.append(red)
 	w.eventually("x is not well", func() bool { return w.asks(unwell) == 1 })
@@ -169,10 +169,10 @@ func TestUnwellWitnessIsLeftAlone(t *testing.T) {
 		w.append(blue)
 		w.eventually("y", func() bool { return w.by(red, x, y) == 1 && w.by(blue, x, y) == 1 })
 	}
-	if calls, _ := x.Calls(); calls != 1 {
+	if calls, _ := x.CountCalls(); calls != 1 {
 		t.Errorf("got %d calls", calls)
 	}
-	x.Instead(nil)
+	x.AnswerWith(nil)
 	w.pass(time.Minute)
 	w.eventually("x is well", func() bool { return w.by(red, x, y) == 2 && w.by(blue, x, y) == 2 })
 }
@@ -222,7 +222,7 @@ func TestCosignedForNobody(t *testing.T) {
 		t.Errorf("got %+v, %v", p, err)
 	}
 	w.eventually("nothing to do", w.idle)
-	if _, err := w.witnesses.Standing(t.Context(), 77); !fault.Is(err, fault.NotFound) {
+	if _, err := w.witnesses.Status(t.Context(), 77); !fault.Is(err, fault.NotFound) {
 		t.Errorf("nobody: got %v", err)
 	}
 }

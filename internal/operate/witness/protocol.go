@@ -18,10 +18,10 @@ const mediaSize = "text/x.tlog.size"
 // room for a few lines of the largest signatures there are.
 const MaxAnswer = 32 << 10
 
-// addCheckpoint returns the body of add-checkpoint: the old size, the consistency
-// proof from it, and the checkpoint. A proof has at most 63 hashes, as tree sizes
+// addCheckpointBody returns the body of add-checkpoint: the old size, the consistency
+// proof from it, and the checkpoint. A proof has at most 63 hashes, because tree sizes
 // are below 2^63.
-func addCheckpoint(old id.Index, proof []id.Hash, checkpoint []byte) []byte {
+func addCheckpointBody(old id.Index, proof []id.Hash, checkpoint []byte) []byte {
 	b := make([]byte, 0, 32+45*len(proof)+len(checkpoint))
 	b = append(strconv.AppendUint(append(b, "old "...), uint64(old), 10), '\n')
 	for _, h := range proof {
@@ -30,8 +30,8 @@ func addCheckpoint(old id.Index, proof []id.Hash, checkpoint []byte) []byte {
 	return append(append(b, '\n'), checkpoint...)
 }
 
-// conflictSize reads the size that a 409 tells: decimal digits without leading
-// zeros and a line end. False when it tells none.
+// conflictSize reads the size in a 409: decimal digits without leading zeros and a line
+// end. It reports false when there is none.
 func conflictSize(a egress.Answer) (id.Index, bool) {
 	media, _, err := mime.ParseMediaType(a.Header.Get("Content-Type"))
 	if err != nil || media != mediaSize {

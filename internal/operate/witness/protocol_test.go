@@ -38,7 +38,7 @@ func TestRequestIsReadByAWitness(t *testing.T) {
 			proof[i] = tlog.LeafHash([]byte{byte(i)})
 		}
 		old := id.Index(min(n, 1) * 12345)
-		got, err := witnesstest.ParseRequest(addCheckpoint(old, proof, note))
+		got, err := witnesstest.ParseRequest(addCheckpointBody(old, proof, note))
 		if err != nil || got.Old != old || len(got.Proof) != n || got.Checkpoint != c || !bytes.Equal(got.Note, note) {
 			t.Fatalf("%d hashes: got %+v, %v", n, got, err)
 		}
@@ -49,7 +49,7 @@ func TestRequestIsReadByAWitness(t *testing.T) {
 		}
 	}
 	want := "old 7\n" + strings.Repeat("A", 43) + "=\n\n" + string(note)
-	if got := string(addCheckpoint(7, []id.Hash{{}}, note)); got != want {
+	if got := string(addCheckpointBody(7, []id.Hash{{}}, note)); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -61,7 +61,7 @@ func TestAddress(t *testing.T) {
 		"https://w.example/a/b": "https://w.example/a/b/add-checkpoint",
 		"HTTPS://W.Example/A/":  "https://w.example/A/add-checkpoint",
 	} {
-		if got := addressOf(prefix); got != want {
+		if got := submissionAddress(prefix); got != want {
 			t.Errorf("%s: got %s", prefix, got)
 		}
 	}
@@ -127,7 +127,7 @@ func TestCosignatureInAnAnswer(t *testing.T) {
 	other, _ := signedCheckpoint(t, 8)
 	const at = 1_700_000_000_000
 	good := w.Cosign(c.Text(), at)
-	lines := witnesstest.Lines
+	lines := witnesstest.SignatureLines
 	for name, row := range map[string]struct {
 		body []byte
 		want bool
@@ -163,7 +163,7 @@ func FuzzConflictSize(f *testing.F) {
 func FuzzCosignatureIn(f *testing.F) {
 	w := testSigner(f, "w.example")
 	c, _ := signedCheckpoint(f, 7)
-	good := witnesstest.Lines(w.Cosign(c.Text(), 1_700_000_000_000))
+	good := witnesstest.SignatureLines(w.Cosign(c.Text(), 1_700_000_000_000))
 	f.Add(good)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		s, ok := cosignedLine(body, w.Key(), c.Text())
@@ -180,13 +180,13 @@ func FuzzCosignatureIn(f *testing.F) {
 // taken for something.
 func FuzzParseRequest(f *testing.F) {
 	_, note := signedCheckpoint(f, 7)
-	f.Add(addCheckpoint(3, []id.Hash{{}}, note))
+	f.Add(addCheckpointBody(3, []id.Hash{{}}, note))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, err := witnesstest.ParseRequest(body)
 		if err != nil {
 			return
 		}
-		if got := addCheckpoint(r.Old, r.Proof, r.Note); !bytes.Equal(got, body) {
+		if got := addCheckpointBody(r.Old, r.Proof, r.Note); !bytes.Equal(got, body) {
 			t.Errorf("%q is sent as %q", body, got)
 		}
 	})
@@ -194,24 +194,24 @@ func FuzzParseRequest(f *testing.F) {
 
 func FuzzParsePage(f *testing.F) {
 	_, note := signedCheckpoint(f, 7)
-	p := &page{hints: map[string]*hint{"a": {Size: 7}}}
-	p.newest, _ = newVouched(note)
+	p := &ledgerRecord{hints: map[string]*hint{"a": {Size: 7}}}
+	p.newest, _ = parseCosigned(note)
 	p.quorum = p.newest
-	value, err := p.marshal()
+	value, err := p.marshalRecord()
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(value)
 	f.Fuzz(func(t *testing.T, value []byte) {
-		p, err := parsePage(value)
+		p, err := parseRecord(value)
 		if err != nil {
 			return
 		}
-		again, err := p.marshal()
+		again, err := p.marshalRecord()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := parsePage(again); err != nil {
+		if _, err := parseRecord(again); err != nil {
 			t.Errorf("%s: %v", again, err)
 		}
 	})

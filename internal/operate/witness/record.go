@@ -13,84 +13,86 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// kindWitnessed is the record of what was cosigned of a ledger, in its partition
+// kindWitnessed is the record of the cosigned checkpoints of a ledger, in its partition
 // under key "".
 const kindWitnessed storage.Kind = "witnessed"
 
-// record is the stored form.
-type record struct {
-	Quorum string           `json:"quorum,omitzero"` // the newest note that had a quorum
-	Newest string           `json:"newest,omitzero"` // the newest with a cosignature; "" when it is Quorum
+// storedRecord is the stored form.
+type storedRecord struct {
+	Quorum string           `json:"quorum,omitzero"` // the newest note with a quorum
+	Newest string           `json:"newest,omitzero"` // the newest note with a cosignature; "" when it is Quorum
 	Hints  map[string]*hint `json:"hints,omitzero"`  // by WitnessKey.Identity
-	Under  string           `json:"under,omitzero"`  // digest of the policy under which the hints were refused; "" when none was
+	Under  string           `json:"under,omitzero"`  // digest of the policy of the refusals; "" for none
 }
 
-// page is a record that was read.
-type page struct {
+// ledgerRecord is the parsed record of a ledger.
+type ledgerRecord struct {
 	version        uint64 // 0: there is none
 	hints          map[string]*hint
-	under          string   // see record
-	quorum, newest *vouched // nil for none
+	under          string              // see record
+	quorum, newest *cosignedCheckpoint // nil for none
 }
 
-// vouched is a checkpoint with cosignatures.
-type vouched struct {
+// cosignedCheckpoint is a checkpoint with cosignatures.
+type cosignedCheckpoint struct {
 	checkpoint tlog.Checkpoint
 	note       tlog.Note
 	bytes      []byte // of note; never changed
 }
 
-func newVouched(note []byte) (*vouched, error) {
+func parseCosigned(note []byte) (*cosignedCheckpoint, error) {
 	n, err := tlog.ParseNote(note)
 	if err != nil {
 		return nil, err
 	}
 	c, err := tlog.ReadCheckpoint(note)
-	return &vouched{checkpoint: c, note: n, bytes: note}, err
+	return &cosignedCheckpoint{checkpoint: c, note: n, bytes: note}, err
 }
 
-// by reports whether there is a cosignature of the key. It was verified before it
-// was stored.
-func (v *vouched) by(k tlog.WitnessKey) bool {
+// isCosignedBy reports whether the note has a cosignature of the key. It was verified
+// before it was stored.
+func (v *cosignedCheckpoint) isCosignedBy(k tlog.WitnessKey) bool {
 	return v != nil && slices.ContainsFunc(v.note.Signatures, k.Made)
 }
 
-// of reports whether the checkpoint is c.
-func (v *vouched) of(c tlog.Checkpoint) bool { return v != nil && v.checkpoint == c }
+// isOfCheckpoint reports whether the checkpoint is c.
+func (v *cosignedCheckpoint) isOfCheckpoint(c tlog.Checkpoint) bool {
+	return v != nil && v.checkpoint == c
+}
 
-// size is that of the checkpoint, 0 for none.
-func (v *vouched) size() id.Index {
+// treeSize returns the size of the checkpoint, 0 for none.
+func (v *cosignedCheckpoint) treeSize() id.Index {
 	if v == nil {
 		return 0
 	}
 	return v.checkpoint.Size
 }
 
-// read returns what is stored of a ledger. What can't be understood counts as
-// absent: it is asked for again.
-func (w *Witnesses) read(ctx context.Context, t id.Tenant) (*page, error) {
+// readRecord returns the record of a ledger. A record that can't be parsed counts as
+// absent, because the witnesses can be asked again.
+func (w *Witnesses) readRecord(ctx context.Context, t id.Tenant) (*ledgerRecord, error) {
 	r, err := w.Store.Get(ctx, t, kindWitnessed, "")
 	if errors.Is(err, storage.ErrNotFound) {
-		return &page{hints: map[string]*hint{}}, nil
+		return &ledgerRecord{hints: map[string]*hint{}}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read cosignatures: %w", err)
 	}
-	p, err := parsePage(r.Value)
+	p, err := parseRecord(r.Value)
 	if err != nil {
 		w.Logger.Error("stored cosignatures can't be read", "tenant", t, "err", err)
-		p = &page{hints: map[string]*hint{}}
+		p = &ledgerRecord{hints: map[string]*hint{}}
 	}
 	p.version = r.Version
 	return p, nil
 }
 
-func parsePage(value []byte) (*page, error) {
-	var stored record
+func parseRecord(value []byte) (*ledgerRecord, error) {
+	var stored storedRecord
 	if err := json.Unmarshal(value, &stored); err != nil {
 		return nil, err
 	}
-	p := &page{hints: stored.Hints, under: stored.Under}
+	p := &ledgerRecord{hints: stored.Hints, under: stored.Under}
 	if p.hints == nil {
 		p.hints = map[string]*hint{}
 	}
@@ -101,19 +103,19 @@ func parsePage(value []byte) (*page, error) {
 	}
 	var err error
 	if stored.Quorum != "" {
-		if p.quorum, err = newVouched([]byte(stored.Quorum)); err != nil {
+		if p.quorum, err = parseCosigned([]byte(stored.Quorum)); err != nil {
 			return nil, err
 		}
 	}
 	p.newest = p.quorum
 	if stored.Newest != "" {
-		p.newest, err = newVouched([]byte(stored.Newest))
+		p.newest, err = parseCosigned([]byte(stored.Newest))
 	}
 	return p, err
 }
 
-func (p *page) marshal() ([]byte, error) {
-	stored := record{Hints: p.hints, Under: p.under}
+func (p *ledgerRecord) marshalRecord() ([]byte, error) {
+	stored := storedRecord{Hints: p.hints, Under: p.under}
 	if p.quorum != nil {
 		stored.Quorum = string(p.quorum.bytes)
 	}
@@ -123,57 +125,57 @@ func (p *page) marshal() ([]byte, error) {
 	return json.Marshal(stored)
 }
 
-// add puts a cosignature to what is stored, if it is of the newest checkpoint, of
-// a newer one, or of the one with a quorum: what is kept only grows. signed is
-// the checkpoint's note with the log's signature.
-func (p *page) add(signed []byte, s tlog.Signature, f *force) error {
-	fresh, err := newVouched(signed)
+// addCosignature adds a cosignature of the newest checkpoint, of a newer one, or of the
+// one with a quorum. Other cosignatures are dropped, because the stored state only
+// grows. signed is the checkpoint's note with the log's signature.
+func (p *ledgerRecord) addCosignature(signed []byte, s tlog.Signature, f *activePolicy) error {
+	fresh, err := parseCosigned(signed)
 	if err != nil {
 		return err
 	}
 	on := fresh
 	switch c := fresh.checkpoint; {
-	case p.newest.of(c):
+	case p.newest.isOfCheckpoint(c):
 		on = p.newest
-	case p.quorum.of(c):
+	case p.quorum.isOfCheckpoint(c):
 		on = p.quorum
-	case c.Size <= p.newest.size():
-		return nil // older than what is kept
+	case c.Size <= p.newest.treeSize():
+		return nil // older than the stored ones
 	}
 	note, err := on.note.Add(s)
 	if err != nil {
-		return nil // a line of that key is there
+		return nil // the note has a line of that key already
 	}
-	more := &vouched{checkpoint: on.checkpoint, note: note, bytes: note.Bytes()}
-	if more.checkpoint.Size >= p.newest.size() {
+	more := &cosignedCheckpoint{checkpoint: on.checkpoint, note: note, bytes: note.Bytes()}
+	if more.checkpoint.Size >= p.newest.treeSize() {
 		p.newest = more
 	}
-	if p.quorum.of(more.checkpoint) || f.policy.Quorate(more.by) {
+	if p.quorum.isOfCheckpoint(more.checkpoint) || f.policy.Quorate(more.isCosignedBy) {
 		p.quorum = more
 	}
 	return nil
 }
 
-// maxRewrites is how often a change is made anew since somebody else was faster.
+// maxRewrites bounds the repetitions of a change after concurrent writes.
 const maxRewrites = 8
 
-// change writes what update makes of a ledger's record. The record is durable at
-// return, and shown from then on.
-func (w *Witnesses) change(ctx context.Context, t id.Tenant, update func(*page) error) error {
+// changeRecord applies update to the record of a ledger and writes it. At return the
+// record is durable, and views show it from then on.
+func (w *Witnesses) changeRecord(ctx context.Context, t id.Tenant, update func(*ledgerRecord) error) error {
 	leave, err := w.writing.Enter(ctx, t)
 	if err != nil {
 		return fmt.Errorf("change cosignatures: %w", err)
 	}
 	defer leave()
 	for range maxRewrites {
-		p, err := w.read(ctx, t)
+		p, err := w.readRecord(ctx, t)
 		if err != nil {
 			return err
 		}
 		if err := update(p); err != nil {
 			return fmt.Errorf("change cosignatures: %w", err)
 		}
-		value, err := p.marshal()
+		value, err := p.marshalRecord()
 		if err != nil {
 			return fmt.Errorf("change cosignatures: %w", err)
 		}
@@ -186,6 +188,6 @@ func (w *Witnesses) change(ctx context.Context, t id.Tenant, update func(*page) 
 	return fmt.Errorf("change cosignatures: %w", storage.ErrStale)
 }
 
-// OfLog reports whether records of a kind are about one log: they don't go over to
-// the one that succeeds it.
+// OfLog reports whether records of a kind are about one log. Such records are not
+// copied to a successor.
 func OfLog(kind storage.Kind) bool { return kind == kindWitnessed }

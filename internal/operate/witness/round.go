@@ -9,101 +9,102 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// storeRest is how long a ledger waits whose store can't be read or written.
+// storeRest is the time until the next round of a ledger after an error of the store.
 const storeRest = 30 * time.Second
 
-// round asks the witnesses of a ledger about its newest checkpoint, each that has
-// not cosigned it and does not rest, and returns when the ledger is to be asked
-// about again although it does not move.
-func (w *Witnesses) round(ctx context.Context, e *entry) again {
+// runRound submits the newest checkpoint of a ledger to each witness that has not
+// cosigned it and does not rest. It returns the times of the next rounds in case the
+// ledger does not move.
+func (w *Witnesses) runRound(ctx context.Context, e *queuedLedger) retryTimes {
 	began := w.Clock()
 	leave, err := w.asking.Enter(ctx, e.tenant)
 	if err != nil {
-		return again{behind: began.Add(storeRest)}
+		return retryTimes{behind: began.Add(storeRest)}
 	}
 	defer leave()
-	r, err := w.prepare(ctx, e)
+	r, err := w.prepareRound(ctx, e)
 	if fault.Is(err, fault.NotFound) {
-		return again{}
+		return retryTimes{}
 	}
 	if err != nil {
 		if ctx.Err() == nil {
 			w.Logger.Error("ledger not shown to witnesses", "tenant", e.tenant, "err", err)
 		}
-		return again{behind: began.Add(storeRest)}
+		return retryTimes{behind: began.Add(storeRest)}
 	}
 	if r == nil || r.foreign {
-		return again{}
+		return retryTimes{}
 	}
 	if r.confirms {
 		return r.confirmHead(ctx)
 	}
-	next, _ := r.askAll(ctx)
+	next, _ := r.submitToAll(ctx)
 	return next
 }
 
-// askAll asks all who were chosen, at once, and returns when the round is to be repeated
-// and what each ask came to.
-func (r *asked) askAll(ctx context.Context) (next again, answers []answered) {
+// submitToAll runs all submissions of the round concurrently. It returns the times of
+// the next rounds, and the outcomes in the order of the submissions.
+func (r *round) submitToAll(ctx context.Context) (next retryTimes, answers []outcome) {
 	var asking sync.WaitGroup
-	answers = make([]answered, len(r.asks))
-	times := make([]again, len(r.asks))
-	for i, a := range r.asks {
-		asking.Go(func() { times[i], answers[i] = r.ask(ctx, a) })
+	answers = make([]outcome, len(r.submissions))
+	times := make([]retryTimes, len(r.submissions))
+	for i, a := range r.submissions {
+		asking.Go(func() { times[i], answers[i] = r.submitAndStore(ctx, a) })
 	}
 	asking.Wait()
-	next = r.again
+	next = r.retry
 	for _, t := range times {
-		next = next.or(t)
+		next = next.combineEarliest(t)
 	}
 	return next, answers
 }
 
-// ask asks one endpoint, keeps what came of it and returns when the round is to be
-// repeated for its sake.
-func (r *asked) ask(ctx context.Context, a *ask) (again, answered) {
+// submitAndStore runs one submission, stores its outcome, and returns the times of the
+// next rounds for it.
+func (r *round) submitAndStore(ctx context.Context, a *submission) (retryTimes, outcome) {
 	e := a.endpoint
-	if !e.lane.enter(ctx, r.w.Clock) {
-		r.w.metrics.results(e, answered{result: skipped})
-		return again{behind: e.lane.rest(r.w.Clock())}, answered{result: skipped}
+	if !e.breaker.acquireSlot(ctx, r.w.Clock) {
+		r.w.metrics.countResults(e, outcome{result: skipped})
+		return retryTimes{behind: e.breaker.nextAttempt(r.w.Clock())}, outcome{result: skipped}
 	}
-	answer := a.run(ctx)
+	answer := a.submitWithRetries(ctx)
 	now := r.w.Clock()
-	known := r.page.acknowledged(e) > 0
-	r.w.tell(e, e.lane.leave(asking{of: a.shown.Origin, known: known, answered: answer}, now))
-	r.w.metrics.results(e, answer)
+	known := r.record.acknowledged(e) > 0
+	r.w.logHealthChange(e, e.breaker.releaseSlot(endedSubmission{of: a.shown.Origin, known: known, outcome: answer}, now))
+	r.w.metrics.countResults(e, answer)
 	if answer.result == unwell {
-		return again{behind: e.lane.rest(now)}, answer
+		return retryTimes{behind: e.breaker.nextAttempt(now)}, answer
 	}
-	until, err := r.keep(ctx, a, answer)
+	until, err := r.storeOutcome(ctx, a, answer)
 	if err != nil {
 		if ctx.Err() == nil {
-			r.w.Logger.Error("cosignature not stored", "origin", a.shown.Origin, "witness", e.name(), "err", err)
+			r.w.Logger.Error("cosignature not stored", "origin", a.shown.Origin, "witness", e.displayName(), "err", err)
 		}
-		return again{behind: now.Add(storeRest)}, answer
+		return retryTimes{behind: now.Add(storeRest)}, answer
 	}
-	return after(answer.result, known, until, now), answer
+	return retryTimesAfter(answer.result, known, until, now), answer
 }
 
-// after returns when a round is to be repeated after an answer. until is when the
-// pause ends that the answer began, the zero time when it began none.
-func after(r result, known bool, until, now time.Time) again {
+// retryTimesAfter returns the times of the next rounds after an outcome. until is the
+// end of the pause that the outcome began, or zero.
+func retryTimesAfter(r result, known bool, until, now time.Time) retryTimes {
 	switch {
 	case r == behind:
-		return again{behind: now}
+		return retryTimes{behind: now}
 	case r == gone:
-		return again{behind: now.Add(storeRest)}
+		return retryTimes{behind: now.Add(storeRest)}
 	case r == failed && known:
-		return again{behind: until}
+		return retryTimes{behind: until}
 	}
-	return again{paused: until}
+	return retryTimes{paused: until}
 }
 
-// contradiction tells the operator that somebody knows of a tree that the ledger
-// does not extend, and freezes the ledger.
-func (w *Witnesses) contradiction(ctx context.Context, s *log.State, reason string) {
+// freezeContradicted logs that a witness knows a tree that the ledger does not extend,
+// and freezes the ledger.
+func (w *Witnesses) freezeContradicted(ctx context.Context, s *log.State, reason string) {
 	w.metrics.contradictions.Inc()
-	w.Logger.Error("a witness contradicts the ledger", "origin", s.Identity().Origin, "reason", reason, "frozen", !w.AlarmOnly)
+	w.Logger.Error("a witness contradicts the ledger",
+		"origin", s.Identity().Origin, "reason", reason, "frozen", !w.AlarmOnly)
 	if w.AlarmOnly {
 		return
 	}

@@ -9,21 +9,21 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// Bounds of policies that name whom to ask. Together they leave room in a note.
+// Bounds of policies with witnesses. Together they leave room in a note.
 const (
 	maxService = 32       // witnesses of the service
 	maxOwn     = 16       // witnesses of an organization
 	maxOwnText = 16 << 10 // bytes of an organization's policy
 )
 
-// Rules say which policies can be in force. The fields don't change.
+// Rules check which policies can be in force. The fields do not change.
 type Rules struct {
 	Service *trust.Policy      // the service's own; nil for none
 	Address func(string) error // reports whether an address may be called (egress.Client.Check)
 }
 
-// CheckService reports whether a policy can be the service's: witnesses that can
-// be asked, and no logs.
+// CheckService reports whether a policy can be the policy of the service: its witnesses
+// have addresses that may be called, and it has no logs.
 func (r Rules) CheckService() error {
 	if r.Service == nil {
 		return nil
@@ -35,15 +35,16 @@ func (r Rules) CheckService() error {
 		return fmt.Errorf("witnesses of the service: log lines, or more than %d witnesses", maxService)
 	}
 	for _, w := range r.Service.Witnesses {
-		if err := r.askable(w); err != nil {
+		if err := r.checkAddress(w); err != nil {
 			return fmt.Errorf("witnesses of the service: %s: %w", w.Name, err)
 		}
 	}
 	return nil
 }
 
-// CheckOwn reports whether the text can be an organization's policy: fault.Invalid
-// when not. Each witness has a URL that may be called, or is one of the service's.
+// CheckOwn reports whether the text can be the policy of an organization. Each witness
+// has a URL that may be called, or is a witness of the service. The error is
+// fault.Invalid.
 func (r Rules) CheckOwn(text string) error {
 	if len(text) > maxOwnText {
 		return fault.New(fault.Invalid, fmt.Sprintf("policy must have at most %d bytes", maxOwnText))
@@ -65,7 +66,7 @@ func (r Rules) CheckOwn(text string) error {
 		if service[w.Key.Identity()] {
 			continue
 		}
-		if err := r.askable(w); err != nil {
+		if err := r.checkAddress(w); err != nil {
 			return fault.Wrap(fault.Invalid, fmt.Sprintf("policy: witness %d has no URL that can be called", i+1), err)
 		}
 	}
@@ -74,8 +75,8 @@ func (r Rules) CheckOwn(text string) error {
 
 var errQuery = errors.New("a submission prefix has no query")
 
-// askable reports whether a witness has a submission prefix that may be called.
-func (r Rules) askable(w trust.Witness) error {
+// checkAddress reports whether a witness has a submission prefix that may be called.
+func (r Rules) checkAddress(w trust.Witness) error {
 	if strings.Contains(w.URL, "?") {
 		return errQuery
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// Run follows the ledgers and asks the witnesses until ctx ends; then it waits for
-// the rounds that are under way. It is called once.
+// Run follows the ledgers and runs the rounds until ctx ends. Then it waits for the
+// running rounds. It MUST be called once only.
 func (w *Witnesses) Run(ctx context.Context) {
 	var under sync.WaitGroup
 	defer under.Wait()
 	moves := w.Ledgers.Moves()
-	under.Go(func() { w.sweep(ctx) })
+	under.Go(func() { w.sweepRepeatedly(ctx) })
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
 	for {
@@ -22,18 +22,18 @@ func (w *Witnesses) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-moves.Ready():
-			w.follow(moves)
-		case <-w.agenda.changed:
+			w.enqueueMoves(moves)
+		case <-w.queue.changed:
 		case <-alarm.C:
 		}
 		now := w.Clock()
-		rounds, next := w.agenda.begin(now)
+		rounds, next := w.queue.takeDueRounds(now)
 		for _, e := range rounds {
-			line := lineOf(e)
+			line := readyQueueIndex(e)
 			under.Go(func() {
 				began := w.Clock()
-				next := w.round(ctx, e)
-				w.agenda.end(e, line, next, began.Add(w.Interval))
+				next := w.runRound(ctx, e)
+				w.queue.finishRound(e, line, next, began.Add(w.Interval))
 			})
 		}
 		if !next.IsZero() {
@@ -42,10 +42,10 @@ func (w *Witnesses) Run(ctx context.Context) {
 	}
 }
 
-// follow puts the ledgers that moved on the agenda.
-func (w *Witnesses) follow(m *log.Moves) {
+// enqueueMoves adds the ledgers that moved to the queue.
+func (w *Witnesses) enqueueMoves(m *log.Moves) {
 	now := w.Clock()
 	for _, t := range m.Take() {
-		w.agenda.add(t, now)
+		w.queue.enqueueMoved(t, now)
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// sweep finds the ledgers whose newest checkpoint is not cosigned as it should be
-// and that nobody remembers: after a start, after an overflow of the agenda, and
-// when a refusal is over. It looks at all ledgers, again and again.
-func (w *Witnesses) sweep(ctx context.Context) {
+// sweepRepeatedly sweeps over all ledgers, again and again. A sweep finds ledgers whose
+// newest checkpoint lacks cosignatures and that are not queued: after a start, after an
+// overflow of the queue, and at the end of a pause.
+func (w *Witnesses) sweepRepeatedly(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := w.sweepOnce(ctx); err != nil && ctx.Err() == nil {
 			w.Logger.Error("ledgers not looked at for witnesses", "err", err)
@@ -26,7 +26,8 @@ func (w *Witnesses) sweep(ctx context.Context) {
 	}
 }
 
-// sweepPause is how long a sweep waits for room on the agenda before it looks again.
+// sweepPause is the time that a sweep waits for room in the queue before it tries
+// again.
 const sweepPause = 100 * time.Millisecond
 
 func (w *Witnesses) sweepOnce(ctx context.Context) error {
@@ -34,59 +35,59 @@ func (w *Witnesses) sweepOnce(ctx context.Context) error {
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
-		due, at, err := w.isDue(ctx, t)
+		due, at, err := w.isLedgerDue(ctx, t)
 		if err != nil && ctx.Err() == nil {
 			w.Logger.Error("ledger not looked at for witnesses", "tenant", t, "err", err)
 			continue
 		}
 		if !at.IsZero() {
-			w.agenda.addPaused(t, at)
+			w.queue.enqueuePaused(t, at)
 		}
 		if !due {
 			continue
 		}
-		for !w.agenda.hasRoom() {
+		for !w.queue.hasRoomForSweep() {
 			if wait.For(ctx, sweepPause) != nil {
 				return nil
 			}
 		}
-		w.agenda.add(t, w.Clock())
+		w.queue.enqueueMoved(t, w.Clock())
 	}
 	return nil
 }
 
-// isDue reports whether somebody is to be asked about a ledger, without loading it, or
-// else when a pause ends after which somebody is; the zero time for not at all.
-func (w *Witnesses) isDue(ctx context.Context, t id.Tenant) (is bool, at time.Time, err error) {
-	f, size, err := w.shownTo(ctx, t)
+// isLedgerDue reports whether a witness is to be asked about a ledger, without loading
+// the ledger. Otherwise at is the end of the first pause, or zero for none.
+func (w *Witnesses) isLedgerDue(ctx context.Context, t id.Tenant) (is bool, at time.Time, err error) {
+	f, size, err := w.policyAndHeadSize(ctx, t)
 	if err != nil || size == 0 {
 		return false, at, err
 	}
-	p, err := w.read(ctx, t)
+	p, err := w.readRecord(ctx, t)
 	if err != nil {
 		return false, at, err
 	}
-	p.fit(f)
-	if confirms, err := w.confirming(ctx, t); confirms || err != nil {
+	p.applyPolicy(f)
+	if confirms, err := w.needsConfirmation(ctx, t); confirms || err != nil {
 		return confirms, at, err
 	}
-	var newest tlog.Checkpoint // of the size of the head, as far as one is cosigned
-	if p.newest.size() == size {
+	var newest tlog.Checkpoint // at the size of the head, if it is cosigned
+	if p.newest.treeSize() == size {
 		newest = p.newest.checkpoint
 	}
 	for _, e := range f.endpoints {
-		due, end := p.due(e, newest, w.Clock())
+		due, end := p.submissionDue(e, newest, w.Clock())
 		if due {
 			return true, time.Time{}, nil
 		}
-		at = earlier(at, end)
+		at = earlierTime(at, end)
 	}
 	return false, at, nil
 }
 
-// shownTo returns what is in force for a ledger and the size of its head, which is 0
-// when there is none, no organization has it, or nobody is asked.
-func (w *Witnesses) shownTo(ctx context.Context, t id.Tenant) (*force, id.Index, error) {
+// policyAndHeadSize returns the policy in force for a ledger and the size of its head.
+// The size is 0 when there is no head, no organization, or no witness.
+func (w *Witnesses) policyAndHeadSize(ctx context.Context, t id.Tenant) (*activePolicy, id.Index, error) {
 	wanted, err := w.Organizations.Witnessing(ctx, t)
 	if fault.Is(err, fault.NotFound) {
 		return nil, 0, nil
@@ -94,7 +95,7 @@ func (w *Witnesses) shownTo(ctx context.Context, t id.Tenant) (*force, id.Index,
 	if err != nil {
 		return nil, 0, err
 	}
-	f, err := w.inForce(t, wanted)
+	f, err := w.policyInForce(t, wanted)
 	if err != nil || len(f.targets) == 0 {
 		return nil, 0, err
 	}

@@ -47,7 +47,7 @@ func (l *lines) with(text string) (found []string) {
 func TestAwayWitnessIsToldOnce(t *testing.T) {
 	w, told := newWorld(t), new(lines)
 	x := w.witness("x.example")
-	x.Instead(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	x.AnswerWith(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	w.start(x.PolicyLine("x")+"quorum x\n", func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(told, nil)) })
 	for n := 1; n <= 3; n++ {
 		w.append(red)
@@ -58,7 +58,7 @@ func TestAwayWitnessIsToldOnce(t *testing.T) {
 	if got := told.with("witness"); len(got) != 1 || !strings.Contains(got[0], "level=WARN") || !strings.Contains(got[0], "witness=x.example class=connection") {
 		t.Errorf("got %q", got)
 	}
-	x.Instead(nil)
+	x.AnswerWith(nil)
 	w.later(11 * time.Minute)
 	w.eventually("both are cosigned", func() bool { return w.by(red, x) == 1 && w.by(blue, x) == 1 })
 	if got := told.with("well again"); len(got) != 1 || len(told.with("witness")) != 2 {
@@ -91,7 +91,7 @@ func TestPrivateAndUnknownNamesLookTheSame(t *testing.T) {
 		w.eventually("nothing under way", func() bool { return w.last(red).At != 0 })
 		got := w.last(red)
 		got.At = 0
-		if want := (Stand{Name: "own", Key: key, Last: "unwell"}); got != want {
+		if want := (WitnessStatus{Name: "own", Key: key, Last: "unwell"}); got != want {
 			t.Errorf("%s: got %+v", name, got)
 		}
 		if n := w.metric("agentledger_witness_unanswered_total", string(row.class)); n < maxTries {

@@ -1,32 +1,31 @@
-// Package witness asks witnesses (C2SP tlog-witness) to cosign the checkpoints of
-// the ledgers, keeps what they sign, and says which checkpoint to show. The
-// service has witnesses that are asked about every ledger; an organization may
-// name more, and its own quorum.
+// Package witness asks witnesses (C2SP tlog-witness) to cosign the checkpoints of the
+// ledgers, stores the cosignatures, and chooses the checkpoint to show. The service has
+// witnesses for all ledgers. An organization may name more, with its own quorum.
 //
 // Invariants:
 //
-//   - Nobody who appends waits for a witness, but for the first event that a ledger
-//     takes since it was read from the store, and that for a bounded time (Confirm):
-//     the ledgers tell that they moved, and everything else happens behind them.
-//   - Only a line that verifies under the configured key and key hash, over the
-//     very checkpoint that was sent, is kept. All other lines are dropped.
-//   - What is kept of a ledger only grows: a larger checkpoint, or the same with
-//     more cosignatures. It is durable before it is shown.
-//   - One round at a time is about a ledger, so there is one request at a time of
-//     a ledger and an address, whatever keys are configured for it, and all its
-//     witnesses are asked about one and the same checkpoint.
-//   - What a witness answers about a ledger holds up no other ledger. Only no answer,
-//     the wish to be left alone, and failures about several ledgers in a row that it
-//     cosigned before count for the witness as a whole.
-//   - The last size that a witness acknowledged is a hint. What the witness says
-//     itself wins.
-//   - A witness that twice in a row knows of a tree that ours does not extend
-//     freezes the ledger.
-//   - A ledger that is read-only because its anchor is lost is shown to witnesses only
-//     to be confirmed (Options.Anchor), and in no way that lets them extend what they know.
-//   - No goroutine, timer or memory is held for a ledger that did not move, but for
-//     one that a witness refused, as long as there is room. What is in memory, and how
-//     much is under way, is bounded; what finds no room is found again by a sweep.
+//   - Appends do not wait for witnesses. The one exception is the first event after a
+//     ledger was loaded, which waits for a bounded time (Confirm). The ledgers report
+//     that they moved, and everything else happens later.
+//   - Only a line that verifies under the configured key and key hash, over exactly the
+//     submitted checkpoint, is stored. All other lines are dropped.
+//   - The stored state of a ledger only grows: a larger checkpoint, or the same one
+//     with more cosignatures. It is durable before it is shown.
+//   - A ledger has one round at a time. So a ledger has one request at a time to an
+//     address, with any number of keys, and all its witnesses get the same checkpoint.
+//   - An answer about one ledger does not delay other ledgers. A witness as a whole
+//     rests only after no answer, after an answer that asks for a pause, or after
+//     failures about several ledgers in a row that it cosigned before.
+//   - The last size that a witness acknowledged is a hint. The answer of the witness
+//     overrides it.
+//   - A ledger is frozen when a witness says twice in a row that it knows a tree that
+//     the ledger does not extend.
+//   - A ledger that is read-only because its anchor is lost is submitted only to be
+//     confirmed (Options.Anchor). The witnesses can't extend their tree by that
+//     request.
+//   - An idle ledger holds no goroutine, timer or memory. The exception is a ledger
+//     that a witness refused, as long as there is room. Memory and concurrent work are
+//     bounded. A sweep finds the ledgers that found no room.
 package witness
 
 import (
@@ -49,14 +48,14 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// Store keeps what was cosigned and lists the ledgers.
+// Store keeps the cosigned checkpoints and lists the ledgers.
 type Store interface {
 	storage.RecordStore
 	Head(ctx context.Context, t id.Tenant) (storage.Head, error)
 	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
 }
 
-// Organizations tells what an organization wants of witnesses (package org).
+// Organizations returns the witness settings of an organization (package org).
 type Organizations interface {
 	Witnessing(ctx context.Context, t id.Tenant) (org.Witnessing, error)
 }
@@ -76,13 +75,13 @@ type Options struct {
 	Service    *trust.Policy // the service's witnesses, with URLs, without logs (Rules.CheckService); default: none
 	FailClosed bool          // of organizations without a policy of their own, see Cosigned
 	MaxLag     time.Duration // see Cosigned; 0 asks for the newest checkpoint
-	AlarmOnly  bool          // a contradiction is told to the operator and freezes nothing
-	Anchor     bool          // a quorum that confirms a head stands in for an anchor that is lost
+	AlarmOnly  bool          // a contradiction is logged and freezes no ledger
+	Anchor     bool          // a quorum that confirms a head replaces an anchor that is lost
 
 	Interval time.Duration // between two rounds about a ledger; default 2 s
-	Sweep    time.Duration // between two looks at all ledgers; default 1 h
-	Rounds   int           // under way at a time; default 256
-	Pending  int           // ledgers in memory that wait or are being asked about; default 65,536
+	Sweep    time.Duration // between two sweeps over all ledgers; default 1 h
+	Rounds   int           // concurrent rounds; default 256
+	Pending  int           // ledgers in memory, waiting or in a round; default 65,536
 
 	Logger  *slog.Logger          // default: discards
 	Metrics prometheus.Registerer // default: none
@@ -102,14 +101,14 @@ func (o Options) withDefaults() Options {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	o.Interval = orDefault(o.Interval, 2*time.Second)
-	o.Sweep = orDefault(o.Sweep, time.Hour)
-	o.Rounds = orDefault(o.Rounds, 256)
-	o.Pending = orDefault(o.Pending, 1<<16)
+	o.Interval = valueOrDefault(o.Interval, 2*time.Second)
+	o.Sweep = valueOrDefault(o.Sweep, time.Hour)
+	o.Rounds = valueOrDefault(o.Rounds, 256)
+	o.Pending = valueOrDefault(o.Pending, 1<<16)
 	return o
 }
 
-func orDefault[T int | time.Duration](v, d T) T {
+func valueOrDefault[T int | time.Duration](v, d T) T {
 	if v == 0 {
 		return d
 	}
@@ -117,41 +116,41 @@ func orDefault[T int | time.Duration](v, d T) T {
 }
 
 const (
-	// viewAge is how old the knowledge of what is stored may be when it is shown.
+	// viewAge is how old a view of the store may be when it is shown.
 	viewAge = time.Second
-	// staleView is how much older it may be while the store does not answer: what is
-	// kept of a ledger only grows, so that an older view shows fewer cosignatures and
-	// nothing that is wrong.
+	// staleView is the additional age while the store does not answer. An older view has
+	// fewer cosignatures and is still right, because the stored state only grows.
 	staleView = 24 * time.Hour
 )
 
-// Witnesses is the witnesses of all ledgers of a store. Its methods may be called
+// Witnesses asks the witnesses of all ledgers of a store. Its methods may be called
 // concurrently.
 type Witnesses struct {
 	Options
 	metrics *metrics
-	rare    *slog.Logger // of lines that many ledgers, or those who name witnesses, can cause
-	base    *force       // where an organization has no policy of its own
+	rare    *slog.Logger  // for lines that many ledgers, or settings of organizations, can cause
+	base    *activePolicy // where an organization has no policy of its own
 
-	ownForces *cache.Map[id.Tenant, *force]
-	ownSlots  chan struct{} // shared: they can't crowd out the service's witnesses
+	ownPolicies *cache.Map[id.Tenant, *activePolicy]
+	ownSlots    chan struct{} // shared, so that they can't crowd out the service's witnesses
 
-	agenda  *agenda
+	queue   *roundQueue
 	views   *cache.Loading[id.Tenant, *view]
 	asking  keylock.Set[id.Tenant] // one round, or Confirm, of a ledger at a time
 	writing keylock.Set[id.Tenant] // of one ledger's record at a time
 }
 
-// New returns the witnesses of a store. Nobody is asked before Run.
+// New returns the witnesses of a store. It sends no request before Run.
 func New(o Options) *Witnesses {
 	o = o.withDefaults()
 	w := &Witnesses{
 		Options: o, metrics: newMetrics(o.Metrics), rare: telemetry.WithoutRepeats(o.Logger),
-		ownForces: newOwnForces(), ownSlots: make(chan struct{}, ownAsks),
-		agenda: newAgenda(o.Pending, o.Rounds),
-		views:  cache.NewLoading(cache.LoadingOptions[id.Tenant, *view]{MaxAge: viewAge, Stale: staleView, Limit: 1 << 16, Clock: o.Clock}),
+		ownPolicies: newOwnPolicies(), ownSlots: make(chan struct{}, ownAsks),
+		queue: newRoundQueue(o.Pending, o.Rounds),
+		views: cache.NewLoading(cache.LoadingOptions[id.Tenant, *view]{
+			MaxAge: viewAge, Stale: staleView, Limit: 1 << 16, Clock: o.Clock}),
 	}
-	w.base = w.baseForce()
-	w.metrics.watch(o.Metrics, w)
+	w.base = w.newServicePolicy()
+	w.metrics.registerGauges(o.Metrics, w)
 	return w
 }

@@ -21,8 +21,8 @@ type Request struct {
 
 var errRequest = errors.New("malformed request")
 
-// ParseRequest reads a body strictly: the old size line, proof lines, an empty
-// line, a checkpoint that is not smaller than the old size.
+// ParseRequest reads a body strictly: the line of the old size, proof lines, an empty
+// line, and a checkpoint that is not smaller than the old size.
 func ParseRequest(body []byte) (Request, error) {
 	head, note, found := strings.Cut(string(body), "\n\n")
 	lines := strings.Split(head, "\n")

@@ -1,5 +1,5 @@
-// Package witnesstest is a witness for tests: C2SP tlog-witness, the protocol in
-// every branch, on a loopback address; and misbehaviour on request.
+// Package witnesstest is a witness for tests: every branch of the protocol C2SP
+// tlog-witness on a loopback address, and misbehaviour on request.
 package witnesstest
 
 import (
@@ -18,11 +18,11 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// maxRequest is the largest body that is read, in bytes.
+// maxRequest is the size of the largest request body, in bytes.
 const maxRequest = 128 << 10
 
-// Witness keeps the latest checkpoint of each log that it knows. Its methods may
-// be called concurrently.
+// Witness keeps the latest checkpoint of each known log. Its methods may be called
+// concurrently.
 type Witness struct {
 	URL    string // submission prefix
 	Signer tlog.WitnessSigner
@@ -30,7 +30,7 @@ type Witness struct {
 	mu      sync.Mutex
 	logs    map[id.Origin]*watched
 	more    []tlog.WitnessSigner
-	instead http.HandlerFunc // misbehaviour
+	instead http.HandlerFunc // misbehaviour, or nil
 	around  func(http.Handler) http.Handler
 	blind   bool
 	calls   int
@@ -39,23 +39,23 @@ type Witness struct {
 	refused []string
 }
 
-// watched is a log and what was cosigned of it last.
+// watched is a known log and its latest cosigned checkpoint.
 type watched struct {
 	keys   []tlog.VerifierKey // any of which signs
 	latest tlog.Checkpoint    // size 0: nothing yet
 }
 
-// New starts a witness that knows no log yet and ends with the test.
+// New starts a witness without known logs. It stops at the end of the test.
 func New(t testing.TB, name string) *Witness {
 	t.Helper()
 	signer, err := tlog.NewWitnessSigner(name, edkey.NewPrivate())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newSigned(t, signer)
+	return startWitness(t, signer)
 }
 
-// NewMLDSA is New with a key of ML-DSA-44.
+// NewMLDSA is New with an ML-DSA-44 key.
 func NewMLDSA(t testing.TB, name string) *Witness {
 	t.Helper()
 	seed := edkey.NewPrivate().Seed()
@@ -63,10 +63,10 @@ func NewMLDSA(t testing.TB, name string) *Witness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newSigned(t, signer)
+	return startWitness(t, signer)
 }
 
-func newSigned(t testing.TB, signer tlog.WitnessSigner) *Witness {
+func startWitness(t testing.TB, signer tlog.WitnessSigner) *Witness {
 	w := &Witness{Signer: signer, logs: make(map[id.Origin]*watched), under: make(map[id.Origin]int)}
 	s := httptest.NewServer(w)
 	t.Cleanup(s.Close)
@@ -74,42 +74,46 @@ func newSigned(t testing.TB, signer tlog.WitnessSigner) *Witness {
 	return w
 }
 
-// PolicyLine is the witness as a line of a C2SP tlog-policy.
+// PolicyLine returns the witness line of a C2SP tlog-policy.
 func (w *Witness) PolicyLine(name string) string {
 	return "witness " + name + " " + w.Signer.Key().String() + " " + w.URL + "\n"
 }
 
-// Sign has another key sign with the first one from now on.
-func (w *Witness) Sign(s tlog.WitnessSigner) {
+// AddSigner adds a key that cosigns together with the first one from now on.
+func (w *Witness) AddSigner(s tlog.WitnessSigner) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.more = append(w.more, s)
 }
 
-// Know makes a log known. Its latest checkpoint is the empty tree.
-func (w *Witness) Know(key tlog.VerifierKey) {
+// AddLog makes a log known. Its latest checkpoint is the empty tree.
+func (w *Witness) AddLog(key tlog.VerifierKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.logs[id.Origin(key.Name())] = &watched{keys: []tlog.VerifierKey{key}, latest: tlog.Checkpoint{Origin: id.Origin(key.Name()), Root: tlog.EmptyRoot()}}
+	w.logs[id.Origin(key.Name())] = &watched{
+		keys:   []tlog.VerifierKey{key},
+		latest: tlog.Checkpoint{Origin: id.Origin(key.Name()), Root: tlog.EmptyRoot()},
+	}
 }
 
-// Announce makes another key of a log known, which is one already.
-func (w *Witness) Announce(key tlog.VerifierKey) {
+// AddLogKey adds another key of a known log.
+func (w *Witness) AddLogKey(key tlog.VerifierKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	known := w.logs[id.Origin(key.Name())]
 	known.keys = append(known.keys, key)
 }
 
-// Set makes c the latest checkpoint of its log, as if it had been cosigned.
-func (w *Witness) Set(c tlog.Checkpoint) {
+// SetLatest makes c the latest checkpoint of its log, as if the witness had cosigned
+// it.
+func (w *Witness) SetLatest(c tlog.Checkpoint) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.logs[c.Origin].latest = c
 }
 
-// Latest returns the checkpoint of a log that was cosigned last.
-func (w *Witness) Latest(o id.Origin) tlog.Checkpoint {
+// LatestCheckpoint returns the last cosigned checkpoint of a log.
+func (w *Witness) LatestCheckpoint(o id.Origin) tlog.Checkpoint {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if known := w.logs[o]; known != nil {
@@ -118,39 +122,40 @@ func (w *Witness) Latest(o id.Origin) tlog.Checkpoint {
 	return tlog.Checkpoint{}
 }
 
-// Instead answers all calls from now on by h; nil follows the protocol again.
-func (w *Witness) Instead(h http.HandlerFunc) {
+// AnswerWith answers all calls from now on by h. With nil the witness follows the
+// protocol again.
+func (w *Witness) AnswerWith(h http.HandlerFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.instead = h
 }
 
-// Around has h see all calls from now on before the witness does, which answers those
-// that h hands on; nil for none.
-func (w *Witness) Around(h func(http.Handler) http.Handler) {
+// WrapHandler passes all calls from now on through h, which may call the witness. With
+// nil the calls go to the witness directly.
+func (w *Witness) WrapHandler(h func(http.Handler) http.Handler) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.around = h
 }
 
-// Blind makes it cosign whatever it is sent, of logs that it does not know: for
-// measurements.
-func (w *Witness) Blind() {
+// CosignAnything makes the witness cosign every checkpoint, also of unknown logs. It is
+// for measurements.
+func (w *Witness) CosignAnything() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.blind = true
 }
 
-// Calls returns how many calls came so far, and how many of one log there were at
-// a time at most.
-func (w *Witness) Calls() (calls, atATime int) {
+// CountCalls returns the number of calls so far, and the largest number of concurrent
+// calls about one log.
+func (w *Witness) CountCalls() (calls, atATime int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.calls, w.most
 }
 
-// Malformed returns why requests were 400 so far.
-func (w *Witness) Malformed() []string {
+// MalformedRequests returns the reasons of all answers 400 so far.
+func (w *Witness) MalformedRequests() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.refused...)
@@ -163,16 +168,16 @@ func (w *Witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.calls++
 	w.mu.Unlock()
 	if around == nil {
-		w.serve(rw, r)
+		w.serveProtocol(rw, r)
 		return
 	}
-	around(http.HandlerFunc(w.serve)).ServeHTTP(rw, r)
+	around(http.HandlerFunc(w.serveProtocol)).ServeHTTP(rw, r)
 }
 
-func (w *Witness) serve(rw http.ResponseWriter, r *http.Request) {
+func (w *Witness) serveProtocol(rw http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
 	request, parseErr := ParseRequest(body)
-	instead, done := w.enter(request)
+	instead, done := w.countConcurrent(request)
 	defer done()
 	switch {
 	case instead != nil:
@@ -180,14 +185,14 @@ func (w *Witness) serve(rw http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodPost || r.URL.Path != "/add-checkpoint":
 		http.Error(rw, "not found", http.StatusNotFound)
 	case err != nil || parseErr != nil:
-		w.refuse(rw, errors.Join(err, parseErr))
+		w.refuseMalformed(rw, errors.Join(err, parseErr))
 	default:
-		w.add(rw, request)
+		w.addCheckpoint(rw, request)
 	}
 }
 
-// enter counts how many calls of one log are under way.
-func (w *Witness) enter(r Request) (instead http.HandlerFunc, done func()) {
+// countConcurrent counts the concurrent calls about one log.
+func (w *Witness) countConcurrent(r Request) (instead http.HandlerFunc, done func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.under[r.Checkpoint.Origin]++
@@ -199,20 +204,20 @@ func (w *Witness) enter(r Request) (instead http.HandlerFunc, done func()) {
 	}
 }
 
-func (w *Witness) refuse(rw http.ResponseWriter, err error) {
+func (w *Witness) refuseMalformed(rw http.ResponseWriter, err error) {
 	w.mu.Lock()
 	w.refused = append(w.refused, err.Error())
 	w.mu.Unlock()
 	http.Error(rw, err.Error(), http.StatusBadRequest)
 }
 
-// add is the call of the protocol.
-func (w *Witness) add(rw http.ResponseWriter, r Request) {
+// addCheckpoint is the call of the protocol.
+func (w *Witness) addCheckpoint(rw http.ResponseWriter, r Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	known := w.logs[r.Checkpoint.Origin]
 	if w.blind {
-		w.cosign(rw, r.Checkpoint)
+		w.writeCosignatures(rw, r.Checkpoint)
 		return
 	}
 	if known == nil {
@@ -227,7 +232,7 @@ func (w *Witness) add(rw http.ResponseWriter, r Request) {
 		return
 	}
 	if r.Old != known.latest.Size || r.Old == r.Checkpoint.Size && known.latest.Root != r.Checkpoint.Root {
-		Conflict(rw, known.latest.Size)
+		WriteConflict(rw, known.latest.Size)
 		return
 	}
 	if tlog.CheckConsistency(r.Old, r.Checkpoint.Size, known.latest.Root, r.Checkpoint.Root, r.Proof) != nil {
@@ -235,25 +240,27 @@ func (w *Witness) add(rw http.ResponseWriter, r Request) {
 		return
 	}
 	known.latest = r.Checkpoint
-	w.cosign(rw, r.Checkpoint)
+	w.writeCosignatures(rw, r.Checkpoint)
 }
 
-// cosign answers with a line of each key; the caller holds mu.
-func (w *Witness) cosign(rw http.ResponseWriter, c tlog.Checkpoint) {
+// writeCosignatures answers with one line for each key. The caller holds mu.
+func (w *Witness) writeCosignatures(rw http.ResponseWriter, c tlog.Checkpoint) {
 	now := id.InstantOf(time.Now())
 	lines := []tlog.Signature{w.Signer.Cosign(c.Text(), now)}
 	for _, s := range w.more {
 		lines = append(lines, s.Cosign(c.Text(), now))
 	}
-	_, _ = rw.Write(Lines(lines...))
+	_, _ = rw.Write(SignatureLines(lines...))
 }
 
-// Conflict answers 409 with a size.
-func Conflict(rw http.ResponseWriter, size id.Index) {
+// WriteConflict answers 409 with a size.
+func WriteConflict(rw http.ResponseWriter, size id.Index) {
 	rw.Header().Set("Content-Type", "text/x.tlog.size")
 	rw.WriteHeader(http.StatusConflict)
 	fmt.Fprintf(rw, "%d\n", size)
 }
 
-// Lines returns signature lines as a witness answers them.
-func Lines(signatures ...tlog.Signature) []byte { return tlog.Note{Signatures: signatures}.Bytes()[1:] }
+// SignatureLines returns signature lines as a witness answers them.
+func SignatureLines(signatures ...tlog.Signature) []byte {
+	return tlog.Note{Signatures: signatures}.Bytes()[1:]
+}

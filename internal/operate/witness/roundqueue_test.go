@@ -13,9 +13,9 @@ var testStart = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 const step = time.Second
 
 // begins returns the tenants of the rounds that begin at a time.
-func begins(t *testing.T, a *agenda, now time.Time, want ...id.Tenant) []*entry {
+func begins(t *testing.T, a *roundQueue, now time.Time, want ...id.Tenant) []*queuedLedger {
 	t.Helper()
-	rounds, _ := a.begin(now)
+	rounds, _ := a.takeDueRounds(now)
 	if len(rounds) != len(want) {
 		t.Fatalf("at %v: %d rounds begin, want %v", now.Sub(testStart), len(rounds), want)
 	}
@@ -28,25 +28,25 @@ func begins(t *testing.T, a *agenda, now time.Time, want ...id.Tenant) []*entry 
 }
 
 func TestAgendaCoalesces(t *testing.T) {
-	a, now := newAgenda(10, 10), testStart
+	a, now := newRoundQueue(10, 10), testStart
 	for range 1000 {
-		a.add(1, now)
+		a.enqueueMoved(1, now)
 	}
 	e := begins(t, a, now, 1)[0]
 	begins(t, a, now)
 	for range 1000 {
-		a.add(1, now) // during the round
+		a.enqueueMoved(1, now) // during the round
 	}
 	begins(t, a, now)
-	a.end(e, 0, again{}, now.Add(step))
+	a.finishRound(e, 0, retryTimes{}, now.Add(step))
 	begins(t, a, now.Add(step-1))
 	e = begins(t, a, now.Add(step), 1)[0]
-	a.end(e, 0, again{}, now.Add(2*step))
-	if n, since := a.size(); n != 1 || !since.IsZero() {
+	a.finishRound(e, 0, retryTimes{}, now.Add(2*step))
+	if n, since := a.countAndOldest(); n != 1 || !since.IsZero() {
 		t.Errorf("got %d entries, since %v", n, since)
 	}
 	begins(t, a, now.Add(2*step)) // it did not move
-	if n, _ := a.size(); n != 0 {
+	if n, _ := a.countAndOldest(); n != 0 {
 		t.Errorf("an idle ledger is kept: %d", n)
 	}
 }
@@ -54,48 +54,48 @@ func TestAgendaCoalesces(t *testing.T) {
 // A ledger whose witness rests is asked about late, unless it moves: then the
 // others are asked as soon as may be.
 func TestAgendaRepeats(t *testing.T) {
-	a, now := newAgenda(10, 10), testStart
-	a.add(1, now)
+	a, now := newRoundQueue(10, 10), testStart
+	a.enqueueMoved(1, now)
 	e := begins(t, a, now, 1)[0]
-	a.end(e, 0, again{behind: now.Add(100 * step)}, now.Add(step))
-	if _, next := a.begin(now); next != now.Add(100*step) {
+	a.finishRound(e, 0, retryTimes{behind: now.Add(100 * step)}, now.Add(step))
+	if _, next := a.takeDueRounds(now); next != now.Add(100*step) {
 		t.Errorf("next at %v", next)
 	}
 	begins(t, a, now.Add(99*step))
 	e = begins(t, a, now.Add(100*step), 1)[0]
 	now = now.Add(100 * step)
-	a.end(e, 0, again{behind: now.Add(100 * step)}, now.Add(step))
-	a.add(1, now)
+	a.finishRound(e, 0, retryTimes{behind: now.Add(100 * step)}, now.Add(step))
+	a.enqueueMoved(1, now)
 	begins(t, a, now)
 	e = begins(t, a, now.Add(step), 1)[0]
 
-	a.add(1, now.Add(step)) // moved during a round that is to be repeated late
-	a.end(e, 0, again{behind: now.Add(100 * step)}, now.Add(2*step))
+	a.enqueueMoved(1, now.Add(step)) // moved during a round that is to be repeated late
+	a.finishRound(e, 0, retryTimes{behind: now.Add(100 * step)}, now.Add(2*step))
 	begins(t, a, now.Add(2*step), 1)
 }
 
 func TestAgendaHasBounds(t *testing.T) {
-	a, now := newAgenda(20, 8), testStart
+	a, now := newRoundQueue(20, 8), testStart
 	for i := range 30 {
-		if got, want := a.add(id.Tenant(i), now), i < 20; got != want {
+		if got, want := a.enqueueMoved(id.Tenant(i), now), i < 20; got != want {
 			t.Errorf("%d: got %v", i, got)
 		}
 	}
-	if a.overflow != 10 || a.hasRoom() {
+	if a.overflow != 10 || a.hasRoomForSweep() {
 		t.Errorf("%d found no room", a.overflow)
 	}
-	running, _ := a.begin(now)
+	running, _ := a.takeDueRounds(now)
 	if len(running) != 8 {
 		t.Fatalf("%d rounds at a time", len(running))
 	}
 	for _, e := range running { // all of them have witnesses of their own
 		e.own = true
-		a.end(e, 0, again{}, now)
+		a.finishRound(e, 0, retryTimes{}, now)
 	}
-	rounds, _ := a.begin(now)
+	rounds, _ := a.takeDueRounds(now)
 	own := 0
 	for _, e := range rounds {
-		own += lineOf(e)
+		own += readyQueueIndex(e)
 	}
 	if own != 2 || len(rounds) != 10 {
 		t.Errorf("%d rounds, of which %d of own witnesses: these must not take the others' places", len(rounds), own)
@@ -106,18 +106,18 @@ func TestAgendaHasBounds(t *testing.T) {
 // may, and each that moved is in a round that began after it moved.
 func TestAgendaAtRandom(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	a, now := newAgenda(1000, 5), testStart
+	a, now := newRoundQueue(1000, 5), testStart
 	moved, soonest := map[id.Tenant]bool{}, map[id.Tenant]time.Time{}
-	var running []*entry
+	var running []*queuedLedger
 	for range 20_000 {
 		now = now.Add(time.Duration(random.IntN(300)) * time.Millisecond)
 		switch random.IntN(3) {
 		case 0:
 			tenant := id.Tenant(random.IntN(40))
-			a.add(tenant, now)
+			a.enqueueMoved(tenant, now)
 			moved[tenant] = true
 		case 1:
-			rounds, _ := a.begin(now)
+			rounds, _ := a.takeDueRounds(now)
 			for _, e := range rounds {
 				for _, other := range running {
 					if other == e || other.tenant == e.tenant {
@@ -137,32 +137,32 @@ func TestAgendaAtRandom(t *testing.T) {
 			i := random.IntN(len(running))
 			e := running[i]
 			running = append(running[:i], running[i+1:]...)
-			line := lineOf(e)
+			line := readyQueueIndex(e)
 			e.own = e.own || random.IntN(10) == 0
-			var next again
+			var next retryTimes
 			if random.IntN(2) == 0 {
 				next.behind = now.Add(time.Duration(random.IntN(20)) * step)
 			}
 			if random.IntN(2) == 0 {
 				next.paused = now.Add(time.Duration(random.IntN(20)) * step)
 			}
-			if line == lineOf(e) {
+			if line == readyQueueIndex(e) {
 				soonest[e.tenant] = now.Add(step)
 			}
-			a.end(e, line, next, now.Add(step))
+			a.finishRound(e, line, next, now.Add(step))
 		}
 	}
 	for range 1000 { // all ends
 		for _, e := range running {
-			a.end(e, lineOf(e), again{}, now)
+			a.finishRound(e, readyQueueIndex(e), retryTimes{}, now)
 		}
 		now = now.Add(100 * step)
-		running, _ = a.begin(now)
+		running, _ = a.takeDueRounds(now)
 		for _, e := range running {
 			delete(moved, e.tenant)
 		}
 	}
-	if n, _ := a.size(); n != 0 || len(moved) > 0 {
+	if n, _ := a.countAndOldest(); n != 0 || len(moved) > 0 {
 		t.Errorf("%d entries are left, and %d ledgers were forgotten", n, len(moved))
 	}
 }

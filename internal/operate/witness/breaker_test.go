@@ -12,24 +12,24 @@ import (
 func TestLane(t *testing.T) {
 	now := testStart
 	clock := func() time.Time { return now }
-	l := newLane("x", make(chan struct{}, 2))
+	l := newBreaker("x", make(chan struct{}, 2))
 	enter := func(want bool) {
 		t.Helper()
-		if ok := l.enter(t.Context(), clock); ok != want {
+		if ok := l.acquireSlot(t.Context(), clock); ok != want {
 			t.Fatalf("at %v: got %v", now.Sub(testStart), ok)
 		}
 	}
 	leave := func(how result, wait time.Duration) {
-		l.leave(asking{of: "log.example", known: true, answered: answered{result: how, wait: wait}}, now)
+		l.releaseSlot(endedSubmission{of: "log.example", known: true, outcome: outcome{result: how, wait: wait}}, now)
 	}
 	enter(true)
 	enter(true)
 	leave(unwell, 0)
 	leave(unwell, 0) // failed together: one failure
-	if l.failures != 1 || !l.resting(now) {
+	if l.failures != 1 || !l.isResting(now) {
 		t.Errorf("%d failures", l.failures)
 	}
-	rest := l.rest(now).Sub(now)
+	rest := l.nextAttempt(now).Sub(now)
 	if rest < firstRest*3/4 || rest > firstRest*5/4 {
 		t.Errorf("rests %v", rest)
 	}
@@ -40,49 +40,49 @@ func TestLane(t *testing.T) {
 	leave(gone, 0)
 	enter(true)
 	leave(unwell, 0)
-	if longer := l.rest(now).Sub(now); longer < 2*firstRest*3/4 || l.failures != 2 {
+	if longer := l.nextAttempt(now).Sub(now); longer < 2*firstRest*3/4 || l.failures != 2 {
 		t.Errorf("rests %v after %d failures", longer, l.failures)
 	}
 	for range 20 {
-		now = l.rest(now)
+		now = l.nextAttempt(now)
 		enter(true)
 		leave(unwell, 0)
 	}
-	if longest := l.rest(now).Sub(now); longest > longRest*5/4 {
+	if longest := l.nextAttempt(now).Sub(now); longest > longRest*5/4 {
 		t.Errorf("rests %v", longest)
 	}
-	now = l.rest(now)
+	now = l.nextAttempt(now)
 	enter(true)
 	leave(refused, 0) // an answer of the protocol: it is well
-	if l.failures != 0 || l.resting(now) {
+	if l.failures != 0 || l.isResting(now) {
 		t.Errorf("%d failures", l.failures)
 	}
 	enter(true)
 	leave(unwell, 3*time.Minute)
-	if rest := l.rest(now).Sub(now); rest != 3*time.Minute {
+	if rest := l.nextAttempt(now).Sub(now); rest != 3*time.Minute {
 		t.Errorf("asked to wait, rests %v", rest)
 	}
-	now = l.rest(now)
+	now = l.nextAttempt(now)
 	enter(true)
 	leave(unwell, 1000*time.Hour)
-	if rest := l.rest(now).Sub(now); rest > longRest {
+	if rest := l.nextAttempt(now).Sub(now); rest > longRest {
 		t.Errorf("asked to wait for ever, rests %v", rest)
 	}
 }
 
 // asked is an ask of a lane that ended, of a log that the witness has cosigned before
 // or not.
-func (l *lane) asked(t *testing.T, log int, known bool, how answered, now time.Time) news {
+func (l *breaker) asked(t *testing.T, log int, known bool, how outcome, now time.Time) healthChange {
 	t.Helper()
 	l.slots <- struct{}{}
-	return l.leave(asking{of: id.Origin(fmt.Sprint("log.example/", log)), known: known, answered: how}, now)
+	return l.releaseSlot(endedSubmission{of: id.Origin(fmt.Sprint("log.example/", log)), known: known, outcome: how}, now)
 }
 
 // Only several different logs in a row that fail count for the witness, and only those
 // that it has cosigned before.
 func TestFailuresOfLogs(t *testing.T) {
 	now := testStart
-	bad, good := answered{result: failed, trouble: trouble{status: 500}}, answered{result: cosigned}
+	bad, good := outcome{result: failed, cause: failureCause{status: 500}}, outcome{result: cosigned}
 	for name, row := range map[string]struct {
 		logs  []int // that fail; 0: one is cosigned
 		known bool
@@ -94,7 +94,7 @@ func TestFailuresOfLogs(t *testing.T) {
 		"three logs, not in a row":    {[]int{1, 2, 0, 3, 4, 0, 5}, true, false},
 		"many that it never cosigned": {[]int{1, 2, 3, 4, 5, 6, 7, 8}, false, false},
 	} {
-		l := newLane("x", make(chan struct{}, 1))
+		l := newBreaker("x", make(chan struct{}, 1))
 		for _, log := range row.logs {
 			answer := bad
 			if log == 0 {
@@ -102,7 +102,7 @@ func TestFailuresOfLogs(t *testing.T) {
 			}
 			l.asked(t, log, row.known, answer, now)
 		}
-		if got := l.resting(now); got != row.rests {
+		if got := l.isResting(now); got != row.rests {
 			t.Errorf("%s: rests: %v", name, got)
 		}
 	}
@@ -112,19 +112,19 @@ func TestFailuresOfLogs(t *testing.T) {
 // when it is well again. One that goes up and down is told of once in a while; one that
 // stays down is told of in any case.
 func TestNewsOfAWitness(t *testing.T) {
-	l, now := newLane("x", make(chan struct{}, 1)), testStart
-	down := answered{result: unwell, trouble: trouble{class: egress.ClassDNS}}
-	up := answered{result: cosigned}
+	l, now := newBreaker("x", make(chan struct{}, 1)), testStart
+	down := outcome{result: unwell, cause: failureCause{class: egress.ClassDNS}}
+	up := outcome{result: cosigned}
 	for i, row := range []struct {
 		after  time.Duration
-		answer answered
+		answer outcome
 		want   turn
 	}{
 		{0, up, nothing},
 		{time.Second, down, turnedUnwell},
 		{time.Minute, down, nothing},
 		{time.Hour, down, nothing},
-		{time.Second, answered{result: gone}, nothing},
+		{time.Second, outcome{result: gone}, nothing},
 		{time.Second, up, turnedWell},
 		{time.Second, up, nothing},
 		{time.Second, down, turnedUnwell}, // the last was told more than ten minutes ago
@@ -137,7 +137,7 @@ func TestNewsOfAWitness(t *testing.T) {
 	} {
 		now = now.Add(row.after)
 		got := l.asked(t, 1, true, row.answer, now)
-		if got.turned != row.want || row.want == turnedUnwell && got.trouble != down.trouble {
+		if got.turned != row.want || row.want == turnedUnwell && got.cause != down.cause {
 			t.Errorf("step %d: got %+v, want %v", i, got, row.want)
 		}
 		if i == 5 && got.after != time.Minute+time.Hour+2*time.Second {

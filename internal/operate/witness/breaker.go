@@ -1,0 +1,160 @@
+package witness
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// Bounds of concurrent requests.
+const (
+	serviceAsks = 8  // to one witness of the service
+	ownAsks     = 64 // to the own witnesses of all organizations together
+)
+
+// ownLabel is the metric label of the own witnesses of all organizations.
+const ownLabel = "own"
+
+// Backoff of a witness that does not answer: it doubles from firstRest up to longRest.
+const (
+	firstRest = 5 * time.Second
+	longRest  = 10 * time.Minute
+)
+
+// severalLogs is the number of logs whose submissions must fail in a row before the
+// failures count for the witness as a whole. Only logs that the witness cosigned before
+// count, because some witnesses answer 500 to an unknown log.
+const severalLogs = 3
+
+// breaker is the circuit breaker of one witness. It is shared by all ledgers that ask
+// the witness, and bounds the concurrent requests. After a failure the witness rests.
+// When the rest is over, one request probes the witness, and the others wait for its
+// answer.
+type breaker struct {
+	label string
+	slots chan struct{}
+
+	mu       sync.Mutex
+	failures int // in a row
+	until    time.Time
+	probing  bool
+	failing  map[id.Origin]struct{} // logs that failed since the last success; at most severalLogs
+	health   health
+}
+
+func newBreaker(label string, slots chan struct{}) *breaker {
+	return &breaker{label: label, slots: slots}
+}
+
+// acquireSlot waits for a slot, and reports whether the witness may be asked now. After
+// true the caller MUST call releaseSlot.
+func (l *breaker) acquireSlot(ctx context.Context, now func() time.Time) bool {
+	if l.isResting(now()) {
+		return false
+	}
+	select {
+	case l.slots <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.failures == 0:
+		return true
+	case now().Before(l.until) || l.probing:
+		<-l.slots
+		return false
+	}
+	l.probing = true
+	return true
+}
+
+func (l *breaker) isResting(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failures > 0 && (now.Before(l.until) || l.probing)
+}
+
+// endedSubmission is the part of an ended submission that the breaker needs.
+type endedSubmission struct {
+	of    id.Origin
+	known bool // the witness has cosigned the log before
+	outcome
+}
+
+// releaseSlot releases the slot and notes the health of the witness. It returns the
+// change to log.
+func (l *breaker) releaseSlot(a endedSubmission, now time.Time) healthChange {
+	<-l.slots
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.probing = false
+	switch {
+	case a.result == gone, a.result == failed && !a.known: // the outcome does not show the witness's health
+		return healthChange{}
+	case a.result == unwell, a.result == failed && l.noteFailedLog(a.of):
+		return l.beginRest(a, now)
+	}
+	l.failures = 0
+	if a.result != failed {
+		l.failing = nil
+	}
+	return l.health.noteSuccess(now)
+}
+
+// noteFailedLog notes a failed log, and reports whether there were severalLogs in a
+// row.
+func (l *breaker) noteFailedLog(o id.Origin) bool {
+	if l.failing == nil {
+		l.failing = make(map[id.Origin]struct{}, severalLogs)
+	}
+	if len(l.failing) < severalLogs {
+		l.failing[o] = struct{}{}
+	}
+	return len(l.failing) == severalLogs
+}
+
+// beginRest begins or prolongs a rest of the witness.
+func (l *breaker) beginRest(a endedSubmission, now time.Time) healthChange {
+	if l.failures == 0 || !now.Before(l.until) { // concurrent failures count as one
+		l.failures++
+	}
+	l.until = now.Add(max(withJitter(exponentialBackoff(firstRest, longRest, l.failures)), min(a.wait, longRest)))
+	return l.health.noteFailure(a.cause, now)
+}
+
+// endRestEarly ends a rest, so that the next request is sent at once.
+func (l *breaker) endRestEarly() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until = time.Time{}
+}
+
+// nextAttempt returns the time when the witness may be asked again, not before now.
+func (l *breaker) nextAttempt(now time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.until.Before(now) {
+		return now
+	}
+	return l.until
+}
+
+// exponentialBackoff doubles first with each failure after the first one, up to most.
+func exponentialBackoff(first, most time.Duration, failures int) time.Duration {
+	d := first
+	for i := 1; i < failures && d < most; i++ {
+		d *= 2
+	}
+	return min(d, most)
+}
+
+// withJitter returns three quarters to five quarters of d, so that requests that failed
+// together are not repeated together.
+func withJitter(d time.Duration) time.Duration {
+	return d*3/4 + rand.N(d/2+1)
+}

@@ -1,0 +1,202 @@
+package witness
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// queuedLedger is a ledger that moved, waits for its next round, or is in a round. An
+// idle ledger has none.
+type queuedLedger struct {
+	tenant   id.Tenant
+	own      bool      // the organization has its own witnesses; written by the round
+	since    time.Time // of the first move after everything was cosigned
+	moved    bool      // since the last round began
+	paused   bool      // the ledger did not move, and waits for the end of a pause
+	running  bool
+	soonest  time.Time // of the next round, if the ledger moves
+	due      time.Time // of the next round
+	position int       // in the heap, -1 when not in it
+}
+
+// roundQueue orders the rounds. A ledger that moves gets a round at once, and the next
+// one an interval later if it moved again. Ledgers with own witnesses have a queue of
+// their own, so that slow own witnesses do not delay other ledgers.
+type roundQueue struct {
+	limit, rounds int
+
+	mu       sync.Mutex
+	entries  map[id.Tenant]*queuedLedger
+	waiting  dueHeap
+	ready    [2][]*queuedLedger // ledgers with the service's witnesses; with own ones
+	running  [2]int
+	overflow uint64 // ledgers for which there was no room
+	changed  chan struct{}
+}
+
+func newRoundQueue(limit, rounds int) *roundQueue {
+	return &roundQueue{
+		limit: limit, rounds: rounds,
+		entries: make(map[id.Tenant]*queuedLedger), changed: make(chan struct{}, 1),
+	}
+}
+
+// enqueueMoved notes that a ledger moved or is due. It reports false when there is no
+// room.
+func (a *roundQueue) enqueueMoved(t id.Tenant, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if e := a.entries[t]; e != nil {
+		a.noteMovedAgain(e, now)
+		return true
+	}
+	if len(a.entries) >= a.limit {
+		a.overflow++
+		return false
+	}
+	e := &queuedLedger{tenant: t, since: now, moved: true, position: -1}
+	a.entries[t] = e
+	a.appendReady(e)
+	a.signalChange()
+	return true
+}
+
+// enqueuePaused notes that a ledger is due at the end of a pause. Such a ledger does
+// not move, so room is reserved for those that do. It reports false when there is no
+// room.
+func (a *roundQueue) enqueuePaused(t id.Tenant, at time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.entries[t] != nil { // its round finds the pause
+		return true
+	}
+	if !a.hasSpareRoom() {
+		return false
+	}
+	e := &queuedLedger{tenant: t, paused: true, due: at, position: -1}
+	a.entries[t] = e
+	heap.Push(&a.waiting, e)
+	a.signalChange()
+	return true
+}
+
+// signalChange wakes the loop of Run. It never blocks.
+func (a *roundQueue) signalChange() {
+	select {
+	case a.changed <- struct{}{}:
+	default:
+	}
+}
+
+// noteMovedAgain notes that a queued ledger moved. The caller holds mu.
+func (a *roundQueue) noteMovedAgain(e *queuedLedger, now time.Time) {
+	if !e.moved {
+		e.moved, e.since = true, now
+	}
+	if e.position >= 0 && e.soonest.Before(e.due) { // it waits for one witness that rests, and others may be asked
+		e.due = e.soonest
+		heap.Fix(&a.waiting, e.position)
+		a.signalChange()
+	}
+}
+
+// appendReady adds a ledger to the ready queue. The caller holds mu.
+func (a *roundQueue) appendReady(e *queuedLedger) {
+	i := readyQueueIndex(e)
+	a.ready[i] = append(a.ready[i], e)
+}
+
+func readyQueueIndex(e *queuedLedger) int {
+	if e.own {
+		return 1
+	}
+	return 0
+}
+
+// takeDueRounds returns the rounds that begin now, and the time of the next one, or
+// zero when it is unknown.
+func (a *roundQueue) takeDueRounds(now time.Time) (rounds []*queuedLedger, next time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for len(a.waiting) > 0 && !a.waiting[0].due.After(now) {
+		e := heap.Pop(&a.waiting).(*queuedLedger)
+		if e.moved || e.paused {
+			a.appendReady(e)
+		} else {
+			delete(a.entries, e.tenant)
+		}
+	}
+	for i, limit := range [2]int{a.rounds, max(a.rounds/4, 1)} {
+		for a.running[i] < limit && len(a.ready[i]) > 0 {
+			e := a.ready[i][0]
+			a.ready[i] = a.ready[i][1:]
+			if !e.moved {
+				e.since = now
+			}
+			e.running, e.moved, e.paused = true, false, false
+			a.running[i]++
+			rounds = append(rounds, e)
+		}
+	}
+	if len(a.waiting) > 0 {
+		next = a.waiting[0].due
+	}
+	return rounds, next
+}
+
+// finishRound ends a round that began in the ready queue line. soonest is the time of
+// the next round if the ledger moves.
+func (a *roundQueue) finishRound(e *queuedLedger, line int, next retryTimes, soonest time.Time) {
+	a.mu.Lock()
+	a.running[line]--
+	e.running, e.soonest, e.due = false, soonest, soonest
+	if readyQueueIndex(e) != line { // it belongs to the other queue
+		a.appendReady(e)
+	} else {
+		a.scheduleNext(e, next)
+	}
+	a.mu.Unlock()
+	a.signalChange()
+}
+
+// scheduleNext adds a ledger to those that wait for their next round. The caller holds
+// mu.
+func (a *roundQueue) scheduleNext(e *queuedLedger, next retryTimes) {
+	switch {
+	case e.moved:
+	case !next.behind.IsZero():
+		e.moved = true
+		e.due = laterTime(e.due, earlierTime(next.behind, next.paused))
+	case !next.paused.IsZero() && a.hasSpareRoom():
+		e.paused = true
+		e.due = laterTime(e.due, next.paused)
+	}
+	heap.Push(&a.waiting, e)
+}
+
+// hasRoomForSweep reports whether a sweep may add a ledger.
+func (a *roundQueue) hasRoomForSweep() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.hasSpareRoom()
+}
+
+// hasSpareRoom reports whether there is more room than the half that is reserved for
+// moving ledgers. The caller holds mu.
+func (a *roundQueue) hasSpareRoom() bool { return len(a.entries) < max(a.limit/2, 1) }
+
+// countAndOldest returns the number of ledgers in memory, and since when the oldest one
+// waits.
+func (a *roundQueue) countAndOldest() (n int, since time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, e := range a.entries {
+		if (e.moved || e.running) && (since.IsZero() || e.since.Before(since)) {
+			since = e.since
+		}
+	}
+	return len(a.entries), since
+}

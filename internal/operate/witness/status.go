@@ -1,0 +1,86 @@
+package witness
+
+import (
+	"context"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/trust"
+)
+
+// Status is the state of an organization's witnesses, for its owners and the operator.
+type Status struct {
+	Policy     *trust.Policy // in force, with the service's witnesses, without logs
+	FailClosed bool
+	Newest     *Checkpoint     // the newest with a cosignature; nil for none
+	Quorum     *Checkpoint     // the newest with a quorum; nil for none
+	Witnesses  []WitnessStatus // in the order of the policy
+}
+
+// Checkpoint is a cosigned checkpoint.
+type Checkpoint struct {
+	Size         id.Index
+	Cosignatures []trust.Cosignature
+}
+
+// WitnessStatus is the last known state of one witness about the ledger.
+type WitnessStatus struct {
+	Name         string
+	Key          tlog.WitnessKey
+	Acknowledged id.Index   // the largest size that the witness cosigned, as far as is known; 0 for none
+	NotBefore    id.Instant // end of the pause after a refusal or a failure; 0 for none
+	Last         string     // result of the last submission, see LastResults; "" for none
+	At           id.Instant // time of Last; 0 for none
+}
+
+// LastResults are the values of WitnessStatus.Last. They are visible to the owners of
+// an organization. So they do not distinguish an unknown host name from a private one,
+// nor a witness that is away from one that asks for a pause.
+func LastResults() []string {
+	return []string{
+		string(cosigned), string(refused), string(unverified), string(failed), string(contradicted), string(unwell),
+	}
+}
+
+// Status reads the state of an organization's witnesses. The error is fault.NotFound
+// for an unknown tenant.
+func (w *Witnesses) Status(ctx context.Context, t id.Tenant) (Status, error) {
+	wanted, err := w.Organizations.Witnessing(ctx, t)
+	if err != nil {
+		return Status{}, err
+	}
+	f, err := w.policyInForce(t, wanted)
+	if err != nil {
+		return Status{}, err
+	}
+	p, err := w.readRecord(ctx, t)
+	if err != nil {
+		return Status{}, err
+	}
+	p.applyPolicy(f)
+	s := Status{
+		Policy: f.policy, FailClosed: f.failClosed,
+		Newest: f.describeCosigned(p.newest), Quorum: f.describeCosigned((&view{f, p}).newestWithQuorum()),
+	}
+	for _, target := range f.targets {
+		s.Witnesses = append(s.Witnesses, f.witnessStatus(target, p.hintOrZero(target.Key)))
+	}
+	return s, nil
+}
+
+// witnessStatus returns the last known state of a witness about the ledger. A newer
+// failure about another ledger overrides it.
+func (f *activePolicy) witnessStatus(t *target, h hint) WitnessStatus {
+	s := WitnessStatus{Name: t.Name, Key: t.Key, Acknowledged: h.Size, NotBefore: h.Until, Last: string(h.Last), At: h.At}
+	if asked, is := f.endpointOf(t).breaker.lastFailedCall(); is && id.InstantOf(asked) >= h.At {
+		s.Last, s.At = string(unwell), id.InstantOf(asked)
+	}
+	return s
+}
+
+func (f *activePolicy) describeCosigned(v *cosignedCheckpoint) *Checkpoint {
+	if v == nil {
+		return nil
+	}
+	return &Checkpoint{Size: v.checkpoint.Size, Cosignatures: f.policy.Cosignatures(v.note)}
+}
