@@ -42,7 +42,7 @@ func describeAgentKey(k agent.Key) keyView {
 	}
 }
 
-// orNull returns nil for what is not there.
+// orNull returns nil for the zero value.
 func orNull[T comparable](v T) *T {
 	var none T
 	if v == none {

@@ -18,10 +18,10 @@ type organizationView struct {
 	Disclosure     id.Disclosure   `json:"disclosure"`
 	SelfReview     bool            `json:"self_review"`
 	CreatedAt      id.Instant      `json:"created_at"`
-	Fault          log.Level       `json:"fault,omitzero"` // of the ledger; what the lists say may not be what holds
+	Fault          log.Level       `json:"fault,omitzero"` // of the ledger; with a fault the lists may be wrong
 }
 
-// answerOrganization shows settings beside what is wrong with their ledger.
+// answerOrganization shows settings beside the fault of their ledger.
 func (s *Server) answerOrganization(r *request, settings *org.Settings) (answer, error) {
 	view := describeOrganization(settings)
 	var err error
@@ -44,8 +44,8 @@ func (s *Server) getOrganization(r *request) (answer, error) {
 	return s.answerOrganization(r, settings)
 }
 
-// patchOrganization changes what is the organization's own to change: plan,
-// limits and activity are the operator's.
+// patchOrganization changes the settings that belong to the organization. Plan, limits
+// and activity belong to the operator.
 func (s *Server) patchOrganization(r *request) (answer, error) {
 	var body struct {
 		Disclosure *id.Disclosure `json:"disclosure"`

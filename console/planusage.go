@@ -17,7 +17,7 @@ type planUsageView struct {
 	Limits          limitsView `json:"limits"`
 }
 
-// limitsView has what is used of each bound of the organization.
+// limitsView has the use of each bound of the organization.
 type limitsView struct {
 	EventsPerMonth      usedView `json:"events_per_month"`
 	Agents              usedView `json:"agents"`
@@ -29,7 +29,7 @@ type limitsView struct {
 	StatementsPerMinute usedView `json:"statements_per_minute"`
 }
 
-// usedView is what is used of one bound.
+// usedView is the use of one bound.
 type usedView struct {
 	Used  *uint64 `json:"used"`  // null for a bound of each agent, or of each policy
 	Limit *uint64 `json:"limit"` // null: no bound

@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 )
 
-// policyView is a version of a policy: its document, with every member written
-// out as it is enforced, and what became of it.
+// policyView is a version of a policy: its document, with every member written out as it
+// is enforced, and its state.
 type policyView struct {
 	PolicyID     string            `json:"policy_id"`
 	Name         string            `json:"name"`

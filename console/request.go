@@ -61,7 +61,7 @@ const (
 	maxLimit     = 1000
 )
 
-// page is what part of a list is wanted.
+// page is the part of a list that is wanted.
 type page struct {
 	after string // the last item of the page before, "" for the first page
 	limit int

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 )
 
-// runView is a run of an automation tool, as its tool is told of it, and who started it.
+// runView is a run of an automation tool, as shown to the tool, and its ingest key.
 type runView struct {
 	RunID          workflow.ID     `json:"run_id"`
 	Status         workflow.Status `json:"status"`

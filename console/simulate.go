@@ -20,8 +20,8 @@ import (
 // large as one of an event.
 const maxSimulation = 512 << 10
 
-// simulation asks what a version of a policy says to one input, or would have said
-// to the newest events.
+// simulation asks for the decision of a version of a policy on one input, or on the newest
+// events.
 type simulation struct {
 	Version *uint64        `json:"version"`
 	Last    *int           `json:"last"`
@@ -76,7 +76,7 @@ func (q *simulation) checkMembers() error {
 	return nil
 }
 
-// explainInput explains what the policy says to the input.
+// explainInput explains the decision of the policy on the input.
 func (s *Server) explainInput(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy, q *simulation) (answer, error) {
 	members := map[string]jsontext.Value{"input": q.Input}
 	if q.Now != nil {
@@ -100,7 +100,7 @@ func (s *Server) explainInput(ctx context.Context, who *account.Session, v polic
 	return answer{http.StatusOK, describeTrial(v, &x, &trial)}, nil
 }
 
-// simulateEvents tells what the policy would have done to the newest events.
+// simulateEvents decides the newest events again by the policy.
 func (s *Server) simulateEvents(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy, last int) (answer, error) {
 	report, err := s.Rehearsals.SimulateEvents(ctx, who.Tenant, p, last)
 	if err != nil {

@@ -111,8 +111,7 @@ type changeView struct {
 	Reason      string     `json:"reason"`
 }
 
-// said is a decision and the rule that it is the word of, null where no policy
-// was asked.
+// said is a decision with its policy and rule, null where no policy was asked.
 type said struct {
 	Decision id.Decision `json:"decision"`
 	PolicyID *string     `json:"policy_id"`

@@ -8,11 +8,11 @@ import (
 	"github.com/agentledger/agentledger/internal/webhook"
 )
 
-// deadLetterView is a delivery that was given up. Its body is not shown: what it
-// told of is in the ledger.
+// deadLetterView is a delivery that was given up. Its body is not shown, because the
+// ledger holds its event.
 type deadLetterView struct {
 	ID        webhook.ID `json:"webhook_id"`
-	URL       *string    `json:"url"` // null for who may not change it: it may hold a secret
+	URL       *string    `json:"url"` // null for roles that may not change it, because it may hold a secret
 	Type      string     `json:"type"`
 	CreatedAt id.Instant `json:"created_at"`
 	GivenUpAt id.Instant `json:"given_up_at"`
@@ -28,8 +28,7 @@ func describeDeadLetter(d webhook.DeadLetter, role account.Role) deadLetterView 
 	return v
 }
 
-// listWebhooks shows the key that receivers check deliveries with, and what could
-// not be delivered.
+// listWebhooks shows the key with which receivers check deliveries, and the dead letters.
 func (s *Server) listWebhooks(r *request) (answer, error) {
 	p, err := r.parsePage()
 	if err != nil {

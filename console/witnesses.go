@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// Witnesses tells how an organization stands with its witnesses, and has them asked
+// Witnesses reports and refreshes the cosignatures of an organization's witnesses
 // (package witness).
 type Witnesses interface {
 	Status(ctx context.Context, t id.Tenant) (witness.Status, error)
@@ -60,8 +60,8 @@ func failureModeName(closed bool) string {
 	return failOpen
 }
 
-// answerWitnesses shows whom the organization's log is shown to and what they have
-// cosigned.
+// answerWitnesses shows the witnesses of the organization's log and their newest
+// cosignatures.
 func (s *Server) answerWitnesses(r *request) (answer, error) {
 	own, err := s.Orgs.Witnessing(r.Context(), r.who.Tenant)
 	if err != nil {
@@ -87,8 +87,8 @@ func (s *Server) answerWitnesses(r *request) (answer, error) {
 	return answer{http.StatusOK, v}, nil
 }
 
-// shownPolicy returns the organization's own policy, nil for none: as it was given to
-// who may change it, else without addresses.
+// shownPolicy returns the organization's own policy, nil for none. Roles that may not
+// change it see no addresses.
 func shownPolicy(policy string, role account.Role) (*string, error) {
 	if policy == "" {
 		return nil, nil
@@ -155,8 +155,8 @@ func (s *Server) deleteWitnesses(r *request) (answer, error) {
 	return answer{status: http.StatusNoContent}, err
 }
 
-// askWitnesses has the witnesses asked at once, also those that refused the log; what
-// they answer is shown by GET after a moment. There is no body to read.
+// askWitnesses asks the witnesses at once, also those that refused the log. GET shows
+// their answers after a moment. The request has no body.
 func (s *Server) askWitnesses(r *request) (answer, error) {
 	if _, err := s.Witnesses.AskNow(r.Context(), r.who.Tenant, witness.Owner); err != nil {
 		return answer{}, err

@@ -22,7 +22,7 @@ type signIn struct {
 	OrganizationID id.Organization `json:"organization_id"`
 }
 
-// signedIn is what login and me answer: the account, its place in the organization of the
+// signedIn is the answer to login and me: the account, its place in the organization of the
 // session, and all organizations that it could enter, offered ones among them.
 type signedIn struct {
 	Account       shownAccount        `json:"account"`

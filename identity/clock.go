@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/sysevent"
 )
 
-// shownClock is what the service goes by and what the machine shows.
+// shownClock is the time that the service trusts beside the time of the machine.
 type shownClock struct {
 	TrustedAt  id.Instant `json:"trusted_at"`
 	WallAt     id.Instant `json:"wall_at"`
@@ -52,8 +52,8 @@ type correctedClock struct {
 	Sequence uint64     `json:"sequence_num"`
 }
 
-// correctClock goes on when the caller goes, because a change that was made is better
-// told of than guessed at.
+// correctClock goes on when the client disconnects, because its outcome would be
+// unknown otherwise.
 func (s *Server) correctClock(w http.ResponseWriter, r *request) error {
 	tenant, err := s.findOrganization(r)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 )
 
 // Wrong platform secrets that a network may give: so many at once, then one in each
-// interval. A secret has at least 16 characters, so nobody who knows it needs as many.
+// interval. A caller that knows the secret needs fewer attempts, because a secret has at
+// least 16 characters and is pasted.
 const (
 	guessBurst   = 10
 	guessEvery   = 30 * time.Second

@@ -1,13 +1,13 @@
 // Package identity is the HTTP surface of the operator and of signing in: it
-// makes and changes organizations for whoever has the platform secret, and opens
+// makes and changes organizations for the holder of the platform secret, and opens
 // and closes the sessions of accounts.
 //
 // Invariants:
 //
 //   - A platform call without the secret is answered before its body is read. Wrong
-//     secrets are slowed down by network: who is elsewhere is not kept out by them.
-//   - A refused sign-in has one answer, whatever was wrong.
-//   - Nobody is in an organization by another's word alone: a membership that was offered
+//     secrets are slowed down by network, so that they never keep other networks out.
+//   - A refused sign-in has one answer for every reason.
+//   - An offer alone makes no account a member: a membership that was offered
 //     to a known account begins when that account signs in to the organization.
 //   - Secrets are in the answer that shows them once and in no log line.
 //   - The session cookie is HttpOnly and SameSite=Lax, and Secure where the
@@ -110,8 +110,9 @@ type Options struct {
 	PlatformSecret string // not empty
 	PublicURL      string // with https the cookie is Secure
 
-	// Address tells whom attempts to sign in and wrong platform secrets are counted for. Default: the peer
-	// of the connection. Behind a proxy, what that one says.
+	// Address returns the address for which attempts to sign in and wrong platform
+	// secrets are counted. Default: the peer of the connection. Behind a proxy: the
+	// address that the proxy reports.
 	Address func(*http.Request) netip.Addr
 
 	Metrics prometheus.Registerer // default: none
@@ -120,7 +121,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Server serves the surface. Of calls it keeps only who gave wrong platform secrets.
+// Server serves the surface. Between requests it keeps one thing: the networks that gave
+// wrong platform secrets.
 type Server struct {
 	Options
 	secret [sha256.Size]byte // hash of the platform secret

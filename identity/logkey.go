@@ -13,8 +13,8 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// changedLogKey is a key of an organization's log, with the members that
-// transparency/keys has of it.
+// changedLogKey is a key of an organization's log, with the members of its entry in
+// transparency/keys.
 type changedLogKey struct {
 	VerifierKey string    `json:"vkey"`
 	Use         string    `json:"use"`
@@ -30,8 +30,8 @@ func (s *Server) retireLogKey(w http.ResponseWriter, r *request) error {
 	return s.changeLogKey(w, r, http.StatusOK, s.LogKeys.RetireLogKey)
 }
 
-// changeLogKey makes one step of a rotation; there is no body to read. It goes on when the caller goes: a key
-// that was made is better told of than guessed at.
+// changeLogKey makes one step of a rotation. The request has no body. The step goes on
+// when the client disconnects, because its outcome would be unknown otherwise.
 func (s *Server) changeLogKey(w http.ResponseWriter, r *request, status int, change func(context.Context, id.Tenant, string) (log.LogKey, error)) error {
 	tenant, err := s.findOrganization(r)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// loginCounters count attempts to sign in by what became of them.
+// loginCounters count attempts to sign in by their result.
 type loginCounters struct {
 	accepted, refused, limited, failed prometheus.Counter
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// Witnesses has the witnesses of an organization's log asked at once, for the operator
-// of the service. It returns the names of those who are asked.
+// Witnesses asks the witnesses of an organization's log at once, for the operator of the
+// service. It returns the names of the witnesses.
 type Witnesses func(ctx context.Context, t id.Tenant) ([]string, error)
 
-// askedWitnesses are those who are asked about a log.
+// askedWitnesses are the names of the witnesses that are asked about a log.
 type askedWitnesses struct {
 	Asked []string `json:"asked"`
 }
 
-// askWitnesses does not wait for what the witnesses answer; there is no body to read.
+// askWitnesses does not wait for the answers of the witnesses. The request has no body.
 func (s *Server) askWitnesses(w http.ResponseWriter, r *request) error {
 	tenant, err := s.findOrganization(r)
 	if err != nil {

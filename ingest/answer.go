@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// answer is what a request gets that was not refused. Bodies are rendered by
-// hand: their members are few and this is the hot path.
+// answer is the answer to a request that was not refused. Bodies are rendered by hand,
+// because their members are few and this is the hot path.
 type answer struct {
 	status int
 	body   []byte // one JSON object, or a line for each
@@ -31,7 +31,7 @@ func (a answer) writeAs(w http.ResponseWriter, mediaType string) {
 	_, _ = w.Write(a.body) // a client that is gone reads nothing
 }
 
-// answer is what a request for the one event gets.
+// answer renders the answer to a request with one event.
 func (in *intake) answer() answer {
 	room := 64 + len(in.envelope.EventID)
 	if in.fate == created {
@@ -52,7 +52,7 @@ func (in *intake) status() int {
 }
 
 // appendMembers appends the members of the answer for an event that is in the
-// ledger. What the policy says is told when it says more than the agent did.
+// ledger. The policy's decision is a member when it differs from the declared one.
 func (in *intake) appendMembers(b []byte) []byte {
 	b = jcs.AppendString(append(b, `"event_id":`...), string(in.envelope.EventID))
 	if in.fate == replayed {
@@ -111,7 +111,7 @@ func appendObligations(b []byte, obligations []policy.Obligation) []byte {
 	return append(b, ']')
 }
 
-// withApproval adds what was asked for to the answer of an evaluation.
+// withApproval adds an approval to the answer of an evaluation.
 func withApproval(a answer, asked approval.Approval) answer {
 	b := append(a.body[:len(a.body)-1], `,"approval":`...)
 	return answer{a.status, append(appendApproval(b, asked), '}')}

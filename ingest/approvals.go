@@ -19,7 +19,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// maxClaim is the largest body, in bytes, of what is done with an approval.
+// maxClaim is the largest body, in bytes, of consume and cancel.
 const maxClaim = 4 << 10
 
 // postApproval serves POST /v1/ingest/approvals.
@@ -51,7 +51,7 @@ func (s *Server) postApproval(w http.ResponseWriter, r *http.Request, c caller, 
 	return nil
 }
 
-// wanted returns what an evaluation is to ask for, nil when it is to ask nothing.
+// wanted returns the approval that an evaluation asks for, nil for none.
 func (q *question) wanted(c caller, in policy.Input) (*approval.Question, error) {
 	switch string(q.requestApproval) {
 	case "", "false":
@@ -67,7 +67,7 @@ func (q *question) wanted(c caller, in policy.Input) (*approval.Question, error)
 	return &ask, err
 }
 
-// ask checks what only an approval is asked for with.
+// ask checks the members that only approvals have.
 func (q *question) ask(c caller, in policy.Input) (approval.Question, error) {
 	ask := approval.Question{Agent: in.Agent, Tool: in.Tool, Payload: in.Payload, IngestKeyID: c.KeyID}
 	if q.trace != nil {
@@ -135,7 +135,7 @@ func (s *Server) cancelApproval(w http.ResponseWriter, r *http.Request, c caller
 	return nil
 }
 
-// appendApproval appends what agents are told of an approval.
+// appendApproval appends the public members of an approval.
 func appendApproval(b []byte, a approval.Approval) []byte {
 	b = jcs.AppendString(append(b, `{"approval_id":`...), string(a.ID))
 	b = jcs.AppendString(append(b, `,"status":`...), string(a.Status))

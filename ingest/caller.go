@@ -12,7 +12,8 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// caller is who asks and the state of its organization's ledger at that moment.
+// caller is the ingest key of a request and the state of its organization's ledger when the
+// request came.
 type caller struct {
 	*org.Caller
 	state *log.State
@@ -38,8 +39,8 @@ func wantScope(name string) wanted {
 	return wanted{scope, name, unauthorized}
 }
 
-// enter finds out who asks, and whether its key and its organization may use a
-// route of this scope. A caller that is known and refused is returned without a state.
+// enter authenticates the caller and checks that its key has the scope and that its
+// organization is active. A known caller that is refused is returned without a state.
 func (s *Server) enter(r *http.Request, wants wanted) (caller, error) {
 	ctx := r.Context()
 	c, err := s.orgs.Authenticate(ctx, bearer(r.Header))

@@ -11,7 +11,7 @@ import (
 
 // failure is one reason why lines of a batch got a 5xx.
 type failure struct {
-	err   error // of the first of them
+	err   error // of the first such line
 	first int   // number of that line, from 1
 	lines int
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// Version is the one date of the interface that this surface serves, and what a
-// request without Service-Version gets.
+// Version is the date of the interface that this surface serves. A request without
+// Service-Version gets it too.
 const Version = "2026-05-18"
 
 const versionHeader = "Service-Version"

@@ -7,9 +7,9 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/meter"
 )
 
-// together returns how many of the first events may be put into the ledger at once: all
-// before a result whose intent is among them. An event is told to be a result by an intent
-// that is durable, so the result goes with the next ones.
+// together returns how many of the first events may be appended at once: all events before
+// the first result whose intent is among them. That result goes with the next events,
+// because its intent has to be durable first.
 func together(events []*intake) int {
 	var met map[id.Event]struct{} // of events[:n], nil while no result was met
 	for n, in := range events {
@@ -31,8 +31,8 @@ func together(events []*intake) int {
 	return len(events)
 }
 
-// findIntents looks for the intents of those events of c that say to be results. It
-// refuses them when nobody can tell, and returns the others.
+// findIntents looks up the intents of those events of c that claim to be results. When the
+// look-up fails it refuses these events. It returns all others.
 func (s *Server) findIntents(ctx context.Context, c caller, events []*intake) []*intake {
 	var results []meter.Result
 	for _, in := range events {

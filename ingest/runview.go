@@ -30,7 +30,7 @@ func appendPlaced(b []byte, p *workflow.Placed) []byte {
 	return append(b, `,"status":"created"`...)
 }
 
-// appendRecorded appends the answer to one step or a list of them.
+// appendRecorded appends the answer to one step or a list of steps.
 func appendRecorded(b []byte, all []workflow.Recorded, list bool) []byte {
 	if list {
 		b = append(b, '[')
@@ -60,7 +60,7 @@ func appendEnded(b []byte, run *workflow.Run) []byte {
 	return append(appendResult(b, run), '}')
 }
 
-// appendResult appends what a run comes to, or has come to so far.
+// appendResult appends the result of a run, or its counts so far.
 func appendResult(b []byte, run *workflow.Run) []byte {
 	r := &run.Result
 	b = strconv.AppendInt(append(b, `,"steps_recorded":`...), int64(r.Recorded), 10)
@@ -150,8 +150,8 @@ func appendRunEvent(b []byte, e *workflow.Event) []byte {
 	return append(b, '}')
 }
 
-// appendLinks appends where a run goes on and where anybody verifies its events, and
-// ends the object. {event_id} stands for one.
+// appendLinks appends the addresses of a run and of the verification of its events, and
+// ends the object. {event_id} stands for the id of an event.
 func appendLinks(b []byte, name workflow.ID, slug id.Slug) []byte {
 	self := "/v1/ingest/workflows/runs/" + string(name)
 	b = jcs.AppendString(append(b, `,"links":{"self":`...), self)

@@ -35,7 +35,7 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request, c caller, body 
 	if err := edge.DecodeStrict(body, &asked); err != nil {
 		return err
 	}
-	if err := c.speaksFor(asked.Agent); err != nil { // "" too: who is for some agents has to name one
+	if err := c.speaksFor(asked.Agent); err != nil { // "" too: a key for some agents has to name one
 		return err
 	}
 	run, started, made, err := s.workflows.Start(r.Context(), c.Tenant, workflow.Beginning{
@@ -98,7 +98,7 @@ func (b *stepBody) step() workflow.Step {
 	return step
 }
 
-// parseSteps reads one step or a list of them.
+// parseSteps reads one step or a list of steps.
 func parseSteps(body []byte) (steps []workflow.Step, list bool, err error) {
 	var bodies []stepBody
 	if list = bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")); list {

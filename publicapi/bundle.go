@@ -55,8 +55,8 @@ func (s *Server) verify(r request) (representation, error) {
 	return p, err
 }
 
-// verifyBundle checks a bundle as anybody can who has it and the policies of its log and
-// of the directory.
+// verifyBundle checks a bundle with the policies of its log and of the directory, as every
+// holder of the bundle can.
 func (s *Server) verifyBundle(ctx context.Context, state *log.State, b *verify.Bundle) error {
 	o := verify.Options{CheckedAt: id.InstantOf(s.clock())}
 	shown := []*log.State{state}
@@ -118,7 +118,7 @@ func (s *Server) makeNewestBundle(ctx context.Context, slug id.Slug, state *log.
 	return found, b, err
 }
 
-// makeEventBundle makes the bundle of one event of a log, all of it under one checkpoint.
+// makeEventBundle makes the bundle of one event of a log under one checkpoint.
 func (s *Server) makeEventBundle(ctx context.Context, slug id.Slug, state *log.State, name string) (*verify.Bundle, error) {
 	if !event.ValidEvent(name) {
 		return nil, notFound()
@@ -159,7 +159,7 @@ func (s *Server) readKeyClaim(ctx context.Context, state *log.State, b *verify.B
 	}
 	from, err := s.agents.CompromisedFrom(ctx, state, r.AgentID, r.KeyID)
 	if fault.Is(err, fault.NotFound) {
-		return "", nil // nobody claims anything of an agent that is not here; the event is evidence all the same
+		return "", nil // an unknown agent has no claim; the event is evidence all the same
 	}
 	if err != nil || b.LogIndex < from {
 		return "", err
@@ -167,7 +167,7 @@ func (s *Server) readKeyClaim(ctx context.Context, state *log.State, b *verify.B
 	return verify.KeyCompromised, nil
 }
 
-// readBundleParts reads what a bundle is made of.
+// readBundleParts reads the parts of a bundle.
 func (s *Server) readBundleParts(ctx context.Context, state *log.State, at id.Index) (p verify.Parts, err error) {
 	e, err := s.ledgers.Event(ctx, state, at, storage.FieldRecord|storage.FieldEnvelope)
 	if err != nil {
@@ -194,8 +194,8 @@ func (s *Server) readBundleParts(ctx context.Context, state *log.State, at id.In
 	return p, err
 }
 
-// operatorStatement tells what the service says of its own ledger. Of a fault
-// only the kind is public.
+// operatorStatement returns the statement of the service about its own ledger. A fault is
+// shown by its level alone.
 func (s *Server) operatorStatement(ctx context.Context, state *log.State) (*verify.OperatorStatement, error) {
 	done, err := s.ledgers.Reverified(ctx, state.Identity().Tenant)
 	if err != nil {

@@ -10,7 +10,7 @@ const codingGzip = "gzip"
 
 // wantsGzip reports whether a client that sent these values of Accept-Encoding
 // would rather have gzip than the bytes as they are (RFC 9110 section 12.5.3).
-// Who says nothing gets them as they are, and so does who refuses everything.
+// A client that names no coding, or refuses all, gets the bytes as they are.
 func wantsGzip(values []string) bool {
 	gzip, identity, others := -1.0, -1.0, -1.0 // not named
 	for _, value := range values {

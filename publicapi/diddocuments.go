@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/cache"
 )
 
-// documentForm says what a document shows.
+// documentForm is the subject of a document.
 type documentForm uint8
 
 const (
@@ -35,7 +35,7 @@ type documentName struct {
 // documentBody is a rendered document with its tag and length, for any media type.
 type documentBody representation
 
-// documentBytes is what a document takes beside its body.
+// documentBytes is about the memory of a document beside its body, in bytes.
 const documentBytes = 512
 
 // newDocuments returns a cache of so many bytes. Names of older config versions are never
@@ -47,7 +47,7 @@ func newDocuments(room int64) *cache.Loading[documentName, documentBody] {
 }
 
 // cachedDocument returns the document of a name in the form that Accept names. It is made by
-// find, once for all who ask for it.
+// find, once for concurrent requests.
 func (s *Server) cachedDocument(r request, name documentName, find func(context.Context) (did.Document, error)) (representation, error) {
 	media := preferredMedia(r.Header["Accept"], did.MediaJSON, did.MediaDID, did.MediaDIDJSON, did.MediaDIDLDJSON, did.MediaResolution)
 	name.resolved = media == did.MediaResolution

@@ -18,7 +18,7 @@ type Directory struct {
 	Listings Listings
 }
 
-// Listings tells what was last listed of a log.
+// Listings finds the newest listing of a log.
 type Listings interface {
 	// Listed returns the directory's event that lists a log, and the size listed;
 	// fault.NotFound when it never was.
@@ -66,7 +66,7 @@ type directoryPage struct {
 	Events   []directoryEvent `json:"events"`
 }
 
-// directoryEvent is a listing with what its entry commits to.
+// directoryEvent is a listing with the texts that its entry commits to.
 type directoryEvent struct {
 	LogIndex id.Index `json:"log_index"`
 	Record   string   `json:"record"`

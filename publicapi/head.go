@@ -27,7 +27,7 @@ func (s *Server) head(r request) (representation, error) {
 	return s.headAnswer(of, note)
 }
 
-// headSubject is what an answer about a head follows from, beside the checkpoint.
+// headSubject is the input of an answer about a head, beside the checkpoint.
 type headSubject struct {
 	slug          id.Slug
 	state         *log.State
@@ -50,8 +50,8 @@ func (s *Server) nameNeighbours(ctx context.Context, of *headSubject) error {
 	return err
 }
 
-// renderHead is of the checkpoint that is shown. Of a detached ledger nobody knows the
-// entry it ends with.
+// renderHead renders the checkpoint that is shown. The last entry of a detached ledger is
+// unknown.
 func (of headSubject) renderHead(note []byte) (representation, error) {
 	state := of.state
 	h := verify.NewHead(of.slug, state.Shown(), note, state.Last(), state.LastReceived())
@@ -67,8 +67,8 @@ func (of headSubject) renderHead(note []byte) (representation, error) {
 // maxHeads is of how many ledgers answers are kept, of one to a few KiB each.
 const maxHeads = 1024
 
-// keptHead is an answer and what it was made of. It keeps both in memory, so that
-// nothing newer can lie where they do.
+// keptHead is an answer with its input. It keeps the input in memory, so that no newer
+// input can have the same address.
 type keptHead struct {
 	headSubject
 	note []byte

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Ledgers reads the ledgers (package log). This surface has no writer of them.
+// Ledgers reads the ledgers (package log). This surface writes to none.
 type Ledgers interface {
 	States
 	Events

@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// An organization has one log, or a line of them: each but the newest is frozen, and
-// the one after it goes on in its place.
+// An organization has one log, or a line of logs: each but the newest is frozen, and the
+// next log of the line goes on in its place.
 
 // findInLine returns the first state that is of, from the newest of the line of s back;
 // fault.NotFound when there is none.

@@ -14,13 +14,12 @@ import (
 )
 
 // gzipLevel makes entry bundles 0.43 of their size. The next levels take two to
-// six times as long and save no more: what is left are hashes.
+// six times as long and save no more, because the rest are hashes.
 const gzipLevel = 1
 
-// press compresses entry bundles. The work is for strangers, so it is bounded: a
-// full bundle is compressed once as long as there is room to keep it, and half
-// of the processors compress at a time. Who comes while they are busy gets the
-// bytes as they are.
+// press compresses entry bundles. The work is for anonymous clients, so it is bounded: a
+// full bundle is compressed once as long as the cache has room for it, and half of the
+// processors compress at a time. While they are busy, clients get the bytes as they are.
 type press struct {
 	writers chan *gzip.Writer // those that are idle
 	bundles *cache.Map[bundleKey, representation]
@@ -33,7 +32,7 @@ type bundleKey struct {
 	index  uint64
 }
 
-// bundleBytes is about what a representation takes beside its body.
+// bundleBytes is about the memory of a bundle beside its body, in bytes.
 const bundleBytes = 192
 
 func newBundleCache(room int64) *cache.Map[bundleKey, representation] {

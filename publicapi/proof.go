@@ -27,7 +27,7 @@ func (s *Server) inclusion(r request) (representation, error) {
 	return renderInclusion(&verify.InclusionAnswer{LogIndex: at, TreeSize: size, LeafHash: leaf, RootHash: root, Hashes: hashes}), nil
 }
 
-// wantedLeaf reads what an inclusion proof is asked for: at < size <= state.Size().
+// wantedLeaf reads leaf and tree size of an inclusion proof: at < size <= state.Size().
 func (s *Server) wantedLeaf(r request, state *log.State) (at, size id.Index, err error) {
 	q, err := parseQuery(r.Request)
 	if err != nil {

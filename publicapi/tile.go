@@ -24,8 +24,8 @@ func (s *Server) logCheckpoint(r request) (representation, error) {
 	return s.newestCheckpoint(r, state)
 }
 
-// hasQuery reports whether a request has a query, an empty one too. A tile has one URL:
-// caches keep each URL for ever, so that queries would fill them with copies of it.
+// hasQuery reports whether a request has a query, an empty one too. A tile has one URL,
+// because caches keep each URL for ever, and queries would fill them with copies.
 func hasQuery(r *http.Request) bool { return r.URL.RawQuery != "" || r.URL.ForceQuery }
 
 // tile serves tile/<L>/<N>[.p/<W>].
@@ -87,7 +87,7 @@ func (s *Server) encodedEntries(r request, state *log.State, b tlog.Bundle) (rep
 	return p, err
 }
 
-// renderEntries reads an entry bundle, whose entries are rendered from what is stored.
+// renderEntries renders an entry bundle from stored events.
 func (s *Server) renderEntries(r request, state *log.State, b tlog.Bundle) (content []byte, err error) {
 	begin, count := id.Index(b.Index)*tlog.TileWidth, 0
 	var room [event.MaxEntryLen]byte

@@ -18,8 +18,8 @@ func (s *Server) checkpoint(r request) (representation, error) {
 	return s.newestCheckpoint(r, state)
 }
 
-// newestCheckpoint is the newest checkpoint with what cosignatures there are, or, if asked
-// for, the newest that has its quorum of them.
+// newestCheckpoint returns the newest checkpoint with its cosignatures. With cosigned=1 it
+// returns the newest checkpoint with a quorum of cosignatures.
 func (s *Server) newestCheckpoint(r request, state *log.State) (representation, error) {
 	q, err := parseQuery(r.Request)
 	if err != nil {
@@ -75,8 +75,8 @@ func (s *Server) keys(r request) (representation, error) {
 }
 
 // policy serves transparency/policy, a C2SP tlog-policy: the log's keys and where
-// its tiles are, the witnesses that are asked, and the quorum. Where witnesses are
-// asked is not told: some are private, and who verifies does not need it.
+// its tiles are, the witnesses that are asked, and the quorum. The
+// addresses of witnesses are left out: some are private, and verification needs none.
 func (s *Server) policy(r request) (representation, error) {
 	state, err := s.bySlug(r)
 	if err != nil {
@@ -98,9 +98,9 @@ func (s *Server) policy(r request) (representation, error) {
 }
 
 // policyLogs are the log lines of a policy: the keys that signed what is shown now, the
-// newest checkpoint and the one that bundles are under. A policy has no sizes, and
-// whoever accepts a key by it accepts whatever that signs: a key that was retired
-// before is not named, which is what retiring is for; transparency/keys has it.
+// newest checkpoint and the one that bundles are under. A policy has no sizes, and a
+// verifier that trusts a key by it trusts everything that the key signs. So a key that was
+// retired before is left out; transparency/keys has it.
 func (s *Server) policyLogs(ctx context.Context, state *log.State) ([]trust.Log, error) {
 	covering, _, err := s.witnesses.Covering(ctx, state, 0)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// Witnesses tells what witnesses have cosigned (package witness). Callers don't
-// change what they return.
+// Witnesses returns cosigned checkpoints (package witness). Callers MUST NOT change the
+// returned values.
 type Witnesses interface {
 	// Policy returns the policy in force for a ledger, without logs.
 	Policy(ctx context.Context, s *log.State) (*trust.Policy, error)
@@ -24,7 +24,7 @@ type Witnesses interface {
 	Covering(ctx context.Context, s *log.State, index id.Index) (tlog.Checkpoint, []byte, error)
 }
 
-// nobody is the witnesses of a service without any.
+// nobody is the Witnesses of a service without witnesses.
 type nobody struct{}
 
 func (nobody) Policy(context.Context, *log.State) (*trust.Policy, error) {

@@ -7,10 +7,10 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// RefuseBodies returns next, which gets no GET, HEAD or OPTIONS that announces a body: those
-// are answered 413 at once, and their connections closed. No call of those methods
-// takes a body, and http.Server waits before and after the answer for one that was
-// announced. Example: a poll whose body never comes would hold its connection.
+// RefuseBodies wraps next. A GET, HEAD or OPTIONS that announces a body is answered 413 at
+// once, and its connection is closed, because http.Server waits before and after the
+// answer for a body that was announced. For example, a poll whose body never comes would
+// hold its connection. No route of those methods takes a body.
 func (e *Edge) RefuseBodies(next http.Handler) http.Handler {
 	quiet := *e
 	quiet.Quiet = true
@@ -28,8 +28,8 @@ func methodTakesNoBody(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// refuseBody makes the connection end with the answer: nothing more is read of it than
-// what is there. A writer without deadlines has none to move.
+// refuseBody ends the connection with the answer: only bytes that have arrived are read.
+// The error of SetReadDeadline is ignored, because a writer of a test has no deadline.
 func refuseBody(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Connection", "close")
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now())

@@ -16,11 +16,11 @@ import (
 
 // Times of requests that are not answered in time.
 const (
-	// grace is how long a handler may take to answer once its context has ended: it
-	// knows best what has become of its work.
+	// grace is how long a handler may take to answer once its context has ended. Only
+	// the handler knows the outcome of its work.
 	grace = 500 * time.Millisecond
-	// maxLeft is how many handlers may go on behind requests that were answered without
-	// them. Beyond it requests are refused, so that those don't pile up.
+	// maxLeft is how many handlers may be left behind at a time. Beyond it requests are
+	// refused, so that goroutines do not pile up.
 	maxLeft = 1024
 )
 
@@ -41,8 +41,8 @@ func (b *Bound) LeftBehind() int64 { return b.left.Load() }
 // AnsweredLate returns how many requests were answered without their handlers.
 func (b *Bound) AnsweredLate() uint64 { return b.late.Load() }
 
-// boundHandler returns h in a goroutine of its own: a call of it that does not look at its
-// context (a read of a disk that does not answer can't) is left behind in time.
+// boundHandler runs h in a goroutine of its own. A call that ignores its context, as a read
+// of a disk that does not answer does, is left behind when its time is over.
 func (e *Edge) boundHandler(route string, h Handler) Handler {
 	if e.Bound == nil {
 		return h
@@ -59,8 +59,8 @@ func (e *Edge) boundHandler(route string, h Handler) Handler {
 	}
 }
 
-// cloneRouteContext returns a request with a route of its own: that of the router goes to
-// another request when the answer is sent.
+// cloneRouteContext returns a request with a route context of its own, because the router
+// reuses its context once the request is answered.
 func cloneRouteContext(r *http.Request) *http.Request {
 	of := chi.RouteContext(r.Context())
 	if of == nil {
@@ -117,7 +117,7 @@ func timeUntilLate(r *http.Request) time.Duration {
 	return time.Until(at) + grace
 }
 
-// watchLateHandler waits for a handler that nobody waits for any more.
+// watchLateHandler logs the end of a handler that was left behind.
 func (e *Edge) watchLateHandler(route string, done <-chan error) {
 	e.Bound.late.Add(1)
 	e.Bound.left.Add(1)

@@ -1,6 +1,9 @@
-// Package edge is the edge that all HTTP surfaces share: the one place where an
-// error becomes a status, a request gets its id and its log line, and a body is
-// read and checked.
+// Package edge is shared by all HTTP surfaces. It has the table of their routes and the
+// router, turns errors into statuses, gives each request its id and its log line, and
+// reads and checks bodies.
+//
+// A surface lists its routes in one Table and mounts it on the Router of its listener.
+// For each route it gives a Handler that checks the permission of the route.
 //
 // Invariants:
 //
@@ -12,8 +15,8 @@
 //     route's pattern stands for the path.
 //   - A handler that fails or panics after its answer has begun ends the
 //     connection, so that half an answer is not taken for a whole one.
-//   - A request is answered within Bound, and the time for which its body was on its
-//     way does not count: what it waits for in vain is 503.
+//   - A request is answered within Bound, with 503 when its work is not done by then.
+//     The time in which its body arrives does not count.
 //   - 503 and rate_limited answers have a Retry-After, plan_limit never has one.
 package edge
 
@@ -59,8 +62,8 @@ type Edge struct {
 	// connections, and have to say so.
 	Last func() bool
 
-	// Quiet is for routes of many requests: what is everyday there (answers below
-	// 500, overload) is logged at debug level, not at info.
+	// Quiet is for routes of many requests: their answers below 500 and their overload
+	// answers are logged at debug level, not at info.
 	Quiet bool
 }
 
@@ -81,7 +84,8 @@ func (e *Edge) serveRoute(route string, mode Mode, wait func(*http.Request) time
 	return e.wrapHandler(h, newRouteMeter(e.Metrics, route), wait)
 }
 
-// wrapHandler wraps h. wait, if not nil, returns what a request may take beyond Bound.
+// wrapHandler wraps h. wait, if not nil, returns the time that a request may take beyond
+// Bound.
 func (e *Edge) wrapHandler(h Handler, m *routeMeter, wait func(*http.Request) time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if e.Bound != nil {
@@ -150,8 +154,8 @@ func requestFault(ctx context.Context, err error) *fault.Error {
 	return fault.Of(err)
 }
 
-// EndedEarly returns err, as fault.Unavailable if it says nothing but that the context of
-// a request has ended.
+// EndedEarly returns err. An error that says only that the context of a request has ended
+// becomes fault.Unavailable.
 func EndedEarly(err error) error {
 	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	if ended && fault.Is(err, fault.Internal) {
@@ -197,7 +201,7 @@ func (e *Edge) logRequest(a *answer, r *http.Request, took time.Duration) {
 	e.Logger.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
-// logLevel is Error for what an operator has to look at, Warn for what passes.
+// logLevel is Error for faults that an operator has to look at, Warn for faults that pass.
 func (e *Edge) logLevel(f *fault.Error) slog.Level {
 	switch {
 	case e.Quiet && (f == nil || statusOfKind(f.Kind) < 500 || f.Kind == fault.Overloaded):
@@ -210,8 +214,8 @@ func (e *Edge) logLevel(f *fault.Error) slog.Level {
 	return slog.LevelWarn
 }
 
-// knownMethod returns the method if it is one that HTTP defines: others are the
-// client's text.
+// knownMethod returns the method of a request, "other" for a method that HTTP does not
+// define, because that is a text of the client.
 func knownMethod(r *http.Request) string {
 	for _, m := range listMethods() {
 		if r.Method == m {
@@ -221,7 +225,7 @@ func knownMethod(r *http.Request) string {
 	return "other"
 }
 
-// answer is a ResponseWriter that knows what became of it.
+// answer is a ResponseWriter that notes status, length and failure.
 type answer struct {
 	http.ResponseWriter
 	id      [1]string // the value of its header

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// fastPath holds the routes of mode Fast. A path whose pattern has no parameter is
-// found at once, another one by its text around the parameter. Paths with escapes are
-// left to chi.
+// fastPath holds the routes of mode Fast. It finds a pattern without a parameter by the
+// whole path, and a pattern with one by the text around the parameter. Paths with escapes
+// are left to chi.
 type fastPath struct {
 	handlers map[fastKey]http.Handler
 	prefixes []string // the texts before a parameter

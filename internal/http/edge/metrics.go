@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// Metrics counts what the edge does. Labels are bounded: routes are patterns,
-// codes are those of faults. A nil *Metrics counts nothing.
+// Metrics counts requests and refusals. Labels are bounded, because routes are patterns
+// and codes are those of faults. A nil *Metrics counts nothing.
 type Metrics struct {
 	inFlight prometheus.Gauge
 	seconds  *prometheus.HistogramVec // by route and class of status
@@ -34,8 +34,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-// CountRefusal counts an error answer that is a part of another answer, as a line of a
-// batch is. Handle counts those that are answers of their own.
+// CountRefusal counts an error answer that is part of another answer, for example a line
+// of a batch. All other error answers are counted by Handle.
 func (m *Metrics) CountRefusal(err error) {
 	if m == nil {
 		return

@@ -92,8 +92,8 @@ type Surface[H any] struct {
 	// Wait returns for how long a request of a LongPoll route waits beyond the deadline
 	// of other requests. It is required with such routes.
 	Wait func(*http.Request) time.Duration
-	// Prefixes are paths of which every request passes Around, unknown paths
-	// included. With Prefixes every pattern begins with one of them.
+	// Prefixes are paths. Every request below a prefix passes Around, unknown paths
+	// included. With Prefixes, every pattern MUST begin with a prefix.
 	Prefixes []string
 	Around   func(http.Handler) http.Handler
 }

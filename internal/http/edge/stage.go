@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// stagedWriter is the ResponseWriter of a handler that may be left behind. Until the handler
-// begins to answer, nothing that it does is seen: its headers lie apart.
+// stagedWriter is the ResponseWriter of a handler that may be left behind. Its headers are
+// apart from those of the answer until the handler begins to answer.
 type stagedWriter struct {
 	below  http.ResponseWriter
 	header http.Header // the handler's own
 
 	mu    sync.Mutex
 	begun bool
-	left  bool // somebody else has answered
+	left  bool // the request was answered without the handler
 }
 
 func newStagedWriter(w http.ResponseWriter) *stagedWriter {
@@ -41,7 +41,8 @@ func (s *stagedWriter) publishHeaders() {
 // finishHandler shows the headers of a handler that has returned.
 func (s *stagedWriter) finishHandler() { s.beginAnswer() }
 
-// abandonHandler reports whether the handler has not begun to answer. It can't any more then.
+// abandonHandler reports whether the handler has not begun to answer. After true it cannot
+// begin any more.
 func (s *stagedWriter) abandonHandler() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

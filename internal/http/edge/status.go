@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// retryAfter is what an answer says when its fault names no time.
+// retryAfter is the Retry-After of an answer whose fault names no time.
 const retryAfter = time.Second
 
 // statusOfKind is the table of fault kinds and statuses.
@@ -42,8 +42,8 @@ func statusOfKind(k fault.Kind) int {
 	return http.StatusInternalServerError
 }
 
-// StatusOf returns the status of an error: for answers that hold several, such
-// as batches.
+// StatusOf returns the status of an error, for answers that hold several, such as those to
+// batches.
 func StatusOf(err error) int { return statusOfKind(fault.Of(err).Kind) }
 
 // ErrorBody is the JSON of an error answer.
@@ -53,7 +53,7 @@ type ErrorBody struct {
 	RequestID string `json:"request_id,omitzero"` // of 5xx answers
 }
 
-// DescribeError returns what a client is told of an error.
+// DescribeError returns the public part of an error.
 func DescribeError(err error) ErrorBody {
 	f := fault.Of(err)
 	return ErrorBody{Error: f.Message, Code: codeOfFault(f)}
@@ -98,7 +98,7 @@ func (e *Edge) writeError(a *answer, f *fault.Error) {
 	_ = WriteJSON(a, status, body) // an ErrorBody always marshals
 }
 
-// retryAfterSeconds rounds up, as waiting too short is what it is to prevent.
+// retryAfterSeconds rounds up, because a client that comes too early is refused again.
 func retryAfterSeconds(d time.Duration) string {
 	if d <= 0 {
 		d = retryAfter

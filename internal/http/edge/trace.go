@@ -2,8 +2,8 @@ package edge
 
 import "net/http"
 
-// startSpan begins the span of a request. It is a root: what a client says of its own
-// trace is not taken over.
+// startSpan begins the span of a request. It is a root span, because the trace headers of
+// clients are not trusted.
 func (e *Edge) startSpan(a *answer, r *http.Request) *http.Request {
 	ctx, s := e.Tracer.StartSpan(r.Context(), knownMethod(r)+" "+a.meter.route)
 	a.span = s

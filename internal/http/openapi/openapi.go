@@ -5,7 +5,7 @@
 //
 //   - Every route is in the document, with every status that it can answer. The
 //     tests of the surfaces hold their traffic against it, in both directions
-//     (package internal/apicheck).
+//     (package openapitest).
 //   - Object schemas of answers are open: members may come, so clients ignore
 //     those that they do not know. Schemas of requests are closed where the
 //     service refuses unknown members.

@@ -23,7 +23,7 @@ type document struct {
 	compiled map[string]*jsonschema.Schema // by pointer
 }
 
-// location is what the document is called where a schema has to have an address.
+// location is the address of the document for the schema compiler.
 const location = "https://agentledger.invalid/openapi.json"
 
 func parseDocument(text []byte) (*document, error) {

@@ -10,7 +10,7 @@ import (
 // exchange is a request and its answer.
 type exchange struct {
 	request *http.Request
-	sent    []byte // what the handler read of the request's body
+	sent    []byte // the part of the request's body that the handler read
 	status  int
 	header  http.Header
 	body    []byte

@@ -53,7 +53,7 @@ func (n node) text() string {
 
 func (n node) isTrue() bool { return n.value == true }
 
-// members returns what an object holds, references followed.
+// members returns the members of an object, references followed.
 func (n node) members() map[string]node {
 	n = n.followReferences()
 	object, _ := n.value.(map[string]any)
@@ -64,7 +64,7 @@ func (n node) members() map[string]node {
 	return all
 }
 
-// items returns what an array holds, references followed.
+// items returns the items of an array, references followed.
 func (n node) items() []node {
 	n = n.followReferences()
 	array, _ := n.value.([]any)
@@ -75,7 +75,7 @@ func (n node) items() []node {
 	return all
 }
 
-// findReference returns what a reference into the document names.
+// findReference returns the node that a reference into the document names.
 func (d *document) findReference(reference string) node {
 	n := node{d, "", d.root}
 	path, ok := strings.CutPrefix(reference, "#/")

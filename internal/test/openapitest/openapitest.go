@@ -17,7 +17,7 @@
 // A package's tests have one Traffic, put the handler under test inside of
 // Watch, and call Main from TestMain:
 //
-//	var traffic = apicheck.Of("public")
+//	var traffic = openapitest.Of("public")
 //
 //	func TestMain(m *testing.M) { os.Exit(traffic.Main(m)) }
 package openapitest
@@ -37,8 +37,8 @@ import (
 	"github.com/agentledger/agentledger/internal/http/openapi"
 )
 
-// Traffic is what the tests of one surface asked and were answered. It may be
-// used by several goroutines.
+// Traffic is the requests and answers of the tests of one surface. Its methods may be
+// called concurrently.
 type Traffic struct {
 	tags []string
 	load func() (*document, error)
@@ -58,7 +58,8 @@ func Of(tags ...string) *Traffic {
 	}
 }
 
-// Watch returns next, with every exchange checked: what does not hold fails t.
+// Watch returns next, with every exchange checked. An exchange that is not documented
+// fails t.
 // Benchmarks get next itself.
 func (f *Traffic) Watch(t testing.TB, next http.Handler) http.Handler {
 	t.Helper()
@@ -84,7 +85,7 @@ func (f *Traffic) Watch(t testing.TB, next http.Handler) http.Handler {
 	})
 }
 
-// checkExchange notes an exchange and returns what is wrong with it.
+// checkExchange notes an exchange and returns its problems.
 func (f *Traffic) checkExchange(d *document, x exchange) []string {
 	o, parameters, found := d.findOperation(x.request)
 	if !found {
@@ -96,8 +97,8 @@ func (f *Traffic) checkExchange(d *document, x exchange) []string {
 	return o.checkExchange(x, parameters)
 }
 
-// Main runs the tests and, if all of them ran and passed, checks that nothing is
-// documented that none of them has seen. It returns the status to exit with.
+// Main runs the tests. When all tests ran and passed, it checks that each documented
+// status was seen. It returns the exit status.
 func (f *Traffic) Main(m *testing.M) int {
 	if !flag.Parsed() {
 		flag.Parse()

@@ -32,7 +32,7 @@ func (o *operation) documentedStatuses() (all []string) {
 	return all
 }
 
-// checkExchange returns what is wrong with an exchange.
+// checkExchange returns the problems of an exchange.
 func (o *operation) checkExchange(x exchange, parameters map[string]string) []string {
 	problems := checkAnswer(o.node.member("responses"), x)
 	if x.status < 400 && x.request.Method != http.MethodOptions { // a preflight is about another request
@@ -117,7 +117,7 @@ func (o *operation) checkRequestBody(x exchange) []string {
 		return []string{"a body was read that is not documented"}
 	}
 	media := x.request.Header.Get("Content-Type")
-	if media == "" { // then it is what the operation takes
+	if media == "" { // then it is the media type of the operation
 		for media = range documented.member("content").members() {
 		}
 	}

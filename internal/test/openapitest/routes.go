@@ -83,7 +83,7 @@ func (p *path) matchPattern(pattern string) (literals int, ok bool) {
 	return literals, len(parts) == len(p.segments)
 }
 
-// checkRoute returns what an operation says otherwise than its route.
+// checkRoute returns where an operation and its route differ.
 func (o *operation) checkRoute(route edge.Listed) (problems []string) {
 	optional := true // no credential is a way too
 	var credentials []string
