@@ -34,7 +34,8 @@ func (c adoptCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	ledgers, err := log.Open(ctx, log.Options{Store: s.engine, Keyring: s.keyring, Anchors: s.anchors, Logger: newLogger(c.Logging, out.stderr)})
+	ledgers, err := log.Open(ctx, log.Options{Store: s.engine, Keyring: s.keyring, Anchors: s.anchors,
+		Logger: newLogger(c.Logging, out.stderr)})
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
@@ -47,7 +48,8 @@ func (c adoptCommand) Run(ctx context.Context, out terminal) error {
 		_, err = fmt.Fprintf(out.stdout, "%s: its anchor is newer already, at size %d\n", checkpoint.Origin, anchored)
 		return err
 	}
-	_, err = fmt.Fprintf(out.stdout, "%s: the checkpoint at size %d is its anchor now\n", checkpoint.Origin, checkpoint.Size)
+	_, err = fmt.Fprintf(out.stdout, "%s: the checkpoint at size %d is its anchor now\n", checkpoint.Origin,
+		checkpoint.Size)
 	return err
 }
 

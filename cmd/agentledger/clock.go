@@ -27,7 +27,8 @@ func (s *service) buildClock(c config.Serve) error {
 	s.clock = clock.New(s.watch.clocks, clock.Start{Newest: newest, MaxGap: c.ClockMaxGap, Accept: c.AcceptClock})
 	s.watch.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_clock_held", Help: "1 while the machine's clock is not trusted: nothing is appended and nothing ends by time.",
+			Name: "agentledger_clock_held",
+			Help: "1 while the machine's clock is not trusted: nothing is appended and nothing ends by time.",
 		}, func() float64 {
 			if s.clock.Held() != "" {
 				return 1
@@ -35,7 +36,8 @@ func (s *service) buildClock(c config.Serve) error {
 			return 0
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_clock_offset_seconds", Help: "How far the machine's clock lies ahead of where it should be.",
+			Name: "agentledger_clock_offset_seconds",
+			Help: "How far the machine's clock lies ahead of where it should be.",
 		}, func() float64 { return s.clock.Status().Offset.Seconds() }),
 	)
 	return nil

@@ -40,7 +40,8 @@ func (c correctClockCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return fmt.Errorf("correct clock: %w", err)
 	}
-	_, err = fmt.Fprintf(out.stdout, "corrected: from %s back to %s\nIt is event %d of the log.\n", made.Newest, made.Received, made.Sequence)
+	_, err = fmt.Fprintf(out.stdout, "corrected: from %s back to %s\nIt is event %d of the log.\n", made.Newest,
+		made.Received, made.Sequence)
 	return err
 }
 
@@ -51,8 +52,9 @@ const correctionTimeout = time.Minute
 // correctByServer asks the server that runs.
 func (c correctClockCommand) correctByServer(ctx context.Context, _ terminal) (made correctedClock, err error) {
 	err = platformCall{
-		server: c.Server, store: c.Store, secretFile: c.PlatformSecretFile, timeout: correctionTimeout, method: http.MethodPost,
-		path: "/organizations/" + url.PathEscape(c.Slug) + "/clock", body: map[string]any{"reason": c.Reason},
+		server: c.Server, store: c.Store, secretFile: c.PlatformSecretFile, timeout: correctionTimeout,
+		method: http.MethodPost,
+		path:   "/organizations/" + url.PathEscape(c.Slug) + "/clock", body: map[string]any{"reason": c.Reason},
 	}.callServer(ctx, &made)
 	return made, err
 }

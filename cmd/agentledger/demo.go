@@ -102,7 +102,8 @@ func (s *stage) printConclusion(what string) { fmt.Fprintf(s.out, "   => %s\n", 
 // checkStoppedStore reads the stopped store again from its first event.
 func (s *stage) checkStoppedStore(ctx context.Context, settings config.Serve) error {
 	s.beginScene("The server has stopped; its files are read again from the first event")
-	st, err := openStoreReadOnly(ctx, settings.Store, settings.Tuning, newLogger(config.Logging{LogLevel: "error"}, io.Discard), anchor.OpenReadOnly)
+	st, err := openStoreReadOnly(ctx, settings.Store, settings.Tuning,
+		newLogger(config.Logging{LogLevel: "error"}, io.Discard), anchor.OpenReadOnly)
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,8 @@ func (s *stage) checkStoppedStore(ctx context.Context, settings config.Serve) er
 	if err := errors.Join(err, st.Close()); err != nil {
 		return err
 	}
-	s.countCheck(result.Findings == 0 && result.Events > 0, "fsck: %d ledgers, %d events, %d faults", result.Ledgers, result.Events, result.Findings)
+	s.countCheck(result.Findings == 0 && result.Events > 0, "fsck: %d ledgers, %d events, %d faults", result.Ledgers,
+		result.Events, result.Findings)
 	s.printConclusion("what was acknowledged is on disk: entries, records, signatures, tiles and heads fit together")
 	return nil
 }

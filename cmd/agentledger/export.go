@@ -116,7 +116,8 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 	if err := rekey.BeginRekeying(ctx, s.engine, s.keyring); err != nil {
 		return errors.Join(err, s.Close())
 	}
-	i := transfer.Importer{Place: s.transferPlace(logger), Dir: c.From, Sealed: sealedRecords(), Reopen: c.Reopen, Report: progress.printProgress}
+	i := transfer.Importer{Place: s.transferPlace(logger), Dir: c.From, Sealed: sealedRecords(), Reopen: c.Reopen,
+		Report: progress.printProgress}
 	done, err := i.Run(ctx, c.Organization)
 	if err = errors.Join(err, s.engine.Close()); err != nil {
 		return transferError(out, err)

@@ -22,12 +22,14 @@ func (c fsckCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	result, err := audit.Fsck(ctx, s.engine, s.keyring, s.anchors, func(f audit.Finding) { fmt.Fprintln(out.stdout, f) })
+	result, err := audit.Fsck(ctx, s.engine, s.keyring, s.anchors,
+		func(f audit.Finding) { fmt.Fprintln(out.stdout, f) })
 	if err := errors.Join(err, s.Close()); err != nil {
 		return err
 	}
 	if result.Importing > 0 {
-		fmt.Fprintf(out.stdout, "%d of the ledgers have not arrived: run their import again, or give it up (import --drop)\n", result.Importing)
+		fmt.Fprintf(out.stdout,
+			"%d of the ledgers have not arrived: run their import again, or give it up (import --drop)\n", result.Importing)
 	}
 	if result.Moved > 0 {
 		fmt.Fprintf(out.stdout, "%d of the ledgers were moved to another store\n", result.Moved)

@@ -27,7 +27,8 @@ func (s *service) addHealthRoutes(r *edge.Router, shared *edge.Edge) {
 	quiet.Quiet = true
 	var table edge.Table[edge.Handler]
 	table.Add(edge.GetAndHead, "/livez", edge.Permission{}, edge.Body{}, edge.Plain(http.HandlerFunc(serveAlive)))
-	table.Add(edge.GetAndHead, "/readyz", edge.Permission{}, edge.Body{}, edge.Plain(http.HandlerFunc(s.serveReadiness)))
+	table.Add(edge.GetAndHead, "/readyz", edge.Permission{}, edge.Body{},
+		edge.Plain(http.HandlerFunc(s.serveReadiness)))
 	edge.Mount(r, edge.PlainSurface(&quiet), table)
 }
 
@@ -98,7 +99,8 @@ func (p *storeProbe) askStore(ctx context.Context, store interface {
 	}
 }
 
-func (p *storeProbe) readFirstTenant(ctx context.Context, q *question, tenants func(context.Context) iter.Seq2[id.Tenant, error]) {
+func (p *storeProbe) readFirstTenant(ctx context.Context, q *question,
+	tenants func(context.Context) iter.Seq2[id.Tenant, error]) {
 	ctx, cancel := context.WithTimeout(ctx, questionTime)
 	defer cancel()
 	for _, q.err = range tenants(ctx) {

@@ -49,7 +49,8 @@ type madeKey struct {
 
 // Run makes the organization and prints its credentials, once.
 func (c initCommand) Run(ctx context.Context, out terminal) error {
-	settings := config.Serve{Store: c.Store, Identity: c.Identity, Limits: c.Limits, Logging: c.Logging, Tuning: c.Tuning}
+	settings := config.Serve{Store: c.Store, Identity: c.Identity, Limits: c.Limits, Logging: c.Logging,
+		Tuning: c.Tuning}
 	if err := settings.Validate(); err != nil {
 		return err
 	}
@@ -68,30 +69,36 @@ func (c initCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out.stdout, "organization %s (%s)\norigin       %s\nlog key      %s\ningest key   %s\nagent        %s\n\nThe ingest key and the private key are shown this once.\n",
+	_, err = fmt.Fprintf(out.stdout,
+		"organization %s (%s)\norigin       %s\nlog key      %s\ningest key   %s\nagent        %s\n\nThe ingest key and the private key are shown this once.\n",
 		m.OrganizationID, m.Slug, m.Origin, m.LogKey, m.IngestKey.Secret, credentials)
 	return err
 }
 
-func (c initCommand) makeOrganization(ctx context.Context, settings config.Serve, out terminal) (m madeOrganization, err error) {
+func (c initCommand) makeOrganization(ctx context.Context, settings config.Serve,
+	out terminal) (m madeOrganization, err error) {
 	disclosure, err := id.ParseDisclosure(c.Disclosure)
 	if err != nil {
 		return madeOrganization{}, err
 	}
-	s, err := openService(ctx, settings, logOnlyObservation(newLogger(c.Logging, out.stderr)), func(err error) { panic(err) })
+	s, err := openService(ctx, settings, logOnlyObservation(newLogger(c.Logging, out.stderr)),
+		func(err error) { panic(err) })
 	if err != nil {
 		return madeOrganization{}, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	r, err := s.founder.CreateOrganization(ctx, provision.Request{
-		Name: c.Name, Slug: id.Slug(c.Slug), Plan: c.Plan, Disclosure: disclosure, AdminEmail: c.AdminEmail, AdminPassword: c.AdminPassword,
+		Name: c.Name, Slug: id.Slug(c.Slug), Plan: c.Plan, Disclosure: disclosure, AdminEmail: c.AdminEmail,
+		AdminPassword: c.AdminPassword,
 	})
 	if err != nil {
 		return madeOrganization{}, err
 	}
 	identity := r.State.Identity()
 	return madeOrganization{
-		OrganizationID: identity.Organization, Slug: r.Slug, Origin: identity.Origin, LogKey: r.State.VerifierKey().String(),
-		MembershipID: r.Membership.ID, Account: r.Account(), Agent: r.Agent, IngestKey: madeKey{KeyID: r.IngestKey.ID, Secret: r.Token.Reveal()},
+		OrganizationID: identity.Organization, Slug: r.Slug, Origin: identity.Origin,
+		LogKey:       r.State.VerifierKey().String(),
+		MembershipID: r.Membership.ID, Account: r.Account(), Agent: r.Agent,
+		IngestKey: madeKey{KeyID: r.IngestKey.ID, Secret: r.Token.Reveal()},
 	}, nil
 }

@@ -43,10 +43,12 @@ func (c rotateLogKeyCommand) Run(ctx context.Context, out terminal) error {
 		return fmt.Errorf("rotate log key: %w", err)
 	}
 	if key.ToSize != nil {
-		_, err = fmt.Fprintf(out.stdout, "retired: %s\nIt signs no tree of size %d or more.\n", key.VerifierKey, *key.ToSize)
+		_, err = fmt.Fprintf(out.stdout, "retired: %s\nIt signs no tree of size %d or more.\n", key.VerifierKey,
+			*key.ToSize)
 		return err
 	}
-	_, err = fmt.Fprintf(out.stdout, "new key: %s\nBoth keys sign from size %d on, until --finish.\n", key.VerifierKey, key.FromSize)
+	_, err = fmt.Fprintf(out.stdout, "new key: %s\nBoth keys sign from size %d on, until --finish.\n", key.VerifierKey,
+		key.FromSize)
 	return err
 }
 
@@ -61,7 +63,8 @@ func (c rotateLogKeyCommand) rotateByServer(ctx context.Context, _ terminal) (ke
 		path += "/retire"
 	}
 	err = platformCall{
-		server: c.Server, store: c.Store, secretFile: c.PlatformSecretFile, timeout: rotationTimeout, method: http.MethodPost, path: path,
+		server: c.Server, store: c.Store, secretFile: c.PlatformSecretFile, timeout: rotationTimeout,
+		method: http.MethodPost, path: path,
 	}.callServer(ctx, &key)
 	return key, err
 }

@@ -40,7 +40,8 @@ func (m machine) serveUntilDone(ctx context.Context, c config.Serve, out termina
 }
 
 // startOrReadOnly starts the service, read-only when a volume takes no writes. reason is why.
-func (m machine) startOrReadOnly(ctx context.Context, c config.Serve, logger *slog.Logger) (s *server, reason, err error) {
+func (m machine) startOrReadOnly(ctx context.Context, c config.Serve,
+	logger *slog.Logger) (s *server, reason, err error) {
 	if c.ReadOnly {
 		s, err = m.startServer(ctx, c, logger)
 		return s, nil, err
@@ -58,13 +59,15 @@ func (m machine) startOrReadOnly(ctx context.Context, c config.Serve, logger *sl
 	if s, err = m.startServer(ctx, c, logger); err != nil {
 		return nil, nil, errors.Join(reason, fmt.Errorf("read-only: %w", err))
 	}
-	logger.Error("serving read-only: everything is shown and nothing is written, until the volume takes writes again", "err", reason)
+	logger.Error("serving read-only: everything is shown and nothing is written, until the volume takes writes again",
+		"err", reason)
 	return s, reason, nil
 }
 
 // runServer serves until ctx ends or something fails. again says that the volumes take writes
 // which did not for the given reason; nil is none.
-func (m machine) runServer(ctx context.Context, s *server, reason error, out terminal, logger *slog.Logger) (again bool, err error) {
+func (m machine) runServer(ctx context.Context, s *server, reason error, out terminal,
+	logger *slog.Logger) (again bool, err error) {
 	if s.madeSecretFile != "" {
 		fmt.Fprintf(out.stdout, "platform secret made in %s\n", s.madeSecretFile)
 	}
@@ -74,7 +77,8 @@ func (m machine) runServer(ctx context.Context, s *server, reason error, out ter
 	taken := make(chan bool, 1)
 	if reason != nil {
 		go func() {
-			taken <- waitUntilWritable(looking, func() error { return m.volumes(writtenFolders(s.settings.Store)) }, m.pause)
+			taken <- waitUntilWritable(looking, func() error { return m.volumes(writtenFolders(s.settings.Store)) },
+				m.pause)
 		}()
 	}
 	select {

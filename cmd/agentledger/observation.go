@@ -24,19 +24,23 @@ type observation struct {
 }
 
 func newObservation(ctx context.Context, c config.Serve, logger *slog.Logger) (*observation, error) {
-	tracer, stop, err := newTracer(ctx, traceOptions{endpoint: c.TraceEndpoint, ratio: c.TraceRatio, version: programVersion()})
+	tracer, stop, err := newTracer(ctx, traceOptions{endpoint: c.TraceEndpoint, ratio: c.TraceRatio,
+		version: programVersion()})
 	if err != nil {
 		return nil, err
 	}
-	o := &observation{logger: logger, registry: prometheus.NewRegistry(), tracer: tracer, stop: stop, clocks: clock.Machine()}
-	o.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	o := &observation{logger: logger, registry: prometheus.NewRegistry(), tracer: tracer, stop: stop,
+		clocks: clock.Machine()}
+	o.registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registerBuildInfo(o.registry, programVersion())
 	return o, nil
 }
 
 // logOnlyObservation is for commands that do not serve: it has a log, and no metrics or traces.
 func logOnlyObservation(logger *slog.Logger) *observation {
-	return &observation{logger: logger, registry: prometheus.NewRegistry(), clocks: clock.Machine(), stop: func(context.Context) error { return nil }}
+	return &observation{logger: logger, registry: prometheus.NewRegistry(), clocks: clock.Machine(),
+		stop: func(context.Context) error { return nil }}
 }
 
 // newEdge returns the edge of all surfaces.
@@ -48,7 +52,8 @@ func (o *observation) newEdge() *edge.Edge {
 func (o *observation) registerRequestMetrics(b *edge.Bound) {
 	o.registry.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "agentledger_http_requests_late_total", Help: "Requests that were answered for a handler that did not come back in time.",
+			Name: "agentledger_http_requests_late_total",
+			Help: "Requests that were answered for a handler that did not come back in time.",
 		}, func() float64 { return float64(b.AnsweredLate()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_http_requests_left", Help: "Handlers that go on although their requests were answered.",
@@ -64,10 +69,12 @@ func (o *observation) registerConnectionMetrics(name string, l *listener.Listene
 			Name: "agentledger_connections", Help: "Open connections.", ConstLabels: labels,
 		}, func() float64 { return float64(l.Connections().Open) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "agentledger_connections_evicted_total", Help: "Idle connections that were closed to make room.", ConstLabels: labels,
+			Name: "agentledger_connections_evicted_total", Help: "Idle connections that were closed to make room.",
+			ConstLabels: labels,
 		}, func() float64 { return float64(l.Connections().Evicted) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "agentledger_connections_refused_total", Help: "Connections for which there was no room.", ConstLabels: labels,
+			Name: "agentledger_connections_refused_total", Help: "Connections for which there was no room.",
+			ConstLabels: labels,
 		}, func() float64 { return float64(l.Connections().Refused) }),
 	)
 }

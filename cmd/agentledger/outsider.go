@@ -36,21 +36,25 @@ func playTrouble(ctx context.Context, s *stage, w *worker, other foundedOrganiza
 	if err != nil {
 		return err
 	}
-	foreign, err := stranger.signer.SignEvent(client.Event{ActionKind: "tool_call", ActorPrincipal: "stranger", Decision: id.Allow})
+	foreign, err := stranger.signer.SignEvent(client.Event{ActionKind: "tool_call", ActorPrincipal: "stranger",
+		Decision: id.Allow})
 	if err != nil {
 		return err
 	}
 	s.checkRefused(w.sendEnvelope(ctx, foreign), http.StatusForbidden, "another organization's event under this key")
 
-	posing, err := client.NewSigner(client.Identity{Organization: w.org.OrganizationID, Agent: w.org.Agent.AgentID, Key: "key_unknown"}, make([]byte, 32))
+	posing, err := client.NewSigner(client.Identity{Organization: w.org.OrganizationID, Agent: w.org.Agent.AgentID,
+		Key: "key_unknown"}, make([]byte, 32))
 	if err != nil {
 		return err
 	}
-	unknown, err := posing.SignEvent(client.Event{ActionKind: "tool_call", ActorPrincipal: "nobody", Decision: id.Allow})
+	unknown, err := posing.SignEvent(client.Event{ActionKind: "tool_call", ActorPrincipal: "nobody",
+		Decision: id.Allow})
 	if err != nil {
 		return err
 	}
-	s.checkRefused(w.sendEnvelope(ctx, unknown), http.StatusUnprocessableEntity, "signed by a key that was never registered")
+	s.checkRefused(w.sendEnvelope(ctx, unknown), http.StatusUnprocessableEntity,
+		"signed by a key that was never registered")
 	after, err := w.log.fetchHead(ctx)
 	if err != nil {
 		return err
@@ -76,7 +80,8 @@ func (s *stage) checkRefused(err error, status int, what string) {
 }
 
 // playOutsider checks from outside, with the pinned key and nothing else.
-func playOutsider(ctx context.Context, s *stage, running *server, acme foundedOrganization, morning tlog.Checkpoint, sent [][]byte) error {
+func playOutsider(ctx context.Context, s *stage, running *server, acme foundedOrganization, morning tlog.Checkpoint,
+	sent [][]byte) error {
 	s.beginScene("An outsider with no account checks, trusting only the pinned key")
 	l, err := newPublicLog(running.mainURL(), acme)
 	if err != nil {
@@ -122,14 +127,16 @@ func (s *stage) checkBundle(raw []byte, vkey string, name id.Event) error {
 		return err
 	}
 	report := verify.Check(bundle, verify.Options{Key: &key})
-	s.countCheck(report.OK && report.SignatureOK != nil && *report.SignatureOK, "bundle of %s: inclusion, checkpoint, chain, record, signature, envelope", name)
+	s.countCheck(report.OK && report.SignatureOK != nil && *report.SignatureOK,
+		"bundle of %s: inclusion, checkpoint, chain, record, signature, envelope", name)
 	bent := decided.ReplaceAll(raw, []byte(`\"effective\":\"allow\"`))
 	tampered, err := verify.ParseBundle(bent)
 	if err != nil {
 		return err
 	}
 	report = verify.Check(tampered, verify.Options{Key: &key})
-	s.countCheck(!report.OK && len(report.Errors) > 0, "the same with its decision changed is found out: %s", firstOrEmpty(report.Errors))
+	s.countCheck(!report.OK && len(report.Errors) > 0, "the same with its decision changed is found out: %s",
+		firstOrEmpty(report.Errors))
 	return nil
 }
 
@@ -144,7 +151,8 @@ func firstOrEmpty(all []string) string {
 func (s *stage) printInvitation(running *server) {
 	public := running.mainURL() + "/v1/public"
 	fmt.Fprintf(s.out, "\n%d checks passed, %d failed. Still serving; try:\n\n", s.passed, s.failed)
-	for _, path := range []string{"/orgs/acme/transparency/head", "/orgs/acme/transparency/checkpoint", "/orgs/acme/verify/day-05?verify=1", "/orgs/acme/transparency/consistency?from=1"} {
+	for _, path := range []string{"/orgs/acme/transparency/head", "/orgs/acme/transparency/checkpoint",
+		"/orgs/acme/verify/day-05?verify=1", "/orgs/acme/transparency/consistency?from=1"} {
 		fmt.Fprintf(s.out, "   curl '%s%s'\n", public, path)
 	}
 	fmt.Fprintf(s.out, "\nStop with Ctrl-C.\n")

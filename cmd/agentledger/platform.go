@@ -51,15 +51,18 @@ type credentials struct {
 }
 
 // foundOrganization makes an organization.
-func (o *operator) foundOrganization(ctx context.Context, secret string, request map[string]any) (foundedOrganization, error) {
+func (o *operator) foundOrganization(ctx context.Context, secret string,
+	request map[string]any) (foundedOrganization, error) {
 	var f foundedOrganization
-	err := o.callJSON(ctx, "POST", o.identity+"/v1/id/platform/organizations", http.Header{"X-Platform-Secret": {secret}}, request, &f)
+	err := o.callJSON(ctx, "POST", o.identity+"/v1/id/platform/organizations",
+		http.Header{"X-Platform-Secret": {secret}}, request, &f)
 	return f, err
 }
 
 // signIn begins a session, which the later console calls use.
 func (o *operator) signIn(ctx context.Context, email, password string) error {
-	return o.callJSON(ctx, "POST", o.identity+"/v1/id/auth/login", nil, map[string]any{"email": email, "password": password}, nil)
+	return o.callJSON(ctx, "POST", o.identity+"/v1/id/auth/login", nil,
+		map[string]any{"email": email, "password": password}, nil)
 }
 
 // callConsole makes one call of the console.

@@ -13,6 +13,24 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
+// runningServer names a server that runs and its platform secret.
+type runningServer struct {
+	Server             string `help:"Address of the identity listener of the server that runs, http://127.0.0.1:8091; it needs the platform secret." required:"" placeholder:"URL"`
+	Data               string `help:"Data directory of that server, for its platform secret." default:"agentledger-data" type:"path" env:"AGENTLEDGER_DATA"`
+	PlatformSecretFile string `help:"File of the platform secret. Default: DATA/platform.secret. AGENTLEDGER_PLATFORM_SECRET holds the secret itself instead." type:"path" env:"AGENTLEDGER_PLATFORM_SECRET_FILE"`
+}
+
+// quickCallTimeout bounds a call that the server answers at once.
+const quickCallTimeout = 10 * time.Second
+
+// platformCall returns a platform call that the server answers at once.
+func (r runningServer) platformCall(method, path string, body any) platformCall {
+	return platformCall{
+		server: r.Server, store: config.Store{Data: r.Data}, secretFile: r.PlatformSecretFile,
+		method: method, path: path, body: body, timeout: quickCallTimeout,
+	}
+}
+
 // platformCall is one platform call to a server that runs.
 type platformCall struct {
 	server     string       // address of its identity listener
@@ -26,7 +44,8 @@ type platformCall struct {
 
 // callServer makes the call and reads its answer.
 func (p platformCall) callServer(ctx context.Context, answer any) error {
-	secret, err := knownPlatformSecret(config.Serve{Store: p.store, Identity: config.Identity{PlatformSecretFile: p.secretFile}})
+	secret, err := knownPlatformSecret(config.Serve{Store: p.store,
+		Identity: config.Identity{PlatformSecretFile: p.secretFile}})
 	if err != nil {
 		return err
 	}
@@ -36,17 +55,20 @@ func (p platformCall) callServer(ctx context.Context, answer any) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	return o.callJSON(ctx, p.method, o.identity+"/v1/id/platform"+p.path, http.Header{"X-Platform-Secret": {secret}}, p.body, answer)
+	return o.callJSON(ctx, p.method, o.identity+"/v1/id/platform"+p.path, http.Header{"X-Platform-Secret": {secret}},
+		p.body, answer)
 }
 
 // changeOrganization opens the store of a stopped server and makes a change of one
 // organization, which states it in its log.
-func (c offline) changeOrganization(ctx context.Context, out terminal, slug string, change func(*org.Orgs, id.Tenant) error) error {
+func (c offline) changeOrganization(ctx context.Context, out terminal, slug string,
+	change func(*org.Orgs, id.Tenant) error) error {
 	s, err := c.openExisting(ctx, out)
 	if err != nil {
 		return err
 	}
-	ledgers, err := log.Open(ctx, log.Options{Store: s.engine, Keyring: s.keyring, Anchors: s.anchors, Logger: newLogger(c.Logging, out.stderr)})
+	ledgers, err := log.Open(ctx, log.Options{Store: s.engine, Keyring: s.keyring, Anchors: s.anchors,
+		Logger: newLogger(c.Logging, out.stderr)})
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
@@ -54,7 +76,8 @@ func (c offline) changeOrganization(ctx context.Context, out terminal, slug stri
 	return errors.Join(err, ledgers.Close(), s.engine.Close())
 }
 
-func (s *store) changeOrganization(ctx context.Context, ledgers *log.Ledgers, slug id.Slug, change func(*org.Orgs, id.Tenant) error) error {
+func (s *store) changeOrganization(ctx context.Context, ledgers *log.Ledgers, slug id.Slug,
+	change func(*org.Orgs, id.Tenant) error) error {
 	n := &sysevent.Notary{Ledgers: ledgers, Records: s.engine, Keyring: s.keyring, Clock: time.Now}
 	orgs, err := org.New(org.Options{Records: s.engine, Notary: n, Ledgers: ledgers})
 	if err != nil {

@@ -72,7 +72,8 @@ func (c policyReplayCommand) readPolicyDocument() (*policy.Policy, error) {
 // readIntent reads the documents of a result's intent.
 func (c policyReplayCommand) readIntent(result *event.Record) (d simulate.Documents, err error) {
 	if c.Intent == "" {
-		return d, fmt.Errorf("%s is a result, decided by its intent %s: give the bundle of that with --intent", result.EventID, result.Policy.Intent)
+		return d, fmt.Errorf("%s is a result, decided by its intent %s: give the bundle of that with --intent",
+			result.EventID, result.Policy.Intent)
 	}
 	text, err := os.ReadFile(c.Intent)
 	if err != nil {

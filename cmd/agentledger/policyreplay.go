@@ -74,7 +74,8 @@ type replayAnswer struct {
 func (c policyReplayCommand) printAnswer(out terminal, record *event.Record, replayed simulate.Replayed) error {
 	differences := replayed.Differences
 	if c.JSON {
-		answer := replayAnswer{string(record.EventID), record.SequenceNum, len(differences) == 0, record.Policy.Effective.String(), nil, differences, replayed.Formerly, record.Policy.Intent}
+		answer := replayAnswer{string(record.EventID), record.SequenceNum, len(differences) == 0,
+			record.Policy.Effective.String(), nil, differences, replayed.Formerly, record.Policy.Intent}
 		if record.Policy.RuleID != "" {
 			answer.RuleID = &record.Policy.RuleID
 		}
@@ -86,7 +87,8 @@ func (c policyReplayCommand) printAnswer(out terminal, record *event.Record, rep
 	if len(differences) > 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(out.stdout, "same: %s #%d %s (%s)\n", record.EventID, record.SequenceNum, record.Policy.Effective, describeDecider(record, replayed.Formerly))
+	_, err := fmt.Fprintf(out.stdout, "same: %s #%d %s (%s)\n", record.EventID, record.SequenceNum,
+		record.Policy.Effective, describeDecider(record, replayed.Formerly))
 	return err
 }
 

@@ -52,7 +52,8 @@ func (p *progress) printProgress(now transfer.Progress) {
 	}
 	p.last = t
 	line := progressLine{
-		Step: now.Step, Organization: now.Organization, Number: now.Number, Of: now.Of, Events: now.Events, Size: now.Size,
+		Step: now.Step, Organization: now.Organization, Number: now.Number, Of: now.Of, Events: now.Events,
+		Size:      now.Size,
 		PerSecond: int(eventsPerSecond(now.Events-p.before, t.Sub(p.begun).Seconds())),
 	}
 	if now.Events == now.Size {
@@ -64,5 +65,6 @@ func (p *progress) printProgress(now transfer.Progress) {
 		}
 		return
 	}
-	fmt.Fprintf(p.out, "%s %s (%d of %d): %d of %d events, %d/s\n", line.Step, line.Organization, line.Number, line.Of, line.Events, line.Size, line.PerSecond)
+	fmt.Fprintf(p.out, "%s %s (%d of %d): %d of %d events, %d/s\n", line.Step, line.Organization, line.Number, line.Of,
+		line.Events, line.Size, line.PerSecond)
 }

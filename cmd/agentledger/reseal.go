@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"time"
+	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -15,9 +15,6 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// resealPause is the time after which a failed resealing is tried again.
-const resealPause = time.Minute
-
 // resealKeys moves all keys of the store to the newest master key, beside the serving,
 // until that is done or ctx ends.
 func (s *service) resealKeys(ctx context.Context) {
@@ -26,24 +23,20 @@ func (s *service) resealKeys(ctx context.Context) {
 	})
 	s.watch.registry.MustRegister(done)
 	r := rekey.Rekeyer{Store: s.store.engine, Ledgers: s.ledgers, Keyring: s.store.keyring, Sealed: sealedRecords()}
-	for ctx.Err() == nil {
+	s.retryUntilDone(ctx, "keys are not resealed", func() error {
 		written, err := r.Run(ctx)
-		if err == nil {
-			done.Set(1)
-			s.watch.logger.Info("all keys are sealed under the newest master key: the older ones are not needed any more", "records", written)
-			return
+		if err != nil {
+			return fmt.Errorf("after %d records: %w", written, err)
 		}
-		if ctx.Err() == nil {
-			s.watch.logger.Error("keys are not resealed", "records", written, "err", err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(resealPause):
-		}
-	}
+		done.Set(1)
+		s.watch.logger.Info("all keys are sealed under the newest master key: the older ones are not needed any more",
+			"records", written)
+		return nil
+	})
 }
 
 // sealedRecords is every kind of record that holds private keys.
 func sealedRecords() []seal.Record {
-	return []seal.Record{log.SealedLogKeys(), sysevent.SealedSystemKey(), agent.SealedBridgeKey(), approval.SealedGrantKey(), webhook.SealedKey()}
+	return []seal.Record{log.SealedLogKeys(), sysevent.SealedSystemKey(), agent.SealedBridgeKey(),
+		approval.SealedGrantKey(), webhook.SealedKey()}
 }

@@ -65,7 +65,8 @@ func (m machine) startServer(ctx context.Context, c config.Serve, logger *slog.L
 	}
 	watch.clocks = m.clocks
 	service, err := openService(ctx, c, watch, func(err error) {
-		logger.Error("the store is broken: ending at once, so that nothing is acknowledged that may be lost", "err", err)
+		logger.Error("the store is broken: ending at once, so that nothing is acknowledged that may be lost", "err",
+			err)
 		os.Exit(exitError)
 	})
 	if err != nil {

@@ -83,7 +83,8 @@ func openService(ctx context.Context, c config.Serve, watch *observation, fatal 
 }
 
 // newService builds the service on a store, which it closes when it can't.
-func newService(ctx context.Context, c config.Serve, st *store, watch *observation, fatal func(error)) (*service, error) {
+func newService(ctx context.Context, c config.Serve, st *store, watch *observation,
+	fatal func(error)) (*service, error) {
 	watch.registry.MustRegister(st.engine.Collector())
 	s := &service{watch: watch, control: admission.New(runtime.GOMAXPROCS(0)), store: st}
 	s.checks = []readiness{s.checkAppends, s.checkStore, s.checkClock}
@@ -93,14 +94,17 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 		return nil, errors.Join(err, st.Close())
 	}
 	s.ledgers, err = log.Open(ctx, log.Options{
-		Store: st.engine, Keyring: st.keyring, Anchors: st.anchors, Logger: watch.logger, Metrics: watch.registry, Tracer: watch.tracer, Fatal: fatal,
+		Store: st.engine, Keyring: st.keyring, Anchors: st.anchors, Logger: watch.logger, Metrics: watch.registry,
+		Tracer: watch.tracer, Fatal: fatal,
 		Clock: s.clock.Now, Held: s.clock.Check, ReadOnly: st.readOnly, Anchored: c.AnchoredOnly,
-		Shared: s.control.Contended, AnchorFirst: anchorFirst(c.Tuning, st.engine), Witness: s, LeafCacheBytes: leafCacheBytes(c.LeafCacheMiB),
+		Shared: s.control.Contended, AnchorFirst: anchorFirst(c.Tuning, st.engine), Witness: s,
+		LeafCacheBytes: leafCacheBytes(c.LeafCacheMiB),
 	})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
-	s.auditor = audit.New(audit.Options{Ledgers: s.ledgers, Store: st.engine, Logger: watch.logger, Metrics: watch.registry, Clock: s.clock.Now})
+	s.auditor = audit.New(audit.Options{Ledgers: s.ledgers, Store: st.engine, Logger: watch.logger,
+		Metrics: watch.registry, Clock: s.clock.Now})
 	err = s.checkMasterKey(ctx)
 	if err == nil && !st.readOnly {
 		err = rekey.BeginRekeying(ctx, st.engine, st.keyring)
@@ -151,7 +155,8 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		return err
 	}
 	records := s.store.engine
-	n := &sysevent.Notary{Ledgers: s.ledgers, Records: records, Keyring: s.store.keyring, Clock: s.clock.Now, Processors: s.control.Processors}
+	n := &sysevent.Notary{Ledgers: s.ledgers, Records: records, Keyring: s.store.keyring, Clock: s.clock.Now,
+		Processors: s.control.Processors}
 	rules, client, err := witnessRules(c)
 	if err != nil {
 		return err
@@ -161,31 +166,38 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		return err
 	}
 	bounds := &quota.Quota{Records: records, Clock: s.clock.Now}
-	s.agents = agent.New(agent.Options{Records: records, Notary: n, Quota: bounds, Keyring: s.store.keyring, Clock: s.clock.Now})
+	s.agents = agent.New(agent.Options{Records: records, Notary: n, Quota: bounds, Keyring: s.store.keyring,
+		Clock: s.clock.Now})
 	s.orgs, err = org.New(org.Options{
-		Records: records, Notary: n, Ledgers: s.ledgers, Quota: bounds, Agents: s.agents, Plans: offered, Environment: c.Environment, Witnesses: rules, Clock: s.clock.Now,
+		Records: records, Notary: n, Ledgers: s.ledgers, Quota: bounds, Agents: s.agents, Plans: offered,
+		Environment: c.Environment, Witnesses: rules, Clock: s.clock.Now,
 		Metrics: s.watch.registry,
 	})
 	if err != nil {
 		return err
 	}
 	n.Disclosures = s.orgs // each needs the other: settings are stated, statements have a disclosure
-	s.rules = policystore.New(policystore.Options{Records: records, Notary: n, Quota: bounds, Processors: s.control.Processors, Clock: s.clock.Now})
+	s.rules = policystore.New(policystore.Options{Records: records, Notary: n, Quota: bounds,
+		Processors: s.control.Processors, Clock: s.clock.Now})
 	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now})
 	s.outbox = webhook.New(webhook.Options{
-		Records: records, Keyring: s.store.keyring, Caller: egress.New(egress.Options{Allow: c.CalloutAllow}), Clock: s.clock.Now, Metrics: s.watch.registry,
+		Records: records, Keyring: s.store.keyring, Caller: egress.New(egress.Options{Allow: c.CalloutAllow}),
+		Clock: s.clock.Now, Metrics: s.watch.registry,
 	})
 	s.approvals = approval.New(approval.Options{
 		Records: records, Notary: n, Ledgers: s.ledgers, Rulebook: s.rules, Agents: s.agents,
-		Organizations: s.orgs, Members: s.accounts, Outbox: s.outbox, Keyring: s.store.keyring, Clock: s.clock.Now, Held: s.clock.Check,
+		Organizations: s.orgs, Members: s.accounts, Outbox: s.outbox, Keyring: s.store.keyring, Clock: s.clock.Now,
+		Held: s.clock.Check,
 	})
 	s.workflows = workflow.New(workflow.Options{
 		Records: records, Notary: n, Ledgers: s.ledgers, Rulebook: s.rules, Agents: s.agents, Organizations: s.orgs,
-		Processors: s.control.Processors, Silence: c.WorkflowSilence, MaxBytes: c.MaxEventKiB << 10, Clock: s.clock.Now, Held: s.clock.Check, Metrics: s.watch.registry,
+		Processors: s.control.Processors, Silence: c.WorkflowSilence, MaxBytes: c.MaxEventKiB << 10, Clock: s.clock.Now,
+		Held: s.clock.Check, Metrics: s.watch.registry,
 	})
 	s.buildWitnesses(c, rules, client)
 	s.founder = &provision.Provisioner{
-		Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Accounts: s.accounts, Keyring: s.store.keyring, Host: host,
+		Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Accounts: s.accounts, Keyring: s.store.keyring,
+		Host: host,
 	}
 	s.buildLogList(c)
 	return s.buildDirectory(ctx, c, n)
@@ -195,7 +207,8 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 func (s *service) mainHandler(c config.Serve, shared *edge.Edge) (http.Handler, error) {
 	r := shared.Router()
 	events := ingest.New(ingest.Options{
-		Edge: shared, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Workflows: s.workflows,
+		Edge: shared, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Rulebook: s.rules,
+		Approvals: s.approvals, Workflows: s.workflows,
 		MaxBytes: c.MaxEventKiB << 10, MaxAhead: c.ClockAhead, MaxAge: c.ClockBehind,
 		MaxInFlight: c.MaxInFlight, MaxInFlightOrganization: c.MaxInFlightOrganization, MaxRefusals: c.MaxRefusals,
 		MaxPolls: c.MaxPolls, MaxPollsOrganization: c.MaxPollsOrganization,
@@ -203,14 +216,17 @@ func (s *service) mainHandler(c config.Serve, shared *edge.Edge) (http.Handler, 
 	})
 	events.Routes(r)
 	public := publicapi.New(publicapi.Options{
-		Edge: shared, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, GrantKeys: s.approvals, Witnesses: s.witnesses,
+		Edge: shared, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, GrantKeys: s.approvals,
+		Witnesses: s.witnesses,
 		PublicURL: c.PublicURL, Directory: s.directoryName, LogList: s.publicLogList(),
 		Clock: s.clock.Now, MaxInFlight: c.MaxPublicReads, Control: s.control, Metrics: s.watch.registry,
 	})
 	public.Routes(r)
 	people, err := console.New(console.Options{
-		Edge: shared, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals, Workflows: s.workflows, Outbox: s.outbox, Witnesses: s.witnesses, PublicURL: c.PublicURL,
-		Rehearsals: simulate.New(simulate.Options{Ledgers: s.ledgers, Processors: s.control.Processors, Clock: s.clock.Now}), Control: s.control,
+		Edge: shared, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals,
+		Workflows: s.workflows, Outbox: s.outbox, Witnesses: s.witnesses, PublicURL: c.PublicURL,
+		Rehearsals: simulate.New(simulate.Options{Ledgers: s.ledgers, Processors: s.control.Processors,
+			Clock: s.clock.Now}), Control: s.control,
 	})
 	if err != nil {
 		return nil, err
@@ -224,7 +240,8 @@ func (s *service) mainHandler(c config.Serve, shared *edge.Edge) (http.Handler, 
 // identityHandler returns the handler of the identity listener.
 func (s *service) identityHandler(c config.Serve, platformSecret string, shared *edge.Edge) (http.Handler, error) {
 	surface, err := identity.New(identity.Options{
-		Edge: shared, Provisioner: s.founder, Organizations: s.orgs, LogKeys: s.orgs, Clock: s.clock, Witnesses: s.askWitnesses, People: s.accounts, Members: s.accounts, Sessions: s.accounts,
+		Edge: shared, Provisioner: s.founder, Organizations: s.orgs, LogKeys: s.orgs, Clock: s.clock,
+		Witnesses: s.askWitnesses, People: s.accounts, Members: s.accounts, Sessions: s.accounts,
 		PlatformSecret: platformSecret, PublicURL: c.PublicURL,
 		Address: identity.AddressOf(c.ClientAddressHeader), Metrics: s.watch.registry,
 	})

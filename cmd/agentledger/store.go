@@ -29,7 +29,8 @@ type engine interface {
 
 // openEngine opens the engine that the settings name. broken is called when it
 // can't go on.
-func openEngine(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger, broken func(error)) (engine, error) {
+func openEngine(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger,
+	broken func(error)) (engine, error) {
 	if c.Storage != "" {
 		return pgstore.Open(ctx, pgstore.Options{URL: c.Storage, Logger: logger})
 	}
@@ -66,7 +67,8 @@ type store struct {
 
 // openStore opens the data directory, or makes it, and the engine. It opens the engine
 // before it makes a key, so that a store that is refused leaves all as it was.
-func openStore(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger, broken func(error)) (*store, error) {
+func openStore(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger,
+	broken func(error)) (*store, error) {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -100,7 +102,8 @@ type anchorOpener func(dir string) (*anchor.Folder, error)
 // openStoreReadOnly opens a store that is there for a command that only reads it:
 // nothing in the store is written, and no key is made. openAnchors opens the anchors
 // for reading alone, or for writing too.
-func openStoreReadOnly(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger, openAnchors anchorOpener) (*store, error) {
+func openStoreReadOnly(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger,
+	openAnchors anchorOpener) (*store, error) {
 	keys, err := readMasterKeys(c)
 	if err != nil {
 		return nil, err

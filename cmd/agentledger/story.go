@@ -14,7 +14,8 @@ var policyOfTheDay = map[string]any{
 	"rules": []map[string]any{
 		{"rule_id": "refunds-need-a-person", "tool": "acme.payments.refund", "decision": "allow_with_obligation",
 			"reason": "A person looks at every refund", "obligations": []map[string]any{{"type": "human_approval"}}},
-		{"rule_id": "no-deletion", "tool": "acme.customers.**", "decision": "deny", "reason": "Customers are not the agent's business"},
+		{"rule_id": "no-deletion", "tool": "acme.customers.**", "decision": "deny",
+			"reason": "Customers are not the agent's business"},
 	},
 }
 
@@ -83,11 +84,14 @@ type act struct {
 }
 
 var day = []act{
-	{"llm_invocation", "", map[string]any{"purpose": "customer_support", "model": "assistant-1", "data_touched": []string{"conversation"}}, id.Allow},
-	{"tool_call", "acme.orders.read", map[string]any{"order_id": "A-1009", "data_touched": []string{"orders"}}, id.Allow},
+	{"llm_invocation", "", map[string]any{"purpose": "customer_support", "model": "assistant-1",
+		"data_touched": []string{"conversation"}}, id.Allow},
+	{"tool_call", "acme.orders.read", map[string]any{"order_id": "A-1009", "data_touched": []string{"orders"}},
+		id.Allow},
 	{"result", "acme.orders.read", map[string]any{"phase": "result", "result_status": "ok"}, id.Allow},
 	{"llm_invocation", "", map[string]any{"purpose": "draft_answer", "model": "assistant-1"}, id.Allow},
-	{"tool_call", "acme.payments.refund", map[string]any{"order_id": "A-1009", "amount_usd": 84.5, "currency": "USD"}, id.AllowWithObligation},
+	{"tool_call", "acme.payments.refund", map[string]any{"order_id": "A-1009", "amount_usd": 84.5, "currency": "USD"},
+		id.AllowWithObligation},
 	{"tool_call", "acme.customers.delete", map[string]any{"customer_id": "c-77"}, id.Deny},
 	{"tool_call", "acme.mail.send", map[string]any{"to": "customer", "template": "refund_pending"}, id.Allow},
 	{"result", "acme.mail.send", map[string]any{"phase": "result", "result_status": "ok"}, id.Allow},
@@ -100,7 +104,8 @@ func playWork(ctx context.Context, s *stage, w *worker) ([][]byte, error) {
 	var sent [][]byte
 	for i, a := range day {
 		if a.tool != "" && a.kind == "tool_call" {
-			d, err := w.client.Evaluate(ctx, client.Question{Organization: w.org.OrganizationID, Agent: w.org.Agent.AgentID, Tool: id.Tool(a.tool), Payload: a.payload})
+			d, err := w.client.Evaluate(ctx, client.Question{Organization: w.org.OrganizationID,
+				Agent: w.org.Agent.AgentID, Tool: id.Tool(a.tool), Payload: a.payload})
 			if err != nil {
 				return nil, err
 			}
@@ -123,7 +128,8 @@ func playWork(ctx context.Context, s *stage, w *worker) ([][]byte, error) {
 		}
 		sent = append(sent, envelope)
 		effective := max(r.Decision, id.Allow)
-		s.countCheck(r.Status == client.Created && effective == a.want, "signs %-24s #%d %s", actName(a), r.Sequence, effective)
+		s.countCheck(r.Status == client.Created && effective == a.want, "signs %-24s #%d %s", actName(a), r.Sequence,
+			effective)
 	}
 	s.printConclusion("the agent declared 'allow' each time; where the policy is stricter, the record says so (it only ever tightens)")
 	return sent, nil

@@ -32,7 +32,8 @@ func (c succeedCommand) Run(ctx context.Context, out terminal) error {
 		return err
 	}
 	run := succession.Succession{
-		Place: s.transferPlace(newLogger(c.Logging, out.stderr)), Organization: c.Organization, Reason: c.Reason, Checkpoint: note,
+		Place: s.transferPlace(newLogger(c.Logging, out.stderr)), Organization: c.Organization, Reason: c.Reason,
+		Checkpoint: note,
 	}
 	successor, err := run.Run(ctx)
 	if err = errors.Join(err, s.engine.Close()); err != nil {

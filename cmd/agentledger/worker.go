@@ -33,7 +33,8 @@ func newWorker(url string, org foundedOrganization, retry client.Retry) (*worker
 	if err != nil {
 		return nil, err
 	}
-	signer, err := client.NewSigner(client.Identity{Organization: org.OrganizationID, Agent: org.Agent.AgentID, Key: org.Agent.KeyID}, seed)
+	signer, err := client.NewSigner(client.Identity{Organization: org.OrganizationID, Agent: org.Agent.AgentID,
+		Key: org.Agent.KeyID}, seed)
 	if err != nil {
 		return nil, err
 	}

@@ -91,7 +91,8 @@ func (a *consoleApproval) printSummary(s *streams) error {
 	if s.json {
 		return s.printJSON(a)
 	}
-	return s.printLine("%s  %-10s %s  %s  until %s", printableText(a.ID), printableText(a.Status), printableText(string(a.Agent)), printableText(string(a.Tool)), a.ExpiresAt)
+	return s.printLine("%s  %-10s %s  %s  until %s", printableText(a.ID), printableText(a.Status),
+		printableText(string(a.Agent)), printableText(string(a.Tool)), a.ExpiresAt)
 }
 
 type approvalsShowCommand struct {
@@ -124,7 +125,8 @@ func (a *consoleApproval) printDetails(s *streams) error {
 	err := s.printLine("approval  %s\nstatus    %s, %d of %d agreed\nagent     %s\ntool      %s\npayload   %s\nreason    %s\nuntil     %s\naction    %s",
 		printableText(a.ID), printableText(a.Status), agreed, a.Quorum, printableText(string(a.Agent)), printableText(string(a.Tool)), printableText(string(a.Payload)), printableText(a.Policy.Reason), a.ExpiresAt, a.ActionDigest)
 	for _, v := range a.Votes {
-		err = errors.Join(err, s.printLine("vote      %s by %s %s", printableText(v.Vote), printableText(v.Email), printableText(v.Comment)))
+		err = errors.Join(err, s.printLine("vote      %s by %s %s", printableText(v.Vote), printableText(v.Email),
+			printableText(v.Comment)))
 	}
 	return err
 }
@@ -161,7 +163,8 @@ func (c *voteFlags) castVote(ctx context.Context, s *streams, vote string) error
 		Action  id.Hash `json:"action_digest"`
 	}{vote, c.Comment, action}
 	var after consoleApproval
-	if err := p.callConsole(ctx, http.MethodPost, "/approvals/"+url.PathEscape(c.ID)+"/votes", ballot, &after); err != nil {
+	if err := p.callConsole(ctx, http.MethodPost, "/approvals/"+url.PathEscape(c.ID)+"/votes", ballot,
+		&after); err != nil {
 		return err
 	}
 	return after.printDetails(s)
@@ -197,7 +200,8 @@ func (f *personFlags) signIn(ctx context.Context, s *streams) (*person, error) {
 	if f.Organization != (id.Organization{}) {
 		body["organization_id"] = f.Organization
 	}
-	if err := p.callJSON(ctx, http.MethodPost, strings.TrimRight(identity, "/")+"/v1/id/auth/login", body, nil); err != nil {
+	if err := p.callJSON(ctx, http.MethodPost, strings.TrimRight(identity, "/")+"/v1/id/auth/login", body,
+		nil); err != nil {
 		return nil, fmt.Errorf("sign in: %w", err)
 	}
 	return p, nil

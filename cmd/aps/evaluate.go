@@ -61,11 +61,13 @@ func printDecision(s *streams, d client.Decision) error {
 	if d.PolicyVersion > 0 {
 		policy = fmt.Sprintf("%s version %d", policy, d.PolicyVersion)
 	}
-	if err := s.printLine("%s\npolicy      %s, rule %s\nreason      %s", d.Decision, policy, printableText(d.RuleID), printableText(d.Reason)); err != nil {
+	if err := s.printLine("%s\npolicy      %s, rule %s\nreason      %s", d.Decision, policy, printableText(d.RuleID),
+		printableText(d.Reason)); err != nil {
 		return err
 	}
 	for _, o := range d.Obligations {
-		if err := s.printLine("obligation  %s: approvals %d, within %d s", printableText(o.Type), o.Approvals, o.TTLSeconds); err != nil {
+		if err := s.printLine("obligation  %s: approvals %d, within %d s", printableText(o.Type), o.Approvals,
+			o.TTLSeconds); err != nil {
 			return err
 		}
 	}

@@ -118,7 +118,8 @@ func (c *grantVerifyCommand) printOutcome(s *streams, g grant.Grant, bad error) 
 	case s.json:
 		err = s.printJSON(r)
 	case bad == nil:
-		err = s.printLine("good: approval %s lets %s do this until %s\nnonce %s: take it once", g.Approval, g.Agent, g.NotAfter, r.Nonce)
+		err = s.printLine("good: approval %s lets %s do this until %s\nnonce %s: take it once", g.Approval, g.Agent,
+			g.NotAfter, r.Nonce)
 	}
 	if err == nil && bad != nil {
 		err = &negative{fmt.Errorf("not good: %w", bad)}

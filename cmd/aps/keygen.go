@@ -65,7 +65,8 @@ func (c *keygenCommand) describeKey(seed []byte) (keyOutput, error) {
 		return keyOutput{}, err
 	}
 	public := private.Public()
-	out := keyOutput{PublicKey: public.String(), Multikey: did.Multikey(public.Bytes()), DID: did.KeyDID(public.Bytes())}
+	out := keyOutput{PublicKey: public.String(), Multikey: did.Multikey(public.Bytes()),
+		DID: did.KeyDID(public.Bytes())}
 	if !c.Proof {
 		return out, nil
 	}

@@ -92,9 +92,12 @@ func (c *monitorCommand) Run(ctx context.Context, s *streams) error {
 	})
 }
 
+// reportFunc prints the report of a check and the error of the check.
+type reportFunc func(monitor.Report, error) error
+
 // newCheck returns a function that checks the log, or all logs, once and gives each
 // report to tell.
-func (c *monitorCommand) newCheck(s *streams, tell func(monitor.Report, error) error) (func(context.Context) error, error) {
+func (c *monitorCommand) newCheck(s *streams, tell reportFunc) (func(context.Context) error, error) {
 	relied, err := c.readTrust(s)
 	if err != nil {
 		return nil, err
@@ -113,13 +116,14 @@ func (c *monitorCommand) newCheck(s *streams, tell func(monitor.Report, error) e
 }
 
 // newFleetCheck is check for all logs of a service.
-func (c *monitorCommand) newFleetCheck(relied monitorTrust, tell func(monitor.Report, error) error) (func(context.Context) error, error) {
+func (c *monitorCommand) newFleetCheck(relied monitorTrust, tell reportFunc) (func(context.Context) error, error) {
 	service, err := client.New(c.clientConfig(c.URL))
 	if err != nil {
 		return nil, fmt.Errorf("--url: %w", err)
 	}
 	fleet, err := monitor.NewFleet(monitor.FleetOptions{
-		Service: service, Keys: relied.keys, Folder: c.State, Witnesses: relied.witnesses, MaxLag: c.MaxLag, Policy: relied.policy, Readers: c.Readers,
+		Service: service, Keys: relied.keys, Folder: c.State, Witnesses: relied.witnesses, MaxLag: c.MaxLag,
+		Policy: relied.policy, Readers: c.Readers,
 	})
 	if err != nil {
 		return nil, err
@@ -149,7 +153,8 @@ func (c *monitorCommand) newMonitor(s *streams, relied monitorTrust) (*monitor.M
 		return nil, fmt.Errorf("--url: %w", err)
 	}
 	o := monitor.Options{
-		Log: log, Keys: relied.keys, State: c.State, Evidence: c.Evidence, Witnesses: relied.witnesses, MaxLag: c.MaxLag, Policy: relied.policy,
+		Log: log, Keys: relied.keys, State: c.State, Evidence: c.Evidence, Witnesses: relied.witnesses,
+		MaxLag: c.MaxLag, Policy: relied.policy,
 		Readers: c.Readers, Progress: newReadingBar(s), AskSuccessor: true,
 	}
 	if o.Predecessor, err = c.openPredecessor(); err != nil {

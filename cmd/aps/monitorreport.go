@@ -48,9 +48,11 @@ func monitoredLines(r monitor.Report, err error) (lines []string) {
 	switch next := r.Successor; {
 	case err != nil:
 	case next != nil && next.Unread != "":
-		lines = append(lines, fmt.Sprintf("kept: %s, %d entries; nothing more can be checked: %s", name, r.KeptSize, printableText(next.Unread)))
+		lines = append(lines, fmt.Sprintf("kept: %s, %d entries; nothing more can be checked: %s", name, r.KeptSize,
+			printableText(next.Unread)))
 	default:
-		lines = append(lines, fmt.Sprintf("consistent: %s, %d entries (%d new), root %s", name, r.TreeSize, r.NewEntries, r.RootHash))
+		lines = append(lines, fmt.Sprintf("consistent: %s, %d entries (%d new), root %s", name, r.TreeSize,
+			r.NewEntries, r.RootHash))
 	}
 	if q := r.Quorum; q != nil && err == nil {
 		lines = append(lines, describeQuorum(q))
@@ -59,13 +61,15 @@ func monitoredLines(r monitor.Report, err error) (lines []string) {
 		lines = append(lines, fmt.Sprintf("also signed by: %s; the log is getting another key: take it from a source that you trust, and give it as a further --key", printableText(strings.Join(r.OtherSigners, " and "))))
 	}
 	if r.HiddenEntries != nil && *r.HiddenEntries > 0 && err == nil {
-		lines = append(lines, fmt.Sprintf("not shown: what %d entries of %s list, if they list anything", *r.HiddenEntries, name))
+		lines = append(lines, fmt.Sprintf("not shown: what %d entries of %s list, if they list anything",
+			*r.HiddenEntries, name))
 	}
 	if p := r.Succession; p != nil && err == nil {
 		lines = append(lines, describeSuccession(p))
 	}
 	if next := r.Successor; next != nil {
-		lines = append(lines, fmt.Sprintf("ended: %s; in its place goes on %s, whose key is said to be %s", name, printableText(string(next.Origin)), printableText(next.LogKey)))
+		lines = append(lines, fmt.Sprintf("ended: %s; in its place goes on %s, whose key is said to be %s", name,
+			printableText(string(next.Origin)), printableText(next.LogKey)))
 	}
 	return lines
 }
@@ -86,7 +90,9 @@ func describeSuccession(p *monitor.SuccessionReport) string {
 	case p.KeptSize == 0:
 		compared = "of which nothing was kept"
 	case p.KeptSize > p.LastSize:
-		compared += ": the service gives up the last " + strconv.FormatUint(uint64(p.KeptSize-p.LastSize), 10) + " of them"
+		compared += ": the service gives up the last " + strconv.FormatUint(uint64(p.KeptSize-p.LastSize),
+			10) + " of them"
 	}
-	return fmt.Sprintf("succeeds: %s, last known with %d entries, %s; the reason given: %s", printableText(string(p.Predecessor)), p.LastSize, compared, printableText(p.Reason))
+	return fmt.Sprintf("succeeds: %s, last known with %d entries, %s; the reason given: %s",
+		printableText(string(p.Predecessor)), p.LastSize, compared, printableText(p.Reason))
 }

@@ -43,7 +43,8 @@ func (c *monitorCommand) readTrust(s *streams) (r monitorTrust, err error) {
 // that it says lie at the address. all asks for the keys of every log.
 func policyKeysAt(p *trust.Policy, address string, all bool) (keys []tlog.VerifierKey, err error) {
 	logs := p.Logs
-	if several := slices.ContainsFunc(logs, func(l trust.Log) bool { return l.Key.Name() != logs[0].Key.Name() }); several && !all {
+	if several := slices.ContainsFunc(logs,
+		func(l trust.Log) bool { return l.Key.Name() != logs[0].Key.Name() }); several && !all {
 		logs = slices.DeleteFunc(slices.Clone(logs), func(l trust.Log) bool {
 			return strings.TrimRight(l.URL, "/") != strings.TrimRight(address, "/")
 		})

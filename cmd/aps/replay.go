@@ -71,7 +71,8 @@ func (c *replayCommand) sendRecording(ctx context.Context, s *streams, in io.Rea
 	if err != nil {
 		return err
 	}
-	r := replay{command: c, playback: p, tally: newTally(), queues: newSendQueues(c.Connections, c.Batch), bar: newProgressBar(s.err, total, "replay", "events")}
+	r := replay{command: c, playback: p, tally: newTally(), queues: newSendQueues(c.Connections, c.Batch),
+		bar: newProgressBar(s.err, total, "replay", "events")}
 	before, err := r.fetchHead(ctx)
 	if err != nil {
 		return err
@@ -196,7 +197,8 @@ func (r *replay) countOutcome(o outgoingEvent, outcome client.Outcome) error {
 		return nil
 	}
 	var answer *client.Error
-	if !errors.As(outcome.Err, &answer) || !isRefusal(outcome.Err) || answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden {
+	if !errors.As(outcome.Err,
+		&answer) || !isRefusal(outcome.Err) || answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden {
 		return outcome.Err
 	}
 	r.countLine(func() { r.tally.countRefused(o.line, fmt.Sprintf("%d %s", answer.Status, answer.Message)) })

@@ -32,7 +32,8 @@ func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 		verdictLine(r.EnvelopeOK, "envelope", "this envelope is the one that was signed"),
 	}
 	if b.Directory != nil {
-		lines = append(lines, verdictLine(r.DirectoryOK, "directory", "the service's directory lists a tree of this log that has the entry"))
+		lines = append(lines, verdictLine(r.DirectoryOK, "directory",
+			"the service's directory lists a tree of this log that has the entry"))
 	}
 	if said, ok := verify.SuccessionOf(b); ok && r.OK {
 		lines = append(lines, successionLine(said))
@@ -62,7 +63,8 @@ func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 // successionLine describes the predecessor that the first event of a log names.
 func successionLine(s verify.Succession) string {
 	last, _ := s.Last() // it was parsed
-	return fmt.Sprintf("succeeds    %s, last known with %d entries: %s", printableText(string(s.Predecessor)), last.Size, printableText(s.Reason))
+	return fmt.Sprintf("succeeds    %s, last known with %d entries: %s", printableText(string(s.Predecessor)),
+		last.Size, printableText(s.Reason))
 }
 
 func isFalse(verdict *bool) bool { return verdict != nil && !*verdict }
@@ -73,7 +75,8 @@ func quorumLines(quorum *bool, by []verify.Cosignature, of string) (lines []stri
 	switch {
 	case quorum == nil:
 	case *quorum:
-		lines = append(lines, verdictLine(quorum, "quorum", of+"enough witnesses of the policy have cosigned the checkpoint"))
+		lines = append(lines, verdictLine(quorum, "quorum",
+			of+"enough witnesses of the policy have cosigned the checkpoint"))
 	default:
 		lines = append(lines, "--    quorum      "+of+"not reached: too few witnesses of the policy have cosigned the checkpoint")
 	}
@@ -94,7 +97,8 @@ func printProof(s *streams, r proofReport) error {
 	}
 	lines = append(lines, verdictLine(&r.CheckpointOK, "checkpoint", checkpointWords(verify.KeyFromArgument)))
 	if r.CheckpointOK {
-		lines = append(lines, verdictLine(&r.InclusionOK, "inclusion", "the entry is in the tree that the checkpoint signs, at its index"))
+		lines = append(lines, verdictLine(&r.InclusionOK, "inclusion",
+			"the entry is in the tree that the checkpoint signs, at its index"))
 	}
 	lines = append(lines, quorumLines(r.QuorumOK, r.Cosignatures, "")...)
 	if r.OK && (r.QuorumOK == nil || *r.QuorumOK) {

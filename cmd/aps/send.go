@@ -132,7 +132,8 @@ func (d *delivery) printResult(r client.Result) error {
 	case r.Status != client.Created:
 		return d.printLine("%-8s  %s", r.Status, r.EventID)
 	case r.Tightened():
-		return d.printLine("%-8s  %s  #%d  %s  tightened to %s by %s, rule %s", r.Status, r.EventID, r.Sequence, r.EventHash, r.Decision, printableText(r.PolicyID), printableText(r.RuleID))
+		return d.printLine("%-8s  %s  #%d  %s  tightened to %s by %s, rule %s", r.Status, r.EventID, r.Sequence,
+			r.EventHash, r.Decision, printableText(r.PolicyID), printableText(r.RuleID))
 	}
 	return d.printLine("%-8s  %s  #%d  %s", r.Status, r.EventID, r.Sequence, r.EventHash)
 }

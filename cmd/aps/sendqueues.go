@@ -34,7 +34,8 @@ type traceQueue struct{ queue, events int }
 // newSendQueues makes n queues for senders that take up to batch events at a time.
 func newSendQueues(n, batch int) *sendQueues {
 	depth := max(minDepth, 2*batch) // one batch is under way, another gathers
-	l := &sendQueues{queues: make([]chan outgoingEvent, n), room: make(chan struct{}, n*depth), load: make([]int, n), traces: map[string]*traceQueue{}}
+	l := &sendQueues{queues: make([]chan outgoingEvent, n), room: make(chan struct{}, n*depth), load: make([]int, n),
+		traces: map[string]*traceQueue{}}
 	for i := range l.queues {
 		l.queues[i] = make(chan outgoingEvent, n*depth) // room for all: put never waits in here
 	}

@@ -164,17 +164,20 @@ func (s summary) printSummary(out *streams) error {
 	if out.json {
 		return out.printJSON(s)
 	}
-	if err := out.printLine("lines      %d: %d created, %d replayed, %d refused", s.Lines, s.Created, s.Replayed, s.Refused); err != nil {
+	if err := out.printLine("lines      %d: %d created, %d replayed, %d refused", s.Lines, s.Created, s.Replayed,
+		s.Refused); err != nil {
 		return err
 	}
 	if err := out.printLine("tightened  %d, of these denied %d", s.Tightened, s.Denied); err != nil {
 		return err
 	}
-	if err := out.printLine("head       %s before, %s after", s.HeadBefore.describeSize(), s.HeadAfter.describeSize()); err != nil {
+	if err := out.printLine("head       %s before, %s after", s.HeadBefore.describeSize(),
+		s.HeadAfter.describeSize()); err != nil {
 		return err
 	}
 	for _, r := range s.Reasons {
-		if err := out.printLine("refused    %d, first in line %d: %s", r.Lines, r.FirstLine, printableText(r.Reason)); err != nil {
+		if err := out.printLine("refused    %d, first in line %d: %s", r.Lines, r.FirstLine,
+			printableText(r.Reason)); err != nil {
 			return err
 		}
 	}

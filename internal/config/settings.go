@@ -24,7 +24,8 @@ const (
 // allSettings returns all of the tuning, in the order of the reference. Their values
 // point into t.
 func (t *Tuning) allSettings() []setting {
-	return slices.Concat(t.memorySettings(), t.eventSettings(), t.loadSettings(), t.connectionSettings(), t.anchorSettings(), t.witnessSettings())
+	return slices.Concat(t.memorySettings(), t.eventSettings(), t.loadSettings(), t.connectionSettings(),
+		t.anchorSettings(), t.witnessSettings())
 }
 
 func (t *Tuning) memorySettings() []setting {

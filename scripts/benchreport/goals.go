@@ -30,24 +30,38 @@ func performanceGoals() []goal {
 	least := func(names, unit string) pick { return pick{names: "^bench " + names, unit: unit, least: true} }
 	single := of("ingest/ours/", rate)
 	return []goal{
-		{"durable, integrated appends in process, one tree", of("append/ours/", rate), of("append/tessera/", rate), 2, "Tessera"},
+		{"durable, integrated appends in process, one tree", of("append/ours/", rate), of("append/tessera/", rate), 2,
+			"Tessera"},
 		{"one event a request over HTTP", single, of("ingest/tessera/", rate), 1.2, "Tessera behind net/http"},
 		{"the same", single, of("ingest/floor/", rate), 0.7, "a server that does all but store"},
 		{"many events a request", of("batch/ours/.*/lines=(64|1000)$", rate), single, 2, "one event a request"},
-		{"acknowledged at 1,000/s offered, p50", of("offered/ours", "ack-p50-µs"), least("offered/tessera/", "ack-p50-µs"), 2_000, ""},
-		{"acknowledged at 1,000/s offered, p99", of("offered/ours", "ack-p99-µs"), least("offered/tessera/", "ack-p99-µs"), 10_000, ""},
-		{"covering checkpoint fetched at 1,000/s offered, p50", of("offered/ours", "published-p50-µs"), least("offered/tessera/", "published-p50-µs"), 2_000, ""},
-		{"covering checkpoint fetched at 1,000/s offered, p99", of("offered/ours", "published-p99-µs"), least("offered/tessera/", "published-p99-µs"), 10_000, ""},
-		{"1,000 organizations at once in process, the worse spread", least("organizations/in-process/count=1000/", rate), of("organizations/in-process/count=1/", rate), 0.9, "one organization"},
-		{"1,000 organizations at once over HTTP, the worse spread", least("organizations/http/count=1000/", rate), of("organizations/http/count=1/", rate), 0.9, "one organization"},
-		{"inclusion proof, random leaves, warm", of("read/ours/.*=inclusion$", requests), of("read/static/.*=inclusion$", requests), 0.6, "a static GET"},
-		{"policy evaluation", of("read/ours/.*=evaluate$", requests), of("read/static/.*=evaluate$", requests), 0.7, "a static POST"},
+		{"acknowledged at 1,000/s offered, p50", of("offered/ours", "ack-p50-µs"),
+			least("offered/tessera/", "ack-p50-µs"), 2_000, ""},
+		{"acknowledged at 1,000/s offered, p99", of("offered/ours", "ack-p99-µs"),
+			least("offered/tessera/", "ack-p99-µs"), 10_000, ""},
+		{"covering checkpoint fetched at 1,000/s offered, p50", of("offered/ours", "published-p50-µs"),
+			least("offered/tessera/", "published-p50-µs"), 2_000, ""},
+		{"covering checkpoint fetched at 1,000/s offered, p99", of("offered/ours", "published-p99-µs"),
+			least("offered/tessera/", "published-p99-µs"), 10_000, ""},
+		{"1,000 organizations at once in process, the worse spread",
+			least("organizations/in-process/count=1000/", rate), of("organizations/in-process/count=1/", rate), 0.9,
+			"one organization"},
+		{"1,000 organizations at once over HTTP, the worse spread", least("organizations/http/count=1000/", rate),
+			of("organizations/http/count=1/", rate), 0.9, "one organization"},
+		{"inclusion proof, random leaves, warm", of("read/ours/.*=inclusion$", requests),
+			of("read/static/.*=inclusion$", requests), 0.6, "a static GET"},
+		{"policy evaluation", of("read/ours/.*=evaluate$", requests), of("read/static/.*=evaluate$", requests), 0.7,
+			"a static POST"},
 		{"idle organization in memory, known from the start", of("idle/", "start-B/org"), pick{}, 512, ""},
 		{"idle organization in memory, once asked for", of("idle/", "touched-B/org"), pick{}, 512, ""},
-		{"PostgreSQL, 64 events together, in process", of("engines/append/postgres/senders=16/", rate), of("engines/append/pebble/senders=16/", rate), 0.75, "the embedded engine"},
-		{"PostgreSQL, 64 events a request over HTTP", of("engines/http/postgres/.*/lines=64$", rate), of("engines/http/pebble/.*/lines=64$", rate), 0.75, "the embedded engine"},
-		{"PostgreSQL, 1,000 events a request over HTTP", of("engines/http/postgres/.*/lines=1000$", rate), of("engines/http/pebble/.*/lines=1000$", rate), 0.75, "the embedded engine"},
-		{"PostgreSQL, one event a request, 64 connections", of("engines/http/postgres/.*/lines=1$", rate), of("engines/http/pebble/.*/lines=1$", rate), 0.75, "the embedded engine"},
+		{"PostgreSQL, 64 events together, in process", of("engines/append/postgres/senders=16/", rate),
+			of("engines/append/pebble/senders=16/", rate), 0.75, "the embedded engine"},
+		{"PostgreSQL, 64 events a request over HTTP", of("engines/http/postgres/.*/lines=64$", rate),
+			of("engines/http/pebble/.*/lines=64$", rate), 0.75, "the embedded engine"},
+		{"PostgreSQL, 1,000 events a request over HTTP", of("engines/http/postgres/.*/lines=1000$", rate),
+			of("engines/http/pebble/.*/lines=1000$", rate), 0.75, "the embedded engine"},
+		{"PostgreSQL, one event a request, 64 connections", of("engines/http/postgres/.*/lines=1$", rate),
+			of("engines/http/pebble/.*/lines=1$", rate), 0.75, "the embedded engine"},
 		{"an event of 1 KiB on disk, embedded engine", of("engines/disk/pebble", "B/event"), pick{}, 800, ""},
 		{"an event of 1 KiB on disk, PostgreSQL", of("engines/disk/postgres", "B/event"), pick{}, 800, ""},
 	}
@@ -101,7 +115,8 @@ func (g goal) renderRow(r *results) string {
 	if met {
 		verdict = "yes"
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |\n", g.measure, want, formatNumber(reached), verdict, ours, beside)
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |\n", g.measure, want, formatNumber(reached), verdict, ours,
+		beside)
 }
 
 // renderGoals renders the goals that the results say something about.

@@ -121,7 +121,8 @@ func (r *results) renderTables() string {
 	var b strings.Builder
 	for names := range r.families() {
 		units := r.unitsOf(names)
-		fmt.Fprintf(&b, "## %s\n\n| benchmark | %s |\n|---%s|\n", familyName(names[0]), strings.Join(units, " | "), strings.Repeat("|---:", len(units)))
+		fmt.Fprintf(&b, "## %s\n\n| benchmark | %s |\n|---%s|\n", familyName(names[0]), strings.Join(units, " | "),
+			strings.Repeat("|---:", len(units)))
 		for _, name := range names {
 			fmt.Fprintf(&b, "| %s |", name)
 			for _, unit := range units {
@@ -153,7 +154,8 @@ func (r *results) families() iter.Seq[[]string] {
 				continue
 			}
 			seen[familyName(first)] = true
-			names := slices.DeleteFunc(slices.Clone(r.names), func(n string) bool { return familyName(n) != familyName(first) })
+			names := slices.DeleteFunc(slices.Clone(r.names),
+				func(n string) bool { return familyName(n) != familyName(first) })
 			if !yield(names) {
 				return
 			}

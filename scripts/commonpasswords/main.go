@@ -28,7 +28,8 @@ func writeDigests(list io.Reader, data io.Writer) error {
 		return err
 	}
 	if len(digests) < commonpassword.Size {
-		return fmt.Errorf("the list has %d passwords of %d characters, not %d", len(digests), commonpassword.MinLength, commonpassword.Size)
+		return fmt.Errorf("the list has %d passwords of %d characters, not %d", len(digests), commonpassword.MinLength,
+			commonpassword.Size)
 	}
 	slices.Sort(digests)
 	_, err = io.WriteString(data, strings.Join(digests, ""))
