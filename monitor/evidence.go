@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -106,10 +107,10 @@ func keepEvidenceFiles(parent, name string, files map[string][]byte) (string, er
 	if err := writeFiles(next, files); err != nil {
 		return "", err
 	}
-	if err := os.Rename(next, folder); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := durable.Rename(next, folder); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
-	return folder, syncFolder(parent)
+	return folder, nil
 }
 
 // writeFiles makes those files that have content durable in a folder.
@@ -118,7 +119,7 @@ func writeFiles(folder string, files map[string][]byte) error {
 		if content == nil {
 			continue
 		}
-		if err := replaceFile(filepath.Join(folder, name), content); err != nil {
+		if err := durable.ReplaceFile(filepath.Join(folder, name), content); err != nil {
 			return err
 		}
 	}

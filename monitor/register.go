@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 )
@@ -69,7 +70,7 @@ func (r *register) saveTo(file string) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(file, text)
+	return durable.ReplaceFile(file, text)
 }
 
 // addListing takes what an entry of the directory lists of a log. A tree that can't be

@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -125,7 +126,7 @@ func (m *Monitor) saveState(s *state) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(m.State, text)
+	return durable.ReplaceFile(m.State, text)
 }
 
 func formatState(s *state) ([]byte, error) {

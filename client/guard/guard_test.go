@@ -21,6 +21,7 @@ import (
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/durable"
 )
 
 // office is a service that decides as it is told to, and keeps what it is sent.
@@ -460,7 +461,7 @@ func TestJournal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(files[0]+tempExt, []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(files[0]+durable.TemporarySuffix, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	g.Journal.Close()

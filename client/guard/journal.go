@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/internal/keylock"
 	"github.com/agentledger/agentledger/internal/lockfile"
 )
@@ -86,7 +87,7 @@ func (j *Journal) forgetEnded(before time.Time) error {
 	}
 	for _, f := range files {
 		path := filepath.Join(j.actionsDir(), f.Name())
-		if filepath.Ext(path) == tempExt {
+		if filepath.Ext(path) == durable.TemporarySuffix {
 			err = os.Remove(path)
 		} else if info, infoErr := f.Info(); infoErr == nil && info.ModTime().Before(before) {
 			err = removeEnded(path)
@@ -169,36 +170,10 @@ func readAction(path string) (*action, error) {
 func (j *Journal) storeAction(a *action) error {
 	text, err := json.Marshal(a)
 	if err == nil {
-		err = writeDurably(j.actionPath(a.Key), text)
+		err = durable.ReplaceFile(j.actionPath(a.Key), text)
 	}
 	if err != nil {
 		return fmt.Errorf("write journal: %w", err)
 	}
 	return nil
-}
-
-const tempExt = ".new"
-
-// writeDurably replaces a file as a whole.
-func writeDurably(path string, content []byte) error {
-	temp := path + tempExt
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return err
-	}
-	folder, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }

@@ -3,6 +3,7 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"github.com/agentledger/agentledger/internal/durable"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -53,7 +54,7 @@ func (q *eventQueue) queuedNames() ([]string, error) {
 	}
 	names := make([]string, 0, len(files))
 	for _, f := range files {
-		if filepath.Ext(f.Name()) != tempExt {
+		if filepath.Ext(f.Name()) != durable.TemporarySuffix {
 			names = append(names, f.Name())
 		}
 	}
@@ -83,7 +84,7 @@ func (q *eventQueue) enqueueEvent(envelope []byte, reserved bool) error {
 	if !reserved && q.events+q.reserved >= q.maxEvents {
 		return ErrQueueFull
 	}
-	if err := writeDurably(filepath.Join(q.dir, fmt.Sprintf("%019d", q.last+1)), envelope); err != nil {
+	if err := durable.ReplaceFile(filepath.Join(q.dir, fmt.Sprintf("%019d", q.last+1)), envelope); err != nil {
 		return fmt.Errorf("queue event: %w", err)
 	}
 	q.last++

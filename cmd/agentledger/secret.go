@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/internal/seal"
 )
 
@@ -140,14 +140,5 @@ func makeSecretFile(path string) (string, error) {
 	var b [32]byte
 	rand.Read(b[:])
 	secret := base64.RawURLEncoding.EncodeToString(b[:])
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return "", err
-	}
-	_, err = f.WriteString(secret + "\n")
-	dir, dirErr := os.Open(filepath.Dir(path))
-	if dirErr == nil {
-		dirErr = errors.Join(dir.Sync(), dir.Close())
-	}
-	return secret, errors.Join(err, f.Sync(), f.Close(), dirErr)
+	return secret, durable.CreateFile(path, []byte(secret+"\n"))
 }

@@ -3,11 +3,11 @@ package main
 import (
 	"encoding/base64"
 	"fmt"
-	"os"
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/internal/durable"
 )
 
 type keygenCommand struct {
@@ -80,18 +80,7 @@ func (c *keygenCommand) describeKey(seed []byte) (keyOutput, error) {
 
 // writeKeyFile makes a file that only its owner reads. It never replaces one.
 func writeKeyFile(file string, seed []byte) error {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("write key: %w", err)
-	}
-	_, err = f.WriteString(base64.StdEncoding.EncodeToString(seed) + "\n")
-	if err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
+	if err := durable.CreateFile(file, []byte(base64.StdEncoding.EncodeToString(seed)+"\n")); err != nil {
 		return fmt.Errorf("write key: %w", err)
 	}
 	return nil

@@ -3,9 +3,9 @@ package clock
 import (
 	"errors"
 	"fmt"
+	"github.com/agentledger/agentledger/internal/durable"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -33,28 +33,8 @@ func (m Mark) Read() (time.Time, error) {
 
 // Write replaces the time, durably when it returns.
 func (m Mark) Write(t time.Time) error {
-	if err := m.replace(t.UTC().Format(time.RFC3339Nano) + "\n"); err != nil {
+	if err := durable.ReplaceFile(m.Path, []byte(t.UTC().Format(time.RFC3339Nano)+"\n")); err != nil {
 		return fmt.Errorf("write newest trusted time: %w", err)
 	}
 	return nil
-}
-
-func (m Mark) replace(content string) error {
-	next, err := os.CreateTemp(filepath.Dir(m.Path), ".clock-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(next.Name()) // fails, rightly, once it has been renamed
-	_, err = next.WriteString(content)
-	if err = errors.Join(err, next.Sync(), next.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(next.Name(), m.Path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(m.Path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -1,10 +1,12 @@
 package durable_test
 
 import (
+	"errors"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/agentledger/agentledger/internal/durable"
@@ -94,5 +96,93 @@ func TestTightenFile(t *testing.T) {
 	}
 	if err := durable.TightenFile(file + "-absent"); err != nil {
 		t.Error(err)
+	}
+}
+
+// A replaced file has the new content alone, is private, and leaves nothing beside it; one
+// that can't be replaced stays as it was.
+func TestReplaceFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	for _, content := range []string{"first", "second, longer", "3"} {
+		if err := durable.ReplaceFile(path, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		info, statErr := os.Stat(path)
+		if err != nil || statErr != nil || string(got) != content || info.Mode().Perm() != durable.FileMode {
+			t.Errorf("got %q, %v, %v, %v", got, err, info, statErr)
+		}
+	}
+	folder := filepath.Join(dir, "folder")
+	if err := os.Mkdir(folder, durable.DirMode); err != nil {
+		t.Fatal(err)
+	}
+	if err := durable.ReplaceFile(folder, []byte("x")); err == nil {
+		t.Error("a folder was replaced")
+	}
+	if err := durable.ReplaceFile(filepath.Join(dir, "absent", "file"), nil); err == nil {
+		t.Error("a file was made in no folder")
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("got %v, %v, want the file and the folder", left, err)
+	}
+}
+
+func TestCreateFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := durable.CreateFile(path, []byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	if err := durable.CreateFile(path, []byte("second")); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("made a second time: got %v", err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "first" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// steps is a file system that notes its calls and fails at one of them.
+type steps struct {
+	taken []string
+	fails string
+}
+
+func (s *steps) take(step string) error {
+	s.taken = append(s.taken, step)
+	if step == s.fails {
+		return errors.New(step)
+	}
+	return nil
+}
+
+func (s *steps) Rename(from, to string) error { return s.take("rename " + from + " " + to) }
+
+func (s *steps) OpenDir(name string) (step, error) { return step{s, name}, s.take("open " + name) }
+
+type step struct {
+	*steps
+	name string
+}
+
+func (s step) Sync() error  { return s.take("sync " + s.name) }
+func (s step) Close() error { return s.take("close " + s.name) }
+
+// Commit takes its steps in an order in which a crash at any of them leaves a whole file,
+// and reports each that fails.
+func TestCommitOrder(t *testing.T) {
+	want := []string{"sync new", "close new", "rename new dir/file", "open dir", "sync dir", "close dir"}
+	for i := -1; i < len(want); i++ {
+		s := &steps{}
+		if i >= 0 {
+			s.fails = want[i]
+		}
+		err := durable.Commit(s, step{s, "new"}, "new", "dir/file")
+		if (err != nil) != (i >= 0) {
+			t.Errorf("%s fails: got %v", s.fails, err)
+		}
+		if n := len(s.taken); !slices.Equal(s.taken, want[:n]) || i < 0 && n != len(want) || i < 2 && i >= 0 && n != 2 {
+			t.Errorf("%s fails: got %v", s.fails, s.taken)
+		}
 	}
 }

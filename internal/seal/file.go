@@ -4,10 +4,10 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"github.com/agentledger/agentledger/internal/durable"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -88,23 +88,6 @@ func parseFile(content string) (Key, error) {
 // file that could not be written to its end is removed; one that a crash cut
 // short is refused by Load, and nothing was sealed under it.
 func write(path string, key Key) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
 	content := fileHeader + base64.StdEncoding.EncodeToString(key.secret()[:]) + "\n"
-	_, err = f.WriteString(content)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err != nil {
-		return errors.Join(err, os.Remove(path))
-	}
-	return syncDirectory(filepath.Dir(path))
-}
-
-func syncDirectory(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.CreateFile(path, []byte(content))
 }

@@ -3,6 +3,7 @@ package anchor
 import (
 	"errors"
 	"fmt"
+	"github.com/agentledger/agentledger/internal/durable"
 	"io"
 	"os"
 	"path/filepath"
@@ -37,7 +38,7 @@ func openJournal(path string, see func(note []byte) error) (*journal, error) {
 	j := &journal{path: path, file: f}
 	err = j.loadNotes(see)
 	if err == nil {
-		err = errors.Join(f.Truncate(j.size), f.Sync(), syncDirectory(filepath.Dir(path)))
+		err = errors.Join(f.Truncate(j.size), f.Sync(), durable.SyncDir(filepath.Dir(path)))
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -138,7 +139,7 @@ func (j *journal) finishFailed() error {
 		j.torn = false
 	}
 	if j.renamed {
-		if err := syncDirectory(filepath.Dir(j.path)); err != nil {
+		if err := durable.SyncDir(filepath.Dir(j.path)); err != nil {
 			return err
 		}
 		j.renamed = false
@@ -165,13 +166,4 @@ func (j *journal) closeFile() error {
 		return nil
 	}
 	return j.file.Close()
-}
-
-// syncDirectory makes a rename or a new file in dir durable.
-func syncDirectory(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/agentledger/agentledger/internal/durable"
 	"io"
 	"os"
-	"path/filepath"
 	"sync"
 )
 
@@ -31,14 +31,14 @@ func (j *journal) rewriteNotes(ctx context.Context, mu sync.Locker, keep func(no
 		err = next.replaceJournal(j, mu)
 	}
 	if err != nil {
-		return errors.Join(err, next.file.Close(), os.Remove(next.file.Name()))
+		return errors.Join(err, next.file.Discard())
 	}
 	return nil
 }
 
 // journalCopy is a new file for a journal.
 type journalCopy struct {
-	file  *os.File
+	file  *durable.Temporary
 	to    *bufio.Writer
 	from  int64 // of the old file: up to where it was copied
 	size  int64
@@ -46,7 +46,7 @@ type journalCopy struct {
 }
 
 func createCopy(path string) (*journalCopy, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), rewriting)
+	f, err := durable.NewTemporary(path, rewriting)
 	if err != nil {
 		return nil, err
 	}
@@ -112,13 +112,13 @@ func (c *journalCopy) replaceJournal(j *journal, mu sync.Locker) error {
 		err = j.keepForeign()
 	}
 	if err == nil {
-		err = os.Rename(c.file.Name(), j.path)
+		err = c.file.MoveToPath()
 	}
 	if err != nil {
 		return err
 	}
 	_ = j.file.Close() // its notes are in the new one
-	*j = journal{path: j.path, file: c.file, info: info, size: c.size, notes: c.notes, renamed: true}
+	*j = journal{path: j.path, file: c.file.File, info: info, size: c.size, notes: c.notes, renamed: true}
 	_ = j.finishFailed() // or the next append tries again, and fails as long as this does
 	return nil
 }

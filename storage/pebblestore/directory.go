@@ -1,13 +1,13 @@
 package pebblestore
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -40,7 +40,7 @@ const (
 func (d directoryFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	base := d.PathBase(name)
 	if strings.HasPrefix(base, markerPrefix) {
-		if err := syncDir(d, d.PathDir(name)); err != nil {
+		if err := durable.SyncDirOf(d, d.PathDir(name)); err != nil {
 			return nil, err
 		}
 	}
@@ -139,12 +139,4 @@ func (m *manifest) Sync() error {
 		return err
 	}
 	return m.engine.file.synced(m.number, m.length)
-}
-
-func syncDir(fs vfs.FS, dir string) error {
-	f, err := fs.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

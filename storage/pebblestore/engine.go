@@ -34,6 +34,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/internal/inflight"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -170,7 +171,7 @@ func makeDir(fs vfs.FS, dir string) error {
 	if err := fs.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return syncDir(fs, above)
+	return durable.SyncDirOf(fs, above)
 }
 
 // Close waits for what is under way and closes the store. A broken engine is

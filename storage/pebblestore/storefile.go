@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -127,14 +128,10 @@ func (s *storeFile) make(path string) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(s.state.slot(), s.state.slot()...))
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
+	if _, err := f.Write(append(s.state.slot(), s.state.slot()...)); err != nil {
+		return errors.Join(err, f.Close())
 	}
-	if err := s.fs.Rename(path+".tmp", path); err != nil {
-		return err
-	}
-	return syncDir(s.fs, s.dir)
+	return durable.Commit(s.fs, f, path+".tmp", path)
 }
 
 // synced notes that so many bytes of a manifest are synced.

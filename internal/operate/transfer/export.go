@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -139,7 +140,7 @@ func (x *Exporter) prepareExports() error {
 	if _, err := readExport(x.Dir); err != nil {
 		return err
 	}
-	return errors.Join(os.Remove(path), syncDir(x.Dir))
+	return errors.Join(os.Remove(path), durable.SyncDir(x.Dir))
 }
 
 // checkOnlyExports refuses a folder in which there is something else.

@@ -9,11 +9,11 @@ import (
 	"hash"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/durable"
 )
 
 // A piece is a file of JSON lines. The first says what it is, the last is its
@@ -120,24 +120,13 @@ func (w *pieceWriter) sealPiece(size id.Index, root id.Hash) (sum, error) {
 		err = w.writeBytes(last)
 	}
 	if err = errors.Join(err, w.out.Flush(), w.file.Sync(), w.file.Close()); err == nil {
-		err = os.Rename(partialPath(w.path), w.path)
-	}
-	if err == nil {
-		err = syncDir(filepath.Dir(w.path))
+		err = durable.Rename(partialPath(w.path), w.path)
 	}
 	return end, err
 }
 
 // discardPiece gives up a piece that is not sealed.
 func (w *pieceWriter) discardPiece() { w.file.Close() }
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
 
 // pieceReader reads a piece and checks it on the way.
 type pieceReader struct {
