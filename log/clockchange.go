@@ -100,7 +100,7 @@ func (l *Ledgers) clearLater(ctx context.Context, t id.Tenant, from, to Month) (
 // pullLimits returns the changes of the limit counters that hold amounts of a time after
 // now.
 func (l *Ledgers) pullLimits(ctx context.Context, t id.Tenant, now id.Instant) (changes []storage.Change, err error) {
-	for r, err := range records.Scan(ctx, l.store, t, kindWindow, records.Range{}, 0) {
+	for r, err := range records.Scan(ctx, l.store, t, kindCounter, records.Range{}, 0) {
 		if err != nil {
 			return nil, fmt.Errorf("read counters of limits: %w", err)
 		}
@@ -109,7 +109,7 @@ func (l *Ledgers) pullLimits(ctx context.Context, t id.Tenant, now id.Instant) (
 			return nil, err
 		}
 		if s.MoveBack(now) {
-			changes = append(changes, storage.Change{Kind: kindWindow, Key: r.Key, Value: s.AppendTo(nil), If: r.Version})
+			changes = append(changes, storage.Change{Kind: kindCounter, Key: r.Key, Value: s.AppendTo(nil), If: r.Version})
 		}
 	}
 	return changes, nil
@@ -131,7 +131,7 @@ func (ws *limitCounters) replaceCounters(changes []storage.Change) error {
 	defer ws.mu.Unlock()
 	ws.drops++ // a counter that was read before is outdated
 	for name, w := range ws.byName {
-		i := slices.IndexFunc(changes, func(c storage.Change) bool { return c.Kind == kindWindow && c.Key == name.String() })
+		i := slices.IndexFunc(changes, func(c storage.Change) bool { return c.Kind == kindCounter && c.Key == name.String() })
 		if i < 0 {
 			continue
 		}

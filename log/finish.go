@@ -12,8 +12,8 @@ import (
 
 // finishAppends is the one goroutine of a stream that awaits its appends, in their order.
 // It publishes the durable batches and answers the submissions.
-func (l *Ledgers) finishAppends(flights <-chan appendInFlight) {
-	for f := range flights {
+func (l *Ledgers) finishAppends(appends <-chan appendInFlight) {
+	for f := range appends {
 		results := l.awaitAppend(f)
 		l.observeAppend(f)
 		l.queue.noteOutcome(f)

@@ -2,15 +2,15 @@ package log
 
 import "slices"
 
-// takeRound waits until something can go, and there is room for it, and returns it in
+// takeRound waits until something can go, and an append may begin, and returns that in
 // turns, up to the size of one append. It returns nil when the queue is closed and
 // empty.
 func (q *queue) takeRound() *appendRound {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
-		room, wait := q.hasCapacity()
-		if room {
+		capacity, wait := q.hasCapacity()
+		if capacity {
 			if r := q.gatherRound(); r != nil {
 				return r
 			}
@@ -20,7 +20,7 @@ func (q *queue) takeRound() *appendRound {
 		} else {
 			q.wakeAfter(wait)
 		}
-		q.idle = room
+		q.idle = capacity
 		q.wake.Wait()
 		q.idle = false
 	}
@@ -63,12 +63,12 @@ func (q *queue) gatherRound() *appendRound {
 
 // addToOrder makes a batch the newest one of its ledger.
 func (q *queue) addToOrder(p *ledgerBatch) {
-	lane := &p.ledger.pending
-	if lane.lastBatch != nil && lane.lastBatch.stream != p.stream {
-		p.prior = lane.lastBatch
+	pending := &p.ledger.pending
+	if pending.lastBatch != nil && pending.lastBatch.stream != p.stream {
+		p.prior = pending.lastBatch
 	}
-	lane.lastBatch = p
-	lane.out++
+	pending.lastBatch = p
+	pending.out++
 	q.busy++
 }
 
@@ -85,7 +85,7 @@ func (q *queue) takeTurn(led *ledger, p *ledgerBatch) (events, bytes int) {
 		n++
 	}
 	p.subs = append(p.subs, led.pending.waiting[:n]...)
-	clear(led.pending.waiting[:n]) // they are the part's now
+	clear(led.pending.waiting[:n]) // they are in the batch now
 	if led.pending.waiting = led.pending.waiting[n:]; len(led.pending.waiting) == 0 {
 		led.pending.waiting = nil
 	}

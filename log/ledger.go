@@ -33,7 +33,7 @@ type ledger struct {
 	published atomic.Pointer[State]
 	witnessed atomic.Pointer[sync.Once] // of asking the witness, since the ledger was read
 
-	tail    tail         // owned by the sequencer; by the recovery while the lane is blocked for it
+	tail    tail         // owned by the sequencer, or by a repair while the ledger is blocked
 	pending pendingQueue // guarded by queue.mu
 
 	limits limitCounters // of limits
@@ -247,7 +247,7 @@ func (l *Ledgers) refreshState(ctx context.Context, led *ledger) error {
 		s, err = l.recoverState(ctx, led, err), nil
 	}
 	if err == nil {
-		err = l.rereadWindows(ctx, led)
+		err = l.rereadCounters(ctx, led)
 	}
 	if err != nil {
 		return storeError("load ledger", err)

@@ -14,10 +14,10 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// kindWindow is the kind of the records of counters. The key is the name of the counter in
+// kindCounter is the kind of the records of counters. The key is the name of the counter in
 // hex, the value its sliding sum. A record is written in the append of the events that add
 // to it.
-const kindWindow storage.Kind = "ledger_window"
+const kindCounter storage.Kind = "ledger_window"
 
 // Claim is the claim of an event on a counter: the decision may depend on the sum of the
 // counter in a window that ends with the event, and the event adds to the counter.
@@ -41,7 +41,7 @@ type Decide func(before []decimal.Decimal) (event.Frame, event.Policy)
 func (l *Ledgers) Counted(ctx context.Context, t id.Tenant, claims []Claim, now id.Instant) ([]decimal.Decimal, error) {
 	before := make([]decimal.Decimal, len(claims))
 	for i, c := range claims {
-		w, err := l.readWindow(ctx, t, c.Counter)
+		w, err := l.readCounter(ctx, t, c.Counter)
 		if err != nil {
 			return nil, storeError("read counter of a limit", err)
 		}
@@ -56,15 +56,15 @@ type limitCounter struct {
 	name    id.Hash
 	sum     slidingsum.Sum
 	version uint64 // of its record when all that is out has landed; 0: none
-	dirty   bool   // the part being built added to it
+	dirty   bool   // the batch being built added to it
 
-	pins int // submissions that need it; guarded by windows.mu
+	pins int // submissions that claim it; guarded by limitCounters.mu
 }
 
-// readWindow reads a counter. One that was never written is empty.
-func (l *Ledgers) readWindow(ctx context.Context, t id.Tenant, name id.Hash) (*limitCounter, error) {
+// readCounter reads a counter. One that was never written is empty.
+func (l *Ledgers) readCounter(ctx context.Context, t id.Tenant, name id.Hash) (*limitCounter, error) {
 	w := &limitCounter{name: name}
-	r, err := l.store.Get(ctx, t, kindWindow, name.String())
+	r, err := l.store.Get(ctx, t, kindCounter, name.String())
 	if errors.Is(err, storage.ErrNotFound) {
 		return w, nil
 	}
@@ -87,8 +87,8 @@ func parseCounter(name string, value []byte) (slidingsum.Sum, error) {
 	return sum, nil
 }
 
-// maxWindows bounds the counters of a ledger that are in memory and not pinned.
-const maxWindows = 256
+// maxCounters bounds the counters of a ledger that are in memory and not pinned.
+const maxCounters = 256
 
 // limitCounters are the counters of a ledger in memory. A submission pins the counters
 // that it claims before it is queued and until it is answered, so that the sequencer never
@@ -133,7 +133,7 @@ func (l *Ledgers) pinCounter(ctx context.Context, led *ledger, name id.Hash) err
 		if held {
 			return nil
 		}
-		w, err := l.readWindow(ctx, led.identity.Tenant, name)
+		w, err := l.readCounter(ctx, led.identity.Tenant, name)
 		if err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ func (ws *limitCounters) unpinCounters(names []id.Hash) {
 	for _, name := range names {
 		ws.byName[name].pins--
 	}
-	if len(ws.byName) <= maxWindows {
+	if len(ws.byName) <= maxCounters {
 		return
 	}
 	for name, w := range ws.byName {
@@ -198,11 +198,11 @@ func (ws *limitCounters) listCounters() []*limitCounter {
 	return all
 }
 
-// rereadWindows reads the counters in memory again, of a ledger that has no append in
+// rereadCounters reads the counters in memory again, of a ledger that has no append in
 // flight.
-func (l *Ledgers) rereadWindows(ctx context.Context, led *ledger) error {
+func (l *Ledgers) rereadCounters(ctx context.Context, led *ledger) error {
 	for _, w := range led.limits.listCounters() {
-		stored, err := l.readWindow(ctx, led.identity.Tenant, w.name)
+		stored, err := l.readCounter(ctx, led.identity.Tenant, w.name)
 		if err != nil {
 			return err
 		}
@@ -249,7 +249,7 @@ func (p *ledgerBatch) putCounters() {
 	for _, c := range p.counters {
 		w := c.counter
 		p.batch.Changes = append(p.batch.Changes, storage.Change{
-			Kind: kindWindow, Key: w.name.String(), Value: w.sum.AppendTo(nil), If: w.version, Item: c.item,
+			Kind: kindCounter, Key: w.name.String(), Value: w.sum.AppendTo(nil), If: w.version, Item: c.item,
 		})
 		w.version++
 		w.dirty = false

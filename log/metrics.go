@@ -14,7 +14,7 @@ type metrics struct {
 	batchOrgs   prometheus.Histogram
 	commit      prometheus.Histogram // seconds
 	published   prometheus.Counter
-	failures    *prometheus.CounterVec // parts of appends that did not go through, by cause
+	failures    *prometheus.CounterVec // batches that were not applied, by cause
 	faults      *prometheus.CounterVec // by level
 	badProofs   prometheus.Counter
 	missing     prometheus.Gauge // ledgers that have an anchor and are not in the store

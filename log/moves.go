@@ -10,7 +10,8 @@ import (
 )
 
 // Moves collects the ledgers that got a new published state, for one follower of all
-// ledgers, which may be slow: a ledger that moved a thousand times is collected once. Its methods may be called concurrently.
+// ledgers, which may be slow: a ledger that moved a thousand times is collected once. Its
+// methods may be called concurrently.
 type Moves struct {
 	mu    sync.Mutex
 	moved map[id.Tenant]struct{}

@@ -98,12 +98,12 @@ func (l *Ledgers) observeAppend(f appendInFlight) {
 
 // collectLinks returns the spans of the requests that wait for an append, nil when tracing
 // is off.
-func collectLinks(t trace.Tracer, parts []*ledgerBatch) []trace.Link {
+func collectLinks(t trace.Tracer, batches []*ledgerBatch) []trace.Link {
 	if !t.Enabled() {
 		return nil
 	}
 	var all []trace.Link
-	for _, p := range parts {
+	for _, p := range batches {
 		for _, s := range p.sent {
 			all = append(all, s.link)
 		}

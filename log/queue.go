@@ -33,7 +33,7 @@ type queue struct {
 
 	mu      sync.Mutex
 	wake    sync.Cond // of the sequencer
-	idle    bool      // the sequencer waits for work, not for room
+	idle    bool      // the sequencer waits for work, not for capacity
 	overdue *time.Timer
 	ring    []*ledger
 	streams []*stream      // by number; nil where there was no append
@@ -41,7 +41,7 @@ type queue struct {
 	landing sync.Cond      // of finishers that wait for another one
 	waiting int            // events of all ledgers
 	parked  int            // those of parked ledgers
-	busy    int            // parts that are out or being repaired
+	busy    int            // batches in flight or being repaired
 	closed  bool
 	refused [2]uint64 // submissions, by bound: all, one organization
 
@@ -62,7 +62,7 @@ type pendingQueue struct {
 	parked    bool         // in its stream, which is full
 	blocked   bool         // a reconfiguration is out, or a failed append is being repaired
 	evicted   bool         // dropped from memory: takes nothing any more
-	out       int          // appends under way that hold a part of this ledger
+	out       int          // appends in flight with a batch of this ledger
 	lastBatch *ledgerBatch // the newest of those
 }
 
@@ -137,7 +137,7 @@ func (q *queue) enterRing(led *ledger) {
 	}
 }
 
-// unblockLedger lets a ledger take part again, with submissions that go first.
+// unblockLedger lets a ledger into the ring again, with submissions that go first.
 func (q *queue) unblockLedger(led *ledger, first []*submission) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

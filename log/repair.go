@@ -152,7 +152,7 @@ func (l *Ledgers) knownNames(ctx context.Context, led *ledger, p *ledgerBatch, c
 	return known, nil
 }
 
-// wasApplied reports whether the events of a part are in the store, by their
+// wasApplied reports whether the events of a batch are in the store, by their
 // entries: the same numbers with the same hashes.
 func (l *Ledgers) wasApplied(ctx context.Context, p *ledgerBatch) (bool, error) {
 	names := []storage.DedupKey{{Text: string(p.batch.Events[0].ID)}}

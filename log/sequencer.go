@@ -25,8 +25,8 @@ type ledgerBatch struct {
 	texts       []byte // the records of the batch's events, one behind the other
 	state       *State // published when the batch is durable
 	claimedKeys []storage.DedupKey
-	counters    []changedCounter    // that the part's events add to
-	usedBefore  usage               // the ledger's counter before this part
+	counters    []changedCounter    // that the events add to
+	usedBefore  usage               // the ledger's counter before this batch
 	entryBefore storage.EntryResult // the entry before the batch, as it was read back
 	err         error               // why it did not land
 	anchored    bool                // the anchor of state is written
@@ -49,16 +49,16 @@ type appendInFlight struct {
 func (l *Ledgers) runSequencer() {
 	for r := l.queue.takeRound(); r != nil; r = l.queue.takeRound() {
 		for f := range l.launchRound(r) {
-			if f.stream.flights == nil {
-				f.stream.flights = make(chan appendInFlight, appendsOut)
-				l.done.Go(func() { l.finishAppends(f.stream.flights) })
+			if f.stream.launched == nil {
+				f.stream.launched = make(chan appendInFlight, appendsOut)
+				l.done.Go(func() { l.finishAppends(f.stream.launched) })
 			}
-			f.stream.flights <- f // never waits: see appendRound.join
+			f.stream.launched <- f // never waits: see appendRound.join
 		}
 	}
 	for _, s := range l.queue.streams {
-		if s != nil && s.flights != nil {
-			close(s.flights)
+		if s != nil && s.launched != nil {
+			close(s.launched)
 		}
 	}
 }
@@ -68,8 +68,8 @@ func (l *Ledgers) launchRound(r *appendRound) iter.Seq[appendInFlight] {
 	reserveArena(r.batches)
 	now := id.InstantOf(l.clock())
 	return func(yield func(appendInFlight) bool) {
-		for parts := range r.groupByStream() {
-			if !yield(l.buildAppend(r, parts, now)) {
+		for batches := range r.groupByStream() {
+			if !yield(l.buildAppend(r, batches, now)) {
 				return
 			}
 		}
@@ -77,25 +77,25 @@ func (l *Ledgers) launchRound(r *appendRound) iter.Seq[appendInFlight] {
 }
 
 // buildAppend builds the append of one stream and hands it to the engine.
-func (l *Ledgers) buildAppend(r *appendRound, parts []*ledgerBatch, now id.Instant) appendInFlight {
-	f := appendInFlight{round: r, stream: parts[0].stream, batches: make([]*ledgerBatch, 0, len(parts))}
-	batches := make([]storage.Batch, 0, len(parts))
+func (l *Ledgers) buildAppend(r *appendRound, batches []*ledgerBatch, now id.Instant) appendInFlight {
+	f := appendInFlight{round: r, stream: batches[0].stream, batches: make([]*ledgerBatch, 0, len(batches))}
+	built := make([]storage.Batch, 0, len(batches))
 	var empty []*ledgerBatch
-	for _, p := range parts {
+	for _, p := range batches {
 		p.buildBatch(now, l.noteIfAhead(p.ledger.identity, p.ledger.tail.head.LastReceived, now))
 		if len(p.sent) == 0 {
 			empty = append(empty, p)
 			continue
 		}
 		f.batches = append(f.batches, p)
-		batches = append(batches, p.batch)
+		built = append(built, p.batch)
 	}
-	f.sent = len(batches)
+	f.sent = len(built)
 	f.batches = append(f.batches, empty...)
-	if len(batches) > 0 {
+	if len(built) > 0 {
 		f.span = l.tracer.StartLinkedSpan("commit", collectLinks(l.tracer, f.batches))
-		f.pending = l.store.Append(batches)
-		l.metrics.observeBatches(batches)
+		f.pending = l.store.Append(built)
+		l.metrics.observeBatches(built)
 	}
 	return f
 }

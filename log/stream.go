@@ -16,8 +16,8 @@ const patience = 250 * time.Millisecond
 // stream is one of the engine's streams (storage.Ledgers.Stream). Its appends end
 // one after another, so one goroutine lands them.
 type stream struct {
-	number  int
-	flights chan appendInFlight // to the finisher of the stream, in commit order; nil until the first
+	number   int
+	launched chan appendInFlight // to the finisher of the stream, in commit order; nil until the first
 
 	// Guarded by queue.mu.
 	out    int       // appends of which the outcome is not known yet
@@ -32,7 +32,7 @@ type appendRound struct {
 	streams  []*stream // that take part
 	out      int       // of its appends, those of which the outcome is not known yet
 	unlanded int       // of its appends, those that have not landed
-	late     bool      // it has been out for longer than patience
+	overdue  bool      // it has been out for longer than patience
 }
 
 // addStream reports whether batches of a stream may go in the round.
@@ -49,7 +49,7 @@ func (r *appendRound) addStream(s *stream) bool {
 	return true
 }
 
-// groupByStream yields the parts of each stream.
+// groupByStream yields the batches of each stream.
 func (r *appendRound) groupByStream() iter.Seq[[]*ledgerBatch] {
 	return func(yield func([]*ledgerBatch) bool) {
 		if len(r.streams) > 1 {
@@ -103,8 +103,8 @@ func (q *queue) hasCapacity() (ok bool, wait time.Duration) {
 	counted, now := 0, q.now()
 	for _, r := range q.rounds {
 		age := now.Sub(r.began)
-		r.late = r.late || age >= patience
-		if r.late || r.out == 0 {
+		r.overdue = r.overdue || age >= patience
+		if r.overdue || r.out == 0 {
 			continue
 		}
 		if counted++; counted == 1 {
@@ -140,10 +140,10 @@ func (q *queue) noteOutcome(f appendInFlight) {
 // awaitEarlierBatches returns when the batches before these, of the same ledgers, have
 // landed. Their outcome is known by then, because a ledger changes its stream only after
 // that.
-func (q *queue) awaitEarlierBatches(parts []*ledgerBatch) {
+func (q *queue) awaitEarlierBatches(batches []*ledgerBatch) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, p := range parts {
+	for _, p := range batches {
 		for p.prior != nil && !p.prior.landed {
 			q.landing.Wait()
 		}

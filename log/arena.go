@@ -27,18 +27,18 @@ func (p *ledgerBatch) measureArena() (n arenaSize) {
 }
 
 // reserveArena gives each batch memory for all that it may become.
-func reserveArena(parts []*ledgerBatch) {
+func reserveArena(batches []*ledgerBatch) {
 	var all arenaSize
-	for _, p := range parts {
+	for _, p := range batches {
 		n := p.measureArena()
 		all.drafts, all.text, all.subs = all.drafts+n.drafts, all.text+n.text, all.subs+n.subs
 	}
 	const namesEach, countersEach = 2, 1
 	r := arena{
 		events: make([]storage.Event, all.drafts), texts: make([]byte, all.text), names: make([]storage.DedupKey, namesEach*all.drafts),
-		counters: make([]storage.Counter, countersEach*len(parts)), sent: make([]*submission, all.subs),
+		counters: make([]storage.Counter, countersEach*len(batches)), sent: make([]*submission, all.subs),
 	}
-	for _, p := range parts {
+	for _, p := range batches {
 		n := p.measureArena()
 		p.batch.Events, r.events = cutFront(r.events, n.drafts)
 		p.texts, r.texts = cutFront(r.texts, n.text)
