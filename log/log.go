@@ -96,7 +96,7 @@ type Options struct {
 
 	// Shared reports whether senders of several organizations use the server at the
 	// moment. Then an organization has one turn in an append, and one append under way.
-	// The ledgers notice by themselves when several of them take events. It is asked
+	// The ledgers notice by themselves when several ledgers take events. It is asked
 	// concurrently. Default: never.
 	Shared func() bool
 

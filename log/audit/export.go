@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Export reads one ledger in order, of a store that has no writer, and re-verifies all of
-// it on the way as Fsck does. The first fault ends it with log.ErrDamaged and the place.
+// Export reads one ledger in order, of a store that has no writer, and re-verifies the whole
+// ledger on the way as Fsck does. The first fault ends it with log.ErrDamaged and the place.
 type Export struct {
 	store    log.Store
 	identity *log.Identity
