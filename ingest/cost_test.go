@@ -11,7 +11,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/ingest"
-	"github.com/agentledger/agentledger/internal/tenant/meter"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/policy"
@@ -20,7 +20,7 @@ import (
 // older is a rulebook in which one organization has a policy that was saved before there were
 // bounds.
 type older struct {
-	meter.Rulebook
+	policystore.ActiveSource
 	tenant   id.Tenant
 	compiled *policy.Compiled
 }
@@ -29,7 +29,7 @@ func (o *older) Active(ctx context.Context, s *log.State) (*policy.Compiled, err
 	if s.Identity().Tenant == o.tenant {
 		return o.compiled, nil
 	}
-	return o.Rulebook.Active(ctx, s)
+	return o.ActiveSource.Active(ctx, s)
 }
 
 // dear is a policy of n conditions on a text, as it was saved before there were bounds. Nine of
@@ -69,7 +69,7 @@ func TestDearPolicyBesideNeighbour(t *testing.T) {
 
 func besideNeighbour(t *testing.T, compiled *policy.Compiled, n, times int, want string) {
 	w := newWorld(t, func(o *ingest.Options) {
-		o.Rulebook = &older{Rulebook: o.Rulebook, tenant: ledgertest.Red, compiled: compiled}
+		o.Rulebook = &older{ActiveSource: o.Rulebook, tenant: ledgertest.Red, compiled: compiled}
 	})
 	w.activate(&w.blue, "pol-1", rules)
 	body := w.question(&w.red, fields{"payload": fields{"s": strings.Repeat("a", n)}})
@@ -94,7 +94,7 @@ func besideNeighbour(t *testing.T, compiled *policy.Compiled, n, times int, want
 // An evaluation whose request has ended is no decision.
 func TestEvaluationEndsWithItsRequest(t *testing.T) {
 	w := newWorld(t, func(o *ingest.Options) {
-		o.Rulebook = &older{Rulebook: o.Rulebook, tenant: ledgertest.Red, compiled: dear(t, 9, "(a+)+(b+)+$")}
+		o.Rulebook = &older{ActiveSource: o.Rulebook, tenant: ledgertest.Red, compiled: dear(t, 9, "(a+)+(b+)+$")}
 	})
 	body := w.question(&w.red, fields{"payload": fields{"s": strings.Repeat("a", 20_000)}})
 	w.post(evaluatePath, w.red.token, body) // the key is known from now on

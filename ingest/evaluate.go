@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/jcs"
-	"github.com/agentledger/agentledger/internal/tenant/meter"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -63,12 +63,12 @@ func (s *Server) decision(ctx context.Context, c caller, body []byte) (a answer,
 		return answer{}, nil, err
 	}
 	in.Now = id.InstantOf(s.clock())
-	evaluation, err := meter.Evaluate(ctx, s.rulebook, c.state, in)
+	evaluation, err := policystore.Evaluate(ctx, s.rulebook, c.state, in)
 	if err != nil {
 		return answer{}, nil, err
 	}
 	s.countShadows(&evaluation)
-	out, err := meter.Look(ctx, s.ledgers, c.state, &evaluation, in.Now)
+	out, err := policystore.Look(ctx, s.ledgers, c.state, &evaluation, in.Now)
 	if err != nil {
 		return answer{}, nil, err
 	}

@@ -140,7 +140,7 @@ func TestEvaluateRefused(t *testing.T) {
 
 func TestEvaluateFailsClosed(t *testing.T) {
 	rules := &brittle{}
-	w := newWorld(t, func(o *ingest.Options) { rules.Rulebook, o.Rulebook = o.Rulebook, rules })
+	w := newWorld(t, func(o *ingest.Options) { rules.ActiveSource, o.Rulebook = o.Rulebook, rules })
 	rules.broken.Store(true)
 	w.expect(w.post(evaluatePath, w.red.token, w.question(&w.red, nil)), 503, "The policy can't be read")
 }

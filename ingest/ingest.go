@@ -38,8 +38,8 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
-	"github.com/agentledger/agentledger/internal/tenant/meter"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -49,8 +49,8 @@ type Ledgers interface {
 	Replays(ctx context.Context, t id.Tenant, asked []log.Asked) []log.Replay
 	AppendAll(ctx context.Context, t id.Tenant, prepares []log.Prepare) []log.Outcome
 	Timely(s *log.State) error
-	meter.Ledgers
-	meter.Stored
+	policystore.Ledgers
+	policystore.Stored
 }
 
 // Organizations is what the surface needs of package org.
@@ -88,7 +88,7 @@ type Options struct {
 	Ledgers       Ledgers
 	Organizations Organizations
 	Agents        Agents
-	Rulebook      meter.Rulebook
+	Rulebook      policystore.ActiveSource
 	Approvals     Approvals
 	Workflows     Workflows
 
@@ -154,8 +154,8 @@ type Server struct {
 	ledgers  Ledgers
 	orgs     Organizations
 	agents   Agents
-	rulebook meter.Rulebook
-	intents  *meter.Intents
+	rulebook policystore.ActiveSource
+	intents  *policystore.Intents
 
 	approvals Approvals
 	workflows Workflows
@@ -186,7 +186,7 @@ const refusalDelay = time.Second
 func New(o Options) *Server {
 	o = o.withDefaults()
 	s := &Server{
-		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, rulebook: o.Rulebook, intents: meter.NewIntents(o.Ledgers), approvals: o.Approvals, workflows: o.Workflows,
+		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, rulebook: o.Rulebook, intents: policystore.NewIntents(o.Ledgers), approvals: o.Approvals, workflows: o.Workflows,
 		clock: o.Clock, maxBytes: o.MaxBytes, maxAhead: o.MaxAhead, maxAge: o.MaxAge,
 		control:     o.Control,
 		limit:       admission.NewLimit(o.MaxInFlight, o.MaxInFlightOrganization),

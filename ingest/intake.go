@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/http/edge"
-	"github.com/agentledger/agentledger/internal/tenant/meter"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -37,9 +37,9 @@ type intake struct {
 
 	envelope *event.Envelope // once it is read
 	form     event.Form
-	policy   event.Policy  // what the last call of prepare decided
-	result   *meter.Result // nil unless it says to be the result of another event
-	intent   *meter.Intent // of a result, once it was looked for; nil: it is judged
+	policy   event.Policy        // what the last call of prepare decided
+	result   *policystore.Result // nil unless it says to be the result of another event
+	intent   *policystore.Intent // of a result, once it was looked for; nil: it is judged
 
 	fate    fate
 	receipt log.Receipt // of a created one
@@ -67,7 +67,7 @@ func (in *intake) parse(ctx context.Context, body []byte) error {
 		return err
 	}
 	in.envelope = e
-	in.result = meter.ResultOf(e)
+	in.result = policystore.ResultOf(e)
 	in.form, err = in.verify(ctx)
 	return err
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/tenant/meter"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/policy"
 )
@@ -82,12 +82,12 @@ func checkActive(status agent.Status) error {
 
 // judge applies the active policy to an event that names a tool. A result takes the
 // decision of its intent.
-func (in *intake) judge(ctx context.Context, state *log.State, now id.Instant) (meter.Judgement, error) {
+func (in *intake) judge(ctx context.Context, state *log.State, now id.Instant) (policystore.Judgement, error) {
 	s, e := in.server, in.envelope
 	if in.intent != nil {
 		return in.intent.Judgement(*in.result, e.Decision), nil
 	}
-	judged, err := meter.Judge(ctx, s.rulebook, state, policy.Input{
+	judged, err := policystore.Judge(ctx, s.rulebook, state, policy.Input{
 		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind,
 		Payload: e.Payload, Now: now,
 	}, e.Decision)

@@ -12,15 +12,15 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/ingest"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
-	"github.com/agentledger/agentledger/internal/tenant/meter"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/policy"
 )
 
 // brittle is a rulebook that can be told to be unreadable.
 type brittle struct {
-	meter.Rulebook
+	policystore.ActiveSource
 	broken atomic.Bool
 }
 
@@ -28,7 +28,7 @@ func (b *brittle) Active(ctx context.Context, s *log.State) (*policy.Compiled, e
 	if b.broken.Load() {
 		return nil, fault.New(fault.Unavailable, "The policy can't be read")
 	}
-	return b.Rulebook.Active(ctx, s)
+	return b.ActiveSource.Active(ctx, s)
 }
 
 // attempt is a request that defects are put into.
@@ -51,7 +51,7 @@ type defect struct {
 // the checks.
 func TestOrderOfChecks(t *testing.T) {
 	rules := &brittle{}
-	w := newWorld(t, func(o *ingest.Options) { rules.Rulebook, o.Rulebook = o.Rulebook, rules })
+	w := newWorld(t, func(o *ingest.Options) { rules.ActiveSource, o.Rulebook = o.Rulebook, rules })
 	m := &w.red
 	other, err := w.registered(m)
 	if err != nil {

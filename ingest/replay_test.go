@@ -53,7 +53,7 @@ func TestReplayed(t *testing.T) {
 func TestReplayComesBeforeWhatChanges(t *testing.T) {
 	rules := &brittle{}
 	w := newWorld(t, func(o *ingest.Options) {
-		rules.Rulebook, o.Rulebook = o.Rulebook, rules
+		rules.ActiveSource, o.Rulebook = o.Rulebook, rules
 		o.MaxAge = time.Hour
 	})
 	m := &w.red

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/tenant/meter"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 )
 
 // together returns how many of the first events may be appended at once: all events before
@@ -34,7 +34,7 @@ func together(events []*intake) int {
 // findIntents looks up the intents of those events of c that claim to be results. When the
 // look-up fails it refuses these events. It returns all others.
 func (s *Server) findIntents(ctx context.Context, c caller, events []*intake) []*intake {
-	var results []meter.Result
+	var results []policystore.Result
 	for _, in := range events {
 		if in.result != nil {
 			results = append(results, *in.result)

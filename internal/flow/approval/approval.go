@@ -37,11 +37,10 @@ import (
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
-	"github.com/agentledger/agentledger/internal/tenant/meter"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -123,20 +122,10 @@ type Approval struct {
 	EndedAt       id.Instant // 0 while it is open
 }
 
-// Notary states changes in the ledger (package notary).
-type Notary interface {
-	State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (sysevent.Act, error)) ([]log.Receipt, error)
-}
-
 // Ledgers tells the published state of a ledger (package log).
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
-	meter.Ledgers
-}
-
-// Rulebook finds the active policy: nil when it is certain that there is none.
-type Rulebook interface {
-	Active(ctx context.Context, s *log.State) (*policy.Compiled, error)
+	policystore.Ledgers
 }
 
 // Agents knows agents and their keys (package agent).
@@ -168,9 +157,9 @@ type Outbox interface {
 // Options configure New. All but Clock and Held are required.
 type Options struct {
 	Records       storage.RecordStore
-	Notary        Notary
+	Notary        *sysevent.Notary
 	Ledgers       Ledgers
-	Rulebook      Rulebook
+	Rulebook      policystore.ActiveSource
 	Agents        Agents
 	Organizations Organizations
 	Members       Members
@@ -184,9 +173,9 @@ type Options struct {
 // concurrently.
 type Approvals struct {
 	stores  stores
-	notary  Notary
+	notary  *sysevent.Notary
 	ledgers Ledgers
-	rules   Rulebook
+	rules   policystore.ActiveSource
 	agents  Agents
 	orgs    Organizations
 	members Members

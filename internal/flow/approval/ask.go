@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/internal/sysevent"
-	"github.com/agentledger/agentledger/internal/tenant/meter"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
@@ -83,13 +83,13 @@ func (a *Approvals) buildQuestion(ctx context.Context, s *log.State, q Question)
 	if err != nil {
 		return nil, err
 	}
-	evaluation, err := meter.Apply(ctx, compiled, policy.Input{
+	evaluation, err := policystore.Apply(ctx, compiled, policy.Input{
 		Tool: q.Tool, Agent: q.Agent, ActorType: "agent", ActionKind: "tool_call", Payload: q.Payload, Now: now,
 	})
 	if err != nil {
 		return nil, err
 	}
-	out, err := meter.Look(ctx, a.ledgers, s, &evaluation, now)
+	out, err := policystore.Look(ctx, a.ledgers, s, &evaluation, now)
 	if err != nil {
 		return nil, err
 	}

@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/internal/tenant/meter"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 )
 
 // findIntents begins the making of new steps, and finds the intents of those that say to
 // be results of events before: in their payload, because a step has no other place for it.
 func (r *recording) findIntents(ctx context.Context, fresh []int) error {
-	var results []meter.Result
+	var results []policystore.Result
 	var of []*making
 	for _, i := range fresh {
 		m := &making{result: &r.results[i]}
@@ -19,7 +19,7 @@ func (r *recording) findIntents(ctx context.Context, fresh []int) error {
 		if step.Tool == "" {
 			continue
 		}
-		m.says = meter.Result{Agent: r.run.Value.Agent, Tool: step.Tool, Call: event.CallOf(step.Payload)}
+		m.says = policystore.Result{Agent: r.run.Value.Agent, Tool: step.Tool, Call: event.CallOf(step.Payload)}
 		if m.says.Call.IsResult() {
 			results, of = append(results, m.says), append(of, m)
 		}

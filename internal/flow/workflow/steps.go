@@ -14,8 +14,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/records"
-	"github.com/agentledger/agentledger/internal/tenant/meter"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
@@ -103,10 +103,10 @@ type recording struct {
 // making is a step that is new.
 type making struct {
 	result   *Recorded
-	judged   meter.Judgement
+	judged   policystore.Judgement
 	envelope *event.Envelope
-	says     meter.Result  // that it is, if it does
-	intent   *meter.Intent // of a result; nil for an event that the policy judges
+	says     policystore.Result  // that it is, if it does
+	intent   *policystore.Intent // of a result; nil for an event that the policy judges
 }
 
 // prepareSteps is the log.Prepare of the steps: all that depends on the run and on the
@@ -203,7 +203,7 @@ func (r *recording) draftRecord(ctx context.Context, s *log.State, m *making, se
 	}
 	if m.envelope = e; m.intent != nil {
 		m.judged = m.intent.Judgement(m.says, e.Decision)
-	} else if m.judged, err = meter.Judge(ctx, w.rules, s, policy.Input{
+	} else if m.judged, err = policystore.Judge(ctx, w.rules, s, policy.Input{
 		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind, Payload: e.Payload, Now: now,
 	}, e.Decision); err != nil {
 		return log.Draft{}, err

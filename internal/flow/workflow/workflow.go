@@ -40,8 +40,8 @@ import (
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
-	"github.com/agentledger/agentledger/internal/tenant/meter"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -134,12 +134,6 @@ type Placed struct {
 	Replayed   bool // it was there before this request
 }
 
-// Notary states changes in the ledger (package notary).
-type Notary interface {
-	State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (sysevent.Act, error)) ([]log.Receipt, error)
-	EventID(ctx context.Context, s *log.State, statement sysevent.Statement) (id.Event, error)
-}
-
 // Ledgers is the part of package log that runs need.
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
@@ -166,9 +160,9 @@ type Organizations interface {
 // Options configure New. The first six are required.
 type Options struct {
 	Records       storage.RecordStore
-	Notary        Notary
+	Notary        *sysevent.Notary
 	Ledgers       Ledgers
-	Rulebook      meter.Rulebook
+	Rulebook      policystore.ActiveSource
 	Agents        Agents
 	Organizations Organizations
 
@@ -183,10 +177,10 @@ type Options struct {
 // Workflows is the runs of all organizations. Its methods may be called concurrently.
 type Workflows struct {
 	stores  stores
-	notary  Notary
+	notary  *sysevent.Notary
 	ledgers Ledgers
-	rules   meter.Rulebook
-	intents *meter.Intents
+	rules   policystore.ActiveSource
+	intents *policystore.Intents
 	agents  Agents
 	orgs    Organizations
 
@@ -226,7 +220,7 @@ func New(o Options) *Workflows {
 		o.Metrics = prometheus.NewRegistry()
 	}
 	return &Workflows{
-		stores: storesOf(o.Records), notary: o.Notary, ledgers: o.Ledgers, rules: o.Rulebook, intents: meter.NewIntents(o.Ledgers), known: newKnownRuns(), agents: o.Agents, orgs: o.Organizations,
+		stores: storesOf(o.Records), notary: o.Notary, ledgers: o.Ledgers, rules: o.Rulebook, intents: policystore.NewIntents(o.Ledgers), known: newKnownRuns(), agents: o.Agents, orgs: o.Organizations,
 		processors: o.Processors, silence: o.Silence, maxBytes: o.MaxBytes, clock: o.Clock, held: o.Held,
 		due:     schedule.Index{Records: o.Records, Kind: kindDue},
 		metrics: newMetrics(o.Metrics),

@@ -50,17 +50,11 @@ type Store interface {
 	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
 }
 
-// Notary states things in the directory's ledger (package notary).
-type Notary interface {
-	State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (sysevent.Act, error)) ([]log.Receipt, error)
-	EventID(ctx context.Context, s *log.State, statement sysevent.Statement) (id.Event, error)
-}
-
 // Options configure New. Ledgers, Store, Notary and Tenant are required.
 type Options struct {
 	Ledgers Ledgers
 	Store   Store
-	Notary  Notary
+	Notary  *sysevent.Notary
 	Tenant  id.Tenant // of the organization that is the directory
 
 	Interval time.Duration         // between two appends, at least; default 10 s

@@ -20,7 +20,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/admission"
-	"github.com/agentledger/agentledger/internal/tenant/meter"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
@@ -208,7 +208,7 @@ func (r *run) simulateEvent(ctx context.Context, e storage.Event) error {
 		return nil
 	}
 	r.report.Evaluated++
-	evaluation, err := meter.Apply(ctx, r.policy, inputOfEvent(&record, envelope))
+	evaluation, err := policystore.Apply(ctx, r.policy, inputOfEvent(&record, envelope))
 	if err != nil {
 		return err
 	}

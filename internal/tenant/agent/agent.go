@@ -20,7 +20,6 @@
 package agent
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -33,19 +32,13 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
-	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
-
-// Notary states changes in the ledger (package notary).
-type Notary interface {
-	State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (sysevent.Act, error)) ([]log.Receipt, error)
-}
 
 // Options configure New. Records and Notary are required.
 type Options struct {
 	Records storage.RecordStore
-	Notary  Notary
+	Notary  *sysevent.Notary
 	Keyring *seal.Keyring    // seals bridge keys; only FoundBridge and Bridge need it
 	Clock   func() time.Time // default: time.Now
 	Cached  int              // keys kept decoded for SigningKey; default 65,536
@@ -62,7 +55,7 @@ const maxBridges = 1 << 14
 // concurrently.
 type Agents struct {
 	records storage.RecordStore
-	notary  Notary
+	notary  *sysevent.Notary
 	keyring *seal.Keyring
 	clock   func() time.Time
 	keys    *cache.Loading[signingKeyName, Key] // of a config version each

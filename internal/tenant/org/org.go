@@ -36,12 +36,6 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Notary states changes in the ledger (package notary). A notary asks Orgs for
-// the disclosure in its turn, so it gets its Disclosures after New.
-type Notary interface {
-	State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (sysevent.Act, error)) ([]log.Receipt, error)
-}
-
 // Ledgers tells the published state of a ledger and changes its keys (package log).
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
@@ -58,7 +52,7 @@ type Agents interface {
 // Options configure New. Records, Notary and Ledgers are required.
 type Options struct {
 	Records storage.RecordStore
-	Notary  Notary
+	Notary  *sysevent.Notary
 	Ledgers Ledgers
 
 	Witnesses WitnessRules // which witnesses may be named; default: none
@@ -85,7 +79,7 @@ const (
 // Orgs is all organizations of a store. Its methods may be called concurrently.
 type Orgs struct {
 	records storage.RecordStore
-	notary  Notary
+	notary  *sysevent.Notary
 	ledgers Ledgers
 	quota   *quota.Quota
 	agents  Agents // nil: there are none

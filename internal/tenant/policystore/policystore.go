@@ -1,5 +1,5 @@
-// Package policystore keeps the policies of organizations: their versions, which
-// one is active, and that one compiled.
+// Package policystore keeps the versions of an organization's policies, compiles the
+// active one and evaluates it with the counters of the ledger.
 //
 // Invariants:
 //
@@ -15,10 +15,14 @@
 //   - Policies of an organization and versions of a policy have the bounds of its plan.
 //     What is beyond them from before stays.
 //   - Nothing of one organization is visible under another's handle.
+//   - An event is decided by the values of its counters at its place in the ledger: the
+//     sequencer asks, and the append of the event also writes the amount that it adds.
+//   - The record states the value of each counter before the event and the added amount, so
+//     the decision follows from policy, envelope and record.
+//   - DecideNow reads counters. It changes nothing and reserves nothing.
 package policystore
 
 import (
-	"context"
 	"time"
 
 	"github.com/agentledger/agentledger/fault"
@@ -29,20 +33,14 @@ import (
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
-	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Notary states changes in the ledger (package notary).
-type Notary interface {
-	State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (sysevent.Act, error)) ([]log.Receipt, error)
-}
-
 // Options configure New. Records and Notary are required.
 type Options struct {
 	Records    storage.RecordStore
-	Notary     Notary
+	Notary     *sysevent.Notary
 	Clock      func() time.Time     // default: time.Now
 	Processors *admission.FairQueue // shared with the other work of the server; default: its own
 	Quota      *quota.Quota         // counts policies and paces changes; default: one without bounds
@@ -54,7 +52,7 @@ type Options struct {
 type Rulebook struct {
 	records    storage.RecordStore
 	stores     stores
-	notary     Notary
+	notary     *sysevent.Notary
 	clock      func() time.Time
 	quota      *quota.Quota
 	processors *admission.FairQueue                        // of compiling what people write

@@ -1,4 +1,4 @@
-package meter
+package policystore
 
 import (
 	"context"
@@ -131,7 +131,7 @@ func (i *Intents) read(ctx context.Context, s *log.State, at id.Index) (*Intent,
 	}
 	r, err := event.ParseRecord(e.Record)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, unreadableIntent(err)
 	}
 	intent := &Intent{agent: r.AgentID, tool: e.Tool, policy: r.Policy}
 	if e.Envelope == nil { // erased: what it called itself is not known any more
@@ -139,13 +139,13 @@ func (i *Intents) read(ctx context.Context, s *log.State, at id.Index) (*Intent,
 	}
 	envelope, err := event.Parse(e.Envelope, event.Options{MaxBytes: max(len(e.Envelope), 1), Server: true})
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, unreadableIntent(err)
 	}
 	intent.call = envelope.Call().ID
 	return intent, nil
 }
 
-func unreadable(err error) error {
+func unreadableIntent(err error) error {
 	return records.Unreadable("The intent of a result can't be read", "read intent", err)
 }
 

@@ -1,4 +1,4 @@
-package meter
+package policystore
 
 import (
 	"context"

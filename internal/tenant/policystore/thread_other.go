@@ -1,6 +1,6 @@
 //go:build !linux
 
-package meter
+package policystore
 
 import "time"
 

@@ -1,4 +1,4 @@
-package meter
+package policystore
 
 import (
 	"context"
@@ -9,14 +9,14 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// Rulebook finds the active policy: nil when it is certain that there is none.
-type Rulebook interface {
+// ActiveSource finds the active policy: nil when it is certain that there is none.
+type ActiveSource interface {
 	Active(ctx context.Context, s *log.State) (*policy.Compiled, error)
 }
 
 // Evaluate evaluates the policy that is active in s. An error means that nothing may
 // be allowed; it is that of log.State.Trusted when nobody can tell what is active.
-func Evaluate(ctx context.Context, r Rulebook, s *log.State, in policy.Input) (policy.Evaluation, error) {
+func Evaluate(ctx context.Context, r ActiveSource, s *log.State, in policy.Input) (policy.Evaluation, error) {
 	if err := s.Trusted(); err != nil {
 		return policy.Evaluation{}, err
 	}
@@ -47,7 +47,7 @@ type Judgement struct {
 
 // Judge applies the policy that is active in s to an event with a declared decision.
 // Of one that names no tool no policy is asked.
-func Judge(ctx context.Context, r Rulebook, s *log.State, in policy.Input, declared id.Decision) (Judgement, error) {
+func Judge(ctx context.Context, r ActiveSource, s *log.State, in policy.Input, declared id.Decision) (Judgement, error) {
 	if in.Tool == "" {
 		return Judgement{Policy: event.Policy{Declared: declared, Effective: declared}}, nil
 	}
@@ -56,7 +56,7 @@ func Judge(ctx context.Context, r Rulebook, s *log.State, in policy.Input, decla
 		return Judgement{}, err
 	}
 	stated := event.Policy{Evaluated: true, Declared: declared, InputDigest: policy.InputDigest(in), EvaluatedAt: in.Now}
-	return Judgement{Policy: State(evaluation.Settle(nil), stated), Evaluation: evaluation}, nil
+	return Judgement{Policy: stateOutcome(evaluation.Settle(nil), stated), Evaluation: evaluation}, nil
 }
 
 // Attest says in an attestation what the judgement is. With claims the sequencer

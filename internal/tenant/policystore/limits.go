@@ -1,14 +1,4 @@
-// Package meter brings the limits of policies together with the counters of
-// ledgers, which know nothing of each other.
-//
-// Invariants:
-//
-//   - An event is decided by what its counters hold where it lands: the sequencer
-//     asks, and what the event adds is written in the append of the event.
-//   - The record says what each counter held before and what was added, so that
-//     the decision follows from policy, envelope and record.
-//   - To look at a counter changes nothing and reserves nothing.
-package meter
+package policystore
 
 import (
 	"context"
@@ -44,14 +34,14 @@ func Look(ctx context.Context, l Ledgers, s *log.State, e *policy.Evaluation, no
 // record but for the outcome.
 func Claims(e *policy.Evaluation, state event.Policy) ([]log.Claim, func(before []decimal.Decimal) event.Policy) {
 	return claims(e), func(before []decimal.Decimal) event.Policy {
-		decided := State(settle(e, before), state)
+		decided := stateOutcome(settle(e, before), state)
 		decided.Limits = policy.AppendTallies(nil, tallies(e, before))
 		return decided
 	}
 }
 
-// State fills in what an outcome says of a record's policy.
-func State(o policy.Outcome, state event.Policy) event.Policy {
+// stateOutcome fills in what an outcome says of a record's policy.
+func stateOutcome(o policy.Outcome, state event.Policy) event.Policy {
 	state.Effective = o.Effective(state.Declared)
 	state.PolicyID, state.PolicyVersion, state.PolicyDigest = o.PolicyID, o.PolicyVersion, o.PolicyDigest
 	state.RuleID, state.Engine = o.RuleID, o.Engine
