@@ -1,6 +1,6 @@
 // Package cache keeps values in memory within a bound. It is the one cache of the
-// tree: Map is a map with a bound, and Loading is a Map that reads what it does not
-// have.
+// tree: Map is a map with a bound, and Loading is a Map that reads missing
+// values.
 //
 // Invariants of a Map:
 //

@@ -78,7 +78,7 @@ type loaded[V any] struct {
 	expired bool
 }
 
-// request is what a caller asks for: a value that is good at a time and for a version.
+// request is a caller's demand: a value that is good at a time and for a version.
 type request struct {
 	at      time.Time // zero with MaxAge Forever
 	version uint64
@@ -191,7 +191,7 @@ func (c *Loading[K, V]) Expire(key K) {
 // StaleAnswers returns how often a value was returned that was older than MaxAge.
 func (c *Loading[K, V]) StaleAnswers() uint64 { return c.stale.Load() }
 
-// StaleCounter is the metric of StaleAnswers of what a cache holds, a plural noun.
+// StaleCounter is the metric of StaleAnswers. what names the values of the cache, a plural noun.
 func StaleCounter(what string, answers func() uint64) prometheus.Collector {
 	return prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name:        "agentledger_stale_answers_total",
@@ -201,7 +201,7 @@ func StaleCounter(what string, answers func() uint64) prometheus.Collector {
 }
 
 // Unanswered reports whether an error says that the store did not answer, and
-// nothing about what was asked for.
+// nothing about the value.
 func Unanswered(err error) bool {
 	return errors.Is(err, storage.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

@@ -15,7 +15,7 @@ type MapOptions[K comparable, V any] struct {
 	// a number of entries where Weight is nil.
 	Limit int64
 
-	// Weight returns what an entry weighs, at least 1. It is called once for each
+	// Weight returns the weight of an entry, at least 1. It is called once for each
 	// stored value. nil: each entry weighs 1.
 	Weight func(K, V) int64
 
@@ -110,7 +110,7 @@ func (m *Map[K, V]) Put(key K, value V) {
 }
 
 // Update calls change with the value of a key, the zero value if there is none, and
-// stores what it returns, or with keep false removes the entry. No other call for the
+// stores the returned value, or with keep false removes the entry. No other call for the
 // key happens in between. change MUST NOT call the map.
 func (m *Map[K, V]) Update(key K, change func(before V, found bool) (after V, keep bool)) {
 	s := m.shardOf(key)
@@ -171,7 +171,7 @@ func (m *Map[K, V]) Len() (n int) {
 	return n
 }
 
-// Weight returns what all entries weigh together.
+// Weight returns the weight of all entries together.
 func (m *Map[K, V]) Weight() (weight int64) {
 	for i := range m.shards {
 		s := &m.shards[i]
@@ -193,7 +193,7 @@ func (m *Map[K, V]) makeRoom(s *shard[K, V], weight int64) {
 
 // evictOne removes one entry: the oldest one that was not used since the hand passed,
 // among the few that the hand meets next, or else the last of those. It reports false
-// when none of them may go.
+// when none may go.
 func (s *shard[K, V]) evictOne(evictable func(K, V) bool) bool {
 	for look := 1; look <= maxLook; look++ {
 		if s.hand == &s.root {

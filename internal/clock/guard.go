@@ -60,7 +60,7 @@ func (h *hold) covers(offset time.Duration) bool {
 	return h != nil && h.ahead > 0 && -h.behind <= offset && offset <= h.ahead
 }
 
-// Start is what a guard begins with.
+// Start is the knowledge that a guard begins with.
 type Start struct {
 	Newest time.Time     // the newest time that is known to have been trusted; zero: none is known
 	MaxGap time.Duration // how much later than that a start may be; 0: any time
@@ -99,10 +99,10 @@ func (g *Guard) Now() time.Time {
 	return g.compare().Trusted
 }
 
-// Status is what a guard knows at one moment.
+// Status is the state of a guard at one moment.
 type Status struct {
 	Trusted time.Time     // the time that the service goes by
-	Wall    time.Time     // what the machine's clock shows
+	Wall    time.Time     // the machine's clock
 	Offset  time.Duration // how far Wall is from where it should be
 	Held    string        // why Wall is not trusted, "" while it is
 }
@@ -187,7 +187,7 @@ const (
 	pairTries = 16
 )
 
-// read returns what both clocks show at one moment.
+// read returns the time of both clocks at one moment.
 func (g *Guard) read() (r Reading, elapsed time.Duration) {
 	for range pairTries {
 		before := g.source.Elapsed()

@@ -7,13 +7,13 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// Code is the code of what is refused because of the time.
+// Code is the error code of a request that is refused because of the time.
 const Code = "clock"
 
-// RefusalPause is after what time a refused caller may try again.
+// RefusalPause is the time after which a refused caller may try again.
 const RefusalPause = 5 * time.Second
 
-// Refusal is the answer to what needs the time while the clock is not trusted:
+// Refusal is the answer to a request that needs the time while the clock is not trusted:
 // fault.Unavailable with Code. reason is for the log.
 func Refusal(reason string) error {
 	return &fault.Error{Kind: fault.Unavailable, Code: Code, Message: "The service's clock is being checked", RetryAfter: RefusalPause, Err: errors.New(reason)}

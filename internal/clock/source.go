@@ -2,13 +2,13 @@ package clock
 
 import "time"
 
-// Reading is what the clocks that are cheap to read show at one moment.
+// Reading is the time of the clocks that are cheap to read, at one moment.
 type Reading struct {
 	Wall   time.Time
 	Steady time.Duration // since some moment, never corrected in steps; may stand still while the machine sleeps
 }
 
-// offset is what only a step, and the machine's sleep, change.
+// offset changes only by a step and by the machine's sleep.
 func (r Reading) offset() int64 { return r.Wall.UnixNano() - int64(r.Steady) }
 
 // Source is the clocks of one machine. Its methods may be called concurrently.

@@ -12,7 +12,7 @@ const (
 )
 
 // Watch looks at the clock each second until ctx ends, so that a step is found and
-// told although nobody asks for the time. It keeps mark up while the clock is trusted.
+// told although no caller asks for the time. It keeps mark up while the clock is trusted.
 func (g *Guard) Watch(ctx context.Context, logger *slog.Logger, mark Mark) {
 	w := watch{guard: g, logger: logger, mark: mark}
 	tick := time.NewTicker(lookEvery)

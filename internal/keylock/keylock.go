@@ -1,13 +1,13 @@
-// Package keylock lets those who change the same thing come one after the other.
+// Package keylock is a mutex for each key, with a wait that a context ends.
 //
 // Invariants:
 //
-//   - One caller at a time is in the lane of a key; the others wait, as long as their
+//   - One caller at a time holds the lock of a key. The others wait as long as their
 //     contexts allow.
-//   - A key that nobody uses takes no memory.
-//   - Lanes are for speed: who changes a record is prepared once and not as often as
-//     others were faster. What keeps changes apart is the condition they are written
-//     under, since another process has lanes of its own.
+//   - A key without a holder and waiters takes no memory.
+//   - The locks are for speed: a change of a record is then prepared once, and not again
+//     for each faster caller. Correctness MUST come from the condition of the write,
+//     because another process has locks of its own.
 package keylock
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// Set is a lane for each key. The zero value is ready; its methods may be called
+// Set is a lock for each key. The zero value is ready; its methods may be called
 // concurrently.
 type Set[K comparable] struct {
 	mu    sync.Mutex
@@ -25,11 +25,11 @@ type Set[K comparable] struct {
 }
 
 type lane struct {
-	turn  chan struct{} // holds one value while somebody is in the lane
-	users int           // who is in it or waits
+	turn  chan struct{} // holds one value while the lock is held
+	users int           // holder and waiters
 }
 
-// Enter waits for the turn and returns what ends it, to be called once.
+// Enter waits for the lock and returns the function that releases it, to be called once.
 // fault.Unavailable when ctx ends before.
 func (s *Set[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
 	mine := s.join(key)

@@ -22,7 +22,7 @@ func (g GCRA) Wait(now id.Instant, burst int, every time.Duration) time.Duration
 	return time.Duration(max(0, early)) * time.Millisecond
 }
 
-// Add counts one attempt at now, whatever Wait says.
+// Add counts one attempt at now. It does not ask Wait.
 func (g *GCRA) Add(now id.Instant, every time.Duration) {
 	g.Arrival = max(g.Arrival, now) + milliseconds(every)
 }

@@ -8,7 +8,7 @@
 //   - Memory is bounded. When there are more subjects than Tracked, the one of a few whose
 //     attempts count for the shortest time is forgotten. So a flood of new names pushes
 //     out other new names and not a subject with many attempts. For this reason the
-//     subjects are not in an internal/cache, which knows only what was used lately.
+//     subjects are not in an internal/cache, which knows only the last use of an entry.
 //   - Subjects are kept as salted hashes, so memory shows no name.
 package ratelimit
 
@@ -54,7 +54,7 @@ func (a *Attempts) Wait(name string, now time.Time) time.Duration {
 	return a.subjects[a.subjectOf(name)].Wait(id.InstantOf(now), a.limit.Burst, a.limit.Every)
 }
 
-// Add counts one attempt of a subject, whatever Wait says.
+// Add counts one attempt of a subject. It does not ask Wait.
 func (a *Attempts) Add(name string, now time.Time) { a.change(name, now, (*GCRA).Add) }
 
 // Remove takes back one attempt that Add counted, because it succeeded.

@@ -37,7 +37,7 @@ func (e Entry) place() string {
 	return fmt.Sprintf("%s%016x/%s/%016x/%s", placesBegin, uint64(e.Tenant), e.Lane, uint64(e.At), e.tail())
 }
 
-// parsePlace reads what place wrote; storage.ErrCorrupt (wrapped) for anything else.
+// parsePlace reads the key of place; storage.ErrCorrupt (wrapped) for anything else.
 func parsePlace(key string) (e Entry, err error) {
 	parts := strings.SplitN(key, "/", 5)
 	if len(parts) != 5 {
@@ -72,7 +72,7 @@ type filing struct {
 }
 
 // file files the waiting entries that are due at now, at most so many of each
-// organization: who has many keeps nobody waiting while they are filed. It reports
+// organization, so an organization with many does not delay the others. It reports
 // whether some are left.
 func (x *Index) file(ctx context.Context, now id.Instant, most int) (left bool, err error) {
 	f := &filing{x: x, most: most, filed: make(map[id.Tenant]int)}

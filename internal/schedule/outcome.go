@@ -23,7 +23,7 @@ const (
 	allFull
 )
 
-// Keep leaves an entry where it is: it is under way, and who made it so settles it.
+// Keep leaves an entry where it is: its work is under way, and the code that began it settles it.
 // Entries that are kept use up no turn, so they MUST be few.
 func Keep() Outcome { return Outcome{} }
 
@@ -45,7 +45,7 @@ func OrganizationFull() Outcome { return Outcome{does: organizationFull} }
 func AllFull() Outcome { return Outcome{does: allFull} }
 
 // lateAfter is for how long an entry is kept whose thing is not there, in
-// milliseconds: what makes the thing may be on its way until then.
+// milliseconds: the write of the thing may be under way until then.
 const lateAfter id.Instant = 3_600_000
 
 // Pauses before another look, in milliseconds.
@@ -68,7 +68,7 @@ func Absent(e Entry, now id.Instant) Outcome {
 // second.
 func Failed(now id.Instant) Outcome { return Until(now + failedPause) }
 
-// changes returns what an outcome does to the record of a filed entry.
+// changes returns the changes that an outcome makes to the record of a filed entry.
 func (x *Index) changes(e Entry, outcome Outcome) []storage.Change {
 	switch outcome.does {
 	case drop:

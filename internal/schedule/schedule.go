@@ -1,4 +1,4 @@
-// Package schedule is the index of what becomes due: when which thing of which
+// Package schedule is the time-ordered index of work: when which thing of which
 // organization has to be looked at, of all organizations.
 //
 // Invariants:
@@ -6,7 +6,7 @@
 //   - An entry is a hint. It is written before its thing, so the thing may be missing,
 //     finished or due later. Callers MUST decide by the thing itself.
 //   - As long as something has to be looked at there is an entry, not later than that.
-//     So an entry goes only after what it stands for is done, or after a later one
+//     So an entry goes only after its work is done, or after a later one
 //     is there.
 //   - To know that nothing is due takes two range reads, however many organizations
 //     there are.
@@ -47,7 +47,7 @@ type Index struct {
 
 	// Lane returns the lane of an entry: letters and digits, at most 64. Entries of one
 	// lane wait for each other, in the order of time. Nil: one lane for each
-	// organization. It must not fail: what can't be read is in the lane "".
+	// organization. It must not fail: an entry that can't be read is in the lane "".
 	Lane func(ctx context.Context, e Entry) string
 
 	mu    sync.Mutex
@@ -95,7 +95,7 @@ func (e Entry) Record(kind storage.Kind) storage.Record {
 	return storage.Record{Kind: kind, Key: e.Key(), Value: []byte("{}")}
 }
 
-// Parse reads what Key wrote; storage.ErrCorrupt (wrapped) for anything else.
+// Parse reads an entry from its key; storage.ErrCorrupt (wrapped) for anything else.
 func Parse(key string) (e Entry, err error) {
 	parts := strings.SplitN(key, "/", 3)
 	if len(parts) != 3 {
@@ -121,7 +121,7 @@ func parseNumber(digits string) (n uint64, ok bool) {
 	return n, err == nil
 }
 
-// parseTail reads what tail wrote: a name without white space, and perhaps a time other
+// parseTail reads the end of a key: a name without white space, and perhaps a time other
 // than 0 behind a semicolon.
 func parseTail(tail string) (name string, since uint64, ok bool) {
 	name, digits, putOff := strings.Cut(tail, ";")

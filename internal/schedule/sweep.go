@@ -14,13 +14,13 @@ const (
 	turnSize = 16
 	// changesAtOnce is how many changes of entries are gathered for one write.
 	changesAtOnce = 256
-	// maxPositions bounds Index.lanes; what is forgotten begins at its first lane.
+	// maxPositions bounds Index.lanes; a forgotten organization begins at its first lane.
 	maxPositions = 1024
 	// maxTold bounds the errors that a sweep returns.
 	maxTold = 16
 )
 
-// Look says what becomes of an entry that is due. With an error the entry is put off
+// Look returns the outcome of an entry that is due. With an error the entry is put off
 // for a second.
 type Look func(context.Context, Entry) (Outcome, error)
 
@@ -109,7 +109,7 @@ func wrapRead(err error) error {
 	return nil
 }
 
-// write writes what became of the entries that were looked at.
+// write writes the outcomes of the entries that were looked at.
 func (s *sweep) write(ctx context.Context) error {
 	if len(s.changes) == 0 {
 		return nil

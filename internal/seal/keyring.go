@@ -25,7 +25,7 @@ const (
 	nonceSize  = chacha20poly1305.NonceSizeX
 )
 
-// Keyring seals under its active key and opens what any of its keys sealed. It
+// Keyring seals under its active key and opens secrets that any of its keys sealed. It
 // is immutable and safe for concurrent use. Its ciphers lie behind a function for
 // the reason given at Key.
 type Keyring struct {

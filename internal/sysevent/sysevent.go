@@ -1,4 +1,4 @@
-// Package sysevent writes the server's own events: what the service states about
+// Package sysevent writes the server's own events: statements of the service about
 // an organization's keys, agents, policies and settings, signed with the
 // organization's system key and kept in its ledger like all other events.
 //
@@ -8,9 +8,9 @@
 //     neither does.
 //   - The system key signs system envelopes and nothing else; it lies sealed in
 //     the organization's partition and is made with the organization.
-//   - The event id is a function of what is stated, of the config version that it
+//   - The event id is a function of the statement, of the config version that it
 //     was stated under and of the system key: so a repeated attempt does not state
-//     it twice, and nobody else knows the name before.
+//     it twice, and no other party can predict the name.
 //   - An act raises the organization's config version, unless it is said to be of
 //     nothing that events are judged by.
 package sysevent
@@ -64,7 +64,7 @@ const (
 	Directory        Kind = verify.DirectoryKind
 )
 
-// Operator is the principal of what is done with the platform secret.
+// Operator is the principal of acts with the platform secret.
 const Operator = "operator"
 
 // agentID is the agent of the server's own events.
@@ -74,11 +74,10 @@ const agentID = "system"
 type Statement struct {
 	Kind    Kind
 	Payload map[string]any // a JSON object
-	Trace   id.Trace       // of what it is about; "": ledger
+	Trace   id.Trace       // of the subject; "": ledger
 
-	// Principal is whose doing it is, where that is somebody else than the act's principal.
-	// Example: an agent asks anew, and what it asked before is over by the clock, which is
-	// the service's own finding.
+	// Principal is the actor, if that is not the principal of the change. For example, an
+	// agent asks anew, and its older request has expired, which the service states itself.
 	Principal string
 }
 
@@ -94,7 +93,7 @@ type Act struct {
 	Aside bool
 }
 
-// Ledgers is what the notary needs of package log.
+// Ledgers appends to ledgers (package log).
 type Ledgers interface {
 	Append(ctx context.Context, t id.Tenant, prepare log.Prepare) ([]log.Receipt, error)
 }
@@ -154,7 +153,7 @@ func Found(keyring *seal.Keyring, organization id.Organization) (storage.Change,
 // prepare was given; prepare is called again when that state's config version
 // moved meanwhile, and in a turn of the organization's each time, so the caller
 // holds none. principal is the account, the ingest key or Operator, for the statements that
-// name nobody else.
+// name no other one.
 //
 // Errors are those of prepare and of log.Ledgers.Append; a record that has
 // another version than the act expects makes prepare run again.
@@ -269,8 +268,8 @@ func (n *Notary) sign(s *log.State, principal string, statement Statement, keyID
 	return event.SignEnvelope(unsigned, key)
 }
 
-// EventID names a statement that is made under the state s by what it says and
-// when in the organization's configuration it is said.
+// EventID names a statement that is made under the state s by its content and
+// by the config version of s.
 func (n *Notary) EventID(ctx context.Context, s *log.State, statement Statement) (id.Event, error) {
 	_, key, err := n.systemKey(ctx, s.Identity())
 	if err != nil {

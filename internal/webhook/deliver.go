@@ -78,7 +78,7 @@ func (o *Outbox) begin(ctx context.Context, e schedule.Entry, logger *slog.Logge
 	return outcome
 }
 
-// fly tries a delivery once and writes what became of it.
+// fly tries a delivery once and writes the result.
 func (o *Outbox) fly(ctx context.Context, e schedule.Entry, name ID) error {
 	t := e.Tenant
 	stored, err := o.deliveries.Get(ctx, t, string(name))
@@ -89,7 +89,7 @@ func (o *Outbox) fly(ctx context.Context, e schedule.Entry, name ID) error {
 		return o.due.Settle(ctx, e, schedule.Absent(e, o.now()))
 	}
 	d := &stored.Value
-	if d.NextAt > e.At { // another due entry is of it
+	if d.NextAt > e.At { // it has another due entry
 		return o.due.Settle(ctx, e, schedule.Done())
 	}
 	now := o.clock()
@@ -115,16 +115,16 @@ func (o *Outbox) fly(ctx context.Context, e schedule.Entry, name ID) error {
 	return o.bury(ctx, e, stored)
 }
 
-// noAnswer is what is said of every receiver that gave none. A name that leads into a
-// network that the service does not call, one that does not exist and one where nobody
-// listens are told, and tried again, alike: whoever names receivers must not learn
+// noAnswer is the message for every receiver that gave no answer. A name in a network that
+// the service does not call, a name that does not exist and one without a listener get the
+// same message and the same retries: the author of an address must not learn
 // which names and addresses the operator's own network has.
 const noAnswer = "no answer"
 
-// formerlyRefused is what older programs said of addresses that are not called.
+// formerlyRefused is the message of older programs for addresses that are not called.
 const formerlyRefused = "the address is not one that may be called"
 
-// judge says what is wrong with an answer, "" for nothing, and whether another
+// judge returns the fault of an answer, "" for none, and whether another
 // try would be in vain.
 func judge(answer egress.Answer, err error) (trouble string, final bool) {
 	switch {

@@ -8,7 +8,7 @@ import (
 )
 
 // ServiceRecords returns the records of the service's own partition that stand
-// there for one of an organization's records, for who copies an organization: when
+// there for one of an organization's records, for code that copies an organization: when
 // a delivery is due. One that is not there is no damage.
 func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	if r.Kind != kindDelivery {

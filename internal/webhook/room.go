@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/schedule"
 )
 
-// Bounds of what is under way: in all, of one organization, to one receiver, and of
+// Bounds of deliveries under way: in all, of one organization, to one receiver, and of
 // one organization to one receiver.
 const (
 	maxFlying             = 256

@@ -1,9 +1,9 @@
-// Package webhook tells others by webhook what happened here: a delivery is
+// Package webhook sends notices of events to receivers outside: a delivery is
 // written with its cause and sent later, as often as it takes.
 //
 // Invariants:
 //
-//   - A delivery lands in the append of what it tells of, or neither does.
+//   - A delivery lands in the append of its event, or neither does.
 //   - It is sent at least once and signed each time anew; webhook-id stays the
 //     same, so a receiver can tell a repetition. After the last try, and at once
 //     where no further one could help, it becomes a dead letter, which people see
@@ -106,7 +106,7 @@ type ID string
 
 func newID(now id.Instant) ID { return ID(id.Rising("msg_", now)) }
 
-// Message is what somebody is told.
+// Message is the content of a delivery.
 type Message struct {
 	URL  string         // Check has been passed
 	Type string         // such as approval.approved
@@ -173,7 +173,7 @@ func (o *Outbox) newDelivery(organization id.Organization, m Message) (ID, *deli
 
 func (o *Outbox) now() id.Instant { return id.InstantOf(o.clock()) }
 
-// unreadableMessage is what a client is told when records of deliveries can't be read.
+// unreadableMessage is the message for a client when records of deliveries can't be read.
 const unreadableMessage = "Deliveries can't be read"
 
 func unreadable(step string, err error) error {

@@ -13,11 +13,11 @@
 //     account and by network address.
 //   - An account that has no password can't sign in. Only SetPassword gives or
 //     changes one: making a member of a known account never touches it.
-//   - An address belongs to who named it first. A known account is offered a membership,
+//   - An address belongs to the first caller that named it. A known account is offered a membership,
 //     which is of no effect until the account itself accepts it.
 //   - A session is of one account in one organization. It lives as long as its
 //     time, the account's password and the membership do. A changed password ends it
-//     at once; what else is known of it is at most a second old.
+//     at once; other knowledge about it is at most a second old.
 //   - The record of a membership lies with its organization. The list of an
 //     account's organizations may name some that never came to be: they are not
 //     shown.
@@ -37,7 +37,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ID names an account; it is the principal of what the account does.
+// ID names an account; it is the principal of the account's acts.
 type ID string
 
 // Account is one person.

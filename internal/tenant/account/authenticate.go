@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// Authenticate checks a password. Whatever is wrong, the answer is
+// Authenticate checks a password. Every failure is
 // fault.Unauthorized with one text after the same work; fault.RateLimited after
 // too many attempts on the address or from the network.
 func (a *Accounts) Authenticate(ctx context.Context, email, password string, from netip.Addr) (Account, error) {

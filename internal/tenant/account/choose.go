@@ -15,7 +15,7 @@ const (
 	maxPassword = 1024
 )
 
-// CheckPassword returns fault.Invalid for a password that nobody can choose: one of
+// CheckPassword returns fault.Invalid for a password that can't be chosen: one of
 // another length, one of the commonest, the e-mail address or the part before its @,
 // or one of names, which are those of the person's organizations. Letter case and
 // white space around the password make no difference.

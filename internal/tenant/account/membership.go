@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Role is what a member may do.
+// Role says which calls a member may make.
 type Role string
 
 const (

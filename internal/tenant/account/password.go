@@ -125,7 +125,7 @@ type phc struct {
 
 var errHash = errors.New("stored password hash is malformed")
 
-// decodeHash reads what encode writes, with any cost.
+// decodeHash reads an encoded hash, with any cost.
 func decodeHash(s string) (p phc, err error) {
 	parts := strings.Split(s, "$")
 	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {

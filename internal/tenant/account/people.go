@@ -17,7 +17,7 @@ import (
 // Records of the service's own partition.
 const (
 	kindAccount storage.Kind = "account"       // by account id
-	kindEmail   storage.Kind = "account_email" // by address: who has it
+	kindEmail   storage.Kind = "account_email" // by address: the account that has it
 )
 
 type accountRecord struct {
@@ -90,7 +90,7 @@ func (a *Accounts) Ensure(ctx context.Context, email, password string, names ...
 	}
 	name := ID("acc_" + strings.ToLower(rand.Text()))
 	err = a.create(ctx, name, r)
-	if errors.Is(err, storage.ErrStale) { // somebody else made it meanwhile
+	if errors.Is(err, storage.ErrStale) { // another call made it meanwhile
 		known, err = a.Find(ctx, email)
 		return known, false, err
 	}

@@ -31,7 +31,7 @@ type Session struct {
 const (
 	kindSession storage.Kind = "session" // by hex SHA-256 of the token
 	// kindSessionEnd has one record for each session, by the hex of its end in
-	// milliseconds, "/" and the session's key: what is over is one range.
+	// milliseconds, "/" and the session's key, so all ended sessions are one range.
 	kindSessionEnd storage.Kind = "session_end"
 )
 
@@ -73,7 +73,7 @@ func (a *Accounts) Open(ctx context.Context, who Account, t id.Tenant) (token st
 	return token, sessionOf(&stored, who.Email, m), nil
 }
 
-// held is what is remembered of a session. What ends it at once is not.
+// held is the cached part of a session. The facts that end it at once are not cached.
 type held struct {
 	sessionRecord
 	membership Membership
@@ -134,7 +134,7 @@ func (a *Accounts) Close(ctx context.Context, token string) error {
 }
 
 // Session returns the session of a token; fault.Unauthorized when there is none
-// (any more). What is known of it, the role too, is at most a second old. A session
+// (any more). The knowledge about it, with the role, is at most a second old. A session
 // that was closed through these Accounts is over at once. So is one whose account
 // was given another password, by any node, because the account is read each time.
 func (a *Accounts) Session(ctx context.Context, token string) (*Session, error) {

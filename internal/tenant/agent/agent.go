@@ -1,21 +1,21 @@
-// Package agent is the agents of organizations and their Ed25519 keys: who may
-// sign events, and what became of each key.
+// Package agent keeps the agents of organizations and their Ed25519 keys: the right to
+// sign events, and the state of each key.
 //
 // Invariants:
 //
 //   - An agent id belongs to one organization of the service, for ever. A public
 //     key and a key id are used once in an organization, for ever.
-//   - A public key is registered by whoever can sign with it, or made here: then
+//   - A public key is registered by a proof of its private key, or made here: then
 //     its private half is shown once, is not kept, and its custody says so.
 //   - A key is active, then maybe retired, then maybe revoked; no way leads back.
 //   - Each change lands in the organization's ledger in one append with the
-//     statement that it is. Only what a new organization begins with has none.
-//   - What is unique in the whole service is claimed in the service's own
+//     statement about it. Only the first records of a new organization have none.
+//   - A name that is unique in the whole service is claimed in the service's own
 //     partition first. A claim alone is never shown as the thing it is for.
 //   - The keys of an organization's bridge agent are made here and signed with here;
-//     nobody can register one. They lie sealed in the organization's partition.
-//   - The agents of an organization and the keys of an agent have bounds, which nobody
-//     passes by being quick. What is beyond them from before stays.
+//     none can be registered. They lie sealed in the organization's partition.
+//   - The agents of an organization and the keys of an agent have bounds, which hold
+//     for concurrent calls too. Older ones beyond a bound stay.
 //   - Nothing of one organization is visible under another's handle.
 package agent
 
@@ -92,12 +92,12 @@ type Agent struct {
 	Bridge      bool   // the workflow bridge may act for it
 }
 
-// Status says what a key may still do.
+// Status is the state of a key.
 type Status string
 
 const (
 	Active  Status = "active"  // signs new events
-	Retired Status = "retired" // signs none; what it signed stays good
+	Retired Status = "retired" // signs none; its older signatures stay good
 	Revoked Status = "revoked" // as retired, and maybe compromised from an index on
 )
 
@@ -119,10 +119,10 @@ type Key struct {
 	Reason          string     // of the revocation, may be empty
 }
 
-// errNotFound answers for whatever does not exist for this caller.
+// errNotFound answers for every thing that does not exist for this caller.
 func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 
-// unreadable wraps an error of the store, whatever it is: nothing can be said
+// unreadable wraps any error of the store: nothing can be said
 // about keys that can't be read.
 func unreadable(step string, err error) error {
 	return records.Unreadable("Agents and keys can't be read", step, err)

@@ -18,7 +18,7 @@ const (
 	MaxKeys       = 1000 // in all states
 )
 
-// agentsOf is what is counted of an organization. Its bridge agent is made by the service.
+// agentsOf counts an organization's agents. Its bridge agent is not counted, because the service makes it.
 func agentsOf() quota.Resource {
 	return quota.Resource{
 		Kind:   kindAgent,

@@ -21,8 +21,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// bridgePrefix begins the names of bridge agents and their keys, which nobody can
-// ask for.
+// bridgePrefix begins the names of bridge agents and their keys. Requests can't
+// name them.
 const bridgePrefix = "bridge_"
 
 // kindBridge has one record in an organization's partition, under key "", from its
@@ -42,8 +42,8 @@ func SealedBridgeKey() seal.Record {
 	return seal.RecordOf(kindBridge, "bridge key", seal.ForOrganization(bridgeSealContext), func(r *bridgeRecord) []*[]byte { return []*[]byte{&r.Sealed} })
 }
 
-// Bridge is what the service signs with for tools that hold no key: a key of the
-// organization's own bridge agent, whoever the tool acts for. A value that was
+// Bridge is the key with which the service signs for tools that hold no key. It belongs to
+// the organization's own bridge agent, for every agent that the tool acts for. A value that was
 // handed out never changes. fmt and slog don't show the private half.
 type Bridge struct {
 	Agent   id.Agent
@@ -54,8 +54,8 @@ type Bridge struct {
 // LogValue names the key and not more.
 func (b *Bridge) LogValue() slog.Value { return slog.StringValue("bridge with " + string(b.Key.ID)) }
 
-// bridgeName is what is remembered of the bridge of one config version: who may
-// use it, and, with agent "", what signs.
+// bridgeName names a cached fact about the bridge of one config version: whether an agent
+// may use it and, with agent "", the key that signs.
 type bridgeName struct {
 	tenant  id.Tenant
 	version uint64
@@ -67,7 +67,7 @@ type bridgeEntry struct {
 	bridged bool
 }
 
-// Bridge returns what signs for tools, as of the config version of s or later: nil
+// Bridge returns the key that signs for tools, as of the config version of s or later: nil
 // when the organization has no bridge key yet or its key is not active.
 func (a *Agents) Bridge(ctx context.Context, s *log.State) (*Bridge, error) {
 	name := bridgeName{tenant: s.Identity().Tenant, version: s.ConfigVersion()}

@@ -16,7 +16,7 @@ type Patch struct {
 	Bridge      *bool // whether the workflow bridge may act for the agent
 }
 
-// apply changes a and returns what a statement says of that.
+// apply changes a and returns the payload of the statement about it.
 func (p Patch) apply(a *Agent) map[string]any {
 	said := map[string]any{"agent_id": a.ID}
 	if p.DisplayName != nil && *p.DisplayName != a.DisplayName {
@@ -31,7 +31,7 @@ func (p Patch) apply(a *Agent) map[string]any {
 // errUnchanged ends an act that would state nothing.
 var errUnchanged = errors.New("nothing changes")
 
-// Change changes an agent and states it (ledger_agent_changed). What is as wished
+// Change changes an agent and states it (ledger_agent_changed). A member that is as wished
 // already is not stated again. fault.Invalid; fault.NotFound for an agent that the
 // organization does not have; fault.RateLimited for changes that come too fast.
 func (a *Agents) Change(ctx context.Context, t id.Tenant, principal string, agent id.Agent, p Patch) (Agent, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Wanted is what a caller says of an agent to be made.
+// Wanted describes an agent to be made.
 type Wanted struct {
 	ID          id.Agent // "": made by the service
 	DisplayName string   // may be empty

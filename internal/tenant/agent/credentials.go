@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Credentials are what an agent needs to sign: shown once by whoever made them,
-// by encoding them as JSON, and kept by nobody. fmt and slog don't show them.
+// Credentials let an agent sign. They are shown once, by encoding them as JSON,
+// and are not kept. fmt and slog don't show them.
 type Credentials struct {
 	Agent   id.Agent
 	Key     id.Key

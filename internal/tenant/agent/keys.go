@@ -22,7 +22,7 @@ type Registration struct {
 	Proof     string // base64 of the signature of ProofMessage
 }
 
-// ProofMessage returns what the holder of a private key signs to have the public
+// ProofMessage returns the text that the holder of a private key signs to have the public
 // half registered:
 //
 //	APS1-KEY LF organization_id LF agent_id LF key_id LF public_key_b64 LF
@@ -129,7 +129,7 @@ func (a *Agents) unused(ctx context.Context, t id.Tenant, k *Key) error {
 	return nil
 }
 
-// payload is what statements about the key say.
+// payload is the payload of statements about the key.
 func (k *Key) payload() map[string]any {
 	return map[string]any{
 		"agent_id":   k.Agent,

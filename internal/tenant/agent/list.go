@@ -71,7 +71,7 @@ func (a *Agents) ListKeys(ctx context.Context, t id.Tenant, agent id.Agent, afte
 }
 
 // keysAfter yields the keys of an agent with an id after the given one, in ascending
-// order of id, page of them read at a time. An error is the last that it yields.
+// order of id, one page read at a time. An error is the last that it yields.
 func (a *Agents) keysAfter(ctx context.Context, t id.Tenant, agent id.Agent, after id.Key, page int) iter.Seq2[storedKey, error] {
 	keys := records.Range{Begin: keyName(agent, after), End: string(agent) + "0"} // "0" follows "/"
 	if after != "" {

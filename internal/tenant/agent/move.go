@@ -12,7 +12,7 @@ import (
 )
 
 // ServiceRecords returns the records of the service's own partition that stand
-// there for one of an organization's records, for who copies an organization.
+// there for one of an organization's records, for code that copies an organization.
 func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	value, err := json.Marshal(claimRecord{Tenant: t})
 	if err != nil {

@@ -34,7 +34,7 @@ func (a *Agents) Owner(ctx context.Context, agent id.Agent) (id.Tenant, error) {
 
 // DIDKeys returns all keys of an agent of an organization in the order of their
 // registration. The keys are as they are stored: log.State.Trusted of the organization's
-// ledger tells whether that is what holds.
+// ledger tells whether that still holds.
 func (a *Agents) DIDKeys(ctx context.Context, t id.Tenant, agent id.Agent) ([]did.Key, error) {
 	var all []storedKey
 	for k, err := range a.keysAfter(ctx, t, agent, "", 0) {

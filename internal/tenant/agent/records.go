@@ -51,7 +51,7 @@ type keyRecord struct {
 	Reason          string        `json:"reason,omitzero"`
 }
 
-// storedKey is a key and what only its record knows.
+// storedKey is a key with the members that only its record has.
 type storedKey struct {
 	Key
 	// order is the config version that the key was registered under. It tells
@@ -72,7 +72,7 @@ func (k *storedKey) change() (storage.Change, error) {
 }
 
 // decodeKey reads a key's record. The public key was checked when it was registered, and
-// is not checked again: an agent may have a thousand of them.
+// is not checked again: an agent may have a thousand keys.
 func decodeKey(a id.Agent, r storage.Record) (storedKey, error) {
 	var stored keyRecord
 	if err := json.Unmarshal(r.Value, &stored); err != nil {

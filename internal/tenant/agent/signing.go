@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// SigningKey returns a key of an agent in whatever state it is, as of the config
+// SigningKey returns a key of an agent in any state, as of the config
 // version of s or later. agent and key are of the envelope's grammar.
 // fault.NotFound when that agent has no such key.
 func (a *Agents) SigningKey(ctx context.Context, s *log.State, agent id.Agent, key id.Key) (Key, error) {

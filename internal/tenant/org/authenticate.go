@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Caller is whoever came with a good ingest key. A value that was handed out
+// Caller is the holder of a good ingest key. A value that was handed out
 // never changes.
 type Caller struct {
 	Tenant       id.Tenant
@@ -24,9 +24,9 @@ type ingestKeyCaller struct {
 	expiresAt id.Instant // 0: never
 }
 
-// Authenticate finds whose an ingest key is. Whatever is wrong with it, the
-// answer is fault.Unauthorized; an error of the store is fault.Unavailable. What
-// is known of a key is at most a second old, and staleCaller older while the store
+// Authenticate returns the holder of an ingest key. Every bad key is
+// fault.Unauthorized; an error of the store is fault.Unavailable. The knowledge
+// about a key is at most a second old, and staleCaller older while the store
 // does not answer. A key that was revoked through these Orgs is refused at once,
 // whether the store answers or not.
 func (o *Orgs) Authenticate(ctx context.Context, token string) (*Caller, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ingestKeysOf is what is counted of an organization's ingest keys: their records stay when
+// ingestKeysOf counts an organization's ingest keys: their records stay when
 // they are revoked, so both have a bound.
 func ingestKeysOf() quota.Resource {
 	return quota.Resource{

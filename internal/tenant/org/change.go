@@ -58,7 +58,7 @@ func (o *Orgs) check(p Patch) error {
 	return nil
 }
 
-// apply returns the settings after p and the names of what changes.
+// apply returns the settings after p and the names of the settings that change.
 func (p Patch) apply(s settingsRecord) (after settingsRecord, names []string) {
 	after = s
 	set(&names, "active", &after.Active, p.Active)
@@ -85,8 +85,8 @@ func set[T comparable](names *[]string, name string, value, to *T) {
 
 func equal(a, b *uint64) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// Change changes settings and states it (ledger_settings_changed). What is as
-// wished already is not stated again. fault.NotFound for an unknown tenant; what
+// Change changes settings and states it (ledger_settings_changed). A setting
+// that has the wished value already is not stated again. fault.NotFound for an unknown tenant; what
 // Patch.NoneOpen refuses with; fault.RateLimited for changes of people that come too
 // fast. The operator's never wait.
 func (o *Orgs) Change(ctx context.Context, t id.Tenant, principal string, p Patch) (*Settings, error) {

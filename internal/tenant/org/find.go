@@ -48,7 +48,7 @@ func (o *Orgs) claimed(ctx context.Context, kind storage.Kind, name string) (id.
 	return held.tenant, stored, nil
 }
 
-// Summary is what members see of an organization before they enter it.
+// Summary is the part of an organization that members see before they enter.
 type Summary struct {
 	ID   id.Organization
 	Slug id.Slug

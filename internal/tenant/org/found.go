@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Founding is what a new organization is to be.
+// Founding describes a new organization.
 type Founding struct {
 	Tenant     id.Tenant // a fresh random handle
 	ID         id.Organization

@@ -26,7 +26,7 @@ const (
 	kindIngestKeyClaim storage.Kind = "ingest_key_claim"
 )
 
-// IngestKey is what may be shown of an ingest key.
+// IngestKey is the part of an ingest key that may be shown.
 type IngestKey struct {
 	ID        string
 	Name      string
@@ -39,7 +39,7 @@ type IngestKey struct {
 	RevokedAt id.Instant // 0: not revoked
 }
 
-// WantedKey is what a new ingest key is to be.
+// WantedKey describes a new ingest key.
 type WantedKey struct {
 	Name      string
 	Scopes    Scopes     // 0: AllScopes

@@ -9,14 +9,14 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Names is what an organization's own record says it is called.
+// Names are the names in an organization's own record.
 type Names struct {
 	ID   id.Organization
 	Slug id.Slug
 }
 
 // IsFounding reports whether r is the record by which an organization exists:
-// without it nothing of it is shown.
+// without it the organization is not shown.
 func IsFounding(r storage.Record) bool { return r.Kind == kindOrg && r.Key == "" }
 
 // Kind is the kind of that record; its key is "".
@@ -36,7 +36,7 @@ func NamesOf(r storage.Record) (Names, error) {
 }
 
 // ServiceRecords returns the records of the service's own partition that stand
-// there for one of an organization's records, for who copies an organization.
+// there for one of an organization's records, for code that copies an organization.
 func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	value, err := json.Marshal(claimRecord{Tenant: t})
 	if err != nil {

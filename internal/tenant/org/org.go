@@ -9,13 +9,13 @@
 //   - A claim changes hands only after its owner was made impossible, so that of
 //     several calls for one name at most one makes an organization.
 //   - Each change of settings and of ingest keys lands in the organization's
-//     ledger in one append with the statement that it is. Only what a new
-//     organization begins with has none.
+//     ledger in one append with the statement about it. Only the first records
+//     of a new organization have no statement.
 //   - Of an ingest key only a hash is stored. Its secret is shown once and is in
 //     no error and no log line.
-//   - What an organization makes has the bounds of its plan or its own. They are checked
-//     in the append of what is made; what is beyond them from before stays.
-//   - What can't be read refuses; it is never taken for "no limit" or "active".
+//   - Agents, ingest keys and policies have the bounds of the plan or of the organization.
+//     The append that makes one checks them. Older ones beyond a bound stay.
+//   - A setting that can't be read refuses the request. It never means "no limit" or "active".
 //   - Nothing of one organization is visible under another's handle.
 package org
 

@@ -17,7 +17,7 @@ type Plan struct {
 	Limits         quota.Limits
 }
 
-// DefaultPlan is what an organization gets when none is named.
+// DefaultPlan is the plan of an organization that names none.
 const DefaultPlan = "enterprise"
 
 // DefaultPlans returns the catalogue of a service that was given none.
@@ -73,7 +73,7 @@ func (o *Orgs) checkPlan(name string) error {
 	return nil
 }
 
-// Usage is what an organization has used of its plan.
+// Usage is how much of its plan an organization has used.
 type Usage struct {
 	Plan            string
 	EventsThisMonth uint64

@@ -33,7 +33,7 @@ func (s Scope) String() string {
 // Scopes is a set of scopes; the zero value is the empty one.
 type Scopes uint8
 
-// AllScopes is what an ingest key has when none are named.
+// AllScopes are the scopes of an ingest key that names none.
 const AllScopes Scopes = 1<<scopeCount - 1
 
 // ParseScopes reads a list of wire forms. No list at all is AllScopes; an empty

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Settings is what an organization is called and how it is treated. A value
+// Settings is the name of an organization and how it is treated. A value
 // that was handed out never changes.
 type Settings struct {
 	Tenant         id.Tenant
@@ -27,7 +27,7 @@ type Settings struct {
 	EventsPerMonth *uint64          // the organization's own limit; nil: its plan's
 	Own            map[Limit]uint64 // its other own limits, in place of its plan's
 	Disclosure     id.Disclosure
-	SelfReview     bool // whoever made the ingest key or agent may vote on its approvals
+	SelfReview     bool // the maker of the ingest key or agent may vote on its approvals
 	Witnessing     Witnessing
 	CreatedAt      id.Instant
 }
@@ -43,7 +43,7 @@ type orgRecord struct {
 	settingsRecord `json:",inline"`
 }
 
-// settingsRecord is what may change.
+// settingsRecord is the part that may change.
 type settingsRecord struct {
 	Name           string        `json:"name"`
 	Plan           string        `json:"plan"`
@@ -56,10 +56,10 @@ type settingsRecord struct {
 	Limits map[Limit]uint64 `json:"limits,omitempty"` // its own, but for that of events
 }
 
-// voidValue is what the record of a handle that is given up holds.
+// voidValue is the value of the record of a handle that is given up.
 const voidValue = `{"void":true}`
 
-// digest is SHA-256 of the JCS of what may change.
+// digest is SHA-256 of the JCS of the part that may change.
 func (s settingsRecord) digest() (id.Hash, error) {
 	canonical, err := jcs.Marshal(s)
 	if err != nil {
@@ -85,7 +85,7 @@ func (o *Orgs) record(ctx context.Context, t id.Tenant) (orgRecord, uint64, erro
 
 // Settings returns the settings under a ledger state: those of its config
 // version or newer ones. fault.Unavailable when they can't be read, also when
-// the catalogue does not have the plan and so nobody can tell the cap.
+// the catalogue does not have the plan and so the cap is unknown.
 func (o *Orgs) Settings(ctx context.Context, s *log.State) (*Settings, error) {
 	identity, version := s.Identity(), s.ConfigVersion()
 	if known, found := o.settings.Lookup(identity.Tenant, version); found {
@@ -121,8 +121,7 @@ func (o *Orgs) Current(ctx context.Context, t id.Tenant) (*Settings, error) {
 	return o.Settings(ctx, s)
 }
 
-// Fault returns what is known to be wrong with an organization's ledger, log.Healthy
-// for nothing.
+// Fault returns the known fault of an organization's ledger, log.Healthy for none.
 func (o *Orgs) Fault(ctx context.Context, t id.Tenant) (log.Level, error) {
 	s, err := o.ledgers.State(ctx, t)
 	if err != nil {

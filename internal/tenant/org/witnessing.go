@@ -7,11 +7,11 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Witnessing is what an organization wants of witnesses. The zero value leaves it
+// Witnessing is an organization's wish about witnesses. The zero value leaves it
 // to the service.
 type Witnessing struct {
 	Policy     string `json:"policy"`      // C2SP tlog-policy without log lines, witnesses with their URLs
-	FailClosed bool   `json:"fail_closed"` // what is asked for cosigned is refused while it is not
+	FailClosed bool   `json:"fail_closed"` // a request for cosigned answers is refused while there are none
 }
 
 // WitnessRules say which witnesses an organization may name (package witness).
@@ -31,7 +31,7 @@ func (o *Orgs) checkWitnessing(w Witnessing) error {
 	return o.rules.CheckOwn(w.Policy)
 }
 
-// Witnessing reads what an organization wants of witnesses, without its ledger;
+// Witnessing reads an organization's wish about witnesses, without its ledger;
 // fault.NotFound when there is none.
 func (o *Orgs) Witnessing(ctx context.Context, t id.Tenant) (Witnessing, error) {
 	stored, _, err := o.record(ctx, t)

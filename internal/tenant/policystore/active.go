@@ -40,7 +40,7 @@ func (b *Rulebook) loadActive(ctx context.Context, t id.Tenant, version uint64) 
 
 // activeCache keeps compiled policies by their organizations, within a bound in bytes.
 func activeCache(limit int) *cache.Loading[id.Tenant, *policy.Compiled] {
-	const entryBytes = 128 // about what an entry weighs without a policy
+	const entryBytes = 128 // about the weight of an entry without a policy
 	return cache.NewLoading(cache.LoadingOptions[id.Tenant, *policy.Compiled]{
 		MaxAge: cache.Forever, LoadTime: readTime, Limit: int64(limit),
 		Weight: func(_ id.Tenant, compiled *policy.Compiled) int64 {

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// policiesOf is what is counted of an organization. A policy goes away again while it has
+// policiesOf counts an organization's policies. A policy goes away again while it has
 // nothing but its first draft.
 func policiesOf() quota.Resource {
 	return quota.Resource{

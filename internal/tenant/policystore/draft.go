@@ -15,13 +15,13 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// tries bounds how often something is done again because somebody else changed
+// tries bounds how often something is done again because another call changed
 // the policy meanwhile.
 const tries = 16
 
 // Create makes a policy with version 1 as a draft. document is one for
 // policy.Parse without version; without policy_id the service makes one. A draft
-// binds nobody and is not stated.
+// has no effect on events and is not stated.
 //
 // Errors are those of policy.Parse, and fault.Conflict for a policy_id that the
 // organization has and for an organization that has as many policies as its plan allows;
@@ -129,7 +129,7 @@ func (b *Rulebook) writeDraft(ctx context.Context, t id.Tenant, principal string
 	return whole(document.ID, document.Version, &p.Value, &v.Value)
 }
 
-// parse reads what people write, conditions compiled. It takes a turn, because hundreds of
+// parse reads a written document and compiles its conditions. It takes a turn, because hundreds of
 // conditions keep a processor busy for a tenth of a second.
 func (b *Rulebook) parse(ctx context.Context, t id.Tenant, document []byte) (policy.Policy, error) {
 	tenant := admission.TenantOf(t)
@@ -148,7 +148,7 @@ func (b *Rulebook) write(ctx context.Context, t id.Tenant, changes ...storage.Ch
 	return err
 }
 
-// retry runs try again while somebody else was quicker.
+// retry runs try again while another call was quicker.
 func retry[T any](try func() (T, error)) (T, error) {
 	var err error
 	for range tries {

@@ -15,7 +15,7 @@ type ActiveSource interface {
 }
 
 // Evaluate evaluates the policy that is active in s. An error means that nothing may
-// be allowed; it is that of log.State.Trusted when nobody can tell what is active.
+// be allowed; it is that of log.State.Trusted when the active policy is not known for certain.
 func Evaluate(ctx context.Context, r ActiveSource, s *log.State, in policy.Input) (policy.Evaluation, error) {
 	if err := s.Trusted(); err != nil {
 		return policy.Evaluation{}, err
@@ -38,8 +38,8 @@ func Apply(ctx context.Context, compiled *policy.Compiled, in policy.Input) (pol
 	return compiled.EvaluateWithin(&p, in)
 }
 
-// Judgement is what the policy says of an event. With claims the sequencer decides,
-// and Policy is only what no limit changes.
+// Judgement is the policy's answer about an event. With claims the sequencer decides,
+// and Policy has only the members that no limit changes.
 type Judgement struct {
 	Policy     event.Policy
 	Evaluation policy.Evaluation
@@ -59,7 +59,7 @@ func Judge(ctx context.Context, r ActiveSource, s *log.State, in policy.Input, d
 	return Judgement{Policy: stateOutcome(evaluation.Settle(nil), stated), Evaluation: evaluation}, nil
 }
 
-// Attest says in an attestation what the judgement is. With claims the sequencer
+// Attest puts the judgement into an attestation. With claims the sequencer
 // decides, and the receipt of the event carries the decision.
 func (j *Judgement) Attest(a *log.Attestation) {
 	a.Policy = j.Policy

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Stored is what Intents needs of package log.
+// Stored reads stored events (package log).
 type Stored interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
 	Locate(ctx context.Context, s *log.State, events []id.Event) ([]id.Index, error)
@@ -34,8 +34,8 @@ type Result struct {
 	Call  event.Call
 }
 
-// ResultOf returns what an envelope says to be the result of; nil for what is judged in
-// any case.
+// ResultOf returns the result that an envelope says to be; nil for an event that is judged
+// in any case.
 func ResultOf(e *event.Envelope) *Result {
 	call, ok := e.SaysResult()
 	if !ok {
@@ -134,7 +134,7 @@ func (i *Intents) read(ctx context.Context, s *log.State, at id.Index) (*Intent,
 		return nil, unreadableIntent(err)
 	}
 	intent := &Intent{agent: r.AgentID, tool: e.Tool, policy: r.Policy}
-	if e.Envelope == nil { // erased: what it called itself is not known any more
+	if e.Envelope == nil { // erased: its call_id is not known any more
 		return intent, nil
 	}
 	envelope, err := event.Parse(e.Envelope, event.Options{MaxBytes: max(len(e.Envelope), 1), Server: true})

@@ -11,12 +11,12 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// Ledgers is what is needed of package log.
+// Ledgers reads counters (package log).
 type Ledgers interface {
 	Counted(ctx context.Context, t id.Tenant, claims []log.Claim, now id.Instant) ([]decimal.Decimal, error)
 }
 
-// Look decides by what the counters hold at now. Events that land later may find
+// Look decides by the values of the counters at now. Events that land later may find
 // more. An error means that nothing may be allowed.
 func Look(ctx context.Context, l Ledgers, s *log.State, e *policy.Evaluation, now id.Instant) (policy.Outcome, error) {
 	if len(e.Claims) == 0 {
@@ -29,7 +29,7 @@ func Look(ctx context.Context, l Ledgers, s *log.State, e *policy.Evaluation, no
 	return settle(e, before), nil
 }
 
-// Claims returns what the event of an evaluation asks of counters, and the
+// Claims returns the claims of an evaluation on counters, and the
 // function by which the sequencer decides: state is the policy of the event's
 // record but for the outcome.
 func Claims(e *policy.Evaluation, state event.Policy) ([]log.Claim, func(before []decimal.Decimal) event.Policy) {
@@ -40,7 +40,7 @@ func Claims(e *policy.Evaluation, state event.Policy) ([]log.Claim, func(before 
 	}
 }
 
-// stateOutcome fills in what an outcome says of a record's policy.
+// stateOutcome fills in the members of a record's policy that an outcome decides.
 func stateOutcome(o policy.Outcome, state event.Policy) event.Policy {
 	state.Effective = o.Effective(state.Declared)
 	state.PolicyID, state.PolicyVersion, state.PolicyDigest = o.PolicyID, o.PolicyVersion, o.PolicyDigest
@@ -57,7 +57,7 @@ func claims(e *policy.Evaluation) []log.Claim {
 	return all
 }
 
-// settle decides by what the counters of e's claims hold, in their order.
+// settle decides by the values of the counters of e's claims, in their order.
 func settle(e *policy.Evaluation, before []decimal.Decimal) policy.Outcome {
 	held := make(map[*policy.Limit]decimal.Decimal, len(before))
 	for i := range e.Claims {

@@ -4,16 +4,16 @@
 // Invariants:
 //
 //   - A version is a draft, then maybe active, then archived; no way leads back.
-//     Only drafts change or go away; what was ever active stays as it was.
+//     Only drafts change or go away; a version that was ever active stays as it was.
 //   - Versions of one policy rise. At most its newest version is a draft.
 //   - At most one version of all an organization's policies is active. The change
 //     to another one is a single append with the statements that it is.
-//   - What is active has passed its own tests, and is compiled once for each
+//   - The active policy has passed its own tests, and is compiled once for each
 //     digest, however often the configuration changes around it.
 //   - Active answers "none" only when the store positively says so. A policy that
 //     can't be read, or isn't the one that was activated, is fault.Unavailable.
 //   - Policies of an organization and versions of a policy have the bounds of its plan.
-//     What is beyond them from before stays.
+//     Older ones beyond a bound stay.
 //   - Nothing of one organization is visible under another's handle.
 //   - An event is decided by the values of its counters at its place in the ledger: the
 //     sequencer asks, and the append of the event also writes the amount that it adds.
@@ -44,7 +44,7 @@ type Options struct {
 	Clock      func() time.Time     // default: time.Now
 	Processors *admission.FairQueue // shared with the other work of the server; default: its own
 	Quota      *quota.Quota         // counts policies and paces changes; default: one without bounds
-	CacheBytes int                  // compiled policies kept for Active, by what they are estimated to weigh; default 64 MiB
+	CacheBytes int                  // compiled policies kept for Active, by their estimated weight; default 64 MiB
 }
 
 // Rulebook is the policies of all organizations. Its methods may be called
@@ -55,7 +55,7 @@ type Rulebook struct {
 	notary     *sysevent.Notary
 	clock      func() time.Time
 	quota      *quota.Quota
-	processors *admission.FairQueue                        // of compiling what people write
+	processors *admission.FairQueue                        // of compiling documents
 	lanes      keylock.Set[id.Tenant]                      // drafts of an organization are written one after the other
 	active     *cache.Loading[id.Tenant, *policy.Compiled] // of a config version each
 }
@@ -111,10 +111,10 @@ type Listed struct {
 
 func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 
-// unreadableMessage is what a client is told when policies can't be read.
+// unreadableMessage is the message for a client when policies can't be read.
 const unreadableMessage = "Policies can't be read"
 
-// unreadable wraps an error of the store, whatever it is.
+// unreadable wraps any error of the store.
 func unreadable(step string, err error) error {
 	return records.Unreadable(unreadableMessage, step, err)
 }

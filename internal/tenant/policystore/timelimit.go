@@ -8,20 +8,20 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// maxTime bounds the processor time of an evaluation. What a policy may cost is bounded by
-// units (policy.MaxTotalCost), which are over after a fiftieth of it: this is for what is priced too
-// low, and such an evaluation decides nothing.
+// maxTime bounds the processor time of an evaluation. The cost of a policy is bounded by
+// units (policy.MaxTotalCost), which last for a fiftieth of this time. The time bounds
+// conditions that are priced too low, and such an evaluation decides nothing.
 const maxTime = 5 * time.Second
 
 // patience is a context that ends with its parent, and after maxTime of the processor since it
 // was first asked whether it has. So an evaluation that is soon done costs no look at a clock. It is
 // for one goroutine, which it ties to its thread until release, because the kernel counts by
-// thread. Nobody can wait for its end.
+// thread. It has no Done channel.
 type patience struct {
 	context.Context
 	spent func() time.Duration // processor time of this thread
 	begun bool
-	base  time.Duration // what was spent when it was first asked
+	base  time.Duration // time spent when it was first asked
 }
 
 // Err implements context.Context.

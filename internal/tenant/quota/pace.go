@@ -17,8 +17,8 @@ const kindPace storage.Kind = "statement_pace"
 
 // Pace returns the changes that count one more statement of people, to be written with
 // it: none where there is no bound. fault.RateLimited beyond the bound. So many as are
-// allowed in a minute may be made at once. It is not for what makes an organization safer
-// (revoking, cancelling, expiring), nor for what the service and its operator do: those
+// allowed in a minute may be made at once. It does not count changes that make an organization safer
+// (revoking, cancelling, expiring), nor those of the service and its operator. They
 // never wait.
 func (q *Quota) Pace(ctx context.Context, t id.Tenant) ([]storage.Change, error) {
 	l, err := q.Limits(ctx, t)

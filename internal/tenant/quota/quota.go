@@ -1,15 +1,15 @@
-// Package quota bounds what an organization makes: how many things of a kind it has, and
+// Package quota bounds an organization: how many things of a kind it has, and
 // how often its people change something.
 //
 // Invariants:
 //
 //   - A count is a record of the organization's partition. It is written together with
-//     the thing that it counts, on the condition that nobody has changed it since: of two
+//     the thing that it counts, on the condition that it has not changed since: of two
 //     callers who make the last thing of a plan, one is refused.
 //   - An organization without such a record is counted once by reading all its things.
-//     So older stores and older exports go on, and what they have beyond a bound stays.
+//     So older stores and older exports go on, and their things beyond a bound stay.
 //   - Ending a thing is never refused by a bound.
-//   - What can't be read refuses; it is never taken for "no bound".
+//   - A count that can't be read refuses. It never means "no bound".
 //   - Nothing of one organization counts for another.
 package quota
 
@@ -50,8 +50,8 @@ type Resource struct {
 	Counts func(storage.Record) bool          // whether a record is counted; nil: each is
 	Ended  func(storage.Record) (bool, error) // whether it stands for a thing that is over; nil: none does
 	Most   func(Limits) uint64
-	Full   func(most uint64) string // what a client is told at the bound
-	// Spent is what a client is told when endedToo times as many were made, ended ones
+	Full   func(most uint64) string // the message for a client at the bound
+	// Spent is the message for a client when endedToo times as many were made, ended ones
 	// included. Only for a Resource with Ended.
 	Spent func(made uint64) string
 }
@@ -68,7 +68,7 @@ type Count struct {
 // Open returns how many are not over.
 func (c Count) Open() uint64 { return c.Made - min(c.Ended, c.Made) }
 
-// unreadableMessage is what a client is told when counts can't be read.
+// unreadableMessage is the message for a client when counts can't be read.
 const unreadableMessage = "The organization can't be read"
 
 func (q *Quota) counts() records.Store[Count] {
@@ -176,7 +176,7 @@ func (c *Count) add(r Resource, record storage.Record) error {
 	return err
 }
 
-// full refuses what a plan has no room for.
+// full is the error for a thing that a plan has no room for.
 func full(message string) error {
 	return &fault.Error{Kind: fault.Conflict, Code: "plan_limit", Message: message}
 }
