@@ -37,7 +37,7 @@ type masterKey struct {
 // newMasterKey is fixed: what is sealed under it is thrown away.
 func newMasterKey() (masterKey, error) {
 	const secret = "YmVuY2htYXJrcyBvbmx5LCBrZWVwcyBub3RoaW5nISE="
-	key, err := seal.FromSecret(secret)
+	key, err := seal.KeyFromSecret(secret)
 	return masterKey{secret: secret, key: key}, err
 }
 

@@ -55,10 +55,10 @@ type Options struct {
 	Sessions   Sessions
 	Orgs       *org.Orgs
 	Agents     *agent.Agents
-	Rulebook   *policystore.Rulebook
+	Rulebook   *policystore.Policies
 	Approvals  *approval.Approvals
 	Workflows  *workflow.Workflows
-	Outbox     *webhook.Outbox
+	Outbox     *webhook.Sender
 	Rehearsals *simulate.Simulator
 	Witnesses  Witnesses
 	PublicURL  string // pages of its origin may call, also through a proxy that changes Host

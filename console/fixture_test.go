@@ -56,10 +56,10 @@ type world struct {
 	first   map[id.Tenant]agent.Credentials
 	handler http.Handler
 
-	rules     *policystore.Rulebook
+	rules     *policystore.Policies
 	approvals *approval.Approvals
 	workflows *workflow.Workflows
-	outbox    *webhook.Outbox
+	outbox    *webhook.Sender
 	house     *witnesstest.Witness // the service's
 	witnesses *witness.Witnesses
 }
@@ -75,23 +75,23 @@ func newWorld(t testing.TB, change ...func(*console.Options)) *world {
 		t.Fatal(err)
 	}
 	bounds := &quota.Quota{Records: w.Store, Clock: w.Clock}
-	w.agents = agent.New(agent.Options{Records: w.Store, Notary: w.Notary, Quota: bounds, Keyring: w.Keyring(), Clock: w.Clock})
-	if w.orgs, err = org.New(org.Options{Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Quota: bounds, Agents: w.agents, Clock: w.Clock, Witnesses: rules}); err != nil {
+	w.agents = agent.New(agent.Options{Records: w.Store, Events: w.Notary, Quota: bounds, Keyring: w.Keyring(), Clock: w.Clock})
+	if w.orgs, err = org.New(org.Options{Records: w.Store, Events: w.Notary, Ledgers: w.Ledgers, Quota: bounds, Agents: w.agents, Clock: w.Clock, Witnesses: rules}); err != nil {
 		t.Fatal(err)
 	}
 	w.witnesses = witness.New(witness.Options{Store: w.Store, Ledgers: w.Ledgers, Organizations: w.orgs, Client: client, Service: rules.Service, Interval: time.Millisecond})
 	w.Notary.Disclosures = w.orgs
 	edge := &edge.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))}
 	router := edge.Router()
-	w.rules = policystore.New(policystore.Options{Records: w.Store, Notary: w.Notary, Quota: bounds, Clock: w.Clock})
+	w.rules = policystore.New(policystore.Options{Records: w.Store, Events: w.Notary, Quota: bounds, Clock: w.Clock})
 	w.outbox = webhook.New(webhook.Options{Records: w.Store, Keyring: w.Keyring(), Caller: egress.New(egress.Options{}), Clock: w.Clock})
 	w.approvals = approval.New(approval.Options{
-		Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rules, Agents: w.agents,
+		Records: w.Store, Events: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rules, Agents: w.agents,
 		Organizations: w.orgs, Members: members{}, Keyring: w.Keyring(), Clock: w.Clock,
 		Outbox: w.outbox,
 	})
 	w.workflows = workflow.New(workflow.Options{
-		Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rules, Agents: w.agents, Organizations: w.orgs, Clock: w.Clock,
+		Records: w.Store, Events: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rules, Agents: w.agents, Organizations: w.orgs, Clock: w.Clock,
 	})
 	options := console.Options{
 		Edge: edge, Sessions: sessions{}, Orgs: w.orgs, Agents: w.agents, PublicURL: "https://ledger.example",
@@ -114,7 +114,7 @@ func newWorld(t testing.TB, change ...func(*console.Options)) *world {
 
 func (w *world) found(tenant id.Tenant, slug id.Slug) {
 	w.t.Helper()
-	records, err := w.orgs.Found(w.t.Context(), org.Founding{Tenant: tenant, ID: ledgertest.Organization(tenant), Slug: slug, Name: string(slug), Plan: "free"})
+	records, err := w.orgs.FoundOrganization(w.t.Context(), org.Founding{Tenant: tenant, ID: ledgertest.Organization(tenant), Slug: slug, Name: string(slug), Plan: "free"})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func describeOrganization(s *org.Settings) organizationView {
 }
 
 func (s *Server) getOrganization(r *request) (answer, error) {
-	settings, err := s.Orgs.Current(r.Context(), r.who.Tenant)
+	settings, err := s.Orgs.CurrentSettings(r.Context(), r.who.Tenant)
 	if err != nil {
 		return answer{}, err
 	}

@@ -72,7 +72,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	http.SetCookie(w, s.sessionCookie(token, int(s.Sessions.Life().Seconds())))
+	http.SetCookie(w, s.sessionCookie(token, int(s.Sessions.SessionLifetime().Seconds())))
 	return edge.WriteJSON(w, http.StatusOK, answer)
 }
 

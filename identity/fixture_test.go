@@ -59,7 +59,7 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 func newWorld(t testing.TB, change ...func(*identity.Options)) *world {
 	t.Helper()
 	s := ledgertest.New(t)
-	orgs, err := org.New(org.Options{Records: s.Store, Notary: s.Notary, Ledgers: s.Ledgers, Clock: s.Clock})
+	orgs, err := org.New(org.Options{Records: s.Store, Events: s.Notary, Ledgers: s.Ledgers, Clock: s.Clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func newWorld(t testing.TB, change ...func(*identity.Options)) *world {
 		Edge: &edge.Edge{Logger: slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))},
 		Provisioner: &provision.Provisioner{
 			Ledgers: s.Ledgers, Organizations: orgs, Accounts: w.accounts, Keyring: s.Notary.Keyring, Host: host,
-			Agents: agent.New(agent.Options{Records: s.Store, Notary: s.Notary, Clock: s.Clock}),
+			Agents: agent.New(agent.Options{Records: s.Store, Events: s.Notary, Clock: s.Clock}),
 		},
 		Organizations: orgs, LogKeys: orgs, Clock: clock.New(clocktest.New(), clock.Start{}), People: w.accounts, Members: w.accounts, Sessions: w.accounts,
 		PlatformSecret: platformSecret, PublicURL: publicURL,

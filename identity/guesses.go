@@ -46,7 +46,7 @@ func newSecretAttempts(now func() time.Time, r prometheus.Registerer) *secretAtt
 // isRight tells. fault.Unauthorized for a wrong one, fault.RateLimited, without a word
 // about the secret, after too many.
 func (g *secretAttempts) checkAttempt(from netip.Addr, isRight bool) error {
-	network := ratelimit.Network(from)
+	network := ratelimit.NetworkOf(from)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()

@@ -93,7 +93,7 @@ type Sessions interface {
 	Open(ctx context.Context, who account.Account, t id.Tenant) (string, *account.Session, error)
 	Session(ctx context.Context, token string) (*account.Session, error)
 	Close(ctx context.Context, token string) error
-	Life() time.Duration
+	SessionLifetime() time.Duration
 }
 
 // Options configure New. All but Address, Metrics and Now are required.
@@ -222,7 +222,7 @@ func (s *Server) checkSecret(r *http.Request) error {
 	from := s.Address(r)
 	err := s.secretAttempts.checkAttempt(from, subtle.ConstantTimeCompare(given[:], s.secret[:]) == 1)
 	if err != nil {
-		s.attemptLog.Warn("platform secret refused", "network", ratelimit.Network(from), "limited", fault.Is(err, fault.RateLimited))
+		s.attemptLog.Warn("platform secret refused", "network", ratelimit.NetworkOf(from), "limited", fault.Is(err, fault.RateLimited))
 	}
 	return err
 }

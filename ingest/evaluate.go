@@ -68,7 +68,7 @@ func (s *Server) decision(ctx context.Context, c caller, body []byte) (a answer,
 		return answer{}, nil, err
 	}
 	s.countShadows(&evaluation)
-	out, err := policystore.Look(ctx, s.ledgers, c.state, &evaluation, in.Now)
+	out, err := policystore.DecideNow(ctx, s.ledgers, c.state, &evaluation, in.Now)
 	if err != nil {
 		return answer{}, nil, err
 	}

@@ -59,9 +59,9 @@ type world struct {
 	*ledgertest.Service
 	orgs       *org.Orgs
 	agents     *agent.Agents
-	rulebook   *policystore.Rulebook
+	rulebook   *policystore.Policies
 	approvals  *approval.Approvals
-	outbox     *webhook.Outbox
+	outbox     *webhook.Sender
 	workflows  *workflow.Workflows
 	handler    http.Handler // watched
 	fast, slow http.Handler // the router with its fast path and without it
@@ -93,20 +93,20 @@ func (w *world) open(change ...func(*ingest.Options)) {
 	w.Helper()
 	t := w.TB
 	var err error
-	if w.orgs, err = org.New(org.Options{Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Agents: anyAgent{}, Clock: w.Clock}); err != nil {
+	if w.orgs, err = org.New(org.Options{Records: w.Store, Events: w.Notary, Ledgers: w.Ledgers, Agents: anyAgent{}, Clock: w.Clock}); err != nil {
 		t.Fatal(err)
 	}
 	w.Notary.Disclosures = w.orgs
-	w.agents = agent.New(agent.Options{Records: w.Store, Notary: w.Notary, Keyring: w.Keyring(), Clock: w.Clock})
-	w.rulebook = policystore.New(policystore.Options{Records: w.Store, Notary: w.Notary, Clock: w.Clock})
+	w.agents = agent.New(agent.Options{Records: w.Store, Events: w.Notary, Keyring: w.Keyring(), Clock: w.Clock})
+	w.rulebook = policystore.New(policystore.Options{Records: w.Store, Events: w.Notary, Clock: w.Clock})
 	w.outbox = webhook.New(webhook.Options{Records: w.Store, Keyring: w.Keyring(), Caller: egress.New(egress.Options{}), Clock: w.Clock})
 	w.approvals = approval.New(approval.Options{
-		Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rulebook, Agents: w.agents,
+		Records: w.Store, Events: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rulebook, Agents: w.agents,
 		Organizations: w.orgs, Members: voters{}, Keyring: w.Keyring(), Clock: w.Clock,
 		Outbox: w.outbox,
 	})
 	w.workflows = workflow.New(workflow.Options{
-		Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rulebook, Agents: w.agents, Organizations: w.orgs, Clock: w.Clock,
+		Records: w.Store, Events: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rulebook, Agents: w.agents, Organizations: w.orgs, Clock: w.Clock,
 	})
 	o := ingest.Options{
 		Edge:    &edge.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))},
@@ -131,7 +131,7 @@ func (w *world) member(t id.Tenant, slug id.Slug) member {
 	w.Helper()
 	m := member{tenant: t, id: ledgertest.Organization(t)}
 	ctx := context.Background()
-	changes, err := w.orgs.Found(ctx, org.Founding{Tenant: t, ID: m.id, Slug: slug, Name: string(slug)})
+	changes, err := w.orgs.FoundOrganization(ctx, org.Founding{Tenant: t, ID: m.id, Slug: slug, Name: string(slug)})
 	if err != nil {
 		w.Fatal(err)
 	}

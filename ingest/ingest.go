@@ -57,7 +57,7 @@ type Ledgers interface {
 type Organizations interface {
 	Authenticate(ctx context.Context, token string) (*org.Caller, error)
 	Settings(ctx context.Context, s *log.State) (*org.Settings, error)
-	Cap(*org.Settings) uint64
+	EventsPerMonth(*org.Settings) uint64
 }
 
 // Agents finds the key of an agent in any state; fault.NotFound when it was never

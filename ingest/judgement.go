@@ -45,7 +45,7 @@ func (in *intake) prepare(ctx context.Context, state *log.State) (log.Submission
 	a := log.Attestation{
 		Form: in.form, PublicKey: key.Multikey, Signer: event.SignerAgent, Custody: key.Custody,
 		IngestKeyID: in.caller.KeyID, Disclosure: settings.Disclosure,
-		IdempotencyKey: in.idempotencyKey, Cap: s.orgs.Cap(settings),
+		IdempotencyKey: in.idempotencyKey, Cap: s.orgs.EventsPerMonth(settings),
 	}
 	judged.Attest(&a)
 	return log.Submission{Drafts: []log.Draft{log.NewDraft(state.Identity(), e, a)}}, nil

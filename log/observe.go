@@ -45,7 +45,7 @@ func (l *Ledgers) registerGauges(r prometheus.Registerer) {
 		}, func() float64 { return float64(l.anchors.TimesLost()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_leaf_cache_bytes", Help: "Leaf hashes kept in memory for proofs.",
-		}, func() float64 { return float64(l.leafCache.Weight()) }),
+		}, func() float64 { return float64(l.leafCache.TotalWeight()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_ledgers_ahead_of_clock", Help: "Ledgers that were found to take no events, because their newest one was received at a time that has not come.",
 		}, func() float64 { return float64(l.ahead.countAhead()) }),

@@ -101,7 +101,7 @@ func TestTileCacheKeepsTheWiderVersion(t *testing.T) {
 	if got, _ := c.Get(k); got == nil || got.Tile().Width != 256 {
 		t.Fatalf("got %v, want the full tile", got)
 	}
-	if tiles, bytes := c.Len(), c.Weight(); tiles != 1 || bytes != crownBytes {
+	if tiles, bytes := c.Len(), c.TotalWeight(); tiles != 1 || bytes != crownBytes {
 		t.Errorf("got %d tiles of %d bytes, want 1 of %d", tiles, bytes, crownBytes)
 	}
 	if got, _ := c.Get(tileKey{tenant: 6}); got != nil {

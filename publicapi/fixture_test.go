@@ -57,7 +57,7 @@ type world struct {
 	anchors    string
 	keyring    *seal.Keyring
 	ledgers    *log.Ledgers
-	notary     *sysevent.Notary
+	notary     *sysevent.Appender
 	orgs       *org.Orgs
 	agents     *agent.Agents
 	handler    http.Handler // watched
@@ -105,12 +105,12 @@ func (w *world) open(anchorDir string) {
 	}
 	w.Cleanup(func() { ledgers.Close() })
 	w.ledgers = ledgers
-	w.notary = &sysevent.Notary{Ledgers: ledgers, Records: w.store, Keyring: w.keyring, Clock: w.clock}
-	if w.orgs, err = org.New(org.Options{Records: w.store, Notary: w.notary, Ledgers: ledgers, Clock: w.clock}); err != nil {
+	w.notary = &sysevent.Appender{Ledgers: ledgers, Records: w.store, Keyring: w.keyring, Clock: w.clock}
+	if w.orgs, err = org.New(org.Options{Records: w.store, Events: w.notary, Ledgers: ledgers, Clock: w.clock}); err != nil {
 		w.Fatal(err)
 	}
 	w.notary.Disclosures = w.orgs
-	w.agents = agent.New(agent.Options{Records: w.store, Notary: w.notary, Clock: w.clock})
+	w.agents = agent.New(agent.Options{Records: w.store, Events: w.notary, Clock: w.clock})
 	w.serve(w.agents)
 }
 
@@ -135,11 +135,11 @@ func (w *world) clock() time.Time { return w.now }
 // so that it shows where less is disclosed all the same.
 func (w *world) found(o *owner) {
 	w.Helper()
-	settings, err := w.orgs.Found(context.Background(), org.Founding{Tenant: o.tenant, ID: o.id, Slug: o.slug, Name: "test", Disclosure: id.DiscloseFull})
+	settings, err := w.orgs.FoundOrganization(context.Background(), org.Founding{Tenant: o.tenant, ID: o.id, Slug: o.slug, Name: "test", Disclosure: id.DiscloseFull})
 	if err != nil {
 		w.Fatal(err)
 	}
-	system, err := sysevent.Found(w.keyring, o.id)
+	system, err := sysevent.NewSystemKey(w.keyring, o.id)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -69,8 +69,8 @@ func TestBundleCache(t *testing.T) {
 			t.Fatalf("another bundle than %v", k)
 		}
 		s.Put(k, representation{body: body(k)})
-		if counted := int64(s.Len()) * (size + bundleBytes); counted != s.Weight() || counted > room {
-			t.Fatalf("%d bytes by its account, %d counted, room for %d", s.Weight(), counted, room)
+		if counted := int64(s.Len()) * (size + bundleBytes); counted != s.TotalWeight() || counted > room {
+			t.Fatalf("%d bytes by its account, %d counted, room for %d", s.TotalWeight(), counted, room)
 		}
 	}
 	if s.Len() != 100 {

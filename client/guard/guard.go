@@ -125,7 +125,7 @@ func (g *Guard) Run(ctx context.Context, a Action, do func(context.Context, Perm
 	if err != nil {
 		return Outcome{}, err
 	}
-	leave, err := g.Journal.keys.Enter(ctx, r.Key)
+	leave, err := g.Journal.keys.Lock(ctx, r.Key)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("run action: %w", err)
 	}

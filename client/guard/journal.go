@@ -35,7 +35,7 @@ type JournalOptions struct {
 type Journal struct {
 	dir   string
 	lock  *os.File
-	keys  keylock.Set[string] // actions under way
+	keys  keylock.Locks[string] // actions under way
 	queue eventQueue
 }
 

@@ -30,7 +30,7 @@ func (s *service) buildClock(c config.Serve) error {
 			Name: "agentledger_clock_held",
 			Help: "1 while the machine's clock is not trusted: nothing is appended and nothing ends by time.",
 		}, func() float64 {
-			if s.clock.Held() != "" {
+			if s.clock.HeldReason() != "" {
 				return 1
 			}
 			return 0
@@ -45,7 +45,7 @@ func (s *service) buildClock(c config.Serve) error {
 
 // checkClock says why the clock is not trusted.
 func (s *service) checkClock(context.Context) string {
-	if reason := s.clock.Held(); reason != "" {
+	if reason := s.clock.HeldReason(); reason != "" {
 		return "the clock is not trusted: " + reason
 	}
 	return ""

@@ -258,7 +258,7 @@ func TestClockStep(t *testing.T) {
 	close(stop)
 	storm.ended.Wait()
 	calm.ended.Wait()
-	now := id.InstantOf(s.machine.True())
+	now := id.InstantOf(s.machine.TrueTime())
 	for _, r := range []*refunder{red, blue} { // no event was received later than its ledger's last one
 		if latest := s.state(r).LastReceived(); latest > now {
 			t.Errorf("%s: an event was received at %s, which is after %s", r.org.Slug, latest, now)
@@ -402,7 +402,7 @@ func correctClock(t *testing.T, byServer bool) {
 		t.Fatalf("got %d %s", exit, out)
 	}
 	if !byServer { // which went by the real clock
-		s.machine.Pass(time.Since(s.machine.True()))
+		s.machine.Pass(time.Since(s.machine.TrueTime()))
 		s.start(nil)
 	}
 	red, blue = s.again(red.org), s.again(blue.org)

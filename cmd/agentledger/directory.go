@@ -15,7 +15,7 @@ import (
 // buildDirectory makes the service keep a directory in the log of the organization
 // that the settings name. Listings are public for good, so there is no directory
 // unless the operator asks for it.
-func (s *service) buildDirectory(ctx context.Context, c config.Serve, n *sysevent.Notary) error {
+func (s *service) buildDirectory(ctx context.Context, c config.Serve, n *sysevent.Appender) error {
 	if c.Directory == "" {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (s *service) buildDirectory(ctx context.Context, c config.Serve, n *syseven
 		return fmt.Errorf("--directory: %w", err)
 	}
 	s.directory = directory.New(directory.Options{
-		Ledgers: s.ledgers, Store: s.store.engine, Notary: n, Tenant: t, Interval: c.DirectoryInterval,
+		Ledgers: s.ledgers, Store: s.store.engine, Events: n, Tenant: t, Interval: c.DirectoryInterval,
 		Logger: s.watch.logger, Metrics: s.watch.registry,
 	})
 	s.directoryName = &publicapi.Directory{Slug: slug, Tenant: t, Listings: s.directory}

@@ -78,8 +78,8 @@ func (c offline) changeOrganization(ctx context.Context, out terminal, slug stri
 
 func (s *store) changeOrganization(ctx context.Context, ledgers *log.Ledgers, slug id.Slug,
 	change func(*org.Orgs, id.Tenant) error) error {
-	n := &sysevent.Notary{Ledgers: ledgers, Records: s.engine, Keyring: s.keyring, Clock: time.Now}
-	orgs, err := org.New(org.Options{Records: s.engine, Notary: n, Ledgers: ledgers})
+	n := &sysevent.Appender{Ledgers: ledgers, Records: s.engine, Keyring: s.keyring, Clock: time.Now}
+	orgs, err := org.New(org.Options{Records: s.engine, Events: n, Ledgers: ledgers})
 	if err != nil {
 		return err
 	}

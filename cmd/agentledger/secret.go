@@ -30,9 +30,9 @@ type keySet struct {
 // readMasterKeys reads the keys that private keys are sealed under. It makes none.
 func readMasterKeys(c config.Store) (keys keySet, err error) {
 	if secret := os.Getenv(masterKeyVariable); secret != "" {
-		keys.newest, err = seal.FromSecret(secret)
+		keys.newest, err = seal.KeyFromSecret(secret)
 	} else {
-		keys.newest, err = seal.Load(c.MasterKeyPath())
+		keys.newest, err = seal.LoadKey(c.MasterKeyPath())
 	}
 	switch {
 	case err == nil:
@@ -41,7 +41,7 @@ func readMasterKeys(c config.Store) (keys keySet, err error) {
 		return keySet{}, fmt.Errorf("master key: %w", err)
 	}
 	for _, file := range c.OlderMasterKeyFile {
-		key, err := seal.Load(file)
+		key, err := seal.LoadKey(file)
 		if err != nil {
 			return keySet{}, fmt.Errorf("older master key: %w", err)
 		}

@@ -51,11 +51,11 @@ type service struct {
 	auditor  *audit.Auditor
 	orgs     *org.Orgs
 	agents   *agent.Agents
-	rules    *policystore.Rulebook
+	rules    *policystore.Policies
 	accounts *account.Accounts
 
 	approvals *approval.Approvals
-	outbox    *webhook.Outbox
+	outbox    *webhook.Sender
 	workflows *workflow.Workflows
 	witnesses *witness.Witnesses
 	founder   *provision.Provisioner
@@ -155,7 +155,7 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		return err
 	}
 	records := s.store.engine
-	n := &sysevent.Notary{Ledgers: s.ledgers, Records: records, Keyring: s.store.keyring, Clock: s.clock.Now,
+	n := &sysevent.Appender{Ledgers: s.ledgers, Records: records, Keyring: s.store.keyring, Clock: s.clock.Now,
 		Processors: s.control.Processors}
 	rules, client, err := witnessRules(c)
 	if err != nil {
@@ -166,10 +166,10 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		return err
 	}
 	bounds := &quota.Quota{Records: records, Clock: s.clock.Now}
-	s.agents = agent.New(agent.Options{Records: records, Notary: n, Quota: bounds, Keyring: s.store.keyring,
+	s.agents = agent.New(agent.Options{Records: records, Events: n, Quota: bounds, Keyring: s.store.keyring,
 		Clock: s.clock.Now})
 	s.orgs, err = org.New(org.Options{
-		Records: records, Notary: n, Ledgers: s.ledgers, Quota: bounds, Agents: s.agents, Plans: offered,
+		Records: records, Events: n, Ledgers: s.ledgers, Quota: bounds, Agents: s.agents, Plans: offered,
 		Environment: c.Environment, Witnesses: rules, Clock: s.clock.Now,
 		Metrics: s.watch.registry,
 	})
@@ -177,7 +177,7 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		return err
 	}
 	n.Disclosures = s.orgs // each needs the other: settings are stated, statements have a disclosure
-	s.rules = policystore.New(policystore.Options{Records: records, Notary: n, Quota: bounds,
+	s.rules = policystore.New(policystore.Options{Records: records, Events: n, Quota: bounds,
 		Processors: s.control.Processors, Clock: s.clock.Now})
 	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now})
 	s.outbox = webhook.New(webhook.Options{
@@ -185,12 +185,12 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		Clock: s.clock.Now, Metrics: s.watch.registry,
 	})
 	s.approvals = approval.New(approval.Options{
-		Records: records, Notary: n, Ledgers: s.ledgers, Rulebook: s.rules, Agents: s.agents,
+		Records: records, Events: n, Ledgers: s.ledgers, Rulebook: s.rules, Agents: s.agents,
 		Organizations: s.orgs, Members: s.accounts, Outbox: s.outbox, Keyring: s.store.keyring, Clock: s.clock.Now,
 		Held: s.clock.Check,
 	})
 	s.workflows = workflow.New(workflow.Options{
-		Records: records, Notary: n, Ledgers: s.ledgers, Rulebook: s.rules, Agents: s.agents, Organizations: s.orgs,
+		Records: records, Events: n, Ledgers: s.ledgers, Rulebook: s.rules, Agents: s.agents, Organizations: s.orgs,
 		Processors: s.control.Processors, Silence: c.WorkflowSilence, MaxBytes: c.MaxEventKiB << 10, Clock: s.clock.Now,
 		Held: s.clock.Check, Metrics: s.watch.registry,
 	})

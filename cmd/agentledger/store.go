@@ -145,7 +145,7 @@ func (s *store) makeMasterKey(ctx context.Context, c config.Store, replaces bool
 		}
 		return seal.Key{}, fmt.Errorf("there are ledgers in the store and there was no master key at %s: bring the key back", c.MasterKeyPath())
 	}
-	key, _, err := seal.LoadOrCreate(c.MasterKeyPath())
+	key, _, err := seal.LoadOrCreateKey(c.MasterKeyPath())
 	if err != nil {
 		return seal.Key{}, fmt.Errorf("master key: %w", err)
 	}

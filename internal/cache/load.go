@@ -18,21 +18,21 @@ type load[V any] struct {
 	err     error
 }
 
-// renew returns a value that was read late enough for a request.
-func (c *Loading[K, V]) renew(ctx context.Context, key K, asked request, read func(context.Context) (V, error)) (V, error) {
+// readFresh returns a value that was read late enough for a request.
+func (c *Loading[K, V]) readFresh(ctx context.Context, key K, asked request, read func(context.Context) (V, error)) (V, error) {
 	for {
-		known, l := c.join(ctx, key, asked, read)
+		known, l := c.joinLoad(ctx, key, asked, read)
 		if l == nil {
 			return known.value, nil
 		}
-		old := c.usable(key, known, asked)
-		err := c.wait(ctx, l, old)
+		old := c.mayShowStale(key, known, asked)
+		err := c.awaitLoad(ctx, l, old)
 		switch {
-		case err == nil && (c.fresh(l.loaded, asked) || !l.asked.at.Before(asked.at)):
+		case err == nil && (c.isFresh(l.loaded, asked) || !l.asked.at.Before(asked.at)):
 			return l.loaded.value, nil
 		case err == nil:
 			continue // read too long ago: it began before this call
-		case old && Unanswered(err) && c.holds(key, known):
+		case old && IsUnanswered(err) && c.stillHolds(key, known):
 			c.stale.Add(1)
 			return known.value, nil
 		case old && err == errImpatient:
@@ -43,20 +43,20 @@ func (c *Loading[K, V]) renew(ctx context.Context, key K, asked request, read fu
 	}
 }
 
-// join returns a fresh value, or the read under way of a key, which it begins if
+// joinLoad returns a fresh value, or the read under way of a key, which it begins if
 // there is none for the version, with the value of before.
-func (c *Loading[K, V]) join(ctx context.Context, key K, asked request, read func(context.Context) (V, error)) (*loaded[V], *load[V]) {
+func (c *Loading[K, V]) joinLoad(ctx context.Context, key K, asked request, read func(context.Context) (V, error)) (*loaded[V], *load[V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known, _ := c.values.Get(key)
-	if c.fresh(known, asked) {
+	if c.isFresh(known, asked) {
 		return known, nil
 	}
 	l := c.loads[key]
 	if l == nil || l.asked.version < asked.version { // an older version may lack the key
 		l = &load[V]{asked: asked, started: time.Now(), done: make(chan struct{}), err: errUnfinished}
 		c.loads[key] = l
-		go c.run(context.WithoutCancel(ctx), key, l, read)
+		go c.runLoad(context.WithoutCancel(ctx), key, l, read)
 	}
 	return known, l
 }
@@ -64,9 +64,9 @@ func (c *Loading[K, V]) join(ctx context.Context, key K, asked request, read fun
 // errImpatient: there is an older value, and the read takes too long.
 var errImpatient = fmt.Errorf("the store has not answered yet: %w", context.DeadlineExceeded)
 
-// wait returns the error of a read, that of ctx, or errImpatient if old says that
+// awaitLoad returns the error of a read, that of ctx, or errImpatient if old says that
 // there is something better to do than to wait.
-func (c *Loading[K, V]) wait(ctx context.Context, l *load[V], old bool) error {
+func (c *Loading[K, V]) awaitLoad(ctx context.Context, l *load[V], old bool) error {
 	var patience <-chan time.Time
 	if old {
 		t := time.NewTimer(c.options.Patience - time.Since(l.started))
@@ -83,8 +83,8 @@ func (c *Loading[K, V]) wait(ctx context.Context, l *load[V], old bool) error {
 	}
 }
 
-// usable reports whether a value may be shown while the store does not answer.
-func (c *Loading[K, V]) usable(key K, known *loaded[V], asked request) bool {
+// mayShowStale reports whether a value may be shown while the store does not answer.
+func (c *Loading[K, V]) mayShowStale(key K, known *loaded[V], asked request) bool {
 	if known == nil || c.options.Stale == 0 || known.version < asked.version || asked.at.Sub(known.began) >= c.options.MaxAge+c.options.Stale {
 		return false
 	}
@@ -94,14 +94,14 @@ func (c *Loading[K, V]) usable(key K, known *loaded[V], asked request) bool {
 	return !dropped || asked.at.After(until)
 }
 
-// holds reports whether a value is still that of its key, or was only expired.
-func (c *Loading[K, V]) holds(key K, known *loaded[V]) bool {
+// stillHolds reports whether a value is still that of its key, or was only expired.
+func (c *Loading[K, V]) stillHolds(key K, known *loaded[V]) bool {
 	now, found := c.values.Get(key)
 	return found && now.began.Equal(known.began)
 }
 
-// run reads a value, keeps it and releases all callers that wait for it.
-func (c *Loading[K, V]) run(ctx context.Context, key K, l *load[V], read func(context.Context) (V, error)) {
+// runLoad reads a value, keeps it and releases all callers that wait for it.
+func (c *Loading[K, V]) runLoad(ctx context.Context, key K, l *load[V], read func(context.Context) (V, error)) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.LoadTime)
 	defer cancel()
 	var value V
@@ -109,7 +109,7 @@ func (c *Loading[K, V]) run(ctx context.Context, key K, l *load[V], read func(co
 		if p := recover(); p != nil {
 			l.err = fmt.Errorf("read: panic: %v\n%s", p, debug.Stack())
 		}
-		c.end(key, l, value)
+		c.finishLoad(key, l, value)
 	}()
 	select {
 	case c.slots <- struct{}{}:
@@ -121,10 +121,10 @@ func (c *Loading[K, V]) run(ctx context.Context, key K, l *load[V], read func(co
 	value, l.err = read(ctx)
 }
 
-// end keeps the value that was read, unless it was dropped meanwhile. An answer that is
+// finishLoad keeps the value that was read, unless it was dropped meanwhile. An answer that is
 // an error removes the value of before: a key that another process has revoked
 // must not come back when the store falls silent.
-func (c *Loading[K, V]) end(key K, l *load[V], value V) {
+func (c *Loading[K, V]) finishLoad(key K, l *load[V], value V) {
 	l.loaded = &loaded[V]{value: value, began: l.asked.at, version: l.asked.version}
 	c.mu.Lock()
 	if c.loads[key] == l {
@@ -132,7 +132,7 @@ func (c *Loading[K, V]) end(key K, l *load[V], value V) {
 		switch {
 		case l.err == nil:
 			c.values.Put(key, l.loaded)
-		case !Unanswered(l.err):
+		case !IsUnanswered(l.err):
 			c.values.Delete(key)
 		}
 	}

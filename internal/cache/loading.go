@@ -113,25 +113,25 @@ func (c *Loading[K, V]) Get(ctx context.Context, key K, read func(context.Contex
 // GetAt is Get for a value that belongs to a version, such as the config version of an
 // organization: read MUST return the value of this version or a later one.
 func (c *Loading[K, V]) GetAt(ctx context.Context, key K, version uint64, read func(context.Context) (V, error)) (V, error) {
-	asked := c.request(version)
-	if known, _ := c.values.Get(key); c.fresh(known, asked) {
+	asked := c.requestNow(version)
+	if known, _ := c.values.Get(key); c.isFresh(known, asked) {
 		return known.value, nil
 	}
-	return c.renew(ctx, key, asked, read)
+	return c.readFresh(ctx, key, asked, read)
 }
 
 // Lookup returns the value of a key if it is there, fresh, and of the version or a later
 // one.
 func (c *Loading[K, V]) Lookup(key K, version uint64) (value V, found bool) {
 	known, _ := c.values.Get(key)
-	if !c.fresh(known, c.request(version)) {
+	if !c.isFresh(known, c.requestNow(version)) {
 		return value, false
 	}
 	return known.value, true
 }
 
-// Last returns the value of a key that was read last, however old it is.
-func (c *Loading[K, V]) Last(key K) (value V, found bool) {
+// LastLoaded returns the value of a key that was read last, however old it is.
+func (c *Loading[K, V]) LastLoaded(key K) (value V, found bool) {
 	known, found := c.values.Get(key)
 	if !found {
 		return value, false
@@ -139,15 +139,15 @@ func (c *Loading[K, V]) Last(key K) (value V, found bool) {
 	return known.value, true
 }
 
-// request spares values that never get too old a look at the clock.
-func (c *Loading[K, V]) request(version uint64) request {
+// requestNow spares values that never get too old a look at the clock.
+func (c *Loading[K, V]) requestNow(version uint64) request {
 	if c.options.MaxAge == Forever {
 		return request{version: version}
 	}
 	return request{at: c.options.Clock(), version: version}
 }
 
-func (c *Loading[K, V]) fresh(known *loaded[V], asked request) bool {
+func (c *Loading[K, V]) isFresh(known *loaded[V], asked request) bool {
 	return known != nil && !known.expired && known.version >= asked.version && asked.at.Sub(known.began) < c.options.MaxAge
 }
 
@@ -200,8 +200,8 @@ func StaleCounter(what string, answers func() uint64) prometheus.Collector {
 	}, func() float64 { return float64(answers()) })
 }
 
-// Unanswered reports whether an error says that the store did not answer, and
+// IsUnanswered reports whether an error says that the store did not answer, and
 // nothing about the value.
-func Unanswered(err error) bool {
+func IsUnanswered(err error) bool {
 	return errors.Is(err, storage.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

@@ -206,7 +206,7 @@ func TestVersions(t *testing.T) {
 	if got, found := c.Lookup("a", 6); !found || got != 2 {
 		t.Errorf("got %d, %v, want 2", got, found)
 	}
-	if got, found := c.Last("a"); !found || got != 2 || calls.Load() != 2 {
+	if got, found := c.LastLoaded("a"); !found || got != 2 || calls.Load() != 2 {
 		t.Errorf("last: got %d, %v after %d reads", got, found, calls.Load())
 	}
 }

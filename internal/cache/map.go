@@ -129,15 +129,15 @@ func (m *Map[K, V]) Update(key K, change func(before V, found bool) (after V, ke
 	}
 	switch {
 	case !keep && e != nil:
-		s.remove(e)
+		s.removeEntry(e)
 	case keep && e != nil && weight == e.weight:
 		e.value = after
 	case keep:
 		if e != nil {
-			s.remove(e)
+			s.removeEntry(e)
 		}
 		m.makeRoom(s, weight)
-		s.insert(&entry[K, V]{key: key, value: after, weight: weight})
+		s.insertNewest(&entry[K, V]{key: key, value: after, weight: weight})
 	}
 }
 
@@ -147,7 +147,7 @@ func (m *Map[K, V]) Delete(key K) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.entries[key]; e != nil {
-		s.remove(e)
+		s.removeEntry(e)
 	}
 }
 
@@ -171,8 +171,8 @@ func (m *Map[K, V]) Len() (n int) {
 	return n
 }
 
-// Weight returns the weight of all entries together.
-func (m *Map[K, V]) Weight() (weight int64) {
+// TotalWeight returns the weight of all entries together.
+func (m *Map[K, V]) TotalWeight() (weight int64) {
 	for i := range m.shards {
 		s := &m.shards[i]
 		s.mu.RLock()
@@ -205,22 +205,22 @@ func (s *shard[K, V]) evictOne(evictable func(K, V) bool) bool {
 			continue
 		}
 		if evictable == nil || evictable(e.key, e.value) {
-			s.remove(e)
+			s.removeEntry(e)
 			return true
 		}
 	}
 	return false
 }
 
-// insert adds an entry as the newest one.
-func (s *shard[K, V]) insert(e *entry[K, V]) {
+// insertNewest adds an entry as the newest one.
+func (s *shard[K, V]) insertNewest(e *entry[K, V]) {
 	e.older, e.newer = s.root.older, &s.root
 	e.older.newer, s.root.older = e, e
 	s.entries[e.key] = e
 	s.weight += e.weight
 }
 
-func (s *shard[K, V]) remove(e *entry[K, V]) {
+func (s *shard[K, V]) removeEntry(e *entry[K, V]) {
 	if s.hand == e {
 		s.hand = e.newer
 	}

@@ -23,8 +23,8 @@ func TestMapKeepsItsBound(t *testing.T) {
 			default:
 				m.Put(key, 1+random.Int64N(40))
 			}
-			if m.Weight() > 400 {
-				t.Fatalf("%d shards: weight %d, want at most 400", shards, m.Weight())
+			if m.TotalWeight() > 400 {
+				t.Fatalf("%d shards: weight %d, want at most 400", shards, m.TotalWeight())
 			}
 		}
 		var weight, entries int64
@@ -33,8 +33,8 @@ func TestMapKeepsItsBound(t *testing.T) {
 				weight, entries = weight+value, entries+1
 			}
 		}
-		if weight != m.Weight() || entries != int64(m.Len()) {
-			t.Errorf("%d shards: weight %d of %d entries, counted %d of %d", shards, m.Weight(), m.Len(), weight, entries)
+		if weight != m.TotalWeight() || entries != int64(m.Len()) {
+			t.Errorf("%d shards: weight %d of %d entries, counted %d of %d", shards, m.TotalWeight(), m.Len(), weight, entries)
 		}
 	}
 }
@@ -47,8 +47,8 @@ func TestMapValues(t *testing.T) {
 	m.Put("a", 3)
 	m.Put("a", 4)
 	m.Put("b", 4)
-	if got, found := m.Get("a"); got != 4 || !found || m.Len() != 2 || m.Weight() != 8 {
-		t.Errorf("got %d, %v; %d entries of weight %d", got, found, m.Len(), m.Weight())
+	if got, found := m.Get("a"); got != 4 || !found || m.Len() != 2 || m.TotalWeight() != 8 {
+		t.Errorf("got %d, %v; %d entries of weight %d", got, found, m.Len(), m.TotalWeight())
 	}
 	if !m.HasRoom("c", 2) || m.HasRoom("c", 3) {
 		t.Error("wrong account of the room left")
@@ -64,8 +64,8 @@ func TestMapValues(t *testing.T) {
 	}
 	m.Delete("b")
 	m.Delete("b")
-	if m.Len() != 0 || m.Weight() != 0 {
-		t.Errorf("got %d entries of weight %d, want none", m.Len(), m.Weight())
+	if m.Len() != 0 || m.TotalWeight() != 0 {
+		t.Errorf("got %d entries of weight %d, want none", m.Len(), m.TotalWeight())
 	}
 }
 

@@ -56,7 +56,7 @@ type hold struct {
 	behind, ahead time.Duration // 0 for a step: then Bound alone counts
 }
 
-func (h *hold) covers(offset time.Duration) bool {
+func (h *hold) coversOffset(offset time.Duration) bool {
 	return h != nil && h.ahead > 0 && -h.behind <= offset && offset <= h.ahead
 }
 
@@ -71,8 +71,8 @@ type Start struct {
 // Start rules out: then it is held from the beginning, and time goes on from Newest.
 func New(source Source, s Start) *Guard {
 	g := &Guard{source: source}
-	r, elapsed := g.read()
-	g.accept(r, elapsed)
+	r, elapsed := g.readSource()
+	g.acceptReading(r, elapsed)
 	if s.Newest.IsZero() || s.Accept {
 		return g
 	}
@@ -83,20 +83,20 @@ func New(source Source, s Start) *Guard {
 	if late := r.Wall.Sub(s.Newest); late < -Bound || late > gap {
 		g.accepted.wall = s.Newest.Round(0)
 		g.hold.Store(&hold{behind: Bound, ahead: gap, reason: fmt.Sprintf(
-			"the clock shows %s, and the service has trusted %s before", told(r.Wall), told(s.Newest))})
+			"the clock shows %s, and the service has trusted %s before", formatTime(r.Wall), formatTime(s.Newest))})
 	}
 	return g
 }
 
-func told(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // Now returns trusted time.
 func (g *Guard) Now() time.Time {
 	r := g.source.Read()
-	if away := r.offset() - g.offset.Load(); -int64(near) < away && away < int64(near) && g.hold.Load() == nil {
+	if away := r.offsetNanos() - g.offset.Load(); -int64(near) < away && away < int64(near) && g.hold.Load() == nil {
 		return r.Wall
 	}
-	return g.compare().Trusted
+	return g.compareClocks().Trusted
 }
 
 // Status is the state of a guard at one moment.
@@ -108,10 +108,10 @@ type Status struct {
 }
 
 // Status compares the clocks.
-func (g *Guard) Status() Status { return g.compare() }
+func (g *Guard) Status() Status { return g.compareClocks() }
 
-// Held returns why the wall clock is not trusted, "" while it is.
-func (g *Guard) Held() string {
+// HeldReason returns why the wall clock is not trusted, "" while it is.
+func (g *Guard) HeldReason() string {
 	g.Now()
 	if h := g.hold.Load(); h != nil {
 		return h.reason
@@ -121,7 +121,7 @@ func (g *Guard) Held() string {
 
 // Check returns Refusal with the reason while the wall clock is not trusted.
 func (g *Guard) Check() error {
-	if reason := g.Held(); reason != "" {
+	if reason := g.HeldReason(); reason != "" {
 		return Refusal(reason)
 	}
 	return nil
@@ -131,33 +131,33 @@ func (g *Guard) Check() error {
 func (g *Guard) Accept() Status {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	r, elapsed := g.read()
-	g.accept(r, elapsed)
+	r, elapsed := g.readSource()
+	g.acceptReading(r, elapsed)
 	g.spent = 0
 	return Status{Trusted: r.Wall, Wall: r.Wall}
 }
 
-// compare holds the wall clock, trusts it again or lets it be corrected.
-func (g *Guard) compare() Status {
+// compareClocks holds the wall clock, trusts it again or lets it be corrected.
+func (g *Guard) compareClocks() Status {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	r, elapsed := g.read()
+	r, elapsed := g.readSource()
 	should := g.accepted.wall.Add(elapsed - g.accepted.elapsed)
 	s := Status{Trusted: should, Wall: r.Wall, Offset: r.Wall.Round(0).Sub(should)}
 	h, away := g.hold.Load(), max(s.Offset, -s.Offset)
 	switch {
 	case h == nil && away < near: // the pair stays, so that this never adds up
-		g.offset.Store(r.offset())
+		g.offset.Store(r.offsetNanos())
 		s.Trusted = r.Wall
-	case h.covers(s.Offset):
-		g.accept(r, elapsed)
+	case h.coversOffset(s.Offset):
+		g.acceptReading(r, elapsed)
 		s.Trusted = r.Wall
-	case away <= g.free(elapsed):
-		g.accept(r, elapsed)
+	case away <= g.remainingBound(elapsed):
+		g.acceptReading(r, elapsed)
 		g.spent += away
 		s.Trusted = r.Wall
 	case h == nil:
-		h = &hold{reason: fmt.Sprintf("the clock moved by %v to %s while %s was expected", s.Offset.Round(time.Millisecond), told(r.Wall), told(should))}
+		h = &hold{reason: fmt.Sprintf("the clock moved by %v to %s while %s was expected", s.Offset.Round(time.Millisecond), formatTime(r.Wall), formatTime(should))}
 		g.hold.Store(h)
 		s.Held = h.reason
 	default:
@@ -166,17 +166,17 @@ func (g *Guard) compare() Status {
 	return s
 }
 
-// free returns how much of Bound is left.
-func (g *Guard) free(elapsed time.Duration) time.Duration {
+// remainingBound returns how much of Bound is left.
+func (g *Guard) remainingBound(elapsed time.Duration) time.Duration {
 	back := min(elapsed-g.spentAt, Refill)
 	g.spent = max(0, g.spent-time.Duration(float64(Bound)*float64(back)/float64(Refill)))
 	g.spentAt = elapsed
 	return Bound - g.spent
 }
 
-func (g *Guard) accept(r Reading, elapsed time.Duration) {
+func (g *Guard) acceptReading(r Reading, elapsed time.Duration) {
 	g.accepted = pair{wall: r.Wall.Round(0), elapsed: elapsed}
-	g.offset.Store(r.offset())
+	g.offset.Store(r.offsetNanos())
 	g.hold.Store(nil)
 }
 
@@ -187,8 +187,8 @@ const (
 	pairTries = 16
 )
 
-// read returns the time of both clocks at one moment.
-func (g *Guard) read() (r Reading, elapsed time.Duration) {
+// readSource returns the time of both clocks at one moment.
+func (g *Guard) readSource() (r Reading, elapsed time.Duration) {
 	for range pairTries {
 		before := g.source.Elapsed()
 		r = g.source.Read()

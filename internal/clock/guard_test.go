@@ -100,10 +100,10 @@ func play(t *testing.T, m *clocktest.Machine, g *clock.Guard, acts []act) {
 		if a.accept {
 			g.Accept()
 		}
-		if got := g.Held(); (got != "") != a.held {
+		if got := g.HeldReason(); (got != "") != a.held {
 			t.Errorf("%s: held because of %q, want %v", a.what, got, a.held)
 		}
-		if got := g.Now().Sub(m.True()); got != a.ahead {
+		if got := g.Now().Sub(m.TrueTime()); got != a.ahead {
 			t.Errorf("%s: trusted time is %v ahead, want %v", a.what, got, a.ahead)
 		}
 		if err := g.Check(); (err != nil) != a.held || a.held && (fault.Of(err).Code != "clock" || !fault.Is(err, fault.Unavailable)) {
@@ -143,7 +143,7 @@ func TestStart(t *testing.T) {
 	for name, c := range tests {
 		t.Run(name, func(t *testing.T) {
 			m := clocktest.New()
-			c.start.Newest = m.True().Add(-c.newest)
+			c.start.Newest = m.TrueTime().Add(-c.newest)
 			play(t, m, clock.New(m, c.start), c.acts)
 		})
 	}
@@ -153,7 +153,7 @@ func TestStart(t *testing.T) {
 func TestGuardConcurrently(t *testing.T) {
 	m := clocktest.New()
 	g := clock.New(m, clock.Start{})
-	want := m.True()
+	want := m.TrueTime()
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -211,7 +211,7 @@ func TestWatch(t *testing.T) {
 		g.Watch(ctx, slog.New(slog.NewTextHandler(&logged, nil)), mark)
 		return logged.String()
 	}
-	trusted := m.True()
+	trusted := m.TrueTime()
 	if got := watch(); got != "" {
 		t.Errorf("got %q", got)
 	}

@@ -8,8 +8,8 @@ type Reading struct {
 	Steady time.Duration // since some moment, never corrected in steps; may stand still while the machine sleeps
 }
 
-// offset changes only by a step and by the machine's sleep.
-func (r Reading) offset() int64 { return r.Wall.UnixNano() - int64(r.Steady) }
+// offsetNanos changes only by a step and by the machine's sleep.
+func (r Reading) offsetNanos() int64 { return r.Wall.UnixNano() - int64(r.Steady) }
 
 // Source is the clocks of one machine. Its methods may be called concurrently.
 type Source interface {

@@ -18,11 +18,11 @@ func (g *Guard) Watch(ctx context.Context, logger *slog.Logger, mark Mark) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		w.look()
+		w.checkClock()
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			w.write()
+			w.writeMark()
 			return
 		}
 	}
@@ -39,7 +39,7 @@ type watch struct {
 	written bool          // ever
 }
 
-func (w *watch) look() {
+func (w *watch) checkClock() {
 	s, now := w.guard.Status(), w.guard.source.Elapsed()
 	changed := w.held != (s.Held != "")
 	w.held = s.Held != ""
@@ -53,13 +53,13 @@ func (w *watch) look() {
 		w.logger.Info("the clock is trusted", "now", s.Trusted)
 		fallthrough
 	default:
-		w.write()
+		w.writeMark()
 	}
 	w.written, w.next = true, now+tellEvery
 }
 
-// write keeps the mark, but not by a clock that is not trusted.
-func (w *watch) write() {
+// writeMark keeps the mark, but not by a clock that is not trusted.
+func (w *watch) writeMark() {
 	s := w.guard.Status()
 	if s.Held != "" {
 		return

@@ -17,50 +17,50 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// Set is a lock for each key. The zero value is ready; its methods may be called
+// Locks is a lock for each key. The zero value is ready; its methods may be called
 // concurrently.
-type Set[K comparable] struct {
+type Locks[K comparable] struct {
 	mu    sync.Mutex
-	lanes map[K]*lane
+	lanes map[K]*keyed
 }
 
-type lane struct {
+type keyed struct {
 	turn  chan struct{} // holds one value while the lock is held
 	users int           // holder and waiters
 }
 
-// Enter waits for the lock and returns the function that releases it, to be called once.
+// Lock waits for the lock and returns the function that releases it, to be called once.
 // fault.Unavailable when ctx ends before.
-func (s *Set[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
-	mine := s.join(key)
+func (s *Locks[K]) Lock(ctx context.Context, key K) (leave func(), err error) {
+	mine := s.joinWaiters(key)
 	select {
 	case mine.turn <- struct{}{}:
 		return func() {
 			<-mine.turn
-			s.part(key, mine)
+			s.leaveWaiters(key, mine)
 		}, nil
 	case <-ctx.Done():
-		s.part(key, mine)
+		s.leaveWaiters(key, mine)
 		return nil, &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The request ended before its turn", Err: ctx.Err()}
 	}
 }
 
-func (s *Set[K]) join(key K) *lane {
+func (s *Locks[K]) joinWaiters(key K) *keyed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lanes == nil {
-		s.lanes = make(map[K]*lane)
+		s.lanes = make(map[K]*keyed)
 	}
 	mine := s.lanes[key]
 	if mine == nil {
-		mine = &lane{turn: make(chan struct{}, 1)}
+		mine = &keyed{turn: make(chan struct{}, 1)}
 		s.lanes[key] = mine
 	}
 	mine.users++
 	return mine
 }
 
-func (s *Set[K]) part(key K, mine *lane) {
+func (s *Locks[K]) leaveWaiters(key K, mine *keyed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if mine.users--; mine.users == 0 {
@@ -69,7 +69,7 @@ func (s *Set[K]) part(key K, mine *lane) {
 }
 
 // Len returns how many keys are in use.
-func (s *Set[K]) Len() int {
+func (s *Locks[K]) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.lanes)

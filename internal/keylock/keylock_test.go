@@ -11,7 +11,7 @@ import (
 )
 
 func TestOneAtATimeOfEachKey(t *testing.T) {
-	var set keylock.Set[string]
+	var set keylock.Locks[string]
 	var group sync.WaitGroup
 	inside := map[string]*atomic.Int32{"a": {}, "b": {}}
 	count := map[string]int{} // guarded by the lanes, but for its own map
@@ -19,7 +19,7 @@ func TestOneAtATimeOfEachKey(t *testing.T) {
 	for range 100 {
 		for key, n := range inside {
 			group.Go(func() {
-				leave, err := set.Enter(t.Context(), key)
+				leave, err := set.Lock(t.Context(), key)
 				if err != nil {
 					t.Error(err)
 					return
@@ -43,17 +43,17 @@ func TestOneAtATimeOfEachKey(t *testing.T) {
 
 // Another key's lane is free, and who gives up leaves nothing.
 func TestGivesUp(t *testing.T) {
-	var set keylock.Set[int]
-	leave, err := set.Enter(t.Context(), 1)
+	var set keylock.Locks[int]
+	leave, err := set.Lock(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := set.Enter(ctx, 1); !fault.Is(err, fault.Unavailable) {
+	if _, err := set.Lock(ctx, 1); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("got %v", err)
 	}
-	other, err := set.Enter(t.Context(), 2)
+	other, err := set.Lock(t.Context(), 2)
 	if err != nil {
 		t.Fatal(err)
 	}

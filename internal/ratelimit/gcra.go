@@ -18,18 +18,18 @@ type GCRA struct {
 // Wait returns how long the next attempt has to wait at now, 0 for not at all. every is
 // at least a millisecond.
 func (g GCRA) Wait(now id.Instant, burst int, every time.Duration) time.Duration {
-	early := g.Arrival - now - id.Instant(burst-1)*milliseconds(every)
+	early := g.Arrival - now - id.Instant(burst-1)*toMilliseconds(every)
 	return time.Duration(max(0, early)) * time.Millisecond
 }
 
 // Add counts one attempt at now. It does not ask Wait.
 func (g *GCRA) Add(now id.Instant, every time.Duration) {
-	g.Arrival = max(g.Arrival, now) + milliseconds(every)
+	g.Arrival = max(g.Arrival, now) + toMilliseconds(every)
 }
 
 // Remove takes back one attempt that Add counted.
 func (g *GCRA) Remove(now id.Instant, every time.Duration) {
-	g.Arrival = max(g.Arrival, now) - milliseconds(every)
+	g.Arrival = max(g.Arrival, now) - toMilliseconds(every)
 }
 
 // Take counts one attempt at now and returns 0. If there have been too many, it counts
@@ -42,4 +42,4 @@ func (g *GCRA) Take(now id.Instant, burst int, every time.Duration) time.Duratio
 	return wait
 }
 
-func milliseconds(d time.Duration) id.Instant { return id.Instant(d / time.Millisecond) }
+func toMilliseconds(d time.Duration) id.Instant { return id.Instant(d / time.Millisecond) }

@@ -55,10 +55,10 @@ func (a *Attempts) Wait(name string, now time.Time) time.Duration {
 }
 
 // Add counts one attempt of a subject. It does not ask Wait.
-func (a *Attempts) Add(name string, now time.Time) { a.change(name, now, (*GCRA).Add) }
+func (a *Attempts) Add(name string, now time.Time) { a.changeSubject(name, now, (*GCRA).Add) }
 
 // Remove takes back one attempt that Add counted, because it succeeded.
-func (a *Attempts) Remove(name string, now time.Time) { a.change(name, now, (*GCRA).Remove) }
+func (a *Attempts) Remove(name string, now time.Time) { a.changeSubject(name, now, (*GCRA).Remove) }
 
 func (a *Attempts) subjectOf(name string) subject {
 	h := sha256.New()
@@ -67,7 +67,7 @@ func (a *Attempts) subjectOf(name string) subject {
 	return subject(h.Sum(nil)[:16])
 }
 
-func (a *Attempts) change(name string, at time.Time, count func(*GCRA, id.Instant, time.Duration)) {
+func (a *Attempts) changeSubject(name string, at time.Time, count func(*GCRA, id.Instant, time.Duration)) {
 	s, now := a.subjectOf(name), id.InstantOf(at)
 	g, known := a.subjects[s]
 	if count(&g, now, a.limit.Every); g.Arrival <= now {
@@ -101,10 +101,10 @@ func (a *Attempts) makeRoom(now id.Instant) {
 	}
 }
 
-// Network is the part of an address that a client can't change at will: its IPv4
+// NetworkOf is the part of an address that a client can't change at will: its IPv4
 // address, or the /64 of its
 // IPv6 address.
-func Network(a netip.Addr) string {
+func NetworkOf(a netip.Addr) string {
 	a = a.Unmap()
 	if !a.Is6() {
 		return a.String()

@@ -52,7 +52,7 @@ func TestNetwork(t *testing.T) {
 	for address, want := range map[string]string{
 		"192.0.2.1": "192.0.2.1", "::ffff:192.0.2.1": "192.0.2.1", "2001:db8::7": "2001:db8::/64", "2001:db8::1:0:0:7": "2001:db8::/64", "fe80::1%eth0": "fe80::/64",
 	} {
-		if got := ratelimit.Network(netip.MustParseAddr(address)); got != want {
+		if got := ratelimit.NetworkOf(netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s: got %s, want %s", address, got, want)
 		}
 	}

@@ -29,7 +29,7 @@ func backlog(t *testing.T, x *schedule.Index, tenant id.Tenant, n int, lane stri
 		for i, at := range some {
 			entries[i] = schedule.Entry{At: id.Instant(at), Tenant: tenant, Name: fmt.Sprintf("n%d/%s", at, lane)}
 		}
-		if err := x.Note(t.Context(), entries...); err != nil {
+		if err := x.NoteEntries(t.Context(), entries...); err != nil {
 			t.Fatal(err)
 		}
 	}

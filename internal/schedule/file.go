@@ -32,19 +32,19 @@ const (
 	filedMost  = 8192
 )
 
-// place returns the key of a filed entry's record.
-func (e Entry) place() string {
-	return fmt.Sprintf("%s%016x/%s/%016x/%s", placesBegin, uint64(e.Tenant), e.Lane, uint64(e.At), e.tail())
+// placeKey returns the key of a filed entry's record.
+func (e Entry) placeKey() string {
+	return fmt.Sprintf("%s%016x/%s/%016x/%s", placesBegin, uint64(e.Tenant), e.Lane, uint64(e.At), e.encodeTail())
 }
 
-// parsePlace reads the key of place; storage.ErrCorrupt (wrapped) for anything else.
-func parsePlace(key string) (e Entry, err error) {
+// parsePlaceKey reads the key of place; storage.ErrCorrupt (wrapped) for anything else.
+func parsePlaceKey(key string) (e Entry, err error) {
 	parts := strings.SplitN(key, "/", 5)
 	if len(parts) != 5 {
 		return e, fmt.Errorf("due entry: %w", storage.ErrCorrupt)
 	}
-	e, err = Parse(parts[3] + "/" + parts[1] + "/" + parts[4])
-	if e.Lane = parts[2]; err != nil || e.place() != key {
+	e, err = ParseEntry(parts[3] + "/" + parts[1] + "/" + parts[4])
+	if e.Lane = parts[2]; err != nil || e.placeKey() != key {
 		return Entry{}, fmt.Errorf("due entry: %w", storage.ErrCorrupt)
 	}
 	return e, nil
@@ -55,8 +55,8 @@ func organizationPlaces(t id.Tenant) (begin, end string) {
 	return fmt.Sprintf("%s%016x/", placesBegin, uint64(t)), fmt.Sprintf("%s%016x0", placesBegin, uint64(t))
 }
 
-// lanePlaces returns the range of the places of a lane.
-func lanePlaces(t id.Tenant, lane string) (begin, end string) {
+// lanePlacesOf returns the range of the places of a lane.
+func lanePlacesOf(t id.Tenant, lane string) (begin, end string) {
 	begin, _ = organizationPlaces(t)
 	return begin + lane + "/", begin + lane + "0"
 }
@@ -71,33 +71,33 @@ type filing struct {
 	failed  error // by entries that can't be read; they stay
 }
 
-// file files the waiting entries that are due at now, at most so many of each
+// fileEntries files the waiting entries that are due at now, at most so many of each
 // organization, so an organization with many does not delay the others. It reports
 // whether some are left.
-func (x *Index) file(ctx context.Context, now id.Instant, most int) (left bool, err error) {
+func (x *Index) fileEntries(ctx context.Context, now id.Instant, most int) (left bool, err error) {
 	f := &filing{x: x, most: most, filed: make(map[id.Tenant]int)}
 	end := Entry{At: now + 1}.Key()
 	for waiting, err := range records.Scan(ctx, x.Records, id.Service, x.Kind, records.Range{End: end}, filedAtOnce) {
 		if err != nil {
-			return false, wrapRead(err)
+			return false, wrapReadError(err)
 		}
-		f.add(ctx, waiting.Key)
+		f.addEntry(ctx, waiting.Key)
 		if len(f.changes) < 2*filedAtOnce { // two of each entry
 			continue
 		}
-		if err := f.write(ctx); err != nil {
+		if err := f.writeEntries(ctx); err != nil {
 			return false, err
 		}
 	}
-	if err := f.write(ctx); err != nil {
+	if err := f.writeEntries(ctx); err != nil {
 		return false, err
 	}
 	return f.left, f.failed
 }
 
-// add files one entry.
-func (f *filing) add(ctx context.Context, key string) {
-	e, err := Parse(key)
+// addEntry files one entry.
+func (f *filing) addEntry(ctx context.Context, key string) {
+	e, err := ParseEntry(key)
 	if err != nil {
 		f.failed = err
 		return
@@ -113,11 +113,11 @@ func (f *filing) add(ctx context.Context, key string) {
 	if f.x.Lane != nil {
 		e.Lane = f.x.Lane(ctx, e)
 	}
-	f.changes = append(f.changes, put(f.x.Kind, e.place()), remove(f.x.Kind, key))
+	f.changes = append(f.changes, putChange(f.x.Kind, e.placeKey()), removeChange(f.x.Kind, key))
 }
 
-// write writes the changes of the entries that were filed.
-func (f *filing) write(ctx context.Context) error {
+// writeEntries writes the changes of the entries that were filed.
+func (f *filing) writeEntries(ctx context.Context) error {
 	if len(f.changes) == 0 {
 		return nil
 	}

@@ -57,7 +57,7 @@ const (
 // Absent is the outcome for an entry whose thing is not there: it is looked for again,
 // by and by less often, and after an hour the entry is dropped.
 func Absent(e Entry, now id.Instant) Outcome {
-	late := now - e.since()
+	late := now - e.sinceTime()
 	if late >= lateAfter {
 		return Done()
 	}
@@ -68,14 +68,14 @@ func Absent(e Entry, now id.Instant) Outcome {
 // second.
 func Failed(now id.Instant) Outcome { return Until(now + failedPause) }
 
-// changes returns the changes that an outcome makes to the record of a filed entry.
-func (x *Index) changes(e Entry, outcome Outcome) []storage.Change {
+// changesOf returns the changes that an outcome makes to the record of a filed entry.
+func (x *Index) changesOf(e Entry, outcome Outcome) []storage.Change {
 	switch outcome.does {
 	case drop:
-		return []storage.Change{remove(x.Kind, e.place())}
+		return []storage.Change{removeChange(x.Kind, e.placeKey())}
 	case putOff:
-		later := Entry{At: outcome.at, Tenant: e.Tenant, Name: e.Name, Since: e.since()}
-		return []storage.Change{remove(x.Kind, e.place()), put(x.Kind, later.Key())}
+		later := Entry{At: outcome.at, Tenant: e.Tenant, Name: e.Name, Since: e.sinceTime()}
+		return []storage.Change{removeChange(x.Kind, e.placeKey()), putChange(x.Kind, later.Key())}
 	}
 	return nil
 }

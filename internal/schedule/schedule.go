@@ -68,16 +68,16 @@ type Entry struct {
 	Lane string
 }
 
-// since returns when the entry was due for the first time.
-func (e Entry) since() id.Instant {
+// sinceTime returns when the entry was due for the first time.
+func (e Entry) sinceTime() id.Instant {
 	if e.Since != 0 {
 		return e.Since
 	}
 	return e.At
 }
 
-// tail returns the end of both keys of an entry.
-func (e Entry) tail() string {
+// encodeTail returns the end of both keys of an entry.
+func (e Entry) encodeTail() string {
 	if e.Since == 0 {
 		return e.Name
 	}
@@ -86,7 +86,7 @@ func (e Entry) tail() string {
 
 // Key returns the key of a waiting entry's record: those lie in the order of time.
 func (e Entry) Key() string {
-	return fmt.Sprintf("%016x/%016x/%s", uint64(e.At), uint64(e.Tenant), e.tail())
+	return fmt.Sprintf("%016x/%016x/%s", uint64(e.At), uint64(e.Tenant), e.encodeTail())
 }
 
 // Record returns the record of a waiting entry. In this form entries are copied
@@ -95,15 +95,15 @@ func (e Entry) Record(kind storage.Kind) storage.Record {
 	return storage.Record{Kind: kind, Key: e.Key(), Value: []byte("{}")}
 }
 
-// Parse reads an entry from its key; storage.ErrCorrupt (wrapped) for anything else.
-func Parse(key string) (e Entry, err error) {
+// ParseEntry reads an entry from its key; storage.ErrCorrupt (wrapped) for anything else.
+func ParseEntry(key string) (e Entry, err error) {
 	parts := strings.SplitN(key, "/", 3)
 	if len(parts) != 3 {
 		return Entry{}, errMalformed()
 	}
 	at, okAt := parseNumber(parts[0])
 	tenant, okTenant := parseNumber(parts[1])
-	name, since, okTail := parseTail(parts[2])
+	name, since, okTail := parseEntryTail(parts[2])
 	if !okAt || !okTenant || !okTail {
 		return Entry{}, errMalformed()
 	}
@@ -121,9 +121,9 @@ func parseNumber(digits string) (n uint64, ok bool) {
 	return n, err == nil
 }
 
-// parseTail reads the end of a key: a name without white space, and perhaps a time other
+// parseEntryTail reads the end of a key: a name without white space, and perhaps a time other
 // than 0 behind a semicolon.
-func parseTail(tail string) (name string, since uint64, ok bool) {
+func parseEntryTail(tail string) (name string, since uint64, ok bool) {
 	name, digits, putOff := strings.Cut(tail, ";")
 	if name == "" || strings.ContainsFunc(name, unicode.IsSpace) {
 		return "", 0, false
@@ -135,11 +135,11 @@ func parseTail(tail string) (name string, since uint64, ok bool) {
 	return name, since, ok && since != 0
 }
 
-// Note writes entries, durably and all of them when it returns nil.
-func (x *Index) Note(ctx context.Context, entries ...Entry) error {
+// NoteEntries writes entries, durably and all of them when it returns nil.
+func (x *Index) NoteEntries(ctx context.Context, entries ...Entry) error {
 	changes := make([]storage.Change, len(entries))
 	for i, e := range entries {
-		changes[i] = put(x.Kind, e.Key())
+		changes[i] = putChange(x.Kind, e.Key())
 	}
 	if err := x.Records.Write(ctx, id.Service, changes); err != nil {
 		return fmt.Errorf("note what is due: %w", err)
@@ -150,7 +150,7 @@ func (x *Index) Note(ctx context.Context, entries ...Entry) error {
 // Settle does with an entry that Sweep showed what the outcome of a look says, for who
 // answered Keep and found out later.
 func (x *Index) Settle(ctx context.Context, e Entry, outcome Outcome) error {
-	changes := x.changes(e, outcome)
+	changes := x.changesOf(e, outcome)
 	if len(changes) == 0 {
 		return nil
 	}
@@ -160,10 +160,10 @@ func (x *Index) Settle(ctx context.Context, e Entry, outcome Outcome) error {
 	return nil
 }
 
-func put(kind storage.Kind, key string) storage.Change {
+func putChange(kind storage.Kind, key string) storage.Change {
 	return storage.Change{Kind: kind, Key: key, Value: []byte("{}"), If: storage.AnyVersion}
 }
 
-func remove(kind storage.Kind, key string) storage.Change {
+func removeChange(kind storage.Kind, key string) storage.Change {
 	return storage.Change{Kind: kind, Key: key, If: storage.AnyVersion}
 }

@@ -23,7 +23,7 @@ func at(now id.Instant) func() id.Instant { return func() id.Instant { return no
 func note(t *testing.T, x *schedule.Index, entries ...schedule.Entry) {
 	t.Helper()
 	for _, e := range entries {
-		if err := x.Note(t.Context(), e); err != nil {
+		if err := x.NoteEntries(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -112,13 +112,13 @@ func TestSweepGoesOn(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	for _, e := range []schedule.Entry{{At: 1, Tenant: 2, Name: "x"}, {At: 1 << 50, Tenant: 1<<63 - 1, Name: "run_a/b"}, {At: 9, Tenant: 3, Name: "x/y", Since: 8}} {
-		if got, err := schedule.Parse(e.Key()); err != nil || got != e {
+		if got, err := schedule.ParseEntry(e.Key()); err != nil || got != e {
 			t.Errorf("got %+v, %v; want %+v", got, err, e)
 		}
 	}
 	good := schedule.Entry{At: 255, Tenant: 2, Name: "x"}.Key()
 	for _, bad := range []string{"", "x", good[1:], good[:len(good)-1], "0" + good, good + " y", "00000000000000FF" + good[16:], good + ";", good + ";0000000000000000", good + ";00000000000000ff;"} {
-		if _, err := schedule.Parse(bad); !errors.Is(err, storage.ErrCorrupt) {
+		if _, err := schedule.ParseEntry(bad); !errors.Is(err, storage.ErrCorrupt) {
 			t.Errorf("%q: got %v", bad, err)
 		}
 	}
@@ -128,7 +128,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("0000000000000001/0000000000000002/x")
 	f.Add("0000000000000001/0000000000000002/x;0000000000000001")
 	f.Fuzz(func(t *testing.T, key string) {
-		if e, err := schedule.Parse(key); err == nil && e.Key() != key {
+		if e, err := schedule.ParseEntry(key); err == nil && e.Key() != key {
 			t.Errorf("%q became %q", key, e.Key())
 		}
 	})

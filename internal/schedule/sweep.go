@@ -34,10 +34,10 @@ func (x *Index) Sweep(ctx context.Context, now func() id.Instant, look Look) err
 	s := sweep{x: x, look: look}
 	for most, more := filedFirst, true; more && ctx.Err() == nil; most = min(2*most, filedMost) {
 		s.now = now()
-		left, err := x.file(ctx, s.now, most)
-		s.tell(err)
-		turns, err := s.pass(ctx)
-		s.tell(err)
+		left, err := x.fileEntries(ctx, s.now, most)
+		s.reportEntry(err)
+		turns, err := s.sweepOnce(ctx)
+		s.reportEntry(err)
 		more = err == nil && (left || turns)
 	}
 	return errors.Join(s.failed...)
@@ -53,15 +53,15 @@ type sweep struct {
 	full    bool // look wants no more
 }
 
-func (s *sweep) tell(err error) {
+func (s *sweep) reportEntry(err error) {
 	if err != nil && len(s.failed) < maxTold {
 		s.failed = append(s.failed, err)
 	}
 }
 
-// pass gives each organization a turn, beginning where the last pass ended early. It
+// sweepOnce gives each organization a turn, beginning where the last pass ended early. It
 // reports whether another pass is worth it.
-func (s *sweep) pass(ctx context.Context) (more bool, err error) {
+func (s *sweep) sweepOnce(ctx context.Context) (more bool, err error) {
 	begin := max(s.x.first, placesBegin)
 	s.x.first = ""
 	more, err = s.organizations(ctx, begin, placesEnd)
@@ -70,7 +70,7 @@ func (s *sweep) pass(ctx context.Context) (more bool, err error) {
 		before, err = s.organizations(ctx, placesBegin, begin)
 		more = more || before
 	}
-	err = errors.Join(err, s.write(ctx))
+	err = errors.Join(err, s.writeChanges(ctx))
 	return more && !s.full, err
 }
 
@@ -79,22 +79,22 @@ func (s *sweep) organizations(ctx context.Context, begin, end string) (more bool
 	for begin < end && !s.full && ctx.Err() == nil {
 		found, err := s.x.Records.Scan(ctx, id.Service, s.x.Kind, begin, end, 1)
 		if err != nil || len(found) == 0 {
-			return more, wrapRead(err)
+			return more, wrapReadError(err)
 		}
-		e, err := parsePlace(found[0].Key)
+		e, err := parsePlaceKey(found[0].Key)
 		if err != nil { // it stays, and nothing of its organization is lost
-			s.tell(err)
+			s.reportEntry(err)
 			begin = found[0].Key + "\x00"
 			continue
 		}
-		again, err := s.turn(ctx, e.Tenant)
+		again, err := s.takeTurn(ctx, e.Tenant)
 		if err != nil {
 			return more, err
 		}
 		more = more || again
 		_, begin = organizationPlaces(e.Tenant)
 		if len(s.changes) >= changesAtOnce {
-			if err := s.write(ctx); err != nil {
+			if err := s.writeChanges(ctx); err != nil {
 				return more, err
 			}
 		}
@@ -102,15 +102,15 @@ func (s *sweep) organizations(ctx context.Context, begin, end string) (more bool
 	return more, nil
 }
 
-func wrapRead(err error) error {
+func wrapReadError(err error) error {
 	if err != nil {
 		return fmt.Errorf("read what is due: %w", err)
 	}
 	return nil
 }
 
-// write writes the outcomes of the entries that were looked at.
-func (s *sweep) write(ctx context.Context) error {
+// writeChanges writes the outcomes of the entries that were looked at.
+func (s *sweep) writeChanges(ctx context.Context) error {
 	if len(s.changes) == 0 {
 		return nil
 	}

@@ -15,43 +15,43 @@ type turn struct {
 	again    bool // another turn in this sweep is worth it
 }
 
-// turn shows look entries of an organization until enough are finished, lane after
+// takeTurn shows look entries of an organization until enough are finished, lane after
 // lane, beginning at the lane that the last turn ended early at. It reports whether
 // another turn is worth it.
-func (s *sweep) turn(ctx context.Context, t id.Tenant) (again bool, err error) {
+func (s *sweep) takeTurn(ctx context.Context, t id.Tenant) (again bool, err error) {
 	o := &turn{sweep: s, tenant: t}
 	begin, end := organizationPlaces(t)
 	first := begin
 	if lane, early := s.x.lanes[t]; early {
-		first, _ = lanePlaces(t, lane)
+		first, _ = lanePlacesOf(t, lane)
 		delete(s.x.lanes, t)
 	}
-	err = o.lanes(ctx, first, end)
+	err = o.readLanes(ctx, first, end)
 	if err == nil && !o.ended && first > begin {
-		err = o.lanes(ctx, begin, first)
+		err = o.readLanes(ctx, begin, first)
 	}
 	return o.again, err
 }
 
-// lanes shows look the entries with places in [begin, end), page by page.
-func (o *turn) lanes(ctx context.Context, begin, end string) error {
+// readLanes shows look the entries with places in [begin, end), page by page.
+func (o *turn) readLanes(ctx context.Context, begin, end string) error {
 	for begin < end && !o.ended && ctx.Err() == nil {
 		found, err := o.x.Records.Scan(ctx, id.Service, o.x.Kind, begin, end, page)
 		if err != nil {
-			return wrapRead(err)
+			return wrapReadError(err)
 		}
 		skip := "" // places before it are of a lane that is full
 		for i := range found {
 			if o.ended || found[i].Key < skip {
 				continue
 			}
-			e, err := parsePlace(found[i].Key)
+			e, err := parsePlaceKey(found[i].Key)
 			if err != nil {
-				o.tell(err)
+				o.reportEntry(err)
 				continue
 			}
-			if o.entry(ctx, e) {
-				_, skip = lanePlaces(o.tenant, e.Lane)
+			if o.handleEntry(ctx, e) {
+				_, skip = lanePlacesOf(o.tenant, e.Lane)
 			}
 		}
 		if len(found) < page {
@@ -62,14 +62,14 @@ func (o *turn) lanes(ctx context.Context, begin, end string) error {
 	return nil
 }
 
-// entry shows look one entry and reports whether its lane is full.
-func (o *turn) entry(ctx context.Context, e Entry) (full bool) {
+// handleEntry shows look one entry and reports whether its lane is full.
+func (o *turn) handleEntry(ctx context.Context, e Entry) (full bool) {
 	outcome, err := o.look(ctx, e)
 	if err != nil {
-		o.tell(err)
+		o.reportEntry(err)
 		outcome = Failed(o.now)
 	}
-	o.changes = append(o.changes, o.x.changes(e, outcome)...)
+	o.changes = append(o.changes, o.x.changesOf(e, outcome)...)
 	switch outcome.does {
 	case drop, putOff:
 		if o.finished++; o.finished >= turnSize {
@@ -83,13 +83,13 @@ func (o *turn) entry(ctx context.Context, e Entry) (full bool) {
 		fallthrough
 	case organizationFull:
 		o.ended = true
-		o.x.goOn(o.tenant, e.Lane)
+		o.x.continueAfter(o.tenant, e.Lane)
 	}
 	return false
 }
 
-// goOn remembers the lane that the next turn of an organization begins at.
-func (x *Index) goOn(t id.Tenant, lane string) {
+// continueAfter remembers the lane that the next turn of an organization begins at.
+func (x *Index) continueAfter(t id.Tenant, lane string) {
 	if x.lanes == nil {
 		x.lanes = make(map[id.Tenant]string)
 	}

@@ -17,28 +17,28 @@ const fileHeader = "agentledger-master-key/v1\n"
 
 const fileSize = len(fileHeader) + 44 + 1
 
-// LoadOrCreate reads the master key file at path or, when there is none, makes a
+// LoadOrCreateKey reads the master key file at path or, when there is none, makes a
 // random key and writes it there, created is then true. The file's directory must
 // exist.
 //
 // A caller that finds sealed values in its store and created true has lost its
 // master key: it must stop rather than go on with the new one.
-func LoadOrCreate(path string) (key Key, created bool, err error) {
-	key, err = Load(path)
+func LoadOrCreateKey(path string) (key Key, created bool, err error) {
+	key, err = LoadKey(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, false, err
 	}
 	key = NewKey()
-	if err := write(path, key); err != nil {
+	if err := writeKeyFile(path, key); err != nil {
 		return Key{}, false, fmt.Errorf("create master key file: %w", err)
 	}
 	return key, true, nil
 }
 
-// Load reads a master key file. It must be a regular file that only its owner
+// LoadKey reads a master key file. It must be a regular file that only its owner
 // may read or write, with exactly the content that LoadOrCreate writes. A
 // missing file is fs.ErrNotExist (wrapped).
-func Load(path string) (Key, error) {
+func LoadKey(path string) (Key, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return Key{}, fmt.Errorf("open master key file: %w", err)
@@ -81,13 +81,13 @@ func parseFile(content string) (Key, error) {
 	if !ok || rest != "" {
 		return Key{}, fmt.Errorf("key line: %w", ErrMalformed)
 	}
-	return FromSecret(secret)
+	return KeyFromSecret(secret)
 }
 
-// write makes the file durable before anything can be sealed under its key. A
+// writeKeyFile makes the file durable before anything can be sealed under its key. A
 // file that could not be written to its end is removed; one that a crash cut
 // short is refused by Load, and nothing was sealed under it.
-func write(path string, key Key) error {
+func writeKeyFile(path string, key Key) error {
 	content := fileHeader + base64.StdEncoding.EncodeToString(key.secret()[:]) + "\n"
 	return durable.CreateFile(path, []byte(content))
 }

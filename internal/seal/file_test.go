@@ -27,12 +27,12 @@ func write(t *testing.T, content string, mode fs.FileMode) string {
 
 func TestLoadOrCreate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "master.key")
-	key, created, err := seal.LoadOrCreate(path)
+	key, created, err := seal.LoadOrCreateKey(path)
 	if err != nil || !created {
 		t.Fatalf("first: created %v, %v", created, err)
 	}
 	value := sealed(t, ring(t, key), contextA, "secret")
-	again, created, err := seal.LoadOrCreate(path)
+	again, created, err := seal.LoadOrCreateKey(path)
 	if err != nil || created {
 		t.Fatalf("second: created %v, %v", created, err)
 	}
@@ -50,11 +50,11 @@ func TestLoadOrCreate(t *testing.T) {
 
 func TestLoadReadsTheStoredForm(t *testing.T) {
 	for _, mode := range []fs.FileMode{0o600, 0o400} {
-		key, err := seal.Load(write(t, goodFile, mode))
+		key, err := seal.LoadKey(write(t, goodFile, mode))
 		if err != nil {
 			t.Fatalf("mode %v: %v", mode, err)
 		}
-		want, err := seal.FromSecret(secret)
+		want, err := seal.KeyFromSecret(secret)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,10 +67,10 @@ func TestLoadReadsTheStoredForm(t *testing.T) {
 func TestLoadRefusesAccessOfOthers(t *testing.T) {
 	for _, mode := range []fs.FileMode{0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o666, 0o777} {
 		path := write(t, goodFile, mode)
-		if _, err := seal.Load(path); err == nil {
+		if _, err := seal.LoadKey(path); err == nil {
 			t.Errorf("mode %v: loaded", mode)
 		}
-		if _, created, err := seal.LoadOrCreate(path); err == nil || created {
+		if _, created, err := seal.LoadOrCreateKey(path); err == nil || created {
 			t.Errorf("mode %v: created %v, %v", mode, created, err)
 		}
 	}
@@ -92,11 +92,11 @@ func TestLoadRefusesContent(t *testing.T) {
 		"longer than any other": goodFile + strings.Repeat("x", 1<<16),
 	} {
 		path := write(t, content, 0o600)
-		_, err := seal.Load(path)
+		_, err := seal.LoadKey(path)
 		if !errors.Is(err, seal.ErrMalformed) {
 			t.Errorf("%s: got %v, want ErrMalformed", name, err)
 		}
-		if _, _, err := seal.LoadOrCreate(path); !errors.Is(err, seal.ErrMalformed) {
+		if _, _, err := seal.LoadOrCreateKey(path); !errors.Is(err, seal.ErrMalformed) {
 			t.Errorf("%s: LoadOrCreate: got %v, want ErrMalformed", name, err)
 		}
 		if got, err := os.ReadFile(path); err != nil || string(got) != content {
@@ -110,20 +110,20 @@ func TestLoadRefusesWhatIsNoFile(t *testing.T) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := seal.Load(dir); err == nil {
+	if _, err := seal.LoadKey(dir); err == nil {
 		t.Error("loaded a directory")
 	}
-	if _, err := seal.Load(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := seal.LoadKey(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing file: got %v, want ErrNotExist", err)
 	}
-	if _, _, err := seal.LoadOrCreate(filepath.Join(dir, "none", "master.key")); err == nil {
+	if _, _, err := seal.LoadOrCreateKey(filepath.Join(dir, "none", "master.key")); err == nil {
 		t.Error("created a file in a missing directory")
 	}
 	dangling := filepath.Join(dir, "link")
 	if err := os.Symlink(filepath.Join(dir, "elsewhere"), dangling); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := seal.LoadOrCreate(dangling); err == nil {
+	if _, _, err := seal.LoadOrCreateKey(dangling); err == nil {
 		t.Error("created a file through a link")
 	}
 }

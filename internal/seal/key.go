@@ -40,30 +40,30 @@ const (
 // but of a function it shows the address alone.
 type Key struct{ secret func() *[keySize]byte }
 
-func keyOf(b *[keySize]byte) Key { return Key{func() *[keySize]byte { return b }} }
+func deriveKey(b *[keySize]byte) Key { return Key{func() *[keySize]byte { return b }} }
 
 // NewKey returns a random master key.
 func NewKey() Key {
 	var b [keySize]byte
 	rand.Read(b[:]) // never fails since Go 1.24
-	return keyOf(&b)
+	return deriveKey(&b)
 }
 
-// FromSecret reads a master key as it is given by a secret store or the
+// KeyFromSecret reads a master key as it is given by a secret store or the
 // environment: base64 (standard alphabet, padded) of 32 bytes and nothing else.
-func FromSecret(s string) (Key, error) {
+func KeyFromSecret(s string) (Key, error) {
 	b, err := base64.StdEncoding.Strict().DecodeString(s)
 	if err != nil || len(b) != keySize || base64.StdEncoding.EncodeToString(b) != s {
 		return Key{}, fmt.Errorf("read secret: %w", ErrMalformed)
 	}
-	return keyOf((*[keySize]byte)(b)), nil
+	return deriveKey((*[keySize]byte)(b)), nil
 }
 
 // keyID names a key in the values it sealed.
 type keyID [8]byte
 
-// id is a hash under its own label, so it says nothing of the key.
-func (k Key) id() keyID {
+// fingerprint is a hash under its own label, so it says nothing of the key.
+func (k Key) fingerprint() keyID {
 	h := sha256.New()
 	h.Write([]byte("agentledger/seal/key-id/v1\n"))
 	h.Write(k.secret()[:])

@@ -15,7 +15,7 @@ import (
 const secret = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
 func TestFromSecretRefuses(t *testing.T) {
-	if _, err := seal.FromSecret(secret); err != nil {
+	if _, err := seal.KeyFromSecret(secret); err != nil {
 		t.Fatal(err)
 	}
 	for name, s := range map[string]string{
@@ -30,7 +30,7 @@ func TestFromSecretRefuses(t *testing.T) {
 		"leading space":       " " + secret,
 		"hexadecimal":         strings.Repeat("00", 32),
 	} {
-		_, err := seal.FromSecret(s)
+		_, err := seal.KeyFromSecret(s)
 		if !errors.Is(err, seal.ErrMalformed) {
 			t.Errorf("%s: got %v, want ErrMalformed", name, err)
 			continue
@@ -43,7 +43,7 @@ func TestFromSecretRefuses(t *testing.T) {
 
 // No way to print a key or a ring, also inside of another struct, shows the key.
 func TestKeysAreRedacted(t *testing.T) {
-	key, err := seal.FromSecret(secret)
+	key, err := seal.KeyFromSecret(secret)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,16 +40,16 @@ func NewKeyring(active Key, older ...Key) (*Keyring, error) {
 	ciphers := make(map[keyID]cipher.AEAD, 1+len(older))
 	ids := make([]keyID, 0, 1+len(older))
 	for _, k := range append([]Key{active}, older...) {
-		if err := addCipher(ciphers, k); err != nil {
+		if err := addKeyCipher(ciphers, k); err != nil {
 			return nil, fmt.Errorf("build keyring: %w", err)
 		}
-		ids = append(ids, k.id())
+		ids = append(ids, k.fingerprint())
 	}
 	lookup := func(k keyID) (cipher.AEAD, bool) {
 		c, ok := ciphers[k]
 		return c, ok
 	}
-	return &Keyring{active: active.id(), ids: ids, cipher: lookup}, nil
+	return &Keyring{active: active.fingerprint(), ids: ids, cipher: lookup}, nil
 }
 
 // Fingerprints names the keys of the ring, the active one first: 16 hexadecimal digits
@@ -62,18 +62,18 @@ func (r *Keyring) Fingerprints() []string {
 	return names
 }
 
-func addCipher(ciphers map[keyID]cipher.AEAD, k Key) error {
+func addKeyCipher(ciphers map[keyID]cipher.AEAD, k Key) error {
 	if k.secret == nil {
 		return errors.New("no master key")
 	}
-	if _, ok := ciphers[k.id()]; ok {
+	if _, ok := ciphers[k.fingerprint()]; ok {
 		return errors.New("master key given twice")
 	}
 	c, err := chacha20poly1305.NewX(k.secret()[:])
 	if err != nil {
 		return err
 	}
-	ciphers[k.id()] = c
+	ciphers[k.fingerprint()] = c
 	return nil
 }
 
@@ -89,7 +89,7 @@ func (r *Keyring) Seal(context string, plaintext []byte) ([]byte, error) {
 	copy(sealed[1:], r.active[:])
 	nonce := sealed[headerSize:]
 	rand.Read(nonce) // never fails since Go 1.24
-	return aead.Seal(sealed, nonce, plaintext, additional(sealed, context)), nil
+	return aead.Seal(sealed, nonce, plaintext, additionalData(sealed, context)), nil
 }
 
 // Open returns the plaintext of a value that Seal made for the same context, in
@@ -103,16 +103,16 @@ func (r *Keyring) Open(context string, sealed []byte) ([]byte, error) {
 		return nil, fmt.Errorf("open: %w", ErrUnknownKey)
 	}
 	nonce, box := sealed[headerSize:headerSize+nonceSize], sealed[headerSize+nonceSize:]
-	plaintext, err := aead.Open(nil, nonce, box, additional(sealed, context))
+	plaintext, err := aead.Open(nil, nonce, box, additionalData(sealed, context))
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", ErrDamaged)
 	}
 	return plaintext, nil
 }
 
-// additional is the authenticated data: the header has a fixed size, so the
+// additionalData is the authenticated data: the header has a fixed size, so the
 // context needs no delimiter.
-func additional(sealed []byte, context string) []byte {
+func additionalData(sealed []byte, context string) []byte {
 	return append(sealed[:headerSize:headerSize], context...)
 }
 

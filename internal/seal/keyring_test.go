@@ -54,7 +54,7 @@ func TestSealOpens(t *testing.T) {
 
 // The form of sealed values is stored: a value sealed once opens for ever.
 func TestOpenStoredForm(t *testing.T) {
-	key, err := seal.FromSecret("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
+	key, err := seal.KeyFromSecret("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,16 +81,16 @@ type Statement struct {
 	Principal string
 }
 
-// Act is one change of an organization and the statements that stand for it.
-type Act struct {
+// Change is one change of an organization and the statements that stand for it.
+type Change struct {
 	Statements []Statement // at least one, in the order of the ledger
 	Changes    []storage.Change
 	Keys       *log.KeyChange   // of the log's keys; nil: none
 	Clock      *log.ClockChange // of a ledger that is ahead of the clock, with one statement; nil: none
 
-	// Aside says that nothing changes by which events are judged: the config
+	// KeepConfigVersion says that nothing changes by which events are judged: the config
 	// version stays, and events that were prepared meanwhile go on.
-	Aside bool
+	KeepConfigVersion bool
 }
 
 // Ledgers appends to ledgers (package log).
@@ -103,8 +103,8 @@ type Disclosures interface {
 	Disclosure(ctx context.Context, s *log.State) (id.Disclosure, error)
 }
 
-// Notary states things. Its methods may be called concurrently.
-type Notary struct {
+// Appender states things. Its methods may be called concurrently.
+type Appender struct {
 	Ledgers     Ledgers
 	Records     storage.RecordStore
 	Keyring     *seal.Keyring
@@ -112,7 +112,7 @@ type Notary struct {
 	Clock       func() time.Time
 	Processors  *admission.FairQueue // in which acts are prepared, shared with the other work of the server; nil: none
 
-	lanes keylock.Set[id.Tenant] // one act of an organization at a time
+	acting keylock.Locks[id.Tenant] // one act of an organization at a time
 }
 
 // kindSystemKey is the record of an organization's system key, under key "".
@@ -132,9 +132,9 @@ func SealedSystemKey() seal.Record {
 	return seal.RecordOf(kindSystemKey, "system key", seal.ForOrganization(sealContext), func(r *systemKeyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
 }
 
-// Found makes a system key and returns the record that a new organization
+// NewSystemKey makes a system key and returns the record that a new organization
 // begins with.
-func Found(keyring *seal.Keyring, organization id.Organization) (storage.Change, error) {
+func NewSystemKey(keyring *seal.Keyring, organization id.Organization) (storage.Change, error) {
 	seed := edkey.NewPrivate().Seed()
 	sealed, err := keyring.Seal(sealContext(organization), seed[:])
 	if err != nil {
@@ -149,7 +149,7 @@ func Found(keyring *seal.Keyring, organization id.Organization) (storage.Change,
 	return storage.Change{Kind: kindSystemKey, Value: value}, nil
 }
 
-// State appends the act that prepare returns, under the ledger state that
+// Append appends the act that prepare returns, under the ledger state that
 // prepare was given; prepare is called again when that state's config version
 // moved meanwhile, and in a turn of the organization's each time, so the caller
 // holds none. principal is the account, the ingest key or Operator, for the statements that
@@ -157,14 +157,14 @@ func Found(keyring *seal.Keyring, organization id.Organization) (storage.Change,
 //
 // Errors are those of prepare and of log.Ledgers.Append; a record that has
 // another version than the act expects makes prepare run again.
-func (n *Notary) State(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (Act, error)) ([]log.Receipt, error) {
-	leave, err := n.lanes.Enter(ctx, t)
+func (n *Appender) Append(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (Change, error)) ([]log.Receipt, error) {
+	leave, err := n.acting.Lock(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	receipts, err := n.Ledgers.Append(ctx, t, func(ctx context.Context, s *log.State) (log.Submission, error) {
-		give, err := n.take(ctx, t)
+		give, err := n.takeTurn(ctx, t)
 		if err != nil {
 			return log.Submission{}, err
 		}
@@ -173,8 +173,8 @@ func (n *Notary) State(ctx context.Context, t id.Tenant, principal string, prepa
 		if err != nil {
 			return log.Submission{}, err
 		}
-		drafts, err := n.drafts(ctx, s, principal, act.Statements)
-		return log.Submission{Drafts: drafts, Changes: act.Changes, Keys: act.Keys, Clock: act.Clock, Reconfigures: !act.Aside}, err
+		drafts, err := n.makeDrafts(ctx, s, principal, act.Statements)
+		return log.Submission{Drafts: drafts, Changes: act.Changes, Keys: act.Keys, Clock: act.Clock, Reconfigures: !act.KeepConfigVersion}, err
 	})
 	if fault.Is(err, fault.OutcomeUnknown) {
 		err = &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", Err: err,
@@ -183,8 +183,8 @@ func (n *Notary) State(ctx context.Context, t id.Tenant, principal string, prepa
 	return receipts, err
 }
 
-// take waits for a turn of preparing. A prepare must not take another one.
-func (n *Notary) take(ctx context.Context, t id.Tenant) (give func(), err error) {
+// takeTurn waits for a turn of preparing. A prepare must not take another one.
+func (n *Appender) takeTurn(ctx context.Context, t id.Tenant) (give func(), err error) {
 	if n.Processors == nil {
 		return func() {}, nil
 	}
@@ -195,8 +195,8 @@ func (n *Notary) take(ctx context.Context, t id.Tenant) (give func(), err error)
 	return func() { n.Processors.Release(tenant, 1) }, nil
 }
 
-func (n *Notary) drafts(ctx context.Context, s *log.State, principal string, statements []Statement) ([]log.Draft, error) {
-	keyID, key, err := n.systemKey(ctx, s.Identity())
+func (n *Appender) makeDrafts(ctx context.Context, s *log.State, principal string, statements []Statement) ([]log.Draft, error) {
+	keyID, key, err := n.readSystemKey(ctx, s.Identity())
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func (n *Notary) drafts(ctx context.Context, s *log.State, principal string, sta
 	}
 	drafts := make([]log.Draft, len(statements))
 	for i, statement := range statements {
-		envelope, err := n.sign(s, principal, statement, keyID, key)
+		envelope, err := n.signStatement(s, principal, statement, keyID, key)
 		if err != nil {
 			return nil, fmt.Errorf("state %s: %w", statement.Kind, err)
 		}
@@ -218,7 +218,7 @@ func (n *Notary) drafts(ctx context.Context, s *log.State, principal string, sta
 	return drafts, nil
 }
 
-func (n *Notary) systemKey(ctx context.Context, identity *log.Identity) (id.Key, edkey.Private, error) {
+func (n *Appender) readSystemKey(ctx context.Context, identity *log.Identity) (id.Key, edkey.Private, error) {
 	r, err := n.Records.Get(ctx, identity.Tenant, kindSystemKey, "")
 	if err != nil {
 		return "", edkey.Private{}, fmt.Errorf("read system key: %w", err)
@@ -235,9 +235,9 @@ func (n *Notary) systemKey(ctx context.Context, identity *log.Identity) (id.Key,
 	return stored.KeyID, key, err
 }
 
-// sign makes the envelope of one statement.
-func (n *Notary) sign(s *log.State, principal string, statement Statement, keyID id.Key, key edkey.Private) (*event.Envelope, error) {
-	name, err := eventID(s, statement, key)
+// signStatement makes the envelope of one statement.
+func (n *Appender) signStatement(s *log.State, principal string, statement Statement, keyID id.Key, key edkey.Private) (*event.Envelope, error) {
+	name, err := deriveEventID(s, statement, key)
 	if err != nil {
 		return nil, err
 	}
@@ -270,17 +270,17 @@ func (n *Notary) sign(s *log.State, principal string, statement Statement, keyID
 
 // EventID names a statement that is made under the state s by its content and
 // by the config version of s.
-func (n *Notary) EventID(ctx context.Context, s *log.State, statement Statement) (id.Event, error) {
-	_, key, err := n.systemKey(ctx, s.Identity())
+func (n *Appender) EventID(ctx context.Context, s *log.State, statement Statement) (id.Event, error) {
+	_, key, err := n.readSystemKey(ctx, s.Identity())
 	if err != nil {
 		return "", err
 	}
-	return eventID(s, statement, key)
+	return deriveEventID(s, statement, key)
 }
 
-// eventID is keyed: an agent that could foretell the name of a statement about it
+// deriveEventID is keyed: an agent that could foretell the name of a statement about it
 // would give it to an event of its own first, and the statement could not be made.
-func eventID(s *log.State, statement Statement, key edkey.Private) (id.Event, error) {
+func deriveEventID(s *log.State, statement Statement, key edkey.Private) (id.Event, error) {
 	payload, err := jcs.Marshal(statement.Payload)
 	if err != nil {
 		return "", fmt.Errorf("name statement: %w", err)

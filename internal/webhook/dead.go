@@ -24,7 +24,7 @@ type DeadLetter struct {
 }
 
 // DeadLetters returns at most limit dead letters after the given one, oldest first.
-func (o *Outbox) DeadLetters(ctx context.Context, t id.Tenant, after ID, limit int) ([]DeadLetter, error) {
+func (o *Sender) DeadLetters(ctx context.Context, t id.Tenant, after ID, limit int) ([]DeadLetter, error) {
 	found, err := o.dead.List(ctx, t, records.After(string(after)), limit)
 	letters := make([]DeadLetter, len(found))
 	for i := range found {
@@ -41,7 +41,7 @@ func (o *Outbox) DeadLetters(ctx context.Context, t id.Tenant, after ID, limit i
 
 // Replay makes a delivery of a dead letter again, with all its tries;
 // fault.NotFound when there is no such letter.
-func (o *Outbox) Replay(ctx context.Context, t id.Tenant, name ID) error {
+func (o *Sender) Replay(ctx context.Context, t id.Tenant, name ID) error {
 	dead, err := o.dead.Get(ctx, t, string(name))
 	if err != nil {
 		return err
@@ -50,16 +50,16 @@ func (o *Outbox) Replay(ctx context.Context, t id.Tenant, name ID) error {
 		return fault.New(fault.NotFound, "Not found")
 	}
 	d := &dead.Value
-	d.Tries, d.NextAt, d.Trouble = 0, o.now(), ""
+	d.Tries, d.NextAt, d.Trouble = 0, o.currentTime(), ""
 	again, err := o.deliveries.Put(records.Versioned[delivery]{Key: string(name), Value: *d, Version: storage.AnyVersion})
 	if err != nil {
 		return err
 	}
-	if err := o.note(ctx, d.due(t, name)); err != nil {
+	if err := o.noteDue(ctx, d.dueEntry(t, name)); err != nil {
 		return err
 	}
 	if err := o.records.Write(ctx, t, []storage.Change{{Kind: kindDead, Key: string(name), If: dead.Version}, again}); err != nil {
-		return unreadable("replay delivery", err)
+		return errUnreadable("replay delivery", err)
 	}
 	return nil
 }

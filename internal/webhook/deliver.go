@@ -17,8 +17,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// pauses is how long the tries are apart: those that Standard Webhooks proposes.
-func pauses() []time.Duration {
+// retryPauses is how long the tries are apart: those that Standard Webhooks proposes.
+func retryPauses() []time.Duration {
 	return []time.Duration{
 		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 	}
@@ -29,7 +29,7 @@ const longestTold = 24 * time.Hour
 
 // Run delivers what is due, each second and when there is room again for what is
 // left, until ctx ends, and returns when nothing is under way any more.
-func (o *Outbox) Run(ctx context.Context, logger *slog.Logger) {
+func (o *Sender) Run(ctx context.Context, logger *slog.Logger) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	defer o.flown.Wait()
@@ -47,53 +47,53 @@ func (o *Outbox) Run(ctx context.Context, logger *slog.Logger) {
 }
 
 // Sweep begins the deliveries that are due, as far as there is room.
-func (o *Outbox) Sweep(ctx context.Context, logger *slog.Logger) error {
-	err := o.due.Sweep(ctx, o.now, func(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
-		return o.begin(ctx, e, logger), nil
+func (o *Sender) Sweep(ctx context.Context, logger *slog.Logger) error {
+	err := o.due.Sweep(ctx, o.currentTime, func(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
+		return o.beginDelivery(ctx, e, logger), nil
 	})
 	if err != nil {
-		return unreadable("read what is due", err)
+		return errUnreadable("read what is due", err)
 	}
 	return nil
 }
 
-// begin makes one delivery, in a goroutine of its own, if there is room for it. The
+// beginDelivery makes one delivery, in a goroutine of its own, if there is room for it. The
 // delivery settles its due entry.
-func (o *Outbox) begin(ctx context.Context, e schedule.Entry, logger *slog.Logger) schedule.Outcome {
-	outcome, departs := o.depart(e)
+func (o *Sender) beginDelivery(ctx context.Context, e schedule.Entry, logger *slog.Logger) schedule.Outcome {
+	outcome, departs := o.reserveSlot(e)
 	if !departs {
 		return outcome
 	}
 	o.flown.Go(func() {
-		defer o.arrive(nameOf(e))
-		err := o.fly(ctx, e, nameOf(e))
+		defer o.releaseSlot(deliveryName(e))
+		err := o.attemptDelivery(ctx, e, deliveryName(e))
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		logger.Warn("outbox: a delivery could not be moved on", "delivery", nameOf(e), "err", err)
-		if err := o.due.Settle(ctx, e, schedule.Failed(o.now())); err != nil && ctx.Err() == nil {
-			logger.Warn("outbox: a delivery could not be put off", "delivery", nameOf(e), "err", err)
+		logger.Warn("outbox: a delivery could not be moved on", "delivery", deliveryName(e), "err", err)
+		if err := o.due.Settle(ctx, e, schedule.Failed(o.currentTime())); err != nil && ctx.Err() == nil {
+			logger.Warn("outbox: a delivery could not be put off", "delivery", deliveryName(e), "err", err)
 		}
 	})
 	return outcome
 }
 
-// fly tries a delivery once and writes the result.
-func (o *Outbox) fly(ctx context.Context, e schedule.Entry, name ID) error {
+// attemptDelivery tries a delivery once and writes the result.
+func (o *Sender) attemptDelivery(ctx context.Context, e schedule.Entry, name ID) error {
 	t := e.Tenant
 	stored, err := o.deliveries.Get(ctx, t, string(name))
 	if err != nil {
 		return err
 	}
 	if !stored.Exists() {
-		return o.due.Settle(ctx, e, schedule.Absent(e, o.now()))
+		return o.due.Settle(ctx, e, schedule.Absent(e, o.currentTime()))
 	}
 	d := &stored.Value
 	if d.NextAt > e.At { // it has another due entry
 		return o.due.Settle(ctx, e, schedule.Done())
 	}
 	now := o.clock()
-	header, err := o.header(ctx, t, name, d, now)
+	header, err := o.signatureHeader(ctx, t, name, d, now)
 	if err != nil {
 		return err
 	}
@@ -102,17 +102,17 @@ func (o *Outbox) fly(ctx context.Context, e schedule.Entry, name ID) error {
 		return ctx.Err() // the process stops: it counts as no try
 	}
 	d.Tries++
-	trouble, final := judge(answer, err)
+	trouble, final := judgeAnswer(answer, err)
 	if trouble == "" {
 		o.results.WithLabelValues("delivered").Inc()
-		return o.end(ctx, e, storage.Change{Kind: kindDelivery, Key: string(name), If: stored.Version})
+		return o.endDelivery(ctx, e, storage.Change{Kind: kindDelivery, Key: string(name), If: stored.Version})
 	}
 	d.Trouble = trouble
-	if plan := pauses(); !final && d.Tries <= len(plan) {
+	if plan := retryPauses(); !final && d.Tries <= len(plan) {
 		told := min(retryafter.Of(answer.Header, o.clock()), longestTold)
-		return o.later(ctx, e, stored, max(plan[d.Tries-1], told))
+		return o.retryLater(ctx, e, stored, max(plan[d.Tries-1], told))
 	}
-	return o.bury(ctx, e, stored)
+	return o.moveToDeadLetters(ctx, e, stored)
 }
 
 // noAnswer is the message for every receiver that gave no answer. A name in a network that
@@ -124,9 +124,9 @@ const noAnswer = "no answer"
 // formerlyRefused is the message of older programs for addresses that are not called.
 const formerlyRefused = "the address is not one that may be called"
 
-// judge returns the fault of an answer, "" for none, and whether another
+// judgeAnswer returns the fault of an answer, "" for none, and whether another
 // try would be in vain.
-func judge(answer egress.Answer, err error) (trouble string, final bool) {
+func judgeAnswer(answer egress.Answer, err error) (trouble string, final bool) {
 	switch {
 	case errors.Is(err, egress.ErrTooLarge) && answer.Status/100 == 2:
 		return "", false
@@ -140,8 +140,8 @@ func judge(answer egress.Answer, err error) (trouble string, final bool) {
 	return fmt.Sprintf("answered %d", answer.Status), false
 }
 
-// end writes the last change of a delivery and drops its due record.
-func (o *Outbox) end(ctx context.Context, e schedule.Entry, changes ...storage.Change) error {
+// endDelivery writes the last change of a delivery and drops its due record.
+func (o *Sender) endDelivery(ctx context.Context, e schedule.Entry, changes ...storage.Change) error {
 	err := o.records.Write(ctx, e.Tenant, changes)
 	if errors.Is(err, storage.ErrStale) {
 		return nil // another node has moved it; the due record is that one's
@@ -152,25 +152,25 @@ func (o *Outbox) end(ctx context.Context, e schedule.Entry, changes ...storage.C
 	return o.due.Settle(ctx, e, schedule.Done())
 }
 
-// later plans another try, so much later and up to a fifth of that.
-func (o *Outbox) later(ctx context.Context, e schedule.Entry, d records.Versioned[delivery], pause time.Duration) error {
+// retryLater plans another try, so much later and up to a fifth of that.
+func (o *Sender) retryLater(ctx context.Context, e schedule.Entry, d records.Versioned[delivery], pause time.Duration) error {
 	o.results.WithLabelValues("failed").Inc()
 	pause += time.Duration(rand.Int64N(int64(pause)/5 + 1))
-	d.Value.NextAt = o.now() + id.Instant(pause/time.Millisecond)
-	if err := o.note(ctx, d.Value.due(e.Tenant, ID(d.Key))); err != nil {
+	d.Value.NextAt = o.currentTime() + id.Instant(pause/time.Millisecond)
+	if err := o.noteDue(ctx, d.Value.dueEntry(e.Tenant, ID(d.Key))); err != nil {
 		return err
 	}
 	change, err := o.deliveries.Put(d)
 	if err != nil {
 		return err
 	}
-	return o.end(ctx, e, change)
+	return o.endDelivery(ctx, e, change)
 }
 
-// bury makes a dead letter of a delivery.
-func (o *Outbox) bury(ctx context.Context, e schedule.Entry, d records.Versioned[delivery]) error {
+// moveToDeadLetters makes a dead letter of a delivery.
+func (o *Sender) moveToDeadLetters(ctx context.Context, e schedule.Entry, d records.Versioned[delivery]) error {
 	o.results.WithLabelValues("dead").Inc()
-	d.Value.NextAt = o.now()
+	d.Value.NextAt = o.currentTime()
 	dead, err := o.dead.Put(records.Versioned[delivery]{Key: d.Key, Value: d.Value, Version: storage.AnyVersion})
 	if err != nil {
 		return err
@@ -183,5 +183,5 @@ func (o *Outbox) bury(ctx context.Context, e schedule.Entry, d records.Versioned
 	if len(all) == MaxDead {
 		changes = append(changes, storage.Change{Kind: kindDead, Key: all[0].Key, If: storage.AnyVersion})
 	}
-	return o.end(ctx, e, changes...)
+	return o.endDelivery(ctx, e, changes...)
 }

@@ -24,14 +24,14 @@ import (
 func TestMain(m *testing.M) { os.Exit(enginetest.Main(m)) }
 
 // writeMany writes n deliveries of one organization to one address.
-func writeMany(t *testing.T, o *webhook.Outbox, store storage.RecordStore, tenant id.Tenant, address string, n int) {
+func writeMany(t *testing.T, o *webhook.Sender, store storage.RecordStore, tenant id.Tenant, address string, n int) {
 	t.Helper()
 	for n > 0 {
 		some := make([]webhook.Message, min(n, 1000))
 		for i := range some {
 			some[i] = webhook.Message{URL: address, Type: "thing.happened", Data: []byte(`{}`)}
 		}
-		changes, err := o.Write(t.Context(), tenant, organization(tenant), some...)
+		changes, err := o.WriteDelivery(t.Context(), tenant, organization(tenant), some...)
 		if err == nil {
 			err = store.Write(t.Context(), tenant, changes)
 		}

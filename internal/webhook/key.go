@@ -36,16 +36,16 @@ const publicPrefix = "whpk_"
 
 // PublicKey returns the key that signs an organization's deliveries, whpk_ and
 // base64 of 32 bytes; "" before its first delivery.
-func (o *Outbox) PublicKey(ctx context.Context, t id.Tenant) (string, error) {
-	r, err := o.key(ctx, t)
+func (o *Sender) PublicKey(ctx context.Context, t id.Tenant) (string, error) {
+	r, err := o.readKey(ctx, t)
 	if err != nil || r == nil {
 		return "", err
 	}
 	return publicPrefix + r.Public, nil
 }
 
-// key returns nil when there is none yet.
-func (o *Outbox) key(ctx context.Context, t id.Tenant) (*keyRecord, error) {
+// readKey returns nil when there is none yet.
+func (o *Sender) readKey(ctx context.Context, t id.Tenant) (*keyRecord, error) {
 	r, err := o.keys.Get(ctx, t, "")
 	if err != nil || !r.Exists() {
 		return nil, err
@@ -53,10 +53,10 @@ func (o *Outbox) key(ctx context.Context, t id.Tenant) (*keyRecord, error) {
 	return &r.Value, nil
 }
 
-// needKey returns the record that makes the organization's key, nothing when it
+// loadOrMakeKey returns the record that makes the organization's key, nothing when it
 // has one.
-func (o *Outbox) needKey(ctx context.Context, t id.Tenant, organization id.Organization) ([]storage.Change, error) {
-	if r, err := o.key(ctx, t); err != nil || r != nil {
+func (o *Sender) loadOrMakeKey(ctx context.Context, t id.Tenant, organization id.Organization) ([]storage.Change, error) {
+	if r, err := o.readKey(ctx, t); err != nil || r != nil {
 		return nil, err
 	}
 	private := edkey.NewPrivate()
@@ -69,14 +69,14 @@ func (o *Outbox) needKey(ctx context.Context, t id.Tenant, organization id.Organ
 	return []storage.Change{change}, err
 }
 
-// header signs one try of a delivery.
-func (o *Outbox) header(ctx context.Context, t id.Tenant, name ID, d *delivery, now time.Time) (http.Header, error) {
-	r, err := o.key(ctx, t)
+// signatureHeader signs one try of a delivery.
+func (o *Sender) signatureHeader(ctx context.Context, t id.Tenant, name ID, d *delivery, now time.Time) (http.Header, error) {
+	r, err := o.readKey(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	if r == nil {
-		return nil, unreadable("read webhook key", storage.ErrNotFound)
+		return nil, errUnreadable("read webhook key", storage.ErrNotFound)
 	}
 	seed, err := o.keyring.Open(sealContext(d.Organization), r.Sealed)
 	if err != nil {

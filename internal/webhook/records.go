@@ -33,23 +33,23 @@ type delivery struct {
 	Trouble      string          `json:"trouble,omitzero"` // of the last try, in our words
 }
 
-// storesOf returns the stores of the three kinds of records that the package keeps.
-func storesOf(r storage.RecordStore) (deliveries, dead records.Store[delivery], keys records.Store[keyRecord]) {
+// newStores returns the stores of the three kinds of records that the package keeps.
+func newStores(r storage.RecordStore) (deliveries, dead records.Store[delivery], keys records.Store[keyRecord]) {
 	deliveries = records.New[delivery](r, kindDelivery, unreadableMessage)
 	dead = records.New[delivery](r, kindDead, unreadableMessage)
 	keys = records.New[keyRecord](r, kindKey, unreadableMessage)
 	return deliveries, dead, keys
 }
 
-// due returns the entry of when a delivery is due.
-func (d *delivery) due(t id.Tenant, name ID) schedule.Entry {
-	return schedule.Entry{At: d.NextAt, Tenant: t, Name: entryName(name, d)}
+// dueEntry returns the entry of when a delivery is due.
+func (d *delivery) dueEntry(t id.Tenant, name ID) schedule.Entry {
+	return schedule.Entry{At: d.NextAt, Tenant: t, Name: formatEntryName(name, d)}
 }
 
-// note notes when deliveries are due, before they are written.
-func (o *Outbox) note(ctx context.Context, entries ...schedule.Entry) error {
-	if err := o.due.Note(ctx, entries...); err != nil {
-		return unreadable("note when a delivery is due", err)
+// noteDue notes when deliveries are due, before they are written.
+func (o *Sender) noteDue(ctx context.Context, entries ...schedule.Entry) error {
+	if err := o.due.NoteEntries(ctx, entries...); err != nil {
+		return errUnreadable("note when a delivery is due", err)
 	}
 	return nil
 }

@@ -25,15 +25,15 @@ const (
 // thirteenth one still finds room.
 const reserve = 8
 
-// flight is whose a delivery is that is under way.
-type flight struct {
+// underway is whose a delivery is that is under way.
+type underway struct {
 	tenant   id.Tenant
 	receiver string
 }
 
-// receiverOf returns a short name of the host and port of an address, "" of an address
+// receiverAddress returns a short name of the host and port of an address, "" of an address
 // that has none. It is the lane of a delivery.
-func receiverOf(address string) string {
+func receiverAddress(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return ""
@@ -42,19 +42,19 @@ func receiverOf(address string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// entryName is the name of a delivery's due entry: it holds the lane, so that none has
+// formatEntryName is the name of a delivery's due entry: it holds the lane, so that none has
 // to be read to be put in its lane.
-func entryName(name ID, d *delivery) string { return string(name) + "/" + receiverOf(d.URL) }
+func formatEntryName(name ID, d *delivery) string { return string(name) + "/" + receiverAddress(d.URL) }
 
-// nameOf returns the delivery that an entry is of.
-func nameOf(e schedule.Entry) ID {
+// deliveryName returns the delivery that an entry is of.
+func deliveryName(e schedule.Entry) ID {
 	name, _, _ := strings.Cut(e.Name, "/")
 	return ID(name)
 }
 
-// lane returns the receiver that an entry is for. Entries that were copied, or written
+// laneOfReceiver returns the receiver that an entry is for. Entries that were copied, or written
 // by older programs, do not name it.
-func (o *Outbox) lane(ctx context.Context, e schedule.Entry) string {
+func (o *Sender) laneOfReceiver(ctx context.Context, e schedule.Entry) string {
 	if _, lane, named := strings.Cut(e.Name, "/"); named {
 		return lane
 	}
@@ -62,30 +62,30 @@ func (o *Outbox) lane(ctx context.Context, e schedule.Entry) string {
 	if err != nil || !d.Exists() {
 		return ""
 	}
-	return receiverOf(d.Value.URL)
+	return receiverAddress(d.Value.URL)
 }
 
-// depart takes a place for a delivery, or returns who has no room: schedule.Keep for a
+// reserveSlot takes a place for a delivery, or returns who has no room: schedule.Keep for a
 // delivery that is under way.
-func (o *Outbox) depart(e schedule.Entry) (outcome schedule.Outcome, departs bool) {
-	name, f := nameOf(e), flight{e.Tenant, e.Lane}
+func (o *Sender) reserveSlot(e schedule.Entry) (outcome schedule.Outcome, departs bool) {
+	name, f := deliveryName(e), underway{e.Tenant, e.Lane}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, out := o.flying[name]; out {
+	if _, out := o.underway[name]; out {
 		return schedule.Keep(), false
 	}
-	if outcome, full := o.full(f); full {
+	if outcome, full := o.slotsFull(f); full {
 		o.left = true
 		return outcome, false
 	}
-	o.flying[name] = f
+	o.underway[name] = f
 	return schedule.Keep(), true
 }
 
-// full says whether, and for whom, one more flight is too much.
-func (o *Outbox) full(f flight) (schedule.Outcome, bool) {
+// slotsFull says whether, and for whom, one more flight is too much.
+func (o *Sender) slotsFull(f underway) (schedule.Outcome, bool) {
 	own, receiver, lane := 0, 0, 0
-	for _, other := range o.flying {
+	for _, other := range o.underway {
 		if other.tenant == f.tenant {
 			own++
 		}
@@ -96,7 +96,7 @@ func (o *Outbox) full(f flight) (schedule.Outcome, bool) {
 			lane++
 		}
 	}
-	free := maxFlying - len(o.flying)
+	free := maxFlying - len(o.underway)
 	switch {
 	case free == 0:
 		return schedule.AllFull(), true
@@ -108,10 +108,10 @@ func (o *Outbox) full(f flight) (schedule.Outcome, bool) {
 	return schedule.Keep(), false
 }
 
-func (o *Outbox) arrive(name ID) {
+func (o *Sender) releaseSlot(name ID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.flying, name)
+	delete(o.underway, name)
 	if !o.left {
 		return
 	}

@@ -60,9 +60,9 @@ type Options struct {
 	Metrics prometheus.Registerer // default: none
 }
 
-// Outbox is the deliveries of all organizations. Its methods may be called
+// Sender is the deliveries of all organizations. Its methods may be called
 // concurrently.
-type Outbox struct {
+type Sender struct {
 	records          storage.RecordStore
 	keyring          *seal.Keyring
 	deliveries, dead records.Store[delivery]
@@ -73,15 +73,15 @@ type Outbox struct {
 
 	due schedule.Index
 
-	mu     sync.Mutex
-	flying map[ID]flight // deliveries that are under way
-	left   bool          // one was left behind for want of room
-	flown  sync.WaitGroup
-	room   chan struct{} // holds one when there is room again for what was left behind
+	mu       sync.Mutex
+	underway map[ID]underway // deliveries that are under way
+	left     bool            // one was left behind for want of room
+	flown    sync.WaitGroup
+	room     chan struct{} // holds one when there is room again for what was left behind
 }
 
 // New returns the outbox of a store.
-func New(o Options) *Outbox {
+func New(o Options) *Sender {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
@@ -92,19 +92,19 @@ func New(o Options) *Outbox {
 		Name: "agentledger_webhook_deliveries_total", Help: "Tries to deliver a webhook: delivered, failed (to be tried again), dead.",
 	}, []string{"result"})
 	o.Metrics.MustRegister(results)
-	box := &Outbox{
+	box := &Sender{
 		records: o.Records, keyring: o.Keyring, caller: o.Caller, clock: o.Clock, results: results,
-		flying: make(map[ID]flight), room: make(chan struct{}, 1),
+		underway: make(map[ID]underway), room: make(chan struct{}, 1),
 	}
-	box.deliveries, box.dead, box.keys = storesOf(o.Records)
-	box.due = schedule.Index{Records: o.Records, Kind: kindDue, Lane: box.lane}
+	box.deliveries, box.dead, box.keys = newStores(o.Records)
+	box.due = schedule.Index{Records: o.Records, Kind: kindDue, Lane: box.laneOfReceiver}
 	return box
 }
 
 // ID names a delivery: the webhook-id. Ids rise with the time they were made.
 type ID string
 
-func newID(now id.Instant) ID { return ID(id.Rising("msg_", now)) }
+func newDeliveryID(now id.Instant) ID { return ID(id.Rising("msg_", now)) }
 
 // Message is the content of a delivery.
 type Message struct {
@@ -116,29 +116,29 @@ type Message struct {
 // maxURL is the length in bytes of the longest address.
 const maxURL = 2048
 
-// Check reports whether an address could be told something: fault.Invalid.
-func (o *Outbox) Check(address string) error {
+// CheckAddress reports whether an address could be told something: fault.Invalid.
+func (o *Sender) CheckAddress(address string) error {
 	if len(address) > maxURL {
-		return errAddress(errors.New("too long"))
+		return errBadAddress(errors.New("too long"))
 	}
 	if err := o.caller.Check(address); err != nil {
-		return errAddress(err)
+		return errBadAddress(err)
 	}
 	return nil
 }
 
-func errAddress(err error) error {
+func errBadAddress(err error) error {
 	return fault.Wrap(fault.Invalid, "callback_url must be a public https address of at most 2048 bytes", err)
 }
 
-// Write returns the records that make deliveries happen: they are to be written to
+// WriteDelivery returns the records that make deliveries happen: they are to be written to
 // the organization's partition with what they tell of. The due records in the
 // service's partition come first: one without its delivery does no harm.
-func (o *Outbox) Write(ctx context.Context, t id.Tenant, organization id.Organization, messages ...Message) ([]storage.Change, error) {
+func (o *Sender) WriteDelivery(ctx context.Context, t id.Tenant, organization id.Organization, messages ...Message) ([]storage.Change, error) {
 	if len(messages) == 0 {
 		return nil, nil
 	}
-	changes, err := o.needKey(ctx, t, organization)
+	changes, err := o.loadOrMakeKey(ctx, t, organization)
 	if err != nil {
 		return nil, err
 	}
@@ -152,14 +152,14 @@ func (o *Outbox) Write(ctx context.Context, t id.Tenant, organization id.Organiz
 		if err != nil {
 			return nil, err
 		}
-		entries[i] = d.due(t, name)
+		entries[i] = d.dueEntry(t, name)
 		changes = append(changes, change)
 	}
-	return changes, o.note(ctx, entries...)
+	return changes, o.noteDue(ctx, entries...)
 }
 
-func (o *Outbox) newDelivery(organization id.Organization, m Message) (ID, *delivery, error) {
-	now := o.now()
+func (o *Sender) newDelivery(organization id.Organization, m Message) (ID, *delivery, error) {
+	now := o.currentTime()
 	body, err := json.Marshal(struct {
 		Type      string         `json:"type"`
 		Timestamp id.Instant     `json:"timestamp"`
@@ -168,14 +168,14 @@ func (o *Outbox) newDelivery(organization id.Organization, m Message) (ID, *deli
 	if err != nil {
 		return "", nil, fmt.Errorf("write delivery: %w", err)
 	}
-	return newID(now), &delivery{Organization: organization, URL: m.URL, Type: m.Type, Body: body, CreatedAt: now, NextAt: now}, nil
+	return newDeliveryID(now), &delivery{Organization: organization, URL: m.URL, Type: m.Type, Body: body, CreatedAt: now, NextAt: now}, nil
 }
 
-func (o *Outbox) now() id.Instant { return id.InstantOf(o.clock()) }
+func (o *Sender) currentTime() id.Instant { return id.InstantOf(o.clock()) }
 
 // unreadableMessage is the message for a client when records of deliveries can't be read.
 const unreadableMessage = "Deliveries can't be read"
 
-func unreadable(step string, err error) error {
+func errUnreadable(step string, err error) error {
 	return records.Unreadable(unreadableMessage, step, err)
 }

@@ -37,7 +37,7 @@ func organization(t id.Tenant) id.Organization { return id.Organization{15: byte
 type world struct {
 	t       testing.TB
 	store   *storagetest.Model
-	outbox  *webhook.Outbox
+	outbox  *webhook.Sender
 	keyring *seal.Keyring
 
 	mu     sync.Mutex
@@ -98,7 +98,7 @@ func (w *world) Post(_ context.Context, address string, header http.Header, body
 // write writes a delivery as its cause would.
 func (w *world) write(t id.Tenant, address string) {
 	w.t.Helper()
-	changes, err := w.outbox.Write(w.t.Context(), t, organization(t), webhook.Message{URL: address, Type: "thing.happened", Data: []byte(`{"n":1}`)})
+	changes, err := w.outbox.WriteDelivery(w.t.Context(), t, organization(t), webhook.Message{URL: address, Type: "thing.happened", Data: []byte(`{"n":1}`)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func TestWhatCountsAsDelivered(t *testing.T) {
 // A delivery whose cause never landed is never made.
 func TestCauseThatNeverLanded(t *testing.T) {
 	w := newWorld(t)
-	if _, err := w.outbox.Write(t.Context(), red, organization(red), webhook.Message{URL: "https://a.example/", Type: "t", Data: []byte(`{}`)}); err != nil {
+	if _, err := w.outbox.WriteDelivery(t.Context(), red, organization(red), webhook.Message{URL: "https://a.example/", Type: "t", Data: []byte(`{}`)}); err != nil {
 		t.Fatal(err)
 	}
 	w.deliver()
@@ -402,7 +402,7 @@ func TestCheck(t *testing.T) {
 	for address, want := range map[string]bool{
 		"https://a.example/": true, "http://a.example/": false, "https://a.example/" + strings.Repeat("x", 2048): false,
 	} {
-		if err := w.outbox.Check(address); (err == nil) != want || err != nil && !fault.Is(err, fault.Invalid) {
+		if err := w.outbox.CheckAddress(address); (err == nil) != want || err != nil && !fault.Is(err, fault.Invalid) {
 			t.Errorf("%.30s: got %v", address, err)
 		}
 	}
@@ -412,11 +412,11 @@ func TestCheck(t *testing.T) {
 func TestOneKey(t *testing.T) {
 	w := newWorld(t)
 	message := webhook.Message{URL: "https://a.example/", Type: "t", Data: []byte(`{}`)}
-	first, err := w.outbox.Write(t.Context(), red, organization(red), message, message)
+	first, err := w.outbox.WriteDelivery(t.Context(), red, organization(red), message, message)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := w.outbox.Write(t.Context(), red, organization(red), message)
+	second, err := w.outbox.WriteDelivery(t.Context(), red, organization(red), message)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -462,7 +462,7 @@ func TestRebinding(t *testing.T) {
 	})
 	w.outbox = webhook.New(webhook.Options{Records: w.store, Keyring: w.keyring, Caller: caller, Clock: w.clock})
 	address := "http://hook.example:" + port + "/"
-	if err := w.outbox.Check(address); err != nil {
+	if err := w.outbox.CheckAddress(address); err != nil {
 		t.Fatal(err)
 	}
 	w.write(red, address)

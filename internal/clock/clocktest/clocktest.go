@@ -25,15 +25,15 @@ func New() *Machine { return At(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)) 
 func At(began time.Time) *Machine { return &Machine{began: began} }
 
 // Pass lets time pass.
-func (m *Machine) Pass(d time.Duration) { m.move(d, 0, 0) }
+func (m *Machine) Pass(d time.Duration) { m.moveWall(d, 0, 0) }
 
 // Sleep lets time pass while the machine sleeps.
-func (m *Machine) Sleep(d time.Duration) { m.move(d, d, 0) }
+func (m *Machine) Sleep(d time.Duration) { m.moveWall(d, d, 0) }
 
 // Step moves the wall clock.
-func (m *Machine) Step(d time.Duration) { m.move(0, 0, d) }
+func (m *Machine) Step(d time.Duration) { m.moveWall(0, 0, d) }
 
-func (m *Machine) move(pass, sleep, step time.Duration) {
+func (m *Machine) moveWall(pass, sleep, step time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.passed += pass
@@ -41,8 +41,8 @@ func (m *Machine) move(pass, sleep, step time.Duration) {
 	m.step += step
 }
 
-// True returns the time without the steps.
-func (m *Machine) True() time.Time {
+// TrueTime returns the time without the steps.
+func (m *Machine) TrueTime() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.began.Add(m.passed)

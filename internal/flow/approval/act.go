@@ -31,13 +31,13 @@ type transaction struct {
 	counted bool // whether tally was read
 	share   records.Versioned[shareRecord]
 	shareOf string // the ingest key of share, "" before it is read: an act is about approvals of one
-	sysevent.Act
+	sysevent.Change
 	touched []ID
 	calls   []webhook.Message // to be told
 }
 
 func (a *Approvals) beginChange(t id.Tenant) *transaction {
-	return &transaction{owner: a, tenant: t, Act: sysevent.Act{Aside: true}}
+	return &transaction{owner: a, tenant: t, Change: sysevent.Change{KeepConfigVersion: true}}
 }
 
 // appendStatement adds the statement of a transition of r.
@@ -120,23 +120,23 @@ func (c *transaction) endApproval(ctx context.Context, name ID, r *records.Versi
 }
 
 // buildChange returns the whole act.
-func (c *transaction) buildChange(ctx context.Context, s *log.State) (sysevent.Act, error) {
-	deliveries, err := c.owner.outbox.Write(ctx, c.tenant, s.Identity().Organization, c.calls...)
+func (c *transaction) buildChange(ctx context.Context, s *log.State) (sysevent.Change, error) {
+	deliveries, err := c.owner.outbox.WriteDelivery(ctx, c.tenant, s.Identity().Organization, c.calls...)
 	if err != nil {
-		return sysevent.Act{}, err
+		return sysevent.Change{}, err
 	}
 	c.Changes = append(c.Changes, deliveries...)
 	if c.counted {
 		if err := c.putRecord(c.owner.stores.tallies.Put(c.tally)); err != nil {
-			return sysevent.Act{}, err
+			return sysevent.Change{}, err
 		}
 	}
 	if c.shareOf != "" {
 		if err := c.putRecord(c.owner.stores.shares.Put(c.share)); err != nil {
-			return sysevent.Act{}, err
+			return sysevent.Change{}, err
 		}
 	}
-	return c.Act, nil
+	return c.Change, nil
 }
 
 // errUnchanged ends an act that would state nothing.
@@ -175,33 +175,33 @@ func allowAnyone(context.Context, *log.State, *record) error { return nil }
 func (a *Approvals) changeApproval(ctx context.Context, t id.Tenant, principal string, name ID, may whose, do step) error {
 	var refused error
 	var touched []ID
-	_, err := a.notary.State(ctx, t, principal, func(ctx context.Context, s *log.State) (sysevent.Act, error) {
+	_, err := a.events.Append(ctx, t, principal, func(ctx context.Context, s *log.State) (sysevent.Change, error) {
 		refused = nil
 		r, err := a.readApproval(ctx, t, name)
 		if err != nil {
-			return sysevent.Act{}, err
+			return sysevent.Change{}, err
 		}
 		if err := may(ctx, s, &r.Value); err != nil {
-			return sysevent.Act{}, err
+			return sysevent.Change{}, err
 		}
 		active, err := a.activePolicyDigest(ctx, s)
 		if err != nil {
-			return sysevent.Act{}, err
+			return sysevent.Change{}, err
 		}
 		c := a.beginChange(t)
 		status := r.Value.statusAt(a.currentTime(), active)
 		if status != r.Value.Status {
 			if err := c.endApproval(ctx, name, &r, status, transition{own: true}); err != nil {
-				return sysevent.Act{}, err
+				return sysevent.Change{}, err
 			}
 		}
 		if err := do(ctx, s, c, &r, status); err != nil {
 			end, later := err.(refusal)
 			if !later {
-				return sysevent.Act{}, err
+				return sysevent.Change{}, err
 			}
 			if refused = end.err; len(c.Statements) == 0 {
-				return sysevent.Act{}, errUnchanged
+				return sysevent.Change{}, errUnchanged
 			}
 		}
 		touched = c.touched

@@ -148,16 +148,16 @@ type Members interface {
 
 // Outbox tells others by webhook (package outbox).
 type Outbox interface {
-	// Check reports whether an address could be told something: fault.Invalid.
-	Check(address string) error
-	// Write returns the records that make deliveries happen.
-	Write(ctx context.Context, t id.Tenant, organization id.Organization, messages ...webhook.Message) ([]storage.Change, error)
+	// CheckAddress reports whether an address could be told something: fault.Invalid.
+	CheckAddress(address string) error
+	// WriteDelivery returns the records that make deliveries happen.
+	WriteDelivery(ctx context.Context, t id.Tenant, organization id.Organization, messages ...webhook.Message) ([]storage.Change, error)
 }
 
 // Options configure New. All but Clock and Held are required.
 type Options struct {
 	Records       storage.RecordStore
-	Notary        *sysevent.Notary
+	Events        *sysevent.Appender
 	Ledgers       Ledgers
 	Rulebook      policystore.ActiveSource
 	Agents        Agents
@@ -173,7 +173,7 @@ type Options struct {
 // concurrently.
 type Approvals struct {
 	stores  stores
-	notary  *sysevent.Notary
+	events  *sysevent.Appender
 	ledgers Ledgers
 	rules   policystore.ActiveSource
 	agents  Agents
@@ -198,7 +198,7 @@ func New(o Options) *Approvals {
 		o.Held = func() error { return nil }
 	}
 	return &Approvals{
-		stores: storesOf(o.Records), notary: o.Notary, ledgers: o.Ledgers, rules: o.Rulebook, agents: o.Agents,
+		stores: storesOf(o.Records), events: o.Events, ledgers: o.Ledgers, rules: o.Rulebook, agents: o.Agents,
 		orgs: o.Organizations, members: o.Members, outbox: o.Outbox, keyring: o.Keyring, clock: o.Clock, held: o.Held,
 		due:    schedule.Index{Records: o.Records, Kind: kindDue},
 		doubts: newDoubts(),

@@ -499,7 +499,7 @@ func TestSweepOfAFrozenLedger(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Fatalf("due: got %v, %v; want one", left, err)
 	}
-	e, err := schedule.Parse(left[0].Key)
+	e, err := schedule.ParseEntry(left[0].Key)
 	if want := id.InstantOf(w.Clock()) + 3_600_000; err != nil || e.At != want || e.Name != string(a.ID) {
 		t.Errorf("due: got %+v, %v; want %d", e, err, want)
 	}

@@ -46,19 +46,19 @@ func (a *Approvals) Ask(ctx context.Context, t id.Tenant, q Question) (asked App
 		q.Payload = []byte("{}")
 	}
 	if q.CallbackURL != "" {
-		if err := a.outbox.Check(q.CallbackURL); err != nil {
+		if err := a.outbox.CheckAddress(q.CallbackURL); err != nil {
 			return Approval{}, false, err
 		}
 	}
 	var touched []ID
-	_, err = a.notary.State(ctx, t, q.IngestKeyID, func(ctx context.Context, s *log.State) (sysevent.Act, error) {
+	_, err = a.events.Append(ctx, t, q.IngestKeyID, func(ctx context.Context, s *log.State) (sysevent.Change, error) {
 		c := a.beginChange(t)
 		r, err := a.buildQuestion(ctx, s, q)
 		if err != nil {
-			return sysevent.Act{}, err
+			return sysevent.Change{}, err
 		}
 		if asked, err = a.supersedeQuestion(ctx, c, r); err != nil {
-			return sysevent.Act{}, err
+			return sysevent.Change{}, err
 		}
 		name := newApprovalID(r.CreatedAt)
 		asked, touched = r.toApproval(name, Pending), c.touched
@@ -89,7 +89,7 @@ func (a *Approvals) buildQuestion(ctx context.Context, s *log.State, q Question)
 	if err != nil {
 		return nil, err
 	}
-	out, err := policystore.Look(ctx, a.ledgers, s, &evaluation, now)
+	out, err := policystore.DecideNow(ctx, a.ledgers, s, &evaluation, now)
 	if err != nil {
 		return nil, err
 	}
@@ -154,30 +154,30 @@ func (a *Approvals) supersedeQuestion(ctx context.Context, c *transaction, r *re
 
 // beginApproval adds a new approval to an act. Its due record comes first: one that is in
 // the store without its approval does no harm.
-func (a *Approvals) beginApproval(ctx context.Context, s *log.State, c *transaction, name ID, r *record) (sysevent.Act, error) {
+func (a *Approvals) beginApproval(ctx context.Context, s *log.State, c *transaction, name ID, r *record) (sysevent.Change, error) {
 	if err := c.countOpen(ctx, 1); err != nil {
-		return sysevent.Act{}, err
+		return sysevent.Change{}, err
 	}
 	if err := c.countForKey(ctx, r.IngestKeyID, 1); err != nil {
-		return sysevent.Act{}, err
+		return sysevent.Change{}, err
 	}
 	if c.share.Value.Open > MaxOpenByKey {
-		return sysevent.Act{}, errTooMany("500 approvals of this ingest key are open: decide or cancel some of them", time.Minute)
+		return sysevent.Change{}, errTooMany("500 approvals of this ingest key are open: decide or cancel some of them", time.Minute)
 	}
 	if err := c.tally.Value.countAdmission(r.CreatedAt); err != nil {
-		return sysevent.Act{}, err
+		return sysevent.Change{}, err
 	}
 	r.Shared = true
-	if err := a.due.Note(ctx, schedule.Entry{At: r.ExpiresAt, Tenant: c.tenant, Name: string(name)}); err != nil {
-		return sysevent.Act{}, errUnreadable("note when the approval is due", err)
+	if err := a.due.NoteEntries(ctx, schedule.Entry{At: r.ExpiresAt, Tenant: c.tenant, Name: string(name)}); err != nil {
+		return sysevent.Change{}, errUnreadable("note when the approval is due", err)
 	}
 	c.appendStatement(name, r, transition{name: "requested"})
 	open := records.Versioned[openRecord]{Key: r.openName(), Value: openRecord{Approval: name}, Version: storage.AnyVersion}
 	if err := c.putRecord(a.stores.open.Put(open)); err != nil {
-		return sysevent.Act{}, err
+		return sysevent.Change{}, err
 	}
 	if err := c.putRecord(a.stores.approvals.Put(records.Versioned[record]{Key: string(name), Value: *r})); err != nil {
-		return sysevent.Act{}, err
+		return sysevent.Change{}, err
 	}
 	return c.buildChange(ctx, s)
 }

@@ -37,9 +37,9 @@ type world struct {
 	*ledgertest.Service
 	t         testing.TB
 	agents    *agent.Agents
-	book      *policystore.Rulebook
+	book      *policystore.Policies
 	approvals *approval.Approvals
-	outbox    *webhook.Outbox
+	outbox    *webhook.Sender
 	people    *people
 	calls     *callee
 	keys      map[id.Tenant]agent.Credentials // of the agent that each begins with
@@ -68,11 +68,11 @@ func newWorldOn(t testing.TB, s *ledgertest.Service) *world {
 
 // open begins anew on what is stored.
 func (w *world) open() {
-	w.agents = agent.New(agent.Options{Records: w.Engine, Notary: w.Notary, Clock: w.Clock})
-	w.book = policystore.New(policystore.Options{Records: w.Engine, Notary: w.Notary, Clock: w.Clock})
+	w.agents = agent.New(agent.Options{Records: w.Engine, Events: w.Notary, Clock: w.Clock})
+	w.book = policystore.New(policystore.Options{Records: w.Engine, Events: w.Notary, Clock: w.Clock})
 	w.outbox = webhook.New(webhook.Options{Records: w.Engine, Keyring: w.Keyring(), Caller: w.calls, Clock: w.Clock})
 	w.approvals = approval.New(approval.Options{
-		Records: w.Engine, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.book, Agents: w.agents,
+		Records: w.Engine, Events: w.Notary, Ledgers: w.Ledgers, Rulebook: w.book, Agents: w.agents,
 		Organizations: w.people, Members: w.people, Keyring: w.Keyring(), Clock: w.Clock,
 		Outbox: w.outbox,
 	})

@@ -111,7 +111,7 @@ func (a *Approvals) noteDoubts(ctx context.Context, now id.Instant) (failed erro
 		for i, n := range some {
 			entries[i] = schedule.Entry{At: now, Tenant: n.tenant, Name: string(n.name)}
 		}
-		if err := a.due.Note(ctx, entries...); err != nil {
+		if err := a.due.NoteEntries(ctx, entries...); err != nil {
 			return errors.Join(failed, errUnreadable("note what is in doubt", err))
 		}
 	}

@@ -55,13 +55,13 @@ func (w *Workflows) Complete(ctx context.Context, t id.Tenant, ingestKey string,
 	if err := e.checkMembers(); err != nil {
 		return Run{}, err
 	}
-	leave, err := w.lanes.Enter(ctx, place{t, name})
+	leave, err := w.lanes.Lock(ctx, place{t, name})
 	if err != nil {
 		return Run{}, err
 	}
 	defer leave()
 	var ended records.Versioned[record]
-	err = w.appendStatement(ctx, t, ingestKey, func(ctx context.Context, s *log.State) (act sysevent.Act, err error) {
+	err = w.appendStatement(ctx, t, ingestKey, func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
 		if _, err := w.activeSettings(ctx, s); err != nil {
 			return act, err
 		}
@@ -97,9 +97,9 @@ const behindTries = 10
 // appendStatement is sysevent's append for changes that read all events of a run. An event of
 // another writer is durable, and its step readable, a moment before the ledger's state with it is
 // published.
-func (w *Workflows) appendStatement(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (sysevent.Act, error)) error {
+func (w *Workflows) appendStatement(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (sysevent.Change, error)) error {
 	for try := range behindTries {
-		if _, err := w.notary.State(ctx, t, principal, prepare); !errors.Is(err, errBehind) {
+		if _, err := w.events.Append(ctx, t, principal, prepare); !errors.Is(err, errBehind) {
 			return err
 		}
 		select {
@@ -111,14 +111,14 @@ func (w *Workflows) appendStatement(ctx context.Context, t id.Tenant, principal 
 }
 
 // prepareEnding returns the change that ends a running run, with its result.
-func (w *Workflows) prepareEnding(ctx context.Context, s *log.State, name ID, run *records.Versioned[record], to Status) (act sysevent.Act, err error) {
+func (w *Workflows) prepareEnding(ctx context.Context, s *log.State, name ID, run *records.Versioned[record], to Status) (act sysevent.Change, err error) {
 	r := &run.Value
 	if r.Root, err = w.computeRoot(ctx, s, name, r); err != nil {
 		return act, err
 	}
 	r.Status, r.EndedAt = to, w.currentTime()
 	said := sysevent.Statement{Kind: sysevent.Run, Trace: r.Trace, Payload: r.endPayload(name)}
-	if r.Ended, err = w.notary.EventID(ctx, s, said); err != nil {
+	if r.Ended, err = w.events.EventID(ctx, s, said); err != nil {
 		return act, err
 	}
 	tally, err := w.changeRunCount(ctx, s.Identity().Tenant, -1)
@@ -133,7 +133,7 @@ func (w *Workflows) prepareEnding(ctx context.Context, s *log.State, name ID, ru
 	if err != nil {
 		return act, err
 	}
-	act = sysevent.Act{Statements: []sysevent.Statement{said}, Changes: []storage.Change{tally, change, newest}, Aside: true}
+	act = sysevent.Change{Statements: []sysevent.Statement{said}, Changes: []storage.Change{tally, change, newest}, KeepConfigVersion: true}
 	if r.Shared {
 		share, err := w.changeKeyShare(ctx, s.Identity().Tenant, r.IngestKeyID, -1)
 		act.Changes = append(act.Changes, share)

@@ -34,7 +34,7 @@ type world struct {
 	t         testing.TB
 	records   *countingStore
 	agents    *agent.Agents
-	book      *policystore.Rulebook
+	book      *policystore.Policies
 	orgs      *orgs
 	workflows *workflow.Workflows
 	bot       map[id.Tenant]id.Agent // not enabled for the bridge
@@ -64,15 +64,15 @@ func newWorldOn(t testing.TB, s *ledgertest.Service) *world {
 // open begins anew on what is stored.
 func (w *world) open() {
 	w.records = &countingStore{RecordStore: w.Engine}
-	w.agents = agent.New(agent.Options{Records: w.Engine, Notary: w.Notary, Keyring: w.Keyring(), Clock: w.Clock})
-	w.book = policystore.New(policystore.Options{Records: w.Engine, Notary: w.Notary, Clock: w.Clock})
+	w.agents = agent.New(agent.Options{Records: w.Engine, Events: w.Notary, Keyring: w.Keyring(), Clock: w.Clock})
+	w.book = policystore.New(policystore.Options{Records: w.Engine, Events: w.Notary, Clock: w.Clock})
 	w.workflows = w.node()
 }
 
 // node returns another process on the same store, as far as runs are concerned.
 func (w *world) node() *workflow.Workflows {
 	return workflow.New(workflow.Options{
-		Records: w.records, Notary: w.Notary, Ledgers: w.Ledgers, Rulebook: w.book, Agents: w.agents,
+		Records: w.records, Events: w.Notary, Ledgers: w.Ledgers, Rulebook: w.book, Agents: w.agents,
 		Organizations: w.orgs, Silence: time.Hour, MaxBytes: 4096, Clock: w.Clock,
 	})
 }
@@ -239,7 +239,7 @@ func (o *orgs) Settings(context.Context, *log.State) (*org.Settings, error) {
 	return &org.Settings{Active: o.active, Disclosure: id.DiscloseRecord}, nil
 }
 
-func (o *orgs) Cap(*org.Settings) uint64 {
+func (o *orgs) EventsPerMonth(*org.Settings) uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.cap

@@ -12,7 +12,7 @@ import (
 
 // signingKey returns the bridge, which signs for this agent.
 func (w *Workflows) signingKey(ctx context.Context, s *log.State, who id.Agent) (*agent.Bridge, error) {
-	ok, err := w.agents.Bridged(ctx, s, who)
+	ok, err := w.agents.MayUseBridge(ctx, s, who)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (w *Workflows) signingKey(ctx context.Context, s *log.State, who id.Agent) 
 // ensureBridge makes a bridge key where there is none that signs: its last one was
 // retired or revoked.
 func (w *Workflows) ensureBridge(ctx context.Context, t id.Tenant, principal string) error {
-	_, err := w.notary.State(ctx, t, principal, func(ctx context.Context, s *log.State) (act sysevent.Act, err error) {
+	_, err := w.events.Append(ctx, t, principal, func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
 		signer, err := w.agents.Bridge(ctx, s)
 		if err == nil && signer != nil {
 			err = errUnchanged
@@ -37,7 +37,7 @@ func (w *Workflows) ensureBridge(ctx context.Context, t id.Tenant, principal str
 		if err != nil {
 			return act, err
 		}
-		_, act, err = w.agents.FoundBridge(ctx, s, principal)
+		_, act, err = w.agents.MakeBridgeKey(ctx, s, principal)
 		return act, err
 	})
 	if errors.Is(err, errUnchanged) {

@@ -66,7 +66,7 @@ func (w *Workflows) Start(ctx context.Context, t id.Tenant, b Beginning) (run Ru
 	}
 	begun := start{workflows: w, tenant: t, Beginning: b, name: newRunID(w.currentTime()), nonce: make([]byte, 16)}
 	rand.Read(begun.nonce)
-	receipts, err := w.notary.State(ctx, t, b.IngestKeyID, begun.prepareStart)
+	receipts, err := w.events.Append(ctx, t, b.IngestKeyID, begun.prepareStart)
 	if errors.Is(err, errKnown) {
 		placed, err := w.placeOfEvent(ctx, t, begun.record.Value.Started)
 		return begun.record.Value.toRun(begun.name, w.currentTime()), placed, false, err
@@ -92,18 +92,18 @@ type start struct {
 	record    records.Versioned[record]
 }
 
-func (b *start) prepareStart(ctx context.Context, s *log.State) (sysevent.Act, error) {
+func (b *start) prepareStart(ctx context.Context, s *log.State) (sysevent.Change, error) {
 	w := b.workflows
 	if _, err := w.activeSettings(ctx, s); err != nil {
-		return sysevent.Act{}, err
+		return sysevent.Change{}, err
 	}
 	external, err := b.recallStart(ctx)
 	if err != nil {
-		return sysevent.Act{}, err
+		return sysevent.Change{}, err
 	}
 	act, who, err := b.ensureBridge(ctx, s)
 	if err != nil {
-		return sysevent.Act{}, err
+		return sysevent.Change{}, err
 	}
 	now := w.currentTime()
 	b.record = records.Versioned[record]{Key: string(b.name), Value: record{
@@ -115,8 +115,8 @@ func (b *start) prepareStart(ctx context.Context, s *log.State) (sysevent.Act, e
 		b.record.Value.Trace = id.Trace(b.name)
 	}
 	act.Statements = append(act.Statements, sysevent.Statement{Kind: sysevent.Run, Payload: b.startPayload(who), Trace: b.record.Value.Trace})
-	if b.record.Value.Started, err = w.notary.EventID(ctx, s, act.Statements[len(act.Statements)-1]); err != nil {
-		return sysevent.Act{}, err
+	if b.record.Value.Started, err = w.events.EventID(ctx, s, act.Statements[len(act.Statements)-1]); err != nil {
+		return sysevent.Change{}, err
 	}
 	act.Changes, err = b.startChanges(ctx, act.Changes, external)
 	return act, err
@@ -141,7 +141,7 @@ func (b *start) recallStart(ctx context.Context) (external records.Versioned[ext
 
 // ensureBridge returns whom the run is of, and an act that makes the organization's bridge
 // where there is none that signs.
-func (b *start) ensureBridge(ctx context.Context, s *log.State) (act sysevent.Act, who id.Agent, err error) {
+func (b *start) ensureBridge(ctx context.Context, s *log.State) (act sysevent.Change, who id.Agent, err error) {
 	agents := b.workflows.agents
 	if b.Agent != "" {
 		if err := b.checkEnabled(ctx, s, b.Agent); err != nil {
@@ -152,8 +152,8 @@ func (b *start) ensureBridge(ctx context.Context, s *log.State) (act sysevent.Ac
 	if err != nil {
 		return act, "", err
 	}
-	if act.Aside = signer != nil; signer == nil {
-		if signer, act, err = agents.FoundBridge(ctx, s, b.IngestKeyID); err != nil {
+	if act.KeepConfigVersion = signer != nil; signer == nil {
+		if signer, act, err = agents.MakeBridgeKey(ctx, s, b.IngestKeyID); err != nil {
 			return act, "", err
 		}
 	}
@@ -167,7 +167,7 @@ func (b *start) ensureBridge(ctx context.Context, s *log.State) (act sysevent.Ac
 }
 
 func (b *start) checkEnabled(ctx context.Context, s *log.State, who id.Agent) error {
-	ok, err := b.workflows.agents.Bridged(ctx, s, who)
+	ok, err := b.workflows.agents.MayUseBridge(ctx, s, who)
 	if err == nil && !ok {
 		err = errNotBridged()
 	}
@@ -202,7 +202,7 @@ func (b *start) startChanges(ctx context.Context, changes []storage.Change, exte
 		return nil, err
 	}
 	b.record.Value.Shared = true
-	if err := w.due.Note(ctx, schedule.Entry{At: b.record.Value.nextDeadline(), Tenant: b.tenant, Name: string(b.name)}); err != nil {
+	if err := w.due.NoteEntries(ctx, schedule.Entry{At: b.record.Value.nextDeadline(), Tenant: b.tenant, Name: string(b.name)}); err != nil {
 		return nil, errUnreadable("note when the run is due", err)
 	}
 	run, err := w.stores.runs.Put(b.record)

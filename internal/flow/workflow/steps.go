@@ -52,7 +52,7 @@ func (w *Workflows) Record(ctx context.Context, t id.Tenant, ingestKey string, n
 	if err := checkSteps(steps); err != nil {
 		return nil, err
 	}
-	leave, err := w.lanes.Enter(ctx, place{t, name})
+	leave, err := w.lanes.Lock(ctx, place{t, name})
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (r *recording) buildSubmission(ctx context.Context, s *log.State, settings 
 	next := r.run
 	next.Value.LastAt = now
 	if now < r.run.Value.LastAt { // the clock was ahead: the run is due earlier than its entry says
-		if err := w.due.Note(ctx, schedule.Entry{At: next.Value.nextDeadline(), Tenant: r.place.tenant, Name: string(r.place.name)}); err != nil {
+		if err := w.due.NoteEntries(ctx, schedule.Entry{At: next.Value.nextDeadline(), Tenant: r.place.tenant, Name: string(r.place.name)}); err != nil {
 			return sub, errUnreadable("note when the run is due", err)
 		}
 	}
@@ -211,7 +211,7 @@ func (r *recording) draftRecord(ctx context.Context, s *log.State, m *making, se
 	m.result.Policy, m.result.Event = m.judged.Policy, e.EventID
 	a := log.Attestation{
 		Form: event.FormDigest, PublicKey: signer.Key.Multikey, Signer: event.SignerBridge, Custody: signer.Key.Custody,
-		IngestKeyID: r.ingestKey, Disclosure: settings.Disclosure, Cap: w.orgs.Cap(settings),
+		IngestKeyID: r.ingestKey, Disclosure: settings.Disclosure, Cap: w.orgs.EventsPerMonth(settings),
 	}
 	m.judged.Attest(&a)
 	return log.NewDraft(s.Identity(), e, a), nil

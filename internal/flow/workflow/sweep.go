@@ -94,13 +94,13 @@ func isLedgerClosed(err error) bool {
 
 // abandonRun ends a run that is silent for too long, if it still is.
 func (w *Workflows) abandonRun(ctx context.Context, t id.Tenant, name ID) error {
-	leave, err := w.lanes.Enter(ctx, place{t, name})
+	leave, err := w.lanes.Lock(ctx, place{t, name})
 	if err != nil {
 		return err
 	}
 	defer leave()
 	var r records.Versioned[record]
-	err = w.appendStatement(ctx, t, sysevent.Operator, func(ctx context.Context, s *log.State) (act sysevent.Act, err error) {
+	err = w.appendStatement(ctx, t, sysevent.Operator, func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
 		if r, err = w.readRun(ctx, t, name); err != nil {
 			return act, err
 		}

@@ -33,7 +33,7 @@ func (w *world) dues() (all []schedule.Entry) {
 		w.t.Fatal(err)
 	}
 	for _, r := range records {
-		e, err := schedule.Parse(r.Key)
+		e, err := schedule.ParseEntry(r.Key)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -97,12 +97,12 @@ func TestRunAhead(t *testing.T) {
 	run := w.start(red, beginning(""))
 	w.Pass(-ahead)
 	other := w.start(blue, beginning(""))
-	_, err := w.Notary.State(t.Context(), red, sysevent.Operator, func(ctx context.Context, s *log.State) (sysevent.Act, error) {
+	_, err := w.Notary.Append(t.Context(), red, sysevent.Operator, func(ctx context.Context, s *log.State) (sysevent.Change, error) {
 		c, err := w.Ledgers.CorrectClock(ctx, s)
 		if err != nil {
-			return sysevent.Act{}, err
+			return sysevent.Change{}, err
 		}
-		return sysevent.Act{Clock: c, Statements: []sysevent.Statement{{Kind: sysevent.Clock, Payload: c.Payload("a test")}}}, nil
+		return sysevent.Change{Clock: c, Statements: []sysevent.Statement{{Kind: sysevent.Clock, Payload: c.Payload("a test")}}}, nil
 	})
 	if err != nil {
 		t.Fatal(err)

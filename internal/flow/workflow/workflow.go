@@ -147,20 +147,20 @@ type Ledgers interface {
 // Agents knows which agents the bridge may act for, and signs (package agent).
 type Agents interface {
 	Bridge(ctx context.Context, s *log.State) (*agent.Bridge, error)
-	Bridged(ctx context.Context, s *log.State, a id.Agent) (bool, error)
-	FoundBridge(ctx context.Context, s *log.State, principal string) (*agent.Bridge, sysevent.Act, error)
+	MayUseBridge(ctx context.Context, s *log.State, a id.Agent) (bool, error)
+	MakeBridgeKey(ctx context.Context, s *log.State, principal string) (*agent.Bridge, sysevent.Change, error)
 }
 
 // Organizations knows settings and caps (package org).
 type Organizations interface {
 	Settings(ctx context.Context, s *log.State) (*org.Settings, error)
-	Cap(*org.Settings) uint64
+	EventsPerMonth(*org.Settings) uint64
 }
 
 // Options configure New. The first six are required.
 type Options struct {
 	Records       storage.RecordStore
-	Notary        *sysevent.Notary
+	Events        *sysevent.Appender
 	Ledgers       Ledgers
 	Rulebook      policystore.ActiveSource
 	Agents        Agents
@@ -177,7 +177,7 @@ type Options struct {
 // Workflows is the runs of all organizations. Its methods may be called concurrently.
 type Workflows struct {
 	stores  stores
-	notary  *sysevent.Notary
+	events  *sysevent.Appender
 	ledgers Ledgers
 	rules   policystore.ActiveSource
 	intents *policystore.Intents
@@ -191,7 +191,7 @@ type Workflows struct {
 	held       func() error
 
 	due     schedule.Index
-	lanes   keylock.Set[place]
+	lanes   keylock.Locks[place]
 	known   *cache.Map[place, records.Versioned[record]] // runs as they were last written here
 	metrics *metrics
 }
@@ -220,7 +220,7 @@ func New(o Options) *Workflows {
 		o.Metrics = prometheus.NewRegistry()
 	}
 	return &Workflows{
-		stores: storesOf(o.Records), notary: o.Notary, ledgers: o.Ledgers, rules: o.Rulebook, intents: policystore.NewIntents(o.Ledgers), known: newKnownRuns(), agents: o.Agents, orgs: o.Organizations,
+		stores: storesOf(o.Records), events: o.Events, ledgers: o.Ledgers, rules: o.Rulebook, intents: policystore.NewIntents(o.Ledgers), known: newKnownRuns(), agents: o.Agents, orgs: o.Organizations,
 		processors: o.Processors, silence: o.Silence, maxBytes: o.MaxBytes, clock: o.Clock, held: o.Held,
 		due:     schedule.Index{Records: o.Records, Kind: kindDue},
 		metrics: newMetrics(o.Metrics),

@@ -54,7 +54,7 @@ type Store interface {
 type Options struct {
 	Ledgers Ledgers
 	Store   Store
-	Notary  *sysevent.Notary
+	Events  *sysevent.Appender
 	Tenant  id.Tenant // of the organization that is the directory
 
 	Interval time.Duration         // between two appends, at least; default 10 s

@@ -90,7 +90,7 @@ func (d *Directory) Publish(ctx context.Context) (listed int, err error) {
 		return 0, err
 	}
 	var taken []id.Tenant
-	_, err = d.Notary.State(ctx, d.Tenant, sysevent.Operator, func(ctx context.Context, s *log.State) (act sysevent.Act, err error) {
+	_, err = d.Events.Append(ctx, d.Tenant, sysevent.Operator, func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
 		act, taken, err = d.listLarger(ctx, s, batch)
 		return act, err
 	})
@@ -142,24 +142,24 @@ func (d *Directory) collectCandidates(ctx context.Context) (batch []candidate, e
 
 // listLarger lists the logs of a batch that are larger than their last listing. A
 // smaller log was listed by another process with a newer state.
-func (d *Directory) listLarger(ctx context.Context, s *log.State, batch []candidate) (sysevent.Act, []id.Tenant, error) {
+func (d *Directory) listLarger(ctx context.Context, s *log.State, batch []candidate) (sysevent.Change, []id.Tenant, error) {
 	var fresh []candidate
 	var versions []uint64
 	for _, c := range batch {
 		last, version, err := d.readListing(ctx, c.listed.Origin)
 		if err != nil && !fault.Is(err, fault.NotFound) {
-			return sysevent.Act{}, nil, err
+			return sysevent.Change{}, nil, err
 		}
 		extends, err := d.extendsListed(ctx, c, last)
 		if err != nil {
-			return sysevent.Act{}, nil, err
+			return sysevent.Change{}, nil, err
 		}
 		if extends && last.Size < c.listed.Size {
 			fresh, versions = append(fresh, c), append(versions, version)
 		}
 	}
 	if len(fresh) == 0 {
-		return sysevent.Act{}, nil, errNothing
+		return sysevent.Change{}, nil, errNothing
 	}
 	return d.composeEvents(ctx, s, fresh, versions)
 }
@@ -185,20 +185,20 @@ func (d *Directory) extendsListed(ctx context.Context, c candidate, last Entry) 
 }
 
 // composeEvents makes the events of a listing and the records that belong to them.
-func (d *Directory) composeEvents(ctx context.Context, s *log.State, fresh []candidate, versions []uint64) (act sysevent.Act, taken []id.Tenant, err error) {
-	act.Aside = true // a listing does not change how events are decided
+func (d *Directory) composeEvents(ctx context.Context, s *log.State, fresh []candidate, versions []uint64) (act sysevent.Change, taken []id.Tenant, err error) {
+	act.KeepConfigVersion = true // a listing does not change how events are decided
 	for begin := 0; begin < len(fresh); begin += verify.MaxListed {
 		group := fresh[begin:min(begin+verify.MaxListed, len(fresh))]
 		statement := sysevent.Statement{Kind: sysevent.Directory, Payload: listingPayload(group)}
-		event, err := d.Notary.EventID(ctx, s, statement)
+		event, err := d.Events.EventID(ctx, s, statement)
 		if err != nil {
-			return sysevent.Act{}, nil, err
+			return sysevent.Change{}, nil, err
 		}
 		act.Statements = append(act.Statements, statement)
 		for i, c := range group {
 			value, err := json.Marshal(Entry{Event: event, Size: c.listed.Size, Root: c.listed.Root})
 			if err != nil {
-				return sysevent.Act{}, nil, err
+				return sysevent.Change{}, nil, err
 			}
 			act.Changes = append(act.Changes, storage.Change{Kind: kindListed, Key: listedRecordKey(c.listed.Origin), Value: value, If: versions[begin+i]})
 			taken = append(taken, c.tenant)

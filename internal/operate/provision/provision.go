@@ -38,8 +38,8 @@ type Ledgers interface {
 
 // Organizations claims names and makes first records (package org).
 type Organizations interface {
-	Check(f org.Founding) error
-	Found(ctx context.Context, f org.Founding) ([]storage.Change, error)
+	CheckFounding(f org.Founding) error
+	FoundOrganization(ctx context.Context, f org.Founding) ([]storage.Change, error)
 	NewIngestKey(ctx context.Context, t id.Tenant, principal string, w org.WantedKey) (storage.Change, org.IngestKey, org.Token, error)
 }
 
@@ -126,7 +126,7 @@ func (p *Provisioner) CreateOrganization(ctx context.Context, r Request) (*Resul
 	}
 	ctx, cancel := listener.Detached(ctx)
 	defer cancel()
-	records, err := p.Organizations.Found(ctx, f)
+	records, err := p.Organizations.FoundOrganization(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (p *Provisioner) CreateOrganization(ctx context.Context, r Request) (*Resul
 
 // checkRequest checks a request before anything is written.
 func (p *Provisioner) checkRequest(r Request, f org.Founding) error {
-	if err := p.Organizations.Check(f); err != nil {
+	if err := p.Organizations.CheckFounding(f); err != nil {
 		return err
 	}
 	if _, err := account.ParseEmail(r.AdminEmail); err != nil {
@@ -190,7 +190,7 @@ func (p *Provisioner) addIngestKey(ctx context.Context, _ Request, result *Resul
 }
 
 func (p *Provisioner) addSystemKey(_ context.Context, r Request, _ *Result) ([]storage.Change, error) {
-	record, err := sysevent.Found(p.Keyring, r.Organization)
+	record, err := sysevent.NewSystemKey(p.Keyring, r.Organization)
 	return []storage.Change{record}, err
 }
 

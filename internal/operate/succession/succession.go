@@ -242,12 +242,12 @@ func (alwaysRecord) Disclosure(context.Context, *log.State) (id.Disclosure, erro
 // appendFirstEvent appends the first event, and with it the organization exists in the new
 // partition.
 func (s *transition) appendFirstEvent(ctx context.Context, founding []storage.Change) error {
-	n := &sysevent.Notary{Ledgers: s.ledgers, Records: s.Store, Keyring: s.Keyring, Disclosures: alwaysRecord{}, Clock: s.Clock}
+	n := &sysevent.Appender{Ledgers: s.ledgers, Records: s.Store, Keyring: s.Keyring, Disclosures: alwaysRecord{}, Clock: s.Clock}
 	statement := sysevent.Statement{Kind: sysevent.Successor, Payload: map[string]any{
 		"predecessor": s.old.Identity().Origin, "checkpoint": string(s.note), "reason": s.Reason,
 	}}
-	_, err := n.State(ctx, s.new.Identity().Tenant, sysevent.Operator, func(context.Context, *log.State) (sysevent.Act, error) {
-		return sysevent.Act{Statements: []sysevent.Statement{statement}, Changes: founding}, nil
+	_, err := n.Append(ctx, s.new.Identity().Tenant, sysevent.Operator, func(context.Context, *log.State) (sysevent.Change, error) {
+		return sysevent.Change{Statements: []sysevent.Statement{statement}, Changes: founding}, nil
 	})
 	return err
 }

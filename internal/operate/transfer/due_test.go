@@ -31,11 +31,11 @@ func TestDueDeliveriesMove(t *testing.T) {
 	here.start()
 	red := here.found("red", "ann@example.com", 1)
 	called := make(receiver, 10)
-	open := func(h *house) *webhook.Outbox {
+	open := func(h *house) *webhook.Sender {
 		return webhook.New(webhook.Options{Records: h.engine, Keyring: h.keyring, Caller: called, Clock: h.clock})
 	}
 	const address = "https://hook.example/"
-	changes, err := open(here).Write(t.Context(), red.Tenant, here.state(red.Tenant).Identity().Organization, webhook.Message{URL: address, Type: "t", Data: []byte(`{}`)})
+	changes, err := open(here).WriteDelivery(t.Context(), red.Tenant, here.state(red.Tenant).Identity().Organization, webhook.Message{URL: address, Type: "t", Data: []byte(`{}`)})
 	if err == nil {
 		err = here.engine.Write(t.Context(), red.Tenant, changes)
 	}

@@ -101,10 +101,10 @@ type house struct {
 	now     time.Time
 
 	ledgers   *log.Ledgers
-	notary    *sysevent.Notary
+	notary    *sysevent.Appender
 	orgs      *org.Orgs
 	agents    *agent.Agents
-	rules     *policystore.Rulebook
+	rules     *policystore.Policies
 	accounts  *account.Accounts
 	approvals *approval.Approvals
 	workflows *workflow.Workflows
@@ -146,22 +146,22 @@ func (h *house) start() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.notary = &sysevent.Notary{Ledgers: h.ledgers, Records: h.engine, Keyring: h.keyring, Clock: h.clock}
-	h.orgs, err = org.New(org.Options{Records: h.engine, Notary: h.notary, Ledgers: h.ledgers, Clock: h.clock})
+	h.notary = &sysevent.Appender{Ledgers: h.ledgers, Records: h.engine, Keyring: h.keyring, Clock: h.clock}
+	h.orgs, err = org.New(org.Options{Records: h.engine, Events: h.notary, Ledgers: h.ledgers, Clock: h.clock})
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	h.notary.Disclosures = h.orgs
-	h.agents = agent.New(agent.Options{Records: h.engine, Notary: h.notary, Keyring: h.keyring, Clock: h.clock})
-	h.rules = policystore.New(policystore.Options{Records: h.engine, Notary: h.notary, Clock: h.clock})
+	h.agents = agent.New(agent.Options{Records: h.engine, Events: h.notary, Keyring: h.keyring, Clock: h.clock})
+	h.rules = policystore.New(policystore.Options{Records: h.engine, Events: h.notary, Clock: h.clock})
 	h.accounts = account.New(account.Options{Records: h.engine, Clock: h.clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}})
 	h.approvals = approval.New(approval.Options{
-		Records: h.engine, Notary: h.notary, Ledgers: h.ledgers, Rulebook: h.rules, Agents: h.agents,
+		Records: h.engine, Events: h.notary, Ledgers: h.ledgers, Rulebook: h.rules, Agents: h.agents,
 		Organizations: h.orgs, Members: h.accounts, Keyring: h.keyring, Clock: h.clock,
 		Outbox: webhook.New(webhook.Options{Records: h.engine, Keyring: h.keyring, Clock: h.clock}),
 	})
 	h.workflows = workflow.New(workflow.Options{
-		Records: h.engine, Notary: h.notary, Ledgers: h.ledgers, Rulebook: h.rules, Agents: h.agents, Organizations: h.orgs,
+		Records: h.engine, Events: h.notary, Ledgers: h.ledgers, Rulebook: h.rules, Agents: h.agents, Organizations: h.orgs,
 		Silence: time.Hour, Clock: h.clock,
 	})
 	h.founder = &provision.Provisioner{

@@ -28,7 +28,7 @@ func TestImportRefuses(t *testing.T) {
 	newer := filepath.Join(t.TempDir(), "newer")
 	here.export(newer, "red")
 	mixed := filepath.Join(t.TempDir(), "mixed")
-	foreign, err := sysevent.Found(newKeyring(t), red.State.Identity().Organization)
+	foreign, err := sysevent.NewSystemKey(newKeyring(t), red.State.Identity().Organization)
 	if err != nil {
 		t.Fatal(err)
 	}

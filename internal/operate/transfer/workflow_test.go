@@ -38,7 +38,7 @@ func (h *house) dues() map[string]id.Instant {
 	}
 	all := map[string]id.Instant{}
 	for _, r := range records {
-		e, err := schedule.Parse(r.Key)
+		e, err := schedule.ParseEntry(r.Key)
 		if err != nil {
 			h.t.Fatal(err)
 		}

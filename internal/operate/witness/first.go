@@ -22,7 +22,7 @@ const confirmTime = 2 * time.Second
 func (w *Witnesses) Confirm(ctx context.Context, s *log.State) {
 	ctx, cancel := context.WithTimeout(ctx, confirmTime)
 	defer cancel()
-	leave, err := w.asking.Enter(ctx, s.Identity().Tenant)
+	leave, err := w.asking.Lock(ctx, s.Identity().Tenant)
 	if err == nil {
 		defer leave()
 		err = w.confirmHeadNow(ctx, s)

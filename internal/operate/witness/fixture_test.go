@@ -58,7 +58,7 @@ func newWorld(t testing.TB) *world {
 func (w *world) found(tenant id.Tenant, slug id.Slug, policy string) {
 	w.t.Helper()
 	orgs := w.organizations(policy)
-	records, err := orgs.Found(w.t.Context(), org.Founding{Tenant: tenant, ID: ledgertest.Organization(tenant), Slug: slug, Name: string(slug), Plan: "free"})
+	records, err := orgs.FoundOrganization(w.t.Context(), org.Founding{Tenant: tenant, ID: ledgertest.Organization(tenant), Slug: slug, Name: string(slug), Plan: "free"})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func (w *world) found(tenant id.Tenant, slug id.Slug, policy string) {
 func (w *world) organizations(policy string) *org.Orgs {
 	w.t.Helper()
 	orgs, err := org.New(org.Options{
-		Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Clock: w.Clock,
+		Records: w.Store, Events: w.Notary, Ledgers: w.Ledgers, Clock: w.Clock,
 		Witnesses: Rules{Service: parsed(w.t, policy), Address: w.client.Check},
 	})
 	if err != nil {

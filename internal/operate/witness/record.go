@@ -162,7 +162,7 @@ const maxRewrites = 8
 // changeRecord applies update to the record of a ledger and writes it. At return the
 // record is durable, and views show it from then on.
 func (w *Witnesses) changeRecord(ctx context.Context, t id.Tenant, update func(*ledgerRecord) error) error {
-	leave, err := w.writing.Enter(ctx, t)
+	leave, err := w.writing.Lock(ctx, t)
 	if err != nil {
 		return fmt.Errorf("change cosignatures: %w", err)
 	}

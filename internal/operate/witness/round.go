@@ -17,7 +17,7 @@ const storeRest = 30 * time.Second
 // ledger does not move.
 func (w *Witnesses) runRound(ctx context.Context, e *queuedLedger) retryTimes {
 	began := w.Clock()
-	leave, err := w.asking.Enter(ctx, e.tenant)
+	leave, err := w.asking.Lock(ctx, e.tenant)
 	if err != nil {
 		return retryTimes{behind: began.Add(storeRest)}
 	}

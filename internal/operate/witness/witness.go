@@ -136,8 +136,8 @@ type Witnesses struct {
 
 	queue   *roundQueue
 	views   *cache.Loading[id.Tenant, *view]
-	asking  keylock.Set[id.Tenant] // one round, or Confirm, of a ledger at a time
-	writing keylock.Set[id.Tenant] // of one ledger's record at a time
+	asking  keylock.Locks[id.Tenant] // one round, or Confirm, of a ledger at a time
+	writing keylock.Locks[id.Tenant] // of one ledger's record at a time
 }
 
 // New returns the witnesses of a store. It sends no request before Run.

@@ -92,8 +92,8 @@ func New(o Options) *Accounts {
 	}
 }
 
-// read decodes a record and returns its version; fault.NotFound when there is none.
-func (a *Accounts) read(ctx context.Context, t id.Tenant, kind storage.Kind, key string, into any) (uint64, error) {
+// readRecord decodes a record and returns its version; fault.NotFound when there is none.
+func (a *Accounts) readRecord(ctx context.Context, t id.Tenant, kind storage.Kind, key string, into any) (uint64, error) {
 	r, err := a.records.Get(ctx, t, kind, key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return 0, fault.New(fault.NotFound, "Not found")
@@ -102,13 +102,13 @@ func (a *Accounts) read(ctx context.Context, t id.Tenant, kind storage.Kind, key
 		err = json.Unmarshal(r.Value, into)
 	}
 	if err != nil {
-		return 0, unreadable("read "+string(kind), err)
+		return 0, errUnreadable("read "+string(kind), err)
 	}
 	return r.Version, nil
 }
 
-// unreadable wraps an error of the store: nothing can be said about an account
+// errUnreadable wraps an error of the store: nothing can be said about an account
 // that can't be read.
-func unreadable(step string, err error) error {
+func errUnreadable(step string, err error) error {
 	return records.Unreadable("Accounts can't be read", step, err)
 }

@@ -58,10 +58,10 @@ func newAttempts(l Limits, clock func() time.Time) *attempts {
 	}
 }
 
-// begin counts one attempt, before it is known how it ends. The attempt that
+// countAttempt counts one attempt, before it is known how it ends. The attempt that
 // succeeds is taken back by undo. fault.RateLimited when there were too many.
-func (a *attempts) begin(email string, from netip.Addr) (undo func(), err error) {
-	network := ratelimit.Network(from)
+func (a *attempts) countAttempt(email string, from netip.Addr) (undo func(), err error) {
+	network := ratelimit.NetworkOf(from)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.clock()

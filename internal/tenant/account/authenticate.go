@@ -13,15 +13,15 @@ import (
 // too many attempts on the address or from the network.
 func (a *Accounts) Authenticate(ctx context.Context, email, password string, from netip.Addr) (Account, error) {
 	email = strings.ToLower(email)
-	undo, err := a.attempts.begin(email, from)
+	undo, err := a.attempts.countAttempt(email, from)
 	if err != nil {
 		return Account{}, err
 	}
-	who, r, err := a.candidate(ctx, email)
+	who, r, err := a.findCandidate(ctx, email)
 	if err != nil {
 		return Account{}, err
 	}
-	ok, err := a.hasher.matches(ctx, r.PasswordHash, password)
+	ok, err := a.hasher.matchesHash(ctx, r.PasswordHash, password)
 	if err != nil {
 		return Account{}, err
 	}
@@ -29,16 +29,16 @@ func (a *Accounts) Authenticate(ctx context.Context, email, password string, fro
 		return Account{}, fault.New(fault.Unauthorized, "Invalid e-mail address or password")
 	}
 	undo()
-	return r.account(who), nil
+	return r.toAccount(who), nil
 }
 
-// candidate returns the account of an address as it was typed, or an empty one.
-func (a *Accounts) candidate(ctx context.Context, typed string) (ID, *accountRecord, error) {
+// findCandidate returns the account of an address as it was typed, or an empty one.
+func (a *Accounts) findCandidate(ctx context.Context, typed string) (ID, *accountRecord, error) {
 	email, err := ParseEmail(typed)
 	if err != nil {
 		return "", new(accountRecord), nil
 	}
-	who, r, _, err := a.byEmail(ctx, email)
+	who, r, _, err := a.findByEmail(ctx, email)
 	if fault.Is(err, fault.NotFound) {
 		return "", new(accountRecord), nil
 	}

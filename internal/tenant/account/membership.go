@@ -57,31 +57,31 @@ type membershipRecord struct {
 	Offered      bool       `json:"offered,omitzero"` // until the account accepts
 }
 
-func placeName(who ID, t id.Tenant) string {
+func membershipKey(who ID, t id.Tenant) string {
 	return string(who) + "/" + fmt.Sprintf("%016x", uint64(t))
 }
 
 // NewMembership makes an account a member of an organization that is being
 // made: it returns the record that the ledger begins with.
 func (a *Accounts) NewMembership(ctx context.Context, t id.Tenant, who ID, role Role) (storage.Change, Membership, error) {
-	return a.newPlace(ctx, t, who, role, false)
+	return a.newMembership(ctx, t, who, role, false)
 }
 
 // NewOffer is NewMembership for an account that was there before: it is a member only
 // when it accepts (Accept).
 func (a *Accounts) NewOffer(ctx context.Context, t id.Tenant, who ID, role Role) (storage.Change, Membership, error) {
-	return a.newPlace(ctx, t, who, role, true)
+	return a.newMembership(ctx, t, who, role, true)
 }
 
-func (a *Accounts) newPlace(ctx context.Context, t id.Tenant, who ID, role Role, offered bool) (storage.Change, Membership, error) {
+func (a *Accounts) newMembership(ctx context.Context, t id.Tenant, who ID, role Role, offered bool) (storage.Change, Membership, error) {
 	m := Membership{ID: "mem_" + strings.ToLower(rand.Text()), Account: who, Tenant: t, Role: role, Since: id.InstantOf(a.clock()), Offered: offered}
 	value, err := json.Marshal(membershipRecord{MembershipID: m.ID, Role: m.Role, Since: m.Since, Offered: m.Offered})
 	if err != nil {
 		return storage.Change{}, Membership{}, fmt.Errorf("make membership: %w", err)
 	}
-	place := storage.Change{Kind: kindPlace, Key: placeName(who, t), Value: []byte("{}"), If: storage.AnyVersion}
+	place := storage.Change{Kind: kindPlace, Key: membershipKey(who, t), Value: []byte("{}"), If: storage.AnyVersion}
 	if err := a.records.Write(ctx, id.Service, []storage.Change{place}); err != nil {
-		return storage.Change{}, Membership{}, unreadable("make membership", err)
+		return storage.Change{}, Membership{}, errUnreadable("make membership", err)
 	}
 	return storage.Change{Kind: kindMembership, Key: string(who), Value: value}, m, nil
 }
@@ -99,12 +99,12 @@ func (a *Accounts) Membership(ctx context.Context, t id.Tenant, who ID) (Members
 // readMembership returns also an offer, and the version of the record.
 func (a *Accounts) readMembership(ctx context.Context, t id.Tenant, who ID) (Membership, uint64, error) {
 	var r membershipRecord
-	version, err := a.read(ctx, t, kindMembership, string(who), &r)
+	version, err := a.readRecord(ctx, t, kindMembership, string(who), &r)
 	if err != nil {
 		return Membership{}, 0, err
 	}
 	if !r.Role.Valid() {
-		return Membership{}, 0, unreadable("read membership", errors.New("role is not known"))
+		return Membership{}, 0, errUnreadable("read membership", errors.New("role is not known"))
 	}
 	return Membership{ID: r.MembershipID, Account: who, Tenant: t, Role: r.Role, Since: r.Since, Offered: r.Offered}, version, nil
 }
@@ -119,12 +119,12 @@ func (a *Accounts) Memberships(ctx context.Context, who ID) ([]Membership, error
 // offered to it and are not accepted.
 func (a *Accounts) Places(ctx context.Context, who ID) ([]Membership, error) {
 	var found []Membership
-	keys := records.Range{Begin: placeName(who, 0), End: string(who) + "0"} // "0" follows "/"
+	keys := records.Range{Begin: membershipKey(who, 0), End: string(who) + "0"} // "0" follows "/"
 	for r, err := range records.Scan(ctx, a.records, id.Service, kindPlace, keys, 0) {
 		if err != nil {
-			return nil, unreadable("list memberships", err)
+			return nil, errUnreadable("list memberships", err)
 		}
-		m, err := a.place(ctx, who, r.Key)
+		m, err := a.findMembership(ctx, who, r.Key)
 		if fault.Is(err, fault.NotFound) {
 			continue
 		}
@@ -145,11 +145,11 @@ func (a *Accounts) Places(ctx context.Context, who ID) ([]Membership, error) {
 	return found, nil
 }
 
-// place reads the membership that the name of a place stands for.
-func (a *Accounts) place(ctx context.Context, who ID, name string) (Membership, error) {
+// findMembership reads the membership that the name of a place stands for.
+func (a *Accounts) findMembership(ctx context.Context, who ID, name string) (Membership, error) {
 	t, err := strconv.ParseUint(strings.TrimPrefix(name, string(who)+"/"), 16, 64)
 	if err != nil {
-		return Membership{}, unreadable("list memberships", err)
+		return Membership{}, errUnreadable("list memberships", err)
 	}
 	m, _, err := a.readMembership(ctx, id.Tenant(t), who)
 	return m, err

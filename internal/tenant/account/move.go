@@ -18,7 +18,7 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 		return nil, nil
 	}
 	return []storage.Record{
-		{Kind: kindPlace, Key: placeName(ID(r.Key), t), Value: []byte("{}")},
+		{Kind: kindPlace, Key: membershipKey(ID(r.Key), t), Value: []byte("{}")},
 		{Kind: kindAccount, Key: r.Key},
 	}, nil
 }

@@ -25,7 +25,7 @@ func (a *Accounts) Owner(ctx context.Context, email, password string, names ...s
 	if err != nil || made {
 		return who, false, err
 	}
-	unused, err := a.unused(ctx, who, password)
+	unused, err := a.checkUnused(ctx, who, password)
 	if err != nil || unused {
 		return who, false, err
 	}
@@ -36,9 +36,9 @@ func (a *Accounts) Owner(ctx context.Context, email, password string, names ...s
 	return who, true, nil
 }
 
-// unused reports whether an account is in no organization, not by an offer either, and
+// checkUnused reports whether an account is in no organization, not by an offer either, and
 // password is the one that it has, "" for none.
-func (a *Accounts) unused(ctx context.Context, who Account, password string) (bool, error) {
+func (a *Accounts) checkUnused(ctx context.Context, who Account, password string) (bool, error) {
 	places, err := a.Places(ctx, who.ID)
 	if err != nil || len(places) > 0 || who.HasPassword != (password != "") {
 		return false, err
@@ -46,11 +46,11 @@ func (a *Accounts) unused(ctx context.Context, who Account, password string) (bo
 	if password == "" {
 		return true, nil
 	}
-	r, _, err := a.byID(ctx, who.ID)
+	r, _, err := a.findByID(ctx, who.ID)
 	if err != nil {
 		return false, err
 	}
-	return a.hasher.matches(ctx, r.PasswordHash, password)
+	return a.hasher.matchesHash(ctx, r.PasswordHash, password)
 }
 
 // Accept makes an account a member where that was offered to it; a member stays one.
@@ -70,7 +70,7 @@ func (a *Accounts) Accept(ctx context.Context, t id.Tenant, who ID) (Membership,
 		return a.Membership(ctx, t, who)
 	}
 	if err != nil {
-		return Membership{}, unreadable("accept membership", err)
+		return Membership{}, errUnreadable("accept membership", err)
 	}
 	return m, nil
 }

@@ -56,12 +56,12 @@ func newHasher(h Hashing) *hasher {
 	var random [saltSize + hashSize]byte
 	rand.Read(random[:]) // never fails since Go 1.24
 	made := &hasher{Hashing: h, slots: make(chan struct{}, h.AtOnce)}
-	made.dummy = made.encode(random[:saltSize], random[saltSize:])
+	made.dummy = made.encodeHash(random[:saltSize], random[saltSize:])
 	return made
 }
 
-// enter waits for a turn; fault.Overloaded when too many wait.
-func (h *hasher) enter(ctx context.Context) (leave func(), err error) {
+// acquireSlot waits for a turn; fault.Overloaded when too many wait.
+func (h *hasher) acquireSlot(ctx context.Context) (leave func(), err error) {
 	if h.waiting.Add(1) > int64(h.Waiting+h.AtOnce) {
 		h.waiting.Add(-1)
 		return nil, &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "Too many sign-ins at once", RetryAfter: time.Second}
@@ -75,33 +75,33 @@ func (h *hasher) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// hash returns the PHC string of a new password, which CheckPassword has accepted.
-func (h *hasher) hash(ctx context.Context, password string) (string, error) {
-	leave, err := h.enter(ctx)
+// hashPassword returns the PHC string of a new password, which CheckPassword has accepted.
+func (h *hasher) hashPassword(ctx context.Context, password string) (string, error) {
+	leave, err := h.acquireSlot(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer leave()
 	var salt [saltSize]byte
 	rand.Read(salt[:]) // never fails since Go 1.24
-	return h.encode(salt[:], argon2.IDKey([]byte(password), salt[:], h.Passes, h.MemoryKiB, lanes, hashSize)), nil
+	return h.encodeHash(salt[:], argon2.IDKey([]byte(password), salt[:], h.Passes, h.MemoryKiB, lanes, hashSize)), nil
 }
 
-// matches reports whether stored is the hash of password. With no stored hash
+// matchesHash reports whether stored is the hash of password. With no stored hash
 // the answer is no, after the same work.
-func (h *hasher) matches(ctx context.Context, stored, password string) (bool, error) {
+func (h *hasher) matchesHash(ctx context.Context, stored, password string) (bool, error) {
 	known := stored != ""
 	if !known {
 		stored = h.dummy
 	}
 	p, err := decodeHash(stored)
 	if err != nil {
-		return false, unreadable("check password", err)
+		return false, errUnreadable("check password", err)
 	}
 	if len(password) > maxPassword {
 		password, known = password[:maxPassword], false
 	}
-	leave, err := h.enter(ctx)
+	leave, err := h.acquireSlot(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -110,8 +110,8 @@ func (h *hasher) matches(ctx context.Context, stored, password string) (bool, er
 	return subtle.ConstantTimeCompare(got, p.hash) == 1 && known, nil
 }
 
-// encode writes the PHC string format.
-func (h *hasher) encode(salt, hash []byte) string {
+// encodeHash writes the PHC string format.
+func (h *hasher) encodeHash(salt, hash []byte) string {
 	b64 := base64.RawStdEncoding
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.MemoryKiB, h.Passes, lanes, b64.EncodeToString(salt), b64.EncodeToString(hash))
 }

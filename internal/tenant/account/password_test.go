@@ -15,7 +15,7 @@ func cheap() *hasher { return newHasher(Hashing{MemoryKiB: 64, Passes: 1}) }
 
 func TestHashIsWrittenInThePHCForm(t *testing.T) {
 	h := cheap()
-	stored, err := h.hash(t.Context(), "correct horse")
+	stored, err := h.hashPassword(t.Context(), "correct horse")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,16 +34,16 @@ func TestHashIsWrittenInThePHCForm(t *testing.T) {
 
 // Hashes made at another cost still open.
 func TestCostOfAStoredHash(t *testing.T) {
-	old, err := newHasher(Hashing{MemoryKiB: 128, Passes: 2}).hash(t.Context(), "correct horse")
+	old, err := newHasher(Hashing{MemoryKiB: 128, Passes: 2}).hashPassword(t.Context(), "correct horse")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for password, want := range map[string]bool{"correct horse": true, "correct horsf": false, "": false} {
-		if got, err := cheap().matches(t.Context(), old, password); got != want || err != nil {
+		if got, err := cheap().matchesHash(t.Context(), old, password); got != want || err != nil {
 			t.Errorf("%q: got %v, %v", password, got, err)
 		}
 	}
-	if got, err := cheap().matches(t.Context(), "", "anything"); got || err != nil {
+	if got, err := cheap().matchesHash(t.Context(), "", "anything"); got || err != nil {
 		t.Errorf("no hash: got %v, %v", got, err)
 	}
 }
@@ -68,7 +68,7 @@ func TestDecodeHashRefuses(t *testing.T) {
 			t.Errorf("%s: got %+v", name, p)
 		}
 	}
-	if _, err := cheap().matches(t.Context(), "damaged", "x"); !fault.Is(err, fault.Unavailable) {
+	if _, err := cheap().matchesHash(t.Context(), "damaged", "x"); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("damaged record: got %v", err)
 	}
 }
@@ -78,31 +78,31 @@ func TestHashingIsBounded(t *testing.T) {
 		h := newHasher(Hashing{MemoryKiB: 64, Passes: 1, AtOnce: 2, Waiting: 1})
 		var leave [2]func()
 		for i := range leave {
-			leave[i], _ = h.enter(t.Context())
+			leave[i], _ = h.acquireSlot(t.Context())
 		}
 		waiting := make(chan error)
 		go func() {
-			done, err := h.enter(t.Context())
+			done, err := h.acquireSlot(t.Context())
 			if err == nil {
 				done()
 			}
 			waiting <- err
 		}()
 		synctest.Wait()
-		if _, err := h.enter(t.Context()); !fault.Is(err, fault.Overloaded) {
+		if _, err := h.acquireSlot(t.Context()); !fault.Is(err, fault.Overloaded) {
 			t.Errorf("got %v, want overloaded", err)
 		}
 		leave[0]()
 		if err := <-waiting; err != nil {
 			t.Error(err)
 		}
-		again, err := h.enter(t.Context())
+		again, err := h.acquireSlot(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := h.enter(gone); err == nil {
+		if _, err := h.acquireSlot(gone); err == nil {
 			t.Error("a caller that is gone got a turn")
 		}
 		again()
@@ -127,7 +127,7 @@ func BenchmarkHash(b *testing.B) {
 	h := newHasher(Hashing{})
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := h.matches(b.Context(), "", "correct horse"); err != nil {
+		if _, err := h.matchesHash(b.Context(), "", "correct horse"); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -31,7 +31,7 @@ type emailRecord struct {
 	Account ID `json:"account"`
 }
 
-func (r *accountRecord) account(a ID) Account {
+func (r *accountRecord) toAccount(a ID) Account {
 	return Account{ID: a, Email: r.Email, HasPassword: r.PasswordHash != "", CreatedAt: r.CreatedAt, generation: r.Generation}
 }
 
@@ -42,25 +42,25 @@ func (a *Accounts) Find(ctx context.Context, email string) (Account, error) {
 	if err != nil {
 		return Account{}, err
 	}
-	who, r, _, err := a.byEmail(ctx, email)
+	who, r, _, err := a.findByEmail(ctx, email)
 	if err != nil {
 		return Account{}, err
 	}
-	return r.account(who), nil
+	return r.toAccount(who), nil
 }
 
-func (a *Accounts) byEmail(ctx context.Context, email string) (ID, *accountRecord, uint64, error) {
+func (a *Accounts) findByEmail(ctx context.Context, email string) (ID, *accountRecord, uint64, error) {
 	var held emailRecord
-	if _, err := a.read(ctx, id.Service, kindEmail, email, &held); err != nil {
+	if _, err := a.readRecord(ctx, id.Service, kindEmail, email, &held); err != nil {
 		return "", nil, 0, err
 	}
-	r, version, err := a.byID(ctx, held.Account)
+	r, version, err := a.findByID(ctx, held.Account)
 	return held.Account, r, version, err
 }
 
-func (a *Accounts) byID(ctx context.Context, who ID) (*accountRecord, uint64, error) {
+func (a *Accounts) findByID(ctx context.Context, who ID) (*accountRecord, uint64, error) {
 	var r accountRecord
-	version, err := a.read(ctx, id.Service, kindAccount, string(who), &r)
+	version, err := a.readRecord(ctx, id.Service, kindAccount, string(who), &r)
 	return &r, version, err
 }
 
@@ -84,23 +84,23 @@ func (a *Accounts) Ensure(ctx context.Context, email, password string, names ...
 		if err := CheckPassword(password, email, names...); err != nil {
 			return Account{}, false, err
 		}
-		if r.PasswordHash, err = a.hasher.hash(ctx, password); err != nil {
+		if r.PasswordHash, err = a.hasher.hashPassword(ctx, password); err != nil {
 			return Account{}, false, err
 		}
 	}
 	name := ID("acc_" + strings.ToLower(rand.Text()))
-	err = a.create(ctx, name, r)
+	err = a.createAccount(ctx, name, r)
 	if errors.Is(err, storage.ErrStale) { // another call made it meanwhile
 		known, err = a.Find(ctx, email)
 		return known, false, err
 	}
 	if err != nil {
-		return Account{}, false, unreadable("make account", err)
+		return Account{}, false, errUnreadable("make account", err)
 	}
-	return r.account(name), true, nil
+	return r.toAccount(name), true, nil
 }
 
-func (a *Accounts) create(ctx context.Context, who ID, r accountRecord) error {
+func (a *Accounts) createAccount(ctx context.Context, who ID, r accountRecord) error {
 	account, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -125,14 +125,14 @@ func (a *Accounts) SetPassword(ctx context.Context, email, password string, name
 	if err != nil {
 		return err
 	}
-	who, r, version, err := a.byEmail(ctx, email)
+	who, r, version, err := a.findByEmail(ctx, email)
 	if err != nil {
 		return err
 	}
 	if err := CheckPassword(password, email, names...); err != nil {
 		return err
 	}
-	if r.PasswordHash, err = a.hasher.hash(ctx, password); err != nil {
+	if r.PasswordHash, err = a.hasher.hashPassword(ctx, password); err != nil {
 		return err
 	}
 	r.Generation++
@@ -145,7 +145,7 @@ func (a *Accounts) SetPassword(ctx context.Context, email, password string, name
 		return fault.Wrap(fault.Conflict, "The account was changed meanwhile", err)
 	}
 	if err != nil {
-		return unreadable("set password", err)
+		return errUnreadable("set password", err)
 	}
 	return nil
 }

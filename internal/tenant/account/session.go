@@ -42,17 +42,17 @@ type sessionRecord struct {
 	ExpiresAt  id.Instant `json:"expires_at"`
 }
 
-func (r *sessionRecord) endName(hash id.Hash) string {
-	return endPrefix(r.ExpiresAt) + "/" + hash.String()
+func (r *sessionRecord) endKey(hash id.Hash) string {
+	return endKeyPrefix(r.ExpiresAt) + "/" + hash.String()
 }
 
-func endPrefix(i id.Instant) string { return fmt.Sprintf("%016x", uint64(i)) }
+func endKeyPrefix(i id.Instant) string { return fmt.Sprintf("%016x", uint64(i)) }
 
 // tokenSize is the number of random bytes in a session token, which is written
 // in base64url without padding.
 const tokenSize = 32
 
-func hashOf(token string) id.Hash { return sha256.Sum256([]byte(token)) }
+func hashToken(token string) id.Hash { return sha256.Sum256([]byte(token)) }
 
 // Open begins a session of an account, as Authenticate returned it, in one of
 // its organizations and returns its token, which is not kept. fault.NotFound
@@ -67,10 +67,10 @@ func (a *Accounts) Open(ctx context.Context, who Account, t id.Tenant) (token st
 	rand.Read(secret[:]) // never fails since Go 1.24
 	token = base64.RawURLEncoding.EncodeToString(secret[:])
 	stored := sessionRecord{Account: who.ID, Tenant: t, Generation: who.generation, ExpiresAt: id.InstantOf(a.clock().Add(a.life))}
-	if err := a.store(ctx, hashOf(token), stored); err != nil {
+	if err := a.storeSession(ctx, hashToken(token), stored); err != nil {
 		return "", nil, err
 	}
-	return token, sessionOf(&stored, who.Email, m), nil
+	return token, toSession(&stored, who.Email, m), nil
 }
 
 // held is the cached part of a session. The facts that end it at once are not cached.
@@ -79,56 +79,56 @@ type held struct {
 	membership Membership
 }
 
-func sessionOf(s *sessionRecord, email string, m Membership) *Session {
+func toSession(s *sessionRecord, email string, m Membership) *Session {
 	return &Session{Account: s.Account, Email: email, Tenant: s.Tenant, MembershipID: m.ID, Role: m.Role, ExpiresAt: s.ExpiresAt}
 }
 
 // sweep is how many sessions that are over each new one takes away.
 const sweep = 16
 
-// store writes a new session and takes away some that are over.
-func (a *Accounts) store(ctx context.Context, hash id.Hash, r sessionRecord) error {
+// storeSession writes a new session and takes away some that are over.
+func (a *Accounts) storeSession(ctx context.Context, hash id.Hash, r sessionRecord) error {
 	value, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("open session: %w", err)
 	}
 	changes := []storage.Change{
 		{Kind: kindSession, Key: hash.String(), Value: value},
-		{Kind: kindSessionEnd, Key: r.endName(hash), Value: []byte("{}")},
+		{Kind: kindSessionEnd, Key: r.endKey(hash), Value: []byte("{}")},
 	}
-	over, err := a.records.Scan(ctx, id.Service, kindSessionEnd, "", endPrefix(id.InstantOf(a.clock())), sweep)
+	over, err := a.records.Scan(ctx, id.Service, kindSessionEnd, "", endKeyPrefix(id.InstantOf(a.clock())), sweep)
 	if err != nil {
-		return unreadable("sweep sessions", err)
+		return errUnreadable("sweep sessions", err)
 	}
 	for i := range over {
 		_, hash, _ := strings.Cut(over[i].Key, "/")
-		changes = append(changes, remove(kindSessionEnd, over[i].Key), remove(kindSession, hash))
+		changes = append(changes, removeChange(kindSessionEnd, over[i].Key), removeChange(kindSession, hash))
 	}
 	if err := a.records.Write(ctx, id.Service, changes); err != nil {
-		return unreadable("open session", err)
+		return errUnreadable("open session", err)
 	}
 	return nil
 }
 
-func remove(kind storage.Kind, key string) storage.Change {
+func removeChange(kind storage.Kind, key string) storage.Change {
 	return storage.Change{Kind: kind, Key: key, If: storage.AnyVersion}
 }
 
 // Close ends a session. One that is not there is over already.
 func (a *Accounts) Close(ctx context.Context, token string) error {
-	hash := hashOf(token)
+	hash := hashToken(token)
 	var r sessionRecord
-	_, err := a.read(ctx, id.Service, kindSession, hash.String(), &r)
+	_, err := a.readRecord(ctx, id.Service, kindSession, hash.String(), &r)
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	err = a.records.Write(ctx, id.Service, []storage.Change{remove(kindSession, hash.String()), remove(kindSessionEnd, r.endName(hash))})
+	err = a.records.Write(ctx, id.Service, []storage.Change{removeChange(kindSession, hash.String()), removeChange(kindSessionEnd, r.endKey(hash))})
 	a.sessions.Drop(hash)
 	if err != nil {
-		return unreadable("close session", err)
+		return errUnreadable("close session", err)
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func (a *Accounts) Session(ctx context.Context, token string) (*Session, error) 
 	if len(token) != base64.RawURLEncoding.EncodedLen(tokenSize) {
 		return nil, errNoSession()
 	}
-	hash := hashOf(token)
+	hash := hashToken(token)
 	h, err := a.sessions.Get(ctx, hash, func(ctx context.Context) (*held, error) { return a.readSession(ctx, hash) })
 	if fault.Is(err, fault.NotFound) {
 		return nil, errNoSession()
@@ -158,7 +158,7 @@ func (a *Accounts) Session(ctx context.Context, token string) (*Session, error) 
 // checkAccount returns the session when its account has the password that it had at
 // the sign-in.
 func (a *Accounts) checkAccount(ctx context.Context, h *held) (*Session, error) {
-	r, _, err := a.byID(ctx, h.Account)
+	r, _, err := a.findByID(ctx, h.Account)
 	if fault.Is(err, fault.NotFound) {
 		return nil, errNoSession()
 	}
@@ -168,7 +168,7 @@ func (a *Accounts) checkAccount(ctx context.Context, h *held) (*Session, error) 
 	if r.Generation != h.Generation {
 		return nil, errNoSession()
 	}
-	return sessionOf(&h.sessionRecord, r.Email, h.membership), nil
+	return toSession(&h.sessionRecord, r.Email, h.membership), nil
 }
 
 func errNoSession() error { return fault.New(fault.Unauthorized, "Not signed in") }
@@ -177,7 +177,7 @@ func errNoSession() error { return fault.New(fault.Unauthorized, "Not signed in"
 // more.
 func (a *Accounts) readSession(ctx context.Context, hash id.Hash) (*held, error) {
 	var h held
-	if _, err := a.read(ctx, id.Service, kindSession, hash.String(), &h.sessionRecord); err != nil {
+	if _, err := a.readRecord(ctx, id.Service, kindSession, hash.String(), &h.sessionRecord); err != nil {
 		return nil, err
 	}
 	m, err := a.Membership(ctx, h.Tenant, h.Account)
@@ -188,5 +188,5 @@ func (a *Accounts) readSession(ctx context.Context, hash id.Hash) (*held, error)
 	return &h, nil
 }
 
-// Life is how long a session lasts.
-func (a *Accounts) Life() time.Duration { return a.life }
+// SessionLifetime is how long a session lasts.
+func (a *Accounts) SessionLifetime() time.Duration { return a.life }

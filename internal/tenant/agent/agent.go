@@ -38,7 +38,7 @@ import (
 // Options configure New. Records and Notary are required.
 type Options struct {
 	Records storage.RecordStore
-	Notary  *sysevent.Notary
+	Events  *sysevent.Appender
 	Keyring *seal.Keyring    // seals bridge keys; only FoundBridge and Bridge need it
 	Clock   func() time.Time // default: time.Now
 	Cached  int              // keys kept decoded for SigningKey; default 65,536
@@ -55,7 +55,7 @@ const maxBridges = 1 << 14
 // concurrently.
 type Agents struct {
 	records storage.RecordStore
-	notary  *sysevent.Notary
+	events  *sysevent.Appender
 	keyring *seal.Keyring
 	clock   func() time.Time
 	keys    *cache.Loading[signingKeyName, Key] // of a config version each
@@ -76,7 +76,7 @@ func New(o Options) *Agents {
 		o.Quota = &quota.Quota{Records: o.Records, Clock: o.Clock}
 	}
 	return &Agents{
-		quota: o.Quota, records: o.Records, notary: o.Notary, keyring: o.Keyring, clock: o.Clock,
+		quota: o.Quota, records: o.Records, events: o.Events, keyring: o.Keyring, clock: o.Clock,
 		keys:    cache.NewLoading(cache.LoadingOptions[signingKeyName, Key]{MaxAge: cache.Forever, Limit: int64(o.Cached), Shards: keyShards}),
 		bridges: cache.NewLoading(cache.LoadingOptions[bridgeName, bridgeEntry]{MaxAge: cache.Forever, Limit: maxBridges, Clock: o.Clock}),
 		owners:  cache.NewLoading(cache.LoadingOptions[id.Agent, id.Tenant]{MaxAge: cache.Forever, Limit: int64(o.Cached), Clock: o.Clock}),
@@ -122,13 +122,13 @@ type Key struct {
 // errNotFound answers for every thing that does not exist for this caller.
 func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 
-// unreadable wraps any error of the store: nothing can be said
+// errUnreadable wraps any error of the store: nothing can be said
 // about keys that can't be read.
-func unreadable(step string, err error) error {
+func errUnreadable(step string, err error) error {
 	return records.Unreadable("Agents and keys can't be read", step, err)
 }
 
-// absent reports whether a read found positively nothing.
-func absent(err error) bool { return errors.Is(err, storage.ErrNotFound) }
+// isAbsent reports whether a read found positively nothing.
+func isAbsent(err error) bool { return errors.Is(err, storage.ErrNotFound) }
 
-func (a *Agents) now() id.Instant { return id.InstantOf(a.clock()) }
+func (a *Agents) currentTime() id.Instant { return id.InstantOf(a.clock()) }

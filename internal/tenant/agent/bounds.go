@@ -18,8 +18,8 @@ const (
 	MaxKeys       = 1000 // in all states
 )
 
-// agentsOf counts an organization's agents. Its bridge agent is not counted, because the service makes it.
-func agentsOf() quota.Resource {
+// agentResource counts an organization's agents. Its bridge agent is not counted, because the service makes it.
+func agentResource() quota.Resource {
 	return quota.Resource{
 		Kind:   kindAgent,
 		Counts: func(r storage.Record) bool { return !strings.HasPrefix(r.Key, bridgePrefix) },
@@ -32,16 +32,16 @@ func agentsOf() quota.Resource {
 
 // Count returns how many agents an organization has, its bridge agent not among them.
 func (a *Agents) Count(ctx context.Context, t id.Tenant) (uint64, error) {
-	c, err := a.quota.Count(ctx, t, agentsOf())
+	c, err := a.quota.Count(ctx, t, agentResource())
 	return c.Made, err
 }
 
-// roomForKey returns fault.Conflict when an agent has as many keys as it may have. A
+// checkRoomForKey returns fault.Conflict when an agent has as many keys as it may have. A
 // registration raises the config version that its append is guarded by, so no two of
 // them see the same last place.
-func (a *Agents) roomForKey(ctx context.Context, t id.Tenant, agent id.Agent) error {
+func (a *Agents) checkRoomForKey(ctx context.Context, t id.Tenant, agent id.Agent) error {
 	all, active := 0, 0
-	for k, err := range a.keysAfter(ctx, t, agent, "", 0) {
+	for k, err := range a.readKeysAfter(ctx, t, agent, "", 0) {
 		if err != nil {
 			return err
 		}
@@ -54,13 +54,13 @@ func (a *Agents) roomForKey(ctx context.Context, t id.Tenant, agent id.Agent) er
 	}
 	switch {
 	case all >= MaxKeys:
-		return tooManyKeys("The agent has 1000 keys, as many as it may ever have: make another agent")
+		return errTooManyKeys("The agent has 1000 keys, as many as it may ever have: make another agent")
 	case active >= MaxActiveKeys:
-		return tooManyKeys("The agent has 100 active keys, as many as it may have: retire or revoke one first")
+		return errTooManyKeys("The agent has 100 active keys, as many as it may have: retire or revoke one first")
 	}
 	return nil
 }
 
-func tooManyKeys(message string) error {
+func errTooManyKeys(message string) error {
 	return &fault.Error{Kind: fault.Conflict, Code: "key_limit", Message: message}
 }

@@ -78,10 +78,10 @@ func (a *Agents) Bridge(ctx context.Context, s *log.State) (*Bridge, error) {
 	return e.bridge, err
 }
 
-// Bridged reports whether an agent is one that the bridge may act for, as of the
+// MayUseBridge reports whether an agent is one that the bridge may act for, as of the
 // config version of s or later; false too for one that the organization does not
 // have.
-func (a *Agents) Bridged(ctx context.Context, s *log.State, agent id.Agent) (bool, error) {
+func (a *Agents) MayUseBridge(ctx context.Context, s *log.State, agent id.Agent) (bool, error) {
 	name := bridgeName{tenant: s.Identity().Tenant, version: s.ConfigVersion(), agent: agent}
 	e, err := a.bridges.Get(ctx, name, func(ctx context.Context) (bridgeEntry, error) {
 		found, err := a.Agent(ctx, name.tenant, agent)
@@ -93,51 +93,51 @@ func (a *Agents) Bridged(ctx context.Context, s *log.State, agent id.Agent) (boo
 	return e.bridged, err
 }
 
-// FoundBridge makes a bridge key, and with an organization's first one its bridge
+// MakeBridgeKey makes a bridge key, and with an organization's first one its bridge
 // agent: the caller lets the statements and changes land in one append, which
 // reconfigures, and signs with it only then. fault.Conflict when MaxKeys were made.
-func (a *Agents) FoundBridge(ctx context.Context, s *log.State, principal string) (*Bridge, sysevent.Act, error) {
+func (a *Agents) MakeBridgeKey(ctx context.Context, s *log.State, principal string) (*Bridge, sysevent.Change, error) {
 	t := s.Identity().Tenant
-	record, version, err := a.bridgeRecord(ctx, t)
+	record, version, err := a.readBridgeRecord(ctx, t)
 	if err != nil {
-		return nil, sysevent.Act{}, err
+		return nil, sysevent.Change{}, err
 	}
-	var act sysevent.Act
+	var act sysevent.Change
 	if version > 0 {
-		if err := a.roomForKey(ctx, t, record.Agent); err != nil {
-			return nil, sysevent.Act{}, err
+		if err := a.checkRoomForKey(ctx, t, record.Agent); err != nil {
+			return nil, sysevent.Change{}, err
 		}
 	} else {
 		if record.Agent, act, err = a.foundBridgeAgent(ctx, t, principal); err != nil {
-			return nil, sysevent.Act{}, err
+			return nil, sysevent.Change{}, err
 		}
 	}
 	b := &Bridge{Agent: record.Agent, Private: edkey.NewPrivate()}
 	k := storedKey{order: s.ConfigVersion(), Key: Key{
 		Agent: b.Agent, ID: newBridgeKeyID(), Public: b.Private.Public(), Multikey: did.Multikey(b.Private.Public().Bytes()),
-		Custody: event.CustodyServer, Status: Active, RegisteredAt: a.now(), RegisteredBy: principal,
+		Custody: event.CustodyServer, Status: Active, RegisteredAt: a.currentTime(), RegisteredBy: principal,
 	}}
 	b.Key = k.Key
-	keyChanges, err := a.foundKey(ctx, t, &k)
+	keyChanges, err := a.makeKeyChanges(ctx, t, &k)
 	if err != nil {
-		return nil, sysevent.Act{}, err
+		return nil, sysevent.Change{}, err
 	}
 	sealed, err := a.sealBridge(s.Identity(), b, version)
-	act.Statements = append(act.Statements, sysevent.Statement{Kind: sysevent.KeyRegistered, Payload: k.payload()})
+	act.Statements = append(act.Statements, sysevent.Statement{Kind: sysevent.KeyRegistered, Payload: k.statementPayload()})
 	act.Changes = append(append(act.Changes, keyChanges...), sealed)
 	return b, act, err
 }
 
-func (a *Agents) foundBridgeAgent(ctx context.Context, t id.Tenant, principal string) (id.Agent, sysevent.Act, error) {
+func (a *Agents) foundBridgeAgent(ctx context.Context, t id.Tenant, principal string) (id.Agent, sysevent.Change, error) {
 	made := Agent{
 		ID:          id.Agent(bridgePrefix + strings.ToLower(rand.Text())),
-		DisplayName: "Workflow bridge", CreatedAt: a.now(), CreatedBy: principal, Bridge: true,
+		DisplayName: "Workflow bridge", CreatedAt: a.currentTime(), CreatedBy: principal, Bridge: true,
 	}
 	if err := a.claimAgent(ctx, t, made.ID); err != nil {
-		return "", sysevent.Act{}, err
+		return "", sysevent.Change{}, err
 	}
-	change, err := agentChange(made, 0)
-	return made.ID, sysevent.Act{
+	change, err := encodeAgent(made, 0)
+	return made.ID, sysevent.Change{
 		Statements: []sysevent.Statement{{Kind: sysevent.AgentCreated, Payload: map[string]any{
 			"agent_id": made.ID, "display_name": made.DisplayName, "bridge": true,
 		}}},
@@ -164,27 +164,27 @@ func (a *Agents) sealBridge(identity *log.Identity, b *Bridge, version uint64) (
 	return storage.Change{Kind: kindBridge, Value: value, If: version}, nil
 }
 
-// bridgeRecord returns version 0 when there is none.
-func (a *Agents) bridgeRecord(ctx context.Context, t id.Tenant) (stored bridgeRecord, version uint64, err error) {
+// readBridgeRecord returns version 0 when there is none.
+func (a *Agents) readBridgeRecord(ctx context.Context, t id.Tenant) (stored bridgeRecord, version uint64, err error) {
 	r, err := a.records.Get(ctx, t, kindBridge, "")
-	if absent(err) {
+	if isAbsent(err) {
 		return stored, 0, nil
 	}
 	if err == nil {
 		err = json.Unmarshal(r.Value, &stored)
 	}
 	if err != nil {
-		return stored, 0, unreadable("read bridge key", err)
+		return stored, 0, errUnreadable("read bridge key", err)
 	}
 	return stored, r.Version, nil
 }
 
 func (a *Agents) readBridge(ctx context.Context, identity *log.Identity) (*Bridge, error) {
-	stored, version, err := a.bridgeRecord(ctx, identity.Tenant)
+	stored, version, err := a.readBridgeRecord(ctx, identity.Tenant)
 	if err != nil || version == 0 {
 		return nil, err
 	}
-	k, err := a.key(ctx, identity.Tenant, stored.Agent, stored.KeyID)
+	k, err := a.readKey(ctx, identity.Tenant, stored.Agent, stored.KeyID)
 	if err != nil || k.Status != Active {
 		return nil, err
 	}
@@ -199,12 +199,12 @@ func (a *Agents) readBridge(ctx context.Context, identity *log.Identity) (*Bridg
 	return &Bridge{Agent: stored.Agent, Key: k.Key, Private: private}, nil
 }
 
-// keyOwner returns the agent that a key of an event is registered for: the bridge's
+// findKeyOwner returns the agent that a key of an event is registered for: the bridge's
 // keys sign for many agents and are the bridge agent's.
-func (a *Agents) keyOwner(ctx context.Context, t id.Tenant, agent id.Agent, key id.Key) (id.Agent, error) {
+func (a *Agents) findKeyOwner(ctx context.Context, t id.Tenant, agent id.Agent, key id.Key) (id.Agent, error) {
 	if !strings.HasPrefix(string(key), bridgePrefix) {
 		return agent, nil
 	}
-	stored, _, err := a.bridgeRecord(ctx, t)
+	stored, _, err := a.readBridgeRecord(ctx, t)
 	return stored.Agent, err
 }

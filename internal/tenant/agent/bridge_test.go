@@ -24,8 +24,8 @@ import (
 func (w *world) bridge(tenant id.Tenant) *agent.Bridge {
 	w.t.Helper()
 	var made *agent.Bridge
-	_, err := w.Notary.State(w.t.Context(), tenant, "ik_1", func(ctx context.Context, s *log.State) (act sysevent.Act, err error) {
-		made, act, err = w.agents.FoundBridge(ctx, s, "ik_1")
+	_, err := w.Notary.Append(w.t.Context(), tenant, "ik_1", func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
+		made, act, err = w.agents.MakeBridgeKey(ctx, s, "ik_1")
 		return act, err
 	})
 	if err != nil {
@@ -132,7 +132,7 @@ func TestBridged(t *testing.T) {
 	yes, no := true, false
 	bridged := func(tenant id.Tenant, who id.Agent, want bool) {
 		t.Helper()
-		if got, err := w.agents.Bridged(t.Context(), w.State(t, tenant), who); err != nil || got != want {
+		if got, err := w.agents.MayUseBridge(t.Context(), w.State(t, tenant), who); err != nil || got != want {
 			t.Errorf("%s: got %v, %v; want %v", who, got, err, want)
 		}
 	}
@@ -172,7 +172,7 @@ func TestBridgeReads(t *testing.T) {
 		t.Errorf("got %d reads", got-before)
 	}
 	w.store.blind.Store(true)
-	_, err := w.agents.Bridged(t.Context(), w.State(t, red), b.Agent)
+	_, err := w.agents.MayUseBridge(t.Context(), w.State(t, red), b.Agent)
 	refused(t, "blind", err, fault.Unavailable, "Agents and keys can't be read")
 	_, err = w.agents.Bridge(t.Context(), w.State(t, blue))
 	refused(t, "blind", err, fault.Unavailable, "Agents and keys can't be read")

@@ -16,8 +16,8 @@ type Patch struct {
 	Bridge      *bool // whether the workflow bridge may act for the agent
 }
 
-// apply changes a and returns the payload of the statement about it.
-func (p Patch) apply(a *Agent) map[string]any {
+// applyTo changes a and returns the payload of the statement about it.
+func (p Patch) applyTo(a *Agent) map[string]any {
 	said := map[string]any{"agent_id": a.ID}
 	if p.DisplayName != nil && *p.DisplayName != a.DisplayName {
 		a.DisplayName, said["display_name"] = *p.DisplayName, *p.DisplayName
@@ -41,21 +41,21 @@ func (a *Agents) Change(ctx context.Context, t id.Tenant, principal string, agen
 		}
 	}
 	var changed Agent
-	_, err := a.notary.State(ctx, t, principal, func(ctx context.Context, _ *log.State) (act sysevent.Act, err error) {
+	_, err := a.events.Append(ctx, t, principal, func(ctx context.Context, _ *log.State) (act sysevent.Change, err error) {
 		var version uint64
 		if changed, version, err = a.readAgent(ctx, t, agent); err != nil {
 			return act, err
 		}
-		said := p.apply(&changed)
+		said := p.applyTo(&changed)
 		if len(said) == 1 {
 			return act, errUnchanged
 		}
-		paced, err := a.quota.Pace(ctx, t)
+		paced, err := a.quota.CountStatement(ctx, t)
 		if err != nil {
 			return act, err
 		}
-		change, err := agentChange(changed, version)
-		return sysevent.Act{
+		change, err := encodeAgent(changed, version)
+		return sysevent.Change{
 			Statements: []sysevent.Statement{{Kind: sysevent.AgentChanged, Payload: said}}, Changes: append(paced, change),
 		}, err
 	})

@@ -32,11 +32,11 @@ type claimRecord struct {
 // claimAgent makes an agent id the tenant's, which it may be already.
 // fault.Conflict when it is another's.
 func (a *Agents) claimAgent(ctx context.Context, t id.Tenant, agent id.Agent) error {
-	free, err := a.claim(ctx, t, kindAgentClaim, string(agent))
+	free, err := a.claimName(ctx, t, kindAgentClaim, string(agent))
 	if free || err != nil {
 		return err
 	}
-	owner, err := a.owner(ctx, agent)
+	owner, err := a.readOwner(ctx, agent)
 	if err != nil {
 		return err
 	}
@@ -46,34 +46,34 @@ func (a *Agents) claimAgent(ctx context.Context, t id.Tenant, agent id.Agent) er
 	return nil
 }
 
-// owner returns the tenant that an agent id was claimed for.
-func (a *Agents) owner(ctx context.Context, agent id.Agent) (id.Tenant, error) {
+// readOwner returns the tenant that an agent id was claimed for.
+func (a *Agents) readOwner(ctx context.Context, agent id.Agent) (id.Tenant, error) {
 	r, err := a.records.Get(ctx, id.Service, kindAgentClaim, string(agent))
-	if absent(err) {
+	if isAbsent(err) {
 		return 0, errNotFound()
 	}
 	if err != nil {
-		return 0, unreadable("read claim", err)
+		return 0, errUnreadable("read claim", err)
 	}
 	var stored claimRecord
 	if err := json.Unmarshal(r.Value, &stored); err != nil {
-		return 0, unreadable("read claim", err)
+		return 0, errUnreadable("read claim", err)
 	}
 	return stored.Tenant, nil
 }
 
-// claimPublic notes that the tenant is about to register a public key.
-func (a *Agents) claimPublic(ctx context.Context, t id.Tenant, p edkey.Public) error {
-	_, err := a.claim(ctx, t, kindPublicClaim, publicClaimName(p.Bytes(), t))
+// claimPublicKey notes that the tenant is about to register a public key.
+func (a *Agents) claimPublicKey(ctx context.Context, t id.Tenant, p edkey.Public) error {
+	_, err := a.claimName(ctx, t, kindPublicClaim, publicClaimName(p.Bytes(), t))
 	return err
 }
 
 func publicClaimName(public [32]byte, t id.Tenant) string {
-	return publicName(public) + "/" + strconv.FormatUint(uint64(t), 16)
+	return publicKeyName(public) + "/" + strconv.FormatUint(uint64(t), 16)
 }
 
-// claim writes a claim unless there is one.
-func (a *Agents) claim(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (free bool, err error) {
+// claimName writes a claim unless there is one.
+func (a *Agents) claimName(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (free bool, err error) {
 	value, err := json.Marshal(claimRecord{Tenant: t})
 	if err != nil {
 		return false, fmt.Errorf("encode claim: %w", err)
@@ -83,7 +83,7 @@ func (a *Agents) claim(ctx context.Context, t id.Tenant, kind storage.Kind, key 
 		return false, nil
 	}
 	if err != nil {
-		return false, unreadable("write claim", err)
+		return false, errUnreadable("write claim", err)
 	}
 	return true, nil
 }

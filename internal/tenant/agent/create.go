@@ -18,7 +18,7 @@ type Wanted struct {
 	DisplayName string   // may be empty
 }
 
-func (w *Wanted) check() error {
+func (w *Wanted) checkMembers() error {
 	if w.ID != "" {
 		if err := checkAgentID(w.ID); err != nil {
 			return err
@@ -34,49 +34,49 @@ func (w *Wanted) check() error {
 // taken, here or in another organization, and for an organization that has as many agents
 // as its plan allows; fault.RateLimited for changes that come too fast.
 func (a *Agents) CreateAgent(ctx context.Context, t id.Tenant, principal string, w Wanted) (Agent, Credentials, error) {
-	if err := w.check(); err != nil {
+	if err := w.checkMembers(); err != nil {
 		return Agent{}, Credentials{}, err
 	}
-	n := a.newcomer(w, principal)
-	_, err := a.notary.State(ctx, t, principal, func(ctx context.Context, s *log.State) (sysevent.Act, error) {
-		known, err := a.exists(ctx, t, kindAgent, string(n.agent.ID))
+	n := a.prepareAgent(w, principal)
+	_, err := a.events.Append(ctx, t, principal, func(ctx context.Context, s *log.State) (sysevent.Change, error) {
+		known, err := a.recordExists(ctx, t, kindAgent, string(n.agent.ID))
 		if err != nil {
-			return sysevent.Act{}, err
+			return sysevent.Change{}, err
 		}
 		if known {
-			return sysevent.Act{}, errAgentTaken()
+			return sysevent.Change{}, errAgentTaken()
 		}
-		counted, err := a.quota.Make(ctx, t, agentsOf())
+		counted, err := a.quota.Make(ctx, t, agentResource())
 		if err != nil {
-			return sysevent.Act{}, err
+			return sysevent.Change{}, err
 		}
-		paced, err := a.quota.Pace(ctx, t)
+		paced, err := a.quota.CountStatement(ctx, t)
 		if err != nil {
-			return sysevent.Act{}, err
+			return sysevent.Change{}, err
 		}
 		n.key.order = s.ConfigVersion()
-		changes, err := a.found(ctx, t, n)
-		return sysevent.Act{Statements: n.statements(), Changes: append(append(changes, counted), paced...)}, err
+		changes, err := a.foundAgent(ctx, t, n)
+		return sysevent.Change{Statements: n.makeStatements(), Changes: append(append(changes, counted), paced...)}, err
 	})
 	if err != nil {
 		return Agent{}, Credentials{}, fmt.Errorf("create agent: %w", err)
 	}
-	return n.agent, n.credentials(), nil
+	return n.agent, n.showCredentials(), nil
 }
 
 // NewAgent makes the agent that a new organization begins with: it claims the
 // names for t and returns the records that the ledger is to be created with.
 // Nothing is stated, and nothing exists until those records are written.
 func (a *Agents) NewAgent(ctx context.Context, t id.Tenant, principal string, w Wanted) ([]storage.Change, Credentials, error) {
-	if err := w.check(); err != nil {
+	if err := w.checkMembers(); err != nil {
 		return nil, Credentials{}, err
 	}
-	n := a.newcomer(w, principal)
-	changes, err := a.found(ctx, t, n)
+	n := a.prepareAgent(w, principal)
+	changes, err := a.foundAgent(ctx, t, n)
 	if err != nil {
 		return nil, Credentials{}, fmt.Errorf("new agent: %w", err)
 	}
-	return changes, n.credentials(), nil
+	return changes, n.showCredentials(), nil
 }
 
 // newcomer is an agent on its way into the store, with its key's private half.
@@ -86,11 +86,11 @@ type newcomer struct {
 	private edkey.Private
 }
 
-func (a *Agents) newcomer(w Wanted, principal string) *newcomer {
+func (a *Agents) prepareAgent(w Wanted, principal string) *newcomer {
 	if w.ID == "" {
 		w.ID = newAgentID()
 	}
-	private, now := edkey.NewPrivate(), a.now()
+	private, now := edkey.NewPrivate(), a.currentTime()
 	return &newcomer{
 		agent: Agent{ID: w.ID, DisplayName: w.DisplayName, CreatedAt: now, CreatedBy: principal},
 		key: storedKey{Key: Key{
@@ -101,40 +101,40 @@ func (a *Agents) newcomer(w Wanted, principal string) *newcomer {
 	}
 }
 
-func (n *newcomer) credentials() Credentials {
+func (n *newcomer) showCredentials() Credentials {
 	return Credentials{Agent: n.agent.ID, Key: n.key.ID, Private: n.private}
 }
 
-func (n *newcomer) statements() []sysevent.Statement {
+func (n *newcomer) makeStatements() []sysevent.Statement {
 	return []sysevent.Statement{
 		{Kind: sysevent.AgentCreated, Payload: map[string]any{"agent_id": n.agent.ID, "display_name": n.agent.DisplayName}},
-		{Kind: sysevent.KeyRegistered, Payload: n.key.payload()},
+		{Kind: sysevent.KeyRegistered, Payload: n.key.statementPayload()},
 	}
 }
 
-// found claims the names of a new agent and returns its records.
-func (a *Agents) found(ctx context.Context, t id.Tenant, n *newcomer) ([]storage.Change, error) {
+// foundAgent claims the names of a new agent and returns its records.
+func (a *Agents) foundAgent(ctx context.Context, t id.Tenant, n *newcomer) ([]storage.Change, error) {
 	if err := a.claimAgent(ctx, t, n.agent.ID); err != nil {
 		return nil, err
 	}
-	agent, err := agentChange(n.agent, 0)
+	agent, err := encodeAgent(n.agent, 0)
 	if err != nil {
 		return nil, err
 	}
-	key, err := a.foundKey(ctx, t, &n.key)
+	key, err := a.makeKeyChanges(ctx, t, &n.key)
 	return append(key, agent), err
 }
 
-// foundKey claims a new key's name and returns its records. Their conditions
+// makeKeyChanges claims a new key's name and returns its records. Their conditions
 // hold that its two names were never used in the organization.
-func (a *Agents) foundKey(ctx context.Context, t id.Tenant, k *storedKey) ([]storage.Change, error) {
-	if err := a.claimPublic(ctx, t, k.Public); err != nil {
+func (a *Agents) makeKeyChanges(ctx context.Context, t id.Tenant, k *storedKey) ([]storage.Change, error) {
+	if err := a.claimPublicKey(ctx, t, k.Public); err != nil {
 		return nil, err
 	}
-	key, err := k.change()
+	key, err := k.encodeChange()
 	return []storage.Change{
 		key,
-		{Kind: kindUsed, Key: usedKey(k.ID), Value: []byte("{}")},
-		{Kind: kindUsed, Key: usedPublic(k.Public.Bytes()), Value: []byte("{}")},
+		{Kind: kindUsed, Key: usedKeyRecord(k.ID), Value: []byte("{}")},
+		{Kind: kindUsed, Key: usedPublicRecord(k.Public.Bytes()), Value: []byte("{}")},
 	}, err
 }

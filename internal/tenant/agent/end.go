@@ -14,12 +14,12 @@ import (
 // RetireKey ends an active key: it signs no new events, old ones stay good.
 // fault.NotFound, or fault.Conflict for a key that is not active.
 func (a *Agents) RetireKey(ctx context.Context, t id.Tenant, principal string, agent id.Agent, key id.Key) (Key, error) {
-	return a.end(ctx, t, principal, agent, key, func(s *log.State, k *Key) (sysevent.Statement, error) {
+	return a.endKey(ctx, t, principal, agent, key, func(s *log.State, k *Key) (sysevent.Statement, error) {
 		if k.Status != Active {
 			return sysevent.Statement{}, fault.New(fault.Conflict, "The key is "+string(k.Status)+" already")
 		}
-		k.Status, k.EndedAt = Retired, a.now()
-		return sysevent.Statement{Kind: sysevent.KeyRetired, Payload: k.payload()}, nil
+		k.Status, k.EndedAt = Retired, a.currentTime()
+		return sysevent.Statement{Kind: sysevent.KeyRetired, Payload: k.statementPayload()}, nil
 	})
 }
 
@@ -37,34 +37,34 @@ func (a *Agents) RevokeKey(ctx context.Context, t id.Tenant, principal string, a
 	if err := checkReason(r.Reason); err != nil {
 		return Key{}, err
 	}
-	return a.end(ctx, t, principal, agent, key, func(s *log.State, k *Key) (sysevent.Statement, error) {
+	return a.endKey(ctx, t, principal, agent, key, func(s *log.State, k *Key) (sysevent.Statement, error) {
 		if k.Status == Revoked {
 			return sysevent.Statement{}, fault.New(fault.Conflict, "The key is revoked already")
 		}
 		if r.CompromisedFrom != nil && *r.CompromisedFrom > s.Size() {
 			return sysevent.Statement{}, fault.New(fault.Invalid, "compromised_from must not be beyond the end of the log")
 		}
-		k.Status, k.EndedAt = Revoked, a.now()
+		k.Status, k.EndedAt = Revoked, a.currentTime()
 		k.CompromisedFrom, k.Reason = r.CompromisedFrom, r.Reason
-		payload := k.payload()
+		payload := k.statementPayload()
 		payload["compromised_from"], payload["reason"] = k.CompromisedFrom, k.Reason
 		return sysevent.Statement{Kind: sysevent.KeyRevoked, Payload: payload}, nil
 	})
 }
 
-// end changes a key and states it.
-func (a *Agents) end(ctx context.Context, t id.Tenant, principal string, agent id.Agent, key id.Key, change func(*log.State, *Key) (sysevent.Statement, error)) (Key, error) {
+// endKey changes a key and states it.
+func (a *Agents) endKey(ctx context.Context, t id.Tenant, principal string, agent id.Agent, key id.Key, change func(*log.State, *Key) (sysevent.Statement, error)) (Key, error) {
 	var k storedKey
-	_, err := a.notary.State(ctx, t, principal, func(ctx context.Context, s *log.State) (act sysevent.Act, err error) {
-		if k, err = a.key(ctx, t, agent, key); err != nil {
+	_, err := a.events.Append(ctx, t, principal, func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
+		if k, err = a.readKey(ctx, t, agent, key); err != nil {
 			return act, err
 		}
 		statement, err := change(s, &k.Key)
 		if err != nil {
 			return act, err
 		}
-		record, err := k.change()
-		return sysevent.Act{Statements: []sysevent.Statement{statement}, Changes: []storage.Change{record}}, err
+		record, err := k.encodeChange()
+		return sysevent.Change{Statements: []sysevent.Statement{statement}, Changes: []storage.Change{record}}, err
 	})
 	if err != nil {
 		return Key{}, fmt.Errorf("end key: %w", err)

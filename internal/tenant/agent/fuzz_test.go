@@ -39,7 +39,7 @@ func FuzzRegistration(f *testing.F) {
 	f.Add("a/b", "", "====")
 	f.Fuzz(func(t *testing.T, key, public, proof string) {
 		r := Registration{KeyID: id.Key(key), PublicKey: public, Proof: proof}
-		parsed, signature, err := r.parse()
+		parsed, signature, err := r.parseMembers()
 		if err != nil {
 			if !fault.Is(err, fault.Invalid) {
 				t.Errorf("got %v", err)

@@ -41,37 +41,37 @@ func ProofMessage(o id.Organization, a id.Agent, k id.Key, public edkey.Public) 
 // was ever used in it, and for an agent that has MaxActiveKeys or MaxKeys already;
 // fault.RateLimited for changes that come too fast.
 func (a *Agents) RegisterKey(ctx context.Context, t id.Tenant, principal string, agent id.Agent, r Registration) (Key, error) {
-	public, proof, err := r.parse()
+	public, proof, err := r.parseMembers()
 	if err != nil {
 		return Key{}, err
 	}
-	k := storedKey{Key: Key{Agent: agent, ID: r.KeyID, Public: public, Multikey: did.Multikey(public.Bytes()), Custody: event.CustodyAgent, Status: Active, RegisteredAt: a.now(), RegisteredBy: principal}}
+	k := storedKey{Key: Key{Agent: agent, ID: r.KeyID, Public: public, Multikey: did.Multikey(public.Bytes()), Custody: event.CustodyAgent, Status: Active, RegisteredAt: a.currentTime(), RegisteredBy: principal}}
 	if k.ID == "" {
 		k.ID = newKeyID()
 	}
-	_, err = a.notary.State(ctx, t, principal, func(ctx context.Context, s *log.State) (sysevent.Act, error) {
-		if err := a.mustHave(ctx, t, agent); err != nil {
-			return sysevent.Act{}, err
+	_, err = a.events.Append(ctx, t, principal, func(ctx context.Context, s *log.State) (sysevent.Change, error) {
+		if err := a.requireAgent(ctx, t, agent); err != nil {
+			return sysevent.Change{}, err
 		}
 		if strings.HasPrefix(string(agent), bridgePrefix) {
-			return sysevent.Act{}, fault.New(fault.Invalid, "The keys of a bridge agent are made by the service")
+			return sysevent.Change{}, fault.New(fault.Invalid, "The keys of a bridge agent are made by the service")
 		}
 		if !public.Verify(ProofMessage(s.Identity().Organization, agent, r.KeyID, public), proof) {
-			return sysevent.Act{}, fault.New(fault.Invalid, "proof_b64 does not prove possession of the key")
+			return sysevent.Change{}, fault.New(fault.Invalid, "proof_b64 does not prove possession of the key")
 		}
-		if err := a.unused(ctx, t, &k.Key); err != nil {
-			return sysevent.Act{}, err
+		if err := a.checkUnused(ctx, t, &k.Key); err != nil {
+			return sysevent.Change{}, err
 		}
-		if err := a.roomForKey(ctx, t, agent); err != nil {
-			return sysevent.Act{}, err
+		if err := a.checkRoomForKey(ctx, t, agent); err != nil {
+			return sysevent.Change{}, err
 		}
-		paced, err := a.quota.Pace(ctx, t)
+		paced, err := a.quota.CountStatement(ctx, t)
 		if err != nil {
-			return sysevent.Act{}, err
+			return sysevent.Change{}, err
 		}
 		k.order = s.ConfigVersion()
-		changes, err := a.foundKey(ctx, t, &k)
-		return sysevent.Act{Statements: []sysevent.Statement{{Kind: sysevent.KeyRegistered, Payload: k.payload()}}, Changes: append(changes, paced...)}, err
+		changes, err := a.makeKeyChanges(ctx, t, &k)
+		return sysevent.Change{Statements: []sysevent.Statement{{Kind: sysevent.KeyRegistered, Payload: k.statementPayload()}}, Changes: append(changes, paced...)}, err
 	})
 	if err != nil {
 		return Key{}, fmt.Errorf("register key: %w", err)
@@ -79,7 +79,7 @@ func (a *Agents) RegisterKey(ctx context.Context, t id.Tenant, principal string,
 	return k.Key, nil
 }
 
-func (r *Registration) parse() (public edkey.Public, proof []byte, err error) {
+func (r *Registration) parseMembers() (public edkey.Public, proof []byte, err error) {
 	if r.KeyID != "" {
 		if err := checkKeyID(r.KeyID); err != nil {
 			return public, nil, err
@@ -104,21 +104,21 @@ func decodeBase64(s string, size int) ([]byte, bool) {
 	return b, err == nil && len(b) == size && base64.StdEncoding.EncodeToString(b) == s
 }
 
-func (a *Agents) mustHave(ctx context.Context, t id.Tenant, agent id.Agent) error {
-	known, err := a.exists(ctx, t, kindAgent, string(agent))
+func (a *Agents) requireAgent(ctx context.Context, t id.Tenant, agent id.Agent) error {
+	known, err := a.recordExists(ctx, t, kindAgent, string(agent))
 	if err == nil && !known {
 		return errNotFound()
 	}
 	return err
 }
 
-// unused returns fault.Conflict when a name of the key was used before.
-func (a *Agents) unused(ctx context.Context, t id.Tenant, k *Key) error {
+// checkUnused returns fault.Conflict when a name of the key was used before.
+func (a *Agents) checkUnused(ctx context.Context, t id.Tenant, k *Key) error {
 	for _, name := range []struct{ used, message string }{
-		{usedKey(k.ID), "key_id was used before"},
-		{usedPublic(k.Public.Bytes()), "The public key was used before"},
+		{usedKeyRecord(k.ID), "key_id was used before"},
+		{usedPublicRecord(k.Public.Bytes()), "The public key was used before"},
 	} {
-		known, err := a.exists(ctx, t, kindUsed, name.used)
+		known, err := a.recordExists(ctx, t, kindUsed, name.used)
 		if err != nil {
 			return err
 		}
@@ -129,8 +129,8 @@ func (a *Agents) unused(ctx context.Context, t id.Tenant, k *Key) error {
 	return nil
 }
 
-// payload is the payload of statements about the key.
-func (k *Key) payload() map[string]any {
+// statementPayload is the payload of statements about the key.
+func (k *Key) statementPayload() map[string]any {
 	return map[string]any{
 		"agent_id":   k.Agent,
 		"key_id":     k.ID,

@@ -13,12 +13,12 @@ import (
 func (a *Agents) ListAgents(ctx context.Context, t id.Tenant, after id.Agent, limit int) ([]Agent, error) {
 	found, err := a.records.Scan(ctx, t, kindAgent, records.After(string(after)).Begin, "", limit)
 	if err != nil {
-		return nil, unreadable("list agents", err)
+		return nil, errUnreadable("list agents", err)
 	}
 	agents := make([]Agent, len(found))
 	for i, r := range found {
-		if agents[i], err = decodeAgent(r); err != nil {
-			return nil, unreadable("list agents", err)
+		if agents[i], err = decodeAgentRecord(r); err != nil {
+			return nil, errUnreadable("list agents", err)
 		}
 	}
 	return agents, nil
@@ -26,7 +26,7 @@ func (a *Agents) ListAgents(ctx context.Context, t id.Tenant, after id.Agent, li
 
 // Exists reports whether an organization has an agent. One that it has, it has for ever.
 func (a *Agents) Exists(ctx context.Context, t id.Tenant, agent id.Agent) (bool, error) {
-	return a.exists(ctx, t, kindAgent, string(agent))
+	return a.recordExists(ctx, t, kindAgent, string(agent))
 }
 
 // Agent returns an agent of an organization; fault.NotFound when it has none of
@@ -39,14 +39,14 @@ func (a *Agents) Agent(ctx context.Context, t id.Tenant, agent id.Agent) (Agent,
 // readAgent is Agent with the version of the record.
 func (a *Agents) readAgent(ctx context.Context, t id.Tenant, agent id.Agent) (found Agent, version uint64, err error) {
 	r, err := a.records.Get(ctx, t, kindAgent, string(agent))
-	if absent(err) {
+	if isAbsent(err) {
 		return Agent{}, 0, errNotFound()
 	}
 	if err == nil {
-		found, err = decodeAgent(r)
+		found, err = decodeAgentRecord(r)
 	}
 	if err != nil {
-		return Agent{}, 0, unreadable("read agent", err)
+		return Agent{}, 0, errUnreadable("read agent", err)
 	}
 	return found, r.Version, nil
 }
@@ -55,11 +55,11 @@ func (a *Agents) readAgent(ctx context.Context, t id.Tenant, agent id.Agent) (fo
 // one, in ascending order of id. fault.NotFound for an agent that the
 // organization does not have.
 func (a *Agents) ListKeys(ctx context.Context, t id.Tenant, agent id.Agent, after id.Key, limit int) ([]Key, error) {
-	if err := a.mustHave(ctx, t, agent); err != nil {
+	if err := a.requireAgent(ctx, t, agent); err != nil {
 		return nil, err
 	}
 	keys := []Key{}
-	for k, err := range a.keysAfter(ctx, t, agent, after, limit) {
+	for k, err := range a.readKeysAfter(ctx, t, agent, after, limit) {
 		if err != nil {
 			return keys, err
 		}
@@ -70,10 +70,10 @@ func (a *Agents) ListKeys(ctx context.Context, t id.Tenant, agent id.Agent, afte
 	return keys, nil
 }
 
-// keysAfter yields the keys of an agent with an id after the given one, in ascending
+// readKeysAfter yields the keys of an agent with an id after the given one, in ascending
 // order of id, one page read at a time. An error is the last that it yields.
-func (a *Agents) keysAfter(ctx context.Context, t id.Tenant, agent id.Agent, after id.Key, page int) iter.Seq2[storedKey, error] {
-	keys := records.Range{Begin: keyName(agent, after), End: string(agent) + "0"} // "0" follows "/"
+func (a *Agents) readKeysAfter(ctx context.Context, t id.Tenant, agent id.Agent, after id.Key, page int) iter.Seq2[storedKey, error] {
+	keys := records.Range{Begin: keyRecordKey(agent, after), End: string(agent) + "0"} // "0" follows "/"
 	if after != "" {
 		keys.Begin = records.After(keys.Begin).Begin
 	}
@@ -81,10 +81,10 @@ func (a *Agents) keysAfter(ctx context.Context, t id.Tenant, agent id.Agent, aft
 		for r, err := range records.Scan(ctx, a.records, t, kindKey, keys, page) {
 			var k storedKey
 			if err == nil {
-				k, err = decodeKey(agent, r)
+				k, err = decodeKeyRecord(agent, r)
 			}
 			if err != nil {
-				yield(k, unreadable("list keys", err))
+				yield(k, errUnreadable("list keys", err))
 				return
 			}
 			if !yield(k, nil) {

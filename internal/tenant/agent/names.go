@@ -23,7 +23,7 @@ func newKeyID() id.Key     { return id.Key("key_" + strings.ToLower(rand.Text())
 
 // checkAgentID looks at an agent id that an operator asks for.
 func checkAgentID(a id.Agent) error {
-	if !free(string(a)) {
+	if !isNameFree(string(a)) {
 		return fault.New(fault.Invalid, "agent_id must be 3 to 64 of a-z 0-9 . _ - and begin with a letter or a digit")
 	}
 	reserved := func(prefix string) bool { return strings.HasPrefix(string(a), prefix) }
@@ -33,8 +33,8 @@ func checkAgentID(a id.Agent) error {
 	return nil
 }
 
-// free reports whether s is of the form [a-z0-9][a-z0-9._-]{2,63}.
-func free(s string) bool {
+// isNameFree reports whether s is of the form [a-z0-9][a-z0-9._-]{2,63}.
+func isNameFree(s string) bool {
 	if len(s) < 3 || len(s) > 64 || strings.IndexByte("._-", s[0]) >= 0 {
 		return false
 	}

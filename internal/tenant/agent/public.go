@@ -24,11 +24,11 @@ func (a *Agents) Owner(ctx context.Context, agent id.Agent) (id.Tenant, error) {
 	}
 	agent = id.Agent(strings.Clone(string(agent))) // maybe a part of a whole request
 	return a.owners.Get(ctx, agent, func(ctx context.Context) (id.Tenant, error) {
-		owner, err := a.owner(ctx, agent)
+		owner, err := a.readOwner(ctx, agent)
 		if err != nil {
 			return 0, err
 		}
-		return owner, a.mustHave(ctx, owner, agent)
+		return owner, a.requireAgent(ctx, owner, agent)
 	})
 }
 
@@ -37,7 +37,7 @@ func (a *Agents) Owner(ctx context.Context, agent id.Agent) (id.Tenant, error) {
 // ledger tells whether that still holds.
 func (a *Agents) DIDKeys(ctx context.Context, t id.Tenant, agent id.Agent) ([]did.Key, error) {
 	var all []storedKey
-	for k, err := range a.keysAfter(ctx, t, agent, "", 0) {
+	for k, err := range a.readKeysAfter(ctx, t, agent, "", 0) {
 		if err != nil {
 			return nil, err
 		}
@@ -46,13 +46,13 @@ func (a *Agents) DIDKeys(ctx context.Context, t id.Tenant, agent id.Agent) ([]di
 	slices.SortStableFunc(all, func(x, y storedKey) int { return cmp.Compare(x.order, y.order) })
 	keys := make([]did.Key, len(all))
 	for i := range all {
-		keys[i] = all[i].public()
+		keys[i] = all[i].toPublicKey()
 	}
 	return keys, nil
 }
 
-// public returns the key as DID documents need it.
-func (k *storedKey) public() did.Key {
+// toPublicKey returns the key as DID documents need it.
+func (k *storedKey) toPublicKey() did.Key {
 	p := did.Key{Public: k.Public.Bytes(), KeyID: k.ID, State: did.Revoked, Ended: k.EndedAt}
 	switch k.Status {
 	case Active:
@@ -67,13 +67,13 @@ func (k *storedKey) public() did.Key {
 // error is the last that it yields.
 func (a *Agents) KeyHolders(ctx context.Context, public [32]byte) iter.Seq2[id.Tenant, error] {
 	return func(yield func(id.Tenant, error) bool) {
-		claims := records.Range{Begin: publicName(public) + "/", End: publicName(public) + "0"} // "0" follows "/"
+		claims := records.Range{Begin: publicKeyName(public) + "/", End: publicKeyName(public) + "0"} // "0" follows "/"
 		for claim, err := range records.Scan(ctx, a.records, id.Service, kindPublicClaim, claims, 0) {
 			if err != nil {
-				yield(0, unreadable("look up public key", err))
+				yield(0, errUnreadable("look up public key", err))
 				return
 			}
-			holder, kept, err := a.kept(ctx, claim, public)
+			holder, kept, err := a.isKept(ctx, claim, public)
 			if (kept || err != nil) && !yield(holder, err) || err != nil {
 				return
 			}
@@ -81,12 +81,12 @@ func (a *Agents) KeyHolders(ctx context.Context, public [32]byte) iter.Seq2[id.T
 	}
 }
 
-// kept returns who claimed a public key, and whether its registration came of it.
-func (a *Agents) kept(ctx context.Context, claim storage.Record, public [32]byte) (holder id.Tenant, kept bool, err error) {
+// isKept returns who claimed a public key, and whether its registration came of it.
+func (a *Agents) isKept(ctx context.Context, claim storage.Record, public [32]byte) (holder id.Tenant, kept bool, err error) {
 	var stored claimRecord
 	if err := json.Unmarshal(claim.Value, &stored); err != nil {
-		return 0, false, unreadable("look up public key", err)
+		return 0, false, errUnreadable("look up public key", err)
 	}
-	kept, err = a.exists(ctx, stored.Tenant, kindUsed, usedPublic(public))
+	kept, err = a.recordExists(ctx, stored.Tenant, kindUsed, usedPublicRecord(public))
 	return stored.Tenant, kept, err
 }

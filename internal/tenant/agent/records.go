@@ -25,11 +25,11 @@ const (
 	kindUsed storage.Kind = "agent_key_used"
 )
 
-func keyName(a id.Agent, k id.Key) string { return string(a) + "/" + string(k) }
+func keyRecordKey(a id.Agent, k id.Key) string { return string(a) + "/" + string(k) }
 
-func usedKey(k id.Key) string      { return "id/" + string(k) }
-func usedPublic(p [32]byte) string { return "public/" + publicName(p) }
-func publicName(p [32]byte) string { return hex.EncodeToString(p[:]) }
+func usedKeyRecord(k id.Key) string      { return "id/" + string(k) }
+func usedPublicRecord(p [32]byte) string { return "public/" + publicKeyName(p) }
+func publicKeyName(p [32]byte) string    { return hex.EncodeToString(p[:]) }
 
 type agentRecord struct {
 	DisplayName string     `json:"display_name,omitzero"`
@@ -60,7 +60,7 @@ type storedKey struct {
 	version uint64 // of the record
 }
 
-func (k *storedKey) change() (storage.Change, error) {
+func (k *storedKey) encodeChange() (storage.Change, error) {
 	value, err := json.Marshal(keyRecord{
 		KeyID: k.ID, PublicKey: did.Multikey(k.Public.Bytes()), Custody: k.Custody, Status: k.Status, Order: k.order,
 		RegisteredAt: k.RegisteredAt, RegisteredBy: k.RegisteredBy, EndedAt: k.EndedAt, CompromisedFrom: k.CompromisedFrom, Reason: k.Reason,
@@ -68,12 +68,12 @@ func (k *storedKey) change() (storage.Change, error) {
 	if err != nil {
 		return storage.Change{}, fmt.Errorf("encode key: %w", err)
 	}
-	return storage.Change{Kind: kindKey, Key: keyName(k.Agent, k.ID), Value: value, If: k.version}, nil
+	return storage.Change{Kind: kindKey, Key: keyRecordKey(k.Agent, k.ID), Value: value, If: k.version}, nil
 }
 
-// decodeKey reads a key's record. The public key was checked when it was registered, and
+// decodeKeyRecord reads a key's record. The public key was checked when it was registered, and
 // is not checked again: an agent may have a thousand keys.
-func decodeKey(a id.Agent, r storage.Record) (storedKey, error) {
+func decodeKeyRecord(a id.Agent, r storage.Record) (storedKey, error) {
 	var stored keyRecord
 	if err := json.Unmarshal(r.Value, &stored); err != nil {
 		return storedKey{}, fmt.Errorf("decode key: %w", err)
@@ -88,8 +88,8 @@ func decodeKey(a id.Agent, r storage.Record) (storedKey, error) {
 	}}, nil
 }
 
-// agentChange writes an agent whose record has this version, 0 for a new one.
-func agentChange(a Agent, version uint64) (storage.Change, error) {
+// encodeAgent writes an agent whose record has this version, 0 for a new one.
+func encodeAgent(a Agent, version uint64) (storage.Change, error) {
 	value, err := json.Marshal(agentRecord{DisplayName: a.DisplayName, CreatedAt: a.CreatedAt, CreatedBy: a.CreatedBy, Bridge: a.Bridge})
 	if err != nil {
 		return storage.Change{}, fmt.Errorf("encode agent: %w", err)
@@ -97,7 +97,7 @@ func agentChange(a Agent, version uint64) (storage.Change, error) {
 	return storage.Change{Kind: kindAgent, Key: string(a.ID), Value: value, If: version}, nil
 }
 
-func decodeAgent(r storage.Record) (Agent, error) {
+func decodeAgentRecord(r storage.Record) (Agent, error) {
 	var stored agentRecord
 	if err := json.Unmarshal(r.Value, &stored); err != nil {
 		return Agent{}, fmt.Errorf("decode agent: %w", err)
@@ -105,35 +105,35 @@ func decodeAgent(r storage.Record) (Agent, error) {
 	return Agent{ID: id.Agent(r.Key), DisplayName: stored.DisplayName, CreatedAt: stored.CreatedAt, CreatedBy: stored.CreatedBy, Bridge: stored.Bridge}, nil
 }
 
-// exists reports whether a record is there.
-func (a *Agents) exists(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (bool, error) {
+// recordExists reports whether a record is there.
+func (a *Agents) recordExists(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (bool, error) {
 	_, err := a.records.Get(ctx, t, kind, key)
-	if absent(err) {
+	if isAbsent(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, unreadable("look up "+string(kind), err)
+		return false, errUnreadable("look up "+string(kind), err)
 	}
 	return true, nil
 }
 
-// key reads a key that signatures are to be verified with, so it is checked once more;
+// readKey reads a key that signatures are to be verified with, so it is checked once more;
 // fault.NotFound when that agent has none of that name.
-func (a *Agents) key(ctx context.Context, t id.Tenant, agent id.Agent, key id.Key) (storedKey, error) {
-	r, err := a.records.Get(ctx, t, kindKey, keyName(agent, key))
-	if absent(err) {
+func (a *Agents) readKey(ctx context.Context, t id.Tenant, agent id.Agent, key id.Key) (storedKey, error) {
+	r, err := a.records.Get(ctx, t, kindKey, keyRecordKey(agent, key))
+	if isAbsent(err) {
 		return storedKey{}, errNotFound()
 	}
 	if err != nil {
-		return storedKey{}, unreadable("read key", err)
+		return storedKey{}, errUnreadable("read key", err)
 	}
-	k, err := decodeKey(agent, r)
+	k, err := decodeKeyRecord(agent, r)
 	if err == nil {
 		public := k.Public.Bytes()
 		_, err = edkey.ParsePublic(public[:])
 	}
 	if err != nil {
-		return storedKey{}, unreadable("read key", err)
+		return storedKey{}, errUnreadable("read key", err)
 	}
 	return k, nil
 }

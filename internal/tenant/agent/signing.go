@@ -25,7 +25,7 @@ func (a *Agents) SigningKey(ctx context.Context, s *log.State, agent id.Agent, k
 // tlog.MaxSize, which no event has, for one without such a claim. agent is that of
 // the event, which for a key of the bridge is the one that it signed for.
 func (a *Agents) CompromisedFrom(ctx context.Context, s *log.State, agent id.Agent, key id.Key) (id.Index, error) {
-	owner, err := a.keyOwner(ctx, s.Identity().Tenant, agent, key)
+	owner, err := a.findKeyOwner(ctx, s.Identity().Tenant, agent, key)
 	if err != nil {
 		return tlog.MaxSize, err
 	}
@@ -47,11 +47,11 @@ type signingKeyName struct {
 func (a *Agents) loadSigningKey(ctx context.Context, n signingKeyName, version uint64) (Key, error) {
 	n.agent, n.key = id.Agent(strings.Clone(string(n.agent))), id.Key(strings.Clone(string(n.key)))
 	k, err := a.keys.GetAt(ctx, n, version, func(ctx context.Context) (Key, error) {
-		k, err := a.key(ctx, n.tenant, n.agent, n.key)
+		k, err := a.readKey(ctx, n.tenant, n.agent, n.key)
 		return k.Key, err
 	})
 	if fault.Is(err, fault.Internal) { // ctx ended
-		err = unreadable("read signing key", err)
+		err = errUnreadable("read signing key", err)
 	}
 	return k, err
 }

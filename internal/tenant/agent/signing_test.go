@@ -60,7 +60,7 @@ func TestSigningKeyIsCached(t *testing.T) {
 // More keys than the cache holds are still all found.
 func TestSigningKeyBeyondTheCache(t *testing.T) {
 	w := newWorld(t)
-	w.agents = agent.New(agent.Options{Records: w.store, Notary: w.Notary, Clock: w.Clock, Cached: 1})
+	w.agents = agent.New(agent.Options{Records: w.store, Events: w.Notary, Clock: w.Clock, Cached: 1})
 	bot := w.first[red].Agent
 	for i := range 40 {
 		w.register(red, bot, id.Key(fmt.Sprintf("k%d", i)), edkey.NewPrivate())

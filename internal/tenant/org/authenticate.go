@@ -34,14 +34,14 @@ func (o *Orgs) Authenticate(ctx context.Context, token string) (*Caller, error) 
 	if !ok {
 		return nil, errUnauthorized()
 	}
-	hash := tokenHash(token)
+	hash := hashTokenText(token)
 	c, err := o.callers.Get(ctx, hash, func(ctx context.Context) (*ingestKeyCaller, error) {
 		return o.readCaller(ctx, keyID, hash)
 	})
 	if err != nil {
 		return nil, err
 	}
-	if c.expiresAt != 0 && o.now() >= c.expiresAt {
+	if c.expiresAt != 0 && o.currentTime() >= c.expiresAt {
 		return nil, errUnauthorized()
 	}
 	return &c.Caller, nil
@@ -50,16 +50,16 @@ func (o *Orgs) Authenticate(ctx context.Context, token string) (*Caller, error) 
 func errUnauthorized() error { return fault.New(fault.Unauthorized, "Invalid API key") }
 
 func (o *Orgs) readCaller(ctx context.Context, keyID string, hash id.Hash) (*ingestKeyCaller, error) {
-	held, err := o.holder(ctx, kindIngestKeyClaim, keyID)
+	held, err := o.readHolder(ctx, kindIngestKeyClaim, keyID)
 	if err != nil {
 		return nil, err
 	}
 	r, err := o.records.Get(ctx, held.tenant, kindIngestKey, keyID)
-	if absent(err) { // also for tenant 0, which has none
+	if isAbsent(err) { // also for tenant 0, which has none
 		return nil, errUnauthorized()
 	}
 	if err != nil {
-		return nil, unreadable("read ingest key", err)
+		return nil, errUnreadable("read ingest key", err)
 	}
 	key, stored, err := decodeIngestKey(r)
 	if err != nil {
@@ -68,9 +68,9 @@ func (o *Orgs) readCaller(ctx context.Context, keyID string, hash id.Hash) (*ing
 	if subtle.ConstantTimeCompare(stored.Hash[:], hash[:]) != 1 || key.RevokedAt != 0 {
 		return nil, errUnauthorized()
 	}
-	organization, _, err := o.record(ctx, held.tenant)
+	organization, _, err := o.readRecord(ctx, held.tenant)
 	if err != nil {
-		return nil, unreadable("read ingest key", err)
+		return nil, errUnreadable("read ingest key", err)
 	}
 	return &ingestKeyCaller{expiresAt: key.ExpiresAt, Caller: Caller{
 		Tenant: held.tenant, Organization: organization.OrganizationID, KeyID: keyID, Scopes: key.Scopes, Agents: key.Agents,

@@ -11,9 +11,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ingestKeysOf counts an organization's ingest keys: their records stay when
+// ingestKeyResource counts an organization's ingest keys: their records stay when
 // they are revoked, so both have a bound.
-func ingestKeysOf() quota.Resource {
+func ingestKeyResource() quota.Resource {
 	return quota.Resource{
 		Kind: kindIngestKey,
 		Ended: func(r storage.Record) (bool, error) {
@@ -32,26 +32,26 @@ func ingestKeysOf() quota.Resource {
 
 // countIngestKey returns the changes that count one more ingest key.
 func (o *Orgs) countIngestKey(ctx context.Context, t id.Tenant) ([]storage.Change, error) {
-	counted, err := o.quota.Make(ctx, t, ingestKeysOf())
+	counted, err := o.quota.Make(ctx, t, ingestKeyResource())
 	if err != nil {
 		return nil, err
 	}
-	paced, err := o.quota.Pace(ctx, t)
+	paced, err := o.quota.CountStatement(ctx, t)
 	return append(paced, counted), err
 }
 
-// pace returns the changes that count one more change of an organization's people; none for
+// countStatement returns the changes that count one more change of an organization's people; none for
 // one of the operator.
-func (o *Orgs) pace(ctx context.Context, t id.Tenant, principal string) ([]storage.Change, error) {
+func (o *Orgs) countStatement(ctx context.Context, t id.Tenant, principal string) ([]storage.Change, error) {
 	if principal == sysevent.Operator {
 		return nil, nil
 	}
-	return o.quota.Pace(ctx, t)
+	return o.quota.CountStatement(ctx, t)
 }
 
-// checkExist returns fault.Invalid for agents that the organization does not have. The
+// checkAgentsExist returns fault.Invalid for agents that the organization does not have. The
 // answer is the same for one that another organization has.
-func (o *Orgs) checkExist(ctx context.Context, t id.Tenant, agents []id.Agent) error {
+func (o *Orgs) checkAgentsExist(ctx context.Context, t id.Tenant, agents []id.Agent) error {
 	for i, a := range agents {
 		there := false
 		if o.agents != nil {

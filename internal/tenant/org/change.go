@@ -30,8 +30,8 @@ type Patch struct {
 	Witnessing *Witnessing // the zero value goes back to the service's witnesses
 }
 
-// check returns fault.Invalid for a value that no organization can have.
-func (o *Orgs) check(p Patch) error {
+// checkPatch returns fault.Invalid for a value that no organization can have.
+func (o *Orgs) checkPatch(p Patch) error {
 	if p.Name != nil {
 		if err := checkName(*p.Name); err != nil {
 			return err
@@ -48,7 +48,7 @@ func (o *Orgs) check(p Patch) error {
 		}
 	}
 	for _, name := range LimitNames() {
-		if err := name.check(p.Limits[name]); err != nil {
+		if err := name.checkValue(p.Limits[name]); err != nil {
 			return err
 		}
 	}
@@ -58,63 +58,63 @@ func (o *Orgs) check(p Patch) error {
 	return nil
 }
 
-// apply returns the settings after p and the names of the settings that change.
-func (p Patch) apply(s settingsRecord) (after settingsRecord, names []string) {
+// applyTo returns the settings after p and the names of the settings that change.
+func (p Patch) applyTo(s settingsRecord) (after settingsRecord, names []string) {
 	after = s
-	set(&names, "active", &after.Active, p.Active)
-	set(&names, "disclosure", &after.Disclosure, p.Disclosure)
-	if p.EventsPerMonth != nil && !equal(s.EventsPerMonth, *p.EventsPerMonth) {
+	setIfGiven(&names, "active", &after.Active, p.Active)
+	setIfGiven(&names, "disclosure", &after.Disclosure, p.Disclosure)
+	if p.EventsPerMonth != nil && !equalPointers(s.EventsPerMonth, *p.EventsPerMonth) {
 		after.EventsPerMonth, names = *p.EventsPerMonth, append(names, "events_per_month")
 	}
 	var limits []string
-	after.Limits, limits = changeLimits(s.Limits, p.Limits)
+	after.Limits, limits = applyLimits(s.Limits, p.Limits)
 	names = append(names, limits...)
-	set(&names, "name", &after.Name, p.Name)
-	set(&names, "plan", &after.Plan, p.Plan)
-	set(&names, "self_review", &after.SelfReview, p.SelfReview)
-	set(&names, "witnesses", &after.Witnessing, p.Witnessing)
+	setIfGiven(&names, "name", &after.Name, p.Name)
+	setIfGiven(&names, "plan", &after.Plan, p.Plan)
+	setIfGiven(&names, "self_review", &after.SelfReview, p.SelfReview)
+	setIfGiven(&names, "witnesses", &after.Witnessing, p.Witnessing)
 	return after, names
 }
 
-func set[T comparable](names *[]string, name string, value, to *T) {
+func setIfGiven[T comparable](names *[]string, name string, value, to *T) {
 	if to != nil && *value != *to {
 		*value = *to
 		*names = append(*names, name)
 	}
 }
 
-func equal(a, b *uint64) bool { return a == b || a != nil && b != nil && *a == *b }
+func equalPointers(a, b *uint64) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // Change changes settings and states it (ledger_settings_changed). A setting
 // that has the wished value already is not stated again. fault.NotFound for an unknown tenant; what
 // Patch.NoneOpen refuses with; fault.RateLimited for changes of people that come too
 // fast. The operator's never wait.
 func (o *Orgs) Change(ctx context.Context, t id.Tenant, principal string, p Patch) (*Settings, error) {
-	if err := o.check(p); err != nil {
+	if err := o.checkPatch(p); err != nil {
 		return nil, err
 	}
 	var changed *Settings
-	_, err := o.notary.State(ctx, t, principal, func(ctx context.Context, s *log.State) (sysevent.Act, error) {
-		stored, version, err := o.record(ctx, t)
+	_, err := o.events.Append(ctx, t, principal, func(ctx context.Context, s *log.State) (sysevent.Change, error) {
+		stored, version, err := o.readRecord(ctx, t)
 		if err != nil {
-			return sysevent.Act{}, unreadable("change settings", err)
+			return sysevent.Change{}, errUnreadable("change settings", err)
 		}
-		after, names := p.apply(stored.settingsRecord)
+		after, names := p.applyTo(stored.settingsRecord)
 		before := stored.settingsRecord
 		stored.settingsRecord = after
-		changed = settingsOf(s.Identity(), stored)
+		changed = makeSettings(s.Identity(), stored)
 		if len(names) == 0 {
-			return sysevent.Act{}, errUnchanged
+			return sysevent.Change{}, errUnchanged
 		}
-		guards, err := p.guards(ctx, t, before.SelfReview, after.SelfReview)
+		guards, err := p.changesGuarded(ctx, t, before.SelfReview, after.SelfReview)
 		if err != nil {
-			return sysevent.Act{}, err
+			return sysevent.Change{}, err
 		}
-		paced, err := o.pace(ctx, t, principal)
+		paced, err := o.countStatement(ctx, t, principal)
 		if err != nil {
-			return sysevent.Act{}, err
+			return sysevent.Change{}, err
 		}
-		act, err := changeAct(stored, version, before, names)
+		act, err := settingsChange(stored, version, before, names)
 		act.Changes = append(append(act.Changes, guards...), paced...)
 		return act, err
 	})
@@ -124,9 +124,9 @@ func (o *Orgs) Change(ctx context.Context, t id.Tenant, principal string, p Patc
 	return changed, nil
 }
 
-// guards returns what keeps self-review from being switched on for what was asked under
+// changesGuarded returns what keeps self-review from being switched on for what was asked under
 // the stricter rule.
-func (p Patch) guards(ctx context.Context, t id.Tenant, before, after bool) ([]storage.Change, error) {
+func (p Patch) changesGuarded(ctx context.Context, t id.Tenant, before, after bool) ([]storage.Change, error) {
 	switch {
 	case before || !after:
 		return nil, nil
@@ -136,22 +136,22 @@ func (p Patch) guards(ctx context.Context, t id.Tenant, before, after bool) ([]s
 	return p.NoneOpen(ctx, t)
 }
 
-// changeAct is the statement of a change, with digests of the settings before
+// settingsChange is the statement of a change, with digests of the settings before
 // and after it, and the record that it stands for.
-func changeAct(stored orgRecord, version uint64, before settingsRecord, names []string) (sysevent.Act, error) {
-	beforeDigest, err := before.digest()
+func settingsChange(stored orgRecord, version uint64, before settingsRecord, names []string) (sysevent.Change, error) {
+	beforeDigest, err := before.digestSettings()
 	if err != nil {
-		return sysevent.Act{}, err
+		return sysevent.Change{}, err
 	}
-	afterDigest, err := stored.digest()
+	afterDigest, err := stored.digestSettings()
 	if err != nil {
-		return sysevent.Act{}, err
+		return sysevent.Change{}, err
 	}
 	value, err := json.Marshal(stored)
 	if err != nil {
-		return sysevent.Act{}, err
+		return sysevent.Change{}, err
 	}
-	return sysevent.Act{
+	return sysevent.Change{
 		Statements: []sysevent.Statement{{Kind: sysevent.SettingsChanged, Payload: map[string]any{
 			"names": names, "before_digest": beforeDigest, "after_digest": afterDigest,
 		}}},

@@ -25,11 +25,11 @@ type claimRecord struct {
 // claimTries bounds how often claims that others move are looked at again.
 const claimTries = 16
 
-// claim makes both names of a founding its handle's, in one write. Names that
+// claimName makes both names of a founding its handle's, in one write. Names that
 // were claimed for a founding that did not happen (yet) are taken over: its
 // handle is made void first. A handle has its claims before it can be made void,
 // and makes none void after that, so of foundings that meet one is left.
-func (o *Orgs) claim(ctx context.Context, f Founding) error {
+func (o *Orgs) claimName(ctx context.Context, f Founding) error {
 	value, err := json.Marshal(claimRecord{Tenant: f.Tenant})
 	if err != nil {
 		return fmt.Errorf("claim: %w", err)
@@ -39,7 +39,7 @@ func (o *Orgs) claim(ctx context.Context, f Founding) error {
 			{Kind: kindIDClaim, Key: f.ID.String(), Value: value},
 			{Kind: kindSlugClaim, Key: string(f.Slug), Value: value},
 		}
-		if err := o.takeOver(ctx, changes); err != nil {
+		if err := o.takeOverClaim(ctx, changes); err != nil {
 			return err
 		}
 		err := o.records.Write(ctx, id.Service, changes)
@@ -47,19 +47,19 @@ func (o *Orgs) claim(ctx context.Context, f Founding) error {
 			return nil
 		}
 		if !errors.Is(err, storage.ErrStale) {
-			return unreadable("claim", err)
+			return errUnreadable("claim", err)
 		}
 	}
 	return &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "Too many calls for the same names at once"}
 }
 
-// takeOver sets the version that each claim has and makes the handles void that
+// takeOverClaim sets the version that each claim has and makes the handles void that
 // hold them. fault.Conflict when an organization is behind one; then none was
 // made void, but for an organization that came to be meanwhile.
-func (o *Orgs) takeOver(ctx context.Context, claims []storage.Change) error {
+func (o *Orgs) takeOverClaim(ctx context.Context, claims []storage.Change) error {
 	var held []heldClaim
 	for i := range claims {
-		h, err := o.holder(ctx, claims[i].Kind, claims[i].Key)
+		h, err := o.readHolder(ctx, claims[i].Kind, claims[i].Key)
 		if err != nil {
 			return err
 		}
@@ -68,14 +68,14 @@ func (o *Orgs) takeOver(ctx context.Context, claims []storage.Change) error {
 			held = append(held, h)
 		}
 	}
-	for _, check := range []func(context.Context, id.Tenant) (bool, error){o.exists, o.outlives} {
+	for _, check := range []func(context.Context, id.Tenant) (bool, error){o.organizationExists, o.outlivesClaim} {
 		for _, h := range held {
 			there, err := check(ctx, h.tenant)
 			if err != nil {
 				return err
 			}
 			if there {
-				return errTaken(h.kind)
+				return errNameTaken(h.kind)
 			}
 		}
 	}
@@ -89,9 +89,9 @@ type heldClaim struct {
 	version uint64
 }
 
-func (o *Orgs) holder(ctx context.Context, kind storage.Kind, name string) (heldClaim, error) {
+func (o *Orgs) readHolder(ctx context.Context, kind storage.Kind, name string) (heldClaim, error) {
 	r, err := o.records.Get(ctx, id.Service, kind, name)
-	if absent(err) {
+	if isAbsent(err) {
 		return heldClaim{}, nil
 	}
 	var stored claimRecord
@@ -99,36 +99,36 @@ func (o *Orgs) holder(ctx context.Context, kind storage.Kind, name string) (held
 		err = json.Unmarshal(r.Value, &stored)
 	}
 	if err != nil {
-		return heldClaim{}, unreadable("read claim", err)
+		return heldClaim{}, errUnreadable("read claim", err)
 	}
 	return heldClaim{kind: kind, tenant: stored.Tenant, version: r.Version}, nil
 }
 
-// exists reports whether an organization is behind a handle.
-func (o *Orgs) exists(ctx context.Context, t id.Tenant) (bool, error) {
-	_, _, err := o.record(ctx, t)
-	if absent(err) {
+// organizationExists reports whether an organization is behind a handle.
+func (o *Orgs) organizationExists(ctx context.Context, t id.Tenant) (bool, error) {
+	_, _, err := o.readRecord(ctx, t)
+	if isAbsent(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, unreadable("read claim", err)
+		return false, errUnreadable("read claim", err)
 	}
 	return true, nil
 }
 
-// outlives makes a handle void, unless an organization is behind it.
-func (o *Orgs) outlives(ctx context.Context, t id.Tenant) (bool, error) {
+// outlivesClaim makes a handle void, unless an organization is behind it.
+func (o *Orgs) outlivesClaim(ctx context.Context, t id.Tenant) (bool, error) {
 	err := o.records.Write(ctx, t, []storage.Change{{Kind: kindOrg, Value: []byte(voidValue)}})
 	if err == nil {
 		return false, nil
 	}
 	if errors.Is(err, storage.ErrStale) {
-		return o.exists(ctx, t)
+		return o.organizationExists(ctx, t)
 	}
-	return false, unreadable("void handle", err)
+	return false, errUnreadable("void handle", err)
 }
 
-func errTaken(kind storage.Kind) error {
+func errNameTaken(kind storage.Kind) error {
 	if kind == kindSlugClaim {
 		return fault.New(fault.Conflict, "slug is taken")
 	}

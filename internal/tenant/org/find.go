@@ -10,7 +10,7 @@ import (
 // BySlug returns the handle of an organization; fault.NotFound when there is none.
 func (o *Orgs) BySlug(ctx context.Context, slug id.Slug) (id.Tenant, error) {
 	return o.slugs.Get(ctx, slug, func(ctx context.Context) (id.Tenant, error) {
-		t, r, err := o.claimed(ctx, kindSlugClaim, string(slug))
+		t, r, err := o.findClaimed(ctx, kindSlugClaim, string(slug))
 		if err == nil && r.Slug != slug {
 			return 0, errNotFound()
 		}
@@ -21,7 +21,7 @@ func (o *Orgs) BySlug(ctx context.Context, slug id.Slug) (id.Tenant, error) {
 // ByID returns the handle of an organization; fault.NotFound when there is none.
 func (o *Orgs) ByID(ctx context.Context, organization id.Organization) (id.Tenant, error) {
 	return o.ids.Get(ctx, organization, func(ctx context.Context) (id.Tenant, error) {
-		t, r, err := o.claimed(ctx, kindIDClaim, organization.String())
+		t, r, err := o.findClaimed(ctx, kindIDClaim, organization.String())
 		if err == nil && r.OrganizationID != organization {
 			return 0, errNotFound()
 		}
@@ -29,21 +29,21 @@ func (o *Orgs) ByID(ctx context.Context, organization id.Organization) (id.Tenan
 	})
 }
 
-// claimed returns the organization behind a claim.
-func (o *Orgs) claimed(ctx context.Context, kind storage.Kind, name string) (id.Tenant, orgRecord, error) {
-	held, err := o.holder(ctx, kind, name)
+// findClaimed returns the organization behind a claim.
+func (o *Orgs) findClaimed(ctx context.Context, kind storage.Kind, name string) (id.Tenant, orgRecord, error) {
+	held, err := o.readHolder(ctx, kind, name)
 	if err != nil {
 		return 0, orgRecord{}, err
 	}
 	if held.version == 0 {
 		return 0, orgRecord{}, errNotFound()
 	}
-	stored, _, err := o.record(ctx, held.tenant)
-	if absent(err) {
+	stored, _, err := o.readRecord(ctx, held.tenant)
+	if isAbsent(err) {
 		return 0, orgRecord{}, errNotFound()
 	}
 	if err != nil {
-		return 0, orgRecord{}, unreadable("find organization", err)
+		return 0, orgRecord{}, errUnreadable("find organization", err)
 	}
 	return held.tenant, stored, nil
 }
@@ -58,12 +58,12 @@ type Summary struct {
 // Summary reads an organization without its ledger; fault.NotFound when there
 // is none.
 func (o *Orgs) Summary(ctx context.Context, t id.Tenant) (Summary, error) {
-	stored, _, err := o.record(ctx, t)
-	if absent(err) {
+	stored, _, err := o.readRecord(ctx, t)
+	if isAbsent(err) {
 		return Summary{}, errNotFound()
 	}
 	if err != nil {
-		return Summary{}, unreadable("read organization", err)
+		return Summary{}, errUnreadable("read organization", err)
 	}
 	return Summary{ID: stored.OrganizationID, Slug: stored.Slug, Name: stored.Name}, nil
 }

@@ -41,7 +41,7 @@ func newWorld(t testing.TB) *world {
 // what these remember.
 func (w *world) open(plans ...org.Plan) *org.Orgs {
 	w.t.Helper()
-	orgs, err := org.New(org.Options{Records: w.Store, Notary: w.Notary, Ledgers: w.Ledgers, Agents: someAgents{{red, "robot"}, {blue, "other-robot"}}, Plans: plans, Clock: w.Clock})
+	orgs, err := org.New(org.Options{Records: w.Store, Events: w.Notary, Ledgers: w.Ledgers, Agents: someAgents{{red, "robot"}, {blue, "other-robot"}}, Plans: plans, Clock: w.Clock})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func founding(t id.Tenant, slug id.Slug) org.Founding {
 // found makes an organization the way package provision does.
 func (w *world) found(tenant id.Tenant, slug id.Slug) {
 	w.t.Helper()
-	changes, err := w.orgs.Found(w.t.Context(), founding(tenant, slug))
+	changes, err := w.orgs.FoundOrganization(w.t.Context(), founding(tenant, slug))
 	if err != nil {
 		w.t.Fatal(err)
 	}

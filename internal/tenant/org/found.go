@@ -20,8 +20,8 @@ type Founding struct {
 	Disclosure id.Disclosure // 0: record
 }
 
-// Check returns fault.Invalid for a founding that can't be. It writes nothing.
-func (o *Orgs) Check(f Founding) error {
+// CheckFounding returns fault.Invalid for a founding that can't be. It writes nothing.
+func (o *Orgs) CheckFounding(f Founding) error {
 	if err := checkName(f.Name); err != nil {
 		return err
 	}
@@ -34,28 +34,28 @@ func (o *Orgs) Check(f Founding) error {
 	return o.checkPlan(f.Plan)
 }
 
-// Found claims the id and the slug of an organization for its handle and
+// FoundOrganization claims the id and the slug of an organization for its handle and
 // returns the records that its ledger has to begin with. Until they are written
 // the organization does not exist, and another founding may take the claims
 // over: then writing them is refused. A founding is not repeated with the same
 // handle.
 //
 // fault.Conflict when an organization has or had the id or the slug.
-func (o *Orgs) Found(ctx context.Context, f Founding) ([]storage.Change, error) {
-	if err := o.Check(f); err != nil {
+func (o *Orgs) FoundOrganization(ctx context.Context, f Founding) ([]storage.Change, error) {
+	if err := o.CheckFounding(f); err != nil {
 		return nil, err
 	}
-	if err := o.claim(ctx, f); err != nil {
+	if err := o.claimName(ctx, f); err != nil {
 		return nil, err
 	}
-	value, err := json.Marshal(f.record())
+	value, err := json.Marshal(f.toRecord())
 	if err != nil {
 		return nil, fmt.Errorf("found organization: %w", err)
 	}
 	return []storage.Change{{Kind: kindOrg, Value: value}}, nil
 }
 
-func (f Founding) record() orgRecord {
+func (f Founding) toRecord() orgRecord {
 	r := orgRecord{OrganizationID: f.ID, Slug: f.Slug, settingsRecord: settingsRecord{
 		Name: f.Name, Plan: f.Plan, Active: true, Disclosure: f.Disclosure,
 	}}

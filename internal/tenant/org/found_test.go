@@ -17,7 +17,7 @@ import (
 
 // try claims and creates, as one call of the platform does.
 func (w *world) try(f org.Founding) error {
-	changes, err := w.orgs.Found(context.Background(), f)
+	changes, err := w.orgs.FoundOrganization(context.Background(), f)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func TestFoundAfterACrash(t *testing.T) {
 	w := newWorld(t)
 	left := []org.Founding{founding(20, "green"), founding(21, "brown")}
 	for _, f := range left {
-		if _, err := w.orgs.Found(t.Context(), f); err != nil {
+		if _, err := w.orgs.FoundOrganization(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}
 		_, err := w.orgs.BySlug(t.Context(), f.Slug)
@@ -92,7 +92,7 @@ func TestFoundAfterACrash(t *testing.T) {
 func TestSlowFoundingLoses(t *testing.T) {
 	w := newWorld(t)
 	slow := founding(20, "green")
-	changes, err := w.orgs.Found(t.Context(), slow)
+	changes, err := w.orgs.FoundOrganization(t.Context(), slow)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ type ingestKeyRecord struct {
 	RevokedAt id.Instant `json:"revoked_at,omitzero"`
 }
 
-func (r *ingestKeyRecord) shown(key string) (IngestKey, error) {
+func (r *ingestKeyRecord) toIngestKey(key string) (IngestKey, error) {
 	scopes, err := ParseScopes(r.Scopes)
 	return IngestKey{
 		ID: key, Name: r.Name, Prefix: r.Prefix, Scopes: scopes, Agents: r.Agents,
@@ -67,15 +67,15 @@ func (r *ingestKeyRecord) shown(key string) (IngestKey, error) {
 	}, err
 }
 
-func (o *Orgs) checkWanted(w WantedKey) error {
+func (o *Orgs) checkWantedKey(w WantedKey) error {
 	if err := checkName(w.Name); err != nil {
 		return err
 	}
-	if w.ExpiresAt != 0 && w.ExpiresAt <= o.now() {
+	if w.ExpiresAt != 0 && w.ExpiresAt <= o.currentTime() {
 		return fault.New(fault.Invalid, "expires_at must be in the future")
 	}
 	if w.Scopes&^AllScopes != 0 {
-		return errScopes()
+		return errMalformedScopes()
 	}
 	return checkAgents(w.Agents)
 }
@@ -86,18 +86,18 @@ func (o *Orgs) NewIngestKey(ctx context.Context, t id.Tenant, principal string, 
 	fail := func(err error) (storage.Change, IngestKey, Token, error) {
 		return storage.Change{}, IngestKey{}, Token{}, err
 	}
-	if err := o.checkWanted(w); err != nil {
+	if err := o.checkWantedKey(w); err != nil {
 		return fail(err)
 	}
 	if w.Scopes == 0 {
 		w.Scopes = AllScopes
 	}
-	token, key := newToken(o.env)
+	token, key := generateToken(o.env)
 	r := ingestKeyRecord{
-		Name: w.Name, Prefix: token.prefix(), Hash: token.hash(), Scopes: w.Scopes.Names(), Agents: w.Agents,
-		CreatedAt: o.now(), CreatedBy: principal, ExpiresAt: w.ExpiresAt,
+		Name: w.Name, Prefix: token.shownPrefix(), Hash: token.hashToken(), Scopes: w.Scopes.Names(), Agents: w.Agents,
+		CreatedAt: o.currentTime(), CreatedBy: principal, ExpiresAt: w.ExpiresAt,
 	}
-	shown, err := r.shown(key)
+	shown, err := r.toIngestKey(key)
 	if err != nil {
 		return fail(err)
 	}
@@ -119,7 +119,7 @@ func (o *Orgs) claimIngestKey(ctx context.Context, t id.Tenant, key string) erro
 	}
 	err = o.records.Write(ctx, id.Service, []storage.Change{{Kind: kindIngestKeyClaim, Key: key, Value: value}})
 	if err != nil {
-		return unreadable("claim ingest key", err)
+		return errUnreadable("claim ingest key", err)
 	}
 	return nil
 }
@@ -128,10 +128,10 @@ func (o *Orgs) claimIngestKey(ctx context.Context, t id.Tenant, key string) erro
 // The token is not kept. fault.Invalid; fault.Conflict for an organization that has as many
 // as its plan allows; fault.RateLimited for changes that come too fast.
 func (o *Orgs) CreateIngestKey(ctx context.Context, t id.Tenant, principal string, w WantedKey) (IngestKey, Token, error) {
-	if err := o.checkWanted(w); err != nil {
+	if err := o.checkWantedKey(w); err != nil {
 		return IngestKey{}, Token{}, err
 	}
-	if err := o.checkExist(ctx, t, w.Agents); err != nil {
+	if err := o.checkAgentsExist(ctx, t, w.Agents); err != nil {
 		return IngestKey{}, Token{}, err
 	}
 	if _, err := o.countIngestKey(ctx, t); err != nil { // before anything is claimed
@@ -141,9 +141,9 @@ func (o *Orgs) CreateIngestKey(ctx context.Context, t id.Tenant, principal strin
 	if err != nil {
 		return IngestKey{}, Token{}, err
 	}
-	_, err = o.notary.State(ctx, t, principal, func(ctx context.Context, _ *log.State) (sysevent.Act, error) {
+	_, err = o.events.Append(ctx, t, principal, func(ctx context.Context, _ *log.State) (sysevent.Change, error) {
 		counted, err := o.countIngestKey(ctx, t)
-		return keyAct(sysevent.IngestKeyCreated, key, append(counted, change)...), err
+		return keyChange(sysevent.IngestKeyCreated, key, append(counted, change)...), err
 	})
 	if err != nil {
 		return IngestKey{}, Token{}, err
@@ -151,8 +151,8 @@ func (o *Orgs) CreateIngestKey(ctx context.Context, t id.Tenant, principal strin
 	return key, token, nil
 }
 
-func keyAct(kind sysevent.Kind, key IngestKey, changes ...storage.Change) sysevent.Act {
-	return sysevent.Act{
+func keyChange(kind sysevent.Kind, key IngestKey, changes ...storage.Change) sysevent.Change {
+	return sysevent.Change{
 		Statements: []sysevent.Statement{{Kind: kind, Payload: map[string]any{
 			"key_id": key.ID, "name": key.Name, "scopes": key.Scopes.Names(),
 		}}},
@@ -166,7 +166,7 @@ func (o *Orgs) ListIngestKeys(ctx context.Context, t id.Tenant) ([]IngestKey, er
 	keys := []IngestKey{}
 	for r, err := range records.Scan(ctx, o.records, t, kindIngestKey, records.Range{}, 0) {
 		if err != nil {
-			return nil, unreadable("list ingest keys", err)
+			return nil, errUnreadable("list ingest keys", err)
 		}
 		key, _, err := decodeIngestKey(r)
 		if err != nil {
@@ -184,11 +184,11 @@ func (o *Orgs) ListIngestKeys(ctx context.Context, t id.Tenant) ([]IngestKey, er
 // over; fault.NotFound when it has none of that id.
 func (o *Orgs) IngestKey(ctx context.Context, t id.Tenant, keyID string) (IngestKey, error) {
 	r, err := o.records.Get(ctx, t, kindIngestKey, keyID)
-	if absent(err) {
+	if isAbsent(err) {
 		return IngestKey{}, errNotFound()
 	}
 	if err != nil {
-		return IngestKey{}, unreadable("read ingest key", err)
+		return IngestKey{}, errUnreadable("read ingest key", err)
 	}
 	key, _, err := decodeIngestKey(r)
 	return key, err
@@ -197,11 +197,11 @@ func (o *Orgs) IngestKey(ctx context.Context, t id.Tenant, keyID string) (Ingest
 func decodeIngestKey(r storage.Record) (IngestKey, *ingestKeyRecord, error) {
 	var stored ingestKeyRecord
 	if err := json.Unmarshal(r.Value, &stored); err != nil {
-		return IngestKey{}, nil, unreadable("decode ingest key", err)
+		return IngestKey{}, nil, errUnreadable("decode ingest key", err)
 	}
-	key, err := stored.shown(r.Key)
+	key, err := stored.toIngestKey(r.Key)
 	if err != nil {
-		return IngestKey{}, nil, unreadable("decode ingest key", err)
+		return IngestKey{}, nil, errUnreadable("decode ingest key", err)
 	}
 	return key, &stored, nil
 }
@@ -211,28 +211,28 @@ func decodeIngestKey(r storage.Record) (IngestKey, *ingestKeyRecord, error) {
 // fault.NotFound when the organization has no such key.
 func (o *Orgs) RevokeIngestKey(ctx context.Context, t id.Tenant, principal, keyID string) error {
 	var hash id.Hash
-	_, err := o.notary.State(ctx, t, principal, func(ctx context.Context, _ *log.State) (sysevent.Act, error) {
+	_, err := o.events.Append(ctx, t, principal, func(ctx context.Context, _ *log.State) (sysevent.Change, error) {
 		r, err := o.records.Get(ctx, t, kindIngestKey, keyID)
-		if absent(err) {
-			return sysevent.Act{}, errNotFound()
+		if isAbsent(err) {
+			return sysevent.Change{}, errNotFound()
 		}
 		if err != nil {
-			return sysevent.Act{}, unreadable("revoke ingest key", err)
+			return sysevent.Change{}, errUnreadable("revoke ingest key", err)
 		}
 		key, stored, err := decodeIngestKey(r)
 		if err != nil {
-			return sysevent.Act{}, err
+			return sysevent.Change{}, err
 		}
 		if stored.RevokedAt != 0 {
-			return sysevent.Act{}, errUnchanged
+			return sysevent.Change{}, errUnchanged
 		}
-		stored.RevokedAt, hash = o.now(), stored.Hash
+		stored.RevokedAt, hash = o.currentTime(), stored.Hash
 		value, err := json.Marshal(stored)
 		if err != nil {
-			return sysevent.Act{}, err
+			return sysevent.Change{}, err
 		}
-		counted, err := o.quota.End(ctx, t, ingestKeysOf())
-		return keyAct(sysevent.IngestKeyRevoked, key, storage.Change{Kind: kindIngestKey, Key: keyID, Value: value, If: r.Version}, counted), err
+		counted, err := o.quota.End(ctx, t, ingestKeyResource())
+		return keyChange(sysevent.IngestKeyRevoked, key, storage.Change{Kind: kindIngestKey, Key: keyID, Value: value, If: r.Version}, counted), err
 	})
 	o.callers.Drop(hash)
 	if errors.Is(err, errUnchanged) {

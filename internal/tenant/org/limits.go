@@ -27,18 +27,18 @@ func LimitNames() []Limit {
 	return []Limit{AgentsLimit, IngestKeysLimit, PoliciesLimit, PolicyVersionsLimit, StatementsPerMinute}
 }
 
-// most is the greatest value of a limit.
-func (l Limit) most() uint64 {
+// mostAllowed is the greatest value of a limit.
+func (l Limit) mostAllowed() uint64 {
 	if l == StatementsPerMinute {
 		return quota.MaxStatementsPerMinute
 	}
 	return maxThings
 }
 
-// check looks at a value of an organization's own limit; nil is the plan's.
-func (l Limit) check(n *uint64) error {
-	if n != nil && (*n < 1 || *n > l.most()) {
-		return fault.New(fault.Invalid, fmt.Sprintf("%s must be 1 to %d, or null for the plan's", l, l.most()))
+// checkValue looks at a value of an organization's own limit; nil is the plan's.
+func (l Limit) checkValue(n *uint64) error {
+	if n != nil && (*n < 1 || *n > l.mostAllowed()) {
+		return fault.New(fault.Invalid, fmt.Sprintf("%s must be 1 to %d, or null for the plan's", l, l.mostAllowed()))
 	}
 	return nil
 }
@@ -60,8 +60,8 @@ func (l Limit) Of(all *quota.Limits) *uint64 {
 	return nil
 }
 
-// changeLimits returns own limits after a patch, and the names of those that change.
-func changeLimits(own map[Limit]uint64, patch map[Limit]*uint64) (after map[Limit]uint64, names []string) {
+// applyLimits returns own limits after a patch, and the names of those that change.
+func applyLimits(own map[Limit]uint64, patch map[Limit]*uint64) (after map[Limit]uint64, names []string) {
 	after = maps.Clone(own)
 	for _, name := range LimitNames() {
 		to, given := patch[name]
@@ -81,17 +81,17 @@ func changeLimits(own map[Limit]uint64, patch map[Limit]*uint64) (after map[Limi
 	return after, names
 }
 
-// Cap returns how many counted events the organization may add in a month: its
+// EventsPerMonth returns how many counted events the organization may add in a month: its
 // own limit, else its plan's; 0 means no cap.
-func (o *Orgs) Cap(s *Settings) uint64 {
+func (o *Orgs) EventsPerMonth(s *Settings) uint64 {
 	if s.EventsPerMonth != nil {
 		return *s.EventsPerMonth
 	}
 	return o.plans[s.Plan].EventsPerMonth
 }
 
-// limits are those of the organization's plan, with its own in their places.
-func (o *Orgs) limits(s *Settings) quota.Limits {
+// readLimits are those of the organization's plan, with its own in their places.
+func (o *Orgs) readLimits(s *Settings) quota.Limits {
 	all := o.plans[s.Plan].Limits
 	for name, own := range s.Own {
 		if place := name.Of(&all); place != nil {
@@ -104,9 +104,9 @@ func (o *Orgs) limits(s *Settings) quota.Limits {
 // Limits returns the bounds of an organization as they are now; errors are those of
 // Settings.
 func (o *Orgs) Limits(ctx context.Context, t id.Tenant) (quota.Limits, error) {
-	s, err := o.Current(ctx, t)
+	s, err := o.CurrentSettings(ctx, t)
 	if err != nil {
 		return quota.Limits{}, err
 	}
-	return o.limits(s), nil
+	return o.readLimits(s), nil
 }

@@ -20,29 +20,29 @@ const (
 // From on both sign. Events may come in meanwhile. fault.Conflict while two keys
 // sign; other errors are those of the notary.
 func (o *Orgs) RotateLogKey(ctx context.Context, t id.Tenant, principal string) (log.LogKey, error) {
-	key, size, err := o.rekey(ctx, t, principal, logKeyCreated, o.ledgers.RotateLogKey)
+	key, size, err := o.changeLogKey(ctx, t, principal, logKeyCreated, o.ledgers.RotateLogKey)
 	return log.LogKey{Verifier: key.Verifier, From: size, To: log.NoEnd}, err
 }
 
 // RetireLogKey ends the overlap of a rotation and returns the older key, which signs
 // no tree of the size To or more. fault.Conflict when one key signs alone.
 func (o *Orgs) RetireLogKey(ctx context.Context, t id.Tenant, principal string) (log.LogKey, error) {
-	key, size, err := o.rekey(ctx, t, principal, logKeyRetired, o.ledgers.RetireLogKey)
+	key, size, err := o.changeLogKey(ctx, t, principal, logKeyRetired, o.ledgers.RetireLogKey)
 	return log.LogKey{Verifier: key.Verifier, From: key.From, To: size}, err
 }
 
-// rekey states a change of the log's keys and returns the key that it is about, with
+// changeLogKey states a change of the log's keys and returns the key that it is about, with
 // the size of the tree in which that landed.
-func (o *Orgs) rekey(ctx context.Context, t id.Tenant, principal, transition string,
+func (o *Orgs) changeLogKey(ctx context.Context, t id.Tenant, principal, transition string,
 	change func(context.Context, *log.State) (*log.KeyChange, error),
 ) (key log.KeyChange, size id.Index, err error) {
-	receipts, err := o.notary.State(ctx, t, principal, func(ctx context.Context, s *log.State) (sysevent.Act, error) {
+	receipts, err := o.events.Append(ctx, t, principal, func(ctx context.Context, s *log.State) (sysevent.Change, error) {
 		made, err := change(ctx, s)
 		if err != nil {
-			return sysevent.Act{}, err
+			return sysevent.Change{}, err
 		}
 		key = *made
-		return sysevent.Act{Keys: made, Statements: []sysevent.Statement{{Kind: sysevent.LogKey, Payload: map[string]any{
+		return sysevent.Change{Keys: made, Statements: []sysevent.Statement{{Kind: sysevent.LogKey, Payload: map[string]any{
 			"vkey": made.Verifier.String(), "transition": transition,
 		}}}}, nil
 	})

@@ -31,13 +31,13 @@ func checkLimit(n uint64) error {
 // form of a UUID, which names organizations elsewhere.
 func ParseSlug(s string) (id.Slug, error) {
 	_, err := id.ParseOrganization(s)
-	if !validSlug(s) || err == nil {
+	if !isValidSlug(s) || err == nil {
 		return "", fault.New(fault.Invalid, "slug must be 3 to 63 of a-z, 0-9 and single hyphens inside, and not a UUID")
 	}
 	return id.Slug(s), nil
 }
 
-func validSlug(s string) bool {
+func isValidSlug(s string) bool {
 	hyphen := true // as if one stood before, so none may begin
 	for i := range len(s) {
 		c := s[i]

@@ -52,7 +52,7 @@ type Agents interface {
 // Options configure New. Records, Notary and Ledgers are required.
 type Options struct {
 	Records storage.RecordStore
-	Notary  *sysevent.Notary
+	Events  *sysevent.Appender
 	Ledgers Ledgers
 
 	Witnesses WitnessRules // which witnesses may be named; default: none
@@ -79,7 +79,7 @@ const (
 // Orgs is all organizations of a store. Its methods may be called concurrently.
 type Orgs struct {
 	records storage.RecordStore
-	notary  *sysevent.Notary
+	events  *sysevent.Appender
 	ledgers Ledgers
 	quota   *quota.Quota
 	agents  Agents // nil: there are none
@@ -111,7 +111,7 @@ func New(o Options) (*Orgs, error) {
 	if o.Plans == nil {
 		o.Plans = DefaultPlans()
 	}
-	plans, err := catalogue(o.Plans)
+	plans, err := indexPlans(o.Plans)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func New(o Options) (*Orgs, error) {
 		return nil, errors.New("organizations: environment of ingest keys must be 1 to 16 of a-z 0-9")
 	}
 	all := &Orgs{
-		records: o.Records, notary: o.Notary, ledgers: o.Ledgers, quota: o.Quota, agents: o.Agents, rules: o.Witnesses, plans: plans, env: o.Environment, clock: o.Clock,
+		records: o.Records, events: o.Events, ledgers: o.Ledgers, quota: o.Quota, agents: o.Agents, rules: o.Witnesses, plans: plans, env: o.Environment, clock: o.Clock,
 		settings: cache.NewLoading(cache.LoadingOptions[id.Tenant, *Settings]{MaxAge: cache.Forever, Limit: int64(o.Cached)}),
 		callers:  cache.NewLoading(cache.LoadingOptions[id.Hash, *ingestKeyCaller]{MaxAge: callerAge, Stale: staleCaller, Limit: int64(o.Cached), Clock: o.Clock}),
 		slugs:    cache.NewLoading(cache.LoadingOptions[id.Slug, id.Tenant]{MaxAge: cache.Forever, Limit: int64(o.Cached), Clock: o.Clock}),
@@ -132,18 +132,18 @@ func New(o Options) (*Orgs, error) {
 	return all, nil
 }
 
-func (o *Orgs) now() id.Instant { return id.InstantOf(o.clock()) }
+func (o *Orgs) currentTime() id.Instant { return id.InstantOf(o.clock()) }
 
 // errUnchanged ends an act that would state nothing.
 var errUnchanged = errors.New("nothing changes")
 
 func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 
-// unreadable wraps an error of the store: nothing can be said about an
+// errUnreadable wraps an error of the store: nothing can be said about an
 // organization that can't be read.
-func unreadable(step string, err error) error {
+func errUnreadable(step string, err error) error {
 	return records.Unreadable("The organization can't be read", step, err)
 }
 
-// absent reports whether a read found positively nothing.
-func absent(err error) bool { return errors.Is(err, storage.ErrNotFound) }
+// isAbsent reports whether a read found positively nothing.
+func isAbsent(err error) bool { return errors.Is(err, storage.ErrNotFound) }

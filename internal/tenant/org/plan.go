@@ -34,11 +34,11 @@ func DefaultLimits() quota.Limits {
 	return quota.Limits{Agents: 100_000, IngestKeys: 10_000, Policies: 1_000, PolicyVersions: 10_000, StatementsPerMinute: 6_000}
 }
 
-// catalogue checks plans and returns them by name.
-func catalogue(plans []Plan) (map[string]Plan, error) {
+// indexPlans checks plans and returns them by name.
+func indexPlans(plans []Plan) (map[string]Plan, error) {
 	byName := make(map[string]Plan, len(plans))
 	for _, p := range plans {
-		if !validPlan(p.Name) {
+		if !isValidPlan(p.Name) {
 			return nil, fmt.Errorf("plans: %q is not a plan's name", p.Name)
 		}
 		if _, twice := byName[p.Name]; twice {
@@ -55,7 +55,7 @@ func catalogue(plans []Plan) (map[string]Plan, error) {
 	return byName, nil
 }
 
-func validPlan(s string) bool {
+func isValidPlan(s string) bool {
 	for i := range len(s) {
 		c := s[i]
 		if (c < 'a' || c > 'z') && (i == 0 || (c < '0' || c > '9') && c != '_' && c != '-') {
@@ -97,15 +97,15 @@ func (o *Orgs) PlanUsage(ctx context.Context, t id.Tenant) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	now := max(o.now(), s.LastReceived())
+	now := max(o.currentTime(), s.LastReceived())
 	year, month, _ := now.Time().Date()
 	u := Usage{
-		Plan: settings.Plan, EventsThisMonth: s.Used(now), EventsPerMonth: o.Cap(settings), Month: now.Time().Format("2006-01"),
-		ResetsAt: id.InstantOf(time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC)), Limits: o.limits(settings),
+		Plan: settings.Plan, EventsThisMonth: s.Used(now), EventsPerMonth: o.EventsPerMonth(settings), Month: now.Time().Format("2006-01"),
+		ResetsAt: id.InstantOf(time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC)), Limits: o.readLimits(settings),
 	}
-	if u.IngestKeys, err = o.quota.Count(ctx, t, ingestKeysOf()); err != nil {
+	if u.IngestKeys, err = o.quota.Count(ctx, t, ingestKeyResource()); err != nil {
 		return Usage{}, err
 	}
-	u.Paced, err = o.quota.Paced(ctx, t)
+	u.Paced, err = o.quota.CountedStatements(ctx, t)
 	return u, err
 }

@@ -44,24 +44,24 @@ func ParseScopes(names []string) (Scopes, error) {
 	}
 	var set Scopes
 	for _, name := range names {
-		one := scopeSet(name)
+		one := parseScopeSet(name)
 		if one == 0 || set&one != 0 {
-			return 0, errScopes()
+			return 0, errMalformedScopes()
 		}
 		set |= one
 	}
 	if set == 0 {
-		return 0, errScopes()
+		return 0, errMalformedScopes()
 	}
 	return set, nil
 }
 
-func errScopes() error {
+func errMalformedScopes() error {
 	return fault.New(fault.Invalid, "scopes must be some of events, evaluate, approvals and workflows")
 }
 
-// scopeSet returns the set of one scope, empty when it is not known.
-func scopeSet(name string) Scopes {
+// parseScopeSet returns the set of one scope, empty when it is not known.
+func parseScopeSet(name string) Scopes {
 	for s := range scopeCount {
 		if s.String() == name {
 			return 1 << s

@@ -59,8 +59,8 @@ type settingsRecord struct {
 // voidValue is the value of the record of a handle that is given up.
 const voidValue = `{"void":true}`
 
-// digest is SHA-256 of the JCS of the part that may change.
-func (s settingsRecord) digest() (id.Hash, error) {
+// digestSettings is SHA-256 of the JCS of the part that may change.
+func (s settingsRecord) digestSettings() (id.Hash, error) {
 	canonical, err := jcs.Marshal(s)
 	if err != nil {
 		return id.Hash{}, fmt.Errorf("digest of settings: %w", err)
@@ -68,9 +68,9 @@ func (s settingsRecord) digest() (id.Hash, error) {
 	return sha256.Sum256(canonical), nil
 }
 
-// record reads the organization behind a handle; storage.ErrNotFound (wrapped)
+// readRecord reads the organization behind a handle; storage.ErrNotFound (wrapped)
 // when there is none.
-func (o *Orgs) record(ctx context.Context, t id.Tenant) (orgRecord, uint64, error) {
+func (o *Orgs) readRecord(ctx context.Context, t id.Tenant) (orgRecord, uint64, error) {
 	r, err := o.records.Get(ctx, t, kindOrg, "")
 	if err != nil {
 		return orgRecord{}, 0, err
@@ -95,25 +95,25 @@ func (o *Orgs) Settings(ctx context.Context, s *log.State) (*Settings, error) {
 		return o.readSettings(ctx, identity)
 	})
 	if err != nil {
-		return nil, unreadable("read settings", err)
+		return nil, errUnreadable("read settings", err)
 	}
 	return known, nil
 }
 
 func (o *Orgs) readSettings(ctx context.Context, identity *log.Identity) (*Settings, error) {
-	stored, _, err := o.record(ctx, identity.Tenant)
+	stored, _, err := o.readRecord(ctx, identity.Tenant)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := o.plans[stored.Plan]; !ok {
 		return nil, errors.New("plan is not in the catalogue: " + stored.Plan)
 	}
-	return settingsOf(identity, stored), nil
+	return makeSettings(identity, stored), nil
 }
 
-// Current returns the settings of an organization as they are now; errors are those
+// CurrentSettings returns the settings of an organization as they are now; errors are those
 // of Settings.
-func (o *Orgs) Current(ctx context.Context, t id.Tenant) (*Settings, error) {
+func (o *Orgs) CurrentSettings(ctx context.Context, t id.Tenant) (*Settings, error) {
 	s, err := o.ledgers.State(ctx, t)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (o *Orgs) Fault(ctx context.Context, t id.Tenant) (log.Level, error) {
 	return s.Fault().Level, nil
 }
 
-func settingsOf(identity *log.Identity, r orgRecord) *Settings {
+func makeSettings(identity *log.Identity, r orgRecord) *Settings {
 	return &Settings{
 		Tenant: identity.Tenant, ID: identity.Organization, Origin: identity.Origin, CreatedAt: identity.CreatedAt,
 		Slug: r.Slug, Name: r.Name, Plan: r.Plan, Active: r.Active,
@@ -147,9 +147,9 @@ func (o *Orgs) Disclosure(ctx context.Context, s *log.State) (id.Disclosure, err
 	if known, found := o.settings.Lookup(t, s.ConfigVersion()); found {
 		return known.Disclosure, nil
 	}
-	stored, _, err := o.record(ctx, t)
+	stored, _, err := o.readRecord(ctx, t)
 	if err != nil {
-		return 0, unreadable("read settings", err)
+		return 0, errUnreadable("read settings", err)
 	}
 	return stored.Disclosure, nil
 }
@@ -164,9 +164,9 @@ func (o *Orgs) Active(ctx context.Context, t id.Tenant) (bool, error) {
 	if known, found := o.settings.Lookup(t, s.ConfigVersion()); found {
 		return known.Active, nil
 	}
-	stored, _, err := o.record(ctx, t)
+	stored, _, err := o.readRecord(ctx, t)
 	if err != nil {
-		return false, unreadable("read settings", err)
+		return false, errUnreadable("read settings", err)
 	}
 	return stored.Active, nil
 }

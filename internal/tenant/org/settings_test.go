@@ -59,7 +59,7 @@ func TestChangeIsStated(t *testing.T) {
 	if fresh := w.settings(red); *fresh.EventsPerMonth != 7 || fresh.Name != name || fresh.Active || fresh.Disclosure != full || fresh.Plan != plan {
 		t.Errorf("got %+v", fresh)
 	}
-	if got.Name != name || w.orgs.Cap(got) != 7 {
+	if got.Name != name || w.orgs.EventsPerMonth(got) != 7 {
 		t.Errorf("returned %+v", got)
 	}
 	if other := w.settings(blue); other.Name != "BLUE" || !other.Active {
@@ -108,7 +108,7 @@ func TestLimitOverridesPlan(t *testing.T) {
 	} {
 		enterprise := org.DefaultPlan
 		w.change(red, org.Patch{Plan: &enterprise, EventsPerMonth: &none})
-		if got := w.orgs.Cap(w.change(red, step.patch)); got != step.want {
+		if got := w.orgs.EventsPerMonth(w.change(red, step.patch)); got != step.want {
 			t.Errorf("%s: got %d, want %d", name, got, step.want)
 		}
 	}
@@ -224,7 +224,7 @@ func TestNewRefuses(t *testing.T) {
 		"environment":       {Environment: "prod_1"},
 		"environment, long": {Environment: "aaaaaaaaaaaaaaaaa"},
 	} {
-		o.Records, o.Notary, o.Ledgers = w.Store, w.Notary, w.Ledgers
+		o.Records, o.Events, o.Ledgers = w.Store, w.Notary, w.Ledgers
 		if _, err := org.New(o); err == nil {
 			t.Errorf("%s: accepted", name)
 		}

@@ -35,11 +35,11 @@ const (
 // Token in a field of its own, calls no method and prints what it finds.
 type Token struct{ text func() string }
 
-// newToken makes a random token and the id in it.
-func newToken(env string) (Token, string) {
+// generateToken makes a random token and the id in it.
+func generateToken(env string) (Token, string) {
 	key := randomText(1)
 	text := tokenPrefix + "_" + env + "_" + key + "_" + randomText(2)
-	text += checksum(text)
+	text += tokenChecksum(text)
 	return Token{func() string { return text }}, key
 }
 
@@ -52,7 +52,7 @@ func randomText(n int) string {
 	return b.String()
 }
 
-func checksum(s string) string {
+func tokenChecksum(s string) string {
 	var crc [crcSize / 2]byte
 	var digits [crcSize]byte
 	binary.BigEndian.PutUint32(crc[:], crc32.ChecksumIEEE([]byte(s)))
@@ -71,14 +71,14 @@ func parseToken(s string) (key string, ok bool) {
 	if prefix != tokenPrefix || !validEnvironment(env) {
 		return "", false
 	}
-	if len(key) != idSize || len(secret) != secretSize+crcSize || !base32(key) || !base32(secret[:secretSize]) {
+	if len(key) != idSize || len(secret) != secretSize+crcSize || !encodeBase32(key) || !encodeBase32(secret[:secretSize]) {
 		return "", false
 	}
 	body := len(s) - crcSize
-	return key, checksum(s[:body]) == s[body:]
+	return key, tokenChecksum(s[:body]) == s[body:]
 }
 
-func base32(s string) bool {
+func encodeBase32(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < 'a' || c > 'z') && (c < '2' || c > '7') {
 			return false
@@ -96,21 +96,21 @@ func (t Token) Reveal() string {
 	return t.text()
 }
 
-// prefix is the part that may be shown for ever.
-func (t Token) prefix() string {
+// shownPrefix is the part that may be shown for ever.
+func (t Token) shownPrefix() string {
 	text := t.Reveal()
 	return text[:max(0, len(text)-secretSize-crcSize-1)]
 }
 
-func (t Token) hash() id.Hash { return tokenHash(t.Reveal()) }
+func (t Token) hashToken() id.Hash { return hashTokenText(t.Reveal()) }
 
-func tokenHash(s string) id.Hash {
+func hashTokenText(s string) id.Hash {
 	var onStack [maxToken]byte
 	return sha256.Sum256(append(onStack[:0], s...))
 }
 
 // String, LogValue and Format give the public part.
-func (t Token) String() string { return t.prefix() + "_[secret]" }
+func (t Token) String() string { return t.shownPrefix() + "_[secret]" }
 
 // LogValue implements slog.LogValuer.
 func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }

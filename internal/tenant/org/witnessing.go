@@ -34,12 +34,12 @@ func (o *Orgs) checkWitnessing(w Witnessing) error {
 // Witnessing reads an organization's wish about witnesses, without its ledger;
 // fault.NotFound when there is none.
 func (o *Orgs) Witnessing(ctx context.Context, t id.Tenant) (Witnessing, error) {
-	stored, _, err := o.record(ctx, t)
-	if absent(err) {
+	stored, _, err := o.readRecord(ctx, t)
+	if isAbsent(err) {
 		return Witnessing{}, errNotFound()
 	}
 	if err != nil {
-		return Witnessing{}, unreadable("read witnesses", err)
+		return Witnessing{}, errUnreadable("read witnesses", err)
 	}
 	return stored.Witnessing, nil
 }

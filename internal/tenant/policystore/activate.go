@@ -21,11 +21,11 @@ import (
 // fault.NotFound; fault.Conflict when the newest version is not a draft, or its
 // own tests do not pass; fault.Invalid when it is beyond what a policy may cost that is
 // saved now; fault.RateLimited for changes that come too fast.
-func (b *Rulebook) Activate(ctx context.Context, t id.Tenant, principal, policyID string) (Version, error) {
+func (b *Policies) Activate(ctx context.Context, t id.Tenant, principal, policyID string) (Version, error) {
 	var activated Version
-	_, err := b.notary.State(ctx, t, principal, func(ctx context.Context, _ *log.State) (sysevent.Act, error) {
-		return retry(func() (sysevent.Act, error) {
-			act, v, err := b.activation(ctx, t, policyID)
+	_, err := b.events.Append(ctx, t, principal, func(ctx context.Context, _ *log.State) (sysevent.Change, error) {
+		return retryStale(func() (sysevent.Change, error) {
+			act, v, err := b.prepareActivation(ctx, t, policyID)
 			activated = v
 			return act, err
 		})
@@ -36,30 +36,30 @@ func (b *Rulebook) Activate(ctx context.Context, t id.Tenant, principal, policyI
 	return activated, nil
 }
 
-// activation returns the act of an activation and the version as it will be.
-func (b *Rulebook) activation(ctx context.Context, t id.Tenant, policyID string) (act sysevent.Act, v Version, err error) {
-	p, err := b.policy(ctx, t, policyID)
+// prepareActivation returns the act of an activation and the version as it will be.
+func (b *Policies) prepareActivation(ctx context.Context, t id.Tenant, policyID string) (act sysevent.Change, v Version, err error) {
+	p, err := b.readPolicy(ctx, t, policyID)
 	if err != nil {
 		return act, v, err
 	}
 	if !p.Value.Draft {
-		return act, v, fault.New(fault.Conflict, "The newest version of the policy is "+string(p.Value.state(p.Value.Newest))+" already: change it first")
+		return act, v, fault.New(fault.Conflict, "The newest version of the policy is "+string(p.Value.newestState(p.Value.Newest))+" already: change it first")
 	}
 	active, err := b.stores.active.Get(ctx, t, "")
 	if err != nil {
 		return act, v, err
 	}
-	c := changes{now: b.now()}
+	c := changes{now: b.currentTime()}
 	if active.Version != 0 {
-		if err := b.archive(ctx, t, &c, &active.Value, policyID); err != nil {
+		if err := b.archiveActive(ctx, t, &c, &active.Value, policyID); err != nil {
 			return act, v, err
 		}
 	}
-	if c.records, err = b.pace(ctx, t, c.records); err != nil { // before the work
+	if c.records, err = b.countStatement(ctx, t, c.records); err != nil { // before the work
 		return act, v, err
 	}
-	v, err = b.promote(ctx, t, &c, &p, &active, policyID)
-	return sysevent.Act{Statements: c.statements, Changes: c.records}, v, err
+	v, err = b.promoteDraft(ctx, t, &c, &p, &active, policyID)
+	return sysevent.Change{Statements: c.statements, Changes: c.records}, v, err
 }
 
 // changes gathers one act.
@@ -69,77 +69,77 @@ type changes struct {
 	records    []storage.Change
 }
 
-func (c *changes) state(kind sysevent.Kind, a *activeRecord) {
+func (c *changes) addStatement(kind sysevent.Kind, a *activeRecord) {
 	c.statements = append(c.statements, sysevent.Statement{Kind: kind, Payload: map[string]any{
 		"policy_id": a.PolicyID, "policy_version": a.Version, "policy_digest": a.Digest,
 	}})
 }
 
-// put adds a record, as the return values of records.Store.Put.
-func (c *changes) put(r storage.Change, err error) error {
+// addChange adds a record, as the return values of records.Store.Put.
+func (c *changes) addChange(r storage.Change, err error) error {
 	if err == nil {
 		c.records = append(c.records, r)
 	}
 	return err
 }
 
-// archive ends the active version, to make room for one of policyID. That
+// archiveActive ends the active version, to make room for one of policyID. That
 // policy's own record is left to promote.
-func (b *Rulebook) archive(ctx context.Context, t id.Tenant, c *changes, active *activeRecord, policyID string) error {
-	v, err := b.version(ctx, t, active.PolicyID, active.Version)
+func (b *Policies) archiveActive(ctx context.Context, t id.Tenant, c *changes, active *activeRecord, policyID string) error {
+	v, err := b.readVersion(ctx, t, active.PolicyID, active.Version)
 	if err != nil {
 		return err
 	}
 	v.Value.ArchivedAt = c.now
-	if err := c.put(b.stores.versions.Put(v)); err != nil {
+	if err := c.addChange(b.stores.versions.Put(v)); err != nil {
 		return err
 	}
-	c.state(sysevent.PolicyArchived, active)
+	c.addStatement(sysevent.PolicyArchived, active)
 	if active.PolicyID == policyID {
 		return nil
 	}
-	other, err := b.policy(ctx, t, active.PolicyID)
+	other, err := b.readPolicy(ctx, t, active.PolicyID)
 	if err != nil {
 		return err
 	}
 	other.Value.Active, other.Value.UpdatedAt = 0, c.now
-	return c.put(b.stores.policies.Put(other))
+	return c.addChange(b.stores.policies.Put(other))
 }
 
-// promote makes the draft of p the active version.
-func (b *Rulebook) promote(ctx context.Context, t id.Tenant, c *changes, p *records.Versioned[policyRecord], active *records.Versioned[activeRecord], policyID string) (Version, error) {
+// promoteDraft makes the draft of p the active version.
+func (b *Policies) promoteDraft(ctx context.Context, t id.Tenant, c *changes, p *records.Versioned[policyRecord], active *records.Versioned[activeRecord], policyID string) (Version, error) {
 	number := p.Value.Newest
-	v, err := b.version(ctx, t, policyID, number)
+	v, err := b.readVersion(ctx, t, policyID, number)
 	if err != nil {
 		return Version{}, err
 	}
-	if err := runTests(ctx, &v.Value); err != nil { // in the turn of the act
+	if err := runPolicyTests(ctx, &v.Value); err != nil { // in the turn of the act
 		return Version{}, err
 	}
 	p.Value.Draft, p.Value.Active, p.Value.UpdatedAt = false, number, c.now
 	v.Value.ActivatedAt = c.now
-	activated, err := whole(policyID, number, &p.Value, &v.Value)
+	activated, err := isWholeNumber(policyID, number, &p.Value, &v.Value)
 	if err != nil {
 		return Version{}, err
 	}
 	active.Value = activeRecord{PolicyID: policyID, Version: number, Digest: activated.Digest}
-	c.state(sysevent.PolicyActivated, &active.Value)
-	if err := c.put(b.stores.versions.Put(v)); err != nil {
+	c.addStatement(sysevent.PolicyActivated, &active.Value)
+	if err := c.addChange(b.stores.versions.Put(v)); err != nil {
 		return Version{}, err
 	}
-	if err := c.put(b.stores.policies.Put(*p)); err != nil {
+	if err := c.addChange(b.stores.policies.Put(*p)); err != nil {
 		return Version{}, err
 	}
-	return activated, c.put(b.stores.active.Put(*active))
+	return activated, c.addChange(b.stores.active.Put(*active))
 }
 
 // shownFailures is how many failures of tests an error tells.
 const shownFailures = 5
 
-// runTests refuses a version whose tests do not pass, and a draft of before that is
+// runPolicyTests refuses a version whose tests do not pass, and a draft of before that is
 // beyond the bounds of today.
-func runTests(ctx context.Context, v *versionRecord) error {
-	document, err := v.document()
+func runPolicyTests(ctx context.Context, v *versionRecord) error {
+	document, err := v.parseDocument()
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func runTests(ctx context.Context, v *versionRecord) error {
 		return err
 	}
 	if err != nil {
-		return unreadable("compile draft", err)
+		return errUnreadable("compile draft", err)
 	}
 	failures, err := compiled.RunTests(ctx, document.Tests)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // Active returns the policy that is active as of the config version of s or
 // later; nil, nil when it is certain that none is. All errors are
 // fault.Unavailable: then nothing may be allowed.
-func (b *Rulebook) Active(ctx context.Context, s *log.State) (*policy.Compiled, error) {
+func (b *Policies) Active(ctx context.Context, s *log.State) (*policy.Compiled, error) {
 	t, version := s.Identity().Tenant, s.ConfigVersion()
 	if compiled, found := b.active.Lookup(t, version); found {
 		return compiled, nil
@@ -28,18 +28,18 @@ func (b *Rulebook) Active(ctx context.Context, s *log.State) (*policy.Compiled, 
 // readTime bounds the reading and compiling of a policy.
 const readTime = 20 * time.Second
 
-func (b *Rulebook) loadActive(ctx context.Context, t id.Tenant, version uint64) (*policy.Compiled, error) {
+func (b *Policies) loadActive(ctx context.Context, t id.Tenant, version uint64) (*policy.Compiled, error) {
 	compiled, err := b.active.GetAt(ctx, t, version, func(ctx context.Context) (*policy.Compiled, error) {
 		return b.readActive(ctx, t)
 	})
 	if fault.Is(err, fault.Internal) { // ctx ended
-		err = unreadable("read active policy", err)
+		err = errUnreadable("read active policy", err)
 	}
 	return compiled, err
 }
 
-// activeCache keeps compiled policies by their organizations, within a bound in bytes.
-func activeCache(limit int) *cache.Loading[id.Tenant, *policy.Compiled] {
+// newActiveCache keeps compiled policies by their organizations, within a bound in bytes.
+func newActiveCache(limit int) *cache.Loading[id.Tenant, *policy.Compiled] {
 	const entryBytes = 128 // about the weight of an entry without a policy
 	return cache.NewLoading(cache.LoadingOptions[id.Tenant, *policy.Compiled]{
 		MaxAge: cache.Forever, LoadTime: readTime, Limit: int64(limit),
@@ -52,7 +52,7 @@ func activeCache(limit int) *cache.Loading[id.Tenant, *policy.Compiled] {
 	})
 }
 
-func (b *Rulebook) readActive(ctx context.Context, t id.Tenant) (*policy.Compiled, error) {
+func (b *Policies) readActive(ctx context.Context, t id.Tenant) (*policy.Compiled, error) {
 	active, err := b.stores.active.Get(ctx, t, "")
 	if err != nil {
 		return nil, err
@@ -60,26 +60,26 @@ func (b *Rulebook) readActive(ctx context.Context, t id.Tenant) (*policy.Compile
 	if active.Version == 0 {
 		return nil, nil
 	}
-	if known, _ := b.active.Last(t); known != nil && known.Digest() == active.Value.Digest {
+	if known, _ := b.active.LastLoaded(t); known != nil && known.Digest() == active.Value.Digest {
 		return known, nil // something else was changed
 	}
-	v, err := b.version(ctx, t, active.Value.PolicyID, active.Value.Version)
+	v, err := b.readVersion(ctx, t, active.Value.PolicyID, active.Value.Version)
 	if errors.Is(err, storage.ErrStale) { // versions that were active never go away
-		return nil, unreadable("read active policy", fmt.Errorf("%w: %w", storage.ErrCorrupt, err))
+		return nil, errUnreadable("read active policy", fmt.Errorf("%w: %w", storage.ErrCorrupt, err))
 	}
 	if err != nil {
 		return nil, err
 	}
-	document, err := v.Value.document()
+	document, err := v.Value.parseDocument()
 	if err != nil {
 		return nil, err
 	}
 	if document.Digest() != active.Value.Digest {
-		return nil, unreadable("read active policy", fmt.Errorf("%w: not the document that was activated", storage.ErrCorrupt))
+		return nil, errUnreadable("read active policy", fmt.Errorf("%w: not the document that was activated", storage.ErrCorrupt))
 	}
 	compiled, err := policy.Compile(document)
 	if err != nil {
-		return nil, unreadable("compile active policy", err)
+		return nil, errUnreadable("compile active policy", err)
 	}
 	return compiled, nil
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// policiesOf counts an organization's policies. A policy goes away again while it has
+// policyResource counts an organization's policies. A policy goes away again while it has
 // nothing but its first draft.
-func policiesOf() quota.Resource {
+func policyResource() quota.Resource {
 	return quota.Resource{
 		Kind: kindPolicy,
 		Most: func(l quota.Limits) uint64 { return l.Policies },
@@ -23,30 +23,30 @@ func policiesOf() quota.Resource {
 }
 
 // Count returns how many policies an organization has.
-func (b *Rulebook) Count(ctx context.Context, t id.Tenant) (uint64, error) {
-	c, err := b.quota.Count(ctx, t, policiesOf())
+func (b *Policies) Count(ctx context.Context, t id.Tenant) (uint64, error) {
+	c, err := b.quota.Count(ctx, t, policyResource())
 	return c.Made, err
 }
 
-// pace adds the changes that count one more change of people to an act's.
-func (b *Rulebook) pace(ctx context.Context, t id.Tenant, changes []storage.Change) ([]storage.Change, error) {
-	paced, err := b.quota.Pace(ctx, t)
+// countStatement adds the changes that count one more change of people to an act's.
+func (b *Policies) countStatement(ctx context.Context, t id.Tenant, changes []storage.Change) ([]storage.Change, error) {
+	paced, err := b.quota.CountStatement(ctx, t)
 	return append(changes, paced...), err
 }
 
-// admit returns the changes that count the writing of a draft, which is version number of
+// checkPolicyBounds returns the changes that count the writing of a draft, which is version number of
 // its policy and a new one of it if added says so. fault.Conflict beyond the organization's
 // bounds, fault.RateLimited for drafts that come too fast.
-func (b *Rulebook) admit(ctx context.Context, t id.Tenant, number uint64, added bool) (changes []storage.Change, err error) {
+func (b *Policies) checkPolicyBounds(ctx context.Context, t id.Tenant, number uint64, added bool) (changes []storage.Change, err error) {
 	if added {
-		if changes, err = b.admitVersion(ctx, t, number); err != nil {
+		if changes, err = b.checkVersionBounds(ctx, t, number); err != nil {
 			return nil, err
 		}
 	}
-	return b.pace(ctx, t, changes)
+	return b.countStatement(ctx, t, changes)
 }
 
-func (b *Rulebook) admitVersion(ctx context.Context, t id.Tenant, number uint64) ([]storage.Change, error) {
+func (b *Policies) checkVersionBounds(ctx context.Context, t id.Tenant, number uint64) ([]storage.Change, error) {
 	l, err := b.quota.Limits(ctx, t)
 	switch {
 	case err != nil:
@@ -57,6 +57,6 @@ func (b *Rulebook) admitVersion(ctx context.Context, t id.Tenant, number uint64)
 	case number > 1:
 		return nil, nil
 	}
-	counted, err := b.quota.Make(ctx, t, policiesOf())
+	counted, err := b.quota.Make(ctx, t, policyResource())
 	return []storage.Change{counted}, err
 }

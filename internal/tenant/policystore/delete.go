@@ -11,9 +11,9 @@ import (
 
 // Delete takes the draft of a policy away, and the policy with it when no version
 // of it was ever active. fault.NotFound; fault.Conflict when there is no draft.
-func (b *Rulebook) Delete(ctx context.Context, t id.Tenant, policyID string) error {
-	_, err := retry(func() (struct{}, error) {
-		p, err := b.policy(ctx, t, policyID)
+func (b *Policies) Delete(ctx context.Context, t id.Tenant, policyID string) error {
+	_, err := retryStale(func() (struct{}, error) {
+		p, err := b.readPolicy(ctx, t, policyID)
 		if err == nil && !p.Value.Draft {
 			err = fault.New(fault.Conflict, "The policy has no draft")
 		}
@@ -25,31 +25,31 @@ func (b *Rulebook) Delete(ctx context.Context, t id.Tenant, policyID string) err
 	return err
 }
 
-func (b *Rulebook) deleteDraft(ctx context.Context, t id.Tenant, policyID string, p records.Versioned[policyRecord]) error {
-	v, err := b.version(ctx, t, policyID, p.Value.Newest)
+func (b *Policies) deleteDraft(ctx context.Context, t id.Tenant, policyID string, p records.Versioned[policyRecord]) error {
+	v, err := b.readVersion(ctx, t, policyID, p.Value.Newest)
 	if err != nil {
 		return err
 	}
-	gone := storage.Change{Kind: kindVersion, Key: versionKey(policyID, p.Value.Newest), If: v.Version}
+	gone := storage.Change{Kind: kindVersion, Key: encodeVersionKey(policyID, p.Value.Newest), If: v.Version}
 	if p.Value.Newest == 1 {
-		counted, err := b.quota.Remove(ctx, t, policiesOf())
+		counted, err := b.quota.Remove(ctx, t, policyResource())
 		if err != nil {
 			return err
 		}
-		return b.write(ctx, t, gone, storage.Change{Kind: kindPolicy, Key: policyID, If: p.Version}, counted)
+		return b.writeVersion(ctx, t, gone, storage.Change{Kind: kindPolicy, Key: policyID, If: p.Version}, counted)
 	}
-	before, err := b.version(ctx, t, policyID, p.Value.Newest-1)
+	before, err := b.readVersion(ctx, t, policyID, p.Value.Newest-1)
 	if err != nil {
 		return err
 	}
-	document, err := before.Value.document()
+	document, err := before.Value.parseDocument()
 	if err != nil {
 		return err
 	}
-	p.Value.Newest, p.Value.Draft, p.Value.Name, p.Value.UpdatedAt = p.Value.Newest-1, false, document.Name, b.now()
+	p.Value.Newest, p.Value.Draft, p.Value.Name, p.Value.UpdatedAt = p.Value.Newest-1, false, document.Name, b.currentTime()
 	kept, err := b.stores.policies.Put(p)
 	if err != nil {
 		return err
 	}
-	return b.write(ctx, t, gone, kept)
+	return b.writeVersion(ctx, t, gone, kept)
 }

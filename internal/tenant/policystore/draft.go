@@ -26,8 +26,8 @@ const tries = 16
 // Errors are those of policy.Parse, and fault.Conflict for a policy_id that the
 // organization has and for an organization that has as many policies as its plan allows;
 // fault.RateLimited for drafts that come too fast.
-func (b *Rulebook) Create(ctx context.Context, t id.Tenant, principal string, document []byte) (Version, error) {
-	p, err := b.parse(ctx, t, document)
+func (b *Policies) Create(ctx context.Context, t id.Tenant, principal string, document []byte) (Version, error) {
+	p, err := b.parseDocument(ctx, t, document)
 	if err != nil {
 		return Version{}, err
 	}
@@ -37,12 +37,12 @@ func (b *Rulebook) Create(ctx context.Context, t id.Tenant, principal string, do
 	if p.ID == "" {
 		p.ID = "pol_" + strings.ToLower(rand.Text())
 	}
-	leave, err := b.lanes.Enter(ctx, t)
+	leave, err := b.lanes.Lock(ctx, t)
 	if err != nil {
 		return Version{}, err
 	}
 	defer leave()
-	return retry(func() (Version, error) {
+	return retryStale(func() (Version, error) {
 		old, err := b.stores.policies.Get(ctx, t, p.ID)
 		if err != nil {
 			return Version{}, err
@@ -60,30 +60,30 @@ func (b *Rulebook) Create(ctx context.Context, t id.Tenant, principal string, do
 //
 // Errors are those of policy.Parse, fault.NotFound, fault.Conflict for a policy that has as
 // many versions as the plan allows, and fault.RateLimited.
-func (b *Rulebook) Draft(ctx context.Context, t id.Tenant, principal, policyID string, patch []byte) (Version, error) {
-	members, err := parsePatch(policyID, patch)
+func (b *Policies) Draft(ctx context.Context, t id.Tenant, principal, policyID string, patch []byte) (Version, error) {
+	members, err := parsePatchBody(policyID, patch)
 	if err != nil {
 		return Version{}, err
 	}
-	leave, err := b.lanes.Enter(ctx, t)
+	leave, err := b.lanes.Lock(ctx, t)
 	if err != nil {
 		return Version{}, err
 	}
 	defer leave()
-	return retry(func() (Version, error) {
-		p, err := b.policy(ctx, t, policyID)
+	return retryStale(func() (Version, error) {
+		p, err := b.readPolicy(ctx, t, policyID)
 		if err != nil {
 			return Version{}, err
 		}
-		v, err := b.version(ctx, t, policyID, p.Value.Newest)
+		v, err := b.readVersion(ctx, t, policyID, p.Value.Newest)
 		if err != nil {
 			return Version{}, err
 		}
-		changed, err := overlay(v.Value.Document, members)
+		changed, err := overlayMembers(v.Value.Document, members)
 		if err != nil {
 			return Version{}, err
 		}
-		document, err := b.parse(ctx, t, changed)
+		document, err := b.parseDocument(ctx, t, changed)
 		if err != nil {
 			return Version{}, err
 		}
@@ -96,18 +96,18 @@ func (b *Rulebook) Draft(ctx context.Context, t id.Tenant, principal, policyID s
 
 // writeDraft writes document as the draft of p: over the draft v, or as the next
 // version where v is nothing.
-func (b *Rulebook) writeDraft(ctx context.Context, t id.Tenant, principal string, p records.Versioned[policyRecord], v records.Versioned[versionRecord], document policy.Policy) (Version, error) {
+func (b *Policies) writeDraft(ctx context.Context, t id.Tenant, principal string, p records.Versioned[policyRecord], v records.Versioned[versionRecord], document policy.Policy) (Version, error) {
 	added := v.Version == 0
 	if added {
 		p.Value.Newest++
 	}
-	if _, err := b.admit(ctx, t, p.Value.Newest, added); err != nil { // before the work
+	if _, err := b.checkPolicyBounds(ctx, t, p.Value.Newest, added); err != nil { // before the work
 		return Version{}, err
 	}
 	document.Version = p.Value.Newest
-	p.Value.Name, p.Value.Draft, p.Value.UpdatedAt = document.Name, true, b.now()
-	v.Key = versionKey(document.ID, document.Version)
-	v.Value = versionRecord{Document: document.Document(), WrittenAt: b.now(), WrittenBy: principal}
+	p.Value.Name, p.Value.Draft, p.Value.UpdatedAt = document.Name, true, b.currentTime()
+	v.Key = encodeVersionKey(document.ID, document.Version)
+	v.Value = versionRecord{Document: document.Document(), WrittenAt: b.currentTime(), WrittenBy: principal}
 	if len(v.Value.Document) > policy.MaxBytes {
 		return Version{}, fault.New(fault.TooLarge, "The policy with all defaults written out is larger than 1 MiB")
 	}
@@ -119,19 +119,19 @@ func (b *Rulebook) writeDraft(ctx context.Context, t id.Tenant, principal string
 	if err != nil {
 		return Version{}, err
 	}
-	counted, err := b.admit(ctx, t, p.Value.Newest, added)
+	counted, err := b.checkPolicyBounds(ctx, t, p.Value.Newest, added)
 	if err != nil {
 		return Version{}, err
 	}
-	if err := b.write(ctx, t, append(counted, first, second)...); err != nil {
+	if err := b.writeVersion(ctx, t, append(counted, first, second)...); err != nil {
 		return Version{}, err
 	}
-	return whole(document.ID, document.Version, &p.Value, &v.Value)
+	return isWholeNumber(document.ID, document.Version, &p.Value, &v.Value)
 }
 
-// parse reads a written document and compiles its conditions. It takes a turn, because hundreds of
+// parseDocument reads a written document and compiles its conditions. It takes a turn, because hundreds of
 // conditions keep a processor busy for a tenth of a second.
-func (b *Rulebook) parse(ctx context.Context, t id.Tenant, document []byte) (policy.Policy, error) {
+func (b *Policies) parseDocument(ctx context.Context, t id.Tenant, document []byte) (policy.Policy, error) {
 	tenant := admission.TenantOf(t)
 	if err := b.processors.Acquire(ctx, tenant, 1); err != nil {
 		return policy.Policy{}, fmt.Errorf("wait for a turn: %w", err)
@@ -140,7 +140,7 @@ func (b *Rulebook) parse(ctx context.Context, t id.Tenant, document []byte) (pol
 	return policy.ParseWithin(ctx, document)
 }
 
-func (b *Rulebook) write(ctx context.Context, t id.Tenant, changes ...storage.Change) error {
+func (b *Policies) writeVersion(ctx context.Context, t id.Tenant, changes ...storage.Change) error {
 	err := b.records.Write(ctx, t, changes)
 	if err != nil && !errors.Is(err, storage.ErrStale) {
 		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The draft can't be written", Err: err}
@@ -148,8 +148,8 @@ func (b *Rulebook) write(ctx context.Context, t id.Tenant, changes ...storage.Ch
 	return err
 }
 
-// retry runs try again while another call was quicker.
-func retry[T any](try func() (T, error)) (T, error) {
+// retryStale runs try again while another call was quicker.
+func retryStale[T any](try func() (T, error)) (T, error) {
 	var err error
 	for range tries {
 		var result T

@@ -33,8 +33,8 @@ func Apply(ctx context.Context, compiled *policy.Compiled, in policy.Input) (pol
 	if compiled == nil {
 		return policy.NoPolicy(), nil
 	}
-	p := patience{Context: ctx, spent: threadTime}
-	defer p.release()
+	p := timeLimit{Context: ctx, spent: threadCPUTime}
+	defer p.releaseThread()
 	return compiled.EvaluateWithin(&p, in)
 }
 
@@ -56,7 +56,7 @@ func Judge(ctx context.Context, r ActiveSource, s *log.State, in policy.Input, d
 		return Judgement{}, err
 	}
 	stated := event.Policy{Evaluated: true, Declared: declared, InputDigest: policy.InputDigest(in), EvaluatedAt: in.Now}
-	return Judgement{Policy: stateOutcome(evaluation.Settle(nil), stated), Evaluation: evaluation}, nil
+	return Judgement{Policy: recordOutcome(evaluation.Settle(nil), stated), Evaluation: evaluation}, nil
 }
 
 // Attest puts the judgement into an attestation. With claims the sequencer
@@ -64,7 +64,7 @@ func Judge(ctx context.Context, r ActiveSource, s *log.State, in policy.Input, d
 func (j *Judgement) Attest(a *log.Attestation) {
 	a.Policy = j.Policy
 	if len(j.Evaluation.Claims) > 0 {
-		a.Claims, a.Decide = Claims(&j.Evaluation, j.Policy)
+		a.Claims, a.Decide = LimitClaims(&j.Evaluation, j.Policy)
 	}
 }
 

@@ -22,10 +22,10 @@ func FuzzPatch(f *testing.F) {
 	}
 	document := base.Canonical()
 	f.Fuzz(func(t *testing.T, patch []byte) {
-		members, err := parsePatch("p", patch)
+		members, err := parsePatchBody("p", patch)
 		if err == nil {
 			var text []byte
-			if text, err = overlay(document, members); err != nil {
+			if text, err = overlayMembers(document, members); err != nil {
 				t.Fatalf("%q: overlay: %v", patch, err)
 			}
 			var changed policy.Policy

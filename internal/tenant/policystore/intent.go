@@ -44,8 +44,8 @@ func ResultOf(e *event.Envelope) *Result {
 	return &Result{Agent: e.AgentID, Tool: e.Tool, Call: call}
 }
 
-// of reports whether r is a result of the intent. Where both name a call it is the same.
-func (i *Intent) of(r Result) bool {
+// acceptsResult reports whether r is a result of the intent. Where both name a call it is the same.
+func (i *Intent) acceptsResult(r Result) bool {
 	return i.policy.Permits() && i.agent == r.Agent && i.tool == r.Tool && (i.call == "" || r.Call.ID == "" || i.call == r.Call.ID)
 }
 
@@ -89,7 +89,7 @@ func (i *Intents) Find(ctx context.Context, t id.Tenant, results []Result) ([]*I
 	for n, r := range results {
 		if known, _ := i.known.Get(intentName{t, r.Call.Parent}); known == nil {
 			names, of = append(names, r.Call.Parent), append(of, n)
-		} else if known.of(r) {
+		} else if known.acceptsResult(r) {
 			found[n] = known
 		}
 	}
@@ -111,27 +111,27 @@ func (i *Intents) Find(ctx context.Context, t id.Tenant, results []Result) ([]*I
 		if index == storage.NoIndex {
 			continue
 		}
-		intent, err := i.read(ctx, state, index)
+		intent, err := i.readIntent(ctx, state, index)
 		if err != nil {
 			return nil, err
 		}
-		i.put(intentName{t, names[k]}, intent)
-		if intent.of(results[of[k]]) {
+		i.keepIntent(intentName{t, names[k]}, intent)
+		if intent.acceptsResult(results[of[k]]) {
 			found[of[k]] = intent
 		}
 	}
 	return found, nil
 }
 
-// read reads an event as the intent that it may be.
-func (i *Intents) read(ctx context.Context, s *log.State, at id.Index) (*Intent, error) {
+// readIntent reads an event as the intent that it may be.
+func (i *Intents) readIntent(ctx context.Context, s *log.State, at id.Index) (*Intent, error) {
 	e, err := i.ledgers.Event(ctx, s, at, storage.FieldRecord|storage.FieldEnvelope)
 	if err != nil {
 		return nil, err
 	}
 	r, err := event.ParseRecord(e.Record)
 	if err != nil {
-		return nil, unreadableIntent(err)
+		return nil, errUnreadableIntent(err)
 	}
 	intent := &Intent{agent: r.AgentID, tool: e.Tool, policy: r.Policy}
 	if e.Envelope == nil { // erased: its call_id is not known any more
@@ -139,13 +139,13 @@ func (i *Intents) read(ctx context.Context, s *log.State, at id.Index) (*Intent,
 	}
 	envelope, err := event.Parse(e.Envelope, event.Options{MaxBytes: max(len(e.Envelope), 1), Server: true})
 	if err != nil {
-		return nil, unreadableIntent(err)
+		return nil, errUnreadableIntent(err)
 	}
 	intent.call = envelope.Call().ID
 	return intent, nil
 }
 
-func unreadableIntent(err error) error {
+func errUnreadableIntent(err error) error {
 	return records.Unreadable("The intent of a result can't be read", "read intent", err)
 }
 
@@ -153,12 +153,12 @@ func unreadableIntent(err error) error {
 // on the way.
 func (i *Intents) Landed(t id.Tenant, e *event.Envelope, p *event.Policy) {
 	if e.Tool != "" && e.MayBeIntent() && p.Permits() {
-		i.put(intentName{t, e.EventID}, &Intent{agent: e.AgentID, tool: e.Tool, call: e.Call().ID, policy: *p})
+		i.keepIntent(intentName{t, e.EventID}, &Intent{agent: e.AgentID, tool: e.Tool, call: e.Call().ID, policy: *p})
 	}
 }
 
-// put keeps an intent, unless its call is too long.
-func (i *Intents) put(n intentName, intent *Intent) {
+// keepIntent keeps an intent, unless its call is too long.
+func (i *Intents) keepIntent(n intentName, intent *Intent) {
 	if len(intent.call) > maxCall {
 		return
 	}

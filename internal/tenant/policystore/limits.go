@@ -16,39 +16,39 @@ type Ledgers interface {
 	Counted(ctx context.Context, t id.Tenant, claims []log.Claim, now id.Instant) ([]decimal.Decimal, error)
 }
 
-// Look decides by the values of the counters at now. Events that land later may find
+// DecideNow decides by the values of the counters at now. Events that land later may find
 // more. An error means that nothing may be allowed.
-func Look(ctx context.Context, l Ledgers, s *log.State, e *policy.Evaluation, now id.Instant) (policy.Outcome, error) {
+func DecideNow(ctx context.Context, l Ledgers, s *log.State, e *policy.Evaluation, now id.Instant) (policy.Outcome, error) {
 	if len(e.Claims) == 0 {
 		return e.Settle(nil), nil
 	}
-	before, err := l.Counted(ctx, s.Identity().Tenant, claims(e), max(now, s.LastReceived()))
+	before, err := l.Counted(ctx, s.Identity().Tenant, claimsOf(e), max(now, s.LastReceived()))
 	if err != nil {
 		return policy.Outcome{}, err
 	}
-	return settle(e, before), nil
+	return settleLimits(e, before), nil
 }
 
-// Claims returns the claims of an evaluation on counters, and the
+// LimitClaims returns the claims of an evaluation on counters, and the
 // function by which the sequencer decides: state is the policy of the event's
 // record but for the outcome.
-func Claims(e *policy.Evaluation, state event.Policy) ([]log.Claim, func(before []decimal.Decimal) event.Policy) {
-	return claims(e), func(before []decimal.Decimal) event.Policy {
-		decided := stateOutcome(settle(e, before), state)
-		decided.Limits = policy.AppendTallies(nil, tallies(e, before))
+func LimitClaims(e *policy.Evaluation, state event.Policy) ([]log.Claim, func(before []decimal.Decimal) event.Policy) {
+	return claimsOf(e), func(before []decimal.Decimal) event.Policy {
+		decided := recordOutcome(settleLimits(e, before), state)
+		decided.Limits = policy.AppendTallies(nil, makeTallies(e, before))
 		return decided
 	}
 }
 
-// stateOutcome fills in the members of a record's policy that an outcome decides.
-func stateOutcome(o policy.Outcome, state event.Policy) event.Policy {
+// recordOutcome fills in the members of a record's policy that an outcome decides.
+func recordOutcome(o policy.Outcome, state event.Policy) event.Policy {
 	state.Effective = o.Effective(state.Declared)
 	state.PolicyID, state.PolicyVersion, state.PolicyDigest = o.PolicyID, o.PolicyVersion, o.PolicyDigest
 	state.RuleID, state.Engine = o.RuleID, o.Engine
 	return state
 }
 
-func claims(e *policy.Evaluation) []log.Claim {
+func claimsOf(e *policy.Evaluation) []log.Claim {
 	all := make([]log.Claim, len(e.Claims))
 	for i := range e.Claims {
 		c := &e.Claims[i]
@@ -57,8 +57,8 @@ func claims(e *policy.Evaluation) []log.Claim {
 	return all
 }
 
-// settle decides by the values of the counters of e's claims, in their order.
-func settle(e *policy.Evaluation, before []decimal.Decimal) policy.Outcome {
+// settleLimits decides by the values of the counters of e's claims, in their order.
+func settleLimits(e *policy.Evaluation, before []decimal.Decimal) policy.Outcome {
 	held := make(map[*policy.Limit]decimal.Decimal, len(before))
 	for i := range e.Claims {
 		held[e.Claims[i].Limit] = before[i]
@@ -66,7 +66,7 @@ func settle(e *policy.Evaluation, before []decimal.Decimal) policy.Outcome {
 	return e.Settle(func(c *policy.Claim) bool { return c.Exceeds(held[c.Limit]) })
 }
 
-func tallies(e *policy.Evaluation, before []decimal.Decimal) []policy.Tally {
+func makeTallies(e *policy.Evaluation, before []decimal.Decimal) []policy.Tally {
 	all := make([]policy.Tally, len(before))
 	for i := range e.Claims {
 		all[i] = policy.Tally{LimitID: e.Claims[i].Limit.ID, Before: before[i], Added: e.Claims[i].Added}

@@ -9,9 +9,9 @@ import (
 
 // Get returns a version of a policy, the newest one for version 0.
 // fault.NotFound.
-func (b *Rulebook) Get(ctx context.Context, t id.Tenant, policyID string, version uint64) (Version, error) {
-	return retry(func() (Version, error) {
-		p, err := b.policy(ctx, t, policyID)
+func (b *Policies) Get(ctx context.Context, t id.Tenant, policyID string, version uint64) (Version, error) {
+	return retryStale(func() (Version, error) {
+		p, err := b.readPolicy(ctx, t, policyID)
 		if err != nil {
 			return Version{}, err
 		}
@@ -22,22 +22,22 @@ func (b *Rulebook) Get(ctx context.Context, t id.Tenant, policyID string, versio
 		if number > p.Value.Newest {
 			return Version{}, errNotFound()
 		}
-		v, err := b.version(ctx, t, policyID, number)
+		v, err := b.readVersion(ctx, t, policyID, number)
 		if err != nil {
 			return Version{}, err
 		}
-		return whole(policyID, number, &p.Value, &v.Value)
+		return isWholeNumber(policyID, number, &p.Value, &v.Value)
 	})
 }
 
 // List returns at most limit policies with an id after the given one, in
 // ascending order of id.
-func (b *Rulebook) List(ctx context.Context, t id.Tenant, after string, limit int) ([]Listed, error) {
+func (b *Policies) List(ctx context.Context, t id.Tenant, after string, limit int) ([]Listed, error) {
 	found, err := b.stores.policies.List(ctx, t, records.After(after), limit)
 	list := make([]Listed, len(found))
 	for i := range found {
 		p := &found[i].Value
-		list[i] = Listed{PolicyID: found[i].Key, Name: p.Name, Version: p.Newest, State: p.state(p.Newest), Active: p.Active, UpdatedAt: p.UpdatedAt}
+		list[i] = Listed{PolicyID: found[i].Key, Name: p.Name, Version: p.Newest, State: p.newestState(p.Newest), Active: p.Active, UpdatedAt: p.UpdatedAt}
 	}
 	return list, err
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// parsePatch reads the members of a patch.
-func parsePatch(policyID string, patch []byte) (map[string]jsontext.Value, error) {
+// parsePatchBody reads the members of a patch.
+func parsePatchBody(policyID string, patch []byte) (map[string]jsontext.Value, error) {
 	if len(patch) > policy.MaxBytes {
 		return nil, fault.New(fault.TooLarge, "The policy is larger than 1 MiB")
 	}
@@ -37,11 +37,11 @@ func parsePatch(policyID string, patch []byte) (map[string]jsontext.Value, error
 	return members, nil
 }
 
-// overlay returns a document with members in the place of its own.
-func overlay(document []byte, members map[string]jsontext.Value) ([]byte, error) {
+// overlayMembers returns a document with members in the place of its own.
+func overlayMembers(document []byte, members map[string]jsontext.Value) ([]byte, error) {
 	var all map[string]jsontext.Value
 	if err := json.Unmarshal(document, &all); err != nil {
-		return nil, unreadable("read document", fmt.Errorf("%w: %w", storage.ErrCorrupt, err))
+		return nil, errUnreadable("read document", fmt.Errorf("%w: %w", storage.ErrCorrupt, err))
 	}
 	maps.Copy(all, members)
 	changed, err := json.Marshal(all)

@@ -40,28 +40,28 @@ import (
 // Options configure New. Records and Notary are required.
 type Options struct {
 	Records    storage.RecordStore
-	Notary     *sysevent.Notary
+	Events     *sysevent.Appender
 	Clock      func() time.Time     // default: time.Now
 	Processors *admission.FairQueue // shared with the other work of the server; default: its own
 	Quota      *quota.Quota         // counts policies and paces changes; default: one without bounds
 	CacheBytes int                  // compiled policies kept for Active, by their estimated weight; default 64 MiB
 }
 
-// Rulebook is the policies of all organizations. Its methods may be called
+// Policies is the policies of all organizations. Its methods may be called
 // concurrently.
-type Rulebook struct {
+type Policies struct {
 	records    storage.RecordStore
 	stores     stores
-	notary     *sysevent.Notary
+	events     *sysevent.Appender
 	clock      func() time.Time
 	quota      *quota.Quota
 	processors *admission.FairQueue                        // of compiling documents
-	lanes      keylock.Set[id.Tenant]                      // drafts of an organization are written one after the other
+	lanes      keylock.Locks[id.Tenant]                    // drafts of an organization are written one after the other
 	active     *cache.Loading[id.Tenant, *policy.Compiled] // of a config version each
 }
 
 // New returns the policies of a store.
-func New(o Options) *Rulebook {
+func New(o Options) *Policies {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
@@ -74,7 +74,7 @@ func New(o Options) *Rulebook {
 	if o.CacheBytes == 0 {
 		o.CacheBytes = 64 << 20
 	}
-	return &Rulebook{records: o.Records, stores: storesOf(o.Records), notary: o.Notary, clock: o.Clock, quota: o.Quota, processors: o.Processors, active: activeCache(o.CacheBytes)}
+	return &Policies{records: o.Records, stores: newStores(o.Records), events: o.Events, clock: o.Clock, quota: o.Quota, processors: o.Processors, active: newActiveCache(o.CacheBytes)}
 }
 
 // State is where a version of a policy stands.
@@ -114,9 +114,9 @@ func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 // unreadableMessage is the message for a client when policies can't be read.
 const unreadableMessage = "Policies can't be read"
 
-// unreadable wraps any error of the store.
-func unreadable(step string, err error) error {
+// errUnreadable wraps any error of the store.
+func errUnreadable(step string, err error) error {
 	return records.Unreadable(unreadableMessage, step, err)
 }
 
-func (b *Rulebook) now() id.Instant { return id.InstantOf(b.clock()) }
+func (b *Policies) currentTime() id.Instant { return id.InstantOf(b.clock()) }

@@ -48,7 +48,7 @@ type activeRecord struct {
 	Digest   id.Hash `json:"digest"`
 }
 
-func (p *policyRecord) state(version uint64) State {
+func (p *policyRecord) newestState(version uint64) State {
 	switch {
 	case version == p.Active:
 		return Active
@@ -58,7 +58,7 @@ func (p *policyRecord) state(version uint64) State {
 	return Archived
 }
 
-func versionKey(policyID string, version uint64) string {
+func encodeVersionKey(policyID string, version uint64) string {
 	return fmt.Sprintf("%s/%014x", policyID, version)
 }
 
@@ -69,7 +69,7 @@ type stores struct {
 	active   records.Store[activeRecord]
 }
 
-func storesOf(r storage.RecordStore) stores {
+func newStores(r storage.RecordStore) stores {
 	return stores{
 		policies: records.New[policyRecord](r, kindPolicy, unreadableMessage),
 		versions: records.New[versionRecord](r, kindVersion, unreadableMessage),
@@ -77,8 +77,8 @@ func storesOf(r storage.RecordStore) stores {
 	}
 }
 
-// policy reads a policy's record; fault.NotFound when there is none.
-func (b *Rulebook) policy(ctx context.Context, t id.Tenant, policyID string) (records.Versioned[policyRecord], error) {
+// readPolicy reads a policy's record; fault.NotFound when there is none.
+func (b *Policies) readPolicy(ctx context.Context, t id.Tenant, policyID string) (records.Versioned[policyRecord], error) {
 	p, err := b.stores.policies.Get(ctx, t, policyID)
 	if err == nil && p.Version == 0 {
 		err = errNotFound()
@@ -86,33 +86,33 @@ func (b *Rulebook) policy(ctx context.Context, t id.Tenant, policyID string) (re
 	return p, err
 }
 
-// version reads a version's record. Where the policy's record names a version
+// readVersion reads a version's record. Where the policy's record names a version
 // that is not there, the draft was deleted between the two reads: ErrStale.
-func (b *Rulebook) version(ctx context.Context, t id.Tenant, policyID string, version uint64) (records.Versioned[versionRecord], error) {
-	v, err := b.stores.versions.Get(ctx, t, versionKey(policyID, version))
+func (b *Policies) readVersion(ctx context.Context, t id.Tenant, policyID string, version uint64) (records.Versioned[versionRecord], error) {
+	v, err := b.stores.versions.Get(ctx, t, encodeVersionKey(policyID, version))
 	if err == nil && v.Version == 0 {
 		err = fmt.Errorf("version %d of a policy is missing: %w", version, storage.ErrStale)
 	}
 	return v, err
 }
 
-// document reads the policy that a version holds.
-func (v *versionRecord) document() (policy.Policy, error) {
+// parseDocument reads the policy that a version holds.
+func (v *versionRecord) parseDocument() (policy.Policy, error) {
 	p, err := policy.ParseStored(v.Document)
 	if err != nil {
-		return policy.Policy{}, unreadable("read document", fmt.Errorf("%w: %w", storage.ErrCorrupt, err))
+		return policy.Policy{}, errUnreadable("read document", fmt.Errorf("%w: %w", storage.ErrCorrupt, err))
 	}
 	return p, nil
 }
 
-// whole puts a version together from its records.
-func whole(policyID string, version uint64, p *policyRecord, v *versionRecord) (Version, error) {
-	document, err := v.document()
+// isWholeNumber puts a version together from its records.
+func isWholeNumber(policyID string, version uint64, p *policyRecord, v *versionRecord) (Version, error) {
+	document, err := v.parseDocument()
 	if err != nil {
 		return Version{}, err
 	}
 	return Version{
-		PolicyID: policyID, Version: version, State: p.state(version), Digest: document.Digest(), Document: v.Document,
+		PolicyID: policyID, Version: version, State: p.newestState(version), Digest: document.Digest(), Document: v.Document,
 		WrittenAt: v.WrittenAt, WrittenBy: v.WrittenBy, ActivatedAt: v.ActivatedAt, ArchivedAt: v.ArchivedAt,
 	}, nil
 }

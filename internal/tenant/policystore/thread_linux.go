@@ -8,8 +8,8 @@ import (
 // ofThread is Linux's RUSAGE_THREAD.
 const ofThread = 1
 
-// threadTime returns the processor time that this thread has taken.
-func threadTime() time.Duration {
+// threadCPUTime returns the processor time that this thread has taken.
+func threadCPUTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(ofThread, &u); err != nil {
 		return 0 // unknown: units bound the evaluation

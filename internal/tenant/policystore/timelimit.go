@@ -13,11 +13,11 @@ import (
 // conditions that are priced too low, and such an evaluation decides nothing.
 const maxTime = 5 * time.Second
 
-// patience is a context that ends with its parent, and after maxTime of the processor since it
+// timeLimit is a context that ends with its parent, and after maxTime of the processor since it
 // was first asked whether it has. So an evaluation that is soon done costs no look at a clock. It is
 // for one goroutine, which it ties to its thread until release, because the kernel counts by
 // thread. It has no Done channel.
-type patience struct {
+type timeLimit struct {
 	context.Context
 	spent func() time.Duration // processor time of this thread
 	begun bool
@@ -25,7 +25,7 @@ type patience struct {
 }
 
 // Err implements context.Context.
-func (p *patience) Err() error {
+func (p *timeLimit) Err() error {
 	if err := p.Context.Err(); err != nil {
 		return err
 	}
@@ -39,8 +39,8 @@ func (p *patience) Err() error {
 	return nil
 }
 
-// release unties the goroutine.
-func (p *patience) release() {
+// releaseThread unties the goroutine.
+func (p *timeLimit) releaseThread() {
 	if p.begun {
 		runtime.UnlockOSThread()
 	}

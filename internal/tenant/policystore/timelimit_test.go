@@ -18,8 +18,8 @@ import (
 func TestPatience(t *testing.T) {
 	var spent time.Duration
 	parent, cancel := context.WithCancel(t.Context())
-	p := &patience{Context: parent, spent: func() time.Duration { return spent }}
-	defer p.release()
+	p := &timeLimit{Context: parent, spent: func() time.Duration { return spent }}
+	defer p.releaseThread()
 	for _, step := range []struct {
 		after time.Duration
 		want  bool
@@ -50,8 +50,8 @@ func TestApplyEnds(t *testing.T) {
 		return policy.Input{Tool: "a", Agent: "b", ActorType: "agent", ActionKind: "tool_call", Payload: fmt.Appendf(nil, `{"s":"%s"}`, strings.Repeat("a", n)), Now: 1}
 	}
 	var spent time.Duration
-	over := &patience{Context: t.Context(), spent: func() time.Duration { spent += maxTime; return spent }}
-	defer over.release()
+	over := &timeLimit{Context: t.Context(), spent: func() time.Duration { spent += maxTime; return spent }}
+	defer over.releaseThread()
 	if err := over.Err(); err != nil { // begins
 		t.Fatal(err)
 	}
@@ -89,10 +89,10 @@ func TestThreadTime(t *testing.T) {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	before, until := threadTime(), time.Now().Add(2*time.Minute)
-	for threadTime()-before < 10*time.Millisecond {
+	before, until := threadCPUTime(), time.Now().Add(2*time.Minute)
+	for threadCPUTime()-before < 10*time.Millisecond {
 		if time.Now().After(until) {
-			t.Fatalf("got %s after two minutes of work", threadTime()-before)
+			t.Fatalf("got %s after two minutes of work", threadCPUTime()-before)
 		}
 	}
 }

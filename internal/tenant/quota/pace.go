@@ -15,59 +15,59 @@ import (
 // kindPace has one record, under key "", from an organization's first paced change on.
 const kindPace storage.Kind = "statement_pace"
 
-// Pace returns the changes that count one more statement of people, to be written with
+// CountStatement returns the changes that count one more statement of people, to be written with
 // it: none where there is no bound. fault.RateLimited beyond the bound. So many as are
 // allowed in a minute may be made at once. It does not count changes that make an organization safer
 // (revoking, cancelling, expiring), nor those of the service and its operator. They
 // never wait.
-func (q *Quota) Pace(ctx context.Context, t id.Tenant) ([]storage.Change, error) {
+func (q *Quota) CountStatement(ctx context.Context, t id.Tenant) ([]storage.Change, error) {
 	l, err := q.Limits(ctx, t)
 	if err != nil || l.StatementsPerMinute == 0 {
 		return nil, err
 	}
-	v, err := q.pace(ctx, t)
+	v, err := q.readStatementRate(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	if wait := v.Value.Take(id.InstantOf(q.Clock()), int(l.StatementsPerMinute), interval(l)); wait > 0 {
+	if wait := v.Value.Take(id.InstantOf(q.Clock()), int(l.StatementsPerMinute), statementInterval(l)); wait > 0 {
 		return nil, &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", RetryAfter: wait,
 			Message: fmt.Sprintf("Too many changes: at most %d in a minute", l.StatementsPerMinute)}
 	}
-	c, err := q.paces().Put(v)
+	c, err := q.statementRates().Put(v)
 	return []storage.Change{c}, err
 }
 
-// Paced returns how many statements count at the moment: those for which there would be
+// CountedStatements returns how many statements count at the moment: those for which there would be
 // room again if nothing was stated for a minute. 0 without a bound.
-func (q *Quota) Paced(ctx context.Context, t id.Tenant) (uint64, error) {
+func (q *Quota) CountedStatements(ctx context.Context, t id.Tenant) (uint64, error) {
 	l, err := q.Limits(ctx, t)
 	if err != nil || l.StatementsPerMinute == 0 {
 		return 0, err
 	}
-	v, err := q.pace(ctx, t)
+	v, err := q.readStatementRate(ctx, t)
 	if err != nil {
 		return 0, err
 	}
 	ahead := time.Duration(max(0, v.Value.Arrival-id.InstantOf(q.Clock()))) * time.Millisecond
-	every := interval(l)
+	every := statementInterval(l)
 	return uint64((ahead + every - 1) / every), nil
 }
 
 // MaxStatementsPerMinute is the fastest pace: one statement in a millisecond.
 const MaxStatementsPerMinute = uint64(time.Minute / time.Millisecond)
 
-func interval(l Limits) time.Duration {
+func statementInterval(l Limits) time.Duration {
 	return max(time.Millisecond, time.Minute/time.Duration(l.StatementsPerMinute))
 }
 
-func (q *Quota) paces() records.Store[ratelimit.GCRA] {
+func (q *Quota) statementRates() records.Store[ratelimit.GCRA] {
 	return records.New[ratelimit.GCRA](q.Records, kindPace, unreadableMessage)
 }
 
-// pace reads what was paid. More than a minute ahead it can only be because the clock was
+// readStatementRate reads what was paid. More than a minute ahead it can only be because the clock was
 // corrected: that is forgotten.
-func (q *Quota) pace(ctx context.Context, t id.Tenant) (records.Versioned[ratelimit.GCRA], error) {
-	v, err := q.paces().Get(ctx, t, "")
+func (q *Quota) readStatementRate(ctx context.Context, t id.Tenant) (records.Versioned[ratelimit.GCRA], error) {
+	v, err := q.statementRates().Get(ctx, t, "")
 	if err != nil {
 		return v, err
 	}

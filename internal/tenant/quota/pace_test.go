@@ -18,7 +18,7 @@ import (
 func state(t testing.TB, q *quota.Quota, tenant id.Tenant) error {
 	t.Helper()
 	for {
-		paced, err := q.Pace(t.Context(), tenant)
+		paced, err := q.CountStatement(t.Context(), tenant)
 		if err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func TestPace(t *testing.T) {
 		if wait := fault.Of(err).RetryAfter; wait != 10*time.Second {
 			t.Errorf("got Retry-After %v, want 10s", wait)
 		}
-		if n, err := again.Paced(t.Context(), red); n != 6 || err != nil {
+		if n, err := again.CountedStatements(t.Context(), red); n != 6 || err != nil {
 			t.Errorf("got %d that count, %v; want 6", n, err)
 		}
 		if err := state(t, again, blue); err != nil {
@@ -82,7 +82,7 @@ func TestPaceAfterACorrectedClock(t *testing.T) {
 	if err := state(t, q, red); err != nil {
 		t.Errorf("got %v", err)
 	}
-	if n, err := q.Paced(t.Context(), red); n != 1 || err != nil {
+	if n, err := q.CountedStatements(t.Context(), red); n != 1 || err != nil {
 		t.Errorf("got %d that count, %v; want 1", n, err)
 	}
 }
@@ -90,7 +90,7 @@ func TestPaceAfterACorrectedClock(t *testing.T) {
 func TestNoPace(t *testing.T) {
 	q := &quota.Quota{Records: enginetest.Pebble(t), Clock: time.Now, Plans: plans{}}
 	for range 100 {
-		if changes, err := q.Pace(t.Context(), red); err != nil || changes != nil {
+		if changes, err := q.CountStatement(t.Context(), red); err != nil || changes != nil {
 			t.Fatalf("got %v, %v", changes, err)
 		}
 	}

@@ -71,7 +71,7 @@ func (c Count) Open() uint64 { return c.Made - min(c.Ended, c.Made) }
 // unreadableMessage is the message for a client when counts can't be read.
 const unreadableMessage = "The organization can't be read"
 
-func (q *Quota) counts() records.Store[Count] {
+func (q *Quota) countStore() records.Store[Count] {
 	return records.New[Count](q.Records, kindCount, unreadableMessage)
 }
 
@@ -81,16 +81,16 @@ const kindCount storage.Kind = "count"
 // Make returns the change that counts one more thing, to be written with the thing.
 // fault.Conflict with code plan_limit when the organization has as many as it may have.
 func (q *Quota) Make(ctx context.Context, t id.Tenant, r Resource) (storage.Change, error) {
-	most, err := q.most(ctx, t, r)
+	most, err := q.maximumOf(ctx, t, r)
 	if err != nil {
 		return storage.Change{}, err
 	}
-	return q.change(ctx, t, r, func(c *Count) error {
+	return q.changeCount(ctx, t, r, func(c *Count) error {
 		if most > 0 && c.Open() >= most {
-			return full(r.Full(most))
+			return errPlanLimit(r.Full(most))
 		}
 		if most > 0 && r.Ended != nil && c.Made >= most*endedToo {
-			return full(r.Spent(c.Made))
+			return errPlanLimit(r.Spent(c.Made))
 		}
 		c.Made++
 		return nil
@@ -99,17 +99,17 @@ func (q *Quota) Make(ctx context.Context, t id.Tenant, r Resource) (storage.Chan
 
 // End returns the change that counts a thing as over, to be written with that.
 func (q *Quota) End(ctx context.Context, t id.Tenant, r Resource) (storage.Change, error) {
-	return q.change(ctx, t, r, func(c *Count) error { c.Ended++; return nil })
+	return q.changeCount(ctx, t, r, func(c *Count) error { c.Ended++; return nil })
 }
 
 // Remove returns the change that counts a thing no more, to be written with its removal.
 func (q *Quota) Remove(ctx context.Context, t id.Tenant, r Resource) (storage.Change, error) {
-	return q.change(ctx, t, r, func(c *Count) error { c.Made -= min(c.Made, 1); return nil })
+	return q.changeCount(ctx, t, r, func(c *Count) error { c.Made -= min(c.Made, 1); return nil })
 }
 
 // Count returns how many things there are.
 func (q *Quota) Count(ctx context.Context, t id.Tenant, r Resource) (Count, error) {
-	v, err := q.count(ctx, t, r)
+	v, err := q.readCount(ctx, t, r)
 	return v.Value, err
 }
 
@@ -121,7 +121,7 @@ func (q *Quota) Limits(ctx context.Context, t id.Tenant) (Limits, error) {
 	return q.Plans.Limits(ctx, t)
 }
 
-func (q *Quota) most(ctx context.Context, t id.Tenant, r Resource) (uint64, error) {
+func (q *Quota) maximumOf(ctx context.Context, t id.Tenant, r Resource) (uint64, error) {
 	l, err := q.Limits(ctx, t)
 	if err != nil {
 		return 0, err
@@ -129,30 +129,30 @@ func (q *Quota) most(ctx context.Context, t id.Tenant, r Resource) (uint64, erro
 	return r.Most(l), nil
 }
 
-func (q *Quota) change(ctx context.Context, t id.Tenant, r Resource, count func(*Count) error) (storage.Change, error) {
-	v, err := q.count(ctx, t, r)
+func (q *Quota) changeCount(ctx context.Context, t id.Tenant, r Resource, count func(*Count) error) (storage.Change, error) {
+	v, err := q.readCount(ctx, t, r)
 	if err != nil {
 		return storage.Change{}, err
 	}
 	if err := count(&v.Value); err != nil {
 		return storage.Change{}, err
 	}
-	return q.counts().Put(v)
+	return q.countStore().Put(v)
 }
 
-// count reads a count, or makes it of the things themselves.
-func (q *Quota) count(ctx context.Context, t id.Tenant, r Resource) (records.Versioned[Count], error) {
-	v, err := q.counts().Get(ctx, t, string(r.Kind))
+// readCount reads a count, or makes it of the things themselves.
+func (q *Quota) readCount(ctx context.Context, t id.Tenant, r Resource) (records.Versioned[Count], error) {
+	v, err := q.countStore().Get(ctx, t, string(r.Kind))
 	if err == nil && !v.Exists() {
-		v.Value, err = q.recount(ctx, t, r)
+		v.Value, err = q.countRecords(ctx, t, r)
 	}
 	return v, err
 }
 
-func (q *Quota) recount(ctx context.Context, t id.Tenant, r Resource) (c Count, err error) {
+func (q *Quota) countRecords(ctx context.Context, t id.Tenant, r Resource) (c Count, err error) {
 	for record, err := range records.Scan(ctx, q.Records, t, r.Kind, records.Range{}, 0) {
 		if err == nil {
-			err = c.add(r, record)
+			err = c.addRecord(r, record)
 		}
 		if err != nil {
 			return c, records.Unreadable(unreadableMessage, "count "+string(r.Kind), err)
@@ -161,7 +161,7 @@ func (q *Quota) recount(ctx context.Context, t id.Tenant, r Resource) (c Count, 
 	return c, nil
 }
 
-func (c *Count) add(r Resource, record storage.Record) error {
+func (c *Count) addRecord(r Resource, record storage.Record) error {
 	if r.Counts != nil && !r.Counts(record) {
 		return nil
 	}
@@ -176,7 +176,7 @@ func (c *Count) add(r Resource, record storage.Record) error {
 	return err
 }
 
-// full is the error for a thing that a plan has no room for.
-func full(message string) error {
+// errPlanLimit is the error for a thing that a plan has no room for.
+func errPlanLimit(message string) error {
 	return &fault.Error{Kind: fault.Conflict, Code: "plan_limit", Message: message}
 }

@@ -183,6 +183,6 @@ func TestUnreadable(t *testing.T) {
 	store.Break()
 	_, err := q.Make(t.Context(), red, things())
 	refused(t, "make", err, fault.Unavailable, "unavailable", "The organization can't be read")
-	_, err = q.Pace(t.Context(), red)
+	_, err = q.CountStatement(t.Context(), red)
 	refused(t, "pace", err, fault.Unavailable, "unavailable", "The organization can't be read")
 }

@@ -37,7 +37,7 @@ type Service struct {
 	Store   *storagetest.Model // nil on another engine
 	Engine  storage.Engine     // on which all is
 	Ledgers *log.Ledgers
-	Notary  *sysevent.Notary
+	Notary  *sysevent.Appender
 	Witness log.Witness // asked before first events; nil: none
 	*Time
 	keyring *seal.Keyring
@@ -116,7 +116,7 @@ func (s *Service) open(t testing.TB, engine storage.Engine, anchors string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Ledgers.Close() })
-	s.Notary = &sysevent.Notary{Ledgers: s.Ledgers, Records: engine, Keyring: s.keyring, Disclosures: always(id.DiscloseRecord), Clock: s.Clock}
+	s.Notary = &sysevent.Appender{Ledgers: s.Ledgers, Records: engine, Keyring: s.keyring, Disclosures: always(id.DiscloseRecord), Clock: s.Clock}
 }
 
 // Anchors returns the folder of the service's anchors.
@@ -125,7 +125,7 @@ func (s *Service) Anchors() string { return s.anchors }
 // Found makes a tenant's organization with the records that it begins with.
 func (s *Service) Found(t testing.TB, tenant id.Tenant, records ...storage.Change) {
 	t.Helper()
-	system, err := sysevent.Found(s.keyring, Organization(tenant))
+	system, err := sysevent.NewSystemKey(s.keyring, Organization(tenant))
 	if err != nil {
 		t.Fatal(err)
 	}
