@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Approval is what an agent is told of its question for people's approval.
+// Approval is the state of an agent's request for people's approval.
 type Approval struct {
 	ID           string         `json:"approval_id"`
 	Status       ApprovalStatus `json:"status"`
@@ -23,7 +23,7 @@ type Approval struct {
 	Approvals    int            `json:"approvals"` // how many said yes
 }
 
-// ApprovalStatus is where an approval stands.
+// ApprovalStatus is the state of an approval.
 type ApprovalStatus string
 
 // The states. All but the first two are final.
@@ -38,20 +38,20 @@ const (
 	ApprovalInvalidated ApprovalStatus = "invalidated"
 )
 
-// ApprovalQuestion asks people for one action.
+// ApprovalQuestion asks people to approve one action.
 type ApprovalQuestion struct {
 	Organization id.Organization `json:"organization_id"`
 	Agent        id.Agent        `json:"agent_id"`
 	Tool         id.Tool         `json:"tool_name"`
 	Payload      any             `json:"payload,omitzero"`         // must become a JSON object; nil is {}
-	Trace        id.Trace        `json:"trace_id,omitzero"`        // questions of another trace are others
-	Principal    string          `json:"actor_principal,omitzero"` // for whom the agent acts
-	Callback     string          `json:"callback_url,omitzero"`    // is told of each change; see CheckWebhook
+	Trace        id.Trace        `json:"trace_id,omitzero"`        // a question with another trace is another question
+	Principal    string          `json:"actor_principal,omitzero"` // the person or system that the agent acts for
+	Callback     string          `json:"callback_url,omitzero"`    // receives a webhook on each change; see CheckWebhook
 }
 
-// AskApproval asks people, or finds the open question of the same action, key and
-// trace: so it is safe to ask again. A policy that wants no approval, or denies,
-// is an *Error of status 422.
+// AskApproval asks people, or finds the open question with the same action, key and
+// trace. It is therefore safe to repeat. When the policy needs no approval or denies the
+// action, the error is an *Error with status 422.
 func (c *Client) AskApproval(ctx context.Context, q ApprovalQuestion) (Approval, error) {
 	a, err := c.callApproval(ctx, http.MethodPost, approvalsPath, q)
 	if err != nil {
@@ -64,25 +64,25 @@ const approvalsPath = "/v1/ingest/approvals"
 
 func approvalPath(name string) string { return approvalsPath + "/" + url.PathEscape(name) }
 
-// pollSeconds is how long one request for an approval waits at the most, and pollRest
-// what its time-out leaves for the answer.
+// pollSeconds is the longest wait of one request for an approval. answerMargin is the
+// part of its time-out that is kept for the answer.
 const (
 	pollSeconds  = 25
 	answerMargin = 5 * time.Second
 )
 
-// longestPollSeconds returns for how many seconds a request may wait, so that its time-out is
-// none of the service's.
+// longestPollSeconds returns for how many seconds a request may wait, so that the
+// client's time-out comes after the service's answer.
 func (c *Client) longestPollSeconds() int {
 	return min(pollSeconds, int(max(c.timeout-answerMargin, c.timeout/2)/time.Second))
 }
 
-// GetApproval tells where an approval stands.
+// GetApproval fetches the state of an approval.
 func (c *Client) GetApproval(ctx context.Context, name string) (Approval, error) {
 	return c.pollApproval(ctx, name, 0)
 }
 
-// AwaitApproval waits until an approval is not pending any more, or ctx ends.
+// AwaitApproval waits until an approval is no longer pending, or ctx ends.
 func (c *Client) AwaitApproval(ctx context.Context, name string) (Approval, error) {
 	wait := c.longestPollSeconds()
 	for {
@@ -91,21 +91,21 @@ func (c *Client) AwaitApproval(ctx context.Context, name string) (Approval, erro
 			rest = time.Second
 		}
 		a, err := c.pollApproval(ctx, name, wait)
-		if wait > 0 && isOverloaded(err) { // too many of the organization wait
+		if wait > 0 && isOverloaded(err) { // the organization's limit of waiting requests is reached
 			rest = crowdedPause
 			a, err = c.pollApproval(ctx, name, 0)
 		}
 		if err != nil || a.Status != ApprovalPending {
 			return a, err
 		}
-		if err := c.retry.Sleep(ctx, rest); err != nil { // a server that does not wait is not flooded
+		if err := c.retry.Sleep(ctx, rest); err != nil { // so that a server that answers at once is not flooded
 			return a, fmt.Errorf("wait for approval: %w", err)
 		}
 	}
 }
 
-// crowdedPause is how long a client rests that asks without waiting, because the service
-// has no room for one more that waits.
+// crowdedPause is the pause between two requests that do not wait, while the service has
+// no room for another waiting request.
 const crowdedPause = 5 * time.Second
 
 func isOverloaded(err error) bool {
@@ -136,9 +136,10 @@ func (c *Client) callApproval(ctx context.Context, method, path string, body any
 	return a, err
 }
 
-// ConsumeApproval uses an approval that is given, with the signer's proof, and
-// returns the grant, a signed note. It is tried again after lost answers: the
-// service gives the same grant as long as that lives.
+// ConsumeApproval uses a given approval with the signer's proof and returns the grant, a
+// signed note. It is repeated after lost answers, because the service returns the same
+// grant while the grant is valid. An approval that has ended is an *Error with status 409
+// or 410.
 func (c *Client) ConsumeApproval(ctx context.Context, s *Signer, a Approval) (grant string, err error) {
 	request := struct {
 		ActionDigest id.Hash `json:"action_digest"`
@@ -157,7 +158,7 @@ func (c *Client) ConsumeApproval(ctx context.Context, s *Signer, a Approval) (gr
 	return consumed.Grant, nil
 }
 
-// CancelApproval takes a question back.
+// CancelApproval withdraws a question.
 func (c *Client) CancelApproval(ctx context.Context, name string) error {
 	if err := c.Call(ctx, http.MethodPost, approvalPath(name)+"/cancel", struct{}{}, nil); err != nil {
 		return fmt.Errorf("cancel approval: %w", err)

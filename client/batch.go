@@ -11,26 +11,25 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// What the service takes in one request.
+// Limits of the service for one request.
 const (
 	maxBatchLines = 1000
 	maxBatchBytes = 8 << 20
 )
 
-// Outcome is what became of one envelope of a batch: what Send would have returned.
+// Outcome is the result of one envelope of a batch, as Send would have returned it.
 type Outcome struct {
 	Result Result // zero with an Err
 	Err    error
 }
 
-// SendBatch is Send for many signed envelopes, in as few requests as the service
-// allows. The outcomes are in the order of envelopes, each for itself: a refused
-// one does not keep the others from being stored. Requests follow each other, so
-// events land in the order of envelopes, but for those that the service could not
-// take for the moment: they are sent again, after what it took.
+// SendBatch is Send for many signed envelopes, in as few requests as the service allows.
+// The outcomes are in the order of envelopes. A refused envelope does not keep the others
+// from being stored. Events are stored in the order of envelopes, except for those that
+// the service could not accept at first: they are sent again after the others.
 //
-// After a request that failed as a whole no further one is made, and its error is
-// the outcome of all envelopes that have no other.
+// After a request that failed as a whole no further request is made. Its error is the
+// outcome of every envelope that has none yet.
 func (c *Client) SendBatch(ctx context.Context, envelopes [][]byte) []Outcome {
 	outcomes := make([]Outcome, len(envelopes))
 	lines := make([]batchLine, 0, len(envelopes))
@@ -53,7 +52,7 @@ func (c *Client) SendBatch(ctx context.Context, envelopes [][]byte) []Outcome {
 	return outcomes
 }
 
-// batchLine is an envelope on its way. It is done when its outcome is set.
+// batchLine is an envelope in a batch. It is done when its outcome is set.
 type batchLine struct {
 	text    []byte // canonical, so without LF
 	event   id.Event
@@ -82,8 +81,8 @@ func linesPerRequest(lines []batchLine) int {
 	return len(lines)
 }
 
-// sendBatchLines sends lines in one request, and again those that it got no final
-// answer for, until there are none or it has to stop.
+// sendBatchLines sends lines in one request. It sends lines without a final answer again,
+// until there are none or the retries are used up.
 func (c *Client) sendBatchLines(ctx context.Context, lines []batchLine) error {
 	for try := 1; ; try++ {
 		body, err := c.sendRequestOnce(ctx, call{
@@ -113,8 +112,8 @@ func encodeLines(lines []batchLine) []byte {
 	return body
 }
 
-// readBatchAnswer sets the outcomes that an answer tells. Lines that may be tried again
-// stay open: it returns them and why the first of them does.
+// readBatchAnswer sets the outcomes that are final. It returns the lines that may be sent
+// again and the error of the first such line.
 func readBatchAnswer(body []byte, lines []batchLine) (open []batchLine, why error) {
 	answers := bytes.Split(bytes.TrimSuffix(body, []byte{'\n'}), []byte{'\n'})
 	if len(answers) != len(lines) {

@@ -1,18 +1,21 @@
-// Package client talks to an agentledger service: it signs events, sends them,
-// asks for policy decisions, reports runs of tools that hold no key, and fetches what the
-// public log says.
+// Package client calls an agentledger service over HTTP. It signs events, sends them,
+// asks for policy decisions and approvals, and reads the public log. Package client/guard
+// runs actions at most once, and package client/runs reports runs of tools that hold no
+// key.
 //
 // Invariants:
 //   - An event is sent again only as the same bytes with the same event_id and
 //     Idempotency-Key, so that it is stored once however often it is sent.
 //   - Only lost connections, time-outs (408 among them) and 502, 503 and 504 are tried
-//     again. What the service refused (any other 4xx) is returned at once as an *Error.
+//     again. Any other answer of status 4xx is returned at once as an *Error.
 //   - Private keys and tokens never appear in errors, nor where a Client or a
 //     Signer is printed.
-//   - What a Log returns was checked under the key that the caller gave it.
+//   - A Log returns only data that it has checked under the caller's key.
 //   - There is no background work: nothing runs after a method has returned.
 //
-// A Client, a Log and a Signer may be used by several goroutines.
+// A Client, a Log, a Tiles and a Signer may be used by several goroutines. Errors of all
+// calls are described at Client.Call. The package is stable in the sense of README,
+// section Stability.
 package client
 
 import (
@@ -27,23 +30,22 @@ import (
 // ServiceVersion is the API version that this package is written for.
 const ServiceVersion = "2026-05-18"
 
-// DefaultTimeout is the time that one try of a request may take.
+// DefaultTimeout bounds one try of a request.
 const DefaultTimeout = 30 * time.Second
 
-// Config says how to reach a service. BaseURL is the only required field.
+// Config configures a Client. BaseURL is the only required field.
 type Config struct {
-	// BaseURL is where the service answers: http or https, a host, perhaps a path.
+	// BaseURL is the address of the service: http or https, a host, optionally a path.
 	BaseURL string
 	// Token is the ingest key. Without one only the public calls work.
 	Token string
-	// HTTP sends the requests. nil means a client of its own, with a connection
-	// pool of its own and without following redirects, so that a token goes to
-	// BaseURL and nowhere else.
+	// HTTP sends the requests. nil means a new client with its own connection pool. It
+	// does not follow redirects, so a token is sent to BaseURL only.
 	HTTP *http.Client
-	// Timeout bounds one try, answer included; 0 means DefaultTimeout. How long
-	// all tries together may take is the context's business.
+	// Timeout bounds one try, answer included; 0 means DefaultTimeout. The context bounds
+	// all tries together.
 	Timeout time.Duration
-	// Retry says how often and when to try again.
+	// Retry configures the tries after a failure.
 	Retry Retry
 	// ServiceVersion is the value of the header of that name; "" means the
 	// constant ServiceVersion.

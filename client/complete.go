@@ -13,9 +13,8 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// Event is an event before it is signed. Zero fields are filled in as Complete
-// says; ActionKind is the only one that must be given. Times are cut to
-// milliseconds.
+// Event is an event before it is signed. Complete fills in zero fields; ActionKind is the
+// only required field. Times are cut to milliseconds.
 type Event struct {
 	EventID        id.Event       `json:"event_id,omitzero"`
 	TraceID        id.Trace       `json:"trace_id,omitzero"`
@@ -54,10 +53,9 @@ func (s *Signer) SignEvent(e Event) ([]byte, error) {
 //	payload           {}
 //	salt              16 random bytes, base64url without padding
 //
-// What is there stays, but another organization, agent or key than the signer's
-// is an error, and so is an event_id that is the server's (event.ReservedEvent).
-// Whoever may have to send an event again keeps the result of this or of Sign, because
-// completing twice makes two events.
+// Given members stay as they are. Another organization, agent or key than the signer's is
+// an error, and so is a reserved event_id (event.ReservedEvent). Completing twice makes
+// two events. To send an event again, keep the result of Complete or Sign.
 func (s *Signer) Complete(unsigned []byte) ([]byte, error) {
 	canonical, members, err := jcs.ParseObject(nil, unsigned, jcs.MaxDepth)
 	if err != nil {
@@ -73,7 +71,7 @@ func (s *Signer) Complete(unsigned []byte) ([]byte, error) {
 	return s.appendMissingMembers(canonical, given), nil
 }
 
-// checkOwnMembers refuses an event of somebody else.
+// checkOwnMembers refuses an event of another organization, agent or key.
 func (s *Signer) checkOwnMembers(given map[string][]byte) error {
 	for _, own := range []struct{ name, value string }{{"agent_id", string(s.who.Agent)}, {"key_id", string(s.who.Key)}} {
 		if value, ok := given[own.name]; ok && decodeString(value) != own.value {
@@ -96,7 +94,7 @@ func decodeString(value []byte) string {
 	return string(decoded)
 }
 
-// appendMissingMembers appends what is not given to the members of a canonical object.
+// appendMissingMembers appends the missing members to a canonical object.
 func (s *Signer) appendMissingMembers(canonical []byte, given map[string][]byte) []byte {
 	out := append([]byte(nil), canonical[:len(canonical)-1]...)
 	for _, m := range []struct {

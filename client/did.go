@@ -12,16 +12,15 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// AgentDID fetches the did:key document of the active key that was registered
-// last for an agent. That the document is the key's is checked; that the key is
-// the agent's is the operator's word.
+// AgentDID fetches the did:key document of an agent's newest active key. The document is
+// checked against the key. The key's assignment to the agent is the operator's statement.
 func (c *Client) AgentDID(ctx context.Context, a id.Agent) (did.Document, error) {
 	return c.fetchDocument(ctx, "/v1/public/agents/"+url.PathEscape(string(a))+"/did", "")
 }
 
-// ResolveDID fetches the document of a did:key or did:web that the service
-// knows. A did:key document is checked as in AgentDID; what a did:web document
-// says beyond its own name is the operator's word.
+// ResolveDID fetches the document of a did:key or did:web that the service knows. A
+// did:key document is checked as in AgentDID. Of a did:web document only the name is
+// checked.
 func (c *Client) ResolveDID(ctx context.Context, name string) (did.Document, error) {
 	return c.fetchDocument(ctx, "/v1/public/did/"+url.PathEscape(name), name)
 }
@@ -43,7 +42,7 @@ func (c *Client) fetchDocument(ctx context.Context, path, name string) (did.Docu
 	return d, nil
 }
 
-// checkKeyDocument checks that d is what its did:key expands to.
+// checkKeyDocument checks that d equals the expansion of its did:key.
 func checkKeyDocument(d did.Document) error {
 	public, err := did.ParseKey(d.ID)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Directory names the log that lists all logs of a service. Nothing vouches for its
-// key: pin one that came by a way that the operator does not control.
+// Directory names the log that lists all logs of a service. The key is unverified: pin a
+// key from a source that the operator does not control.
 type Directory struct {
 	Organization id.Organization `json:"organization_id"`
 	Slug         id.Slug         `json:"organization_slug"`
@@ -16,8 +16,8 @@ type Directory struct {
 	LogKey       string          `json:"log_key"` // vkey
 }
 
-// Directory asks for the service's directory; an *Error with status 404 when none is
-// kept.
+// Directory fetches the name of the service's directory. The error is an *Error with
+// status 404 when the service keeps none.
 func (c *Client) Directory(ctx context.Context) (Directory, error) {
 	var d Directory
 	if err := c.fetchPublicJSON(ctx, "/v1/public/directory", &d); err != nil {
@@ -26,7 +26,7 @@ func (c *Client) Directory(ctx context.Context) (Directory, error) {
 	return d, nil
 }
 
-// DirectoryPage is what the entries [From, Next) of the directory list.
+// DirectoryPage is the content of the directory's entries [From, Next).
 type DirectoryPage struct {
 	From     id.Index         `json:"from"`
 	Next     id.Index         `json:"next"` // TreeSize at the end
@@ -41,7 +41,7 @@ type DirectoryEvent struct {
 	Envelope string   `json:"envelope"`
 }
 
-// DirectoryPage fetches what the directory lists from a log index on.
+// DirectoryPage fetches the directory's events from a log index on.
 func (c *Client) DirectoryPage(ctx context.Context, from id.Index) (DirectoryPage, error) {
 	var p DirectoryPage
 	if err := c.fetchPublicJSON(ctx, fmt.Sprintf("/v1/public/directory/events?from=%d", from), &p); err != nil {

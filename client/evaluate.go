@@ -11,8 +11,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Question asks what the organization's policy says of an action that has not
-// happened yet.
+// Question asks for the policy's decision on an action before it happens.
 type Question struct {
 	Organization id.Organization `json:"organization_id"`
 	Agent        id.Agent        `json:"agent_id"`
@@ -34,19 +33,18 @@ type Decision struct {
 	PolicyDigest  id.Hash        `json:"policy_digest,omitzero"`
 	InputDigest   id.Hash        `json:"input_digest,omitzero"`
 	Obligations   []Obligation   `json:"obligations,omitempty"`
-	Approval      jsontext.Value `json:"approval,omitempty"` // as the service gave it
+	Approval      jsontext.Value `json:"approval,omitempty"` // as the service sent it
 }
 
-// Obligation is what has to be fulfilled before an action with the decision
-// allow_with_obligation.
+// Obligation must be fulfilled before an action with the decision allow_with_obligation.
 type Obligation struct {
 	Type       string `json:"type"`
 	Approvals  int    `json:"approvals,omitzero"`
 	TTLSeconds int    `json:"ttl_seconds,omitzero"`
 }
 
-// Evaluate asks for a decision. It changes nothing, so it is tried again like
-// any other request. An error is no decision: the caller does not act on it.
+// Evaluate asks for a decision and stores nothing. After an error there is no decision,
+// and the caller MUST NOT act.
 func (c *Client) Evaluate(ctx context.Context, q Question) (Decision, error) {
 	var d Decision
 	err := c.Call(ctx, http.MethodPost, "/v1/ingest/policy/evaluate", q, &d)

@@ -12,9 +12,9 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Log is one organization's public log, seen through a key that the caller
-// trusts. What its methods return was checked by package verify; what failed the
-// check is an error that wraps one of verify or tlog, not an *Error.
+// Log reads one organization's public log under a key that the caller trusts. Its methods
+// return only data that package verify has checked. A failed check is an error that wraps
+// an error of verify or tlog; it is no *Error.
 type Log struct {
 	client  *Client
 	slug    id.Slug
@@ -22,14 +22,14 @@ type Log struct {
 	retired []verify.LogKey
 }
 
-// Log returns the log of the organization called slug. key is the log's key, and
-// retired are earlier ones, which count for bundles only (verify.Options).
+// Log returns the log of the organization called slug. key is the log's key. retired are
+// earlier keys, which count for bundles only (verify.Options).
 func (c *Client) Log(slug id.Slug, key tlog.VerifierKey, retired ...verify.LogKey) *Log {
 	return &Log{client: c, slug: slug, key: key, retired: slices.Clone(retired)}
 }
 
-// Head fetches the head and checks it as verify.CheckHead does. One with a Fault
-// may be without its latest leaf hash and time.
+// Head fetches the head and checks it as verify.CheckHead does. A head with a Fault may
+// lack its latest leaf hash and time.
 func (l *Log) Head(ctx context.Context) (verify.Head, tlog.Checkpoint, error) {
 	var head verify.Head
 	if err := l.client.fetchPublicJSON(ctx, publicPath(l.slug, "transparency/head"), &head); err != nil {
@@ -42,8 +42,7 @@ func (l *Log) Head(ctx context.Context) (verify.Head, tlog.Checkpoint, error) {
 	return head, checkpoint, nil
 }
 
-// Checkpoint fetches the newest checkpoint, signed by the log's key, and the note
-// that it came in.
+// Checkpoint fetches the newest checkpoint, signed by the log's key, and its signed note.
 func (l *Log) Checkpoint(ctx context.Context) (tlog.Checkpoint, []byte, error) {
 	note, err := l.client.sendWithRetries(ctx, call{method: http.MethodGet, path: publicPath(l.slug, "transparency/checkpoint")})
 	if err != nil {
@@ -56,8 +55,8 @@ func (l *Log) Checkpoint(ctx context.Context) (tlog.Checkpoint, []byte, error) {
 	return checkpoint, note, nil
 }
 
-// Inclusion fetches the proof that leaf is at index in the tree of a checkpoint
-// which the caller got from this Log, and checks it.
+// Inclusion fetches and checks the proof that leaf is at index in the tree of a
+// checkpoint from this Log.
 func (l *Log) Inclusion(ctx context.Context, index id.Index, leaf id.Hash, at tlog.Checkpoint) ([]id.Hash, error) {
 	var answer verify.InclusionAnswer
 	path := fmt.Sprintf("transparency/inclusion?log_index=%d&tree_size=%d", index, at.Size)
@@ -70,9 +69,9 @@ func (l *Log) Inclusion(ctx context.Context, index id.Index, leaf id.Hash, at tl
 	return answer.Hashes, nil
 }
 
-// Consistency fetches the proof that the tree of checkpoint to extends that of
-// checkpoint from, both of this Log, and checks it. An error of verify or tlog is
-// evidence of a fork, or of a broken service.
+// Consistency fetches and checks the proof that the tree of to extends the tree of from.
+// Both checkpoints MUST be from this Log. An error of verify or tlog is evidence of a
+// fork, or of a broken service.
 func (l *Log) Consistency(ctx context.Context, from, to tlog.Checkpoint) ([]id.Hash, error) {
 	var answer verify.Consistency
 	path := fmt.Sprintf("transparency/consistency?from=%d&to=%d", from.Size, to.Size)
@@ -85,9 +84,9 @@ func (l *Log) Consistency(ctx context.Context, from, to tlog.Checkpoint) ([]id.H
 	return answer.Hashes, nil
 }
 
-// Bundle fetches the bundle of one event and checks it under the log's key. The
-// caller looks at the report: a bundle that fails is no error of the fetch. One of
-// another event is.
+// Bundle fetches the bundle of one event and checks it under the log's key. The caller
+// MUST look at the report, because a failed check is no error of the fetch. A bundle of
+// another event is an error.
 func (l *Log) Bundle(ctx context.Context, e id.Event) (*verify.Bundle, verify.Report, error) {
 	text, err := l.client.FetchBundle(ctx, l.slug, e)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// LogKey is a key that signs something about an organization's log, for trees of
-// the sizes [FromSize, ToSize).
+// LogKey is a key of an organization's log for trees of the sizes [FromSize, ToSize).
 type LogKey struct {
 	VerifierKey string    `json:"vkey"` // C2SP vkey
 	Use         string    `json:"use"`  // log, grant or export
@@ -20,8 +19,8 @@ type LogKey struct {
 	ToSize      *id.Index `json:"to_size"` // nil while it signs
 }
 
-// Keys fetches the keys that the service names for a log, newest last. Nothing
-// vouches for them: pin what came by a way that the operator does not control.
+// Keys fetches the keys of a log, newest last. They are unverified: pin a key from a
+// source that the operator does not control.
 func (c *Client) Keys(ctx context.Context, slug id.Slug) ([]LogKey, error) {
 	var answer struct {
 		Keys []LogKey `json:"keys"`
@@ -32,8 +31,8 @@ func (c *Client) Keys(ctx context.Context, slug id.Slug) ([]LogKey, error) {
 	return answer.Keys, nil
 }
 
-// FetchBundle fetches the verification bundle of one event as the service sends
-// it, unchecked: verify.ParseBundle and verify.Check are next.
+// FetchBundle fetches the verification bundle of one event, unchecked. Check it with
+// verify.ParseBundle and verify.Check.
 func (c *Client) FetchBundle(ctx context.Context, slug id.Slug, e id.Event) ([]byte, error) {
 	body, err := c.sendWithRetries(ctx, call{method: http.MethodGet, path: publicPath(slug, "verify/"+url.PathEscape(string(e)))})
 	if err != nil {
@@ -42,10 +41,9 @@ func (c *Client) FetchBundle(ctx context.Context, slug id.Slug, e id.Event) ([]b
 	return body, nil
 }
 
-// FetchCheckpoint fetches the newest checkpoint of an organization's log by its id,
-// and where that log has ended, of the one that goes on. It must be well-formed, but
-// who signed it is not asked, nor what the service says of successors;
-// Log.Checkpoint does.
+// FetchCheckpoint fetches the newest checkpoint of an organization's log by its id. It
+// follows the successors of a log that has ended. The checkpoint is well-formed, but
+// signatures and successors are unchecked. Log.Checkpoint checks the signature.
 func (c *Client) FetchCheckpoint(ctx context.Context, o id.Organization) (tlog.Checkpoint, error) {
 	checkpoint, err := c.newestCheckpoint(ctx, o)
 	if err != nil {
@@ -80,8 +78,8 @@ func (c *Client) newestCheckpoint(ctx context.Context, o id.Organization) (tlog.
 	}
 }
 
-// Fetch fetches a document of any kind as it is. path is escaped, begins with a
-// slash and may have a query. Bundles are asked for as JSON where there is a choice.
+// Fetch fetches a public document unchanged. path is escaped, begins with a slash and may
+// have a query. The request accepts JSON.
 func (c *Client) Fetch(ctx context.Context, path string) ([]byte, error) {
 	body, err := c.sendWithRetries(ctx, call{method: http.MethodGet, path: path})
 	if err != nil {

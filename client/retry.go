@@ -13,16 +13,16 @@ import (
 	"github.com/agentledger/agentledger/internal/wait"
 )
 
-// Retry says when a request is tried again: after a random pause between half of
-// the back-off and all of it, or after what the service asks for by Retry-After,
-// whichever is longer. Zero fields have the defaults named there.
+// Retry configures when a request is tried again. The pause is random, between half of
+// the back-off and all of the back-off. A longer Retry-After of the service counts
+// instead. A zero field has its default.
 type Retry struct {
-	Attempts int           // tries in all, 0 means 8; 1 never tries again
+	Attempts int           // number of tries, 0 means 8; 1 never tries again
 	Base     time.Duration // back-off after the first try, doubled by each further one; 0 means 200 ms
 	Max      time.Duration // longest back-off; 0 means 10 s. Retry-After may be longer
 
-	// Notify, when set, is told of each failed try that will be followed by
-	// another after wait. It is called in the goroutine of the request.
+	// Notify, when set, is called after each failed try that another try follows after
+	// wait. It runs in the goroutine of the request.
 	Notify func(err error, wait time.Duration)
 
 	// Sleep waits, or returns the context's error; nil means by a timer. Tests that must
@@ -49,8 +49,8 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// waitForNext waits before the try after the try'th, counted from 1, which failed with
-// err. It returns why there is none.
+// waitForNext waits before the next try. err is the failure of the given try, counted
+// from 1. The result is nil for another try, or the reason against one.
 func (r Retry) waitForNext(ctx context.Context, try int, err error) error {
 	switch {
 	case ctx.Err() != nil || !isRetryable(err):
@@ -81,7 +81,7 @@ func (r Retry) pauseAfter(try int, err error) time.Duration {
 	return max(asked, backoff/2+rand.N(backoff/2+1))
 }
 
-// isRetryable reports whether a request that failed with err may have another try.
+// isRetryable reports whether a request that failed with err may be tried again.
 func isRetryable(err error) bool {
 	var answered *Error
 	if errors.As(err, &answered) {

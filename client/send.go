@@ -14,11 +14,11 @@ import (
 // Outcomes of sending an event.
 const (
 	Created  = "created"  // stored by this request
-	Replayed = "replayed" // was stored before; promises the same as Created
+	Replayed = "replayed" // was stored before; as durable as Created
 )
 
-// Result is what the service says of an event that it took. The members after
-// Status are those of an event that was created; a replayed one has none.
+// Result is the service's answer for an event that it accepted. Only a created event has
+// the members after Status.
 type Result struct {
 	EventID    id.Event    `json:"event_id"`
 	Status     string      `json:"status"` // Created or Replayed
@@ -30,15 +30,15 @@ type Result struct {
 	RuleID     string      `json:"rule_id,omitzero"`
 }
 
-// Tightened reports whether the service's policy was stricter than what the
-// event declared.
+// Tightened reports whether the service's policy was stricter than the event's declared
+// decision.
 func (r Result) Tightened() bool { return r.Decision != 0 }
 
-// Send stores a signed envelope and returns when it is durable and in the public
-// log. It tries again after lost connections, time-outs, 408 and 502 to 504, so an
-// answer that was lost on its way shows as Replayed. After an error that is not
-// an *Error of status 4xx the event may have been stored all the same: send the
-// same bytes again. A malformed envelope is refused before anything is sent.
+// Send stores a signed envelope and returns when it is durable and in the public log. It
+// tries again after lost connections, time-outs, 408 and 502 to 504. After a lost answer
+// the result is therefore Replayed. After any error for which IsRefused is false the
+// event may be stored: send the same bytes again. A malformed envelope is a *fault.Error,
+// and nothing is sent.
 func (c *Client) Send(ctx context.Context, envelope []byte) (Result, error) {
 	e, err := event.Parse(envelope, event.Options{MaxBytes: math.MaxInt})
 	if err != nil {
@@ -64,7 +64,7 @@ func parseSendResult(body []byte, sent id.Event) (r Result, err error) {
 	return r.checkSendResult(sent)
 }
 
-// checkSendResult returns r if it can be the answer for that event.
+// checkSendResult returns r if it is a valid answer for that event.
 func (r Result) checkSendResult(sent id.Event) (Result, error) {
 	var err error
 	switch {

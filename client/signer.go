@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// Identity is the agent for which a Signer signs, and the name of its key there.
+// Identity names an agent and its key.
 type Identity struct {
 	Organization id.Organization
 	Agent        id.Agent
@@ -25,7 +25,7 @@ type Identity struct {
 // Printing it shows no private key.
 type Signer struct {
 	who     Identity
-	private *edkey.Private // behind a pointer, so that printing a struct around a Signer stops there
+	private *edkey.Private // a pointer, so that fmt does not print the key
 }
 
 // NewSigner returns the signer of a 32-byte Ed25519 seed (RFC 8032 section
@@ -67,7 +67,7 @@ func ParseSeed(text string) ([]byte, error) {
 	return seed, nil
 }
 
-// Identity returns what the signer was made for.
+// Identity returns the agent and key of the signer.
 func (s *Signer) Identity() Identity { return s.who }
 
 // Public returns the public key.
@@ -78,10 +78,10 @@ func (s Signer) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "signer of %s with %s", s.who.Agent, s.who.Key)
 }
 
-// Sign returns the signed canonical envelope of a complete event, in the given
-// form; see Complete. Ed25519 is deterministic: the same event gives the same
-// bytes. Also an event_id that is the server's is signed here, because an event that
-// was stored under one before the rule can be sent again.
+// Sign returns the signed canonical envelope of a complete event, in the given form; see
+// Complete. Ed25519 is deterministic: the same event gives the same bytes. A reserved
+// event_id is signed too, because events that were stored before the rule can be sent
+// again.
 func (s *Signer) Sign(complete []byte, form event.Form) ([]byte, error) {
 	switch form {
 	case event.FormDigest:
@@ -92,7 +92,7 @@ func (s *Signer) Sign(complete []byte, form event.Form) ([]byte, error) {
 	return nil, fmt.Errorf("sign envelope: form: %w", id.ErrMalformed)
 }
 
-// signCanonical lets event.Sign check everything and puts the other signature in.
+// signCanonical lets event.Sign check the event, and replaces the signature.
 func (s *Signer) signCanonical(complete []byte) ([]byte, error) {
 	digestForm, err := event.Sign(complete, *s.private)
 	if err != nil {
@@ -120,8 +120,8 @@ func (s *Signer) Proof() string { return signKeyProof(s.who, *s.private) }
 //
 //	APS1-KEY LF organization_id LF agent_id LF key_id LF public_key_b64 LF
 //
-// With who.Key "" it is good for a registration that leaves the key id to the
-// service, and for no other.
+// A proof without who.Key is valid only for a registration that leaves the key id to the
+// service.
 func ProveKey(who Identity, seed []byte) (string, error) {
 	if who.Key != "" {
 		s, err := NewSigner(who, seed)
@@ -149,11 +149,10 @@ func signKeyProof(who Identity, private edkey.Private) string {
 	return base64.StdEncoding.EncodeToString(signature[:])
 }
 
-// Secret returns 32 bytes that only a holder of the private key can compute and
-// that are the same each time: HMAC-SHA256 of label, a zero byte and data, keyed
-// by the seed. Whoever makes identifiers or salts from content takes them from
-// here, since from a plain hash the content could be guessed. The label must not
-// hold a zero byte.
+// Secret returns 32 bytes that only a holder of the private key can compute: HMAC-SHA256
+// of label, a zero byte and data, keyed by the seed. The same arguments give the same
+// bytes. Use it for identifiers and salts that are derived from content, because a plain
+// hash would let others guess the content. label MUST NOT hold a zero byte.
 func (s *Signer) Secret(label string, data []byte) (secret [32]byte) {
 	seed := s.private.Seed()
 	h := hmac.New(sha256.New, seed[:])

@@ -12,9 +12,9 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Tiles is a log as C2SP tlog-tiles lays it out below one URL: at the service, a
-// mirror or a folder behind a web server. What it returns has the form that was
-// asked for; whether it is true, the caller checks.
+// Tiles reads a log in the layout of C2SP tlog-tiles below one URL: the service, a mirror
+// or a folder behind a web server. Results are well-formed but unverified: the caller
+// MUST check them.
 type Tiles struct {
 	client *Client
 	prefix string
@@ -47,8 +47,8 @@ func (t *Tiles) Checkpoint(ctx context.Context) ([]byte, error) {
 	return note, nil
 }
 
-// Cosigned fetches the newest signed note that witnesses have cosigned, as
-// Checkpoint does. A server that knows no such choice sends its newest.
+// Cosigned fetches the newest signed note that witnesses have cosigned, unchecked. A
+// server without that choice sends its newest note.
 func (t *Tiles) Cosigned(ctx context.Context) ([]byte, error) {
 	note, err := t.fetchResource(ctx, "checkpoint?cosigned=1", tlog.MaxNote)
 	if err != nil {
@@ -57,8 +57,8 @@ func (t *Tiles) Cosigned(ctx context.Context) ([]byte, error) {
 	return note, nil
 }
 
-// Tile fetches the hashes of a tile, 32 bytes each. When a partial tile is no
-// longer there, the full one that took its place is read.
+// Tile fetches the hashes of a tile, 32 bytes each. When a partial tile is gone, the full
+// tile is read in its place.
 func (t *Tiles) Tile(ctx context.Context, tile tlog.Tile) ([]byte, error) {
 	hashes, err := t.fetchExactTile(ctx, tile)
 	if tile.Width < tlog.TileWidth && isNotFound(err) {
@@ -85,8 +85,8 @@ func (t *Tiles) fetchExactTile(ctx context.Context, tile tlog.Tile) ([]byte, err
 	return hashes, err
 }
 
-// Entries fetches the entries of a bundle, each of at most maxEntry bytes. When a
-// partial bundle is no longer there, the full one that took its place is read.
+// Entries fetches the entries of a bundle, each of at most maxEntry bytes. When a partial
+// bundle is gone, the full bundle is read in its place.
 func (t *Tiles) Entries(ctx context.Context, bundle tlog.Bundle, maxEntry int) ([][]byte, error) {
 	entries, err := t.fetchExactEntries(ctx, bundle, maxEntry)
 	if bundle.Width < tlog.TileWidth && isNotFound(err) {
@@ -151,9 +151,8 @@ func (t *tree) Leaves(ctx context.Context, begin, end id.Index) ([]byte, error) 
 	return hashes[hashSize*int(begin-first) : hashSize*int(end-first)], nil
 }
 
-// Successor is the log that goes on in place of a frozen one, as the service names it:
-// its key is vouched for by nobody, and its first event is unchecked
-// (verify.ReadSuccession).
+// Successor is the log that continues a frozen log, as the service names it. Key and
+// first event are unverified; verify.ReadSuccession checks the event.
 type Successor struct {
 	Origin   id.Origin `json:"origin"`
 	LogKey   string    `json:"log_key"` // vkey
@@ -162,8 +161,8 @@ type Successor struct {
 	Envelope string    `json:"envelope"`
 }
 
-// Successor asks what goes on in place of the log; an *Error with status 404 when
-// nothing does.
+// Successor fetches the log's successor. The error is an *Error with status 404 when
+// there is none.
 func (t *Tiles) Successor(ctx context.Context) (Successor, error) {
 	var s Successor
 	text, err := t.fetchResource(ctx, "successor", 1<<20)

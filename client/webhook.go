@@ -12,18 +12,20 @@ import (
 	"github.com/agentledger/agentledger/edkey"
 )
 
-// WebhookTolerance is how far a webhook's timestamp may be from now.
+// WebhookTolerance is the largest distance between a webhook's timestamp and the current
+// time.
 const WebhookTolerance = 5 * time.Minute
 
-// ErrWebhook is wrapped by errors about webhooks that are not to be believed.
+// ErrWebhook is wrapped by errors about webhooks that the service did not send.
 var ErrWebhook = errors.New("not a webhook of this service")
 
 // CheckWebhook checks a webhook that came with these headers and body
-// (https://www.standardwebhooks.com, v1a) under the organization's key, whpk_ and
-// base64, as the console shows it. It returns the webhook-id: the same message may
-// come more than once, by a lost answer or by somebody who repeats it, so whoever
-// acts on a webhook remembers the ids of the last ten minutes. A webhook is a hint:
-// what became of an approval says GetApproval.
+// (https://www.standardwebhooks.com, v1a) under the organization's key, whpk_ and base64,
+// as the console shows it. It returns the webhook-id. The same message may arrive more
+// than once, for example after a lost answer or as a replay by an attacker. A receiver
+// that acts on webhooks MUST remember the ids of the last ten minutes. A webhook is a
+// hint: GetApproval has the state of the approval. Errors wrap ErrWebhook, except for a
+// malformed key.
 func CheckWebhook(key string, header http.Header, body []byte, now time.Time) (id string, err error) {
 	public, err := webhookKey(key)
 	if err != nil {

@@ -3,10 +3,14 @@
 //
 // Invariants:
 //
-//   - No operation rounds. What does not fit is an error, never an approximation.
+//   - No operation rounds. A result that does not fit is an error.
 //   - Equal values are equal Go values and have one text.
 //   - A JSON number means the decimal that its shortest literal shows, which is
 //     the one that canonical JSON (RFC 8785) writes: 0.1 is one tenth.
+//
+// Errors wrap ErrSyntax or ErrRange.
+//
+// The package is stable in the sense of README, section Stability.
 package decimal
 
 import (

@@ -96,7 +96,7 @@ func appendLong(b []byte, hi, lo uint64) []byte {
 // MarshalText is String; UnmarshalText is Parse.
 func (d Decimal) MarshalText() ([]byte, error) { return d.Append(nil), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText reads the text of MarshalText. Errors are those of Parse.
 func (d *Decimal) UnmarshalText(b []byte) (err error) {
 	*d, err = Parse(string(b))
 	return err

@@ -86,7 +86,7 @@ func KeyDocument(pub [32]byte) (Document, error) {
 	return d, nil
 }
 
-// State says what an agent's key may do. The zero value is none of them.
+// State is the state of an agent's key. The zero value is no state.
 type State uint8
 
 const (

@@ -4,16 +4,20 @@
 //
 // Invariants:
 //
-//   - One key has one text. A Multikey is `z` and 47 base58btc characters, and
-//     what a Parse function accepts is byte for byte what is written here.
+//   - One key has one text. A Multikey is `z` and 47 base58btc characters, and a Parse
+//     function accepts exactly the bytes that this package writes.
 //   - Only Ed25519 keys. The X25519 key of a did:key document is derived from
 //     the Ed25519 one, never stored.
-//   - A key that is not active stands in a did:web document with the time at
-//     which it stopped, and in none of its relationships.
+//   - A did:web document lists a key that is not active with its end time, and in no
+//     relationship.
 //   - Documents are values: the same keys give the same bytes. No I/O, no clock.
 //
 // Sources: W3C DID Core 1.0, W3C Controlled Identifiers 1.0 (Multikey, expires,
 // revoked), the did:key and did:web method specifications of the W3C CCG.
+//
+// Errors wrap ErrMalformed. All functions may be called concurrently.
+//
+// The package is stable in the sense of README, section Stability.
 package did
 
 import (
@@ -25,8 +29,8 @@ import (
 	"github.com/multiformats/go-multibase"
 )
 
-// ErrMalformed is what every Parse function of this package returns (wrapped)
-// for text that this package would not have written.
+// ErrMalformed is wrapped by the errors of all Parse functions, for any text that this
+// package would not write.
 var ErrMalformed = errors.New("malformed")
 
 const (

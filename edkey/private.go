@@ -42,7 +42,7 @@ func (k Private) Sign(message []byte) [SignatureSize]byte {
 	return [SignatureSize]byte(ed25519.Sign(k.key, message))
 }
 
-// Seed returns the secret 32 bytes, for whoever stores the key.
+// Seed returns the secret 32 bytes, for storing the key.
 func (k Private) Seed() [SeedSize]byte { return [SeedSize]byte(k.key.Seed()) }
 
 // String says that there is a key and not which.

@@ -13,6 +13,8 @@
 //   - A Private never shows itself through fmt or slog.
 //
 // All functions and methods may be called concurrently.
+//
+// The package is stable in the sense of README, section Stability.
 package edkey
 
 import (
@@ -66,9 +68,9 @@ func ParsePublic(b []byte) (Public, error) {
 	return Public{encoded: [PublicSize]byte(b)}, nil
 }
 
-// Stored returns the public key of an encoding that ParsePublic has accepted before and
-// that came from a store which nobody else writes. It checks nothing, so it costs nothing:
-// it is for lists of keys, such as those that DID documents show.
+// Stored returns the public key of an encoding that ParsePublic has accepted before. The
+// encoding MUST come from a trusted store, because Stored checks nothing. It exists for
+// long lists of keys, for example those of DID documents.
 func Stored(encoded [PublicSize]byte) Public { return Public{encoded: encoded} }
 
 // torsionFree reports whether L·p is the identity, L being the order of the

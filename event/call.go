@@ -7,14 +7,14 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// The payload.phase of an event before an act, and of one that tells what became of it.
+// Values of payload.phase: an event before an act, and an event that states the result.
 const (
 	PhaseIntent = "intent"
 	PhaseResult = "result"
 )
 
-// Call is what an envelope says of its place in a guarded call. These members are
-// the sender's: the format accepts any value, and one of another form counts as absent.
+// Call is an envelope's role in a guarded call. The sender may write any value into these
+// members. A value in another form counts as absent.
 type Call struct {
 	Phase  string   // payload.phase, "" for none
 	ID     string   // payload.call_id, "" for none

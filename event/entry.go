@@ -1,15 +1,3 @@
-// Package event holds the two documents that the service makes for every
-// accepted event: the record (what the server states about it, private unless
-// disclosed) and the entry (the public leaf, which commits to the record and to
-// the entry before).
-//
-// Invariants:
-//
-//   - Both have exactly one accepted encoding, RFC 8785 canonical JSON; parsing
-//     refuses every other spelling, so that text and hash stand for each other.
-//   - An entry names the event hash of the entry before it; the first names the
-//     genesis value of its origin. So each leaf commits to all before it.
-//   - The package is pure: no I/O, no clock, safe for concurrent use.
 package event
 
 import (
@@ -50,8 +38,8 @@ type Entry struct {
 	Seq    uint64  // sequence number, 1..MaxSeq
 }
 
-// Genesis returns what the first entry of a log names as its predecessor:
-// SHA-256( "agentledger/genesis/v1" LF origin LF ).
+// Genesis returns the prev value of a log's first entry: SHA-256(
+// "agentledger/genesis/v1" LF origin LF ).
 func Genesis(origin id.Origin) id.Hash {
 	return sha256.Sum256([]byte("agentledger/genesis/v1\n" + string(origin) + "\n"))
 }
@@ -103,7 +91,7 @@ func ParseEntry(text []byte) (Entry, error) {
 	return e, nil
 }
 
-// cutHashMember takes 64 hex digits and what follows them off the front of text.
+// cutHashMember cuts 64 hex digits and the text after them off the front of text.
 func cutHashMember(text []byte, h *id.Hash, follows string) ([]byte, bool) {
 	if len(text) < hexLen {
 		return nil, false

@@ -1,20 +1,28 @@
-// Package event is the APS-1 envelope: the signed statement of an agent about
-// one thing that it did or asked for.
+// Package event holds the three documents of an event: the envelope, which the agent
+// signs, and the record and the entry, which the service makes. The record is the service's
+// statement about the event, private unless disclosed. The entry is the public leaf. It
+// commits to the record and to the entry before it.
 //
 // Invariants:
 //
-//   - An Envelope made by Parse satisfies every rule of the format; nothing later
-//     needs to look at its text again. Signatures are the one thing not checked
-//     there, since that takes a key: Verify does it.
+//   - An Envelope made by Parse satisfies every rule of the format. Only its signature is
+//     unchecked, because that check needs a key: Envelope.Verify does it.
 //   - Members that the format does not know are kept and covered by the signature.
-//   - Canonical is RFC 8785 canonical JSON and is what the digest, the signature
-//     and the store are about, however the body was spelled.
-//   - Whatever Sign returns, Parse accepts and Verify confirms.
-//   - Nothing here reads a clock: how early or late an event may be is decided by
-//     whoever takes it in.
+//   - Canonical is RFC 8785 canonical JSON. Digest, signature and store use these bytes
+//     for any spelling of the body.
+//   - Parse accepts every result of Sign, and Verify confirms it.
+//   - Records and entries have exactly one accepted encoding, RFC 8785 canonical JSON.
+//     Parsing refuses every other spelling, so text and hash stand for each other.
+//   - An entry names the event hash of the entry before it; the first names the genesis
+//     value of its origin. Each leaf therefore commits to all leaves before it.
+//   - The package does no I/O and reads no clock. The service decides how early or late an
+//     event may be.
 //
-// All functions may be called concurrently, and all methods of an Envelope as
-// long as nobody changes it.
+// Errors of Parse, Sign and SignEnvelope are *fault.Error; those of ParseEntry and
+// ParseRecord wrap ErrEntry and ErrRecord. All functions may be called concurrently, and
+// all methods of an Envelope as long as no goroutine changes it.
+//
+// The package is stable in the sense of README, section Stability.
 package event
 
 import (
@@ -36,8 +44,8 @@ type Options struct {
 	MaxBytes int
 	// Organization is the one that the envelope must belong to; zero means any.
 	Organization id.Organization
-	// Server admits what clients may not use: agent system, key ids that begin
-	// with system_ or bridge_, action kinds that begin with ledger_.
+	// Server admits names that are reserved for the server: agent system, key ids that
+	// begin with system_ or bridge_, action kinds that begin with ledger_.
 	Server bool
 }
 

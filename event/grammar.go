@@ -135,9 +135,10 @@ func checkReserved(texts *[fieldCount]string) error {
 	return nil
 }
 
-// ReservedEvent reports whether the event_id s belongs to the server: ledger_… to what
-// it states itself, stp_… to steps of runs. Parse accepts such an id, because events
-// that were stored before the rule can be sent again; new ones are refused.
+// ReservedEvent reports whether the event_id s is reserved for the server: ledger_… for
+// its own events, stp_… for steps of runs. Parse accepts such an id, because events that
+// were stored before the rule can be sent again. The service refuses new events with such
+// an id.
 func ReservedEvent(s string) bool {
 	return strings.HasPrefix(s, "ledger_") || strings.HasPrefix(s, "stp_")
 }

@@ -25,7 +25,7 @@ const (
 	SignerSystem Signer = "system" // the service, for itself
 )
 
-// Custody says who made the private key that signed.
+// Custody says whether agent or server made the private key.
 type Custody string
 
 const (
@@ -33,8 +33,8 @@ const (
 	CustodyServer Custody = "server" // the service, which showed it once
 )
 
-// Record is what the server states about one accepted envelope. The zero value
-// of a nullable member stands for null.
+// Record is the server's statement about one accepted envelope. The zero value of a
+// nullable member stands for null.
 type Record struct {
 	Origin         id.Origin       `json:"origin"`
 	OrganizationID id.Organization `json:"organization_id"`
@@ -54,9 +54,9 @@ type Record struct {
 	V              int             `json:"v"` // 1; filled in by rendering
 }
 
-// Policy is the server's decision on one event and what it rests on. All but
-// Evaluated, Declared and Effective are null where they do not apply; Intent is
-// absent then.
+// Policy is the server's decision on one event with its reasons. Members other than
+// Evaluated, Declared and Effective are null where they do not apply; Intent is absent
+// then.
 type Policy struct {
 	Evaluated     bool           `json:"evaluated"`
 	Declared      id.Decision    `json:"declared"`
@@ -73,10 +73,10 @@ type Policy struct {
 	ApprovalID    string         `json:"approval_id"`
 }
 
-// RecordHash is SHA-256 of a record's text, what its entry names.
+// RecordHash returns SHA-256 of a record's text. The entry of the event has this hash.
 func RecordHash(text []byte) id.Hash { return sha256.Sum256(text) }
 
-// ParseRecord reads a record's text. It accepts exactly what Text renders: all
+// ParseRecord reads a record's text. It accepts exactly the form of Text: all
 // members, no others, in canonical form.
 func ParseRecord(text []byte) (Record, error) {
 	var r Record
@@ -92,7 +92,7 @@ func ParseRecord(text []byte) (Record, error) {
 	return r, nil
 }
 
-// checkGrammars refuses what rendering could not tell from a well-formed record.
+// checkGrammars refuses values that Text would render like those of a well-formed record.
 func (r *Record) checkGrammars() error {
 	if r.SequenceNum == 0 || r.SequenceNum > MaxSeq || r.Policy.PolicyVersion > MaxSeq {
 		return fmt.Errorf("%w: number out of range", ErrRecord)

@@ -6,9 +6,9 @@ import "github.com/agentledger/agentledger/id"
 // was judged itself and is not denied. A result never is, because it was not judged.
 func (p *Policy) Permits() bool { return p.Evaluated && p.Intent == "" && p.Effective != id.Deny }
 
-// OfResult returns the policy of a result that declares a decision, p being that of its
-// intent: the result is not judged again and takes what decided on the intent. Its own
-// members of an evaluation (input_digest, evaluated_at, limits) are null.
+// OfResult returns the policy of a result event; p is the policy of its intent. A result
+// is not evaluated again, because the decision on the intent covers it. Its own members
+// of an evaluation (input_digest, evaluated_at, limits) are null.
 func (p *Policy) OfResult(intent id.Event, declared id.Decision) Policy {
 	return Policy{
 		Declared: declared, Effective: declared.Tighten(p.Effective), Intent: intent,

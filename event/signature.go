@@ -87,9 +87,9 @@ func (e *Envelope) Verify(pub edkey.Public) (Form, bool) {
 	return 0, false
 }
 
-// Sign returns the canonical envelope made of unsigned, a JSON object with every
-// member but the two of the signature, and key's signature in the digest form.
-// It refuses what Parse refuses, but for size and names reserved for the server.
+// Sign returns the canonical envelope made of unsigned, a JSON object with every member
+// but the two of the signature, and key's signature in the digest form. Its errors are
+// those of Parse, but any size and names reserved for the server are allowed.
 func Sign(unsigned []byte, key edkey.Private) ([]byte, error) {
 	e, err := SignEnvelope(unsigned, key)
 	if err != nil {
@@ -98,7 +98,7 @@ func Sign(unsigned []byte, key edkey.Private) ([]byte, error) {
 	return e.Canonical, nil
 }
 
-// SignEnvelope is Sign for who goes on with the envelope.
+// SignEnvelope is Sign with the parsed envelope as its result.
 func SignEnvelope(unsigned []byte, key edkey.Private) (*Envelope, error) {
 	canonical, list, err := jcs.ParseObject(nil, unsigned, jcs.MaxDepth)
 	if err != nil {

@@ -1,12 +1,14 @@
-// Package fault is the error vocabulary of the service: what the caller can do
-// about an error, and what it may be told.
+// Package fault defines the errors of the service: a kind, which says how the caller can
+// react, and a message that the caller may see.
 //
 // Invariants:
 //
 //   - Message is fit for any client: it names no cause, no value that the client
 //     sent and nothing of another organization.
-//   - The cause (Err) goes to the log and is reachable by errors.Is and As.
+//   - The cause (Err) is for logs, and errors.Is and errors.As reach it.
 //   - An error that is not a *Error is Internal.
+//
+// The package is stable in the sense of README, section Stability.
 package fault
 
 import (
@@ -14,8 +16,7 @@ import (
 	"time"
 )
 
-// Kind says what the caller can do about an error. One place of the HTTP layer
-// turns it into a status.
+// Kind says how the caller can react to an error. The HTTP layer turns it into a status.
 type Kind uint8
 
 const (

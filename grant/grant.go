@@ -1,13 +1,13 @@
 // Package grant is the signed permission that a consumed approval gives: a C2SP
-// signed note by which a tool can tell offline that people agreed to one action.
+// signed note by which a tool can check offline that people approved one action.
 //
 // Invariants:
 //
 //   - Pure: no I/O, no clock. One grant has one text and one text one grant.
-//   - A grant is of one organization's log, one agent and one action, and of the
-//     policy under which people were asked. It is good in [NotBefore, NotAfter).
-//   - What a tool may check offline is in the text. That a grant is used once is
-//     the tool's own duty: it keeps the nonces until their NotAfter.
+//   - A grant names one organization's log, one agent, one action, and the policy under
+//     which people were asked. It is valid in [NotBefore, NotAfter).
+//   - A tool can check the whole text offline. The tool MUST accept a grant once only.
+//     For that it keeps the nonces until their NotAfter.
 //
 // The text has nine lines:
 //
@@ -20,6 +20,8 @@
 //	<nonce, 32 hex digits>
 //	<not_before, YYYY-MM-DDThh:mm:ss.sssZ>
 //	<not_after, likewise>
+//
+// The package is stable in the sense of README, section Stability.
 package grant
 
 import (
@@ -39,13 +41,13 @@ const Life id.Instant = 300_000
 
 const header = "agentledger/grant/v1"
 
-// ErrMalformed is wrapped by errors about what is no grant.
+// ErrMalformed is wrapped by errors about a text that is no grant.
 var ErrMalformed = errors.New("malformed")
 
 // Nonce tells two grants apart.
 type Nonce [16]byte
 
-// Grant is what the note says.
+// Grant is the content of the note.
 type Grant struct {
 	Origin       id.Origin
 	Approval     string // approval_id
@@ -68,8 +70,8 @@ func (g Grant) Text() string {
 	}, "\n") + "\n"
 }
 
-// Sign returns the signed note of a grant. It refuses a key of another origin
-// and what Parse would not read back.
+// Sign returns the signed note of a grant. It refuses a key of another origin and a grant
+// that Open would refuse.
 func Sign(g Grant, key tlog.SignerKey) ([]byte, error) {
 	if key.Verifier().Name() != KeyName(g.Origin) {
 		return nil, fmt.Errorf("sign grant: the key is of another origin: %w", ErrMalformed)
@@ -104,7 +106,7 @@ func Open(note []byte, key tlog.VerifierKey) (Grant, error) {
 	return g, nil
 }
 
-// What Check finds.
+// Errors of Grant.Check.
 var (
 	ErrOtherAction = errors.New("the grant is for another action")
 	ErrNotYet      = errors.New("the grant is not good yet")
@@ -124,7 +126,7 @@ func (g Grant) Check(action id.Hash, now id.Instant) error {
 	return nil
 }
 
-// Action is what people are asked about.
+// Action is the action that people decide on.
 type Action struct {
 	Organization id.Organization
 	Agent        id.Agent
@@ -132,8 +134,8 @@ type Action struct {
 	Payload      []byte // canonical JSON object; nil is {}
 }
 
-// NewAction returns an action with its payload, a JSON object of any spelling or
-// nil, in canonical form; an error for what is no JSON object.
+// NewAction returns an action with its payload, a JSON object of any spelling or nil, in
+// canonical form. Any other payload is an error.
 func NewAction(o id.Organization, agent id.Agent, tool id.Tool, payload []byte) (Action, error) {
 	a := Action{Organization: o, Agent: agent, Tool: tool}
 	if payload == nil {

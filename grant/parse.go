@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// parseGrantText reads exactly what Text writes.
+// parseGrantText reads the exact form that Text writes.
 func parseGrantText(text string) (g Grant, err error) {
 	lines := strings.Split(text, "\n")
 	if len(lines) != 10 || lines[9] != "" || lines[0] != header {

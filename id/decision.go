@@ -41,7 +41,7 @@ func (d Decision) String() string {
 // MarshalText is String; UnmarshalText is ParseDecision.
 func (d Decision) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText reads the text of MarshalText.
 func (d *Decision) UnmarshalText(b []byte) (err error) {
 	*d, err = ParseDecision(string(b))
 	return err
@@ -50,8 +50,8 @@ func (d *Decision) UnmarshalText(b []byte) (err error) {
 // Tighten returns the stricter of the two: deny > allow_with_obligation > allow.
 func (d Decision) Tighten(other Decision) Decision { return max(d, other) }
 
-// Disclosure says how much of an event its public bundle shows. The zero value
-// is none of them.
+// Disclosure says how much of an event its public bundle shows. The zero value is no
+// disclosure.
 type Disclosure uint8
 
 const (
@@ -89,7 +89,7 @@ func (d Disclosure) String() string {
 // MarshalText is String; UnmarshalText is ParseDisclosure.
 func (d Disclosure) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText reads the text of MarshalText.
 func (d *Disclosure) UnmarshalText(b []byte) (err error) {
 	*d, err = ParseDisclosure(string(b))
 	return err

@@ -7,6 +7,10 @@
 //   - Textual forms are the ones of the wire: lower-case hex for hashes, lower
 //     case 8-4-4-4-12 for UUIDs, tokens as they are.
 //   - Nothing here reads a clock, does I/O or keeps state.
+//
+// All functions and methods may be called concurrently.
+//
+// The package is stable in the sense of README, section Stability.
 package id
 
 import (
@@ -17,8 +21,8 @@ import (
 	"fmt"
 )
 
-// ErrMalformed is what every Parse function of this package returns (wrapped)
-// for text outside of its grammar. The text itself is never repeated.
+// ErrMalformed is wrapped by the errors of all Parse functions. Such an error never
+// repeats the text.
 var ErrMalformed = errors.New("malformed")
 
 // Organization is an organization's UUID (16 bytes, any version), the name by
@@ -70,7 +74,7 @@ func (o Organization) String() string {
 // MarshalText is String; UnmarshalText is ParseOrganization.
 func (o Organization) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText reads the text of MarshalText.
 func (o *Organization) UnmarshalText(b []byte) (err error) {
 	*o, err = ParseOrganization(string(b))
 	return err
@@ -80,8 +84,8 @@ func (o *Organization) UnmarshalText(b []byte) (err error) {
 // number in [1, 2^63). It is never shown. 0 is the service's own partition.
 type Tenant uint64
 
-// Service is the partition of records that belong to no organization: what is
-// unique in the whole service.
+// Service is the partition of records that belong to no organization, for example names
+// that are unique in the whole service.
 const Service Tenant = 0
 
 // NewTenant returns a random handle; the caller claims it before use.
@@ -140,7 +144,7 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 // MarshalText is String; UnmarshalText is ParseHash.
 func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText reads the text of MarshalText.
 func (h *Hash) UnmarshalText(b []byte) (err error) {
 	*h, err = ParseHash(string(b))
 	return err

@@ -62,7 +62,7 @@ func appendPadded(b []byte, n, width int) []byte {
 // MarshalText is String; UnmarshalText is ParseInstant.
 func (i Instant) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText reads the text of MarshalText.
 func (i *Instant) UnmarshalText(b []byte) (err error) {
 	*i, err = ParseInstant(string(b))
 	return err

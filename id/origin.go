@@ -40,8 +40,8 @@ func (o Origin) Organization() (Organization, error) {
 	return organization, nil
 }
 
-// Below returns what stands behind /o/ in the paths of the log's tiles: the
-// organization's id, and from the second log on its number.
+// Below returns the path element behind /o/ of the log's tiles: the organization's id,
+// and from the second log on its number.
 func (o Origin) Below(organization Organization) string {
 	if _, n := o.Split(); n > 1 {
 		return organization.String() + "/" + strconv.Itoa(n)

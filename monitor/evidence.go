@@ -30,8 +30,8 @@ type findingSummary struct {
 	Shown   Evidence   `json:"shown"`
 }
 
-// keepEvidence writes the evidence of a finding, once: a check that finds the same again
-// leaves what is there. Other errors pass through.
+// keepEvidence stores the evidence of a finding once. A later check with the same finding
+// leaves the files as they are. Other errors are returned unchanged.
 func (m *Monitor) keepEvidence(ctx context.Context, err error) error {
 	var f *Finding
 	if !errors.As(err, &f) {
@@ -52,7 +52,7 @@ func (m *Monitor) keepEvidence(ctx context.Context, err error) error {
 	return f
 }
 
-// evidenceFiles returns what is kept, by file name.
+// evidenceFiles returns the files to keep, by name.
 func (m *Monitor) evidenceFiles(f *Finding) (map[string][]byte, error) {
 	a := findingSummary{Kind: f.Kind, What: f.What, Origin: m.origin, FoundAt: id.InstantOf(m.Clock()), Known: f.Known, Shown: f.Shown}
 	for _, k := range m.Keys {
@@ -83,8 +83,8 @@ func addJSONFile(files map[string][]byte, name string, v any) error {
 	return err
 }
 
-// keepEvidenceFiles makes a folder that holds files and returns its path. Its name ends in
-// the hash of what is in it, the account aside.
+// keepEvidenceFiles makes a folder with the files and returns its path. The folder's name
+// ends in a hash over all files but finding.json.
 func keepEvidenceFiles(parent, name string, files map[string][]byte) (string, error) {
 	sum := sha256.New()
 	for _, file := range slices.Sorted(maps.Keys(files)) {
@@ -103,7 +103,7 @@ func keepEvidenceFiles(parent, name string, files map[string][]byte) (string, er
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(next) // of nothing, once it has been renamed
+	defer os.RemoveAll(next) // removes nothing after the rename
 	if err := writeFiles(next, files); err != nil {
 		return "", err
 	}
@@ -113,7 +113,7 @@ func keepEvidenceFiles(parent, name string, files map[string][]byte) (string, er
 	return folder, nil
 }
 
-// writeFiles makes those files that have content durable in a folder.
+// writeFiles writes the files that have content, durably.
 func writeFiles(folder string, files map[string][]byte) error {
 	for name, content := range files {
 		if content == nil {

@@ -10,25 +10,26 @@ import (
 // Kind tells findings apart.
 type Kind string
 
-// What a log can be found to have done.
+// Kinds of misbehaviour of a log.
 const (
-	Fork      Kind = "fork"      // signed two heads neither of which extends the other
+	Fork      Kind = "fork"      // signed two heads, and neither extends the other
 	Rollback  Kind = "rollback"  // shows a smaller signed head than one it has signed
 	Tampering Kind = "tampering" // serves entries or tiles that are not those of its signed head, or a chain that is broken
 )
 
-// Finding is an error: the log is not what it was, or not what others see.
+// Finding is an error that proves misbehaviour: the log shows another history than
+// before, or than to others.
 type Finding struct {
 	Kind  Kind
-	What  string // what is wrong, in one line
+	What  string // the misbehaviour in one line
 	Known Evidence
 	Shown Evidence
 	// Proof, of a fork between heads of different sizes, shows the tree of the
 	// known size under the shown root: FromRoot is not the known root.
 	Proof *verify.Consistency
-	// Content is what was served, by the name that it is kept under.
+	// Content is the served content by file name.
 	Content map[string][]byte
-	// Folder is where all of it is kept; "" when that failed.
+	// Folder holds the evidence; "" when it could not be stored.
 	Folder string
 }
 
@@ -44,7 +45,7 @@ func (h signedHead) asEvidence() Evidence {
 	return Evidence{From: h.from, TreeSize: h.Size, RootHash: h.Root, Note: h.note}
 }
 
-// Error says what is wrong and where the evidence lies.
+// Error names the misbehaviour and the folder of the evidence.
 func (f *Finding) Error() string {
 	text := fmt.Sprintf("%s: %s (known: size %d, root %s, from %s; shown: size %d, root %s, from %s)", f.Kind, f.What,
 		f.Known.TreeSize, f.Known.RootHash, f.Known.From, f.Shown.TreeSize, f.Shown.RootHash, f.Shown.From)

@@ -18,8 +18,8 @@ import (
 // FleetOptions configure NewFleet. Service, Keys and Folder are required.
 type FleetOptions struct {
 	Service *client.Client
-	Keys    []tlog.VerifierKey // of the directory's log; where that succeeds a frozen one, those of that one too
-	Folder  string             // of all states and of the evidence; made when it is not there
+	Keys    []tlog.VerifierKey // of the directory's log and of the frozen logs before it
+	Folder  string             // holds all states and the evidence; made when missing
 
 	Witnesses []tlog.WitnessKey // of the directory
 	MaxLag    time.Duration
@@ -32,12 +32,13 @@ type FleetOptions struct {
 	Clock   func() time.Time
 }
 
-// ErrHidden: entries have come to the directory of which the service does not show
-// what they list, if they list anything. What was found to be consistent is kept.
+// ErrHidden is returned when the directory has new entries whose content the service does
+// not show. The verified head is kept all the same.
 var ErrHidden = errors.New("entries of the directory whose content is not shown")
 
-// Fleet follows a service's directory and every log that it lists. The keys of the
-// logs are those that the directory lists: what is pinned is the directory's.
+// Fleet follows a service's directory and every log that the directory lists. The
+// directory also lists the keys of the logs, so only the directory's key is pinned. A
+// Fleet is not safe for concurrent use.
 type Fleet struct {
 	FleetOptions
 	origin id.Origin // of the directory: the newest of its line that a key is of
@@ -65,10 +66,10 @@ func NewFleet(o FleetOptions) (*Fleet, error) {
 	return f, nil
 }
 
-// Check looks at the directory and then at each log once, and tells each what came of
-// every one of them, one at a time. Its error joins all of them; what is found in one
-// log does not keep the others from being checked. When what is new in the directory
-// can't be read or is wrong, no log is checked.
+// Check checks the directory and then each log once. It calls each with the result of
+// every log, one call at a time. Its error joins all errors; a finding in one log does
+// not stop the checks of the others. No log is checked when the directory's new entries
+// can't be read or are wrong. Errors of a log are those of Monitor.Check, and ErrHidden.
 func (f *Fleet) Check(ctx context.Context, each func(Report, error)) error {
 	if err := os.MkdirAll(f.Folder, 0o700); err != nil {
 		return fmt.Errorf("state folder: %w", err)
@@ -80,7 +81,7 @@ func (f *Fleet) Check(ctx context.Context, each func(Report, error)) error {
 	var mu sync.Mutex
 	var checks sync.WaitGroup
 	all, turns := []error{err}, make(chan struct{}, f.Logs)
-	var held []int // of the logs that extend all that is listed of them
+	var held []int // indexes of logs that extend all of their listed trees
 	for i, l := range register.Logs {
 		turns <- struct{}{}
 		checks.Go(func() {
@@ -98,7 +99,7 @@ func (f *Fleet) Check(ctx context.Context, each func(Report, error)) error {
 	return errors.Join(append(all, f.markChecked(register, held))...)
 }
 
-// markChecked notes that logs were held against all that is listed of them.
+// markChecked notes that logs were compared with all of their listed trees.
 func (f *Fleet) markChecked(r *register, logs []int) error {
 	news := false
 	for _, i := range logs {
@@ -118,8 +119,8 @@ func (f *Fleet) registerFile() string {
 	return filepath.Join(f.Folder, numberedName("register", f.origin))
 }
 
-// checkDirectory follows the directory's log and returns what it lists, nil when that
-// can't be relied on.
+// checkDirectory follows the directory's log and returns its register, nil when the
+// register is unreliable.
 func (f *Fleet) checkDirectory(ctx context.Context, each func(Report, error)) (*register, error) {
 	named, err := f.Service.Directory(ctx)
 	if err != nil {
@@ -155,13 +156,13 @@ func (f *Fleet) checkDirectory(ctx context.Context, each func(Report, error)) (*
 		err = fmt.Errorf("%s: %w: %d more", f.origin, ErrHidden, read.Hidden-hidden)
 	}
 	each(report, err)
-	if report.TreeSize < read.ReadTo { // something is wrong behind what was read last
+	if report.TreeSize < read.ReadTo { // an error lies behind the entries that were read last
 		return nil, err
 	}
 	return read, err
 }
 
-// readRegister reads the register and checks that it is as far as the state.
+// readRegister reads the register and checks that it is at least as new as the state.
 func (f *Fleet) readRegister(m *Monitor, file string) (*register, error) {
 	r, err := loadRegister(file, f.origin)
 	if err != nil {
@@ -184,7 +185,7 @@ func (f *Fleet) monitorOptions(log *client.Tiles, keys []tlog.VerifierKey, name 
 	}
 }
 
-// checkListedLog follows one log, which has to extend what the directory lists of it.
+// checkListedLog follows one log, which must extend its trees in the directory.
 func (f *Fleet) checkListedLog(ctx context.Context, r *register, l registeredLog) (Report, error) {
 	keys, err := l.parseKeys()
 	if err != nil {
@@ -203,10 +204,11 @@ func (f *Fleet) checkListedLog(ctx context.Context, r *register, l registeredLog
 	}
 	m.listed, m.attach = l.uncheckedHeads(), attachListing(f.Service, l)
 	report, err := m.Check(ctx)
-	report.OtherSigners = nil // the directory lists a new key when it signs alone: nobody has to give it
+	report.OtherSigners = nil // the directory lists a new key once that key signs alone
 	if report.Successor = f.findSuccessor(r, l.Origin); report.Successor != nil {
 		if f := (*Finding)(nil); err != nil && !errors.As(err, &f) && ctx.Err() == nil {
-			// It may have nothing more to show. What was kept is compared with its successor.
+			// The ended log may be gone. The successor's first event was compared with
+			// the kept head.
 			report.Successor.Unread, err = err.Error(), nil
 		}
 	}

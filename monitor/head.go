@@ -16,10 +16,10 @@ import (
 type signedHead struct {
 	tlog.Checkpoint
 	note []byte
-	from string // who showed it, for people
+	from string // name of the source, for people
 }
 
-// openCheckpoint checks the signature of a checkpoint.
+// openCheckpoint checks the signature of a checkpoint under the given keys.
 func (m *Monitor) openCheckpoint(note []byte, from string) (signedHead, error) {
 	var first error
 	for _, key := range m.Keys {
@@ -34,7 +34,7 @@ func (m *Monitor) openCheckpoint(note []byte, from string) (signedHead, error) {
 	return signedHead{}, m.explainUnopened(note, from, first)
 }
 
-// openShownCheckpoint is open with an error that says who showed the checkpoint.
+// openShownCheckpoint is openCheckpoint with an error that names the source.
 func (m *Monitor) openShownCheckpoint(note []byte, from, what string) (signedHead, error) {
 	h, err := m.openCheckpoint(note, from)
 	switch {
@@ -55,8 +55,8 @@ func (m *Monitor) fetchHead(ctx context.Context, source *client.Tiles) (signedHe
 	return m.openShownCheckpoint(note, source.Prefix(), "")
 }
 
-// fetchOtherHeads reads the heads of all other sources, at once, before the log's own is read:
-// whatever they have been shown the log must know by then.
+// fetchOtherHeads reads the heads of all other sources at once. That happens before the
+// log's own head is read, so the log must know every other head by then.
 func (m *Monitor) fetchOtherHeads(ctx context.Context, r *Report) (heads []signedHead, unread error) {
 	answers, errs := make([]signedHead, len(m.Others)), make([]error, len(m.Others))
 	var asked sync.WaitGroup

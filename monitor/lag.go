@@ -10,11 +10,11 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// ErrLag: the newest cosignature is too old, or there is none.
+// ErrLag is wrapped when the newest cosignature is too old, or when there is none.
 var ErrLag = errors.New("no recent cosignature of a witness")
 
-// askCosigned adds the newest head that the log shows with cosignatures, when there
-// are witnesses to look for. The newest of all may have none yet.
+// askCosigned adds the log's newest head with cosignatures, when there are witnesses. The
+// newest head of all may have no cosignature yet.
 func (m *Monitor) askCosigned(ctx context.Context, heads []signedHead) ([]signedHead, error) {
 	if len(m.Witnesses) == 0 {
 		return heads, nil
@@ -31,8 +31,8 @@ func (m *Monitor) askCosigned(ctx context.Context, heads []signedHead) ([]signed
 	return append(heads, h), nil
 }
 
-// checkCosignatures notes the newest cosignature of each witness on heads that were found
-// to be of one history, and checks that the newest of all is not too old.
+// checkCosignatures reports the newest cosignature of each witness on heads of one
+// history. It checks that the newest of all is not too old.
 func (m *Monitor) checkCosignatures(r *Report, heads []signedHead) error {
 	newest := id.Instant(0)
 	for _, w := range m.Witnesses {
@@ -55,7 +55,7 @@ func newestCosignature(w tlog.WitnessKey, heads []signedHead) (newest id.Instant
 	for _, h := range heads {
 		note, err := tlog.ParseNote(h.note)
 		if err != nil {
-			continue // not of a head: it was opened
+			continue // cannot happen: the head's note was opened before
 		}
 		if at, err := w.Cosigned(note); err == nil && (!ok || at > newest) {
 			newest, ok = at, true

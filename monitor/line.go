@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// A log that was frozen may be succeeded by another one of the same organization, and
-// so may the directory's own. What follows is how a fleet goes along such lines.
+// A frozen log may have a successor of the same organization, and so may the directory's
+// own log. A log and its successors are a line. This file follows such lines.
 
 // ofDirectory reports whether a log is in the directory's line.
 func (f *Fleet) ofDirectory(origin id.Origin) bool {
@@ -20,7 +20,7 @@ func (f *Fleet) ofDirectory(origin id.Origin) bool {
 	return first == other
 }
 
-// directoryKeys are those of a log in the directory's line.
+// directoryKeys returns the keys of a log in the directory's line.
 func (f *Fleet) directoryKeys(origin id.Origin) (keys []tlog.VerifierKey) {
 	for _, k := range f.Keys {
 		if k.Name() == string(origin) {
@@ -30,7 +30,8 @@ func (f *Fleet) directoryKeys(origin id.Origin) (keys []tlog.VerifierKey) {
 	return keys
 }
 
-// previousInLine returns the log before one in its line, ok when there is one.
+// previousInLine returns the predecessor of a log; ok is false for the first log of a
+// line.
 func previousInLine(origin id.Origin) (before id.Origin, ok bool) {
 	before, n := origin.Split()
 	for range n - 2 {
@@ -39,7 +40,7 @@ func previousInLine(origin id.Origin) (before id.Origin, ok bool) {
 	return before, n > 1
 }
 
-// numberedName is the name of a file about a log of the directory's line.
+// numberedName is the base name of a file of a log in the directory's line.
 func numberedName(name string, origin id.Origin) string {
 	if _, n := origin.Split(); n > 1 {
 		return fmt.Sprintf("%s-%d", name, n)
@@ -47,8 +48,8 @@ func numberedName(name string, origin id.Origin) string {
 	return name
 }
 
-// directoryBefore is what is kept of the log that the directory's succeeds, nil when
-// it succeeds none or was never followed. To go on from it takes its key.
+// directoryBefore returns the predecessor of the directory's log, nil when there is none
+// or when it was never followed. A predecessor that was followed needs its key.
 func (f *Fleet) directoryBefore() (*Predecessor, error) {
 	origin, ok := previousInLine(f.origin)
 	if !ok {
@@ -65,8 +66,8 @@ func (f *Fleet) directoryBefore() (*Predecessor, error) {
 	return nil, nil
 }
 
-// findSuccessor is the log that goes on in place of one, nil when none is known: the
-// directory does not list itself.
+// findSuccessor returns the successor of a log, nil when none is known. The directory
+// does not list itself.
 func (f *Fleet) findSuccessor(r *register, origin id.Origin) *SuccessorReport {
 	if origin.Next() == f.origin {
 		keys := f.directoryKeys(f.origin)
@@ -79,8 +80,8 @@ func (f *Fleet) findSuccessor(r *register, origin id.Origin) *SuccessorReport {
 	return &SuccessorReport{Origin: next.Origin, LogKey: next.LogKeys[len(next.LogKeys)-1]}
 }
 
-// findPredecessor is what is kept of the log before one in its line, nil when the
-// directory has never listed it.
+// findPredecessor returns the predecessor of a log, nil when the directory has never
+// listed one.
 func (f *Fleet) findPredecessor(r *register, origin id.Origin) (*Predecessor, error) {
 	before, ok := previousInLine(origin)
 	l, listed := r.findLog(before)
@@ -102,8 +103,8 @@ func (f *Fleet) stateFilePath(origin id.Origin) string { return f.folderFile(f.l
 
 func (f *Fleet) folderFile(name string) string { return filepath.Join(f.Folder, name+".state") }
 
-// logFileName is what the files about a log are called. What was followed as the
-// directory goes on to be followed from there once another log succeeds it.
+// logFileName is the base name of a log's files. A frozen log of the directory's line
+// keeps its name, so its state stays in use.
 func (f *Fleet) logFileName(origin id.Origin) string {
 	if f.ofDirectory(origin) {
 		return numberedName("directory", origin)
@@ -111,8 +112,8 @@ func (f *Fleet) logFileName(origin id.Origin) string {
 	return organizationFileName(origin)
 }
 
-// organizationFileName is what the files about any other log are called: the organization's id, and from
-// the second log of its line on the number.
+// organizationFileName is the base name of any other log's files: the organization's id,
+// and from the second log of its line on the number.
 func organizationFileName(origin id.Origin) string {
 	organization, err := origin.Organization()
 	if err != nil {

@@ -12,15 +12,14 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// listings reads what the entries of a directory list, in order, beside the entries
-// themselves, which say whether it is true.
+// listings reads the events of a directory in order and checks them against the entries.
 type listings struct {
 	service  *client.Client
 	register *register
 	page     client.DirectoryPage
 }
 
-// visitEntries takes entries that the directory's monitor has found in its log.
+// visitEntries reads the events of entries that the directory's monitor has verified.
 func (l *listings) visitEntries(ctx context.Context, begin id.Index, entries []event.Entry) error {
 	for i, entry := range entries {
 		at := begin + id.Index(i)
@@ -43,7 +42,8 @@ func (l *listings) visitEntries(ctx context.Context, begin id.Index, entries []e
 	return nil
 }
 
-// shownEvent returns what is shown of the entry at an index, nil when that is nothing.
+// shownEvent returns the shown event of the entry at an index, nil when the content is
+// hidden.
 func (l *listings) shownEvent(ctx context.Context, index id.Index) (*client.DirectoryEvent, error) {
 	if index < l.page.From || index >= l.page.Next {
 		p, err := l.service.DirectoryPage(ctx, index)
@@ -63,7 +63,7 @@ func (l *listings) shownEvent(ctx context.Context, index id.Index) (*client.Dire
 	return nil, nil
 }
 
-// registerEvent checks one event against its entry and registers what it lists.
+// registerEvent checks one event against its entry and registers its listed trees.
 func (l *listings) registerEvent(entry event.Entry, shown client.DirectoryEvent) error {
 	list, err := readListing(entry, shown)
 	if err != nil {
@@ -78,7 +78,7 @@ func (l *listings) registerEvent(entry event.Entry, shown client.DirectoryEvent)
 	return nil
 }
 
-// readListing reads an event of the directory that an entry commits to.
+// readListing reads an event of the directory and checks it against its entry.
 func readListing(entry event.Entry, shown client.DirectoryEvent) (verify.Listing, error) {
 	if event.RecordHash([]byte(shown.Record)) != entry.Record {
 		return verify.Listing{}, fmt.Errorf("record and what the entry commits to: %w", verify.ErrMismatch)
@@ -97,7 +97,8 @@ func readListing(entry event.Entry, shown client.DirectoryEvent) (verify.Listing
 	return verify.ParseListing(e)
 }
 
-// newFinding is of the directory itself: heads are the two that don't fit, if any.
+// newFinding returns a finding about the directory itself. heads are the two conflicting
+// heads, if any.
 func (l *listings) newFinding(kind Kind, shown client.DirectoryEvent, what string, heads []Evidence) error {
 	f := &Finding{Kind: kind, What: what, Content: eventContent(shown)}
 	if len(heads) == 2 {
@@ -110,8 +111,8 @@ func eventContent(e client.DirectoryEvent) map[string][]byte {
 	return map[string][]byte{"record.json": []byte(e.Record), "envelope.json": []byte(e.Envelope)}
 }
 
-// attachListing returns what fetches the directory's event that lists a tree of a log
-// again, to be kept beside a finding that rests on it.
+// attachListing returns a function that fetches the directory's event for a listed tree
+// again. The event is kept as evidence of a finding about that tree.
 func attachListing(service *client.Client, l registeredLog) func(context.Context, Evidence) (map[string][]byte, error) {
 	return func(ctx context.Context, known Evidence) (map[string][]byte, error) {
 		index, files := l.findListing(known), map[string][]byte{}

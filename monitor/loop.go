@@ -9,17 +9,18 @@ import (
 	"github.com/agentledger/agentledger/internal/wait"
 )
 
-// Loop checks again and again.
+// Loop repeats checks.
 type Loop struct {
-	Interval time.Duration // between two checks that could tell something; required
-	Backoff  time.Duration // after the first check that could not, doubled by each further one up to Interval; default 1 s
+	Interval time.Duration // between two successful checks; required
+	Backoff  time.Duration // after the first failed check, doubled by each further one up to Interval; default 1 s
 
 	// pause waits, or returns the context's error. Tests replace it.
 	pause func(context.Context, time.Duration) error
 }
 
-// Run calls check until it returns a *Finding, which Run returns, or ctx ends,
-// which is no error. check says itself what there is to say of other errors.
+// Run calls check until ctx ends, which is no error, or until check returns a *Finding,
+// which Run returns. Other errors are for check to report; the next check follows after a
+// back-off.
 func (l Loop) Run(ctx context.Context, check func(context.Context) error) error {
 	if l.Backoff <= 0 {
 		l.Backoff = time.Second
@@ -44,9 +45,9 @@ func (l Loop) Run(ctx context.Context, check func(context.Context) error) error 
 	}
 }
 
-// pauseAfter returns the time to the next check, after so many in a row that could not
-// tell: from half of the back-off to all of it, so that the monitors of one log
-// don't come together.
+// pauseAfter returns the time to the next check after a number of failed checks in a row.
+// It is random, between half of the back-off and all of the back-off, so that the
+// monitors of one log spread out.
 func (l Loop) pauseAfter(failed int) time.Duration {
 	d := l.Interval
 	if shift := failed - 1; failed > 0 && shift < 32 && l.Backoff <= l.Interval>>shift {

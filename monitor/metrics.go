@@ -12,9 +12,9 @@ import (
 	"sync"
 )
 
-// Metrics are the figures of all logs that a process follows, in the text format
-// 0.0.4 of Prometheus. It is written by hand: what auditors run stays small. It is
-// safe for concurrent use; the zero value has no figures yet.
+// Metrics are the figures of all logs that a process follows, in the text format 0.0.4 of
+// Prometheus. No metrics library is used, because auditors' programs must stay small.
+// Metrics are safe for concurrent use; the zero value has no figures.
 type Metrics struct {
 	mu      sync.Mutex
 	figures map[string]*family
@@ -26,7 +26,7 @@ type family struct {
 	values     map[string]float64
 }
 
-// Observe takes what a check has returned.
+// Observe adds the result of a check.
 func (m *Metrics) Observe(r Report, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,7 +64,7 @@ func (m *Metrics) Observe(r Report, err error) {
 	}
 }
 
-// resultLabel is the label of a check's outcome.
+// resultLabel returns the label of a check's result.
 func resultLabel(err error) string {
 	var f *Finding
 	switch {

@@ -1,24 +1,25 @@
-// Package monitor follows a public log from outside: it keeps the newest head that
-// it has verified, reads everything that is new, and finds out when the log shows
-// another history than before, or another one to others.
+// Package monitor follows a public log from outside. It keeps the newest verified head,
+// reads every new entry, and finds out when the log shows another history than before, or
+// another history to others.
 //
 // Invariants:
 //
-//   - A head is kept only after all of it was verified: signed by a key that the
-//     caller gave, an extension of the head kept before and of each head that other
-//     sources show, every new entry read, the hash chain and the numbers unbroken,
-//     and the tree rebuilt from the entries up to the signed root.
-//   - A Finding rests on what the log's key has signed, or on content that is not
-//     what the log's own signed tree says. What can't be read, or is not in the form
-//     of a log at all, is an ordinary error: nothing follows from it.
-//   - A Finding leaves the state file as it was, and what it rests on is kept.
-//   - A head counts as proved when it has the quorum of the policy given, and not
-//     before. What is ahead of the witnesses is told apart, with the time it waits.
+//   - A head is kept only after complete verification. One of the caller's keys signed
+//     it. It extends the kept head and each head of other sources. Every new entry was
+//     read, hash chain and numbers are unbroken, and the entries lead to the signed root.
+//   - A Finding rests on signatures of the log's key, or on content that contradicts the
+//     log's own signed tree. Content that is unreadable or malformed is an ordinary error
+//     and proves nothing.
+//   - A Finding leaves the state file unchanged, and its evidence is kept.
+//   - With a trust policy a head counts as proved only with the policy's quorum.
+//     Report.Quorum names the entries that still wait, with their time.
 //   - Files are replaced whole: a crash leaves the old state or the new one.
 //   - Memory is bounded by Options.Readers, however much there is to read.
 //
-// Sources: RFC 6962 (tree), C2SP tlog-tiles and tlog-checkpoint. Of the service it
-// needs the tiles alone, so a mirror can be followed in its place.
+// Sources: RFC 6962 (tree), C2SP tlog-tiles and tlog-checkpoint. A monitor needs only the
+// tiles of a service, so it can follow a mirror.
+//
+// The package is stable in the sense of README, section Stability.
 package monitor
 
 import (
@@ -39,33 +40,34 @@ import (
 // Options configure New. Log, Keys and State are required.
 type Options struct {
 	Log   *client.Tiles
-	Keys  []tlog.VerifierKey // of one origin; a head counts when one of them has signed it
+	Keys  []tlog.VerifierKey // of one origin; a head counts when one of these keys signed it
 	State string             // file of the newest verified head
 
-	// Others serve checkpoints of the same log to others: mirrors, witnesses.
+	// Others serve checkpoints of the same log, for example mirrors and witnesses.
 	Others []*client.Tiles
-	// Predecessor is the log that this one succeeds; nil when it succeeds none, or when
-	// nothing is known of that.
+	// Predecessor is the log that this log succeeds; nil when there is none or when it is
+	// unknown.
 	Predecessor *Predecessor
-	// AskSuccessor asks, after a check, whether another log goes on in place of this one.
+	// AskSuccessor asks for the log's successor after a check.
 	AskSuccessor bool
-	// Witnesses are those whose cosignatures count, and MaxLag is how old the newest
-	// of these may be; 0 for any age, also none.
+	// Witnesses are the witnesses whose cosignatures count. MaxLag bounds the age of the
+	// newest cosignature; 0 allows any age and no cosignature.
 	Witnesses []tlog.WitnessKey
 	MaxLag    time.Duration
-	// Policy, in place of Witnesses, is whose quorum of witnesses each head has to reach.
-	// MaxLag then is for how long a head that was verified may wait for it; default 10
-	// minutes. Its log lines are not looked at.
+	// Policy replaces Witnesses: each head must reach its quorum. MaxLag then bounds how
+	// long a verified head may wait for the quorum; default 10 minutes. The policy's log
+	// lines are ignored.
 	Policy *trust.Policy
-	// Evidence is the folder for what findings rest on; "" means State + ".evidence".
+	// Evidence is the folder for the evidence of findings; "" means State + ".evidence".
 	Evidence string
 
 	Readers int           // bundles read at a time; default 8
-	Looks   int           // how often a head that is too small is looked at before it counts; default 3
-	Pause   time.Duration // between two looks; default 2 s
+	Looks   int           // how often a head that is too small is fetched before it counts; default 3
+	Pause   time.Duration // between two such fetches; default 2 s
 	Clock   func() time.Time
 
-	// Progress, when set, is told how far reading has come, in the goroutine of Check.
+	// Progress, when set, is called in the goroutine of Check with the number of entries
+	// read.
 	Progress func(read, size id.Index)
 }
 
@@ -106,8 +108,8 @@ type Monitor struct {
 	Options
 	origin id.Origin
 
-	// What a Fleet adds, each perhaps nil.
-	listed []signedHead // what the directory lists of this log, ascending; without notes
+	// Additions of a Fleet; each may be nil.
+	listed []signedHead // the log's trees in the directory, ascending; without notes
 	attach func(ctx context.Context, known Evidence) (map[string][]byte, error)
 	visit  func(ctx context.Context, begin id.Index, entries []event.Entry) error // every new entry, in order
 	commit func(to id.Index) error                                                // before the state is written
@@ -125,9 +127,10 @@ func New(o Options) (*Monitor, error) {
 	return &Monitor{Options: o.withDefaults(), origin: id.Origin(name)}, nil
 }
 
-// Check looks at the log once. A *Finding means that the log is not what it was or
-// what others see; every other error that nothing can be told. An error about other
-// sources or witnesses alone comes after the head has been verified and kept.
+// Check checks the log once. A *Finding proves misbehaviour of the log; every other error
+// proves nothing. An error about other sources or witnesses alone is returned after the
+// head was verified and kept. Errors are *Finding, *UnknownKeyError, *AnotherLogError,
+// ErrState, ErrLag, ErrQuorum, and those of client, tlog and verify.
 func (m *Monitor) Check(ctx context.Context) (Report, error) {
 	r, err := m.checkOnce(ctx)
 	if m.AskSuccessor && ctx.Err() == nil {
@@ -159,7 +162,7 @@ func (m *Monitor) checkOnce(ctx context.Context) (Report, error) {
 	heads := append(others, s.head)
 	unproved := m.checkQuorum(s, &r, heads, lost)
 	if m.Policy != nil {
-		lost = nil // it is part of unproved, once that has lasted
+		lost = nil // part of unproved, after MaxLag
 	}
 	if m.commit != nil {
 		if err := m.commit(s.tree.Size()); err != nil {
@@ -172,8 +175,8 @@ func (m *Monitor) checkOnce(ctx context.Context) (Report, error) {
 	return r, errors.Join(unread, lost, succession, m.checkCosignatures(&r, heads), unproved)
 }
 
-// advanceState takes the state to the log's newest head, which must extend every head
-// that is known.
+// advanceState advances the state to the log's newest head, which must extend every known
+// head.
 func (m *Monitor) advanceState(ctx context.Context, s *state, others []signedHead) error {
 	known := others
 	if s.head.note != nil {
@@ -197,8 +200,8 @@ func (m *Monitor) advanceState(ctx context.Context, s *state, others []signedHea
 	return nil
 }
 
-// listedBeside parts what the directory lists: trees that are read already, and those
-// that will be come by in reading.
+// listedBeside splits the listed trees: trees up to the read size, and larger trees,
+// which reading will reach.
 func (m *Monitor) listedBeside(read id.Index) (below, above []signedHead) {
 	at := slices.IndexFunc(m.listed, func(h signedHead) bool { return h.Size > read })
 	if at < 0 {

@@ -10,39 +10,40 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// With a policy a head is proved when the policy's quorum of witnesses has cosigned it.
-// A log that moves is always a little ahead of its witnesses. So what was verified and
-// has no quorum yet may wait for MaxLag; the newest head with a quorum is the one that
-// a caller can rely on meanwhile.
+// With a policy a head is proved when the policy's quorum of witnesses has cosigned it. A
+// growing log is always a little ahead of its witnesses. A verified head without a quorum
+// may therefore wait for MaxLag. Until then callers can rely on the newest head with a
+// quorum.
 
-// ErrQuorum: what a log shows has been without its quorum for longer than MaxLag. It
-// proves nothing wrong: witnesses may be away, or the log keeps cosignatures back.
+// ErrQuorum is wrapped when entries have waited for their quorum longer than MaxLag. It
+// is no proof of misbehaviour: witnesses may be down, or the log may withhold
+// cosignatures.
 var ErrQuorum = errors.New("no quorum of the policy's witnesses")
 
 const (
 	defaultQuorumLag = 10 * time.Minute
-	maxWaiting       = 64 // sightings that are kept; those beyond are not, so a lag may be told too short then
+	maxWaiting       = 64 // largest number of kept sightings; with more, the reported lag may be too short
 )
 
-// QuorumReport is how far the policy's quorum has followed a log.
+// QuorumReport says how far the policy's quorum has followed a log.
 type QuorumReport struct {
-	TreeSize id.Index `json:"tree_size"` // of the newest head that has the quorum; 0: of none
+	TreeSize id.Index `json:"tree_size"` // of the newest head with the quorum; 0 without one
 	RootHash id.Hash  `json:"root_hash"`
-	// Waiting is the number of verified entries that are in no head with the quorum, and
-	// WaitingSince is when the first of them was seen here; nil when there is none.
+	// Waiting is the number of verified entries that no head with the quorum covers.
+	// WaitingSince is the time when the first such entry was seen; nil when none waits.
 	Waiting      id.Index    `json:"waiting_entries"`
 	WaitingSince *id.Instant `json:"waiting_since"`
 }
 
-// sighting is a head without a quorum, and when it was verified first.
+// sighting is a head without a quorum and the time of its first verification.
 type sighting struct {
 	Size id.Index   `json:"tree_size"`
 	At   id.Instant `json:"at"`
 }
 
-// checkQuorum notes in s the newest of the heads that has the quorum, all of which were found
-// to be of one history, and how long the rest has waited. unread is why no cosigned
-// checkpoint could be read; nil when it could. The error wraps ErrQuorum.
+// checkQuorum notes in s the newest head with the quorum, and reports how long the other
+// entries have waited. All heads are of one history. unread is the error of reading the
+// cosigned checkpoint; it may be nil. The result wraps ErrQuorum.
 func (m *Monitor) checkQuorum(s *state, r *Report, heads []signedHead, unread error) error {
 	if m.Policy == nil {
 		return nil
@@ -67,7 +68,7 @@ func (m *Monitor) checkQuorum(s *state, r *Report, heads []signedHead, unread er
 	return err
 }
 
-// noteSighting notes that the head was verified, if it has no quorum yet, and forgets what has
+// noteSighting notes a verified head without a quorum, and forgets sightings that have
 // one by now.
 func (s *state) noteSighting(now id.Instant) {
 	s.waiting = slices.DeleteFunc(s.waiting, func(w sighting) bool { return w.Size <= s.proven.Size })
@@ -77,8 +78,8 @@ func (s *state) noteSighting(now id.Instant) {
 	}
 }
 
-// newestProven returns the largest head that has the quorum, with the cosignatures of
-// all notes of its tree; one without a note when none has it.
+// newestProven returns the largest head with the quorum, with the cosignatures of all
+// notes of its tree. The result has no note when no head has the quorum.
 func (m *Monitor) newestProven(heads []signedHead) (newest signedHead) {
 	for _, h := range heads {
 		if h.note == nil || newest.note != nil && h.Size <= newest.Size {
@@ -91,12 +92,12 @@ func (m *Monitor) newestProven(heads []signedHead) (newest signedHead) {
 	return newest
 }
 
-// hasQuorum reports whether a head has the quorum, by its own note and those of others
-// of the same tree, and returns it with one note of all of these cosignatures.
+// hasQuorum reports whether a head has the quorum by the notes of all heads of the same
+// tree. The returned head has one note with all of these cosignatures.
 func (m *Monitor) hasQuorum(h signedHead, others []signedHead) (signedHead, bool) {
 	note, err := tlog.ParseNote(h.note)
 	if err != nil {
-		return h, false // not of a head: it was opened
+		return h, false // cannot happen: the head's note was opened before
 	}
 	for _, other := range others {
 		if other.Checkpoint != h.Checkpoint || other.note == nil {
@@ -110,8 +111,8 @@ func (m *Monitor) hasQuorum(h signedHead, others []signedHead) (signedHead, bool
 	return h, m.Policy.Reached(m.Policy.Cosignatures(note))
 }
 
-// withCosignatures adds lines of another note of the same text that are cosignatures of
-// the policy's witnesses and that the note lacks.
+// withCosignatures adds the missing cosignatures of the policy's witnesses from another
+// note of the same text.
 func (m *Monitor) withCosignatures(note, other tlog.Note) tlog.Note {
 	for _, w := range m.Policy.Witnesses {
 		if _, err := w.Key.Cosigned(note); err == nil {
@@ -121,7 +122,7 @@ func (m *Monitor) withCosignatures(note, other tlog.Note) tlog.Note {
 			continue
 		}
 		at := slices.IndexFunc(other.Signatures, w.Key.Made)
-		if more, err := note.Add(other.Signatures[at]); err == nil { // a wrong line of the key takes its place
+		if more, err := note.Add(other.Signatures[at]); err == nil { // fails when an invalid line of the key is there already
 			note = more
 		}
 	}

@@ -10,18 +10,18 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// chunk is one entry bundle, read and checked by itself.
+// chunk is one entry bundle that was read and checked by itself.
 type chunk struct {
 	bundle tlog.Bundle
-	prev   id.Hash   // what its first entry names as the one before
-	hashes []id.Hash // leaf hashes, which are those of the tile
+	prev   id.Hash   // prev value of the first entry
+	hashes []id.Hash // leaf hashes, equal to those of the tile
 	parsed []event.Entry
 	err    error
 }
 
-// readEntries takes the tree of s to the size of a head: entries, chain and numbers,
-// every tile of what is new, and at the end the root. The roots on the way have to be
-// those of the trees that are listed, which ascend from beyond what is read already.
+// readEntries extends the tree of s to the size of a head. It checks entries, chain,
+// numbers, every new tile, and at the end the root. On the way it checks the roots of
+// listed trees, which ascend from beyond the size of s.
 func (m *Monitor) readEntries(ctx context.Context, s *state, to signedHead, listed []signedHead) error {
 	r := &readRun{monitor: m, known: s.head.asEvidence(), to: to, tree: s.tree.Clone(), last: s.last, listed: listed}
 	if err := r.readChunks(ctx); err != nil {
@@ -31,15 +31,15 @@ func (m *Monitor) readEntries(ctx context.Context, s *state, to signedHead, list
 	return nil
 }
 
-// readRun is one run of read.
+// readRun is one run of readEntries.
 type readRun struct {
 	monitor *Monitor
 	known   Evidence
 	to      signedHead
 	tree    *tlog.Builder
-	last    id.Hash // event hash of the last entry, genesis of none
+	last    id.Hash // event hash of the last entry, the genesis value without one
 	full    []tlog.FullTile
-	listed  []signedHead // what the tree has to be at their sizes, which are all beyond its own
+	listed  []signedHead // expected trees at larger sizes, ascending
 }
 
 func (r *readRun) readChunks(ctx context.Context) error {
@@ -47,7 +47,7 @@ func (r *readRun) readChunks(ctx context.Context) error {
 	queue := r.fetchChunks(ctx)
 	defer func() {
 		cancel()
-		for pending := range queue { // until everybody who fetches has ended
+		for pending := range queue { // until all fetches have ended
 			<-pending
 		}
 	}()
@@ -73,8 +73,8 @@ func (r *readRun) readChunks(ctx context.Context) error {
 	return nil
 }
 
-// fetchChunks reads the bundles from the tree's size on, several at a time. They come
-// out in order; at most Readers of them wait.
+// fetchChunks reads the bundles from the tree's size on, several at a time. They come out
+// in order; at most Readers bundles wait.
 func (r *readRun) fetchChunks(ctx context.Context) <-chan chan chunk {
 	queue := make(chan chan chunk, r.monitor.Readers-1)
 	begin, size := uint64(r.tree.Size()), uint64(r.to.Size)
@@ -94,8 +94,8 @@ func (r *readRun) fetchChunks(ctx context.Context) <-chan chan chunk {
 	return queue
 }
 
-// fetchChunk fetches a bundle and the tile beside it and checks them as far as that
-// goes without what is before them.
+// fetchChunk fetches a bundle and its tile. It makes all checks that do not need earlier
+// entries.
 func (r *readRun) fetchChunk(ctx context.Context, b tlog.Bundle) chunk {
 	entries, err := r.monitor.Log.Entries(ctx, b, event.MaxEntryLen)
 	if err != nil {
@@ -109,7 +109,7 @@ func (r *readRun) fetchChunk(ctx context.Context, b tlog.Bundle) chunk {
 	c := chunk{bundle: b, hashes: make([]id.Hash, 0, len(entries)), parsed: make([]event.Entry, 0, len(entries))}
 	for i, text := range entries {
 		if what := c.checkEntry(text, id.Hash(tile[i*len(id.Hash{}):])); what != "" {
-			content, _ := tlog.EntryBundle(entries...) // they came out of one
+			content, _ := tlog.EntryBundle(entries...) // the same entries encode without an error
 			what = fmt.Sprintf("entry %d: %s", b.Index*tlog.TileWidth+uint64(i), what)
 			return chunk{err: r.newTampering(what, map[string][]byte{"entries": content, "tile": tile})}
 		}
@@ -118,7 +118,7 @@ func (r *readRun) fetchChunk(ctx context.Context, b tlog.Bundle) chunk {
 }
 
 // checkEntry checks an entry against its leaf hash in the tile, its number and the entry
-// before it in the bundle, and returns what is wrong.
+// before it in the bundle. It returns the error as text.
 func (c *chunk) checkEntry(text []byte, leaf id.Hash) (what string) {
 	index := c.bundle.Index*tlog.TileWidth + uint64(len(c.hashes))
 	hash := tlog.LeafHash(text)
@@ -172,7 +172,7 @@ func (r *readRun) appendChunk(ctx context.Context, c chunk) error {
 	return nil
 }
 
-// appendLeaves adds leaves, none beyond the next tree that is listed.
+// appendLeaves adds leaves up to the size of the next listed tree at most.
 func (r *readRun) appendLeaves(ctx context.Context, leaves []id.Hash) error {
 	r.full = r.tree.Append(r.full[:0], leaves...)
 	for _, t := range r.full {
@@ -210,7 +210,7 @@ func (r *readRun) checkPartials(ctx context.Context) error {
 	return nil
 }
 
-// compareTile reads a tile and compares it with what was worked out from the entries.
+// compareTile reads a tile and compares it with the hashes of the entries.
 func (r *readRun) compareTile(ctx context.Context, t tlog.Tile, want []byte) error {
 	got, err := r.monitor.Log.Tile(ctx, t)
 	if err != nil {

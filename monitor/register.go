@@ -12,25 +12,25 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// register is what a directory has listed, up to an entry of its log.
+// register holds the logs that a directory has listed, up to an entry of its log.
 type register struct {
 	Version int             `json:"version"`
 	Origin  id.Origin       `json:"origin"`          // of the directory
 	ReadTo  id.Index        `json:"read_to"`         // the entries [0, ReadTo) were read
-	Hidden  id.Index        `json:"hidden,omitzero"` // of these, whose content was not shown
+	Hidden  id.Index        `json:"hidden,omitzero"` // number of these whose content was not shown
 	Logs    []registeredLog `json:"logs"`            // ascending by origin
 }
 
-// registeredLog is what was listed of one log.
+// registeredLog is one log in the directory.
 type registeredLog struct {
 	Origin   id.Origin `json:"origin"`
 	TreeSize id.Index  `json:"tree_size"`
 	RootHash id.Hash   `json:"root_hash"`
 	LogIndex id.Index  `json:"log_index"` // of the directory's entry that lists this tree
-	LogKeys  []string  `json:"log_keys"`  // all that were ever listed, newest last
+	LogKeys  []string  `json:"log_keys"`  // every key ever listed, newest last
 
-	// Unchecked are the trees that were listed since the log was last found to extend
-	// all of them, ascending by size, this one too.
+	// Unchecked are the trees, ascending by size, that were listed since the last check
+	// in which the log extended all listed trees.
 	Unchecked []listedTree `json:"unchecked,omitzero"`
 }
 
@@ -73,8 +73,8 @@ func (r *register) saveTo(file string) error {
 	return durable.ReplaceFile(file, text)
 }
 
-// addListing takes what an entry of the directory lists of a log. A tree that can't be
-// after the one listed before is told by its kind.
+// addListing adds a tree from an entry of the directory. The result has a kind of finding
+// when the tree can't follow the tree listed before.
 func (r *register) addListing(l verify.Listed, at id.Index) (Kind, registeredLog) {
 	i, known := slices.BinarySearchFunc(r.Logs, l.Origin, func(a registeredLog, b id.Origin) int { return cmpOrigin(a.Origin, b) })
 	if !known {
@@ -99,7 +99,7 @@ func (r *register) addListing(l verify.Listed, at id.Index) (Kind, registeredLog
 	return "", before
 }
 
-// findLog returns what was listed of the log of an origin.
+// findLog returns the registered log of an origin.
 func (r *register) findLog(origin id.Origin) (registeredLog, bool) {
 	i, known := slices.BinarySearchFunc(r.Logs, origin, func(a registeredLog, b id.Origin) int { return cmpOrigin(a.Origin, b) })
 	if !known {
@@ -118,7 +118,7 @@ func cmpOrigin(a, b id.Origin) int {
 	return 0
 }
 
-// newestHead is the newest tree listed, as a head that the log has to extend.
+// newestHead returns the newest listed tree as a head that the log must extend.
 func (l registeredLog) newestHead() signedHead {
 	return listedTree{TreeSize: l.TreeSize, RootHash: l.RootHash, LogIndex: l.LogIndex}.asHead(l.Origin)
 }
@@ -130,8 +130,8 @@ func (t listedTree) asHead(origin id.Origin) signedHead {
 	}
 }
 
-// uncheckedHeads are all trees that the log has to be held against: those that it was not yet,
-// and the newest. They ascend by size.
+// uncheckedHeads returns the trees that the log must extend: the unchecked trees and the
+// newest, ascending by size.
 func (l registeredLog) uncheckedHeads() (all []signedHead) {
 	for _, t := range l.Unchecked {
 		if t.TreeSize < l.TreeSize {
@@ -141,8 +141,8 @@ func (l registeredLog) uncheckedHeads() (all []signedHead) {
 	return append(all, l.newestHead())
 }
 
-// findListing returns the index of the directory's entry that lists a tree, of the newest
-// when none is known.
+// findListing returns the index of the directory's entry that lists a tree. For an
+// unknown tree it is the index of the newest.
 func (l registeredLog) findListing(of Evidence) id.Index {
 	for _, t := range l.Unchecked {
 		if t.TreeSize == of.TreeSize && t.RootHash == of.RootHash {
@@ -152,7 +152,7 @@ func (l registeredLog) findListing(of Evidence) id.Index {
 	return l.LogIndex
 }
 
-// parseKeys are those that were listed for the log.
+// parseKeys returns the keys that were listed for the log.
 func (l registeredLog) parseKeys() (keys []tlog.VerifierKey, err error) {
 	for _, text := range l.LogKeys {
 		key, err := tlog.ParseVerifierKey(text)

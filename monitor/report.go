@@ -5,46 +5,45 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Report is what a check has seen.
+// Report is the result of a check.
 type Report struct {
 	Origin     id.Origin      `json:"origin"`
 	CheckedAt  id.Instant     `json:"checked_at"`
 	KeptSize   id.Index       `json:"kept_size"` // before the check
-	TreeSize   id.Index       `json:"tree_size"` // of the newest head that is verified now
+	TreeSize   id.Index       `json:"tree_size"` // of the newest verified head
 	RootHash   id.Hash        `json:"root_hash"` // of that head
 	NewEntries id.Index       `json:"new_entries"`
 	Sources    []SourceReport `json:"sources"`
 
-	// HiddenEntries are those of a directory whose content is not shown, so that nobody
-	// but the service can tell what they list; nil of any other log.
+	// HiddenEntries is the number of a directory's entries whose content the service does
+	// not show; nil for any other log.
 	HiddenEntries *id.Index `json:"hidden_entries,omitzero"`
 
-	// Succession is how the log goes on from the one before it; nil when that was not
-	// asked for or not found out.
+	// Succession compares the log with its predecessor; nil when there was no such
+	// comparison.
 	Succession *SuccessionReport `json:"succession,omitzero"`
-	// Successor is what the service says goes on in place of this log. Nothing vouches
-	// for its key.
+	// Successor is the log's successor as the service names it. Its key is unverified.
 	Successor *SuccessorReport `json:"successor,omitzero"`
 
-	// Cosignatures are the newest of each witness that was given, as far as seen in
-	// this check: the witness saw the log at that time, of at most this tree.
+	// Cosignatures are the newest cosignature of each given witness that this check has
+	// seen. At that time the witness saw the log with at most this tree.
 	Cosignatures []verify.Cosignature `json:"cosignatures"`
-	// Quorum is how far the policy's quorum has followed; nil without a policy.
+	// Quorum says how far the policy's quorum has followed; nil without a policy.
 	Quorum *QuorumReport `json:"quorum,omitzero"`
 
-	// OtherSigners sign as the log beside a key that was given, as name and key id: the log
-	// is getting another key. Nothing vouches for it.
+	// OtherSigners name unknown keys that sign beside a given key, as name and key id. So
+	// it is during a key rotation. These keys are unverified.
 	OtherSigners []string `json:"other_signers,omitzero"`
 }
 
-// SuccessorReport names the log that goes on in place of another one.
+// SuccessorReport names the successor of a log.
 type SuccessorReport struct {
 	Origin id.Origin `json:"origin"`
 	LogKey string    `json:"log_key"`
-	Unread string    `json:"unread,omitzero"` // why nothing more of the ended log could be checked
+	Unread string    `json:"unread,omitzero"` // why the ended log could not be checked further
 }
 
-// SourceReport is what a check has seen of one other source.
+// SourceReport is the result of a check for one other source.
 type SourceReport struct {
 	URL      string   `json:"url"`
 	TreeSize id.Index `json:"tree_size"`      // of its checkpoint; 0 with an error

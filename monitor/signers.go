@@ -11,18 +11,18 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// UnknownKeyError: a checkpoint of the log is signed by keys that are not among those
-// given. It proves nothing wrong: a log may get another key, and nothing in a
-// checkpoint vouches for that. errors.Is(err, tlog.ErrSignature) holds.
+// UnknownKeyError is returned when only unknown keys signed a checkpoint of the log. It
+// is no proof of misbehaviour, because a log may get another key. errors.Is(err,
+// tlog.ErrSignature) holds.
 type UnknownKeyError struct {
-	From    string    // who showed the checkpoint
+	From    string    // source of the checkpoint
 	Origin  id.Origin // of the log
 	Size    id.Index  // of its tree, as the checkpoint says
-	Signers []string  // who signed as the log, as name and key id; unverified
+	Signers []string  // signers with the log's name, as name and key id; unverified
 	Given   []string  // the keys given, likewise
 }
 
-// Error says what happened and what to do.
+// Error describes the situation and the remedy.
 func (e *UnknownKeyError) Error() string {
 	return fmt.Sprintf("%s: the checkpoint of size %d is signed by %s, and not by %s: no valid signature of the keys given. "+
 		"The log may have another key now. Its service lists the keys with the sizes that each signs in /v1/public/orgs/<slug>/transparency/keys, and "+
@@ -33,14 +33,14 @@ func (e *UnknownKeyError) Error() string {
 // Unwrap returns tlog.ErrSignature.
 func (e *UnknownKeyError) Unwrap() error { return tlog.ErrSignature }
 
-// AnotherLogError: a source shows the checkpoint of another log than the one whose
-// keys were given.
+// AnotherLogError is returned when a source shows the checkpoint of another log than that
+// of the given keys.
 type AnotherLogError struct {
 	From         string
 	Shown, Given id.Origin
 }
 
-// Error says how the two belong together, if they do.
+// Error says how the two logs are related.
 func (e *AnotherLogError) Error() string {
 	text := fmt.Sprintf("%s shows the log %s, and the keys given are of %s", e.From, e.Shown, e.Given)
 	shown, n := e.Shown.Split()
@@ -58,8 +58,8 @@ func (e *AnotherLogError) Error() string {
 // Unwrap returns tlog.ErrSignature.
 func (e *AnotherLogError) Unwrap() error { return tlog.ErrSignature }
 
-// explainUnopened says more of a checkpoint that none of the keys opens, if it can: err is
-// why.
+// explainUnopened returns a more specific error for a checkpoint that no key opens, or
+// err.
 func (m *Monitor) explainUnopened(note []byte, from string, err error) error {
 	c, unreadable := tlog.ReadCheckpoint(note)
 	if unreadable != nil || !errors.Is(err, tlog.ErrSignature) {
@@ -69,7 +69,7 @@ func (m *Monitor) explainUnopened(note []byte, from string, err error) error {
 		return &AnotherLogError{From: from, Shown: c.Origin, Given: m.origin}
 	}
 	signers := verify.UnknownSigners(note, m.Keys)
-	if len(signers) == 0 { // a line of a key given, which does not verify, or none of the log
+	if len(signers) == 0 { // an invalid line of a given key, or no line of the log
 		return err
 	}
 	e := &UnknownKeyError{From: from, Origin: m.origin, Size: c.Size, Signers: signers}
@@ -79,12 +79,12 @@ func (m *Monitor) explainUnopened(note []byte, from string, err error) error {
 	return e
 }
 
-// otherSigners returns the lines by which a head's log may have signed it with further
-// keys, beside one that was given: so it is while a log key is being rotated.
+// otherSigners returns the signature lines of a head that have the log's name and an
+// unknown key. There are such lines during a key rotation.
 func (m *Monitor) otherSigners(h signedHead) (signers []string) {
 	note, err := tlog.ParseNote(h.note)
 	if err != nil {
-		return nil // not of a head: it was opened
+		return nil // cannot happen: the head's note was opened before
 	}
 	for _, line := range note.Signatures {
 		given := slices.ContainsFunc(m.Keys, func(k tlog.VerifierKey) bool { return k.Hash() == line.KeyHash })

@@ -18,25 +18,25 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// ErrState: the state file is not one, is damaged, or is of another log.
+// ErrState is wrapped when the state file is malformed, damaged, or of another log.
 var ErrState = errors.New("state file can't be used")
 
-// state is what a monitor knows: the newest head that it has verified, and what it
-// takes to go on from it.
+// state is a monitor's knowledge: the newest verified head and the data for the next
+// check.
 type state struct {
 	head signedHead // no note before the first check
 	tree *tlog.Builder
-	last id.Hash // event hash of the last entry, genesis of none
+	last id.Hash // event hash of the last entry, the genesis value without one
 
-	// With a policy: the newest head that has its quorum, with the cosignatures, and the
-	// heads behind it that were verified since, ascending.
+	// With a policy: the newest head with the quorum and its cosignatures, and the larger
+	// verified heads, ascending.
 	proven  signedHead // no note for none
 	waiting []sighting
 }
 
-// document is a state as it is stored: one line of JSON, and behind it a line with
-// the SHA-256 of the first in hex. The sum finds damage, not forgery: whoever can
-// write the file can make the monitor forget.
+// document is a stored state: one line of JSON, and a line with the SHA-256 of the first
+// in hex. The sum finds damage and not forgery, because a writer of the file can also
+// write the sum.
 type document struct {
 	Version    int      `json:"version"`
 	Checkpoint string   `json:"checkpoint"`    // signed note
@@ -52,7 +52,7 @@ const (
 	maxState     = 1 << 20 // bytes
 )
 
-// loadState reads the state, that of an empty log when there is no file yet.
+// loadState reads the state. Without a file it is the state of an empty log.
 func (m *Monitor) loadState() (*state, error) {
 	text, err := readBounded(m.State, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +77,7 @@ func readBounded(name string, max int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, max+1))
 }
 
-// parseState reads exactly what formatState writes, of a log with one of the keys.
+// parseState reads the form of formatState for a log with one of the keys.
 func (m *Monitor) parseState(text []byte) (*state, error) {
 	var d document
 	if err := readSummed(text, &d); err != nil {
@@ -98,7 +98,7 @@ func (m *Monitor) parseState(text []byte) (*state, error) {
 		return nil, errors.New("its tiles do not lead to its root")
 	}
 	s := &state{head: head, tree: tree, last: d.LastLeaf, waiting: d.Waiting}
-	if d.Proven != "" { // one by a key that is not given any more is forgotten
+	if d.Proven != "" { // a head under a key that is no longer given is forgotten
 		if proven, err := m.openCheckpoint([]byte(d.Proven), m.State); err == nil && proven.Size <= head.Size {
 			s.proven = proven
 		}

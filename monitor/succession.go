@@ -14,27 +14,26 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Predecessor is what is known of the frozen log that another one succeeds. The two
-// are one history only if the first event of the new log names the last checkpoint
-// that the old one has shown, and that is the kept head of the old one, or one that
-// extends it, or one that the kept head extends.
+// Predecessor is a frozen log that another log succeeds. The first event of the successor
+// names the last checkpoint of the predecessor. The two logs are one history only if this
+// checkpoint and the kept head of the predecessor are equal, or one extends the other.
 type Predecessor struct {
 	Log   *client.Tiles
 	Keys  []tlog.VerifierKey
-	State string // file of the head that was kept of it; it is only read
+	State string // file of its kept head; it is only read
 }
 
-// SuccessionReport is what the first event of a log says of the one before it, and how
-// that was compared.
+// SuccessionReport is the first event's statement about the predecessor, with the kept
+// head that it was compared with.
 type SuccessionReport struct {
 	Predecessor id.Origin `json:"predecessor"`
 	LastSize    id.Index  `json:"last_size"` // of the last checkpoint that the log's first event names
-	KeptSize    id.Index  `json:"kept_size"` // of the head that was kept of the predecessor; 0: of none
+	KeptSize    id.Index  `json:"kept_size"` // of the predecessor's kept head; 0 without one
 	Reason      string    `json:"reason"`
 }
 
-// checkSuccession checks the first event of the log, whose head was verified, against what
-// was kept of its predecessor. Its error is a Finding, or says that it can't be told.
+// checkSuccession checks the first event of a verified log against the predecessor's kept
+// head. Its error is a Finding, or says why the comparison was impossible.
 func (m *Monitor) checkSuccession(ctx context.Context, s *state, r *Report) error {
 	if m.Predecessor == nil {
 		return nil
@@ -72,7 +71,7 @@ func (m *Monitor) compareSuccession(ctx context.Context, s *state, r *Report) er
 	return before.checkOneHistory(ctx, kept, last)
 }
 
-// loadKeptState reads the state, which has no head when there is no file.
+// loadKeptState reads the state; without a file it has no head.
 func (m *Monitor) loadKeptState() (*state, error) {
 	if _, err := os.Stat(m.State); errors.Is(err, fs.ErrNotExist) {
 		return &state{tree: new(tlog.Builder)}, nil
@@ -84,7 +83,8 @@ func (m *Monitor) loadKeptState() (*state, error) {
 	return s, nil
 }
 
-// readFirstEvent reads the first event of the log, which its verified head holds.
+// readFirstEvent reads the first event of the log and checks it against the verified
+// head.
 func (m *Monitor) readFirstEvent(ctx context.Context, s *state) (verify.Succession, error) {
 	shown, err := m.Predecessor.Log.Successor(ctx)
 	if err != nil {
@@ -137,7 +137,7 @@ func (m *Monitor) checkOneHistory(ctx context.Context, kept *state, last signedH
 	return m.explainUnread(m.checkExtends(ctx, last, kept.head))
 }
 
-// explainUnread says of what could not be read what it was needed for.
+// explainUnread adds the purpose of the comparison to an error that is no Finding.
 func (m *Monitor) explainUnread(err error) error {
 	var f *Finding
 	if err == nil || errors.As(err, &f) {
@@ -146,8 +146,8 @@ func (m *Monitor) explainUnread(err error) error {
 	return fmt.Errorf("the head that was kept of %s and the last checkpoint that its successor names can't be compared: %w", m.origin, err)
 }
 
-// rootAtSize returns the root that a tree had at a smaller size, ok when its partial
-// tiles are enough to tell.
+// rootAtSize returns the root of a tree at a smaller size; ok is false when the partial
+// tiles are not enough.
 func rootAtSize(tree *tlog.Builder, size id.Index) (root id.Hash, ok bool) {
 	if size == 0 {
 		return tlog.EmptyRoot(), true

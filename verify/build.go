@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Parts are what a server has at hand of one event, all under one checkpoint.
+// Parts are a server's data about one event, all under one checkpoint.
 type Parts struct {
 	Organization id.Organization
 	Slug         id.Slug
@@ -17,7 +17,7 @@ type Parts struct {
 	Entry        event.Entry // the sequence number follows from Index
 	Proof        []id.Hash   // inclusion of Index
 
-	Previous      event.Entry // the entry at Index-1; neither is looked at when Index is 0
+	Previous      event.Entry // the entry at Index-1; both are ignored when Index is 0
 	PreviousProof []id.Hash
 
 	Checkpoint tlog.Checkpoint
@@ -32,9 +32,9 @@ type Parts struct {
 	ErasedAt   *id.Instant // nil when not
 }
 
-// NewBundle shapes a bundle and leaves out what the disclosure does not cover.
-// Of the service's own events it shows what Disclosed says. It does not check
-// proofs; Check does, on the result.
+// NewBundle makes a bundle and leaves out all parts that the disclosure does not cover.
+// Disclosed gives the disclosure of the service's own events. NewBundle does not check
+// proofs; Check does. Errors are those of event.ParseRecord.
 func NewBundle(p Parts) (*Bundle, error) {
 	p.Entry.Seq = p.Index.Sequence()
 	b := &Bundle{
@@ -66,7 +66,7 @@ func (p *Parts) newInclusion(index id.Index, hashes []id.Hash) Inclusion {
 	return Inclusion{LogIndex: index, TreeSize: p.Checkpoint.Size, RootHash: p.Checkpoint.Root, Hashes: hashes}
 }
 
-// addDisclosed adds record and envelope as far as the disclosure goes.
+// addDisclosed adds record and envelope if the disclosure covers them.
 func (b *Bundle) addDisclosed(p Parts) error {
 	if p.Disclosure == id.DiscloseFull {
 		r, err := event.ParseRecord(p.Record)

@@ -7,10 +7,10 @@ import (
 // BundleVersion is the version of bundles that this package makes and reads.
 const BundleVersion = 1
 
-// Bundle is all that is needed to check one event without the service. Texts
-// (entries, checkpoint, record, envelope) are carried as strings, byte for byte
-// as they were hashed or signed. Whoever holds a Bundle from ParseBundle or
-// NewBundle does not change it.
+// Bundle holds all data that the check of one event needs, so that it works without the
+// service. Texts (entries, checkpoint, record, envelope) are strings with exactly the
+// bytes that were hashed or signed. A Bundle from ParseBundle or NewBundle MUST NOT be
+// changed.
 type Bundle struct {
 	Version           int             `json:"version"`
 	OrganizationID    id.Organization `json:"organization_id"`
@@ -37,7 +37,7 @@ type Bundle struct {
 	// asked for or there is none yet.
 	Directory *Directory `json:"directory,omitzero"`
 
-	// Verification is what Check said on the server. It is no input of Check.
+	// Verification is the report of the server's own Check. It is no input of Check.
 	Verification *Report `json:"verification,omitzero"`
 	// OperatorStatement is the operator's word, which nothing here can check.
 	OperatorStatement *OperatorStatement `json:"operator_statement,omitzero"`
@@ -49,11 +49,11 @@ type Bundle struct {
 // signed: its revocation names an index at or below the event's.
 const KeyCompromised = "compromised"
 
-// OperatorStatement says how far the operator's background re-verification of
-// this log has come, and what the operator knows of the key that signed.
+// OperatorStatement is the operator's own statement about the log: the progress of its
+// background re-verification, and a claim about the signing key.
 type OperatorStatement struct {
 	ReverifiedTo id.Index    `json:"reverified_to"`      // entries [0, ReverifiedTo) were read again and hashed
 	ReverifiedAt *id.Instant `json:"reverified_at"`      // nil before the first pass
-	Fault        *string     `json:"fault"`              // what it found; nil for nothing
+	Fault        *string     `json:"fault"`              // the fault that it found; nil for none
 	KeyClaim     string      `json:"key_claim,omitzero"` // KeyCompromised, or nothing
 }

@@ -15,13 +15,12 @@ import (
 // errUndisclosed says that a verdict can't be told.
 var errUndisclosed = errors.New("not disclosed")
 
-// Check checks a bundle of version 1. It never fails: what is wrong is in the
-// report.
+// Check checks a bundle of version 1. It never fails: the report names the errors.
 //
-// Unchecked names members of the bundle which no verdict covers (a change of
-// which could go unseen) and, as record.*, statements of the record that are the
-// operator's word although the log has committed to them. Signature lines of the
-// checkpoint that are neither the log key's nor a known witness's stand there as "checkpoint: " and their name.
+// Unchecked names members of the bundle that no verdict covers, so a change there stays
+// unseen. Names record.* are statements of the record that the log commits to but that
+// only the operator vouches for. Names "checkpoint: …" are signature lines of the
+// checkpoint by unknown keys.
 func Check(b *Bundle, o Options) Report { return (&checker{bundle: b, options: o}).checkBundle() }
 
 func (c *checker) checkBundle() Report {
@@ -50,7 +49,7 @@ type checker struct {
 
 	entry         event.Entry
 	entryErr      error
-	checkpoint    tlog.Checkpoint // what the note says; whether it is signed is checkCheckpoint's
+	checkpoint    tlog.Checkpoint // the content of the note; checkCheckpoint checks its signature
 	checkpointErr error
 	note          tlog.Note         // with all its lines; zero when it can't be read
 	vouched       []tlog.WitnessKey // whose cosignatures verify
@@ -109,7 +108,7 @@ func readEnvelope(text string) (*event.Envelope, error) {
 	return e, nil
 }
 
-// recordVerdict writes an error down and says whether there was none.
+// recordVerdict adds an error to the report. The result is true for no error.
 func (c *checker) recordVerdict(step string, err error) bool {
 	if err != nil {
 		c.report.Errors = append(c.report.Errors, step+": "+err.Error())
@@ -117,7 +116,7 @@ func (c *checker) recordVerdict(step string, err error) bool {
 	return err == nil
 }
 
-// recordDisclosed is verdict for what may be not disclosed: nil then.
+// recordDisclosed is recordVerdict for a part that may be undisclosed: nil then.
 func (c *checker) recordDisclosed(step string, err error) *bool {
 	if errors.Is(err, errUndisclosed) {
 		return nil
@@ -126,7 +125,7 @@ func (c *checker) recordDisclosed(step string, err error) *bool {
 	return &ok
 }
 
-// listUnchecked lists what no verdict covers.
+// listUnchecked lists the members that no verdict covers.
 func (c *checker) listUnchecked() []string {
 	b, names := c.bundle, []string{"organization_slug", "disclosure"}
 	add := func(name string, when bool) {
@@ -161,7 +160,7 @@ func (c *checker) listUnchecked() []string {
 	return names
 }
 
-// sanitizeName makes a name from a bundle fit for a terminal: ASCII without control
+// sanitizeName makes a name from a bundle safe for a terminal: ASCII without control
 // characters, at most 64 bytes.
 func sanitizeName(name string) string {
 	quoted := strconv.QuoteToASCII(name[:min(len(name), 64)])

@@ -74,10 +74,10 @@ func ParseListing(e *event.Envelope) (Listing, error) {
 	return l, nil
 }
 
-// Disclosed returns how much of an event is shown under a setting. The service's
-// own events name people and rules, so they are never shown in full. Those of a
-// directory are public as a whole, and so is the first one of a successor: they say
-// what every log shows anyway, and without their payload nobody could check them.
+// Disclosed returns how much of an event is shown under a setting. The service's own
+// events name people and rules, so they are never shown in full. Events of a directory
+// and the first event of a successor are the exception, because their check needs the
+// payload, and every log shows its content anyway.
 func Disclosed(setting id.Disclosure, signer event.Signer, kind string) id.Disclosure {
 	switch {
 	case signer != event.SignerSystem:

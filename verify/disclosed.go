@@ -11,9 +11,9 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// checkRecord: the record is canonical, what the entry commits to, and speaks of
-// the bundle's event. A record that disclosure promises and that is not there is
-// no lack of disclosure: it is missing.
+// checkRecord checks that the record is canonical, that the entry commits to the record,
+// and that the record names the bundle's event. A record that disclosure promises MUST be
+// present.
 func (c *checker) checkRecord() error {
 	b := c.bundle
 	if b.Record == nil && (b.Disclosure == id.DiscloseRecord || b.Disclosure == id.DiscloseFull) {
@@ -35,8 +35,8 @@ func (c *checker) checkRecord() error {
 	return nil
 }
 
-// checkSignature: the record's key signed the digest or the envelope, as the
-// record's form says. A record that can't be read is checkRecord's fault.
+// checkSignature checks that the record's key signed the digest or the envelope, as the
+// record's form says. checkRecord reports an unreadable record.
 func (c *checker) checkSignature() error {
 	if c.recordErr != nil {
 		return errUndisclosed
@@ -70,9 +70,9 @@ func parsePublicKey(multikey string) (edkey.Public, error) {
 	return edkey.ParsePublic(b[:])
 }
 
-// checkEnvelope: the envelope is what event_digest stands for and agrees with
-// the record, also in what it is the result of. An erased one is not disclosed; one that disclosure promises is
-// missing.
+// checkEnvelope checks that event_digest is the envelope's digest and that the envelope
+// agrees with the record, the intent included. An envelope that disclosure promises MUST
+// be present unless it was erased.
 func (c *checker) checkEnvelope() error {
 	b, e, r := c.bundle, c.envelope, &c.record
 	if b.Envelope == nil && b.Disclosure == id.DiscloseFull && b.ErasedAt == nil {

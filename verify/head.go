@@ -20,16 +20,16 @@ type Head struct {
 	RootHash          id.Hash     `json:"root_hash"`
 	Origin            id.Origin   `json:"origin"`
 	Checkpoint        string      `json:"checkpoint"`     // the signed note
-	Fault             string      `json:"fault,omitzero"` // what the operator says is wrong with the log; empty for nothing
+	Fault             string      `json:"fault,omitzero"` // the operator's statement about a fault of the log; empty for none
 
-	// The operator's word too: the frozen log that this one succeeds, and the log that
-	// goes on in place of this one.
+	// The operator's statements about the frozen log that this log succeeds, and about
+	// the successor of this log.
 	Predecessor id.Origin `json:"predecessor,omitzero"`
 	Successor   id.Origin `json:"successor,omitzero"`
 }
 
-// NewHead returns the head that note, which is c signed, stands for. latest and
-// published belong to the newest entry and are not looked at when c is of size 0.
+// NewHead returns the head of a checkpoint c and its signed note. latest and published
+// belong to the newest entry and are ignored when c has size 0.
 func NewHead(slug id.Slug, c tlog.Checkpoint, note []byte, latest id.Hash, published id.Instant) Head {
 	h := Head{OrganizationSlug: slug, TreeSize: c.Size, RootHash: c.Root, Origin: c.Origin, Checkpoint: string(note)}
 	if c.Size > 0 {
@@ -39,10 +39,10 @@ func NewHead(slug id.Slug, c tlog.Checkpoint, note []byte, latest id.Hash, publi
 	return h
 }
 
-// CheckHead checks that key signed the head's checkpoint and that the other
-// members agree with it, and returns the checkpoint. The slug, the fault, the time
-// and, in a log of more than one entry, the latest leaf hash are the operator's
-// word. A head that says a fault may leave out the latest leaf hash and time, both.
+// CheckHead checks that key signed the head's checkpoint and that the other members agree
+// with the checkpoint. Slug, fault, time and, in a log of more than one entry, the latest
+// leaf hash are unchecked statements of the operator. A head with a fault may leave out
+// both the latest leaf hash and the time. Errors wrap ErrMismatch or an error of tlog.
 func CheckHead(h Head, key tlog.VerifierKey) (tlog.Checkpoint, error) {
 	c, err := openCheckpoint(h.Checkpoint, h.Origin, key)
 	if err != nil {
@@ -86,5 +86,5 @@ func openCheckpoint(note string, origin id.Origin, key tlog.VerifierKey) (tlog.C
 	if key.Name() != string(origin) {
 		return tlog.Checkpoint{}, fmt.Errorf("origin and name of the log key: %w", ErrMismatch)
 	}
-	return tlog.OpenCheckpoint([]byte(note), key) // of the origin that the key is called
+	return tlog.OpenCheckpoint([]byte(note), key) // checks the origin against the key's name
 }

@@ -32,11 +32,11 @@ type keyLine struct {
 	ToSize      jsontext.Value `json:"to_size"` // null while it signs
 }
 
-// ParseKeys reads a saved answer of transparency/keys and returns the keys that
-// sign checkpoints (use log), in its order. It is strict I-JSON with all members
-// there, and sizes are below 2^53; members that are not known are ignored, and so are keys of other uses.
-// Nothing in it says that it is true: whoever relies on it has saved it at a time,
-// or from a source, that they trust. The caller bounds its length.
+// ParseKeys reads a saved answer of transparency/keys and returns the keys that sign
+// checkpoints (use log), in the same order. The text MUST be strict I-JSON with all
+// members and with sizes below 2^53. Unknown members and keys of other uses are ignored.
+// The answer is unsigned, so the caller MUST trust its source. The caller bounds the
+// length. Errors wrap ErrMalformed.
 func ParseKeys(src []byte) ([]LogKey, error) {
 	canonical, _, err := jcs.ParseObject(nil, src, jcs.MaxDepth)
 	if err != nil {
@@ -64,7 +64,7 @@ func ParseKeys(src []byte) ([]LogKey, error) {
 	return keys, nil
 }
 
-// parseLogKey checks one key; ofLog is false for one of another use.
+// parseLogKey checks one key; ofLog is false for a key of another use.
 func (l keyLine) parseLogKey() (k LogKey, ofLog bool, err error) {
 	if l.VerifierKey == nil || l.Use == nil || l.FromSize == nil || l.ToSize == nil {
 		return k, false, fmt.Errorf("missing member: %w", ErrMalformed)

@@ -7,8 +7,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// checkInclusion: the entry's leaf hash is event_hash, its number is
-// sequence_num and log_index + 1, and the proof leads to the checkpoint.
+// checkInclusion checks that the entry's leaf hash is event_hash, that its number is
+// sequence_num and log_index + 1, and that the proof leads to the checkpoint.
 func (c *checker) checkInclusion() error {
 	b := c.bundle
 	if c.entryErr != nil {
@@ -23,7 +23,8 @@ func (c *checker) checkInclusion() error {
 	return c.checkProof(b.Inclusion, b.LogIndex, b.EventHash)
 }
 
-// checkCheckpoint: three lines, the bundle's origin, signed by the log key.
+// checkCheckpoint checks the form, the origin and the log key's signature of the
+// checkpoint.
 func (c *checker) checkCheckpoint() error {
 	var err error
 	if c.key, err = c.selectLogKey(); err != nil {
@@ -70,8 +71,8 @@ func (c *checker) retiredKey() (tlog.VerifierKey, error) {
 	return tlog.VerifierKey{}, fmt.Errorf("%s: %w", why, ErrMismatch)
 }
 
-// checkChain: the entry names the one before it, which the same checkpoint
-// proves at the index before, or the genesis value.
+// checkChain checks that the entry names the entry before it, or the genesis value. The
+// same checkpoint must prove the entry before at its index.
 func (c *checker) checkChain() error {
 	b := c.bundle
 	if c.entryErr != nil {

@@ -40,15 +40,15 @@ const (
 	inclusionMembers = "hashes log_index root_hash tree_size" // in canonical order
 )
 
-// ParseBundle reads a bundle: strict I-JSON (no duplicate names, no number that
-// a double does not hold), all members of version 1 there and of their type,
-// numbers in 0..chain.MaxSeq. What verification and operator_statement hold is not
-// looked at: one that is not of their types is left at its zero value.
+// ParseBundle reads a bundle: strict I-JSON (no duplicate names, no number that a double
+// does not hold), all members of version 1 with their types, numbers in 0..event.MaxSeq.
+// A verification or operator_statement of another type is left at its zero value. Errors
+// wrap ErrMalformed or are ErrVersion.
 //
-// A member that version 1 doesn't have is accepted and takes part in no check,
-// so that a server may add what older verifiers can't read yet; Check names it
-// as unchecked. What changes the meaning of a known member needs another
-// version, which is refused. src is not retained; the caller bounds its length.
+// A member that version 1 does not have is accepted, so that a server may add members. No
+// check covers such a member, and Check names it as unchecked. A change in the meaning of
+// a known member needs another version, which is refused. src is not retained; the caller
+// bounds its length.
 func ParseBundle(src []byte) (*Bundle, error) {
 	canonical, members, err := jcs.ParseObject(nil, src, jcs.MaxDepth)
 	if err != nil {
@@ -84,8 +84,8 @@ func (b *Bundle) readDirectory(canonical []byte, members []jcs.Member) (err erro
 	return nil
 }
 
-// checkMembers checks what decoding into a struct would pass over: members that
-// are absent or null. It returns the names it doesn't know.
+// checkMembers refuses absent members and null, which decoding into a struct would
+// accept. It returns the unknown names.
 func checkMembers(canonical []byte, members []jcs.Member) (others []string, err error) {
 	var count [optional + 1]int
 	for _, m := range members {
@@ -115,9 +115,8 @@ func checkMembers(canonical []byte, members []jcs.Member) (others []string, err 
 	return others, nil
 }
 
-// checkInclusionMembers checks that value is an object of exactly the members of
-// an inclusion proof, none of them null and none of the hashes either, which
-// decoding would read as a hash of zeros.
+// checkInclusionMembers checks that value has exactly the members of an inclusion proof.
+// No member and no hash may be null, because decoding would read null as a hash of zeros.
 func checkInclusionMembers(value []byte) error {
 	_, members, err := jcs.ParseObject(nil, value, jcs.MaxDepth)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// remarkDecoders decodes the two members of a bundle that no verdict rests on. What a
-// server says there in a form that this version can't read is no reason to refuse
-// the bundle, whose proofs stand without it.
+// remarkDecoders decodes the two members of a bundle that no verdict needs. A form that
+// this version can't read there is no reason to refuse the bundle, because the proofs do
+// not depend on these members.
 func remarkDecoders() *json.Unmarshalers {
 	return json.JoinUnmarshalers(
 		json.UnmarshalFunc(func(value []byte, r *Report) error {
@@ -27,8 +27,8 @@ func remarkDecoders() *json.Unmarshalers {
 	)
 }
 
-// hasValidNumbers reports whether the bundle's numbers are 0..chain.MaxSeq, the integers
-// that JSON carries exactly.
+// hasValidNumbers reports whether the bundle's numbers are in 0..event.MaxSeq, the
+// integers that JSON carries exactly.
 func (b *Bundle) hasValidNumbers() bool {
 	return b.SequenceNum <= event.MaxSeq && b.LogIndex <= event.MaxSeq && b.Inclusion.hasValidNumbers() &&
 		(b.PreviousInclusion == nil || b.PreviousInclusion.hasValidNumbers())

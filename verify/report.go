@@ -5,19 +5,18 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Options are what the caller of Check knows beside the bundle.
+// Options hold the knowledge of Check's caller besides the bundle.
 type Options struct {
-	// Key is the log key that the caller pinned. It counts alone: what key the
-	// bundle names is then only compared. nil takes the bundle's, which shows that
-	// the bundle is whole and not whose it is.
+	// Key is the log key that the caller pinned. Only this key counts; the key in the
+	// bundle is compared with it. nil takes the key in the bundle. Then the report shows
+	// that the bundle is consistent, and not which log made it.
 	Key *tlog.VerifierKey
-	// Retired are other keys of the same log, before or after Key. With Key given,
-	// a bundle that names one of them is checked by it, if the key is of Key's name
-	// and signed trees of the checkpoint's size.
+	// Retired are other keys of the same log, before or after Key. With Key given, a
+	// bundle that names a retired key is checked under that key. The key must have Key's
+	// name and must have signed trees of the checkpoint's size.
 	Retired []LogKey
-	// Directory is what the caller knows of the service's directory, for a bundle's
-	// second proof: its key, retired ones and witnesses. nil takes the key that the
-	// proof names, and Witnesses.
+	// Directory holds key, retired keys and witnesses of the service's directory, for a
+	// bundle's second proof. nil takes the key in the proof, and Witnesses.
 	Directory *Options
 	// Witnesses are those whose cosignatures the report names. Whether they are
 	// enough is the caller's policy (package trust).
@@ -26,7 +25,7 @@ type Options struct {
 	CheckedAt id.Instant
 }
 
-// KeySource says where the log key came from that a checkpoint was checked by.
+// KeySource is the source of the log key that a checkpoint was checked under.
 type KeySource string
 
 const (
@@ -34,8 +33,8 @@ const (
 	KeyFromArgument KeySource = "argument"
 )
 
-// Report is what Check found. A verdict that is nil, null in JSON, can't be
-// told from what is disclosed.
+// Report is the result of Check. A verdict that is nil (null in JSON) would need a part
+// that is not disclosed.
 type Report struct {
 	// The entry has event_hash, sequence_num and log_index, and is proven to be in
 	// the checkpoint's tree at that index.
@@ -45,12 +44,12 @@ type Report struct {
 	// The entry names the one before it, which the same checkpoint proves, or the
 	// genesis value.
 	ChainOK bool `json:"chain_ok"`
-	// The record is canonical, what the entry commits to, and of this event.
+	// The record is canonical, the entry commits to it, and it names this event.
 	RecordOK *bool `json:"record_ok"`
-	// The record's public key signed what its form says.
+	// The record's public key signed the digest or the envelope, as the record's form
+	// says.
 	SignatureOK *bool `json:"signature_ok"`
-	// The envelope is what the record's event_digest stands for and agrees with
-	// the record.
+	// The envelope has the record's event_digest and agrees with the record.
 	EnvelopeOK *bool `json:"envelope_ok"`
 	// The second proof holds: the service's directory lists a tree of this log that
 	// has the event. Absent when the bundle has none.
@@ -59,13 +58,13 @@ type Report struct {
 	OK bool `json:"ok"`
 
 	LogKeySource KeySource     `json:"log_key_source"`
-	Unchecked    []string      `json:"unchecked"`    // what the bundle says and no verdict covers, see Check
+	Unchecked    []string      `json:"unchecked"`    // members that no verdict covers, see Check
 	Cosignatures []Cosignature `json:"cosignatures"` // those of known witnesses that verify
 	// DirectoryCosignatures are those on the directory's checkpoint.
 	DirectoryCosignatures []Cosignature `json:"directory_cosignatures,omitzero"`
 	TreeSize              id.Index      `json:"tree_size"` // of the checkpoint; 0 when it can't be read
 	CheckedAt             id.Instant    `json:"checked_at"`
-	Errors                []string      `json:"errors"` // "step: what", one for each verdict that is false, in their order
+	Errors                []string      `json:"errors"` // "step: error", one for each verdict that is false, in their order
 }
 
 // Cosignature is a witness's statement that it saw the checkpoint at that time.

@@ -7,9 +7,9 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// While a log key is being rotated two keys sign each checkpoint. log_key is the older
-// one, which auditors have pinned, and log_keys names both, so that whoever has pinned
-// the newer one can tell that the bundle is of that key too.
+// During the rotation of a log key two keys sign each checkpoint. log_key is the older
+// key, which auditors have pinned. log_keys names both keys, so that an auditor who has
+// pinned the newer key can check the bundle too.
 
 // namesKey reports whether a bundle says that a key signed its checkpoint.
 func (b *Bundle) namesKey(key tlog.VerifierKey) bool {
@@ -17,9 +17,9 @@ func (b *Bundle) namesKey(key tlog.VerifierKey) bool {
 	return b.LogKey == text || slices.Contains(b.LogKeys, text)
 }
 
-// checkSigners: log_keys, if there are any, are keys of the bundle's log that have all
-// signed the checkpoint, none twice, and log_key is among them. Nothing is said of
-// other lines: who else signed is not the bundle's to tell.
+// checkSigners checks log_keys, if there are any: each is a key of the bundle's log that
+// signed the checkpoint, no key stands there twice, and log_key is among them. Other
+// signature lines are ignored.
 func (c *checker) checkSigners() error {
 	b := c.bundle
 	if len(b.LogKeys) == 0 {

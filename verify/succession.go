@@ -11,19 +11,20 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// SuccessorKind is the action_kind of the first event of a log that goes on in place
-// of a frozen one. Its payload is a Succession, and it is public as a whole: without
-// it nobody could tell that the log is not a second history of the other.
+// SuccessorKind is the action_kind of the first event of a log that continues a frozen
+// log. Its payload is a Succession. The whole event is public, because an auditor needs
+// it to tell a successor from a second history.
 const SuccessorKind = "ledger_successor"
 
 // Succession says which log another one succeeds.
 type Succession struct {
 	Predecessor id.Origin `json:"predecessor"`
-	Checkpoint  string    `json:"checkpoint"` // signed note: the last one that the predecessor is known to have shown
+	Checkpoint  string    `json:"checkpoint"` // signed note: the predecessor's last known checkpoint
 	Reason      string    `json:"reason"`     // the operator's, not empty
 }
 
-// Last is what Checkpoint says. Its signature is the caller's to check.
+// Last parses Checkpoint. The caller MUST check its signature. Errors wrap ErrMismatch or
+// tlog.ErrMalformed.
 func (s Succession) Last() (tlog.Checkpoint, error) {
 	c, err := tlog.ReadCheckpoint([]byte(s.Checkpoint))
 	if err == nil && c.Origin != s.Predecessor {
@@ -32,8 +33,8 @@ func (s Succession) Last() (tlog.Checkpoint, error) {
 	return c, err
 }
 
-// ParseSuccession reads the payload of the event by which the log of an origin begins.
-// Members that are not known are refused.
+// ParseSuccession reads the payload of the first event of the log of an origin. Unknown
+// members are refused. Errors wrap ErrMismatch or ErrMalformed.
 func ParseSuccession(e *event.Envelope, origin id.Origin) (s Succession, err error) {
 	if e.ActionKind != SuccessorKind {
 		return s, fmt.Errorf("succession: not the first event of a successor: %w", ErrMismatch)
@@ -75,8 +76,8 @@ func ReadSuccession(origin id.Origin, entry event.Entry, record, envelope []byte
 	return ParseSuccession(e, origin)
 }
 
-// SuccessionOf returns what a bundle's event says of the log that its log succeeds;
-// ok is false for a bundle of any other event. The bundle is the caller's to check.
+// SuccessionOf returns the succession that a bundle's event states; ok is false for any
+// other event. The caller MUST check the bundle.
 func SuccessionOf(b *Bundle) (s Succession, ok bool) {
 	if b.LogIndex != 0 || b.Record == nil || b.Envelope == nil {
 		return s, false

@@ -6,12 +6,12 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// UnknownKeys returns the keys that a bundle's checkpoints are signed by and that o
-// does not hold, if that is all that is wrong with the bundle: under these keys, which
-// nothing but the bundle vouches for, it would be right. It proves nothing wrong, as
-// a log may have got another key since. The log's comes first, then the directory's.
-// None when the bundle is right, or wrong in another way; a key that o lists as
-// retired for trees of other sizes is known, and what it signed is wrong.
+// UnknownKeys returns the keys that signed a bundle's checkpoints and that o lacks, if
+// the bundle is correct otherwise. That is no proof of a fault, because a log may have a
+// new key. Only the bundle vouches for these keys. The log's key comes first, then the
+// directory's. The result is nil for a correct bundle and for a bundle with another
+// error. A key that o lists as retired for trees of other sizes is known, so its
+// signature is an error.
 func UnknownKeys(b *Bundle, o Options) (unknown []tlog.VerifierKey) {
 	if Check(b, o).OK {
 		return nil
@@ -43,9 +43,9 @@ func (o *Options) unknownKey(b *Bundle) (tlog.VerifierKey, bool) {
 	return named, !slices.ContainsFunc(o.Retired, func(k LogKey) bool { return k.Key == named })
 }
 
-// UnknownSigners returns the lines by which a checkpoint's log may have signed it with
-// keys that are not among known, as name and key id; none when a line is of a known
-// key, and of what is no checkpoint. Whether they verify nobody can tell.
+// UnknownSigners returns the signature lines of a checkpoint that have the log's name and
+// an unknown key, as name and key id. The result is nil when a known key has a line, and
+// for a note that is no checkpoint. The lines are unverified.
 func UnknownSigners(note []byte, known []tlog.VerifierKey) (signers []string) {
 	c, err := tlog.ReadCheckpoint(note)
 	if err != nil {
@@ -66,5 +66,6 @@ func UnknownSigners(note []byte, known []tlog.VerifierKey) (signers []string) {
 	return signers
 }
 
-// Signer is how a key is named to people: the part of its vkey before the key itself.
+// Signer returns the name of a key for people: the part of its vkey before the key
+// itself.
 func Signer(name string, hash tlog.KeyHash) string { return name + "+" + hash.String() }

@@ -1,28 +1,29 @@
-// Package verify is what the public sees of a log (head, proofs, bundle,
-// report) and how to check it: one checker for the server, the client and the
-// offline tool.
+// Package verify defines the public documents of a log (head, proofs, bundle, report) and
+// checks them. Server, client and offline tool use this one checker.
 //
 // Invariants:
 //
-//   - A check rests on its arguments alone: no I/O, no clock, no state. The same
-//     bundle and options give the same report, on the server and at a stranger's.
-//   - A report asserts only what was recomputed. What a document says beyond that
-//     is named in Unchecked; what can't be told for lack of disclosure is null.
-//   - Nothing in a document is believed because of another part of it that was
-//     not proven: sizes, indexes and roots come from one checkpoint.
+//   - A check depends on its arguments alone: no I/O, no clock, no state. The same bundle
+//     and options give the same report everywhere.
+//   - A report asserts only recomputed facts. Unchecked names all other statements of a
+//     document. A verdict is null when its check needs undisclosed parts.
+//   - No part of a document counts because of another unproven part: sizes, indexes and
+//     roots come from one checkpoint.
 //   - Everything here is safe for concurrent use, and no input makes it panic.
 //
 // Sources: RFC 6962 (tree), C2SP signed-note, tlog-checkpoint and tlog-proof.
+//
+// The package is stable in the sense of README, section Stability.
 package verify
 
 import "errors"
 
-// What can be wrong, wrapped by the errors of this package.
+// Errors that the functions of this package wrap.
 var (
-	// ErrMalformed: a document is not what its description says.
+	// ErrMalformed is wrapped for a document in another form than described.
 	ErrMalformed = errors.New("malformed")
-	// ErrVersion: a bundle of a version that this package doesn't know.
+	// ErrVersion is returned for a bundle of an unknown version.
 	ErrVersion = errors.New("unknown version")
-	// ErrMismatch: two things that have to agree do not.
+	// ErrMismatch is wrapped when two parts of a document disagree.
 	ErrMismatch = errors.New("mismatch")
 )

@@ -13,7 +13,7 @@
 //
 // A Guard, a Journal and a Transport may be used by several goroutines.
 //
-// The package is stable in the sense of README, section "What is stable".
+// The package is stable in the sense of README, section Stability.
 package guard
 
 import (
@@ -97,8 +97,8 @@ type Outcome struct {
 
 var (
 	// ErrInterrupted is returned for an action that has begun without an end: the agent
-	// was killed while the function ran. The ledger states the result as unknown. Find out
-	// what was done, and run the remaining work under another key.
+	// was killed while the function ran. The ledger states the result as unknown. Find
+	// out how far the function came, and run the remaining work under another key.
 	ErrInterrupted = errors.New("the action was begun before, and how it ended is not known")
 
 	// ErrKeyReused is returned when a key was used for another tool, payload or trace.

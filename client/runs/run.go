@@ -14,7 +14,7 @@
 //
 // Errors are those of client.Client.Call; Run.Do also returns a *client.DeniedError.
 //
-// The package is stable in the sense of README, section "What is stable".
+// The package is stable in the sense of README, section Stability.
 package runs
 
 import (

@@ -12,9 +12,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Guard returns the guard of the agent's actions. Its journal lies in a folder;
-// whoever starts again with the same folder goes on where it was. The caller closes
-// the journal.
+// Guard returns the guard of the agent's actions. Its journal lies in a folder; a restart
+// with the same folder continues where the agent was. The caller closes the journal.
 func Guard(folder string) (*guard.Guard, error) {
 	service, err := client.New(client.Config{BaseURL: os.Getenv("APS_URL"), Token: os.Getenv("APS_TOKEN")})
 	if err != nil {

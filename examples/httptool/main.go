@@ -72,8 +72,8 @@ func sendAndDescribe(guarded *http.Client, r *http.Request) string {
 	return fmt.Sprintf("%d %s", answer.StatusCode, body)
 }
 
-// describeRequest says in the policy's words what a request does: the tool
-// shop.<resource>.<method>, and as payload what its conditions look at.
+// describeRequest returns the action of a request: the tool shop.<resource>.<method>, and
+// the payload that the policy's conditions need.
 func describeRequest(r *http.Request, body []byte) (guard.Action, error) {
 	resource, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	payload := map[string]any{"name": name}

@@ -62,7 +62,8 @@ func (s *shop) checkRefundGrant(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// What people agreed to is what was asked about: the same words for this request.
+	// People approved a tool and a payload, so this request is described by the same
+	// function.
 	asked, err := describeRequest(r, body)
 	if err != nil {
 		return err
@@ -81,7 +82,7 @@ func (s *shop) checkRefundGrant(r *http.Request) error {
 	return s.useGrantOnce(g.Nonce)
 }
 
-// useGrantOnce refuses a grant that was used: nobody can tell that from the grant alone.
+// useGrantOnce refuses a grant that was used before, which the grant itself can't show.
 func (s *shop) useGrantOnce(n grant.Nonce) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,8 +96,8 @@ func (s *shop) useGrantOnce(n grant.Nonce) error {
 	return nil
 }
 
-// fetchGrantKey is the key that signs the organization's grants. A real shop has it in
-// its configuration: what the service says of its own keys nobody vouches for.
+// fetchGrantKey returns the key that signs the organization's grants. A real shop has it
+// in its configuration, because the service's answer is unverified.
 func (s *shop) fetchGrantKey(ctx context.Context) (tlog.VerifierKey, error) {
 	keys, err := s.service.Keys(ctx, s.slug)
 	if err != nil {

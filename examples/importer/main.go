@@ -1,6 +1,6 @@
 // Importer is a job that holds no agent key: it copies the files of a folder to another
-// one and reports that as a run, each file a step. Kill it, or the service, at any
-// moment and start it again: it finds its run, and what has arrived is not copied again.
+// one and reports that as a run, each file a step. Kill it, or the service, at any moment
+// and start it again: it finds its run, and does not copy finished files again.
 //
 //	APS_URL=… APS_TOKEN=… importer -run import-2026-11-20 -from in -to out
 package main

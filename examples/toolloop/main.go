@@ -1,6 +1,6 @@
-// Toolloop is an agent with tools: a model says which tool to call, the guard runs
-// the call as far as policy and people allow, and what came of it goes back to the
-// model. It can be killed at any moment and started again: no call is made twice.
+// Toolloop is an agent with tools: a model says which tool to call, the guard runs the
+// call as far as policy and people allow, and the result goes back to the model. It can
+// be killed at any moment and started again: no call is made twice.
 package main
 
 import (
@@ -43,9 +43,9 @@ func runConversation(ctx context.Context, ticket, journal string) error {
 	return actions.Flush(ctx)
 }
 
-// callToolsUntilAnswer lets the model call tools until it has an answer. An error other than a
-// denial ends it: then nobody knows whether the call is allowed, or whether it was
-// made. Whoever starts again with the same ticket goes on.
+// callToolsUntilAnswer lets the model call tools until it has an answer. An error other
+// than a denial ends it, because the call's permission or result is unknown then. A
+// restart with the same ticket continues.
 func callToolsUntilAnswer(ctx context.Context, actions *guard.Guard, ticket string) (string, error) {
 	var seen []observation
 	for {

@@ -7,21 +7,21 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// toolCall is what the model wants to be done.
+// toolCall is a call that the model wants.
 type toolCall struct {
 	tool      id.Tool
 	arguments map[string]any
 }
 
-// observation is what came of a call, as the model sees it.
+// observation is the result of a call for the model.
 type observation struct {
 	tool   id.Tool
 	result string
 }
 
-// nextToolCall stands for a language model that is given the tools and what was seen so
-// far. It follows a script, so that everybody sees the same conversation: a customer
-// wants money back, and to be forgotten.
+// nextToolCall stands for a language model that receives the tools and the observations
+// so far. It follows a script, so that each run shows the same conversation: a customer
+// wants a refund and the deletion of an account.
 func nextToolCall(seen []observation) (call *toolCall, answer string) {
 	script := []toolCall{
 		{"acme.orders.read", map[string]any{"order_id": "A-1009"}},
@@ -37,9 +37,8 @@ func nextToolCall(seen []observation) (call *toolCall, answer string) {
 	return nil, "Your refund of 84.50 USD is on its way."
 }
 
-// tools are what the agent can do. The grant is the permission of people where the
-// policy wants one, "" elsewhere; a tool that stands on its own checks it, as the
-// one of examples/httptool does.
+// tools are the agent's tools. The grant is the permission of people where the policy
+// demands one, else "". A tool in another process checks it, as examples/httptool does.
 var tools = map[id.Tool]func(ctx context.Context, arguments map[string]any, grant string) (any, error){
 	"acme.orders.read": func(_ context.Context, arguments map[string]any, _ string) (any, error) {
 		return map[string]any{"order_id": arguments["order_id"], "status": "delivered", "paid_usd": 84.5}, nil
