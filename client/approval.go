@@ -46,7 +46,8 @@ type ApprovalQuestion struct {
 	Payload      any             `json:"payload,omitzero"`         // must become a JSON object; nil is {}
 	Trace        id.Trace        `json:"trace_id,omitzero"`        // a question with another trace is another question
 	Principal    string          `json:"actor_principal,omitzero"` // the person or system that the agent acts for
-	Callback     string          `json:"callback_url,omitzero"`    // receives a webhook on each change; see CheckWebhook
+	// receives a webhook on each change; see CheckWebhook
+	Callback string `json:"callback_url,omitzero"`
 }
 
 // AskApproval asks people, or finds the open question with the same action, key and

@@ -86,7 +86,8 @@ func linesPerRequest(lines []batchLine) int {
 func (c *Client) sendBatchLines(ctx context.Context, lines []batchLine) error {
 	for try := 1; ; try++ {
 		body, err := c.sendRequestOnce(ctx, call{
-			method: http.MethodPost, path: "/v1/ingest/events/batch", body: encodeLines(lines), media: mediaNDJSON, ingest: true,
+			method: http.MethodPost, path: "/v1/ingest/events/batch", body: encodeLines(lines),
+			media: mediaNDJSON, ingest: true,
 		})
 		if err == nil {
 			lines, err = readBatchAnswer(body, lines)

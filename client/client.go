@@ -27,11 +27,13 @@ import (
 	"time"
 )
 
-// ServiceVersion is the API version that this package is written for.
-const ServiceVersion = "2026-05-18"
-
-// DefaultTimeout bounds one try of a request.
-const DefaultTimeout = 30 * time.Second
+// Defaults of Config.
+const (
+	// ServiceVersion is the API version that this package is written for.
+	ServiceVersion = "2026-05-18"
+	// DefaultTimeout bounds one try of a request.
+	DefaultTimeout = 30 * time.Second
+)
 
 // Config configures a Client. BaseURL is the only required field.
 type Config struct {
@@ -71,7 +73,8 @@ func New(c Config) (*Client, error) {
 	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, errors.New("token: must be visible ASCII without spaces")
 	}
-	out := &Client{base: base, token: c.Token, version: c.ServiceVersion, timeout: c.Timeout, retry: c.Retry.withDefaults(), http: c.HTTP}
+	out := &Client{base: base, token: c.Token, version: c.ServiceVersion, timeout: c.Timeout,
+		retry: c.Retry.withDefaults(), http: c.HTTP}
 	if out.version == "" {
 		out.version = ServiceVersion
 	}
@@ -97,7 +100,8 @@ func parseBaseURL(text string) (string, error) {
 
 // newHTTPClient returns a client that keeps as many connections as callers use.
 func newHTTPClient() *http.Client {
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 256, IdleConnTimeout: 90 * time.Second}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
+		MaxIdleConnsPerHost: 256, IdleConnTimeout: 90 * time.Second}
 	return &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

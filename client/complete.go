@@ -73,7 +73,9 @@ func (s *Signer) Complete(unsigned []byte) ([]byte, error) {
 
 // checkOwnMembers refuses an event of another organization, agent or key.
 func (s *Signer) checkOwnMembers(given map[string][]byte) error {
-	for _, own := range []struct{ name, value string }{{"agent_id", string(s.who.Agent)}, {"key_id", string(s.who.Key)}} {
+	for _, own := range []struct{ name, value string }{
+		{"agent_id", string(s.who.Agent)}, {"key_id", string(s.who.Key)},
+	} {
 		if value, ok := given[own.name]; ok && decodeString(value) != own.value {
 			return fmt.Errorf("%s is not the signer's", own.name)
 		}

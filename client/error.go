@@ -91,7 +91,8 @@ func (b errorBody) toStatusError(status int) *Error {
 	if b.Error == "" {
 		b.Error = http.StatusText(status)
 	}
-	return &Error{Status: status, Code: sanitizeLine(b.Code), Message: sanitizeLine(b.Error), RequestID: sanitizeLine(b.RequestID)}
+	return &Error{Status: status, Code: sanitizeLine(b.Code), Message: sanitizeLine(b.Error),
+		RequestID: sanitizeLine(b.RequestID)}
 }
 
 // readErrorAnswer returns the *Error of an answer. It ignores a body in another form, for

@@ -44,7 +44,8 @@ func (l *Log) Head(ctx context.Context) (verify.Head, tlog.Checkpoint, error) {
 
 // Checkpoint fetches the newest checkpoint, signed by the log's key, and its signed note.
 func (l *Log) Checkpoint(ctx context.Context) (tlog.Checkpoint, []byte, error) {
-	note, err := l.client.sendWithRetries(ctx, call{method: http.MethodGet, path: publicPath(l.slug, "transparency/checkpoint")})
+	note, err := l.client.sendWithRetries(ctx,
+		call{method: http.MethodGet, path: publicPath(l.slug, "transparency/checkpoint")})
 	if err != nil {
 		return tlog.Checkpoint{}, nil, fmt.Errorf("fetch checkpoint: %w", err)
 	}

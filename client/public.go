@@ -34,7 +34,8 @@ func (c *Client) Keys(ctx context.Context, slug id.Slug) ([]LogKey, error) {
 // FetchBundle fetches the verification bundle of one event, unchecked. Check it with
 // verify.ParseBundle and verify.Check.
 func (c *Client) FetchBundle(ctx context.Context, slug id.Slug, e id.Event) ([]byte, error) {
-	body, err := c.sendWithRetries(ctx, call{method: http.MethodGet, path: publicPath(slug, "verify/"+url.PathEscape(string(e)))})
+	body, err := c.sendWithRetries(ctx,
+		call{method: http.MethodGet, path: publicPath(slug, "verify/"+url.PathEscape(string(e)))})
 	if err != nil {
 		return nil, fmt.Errorf("fetch bundle: %w", err)
 	}
@@ -73,7 +74,8 @@ func (c *Client) newestCheckpoint(ctx context.Context, o id.Organization) (tlog.
 		}
 		origin = origin.Next()
 		if of, err := next.Origin.Organization(); err != nil || of != o || next.Origin.Below(o) != origin.Below(o) {
-			return tlog.Checkpoint{}, malformedAnswer(fmt.Errorf("a successor that is not of the line: %s", next.Origin))
+			return tlog.Checkpoint{}, malformedAnswer(fmt.Errorf("a successor that is not of the line: %s",
+				next.Origin))
 		}
 	}
 }

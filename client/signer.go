@@ -108,7 +108,8 @@ func (s *Signer) signCanonical(complete []byte) ([]byte, error) {
 	}
 	signature := s.private.Sign(message)
 	value := base64.StdEncoding.EncodeToString(signature[:])
-	return []byte(strings.Replace(string(e.Canonical), `"sig_value_b64":"`+e.SignatureB64+`"`, `"sig_value_b64":"`+value+`"`, 1)), nil
+	return []byte(strings.Replace(string(e.Canonical), `"sig_value_b64":"`+e.SignatureB64+`"`,
+		`"sig_value_b64":"`+value+`"`, 1)), nil
 }
 
 // Proof returns proof_b64, with which the key is registered for the signer's

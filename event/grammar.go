@@ -113,7 +113,8 @@ func checkTexts(m *members, texts *[fieldCount]string) error {
 	case !ValidKind(texts[actionKind]):
 		return newInvalidError("action_kind must match [a-z][a-z0-9_]{0,63}")
 	case m.memberValue(toolName) != nil && !ValidTool(texts[toolName]):
-		return newInvalidError("tool_name must be segments of [A-Za-z0-9_:/-]+ with dots between them, at most 256 characters")
+		return newInvalidError("tool_name must be segments of [A-Za-z0-9_:/-]+ with dots between them, " +
+			"at most 256 characters")
 	case m.memberValue(payload)[0] != '{':
 		return newInvalidError("payload must be an object")
 	case texts[sigAlg] != "ed25519":

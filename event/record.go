@@ -58,19 +58,20 @@ type Record struct {
 // Evaluated, Declared and Effective are null where they do not apply; Intent is absent
 // then.
 type Policy struct {
-	Evaluated     bool           `json:"evaluated"`
-	Declared      id.Decision    `json:"declared"`
-	Effective     id.Decision    `json:"effective"`
-	PolicyID      string         `json:"policy_id"`
-	PolicyVersion uint64         `json:"policy_version"`
-	PolicyDigest  id.Hash        `json:"policy_digest"`
-	RuleID        string         `json:"rule_id"`
-	Engine        string         `json:"engine"`
-	InputDigest   id.Hash        `json:"input_digest"`
-	Intent        id.Event       `json:"intent"` // of a result: the stored intent that decided; absent, not null, in all else
-	EvaluatedAt   id.Instant     `json:"evaluated_at"`
-	Limits        jsontext.Value `json:"limits"` // canonical array; nil is [] when Evaluated, else null
-	ApprovalID    string         `json:"approval_id"`
+	Evaluated     bool        `json:"evaluated"`
+	Declared      id.Decision `json:"declared"`
+	Effective     id.Decision `json:"effective"`
+	PolicyID      string      `json:"policy_id"`
+	PolicyVersion uint64      `json:"policy_version"`
+	PolicyDigest  id.Hash     `json:"policy_digest"`
+	RuleID        string      `json:"rule_id"`
+	Engine        string      `json:"engine"`
+	InputDigest   id.Hash     `json:"input_digest"`
+	// of a result: the stored intent that decided; absent, not null, in all else
+	Intent      id.Event       `json:"intent"`
+	EvaluatedAt id.Instant     `json:"evaluated_at"`
+	Limits      jsontext.Value `json:"limits"` // canonical array; nil is [] when Evaluated, else null
+	ApprovalID  string         `json:"approval_id"`
 }
 
 // RecordHash returns SHA-256 of a record's text. The entry of the event has this hash.
@@ -97,7 +98,8 @@ func (r *Record) checkGrammars() error {
 	if r.SequenceNum == 0 || r.SequenceNum > MaxSeq || r.Policy.PolicyVersion > MaxSeq {
 		return fmt.Errorf("%w: number out of range", ErrRecord)
 	}
-	if r.Policy.Declared == 0 || r.Policy.Effective == 0 || !r.Signer.isKnownSigner() || !r.Custody.isKnownCustody() || !isKnownForm(r.SigForm) {
+	if r.Policy.Declared == 0 || r.Policy.Effective == 0 || !r.Signer.isKnownSigner() ||
+		!r.Custody.isKnownCustody() || !isKnownForm(r.SigForm) {
 		return fmt.Errorf("%w: unknown word", ErrRecord)
 	}
 	return r.Policy.checkLimits()

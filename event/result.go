@@ -12,7 +12,8 @@ func (p *Policy) Permits() bool { return p.Evaluated && p.Intent == "" && p.Effe
 func (p *Policy) OfResult(intent id.Event, declared id.Decision) Policy {
 	return Policy{
 		Declared: declared, Effective: declared.Tighten(p.Effective), Intent: intent,
-		PolicyID: p.PolicyID, PolicyVersion: p.PolicyVersion, PolicyDigest: p.PolicyDigest, RuleID: p.RuleID, Engine: p.Engine,
+		PolicyID: p.PolicyID, PolicyVersion: p.PolicyVersion, PolicyDigest: p.PolicyDigest,
+		RuleID: p.RuleID, Engine: p.Engine,
 	}
 }
 

@@ -106,7 +106,8 @@ func SignEnvelope(unsigned []byte, key edkey.Private) (*Envelope, error) {
 	}
 	m := collectMembers(canonical, list)
 	if m.memberValue(sigAlg) != nil || m.memberValue(sigValue) != nil {
-		return nil, fmt.Errorf("sign envelope: %w", newInvalidError("An envelope to be signed must not have sig_alg or sig_value_b64"))
+		return nil, fmt.Errorf("sign envelope: %w",
+			newInvalidError("An envelope to be signed must not have sig_alg or sig_value_b64"))
 	}
 	if m.memberValue(keyID) == nil {
 		return nil, fmt.Errorf("sign envelope: %w", newMissingError(keyID))

@@ -17,7 +17,8 @@ func parseGrantText(text string) (g Grant, err error) {
 		return Grant{}, fmt.Errorf("parse grant: lines: %w", ErrMalformed)
 	}
 	g = Grant{Origin: id.Origin(lines[1]), Approval: lines[2], Agent: id.Agent(lines[3])}
-	if len(g.Origin) == 0 || len(g.Origin) > tlog.MaxName || !isValidApprovalID(g.Approval) || !event.ValidAgent(lines[3]) {
+	if len(g.Origin) == 0 || len(g.Origin) > tlog.MaxName || !isValidApprovalID(g.Approval) ||
+		!event.ValidAgent(lines[3]) {
 		return Grant{}, fmt.Errorf("parse grant: names: %w", ErrMalformed)
 	}
 	for i, to := range []*id.Hash{&g.ActionDigest, &g.PolicyDigest} {

@@ -44,7 +44,8 @@ func (m *Monitor) keepEvidence(ctx context.Context, err error) error {
 		maps.Copy(files, more)
 	}
 	if failed == nil {
-		f.Folder, failed = keepEvidenceFiles(m.Evidence, fmt.Sprintf("%s-%d-%d", f.Kind, f.Known.TreeSize, f.Shown.TreeSize), files)
+		f.Folder, failed = keepEvidenceFiles(m.Evidence,
+			fmt.Sprintf("%s-%d-%d", f.Kind, f.Known.TreeSize, f.Shown.TreeSize), files)
 	}
 	if failed != nil {
 		return fmt.Errorf("%w; the evidence could not be kept: %w", f, failed)
@@ -54,7 +55,8 @@ func (m *Monitor) keepEvidence(ctx context.Context, err error) error {
 
 // evidenceFiles returns the files to keep, by name.
 func (m *Monitor) evidenceFiles(f *Finding) (map[string][]byte, error) {
-	a := findingSummary{Kind: f.Kind, What: f.What, Origin: m.origin, FoundAt: id.InstantOf(m.Clock()), Known: f.Known, Shown: f.Shown}
+	a := findingSummary{Kind: f.Kind, What: f.What, Origin: m.origin, FoundAt: id.InstantOf(m.Clock()),
+		Known: f.Known, Shown: f.Shown}
 	for _, k := range m.Keys {
 		a.Keys = append(a.Keys, k.String())
 	}

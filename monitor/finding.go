@@ -12,9 +12,10 @@ type Kind string
 
 // Kinds of misbehaviour of a log.
 const (
-	Fork      Kind = "fork"      // signed two heads, and neither extends the other
-	Rollback  Kind = "rollback"  // shows a smaller signed head than one it has signed
-	Tampering Kind = "tampering" // serves entries or tiles that are not those of its signed head, or a chain that is broken
+	Fork     Kind = "fork"     // signed two heads, and neither extends the other
+	Rollback Kind = "rollback" // shows a smaller signed head than one it has signed
+	// serves entries or tiles that are not those of its signed head, or a chain that is broken
+	Tampering Kind = "tampering"
 )
 
 // Finding is an error that proves misbehaviour: the log shows another history than

@@ -110,7 +110,8 @@ func (m *Monitor) fetchNewestHead(ctx context.Context, known []signedHead) (sign
 // larger. The proof is made from the log's own tiles.
 func (m *Monitor) checkExtends(ctx context.Context, known, shown signedHead) error {
 	if known.Size == shown.Size && known.Root != shown.Root {
-		return &Finding{Kind: Fork, Known: known.asEvidence(), Shown: shown.asEvidence(), What: "two signed heads of one size have different roots"}
+		return &Finding{Kind: Fork, Known: known.asEvidence(), Shown: shown.asEvidence(),
+			What: "two signed heads of one size have different roots"}
 	}
 	if known.Size == shown.Size || known.Size == 0 {
 		return nil
@@ -123,13 +124,15 @@ func (m *Monitor) checkExtends(ctx context.Context, known, shown signedHead) err
 	if tlog.CheckConsistency(known.Size, shown.Size, known.Root, shown.Root, proof) == nil {
 		return nil
 	}
-	return m.contradiction(ctx, prover, known, shown, verify.Consistency{From: known.Size, To: shown.Size, ToRoot: shown.Root, Hashes: proof})
+	return m.contradiction(ctx, prover, known, shown,
+		verify.Consistency{From: known.Size, To: shown.Size, ToRoot: shown.Root, Hashes: proof})
 }
 
 // contradiction tells why there is no proof: either the tiles are those of the
 // shown head, and show another tree below it than the known one (then the two heads
 // and a proof of that tree are all that anyone needs), or they are of neither.
-func (m *Monitor) contradiction(ctx context.Context, p *tlog.Prover, known, shown signedHead, proof verify.Consistency) error {
+func (m *Monitor) contradiction(ctx context.Context, p *tlog.Prover, known, shown signedHead,
+	proof verify.Consistency) error {
 	root, err := p.Root(ctx, known.Size)
 	if err != nil {
 		return err
@@ -139,5 +142,6 @@ func (m *Monitor) contradiction(ctx context.Context, p *tlog.Prover, known, show
 		return &Finding{Kind: Fork, Known: known.asEvidence(), Shown: shown.asEvidence(), Proof: &proof,
 			What: "the signed head has another tree below it than the one that was signed before"}
 	}
-	return &Finding{Kind: Tampering, Known: known.asEvidence(), Shown: shown.asEvidence(), What: "tiles do not lead to the signed root"}
+	return &Finding{Kind: Tampering, Known: known.asEvidence(), Shown: shown.asEvidence(),
+		What: "tiles do not lead to the signed root"}
 }

@@ -37,20 +37,24 @@ func (m *Metrics) Observe(r Report, err error) {
 	m.addToCounter("entries_total", "Entries read and verified.", float64(r.NewEntries), origin...)
 	m.addToCounter("checks_total", "Checks, by what came out.", 1, append(origin, "result", resultLabel(err))...)
 	if r.HiddenEntries != nil {
-		m.setGauge("hidden_entries", "Entries of the directory whose content is not shown.", float64(*r.HiddenEntries), origin...)
+		m.setGauge("hidden_entries", "Entries of the directory whose content is not shown.",
+			float64(*r.HiddenEntries), origin...)
 	}
 	if err == nil {
-		m.setGauge("last_consistent_timestamp_seconds", "When the last check began that found all to be consistent.", at, origin...)
+		m.setGauge("last_consistent_timestamp_seconds",
+			"When the last check began that found all to be consistent.", at, origin...)
 	}
 	for _, c := range r.Cosignatures {
-		m.setGauge("cosignature_timestamp_seconds", "When a witness made the newest cosignature seen.", float64(c.Time)/1000, append(slices.Clone(origin), "witness", c.Name)...)
+		m.setGauge("cosignature_timestamp_seconds", "When a witness made the newest cosignature seen.",
+			float64(c.Time)/1000, append(slices.Clone(origin), "witness", c.Name)...)
 	}
 	if q := r.Quorum; q != nil {
 		waiting := 0.0
 		if q.WaitingSince != nil {
 			waiting = at - float64(*q.WaitingSince)/1000
 		}
-		m.setGauge("quorum_tree_size", "Size of the newest head that has the quorum of the policy.", float64(q.TreeSize), origin...)
+		m.setGauge("quorum_tree_size", "Size of the newest head that has the quorum of the policy.",
+			float64(q.TreeSize), origin...)
 		m.setGauge("quorum_waiting_seconds", "For how long verified entries wait for the quorum.", waiting, origin...)
 	}
 	for _, s := range r.Sources {
@@ -60,7 +64,8 @@ func (m *Metrics) Observe(r Report, err error) {
 		}
 		source := append(slices.Clone(origin), "source", s.URL)
 		m.setGauge("source_up", "Whether another source could be compared in the last check.", up, source...)
-		m.setGauge("source_tree_size", "Size of the checkpoint that another source shows.", float64(s.TreeSize), source...)
+		m.setGauge("source_tree_size", "Size of the checkpoint that another source shows.", float64(s.TreeSize),
+			source...)
 	}
 }
 

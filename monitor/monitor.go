@@ -142,7 +142,8 @@ func (m *Monitor) Check(ctx context.Context) (Report, error) {
 }
 
 func (m *Monitor) checkOnce(ctx context.Context) (Report, error) {
-	r := Report{Origin: m.origin, CheckedAt: id.InstantOf(m.Clock()), RootHash: tlog.EmptyRoot(), Sources: []SourceReport{}, Cosignatures: []verify.Cosignature{}}
+	r := Report{Origin: m.origin, CheckedAt: id.InstantOf(m.Clock()), RootHash: tlog.EmptyRoot(),
+		Sources: []SourceReport{}, Cosignatures: []verify.Cosignature{}}
 	s, err := m.loadState()
 	if err != nil {
 		return r, fmt.Errorf("read state: %w", err)

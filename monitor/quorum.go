@@ -61,7 +61,8 @@ func (m *Monitor) checkQuorum(s *state, r *Report, heads []signedHead, unread er
 	if q.WaitingSince = &since; r.CheckedAt.Time().Sub(since.Time()) <= m.MaxLag {
 		return nil
 	}
-	err := fmt.Errorf("%s: %w: %d of %d entries have it, the others wait since %s", m.origin, ErrQuorum, q.TreeSize, s.head.Size, since)
+	err := fmt.Errorf("%s: %w: %d of %d entries have it, the others wait since %s", m.origin, ErrQuorum, q.TreeSize,
+		s.head.Size, since)
 	if unread != nil {
 		err = fmt.Errorf("%w: %w", err, unread)
 	}
@@ -122,7 +123,8 @@ func (m *Monitor) withCosignatures(note, other tlog.Note) tlog.Note {
 			continue
 		}
 		at := slices.IndexFunc(other.Signatures, w.Key.Made)
-		if more, err := note.Add(other.Signatures[at]); err == nil { // fails when an invalid line of the key is there already
+		// fails when an invalid line of the key is there already
+		if more, err := note.Add(other.Signatures[at]); err == nil {
 			note = more
 		}
 	}

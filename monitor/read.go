@@ -179,7 +179,8 @@ func (r *readRun) appendLeaves(ctx context.Context, leaves []id.Hash) error {
 		if t.Level == 0 {
 			continue // compared when it was fetched
 		}
-		if err := r.compareTile(ctx, tlog.Tile{Level: t.Level, Index: t.Index, Width: tlog.TileWidth}, t.Hashes); err != nil {
+		if err := r.compareTile(ctx, tlog.Tile{Level: t.Level, Index: t.Index, Width: tlog.TileWidth},
+			t.Hashes); err != nil {
 			return err
 		}
 	}
@@ -194,7 +195,8 @@ func (r *readRun) appendLeaves(ctx context.Context, leaves []id.Hash) error {
 	if err := r.monitor.checkExtends(ctx, listed, r.to); err != nil {
 		return err
 	}
-	return r.newTampering(fmt.Sprintf("the entries do not lead to the root that is listed at size %d", listed.Size), nil)
+	return r.newTampering(fmt.Sprintf("the entries do not lead to the root that is listed at size %d", listed.Size),
+		nil)
 }
 
 // checkPartials compares the partial tiles above level 0 of the whole tree.

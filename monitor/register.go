@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -76,7 +77,8 @@ func (r *register) saveTo(file string) error {
 // addListing adds a tree from an entry of the directory. The result has a kind of finding
 // when the tree can't follow the tree listed before.
 func (r *register) addListing(l verify.Listed, at id.Index) (Kind, registeredLog) {
-	i, known := slices.BinarySearchFunc(r.Logs, l.Origin, func(a registeredLog, b id.Origin) int { return cmpOrigin(a.Origin, b) })
+	i, known := slices.BinarySearchFunc(r.Logs, l.Origin,
+		func(a registeredLog, b id.Origin) int { return cmp.Compare(a.Origin, b) })
 	if !known {
 		r.Logs = slices.Insert(r.Logs, i, registeredLog{Origin: l.Origin})
 	}
@@ -95,27 +97,19 @@ func (r *register) addListing(l verify.Listed, at id.Index) (Kind, registeredLog
 	if l.Size > before.TreeSize {
 		unchecked = append(unchecked, listedTree{TreeSize: l.Size, RootHash: l.Root, LogIndex: at})
 	}
-	r.Logs[i] = registeredLog{Origin: l.Origin, TreeSize: l.Size, RootHash: l.Root, LogIndex: at, LogKeys: keys, Unchecked: unchecked}
+	r.Logs[i] = registeredLog{Origin: l.Origin, TreeSize: l.Size, RootHash: l.Root, LogIndex: at, LogKeys: keys,
+		Unchecked: unchecked}
 	return "", before
 }
 
 // findLog returns the registered log of an origin.
 func (r *register) findLog(origin id.Origin) (registeredLog, bool) {
-	i, known := slices.BinarySearchFunc(r.Logs, origin, func(a registeredLog, b id.Origin) int { return cmpOrigin(a.Origin, b) })
+	i, known := slices.BinarySearchFunc(r.Logs, origin,
+		func(a registeredLog, b id.Origin) int { return cmp.Compare(a.Origin, b) })
 	if !known {
 		return registeredLog{}, false
 	}
 	return r.Logs[i], true
-}
-
-func cmpOrigin(a, b id.Origin) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // newestHead returns the newest listed tree as a head that the log must extend.

@@ -24,9 +24,11 @@ type UnknownKeyError struct {
 
 // Error describes the situation and the remedy.
 func (e *UnknownKeyError) Error() string {
-	return fmt.Sprintf("%s: the checkpoint of size %d is signed by %s, and not by %s: no valid signature of the keys given. "+
-		"The log may have another key now. Its service lists the keys with the sizes that each signs in /v1/public/orgs/<slug>/transparency/keys, and "+
-		"an event ledger_log_key of the log says when it changed. Take the new key from a source that you trust, and give --key for each: the old ones and the new one",
+	return fmt.Sprintf("%s: the checkpoint of size %d is signed by %s, and not by %s: "+
+		"no valid signature of the keys given. The log may have another key now. "+
+		"Its service lists the keys with the sizes that each signs in /v1/public/orgs/<slug>/transparency/keys, and "+
+		"an event ledger_log_key of the log says when it changed. "+
+		"Take the new key from a source that you trust, and give --key for each: the old ones and the new one",
 		e.From, e.Size, strings.Join(e.Signers, " and "), strings.Join(e.Given, " or "))
 }
 
@@ -50,7 +52,8 @@ func (e *AnotherLogError) Error() string {
 	case m > n:
 		text += ": that one succeeds it, and its tiles lie under a prefix of its own"
 	default:
-		text += ": it succeeds that one. Follow it with its own key and a state file of its own, and give what you kept as --predecessor"
+		text += ": it succeeds that one. Follow it with its own key and a state file of its own, " +
+			"and give what you kept as --predecessor"
 	}
 	return text
 }

@@ -130,7 +130,8 @@ func (m *Monitor) saveState(s *state) error {
 }
 
 func formatState(s *state) ([]byte, error) {
-	d := document{Version: stateVersion, Checkpoint: string(s.head.note), LastLeaf: s.last, Tiles: [][]byte{}, Proven: string(s.proven.note), Waiting: s.waiting}
+	d := document{Version: stateVersion, Checkpoint: string(s.head.note), LastLeaf: s.last, Tiles: [][]byte{},
+		Proven: string(s.proven.note), Waiting: s.waiting}
 	for _, t := range tlog.Partials(s.tree.Size()) {
 		d.Tiles = append(d.Tiles, s.tree.Partial(t.Level))
 	}

@@ -67,7 +67,8 @@ func (m *Monitor) compareSuccession(ctx context.Context, s *state, r *Report) er
 	if err != nil {
 		return err
 	}
-	r.Succession = &SuccessionReport{Predecessor: before.origin, LastSize: last.Size, KeptSize: kept.head.Size, Reason: said.Reason}
+	r.Succession = &SuccessionReport{Predecessor: before.origin, LastSize: last.Size, KeptSize: kept.head.Size,
+		Reason: said.Reason}
 	return before.checkOneHistory(ctx, kept, last)
 }
 
@@ -91,7 +92,8 @@ func (m *Monitor) readFirstEvent(ctx context.Context, s *state) (verify.Successi
 		return verify.Succession{}, err
 	}
 	if shown.Origin != m.origin {
-		return verify.Succession{}, fmt.Errorf("%s names another successor: %s", m.Predecessor.Log.Prefix(), shown.Origin)
+		return verify.Succession{}, fmt.Errorf("%s names another successor: %s", m.Predecessor.Log.Prefix(),
+			shown.Origin)
 	}
 	entries, err := m.Log.Entries(ctx, tlog.Bundle{Width: uint16(min(s.head.Size, tlog.TileWidth))}, event.MaxEntryLen)
 	if err != nil {
@@ -101,9 +103,11 @@ func (m *Monitor) readFirstEvent(ctx context.Context, s *state) (verify.Successi
 	if err != nil {
 		return verify.Succession{}, err
 	}
-	content := map[string][]byte{"record.json": []byte(shown.Record), "envelope.json": []byte(shown.Envelope), "entry.json": entries[0]}
+	content := map[string][]byte{"record.json": []byte(shown.Record), "envelope.json": []byte(shown.Envelope),
+		"entry.json": entries[0]}
 	tampered := func(what string) error {
-		return &Finding{Kind: Tampering, What: what, Known: s.head.asEvidence(), Shown: s.head.asEvidence(), Content: content}
+		return &Finding{Kind: Tampering, What: what, Known: s.head.asEvidence(), Shown: s.head.asEvidence(),
+			Content: content}
 	}
 	if tlog.CheckInclusion(0, s.head.Size, tlog.LeafHash(entries[0]), proof, s.head.Root) != nil {
 		return verify.Succession{}, tampered("its first entry is not in the tree of its signed head")
@@ -143,7 +147,8 @@ func (m *Monitor) explainUnread(err error) error {
 	if err == nil || errors.As(err, &f) {
 		return err
 	}
-	return fmt.Errorf("the head that was kept of %s and the last checkpoint that its successor names can't be compared: %w", m.origin, err)
+	return fmt.Errorf("the head that was kept of %s and the last checkpoint that its successor names can't be compared: %w",
+		m.origin, err)
 }
 
 // rootAtSize returns the root of a tree at a smaller size; ok is false when the partial

@@ -4,8 +4,27 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// BundleVersion is the version of bundles that this package makes and reads.
-const BundleVersion = 1
+// Constants of the documents.
+const (
+	// BundleVersion is the version of bundles that this package makes and reads.
+	BundleVersion = 1
+	// KeyCompromised claims that the key was in other hands when the event was signed: its
+	// revocation names an index at or below the event's.
+	KeyCompromised = "compromised"
+	// MaxListed is the largest number of logs in one Listing.
+	MaxListed = 256
+)
+
+// Kinds of public events of the service itself: values of action_kind.
+const (
+	// DirectoryKind is the kind of the events in a service's directory. They list trees of
+	// the service's logs; the payload is a Listing.
+	DirectoryKind = "ledger_directory"
+	// SuccessorKind is the kind of the first event of a log that continues a frozen log. Its
+	// payload is a Succession. The whole event is public, because an auditor needs it to tell
+	// a successor from a second history.
+	SuccessorKind = "ledger_successor"
+)
 
 // Bundle holds all data that the check of one event needs, so that it works without the
 // service. Texts (entries, checkpoint, record, envelope) are strings with exactly the
@@ -26,8 +45,9 @@ type Bundle struct {
 	PreviousInclusion *Inclusion      `json:"previous_inclusion"` // nil for the first entry
 	Checkpoint        string          `json:"checkpoint"`         // signed note
 	LogKey            string          `json:"log_key"`            // C2SP vkey
-	LogKeys           []string        `json:"log_keys,omitzero"`  // all that signed Checkpoint, oldest first; none when LogKey signed alone
-	Disclosure        id.Disclosure   `json:"disclosure"`
+	// all that signed Checkpoint, oldest first; none when LogKey signed alone
+	LogKeys    []string      `json:"log_keys,omitzero"`
+	Disclosure id.Disclosure `json:"disclosure"`
 
 	Record   *string     `json:"record,omitzero"`    // nil when not disclosed
 	Envelope *string     `json:"envelope,omitzero"`  // nil when not disclosed or erased
@@ -44,10 +64,6 @@ type Bundle struct {
 
 	unknown []string // members of a parsed document that this version doesn't know, sorted
 }
-
-// KeyCompromised claims that the key was in other hands when the event was
-// signed: its revocation names an index at or below the event's.
-const KeyCompromised = "compromised"
 
 // OperatorStatement is the operator's own statement about the log: the progress of its
 // background re-verification, and a claim about the signing key.

@@ -145,7 +145,8 @@ func (c *checker) listUnchecked() []string {
 	for _, name := range []string{"record.public_key", "record.custody", "record.received_at", "record.policy"} {
 		add(name, covered)
 	}
-	add("envelope.sig_value_b64", c.envelope != nil && (c.recordErr != nil || c.envelope.SignatureB64 != c.record.SigValueB64))
+	add("envelope.sig_value_b64", c.envelope != nil &&
+		(c.recordErr != nil || c.envelope.SignatureB64 != c.record.SigValueB64))
 	add("erased_at", b.ErasedAt != nil)
 	if c.directory != nil {
 		for _, name := range c.directory.report.Unchecked {

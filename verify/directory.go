@@ -13,13 +13,6 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// DirectoryKind is the action_kind of the events that a service's directory is
-// made of: which trees its other logs had. Their payload is a Listing.
-const DirectoryKind = "ledger_directory"
-
-// MaxListed is the largest number of logs in one Listing.
-const MaxListed = 256
-
 // Listing is the payload of a directory's event.
 type Listing struct {
 	Checkpoints []Listed `json:"checkpoints"` // 1 to MaxListed, ascending by origin
@@ -58,7 +51,8 @@ func ParseListing(e *event.Envelope) (Listing, error) {
 		if line.Origin == nil || line.Size == nil || line.Root == nil || line.LogKey == nil {
 			return l, fmt.Errorf("listing: missing member: %w", ErrMalformed)
 		}
-		l.Checkpoints = append(l.Checkpoints, Listed{Origin: *line.Origin, Size: *line.Size, Root: *line.Root, LogKey: *line.LogKey})
+		l.Checkpoints = append(l.Checkpoints,
+			Listed{Origin: *line.Origin, Size: *line.Size, Root: *line.Root, LogKey: *line.LogKey})
 	}
 	if len(l.Checkpoints) == 0 || len(l.Checkpoints) > MaxListed {
 		return l, fmt.Errorf("listing: number of logs: %w", ErrMalformed)
@@ -98,7 +92,8 @@ type Directory struct {
 // parseDirectory reads the member directory of a bundle.
 func parseDirectory(value []byte) (d *Directory, err error) {
 	canonical, members, err := jcs.ParseObject(nil, value, jcs.MaxDepth)
-	if err != nil || len(members) != 2 || string(members[0].Name(canonical)) != "bundle" || string(members[1].Name(canonical)) != "inclusion" {
+	if err != nil || len(members) != 2 || string(members[0].Name(canonical)) != "bundle" ||
+		string(members[1].Name(canonical)) != "inclusion" {
 		return nil, fmt.Errorf("directory: members: %w", ErrMalformed)
 	}
 	d = new(Directory)
@@ -142,7 +137,8 @@ func (c *checker) checkDirectory() error {
 	if !r.OK {
 		return fmt.Errorf("bundle: %s: %w", r.Errors[0], ErrMismatch)
 	}
-	if !isTrueVerdict(r.RecordOK) || !isTrueVerdict(r.SignatureOK) || !isTrueVerdict(r.EnvelopeOK) || inner.record.Signer != event.SignerSystem {
+	if !isTrueVerdict(r.RecordOK) || !isTrueVerdict(r.SignatureOK) || !isTrueVerdict(r.EnvelopeOK) ||
+		inner.record.Signer != event.SignerSystem {
 		return fmt.Errorf("bundle: not shown in full, or not the service's own: %w", ErrMismatch)
 	}
 	l, err := ParseListing(inner.envelope)
@@ -151,7 +147,8 @@ func (c *checker) checkDirectory() error {
 	}
 	for _, listed := range l.Checkpoints {
 		if listed.Origin == c.bundle.Origin {
-			return checkInclusion(d.Inclusion, c.bundle.LogIndex, c.bundle.EventHash, tlog.Checkpoint{Origin: listed.Origin, Size: listed.Size, Root: listed.Root})
+			return checkInclusion(d.Inclusion, c.bundle.LogIndex, c.bundle.EventHash,
+				tlog.Checkpoint{Origin: listed.Origin, Size: listed.Size, Root: listed.Root})
 		}
 	}
 	return fmt.Errorf("the log is not listed: %w", ErrMismatch)

@@ -29,7 +29,8 @@ func (c *checker) checkRecord() error {
 		return fmt.Errorf("record and what the entry commits to: %w", ErrMismatch)
 	}
 	r := &c.record
-	if r.Origin != b.Origin || r.OrganizationID != b.OrganizationID || r.SequenceNum != b.SequenceNum || r.EventID != b.EventID {
+	if r.Origin != b.Origin || r.OrganizationID != b.OrganizationID || r.SequenceNum != b.SequenceNum ||
+		r.EventID != b.EventID {
 		return fmt.Errorf("record and the bundle's origin, organization_id, sequence_num, event_id: %w", ErrMismatch)
 	}
 	return nil

@@ -19,8 +19,9 @@ type Head struct {
 	LatestPublishedAt *id.Instant `json:"latest_published_at"`
 	RootHash          id.Hash     `json:"root_hash"`
 	Origin            id.Origin   `json:"origin"`
-	Checkpoint        string      `json:"checkpoint"`     // the signed note
-	Fault             string      `json:"fault,omitzero"` // the operator's statement about a fault of the log; empty for none
+	Checkpoint        string      `json:"checkpoint"` // the signed note
+	// the operator's statement about a fault of the log; empty for none
+	Fault string `json:"fault,omitzero"`
 
 	// The operator's statements about the frozen log that this log succeeds, and about
 	// the successor of this log.

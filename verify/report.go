@@ -64,7 +64,8 @@ type Report struct {
 	DirectoryCosignatures []Cosignature `json:"directory_cosignatures,omitzero"`
 	TreeSize              id.Index      `json:"tree_size"` // of the checkpoint; 0 when it can't be read
 	CheckedAt             id.Instant    `json:"checked_at"`
-	Errors                []string      `json:"errors"` // "step: error", one for each verdict that is false, in their order
+	// "step: error", one for each verdict that is false, in their order
+	Errors []string `json:"errors"`
 }
 
 // Cosignature is a witness's statement that it saw the checkpoint at that time.

@@ -50,5 +50,6 @@ func (o *Options) isGivenKey(named string) bool {
 	if o.Key == nil {
 		return false
 	}
-	return named == o.Key.String() || slices.ContainsFunc(o.Retired, func(k LogKey) bool { return k.Key.String() == named })
+	return named == o.Key.String() ||
+		slices.ContainsFunc(o.Retired, func(k LogKey) bool { return k.Key.String() == named })
 }

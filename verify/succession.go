@@ -11,11 +11,6 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// SuccessorKind is the action_kind of the first event of a log that continues a frozen
-// log. Its payload is a Succession. The whole event is public, because an auditor needs
-// it to tell a successor from a second history.
-const SuccessorKind = "ledger_successor"
-
 // Succession says which log another one succeeds.
 type Succession struct {
 	Predecessor id.Origin `json:"predecessor"`
@@ -70,7 +65,8 @@ func ReadSuccession(origin id.Origin, entry event.Entry, record, envelope []byte
 		return s, fmt.Errorf("succession: public_key: %w", err)
 	}
 	form, signed := e.Verify(key)
-	if !signed || form.String() != r.SigForm || e.Digest != r.EventDigest || r.Signer != event.SignerSystem || r.Origin != origin {
+	if !signed || form.String() != r.SigForm || e.Digest != r.EventDigest || r.Signer != event.SignerSystem ||
+		r.Origin != origin {
 		return s, fmt.Errorf("succession: envelope and record: %w", ErrMismatch)
 	}
 	return ParseSuccession(e, origin)

@@ -56,7 +56,8 @@ func UnknownSigners(note []byte, known []tlog.VerifierKey) (signers []string) {
 		return nil
 	}
 	for _, line := range n.Signatures {
-		if slices.ContainsFunc(known, func(k tlog.VerifierKey) bool { return k.Name() == line.Name && k.Hash() == line.KeyHash }) {
+		if slices.ContainsFunc(known,
+			func(k tlog.VerifierKey) bool { return k.Name() == line.Name && k.Hash() == line.KeyHash }) {
 			return nil
 		}
 		if line.Name == string(c.Origin) {

@@ -83,7 +83,8 @@ func (g *Guard) obtainGrant(ctx context.Context, r *preparedAction, a *action, d
 			return err
 		}
 		if p.Status != client.ApprovalApproved && p.Status != client.ApprovalConsumed {
-			return g.denyAction(r, a, &client.DeniedError{Reason: "the approval is " + string(p.Status), Decision: d, Approval: p})
+			return g.denyAction(r, a, &client.DeniedError{Reason: "the approval is " + string(p.Status),
+				Decision: d, Approval: p})
 		}
 		a.Permit.Grant, err = g.Client.ConsumeApproval(ctx, g.Signer, *a.Approval)
 		if err == nil {
@@ -105,7 +106,8 @@ func isApprovalOver(err error) bool {
 func (g *Guard) requestApproval(ctx context.Context, r *preparedAction, a *action) error {
 	who := g.Signer.Identity()
 	asked, err := g.Client.AskApproval(ctx, client.ApprovalQuestion{
-		Organization: who.Organization, Agent: who.Agent, Tool: r.Tool, Payload: r.payload, Trace: r.Trace, Principal: r.Principal,
+		Organization: who.Organization, Agent: who.Agent, Tool: r.Tool, Payload: r.payload, Trace: r.Trace,
+		Principal: r.Principal,
 	})
 	if err != nil {
 		return err
@@ -145,6 +147,7 @@ func checkTightened(a *action, result client.Result) error {
 	}
 	a.Approval = nil
 	return &client.DeniedError{
-		Reason: fmt.Sprintf("the ledger says %s by rule %s of policy %s", result.Decision, result.RuleID, result.PolicyID),
+		Reason: fmt.Sprintf("the ledger says %s by rule %s of policy %s",
+			result.Decision, result.RuleID, result.PolicyID),
 	}
 }

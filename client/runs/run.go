@@ -54,8 +54,9 @@ type Options struct {
 	Workflow Workflow `json:"workflow"`
 	// External is the tool's own name of the run. Start with the same ingest key and the
 	// same name finds the run again, also after a restart. "" stands for a new random name.
-	External    string   `json:"external_run_id"`
-	Agent       id.Agent `json:"agent_id,omitzero"`      // enabled for the bridge; "" is the organization's bridge agent
+	External string `json:"external_run_id"`
+	// enabled for the bridge; "" is the organization's bridge agent
+	Agent       id.Agent `json:"agent_id,omitzero"`
 	Trace       id.Trace `json:"trace_id,omitzero"`      // "" is the run's id
 	Planned     *int     `json:"planned_steps,omitzero"` // number of different step keys to come
 	InputDigest *id.Hash `json:"input_digest,omitzero"`

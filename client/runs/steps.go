@@ -66,7 +66,8 @@ func (r *Run) reportList(ctx context.Context, steps []Step) ([]StepResult, error
 		return nil, err
 	}
 	var results []StepResult
-	if err := r.client.Call(ctx, http.MethodPost, r.resourcePath()+"/steps", jsontext.Value(body), &results); err != nil {
+	if err := r.client.Call(ctx, http.MethodPost, r.resourcePath()+"/steps", jsontext.Value(body),
+		&results); err != nil {
 		return nil, err
 	}
 	if len(results) != n {

@@ -47,7 +47,8 @@ func loadSigner() (*client.Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("APS_KEY_FILE: %w", err)
 	}
-	who := client.Identity{Organization: organization, Agent: id.Agent(os.Getenv("APS_AGENT")), Key: id.Key(os.Getenv("APS_KEY_ID"))}
+	who := client.Identity{Organization: organization, Agent: id.Agent(os.Getenv("APS_AGENT")),
+		Key: id.Key(os.Getenv("APS_KEY_ID"))}
 	signer, err := client.ParseSigner(who, string(seed))
 	if err != nil {
 		return nil, fmt.Errorf("APS_AGENT, APS_KEY_ID, APS_KEY_FILE: %w", err)

@@ -38,7 +38,8 @@ func runRequests(ctx context.Context, slug id.Slug, journal string) error {
 		return err
 	}
 	defer actions.Journal.Close()
-	api := httptest.NewServer(&shop{service: actions.Client, slug: slug, organization: actions.Signer.Identity().Organization})
+	api := httptest.NewServer(&shop{service: actions.Client, slug: slug,
+		organization: actions.Signer.Identity().Organization})
 	defer api.Close() // in life it runs elsewhere
 	guarded := &http.Client{Transport: &guard.Transport{Guard: actions, Describe: describeRequest}}
 	for _, want := range []struct{ method, path, body string }{

@@ -54,7 +54,8 @@ func callToolsUntilAnswer(ctx context.Context, actions *guard.Guard, ticket stri
 			return answer, nil
 		}
 		ran, err := actions.Run(ctx, guard.Action{
-			Key: fmt.Sprintf("%s/%d", ticket, len(seen)), Trace: id.Trace(ticket), Tool: call.tool, Payload: call.arguments,
+			Key: fmt.Sprintf("%s/%d", ticket, len(seen)), Trace: id.Trace(ticket),
+			Tool: call.tool, Payload: call.arguments,
 		}, func(ctx context.Context, p guard.Permit) (any, error) {
 			return tools[call.tool](ctx, call.arguments, p.Grant)
 		})

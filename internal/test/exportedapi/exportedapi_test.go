@@ -47,10 +47,12 @@ func TestForeignIsFound(t *testing.T) {
 	}
 	tuple := types.NewTuple(types.NewVar(0, foreign, "", hidden))
 	for name, place := range map[string]types.Type{
-		"plain": hidden, "pointer": types.NewPointer(hidden), "slice": types.NewSlice(hidden), "array": types.NewArray(hidden, 1),
+		"plain": hidden, "pointer": types.NewPointer(hidden), "slice": types.NewSlice(hidden),
+		"array":   types.NewArray(hidden, 1),
 		"map key": types.NewMap(hidden, types.Typ[types.Int]), "map value": types.NewMap(types.Typ[types.Int], hidden),
 		"channel": types.NewChan(types.SendRecv, hidden), "field": field("Field", hidden, false),
-		"parameter": types.NewSignatureType(nil, nil, nil, tuple, nil, false), "result": types.NewSignatureType(nil, nil, nil, nil, tuple, false),
+		"parameter":                   types.NewSignatureType(nil, nil, nil, tuple, nil, false),
+		"result":                      types.NewSignatureType(nil, nil, nil, nil, tuple, false),
 		"field of an embedded struct": field("inner", field("Field", hidden, false), true),
 		"method of an interface": types.NewInterfaceType([]*types.Func{
 			types.NewFunc(0, foreign, "Method", types.NewSignatureType(nil, nil, nil, tuple, nil, false)),
@@ -59,7 +61,8 @@ func TestForeignIsFound(t *testing.T) {
 	} {
 		home := types.NewPackage(Module+"home", "home")
 		declared := types.NewTypeName(0, home, "Declared", nil)
-		types.NewNamed(declared, types.NewStruct([]*types.Var{types.NewField(0, home, "Place", place, false)}, nil), nil)
+		fields := []*types.Var{types.NewField(0, home, "Place", place, false)}
+		types.NewNamed(declared, types.NewStruct(fields, nil), nil)
 		home.Scope().Insert(declared)
 		home.Scope().Insert(types.NewVar(0, home, "Variable", place))
 		if found := Foreign(home, func(p *types.Package) bool { return p == home }); len(found) != 2 {
@@ -189,7 +192,8 @@ func TestPublicPackagesHaveExamples(t *testing.T) {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", name, "example_test.go"))
-		if err != nil || !strings.Contains(string(text), "\nfunc Example() {") || !strings.Contains(string(text), "\t// Output:\n") {
+		if err != nil || !strings.Contains(string(text), "\nfunc Example() {") ||
+			!strings.Contains(string(text), "\t// Output:\n") {
 			t.Errorf("%s: no example with its output, %v", name, err)
 		}
 	}

@@ -76,7 +76,8 @@ func (r *renderer) addType(o *types.TypeName) {
 		if values.Lookup(method.Pkg(), method.Name()) != nil {
 			star = ""
 		}
-		r.addLine("method (%s%s) %s%s", star, o.Name(), method.Name(), r.signatureText(selection.Type().(*types.Signature)))
+		r.addLine("method (%s%s) %s%s", star, o.Name(), method.Name(),
+			r.signatureText(selection.Type().(*types.Signature)))
 	}
 }
 
