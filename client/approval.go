@@ -78,12 +78,13 @@ func (c *Client) longestPollSeconds() int {
 	return min(pollSeconds, int(max(c.timeout-answerMargin, c.timeout/2)/time.Second))
 }
 
-// GetApproval fetches the state of an approval.
+// GetApproval fetches the state of an approval. Errors are those of Call.
 func (c *Client) GetApproval(ctx context.Context, name string) (Approval, error) {
 	return c.pollApproval(ctx, name, 0)
 }
 
-// AwaitApproval waits until an approval is no longer pending, or ctx ends.
+// AwaitApproval waits until an approval is no longer pending, or ctx ends. Errors are
+// those of Call.
 func (c *Client) AwaitApproval(ctx context.Context, name string) (Approval, error) {
 	wait := c.longestPollSeconds()
 	for {
@@ -159,7 +160,7 @@ func (c *Client) ConsumeApproval(ctx context.Context, s *Signer, a Approval) (gr
 	return consumed.Grant, nil
 }
 
-// CancelApproval withdraws a question.
+// CancelApproval withdraws a question. Errors are those of Call.
 func (c *Client) CancelApproval(ctx context.Context, name string) error {
 	if err := c.Call(ctx, http.MethodPost, approvalPath(name)+"/cancel", struct{}{}, nil); err != nil {
 		return fmt.Errorf("cancel approval: %w", err)

@@ -28,7 +28,8 @@ type Event struct {
 	Extra          map[string]any `json:",embed"`           // further members, all covered by the signature
 }
 
-// SignEvent completes and signs e in the digest form.
+// SignEvent completes and signs e in the digest form. Errors are those of Complete and
+// Sign.
 func (s *Signer) SignEvent(e Event) ([]byte, error) {
 	unsigned, err := jcs.Marshal(e)
 	if err != nil {

@@ -14,13 +14,14 @@ import (
 
 // AgentDID fetches the did:key document of an agent's newest active key. The document is
 // checked against the key. The key's assignment to the agent is the operator's statement.
+// Errors are those of Call, verify.ErrMismatch and did.ErrMalformed.
 func (c *Client) AgentDID(ctx context.Context, a id.Agent) (did.Document, error) {
 	return c.fetchDocument(ctx, "/v1/public/agents/"+url.PathEscape(string(a))+"/did", "")
 }
 
 // ResolveDID fetches the document of a did:key or did:web that the service knows. A
 // did:key document is checked as in AgentDID. Of a did:web document only the name is
-// checked.
+// checked. Errors are those of AgentDID.
 func (c *Client) ResolveDID(ctx context.Context, name string) (did.Document, error) {
 	return c.fetchDocument(ctx, "/v1/public/did/"+url.PathEscape(name), name)
 }

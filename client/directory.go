@@ -41,7 +41,8 @@ type DirectoryEvent struct {
 	Envelope string   `json:"envelope"`
 }
 
-// DirectoryPage fetches the directory's events from a log index on.
+// DirectoryPage fetches the directory's events from a log index on. Errors are those of
+// Call.
 func (c *Client) DirectoryPage(ctx context.Context, from id.Index) (DirectoryPage, error) {
 	var p DirectoryPage
 	if err := c.fetchPublicJSON(ctx, fmt.Sprintf("/v1/public/directory/events?from=%d", from), &p); err != nil {
@@ -50,7 +51,8 @@ func (c *Client) DirectoryPage(ctx context.Context, from id.Index) (DirectoryPag
 	return p, nil
 }
 
-// Tiles returns the log of an origin below the service's own prefix.
+// Tiles returns the log of an origin below the service's own prefix. The error wraps
+// id.ErrMalformed.
 func (c *Client) Tiles(origin id.Origin) (*Tiles, error) {
 	o, err := origin.Organization()
 	if err != nil {

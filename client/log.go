@@ -29,7 +29,7 @@ func (c *Client) Log(slug id.Slug, key tlog.VerifierKey, retired ...verify.LogKe
 }
 
 // Head fetches the head and checks it as verify.CheckHead does. A head with a Fault may
-// lack its latest leaf hash and time.
+// lack its latest leaf hash and time. Errors are those of Call and verify.CheckHead.
 func (l *Log) Head(ctx context.Context) (verify.Head, tlog.Checkpoint, error) {
 	var head verify.Head
 	if err := l.client.fetchPublicJSON(ctx, publicPath(l.slug, "transparency/head"), &head); err != nil {
@@ -43,6 +43,7 @@ func (l *Log) Head(ctx context.Context) (verify.Head, tlog.Checkpoint, error) {
 }
 
 // Checkpoint fetches the newest checkpoint, signed by the log's key, and its signed note.
+// Errors are those of Call and tlog.OpenCheckpoint.
 func (l *Log) Checkpoint(ctx context.Context) (tlog.Checkpoint, []byte, error) {
 	note, err := l.client.sendWithRetries(ctx,
 		call{method: http.MethodGet, path: publicPath(l.slug, "transparency/checkpoint")})
@@ -57,7 +58,7 @@ func (l *Log) Checkpoint(ctx context.Context) (tlog.Checkpoint, []byte, error) {
 }
 
 // Inclusion fetches and checks the proof that leaf is at index in the tree of a
-// checkpoint from this Log.
+// checkpoint from this Log. Errors are those of Call and verify.CheckInclusionAnswer.
 func (l *Log) Inclusion(ctx context.Context, index id.Index, leaf id.Hash, at tlog.Checkpoint) ([]id.Hash, error) {
 	var answer verify.InclusionAnswer
 	path := fmt.Sprintf("transparency/inclusion?log_index=%d&tree_size=%d", index, at.Size)

@@ -28,8 +28,9 @@ type Signer struct {
 	private *edkey.Private // a pointer, so that fmt does not print the key
 }
 
-// NewSigner returns the signer of a 32-byte Ed25519 seed (RFC 8032 section
-// 5.1.5). The seed is copied.
+// NewSigner returns the signer of a 32-byte Ed25519 seed (RFC 8032 section 5.1.5). The
+// seed is copied. Errors wrap id.ErrMalformed for a malformed name and edkey.ErrLength
+// for the seed.
 func NewSigner(who Identity, seed []byte) (*Signer, error) {
 	switch {
 	case who.Organization == id.Organization{}:
@@ -46,8 +47,9 @@ func NewSigner(who Identity, seed []byte) (*Signer, error) {
 	return &Signer{who: who, private: &private}, nil
 }
 
-// ParseSigner is NewSigner for a seed in standard base64, the form in which the
-// service and aps keygen give private keys. White space around it is ignored.
+// ParseSigner is NewSigner for a seed in standard base64, the form in which the service
+// and aps keygen give private keys. White space around it is ignored. Errors are those of
+// ParseSeed and NewSigner.
 func ParseSigner(who Identity, seedB64 string) (*Signer, error) {
 	seed, err := ParseSeed(seedB64)
 	if err != nil {
@@ -81,7 +83,7 @@ func (s Signer) Format(f fmt.State, _ rune) {
 // Sign returns the signed canonical envelope of a complete event, in the given form; see
 // Complete. Ed25519 is deterministic: the same event gives the same bytes. A reserved
 // event_id is signed too, because events that were stored before the rule can be sent
-// again.
+// again. Errors are those of event.Sign.
 func (s *Signer) Sign(complete []byte, form event.Form) ([]byte, error) {
 	switch form {
 	case event.FormDigest:

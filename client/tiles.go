@@ -20,8 +20,8 @@ type Tiles struct {
 	prefix string
 }
 
-// OpenTiles returns the log whose checkpoint lies at c.BaseURL + "/checkpoint". It
-// does no I/O. A token is never sent.
+// OpenTiles returns the log whose checkpoint lies at c.BaseURL + "/checkpoint". It does
+// no I/O. A token is never sent. Errors of its methods are those of Client.Call.
 func OpenTiles(c Config) (*Tiles, error) {
 	c.Token = ""
 	client, err := New(c)

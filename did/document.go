@@ -68,9 +68,9 @@ func Resolved(d Document) Resolution {
 	}
 }
 
-// KeyDocument expands the did:key of an Ed25519 public key, with the derived
-// X25519 key for key agreement. It fails only for bytes that are no point of the
-// curve, so never for a key that passed registration.
+// KeyDocument expands the did:key of an Ed25519 public key, with the derived X25519 key
+// for key agreement. The error wraps ErrMalformed for bytes that are no point of the
+// curve. A registered key never fails.
 func KeyDocument(pub [32]byte) (Document, error) {
 	agreement, err := agreementMultikey(pub)
 	if err != nil {

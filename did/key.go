@@ -95,7 +95,7 @@ func (c codec) encodeMultikey(key [32]byte) string {
 func agreementMultikey(pub [32]byte) (string, error) {
 	point, err := new(edwards25519.Point).SetBytes(pub[:])
 	if err != nil {
-		return "", fmt.Errorf("derive X25519 key: %w", err)
+		return "", fmt.Errorf("derive X25519 key: %w: %w", ErrMalformed, err)
 	}
 	return x25519KeyCodec().encodeMultikey([32]byte(point.BytesMontgomery())), nil
 }

@@ -21,8 +21,8 @@ func NewPrivate() Private {
 	return Private{key: ed25519.NewKeyFromSeed(seed[:])}
 }
 
-// PrivateFromSeed returns the key of a 32-byte seed (RFC 8032, section 5.1.5).
-// The seed is copied.
+// PrivateFromSeed returns the key of a 32-byte seed (RFC 8032, section 5.1.5). The seed
+// is copied. The error wraps ErrLength.
 func PrivateFromSeed(seed []byte) (Private, error) {
 	if len(seed) != SeedSize {
 		return Private{}, fmt.Errorf("parse seed: %w", ErrLength)

@@ -48,9 +48,9 @@ type Public struct {
 }
 
 // ParsePublic reads the 32-byte encoding of RFC 8032, section 5.1.2. It refuses
-// non-canonical encodings and points of small or mixed order, and costs about as
-// much as one verification: call it when a key is registered or loaded, not per
-// signature.
+// non-canonical encodings and points of small or mixed order. Errors wrap ErrLength,
+// ErrEncoding, ErrSmallOrder or ErrTorsion. It costs about as much as one verification:
+// call it once for each key, for example at its registration.
 func ParsePublic(b []byte) (Public, error) {
 	if len(b) != PublicSize {
 		return Public{}, fmt.Errorf("parse public key: %w", ErrLength)

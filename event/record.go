@@ -77,8 +77,8 @@ type Policy struct {
 // RecordHash returns SHA-256 of a record's text. The entry of the event has this hash.
 func RecordHash(text []byte) id.Hash { return sha256.Sum256(text) }
 
-// ParseRecord reads a record's text. It accepts exactly the form of Text: all
-// members, no others, in canonical form.
+// ParseRecord reads a record's text. It accepts exactly the form of Text: all members, no
+// others, in canonical form. Errors wrap ErrRecord.
 func ParseRecord(text []byte) (Record, error) {
 	var r Record
 	if err := json.Unmarshal(text, &r, json.RejectUnknownMembers(true)); err != nil {

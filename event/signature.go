@@ -19,7 +19,7 @@ const (
 	FormCanonical                 // the canonical JSON without the signature members
 )
 
-// ParseForm reads exactly digest or canonical.
+// ParseForm reads exactly digest or canonical. The error wraps id.ErrMalformed.
 func ParseForm(s string) (Form, error) {
 	switch s {
 	case "digest":
@@ -98,7 +98,7 @@ func Sign(unsigned []byte, key edkey.Private) ([]byte, error) {
 	return e.Canonical, nil
 }
 
-// SignEnvelope is Sign with the parsed envelope as its result.
+// SignEnvelope is Sign with the parsed envelope as its result. Errors are those of Sign.
 func SignEnvelope(unsigned []byte, key edkey.Private) (*Envelope, error) {
 	canonical, list, err := jcs.ParseObject(nil, unsigned, jcs.MaxDepth)
 	if err != nil {

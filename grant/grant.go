@@ -70,8 +70,8 @@ func (g Grant) Text() string {
 	}, "\n") + "\n"
 }
 
-// Sign returns the signed note of a grant. It refuses a key of another origin and a grant
-// that Open would refuse.
+// Sign returns the signed note of a grant. The error wraps ErrMalformed for a key of
+// another origin and for a grant that Open would refuse.
 func Sign(g Grant, key tlog.SignerKey) ([]byte, error) {
 	if key.Verifier().Name() != KeyName(g.Origin) {
 		return nil, fmt.Errorf("sign grant: the key is of another origin: %w", ErrMalformed)
@@ -86,8 +86,9 @@ func Sign(g Grant, key tlog.SignerKey) ([]byte, error) {
 	return n.Bytes(), nil
 }
 
-// Open reads a grant that key signed; the key's name must be that of the grant's
-// origin. Whether the grant is of the action at hand, and good now, says Check.
+// Open reads a grant that key signed. The key's name MUST be KeyName of the grant's
+// origin. Grant.Check compares the grant with an action and a time. Errors wrap
+// ErrMalformed, tlog.ErrMalformed or tlog.ErrSignature.
 func Open(note []byte, key tlog.VerifierKey) (Grant, error) {
 	n, err := tlog.ParseNote(note)
 	if err != nil {
@@ -113,7 +114,8 @@ var (
 	ErrOver        = errors.New("the grant is over")
 )
 
-// Check says whether the grant is for an action and good at now.
+// Check returns nil for a grant of the action that is valid at now. Errors are
+// ErrOtherAction, ErrNotYet and ErrOver.
 func (g Grant) Check(action id.Hash, now id.Instant) error {
 	switch {
 	case g.ActionDigest != action:

@@ -34,8 +34,8 @@ type listedLine struct {
 	LogKey *string    `json:"log_key"`
 }
 
-// ParseListing reads the payload of an event that the service signed for its
-// directory. Members that are not known are refused.
+// ParseListing reads the payload of an event in a service's directory. Unknown members
+// are refused. Errors wrap ErrMismatch or ErrMalformed.
 func ParseListing(e *event.Envelope) (Listing, error) {
 	var l Listing
 	if e.ActionKind != DirectoryKind {

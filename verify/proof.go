@@ -35,8 +35,9 @@ type Consistency struct {
 	Hashes   []id.Hash `json:"hashes"`
 }
 
-// CheckInclusionAnswer checks that a proves leaf to be at index in the tree of
-// checkpoint c, which the caller has opened with the log's key.
+// CheckInclusionAnswer checks that a proves leaf to be at index in the tree of checkpoint
+// c. The caller MUST have opened c with the log's key. Errors wrap ErrMismatch or
+// tlog.ErrProof.
 func CheckInclusionAnswer(a InclusionAnswer, index id.Index, leaf id.Hash, c tlog.Checkpoint) error {
 	if a.LeafHash != leaf {
 		return fmt.Errorf("leaf_hash and the entry: %w", ErrMismatch)
@@ -54,9 +55,9 @@ func checkInclusion(p Inclusion, index id.Index, leaf id.Hash, c tlog.Checkpoint
 	return tlog.CheckInclusion(index, c.Size, leaf, p.Hashes, c.Root)
 }
 
-// CheckConsistencyAnswer checks that a proves the tree of checkpoint to to
-// extend that of checkpoint from. The caller has opened both with the log's key;
-// an error then is evidence of a fork, or of a broken server.
+// CheckConsistencyAnswer checks that a proves the tree of checkpoint to to extend that of
+// checkpoint from. The caller MUST have opened both with the log's key. An error then is
+// evidence of a fork, or of a broken server. Errors wrap ErrMismatch or tlog.ErrProof.
 func CheckConsistencyAnswer(a Consistency, from, to tlog.Checkpoint) error {
 	if from.Origin != to.Origin {
 		return fmt.Errorf("origins of the checkpoints: %w", ErrMismatch)

@@ -47,7 +47,8 @@ func ParseSuccession(e *event.Envelope, origin id.Origin) (s Succession, err err
 }
 
 // ReadSuccession reads the first event of the log of an origin: its entry, and the
-// documents that the entry commits to. The event is the service's own, and signed.
+// documents that the entry commits to. The event is the service's own, and signed. Errors
+// wrap ErrMismatch, ErrMalformed, event.ErrRecord or an error of event.Parse.
 func ReadSuccession(origin id.Origin, entry event.Entry, record, envelope []byte) (s Succession, err error) {
 	if event.RecordHash(record) != entry.Record || entry.Seq != 1 || entry.Prev != event.Genesis(origin) {
 		return s, fmt.Errorf("succession: entry, and what it commits to: %w", ErrMismatch)

@@ -141,7 +141,7 @@ func (r *Run) Complete(ctx context.Context, e Ending) (Result, error) {
 	return result, nil
 }
 
-// Result fetches the state of the run.
+// Result fetches the state of the run. Errors are those of client.Client.Call.
 func (r *Run) Result(ctx context.Context) (Result, error) {
 	page, err := r.fetchEventPage(ctx, 0, 1)
 	return page.Result, err
