@@ -138,7 +138,8 @@ func ParseSignatures(lines string) ([]Signature, error) {
 	}
 	var all []Signature
 	for line := range strings.Lines(lines) {
-		n, err := parseUnverifiedNote([]byte("\n\n" + line)) // each as a note of its own: the library drops repeated lines
+		// Each line is parsed as a note of its own, because the library drops repeated lines.
+		n, err := parseUnverifiedNote([]byte("\n\n" + line))
 		if err != nil || len(all) == MaxSignatures {
 			return nil, fmt.Errorf("parse signatures: line %d: %w", len(all)+1, ErrMalformed)
 		}

@@ -45,7 +45,8 @@ func (s *scanner) malformedError() error {
 }
 
 func (s *scanner) nestingError() error {
-	return invalidError(fmt.Sprintf("Nesting in %s is deeper than %d levels: make it flatter or send a part as a string",
+	return invalidError(fmt.Sprintf(
+		"Nesting in %s is deeper than %d levels: make it flatter or send a part as a string",
 		s.describePlace(s.members.count), s.maxDepth))
 }
 

@@ -76,7 +76,10 @@ func New(o Options) *List {
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
 	}
-	l := &List{Options: o, relisted: o.Ledgers.Relisted(), keys: map[id.Tenant]string{}, pending: map[id.Tenant]struct{}{}}
+	l := &List{
+		Options: o, relisted: o.Ledgers.Relisted(),
+		keys: map[id.Tenant]string{}, pending: map[id.Tenant]struct{}{},
+	}
 	l.logs = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "agentledger_log_list_logs", Help: "Logs in the list for witnesses."})
 	o.Metrics.MustRegister(l.logs)

@@ -106,8 +106,8 @@ func (w *Witnesses) joinServiceWitnesses(own *trust.Policy) *activePolicy {
 	return f
 }
 
-func (f *activePolicy) addPolicyTarget(t *target, newLane func(address string) *breaker) {
-	f.addTarget(t, newLane)
+func (f *activePolicy) addPolicyTarget(t *target, makeBreaker func(address string) *breaker) {
+	f.addTarget(t, makeBreaker)
 	f.policy.Witnesses = append(f.policy.Witnesses, t.Witness)
 }
 

@@ -26,16 +26,14 @@ func (a *submission) classifyAnswer(ctx context.Context, answer egress.Answer) (
 		if a.old == 0 { // there was no proof that could be wrong
 			return outcome{result: failed, cause: told}, true
 		}
-		return a.confirmContradiction(fmt.Sprintf("witness %s refuses the consistency proof from size %d to %d: it has another root",
+		return a.confirmContradiction(fmt.Sprintf(
+			"witness %s refuses the consistency proof from size %d to %d: it has another root",
 			a.endpoint.displayName(), a.old, a.shown.Size))
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound:
 		return outcome{result: refused, wait: wait}, true
-	case http.StatusTooManyRequests:
+	}
+	if answer.Status == http.StatusTooManyRequests || answer.Status == http.StatusServiceUnavailable && wait > 0 {
 		return outcome{result: unwell, wait: wait, cause: told}, true
-	case http.StatusServiceUnavailable:
-		if wait > 0 {
-			return outcome{result: unwell, wait: wait, cause: told}, true
-		}
 	}
 	return outcome{result: failed, wait: wait, cause: told}, true
 }
@@ -55,7 +53,8 @@ func (a *submission) resolveConflict(ctx context.Context, answer egress.Answer) 
 	size, told := conflictSize(answer)
 	switch {
 	case a.old == a.shown.Size && (!told && !a.guessed || told && size == a.old):
-		return a.confirmContradiction(fmt.Sprintf("witness %s has another root at size %d", a.endpoint.displayName(), a.old))
+		return a.confirmContradiction(
+			fmt.Sprintf("witness %s has another root at size %d", a.endpoint.displayName(), a.old))
 	case !told || size == a.old:
 		return outcome{result: failed, cause: failureCause{status: answer.Status}}, true
 	case size > a.shown.Size:

@@ -138,10 +138,7 @@ func (l *breaker) endRestEarly() {
 func (l *breaker) nextAttempt(now time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.until.Before(now) {
-		return now
-	}
-	return l.until
+	return laterTime(now, l.until)
 }
 
 // exponentialBackoff doubles first with each failure after the first one, up to most.

@@ -39,8 +39,8 @@ func submissionAddress(prefix string) string {
 }
 
 // addTarget adds a key to the endpoint of its URL. It makes the endpoint, with a
-// breaker from newBreaker, when there is none.
-func (f *activePolicy) addTarget(t *target, newLane func(address string) *breaker) {
+// breaker from makeBreaker, when there is none.
+func (f *activePolicy) addTarget(t *target, makeBreaker func(address string) *breaker) {
 	f.targets = append(f.targets, t)
 	address := submissionAddress(t.URL)
 	for _, e := range f.endpoints {
@@ -49,7 +49,7 @@ func (f *activePolicy) addTarget(t *target, newLane func(address string) *breake
 			return
 		}
 	}
-	f.endpoints = append(f.endpoints, &endpoint{address: address, targets: []*target{t}, breaker: newLane(address)})
+	f.endpoints = append(f.endpoints, &endpoint{address: address, targets: []*target{t}, breaker: makeBreaker(address)})
 }
 
 // endpointOf returns the endpoint of a target of f.

@@ -40,7 +40,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "agentledger_witness_contradictions_total",
 			Help: "Witnesses that know of a tree which a ledger does not extend. Each is an alarm."}),
 		anchored: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "agentledger_witness_anchored_total", Help: "Heads without an anchor that a quorum of witnesses confirmed."}),
+			Name: "agentledger_witness_anchored_total",
+			Help: "Heads without an anchor that a quorum of witnesses confirmed."}),
 	}
 	r.MustRegister(m.calls, m.seconds, m.unreached, m.asks, m.contradictions, m.anchored)
 	return m
@@ -51,10 +52,12 @@ func (m *metrics) registerGauges(r prometheus.Registerer, w *Witnesses) {
 	r.MustRegister(
 		cache.StaleCounter("cosignatures", w.views.StaleAnswers),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_witness_ledgers", Help: "Ledgers that moved and wait for witnesses, or are being asked about.",
+			Name: "agentledger_witness_ledgers",
+			Help: "Ledgers that moved and wait for witnesses, or are being asked about.",
 		}, func() float64 { n, _ := w.queue.countAndOldest(); return float64(n) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_witness_wait_seconds", Help: "For how long the ledger that waits longest for its witnesses does.",
+			Name: "agentledger_witness_wait_seconds",
+			Help: "For how long the ledger that waits longest for its witnesses does.",
 		}, func() float64 {
 			_, since := w.queue.countAndOldest()
 			if since.IsZero() {
@@ -63,7 +66,8 @@ func (m *metrics) registerGauges(r prometheus.Registerer, w *Witnesses) {
 			return w.Clock().Sub(since).Seconds()
 		}),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "agentledger_witness_overflow_total", Help: "Ledgers that moved and found no room; a sweep finds them.",
+			Name: "agentledger_witness_overflow_total",
+			Help: "Ledgers that moved and found no room; a sweep finds them.",
 		}, func() float64 { w.queue.mu.Lock(); defer w.queue.mu.Unlock(); return float64(w.queue.overflow) }),
 	)
 	for _, e := range w.base.endpoints {

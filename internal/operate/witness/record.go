@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -96,11 +97,7 @@ func parseRecord(value []byte) (*ledgerRecord, error) {
 	if p.hints == nil {
 		p.hints = map[string]*hint{}
 	}
-	for key, h := range p.hints {
-		if h == nil {
-			delete(p.hints, key)
-		}
-	}
+	maps.DeleteFunc(p.hints, func(_ string, h *hint) bool { return h == nil })
 	var err error
 	if stored.Quorum != "" {
 		if p.quorum, err = parseCosigned([]byte(stored.Quorum)); err != nil {

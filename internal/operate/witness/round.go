@@ -70,7 +70,8 @@ func (r *round) submitAndStore(ctx context.Context, a *submission) (retryTimes, 
 	answer := a.submitWithRetries(ctx)
 	now := r.w.Clock()
 	known := r.record.acknowledged(e) > 0
-	r.w.logHealthChange(e, e.breaker.releaseSlot(endedSubmission{of: a.shown.Origin, known: known, outcome: answer}, now))
+	ended := endedSubmission{of: a.shown.Origin, known: known, outcome: answer}
+	r.w.logHealthChange(e, e.breaker.releaseSlot(ended, now))
 	r.w.metrics.countResults(e, answer)
 	if answer.result == unwell {
 		return retryTimes{behind: e.breaker.nextAttempt(now)}, answer

@@ -71,7 +71,9 @@ func (w *Witnesses) Status(ctx context.Context, t id.Tenant) (Status, error) {
 // witnessStatus returns the last known state of a witness about the ledger. A newer
 // failure about another ledger overrides it.
 func (f *activePolicy) witnessStatus(t *target, h hint) WitnessStatus {
-	s := WitnessStatus{Name: t.Name, Key: t.Key, Acknowledged: h.Size, NotBefore: h.Until, Last: string(h.Last), At: h.At}
+	s := WitnessStatus{
+		Name: t.Name, Key: t.Key, Acknowledged: h.Size, NotBefore: h.Until, Last: string(h.Last), At: h.At,
+	}
 	if asked, is := f.endpointOf(t).breaker.lastFailedCall(); is && id.InstantOf(asked) >= h.At {
 		s.Last, s.At = string(unwell), id.InstantOf(asked)
 	}

@@ -33,7 +33,9 @@ func (w *Witnesses) loadView(ctx context.Context, t id.Tenant) (*view, error) {
 		return v, err
 	})
 	if err != nil && fault.Of(err).Kind == fault.Internal {
-		err = &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The cosignatures can't be read", Err: err}
+		err = &fault.Error{
+			Kind: fault.Unavailable, Code: "unavailable", Message: "The cosignatures can't be read", Err: err,
+		}
 	}
 	return v, err
 }

@@ -29,6 +29,7 @@
 package witness
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"log/slog"
@@ -89,30 +90,19 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Service == nil {
-		o.Service = &trust.Policy{Quorum: trust.None}
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Service = cmp.Or(o.Service, &trust.Policy{Quorum: trust.None})
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	o.Interval = valueOrDefault(o.Interval, 2*time.Second)
-	o.Sweep = valueOrDefault(o.Sweep, time.Hour)
-	o.Rounds = valueOrDefault(o.Rounds, 256)
-	o.Pending = valueOrDefault(o.Pending, 1<<16)
+	o.Interval = cmp.Or(o.Interval, 2*time.Second)
+	o.Sweep = cmp.Or(o.Sweep, time.Hour)
+	o.Rounds = cmp.Or(o.Rounds, 256)
+	o.Pending = cmp.Or(o.Pending, 1<<16)
 	return o
-}
-
-func valueOrDefault[T int | time.Duration](v, d T) T {
-	if v == 0 {
-		return d
-	}
-	return v
 }
 
 const (
