@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os/exec"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,22 +108,36 @@ func (t *Tree) TopFolders() ([]string, error) {
 	return slices.Sorted(maps.Keys(folders)), nil
 }
 
-// Mechanism is a thing of which the tree has one.
+// Mechanism is a thing of which the tree has one. Calls and declarations of certain names
+// show another implementation. For example, a call of os.Rename shows a durable
+// replacement of a file.
 type Mechanism struct {
-	Name  string
-	Home  string // the folder that has it
-	Signs []string
-	// Signs are qualified or bare names whose use shows an implementation of it,
-	// for example os.Rename for the durable replacement of a file.
+	Name     string
+	Home     string         // the folder that has it
+	Apart    []string       // folders whose use of the names is something else
+	Calls    []string       // qualified or bare names of called functions
+	Declares *regexp.Regexp // names of declared functions, methods and types
 }
 
 // Mechanisms lists them.
 func Mechanisms() []Mechanism {
 	return []Mechanism{
-		{"bounded cache", "internal/cache", []string{"list.New", "evict"}},
-		{"durable replacement of a file", "internal/durable", []string{"os.Rename", "os.CreateTemp"}},
-		{"admission control", "internal/http/admission", []string{"semaphore.NewWeighted"}},
-		{"router", "internal/http/edge", []string{"chi.NewRouter", "chi.NewMux", "http.NewServeMux"}},
+		{
+			Name: "bounded cache", Home: "internal/cache", Calls: []string{"list.New"}, Declares: regexp.MustCompile(`^evict|LRU`),
+			Apart: []string{"log"}, // ledgers leave memory by the state of their queue, not by a bound alone
+		},
+		{
+			Name: "durable replacement of a file", Home: "internal/durable", Calls: []string{"os.Rename", "os.CreateTemp"},
+			Apart: []string{"examples/importer"}, // shows a job, whose files need not be durable
+		},
+		{
+			Name: "admission control", Home: "internal/http/admission", Calls: []string{"semaphore.NewWeighted"},
+			Declares: regexp.MustCompile(`(?i)(gate|semaphore|lobby|admission|fairqueue)$`),
+		},
+		{
+			Name: "router", Home: "internal/http/edge", Calls: []string{"chi.NewRouter", "chi.NewMux", "http.NewServeMux"},
+			Apart: []string{"internal/test/fakeservice"}, // a stranger's service in tests
+		},
 	}
 }
 
@@ -130,15 +145,30 @@ func Mechanisms() []Mechanism {
 func (t *Tree) Places(m Mechanism) []string {
 	places := make(map[string]bool)
 	for _, f := range t.Files {
+		if slices.Contains(m.Apart, f.Package()) {
+			continue
+		}
 		ast.Inspect(f.Syntax, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if ok && slices.Contains(m.Signs, calledName(call)) {
+			if m.shownBy(n) {
 				places[f.Package()] = true
 			}
 			return true
 		})
 	}
 	return slices.Sorted(maps.Keys(places))
+}
+
+func (m Mechanism) shownBy(n ast.Node) bool {
+	var declared string
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		return slices.Contains(m.Calls, calledName(n))
+	case *ast.FuncDecl:
+		declared = n.Name.Name
+	case *ast.TypeSpec:
+		declared = n.Name.Name
+	}
+	return declared != "" && m.Declares != nil && m.Declares.MatchString(declared)
 }
 
 // calledName is pkg.Func for a selector on a name, Func for a bare call or another selector.

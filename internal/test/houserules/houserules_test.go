@@ -4,6 +4,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -125,6 +127,38 @@ func TestOneMechanism(t *testing.T) {
 	for _, m := range houserules.Mechanisms() {
 		if got := tree.Places(m); !slices.Equal(got, []string{m.Home}) {
 			t.Errorf("%s: got %v, want it in %s alone", m.Name, got, m.Home)
+		}
+	}
+}
+
+var namedPath = regexp.MustCompile("`((?:[a-z0-9_]+/)+[A-Za-z0-9_.-]*)`")
+
+// A file or folder that a document names is in the tree. Names of URLs begin with a
+// slash or have other characters.
+func TestDocumentsNameWhatIsThere(t *testing.T) {
+	const root = "../../.."
+	tree := readTree(t)
+	folders, err := tree.TopFolders()
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents, err := filepath.Glob(root + "/docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, document := range append(documents, root+"/README.md") {
+		text, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range namedPath.FindAllStringSubmatch(string(text), -1) {
+			top, _, _ := strings.Cut(m[1], "/")
+			if !slices.Contains(folders, top) {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
+				t.Errorf("%s names %s, which is not there", filepath.Base(document), m[1])
+			}
 		}
 	}
 }
