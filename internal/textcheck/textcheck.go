@@ -1,7 +1,6 @@
 // Package textcheck checks texts that people and programs write: names, reasons and comments.
 //
-// What always holds: a text that passes is UTF-8, and its length is counted in code
-// points.
+// Invariant: a text that passes is UTF-8, and its length is counted in code points.
 package textcheck
 
 import (

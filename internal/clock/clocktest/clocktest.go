@@ -14,7 +14,7 @@ type Machine struct {
 	mu     sync.Mutex
 	began  time.Time
 	passed time.Duration // in all
-	slept  time.Duration // of it
+	slept  time.Duration // total of all sleeps
 	step   time.Duration // of the wall clock
 }
 

@@ -10,16 +10,16 @@ import (
 	"syscall"
 )
 
-// Class is what kind of thing went wrong with a call that has no answer. It is for the
-// operator. Whoever named the address must not see it, because it tells a private name
-// from one that does not exist.
+// Class is the kind of failure of a call without an answer. It is for the operator alone. The person
+// who named the address MUST NOT see it, because it tells a private name from one that does not
+// exist.
 type Class string
 
 // The classes.
 const (
 	ClassAddress    Class = "address"    // the service doesn't call such an address (ErrRefused)
 	ClassDNS        Class = "dns"        // the name has no address
-	ClassRefused    Class = "refused"    // nobody listens there
+	ClassRefused    Class = "refused"    // no program listens there
 	ClassTimeout    Class = "timeout"    // no answer in time
 	ClassTLS        Class = "tls"        // handshake or certificate
 	ClassTooLarge   Class = "too_large"  // the answer (ErrTooLarge)

@@ -1,15 +1,14 @@
-// Package egress is the one way by which the service calls out: witnesses,
-// webhooks and whatever else somebody may configure an address for.
+// Package egress is the one way by which the service calls out: witnesses, webhooks and other
+// addresses that customers or operators configure.
 //
 // Invariants:
 //
-//   - The address of each connection is looked at after names were resolved and
-//     before a byte is sent, so a name that changes its address (DNS rebinding)
-//     gains nothing. Only public addresses are reached, and the networks that the
-//     operator allowed.
+//   - The address of each connection is checked after names were resolved and before a byte is
+//     sent, so a name that changes its address (DNS rebinding) gains nothing. Only public
+//     addresses are reached, and the networks that the operator allowed.
 //   - The scheme is https. http is spoken inside of the allowed networks alone.
 //   - No redirect is followed, no proxy is used, no cookie is kept.
-//   - A call ends in time, and no more of an answer is read than was allowed.
+//   - A call ends in time, and reads at most as much of an answer as was allowed.
 //   - Errors name no URL: it may hold a secret.
 package egress
 
@@ -28,7 +27,7 @@ import (
 	"time"
 )
 
-// What can be wrong with a call, beside what the network does.
+// Faults of a call, beside those of the network.
 var (
 	// ErrRefused: the service doesn't call such an address. To try again changes
 	// nothing until the address or the settings change.
@@ -47,7 +46,7 @@ type Options struct {
 	MaxAnswer int64          // bytes of an answer's body; default 64 KiB
 
 	Resolver *net.Resolver  // default: the system's
-	Roots    *x509.CertPool // who may certify servers; default: the system's
+	Roots    *x509.CertPool // authorities that may certify servers; default: the system's
 }
 
 // Client makes calls. Its methods may be called concurrently.
@@ -94,16 +93,16 @@ func newHTTP(o Options, may func(netip.Addr) bool) *http.Client {
 	}
 }
 
-// Answer is what came back.
+// Answer is the answer of a call.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Check reports whether an address could be called: an absolute https URL (http
-// for an address inside of the allowed networks) with a host, without user and
-// fragment. What a name resolves to is looked at when it is called.
+// Check reports whether an address could be called: an absolute https URL (http for an address
+// inside of the allowed networks) with a host, without user and fragment. The addresses of a name
+// are checked when it is called.
 func (c *Client) Check(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -129,7 +128,7 @@ func (c *Client) check(u *url.URL) error {
 	return nil
 }
 
-// Post sends body and returns the answer, of whatever status.
+// Post sends body and returns the answer, with any status.
 func (c *Client) Post(ctx context.Context, address string, header http.Header, body []byte) (Answer, error) {
 	return c.call(ctx, http.MethodPost, address, header, body)
 }

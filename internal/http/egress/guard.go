@@ -53,9 +53,8 @@ func reached(a netip.Addr) (netip.Addr, bool) {
 	return a.Unmap(), true
 }
 
-// Networks that are not of the public Internet: the IANA registries of
-// special-purpose addresses (RFC 6890 and later). Of IPv6 only what is in
-// 2000::/3 is public at all.
+// Networks that are not of the public Internet: the IANA registries of special-purpose addresses
+// (RFC 6890 and later). In IPv6 only addresses in 2000::/3 are public at all.
 var (
 	globalUnicast6 = netip.MustParsePrefix("2000::/3")
 	special        = prefixes(

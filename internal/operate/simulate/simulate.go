@@ -100,9 +100,9 @@ type Change struct {
 	ReceivedAt     id.Instant
 }
 
-// SimulateEvents decides the newest events of a ledger, at most last of them, again by another
-// policy: as if it had been active at each, with the declared decision tightened as it was then.
-// Limits begin at 0 with the first event.
+// SimulateEvents decides the newest events of a ledger, at most last, again by another policy: as if
+// it had been active at each, with the declared decision tightened as it was then. Limits begin at 0
+// with the first event.
 //
 // Errors are those of policy.Compile and log.State.Trusted; fault.Overloaded while other simulations
 // use all slots.

@@ -75,7 +75,7 @@ func groupLines(manifests []*manifest) (all [][]*manifest) {
 	return all
 }
 
-// importLine imports the logs of one organization. All of them are checked first. The newest, with
+// importLine imports the logs of one organization. All logs are checked first. The newest, with
 // which the organization opens, arrives last.
 func importLine(ctx context.Context, line []*incoming) (done []Arrived, err error) {
 	results := make([]Arrived, len(line))

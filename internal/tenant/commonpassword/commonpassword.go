@@ -1,14 +1,13 @@
-// Package commonpassword knows the 100,000 commonest passwords of 10 characters
-// or more. Shorter ones are not in it, because no account may have one.
+// Package commonpassword knows the 100,000 commonest passwords of 10 characters or more. Shorter
+// ones are not listed, because no account may have one.
 //
 // Invariants:
 //
 //   - Letter case makes no difference: "Password123" is as common as "password123".
-//   - Each password of the list is found. Another password is taken for one of them
-//     with a probability of at most 1 in 10 million, because five bytes of each
-//     hash are kept.
-//   - The data holds no password as text. It is read as it lies in the program, so
-//     a search allocates little and needs no time at the start.
+//   - Each password of the list is found. Another password is mistaken for a listed one with a
+//     probability of at most 1 in 10 million, because five bytes of each hash are kept.
+//   - The data holds no password as text. It is read as it lies in the program, so a search
+//     allocates little and needs no time at the start.
 //
 // The file NOTICE beside the data says where the list comes from and its licence.
 package commonpassword
@@ -48,7 +47,7 @@ func Contains(password string) bool {
 	return i < n && at(i) == wanted
 }
 
-// Digest returns what the data holds of a password: DigestSize bytes.
+// Digest returns the entry of a password in the data: DigestSize bytes.
 func Digest(password string) string {
 	hash := sha256.Sum256([]byte(strings.ToLower(password)))
 	return string(hash[:DigestSize])

@@ -64,8 +64,8 @@ func (q *Quota) statementRates() records.Store[ratelimit.GCRA] {
 	return records.New[ratelimit.GCRA](q.Records, kindPace, unreadableMessage)
 }
 
-// readStatementRate reads what was paid. More than a minute ahead it can only be because the clock was
-// corrected: that is forgotten.
+// readStatementRate reads the time up to which the pace was paid. A time more than a minute ahead is
+// dropped, because only a corrected clock can have written it.
 func (q *Quota) readStatementRate(ctx context.Context, t id.Tenant) (records.Versioned[ratelimit.GCRA], error) {
 	v, err := q.statementRates().Get(ctx, t, "")
 	if err != nil {

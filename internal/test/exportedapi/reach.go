@@ -31,8 +31,8 @@ type walker struct {
 	found     []string
 }
 
-// walkDeclaration walks what a declared type shows: its underlying type and its method set,
-// methods of embedded types included.
+// walkDeclaration walks the parts of a declared type that other packages see: its underlying type
+// and its method set, methods of embedded types included.
 func (w *walker) walkDeclaration(o *types.TypeName) {
 	if o.IsAlias() {
 		w.walkType(types.Unalias(o.Type()))

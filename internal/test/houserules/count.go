@@ -132,7 +132,7 @@ func Mechanisms() []Mechanism {
 		},
 		{
 			Name: "admission control", Home: "internal/http/admission", Calls: []string{"semaphore.NewWeighted"},
-			Declares: regexp.MustCompile(`(?i)(gate|semaphore|lobby|admission|fairqueue)$`),
+			Declares: regexp.MustCompile(`(?i)(gate|semaphore|lobby|fairqueue)$`),
 		},
 		{
 			Name: "router", Home: "internal/http/edge", Calls: []string{"chi.NewRouter", "chi.NewMux", "http.NewServeMux"},

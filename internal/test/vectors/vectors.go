@@ -1,16 +1,16 @@
-// Package vectors reads the published corpus in testdata/vectors, which says in
-// examples what every verifier of these logs accepts and refuses; its README is
-// the format. The tests here make the corpus and hold our own verifiers, those of
-// others and the one in Python against it.
+// Package vectors reads the published corpus in testdata/vectors. The corpus shows in examples which
+// inputs every verifier of these logs accepts and which it refuses; its README is the format. The
+// tests here make the corpus and hold our own verifiers, those of others and the one in Python
+// against it.
 //
 // Invariants:
 //
-//   - The files are exactly what the generator in the tests makes, from fixed seeds
-//     and without a clock: go test ./internal/vectors -update writes them.
-//   - Each vector of a kind has a name of its own; that of a refused one says what
-//     was done to a good one.
-//   - Every kind has vectors of both verdicts, so neither a verifier that refuses
-//     everything nor one that accepts everything passes.
+//   - The files are exactly the output of the generator in the tests, from fixed seeds and without
+//     a clock: go test ./internal/test/vectors -update writes them.
+//   - Each vector of a kind has a name of its own. The name of a refused one tells the change that
+//     was made to a good one.
+//   - Every kind has vectors of both verdicts, so neither a verifier that refuses everything nor
+//     one that accepts everything passes.
 package vectors
 
 import (
@@ -34,12 +34,12 @@ type File struct {
 	Vectors []Vector `json:"vectors"`
 }
 
-// Vector is one input and what is to be said of it.
+// Vector is one input with the expected verdict.
 type Vector struct {
 	Name    string         `json:"name"`
 	Input   map[string]any `json:"input"` // texts and lists of texts
 	Verdict string         `json:"verdict"`
-	// Expect is what an accepted input says: texts, lists, true, false, null.
+	// Expect holds the statements of an accepted input: texts, lists, true, false, null.
 	Expect map[string]any `json:"expect,omitzero"`
 	// AcceptedBy are libraries that accept an input which is to be refused.
 	AcceptedBy []string `json:"accepted_by,omitzero"`
@@ -58,8 +58,7 @@ func Read(root, kind string) (File, error) {
 	return f, nil
 }
 
-// Text returns a text of the input; as <name>_b64 it may stand in base64, which is
-// for what is not UTF-8.
+// Text returns a text of the input. A text that is not UTF-8 is given in base64, as <name>_b64.
 func (v Vector) Text(name string) (string, error) {
 	if s, ok := v.Input[name].(string); ok {
 		return s, nil

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Resolver answers each A question with what address says for the n-th one, and
-// each other question with nothing; so it does where address says "". It ends with
-// the test.
+// Resolver answers the n-th A question with the result of address(n). It answers each other question
+// with nothing, and so it does where address returns "". It ends with the test.
 func Resolver(t testing.TB, address func(n int) string) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
