@@ -39,7 +39,7 @@ type sourceLine struct {
 const maxLine = 4 << 20
 
 // sourceLines yields the lines of r that are not empty, from number skip on, at
-// most limit of them (0 for all). Empty lines have numbers too.
+// most limit lines (0 for all). Empty lines have numbers too.
 func sourceLines(r io.Reader, skip, limit uint64) iter.Seq2[sourceLine, error] {
 	return func(yield func(sourceLine, error) bool) {
 		scanner := bufio.NewScanner(r)

@@ -34,7 +34,8 @@ func (t *Tuning) memorySettings() []setting {
 			"memory for data blocks of the embedded store, in MiB; 0 is the default",
 			"The operator, when memory is scarce, or when reads of old events keep the disk busy"},
 		{"leaf_cache_mib", number{&t.LeafCacheMiB, 128, 0, inMiB},
-			"memory for leaf hashes, in MiB: an inclusion proof of an event that it has room for (about 30,000 in each MiB) reads nothing from the store; 0 is none",
+			"memory for leaf hashes, in MiB: an inclusion proof of an event that it has room for (about 30,000 in " +
+				"each MiB) reads nothing from the store; 0 is none",
 			"The operator of a large log, when `agentledger_leaf_reads_total{from=\"store\"}` grows with the proofs"},
 	}
 }
@@ -51,10 +52,12 @@ func (t *Tuning) eventSettings() []setting {
 			"how far `emitted_at` may lie behind the server's clock; 0 accepts any age",
 			"The operator, when late events are a sign of replays and no agent works offline"},
 		{"clock_max_gap", duration{&t.ClockMaxGap, 31 * day, 0, 100 * year},
-			"how much later than the newest trusted time the service may start ([the clock](operations.md#the-clock)): a later clock is held until the operator accepts it; 0 is any time",
+			"how much later than the newest trusted time the service may start ([the " +
+				"clock](operations.md#the-clock)): a later clock is held until the operator accepts it; 0 is any time",
 			"The operator of a service that rests for longer, or of one whose restarts are watched closely"},
 		{"workflow_silence", duration{&t.WorkflowSilence, day, time.Millisecond, year},
-			"time without a step after which a [run](workflows.md#silence) of an automation tool is abandoned; of runs that begin from then on",
+			"time without a step after which a [run](workflows.md#silence) of an automation tool is abandoned; of " +
+				"runs that begin from then on",
 			"The operator, when a tool waits for longer between two steps"},
 	}
 }
@@ -62,22 +65,27 @@ func (t *Tuning) eventSettings() []setting {
 func (t *Tuning) loadSettings() []setting {
 	return []setting{
 		{"max_in_flight", number{&t.MaxInFlight, 4096, 0, many},
-			"ingest requests under way at a time; each 64 KiB of a body count as one more. Evaluations have the same bounds for themselves; 0 is the default",
-			"The operator, when `agentledger_ingest_overload_total{bound=\"all\"}` grows and the machine has memory left"},
+			"ingest requests under way at a time; each 64 KiB of a body count as one more. Evaluations have the same " +
+				"bounds for themselves; 0 is the default",
+			"The operator, when `agentledger_ingest_overload_total{bound=\"all\"}` grows and the machine has memory " +
+				"left"},
 		{"max_in_flight_organization", number{&t.MaxInFlightOrganization, 1024, 0, many},
 			"the same for one organization",
 			"The operator of a service for few organizations"},
 		{"max_polls", number{&t.MaxPolls, 0, 0, many},
-			"long polls that wait at a time; 0 is three quarters of the connections of the main listener (6,144 of 8,192). A poll beyond it is 503 with Retry-After 5",
+			"long polls that wait at a time; 0 is three quarters of the connections of the main listener (6,144 of " +
+				"8,192). A poll beyond it is 503 with Retry-After 5",
 			"The operator, when `agentledger_poll_overload_total` grows"},
 		{"max_polls_organization", number{&t.MaxPollsOrganization, 0, 0, many},
-			"the same for one organization; 0 is a sixth of `max_polls` (1,024). An organization never gets more than it leaves free for the others",
+			"the same for one organization; 0 is a sixth of `max_polls` (1,024). An organization never gets more " +
+				"than it leaves free for the others",
 			"The operator of a service for few organizations"},
 		{"max_public_reads", number{&t.MaxPublicReads, 512, 0, many},
 			"public reads under way at a time, and as many of heads and checkpoints; 0 is the default",
 			"The operator, when `agentledger_public_overload_total` grows and the machine has memory left"},
 		{"max_refusals", number{&t.MaxRefusals, 200, 0, many},
-			"refusals a second of one organization, and of all callers without a good key, that are answered at once; others are answered a second later. 0: all at once",
+			"refusals a second of one organization, and of all callers without a good key, that are answered at " +
+				"once; others are answered a second later. 0: all at once",
 			"The operator, when a client that is known to be wrong can't be repaired soon"},
 	}
 }
@@ -86,16 +94,21 @@ func (t *Tuning) connectionSettings() []setting {
 	const hour = time.Hour
 	return []setting{
 		{"max_connections", number{&t.MaxConnections, 8192, 0, many},
-			"connections open at a time on each listener; idle ones make room for new ones; fewer where the process may have [few files open](operations.md#open-files). 0: as many as those allow",
+			"connections open at a time on each listener; idle ones make room for new ones; fewer where the process " +
+				"may have [few files open](operations.md#open-files). 0: as many as those allow",
 			"The operator, when `agentledger_connections_refused_total` grows"},
 		{"header_timeout", duration{&t.HeaderTimeout, 5 * time.Second, 0, hour},
-			"how long a request's headers may take to arrive, from their first byte; then 408, and the connection is closed; 0 is no bound",
+			"how long a request's headers may take to arrive, from their first byte; then 408, and the connection is " +
+				"closed; 0 is no bound",
 			"The operator, for clients on very slow lines"},
 		{"body_timeout", duration{&t.BodyTimeout, 30 * time.Second, 0, hour},
-			"how long a whole request may take to arrive, from its first byte; then 408, and the connection is closed; 0 is no bound. A GET, HEAD or OPTIONS that announces a body is 413 at once",
+			"how long a whole request may take to arrive, from its first byte; then 408, and the connection is " +
+				"closed; 0 is no bound. A GET, HEAD or OPTIONS that announces a body is 413 at once",
 			"The operator, for clients on very slow lines"},
 		{"request_timeout", duration{&t.RequestTimeout, 20 * time.Second, 0, hour},
-			"how long a request may take, from the end of its headers ([a store that hangs](operations.md#a-store-that-hangs)); what it waits for in vain is 503. The arrival of its body, and the time that a long poll asks for, come on top; 0 is no bound",
+			"how long a request may take, from the end of its headers ([a store that " +
+				"hangs](operations.md#a-store-that-hangs)); what it waits for in vain is 503. The arrival of its " +
+				"body, and the time that a long poll asks for, come on top; 0 is no bound",
 			"The operator, together with the time-out of the proxy"},
 		{"answer_timeout", duration{&t.AnswerTimeout, time.Minute, 0, hour},
 			"how long an answer may take, its sending included; 0 is no bound",
@@ -112,13 +125,17 @@ func (t *Tuning) connectionSettings() []setting {
 func (t *Tuning) anchorSettings() []setting {
 	return []setting{
 		{"anchor_first", choice{&t.AnchorFirst, []string{"auto", "always", "never"}},
-			"when the anchor of an event is written before its answer: `auto` (with PostgreSQL without a synchronous standby), `always` or `never`; else within a second. [What it costs](performance.md#the-anchor-before-the-answer)",
+			"when the anchor of an event is written before its answer: `auto` (with PostgreSQL without a synchronous " +
+				"standby), `always` or `never`; else within a second. [What it " +
+				"costs](performance.md#the-anchor-before-the-answer)",
 			"The operator, when the embedded store's disk may be rolled back (`always`)"},
 		{"accept_asynchronous", consent{&t.AcceptAsynchronous},
-			"your word that PostgreSQL without a synchronous standby may lose acknowledged events and that nothing shows it: `auto` is `never` then",
+			"your word that PostgreSQL without a synchronous standby may lose acknowledged events and that nothing " +
+				"shows it: `auto` is `never` then",
 			"The operator of a service for tests"},
 		{"reverify_pause", duration{&t.ReverifyPause, time.Minute, time.Millisecond, day},
-			"how long the background re-verification leaves few new events of a ledger, and between two looks at all ledgers; 2,048 new events of one ledger don't wait for it",
+			"how long the background re-verification leaves few new events of a ledger, and between two looks at all " +
+				"ledgers; 2,048 new events of one ledger don't wait for it",
 			"The operator, when damage must be found sooner, or when reading of a million ledgers takes too much"},
 	}
 }
@@ -126,7 +143,9 @@ func (t *Tuning) anchorSettings() []setting {
 func (t *Tuning) witnessSettings() []setting {
 	return []setting{
 		{"witness_fail", choice{&t.WitnessFail, []string{"open", "closed"}},
-			"what `?cosigned=1` answers when the newest checkpoint with a quorum is older than it may be: `open` gives it all the same, `closed` refuses with 503. Organizations with a policy of their own choose themselves",
+			"what `?cosigned=1` answers when the newest checkpoint with a quorum is older than it may be: `open` " +
+				"gives it all the same, `closed` refuses with 503. Organizations with a policy of their own choose " +
+				"themselves",
 			"The operator, when readers are promised cosigned heads"},
 		{"witness_max_lag", duration{&t.WitnessMaxLag, time.Minute, 0, day},
 			"for how long an event may be without a quorum where failing is closed; 0: not at all",
@@ -135,13 +154,17 @@ func (t *Tuning) witnessSettings() []setting {
 			"time between two rounds of asking about one log",
 			"The operator, when witnesses' operators allow fewer requests a day"},
 		{"witness_anchor", choice{&t.WitnessAnchor, []string{"off", "quorum"}},
-			"what confirms the head of a log whose anchor is lost: `off` for `adopt` alone, `quorum` also for [a quorum of witnesses](witnesses.md#witnesses-as-anchor) that hold exactly this head",
+			"what confirms the head of a log whose anchor is lost: `off` for `adopt` alone, `quorum` also for [a " +
+				"quorum of witnesses](witnesses.md#witnesses-as-anchor) that hold exactly this head",
 			"The operator who trusts the quorum as much as the anchors"},
 		{"witness_contradiction", choice{&t.WitnessContradiction, []string{"freeze", "alarm"}},
-			"what happens when a witness says twice in a row that it knows a larger tree or another history: `freeze` stops the log for good and alarms, `alarm` only tells",
+			"what happens when a witness says twice in a row that it knows a larger tree or another history: " +
+				"`freeze` stops the log for good and alarms, `alarm` only tells",
 			"The operator of witnesses that are still being tried"},
 		{"log_list_qpd", number{&t.LogListQPD, 0, 0, math.MaxInt32},
-			"requests of one log to one witness in a day, as the [list of logs](witnesses.md#a-list-that-witnesses-follow) says it; 0 is a day divided by `witness_interval`. Needs `--log-list-contact`",
+			"requests of one log to one witness in a day, as the [list of " +
+				"logs](witnesses.md#a-list-that-witnesses-follow) says it; 0 is a day divided by `witness_interval`. " +
+				"Needs `--log-list-contact`",
 			"The operator, when a witness's operator asks for another number"},
 		{"directory_interval", duration{&t.DirectoryInterval, 10 * time.Second, time.Millisecond, day},
 			"time between two appends to the [directory](directory.md), at least",
