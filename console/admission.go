@@ -27,7 +27,7 @@ func (s *Server) admit(r *http.Request, right string) (*account.Session, error) 
 
 // classOf returns how the requests of a route are admitted.
 func (s *Server) classOf(route *edge.Route[call]) *admission.Class {
-	return &admission.Class{Control: s.Control, Limit: s.limit, MaxBody: route.Body.Max, Computes: route.Method == http.MethodGet}
+	return &admission.Class{Control: s.Control, Limit: s.limit, MaxBody: route.Body.Max, Computes: route.Method == http.MethodGet, Yields: true}
 }
 
 // exchange is one request of a person and its answer.

@@ -66,6 +66,12 @@ func (q *FairQueue) Acquire(ctx context.Context, t Tenant, weight int) error {
 // AcquireQuietly is Acquire for work that may belong to no request: work of the service in
 // the background is no contention.
 func (q *FairQueue) AcquireQuietly(ctx context.Context, t Tenant, weight int) error {
+	_, err := q.acquire(ctx, t, weight)
+	return err
+}
+
+// acquire waits for a slot, and reports whether it had to.
+func (q *FairQueue) acquire(ctx context.Context, t Tenant, weight int) (waited bool, err error) {
 	q.mu.Lock()
 	o := q.tenants[t]
 	if o == nil {
@@ -74,7 +80,7 @@ func (q *FairQueue) AcquireQuietly(ctx context.Context, t Tenant, weight int) er
 	if q.canStart(o) {
 		q.setHeld(o, o.held+weight)
 		q.mu.Unlock()
-		return nil
+		return false, nil
 	}
 	w := &waiter{granted: make(chan struct{}), weight: weight}
 	q.pushWaiter(o, w)
@@ -82,10 +88,10 @@ func (q *FairQueue) AcquireQuietly(ctx context.Context, t Tenant, weight int) er
 	q.mu.Unlock()
 	select {
 	case <-w.granted:
-		return nil
+		return true, nil
 	case <-ctx.Done():
 		q.withdraw(t, w)
-		return ctx.Err()
+		return true, ctx.Err()
 	}
 }
 

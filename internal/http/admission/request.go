@@ -1,6 +1,9 @@
 package admission
 
-import "net/http"
+import (
+	"net/http"
+	"time"
+)
 
 // Class says how the requests of a route are admitted. Class.Serve is the one way of a
 // request through the load control.
@@ -15,6 +18,10 @@ type Class struct {
 	WeighBody bool
 	// Computes says that a request does nothing but compute, for example a read from memory.
 	Computes bool
+	// Yields says that a request that had to wait for its slot pauses before it computes. Go
+	// polls the network only on a processor without work, so a tenant that fills every
+	// pause with its next request delays the first byte of the others'.
+	Yields bool
 	// Waits says that a request does nothing but wait, and needs no slot.
 	Waits bool
 	// Anonymous says that the limit is one for all callers, and is checked before the tenant
@@ -100,6 +107,9 @@ func (c *Class) handleInSlot(r *http.Request, call Call, s *slot) error {
 	if !hasBody || bodyUnits(c.boundBody(r.ContentLength), limitUnit) > 1 {
 		if err := s.acquire(r.Context()); err != nil {
 			return err
+		}
+		if s.waited && c.Yields {
+			time.Sleep(time.Microsecond)
 		}
 	}
 	if hasBody {

@@ -15,12 +15,14 @@ type slot struct {
 	tenant Tenant
 	weight int
 	held   bool
+	waited bool  // the slot was not free at once
 	loan   *loan // nil while the slot is not lent
 	lost   error // why the slot could not be had again
 }
 
 func (s *slot) acquire(ctx context.Context) error {
-	s.lost = s.queue.Acquire(ctx, s.tenant, s.weight)
+	s.queue.contention.noteTenant(s.tenant)
+	s.waited, s.lost = s.queue.acquire(ctx, s.tenant, s.weight)
 	s.held = s.lost == nil
 	return s.lost
 }
