@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// FairQueue hands out slots to tenants. Each tenant has a share of them, and the waiters
-// of different tenants take turns. Its methods may be called concurrently.
+// FairQueue hands out slots to tenants. Each tenant has a share, and the waiters of
+// different tenants take turns. Its methods may be called concurrently.
 type FairQueue struct {
 	contention *contention
 	total      int // slots in all; 0 for a share of each tenant and no bound in all
@@ -31,7 +31,7 @@ type tenantQueue struct {
 	held          int // weight of its slots
 	stalled       int // weight of slots that count no more
 	first, newest *waiter
-	released      uint64 // last period in which a slot of it was released
+	released      uint64 // last period in which it released a slot
 
 	ready          bool // in FairQueue.ready, with its neighbours
 	previous, next *tenantQueue

@@ -2,9 +2,9 @@ package admission
 
 import "time"
 
-// stallTime is for how long no slot of a tenant may be released while others of it wait.
-// Its work waits for something else than a processor then, for example for a store
-// that hangs, and its slots count no more.
+// stallTime is for how long a tenant with waiters may release no slot. After that its work
+// waits for something else than a processor, for example for a store that hangs. Its
+// slots count no more then.
 const stallTime = 200 * time.Millisecond
 
 // watchStalls begins to look for stalls while there are waiters. A queue without contention

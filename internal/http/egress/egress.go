@@ -1,15 +1,15 @@
-// Package egress is the one way by which the service calls out: witnesses, webhooks and other
-// addresses that customers or operators configure.
+// Package egress is the one way by which the service calls out, for example to witnesses
+// and to receivers of webhooks.
 //
 // Invariants:
 //
-//   - The address of each connection is checked after names were resolved and before a byte is
-//     sent, so a name that changes its address (DNS rebinding) gains nothing. Only public
-//     addresses are reached, and the networks that the operator allowed.
-//   - The scheme is https. http is spoken inside of the allowed networks alone.
+//   - The address of each connection is checked after the name was resolved and before a
+//     byte is sent, so a name that changes its address (DNS rebinding) gains nothing. Only
+//     public addresses and the networks that the operator allowed are reached.
+//   - The scheme is https. http is used for the allowed networks only.
 //   - No redirect is followed, no proxy is used, no cookie is kept.
-//   - A call ends in time, and reads at most as much of an answer as was allowed.
-//   - Errors name no URL: it may hold a secret.
+//   - A call ends in time, and at most MaxAnswer bytes of an answer's body are read.
+//   - Errors name no URL, because a URL may hold a secret.
 package egress
 
 import (
@@ -27,12 +27,12 @@ import (
 	"time"
 )
 
-// Faults of a call, beside those of the network.
+// Errors of a call, beside those of the network.
 var (
-	// ErrRefused: the service doesn't call such an address. To try again changes
-	// nothing until the address or the settings change.
+	// ErrRefused says that the service does not call such an address. Another try fails
+	// too, until the address or the settings change.
 	ErrRefused = errors.New("the address is not one to be called")
-	// ErrTooLarge: the answer is larger than allowed. Status and headers are there.
+	// ErrTooLarge says that the answer is larger than MaxAnswer. Status and header are returned.
 	ErrTooLarge = errors.New("the answer is too large")
 )
 
@@ -41,12 +41,12 @@ const maxHeader = 16 << 10
 
 // Options configure New.
 type Options struct {
-	Allow     []netip.Prefix // networks that may be reached although they are not public, by http too
+	Allow     []netip.Prefix // private networks that may be called, by http too
 	Timeout   time.Duration  // of a whole call; default 10 s
 	MaxAnswer int64          // bytes of an answer's body; default 64 KiB
 
 	Resolver *net.Resolver  // default: the system's
-	Roots    *x509.CertPool // authorities that may certify servers; default: the system's
+	Roots    *x509.CertPool // authorities of server certificates; default: the system's
 }
 
 // Client makes calls. Its methods may be called concurrently.
@@ -73,14 +73,14 @@ func New(o Options) *Client {
 	}
 }
 
-// newHTTP returns a client whose connections go to addresses that may be.
+// newHTTP returns a client that connects to the addresses for which may is true.
 func newHTTP(o Options, may func(netip.Addr) bool) *http.Client {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, Resolver: o.Resolver, ControlContext: control(may)}
 	return &http.Client{
 		Transport: &http.Transport{
 			DialContext:     dialer.DialContext,
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.Roots},
-			// A body of few bytes could unpack to many, and small ones gain nothing.
+			// A short body could unpack to a long one, and short answers gain nothing.
 			DisableCompression:     true,
 			ForceAttemptHTTP2:      true,
 			TLSHandshakeTimeout:    5 * time.Second,
@@ -93,16 +93,16 @@ func newHTTP(o Options, may func(netip.Addr) bool) *http.Client {
 	}
 }
 
-// Answer is the answer of a call.
+// Answer is the answer to a call.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Check reports whether an address could be called: an absolute https URL (http for an address
-// inside of the allowed networks) with a host, without user and fragment. The addresses of a name
-// are checked when it is called.
+// Check returns ErrRefused unless the address is an absolute https URL (http for an
+// address in the allowed networks) with a host, without user and fragment. The addresses
+// of a name are checked when it is called.
 func (c *Client) Check(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -128,7 +128,7 @@ func (c *Client) check(u *url.URL) error {
 	return nil
 }
 
-// Post sends body and returns the answer, with any status.
+// Post sends body and returns the answer, of any status.
 func (c *Client) Post(ctx context.Context, address string, header http.Header, body []byte) (Answer, error) {
 	return c.call(ctx, http.MethodPost, address, header, body)
 }
@@ -182,7 +182,7 @@ func (c *Client) read(answer *http.Response) (Answer, error) {
 	return Answer{Status: answer.StatusCode, Header: answer.Header, Body: body}, nil
 }
 
-// withoutURL takes off the layer of an error that quotes the URL.
+// withoutURL removes the layer of an error that quotes the URL.
 func withoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// guard tells which addresses may be reached.
+// guard decides which addresses may be called.
 type guard struct {
 	allow []netip.Prefix
 }
@@ -40,8 +40,9 @@ func (g guard) reachable(a netip.Addr) bool {
 // address that is reached.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// reached returns the address that packets to a end at, as far as a itself tells:
-// IPv4 in IPv6 is taken out. False for an address with a zone, and for none.
+// reached returns the address to which packets for a are delivered, which is the IPv4
+// address in an IPv6 address that embeds one. It is false for an address with a zone and
+// for the zero address.
 func reached(a netip.Addr) (netip.Addr, bool) {
 	if !a.IsValid() || a.Zone() != "" {
 		return a, false
@@ -53,8 +54,8 @@ func reached(a netip.Addr) (netip.Addr, bool) {
 	return a.Unmap(), true
 }
 
-// Networks that are not of the public Internet: the IANA registries of special-purpose addresses
-// (RFC 6890 and later). In IPv6 only addresses in 2000::/3 are public at all.
+// Networks outside of the public Internet, by the IANA registries of special-purpose
+// addresses (RFC 6890 and later). Public IPv6 addresses are in 2000::/3.
 var (
 	globalUnicast6 = netip.MustParsePrefix("2000::/3")
 	special        = prefixes(
@@ -95,7 +96,7 @@ func public(a netip.Addr) bool {
 	return !slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// control looks at the address of a connection that is about to be made.
+// control checks the address of a connection before it is made.
 func control(may func(netip.Addr) bool) func(context.Context, string, string, syscall.RawConn) error {
 	return func(_ context.Context, network, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)

@@ -14,7 +14,7 @@ import (
 const (
 	grace       = 500 * time.Millisecond // of a deadline that has passed
 	lingerTime  = 2 * time.Second        // for which a connection at its end is read
-	lingerBytes = 16 << 20               // that are read of it at most
+	lingerBytes = 16 << 20               // read at its end at most
 )
 
 // conn is a connection of a Listener, between http.Server and the network. One goroutine
@@ -104,8 +104,8 @@ func (c *conn) answerCutHeaders(err error) error {
 // writeLast writes the last answer of a connection, in a short time.
 func (c *conn) writeLast(status, header, body string) {
 	_ = c.writes.setFinal(time.Now().Add(grace))
-	_, _ = fmt.Fprintf(c, "HTTP/1.1 %s\r\nContent-Type: application/json\r\n%sConnection: close\r\nContent-Length: %d\r\n\r\n%s",
-		status, header, len(body), body)
+	const answer = "HTTP/1.1 %s\r\nContent-Type: application/json\r\n%sConnection: close\r\nContent-Length: %d\r\n\r\n%s"
+	_, _ = fmt.Fprintf(c, answer, status, header, len(body), body)
 }
 
 // SetDeadline implements net.Conn.

@@ -18,7 +18,8 @@ const acceptTime = 20 * time.Millisecond
 // error of ctx. Call it once, while the listener is served.
 func (l *Listener) Drain(ctx context.Context) error {
 	l.beginDraining()
-	if d, ok := l.Listener.(interface{ SetDeadline(time.Time) error }); !ok || d.SetDeadline(time.Now().Add(acceptTime)) != nil {
+	below, ok := l.Listener.(interface{ SetDeadline(time.Time) error })
+	if !ok || below.SetDeadline(time.Now().Add(acceptTime)) != nil {
 		_ = l.Close()
 	}
 	select {

@@ -1,5 +1,5 @@
-// Package listener accepts the connections of HTTP servers: a bounded number of them, each
-// with deadlines that are cheap to move, and contexts with such deadlines for requests.
+// Package listener accepts the connections of HTTP servers, in a bounded number, with
+// deadlines that are cheap to move. It makes contexts with such deadlines for requests.
 //
 // Invariants:
 //

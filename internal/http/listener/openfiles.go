@@ -3,23 +3,23 @@ package listener
 import "fmt"
 
 const (
-	// ownFiles is what the process needs beside store and listeners: its log, the locks,
-	// the anchors and their compaction, the store's logs, tables that are being
-	// written, callouts to webhooks and witnesses, traces.
+	// ownFiles is the number of files of the process beside store and listeners: its log,
+	// the locks, the anchors and their compaction, the store's logs, tables that are
+	// being written, calls to webhooks and witnesses, traces.
 	ownFiles = 128
 
-	// The embedded store keeps tables open. It works with as few as it can't do
-	// without, and more than the most help nothing.
+	// Tables that the embedded store keeps open. It needs the fewest, and gains nothing
+	// from more than the most.
 	fewestTables, mostTables = 64, 1000
 
-	// databaseFiles is what a store in PostgreSQL has open: 20 connections, and those
-	// that are opened while old ones end.
+	// databaseFiles is the number of files of a store in PostgreSQL: 20 connections, and
+	// those that are opened while old ones end.
 	databaseFiles = 48
 
-	// fewestConnections is what all listeners together need at least.
+	// fewestConnections is the least number of connections of all listeners together.
 	fewestConnections = 64
 
-	unlimited = 1 << 30 // a limit that nothing here reaches
+	unlimited = 1 << 30 // a limit above all shares
 )
 
 // StoreTables returns how many tables the embedded store may keep open under a limit.
@@ -28,9 +28,9 @@ func StoreTables(limit int) int { return min(mostTables, max(fewestTables, limit
 // Shares are the bounds of the three listeners, in connections.
 type Shares struct{ Main, Identity, Metrics int }
 
-// ShareOpenFiles returns how many connections each listener may have open: wanted, or as much
-// of its share of what limit leaves them. 0 wants as many as there can be. embedded
-// says that the store is the embedded one.
+// ShareOpenFiles returns how many connections each listener may have open: wanted, or its
+// share of the open files that limit leaves. 0 wants as many as possible. embedded says
+// that the store is the embedded one.
 func ShareOpenFiles(limit, wanted int, embedded bool) (Shares, error) {
 	store := databaseFiles
 	if embedded {
@@ -38,7 +38,8 @@ func ShareOpenFiles(limit, wanted int, embedded bool) (Shares, error) {
 	}
 	left := limit - ownFiles - store
 	if left < fewestConnections {
-		return Shares{}, fmt.Errorf("the process may have %d files open, %d are needed: raise the limit (ulimit -n, LimitNOFILE=)", limit, ownFiles+store+fewestConnections)
+		return Shares{}, fmt.Errorf("the process may have %d files open, %d are needed: raise the limit (ulimit -n, LimitNOFILE=)",
+			limit, ownFiles+store+fewestConnections)
 	}
 	if wanted > 0 && 3*withSpare(wanted) <= left {
 		return Shares{wanted, wanted, wanted}, nil
@@ -53,8 +54,8 @@ func ShareOpenFiles(limit, wanted int, embedded bool) (Shares, error) {
 	return Shares{Main: bound(12), Identity: bound(3), Metrics: bound(1)}, nil
 }
 
-// SpareConnections is how many connections a listener of that bound may hold beyond it: those
-// that it is closing, since a connection that has to make room may still be answered.
+// SpareConnections is how many connections a listener may hold beyond its bound. These are
+// connections that it closes, because one that has to make room may still get an answer.
 func SpareConnections(bound int) int { return min(256, bound/4+1) }
 
 func withSpare(bound int) int { return bound + SpareConnections(bound) }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Of returns for how long the sender of an answer asks for no further request, told by seconds or by
-// a date. It is 0 when there is no such header, it is malformed or its time is over at now. It is
-// not bounded: callers that trust the sender less bound it.
+// Of returns for how long the sender of an answer asks for no further request, by seconds
+// or by a date. It is 0 without the header, for a malformed header, and when its time is
+// over at now. It is not bounded: a caller that does not trust the sender MUST bound it.
 func Of(h http.Header, now time.Time) time.Duration {
 	value := h.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {

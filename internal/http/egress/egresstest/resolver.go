@@ -1,4 +1,4 @@
-// Package egresstest gives tests names whose addresses they choose.
+// Package egresstest resolves names to addresses that a test chooses.
 package egresstest
 
 import (
@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Resolver answers the n-th A question with the result of address(n). It answers each other question
-// with nothing, and so it does where address returns "". It ends with the test.
+// Resolver answers the n-th A question with address(n), and without an address where that
+// is "" and for every other question. It ends with the test.
 func Resolver(t testing.TB, address func(n int) string) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
