@@ -104,7 +104,7 @@ func readErrorAnswer(r *http.Response, body []byte) *Error {
 	}
 	b.RequestID = cmp.Or(b.RequestID, r.Header.Get("X-Request-Id"))
 	e := b.toStatusError(r.StatusCode)
-	e.RetryAfter = retryafter.Of(r.Header, time.Now())
+	e.RetryAfter = retryafter.ParseHeader(r.Header, time.Now())
 	return e
 }
 

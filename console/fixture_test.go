@@ -70,7 +70,7 @@ func newWorld(t testing.TB, change ...func(*console.Options)) *world {
 	var err error
 	w.house = witnesstest.New(t, "house.example")
 	client := egress.New(egress.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
-	rules := witness.Rules{Address: client.Check}
+	rules := witness.Rules{Address: client.CheckURL}
 	if rules.Service, err = trust.Parse([]byte(w.house.PolicyLine("house") + "quorum house\n")); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func (s *Server) changeLogKey(w http.ResponseWriter, r *request, status int, cha
 	if err != nil {
 		return err
 	}
-	ctx, cancel := listener.Detached(r.Context())
+	ctx, cancel := listener.DetachedContext(r.Context())
 	defer cancel()
 	key, err := change(ctx, tenant, sysevent.Operator)
 	if err != nil {

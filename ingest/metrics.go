@@ -59,10 +59,10 @@ func registerLimits(r prometheus.Registerer, p *admission.RefusalPacer, limits [
 		refusals("organization", func(n admission.Refused) uint64 { return n.One }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_ingest_in_flight", Help: "Weight of the requests under way: one each, and one for each 64 KiB of body.",
-		}, sum(func(l *admission.Limit) float64 { return float64(l.InUse()) })),
+		}, sum(func(l *admission.Limit) float64 { return float64(l.WeightInUse()) })),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_ingest_held_refusals_total", Help: "Refusals that were answered later since there were too many.",
-		}, func() float64 { return float64(p.Delayed()) }),
+		}, func() float64 { return float64(p.DelayedRefusals()) }),
 	)
 }
 
@@ -77,7 +77,7 @@ func registerPolls(r prometheus.Registerer, polls *admission.Limit) {
 		refusals("all", func(n admission.Refused) uint64 { return n.All }),
 		refusals("organization", func(n admission.Refused) uint64 { return n.One }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "agentledger_polls_waiting", Help: "Long polls that wait."},
-			func() float64 { return float64(polls.InUse()) }),
+			func() float64 { return float64(polls.WeightInUse()) }),
 	)
 }
 

@@ -73,7 +73,7 @@ func (s *Server) readPortions(ctx context.Context, c caller, r *reading) error {
 	var next atomic.Int32
 	chunks := (len(r.batch) + chunkLines - 1) / chunkLines
 	group, ctx := errgroup.WithContext(ctx)
-	for range min(s.control.Processors.Size(), chunks) {
+	for range min(s.control.Processors.TotalSlots(), chunks) {
 		group.Go(func() error {
 			for {
 				n := int(next.Add(1)) - 1

@@ -60,7 +60,7 @@ func registerLimits(r prometheus.Registerer, limits ...*admission.Limit) {
 	r.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_public_in_flight", Help: "Public reads that are being answered.",
-		}, sum(func(l *admission.Limit) float64 { return float64(l.InUse()) })),
+		}, sum(func(l *admission.Limit) float64 { return float64(l.WeightInUse()) })),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_public_overload_total", Help: "Public reads refused since too many were under way.",
 		}, sum(func(l *admission.Limit) float64 { n := l.Refused(); return float64(n.All + n.One) })),

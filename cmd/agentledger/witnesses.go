@@ -20,7 +20,7 @@ const witnessTimeout = 5 * time.Second
 // witnessRules reads the service's witnesses and how they are called.
 func witnessRules(c config.Serve) (witness.Rules, *egress.Client, error) {
 	client := egress.New(egress.Options{Allow: c.CalloutAllow, Timeout: witnessTimeout, MaxAnswer: witness.MaxAnswer})
-	rules := witness.Rules{Address: client.Check}
+	rules := witness.Rules{Address: client.CheckURL}
 	if c.WitnessPolicyFile == "" {
 		return rules, client, nil
 	}

@@ -109,7 +109,7 @@ func (o *Sender) attemptDelivery(ctx context.Context, e schedule.Entry, name ID)
 	}
 	d.Trouble = trouble
 	if plan := retryPauses(); !final && d.Tries <= len(plan) {
-		told := min(retryafter.Of(answer.Header, o.clock()), longestTold)
+		told := min(retryafter.ParseHeader(answer.Header, o.clock()), longestTold)
 		return o.retryLater(ctx, e, stored, max(plan[d.Tries-1], told))
 	}
 	return o.moveToDeadLetters(ctx, e, stored)

@@ -46,7 +46,7 @@ import (
 
 // Caller sends requests (package egress).
 type Caller interface {
-	Check(address string) error
+	CheckURL(address string) error
 	Post(ctx context.Context, address string, header http.Header, body []byte) (egress.Answer, error)
 }
 
@@ -121,7 +121,7 @@ func (o *Sender) CheckAddress(address string) error {
 	if len(address) > maxURL {
 		return errBadAddress(errors.New("too long"))
 	}
-	if err := o.caller.Check(address); err != nil {
+	if err := o.caller.CheckURL(address); err != nil {
 		return errBadAddress(err)
 	}
 	return nil

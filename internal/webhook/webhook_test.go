@@ -80,7 +80,7 @@ func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
-func (w *world) Check(address string) error {
+func (w *world) CheckURL(address string) error {
 	if !strings.HasPrefix(address, "https://") {
 		return egress.ErrRefused
 	}

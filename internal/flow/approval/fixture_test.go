@@ -229,7 +229,7 @@ type callee struct {
 	names  []string // webhook-ids
 }
 
-func (c *callee) Check(address string) error {
+func (c *callee) CheckURL(address string) error {
 	if !strings.HasPrefix(address, "https://") {
 		return egress.ErrRefused
 	}

@@ -27,13 +27,13 @@ type Slot = slot
 func NewSlot(q *FairQueue, t Tenant) *Slot { return &slot{queue: q, tenant: t, weight: 1} }
 
 // Acquire waits for the slot.
-func (s *slot) Acquire(ctx context.Context) error { return s.acquire(ctx) }
+func (s *slot) Acquire(ctx context.Context) error { return s.acquireSlot(ctx) }
 
 // Lend lends the slot.
-func (s *slot) Lend() { s.lend() }
+func (s *slot) Lend() { s.lendToOthers() }
 
 // Keep ends Lend.
-func (s *slot) Keep() bool { return s.keep() }
+func (s *slot) Keep() bool { return s.keepIfHeld() }
 
 // Release releases the slot.
-func (s *slot) Release() { s.release() }
+func (s *slot) Release() { s.releaseSlot() }

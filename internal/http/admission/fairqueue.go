@@ -53,8 +53,8 @@ func newFairQueue(c *contention, total, share int) *FairQueue {
 // share, also to a tenant that is alone. Slots of work that stands still count.
 func NewFairQueue(share int) *FairQueue { return newFairQueue(nil, 0, share) }
 
-// Size returns the number of slots in all, 0 for no bound.
-func (q *FairQueue) Size() int { return q.total }
+// TotalSlots returns the number of slots in all, 0 for no bound.
+func (q *FairQueue) TotalSlots() int { return q.total }
 
 // Acquire waits until a slot of a weight (at least 1) is free, or returns the error of ctx
 // when that ends first. The caller MUST call Release after nil.
@@ -66,19 +66,19 @@ func (q *FairQueue) Acquire(ctx context.Context, t Tenant, weight int) error {
 // AcquireQuietly is Acquire for work that may belong to no request: work of the service in
 // the background is no contention.
 func (q *FairQueue) AcquireQuietly(ctx context.Context, t Tenant, weight int) error {
-	_, err := q.acquire(ctx, t, weight)
+	_, err := q.acquireSlot(ctx, t, weight)
 	return err
 }
 
-// acquire waits for a slot, and reports whether it had to.
-func (q *FairQueue) acquire(ctx context.Context, t Tenant, weight int) (waited bool, err error) {
+// acquireSlot waits for a slot, and reports whether it had to.
+func (q *FairQueue) acquireSlot(ctx context.Context, t Tenant, weight int) (waited bool, err error) {
 	q.mu.Lock()
 	o := q.tenants[t]
 	if o == nil {
 		o = q.addTenant(t)
 	}
-	if q.canStart(o) {
-		q.setHeld(o, o.held+weight)
+	if q.canGrantNow(o) {
+		q.setHeldWeight(o, o.held+weight)
 		q.mu.Unlock()
 		return false, nil
 	}
@@ -90,7 +90,7 @@ func (q *FairQueue) acquire(ctx context.Context, t Tenant, weight int) (waited b
 	case <-w.granted:
 		return true, nil
 	case <-ctx.Done():
-		q.withdraw(t, w)
+		q.withdrawWaiter(t, w)
 		return true, ctx.Err()
 	}
 }
@@ -99,38 +99,38 @@ func (q *FairQueue) acquire(ctx context.Context, t Tenant, weight int) (waited b
 func (q *FairQueue) Release(t Tenant, weight int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.release(q.tenants[t], weight)
+	q.releaseSlot(q.tenants[t], weight)
 }
 
-func (q *FairQueue) release(o *tenantQueue, weight int) {
+func (q *FairQueue) releaseSlot(o *tenantQueue, weight int) {
 	q.released, o.released = q.period, q.period
 	left := o.held - weight
 	if left < 0 { // the slot was among those that stood still
 		o.stalled += left
 		left = 0
 	}
-	q.setHeld(o, left)
+	q.setHeldWeight(o, left)
 	q.grantSlots()
-	if o.first != nil && q.isAlone() {
-		q.grantAll(o)
+	if o.first != nil && q.hasOneTenant() {
+		q.grantAllWaiters(o)
 	}
 	if o.held == 0 && o.stalled == 0 && o.first == nil {
 		q.removeTenant(o)
 	}
 }
 
-// canStart reports whether one more slot of a tenant is free. Waiters of the tenant go first.
-func (q *FairQueue) canStart(o *tenantQueue) bool {
-	return o.first == nil && o.held < q.share && q.hasFreeSlot() || q.isAlone()
+// canGrantNow reports whether one more slot of a tenant is free. Waiters of the tenant go first.
+func (q *FairQueue) canGrantNow(o *tenantQueue) bool {
+	return o.first == nil && o.held < q.share && q.hasFreeSlot() || q.hasOneTenant()
 }
 
 func (q *FairQueue) hasFreeSlot() bool { return q.total == 0 || q.busy < q.total }
 
-func (q *FairQueue) isAlone() bool { return q.contention != nil && !q.contention.isContended() }
+func (q *FairQueue) hasOneTenant() bool { return q.contention != nil && !q.contention.isContended() }
 
-// setHeld sets the weight of a tenant's slots. Its weight beyond its share does not count
+// setHeldWeight sets the weight of a tenant's slots. Its weight beyond its share does not count
 // in all: a tenant begins that much only alone, and others do not wait for it to end.
-func (q *FairQueue) setHeld(o *tenantQueue, held int) {
+func (q *FairQueue) setHeldWeight(o *tenantQueue, held int) {
 	q.busy += min(held, q.share) - min(o.held, q.share)
 	o.held = held
 	q.updateReady(o)
@@ -140,9 +140,9 @@ func (q *FairQueue) setHeld(o *tenantQueue, held int) {
 func (q *FairQueue) updateReady(o *tenantQueue) {
 	switch ready := o.first != nil && o.held < q.share; {
 	case ready && !o.ready:
-		q.ready.pushBack(o)
+		q.ready.appendTenant(o)
 	case !ready && o.ready:
-		q.ready.remove(o)
+		q.ready.removeTenant(o)
 	}
 }
 
@@ -150,32 +150,32 @@ func (q *FairQueue) updateReady(o *tenantQueue) {
 func (q *FairQueue) grantSlots() {
 	for q.ready.front != nil && q.hasFreeSlot() {
 		o := q.ready.front
-		q.ready.remove(o)
-		q.grantFirst(o)
+		q.ready.removeTenant(o)
+		q.grantFirstWaiter(o)
 	}
 }
 
-// grantFirst gives the longest waiter of a tenant its slot.
-func (q *FairQueue) grantFirst(o *tenantQueue) {
+// grantFirstWaiter gives the longest waiter of a tenant its slot.
+func (q *FairQueue) grantFirstWaiter(o *tenantQueue) {
 	w := o.first
 	q.removeWaiter(o, w)
-	q.setHeld(o, o.held+w.weight)
+	q.setHeldWeight(o, o.held+w.weight)
 	close(w.granted)
 }
 
-func (q *FairQueue) grantAll(o *tenantQueue) {
+func (q *FairQueue) grantAllWaiters(o *tenantQueue) {
 	for o.first != nil {
-		q.grantFirst(o)
+		q.grantFirstWaiter(o)
 	}
 }
 
-// withdraw ends the wait of a request, or its slot if it was granted meanwhile.
-func (q *FairQueue) withdraw(t Tenant, w *waiter) {
+// withdrawWaiter ends the wait of a request, or its slot if it was granted meanwhile.
+func (q *FairQueue) withdrawWaiter(t Tenant, w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	o := q.tenants[t]
 	if !w.queued {
-		q.release(o, w.weight)
+		q.releaseSlot(o, w.weight)
 		return
 	}
 	q.removeWaiter(o, w)

@@ -53,17 +53,17 @@ func (l *Limit) Acquire(t id.Tenant, weight int) error {
 	switch {
 	case one > 0 && (one+weight > l.maxOne || l.shared && one+weight > l.maxAll-l.all):
 		l.refused.One++
-		return l.refuse("Too many requests of this organization are under way")
+		return l.countRefusal("Too many requests of this organization are under way")
 	case l.all > 0 && l.all+weight > l.maxAll:
 		l.refused.All++
-		return l.refuse("Too many requests are under way")
+		return l.countRefusal("Too many requests are under way")
 	}
 	l.all += weight
 	l.tenants[t] = one + weight
 	return nil
 }
 
-func (l *Limit) refuse(message string) error {
+func (l *Limit) countRefusal(message string) error {
 	refusal := l.refusal
 	if refusal.Message == "" {
 		refusal.Message = message
@@ -81,8 +81,8 @@ func (l *Limit) Release(t id.Tenant, weight int) {
 	}
 }
 
-// InUse returns the weight of the requests under way.
-func (l *Limit) InUse() int {
+// WeightInUse returns the weight of the requests under way.
+func (l *Limit) WeightInUse() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all

@@ -49,8 +49,8 @@ func TestLimit(t *testing.T) {
 		} else {
 			err = g.Acquire(s.tenant, s.weight)
 		}
-		if (err == nil) != s.in || g.InUse() != s.inside {
-			t.Fatalf("%s: got %v with %d inside, want in %v with %d", s.name, err, g.InUse(), s.in, s.inside)
+		if (err == nil) != s.in || g.WeightInUse() != s.inside {
+			t.Fatalf("%s: got %v with %d inside, want in %v with %d", s.name, err, g.WeightInUse(), s.in, s.inside)
 		}
 		if err != nil && (!fault.Is(err, fault.Overloaded) || fault.Of(err).RetryAfter <= 0) {
 			t.Errorf("%s: got %#v, want overloaded with a time", s.name, err)

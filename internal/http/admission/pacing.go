@@ -29,9 +29,9 @@ func NewRefusalPacer(free int, delay time.Duration) *RefusalPacer {
 	return &RefusalPacer{free: free, delay: delay, counts: make(map[id.Tenant]int)}
 }
 
-// Delay is called before a refusal is answered. When there were too many it waits, or until
+// DelayRefusal is called before a refusal is answered. When there were too many it waits, or until
 // ctx ends. id.Service is the tenant of all unknown callers.
-func (p *RefusalPacer) Delay(ctx context.Context, t id.Tenant) {
+func (p *RefusalPacer) DelayRefusal(ctx context.Context, t id.Tenant) {
 	if p.free == 0 || !p.exceedsRate(t, time.Now().Unix()) {
 		return
 	}
@@ -54,8 +54,8 @@ func (p *RefusalPacer) exceedsRate(t id.Tenant, second int64) bool {
 	return true
 }
 
-// Delayed returns how many refusals had to wait.
-func (p *RefusalPacer) Delayed() uint64 {
+// DelayedRefusals returns how many refusals had to wait.
+func (p *RefusalPacer) DelayedRefusals() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.delayed

@@ -16,7 +16,7 @@ func TestRefusalPacer(t *testing.T) {
 		b := admission.NewRefusalPacer(2, time.Second)
 		waited := func(tenant id.Tenant) time.Duration {
 			began := time.Now()
-			b.Delay(t.Context(), tenant)
+			b.DelayRefusal(t.Context(), tenant)
 			return time.Since(began)
 		}
 		for i, want := range []time.Duration{0, 0, time.Second, 0, 0, time.Second} { // a wait leads into another second
@@ -32,11 +32,11 @@ func TestRefusalPacer(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		began := time.Now()
-		b.Delay(ctx, red)
+		b.DelayRefusal(ctx, red)
 		if got := time.Since(began); got != 0 {
 			t.Errorf("waited %v for somebody who is gone", got)
 		}
-		if got := b.Delayed(); got != 3 {
+		if got := b.DelayedRefusals(); got != 3 {
 			t.Errorf("held %d, want 3", got)
 		}
 	})
@@ -46,7 +46,7 @@ func TestRefusalPacerThatIsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, began := admission.NewRefusalPacer(0, time.Hour), time.Now()
 		for range 1000 {
-			b.Delay(t.Context(), red)
+			b.DelayRefusal(t.Context(), red)
 		}
 		if time.Since(began) != 0 {
 			t.Error("waited")

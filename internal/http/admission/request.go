@@ -49,26 +49,26 @@ func (c *Class) Serve(r *http.Request, call Call) error {
 	s := &slot{queue: c.Control.Slots}
 	err := c.handleAndSend(r, call, s)
 	if err != nil && c.Pacer != nil {
-		c.Pacer.Delay(r.Context(), s.tenant.ID)
+		c.Pacer.DelayRefusal(r.Context(), s.tenant.ID)
 	}
 	return err
 }
 
 func (c *Class) handleAndSend(r *http.Request, call Call, s *slot) error {
-	defer s.release()
+	defer s.releaseSlot()
 	if err := c.handleWithinLimit(r, call, s); err != nil || !c.Anonymous {
 		return err
 	}
-	return send(call, s)
+	return sendAnswer(call, s)
 }
 
-// send sends the answer of a call that has not sent it, with the slot lent.
-func send(call Call, s *slot) error {
+// sendAnswer sends the answer of a call that has not sent it, with the slot lent.
+func sendAnswer(call Call, s *slot) error {
 	sender, ok := call.(Sender)
 	if !ok {
 		return nil
 	}
-	s.lend()
+	s.lendToOthers()
 	return sender.Send()
 }
 
@@ -88,7 +88,7 @@ func (c *Class) handleWithinLimit(r *http.Request, call Call, s *slot) (err erro
 		if err := c.handleInSlot(r, call, s); err != nil {
 			return err
 		}
-		return send(call, s)
+		return sendAnswer(call, s)
 	}
 	if s.tenant, err = call.Identify(); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (c *Class) handleInSlot(r *http.Request, call Call, s *slot) error {
 	s.weight = c.slotWeight(r.ContentLength)
 	hasBody := c.MaxBody > 0 && r.ContentLength != 0
 	if !hasBody || bodyUnits(c.boundBody(r.ContentLength), limitUnit) > 1 {
-		if err := s.acquire(r.Context()); err != nil {
+		if err := s.acquireSlot(r.Context()); err != nil {
 			return err
 		}
 		if s.waited && c.Yields {

@@ -20,16 +20,16 @@ type slot struct {
 	lost   error // why the slot could not be had again
 }
 
-func (s *slot) acquire(ctx context.Context) error {
+func (s *slot) acquireSlot(ctx context.Context) error {
 	s.queue.contention.noteTenant(s.tenant)
-	s.waited, s.lost = s.queue.acquire(ctx, s.tenant, s.weight)
+	s.waited, s.lost = s.queue.acquireSlot(ctx, s.tenant, s.weight)
 	s.held = s.lost == nil
 	return s.lost
 }
 
-// lend releases the slot after clientTime unless reclaim is called first. Use it around
+// lendToOthers releases the slot after clientTime unless reclaim is called first. Use it around
 // reads from and writes to a client, so that a slow client does not hold a slot.
-func (s *slot) lend() {
+func (s *slot) lendToOthers() {
 	if !s.held || s.loan != nil {
 		return
 	}
@@ -39,15 +39,15 @@ func (s *slot) lend() {
 	}
 	l.tenant, l.weight = s.tenant, s.weight
 	if l.timer == nil {
-		l.timer = time.AfterFunc(clientTime, l.end)
+		l.timer = time.AfterFunc(clientTime, l.releaseSlot)
 	} else {
 		l.timer.Reset(clientTime)
 	}
 	s.loan = l
 }
 
-// keep ends lend. It reports false when the slot was released meanwhile.
-func (s *slot) keep() bool {
+// keepIfHeld ends lend. It reports false when the slot was released meanwhile.
+func (s *slot) keepIfHeld() bool {
 	if s.loan != nil {
 		if s.held = s.loan.timer.Stop(); s.held {
 			s.queue.loans.Put(s.loan) // after its end it is not used again
@@ -57,16 +57,16 @@ func (s *slot) keep() bool {
 	return s.held
 }
 
-// reclaim ends lend, and waits for another slot if the slot was released meanwhile.
-func (s *slot) reclaim(ctx context.Context) error {
-	if s.lost != nil || s.keep() {
+// reclaimSlot ends lend, and waits for another slot if the slot was released meanwhile.
+func (s *slot) reclaimSlot(ctx context.Context) error {
+	if s.lost != nil || s.keepIfHeld() {
 		return s.lost
 	}
-	return s.acquire(ctx)
+	return s.acquireSlot(ctx)
 }
 
-func (s *slot) release() {
-	if s.keep() {
+func (s *slot) releaseSlot() {
+	if s.keepIfHeld() {
 		s.held = false
 		s.queue.Release(s.tenant, s.weight)
 	}
@@ -80,7 +80,7 @@ type loan struct {
 	weight int
 }
 
-func (l *loan) end() { l.queue.Release(l.tenant, l.weight) }
+func (l *loan) releaseSlot() { l.queue.Release(l.tenant, l.weight) }
 
 // slotBody is the body of a request that has a slot, or gets its slot at the body's end.
 type slotBody struct {
@@ -91,10 +91,10 @@ type slotBody struct {
 
 // Read implements io.Reader.
 func (b *slotBody) Read(p []byte) (int, error) {
-	b.slot.lend()
+	b.slot.lendToOthers()
 	n, err := b.ReadCloser.Read(p)
 	if err != nil { // mostly io.EOF
-		if lost := b.slot.reclaim(b.ctx); lost != nil {
+		if lost := b.slot.reclaimSlot(b.ctx); lost != nil {
 			err = lost
 		}
 	}

@@ -39,12 +39,12 @@ func (q *FairQueue) releaseStalls() {
 func (q *FairQueue) ignoreSlots(o *tenantQueue) {
 	for {
 		o.stalled += o.held
-		q.setHeld(o, 0)
+		q.setHeldWeight(o, 0)
 		if q.total > 0 {
 			return
 		}
 		for o.first != nil && o.held < q.share {
-			q.grantFirst(o)
+			q.grantFirstWaiter(o)
 		}
 		if o.first == nil {
 			return

@@ -52,7 +52,7 @@ func (q *FairQueue) removeWaiter(o *tenantQueue, w *waiter) {
 // tenantRing is the tenants that get the next slots, in this order.
 type tenantRing struct{ front, back *tenantQueue }
 
-func (r *tenantRing) pushBack(o *tenantQueue) {
+func (r *tenantRing) appendTenant(o *tenantQueue) {
 	o.ready, o.previous, o.next = true, r.back, nil
 	if r.back == nil {
 		r.front = o
@@ -62,7 +62,7 @@ func (r *tenantRing) pushBack(o *tenantQueue) {
 	r.back = o
 }
 
-func (r *tenantRing) remove(o *tenantQueue) {
+func (r *tenantRing) removeTenant(o *tenantQueue) {
 	if o.previous == nil {
 		r.front = o.next
 	} else {

@@ -40,7 +40,7 @@ func readBounded(r *http.Request, max int64) ([]byte, error) {
 	if r.ContentLength > max {
 		return nil, errTooLarge()
 	}
-	if c := listener.Of(r.Context()); c != nil { // the sender's time is not the request's
+	if c := listener.ContextOf(r.Context()); c != nil { // the sender's time is not the request's
 		c.Pause()
 		defer c.Resume()
 	}

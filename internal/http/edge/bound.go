@@ -113,7 +113,7 @@ func (e *Edge) awaitHandler(route string, s *stagedWriter, r *http.Request, done
 
 // timeUntilLate is how long the handler of a request still has.
 func timeUntilLate(r *http.Request) time.Duration {
-	at, _ := listener.Of(r.Context()).Deadline()
+	at, _ := listener.ContextOf(r.Context()).Deadline()
 	return time.Until(at) + grace
 }
 

@@ -26,8 +26,8 @@ const (
 	ClassConnection Class = "connection" // anything else: no route, reset, not HTTP, not TLS
 )
 
-// ClassOf returns the class of an error of Post and Get.
-func ClassOf(err error) Class {
+// ClassifyError returns the class of an error of Post and Get.
+func ClassifyError(err error) Class {
 	var dns *net.DNSError
 	switch {
 	case errors.Is(err, ErrRefused):
@@ -40,7 +40,7 @@ func ClassOf(err error) Class {
 		return ClassRefused
 	case isTimeout(err):
 		return ClassTimeout
-	case isTLS(err):
+	case isTLSFailure(err):
 		return ClassTLS
 	}
 	return ClassConnection
@@ -51,7 +51,7 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &n) && n.Timeout()
 }
 
-func isTLS(err error) bool {
+func isTLSFailure(err error) bool {
 	var (
 		certificate *tls.CertificateVerificationError
 		record      tls.RecordHeaderError

@@ -55,8 +55,8 @@ func TestClassOf(t *testing.T) {
 		"a connection that ends":  {c, cut.URL, ClassConnection},
 	} {
 		_, err := row.client.Get(t.Context(), row.address, nil)
-		if err == nil || ClassOf(err) != row.want {
-			t.Errorf("%s: got %s of %v, want %s", name, ClassOf(err), err, row.want)
+		if err == nil || ClassifyError(err) != row.want {
+			t.Errorf("%s: got %s of %v, want %s", name, ClassifyError(err), err, row.want)
 		}
 	}
 }

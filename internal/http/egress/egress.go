@@ -66,16 +66,16 @@ func New(o Options) *Client {
 	if o.MaxAnswer == 0 {
 		o.MaxAnswer = 64 << 10
 	}
-	g := newGuard(o.Allow)
+	g := newAddressGuard(o.Allow)
 	return &Client{
 		guard: g, timeout: o.Timeout, maxAnswer: o.MaxAnswer,
-		secure: newHTTP(o, g.reachable), plain: newHTTP(o, g.allowed),
+		secure: newHTTPClient(o, g.isReachable), plain: newHTTPClient(o, g.allowsAddress),
 	}
 }
 
-// newHTTP returns a client that connects to the addresses for which may is true.
-func newHTTP(o Options, may func(netip.Addr) bool) *http.Client {
-	dialer := &net.Dialer{Timeout: 5 * time.Second, Resolver: o.Resolver, ControlContext: control(may)}
+// newHTTPClient returns a client that connects to the addresses for which may is true.
+func newHTTPClient(o Options, may func(netip.Addr) bool) *http.Client {
+	dialer := &net.Dialer{Timeout: 5 * time.Second, Resolver: o.Resolver, ControlContext: checkConnection(may)}
 	return &http.Client{
 		Transport: &http.Transport{
 			DialContext:     dialer.DialContext,
@@ -100,18 +100,18 @@ type Answer struct {
 	Body   []byte
 }
 
-// Check returns ErrRefused unless the address is an absolute https URL (http for an
+// CheckURL returns ErrRefused unless the address is an absolute https URL (http for an
 // address in the allowed networks) with a host, without user and fragment. The addresses
 // of a name are checked when it is called.
-func (c *Client) Check(address string) error {
+func (c *Client) CheckURL(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
 		return fmt.Errorf("check address: not a URL: %w", ErrRefused)
 	}
-	return c.check(u)
+	return c.checkParsedURL(u)
 }
 
-func (c *Client) check(u *url.URL) error {
+func (c *Client) checkParsedURL(u *url.URL) error {
 	if u.Host == "" || u.Hostname() == "" || u.User != nil || u.Fragment != "" || u.Opaque != "" {
 		return fmt.Errorf("check address: parts of the URL: %w", ErrRefused)
 	}
@@ -122,7 +122,7 @@ func (c *Client) check(u *url.URL) error {
 	if err != nil {
 		return nil // a name
 	}
-	if u.Scheme == "http" && !c.guard.allowed(ip) || !c.guard.reachable(ip) {
+	if u.Scheme == "http" && !c.guard.allowsAddress(ip) || !c.guard.isReachable(ip) {
 		return fmt.Errorf("check address: not a public address: %w", ErrRefused)
 	}
 	return nil
@@ -130,22 +130,22 @@ func (c *Client) check(u *url.URL) error {
 
 // Post sends body and returns the answer, of any status.
 func (c *Client) Post(ctx context.Context, address string, header http.Header, body []byte) (Answer, error) {
-	return c.call(ctx, http.MethodPost, address, header, body)
+	return c.sendRequest(ctx, http.MethodPost, address, header, body)
 }
 
 // Get is Post without a body.
 func (c *Client) Get(ctx context.Context, address string, header http.Header) (Answer, error) {
-	return c.call(ctx, http.MethodGet, address, header, nil)
+	return c.sendRequest(ctx, http.MethodGet, address, header, nil)
 }
 
-func (c *Client) call(ctx context.Context, method, address string, header http.Header, body []byte) (Answer, error) {
+func (c *Client) sendRequest(ctx context.Context, method, address string, header http.Header, body []byte) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		return Answer{}, fmt.Errorf("call out: not a URL: %w", ErrRefused)
 	}
-	if err := c.check(r.URL); err != nil {
+	if err := c.checkParsedURL(r.URL); err != nil {
 		return Answer{}, fmt.Errorf("call out: %w", err)
 	}
 	r.Header = header.Clone()
@@ -153,22 +153,22 @@ func (c *Client) call(ctx context.Context, method, address string, header http.H
 		r.Header = http.Header{}
 	}
 	r.Header.Set("User-Agent", "agentledger")
-	answer, err := c.clientFor(r.URL).Do(r)
+	answer, err := c.httpClientFor(r.URL).Do(r)
 	if err != nil {
 		return Answer{}, fmt.Errorf("call out: %w", withoutURL(err))
 	}
 	defer answer.Body.Close()
-	return c.read(answer)
+	return c.readAnswer(answer)
 }
 
-func (c *Client) clientFor(u *url.URL) *http.Client {
+func (c *Client) httpClientFor(u *url.URL) *http.Client {
 	if u.Scheme == "http" {
 		return c.plain
 	}
 	return c.secure
 }
 
-func (c *Client) read(answer *http.Response) (Answer, error) {
+func (c *Client) readAnswer(answer *http.Response) (Answer, error) {
 	if answer.ContentLength > c.maxAnswer {
 		return Answer{Status: answer.StatusCode, Header: answer.Header}, fmt.Errorf("call out: %w", ErrTooLarge)
 	}

@@ -101,7 +101,7 @@ func TestAddressesThatAreNotCalled(t *testing.T) {
 		"https://witness .example/":       {false, false},
 	} {
 		for name, c := range map[string]*Client{"strict": strict, "own": own} {
-			err := c.Check(address)
+			err := c.CheckURL(address)
 			if wanted := want.strict && name == "strict" || want.own && name == "own"; (err == nil) != wanted || err != nil && !errors.Is(err, ErrRefused) {
 				t.Errorf("%s: %q: got %v, want %v", name, address, err, wanted)
 			}
@@ -138,7 +138,7 @@ func TestRebinding(t *testing.T) {
 		return "127.0.0.1"
 	})})
 	address := "https://rebind.example:" + port + "/"
-	if err := c.Check(address); err != nil {
+	if err := c.CheckURL(address); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {

@@ -13,7 +13,7 @@ type guard struct {
 	allow []netip.Prefix
 }
 
-func newGuard(allow []netip.Prefix) guard {
+func newAddressGuard(allow []netip.Prefix) guard {
 	g := guard{}
 	for _, p := range allow {
 		g.allow = append(g.allow, p.Masked())
@@ -21,29 +21,29 @@ func newGuard(allow []netip.Prefix) guard {
 	return g
 }
 
-// allowed reports whether the operator allowed the network of an address.
-func (g guard) allowed(a netip.Addr) bool {
-	a, ok := reached(a)
+// allowsAddress reports whether the operator allowed the network of an address.
+func (g guard) allowsAddress(a netip.Addr) bool {
+	a, ok := deliveryAddress(a)
 	return ok && slices.ContainsFunc(g.allow, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// reachable reports whether an address is public or allowed.
-func (g guard) reachable(a netip.Addr) bool {
-	if g.allowed(a) {
+// isReachable reports whether an address is public or allowed.
+func (g guard) isReachable(a netip.Addr) bool {
+	if g.allowsAddress(a) {
 		return true
 	}
-	a, ok := reached(a)
-	return ok && public(a)
+	a, ok := deliveryAddress(a)
+	return ok && isPublicAddress(a)
 }
 
 // nat64 is the well-known prefix of RFC 6052: the last four bytes are the IPv4
 // address that is reached.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// reached returns the address to which packets for a are delivered, which is the IPv4
+// deliveryAddress returns the address to which packets for a are delivered, which is the IPv4
 // address in an IPv6 address that embeds one. It is false for an address with a zone and
 // for the zero address.
-func reached(a netip.Addr) (netip.Addr, bool) {
+func deliveryAddress(a netip.Addr) (netip.Addr, bool) {
 	if !a.IsValid() || a.Zone() != "" {
 		return a, false
 	}
@@ -58,7 +58,7 @@ func reached(a netip.Addr) (netip.Addr, bool) {
 // addresses (RFC 6890 and later). Public IPv6 addresses are in 2000::/3.
 var (
 	globalUnicast6 = netip.MustParsePrefix("2000::/3")
-	special        = prefixes(
+	special        = parsePrefixes(
 		"0.0.0.0/8",       // this network
 		"10.0.0.0/8",      // private
 		"100.64.0.0/10",   // behind carriers' NAT
@@ -81,7 +81,7 @@ var (
 	)
 )
 
-func prefixes(texts ...string) []netip.Prefix {
+func parsePrefixes(texts ...string) []netip.Prefix {
 	all := make([]netip.Prefix, len(texts))
 	for i, t := range texts {
 		all[i] = netip.MustParsePrefix(t)
@@ -89,15 +89,15 @@ func prefixes(texts ...string) []netip.Prefix {
 	return all
 }
 
-func public(a netip.Addr) bool {
+func isPublicAddress(a netip.Addr) bool {
 	if a.Is6() && !globalUnicast6.Contains(a) {
 		return false
 	}
 	return !slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// control checks the address of a connection before it is made.
-func control(may func(netip.Addr) bool) func(context.Context, string, string, syscall.RawConn) error {
+// checkConnection checks the address of a connection before it is made.
+func checkConnection(may func(netip.Addr) bool) func(context.Context, string, string, syscall.RawConn) error {
 	return func(_ context.Context, network, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil || network != "tcp4" && network != "tcp6" || !may(to.Addr()) {

@@ -6,7 +6,7 @@ import (
 )
 
 func TestPublicAddresses(t *testing.T) {
-	g := newGuard(nil)
+	g := newAddressGuard(nil)
 	for address, want := range map[string]bool{
 		"8.8.8.8": true, "1.1.1.1": true, "100.63.255.255": true, "100.128.0.0": true, "172.15.255.255": true, "172.32.0.0": true,
 		"11.0.0.0": true, "126.255.255.255": true, "128.0.0.0": true, "169.253.0.1": true, "192.167.1.1": true, "192.0.1.1": true,
@@ -26,29 +26,29 @@ func TestPublicAddresses(t *testing.T) {
 		"::ffff:127.0.0.1": false, "::ffff:10.0.0.1": false, "::ffff:169.254.169.254": false, "::ffff:7f00:1": false,
 		"64:ff9b::127.0.0.1": false, "64:ff9b::10.0.0.1": false, "64:ff9b::a9fe:a9fe": false, "64:ff9b:1::8.8.8.8": false,
 	} {
-		if got := g.reachable(netip.MustParseAddr(address)); got != want {
+		if got := g.isReachable(netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s: got %v, want %v", address, got, want)
 		}
-		if g.allowed(netip.MustParseAddr(address)) {
+		if g.allowsAddress(netip.MustParseAddr(address)) {
 			t.Errorf("%s is allowed by nobody", address)
 		}
 	}
-	if g.reachable(netip.Addr{}) {
+	if g.isReachable(netip.Addr{}) {
 		t.Error("no address at all")
 	}
 }
 
 func TestAllowedNetworks(t *testing.T) {
-	g := newGuard([]netip.Prefix{netip.MustParsePrefix("10.1.2.3/16"), netip.MustParsePrefix("fd00::/64")})
+	g := newAddressGuard([]netip.Prefix{netip.MustParsePrefix("10.1.2.3/16"), netip.MustParsePrefix("fd00::/64")})
 	for address, want := range map[string]bool{
 		"10.1.0.0": true, "10.1.255.255": true, "::ffff:10.1.0.1": true, "64:ff9b::10.1.0.1": true, "fd00::1": true,
 		"10.0.255.255": false, "10.2.0.0": false, "fd00:0:0:1::1": false, "fd00::1%eth0": false, "8.8.8.8": false,
 	} {
 		a := netip.MustParseAddr(address)
-		if got := g.allowed(a); got != want {
+		if got := g.allowsAddress(a); got != want {
 			t.Errorf("%s: got %v, want %v", address, got, want)
 		}
-		if got := g.reachable(a); got != (want || address == "8.8.8.8") {
+		if got := g.isReachable(a); got != (want || address == "8.8.8.8") {
 			t.Errorf("%s reachable: got %v", address, got)
 		}
 	}

@@ -33,7 +33,7 @@ type conn struct {
 	reads, writes deadline
 }
 
-func newConn(c net.Conn, l *Listener) *conn {
+func newAcceptedConn(c net.Conn, l *Listener) *conn {
 	accepted := &conn{
 		Conn: c, listener: l,
 		reads: deadline{tell: c.SetReadDeadline, grace: grace}, writes: deadline{tell: c.SetWriteDeadline, grace: grace},
@@ -46,7 +46,7 @@ func newConn(c net.Conn, l *Listener) *conn {
 // Read implements net.Conn. Headers that do not arrive in time get an answer, and so do
 // headers that were cut off because the connection had to make room.
 func (c *conn) Read(p []byte) (int, error) {
-	n, err := c.readBelow(p)
+	n, err := c.readByDeadline(p)
 	switch {
 	case n > 0 && c.idle.Load() != 0:
 		c.beginRequest(n)
@@ -56,24 +56,24 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readBelow reads by the deadline, whether or not the bytes belong to a request.
-func (c *conn) readBelow(p []byte) (n int, err error) {
-	err = c.reads.beginCall()
+// readByDeadline reads by the deadline, whether or not the bytes belong to a request.
+func (c *conn) readByDeadline(p []byte) (n int, err error) {
+	err = c.reads.beginWaitingCall()
 	for again := err == nil; again; {
 		n, err = c.Conn.Read(p)
-		err, again = c.reads.endCall(n, err)
+		err, again = c.reads.endWaitingCall(n, err)
 	}
 	return n, err
 }
 
 // Write implements net.Conn.
 func (c *conn) Write(p []byte) (done int, err error) {
-	err = c.writes.beginCall()
+	err = c.writes.beginWaitingCall()
 	for again := err == nil; again; {
 		var n int
 		n, err = c.Conn.Write(p[done:])
 		done += n
-		err, again = c.writes.endCall(done, err)
+		err, again = c.writes.endWaitingCall(done, err)
 	}
 	return done, err
 }
@@ -103,7 +103,7 @@ func (c *conn) answerCutHeaders(err error) error {
 
 // writeLast writes the last answer of a connection, in a short time.
 func (c *conn) writeLast(status, header, body string) {
-	_ = c.writes.setFinal(time.Now().Add(grace))
+	_ = c.writes.setFinalDeadline(time.Now().Add(grace))
 	const answer = "HTTP/1.1 %s\r\nContent-Type: application/json\r\n%sConnection: close\r\nContent-Length: %d\r\n\r\n%s"
 	_, _ = fmt.Fprintf(c, answer, status, header, len(body), body)
 }
@@ -144,7 +144,7 @@ func (c *conn) CloseWrite() error {
 		c.endReading()
 	}
 	_ = c.reads.setDeadline(time.Now().Add(lingerTime))
-	_, _ = io.CopyN(io.Discard, readerFunc(c.readBelow), lingerBytes)
+	_, _ = io.CopyN(io.Discard, readerFunc(c.readByDeadline), lingerBytes)
 	return err
 }
 

@@ -29,15 +29,15 @@ func WithContext(parent context.Context, at time.Time) *Context {
 
 type contextKey struct{}
 
-// Of returns the Context that ctx is or was derived from, nil without one.
-func Of(ctx context.Context) *Context {
+// ContextOf returns the Context that ctx is or was derived from, nil without one.
+func ContextOf(ctx context.Context) *Context {
 	c, _ := ctx.Value(contextKey{}).(*Context)
 	return c
 }
 
-// Detached returns a context that ends at the deadline of ctx, if there is one, but not
+// DetachedContext returns a context that ends at the deadline of ctx, if there is one, but not
 // when the client goes. Use it for work whose outcome matters without the client.
-func Detached(ctx context.Context) (context.Context, context.CancelFunc) {
+func DetachedContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	at, bounded := ctx.Deadline()
 	if !bounded {
 		return context.WithCancel(context.WithoutCancel(ctx))
@@ -95,7 +95,7 @@ func (c *Context) Done() <-chan struct{} {
 		return c.done
 	}
 	c.timer = time.AfterFunc(time.Until(c.at), c.endAtDeadline)
-	c.stopParent = context.AfterFunc(c.Context, func() { c.endWith(c.Context.Err()) })
+	c.stopParent = context.AfterFunc(c.Context, func() { c.endWithError(c.Context.Err()) })
 	return c.done
 }
 
@@ -107,7 +107,7 @@ func (c *Context) endAtDeadline() {
 	passed := c.hasPassed()
 	c.mu.Unlock()
 	if passed { // otherwise Resume sets the timer
-		c.endWith(context.DeadlineExceeded)
+		c.endWithError(context.DeadlineExceeded)
 	}
 }
 
@@ -123,7 +123,7 @@ func (c *Context) Err() error {
 		err = context.DeadlineExceeded
 	}
 	if err != nil {
-		c.endWith(err)
+		c.endWithError(err)
 	}
 	return err
 }
@@ -150,9 +150,9 @@ func (c *Context) AfterFunc(f func()) (stop func() bool) {
 }
 
 // Release ends the context and stops its timer.
-func (c *Context) Release() { c.endWith(context.Canceled) }
+func (c *Context) Release() { c.endWithError(context.Canceled) }
 
-func (c *Context) endWith(err error) {
+func (c *Context) endWithError(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {

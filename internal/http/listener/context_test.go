@@ -61,7 +61,7 @@ func TestContextEnds(t *testing.T) {
 					if got := below.Err(); !errors.Is(got, test.want) {
 						t.Errorf("made from it: got %v, want %v", got, test.want)
 					}
-					if listener.Of(below) != c {
+					if listener.ContextOf(below) != c {
 						t.Error("it is not found from the context made from it")
 					}
 				})
@@ -82,7 +82,7 @@ func TestDetached(t *testing.T) {
 		parent, client := context.WithCancel(t.Context())
 		c := listener.WithContext(parent, time.Now().Add(time.Second))
 		defer c.Release()
-		on, cancel := listener.Detached(c)
+		on, cancel := listener.DetachedContext(c)
 		defer cancel()
 		client()
 		if err := on.Err(); err != nil {
@@ -93,7 +93,7 @@ func TestDetached(t *testing.T) {
 		if err := on.Err(); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want DeadlineExceeded", err)
 		}
-		free, cancelFree := listener.Detached(parent)
+		free, cancelFree := listener.DetachedContext(parent)
 		if free.Err() != nil {
 			t.Error("without a deadline it does not end")
 		}

@@ -40,8 +40,8 @@ func (d *deadline) setDeadline(t time.Time) error {
 	return d.moveDeadline(t)
 }
 
-// setFinal is setDeadline without an extension.
-func (d *deadline) setFinal(t time.Time) error {
+// setFinalDeadline is setDeadline without an extension.
+func (d *deadline) setFinalDeadline(t time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.extended = true
@@ -79,9 +79,9 @@ func (d *deadline) extendOnce() bool {
 	return true
 }
 
-// beginCall comes before a call. After an error, for example a time-out because the
+// beginWaitingCall comes before a call. After an error, for example a time-out because the
 // deadline has passed, there is no call and no endCall.
-func (d *deadline) beginCall() error {
+func (d *deadline) beginWaitingCall() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.endsTooLate() {
@@ -96,9 +96,9 @@ func (d *deadline) beginCall() error {
 	return nil
 }
 
-// endCall comes after a call that moved n bytes in all and ended with err. With again
+// endWaitingCall comes after a call that moved n bytes in all and ended with err. With again
 // the call was ended before its deadline and is made once more.
-func (d *deadline) endCall(n int, err error) (_ error, again bool) {
+func (d *deadline) endWaitingCall(n int, err error) (_ error, again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) && (!d.hasPassed() || n == 0 && d.extendOnce()) {

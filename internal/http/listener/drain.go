@@ -27,7 +27,7 @@ func (l *Listener) Drain(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	l.endIdle()
+	l.endIdleConns()
 	select {
 	case <-l.empty:
 		return nil
@@ -43,7 +43,7 @@ func (l *Listener) beginDraining() {
 	l.released.Broadcast()
 }
 
-func (l *Listener) endIdle() {
+func (l *Listener) endIdleConns() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.open {

@@ -5,7 +5,7 @@ import "net"
 // NewStrictConn returns a connection as in the middle of a request, whose deadlines are
 // not extended.
 func NewStrictConn(c net.Conn) net.Conn {
-	strict := newConn(c, NewListener(nil, 0))
+	strict := newAcceptedConn(c, NewListener(nil, 0))
 	strict.unused.Store(false)
 	strict.idle.Store(0)
 	strict.reads.grace, strict.writes.grace = 0, 0

@@ -101,7 +101,7 @@ func (l *Listener) admitConn(c net.Conn) *conn {
 		delete(l.open, oldest)
 		l.evicted++
 	}
-	admitted := newConn(c, l)
+	admitted := newAcceptedConn(c, l)
 	l.open[admitted] = struct{}{}
 	l.mu.Unlock()
 	if oldest != nil {
@@ -127,7 +127,7 @@ const maxRefusals = 64
 // refuseConn answers 503 and closes the connection. It waits a moment until the client
 // has read the answer, but not for more than maxRefusals clients at a time.
 func (l *Listener) refuseConn(c net.Conn) {
-	refused := newConn(c, l)
+	refused := newAcceptedConn(c, l)
 	refused.leaving.Store(true)
 	_ = refused.answerCutHeaders(io.EOF)
 	select {

@@ -124,7 +124,7 @@ func (p *Provisioner) CreateOrganization(ctx context.Context, r Request) (*Resul
 	if p.Ledgers.SlugTaken(f.Slug, origin) { // by one that the store may have lost
 		return nil, fault.New(fault.Conflict, "slug is taken")
 	}
-	ctx, cancel := listener.Detached(ctx)
+	ctx, cancel := listener.DetachedContext(ctx)
 	defer cancel()
 	records, err := p.Organizations.FoundOrganization(ctx, f)
 	if err != nil {

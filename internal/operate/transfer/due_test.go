@@ -17,7 +17,7 @@ import (
 // receiver notes where it was called.
 type receiver chan string
 
-func (receiver) Check(string) error { return nil }
+func (receiver) CheckURL(string) error { return nil }
 
 func (r receiver) Post(_ context.Context, address string, _ http.Header, _ []byte) (egress.Answer, error) {
 	r <- address

@@ -15,7 +15,7 @@ import (
 // A 5xx is about this log and not about the witness, because some witnesses answer 500
 // to an unknown log. It is not retried within the submission.
 func (a *submission) classifyAnswer(ctx context.Context, answer egress.Answer) (outcome, bool) {
-	wait := retryafter.Of(answer.Header, a.w.Clock())
+	wait := retryafter.ParseHeader(answer.Header, a.w.Clock())
 	told := failureCause{status: answer.Status}
 	switch answer.Status {
 	case http.StatusOK:

@@ -104,7 +104,7 @@ func (a *submission) submitOnce(ctx context.Context) (outcome, bool) {
 
 // classifyCallError returns the outcome of a call without an answer.
 func (a *submission) classifyCallError(err error) (outcome, bool) {
-	class := egress.ClassOf(err)
+	class := egress.ClassifyError(err)
 	a.w.metrics.countUnanswered(a.endpoint.breaker.label, class)
 	a.w.Logger.Debug("witness not reached", "witness", a.endpoint.displayName(), "err", err)
 	if class == egress.ClassTooLarge {
