@@ -4,9 +4,11 @@ package admission
 const maxUnused = 64
 
 func (q *FairQueue) addTenant(t Tenant) *tenantQueue {
-	o := new(tenantQueue)
+	var o *tenantQueue
 	if last := len(q.unused) - 1; last >= 0 {
 		o, q.unused = q.unused[last], q.unused[:last]
+	} else {
+		o = new(tenantQueue)
 	}
 	o.tenant = t
 	q.tenants[t] = o

@@ -48,7 +48,8 @@ func ClassifyError(err error) Class {
 
 func isTimeout(err error) bool {
 	var n net.Error
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &n) && n.Timeout()
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.As(err, &n) && n.Timeout()
 }
 
 func isTLSFailure(err error) bool {

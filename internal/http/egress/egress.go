@@ -138,7 +138,9 @@ func (c *Client) Get(ctx context.Context, address string, header http.Header) (A
 	return c.sendRequest(ctx, http.MethodGet, address, header, nil)
 }
 
-func (c *Client) sendRequest(ctx context.Context, method, address string, header http.Header, body []byte) (Answer, error) {
+func (c *Client) sendRequest(
+	ctx context.Context, method, address string, header http.Header, body []byte,
+) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))

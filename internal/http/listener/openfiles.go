@@ -38,8 +38,8 @@ func ShareOpenFiles(limit, wanted int, embedded bool) (Shares, error) {
 	}
 	left := limit - ownFiles - store
 	if left < fewestConnections {
-		return Shares{}, fmt.Errorf("the process may have %d files open, %d are needed: raise the limit (ulimit -n, LimitNOFILE=)",
-			limit, ownFiles+store+fewestConnections)
+		const message = "the process may have %d files open, %d are needed: raise the limit (ulimit -n, LimitNOFILE=)"
+		return Shares{}, fmt.Errorf(message, limit, ownFiles+store+fewestConnections)
 	}
 	if wanted > 0 && 3*withSpare(wanted) <= left {
 		return Shares{wanted, wanted, wanted}, nil

@@ -1,0 +1,127 @@
+package admission_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/http/admission"
+)
+
+// step is a call that notes its steps.
+type step struct {
+	tenant admission.Tenant
+	err    error // of Identify
+	handle func() error
+	steps  []string
+}
+
+func (s *step) Identify() (admission.Tenant, error) {
+	s.steps = append(s.steps, "identify")
+	return s.tenant, s.err
+}
+
+func (s *step) Handle() error {
+	s.steps = append(s.steps, "handle")
+	if s.handle == nil {
+		return nil
+	}
+	return s.handle()
+}
+
+func (s *step) Send() error {
+	s.steps = append(s.steps, "send")
+	return nil
+}
+
+// What happens to a request, in its order; a limit that is full refuses it.
+func TestServe(t *testing.T) {
+	for _, anonymous := range []bool{false, true} {
+		limit := admission.NewLimit(1, 1)
+		class := &admission.Class{Control: admission.New(1), Limit: limit, MaxBody: 100, Anonymous: anonymous}
+		serve := func(s *step) error {
+			return class.Serve(httptest.NewRequest(http.MethodPost, "/", strings.NewReader("body")), s)
+		}
+		ok := &step{tenant: of(red), handle: func() error {
+			if limit.WeightInUse() != 1 {
+				t.Error("handled without the limit")
+			}
+			return nil
+		}}
+		if err := serve(ok); err != nil || strings.Join(ok.steps, " ") != "identify handle send" {
+			t.Errorf("anonymous %v: got %v, %v", anonymous, ok.steps, err)
+		}
+		unknown := &step{err: errors.New("unknown")}
+		if err := serve(unknown); !errors.Is(err, unknown.err) || len(unknown.steps) != 1 {
+			t.Errorf("anonymous %v: got %v, %v", anonymous, unknown.steps, err)
+		}
+		failed := errors.New("failed")
+		if err := serve(&step{tenant: of(red), handle: func() error { return failed }}); !errors.Is(err, failed) {
+			t.Errorf("anonymous %v: got %v", anonymous, err)
+		}
+		held := of(red).ID
+		if anonymous {
+			held = 0
+		}
+		if err := limit.Acquire(held, 1); err != nil {
+			t.Fatalf("anonymous %v: the limit was not released: %v", anonymous, err)
+		}
+		if err := serve(&step{tenant: of(red)}); !fault.Is(err, fault.Overloaded) {
+			t.Errorf("anonymous %v: got %v, want overloaded", anonymous, err)
+		}
+	}
+}
+
+// A light body is read before its request has a slot, a heavy one in the slot.
+func TestServeReadsBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, length := range []int{10, 100 << 10} {
+			control := admission.New(1)
+			class := &admission.Class{Control: control, Limit: admission.NewLimit(10, 10), MaxBody: 1 << 20}
+			if err := control.Slots.Acquire(t.Context(), of(blue), 1); err != nil {
+				t.Fatal(err)
+			}
+			if err := control.Slots.Acquire(t.Context(), of(red), 100); err != nil { // the whole share
+				t.Fatal(err)
+			}
+			body := &countedReader{Reader: strings.NewReader(strings.Repeat("x", length))}
+			r := httptest.NewRequest(http.MethodPost, "/", body)
+			r.ContentLength = int64(length)
+			done := false
+			go func() {
+				_ = class.Serve(r, &step{tenant: of(red), handle: func() error {
+					_, err := io.ReadAll(r.Body)
+					done = true
+					return err
+				}})
+			}()
+			time.Sleep(time.Millisecond)
+			if light := length < 64<<10; done || (body.n > 0) != light {
+				t.Errorf("%d bytes: done %v, %d bytes read before the slot", length, done, body.n)
+			}
+			control.Slots.Release(of(red), 100)
+			synctest.Wait()
+			if !done || body.n != length {
+				t.Errorf("%d bytes: done %v, %d bytes read with the slot", length, done, body.n)
+			}
+			time.Sleep(time.Second) // stalls are looked for no more
+		}
+	})
+}
+
+type countedReader struct {
+	io.Reader
+	n int
+}
+
+func (r *countedReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.n += n
+	return n, err
+}
