@@ -29,7 +29,11 @@
 //   - Nothing is kept of a tenant without work under way, or a second after its last refusal.
 package admission
 
-import "github.com/agentledger/agentledger/id"
+import (
+	"sync"
+
+	"github.com/agentledger/agentledger/id"
+)
 
 // Tenant is a party that shares the server with others: the senders and the people of an
 // organization, or the anonymous readers of its public log. Readers are a tenant of
@@ -48,6 +52,7 @@ type Control struct {
 	Slots      *FairQueue // of requests, from their body to their answer
 	Processors *FairQueue // of work that does nothing but compute
 	contention *contention
+	unused     sync.Pool // of slots
 
 	// readWeight is the weight of a request that does nothing but compute: with
 	// contention, one processor stays free of each tenant's.

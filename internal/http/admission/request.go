@@ -46,10 +46,19 @@ type Sender interface{ Send() error }
 // is the request of the call; its Body is replaced. Serve returns the error of the step
 // that failed, fault.Overloaded when the limit is reached. Floods of errors are delayed.
 func (c *Class) Serve(r *http.Request, call Call) error {
-	s := &slot{queue: c.Control.Slots}
+	s, _ := c.Control.unused.Get().(*slot)
+	if s == nil {
+		s = new(slot)
+	}
+	s.queue = c.Control.Slots
 	err := c.handleAndSend(r, call, s)
+	t := s.tenant.ID
+	if !s.hasBody { // otherwise the request's body may still use it
+		*s = slot{}
+		c.Control.unused.Put(s)
+	}
 	if err != nil && c.Pacer != nil {
-		c.Pacer.DelayRefusal(r.Context(), s.tenant.ID)
+		c.Pacer.DelayRefusal(r.Context(), t)
 	}
 	return err
 }
@@ -113,6 +122,7 @@ func (c *Class) handleInSlot(r *http.Request, call Call, s *slot) error {
 		}
 	}
 	if hasBody {
+		s.hasBody = true
 		r.Body = &slotBody{ReadCloser: r.Body, ctx: r.Context(), slot: s}
 	}
 	if err := call.Handle(); s.lost == nil {

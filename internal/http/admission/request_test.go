@@ -101,7 +101,7 @@ func TestServeReadsBodies(t *testing.T) {
 					return err
 				}})
 			}()
-			time.Sleep(time.Millisecond)
+			synctest.Wait()
 			if light := length < 64<<10; done || (body.n > 0) != light {
 				t.Errorf("%d bytes: done %v, %d bytes read before the slot", length, done, body.n)
 			}

@@ -11,13 +11,14 @@ const clientTime = 20 * time.Millisecond
 
 // slot is the slot of one request in a FairQueue. One goroutine uses it at a time.
 type slot struct {
-	queue  *FairQueue
-	tenant Tenant
-	weight int
-	held   bool
-	waited bool  // the slot was not free at once
-	loan   *loan // nil while the slot is not lent
-	lost   error // why the slot could not be had again
+	queue   *FairQueue
+	tenant  Tenant
+	weight  int
+	held    bool
+	waited  bool  // the slot was not free at once
+	hasBody bool  // a slotBody uses it
+	loan    *loan // nil while the slot is not lent
+	lost    error // why the slot could not be had again
 }
 
 func (s *slot) acquireSlot(ctx context.Context) error {

@@ -70,7 +70,7 @@ func (w *world) organizations(policy string) *org.Orgs {
 	w.t.Helper()
 	orgs, err := org.New(org.Options{
 		Records: w.Store, Events: w.Notary, Ledgers: w.Ledgers, Clock: w.Clock,
-		Witnesses: Rules{Service: parsed(w.t, policy), Address: w.client.Check},
+		Witnesses: Rules{Service: parsed(w.t, policy), Address: w.client.CheckURL},
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -104,7 +104,7 @@ func (w *world) start(policy string, change ...func(*Options)) {
 	for _, c := range change {
 		c(&o)
 	}
-	if err := (Rules{Service: o.Service, Address: w.client.Check}).CheckService(); err != nil {
+	if err := (Rules{Service: o.Service, Address: w.client.CheckURL}).CheckService(); err != nil {
 		w.t.Fatal(err)
 	}
 	w.witnesses = New(o)
