@@ -36,7 +36,7 @@ func (c *call) Identify() (admission.Tenant, error) {
 
 // Handle implements admission.Call.
 func (c *call) Handle() (err error) {
-	c.answer, err = c.get(c.request)
+	c.answer, err = c.get(&c.request)
 	return err
 }
 

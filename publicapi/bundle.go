@@ -20,12 +20,12 @@ const (
 )
 
 // verify serves verify/:eventId: an event's bundle, or its tlog-proof.
-func (s *Server) verify(r request) (representation, error) {
+func (s *Server) verify(r *request) (representation, error) {
 	state, err := s.provableBySlug(r)
 	if err != nil {
 		return representation{}, err
 	}
-	q, err := parseQuery(r.Request)
+	q, err := r.parameters()
 	if err != nil {
 		return representation{}, err
 	}
@@ -84,7 +84,7 @@ func (s *Server) verifyBundle(ctx context.Context, state *log.State, b *verify.B
 }
 
 // wantedFormat returns the form that is asked for, in the query or by Accept.
-func wantedFormat(r request, q query) (string, error) {
+func wantedFormat(r *request, q *query) (string, error) {
 	switch format := q.textParameter("format"); format {
 	case formatProof, formatJSON:
 		return format, nil
@@ -99,7 +99,7 @@ func wantedFormat(r request, q query) (string, error) {
 
 // makeNewestBundle makes the bundle of an event that is in the log of a state, or in one
 // before it, unless the query names the log. It returns the state of that log.
-func (s *Server) makeNewestBundle(ctx context.Context, slug id.Slug, state *log.State, name string, q query) (*log.State, *verify.Bundle, error) {
+func (s *Server) makeNewestBundle(ctx context.Context, slug id.Slug, state *log.State, name string, q *query) (*log.State, *verify.Bundle, error) {
 	if !event.ValidEvent(name) {
 		return nil, nil, notFound()
 	}

@@ -12,18 +12,18 @@ import (
 
 // agentKeyDocument serves agents/:agentId/did: the did:key document of the
 // active key that was registered last.
-func (s *Server) agentKeyDocument(r request) (representation, error) {
+func (s *Server) agentKeyDocument(r *request) (representation, error) {
 	return s.agentDocument(r, newestKey, id.Agent(pathParameter(r.Request, "agent")))
 }
 
 // agentWebDocument serves agents/:agentId/did.json.
-func (s *Server) agentWebDocument(r request) (representation, error) {
+func (s *Server) agentWebDocument(r *request) (representation, error) {
 	return s.agentDocument(r, allKeys, id.Agent(pathParameter(r.Request, "agent")))
 }
 
 // didDocument serves did/:did. A did:web with a port holds an escape of its own
 // (%3A or %3a): it is also found when that was not escaped again for the path.
-func (s *Server) didDocument(r request) (representation, error) {
+func (s *Server) didDocument(r *request) (representation, error) {
 	name := pathParameter(r.Request, "did")
 	if public, err := did.ParseKey(name); err == nil {
 		return s.knownKeyDocument(r, public)
@@ -38,7 +38,7 @@ func (s *Server) didDocument(r request) (representation, error) {
 	return s.agentDocument(r, allKeys, agent)
 }
 
-func (s *Server) knownKeyDocument(r request, public [32]byte) (representation, error) {
+func (s *Server) knownKeyDocument(r *request, public [32]byte) (representation, error) {
 	refused := notFound()
 	for holder, err := range s.agents.KeyHolders(r.Context(), public) {
 		if err == nil {
@@ -56,7 +56,7 @@ func (s *Server) knownKeyDocument(r request, public [32]byte) (representation, e
 
 // agentDocument returns a document of an agent whose organization can be trusted to
 // know its keys.
-func (s *Server) agentDocument(r request, form documentForm, agent id.Agent) (representation, error) {
+func (s *Server) agentDocument(r *request, form documentForm, agent id.Agent) (representation, error) {
 	owner, err := s.agents.Owner(r.Context(), agent)
 	if err != nil {
 		return representation{}, err
@@ -90,7 +90,7 @@ func newestDocument(keys []did.Key) (did.Document, error) {
 
 // trustedState returns the state of an organization's ledger, or the error of
 // log.State.Trusted.
-func (s *Server) trustedState(r request, t id.Tenant) (*log.State, error) {
+func (s *Server) trustedState(r *request, t id.Tenant) (*log.State, error) {
 	state, err := s.ledgers.State(r.Context(), t)
 	if err != nil {
 		return nil, err

@@ -48,7 +48,7 @@ func newDocuments(room int64) *cache.Loading[documentName, documentBody] {
 
 // cachedDocument returns the document of a name in the form that Accept names. It is made by
 // find, once for concurrent requests.
-func (s *Server) cachedDocument(r request, name documentName, find func(context.Context) (did.Document, error)) (representation, error) {
+func (s *Server) cachedDocument(r *request, name documentName, find func(context.Context) (did.Document, error)) (representation, error) {
 	media := preferredMedia(r.Header["Accept"], did.MediaJSON, did.MediaDID, did.MediaDIDJSON, did.MediaDIDLDJSON, did.MediaResolution)
 	name.resolved = media == did.MediaResolution
 	name.agent = id.Agent(strings.Clone(string(name.agent))) // maybe a part of a whole request

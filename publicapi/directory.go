@@ -42,7 +42,7 @@ func (s *Server) directoryState(ctx context.Context) (*log.State, error) {
 }
 
 // nameDirectory serves directory.
-func (s *Server) nameDirectory(r request) (representation, error) {
+func (s *Server) nameDirectory(r *request) (representation, error) {
 	state, err := s.directoryState(r.Context())
 	if err != nil {
 		return representation{}, err
@@ -74,7 +74,7 @@ type directoryEvent struct {
 }
 
 // directoryEvents serves directory/events.
-func (s *Server) directoryEvents(r request) (representation, error) {
+func (s *Server) directoryEvents(r *request) (representation, error) {
 	state, err := s.directoryState(r.Context())
 	if err != nil {
 		return representation{}, err
@@ -82,7 +82,7 @@ func (s *Server) directoryEvents(r request) (representation, error) {
 	if err := state.Provable(); err != nil {
 		return representation{}, err
 	}
-	q, err := parseQuery(r.Request)
+	q, err := r.parameters()
 	if err != nil {
 		return representation{}, err
 	}

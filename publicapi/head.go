@@ -11,7 +11,7 @@ import (
 )
 
 // head serves transparency/head.
-func (s *Server) head(r request) (representation, error) {
+func (s *Server) head(r *request) (representation, error) {
 	state, err := s.bySlug(r)
 	if err != nil {
 		return representation{}, err

@@ -32,7 +32,7 @@ func (s *Server) findInLine(ctx context.Context, state *log.State, of func(*log.
 
 // findByOrigin returns the log of the line that a query names by its origin, the newest
 // when it names none.
-func (s *Server) findByOrigin(ctx context.Context, state *log.State, q query) (*log.State, error) {
+func (s *Server) findByOrigin(ctx context.Context, state *log.State, q *query) (*log.State, error) {
 	if !q.hasParameter("origin") {
 		return state, nil
 	}
@@ -42,7 +42,7 @@ func (s *Server) findByOrigin(ctx context.Context, state *log.State, q query) (*
 
 // findByNumber returns the log of the line that a path of tiles names: the first, or one
 // by its number from 2 on.
-func (s *Server) findByNumber(r request, state *log.State) (*log.State, error) {
+func (s *Server) findByNumber(r *request, state *log.State) (*log.State, error) {
 	want := 1
 	if text := chi.URLParam(r.Request, "number"); text != "" {
 		n, err := strconv.Atoi(text)
@@ -82,7 +82,7 @@ type succession struct {
 }
 
 // successor serves successor below a log's prefix, 404 while it has none.
-func (s *Server) successor(r request) (representation, error) {
+func (s *Server) successor(r *request) (representation, error) {
 	state, err := s.byID(r)
 	if err != nil {
 		return representation{}, err

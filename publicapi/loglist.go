@@ -19,7 +19,7 @@ const shortly = "public, max-age=60"
 
 // logList serves the C2SP tlog-list of all logs, as it was made: 404 when the operator
 // has not asked for one. Nothing is read from the store.
-func (s *Server) logList(r request) (representation, error) {
+func (s *Server) logList(r *request) (representation, error) {
 	if s.lists == nil {
 		return representation{}, notFound()
 	}

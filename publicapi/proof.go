@@ -11,7 +11,7 @@ import (
 )
 
 // inclusion serves transparency/inclusion.
-func (s *Server) inclusion(r request) (representation, error) {
+func (s *Server) inclusion(r *request) (representation, error) {
 	state, err := s.provableBySlug(r)
 	if err != nil {
 		return representation{}, err
@@ -28,8 +28,8 @@ func (s *Server) inclusion(r request) (representation, error) {
 }
 
 // wantedLeaf reads leaf and tree size of an inclusion proof: at < size <= state.Size().
-func (s *Server) wantedLeaf(r request, state *log.State) (at, size id.Index, err error) {
-	q, err := parseQuery(r.Request)
+func (s *Server) wantedLeaf(r *request, state *log.State) (at, size id.Index, err error) {
+	q, err := r.parameters()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -49,7 +49,7 @@ func (s *Server) wantedLeaf(r request, state *log.State) (at, size id.Index, err
 }
 
 // wantedIndex returns the one index that a query names, by itself or by event.
-func (s *Server) wantedIndex(ctx context.Context, state *log.State, q query) (id.Index, error) {
+func (s *Server) wantedIndex(ctx context.Context, state *log.State, q *query) (id.Index, error) {
 	if q.hasParameter("event_id") == q.hasParameter("log_index") {
 		return 0, fault.New(fault.Invalid, "Give either log_index or event_id")
 	}
@@ -64,7 +64,7 @@ func (s *Server) wantedIndex(ctx context.Context, state *log.State, q query) (id
 }
 
 // consistency serves transparency/consistency.
-func (s *Server) consistency(r request) (representation, error) {
+func (s *Server) consistency(r *request) (representation, error) {
 	state, err := s.provableBySlug(r)
 	if err != nil {
 		return representation{}, err
@@ -81,8 +81,8 @@ func (s *Server) consistency(r request) (representation, error) {
 }
 
 // wantedSizes reads the two sizes of a consistency proof: from <= to <= head.
-func wantedSizes(r request, head id.Index) (from, to id.Index, err error) {
-	q, err := parseQuery(r.Request)
+func wantedSizes(r *request, head id.Index) (from, to id.Index, err error) {
+	q, err := r.parameters()
 	if err != nil {
 		return 0, 0, err
 	}

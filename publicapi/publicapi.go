@@ -181,7 +181,7 @@ func (s *Server) Routes(r *edge.Router) {
 const slugPrefix = "/v1/public/orgs/"
 
 // getter returns what a request asks for.
-type getter func(request) (representation, error)
+type getter func(*request) (representation, error)
 
 // serve answers the requests of a route. Whatever is not there, the answer is the same.
 func (s *Server) serve(route *edge.Route[getter]) edge.Handler {

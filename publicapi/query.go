@@ -23,6 +23,7 @@ const fewParameters = 4
 
 type parameter struct{ name, value string }
 
+// parseQuery returns the parameters of a request.
 func parseQuery(r *http.Request) (query, error) {
 	if q, plain := plainQuery(r.URL.RawQuery); plain {
 		return q, q.checkRepeated()

@@ -25,11 +25,24 @@ func pathParameter(r *http.Request, name string) string {
 	return ""
 }
 
-// request is a request and the organization that its path names.
+// request is a request and the organization that its path names. Its query is parsed once.
 type request struct {
 	*http.Request
 	slug   id.Slug   // "" when none is named by it
 	tenant id.Tenant // id.Service when none is named
+
+	query      query // once parsed
+	queryError error
+	parsed     bool
+}
+
+// parameters returns the parameters of the query.
+func (r *request) parameters() (*query, error) {
+	if !r.parsed {
+		r.query, r.queryError = parseQuery(r.Request)
+		r.parsed = true
+	}
+	return &r.query, r.queryError
 }
 
 // slugOfPath returns the slug that the path of a request names, "" for none.
@@ -61,7 +74,7 @@ func (s *Server) find(r *request) (err error) {
 
 // bySlug returns the state of the ledger that the path names by a slug: the newest of
 // the organization, or the one whose origin the query gives.
-func (s *Server) bySlug(r request) (*log.State, error) {
+func (s *Server) bySlug(r *request) (*log.State, error) {
 	if r.tenant == id.Service { // a path with an empty slug
 		return nil, notFound()
 	}
@@ -69,7 +82,7 @@ func (s *Server) bySlug(r request) (*log.State, error) {
 	if err != nil || r.URL.RawQuery == "" {
 		return state, err
 	}
-	q, err := parseQuery(r.Request)
+	q, err := r.parameters()
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +91,7 @@ func (s *Server) bySlug(r request) (*log.State, error) {
 
 // byID returns the state of the ledger that the path names by organization id, and
 // from the second of a line on by its number.
-func (s *Server) byID(r request) (*log.State, error) {
+func (s *Server) byID(r *request) (*log.State, error) {
 	if r.tenant == id.Service {
 		return nil, notFound()
 	}
@@ -101,7 +114,7 @@ func (s *Server) tenantByID(r *http.Request) (id.Tenant, error) {
 }
 
 // provableBySlug is bySlug for answers that are made from entries or the tree.
-func (s *Server) provableBySlug(r request) (*log.State, error) {
+func (s *Server) provableBySlug(r *request) (*log.State, error) {
 	state, err := s.bySlug(r)
 	if err != nil {
 		return nil, err
@@ -110,7 +123,7 @@ func (s *Server) provableBySlug(r request) (*log.State, error) {
 }
 
 // provableByID is byID for tiles.
-func (s *Server) provableByID(r request) (*log.State, error) {
+func (s *Server) provableByID(r *request) (*log.State, error) {
 	state, err := s.byID(r)
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 const mediaBytes = "application/octet-stream"
 
 // logCheckpoint serves checkpoint below a log's prefix.
-func (s *Server) logCheckpoint(r request) (representation, error) {
+func (s *Server) logCheckpoint(r *request) (representation, error) {
 	state, err := s.byID(r)
 	if err != nil {
 		return representation{}, err
@@ -29,7 +29,7 @@ func (s *Server) logCheckpoint(r request) (representation, error) {
 func hasQuery(r *http.Request) bool { return r.URL.RawQuery != "" || r.URL.ForceQuery }
 
 // tile serves tile/<L>/<N>[.p/<W>].
-func (s *Server) tile(r request) (representation, error) {
+func (s *Server) tile(r *request) (representation, error) {
 	t, err := tlog.ParseTilePath("tile/" + chi.URLParam(r.Request, "*"))
 	if err != nil || hasQuery(r.Request) {
 		return representation{}, notFound()
@@ -49,7 +49,7 @@ func (s *Server) tile(r request) (representation, error) {
 }
 
 // entries serves tile/entries/<N>[.p/<W>].
-func (s *Server) entries(r request) (representation, error) {
+func (s *Server) entries(r *request) (representation, error) {
 	b, err := tlog.ParseBundlePath("tile/entries/" + chi.URLParam(r.Request, "*"))
 	if err != nil || hasQuery(r.Request) {
 		return representation{}, notFound()
@@ -65,7 +65,7 @@ func (s *Server) entries(r request) (representation, error) {
 }
 
 // encodedEntries returns an entry bundle in the coding that the client wants.
-func (s *Server) encodedEntries(r request, state *log.State, b tlog.Bundle) (representation, error) {
+func (s *Server) encodedEntries(r *request, state *log.State, b tlog.Bundle) (representation, error) {
 	compress, isFull := wantsGzip(r.Header["Accept-Encoding"]), b.Width == tlog.TileWidth
 	key := bundleKey{state.Identity().Tenant, b.Index}
 	if compress && isFull {
@@ -88,7 +88,7 @@ func (s *Server) encodedEntries(r request, state *log.State, b tlog.Bundle) (rep
 }
 
 // renderEntries renders an entry bundle from stored events.
-func (s *Server) renderEntries(r request, state *log.State, b tlog.Bundle) (content []byte, err error) {
+func (s *Server) renderEntries(r *request, state *log.State, b tlog.Bundle) (content []byte, err error) {
 	begin, count := id.Index(b.Index)*tlog.TileWidth, 0
 	var room [event.MaxEntryLen]byte
 	content = make([]byte, 0, int(b.Width)*(2+len(room)))

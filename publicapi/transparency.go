@@ -10,7 +10,7 @@ import (
 )
 
 // checkpoint serves transparency/checkpoint.
-func (s *Server) checkpoint(r request) (representation, error) {
+func (s *Server) checkpoint(r *request) (representation, error) {
 	state, err := s.bySlug(r)
 	if err != nil {
 		return representation{}, err
@@ -20,8 +20,8 @@ func (s *Server) checkpoint(r request) (representation, error) {
 
 // newestCheckpoint returns the newest checkpoint with its cosignatures. With cosigned=1 it
 // returns the newest checkpoint with a quorum of cosignatures.
-func (s *Server) newestCheckpoint(r request, state *log.State) (representation, error) {
-	q, err := parseQuery(r.Request)
+func (s *Server) newestCheckpoint(r *request, state *log.State) (representation, error) {
+	q, err := r.parameters()
 	if err != nil {
 		return representation{}, err
 	}
@@ -51,7 +51,7 @@ type publicKey struct {
 }
 
 // keys serves transparency/keys.
-func (s *Server) keys(r request) (representation, error) {
+func (s *Server) keys(r *request) (representation, error) {
 	state, err := s.bySlug(r)
 	if err != nil {
 		return representation{}, err
@@ -77,7 +77,7 @@ func (s *Server) keys(r request) (representation, error) {
 // policy serves transparency/policy, a C2SP tlog-policy: the log's keys and where
 // its tiles are, the witnesses that are asked, and the quorum. The
 // addresses of witnesses are left out: some are private, and verification needs none.
-func (s *Server) policy(r request) (representation, error) {
+func (s *Server) policy(r *request) (representation, error) {
 	state, err := s.bySlug(r)
 	if err != nil {
 		return representation{}, err
