@@ -10,16 +10,16 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// admit tells who asks, when the role of that person has a right.
-func (s *Server) admit(r *http.Request, right string) (*account.Session, error) {
+// admitPerson returns the session of a request if its role has a right.
+func (s *Server) admitPerson(r *http.Request, right string) (*account.Session, error) {
 	if err := s.crossOrigin.Check(r); err != nil {
 		return nil, fault.Wrap(fault.Forbidden, "Requests from other sites are not accepted", err)
 	}
-	who, err := s.session(r)
+	who, err := s.findSession(r)
 	if err != nil {
 		return nil, err
 	}
-	if who.Tenant == id.Service || !who.Role.Valid() || !mayUse(right, who.Role) {
+	if who.Tenant == id.Service || !who.Role.Valid() || !roleHasRight(right, who.Role) {
 		return nil, fault.New(fault.Forbidden, "Your role does not allow this")
 	}
 	return who, nil
@@ -27,7 +27,8 @@ func (s *Server) admit(r *http.Request, right string) (*account.Session, error) 
 
 // classOf returns how the requests of a route are admitted.
 func (s *Server) classOf(route *edge.Route[call]) *admission.Class {
-	return &admission.Class{Control: s.Control, Limit: s.limit, MaxBody: route.Body.Max, Computes: route.Method == http.MethodGet, Yields: true}
+	return &admission.Class{Control: s.Control, Limit: s.limit, MaxBody: route.Body.Max,
+		Computes: route.Method == http.MethodGet, Yields: true}
 }
 
 // exchange is one request of a person and its answer.
@@ -42,7 +43,7 @@ type exchange struct {
 
 // Identify implements admission.Call.
 func (e *exchange) Identify() (t admission.Tenant, err error) {
-	if e.who, err = e.server.admit(e.Request, e.right); err != nil {
+	if e.who, err = e.server.admitPerson(e.Request, e.right); err != nil {
 		return t, err
 	}
 	return admission.TenantOf(e.who.Tenant), nil
@@ -55,4 +56,4 @@ func (e *exchange) Handle() (err error) {
 }
 
 // Send implements admission.Sender.
-func (e *exchange) Send() error { return e.answer.write(e.w) }
+func (e *exchange) Send() error { return e.answer.writeAnswer(e.w) }

@@ -18,7 +18,8 @@ type agentView struct {
 }
 
 func describeAgent(a agent.Agent) agentView {
-	return agentView{AgentID: a.ID, DisplayName: a.DisplayName, CreatedAt: a.CreatedAt, CreatedBy: a.CreatedBy, Bridge: a.Bridge}
+	return agentView{AgentID: a.ID, DisplayName: a.DisplayName, CreatedAt: a.CreatedAt, CreatedBy: a.CreatedBy,
+		Bridge: a.Bridge}
 }
 
 type keyView struct {
@@ -81,7 +82,8 @@ func (s *Server) createAgent(r *request) (answer, error) {
 	if err := r.decodeBody(&wanted); err != nil {
 		return answer{}, err
 	}
-	made, credentials, err := s.Agents.CreateAgent(r.Context(), r.who.Tenant, string(r.who.Account), agent.Wanted{ID: wanted.AgentID, DisplayName: wanted.DisplayName})
+	made, credentials, err := s.Agents.CreateAgent(r.Context(), r.who.Tenant, string(r.who.Account),
+		agent.Wanted{ID: wanted.AgentID, DisplayName: wanted.DisplayName})
 	if err != nil {
 		return answer{}, err
 	}
@@ -99,7 +101,8 @@ func (s *Server) patchAgent(r *request) (answer, error) {
 	if err := r.decodeBody(&patch); err != nil {
 		return answer{}, err
 	}
-	changed, err := s.Agents.Change(r.Context(), r.who.Tenant, string(r.who.Account), agentOfPath(r), agent.Patch{DisplayName: patch.DisplayName, Bridge: patch.Bridge})
+	changed, err := s.Agents.Change(r.Context(), r.who.Tenant, string(r.who.Account), agentOfPath(r),
+		agent.Patch{DisplayName: patch.DisplayName, Bridge: patch.Bridge})
 	return answer{http.StatusOK, describeAgent(changed)}, err
 }
 
@@ -138,7 +141,8 @@ func (s *Server) retireAgentKey(r *request) (answer, error) {
 	if err := r.decodeOptionalBody(&struct{}{}); err != nil {
 		return answer{}, err
 	}
-	k, err := s.Agents.RetireKey(r.Context(), r.who.Tenant, string(r.who.Account), agentOfPath(r), id.Key(r.pathParameter("key")))
+	k, err := s.Agents.RetireKey(r.Context(), r.who.Tenant, string(r.who.Account), agentOfPath(r),
+		id.Key(r.pathParameter("key")))
 	return answer{http.StatusOK, describeAgentKey(k)}, err
 }
 
@@ -151,7 +155,8 @@ func (s *Server) revokeAgentKey(r *request) (answer, error) {
 		return answer{}, err
 	}
 	revocation := agent.Revocation{CompromisedFrom: body.CompromisedFrom, Reason: body.Reason}
-	k, err := s.Agents.RevokeKey(r.Context(), r.who.Tenant, string(r.who.Account), agentOfPath(r), id.Key(r.pathParameter("key")), revocation)
+	k, err := s.Agents.RevokeKey(r.Context(), r.who.Tenant, string(r.who.Account), agentOfPath(r),
+		id.Key(r.pathParameter("key")), revocation)
 	return answer{http.StatusOK, describeAgentKey(k)}, err
 }
 

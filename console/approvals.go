@@ -39,8 +39,9 @@ type approvalPolicyView struct {
 
 func describeApproval(a approval.Approval) approvalView {
 	return approvalView{
-		ApprovalID: a.ID, Status: a.Status, AgentID: a.Agent, ToolName: a.Tool, Payload: a.Payload, ActionDigest: a.ActionDigest,
-		TraceID: orNull(a.Trace), ActorPrincipal: orNull(a.Principal), IngestKeyID: a.IngestKeyID,
+		ApprovalID: a.ID, Status: a.Status, AgentID: a.Agent, ToolName: a.Tool, Payload: a.Payload,
+		ActionDigest: a.ActionDigest,
+		TraceID:      orNull(a.Trace), ActorPrincipal: orNull(a.Principal), IngestKeyID: a.IngestKeyID,
 		Policy: approvalPolicyView{a.PolicyID, a.PolicyVersion, a.PolicyDigest, a.RuleID, a.Reason},
 		Quorum: a.Quorum, Votes: append([]approval.Vote{}, a.Votes...),
 		CreatedAt: a.CreatedAt, ExpiresAt: a.ExpiresAt, EndedAt: orNull(a.EndedAt),
@@ -88,7 +89,8 @@ func (s *Server) voteOnApproval(r *request) (answer, error) {
 		return answer{}, err
 	}
 	after, err := s.Approvals.Vote(r.Context(), r.who.Tenant, approval.ID(r.pathParameter("approval")), approval.Ballot{
-		Account: r.who.Account, Email: r.who.Email, Vote: ballot.Vote, Comment: ballot.Comment, Action: ballot.ActionDigest,
+		Account: r.who.Account, Email: r.who.Email, Vote: ballot.Vote, Comment: ballot.Comment,
+		Action: ballot.ActionDigest,
 	})
 	if err != nil {
 		return answer{}, err

@@ -4,10 +4,9 @@
 // Invariants:
 //
 //   - Each call acts on the organization of the caller's session and on no other;
-//     what belongs to another one is 404, like what is not there at all.
+//     objects of another organization are 404, like objects that do not exist.
 //   - Every role reads; owner, admin and approver decide on approvals; owner and
-//     admin write. Who asks is settled before anything
-//     of the request's body is looked at.
+//     admin write. The session is checked before the body is read.
 //   - Of an inactive organization everything can be read and nothing changed, but
 //     that keys can be revoked.
 //   - A request that a browser makes for another site changes nothing.
@@ -43,8 +42,8 @@ import (
 // CookieName is the cookie that holds a session's token.
 const CookieName = "agentledger_session"
 
-// Sessions tells who is behind a session's token; fault.Unauthorized when there
-// is no such session, or not any more. What they say is at most a second old.
+// Sessions finds the session of a token; fault.Unauthorized when there is none, or when it
+// has ended. The session is at most one second old.
 type Sessions interface {
 	Session(ctx context.Context, token string) (*account.Session, error)
 }
@@ -137,5 +136,5 @@ func (s *Server) Routes(r *edge.Router) {
 	table.Add("GET", "/v1/console/organization/plan-usage", reads, none, s.answerPlanUsage)
 	table.Add("GET", "/v1/console/organization", reads, none, s.getOrganization)
 	table.Add("PATCH", "/v1/console/organization", writes, some, s.patchOrganization)
-	edge.Mount(r, edge.Surface[call]{Edge: s.Edge, Serve: s.serve}, table)
+	edge.Mount(r, edge.Surface[call]{Edge: s.Edge, Serve: s.serveRoute}, table)
 }

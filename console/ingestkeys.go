@@ -24,7 +24,8 @@ type ingestKeyView struct {
 
 func describeIngestKey(k org.IngestKey) ingestKeyView {
 	return ingestKeyView{
-		KeyID: k.ID, Name: k.Name, KeyPrefix: k.Prefix, Scopes: k.Scopes.Names(), Agents: slices.Concat([]id.Agent{}, k.Agents),
+		KeyID: k.ID, Name: k.Name, KeyPrefix: k.Prefix, Scopes: k.Scopes.Names(),
+		Agents:    slices.Concat([]id.Agent{}, k.Agents),
 		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, ExpiresAt: orNull(k.ExpiresAt), RevokedAt: orNull(k.RevokedAt),
 	}
 }
@@ -85,5 +86,6 @@ func (s *Server) createIngestKey(r *request) (answer, error) {
 }
 
 func (s *Server) revokeIngestKey(r *request) (answer, error) {
-	return answer{status: http.StatusNoContent}, s.Orgs.RevokeIngestKey(r.Context(), r.who.Tenant, string(r.who.Account), r.pathParameter("key"))
+	return answer{status: http.StatusNoContent},
+		s.Orgs.RevokeIngestKey(r.Context(), r.who.Tenant, string(r.who.Account), r.pathParameter("key"))
 }

@@ -55,7 +55,8 @@ func (s *Server) patchOrganization(r *request) (answer, error) {
 	if err := r.decodeBody(&body); err != nil {
 		return answer{}, err
 	}
-	patch := org.Patch{Disclosure: body.Disclosure, Name: body.Name, SelfReview: body.SelfReview, NoneOpen: s.Approvals.NoneOpen}
+	patch := org.Patch{Disclosure: body.Disclosure, Name: body.Name, SelfReview: body.SelfReview,
+		NoneOpen: s.Approvals.NoneOpen}
 	settings, err := s.Orgs.Change(r.Context(), r.who.Tenant, string(r.who.Account), patch)
 	if err != nil {
 		return answer{}, err

@@ -55,7 +55,8 @@ func (s *Server) answerPlanUsage(r *request) (answer, error) {
 
 func describePlanUsage(u org.Usage, agents, policies uint64) planUsageView {
 	return planUsageView{
-		Plan: u.Plan, EventsThisMonth: u.EventsThisMonth, EventsPerMonth: orNull(u.EventsPerMonth), Month: u.Month, ResetsAt: u.ResetsAt,
+		Plan: u.Plan, EventsThisMonth: u.EventsThisMonth, EventsPerMonth: orNull(u.EventsPerMonth), Month: u.Month,
+		ResetsAt: u.ResetsAt,
 		Limits: limitsView{
 			EventsPerMonth: limitInUse(u.EventsThisMonth, u.EventsPerMonth),
 			Agents:         limitInUse(agents, u.Limits.Agents),

@@ -52,7 +52,8 @@ type listedPolicyView struct {
 }
 
 func describeListedPolicy(l policystore.Listed) listedPolicyView {
-	view := listedPolicyView{PolicyID: l.PolicyID, Name: l.Name, Version: l.Version, State: l.State, UpdatedAt: l.UpdatedAt}
+	view := listedPolicyView{PolicyID: l.PolicyID, Name: l.Name, Version: l.Version, State: l.State,
+		UpdatedAt: l.UpdatedAt}
 	if l.Active != 0 {
 		view.ActiveVersion = &l.Active
 	}
@@ -72,7 +73,8 @@ func (s *Server) listPolicies(r *request) (answer, error) {
 		Policies []listedPolicyView `json:"policies"`
 		Next     *string            `json:"next"`
 	}
-	body.Policies, body.Next = cutPage(p, found, func(l policystore.Listed) string { return l.PolicyID }, describeListedPolicy)
+	body.Policies, body.Next = cutPage(p, found, func(l policystore.Listed) string { return l.PolicyID },
+		describeListedPolicy)
 	return answer{http.StatusOK, body}, nil
 }
 

@@ -15,7 +15,7 @@ import (
 // maxBody is the largest body, in bytes, of all calls but those with a policy.
 const maxBody = 64 << 10
 
-// request is a call of a person who may make it.
+// request is a call of a person with the right to it.
 type request struct {
 	*http.Request
 	who  *account.Session
@@ -81,7 +81,7 @@ func (r *request) parsePage() (page, error) {
 	return p, nil
 }
 
-// cutPage shows one page of what was found with one item more than the page holds,
+// cutPage shows one page of items that were found with one more than the page holds,
 // and returns the `after` of the next page, nil for the last one.
 func cutPage[T, S any](p page, found []T, name func(T) string, show func(T) S) (shown []S, next *string) {
 	if len(found) > p.limit {

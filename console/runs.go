@@ -41,10 +41,12 @@ func describeRun(r *workflow.Run) runView {
 	return runView{
 		RunID: r.ID, Status: r.Status, AgentID: r.Agent, TraceID: r.Trace, IngestKeyID: r.IngestKeyID,
 		Workflow:      flowView{r.Workflow.Name, orNull(r.Workflow.Version), orNull(r.Workflow.Tool)},
-		ExternalRunID: orNull(r.External), InputDigest: r.InputDigest, OutputDigest: r.Ending.OutputDigest, Error: orNull(r.Ending.Error),
+		ExternalRunID: orNull(r.External), InputDigest: r.InputDigest, OutputDigest: r.Ending.OutputDigest,
+		Error:     orNull(r.Ending.Error),
 		StartedAt: r.StartedAt, LastAt: r.LastAt, EndedAt: orNull(r.EndedAt),
-		StepsRecorded: r.Result.Recorded, StepsPlanned: r.Result.Planned, Gap: r.Result.Gap, EventsRecorded: r.Result.Events,
-		RunRoot: orNull(r.Result.Root),
+		StepsRecorded: r.Result.Recorded, StepsPlanned: r.Result.Planned, Gap: r.Result.Gap,
+		EventsRecorded: r.Result.Events,
+		RunRoot:        orNull(r.Result.Root),
 	}
 }
 
@@ -67,7 +69,8 @@ type runStepView struct {
 }
 
 func describeRunEvent(e workflow.Event) runEventView {
-	v := runEventView{EventID: e.Event, ActionKind: e.Kind, SequenceNum: e.Index.Sequence(), EventHash: e.Hash, ReceivedAt: e.ReceivedAt}
+	v := runEventView{EventID: e.Event, ActionKind: e.Kind, SequenceNum: e.Index.Sequence(), EventHash: e.Hash,
+		ReceivedAt: e.ReceivedAt}
 	if s := e.Step; s != nil {
 		v.runStepView = &runStepView{s.Key, s.Attempt, s.Status, orNull(s.Tool), e.Decision}
 	}
@@ -109,7 +112,8 @@ func (s *Server) answerRun(r *request) (answer, error) {
 			return answer{}, fault.New(fault.Invalid, "after must be a whole number from 0 to 2147483647")
 		}
 	}
-	run, events, next, err := s.Workflows.Find(r.Context(), r.who.Tenant, workflow.ID(r.pathParameter("run")), after, p.limit)
+	run, events, next, err := s.Workflows.Find(r.Context(), r.who.Tenant, workflow.ID(r.pathParameter("run")),
+		after, p.limit)
 	if err != nil {
 		return answer{}, err
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// answer is what a call says: a value for JSON, or nil for no content.
+// answer is the result of a call: a value for JSON, or nil for no content.
 type answer struct {
 	status int
 	body   any
 }
 
-// call answers a request of a person who may make it.
+// call answers the request of a person with the right to it.
 type call func(r *request) (answer, error)
 
 // The rights that calls need. mayUse says which roles have them.
@@ -26,21 +26,21 @@ const (
 	rightVote   = "vote"   // decide on approvals of an active organization
 )
 
-func mayUse(right string, role account.Role) bool {
+func roleHasRight(right string, role account.Role) bool {
 	switch right {
 	case rightRead:
 		return true
 	case rightVote:
 		return approval.MayVote(role)
 	}
-	return mayWrite(role)
+	return roleMayWrite(role)
 }
 
-// maySeeURLs tells who sees where the organization's receivers and witnesses are: who
-// may name them, because an address may hold a secret.
-func maySeeURLs(role account.Role) bool { return mayWrite(role) }
+// roleMaySeeURLs reports whether a role sees the addresses of the organization's receivers
+// and witnesses. It must have the right to change them, because an address may hold a secret.
+func roleMaySeeURLs(role account.Role) bool { return roleMayWrite(role) }
 
-func mayWrite(role account.Role) bool { return role == account.Owner || role == account.Admin }
+func roleMayWrite(role account.Role) bool { return role == account.Owner || role == account.Admin }
 
 // whileActive refuses a call, before its body is looked at, in an organization that
 // the operator has made inactive.
@@ -51,24 +51,26 @@ func (s *Server) whileActive(c call) call {
 			return answer{}, err
 		}
 		if !active {
-			return answer{}, fault.New(fault.Forbidden, "The organization is inactive: its console is read-only, but for revoking keys")
+			return answer{}, fault.New(fault.Forbidden,
+				"The organization is inactive: its console is read-only, but for revoking keys")
 		}
 		return c(r)
 	}
 }
 
-// serve takes the requests of a route through the load control.
-func (s *Server) serve(route *edge.Route[call]) edge.Handler {
+// serveRoute takes the requests of a route through the load control.
+func (s *Server) serveRoute(route *edge.Route[call]) edge.Handler {
 	right, handle, class := route.Permission.Right, route.Handler, s.classOf(route)
 	if right == rightWrite || right == rightVote {
 		handle = s.whileActive(handle)
 	}
 	return func(w http.ResponseWriter, r *http.Request) error {
-		return class.Serve(r, &exchange{request: request{Request: r, body: route.Body}, server: s, right: right, handle: handle, w: w})
+		return class.Serve(r, &exchange{request: request{Request: r, body: route.Body}, server: s, right: right,
+			handle: handle, w: w})
 	}
 }
 
-func (a answer) write(w http.ResponseWriter) error {
+func (a answer) writeAnswer(w http.ResponseWriter) error {
 	if a.body == nil {
 		edge.WriteNoContent(w)
 		return nil
@@ -76,8 +78,8 @@ func (a answer) write(w http.ResponseWriter) error {
 	return edge.WriteJSON(w, a.status, a.body)
 }
 
-// session returns who asks. Whatever is wrong with the cookie, the answer is the same.
-func (s *Server) session(r *http.Request) (*account.Session, error) {
+// findSession returns the session of a request. Every wrong cookie has the same answer.
+func (s *Server) findSession(r *http.Request) (*account.Session, error) {
 	cookie, err := r.Cookie(CookieName)
 	if err != nil {
 		return nil, errNoSession(err)

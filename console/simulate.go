@@ -77,7 +77,8 @@ func (q *simulation) checkMembers() error {
 }
 
 // explainInput explains the decision of the policy on the input.
-func (s *Server) explainInput(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy, q *simulation) (answer, error) {
+func (s *Server) explainInput(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy,
+	q *simulation) (answer, error) {
 	members := map[string]jsontext.Value{"input": q.Input}
 	if q.Now != nil {
 		members["now"] = q.Now
@@ -101,7 +102,8 @@ func (s *Server) explainInput(ctx context.Context, who *account.Session, v polic
 }
 
 // simulateEvents decides the newest events again by the policy.
-func (s *Server) simulateEvents(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy, last int) (answer, error) {
+func (s *Server) simulateEvents(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy,
+	last int) (answer, error) {
 	report, err := s.Rehearsals.SimulateEvents(ctx, who.Tenant, p, last)
 	if err != nil {
 		return answer{}, err

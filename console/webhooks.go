@@ -21,8 +21,9 @@ type deadLetterView struct {
 }
 
 func describeDeadLetter(d webhook.DeadLetter, role account.Role) deadLetterView {
-	v := deadLetterView{ID: d.ID, Type: d.Type, CreatedAt: d.CreatedAt, GivenUpAt: d.GivenUpAt, Tries: d.Tries, Trouble: d.Trouble}
-	if maySeeURLs(role) {
+	v := deadLetterView{ID: d.ID, Type: d.Type, CreatedAt: d.CreatedAt, GivenUpAt: d.GivenUpAt, Tries: d.Tries,
+		Trouble: d.Trouble}
+	if roleMaySeeURLs(role) {
 		v.URL = &d.URL
 	}
 	return v
@@ -48,9 +49,10 @@ func (s *Server) listWebhooks(r *request) (answer, error) {
 		Next        *string          `json:"next"`
 	}
 	body.PublicKey = orNull(key)
-	body.DeadLetters, body.Next = cutPage(p, found, func(d webhook.DeadLetter) string { return string(d.ID) }, func(d webhook.DeadLetter) deadLetterView {
-		return describeDeadLetter(d, r.who.Role)
-	})
+	body.DeadLetters, body.Next = cutPage(p, found, func(d webhook.DeadLetter) string { return string(d.ID) },
+		func(d webhook.DeadLetter) deadLetterView {
+			return describeDeadLetter(d, r.who.Role)
+		})
 	return answer{http.StatusOK, body}, nil
 }
 
@@ -58,5 +60,6 @@ func (s *Server) replayWebhook(r *request) (answer, error) {
 	if err := r.decodeOptionalBody(&struct{}{}); err != nil {
 		return answer{}, err
 	}
-	return answer{status: http.StatusNoContent}, s.Outbox.Replay(r.Context(), r.who.Tenant, webhook.ID(r.pathParameter("webhook")))
+	return answer{status: http.StatusNoContent},
+		s.Outbox.Replay(r.Context(), r.who.Tenant, webhook.ID(r.pathParameter("webhook")))
 }

@@ -73,7 +73,8 @@ func (s *Server) answerWitnesses(r *request) (answer, error) {
 	}
 	v := witnessesView{
 		Fail: failureModeName(standing.FailClosed), InForce: withoutURLs(standing.Policy).Text(),
-		Newest: describeCosigned(standing.Newest), Quorum: describeCosigned(standing.Quorum), Witnesses: []witnessViewOne{},
+		Newest: describeCosigned(standing.Newest), Quorum: describeCosigned(standing.Quorum),
+		Witnesses: []witnessViewOne{},
 	}
 	if v.Policy, err = shownPolicy(own.Policy, r.who.Role); err != nil {
 		return answer{}, err
@@ -93,7 +94,7 @@ func shownPolicy(policy string, role account.Role) (*string, error) {
 	if policy == "" {
 		return nil, nil
 	}
-	if !maySeeURLs(role) {
+	if !roleMaySeeURLs(role) {
 		parsed, err := trust.Parse([]byte(policy))
 		if err != nil {
 			return nil, fmt.Errorf("show witnesses: %w", err)
@@ -143,7 +144,8 @@ func (s *Server) putWitnesses(r *request) (answer, error) {
 		}
 		wanted.FailClosed = *body.Fail == failClosed
 	}
-	if _, err := s.Orgs.Change(r.Context(), r.who.Tenant, string(r.who.Account), org.Patch{Witnessing: &wanted}); err != nil {
+	if _, err := s.Orgs.Change(r.Context(), r.who.Tenant, string(r.who.Account),
+		org.Patch{Witnessing: &wanted}); err != nil {
 		return answer{}, err
 	}
 	return s.answerWitnesses(r)

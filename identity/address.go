@@ -7,8 +7,8 @@ import (
 )
 
 // AddressOf returns an Options.Address that takes the last address in a header,
-// which is the one that the nearest proxy has seen; what comes before it in the
-// header is the client's own word. Where the header holds no address, and for the
+// which is the one that the nearest proxy has seen. Earlier addresses in the
+// header are claims of the client. Where the header holds no address, and for the
 // name "", the address is the peer's.
 func AddressOf(header string) func(*http.Request) netip.Addr {
 	return func(r *http.Request) netip.Addr {

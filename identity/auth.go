@@ -95,7 +95,8 @@ func (s *Server) chooseOrganization(ctx context.Context, who account.ID, wished 
 }
 
 // chooseMembership returns the one of places that is wished, or by default; 403 when there is none.
-func (s *Server) chooseMembership(ctx context.Context, places []account.Membership, wished id.Organization) (account.Membership, error) {
+func (s *Server) chooseMembership(ctx context.Context, places []account.Membership,
+	wished id.Organization) (account.Membership, error) {
 	at := min(0, len(places)-1) // members first
 	if wished != (id.Organization{}) {
 		t, err := s.Organizations.ByID(ctx, wished)
@@ -125,7 +126,8 @@ func (s *Server) describeSession(ctx context.Context, session *account.Session) 
 		if err != nil {
 			return nil, err
 		}
-		a.Organizations[i] = shownOrganization{OrganizationID: summary.ID, Slug: summary.Slug, Name: summary.Name, Role: m.Role, Offered: m.Offered}
+		a.Organizations[i] = shownOrganization{OrganizationID: summary.ID, Slug: summary.Slug, Name: summary.Name,
+			Role: m.Role, Offered: m.Offered}
 		if m.Tenant == session.Tenant {
 			a.Organization = a.Organizations[i]
 		}

@@ -69,5 +69,6 @@ func (s *Server) correctClock(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return edge.WriteJSON(w, http.StatusOK, correctedClock{Newest: c.Newest, Received: c.Received, Sequence: c.Index.Sequence()})
+	return edge.WriteJSON(w, http.StatusOK,
+		correctedClock{Newest: c.Newest, Received: c.Received, Sequence: c.Index.Sequence()})
 }

@@ -33,12 +33,14 @@ type secretAttempts struct {
 
 func newSecretAttempts(now func() time.Time, r prometheus.Registerer) *secretAttempts {
 	calls := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "agentledger_platform_calls_total", Help: "Platform calls by their secret: accepted, refused (a wrong one), limited (too many wrong ones from the network).",
+		Name: "agentledger_platform_calls_total",
+		Help: "Platform calls by their secret: accepted, refused (a wrong one), limited (too many wrong ones from the network).",
 	}, []string{"result"})
 	r.MustRegister(calls)
 	return &secretAttempts{
 		now: now, networks: ratelimit.New(ratelimit.Limit{Burst: guessBurst, Every: guessEvery, Tracked: guessTracked}),
-		accepted: calls.WithLabelValues("accepted"), refused: calls.WithLabelValues("refused"), limited: calls.WithLabelValues("limited"),
+		accepted: calls.WithLabelValues("accepted"), refused: calls.WithLabelValues("refused"),
+		limited: calls.WithLabelValues("limited"),
 	}
 }
 
@@ -52,7 +54,8 @@ func (g *secretAttempts) checkAttempt(from netip.Addr, isRight bool) error {
 	now := g.now()
 	if wait := g.networks.Wait(network, now); wait > 0 {
 		g.limited.Inc()
-		return &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", Message: "Too many wrong platform secrets, try again later", RetryAfter: wait}
+		return &fault.Error{Kind: fault.RateLimited, Code: "rate_limited",
+			Message: "Too many wrong platform secrets, try again later", RetryAfter: wait}
 	}
 	if !isRight {
 		g.refused.Inc()

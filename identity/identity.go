@@ -143,7 +143,8 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("identity: public URL: %w", err)
 	}
-	s := &Server{Options: o, secret: sha256.Sum256([]byte(o.PlatformSecret)), secure: u.Scheme == "https", origin: http.NewCrossOriginProtection()}
+	s := &Server{Options: o, secret: sha256.Sum256([]byte(o.PlatformSecret)), secure: u.Scheme == "https",
+		origin: http.NewCrossOriginProtection()}
 	if err := s.origin.AddTrustedOrigin(u.Scheme + "://" + strings.ToLower(u.Host)); err != nil {
 		return nil, fmt.Errorf("identity: public URL: %w", err)
 	}
@@ -222,7 +223,8 @@ func (s *Server) checkSecret(r *http.Request) error {
 	from := s.Address(r)
 	err := s.secretAttempts.checkAttempt(from, subtle.ConstantTimeCompare(given[:], s.secret[:]) == 1)
 	if err != nil {
-		s.attemptLog.Warn("platform secret refused", "network", ratelimit.NetworkOf(from), "limited", fault.Is(err, fault.RateLimited))
+		s.attemptLog.Warn("platform secret refused", "network", ratelimit.NetworkOf(from), "limited",
+			fault.Is(err, fault.RateLimited))
 	}
 	return err
 }

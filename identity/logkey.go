@@ -32,7 +32,8 @@ func (s *Server) retireLogKey(w http.ResponseWriter, r *request) error {
 
 // changeLogKey makes one step of a rotation. The request has no body. The step goes on
 // when the client disconnects, because its outcome would be unknown otherwise.
-func (s *Server) changeLogKey(w http.ResponseWriter, r *request, status int, change func(context.Context, id.Tenant, string) (log.LogKey, error)) error {
+func (s *Server) changeLogKey(w http.ResponseWriter, r *request, status int,
+	change func(context.Context, id.Tenant, string) (log.LogKey, error)) error {
 	tenant, err := s.findOrganization(r)
 	if err != nil {
 		return err

@@ -48,7 +48,8 @@ func (s *Server) createOrganization(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	made, err := s.Provisioner.CreateOrganization(r.Context(), provision.Request{
-		Name: body.Name, Slug: body.Slug, Plan: body.Plan, Organization: body.OrganizationID, Disclosure: body.Disclosure,
+		Name: body.Name, Slug: body.Slug, Plan: body.Plan, Organization: body.OrganizationID,
+		Disclosure: body.Disclosure,
 		AdminEmail: body.AdminEmail, AdminPassword: body.AdminPassword,
 	})
 	if err != nil {
@@ -57,7 +58,8 @@ func (s *Server) createOrganization(w http.ResponseWriter, r *request) error {
 	identity := made.State.Identity()
 	return edge.WriteJSON(w, http.StatusCreated, madeOrganization{
 		OrganizationID: identity.Organization, Slug: made.Slug, Origin: identity.Origin,
-		LogKey: made.State.VerifierKey().String(), MembershipID: made.Membership.ID, Account: made.Account(), Agent: made.Agent,
+		LogKey: made.State.VerifierKey().String(), MembershipID: made.Membership.ID, Account: made.Account(),
+		Agent:     made.Agent,
 		IngestKey: shownIngestKey{KeyID: made.IngestKey.ID, Secret: made.Token.Reveal()},
 	})
 }
@@ -94,7 +96,8 @@ func (c *organizationChange) patchSettings() org.Patch {
 	}
 	p.Limits = map[org.Limit]*uint64{}
 	for name, n := range map[org.Limit]nullable[uint64]{
-		org.AgentsLimit: c.Limits.Agents, org.IngestKeysLimit: c.Limits.IngestKeys, org.PoliciesLimit: c.Limits.Policies,
+		org.AgentsLimit: c.Limits.Agents, org.IngestKeysLimit: c.Limits.IngestKeys,
+		org.PoliciesLimit:       c.Limits.Policies,
 		org.PolicyVersionsLimit: c.Limits.PolicyVersions, org.StatementsPerMinute: c.Limits.StatementsPerMinute,
 	} {
 		if n.given {
@@ -124,7 +127,8 @@ func describeLimits(s *org.Settings) limits {
 	}
 	return limits{
 		EventsPerMonth: s.EventsPerMonth, Agents: own(org.AgentsLimit), IngestKeys: own(org.IngestKeysLimit),
-		Policies: own(org.PoliciesLimit), PolicyVersions: own(org.PolicyVersionsLimit), StatementsPerMinute: own(org.StatementsPerMinute),
+		Policies: own(org.PoliciesLimit), PolicyVersions: own(org.PolicyVersionsLimit),
+		StatementsPerMinute: own(org.StatementsPerMinute),
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
-// serve takes the requests of a route through the load control.
-func (s *Server) serve(route *edge.Route[handler]) edge.Handler {
-	scope, class := wantScope(route.Permission.Right), s.classOf(route)
+// serveRoute takes the requests of a route through the load control.
+func (s *Server) serveRoute(route *edge.Route[handler]) edge.Handler {
+	scope, class := newWantedScope(route.Permission.Right), s.classOf(route)
 	polls := *class
 	polls.Limit = s.polls
 	return func(w http.ResponseWriter, r *http.Request) error {
@@ -39,7 +39,7 @@ func (s *Server) classOf(route *edge.Route[handler]) *admission.Class {
 type call struct {
 	server *Server
 	route  *edge.Route[handler]
-	scope  wanted
+	scope  wantedScope
 	w      http.ResponseWriter
 	r      *http.Request
 	caller caller
@@ -47,8 +47,8 @@ type call struct {
 
 // Identify implements admission.Call.
 func (c *call) Identify() (t admission.Tenant, err error) {
-	c.caller, err = c.server.enter(c.r, c.scope)
-	return admission.TenantOf(c.caller.knownTenant()), err
+	c.caller, err = c.server.authenticate(c.r, c.scope)
+	return admission.TenantOf(c.caller.tenantOrService()), err
 }
 
 // Handle implements admission.Call.
@@ -62,11 +62,11 @@ func (c *call) Handle() (err error) {
 	return c.route.Handler(c.w, c.r, c.caller, body)
 }
 
-// tenant returns the tenant whose processors the request takes.
-func (c caller) tenant() admission.Tenant { return admission.TenantOf(c.Tenant) }
+// admissionTenant returns the tenant whose processors the request takes.
+func (c caller) admissionTenant() admission.Tenant { return admission.TenantOf(c.Tenant) }
 
-// knownTenant returns the organization of the caller, id.Service for an unknown caller.
-func (c caller) knownTenant() id.Tenant {
+// tenantOrService returns the organization of the caller, id.Service for an unknown caller.
+func (c caller) tenantOrService() id.Tenant {
 	if c.Caller == nil {
 		return id.Service
 	}

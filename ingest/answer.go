@@ -19,9 +19,9 @@ type answer struct {
 	body   []byte // one JSON object, or a line for each
 }
 
-func (a answer) write(w http.ResponseWriter) { a.writeAs(w, edge.MediaJSON) }
+func (a answer) writeJSON(w http.ResponseWriter) { a.writeMedia(w, edge.MediaJSON) }
 
-func (a answer) writeAs(w http.ResponseWriter, mediaType string) {
+func (a answer) writeMedia(w http.ResponseWriter, mediaType string) {
 	h := w.Header()
 	values := [...]string{mediaType, "no-store", "nosniff"} // in one piece of memory
 	h["Content-Type"] = values[0:1:1]
@@ -31,17 +31,17 @@ func (a answer) writeAs(w http.ResponseWriter, mediaType string) {
 	_, _ = w.Write(a.body) // a client that is gone reads nothing
 }
 
-// answer renders the answer to a request with one event.
-func (in *intake) answer() answer {
+// renderAnswer renders the answer to a request with one event.
+func (in *incomingEvent) renderAnswer() answer {
 	room := 64 + len(in.envelope.EventID)
 	if in.fate == created {
 		room = 512
 	}
 	b := in.appendMembers(append(make([]byte, 0, room), '{'))
-	return answer{in.status(), append(b, '}')}
+	return answer{in.httpStatus(), append(b, '}')}
 }
 
-func (in *intake) status() int {
+func (in *incomingEvent) httpStatus() int {
 	switch in.fate {
 	case created:
 		return http.StatusCreated
@@ -53,7 +53,7 @@ func (in *intake) status() int {
 
 // appendMembers appends the members of the answer for an event that is in the
 // ledger. The policy's decision is a member when it differs from the declared one.
-func (in *intake) appendMembers(b []byte) []byte {
+func (in *incomingEvent) appendMembers(b []byte) []byte {
 	b = jcs.AppendString(append(b, `"event_id":`...), string(in.envelope.EventID))
 	if in.fate == replayed {
 		return append(b, `,"status":"replayed"`...)
@@ -73,9 +73,9 @@ func (in *intake) appendMembers(b []byte) []byte {
 	return b
 }
 
-// decided answers an evaluation. Version and digest are those of a policy, so
+// renderDecision answers an evaluation. Version and digest are those of a policy, so
 // they are left out when none is active.
-func decided(o policy.Outcome, input id.Hash) answer {
+func renderDecision(o policy.Outcome, input id.Hash) answer {
 	b := append(make([]byte, 0, 512), `{"decision":`...)
 	b = jcs.AppendString(b, o.Decision.String())
 	b = jcs.AppendString(append(b, `,"policy_id":`...), o.PolicyID)
@@ -111,8 +111,8 @@ func appendObligations(b []byte, obligations []policy.Obligation) []byte {
 	return append(b, ']')
 }
 
-// withApproval adds an approval to the answer of an evaluation.
-func withApproval(a answer, asked approval.Approval) answer {
+// appendAskedApproval adds an approval to the answer of an evaluation.
+func appendAskedApproval(a answer, asked approval.Approval) answer {
 	b := append(a.body[:len(a.body)-1], `,"approval":`...)
 	return answer{a.status, append(appendApproval(b, asked), '}')}
 }

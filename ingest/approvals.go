@@ -24,18 +24,18 @@ const maxClaim = 4 << 10
 
 // postApproval serves POST /v1/ingest/approvals.
 func (s *Server) postApproval(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := version(w, r); err != nil {
+	if err := checkVersion(w, r); err != nil {
 		return err
 	}
 	q, err := parseQuestion(body)
 	if err != nil {
 		return err
 	}
-	in, err := q.input(c)
+	in, err := q.policyInput(c)
 	if err != nil {
 		return err
 	}
-	ask, err := q.ask(c, in)
+	ask, err := q.parseApprovalQuestion(c, in)
 	if err != nil {
 		return err
 	}
@@ -47,12 +47,12 @@ func (s *Server) postApproval(w http.ResponseWriter, r *http.Request, c caller, 
 	if made {
 		status = http.StatusCreated
 	}
-	answer{status, appendApproval(nil, asked)}.write(w)
+	answer{status, appendApproval(nil, asked)}.writeJSON(w)
 	return nil
 }
 
-// wanted returns the approval that an evaluation asks for, nil for none.
-func (q *question) wanted(c caller, in policy.Input) (*approval.Question, error) {
+// approvalQuestion returns the approval that an evaluation asks for, nil for none.
+func (q *question) approvalQuestion(c caller, in policy.Input) (*approval.Question, error) {
 	switch string(q.requestApproval) {
 	case "", "false":
 		return nil, nil
@@ -63,36 +63,37 @@ func (q *question) wanted(c caller, in policy.Input) (*approval.Question, error)
 	if !c.Scopes.Has(org.ScopeApprovals) {
 		return nil, fault.New(fault.Forbidden, "The ingest key does not have the scope "+org.ScopeApprovals.String())
 	}
-	ask, err := q.ask(c, in)
+	ask, err := q.parseApprovalQuestion(c, in)
 	return &ask, err
 }
 
-// ask checks the members that only approvals have.
-func (q *question) ask(c caller, in policy.Input) (approval.Question, error) {
+// parseApprovalQuestion checks the members that only approvals have.
+func (q *question) parseApprovalQuestion(c caller, in policy.Input) (approval.Question, error) {
 	ask := approval.Question{Agent: in.Agent, Tool: in.Tool, Payload: in.Payload, IngestKeyID: c.KeyID}
 	if q.trace != nil {
-		if ask.Trace = id.Trace(text(q.trace)); !event.ValidEvent(string(ask.Trace)) {
+		if ask.Trace = id.Trace(decodeText(q.trace)); !event.ValidEvent(string(ask.Trace)) {
 			return ask, fault.New(fault.Invalid, "trace_id must match [A-Za-z0-9._:-]{1,128}, not . or ..")
 		}
 	}
 	if q.principal != nil {
-		if ask.Principal = text(q.principal); !textcheck.Plain(ask.Principal, 1, 256) {
-			return ask, fault.New(fault.Invalid, "actor_principal must have 1 to 256 characters, none of them a control character")
+		if ask.Principal = decodeText(q.principal); !textcheck.Plain(ask.Principal, 1, 256) {
+			return ask, fault.New(fault.Invalid,
+				"actor_principal must have 1 to 256 characters, none of them a control character")
 		}
 	}
 	if q.callback != nil {
-		if ask.CallbackURL = text(q.callback); ask.CallbackURL == "" {
+		if ask.CallbackURL = decodeText(q.callback); ask.CallbackURL == "" {
 			return ask, fault.New(fault.Invalid, "callback_url must be a text")
 		}
 	}
 	return ask, nil
 }
 
-func approvalOf(r *http.Request) approval.ID { return approval.ID(chi.URLParam(r, "approval")) }
+func approvalOfPath(r *http.Request) approval.ID { return approval.ID(chi.URLParam(r, "approval")) }
 
 // consumeApproval serves POST /v1/ingest/approvals/:id/consume.
 func (s *Server) consumeApproval(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := version(w, r); err != nil {
+	if err := checkVersion(w, r); err != nil {
 		return err
 	}
 	var claim struct {
@@ -106,21 +107,21 @@ func (s *Server) consumeApproval(w http.ResponseWriter, r *http.Request, c calle
 	if err != nil || len(proof) != edkey.SignatureSize || len(claim.Proof) != base64.StdEncoding.EncodedLen(edkey.SignatureSize) {
 		return fault.New(fault.Invalid, "proof_b64 must be the base64 of 64 bytes")
 	}
-	note, err := s.approvals.Consume(r.Context(), c.Tenant, approvalOf(r), approval.Claim{
+	note, err := s.approvals.Consume(r.Context(), c.Tenant, approvalOfPath(r), approval.Claim{
 		IngestKeyID: c.KeyID, Action: claim.ActionDigest, Proof: proof,
 	})
 	if err != nil {
 		return err
 	}
 	b := jcs.AppendString([]byte(`{"status":"consumed","grant":`), note)
-	answer{http.StatusOK, append(b, '}')}.write(w)
+	answer{http.StatusOK, append(b, '}')}.writeJSON(w)
 	return nil
 }
 
 // cancelApproval serves POST /v1/ingest/approvals/:id/cancel, whose body may be
 // left out.
 func (s *Server) cancelApproval(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := version(w, r); err != nil {
+	if err := checkVersion(w, r); err != nil {
 		return err
 	}
 	if len(body) > 0 {
@@ -128,10 +129,10 @@ func (s *Server) cancelApproval(w http.ResponseWriter, r *http.Request, c caller
 			return err
 		}
 	}
-	if err := s.approvals.Cancel(r.Context(), c.Tenant, c.KeyID, approvalOf(r)); err != nil {
+	if err := s.approvals.Cancel(r.Context(), c.Tenant, c.KeyID, approvalOfPath(r)); err != nil {
 		return err
 	}
-	answer{http.StatusOK, []byte(`{"status":"cancelled"}`)}.write(w)
+	answer{http.StatusOK, []byte(`{"status":"cancelled"}`)}.writeJSON(w)
 	return nil
 }
 
@@ -142,11 +143,11 @@ func appendApproval(b []byte, a approval.Approval) []byte {
 	b = jcs.AppendString(append(b, `,"action_digest":`...), a.ActionDigest.String())
 	b = jcs.AppendString(append(b, `,"expires_at":`...), a.ExpiresAt.String())
 	b = strconv.AppendInt(append(b, `,"quorum":`...), int64(a.Quorum), 10)
-	b = strconv.AppendInt(append(b, `,"approvals":`...), int64(agreed(a)), 10)
+	b = strconv.AppendInt(append(b, `,"approvals":`...), int64(countApprovals(a)), 10)
 	return append(b, '}')
 }
 
-func agreed(a approval.Approval) (n int) {
+func countApprovals(a approval.Approval) (n int) {
 	for _, v := range a.Votes {
 		if v.Vote == approval.Approve {
 			n++

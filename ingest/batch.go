@@ -12,11 +12,11 @@ import (
 
 // postBatch serves POST /v1/ingest/events/batch.
 func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	lines, err := batchOf(w, r, body)
+	lines, err := splitBatch(w, r, body)
 	if err != nil {
 		return err
 	}
-	batch, err := s.take(r.Context(), c, lines)
+	batch, err := s.takeBatch(r.Context(), c, lines)
 	if err != nil {
 		return err
 	}
@@ -27,34 +27,34 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, c caller, bod
 	return nil
 }
 
-// take reads a batch and brings it into the ledger. It waits for room for all of its
+// takeBatch reads a batch and brings it into the ledger. It waits for room for all of its
 // lines once the first ones are read, so that none is refused by halves. With an error
-// nothing of it is stored, and nothing is on its way.
-func (s *Server) take(ctx context.Context, c caller, lines [][]byte) ([]intake, error) {
-	r := s.readLines(ctx, c, lines)
+// no line is stored, and no append is in flight.
+func (s *Server) takeBatch(ctx context.Context, c caller, lines [][]byte) ([]incomingEvent, error) {
+	r := s.startReading(ctx, c, lines)
 	defer func() { <-r.done }()
 	if len(r.portions) > 0 {
-		if err := r.await(ctx, &r.portions[0]); err != nil {
+		if err := r.awaitPortion(ctx, &r.portions[0]); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.lines.Acquire(ctx, c.tenant(), len(lines)+1); err != nil {
+	if err := s.lines.Acquire(ctx, c.admissionTenant(), len(lines)+1); err != nil {
 		return nil, err
 	}
-	defer s.lines.Release(c.tenant(), len(lines)+1)
+	defer s.lines.Release(c.admissionTenant(), len(lines)+1)
 	if err := s.settleLines(ctx, c, r); err != nil {
 		return r.batch, r.refuseOpen(err)
 	}
 	return r.batch, nil
 }
 
-// batchOf returns the lines of a body and checks the headers of its request.
-func batchOf(w http.ResponseWriter, r *http.Request, body []byte) ([][]byte, error) {
+// splitBatch returns the lines of a body and checks the headers of its request.
+func splitBatch(w http.ResponseWriter, r *http.Request, body []byte) ([][]byte, error) {
 	lines, err := splitLines(body)
 	if err != nil {
 		return nil, err
 	}
-	if err := version(w, r); err != nil {
+	if err := checkVersion(w, r); err != nil {
 		return nil, err
 	}
 	if len(r.Header["Idempotency-Key"]) > 0 {
@@ -64,7 +64,7 @@ func batchOf(w http.ResponseWriter, r *http.Request, body []byte) ([][]byte, err
 }
 
 // countRefused counts the refusals in an answer that is 200 as a whole.
-func (s *Server) countRefused(batch []intake) {
+func (s *Server) countRefused(batch []incomingEvent) {
 	for i := range batch {
 		if batch[i].fate == refused {
 			s.edge.Metrics.CountRefusal(batch[i].err)
@@ -72,8 +72,8 @@ func (s *Server) countRefused(batch []intake) {
 	}
 }
 
-func pointers(batch []intake) []*intake {
-	events := make([]*intake, len(batch))
+func pointersToAll(batch []incomingEvent) []*incomingEvent {
+	events := make([]*incomingEvent, len(batch))
 	for i := range batch {
 		events[i] = &batch[i]
 	}
@@ -84,10 +84,10 @@ func pointers(batch []intake) []*intake {
 const lineRoom = 256
 
 // writeLines answers with a line for each event, in their order.
-func writeLines(w http.ResponseWriter, requestID string, batch []intake) {
+func writeLines(w http.ResponseWriter, requestID string, batch []incomingEvent) {
 	b := make([]byte, 0, lineRoom*len(batch))
 	for i := range batch {
-		b = strconv.AppendInt(append(b, `{"status_code":`...), int64(batch[i].status()), 10)
+		b = strconv.AppendInt(append(b, `{"status_code":`...), int64(batch[i].httpStatus()), 10)
 		b = append(b, ',')
 		if batch[i].fate == refused {
 			b = appendError(b, batch[i].err, requestID)
@@ -97,7 +97,7 @@ func writeLines(w http.ResponseWriter, requestID string, batch []intake) {
 		b = append(b, "}\n"...)
 	}
 	w.Header()["Content-Length"] = []string{strconv.Itoa(len(b))}
-	answer{http.StatusOK, b}.writeAs(w, edge.MediaNDJSON)
+	answer{http.StatusOK, b}.writeMedia(w, edge.MediaNDJSON)
 }
 
 // appendError appends the members of an error answer.

@@ -19,15 +19,15 @@ type caller struct {
 	state *log.State
 }
 
-// wanted is the scope that the ingest key of a caller must have.
-type wanted struct {
+// wantedScope is the scope that the ingest key of a caller must have.
+type wantedScope struct {
 	scope        org.Scopes
 	name         string
 	unauthorized string // the answer to a caller without a valid key
 }
 
-// wantScope returns the scope that a route wants, by its name.
-func wantScope(name string) wanted {
+// newWantedScope returns the scope that a route wants, by its name.
+func newWantedScope(name string) wantedScope {
 	scope, err := org.ParseScopes([]string{name})
 	if err != nil {
 		panic("ingest: a route has no known scope: " + name)
@@ -36,14 +36,14 @@ func wantScope(name string) wanted {
 	if name == org.ScopeEvaluate.String() {
 		unauthorized = "Invalid ingest API key"
 	}
-	return wanted{scope, name, unauthorized}
+	return wantedScope{scope, name, unauthorized}
 }
 
-// enter authenticates the caller and checks that its key has the scope and that its
+// authenticate authenticates the caller and checks that its key has the scope and that its
 // organization is active. A known caller that is refused is returned without a state.
-func (s *Server) enter(r *http.Request, wants wanted) (caller, error) {
+func (s *Server) authenticate(r *http.Request, wants wantedScope) (caller, error) {
 	ctx := r.Context()
-	c, err := s.orgs.Authenticate(ctx, bearer(r.Header))
+	c, err := s.orgs.Authenticate(ctx, bearerToken(r.Header))
 	if fault.Is(err, fault.Unauthorized) {
 		return caller{}, fault.Wrap(fault.Unauthorized, wants.unauthorized, err)
 	}
@@ -57,14 +57,14 @@ func (s *Server) enter(r *http.Request, wants wanted) (caller, error) {
 	if err != nil {
 		return caller{Caller: c}, err
 	}
-	if _, err := s.active(ctx, state); err != nil {
+	if _, err := s.activeSettings(ctx, state); err != nil {
 		return caller{Caller: c}, err
 	}
 	return caller{Caller: c, state: state}, nil
 }
 
-// active returns the settings of an organization that takes events.
-func (s *Server) active(ctx context.Context, state *log.State) (*org.Settings, error) {
+// activeSettings returns the settings of an organization that takes events.
+func (s *Server) activeSettings(ctx context.Context, state *log.State) (*org.Settings, error) {
 	settings, err := s.orgs.Settings(ctx, state)
 	if err != nil {
 		return nil, err
@@ -75,16 +75,16 @@ func (s *Server) active(ctx context.Context, state *log.State) (*org.Settings, e
 	return settings, nil
 }
 
-// speaksFor refuses agents that the ingest key was not made for.
-func (c caller) speaksFor(a id.Agent) error {
+// checkAgent refuses agents that the ingest key was not made for.
+func (c caller) checkAgent(a id.Agent) error {
 	if len(c.Agents) > 0 && !slices.Contains(c.Agents, a) {
 		return fault.New(fault.Forbidden, "The ingest key is not for this agent")
 	}
 	return nil
 }
 
-// bearer returns the token of the one Authorization header, "" when there is none.
-func bearer(h http.Header) string {
+// bearerToken returns the token of the one Authorization header, "" when there is none.
+func bearerToken(h http.Header) string {
 	values := h["Authorization"]
 	if len(values) != 1 {
 		return ""

@@ -14,19 +14,19 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// What an evaluation takes an action to be when the request does not say.
+// Defaults of the members of an evaluation that are absent.
 const (
 	defaultActorType  = "agent"
 	defaultActionKind = "tool_call"
 )
 
-// evaluate serves POST /v1/ingest/policy/evaluate. It changes nothing, unless it is
+// evaluatePolicy serves POST /v1/ingest/policy/evaluate. It changes nothing, unless it is
 // to ask for an approval where one is needed.
-func (s *Server) evaluate(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := version(w, r); err != nil {
+func (s *Server) evaluatePolicy(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
+	if err := checkVersion(w, r); err != nil {
 		return err
 	}
-	a, ask, err := s.decision(r.Context(), c, body)
+	a, ask, err := s.decideQuestion(r.Context(), c, body)
 	if err != nil {
 		return err
 	}
@@ -35,28 +35,29 @@ func (s *Server) evaluate(w http.ResponseWriter, r *http.Request, c caller, body
 		if err != nil {
 			return err
 		}
-		a = withApproval(a, asked)
+		a = appendAskedApproval(a, asked)
 	}
-	a.write(w)
+	a.writeJSON(w)
 	return nil
 }
 
-// decision answers the question in body. ask is what to ask people for, nil when
-// nothing is.
-func (s *Server) decision(ctx context.Context, c caller, body []byte) (a answer, ask *approval.Question, err error) {
-	if err := s.control.Processors.Acquire(ctx, c.tenant(), 1); err != nil {
+// decideQuestion answers the question in body. ask is the approval to ask for, nil for
+// none.
+func (s *Server) decideQuestion(ctx context.Context, c caller, body []byte) (a answer, ask *approval.Question,
+	err error) {
+	if err := s.control.Processors.Acquire(ctx, c.admissionTenant(), 1); err != nil {
 		return answer{}, nil, err
 	}
-	defer s.control.Processors.Release(c.tenant(), 1)
+	defer s.control.Processors.Release(c.admissionTenant(), 1)
 	q, err := parseQuestion(body)
 	if err != nil {
 		return answer{}, nil, err
 	}
-	in, err := q.input(c)
+	in, err := q.policyInput(c)
 	if err != nil {
 		return answer{}, nil, err
 	}
-	if ask, err = q.wanted(c, in); err != nil {
+	if ask, err = q.approvalQuestion(c, in); err != nil {
 		return answer{}, nil, err
 	}
 	if err := s.ledgers.Timely(c.state); err != nil { // conditions and limits would be decided by a wrong time
@@ -76,7 +77,7 @@ func (s *Server) decision(ctx context.Context, c caller, body []byte) (a answer,
 	if out.Decision != id.AllowWithObligation {
 		ask = nil
 	}
-	return decided(out, policy.InputDigest(in)), ask, nil
+	return renderDecision(out, policy.InputDigest(in)), ask, nil
 }
 
 // question is the body of an evaluation: canonical JSON values, nil where absent.
@@ -122,9 +123,9 @@ func parseQuestion(body []byte) (q question, err error) {
 	return q, nil
 }
 
-// input checks a question of c, in the order that the interface gives.
-func (q *question) input(c caller) (in policy.Input, err error) {
-	organization, agent, tool := text(q.organization), text(q.agent), text(q.tool)
+// policyInput checks a question of c, in the order that the interface gives.
+func (q *question) policyInput(c caller) (in policy.Input, err error) {
+	organization, agent, tool := decodeText(q.organization), decodeText(q.agent), decodeText(q.tool)
 	if organization == "" || agent == "" || tool == "" {
 		return in, fault.New(fault.Invalid, "Missing organization_id, agent_id, or tool_name")
 	}
@@ -134,37 +135,38 @@ func (q *question) input(c caller) (in policy.Input, err error) {
 	if !event.ValidAgent(agent) {
 		return in, fault.New(fault.Invalid, "agent_id must match [A-Za-z0-9._-]{1,128}")
 	}
-	if err := c.speaksFor(id.Agent(agent)); err != nil {
+	if err := c.checkAgent(id.Agent(agent)); err != nil {
 		return in, err
 	}
 	if !event.ValidTool(tool) {
-		return in, fault.New(fault.Invalid, "tool_name must be segments of [A-Za-z0-9_:/-]+ with dots between them, at most 256 characters")
+		return in, fault.New(fault.Invalid,
+			"tool_name must be segments of [A-Za-z0-9_:/-]+ with dots between them, at most 256 characters")
 	}
 	in = policy.Input{Tool: id.Tool(tool), Agent: id.Agent(agent), Payload: q.payload}
 	if q.payload != nil && q.payload[0] != '{' {
 		return in, fault.New(fault.Invalid, "payload must be an object")
 	}
-	if in.ActorType, err = kind("actor_type", q.actorType, defaultActorType); err != nil {
+	if in.ActorType, err = parseKind("actor_type", q.actorType, defaultActorType); err != nil {
 		return in, err
 	}
-	in.ActionKind, err = kind("action_kind", q.actionKind, defaultActionKind)
+	in.ActionKind, err = parseKind("action_kind", q.actionKind, defaultActionKind)
 	return in, err
 }
 
-// text returns the text of a canonical JSON string, "" for anything else.
-func text(value []byte) string {
+// decodeText returns the text of a canonical JSON string, "" for anything else.
+func decodeText(value []byte) string {
 	var room [256]byte
 	b, _ := jcs.AppendDecoded(room[:0], value)
 	return string(b)
 }
 
-// kind reads an optional actor_type or action_kind, which are tokens that the
+// parseKind reads an optional actor_type or action_kind, which are tokens that the
 // server has not kept for itself.
-func kind(name string, value []byte, absent string) (string, error) {
+func parseKind(name string, value []byte, absent string) (string, error) {
 	if value == nil {
 		return absent, nil
 	}
-	s := text(value)
+	s := decodeText(value)
 	if !event.ValidKind(s) {
 		return "", fault.New(fault.Invalid, name+" must match [a-z][a-z0-9_]{0,63}")
 	}

@@ -6,22 +6,22 @@ import (
 
 // postEvent serves POST /v1/ingest/events.
 func (s *Server) postEvent(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := version(w, r); err != nil {
+	if err := checkVersion(w, r); err != nil {
 		return err
 	}
 	key, err := idempotencyKey(r.Header)
 	if err != nil {
 		return err
 	}
-	in := &intake{server: s, caller: c, idempotencyKey: key}
+	in := &incomingEvent{server: s, caller: c, idempotencyKey: key}
 	ctx, read := s.edge.Tracer.StartSpan(r.Context(), "read event")
-	in.read(ctx, body)
-	s.recall(ctx, c, in)
+	in.readEvent(ctx, body)
+	s.findReplays(ctx, c, in)
 	read.End()
-	s.settle(r.Context(), c, []*intake{in})
+	s.settleEvents(r.Context(), c, []*incomingEvent{in})
 	if in.fate == refused {
 		return in.err
 	}
-	in.answer().write(w)
+	in.renderAnswer().writeJSON(w)
 	return nil
 }

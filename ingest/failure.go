@@ -18,11 +18,11 @@ type failure struct {
 
 // failuresOf returns the failures of a batch: one for each text that its client
 // was told.
-func failuresOf(batch []intake) []failure {
+func failuresOf(batch []incomingEvent) []failure {
 	var found []failure
 	for i := range batch {
 		in := &batch[i]
-		if in.fate != refused || in.status() < http.StatusInternalServerError {
+		if in.fate != refused || in.httpStatus() < http.StatusInternalServerError {
 			continue
 		}
 		message := fault.Of(in.err).Message

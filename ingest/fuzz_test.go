@@ -49,7 +49,7 @@ func FuzzQuestion(f *testing.F) {
 		if err != nil {
 			return
 		}
-		in, err := q.input(caller{Caller: &org.Caller{}})
+		in, err := q.policyInput(caller{Caller: &org.Caller{}})
 		if err != nil {
 			return
 		}

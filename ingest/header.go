@@ -13,8 +13,8 @@ const Version = "2026-05-18"
 
 const versionHeader = "Service-Version"
 
-// version reads Service-Version and repeats it in the answer's header.
-func version(w http.ResponseWriter, r *http.Request) error {
+// checkVersion reads Service-Version and repeats it in the answer's header.
+func checkVersion(w http.ResponseWriter, r *http.Request) error {
 	values := r.Header[versionHeader]
 	if len(values) > 1 || len(values) == 1 && values[0] != Version {
 		return fault.New(fault.Invalid, "Service-Version is not known; known versions: "+Version)
@@ -35,16 +35,17 @@ func idempotencyKey(h http.Header) (string, error) {
 	}
 	key, ok := values[0], len(values) == 1
 	if ok && strings.HasPrefix(key, `"`) {
-		key, ok = unquote(key)
+		key, ok = unquoteString(key)
 	}
-	if !ok || !visible(key) {
-		return "", fault.New(fault.Invalid, "Idempotency-Key must be 1 to 255 visible ASCII characters, bare or as a quoted string")
+	if !ok || !validIdempotencyKey(key) {
+		return "", fault.New(fault.Invalid,
+			"Idempotency-Key must be 1 to 255 visible ASCII characters, bare or as a quoted string")
 	}
 	return key, nil
 }
 
-// unquote returns the value of an RFC 9651 section 3.3.3 string.
-func unquote(s string) (string, bool) {
+// unquoteString returns the value of an RFC 9651 section 3.3.3 string.
+func unquoteString(s string) (string, bool) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {
 		switch {
@@ -60,8 +61,8 @@ func unquote(s string) (string, bool) {
 	return "", false
 }
 
-// visible reports whether s is an Idempotency-Key.
-func visible(s string) bool {
+// validIdempotencyKey reports whether s is an Idempotency-Key.
+func validIdempotencyKey(s string) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] > '~' {
 			return false

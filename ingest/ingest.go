@@ -1,20 +1,19 @@
 // Package ingest is the HTTP surface of agents: it takes signed events, one or
-// many in a request, into the ledger of an organization, says what its policy
-// decides on a tool call, asks people for what needs their approval, and records
-// the runs of automation tools.
+// many in a request, into the ledger of an organization, evaluates its policy on a
+// tool call, asks people for approvals, and records the runs of automation tools.
 //
 // Invariants:
 //
 //   - The checks of a request have one order, and the first that fails gives the
 //     answer. Nothing of a refused request is stored.
-//   - A request that was taken before is answered from what is stored, whatever
-//     has changed since: key, clock, policy, cap.
-//   - What an event is judged by (activity of the organization, state of the key,
-//     policy, limits, cap, disclosure) is that of the ledger state it is appended to.
+//   - A request that was accepted before is answered from the store, even if key,
+//     clock, policy or cap have changed since.
+//   - An event is decided by the ledger state that it is appended to: activity of the
+//     organization, state of the key, policy, limits, cap, disclosure.
 //   - The declared decision is only ever tightened. A policy that can't be read
 //     refuses; it never allows.
-//   - Each event of a batch gets what it would have got alone, as far as the events
-//     before it allow, and those that land do so in the order of their lines.
+//   - Each event of a batch gets the answer that it would get alone after the events
+//     before it. Events are appended in the order of their lines.
 //   - However many batches there are, the reading of their lines takes no more
 //     goroutines than there are processors.
 //   - Work that takes processors goes in turns between organizations, and what is
@@ -43,7 +42,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// Ledgers is what the surface needs of package log.
+// Ledgers reads and appends events (package log).
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
 	Replays(ctx context.Context, t id.Tenant, asked []log.Asked) []log.Replay
@@ -53,7 +52,7 @@ type Ledgers interface {
 	policystore.Stored
 }
 
-// Organizations is what the surface needs of package org.
+// Organizations finds ingest keys and settings (package org).
 type Organizations interface {
 	Authenticate(ctx context.Context, token string) (*org.Caller, error)
 	Settings(ctx context.Context, s *log.State) (*org.Settings, error)
@@ -66,20 +65,25 @@ type Agents interface {
 	SigningKey(ctx context.Context, s *log.State, a id.Agent, k id.Key) (agent.Key, error)
 }
 
-// Approvals is what the surface needs of package approval.
+// Approvals are requests for the consent of people (package approval).
 type Approvals interface {
 	Ask(ctx context.Context, t id.Tenant, q approval.Question) (asked approval.Approval, made bool, err error)
-	Get(ctx context.Context, t id.Tenant, ingestKey string, name approval.ID, wait time.Duration) (approval.Approval, error)
+	Get(ctx context.Context, t id.Tenant, ingestKey string, name approval.ID,
+		wait time.Duration) (approval.Approval, error)
 	Consume(ctx context.Context, t id.Tenant, name approval.ID, claim approval.Claim) (grant string, err error)
 	Cancel(ctx context.Context, t id.Tenant, ingestKey string, name approval.ID) error
 }
 
-// Workflows is what the surface needs of package workflow.
+// Workflows are runs of automation tools (package workflow).
 type Workflows interface {
-	Start(ctx context.Context, t id.Tenant, b workflow.Beginning) (run workflow.Run, started workflow.Placed, made bool, err error)
-	Record(ctx context.Context, t id.Tenant, ingestKey string, name workflow.ID, steps []workflow.Step) ([]workflow.Recorded, error)
-	Complete(ctx context.Context, t id.Tenant, ingestKey string, name workflow.ID, e workflow.Ending) (workflow.Run, error)
-	Get(ctx context.Context, t id.Tenant, ingestKey string, name workflow.ID, after, limit int) (run workflow.Run, events []workflow.Event, next int, err error)
+	Start(ctx context.Context, t id.Tenant, b workflow.Beginning) (run workflow.Run, started workflow.Placed,
+		made bool, err error)
+	Record(ctx context.Context, t id.Tenant, ingestKey string, name workflow.ID,
+		steps []workflow.Step) ([]workflow.Recorded, error)
+	Complete(ctx context.Context, t id.Tenant, ingestKey string, name workflow.ID, e workflow.Ending) (workflow.Run,
+		error)
+	Get(ctx context.Context, t id.Tenant, ingestKey string, name workflow.ID, after, limit int) (run workflow.Run,
+		events []workflow.Event, next int, err error)
 }
 
 // Options configure New. The first seven are required.
@@ -186,14 +190,16 @@ const refusalDelay = time.Second
 func New(o Options) *Server {
 	o = o.withDefaults()
 	s := &Server{
-		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, rulebook: o.Rulebook, intents: policystore.NewIntents(o.Ledgers), approvals: o.Approvals, workflows: o.Workflows,
+		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, rulebook: o.Rulebook,
+		intents: policystore.NewIntents(o.Ledgers), approvals: o.Approvals, workflows: o.Workflows,
 		clock: o.Clock, maxBytes: o.MaxBytes, maxAhead: o.MaxAhead, maxAge: o.MaxAge,
 		control:     o.Control,
 		limit:       admission.NewLimit(o.MaxInFlight, o.MaxInFlightOrganization),
 		evaluations: admission.NewLimit(o.MaxInFlight, o.MaxInFlightOrganization),
-		polls:       admission.NewSharedLimit(o.MaxPolls, o.MaxPollsOrganization, "Too many polls wait; ask again later, or without wait", pollRetry),
-		lines:       admission.NewFairQueue(linesInQueue),
-		pacer:       admission.NewRefusalPacer(o.MaxRefusals, refusalDelay),
+		polls: admission.NewSharedLimit(o.MaxPolls, o.MaxPollsOrganization,
+			"Too many polls wait; ask again later, or without wait", pollRetry),
+		lines: admission.NewFairQueue(linesInQueue),
+		pacer: admission.NewRefusalPacer(o.MaxRefusals, refusalDelay),
 	}
 	s.metrics = newMetrics(o.Metrics, s.pacer, s.polls, s.limit, s.evaluations)
 	s.edge.Quiet = true
@@ -208,26 +214,27 @@ type handler func(w http.ResponseWriter, r *http.Request, c caller, body []byte)
 func (s *Server) Routes(r *edge.Router) {
 	event := edge.JSONBody(int64(s.maxBytes))
 	claim := edge.JSONBody(maxClaim)
-	approvals := permit(org.ScopeApprovals)
+	approvals := permitScope(org.ScopeApprovals)
 	var table edge.Table[handler]
-	table.Add("POST", "/v1/ingest/events", permit(org.ScopeEvents), event, s.postEvent, edge.InPlace)
-	table.Add("POST", "/v1/ingest/events/batch", permit(org.ScopeEvents), edge.LinesBody(maxBatchBytes), s.postBatch, edge.InPlace)
-	table.Add("POST", "/v1/ingest/policy/evaluate", permit(org.ScopeEvaluate), event, s.evaluate, edge.Fast)
+	table.Add("POST", "/v1/ingest/events", permitScope(org.ScopeEvents), event, s.postEvent, edge.InPlace)
+	table.Add("POST", "/v1/ingest/events/batch", permitScope(org.ScopeEvents), edge.LinesBody(maxBatchBytes),
+		s.postBatch, edge.InPlace)
+	table.Add("POST", "/v1/ingest/policy/evaluate", permitScope(org.ScopeEvaluate), event, s.evaluatePolicy, edge.Fast)
 	table.Add("POST", "/v1/ingest/approvals", approvals, event, s.postApproval)
-	table.Add("GET", "/v1/ingest/approvals/{approval}", approvals, edge.Body{}, s.getApproval, edge.LongPoll)
+	table.Add("GET", "/v1/ingest/approvals/{approval}", approvals, edge.Body{}, s.answerApproval, edge.LongPoll)
 	table.Add("POST", "/v1/ingest/approvals/{approval}/consume", approvals, claim, s.consumeApproval)
 	table.Add("POST", "/v1/ingest/approvals/{approval}/cancel", approvals, claim, s.cancelApproval)
-	workflows, run := permit(org.ScopeWorkflows), edge.JSONBody(maxRun)
+	workflows, run := permitScope(org.ScopeWorkflows), edge.JSONBody(maxRun)
 	for _, prefix := range []string{"/v1/ingest/workflows", "/workflows"} {
 		table.Add("POST", prefix+"/runs", workflows, run, s.postRun)
-		table.Add("GET", prefix+"/runs/{run}", workflows, edge.Body{}, s.getRun)
+		table.Add("GET", prefix+"/runs/{run}", workflows, edge.Body{}, s.answerRun)
 		table.Add("POST", prefix+"/runs/{run}/steps", workflows, edge.JSONBody(maxBatchBytes), s.postSteps)
 		table.Add("POST", prefix+"/runs/{run}/complete", workflows, run, s.completeRun)
 	}
-	edge.Mount(r, edge.Surface[handler]{Edge: &s.edge, Serve: s.serve, Wait: longestWait}, table)
+	edge.Mount(r, edge.Surface[handler]{Edge: &s.edge, Serve: s.serveRoute, Wait: longestWait}, table)
 }
 
-// permit returns the permission of routes of a scope.
-func permit(scope org.Scope) edge.Permission {
+// permitScope returns the permission of routes of a scope.
+func permitScope(scope org.Scope) edge.Permission {
 	return edge.Permission{Credential: edge.IngestKey, Right: scope.String()}
 }

@@ -14,20 +14,21 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// prepare is the log.Prepare of the event: all that depends on the ledger's
+// prepareAppend is the log.Prepare of the event: all that depends on the ledger's
 // configuration is decided here, under the state that the append is guarded by.
-func (in *intake) prepare(ctx context.Context, state *log.State) (log.Submission, error) {
+func (in *incomingEvent) prepareAppend(ctx context.Context, state *log.State) (log.Submission, error) {
 	s, e := in.server, in.envelope
-	if err := s.control.Processors.Acquire(ctx, in.caller.tenant(), 1); err != nil { // a batch has a thousand of these
+	if err := s.control.Processors.Acquire(ctx, in.caller.admissionTenant(),
+		1); err != nil { // a batch has a thousand of these
 		return log.Submission{}, err
 	}
-	defer s.control.Processors.Release(in.caller.tenant(), 1)
-	settings, err := s.active(ctx, state)
+	defer s.control.Processors.Release(in.caller.admissionTenant(), 1)
+	settings, err := s.activeSettings(ctx, state)
 	if err != nil {
 		return log.Submission{}, err
 	}
 	now := s.clock()
-	if err := s.checkNew(now, e); err != nil {
+	if err := s.checkNewEvent(now, e); err != nil {
 		return log.Submission{}, err
 	}
 	key, err := s.agents.SigningKey(ctx, state, e.AgentID, e.KeyID)
@@ -37,7 +38,7 @@ func (in *intake) prepare(ctx context.Context, state *log.State) (log.Submission
 	if err := checkActive(key.Status); err != nil {
 		return log.Submission{}, err
 	}
-	judged, err := in.judge(ctx, state, id.InstantOf(now))
+	judged, err := in.applyPolicy(ctx, state, id.InstantOf(now))
 	if err != nil {
 		return log.Submission{}, err
 	}
@@ -51,8 +52,8 @@ func (in *intake) prepare(ctx context.Context, state *log.State) (log.Submission
 	return log.Submission{Drafts: []log.Draft{log.NewDraft(state.Identity(), e, a)}}, nil
 }
 
-// checkNew applies what holds for an event that is not stored yet and for no other.
-func (s *Server) checkNew(now time.Time, e *event.Envelope) error {
+// checkNewEvent makes the checks of events that are not stored yet. Replays skip them.
+func (s *Server) checkNewEvent(now time.Time, e *event.Envelope) error {
 	if event.ReservedEvent(string(e.EventID)) {
 		return fault.New(fault.Invalid, "An event_id that begins with ledger_ or stp_ is reserved for the server")
 	}
@@ -80,9 +81,10 @@ func checkActive(status agent.Status) error {
 	return fault.New(fault.Invalid, "Signing key revoked")
 }
 
-// judge applies the active policy to an event that names a tool. A result takes the
+// applyPolicy applies the active policy to an event that names a tool. A result takes the
 // decision of its intent.
-func (in *intake) judge(ctx context.Context, state *log.State, now id.Instant) (policystore.Judgement, error) {
+func (in *incomingEvent) applyPolicy(ctx context.Context, state *log.State, now id.Instant) (policystore.Judgement,
+	error) {
 	s, e := in.server, in.envelope
 	if in.intent != nil {
 		return in.intent.Judgement(*in.result, e.Decision), nil
@@ -95,8 +97,8 @@ func (in *intake) judge(ctx context.Context, state *log.State, now id.Instant) (
 	return judged, err
 }
 
-// countShadows counts the shadow rules that match, but for those with limits: what
-// these do is not known yet.
+// countShadows counts the shadow rules that match. Rules with limits are left out, because
+// their counters are read later.
 func (s *Server) countShadows(e *policy.Evaluation) {
 	certain := e.Settle(func(*policy.Claim) bool { return false })
 	s.metrics.shadows.Add(float64(len(certain.Shadow)))

@@ -19,7 +19,7 @@ const (
 func splitLines(body []byte) ([][]byte, error) {
 	lines := make([][]byte, 0, min(bytes.Count(body, []byte{'\n'})+1, maxBatchLines))
 	for line := range bytes.SplitSeq(body, []byte{'\n'}) {
-		if blank(line) {
+		if isBlankLine(line) {
 			continue
 		}
 		if len(lines) == maxBatchLines {
@@ -30,8 +30,8 @@ func splitLines(body []byte) ([][]byte, error) {
 	return lines, nil
 }
 
-// blank reports whether a line holds nothing but JSON's white space.
-func blank(line []byte) bool {
+// isBlankLine reports whether a line holds nothing but JSON's white space.
+func isBlankLine(line []byte) bool {
 	for _, c := range line {
 		if c != ' ' && c != '\t' && c != '\r' {
 			return false

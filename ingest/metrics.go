@@ -17,17 +17,20 @@ type metrics struct {
 	verify    prometheus.Histogram
 }
 
-func newMetrics(r prometheus.Registerer, p *admission.RefusalPacer, polls *admission.Limit, limits ...*admission.Limit) *metrics {
+func newMetrics(r prometheus.Registerer, p *admission.RefusalPacer, polls *admission.Limit,
+	limits ...*admission.Limit) *metrics {
 	events := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "agentledger_ingest_events_total", Help: "Events by what became of them, lines of batches included."}, []string{"result"})
+		Name: "agentledger_ingest_events_total",
+		Help: "Events by what became of them, lines of batches included."}, []string{"result"})
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_evaluations_total", Help: "Evaluations by decision."}, []string{"decision"})
 	shadows := prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "agentledger_shadow_rule_matches_total", Help: "Matches of shadow rules, which change no answer, of evaluations and events."})
+		Name: "agentledger_shadow_rule_matches_total",
+		Help: "Matches of shadow rules, which change no answer, of evaluations and events."})
 	m := &metrics{shadows: shadows, verify: prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "agentledger_signature_verification_seconds", Help: "Time to verify one signature.",
 		Buckets: prometheus.ExponentialBuckets(0.00002, 2, 10)})}
-	for f, name := range map[fate]string{created: "created", replayed: "replayed", refused: "refused"} {
+	for f, name := range map[eventFate]string{created: "created", replayed: "replayed", refused: "refused"} {
 		m.events[f] = events.WithLabelValues(name)
 	}
 	for d := id.Allow; d <= id.Deny; d++ {
@@ -50,7 +53,8 @@ func registerLimits(r prometheus.Registerer, p *admission.RefusalPacer, limits [
 	}
 	refusals := func(bound string, count func(admission.Refused) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "agentledger_ingest_overload_total", Help: "Requests refused since too much was under way, by the bound that was reached.",
+			Name:        "agentledger_ingest_overload_total",
+			Help:        "Requests refused since too much was under way, by the bound that was reached.",
 			ConstLabels: prometheus.Labels{"bound": bound},
 		}, sum(func(l *admission.Limit) float64 { return float64(count(l.Refused())) }))
 	}
@@ -58,10 +62,12 @@ func registerLimits(r prometheus.Registerer, p *admission.RefusalPacer, limits [
 		refusals("all", func(n admission.Refused) uint64 { return n.All }),
 		refusals("organization", func(n admission.Refused) uint64 { return n.One }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_ingest_in_flight", Help: "Weight of the requests under way: one each, and one for each 64 KiB of body.",
+			Name: "agentledger_ingest_in_flight",
+			Help: "Weight of the requests under way: one each, and one for each 64 KiB of body.",
 		}, sum(func(l *admission.Limit) float64 { return float64(l.WeightInUse()) })),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "agentledger_ingest_held_refusals_total", Help: "Refusals that were answered later since there were too many.",
+			Name: "agentledger_ingest_held_refusals_total",
+			Help: "Refusals that were answered later since there were too many.",
 		}, func() float64 { return float64(p.DelayedRefusals()) }),
 	)
 }
@@ -69,7 +75,8 @@ func registerLimits(r prometheus.Registerer, p *admission.RefusalPacer, limits [
 func registerPolls(r prometheus.Registerer, polls *admission.Limit) {
 	refusals := func(bound string, count func(admission.Refused) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "agentledger_poll_overload_total", Help: "Long polls refused because too many wait, by the bound that was reached.",
+			Name:        "agentledger_poll_overload_total",
+			Help:        "Long polls refused because too many wait, by the bound that was reached.",
 			ConstLabels: prometheus.Labels{"bound": bound},
 		}, func() float64 { return float64(count(polls.Refused())) })
 	}
@@ -81,5 +88,5 @@ func registerPolls(r prometheus.Registerer, polls *admission.Limit) {
 	)
 }
 
-// verified notes how long a verification took that began at began.
-func (m *metrics) verified(began time.Time) { m.verify.Observe(time.Since(began).Seconds()) }
+// observeVerification notes how long a verification took that began at began.
+func (m *metrics) observeVerification(began time.Time) { m.verify.Observe(time.Since(began).Seconds()) }

@@ -15,34 +15,34 @@ const pollRetry = 5 * time.Second
 // longestWait returns for how long a request may wait, 0 when it does not say so in the
 // right form; getApproval refuses that.
 func longestWait(r *http.Request) time.Duration {
-	wait, _ := waitOf(r)
+	wait, _ := parseWait(r)
 	return wait
 }
 
-// getApproval serves GET /v1/ingest/approvals/:id.
-func (s *Server) getApproval(w http.ResponseWriter, r *http.Request, c caller, _ []byte) error {
-	if err := version(w, r); err != nil {
+// answerApproval serves GET /v1/ingest/approvals/:id.
+func (s *Server) answerApproval(w http.ResponseWriter, r *http.Request, c caller, _ []byte) error {
+	if err := checkVersion(w, r); err != nil {
 		return err
 	}
-	wait, err := waitOf(r)
+	wait, err := parseWait(r)
 	if err != nil {
 		return err
 	}
-	patient(w, wait)
-	found, err := s.approvals.Get(r.Context(), c.Tenant, c.KeyID, approvalOf(r), wait)
+	extendDeadlines(w, wait)
+	found, err := s.approvals.Get(r.Context(), c.Tenant, c.KeyID, approvalOfPath(r), wait)
 	if err != nil {
 		return err
 	}
-	answer{http.StatusOK, appendApproval(nil, found)}.write(w)
+	answer{http.StatusOK, appendApproval(nil, found)}.writeJSON(w)
 	return nil
 }
 
 // answerTime is how long the answer of a long poll may take when the wait is over.
 const answerTime = 15 * time.Second
 
-// patient moves the time-outs of the server, which are for those that work, for a
+// extendDeadlines moves the time-outs of the server, which are for those that work, for a
 // request that waits. A writer without deadlines has none to move.
-func patient(w http.ResponseWriter, wait time.Duration) {
+func extendDeadlines(w http.ResponseWriter, wait time.Duration) {
 	if wait == 0 {
 		return
 	}
@@ -52,8 +52,8 @@ func patient(w http.ResponseWriter, wait time.Duration) {
 	_ = c.SetWriteDeadline(end)
 }
 
-// waitOf reads ?wait=, whole seconds.
-func waitOf(r *http.Request) (time.Duration, error) {
+// parseWait reads ?wait=, whole seconds.
+func parseWait(r *http.Request) (time.Duration, error) {
 	query := r.URL.Query()
 	if !query.Has("wait") {
 		return 0, nil

@@ -23,10 +23,10 @@ const (
 	portionLines = 16 * chunkLines
 )
 
-// reading is a batch whose lines are being read. Its portions become ready in any
-// order, and those that do belong to whoever waited for them.
-type reading struct {
-	batch    []intake
+// batchReading is a batch whose lines are being read. Its portions become ready in any
+// order. A ready portion belongs to the goroutine that waited for it.
+type batchReading struct {
+	batch    []incomingEvent
 	portions []portion
 	done     chan struct{} // closed when nothing is read any more
 	err      error         // why not all portions are ready; set before done is closed
@@ -34,25 +34,25 @@ type reading struct {
 }
 
 type portion struct {
-	batch []intake
+	batch []incomingEvent
 	lines [][]byte
 	left  atomic.Int32  // chunks
 	ready chan struct{} // closed when none is left
 }
 
-// readLines begins to read the events of a batch, several at once. Each of them takes its
-// turn with all that the server reads. The caller waits for done before it returns.
-func (s *Server) readLines(ctx context.Context, c caller, lines [][]byte) *reading {
-	r := &reading{batch: make([]intake, len(lines)), done: make(chan struct{})}
+// startReading begins to read the events of a batch, several at once. Each event waits for a
+// processor like all others that the server reads. The caller waits for done before it returns.
+func (s *Server) startReading(ctx context.Context, c caller, lines [][]byte) *batchReading {
+	r := &batchReading{batch: make([]incomingEvent, len(lines)), done: make(chan struct{})}
 	for i := range r.batch {
-		r.batch[i] = intake{server: s, caller: c}
+		r.batch[i] = incomingEvent{server: s, caller: c}
 	}
 	r.portions = make([]portion, (len(lines)+portionLines-1)/portionLines)
 	for i := range r.portions {
 		begin, end := i*portionLines, min((i+1)*portionLines, len(lines))
 		p := &r.portions[i]
 		p.batch, p.lines, p.ready = r.batch[begin:end], lines[begin:end], make(chan struct{})
-		p.left.Store(int32(p.chunks()))
+		p.left.Store(int32(p.countChunks()))
 	}
 	go func() {
 		defer close(r.done)
@@ -61,12 +61,12 @@ func (s *Server) readLines(ctx context.Context, c caller, lines [][]byte) *readi
 	return r
 }
 
-// chunks returns how many chunks the portion's lines are.
-func (p *portion) chunks() int { return (len(p.lines) + chunkLines - 1) / chunkLines }
+// countChunks returns how many chunks the portion's lines are.
+func (p *portion) countChunks() int { return (len(p.lines) + chunkLines - 1) / chunkLines }
 
 // readPortions reads chunk after chunk, in their order, by a few goroutines. The
 // first error ends it.
-func (s *Server) readPortions(ctx context.Context, c caller, r *reading) error {
+func (s *Server) readPortions(ctx context.Context, c caller, r *batchReading) error {
 	ctx, span := s.edge.Tracer.StartSpan(ctx, "read batch")
 	defer span.End()
 	span.SetInt("lines", len(r.batch))
@@ -90,8 +90,8 @@ func (s *Server) readPortions(ctx context.Context, c caller, r *reading) error {
 	return group.Wait()
 }
 
-// readChunk reads the events of some lines. A panic becomes an error, since nobody
-// above would recover from it.
+// readChunk reads the events of some lines. A panic becomes an error, because the
+// goroutine has no caller that would recover.
 func (s *Server) readChunk(ctx context.Context, c caller, p *portion, n int) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -101,17 +101,17 @@ func (s *Server) readChunk(ctx context.Context, c caller, p *portion, n int) (er
 	runtime.Gosched() // single requests go first
 	begin, end := n*chunkLines, min((n+1)*chunkLines, len(p.lines))
 	for i := begin; i < end; i++ {
-		p.batch[i].read(ctx, p.lines[i])
+		p.batch[i].readEvent(ctx, p.lines[i])
 	}
-	s.recall(ctx, c, pointers(p.batch[begin:end])...)
+	s.findReplays(ctx, c, pointersToAll(p.batch[begin:end])...)
 	if ctx.Err() == nil && p.left.Add(-1) == 0 {
 		close(p.ready)
 	}
 	return ctx.Err()
 }
 
-// await waits until a portion is ready, or it is certain that it will not be.
-func (r *reading) await(ctx context.Context, p *portion) error {
+// awaitPortion waits until a portion is ready, or it is certain that it will not be.
+func (r *batchReading) awaitPortion(ctx context.Context, p *portion) error {
 	select {
 	case <-p.ready:
 		return ctx.Err()
@@ -129,39 +129,39 @@ func (r *reading) await(ctx context.Context, p *portion) error {
 
 // settleLines brings the events of a batch into the ledger of c portion by portion,
 // in their order, while later ones are read.
-func (s *Server) settleLines(ctx context.Context, c caller, r *reading) error {
+func (s *Server) settleLines(ctx context.Context, c caller, r *batchReading) error {
 	met := make(map[id.Event]struct{}, len(r.batch))
 	for i := range r.portions {
 		p := &r.portions[i]
-		if err := r.await(ctx, p); err != nil {
+		if err := r.awaitPortion(ctx, p); err != nil {
 			return err
 		}
-		events := pointers(p.batch)
-		s.recall(ctx, c, again(events, met)...)
+		events := pointersToAll(p.batch)
+		s.findReplays(ctx, c, knownNames(events, met)...)
 		r.settled++
-		s.settle(ctx, c, events)
+		s.settleEvents(ctx, c, events)
 	}
 	return nil
 }
 
 // refuseOpen refuses the lines of a batch whose time was over before its end, if it
 // was begun: each line has an answer of its own then. Else it returns err.
-func (r *reading) refuseOpen(err error) error {
+func (r *batchReading) refuseOpen(err error) error {
 	<-r.done
 	if r.settled == 0 || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	for i := range r.batch {
 		if in := &r.batch[i]; in.fate == open {
-			in.refuse(err)
+			in.refuseWith(err)
 		}
 	}
 	return nil
 }
 
-// again returns those of events whose names met has, since they may have come into
+// knownNames returns those of events whose names met has, since they may have come into
 // the ledger after it was asked for them, and adds the names of all.
-func again(events []*intake, met map[id.Event]struct{}) (repeated []*intake) {
+func knownNames(events []*incomingEvent, met map[id.Event]struct{}) (repeated []*incomingEvent) {
 	before := len(met) > 0
 	for _, in := range events {
 		if in.fate != open {

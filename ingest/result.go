@@ -7,10 +7,10 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 )
 
-// together returns how many of the first events may be appended at once: all events before
+// countBeforeResult returns how many of the first events may be appended at once: all events before
 // the first result whose intent is among them. That result goes with the next events,
 // because its intent has to be durable first.
-func together(events []*intake) int {
+func countBeforeResult(events []*incomingEvent) int {
 	var met map[id.Event]struct{} // of events[:n], nil while no result was met
 	for n, in := range events {
 		if in.result != nil && met == nil {
@@ -33,7 +33,7 @@ func together(events []*intake) int {
 
 // findIntents looks up the intents of those events of c that claim to be results. When the
 // look-up fails it refuses these events. It returns all others.
-func (s *Server) findIntents(ctx context.Context, c caller, events []*intake) []*intake {
+func (s *Server) findIntents(ctx context.Context, c caller, events []*incomingEvent) []*incomingEvent {
 	var results []policystore.Result
 	for _, in := range events {
 		if in.result != nil {
@@ -44,12 +44,12 @@ func (s *Server) findIntents(ctx context.Context, c caller, events []*intake) []
 		return events
 	}
 	intents, err := s.intents.Find(ctx, c.Tenant, results)
-	kept := make([]*intake, 0, len(events))
+	kept := make([]*incomingEvent, 0, len(events))
 	for _, in := range events {
 		switch {
 		case in.result == nil:
 		case err != nil:
-			in.refuse(err)
+			in.refuseWith(err)
 			continue
 		default:
 			in.intent, intents = intents[0], intents[1:]

@@ -101,8 +101,8 @@ func appendInstant(b []byte, i id.Instant) []byte {
 	return jcs.AppendString(b, i.String())
 }
 
-// appendRun appends all that is told of a run.
-func appendRun(b []byte, run *workflow.Run, events []workflow.Event, next int, slug id.Slug) []byte {
+// appendWholeRun appends all that is told of a run.
+func appendWholeRun(b []byte, run *workflow.Run, events []workflow.Event, next int, slug id.Slug) []byte {
 	b = jcs.AppendString(append(b, `{"run_id":`...), string(run.ID))
 	b = jcs.AppendString(append(b, `,"status":`...), string(run.Status))
 	b = jcs.AppendString(append(b, `,"agent_id":`...), string(run.Agent))

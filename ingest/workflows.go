@@ -17,11 +17,11 @@ import (
 // maxRun is the largest body, in bytes, of a run's start and end.
 const maxRun = 64 << 10
 
-func runOf(r *http.Request) workflow.ID { return workflow.ID(chi.URLParam(r, "run")) }
+func runOfPath(r *http.Request) workflow.ID { return workflow.ID(chi.URLParam(r, "run")) }
 
 // postRun serves POST …/workflows/runs.
 func (s *Server) postRun(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := version(w, r); err != nil {
+	if err := checkVersion(w, r); err != nil {
 		return err
 	}
 	var asked struct {
@@ -35,7 +35,7 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request, c caller, body 
 	if err := edge.DecodeStrict(body, &asked); err != nil {
 		return err
 	}
-	if err := c.speaksFor(asked.Agent); err != nil { // "" too: a key for some agents has to name one
+	if err := c.checkAgent(asked.Agent); err != nil { // "" too: a key for some agents has to name one
 		return err
 	}
 	run, started, made, err := s.workflows.Start(r.Context(), c.Tenant, workflow.Beginning{
@@ -49,20 +49,20 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request, c caller, body 
 	if made {
 		status = http.StatusCreated
 	}
-	answer{status, appendStarted(nil, &run, &started)}.write(w)
+	answer{status, appendStarted(nil, &run, &started)}.writeJSON(w)
 	return nil
 }
 
 // postSteps serves POST …/workflows/runs/:runId/steps: one step or a list.
 func (s *Server) postSteps(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := version(w, r); err != nil {
+	if err := checkVersion(w, r); err != nil {
 		return err
 	}
 	steps, list, err := parseSteps(body)
 	if err != nil {
 		return err
 	}
-	recorded, err := s.workflows.Record(r.Context(), c.Tenant, c.KeyID, runOf(r), steps)
+	recorded, err := s.workflows.Record(r.Context(), c.Tenant, c.KeyID, runOfPath(r), steps)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *Server) postSteps(w http.ResponseWriter, r *http.Request, c caller, bod
 			status = http.StatusCreated
 		}
 	}
-	answer{status, appendRecorded(nil, recorded, list)}.write(w)
+	answer{status, appendRecorded(nil, recorded, list)}.writeJSON(w)
 	return nil
 }
 
@@ -88,9 +88,10 @@ type stepBody struct {
 	EndedAt   string         `json:"ended_at"`
 }
 
-func (b *stepBody) step() workflow.Step {
+func (b *stepBody) workflowStep() workflow.Step {
 	step := workflow.Step{
-		Key: b.Key, Attempt: 1, Kind: b.Kind, Tool: b.Tool, Payload: b.Payload, Status: b.Status, StartedAt: b.StartedAt, EndedAt: b.EndedAt,
+		Key: b.Key, Attempt: 1, Kind: b.Kind, Tool: b.Tool, Payload: b.Payload, Status: b.Status,
+		StartedAt: b.StartedAt, EndedAt: b.EndedAt,
 	}
 	if b.Attempt != nil {
 		step.Attempt = *b.Attempt
@@ -115,14 +116,14 @@ func parseSteps(body []byte) (steps []workflow.Step, list bool, err error) {
 	}
 	steps = make([]workflow.Step, len(bodies))
 	for i := range bodies {
-		steps[i] = bodies[i].step()
+		steps[i] = bodies[i].workflowStep()
 	}
 	return steps, list, nil
 }
 
 // completeRun serves POST …/workflows/runs/:runId/complete.
 func (s *Server) completeRun(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := version(w, r); err != nil {
+	if err := checkVersion(w, r); err != nil {
 		return err
 	}
 	var ending struct {
@@ -133,50 +134,51 @@ func (s *Server) completeRun(w http.ResponseWriter, r *http.Request, c caller, b
 	if err := edge.DecodeStrict(body, &ending); err != nil {
 		return err
 	}
-	run, err := s.workflows.Complete(r.Context(), c.Tenant, c.KeyID, runOf(r), workflow.Ending{
+	run, err := s.workflows.Complete(r.Context(), c.Tenant, c.KeyID, runOfPath(r), workflow.Ending{
 		Status: ending.Status, OutputDigest: ending.OutputDigest, Error: ending.Error,
 	})
 	if err != nil {
 		return err
 	}
-	answer{http.StatusOK, appendEnded(nil, &run)}.write(w)
+	answer{http.StatusOK, appendEnded(nil, &run)}.writeJSON(w)
 	return nil
 }
 
-// getRun serves GET …/workflows/runs/:runId.
-func (s *Server) getRun(w http.ResponseWriter, r *http.Request, c caller, _ []byte) error {
-	if err := version(w, r); err != nil {
+// answerRun serves GET …/workflows/runs/:runId.
+func (s *Server) answerRun(w http.ResponseWriter, r *http.Request, c caller, _ []byte) error {
+	if err := checkVersion(w, r); err != nil {
 		return err
 	}
-	after, err := numberOf(r, "after", 0, 0, 1<<31-1)
+	after, err := parseQueryNumber(r, "after", 0, 0, 1<<31-1)
 	if err != nil {
 		return err
 	}
-	limit, err := numberOf(r, "limit", 100, 1, 1000)
+	limit, err := parseQueryNumber(r, "limit", 100, 1, 1000)
 	if err != nil {
 		return err
 	}
-	settings, err := s.active(r.Context(), c.state)
+	settings, err := s.activeSettings(r.Context(), c.state)
 	if err != nil {
 		return err
 	}
-	run, events, next, err := s.workflows.Get(r.Context(), c.Tenant, c.KeyID, runOf(r), after, limit)
+	run, events, next, err := s.workflows.Get(r.Context(), c.Tenant, c.KeyID, runOfPath(r), after, limit)
 	if err != nil {
 		return err
 	}
-	answer{http.StatusOK, appendRun(nil, &run, events, next, settings.Slug)}.write(w)
+	answer{http.StatusOK, appendWholeRun(nil, &run, events, next, settings.Slug)}.writeJSON(w)
 	return nil
 }
 
-// numberOf reads a whole number of the query.
-func numberOf(r *http.Request, name string, absent, least, most int) (int, error) {
+// parseQueryNumber reads a whole number of the query.
+func parseQueryNumber(r *http.Request, name string, absent, least, most int) (int, error) {
 	query := r.URL.Query()
 	if !query.Has(name) {
 		return absent, nil
 	}
 	n, err := strconv.Atoi(query.Get(name))
 	if err != nil || n < least || n > most {
-		return 0, fault.New(fault.Invalid, name+" must be a whole number from "+strconv.Itoa(least)+" to "+strconv.Itoa(most))
+		return 0, fault.New(fault.Invalid,
+			name+" must be a whole number from "+strconv.Itoa(least)+" to "+strconv.Itoa(most))
 	}
 	return n, nil
 }

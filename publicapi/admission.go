@@ -25,12 +25,12 @@ type call struct {
 	server *Server
 	get    getter
 	w      http.ResponseWriter
-	answer representation
+	answer response
 }
 
 // Identify implements admission.Call.
 func (c *call) Identify() (admission.Tenant, error) {
-	err := c.server.find(&c.request)
+	err := c.server.findOrganization(&c.request)
 	return admission.Tenant{ID: c.tenant, Public: true}, err
 }
 
@@ -43,7 +43,7 @@ func (c *call) Handle() (err error) {
 // Send implements admission.Sender. It flushes, because sending takes most of the time of a
 // read, which has its slot until then.
 func (c *call) Send() error {
-	c.answer.write(c.w, c.Request)
+	c.answer.writeTo(c.w, c.Request)
 	_ = http.NewResponseController(c.w).Flush()
 	return nil
 }

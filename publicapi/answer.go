@@ -13,7 +13,7 @@ import (
 // more often than all else.
 
 // renderInclusion renders a.
-func renderInclusion(a *verify.InclusionAnswer) representation {
+func renderInclusion(a *verify.InclusionAnswer) response {
 	b := make([]byte, 0, maxProofLength(a.Hashes))
 	b = appendNumber(append(b, `{"log_index":`...), a.LogIndex)
 	b = appendNumber(append(b, `,"tree_size":`...), a.TreeSize)
@@ -23,7 +23,7 @@ func renderInclusion(a *verify.InclusionAnswer) representation {
 }
 
 // renderConsistency renders c.
-func renderConsistency(c *verify.Consistency) representation {
+func renderConsistency(c *verify.Consistency) response {
 	b := make([]byte, 0, maxProofLength(c.Hashes))
 	b = appendNumber(append(b, `{"from":`...), c.From)
 	b = appendNumber(append(b, `,"to":`...), c.To)
@@ -36,7 +36,7 @@ func renderConsistency(c *verify.Consistency) representation {
 func maxProofLength(hashes []id.Hash) int { return 256 + (2*len(id.Hash{})+len(`"",`))*len(hashes) }
 
 // finishProof ends an answer with the hashes of its proof.
-func finishProof(b []byte, hashes []id.Hash) representation {
+func finishProof(b []byte, hashes []id.Hash) response {
 	b = append(b, `,"hashes":[`...)
 	for i, h := range hashes {
 		if i > 0 {
@@ -44,7 +44,7 @@ func finishProof(b []byte, hashes []id.Hash) representation {
 		}
 		b = appendHash(b, h)
 	}
-	return representation{media: edge.MediaJSON, cache: revalidate, body: append(b, "]}"...)}
+	return response{media: edge.MediaJSON, cache: revalidate, body: append(b, "]}"...)}
 }
 
 func appendNumber(b []byte, n id.Index) []byte { return strconv.AppendUint(b, uint64(n), 10) }

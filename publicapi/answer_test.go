@@ -19,7 +19,7 @@ func TestProofsRenderedByHand(t *testing.T) {
 		a := verify.InclusionAnswer{LogIndex: at, TreeSize: size, LeafHash: id.Hash{1}, RootHash: id.Hash{2}, Hashes: hashes}
 		c := verify.Consistency{From: at, To: size, FromRoot: id.Hash{3}, ToRoot: id.Hash{4}, Hashes: hashes}
 		for _, tt := range []struct {
-			got  representation
+			got  response
 			from any
 		}{
 			{renderInclusion(&a), a},

@@ -19,35 +19,35 @@ const (
 	formatJSON  = "json"
 )
 
-// verify serves verify/:eventId: an event's bundle, or its tlog-proof.
-func (s *Server) verify(r *request) (representation, error) {
+// answerBundle serves verify/:eventId: an event's bundle, or its tlog-proof.
+func (s *Server) answerBundle(r *request) (response, error) {
 	state, err := s.provableBySlug(r)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	q, err := r.parameters()
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	format, err := wantedFormat(r, q)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	state, b, err := s.makeNewestBundle(r.Context(), r.slug, state, pathParameter(r.Request, "event"), q)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	if format == formatProof {
-		return representation{media: mediaText, cache: never, vary: "Accept", body: b.TlogProof()}, nil
+		return response{media: mediaText, cache: never, vary: "Accept", body: b.TlogProof()}, nil
 	}
 	if q.textParameter("directory") == "1" {
 		if err := s.addDirectory(r.Context(), state, b); err != nil {
-			return representation{}, err
+			return response{}, err
 		}
 	}
 	if q.textParameter("verify") == "1" {
 		if err := s.verifyBundle(r.Context(), state, b); err != nil {
-			return representation{}, err
+			return response{}, err
 		}
 	}
 	p, err := newJSONResponse(b, never)
@@ -99,9 +99,10 @@ func wantedFormat(r *request, q *query) (string, error) {
 
 // makeNewestBundle makes the bundle of an event that is in the log of a state, or in one
 // before it, unless the query names the log. It returns the state of that log.
-func (s *Server) makeNewestBundle(ctx context.Context, slug id.Slug, state *log.State, name string, q *query) (*log.State, *verify.Bundle, error) {
+func (s *Server) makeNewestBundle(ctx context.Context, slug id.Slug, state *log.State, name string,
+	q *query) (*log.State, *verify.Bundle, error) {
 	if !event.ValidEvent(name) {
-		return nil, nil, notFound()
+		return nil, nil, errNotFound()
 	}
 	if q.hasParameter("origin") {
 		b, err := s.makeEventBundle(ctx, slug, state, name)
@@ -119,9 +120,10 @@ func (s *Server) makeNewestBundle(ctx context.Context, slug id.Slug, state *log.
 }
 
 // makeEventBundle makes the bundle of one event of a log under one checkpoint.
-func (s *Server) makeEventBundle(ctx context.Context, slug id.Slug, state *log.State, name string) (*verify.Bundle, error) {
+func (s *Server) makeEventBundle(ctx context.Context, slug id.Slug, state *log.State, name string) (*verify.Bundle,
+	error) {
 	if !event.ValidEvent(name) {
-		return nil, notFound()
+		return nil, errNotFound()
 	}
 	at, err := s.ledgers.Find(ctx, state, id.Event(name))
 	if err != nil {
@@ -179,7 +181,8 @@ func (s *Server) readBundleParts(ctx context.Context, state *log.State, at id.In
 	}
 	p = verify.Parts{
 		Organization: state.Identity().Organization, Event: e.ID, Index: at, Entry: log.EntryOf(e),
-		Checkpoint: checkpoint, Note: note, Key: state.VerifierKeyOf(checkpoint.Size), Signers: state.SignersOf(checkpoint.Size),
+		Checkpoint: checkpoint, Note: note, Key: state.VerifierKeyOf(checkpoint.Size),
+		Signers:    state.SignersOf(checkpoint.Size),
 		ActionKind: e.ActionKind, Disclosure: e.Disclosure, Record: e.Record, Envelope: e.Envelope,
 	}
 	if p.Proof, err = s.ledgers.InclusionOf(ctx, state, e, checkpoint.Size); err != nil || at == 0 {

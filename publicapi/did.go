@@ -10,20 +10,20 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// agentKeyDocument serves agents/:agentId/did: the did:key document of the
+// answerKeyDocument serves agents/:agentId/did: the did:key document of the
 // active key that was registered last.
-func (s *Server) agentKeyDocument(r *request) (representation, error) {
+func (s *Server) answerKeyDocument(r *request) (response, error) {
 	return s.agentDocument(r, newestKey, id.Agent(pathParameter(r.Request, "agent")))
 }
 
-// agentWebDocument serves agents/:agentId/did.json.
-func (s *Server) agentWebDocument(r *request) (representation, error) {
+// answerWebDocument serves agents/:agentId/did.json.
+func (s *Server) answerWebDocument(r *request) (response, error) {
 	return s.agentDocument(r, allKeys, id.Agent(pathParameter(r.Request, "agent")))
 }
 
-// didDocument serves did/:did. A did:web with a port holds an escape of its own
+// answerDocument serves did/:did. A did:web with a port holds an escape of its own
 // (%3A or %3a): it is also found when that was not escaped again for the path.
-func (s *Server) didDocument(r *request) (representation, error) {
+func (s *Server) answerDocument(r *request) (response, error) {
 	name := pathParameter(r.Request, "did")
 	if public, err := did.ParseKey(name); err == nil {
 		return s.knownKeyDocument(r, public)
@@ -33,37 +33,38 @@ func (s *Server) didDocument(r *request) (representation, error) {
 		agent, err = did.ParseWeb(s.host, chi.URLParam(r.Request, "did"))
 	}
 	if err != nil {
-		return representation{}, notFound()
+		return response{}, errNotFound()
 	}
 	return s.agentDocument(r, allKeys, agent)
 }
 
-func (s *Server) knownKeyDocument(r *request, public [32]byte) (representation, error) {
-	refused := notFound()
+func (s *Server) knownKeyDocument(r *request, public [32]byte) (response, error) {
+	refused := errNotFound()
 	for holder, err := range s.agents.KeyHolders(r.Context(), public) {
 		if err == nil {
 			_, err = s.trustedState(r, holder)
 		}
 		if err == nil {
-			return s.cachedDocument(r, documentName{form: oneKey, public: public}, func(context.Context) (did.Document, error) {
-				return did.KeyDocument(public)
-			})
+			return s.cachedDocument(r, documentName{form: oneKey, public: public},
+				func(context.Context) (did.Document, error) {
+					return did.KeyDocument(public)
+				})
 		}
 		refused = err
 	}
-	return representation{}, refused
+	return response{}, refused
 }
 
 // agentDocument returns a document of an agent whose organization can be trusted to
 // know its keys.
-func (s *Server) agentDocument(r *request, form documentForm, agent id.Agent) (representation, error) {
+func (s *Server) agentDocument(r *request, form documentForm, agent id.Agent) (response, error) {
 	owner, err := s.agents.Owner(r.Context(), agent)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	state, err := s.trustedState(r, owner)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	name := documentName{form: form, agent: agent, version: state.ConfigVersion()}
 	return s.cachedDocument(r, name, func(ctx context.Context) (did.Document, error) {
@@ -85,7 +86,7 @@ func newestDocument(keys []did.Key) (did.Document, error) {
 			return did.KeyDocument(keys[i].Public)
 		}
 	}
-	return did.Document{}, notFound()
+	return did.Document{}, errNotFound()
 }
 
 // trustedState returns the state of an organization's ledger, or the error of

@@ -33,7 +33,7 @@ type documentName struct {
 }
 
 // documentBody is a rendered document with its tag and length, for any media type.
-type documentBody representation
+type documentBody response
 
 // documentBytes is about the memory of a document beside its body, in bytes.
 const documentBytes = 512
@@ -42,14 +42,17 @@ const documentBytes = 512
 // asked for again, and go when there is no room.
 func newDocuments(room int64) *cache.Loading[documentName, documentBody] {
 	return cache.NewLoading(cache.LoadingOptions[documentName, documentBody]{
-		MaxAge: cache.Forever, Limit: room, Weight: func(_ documentName, b documentBody) int64 { return int64(len(b.body)) + documentBytes },
+		MaxAge: cache.Forever, Limit: room,
+		Weight: func(_ documentName, b documentBody) int64 { return int64(len(b.body)) + documentBytes },
 	})
 }
 
 // cachedDocument returns the document of a name in the form that Accept names. It is made by
 // find, once for concurrent requests.
-func (s *Server) cachedDocument(r *request, name documentName, find func(context.Context) (did.Document, error)) (representation, error) {
-	media := preferredMedia(r.Header["Accept"], did.MediaJSON, did.MediaDID, did.MediaDIDJSON, did.MediaDIDLDJSON, did.MediaResolution)
+func (s *Server) cachedDocument(r *request, name documentName,
+	find func(context.Context) (did.Document, error)) (response, error) {
+	media := preferredMedia(r.Header["Accept"], did.MediaJSON, did.MediaDID, did.MediaDIDJSON, did.MediaDIDLDJSON,
+		did.MediaResolution)
 	name.resolved = media == did.MediaResolution
 	name.agent = id.Agent(strings.Clone(string(name.agent))) // maybe a part of a whole request
 	body, err := s.documents.Get(r.Context(), name, func(ctx context.Context) (documentBody, error) {
@@ -63,9 +66,9 @@ func (s *Server) cachedDocument(r *request, name documentName, find func(context
 		return renderDocument(d, name.resolved)
 	})
 	if err == nil && body.body == nil {
-		err = notFound()
+		err = errNotFound()
 	}
-	p := representation(body)
+	p := response(body)
 	p.media = media
 	return p, err
 }
@@ -76,7 +79,7 @@ func renderDocument(d did.Document, resolved bool) (documentBody, error) {
 		content = did.Resolved(d)
 	}
 	body, err := json.Marshal(content)
-	p := representation{cache: revalidate, vary: "Accept", body: body, length: strconv.Itoa(len(body))}
+	p := response{cache: revalidate, vary: "Accept", body: body, length: strconv.Itoa(len(body))}
 	p.tag = p.entityTag()
 	return documentBody(p), err
 }

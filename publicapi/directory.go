@@ -36,19 +36,20 @@ type directoryName struct {
 // directoryState returns the state of the directory's ledger, 404 without one.
 func (s *Server) directoryState(ctx context.Context) (*log.State, error) {
 	if s.directory == nil {
-		return nil, notFound()
+		return nil, errNotFound()
 	}
 	return s.ledgers.State(ctx, s.directory.Tenant)
 }
 
-// nameDirectory serves directory.
-func (s *Server) nameDirectory(r *request) (representation, error) {
+// answerDirectory serves directory.
+func (s *Server) answerDirectory(r *request) (response, error) {
 	state, err := s.directoryState(r.Context())
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	identity := state.Identity()
-	return newJSONResponse(directoryName{identity.Organization, s.directory.Slug, identity.Origin, state.VerifierKey().String()}, revalidate)
+	return newJSONResponse(directoryName{identity.Organization, s.directory.Slug, identity.Origin,
+		state.VerifierKey().String()}, revalidate)
 }
 
 // How much one answer of directory/events looks at and holds.
@@ -73,29 +74,29 @@ type directoryEvent struct {
 	Envelope string   `json:"envelope"`
 }
 
-// directoryEvents serves directory/events.
-func (s *Server) directoryEvents(r *request) (representation, error) {
+// answerDirectoryEvents serves directory/events.
+func (s *Server) answerDirectoryEvents(r *request) (response, error) {
 	state, err := s.directoryState(r.Context())
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	if err := state.Provable(); err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	q, err := r.parameters()
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	from, err := q.indexParameter("from", 0)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	if from > state.Size() {
-		return representation{}, notFound()
+		return response{}, errNotFound()
 	}
 	page, err := s.directoryPage(r.Context(), state, from)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	return newJSONResponse(page, revalidate)
 }
@@ -146,6 +147,7 @@ func (s *Server) addDirectory(ctx context.Context, state *log.State, b *verify.B
 	if err != nil {
 		return err
 	}
-	b.Directory = &verify.Directory{Bundle: listing, Inclusion: verify.Inclusion{LogIndex: b.LogIndex, TreeSize: size, RootHash: root, Hashes: hashes}}
+	b.Directory = &verify.Directory{Bundle: listing,
+		Inclusion: verify.Inclusion{LogIndex: b.LogIndex, TreeSize: size, RootHash: root, Hashes: hashes}}
 	return nil
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// head serves transparency/head.
-func (s *Server) head(r *request) (representation, error) {
+// answerHead serves transparency/head.
+func (s *Server) answerHead(r *request) (response, error) {
 	state, err := s.bySlug(r)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	note, err := s.witnesses.Checkpoint(r.Context(), state)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	of := headSubject{slug: r.slug, state: state}
 	if err := s.nameNeighbours(r.Context(), &of); err != nil {
-		return representation{}, err
+		return response{}, err
 	}
-	return s.headAnswer(of, note)
+	return s.cachedHead(of, note)
 }
 
 // headSubject is the input of an answer about a head, beside the checkpoint.
@@ -52,7 +52,7 @@ func (s *Server) nameNeighbours(ctx context.Context, of *headSubject) error {
 
 // renderHead renders the checkpoint that is shown. The last entry of a detached ledger is
 // unknown.
-func (of headSubject) renderHead(note []byte) (representation, error) {
+func (of headSubject) renderHead(note []byte) (response, error) {
 	state := of.state
 	h := verify.NewHead(of.slug, state.Shown(), note, state.Last(), state.LastReceived())
 	h.Fault, h.Predecessor, h.Successor = string(state.Fault().Level), of.before, of.after
@@ -72,17 +72,17 @@ const maxHeads = 1024
 type keptHead struct {
 	headSubject
 	note []byte
-	made representation
+	made response
 }
 
-func newHeads() *cache.Map[id.Tenant, *keptHead] {
+func newHeadCache() *cache.Map[id.Tenant, *keptHead] {
 	return cache.NewMap(cache.MapOptions[id.Tenant, *keptHead]{Limit: maxHeads})
 }
 
-// headAnswer returns the answer about a head with its checkpoint, which is not written
+// cachedHead returns the answer about a head with its checkpoint, which is not written
 // to. The newest answer about each ledger is kept: until the head is another one it is
 // always the same.
-func (s *Server) headAnswer(of headSubject, note []byte) (representation, error) {
+func (s *Server) cachedHead(of headSubject, note []byte) (response, error) {
 	t := of.state.Identity().Tenant
 	if kept, found := s.heads.Get(t); found && kept.headSubject == of && sameMemory(kept.note, note) {
 		return kept.made, nil

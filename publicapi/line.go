@@ -24,7 +24,7 @@ func (s *Server) findInLine(ctx context.Context, state *log.State, of func(*log.
 			return nil, err
 		}
 		if state == nil {
-			return nil, notFound()
+			return nil, errNotFound()
 		}
 	}
 	return state, nil
@@ -47,7 +47,7 @@ func (s *Server) findByNumber(r *request, state *log.State) (*log.State, error) 
 	if text := chi.URLParam(r.Request, "number"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 2 || strconv.Itoa(n) != text {
-			return nil, notFound()
+			return nil, errNotFound()
 		}
 		want = n
 	}
@@ -81,22 +81,23 @@ type succession struct {
 	Envelope string    `json:"envelope"`
 }
 
-// successor serves successor below a log's prefix, 404 while it has none.
-func (s *Server) successor(r *request) (representation, error) {
+// answerSuccessor serves successor below a log's prefix, 404 while it has none.
+func (s *Server) answerSuccessor(r *request) (response, error) {
 	state, err := s.byID(r)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	heir, err := s.ledgers.Successor(r.Context(), state)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	if heir == nil {
-		return representation{}, notFound()
+		return response{}, errNotFound()
 	}
 	first, err := s.ledgers.Event(r.Context(), heir, 0, storage.FieldRecord|storage.FieldEnvelope)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
-	return newJSONResponse(succession{heir.Identity().Origin, heir.VerifierKey().String(), 0, string(first.Record), string(first.Envelope)}, revalidate)
+	return newJSONResponse(succession{heir.Identity().Origin, heir.VerifierKey().String(), 0, string(first.Record),
+		string(first.Envelope)}, revalidate)
 }

@@ -17,17 +17,18 @@ type LogList interface {
 // list a few times an hour, and a log that is new may wait as long.
 const shortly = "public, max-age=60"
 
-// logList serves the C2SP tlog-list of all logs, as it was made: 404 when the operator
+// answerLogList serves the C2SP tlog-list of all logs, as it was made: 404 when the operator
 // has not asked for one. Nothing is read from the store.
-func (s *Server) logList(r *request) (representation, error) {
+func (s *Server) answerLogList(r *request) (response, error) {
 	if s.lists == nil {
-		return representation{}, notFound()
+		return response{}, errNotFound()
 	}
 	made := s.lists.Current()
 	if made == nil {
-		return representation{}, &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The list is being made", RetryAfter: 5 * time.Second}
+		return response{}, &fault.Error{Kind: fault.Unavailable, Code: "unavailable",
+			Message: "The list is being made", RetryAfter: 5 * time.Second}
 	}
-	p := representation{media: mediaText, cache: shortly, vary: "Accept-Encoding", body: made.Text, tag: made.TextTag}
+	p := response{media: mediaText, cache: shortly, vary: "Accept-Encoding", body: made.Text, tag: made.TextTag}
 	if wantsGzip(r.Header["Accept-Encoding"]) {
 		p.body, p.tag, p.coding = made.Gzip, made.GzipTag, codingGzip
 	}

@@ -10,21 +10,22 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// inclusion serves transparency/inclusion.
-func (s *Server) inclusion(r *request) (representation, error) {
+// answerInclusion serves transparency/inclusion.
+func (s *Server) answerInclusion(r *request) (response, error) {
 	state, err := s.provableBySlug(r)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	at, size, err := s.wantedLeaf(r, state)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	leaf, root, hashes, err := s.ledgers.Inclusion(r.Context(), state, at, size)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
-	return renderInclusion(&verify.InclusionAnswer{LogIndex: at, TreeSize: size, LeafHash: leaf, RootHash: root, Hashes: hashes}), nil
+	return renderInclusion(&verify.InclusionAnswer{LogIndex: at, TreeSize: size, LeafHash: leaf, RootHash: root,
+		Hashes: hashes}), nil
 }
 
 // wantedLeaf reads leaf and tree size of an inclusion proof: at < size <= state.Size().
@@ -43,7 +44,7 @@ func (s *Server) wantedLeaf(r *request, state *log.State) (at, size id.Index, er
 		return 0, 0, fault.New(fault.Invalid, "log_index must be below tree_size")
 	}
 	if size > state.Size() {
-		return 0, 0, notFound()
+		return 0, 0, errNotFound()
 	}
 	return at, size, nil
 }
@@ -63,21 +64,22 @@ func (s *Server) wantedIndex(ctx context.Context, state *log.State, q *query) (i
 	return s.ledgers.Find(ctx, state, id.Event(name))
 }
 
-// consistency serves transparency/consistency.
-func (s *Server) consistency(r *request) (representation, error) {
+// answerConsistency serves transparency/consistency.
+func (s *Server) answerConsistency(r *request) (response, error) {
 	state, err := s.provableBySlug(r)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	from, to, err := wantedSizes(r, state.Size())
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	fromRoot, toRoot, hashes, err := s.ledgers.Consistency(r.Context(), state, from, to)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
-	return renderConsistency(&verify.Consistency{From: from, To: to, FromRoot: fromRoot, ToRoot: toRoot, Hashes: hashes}), nil
+	return renderConsistency(&verify.Consistency{From: from, To: to, FromRoot: fromRoot, ToRoot: toRoot,
+		Hashes: hashes}), nil
 }
 
 // wantedSizes reads the two sizes of a consistency proof: from <= to <= head.
@@ -99,7 +101,7 @@ func wantedSizes(r *request, head id.Index) (from, to id.Index, err error) {
 		return 0, 0, fault.New(fault.Invalid, "from must not be above to")
 	}
 	if to > head {
-		return 0, 0, notFound()
+		return 0, 0, errNotFound()
 	}
 	return from, to, nil
 }

@@ -1,8 +1,8 @@
-// Package publicapi is the HTTP surface without authentication: what everybody
-// may see of an organization's log, and the DID documents of agents.
+// Package publicapi is the HTTP surface without authentication: the public part of an
+// organization's log, and the DID documents of agents.
 //
-// An organization that had to give a frozen log up has a line of logs: the newest is
-// meant where none is named.
+// An organization that gave up a frozen log has a line of logs. A request that names no
+// log is about the newest.
 //
 // Invariants:
 //
@@ -14,13 +14,13 @@
 //   - DID documents say which keys are active, so there are none of an organization
 //     whose records can't be trusted (log.State.Trusted). One is made once for each
 //     config version and kept within a bound of bytes.
-//   - What a bundle shows of an event is what was decided when it was stored.
+//   - A bundle discloses the parts of an event that were chosen when it was stored.
 //   - What is under way at a time has a bound of its own, which slow readers don't
 //     count for: making an answer counts, sending it does not.
-//   - 404 is one and the same answer, whatever it is that is not there, and is
-//     never cached.
-//   - Only what can't change is told to be immutable.
-//   - What strangers make the service compress is bounded in time and memory.
+//   - 404 has one body for every cause, and is never cached.
+//   - `Cache-Control: immutable` is sent for tiles and entry bundles only, because those
+//     never change.
+//   - Compression for anonymous clients is bounded in time and memory.
 package publicapi
 
 import (
@@ -109,7 +109,7 @@ type Server struct {
 	control   *admission.Control
 	limit     *admission.Limit
 	newest    *admission.Limit // of heads and checkpoints, so that reads that wait for the store do not refuse them
-	press     *press
+	gzipCache *gzipCache
 	heads     *cache.Map[id.Tenant, *keptHead]
 	documents *cache.Loading[documentName, documentBody]
 }
@@ -120,7 +120,7 @@ func New(o Options) *Server {
 		o.Clock = time.Now
 	}
 	if o.Witnesses == nil {
-		o.Witnesses = nobody{}
+		o.Witnesses = noWitnesses{}
 	}
 	if o.MaxInFlight == 0 {
 		o.MaxInFlight = 512
@@ -139,9 +139,13 @@ func New(o Options) *Server {
 	}
 	_, host, _ := strings.Cut(o.PublicURL, "://")
 	s := &Server{
-		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, grantKeys: o.GrantKeys, witnesses: o.Witnesses, directory: o.Directory, lists: o.LogList,
+		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, grantKeys: o.GrantKeys,
+		witnesses: o.Witnesses, directory: o.Directory, lists: o.LogList,
 		publicURL: o.PublicURL, host: strings.ToLower(host), clock: o.Clock,
-		control: o.Control, limit: admission.NewLimit(o.MaxInFlight, o.MaxInFlight), newest: admission.NewLimit(o.MaxInFlight, o.MaxInFlight), press: newPress(o.GzipBytes, o.Metrics), heads: newHeads(), documents: newDocuments(o.DIDBytes),
+		control: o.Control, limit: admission.NewLimit(o.MaxInFlight, o.MaxInFlight),
+		newest:    admission.NewLimit(o.MaxInFlight, o.MaxInFlight),
+		gzipCache: newGzipCache(o.GzipBytes, o.Metrics), heads: newHeadCache(),
+		documents: newDocuments(o.DIDBytes),
 	}
 	s.edge.Quiet = true
 	registerLimits(o.Metrics, s.limit, s.newest)
@@ -155,36 +159,37 @@ func (s *Server) Routes(r *edge.Router) {
 	list := func(pattern string, get getter, mode ...edge.Mode) {
 		table.Add(edge.GetAndHead, pattern, edge.Permission{}, edge.Body{}, get, mode...)
 	}
-	list(slug+"/transparency/head", s.head, edge.Fast)
-	list(slug+"/transparency/checkpoint", s.checkpoint, edge.Fast)
-	list(slug+"/transparency/inclusion", s.inclusion, edge.Fast)
-	list(slug+"/transparency/consistency", s.consistency, edge.Fast)
-	list(slug+"/transparency/keys", s.keys)
-	list(slug+"/transparency/policy", s.policy)
-	list(slug+"/verify/{event}", s.verify)
-	list("/v1/public/witness-network/logs/v0", s.logList)
-	list("/v1/public/directory", s.nameDirectory)
-	list("/v1/public/directory/events", s.directoryEvents)
-	list("/v1/public/agents/{agent}/did", s.agentKeyDocument)
-	list("/v1/public/agents/{agent}/did.json", s.agentWebDocument)
-	list("/v1/public/did/{did}", s.didDocument)
+	list(slug+"/transparency/head", s.answerHead, edge.Fast)
+	list(slug+"/transparency/checkpoint", s.answerCheckpoint, edge.Fast)
+	list(slug+"/transparency/inclusion", s.answerInclusion, edge.Fast)
+	list(slug+"/transparency/consistency", s.answerConsistency, edge.Fast)
+	list(slug+"/transparency/keys", s.answerKeys)
+	list(slug+"/transparency/policy", s.answerPolicy)
+	list(slug+"/verify/{event}", s.answerBundle)
+	list("/v1/public/witness-network/logs/v0", s.answerLogList)
+	list("/v1/public/directory", s.answerDirectory)
+	list("/v1/public/directory/events", s.answerDirectoryEvents)
+	list("/v1/public/agents/{agent}/did", s.answerKeyDocument)
+	list("/v1/public/agents/{agent}/did.json", s.answerWebDocument)
+	list("/v1/public/did/{did}", s.answerDocument)
 	for _, log := range []string{"/o/{organization}", "/o/{organization}/{number:[0-9]+}"} {
-		list(log+"/checkpoint", s.logCheckpoint)
-		list(log+"/successor", s.successor)
-		list(log+"/tile/entries/*", s.entries)
-		list(log+"/tile/*", s.tile)
+		list(log+"/checkpoint", s.answerLogCheckpoint)
+		list(log+"/successor", s.answerSuccessor)
+		list(log+"/tile/entries/*", s.answerEntries)
+		list(log+"/tile/*", s.answerTile)
 	}
-	edge.Mount(r, edge.Surface[getter]{Edge: &s.edge, Serve: s.serve, Prefixes: []string{"/v1/public", "/o"}, Around: shared}, table)
+	edge.Mount(r, edge.Surface[getter]{Edge: &s.edge, Serve: s.serveRoute, Prefixes: []string{"/v1/public", "/o"},
+		Around: allowAllOrigins}, table)
 }
 
 // slugPrefix begins the paths that name an organization by its slug.
 const slugPrefix = "/v1/public/orgs/"
 
-// getter returns what a request asks for.
-type getter func(*request) (representation, error)
+// getter makes the response to a request.
+type getter func(*request) (response, error)
 
-// serve answers the requests of a route. Whatever is not there, the answer is the same.
-func (s *Server) serve(route *edge.Route[getter]) edge.Handler {
+// serveRoute answers the requests of a route. Every fault.NotFound has the same answer.
+func (s *Server) serveRoute(route *edge.Route[getter]) edge.Handler {
 	class := s.classOf(route)
 	return func(w http.ResponseWriter, r *http.Request) error {
 		err := class.Serve(r, &call{request: request{Request: r}, server: s, get: route.Handler, w: w})
@@ -195,4 +200,4 @@ func (s *Server) serve(route *edge.Route[getter]) edge.Handler {
 	}
 }
 
-func notFound() error { return fault.New(fault.NotFound, "Not found") }
+func errNotFound() error { return fault.New(fault.NotFound, "Not found") }

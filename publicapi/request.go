@@ -57,9 +57,9 @@ func slugOfPath(r *http.Request) id.Slug {
 	return ""
 }
 
-// find fills in the organization, by the slug that the path names, by its id, or by its
+// findOrganization fills in the organization, by the slug that the path names, by its id, or by its
 // agent.
-func (s *Server) find(r *request) (err error) {
+func (s *Server) findOrganization(r *request) (err error) {
 	r.slug = slugOfPath(r.Request)
 	switch {
 	case r.slug != "":
@@ -76,7 +76,7 @@ func (s *Server) find(r *request) (err error) {
 // the organization, or the one whose origin the query gives.
 func (s *Server) bySlug(r *request) (*log.State, error) {
 	if r.tenant == id.Service { // a path with an empty slug
-		return nil, notFound()
+		return nil, errNotFound()
 	}
 	state, err := s.ledgers.State(r.Context(), r.tenant)
 	if err != nil || r.URL.RawQuery == "" {
@@ -93,7 +93,7 @@ func (s *Server) bySlug(r *request) (*log.State, error) {
 // from the second of a line on by its number.
 func (s *Server) byID(r *request) (*log.State, error) {
 	if r.tenant == id.Service {
-		return nil, notFound()
+		return nil, errNotFound()
 	}
 	state, err := s.ledgers.State(r.Context(), r.tenant)
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Server) tenantByID(r *http.Request) (id.Tenant, error) {
 	text := chi.URLParam(r, "organization")
 	organization, err := id.ParseOrganization(text)
 	if err != nil || organization.String() != text {
-		return 0, notFound()
+		return 0, errNotFound()
 	}
 	return s.orgs.ByID(r.Context(), organization)
 }

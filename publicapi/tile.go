@@ -15,11 +15,11 @@ import (
 
 const mediaBytes = "application/octet-stream"
 
-// logCheckpoint serves checkpoint below a log's prefix.
-func (s *Server) logCheckpoint(r *request) (representation, error) {
+// answerLogCheckpoint serves checkpoint below a log's prefix.
+func (s *Server) answerLogCheckpoint(r *request) (response, error) {
 	state, err := s.byID(r)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	return s.newestCheckpoint(r, state)
 }
@@ -28,61 +28,61 @@ func (s *Server) logCheckpoint(r *request) (representation, error) {
 // because caches keep each URL for ever, and queries would fill them with copies.
 func hasQuery(r *http.Request) bool { return r.URL.RawQuery != "" || r.URL.ForceQuery }
 
-// tile serves tile/<L>/<N>[.p/<W>].
-func (s *Server) tile(r *request) (representation, error) {
+// answerTile serves tile/<L>/<N>[.p/<W>].
+func (s *Server) answerTile(r *request) (response, error) {
 	t, err := tlog.ParseTilePath("tile/" + chi.URLParam(r.Request, "*"))
 	if err != nil || hasQuery(r.Request) {
-		return representation{}, notFound()
+		return response{}, errNotFound()
 	}
 	state, err := s.provableByID(r)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	if !t.Within(state.Size()) {
-		return representation{}, notFound()
+		return response{}, errNotFound()
 	}
 	hashes, err := s.ledgers.Tile(r.Context(), state, t)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
-	return representation{media: mediaBytes, cache: immutable, body: hashes}, nil
+	return response{media: mediaBytes, cache: immutable, body: hashes}, nil
 }
 
-// entries serves tile/entries/<N>[.p/<W>].
-func (s *Server) entries(r *request) (representation, error) {
+// answerEntries serves tile/entries/<N>[.p/<W>].
+func (s *Server) answerEntries(r *request) (response, error) {
 	b, err := tlog.ParseBundlePath("tile/entries/" + chi.URLParam(r.Request, "*"))
 	if err != nil || hasQuery(r.Request) {
-		return representation{}, notFound()
+		return response{}, errNotFound()
 	}
 	state, err := s.provableByID(r)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	if !b.Within(state.Size()) {
-		return representation{}, notFound()
+		return response{}, errNotFound()
 	}
 	return s.encodedEntries(r, state, b)
 }
 
 // encodedEntries returns an entry bundle in the coding that the client wants.
-func (s *Server) encodedEntries(r *request, state *log.State, b tlog.Bundle) (representation, error) {
+func (s *Server) encodedEntries(r *request, state *log.State, b tlog.Bundle) (response, error) {
 	compress, isFull := wantsGzip(r.Header["Accept-Encoding"]), b.Width == tlog.TileWidth
 	key := bundleKey{state.Identity().Tenant, b.Index}
 	if compress && isFull {
-		if p, ok := s.press.cachedBundle(key); ok {
+		if p, ok := s.gzipCache.cachedBundle(key); ok {
 			return p, nil
 		}
 	}
 	content, err := s.renderEntries(r, state, b)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
-	p := representation{media: mediaBytes, cache: immutable, vary: "Accept-Encoding", body: content}
+	p := response{media: mediaBytes, cache: immutable, vary: "Accept-Encoding", body: content}
 	if !compress {
 		return p, nil
 	}
-	if p, err = s.press.compress(p); err == nil && isFull {
-		s.press.storeBundle(key, p)
+	if p, err = s.gzipCache.compressBundle(p); err == nil && isFull {
+		s.gzipCache.storeBundle(key, p)
 	}
 	return p, err
 }

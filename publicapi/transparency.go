@@ -9,21 +9,21 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// checkpoint serves transparency/checkpoint.
-func (s *Server) checkpoint(r *request) (representation, error) {
+// answerCheckpoint serves transparency/checkpoint.
+func (s *Server) answerCheckpoint(r *request) (response, error) {
 	state, err := s.bySlug(r)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	return s.newestCheckpoint(r, state)
 }
 
 // newestCheckpoint returns the newest checkpoint with its cosignatures. With cosigned=1 it
 // returns the newest checkpoint with a quorum of cosignatures.
-func (s *Server) newestCheckpoint(r *request, state *log.State) (representation, error) {
+func (s *Server) newestCheckpoint(r *request, state *log.State) (response, error) {
 	q, err := r.parameters()
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	which := s.witnesses.Checkpoint
 	switch q.textParameter("cosigned") {
@@ -31,10 +31,10 @@ func (s *Server) newestCheckpoint(r *request, state *log.State) (representation,
 		which = s.witnesses.Cosigned
 	case "", "0":
 	default:
-		return representation{}, fault.New(fault.Invalid, "cosigned must be 1 or 0")
+		return response{}, fault.New(fault.Invalid, "cosigned must be 1 or 0")
 	}
 	note, err := which(r.Context(), state)
-	return representation{media: mediaText, cache: revalidate, body: note}, err
+	return response{media: mediaText, cache: revalidate, body: note}, err
 }
 
 // keyList is the answer to transparency/keys, newest last.
@@ -50,11 +50,11 @@ type publicKey struct {
 	ToSize      *id.Index `json:"to_size"` // nil while it signs
 }
 
-// keys serves transparency/keys.
-func (s *Server) keys(r *request) (representation, error) {
+// answerKeys serves transparency/keys.
+func (s *Server) answerKeys(r *request) (response, error) {
 	state, err := s.bySlug(r)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	var all []publicKey
 	for _, k := range state.LogKeys() {
@@ -66,7 +66,7 @@ func (s *Server) keys(r *request) (representation, error) {
 	}
 	grants, from, ok, err := s.grantKeys.GrantKey(r.Context(), state.Identity().Tenant)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	if ok {
 		all = append(all, publicKey{VerifierKey: grants.String(), Use: "grant", FromSize: from})
@@ -74,31 +74,31 @@ func (s *Server) keys(r *request) (representation, error) {
 	return newJSONResponse(keyList{all}, revalidate)
 }
 
-// policy serves transparency/policy, a C2SP tlog-policy: the log's keys and where
+// answerPolicy serves transparency/policy, a C2SP tlog-policy: the log's keys and where
 // its tiles are, the witnesses that are asked, and the quorum. The
 // addresses of witnesses are left out: some are private, and verification needs none.
-func (s *Server) policy(r *request) (representation, error) {
+func (s *Server) answerPolicy(r *request) (response, error) {
 	state, err := s.bySlug(r)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	inForce, err := s.witnesses.Policy(r.Context(), state)
 	if err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	shown := trust.Policy{Groups: inForce.Groups, Quorum: inForce.Quorum}
 	if shown.Logs, err = s.policyLogs(r.Context(), state); err != nil {
-		return representation{}, err
+		return response{}, err
 	}
 	for _, w := range inForce.Witnesses {
 		w.URL = ""
 		shown.Witnesses = append(shown.Witnesses, w)
 	}
-	return representation{media: mediaText, cache: revalidate, body: []byte(shown.Text())}, nil
+	return response{media: mediaText, cache: revalidate, body: []byte(shown.Text())}, nil
 }
 
-// policyLogs are the log lines of a policy: the keys that signed what is shown now, the
-// newest checkpoint and the one that bundles are under. A policy has no sizes, and a
+// policyLogs returns the log lines of a policy: the keys that signed the newest checkpoint
+// and the checkpoint of bundles. A policy has no sizes, and a
 // verifier that trusts a key by it trusts everything that the key signs. So a key that was
 // retired before is left out; transparency/keys has it.
 func (s *Server) policyLogs(ctx context.Context, state *log.State) ([]trust.Log, error) {

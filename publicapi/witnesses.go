@@ -24,16 +24,20 @@ type Witnesses interface {
 	Covering(ctx context.Context, s *log.State, index id.Index) (tlog.Checkpoint, []byte, error)
 }
 
-// nobody is the Witnesses of a service without witnesses.
-type nobody struct{}
+// noWitnesses is the Witnesses of a service without witnesses.
+type noWitnesses struct{}
 
-func (nobody) Policy(context.Context, *log.State) (*trust.Policy, error) {
+func (noWitnesses) Policy(context.Context, *log.State) (*trust.Policy, error) {
 	return &trust.Policy{Quorum: trust.None}, nil
 }
 
-func (nobody) Checkpoint(_ context.Context, s *log.State) ([]byte, error) { return s.Checkpoint(), nil }
-func (nobody) Cosigned(_ context.Context, s *log.State) ([]byte, error)   { return s.Checkpoint(), nil }
+func (noWitnesses) Checkpoint(_ context.Context, s *log.State) ([]byte, error) {
+	return s.Checkpoint(), nil
+}
+func (noWitnesses) Cosigned(_ context.Context, s *log.State) ([]byte, error) {
+	return s.Checkpoint(), nil
+}
 
-func (nobody) Covering(_ context.Context, s *log.State, _ id.Index) (tlog.Checkpoint, []byte, error) {
+func (noWitnesses) Covering(_ context.Context, s *log.State, _ id.Index) (tlog.Checkpoint, []byte, error) {
 	return s.Shown(), s.Checkpoint(), nil
 }

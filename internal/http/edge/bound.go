@@ -49,7 +49,8 @@ func (e *Edge) boundHandler(route string, h Handler) Handler {
 	}
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if e.Bound.left.Load() >= maxLeft {
-			return &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "Too many requests are still under way", RetryAfter: time.Second}
+			return &fault.Error{Kind: fault.Overloaded, Code: "overloaded",
+				Message: "Too many requests are still under way", RetryAfter: time.Second}
 		}
 		s := newStagedWriter(w)
 		done := make(chan error, 1)
@@ -133,7 +134,9 @@ func (e *Edge) watchLateHandler(route string, done <-chan error) {
 // errLate is the answer to a request whose handler did not come back.
 func errLate(r *http.Request) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The request could not be answered in time"}
+		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable",
+			Message: "The request could not be answered in time"}
 	}
-	return &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", Message: "The request may still be carried out; look before you repeat it"}
+	return &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown",
+		Message: "The request may still be carried out; look before you repeat it"}
 }

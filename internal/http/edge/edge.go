@@ -159,7 +159,8 @@ func requestFault(ctx context.Context, err error) *fault.Error {
 func EndedEarly(err error) error {
 	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	if ended && fault.Is(err, fault.Internal) {
-		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The request ended before it was answered", Err: err}
+		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable",
+			Message: "The request ended before it was answered", Err: err}
 	}
 	return err
 }

@@ -28,7 +28,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "agentledger_http_request_seconds", Help: "Time from a request's headers to the end of its answer.",
 			Buckets: prometheus.ExponentialBuckets(0.00025, 2, 14)}, []string{"route", "class"}),
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentledger_refusals_total", Help: "Error answers, lines of batches included, by status and code."}, []string{"status", "code"}),
+			Name: "agentledger_refusals_total",
+			Help: "Error answers, lines of batches included, by status and code."}, []string{"status", "code"}),
 	}
 	r.MustRegister(m.inFlight, m.seconds, m.refusals)
 	return m

@@ -36,10 +36,11 @@ func Routes(r *edge.Router, e *edge.Edge) {
 	sum := sha256.Sum256([]byte(document))
 	etag := `"` + hex.EncodeToString(sum[:16]) + `"`
 	var table edge.Table[edge.Handler]
-	table.Add(edge.GetAndHead, Path, edge.Permission{}, edge.Body{}, func(w http.ResponseWriter, r *http.Request) error {
-		serveDocument(w, r, etag)
-		return nil
-	})
+	table.Add(edge.GetAndHead, Path, edge.Permission{}, edge.Body{},
+		func(w http.ResponseWriter, r *http.Request) error {
+			serveDocument(w, r, etag)
+			return nil
+		})
 	edge.Mount(r, edge.PlainSurface(e), table)
 }
 

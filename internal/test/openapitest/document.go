@@ -125,7 +125,8 @@ func (p *path) matchRequest(parts []string) (parameters map[string]string, liter
 // allowHeader returns the methods of a path as the Allow header has them, which leaves
 // out OPTIONS: that is not of the path but of its prefix.
 func (p *path) allowHeader() string {
-	order := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+	order := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete}
 	return strings.Join(slices.DeleteFunc(order, func(m string) bool { return p.operations[m] == nil }), ", ")
 }
 
@@ -162,7 +163,8 @@ func (d *document) findOperation(r *http.Request) (*operation, map[string]string
 func (d *document) checkUnmatched(x exchange) []string {
 	problems := checkAnswer(d.findReference("#/x-unmatched/responses"), x)
 	if p, _ := d.findPath(x.request.URL); p != nil && x.header.Get("Allow") != p.allowHeader() {
-		problems = append(problems, fmt.Sprintf("Allow is %q, the document has %q", x.header.Get("Allow"), p.allowHeader()))
+		problems = append(problems,
+			fmt.Sprintf("Allow is %q, the document has %q", x.header.Get("Allow"), p.allowHeader()))
 	}
 	return problems
 }

@@ -100,11 +100,14 @@ func (o *operation) checkRoute(route edge.Listed) (problems []string) {
 	for name := range o.node.member("requestBody").member("content").members() {
 		media = append(media, name)
 	}
-	if reads := route.Body.Max > 0; reads != (len(media) > 0) || reads && !slices.Equal(media, []string{route.Body.Media}) {
-		problems = append(problems, fmt.Sprintf("%s: the body is one of %v, the route takes %q", o.id, media, route.Body.Media))
+	if reads := route.Body.Max > 0; reads != (len(media) > 0) || reads && !slices.Equal(media,
+		[]string{route.Body.Media}) {
+		problems = append(problems,
+			fmt.Sprintf("%s: the body is one of %v, the route takes %q", o.id, media, route.Body.Media))
 	}
 	if tooLarge := o.node.member("responses").member("413").isPresent(); tooLarge != (route.Body.Max > 0) {
-		problems = append(problems, fmt.Sprintf("%s: 413 is documented: %v, the route takes %d bytes", o.id, tooLarge, route.Body.Max))
+		problems = append(problems,
+			fmt.Sprintf("%s: 413 is documented: %v, the route takes %d bytes", o.id, tooLarge, route.Body.Max))
 	}
 	return problems
 }

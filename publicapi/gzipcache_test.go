@@ -12,15 +12,15 @@ import (
 
 // While all writers are at work, who comes gets the bytes as they are, at once,
 // and nothing of that is kept.
-func TestBusyPress(t *testing.T) {
+func TestBusyGzipCache(t *testing.T) {
 	metrics := prometheus.NewRegistry()
-	p := newPress(1<<20, metrics)
-	plain, key := representation{body: bytes.Repeat([]byte("entry"), 100)}, bundleKey{tenant: 11}
+	p := newGzipCache(1<<20, metrics)
+	plain, key := response{body: bytes.Repeat([]byte("entry"), 100)}, bundleKey{tenant: 11}
 	for range cap(p.writers) {
 		w := <-p.writers
 		defer func() { p.writers <- w }()
 	}
-	got, err := p.compress(plain)
+	got, err := p.compressBundle(plain)
 	if err != nil || got.coding != "" || !bytes.Equal(got.body, plain.body) {
 		t.Errorf("got %d bytes in coding %q, %v", len(got.body), got.coding, err)
 	}
@@ -29,23 +29,23 @@ func TestBusyPress(t *testing.T) {
 		t.Error("what is not compressed is kept")
 	}
 	counted, err := metrics.Gather()
-	if err != nil || len(counted) != 1 || counted[0].Metric[0].Label[0].GetValue() != pressBusy || counted[0].Metric[0].Counter.GetValue() != 1 {
+	if err != nil || len(counted) != 1 || counted[0].Metric[0].Label[0].GetValue() != gzipBusy || counted[0].Metric[0].Counter.GetValue() != 1 {
 		t.Errorf("counted %v, %v", counted, err)
 	}
 }
 
 // The same bytes give the same in gzip, whatever a writer wrote before.
-func TestPressIsDeterministic(t *testing.T) {
-	p := newPress(1<<20, prometheus.NewRegistry())
-	one, other := representation{body: bytes.Repeat([]byte("one, and "), 3000)}, representation{body: bytes.Repeat([]byte("another "), 9000)}
-	first, err := p.compress(one)
+func TestGzipIsDeterministic(t *testing.T) {
+	p := newGzipCache(1<<20, prometheus.NewRegistry())
+	one, other := response{body: bytes.Repeat([]byte("one, and "), 3000)}, response{body: bytes.Repeat([]byte("another "), 9000)}
+	first, err := p.compressBundle(one)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.compress(other); err != nil {
+	if _, err := p.compressBundle(other); err != nil {
 		t.Fatal(err)
 	}
-	again, err := p.compress(one)
+	again, err := p.compressBundle(one)
 	if err != nil || !bytes.Equal(first.body, again.body) || first.entityTag() != again.entityTag() {
 		t.Errorf("%d bytes, then %d: %v", len(first.body), len(again.body), err)
 	}
@@ -62,13 +62,13 @@ func TestBundleCache(t *testing.T) {
 	for range 20000 {
 		if _, ok := s.Get(favourite); !ok {
 			lost++
-			s.Put(favourite, representation{body: body(favourite)})
+			s.Put(favourite, response{body: body(favourite)})
 		}
 		k := bundleKey{tenant: id.Tenant(11 + random.IntN(2)), index: uint64(random.IntN(250))}
 		if r, ok := s.Get(k); ok && !bytes.Equal(r.body, body(k)) {
 			t.Fatalf("another bundle than %v", k)
 		}
-		s.Put(k, representation{body: body(k)})
+		s.Put(k, response{body: body(k)})
 		if counted := int64(s.Len()) * (size + bundleBytes); counted != s.TotalWeight() || counted > room {
 			t.Fatalf("%d bytes by its account, %d counted, room for %d", s.TotalWeight(), counted, room)
 		}
@@ -79,7 +79,7 @@ func TestBundleCache(t *testing.T) {
 	if lost > 1500 {
 		t.Errorf("lost what is asked for all the time %d times", lost)
 	}
-	s.Put(bundleKey{tenant: 13}, representation{body: make([]byte, room)})
+	s.Put(bundleKey{tenant: 13}, response{body: make([]byte, room)})
 	if _, ok := s.Get(bundleKey{tenant: 13}); ok || s.Len() != 100 {
 		t.Error("keeps what is larger than its room")
 	}

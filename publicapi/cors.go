@@ -5,10 +5,11 @@ import "net/http"
 // preflightAge is how long, in seconds, a browser may keep the answer to a preflight.
 const preflightAge = "86400"
 
-// shared lets pages of every origin read all answers (CORS), also those that
+// allowAllOrigins lets pages of every origin read all answers (CORS), also those that
 // say no, and answers preflight requests.
-func shared(next http.Handler) http.Handler {
-	anyOrigin, nosniff, exposed := []string{"*"}, []string{"nosniff"}, []string{"ETag, X-Request-Id"} // shared by all answers, never written to
+func allowAllOrigins(next http.Handler) http.Handler {
+	anyOrigin, nosniff, exposed := []string{"*"}, []string{"nosniff"},
+		[]string{"ETag, X-Request-Id"} // shared by all answers, never written to
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h["Access-Control-Allow-Origin"] = anyOrigin

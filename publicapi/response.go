@@ -21,8 +21,8 @@ const (
 
 const mediaText = "text/plain; charset=utf-8"
 
-// representation is the bytes that one request gets of one thing, in one coding.
-type representation struct {
+// response is the bytes that one request gets of one thing, in one coding.
+type response struct {
 	media string // Content-Type
 	cache string // Cache-Control
 	body  []byte
@@ -34,13 +34,13 @@ type representation struct {
 }
 
 // newJSONResponse renders v.
-func newJSONResponse(v any, cache string) (representation, error) {
+func newJSONResponse(v any, cache string) (response, error) {
 	body, err := json.Marshal(v)
-	return representation{media: edge.MediaJSON, cache: cache, body: body}, err
+	return response{media: edge.MediaJSON, cache: cache, body: body}, err
 }
 
 // entityTag is strong: it follows from the bytes alone, so every coding has its own.
-func (p representation) entityTag() string {
+func (p response) entityTag() string {
 	if p.tag != "" {
 		return p.tag
 	}
@@ -57,7 +57,7 @@ type headers struct {
 }
 
 func newHeaders(w http.ResponseWriter) headers {
-	const most = 6 // of a representation
+	const most = 6 // of a response
 	return headers{w.Header(), make([]string, 0, most)}
 }
 
@@ -67,8 +67,8 @@ func (h *headers) setValue(name, value string) {
 	h.of[name] = h.values[last-1 : last : last]
 }
 
-// write answers GET and HEAD, with 304 to a client that has these very bytes.
-func (p representation) write(w http.ResponseWriter, r *http.Request) {
+// writeTo answers GET and HEAD, with 304 to a client that has these very bytes.
+func (p response) writeTo(w http.ResponseWriter, r *http.Request) {
 	h := newHeaders(w)
 	if p.vary != "" {
 		h.setValue("Vary", p.vary)
