@@ -34,6 +34,7 @@ type LoadingOptions[K comparable, V any] struct {
 	Limit  int64
 	Weight func(K, V) int64
 	Shards int
+	Hash   func(K) uint64
 
 	// Stale is for how long beyond MaxAge a value is still returned while the store
 	// does not answer: the read has no result after Patience, or failed because the
@@ -94,7 +95,7 @@ func NewLoading[K comparable, V any](o LoadingOptions[K, V]) *Loading[K, V] {
 	c := &Loading[K, V]{
 		options: o, slots: make(chan struct{}, maxLoads), loads: make(map[K]*load[V]),
 		values: NewMap(MapOptions[K, *loaded[V]]{
-			Limit: o.Limit, Shards: o.Shards, Weight: func(key K, l *loaded[V]) int64 { return weight(key, l.value) },
+			Limit: o.Limit, Shards: o.Shards, Hash: o.Hash, Weight: func(key K, l *loaded[V]) int64 { return weight(key, l.value) },
 		}),
 	}
 	if o.Stale > 0 {
@@ -148,7 +149,10 @@ func (c *Loading[K, V]) requestNow(version uint64) request {
 }
 
 func (c *Loading[K, V]) isFresh(known *loaded[V], asked request) bool {
-	return known != nil && !known.expired && known.version >= asked.version && asked.at.Sub(known.began) < c.options.MaxAge
+	if known == nil || known.expired || known.version < asked.version {
+		return false
+	}
+	return c.options.MaxAge == Forever || asked.at.Sub(known.began) < c.options.MaxAge
 }
 
 // strictTime is for how long after Drop no value of a key is shown as a stale one.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"hash/maphash"
 	"strings"
 
 	"github.com/agentledger/agentledger/fault"
@@ -41,6 +42,13 @@ type signingKeyName struct {
 	tenant id.Tenant
 	agent  id.Agent
 	key    id.Key
+}
+
+// hashKeyID returns a hash that spreads keys evenly over the shards. Key ids are random, so
+// the id is enough.
+func hashKeyID() func(signingKeyName) uint64 {
+	seed := maphash.MakeSeed()
+	return func(n signingKeyName) uint64 { return maphash.String(seed, string(n.key)) }
 }
 
 // loadSigningKey copies the name first, because it may be a part of a whole request.
