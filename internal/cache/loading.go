@@ -195,12 +195,13 @@ func (c *Loading[K, V]) Expire(key K) {
 // StaleAnswers returns how often a value was returned that was older than MaxAge.
 func (c *Loading[K, V]) StaleAnswers() uint64 { return c.stale.Load() }
 
-// StaleCounter is the metric of StaleAnswers. what names the values of the cache, a plural noun.
-func StaleCounter(what string, answers func() uint64) prometheus.Collector {
+// StaleCounter is the metric of StaleAnswers. The argument values names them, for example "sessions", a
+// plural noun.
+func StaleCounter(values string, answers func() uint64) prometheus.Collector {
 	return prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name:        "agentledger_stale_answers_total",
 		Help:        "Answers from values that were older than they may be while the store answers.",
-		ConstLabels: prometheus.Labels{"of": what},
+		ConstLabels: prometheus.Labels{"of": values},
 	}, func() float64 { return float64(answers()) })
 }
 

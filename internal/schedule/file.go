@@ -66,7 +66,7 @@ type filing struct {
 	x       *Index
 	most    int // entries of one organization
 	filed   map[id.Tenant]int
-	left    bool // some were left, of who had enough
+	left    bool // some were left, because their organization had enough places
 	changes []storage.Change
 	failed  error // by entries that can't be read; they stay
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Outcome is what Sweep does with an entry that was looked at, and with those behind
-// it. The zero Outcome is Keep.
+// Outcome is the result of a look at an entry, for that entry and those behind it. The zero Outcome
+// is Keep.
 type Outcome struct {
 	does action
 	at   id.Instant // for put off

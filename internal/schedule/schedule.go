@@ -1,30 +1,27 @@
-// Package schedule is the time-ordered index of work: when which thing of which
-// organization has to be looked at, of all organizations.
+// Package schedule is the time-ordered index of work: which object of which organization has to be
+// examined at which time.
 //
 // Invariants:
 //
-//   - An entry is a hint. It is written before its thing, so the thing may be missing,
-//     finished or due later. Callers MUST decide by the thing itself.
-//   - As long as something has to be looked at there is an entry, not later than that.
-//     So an entry goes only after its work is done, or after a later one
-//     is there.
-//   - To know that nothing is due takes two range reads, however many organizations
-//     there are.
-//   - Sweep shares its work out by organization. Each one that has something due gets a
-//     turn of 16 finished entries before anybody gets a second turn, however much is
-//     due of the others. Example: of 100,000 due entries of one organization at most
-//     16 are finished before the first entry of another one is looked at.
-//   - Inside an organization a lane that is full keeps no other lane waiting.
-//   - Memory is bounded: a page of entries, a position for each organization whose turn
-//     ended early (at most 1,024), and a number for each one that something becomes due
-//     of (at most 65,536).
+//   - An entry is a hint. It is written before its object, so the object may be missing, finished
+//     or due later. Callers MUST check the object.
+//   - As long as an object has to be examined there is an entry, not later than that. So an entry
+//     is deleted only after its work is done, or after a later entry is there.
+//   - To know that nothing is due takes two range reads, for any number of organizations.
+//   - Sweep shares its work out by organization. Each one with due entries gets a turn of 16
+//     finished entries before another one gets a second turn. For example, of 100,000 due entries
+//     of one organization at most 16 are finished before the first entry of another one is
+//     examined.
+//   - Inside an organization a full lane keeps no other lane waiting.
+//   - Memory is bounded: a page of entries, a position for each organization whose turn ended
+//     early (at most 1,024), and a number for each organization with new due entries (at most
+//     65,536).
 //
-// The index lies in the service's own partition, one kind of records for each
-// family of things. An entry has one of two places there. Waiting entries lie in the
-// order of time; Note writes there. Sweep files those whose time has come by
-// organization and lane, so that the first ones of each organization and lane are
-// found by one range read, whatever lies before them. One write moves an entry, so a
-// crash leaves it in one of the two places.
+// The index lies in the service's own partition, one kind of records for each family of objects. An
+// entry has one of two places there. Waiting entries lie in the order of time; Note writes there.
+// Sweep files due entries by organization and lane, so that one range read finds the first entries
+// of each organization and lane. One write moves an entry, so a crash leaves it in one of the two
+// places.
 package schedule
 
 import (
@@ -135,7 +132,7 @@ func parseEntryTail(tail string) (name string, since uint64, ok bool) {
 	return name, since, ok && since != 0
 }
 
-// NoteEntries writes entries, durably and all of them when it returns nil.
+// NoteEntries writes entries. All are durable when it returns nil.
 func (x *Index) NoteEntries(ctx context.Context, entries ...Entry) error {
 	changes := make([]storage.Change, len(entries))
 	for i, e := range entries {
@@ -147,8 +144,8 @@ func (x *Index) NoteEntries(ctx context.Context, entries ...Entry) error {
 	return nil
 }
 
-// Settle does with an entry that Sweep showed what the outcome of a look says, for who
-// answered Keep and found out later.
+// Settle applies an outcome to an entry that Sweep showed. Callers that answered Keep and found the
+// outcome later use it.
 func (x *Index) Settle(ctx context.Context, e Entry, outcome Outcome) error {
 	changes := x.changesOf(e, outcome)
 	if len(changes) == 0 {

@@ -24,10 +24,9 @@ const (
 // for a second.
 type Look func(context.Context, Entry) (Outcome, error)
 
-// Sweep shows look the entries that are due, also those that become due meanwhile: all
-// of them, but for those behind one that look calls full. Organizations take turns; in
-// a lane the order is that of time. One entry that fails, or can't be read, keeps
-// nobody from the others; the first errors are joined.
+// Sweep shows look the due entries, also those that become due meanwhile. Entries behind one that
+// look calls full are left out. Organizations take turns; in a lane the order is that of time. An
+// entry that fails, or can't be read, does not affect the others; the first errors are joined.
 func (x *Index) Sweep(ctx context.Context, now func() id.Instant, look Look) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -34,8 +34,8 @@ type Keyring struct {
 	cipher func(keyID) (cipher.AEAD, bool)
 }
 
-// NewKeyring returns a ring that seals under active and still opens what the
-// older keys sealed. A zero key and a key named twice are refused.
+// NewKeyring returns a ring that seals under active and opens keys that are sealed under active or
+// an older key. A zero key and a key named twice are refused.
 func NewKeyring(active Key, older ...Key) (*Keyring, error) {
 	ciphers := make(map[keyID]cipher.AEAD, 1+len(older))
 	ids := make([]keyID, 0, 1+len(older))

@@ -27,8 +27,8 @@ func retryPauses() []time.Duration {
 // longestTold bounds for how long a receiver may put a try off by Retry-After.
 const longestTold = 24 * time.Hour
 
-// Run delivers what is due, each second and when there is room again for what is
-// left, until ctx ends, and returns when nothing is under way any more.
+// Run sends due deliveries, each second and when there is room again, until ctx ends. It returns
+// when no delivery is under way any more.
 func (o *Sender) Run(ctx context.Context, logger *slog.Logger) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

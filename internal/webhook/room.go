@@ -20,9 +20,9 @@ const (
 	maxFlyingLane         = 8
 )
 
-// reserve is how many free places of a wider bound each place taken needs. So the
-// last ones are for who has few: with 12 organizations that have all of theirs, a
-// thirteenth one still finds room.
+// reserve is the number of free places of a wider bound that each taken place needs. So the last
+// places are for organizations with few: with 12 organizations that have all of theirs, a thirteenth
+// still finds room.
 const reserve = 8
 
 // underway is whose a delivery is that is under way.

@@ -1,24 +1,23 @@
-// Package webhook sends notices of events to receivers outside: a delivery is
-// written with its cause and sent later, as often as it takes.
+// Package webhook sends notices of events to receivers outside: a delivery is written with its cause
+// and sent later, with retries.
 //
 // Invariants:
 //
 //   - A delivery lands in the append of its event, or neither does.
-//   - It is sent at least once and signed each time anew; webhook-id stays the
-//     same, so a receiver can tell a repetition. After the last try, and at once
-//     where no further one could help, it becomes a dead letter, which people see
-//     and may send again.
-//   - A receiver that says when to come again (Retry-After) is left alone until then, for
-//     a day at most.
+//   - It is sent at least once and signed each time anew; webhook-id stays the same, so a receiver
+//     can tell a repetition. After the last try, and at once where no further try could help, it
+//     becomes a dead letter, which people see and may send again.
+//   - A receiver that says when to come again (Retry-After) is left alone until then, for a day at
+//     most.
 //   - Requests go out through package egress alone.
 //   - A receiver that is slow or gone delays its own deliveries only. Of 256 places an
-//     organization has 16 at most and one of its receivers 8 at most, and the last
-//     places of each bound are for who has the fewest. However much is due of one
-//     organization or receiver, the others' turns come as if it were nothing.
+//     organization has 16 at most and one of its receivers 8 at most. The last places of each
+//     bound are for organizations and receivers with the fewest. However many deliveries of one
+//     are due, the turns of the others come as if there were none.
 //   - Bodies, addresses and keys are in no log line and no error.
 //
-// Messages are those of Standard Webhooks (https://www.standardwebhooks.com),
-// signed with Ed25519 (v1a): the signature is of
+// Messages are those of Standard Webhooks (https://www.standardwebhooks.com), signed with Ed25519
+// (v1a): the signature is of
 //
 //	webhook-id . webhook-timestamp . body
 package webhook
@@ -77,7 +76,7 @@ type Sender struct {
 	underway map[ID]underway // deliveries that are under way
 	left     bool            // one was left behind for want of room
 	flown    sync.WaitGroup
-	room     chan struct{} // holds one when there is room again for what was left behind
+	room     chan struct{} // holds one when there is room again for deliveries left behind
 }
 
 // New returns the outbox of a store.
@@ -131,9 +130,9 @@ func errBadAddress(err error) error {
 	return fault.Wrap(fault.Invalid, "callback_url must be a public https address of at most 2048 bytes", err)
 }
 
-// WriteDelivery returns the records that make deliveries happen: they are to be written to
-// the organization's partition with what they tell of. The due records in the
-// service's partition come first: one without its delivery does no harm.
+// WriteDelivery returns the records that make deliveries happen. They MUST be written to the
+// organization's partition with their cause. The due records in the service's partition come first:
+// one without its delivery does no harm.
 func (o *Sender) WriteDelivery(ctx context.Context, t id.Tenant, organization id.Organization, messages ...Message) ([]storage.Change, error) {
 	if len(messages) == 0 {
 		return nil, nil

@@ -9,10 +9,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ServiceRecords returns the records of the service's own partition that stand
-// there for one of an organization's records, for who copies an organization: of a
-// membership the account's list and the account, whose Value is nil, as only the
-// store has it. Sessions are none of them.
+// ServiceRecords returns the entries of an organization's record in the service's own partition. For
+// a membership these are the account's list and the account, whose Value is nil, because only the
+// store has it. Sessions have none. Packages that copy an organization use it.
 func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	if r.Kind != kindMembership {
 		return nil, nil

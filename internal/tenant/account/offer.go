@@ -12,14 +12,14 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Owner returns the account of an address for a new organization, and makes it when there
-// is none, as Ensure does. known says that somebody may use the account already: then the
-// organization can only offer a membership, since an address belongs to who named it
-// first. What a call that failed left behind is not known to the same call again: an
-// account that is in no organization, with the same password or likewise without one.
+// Owner returns the account of an address for a new organization, and makes it when there is none,
+// as Ensure does. known says that a person may use the account already. Then the organization can
+// only offer a membership, because an address belongs to the person who named it first. The leftover
+// of a failed call is not known to the same call again: an account that is in no organization, with
+// the same password or likewise without one.
 //
-// Errors are those of Ensure, and fault.Conflict with code account_known for a password
-// that is given for a known account.
+// Errors are those of Ensure, and fault.Conflict with code account_known for a password that is
+// given for a known account.
 func (a *Accounts) Owner(ctx context.Context, email, password string, names ...string) (who Account, known bool, err error) {
 	who, made, err := a.Ensure(ctx, email, password, names...)
 	if err != nil || made {

@@ -17,8 +17,8 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// Hashing is the cost of Argon2id (RFC 9106) and how much of it is done at
-// once. The zero value means the defaults, which take about 20 ms of one core.
+// Hashing is the cost of Argon2id (RFC 9106) and the number of hashes at once. The zero value means
+// the defaults, which take about 20 ms of one core.
 type Hashing struct {
 	MemoryKiB uint32 // default 19,456 (19 MiB)
 	Passes    uint32 // default 2

@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Bounds of the keys of one agent, the same in every plan: a DID document shows all of
-// them to everybody. An agent that has more from before keeps them and gets no more.
+// Bounds of the keys of one agent, the same in every plan, because a DID document shows all keys to
+// every reader. An agent that has more from before keeps them and gets no more.
 const (
 	MaxActiveKeys = 100
 	MaxKeys       = 1000 // in all states
@@ -36,9 +36,9 @@ func (a *Agents) Count(ctx context.Context, t id.Tenant) (uint64, error) {
 	return c.Made, err
 }
 
-// checkRoomForKey returns fault.Conflict when an agent has as many keys as it may have. A
-// registration raises the config version that its append is guarded by, so no two of
-// them see the same last place.
+// checkRoomForKey returns fault.Conflict when an agent has the greatest number of keys. A
+// registration raises the config version that its append is guarded by, so no two registrations see
+// the same last place.
 func (a *Agents) checkRoomForKey(ctx context.Context, t id.Tenant, agent id.Agent) error {
 	all, active := 0, 0
 	for k, err := range a.readKeysAfter(ctx, t, agent, "", 0) {

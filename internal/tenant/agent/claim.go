@@ -14,9 +14,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Records of the service's own partition. A claim is written before the thing
-// it is for, by a conditional write, and never taken back; whoever reads one
-// looks for the thing in the owner's partition.
+// Records of the service's own partition. A claim is written before its object, by a conditional
+// write, and never taken back. Readers of a claim MUST look for the object in the owner's partition.
 const (
 	// kindAgentClaim names the one owner of an agent id.
 	kindAgentClaim storage.Kind = "agent_claim"

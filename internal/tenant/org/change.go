@@ -85,10 +85,10 @@ func setIfGiven[T comparable](names *[]string, name string, value, to *T) {
 
 func equalPointers(a, b *uint64) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// Change changes settings and states it (ledger_settings_changed). A setting
-// that has the wished value already is not stated again. fault.NotFound for an unknown tenant; what
-// Patch.NoneOpen refuses with; fault.RateLimited for changes of people that come too
-// fast. The operator's never wait.
+// Change changes settings and states it (ledger_settings_changed). A setting that has the wished
+// value already is not stated again. Errors: fault.NotFound for an unknown tenant; the refusal of
+// Patch.NoneOpen; fault.RateLimited for changes of people that come too fast. The operator's changes
+// never wait.
 func (o *Orgs) Change(ctx context.Context, t id.Tenant, principal string, p Patch) (*Settings, error) {
 	if err := o.checkPatch(p); err != nil {
 		return nil, err
@@ -124,8 +124,8 @@ func (o *Orgs) Change(ctx context.Context, t id.Tenant, principal string, p Patc
 	return changed, nil
 }
 
-// changesGuarded returns what keeps self-review from being switched on for what was asked under
-// the stricter rule.
+// changesGuarded returns the changes that make an append fail while self-review is switched on and
+// an approval under the stricter rule is asked for.
 func (p Patch) changesGuarded(ctx context.Context, t id.Tenant, before, after bool) ([]storage.Change, error) {
 	switch {
 	case before || !after:

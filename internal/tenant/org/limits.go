@@ -22,7 +22,7 @@ const (
 	StatementsPerMinute Limit = "statements_per_minute"
 )
 
-// LimitNames returns all of them, in the order in which they are shown.
+// LimitNames returns all limits, in the order in which they are shown.
 func LimitNames() []Limit {
 	return []Limit{AgentsLimit, IngestKeysLimit, PoliciesLimit, PolicyVersionsLimit, StatementsPerMinute}
 }

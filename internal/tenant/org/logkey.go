@@ -8,9 +8,9 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// A log gets another key under the same origin in two steps, each of which its
-// ledger states: first both keys sign, then the newer one alone. What auditors do
-// between them is why there are two.
+// A log gets another key under the same origin in two steps, each of which its ledger states: first
+// both keys sign, then the newer one alone. There are two steps because auditors pin the newer key
+// between them.
 const (
 	logKeyCreated = "log_key_created"
 	logKeyRetired = "log_key_retired"

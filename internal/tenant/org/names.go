@@ -13,7 +13,7 @@ const (
 	maxAgents = 100
 )
 
-// Greatest values of limits, far below what a JSON number holds exactly.
+// Greatest values of limits, far below the largest integer that a JSON number holds exactly.
 const (
 	maxEventsPerMonth = 1_000_000_000_000
 	maxThings         = 1_000_000_000

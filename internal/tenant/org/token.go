@@ -30,9 +30,9 @@ const (
 	maxToken = len(tokenPrefix) + 16 + idSize + secretSize + crcSize + 3
 )
 
-// Token is an ingest key with its secret. It prints as its public part. The text
-// lies behind a function since fmt, when it walks into a struct that holds a
-// Token in a field of its own, calls no method and prints what it finds.
+// Token is an ingest key with its secret. It prints as its public part. The text lies behind a
+// function, because fmt calls no method and prints every field when it walks into a struct that
+// holds a Token.
 type Token struct{ text func() string }
 
 // generateToken makes a random token and the id in it.

@@ -14,13 +14,12 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Activate makes the newest version of a policy, which must be a draft, the
-// organization's active one, and archives the one that was. Events above the
-// statement are judged by it, and none below.
+// Activate makes the newest version of a policy, which must be a draft, the organization's active
+// one, and archives the earlier one. Events above the statement are judged by it, and none below.
 //
-// fault.NotFound; fault.Conflict when the newest version is not a draft, or its
-// own tests do not pass; fault.Invalid when it is beyond what a policy may cost that is
-// saved now; fault.RateLimited for changes that come too fast.
+// Errors: fault.NotFound; fault.Conflict when the newest version is not a draft, or its own tests do
+// not pass; fault.Invalid when it is beyond the costs of a policy that is saved now;
+// fault.RateLimited for changes that come too fast.
 func (b *Policies) Activate(ctx context.Context, t id.Tenant, principal, policyID string) (Version, error) {
 	var activated Version
 	_, err := b.events.Append(ctx, t, principal, func(ctx context.Context, _ *log.State) (sysevent.Change, error) {

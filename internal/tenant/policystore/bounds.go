@@ -34,9 +34,9 @@ func (b *Policies) countStatement(ctx context.Context, t id.Tenant, changes []st
 	return append(changes, paced...), err
 }
 
-// checkPolicyBounds returns the changes that count the writing of a draft, which is version number of
-// its policy and a new one of it if added says so. fault.Conflict beyond the organization's
-// bounds, fault.RateLimited for drafts that come too fast.
+// checkPolicyBounds returns the changes that count the writing of a draft. The draft is version
+// number of its policy, and a new version if added says so. Errors: fault.Conflict beyond the
+// organization's bounds, fault.RateLimited for drafts that come too fast.
 func (b *Policies) checkPolicyBounds(ctx context.Context, t id.Tenant, number uint64, added bool) (changes []storage.Change, err error) {
 	if added {
 		if changes, err = b.checkVersionBounds(ctx, t, number); err != nil {

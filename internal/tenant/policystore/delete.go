@@ -9,8 +9,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Delete takes the draft of a policy away, and the policy with it when no version
-// of it was ever active. fault.NotFound; fault.Conflict when there is no draft.
+// Delete deletes the draft of a policy, and the policy with it when no version was ever active.
+// Errors: fault.NotFound; fault.Conflict when there is no draft.
 func (b *Policies) Delete(ctx context.Context, t id.Tenant, policyID string) error {
 	_, err := retryStale(func() (struct{}, error) {
 		p, err := b.readPolicy(ctx, t, policyID)

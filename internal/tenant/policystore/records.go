@@ -14,8 +14,8 @@ import (
 
 // Records of an organization's partition.
 const (
-	// kindPolicy has one record for each policy, by policy id. Whatever changes a
-	// policy or one of its versions changes this record.
+	// kindPolicy has one record for each policy, by policy id. Every change of a policy or of one of
+	// its versions changes this record.
 	kindPolicy storage.Kind = "policy"
 	// kindVersion has one for each version, by policy id, "/" and the version in
 	// 14 hex digits. No policy id holds a "/".
