@@ -6,8 +6,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// KeyDigest is what is stored of an idempotency key: the first 16 bytes of the
-// SHA-256 of its text, so that it is short whatever clients send. The zero value
+// KeyDigest is the stored form of an idempotency key: the first 16 bytes of the
+// SHA-256 of its text. It is short because clients may send long keys. The zero value
 // is no key.
 type KeyDigest [16]byte
 
@@ -34,7 +34,7 @@ func (e *Event) IdempotencyDigest() KeyDigest {
 	return DigestIdempotencyKey(e.IdempotencyKey)
 }
 
-// DedupKeys yields what the event must not share with any other of its ledger.
+// DedupKeys yields the keys that no other event of its ledger may have.
 // Idempotency keys have their digests.
 func (e *Event) DedupKeys(yield func(DedupKey) bool) {
 	if !yield(DedupKey{Text: string(e.ID)}) {

@@ -7,17 +7,18 @@
 //
 //   - Safety is in the guard: an append is applied only when the stored head has
 //     the expected size, root, epoch and config version, and then as a whole.
-//   - A tenant's appends take effect in the order of the Append calls, one tenant's
-//     part being independent of another's: one may fail and the others go on.
-//   - Appends of one stream may wait for each other. No stream waits for another:
-//     what keeps one of them from becoming durable keeps none of the others.
-//   - What Wait reported as done survives a crash of the process and of the machine.
-//   - Ledger reads may show an append before it is durable. Whoever lets ledger
-//     data leave the process follows the state that acknowledged appends moved
-//     (package log). Record reads (Get, Scan) never show what is not durable yet.
-//   - A refusal rests on durable state too: what made Wait answer ErrDuplicate or
-//     ErrStale can't vanish in a crash afterwards.
-//   - Nothing of one tenant is read or written under another's handle.
+//   - A tenant's appends take effect in the order of the Append calls. The batches of
+//     different tenants are independent: one may fail while the others are applied.
+//   - Appends of one stream may wait for each other. No stream waits for another, so
+//     a stream that can't become durable does not delay the others.
+//   - A batch for which Wait returned nil survives a crash of the process and of the
+//     machine.
+//   - Ledger reads may show an append before it is durable. A caller that lets ledger
+//     data leave the process MUST follow the state that acknowledged appends moved
+//     (package log). Record reads (Get, Scan) show durable records only.
+//   - A refusal rests on durable state too: the event or record that made Wait answer
+//     ErrDuplicate or ErrStale survives a crash.
+//   - No data of one tenant is read or written under another's handle.
 //   - After Close every method answers ErrUnavailable, after ErrBroken every
 //     method answers ErrBroken.
 //
@@ -35,14 +36,14 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// What can go wrong, by what the caller can do. Engines wrap these. Those that pass by
-// themselves carry what a client is told of them (package fault), so that an error of
-// the store is never taken for a defect, whoever hands it on. A package that can say
-// more than that wraps them in a fault of its own.
+// The errors of engines, by the action that the caller can take. Engines wrap them. The
+// errors that pass by themselves carry a message for clients (package fault), so that
+// they are never reported as a defect. A package with a better message wraps them in a
+// fault of its own.
 var (
 	// ErrNotFound: there is no such ledger, record, tile or event.
 	ErrNotFound = errors.New("storage: not found")
-	// ErrConflict: the head is not the expected one (somebody else appended, or
+	// ErrConflict: the head is not the expected one (another process appended, or
 	// the caller was fenced). Nothing was applied. Read the head and build anew.
 	ErrConflict = errors.New("storage: head moved")
 	// ErrDuplicate: an event id or idempotency key is taken. Nothing was applied.
@@ -51,8 +52,8 @@ var (
 	// ErrStale: a record does not have the expected version. Nothing was
 	// applied. Always inside an *ItemError.
 	ErrStale = errors.New("storage: stale record version")
-	// ErrUnknown: it can't be told whether the append was applied. Drop what is
-	// known of the ledger, pass a Barrier, read the head and look the batch up.
+	// ErrUnknown: it can't be told whether the append was applied. Drop the
+	// cached state of the ledger, pass a Barrier, read the head and look the batch up.
 	ErrUnknown error = &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", RetryAfter: time.Second,
 		Message: "It may have been done; look before you repeat it", Err: errors.New("storage: outcome unknown")}
 	// ErrUnavailable: the engine can't be reached. Nothing was applied. Retry later.
@@ -63,15 +64,15 @@ var (
 	ErrReadOnly error = &fault.Error{Kind: fault.Unavailable, Code: "read_only_mode", RetryAfter: readOnlyRetry,
 		Message: "The service is read-only at the moment", Err: ErrUnavailable}
 	// ErrBroken: the engine can't go on (a failed sync, for example). The
-	// process must end; a retry could acknowledge what was lost.
+	// process must end; a retry could acknowledge a lost write.
 	ErrBroken error = &fault.Error{Kind: fault.Unavailable, Code: "unavailable",
 		Message: "The store can't be reached", Err: errors.New("storage: broken")}
-	// ErrCorrupt: a stored value can't be what was written.
+	// ErrCorrupt: a stored value is damaged: no engine writes such a value.
 	ErrCorrupt = errors.New("storage: corrupt")
 )
 
-// readOnlyRetry is when to ask again whether the engine takes writes: somebody has to
-// make room, or to repair a volume.
+// readOnlyRetry is when to ask again whether the engine takes writes: the operator has to
+// make room or to repair a volume.
 const readOnlyRetry = 10 * time.Second
 
 // ItemError names the item of a batch or change set that stood in the way.
@@ -91,8 +92,8 @@ type Head struct {
 	Root          id.Hash    // RFC 6962 root at Size
 	Last          id.Hash    // event hash of the newest entry; the genesis value when empty
 	LastReceived  id.Instant // received_at of the newest entry; 0 when empty
-	Epoch         uint64     // raised by whoever takes the ledger over; fences older writers
-	ConfigVersion uint64     // raised by every change of what events are judged by; from 1
+	Epoch         uint64     // raised by each take-over of the ledger; fences older writers
+	ConfigVersion uint64     // raised by every change of the configuration that judges events; from 1
 }
 
 // Entry is the content of the public leaf at its index.
@@ -101,7 +102,7 @@ type Entry struct {
 	Record id.Hash // SHA-256 of the record
 }
 
-// Columns are what lists and filters need of an event, beside its documents.
+// Columns are the values by which lists and filters find an event.
 type Columns struct {
 	ReceivedAt id.Instant
 	Agent      id.Agent
@@ -169,7 +170,7 @@ type Record struct {
 	Version uint64 // 1 when created, also after a deletion, +1 with each change
 }
 
-// AnyVersion as Change.If writes whatever the record's version is.
+// AnyVersion as Change.If is no condition on the record's version.
 const AnyVersion = ^uint64(0)
 
 // Change is one conditional write of a record.
@@ -179,7 +180,7 @@ type Change struct {
 	Value []byte // nil deletes
 	If    uint64 // the version that must be there; 0: none; AnyVersion: no condition
 	// Version is the one that the record gets, for a record that comes from
-	// another store; 0: the one after what is there.
+	// another store; 0: the version after the stored one.
 	Version uint64
 	Item    int // the caller's number, for ItemError
 }
@@ -190,7 +191,7 @@ type Change struct {
 type Batch struct {
 	Tenant   id.Tenant
 	Expect   Head // Size, Root, Epoch and ConfigVersion are compared; the zero Head means "no ledger yet"
-	Head     Head // what the head is afterwards
+	Head     Head // the head afterwards
 	Events   []Event
 	Tiles    []Tile
 	Counters []Counter
@@ -203,7 +204,7 @@ type Position struct {
 	Index  id.Index
 }
 
-// EntryResult is what was read at a Place.
+// EntryResult is the entry at a Position.
 type EntryResult struct {
 	Entry Entry
 	Err   error // ErrNotFound: there is none

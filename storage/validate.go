@@ -47,8 +47,8 @@ func (h Head) Continues(want Head) bool {
 	return h.Size == want.Size && h.Root == want.Root && h.Epoch == want.Epoch && h.ConfigVersion == want.ConfigVersion
 }
 
-// ValidateDrop refuses what no engine drops: the service's own partition, and anything
-// on no condition.
+// ValidateDrop refuses to drop the service's own partition, and to drop a tenant without
+// a condition.
 func ValidateDrop(t id.Tenant, mark Record) error {
 	if t == id.Service || mark.Version == 0 || mark.Version == AnyVersion {
 		return errors.New("drop: a tenant and the version of one of its records are needed")

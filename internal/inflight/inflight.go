@@ -1,4 +1,4 @@
-// Package inflight counts the calls that are inside of something that can be closed.
+// Package inflight counts the calls that are under way, so that a close can wait for them.
 package inflight
 
 import "sync"
@@ -10,7 +10,7 @@ type Group struct {
 	inside sync.WaitGroup
 }
 
-// Begin begins a call, which ends with Leave; false: it is closed.
+// Begin counts a call, which MUST call End afterwards; false: the group is closed.
 func (d *Group) Begin() bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -21,10 +21,10 @@ func (d *Group) Begin() bool {
 	return true
 }
 
-// End ends a call.
+// End counts a call that Begin has counted as over.
 func (d *Group) End() { d.inside.Done() }
 
-// Close lets nobody in any more and returns when everybody has left; false: it was
+// Close refuses new calls and returns when those under way have ended; false: it was
 // closed before.
 func (d *Group) Close() bool {
 	d.mu.Lock()

@@ -8,14 +8,14 @@ import (
 	"syscall"
 )
 
-// Acquire makes the file at path and holds it until the result is closed. ErrHeld when
-// somebody else does.
+// Acquire makes the file at path and locks it until the result is closed. ErrHeld when it
+// is locked already.
 func Acquire(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return held(f)
+	return lockOpened(f)
 }
 
 // AcquireExisting holds the file at path without writing to it or making it, so also on
@@ -26,10 +26,10 @@ func AcquireExisting(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return held(f)
+	return lockOpened(f)
 }
 
-func held(f *os.File) (*os.File, error) {
+func lockOpened(f *os.File) (*os.File, error) {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		err = ErrHeld

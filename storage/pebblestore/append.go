@@ -18,7 +18,7 @@ const maxHeads = 1 << 16
 type pending struct {
 	engine  *Engine
 	results []error
-	commit  *commit // what the accepted parts, and refusals, rest on
+	commit  *commit // the commit on which the accepted parts and the refusals rest
 }
 
 // Append implements storage.Ledgers. It checks and applies under the write lock
@@ -40,7 +40,7 @@ func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 }
 
 // Stream implements storage.Ledgers. All appends go through one log of the engine,
-// and one sync makes all of them durable that came before it.
+// and one sync makes all earlier ones durable.
 func (e *Engine) Stream(id.Tenant) int { return 0 }
 
 // refuse answers err for every part that has no answer yet.
@@ -117,7 +117,7 @@ func (e *Engine) newBatch(batches []storage.Batch) *pebble.Batch {
 	return e.db.NewBatch(pebble.WithInitialSizeBytes(n), pebble.WithMaxRetainedSizeBytes(maxRetained))
 }
 
-// perKey is about what a key, two lengths and an operation cost in a batch.
+// perKey is about the bytes of a key, two lengths and an operation in a batch.
 const perKey = 40
 
 func batchLen(b *storage.Batch) int {

@@ -19,7 +19,7 @@ type claim struct {
 }
 
 // checker decides which parts of an append can go. It lives under the write
-// lock, so what it reads is what the append meets. Parts come in the order of
+// lock, so the append meets the values that it reads. Parts come in the order of
 // their tenants.
 type checker struct {
 	engine  *Engine

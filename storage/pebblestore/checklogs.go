@@ -7,27 +7,27 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// droppedTail is what Pebble drops at the end of the newest log, as a crash may have
+// droppedTail is the part that Pebble drops at the end of the newest log, as a crash may have
 // left it.
 type droppedTail struct {
 	log   string
-	at    int64 // first byte of it
+	at    int64 // its first byte
 	bytes int64
 	whole int // chunks in it that are whole
 }
 
-// warn says what is dropped.
+// warn logs the dropped bytes.
 func (d droppedTail) warn(logger *slog.Logger) {
 	logger.Warn("store: the end of the newest log is not whole and is dropped: a crash can leave that, and what was acknowledged is not in it. "+
 		"If neither the process nor the machine had failed, it is damage: keep a copy of the store and compare the newest checkpoints",
 		"file", d.log, "byte", d.at, "bytes", d.bytes, "whole_chunks", d.whole)
 }
 
-// checkLogs refuses logs that have lost what was acknowledged, of those that Pebble
+// checkLogs refuses logs that have lost acknowledged appends, of those that Pebble
 // would replay. Pebble (v2.1.7) takes most damage in the newest log for its end:
 // the sync offsets in a log are those of the bytes of blocks that were not full when
 // they were written (record/log_writer.go, flushLoop counts len(data) and not the
-// pending blocks), so they promise less than what was synced, and by the middle of a
+// pending blocks), so they promise less than was synced, and by the middle of a
 // log nothing any more that a reader could hold against damage.
 func checkLogs(fs vfs.FS, dir string, logs []uint64, from logPosition) (dropped []droppedTail, err error) {
 	next := from.next
@@ -82,7 +82,7 @@ func checkLogs(fs vfs.FS, dir string, logs []uint64, from logPosition) (dropped 
 // An offset beyond the damage says so by itself. This is the one proof that Pebble
 // looks for.
 //
-// A chunk that is right but for one bit was written, whatever is behind it.
+// A chunk that is right but for one bit was written, also when damage follows.
 func (s *logScan) damaged() bool {
 	const proof = 3
 	flipped := s.flipped && (s.behind > 0 || !s.more)
@@ -111,7 +111,7 @@ func (s *logScan) tail() int64 {
 const seals = 5
 
 // sealLog ends the log of a store that is being closed with records that say
-// nothing, each synced before the next one. What they carry proves that all before
+// nothing, each synced before the next one. Their offsets prove that all before
 // them was synced (see damaged), so that no damage in the log of a server that was
 // stopped is taken for a torn end. The caller holds the write lock, and all is synced.
 func (e *Engine) sealLog() error {

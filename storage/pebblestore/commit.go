@@ -27,7 +27,7 @@ type commit struct {
 	err     error
 
 	watch sync.Once     // begins to wait for ended
-	ended chan struct{} // closed when wait returns, for readers who may wait no longer
+	ended chan struct{} // closed when wait returns, for readers whose context may end earlier
 }
 
 // wait returns when c, and so every write before it, is durable; else an error
@@ -43,7 +43,7 @@ func (c *commit) wait() error {
 }
 
 // waitFor is wait, or the error of ctx if that ends before. One goroutine waits for
-// all who may leave.
+// all waiters that may leave.
 func (c *commit) waitFor(ctx context.Context) error {
 	if c == nil || ctx.Done() == nil {
 		return c.wait()
@@ -75,8 +75,8 @@ func (c *commit) sync() {
 	c.batch = nil
 }
 
-// abandon ends c without success. What it wrote may be visible, so its records
-// stay unsynced: nobody may be shown them.
+// abandon ends c without success. Its writes may be visible, so its records
+// stay unsynced: no reader may be shown them.
 func (c *commit) abandon(cause error) error {
 	c.once.Do(func() { c.err = c.engine.fail(cause) })
 	return c.err

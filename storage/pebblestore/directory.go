@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// directoryFS does with directories what Pebble leaves open.
+// directoryFS syncs directories where Pebble does not.
 //
 // It makes the names in a directory durable before a marker is made in it. A
 // marker names a file that was made just before, in the same directory, and the

@@ -10,7 +10,7 @@ import (
 )
 
 // Drop implements storage.Engine. Look-ups of names read the tables alone beside what
-// is remembered of the log, so the tables must know of it before it returns.
+// is remembered of the log, so the tables must have the deletion before it returns.
 func (e *Engine) Drop(ctx context.Context, t id.Tenant, mark storage.Record) error {
 	if err := e.enterWrite(ctx); err != nil {
 		return fmt.Errorf("drop: %w", err)
@@ -65,7 +65,7 @@ func (e *Engine) storedKeys(t id.Tenant) (keys []string, err error) {
 	return keys, err
 }
 
-// forget drops what is remembered of a tenant.
+// forget drops the remembered names of a tenant.
 func (r *recentNames) forget(t id.Tenant) {
 	prefix := string(headKey(t)[:8])
 	r.mu.Lock()

@@ -3,7 +3,7 @@
 //
 // Invariants:
 //
-//   - One Append is at most one write to the log and one sync, whatever the
+//   - One Append is at most one write to the log and one sync, for any
 //     number of tenants in it.
 //   - Writes are ordered by one mutex: checks see everything that was applied
 //     before, and a later write is never durable without the earlier ones.
@@ -174,7 +174,7 @@ func makeDir(fs vfs.FS, dir string) error {
 	return durable.SyncDirOf(fs, above)
 }
 
-// Close waits for what is under way and closes the store. A broken engine is
+// Close waits for the calls under way and closes the store. A broken engine is
 // left as it is, its directory locked: its process has to end.
 func (e *Engine) Close() error {
 	if !e.door.Close() {
@@ -198,7 +198,7 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// closeFiles closes what is open of the store.
+// closeFiles closes the open files of the store.
 func (e *Engine) closeFiles() error {
 	var err error
 	if e.db != nil {

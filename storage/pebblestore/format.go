@@ -16,8 +16,8 @@ import (
 //
 // The number stands in the store file, which is read before anything else, and under
 // a key, in case that file is lost. A store with neither was made by a program of
-// before there were numbers, in the forms of format 1. Whoever raises it writes the
-// new number to the file first, then to the key, then whatever needs it.
+// before there were numbers, in the forms of format 1. A program that raises it writes the
+// new number to the file first, then to the key, then the values of the new form.
 const formatNumber = 1
 
 // wantFormat refuses a store of another format than this program's.

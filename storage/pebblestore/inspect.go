@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// bringBack is what there is to do about a file that is missing or damaged.
+// bringBack tells the operator how to repair a missing or damaged file.
 const bringBack = "nothing was changed; bring the file back from a copy of this store, or bring back the whole store"
 
 // listing is the files of a store's directory, by what they are to Pebble.
@@ -59,7 +59,7 @@ func list(fs vfs.FS, dir string) (l listing, err error) {
 
 // inspect refuses a store from which something is missing, or in which something is
 // damaged that Pebble would pass over and then delete the rest of. It changes
-// nothing. What a crash of the process or of the machine can leave is never refused.
+// nothing. A state that a crash of the process or of the machine can leave is never refused.
 func inspect(fs vfs.FS, dir string, state storeState) (exists bool, dropped []droppedTail, err error) {
 	l, err := list(fs, dir)
 	if err != nil {

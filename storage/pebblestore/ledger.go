@@ -150,8 +150,8 @@ func (e *Engine) tenants(ctx context.Context, yield func(id.Tenant, error) bool)
 }
 
 // Barrier implements storage.Ledgers. What a read can have shown lies before the
-// barrier's record in the log; what came from an older log was synced by Open.
-// A store that is open read-only shows only what was there before: Open has synced
+// barrier's record in the log; records of an older log were synced by Open.
+// A store that is open read-only shows only records of before: Open has synced
 // the logs, tables are synced before a manifest names them, and nothing is added.
 func (e *Engine) Barrier(ctx context.Context) error {
 	if err := e.enter(ctx); err != nil {

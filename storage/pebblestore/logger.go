@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// brokenError is what broke an engine. It is storage.ErrBroken and its cause.
+// brokenError is the error that broke an engine. It is storage.ErrBroken and its cause.
 type brokenError struct{ cause error }
 
 func (b *brokenError) Error() string   { return fmt.Sprintf("%v: %v", storage.ErrBroken, b.cause) }
@@ -60,7 +60,7 @@ func (e *Engine) leave() { e.door.End() }
 // logger passes Pebble's messages to slog and its fatal errors to the engine.
 //
 // Pebble v2.1.7 has three ways to fail. A log write or sync that fails is given
-// to everybody who waits for it, now and later (commit.wait). Trouble while it
+// to all calls that wait for it, now and later (commit.wait). Trouble while it
 // commits or changes to a new log file is a panic or Fatalf inside the call
 // (Engine.apply), or, with Pebble's own mutex released, an abort of the process.
 // A failed manifest write in the background is Fatalf, which must not return.
@@ -83,10 +83,10 @@ func (l *logger) Fatalf(format string, args ...any) {
 }
 
 // events replaces Pebble's default of ending the process when a read finds
-// damage: the read says ErrCorrupt, and whoever asked decides. A log file that
+// damage: the read says ErrCorrupt, and the caller decides. A log file that
 // can't be made breaks the engine before Pebble panics. A flush that fails is
 // tried again for as long as it takes, since space may come free; but while the
-// store opens nobody would ever learn of it: then it breaks the engine.
+// store opens no call would ever report it: then it breaks the engine.
 func (l *logger) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		FlushEnd: func(info pebble.FlushInfo) { l.flush = info.Err },

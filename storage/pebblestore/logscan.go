@@ -23,7 +23,7 @@ const (
 	olderFullType, olderLastType = 5, 8
 	logFullType, logFirstType    = 9, 10
 	logLastType                  = 12
-	batchHeader                  = 12 // sequence number (8), count (4): what a record begins with
+	batchHeader                  = 12 // sequence number (8), count (4): the beginning of a record
 )
 
 // chunk is a whole chunk of a log.
@@ -60,7 +60,7 @@ func logChunk(b []byte, number uint32) (c chunk, ok bool) {
 	return c, true
 }
 
-// logScan is what the chunks of one log say.
+// logScan is the summary of the chunks of one log.
 type logScan struct {
 	number  uint64
 	size    int64
@@ -69,9 +69,9 @@ type logScan struct {
 	first, next uint64 // sequence numbers: of the first record, and behind the last; 0: not known
 
 	end     int64 // where the first chunk that is not whole lies, or would lie
-	flipped bool  // it is whole but for one bit, and no sector of it was lost
+	flipped bool  // it is whole but for one bit, and none of its sectors was lost
 	more    bool  // there are bytes behind it
-	partial int64 // bytes of it that may be there, by its header; else 0
+	partial int64 // its bytes that may be there, by its header; else 0
 
 	behind   int    // whole chunks behind end
 	last     int64  // where the last of them ends
@@ -79,7 +79,7 @@ type logScan struct {
 	promises int    // how many sync offsets they have, each larger than the one before
 }
 
-// scanLog reads a log. Memory is two blocks, whatever the log's length.
+// scanLog reads a log. It takes two blocks of memory for a log of any length.
 func scanLog(fs vfs.FS, dir string, number uint64) (s logScan, err error) {
 	f, err := fs.Open(fs.PathJoin(dir, logName(number)))
 	if err != nil {

@@ -51,7 +51,7 @@ func readFile(fs vfs.FS, name string) ([]byte, error) {
 	return b, errors.Join(err, f.Close())
 }
 
-// logPosition is what a manifest says of the logs.
+// logPosition is the state of the logs by a manifest.
 type logPosition struct {
 	oldest uint64 // number of the oldest log whose content may not be in tables
 	next   uint64 // a record of that log begins at most here: the sequence number behind all that were given by then
@@ -66,7 +66,7 @@ const (
 	tagLastSequence   = 4
 	tagPrevLogNumber  = 9
 
-	firstSequence = 10 // what Pebble begins with
+	firstSequence = 10 // the first number that Pebble gives
 )
 
 // readLogPosition reads a manifest up to its end, or to the record that a crash
@@ -115,7 +115,7 @@ func (p *logPosition) read(edit []byte) {
 }
 
 // The form of a manifest: blocks in which chunks lie one behind the other, each
-// checksum (4), length (2), type (1), payload. What is left of a block that has
+// checksum (4), length (2), type (1), payload. The rest of a block that has
 // no room for a chunk is zero.
 const (
 	manifestBlock  = 32 << 10

@@ -22,7 +22,7 @@ type Options struct {
 	// 64 are. 0 means 1000.
 	MaxTables int
 
-	// Logger gets what Pebble has to say: errors as errors, the rest at debug
+	// Logger gets the messages of Pebble: errors as errors, the rest at debug
 	// level. nil discards it.
 	Logger *slog.Logger
 
@@ -53,7 +53,7 @@ const (
 	memTableBytes   = 64 << 20
 	memTablesQueued = 4
 
-	// Events are about 1 KiB, so that a block holds some twenty of them: enough
+	// Events are about 1 KiB, so that a block holds some twenty events: enough
 	// for compression to see repetition, small enough for single reads.
 	blockBytes      = 32 << 10
 	indexBlockBytes = 256 << 10
@@ -73,7 +73,7 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	o.Logger = telemetry.WithoutRepeats(o.Logger) // Pebble tries what failed again at once
+	o.Logger = telemetry.WithoutRepeats(o.Logger) // Pebble tries a failed job again at once
 	if o.FS == nil {
 		o.FS = privateFS{vfs.Default}
 	}

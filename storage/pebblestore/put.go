@@ -58,7 +58,7 @@ func (w *writer) counter(c storage.Counter) {
 }
 
 // writer writes one tenant's keys through two buffers that it uses again. It
-// belongs to whoever holds the write lock.
+// belongs to the holder of the write lock.
 type writer struct {
 	b     *pebble.Batch
 	t     id.Tenant

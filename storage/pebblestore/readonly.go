@@ -49,9 +49,9 @@ func (e *Engine) openReadOnly(o Options, exists bool) (err error) {
 	return err
 }
 
-// syncLogs makes durable what the logs hold. A process that was killed may have
+// syncLogs makes the contents of the logs durable. A process that was killed may have
 // left records in the page cache that no sync has reached, and a read shows them.
-// A writable Open writes them into tables; this is what stands for it here, and
+// A writable Open writes them into tables; this takes its place here, and
 // why Barrier has nothing to do. Where the file system takes no writes at all
 // nothing waits to be written, so its refusal is none of the store's.
 func syncLogs(fsys vfs.FS, dir string) error {
@@ -79,7 +79,7 @@ func syncFile(fsys vfs.FS, name string) error {
 }
 
 // readOnlyFS is a file system that changes nothing. Pebble's read-only mode asks
-// for no change; this is what makes sure of it.
+// for no change; this makes sure of it.
 type readOnlyFS struct{ vfs.FS }
 
 // Lock implements vfs.FS. It makes no lock file: where there is none, no process

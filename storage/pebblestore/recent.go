@@ -9,9 +9,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// recentNames are the names of what Pebble may have in its memtables alone, each
+// recentNames are the names of events that Pebble may have in its memtables alone, each
 // with its index, so that a search for a name looks into the tables only, where
-// filters tell at once what is not there. A memtable has none, and to search it
+// filters tell at once that a name is absent. A memtable has none, and to search it
 // costs more than all else that an ingest asks the store.
 //
 // What always holds: a name that was applied is here, or in a table that every

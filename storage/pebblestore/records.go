@@ -108,7 +108,7 @@ func (e *Engine) Write(ctx context.Context, t id.Tenant, changes []storage.Chang
 }
 
 // applyChanges checks and applies. The commit it returns, also with an error, is
-// what the answer rests on.
+// the records on which the answer rests.
 func (e *Engine) applyChanges(t id.Tenant, changes []storage.Change) (*commit, error) {
 	if err := storage.ValidateChanges(changes); err != nil {
 		return nil, err

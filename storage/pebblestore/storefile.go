@@ -12,26 +12,26 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// storeFileName is the file in which a store says its format, and what it knows of
-// its manifest. Pebble leaves files of other names alone.
+// storeFileName is the file in which a store keeps its format and the state of its
+// manifest. Pebble leaves files of other names alone.
 const storeFileName = "agentledger.store"
 
-// storeState is what the store file says.
+// storeState is the content of the store file.
 //
 // What always holds: the manifest of that number was the current one, and that many
-// bytes of it were synced, before the state was written. So a crash may leave a
+// of its bytes were synced, before the state was written. So a crash may leave a
 // state that is older than the manifest, never one that is newer. What is less than
 // the state says was taken away or cut off.
 type storeState struct {
 	format   uint64
 	turn     uint64 // how often the state was written; tells the newer one of two slots
 	manifest uint64 // number of the current manifest; 0: none is known
-	length   int64  // bytes of it that were synced
+	length   int64  // its synced bytes
 }
 
 // The store file is two slots of a sector each, written in turns, so that a crash
 // spoils the one that is being written and not the other. A slot is a line of text,
-// filled up with spaces. Its last word is a checksum of what is before it, in all
+// filled up with spaces. Its last word is a checksum of the words before it, in all
 // formats.
 const slotLen = diskSector
 
@@ -167,7 +167,7 @@ func (s *storeFile) directorySynced() error {
 }
 
 // write writes the state. A Pebble whose Open has failed may still end a job when the
-// file is closed: what that adds to the manifest is not noted, which is an older
+// file is closed: the bytes that it adds to the manifest are not noted, which is an older
 // state, and legal.
 func (s *storeFile) write() error {
 	if s.file == nil {

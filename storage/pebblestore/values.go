@@ -18,7 +18,7 @@ const (
 	form2 = 2 // of heads with a counter, and of events with their envelopes
 )
 
-// corrupt names what can't be what was written.
+// corrupt names a damaged value.
 func corrupt(what string) error { return fmt.Errorf("%s: %w", what, storage.ErrCorrupt) }
 
 // readError translates an error of Pebble's reads.
@@ -29,7 +29,7 @@ func readError(err error) error {
 	return err
 }
 
-// head is what is stored as the end of a ledger. The counter that was written
+// head is the stored end of a ledger. The counter that was written
 // last lies in it: nearly every append moves both, and one key costs half of two.
 type head struct {
 	storage.Head
@@ -145,7 +145,7 @@ func appendEvent(dst []byte, e *storage.Event) []byte {
 	return dst
 }
 
-// parseEvent reads what appendEvent wrote of parts into e, and reports whether
+// parseEvent reads the parts that appendEvent wrote into e, and reports whether
 // the envelope was there; it keeps nothing of v.
 func parseEvent(v []byte, parts storage.Fields, e *storage.Event) (enveloped bool, err error) {
 	if len(v) == 0 || v[0] != form1 && v[0] != form2 {
@@ -166,7 +166,7 @@ func parseEvent(v []byte, parts storage.Fields, e *storage.Event) (enveloped boo
 	return enveloped, nil
 }
 
-// splitEvent reads what is behind the form. What it returns are parts of v.
+// splitEvent reads what is behind the form. The results are parts of v.
 func splitEvent(v []byte, enveloped bool, e *storage.Event) (record, envelope []byte, err error) {
 	received, n := binary.Varint(v)
 	if n <= 0 || len(v) < n+2 {
@@ -241,7 +241,7 @@ func appendStored(dst []byte, version uint64, value []byte) []byte {
 	return append(binary.AppendUvarint(append(dst, form1), version), value...)
 }
 
-// parseStored reads what appendStored wrote; value is a part of v.
+// parseStored reads the output of appendStored; value is a part of v.
 func parseStored(v []byte) (version uint64, value []byte, err error) {
 	if len(v) == 0 || v[0] != form1 {
 		return 0, nil, corrupt("stored record")

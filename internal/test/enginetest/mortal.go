@@ -59,7 +59,7 @@ func (m *Mortal) Append(batches []storage.Batch) storage.Pending {
 	return p
 }
 
-// silence is what is heard of appends when the process is dead.
+// silence is the outcome of appends of a dead process.
 type silence int
 
 // Wait implements storage.Pending.
