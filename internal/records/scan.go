@@ -12,10 +12,10 @@ import (
 type Range struct{ Begin, End string }
 
 // After returns the range of all keys behind key; of all keys for "".
-func After(key string) Range { return Range{Begin: following(key)} }
+func After(key string) Range { return Range{Begin: nextKey(key)} }
 
-// following returns the first key behind key, "" for "".
-func following(key string) string {
+// nextKey returns the first key behind key, "" for "".
+func nextKey(key string) string {
 	if key == "" {
 		return ""
 	}
@@ -46,7 +46,7 @@ func Scan(ctx context.Context, store storage.RecordStore, t id.Tenant, kind stor
 			if len(found) < page {
 				return
 			}
-			r.Begin = following(found[len(found)-1].Key)
+			r.Begin = nextKey(found[len(found)-1].Key)
 		}
 	}
 }

@@ -35,12 +35,14 @@ func newAbsences(recent *recentNames) *absences {
 	return a
 }
 
-func (a *absences) shard(key *nameKey) *noteShard { return &a.shards[key[len(key)-1]%noteShards] }
+func (a *absences) shardOfName(key *nameKey) *noteShard {
+	return &a.shards[key[len(key)-1]%noteShards]
+}
 
-// note keeps that a search that began when so many applies were done did not find
+// noteAbsence keeps that a search that began when so many applies were done did not find
 // a name.
-func (a *absences) note(key *nameKey, applies uint64) {
-	s := a.shard(key)
+func (a *absences) noteAbsence(key *nameKey, applies uint64) {
+	s := a.shardOfName(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.young) >= notesPerHalf {
@@ -49,10 +51,10 @@ func (a *absences) note(key *nameKey, applies uint64) {
 	s.young[*key] = applies
 }
 
-// absent reports whether it is certain that no applied append has the name. The
+// isKnownAbsent reports whether it is certain that no applied append has the name. The
 // caller holds the write lock.
-func (a *absences) absent(key *nameKey) bool {
-	s := a.shard(key)
+func (a *absences) isKnownAbsent(key *nameKey) bool {
+	s := a.shardOfName(key)
 	s.mu.Lock()
 	noted, ok := s.young[*key]
 	if !ok {

@@ -30,7 +30,7 @@ func TestAbsences(t *testing.T) {
 		switch rng.IntN(3) {
 		case 0: // a lookup
 			if applies := recent.applies.Load(); !truth[key] {
-				a.note(&key, applies)
+				a.noteAbsence(&key, applies)
 				held = append(held, key)
 			}
 		case 1: // an append of a name looked up some time ago
@@ -43,7 +43,7 @@ func TestAbsences(t *testing.T) {
 			held = held[:len(held)-1]
 			fallthrough
 		default: // an append that nobody announced
-			absent := a.absent(&key)
+			absent := a.isKnownAbsent(&key)
 			if absent && truth[key] {
 				t.Fatalf("name %x was applied and is taken for absent", key)
 			}
@@ -52,7 +52,7 @@ func TestAbsences(t *testing.T) {
 			}
 			if !truth[key] {
 				truth[key] = true
-				recent.add([]claim{{key: key}})
+				recent.addName([]claim{{key: key}})
 			}
 		}
 	}
@@ -66,9 +66,9 @@ func TestAbsenceIsOfItsMoment(t *testing.T) {
 	a := newAbsences(recent)
 	var key nameKey
 	before := recent.applies.Load()
-	recent.add([]claim{{key: key}})
-	a.note(&key, before) // a lookup that began before the append, and did not see it
-	if a.absent(&key) {
+	recent.addName([]claim{{key: key}})
+	a.noteAbsence(&key, before) // a lookup that began before the append, and did not see it
+	if a.isKnownAbsent(&key) {
 		t.Error("a name that came after the lookup is taken for absent")
 	}
 }

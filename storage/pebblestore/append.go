@@ -26,15 +26,15 @@ type pending struct {
 func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 	p := &pending{engine: e, results: make([]error, len(batches))}
 	if err := e.enterWrite(context.Background()); err != nil {
-		p.refuse(fmt.Errorf("append: %w", err))
+		p.refuseBatch(fmt.Errorf("append: %w", err))
 		return p
 	}
-	defer e.leave()
+	defer e.endCall()
 	e.write.Lock()
 	defer e.write.Unlock()
 	p.commit = e.write.last
-	if err := e.append(p, batches); err != nil {
-		p.refuse(fmt.Errorf("append: %w", err))
+	if err := e.appendAccepted(p, batches); err != nil {
+		p.refuseBatch(fmt.Errorf("append: %w", err))
 	}
 	return p
 }
@@ -43,8 +43,8 @@ func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 // and one sync makes all earlier ones durable.
 func (e *Engine) Stream(id.Tenant) int { return 0 }
 
-// refuse answers err for every part that has no answer yet.
-func (p *pending) refuse(err error) {
+// refuseBatch answers err for every part that has no answer yet.
+func (p *pending) refuseBatch(err error) {
 	for i := range p.results {
 		if p.results[i] == nil {
 			p.results[i] = err
@@ -54,49 +54,49 @@ func (p *pending) refuse(err error) {
 
 // Wait implements storage.Pending.
 func (p *pending) Wait() []error {
-	if err := p.commit.wait(); err != nil {
+	if err := p.commit.waitDurable(); err != nil {
 		clear(p.results)
-		p.refuse(fmt.Errorf("append: %w", err))
+		p.refuseBatch(fmt.Errorf("append: %w", err))
 	}
 	return p.results
 }
 
-// append sorts out the parts that can't go and commits the others as one.
-func (e *Engine) append(p *pending, batches []storage.Batch) error {
+// appendAccepted sorts out the parts that can't go and commits the others as one.
+func (e *Engine) appendAccepted(p *pending, batches []storage.Batch) error {
 	c := e.newChecker(batches)
-	b := e.newBatch(batches)
+	b := e.newPebbleBatch(batches)
 	heads := make([]head, len(batches))
-	for _, i := range byTenant(batches) {
-		if err := c.check(&batches[i]); err != nil {
+	for _, i := range sortByTenant(batches) {
+		if err := c.checkBatch(&batches[i]); err != nil {
 			p.results[i] = fmt.Errorf("append: %w", err)
 			continue
 		}
 		heads[i] = e.write.writer.putBatch(b, &batches[i], &c.head, c.part)
 		c.putChanges(b)
 	}
-	if err := c.close(); err != nil {
+	if err := c.closeSearch(); err != nil {
 		return err
 	}
 	if b.Empty() {
 		return b.Close()
 	}
-	commit, err := e.apply(b, c.written)
+	commit, err := e.applyBatch(b, c.written)
 	if err != nil {
 		return err
 	}
 	p.commit = commit
-	e.recent.add(c.claimed)
+	e.recent.addName(c.claimed)
 	for i := range batches {
 		if p.results[i] == nil {
-			e.keepHead(batches[i].Tenant, heads[i])
+			e.cacheHead(batches[i].Tenant, heads[i])
 		}
 	}
 	return nil
 }
 
-// byTenant returns the numbers of the batches in the order of their tenants, and
+// sortByTenant returns the numbers of the batches in the order of their tenants, and
 // so of their keys.
-func byTenant(batches []storage.Batch) []int {
+func sortByTenant(batches []storage.Batch) []int {
 	order := make([]int, len(batches))
 	for i := range order {
 		order[i] = i
@@ -108,11 +108,11 @@ func byTenant(batches []storage.Batch) []int {
 // maxRetained is how large a buffer Pebble's pool of batches may keep.
 const maxRetained = 8 << 20
 
-// newBatch makes a batch with room for all of batches.
-func (e *Engine) newBatch(batches []storage.Batch) *pebble.Batch {
+// newPebbleBatch makes a batch with room for all of batches.
+func (e *Engine) newPebbleBatch(batches []storage.Batch) *pebble.Batch {
 	n := 0
 	for i := range batches {
-		n += batchLen(&batches[i])
+		n += estimateBatchBytes(&batches[i])
 	}
 	return e.db.NewBatch(pebble.WithInitialSizeBytes(n), pebble.WithMaxRetainedSizeBytes(maxRetained))
 }
@@ -120,7 +120,7 @@ func (e *Engine) newBatch(batches []storage.Batch) *pebble.Batch {
 // perKey is about the bytes of a key, two lengths and an operation in a batch.
 const perKey = 40
 
-func batchLen(b *storage.Batch) int {
+func estimateBatchBytes(b *storage.Batch) int {
 	n := 2*perKey + headLen
 	for i := range b.Events {
 		n += 5*perKey + entryLen + eventLen(&b.Events[i])
@@ -132,9 +132,9 @@ func batchLen(b *storage.Batch) int {
 	return n + len(b.Counters)*2*perKey
 }
 
-// keepHead caches an applied head; the caller holds the write lock. A cache
+// cacheHead caches an applied head; the caller holds the write lock. A cache
 // that is full forgets some heads: what is missing is read again.
-func (e *Engine) keepHead(t id.Tenant, h head) {
+func (e *Engine) cacheHead(t id.Tenant, h head) {
 	if len(e.write.heads) >= maxHeads {
 		for old := range e.write.heads {
 			delete(e.write.heads, old)
@@ -154,7 +154,7 @@ func (e *Engine) appliedHead(t id.Tenant) (head, error) {
 	}
 	h, found, err := e.readHead(t)
 	if err == nil && found {
-		e.keepHead(t, h)
+		e.cacheHead(t, h)
 	}
 	return h, err
 }

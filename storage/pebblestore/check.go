@@ -42,12 +42,12 @@ func (e *Engine) newChecker(batches []storage.Batch) *checker {
 	return &checker{engine: e, known: nameSearch{engine: e}, claimed: make([]claim, 0, events)}
 }
 
-func (c *checker) close() error { return c.known.close() }
+func (c *checker) closeSearch() error { return c.known.close() }
 
-// check returns why a part can't be applied.
-func (c *checker) check(part *storage.Batch) error {
+// checkBatch returns why a part can't be applied.
+func (c *checker) checkBatch(part *storage.Batch) error {
 	begin := len(c.claimed)
-	if err := c.decide(part); err != nil {
+	if err := c.decideBatch(part); err != nil {
 		c.claimed = c.claimed[:begin]
 		return err
 	}
@@ -55,7 +55,7 @@ func (c *checker) check(part *storage.Batch) error {
 	return nil
 }
 
-func (c *checker) decide(part *storage.Batch) error {
+func (c *checker) decideBatch(part *storage.Batch) error {
 	if err := part.Validate(); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (c *checker) checkNames(part *storage.Batch) error {
 	for i := range part.Events {
 		e := &part.Events[i]
 		for n := range e.DedupKeys {
-			err := c.checkName(part, e.Index, n)
+			err := c.checkDedupKey(part, e.Index, n)
 			if errors.Is(err, storage.ErrDuplicate) {
 				return &storage.ItemError{Item: e.Item, Err: err}
 			}
@@ -97,8 +97,8 @@ func (c *checker) checkNames(part *storage.Batch) error {
 	return nil
 }
 
-// checkName returns ErrDuplicate for a name that is taken.
-func (c *checker) checkName(part *storage.Batch, at id.Index, n storage.DedupKey) error {
+// checkDedupKey returns ErrDuplicate for a name that is taken.
+func (c *checker) checkDedupKey(part *storage.Batch, at id.Index, n storage.DedupKey) error {
 	c.claimed = append(c.claimed, claim{index: at})
 	key := &c.claimed[len(c.claimed)-1].key
 	appendNameKey(key[:0], part.Tenant, n)
@@ -108,7 +108,7 @@ func (c *checker) checkName(part *storage.Batch, at id.Index, n storage.DedupKey
 		}
 		c.names[*key] = struct{}{}
 	}
-	if c.engine.absences.absent(key) {
+	if c.engine.absences.isKnownAbsent(key) {
 		return nil
 	}
 	index, err := c.known.index(key)

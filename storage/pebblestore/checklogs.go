@@ -16,37 +16,37 @@ type droppedTail struct {
 	whole int // chunks in it that are whole
 }
 
-// warn logs the dropped bytes.
-func (d droppedTail) warn(logger *slog.Logger) {
+// logWarning logs the dropped bytes.
+func (d droppedTail) logWarning(logger *slog.Logger) {
 	logger.Warn("store: the end of the newest log is not whole and is dropped: a crash can leave that, and what was acknowledged is not in it. "+
 		"If neither the process nor the machine had failed, it is damage: keep a copy of the store and compare the newest checkpoints",
 		"file", d.log, "byte", d.at, "bytes", d.bytes, "whole_chunks", d.whole)
 }
 
-// checkLogs refuses logs that have lost acknowledged appends, of those that Pebble
+// checkLogFiles refuses logs that have lost acknowledged appends, of those that Pebble
 // would replay. Pebble (v2.1.7) takes most damage in the newest log for its end:
 // the sync offsets in a log are those of the bytes of blocks that were not full when
 // they were written (record/log_writer.go, flushLoop counts len(data) and not the
 // pending blocks), so they promise less than was synced, and by the middle of a
 // log nothing any more that a reader could hold against damage.
-func checkLogs(fs vfs.FS, dir string, logs []uint64, from logPosition) (dropped []droppedTail, err error) {
+func checkLogFiles(fs vfs.FS, dir string, logs []uint64, from logPosition) (dropped []droppedTail, err error) {
 	next := from.next
 	exact := false // a log begins where the one before has ended; the first begins there or before
 	for i, number := range logs {
 		if number < from.oldest {
 			continue
 		}
-		s, err := scanLog(fs, dir, number)
+		s, err := scanLogFile(fs, dir, number)
 		if err != nil {
 			return nil, err
 		}
 		newest := i == len(logs)-1
-		if s.damaged() || !newest && s.tail() > 0 { // the others were closed, so synced, before the next one was made
-			return nil, s.damage()
+		if s.isDamaged() || !newest && s.tail() > 0 { // the others were closed, so synced, before the next one was made
+			return nil, s.describeDamage()
 		}
 		if s.records > 0 {
 			if next != 0 && s.first != 0 && (s.first > next || exact && s.first != next) {
-				return nil, corrupt(fmt.Sprintf("%s begins with record %d, and record %d should come next: a log before it is missing, or its end is: %s",
+				return nil, corruptValue(fmt.Sprintf("%s begins with record %d, and record %d should come next: a log before it is missing, or its end is: %s",
 					logName(number), s.first, next, bringBack))
 			}
 			next, exact = s.next, true
@@ -58,7 +58,7 @@ func checkLogs(fs vfs.FS, dir string, logs []uint64, from logPosition) (dropped 
 	return dropped, nil
 }
 
-// damaged reports whether the first chunk that is not whole was written and synced
+// isDamaged reports whether the first chunk that is not whole was written and synced
 // once, so that a crash has not left it.
 //
 // A writer emits chunks one after another, each with the sync offset of the moment
@@ -83,18 +83,18 @@ func checkLogs(fs vfs.FS, dir string, logs []uint64, from logPosition) (dropped 
 // looks for.
 //
 // A chunk that is right but for one bit was written, also when damage follows.
-func (s *logScan) damaged() bool {
+func (s *logScan) isDamaged() bool {
 	const proof = 3
 	flipped := s.flipped && (s.behind > 0 || !s.more)
 	return flipped || s.promises >= proof || s.behind > 0 && s.promised > uint64(s.end)
 }
 
-func (s *logScan) damage() error {
+func (s *logScan) describeDamage() error {
 	what := fmt.Sprintf("%s is damaged at byte %d", logName(s.number), s.end)
 	if s.behind > 0 {
 		what += fmt.Sprintf(", and acknowledged events lie behind it, up to byte %d", s.last)
 	}
-	return corrupt(what + ": " + bringBack)
+	return corruptValue(what + ": " + bringBack)
 }
 
 // tail returns how many bytes behind the end are of this log.
@@ -110,15 +110,15 @@ func (s *logScan) tail() int64 {
 // of them may fill a block, which adds no new offset. Then three are left.
 const seals = 5
 
-// sealLog ends the log of a store that is being closed with records that say
+// sealLogTail ends the log of a store that is being closed with records that say
 // nothing, each synced before the next one. Their offsets prove that all before
 // them was synced (see damaged), so that no damage in the log of a server that was
 // stopped is taken for a torn end. The caller holds the write lock, and all is synced.
-func (e *Engine) sealLog() error {
+func (e *Engine) sealLogTail() error {
 	for range seals {
 		c, err := e.writeBarrier()
 		if err == nil {
-			err = c.wait()
+			err = c.waitDurable()
 		}
 		if err != nil {
 			return err

@@ -30,28 +30,28 @@ type commit struct {
 	ended chan struct{} // closed when wait returns, for readers whose context may end earlier
 }
 
-// wait returns when c, and so every write before it, is durable; else an error
+// waitDurable returns when c, and so every write before it, is durable; else an error
 // that is storage.ErrBroken. Any number of goroutines may call it. No commit is
 // always durable.
-func (c *commit) wait() error {
+func (c *commit) waitDurable() error {
 	if c == nil {
 		return nil
 	}
 	c.applied.Wait()
-	c.once.Do(c.sync)
+	c.once.Do(c.syncCommit)
 	return c.err
 }
 
-// waitFor is wait, or the error of ctx if that ends before. One goroutine waits for
+// waitDurableOr is waitDurable, or the error of ctx if that ends before. One goroutine waits for
 // all waiters that may leave.
-func (c *commit) waitFor(ctx context.Context) error {
+func (c *commit) waitDurableOr(ctx context.Context) error {
 	if c == nil || ctx.Done() == nil {
-		return c.wait()
+		return c.waitDurable()
 	}
 	c.watch.Do(func() {
 		c.ended = make(chan struct{})
 		go func() {
-			_ = c.wait()
+			_ = c.waitDurable()
 			close(c.ended)
 		}()
 	})
@@ -63,38 +63,38 @@ func (c *commit) waitFor(ctx context.Context) error {
 	}
 }
 
-func (c *commit) sync() {
+func (c *commit) syncCommit() {
 	if pipelined {
 		if err := c.batch.SyncWait(); err != nil {
-			c.err = c.engine.fail(fmt.Errorf("sync: %w", err))
+			c.err = c.engine.breakEngine(fmt.Errorf("sync: %w", err))
 			return // as in abandon
 		}
 	}
-	c.engine.unsynced.remove(c)
+	c.engine.unsynced.removeCommit(c)
 	_ = c.batch.Close() // fails only when closed twice
 	c.batch = nil
 }
 
-// abandon ends c without success. Its writes may be visible, so its records
+// abandonCommit ends c without success. Its writes may be visible, so its records
 // stay unsynced: no reader may be shown them.
-func (c *commit) abandon(cause error) error {
-	c.once.Do(func() { c.err = c.engine.fail(cause) })
+func (c *commit) abandonCommit(cause error) error {
+	c.once.Do(func() { c.err = c.engine.breakEngine(cause) })
 	return c.err
 }
 
-// apply makes b visible and begins to sync it. The caller holds the write lock.
+// applyBatch makes b visible and begins to sync it. The caller holds the write lock.
 // records are the keys of the stored records in b.
-func (e *Engine) apply(b *pebble.Batch, records []string) (c *commit, err error) {
-	if err := e.brokenErr(); err != nil {
+func (e *Engine) applyBatch(b *pebble.Batch, records []string) (c *commit, err error) {
+	if err := e.brokenCause(); err != nil {
 		return nil, err
 	}
 	c = &commit{engine: e, batch: b, records: records}
 	c.applied.Add(1)
 	defer c.applied.Done()
-	e.unsynced.add(c)
+	e.unsynced.addCommit(c)
 	defer func() {
 		if p := recover(); p != nil {
-			c, err = nil, c.abandon(fmt.Errorf("commit: %v", p))
+			c, err = nil, c.abandonCommit(fmt.Errorf("commit: %v", p))
 		}
 	}()
 	if pipelined {
@@ -103,7 +103,7 @@ func (e *Engine) apply(b *pebble.Batch, records []string) (c *commit, err error)
 		err = e.db.Apply(b, pebble.Sync)
 	}
 	if err != nil {
-		return nil, c.abandon(fmt.Errorf("commit: %w", err))
+		return nil, c.abandonCommit(fmt.Errorf("commit: %w", err))
 	}
 	e.write.last = c
 	return c, nil
@@ -118,7 +118,7 @@ type unsynced struct {
 	records map[string]*commit // the newest such commit by key
 }
 
-func (u *unsynced) add(c *commit) {
+func (u *unsynced) addCommit(c *commit) {
 	if len(c.records) == 0 {
 		return
 	}
@@ -130,7 +130,7 @@ func (u *unsynced) add(c *commit) {
 	}
 }
 
-func (u *unsynced) remove(c *commit) {
+func (u *unsynced) removeCommit(c *commit) {
 	if len(c.records) == 0 {
 		return
 	}
@@ -144,16 +144,16 @@ func (u *unsynced) remove(c *commit) {
 	u.count.Add(-1)
 }
 
-// settle returns when nothing that a read of key can have seen is on its way
+// settleRecord returns when nothing that a read of key can have seen is on its way
 // any more, or with the error of ctx.
-func (u *unsynced) settle(ctx context.Context, key []byte) error {
+func (u *unsynced) settleRecord(ctx context.Context, key []byte) error {
 	if u.count.Load() == 0 {
 		return nil
 	}
 	u.mu.Lock()
 	c := u.records[string(key)]
 	u.mu.Unlock()
-	return c.waitFor(ctx)
+	return c.waitDurableOr(ctx)
 }
 
 // settleRange is settle for the keys [lower, upper).
@@ -162,13 +162,13 @@ func (u *unsynced) settleRange(ctx context.Context, lower, upper []byte) error {
 		return nil
 	}
 	var errs []error
-	for _, c := range u.between(string(lower), string(upper)) {
-		errs = append(errs, c.waitFor(ctx))
+	for _, c := range u.recordsBetween(string(lower), string(upper)) {
+		errs = append(errs, c.waitDurableOr(ctx))
 	}
 	return errors.Join(errs...)
 }
 
-func (u *unsynced) between(lower, upper string) (found []*commit) {
+func (u *unsynced) recordsBetween(lower, upper string) (found []*commit) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for key, c := range u.records {

@@ -22,7 +22,7 @@ func (e *Engine) IdempotencyKeys(ctx context.Context, t id.Tenant, begin, end id
 			err = e.each(ctx, t, familyIdempotency, func(key, value []byte) (bool, error) {
 				index, err := parseNumber(value)
 				if err != nil || len(key) != nameLen {
-					return false, errors.Join(err, corrupt("idempotency key"))
+					return false, errors.Join(err, corruptValue("idempotency key"))
 				}
 				if i := id.Index(index); i < begin || i >= end {
 					return true, nil
@@ -70,11 +70,11 @@ func (e *Engine) partition(ctx context.Context, lower, upper []byte, yield func(
 }
 
 func (e *Engine) partitionPage(ctx context.Context, lower, upper []byte) ([]storage.Record, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return nil, err
 	}
-	defer e.leave()
-	page, err := e.scan(ctx, lower, upper, partitionPage)
+	defer e.endCall()
+	page, err := e.scanRecords(ctx, lower, upper, partitionPage)
 	if unsettled := e.unsynced.settleRange(ctx, lower, upper); unsettled != nil {
 		err = unsettled
 	}
@@ -84,10 +84,10 @@ func (e *Engine) partitionPage(ctx context.Context, lower, upper []byte) ([]stor
 // each calls see with the keys of a family, without their prefix, and their
 // values, until it wants no more.
 func (e *Engine) each(ctx context.Context, t id.Tenant, f family, see func(key, value []byte) (more bool, err error)) (err error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return err
 	}
-	defer e.leave()
+	defer e.endCall()
 	lower := appendPrefix(nil, t, f)
 	it, err := e.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: prefixEnd(lower)})
 	if err != nil {

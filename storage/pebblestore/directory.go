@@ -45,7 +45,7 @@ func (d directoryFS) Create(name string, category vfs.DiskWriteCategory) (vfs.Fi
 		}
 	}
 	if strings.HasSuffix(name, ".sst") {
-		d.engine.failures.pace()
+		d.engine.failures.waitAfterFailure()
 	}
 	f, err := d.FS.Create(name, category)
 	if err != nil {
@@ -56,7 +56,7 @@ func (d directoryFS) Create(name string, category vfs.DiskWriteCategory) (vfs.Fi
 	}
 	if strings.HasPrefix(base, manifestMarkerPrefix) {
 		if number, ok := manifestNumber(base[strings.LastIndexByte(base, '.')+1:]); ok {
-			d.engine.file.marking(number)
+			d.engine.file.noteMarker(number)
 		}
 	}
 	return f, nil
@@ -80,11 +80,11 @@ const failurePause = 100 * time.Millisecond
 // opened. So the first table that is made after a failure waits.
 type failures struct{ pending atomic.Bool }
 
-func (f *failures) note() { f.pending.Store(true) }
+func (f *failures) noteFailure() { f.pending.Store(true) }
 
-// pace waits if a job failed since the last call. Pebble holds no lock while it makes
+// waitAfterFailure waits if a job failed since the last call. Pebble holds no lock while it makes
 // a table.
-func (f *failures) pace() {
+func (f *failures) waitAfterFailure() {
 	if f.pending.Swap(false) {
 		time.Sleep(failurePause)
 	}
@@ -110,10 +110,10 @@ type directory struct {
 // Sync implements vfs.File.
 func (d directory) Sync() error {
 	if err := d.File.Sync(); err != nil {
-		return d.engine.fail(fmt.Errorf("sync directory: %w", err))
+		return d.engine.breakEngine(fmt.Errorf("sync directory: %w", err))
 	}
 	if err := d.engine.file.directorySynced(); err != nil {
-		return d.engine.fail(err)
+		return d.engine.breakEngine(err)
 	}
 	return nil
 }
@@ -138,5 +138,5 @@ func (m *manifest) Sync() error {
 	if err := m.File.Sync(); err != nil {
 		return err
 	}
-	return m.engine.file.synced(m.number, m.length)
+	return m.engine.file.noteSynced(m.number, m.length)
 }

@@ -15,9 +15,9 @@ func (e *Engine) Drop(ctx context.Context, t id.Tenant, mark storage.Record) err
 	if err := e.enterWrite(ctx); err != nil {
 		return fmt.Errorf("drop: %w", err)
 	}
-	defer e.leave()
+	defer e.endCall()
 	c, err := e.applyDrop(t, mark)
-	if unsynced := c.wait(); unsynced != nil {
+	if unsynced := c.waitDurable(); unsynced != nil {
 		err = unsynced
 	}
 	if err == nil {
@@ -26,7 +26,7 @@ func (e *Engine) Drop(ctx context.Context, t id.Tenant, mark storage.Record) err
 	if err != nil {
 		return fmt.Errorf("drop: %w", err)
 	}
-	e.recent.forget(t)
+	e.recent.forgetTenant(t)
 	return nil
 }
 
@@ -53,7 +53,7 @@ func (e *Engine) applyDrop(t id.Tenant, mark storage.Record) (*commit, error) {
 		return e.write.last, errors.Join(readError(err), b.Close())
 	}
 	delete(e.write.heads, t)
-	return e.apply(b, records)
+	return e.applyBatch(b, records)
 }
 
 // storedKeys returns the keys of all records of a tenant.
@@ -65,8 +65,8 @@ func (e *Engine) storedKeys(t id.Tenant) (keys []string, err error) {
 	return keys, err
 }
 
-// forget drops the remembered names of a tenant.
-func (r *recentNames) forget(t id.Tenant) {
+// forgetTenant drops the remembered names of a tenant.
+func (r *recentNames) forgetTenant(t id.Tenant) {
 	prefix := string(headKey(t)[:8])
 	r.mu.Lock()
 	defer r.mu.Unlock()

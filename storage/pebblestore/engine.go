@@ -71,7 +71,7 @@ func Open(o Options) (*Engine, error) {
 	o = o.withDefaults()
 	if o.ReadOnly {
 		o.FS = readOnlyFS{o.FS}
-	} else if err := makeDir(o.FS, o.Dir); err != nil {
+	} else if err := makeDirectory(o.FS, o.Dir); err != nil {
 		return nil, fmt.Errorf("open store: make directory: %w", err)
 	}
 	lock, err := pebble.LockDirectory(o.Dir, o.FS)
@@ -87,7 +87,7 @@ func Open(o Options) (*Engine, error) {
 	e.absences = newAbsences(e.recent)
 	e.write.heads = make(map[id.Tenant]head)
 	e.unsynced.records = make(map[string]*commit)
-	if err := e.open(o); err != nil {
+	if err := e.openStore(o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store: %w", readError(err)), e.closeFiles())
 	}
 	return e, nil
@@ -103,19 +103,19 @@ func lockError(dir string, err error) error {
 	return fmt.Errorf("%s is in use: %w", dir, err)
 }
 
-// open looks at the files before Pebble does: what Pebble takes for unused it
+// openStore looks at the files before Pebble does: what Pebble takes for unused it
 // deletes.
-func (e *Engine) open(o Options) error {
+func (e *Engine) openStore(o Options) error {
 	state, found, err := readStoreFile(o.FS, o.Dir)
 	if err != nil {
 		return err
 	}
-	exists, dropped, err := inspect(o.FS, o.Dir, state)
+	exists, dropped, err := inspectDirectory(o.FS, o.Dir, state)
 	if err != nil {
 		return err
 	}
 	for _, d := range dropped {
-		d.warn(o.Logger)
+		d.logWarning(o.Logger)
 	}
 	if o.ReadOnly {
 		return e.openReadOnly(o, exists)
@@ -125,7 +125,7 @@ func (e *Engine) open(o Options) error {
 			return err
 		}
 	}
-	if err := e.file.open(state, found); err != nil {
+	if err := e.file.openFile(state, found); err != nil {
 		return err
 	}
 	if err := e.openPebble(o, exists); err != nil {
@@ -156,15 +156,15 @@ func (e *Engine) openPebble(o Options, exists bool) error {
 	return err
 }
 
-// makeDir makes dir and the directories above it so that they survive a crash:
+// makeDirectory makes dir and the directories above it so that they survive a crash:
 // a directory's name is durable once the directory above is synced.
-func makeDir(fs vfs.FS, dir string) error {
+func makeDirectory(fs vfs.FS, dir string) error {
 	if _, err := fs.Stat(dir); err == nil {
 		return nil
 	}
 	above := fs.PathDir(dir)
 	if above != dir {
-		if err := makeDir(fs, above); err != nil {
+		if err := makeDirectory(fs, above); err != nil {
 			return err
 		}
 	}
@@ -182,12 +182,12 @@ func (e *Engine) Close() error {
 	}
 	e.write.Lock()
 	defer e.write.Unlock()
-	if err := e.write.last.wait(); err != nil {
+	if err := e.write.last.waitDurable(); err != nil {
 		return fmt.Errorf("close store: %w", err)
 	}
-	err := e.brokenErr()
+	err := e.brokenCause()
 	if err == nil && !e.readOnly {
-		err = e.sealLog()
+		err = e.sealLogTail()
 	}
 	if err != nil {
 		return fmt.Errorf("close store: %w", err)
@@ -204,5 +204,5 @@ func (e *Engine) closeFiles() error {
 	if e.db != nil {
 		err = e.db.Close()
 	}
-	return errors.Join(err, e.file.close(), e.lock.Close())
+	return errors.Join(err, e.file.closeFile(), e.lock.Close())
 }

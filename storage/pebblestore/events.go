@@ -16,17 +16,17 @@ import (
 // size that counts is the one when the sequence begins.
 func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
-		if err := e.events(ctx, t, begin, end, parts, yield); err != nil {
+		if err := e.readEvents(ctx, t, begin, end, parts, yield); err != nil {
 			yield(storage.Event{}, fmt.Errorf("read events: %w", err))
 		}
 	}
 }
 
-func (e *Engine) events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields, yield func(storage.Event, error) bool) (err error) {
-	if err := e.enter(ctx); err != nil {
+func (e *Engine) readEvents(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields, yield func(storage.Event, error) bool) (err error) {
+	if err := e.beginCall(ctx); err != nil {
 		return err
 	}
-	defer e.leave()
+	defer e.endCall()
 	head, found, err := e.readHead(t)
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (e *Engine) events(ctx context.Context, t id.Tenant, begin, end id.Index, p
 		return nil
 	}
 	if end-begin == 1 {
-		event, err := e.eventAt(t, begin, parts)
+		event, err := e.readEventAt(t, begin, parts)
 		if err == nil {
 			yield(event, nil)
 		}
@@ -49,12 +49,12 @@ func (e *Engine) events(ctx context.Context, t id.Tenant, begin, end id.Index, p
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer func() { err = errors.Join(err, r.closeColumns()) }()
 	for i := begin; i < end; i++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		event, err := r.read(i)
+		event, err := r.readEvent(i)
 		if err != nil {
 			return fmt.Errorf("event %d: %w", i, err)
 		}
@@ -68,16 +68,16 @@ func (e *Engine) events(ctx context.Context, t id.Tenant, begin, end id.Index, p
 // Entries implements storage.Ledgers.
 func (e *Engine) Entries(ctx context.Context, places []storage.Position) []storage.EntryResult {
 	found := make([]storage.EntryResult, len(places))
-	err := e.enter(ctx)
+	err := e.beginCall(ctx)
 	if err == nil {
-		defer e.leave()
+		defer e.endCall()
 	}
 	key := make([]byte, 0, prefixLen+indexLen)
 	for i, p := range places {
 		at := err
 		if at == nil {
 			key = appendIndexKey(key[:0], p.Tenant, familyEntry, p.Index)
-			found[i].Entry, at = e.entry(key)
+			found[i].Entry, at = e.readEntry(key)
 		}
 		if at != nil {
 			found[i].Err = fmt.Errorf("read entry %d: %w", p.Index, at)
@@ -86,35 +86,35 @@ func (e *Engine) Entries(ctx context.Context, places []storage.Position) []stora
 	return found
 }
 
-// entry reads the entry under a key.
-func (e *Engine) entry(key []byte) (entry storage.Entry, err error) {
-	err = e.get(key, func(v []byte) (err error) {
+// readEntry reads the entry under a key.
+func (e *Engine) readEntry(key []byte) (entry storage.Entry, err error) {
+	err = e.readValue(key, func(v []byte) (err error) {
 		entry, err = parseEntry(v)
 		return err
 	})
 	return entry, err
 }
 
-// eventAt reads one event by its keys, which costs less than iterators.
-func (e *Engine) eventAt(t id.Tenant, i id.Index, parts storage.Fields) (event storage.Event, err error) {
+// readEventAt reads one event by its keys, which costs less than iterators.
+func (e *Engine) readEventAt(t id.Tenant, i id.Index, parts storage.Fields) (event storage.Event, err error) {
 	event.Index = i
 	key := appendIndexKey(make([]byte, 0, prefixLen+indexLen), t, familyEntry, i)
-	event.Entry, err = e.entry(key)
+	event.Entry, err = e.readEntry(key)
 	if errors.Is(err, storage.ErrNotFound) {
-		err = corrupt("missing entry")
+		err = corruptValue("missing entry")
 	}
 	enveloped := false
 	if err == nil && parts != 0 {
-		err = e.get(appendIndexKey(key[:0], t, familyRecord, i), func(v []byte) (err error) {
+		err = e.readValue(appendIndexKey(key[:0], t, familyRecord, i), func(v []byte) (err error) {
 			enveloped, err = parseEvent(v, parts, &event)
 			return err
 		})
 		if errors.Is(err, storage.ErrNotFound) {
-			err = corrupt("missing record")
+			err = corruptValue("missing record")
 		}
 	}
 	if err == nil && !enveloped && parts&storage.FieldEnvelope != 0 {
-		err = e.get(appendIndexKey(key[:0], t, familyEnvelope, i), func(v []byte) error {
+		err = e.readValue(appendIndexKey(key[:0], t, familyEnvelope, i), func(v []byte) error {
 			event.Envelope = append([]byte{}, v...)
 			return nil
 		})
@@ -145,21 +145,21 @@ func (e *Engine) newEventReader(t id.Tenant, begin, end id.Index, parts storage.
 		r.records, err = e.newColumn(t, familyRecord, begin, end)
 	}
 	if err != nil {
-		return nil, errors.Join(err, r.close())
+		return nil, errors.Join(err, r.closeColumns())
 	}
 	return r, nil
 }
 
-func (r *eventReader) close() error {
-	return errors.Join(r.entries.close(), r.records.close(), r.envelopes.close())
+func (r *eventReader) closeColumns() error {
+	return errors.Join(r.entries.closeIterator(), r.records.closeIterator(), r.envelopes.closeIterator())
 }
 
-// read returns event i; i goes up by one from call to call.
-func (r *eventReader) read(i id.Index) (storage.Event, error) {
+// readEvent returns event i; i goes up by one from call to call.
+func (r *eventReader) readEvent(i id.Index) (storage.Event, error) {
 	event := storage.Event{Index: i}
-	v, found, err := r.entries.next(i)
+	v, found, err := r.entries.nextValue(i)
 	if err == nil && !found {
-		err = corrupt("missing entry")
+		err = corruptValue("missing entry")
 	}
 	if err == nil {
 		event.Entry, err = parseEntry(v)
@@ -171,12 +171,12 @@ func (r *eventReader) read(i id.Index) (storage.Event, error) {
 }
 
 func (r *eventReader) readRecord(event *storage.Event) error {
-	v, found, err := r.records.next(event.Index)
+	v, found, err := r.records.nextValue(event.Index)
 	if err != nil {
 		return err
 	}
 	if !found {
-		return corrupt("missing record")
+		return corruptValue("missing record")
 	}
 	enveloped, err := parseEvent(v, r.parts, event)
 	if err != nil || enveloped || r.parts&storage.FieldEnvelope == 0 {
@@ -192,7 +192,7 @@ func (r *eventReader) readApart(event *storage.Event) (err error) {
 			return err
 		}
 	}
-	v, found, err := r.envelopes.next(event.Index)
+	v, found, err := r.envelopes.nextValue(event.Index)
 	if found {
 		event.Envelope = append([]byte{}, v...)
 	}
@@ -217,9 +217,9 @@ func (e *Engine) newColumn(t id.Tenant, f family, begin, end id.Index) (*column,
 	return &column{it: it, at: it.First()}, nil
 }
 
-// next returns the value at i, valid until the call after, or false when there
+// nextValue returns the value at i, valid until the call after, or false when there
 // is none. Indices go up from call to call, and leave out only what has no key.
-func (c *column) next(i id.Index) (value []byte, found bool, err error) {
+func (c *column) nextValue(i id.Index) (value []byte, found bool, err error) {
 	if c.used {
 		c.at, c.used = c.it.Next(), false
 	}
@@ -228,7 +228,7 @@ func (c *column) next(i id.Index) (value []byte, found bool, err error) {
 	}
 	key := c.it.Key()
 	if len(key) != prefixLen+indexLen {
-		return nil, false, corrupt("key")
+		return nil, false, corruptValue("key")
 	}
 	if id.Index(binary.BigEndian.Uint64(key[prefixLen:])) != i {
 		return nil, false, nil
@@ -241,7 +241,7 @@ func (c *column) next(i id.Index) (value []byte, found bool, err error) {
 	return v, true, nil
 }
 
-func (c *column) close() error {
+func (c *column) closeIterator() error {
 	if c == nil {
 		return nil
 	}

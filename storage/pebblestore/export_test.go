@@ -42,7 +42,7 @@ func Inspect(fs vfs.FS, dir string) (holes int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	_, dropped, err := inspect(fs, dir, state)
+	_, dropped, err := inspectDirectory(fs, dir, state)
 	for _, d := range dropped {
 		holes += d.whole
 	}
@@ -54,7 +54,7 @@ func (e *Engine) SetFormat(n uint64) error {
 	e.file.mu.Lock()
 	defer e.file.mu.Unlock()
 	e.file.state.format = n
-	return errors.Join(e.file.write(), e.db.Set(formatKey(), binary.BigEndian.AppendUint64(nil, n), pebble.Sync))
+	return errors.Join(e.file.writeState(), e.db.Set(formatKey(), binary.BigEndian.AppendUint64(nil, n), pebble.Sync))
 }
 
 // FlippedBit reports whether a chunk of a log is whole but for one bit.

@@ -70,7 +70,7 @@ func TestParseHead(t *testing.T) {
 	nameless.holding = true
 	for name, want := range map[string]head{"bare": bare, "with a counter": named, "with a counter without a name": nameless} {
 		v := appendHead(nil, &want)
-		if got, err := parseHead(v); err != nil || got != want {
+		if got, err := parseStoredHead(v); err != nil || got != want {
 			t.Errorf("%s: got %+v, %v, want %+v", name, got, err, want)
 		}
 		least := headLen
@@ -78,13 +78,13 @@ func TestParseHead(t *testing.T) {
 			least += 8
 		}
 		for n := range least {
-			if _, err := parseHead(v[:n]); !errors.Is(err, storage.ErrCorrupt) {
+			if _, err := parseStoredHead(v[:n]); !errors.Is(err, storage.ErrCorrupt) {
 				t.Errorf("%s cut to %d bytes: got %v, want %v", name, n, err, storage.ErrCorrupt)
 			}
 		}
 	}
 	long := append(appendHead(nil, &bare), 0)
-	if _, err := parseHead(long); !errors.Is(err, storage.ErrCorrupt) {
+	if _, err := parseStoredHead(long); !errors.Is(err, storage.ErrCorrupt) {
 		t.Errorf("a byte more: got %v, want %v", err, storage.ErrCorrupt)
 	}
 }
@@ -117,7 +117,7 @@ func TestOlderForms(t *testing.T) {
 	wantCounter(t, e, "m", 1)
 	var envelopes []string
 	for event, err := range e.Events(t.Context(), 1, 0, 4, storage.FieldEnvelope) {
-		one, oneErr := e.eventAt(1, event.Index, storage.FieldEnvelope)
+		one, oneErr := e.readEventAt(1, event.Index, storage.FieldEnvelope)
 		if err != nil || oneErr != nil || string(one.Envelope) != string(event.Envelope) {
 			t.Fatalf("event %d: %q, %v and %q, %v", event.Index, event.Envelope, err, one.Envelope, oneErr)
 		}

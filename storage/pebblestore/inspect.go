@@ -22,7 +22,7 @@ type listing struct {
 	formatMarker bool
 }
 
-func list(fs vfs.FS, dir string) (l listing, err error) {
+func listDirectory(fs vfs.FS, dir string) (l listing, err error) {
 	names, err := fs.List(dir)
 	if err != nil {
 		return listing{}, err
@@ -57,11 +57,11 @@ func list(fs vfs.FS, dir string) (l listing, err error) {
 	return l, nil
 }
 
-// inspect refuses a store from which something is missing, or in which something is
+// inspectDirectory refuses a store from which something is missing, or in which something is
 // damaged that Pebble would pass over and then delete the rest of. It changes
 // nothing. A state that a crash of the process or of the machine can leave is never refused.
-func inspect(fs vfs.FS, dir string, state storeState) (exists bool, dropped []droppedTail, err error) {
-	l, err := list(fs, dir)
+func inspectDirectory(fs vfs.FS, dir string, state storeState) (exists bool, dropped []droppedTail, err error) {
+	l, err := listDirectory(fs, dir)
 	if err != nil {
 		return false, nil, err
 	}
@@ -69,7 +69,7 @@ func inspect(fs vfs.FS, dir string, state storeState) (exists bool, dropped []dr
 		return false, nil, l.wantNone(fs, dir, state)
 	}
 	if l.current < state.manifest {
-		return true, nil, corrupt(fmt.Sprintf("the marker names %s%06d, and the newest manifest was %s%06d: the newer marker.manifest.* is missing: %s",
+		return true, nil, corruptValue(fmt.Sprintf("the marker names %s%06d, and the newest manifest was %s%06d: the newer marker.manifest.* is missing: %s",
 			manifestPrefix, l.current, manifestPrefix, state.manifest, bringBack))
 	}
 	position, err := checkManifest(fs, dir, l.current, state)
@@ -79,13 +79,13 @@ func inspect(fs vfs.FS, dir string, state storeState) (exists bool, dropped []dr
 	if !l.formatMarker {
 		holding, err := l.holding(fs, dir)
 		if err == nil && holding {
-			err = corrupt("marker.format-version.* is missing: " + bringBack)
+			err = corruptValue("marker.format-version.* is missing: " + bringBack)
 		}
 		if err != nil {
 			return true, nil, err
 		}
 	}
-	dropped, err = checkLogs(fs, dir, l.logs, position)
+	dropped, err = checkLogFiles(fs, dir, l.logs, position)
 	return true, dropped, err
 }
 
@@ -100,13 +100,13 @@ func (l listing) wantNone(fs vfs.FS, dir string, state storeState) error {
 	if state.manifest == 0 && first && !holding && l.options == 0 && !l.formatMarker {
 		return nil
 	}
-	return corrupt("marker.manifest.*, the file that names the store's manifest, is missing (it is empty, and some programs don't copy empty files): " + bringBack)
+	return corruptValue("marker.manifest.*, the file that names the store's manifest, is missing (it is empty, and some programs don't copy empty files): " + bringBack)
 }
 
 // holding reports whether there are tables, or records in logs.
 func (l listing) holding(fs vfs.FS, dir string) (bool, error) {
 	for _, number := range l.logs {
-		s, err := scanLog(fs, dir, number)
+		s, err := scanLogFile(fs, dir, number)
 		if err != nil || s.records+s.behind > 0 {
 			return err == nil, err
 		}

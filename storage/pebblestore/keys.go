@@ -97,7 +97,7 @@ func storedBounds(t id.Tenant, kind storage.Kind, begin, end string) (lower, upp
 // keyTenant returns the tenant of any key of the store.
 func keyTenant(key []byte) (t id.Tenant, f family, err error) {
 	if len(key) < prefixLen {
-		return 0, 0, corrupt("key")
+		return 0, 0, corruptValue("key")
 	}
 	return id.Tenant(binary.BigEndian.Uint64(key)), family(key[8]), nil
 }

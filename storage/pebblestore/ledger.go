@@ -14,10 +14,10 @@ import (
 
 // Head implements storage.Ledgers.
 func (e *Engine) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return storage.Head{}, fmt.Errorf("read head: %w", err)
 	}
-	defer e.leave()
+	defer e.endCall()
 	h, found, err := e.readHead(t)
 	if err == nil && !found {
 		err = storage.ErrNotFound
@@ -29,9 +29,9 @@ func (e *Engine) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
 }
 
 func (e *Engine) readHead(t id.Tenant) (h head, found bool, err error) {
-	err = e.get(headKey(t), func(v []byte) (err error) {
+	err = e.readValue(headKey(t), func(v []byte) (err error) {
 		found = true
-		h, err = parseHead(v)
+		h, err = parseStoredHead(v)
 		return err
 	})
 	if errors.Is(err, storage.ErrNotFound) {
@@ -40,9 +40,9 @@ func (e *Engine) readHead(t id.Tenant) (h head, found bool, err error) {
 	return h, found, err
 }
 
-// get calls use with the value of key, which use must not keep, or returns
+// readValue calls use with the value of key, which use must not keep, or returns
 // ErrNotFound.
-func (e *Engine) get(key []byte, use func(value []byte) error) error {
+func (e *Engine) readValue(key []byte, use func(value []byte) error) error {
 	v, closer, err := e.db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return storage.ErrNotFound
@@ -55,10 +55,10 @@ func (e *Engine) get(key []byte, use func(value []byte) error) error {
 
 // Lookup implements storage.Ledgers.
 func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupKey) (found []id.Index, err error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return nil, fmt.Errorf("look up names: %w", err)
 	}
-	defer e.leave()
+	defer e.endCall()
 	applies := e.recent.applies.Load()
 	search := nameSearch{engine: e}
 	defer func() {
@@ -74,7 +74,7 @@ func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupK
 			return nil, err
 		}
 		if found[i] == storage.NoIndex {
-			e.absences.note(&key, applies)
+			e.absences.noteAbsence(&key, applies)
 		}
 	}
 	return found, nil
@@ -82,29 +82,29 @@ func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupK
 
 // Counters implements storage.Ledgers.
 func (e *Engine) Counters(ctx context.Context, t id.Tenant, names []string) ([]uint64, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return nil, fmt.Errorf("read counters: %w", err)
 	}
-	defer e.leave()
+	defer e.endCall()
 	h, _, err := e.readHead(t) // first: a counter that leaves it has a key from then on
 	if err != nil {
 		return nil, fmt.Errorf("read counters: %w", err)
 	}
 	values := make([]uint64, len(names))
 	for i, name := range names {
-		if values[i], err = e.counter(t, &h, name); err != nil {
+		if values[i], err = e.readCounter(t, &h, name); err != nil {
 			return nil, fmt.Errorf("read counters: %w", err)
 		}
 	}
 	return values, nil
 }
 
-// counter reads a counter that is in h or under its own key, 0 where it is not.
-func (e *Engine) counter(t id.Tenant, h *head, name string) (value uint64, err error) {
+// readCounter reads a counter that is in h or under its own key, 0 where it is not.
+func (e *Engine) readCounter(t id.Tenant, h *head, name string) (value uint64, err error) {
 	if h.holding && h.held.Name == name {
 		return h.held.Value, nil
 	}
-	err = e.get(appendCounterKey(nil, t, name), func(v []byte) (err error) {
+	err = e.readValue(appendCounterKey(nil, t, name), func(v []byte) (err error) {
 		value, err = parseNumber(v)
 		return err
 	})
@@ -117,17 +117,17 @@ func (e *Engine) counter(t id.Tenant, h *head, name string) (value uint64, err e
 // Tenants implements storage.Ledgers. It seeks from tenant to tenant.
 func (e *Engine) Tenants(ctx context.Context) iter.Seq2[id.Tenant, error] {
 	return func(yield func(id.Tenant, error) bool) {
-		if err := e.tenants(ctx, yield); err != nil {
+		if err := e.listTenants(ctx, yield); err != nil {
 			yield(0, fmt.Errorf("list tenants: %w", err))
 		}
 	}
 }
 
-func (e *Engine) tenants(ctx context.Context, yield func(id.Tenant, error) bool) (err error) {
-	if err := e.enter(ctx); err != nil {
+func (e *Engine) listTenants(ctx context.Context, yield func(id.Tenant, error) bool) (err error) {
+	if err := e.beginCall(ctx); err != nil {
 		return err
 	}
-	defer e.leave()
+	defer e.endCall()
 	it, err := e.db.NewIter(nil)
 	if err != nil {
 		return readError(err)
@@ -154,16 +154,16 @@ func (e *Engine) tenants(ctx context.Context, yield func(id.Tenant, error) bool)
 // A store that is open read-only shows only records of before: Open has synced
 // the logs, tables are synced before a manifest names them, and nothing is added.
 func (e *Engine) Barrier(ctx context.Context) error {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return fmt.Errorf("barrier: %w", err)
 	}
-	defer e.leave()
+	defer e.endCall()
 	if e.readOnly {
 		return nil
 	}
 	c, err := e.applyBarrier()
 	if err == nil {
-		err = c.wait()
+		err = c.waitDurable()
 	}
 	if err != nil {
 		return fmt.Errorf("barrier: %w", err)
@@ -183,5 +183,5 @@ func (e *Engine) writeBarrier() (*commit, error) {
 	if err := b.LogData(nil, nil); err != nil {
 		return nil, err
 	}
-	return e.apply(b, nil)
+	return e.applyBatch(b, nil)
 }

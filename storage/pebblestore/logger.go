@@ -17,9 +17,9 @@ type brokenError struct{ cause error }
 func (b *brokenError) Error() string   { return fmt.Sprintf("%v: %v", storage.ErrBroken, b.cause) }
 func (b *brokenError) Unwrap() []error { return []error{storage.ErrBroken, b.cause} }
 
-// fail breaks the engine for cause, the first one that comes, and returns the
+// breakEngine breaks the engine for cause, the first one that comes, and returns the
 // error to answer with.
-func (e *Engine) fail(cause error) error {
+func (e *Engine) breakEngine(cause error) error {
 	b := &brokenError{cause}
 	if !e.broken.CompareAndSwap(nil, b) {
 		return e.broken.Load()
@@ -30,8 +30,8 @@ func (e *Engine) fail(cause error) error {
 	return b
 }
 
-// brokenErr returns nil as long as the engine can be used.
-func (e *Engine) brokenErr() error {
+// brokenCause returns nil as long as the engine can be used.
+func (e *Engine) brokenCause() error {
 	if b := e.broken.Load(); b != nil {
 		return b
 	}
@@ -41,12 +41,12 @@ func (e *Engine) brokenErr() error {
 // errClosed answers every call after Close.
 var errClosed = fmt.Errorf("store is closed: %w", storage.ErrUnavailable)
 
-// enter begins a call; leave ends it.
-func (e *Engine) enter(ctx context.Context) error {
+// beginCall begins a call; leave ends it.
+func (e *Engine) beginCall(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := e.brokenErr(); err != nil {
+	if err := e.brokenCause(); err != nil {
 		return err
 	}
 	if !e.door.Begin() {
@@ -55,7 +55,7 @@ func (e *Engine) enter(ctx context.Context) error {
 	return nil
 }
 
-func (e *Engine) leave() { e.door.End() }
+func (e *Engine) endCall() { e.door.End() }
 
 // logger passes Pebble's messages to slog and its fatal errors to the engine.
 //
@@ -77,7 +77,7 @@ func (l *logger) Errorf(format string, args ...any) {
 
 // Fatalf breaks the engine and panics. Engine.apply recovers.
 func (l *logger) Fatalf(format string, args ...any) {
-	err := l.engine.fail(fmt.Errorf(format, args...))
+	err := l.engine.breakEngine(fmt.Errorf(format, args...))
 	l.slog.Error("store is broken", "error", err)
 	panic(err)
 }
@@ -92,7 +92,7 @@ func (l *logger) events() *pebble.EventListener {
 		FlushEnd: func(info pebble.FlushInfo) { l.flush = info.Err },
 		BackgroundError: func(err error) {
 			l.slog.Error("store: background job", "error", err)
-			l.engine.failures.note()
+			l.engine.failures.noteFailure()
 			if l.flush != nil && errors.Is(err, l.flush) && !l.engine.opened.Load() {
 				l.Fatalf("flush: %w", err)
 			}
@@ -103,7 +103,7 @@ func (l *logger) events() *pebble.EventListener {
 		DiskSlow: func(info pebble.DiskSlowInfo) { l.slog.Warn("store: slow disk", "info", info.String()) },
 		WALCreated: func(info pebble.WALCreateInfo) {
 			if info.Err != nil {
-				l.slog.Error("store is broken", "error", l.engine.fail(info.Err))
+				l.slog.Error("store is broken", "error", l.engine.breakEngine(info.Err))
 			}
 			l.engine.recent.created(info)
 		},

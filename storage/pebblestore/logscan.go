@@ -79,8 +79,8 @@ type logScan struct {
 	promises int    // how many sync offsets they have, each larger than the one before
 }
 
-// scanLog reads a log. It takes two blocks of memory for a log of any length.
-func scanLog(fs vfs.FS, dir string, number uint64) (s logScan, err error) {
+// scanLogFile reads a log. It takes two blocks of memory for a log of any length.
+func scanLogFile(fs vfs.FS, dir string, number uint64) (s logScan, err error) {
 	f, err := fs.Open(fs.PathJoin(dir, logName(number)))
 	if err != nil {
 		return logScan{}, err

@@ -25,9 +25,9 @@ import (
 // before the end that the store file knows.
 func checkManifest(fs vfs.FS, dir string, number uint64, state storeState) (logPosition, error) {
 	name := fmt.Sprintf("%s%06d", manifestPrefix, number)
-	b, err := readFile(fs, fs.PathJoin(dir, name))
+	b, err := readWholeFile(fs, fs.PathJoin(dir, name))
 	if errors.Is(err, os.ErrNotExist) {
-		return logPosition{}, corrupt(name + ", the store's manifest, is missing: " + bringBack)
+		return logPosition{}, corruptValue(name + ", the store's manifest, is missing: " + bringBack)
 	}
 	if err != nil {
 		return logPosition{}, err
@@ -35,14 +35,14 @@ func checkManifest(fs vfs.FS, dir string, number uint64, state storeState) (logP
 	at, damaged := damagedChunk(b)
 	switch known := state.manifest == number; {
 	case damaged || known && int64(at) < state.length && at < len(b):
-		return logPosition{}, corrupt(fmt.Sprintf("%s is damaged at byte %d: %s", name, at, bringBack))
+		return logPosition{}, corruptValue(fmt.Sprintf("%s is damaged at byte %d: %s", name, at, bringBack))
 	case known && int64(len(b)) < state.length:
-		return logPosition{}, corrupt(fmt.Sprintf("%s is cut off: it has %d bytes, and had %d: %s", name, len(b), state.length, bringBack))
+		return logPosition{}, corruptValue(fmt.Sprintf("%s is cut off: it has %d bytes, and had %d: %s", name, len(b), state.length, bringBack))
 	}
 	return readLogPosition(b)
 }
 
-func readFile(fs vfs.FS, name string) ([]byte, error) {
+func readWholeFile(fs vfs.FS, name string) ([]byte, error) {
 	f, err := fs.Open(name)
 	if err != nil {
 		return nil, err

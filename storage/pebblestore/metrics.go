@@ -16,10 +16,10 @@ type Metrics struct {
 // Metrics returns figures of the moment, zero when the engine can't be used. It
 // takes some microseconds.
 func (e *Engine) Metrics() Metrics {
-	if err := e.enter(context.Background()); err != nil {
+	if err := e.beginCall(context.Background()); err != nil {
 		return Metrics{}
 	}
-	defer e.leave()
+	defer e.endCall()
 	m := e.db.Metrics()
 	return Metrics{
 		DiskBytes:      m.DiskSpaceUsage(),

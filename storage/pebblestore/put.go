@@ -23,19 +23,19 @@ func (w *writer) putBatch(b *pebble.Batch, part *storage.Batch, before *head, na
 	w.key = appendPrefix(w.key[:0], part.Tenant, familyHead)
 	w.value = appendHead(w.value[:0], &next)
 	w.set(w.key, w.value)
-	w.events(part.Events)
+	w.putEvents(part.Events)
 	for i := range part.Tiles {
-		w.tile(&part.Tiles[i])
+		w.putTile(&part.Tiles[i])
 	}
 	for i := range names {
 		w.setNumber(names[i].key[:], uint64(names[i].index))
 	}
 	if before.holding && before.held.Name != next.held.Name {
-		w.counter(before.held) // first: part may have a newer value
+		w.putCounter(before.held) // first: part may have a newer value
 	}
 	for _, c := range part.Counters {
 		if c.Name != next.held.Name {
-			w.counter(c)
+			w.putCounter(c)
 		}
 	}
 	w.b = nil
@@ -52,7 +52,7 @@ func (h *head) with(part *storage.Batch) head {
 	return next
 }
 
-func (w *writer) counter(c storage.Counter) {
+func (w *writer) putCounter(c storage.Counter) {
 	w.key = appendCounterKey(w.key[:0], w.t, c.Name)
 	w.setNumber(w.key, c.Value)
 }
@@ -73,7 +73,7 @@ func (w *writer) setNumber(key []byte, n uint64) {
 
 func (w *writer) set(key, value []byte) { _ = w.b.Set(key, value, nil) }
 
-func (w *writer) events(events []storage.Event) {
+func (w *writer) putEvents(events []storage.Event) {
 	for i := range events {
 		e := &events[i]
 		w.value = append(append(w.value[:0], e.Entry.Prev[:]...), e.Entry.Record[:]...)
@@ -95,7 +95,7 @@ func (w *writer) setAt(f family, i id.Index, value []byte) {
 	w.set(w.key, value)
 }
 
-func (w *writer) tile(tile *storage.Tile) {
+func (w *writer) putTile(tile *storage.Tile) {
 	w.key = appendTileKey(w.key[:0], w.t, familyTile, tile.Level, tile.Index)
 	w.set(w.key, tile.Hashes)
 	w.key = appendTileKey(w.key[:0], w.t, familyTileRoot, tile.Level, tile.Index)

@@ -21,11 +21,11 @@ var errReadOnly = fmt.Errorf("the store is open read-only: %w", storage.ErrReadO
 
 // enterWrite is enter for a call that writes.
 func (e *Engine) enterWrite(ctx context.Context) error {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return err
 	}
 	if e.readOnly {
-		e.leave()
+		e.endCall()
 		return errReadOnly
 	}
 	return nil

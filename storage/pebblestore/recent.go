@@ -37,8 +37,8 @@ type generation struct {
 	names map[nameKey]id.Index
 }
 
-// find returns the index of a name that is here, else NoIndex.
-func (r *recentNames) find(key *nameKey) id.Index {
+// findName returns the index of a name that is here, else NoIndex.
+func (r *recentNames) findName(key *nameKey) id.Index {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.search(key)
@@ -61,8 +61,8 @@ func (r *recentNames) none(key *nameKey, n uint64) bool {
 	return n >= r.from && r.search(key) == storage.NoIndex
 }
 
-// add tells the names of an append that was applied. One caller at a time.
-func (r *recentNames) add(names []claim) {
+// addName tells the names of an append that was applied. One caller at a time.
+func (r *recentNames) addName(names []claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	log := r.log.Load()
@@ -114,7 +114,7 @@ type nameSearch struct {
 // index returns the index of a name, or NoIndex.
 func (s *nameSearch) index(key *nameKey) (id.Index, error) {
 	recent := s.engine.recent
-	if index := recent.find(key); index != storage.NoIndex {
+	if index := recent.findName(key); index != storage.NoIndex {
 		return index, nil
 	}
 	if s.tables != nil && s.drops != recent.drops.Load() { // names may have gone to tables that it does not see
@@ -155,7 +155,7 @@ func seekName(it *pebble.Iterator, key []byte) (id.Index, error) {
 	}
 	n, err := parseNumber(v)
 	if err == nil && id.Index(n) == storage.NoIndex {
-		err = corrupt("index of a name")
+		err = corruptValue("index of a name")
 	}
 	return id.Index(n), err
 }

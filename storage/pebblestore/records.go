@@ -14,18 +14,18 @@ import (
 // Get implements storage.RecordStore. It waits for the sync of an append that
 // writes this record at the moment.
 func (e *Engine) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return storage.Record{}, fmt.Errorf("get record: %w", err)
 	}
-	defer e.leave()
+	defer e.endCall()
 	r := storage.Record{Kind: kind, Key: key}
 	stored := appendStoredKey(nil, t, kind, key)
-	err := e.get(stored, func(v []byte) error {
+	err := e.readValue(stored, func(v []byte) error {
 		version, value, err := parseStored(v)
 		r.Version, r.Value = version, append([]byte{}, value...)
 		return err
 	})
-	if unsettled := e.unsynced.settle(ctx, stored); unsettled != nil {
+	if unsettled := e.unsynced.settleRecord(ctx, stored); unsettled != nil {
 		err = unsettled
 	}
 	if err != nil {
@@ -36,15 +36,15 @@ func (e *Engine) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key st
 
 // Scan implements storage.RecordStore. It waits like Get.
 func (e *Engine) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return nil, fmt.Errorf("scan records: %w", err)
 	}
-	defer e.leave()
+	defer e.endCall()
 	lower, upper := storedBounds(t, kind, begin, end)
 	if string(lower) >= string(upper) {
 		return nil, nil
 	}
-	found, err := e.scan(ctx, lower, upper, limit)
+	found, err := e.scanRecords(ctx, lower, upper, limit)
 	if unsettled := e.unsynced.settleRange(ctx, lower, upper); unsettled != nil {
 		err = unsettled
 	}
@@ -54,8 +54,8 @@ func (e *Engine) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin
 	return found, nil
 }
 
-// scan reads at most limit records with keys in [lower, upper).
-func (e *Engine) scan(ctx context.Context, lower, upper []byte, limit int) (found []storage.Record, err error) {
+// scanRecords reads at most limit records with keys in [lower, upper).
+func (e *Engine) scanRecords(ctx context.Context, lower, upper []byte, limit int) (found []storage.Record, err error) {
 	it, err := e.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return nil, readError(err)
@@ -86,7 +86,7 @@ func storedAt(it *pebble.Iterator) (storage.Record, error) {
 	}
 	kind, key, found := strings.Cut(string(it.Key()[prefixLen:]), "\x00")
 	if !found {
-		return storage.Record{}, corrupt("stored record's key")
+		return storage.Record{}, corruptValue("stored record's key")
 	}
 	return storage.Record{Kind: storage.Kind(kind), Key: key, Value: append([]byte{}, value...), Version: version}, nil
 }
@@ -96,9 +96,9 @@ func (e *Engine) Write(ctx context.Context, t id.Tenant, changes []storage.Chang
 	if err := e.enterWrite(ctx); err != nil {
 		return fmt.Errorf("write records: %w", err)
 	}
-	defer e.leave()
+	defer e.endCall()
 	c, err := e.applyChanges(t, changes)
-	if unsynced := c.wait(); unsynced != nil {
+	if unsynced := c.waitDurable(); unsynced != nil {
 		err = unsynced
 	}
 	if err != nil {
@@ -125,7 +125,7 @@ func (e *Engine) applyChanges(t id.Tenant, changes []storage.Change) (*commit, e
 	for i := range staged {
 		keys[i] = staged[i].key
 	}
-	return e.apply(b, keys)
+	return e.applyBatch(b, keys)
 }
 
 // stagedChange is a change whose condition was checked.
@@ -171,7 +171,7 @@ func (e *Engine) stage(t id.Tenant, changes []storage.Change) ([]stagedChange, e
 
 // storedVersion returns the version of a record as applied, 0 for none.
 func (e *Engine) storedVersion(key string) (version uint64, err error) {
-	err = e.get([]byte(key), func(v []byte) (err error) {
+	err = e.readValue([]byte(key), func(v []byte) (err error) {
 		version, _, err = parseStored(v)
 		return err
 	})

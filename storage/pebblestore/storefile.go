@@ -84,7 +84,7 @@ func readStoreFile(fs vfs.FS, dir string) (s storeState, found bool, err error) 
 		}
 	}
 	if !found {
-		return storeState{}, false, corrupt(storeFileName + " is damaged: bring the file back from a copy of the stopped store. " +
+		return storeState{}, false, corruptValue(storeFileName + " is damaged: bring the file back from a copy of the stopped store. " +
 			"Without a copy and with all other files of the store whole, move it away: the next start makes it anew")
 	}
 	return s, true, nil
@@ -104,16 +104,16 @@ type storeFile struct {
 	named bool       // a marker for next was made, and its name is not synced
 }
 
-// open opens the file, or makes it as a whole: with a state that knows of no
+// openFile opens the file, or makes it as a whole: with a state that knows of no
 // manifest where found is false.
-func (s *storeFile) open(state storeState, found bool) (err error) {
+func (s *storeFile) openFile(state storeState, found bool) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state = state
 	path := s.fs.PathJoin(s.dir, storeFileName)
 	if !found {
 		s.state = storeState{format: formatNumber}
-		if err := s.make(path); err != nil {
+		if err := s.makeFile(path); err != nil {
 			return fmt.Errorf("make store file: %w", err)
 		}
 	}
@@ -123,7 +123,7 @@ func (s *storeFile) open(state storeState, found bool) (err error) {
 	return nil
 }
 
-func (s *storeFile) make(path string) error {
+func (s *storeFile) makeFile(path string) error {
 	f, err := s.fs.Create(path+".tmp", vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
@@ -134,8 +134,8 @@ func (s *storeFile) make(path string) error {
 	return durable.Commit(s.fs, f, path+".tmp", path)
 }
 
-// synced notes that so many bytes of a manifest are synced.
-func (s *storeFile) synced(manifest uint64, length int64) error {
+// noteSynced notes that so many bytes of a manifest are synced.
+func (s *storeFile) noteSynced(manifest uint64, length int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if manifest != s.state.manifest {
@@ -143,11 +143,11 @@ func (s *storeFile) synced(manifest uint64, length int64) error {
 		return nil
 	}
 	s.state.length = length
-	return s.write()
+	return s.writeState()
 }
 
-// marking notes that a marker for a manifest was made.
-func (s *storeFile) marking(manifest uint64) {
+// noteMarker notes that a marker for a manifest was made.
+func (s *storeFile) noteMarker(manifest uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.named = s.next.manifest == manifest
@@ -163,13 +163,13 @@ func (s *storeFile) directorySynced() error {
 	}
 	s.state.manifest, s.state.length = s.next.manifest, s.next.length
 	s.named = false
-	return s.write()
+	return s.writeState()
 }
 
-// write writes the state. A Pebble whose Open has failed may still end a job when the
+// writeState writes the state. A Pebble whose Open has failed may still end a job when the
 // file is closed: the bytes that it adds to the manifest are not noted, which is an older
 // state, and legal.
-func (s *storeFile) write() error {
+func (s *storeFile) writeState() error {
 	if s.file == nil {
 		return nil
 	}
@@ -184,7 +184,7 @@ func (s *storeFile) write() error {
 	return nil
 }
 
-func (s *storeFile) close() error {
+func (s *storeFile) closeFile() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.file == nil {

@@ -13,19 +13,19 @@ import (
 
 // TileHashes implements storage.Ledgers.
 func (e *Engine) TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64, begin, end int) ([]byte, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return nil, fmt.Errorf("read tile hashes: %w", err)
 	}
-	defer e.leave()
-	return e.tile(t, level, index, begin*len(id.Hash{}), end*len(id.Hash{}))
+	defer e.endCall()
+	return e.readTileRange(t, level, index, begin*len(id.Hash{}), end*len(id.Hash{}))
 }
 
-// tile returns the bytes [begin, end) of a tile.
-func (e *Engine) tile(t id.Tenant, level uint8, index uint64, begin, end int) (hashes []byte, err error) {
+// readTileRange returns the bytes [begin, end) of a tile.
+func (e *Engine) readTileRange(t id.Tenant, level uint8, index uint64, begin, end int) (hashes []byte, err error) {
 	key := appendTileKey(make([]byte, 0, prefixLen+tileLen), t, familyTile, level, index)
-	err = e.get(key, func(v []byte) error {
+	err = e.readValue(key, func(v []byte) error {
 		if len(v) != storage.TileSize {
-			return corrupt("tile")
+			return corruptValue("tile")
 		}
 		hashes = append([]byte{}, v[begin:end]...)
 		return nil
@@ -38,21 +38,21 @@ func (e *Engine) tile(t id.Tenant, level uint8, index uint64, begin, end int) (h
 
 // TileRoots implements storage.Ledgers.
 func (e *Engine) TileRoots(ctx context.Context, t id.Tenant, level uint8, begin, end uint64) ([]id.Hash, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return nil, fmt.Errorf("read tile roots: %w", err)
 	}
-	defer e.leave()
+	defer e.endCall()
 	if begin >= end {
 		return nil, nil
 	}
-	roots, err := e.tileRoots(t, level, begin, end)
+	roots, err := e.readTileRoots(t, level, begin, end)
 	if err != nil {
 		return nil, fmt.Errorf("read tile roots of level %d: %w", level, err)
 	}
 	return roots, nil
 }
 
-func (e *Engine) tileRoots(t id.Tenant, level uint8, begin, end uint64) (roots []id.Hash, err error) {
+func (e *Engine) readTileRoots(t id.Tenant, level uint8, begin, end uint64) (roots []id.Hash, err error) {
 	it, err := e.db.NewIter(&pebble.IterOptions{
 		LowerBound: appendTileKey(nil, t, familyTileRoot, level, begin),
 		UpperBound: appendTileKey(nil, t, familyTileRoot, level, end),
@@ -89,7 +89,7 @@ func tileRootAt(it *pebble.Iterator) (index uint64, root id.Hash, err error) {
 	}
 	key := it.Key()
 	if len(key) != prefixLen+tileLen || len(v) != len(root) {
-		return 0, root, corrupt("tile root")
+		return 0, root, corruptValue("tile root")
 	}
 	return binary.BigEndian.Uint64(key[prefixLen+1:]), id.Hash(v), nil
 }

@@ -18,8 +18,8 @@ const (
 	form2 = 2 // of heads with a counter, and of events with their envelopes
 )
 
-// corrupt names a damaged value.
-func corrupt(what string) error { return fmt.Errorf("%s: %w", what, storage.ErrCorrupt) }
+// corruptValue names a damaged value.
+func corruptValue(what string) error { return fmt.Errorf("%s: %w", what, storage.ErrCorrupt) }
 
 // readError translates an error of Pebble's reads.
 func readError(err error) error {
@@ -59,9 +59,9 @@ func appendHead(dst []byte, h *head) []byte {
 	return dst
 }
 
-func parseHead(v []byte) (h head, err error) {
+func parseStoredHead(v []byte) (h head, err error) {
 	if len(v) < headLen {
-		return head{}, corrupt("head")
+		return head{}, corruptValue("head")
 	}
 	counter := v[headLen:]
 	switch {
@@ -70,7 +70,7 @@ func parseHead(v []byte) (h head, err error) {
 		h.held = storage.Counter{Value: binary.BigEndian.Uint64(counter), Name: string(counter[8:])}
 		h.holding = true
 	default:
-		return head{}, corrupt("head")
+		return head{}, corruptValue("head")
 	}
 	h.Head = storage.Head{
 		Size:          id.Index(binary.BigEndian.Uint64(v[1:])),
@@ -87,7 +87,7 @@ const entryLen = 2 * 32
 
 func parseEntry(v []byte) (storage.Entry, error) {
 	if len(v) != entryLen {
-		return storage.Entry{}, corrupt("entry")
+		return storage.Entry{}, corruptValue("entry")
 	}
 	return storage.Entry{Prev: id.Hash(v[:32]), Record: id.Hash(v[32:])}, nil
 }
@@ -149,7 +149,7 @@ func appendEvent(dst []byte, e *storage.Event) []byte {
 // the envelope was there; it keeps nothing of v.
 func parseEvent(v []byte, parts storage.Fields, e *storage.Event) (enveloped bool, err error) {
 	if len(v) == 0 || v[0] != form1 && v[0] != form2 {
-		return false, corrupt("record")
+		return false, corruptValue("record")
 	}
 	enveloped = v[0] == form2
 	var columns storage.Event
@@ -170,7 +170,7 @@ func parseEvent(v []byte, parts storage.Fields, e *storage.Event) (enveloped boo
 func splitEvent(v []byte, enveloped bool, e *storage.Event) (record, envelope []byte, err error) {
 	received, n := binary.Varint(v)
 	if n <= 0 || len(v) < n+2 {
-		return nil, nil, corrupt("record")
+		return nil, nil, corruptValue("record")
 	}
 	e.ReceivedAt = id.Instant(received)
 	v = v[n:]
@@ -199,14 +199,14 @@ func splitLengths(v []byte, lengths []int) (rest []byte, err error) {
 	for i := range lengths {
 		length, n := binary.Uvarint(v)
 		if n <= 0 || length > uint64(len(v)) {
-			return nil, corrupt("record")
+			return nil, corruptValue("record")
 		}
 		lengths[i] = int(length)
 		total += int(length)
 		v = v[n:]
 	}
 	if total > len(v) {
-		return nil, corrupt("record")
+		return nil, corruptValue("record")
 	}
 	return v, nil
 }
@@ -231,7 +231,7 @@ func takeStrings(e *storage.Event, v []byte, lengths []int) (rest []byte) {
 // parseNumber reads a counter or an index.
 func parseNumber(v []byte) (uint64, error) {
 	if len(v) != 8 {
-		return 0, corrupt("number")
+		return 0, corruptValue("number")
 	}
 	return binary.BigEndian.Uint64(v), nil
 }
@@ -244,11 +244,11 @@ func appendStored(dst []byte, version uint64, value []byte) []byte {
 // parseStored reads the output of appendStored; value is a part of v.
 func parseStored(v []byte) (version uint64, value []byte, err error) {
 	if len(v) == 0 || v[0] != form1 {
-		return 0, nil, corrupt("stored record")
+		return 0, nil, corruptValue("stored record")
 	}
 	version, n := binary.Uvarint(v[1:])
 	if n <= 0 || version == 0 {
-		return 0, nil, corrupt("stored record")
+		return 0, nil, corruptValue("stored record")
 	}
 	return version, v[1+n:], nil
 }

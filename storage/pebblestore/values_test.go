@@ -201,7 +201,7 @@ func TestFatal(t *testing.T) {
 func TestHeadCache(t *testing.T) {
 	e := damaged(t, func(*pebble.Batch) {})
 	for i := range maxHeads + 10 {
-		e.keepHead(id.Tenant(i+2), head{})
+		e.cacheHead(id.Tenant(i+2), head{})
 	}
 	if got := len(e.write.heads); got > maxHeads {
 		t.Errorf("got %d heads, want at most %d", got, maxHeads)

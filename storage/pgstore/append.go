@@ -34,8 +34,8 @@ func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 		}
 		return p
 	}
-	defer e.leave()
-	shares := make(map[*lane]*share, len(e.lanes))
+	defer e.endCall()
+	shares := make(map[*pendingQueue]*share, len(e.lanes))
 	seen := make(map[id.Tenant]bool, len(batches))
 	for i := range batches {
 		b := &batches[i]
@@ -45,7 +45,7 @@ func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 		}
 		l := e.lane(b.Tenant)
 		if shares[l] == nil {
-			shares[l] = &share{landed: p.land}
+			shares[l] = &share{landed: p.endShare}
 		}
 		shares[l].add(part{Batch: b, result: &p.results[i]})
 	}
@@ -55,7 +55,7 @@ func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 		if len(s.together) > 0 {
 			s.arguments = argumentsOf(e.codec, s.together)
 		}
-		l.queue.add(s)
+		l.queue.addWaiting(s)
 	}
 	return p
 }
@@ -71,8 +71,8 @@ func acceptable(b *storage.Batch, seen map[id.Tenant]bool) error {
 	return nil
 }
 
-// land ends a share.
-func (p *pending) land() {
+// endShare ends a share.
+func (p *pending) endShare() {
 	p.out.Add(-1)
 	p.landed.Done()
 }

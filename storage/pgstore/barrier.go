@@ -18,14 +18,14 @@ ON CONFLICT (org, slot) DO UPDATE SET passed = barrier.passed + 1`
 // that one holds it until its own commit is done, with the wait for a standby.
 const barrierTries = 8
 
-// barrier commits something. The commit's place in the server's log is behind
+// passBarrier commits something. The commit's place in the server's log is behind
 // everything that was visible before, and standbys confirm that log in its order.
-func barrier(ctx context.Context, conn *pgx.Conn) error {
+func passBarrier(ctx context.Context, conn *pgx.Conn) error {
 	begins(conn)
 	var err error
 	for range barrierTries {
 		_, err = conn.Exec(ctx, barrierSQL, int16(rand.IntN(barriers)))
-		if cause, wasRefused := refused(err); !wasRefused || cause.Code != lockNotAvailable {
+		if cause, wasRefused := refusedError(err); !wasRefused || cause.Code != lockNotAvailable {
 			break
 		}
 	}
@@ -41,10 +41,10 @@ func barrier(ctx context.Context, conn *pgx.Conn) error {
 // Barrier implements storage.Ledgers. A store that is open read-only can't write
 // one, and needs none: its commands compare what is stored and sign nothing.
 func (e *Engine) Barrier(ctx context.Context) error {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return fmt.Errorf("barrier: %w", err)
 	}
-	defer e.leave()
+	defer e.endCall()
 	if e.readOnly {
 		return nil
 	}
@@ -60,5 +60,5 @@ func (e *Engine) passBarrier(ctx context.Context) error {
 		return readError(err)
 	}
 	defer conn.Release()
-	return barrier(ctx, conn.Conn())
+	return passBarrier(ctx, conn.Conn())
 }

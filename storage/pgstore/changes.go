@@ -60,11 +60,11 @@ func change(ctx context.Context, tx pgx.Tx, t id.Tenant, changes []storage.Chang
 	for _, s := range all {
 		switch {
 		case s.stored == 0 && s.version > 0:
-			made.add(s)
+			made.addRecord(s)
 		case s.version > 0:
-			replaced.add(s)
+			replaced.addRecord(s)
 		case s.stored > 0:
-			removed.add(s)
+			removed.addRecord(s)
 		}
 	}
 	return write(ctx, tx, t, &made, &replaced, &removed)
@@ -73,7 +73,7 @@ func change(ctx context.Context, tx pgx.Tx, t id.Tenant, changes []storage.Chang
 func lockVersions(ctx context.Context, tx pgx.Tx, t id.Tenant, changes []storage.Change) (map[recordName]uint64, error) {
 	var names recordColumns
 	for i := range changes {
-		names.add(staged{recordName: recordName{changes[i].Kind, changes[i].Key}})
+		names.addRecord(staged{recordName: recordName{changes[i].Kind, changes[i].Key}})
 	}
 	rows, err := tx.Query(ctx, lockSQL, int64(t), names.kind, names.key)
 	if err != nil {
@@ -124,7 +124,7 @@ type recordColumns struct {
 	version          []int64
 }
 
-func (c *recordColumns) add(s staged) {
+func (c *recordColumns) addRecord(s staged) {
 	c.kind = append(c.kind, []byte(s.kind))
 	c.key = append(c.key, []byte(s.key))
 	c.value = append(c.value, s.value)

@@ -22,7 +22,7 @@ func newHeads(rows int) *heads {
 	}
 }
 
-func (h *heads) add(b *storage.Batch) {
+func (h *heads) addHead(b *storage.Batch) {
 	h.org.int8(uint64(b.Tenant))
 	h.wasSize.int8(uint64(b.Expect.Size))
 	h.wasEpoch.int8(b.Expect.Epoch)
@@ -61,7 +61,7 @@ func newEvents(c *document.Codec, rows, documents int) *events {
 	}
 }
 
-func (c *events) add(t id.Tenant, e *storage.Event) {
+func (c *events) addEvent(t id.Tenant, e *storage.Event) {
 	c.org.int8(uint64(t))
 	c.index.int8(uint64(e.Index))
 	c.received.int8(uint64(e.ReceivedAt))
@@ -94,7 +94,7 @@ func newTiles(rows int) *tiles {
 	}
 }
 
-func (c *tiles) add(b *storage.Batch) {
+func (c *tiles) addTile(b *storage.Batch) {
 	for t := range lastOf(b.Tiles, sameTile) {
 		c.org.int8(uint64(b.Tenant))
 		c.level.int2(int16(t.Level))
@@ -115,7 +115,7 @@ func newCounters(rows int) *counters {
 	return &counters{org: int8s(rows), value: int8s(rows), name: byteas(rows, 16)}
 }
 
-func (c *counters) add(b *storage.Batch) {
+func (c *counters) addCounter(b *storage.Batch) {
 	for v := range lastOf(b.Counters, sameCounter) {
 		c.org.int8(uint64(b.Tenant))
 		c.value.int8(v.Value)

@@ -70,19 +70,19 @@ func newConnector(o Options) (*connector, error) {
 // single returns the configuration of one connection, without the checks.
 func (c *connector) single() *pgx.ConnConfig { return c.config.ConnConfig.Copy() }
 
-// inspect connects once and returns what the server says of itself; it refuses
+// inspectServer connects once and returns what the server says of itself; it refuses
 // what connect refuses.
-func (c *connector) inspect(ctx context.Context) (server, error) {
+func (c *connector) inspectServer(ctx context.Context) (server, error) {
 	conn, err := pgx.ConnectConfig(ctx, c.single())
 	if err != nil {
 		return server{}, unreachable(err)
 	}
 	defer conn.Close(ctx)
-	return inspect(ctx, conn)
+	return querySettings(ctx, conn)
 }
 
-// connect opens a connection for appends.
-func (c *connector) connect(ctx context.Context) (*pgx.Conn, error) {
+// connectAndCheck opens a connection for appends.
+func (c *connector) connectAndCheck(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	conn, err := pgx.ConnectConfig(ctx, c.single())
@@ -124,7 +124,7 @@ func (c *connector) openPool(ctx context.Context, most int, opened func()) (*pgx
 // prepare checks the server behind a new connection and pins what the session
 // relies on, so that a changed configuration file does not reach it.
 func (c *connector) prepare(ctx context.Context, conn *pgx.Conn) error {
-	s, err := inspect(ctx, conn)
+	s, err := querySettings(ctx, conn)
 	if err != nil {
 		return err
 	}

@@ -24,13 +24,13 @@ const keysSQL = `SELECT idx, idempotency FROM event WHERE org = $1 AND idempoten
 // all of the tenant's.
 func (e *Engine) IdempotencyKeys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[storage.IndexedKey, error] {
 	return func(yield func(storage.IndexedKey, error) bool) {
-		if err := e.keys(ctx, t, begin, end, yield); err != nil {
+		if err := e.readKeys(ctx, t, begin, end, yield); err != nil {
 			yield(storage.IndexedKey{}, fmt.Errorf("read idempotency keys: %w", err))
 		}
 	}
 }
 
-func (e *Engine) keys(ctx context.Context, t id.Tenant, begin, end id.Index, yield func(storage.IndexedKey, error) bool) error {
+func (e *Engine) readKeys(ctx context.Context, t id.Tenant, begin, end id.Index, yield func(storage.IndexedKey, error) bool) error {
 	head, err := e.Head(ctx, t)
 	if err != nil {
 		return err
@@ -55,10 +55,10 @@ func (e *Engine) keys(ctx context.Context, t id.Tenant, begin, end id.Index, yie
 }
 
 func (e *Engine) keysPage(ctx context.Context, t id.Tenant, after []byte, begin, end id.Index) ([]storage.IndexedKey, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return nil, err
 	}
-	defer e.leave()
+	defer e.endCall()
 	rows, err := e.pool.Query(ctx, keysSQL, int64(t), after, int64(begin), int64(end), keysPage)
 	if err != nil {
 		return nil, readError(err)
@@ -68,7 +68,7 @@ func (e *Engine) keysPage(ctx context.Context, t id.Tenant, after []byte, begin,
 		var digest []byte
 		err = row.Scan(&index, &digest)
 		if err == nil && (copy(k.Digest[:], digest) != len(digest) || len(digest) != len(k.Digest)) {
-			err = corrupt("idempotency key")
+			err = corruptValue("idempotency key")
 		}
 		k.Index = id.Index(index)
 		return k, err
@@ -102,10 +102,10 @@ func (e *Engine) Partition(ctx context.Context, t id.Tenant) iter.Seq2[storage.R
 }
 
 func (e *Engine) partitionPage(ctx context.Context, t id.Tenant, after storage.Record) ([]storage.Record, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return nil, err
 	}
-	defer e.leave()
+	defer e.endCall()
 	rows, err := e.pool.Query(ctx, partitionSQL, int64(t), []byte(after.Kind), []byte(after.Key), partitionPage)
 	if err != nil {
 		return nil, readError(err)

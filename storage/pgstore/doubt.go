@@ -22,8 +22,8 @@ type doubts struct {
 	raised, passed uint64
 }
 
-// begin notes that a transaction which writes records of t goes out.
-func (d *doubts) begin(t id.Tenant) {
+// beginDoubt notes that a transaction which writes records of t goes out.
+func (d *doubts) beginDoubt(t id.Tenant) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.out == nil {
@@ -32,8 +32,8 @@ func (d *doubts) begin(t id.Tenant) {
 	d.out[t]++
 }
 
-// end notes what became of it.
-func (d *doubts) end(t id.Tenant, known bool) {
+// endDoubt notes what became of it.
+func (d *doubts) endDoubt(t id.Tenant, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.out[t]--; d.out[t] == 0 {
@@ -44,8 +44,8 @@ func (d *doubts) end(t id.Tenant, known bool) {
 	}
 }
 
-// raise notes a reason to doubt all that is read.
-func (d *doubts) raise() {
+// raiseDoubt notes a reason to doubt all that is read.
+func (d *doubts) raiseDoubt() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.raised++
@@ -59,7 +59,7 @@ func (d *doubts) about(t id.Tenant) (doubt bool, upTo uint64) {
 	return d.raised > d.passed || d.out[t] > 0, d.raised
 }
 
-func (d *doubts) settle(upTo uint64) {
+func (d *doubts) settleDoubts(upTo uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.passed = max(d.passed, upTo)
@@ -74,6 +74,6 @@ func (e *Engine) settled(ctx context.Context, t id.Tenant) error {
 	if err := e.passBarrier(ctx); err != nil {
 		return err
 	}
-	e.doubts.settle(upTo)
+	e.doubts.settleDoubts(upTo)
 	return nil
 }

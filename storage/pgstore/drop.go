@@ -26,14 +26,14 @@ func (e *Engine) Drop(ctx context.Context, t id.Tenant, mark storage.Record) err
 	if err := e.enterWrite(ctx); err != nil {
 		return fmt.Errorf("drop: %w", err)
 	}
-	defer e.leave()
-	if err := e.drop(ctx, t, mark); err != nil {
+	defer e.endCall()
+	if err := e.dropTenant(ctx, t, mark); err != nil {
 		return fmt.Errorf("drop: %w", err)
 	}
 	return nil
 }
 
-func (e *Engine) drop(ctx context.Context, t id.Tenant, mark storage.Record) (err error) {
+func (e *Engine) dropTenant(ctx context.Context, t id.Tenant, mark storage.Record) (err error) {
 	if err := storage.ValidateDrop(t, mark); err != nil {
 		return err
 	}
@@ -42,10 +42,10 @@ func (e *Engine) drop(ctx context.Context, t id.Tenant, mark storage.Record) (er
 		return readError(err)
 	}
 	defer conn.Release()
-	e.doubts.begin(t)
-	defer func() { e.doubts.end(t, !errors.Is(err, storage.ErrUnknown)) }()
+	e.doubts.beginDoubt(t)
+	defer func() { e.doubts.endDoubt(t, !errors.Is(err, storage.ErrUnknown)) }()
 	err = transact(context.WithoutCancel(ctx), conn.Conn(), func(tx pgx.Tx) error { return dropAll(context.WithoutCancel(ctx), tx, t, mark) })
-	if cause, wasRefused := refused(err); wasRefused {
+	if cause, wasRefused := refusedError(err); wasRefused {
 		return readError(cause)
 	}
 	return err

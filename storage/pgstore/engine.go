@@ -50,8 +50,8 @@ type Engine struct {
 	logger   *slog.Logger
 	readOnly bool
 	pool     *pgxpool.Pool // for everything but appends
-	lanes    []*lane
-	side     *lane // of tenants that are aside; it connects when there is one
+	lanes    []*pendingQueue
+	side     *pendingQueue // of tenants that are aside; it connects when there is one
 	aside    aside
 	out      atomic.Int64 // shares that lanes have
 	codec    *document.Codec
@@ -75,18 +75,18 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	e := &Engine{logger: o.Logger, readOnly: o.ReadOnly, codec: document.NewCodec(), connect: c}
-	if err := e.open(ctx, o, c); err != nil {
+	if err := e.openPools(ctx, o, c); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	return e, nil
 }
 
-func (e *Engine) open(ctx context.Context, o Options, c *connector) error {
-	s, err := c.inspect(ctx)
+func (e *Engine) openPools(ctx context.Context, o Options, c *connector) error {
+	s, err := c.inspectServer(ctx)
 	if err != nil {
 		return err
 	}
-	s.warn(o.Logger)
+	s.warnSettings(o.Logger)
 	schema := migrate
 	if o.ReadOnly {
 		schema = wantSchema
@@ -97,13 +97,13 @@ func (e *Engine) open(ctx context.Context, o Options, c *connector) error {
 	if err := checkSchema(ctx, c.single()); err != nil {
 		return err
 	}
-	if e.pool, err = c.openPool(ctx, o.Readers, e.doubts.raise); err != nil || o.ReadOnly {
+	if e.pool, err = c.openPool(ctx, o.Readers, e.doubts.raiseDoubt); err != nil || o.ReadOnly {
 		return err
 	}
 	for range o.Writers {
-		e.lanes = append(e.lanes, e.startLane(c, false))
+		e.lanes = append(e.lanes, e.startQueue(c, false))
 	}
-	e.side = e.startLane(c, true)
+	e.side = e.startQueue(c, true)
 	return nil
 }
 
@@ -120,7 +120,7 @@ const closeTime = 10 * time.Second
 // cancelled, and ends with the process.
 func (e *Engine) Close() error {
 	closed := make(chan error, 1)
-	go func() { closed <- e.close() }()
+	go func() { closed <- e.closePools() }()
 	select {
 	case err := <-closed:
 		return err
@@ -130,16 +130,16 @@ func (e *Engine) Close() error {
 	}
 }
 
-func (e *Engine) close() error {
+func (e *Engine) closePools() error {
 	if !e.door.Close() {
 		return errClosed
 	}
 	var errs []error
 	for _, l := range e.lanes {
-		errs = append(errs, l.close())
+		errs = append(errs, l.closeQueue())
 	}
 	if e.side != nil { // a store that is open read-only has no lanes
-		errs = append(errs, e.side.close())
+		errs = append(errs, e.side.closeQueue())
 	}
 	e.pool.Close()
 	return errors.Join(errs...)
@@ -148,8 +148,8 @@ func (e *Engine) close() error {
 // errClosed answers every call after Close.
 var errClosed = fmt.Errorf("store is closed: %w", storage.ErrUnavailable)
 
-// enter begins a call, which ends with leave.
-func (e *Engine) enter(ctx context.Context) error {
+// beginCall begins a call, which ends with leave.
+func (e *Engine) beginCall(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -159,18 +159,18 @@ func (e *Engine) enter(ctx context.Context) error {
 	return nil
 }
 
-func (e *Engine) leave() { e.door.End() }
+func (e *Engine) endCall() { e.door.End() }
 
 // errReadOnly answers every write to a store that is open read-only.
 var errReadOnly = fmt.Errorf("the store is open read-only: %w", storage.ErrReadOnly)
 
 // enterWrite is enter for a call that writes.
 func (e *Engine) enterWrite(ctx context.Context) error {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return err
 	}
 	if e.readOnly {
-		e.leave()
+		e.endCall()
 		return errReadOnly
 	}
 	return nil

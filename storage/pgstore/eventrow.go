@@ -25,7 +25,7 @@ func readEvents(codec *document.Codec, results pgx.BatchResults, parts storage.F
 		if err := rows.Scan(r.into...); err != nil {
 			return nil, err
 		}
-		if page, err = r.read(page, begin, end); err != nil {
+		if page, err = r.appendEvents(page, begin, end); err != nil {
 			return nil, err
 		}
 	}
@@ -59,8 +59,8 @@ func newEventRow(c *document.Codec, parts storage.Fields) *eventRow {
 
 func (r *eventRow) withTexts() bool { return r.parts&(storage.FieldRecord|storage.FieldEnvelope) != 0 }
 
-// read appends those of the row's events that are asked for.
-func (r *eventRow) read(page []storage.Event, begin, end id.Index) ([]storage.Event, error) {
+// appendEvents appends those of the row's events that are asked for.
+func (r *eventRow) appendEvents(page []storage.Event, begin, end id.Index) ([]storage.Event, error) {
 	first := id.Index(r.index)
 	if r.count == 0 {
 		m, err := r.alone()
@@ -71,13 +71,13 @@ func (r *eventRow) read(page []storage.Event, begin, end id.Index) ([]storage.Ev
 	}
 	from, to := begin-min(begin, first), min(end-first, id.Index(r.count))
 	if len(r.entries) != int(r.count)*entryLen || from >= to {
-		return nil, fmt.Errorf("event %d: %w", first, corrupt("segment"))
+		return nil, fmt.Errorf("event %d: %w", first, corruptValue("segment"))
 	}
 	members := make([]document.Member, to-from)
 	if r.withTexts() {
 		var ok bool
 		if members, ok = r.codec.ParseSegment(r.texts, int(from), int(to)); !ok {
-			return nil, fmt.Errorf("event %d: %w", first, corrupt("segment"))
+			return nil, fmt.Errorf("event %d: %w", first, corruptValue("segment"))
 		}
 	}
 	for i := range members {
@@ -97,7 +97,7 @@ func (r *eventRow) alone() (m document.Member, err error) {
 	}
 	var ok bool
 	if m.Document, ok = r.codec.Parse(r.texts); !ok {
-		return m, corrupt("documents")
+		return m, corruptValue("documents")
 	}
 	m.Columns = storage.Columns{
 		ReceivedAt: id.Instant(r.received.Int64), Agent: id.Agent(r.agent), Trace: id.Trace(r.trace), Tool: id.Tool(r.tool),
@@ -110,7 +110,7 @@ func (r *eventRow) alone() (m document.Member, err error) {
 func (r *eventRow) add(page []storage.Event, index id.Index, entry []byte, m *document.Member) ([]storage.Event, error) {
 	e := storage.Event{Index: index}
 	if !parseEntry(&e.Entry, entry) {
-		return nil, fmt.Errorf("event %d: %w", index, corrupt("entry"))
+		return nil, fmt.Errorf("event %d: %w", index, corruptValue("entry"))
 	}
 	if r.parts&storage.FieldRecord != 0 {
 		e.ID, e.Record, e.Columns = m.ID, m.Record, m.Columns
@@ -127,5 +127,5 @@ const entryLen = 2 * len(id.Hash{})
 // parseEntry reads a stored entry and reports whether it has its length.
 func parseEntry(e *storage.Entry, v []byte) bool {
 	const half = len(id.Hash{})
-	return len(v) == entryLen && hash(&e.Prev, v[:half]) && hash(&e.Record, v[half:])
+	return len(v) == entryLen && parseHash(&e.Prev, v[:half]) && parseHash(&e.Record, v[half:])
 }

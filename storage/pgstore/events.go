@@ -45,13 +45,13 @@ ORDER BY idx`
 // one when the sequence begins.
 func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
-		if err := e.events(ctx, t, begin, end, parts, yield); err != nil {
+		if err := e.readEvents(ctx, t, begin, end, parts, yield); err != nil {
 			yield(storage.Event{}, fmt.Errorf("read events: %w", err))
 		}
 	}
 }
 
-func (e *Engine) events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields, yield func(storage.Event, error) bool) error {
+func (e *Engine) readEvents(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields, yield func(storage.Event, error) bool) error {
 	most := id.Index(documentsPage)
 	if parts == 0 {
 		most = entriesPage
@@ -82,7 +82,7 @@ func (e *Engine) events(ctx context.Context, t id.Tenant, begin, end id.Index, p
 		case begin >= end:
 			return nil
 		case begin < pageEnd:
-			return fmt.Errorf("event %d: %w", begin, corrupt("missing entry"))
+			return fmt.Errorf("event %d: %w", begin, corruptValue("missing entry"))
 		}
 	}
 }
@@ -91,10 +91,10 @@ func (e *Engine) events(ctx context.Context, t id.Tenant, begin, end id.Index, p
 // there, and what lies with the last of them and is not beyond end. They are never
 // fewer than the size says, since events are only ever added.
 func (e *Engine) eventsPage(ctx context.Context, t id.Tenant, begin, pageEnd, end id.Index, parts storage.Fields) (page []storage.Event, size id.Index, err error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return nil, 0, err
 	}
-	defer e.leave()
+	defer e.endCall()
 	var batch pgx.Batch
 	batch.Queue(sizeSQL, int64(t))
 	if begin < pageEnd {
@@ -137,7 +137,7 @@ func (e *Engine) Entries(ctx context.Context, places []storage.Position) []stora
 	for i := range found {
 		found[i].Err = fmt.Errorf("read entry %d: %w", places[i].Index, storage.ErrNotFound)
 	}
-	if err := e.entries(ctx, places, found); err != nil {
+	if err := e.readEntries(ctx, places, found); err != nil {
 		for i := range found {
 			found[i] = storage.EntryResult{Err: fmt.Errorf("read entry %d: %w", places[i].Index, err)}
 		}
@@ -145,12 +145,12 @@ func (e *Engine) Entries(ctx context.Context, places []storage.Position) []stora
 	return found
 }
 
-// entries sets those of found that are there.
-func (e *Engine) entries(ctx context.Context, places []storage.Position, found []storage.EntryResult) error {
-	if err := e.enter(ctx); err != nil {
+// readEntries sets those of found that are there.
+func (e *Engine) readEntries(ctx context.Context, places []storage.Position, found []storage.EntryResult) error {
+	if err := e.beginCall(ctx); err != nil {
 		return err
 	}
-	defer e.leave()
+	defer e.endCall()
 	if len(places) == 0 {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (e *Engine) entries(ctx context.Context, places []storage.Position, found [
 		f := &found[n-1]
 		f.Err = nil
 		if !parseEntry(&f.Entry, entry) {
-			f.Err = corrupt("entry")
+			f.Err = corruptValue("entry")
 		}
 		return nil
 	})

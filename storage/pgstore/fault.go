@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-func corrupt(what string) error { return fmt.Errorf("%s: %w", what, storage.ErrCorrupt) }
+func corruptValue(what string) error { return fmt.Errorf("%s: %w", what, storage.ErrCorrupt) }
 
 // SQLSTATE codes (PostgreSQL documentation, appendix A).
 const (
@@ -23,9 +23,9 @@ const (
 	indexCorrupted       = "XX002"
 )
 
-// refused returns the server's error when it is one that ended the transaction
+// refusedError returns the server's error when it is one that ended the transaction
 // and left the connection: nothing was applied.
-func refused(err error) (*pgconn.PgError, bool) {
+func refusedError(err error) (*pgconn.PgError, bool) {
 	var p *pgconn.PgError
 	if errors.As(err, &p) && p.SeverityUnlocalized == "ERROR" {
 		return p, true
@@ -80,5 +80,5 @@ func passing(class string) bool {
 	return false
 }
 
-// unknown is the answer of a write whose commit was not confirmed.
-func unknown(cause error) error { return fmt.Errorf("%w: %w", storage.ErrUnknown, cause) }
+// unknownOutcome is the answer of a write whose commit was not confirmed.
+func unknownOutcome(cause error) error { return fmt.Errorf("%w: %w", storage.ErrUnknown, cause) }

@@ -33,10 +33,10 @@ func TestRefusals(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			cause := &pgconn.PgError{Code: test.code, ConstraintName: test.constraint, SeverityUnlocalized: "ERROR"}
-			if _, ok := refused(cause); !ok {
+			if _, ok := refusedError(cause); !ok {
 				t.Error("an error of the server is no refusal")
 			}
-			got := new(lane).refusal(t.Context(), nil, part{}, cause)
+			got := new(pendingQueue).refusal(t.Context(), nil, part{}, cause)
 			for _, kind := range known {
 				if errors.Is(got, kind) != (kind == test.want) {
 					t.Errorf("got %v, want %v", got, test.want)
@@ -45,7 +45,7 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 	fatal := &pgconn.PgError{Code: "57P01", SeverityUnlocalized: "FATAL"}
-	if _, ok := refused(fatal); ok {
+	if _, ok := refusedError(fatal); ok {
 		t.Error("an error that ended the connection is taken for a refusal")
 	}
 }

@@ -21,10 +21,10 @@ const (
 	partTime = time.Second
 )
 
-// lane is one connection that appends, and the goroutine that owns it. It begins
+// pendingQueue is one connection that appends, and the goroutine that owns it. It begins
 // a share when the one before it has its answers, so that a part that fails can
 // be done again before anything of its tenant comes behind it.
-type lane struct {
+type pendingQueue struct {
 	engine    *Engine
 	connector *connector
 	side      bool // of tenants that are locked by another session
@@ -35,17 +35,17 @@ type lane struct {
 	used time.Time // when conn answered last
 }
 
-func (e *Engine) startLane(c *connector, side bool) *lane {
-	l := &lane{engine: e, connector: c, side: side, ended: make(chan error, 1)}
+func (e *Engine) startQueue(c *connector, side bool) *pendingQueue {
+	l := &pendingQueue{engine: e, connector: c, side: side, ended: make(chan error, 1)}
 	l.queue.more.L = &l.queue.mu
-	go l.run()
+	go l.runQueue()
 	return l
 }
 
-func (l *lane) run() {
-	for s := l.queue.take(); s != nil; s = l.queue.take() {
+func (l *pendingQueue) runQueue() {
+	for s := l.queue.takeWaiting(); s != nil; s = l.queue.takeWaiting() {
 		all := *s
-		l.serve(s)
+		l.servePending(s)
 		l.engine.remember(l, all.together)
 		l.engine.remember(l, all.alone)
 		all.landed()
@@ -59,14 +59,14 @@ func (l *lane) run() {
 	l.ended <- err
 }
 
-// close ends a lane that nobody uses any more, when it has done what it has.
-func (l *lane) close() error {
+// closeQueue ends a lane that nobody uses any more, when it has done what it has.
+func (l *pendingQueue) closeQueue() error {
 	l.queue.close()
 	return <-l.ended
 }
 
-// serve does what goes together, then what needs a transaction of its own.
-func (l *lane) serve(s *share) {
+// servePending does what goes together, then what needs a transaction of its own.
+func (l *pendingQueue) servePending(s *share) {
 	if l.side {
 		l.leaveLocked(s)
 	}
@@ -80,7 +80,7 @@ func (l *lane) serve(s *share) {
 
 // together appends parts as one statement, which is one commit. One that the
 // server refuses was not applied: then each part goes by itself.
-func (l *lane) together(parts []part, args arguments) {
+func (l *pendingQueue) together(parts []part, args arguments) {
 	ctx := context.Background()
 	conn, err := l.ready(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (l *lane) together(parts []part, args arguments) {
 	if err == nil {
 		err = confirmed(conn)
 	}
-	cause, wasRefused := refused(err)
+	cause, wasRefused := refusedError(err)
 	switch {
 	case err == nil:
 		for _, p := range parts {
@@ -111,7 +111,7 @@ func (l *lane) together(parts []part, args arguments) {
 // split appends parts of which a joint statement was refused. Those that another
 // session has locked are refused without another wait, so that the others wait for a
 // lock once.
-func (l *lane) split(parts []part, cause *pgconn.PgError) {
+func (l *pendingQueue) split(parts []part, cause *pgconn.PgError) {
 	if cause.Code == lockNotAvailable {
 		free, err := l.refuseLocked(parts)
 		if err != nil {
@@ -130,12 +130,12 @@ func (l *lane) split(parts []part, cause *pgconn.PgError) {
 }
 
 // ready returns a connection that stood a moment ago.
-func (l *lane) ready(ctx context.Context) (*pgx.Conn, error) {
+func (l *pendingQueue) ready(ctx context.Context) (*pgx.Conn, error) {
 	if l.conn != nil && (l.conn.IsClosed() || time.Since(l.used) > idleTime && !l.stands(ctx)) {
 		l.drop()
 	}
 	if l.conn == nil {
-		conn, err := l.connector.connect(ctx)
+		conn, err := l.connector.connectAndCheck(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +146,7 @@ func (l *lane) ready(ctx context.Context) (*pgx.Conn, error) {
 }
 
 // stands asks the server for a sign of life.
-func (l *lane) stands(ctx context.Context) bool {
+func (l *pendingQueue) stands(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
 	return l.conn.Ping(ctx) == nil
@@ -154,7 +154,7 @@ func (l *lane) stands(ctx context.Context) bool {
 
 // lost says what an append that got no answer of the server comes to, unless err
 // says it already, and gives the connection up.
-func (l *lane) lost(err error) error {
+func (l *pendingQueue) lost(err error) error {
 	l.engine.lost.Add(1)
 	l.engine.logger.Warn("a connection to PostgreSQL was lost in an append", "err", err)
 	l.drop()
@@ -164,11 +164,11 @@ func (l *lane) lost(err error) error {
 	case pgconn.SafeToRetry(err): // nothing was sent
 		return unreachable(err)
 	}
-	return unknown(err)
+	return unknownOutcome(err)
 }
 
 // drop gives a connection up. What ended it has likely ended those of the pool.
-func (l *lane) drop() {
+func (l *pendingQueue) drop() {
 	ctx, cancel := context.WithTimeout(context.Background(), partTime)
 	defer cancel()
 	_ = l.conn.Close(ctx) // nothing depends on how it ends

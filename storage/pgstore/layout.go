@@ -29,17 +29,17 @@ func newColumns(codec *document.Codec, parts []part) *columns {
 }
 
 func (c *columns) add(b *storage.Batch) {
-	c.heads.add(b)
+	c.heads.addHead(b)
 	split(b.Events,
 		func(together []storage.Event) {
-			c.segments.add(b.Tenant, together)
+			c.segments.addSegment(b.Tenant, together)
 			for i := range together {
-				c.names.add(b.Tenant, &together[i])
+				c.names.addName(b.Tenant, &together[i])
 			}
 		},
-		func(e *storage.Event) { c.events.add(b.Tenant, e) })
-	c.tiles.add(b)
-	c.counters.add(b)
+		func(e *storage.Event) { c.events.addEvent(b.Tenant, e) })
+	c.tiles.addTile(b)
+	c.counters.addCounter(b)
 }
 
 // layout counts the rows that batches become, and about how many bytes their texts

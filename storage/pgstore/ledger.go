@@ -17,10 +17,10 @@ const headSQL = `SELECT size, root, last, last_received, epoch, config_version F
 
 // Head implements storage.Ledgers.
 func (e *Engine) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return storage.Head{}, fmt.Errorf("read head: %w", err)
 	}
-	defer e.leave()
+	defer e.endCall()
 	h, found, err := readHead(ctx, e.pool, t)
 	if err == nil && !found {
 		err = storage.ErrNotFound
@@ -43,8 +43,8 @@ func readHead(ctx context.Context, q querier, t id.Tenant) (h storage.Head, foun
 			return h, err
 		}
 		h = storage.Head{Size: id.Index(size), LastReceived: id.Instant(received), Epoch: uint64(epoch), ConfigVersion: uint64(config)}
-		if !hash(&h.Root, root) || !hash(&h.Last, last) {
-			return h, corrupt("head")
+		if !parseHash(&h.Root, root) || !parseHash(&h.Last, last) {
+			return h, corruptValue("head")
 		}
 		return h, nil
 	})
@@ -54,17 +54,17 @@ func readHead(ctx context.Context, q querier, t id.Tenant) (h storage.Head, foun
 	return h, err == nil, readError(err)
 }
 
-// hash copies a stored hash and reports whether it has its length.
-func hash(dst *id.Hash, v []byte) bool { return copy(dst[:], v) == len(v) && len(v) == len(dst) }
+// parseHash copies a stored hash and reports whether it has its length.
+func parseHash(dst *id.Hash, v []byte) bool { return copy(dst[:], v) == len(v) && len(v) == len(dst) }
 
 const countersSQL = `SELECT name, value FROM counter WHERE org = $1 AND name = ANY ($2::bytea[])`
 
 // Counters implements storage.Ledgers.
 func (e *Engine) Counters(ctx context.Context, t id.Tenant, names []string) ([]uint64, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return nil, fmt.Errorf("read counters: %w", err)
 	}
-	defer e.leave()
+	defer e.endCall()
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -101,9 +101,9 @@ const tenantsSQL = `SELECT org FROM head WHERE org >= $1 AND org <= $2 ORDER BY 
 func (e *Engine) Tenants(ctx context.Context) iter.Seq2[id.Tenant, error] {
 	return func(yield func(id.Tenant, error) bool) {
 		// As int8, numbers from 2^63 on are negative.
-		more, err := e.tenants(ctx, 0, math.MaxInt64, yield)
+		more, err := e.listTenants(ctx, 0, math.MaxInt64, yield)
 		if more && err == nil {
-			_, err = e.tenants(ctx, math.MinInt64, -1, yield)
+			_, err = e.listTenants(ctx, math.MinInt64, -1, yield)
 		}
 		if err != nil {
 			yield(0, fmt.Errorf("list tenants: %w", err))
@@ -111,9 +111,9 @@ func (e *Engine) Tenants(ctx context.Context) iter.Seq2[id.Tenant, error] {
 	}
 }
 
-// tenants yields the tenants of [begin, last]; more is false when the consumer
+// listTenants yields the tenants of [begin, last]; more is false when the consumer
 // has enough.
-func (e *Engine) tenants(ctx context.Context, begin, last int64, yield func(id.Tenant, error) bool) (more bool, err error) {
+func (e *Engine) listTenants(ctx context.Context, begin, last int64, yield func(id.Tenant, error) bool) (more bool, err error) {
 	for {
 		page, err := e.tenantsPage(ctx, begin, last)
 		if err != nil {
@@ -132,10 +132,10 @@ func (e *Engine) tenants(ctx context.Context, begin, last int64, yield func(id.T
 }
 
 func (e *Engine) tenantsPage(ctx context.Context, begin, last int64) ([]int64, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return nil, err
 	}
-	defer e.leave()
+	defer e.endCall()
 	rows, err := e.pool.Query(ctx, tenantsSQL, begin, last, tenantsPage)
 	if err != nil {
 		return nil, readError(err)

@@ -34,7 +34,7 @@ CROSS JOIN LATERAL (SELECT org FROM head WHERE head.org = asked.org FOR UPDATE S
 
 // refuseLocked answers the parts whose heads another session holds, and returns the
 // others. With an error, nobody has an answer.
-func (l *lane) refuseLocked(parts []part) (free []part, err error) {
+func (l *pendingQueue) refuseLocked(parts []part) (free []part, err error) {
 	ctx := context.Background()
 	conn, err := l.ready(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func freeHeads(ctx context.Context, conn *pgx.Conn, parts []part) (map[id.Tenant
 }
 
 // leaveLocked answers what is still locked of a share of the side lane.
-func (l *lane) leaveLocked(s *share) {
+func (l *pendingQueue) leaveLocked(s *share) {
 	all := slices.Concat(s.together, s.alone)
 	free, err := l.refuseLocked(all)
 	if err != nil {
@@ -98,14 +98,14 @@ func (l *lane) leaveLocked(s *share) {
 }
 
 // remember notes what became of parts that went through a lane.
-func (e *Engine) remember(l *lane, parts []part) {
+func (e *Engine) remember(l *pendingQueue, parts []part) {
 	for _, p := range parts {
 		isLocked := errors.Is(*p.result, errLocked)
 		switch {
 		case l.side:
 			e.aside.ended(p.Tenant, isLocked)
 		case isLocked:
-			e.aside.add(p.Tenant)
+			e.aside.setAside(p.Tenant)
 		}
 	}
 }
@@ -124,7 +124,7 @@ type aside struct {
 	out  map[id.Tenant]int // appends in the side lane
 }
 
-func (a *aside) has(t id.Tenant) bool {
+func (a *aside) isSetAside(t id.Tenant) bool {
 	if !a.some.Load() {
 		return false
 	}
@@ -149,7 +149,7 @@ func (a *aside) begin(t id.Tenant) bool {
 	return true
 }
 
-func (a *aside) add(t id.Tenant) {
+func (a *aside) setAside(t id.Tenant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.out == nil {
@@ -171,14 +171,14 @@ func (a *aside) ended(t id.Tenant, isLocked bool) {
 // Stream implements storage.Ledgers: each lane is one. A store that is open read-only
 // has none, and refuses what goes to any.
 func (e *Engine) Stream(t id.Tenant) int {
-	if e.aside.has(t) || len(e.lanes) == 0 {
+	if e.aside.isSetAside(t) || len(e.lanes) == 0 {
 		return len(e.lanes)
 	}
 	return int(uint64(t) % uint64(len(e.lanes)))
 }
 
 // lane returns the lane of an append of a tenant that begins now.
-func (e *Engine) lane(t id.Tenant) *lane {
+func (e *Engine) lane(t id.Tenant) *pendingQueue {
 	if e.aside.begin(t) {
 		return e.side
 	}

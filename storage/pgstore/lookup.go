@@ -47,16 +47,16 @@ type lookups struct {
 
 // Lookup implements storage.Ledgers.
 func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return nil, fmt.Errorf("look up names: %w", err)
 	}
-	defer e.leave()
+	defer e.endCall()
 	if len(names) == 0 {
 		return nil, nil
 	}
 	l := &lookup{tenant: t, names: names, done: make(chan struct{})}
-	if e.lookups.add(l) {
-		go e.lookUp()
+	if e.lookups.addLookup(l) {
+		go e.lookUpNames()
 	}
 	select {
 	case <-l.done:
@@ -70,9 +70,9 @@ func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupK
 	return l.found, nil
 }
 
-// lookUp does what waits until nothing does.
-func (e *Engine) lookUp() {
-	for together := e.lookups.take(); together != nil; together = e.lookups.take() {
+// lookUpNames does what waits until nothing does.
+func (e *Engine) lookUpNames() {
+	for together := e.lookups.takeLookups(); together != nil; together = e.lookups.takeLookups() {
 		err := findNames(context.Background(), e.pool, together) // of no caller alone
 		for _, l := range together {
 			l.err = err
@@ -81,8 +81,8 @@ func (e *Engine) lookUp() {
 	}
 }
 
-// add reports whether somebody has to begin with it.
-func (w *lookups) add(l *lookup) (begin bool) {
+// addLookup reports whether somebody has to begin with it.
+func (w *lookups) addLookup(l *lookup) (begin bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.waiting = append(w.waiting, l)
@@ -102,9 +102,9 @@ func (w *lookups) leave(l *lookup) {
 	}
 }
 
-// take returns what goes together next, nil when nothing waits: then whoever asked
+// takeLookups returns what goes together next, nil when nothing waits: then whoever asked
 // is done.
-func (w *lookups) take() []*lookup {
+func (w *lookups) takeLookups() []*lookup {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.waiting) == 0 {

@@ -17,10 +17,10 @@ const getSQL = `SELECT value, version FROM record WHERE org = $1 AND kind = $2 A
 
 // Get implements storage.RecordStore.
 func (e *Engine) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return storage.Record{}, fmt.Errorf("get record: %w", err)
 	}
-	defer e.leave()
+	defer e.endCall()
 	r := storage.Record{Kind: kind, Key: key}
 	var version int64
 	err := readError(e.pool.QueryRow(ctx, getSQL, int64(t), []byte(kind), []byte(key)).Scan(&r.Value, &version))
@@ -40,14 +40,14 @@ const scanToEndSQL = `SELECT key, value, version FROM record WHERE org = $1 AND 
 
 // Scan implements storage.RecordStore.
 func (e *Engine) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return nil, fmt.Errorf("scan records: %w", err)
 	}
-	defer e.leave()
+	defer e.endCall()
 	if limit <= 0 || end != "" && begin >= end {
 		return nil, nil
 	}
-	found, err := e.scan(ctx, t, kind, begin, end, limit)
+	found, err := e.scanRecords(ctx, t, kind, begin, end, limit)
 	if unsettled := e.settled(ctx, t); unsettled != nil {
 		err = unsettled
 	}
@@ -57,7 +57,7 @@ func (e *Engine) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin
 	return found, nil
 }
 
-func (e *Engine) scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
+func (e *Engine) scanRecords(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
 	sql, args := scanSQL, []any{int64(t), []byte(kind), []byte(begin), []byte(end), limit}
 	if end == "" {
 		sql, args = scanToEndSQL, []any{int64(t), []byte(kind), []byte(begin), limit}
@@ -83,28 +83,28 @@ func (e *Engine) Write(ctx context.Context, t id.Tenant, changes []storage.Chang
 	if err := e.enterWrite(ctx); err != nil {
 		return fmt.Errorf("write records: %w", err)
 	}
-	if err := e.write(ctx, t, changes); err != nil {
+	if err := e.writeChanges(ctx, t, changes); err != nil {
 		return fmt.Errorf("write records: %w", err)
 	}
 	return nil
 }
 
-// write leaves the engine when the write has ended, which may be after it returned.
-func (e *Engine) write(ctx context.Context, t id.Tenant, changes []storage.Change) error {
+// writeChanges leaves the engine when the write has ended, which may be after it returned.
+func (e *Engine) writeChanges(ctx context.Context, t id.Tenant, changes []storage.Change) error {
 	err := storage.ValidateChanges(changes)
 	if err != nil || len(changes) == 0 {
-		e.leave()
+		e.endCall()
 		return err
 	}
 	conn, err := e.pool.Acquire(ctx)
 	if err != nil {
-		e.leave()
+		e.endCall()
 		return readError(err)
 	}
 	changes = kept(changes)
 	done := make(chan error, 1)
 	go func() {
-		defer e.leave()
+		defer e.endCall()
 		defer conn.Release()
 		done <- e.writeOn(context.WithoutCancel(ctx), conn.Conn(), t, changes)
 	}()
@@ -112,7 +112,7 @@ func (e *Engine) write(ctx context.Context, t id.Tenant, changes []storage.Chang
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return unknown(ctx.Err())
+		return unknownOutcome(ctx.Err())
 	}
 }
 
@@ -135,10 +135,10 @@ func (e *Engine) writeOn(ctx context.Context, conn *pgx.Conn, t id.Tenant, chang
 }
 
 func (e *Engine) writeOnce(ctx context.Context, conn *pgx.Conn, t id.Tenant, changes []storage.Change) (err error) {
-	e.doubts.begin(t)
-	defer func() { e.doubts.end(t, !errors.Is(err, storage.ErrUnknown)) }()
+	e.doubts.beginDoubt(t)
+	defer func() { e.doubts.endDoubt(t, !errors.Is(err, storage.ErrUnknown)) }()
 	err = transact(ctx, conn, func(tx pgx.Tx) error { return change(ctx, tx, t, changes) })
-	cause, wasRefused := refused(err)
+	cause, wasRefused := refusedError(err)
 	var stale *storage.ItemError
 	switch {
 	case wasRefused && raced(cause):
@@ -146,7 +146,7 @@ func (e *Engine) writeOnce(ctx context.Context, conn *pgx.Conn, t id.Tenant, cha
 	case wasRefused:
 		return readError(cause)
 	case errors.As(err, &stale):
-		if err := barrier(ctx, conn); err != nil { // what it rests on is durable then
+		if err := passBarrier(ctx, conn); err != nil { // what it rests on is durable then
 			return err
 		}
 		return stale

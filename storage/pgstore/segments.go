@@ -61,7 +61,7 @@ func newNames(rows int) *names {
 	return &names{org: int8s(rows), index: int8s(rows), name: byteas(rows, digest), idempotency: byteas(rows, digest)}
 }
 
-func (c *names) add(t id.Tenant, e *storage.Event) {
+func (c *names) addName(t id.Tenant, e *storage.Event) {
 	c.org.int8(uint64(t))
 	c.index.int8(uint64(e.Index))
 	addNames(&c.name, &c.idempotency, e)
@@ -98,7 +98,7 @@ func newSegments(c *document.Codec, rows, events, texts int) *segments {
 	}
 }
 
-func (c *segments) add(t id.Tenant, events []storage.Event) {
+func (c *segments) addSegment(t id.Tenant, events []storage.Event) {
 	c.org.int8(uint64(t))
 	c.index.int8(uint64(events[0].Index))
 	c.count.int2(int16(len(events)))

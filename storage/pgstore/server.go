@@ -28,17 +28,17 @@ const serverSQL = `SELECT current_setting('server_version_num')::int4, pg_is_in_
 	current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
 	current_setting('synchronous_standby_names'), current_setting('data_checksums')`
 
-// inspect asks the server and refuses one that can't be relied on.
-func inspect(ctx context.Context, conn *pgx.Conn) (s server, err error) {
+// querySettings asks the server and refuses one that can't be relied on.
+func querySettings(ctx context.Context, conn *pgx.Conn) (s server, err error) {
 	row := conn.QueryRow(ctx, serverSQL)
 	if err := row.Scan(&s.version, &s.recovering, &s.encoding, &s.fsync, &s.fullPages, &s.commit, &s.standbys, &s.checksums); err != nil {
 		return server{}, fmt.Errorf("read the server's settings: %w", unreachable(err))
 	}
-	return s, s.refuse()
+	return s, s.checkSettings()
 }
 
-// refuse returns why nothing may be stored here.
-func (s server) refuse() error {
+// checkSettings returns why nothing may be stored here.
+func (s server) checkSettings() error {
 	switch {
 	case s.version < oldest:
 		return fmt.Errorf("the server is of version %d.%d, at least %d is needed", s.version/10000, s.version%10000, oldest/10000)
@@ -56,8 +56,8 @@ func (s server) refuse() error {
 	return nil
 }
 
-// warn says what is allowed and yet worth a change.
-func (s server) warn(logger *slog.Logger) {
+// warnSettings says what is allowed and yet worth a change.
+func (s server) warnSettings(logger *slog.Logger) {
 	if s.standbys == "" {
 		logger.Warn("PostgreSQL has no synchronous standby: losing this one server loses events that were acknowledged, " +
 			"and failing over to an asynchronous standby freezes the logs that lost some. Set synchronous_standby_names")

@@ -27,15 +27,15 @@ type shares struct {
 	closed  bool
 }
 
-func (q *shares) add(s *share) {
+func (q *shares) addWaiting(s *share) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = append(q.waiting, s)
 	q.more.Signal()
 }
 
-// take waits for a share; it returns nil once the lane is closed and has none.
-func (q *shares) take() *share {
+// takeWaiting waits for a share; it returns nil once the lane is closed and has none.
+func (q *shares) takeWaiting() *share {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.waiting) == 0 {

@@ -82,7 +82,7 @@ func move(ctx context.Context, conn *pgx.Conn, args arguments) (moved, error) {
 	for _, row := range result.Rows {
 		org, ok := number(row[0])
 		if !ok {
-			return nil, corrupt("organization of a head")
+			return nil, corruptValue("organization of a head")
 		}
 		m[id.Tenant(org)] = true
 	}

@@ -16,10 +16,10 @@ const tileHashesSQL = `SELECT length(hashes), substring(hashes FROM $4 FOR $5) F
 
 // TileHashes implements storage.Ledgers.
 func (e *Engine) TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64, begin, end int) ([]byte, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return nil, fmt.Errorf("read tile hashes: %w", err)
 	}
-	defer e.leave()
+	defer e.endCall()
 	const size = len(id.Hash{})
 	var length int
 	var hashes []byte
@@ -30,7 +30,7 @@ func (e *Engine) TileHashes(ctx context.Context, t id.Tenant, level uint8, index
 	case err != nil:
 		err = readError(err)
 	case length != storage.TileSize:
-		err = corrupt("tile")
+		err = corruptValue("tile")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read tile %d/%d: %w", level, index, err)
@@ -42,29 +42,29 @@ const tileRootsSQL = `SELECT idx, root FROM tile WHERE org = $1 AND level = $2 A
 
 // TileRoots implements storage.Ledgers.
 func (e *Engine) TileRoots(ctx context.Context, t id.Tenant, level uint8, begin, end uint64) ([]id.Hash, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.beginCall(ctx); err != nil {
 		return nil, fmt.Errorf("read tile roots: %w", err)
 	}
-	defer e.leave()
+	defer e.endCall()
 	if begin >= end {
 		return nil, nil
 	}
-	roots, err := e.tileRoots(ctx, t, level, begin, end-1)
+	roots, err := e.readTileRoots(ctx, t, level, begin, end-1)
 	if err != nil {
 		return nil, fmt.Errorf("read tile roots of level %d: %w", level, err)
 	}
 	return roots, nil
 }
 
-// tileRoots reads the roots of [begin, last]. As int8, numbers from 2^63 on are
+// readTileRoots reads the roots of [begin, last]. As int8, numbers from 2^63 on are
 // negative: such a range is read in two pieces.
-func (e *Engine) tileRoots(ctx context.Context, t id.Tenant, level uint8, begin, last uint64) ([]id.Hash, error) {
+func (e *Engine) readTileRoots(ctx context.Context, t id.Tenant, level uint8, begin, last uint64) ([]id.Hash, error) {
 	if begin <= math.MaxInt64 && last > math.MaxInt64 {
-		low, err := e.tileRoots(ctx, t, level, begin, math.MaxInt64)
+		low, err := e.readTileRoots(ctx, t, level, begin, math.MaxInt64)
 		if err != nil {
 			return nil, err
 		}
-		high, err := e.tileRoots(ctx, t, level, math.MaxInt64+1, last)
+		high, err := e.readTileRoots(ctx, t, level, math.MaxInt64+1, last)
 		return append(low, high...), err
 	}
 	rows, err := e.pool.Query(ctx, tileRootsSQL, int64(t), int16(level), int64(begin), int64(last))
@@ -76,8 +76,8 @@ func (e *Engine) tileRoots(ctx context.Context, t id.Tenant, level uint8, begin,
 	var root []byte
 	_, err = pgx.ForEachRow(rows, []any{&index, &root}, func() error {
 		var h id.Hash
-		if !hash(&h, root) {
-			return corrupt("tile root")
+		if !parseHash(&h, root) {
+			return corruptValue("tile root")
 		}
 		if missing := begin + uint64(len(roots)); uint64(index) != missing {
 			return fmt.Errorf("tile %d: %w", missing, storage.ErrNotFound)

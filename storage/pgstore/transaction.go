@@ -25,7 +25,7 @@ ON CONFLICT (org) DO NOTHING`
 
 // alone appends one part in a transaction of several statements, for batches that
 // make a ledger or change records.
-func (l *lane) alone(p part) error {
+func (l *pendingQueue) alone(p part) error {
 	for range retries {
 		if err := l.tryAlone(p); !errors.Is(err, errMet) {
 			return err
@@ -34,16 +34,16 @@ func (l *lane) alone(p part) error {
 	return unreachable(errMet)
 }
 
-func (l *lane) tryAlone(p part) (err error) {
+func (l *pendingQueue) tryAlone(p part) (err error) {
 	ctx := context.Background()
 	conn, err := l.ready(ctx)
 	if err != nil {
 		return err
 	}
-	l.engine.doubts.begin(p.Tenant)
-	defer func() { l.engine.doubts.end(p.Tenant, !errors.Is(err, storage.ErrUnknown)) }()
+	l.engine.doubts.beginDoubt(p.Tenant)
+	defer func() { l.engine.doubts.endDoubt(p.Tenant, !errors.Is(err, storage.ErrUnknown)) }()
 	err = transact(ctx, conn, func(tx pgx.Tx) error { return applyAlone(ctx, tx, p, argumentsOf(l.engine.codec, []part{p})) })
-	cause, wasRefused := refused(err)
+	cause, wasRefused := refusedError(err)
 	var stale *storage.ItemError
 	switch {
 	case err == nil, errors.Is(err, storage.ErrConflict), errors.Is(err, errMet):
@@ -74,14 +74,14 @@ func transact(ctx context.Context, conn *pgx.Conn, work func(pgx.Tx) error) erro
 		return err
 	}
 	err = tx.Commit(ctx)
-	if _, wasRefused := refused(err); wasRefused {
+	if _, wasRefused := refusedError(err); wasRefused {
 		return err
 	}
 	if err == nil {
 		err = confirmed(conn)
 	}
 	if err != nil {
-		return unknown(err)
+		return unknownOutcome(err)
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func applyAlone(ctx context.Context, tx pgx.Tx, p part, args arguments) error {
 }
 
 // refusal says what a part that the server refused comes to. It was not applied.
-func (l *lane) refusal(ctx context.Context, conn *pgx.Conn, p part, cause *pgconn.PgError) error {
+func (l *pendingQueue) refusal(ctx context.Context, conn *pgx.Conn, p part, cause *pgconn.PgError) error {
 	switch {
 	case raced(cause):
 		return fmt.Errorf("%w: %w", storage.ErrConflict, cause)
@@ -126,8 +126,8 @@ func (l *lane) refusal(ctx context.Context, conn *pgx.Conn, p part, cause *pgcon
 
 // rests returns a refusal once what it rests on is durable: it was read, and what
 // is read may be a commit whose wait was cancelled.
-func (l *lane) rests(ctx context.Context, conn *pgx.Conn, refusal *storage.ItemError) error {
-	if err := barrier(ctx, conn); err != nil {
+func (l *pendingQueue) rests(ctx context.Context, conn *pgx.Conn, refusal *storage.ItemError) error {
+	if err := passBarrier(ctx, conn); err != nil {
 		return err
 	}
 	return refusal

@@ -10,14 +10,14 @@ import (
 )
 
 func appendEmpty(s *store) {
-	if got := s.append(); len(got) != 0 {
+	if got := s.appendBatch(); len(got) != 0 {
 		s.Errorf("got %v, want no answers", got)
 	}
 }
 
 func appendHeadOnly(s *store) {
 	a := newAuthor(alpha)
-	s.mustAppend(a.next(2))
+	s.mustAppend(a.nextBatch(2))
 	b := a.draft(0)
 	b.Head.Epoch, b.Head.Root = 9, a.head.Root
 	s.mustAppend(b)
@@ -25,24 +25,24 @@ func appendHeadOnly(s *store) {
 		s.Errorf("got head %+v, want %+v", got, b.Head)
 	}
 	a.head = b.Head
-	s.mustAppend(a.next(1))
+	s.mustAppend(a.nextBatch(1))
 }
 
 func appendIndependent(s *store) {
 	authors := []*author{newAuthor(1), newAuthor(2), newAuthor(3), newAuthor(4)}
 	for _, a := range authors {
-		s.mustAppend(a.next(1))
+		s.mustAppend(a.nextBatch(1))
 	}
 	conflict, duplicate, stale := authors[0].draft(2), authors[1].draft(2), authors[2].draft(2)
 	conflict.Expect.Epoch++
 	duplicate.Events[1].ID = "event-0"
 	stale.Changes = []storage.Change{{Kind: "agent", Key: "a", Value: []byte("x"), If: 3, Item: 5}}
-	results := s.append(conflict, duplicate, stale, authors[3].next(2))
-	wantErr(s.T, results[0], storage.ErrConflict)
+	results := s.appendBatch(conflict, duplicate, stale, authors[3].nextBatch(2))
+	wantError(s.T, results[0], storage.ErrConflict)
 	wantItem(s.T, results[1], storage.ErrDuplicate, 101)
 	wantItem(s.T, results[2], storage.ErrStale, 5)
-	wantErr(s.T, results[3], nil)
-	s.reopen()
+	wantError(s.T, results[3], nil)
+	s.reopenStore()
 	for _, a := range authors {
 		if got := s.headOrZero(a.tenant); got != a.head {
 			s.Errorf("tenant %d: got head %+v, want %+v", a.tenant, got, a.head)
@@ -52,8 +52,8 @@ func appendIndependent(s *store) {
 
 func appendTenantTwice(s *store) {
 	a := newAuthor(alpha)
-	results := s.append(a.next(1), a.draft(1))
-	wantErr(s.T, results[0], nil)
+	results := s.appendBatch(a.nextBatch(1), a.draft(1))
+	wantError(s.T, results[0], nil)
 	wantRefused(s.T, results[1])
 	if got := s.headOrZero(alpha); got != a.head {
 		s.Errorf("got head %+v, want %+v", got, a.head)
@@ -62,7 +62,7 @@ func appendTenantTwice(s *store) {
 
 func appendContradictions(s *store) {
 	a := newAuthor(alpha)
-	s.mustAppend(a.next(2))
+	s.mustAppend(a.nextBatch(2))
 	tests := []struct {
 		fault  string
 		mutate func(*storage.Batch)
@@ -80,7 +80,7 @@ func appendContradictions(s *store) {
 		b := full(a, 2)
 		test.mutate(&b)
 		s.Log(test.fault)
-		wantRefused(s.T, s.append(b)[0])
+		wantRefused(s.T, s.appendBatch(b)[0])
 	}
 	if got := s.headOrZero(alpha); got != a.head {
 		s.Errorf("got head %+v, want %+v", got, a.head)
@@ -91,14 +91,14 @@ func appendPipelined(s *store) {
 	a, b := newAuthor(alpha), newAuthor(beta)
 	var pending []storage.Pending
 	for range 50 {
-		pending = append(pending, s.Append([]storage.Batch{a.next(2), b.next(1)}))
+		pending = append(pending, s.Append([]storage.Batch{a.nextBatch(2), b.nextBatch(1)}))
 	}
 	for i := len(pending) - 1; i >= 0; i-- {
 		for _, err := range pending[i].Wait() {
-			wantErr(s.T, err, nil)
+			wantError(s.T, err, nil)
 		}
 	}
-	s.reopen()
+	s.reopenStore()
 	if got, want := s.headOrZero(alpha), a.head; got != want {
 		s.Errorf("got head %+v, want %+v", got, want)
 	}
@@ -136,7 +136,7 @@ func appendStreams(s *store) {
 			if n != streamOf[a.tenant] || n < 0 {
 				s.Errorf("tenant %d: got stream %d, want %d", a.tenant, n, streamOf[a.tenant])
 			}
-			batches[n] = append(batches[n], a.next(1))
+			batches[n] = append(batches[n], a.nextBatch(1))
 		}
 		for n := range batches {
 			waiting[n] = append(waiting[n], s.Append(batches[n]))
@@ -145,11 +145,11 @@ func appendStreams(s *store) {
 	for _, n := range slices.Backward(slices.Sorted(maps.Keys(waiting))) {
 		for _, p := range waiting[n] {
 			for _, err := range p.Wait() {
-				wantErr(s.T, err, nil)
+				wantError(s.T, err, nil)
 			}
 		}
 	}
-	s.reopen()
+	s.reopenStore()
 	for _, a := range authors {
 		if got := s.headOrZero(a.tenant); got != a.head {
 			s.Errorf("tenant %d: got head %+v, want %+v", a.tenant, got, a.head)

@@ -154,8 +154,8 @@ func collect[V any](t *testing.T, seq iter.Seq2[V, error]) (all []V) {
 	return all
 }
 
-// wantErr checks one answer of an append or write.
-func wantErr(t *testing.T, got, want error) {
+// wantError checks one answer of an append or write.
+func wantError(t *testing.T, got, want error) {
 	t.Helper()
 	if !errors.Is(got, want) {
 		t.Errorf("got error %v, want %v", got, want)

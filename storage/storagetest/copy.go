@@ -13,7 +13,7 @@ import (
 
 // keyed has n events, every third one with an idempotency key.
 func keyed(a *author, n int) (b storage.Batch, want []storage.IndexedKey) {
-	b = a.next(n)
+	b = a.nextBatch(n)
 	for i := range b.Events {
 		e := &b.Events[i]
 		if e.Index%3 == 0 {
@@ -44,13 +44,13 @@ func copyKeys(s *store) {
 			s.Errorf("keys of [%d, %d): got %v, want %v", r[0], r[1], got, in)
 		}
 	}
-	wantErr(s.T, firstError(s.IdempotencyKeys(s.Context(), 3, 0, 1)), storage.ErrNotFound)
+	wantError(s.T, firstError(s.IdempotencyKeys(s.Context(), 3, 0, 1)), storage.ErrNotFound)
 }
 
 // copyDigests: an event that comes with the digest of its key has that key.
 func copyDigests(s *store) {
 	a := newAuthor(alpha)
-	b := a.next(2)
+	b := a.nextBatch(2)
 	b.Events[1].KeyDigest = storage.DigestIdempotencyKey("key")
 	s.mustAppend(b)
 	for _, n := range []storage.DedupKey{{Idempotency: true, Text: "key"}, {Idempotency: true, Digest: storage.DigestIdempotencyKey("key")}} {
@@ -67,11 +67,11 @@ func copyDigests(s *store) {
 		if i == 1 {
 			b.Events[1].IdempotencyKey, b.Events[1].KeyDigest = "", storage.DigestIdempotencyKey("key")
 		}
-		wantItem(s.T, s.append(b)[0], storage.ErrDuplicate, 101)
+		wantItem(s.T, s.appendBatch(b)[0], storage.ErrDuplicate, 101)
 	}
 	b = a.draft(2)
 	b.Events[0].IdempotencyKey, b.Events[1].KeyDigest = "new", storage.DigestIdempotencyKey("new")
-	wantItem(s.T, s.append(b)[0], storage.ErrDuplicate, 101)
+	wantItem(s.T, s.appendBatch(b)[0], storage.ErrDuplicate, 101)
 }
 
 func copyPartition(s *store) {
@@ -104,7 +104,7 @@ func copyPartition(s *store) {
 		if got := collect(s.T, s.Partition(s.Context(), alpha)); !reflect.DeepEqual(got, want) {
 			s.Errorf("got %d records, want %d in order", len(got), len(want))
 		}
-		s.reopen()
+		s.reopenStore()
 	}
 	if got := collect(s.T, s.Partition(s.Context(), 3)); len(got) != 0 {
 		s.Errorf("got %v of no tenant", got)
@@ -122,7 +122,7 @@ func copyVersions(s *store) {
 	s.mustWrite(alpha, at(put("agent", "a", "x", 0), 7), put("agent", "a", "y", 7), at(put("agent", "b", "x", 0), 3))
 	s.wantRecord("agent", "a", "y", 8)
 	s.mustWrite(alpha, at(put("agent", "b", "z", 3), 1))
-	s.reopen()
+	s.reopenStore()
 	s.wantRecord("agent", "b", "z", 1)
 	s.mustWrite(alpha, at(remove("agent", "b", 1), 5))
 	s.wantRecord("agent", "b", "", 0)

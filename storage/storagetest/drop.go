@@ -21,8 +21,8 @@ func marked(s *store, t id.Tenant) storage.Batch {
 // gone wants nothing of a tenant to be there.
 func gone(s *store, t id.Tenant, was storage.Batch) {
 	_, err := s.Head(s.Context(), t)
-	wantErr(s.T, err, storage.ErrNotFound)
-	wantErr(s.T, firstError(s.Events(s.Context(), t, 0, 1, 0)), storage.ErrNotFound)
+	wantError(s.T, err, storage.ErrNotFound)
+	wantError(s.T, firstError(s.Events(s.Context(), t, 0, 1, 0)), storage.ErrNotFound)
 	for r, err := range s.Partition(s.Context(), t) {
 		s.Errorf("got record %v, %v", r, err)
 	}
@@ -34,7 +34,7 @@ func gone(s *store, t id.Tenant, was storage.Batch) {
 		}
 	}
 	_, err = s.TileRoots(s.Context(), t, 0, 0, 1)
-	wantErr(s.T, err, storage.ErrNotFound)
+	wantError(s.T, err, storage.ErrNotFound)
 	for _, c := range was.Counters {
 		if got, err := s.Counters(s.Context(), t, []string{c.Name}); err != nil || got[0] != 0 {
 			s.Errorf("counter %s: got %v, %v", c.Name, got, err)
@@ -62,9 +62,9 @@ func dropAll(s *store) {
 		if head, err := s.Head(s.Context(), beta); err != nil || head != kept.Head {
 			s.Errorf("the other tenant: got %+v, %v", head, err)
 		}
-		s.reopen()
+		s.reopenStore()
 	}
-	wantErr(s.T, s.Drop(s.Context(), alpha, mark), storage.ErrStale)
+	wantError(s.T, s.Drop(s.Context(), alpha, mark), storage.ErrStale)
 }
 
 // dropAgain: what was dropped can come again, with the very names.
@@ -84,9 +84,9 @@ func dropAgain(s *store) {
 func dropConditions(s *store) {
 	was := marked(s, alpha)
 	for _, other := range []storage.Record{{Kind: "mark", Version: 6}, {Kind: "mark", Key: "x", Version: 7}, {Kind: "other", Version: 1}} {
-		wantErr(s.T, s.Drop(s.Context(), alpha, other), storage.ErrStale)
+		wantError(s.T, s.Drop(s.Context(), alpha, other), storage.ErrStale)
 	}
-	wantErr(s.T, s.Drop(s.Context(), beta, mark), storage.ErrStale)
+	wantError(s.T, s.Drop(s.Context(), beta, mark), storage.ErrStale)
 	for t, m := range map[id.Tenant]storage.Record{id.Service: mark, alpha: {Kind: "mark"}} {
 		if err := s.Drop(s.Context(), t, m); err == nil {
 			s.Errorf("tenant %d, record %+v: dropped", t, m)

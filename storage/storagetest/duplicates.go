@@ -5,7 +5,7 @@ import "github.com/agentledger/agentledger/storage"
 // duplicateStore has one ledger of three events, the middle one with a key.
 func duplicateStore(s *store) *author {
 	a := newAuthor(alpha)
-	b := a.next(3)
+	b := a.nextBatch(3)
 	b.Events[1].IdempotencyKey = "key"
 	s.mustAppend(b)
 	return a
@@ -15,36 +15,36 @@ func duplicateEventID(s *store) {
 	a := duplicateStore(s)
 	for _, reopened := range []bool{false, true} {
 		if reopened {
-			s.reopen()
+			s.reopenStore()
 		}
 		b := a.draft(3)
 		b.Events[1].ID = "event-2"
-		wantItem(s.T, s.append(b)[0], storage.ErrDuplicate, 101)
+		wantItem(s.T, s.appendBatch(b)[0], storage.ErrDuplicate, 101)
 	}
-	s.mustAppend(a.next(1))
+	s.mustAppend(a.nextBatch(1))
 }
 
 func duplicateIdempotencyKey(s *store) {
 	a := duplicateStore(s)
 	for _, reopened := range []bool{false, true} {
 		if reopened {
-			s.reopen()
+			s.reopenStore()
 		}
 		b := a.draft(3)
 		b.Events[2].IdempotencyKey = "key"
-		wantItem(s.T, s.append(b)[0], storage.ErrDuplicate, 102)
+		wantItem(s.T, s.appendBatch(b)[0], storage.ErrDuplicate, 102)
 	}
-	s.mustAppend(a.next(1))
+	s.mustAppend(a.nextBatch(1))
 }
 
 func duplicateInside(s *store) {
 	a := duplicateStore(s)
 	b := a.draft(3)
 	b.Events[2].ID = b.Events[0].ID
-	wantItem(s.T, s.append(b)[0], storage.ErrDuplicate, 102)
+	wantItem(s.T, s.appendBatch(b)[0], storage.ErrDuplicate, 102)
 	b = a.draft(3)
 	b.Events[0].IdempotencyKey, b.Events[1].IdempotencyKey = "new", "new"
-	wantItem(s.T, s.append(b)[0], storage.ErrDuplicate, 101)
+	wantItem(s.T, s.appendBatch(b)[0], storage.ErrDuplicate, 101)
 	if got := s.headOrZero(alpha); got != a.head {
 		s.Errorf("got head %+v, want %+v", got, a.head)
 	}
@@ -52,12 +52,12 @@ func duplicateInside(s *store) {
 
 func duplicatePipelined(s *store) {
 	a := duplicateStore(s)
-	first, late := a.next(2), a.draft(2)
+	first, late := a.nextBatch(2), a.draft(2)
 	late.Events[0].ID = first.Events[1].ID
 	pending := []storage.Pending{s.Append([]storage.Batch{first}), s.Append([]storage.Batch{late})}
-	wantErr(s.T, pending[0].Wait()[0], nil)
+	wantError(s.T, pending[0].Wait()[0], nil)
 	wantItem(s.T, pending[1].Wait()[0], storage.ErrDuplicate, 100)
-	s.mustAppend(a.next(1))
+	s.mustAppend(a.nextBatch(1))
 }
 
 // duplicateBeforeStale: events are looked at first, in their order, then changes.
@@ -66,11 +66,11 @@ func duplicateBeforeStale(s *store) {
 	b := a.draft(3)
 	b.Events[1].ID, b.Events[2].ID = "event-0", "event-1"
 	b.Changes = []storage.Change{{Kind: "agent", Key: "a", Value: []byte("x"), If: 3, Item: 7}}
-	wantItem(s.T, s.append(b)[0], storage.ErrDuplicate, 101)
+	wantItem(s.T, s.appendBatch(b)[0], storage.ErrDuplicate, 101)
 	b.Events[1].ID = "new"
-	wantItem(s.T, s.append(b)[0], storage.ErrDuplicate, 102)
+	wantItem(s.T, s.appendBatch(b)[0], storage.ErrDuplicate, 102)
 	b.Events[2].ID = "newer"
-	wantItem(s.T, s.append(b)[0], storage.ErrStale, 7)
+	wantItem(s.T, s.appendBatch(b)[0], storage.ErrStale, 7)
 	b.Changes[0].If = 0
 	s.mustAppend(b)
 }
@@ -84,21 +84,21 @@ func duplicateLookedUp(s *store) {
 			s.Errorf("name %d: got index %d, want none", i, at)
 		}
 	}
-	b := a.next(1)
+	b := a.nextBatch(1)
 	b.Events[0].IdempotencyKey = "late"
 	s.mustAppend(b)
 	again := a.draft(1)
 	again.Events[0].ID = "event-3"
-	wantItem(s.T, s.append(again)[0], storage.ErrDuplicate, 100)
+	wantItem(s.T, s.appendBatch(again)[0], storage.ErrDuplicate, 100)
 	again.Events[0].ID, again.Events[0].IdempotencyKey = "new", "late"
-	wantItem(s.T, s.append(again)[0], storage.ErrDuplicate, 100)
+	wantItem(s.T, s.appendBatch(again)[0], storage.ErrDuplicate, 100)
 	again.Events[0].IdempotencyKey = ""
 	s.mustAppend(again)
 }
 
 func duplicateNamespaces(s *store) {
 	a := duplicateStore(s)
-	b := a.next(2)
+	b := a.nextBatch(2)
 	b.Events[0].ID = "key"
 	b.Events[1].IdempotencyKey = "event-0"
 	s.mustAppend(b)

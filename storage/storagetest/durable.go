@@ -14,19 +14,19 @@ func durableSteps(s *store) {
 		s.mustAppend(b)
 		model.Append([]storage.Batch{b}).Wait()
 		p.add(probeOf(b))
-		s.reopen()
+		s.reopenStore()
 		p.sameContents(s.T, s, model, alpha, beta)
 	}
 }
 
 func durableBarrier(s *store) {
 	a := newAuthor(alpha)
-	pending := s.Append([]storage.Batch{a.next(3)})
+	pending := s.Append([]storage.Batch{a.nextBatch(3)})
 	if err := s.Barrier(s.Context()); err != nil {
 		s.Fatalf("barrier: %v", err)
 	}
-	wantErr(s.T, pending.Wait()[0], nil)
-	s.reopen()
+	wantError(s.T, pending.Wait()[0], nil)
+	s.reopenStore()
 	if err := s.Barrier(s.Context()); err != nil {
 		s.Fatalf("barrier: %v", err)
 	}
@@ -37,7 +37,7 @@ func durableBarrier(s *store) {
 
 func durableClosed(s *store) {
 	a := newAuthor(alpha)
-	s.mustAppend(a.next(1))
+	s.mustAppend(a.nextBatch(1))
 	if err := s.Close(); err != nil {
 		s.Fatalf("close: %v", err)
 	}
@@ -50,7 +50,7 @@ func durableClosed(s *store) {
 	_, countersErr := s.Counters(s.Context(), alpha, nil)
 	errs := []error{
 		headErr, getErr, scanErr, lookupErr, tileErr, rootsErr, countersErr,
-		s.append(a.draft(1))[0], s.Barrier(s.Context()), s.Close(),
+		s.appendBatch(a.draft(1))[0], s.Barrier(s.Context()), s.Close(),
 		s.Entries(s.Context(), []storage.Position{{Tenant: alpha}})[0].Err,
 		s.Write(s.Context(), alpha, []storage.Change{put("agent", "a", "x", 0)}),
 		firstError(s.Events(s.Context(), alpha, 0, 1, 0)), firstError(s.Tenants(s.Context())),
@@ -58,7 +58,7 @@ func durableClosed(s *store) {
 	}
 	for i, err := range errs {
 		s.Logf("call %d", i)
-		wantErr(s.T, err, storage.ErrUnavailable)
+		wantError(s.T, err, storage.ErrUnavailable)
 	}
 	s.Engine = s.open(s.T)
 	if got, want := s.headOrZero(alpha).Size, id.Index(1); got != want {

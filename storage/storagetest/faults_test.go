@@ -37,15 +37,15 @@ func TestModelFail(t *testing.T) {
 			}
 			return NoFailure
 		})
-		results := m.Append([]storage.Batch{b.next(1), a.next(2)}).Wait()
-		wantErr(t, results[0], nil)
-		wantErr(t, results[1], test.want)
+		results := m.Append([]storage.Batch{b.nextBatch(1), a.nextBatch(2)}).Wait()
+		wantError(t, results[0], nil)
+		wantError(t, results[1], test.want)
 		after := m.Reopen()
 		if got := sizeOf(t, after) == 2; got != test.applied {
 			t.Errorf("failure %d: got applied %t, want %t", test.failure, got, test.applied)
 		}
 		if test.failure == Broken {
-			wantErr(t, m.Barrier(t.Context()), storage.ErrBroken)
+			wantError(t, m.Barrier(t.Context()), storage.ErrBroken)
 		}
 	}
 }
@@ -53,21 +53,21 @@ func TestModelFail(t *testing.T) {
 func TestModelHold(t *testing.T) {
 	m, a := NewModel(), newAuthor(alpha)
 	release := m.Hold()
-	b := a.next(1)
+	b := a.nextBatch(1)
 	b.Changes = []storage.Change{put("kind", "key", "value", 0)}
 	pending := m.Append([]storage.Batch{b})
 	if got := sizeOf(t, m); got != 1 {
 		t.Errorf("held: got size %d, want 1", got)
 	}
 	_, err := m.Get(t.Context(), alpha, "kind", "key")
-	wantErr(t, err, storage.ErrNotFound)
+	wantError(t, err, storage.ErrNotFound)
 	if got := sizeOf(t, m.Reopen()); got != 0 {
 		t.Errorf("after a crash: got size %d, want 0", got)
 	}
 	release()
-	wantErr(t, pending.Wait()[0], nil)
+	wantError(t, pending.Wait()[0], nil)
 	_, err = m.Get(t.Context(), alpha, "kind", "key")
-	wantErr(t, err, nil)
+	wantError(t, err, nil)
 	if got := sizeOf(t, m.Reopen()); got != 1 {
 		t.Errorf("released, after a crash: got size %d, want 1", got)
 	}
@@ -75,14 +75,14 @@ func TestModelHold(t *testing.T) {
 
 func TestModelBreak(t *testing.T) {
 	m, a := NewModel(), newAuthor(alpha)
-	durable := m.Append([]storage.Batch{a.next(1)})
+	durable := m.Append([]storage.Batch{a.nextBatch(1)})
 	m.Hold()
-	lost := m.Append([]storage.Batch{a.next(1)})
+	lost := m.Append([]storage.Batch{a.nextBatch(1)})
 	m.Break()
-	wantErr(t, durable.Wait()[0], nil)
-	wantErr(t, lost.Wait()[0], storage.ErrBroken)
-	wantErr(t, m.Append([]storage.Batch{a.next(1)}).Wait()[0], storage.ErrBroken)
-	wantErr(t, m.Close(), storage.ErrBroken)
+	wantError(t, durable.Wait()[0], nil)
+	wantError(t, lost.Wait()[0], storage.ErrBroken)
+	wantError(t, m.Append([]storage.Batch{a.nextBatch(1)}).Wait()[0], storage.ErrBroken)
+	wantError(t, m.Close(), storage.ErrBroken)
 	if got := sizeOf(t, m.Reopen()); got != 1 {
 		t.Errorf("after a restart: got size %d, want 1", got)
 	}
@@ -91,14 +91,14 @@ func TestModelBreak(t *testing.T) {
 func TestModelSync(t *testing.T) {
 	m, a := NewModel(), newAuthor(alpha)
 	release := m.Hold()
-	first, second := m.Append([]storage.Batch{a.next(1)}), m.Append([]storage.Batch{a.next(1)})
+	first, second := m.Append([]storage.Batch{a.nextBatch(1)}), m.Append([]storage.Batch{a.nextBatch(1)})
 	m.Sync(first)
-	wantErr(t, first.Wait()[0], nil)
+	wantError(t, first.Wait()[0], nil)
 	if got := sizeOf(t, m.Reopen()); got != 1 {
 		t.Errorf("first synced, after a crash: got size %d, want 1", got)
 	}
 	release()
-	wantErr(t, second.Wait()[0], nil)
+	wantError(t, second.Wait()[0], nil)
 	if got := sizeOf(t, m.Reopen()); got != 2 {
 		t.Errorf("released, after a crash: got size %d, want 2", got)
 	}

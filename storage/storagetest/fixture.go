@@ -24,8 +24,8 @@ type store struct {
 	open Open
 }
 
-// reopen closes the engine and opens the same data.
-func (s *store) reopen() {
+// reopenStore closes the engine and opens the same data.
+func (s *store) reopenStore() {
 	s.Helper()
 	if err := s.Close(); err != nil {
 		s.Fatalf("close: %v", err)
@@ -33,8 +33,8 @@ func (s *store) reopen() {
 	s.Engine = s.open(s.T)
 }
 
-// append waits for one append and returns its answers.
-func (s *store) append(batches ...storage.Batch) []error {
+// appendBatch waits for one append and returns its answers.
+func (s *store) appendBatch(batches ...storage.Batch) []error {
 	s.Helper()
 	results := s.Append(batches).Wait()
 	if got, want := len(results), len(batches); got != want {
@@ -46,7 +46,7 @@ func (s *store) append(batches ...storage.Batch) []error {
 // mustAppend is append of batches that have to succeed.
 func (s *store) mustAppend(batches ...storage.Batch) {
 	s.Helper()
-	for i, err := range s.append(batches...) {
+	for i, err := range s.appendBatch(batches...) {
 		if err != nil {
 			s.Fatalf("append: batch %d: %v", i, err)
 		}
@@ -65,16 +65,16 @@ func newAuthor(t id.Tenant) *author {
 	return &author{tenant: t, random: rand.New(rand.NewPCG(uint64(t), 1))}
 }
 
-func (a *author) hash() (h id.Hash) {
+func (a *author) randomHash() (h id.Hash) {
 	for i := 0; i < len(h); i += 8 {
 		binary.LittleEndian.PutUint64(h[i:], a.random.Uint64())
 	}
 	return h
 }
 
-// next makes a batch of n events that follows the head, and moves the head. The
+// nextBatch makes a batch of n events that follows the head, and moves the head. The
 // first batch of an author makes the ledger.
-func (a *author) next(n int) storage.Batch {
+func (a *author) nextBatch(n int) storage.Batch {
 	b := a.draft(n)
 	a.head = b.Head
 	return b
@@ -84,20 +84,20 @@ func (a *author) next(n int) storage.Batch {
 func (a *author) draft(n int) storage.Batch {
 	b := storage.Batch{Tenant: a.tenant, Expect: a.head, Head: a.head}
 	for i := range n {
-		b.Events = append(b.Events, a.event(a.head.Size+id.Index(i), i))
+		b.Events = append(b.Events, a.makeEvent(a.head.Size+id.Index(i), i))
 		b.Head.LastReceived = b.Events[i].ReceivedAt
 	}
 	b.Head.Size += id.Index(n)
-	b.Head.Root, b.Head.Last = a.hash(), a.hash()
+	b.Head.Root, b.Head.Last = a.randomHash(), a.randomHash()
 	b.Head.Epoch, b.Head.ConfigVersion = max(b.Head.Epoch, 1), max(b.Head.ConfigVersion, 1)
 	return b
 }
 
-func (a *author) event(i id.Index, item int) storage.Event {
+func (a *author) makeEvent(i id.Index, item int) storage.Event {
 	return storage.Event{
 		Index: i,
 		ID:    id.Event(fmt.Sprintf("event-%d", i)),
-		Entry: storage.Entry{Prev: a.hash(), Record: a.hash()},
+		Entry: storage.Entry{Prev: a.randomHash(), Record: a.randomHash()},
 		Columns: storage.Columns{
 			ReceivedAt: 1_700_000_000_000 + id.Instant(i),
 			Agent:      id.Agent(fmt.Sprintf("agent-%d", i%3)),
@@ -113,11 +113,11 @@ func (a *author) event(i id.Index, item int) storage.Event {
 	}
 }
 
-// tile makes a full tile.
-func (a *author) tile(level uint8, index uint64) storage.Tile {
-	tile := storage.Tile{Level: level, Index: index, Root: a.hash()}
+// makeTile makes a full tile.
+func (a *author) makeTile(level uint8, index uint64) storage.Tile {
+	tile := storage.Tile{Level: level, Index: index, Root: a.randomHash()}
 	for range storage.TileSize / len(id.Hash{}) {
-		h := a.hash()
+		h := a.randomHash()
 		tile.Hashes = append(tile.Hashes, h[:]...)
 	}
 	return tile

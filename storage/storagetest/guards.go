@@ -14,9 +14,9 @@ func guardNewLedger(s *store) {
 	first := a.draft(0)
 	wrong := first
 	wrong.Expect.Epoch = 1
-	wantErr(s.T, s.append(wrong)[0], storage.ErrConflict)
-	s.mustAppend(a.next(0))
-	wantErr(s.T, s.append(first)[0], storage.ErrConflict)
+	wantError(s.T, s.appendBatch(wrong)[0], storage.ErrConflict)
+	s.mustAppend(a.nextBatch(0))
+	wantError(s.T, s.appendBatch(first)[0], storage.ErrConflict)
 	got, err := s.Head(s.Context(), alpha)
 	if err != nil || got != a.head {
 		s.Errorf("got head %+v, %v, want %+v", got, err, a.head)
@@ -25,7 +25,7 @@ func guardNewLedger(s *store) {
 
 func guardFields(s *store) {
 	a := newAuthor(alpha)
-	s.mustAppend(a.next(3))
+	s.mustAppend(a.nextBatch(3))
 	tests := []struct {
 		field  string
 		mutate func(*storage.Head)
@@ -40,32 +40,32 @@ func guardFields(s *store) {
 	for _, test := range tests {
 		wrong := *a
 		test.mutate(&wrong.head)
-		if got := s.append(wrong.draft(1))[0]; !errors.Is(got, storage.ErrConflict) {
+		if got := s.appendBatch(wrong.draft(1))[0]; !errors.Is(got, storage.ErrConflict) {
 			s.Errorf("%s: got error %v, want %v", test.field, got, storage.ErrConflict)
 		}
 	}
-	s.mustAppend(a.next(1))
+	s.mustAppend(a.nextBatch(1))
 }
 
 func guardIgnores(s *store) {
 	a := newAuthor(alpha)
-	s.mustAppend(a.next(2))
-	b := a.next(1)
+	s.mustAppend(a.nextBatch(2))
+	b := a.nextBatch(1)
 	b.Expect.Last, b.Expect.LastReceived = id.Hash{}, 0
 	s.mustAppend(b)
 }
 
 func guardAppliesNothing(s *store) {
 	a := newAuthor(alpha)
-	first := a.next(2)
+	first := a.nextBatch(2)
 	s.mustAppend(first)
 	wrong := full(a, 3)
 	wrong.Expect.Root[0] ^= 1
 	want := NewModel()
 	want.Append([]storage.Batch{first}).Wait()
-	wantErr(s.T, s.append(wrong)[0], storage.ErrConflict)
+	wantError(s.T, s.appendBatch(wrong)[0], storage.ErrConflict)
 	probeOf(first, wrong).sameContents(s.T, s, want, alpha)
-	s.reopen()
+	s.reopenStore()
 	probeOf(first, wrong).sameContents(s.T, s, want, alpha)
 }
 
@@ -75,7 +75,7 @@ func full(a *author, n int) storage.Batch {
 	for i := range b.Events {
 		b.Events[i].IdempotencyKey = "key of " + string(b.Events[i].ID)
 	}
-	b.Tiles = []storage.Tile{a.tile(0, uint64(a.head.Size)), a.tile(1, uint64(a.head.Size))}
+	b.Tiles = []storage.Tile{a.makeTile(0, uint64(a.head.Size)), a.makeTile(1, uint64(a.head.Size))}
 	b.Counters = []storage.Counter{{Name: "events", Value: uint64(b.Head.Size)}}
 	b.Changes = []storage.Change{put("agent", "agent-"+string(b.Events[0].ID), "value", 0)}
 	return b
@@ -83,12 +83,12 @@ func full(a *author, n int) storage.Batch {
 
 func guardFirst(s *store) {
 	a := newAuthor(alpha)
-	s.mustAppend(a.next(2))
+	s.mustAppend(a.nextBatch(2))
 	wrong := a.draft(1)
 	wrong.Expect.Epoch++
 	wrong.Events[0].ID = "event-0"
 	wrong.Changes = []storage.Change{put("agent", "a", "value", 7)}
-	wantErr(s.T, s.append(wrong)[0], storage.ErrConflict)
+	wantError(s.T, s.appendBatch(wrong)[0], storage.ErrConflict)
 }
 
 func guardContention(s *store) {
@@ -114,7 +114,7 @@ func guardContention(s *store) {
 		})
 	}
 	all.Wait()
-	s.reopen()
+	s.reopenStore()
 	got := len(collect(s.T, s.Events(s.Context(), alpha, 0, storage.NoIndex, storage.FieldRecord)))
 	if want := writers * rounds; got != want || s.headOrZero(alpha).Size != id.Index(want) {
 		s.Errorf("got %d events and size %d, want %d", got, s.headOrZero(alpha).Size, want)
@@ -149,14 +149,14 @@ func guardLosers(s *store) {
 		for w := range writers {
 			for i, err := range results[w] {
 				if err == nil {
-					wantErr(s.T, model.Append(batches[w][i : i+1]).Wait()[0], nil)
+					wantError(s.T, model.Append(batches[w][i : i+1]).Wait()[0], nil)
 				} else if !errors.Is(err, storage.ErrConflict) {
 					s.Errorf("append: %v", err)
 				}
 			}
 		}
 	}
-	s.reopen()
+	s.reopenStore()
 	p.sameContents(s.T, s, model, alpha, beta)
 	if got, want := s.headOrZero(alpha).Size, id.Index(2*rounds); got != want {
 		s.Errorf("got size %d, want %d", got, want)

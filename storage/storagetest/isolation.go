@@ -27,7 +27,7 @@ func isolationTenants(s *store) {
 	tenants := []id.Tenant{alpha, beta, 1, 2, 255, 256, 257, 1 << 56, 1<<56 + 1}
 	model, p := fillTenants(s, tenants...)
 	p.sameContents(s.T, s, model, append(tenants, 3, alpha-1, 0)...)
-	s.reopen()
+	s.reopenStore()
 	p.sameContents(s.T, s, model, tenants...)
 }
 

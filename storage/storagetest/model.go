@@ -42,13 +42,13 @@ var _ Engine = (*Model)(nil)
 func NewModel() *Model { return newModel(newState()) }
 
 func newModel(s *state) *Model {
-	m := &Model{applied: s, durable: s.clone()}
+	m := &Model{applied: s, durable: s.cloneState()}
 	m.changed.L = &m.mu
 	return m
 }
 
-// enter locks the model if it can still be used.
-func (m *Model) enter(ctx context.Context) error {
+// beginCall locks the model if it can still be used.
+func (m *Model) beginCall(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (m *Model) appendOne(b storage.Batch) error {
 		failure = m.fail(b)
 	}
 	if failure == NoFailure || failure == AnswerLost {
-		m.write(func(s *state) { s.apply(&b) })
+		m.write(func(s *state) { s.applyBatch(&b) })
 	}
 	if failure == Broken {
 		m.breakLocked()
@@ -166,7 +166,7 @@ func (p *pending) Wait() []error {
 
 // Barrier implements storage.Ledgers.
 func (m *Model) Barrier(ctx context.Context) error {
-	if err := m.enter(ctx); err != nil {
+	if err := m.beginCall(ctx); err != nil {
 		return err
 	}
 	defer m.mu.Unlock()
@@ -175,7 +175,7 @@ func (m *Model) Barrier(ctx context.Context) error {
 
 // Get implements storage.RecordStore.
 func (m *Model) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
-	if err := m.enter(ctx); err != nil {
+	if err := m.beginCall(ctx); err != nil {
 		return storage.Record{}, err
 	}
 	defer m.mu.Unlock()
@@ -189,7 +189,7 @@ func (m *Model) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key str
 
 // Scan implements storage.RecordStore.
 func (m *Model) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
-	if err := m.enter(ctx); err != nil {
+	if err := m.beginCall(ctx); err != nil {
 		return nil, err
 	}
 	defer m.mu.Unlock()
@@ -206,7 +206,7 @@ func (m *Model) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin,
 
 // Write implements storage.RecordStore.
 func (m *Model) Write(ctx context.Context, t id.Tenant, changes []storage.Change) error {
-	if err := m.enter(ctx); err != nil {
+	if err := m.beginCall(ctx); err != nil {
 		return err
 	}
 	defer m.mu.Unlock()
@@ -220,12 +220,12 @@ func (m *Model) Write(ctx context.Context, t id.Tenant, changes []storage.Change
 	if len(changes) == 0 {
 		return nil
 	}
-	return m.await(m.write(func(s *state) { s.change(t, changes) }))
+	return m.await(m.write(func(s *state) { s.applyChange(t, changes) }))
 }
 
 // Drop implements Engine.
 func (m *Model) Drop(ctx context.Context, t id.Tenant, mark storage.Record) error {
-	if err := m.enter(ctx); err != nil {
+	if err := m.beginCall(ctx); err != nil {
 		return err
 	}
 	defer m.mu.Unlock()

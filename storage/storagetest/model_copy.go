@@ -28,7 +28,7 @@ func (m *Model) IdempotencyKeys(ctx context.Context, t id.Tenant, begin, end id.
 }
 
 func (m *Model) keys(ctx context.Context, t id.Tenant) (all []storage.IndexedKey, err error) {
-	if err := m.enter(ctx); err != nil {
+	if err := m.beginCall(ctx); err != nil {
 		return nil, err
 	}
 	defer m.mu.Unlock()
@@ -61,7 +61,7 @@ func (m *Model) Partition(ctx context.Context, t id.Tenant) iter.Seq2[storage.Re
 }
 
 func (m *Model) partition(ctx context.Context, t id.Tenant) (all []storage.Record, err error) {
-	if err := m.enter(ctx); err != nil {
+	if err := m.beginCall(ctx); err != nil {
 		return nil, err
 	}
 	defer m.mu.Unlock()

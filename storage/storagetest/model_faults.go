@@ -87,5 +87,5 @@ func (m *Model) breakLocked() {
 func (m *Model) Reopen() *Model {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return newModel(m.durable.clone())
+	return newModel(m.durable.cloneState())
 }

@@ -12,7 +12,7 @@ import (
 
 // Head implements storage.Ledgers.
 func (m *Model) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
-	if err := m.enter(ctx); err != nil {
+	if err := m.beginCall(ctx); err != nil {
 		return storage.Head{}, err
 	}
 	defer m.mu.Unlock()
@@ -26,7 +26,7 @@ func (m *Model) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
 func (m *Model) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		for i := begin; ; i++ {
-			e, more, err := m.event(ctx, t, i, end, parts)
+			e, more, err := m.readEvent(ctx, t, i, end, parts)
 			if err != nil {
 				yield(storage.Event{}, err)
 				return
@@ -38,9 +38,9 @@ func (m *Model) Events(ctx context.Context, t id.Tenant, begin, end id.Index, pa
 	}
 }
 
-// event returns event i, or false when i is at the end.
-func (m *Model) event(ctx context.Context, t id.Tenant, i, end id.Index, parts storage.Fields) (storage.Event, bool, error) {
-	if err := m.enter(ctx); err != nil {
+// readEvent returns event i, or false when i is at the end.
+func (m *Model) readEvent(ctx context.Context, t id.Tenant, i, end id.Index, parts storage.Fields) (storage.Event, bool, error) {
+	if err := m.beginCall(ctx); err != nil {
 		return storage.Event{}, false, err
 	}
 	defer m.mu.Unlock()
@@ -58,7 +58,7 @@ func (m *Model) event(ctx context.Context, t id.Tenant, i, end id.Index, parts s
 func (m *Model) Entries(ctx context.Context, places []storage.Position) []storage.EntryResult {
 	found := make([]storage.EntryResult, len(places))
 	for i, p := range places {
-		e, there, err := m.event(ctx, p.Tenant, p.Index, p.Index+1, 0)
+		e, there, err := m.readEvent(ctx, p.Tenant, p.Index, p.Index+1, 0)
 		if err == nil && !there {
 			err = fmt.Errorf("read entry: %w", storage.ErrNotFound)
 		}
@@ -69,7 +69,7 @@ func (m *Model) Entries(ctx context.Context, places []storage.Position) []storag
 
 // Lookup implements storage.Ledgers.
 func (m *Model) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
-	if err := m.enter(ctx); err != nil {
+	if err := m.beginCall(ctx); err != nil {
 		return nil, err
 	}
 	defer m.mu.Unlock()
@@ -82,11 +82,11 @@ func (m *Model) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupKe
 
 // TileHashes implements storage.Ledgers.
 func (m *Model) TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64, begin, end int) ([]byte, error) {
-	if err := m.enter(ctx); err != nil {
+	if err := m.beginCall(ctx); err != nil {
 		return nil, err
 	}
 	defer m.mu.Unlock()
-	tile, err := m.tile(t, level, index)
+	tile, err := m.readTile(t, level, index)
 	if err != nil {
 		return nil, err
 	}
@@ -95,13 +95,13 @@ func (m *Model) TileHashes(ctx context.Context, t id.Tenant, level uint8, index 
 
 // TileRoots implements storage.Ledgers.
 func (m *Model) TileRoots(ctx context.Context, t id.Tenant, level uint8, begin, end uint64) ([]id.Hash, error) {
-	if err := m.enter(ctx); err != nil {
+	if err := m.beginCall(ctx); err != nil {
 		return nil, err
 	}
 	defer m.mu.Unlock()
 	var roots []id.Hash
 	for index := begin; index < end; index++ {
-		tile, err := m.tile(t, level, index)
+		tile, err := m.readTile(t, level, index)
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +110,7 @@ func (m *Model) TileRoots(ctx context.Context, t id.Tenant, level uint8, begin, 
 	return roots, nil
 }
 
-func (m *Model) tile(t id.Tenant, level uint8, index uint64) (storage.Tile, error) {
+func (m *Model) readTile(t id.Tenant, level uint8, index uint64) (storage.Tile, error) {
 	if l := m.applied.ledgers[t]; l != nil {
 		if tile, ok := l.tiles[tileName{level, index}]; ok {
 			return tile, nil
@@ -121,7 +121,7 @@ func (m *Model) tile(t id.Tenant, level uint8, index uint64) (storage.Tile, erro
 
 // Counters implements storage.Ledgers.
 func (m *Model) Counters(ctx context.Context, t id.Tenant, names []string) ([]uint64, error) {
-	if err := m.enter(ctx); err != nil {
+	if err := m.beginCall(ctx); err != nil {
 		return nil, err
 	}
 	defer m.mu.Unlock()
@@ -137,7 +137,7 @@ func (m *Model) Counters(ctx context.Context, t id.Tenant, names []string) ([]ui
 // Tenants implements storage.Ledgers.
 func (m *Model) Tenants(ctx context.Context) iter.Seq2[id.Tenant, error] {
 	return func(yield func(id.Tenant, error) bool) {
-		if err := m.enter(ctx); err != nil {
+		if err := m.beginCall(ctx); err != nil {
 			yield(0, err)
 			return
 		}

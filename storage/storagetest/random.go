@@ -26,7 +26,7 @@ func randomReopened(s *store) {
 	r := newRandomRun(s, 9)
 	for step := range 20 {
 		r.step(step)
-		r.reopen()
+		r.reopenStore()
 		r.compare()
 	}
 }
@@ -55,7 +55,7 @@ func (r *randomRun) step(step int) {
 	case n == 18:
 		r.appendPipelined(step)
 	default:
-		r.reopen()
+		r.reopenStore()
 	}
 }
 
@@ -68,7 +68,7 @@ func (r *randomRun) appendSome(step int) {
 			batches = append(batches, r.batch(a, step))
 		}
 	}
-	got, want := r.append(batches...), r.model.Append(batches).Wait()
+	got, want := r.appendBatch(batches...), r.model.Append(batches).Wait()
 	for i := range want {
 		r.sameAnswer(step, got[i], want[i])
 	}
@@ -111,7 +111,7 @@ func (r *randomRun) batch(a *author, step int) storage.Batch {
 		b.Expect.Root[0]++
 	}
 	if r.random.IntN(4) == 0 {
-		b.Tiles = []storage.Tile{a.tile(uint8(r.random.IntN(2)), uint64(r.random.IntN(3)))}
+		b.Tiles = []storage.Tile{a.makeTile(uint8(r.random.IntN(2)), uint64(r.random.IntN(3)))}
 	}
 	b.Counters = []storage.Counter{{Name: fmt.Sprint(r.random.IntN(3)), Value: r.random.Uint64()}}
 	b.Changes = r.changes(step)

@@ -31,14 +31,14 @@ func (s *store) wantEvents(begin, end id.Index, parts storage.Fields, want []sto
 }
 
 func readNoLedger(s *store) {
-	s.mustAppend(newAuthor(beta).next(1))
+	s.mustAppend(newAuthor(beta).nextBatch(1))
 	if err := s.Write(s.Context(), alpha, []storage.Change{put("agent", "a", "value", 0)}); err != nil {
 		s.Fatalf("write: %v", err)
 	}
 	_, err := s.Head(s.Context(), alpha)
-	wantErr(s.T, err, storage.ErrNotFound)
+	wantError(s.T, err, storage.ErrNotFound)
 	for _, err := range s.Events(s.Context(), alpha, 0, 1, 0) {
-		wantErr(s.T, err, storage.ErrNotFound)
+		wantError(s.T, err, storage.ErrNotFound)
 	}
 	if got := lookup(s.T, s, alpha, storage.DedupKey{Text: "event-0"}); got[0] != storage.NoIndex {
 		s.Errorf("got index %d, want none", got[0])
@@ -50,10 +50,10 @@ func readNoLedger(s *store) {
 
 func readEventRanges(s *store) {
 	a := newAuthor(alpha)
-	first, second := a.next(300), a.next(7)
+	first, second := a.nextBatch(300), a.nextBatch(7)
 	s.mustAppend(first)
 	s.mustAppend(second)
-	s.mustAppend(newAuthor(beta).next(400))
+	s.mustAppend(newAuthor(beta).nextBatch(400))
 	all := append(first.Events, second.Events...)
 	for _, r := range [][2]id.Index{{0, 0}, {0, 1}, {0, 307}, {255, 257}, {299, 302}, {306, 307}, {300, math.MaxUint64}} {
 		s.wantEvents(r[0], r[1], everything, all[r[0]:min(r[1], 307)])
@@ -64,7 +64,7 @@ func readEventRanges(s *store) {
 }
 
 func readEventParts(s *store) {
-	b := newAuthor(alpha).next(5)
+	b := newAuthor(alpha).nextBatch(5)
 	s.mustAppend(b)
 	for _, parts := range []storage.Fields{0, storage.FieldRecord, storage.FieldEnvelope, everything} {
 		s.wantEvents(1, 4, parts, b.Events[1:4])
@@ -72,7 +72,7 @@ func readEventParts(s *store) {
 }
 
 func readEntries(s *store) {
-	red, blue := newAuthor(alpha).next(3), newAuthor(beta).next(2)
+	red, blue := newAuthor(alpha).nextBatch(3), newAuthor(beta).nextBatch(2)
 	s.mustAppend(red)
 	s.mustAppend(blue)
 	if got := s.Entries(s.Context(), nil); len(got) != 0 {
@@ -98,7 +98,7 @@ func readEntries(s *store) {
 }
 
 func readErased(s *store) {
-	b := newAuthor(alpha).next(4)
+	b := newAuthor(alpha).nextBatch(4)
 	b.Events[0].Envelope, b.Events[2].Envelope = nil, nil
 	s.mustAppend(b)
 	s.wantEvents(0, 4, everything, b.Events)
@@ -107,7 +107,7 @@ func readErased(s *store) {
 }
 
 func readLeaveEarly(s *store) {
-	b := newAuthor(alpha).next(5)
+	b := newAuthor(alpha).nextBatch(5)
 	s.mustAppend(b)
 	for e, err := range s.Events(s.Context(), alpha, 1, 5, 0) {
 		if err != nil || e.Index != 1 {
@@ -143,7 +143,7 @@ func readOwnSlices(s *store) {
 
 func readLookup(s *store) {
 	a := duplicateStore(s)
-	s.mustAppend(a.next(1))
+	s.mustAppend(a.nextBatch(1))
 	got := lookup(s.T, s, alpha,
 		storage.DedupKey{Text: "event-3"}, storage.DedupKey{Text: "event-9"}, storage.DedupKey{Text: "event-0"},
 		storage.DedupKey{Idempotency: true, Text: "key"}, storage.DedupKey{Text: "key"},
@@ -156,8 +156,8 @@ func readLookup(s *store) {
 
 func readTiles(s *store) {
 	a := newAuthor(alpha)
-	b := a.next(1)
-	b.Tiles = []storage.Tile{a.tile(0, 0), a.tile(0, 1), a.tile(0, 255), a.tile(0, 256), a.tile(1, 0), a.tile(7, math.MaxUint64-1)}
+	b := a.nextBatch(1)
+	b.Tiles = []storage.Tile{a.makeTile(0, 0), a.makeTile(0, 1), a.makeTile(0, 255), a.makeTile(0, 256), a.makeTile(1, 0), a.makeTile(7, math.MaxUint64-1)}
 	s.mustAppend(b)
 	for _, want := range b.Tiles {
 		if got := readTile(s.T, s, alpha, want.Level, want.Index); !reflect.DeepEqual(got, want) {
@@ -172,10 +172,10 @@ func readTiles(s *store) {
 	}
 	for _, missing := range []storage.Tile{{Level: 0, Index: 2}, {Level: 1, Index: 1}, {Level: 2, Index: 0}} {
 		_, err := s.TileHashes(s.Context(), alpha, missing.Level, missing.Index, 0, 8)
-		wantErr(s.T, err, storage.ErrNotFound)
+		wantError(s.T, err, storage.ErrNotFound)
 	}
 	_, err := s.TileHashes(s.Context(), beta, 0, 0, 0, 8)
-	wantErr(s.T, err, storage.ErrNotFound)
+	wantError(s.T, err, storage.ErrNotFound)
 	roots, err := s.TileRoots(s.Context(), alpha, 0, 255, 257)
 	if err != nil || !reflect.DeepEqual(roots, []id.Hash{b.Tiles[2].Root, b.Tiles[3].Root}) {
 		s.Errorf("roots: got %v, error %v", roots, err)
@@ -185,16 +185,16 @@ func readTiles(s *store) {
 	}
 	for _, r := range [][2]uint64{{0, 3}, {1, 256}, {254, 256}, {256, 258}, {2, 3}} {
 		_, err := s.TileRoots(s.Context(), alpha, 0, r[0], r[1])
-		wantErr(s.T, err, storage.ErrNotFound)
+		wantError(s.T, err, storage.ErrNotFound)
 	}
 }
 
 func readCounters(s *store) {
 	a := newAuthor(alpha)
-	b := a.next(1)
+	b := a.nextBatch(1)
 	b.Counters = []storage.Counter{{Name: "events/2026-01", Value: 5}, {Name: "events", Value: math.MaxUint64}, {Name: "", Value: 7}}
 	s.mustAppend(b)
-	b = a.next(1)
+	b = a.nextBatch(1)
 	b.Counters = []storage.Counter{{Name: "events/2026-01", Value: 3}}
 	s.mustAppend(b)
 	got := counters(s.T, s, alpha, "events", "none", "events/2026-01", "", "events/2026-0")
@@ -219,7 +219,7 @@ func readTenants(s *store) {
 }
 
 func readCancelled(s *store) {
-	s.mustAppend(newAuthor(alpha).next(3))
+	s.mustAppend(newAuthor(alpha).nextBatch(3))
 	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
 	seen := 0
@@ -234,8 +234,8 @@ func readCancelled(s *store) {
 		s.Errorf("got %d events and errors, want 1 and 1", seen)
 	}
 	_, err := s.Head(ctx, alpha)
-	wantErr(s.T, err, context.Canceled)
+	wantError(s.T, err, context.Canceled)
 	for _, f := range s.Entries(ctx, []storage.Position{{Tenant: alpha}, {Tenant: alpha, Index: 1}}) {
-		wantErr(s.T, f.Err, context.Canceled)
+		wantError(s.T, f.Err, context.Canceled)
 	}
 }

@@ -22,7 +22,7 @@ func (s *store) wantRecord(kind storage.Kind, key, value string, version uint64)
 	s.Helper()
 	got, err := s.Get(s.Context(), alpha, kind, key)
 	if version == 0 {
-		wantErr(s.T, err, storage.ErrNotFound)
+		wantError(s.T, err, storage.ErrNotFound)
 		return
 	}
 	want := storage.Record{Kind: kind, Key: key, Value: []byte(value), Version: version}
@@ -41,7 +41,7 @@ func recordVersions(s *store) {
 	s.wantRecord("agent", "a", "one", 1)
 	s.mustWrite(alpha, put("agent", "a", "two", 1))
 	s.mustWrite(alpha, put("agent", "a", "three", storage.AnyVersion))
-	s.reopen()
+	s.reopenStore()
 	s.wantRecord("agent", "a", "three", 3)
 	s.mustWrite(alpha, remove("agent", "a", 3))
 	s.wantRecord("agent", "a", "", 0)
@@ -77,7 +77,7 @@ func recordSetAtomic(s *store) {
 	bad.Item = 9
 	err := s.Write(s.Context(), alpha, []storage.Change{put("agent", "b", "new", 0), put("agent", "a", "new", 1), bad, remove("agent", "a", 2)})
 	wantItem(s.T, err, storage.ErrStale, 9)
-	s.reopen()
+	s.reopenStore()
 	s.wantRecord("agent", "a", "1", 1)
 	s.wantRecord("agent", "b", "", 0)
 	s.mustWrite(alpha)
@@ -97,7 +97,7 @@ func recordSetOrder(s *store) {
 
 func recordEmpty(s *store) {
 	s.mustWrite(alpha, put("agent", "", "no key", 0), put("agent", "no value", "", 0))
-	s.reopen()
+	s.reopenStore()
 	s.wantRecord("agent", "", "no key", 1)
 	s.wantRecord("agent", "no value", "", 1)
 	if got := len(scan(s.T, s, alpha, "agent", "", "", 10)); got != 2 {
@@ -160,7 +160,7 @@ func recordScanOrder(s *store) {
 		key := want[(i*5)%len(want)]
 		s.mustWrite(alpha, put("agent", key, key, 0))
 	}
-	s.reopen()
+	s.reopenStore()
 	if got := s.keysOf("agent", "", "", 100); !reflect.DeepEqual(got, want) {
 		s.Errorf("got %q, want %q", got, want)
 	}
@@ -172,17 +172,17 @@ func recordScanOrder(s *store) {
 func recordInAppend(s *store) {
 	a := newAuthor(alpha)
 	s.mustWrite(alpha, put("agent", "old", "x", 0), put("agent", "dead", "x", 0))
-	b := a.next(1)
+	b := a.nextBatch(1)
 	b.Changes = []storage.Change{put("agent", "new", "n", 0), put("agent", "old", "y", 1), remove("agent", "dead", 1)}
 	s.mustAppend(b)
-	b = a.next(0)
+	b = a.nextBatch(0)
 	b.Changes = []storage.Change{put("agent", "new", "m", 1)}
 	s.mustAppend(b)
 	for range 2 {
 		s.wantRecord("agent", "new", "m", 2)
 		s.wantRecord("agent", "old", "y", 2)
 		s.wantRecord("agent", "dead", "", 0)
-		s.reopen()
+		s.reopenStore()
 	}
 }
 
@@ -192,8 +192,8 @@ func recordStaleAppend(s *store) {
 	stale := put("agent", "a", "x", 1)
 	stale.Item = 4
 	b.Changes = []storage.Change{put("agent", "b", "x", 0), stale}
-	wantItem(s.T, s.append(b)[0], storage.ErrStale, 4)
-	s.reopen()
+	wantItem(s.T, s.appendBatch(b)[0], storage.ErrStale, 4)
+	s.reopenStore()
 	probeOf(b).sameContents(s.T, s, NewModel(), alpha)
 }
 

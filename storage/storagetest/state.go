@@ -40,8 +40,8 @@ func newState() *state {
 	return &state{ledgers: map[id.Tenant]*ledger{}, records: map[recordName]storage.Record{}}
 }
 
-// clone returns a state that shares only what is never written to again.
-func (s *state) clone() *state {
+// cloneState returns a state that shares only what is never written to again.
+func (s *state) cloneState() *state {
 	c := &state{ledgers: make(map[id.Tenant]*ledger, len(s.ledgers)), records: maps.Clone(s.records)}
 	for t, l := range s.ledgers {
 		c.ledgers[t] = &ledger{
@@ -113,8 +113,8 @@ func (s *state) index(t id.Tenant, n storage.DedupKey) id.Index {
 	return storage.NoIndex
 }
 
-// apply writes a batch that passed checkBatch and was cloned.
-func (s *state) apply(b *storage.Batch) {
+// applyBatch writes a batch that passed checkBatch and was cloned.
+func (s *state) applyBatch(b *storage.Batch) {
 	l := s.ledgers[b.Tenant]
 	if l == nil {
 		l = &ledger{names: map[storage.DedupKey]id.Index{}, tiles: map[tileName]storage.Tile{}, counters: map[string]uint64{}}
@@ -135,11 +135,11 @@ func (s *state) apply(b *storage.Batch) {
 	for _, c := range b.Counters {
 		l.counters[c.Name] = c.Value
 	}
-	s.change(b.Tenant, b.Changes)
+	s.applyChange(b.Tenant, b.Changes)
 }
 
-// change writes changes that passed checkChanges.
-func (s *state) change(t id.Tenant, changes []storage.Change) {
+// applyChange writes changes that passed checkChanges.
+func (s *state) applyChange(t id.Tenant, changes []storage.Change) {
 	for _, c := range changes {
 		name := recordName{t, c.Kind, c.Key}
 		if c.Value == nil {

@@ -27,7 +27,7 @@ func NewWriter(t id.Tenant) *Writer {
 	return w
 }
 
-func (w *Writer) hash() (h id.Hash) {
+func (w *Writer) randomHash() (h id.Hash) {
 	w.random.Read(h[:])
 	return h
 }
@@ -48,43 +48,43 @@ func (w *Writer) hex(n int) string {
 func (w *Writer) Next(n int) storage.Batch {
 	b := storage.Batch{Tenant: w.tenant, Expect: w.head, Head: w.head}
 	for i := range n {
-		e := w.event(w.head.Size+id.Index(i), i)
+		e := w.makeEvent(w.head.Size+id.Index(i), i)
 		b.Events = append(b.Events, e)
-		leaf := w.hash()
+		leaf := w.randomHash()
 		if w.hashes = append(w.hashes, leaf[:]...); len(w.hashes) == storage.TileSize {
-			b.Tiles = append(b.Tiles, storage.Tile{Index: uint64(e.Index) / 256, Hashes: w.hashes, Root: w.hash()})
+			b.Tiles = append(b.Tiles, storage.Tile{Index: uint64(e.Index) / 256, Hashes: w.hashes, Root: w.randomHash()})
 			w.hashes = nil
 		}
 	}
 	b.Head.Size += id.Index(n)
-	b.Head.Root, b.Head.Last, b.Head.Epoch, b.Head.ConfigVersion = w.hash(), w.hash(), 1, 1
+	b.Head.Root, b.Head.Last, b.Head.Epoch, b.Head.ConfigVersion = w.randomHash(), w.randomHash(), 1, 1
 	b.Counters = []storage.Counter{{Name: "events/2026-01", Value: uint64(b.Head.Size)}}
 	w.head = b.Head
 	return b
 }
 
-func (w *Writer) event(i id.Index, item int) storage.Event {
+func (w *Writer) makeEvent(i id.Index, item int) storage.Event {
 	event, trace, sig := "evt_"+w.hex(16), "trc_"+w.hex(16), w.base64(64)
 	at := id.Instant(1_780_000_000_000 + int64(i)*7)
 	return storage.Event{
 		Index: i, ID: id.Event(event), Item: item,
-		Entry: storage.Entry{Prev: w.hash(), Record: w.hash()},
+		Entry: storage.Entry{Prev: w.randomHash(), Record: w.randomHash()},
 		Columns: storage.Columns{
 			ReceivedAt: at, Agent: "billing-agent", Trace: id.Trace(trace), Tool: "mail.send",
 			ActionKind: "tool_call", Effective: id.Allow, Disclosure: id.DiscloseRecord,
 		},
-		Record:   w.record(i, at, event, sig),
-		Envelope: w.envelope(at, event, trace, sig),
+		Record:   w.makeRecord(i, at, event, sig),
+		Envelope: w.makeEnvelope(at, event, trace, sig),
 	}
 }
 
-func (w *Writer) record(i id.Index, at id.Instant, event, sig string) []byte {
+func (w *Writer) makeRecord(i id.Index, at id.Instant, event, sig string) []byte {
 	return fmt.Appendf(nil, `{"agent_id":"billing-agent","custody":"agent","event_digest":"%s","event_id":"%s","ingest_key_id":"ik_5f2c8e1a","key_id":"billing-agent#1","organization_id":"7d1f0a52-3c7e-4a86-9b1d-2f6f4a7f7c11","origin":"log.example.com/o/7d1f0a52-3c7e-4a86-9b1d-2f6f4a7f7c11","policy":{"approval_id":null,"declared":"allow","effective":"allow","engine":"rules/1","evaluated":true,"evaluated_at":"%s","input_digest":"%s","limits":[],"policy_digest":"0f343b0931126a20f133d67c2b018a3b5d1ab5b1f2a1c0d5d0c3e3b1e9a4f7c2","policy_id":"pol_default","policy_version":3,"rule_id":"r_mail"},"public_key":"z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK","received_at":"%s","sequence_num":%d,"sig_form":"digest","sig_value_b64":"%s","signer":"agent","v":1}`,
 		w.hex(32), event, at, w.hex(32), at, i.Sequence(), sig)
 }
 
-// envelope is filled up to 1 KiB with words.
-func (w *Writer) envelope(at id.Instant, event, trace, sig string) []byte {
+// makeEnvelope is filled up to 1 KiB with words.
+func (w *Writer) makeEnvelope(at id.Instant, event, trace, sig string) []byte {
 	words := []string{"invoice", "customer", "the", "payment", "of", "reminder", "please", "overdue", "account", "sent", "to", "by", "and", "amount", "due", "contract"}
 	body := fmt.Appendf(nil, `{"action_kind":"tool_call","actor_principal":"ops@example.com","actor_type":"agent","agent_id":"billing-agent","emitted_at":"%s","event_id":"%s","key_id":"billing-agent#1","organization_id":"7d1f0a52-3c7e-4a86-9b1d-2f6f4a7f7c11","payload":{"amount_cents":%d,"customer_id":"cus_%s","text":"`,
 		at, event, w.words.IntN(1_000_000), w.hex(8))

@@ -35,8 +35,8 @@ func (a *Away) Return() (away bool) {
 	return away
 }
 
-// call counts a call and returns why it is not answered.
-func (a *Away) call() error {
+// checkReachable counts a call and returns why it is not answered.
+func (a *Away) checkReachable() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.armed {
@@ -50,7 +50,7 @@ func (a *Away) call() error {
 
 // Append implements storage.Ledgers.
 func (a *Away) Append(batches []storage.Batch) storage.Pending {
-	if a.call() != nil {
+	if a.checkReachable() != nil {
 		return silence(len(batches))
 	}
 	return a.Engine.Append(batches)
@@ -58,7 +58,7 @@ func (a *Away) Append(batches []storage.Batch) storage.Pending {
 
 // Barrier implements storage.Ledgers.
 func (a *Away) Barrier(ctx context.Context) error {
-	if err := a.call(); err != nil {
+	if err := a.checkReachable(); err != nil {
 		return err
 	}
 	return a.Engine.Barrier(ctx)
@@ -66,7 +66,7 @@ func (a *Away) Barrier(ctx context.Context) error {
 
 // Head implements storage.Ledgers.
 func (a *Away) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
-	if err := a.call(); err != nil {
+	if err := a.checkReachable(); err != nil {
 		return storage.Head{}, err
 	}
 	return a.Engine.Head(ctx, t)
@@ -74,7 +74,7 @@ func (a *Away) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
 
 // Events implements storage.Ledgers.
 func (a *Away) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
-	if err := a.call(); err != nil {
+	if err := a.checkReachable(); err != nil {
 		return func(yield func(storage.Event, error) bool) { yield(storage.Event{}, err) }
 	}
 	return a.Engine.Events(ctx, t, begin, end, parts)
@@ -82,7 +82,7 @@ func (a *Away) Events(ctx context.Context, t id.Tenant, begin, end id.Index, par
 
 // Entries implements storage.Ledgers.
 func (a *Away) Entries(ctx context.Context, places []storage.Position) []storage.EntryResult {
-	if err := a.call(); err != nil {
+	if err := a.checkReachable(); err != nil {
 		return slices.Repeat([]storage.EntryResult{{Err: err}}, len(places))
 	}
 	return a.Engine.Entries(ctx, places)
@@ -90,7 +90,7 @@ func (a *Away) Entries(ctx context.Context, places []storage.Position) []storage
 
 // Lookup implements storage.Ledgers.
 func (a *Away) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
-	if err := a.call(); err != nil {
+	if err := a.checkReachable(); err != nil {
 		return nil, err
 	}
 	return a.Engine.Lookup(ctx, t, names)
@@ -98,7 +98,7 @@ func (a *Away) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupKey
 
 // TileHashes implements storage.Ledgers.
 func (a *Away) TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64, begin, end int) ([]byte, error) {
-	if err := a.call(); err != nil {
+	if err := a.checkReachable(); err != nil {
 		return nil, err
 	}
 	return a.Engine.TileHashes(ctx, t, level, index, begin, end)
@@ -106,7 +106,7 @@ func (a *Away) TileHashes(ctx context.Context, t id.Tenant, level uint8, index u
 
 // TileRoots implements storage.Ledgers.
 func (a *Away) TileRoots(ctx context.Context, t id.Tenant, level uint8, begin, end uint64) ([]id.Hash, error) {
-	if err := a.call(); err != nil {
+	if err := a.checkReachable(); err != nil {
 		return nil, err
 	}
 	return a.Engine.TileRoots(ctx, t, level, begin, end)
@@ -114,7 +114,7 @@ func (a *Away) TileRoots(ctx context.Context, t id.Tenant, level uint8, begin, e
 
 // Counters implements storage.Ledgers.
 func (a *Away) Counters(ctx context.Context, t id.Tenant, names []string) ([]uint64, error) {
-	if err := a.call(); err != nil {
+	if err := a.checkReachable(); err != nil {
 		return nil, err
 	}
 	return a.Engine.Counters(ctx, t, names)
@@ -122,7 +122,7 @@ func (a *Away) Counters(ctx context.Context, t id.Tenant, names []string) ([]uin
 
 // Get implements storage.RecordStore.
 func (a *Away) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
-	if err := a.call(); err != nil {
+	if err := a.checkReachable(); err != nil {
 		return storage.Record{}, err
 	}
 	return a.Engine.Get(ctx, t, kind, key)
@@ -130,7 +130,7 @@ func (a *Away) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key stri
 
 // Scan implements storage.RecordStore.
 func (a *Away) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
-	if err := a.call(); err != nil {
+	if err := a.checkReachable(); err != nil {
 		return nil, err
 	}
 	return a.Engine.Scan(ctx, t, kind, begin, end, limit)
@@ -138,7 +138,7 @@ func (a *Away) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, 
 
 // Write implements storage.RecordStore.
 func (a *Away) Write(ctx context.Context, t id.Tenant, changes []storage.Change) error {
-	if err := a.call(); err != nil {
+	if err := a.checkReachable(); err != nil {
 		return err
 	}
 	return a.Engine.Write(ctx, t, changes)

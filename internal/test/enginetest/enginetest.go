@@ -53,7 +53,7 @@ func Each(t *testing.T, test func(t *testing.T, open func(testing.TB) storage.En
 func Pebble(t testing.TB) storage.Engine {
 	t.Helper()
 	e, err := pebblestore.Open(pebblestore.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20})
-	return closing(t, e, err)
+	return closeAtCleanup(t, e, err)
 }
 
 // Postgres opens a schema of its own on the program's server.
@@ -68,10 +68,10 @@ func Postgres(t testing.TB) storage.Engine {
 		t.Fatal(err)
 	}
 	e, err := pgstore.Open(t.Context(), pgstore.Options{URL: server.URL("search_path=" + name), Writers: 1, Readers: 4})
-	return closing(t, e, err)
+	return closeAtCleanup(t, e, err)
 }
 
-func closing(t testing.TB, e storage.Engine, err error) storage.Engine {
+func closeAtCleanup(t testing.TB, e storage.Engine, err error) storage.Engine {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -33,8 +33,8 @@ func (m *Mortal) Dead() bool {
 	return m.dead
 }
 
-// write counts one, and says whether it is done and whether it is answered.
-func (m *Mortal) write() (done, answered bool) {
+// countWrite counts a write, and says whether it is done and whether it is answered.
+func (m *Mortal) countWrite() (done, answered bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead {
@@ -47,7 +47,7 @@ func (m *Mortal) write() (done, answered bool) {
 
 // Append implements storage.Ledgers.
 func (m *Mortal) Append(batches []storage.Batch) storage.Pending {
-	done, answered := m.write()
+	done, answered := m.countWrite()
 	if !done {
 		return silence(len(batches))
 	}
@@ -67,7 +67,7 @@ func (s silence) Wait() []error { return slices.Repeat([]error{storage.ErrUnavai
 
 // Write implements storage.RecordStore.
 func (m *Mortal) Write(ctx context.Context, t id.Tenant, changes []storage.Change) error {
-	done, answered := m.write()
+	done, answered := m.countWrite()
 	if !done {
 		return storage.ErrUnavailable
 	}

@@ -60,7 +60,7 @@ func StartIn(l Layout, settings ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"--pgdata", s.data(), "--username", "postgres", "--auth", "trust", "--encoding", "UTF8", "--no-locale", "--no-sync", "--no-instructions"}
+	args := []string{"--pgdata", s.dataDirectory(), "--username", "postgres", "--auth", "trust", "--encoding", "UTF8", "--no-locale", "--no-sync", "--no-instructions"}
 	if l.Log != "" {
 		args = append(args, "--waldir", l.Log)
 	}
@@ -91,14 +91,14 @@ func (p programs) newServer(l Layout, settings []string) (*Server, error) {
 	return &Server{programs: p, dir: dir, layout: l, settings: settings}, err
 }
 
-func (s *Server) data() string {
+func (s *Server) dataDirectory() string {
 	if s.layout.Data != "" {
 		return s.layout.Data
 	}
 	return filepath.Join(s.dir, "data")
 }
 
-func (s *Server) log() string { return filepath.Join(s.dir, "log") }
+func (s *Server) logFile() string { return filepath.Join(s.dir, "log") }
 
 // Dir is the server's directory; it goes with Stop.
 func (s *Server) Dir() string { return s.dir }
@@ -119,12 +119,12 @@ func (s *Server) URL(parameters ...string) string {
 
 // Run starts a server that was killed or stopped with its data left.
 func (s *Server) Run() error {
-	log, err := os.OpenFile(s.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("run postgres: %w", err)
 	}
 	defer log.Close()
-	args := []string{"-D", s.data(), "-k", s.dir}
+	args := []string{"-D", s.dataDirectory(), "-k", s.dir}
 	for _, setting := range append([]string{"listen_addresses=", "max_connections=200", "shared_buffers=64MB", "max_wal_size=4GB"}, s.settings...) {
 		args = append(args, "-c", setting)
 	}
@@ -173,7 +173,7 @@ func (s *Server) Recover() error {
 }
 
 func (s *Server) failure(what string) error {
-	log, _ := os.ReadFile(s.log())
+	log, _ := os.ReadFile(s.logFile())
 	return fmt.Errorf("run postgres: %s; its log:\n%s", what, log)
 }
 
