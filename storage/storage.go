@@ -130,7 +130,7 @@ type Event struct {
 	Item      int // the caller's number, for ItemError
 }
 
-// Fields selects what Events reads beside Index and Entry.
+// Fields selects the members that Events reads beside Index and Entry.
 type Fields uint8
 
 const (

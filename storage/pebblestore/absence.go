@@ -2,14 +2,13 @@ package pebblestore
 
 import "sync"
 
-// absences saves the second search for a name. Nearly every event id is looked
-// up just before its append, and not found; searching for it again under the
-// write lock costs as much as writing it. So it is noted when a name was not
-// there: it is taken only if it is among the recent names that came since.
+// absences saves the second search for a name. Nearly every event id is looked up just before its
+// append, and is not found. A second search under the write lock costs as much as writing the name.
+// So Lookup notes that a name was absent. After that, the name is taken only if it is among the
+// recent names that came since.
 //
-// What always holds: a note (name, n) says that the name was not there when n
-// applies were done. A note that is lost, or older than the recent names, costs a
-// search and nothing else.
+// Invariant: a note (name, n) says that the name was absent when n applies were done. A note that is
+// lost, or older than the recent names, costs a search and nothing else.
 type absences struct {
 	recent *recentNames
 	shards [noteShards]noteShard

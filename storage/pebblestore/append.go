@@ -132,8 +132,8 @@ func estimateBatchBytes(b *storage.Batch) int {
 	return n + len(b.Counters)*2*perKey
 }
 
-// cacheHead caches an applied head; the caller holds the write lock. A cache
-// that is full forgets some heads: what is missing is read again.
+// cacheHead caches an applied head. The caller holds the write lock. A full cache drops some heads,
+// and a dropped head is read again when it is needed.
 func (e *Engine) cacheHead(t id.Tenant, h head) {
 	if len(e.write.heads) >= maxHeads {
 		for old := range e.write.heads {

@@ -12,7 +12,7 @@ import (
 // nameKey is the key of an event id or idempotency key.
 type nameKey [prefixLen + nameLen]byte
 
-// claim is a name with the index of the event that it is to be of.
+// claim is a name with the index of the event that is to have the name.
 type claim struct {
 	key   nameKey
 	index id.Index
@@ -118,7 +118,7 @@ func (c *checker) checkDedupKey(part *storage.Batch, at id.Index, n storage.Dedu
 	return err
 }
 
-// putChanges writes the changes of the part that check let pass last.
+// putChanges writes the changes of the part that checkBatch accepted last.
 func (c *checker) putChanges(b *pebble.Batch) {
 	putChanges(b, c.changes)
 	for i := range c.changes {

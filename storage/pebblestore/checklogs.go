@@ -23,12 +23,12 @@ func (d droppedTail) logWarning(logger *slog.Logger) {
 		"file", d.log, "byte", d.at, "bytes", d.bytes, "whole_chunks", d.whole)
 }
 
-// checkLogFiles refuses logs that have lost acknowledged appends, of those that Pebble
-// would replay. Pebble (v2.1.7) takes most damage in the newest log for its end:
-// the sync offsets in a log are those of the bytes of blocks that were not full when
-// they were written (record/log_writer.go, flushLoop counts len(data) and not the
-// pending blocks), so they promise less than was synced, and by the middle of a
-// log nothing any more that a reader could hold against damage.
+// checkLogFiles refuses logs that have lost acknowledged appends, among the logs that Pebble
+// would replay. Pebble (v2.1.7) takes most damage in the newest log for its end, because the
+// sync offsets in a log promise less than was synced. They are those of the bytes of blocks that
+// were not full when they were written (record/log_writer.go, flushLoop counts len(data) and not
+// the pending blocks). By the middle of a log they promise nothing any more that a reader could
+// hold against damage.
 func checkLogFiles(fs vfs.FS, dir string, logs []uint64, from logPosition) (dropped []droppedTail, err error) {
 	next := from.next
 	exact := false // a log begins where the one before has ended; the first begins there or before
@@ -58,31 +58,29 @@ func checkLogFiles(fs vfs.FS, dir string, logs []uint64, from logPosition) (drop
 	return dropped, nil
 }
 
-// isDamaged reports whether the first chunk that is not whole was written and synced
-// once, so that a crash has not left it.
+// isDamaged reports whether the first chunk that is not whole was written and synced once, so that a
+// crash has not left it.
 //
-// A writer emits chunks one after another, each with the sync offset of the moment
-// when its emission began. Its flush loop goes round: it grabs all that was emitted,
-// writes it, syncs, and stores a sync offset, which never falls. So of three stores
-// of different offsets, the second is behind the first, and the third behind that.
+// A writer emits chunks one after another. Each chunk carries the sync offset of the moment when its
+// emission began. The writer's flush loop runs in rounds. A round grabs all emitted chunks, writes
+// them, syncs, and stores a sync offset. The stored offset never falls. So three stores of different
+// offsets were made in the order of their offsets.
 //
-// Say c is the first whole chunk behind the damage, and carries the offset of store m.
-// All before c was emitted by then. The round that ends with store m+1 may have
-// grabbed before; the one that ends with store m+2 grabbed after store m+1, so after
-// c began, and has synced all before c. A chunk that carries an offset of store m+2,
-// or later, says that this sync is done. Offsets of different size are of different
-// stores, so that three of them, the one in c among them, prove it. Rounds that sync
-// and write no partial block store the offset of before once more: they are not
-// counted, which proves less and never too much.
+// Let c be the first whole chunk behind the damage, with the offset of store m. All chunks before c
+// were emitted by then. The round that ends with store m+1 may have grabbed before that. The round
+// that ends with store m+2 grabbed after store m+1, so after c began. That round has synced all
+// chunks before c. A chunk with the offset of store m+2, or of a later store, shows that this sync
+// is done. Different offsets are of different stores. So three different offsets, including the
+// offset in c, prove that sync. A round that syncs and writes no partial block stores the previous
+// offset again. Such rounds are not counted, so the count proves less and never too much.
 //
-// With two offsets it is not proved: c may have been emitted while a sync was under
-// way that does not cover the damage, and be there, as the machine lost its power
-// before the next sync, and with it blocks before c.
+// Two offsets are no proof, because c may have been emitted during a sync that does not cover the
+// damage. If the machine then lost its power before the next sync, c can be on the disk while blocks
+// before c are lost.
 //
-// An offset beyond the damage says so by itself. This is the one proof that Pebble
-// looks for.
+// An offset beyond the damage is a proof by itself, and the only proof that Pebble looks for.
 //
-// A chunk that is right but for one bit was written, also when damage follows.
+// A chunk that is right except for one bit was written, also when damage follows.
 func (s *logScan) isDamaged() bool {
 	const proof = 3
 	flipped := s.flipped && (s.behind > 0 || !s.more)
@@ -105,15 +103,15 @@ func (s *logScan) tail() int64 {
 	return s.partial
 }
 
-// seals is how many records sealLog writes. Of a record's sync offset it is only
-// known that it is that of the sync before the last one, or of the last one; and one
-// of them may fill a block, which adds no new offset. Then three are left.
+// seals is the number of records that sealLogTail writes. A record's sync offset is the offset of
+// the last sync or of the sync before that. Which one is not known. One record may also fill a
+// block, which adds no new offset. Then three offsets are left, as many as isDamaged needs.
 const seals = 5
 
-// sealLogTail ends the log of a store that is being closed with records that say
-// nothing, each synced before the next one. Their offsets prove that all before
-// them was synced (see damaged), so that no damage in the log of a server that was
-// stopped is taken for a torn end. The caller holds the write lock, and all is synced.
+// sealLogTail ends the log of a store that is being closed with records without content, each
+// synced before the next one. Their offsets prove that every chunk before them was synced
+// (isDamaged). So no damage in the log of a stopped server is taken for a torn end. The caller
+// holds the write lock, and all writes are synced.
 func (e *Engine) sealLogTail() error {
 	for range seals {
 		c, err := e.writeBarrier()

@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// IdempotencyKeys implements storage.Ledgers. Keys lie by their digests, so it reads all of
+// IdempotencyKeys implements storage.Copier. Keys lie by their digests, so it reads all of
 // the tenant's.
 func (e *Engine) IdempotencyKeys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[storage.IndexedKey, error] {
 	return func(yield func(storage.IndexedKey, error) bool) {
@@ -36,7 +36,7 @@ func (e *Engine) IdempotencyKeys(ctx context.Context, t id.Tenant, begin, end id
 	}
 }
 
-// Partition implements storage.RecordStore. It waits like Scan.
+// Partition implements storage.Copier. It waits like Scan.
 func (e *Engine) Partition(ctx context.Context, t id.Tenant) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		lower := appendPrefix(nil, t, familyStored)

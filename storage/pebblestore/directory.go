@@ -75,9 +75,9 @@ func manifestNumber(name string) (number uint64, ok bool) {
 // failurePause is how long a table that is made after a background job failed waits.
 const failurePause = 100 * time.Millisecond
 
-// failures are those of background jobs. Pebble tries a flush that failed again at
-// once, which would keep a processor busy for as long as, for example, no file can be
-// opened. So the first table that is made after a failure waits.
+// failures are those of background jobs. Pebble tries a flush that failed again at once. That
+// would keep a processor busy while, for example, no file can be opened. So the first table that
+// is made after a failure waits.
 type failures struct{ pending atomic.Bool }
 
 func (f *failures) noteFailure() { f.pending.Store(true) }

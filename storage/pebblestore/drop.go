@@ -9,8 +9,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Drop implements storage.Engine. Look-ups of names read the tables alone beside what
-// is remembered of the log, so the tables must have the deletion before it returns.
+// Drop implements storage.Copier. A look-up of a name reads only the tables and the recent names. So
+// the tables MUST have the deletion before Drop returns.
 func (e *Engine) Drop(ctx context.Context, t id.Tenant, mark storage.Record) error {
 	if err := e.enterWrite(ctx); err != nil {
 		return fmt.Errorf("drop: %w", err)

@@ -3,24 +3,22 @@
 //
 // Invariants:
 //
-//   - One Append is at most one write to the log and one sync, for any
-//     number of tenants in it.
-//   - Writes are ordered by one mutex: checks see everything that was applied
-//     before, and a later write is never durable without the earlier ones.
-//   - The store is in Pebble's newest format. Older ones take a damaged block
-//     in the middle of the write-ahead log for its torn end and drop
-//     acknowledged events without a word; this one refuses to open.
-//   - A failed sync or manifest write breaks the engine: all that waits gets
-//     storage.ErrBroken, and so does every later call. Nothing is retried.
+//   - One Append is at most one write to the log and one sync, for any number of tenants in it.
+//   - Writes are ordered by one mutex: checks see everything that was applied before, and a later
+//     write is never durable without the earlier ones.
+//   - The store is in Pebble's newest format, which refuses to open a write-ahead log with a
+//     damaged block in its middle. Older formats take such a block for the torn end of the log and
+//     drop acknowledged events silently.
+//   - A failed sync or manifest write breaks the engine: every waiting call and every later call
+//     gets storage.ErrBroken. Nothing is retried.
 //   - One process at a time has a directory open.
-//   - A store from which something is missing, or in which something is damaged
-//     that acknowledged writes rest on, is refused before a file is changed, as far
-//     as that can be told from what a crash leaves (inspect). So is a store of
-//     another format.
-//   - A store that is open read-only stays as it is, byte for byte, and answers
-//     every write with storage.ErrReadOnly.
-//   - Every value read is checked against its form before it is used; what does
-//     not fit is storage.ErrCorrupt.
+//   - A store is refused before a file is changed if a part is missing, or if data that
+//     acknowledged writes rest on is damaged. This holds as far as loss and damage differ from the
+//     traces of a crash (inspectDirectory). A store of another format is refused too.
+//   - A store that is open read-only stays as it is, byte for byte, and answers every write with
+//     storage.ErrReadOnly.
+//   - Every value read is checked against its form before it is used. A value that does not fit is
+//     storage.ErrCorrupt.
 package pebblestore
 
 import (
@@ -93,7 +91,7 @@ func Open(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// lockError says why a store could not be locked: somebody has it, or its lock
+// lockError says why a store could not be locked: another process has the store open, or the lock
 // file could not be opened.
 func lockError(dir string, err error) error {
 	var path *fs.PathError
@@ -103,8 +101,8 @@ func lockError(dir string, err error) error {
 	return fmt.Errorf("%s is in use: %w", dir, err)
 }
 
-// openStore looks at the files before Pebble does: what Pebble takes for unused it
-// deletes.
+// openStore inspects the files before Pebble opens them, because Pebble deletes files that it takes
+// for unused.
 func (e *Engine) openStore(o Options) error {
 	state, found, err := readStoreFile(o.FS, o.Dir)
 	if err != nil {
@@ -134,9 +132,9 @@ func (e *Engine) openStore(o Options) error {
 	return e.keepFormat()
 }
 
-// openPebble opens a store that is new or of an older format of Pebble's twice:
-// Pebble raises that format only after it has begun a log, so that the first log of
-// such a store would still be in the old form, whose damage goes unseen.
+// openPebble opens a store twice if it is new or of an older format of Pebble's. Pebble raises
+// that format only after it has begun a log. With one open, the first log of such a store would
+// still be in the old form, whose damage goes unseen.
 func (e *Engine) openPebble(o Options, exists bool) error {
 	found, err := pebble.Peek(o.Dir, o.FS)
 	if err != nil {

@@ -128,9 +128,9 @@ func (e *Engine) readEventAt(t id.Tenant, i id.Index, parts storage.Fields) (eve
 	return event, nil
 }
 
-// eventReader goes through up to three families in step. Iterators that nobody
-// needs are nil: that of records for who wants entries alone, and that of envelopes
-// up to the first event that has none with its record.
+// eventReader reads up to three families in step. The iterator of records is nil when the caller
+// wants entries alone. The iterator of envelopes is nil up to the first event that has no envelope
+// with its record.
 type eventReader struct {
 	parts                       storage.Fields
 	entries, records, envelopes *column
@@ -217,8 +217,8 @@ func (e *Engine) newColumn(t id.Tenant, f family, begin, end id.Index) (*column,
 	return &column{it: it, at: it.First()}, nil
 }
 
-// nextValue returns the value at i, valid until the call after, or false when there
-// is none. Indices go up from call to call, and leave out only what has no key.
+// nextValue returns the value at i, valid until the next call, or false when there is none. Indices
+// MUST go up from call to call. A caller may leave out an index only if the index has no key.
 func (c *column) nextValue(i id.Index) (value []byte, found bool, err error) {
 	if c.used {
 		c.at, c.used = c.it.Next(), false

@@ -10,14 +10,14 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// formatNumber is the form of everything in the store: keys, values and the store
-// file. It is raised when a program of before would read what is written from then
-// on in a wrong way. A program refuses every number that it does not know.
+// formatNumber is the form of everything in the store: keys, values and the store file. It MUST be
+// raised when an older program would misread the data that is written from then on. A program
+// refuses every number that it does not know.
 //
-// The number stands in the store file, which is read before anything else, and under
-// a key, in case that file is lost. A store with neither was made by a program of
-// before there were numbers, in the forms of format 1. A program that raises it writes the
-// new number to the file first, then to the key, then the values of the new form.
+// The number is in the store file, which is read before anything else. It is also under a key, in
+// case that file is lost. A store with neither was made by a program from before the numbers, in the
+// forms of format 1. A program that raises the number writes it to the file first, then to the key,
+// then writes the values of the new form.
 const formatNumber = 1
 
 // wantFormat refuses a store of another format than this program's.

@@ -12,7 +12,7 @@ import (
 // bringBack tells the operator how to repair a missing or damaged file.
 const bringBack = "nothing was changed; bring the file back from a copy of this store, or bring back the whole store"
 
-// listing is the files of a store's directory, by what they are to Pebble.
+// listing holds the files of a store's directory, grouped by their role for Pebble.
 type listing struct {
 	manifests    []uint64 // in ascending order
 	logs         []uint64 // in ascending order
@@ -57,9 +57,9 @@ func listDirectory(fs vfs.FS, dir string) (l listing, err error) {
 	return l, nil
 }
 
-// inspectDirectory refuses a store from which something is missing, or in which something is
-// damaged that Pebble would pass over and then delete the rest of. It changes
-// nothing. A state that a crash of the process or of the machine can leave is never refused.
+// inspectDirectory refuses a store with a missing part. It also refuses a store with a damaged
+// part that Pebble would pass over, and whose rest Pebble would then delete. It changes nothing.
+// A state that a crash of the process or of the machine can leave is never refused.
 func inspectDirectory(fs vfs.FS, dir string, state storeState) (exists bool, dropped []droppedTail, err error) {
 	l, err := listDirectory(fs, dir)
 	if err != nil {

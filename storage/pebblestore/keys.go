@@ -8,8 +8,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Keys are tenant (8 bytes, big-endian), family (1 byte), and what the family
-// adds; numbers are big-endian, so that keys lie in their order.
+// Keys are tenant (8 bytes, big-endian), family (1 byte), and the suffix of the family. Numbers are
+// big-endian, so that keys are in the order of their numbers.
 //
 //	head                                           see appendHead
 //	entry        index (8)                         prev, record hash (64 bytes)
@@ -23,9 +23,9 @@ import (
 //	stored       kind 0x00 key                     see appendStored
 //	format       –, of the service's partition     see formatNumber (8)
 //
-// Entries lie apart from records and envelopes so that chain checks and entry
-// bundles read no payloads. Each key of an append is searched for in the memtable,
-// so what can be under one key is. The numbers are written to disk and never change.
+// Entries are stored apart from records and envelopes, so that chain checks and entry bundles read
+// no payloads. Each key of an append is searched for in the memtable, so values that can share a key
+// do share one. The family numbers are written to disk and MUST never change.
 type family byte
 
 const (
@@ -63,8 +63,8 @@ func appendTileKey(dst []byte, t id.Tenant, f family, level uint8, index uint64)
 	return binary.BigEndian.AppendUint64(append(appendPrefix(dst, t, f), level), index)
 }
 
-// appendNameKey hashes the name: keys are short and of one length whatever
-// clients send, and equal names only come from equal texts.
+// appendNameKey hashes the name, so that keys are short and of one length for every text that a
+// client sends. Equal keys come only from equal texts.
 func appendNameKey(dst []byte, t id.Tenant, n storage.DedupKey) []byte {
 	if n.Idempotency {
 		digest := n.IdempotencyDigest()

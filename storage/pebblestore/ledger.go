@@ -149,10 +149,10 @@ func (e *Engine) listTenants(ctx context.Context, yield func(id.Tenant, error) b
 	return readError(it.Error())
 }
 
-// Barrier implements storage.Ledgers. What a read can have shown lies before the
-// barrier's record in the log; records of an older log were synced by Open.
-// A store that is open read-only shows only records of before: Open has synced
-// the logs, tables are synced before a manifest names them, and nothing is added.
+// Barrier implements storage.Ledgers. Every write that a read can have shown is before the barrier's
+// record in the log. Records of an older log were synced by Open. A store that is open read-only
+// shows only records from before Open. Those are durable, because Open has synced the logs and
+// tables are synced before a manifest names them. Nothing is added to such a store.
 func (e *Engine) Barrier(ctx context.Context) error {
 	if err := e.beginCall(ctx); err != nil {
 		return fmt.Errorf("barrier: %w", err)

@@ -6,13 +6,13 @@ import (
 	"math/bits"
 )
 
-// flippedBit reports whether b begins with a chunk of a log that is whole but for
-// one bit. That is damage: of a chunk that a crash left, parts of the disk's sectors
-// were never written, and hold zeros or an older log's bytes. With zeros it is told
-// from this by them (hasLostSector). With an older log's bytes it has the sum of a
-// chunk with one bit wrong by chance, in one case out of 10,000, where its header was
-// written; and never where that was not, because the header names the log. So the last
-// chunk of a file that may have been an older log is not judged by this (damaged).
+// flippedBit reports whether b begins with a chunk of a log that is whole except for one bit.
+// Such a chunk is damage. In a chunk that a crash left, some of the disk's sectors were never
+// written, and hold zeros or an older log's bytes. Zeros show that a crash left the chunk
+// (hasLostSector). With an older log's bytes and a written header, the chunk looks by chance
+// like one with a wrong bit, in one case out of 10,000. Without a written header it never does,
+// because the header names the log. So the last chunk of a file that may have been an older log
+// is not judged by flippedBit (isDamaged).
 func flippedBit(b []byte, number uint32) bool {
 	if len(b) < logHeader {
 		return false
@@ -63,10 +63,9 @@ func sumsUp(b []byte, stored uint32) bool {
 	}
 }
 
-// oneBit returns which bit of a content of n bytes is flipped, if one is: difference
-// is that of the checksums. A checksum is linear: the difference is that of the
-// flipped bit alone, followed by as many zeros as there are bytes behind it, and is
-// rolled back over these.
+// oneBit returns which bit of a content of n bytes is flipped, if one is: difference is that of
+// the checksums. A checksum is linear. So the difference is that of the flipped bit alone,
+// followed by as many zeros as there are bytes behind it. It is rolled back over these zeros.
 func oneBit(n int, difference uint32) (at int, bit byte, ok bool) {
 	table, places := tables()
 	for at := n - 1; at >= 0 && difference != 0; at-- {

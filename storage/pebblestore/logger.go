@@ -41,7 +41,7 @@ func (e *Engine) brokenCause() error {
 // errClosed answers every call after Close.
 var errClosed = fmt.Errorf("store is closed: %w", storage.ErrUnavailable)
 
-// beginCall begins a call; leave ends it.
+// beginCall begins a call; endCall ends it.
 func (e *Engine) beginCall(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -59,11 +59,11 @@ func (e *Engine) endCall() { e.door.End() }
 
 // logger passes Pebble's messages to slog and its fatal errors to the engine.
 //
-// Pebble v2.1.7 has three ways to fail. A log write or sync that fails is given
-// to all calls that wait for it, now and later (commit.wait). Trouble while it
-// commits or changes to a new log file is a panic or Fatalf inside the call
-// (Engine.apply), or, with Pebble's own mutex released, an abort of the process.
-// A failed manifest write in the background is Fatalf, which must not return.
+// Pebble v2.1.7 has three ways to fail. A log write or sync that fails is given to all calls
+// that wait for it, now and later (commit.waitDurable). Trouble while it commits or changes to a
+// new log file is a panic or Fatalf inside the call (Engine.applyBatch). With Pebble's own mutex
+// released it is an abort of the process. A failed manifest write in the background is Fatalf,
+// which must not return.
 type logger struct {
 	engine *Engine
 	slog   *slog.Logger
@@ -75,7 +75,7 @@ func (l *logger) Errorf(format string, args ...any) {
 	l.slog.Error("store: error", "error", fmt.Sprintf(format, args...))
 }
 
-// Fatalf breaks the engine and panics. Engine.apply recovers.
+// Fatalf breaks the engine and panics. Engine.applyBatch recovers.
 func (l *logger) Fatalf(format string, args ...any) {
 	err := l.engine.breakEngine(fmt.Errorf(format, args...))
 	l.slog.Error("store is broken", "error", err)

@@ -9,12 +9,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A log is blocks of chunks like a manifest (see there), with a longer header:
-// checksum (4), length (2), type (1), number of the log (4), sync offset (8). A
-// chunk of the older form has no sync offset. A log file may have been another log
-// before, of which there are still chunks, of another number. The sync offset of a
-// chunk is a promise that the writer had synced that much, or more, of this log when
-// it wrote the chunk.
+// A log is blocks of chunks like a manifest (see manifestBlock), with a longer header: checksum
+// (4), length (2), type (1), number of the log (4), sync offset (8). A chunk of the older form
+// has no sync offset. A log file may have been another log before, and may still have chunks
+// with that log's number. The sync offset of a chunk is a promise: when the writer wrote the
+// chunk, it had synced at least that much of this log.
 const (
 	logBlock       = manifestBlock
 	logHeader      = 19
@@ -74,8 +73,8 @@ type logScan struct {
 	partial int64 // its bytes that may be there, by its header; else 0
 
 	behind   int    // whole chunks behind end
-	last     int64  // where the last of them ends
-	promised uint64 // the largest sync offset of them
+	last     int64  // end of the last of these chunks
+	promised uint64 // the largest sync offset in these chunks
 	promises int    // how many sync offsets they have, each larger than the one before
 }
 

@@ -13,16 +13,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// checkManifest refuses a store whose manifest is damaged, and returns what the
-// manifest says of the logs. Pebble takes the first record that it can't read for
-// the manifest's end: what the records behind it say is gone, and the tables that
-// they name are deleted as unused. So this has to be found before Pebble opens the
-// store.
+// checkManifest refuses a store whose manifest is damaged, and returns the log position in the
+// manifest. Pebble takes the first record that it can't read for the manifest's end. The content of
+// the records behind it is then lost, and the tables that they name are deleted as unused. So damage
+// has to be found before Pebble opens the store.
 //
-// Each change of the manifest is synced before the next one is written. So a
-// crash can only leave the last record unfinished: cut off, or with sectors that
-// were never written. Everything else is damage, and so is all that is not whole
-// before the end that the store file knows.
+// Each change of the manifest is synced before the next one is written. So a crash can only leave
+// the last record unfinished: cut off, or with sectors that were never written. Everything else is
+// damage. A chunk that is not whole is damage too if it lies before the end that the store file
+// knows.
 func checkManifest(fs vfs.FS, dir string, number uint64, state storeState) (logPosition, error) {
 	name := fmt.Sprintf("%s%06d", manifestPrefix, number)
 	b, err := readWholeFile(fs, fs.PathJoin(dir, name))

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
-// Options say where a store lies and what it may use. Dir is required.
+// Options are the settings of a store. Dir is required.
 type Options struct {
 	// Dir is the directory of the store; it is made with mode 0700.
 	Dir string
@@ -29,10 +29,9 @@ type Options struct {
 	// FS is the file system that holds Dir. nil means the operating system's.
 	FS vfs.FS
 
-	// ReadOnly opens a store that is there and changes nothing in Dir: what a crash
-	// left is read and not mended, no format is raised, no file is made. It works
-	// where the file system takes no writes; there, and where Dir has no lock file,
-	// it goes without the lock.
+	// ReadOnly opens an existing store and changes nothing in Dir: the traces of a crash are read
+	// and not repaired, no format is raised, no file is made. It works where the file system takes
+	// no writes. There, and where Dir has no lock file, the store is opened without the lock.
 	ReadOnly bool
 
 	// OnBroken is called once, when the engine breaks, from the goroutine that
@@ -46,10 +45,10 @@ type Options struct {
 const (
 	defaultCacheBytes = 256 << 20
 	defaultTables     = 1000
-	otherFiles        = 10 // that Pebble takes off MaxOpenFiles for what is no table
+	otherFiles        = 10 // that Pebble subtracts from MaxOpenFiles for files that are not tables
 
-	// Large memtables mean few and large flushes. A queue of four lets bursts run
-	// on while one of them is written out.
+	// Large memtables mean few and large flushes. A queue of four lets bursts run on while one
+	// memtable is written out.
 	memTableBytes   = 64 << 20
 	memTablesQueued = 4
 

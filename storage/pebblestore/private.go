@@ -12,9 +12,8 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// privateFS is the file system of the machine, on which every file that is made is
-// its owner's alone. Pebble makes files that anybody may read, as far as the umask
-// lets it.
+// privateFS is the file system of the machine, except that only its owner has rights to a file
+// that is made. Pebble makes files that every user may read, as far as the umask allows.
 type privateFS struct{ vfs.FS }
 
 // Create implements vfs.FS.
@@ -44,8 +43,8 @@ func (p privateFS) Lock(name string) (io.Closer, error) {
 // Unwrap implements vfs.FS.
 func (p privateFS) Unwrap() vfs.FS { return p.FS }
 
-// owned takes a file that was opened away from everybody but its owner. One of another
-// owner stays as it is: tightenDir has told of it.
+// owned restricts a file that was opened to its owner. A file of another owner stays as it is,
+// because tightenDir has logged a warning.
 func owned[F io.Closer](f F, name string, err error) (F, error) {
 	if err != nil {
 		return f, err
@@ -57,7 +56,7 @@ func owned[F io.Closer](f F, name string, err error) (F, error) {
 	return f, nil
 }
 
-// tightenDir takes a store that is there away from everybody but its owner.
+// tightenDir restricts the directory and files of an existing store to their owner.
 func tightenDir(o Options) error {
 	if _, real := o.FS.(privateFS); !real {
 		return nil

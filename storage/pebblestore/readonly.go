@@ -19,7 +19,7 @@ import (
 // errReadOnly answers every write to a store that is open read-only.
 var errReadOnly = fmt.Errorf("the store is open read-only: %w", storage.ErrReadOnly)
 
-// enterWrite is enter for a call that writes.
+// enterWrite is beginCall for a call that writes.
 func (e *Engine) enterWrite(ctx context.Context) error {
 	if err := e.beginCall(ctx); err != nil {
 		return err
@@ -78,8 +78,8 @@ func syncFile(fsys vfs.FS, name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// readOnlyFS is a file system that changes nothing. Pebble's read-only mode asks
-// for no change; this makes sure of it.
+// readOnlyFS is a file system that changes nothing. Pebble's read-only mode asks for no change, and
+// readOnlyFS refuses any.
 type readOnlyFS struct{ vfs.FS }
 
 // Lock implements vfs.FS. It makes no lock file: where there is none, no process

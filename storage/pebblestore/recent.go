@@ -9,25 +9,25 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// recentNames are the names of events that Pebble may have in its memtables alone, each
-// with its index, so that a search for a name looks into the tables only, where
-// filters tell at once that a name is absent. A memtable has none, and to search it
-// costs more than all else that an ingest asks the store.
+// recentNames holds the names of events that Pebble may have in its memtables alone, each with its
+// index. So a search for a name looks into the tables only, where filters tell at once that a name
+// is absent. A memtable has no filter. A search in one costs more than all other requests of an
+// ingest to the store.
 //
-// What always holds: a name that was applied is here, or in a table that every
-// iterator made from now on sees. Names lie in generations by the log that was the
-// newest one once they were applied, so in that log or an older one; Pebble is
-// done with a log only when all of it, and of those before, is in tables.
-// Memtables that Open replays are in tables when it returns, unless it opens the
-// store read-only: then they stay in memory, and a search looks there too.
+// Invariant: a name that was applied is here, or in a table that every iterator made from now on
+// sees. A generation has the names of one log, which was the newest log after the names were
+// applied. So the names are in that log or in an older one. Pebble is done with a log only when the
+// whole log, and all logs before it, are in tables. Memtables that Open replays are in tables when
+// it returns. Only a store that is open read-only keeps them in memory, and a search looks there
+// too.
 type recentNames struct {
 	log     atomic.Uint64 // number of the newest log
-	applies atomic.Uint64 // appends told of by add
+	applies atomic.Uint64 // calls of addName
 
 	mu          sync.RWMutex
 	generations []generation  // oldest first
 	from        uint64        // of the oldest generation, or applies when there is none
-	drops       atomic.Uint64 // calls of drop; written under mu
+	drops       atomic.Uint64 // calls of drop and forgetTenant; written under mu
 }
 
 // generation is the names of one log.
@@ -90,7 +90,7 @@ func (r *recentNames) drop(log uint64) {
 	}
 }
 
-// created is told of each new log: the one whose file it takes is done with.
+// created notes each new log. Pebble is done with the log whose file the new one takes.
 func (r *recentNames) created(info pebble.WALCreateInfo) {
 	if info.Err != nil {
 		return
@@ -101,7 +101,7 @@ func (r *recentNames) created(info pebble.WALCreateInfo) {
 	}
 }
 
-// deleted is told of each log that Pebble is done with and has no use for.
+// deleted notes each log that Pebble is done with and does not use again.
 func (r *recentNames) deleted(info pebble.WALDeleteInfo) { r.drop(uint64(info.FileNum)) }
 
 // nameSearch finds names, for one goroutine.
@@ -124,8 +124,8 @@ func (s *nameSearch) index(key *nameKey) (id.Index, error) {
 	}
 	if s.tables == nil {
 		s.drops = recent.drops.Load()
-		// DB.Get never reads the filters of the lowest level, where nearly all names
-		// are: this does. Guaranteed to be durable is what Pebble calls tables.
+		// DB.Get never reads the filters of the lowest level, where nearly all names are, but this
+		// iterator does. OnlyReadGuaranteedDurable limits an iterator to the tables.
 		it, err := s.engine.db.NewIter(&pebble.IterOptions{UseL6Filters: true, OnlyReadGuaranteedDurable: !s.engine.readOnly})
 		if err != nil {
 			return 0, readError(err)

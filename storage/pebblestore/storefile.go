@@ -18,10 +18,9 @@ const storeFileName = "agentledger.store"
 
 // storeState is the content of the store file.
 //
-// What always holds: the manifest of that number was the current one, and that many
-// of its bytes were synced, before the state was written. So a crash may leave a
-// state that is older than the manifest, never one that is newer. What is less than
-// the state says was taken away or cut off.
+// Invariant: before the state was written, the manifest of that number was the current one, and that
+// many of its bytes were synced. So a crash may leave a state that is older than the manifest, never
+// one that is newer. If the store has less than the state says, a file was taken away or cut off.
 type storeState struct {
 	format   uint64
 	turn     uint64 // how often the state was written; tells the newer one of two slots
@@ -29,10 +28,9 @@ type storeState struct {
 	length   int64  // its synced bytes
 }
 
-// The store file is two slots of a sector each, written in turns, so that a crash
-// spoils the one that is being written and not the other. A slot is a line of text,
-// filled up with spaces. Its last word is a checksum of the words before it, in all
-// formats.
+// The store file is two slots of a sector each, written in turns. So a crash spoils only the
+// slot that is being written. A slot is a line of text, filled up with spaces. Its last word is
+// a checksum of the words before it, in all formats.
 const slotLen = diskSector
 
 const storeFileWord = "agentledger-store/"

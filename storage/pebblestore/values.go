@@ -9,10 +9,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Heads, events and stored records begin with the version of their form. The
-// other values have one form for ever, told by their length. All forms are read;
-// which one is written depends on what there is to write, and has changed: stores
-// of older programs have heads and events in form1 alone.
+// Heads, events and stored records begin with the version of their form. Every other value has one
+// form forever, which is recognized by its length. All forms are read. The form that is written
+// depends on the value: for example, a head with a counter is written in form2. The choice has
+// changed: stores of older programs have heads and events in form1 alone.
 const (
 	form1 = 1
 	form2 = 2 // of heads with a counter, and of events with their envelopes
@@ -108,9 +108,9 @@ func eventLen(e *storage.Event) int {
 	return n
 }
 
-// togetherBytes is how long an envelope may be that lies with its record. They
-// have much in common, which compression finds, and are mostly read together; of
-// a long one those would have to read all who want nothing but the record.
+// togetherBytes is the greatest length of an envelope that is stored with its record. The two
+// have much in common, which compression finds, and are mostly read together. A longer envelope
+// is stored apart, because a reader of the record alone would have to read both.
 const togetherBytes = 4 << 10
 
 // together reports whether the event's envelope lies with its record, or apart,
@@ -166,7 +166,7 @@ func parseEvent(v []byte, parts storage.Fields, e *storage.Event) (enveloped boo
 	return enveloped, nil
 }
 
-// splitEvent reads what is behind the form. The results are parts of v.
+// splitEvent reads the bytes behind the form. The results are parts of v.
 func splitEvent(v []byte, enveloped bool, e *storage.Event) (record, envelope []byte, err error) {
 	received, n := binary.Varint(v)
 	if n <= 0 || len(v) < n+2 {
@@ -192,8 +192,7 @@ func splitEvent(v []byte, enveloped bool, e *storage.Event) (record, envelope []
 	return rest[:n], rest[n:], nil
 }
 
-// splitLengths reads lengths and returns what lies behind, which is as long as
-// they say or longer.
+// splitLengths reads lengths and returns the rest of v, which is at least as long as their sum.
 func splitLengths(v []byte, lengths []int) (rest []byte, err error) {
 	total := 0
 	for i := range lengths {
@@ -211,8 +210,7 @@ func splitLengths(v []byte, lengths []int) (rest []byte, err error) {
 	return v, nil
 }
 
-// takeStrings sets the strings of e, which share one copy, and returns what lies
-// behind them.
+// takeStrings sets the strings of e, which share one copy, and returns the rest of v.
 func takeStrings(e *storage.Event, v []byte, lengths []int) (rest []byte) {
 	total := 0
 	for _, n := range lengths {
