@@ -47,7 +47,7 @@ func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 		if shares[l] == nil {
 			shares[l] = &share{landed: p.endShare}
 		}
-		shares[l].add(part{Batch: b, result: &p.results[i]})
+		shares[l].appendPart(part{Batch: b, result: &p.results[i]})
 	}
 	for l, s := range shares {
 		p.landed.Add(1)

@@ -67,7 +67,7 @@ func (r *eventRow) appendEvents(page []storage.Event, begin, end id.Index) ([]st
 		if err != nil {
 			return nil, fmt.Errorf("event %d: %w", first, err)
 		}
-		return r.add(page, first, r.entries, &m)
+		return r.appendEvent(page, first, r.entries, &m)
 	}
 	from, to := begin-min(begin, first), min(end-first, id.Index(r.count))
 	if len(r.entries) != int(r.count)*entryLen || from >= to {
@@ -83,7 +83,7 @@ func (r *eventRow) appendEvents(page []storage.Event, begin, end id.Index) ([]st
 	for i := range members {
 		at := int(from) + i
 		var err error
-		if page, err = r.add(page, first+id.Index(at), r.entries[at*entryLen:(at+1)*entryLen], &members[i]); err != nil {
+		if page, err = r.appendEvent(page, first+id.Index(at), r.entries[at*entryLen:(at+1)*entryLen], &members[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -106,8 +106,8 @@ func (r *eventRow) alone() (m document.Member, err error) {
 	return m, nil
 }
 
-// add appends an event with the parts that are asked for.
-func (r *eventRow) add(page []storage.Event, index id.Index, entry []byte, m *document.Member) ([]storage.Event, error) {
+// appendEvent appends an event with the parts that are asked for.
+func (r *eventRow) appendEvent(page []storage.Event, index id.Index, entry []byte, m *document.Member) ([]storage.Event, error) {
 	e := storage.Event{Index: index}
 	if !parseEntry(&e.Entry, entry) {
 		return nil, fmt.Errorf("event %d: %w", index, corruptValue("entry"))

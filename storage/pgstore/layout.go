@@ -19,7 +19,7 @@ type columns struct {
 func newColumns(codec *document.Codec, parts []part) *columns {
 	var n layout
 	for _, p := range parts {
-		n.add(p.Batch)
+		n.appendBatch(p.Batch)
 	}
 	return &columns{
 		heads: newHeads(len(parts)), events: newEvents(codec, n.alone, n.documents),
@@ -28,7 +28,7 @@ func newColumns(codec *document.Codec, parts []part) *columns {
 	}
 }
 
-func (c *columns) add(b *storage.Batch) {
+func (c *columns) appendBatch(b *storage.Batch) {
 	c.heads.addHead(b)
 	split(b.Events,
 		func(together []storage.Event) {
@@ -50,7 +50,7 @@ type layout struct {
 	tiles, counters           int
 }
 
-func (n *layout) add(b *storage.Batch) {
+func (n *layout) appendBatch(b *storage.Batch) {
 	split(b.Events,
 		func(together []storage.Event) {
 			n.segments, n.together = n.segments+1, n.together+len(together)

@@ -90,7 +90,7 @@ func (l *pendingQueue) leaveLocked(s *share) {
 	}
 	s.together, s.alone = nil, nil
 	for _, p := range free {
-		s.add(p)
+		s.appendPart(p)
 	}
 	if len(s.together) > 0 {
 		s.arguments = argumentsOf(l.engine.codec, s.together)

@@ -130,7 +130,7 @@ type asked struct {
 	places []place
 }
 
-func (a *asked) add(l *lookup, name int, digest storage.KeyDigest) {
+func (a *asked) appendQuestion(l *lookup, name int, digest storage.KeyDigest) {
 	a.orgs = append(a.orgs, int64(l.tenant))
 	a.stored = append(a.stored, digest[:])
 	a.places = append(a.places, place{l, name})
@@ -144,9 +144,9 @@ func findNames(ctx context.Context, q querier, all []*lookup) error {
 		for i, n := range l.names {
 			l.found[i] = storage.NoIndex
 			if n.Idempotency {
-				keys.add(l, i, n.IdempotencyDigest())
+				keys.appendQuestion(l, i, n.IdempotencyDigest())
 			} else {
-				ids.add(l, i, storage.DigestIdempotencyKey(n.Text))
+				ids.appendQuestion(l, i, storage.DigestIdempotencyKey(n.Text))
 			}
 		}
 	}

@@ -10,7 +10,7 @@ type share struct {
 	landed    func()
 }
 
-func (s *share) add(p part) {
+func (s *share) appendPart(p part) {
 	if p.creates() || len(p.Changes) > 0 {
 		s.alone = append(s.alone, p)
 	} else {

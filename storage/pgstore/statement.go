@@ -94,7 +94,7 @@ func move(ctx context.Context, conn *pgx.Conn, args arguments) (moved, error) {
 func argumentsOf(codec *document.Codec, parts []part) arguments {
 	c := newColumns(codec, parts)
 	for _, p := range parts {
-		c.add(p.Batch)
+		c.appendBatch(p.Batch)
 	}
 	return slices.Concat(c.heads.values(), c.events.values(), c.names.values(), c.segments.values(), c.tiles.values(), c.counters.values())
 }

@@ -53,8 +53,8 @@ func probeOf(batches ...storage.Batch) (p probe) {
 	return p
 }
 
-// add asks for what next asks for, too.
-func (p *probe) add(next probe) {
+// mergeProbe asks for what next asks for, too.
+func (p *probe) mergeProbe(next probe) {
 	p.names, p.tiles = append(p.names, next.names...), append(p.tiles, next.tiles...)
 	p.counters, p.kinds = next.counters, next.kinds
 }

@@ -88,12 +88,12 @@ func copyPartition(s *store) {
 	for r := range slices.Chunk(want, 50) {
 		var changes []storage.Change
 		for i := range r {
-			changes = append(changes, put(r[i].Kind, r[i].Key, string(r[i].Value), 0))
+			changes = append(changes, putChange(r[i].Kind, r[i].Key, string(r[i].Value), 0))
 		}
 		s.mustWrite(alpha, changes...)
 	}
-	s.mustWrite(beta, put("a", "other", "x", 0))
-	s.mustWrite(id.Service, put("a", "other", "x", 0))
+	s.mustWrite(beta, putChange("a", "other", "x", 0))
+	s.mustWrite(id.Service, putChange("a", "other", "x", 0))
 	slices.SortFunc(want, func(x, y storage.Record) int {
 		if x.Kind == y.Kind {
 			return strings.Compare(x.Key, y.Key)
@@ -119,9 +119,9 @@ func copyVersions(s *store) {
 		c.Version = version
 		return c
 	}
-	s.mustWrite(alpha, at(put("agent", "a", "x", 0), 7), put("agent", "a", "y", 7), at(put("agent", "b", "x", 0), 3))
+	s.mustWrite(alpha, at(putChange("agent", "a", "x", 0), 7), putChange("agent", "a", "y", 7), at(putChange("agent", "b", "x", 0), 3))
 	s.wantRecord("agent", "a", "y", 8)
-	s.mustWrite(alpha, at(put("agent", "b", "z", 3), 1))
+	s.mustWrite(alpha, at(putChange("agent", "b", "z", 3), 1))
 	s.reopenStore()
 	s.wantRecord("agent", "b", "z", 1)
 	s.mustWrite(alpha, at(remove("agent", "b", 1), 5))

@@ -13,7 +13,7 @@ func durableSteps(s *store) {
 		a.head = b.Head
 		s.mustAppend(b)
 		model.Append([]storage.Batch{b}).Wait()
-		p.add(probeOf(b))
+		p.mergeProbe(probeOf(b))
 		s.reopenStore()
 		p.sameContents(s.T, s, model, alpha, beta)
 	}
@@ -52,7 +52,7 @@ func durableClosed(s *store) {
 		headErr, getErr, scanErr, lookupErr, tileErr, rootsErr, countersErr,
 		s.appendBatch(a.draft(1))[0], s.Barrier(s.Context()), s.Close(),
 		s.Entries(s.Context(), []storage.Position{{Tenant: alpha}})[0].Err,
-		s.Write(s.Context(), alpha, []storage.Change{put("agent", "a", "x", 0)}),
+		s.Write(s.Context(), alpha, []storage.Change{putChange("agent", "a", "x", 0)}),
 		firstError(s.Events(s.Context(), alpha, 0, 1, 0)), firstError(s.Tenants(s.Context())),
 		firstError(s.IdempotencyKeys(s.Context(), alpha, 0, 1)), firstError(s.Partition(s.Context(), alpha)),
 	}

@@ -54,7 +54,7 @@ func TestModelHold(t *testing.T) {
 	m, a := NewModel(), newAuthor(alpha)
 	release := m.Hold()
 	b := a.nextBatch(1)
-	b.Changes = []storage.Change{put("kind", "key", "value", 0)}
+	b.Changes = []storage.Change{putChange("kind", "key", "value", 0)}
 	pending := m.Append([]storage.Batch{b})
 	if got := sizeOf(t, m); got != 1 {
 		t.Errorf("held: got size %d, want 1", got)

@@ -123,7 +123,7 @@ func (a *author) makeTile(level uint8, index uint64) storage.Tile {
 	return tile
 }
 
-// put is a change that has to meet version if.
-func put(kind storage.Kind, key, value string, version uint64) storage.Change {
+// putChange is a change that has to meet version if.
+func putChange(kind storage.Kind, key, value string, version uint64) storage.Change {
 	return storage.Change{Kind: kind, Key: key, Value: []byte(value), If: version}
 }

@@ -77,7 +77,7 @@ func full(a *author, n int) storage.Batch {
 	}
 	b.Tiles = []storage.Tile{a.makeTile(0, uint64(a.head.Size)), a.makeTile(1, uint64(a.head.Size))}
 	b.Counters = []storage.Counter{{Name: "events", Value: uint64(b.Head.Size)}}
-	b.Changes = []storage.Change{put("agent", "agent-"+string(b.Events[0].ID), "value", 0)}
+	b.Changes = []storage.Change{putChange("agent", "agent-"+string(b.Events[0].ID), "value", 0)}
 	return b
 }
 
@@ -87,7 +87,7 @@ func guardFirst(s *store) {
 	wrong := a.draft(1)
 	wrong.Expect.Epoch++
 	wrong.Events[0].ID = "event-0"
-	wrong.Changes = []storage.Change{put("agent", "a", "value", 7)}
+	wrong.Changes = []storage.Change{putChange("agent", "a", "value", 7)}
 	wantError(s.T, s.appendBatch(wrong)[0], storage.ErrConflict)
 }
 
@@ -139,7 +139,7 @@ func guardLosers(s *store) {
 					b.Events[i].ID = id.Event(b.Head.Root.String()[:8+i])
 				}
 				batches[w] = append(batches[w], b)
-				p.add(probeOf(b))
+				p.mergeProbe(probeOf(b))
 			}
 		}
 		for w := range writers {

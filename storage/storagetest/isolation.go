@@ -43,8 +43,8 @@ func isolationExtremes(s *store) {
 func isolationKinds(s *store) {
 	kinds := []storage.Kind{"a", "aa", "a/", "a\x01", "b"}
 	for _, kind := range kinds {
-		s.mustWrite(alpha, put(kind, "a", string(kind), 0), put(kind, "\x00a", string(kind), 0))
-		s.mustWrite(beta, put(kind, "a", "other", 0))
+		s.mustWrite(alpha, putChange(kind, "a", string(kind), 0), putChange(kind, "\x00a", string(kind), 0))
+		s.mustWrite(beta, putChange(kind, "a", "other", 0))
 	}
 	for _, kind := range kinds {
 		s.wantRecord(kind, "a", string(kind), 1)

@@ -120,7 +120,7 @@ func (r *randomRun) batch(a *author, step int) storage.Batch {
 
 func (r *randomRun) changes(step int) (changes []storage.Change) {
 	for i := range r.random.IntN(4) {
-		c := put("kind", fmt.Sprint(r.random.IntN(6)), fmt.Sprint(step, i), uint64(r.random.IntN(3)))
+		c := putChange("kind", fmt.Sprint(r.random.IntN(6)), fmt.Sprint(step, i), uint64(r.random.IntN(3)))
 		c.Item = i
 		if r.random.IntN(2) == 0 {
 			c.If = storage.AnyVersion

@@ -32,7 +32,7 @@ func (s *store) wantEvents(begin, end id.Index, parts storage.Fields, want []sto
 
 func readNoLedger(s *store) {
 	s.mustAppend(newAuthor(beta).nextBatch(1))
-	if err := s.Write(s.Context(), alpha, []storage.Change{put("agent", "a", "value", 0)}); err != nil {
+	if err := s.Write(s.Context(), alpha, []storage.Change{putChange("agent", "a", "value", 0)}); err != nil {
 		s.Fatalf("write: %v", err)
 	}
 	_, err := s.Head(s.Context(), alpha)
@@ -209,7 +209,7 @@ func readTenants(s *store) {
 		s.mustAppend(full(newAuthor(want[i]), 2))
 	}
 	for _, t := range []id.Tenant{id.Service, 3, math.MaxInt64 - 1} {
-		if err := s.Write(s.Context(), t, []storage.Change{put("agent", "a", "value", 0)}); err != nil {
+		if err := s.Write(s.Context(), t, []storage.Change{putChange("agent", "a", "value", 0)}); err != nil {
 			s.Fatalf("write: %v", err)
 		}
 	}

@@ -37,25 +37,25 @@ func remove(kind storage.Kind, key string, version uint64) storage.Change {
 
 func recordVersions(s *store) {
 	s.wantRecord("agent", "a", "", 0)
-	s.mustWrite(alpha, put("agent", "a", "one", 0))
+	s.mustWrite(alpha, putChange("agent", "a", "one", 0))
 	s.wantRecord("agent", "a", "one", 1)
-	s.mustWrite(alpha, put("agent", "a", "two", 1))
-	s.mustWrite(alpha, put("agent", "a", "three", storage.AnyVersion))
+	s.mustWrite(alpha, putChange("agent", "a", "two", 1))
+	s.mustWrite(alpha, putChange("agent", "a", "three", storage.AnyVersion))
 	s.reopenStore()
 	s.wantRecord("agent", "a", "three", 3)
 	s.mustWrite(alpha, remove("agent", "a", 3))
 	s.wantRecord("agent", "a", "", 0)
-	s.mustWrite(alpha, put("agent", "a", "again", 0))
+	s.mustWrite(alpha, putChange("agent", "a", "again", 0))
 	s.wantRecord("agent", "a", "again", 1)
 }
 
 func recordConditions(s *store) {
-	s.mustWrite(alpha, put("agent", "there", "x", 0), put("agent", "gone", "x", 0), remove("agent", "gone", 1))
+	s.mustWrite(alpha, putChange("agent", "there", "x", 0), putChange("agent", "gone", "x", 0), remove("agent", "gone", 1))
 	stale := []storage.Change{
-		put("agent", "there", "y", 0),
-		put("agent", "there", "y", 2),
-		put("agent", "missing", "y", 1),
-		put("agent", "gone", "y", 1),
+		putChange("agent", "there", "y", 0),
+		putChange("agent", "there", "y", 2),
+		putChange("agent", "missing", "y", 1),
+		putChange("agent", "gone", "y", 1),
 		remove("agent", "there", 0),
 		remove("agent", "there", 2),
 		remove("agent", "missing", 1),
@@ -66,16 +66,16 @@ func recordConditions(s *store) {
 	}
 	s.wantRecord("agent", "there", "x", 1)
 	s.mustWrite(alpha, remove("agent", "missing", 0), remove("agent", "missing", storage.AnyVersion))
-	s.mustWrite(alpha, put("agent", "missing", "z", storage.AnyVersion), remove("agent", "there", storage.AnyVersion))
+	s.mustWrite(alpha, putChange("agent", "missing", "z", storage.AnyVersion), remove("agent", "there", storage.AnyVersion))
 	s.wantRecord("agent", "missing", "z", 1)
 	s.wantRecord("agent", "there", "", 0)
 }
 
 func recordSetAtomic(s *store) {
-	s.mustWrite(alpha, put("agent", "a", "1", 0))
-	bad := put("key", "k", "new", 4)
+	s.mustWrite(alpha, putChange("agent", "a", "1", 0))
+	bad := putChange("key", "k", "new", 4)
 	bad.Item = 9
-	err := s.Write(s.Context(), alpha, []storage.Change{put("agent", "b", "new", 0), put("agent", "a", "new", 1), bad, remove("agent", "a", 2)})
+	err := s.Write(s.Context(), alpha, []storage.Change{putChange("agent", "b", "new", 0), putChange("agent", "a", "new", 1), bad, remove("agent", "a", 2)})
 	wantItem(s.T, err, storage.ErrStale, 9)
 	s.reopenStore()
 	s.wantRecord("agent", "a", "1", 1)
@@ -84,19 +84,19 @@ func recordSetAtomic(s *store) {
 }
 
 func recordSetOrder(s *store) {
-	s.mustWrite(alpha, put("agent", "a", "1", 0), put("agent", "a", "2", 1), put("agent", "a", "3", storage.AnyVersion))
+	s.mustWrite(alpha, putChange("agent", "a", "1", 0), putChange("agent", "a", "2", 1), putChange("agent", "a", "3", storage.AnyVersion))
 	s.wantRecord("agent", "a", "3", 3)
-	second := put("agent", "a", "5", 3)
+	second := putChange("agent", "a", "5", 3)
 	second.Item = 2
-	wantItem(s.T, s.Write(s.Context(), alpha, []storage.Change{put("agent", "a", "4", 3), second}), storage.ErrStale, 2)
+	wantItem(s.T, s.Write(s.Context(), alpha, []storage.Change{putChange("agent", "a", "4", 3), second}), storage.ErrStale, 2)
 	s.wantRecord("agent", "a", "3", 3)
-	s.mustWrite(alpha, remove("agent", "a", 3), put("agent", "a", "6", 0), put("agent", "b", "7", 0), remove("agent", "b", 1))
+	s.mustWrite(alpha, remove("agent", "a", 3), putChange("agent", "a", "6", 0), putChange("agent", "b", "7", 0), remove("agent", "b", 1))
 	s.wantRecord("agent", "a", "6", 1)
 	s.wantRecord("agent", "b", "", 0)
 }
 
 func recordEmpty(s *store) {
-	s.mustWrite(alpha, put("agent", "", "no key", 0), put("agent", "no value", "", 0))
+	s.mustWrite(alpha, putChange("agent", "", "no key", 0), putChange("agent", "no value", "", 0))
 	s.reopenStore()
 	s.wantRecord("agent", "", "no key", 1)
 	s.wantRecord("agent", "no value", "", 1)
@@ -107,7 +107,7 @@ func recordEmpty(s *store) {
 
 func recordKinds(s *store) {
 	for _, kind := range []storage.Kind{"", "\x00", "a\x00b", "a\x00"} {
-		wantRefused(s.T, s.Write(s.Context(), alpha, []storage.Change{put("good", "k", "v", 0), put(kind, "k", "v", 0)}))
+		wantRefused(s.T, s.Write(s.Context(), alpha, []storage.Change{putChange("good", "k", "v", 0), putChange(kind, "k", "v", 0)}))
 	}
 	s.wantRecord("good", "k", "", 0)
 }
@@ -126,7 +126,7 @@ func (s *store) keysOf(kind storage.Kind, begin, end string, limit int) (keys []
 
 func recordScanRanges(s *store) {
 	for _, key := range []string{"d", "a", "c", "b"} {
-		s.mustWrite(alpha, put("agent", key, key, 0))
+		s.mustWrite(alpha, putChange("agent", key, key, 0))
 	}
 	tests := []struct {
 		begin, end string
@@ -158,7 +158,7 @@ func recordScanOrder(s *store) {
 	want := []string{"", "\x00", "\x00\x00", "\x00\xff", "10", "9", "A", "a", "a\x00", "a\x00b", "aa", "é", "\xff", "\xff\xff"}
 	for i := range want {
 		key := want[(i*5)%len(want)]
-		s.mustWrite(alpha, put("agent", key, key, 0))
+		s.mustWrite(alpha, putChange("agent", key, key, 0))
 	}
 	s.reopenStore()
 	if got := s.keysOf("agent", "", "", 100); !reflect.DeepEqual(got, want) {
@@ -171,12 +171,12 @@ func recordScanOrder(s *store) {
 
 func recordInAppend(s *store) {
 	a := newAuthor(alpha)
-	s.mustWrite(alpha, put("agent", "old", "x", 0), put("agent", "dead", "x", 0))
+	s.mustWrite(alpha, putChange("agent", "old", "x", 0), putChange("agent", "dead", "x", 0))
 	b := a.nextBatch(1)
-	b.Changes = []storage.Change{put("agent", "new", "n", 0), put("agent", "old", "y", 1), remove("agent", "dead", 1)}
+	b.Changes = []storage.Change{putChange("agent", "new", "n", 0), putChange("agent", "old", "y", 1), remove("agent", "dead", 1)}
 	s.mustAppend(b)
 	b = a.nextBatch(0)
-	b.Changes = []storage.Change{put("agent", "new", "m", 1)}
+	b.Changes = []storage.Change{putChange("agent", "new", "m", 1)}
 	s.mustAppend(b)
 	for range 2 {
 		s.wantRecord("agent", "new", "m", 2)
@@ -189,9 +189,9 @@ func recordInAppend(s *store) {
 func recordStaleAppend(s *store) {
 	a := newAuthor(alpha)
 	b := a.draft(2)
-	stale := put("agent", "a", "x", 1)
+	stale := putChange("agent", "a", "x", 1)
 	stale.Item = 4
-	b.Changes = []storage.Change{put("agent", "b", "x", 0), stale}
+	b.Changes = []storage.Change{putChange("agent", "b", "x", 0), stale}
 	wantItem(s.T, s.appendBatch(b)[0], storage.ErrStale, 4)
 	s.reopenStore()
 	probeOf(b).sameContents(s.T, s, NewModel(), alpha)
@@ -209,7 +209,7 @@ func recordContention(s *store) {
 					version = r.Version
 					count, _ = strconv.Atoi(string(r.Value))
 				}
-				err = s.Write(s.Context(), id.Service, []storage.Change{put("count", "n", strconv.Itoa(count+1), version)})
+				err = s.Write(s.Context(), id.Service, []storage.Change{putChange("count", "n", strconv.Itoa(count+1), version)})
 				if err == nil {
 					won++
 				} else if !errors.Is(err, storage.ErrStale) {
