@@ -1,13 +1,13 @@
-// Package durable writes files that survive a crash of the machine, and keeps files and
-// folders private to their owner.
+// Package durable writes files that survive a crash of the machine, and keeps files and folders
+// private to their owner.
 //
-// What always holds:
+// Invariants:
 //
-//   - After ReplaceFile, CreateFile, Commit and Rename have returned nil, a crash of the
-//     machine leaves the new content at the path. Before that it leaves the old content
-//     or the new one, never a part.
-//   - Files are made with mode 0600 and folders with mode 0700, whatever the umask is.
-//     Tightening removes the rights of groups and other users, and adds no rights.
+//   - After ReplaceFile, CreateFile, Commit and Rename have returned nil, a crash of the machine
+//     leaves the new content at the path. Before that it leaves the old content or the new one,
+//     never a part.
+//   - Files are made with mode 0600 and folders with mode 0700, under any umask. Tightening
+//     removes the rights of groups and other users, and adds no rights.
 //   - Tightening follows no link but the folder that is named.
 package durable
 

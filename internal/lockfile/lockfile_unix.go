@@ -18,9 +18,9 @@ func Acquire(path string) (*os.File, error) {
 	return lockOpened(f)
 }
 
-// AcquireExisting holds the file at path without writing to it or making it, so also on
-// a volume that is read-only. ErrHeld when somebody else does; another error when it
-// can't be opened.
+// AcquireExisting holds the file at path without writing to it or making it, so it also works on a
+// read-only volume. The error is ErrHeld when another process or call holds the file; it is another
+// error when the file can't be opened.
 func AcquireExisting(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -34,9 +34,8 @@ func (v Versioned[T]) Exists() bool { return v.Version > 0 }
 type Store[T any] struct {
 	Records storage.RecordStore
 	Kind    storage.Kind
-	// Message is what a client is told when a record can't be read, for example
-	// "Policies can't be read" (fault.Unavailable). With "" the error of the storage
-	// engine is returned as it is.
+	// Message is the text for clients when a record can't be read, for example "Policies can't be
+	// read" (fault.Unavailable). With "" the error of the storage engine is returned as it is.
 	Message string
 }
 
@@ -79,9 +78,9 @@ func (s Store[T]) unreadable(err error) error {
 	return Unreadable(s.Message, "read "+string(s.Kind), err)
 }
 
-// Unreadable turns an error of the storage engine into fault.Unavailable with a message
-// for clients such as "Policies can't be read". step names what failed. An engine that
-// takes no writes has a message of its own, which stays (storage.ErrReadOnly).
+// Unreadable turns an error of the storage engine into fault.Unavailable with a message for clients
+// such as "Policies can't be read". step names the step that failed. An engine that takes no writes
+// has a message of its own, which stays (storage.ErrReadOnly).
 func Unreadable(message, step string, err error) error {
 	err = fmt.Errorf("%s: %w", step, err)
 	if errors.Is(err, storage.ErrReadOnly) {

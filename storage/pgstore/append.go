@@ -24,8 +24,8 @@ type part struct {
 	result *error
 }
 
-// Append implements storage.Ledgers. It hands each lane its share and waits for none
-// of them; a tenant's order is the order of its lane.
+// Append implements storage.Ledgers. It gives each queue its share and waits for no queue. The
+// appends of one tenant keep the order of its queue.
 func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 	p := &pending{results: make([]error, len(batches)), out: &e.out}
 	if err := e.enterWrite(context.Background()); err != nil {

@@ -38,8 +38,8 @@ func passBarrier(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// Barrier implements storage.Ledgers. A store that is open read-only can't write
-// one, and needs none: its commands compare what is stored and sign nothing.
+// Barrier implements storage.Ledgers. A store that is open read-only can't write a barrier. It needs
+// none, because its commands compare stored data and sign nothing.
 func (e *Engine) Barrier(ctx context.Context) error {
 	if err := e.beginCall(ctx); err != nil {
 		return fmt.Errorf("barrier: %w", err)

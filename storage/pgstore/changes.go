@@ -9,10 +9,10 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// lockSQL reads the versions of records and keeps others from changing them until
-// the transaction ends. It takes them in one order, so that two of them don't wait
-// for each other, and each by its whole key: a join would be planned, while there are
-// few records, as one that reads all of the organization's.
+// lockSQL reads the versions of records and keeps other transactions from changing them until the
+// transaction ends. It takes the locks in one order, so that two transactions don't wait for each
+// other. It finds each record by its whole key. A join would be planned, while there are few
+// records, as a read of all records of the organization.
 const lockSQL = `SELECT r.kind, r.key, r.version
 FROM (SELECT * FROM unnest($2::bytea[], $3::bytea[]) AS names (kind, key) ORDER BY kind, key) AS c
 CROSS JOIN LATERAL (SELECT kind, key, version FROM record WHERE record.org = $1 AND record.kind = c.kind AND record.key = c.key FOR UPDATE) AS r`
@@ -34,7 +34,7 @@ type recordName struct {
 	key  string
 }
 
-// staged is what becomes of one record.
+// staged is the outcome of the changes to one record.
 type staged struct {
 	recordName
 	stored  uint64 // its version before, 0 for none
@@ -42,8 +42,8 @@ type staged struct {
 	value   []byte
 }
 
-// change checks the changes one after another and writes what they come to, or
-// returns an *storage.ItemError. errMet asks for the whole transaction again.
+// change checks the changes in their order and writes their outcome, or returns an
+// *storage.ItemError. errMet asks for the whole transaction again.
 func change(ctx context.Context, tx pgx.Tx, t id.Tenant, changes []storage.Change) error {
 	if len(changes) == 0 {
 		return nil
@@ -89,8 +89,8 @@ func lockVersions(ctx context.Context, tx pgx.Tx, t id.Tenant, changes []storage
 	return versions, err
 }
 
-// stage takes the changes one after another, each meeting what the ones before it
-// leave, and returns what becomes of each record.
+// stage applies the changes in their order, each to the outcome of the changes before it. It returns
+// the outcome for each record.
 func stage(changes []storage.Change, stored map[recordName]uint64) ([]staged, error) {
 	at := make(map[recordName]int, len(changes))
 	all := make([]staged, 0, len(changes))

@@ -49,7 +49,7 @@ type events struct {
 	documents                                          array
 }
 
-// newEvents returns columns with room for what lies in batches.
+// newEvents returns columns with room for so many rows and so many bytes of documents.
 func newEvents(c *document.Codec, rows, documents int) *events {
 	const hash, digest, short = len(id.Hash{}), len(storage.KeyDigest{}), 40
 	return &events{

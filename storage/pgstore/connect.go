@@ -19,9 +19,9 @@ const (
 	silence     = 30 * time.Second // a peer that answers nothing for so long is taken for gone
 )
 
-// session are the settings of every connection. A statement_timeout would cut an
-// append's commit wait, which lock_timeout does not; what a lost client left open must
-// end, since it holds the lock of a head.
+// session are the settings of every connection. There is no statement_timeout because it would end
+// an append's wait for its commit, which lock_timeout does not. A transaction that a lost client
+// left open must end, because it holds the lock of a head.
 var session = map[string]string{
 	"application_name":                    "agentledger",
 	"client_encoding":                     "UTF8",
@@ -70,8 +70,8 @@ func newConnector(o Options) (*connector, error) {
 // single returns the configuration of one connection, without the checks.
 func (c *connector) single() *pgx.ConnConfig { return c.config.ConnConfig.Copy() }
 
-// inspectServer connects once and returns what the server says of itself; it refuses
-// what connect refuses.
+// inspectServer connects once and returns the server's settings. It refuses the same servers as
+// connectAndCheck.
 func (c *connector) inspectServer(ctx context.Context) (server, error) {
 	conn, err := pgx.ConnectConfig(ctx, c.single())
 	if err != nil {
@@ -121,8 +121,8 @@ func (c *connector) openPool(ctx context.Context, most int, opened func()) (*pgx
 	return pool, nil
 }
 
-// prepare checks the server behind a new connection and pins what the session
-// relies on, so that a changed configuration file does not reach it.
+// prepare checks the server behind a new connection and pins synchronous_commit for the session. A
+// changed configuration file has then no effect on the session.
 func (c *connector) prepare(ctx context.Context, conn *pgx.Conn) error {
 	s, err := querySettings(ctx, conn)
 	if err != nil {
@@ -139,20 +139,20 @@ func (c *connector) prepare(ctx context.Context, conn *pgx.Conn) error {
 // warning is kept.
 const warning = "warning"
 
-// remember keeps a warning for confirmed. The texts of warnings are in the
-// server's language, and none of them is expected while a commit is under way.
+// remember keeps a warning for confirmed. Every warning counts, because their texts are in the
+// server's language and no warning is expected during a commit.
 func remember(conn *pgconn.PgConn, n *pgconn.Notice) {
 	if n.SeverityUnlocalized == "WARNING" {
 		conn.CustomData()[warning] = n.Message
 	}
 }
 
-// begins forgets warnings of before, such as those of a new session: what
-// confirmed finds came with what begins now.
+// begins forgets earlier warnings, for example those of a new session. Every warning that confirmed
+// finds came after this call.
 func begins(conn *pgx.Conn) { delete(conn.PgConn().CustomData(), warning) }
 
-// confirmed returns an error if the server warned since begins: what was
-// committed may not be where it has to be.
+// confirmed returns an error if the server warned since begins. A commit with a warning may be
+// missing where it has to be, for example on the standby.
 func confirmed(conn *pgx.Conn) error {
 	if message, warned := conn.PgConn().CustomData()[warning]; warned {
 		return fmt.Errorf("the server warned: %v", message)

@@ -7,15 +7,15 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// doubts knows when a record that is read may not be durable. PostgreSQL shows a
-// transaction once its commit is durable, unless the wait for it was cancelled;
-// the reader may then be faster than the news of it.
+// doubts knows when a record that is read may not be durable. PostgreSQL shows a transaction once
+// its commit is durable, unless the wait for the commit was cancelled. A reader may then see the
+// record before the news of the cancelled wait.
 //
-// What always holds: while a transaction of this process that writes a tenant's
-// records is out, there is a doubt about that tenant. There is one about all
-// tenants once such a transaction had an unknown outcome, and with each new
-// connection, since a server that came back from a crash shows what it had not
-// replicated; that one lasts until a barrier was passed that began later.
+// Invariant: while a transaction of this process that writes a tenant's records is out, there is a
+// doubt about that tenant. There is a doubt about all tenants after such a transaction had an
+// unknown outcome. Each new connection also raises a doubt about all tenants, because a server after
+// a crash shows commits that it had not replicated. A doubt about all tenants lasts until a barrier
+// that began later was passed.
 type doubts struct {
 	mu             sync.Mutex
 	out            map[id.Tenant]int
@@ -32,7 +32,8 @@ func (d *doubts) beginDoubt(t id.Tenant) {
 	d.out[t]++
 }
 
-// endDoubt notes what became of it.
+// endDoubt notes the end of a transaction that beginDoubt noted. known is false when its outcome is
+// unknown.
 func (d *doubts) endDoubt(t id.Tenant, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,8 +52,8 @@ func (d *doubts) raiseDoubt() {
 	d.raised++
 }
 
-// about reports whether what was just read of t needs a barrier, and up to which
-// doubt that barrier settles.
+// about reports whether records of t that were just read need a barrier. upTo is the newest doubt
+// that such a barrier settles.
 func (d *doubts) about(t id.Tenant) (doubt bool, upTo uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,33 +1,31 @@
-// Package pgstore is the storage engine on PostgreSQL 15 or newer
-// (https://www.postgresql.org), for services of more than one machine.
+// Package pgstore is the storage engine on PostgreSQL 15 or newer (https://www.postgresql.org), for
+// services of more than one machine.
 //
 // Invariants:
 //
-//   - The guard is in the statement: everything that an append writes hangs on
-//     an UPDATE of the head that compares size, root, epoch and config version,
-//     at READ COMMITTED. Several programs may work on one database; safety
-//     depends on nothing else.
-//   - One tenant's appends go through one connection, one after another, in the
-//     order of the Append calls. What waits for different tenants goes as one
-//     statement and one commit; when that fails, each tenant goes by itself.
-//   - A write waits for a lock of another session for lockTimeout at most, and was
-//     not applied then: storage.ErrUnavailable, for the tenant that is locked.
-//   - An append that is out is never cancelled. A lost connection and any warning
-//     of the server while it commits (such as "canceling wait for synchronous
-//     replication") are storage.ErrUnknown, never a success.
-//   - Every connection is checked before its first use: a server in recovery, or
-//     one whose settings could lose what it acknowledged, is refused.
-//   - The tables have every column, constraint and unique index that the migrations
-//     give them, and no trigger, or the store is not opened.
-//   - Record reads pass a barrier while a write of this process, or what a new
-//     connection may see, is not known to be durable. A commit wait that was
-//     cancelled in another process can't be seen here: its record may be read
-//     before it reaches the standby.
-//   - A store that is open read-only writes nothing to the database, its schema
-//     included, and answers every write with storage.ErrReadOnly. It passes no
-//     barrier, so nothing may be signed or promised on what it shows.
-//   - It never answers storage.ErrBroken: a server that fails a sync crashes
-//     and recovers by itself, which is a lost connection here.
+//   - The guard is in the statement: all writes of an append depend on an UPDATE of the head that
+//     compares size, root, epoch and config version, at READ COMMITTED. Several programs may work
+//     on one database; safety depends on nothing else.
+//   - The appends of one tenant go through one connection, one after another, in the order of the
+//     Append calls. Waiting appends of different tenants go as one statement and one commit. When
+//     that fails, each tenant goes by itself.
+//   - A write waits for a lock of another session for lockTimeout at most. After that it was not
+//     applied, and the locked tenant gets storage.ErrUnavailable.
+//   - An append that is out is never cancelled. A lost connection and any warning of the server
+//     during the commit (such as "canceling wait for synchronous replication") are
+//     storage.ErrUnknown, never a success.
+//   - Every connection is checked before its first use. A server in recovery is refused, and so is
+//     a server whose settings could lose acknowledged data.
+//   - The tables have every column, constraint and unique index that the migrations give them, and
+//     no trigger, or the store is not opened.
+//   - Record reads pass a barrier while a write of this process, or data visible to a new
+//     connection, is not known to be durable. A commit wait that was cancelled in another process
+//     can't be seen here: its record may be read before it reaches the standby.
+//   - A store that is open read-only writes nothing to the database, its schema included, and
+//     answers every write with storage.ErrReadOnly. It passes no barrier, so callers MUST NOT sign
+//     or promise anything on its reads.
+//   - It never answers storage.ErrBroken: a server that fails a sync crashes and recovers by
+//     itself, which is a lost connection here.
 package pgstore
 
 import (
@@ -53,7 +51,7 @@ type Engine struct {
 	lanes    []*pendingQueue
 	side     *pendingQueue // of tenants that are aside; it connects when there is one
 	aside    aside
-	out      atomic.Int64 // shares that lanes have
+	out      atomic.Int64 // shares that queues have
 	codec    *document.Codec
 	connect  *connector
 	doubts   doubts
@@ -108,16 +106,16 @@ func (e *Engine) openPools(ctx context.Context, o Options, c *connector) error {
 }
 
 // Synchronous reports whether the server waits for a standby before it acknowledges
-// (synchronous_standby_names is set), as the connection that was opened last found it.
-// Without that a fail-over may lose what was acknowledged.
+// (synchronous_standby_names is set). The answer is that of the connection that was opened last.
+// Without that wait, a fail-over may lose acknowledged data.
 func (e *Engine) Synchronous() bool { return e.connect.synchronous.Load() }
 
-// closeTime is how long Close waits for what is under way.
+// closeTime bounds the wait of Close for calls and appends under way.
 const closeTime = 10 * time.Second
 
-// Close waits for what is under way and closes the connections. When the server does
-// not answer for closeTime, it returns an error that says what is out: that is not
-// cancelled, and ends with the process.
+// Close waits for calls and appends under way and closes the connections. When the server does not
+// answer for closeTime, Close returns an error that counts the work still out. That work is not
+// cancelled and ends with the process.
 func (e *Engine) Close() error {
 	closed := make(chan error, 1)
 	go func() { closed <- e.closePools() }()
@@ -138,7 +136,7 @@ func (e *Engine) closePools() error {
 	for _, l := range e.lanes {
 		errs = append(errs, l.closeQueue())
 	}
-	if e.side != nil { // a store that is open read-only has no lanes
+	if e.side != nil { // a store that is open read-only has no queues
 		errs = append(errs, e.side.closeQueue())
 	}
 	e.pool.Close()

@@ -87,9 +87,9 @@ func (e *Engine) readEvents(ctx context.Context, t id.Tenant, begin, end id.Inde
 	}
 }
 
-// eventsPage reads the size of a ledger and then the events [begin, pageEnd) that are
-// there, and what lies with the last of them and is not beyond end. They are never
-// fewer than the size says, since events are only ever added.
+// eventsPage reads the size of a ledger and then its events [begin, pageEnd). It also returns the
+// events from pageEnd on, before end, that share a segment with the last one. The page is never
+// shorter than the size says, because events are only ever added.
 func (e *Engine) eventsPage(ctx context.Context, t id.Tenant, begin, pageEnd, end id.Index, parts storage.Fields) (page []storage.Event, size id.Index, err error) {
 	if err := e.beginCall(ctx); err != nil {
 		return nil, 0, err
@@ -116,8 +116,8 @@ func (e *Engine) eventsPage(ctx context.Context, t id.Tenant, begin, pageEnd, en
 	return page, id.Index(stored), readError(err)
 }
 
-// entriesSQL has a LIMIT in what is looked up for each place, so that nothing else can
-// be planned than to look it up.
+// entriesSQL has a LIMIT in the subquery for each position, so that the planner can choose nothing
+// but a lookup for each position.
 const entriesSQL = `SELECT place.n, e.entry
 FROM unnest($1::int8[], $2::int8[]) WITH ORDINALITY AS place (org, idx, n)
 CROSS JOIN LATERAL (

@@ -7,9 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Exists reports whether a database holds a store, of whatever version, where Open
-// would look for it. It changes nothing, and says nothing about whether that store
-// can be used.
+// Exists reports whether the database holds a store, of any version, in the schema where Open would
+// look. It changes nothing and does not check whether the store can be used.
 func Exists(ctx context.Context, o Options) (bool, error) {
 	c, err := newConnector(o)
 	if err != nil {

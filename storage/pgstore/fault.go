@@ -74,7 +74,7 @@ func passing(class string) bool {
 		"55", // locked
 		"57", // an operator's intervention
 		"58", // the system under the server
-		"XX": // what the server has no other name for, such as EFBIG
+		"XX": // errors without a class of their own, such as EFBIG
 		return true
 	}
 	return false

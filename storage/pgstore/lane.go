@@ -17,13 +17,13 @@ const (
 	idleTime = time.Second
 	// pingTime bounds that question.
 	pingTime = 5 * time.Second
-	// partTime bounds what a server is told when a connection is given up.
+	// partTime bounds the close of a connection, which sends a message to the server.
 	partTime = time.Second
 )
 
 // pendingQueue is one connection that appends, and the goroutine that owns it. It begins
-// a share when the one before it has its answers, so that a part that fails can
-// be done again before anything of its tenant comes behind it.
+// a share when the one before it has its answers. A part that fails can then be done
+// again before a later part of its tenant.
 type pendingQueue struct {
 	engine    *Engine
 	connector *connector
@@ -59,13 +59,14 @@ func (l *pendingQueue) runQueue() {
 	l.ended <- err
 }
 
-// closeQueue ends a lane that nobody uses any more, when it has done what it has.
+// closeQueue closes a queue that has no users any more, after its waiting shares are done.
 func (l *pendingQueue) closeQueue() error {
 	l.queue.close()
 	return <-l.ended
 }
 
-// servePending does what goes together, then what needs a transaction of its own.
+// servePending appends the parts that go together, then the parts that need a transaction of their
+// own.
 func (l *pendingQueue) servePending(s *share) {
 	if l.side {
 		l.leaveLocked(s)
@@ -122,7 +123,7 @@ func (l *pendingQueue) split(parts []part, cause *pgconn.PgError) {
 			l.together(free, argumentsOf(l.engine.codec, free))
 			return
 		}
-		parts = free // none, or what is locked is no head
+		parts = free // empty, or the locked row is not a head
 	}
 	for i := range parts {
 		l.together(parts[i:i+1], argumentsOf(l.engine.codec, parts[i:i+1]))
@@ -167,7 +168,8 @@ func (l *pendingQueue) lost(err error) error {
 	return unknownOutcome(err)
 }
 
-// drop gives a connection up. What ended it has likely ended those of the pool.
+// drop gives a connection up. It resets the pool too, because the same cause has likely ended the
+// pool's connections.
 func (l *pendingQueue) drop() {
 	ctx, cancel := context.WithTimeout(context.Background(), partTime)
 	defer cancel()

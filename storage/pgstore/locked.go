@@ -14,11 +14,12 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// lockTimeout is how long a statement waits for a lock that another session holds, in
-// the form of the setting. What it ends was not applied. It covers the wait for locks
-// alone, so it can't cut the wait of a commit for its standby; should a signal of it
-// come so late, the server warns, and that is storage.ErrUnknown as any warning is. It
-// is longer than PostgreSQL's deadlock_timeout (1 s), so that a deadlock is told as one.
+// lockTimeout is how long a statement waits for a lock that another session holds, in the form of
+// the setting. A statement that it ends was not applied.
+//
+// It covers the wait for locks alone, so it can't cut the wait of a commit for its standby. If its
+// signal arrives that late, the server warns, and any warning is storage.ErrUnknown. It is longer
+// than PostgreSQL's deadlock_timeout (1 s), so that a deadlock is reported as a deadlock.
 const lockTimeout = "2s"
 
 // errLocked: another session holds a lock that an append needs.
@@ -32,8 +33,8 @@ func lockError(cause *pgconn.PgError) error {
 const freeSQL = `SELECT h.org FROM unnest($1::int8[]) AS asked (org)
 CROSS JOIN LATERAL (SELECT org FROM head WHERE head.org = asked.org FOR UPDATE SKIP LOCKED) AS h`
 
-// refuseLocked answers the parts whose heads another session holds, and returns the
-// others. With an error, nobody has an answer.
+// refuseLocked answers the parts whose heads another session holds, and returns the others. After an
+// error, no part is answered.
 func (l *pendingQueue) refuseLocked(parts []part) (free []part, err error) {
 	ctx := context.Background()
 	conn, err := l.ready(ctx)
@@ -77,7 +78,7 @@ func freeHeads(ctx context.Context, conn *pgx.Conn, parts []part) (map[id.Tenant
 	return free, errors.Join(err, tx.Rollback(ctx))
 }
 
-// leaveLocked answers what is still locked of a share of the side lane.
+// leaveLocked answers the parts of a share whose heads are still locked. It is for the side queue.
 func (l *pendingQueue) leaveLocked(s *share) {
 	all := slices.Concat(s.together, s.alone)
 	free, err := l.refuseLocked(all)
@@ -97,7 +98,8 @@ func (l *pendingQueue) leaveLocked(s *share) {
 	}
 }
 
-// remember notes what became of parts that went through a lane.
+// remember moves tenants to the side queue and back, by the results of parts that went through a
+// queue.
 func (e *Engine) remember(l *pendingQueue, parts []part) {
 	for _, p := range parts {
 		isLocked := errors.Is(*p.result, errLocked)
@@ -110,18 +112,18 @@ func (e *Engine) remember(l *pendingQueue, parts []part) {
 	}
 }
 
-// aside are the tenants that another session had locked when something of them was to
-// be appended. They go through the side lane, so that those of their own lane do not
-// wait for such a lock again and again, until an append of theirs meets no lock.
+// aside are the tenants that another session had locked during an append. Their appends go through
+// the side queue until one meets no lock. The other tenants of their own queue therefore don't wait
+// for the same lock again and again.
 //
-// The order of a tenant's appends holds when it changes its lane. It goes aside when
-// an append of it was refused: what is behind that in its old lane was built on it, so
-// the guard refuses that too, whenever it comes. It comes back when nothing of it is
-// out in the side lane.
+// The order of a tenant's appends holds when it changes its queue. It goes aside when one of its
+// appends was refused. Later appends in its old queue were built on the refused one, so the guard
+// refuses those too, whenever they come. The tenant comes back when it has no append out in the side
+// queue.
 type aside struct {
 	some atomic.Bool // there are any
 	mu   sync.Mutex
-	out  map[id.Tenant]int // appends in the side lane
+	out  map[id.Tenant]int // appends in the side queue
 }
 
 func (a *aside) isSetAside(t id.Tenant) bool {
@@ -134,7 +136,7 @@ func (a *aside) isSetAside(t id.Tenant) bool {
 	return there
 }
 
-// begin reports whether an append of t goes through the side lane; then it is out
+// begin reports whether an append of t goes through the side queue; then it is out
 // until ended.
 func (a *aside) begin(t id.Tenant) bool {
 	if !a.some.Load() {
@@ -168,8 +170,8 @@ func (a *aside) ended(t id.Tenant, isLocked bool) {
 	}
 }
 
-// Stream implements storage.Ledgers: each lane is one. A store that is open read-only
-// has none, and refuses what goes to any.
+// Stream implements storage.Ledgers: each queue is one stream. A store that is open read-only has no
+// stream and refuses every append.
 func (e *Engine) Stream(t id.Tenant) int {
 	if e.aside.isSetAside(t) || len(e.lanes) == 0 {
 		return len(e.lanes)
@@ -177,7 +179,7 @@ func (e *Engine) Stream(t id.Tenant) int {
 	return int(uint64(t) % uint64(len(e.lanes)))
 }
 
-// lane returns the lane of an append of a tenant that begins now.
+// lane returns the queue of an append of a tenant that begins now.
 func (e *Engine) lane(t id.Tenant) *pendingQueue {
 	if e.aside.begin(t) {
 		return e.side

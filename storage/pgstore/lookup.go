@@ -12,9 +12,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// lookupSQL has a LIMIT in what is looked up for each name, so that nothing else can
-// be planned than to look it up: of a table with few idempotency keys it would be
-// going through all of them.
+// lookupSQL has a LIMIT in the subquery for each name, so that the planner can choose nothing but a
+// lookup for each name. Without it, the planner would read all keys of a table that has few
+// idempotency keys.
 const lookupSQL = `SELECT false, asked.n, e.idx
 FROM unnest($1::int8[], $2::bytea[]) WITH ORDINALITY AS asked (org, name, n)
 CROSS JOIN LATERAL (SELECT idx FROM event WHERE event.org = asked.org AND event.name = asked.name LIMIT 1) AS e
@@ -70,7 +70,7 @@ func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupK
 	return l.found, nil
 }
 
-// lookUpNames does what waits until nothing does.
+// lookUpNames looks up the waiting names until no call waits.
 func (e *Engine) lookUpNames() {
 	for together := e.lookups.takeLookups(); together != nil; together = e.lookups.takeLookups() {
 		err := findNames(context.Background(), e.pool, together) // of no caller alone
@@ -81,7 +81,7 @@ func (e *Engine) lookUpNames() {
 	}
 }
 
-// addLookup reports whether somebody has to begin with it.
+// addLookup queues a call. begin tells the caller to start lookUpNames.
 func (w *lookups) addLookup(l *lookup) (begin bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,8 +102,8 @@ func (w *lookups) leave(l *lookup) {
 	}
 }
 
-// takeLookups returns what goes together next, nil when nothing waits: then whoever asked
-// is done.
+// takeLookups returns the calls that share the next statement. It returns nil when no call waits,
+// and lookUpNames then ends.
 func (w *lookups) takeLookups() []*lookup {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,7 +136,7 @@ func (a *asked) appendQuestion(l *lookup, name int, digest storage.KeyDigest) {
 	a.places = append(a.places, place{l, name})
 }
 
-// findNames sets what each lookup found.
+// findNames sets the result of each lookup.
 func findNames(ctx context.Context, q querier, all []*lookup) error {
 	var ids, keys asked
 	for _, l := range all {

@@ -17,9 +17,9 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrate brings the schema to the version that this program knows. A newer one
-// is refused: what it means is not known here. Programs that start together take
-// turns by a table, and wait for its locks as long as it takes.
+// migrate brings the schema to the version that this program knows. A newer version is refused,
+// because this program does not know its meaning. Programs that start together take turns by a
+// table, and wait for its locks without a limit.
 func migrate(ctx context.Context, config *pgx.ConnConfig) (err error) {
 	config.RuntimeParams["lock_timeout"] = "0"
 	db := stdlib.OpenDB(*config)

@@ -2,7 +2,7 @@ package pgstore
 
 import "log/slog"
 
-// Options say where a store lies and what it may use. URL is required.
+// Options are the address of a store and the bounds on its connections. URL is required.
 type Options struct {
 	// URL is the address of the primary, in the form of libpq
 	// (postgres://user@host/database?parameters or key=value words). Several hosts

@@ -5,8 +5,8 @@ package pgstore
 //
 // Each statement is planned once on a connection: planning an append takes as long
 // as a small one. A plan that was made while a table was empty is not made again
-// when it has grown, so all that reads a whole table is ruled out: each statement
-// has an index for everything that it asks for.
+// when it has grown. Plans that read a whole table are therefore ruled out. This is
+// possible because each statement has an index for everything that it asks for.
 var planning = map[string]string{
 	"plan_cache_mode":  "force_generic_plan",
 	"enable_seqscan":   "off",

@@ -146,7 +146,7 @@ func (e *Engine) writeOnce(ctx context.Context, conn *pgx.Conn, t id.Tenant, cha
 	case wasRefused:
 		return readError(cause)
 	case errors.As(err, &stale):
-		if err := passBarrier(ctx, conn); err != nil { // what it rests on is durable then
+		if err := passBarrier(ctx, conn); err != nil { // the state behind stale is durable after this
 			return err
 		}
 		return stale

@@ -12,10 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// schemaText is what the migrations make: a line for each table, column, constraint
-// and unique index, its name before the first colon and its properties behind it.
-// TestSchemaText compares it with a database that the migrations made, and writes it
-// with -update.
+// schemaText is the schema that the migrations make. Each table, column, constraint and unique index
+// has a line: its name, a colon and its properties. TestSchemaText compares it with a database that
+// the migrations made, and writes it with -update.
 //
 //go:embed schema.txt
 var schemaText string
@@ -24,10 +23,10 @@ var schemaText string
 // them.
 var schemaTables = []string{"barrier", "counter", "event", "head", "record", "segment", "tile"}
 
-// schemaSQL returns what the database has of the tables $1 that the search_path leads
-// to, as (name, properties). It needs no right on the tables. Other tables, indexes
-// that are not unique, and what concerns speed and space alone are left out, because
-// operators may add and change those.
+// schemaSQL returns the properties of the tables $1 that the search_path leads to, and of their
+// parts, as (name, properties). It needs no right on the tables. Other tables, indexes that are not
+// unique, and settings for speed and space alone are left out, because operators may add and change
+// those.
 const schemaSQL = `WITH ours AS (
 	SELECT c.* FROM pg_class c WHERE c.relname = ANY($1) AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND pg_table_is_visible(c.oid)
 )
@@ -65,7 +64,7 @@ UNION ALL
 SELECT 'policy ' || p.polname || ' of ' || c.relname, 'of row security'
 FROM ours c JOIN pg_policy p ON p.polrelid = c.oid`
 
-// readSchema returns the properties of what the database has, by name.
+// readSchema returns the properties of the store's tables and of their parts, by name.
 func readSchema(ctx context.Context, conn *pgx.Conn) (map[string]string, error) {
 	rows, err := conn.Query(ctx, schemaSQL, schemaTables)
 	if err != nil {
@@ -83,9 +82,8 @@ func readSchema(ctx context.Context, conn *pgx.Conn) (map[string]string, error) 
 	return found, nil
 }
 
-// checkSchema compares what the database has with what the migrations make. The
-// error names each difference. A unique index that is missing, for example, would let
-// an event in twice.
+// checkSchema compares the schema of the database with the schema that the migrations make. The
+// error names each difference. For example, without a unique index an event could be stored twice.
 func checkSchema(ctx context.Context, config *pgx.ConnConfig) error {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -102,8 +100,8 @@ func checkSchema(ctx context.Context, config *pgx.ConnConfig) error {
 	return nil
 }
 
-// differences names what is other than wanted, in the order of the names. Of a table
-// that is missing it names that alone.
+// differences lists every difference from the wanted schema, in the order of the names. For a
+// missing table it lists the table alone.
 func differences(found, want map[string]string) (all []string) {
 	names := maps.Clone(want)
 	maps.Copy(names, found)

@@ -9,8 +9,8 @@ import (
 // Events that come together lie together: a segment is one row with several
 // consecutive events of one append.
 const (
-	// segmentEvents is how many are in one at most. Who reads one event reads the
-	// texts of all of them; with twice as many, an event takes a twentieth less.
+	// segmentEvents is the most events in one segment. A read of one event reads the texts of the
+	// whole segment. With twice as many, an event takes a twentieth less space.
 	segmentEvents = 16
 	// segmentLeast is how many are worth one.
 	segmentLeast = 4
@@ -67,7 +67,8 @@ func (c *names) addName(t id.Tenant, e *storage.Event) {
 	addNames(&c.name, &c.idempotency, e)
 }
 
-// addNames adds the digests of what an event must not share with others.
+// addNames adds the digests of an event's id and idempotency key, which no other event of the ledger
+// may have.
 func addNames(name, idempotency *array, e *storage.Event) {
 	digest := storage.DigestIdempotencyKey(string(e.ID))
 	name.bytes(digest[:])

@@ -12,7 +12,7 @@ import (
 // oldest is the oldest server_version_num that is supported.
 const oldest = 150000
 
-// server is what decides whether a server keeps what it acknowledges.
+// server has the version and the settings that decide whether a server keeps acknowledged data.
 type server struct {
 	version    int // server_version_num
 	recovering bool

@@ -2,10 +2,10 @@ package pgstore
 
 import "sync"
 
-// share is the part of an append that goes through one lane.
+// share is the part of an append that goes through one queue.
 type share struct {
 	together  []part    // go as one statement
-	arguments arguments // of it; made while the append before is out
+	arguments arguments // for together; made while the append before is out
 	alone     []part    // need a transaction each
 	landed    func()
 }
@@ -18,8 +18,8 @@ func (s *share) appendPart(p part) {
 	}
 }
 
-// shares are what a lane has before it. Append never waits for a lane: what waits
-// here is bounded by those who append, of whom each waits for its own.
+// shares are the shares that wait for a queue. Append never waits for a queue. The callers of Append
+// bound the number of waiting shares, because each caller waits for its own appends.
 type shares struct {
 	mu      sync.Mutex
 	more    sync.Cond
@@ -34,7 +34,7 @@ func (q *shares) addWaiting(s *share) {
 	q.more.Signal()
 }
 
-// takeWaiting waits for a share; it returns nil once the lane is closed and has none.
+// takeWaiting waits for a share; it returns nil once the queue is closed and has none.
 func (q *shares) takeWaiting() *share {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -10,14 +10,13 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/document"
 )
 
-// appendSQL is an append of any number of tenants. A head that is not the
-// expected one moves nothing of its tenant. At READ COMMITTED an UPDATE that has
-// to wait for another one compares again what that one left.
+// appendSQL is an append of any number of tenants. A head that is not the expected one moves nothing
+// of its tenant. At READ COMMITTED an UPDATE that had to wait for another one compares again with
+// the row that the other one left.
 //
-// Arrays are unnested in the SELECT list, where their elements come one by one:
-// in FROM, each array would be copied into a table first. "IS TRUE" keeps the
-// planner from joining with moved, whose size it can't know: the organizations
-// become a hash table that each row is looked up in.
+// Arrays are unnested in the SELECT list, where their elements come one by one: in FROM, each array
+// would be copied into a table first. "IS TRUE" keeps the planner from joining with moved, whose
+// size it can't know. The organizations become a hash table that each row is looked up in.
 const appendSQL = `
 WITH part AS (
 	SELECT unnest($1::int8[]) AS org, unnest($2::int8[]) AS was_size, unnest($3::int8[]) AS was_epoch,
@@ -64,7 +63,7 @@ WITH part AS (
 )
 SELECT org FROM moved`
 
-// appendName is what appendSQL is prepared as on each connection of a lane.
+// appendName is the name of the prepared appendSQL on each connection of a queue.
 const appendName = "append"
 
 // arguments are those of appendSQL, in its order, as they are sent.

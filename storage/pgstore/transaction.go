@@ -11,15 +11,15 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// retries is how often a transaction that met another one's new record is done
-// again. Each time somebody else went on.
+// retries is how often a transaction that met another one's new record is done again. Each time, the
+// other transaction has made progress.
 const retries = 16
 
 // errMet: a record came to be while the transaction ran.
 var errMet = errors.New("met a record that is being made")
 
-// zeroHeadSQL lets a new ledger begin at the zero head, which the guard of its
-// first batch expects. Nobody sees it there.
+// zeroHeadSQL lets a new ledger begin at the zero head, which the guard of its first batch expects.
+// No reader sees the zero head, because the same transaction replaces it or is rolled back.
 const zeroHeadSQL = `INSERT INTO head (org, size, last_received, epoch, config_version, root, last) VALUES ($1, 0, 0, 0, 0, $2, $2)
 ON CONFLICT (org) DO NOTHING`
 
@@ -124,8 +124,8 @@ func (l *pendingQueue) refusal(ctx context.Context, conn *pgx.Conn, p part, caus
 	return readError(err)
 }
 
-// rests returns a refusal once what it rests on is durable: it was read, and what
-// is read may be a commit whose wait was cancelled.
+// rests returns a refusal once the data behind it is durable. The barrier is needed because the
+// refusal rests on a read, and a read may show a commit whose wait was cancelled.
 func (l *pendingQueue) rests(ctx context.Context, conn *pgx.Conn, refusal *storage.ItemError) error {
 	if err := passBarrier(ctx, conn); err != nil {
 		return err

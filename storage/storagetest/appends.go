@@ -118,8 +118,8 @@ func appendKeepsNothing(s *store) {
 	probeOf(want).sameContents(s.T, s, model, alpha)
 }
 
-// appendStreams: a tenant stays in its stream, and the appends of each stream are
-// waited for in their order, whatever the order between the streams.
+// appendStreams: a tenant stays in its stream. The appends of each stream are waited for in their
+// order, and the streams in any order.
 func appendStreams(s *store) {
 	const tenants, rounds = 8, 5
 	authors := make([]*author, tenants)

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// contents is what the contract shows of one tenant.
+// contents is the state of one tenant as the contract shows it.
 type contents struct {
 	Head     storage.Head
 	Events   []storage.Event
@@ -89,7 +89,7 @@ func keys(t *testing.T, e Engine, tenant id.Tenant, begin, end id.Index) []stora
 	return all
 }
 
-// sameContents compares what two engines hold of the tenants.
+// sameContents compares the contents of the tenants in two engines.
 func (p probe) sameContents(t *testing.T, got, want Engine, tenants ...id.Tenant) {
 	t.Helper()
 	for _, tenant := range tenants {

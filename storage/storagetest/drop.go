@@ -67,7 +67,7 @@ func dropAll(s *store) {
 	wantError(s.T, s.Drop(s.Context(), alpha, mark), storage.ErrStale)
 }
 
-// dropAgain: what was dropped can come again, with the very names.
+// dropAgain: dropped data can come again, under the very same names.
 func dropAgain(s *store) {
 	for range 3 {
 		was := marked(s, alpha)

@@ -121,8 +121,8 @@ func guardContention(s *store) {
 	}
 }
 
-// guardLosers: many writers send whole batches for the same place of two ledgers.
-// What is there in the end is what the winners sent, and nothing else.
+// guardLosers: many writers send whole batches for the same place of two ledgers. In the end the
+// store holds the batches of the winners, and nothing else.
 func guardLosers(s *store) {
 	const writers, rounds = 6, 8
 	model := NewModel()

@@ -12,15 +12,15 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Model is a Engine in memory: the reference that engines are compared
-// with, and a store for the tests of other packages that can be told to fail,
-// to hold back durability and to crash.
+// Model is an Engine in memory. It is the reference that engines are compared with. It is also a
+// store for the tests of other packages: it can be told to fail, to hold back durability and to
+// crash.
 //
 // Invariants:
 //
 //   - It passes Run like every engine.
 //   - Without Fail, Hold and Break each append is durable when Append returns.
-//   - Ledger reads show what was applied, record reads what is durable.
+//   - Ledger reads show applied writes, record reads show durable writes.
 type Model struct {
 	mu      sync.Mutex
 	changed sync.Cond // synced, broken or held moved
@@ -79,7 +79,7 @@ func (m *Model) write(f func(*state)) (number uint64) {
 	return m.counted
 }
 
-// settle makes durable what waits, unless something holds it; the caller holds mu.
+// settle makes the waiting writes durable, unless there is a hold; the caller MUST hold mu.
 func (m *Model) settle() {
 	if m.held > 0 || m.broken {
 		return

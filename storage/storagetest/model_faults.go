@@ -2,8 +2,7 @@ package storagetest
 
 import "github.com/agentledger/agentledger/storage"
 
-// Failure is what happens to one tenant's part of an append that passed all its
-// checks.
+// Failure is an outcome for one tenant's part of an append that passed all its checks.
 type Failure uint8
 
 const (
@@ -15,8 +14,8 @@ const (
 	RequestLost
 	// AnswerLost answers ErrUnknown, and the part is applied and durable.
 	AnswerLost
-	// Broken answers ErrBroken, now and to every later call; the part and whatever
-	// was not durable yet is lost.
+	// Broken answers ErrBroken, now and to every later call; the part and all writes that are not
+	// durable yet are lost.
 	Broken
 )
 
@@ -56,8 +55,8 @@ func (m *Model) Hold() (release func()) {
 	}
 }
 
-// Sync makes durable, in spite of all holds, what p waits for and everything
-// before it. p is of this model.
+// Sync makes durable, in spite of all holds, the writes that p waits for and everything before them.
+// p MUST be of this model.
 func (m *Model) Sync(p storage.Pending) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,8 +67,8 @@ func (m *Model) Sync(p storage.Pending) {
 	m.changed.Broadcast()
 }
 
-// Break makes the store fail like one whose sync failed: whoever waits, and
-// every later call, gets ErrBroken.
+// Break makes the store fail like one whose sync failed: every waiting call and every later call
+// gets ErrBroken.
 func (m *Model) Break() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,9 +80,8 @@ func (m *Model) breakLocked() {
 	m.changed.Broadcast()
 }
 
-// Reopen returns a store with what is durable in m, as after a crash and a
-// restart. It shares nothing with m, which may be used further or be closed or
-// broken.
+// Reopen returns a store with the durable state of m, as after a crash and a restart. It shares
+// nothing with m, which may be used further or be closed or broken.
 func (m *Model) Reopen() *Model {
 	m.mu.Lock()
 	defer m.mu.Unlock()

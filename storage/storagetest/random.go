@@ -59,8 +59,7 @@ func (r *randomRun) step(step int) {
 	}
 }
 
-// appendSome appends to some ledgers, most of the time with something wrong in
-// one of them.
+// appendSome appends to some ledgers, most of the time with an error in one batch.
 func (r *randomRun) appendSome(step int) {
 	var batches []storage.Batch
 	for _, a := range r.authors {
@@ -74,8 +73,8 @@ func (r *randomRun) appendSome(step int) {
 	}
 }
 
-// appendPipelined makes several appends before it waits for the first: each meets
-// what the ones before it left, refused ones included.
+// appendPipelined makes several appends before it waits for the first. Each append meets the state
+// after the appends before it, including those that were refused.
 func (r *randomRun) appendPipelined(step int) {
 	var got, want []storage.Pending
 	for range 3 {

@@ -29,8 +29,8 @@ type ledger struct {
 	counters map[string]uint64
 }
 
-// state is what a store holds at one moment. It is as plain as can be, since it
-// is what engines are compared with.
+// state is the content of a store at one moment. It is as plain as can be, because engines are
+// compared with it.
 type state struct {
 	ledgers map[id.Tenant]*ledger
 	records map[recordName]storage.Record
@@ -40,7 +40,7 @@ func newState() *state {
 	return &state{ledgers: map[id.Tenant]*ledger{}, records: map[recordName]storage.Record{}}
 }
 
-// cloneState returns a state that shares only what is never written to again.
+// cloneState returns a copy that shares only data that is never written to again.
 func (s *state) cloneState() *state {
 	c := &state{ledgers: make(map[id.Tenant]*ledger, len(s.ledgers)), records: maps.Clone(s.records)}
 	for t, l := range s.ledgers {
@@ -80,8 +80,8 @@ func (s *state) checkBatch(b *storage.Batch) error {
 	return s.checkChanges(b.Tenant, b.Changes)
 }
 
-// checkChanges takes the changes one after another, each meeting what the ones
-// before it leave.
+// checkChanges takes the changes in their order. Each change meets the state that the changes before
+// it leave.
 func (s *state) checkChanges(t id.Tenant, changes []storage.Change) error {
 	if err := storage.ValidateChanges(changes); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package storagetest is what every storage engine has to pass, and a model
-// engine in memory that passes it too.
+// Package storagetest is the test suite that every storage engine has to pass, and a model engine in
+// memory that passes it too.
 //
 // Invariants:
 //

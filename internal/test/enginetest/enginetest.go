@@ -1,5 +1,5 @@
-// Package enginetest opens the engines that the service runs on for tests that have to
-// hold on each of them, and lets a process die at a write to its store.
+// Package enginetest opens the engines of the service for tests that have to hold on every engine.
+// It also lets a process die at a write to its store.
 //
 // A package's tests call Main from TestMain:
 //

@@ -1,18 +1,18 @@
 // Package document is the form that package pgstore stores an event's texts in.
 //
-// PostgreSQL compresses rows of more than about 2,000 bytes alone, and an event's is
-// shorter. So the program does it: what is sent, logged and stored is half as long,
-// and the server has less to do than the program spends on it. Id, record and
-// envelope go together, since ids and signature are in each of them; that takes a
-// third less than apart.
+// PostgreSQL only compresses rows of more than about 2,000 bytes, and the row of an event is
+// shorter. So the program compresses the texts. That halves the bytes that are sent, logged and
+// stored, and the server saves more work than the program spends. Id, record and envelope are
+// compressed together, because ids and signature occur in each. That takes a third less space than
+// one by one.
 //
 // Invariants:
 //
-//   - What was written is read for ever: a form is never changed, another one gets
-//     a number of its own.
+//   - Stored data is readable for ever: a form is never changed, and a new form gets a number of
+//     its own.
 //   - Any bytes come back as they were, canonical JSON or not.
-//   - Damaged bytes are found to be, or read as something else; they take no more
-//     memory than a large event. What a text should be is known by its hash, above.
+//   - Damaged bytes are refused or read as another text, which the layer above detects because it
+//     knows the hash. Reading them takes no more memory than a large event.
 package document
 
 import (
@@ -28,9 +28,9 @@ import (
 // Document is the texts of an event.
 //
 // Its stored form is one byte for the form; the length of the id, twice, plus one
-// if there is an envelope; the length of the record; and id, record and envelope
-// one behind the other, in form 1 packed (see pack) and in form 2 not, as an S2 block
-// with the dictionary of these forms
+// if there is an envelope; the length of the record; and an S2 block of id, record and
+// envelope, one behind the other. The texts in the block are packed in form 1 (see pack)
+// and plain in form 2. The block is made with the dictionary of these forms
 // (https://github.com/klauspost/compress/tree/master/s2#dictionaries). Lengths are
 // as in encoding/binary's AppendUvarint.
 type Document struct {
@@ -44,14 +44,14 @@ const (
 	plainForm  = 2
 )
 
-// dictionary is what records and envelopes have in common. It belongs to the forms
-// above and is never changed: another one makes other forms.
+// dictionary is the text that records and envelopes have in common. It belongs to the forms above
+// and MUST NOT be changed: another dictionary makes other forms.
 //
 //go:embed dictionary.txt
 var dictionary []byte
 
-// longest bounds the texts of one event: what claims to be longer is damaged. It
-// is well above the largest event that a service can be told to take.
+// longest bounds the texts of one event, in bytes. A block with a greater length is damaged. The
+// bound is well above the largest event that a service can be configured to accept.
 const longest = 64 << 20
 
 // Codec reads and writes the stored form. It may be used concurrently.
@@ -117,7 +117,7 @@ func (c *Codec) Parse(v []byte) (d Document, ok bool) {
 	return d, true
 }
 
-// texts returns what a block of a form holds.
+// texts returns the texts in a block of a form.
 func (c *Codec) texts(form byte, block []byte) ([]byte, bool) {
 	if claimed, err := s2.DecodedLen(block); err != nil || claimed > longest {
 		return nil, false

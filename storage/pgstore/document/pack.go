@@ -6,9 +6,9 @@ import (
 	"encoding/hex"
 )
 
-// What a run of hex or base64 characters becomes: a mark, how many units, and the
-// bytes that they stand for. Digests, random ids, keys and signatures are half of
-// an event's texts, and matching alone does nothing for them.
+// A run of hex or base64 characters is stored as a mark, the number of units, and the decoded bytes.
+// This is worth it because digests, random ids, keys and signatures are half of an event's texts,
+// and matching alone does not shorten them.
 const (
 	hexMark    = 1 // units of two lower-case digits
 	base64Mark = 2 // units of four characters of the standard alphabet
@@ -18,7 +18,7 @@ const (
 	mostUnits      = 255
 )
 
-// What a character may be part of.
+// The kinds of runs that a character may be part of.
 const (
 	inHex = 1 << iota
 	inBase64
@@ -38,7 +38,7 @@ func newAlphabet() *alphabet {
 	return &a
 }
 
-// run returns how many characters of s may be part of what.
+// run returns how many characters at the start of s may be part of a kind of run.
 func (a *alphabet) run(s []byte, what uint8) int {
 	n := 0
 	for n < len(s) && a[s[n]]&what != 0 {
@@ -72,8 +72,8 @@ func (a *alphabet) pack(dst, s []byte) ([]byte, bool) {
 	return append(dst, s[plain:]...), true
 }
 
-// packRun appends what the run s[i:end] becomes, and returns from where on it is to
-// be copied.
+// packRun appends the packed form of the run s[i:end], and returns the index from which s is still
+// to be copied.
 func (a *alphabet) packRun(dst, s []byte, i, end int) (_ []byte, plain int) {
 	for {
 		taken := 0
@@ -93,7 +93,7 @@ func (a *alphabet) packRun(dst, s []byte, i, end int) (_ []byte, plain int) {
 	}
 }
 
-// unpack appends what pack was given; false means that packed is not of pack.
+// unpack appends the text that pack was given; false means that packed does not come from pack.
 func (a *alphabet) unpack(dst, packed []byte) ([]byte, bool) {
 	for plain, i := 0, 0; ; {
 		for i < len(packed) && packed[i] != hexMark && packed[i] != base64Mark {

@@ -10,15 +10,19 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Of several events that lie behind each other, most is the same: a segment is
-// compressed as a whole, and takes two thirds of what they take alone.
+// Events that follow each other are alike for the most part. A segment is therefore compressed as a
+// whole, and takes two thirds of the space of its events one by one.
 //
-// Its stored form is one byte for the form and an S2 block of the members' parts, one
-// behind the other. A part is the length of the rest of it (uvarint); received_at
-// (varint), effective decision and disclosure (a byte each); 1 if what follows the
-// lengths is packed (see pack), else 2; the lengths of agent, trace, tool and action
-// kind, of the id, twice, plus one if there is an envelope, and of the record (uvarint
-// each); and all these texts, the envelope last.
+// Its stored form is one byte for the form and an S2 block of the members' parts, one behind the
+// other. A part begins with the length of its rest (uvarint). The rest is, in this order:
+//
+//   - received_at (varint);
+//   - effective decision and disclosure (a byte each);
+//   - 1 if the texts behind the lengths are packed (see pack), else 2 (a byte);
+//   - the lengths of agent, trace, tool and action kind (uvarint each);
+//   - the length of the id, twice, plus one if there is an envelope (uvarint);
+//   - the length of the record (uvarint);
+//   - all these texts, the envelope last.
 const segmentForm = 1
 
 // Member is an event of a segment.
@@ -147,7 +151,7 @@ func (c *Codec) parseMember(v []byte) (m Member, ok bool) {
 	return m, envelope || len(text) == 0
 }
 
-// unpacked returns what texts of a form are, in memory of their own.
+// unpacked returns the plain texts of a form, in memory of their own.
 func (c *Codec) unpacked(form byte, text []byte) ([]byte, bool) {
 	switch form {
 	case packedForm:

@@ -39,8 +39,8 @@ type Server struct {
 	ended    chan struct{}
 }
 
-// Layout says where a server has its files, as folders that need not be there.
-// What is "" lies in the server's directory.
+// Layout says where a server has its files, as folders that need not be there. A folder that is ""
+// lies in the server's directory.
 type Layout struct {
 	Data string
 	Log  string // write-ahead log
