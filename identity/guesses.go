@@ -34,7 +34,8 @@ type secretAttempts struct {
 func newSecretAttempts(now func() time.Time, r prometheus.Registerer) *secretAttempts {
 	calls := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_platform_calls_total",
-		Help: "Platform calls by their secret: accepted, refused (a wrong one), limited (too many wrong ones from the network).",
+		Help: "Platform calls by their secret: accepted, refused (a wrong one), limited " +
+			"(too many wrong ones from the network).",
 	}, []string{"result"})
 	r.MustRegister(calls)
 	return &secretAttempts{

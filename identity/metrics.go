@@ -14,7 +14,8 @@ type loginCounters struct {
 func newLoginCounters(r prometheus.Registerer) loginCounters {
 	logins := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_logins_total",
-		Help: "Attempts to sign in: accepted, refused (wrong address or password), limited (too many), failed (no fault of theirs).",
+		Help: "Attempts to sign in: accepted, refused (wrong address or password), limited " +
+			"(too many), failed (no fault of theirs).",
 	}, []string{"result"})
 	r.MustRegister(logins)
 	return loginCounters{

@@ -104,7 +104,8 @@ func (s *Server) consumeApproval(w http.ResponseWriter, r *http.Request, c calle
 		return err
 	}
 	proof, err := base64.StdEncoding.Strict().DecodeString(claim.Proof)
-	if err != nil || len(proof) != edkey.SignatureSize || len(claim.Proof) != base64.StdEncoding.EncodedLen(edkey.SignatureSize) {
+	if err != nil || len(proof) != edkey.SignatureSize ||
+		len(claim.Proof) != base64.StdEncoding.EncodedLen(edkey.SignatureSize) {
 		return fault.New(fault.Invalid, "proof_b64 must be the base64 of 64 bytes")
 	}
 	note, err := s.approvals.Consume(r.Context(), c.Tenant, approvalOfPath(r), approval.Claim{

@@ -61,7 +61,8 @@ func newGzipCache(room int64, metrics prometheus.Registerer) *gzipCache {
 	}
 	p.done = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_public_gzip_total",
-		Help: "Entry bundles asked for with gzip: kept from before, made, or given as they are since all writers were busy.",
+		Help: "Entry bundles asked for with gzip: kept from before, made, or given as they are " +
+			"since all writers were busy.",
 	}, []string{"outcome"})
 	metrics.MustRegister(p.done)
 	return p

@@ -93,7 +93,8 @@ func (o *operation) checkRoute(route edge.Listed) (problems []string) {
 			credentials = append(credentials, name)
 		}
 	}
-	if want := string(route.Permission.Credential); want == "" && !optional || want != "" && !slices.Equal(credentials, []string{want}) {
+	want := string(route.Permission.Credential)
+	if want == "" && !optional || want != "" && !slices.Equal(credentials, []string{want}) {
 		problems = append(problems, fmt.Sprintf("%s: security is %v, the route wants %q", o.id, credentials, want))
 	}
 	var media []string
