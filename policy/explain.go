@@ -38,7 +38,7 @@ const (
 // Step is a part of a condition and its value.
 type Step struct {
 	Expression string // as CEL
-	Value      string // as CEL or JSON shows it, cut; or "error: " and what went wrong
+	Value      string // as CEL or JSON shows it, cut; or "error: " and the failure
 }
 
 // Explain evaluates p, which Parse returned, and returns the result of each rule, also of rules that

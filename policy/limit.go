@@ -15,18 +15,18 @@ import (
 // before + added > Max. Claim documents which events count.
 type Limit struct {
 	ID            string // as Policy.ID, unique in the policy
-	Sum           string // path in the payload of what is added; "" to count
+	Sum           string // path of the added amount in the payload; "" to count
 	Count         bool   // each event adds 1; exactly one of Sum and Count is set
 	By            By
 	WindowSeconds int64 // 1 to MaxWindowSeconds
 	Max           decimal.Decimal
-	Currency      string // of what is added, [A-Z]{3}; "" for what has none, and for Count
+	Currency      string // of the added amount, [A-Z]{3}; "" for amounts without one, and for Count
 }
 
 // MaxWindowSeconds is 366 days.
 const MaxWindowSeconds = 366 * 24 * 60 * 60
 
-// By says what a limit is counted for. The zero value is none.
+// By is the scope that a limit is counted for. The zero value is none.
 type By uint8
 
 const (

@@ -13,7 +13,9 @@ import (
 )
 
 // invalidMember is an error for the client: member is a path such as rules[3].tool.
-func invalidMember(member, what string) error { return fault.New(fault.Invalid, member+" "+what) }
+func invalidMember(member, complaint string) error {
+	return fault.New(fault.Invalid, member+" "+complaint)
+}
 
 // ruleMemberPath names a member of the rule at i.
 func ruleMemberPath(i int, name string) string { return fmt.Sprintf("rules[%d].%s", i, name) }

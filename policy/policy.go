@@ -88,7 +88,7 @@ type Rule struct {
 	Limit       *Limit       // nil for none; not with Allow
 }
 
-// OnError says what a rule error does. The zero value is none.
+// OnError is the effect of a rule error. The zero value is none.
 type OnError uint8
 
 const (

@@ -20,6 +20,7 @@ func TestCountProse(t *testing.T) {
 		"of it":        {"The rest of it is code, most of them not.", houserules.Prose{Words: 10, Partitive: 2, Sentences: 1}},
 		"whoever":      {"Whoever reads decides. Nobody else.", houserules.Prose{Words: 5, Anonymous: 2, Sentences: 2}},
 		"relative":     {"A person who votes.", houserules.Prose{Words: 4, Sentences: 1}},
+		"quoted":       {"The word \"what\" of `it`.", houserules.Prose{Words: 3, Sentences: 1}},
 		"code":         {"An example:\n\twhat := whoever(of, it)\nends.", houserules.Prose{Words: 3, Sentences: 2}},
 		"for example":  {"A tool, for example acme.pay, is listed.", houserules.Prose{Words: 8, Sentences: 1, Examples: 1}},
 		"list of long": {"- a b c d e f g h i j k l m n o p q r s t u v w x y z\n- short", houserules.Prose{Words: 27, Sentences: 2, Long: 1}},

@@ -45,15 +45,17 @@ var (
 	sentence  = regexp.MustCompile(`[.!?:;](?:\s+|$)`)
 	nominal   = regexp.MustCompile(`(?i)\bwhat\b`)
 	indirect  = regexp.MustCompile(`(?i)\b(?:says?|said|knows?|tells?|told|shows?|decides?|sees?|asks?|explains?|determines?|learns?) (?:\w+ )?what\b`)
+	quoted    = regexp.MustCompile("`[^`]*`|\"[^\"]*\"")
 	partitive = regexp.MustCompile(`(?i)\bof (?:it|them)\b`)
 	anonymous = regexp.MustCompile(`(?i)\b(?:whoever|whatever|whichever|nobody|somebody|everybody)\b|(?:^|[.;:,] +)[Ww]ho\b|\b(?:for|to|of|by|with|from|knows|says|tells|and|or) who\b`)
 	example   = regexp.MustCompile(`(?i)\bfor example\b|\be\.g\.`)
 )
 
-// CountProse counts a text. Lines that are indented are code and do not count.
+// CountProse counts a text. Lines that are indented are code and do not count, and neither
+// does text in quotes.
 func CountProse(text string) Prose {
 	var p Prose
-	prose := withoutCode(text)
+	prose := quoted.ReplaceAllString(withoutCode(text), "")
 	p.Words = len(word.FindAllString(prose, -1))
 	p.Partitive = len(partitive.FindAllString(prose, -1))
 	p.Examples = len(example.FindAllString(prose, -1))

@@ -9,7 +9,7 @@ import (
 // rewriter makes a parsed condition strict, in place. Ids stay, so the value of a sub-expression can
 // be found by its place in the source.
 //
-//   - The operands of && and || are evaluated in their order, and all of them: an error is never
+//   - The operands of && and || are evaluated in their order, and all operands: an error is never
 //     hidden. An operand that reads a path outside of `requires` is skipped where those before it
 //     have decided, so that it may ask has() first.
 //   - Likewise the branches of ?:.

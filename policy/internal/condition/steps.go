@@ -10,7 +10,7 @@ import (
 // Step is a part of a condition and its value.
 type Step struct {
 	Expression string // as CEL
-	Value      string // as CEL or JSON shows it, cut; or "error: " and what went wrong
+	Value      string // as CEL or JSON shows it, cut; or "error: " and the failure
 }
 
 // ForgetSteps drops the values that the last condition kept.
