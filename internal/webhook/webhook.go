@@ -107,7 +107,7 @@ func newDeliveryID(now id.Instant) ID { return ID(id.Rising("msg_", now)) }
 
 // Message is the content of a delivery.
 type Message struct {
-	URL  string         // Check has been passed
+	URL  string         // CheckAddress has passed
 	Type string         // such as approval.approved
 	Data jsontext.Value // JSON object
 }

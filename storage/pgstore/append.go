@@ -35,7 +35,7 @@ func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 		return p
 	}
 	defer e.endCall()
-	shares := make(map[*pendingQueue]*share, len(e.lanes))
+	shares := make(map[*connectionQueue]*share, len(e.queues))
 	seen := make(map[id.Tenant]bool, len(batches))
 	for i := range batches {
 		b := &batches[i]
@@ -43,7 +43,7 @@ func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 			p.results[i] = fmt.Errorf("append: %w", err)
 			continue
 		}
-		l := e.lane(b.Tenant)
+		l := e.queueOf(b.Tenant)
 		if shares[l] == nil {
 			shares[l] = &share{landed: p.endShare}
 		}

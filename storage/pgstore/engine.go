@@ -48,8 +48,8 @@ type Engine struct {
 	logger   *slog.Logger
 	readOnly bool
 	pool     *pgxpool.Pool // for everything but appends
-	lanes    []*pendingQueue
-	side     *pendingQueue // of tenants that are aside; it connects when there is one
+	queues   []*connectionQueue
+	side     *connectionQueue // of tenants that are aside; it connects when there is one
 	aside    aside
 	out      atomic.Int64 // shares that queues have
 	codec    *document.Codec
@@ -99,7 +99,7 @@ func (e *Engine) openPools(ctx context.Context, o Options, c *connector) error {
 		return err
 	}
 	for range o.Writers {
-		e.lanes = append(e.lanes, e.startQueue(c, false))
+		e.queues = append(e.queues, e.startQueue(c, false))
 	}
 	e.side = e.startQueue(c, true)
 	return nil
@@ -133,7 +133,7 @@ func (e *Engine) closePools() error {
 		return errClosed
 	}
 	var errs []error
-	for _, l := range e.lanes {
+	for _, l := range e.queues {
 		errs = append(errs, l.closeQueue())
 	}
 	if e.side != nil { // a store that is open read-only has no queues

@@ -36,7 +36,7 @@ func TestRefusals(t *testing.T) {
 			if _, ok := refusedError(cause); !ok {
 				t.Error("an error of the server is no refusal")
 			}
-			got := new(pendingQueue).refusal(t.Context(), nil, part{}, cause)
+			got := new(connectionQueue).refusal(t.Context(), nil, part{}, cause)
 			for _, kind := range known {
 				if errors.Is(got, kind) != (kind == test.want) {
 					t.Errorf("got %v, want %v", got, test.want)

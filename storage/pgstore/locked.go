@@ -35,7 +35,7 @@ CROSS JOIN LATERAL (SELECT org FROM head WHERE head.org = asked.org FOR UPDATE S
 
 // refuseLocked answers the parts whose heads another session holds, and returns the others. After an
 // error, no part is answered.
-func (l *pendingQueue) refuseLocked(parts []part) (free []part, err error) {
+func (l *connectionQueue) refuseLocked(parts []part) (free []part, err error) {
 	ctx := context.Background()
 	conn, err := l.ready(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func freeHeads(ctx context.Context, conn *pgx.Conn, parts []part) (map[id.Tenant
 }
 
 // leaveLocked answers the parts of a share whose heads are still locked. It is for the side queue.
-func (l *pendingQueue) leaveLocked(s *share) {
+func (l *connectionQueue) leaveLocked(s *share) {
 	all := slices.Concat(s.together, s.alone)
 	free, err := l.refuseLocked(all)
 	if err != nil {
@@ -100,7 +100,7 @@ func (l *pendingQueue) leaveLocked(s *share) {
 
 // remember moves tenants to the side queue and back, by the results of parts that went through a
 // queue.
-func (e *Engine) remember(l *pendingQueue, parts []part) {
+func (e *Engine) remember(l *connectionQueue, parts []part) {
 	for _, p := range parts {
 		isLocked := errors.Is(*p.result, errLocked)
 		switch {
@@ -173,16 +173,16 @@ func (a *aside) ended(t id.Tenant, isLocked bool) {
 // Stream implements storage.Ledgers: each queue is one stream. A store that is open read-only has no
 // stream and refuses every append.
 func (e *Engine) Stream(t id.Tenant) int {
-	if e.aside.isSetAside(t) || len(e.lanes) == 0 {
-		return len(e.lanes)
+	if e.aside.isSetAside(t) || len(e.queues) == 0 {
+		return len(e.queues)
 	}
-	return int(uint64(t) % uint64(len(e.lanes)))
+	return int(uint64(t) % uint64(len(e.queues)))
 }
 
-// lane returns the queue of an append of a tenant that begins now.
-func (e *Engine) lane(t id.Tenant) *pendingQueue {
+// queueOf returns the queue of an append of a tenant that begins now.
+func (e *Engine) queueOf(t id.Tenant) *connectionQueue {
 	if e.aside.begin(t) {
 		return e.side
 	}
-	return e.lanes[uint64(t)%uint64(len(e.lanes))]
+	return e.queues[uint64(t)%uint64(len(e.queues))]
 }

@@ -25,7 +25,7 @@ ON CONFLICT (org) DO NOTHING`
 
 // alone appends one part in a transaction of several statements, for batches that
 // make a ledger or change records.
-func (l *pendingQueue) alone(p part) error {
+func (l *connectionQueue) alone(p part) error {
 	for range retries {
 		if err := l.tryAlone(p); !errors.Is(err, errMet) {
 			return err
@@ -34,7 +34,7 @@ func (l *pendingQueue) alone(p part) error {
 	return unreachable(errMet)
 }
 
-func (l *pendingQueue) tryAlone(p part) (err error) {
+func (l *connectionQueue) tryAlone(p part) (err error) {
 	ctx := context.Background()
 	conn, err := l.ready(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func applyAlone(ctx context.Context, tx pgx.Tx, p part, args arguments) error {
 }
 
 // refusal says what a part that the server refused comes to. It was not applied.
-func (l *pendingQueue) refusal(ctx context.Context, conn *pgx.Conn, p part, cause *pgconn.PgError) error {
+func (l *connectionQueue) refusal(ctx context.Context, conn *pgx.Conn, p part, cause *pgconn.PgError) error {
 	switch {
 	case raced(cause):
 		return fmt.Errorf("%w: %w", storage.ErrConflict, cause)
@@ -126,7 +126,7 @@ func (l *pendingQueue) refusal(ctx context.Context, conn *pgx.Conn, p part, caus
 
 // rests returns a refusal once the data behind it is durable. The barrier is needed because the
 // refusal rests on a read, and a read may show a commit whose wait was cancelled.
-func (l *pendingQueue) rests(ctx context.Context, conn *pgx.Conn, refusal *storage.ItemError) error {
+func (l *connectionQueue) rests(ctx context.Context, conn *pgx.Conn, refusal *storage.ItemError) error {
 	if err := passBarrier(ctx, conn); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (s *slot) acquireSlot(ctx context.Context) error {
 	return s.lost
 }
 
-// lendToOthers releases the slot after clientTime unless reclaim is called first. Use it around
+// lendToOthers releases the slot after clientTime unless reclaimSlot is called first. Use it around
 // reads from and writes to a client, so that a slow client does not hold a slot.
 func (s *slot) lendToOthers() {
 	if !s.held || s.loan != nil {
@@ -47,7 +47,7 @@ func (s *slot) lendToOthers() {
 	s.loan = l
 }
 
-// keepIfHeld ends lend. It reports false when the slot was released meanwhile.
+// keepIfHeld ends lendToOthers. It reports false when the slot was released meanwhile.
 func (s *slot) keepIfHeld() bool {
 	if s.loan != nil {
 		if s.held = s.loan.timer.Stop(); s.held {
@@ -58,7 +58,7 @@ func (s *slot) keepIfHeld() bool {
 	return s.held
 }
 
-// reclaimSlot ends lend, and waits for another slot if the slot was released meanwhile.
+// reclaimSlot ends lendToOthers, and waits for another slot if the slot was released meanwhile.
 func (s *slot) reclaimSlot(ctx context.Context) error {
 	if s.lost != nil || s.keepIfHeld() {
 		return s.lost

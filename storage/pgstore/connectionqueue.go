@@ -21,10 +21,10 @@ const (
 	partTime = time.Second
 )
 
-// pendingQueue is one connection that appends, and the goroutine that owns it. It begins
+// connectionQueue is one connection that appends, and the goroutine that owns it. It begins
 // a share when the one before it has its answers. A part that fails can then be done
 // again before a later part of its tenant.
-type pendingQueue struct {
+type connectionQueue struct {
 	engine    *Engine
 	connector *connector
 	side      bool // of tenants that are locked by another session
@@ -35,14 +35,14 @@ type pendingQueue struct {
 	used time.Time // when conn answered last
 }
 
-func (e *Engine) startQueue(c *connector, side bool) *pendingQueue {
-	l := &pendingQueue{engine: e, connector: c, side: side, ended: make(chan error, 1)}
+func (e *Engine) startQueue(c *connector, side bool) *connectionQueue {
+	l := &connectionQueue{engine: e, connector: c, side: side, ended: make(chan error, 1)}
 	l.queue.more.L = &l.queue.mu
 	go l.runQueue()
 	return l
 }
 
-func (l *pendingQueue) runQueue() {
+func (l *connectionQueue) runQueue() {
 	for s := l.queue.takeWaiting(); s != nil; s = l.queue.takeWaiting() {
 		all := *s
 		l.servePending(s)
@@ -60,14 +60,14 @@ func (l *pendingQueue) runQueue() {
 }
 
 // closeQueue closes a queue that has no users any more, after its waiting shares are done.
-func (l *pendingQueue) closeQueue() error {
+func (l *connectionQueue) closeQueue() error {
 	l.queue.close()
 	return <-l.ended
 }
 
 // servePending appends the parts that go together, then the parts that need a transaction of their
 // own.
-func (l *pendingQueue) servePending(s *share) {
+func (l *connectionQueue) servePending(s *share) {
 	if l.side {
 		l.leaveLocked(s)
 	}
@@ -81,7 +81,7 @@ func (l *pendingQueue) servePending(s *share) {
 
 // together appends parts as one statement, which is one commit. One that the
 // server refuses was not applied: then each part goes by itself.
-func (l *pendingQueue) together(parts []part, args arguments) {
+func (l *connectionQueue) together(parts []part, args arguments) {
 	ctx := context.Background()
 	conn, err := l.ready(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func (l *pendingQueue) together(parts []part, args arguments) {
 // split appends parts of which a joint statement was refused. Those that another
 // session has locked are refused without another wait, so that the others wait for a
 // lock once.
-func (l *pendingQueue) split(parts []part, cause *pgconn.PgError) {
+func (l *connectionQueue) split(parts []part, cause *pgconn.PgError) {
 	if cause.Code == lockNotAvailable {
 		free, err := l.refuseLocked(parts)
 		if err != nil {
@@ -131,7 +131,7 @@ func (l *pendingQueue) split(parts []part, cause *pgconn.PgError) {
 }
 
 // ready returns a connection that stood a moment ago.
-func (l *pendingQueue) ready(ctx context.Context) (*pgx.Conn, error) {
+func (l *connectionQueue) ready(ctx context.Context) (*pgx.Conn, error) {
 	if l.conn != nil && (l.conn.IsClosed() || time.Since(l.used) > idleTime && !l.stands(ctx)) {
 		l.drop()
 	}
@@ -147,7 +147,7 @@ func (l *pendingQueue) ready(ctx context.Context) (*pgx.Conn, error) {
 }
 
 // stands asks the server for a sign of life.
-func (l *pendingQueue) stands(ctx context.Context) bool {
+func (l *connectionQueue) stands(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
 	return l.conn.Ping(ctx) == nil
@@ -155,7 +155,7 @@ func (l *pendingQueue) stands(ctx context.Context) bool {
 
 // lost says what an append that got no answer of the server comes to, unless err
 // says it already, and gives the connection up.
-func (l *pendingQueue) lost(err error) error {
+func (l *connectionQueue) lost(err error) error {
 	l.engine.lost.Add(1)
 	l.engine.logger.Warn("a connection to PostgreSQL was lost in an append", "err", err)
 	l.drop()
@@ -170,7 +170,7 @@ func (l *pendingQueue) lost(err error) error {
 
 // drop gives a connection up. It resets the pool too, because the same cause has likely ended the
 // pool's connections.
-func (l *pendingQueue) drop() {
+func (l *connectionQueue) drop() {
 	ctx, cancel := context.WithTimeout(context.Background(), partTime)
 	defer cancel()
 	_ = l.conn.Close(ctx) // nothing depends on how it ends
