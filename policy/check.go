@@ -56,19 +56,23 @@ func (p Policy) checkContent() error {
 func (r *Rule) checkMembers(i int) error {
 	switch {
 	case !isValidID(r.ID) || isReservedID(r.ID):
-		return invalidMember(ruleMemberPath(i, "rule_id"), "must be 1 to 128 of A-Z a-z 0-9 . _ : - and not a reserved word")
+		return invalidMember(ruleMemberPath(i, "rule_id"),
+			"must be 1 to 128 of A-Z a-z 0-9 . _ : - and not a reserved word")
 	case !isValidGlob(r.Tool):
-		return invalidMember(ruleMemberPath(i, "tool"), "must be a dotted tool name in which a segment may be * and the last one **")
+		return invalidMember(ruleMemberPath(i, "tool"),
+			"must be a dotted tool name in which a segment may be * and the last one **")
 	case r.Decision.String() == "":
 		return invalidMember(ruleMemberPath(i, "decision"), "must be allow, deny or allow_with_obligation")
 	case !textcheck.Plain(r.Reason, 0, MaxReason):
-		return invalidMember(ruleMemberPath(i, "reason"), "must have at most 1024 characters, none of them a control character")
+		return invalidMember(ruleMemberPath(i, "reason"),
+			"must have at most 1024 characters, none of them a control character")
 	case r.Priority < -MaxPriority || r.Priority > MaxPriority:
 		return invalidMember(ruleMemberPath(i, "priority"), "must be from -1000000 to 1000000")
 	case r.Mode.String() == "":
 		return invalidMember(ruleMemberPath(i, "mode"), "must be enforce or shadow")
 	case r.OnError != defaultOnError(r.Decision):
-		return invalidMember(ruleMemberPath(i, "on_error"), "must be "+defaultOnError(r.Decision).String()+" for the decision "+r.Decision.String())
+		return invalidMember(ruleMemberPath(i, "on_error"),
+			"must be "+defaultOnError(r.Decision).String()+" for the decision "+r.Decision.String())
 	case len(r.When) > MaxWhen || !utf8.ValidString(r.When):
 		return invalidMember(ruleMemberPath(i, "when"), "must be at most 2048 bytes")
 	case len(r.Agents) > MaxAgents:
@@ -96,7 +100,8 @@ func (r *Rule) checkRequires(i int) error {
 	}
 	for j, text := range r.Requires {
 		if _, ok := condition.ParsePath(text); !ok {
-			return invalidMember(ruleMemberPath(i, fmt.Sprintf("requires[%d]", j)), "must be a path in the payload such as amount or order.items[0].total")
+			return invalidMember(ruleMemberPath(i, fmt.Sprintf("requires[%d]", j)),
+				"must be a path in the payload such as amount or order.items[0].total")
 		}
 	}
 	return nil

@@ -61,5 +61,6 @@ func appendBehindPayload(b []byte, in Input) []byte {
 
 // variables are the names of the input that conditions use.
 func (in *Input) variables() condition.Variables {
-	return condition.Variables{Tool: in.Tool, Agent: in.Agent, ActorType: in.ActorType, ActionKind: in.ActionKind, Payload: in.Payload, Now: in.Now}
+	return condition.Variables{Tool: in.Tool, Agent: in.Agent, ActorType: in.ActorType, ActionKind: in.ActionKind,
+		Payload: in.Payload, Now: in.Now}
 }

@@ -71,11 +71,13 @@ func (l *Limit) checkMembers(i int, decision id.Decision) error {
 	_, pathOK := condition.ParsePath(l.Sum)
 	switch {
 	case decision == id.Allow:
-		return invalidMember(ruleMemberPath(i, "limit"), "needs the decision deny or allow_with_obligation: it says what happens beyond max")
+		return invalidMember(ruleMemberPath(i, "limit"),
+			"needs the decision deny or allow_with_obligation: it says what happens beyond max")
 	case !isValidID(l.ID):
 		return invalidMember(member("limit_id"), "must be 1 to 128 of A-Z a-z 0-9 . _ : -")
 	case l.Count == (l.Sum != ""):
-		return invalidMember(ruleMemberPath(i, "limit"), `must have either "sum", the path of a number in the payload, or "count": true`)
+		return invalidMember(ruleMemberPath(i, "limit"),
+			`must have either "sum", the path of a number in the payload, or "count": true`)
 	case l.Sum != "" && !pathOK:
 		return invalidMember(member("sum"), "must be a path in the payload such as amount or order.total")
 	case l.By.String() == "":

@@ -189,7 +189,8 @@ func (r *Rule) deriveRequires(c *condition.Compiler, i int) error {
 		return invalidMember(ruleMemberPath(i, "when"), err.Error())
 	}
 	if seen.Computed() {
-		return invalidMember(ruleMemberPath(i, "when"), "looks up a member of the payload by a computed name: say in requires what must be present")
+		return invalidMember(ruleMemberPath(i, "when"),
+			"looks up a member of the payload by a computed name: say in requires what must be present")
 	}
 	for _, p := range seen.Paths() {
 		r.Requires = append(r.Requires, p.String())
@@ -207,7 +208,8 @@ func (d *limitDocument) toLimit(i int) (*Limit, error) {
 	}
 	var ok bool
 	if l.Max, ok = parseDecimal(d.Max); !ok {
-		return nil, invalidMember(ruleMemberPath(i, "limit.max"), `must be a number, or a string of digits such as "1000.50", below 10^20 and with at most 18 decimals`)
+		return nil, invalidMember(ruleMemberPath(i, "limit.max"),
+			`must be a number, or a string of digits such as "1000.50", below 10^20 and with at most 18 decimals`)
 	}
 	return l, nil
 }

@@ -62,7 +62,8 @@ func (p *Policy) checkTests() error {
 func (t *Test) checkMembers(i int, limits map[string]bool) error {
 	switch {
 	case !textcheck.Plain(t.Name, 0, MaxName):
-		return invalidMember(testMemberPath(i, "name"), "must have at most 256 characters, none of them a control character")
+		return invalidMember(testMemberPath(i, "name"),
+			"must have at most 256 characters, none of them a control character")
 	case t.Expect.Decision.String() == "":
 		return invalidMember(testMemberPath(i, "expect.decision"), "must be allow, deny or allow_with_obligation")
 	case t.Expect.RuleID != "" && !isValidID(t.Expect.RuleID):
@@ -134,7 +135,8 @@ func (want *Expectation) differenceFrom(o Outcome) string {
 	case want.RuleID != "" && o.RuleID != want.RuleID:
 		return fmt.Sprintf("got rule %s, want %s. %s", o.RuleID, want.RuleID, o.Reason)
 	case want.Shadow != nil && !slices.Equal(o.Shadow, want.Shadow):
-		return fmt.Sprintf("got shadow rules [%s], want [%s]", strings.Join(o.Shadow, " "), strings.Join(want.Shadow, " "))
+		return fmt.Sprintf("got shadow rules [%s], want [%s]", strings.Join(o.Shadow, " "),
+			strings.Join(want.Shadow, " "))
 	}
 	return ""
 }

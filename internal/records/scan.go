@@ -27,7 +27,8 @@ const All = 256
 
 // Scan yields the records of a kind in ascending order of their keys. It reads page records at a
 // time, and All records at a time for page 0. The sequence stops at the first error.
-func Scan(ctx context.Context, store storage.RecordStore, t id.Tenant, kind storage.Kind, r Range, page int) iter.Seq2[storage.Record, error] {
+func Scan(ctx context.Context, store storage.RecordStore, t id.Tenant, kind storage.Kind, r Range,
+	page int) iter.Seq2[storage.Record, error] {
 	if page <= 0 {
 		page = All
 	}

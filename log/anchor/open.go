@@ -21,7 +21,8 @@ func Open(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open anchors: %w", err)
 	}
-	if err := durable.TightenDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) { // of another owner: not ours to change
+	// The rights of a folder of another owner are not ours to change.
+	if err := durable.TightenDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("open anchors: %w", err)
 	}
 	lock, err := lockfile.Acquire(filepath.Join(dir, "lock"))

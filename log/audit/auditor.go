@@ -80,7 +80,8 @@ func New(o Options) *Auditor {
 		o.Clock = time.Now
 	}
 	a := &Auditor{
-		ledgers: o.Ledgers, store: o.Store, clock: o.Clock, metrics: newMetrics(o.Metrics), logger: telemetry.WithoutRepeats(o.Logger),
+		ledgers: o.Ledgers, store: o.Store, clock: o.Clock,
+		metrics: newMetrics(o.Metrics), logger: telemetry.WithoutRepeats(o.Logger),
 		moved: o.Ledgers.Moves(), in: newInspector(1),
 	}
 	a.registerLag(o.Metrics)

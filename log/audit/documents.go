@@ -66,7 +66,8 @@ func (c *checker) checkDocuments(i *log.Identity, e *storage.Event) verdict {
 
 // checkEnvelope reads the envelope of an event, and returns its fault, "" for none.
 func (c *checker) checkEnvelope(i *log.Identity, e *storage.Event, r *event.Record) (*event.Envelope, string) {
-	envelope, err := event.Parse(e.Envelope, event.Options{Server: true, MaxBytes: len(e.Envelope) + 1, Organization: i.Organization})
+	envelope, err := event.Parse(e.Envelope,
+		event.Options{Server: true, MaxBytes: len(e.Envelope) + 1, Organization: i.Organization})
 	return envelope, c.compareEnvelope(envelope, err, e, r)
 }
 
@@ -80,7 +81,8 @@ func (c *checker) compareEnvelope(envelope *event.Envelope, err error, e *storag
 		return "is malformed"
 	case envelope.Digest != r.EventDigest || envelope.SignatureB64 != r.SigValueB64:
 		return "is not the one that the record is about"
-	case envelope.EventID != r.EventID || envelope.AgentID != r.AgentID || envelope.KeyID != r.KeyID || envelope.Decision != r.Policy.Declared:
+	case envelope.EventID != r.EventID || envelope.AgentID != r.AgentID || envelope.KeyID != r.KeyID ||
+		envelope.Decision != r.Policy.Declared:
 		return "differs from the record"
 	case envelope.TraceID != e.Trace || envelope.Tool != e.Tool || envelope.ActionKind != e.ActionKind:
 		return "differs from the columns"

@@ -26,7 +26,8 @@ func (f Finding) String() string {
 
 // newFindingAt returns a finding about the object with an index.
 func newFindingAt(i *log.Identity, level log.Level, object string, at uint64, problem string) *Finding {
-	return &Finding{Tenant: i.Tenant, Origin: i.Origin, Place: fmt.Sprintf("%s %d", object, at), Problem: problem, Level: level}
+	return &Finding{Tenant: i.Tenant, Origin: i.Origin, Place: fmt.Sprintf("%s %d", object, at), Problem: problem,
+		Level: level}
 }
 
 // examiner checks one stored ledger, as the package comment says. The inspector checks the
@@ -56,7 +57,8 @@ type examinedName struct {
 	at   id.Index
 }
 
-func newExaminer(store storage.Ledgers, in *inspector, identity *log.Identity, head storage.Head, report func(Finding)) *examiner {
+func newExaminer(store storage.Ledgers, in *inspector, identity *log.Identity, head storage.Head,
+	report func(Finding)) *examiner {
 	x := &examiner{
 		store: store, identity: identity, in: in, report: report, head: head, whole: true,
 		tree: new(tlog.Builder), prev: event.Genesis(identity.Origin),
@@ -126,7 +128,8 @@ func (x *examiner) reportIndex(level log.Level, object string, at uint64, proble
 }
 
 func (x *examiner) reportProblem(level log.Level, place, problem string) {
-	x.reportFinding(Finding{Tenant: x.identity.Tenant, Origin: x.identity.Origin, Place: place, Problem: problem, Level: level})
+	x.reportFinding(Finding{Tenant: x.identity.Tenant, Origin: x.identity.Origin, Place: place, Problem: problem,
+		Level: level})
 }
 
 func (x *examiner) reportFinding(f Finding) {

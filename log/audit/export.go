@@ -135,7 +135,8 @@ func (e *Export) Head() storage.Head { return e.state.Head() }
 func (e *Export) Skip(ctx context.Context, to id.Index, root id.Hash) error {
 	err := e.x.resumeBehind(ctx, to, root)
 	if log.IsDamage(err) {
-		return fmt.Errorf("export: %w: the store does not hold the first %d events that were exported before: %w", log.ErrDamaged, to, err)
+		return fmt.Errorf("export: %w: the store does not hold the first %d events that were exported before: %w",
+			log.ErrDamaged, to, err)
 	}
 	if err != nil {
 		return fmt.Errorf("export: pass events by: %w", err)
@@ -166,7 +167,8 @@ func (e *Export) Next(ctx context.Context, most int) ([]storage.Event, error) {
 
 func (e *Export) readEvents(ctx context.Context, begin, end id.Index) ([]storage.Event, error) {
 	events := make([]storage.Event, 0, end-begin)
-	for event, err := range e.store.Events(ctx, e.identity.Tenant, begin, end, storage.FieldRecord|storage.FieldEnvelope) {
+	for event, err := range e.store.Events(ctx, e.identity.Tenant, begin, end,
+		storage.FieldRecord|storage.FieldEnvelope) {
 		if log.IsDamage(err) {
 			if err := e.x.examineDamaged(ctx, begin+id.Index(len(events)), err); err != nil {
 				return nil, err

@@ -33,12 +33,14 @@ const (
 // anchor. It reports findings from the caller's goroutine, in the order of the store and
 // of the events. It uses all processors, for one ledger as for many. The store MUST have
 // no writer. anchors may be nil. An error means that the check could not be finished.
-func Fsck(ctx context.Context, store log.Store, keyring *seal.Keyring, anchors *anchor.Folder, report func(Finding)) (FsckResult, error) {
+func Fsck(ctx context.Context, store log.Store, keyring *seal.Keyring, anchors *anchor.Folder,
+	report func(Finding)) (FsckResult, error) {
 	examining, stop := context.WithCancel(ctx)
 	f := &fsck{
 		store: store, anchors: anchors, in: newInspector(runtime.GOMAXPROCS(0)),
-		reader: log.NewReader(log.Options{Store: store, Keyring: keyring, Anchors: anchors, TileCacheBytes: readerCacheBytes, LeafCacheBytes: readerCacheBytes}),
-		begun:  make(chan *examination, fsckAtOnce-1),
+		reader: log.NewReader(log.Options{Store: store, Keyring: keyring, Anchors: anchors,
+			TileCacheBytes: readerCacheBytes, LeafCacheBytes: readerCacheBytes}),
+		begun: make(chan *examination, fsckAtOnce-1),
 	}
 	f.running.Go(func() { f.examineAll(examining) })
 	defer f.running.Wait()
@@ -172,11 +174,13 @@ func (f *fsck) examineOne(ctx context.Context, t id.Tenant, e *examination) {
 	}
 }
 
-func (f *fsck) examineStored(ctx context.Context, stored *log.Stored, report func(Finding)) (size int, level log.Level, err error) {
+func (f *fsck) examineStored(ctx context.Context, stored *log.Stored,
+	report func(Finding)) (size int, level log.Level, err error) {
 	identity := stored.Identity()
 	head, err := f.store.Head(ctx, identity.Tenant)
 	if log.IsDamage(err) {
-		report(Finding{Tenant: identity.Tenant, Origin: identity.Origin, Place: "head", Problem: err.Error(), Level: log.Frozen})
+		report(Finding{Tenant: identity.Tenant, Origin: identity.Origin, Place: "head", Problem: err.Error(),
+			Level: log.Frozen})
 		return 0, log.Healthy, nil
 	}
 	if err != nil {

@@ -21,11 +21,14 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		verified: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "agentledger_reverified_events_total", Help: "Events checked by the background re-verification."}),
 		ended: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "agentledger_reverify_round_timestamp_seconds", Help: "When the last round of the re-verification over all ledgers ended."}),
+			Name: "agentledger_reverify_round_timestamp_seconds",
+			Help: "When the last round of the re-verification over all ledgers ended."}),
 		oldest: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "agentledger_reverify_oldest_pass_timestamp_seconds", Help: "When the last pass from the first event on began, of the ledger for which that is longest ago."}),
+			Name: "agentledger_reverify_oldest_pass_timestamp_seconds",
+			Help: "When the last pass from the first event on began, of the ledger for which that is longest ago."}),
 		events: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "agentledger_reverified_position_events", Help: "Events up to the re-verified positions of all ledgers."}),
+			Name: "agentledger_reverified_position_events",
+			Help: "Events up to the re-verified positions of all ledgers."}),
 		faulty: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "agentledger_faulty_ledgers", Help: "Ledgers with a known fault, by its level."}, []string{"level"}),
 	}
@@ -40,10 +43,12 @@ func newMetrics(r prometheus.Registerer) *metrics {
 func (a *Auditor) registerLag(r prometheus.Registerer) {
 	r.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_reverify_lag_events", Help: "Events that are not re-verified yet, of all ledgers together.",
+			Name: "agentledger_reverify_lag_events",
+			Help: "Events that are not re-verified yet, of all ledgers together.",
 		}, func() float64 { return float64(a.backlog.countEvents()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_reverify_lag_seconds", Help: "How long ago the oldest event that is not re-verified yet was received; 0 when all are.",
+			Name: "agentledger_reverify_lag_seconds",
+			Help: "How long ago the oldest event that is not re-verified yet was received; 0 when all are.",
 		}, a.lagSeconds),
 	)
 }
@@ -64,7 +69,8 @@ type round struct {
 }
 
 func newRound() *round {
-	return &round{levels: map[log.Level]int{log.Suspect: 0, log.ReadOnly: 0, log.Importing: 0, log.Moved: 0, log.Frozen: 0, log.Succeeded: 0}}
+	return &round{levels: map[log.Level]int{log.Suspect: 0, log.ReadOnly: 0, log.Importing: 0, log.Moved: 0,
+		log.Frozen: 0, log.Succeeded: 0}}
 }
 
 func (r *round) countLedger(v log.Reverified, level log.Level) {

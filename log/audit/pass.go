@@ -71,7 +71,8 @@ func (a *Auditor) passOneLedger(ctx context.Context, t id.Tenant) error {
 func (a *Auditor) continuePass(ctx context.Context, x *examiner, since id.Instant) error {
 	t, end := x.identity.Tenant, x.head.Size
 	for x.tree.Size() < end {
-		if err := a.advanceSlowly(ctx, x, min(x.tree.Size()+stretchEvents, end), func() float64 { return usualRest }); err != nil {
+		if err := a.advanceSlowly(ctx, x, min(x.tree.Size()+stretchEvents, end),
+			func() float64 { return usualRest }); err != nil {
 			return err
 		}
 		if x.stopped {

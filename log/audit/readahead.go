@@ -31,7 +31,8 @@ func (x *examiner) readAhead(ctx context.Context, begin, end id.Index) <-chan po
 		defer close(portions)
 		var events []storage.Event
 		bytes := 0
-		for e, err := range x.store.Events(ctx, x.identity.Tenant, begin, end, storage.FieldRecord|storage.FieldEnvelope) {
+		for e, err := range x.store.Events(ctx, x.identity.Tenant, begin, end,
+			storage.FieldRecord|storage.FieldEnvelope) {
 			if err != nil {
 				x.handOver(ctx, portions, events, err)
 				return

@@ -129,7 +129,8 @@ func (c *connector) prepare(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	c.synchronous.Store(s.standbys != "")
-	if _, err := conn.Exec(ctx, "SET synchronous_commit TO "+s.commit); err != nil { // on or remote_apply, as inspect saw to
+	// It is on or remote_apply, as checked above.
+	if _, err := conn.Exec(ctx, "SET synchronous_commit TO "+s.commit); err != nil {
 		return fmt.Errorf("pin synchronous_commit: %w", unreachable(err))
 	}
 	return nil

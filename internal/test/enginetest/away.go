@@ -73,7 +73,8 @@ func (a *Away) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
 }
 
 // Events implements storage.Ledgers.
-func (a *Away) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
+func (a *Away) Events(ctx context.Context, t id.Tenant, begin, end id.Index,
+	parts storage.Fields) iter.Seq2[storage.Event, error] {
 	if err := a.checkReachable(); err != nil {
 		return func(yield func(storage.Event, error) bool) { yield(storage.Event{}, err) }
 	}
@@ -129,7 +130,8 @@ func (a *Away) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key stri
 }
 
 // Scan implements storage.RecordStore.
-func (a *Away) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
+func (a *Away) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string,
+	limit int) ([]storage.Record, error) {
 	if err := a.checkReachable(); err != nil {
 		return nil, err
 	}

@@ -70,7 +70,8 @@ func (s *Service) nextFault(next http.Handler) http.Handler {
 func (s *Service) recordRequest(r *http.Request) Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.requests = append(s.requests, Request{r.Method, r.URL.Path, r.Header.Get("Idempotency-Key"), r.Header.Get("Service-Version")})
+	s.requests = append(s.requests,
+		Request{r.Method, r.URL.Path, r.Header.Get("Idempotency-Key"), r.Header.Get("Service-Version")})
 	if len(s.faults) == 0 {
 		return None
 	}

@@ -93,9 +93,12 @@ func (o *Organization) acceptEvent(body []byte) answer {
 func (o *Organization) createEvent(e *event.Envelope, form event.Form) answer {
 	effective := e.Decision.Tighten(o.Rules[e.Tool])
 	s := o.appendLeaf(e, form, effective)
-	members := object{"event_id": e.EventID, "sequence_num": s.entry.Seq, "event_hash": s.leaf, "chain_valid": true, "status": "created"}
+	members := object{"event_id": e.EventID, "sequence_num": s.entry.Seq, "event_hash": s.leaf, "chain_valid": true,
+		"status": "created"}
 	if effective != e.Decision {
-		members["policy_decision"], members["policy_id"], members["rule_id"] = effective, "pol_1", "rule_"+string(e.Tool)
+		members["policy_decision"] = effective
+		members["policy_id"] = "pol_1"
+		members["rule_id"] = "rule_" + string(e.Tool)
 	}
 	return answer{http.StatusCreated, members}
 }
@@ -123,11 +126,18 @@ func (s *Service) postEvaluate(w http.ResponseWriter, r *http.Request) {
 }
 
 func (o *Organization) evaluateInput(w http.ResponseWriter, tool id.Tool, size int) {
-	members := object{"decision": id.Allow, "policy_id": "none", "rule_id": "none", "reason": "No policy is active", "engine": "rules"}
+	members := object{"decision": id.Allow, "policy_id": "none", "rule_id": "none", "reason": "No policy is active",
+		"engine": "rules"}
 	if decision, ok := o.Rules[tool]; ok {
 		members = object{
-			"decision": decision, "policy_id": "pol_1", "rule_id": "rule_" + string(tool), "engine": "rules", "policy_version": 3,
-			"reason": fmt.Sprintf("rule for %s, %d members", tool, size), "policy_digest": id.Hash{1}, "input_digest": id.Hash{2},
+			"decision":       decision,
+			"policy_id":      "pol_1",
+			"rule_id":        "rule_" + string(tool),
+			"engine":         "rules",
+			"policy_version": 3,
+			"reason":         fmt.Sprintf("rule for %s, %d members", tool, size),
+			"policy_digest":  id.Hash{1},
+			"input_digest":   id.Hash{2},
 		}
 		if decision == id.AllowWithObligation {
 			members["obligations"] = []object{{"type": "human_approval", "approvals": 2, "ttl_seconds": 3600}}

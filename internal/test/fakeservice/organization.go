@@ -88,7 +88,8 @@ func (o *Organization) appendLeaf(e *event.Envelope, form event.Form, effective 
 		Origin: o.Origin, OrganizationID: o.ID, SequenceNum: uint64(index) + 1, EventID: e.EventID, AgentID: e.AgentID,
 		KeyID: e.KeyID, PublicKey: did.Multikey(o.agent.Public().Bytes()), Signer: event.SignerAgent,
 		Custody: event.CustodyAgent, EventDigest: e.Digest, SigForm: form.String(), SigValueB64: e.SignatureB64,
-		IngestKeyID: "ik_1", ReceivedAt: start + id.Instant(index), Policy: event.Policy{Declared: e.Decision, Effective: effective},
+		IngestKeyID: "ik_1", ReceivedAt: start + id.Instant(index),
+		Policy: event.Policy{Declared: e.Decision, Effective: effective},
 	}
 	s := stored{id: e.EventID, digest: e.Digest, record: record.Text(), envelope: bytes.Clone(e.Canonical)}
 	s.entry = event.Entry{Prev: event.Genesis(o.Origin), Record: event.RecordHash(s.record), Seq: uint64(index) + 1}
@@ -110,7 +111,8 @@ func (o *Organization) leafHashes(size int) []id.Hash {
 }
 
 func (o *Organization) signCheckpoint() tlog.Checkpoint {
-	return tlog.Checkpoint{Origin: o.Origin, Size: id.Index(len(o.events)), Root: subtreeRoot(o.leafHashes(len(o.events)))}
+	return tlog.Checkpoint{Origin: o.Origin, Size: id.Index(len(o.events)),
+		Root: subtreeRoot(o.leafHashes(len(o.events)))}
 }
 
 func (o *Organization) checkpointNote() ([]byte, error) { return o.signer.Sign(o.signCheckpoint()) }
@@ -124,8 +126,10 @@ func (o *Organization) Bundle(index int) (*verify.Bundle, error) {
 	}
 	leaves, e := o.leafHashes(len(o.events)), o.events[index]
 	p := verify.Parts{
-		Organization: o.ID, Slug: o.Slug, Event: e.id, Index: id.Index(index), Entry: e.entry, Proof: inclusionPath(index, leaves),
-		Checkpoint: o.signCheckpoint(), Note: note, Key: o.LogKey(), Disclosure: o.Disclosure, Record: e.record, Envelope: e.envelope,
+		Organization: o.ID, Slug: o.Slug,
+		Event: e.id, Index: id.Index(index), Entry: e.entry, Proof: inclusionPath(index, leaves),
+		Checkpoint: o.signCheckpoint(), Note: note, Key: o.LogKey(),
+		Disclosure: o.Disclosure, Record: e.record, Envelope: e.envelope,
 	}
 	if index > 0 {
 		p.Previous, p.PreviousProof = o.events[index-1].entry, inclusionPath(index-1, leaves)

@@ -79,7 +79,8 @@ func (s *Service) getInclusion(w http.ResponseWriter, r *http.Request) {
 		}
 		leaves := o.leafHashes(size)
 		return verify.InclusionAnswer{
-			LogIndex: id.Index(index), TreeSize: id.Index(size), LeafHash: leaves[index], RootHash: subtreeRoot(leaves), Hashes: inclusionPath(index, leaves),
+			LogIndex: id.Index(index), TreeSize: id.Index(size), LeafHash: leaves[index], RootHash: subtreeRoot(leaves),
+			Hashes: inclusionPath(index, leaves),
 		}
 	})
 }
@@ -91,7 +92,8 @@ func (s *Service) getConsistency(w http.ResponseWriter, r *http.Request) {
 			return nil
 		}
 		return verify.Consistency{
-			From: id.Index(from), To: id.Index(to), FromRoot: subtreeRoot(o.leafHashes(from)), ToRoot: subtreeRoot(o.leafHashes(to)), Hashes: consistencyPath(from, o.leafHashes(to)),
+			From: id.Index(from), To: id.Index(to), FromRoot: subtreeRoot(o.leafHashes(from)),
+			ToRoot: subtreeRoot(o.leafHashes(to)), Hashes: consistencyPath(from, o.leafHashes(to)),
 		}
 	})
 }
@@ -122,11 +124,15 @@ func (s *Service) getAgentDID(w http.ResponseWriter, r *http.Request) {
 
 func (s *Service) getDID(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("did")
-	s.routeRequest(w, func(o *Organization) bool { return name == o.DID() || did.Equal(name, did.Web("log.example", o.Agent)) }, func(o *Organization) any {
+	isNamed := func(o *Organization) bool {
+		return name == o.DID() || did.Equal(name, did.Web("log.example", o.Agent))
+	}
+	s.routeRequest(w, isNamed, func(o *Organization) any {
 		if name == o.DID() {
 			return keyDocument(o)
 		}
-		return did.WebDocument("log.example", o.Agent, []did.Key{{Public: o.agent.Public().Bytes(), KeyID: o.Key, State: did.Active}})
+		return did.WebDocument("log.example", o.Agent,
+			[]did.Key{{Public: o.agent.Public().Bytes(), KeyID: o.Key, State: did.Active}})
 	})
 }
 

@@ -73,7 +73,9 @@ func (s *Service) handler() http.Handler {
 	mux.HandleFunc("GET /v1/public/agents/{agent}/did", s.getAgentDID)
 	mux.HandleFunc("GET /v1/public/did/{did}", s.getDID)
 	mux.HandleFunc("GET /o/{organization}/checkpoint", s.getTileCheckpoint)
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { writeRefusal(w, http.StatusNotFound, "Not found", "") })
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		writeRefusal(w, http.StatusNotFound, "Not found", "")
+	})
 	return s.nextFault(mux)
 }
 

@@ -123,11 +123,13 @@ type Mechanism struct {
 func Mechanisms() []Mechanism {
 	return []Mechanism{
 		{
-			Name: "bounded cache", Home: "internal/cache", Calls: []string{"list.New"}, Declares: regexp.MustCompile(`^evict|LRU`),
-			Apart: []string{"log"}, // ledgers leave memory by the state of their queue, not by a bound alone
+			Name: "bounded cache", Home: "internal/cache", Calls: []string{"list.New"},
+			Declares: regexp.MustCompile(`^evict|LRU`),
+			Apart:    []string{"log"}, // ledgers leave memory by the state of their queue, not by a bound alone
 		},
 		{
-			Name: "durable replacement of a file", Home: "internal/durable", Calls: []string{"os.Rename", "os.CreateTemp"},
+			Name: "durable replacement of a file", Home: "internal/durable",
+			Calls: []string{"os.Rename", "os.CreateTemp"},
 			Apart: []string{"examples/importer"}, // shows a job, whose files need not be durable
 		},
 		{
@@ -135,7 +137,8 @@ func Mechanisms() []Mechanism {
 			Declares: regexp.MustCompile(`(?i)(gate|semaphore|lobby|fairqueue)$`),
 		},
 		{
-			Name: "router", Home: "internal/http/edge", Calls: []string{"chi.NewRouter", "chi.NewMux", "http.NewServeMux"},
+			Name: "router", Home: "internal/http/edge",
+			Calls: []string{"chi.NewRouter", "chi.NewMux", "http.NewServeMux"},
 			Apart: []string{"internal/test/fakeservice"}, // a stranger's service in tests
 		},
 	}

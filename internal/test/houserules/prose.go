@@ -8,8 +8,10 @@ import (
 
 // Prose counts words and habits of comments. Rates are per 1,000 words.
 type Prose struct {
-	Words     int
-	Nominal   int // "what" as a noun: "what is not pinned". Questions, also indirect ones ("says what it is"), do not count.
+	Words int
+	// Nominal counts "what" as a noun: "what is not pinned". Questions, also indirect ones ("says what it is"),
+	// do not count.
+	Nominal   int
 	Partitive int // "of it" and "of them"
 	Anonymous int // "whoever", "whatever", "nobody", "somebody", and "who" without a noun before it
 	Sentences int
@@ -41,14 +43,17 @@ func (p Prose) Plus(other Prose) Prose {
 const LongSentence = 25
 
 var (
-	word      = regexp.MustCompile(`[A-Za-z][A-Za-z'’-]*`)
-	sentence  = regexp.MustCompile(`[.!?:;](?:\s+|$)`)
-	nominal   = regexp.MustCompile(`(?i)\bwhat\b`)
-	indirect  = regexp.MustCompile(`(?i)\b(?:says?|said|knows?|tells?|told|shows?|decides?|sees?|asks?|explains?|determines?|learns?) (?:\w+ )?what\b`)
+	word     = regexp.MustCompile(`[A-Za-z][A-Za-z'’-]*`)
+	sentence = regexp.MustCompile(`[.!?:;](?:\s+|$)`)
+	nominal  = regexp.MustCompile(`(?i)\bwhat\b`)
+	indirect = regexp.MustCompile(`(?i)\b(?:says?|said|knows?|tells?|told|shows?|decides?|sees?` +
+		`|asks?|explains?|determines?|learns?) (?:\w+ )?what\b`)
 	quoted    = regexp.MustCompile("`[^`]*`|\"[^\"]*\"")
 	partitive = regexp.MustCompile(`(?i)\bof (?:it|them)\b`)
-	anonymous = regexp.MustCompile(`(?i)\b(?:whoever|whatever|whichever|nobody|somebody|everybody)\b|(?:^|[.;:,] +)[Ww]ho\b|\b(?:for|to|of|by|with|from|knows|says|tells|and|or) who\b`)
-	example   = regexp.MustCompile(`(?i)\bfor example\b|\be\.g\.`)
+	anonymous = regexp.MustCompile(`(?i)\b(?:whoever|whatever|whichever|nobody|somebody|everybody)\b` +
+		`|(?:^|[.;:,] +)[Ww]ho\b` +
+		`|\b(?:for|to|of|by|with|from|knows|says|tells|and|or) who\b`)
+	example = regexp.MustCompile(`(?i)\bfor example\b|\be\.g\.`)
 )
 
 // CountProse counts a text. Lines that are indented are code and do not count, and neither

@@ -53,7 +53,8 @@ func (a *Agent) Envelope(t testing.TB, tenant id.Tenant, name string, more map[s
 // Attestation returns the statement of the server about an event of the agent.
 func (a *Agent) Attestation(e *event.Envelope) log.Attestation {
 	return log.Attestation{
-		Form: event.FormDigest, PublicKey: did.Multikey(a.key.Public().Bytes()), Signer: event.SignerAgent, Custody: event.CustodyAgent,
+		Form: event.FormDigest, PublicKey: did.Multikey(a.key.Public().Bytes()),
+		Signer: event.SignerAgent, Custody: event.CustodyAgent,
 		IngestKeyID: "ik_test", Policy: event.Policy{Declared: id.Allow, Effective: id.Allow},
 		Disclosure: id.DiscloseRecord, IdempotencyKey: "idem-" + string(e.EventID),
 	}

@@ -29,7 +29,8 @@ func (s *Service) Audit(t testing.TB, tenant id.Tenant) []Said {
 	state := s.State(t, tenant)
 	var said []Said
 	var before event.Entry
-	for e, err := range s.Ledgers.Events(t.Context(), state, 0, state.Size(), storage.FieldRecord|storage.FieldEnvelope) {
+	for e, err := range s.Ledgers.Events(t.Context(), state, 0, state.Size(),
+		storage.FieldRecord|storage.FieldEnvelope) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +52,8 @@ func (s *Service) auditEntry(t testing.TB, state *log.State, e storage.Event, be
 		Organization: state.Identity().Organization, Slug: "audited", Event: e.ID, Index: e.Index,
 		Entry: log.EntryOf(e), Proof: s.proof(t, state, e.Index), Previous: before,
 		Checkpoint: tlog.Checkpoint{Origin: state.Identity().Origin, Size: state.Size(), Root: state.Root()},
-		Note:       state.Checkpoint(), Key: key, ActionKind: e.ActionKind, Disclosure: id.DiscloseRecord, Record: e.Record,
+		Note:       state.Checkpoint(), Key: key,
+		ActionKind: e.ActionKind, Disclosure: id.DiscloseRecord, Record: e.Record,
 	}
 	if e.Index > 0 {
 		parts.PreviousProof = s.proof(t, state, e.Index-1)
@@ -60,7 +62,8 @@ func (s *Service) auditEntry(t testing.TB, state *log.State, e storage.Event, be
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report := verify.Check(bundle, verify.Options{Key: &key}); !report.OK || report.RecordOK == nil || report.SignatureOK == nil {
+	report := verify.Check(bundle, verify.Options{Key: &key})
+	if !report.OK || report.RecordOK == nil || report.SignatureOK == nil {
 		t.Errorf("event %d does not verify: %v", e.Index, report.Errors)
 	}
 }
@@ -94,10 +97,12 @@ func auditEnvelope(t testing.TB, e storage.Event) (*event.Envelope, event.Signer
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := envelope.Verify(public); !ok || envelope.Digest != record.EventDigest || envelope.EventID != record.EventID {
+	_, ok := envelope.Verify(public)
+	if !ok || envelope.Digest != record.EventDigest || envelope.EventID != record.EventID {
 		t.Errorf("event %d: the envelope is not its record's", e.Index)
 	}
-	if ours := record.Signer != event.SignerAgent; ours && envelope.ActorType != "system" || ours != event.ReservedKey(string(envelope.KeyID)) {
+	ours := record.Signer != event.SignerAgent
+	if ours && envelope.ActorType != "system" || ours != event.ReservedKey(string(envelope.KeyID)) {
 		t.Errorf("event %d: signer %s and actor_type %s", e.Index, record.Signer, envelope.ActorType)
 	}
 	return envelope, record.Signer

@@ -116,7 +116,8 @@ func (s *Service) open(t testing.TB, engine storage.Engine, anchors string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Ledgers.Close() })
-	s.Notary = &sysevent.Appender{Ledgers: s.Ledgers, Records: engine, Keyring: s.keyring, Disclosures: always(id.DiscloseRecord), Clock: s.Clock}
+	s.Notary = &sysevent.Appender{Ledgers: s.Ledgers, Records: engine, Keyring: s.keyring,
+		Disclosures: always(id.DiscloseRecord), Clock: s.Clock}
 }
 
 // Anchors returns the folder of the service's anchors.

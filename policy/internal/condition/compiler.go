@@ -41,7 +41,8 @@ func (i *Inspected) Paths() []Path { return i.reads.paths }
 func (i *Inspected) Computed() bool { return i.reads.computed }
 
 func NewCompiler(ctx context.Context) *Compiler {
-	return &Compiler{ctx: ctx, inspected: make(map[string]*Inspected), compiled: make(map[string]*Condition), patterns: new(patterns)}
+	return &Compiler{ctx: ctx, inspected: make(map[string]*Inspected), compiled: make(map[string]*Condition),
+		patterns: new(patterns)}
 }
 
 // Bounded makes the bounds of saving count.
@@ -81,7 +82,8 @@ func (c *Compiler) Prepare() error {
 		}
 	}
 	attributes := interpreter.NewAttributeFactory(env.Container, env.CELTypeAdapter(), env.CELTypeProvider())
-	c.planner = interpreter.NewInterpreter(dispatcher, env.Container, env.CELTypeProvider(), env.CELTypeAdapter(), attributes)
+	c.planner = interpreter.NewInterpreter(dispatcher, env.Container, env.CELTypeProvider(), env.CELTypeAdapter(),
+		attributes)
 	c.env = env
 	return nil
 }
@@ -94,7 +96,8 @@ func (c *Compiler) Inspect(source string) (*Inspected, error) {
 	}
 	parts := CountParts(source)
 	if c.parts += parts; c.saving && c.parts > MaxParts {
-		return nil, fmt.Errorf("has %d parts, with which the different conditions of the policy have more than %d", parts, MaxParts)
+		return nil, fmt.Errorf("has %d parts, with which the different conditions of the policy have more than %d",
+			parts, MaxParts)
 	}
 	parsed, issues := c.env.Parse(source)
 	if issues.Err() != nil {

@@ -51,7 +51,8 @@ func typeCheck(env *cel.Env, parsed *cel.Ast) (*cel.Ast, error) {
 func firstIssueText(issues *cel.Issues) string {
 	first := issues.Errors()[0]
 	message, _, _ := strings.Cut(first.Message, "\n")
-	return fmt.Sprintf("does not compile: %s (line %d, column %d)", printableLine(message, 200), first.Location.Line(), first.Location.Column()+1)
+	return fmt.Sprintf("does not compile: %s (line %d, column %d)",
+		printableLine(message, 200), first.Location.Line(), first.Location.Column()+1)
 }
 
 // checkExpressions refuses expressions that the types allow and that have no answer, or not the same
@@ -79,12 +80,14 @@ func checkCallArguments(native *ast.AST, call ast.CallExpr) error {
 	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo:
 		for i := range args {
 			if native.GetType(args[i].ID()).Kind() == types.DynKind && isWholeNumber(native.GetType(args[1-i].ID())) {
-				return errors.New("calculates with a whole number and a member of the payload: JSON numbers are doubles, write 5.0 for 5, or int(payload.x)")
+				return errors.New("calculates with a whole number and a member of the payload: " +
+					"JSON numbers are doubles, write 5.0 for 5, or int(payload.x)")
 			}
 		}
 	default:
 		if strings.HasPrefix(name, "get") && len(args) == 1 && !isFixedOffset(literalValue(args[0])) {
-			return fmt.Errorf(`uses %s with a time zone that is not a literal offset: write one such as "+02:00" or "UTC", the rules of named zones change`, name)
+			return fmt.Errorf(`uses %s with a time zone that is not a literal offset: `+
+				`write one such as "+02:00" or "UTC", the rules of named zones change`, name)
 		}
 	}
 	return nil

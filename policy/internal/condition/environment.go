@@ -58,7 +58,8 @@ func decimalFunctions() []cel.EnvOption {
 		return cel.Function(operator, cel.Overload(overload, []*cel.Type{amountType, amountType}, result))
 	}
 	return []cel.EnvOption{
-		cel.Function("decimal", cel.Overload("decimal_of", []*cel.Type{cel.DynType}, amountType, cel.UnaryBinding(convertToAmount))),
+		cel.Function("decimal",
+			cel.Overload("decimal_of", []*cel.Type{cel.DynType}, amountType, cel.UnaryBinding(convertToAmount))),
 		binary("_<_", "less_decimal", cel.BoolType),
 		binary("_<=_", "less_equals_decimal", cel.BoolType),
 		binary("_>_", "greater_decimal", cel.BoolType),

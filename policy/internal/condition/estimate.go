@@ -28,7 +28,8 @@ func (x *estimator) checkEstimate() error {
 		return x.failed
 	}
 	if units > MaxCost {
-		return fmt.Errorf("costs too much: up to %d units with texts of %d bytes, more than %d", units, ordinary, MaxCost)
+		return fmt.Errorf("costs too much: up to %d units with texts of %d bytes, more than %d",
+			units, ordinary, MaxCost)
 	}
 	return nil
 }

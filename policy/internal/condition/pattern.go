@@ -57,7 +57,8 @@ func (p *patterns) compilePattern(text string) (*pattern, error) {
 
 func (p *patterns) checkInstructions(size int) error {
 	if p.limit > 0 && p.size+size > p.limit {
-		return fmt.Errorf("has a pattern of %d instructions, with which the different patterns of the policy have more than %d", size, p.limit)
+		return fmt.Errorf("has a pattern of %d instructions, with which the different patterns of the policy have "+
+			"more than %d", size, p.limit)
 	}
 	return nil
 }

@@ -32,9 +32,12 @@ func strictFunctions() []cel.EnvOption {
 		return cel.Function(name, cel.Overload(name, args, result, f))
 	}
 	return []cel.EnvOption{
-		function(strictAnd, both, cel.BoolType, cel.BinaryBinding(func(l, r ref.Val) ref.Val { return l.(types.Bool) && r.(types.Bool) })),
-		function(strictOr, both, cel.BoolType, cel.BinaryBinding(func(l, r ref.Val) ref.Val { return l.(types.Bool) || r.(types.Bool) })),
-		function(strictIf, []*cel.Type{cel.BoolType, cel.DynType, cel.DynType}, cel.DynType, cel.FunctionBinding(chooseBranch)),
+		function(strictAnd, both, cel.BoolType,
+			cel.BinaryBinding(func(l, r ref.Val) ref.Val { return l.(types.Bool) && r.(types.Bool) })),
+		function(strictOr, both, cel.BoolType,
+			cel.BinaryBinding(func(l, r ref.Val) ref.Val { return l.(types.Bool) || r.(types.Bool) })),
+		function(strictIf, []*cel.Type{cel.BoolType, cel.DynType, cel.DynType}, cel.DynType,
+			cel.FunctionBinding(chooseBranch)),
 		function(strictEqual, any2, cel.BoolType, cel.BinaryBinding(strictlyEqual)),
 		function(strictOther, any2, cel.BoolType, cel.BinaryBinding(strictlyDifferent)),
 		function(strictIn, any2, cel.BoolType, cel.BinaryBinding(containedIn)),

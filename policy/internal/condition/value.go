@@ -86,7 +86,8 @@ func concatenateLists(l, r traits.Lister) *list {
 			elements = append(elements, it.Next())
 		}
 	}
-	return &list{types.NewRefValList(types.DefaultTypeAdapter, elements), elements, extentOfValue(l) + extentOfValue(r), nil}
+	return &list{types.NewRefValList(types.DefaultTypeAdapter, elements), elements,
+		extentOfValue(l) + extentOfValue(r), nil}
 }
 
 // Equal implements ref.Val.

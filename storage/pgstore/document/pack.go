@@ -85,7 +85,8 @@ func (a *alphabet) packRun(dst, s []byte, i, end int) (_ []byte, plain int) {
 			dst, _ = hex.AppendDecode(append(dst, hexMark, byte(taken/2)), s[i:i+taken]) // they are digits
 		case end-i >= shortestBase64:
 			taken = min(end-i, 4*mostUnits) &^ 3
-			dst, _ = base64.StdEncoding.AppendDecode(append(dst, base64Mark, byte(taken/4)), s[i:i+taken]) // they are of the alphabet
+			// they are of the alphabet
+			dst, _ = base64.StdEncoding.AppendDecode(append(dst, base64Mark, byte(taken/4)), s[i:i+taken])
 		default:
 			return dst, i
 		}

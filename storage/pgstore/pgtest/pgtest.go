@@ -60,7 +60,8 @@ func StartIn(l Layout, settings ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"--pgdata", s.dataDirectory(), "--username", "postgres", "--auth", "trust", "--encoding", "UTF8", "--no-locale", "--no-sync", "--no-instructions"}
+	args := []string{"--pgdata", s.dataDirectory(), "--username", "postgres", "--auth", "trust", "--encoding", "UTF8",
+		"--no-locale", "--no-sync", "--no-instructions"}
 	if l.Log != "" {
 		args = append(args, "--waldir", l.Log)
 	}
@@ -125,7 +126,8 @@ func (s *Server) Run() error {
 	}
 	defer log.Close()
 	args := []string{"-D", s.dataDirectory(), "-k", s.dir}
-	for _, setting := range append([]string{"listen_addresses=", "max_connections=200", "shared_buffers=64MB", "max_wal_size=4GB"}, s.settings...) {
+	for _, setting := range append([]string{"listen_addresses=", "max_connections=200", "shared_buffers=64MB",
+		"max_wal_size=4GB"}, s.settings...) {
 		args = append(args, "-c", setting)
 	}
 	s.process = s.programs.command("postgres", args...)

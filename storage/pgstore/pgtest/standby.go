@@ -18,8 +18,8 @@ func (s *Server) Standby(name string, settings ...string) (*Server, error) {
 		return nil, err
 	}
 	source := fmt.Sprintf("host=%s user=postgres application_name=%s", s.dir, name)
-	err = s.programs.run("pg_basebackup", "--pgdata", standby.dataDirectory(), "--dbname", source, "--write-recovery-conf",
-		"--checkpoint", "fast", "--wal-method", "stream", "--no-sync")
+	err = s.programs.run("pg_basebackup", "--pgdata", standby.dataDirectory(), "--dbname", source,
+		"--write-recovery-conf", "--checkpoint", "fast", "--wal-method", "stream", "--no-sync")
 	if err == nil {
 		err = standby.Run()
 	}
