@@ -310,8 +310,7 @@ func unavailable(cause error) error {
 	if errors.Is(cause, storage.ErrReadOnly) { // which says more
 		return fmt.Errorf("append: %w", cause)
 	}
-	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable",
-		Message: "The store does not take events at the moment", RetryAfter: time.Second,
+	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The store does not take events at the moment", RetryAfter: time.Second,
 		Err: fmt.Errorf("append: %w", cause)}
 }
 

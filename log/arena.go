@@ -35,11 +35,8 @@ func reserveArena(batches []*ledgerBatch) {
 	}
 	const namesEach, countersEach = 2, 1
 	r := arena{
-		events:   make([]storage.Event, all.drafts),
-		texts:    make([]byte, all.text),
-		names:    make([]storage.DedupKey, namesEach*all.drafts),
-		counters: make([]storage.Counter, countersEach*len(batches)),
-		sent:     make([]*submission, all.subs),
+		events: make([]storage.Event, all.drafts), texts: make([]byte, all.text), names: make([]storage.DedupKey, namesEach*all.drafts),
+		counters: make([]storage.Counter, countersEach*len(batches)), sent: make([]*submission, all.subs),
 	}
 	for _, p := range batches {
 		n := p.measureArena()

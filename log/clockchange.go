@@ -109,8 +109,7 @@ func (l *Ledgers) pullLimits(ctx context.Context, t id.Tenant, now id.Instant) (
 			return nil, err
 		}
 		if s.MoveBack(now) {
-			changes = append(changes,
-				storage.Change{Kind: kindCounter, Key: r.Key, Value: s.AppendTo(nil), If: r.Version})
+			changes = append(changes, storage.Change{Kind: kindCounter, Key: r.Key, Value: s.AppendTo(nil), If: r.Version})
 		}
 	}
 	return changes, nil
@@ -132,8 +131,7 @@ func (ws *limitCounters) replaceCounters(changes []storage.Change) error {
 	defer ws.mu.Unlock()
 	ws.drops++ // a counter that was read before is outdated
 	for name, w := range ws.byName {
-		i := slices.IndexFunc(changes,
-			func(c storage.Change) bool { return c.Kind == kindCounter && c.Key == name.String() })
+		i := slices.IndexFunc(changes, func(c storage.Change) bool { return c.Kind == kindCounter && c.Key == name.String() })
 		if i < 0 {
 			continue
 		}

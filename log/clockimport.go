@@ -45,8 +45,7 @@ func (i *Import) newClockChange(received id.Instant) (*ClockChange, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &ClockChange{Before: i.head.LastReceived, At: received, used: usage{month: m, count: i.counted[m]},
-		later: stored}
+	c := &ClockChange{Before: i.head.LastReceived, At: received, used: usage{month: m, count: i.counted[m]}, later: stored}
 	for _, later := range slices.Sorted(maps.Keys(i.counted)) {
 		if name := later.CounterName(); later > m && i.counted[later] > 0 {
 			i.counted[later] = 0

@@ -42,8 +42,7 @@ func (l *Ledgers) confirmHead(ctx context.Context, s *State) error {
 	case err != nil:
 		return err
 	case !extends:
-		s.fault = Fault{Level: Frozen,
-			Reason: fmt.Sprintf("the head does not extend the checkpoint shown at size %d", shown.Size), At: now}
+		s.fault = Fault{Level: Frozen, Reason: fmt.Sprintf("the head does not extend the checkpoint shown at size %d", shown.Size), At: now}
 	default:
 		return nil
 	}
@@ -86,8 +85,7 @@ func (l *Ledgers) Adopt(ctx context.Context, t id.Tenant, note []byte) error {
 		return fmt.Errorf("adopt checkpoint: %w", err)
 	}
 	if !ok {
-		return fmt.Errorf("adopt checkpoint: the stored ledger (size %d) does not extend it (size %d)",
-			s.Size(), c.Size)
+		return fmt.Errorf("adopt checkpoint: the stored ledger (size %d) does not extend it (size %d)", s.Size(), c.Size)
 	}
 	if err := l.anchors.Put(note); err != nil {
 		return err

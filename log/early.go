@@ -80,8 +80,7 @@ func (l *Ledgers) noteIfAhead(identity *Identity, newest, now id.Instant) error 
 	case err == nil:
 		l.ahead.forgetAhead(identity.Tenant)
 	case l.ahead.noteAhead(identity.Tenant):
-		l.logger.Error("ledger takes no events: its newest one was received at a time that has not come; "+
-			"correct-clock lets it go on",
+		l.logger.Error("ledger takes no events: its newest one was received at a time that has not come; correct-clock lets it go on",
 			"origin", identity.Origin, "received_at", newest, "ahead", time.Duration(newest-now)*time.Millisecond)
 	}
 	return err

@@ -163,8 +163,7 @@ func (l *Ledgers) verifyLink(p *ledgerBatch) bool {
 	case err == nil || IsDamage(err):
 		ctx, cancel := context.WithTimeout(context.Background(), readBackTime)
 		defer cancel()
-		l.recordFault(ctx, p.ledger, Frozen,
-			fmt.Sprintf("the stored entry at %d is not the one that was linked to", size-1))
+		l.recordFault(ctx, p.ledger, Frozen, fmt.Sprintf("the stored entry at %d is not the one that was linked to", size-1))
 	default:
 		l.logger.Error("entry was not read back", "origin", p.ledger.identity.Origin, "index", size-1, "err", err)
 	}

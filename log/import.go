@@ -105,8 +105,7 @@ func (l *Ledgers) BeginImport(ctx context.Context, t id.Tenant, identity storage
 	if err != nil {
 		return nil, err
 	}
-	comes := []storage.Change{{Kind: kindIdentity, Value: identity.Value, Version: identity.Version,
-		If: storage.AnyVersion}}
+	comes := []storage.Change{{Kind: kindIdentity, Value: identity.Value, Version: identity.Version, If: storage.AnyVersion}}
 	switch standing.Level {
 	case Importing, Moved:
 		if standing.Level == Moved || standing.other {
@@ -119,8 +118,7 @@ func (l *Ledgers) BeginImport(ctx context.Context, t id.Tenant, identity storage
 		empty := storage.Head{Root: tlog.EmptyRoot(), Last: event.Genesis(standing.Identity.Origin), ConfigVersion: 1}
 		err = l.beginImportAt(t, storage.Head{}, empty, comes, standing.Identity.initialCounters()...)
 	default:
-		return nil, fault.New(fault.Conflict,
-			"The organization is here, and its ledger has a fault: "+string(standing.Level))
+		return nil, fault.New(fault.Conflict, "The organization is here, and its ledger has a fault: "+string(standing.Level))
 	}
 	if err != nil {
 		return nil, err
@@ -136,8 +134,7 @@ func (l *Ledgers) BeginImport(ctx context.Context, t id.Tenant, identity storage
 }
 
 // beginImportAt moves a ledger from expect to head and marks it.
-func (l *Ledgers) beginImportAt(t id.Tenant, expect, head storage.Head, changes []storage.Change,
-	counters ...storage.Counter) error {
+func (l *Ledgers) beginImportAt(t id.Tenant, expect, head storage.Head, changes []storage.Change, counters ...storage.Counter) error {
 	value, err := json.Marshal(Fault{Level: Importing, Reason: "its import has not ended", At: id.InstantOf(l.clock())})
 	if err != nil {
 		return fmt.Errorf("import: %w", err)
@@ -255,17 +252,12 @@ func (i *Import) End(ctx context.Context, note []byte, configVersion uint64, cha
 	if err != nil {
 		return fmt.Errorf("import: end: %w: checkpoint: %w", ErrDamaged, err)
 	}
-	value, err := json.Marshal(Fault{
-		Level:  Frozen,
-		Reason: "it was frozen where it came from, and another ledger goes on in its place",
-		At:     id.InstantOf(i.ledgers.clock()),
-	})
+	value, err := json.Marshal(Fault{Level: Frozen, Reason: "it was frozen where it came from, and another ledger goes on in its place", At: id.InstantOf(i.ledgers.clock())})
 	if err == nil && i.ledgers.Shown(s.identity.Origin) <= c.Size {
 		err = i.ledgers.anchors.Put(note)
 	}
 	if err == nil {
-		err = i.endImport(s, configVersion,
-			append(changes, storage.Change{Kind: kindFault, Value: value, If: storage.AnyVersion}))
+		err = i.endImport(s, configVersion, append(changes, storage.Change{Kind: kindFault, Value: value, If: storage.AnyVersion}))
 	}
 	if err != nil {
 		return fmt.Errorf("import: end: %w", err)
@@ -288,8 +280,7 @@ func (i *Import) openLedger(ctx context.Context, note []byte, configVersion uint
 		return fmt.Errorf("%w: checkpoint: %w", ErrDamaged, err)
 	}
 	if c.Size != s.Size() || c.Root != s.Root() || s.head.Last != i.head.Last {
-		return fmt.Errorf("%w: the checkpoint is of size %d, root %v; here is size %d, root %v",
-			ErrDamaged, c.Size, c.Root, s.Size(), s.Root())
+		return fmt.Errorf("%w: the checkpoint is of size %d, root %v; here is size %d, root %v", ErrDamaged, c.Size, c.Root, s.Size(), s.Root())
 	}
 	if err := i.ledgers.extendsShown(ctx, s); err != nil {
 		return err
@@ -309,8 +300,7 @@ func (l *Ledgers) extendsShown(ctx context.Context, s *State) error {
 	}
 	ok, err := extendsTree(ctx, l, s, shown.Size, shown.Root)
 	if err == nil && !ok {
-		err = fmt.Errorf("it does not extend the checkpoint that was shown at size %d: a newer export is needed",
-			shown.Size)
+		err = fmt.Errorf("it does not extend the checkpoint that was shown at size %d: a newer export is needed", shown.Size)
 	}
 	return err
 }

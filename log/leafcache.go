@@ -19,8 +19,7 @@ const leafTileBytes int64 = tlog.TileWidth*int64(len(id.Hash{})) + 144
 // others cost little.
 func newLeafCache(limit int64) *cache.Map[tileKey, []byte] {
 	return cache.NewMap(cache.MapOptions[tileKey, []byte]{
-		Limit: limit, Shards: tileShards, Hash: tileKey.hash,
-		Weight: func(tileKey, []byte) int64 { return leafTileBytes },
+		Limit: limit, Shards: tileShards, Hash: tileKey.hash, Weight: func(tileKey, []byte) int64 { return leafTileBytes },
 	})
 }
 

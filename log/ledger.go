@@ -121,8 +121,7 @@ func (l *Ledgers) keepGenesisSlug(g Genesis) error {
 	return l.anchors.KeepSlug(g.Slug, g.Origin)
 }
 
-func (l *Ledgers) createLedger(ctx context.Context, t id.Tenant, identity identityRecord, configVersion uint64,
-	changes []storage.Change) (*State, error) {
+func (l *Ledgers) createLedger(ctx context.Context, t id.Tenant, identity identityRecord, configVersion uint64, changes []storage.Change) (*State, error) {
 	if err := l.checkWritable(); err != nil {
 		return nil, err
 	}
@@ -140,9 +139,8 @@ func (l *Ledgers) createLedger(ctx context.Context, t id.Tenant, identity identi
 		return nil, fmt.Errorf("create ledger: %w", err)
 	}
 	batch := storage.Batch{
-		Tenant: t,
-		Head: storage.Head{Root: tlog.EmptyRoot(), Last: event.Genesis(identity.Origin),
-			ConfigVersion: configVersion},
+		Tenant:   t,
+		Head:     storage.Head{Root: tlog.EmptyRoot(), Last: event.Genesis(identity.Origin), ConfigVersion: configVersion},
 		Counters: identity.toIdentity(t).initialCounters(),
 		Changes:  append([]storage.Change{{Kind: kindIdentity, Value: value}}, changes...),
 	}
@@ -260,8 +258,7 @@ func (l *Ledgers) refreshState(ctx context.Context, led *ledger) error {
 		s.fault = s.fault.worseOf(before.fault)
 	}
 	if s.fault = s.fault.worseOf(known); s.fault.Level != Healthy {
-		l.logger.Error("ledger has a fault",
-			"origin", led.identity.Origin, "level", s.fault.Level, "reason", s.fault.Reason)
+		l.logger.Error("ledger has a fault", "origin", led.identity.Origin, "level", s.fault.Level, "reason", s.fault.Reason)
 	}
 	if s.Trusted() == nil {
 		_ = l.noteIfAhead(led.identity, s.head.LastReceived, l.clockInstant()) // so that it is told and counted

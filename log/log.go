@@ -100,11 +100,7 @@ type Options struct {
 	// concurrently. Default: never.
 	Shared func() bool
 
-	// MaxWaiting is the number of events waiting in all, beyond which an organization has to
-	// wait for its own. Those of streams of the store that are full are counted apart.
-	// Default: 16,384.
-	MaxWaiting int
-
+	MaxWaiting       int   // events waiting in all, beyond which an organization has to wait for its own; those of streams of the store that are full are counted apart; default 16,384
 	MaxWaitingTenant int   // events waiting of one organization; default 4,096
 	MaxResident      int   // ledgers kept in memory when idle, about 2 KiB each; default 20,000
 	TileCacheBytes   int64 // decoded tiles kept for proofs, about 2 KiB for 256 events; default 128 MiB
@@ -215,16 +211,14 @@ func refuseForeignStore(ctx context.Context, o Options) error {
 	for _, err := range o.Store.Tenants(ctx) {
 		return err
 	}
-	return errors.New("there are anchors, and the store has no ledger: bring the store back, " +
-		"or use another folder of anchors for a new one")
+	return errors.New("there are anchors, and the store has no ledger: bring the store back, or use another folder of anchors for a new one")
 }
 
 // newLedgers returns ledgers of which nothing runs yet.
 func newLedgers(o Options) *Ledgers {
 	l := &Ledgers{
 		store: o.Store, keyring: o.Keyring, anchors: o.Anchors, logger: o.Logger,
-		metrics: newMetrics(o.Metrics), tracer: o.Tracer, clock: o.Clock, held: o.Held, readOnly: o.ReadOnly,
-		anchored: o.Anchored, fatal: o.Fatal,
+		metrics: newMetrics(o.Metrics), tracer: o.Tracer, clock: o.Clock, held: o.Held, readOnly: o.ReadOnly, anchored: o.Anchored, fatal: o.Fatal,
 		tiles:        newTileCache(o.TileCacheBytes),
 		leafCache:    newLeafCache(o.LeafCacheBytes),
 		importing:    o.Importing,
@@ -279,8 +273,7 @@ func (i *Identity) KeyOwner() seal.Owner {
 }
 
 // errStopped answers submissions that come while the process stops.
-var errStopped = &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "The service is stopping",
-	RetryAfter: time.Second}
+var errStopped = &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "The service is stopping", RetryAfter: time.Second}
 
 // storeError turns an error of the engine into one for the layers above.
 func storeError(step string, err error) error {
@@ -295,8 +288,7 @@ func storeError(step string, err error) error {
 	case errors.As(err, &told): // the client's message is set already
 		return err
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The store can't be reached",
-			Err: err}
+		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The store can't be reached", Err: err}
 	}
 	return fault.Wrap(fault.Internal, "Internal error", err)
 }

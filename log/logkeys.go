@@ -180,8 +180,7 @@ func (k *KeyChange) changeAt(size id.Index) (storage.Change, error) {
 // fault.Conflict while two keys sign.
 func (l *Ledgers) RotateLogKey(ctx context.Context, s *State) (*KeyChange, error) {
 	if signing := s.signingKeys(); len(signing) > 1 {
-		return nil, fault.New(fault.Conflict,
-			fmt.Sprintf("Two log keys sign already, the newer one is %s: end that first", signing[1].Verifier))
+		return nil, fault.New(fault.Conflict, fmt.Sprintf("Two log keys sign already, the newer one is %s: end that first", signing[1].Verifier))
 	}
 	seed := edkey.NewPrivate().Seed()
 	sealed, err := l.keyring.Seal(sealContext(s.identity.Origin), seed[:])
@@ -203,8 +202,7 @@ func (l *Ledgers) RotateLogKey(ctx context.Context, s *State) (*KeyChange, error
 func (l *Ledgers) RetireLogKey(ctx context.Context, s *State) (*KeyChange, error) {
 	signing := s.signingKeys()
 	if len(signing) < 2 {
-		return nil, fault.New(fault.Conflict,
-			fmt.Sprintf("One log key signs alone, %s: nothing can be retired", signing[0].Verifier))
+		return nil, fault.New(fault.Conflict, fmt.Sprintf("One log key signs alone, %s: nothing can be retired", signing[0].Verifier))
 	}
 	return l.changeKeys(ctx, s, signing[0].LogKey, func(r *identityRecord, size id.Index) {
 		if n := len(r.LaterKeys); n == 1 {
@@ -221,8 +219,7 @@ func (s *State) signingKeys() []heldKey {
 }
 
 // changeKeys returns a change of the keys of the ledger of s as they are stored.
-func (l *Ledgers) changeKeys(ctx context.Context, s *State, key LogKey,
-	apply func(*identityRecord, id.Index)) (*KeyChange, error) {
+func (l *Ledgers) changeKeys(ctx context.Context, s *State, key LogKey, apply func(*identityRecord, id.Index)) (*KeyChange, error) {
 	stored, err := l.store.Get(ctx, s.identity.Tenant, kindIdentity, "")
 	if err != nil {
 		return nil, storeError("read log keys", err)

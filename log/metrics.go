@@ -26,8 +26,7 @@ type leafMetrics struct{ kept, read prometheus.Counter }
 
 func newLeafMetrics(r prometheus.Registerer) leafMetrics {
 	reads := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "agentledger_leaf_reads_total",
-		Help: "Reads of leaf hashes for proofs: kept in memory, or read from the store."}, []string{"from"})
+		Name: "agentledger_leaf_reads_total", Help: "Reads of leaf hashes for proofs: kept in memory, or read from the store."}, []string{"from"})
 	r.MustRegister(reads)
 	return leafMetrics{kept: reads.WithLabelValues("memory"), read: reads.WithLabelValues("store")}
 }
@@ -35,30 +34,21 @@ func newLeafMetrics(r prometheus.Registerer) leafMetrics {
 func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		batchEvents: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "agentledger_append_events",
-			Help: "Events in one append.", Buckets: prometheus.ExponentialBuckets(1, 2, 11),
-		}),
+			Name: "agentledger_append_events", Help: "Events in one append.", Buckets: prometheus.ExponentialBuckets(1, 2, 11)}),
 		batchOrgs: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "agentledger_append_organizations",
-			Help: "Organizations in one append.", Buckets: prometheus.ExponentialBuckets(1, 2, 11),
-		}),
+			Name: "agentledger_append_organizations", Help: "Organizations in one append.", Buckets: prometheus.ExponentialBuckets(1, 2, 11)}),
 		commit: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "agentledger_append_seconds",
-			Help:    "Time from handing an append to the engine until it is durable.",
-			Buckets: prometheus.ExponentialBuckets(0.00025, 2, 14),
-		}),
+			Name: "agentledger_append_seconds", Help: "Time from handing an append to the engine until it is durable.", Buckets: prometheus.ExponentialBuckets(0.00025, 2, 14)}),
 		published: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "agentledger_heads_published_total", Help: "New heads that readers were shown."}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentledger_append_failures_total",
-			Help: "Parts of appends that did not go through."}, []string{"cause"}),
+			Name: "agentledger_append_failures_total", Help: "Parts of appends that did not go through."}, []string{"cause"}),
 		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agentledger_ledger_faults_total", Help: "Faults found in ledgers."}, []string{"level"}),
 		badProofs: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "agentledger_bad_proofs_total", Help: "Proofs that did not hold and were not served."}),
 		missing: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "agentledger_missing_ledgers",
-			Help: "Ledgers that were shown and are not in the store, as the start found it."}),
+			Name: "agentledger_missing_ledgers", Help: "Ledgers that were shown and are not in the store, as the start found it."}),
 		leaves: newLeafMetrics(r),
 	}
 	r.MustRegister(m.batchEvents, m.batchOrgs, m.commit, m.published, m.failures, m.faults, m.badProofs, m.missing)

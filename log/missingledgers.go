@@ -43,8 +43,7 @@ func (l *Ledgers) Census(ctx context.Context, slugOf func(context.Context, id.Te
 
 // countLedger marks a ledger as present and keeps its slug. A ledger that can't be read is
 // left to the re-verification, which reports it.
-func (l *Ledgers) countLedger(ctx context.Context, t id.Tenant, missing *anchor.Comparison,
-	slugOf func(context.Context, id.Tenant) (id.Slug, error)) error {
+func (l *Ledgers) countLedger(ctx context.Context, t id.Tenant, missing *anchor.Comparison, slugOf func(context.Context, id.Tenant) (id.Slug, error)) error {
 	var stored identityRecord
 	if err := l.readOwnRecord(ctx, t, kindIdentity, &stored); err != nil {
 		return l.reportUncounted(ctx, t, err)
@@ -81,8 +80,7 @@ func (l *Ledgers) tellMissing(missing *anchor.Comparison) error {
 	}
 	for _, o := range origins[:min(len(origins), missingTold)] {
 		first, _ := o.Split()
-		l.logger.Error("ledger is missing: it was shown, and the store does not have it",
-			"origin", o, "slug", slugs[first])
+		l.logger.Error("ledger is missing: it was shown, and the store does not have it", "origin", o, "slug", slugs[first])
 	}
 	if more := len(origins) - missingTold; more > 0 {
 		l.logger.Error("more ledgers are missing: fsck names them all", "ledgers", more)

@@ -14,8 +14,7 @@ import (
 func (l *Ledgers) registerGauges(r prometheus.Registerer) {
 	refused := func(bound string, i int) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name:        "agentledger_queue_overload_total",
-			Help:        "Submissions refused since too many events waited, by the bound that was reached.",
+			Name: "agentledger_queue_overload_total", Help: "Submissions refused since too many events waited, by the bound that was reached.",
 			ConstLabels: prometheus.Labels{"bound": bound},
 		}, func() float64 { l.queue.mu.Lock(); defer l.queue.mu.Unlock(); return float64(l.queue.refused[i]) })
 	}
@@ -33,27 +32,22 @@ func (l *Ledgers) registerGauges(r prometheus.Registerer) {
 			Name: "agentledger_queue_events", Help: "Events that wait to be put into an append.",
 		}, func() float64 { l.queue.mu.Lock(); defer l.queue.mu.Unlock(); return float64(l.queue.waiting) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_append_oldest_seconds",
-			Help: "For how long the oldest append that is out has been out, 0 when none is.",
+			Name: "agentledger_append_oldest_seconds", Help: "For how long the oldest append that is out has been out, 0 when none is.",
 		}, func() float64 { return l.OldestAppend().Seconds() }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_anchor_lag_seconds",
-			Help: "For how long the oldest newer state has been waiting for its anchor.",
+			Name: "agentledger_anchor_lag_seconds", Help: "For how long the oldest newer state has been waiting for its anchor.",
 		}, func() float64 { return l.anchors.Lag().Seconds() }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_anchor_journal_bytes", Help: "Size of the anchors' journal.",
 		}, func() float64 { return float64(l.anchors.JournalBytes()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "agentledger_anchors_lost_total",
-			Help: "How often the anchors' folder or journal was found to be removed or replaced.",
+			Name: "agentledger_anchors_lost_total", Help: "How often the anchors' folder or journal was found to be removed or replaced.",
 		}, func() float64 { return float64(l.anchors.TimesLost()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_leaf_cache_bytes", Help: "Leaf hashes kept in memory for proofs.",
 		}, func() float64 { return float64(l.leafCache.TotalWeight()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_ledgers_ahead_of_clock",
-			Help: "Ledgers that were found to take no events, because their newest one was received at a time that " +
-				"has not come.",
+			Name: "agentledger_ledgers_ahead_of_clock", Help: "Ledgers that were found to take no events, because their newest one was received at a time that has not come.",
 		}, func() float64 { return float64(l.ahead.countAhead()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_resident_ledgers", Help: "Ledgers in memory.",

@@ -127,8 +127,7 @@ func (q *queue) countWaiting(led *ledger, n int) {
 
 // enterRing puts a ledger into the ring if it belongs there.
 func (q *queue) enterRing(led *ledger) {
-	if led.pending.inRing || led.pending.blocked || len(led.pending.waiting) == 0 ||
-		led.pending.out > 0 && q.isSharedNow() {
+	if led.pending.inRing || led.pending.blocked || len(led.pending.waiting) == 0 || led.pending.out > 0 && q.isSharedNow() {
 		return
 	}
 	led.pending.inRing = true

@@ -78,8 +78,7 @@ func (l *Ledgers) Hashes(ctx context.Context, s *State, at []id.Index) ([]id.Has
 }
 
 // Events yields the events [begin, end) of s, end being cut to its size.
-func (l *Ledgers) Events(ctx context.Context, s *State, begin, end id.Index,
-	parts storage.Fields) iter.Seq2[storage.Event, error] {
+func (l *Ledgers) Events(ctx context.Context, s *State, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		for e, err := range l.store.Events(ctx, s.identity.Tenant, begin, min(end, s.Size()), parts) {
 			if !yield(e, storeError("read events", err)) {
@@ -122,8 +121,7 @@ func readRootAt(ctx context.Context, p *tlog.Prover, s *State, size id.Index) (i
 // Inclusion returns the proof that leaf at is in the tree of s when it had size
 // leaves, and the root it leads to: at < size <= s.Size(). The proof has been
 // checked; one that does not hold never leaves.
-func (l *Ledgers) Inclusion(ctx context.Context, s *State,
-	at, size id.Index) (leaf, root id.Hash, proof []id.Hash, err error) {
+func (l *Ledgers) Inclusion(ctx context.Context, s *State, at, size id.Index) (leaf, root id.Hash, proof []id.Hash, err error) {
 	ctx, proving := l.tracer.StartSpan(ctx, "inclusion proof")
 	defer proving.End()
 	p := l.newProver(s)
@@ -158,8 +156,7 @@ func (l *Ledgers) InclusionOf(ctx context.Context, s *State, e storage.Event, si
 
 // Consistency returns the proof that the tree of s at size to extends the one
 // at size from, and both roots: from <= to <= s.Size(). It has been checked.
-func (l *Ledgers) Consistency(ctx context.Context, s *State,
-	from, to id.Index) (fromRoot, toRoot id.Hash, proof []id.Hash, err error) {
+func (l *Ledgers) Consistency(ctx context.Context, s *State, from, to id.Index) (fromRoot, toRoot id.Hash, proof []id.Hash, err error) {
 	ctx, proving := l.tracer.StartSpan(ctx, "consistency proof")
 	defer proving.End()
 	p := l.newProver(s)

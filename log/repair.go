@@ -129,8 +129,7 @@ func (s *submission) hasKnownKey(names map[storage.DedupKey]bool) bool {
 
 // knownNames returns the keys of a batch with a duplicate that are taken: the engine named
 // only the first one.
-func (l *Ledgers) knownNames(ctx context.Context, led *ledger, p *ledgerBatch,
-	cause error) (map[storage.DedupKey]bool, error) {
+func (l *Ledgers) knownNames(ctx context.Context, led *ledger, p *ledgerBatch, cause error) (map[storage.DedupKey]bool, error) {
 	if !errors.Is(cause, storage.ErrDuplicate) {
 		return nil, nil
 	}

@@ -57,8 +57,7 @@ func (l *Ledgers) findReplays(ctx context.Context, t id.Tenant, asked []Asked, r
 }
 
 // findReplaysIn answers from one ledger and returns its predecessor.
-func (l *Ledgers) findReplaysIn(ctx context.Context, t id.Tenant, names []storage.DedupKey, of []int, asked []Asked,
-	replays []Replay) (id.Tenant, error) {
+func (l *Ledgers) findReplaysIn(ctx context.Context, t id.Tenant, names []storage.DedupKey, of []int, asked []Asked, replays []Replay) (id.Tenant, error) {
 	led, err := l.residentLedger(ctx, t)
 	if err != nil {
 		return 0, err
@@ -89,8 +88,7 @@ func listKeysOf(asked []Asked) (names []storage.DedupKey, of []int) {
 	for i, a := range asked {
 		names, of = append(names, storage.DedupKey{Text: string(a.Event)}), append(of, i)
 		if a.Key != "" {
-			names = append(names, storage.DedupKey{Idempotency: true, Text: idempotencyText(a.IngestKey, a.Key)},
-				storage.DedupKey{Idempotency: true, Text: a.Key})
+			names = append(names, storage.DedupKey{Idempotency: true, Text: idempotencyText(a.IngestKey, a.Key)}, storage.DedupKey{Idempotency: true, Text: a.Key})
 			of = append(of, i, i)
 		}
 	}
@@ -100,8 +98,7 @@ func listKeysOf(asked []Asked) (names []storage.DedupKey, of []int) {
 // isSameEvent reports whether the event at index, which name leads to, is the one that is
 // asked for. It returns fault.Invalid when it is another one. An idempotency key of an
 // older store belongs to the ingest key of its event alone.
-func (l *Ledgers) isSameEvent(ctx context.Context, t id.Tenant, index id.Index, asked *Asked,
-	name storage.DedupKey) (bool, error) {
+func (l *Ledgers) isSameEvent(ctx context.Context, t id.Tenant, index id.Index, asked *Asked, name storage.DedupKey) (bool, error) {
 	e, err := ReadEvent(ctx, l.store, t, index, storage.FieldRecord)
 	if err != nil {
 		return false, storeError("read known event", err)

@@ -38,8 +38,7 @@ func restoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, head s
 
 // RestoreTree is restoreTree for a head of the past, of which size and root are
 // known.
-func RestoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, size id.Index,
-	root id.Hash) (storage.Head, *tlog.Builder, error) {
+func RestoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, size id.Index, root id.Hash) (storage.Head, *tlog.Builder, error) {
 	head := storage.Head{Size: size, Root: root}
 	if size == 0 {
 		return head, nil, ErrInconsistent
@@ -106,8 +105,7 @@ func checkLastEntry(ctx context.Context, store storage.Ledgers, t id.Tenant, hea
 }
 
 // ReadEvent reads one event from a store; storage.ErrNotFound when it is not there.
-func ReadEvent(ctx context.Context, store storage.Ledgers, t id.Tenant, at id.Index,
-	parts storage.Fields) (storage.Event, error) {
+func ReadEvent(ctx context.Context, store storage.Ledgers, t id.Tenant, at id.Index, parts storage.Fields) (storage.Event, error) {
 	for e, err := range store.Events(ctx, t, at, at+1, parts) {
 		return e, err
 	}

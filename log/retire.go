@@ -27,8 +27,7 @@ func Retire(ctx context.Context, store Store, t id.Tenant, head storage.Head) er
 	if err != nil {
 		return fmt.Errorf("retire: %w", err)
 	}
-	batch := storage.Batch{Tenant: t, Expect: head, Head: fenceHead(head),
-		Changes: []storage.Change{{Kind: kindFault, Value: value}}}
+	batch := storage.Batch{Tenant: t, Expect: head, Head: fenceHead(head), Changes: []storage.Change{{Kind: kindFault, Value: value}}}
 	err = store.Append([]storage.Batch{batch}).Wait()[0]
 	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrStale) {
 		err = fmt.Errorf("the ledger was written meanwhile: stop the server: %w", err)

@@ -309,8 +309,7 @@ func (p *ledgerBatch) appendEvent(d *Draft, received id.Instant, item int) {
 	head.Size++
 	var full [4]tlog.FullTile
 	for _, t := range tail.tree.Append(full[:0], head.Last) {
-		p.batch.Tiles = append(p.batch.Tiles,
-			storage.Tile{Level: t.Level, Index: t.Index, Hashes: t.Hashes, Root: t.Root})
+		p.batch.Tiles = append(p.batch.Tiles, storage.Tile{Level: t.Level, Index: t.Index, Hashes: t.Hashes, Root: t.Root})
 	}
 }
 
@@ -320,8 +319,7 @@ func (p *ledgerBatch) makeReceipts(first int, drafts []Draft, chainValid bool) [
 	receipts := make([]Receipt, len(drafts))
 	for i := range receipts {
 		e := &p.batch.Events[first+i]
-		receipts[i] = Receipt{Index: e.Index, ReceivedAt: e.ReceivedAt, EventHash: p.eventHashAt(first + i),
-			ChainValid: chainValid, Decided: drafts[i].decided}
+		receipts[i] = Receipt{Index: e.Index, ReceivedAt: e.ReceivedAt, EventHash: p.eventHashAt(first + i), ChainValid: chainValid, Decided: drafts[i].decided}
 	}
 	return receipts
 }

@@ -120,8 +120,7 @@ func (s *State) Checkpoint() []byte {
 
 // copyWithFault returns the same state, marked.
 func (s *State) copyWithFault(f Fault) *State {
-	return &State{identity: s.identity, keys: s.keys, head: s.head, tree: s.tree, used: s.used, fault: f,
-		anchoredView: s.anchoredView}
+	return &State{identity: s.identity, keys: s.keys, head: s.head, tree: s.tree, used: s.used, fault: f, anchoredView: s.anchoredView}
 }
 
 // Provable returns why no entry can be shown under Checkpoint, or nil:
@@ -150,14 +149,11 @@ func (s *State) Trusted() error {
 	case Frozen:
 		return frozenError()
 	case Importing:
-		return &fault.Error{Kind: fault.Unavailable, Code: "importing",
-			Message: "The organization has not arrived here yet"}
+		return &fault.Error{Kind: fault.Unavailable, Code: "importing", Message: "The organization has not arrived here yet"}
 	case Moved:
-		return &fault.Error{Kind: fault.Unavailable, Code: "moved",
-			Message: "The organization was moved to another place"}
+		return &fault.Error{Kind: fault.Unavailable, Code: "moved", Message: "The organization was moved to another place"}
 	case ReadOnly:
-		return &fault.Error{Kind: fault.Unavailable, Code: "read_only",
-			Message: "The organization's ledger is read-only until its checkpoint is adopted"}
+		return &fault.Error{Kind: fault.Unavailable, Code: "read_only", Message: "The organization's ledger is read-only until its checkpoint is adopted"}
 	}
 	return nil
 }

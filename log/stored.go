@@ -59,8 +59,7 @@ func (s *Stored) ConfirmHead(ctx context.Context, state *State) error {
 }
 
 // Extends reports whether the tree of a head extends a checkpoint.
-func (s *Stored) Extends(ctx context.Context, head storage.Head, tree *tlog.Builder,
-	shown tlog.Checkpoint) (bool, error) {
+func (s *Stored) Extends(ctx context.Context, head storage.Head, tree *tlog.Builder, shown tlog.Checkpoint) (bool, error) {
 	state := &State{identity: s.identity, keys: s.keys, head: head, tree: tree}
 	return extendsTree(ctx, s.ledgers, state, shown.Size, shown.Root)
 }

@@ -169,6 +169,5 @@ func (q *queue) describeWork() string {
 	if len(q.rounds) > 0 {
 		oldest = q.now().Sub(q.rounds[0].began)
 	}
-	return fmt.Sprintf("parts of appends that are out or being repaired: %d, the oldest since %v; events that wait: %d",
-		q.busy, oldest.Round(time.Millisecond), q.waiting)
+	return fmt.Sprintf("parts of appends that are out or being repaired: %d, the oldest since %v; events that wait: %d", q.busy, oldest.Round(time.Millisecond), q.waiting)
 }

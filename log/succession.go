@@ -66,8 +66,7 @@ func (l *Ledgers) Succeed(ctx context.Context, s *State) (*State, error) {
 	}
 	used := s.used
 	if checkAhead(s.head.LastReceived, l.clockInstant()) != nil { // its counter is of a month that has not come
-		used, err = l.readMonthCount(ctx, s.identity.Tenant, MonthOf(l.clockInstant()))
-		if err != nil && !IsDamage(err) {
+		if used, err = l.readMonthCount(ctx, s.identity.Tenant, MonthOf(l.clockInstant())); err != nil && !IsDamage(err) {
 			return nil, storeError("succeed", err)
 		}
 	}
@@ -91,8 +90,7 @@ func (l *Ledgers) AnchorLast(ctx context.Context, s *State, note []byte) error {
 		return fmt.Errorf("anchor last checkpoint: %w", err)
 	}
 	if s.fault.Level != Frozen || c.Size < s.Shown().Size {
-		return fault.New(fault.Conflict,
-			fmt.Sprintf("The checkpoint of size %d is not the last one of a frozen ledger", c.Size))
+		return fault.New(fault.Conflict, fmt.Sprintf("The checkpoint of size %d is not the last one of a frozen ledger", c.Size))
 	}
 	if err := l.anchors.Put(note); err != nil {
 		return unanchored(err)
@@ -112,8 +110,7 @@ func (l *Ledgers) reserveSuccessor(ctx context.Context, s *State) (id.Tenant, er
 		return known, err
 	}
 	if _, shown := l.anchors.Find(s.identity.Origin.Next()); shown {
-		return 0, fault.New(fault.Conflict, fmt.Sprintf("The log %s was shown before, and is not in this store: "+
-			"bring the store back that has it", s.identity.Origin.Next()))
+		return 0, fault.New(fault.Conflict, fmt.Sprintf("The log %s was shown before, and is not in this store: bring the store back that has it", s.identity.Origin.Next()))
 	}
 	if err := l.storeFault(ctx, of, s.fault); err != nil {
 		return 0, fmt.Errorf("succeed: %w", err)

@@ -18,10 +18,8 @@ type droppedTail struct {
 
 // logWarning logs the dropped bytes.
 func (d droppedTail) logWarning(logger *slog.Logger) {
-	logger.Warn("store: the end of the newest log is not whole and is dropped: "+
-		"a crash can leave that, and what was acknowledged is not in it. "+
-		"If neither the process nor the machine had failed, it is damage: keep a copy of the store and compare the "+
-		"newest checkpoints",
+	logger.Warn("store: the end of the newest log is not whole and is dropped: a crash can leave that, and what was acknowledged is not in it. "+
+		"If neither the process nor the machine had failed, it is damage: keep a copy of the store and compare the newest checkpoints",
 		"file", d.log, "byte", d.at, "bytes", d.bytes, "whole_chunks", d.whole)
 }
 
@@ -48,8 +46,7 @@ func checkLogFiles(fs vfs.FS, dir string, logs []uint64, from logPosition) (drop
 		}
 		if s.records > 0 {
 			if next != 0 && s.first != 0 && (s.first > next || exact && s.first != next) {
-				return nil, corruptValue(fmt.Sprintf("%s begins with record %d, and record %d should come next: "+
-					"a log before it is missing, or its end is: %s",
+				return nil, corruptValue(fmt.Sprintf("%s begins with record %d, and record %d should come next: a log before it is missing, or its end is: %s",
 					logName(number), s.first, next, bringBack))
 			}
 			next, exact = s.next, true

@@ -11,18 +11,12 @@ func (e *Engine) Collector() prometheus.Collector {
 	}
 	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
 	add("disk_bytes", "All files of the store.", gauge, func(m Metrics) float64 { return float64(m.DiskBytes) })
-	add("log_bytes", "Write-ahead log that a restart would have to replay.",
-		gauge, func(m Metrics) float64 { return float64(m.LogBytes) })
-	add("memtable_bytes", "Written and not yet in tables.", gauge,
-		func(m Metrics) float64 { return float64(m.MemTableBytes) })
-	add("compaction_debt_bytes", "What compaction has yet to work through, estimated.",
-		gauge, func(m Metrics) float64 { return float64(m.CompactionDebt) })
-	add("read_amplification", "Tables that a read may have to look into.",
-		gauge, func(m Metrics) float64 { return float64(m.ReadAmp) })
-	add("cache_hits_total", "Blocks found in the cache.", counter,
-		func(m Metrics) float64 { return float64(m.CacheHits) })
-	add("cache_misses_total", "Blocks that were not in the cache.", counter,
-		func(m Metrics) float64 { return float64(m.CacheMisses) })
+	add("log_bytes", "Write-ahead log that a restart would have to replay.", gauge, func(m Metrics) float64 { return float64(m.LogBytes) })
+	add("memtable_bytes", "Written and not yet in tables.", gauge, func(m Metrics) float64 { return float64(m.MemTableBytes) })
+	add("compaction_debt_bytes", "What compaction has yet to work through, estimated.", gauge, func(m Metrics) float64 { return float64(m.CompactionDebt) })
+	add("read_amplification", "Tables that a read may have to look into.", gauge, func(m Metrics) float64 { return float64(m.ReadAmp) })
+	add("cache_hits_total", "Blocks found in the cache.", counter, func(m Metrics) float64 { return float64(m.CacheHits) })
+	add("cache_misses_total", "Blocks that were not in the cache.", counter, func(m Metrics) float64 { return float64(m.CacheMisses) })
 	return c
 }
 

@@ -81,8 +81,7 @@ func Open(o Options) (*Engine, error) {
 			return nil, errors.Join(fmt.Errorf("open store: %w", err), lock.Close())
 		}
 	}
-	e := &Engine{lock: lock, file: &storeFile{fs: o.FS, dir: o.Dir}, readOnly: o.ReadOnly, onBroken: o.OnBroken,
-		recent: new(recentNames)}
+	e := &Engine{lock: lock, file: &storeFile{fs: o.FS, dir: o.Dir}, readOnly: o.ReadOnly, onBroken: o.OnBroken, recent: new(recentNames)}
 	e.absences = newAbsences(e.recent)
 	e.write.heads = make(map[id.Tenant]head)
 	e.unsynced.records = make(map[string]*commit)

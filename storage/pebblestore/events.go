@@ -14,8 +14,7 @@ import (
 
 // Events implements storage.Ledgers. An event is seen whole or not at all; the
 // size that counts is the one when the sequence begins.
-func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index,
-	parts storage.Fields) iter.Seq2[storage.Event, error] {
+func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		if err := e.readEvents(ctx, t, begin, end, parts, yield); err != nil {
 			yield(storage.Event{}, fmt.Errorf("read events: %w", err))
@@ -23,8 +22,7 @@ func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index,
 	}
 }
 
-func (e *Engine) readEvents(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields,
-	yield func(storage.Event, error) bool) (err error) {
+func (e *Engine) readEvents(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields, yield func(storage.Event, error) bool) (err error) {
 	if err := e.beginCall(ctx); err != nil {
 		return err
 	}

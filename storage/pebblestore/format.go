@@ -25,8 +25,7 @@ func wantFormat(n uint64) error {
 	if n == formatNumber {
 		return nil
 	}
-	return fmt.Errorf("the store has format %d, this program knows %d: it was made by a newer agentledger; "+
-		"use that one or a newer one", n, formatNumber)
+	return fmt.Errorf("the store has format %d, this program knows %d: it was made by a newer agentledger; use that one or a newer one", n, formatNumber)
 }
 
 func formatKey() []byte { return appendPrefix(nil, id.Service, familyFormat) }

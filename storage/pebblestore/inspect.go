@@ -69,8 +69,7 @@ func inspectDirectory(fs vfs.FS, dir string, state storeState) (exists bool, dro
 		return false, nil, l.wantNone(fs, dir, state)
 	}
 	if l.current < state.manifest {
-		return true, nil, corruptValue(fmt.Sprintf("the marker names %s%06d, and the newest manifest was %s%06d: "+
-			"the newer marker.manifest.* is missing: %s",
+		return true, nil, corruptValue(fmt.Sprintf("the marker names %s%06d, and the newest manifest was %s%06d: the newer marker.manifest.* is missing: %s",
 			manifestPrefix, l.current, manifestPrefix, state.manifest, bringBack))
 	}
 	position, err := checkManifest(fs, dir, l.current, state)
@@ -101,8 +100,7 @@ func (l listing) wantNone(fs vfs.FS, dir string, state storeState) error {
 	if state.manifest == 0 && first && !holding && l.options == 0 && !l.formatMarker {
 		return nil
 	}
-	return corruptValue("marker.manifest.*, the file that names the store's manifest, is missing (it is empty, " +
-		"and some programs don't copy empty files): " + bringBack)
+	return corruptValue("marker.manifest.*, the file that names the store's manifest, is missing (it is empty, and some programs don't copy empty files): " + bringBack)
 }
 
 // holding reports whether there are tables, or records in logs.

@@ -36,8 +36,7 @@ func checkManifest(fs vfs.FS, dir string, number uint64, state storeState) (logP
 	case damaged || known && int64(at) < state.length && at < len(b):
 		return logPosition{}, corruptValue(fmt.Sprintf("%s is damaged at byte %d: %s", name, at, bringBack))
 	case known && int64(len(b)) < state.length:
-		return logPosition{}, corruptValue(fmt.Sprintf("%s is cut off: it has %d bytes, and had %d: %s",
-			name, len(b), state.length, bringBack))
+		return logPosition{}, corruptValue(fmt.Sprintf("%s is cut off: it has %d bytes, and had %d: %s", name, len(b), state.length, bringBack))
 	}
 	return readLogPosition(b)
 }

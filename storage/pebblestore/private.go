@@ -23,8 +23,7 @@ func (p privateFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File
 }
 
 // OpenReadWrite implements vfs.FS.
-func (p privateFS) OpenReadWrite(name string, category vfs.DiskWriteCategory,
-	opts ...vfs.OpenOption) (vfs.File, error) {
+func (p privateFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
 	f, err := p.FS.OpenReadWrite(name, category, opts...)
 	return owned(f, name, err)
 }
@@ -64,8 +63,7 @@ func tightenDir(o Options) error {
 	}
 	err := durable.TightenDir(o.Dir)
 	if errors.Is(err, os.ErrPermission) {
-		o.Logger.Warn("files of the store belong to another user, so others may have rights to them",
-			slog.Any("err", err))
+		o.Logger.Warn("files of the store belong to another user, so others may have rights to them", slog.Any("err", err))
 		return nil
 	}
 	if err != nil {

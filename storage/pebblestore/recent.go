@@ -67,8 +67,7 @@ func (r *recentNames) addName(names []claim) {
 	defer r.mu.Unlock()
 	log := r.log.Load()
 	if last := len(r.generations) - 1; last < 0 || r.generations[last].log != log {
-		r.generations = append(r.generations,
-			generation{log: log, from: r.applies.Load(), names: make(map[nameKey]id.Index)})
+		r.generations = append(r.generations, generation{log: log, from: r.applies.Load(), names: make(map[nameKey]id.Index)})
 	}
 	newest := r.generations[len(r.generations)-1].names
 	for i := range names {
@@ -127,8 +126,7 @@ func (s *nameSearch) index(key *nameKey) (id.Index, error) {
 		s.drops = recent.drops.Load()
 		// DB.Get never reads the filters of the lowest level, where nearly all names are, but this
 		// iterator does. OnlyReadGuaranteedDurable limits an iterator to the tables.
-		it, err := s.engine.db.NewIter(&pebble.IterOptions{UseL6Filters: true,
-			OnlyReadGuaranteedDurable: !s.engine.readOnly})
+		it, err := s.engine.db.NewIter(&pebble.IterOptions{UseL6Filters: true, OnlyReadGuaranteedDurable: !s.engine.readOnly})
 		if err != nil {
 			return 0, readError(err)
 		}

@@ -35,8 +35,7 @@ func (e *Engine) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key st
 }
 
 // Scan implements storage.RecordStore. It waits like Get.
-func (e *Engine) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string,
-	limit int) ([]storage.Record, error) {
+func (e *Engine) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
 	if err := e.beginCall(ctx); err != nil {
 		return nil, fmt.Errorf("scan records: %w", err)
 	}

@@ -54,8 +54,7 @@ func parseSlot(b []byte) (s storeState, ok bool) {
 	if s.format != formatNumber {
 		return s, true
 	}
-	_, err := fmt.Sscanf(line, storeFileWord+"%d turn %d manifest %d length %d", &s.format, &s.turn, &s.manifest,
-		&s.length)
+	_, err := fmt.Sscanf(line, storeFileWord+"%d turn %d manifest %d length %d", &s.format, &s.turn, &s.manifest, &s.length)
 	return s, err == nil
 }
 
@@ -83,8 +82,7 @@ func readStoreFile(fs vfs.FS, dir string) (s storeState, found bool, err error) 
 		}
 	}
 	if !found {
-		return storeState{}, false, corruptValue(storeFileName + " is damaged: " +
-			"bring the file back from a copy of the stopped store. " +
+		return storeState{}, false, corruptValue(storeFileName + " is damaged: bring the file back from a copy of the stopped store. " +
 			"Without a copy and with all other files of the store whole, move it away: the next start makes it anew")
 	}
 	return s, true, nil

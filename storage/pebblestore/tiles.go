@@ -12,8 +12,7 @@ import (
 )
 
 // TileHashes implements storage.Ledgers.
-func (e *Engine) TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64,
-	begin, end int) ([]byte, error) {
+func (e *Engine) TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64, begin, end int) ([]byte, error) {
 	if err := e.beginCall(ctx); err != nil {
 		return nil, fmt.Errorf("read tile hashes: %w", err)
 	}

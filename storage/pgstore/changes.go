@@ -15,8 +15,7 @@ import (
 // records, as a read of all records of the organization.
 const lockSQL = `SELECT r.kind, r.key, r.version
 FROM (SELECT * FROM unnest($2::bytea[], $3::bytea[]) AS names (kind, key) ORDER BY kind, key) AS c
-CROSS JOIN LATERAL (SELECT kind, key, version FROM record WHERE record.org = $1 AND record.kind = c.kind ` +
-	`AND record.key = c.key FOR UPDATE) AS r`
+CROSS JOIN LATERAL (SELECT kind, key, version FROM record WHERE record.org = $1 AND record.kind = c.kind AND record.key = c.key FOR UPDATE) AS r`
 
 const putSQL = `INSERT INTO record (org, kind, key, value, version)
 SELECT $1::int8, * FROM unnest($2::bytea[], $3::bytea[], $4::bytea[], $5::int8[])
@@ -71,8 +70,7 @@ func change(ctx context.Context, tx pgx.Tx, t id.Tenant, changes []storage.Chang
 	return write(ctx, tx, t, &made, &replaced, &removed)
 }
 
-func lockVersions(ctx context.Context, tx pgx.Tx, t id.Tenant,
-	changes []storage.Change) (map[recordName]uint64, error) {
+func lockVersions(ctx context.Context, tx pgx.Tx, t id.Tenant, changes []storage.Change) (map[recordName]uint64, error) {
 	var names recordColumns
 	for i := range changes {
 		names.addRecord(staged{recordName: recordName{changes[i].Kind, changes[i].Key}})
@@ -145,8 +143,7 @@ func write(ctx context.Context, tx pgx.Tx, t id.Tenant, made, replaced, removed 
 		}
 	}
 	if len(replaced.key) > 0 {
-		if _, err := tx.Exec(ctx, replaceSQL, org, replaced.kind, replaced.key, replaced.value,
-			replaced.version); err != nil {
+		if _, err := tx.Exec(ctx, replaceSQL, org, replaced.kind, replaced.key, replaced.value, replaced.version); err != nil {
 			return err
 		}
 	}

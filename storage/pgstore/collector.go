@@ -12,15 +12,11 @@ func (e *Engine) Collector() prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: prefix + name, Help: help}, value)
 	}
 	return collectors{
-		gauge("readers", "Connections that are open for reads, barriers and changes of records.",
-			func() float64 { return float64(e.pool.Stat().TotalConns()) }),
+		gauge("readers", "Connections that are open for reads, barriers and changes of records.", func() float64 { return float64(e.pool.Stat().TotalConns()) }),
 		gauge("readers_busy", "Those in use.", func() float64 { return float64(e.pool.Stat().AcquiredConns()) }),
-		counter("readers_waited_total", "Calls that had to wait for one of them.",
-			func() float64 { return float64(e.pool.Stat().EmptyAcquireCount()) }),
-		counter("lost_connections_total", "Connections that were lost in an append: its outcome was unknown.",
-			func() float64 { return float64(e.lost.Load()) }),
-		counter("split_appends_total", "Appends of several ledgers that were done again one by one.",
-			func() float64 { return float64(e.split.Load()) }),
+		counter("readers_waited_total", "Calls that had to wait for one of them.", func() float64 { return float64(e.pool.Stat().EmptyAcquireCount()) }),
+		counter("lost_connections_total", "Connections that were lost in an append: its outcome was unknown.", func() float64 { return float64(e.lost.Load()) }),
+		counter("split_appends_total", "Appends of several ledgers that were done again one by one.", func() float64 { return float64(e.split.Load()) }),
 	}
 }
 

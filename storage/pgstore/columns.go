@@ -17,17 +17,8 @@ type heads struct {
 func newHeads(rows int) *heads {
 	const hash = len(id.Hash{})
 	return &heads{
-		org:       int8s(rows),
-		wasSize:   int8s(rows),
-		wasEpoch:  int8s(rows),
-		wasConfig: int8s(rows),
-		wasRoot:   byteas(rows, hash),
-		size:      int8s(rows),
-		received:  int8s(rows),
-		epoch:     int8s(rows),
-		config:    int8s(rows),
-		root:      byteas(rows, hash),
-		last:      byteas(rows, hash),
+		org: int8s(rows), wasSize: int8s(rows), wasEpoch: int8s(rows), wasConfig: int8s(rows), wasRoot: byteas(rows, hash),
+		size: int8s(rows), received: int8s(rows), epoch: int8s(rows), config: int8s(rows), root: byteas(rows, hash), last: byteas(rows, hash),
 	}
 }
 
@@ -46,8 +37,7 @@ func (h *heads) addHead(b *storage.Batch) {
 }
 
 func (h *heads) values() [][]byte {
-	return values(&h.org, &h.wasSize, &h.wasEpoch, &h.wasConfig, &h.wasRoot, &h.size, &h.received, &h.epoch, &h.config,
-		&h.root, &h.last)
+	return values(&h.org, &h.wasSize, &h.wasEpoch, &h.wasConfig, &h.wasRoot, &h.size, &h.received, &h.epoch, &h.config, &h.root, &h.last)
 }
 
 // events are the columns of table event for events that lie in rows of their own.
@@ -84,14 +74,12 @@ func (c *events) addEvent(t id.Tenant, e *storage.Event) {
 	c.tool.text(string(e.Tool))
 	c.kind.text(e.ActionKind)
 	begin := c.documents.open()
-	c.documents.wire, c.scratch = c.codec.Append(c.documents.wire,
-		document.Document{ID: e.ID, Record: e.Record, Envelope: e.Envelope}, c.scratch)
+	c.documents.wire, c.scratch = c.codec.Append(c.documents.wire, document.Document{ID: e.ID, Record: e.Record, Envelope: e.Envelope}, c.scratch)
 	c.documents.close(begin)
 }
 
 func (c *events) values() [][]byte {
-	return values(&c.org, &c.index, &c.received, &c.effective, &c.disclosure, &c.entry, &c.name, &c.idempotency,
-		&c.agent, &c.trace, &c.tool, &c.kind, &c.documents)
+	return values(&c.org, &c.index, &c.received, &c.effective, &c.disclosure, &c.entry, &c.name, &c.idempotency, &c.agent, &c.trace, &c.tool, &c.kind, &c.documents)
 }
 
 // tiles are the columns of table tile.

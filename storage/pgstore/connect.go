@@ -129,8 +129,7 @@ func (c *connector) prepare(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	c.synchronous.Store(s.standbys != "")
-	// It is on or remote_apply, as checked above.
-	if _, err := conn.Exec(ctx, "SET synchronous_commit TO "+s.commit); err != nil {
+	if _, err := conn.Exec(ctx, "SET synchronous_commit TO "+s.commit); err != nil { // on or remote_apply, as inspect saw to
 		return fmt.Errorf("pin synchronous_commit: %w", unreachable(err))
 	}
 	return nil

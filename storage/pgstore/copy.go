@@ -18,13 +18,11 @@ const (
 	partitionPage = 256
 )
 
-const keysSQL = `SELECT idx, idempotency FROM event ` +
-	`WHERE org = $1 AND idempotency > $2 AND idx >= $3 AND idx < $4 ORDER BY idempotency LIMIT $5`
+const keysSQL = `SELECT idx, idempotency FROM event WHERE org = $1 AND idempotency > $2 AND idx >= $3 AND idx < $4 ORDER BY idempotency LIMIT $5`
 
 // IdempotencyKeys implements storage.Ledgers. Keys lie by their digests, so it goes through
 // all of the tenant's.
-func (e *Engine) IdempotencyKeys(ctx context.Context, t id.Tenant,
-	begin, end id.Index) iter.Seq2[storage.IndexedKey, error] {
+func (e *Engine) IdempotencyKeys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[storage.IndexedKey, error] {
 	return func(yield func(storage.IndexedKey, error) bool) {
 		if err := e.readKeys(ctx, t, begin, end, yield); err != nil {
 			yield(storage.IndexedKey{}, fmt.Errorf("read idempotency keys: %w", err))
@@ -32,8 +30,7 @@ func (e *Engine) IdempotencyKeys(ctx context.Context, t id.Tenant,
 	}
 }
 
-func (e *Engine) readKeys(ctx context.Context, t id.Tenant, begin, end id.Index,
-	yield func(storage.IndexedKey, error) bool) error {
+func (e *Engine) readKeys(ctx context.Context, t id.Tenant, begin, end id.Index, yield func(storage.IndexedKey, error) bool) error {
 	head, err := e.Head(ctx, t)
 	if err != nil {
 		return err
@@ -57,8 +54,7 @@ func (e *Engine) readKeys(ctx context.Context, t id.Tenant, begin, end id.Index,
 	return nil
 }
 
-func (e *Engine) keysPage(ctx context.Context, t id.Tenant, after []byte,
-	begin, end id.Index) ([]storage.IndexedKey, error) {
+func (e *Engine) keysPage(ctx context.Context, t id.Tenant, after []byte, begin, end id.Index) ([]storage.IndexedKey, error) {
 	if err := e.beginCall(ctx); err != nil {
 		return nil, err
 	}
@@ -80,8 +76,7 @@ func (e *Engine) keysPage(ctx context.Context, t id.Tenant, after []byte,
 	return page, readError(err)
 }
 
-const partitionSQL = `SELECT kind, key, value, version FROM record ` +
-	`WHERE org = $1 AND (kind, key) > ($2, $3) ORDER BY kind, key LIMIT $4`
+const partitionSQL = `SELECT kind, key, value, version FROM record WHERE org = $1 AND (kind, key) > ($2, $3) ORDER BY kind, key LIMIT $4`
 
 // Partition implements storage.RecordStore.
 func (e *Engine) Partition(ctx context.Context, t id.Tenant) iter.Seq2[storage.Record, error] {

@@ -44,8 +44,7 @@ func (e *Engine) dropTenant(ctx context.Context, t id.Tenant, mark storage.Recor
 	defer conn.Release()
 	e.doubts.beginDoubt(t)
 	defer func() { e.doubts.endDoubt(t, !errors.Is(err, storage.ErrUnknown)) }()
-	err = transact(context.WithoutCancel(ctx), conn.Conn(),
-		func(tx pgx.Tx) error { return dropAll(context.WithoutCancel(ctx), tx, t, mark) })
+	err = transact(context.WithoutCancel(ctx), conn.Conn(), func(tx pgx.Tx) error { return dropAll(context.WithoutCancel(ctx), tx, t, mark) })
 	if cause, wasRefused := refusedError(err); wasRefused {
 		return readError(cause)
 	}

@@ -123,8 +123,7 @@ func (e *Engine) Close() error {
 	case err := <-closed:
 		return err
 	case <-time.After(closeTime):
-		return fmt.Errorf("close store: PostgreSQL does not answer: "+
-			"appends out on %d connections, other work on %d: %w",
+		return fmt.Errorf("close store: PostgreSQL does not answer: appends out on %d connections, other work on %d: %w",
 			e.out.Load(), e.pool.Stat().AcquiredConns(), storage.ErrUnavailable)
 	}
 }

@@ -13,8 +13,7 @@ import (
 
 // readEvents reads the events that rows of eventsSQL hold, from begin on and not
 // beyond end.
-func readEvents(codec *document.Codec, results pgx.BatchResults, parts storage.Fields,
-	begin, end id.Index) ([]storage.Event, error) {
+func readEvents(codec *document.Codec, results pgx.BatchResults, parts storage.Fields, begin, end id.Index) ([]storage.Event, error) {
 	rows, err := results.Query()
 	if err != nil {
 		return nil, err
@@ -84,8 +83,7 @@ func (r *eventRow) appendEvents(page []storage.Event, begin, end id.Index) ([]st
 	for i := range members {
 		at := int(from) + i
 		var err error
-		if page, err = r.appendEvent(page, first+id.Index(at), r.entries[at*entryLen:(at+1)*entryLen],
-			&members[i]); err != nil {
+		if page, err = r.appendEvent(page, first+id.Index(at), r.entries[at*entryLen:(at+1)*entryLen], &members[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -102,20 +100,14 @@ func (r *eventRow) alone() (m document.Member, err error) {
 		return m, corruptValue("documents")
 	}
 	m.Columns = storage.Columns{
-		ReceivedAt: id.Instant(r.received.Int64),
-		Agent:      id.Agent(r.agent),
-		Trace:      id.Trace(r.trace),
-		Tool:       id.Tool(r.tool),
-		ActionKind: string(r.kind),
-		Effective:  id.Decision(r.effective.Int16),
-		Disclosure: id.Disclosure(r.disclosure.Int16),
+		ReceivedAt: id.Instant(r.received.Int64), Agent: id.Agent(r.agent), Trace: id.Trace(r.trace), Tool: id.Tool(r.tool),
+		ActionKind: string(r.kind), Effective: id.Decision(r.effective.Int16), Disclosure: id.Disclosure(r.disclosure.Int16),
 	}
 	return m, nil
 }
 
 // appendEvent appends an event with the parts that are asked for.
-func (r *eventRow) appendEvent(page []storage.Event, index id.Index, entry []byte,
-	m *document.Member) ([]storage.Event, error) {
+func (r *eventRow) appendEvent(page []storage.Event, index id.Index, entry []byte, m *document.Member) ([]storage.Event, error) {
 	e := storage.Event{Index: index}
 	if !parseEntry(&e.Entry, entry) {
 		return nil, fmt.Errorf("event %d: %w", index, corruptValue("entry"))

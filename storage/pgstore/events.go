@@ -35,8 +35,7 @@ func eventsSQL(parts storage.Fields) string {
 	}
 	return event + ` FROM event WHERE org = $1 AND idx >= $2 AND idx < $3 AND entry IS NOT NULL
 UNION ALL ` + segment + ` FROM segment WHERE org = $1 AND idx >= coalesce(
-	(SELECT before.idx FROM segment AS before WHERE before.org = $1 AND before.idx <= $2 ` +
-		`ORDER BY before.idx DESC LIMIT 1), $2
+	(SELECT before.idx FROM segment AS before WHERE before.org = $1 AND before.idx <= $2 ORDER BY before.idx DESC LIMIT 1), $2
 ) AND idx < $3 AND idx + count > $2
 ORDER BY idx`
 }
@@ -44,8 +43,7 @@ ORDER BY idx`
 // Events implements storage.Ledgers. It reads page by page, so that a slow
 // consumer holds neither a connection nor a snapshot; the size that counts is the
 // one when the sequence begins.
-func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index,
-	parts storage.Fields) iter.Seq2[storage.Event, error] {
+func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		if err := e.readEvents(ctx, t, begin, end, parts, yield); err != nil {
 			yield(storage.Event{}, fmt.Errorf("read events: %w", err))
@@ -53,8 +51,7 @@ func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index,
 	}
 }
 
-func (e *Engine) readEvents(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields,
-	yield func(storage.Event, error) bool) error {
+func (e *Engine) readEvents(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields, yield func(storage.Event, error) bool) error {
 	most := id.Index(documentsPage)
 	if parts == 0 {
 		most = entriesPage
@@ -93,8 +90,7 @@ func (e *Engine) readEvents(ctx context.Context, t id.Tenant, begin, end id.Inde
 // eventsPage reads the size of a ledger and then its events [begin, pageEnd). It also returns the
 // events from pageEnd on, before end, that share a segment with the last one. The page is never
 // shorter than the size says, because events are only ever added.
-func (e *Engine) eventsPage(ctx context.Context, t id.Tenant, begin, pageEnd, end id.Index,
-	parts storage.Fields) (page []storage.Event, size id.Index, err error) {
+func (e *Engine) eventsPage(ctx context.Context, t id.Tenant, begin, pageEnd, end id.Index, parts storage.Fields) (page []storage.Event, size id.Index, err error) {
 	if err := e.beginCall(ctx); err != nil {
 		return nil, 0, err
 	}

@@ -42,8 +42,7 @@ func readHead(ctx context.Context, q querier, t id.Tenant) (h storage.Head, foun
 		if err := row.Scan(&size, &root, &last, &received, &epoch, &config); err != nil {
 			return h, err
 		}
-		h = storage.Head{Size: id.Index(size), LastReceived: id.Instant(received), Epoch: uint64(epoch),
-			ConfigVersion: uint64(config)}
+		h = storage.Head{Size: id.Index(size), LastReceived: id.Instant(received), Epoch: uint64(epoch), ConfigVersion: uint64(config)}
 		if !parseHash(&h.Root, root) || !parseHash(&h.Last, last) {
 			return h, corruptValue("head")
 		}
@@ -114,8 +113,7 @@ func (e *Engine) Tenants(ctx context.Context) iter.Seq2[id.Tenant, error] {
 
 // listTenants yields the tenants of [begin, last]; more is false when the consumer
 // has enough.
-func (e *Engine) listTenants(ctx context.Context, begin, last int64,
-	yield func(id.Tenant, error) bool) (more bool, err error) {
+func (e *Engine) listTenants(ctx context.Context, begin, last int64, yield func(id.Tenant, error) bool) (more bool, err error) {
 	for {
 		page, err := e.tenantsPage(ctx, begin, last)
 		if err != nil {

@@ -62,8 +62,7 @@ func wantSchema(ctx context.Context, config *pgx.ConnConfig) (err error) {
 	case found.Int64 > known:
 		return fmt.Errorf("the schema has version %d, this program knows %d: use the newer program", found.Int64, known)
 	case found.Int64 < known:
-		return fmt.Errorf("the schema has version %d, this program needs %d: start the server once, which brings it up",
-			found.Int64, known)
+		return fmt.Errorf("the schema has version %d, this program needs %d: start the server once, which brings it up", found.Int64, known)
 	}
 	return nil
 }
@@ -77,6 +76,5 @@ func migrator(db *sql.DB) (*goose.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	return goose.NewProvider(goose.DialectPostgres, db, files, goose.WithLocker(locker),
-		goose.WithDisableGlobalRegistry(true))
+	return goose.NewProvider(goose.DialectPostgres, db, files, goose.WithLocker(locker), goose.WithDisableGlobalRegistry(true))
 }

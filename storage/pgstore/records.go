@@ -34,15 +34,12 @@ func (e *Engine) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key st
 	return r, nil
 }
 
-const scanSQL = `SELECT key, value, version FROM record ` +
-	`WHERE org = $1 AND kind = $2 AND key >= $3 AND key < $4 ORDER BY key LIMIT $5`
+const scanSQL = `SELECT key, value, version FROM record WHERE org = $1 AND kind = $2 AND key >= $3 AND key < $4 ORDER BY key LIMIT $5`
 
-const scanToEndSQL = `SELECT key, value, version FROM record ` +
-	`WHERE org = $1 AND kind = $2 AND key >= $3 ORDER BY key LIMIT $4`
+const scanToEndSQL = `SELECT key, value, version FROM record WHERE org = $1 AND kind = $2 AND key >= $3 ORDER BY key LIMIT $4`
 
 // Scan implements storage.RecordStore.
-func (e *Engine) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string,
-	limit int) ([]storage.Record, error) {
+func (e *Engine) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
 	if err := e.beginCall(ctx); err != nil {
 		return nil, fmt.Errorf("scan records: %w", err)
 	}
@@ -60,8 +57,7 @@ func (e *Engine) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin
 	return found, nil
 }
 
-func (e *Engine) scanRecords(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string,
-	limit int) ([]storage.Record, error) {
+func (e *Engine) scanRecords(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
 	sql, args := scanSQL, []any{int64(t), []byte(kind), []byte(begin), []byte(end), limit}
 	if end == "" {
 		sql, args = scanToEndSQL, []any{int64(t), []byte(kind), []byte(begin), limit}

@@ -28,21 +28,18 @@ var schemaTables = []string{"barrier", "counter", "event", "head", "record", "se
 // unique, and settings for speed and space alone are left out, because operators may add and change
 // those.
 const schemaSQL = `WITH ours AS (
-	SELECT c.* FROM pg_class c WHERE c.relname = ANY($1) AND c.relkind IN ('r', 'p', 'v', 'm', 'f') ` +
-	`AND pg_table_is_visible(c.oid)
+	SELECT c.* FROM pg_class c WHERE c.relname = ANY($1) AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND pg_table_is_visible(c.oid)
 )
 SELECT 'table ' || c.relname,
 	CASE c.relkind WHEN 'r' THEN 'plain' ELSE 'of kind ' || c.relkind::text END
 	|| CASE c.relpersistence WHEN 'p' THEN ', logged' WHEN 'u' THEN ', unlogged' ELSE ', temporary' END
 	|| CASE WHEN c.relrowsecurity THEN ', with row security' ELSE '' END
-	|| CASE WHEN EXISTS (SELECT FROM pg_inherits i WHERE c.oid IN (i.inhparent, i.inhrelid)) ` +
-	`THEN ', with inheritance' ELSE '' END
+	|| CASE WHEN EXISTS (SELECT FROM pg_inherits i WHERE c.oid IN (i.inhparent, i.inhrelid)) THEN ', with inheritance' ELSE '' END
 FROM ours c
 UNION ALL
 SELECT 'column ' || c.relname || '.' || a.attname,
 	format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ', not null' ELSE '' END
-	|| CASE WHEN a.attgenerated <> '' THEN ', generated' ` +
-	`WHEN a.attidentity <> '' THEN ', identity' WHEN a.atthasdef THEN ', with a default' ELSE '' END
+	|| CASE WHEN a.attgenerated <> '' THEN ', generated' WHEN a.attidentity <> '' THEN ', identity' WHEN a.atthasdef THEN ', with a default' ELSE '' END
 FROM ours c JOIN pg_attribute a ON a.attrelid = c.oid WHERE a.attnum > 0 AND NOT a.attisdropped
 UNION ALL
 SELECT 'constraint ' || k.conname || ' of ' || c.relname, pg_get_constraintdef(k.oid, true)
@@ -55,8 +52,7 @@ SELECT 'index ' || x.relname || ' of ' || c.relname,
 	|| CASE WHEN i.indnullsnotdistinct THEN ', nulls not distinct' ELSE '' END
 	|| CASE WHEN i.indisvalid AND i.indisready AND i.indislive THEN '' ELSE ', invalid' END
 	|| CASE WHEN i.indimmediate THEN '' ELSE ', deferrable' END
-FROM ours c JOIN pg_index i ON i.indrelid = c.oid JOIN pg_class x ON x.oid = i.indexrelid ` +
-	`JOIN pg_am m ON m.oid = x.relam
+FROM ours c JOIN pg_index i ON i.indrelid = c.oid JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am m ON m.oid = x.relam
 WHERE i.indisunique
 UNION ALL
 SELECT 'trigger ' || t.tgname || ' of ' || c.relname, pg_get_triggerdef(t.oid, true)
@@ -99,8 +95,7 @@ func checkSchema(ctx context.Context, config *pgx.ConnConfig) error {
 		return err
 	}
 	if different := differences(found, parseSchema(schemaText)); len(different) > 0 {
-		return errors.New("the schema is not the one that this program made, " +
-			"restore it from a backup or mend it by hand: " + strings.Join(different, "; "))
+		return errors.New("the schema is not the one that this program made, restore it from a backup or mend it by hand: " + strings.Join(different, "; "))
 	}
 	return nil
 }

@@ -24,16 +24,14 @@ type server struct {
 	checksums  string
 }
 
-const serverSQL = `SELECT current_setting('server_version_num')::int4, pg_is_in_recovery(), ` +
-	`current_setting('server_encoding'),
+const serverSQL = `SELECT current_setting('server_version_num')::int4, pg_is_in_recovery(), current_setting('server_encoding'),
 	current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
 	current_setting('synchronous_standby_names'), current_setting('data_checksums')`
 
 // querySettings asks the server and refuses one that can't be relied on.
 func querySettings(ctx context.Context, conn *pgx.Conn) (s server, err error) {
 	row := conn.QueryRow(ctx, serverSQL)
-	if err := row.Scan(&s.version, &s.recovering, &s.encoding, &s.fsync, &s.fullPages, &s.commit, &s.standbys,
-		&s.checksums); err != nil {
+	if err := row.Scan(&s.version, &s.recovering, &s.encoding, &s.fsync, &s.fullPages, &s.commit, &s.standbys, &s.checksums); err != nil {
 		return server{}, fmt.Errorf("read the server's settings: %w", unreachable(err))
 	}
 	return s, s.checkSettings()
@@ -43,8 +41,7 @@ func querySettings(ctx context.Context, conn *pgx.Conn) (s server, err error) {
 func (s server) checkSettings() error {
 	switch {
 	case s.version < oldest:
-		return fmt.Errorf("the server is of version %d.%d, at least %d is needed",
-			s.version/10000, s.version%10000, oldest/10000)
+		return fmt.Errorf("the server is of version %d.%d, at least %d is needed", s.version/10000, s.version%10000, oldest/10000)
 	case s.recovering:
 		return errors.New("the server is a standby: the address must lead to the primary")
 	case s.encoding != "UTF8":
@@ -54,8 +51,7 @@ func (s server) checkSettings() error {
 	case s.fullPages != "on":
 		return errors.New("the server runs with full_page_writes=off: a crash could leave torn pages")
 	case s.commit != "on" && s.commit != "remote_apply":
-		return fmt.Errorf("synchronous_commit is %s for this user and database: "+
-			"only on and remote_apply keep what was acknowledged", s.commit)
+		return fmt.Errorf("synchronous_commit is %s for this user and database: only on and remote_apply keep what was acknowledged", s.commit)
 	}
 	return nil
 }
@@ -63,13 +59,10 @@ func (s server) checkSettings() error {
 // warnSettings says what is allowed and yet worth a change.
 func (s server) warnSettings(logger *slog.Logger) {
 	if s.standbys == "" {
-		logger.Warn("PostgreSQL has no synchronous standby: " +
-			"losing this one server loses events that were acknowledged, " +
-			"and failing over to an asynchronous standby freezes the logs that lost some. " +
-			"Set synchronous_standby_names")
+		logger.Warn("PostgreSQL has no synchronous standby: losing this one server loses events that were acknowledged, " +
+			"and failing over to an asynchronous standby freezes the logs that lost some. Set synchronous_standby_names")
 	}
 	if s.checksums != "on" {
-		logger.Warn("PostgreSQL runs without data checksums: damaged pages are found by the re-verification only. " +
-			"See initdb --data-checksums")
+		logger.Warn("PostgreSQL runs without data checksums: damaged pages are found by the re-verification only. See initdb --data-checksums")
 	}
 }

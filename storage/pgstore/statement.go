@@ -31,33 +31,27 @@ WITH part AS (
 		AND head.config_version = p.was_config AND head.root = p.was_root
 	RETURNING head.org
 ), events AS (
-	INSERT INTO event (org, idx, received_at, effective, disclosure, entry, name, idempotency, ` +
-	`agent, trace, tool, action_kind, documents)
+	INSERT INTO event (org, idx, received_at, effective, disclosure, entry, name, idempotency, agent, trace, tool, action_kind, documents)
 	SELECT * FROM (
-		SELECT unnest($12::int8[]) AS org, unnest($13::int8[]), unnest($14::int8[]), unnest($15::int2[]), ` +
-	`unnest($16::int2[]),
-			unnest($17::bytea[]), unnest($18::bytea[]), unnest($19::bytea[]), unnest($20::bytea[]), ` +
-	`unnest($21::bytea[]),
+		SELECT unnest($12::int8[]) AS org, unnest($13::int8[]), unnest($14::int8[]), unnest($15::int2[]), unnest($16::int2[]),
+			unnest($17::bytea[]), unnest($18::bytea[]), unnest($19::bytea[]), unnest($20::bytea[]), unnest($21::bytea[]),
 			unnest($22::bytea[]), unnest($23::bytea[]), unnest($24::bytea[])
 	) AS e
 	WHERE (e.org IN (SELECT org FROM moved)) IS TRUE
 ), names AS (
 	INSERT INTO event (org, idx, name, idempotency)
-	SELECT * FROM (SELECT unnest($25::int8[]) AS org, unnest($26::int8[]), unnest($27::bytea[]), ` +
-	`unnest($28::bytea[])) AS n
+	SELECT * FROM (SELECT unnest($25::int8[]) AS org, unnest($26::int8[]), unnest($27::bytea[]), unnest($28::bytea[])) AS n
 	WHERE (n.org IN (SELECT org FROM moved)) IS TRUE
 ), segments AS (
 	INSERT INTO segment (org, idx, count, entries, texts)
 	SELECT * FROM (
-		SELECT unnest($29::int8[]) AS org, unnest($30::int8[]), unnest($31::int2[]), unnest($32::bytea[]), ` +
-	`unnest($33::bytea[])
+		SELECT unnest($29::int8[]) AS org, unnest($30::int8[]), unnest($31::int2[]), unnest($32::bytea[]), unnest($33::bytea[])
 	) AS s
 	WHERE (s.org IN (SELECT org FROM moved)) IS TRUE
 ), tiles AS (
 	INSERT INTO tile (org, level, idx, root, hashes)
 	SELECT * FROM (
-		SELECT unnest($34::int8[]) AS org, unnest($35::int2[]), unnest($36::int8[]), unnest($37::bytea[]), ` +
-	`unnest($38::bytea[])
+		SELECT unnest($34::int8[]) AS org, unnest($35::int2[]), unnest($36::int8[]), unnest($37::bytea[]), unnest($38::bytea[])
 	) AS t
 	WHERE (t.org IN (SELECT org FROM moved)) IS TRUE
 	ON CONFLICT (org, level, idx) DO UPDATE SET root = excluded.root, hashes = excluded.hashes
@@ -101,8 +95,7 @@ func argumentsOf(codec *document.Codec, parts []part) arguments {
 	for _, p := range parts {
 		c.appendBatch(p.Batch)
 	}
-	return slices.Concat(c.heads.values(), c.events.values(), c.names.values(), c.segments.values(), c.tiles.values(),
-		c.counters.values())
+	return slices.Concat(c.heads.values(), c.events.values(), c.names.values(), c.segments.values(), c.tiles.values(), c.counters.values())
 }
 
 // querier is a connection, a transaction or a pool.

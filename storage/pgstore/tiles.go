@@ -12,12 +12,10 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-const tileHashesSQL = `SELECT length(hashes), substring(hashes FROM $4 FOR $5) FROM tile ` +
-	`WHERE org = $1 AND level = $2 AND idx = $3`
+const tileHashesSQL = `SELECT length(hashes), substring(hashes FROM $4 FOR $5) FROM tile WHERE org = $1 AND level = $2 AND idx = $3`
 
 // TileHashes implements storage.Ledgers.
-func (e *Engine) TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64,
-	begin, end int) ([]byte, error) {
+func (e *Engine) TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64, begin, end int) ([]byte, error) {
 	if err := e.beginCall(ctx); err != nil {
 		return nil, fmt.Errorf("read tile hashes: %w", err)
 	}
@@ -25,8 +23,7 @@ func (e *Engine) TileHashes(ctx context.Context, t id.Tenant, level uint8, index
 	const size = len(id.Hash{})
 	var length int
 	var hashes []byte
-	row := e.pool.QueryRow(ctx, tileHashesSQL, int64(t), int16(level), int64(index), begin*size+1, (end-begin)*size)
-	err := row.Scan(&length, &hashes)
+	err := e.pool.QueryRow(ctx, tileHashesSQL, int64(t), int16(level), int64(index), begin*size+1, (end-begin)*size).Scan(&length, &hashes)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		err = storage.ErrNotFound

@@ -20,8 +20,7 @@ var errMet = errors.New("met a record that is being made")
 
 // zeroHeadSQL lets a new ledger begin at the zero head, which the guard of its first batch expects.
 // No reader sees the zero head, because the same transaction replaces it or is rolled back.
-const zeroHeadSQL = `INSERT INTO head (org, size, last_received, epoch, config_version, root, last) ` +
-	`VALUES ($1, 0, 0, 0, 0, $2, $2)
+const zeroHeadSQL = `INSERT INTO head (org, size, last_received, epoch, config_version, root, last) VALUES ($1, 0, 0, 0, 0, $2, $2)
 ON CONFLICT (org) DO NOTHING`
 
 // alone appends one part in a transaction of several statements, for batches that
@@ -43,8 +42,7 @@ func (l *connectionQueue) tryAlone(p part) (err error) {
 	}
 	l.engine.doubts.beginDoubt(p.Tenant)
 	defer func() { l.engine.doubts.endDoubt(p.Tenant, !errors.Is(err, storage.ErrUnknown)) }()
-	err = transact(ctx, conn,
-		func(tx pgx.Tx) error { return applyAlone(ctx, tx, p, argumentsOf(l.engine.codec, []part{p})) })
+	err = transact(ctx, conn, func(tx pgx.Tx) error { return applyAlone(ctx, tx, p, argumentsOf(l.engine.codec, []part{p})) })
 	cause, wasRefused := refusedError(err)
 	var stale *storage.ItemError
 	switch {

@@ -112,8 +112,7 @@ func appendKeepsNothing(s *store) {
 	model := NewModel()
 	model.Append([]storage.Batch{want}).Wait()
 	s.mustAppend(got)
-	for _, b := range [][]byte{got.Events[0].Record, got.Events[0].Envelope, got.Tiles[0].Hashes,
-		got.Changes[0].Value} {
+	for _, b := range [][]byte{got.Events[0].Record, got.Events[0].Envelope, got.Tiles[0].Hashes, got.Changes[0].Value} {
 		copy(b, strings.Repeat("x", len(b)))
 	}
 	probeOf(want).sameContents(s.T, s, model, alpha)

@@ -64,8 +64,7 @@ func (p probe) read(t *testing.T, e Engine, tenant id.Tenant) (c contents) {
 	t.Helper()
 	var err error
 	if c.Head, err = e.Head(t.Context(), tenant); err == nil {
-		c.Events = collect(t,
-			e.Events(t.Context(), tenant, 0, storage.NoIndex, storage.FieldRecord|storage.FieldEnvelope))
+		c.Events = collect(t, e.Events(t.Context(), tenant, 0, storage.NoIndex, storage.FieldRecord|storage.FieldEnvelope))
 		c.Keys = keys(t, e, tenant, 0, storage.NoIndex)
 	} else if !errors.Is(err, storage.ErrNotFound) {
 		t.Fatalf("head: %v", err)
@@ -110,8 +109,7 @@ func readTile(t *testing.T, e Engine, tenant id.Tenant, level uint8, index uint6
 		return tile
 	}
 	if err != nil || rootErr != nil || len(hashes) != storage.TileSize || len(roots) != 1 {
-		t.Fatalf("tile %d/%d: got %d bytes, %d roots, errors %v, %v",
-			level, index, len(hashes), len(roots), err, rootErr)
+		t.Fatalf("tile %d/%d: got %d bytes, %d roots, errors %v, %v", level, index, len(hashes), len(roots), err, rootErr)
 	}
 	tile.Hashes, tile.Root = hashes, roots[0]
 	return tile

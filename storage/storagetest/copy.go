@@ -18,8 +18,7 @@ func keyed(a *author, n int) (b storage.Batch, want []storage.IndexedKey) {
 		e := &b.Events[i]
 		if e.Index%3 == 0 {
 			e.IdempotencyKey = fmt.Sprintf("key %d", e.Index)
-			want = append(want,
-				storage.IndexedKey{Digest: storage.DigestIdempotencyKey(e.IdempotencyKey), Index: e.Index})
+			want = append(want, storage.IndexedKey{Digest: storage.DigestIdempotencyKey(e.IdempotencyKey), Index: e.Index})
 		}
 	}
 	return b, want
@@ -34,8 +33,7 @@ func copyKeys(s *store) {
 	s.mustAppend(second)
 	s.mustAppend(other)
 	want = append(want, more...)
-	for _, r := range [][2]id.Index{{0, 0}, {0, 1}, {0, 317}, {1, 3}, {2, 100}, {299, 301}, {300, math.MaxUint64},
-		{400, 500}} {
+	for _, r := range [][2]id.Index{{0, 0}, {0, 1}, {0, 317}, {1, 3}, {2, 100}, {299, 301}, {300, math.MaxUint64}, {400, 500}} {
 		var in []storage.IndexedKey
 		for _, k := range want {
 			if k.Index >= r[0] && k.Index < r[1] {
@@ -55,17 +53,12 @@ func copyDigests(s *store) {
 	b := a.nextBatch(2)
 	b.Events[1].KeyDigest = storage.DigestIdempotencyKey("key")
 	s.mustAppend(b)
-	for _, n := range []storage.DedupKey{
-		{Idempotency: true, Text: "key"},
-		{Idempotency: true, Digest: storage.DigestIdempotencyKey("key")},
-	} {
-		got := lookup(s.T, s, alpha, n, storage.DedupKey{Idempotency: true, Text: "other"})
-		if got[0] != 1 || got[1] != storage.NoIndex {
+	for _, n := range []storage.DedupKey{{Idempotency: true, Text: "key"}, {Idempotency: true, Digest: storage.DigestIdempotencyKey("key")}} {
+		if got := lookup(s.T, s, alpha, n, storage.DedupKey{Idempotency: true, Text: "other"}); got[0] != 1 || got[1] != storage.NoIndex {
 			s.Errorf("%+v: got %v", n, got)
 		}
 	}
-	if got := keys(s.T, s, alpha, 0, 2); len(got) != 1 ||
-		got[0] != (storage.IndexedKey{Digest: storage.DigestIdempotencyKey("key"), Index: 1}) {
+	if got := keys(s.T, s, alpha, 0, 2); len(got) != 1 || got[0] != (storage.IndexedKey{Digest: storage.DigestIdempotencyKey("key"), Index: 1}) {
 		s.Errorf("got keys %v", got)
 	}
 	for i := range 2 {
@@ -126,8 +119,7 @@ func copyVersions(s *store) {
 		c.Version = version
 		return c
 	}
-	s.mustWrite(alpha, at(putChange("agent", "a", "x", 0), 7), putChange("agent", "a", "y", 7),
-		at(putChange("agent", "b", "x", 0), 3))
+	s.mustWrite(alpha, at(putChange("agent", "a", "x", 0), 7), putChange("agent", "a", "y", 7), at(putChange("agent", "b", "x", 0), 3))
 	s.wantRecord("agent", "a", "y", 8)
 	s.mustWrite(alpha, at(putChange("agent", "b", "z", 3), 1))
 	s.reopenStore()

@@ -83,8 +83,7 @@ func dropAgain(s *store) {
 // dropConditions: without the very record nothing is taken away.
 func dropConditions(s *store) {
 	was := marked(s, alpha)
-	for _, other := range []storage.Record{{Kind: "mark", Version: 6}, {Kind: "mark", Key: "x", Version: 7},
-		{Kind: "other", Version: 1}} {
+	for _, other := range []storage.Record{{Kind: "mark", Version: 6}, {Kind: "mark", Key: "x", Version: 7}, {Kind: "other", Version: 1}} {
 		wantError(s.T, s.Drop(s.Context(), alpha, other), storage.ErrStale)
 	}
 	wantError(s.T, s.Drop(s.Context(), beta, mark), storage.ErrStale)

@@ -133,8 +133,7 @@ func guardLosers(s *store) {
 		var all sync.WaitGroup
 		for w := range writers {
 			for _, tenant := range []id.Tenant{alpha, beta} {
-				a := &author{tenant: tenant, head: s.headOrZero(tenant),
-					random: rand.New(rand.NewPCG(uint64(tenant), uint64(w*rounds+round)))}
+				a := &author{tenant: tenant, head: s.headOrZero(tenant), random: rand.New(rand.NewPCG(uint64(tenant), uint64(w*rounds+round)))}
 				b := full(a, 2)
 				for i := range b.Events {
 					b.Events[i].ID = id.Event(b.Head.Root.String()[:8+i])

@@ -188,8 +188,7 @@ func (m *Model) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key str
 }
 
 // Scan implements storage.RecordStore.
-func (m *Model) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string,
-	limit int) ([]storage.Record, error) {
+func (m *Model) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
 	if err := m.beginCall(ctx); err != nil {
 		return nil, err
 	}

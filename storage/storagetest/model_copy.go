@@ -12,8 +12,7 @@ import (
 )
 
 // IdempotencyKeys implements storage.Ledgers.
-func (m *Model) IdempotencyKeys(ctx context.Context, t id.Tenant,
-	begin, end id.Index) iter.Seq2[storage.IndexedKey, error] {
+func (m *Model) IdempotencyKeys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[storage.IndexedKey, error] {
 	return func(yield func(storage.IndexedKey, error) bool) {
 		all, err := m.keys(ctx, t)
 		if err != nil {

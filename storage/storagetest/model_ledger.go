@@ -23,8 +23,7 @@ func (m *Model) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
 }
 
 // Events implements storage.Ledgers.
-func (m *Model) Events(ctx context.Context, t id.Tenant, begin, end id.Index,
-	parts storage.Fields) iter.Seq2[storage.Event, error] {
+func (m *Model) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		for i := begin; ; i++ {
 			e, more, err := m.readEvent(ctx, t, i, end, parts)
@@ -40,8 +39,7 @@ func (m *Model) Events(ctx context.Context, t id.Tenant, begin, end id.Index,
 }
 
 // readEvent returns event i, or false when i is at the end.
-func (m *Model) readEvent(ctx context.Context, t id.Tenant, i, end id.Index,
-	parts storage.Fields) (storage.Event, bool, error) {
+func (m *Model) readEvent(ctx context.Context, t id.Tenant, i, end id.Index, parts storage.Fields) (storage.Event, bool, error) {
 	if err := m.beginCall(ctx); err != nil {
 		return storage.Event{}, false, err
 	}
@@ -83,8 +81,7 @@ func (m *Model) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupKe
 }
 
 // TileHashes implements storage.Ledgers.
-func (m *Model) TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64,
-	begin, end int) ([]byte, error) {
+func (m *Model) TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64, begin, end int) ([]byte, error) {
 	if err := m.beginCall(ctx); err != nil {
 		return nil, err
 	}

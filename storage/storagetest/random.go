@@ -160,8 +160,7 @@ func (r *randomRun) sameAnswer(step int, got, want error) {
 func (r *randomRun) compare() {
 	p := probe{kinds: []storage.Kind{"kind"}, counters: []string{"0", "1", "2"}}
 	for i := range 100 {
-		p.names = append(p.names, storage.DedupKey{Text: fmt.Sprintf("event-%d", i)},
-			storage.DedupKey{Idempotency: true, Text: fmt.Sprint(i)})
+		p.names = append(p.names, storage.DedupKey{Text: fmt.Sprintf("event-%d", i)}, storage.DedupKey{Idempotency: true, Text: fmt.Sprint(i)})
 	}
 	for i := range uint64(6) {
 		p.tiles = append(p.tiles, storage.Tile{Level: uint8(i / 3), Index: i % 3})

@@ -55,8 +55,7 @@ func readEventRanges(s *store) {
 	s.mustAppend(second)
 	s.mustAppend(newAuthor(beta).nextBatch(400))
 	all := append(first.Events, second.Events...)
-	for _, r := range [][2]id.Index{{0, 0}, {0, 1}, {0, 307}, {255, 257}, {299, 302}, {306, 307},
-		{300, math.MaxUint64}} {
+	for _, r := range [][2]id.Index{{0, 0}, {0, 1}, {0, 307}, {255, 257}, {299, 302}, {306, 307}, {300, math.MaxUint64}} {
 		s.wantEvents(r[0], r[1], everything, all[r[0]:min(r[1], 307)])
 	}
 	for _, r := range [][2]id.Index{{307, 308}, {5, 4}, {5, 5}, {math.MaxUint64, math.MaxUint64}} {
@@ -82,11 +81,9 @@ func readEntries(s *store) {
 	const nobody id.Tenant = 999
 	got := s.Entries(s.Context(), []storage.Position{
 		{Tenant: beta, Index: 1}, {Tenant: alpha, Index: 3}, {Tenant: alpha, Index: 0}, {Tenant: nobody, Index: 0},
-		{Tenant: beta, Index: 0}, {Tenant: alpha, Index: 2}, {Tenant: beta, Index: 1},
-		{Tenant: alpha, Index: storage.NoIndex},
+		{Tenant: beta, Index: 0}, {Tenant: alpha, Index: 2}, {Tenant: beta, Index: 1}, {Tenant: alpha, Index: storage.NoIndex},
 	})
-	events := []*storage.Event{&blue.Events[1], nil, &red.Events[0], nil, &blue.Events[0], &red.Events[2],
-		&blue.Events[1], nil}
+	events := []*storage.Event{&blue.Events[1], nil, &red.Events[0], nil, &blue.Events[0], &red.Events[2], &blue.Events[1], nil}
 	if len(got) != len(events) {
 		s.Fatalf("got %d answers, want %d", len(got), len(events))
 	}
@@ -150,8 +147,7 @@ func readLookup(s *store) {
 	got := lookup(s.T, s, alpha,
 		storage.DedupKey{Text: "event-3"}, storage.DedupKey{Text: "event-9"}, storage.DedupKey{Text: "event-0"},
 		storage.DedupKey{Idempotency: true, Text: "key"}, storage.DedupKey{Text: "key"},
-		storage.DedupKey{Idempotency: true, Text: "event-0"}, storage.DedupKey{Text: ""},
-		storage.DedupKey{Text: "event-0"})
+		storage.DedupKey{Idempotency: true, Text: "event-0"}, storage.DedupKey{Text: ""}, storage.DedupKey{Text: "event-0"})
 	want := []id.Index{3, storage.NoIndex, 0, 1, storage.NoIndex, storage.NoIndex, storage.NoIndex, 0}
 	if !reflect.DeepEqual(got, want) {
 		s.Errorf("got %v, want %v", got, want)
@@ -161,8 +157,7 @@ func readLookup(s *store) {
 func readTiles(s *store) {
 	a := newAuthor(alpha)
 	b := a.nextBatch(1)
-	b.Tiles = []storage.Tile{a.makeTile(0, 0), a.makeTile(0, 1), a.makeTile(0, 255), a.makeTile(0, 256),
-		a.makeTile(1, 0), a.makeTile(7, math.MaxUint64-1)}
+	b.Tiles = []storage.Tile{a.makeTile(0, 0), a.makeTile(0, 1), a.makeTile(0, 255), a.makeTile(0, 256), a.makeTile(1, 0), a.makeTile(7, math.MaxUint64-1)}
 	s.mustAppend(b)
 	for _, want := range b.Tiles {
 		if got := readTile(s.T, s, alpha, want.Level, want.Index); !reflect.DeepEqual(got, want) {
@@ -197,8 +192,7 @@ func readTiles(s *store) {
 func readCounters(s *store) {
 	a := newAuthor(alpha)
 	b := a.nextBatch(1)
-	b.Counters = []storage.Counter{{Name: "events/2026-01", Value: 5}, {Name: "events", Value: math.MaxUint64},
-		{Name: "", Value: 7}}
+	b.Counters = []storage.Counter{{Name: "events/2026-01", Value: 5}, {Name: "events", Value: math.MaxUint64}, {Name: "", Value: 7}}
 	s.mustAppend(b)
 	b = a.nextBatch(1)
 	b.Counters = []storage.Counter{{Name: "events/2026-01", Value: 3}}

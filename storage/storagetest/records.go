@@ -50,8 +50,7 @@ func recordVersions(s *store) {
 }
 
 func recordConditions(s *store) {
-	s.mustWrite(alpha, putChange("agent", "there", "x", 0), putChange("agent", "gone", "x", 0),
-		remove("agent", "gone", 1))
+	s.mustWrite(alpha, putChange("agent", "there", "x", 0), putChange("agent", "gone", "x", 0), remove("agent", "gone", 1))
 	stale := []storage.Change{
 		putChange("agent", "there", "y", 0),
 		putChange("agent", "there", "y", 2),
@@ -67,8 +66,7 @@ func recordConditions(s *store) {
 	}
 	s.wantRecord("agent", "there", "x", 1)
 	s.mustWrite(alpha, remove("agent", "missing", 0), remove("agent", "missing", storage.AnyVersion))
-	s.mustWrite(alpha, putChange("agent", "missing", "z", storage.AnyVersion),
-		remove("agent", "there", storage.AnyVersion))
+	s.mustWrite(alpha, putChange("agent", "missing", "z", storage.AnyVersion), remove("agent", "there", storage.AnyVersion))
 	s.wantRecord("agent", "missing", "z", 1)
 	s.wantRecord("agent", "there", "", 0)
 }
@@ -77,8 +75,7 @@ func recordSetAtomic(s *store) {
 	s.mustWrite(alpha, putChange("agent", "a", "1", 0))
 	bad := putChange("key", "k", "new", 4)
 	bad.Item = 9
-	err := s.Write(s.Context(), alpha, []storage.Change{putChange("agent", "b", "new", 0),
-		putChange("agent", "a", "new", 1), bad, remove("agent", "a", 2)})
+	err := s.Write(s.Context(), alpha, []storage.Change{putChange("agent", "b", "new", 0), putChange("agent", "a", "new", 1), bad, remove("agent", "a", 2)})
 	wantItem(s.T, err, storage.ErrStale, 9)
 	s.reopenStore()
 	s.wantRecord("agent", "a", "1", 1)
@@ -87,16 +84,13 @@ func recordSetAtomic(s *store) {
 }
 
 func recordSetOrder(s *store) {
-	s.mustWrite(alpha, putChange("agent", "a", "1", 0), putChange("agent", "a", "2", 1),
-		putChange("agent", "a", "3", storage.AnyVersion))
+	s.mustWrite(alpha, putChange("agent", "a", "1", 0), putChange("agent", "a", "2", 1), putChange("agent", "a", "3", storage.AnyVersion))
 	s.wantRecord("agent", "a", "3", 3)
 	second := putChange("agent", "a", "5", 3)
 	second.Item = 2
-	wantItem(s.T, s.Write(s.Context(), alpha, []storage.Change{putChange("agent", "a", "4", 3), second}),
-		storage.ErrStale, 2)
+	wantItem(s.T, s.Write(s.Context(), alpha, []storage.Change{putChange("agent", "a", "4", 3), second}), storage.ErrStale, 2)
 	s.wantRecord("agent", "a", "3", 3)
-	s.mustWrite(alpha, remove("agent", "a", 3), putChange("agent", "a", "6", 0), putChange("agent", "b", "7", 0),
-		remove("agent", "b", 1))
+	s.mustWrite(alpha, remove("agent", "a", 3), putChange("agent", "a", "6", 0), putChange("agent", "b", "7", 0), remove("agent", "b", 1))
 	s.wantRecord("agent", "a", "6", 1)
 	s.wantRecord("agent", "b", "", 0)
 }
@@ -113,8 +107,7 @@ func recordEmpty(s *store) {
 
 func recordKinds(s *store) {
 	for _, kind := range []storage.Kind{"", "\x00", "a\x00b", "a\x00"} {
-		wantRefused(s.T,
-			s.Write(s.Context(), alpha, []storage.Change{putChange("good", "k", "v", 0), putChange(kind, "k", "v", 0)}))
+		wantRefused(s.T, s.Write(s.Context(), alpha, []storage.Change{putChange("good", "k", "v", 0), putChange(kind, "k", "v", 0)}))
 	}
 	s.wantRecord("good", "k", "", 0)
 }
@@ -162,8 +155,7 @@ func recordScanRanges(s *store) {
 }
 
 func recordScanOrder(s *store) {
-	want := []string{"", "\x00", "\x00\x00", "\x00\xff", "10", "9", "A", "a", "a\x00", "a\x00b", "aa", "é", "\xff",
-		"\xff\xff"}
+	want := []string{"", "\x00", "\x00\x00", "\x00\xff", "10", "9", "A", "a", "a\x00", "a\x00b", "aa", "é", "\xff", "\xff\xff"}
 	for i := range want {
 		key := want[(i*5)%len(want)]
 		s.mustWrite(alpha, putChange("agent", key, key, 0))
@@ -181,8 +173,7 @@ func recordInAppend(s *store) {
 	a := newAuthor(alpha)
 	s.mustWrite(alpha, putChange("agent", "old", "x", 0), putChange("agent", "dead", "x", 0))
 	b := a.nextBatch(1)
-	b.Changes = []storage.Change{putChange("agent", "new", "n", 0), putChange("agent", "old", "y", 1),
-		remove("agent", "dead", 1)}
+	b.Changes = []storage.Change{putChange("agent", "new", "n", 0), putChange("agent", "old", "y", 1), remove("agent", "dead", 1)}
 	s.mustAppend(b)
 	b = a.nextBatch(0)
 	b.Changes = []storage.Change{putChange("agent", "new", "m", 1)}
@@ -218,8 +209,7 @@ func recordContention(s *store) {
 					version = r.Version
 					count, _ = strconv.Atoi(string(r.Value))
 				}
-				err = s.Write(s.Context(), id.Service,
-					[]storage.Change{putChange("count", "n", strconv.Itoa(count+1), version)})
+				err = s.Write(s.Context(), id.Service, []storage.Change{putChange("count", "n", strconv.Itoa(count+1), version)})
 				if err == nil {
 					won++
 				} else if !errors.Is(err, storage.ErrStale) {

@@ -117,8 +117,7 @@ func (s *state) index(t id.Tenant, n storage.DedupKey) id.Index {
 func (s *state) applyBatch(b *storage.Batch) {
 	l := s.ledgers[b.Tenant]
 	if l == nil {
-		l = &ledger{names: map[storage.DedupKey]id.Index{}, tiles: map[tileName]storage.Tile{},
-			counters: map[string]uint64{}}
+		l = &ledger{names: map[storage.DedupKey]id.Index{}, tiles: map[tileName]storage.Tile{}, counters: map[string]uint64{}}
 		s.ledgers[b.Tenant] = l
 	}
 	l.head = b.Head
@@ -147,8 +146,7 @@ func (s *state) applyChange(t id.Tenant, changes []storage.Change) {
 			delete(s.records, name)
 			continue
 		}
-		s.records[name] = storage.Record{Kind: c.Kind, Key: c.Key, Value: c.Value,
-			Version: nextVersion(&c, s.records[name].Version)}
+		s.records[name] = storage.Record{Kind: c.Kind, Key: c.Key, Value: c.Value, Version: nextVersion(&c, s.records[name].Version)}
 	}
 }
 
