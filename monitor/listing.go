@@ -71,7 +71,8 @@ func (l *listings) registerEvent(entry event.Entry, shown client.DirectoryEvent)
 	}
 	for _, listed := range list.Checkpoints {
 		if kind, before := l.register.addListing(listed, shown.LogIndex); kind != "" {
-			what := fmt.Sprintf("event %d of the directory does not list a tree of %s after the one that it listed before",
+			what := fmt.Sprintf("event %d of the directory does not list a tree of %s "+
+				"after the one that it listed before",
 				shown.LogIndex, listed.Origin)
 			return l.newFinding(kind, shown, what,
 				[]Evidence{before.newestHead().asEvidence(),

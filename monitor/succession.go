@@ -147,7 +147,8 @@ func (m *Monitor) explainUnread(err error) error {
 	if err == nil || errors.As(err, &f) {
 		return err
 	}
-	return fmt.Errorf("the head that was kept of %s and the last checkpoint that its successor names can't be compared: %w",
+	return fmt.Errorf("the head that was kept of %s and the last checkpoint that its successor names "+
+		"can't be compared: %w",
 		m.origin, err)
 }
 

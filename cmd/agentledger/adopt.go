@@ -12,15 +12,13 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// adoptCommand is the operator's decision that a checkpoint is the newest one
-// that its log ever showed.
+// adoptCommand is the operator's decision that a checkpoint is the newest one that its log ever showed.
 type adoptCommand struct {
 	offline
 	Checkpoint string `help:"File with the signed checkpoint." required:"" type:"existingfile"`
 }
 
-// Run finds the ledger by the checkpoint's origin and adopts it, which writes the
-// anchors alone.
+// Run finds the ledger by the checkpoint's origin and adopts it, which writes the anchors alone.
 func (c adoptCommand) Run(ctx context.Context, out terminal) error {
 	note, err := os.ReadFile(c.Checkpoint)
 	if err != nil {

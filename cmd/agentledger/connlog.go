@@ -8,10 +8,9 @@ import (
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
-// connectionLog takes the log lines of http.Server, which are everyday and written at
-// debug level. Two kinds are not. A panic outside of the handlers of edge.Edge has cost
-// a client its answer: it is an error. A connection that can't be accepted, for example
-// because no file can be opened, is a warning.
+// connectionLog takes the log lines of http.Server, which are everyday and written at debug level. Two
+// kinds are not. A panic outside of the handlers of edge.Edge has cost a client its answer: it is an
+// error. A connection that can't be accepted, for example because no file can be opened, is a warning.
 type connectionLog struct{ slog.Handler }
 
 // newConnectionLog writes to h, and leaves repetitions out.

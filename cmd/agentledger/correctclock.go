@@ -12,9 +12,8 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
-// correctClockCommand lets a ledger go on that took events while a clock was ahead.
-// The server that runs does it, or this process in the store of one that is stopped,
-// by the clock of this machine.
+// correctClockCommand lets a ledger go on that took events while a clock was ahead. The server that runs
+// does it, or this process in the store of one that is stopped, by the clock of this machine.
 type correctClockCommand struct {
 	offline
 	Slug               string `help:"The organization's slug." required:""`

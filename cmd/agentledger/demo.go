@@ -13,9 +13,8 @@ import (
 	"github.com/agentledger/agentledger/log/audit"
 )
 
-// demoCommand shows the main job: a real server on the embedded store, an
-// operator who sets it up over HTTP, an agent that works for a day, and an
-// outsider who checks the agent's log.
+// demoCommand shows the main job: a real server on the embedded store, an operator who sets it up over
+// HTTP, an agent that works for a day, and an outsider who checks the agent's log.
 type demoCommand struct {
 	Once   bool   `help:"End after the checks; status 0 only if each of them passed."`
 	Listen string `help:"Address to serve on." default:"127.0.0.1:0"`

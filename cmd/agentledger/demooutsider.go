@@ -104,7 +104,8 @@ func playOutsider(ctx context.Context, s *stage, running *server, acme foundedOr
 			return err
 		}
 	}
-	s.printConclusion("offline: the leaf is under the signed root, the leaf before it is the one it names, the agent's key signed the envelope")
+	s.printConclusion("offline: the leaf is under the signed root, the leaf before it is the one it names, " +
+		"the agent's key signed the envelope")
 	document, err := l.client.AgentDID(ctx, acme.Agent.AgentID)
 	if err != nil {
 		return err

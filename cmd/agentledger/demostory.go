@@ -53,11 +53,13 @@ func playSetUp(ctx context.Context, s *stage, running *server) (acme, other foun
 	}
 	const email, password = "ops@acme.example", "correct horse battery staple"
 	if acme, err = o.foundOrganization(ctx, running.platformSecret, map[string]any{
-		"name": "Acme", "slug": "acme", "admin_email": email, "admin_password": password, "disclosure": "full"}); err != nil {
+		"name": "Acme", "slug": "acme", "disclosure": "full",
+		"admin_email": email, "admin_password": password}); err != nil {
 		return acme, other, err
 	}
 	if other, err = o.foundOrganization(ctx, running.platformSecret, map[string]any{
-		"name": "Globex", "slug": "globex", "admin_email": "ops@globex.example", "admin_password": password}); err != nil {
+		"name": "Globex", "slug": "globex",
+		"admin_email": "ops@globex.example", "admin_password": password}); err != nil {
 		return acme, other, err
 	}
 	if err = o.signIn(ctx, email, password); err != nil {
@@ -131,7 +133,8 @@ func playWork(ctx context.Context, s *stage, w *worker) ([][]byte, error) {
 		s.countCheck(r.Status == client.Created && effective == a.want, "signs %-24s #%d %s", actName(a), r.Sequence,
 			effective)
 	}
-	s.printConclusion("the agent declared 'allow' each time; where the policy is stricter, the record says so (it only ever tightens)")
+	s.printConclusion("the agent declared 'allow' each time; where the policy is stricter, " +
+		"the record says so (it only ever tightens)")
 	return sent, nil
 }
 

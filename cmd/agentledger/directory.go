@@ -12,9 +12,8 @@ import (
 	"github.com/agentledger/agentledger/publicapi"
 )
 
-// buildDirectory makes the service keep a directory in the log of the organization
-// that the settings name. Listings are public for good, so there is no directory
-// unless the operator asks for it.
+// buildDirectory makes the service keep a directory in the log of the organization that the settings
+// name. Listings are public for good, so there is no directory unless the operator asks for it.
 func (s *service) buildDirectory(ctx context.Context, c config.Serve, n *sysevent.Appender) error {
 	if c.Directory == "" {
 		return nil

@@ -54,8 +54,7 @@ func (c exportCommand) openSource(ctx context.Context, out terminal) (*store, er
 	return c.openExistingReadOnly(ctx, out, anchor.OpenReadOnly)
 }
 
-// importCommand brings organizations of an export into a stopped server's store,
-// or into a new one.
+// importCommand brings organizations of an export into a stopped server's store, or into a new one.
 type importCommand struct {
 	offline
 	From         string `help:"Folder of the export." type:"existingdir" placeholder:"DIR"`

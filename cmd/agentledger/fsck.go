@@ -29,7 +29,8 @@ func (c fsckCommand) Run(ctx context.Context, out terminal) error {
 	}
 	if result.Importing > 0 {
 		fmt.Fprintf(out.stdout,
-			"%d of the ledgers have not arrived: run their import again, or give it up (import --drop)\n", result.Importing)
+			"%d of the ledgers have not arrived: run their import again, or give it up (import --drop)\n",
+			result.Importing)
 	}
 	if result.Moved > 0 {
 		fmt.Fprintf(out.stdout, "%d of the ledgers were moved to another store\n", result.Moved)

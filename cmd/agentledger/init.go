@@ -70,7 +70,8 @@ func (c initCommand) Run(ctx context.Context, out terminal) error {
 		return err
 	}
 	_, err = fmt.Fprintf(out.stdout,
-		"organization %s (%s)\norigin       %s\nlog key      %s\ningest key   %s\nagent        %s\n\nThe ingest key and the private key are shown this once.\n",
+		"organization %s (%s)\norigin       %s\nlog key      %s\ningest key   %s\nagent        %s\n"+
+			"\nThe ingest key and the private key are shown this once.\n",
 		m.OrganizationID, m.Slug, m.Origin, m.LogKey, m.IngestKey.Secret, credentials)
 	return err
 }

@@ -13,10 +13,9 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// rotateLogKeyCommand gives a log another key under the same origin, in two steps:
-// first both keys sign, then the new one alone. There are two steps because auditors
-// have to learn the new key in between. The running server makes each step, or this
-// process makes it in the store of a stopped server.
+// rotateLogKeyCommand gives a log another key under the same origin, in two steps: first both keys sign,
+// then the new one alone. There are two steps because auditors have to learn the new key in between. The
+// running server makes each step, or this process makes it in the store of a stopped server.
 type rotateLogKeyCommand struct {
 	offline
 	Slug               string `help:"The organization's slug." required:""`

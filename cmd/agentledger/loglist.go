@@ -6,9 +6,8 @@ import (
 	"github.com/agentledger/agentledger/publicapi"
 )
 
-// buildLogList makes the service list its logs for witnesses, if the settings have a
-// contact. The list names every organization by its id, so there is none unless the
-// operator asks for it.
+// buildLogList makes the service list its logs for witnesses, if the settings have a contact. The list
+// names every organization by its id, so there is none unless the operator asks for it.
 func (s *service) buildLogList(c config.Serve) {
 	if c.LogListContact == "" {
 		return

@@ -11,8 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 )
 
-// machine is the clock and the volumes of the machine that the service runs on. Tests
-// replace them.
+// machine is the clock and the volumes of the machine that the service runs on. Tests replace them.
 type machine struct {
 	clocks  clock.Source
 	volumes func(folders []string) error // why one of the folders takes no writes

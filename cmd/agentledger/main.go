@@ -1,5 +1,4 @@
-// Agentledger is the transparency log service for AI agents, and its operator's
-// commands:
+// Agentledger is the transparency log service for AI agents, and its operator's commands:
 //
 //	serve    run the service, on the embedded store or on PostgreSQL
 //	demo     see the main job in a few seconds

@@ -20,8 +20,7 @@ type policyCommand struct {
 	Replay policyReplayCommand `cmd:"" help:"Decide an event again: does the recorded decision follow from policy and envelope?"`
 }
 
-// policyFiles are documents as they are sent to the service: policy_id and version
-// may be left out.
+// policyFiles are documents as they are sent to the service: policy_id and version may be left out.
 type policyFiles struct {
 	Files []string `arg:"" name:"file" help:"Policy documents (JSON)."`
 }

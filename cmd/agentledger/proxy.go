@@ -45,7 +45,8 @@ func (n *proxyNotice) watchHeaders(next http.Handler) http.Handler {
 }
 
 func (n *proxyNotice) checkHeaders(h http.Header) {
-	for _, name := range [...]string{"X-Forwarded-For", "Forwarded", "X-Real-Ip"} { // by which proxies tell the client's address
+	// Proxies tell the client's address by these.
+	for _, name := range [...]string{"X-Forwarded-For", "Forwarded", "X-Real-Ip"} {
 		if len(h[name]) > 0 {
 			n.warnOnce("a request came with " + name)
 			return
@@ -55,7 +56,8 @@ func (n *proxyNotice) checkHeaders(h http.Header) {
 
 func (n *proxyNotice) warnOnce(sign string) {
 	if n.told.CompareAndSwap(false, true) {
-		n.logger.Warn("a proxy seems to stand before the service, and --client-address-header does not name its header: "+
-			"sign-in attempts and guesses of the platform secret are counted for the proxy, not for the client", "sign", sign)
+		n.logger.Warn("a proxy seems to stand before the service, and --client-address-header does not name "+
+			"its header: sign-in attempts and guesses of the platform secret are counted for the proxy, "+
+			"not for the client", "sign", sign)
 	}
 }

@@ -148,7 +148,8 @@ func (s *server) openListeners(watch *observation, bounds listener.Shares) error
 		bounded := listener.NewListener(l, surface.connections)
 		bounded.Unused, bounded.Spare = c.IdleTimeout, listener.SpareConnections(surface.connections)
 		if surface.connections < c.MaxConnections {
-			watch.logger.Warn("fewer connections than tuning.max_connections, because the process may have few files open",
+			watch.logger.Warn("fewer connections than tuning.max_connections, because "+
+				"the process may have few files open",
 				"listener", surface.name, "connections", surface.connections, "open_files", listener.OpenFileLimit())
 		}
 		watch.registerConnectionMetrics(surface.name, bounded)

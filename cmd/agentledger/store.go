@@ -143,7 +143,8 @@ func (s *store) makeMasterKey(ctx context.Context, c config.Store, replaces bool
 		if err != nil {
 			return seal.Key{}, fmt.Errorf("list ledgers: %w", err)
 		}
-		return seal.Key{}, fmt.Errorf("there are ledgers in the store and there was no master key at %s: bring the key back", c.MasterKeyPath())
+		return seal.Key{}, fmt.Errorf("there are ledgers in the store and there was no master key at %s: "+
+			"bring the key back", c.MasterKeyPath())
 	}
 	key, _, err := seal.LoadOrCreateKey(c.MasterKeyPath())
 	if err != nil {

@@ -40,6 +40,7 @@ func (c succeedCommand) Run(ctx context.Context, out terminal) error {
 		return transferError(out, err)
 	}
 	return printResults(out, c.JSON, "logs", []succession.Successor{successor}, func(h succession.Successor) string {
-		return fmt.Sprintf("%s ended, last known with %d events. In its place:\n%s\nkey: %s\nGive it to the witnesses before the server starts.", h.Predecessor, h.LastSize, h.Origin, h.LogKey)
+		return fmt.Sprintf("%s ended, last known with %d events. In its place:\n%s\nkey: %s\n"+
+			"Give it to the witnesses before the server starts.", h.Predecessor, h.LastSize, h.Origin, h.LogKey)
 	})
 }

@@ -27,8 +27,7 @@ type approvalsCommand struct {
 	Deny    denyCommand          `cmd:"" help:"Refuse an action; one refusal is final."`
 }
 
-// personFlags name the person that decides. Passwords are never flags, because flags
-// show in the list of processes.
+// personFlags name the person that decides. Passwords are never flags, because flags show in the list of processes.
 type personFlags struct {
 	URL          string          `name:"url" env:"APS_URL" required:"" placeholder:"URL" help:"Base URL of the service."`
 	IDURL        string          `name:"id-url" env:"APS_ID_URL" placeholder:"URL" help:"Base URL of the identity calls; default: --url."`
@@ -122,8 +121,11 @@ func (a *consoleApproval) printDetails(s *streams) error {
 			agreed++
 		}
 	}
-	err := s.printLine("approval  %s\nstatus    %s, %d of %d agreed\nagent     %s\ntool      %s\npayload   %s\nreason    %s\nuntil     %s\naction    %s",
-		printableText(a.ID), printableText(a.Status), agreed, a.Quorum, printableText(string(a.Agent)), printableText(string(a.Tool)), printableText(string(a.Payload)), printableText(a.Policy.Reason), a.ExpiresAt, a.ActionDigest)
+	err := s.printLine("approval  %s\nstatus    %s, %d of %d agreed\nagent     %s\ntool      %s\n"+
+		"payload   %s\nreason    %s\nuntil     %s\naction    %s",
+		printableText(a.ID), printableText(a.Status), agreed, a.Quorum, printableText(string(a.Agent)),
+		printableText(string(a.Tool)), printableText(string(a.Payload)), printableText(a.Policy.Reason),
+		a.ExpiresAt, a.ActionDigest)
 	for _, v := range a.Votes {
 		err = errors.Join(err, s.printLine("vote      %s by %s %s", printableText(v.Vote), printableText(v.Email),
 			printableText(v.Comment)))

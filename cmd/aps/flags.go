@@ -17,8 +17,7 @@ type serviceFlags struct {
 	Token string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Better in the environment: flags show in the list of processes."`
 }
 
-// newClient returns a client that says on w when a try has failed and it waits for
-// a second or more.
+// newClient returns a client that says on w when a try has failed and it waits for a second or more.
 func (f serviceFlags) newClient(w io.Writer) (*client.Client, error) {
 	return f.newNotifyingClient(func(err error, wait time.Duration) {
 		if wait >= time.Second {
@@ -27,8 +26,7 @@ func (f serviceFlags) newClient(w io.Writer) (*client.Client, error) {
 	})
 }
 
-// newNotifyingClient returns a client that tells notify of each try that has failed and is
-// followed by another one.
+// newNotifyingClient returns a client that tells notify of each try that has failed and is followed by another one.
 func (f serviceFlags) newNotifyingClient(notify func(err error, wait time.Duration)) (*client.Client, error) {
 	if f.URL == "" {
 		return nil, errors.New("no service: set --url or APS_URL")

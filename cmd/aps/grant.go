@@ -33,7 +33,8 @@ type grantVerifyCommand struct {
 func (*grantVerifyCommand) Help() string {
 	return `Status 0: good. 1: not good; the first thing that fails is named. 2: can't tell.
 
-Offline nobody can tell that a grant is used a second time: whoever takes grants keeps their nonces until they are over.`
+Offline nobody can tell that a grant is used a second time: ` +
+		`whoever takes grants keeps their nonces until they are over.`
 }
 
 // grantReport is the JSON output of grant verify.

@@ -62,9 +62,8 @@ func readValues(r io.Reader) iter.Seq2[[]byte, error] {
 // inputBuffer is the size in bytes of the read-ahead buffer.
 const inputBuffer = 64 << 10
 
-// readGroups yields the values in groups of at most that many. A group also ends where
-// no byte of a next value has arrived yet, so that a value from a slow pipe does not
-// wait for the next one.
+// readGroups yields the values in groups of at most that many. A group also ends where no byte of a next value has
+// arrived yet, so that a value from a slow pipe does not wait for the next one.
 func readGroups(r io.Reader, most int) iter.Seq2[[][]byte, error] {
 	ahead := bufio.NewReaderSize(r, inputBuffer)
 	decoder := jsontext.NewDecoder(ahead, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))

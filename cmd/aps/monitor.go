@@ -95,8 +95,7 @@ func (c *monitorCommand) Run(ctx context.Context, s *streams) error {
 // reportFunc prints the report of a check and the error of the check.
 type reportFunc func(monitor.Report, error) error
 
-// newCheck returns a function that checks the log, or all logs, once and gives each
-// report to tell.
+// newCheck returns a function that checks the log, or all logs, once and gives each report to tell.
 func (c *monitorCommand) newCheck(s *streams, tell reportFunc) (func(context.Context) error, error) {
 	relied, err := c.readTrust(s)
 	if err != nil {

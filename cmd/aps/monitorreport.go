@@ -16,8 +16,7 @@ type monitorOutput struct {
 	Finding    string `json:"finding,omitzero"` // fork, rollback or tampering
 	Evidence   string `json:"evidence,omitzero"`
 	Error      string `json:"error,omitzero"`
-	// UnknownSigners sign as the log, and none of the keys given does: the log may have
-	// another key now.
+	// UnknownSigners sign as the log, and none of the keys given does: the log may have another key now.
 	UnknownSigners []string `json:"unknown_signers,omitzero"`
 }
 
@@ -58,7 +57,9 @@ func monitoredLines(r monitor.Report, err error) (lines []string) {
 		lines = append(lines, describeQuorum(q))
 	}
 	if len(r.OtherSigners) > 0 && err == nil {
-		lines = append(lines, fmt.Sprintf("also signed by: %s; the log is getting another key: take it from a source that you trust, and give it as a further --key", printableText(strings.Join(r.OtherSigners, " and "))))
+		lines = append(lines, fmt.Sprintf("also signed by: %s; the log is getting another key: "+
+			"take it from a source that you trust, and give it as a further --key",
+			printableText(strings.Join(r.OtherSigners, " and "))))
 	}
 	if r.HiddenEntries != nil && *r.HiddenEntries > 0 && err == nil {
 		lines = append(lines, fmt.Sprintf("not shown: what %d entries of %s list, if they list anything",

@@ -12,8 +12,7 @@ import (
 // progressInterval is the time between two drawings of the bar.
 const progressInterval = 200 * time.Millisecond
 
-// newProgressBar returns a bar for so many things, -1 for unknown. It shows on a
-// terminal only.
+// newProgressBar returns a bar for so many things, -1 for unknown. It shows on a terminal only.
 func newProgressBar(w io.Writer, total int64, doing, things string) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(w),
@@ -32,8 +31,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// countLines returns how many lines sourceLines will yield of a file, -1 when it
-// can't be read twice.
+// countLines returns how many lines sourceLines will yield of a file, -1 when it can't be read twice.
 func countLines(f io.Reader, skip, limit uint64) (int64, error) {
 	seeker, ok := f.(io.ReadSeeker)
 	if !ok {

@@ -23,7 +23,7 @@ type proofReport struct {
 	TreeSize     id.Index             `json:"tree_size"`
 	Cosignatures []verify.Cosignature `json:"cosignatures"`
 	Errors       []string             `json:"errors"`
-	UnknownKeys  []string             `json:"unknown_keys,omitzero"` // those that signed, when all that is wrong is that they are not known
+	UnknownKeys  []string             `json:"unknown_keys,omitzero"` // set when they are the only fault
 }
 
 // checkProof checks C2SP tlog-proof text, which holds neither key nor entry.

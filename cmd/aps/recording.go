@@ -19,8 +19,7 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// recorded is one line of a recording: an act of an agent, without the members that
-// only the sender knows.
+// recorded is one line of a recording: an act of an agent, without the members that only the sender knows.
 type recorded struct {
 	Trace      string         `json:"trace"`
 	Step       uint64         `json:"step"`
@@ -63,10 +62,9 @@ func sourceLines(r io.Reader, skip, limit uint64) iter.Seq2[sourceLine, error] {
 // interval is the time between the emitted_at of two lines that follow each other.
 const interval = 100 * time.Millisecond
 
-// playback makes events of recorded lines. Members that a line lacks are derived from
-// the line, its number, start and the signer, so that the same line becomes the same
-// envelope each time. Ids and salt are keyed by the private key: they are as hard
-// to guess as random ones, although the content may be easy to guess.
+// playback makes events of recorded lines. Members that a line lacks are derived from the line, its number, start and
+// the signer, so that the same line becomes the same envelope each time. Ids and salt are keyed by the private key:
+// they are as hard to guess as random ones, although the content may be easy to guess.
 type playback struct {
 	signer *client.Signer
 	start  time.Time

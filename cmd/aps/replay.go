@@ -198,7 +198,8 @@ func (r *replay) countOutcome(o outgoingEvent, outcome client.Outcome) error {
 	}
 	var answer *client.Error
 	if !errors.As(outcome.Err,
-		&answer) || !isRefusal(outcome.Err) || answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden {
+		&answer) || !isRefusal(outcome.Err) || answer.Status == http.StatusUnauthorized ||
+		answer.Status == http.StatusForbidden {
 		return outcome.Err
 	}
 	r.countLine(func() { r.tally.countRefused(o.line, fmt.Sprintf("%d %s", answer.Status, answer.Message)) })

@@ -14,8 +14,7 @@ type bundleReport struct {
 	QuorumOK *bool `json:"quorum_ok,omitzero"` // enough witnesses of the policy have cosigned; absent without one
 	// DirectoryQuorumOK is the same of the directory's policy and checkpoint.
 	DirectoryQuorumOK *bool `json:"directory_quorum_ok,omitzero"`
-	// UnknownKeys are those that signed, by name and key id, when all that is wrong is
-	// that they are not known.
+	// UnknownKeys are those that signed, by name and key id, when all that is wrong is that they are not known.
 	UnknownKeys []string `json:"unknown_keys,omitzero"`
 }
 
@@ -78,7 +77,8 @@ func quorumLines(quorum *bool, by []verify.Cosignature, of string) (lines []stri
 		lines = append(lines, verdictLine(quorum, "quorum",
 			of+"enough witnesses of the policy have cosigned the checkpoint"))
 	default:
-		lines = append(lines, "--    quorum      "+of+"not reached: too few witnesses of the policy have cosigned the checkpoint")
+		lines = append(lines,
+			"--    quorum      "+of+"not reached: too few witnesses of the policy have cosigned the checkpoint")
 	}
 	for _, c := range by {
 		lines = append(lines, fmt.Sprintf("cosigned    %s%s, by %s", of, c.Time, printableText(c.Name)))
@@ -102,7 +102,9 @@ func printProof(s *streams, r proofReport) error {
 	}
 	lines = append(lines, quorumLines(r.QuorumOK, r.Cosignatures, "")...)
 	if r.OK && (r.QuorumOK == nil || *r.QuorumOK) {
-		lines = append(lines, fmt.Sprintf("proved: entry %d of %d. A tlog-proof says nothing about the chain and the event; a bundle does", r.LogIndex.Sequence(), r.TreeSize))
+		lines = append(lines, fmt.Sprintf("proved: entry %d of %d. "+
+			"A tlog-proof says nothing about the chain and the event; a bundle does",
+			r.LogIndex.Sequence(), r.TreeSize))
 	}
 	return s.printLine("%s", strings.Join(softenFailures(lines, r.UnknownKeys), "\n"))
 }

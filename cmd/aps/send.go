@@ -155,7 +155,8 @@ func (d *delivery) printRefusal(name id.Event, err error) error {
 	out := refusedLine{EventID: string(name), Status: "refused", Error: err.Error()}
 	var answer *client.Error
 	if errors.As(err, &answer) {
-		out.StatusCode, out.Code, out.Error, out.RequestID = answer.Status, answer.Code, answer.Message, answer.RequestID
+		out.StatusCode, out.Code = answer.Status, answer.Code
+		out.Error, out.RequestID = answer.Message, answer.RequestID
 	}
 	return d.printJSON(out)
 }

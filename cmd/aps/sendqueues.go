@@ -15,10 +15,9 @@ type outgoingEvent struct {
 	envelope []byte
 }
 
-// sendQueues hands events to a fixed number of senders, each with a queue. Events of
-// one trace that wait or are under way at the same time are in the same queue, so one
-// sender sends them in order. Another trace goes to the queue with the fewest events.
-// Memory is bounded by the events under way and does not grow with the traces.
+// sendQueues hands events to a fixed number of senders, each with a queue. Events of one trace that wait or are under
+// way at the same time are in the same queue, so one sender sends them in order. Another trace goes to the queue with
+// the fewest events. Memory is bounded by the events under way and does not grow with the traces.
 type sendQueues struct {
 	queues []chan outgoingEvent
 	room   chan struct{} // holds one token for each event that waits or is under way
@@ -42,8 +41,7 @@ func newSendQueues(n, batch int) *sendQueues {
 	return l
 }
 
-// enqueueEvent queues an event, after all that were put before. It waits while too many
-// are under way.
+// enqueueEvent queues an event, after all that were put before. It waits while too many are under way.
 func (l *sendQueues) enqueueEvent(ctx context.Context, o outgoingEvent) error {
 	select {
 	case l.room <- struct{}{}:

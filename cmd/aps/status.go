@@ -66,7 +66,8 @@ func errorHint(err error) string {
 	case errors.As(err, &found):
 		return "keep the evidence and the state file as they are, tell others who follow this log, and ask the operator"
 	case errors.Is(err, monitor.ErrState):
-		return "bring back a copy of the state file, or put it away and start with a new one: that reads the log from its beginning, and can't see what was shown before"
+		return "bring back a copy of the state file, or put it away and start with a new one: that " +
+			"reads the log from its beginning, and can't see what was shown before"
 	case errors.As(err, &answer):
 		return answerHint(answer)
 	case errors.As(err, &usage):
@@ -90,7 +91,8 @@ func answerHint(e *client.Error) string {
 	case e.Code == "plan_limit":
 		return "the organization's events of this month are used up; run again later, what is stored is not sent twice"
 	case e.Status == http.StatusServiceUnavailable:
-		return "run again later; what is stored is not sent twice if the events were signed before (aps sign, aps replay)"
+		return "run again later; what is stored is not sent twice if the events were signed before " +
+			"(aps sign, aps replay)"
 	}
 	return ""
 }

@@ -26,8 +26,7 @@ type tally struct {
 	retries map[string]uint64
 }
 
-// summary is the outcome of a replay. Head members are nil when the checkpoint
-// could not be fetched.
+// summary is the outcome of a replay. Head members are nil when the checkpoint could not be fetched.
 type summary struct {
 	Lines      uint64    `json:"lines"`
 	Created    uint64    `json:"created"`
@@ -50,8 +49,7 @@ type reason struct {
 	FirstLine uint64 `json:"first_line"`
 }
 
-// retry is why requests were sent again. An event that the first try stored is
-// replayed by the second.
+// retry is why requests were sent again. An event that the first try stored is replayed by the second.
 type retry struct {
 	Reason   string `json:"reason"`
 	Requests uint64 `json:"requests"`
@@ -117,8 +115,7 @@ func (t *tally) countRetry(err error) {
 	t.retries[boundedReason(t.retries, why)]++
 }
 
-// retryReason returns the cause of an error without addresses and request ids, which
-// differ each time.
+// retryReason returns the cause of an error without addresses and request ids, which differ each time.
 func retryReason(err error) string {
 	var answer *client.Error
 	var broken *net.OpError

@@ -35,8 +35,7 @@ type auditorTrust struct {
 	policy *trust.Policy      // whose quorum is required; nil for none
 }
 
-// readTrust reads the keys and the policy that the flags name. prefix begins the names
-// of the flags in errors.
+// readTrust reads the keys and the policy that the flags name. prefix begins the names of the flags in errors.
 func (f trustFlags) readTrust(s *streams, prefix string) (t auditorTrust, err error) {
 	if f.Policy != "" {
 		text, err := s.readInput(f.Policy, trust.MaxText)
@@ -87,8 +86,7 @@ func (t auditorTrust) readOtherKeys(s *streams, file string) ([]verify.LogKey, e
 	return others, nil
 }
 
-// bundleOptions are those for a bundle: of the keys that are trusted, one that it names, or
-// else one of its log.
+// bundleOptions are those for a bundle: of the keys that are trusted, one that it names, or else one of its log.
 func (t auditorTrust) bundleOptions(b *verify.Bundle) verify.Options {
 	o := verify.Options{CheckedAt: id.InstantOf(time.Now()), Retired: t.others, Witnesses: t.witnessKeys()}
 	for _, k := range t.keys {

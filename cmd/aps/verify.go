@@ -29,7 +29,9 @@ type verifyCommand struct {
 }
 
 func (*verifyCommand) Help() string {
-	return `Status 0: verified. 1: proved wrong; the first thing that fails is named. 2: can't tell: no key, or signed by another one than those given, too few cosignatures, not enough disclosed, a file that can't be read, a service that can't be reached.
+	return `Status 0: verified. 1: proved wrong; the first thing that fails is named. 2: can't tell: no key, ` +
+		`or signed by another one than those given, too few cosignatures, not enough disclosed, ` +
+		`a file that can't be read, a service that can't be reached.
 
 Nothing is fetched unless an address or --url is given.`
 }
@@ -96,8 +98,7 @@ func (c *verifyCommand) fetchAddress(ctx context.Context, s *streams) ([]byte, e
 	return text, nil
 }
 
-// askedEvent returns the event that was asked for, "" when none was: with --url, and
-// with the address of a service.
+// askedEvent returns the event that was asked for, "" when none was: with --url, and with the address of a service.
 func (c *verifyCommand) askedEvent() id.Event {
 	if c.URL != "" {
 		return id.Event(c.Bundle)
@@ -154,12 +155,12 @@ func (c *verifyCommand) checkBundle(s *streams, text []byte, trusted, directory 
 	return checkDisclosure(c.Require, r.Report)
 }
 
-// These prove nothing wrong: cosignatures come after a checkpoint, and listings
-// after an event.
+// These prove nothing wrong: cosignatures come after a checkpoint, and listings after an event.
 var (
 	errQuorum          = errors.New("can't tell: too few witnesses of the policy have cosigned the checkpoint")
-	errDirectoryQuorum = errors.New("can't tell: too few witnesses of the directory's policy have cosigned its checkpoint")
-	errNoSecondProof   = errors.New("can't tell: the bundle has no second proof by the directory")
+	errDirectoryQuorum = errors.New("can't tell: too few witnesses of the directory's policy " +
+		"have cosigned its checkpoint")
+	errNoSecondProof = errors.New("can't tell: the bundle has no second proof by the directory")
 )
 
 // unknownKeysError says that the only fault is a signature by unknown keys, and where
@@ -169,7 +170,9 @@ func unknownKeysError(signers []string, slug id.Slug) error {
 		slug = "SLUG"
 	}
 	return fmt.Errorf("can't tell: signed by the key %s, which is not among those that you trust. "+
-		"If it is a key that the log had before or has got since, it is in the log's /v1/public/orgs/%s/transparency/keys: save that, at a time or from a source that you trust, and give it as --keys (--directory-keys for the directory's)",
+		"If it is a key that the log had before or has got since, it is in the log's "+
+		"/v1/public/orgs/%s/transparency/keys: save that, at a time or from a source that you trust, "+
+		"and give it as --keys (--directory-keys for the directory's)",
 		printableText(strings.Join(signers, " and ")), printableText(string(slug)))
 }
 
@@ -193,7 +196,8 @@ func checkDisclosure(required string, r verify.Report) error {
 // something that is none or can't be read yet, of which nothing can be told.
 func unreadableBundle(text []byte, err error) error {
 	value := jsontext.Value(text)
-	isObject := value.IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) && value.Kind() == '{'
+	isObject := value.IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) &&
+		value.Kind() == '{'
 	if errors.Is(err, verify.ErrVersion) || !isObject || !bytes.Contains(text, []byte(`"inclusion"`)) {
 		return fmt.Errorf("not a bundle that this program reads: %w", err)
 	}

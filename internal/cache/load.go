@@ -19,7 +19,9 @@ type load[V any] struct {
 }
 
 // readFresh returns a value that was read late enough for a request.
-func (c *Loading[K, V]) readFresh(ctx context.Context, key K, asked request, read func(context.Context) (V, error)) (V, error) {
+func (c *Loading[K, V]) readFresh(
+	ctx context.Context, key K, asked request, read func(context.Context) (V, error),
+) (V, error) {
 	for {
 		known, l := c.joinLoad(ctx, key, asked, read)
 		if l == nil {
@@ -45,7 +47,9 @@ func (c *Loading[K, V]) readFresh(ctx context.Context, key K, asked request, rea
 
 // joinLoad returns a fresh value, or the read under way of a key, which it begins if
 // there is none for the version, with the value of before.
-func (c *Loading[K, V]) joinLoad(ctx context.Context, key K, asked request, read func(context.Context) (V, error)) (*loaded[V], *load[V]) {
+func (c *Loading[K, V]) joinLoad(
+	ctx context.Context, key K, asked request, read func(context.Context) (V, error),
+) (*loaded[V], *load[V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known, _ := c.values.Get(key)
@@ -85,7 +89,8 @@ func (c *Loading[K, V]) awaitLoad(ctx context.Context, l *load[V], old bool) err
 
 // mayShowStale reports whether a value may be shown while the store does not answer.
 func (c *Loading[K, V]) mayShowStale(key K, known *loaded[V], asked request) bool {
-	if known == nil || c.options.Stale == 0 || known.version < asked.version || asked.at.Sub(known.began) >= c.options.MaxAge+c.options.Stale {
+	if known == nil || c.options.Stale == 0 || known.version < asked.version ||
+		asked.at.Sub(known.began) >= c.options.MaxAge+c.options.Stale {
 		return false
 	}
 	c.mu.RLock()
@@ -115,7 +120,12 @@ func (c *Loading[K, V]) runLoad(ctx context.Context, key K, l *load[V], read fun
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
 	case <-ctx.Done():
-		l.err = &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The store does not answer", Err: ctx.Err()}
+		l.err = &fault.Error{
+			Kind:    fault.Unavailable,
+			Code:    "unavailable",
+			Message: "The store does not answer",
+			Err:     ctx.Err(),
+		}
 		return
 	}
 	value, l.err = read(ctx)

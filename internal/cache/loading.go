@@ -95,7 +95,10 @@ func NewLoading[K comparable, V any](o LoadingOptions[K, V]) *Loading[K, V] {
 	c := &Loading[K, V]{
 		options: o, slots: make(chan struct{}, maxLoads), loads: make(map[K]*load[V]),
 		values: NewMap(MapOptions[K, *loaded[V]]{
-			Limit: o.Limit, Shards: o.Shards, Hash: o.Hash, Weight: func(key K, l *loaded[V]) int64 { return weight(key, l.value) },
+			Limit:  o.Limit,
+			Shards: o.Shards,
+			Hash:   o.Hash,
+			Weight: func(key K, l *loaded[V]) int64 { return weight(key, l.value) },
 		}),
 	}
 	if o.Stale > 0 {
@@ -113,7 +116,9 @@ func (c *Loading[K, V]) Get(ctx context.Context, key K, read func(context.Contex
 
 // GetAt is Get for a value that belongs to a version, such as the config version of an
 // organization: read MUST return the value of this version or a later one.
-func (c *Loading[K, V]) GetAt(ctx context.Context, key K, version uint64, read func(context.Context) (V, error)) (V, error) {
+func (c *Loading[K, V]) GetAt(
+	ctx context.Context, key K, version uint64, read func(context.Context) (V, error),
+) (V, error) {
 	asked := c.requestNow(version)
 	if known, _ := c.values.Get(key); c.isFresh(known, asked) {
 		return known.value, nil
@@ -208,5 +213,6 @@ func StaleCounter(values string, answers func() uint64) prometheus.Collector {
 // IsUnanswered reports whether an error says that the store did not answer, and
 // nothing about the value.
 func IsUnanswered(err error) bool {
-	return errors.Is(err, storage.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	return errors.Is(err, storage.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, context.Canceled)
 }

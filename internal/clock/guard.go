@@ -157,7 +157,8 @@ func (g *Guard) compareClocks() Status {
 		g.spent += away
 		s.Trusted = r.Wall
 	case h == nil:
-		h = &hold{reason: fmt.Sprintf("the clock moved by %v to %s while %s was expected", s.Offset.Round(time.Millisecond), formatTime(r.Wall), formatTime(should))}
+		h = &hold{reason: fmt.Sprintf("the clock moved by %v to %s while %s was expected",
+			s.Offset.Round(time.Millisecond), formatTime(r.Wall), formatTime(should))}
 		g.hold.Store(h)
 		s.Held = h.reason
 	default:

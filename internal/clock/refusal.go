@@ -16,5 +16,11 @@ const RefusalPause = 5 * time.Second
 // Refusal is the answer to a request that needs the time while the clock is not trusted:
 // fault.Unavailable with Code. reason is for the log.
 func Refusal(reason string) error {
-	return &fault.Error{Kind: fault.Unavailable, Code: Code, Message: "The service's clock is being checked", RetryAfter: RefusalPause, Err: errors.New(reason)}
+	return &fault.Error{
+		Kind:       fault.Unavailable,
+		Code:       Code,
+		Message:    "The service's clock is being checked",
+		RetryAfter: RefusalPause,
+		Err:        errors.New(reason),
+	}
 }

@@ -47,7 +47,8 @@ func (w *watch) checkClock() {
 	case !changed && w.written && now < w.next:
 		return
 	case w.held:
-		w.logger.Error("the clock is not trusted: nothing is appended and nothing ends by time until it is right or is accepted",
+		w.logger.Error("the clock is not trusted: nothing is appended and nothing ends by time "+
+			"until it is right or is accepted",
 			"reason", s.Held, "wall", s.Wall, "trusted", s.Trusted, "offset", s.Offset)
 	case changed:
 		w.logger.Info("the clock is trusted", "now", s.Trusted)

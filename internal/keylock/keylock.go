@@ -41,7 +41,12 @@ func (s *Locks[K]) Lock(ctx context.Context, key K) (leave func(), err error) {
 		}, nil
 	case <-ctx.Done():
 		s.leaveWaiters(key, mine)
-		return nil, &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The request ended before its turn", Err: ctx.Err()}
+		return nil, &fault.Error{
+			Kind:    fault.Unavailable,
+			Code:    "unavailable",
+			Message: "The request ended before its turn",
+			Err:     ctx.Err(),
+		}
 	}
 }
 

@@ -129,7 +129,8 @@ func sealContext(organization id.Organization) string {
 
 // SealedSystemKey is where an organization's system key is.
 func SealedSystemKey() seal.Record {
-	return seal.RecordOf(kindSystemKey, "system key", seal.ForOrganization(sealContext), func(r *systemKeyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
+	return seal.RecordOf(kindSystemKey, "system key", seal.ForOrganization(sealContext),
+		func(r *systemKeyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
 }
 
 // NewSystemKey makes a system key and returns the record that a new organization
@@ -157,7 +158,9 @@ func NewSystemKey(keyring *seal.Keyring, organization id.Organization) (storage.
 //
 // Errors are those of prepare and of log.Ledgers.Append; a record that has
 // another version than the act expects makes prepare run again.
-func (n *Appender) Append(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (Change, error)) ([]log.Receipt, error) {
+func (n *Appender) Append(
+	ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (Change, error),
+) ([]log.Receipt, error) {
 	leave, err := n.acting.Lock(ctx, t)
 	if err != nil {
 		return nil, err
@@ -174,7 +177,13 @@ func (n *Appender) Append(ctx context.Context, t id.Tenant, principal string, pr
 			return log.Submission{}, err
 		}
 		drafts, err := n.makeDrafts(ctx, s, principal, act.Statements)
-		return log.Submission{Drafts: drafts, Changes: act.Changes, Keys: act.Keys, Clock: act.Clock, Reconfigures: !act.KeepConfigVersion}, err
+		return log.Submission{
+			Drafts:       drafts,
+			Changes:      act.Changes,
+			Keys:         act.Keys,
+			Clock:        act.Clock,
+			Reconfigures: !act.KeepConfigVersion,
+		}, err
 	})
 	if fault.Is(err, fault.OutcomeUnknown) {
 		err = &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", Err: err,
@@ -195,7 +204,9 @@ func (n *Appender) takeTurn(ctx context.Context, t id.Tenant) (give func(), err 
 	return func() { n.Processors.Release(tenant, 1) }, nil
 }
 
-func (n *Appender) makeDrafts(ctx context.Context, s *log.State, principal string, statements []Statement) ([]log.Draft, error) {
+func (n *Appender) makeDrafts(
+	ctx context.Context, s *log.State, principal string, statements []Statement,
+) ([]log.Draft, error) {
 	keyID, key, err := n.readSystemKey(ctx, s.Identity())
 	if err != nil {
 		return nil, err
@@ -211,8 +222,12 @@ func (n *Appender) makeDrafts(ctx context.Context, s *log.State, principal strin
 			return nil, fmt.Errorf("state %s: %w", statement.Kind, err)
 		}
 		drafts[i] = log.NewDraft(s.Identity(), envelope, log.Attestation{
-			Form: event.FormDigest, PublicKey: did.Multikey(key.Public().Bytes()), Signer: event.SignerSystem, Custody: event.CustodyServer,
-			Policy: event.Policy{Declared: id.Allow, Effective: id.Allow}, Disclosure: disclosure,
+			Form:       event.FormDigest,
+			PublicKey:  did.Multikey(key.Public().Bytes()),
+			Signer:     event.SignerSystem,
+			Custody:    event.CustodyServer,
+			Policy:     event.Policy{Declared: id.Allow, Effective: id.Allow},
+			Disclosure: disclosure,
 		})
 	}
 	return drafts, nil
@@ -236,7 +251,9 @@ func (n *Appender) readSystemKey(ctx context.Context, identity *log.Identity) (i
 }
 
 // signStatement makes the envelope of one statement.
-func (n *Appender) signStatement(s *log.State, principal string, statement Statement, keyID id.Key, key edkey.Private) (*event.Envelope, error) {
+func (n *Appender) signStatement(
+	s *log.State, principal string, statement Statement, keyID id.Key, key edkey.Private,
+) (*event.Envelope, error) {
 	name, err := deriveEventID(s, statement, key)
 	if err != nil {
 		return nil, err

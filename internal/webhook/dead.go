@@ -33,7 +33,13 @@ func (o *Sender) DeadLetters(ctx context.Context, t id.Tenant, after ID, limit i
 			d.Trouble = noAnswer
 		}
 		letters[i] = DeadLetter{
-			ID: ID(found[i].Key), URL: d.URL, Type: d.Type, CreatedAt: d.CreatedAt, GivenUpAt: d.NextAt, Tries: d.Tries, Trouble: d.Trouble,
+			ID:        ID(found[i].Key),
+			URL:       d.URL,
+			Type:      d.Type,
+			CreatedAt: d.CreatedAt,
+			GivenUpAt: d.NextAt,
+			Tries:     d.Tries,
+			Trouble:   d.Trouble,
 		}
 	}
 	return letters, err
@@ -51,14 +57,19 @@ func (o *Sender) Replay(ctx context.Context, t id.Tenant, name ID) error {
 	}
 	d := &dead.Value
 	d.Tries, d.NextAt, d.Trouble = 0, o.currentTime(), ""
-	again, err := o.deliveries.Put(records.Versioned[delivery]{Key: string(name), Value: *d, Version: storage.AnyVersion})
+	again, err := o.deliveries.Put(records.Versioned[delivery]{
+		Key:     string(name),
+		Value:   *d,
+		Version: storage.AnyVersion,
+	})
 	if err != nil {
 		return err
 	}
 	if err := o.noteDue(ctx, d.dueEntry(t, name)); err != nil {
 		return err
 	}
-	if err := o.records.Write(ctx, t, []storage.Change{{Kind: kindDead, Key: string(name), If: dead.Version}, again}); err != nil {
+	removed := storage.Change{Kind: kindDead, Key: string(name), If: dead.Version}
+	if err := o.records.Write(ctx, t, []storage.Change{removed, again}); err != nil {
 		return errUnreadable("replay delivery", err)
 	}
 	return nil

@@ -20,7 +20,8 @@ import (
 // retryPauses is how long the tries are apart: those that Standard Webhooks proposes.
 func retryPauses() []time.Duration {
 	return []time.Duration{
-		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour,
+		14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 	}
 }
 
@@ -153,7 +154,9 @@ func (o *Sender) endDelivery(ctx context.Context, e schedule.Entry, changes ...s
 }
 
 // retryLater plans another try, so much later and up to a fifth of that.
-func (o *Sender) retryLater(ctx context.Context, e schedule.Entry, d records.Versioned[delivery], pause time.Duration) error {
+func (o *Sender) retryLater(
+	ctx context.Context, e schedule.Entry, d records.Versioned[delivery], pause time.Duration,
+) error {
 	o.results.WithLabelValues("failed").Inc()
 	pause += time.Duration(rand.Int64N(int64(pause)/5 + 1))
 	d.Value.NextAt = o.currentTime() + id.Instant(pause/time.Millisecond)

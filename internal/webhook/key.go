@@ -28,7 +28,8 @@ func sealContext(o id.Organization) string { return "webhook-key\n" + o.String()
 
 // SealedKey is where an organization's webhook key is.
 func SealedKey() seal.Record {
-	return seal.RecordOf(kindKey, "webhook key", seal.ForOrganization(sealContext), func(r *keyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
+	return seal.RecordOf(kindKey, "webhook key", seal.ForOrganization(sealContext),
+		func(r *keyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
 }
 
 // publicPrefix is how Standard Webhooks writes public keys.
@@ -55,7 +56,9 @@ func (o *Sender) readKey(ctx context.Context, t id.Tenant) (*keyRecord, error) {
 
 // loadOrMakeKey returns the record that makes the organization's key, nothing when it
 // has one.
-func (o *Sender) loadOrMakeKey(ctx context.Context, t id.Tenant, organization id.Organization) ([]storage.Change, error) {
+func (o *Sender) loadOrMakeKey(
+	ctx context.Context, t id.Tenant, organization id.Organization,
+) ([]storage.Change, error) {
 	if r, err := o.readKey(ctx, t); err != nil || r != nil {
 		return nil, err
 	}
@@ -65,12 +68,17 @@ func (o *Sender) loadOrMakeKey(ctx context.Context, t id.Tenant, organization id
 	if err != nil {
 		return nil, fmt.Errorf("make webhook key: %w", err)
 	}
-	change, err := o.keys.Put(records.Versioned[keyRecord]{Value: keyRecord{Public: private.Public().String(), Sealed: sealed}})
+	change, err := o.keys.Put(records.Versioned[keyRecord]{Value: keyRecord{
+		Public: private.Public().String(),
+		Sealed: sealed,
+	}})
 	return []storage.Change{change}, err
 }
 
 // signatureHeader signs one try of a delivery.
-func (o *Sender) signatureHeader(ctx context.Context, t id.Tenant, name ID, d *delivery, now time.Time) (http.Header, error) {
+func (o *Sender) signatureHeader(
+	ctx context.Context, t id.Tenant, name ID, d *delivery, now time.Time,
+) (http.Header, error) {
 	r, err := o.readKey(ctx, t)
 	if err != nil {
 		return nil, err

@@ -88,7 +88,8 @@ func New(o Options) *Sender {
 		o.Metrics = prometheus.NewRegistry()
 	}
 	results := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "agentledger_webhook_deliveries_total", Help: "Tries to deliver a webhook: delivered, failed (to be tried again), dead.",
+		Name: "agentledger_webhook_deliveries_total",
+		Help: "Tries to deliver a webhook: delivered, failed (to be tried again), dead.",
 	}, []string{"result"})
 	o.Metrics.MustRegister(results)
 	box := &Sender{
@@ -133,7 +134,9 @@ func errBadAddress(err error) error {
 // WriteDelivery returns the records that make deliveries happen. They MUST be written to the
 // organization's partition with their cause. The due records in the service's partition come first:
 // one without its delivery does no harm.
-func (o *Sender) WriteDelivery(ctx context.Context, t id.Tenant, organization id.Organization, messages ...Message) ([]storage.Change, error) {
+func (o *Sender) WriteDelivery(
+	ctx context.Context, t id.Tenant, organization id.Organization, messages ...Message,
+) ([]storage.Change, error) {
 	if len(messages) == 0 {
 		return nil, nil
 	}
@@ -167,7 +170,14 @@ func (o *Sender) newDelivery(organization id.Organization, m Message) (ID, *deli
 	if err != nil {
 		return "", nil, fmt.Errorf("write delivery: %w", err)
 	}
-	return newDeliveryID(now), &delivery{Organization: organization, URL: m.URL, Type: m.Type, Body: body, CreatedAt: now, NextAt: now}, nil
+	return newDeliveryID(now), &delivery{
+		Organization: organization,
+		URL:          m.URL,
+		Type:         m.Type,
+		Body:         body,
+		CreatedAt:    now,
+		NextAt:       now,
+	}, nil
 }
 
 func (o *Sender) currentTime() id.Instant { return id.InstantOf(o.clock()) }

@@ -57,7 +57,8 @@ func printCounts(w io.Writer, root string, packages bool) error {
 	row("\"what\" as a noun, per 1,000 words", fmt.Sprintf("%.2f", prose.Rate(prose.Nominal)))
 	row("\"of it\", \"of them\", per 1,000 words", fmt.Sprintf("%.2f", prose.Rate(prose.Partitive)))
 	row("\"whoever\", \"nobody\", per 1,000 words", fmt.Sprintf("%.2f", prose.Rate(prose.Anonymous)))
-	row("sentences of more than 25 words, of 1,000", fmt.Sprintf("%.0f", 1000*float64(prose.Long)/float64(max(1, prose.Sentences))))
+	row("sentences of more than 25 words, of 1,000",
+		fmt.Sprintf("%.0f", 1000*float64(prose.Long)/float64(max(1, prose.Sentences))))
 	row("\"for example\"", prose.Examples)
 	for _, m := range houserules.Mechanisms() {
 		places := tree.Places(m)
@@ -66,8 +67,11 @@ func printCounts(w io.Writer, root string, packages bool) error {
 	return nil
 }
 
-func printPackages(w io.Writer, lines map[string]int, names map[string]houserules.Names, comments map[string]houserules.Prose) {
-	fmt.Fprintf(w, "%-40s %6s %6s %6s %6s %6s %6s %6s\n", "package", "lines", "names", "words", "what", "of it", "whoever", "long")
+func printPackages(
+	w io.Writer, lines map[string]int, names map[string]houserules.Names, comments map[string]houserules.Prose,
+) {
+	fmt.Fprintf(w, "%-40s %6s %6s %6s %6s %6s %6s %6s\n", "package", "lines", "names", "words", "what", "of it",
+		"whoever", "long")
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		p := comments[name]
 		fmt.Fprintf(w, "%-40s %6d %6.2f %6d %6.2f %6.2f %6.2f %6d\n", name, lines[name], names[name].Mean(),

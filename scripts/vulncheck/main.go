@@ -114,7 +114,8 @@ func (r record) acceptMissingScan(now time.Time, out io.Writer) error {
 	}
 	end := r.date.AddDate(0, 0, maxAge)
 	if today.After(end) {
-		return fmt.Errorf("no scan could be made (see above), and %s, more than %d days ago: make one where the database can be asked, and commit the date", what, maxAge)
+		return fmt.Errorf("no scan could be made (see above), and %s, more than %d days ago: "+
+			"make one where the database can be asked, and commit the date", what, maxAge)
 	}
 	_, err := fmt.Fprintf(out, "NOT CHECKED: no scan could be made (see above); %s. After %s this is an error.\n", what,
 		end.Format(time.DateOnly))

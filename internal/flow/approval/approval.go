@@ -151,7 +151,9 @@ type Outbox interface {
 	// CheckAddress reports whether an address could be told something: fault.Invalid.
 	CheckAddress(address string) error
 	// WriteDelivery returns the records that make deliveries happen.
-	WriteDelivery(ctx context.Context, t id.Tenant, organization id.Organization, messages ...webhook.Message) ([]storage.Change, error)
+	WriteDelivery(
+		ctx context.Context, t id.Tenant, organization id.Organization, messages ...webhook.Message,
+	) ([]storage.Change, error)
 }
 
 // Options configure New. All but Clock and Held are required.

@@ -94,7 +94,8 @@ func (a *Approvals) buildQuestion(ctx context.Context, s *log.State, q Question)
 		return nil, err
 	}
 	if out.Decision != id.AllowWithObligation {
-		return nil, fault.New(fault.Invalid, "No approval is needed or possible: the policy answers "+out.Decision.String())
+		return nil, fault.New(fault.Invalid,
+			"No approval is needed or possible: the policy answers "+out.Decision.String())
 	}
 	identity := s.Identity()
 	made, err := a.agents.Agent(ctx, identity.Tenant, q.Agent)
@@ -112,9 +113,11 @@ func (a *Approvals) buildQuestion(ctx context.Context, s *log.State, q Question)
 	action := grant.Action{Organization: identity.Organization, Agent: q.Agent, Tool: q.Tool, Payload: q.Payload}
 	return &record{
 		Status: Pending, Agent: q.Agent, AgentMaker: made.CreatedBy, Tool: q.Tool, Payload: jsontext.Value(q.Payload),
-		ActionDigest: action.Digest(), Trace: q.Trace, Principal: q.Principal, IngestKeyID: q.IngestKeyID, KeyMaker: key.CreatedBy,
+		ActionDigest: action.Digest(), Trace: q.Trace, Principal: q.Principal,
+		IngestKeyID: q.IngestKeyID, KeyMaker: key.CreatedBy,
 		CallbackURL: q.CallbackURL,
-		PolicyID:    out.PolicyID, PolicyVersion: out.PolicyVersion, PolicyDigest: out.PolicyDigest, RuleID: out.RuleID, Reason: out.Reason,
+		PolicyID:    out.PolicyID, PolicyVersion: out.PolicyVersion,
+		PolicyDigest: out.PolicyDigest, RuleID: out.RuleID, Reason: out.Reason,
 		Quorum: quorum, CreatedAt: now, ExpiresAt: now + id.Instant(life/time.Millisecond),
 	}, nil
 }
@@ -154,7 +157,9 @@ func (a *Approvals) supersedeQuestion(ctx context.Context, c *transaction, r *re
 
 // beginApproval adds a new approval to an act. Its due record comes first: one that is in
 // the store without its approval does no harm.
-func (a *Approvals) beginApproval(ctx context.Context, s *log.State, c *transaction, name ID, r *record) (sysevent.Change, error) {
+func (a *Approvals) beginApproval(
+	ctx context.Context, s *log.State, c *transaction, name ID, r *record,
+) (sysevent.Change, error) {
 	if err := c.countOpen(ctx, 1); err != nil {
 		return sysevent.Change{}, err
 	}
@@ -162,17 +167,23 @@ func (a *Approvals) beginApproval(ctx context.Context, s *log.State, c *transact
 		return sysevent.Change{}, err
 	}
 	if c.share.Value.Open > MaxOpenByKey {
-		return sysevent.Change{}, errTooMany("500 approvals of this ingest key are open: decide or cancel some of them", time.Minute)
+		return sysevent.Change{}, errTooMany("500 approvals of this ingest key are open: decide or cancel some of them",
+			time.Minute)
 	}
 	if err := c.tally.Value.countAdmission(r.CreatedAt); err != nil {
 		return sysevent.Change{}, err
 	}
 	r.Shared = true
-	if err := a.due.NoteEntries(ctx, schedule.Entry{At: r.ExpiresAt, Tenant: c.tenant, Name: string(name)}); err != nil {
+	expiry := schedule.Entry{At: r.ExpiresAt, Tenant: c.tenant, Name: string(name)}
+	if err := a.due.NoteEntries(ctx, expiry); err != nil {
 		return sysevent.Change{}, errUnreadable("note when the approval is due", err)
 	}
 	c.appendStatement(name, r, transition{name: "requested"})
-	open := records.Versioned[openRecord]{Key: r.openName(), Value: openRecord{Approval: name}, Version: storage.AnyVersion}
+	open := records.Versioned[openRecord]{
+		Key:     r.openName(),
+		Value:   openRecord{Approval: name},
+		Version: storage.AnyVersion,
+	}
 	if err := c.putRecord(a.stores.open.Put(open)); err != nil {
 		return sysevent.Change{}, err
 	}

@@ -14,9 +14,10 @@ import (
 // for all others there is none. fault.Conflict when it is over in another way; one
 // that is cancelled stays so.
 func (a *Approvals) Cancel(ctx context.Context, t id.Tenant, ingestKey string, name ID) error {
-	err := a.changeApproval(ctx, t, ingestKey, name, onlyAsker(ingestKey), func(ctx context.Context, _ *log.State, c *transaction, r *records.Versioned[record], status Status) error {
-		return a.closeApproval(ctx, c, name, r, status, Cancelled, "")
-	})
+	err := a.changeApproval(ctx, t, ingestKey, name, onlyAsker(ingestKey),
+		func(ctx context.Context, _ *log.State, c *transaction, r *records.Versioned[record], status Status) error {
+			return a.closeApproval(ctx, c, name, r, status, Cancelled, "")
+		})
 	if err != nil {
 		return fmt.Errorf("cancel approval: %w", err)
 	}
@@ -30,16 +31,19 @@ func (a *Approvals) Revoke(ctx context.Context, t id.Tenant, principal string, n
 	if err := checkComment("reason", reason); err != nil {
 		return err
 	}
-	err := a.changeApproval(ctx, t, principal, name, allowAnyone, func(ctx context.Context, _ *log.State, c *transaction, r *records.Versioned[record], status Status) error {
-		return a.closeApproval(ctx, c, name, r, status, Revoked, reason)
-	})
+	err := a.changeApproval(ctx, t, principal, name, allowAnyone,
+		func(ctx context.Context, _ *log.State, c *transaction, r *records.Versioned[record], status Status) error {
+			return a.closeApproval(ctx, c, name, r, status, Revoked, reason)
+		})
 	if err != nil {
 		return fmt.Errorf("revoke approval: %w", err)
 	}
 	return nil
 }
 
-func (a *Approvals) closeApproval(ctx context.Context, c *transaction, name ID, r *records.Versioned[record], status, to Status, reason string) error {
+func (a *Approvals) closeApproval(
+	ctx context.Context, c *transaction, name ID, r *records.Versioned[record], status, to Status, reason string,
+) error {
 	switch {
 	case status == to:
 		return refusal{nil}
@@ -52,7 +56,8 @@ func (a *Approvals) closeApproval(ctx context.Context, c *transaction, name ID, 
 // settleApproval states that an approval is over, when it is by the clock or by the
 // policy and that is not stated yet.
 func (a *Approvals) settleApproval(ctx context.Context, t id.Tenant, name ID) error {
-	return a.changeApproval(ctx, t, sysevent.Operator, name, allowAnyone, func(context.Context, *log.State, *transaction, *records.Versioned[record], Status) error {
-		return refusal{nil}
-	})
+	return a.changeApproval(ctx, t, sysevent.Operator, name, allowAnyone,
+		func(context.Context, *log.State, *transaction, *records.Versioned[record], Status) error {
+			return refusal{nil}
+		})
 }

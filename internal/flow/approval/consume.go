@@ -41,23 +41,24 @@ func (a *Approvals) Consume(ctx context.Context, t id.Tenant, name ID, claim Cla
 		}
 		return a.checkProof(ctx, t, name, r.Agent, claim)
 	}
-	err = a.changeApproval(ctx, t, claim.IngestKeyID, name, may, func(ctx context.Context, s *log.State, c *transaction, r *records.Versioned[record], status Status) error {
-		if r.Value.ActionDigest != claim.Action {
-			return refusal{errConflict("action_digest is not that of the approval")}
-		}
-		if status == Consumed && a.currentTime() < r.Value.GrantEnds {
-			note = r.Value.Grant
-			return refusal{nil}
-		}
-		if err := checkUsable(status); err != nil {
-			return refusal{err}
-		}
-		if err := a.recheckQuorum(ctx, s, c, name, r); err != nil {
+	err = a.changeApproval(ctx, t, claim.IngestKeyID, name, may,
+		func(ctx context.Context, s *log.State, c *transaction, r *records.Versioned[record], status Status) error {
+			if r.Value.ActionDigest != claim.Action {
+				return refusal{errConflict("action_digest is not that of the approval")}
+			}
+			if status == Consumed && a.currentTime() < r.Value.GrantEnds {
+				note = r.Value.Grant
+				return refusal{nil}
+			}
+			if err := checkUsable(status); err != nil {
+				return refusal{err}
+			}
+			if err := a.recheckQuorum(ctx, s, c, name, r); err != nil {
+				return err
+			}
+			note, err = a.consumeApproval(ctx, s, c, name, r)
 			return err
-		}
-		note, err = a.consumeApproval(ctx, s, c, name, r)
-		return err
-	})
+		})
 	if err != nil {
 		return "", fmt.Errorf("consume approval: %w", err)
 	}
@@ -97,15 +98,22 @@ func (a *Approvals) checkProof(ctx context.Context, t id.Tenant, name ID, who id
 }
 
 // consumeApproval signs the grant and ends the approval.
-func (a *Approvals) consumeApproval(ctx context.Context, s *log.State, c *transaction, name ID, r *records.Versioned[record]) (string, error) {
+func (a *Approvals) consumeApproval(
+	ctx context.Context, s *log.State, c *transaction, name ID, r *records.Versioned[record],
+) (string, error) {
 	signer, err := a.grantSigner(ctx, s, c)
 	if err != nil {
 		return "", err
 	}
 	now := a.currentTime()
 	g := grant.Grant{
-		Origin: s.Identity().Origin, Approval: string(name), Agent: r.Value.Agent,
-		ActionDigest: r.Value.ActionDigest, PolicyDigest: r.Value.PolicyDigest, NotBefore: now, NotAfter: now + grant.Life,
+		Origin:       s.Identity().Origin,
+		Approval:     string(name),
+		Agent:        r.Value.Agent,
+		ActionDigest: r.Value.ActionDigest,
+		PolicyDigest: r.Value.PolicyDigest,
+		NotBefore:    now,
+		NotAfter:     now + grant.Life,
 	}
 	rand.Read(g.Nonce[:])
 	note, err := grant.Sign(g, signer)

@@ -29,12 +29,15 @@ func sealContext(o id.Organization) string { return "grant-key\n" + o.String() }
 
 // SealedGrantKey is where an organization's grant key is.
 func SealedGrantKey() seal.Record {
-	return seal.RecordOf(kindGrantKey, "grant key", seal.ForOrganization(sealContext), func(r *grantKeyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
+	return seal.RecordOf(kindGrantKey, "grant key", seal.ForOrganization(sealContext),
+		func(r *grantKeyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
 }
 
 // GrantKey returns the key that signs an organization's grants and the size of
 // its log when that was made; ok is false before the first grant.
-func (a *Approvals) GrantKey(ctx context.Context, t id.Tenant) (key tlog.VerifierKey, from id.Index, ok bool, err error) {
+func (a *Approvals) GrantKey(
+	ctx context.Context, t id.Tenant,
+) (key tlog.VerifierKey, from id.Index, ok bool, err error) {
 	r, err := a.stores.grantKeys.Get(ctx, t, "")
 	if err != nil || r.Version == 0 {
 		return key, 0, false, err
@@ -80,13 +83,21 @@ func (a *Approvals) newGrantSigner(s *log.State, c *transaction) (tlog.SignerKey
 	if err != nil {
 		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
 	}
-	made := records.Versioned[grantKeyRecord]{Value: grantKeyRecord{VerifierKey: signer.Verifier().String(), FromSize: s.Size(), Sealed: sealed}}
+	made := records.Versioned[grantKeyRecord]{Value: grantKeyRecord{
+		VerifierKey: signer.Verifier().String(),
+		FromSize:    s.Size(),
+		Sealed:      sealed,
+	}}
 	if err := c.putRecord(a.stores.grantKeys.Put(made)); err != nil {
 		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
 	}
-	c.Statements = append(c.Statements, sysevent.Statement{Kind: sysevent.LogKey, Principal: sysevent.Operator, Payload: map[string]any{
-		"vkey": signer.Verifier().String(), "transition": "grant_key_created",
-	}})
+	c.Statements = append(c.Statements, sysevent.Statement{
+		Kind:      sysevent.LogKey,
+		Principal: sysevent.Operator,
+		Payload: map[string]any{
+			"vkey": signer.Verifier().String(), "transition": "grant_key_created",
+		},
+	})
 	return signer, nil
 }
 

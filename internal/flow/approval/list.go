@@ -32,7 +32,9 @@ const (
 // List returns at most limit approvals after the given id, oldest first; with a
 // status those that are worth that now. next is where the following page begins,
 // "" at the end: a page may hold less than limit, also none, and not be the last.
-func (a *Approvals) List(ctx context.Context, t id.Tenant, status Status, after ID, limit int) (found []Approval, next ID, err error) {
+func (a *Approvals) List(
+	ctx context.Context, t id.Tenant, status Status, after ID, limit int,
+) (found []Approval, next ID, err error) {
 	s, err := a.ledgers.State(ctx, t)
 	if err != nil {
 		return nil, "", err
@@ -62,7 +64,9 @@ func (a *Approvals) List(ctx context.Context, t id.Tenant, status Status, after 
 }
 
 // listOpen reads the records of open approvals, which are few.
-func (a *Approvals) listOpen(ctx context.Context, t id.Tenant, active id.Hash, status Status, after ID, limit int) (found []Approval, next ID, err error) {
+func (a *Approvals) listOpen(
+	ctx context.Context, t id.Tenant, active id.Hash, status Status, after ID, limit int,
+) (found []Approval, next ID, err error) {
 	names, err := a.openNames(ctx, t)
 	if err != nil {
 		return nil, "", err

@@ -69,7 +69,9 @@ func countAgreements(votes []Vote) (n int) {
 // recheckQuorum looks whether an approval that was given still has its quorum. One that has
 // not is pending again, without the votes that count no more: others may vote, and so may
 // those who get their role back.
-func (a *Approvals) recheckQuorum(ctx context.Context, s *log.State, c *transaction, name ID, r *records.Versioned[record]) error {
+func (a *Approvals) recheckQuorum(
+	ctx context.Context, s *log.State, c *transaction, name ID, r *records.Versioned[record],
+) error {
 	counted, err := a.validVotes(ctx, s, &r.Value)
 	if err != nil || countAgreements(counted) >= r.Value.Quorum {
 		return err
@@ -93,7 +95,8 @@ func (a *Approvals) NoneOpen(ctx context.Context, t id.Tenant) ([]storage.Change
 	}
 	if tally.Value.Open > 0 {
 		return nil, &fault.Error{Kind: fault.Conflict, Code: "approvals_open",
-			Message: "Approvals are open: self_review is switched on when all of them are decided, used, cancelled or over"}
+			Message: "Approvals are open: self_review is switched on when all of them are " +
+				"decided, used, cancelled or over"}
 	}
 	change, err := a.stores.tallies.Put(tally)
 	return []storage.Change{change}, err

@@ -56,7 +56,7 @@ type record struct {
 	EndedAt       id.Instant     `json:"ended_at,omitzero"`
 	Grant         string         `json:"grant,omitzero"` // the signed note
 	GrantEnds     id.Instant     `json:"grant_ends,omitzero"`
-	Shared        bool           `json:"shared,omitzero"` // counted for its ingest key; false for those of before that was done
+	Shared        bool           `json:"shared,omitzero"` // counted for its ingest key; false in older records
 }
 
 // statusAt returns the status that holds now: time or policy may have ended the approval before the
@@ -78,7 +78,8 @@ func (r *record) toApproval(name ID, status Status) Approval {
 	return Approval{
 		ID: name, Status: status, Agent: r.Agent, Tool: r.Tool, Payload: r.Payload, ActionDigest: r.ActionDigest,
 		Trace: r.Trace, Principal: r.Principal, IngestKeyID: r.IngestKeyID, CallbackURL: r.CallbackURL,
-		PolicyID: r.PolicyID, PolicyVersion: r.PolicyVersion, PolicyDigest: r.PolicyDigest, RuleID: r.RuleID, Reason: r.Reason,
+		PolicyID: r.PolicyID, PolicyVersion: r.PolicyVersion,
+		PolicyDigest: r.PolicyDigest, RuleID: r.RuleID, Reason: r.Reason,
 		Quorum: r.Quorum, Votes: r.Votes, CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, EndedAt: r.EndedAt,
 	}
 }

@@ -59,7 +59,11 @@ func (c *transaction) appendStatement(name ID, r *record, t transition) {
 	c.Statements = append(c.Statements, said)
 	c.touched = append(c.touched, name)
 	if to := Status(t.name); r.CallbackURL != "" && to.Valid() {
-		c.calls = append(c.calls, webhook.Message{URL: r.CallbackURL, Type: "approval." + t.name, Data: callbackBody(name, r, to)})
+		c.calls = append(c.calls, webhook.Message{
+			URL:  r.CallbackURL,
+			Type: "approval." + t.name,
+			Data: callbackBody(name, r, to),
+		})
 	}
 }
 
@@ -103,7 +107,9 @@ func (c *transaction) countForKey(ctx context.Context, ingestKey string, by int)
 }
 
 // endApproval moves an open approval to a final state.
-func (c *transaction) endApproval(ctx context.Context, name ID, r *records.Versioned[record], to Status, t transition) error {
+func (c *transaction) endApproval(
+	ctx context.Context, name ID, r *records.Versioned[record], to Status, t transition,
+) error {
 	r.Value.Status, r.Value.EndedAt = to, c.owner.currentTime()
 	t.name = string(to)
 	c.appendStatement(name, &r.Value, t)
@@ -172,7 +178,9 @@ func allowAnyone(context.Context, *log.State, *record) error { return nil }
 // changeApproval runs a step on an approval in one append. Whose it is comes before anything is
 // stated. Then an approval that is over by the clock or by the policy is stated to be so,
 // as the service's own finding, and the step sees that.
-func (a *Approvals) changeApproval(ctx context.Context, t id.Tenant, principal string, name ID, may whose, do step) error {
+func (a *Approvals) changeApproval(
+	ctx context.Context, t id.Tenant, principal string, name ID, may whose, do step,
+) error {
 	var refused error
 	var touched []ID
 	_, err := a.events.Append(ctx, t, principal, func(ctx context.Context, s *log.State) (sysevent.Change, error) {

@@ -57,22 +57,23 @@ func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (A
 	}
 	var after Approval
 	may := func(ctx context.Context, s *log.State, r *record) error { return a.checkMayVote(ctx, s, r, b) }
-	err := a.changeApproval(ctx, t, string(b.Account), name, may, func(ctx context.Context, s *log.State, c *transaction, r *records.Versioned[record], status Status) error {
-		if status != Pending {
-			return refusal{errConflict("The approval is " + string(status))}
-		}
-		if r.Value.ActionDigest != b.Action {
-			return refusal{errConflict("action_digest is not that of the approval")}
-		}
-		if r.Value.voteOf(b.Account) != "" {
-			return refusal{errConflict("You have voted on this")}
-		}
-		if err := a.castVote(ctx, s, c, name, r, b); err != nil {
-			return err
-		}
-		after = r.Value.toApproval(name, r.Value.Status)
-		return nil
-	})
+	err := a.changeApproval(ctx, t, string(b.Account), name, may,
+		func(ctx context.Context, s *log.State, c *transaction, r *records.Versioned[record], status Status) error {
+			if status != Pending {
+				return refusal{errConflict("The approval is " + string(status))}
+			}
+			if r.Value.ActionDigest != b.Action {
+				return refusal{errConflict("action_digest is not that of the approval")}
+			}
+			if r.Value.voteOf(b.Account) != "" {
+				return refusal{errConflict("You have voted on this")}
+			}
+			if err := a.castVote(ctx, s, c, name, r, b); err != nil {
+				return err
+			}
+			after = r.Value.toApproval(name, r.Value.Status)
+			return nil
+		})
 	if err != nil {
 		return Approval{}, fmt.Errorf("vote: %w", err)
 	}
@@ -107,8 +108,16 @@ func (a *Approvals) isVoter(ctx context.Context, t id.Tenant, who account.ID) (b
 }
 
 // castVote puts a ballot into the record and moves the approval.
-func (a *Approvals) castVote(ctx context.Context, s *log.State, c *transaction, name ID, r *records.Versioned[record], b Ballot) error {
-	r.Value.Votes = append(r.Value.Votes, Vote{Account: b.Account, Email: b.Email, Vote: b.Vote, Comment: b.Comment, At: a.currentTime()})
+func (a *Approvals) castVote(
+	ctx context.Context, s *log.State, c *transaction, name ID, r *records.Versioned[record], b Ballot,
+) error {
+	r.Value.Votes = append(r.Value.Votes, Vote{
+		Account: b.Account,
+		Email:   b.Email,
+		Vote:    b.Vote,
+		Comment: b.Comment,
+		At:      a.currentTime(),
+	})
 	said := transition{name: "voted", vote: b.Vote, reason: b.Comment}
 	if b.Vote == Deny {
 		return c.endApproval(ctx, name, r, Denied, said)

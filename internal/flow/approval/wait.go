@@ -84,13 +84,16 @@ func (a *Approvals) Release() { a.hub.closeHub() }
 // Get returns an approval to the ingest key that asked for it; for all others there is none. While
 // the approval is pending, Get waits for a change for at most wait (MaxWait at the most). Agents act
 // on the answer, so the errors of log.State.Trusted come first.
-func (a *Approvals) Get(ctx context.Context, t id.Tenant, ingestKey string, name ID, wait time.Duration) (Approval, error) {
+func (a *Approvals) Get(
+	ctx context.Context, t id.Tenant, ingestKey string, name ID, wait time.Duration,
+) (Approval, error) {
 	deadline := time.NewTimer(min(wait, MaxWait))
 	defer deadline.Stop()
 	for {
 		news, done := a.hub.subscribe(name) // before the look: nothing is missed between
 		found, err := a.findTrusted(ctx, t, name, onlyAsker(ingestKey))
-		if err != nil || found.Status != Pending || wait <= 0 || a.hub.isClosed() || !a.awaitNews(ctx, found, news, deadline.C) {
+		if err != nil || found.Status != Pending || wait <= 0 || a.hub.isClosed() ||
+			!a.awaitNews(ctx, found, news, deadline.C) {
 			done()
 			return found, err
 		}
@@ -99,7 +102,9 @@ func (a *Approvals) Get(ctx context.Context, t id.Tenant, ingestKey string, name
 }
 
 // awaitNews reports whether a look is worth it: news, or the end of the approval's time.
-func (a *Approvals) awaitNews(ctx context.Context, found Approval, news <-chan struct{}, deadline <-chan time.Time) bool {
+func (a *Approvals) awaitNews(
+	ctx context.Context, found Approval, news <-chan struct{}, deadline <-chan time.Time,
+) bool {
 	expiry := time.NewTimer(time.Duration(found.ExpiresAt-a.currentTime()+1) * time.Millisecond)
 	defer expiry.Stop()
 	select {

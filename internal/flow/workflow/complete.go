@@ -61,22 +61,23 @@ func (w *Workflows) Complete(ctx context.Context, t id.Tenant, ingestKey string,
 	}
 	defer leave()
 	var ended records.Versioned[record]
-	err = w.appendStatement(ctx, t, ingestKey, func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
-		if _, err := w.activeSettings(ctx, s); err != nil {
-			return act, err
-		}
-		if ended, err = w.readOwnRun(ctx, t, ingestKey, name); err != nil {
-			return act, err
-		}
-		if r := &ended.Value; r.Status != Running && r.Ending.equalsEnding(&e) {
-			return act, errUnchanged
-		}
-		if status := ended.Value.statusAt(w.currentTime()); status != Running {
-			return act, errEnded(status)
-		}
-		ended.Value.Ending = e
-		return w.prepareEnding(ctx, s, name, &ended, e.Status)
-	})
+	err = w.appendStatement(ctx, t, ingestKey,
+		func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
+			if _, err := w.activeSettings(ctx, s); err != nil {
+				return act, err
+			}
+			if ended, err = w.readOwnRun(ctx, t, ingestKey, name); err != nil {
+				return act, err
+			}
+			if r := &ended.Value; r.Status != Running && r.Ending.equalsEnding(&e) {
+				return act, errUnchanged
+			}
+			if status := ended.Value.statusAt(w.currentTime()); status != Running {
+				return act, errEnded(status)
+			}
+			ended.Value.Ending = e
+			return w.prepareEnding(ctx, s, name, &ended, e.Status)
+		})
 	if err != nil && !errors.Is(err, errUnchanged) {
 		return Run{}, fmt.Errorf("complete run: %w", err)
 	}
@@ -97,7 +98,10 @@ const behindTries = 10
 // appendStatement is sysevent's append for changes that read all events of a run. An event of
 // another writer is durable, and its step readable, a moment before the ledger's state with it is
 // published.
-func (w *Workflows) appendStatement(ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (sysevent.Change, error)) error {
+func (w *Workflows) appendStatement(
+	ctx context.Context, t id.Tenant, principal string,
+	prepare func(context.Context, *log.State) (sysevent.Change, error),
+) error {
 	for try := range behindTries {
 		if _, err := w.events.Append(ctx, t, principal, prepare); !errors.Is(err, errBehind) {
 			return err
@@ -107,11 +111,19 @@ func (w *Workflows) appendStatement(ctx context.Context, t id.Tenant, principal 
 		case <-ctx.Done():
 		}
 	}
-	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The run's steps can't be read yet", RetryAfter: time.Second, Err: errBehind}
+	return &fault.Error{
+		Kind:       fault.Unavailable,
+		Code:       "unavailable",
+		Message:    "The run's steps can't be read yet",
+		RetryAfter: time.Second,
+		Err:        errBehind,
+	}
 }
 
 // prepareEnding returns the change that ends a running run, with its result.
-func (w *Workflows) prepareEnding(ctx context.Context, s *log.State, name ID, run *records.Versioned[record], to Status) (act sysevent.Change, err error) {
+func (w *Workflows) prepareEnding(
+	ctx context.Context, s *log.State, name ID, run *records.Versioned[record], to Status,
+) (act sysevent.Change, err error) {
 	r := &run.Value
 	if r.Root, err = w.computeRoot(ctx, s, name, r); err != nil {
 		return act, err
@@ -133,7 +145,11 @@ func (w *Workflows) prepareEnding(ctx context.Context, s *log.State, name ID, ru
 	if err != nil {
 		return act, err
 	}
-	act = sysevent.Change{Statements: []sysevent.Statement{said}, Changes: []storage.Change{tally, change, newest}, KeepConfigVersion: true}
+	act = sysevent.Change{
+		Statements:        []sysevent.Statement{said},
+		Changes:           []storage.Change{tally, change, newest},
+		KeepConfigVersion: true,
+	}
 	if r.Shared {
 		share, err := w.changeKeyShare(ctx, s.Identity().Tenant, r.IngestKeyID, -1)
 		act.Changes = append(act.Changes, share)
@@ -181,7 +197,8 @@ func (w *Workflows) computeRoot(ctx context.Context, s *log.State, name ID, r *r
 			return id.Hash{}, errBehind
 		}
 		if i > 0 && at[i] <= at[i-1] {
-			return id.Hash{}, errUnreadable("root of a run", fmt.Errorf("event %d lies before the one before it: %w", i, storage.ErrCorrupt))
+			return id.Hash{}, errUnreadable("root of a run",
+				fmt.Errorf("event %d lies before the one before it: %w", i, storage.ErrCorrupt))
 		}
 	}
 	hashes, err := w.ledgers.Hashes(ctx, s, at)

@@ -34,7 +34,9 @@ type StepShown struct {
 // most limit of its events after the first `after` ones, in their order. next is the begin of the
 // following page, 0 at the end. A page may hold less than limit, because an event that another
 // process has just written comes with the following page.
-func (w *Workflows) Get(ctx context.Context, t id.Tenant, ingestKey string, name ID, after, limit int) (run Run, events []Event, next int, err error) {
+func (w *Workflows) Get(
+	ctx context.Context, t id.Tenant, ingestKey string, name ID, after, limit int,
+) (run Run, events []Event, next int, err error) {
 	r, err := w.readOwnRun(ctx, t, ingestKey, name)
 	if err != nil {
 		return Run{}, nil, 0, err
@@ -43,7 +45,9 @@ func (w *Workflows) Get(ctx context.Context, t id.Tenant, ingestKey string, name
 }
 
 // Find is Get for the organization's people, to whom all its runs are shown.
-func (w *Workflows) Find(ctx context.Context, t id.Tenant, name ID, after, limit int) (run Run, events []Event, next int, err error) {
+func (w *Workflows) Find(
+	ctx context.Context, t id.Tenant, name ID, after, limit int,
+) (run Run, events []Event, next int, err error) {
 	r, err := w.readRun(ctx, t, name)
 	if err != nil {
 		return Run{}, nil, 0, err
@@ -51,7 +55,9 @@ func (w *Workflows) Find(ctx context.Context, t id.Tenant, name ID, after, limit
 	return w.toView(ctx, t, name, &r.Value, after, limit)
 }
 
-func (w *Workflows) toView(ctx context.Context, t id.Tenant, name ID, r *record, after, limit int) (run Run, events []Event, next int, err error) {
+func (w *Workflows) toView(
+	ctx context.Context, t id.Tenant, name ID, r *record, after, limit int,
+) (run Run, events []Event, next int, err error) {
 	end := min(after+limit, r.recordedEvents())
 	page, err := w.readNamed(ctx, t, name, r, min(after, end), end)
 	if err != nil {
@@ -151,7 +157,8 @@ func (w *Workflows) readEvents(ctx context.Context, s *log.State, at []id.Index)
 			events = append(events, shown)
 		}
 		if len(events) != len(at)-len(rest)+n {
-			return nil, errUnreadable("read events of a run", fmt.Errorf("events behind %d are missing: %w", rest[0], storage.ErrCorrupt))
+			return nil, errUnreadable("read events of a run",
+				fmt.Errorf("events behind %d are missing: %w", rest[0], storage.ErrCorrupt))
 		}
 	}
 	return events, nil
@@ -163,7 +170,13 @@ func eventOfStep(s *log.State, e storage.Event) (Event, error) {
 		return Event{}, errUnreadable("read event", err)
 	}
 	return Event{
-		Placed: Placed{Event: e.ID, Index: e.Index, Hash: log.EntryOf(e).Hash(), ChainValid: s.Fault().Level == log.Healthy, Replayed: true},
-		Kind:   e.ActionKind, ReceivedAt: e.ReceivedAt, Decision: e.Effective, policy: record.Policy,
+		Placed: Placed{
+			Event:      e.ID,
+			Index:      e.Index,
+			Hash:       log.EntryOf(e).Hash(),
+			ChainValid: s.Fault().Level == log.Healthy,
+			Replayed:   true,
+		},
+		Kind: e.ActionKind, ReceivedAt: e.ReceivedAt, Decision: e.Effective, policy: record.Policy,
 	}, nil
 }

@@ -58,13 +58,16 @@ func (w *Workflows) readSteps(ctx context.Context, t id.Tenant, name ID, first, 
 		chunk = min(listsRead, 1+(wanted-len(found))*len(page)/max(1, len(found)))
 	}
 	if len(found) != last-first+1 {
-		return nil, errUnreadable("list steps", fmt.Errorf("%d of the steps %d to %d are there: %w", len(found), first, last, storage.ErrCorrupt))
+		return nil, errUnreadable("list steps",
+			fmt.Errorf("%d of the steps %d to %d are there: %w", len(found), first, last, storage.ErrCorrupt))
 	}
 	return found, nil
 }
 
 // selectSteps adds the steps of a list that are from the first'th to the last'th of the run.
-func selectSteps(found []listedStep, name ID, list *records.Versioned[listRecord], first, last int) ([]listedStep, error) {
+func selectSteps(
+	found []listedStep, name ID, list *records.Versioned[listRecord], first, last int,
+) ([]listedStep, error) {
 	var end int
 	if _, err := fmt.Sscanf(list.Key[len(name):], "/%08d", &end); err != nil || listName(name, end) != list.Key {
 		return nil, fmt.Errorf("a list's name: %w", storage.ErrCorrupt)

@@ -19,7 +19,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_workflow_runs_ended_total", Help: "Runs by how they ended."}, []string{"status"})
 	steps := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "agentledger_workflow_steps_total", Help: "Steps recorded, by what the policy decided."}, []string{"decision"})
+		Name: "agentledger_workflow_steps_total",
+		Help: "Steps recorded, by what the policy decided.",
+	}, []string{"decision"})
 	r.MustRegister(started, ended, steps)
 	m := &metrics{started: started, ended: make(map[Status]prometheus.Counter)}
 	for _, s := range []Status{Succeeded, Failed, Aborted, Abandoned} {

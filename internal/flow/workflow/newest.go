@@ -18,7 +18,11 @@ type newestRecord struct {
 // newestChange writes a run into the list of runs, in place of its older entry.
 func (w *Workflows) newestChange(name ID, r *record) (storage.Change, error) {
 	listed := newestRecord{r.Status, r.Agent}
-	return w.stores.newest.Put(records.Versioned[newestRecord]{Key: newestName(name), Value: listed, Version: storage.AnyVersion})
+	return w.stores.newest.Put(records.Versioned[newestRecord]{
+		Key:     newestName(name),
+		Value:   listed,
+		Version: storage.AnyVersion,
+	})
 }
 
 // digits are those of an id, in their order.
@@ -55,7 +59,9 @@ const listLook = 10_000
 // List returns at most limit runs of an organization that began before the given one,
 // "" for none, the newest first. next is where the following page begins, "" at the end:
 // a page may hold less than limit, also none, and not be the last.
-func (w *Workflows) List(ctx context.Context, t id.Tenant, f Filter, before ID, limit int) (found []Run, next ID, err error) {
+func (w *Workflows) List(
+	ctx context.Context, t id.Tenant, f Filter, before ID, limit int,
+) (found []Run, next ID, err error) {
 	begin := ""
 	if before != "" {
 		begin = newestName(before)
@@ -83,7 +89,9 @@ func (w *Workflows) List(ctx context.Context, t id.Tenant, f Filter, before ID, 
 }
 
 // readListed adds the run of an entry of the list, if it is wanted.
-func (w *Workflows) readListed(ctx context.Context, t id.Tenant, f Filter, found []Run, name ID, entry newestRecord) ([]Run, error) {
+func (w *Workflows) readListed(
+	ctx context.Context, t id.Tenant, f Filter, found []Run, name ID, entry newestRecord,
+) ([]Run, error) {
 	if !f.mayMatch(entry) {
 		return found, nil
 	}

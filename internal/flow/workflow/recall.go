@@ -66,7 +66,9 @@ func (r *recording) recallSteps(ctx context.Context, s *log.State) (fresh []int,
 }
 
 // describeRecalled tells of a step that is in the ledger.
-func (w *Workflows) describeRecalled(ctx context.Context, p place, step *Step, shown Event, where string) (Recorded, error) {
+func (w *Workflows) describeRecalled(
+	ctx context.Context, p place, step *Step, shown Event, where string,
+) (Recorded, error) {
 	known, err := w.stores.steps.Get(ctx, p.tenant, stepName(p.name, shown.Event))
 	if err == nil && !known.Exists() {
 		err = errUnreadable("read step", errors.New("an event of a step without its record"))
@@ -81,7 +83,11 @@ func (w *Workflows) describeRecalled(ctx context.Context, p place, step *Step, s
 	if known.Value.Digest != digest {
 		return Recorded{}, errInvalid(where + "step_key and attempt were used with another step")
 	}
-	return Recorded{Policy: shown.policy, Reason: reasonOfError(shown.policy, known.Value.Reasons), Placed: shown.Placed}, nil
+	return Recorded{
+		Policy: shown.policy,
+		Reason: reasonOfError(shown.policy, known.Value.Reasons),
+		Placed: shown.Placed,
+	}, nil
 }
 
 func reasonOfError(p event.Policy, reasons map[string]string) string {

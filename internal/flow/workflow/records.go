@@ -59,7 +59,7 @@ type record struct {
 	EndedAt     id.Instant `json:"ended_at,omitzero"`
 	Ending      Ending     `json:"ending,omitzero"`
 	Root        id.Hash    `json:"run_root,omitzero"` // of one that has ended
-	Shared      bool       `json:"shared,omitzero"`   // counted for its ingest key; false for those of before that was done
+	Shared      bool       `json:"shared,omitzero"`   // counted for its ingest key; false in older records
 }
 
 // currentResult is the run's result, or its result so far.
@@ -86,8 +86,10 @@ func (r *record) nextDeadline() id.Instant { return r.LastAt + r.Silence }
 
 func (r *record) toRun(name ID, now id.Instant) Run {
 	return Run{
-		ID: name, Status: r.statusAt(now), IngestKeyID: r.IngestKeyID, Agent: r.Agent, Trace: r.Trace, Workflow: r.Workflow, External: r.External,
-		Planned: r.Planned, InputDigest: r.InputDigest, StartedAt: r.StartedAt, LastAt: r.LastAt, EndedAt: r.EndedAt, Ending: r.Ending,
+		ID: name, Status: r.statusAt(now), IngestKeyID: r.IngestKeyID,
+		Agent: r.Agent, Trace: r.Trace, Workflow: r.Workflow, External: r.External,
+		Planned: r.Planned, InputDigest: r.InputDigest, StartedAt: r.StartedAt,
+		LastAt: r.LastAt, EndedAt: r.EndedAt, Ending: r.Ending,
 		Result: r.currentResult(),
 	}
 }
@@ -163,7 +165,9 @@ func (w *Workflows) readRun(ctx context.Context, t id.Tenant, name ID) (records.
 }
 
 // readOwnRun reads a run of an ingest key; for all others there is none.
-func (w *Workflows) readOwnRun(ctx context.Context, t id.Tenant, ingestKey string, name ID) (records.Versioned[record], error) {
+func (w *Workflows) readOwnRun(
+	ctx context.Context, t id.Tenant, ingestKey string, name ID,
+) (records.Versioned[record], error) {
 	r, err := w.readRun(ctx, t, name)
 	if err == nil && r.Value.IngestKeyID != ingestKey {
 		return records.Versioned[record]{}, errNotFound()

@@ -29,17 +29,18 @@ func (w *Workflows) signingKey(ctx context.Context, s *log.State, who id.Agent) 
 // ensureBridge makes a bridge key where there is none that signs: its last one was
 // retired or revoked.
 func (w *Workflows) ensureBridge(ctx context.Context, t id.Tenant, principal string) error {
-	_, err := w.events.Append(ctx, t, principal, func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
-		signer, err := w.agents.Bridge(ctx, s)
-		if err == nil && signer != nil {
-			err = errUnchanged
-		}
-		if err != nil {
+	_, err := w.events.Append(ctx, t, principal,
+		func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
+			signer, err := w.agents.Bridge(ctx, s)
+			if err == nil && signer != nil {
+				err = errUnchanged
+			}
+			if err != nil {
+				return act, err
+			}
+			_, act, err = w.agents.MakeBridgeKey(ctx, s, principal)
 			return act, err
-		}
-		_, act, err = w.agents.MakeBridgeKey(ctx, s, principal)
-		return act, err
-	})
+		})
 	if errors.Is(err, errUnchanged) {
 		return nil
 	}

@@ -33,10 +33,12 @@ func (b *Beginning) checkMembers() error {
 	texts := []struct {
 		name, text string
 		least      int
-	}{{"workflow.name", b.Workflow.Name, 1}, {"workflow.version", b.Workflow.Version, 0}, {"workflow.tool", b.Workflow.Tool, 0}, {"external_run_id", b.External, 0}}
+	}{{"workflow.name", b.Workflow.Name, 1}, {"workflow.version", b.Workflow.Version, 0},
+		{"workflow.tool", b.Workflow.Tool, 0}, {"external_run_id", b.External, 0}}
 	for _, t := range texts {
 		if !textcheck.Plain(t.text, t.least, 256) {
-			return errInvalid(fmt.Sprintf("%s must have %d to 256 characters, none of them a control character", t.name, max(t.least, 1)))
+			return errInvalid(fmt.Sprintf("%s must have %d to 256 characters, none of them a control character", t.name,
+				max(t.least, 1)))
 		}
 	}
 	switch {
@@ -60,7 +62,9 @@ var errKnown = errors.New("known already")
 // bridge; fault.Forbidden in an inactive organization; fault.RateLimited when MaxRunning
 // have not ended, or MaxRunningByKey of the ingest key, and beyond MaxStarts. With an
 // external_run_id a start may be repeated after any error.
-func (w *Workflows) Start(ctx context.Context, t id.Tenant, b Beginning) (run Run, started Placed, made bool, err error) {
+func (w *Workflows) Start(
+	ctx context.Context, t id.Tenant, b Beginning,
+) (run Run, started Placed, made bool, err error) {
 	if err := b.checkMembers(); err != nil {
 		return Run{}, Placed{}, false, err
 	}
@@ -78,7 +82,12 @@ func (w *Workflows) Start(ctx context.Context, t id.Tenant, b Beginning) (run Ru
 	begun.record.Version = 1
 	w.known.Put(place{t, begun.name}, begun.record)
 	own := receipts[len(receipts)-1] // behind the receipt of a new bridge key
-	placed := Placed{Event: begun.record.Value.Started, Index: own.Index, Hash: own.EventHash, ChainValid: own.ChainValid}
+	placed := Placed{
+		Event:      begun.record.Value.Started,
+		Index:      own.Index,
+		Hash:       own.EventHash,
+		ChainValid: own.ChainValid,
+	}
 	return begun.record.Value.toRun(begun.name, w.currentTime()), placed, true, nil
 }
 
@@ -107,14 +116,19 @@ func (b *start) prepareStart(ctx context.Context, s *log.State) (sysevent.Change
 	}
 	now := w.currentTime()
 	b.record = records.Versioned[record]{Key: string(b.name), Value: record{
-		Status: Running, IngestKeyID: b.IngestKeyID, Agent: who, Trace: b.Trace, Workflow: b.Workflow, External: b.External,
+		Status: Running, IngestKeyID: b.IngestKeyID, Agent: who,
+		Trace: b.Trace, Workflow: b.Workflow, External: b.External,
 		Planned: b.Planned, InputDigest: b.InputDigest, Nonce: b.nonce,
 		StartedAt: now, LastAt: now, Silence: id.Instant(w.silence / time.Millisecond),
 	}}
 	if b.Trace == "" {
 		b.record.Value.Trace = id.Trace(b.name)
 	}
-	act.Statements = append(act.Statements, sysevent.Statement{Kind: sysevent.Run, Payload: b.startPayload(who), Trace: b.record.Value.Trace})
+	act.Statements = append(act.Statements, sysevent.Statement{
+		Kind:    sysevent.Run,
+		Payload: b.startPayload(who),
+		Trace:   b.record.Value.Trace,
+	})
 	if b.record.Value.Started, err = w.events.EventID(ctx, s, act.Statements[len(act.Statements)-1]); err != nil {
 		return sysevent.Change{}, err
 	}
@@ -191,7 +205,9 @@ func (b *start) startPayload(who id.Agent) map[string]any {
 
 // startChanges adds the records of a new run. Its due entry comes first: one that is in the
 // store without its run does no harm.
-func (b *start) startChanges(ctx context.Context, changes []storage.Change, external records.Versioned[externalRecord]) ([]storage.Change, error) {
+func (b *start) startChanges(
+	ctx context.Context, changes []storage.Change, external records.Versioned[externalRecord],
+) ([]storage.Change, error) {
 	w := b.workflows
 	share, err := w.changeKeyShare(ctx, b.tenant, b.IngestKeyID, 1)
 	if err != nil {
@@ -202,7 +218,8 @@ func (b *start) startChanges(ctx context.Context, changes []storage.Change, exte
 		return nil, err
 	}
 	b.record.Value.Shared = true
-	if err := w.due.NoteEntries(ctx, schedule.Entry{At: b.record.Value.nextDeadline(), Tenant: b.tenant, Name: string(b.name)}); err != nil {
+	deadline := schedule.Entry{At: b.record.Value.nextDeadline(), Tenant: b.tenant, Name: string(b.name)}
+	if err := w.due.NoteEntries(ctx, deadline); err != nil {
 		return nil, errUnreadable("note when the run is due", err)
 	}
 	run, err := w.stores.runs.Put(b.record)
@@ -249,7 +266,8 @@ func (w *Workflows) changeKeyShare(ctx context.Context, t id.Tenant, ingestKey s
 		return storage.Change{}, err
 	}
 	if share.Value.Running += by; by > 0 && share.Value.Running > MaxRunningByKey {
-		return storage.Change{}, errTooMany("5000 runs of this ingest key are running: complete some of them", time.Minute)
+		return storage.Change{}, errTooMany("5000 runs of this ingest key are running: complete some of them",
+			time.Minute)
 	}
 	return w.stores.shares.Put(share)
 }
@@ -272,5 +290,11 @@ func (w *Workflows) placeOfEvent(ctx context.Context, t id.Tenant, e id.Event) (
 	if err != nil {
 		return Placed{}, fmt.Errorf("read event of a run: %w", err)
 	}
-	return Placed{Event: e, Index: at[0], Hash: hashes[0], ChainValid: s.Fault().Level == log.Healthy, Replayed: true}, nil
+	return Placed{
+		Event:      e,
+		Index:      at[0],
+		Hash:       hashes[0],
+		ChainValid: s.Fault().Level == log.Healthy,
+		Replayed:   true,
+	}, nil
 }

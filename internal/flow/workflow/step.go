@@ -62,7 +62,8 @@ func (s *Step) checkMembers(where string) error {
 	case strings.HasPrefix(s.Kind, "ledger_"):
 		return errInvalid(where + "kind must not begin with ledger_, which is reserved for the server")
 	case s.Tool != "" && !event.ValidTool(string(s.Tool)):
-		return errInvalid(where + "tool_name must be segments of [A-Za-z0-9_:/-]+ with dots between them, at most 256 characters")
+		return errInvalid(where +
+			"tool_name must be segments of [A-Za-z0-9_:/-]+ with dots between them, at most 256 characters")
 	case s.Payload[0] != '{':
 		return errInvalid(where + "payload must be an object")
 	case !event.ValidKind(s.Status):
@@ -146,7 +147,9 @@ type unsignedStep struct {
 }
 
 // signStep makes the envelope of a step of the run r.
-func (s *Step) signStep(identity *log.Identity, name ID, r *record, b *agent.Bridge, now id.Instant, maxBytes int) (*event.Envelope, error) {
+func (s *Step) signStep(
+	identity *log.Identity, name ID, r *record, b *agent.Bridge, now id.Instant, maxBytes int,
+) (*event.Envelope, error) {
 	var salt [16]byte
 	rand.Read(salt[:])
 	unsigned, err := json.Marshal(unsignedStep{

@@ -48,7 +48,9 @@ const recordTries = 4
 // fault.Invalid when one of the steps was recorded otherwise; fault.Conflict when the run has ended,
 // and beyond MaxSteps; fault.Invalid when the run's agent is not enabled for the bridge any more;
 // fault.TooLarge; fault.PlanLimit; then the errors of log.Ledgers.Append.
-func (w *Workflows) Record(ctx context.Context, t id.Tenant, ingestKey string, name ID, steps []Step) ([]Recorded, error) {
+func (w *Workflows) Record(
+	ctx context.Context, t id.Tenant, ingestKey string, name ID, steps []Step,
+) ([]Recorded, error) {
 	if err := checkSteps(steps); err != nil {
 		return nil, err
 	}
@@ -74,7 +76,12 @@ func (w *Workflows) Record(ctx context.Context, t id.Tenant, ingestKey string, n
 			return nil, translateError(err)
 		}
 	}
-	return nil, &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "Too many requests for the same run", RetryAfter: time.Second}
+	return nil, &fault.Error{
+		Kind:       fault.Overloaded,
+		Code:       "overloaded",
+		Message:    "Too many requests for the same run",
+		RetryAfter: time.Second,
+	}
 }
 
 // translateError rewords an unknown outcome in the terms of steps.
@@ -140,7 +147,9 @@ func (r *recording) prepareSteps(ctx context.Context, s *log.State) (log.Submiss
 }
 
 // buildSubmission makes the events of new steps, and writes them into the run's records.
-func (r *recording) buildSubmission(ctx context.Context, s *log.State, settings *org.Settings, fresh []int, now id.Instant) (sub log.Submission, err error) {
+func (r *recording) buildSubmission(
+	ctx context.Context, s *log.State, settings *org.Settings, fresh []int, now id.Instant,
+) (sub log.Submission, err error) {
 	w := r.workflows
 	signer, err := w.signingKey(ctx, s, r.run.Value.Agent)
 	if err != nil {
@@ -159,7 +168,8 @@ func (r *recording) buildSubmission(ctx context.Context, s *log.State, settings 
 	next := r.run
 	next.Value.LastAt = now
 	if now < r.run.Value.LastAt { // the clock was ahead: the run is due earlier than its entry says
-		if err := w.due.NoteEntries(ctx, schedule.Entry{At: next.Value.nextDeadline(), Tenant: r.place.tenant, Name: string(r.place.name)}); err != nil {
+		deadline := schedule.Entry{At: next.Value.nextDeadline(), Tenant: r.place.tenant, Name: string(r.place.name)}
+		if err := w.due.NoteEntries(ctx, deadline); err != nil {
 			return sub, errUnreadable("note when the run is due", err)
 		}
 	}
@@ -180,7 +190,8 @@ func (r *recording) buildSubmission(ctx context.Context, s *log.State, settings 
 			return sub, err
 		}
 		sub.Drafts, sub.Changes = append(sub.Drafts, draft), append(append(sub.Changes, change), late...)
-		list.Value.Steps = append(list.Value.Steps, listedStep{draft.ID, step.Key, step.Attempt, step.Tool, step.Status})
+		list.Value.Steps = append(list.Value.Steps,
+			listedStep{draft.ID, step.Key, step.Attempt, step.Tool, step.Status})
 	}
 	next.Value.Steps += len(fresh)
 	list.Key = listName(r.place.name, next.Value.Steps)
@@ -195,7 +206,10 @@ func (r *recording) buildSubmission(ctx context.Context, s *log.State, settings 
 }
 
 // draftRecord is the event of a new step. It is judged as an agent's is.
-func (r *recording) draftRecord(ctx context.Context, s *log.State, m *making, settings *org.Settings, signer *agent.Bridge, step *Step, now id.Instant) (log.Draft, error) {
+func (r *recording) draftRecord(
+	ctx context.Context, s *log.State, m *making, settings *org.Settings, signer *agent.Bridge, step *Step,
+	now id.Instant,
+) (log.Draft, error) {
 	w := r.workflows
 	e, err := step.signStep(s.Identity(), r.place.name, &r.run.Value, signer, now, w.maxBytes)
 	if err != nil {

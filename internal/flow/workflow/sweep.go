@@ -61,7 +61,9 @@ func (w *Workflows) endIfSilent(ctx context.Context, e schedule.Entry) (schedule
 
 // examineSilence says what becomes of the entry of a run that is not silent. One that was
 // heard of since is put off.
-func (w *Workflows) examineSilence(ctx context.Context, e schedule.Entry) (outcome schedule.Outcome, silent bool, err error) {
+func (w *Workflows) examineSilence(
+	ctx context.Context, e schedule.Entry,
+) (outcome schedule.Outcome, silent bool, err error) {
 	r, err := w.readRun(ctx, e.Tenant, ID(e.Name))
 	switch {
 	case fault.Is(err, fault.NotFound):
@@ -100,15 +102,16 @@ func (w *Workflows) abandonRun(ctx context.Context, t id.Tenant, name ID) error 
 	}
 	defer leave()
 	var r records.Versioned[record]
-	err = w.appendStatement(ctx, t, sysevent.Operator, func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
-		if r, err = w.readRun(ctx, t, name); err != nil {
-			return act, err
-		}
-		if r.Value.Status != Running || r.Value.statusAt(w.currentTime()) != Abandoned {
-			return act, errUnchanged
-		}
-		return w.prepareEnding(ctx, s, name, &r, Abandoned)
-	})
+	err = w.appendStatement(ctx, t, sysevent.Operator,
+		func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
+			if r, err = w.readRun(ctx, t, name); err != nil {
+				return act, err
+			}
+			if r.Value.Status != Running || r.Value.statusAt(w.currentTime()) != Abandoned {
+				return act, errUnchanged
+			}
+			return w.prepareEnding(ctx, s, name, &r, Abandoned)
+		})
 	switch {
 	case errors.Is(err, errUnchanged):
 		return nil

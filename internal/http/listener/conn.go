@@ -35,8 +35,10 @@ type conn struct {
 
 func newAcceptedConn(c net.Conn, l *Listener) *conn {
 	accepted := &conn{
-		Conn: c, listener: l,
-		reads: deadline{tell: c.SetReadDeadline, grace: grace}, writes: deadline{tell: c.SetWriteDeadline, grace: grace},
+		Conn:     c,
+		listener: l,
+		reads:    deadline{tell: c.SetReadDeadline, grace: grace},
+		writes:   deadline{tell: c.SetWriteDeadline, grace: grace},
 	}
 	accepted.unused.Store(true)
 	accepted.idle.Store(time.Now().UnixNano())
@@ -95,7 +97,8 @@ func (c *conn) answerCutHeaders(err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.writeLast("408 Request Timeout", "", `{"error":"The headers took too long to arrive"}`)
 	case errors.Is(err, io.EOF) && c.leaving.Load():
-		c.writeLast("503 Service Unavailable", "Retry-After: 1\r\n", `{"error":"Too many connections","code":"overloaded"}`)
+		c.writeLast("503 Service Unavailable", "Retry-After: 1\r\n",
+			`{"error":"Too many connections","code":"overloaded"}`)
 		return os.ErrDeadlineExceeded // http.Server adds no answer to this error
 	}
 	return err
@@ -104,7 +107,8 @@ func (c *conn) answerCutHeaders(err error) error {
 // writeLast writes the last answer of a connection, in a short time.
 func (c *conn) writeLast(status, header, body string) {
 	_ = c.writes.setFinalDeadline(time.Now().Add(grace))
-	const answer = "HTTP/1.1 %s\r\nContent-Type: application/json\r\n%sConnection: close\r\nContent-Length: %d\r\n\r\n%s"
+	const answer = "HTTP/1.1 %s\r\nContent-Type: application/json\r\n%sConnection: close\r\n" +
+		"Content-Length: %d\r\n\r\n%s"
 	_, _ = fmt.Fprintf(c, answer, status, header, len(body), body)
 }
 

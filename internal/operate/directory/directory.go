@@ -83,7 +83,12 @@ func New(o Options) *Directory {
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
 	}
-	return &Directory{Options: o, moves: o.Ledgers.Moves(), pending: map[id.Tenant]struct{}{}, metrics: newMetrics(o.Metrics)}
+	return &Directory{
+		Options: o,
+		moves:   o.Ledgers.Moves(),
+		pending: map[id.Tenant]struct{}{},
+		metrics: newMetrics(o.Metrics),
+	}
 }
 
 // kindListed is the record of the last listing of a log. It lies in the directory's
@@ -134,8 +139,12 @@ func (d *Directory) readListing(ctx context.Context, origin id.Origin) (e Entry,
 		err = json.Unmarshal(r.Value, &e)
 	}
 	if err != nil {
-		return Entry{}, 0, &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The directory can't be read",
-			Err: fmt.Errorf("read listing: %w", err)}
+		return Entry{}, 0, &fault.Error{
+			Kind:    fault.Unavailable,
+			Code:    "unavailable",
+			Message: "The directory can't be read",
+			Err:     fmt.Errorf("read listing: %w", err),
+		}
 	}
 	return e, r.Version, nil
 }

@@ -19,7 +19,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		listed:         counter("listed_total", "Trees listed."),
 		failures:       counter("failures_total", "Rounds that listed nothing since something went wrong."),
 		contradictions: counter("contradictions_total", "Logs found that do not extend what was listed of them."),
-		pending:        prometheus.NewGauge(prometheus.GaugeOpts{Name: "agentledger_directory_pending_logs", Help: "Logs that moved and are not listed yet."}),
+		pending: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "agentledger_directory_pending_logs",
+			Help: "Logs that moved and are not listed yet.",
+		}),
 	}
 	r.MustRegister(m.pending)
 	return m

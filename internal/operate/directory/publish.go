@@ -90,10 +90,11 @@ func (d *Directory) Publish(ctx context.Context) (listed int, err error) {
 		return 0, err
 	}
 	var taken []id.Tenant
-	_, err = d.Events.Append(ctx, d.Tenant, sysevent.Operator, func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
-		act, taken, err = d.listLarger(ctx, s, batch)
-		return act, err
-	})
+	_, err = d.Events.Append(ctx, d.Tenant, sysevent.Operator,
+		func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
+			act, taken, err = d.listLarger(ctx, s, batch)
+			return act, err
+		})
 	if err != nil && !errors.Is(err, errNothing) && !errors.Is(err, log.ErrDuplicate) {
 		return 0, fmt.Errorf("publish directory: %w", err)
 	}
@@ -136,13 +137,16 @@ func (d *Directory) collectCandidates(ctx context.Context) (batch []candidate, e
 			Origin: shown.Origin, Size: shown.Size, Root: shown.Root, LogKey: s.VerifierKey().String(),
 		}})
 	}
-	slices.SortFunc(batch, func(a, b candidate) int { return strings.Compare(string(a.listed.Origin), string(b.listed.Origin)) })
+	slices.SortFunc(batch,
+		func(a, b candidate) int { return strings.Compare(string(a.listed.Origin), string(b.listed.Origin)) })
 	return batch, nil
 }
 
 // listLarger lists the logs of a batch that are larger than their last listing. A
 // smaller log was listed by another process with a newer state.
-func (d *Directory) listLarger(ctx context.Context, s *log.State, batch []candidate) (sysevent.Change, []id.Tenant, error) {
+func (d *Directory) listLarger(
+	ctx context.Context, s *log.State, batch []candidate,
+) (sysevent.Change, []id.Tenant, error) {
 	var fresh []candidate
 	var versions []uint64
 	for _, c := range batch {
@@ -176,7 +180,8 @@ func (d *Directory) extendsListed(ctx context.Context, c candidate, last Entry) 
 		return err == nil, err
 	}
 	d.metrics.contradictions.Inc()
-	d.Logger.Error("a log does not extend what the directory has listed of it", "origin", c.listed.Origin, "listed", last.Size, "shown", c.listed.Size)
+	d.Logger.Error("a log does not extend what the directory has listed of it", "origin", c.listed.Origin, "listed",
+		last.Size, "shown", c.listed.Size)
 	reason := fmt.Sprintf("does not extend the tree of size %d that the directory has listed", last.Size)
 	if err := d.Ledgers.Freeze(ctx, c.tenant, reason); err != nil {
 		return false, fmt.Errorf("freeze: %w", err)
@@ -185,7 +190,9 @@ func (d *Directory) extendsListed(ctx context.Context, c candidate, last Entry) 
 }
 
 // composeEvents makes the events of a listing and the records that belong to them.
-func (d *Directory) composeEvents(ctx context.Context, s *log.State, fresh []candidate, versions []uint64) (act sysevent.Change, taken []id.Tenant, err error) {
+func (d *Directory) composeEvents(
+	ctx context.Context, s *log.State, fresh []candidate, versions []uint64,
+) (act sysevent.Change, taken []id.Tenant, err error) {
 	act.KeepConfigVersion = true // a listing does not change how events are decided
 	for begin := 0; begin < len(fresh); begin += verify.MaxListed {
 		group := fresh[begin:min(begin+verify.MaxListed, len(fresh))]
@@ -200,7 +207,12 @@ func (d *Directory) composeEvents(ctx context.Context, s *log.State, fresh []can
 			if err != nil {
 				return sysevent.Change{}, nil, err
 			}
-			act.Changes = append(act.Changes, storage.Change{Kind: kindListed, Key: listedRecordKey(c.listed.Origin), Value: value, If: versions[begin+i]})
+			act.Changes = append(act.Changes, storage.Change{
+				Kind:  kindListed,
+				Key:   listedRecordKey(c.listed.Origin),
+				Value: value,
+				If:    versions[begin+i],
+			})
 			taken = append(taken, c.tenant)
 		}
 	}

@@ -25,7 +25,8 @@ func ParseHost(publicURL string) (Host, error) {
 	if err != nil {
 		return "", fmt.Errorf("public URL: %w", err)
 	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || strings.ContainsAny(publicURL, "?#%") {
+	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil ||
+		strings.ContainsAny(publicURL, "?#%") {
 		return "", errors.New("public URL: want http or https, a host, and maybe a port and a path")
 	}
 	h := Host(strings.ToLower(u.Host) + strings.TrimRight(u.Path, "/"))

@@ -40,19 +40,27 @@ type Ledgers interface {
 type Organizations interface {
 	CheckFounding(f org.Founding) error
 	FoundOrganization(ctx context.Context, f org.Founding) ([]storage.Change, error)
-	NewIngestKey(ctx context.Context, t id.Tenant, principal string, w org.WantedKey) (storage.Change, org.IngestKey, org.Token, error)
+	NewIngestKey(
+		ctx context.Context, t id.Tenant, principal string, w org.WantedKey,
+	) (storage.Change, org.IngestKey, org.Token, error)
 }
 
 // Agents makes the first agent (package agent).
 type Agents interface {
-	NewAgent(ctx context.Context, t id.Tenant, principal string, w agent.Wanted) ([]storage.Change, agent.Credentials, error)
+	NewAgent(
+		ctx context.Context, t id.Tenant, principal string, w agent.Wanted,
+	) ([]storage.Change, agent.Credentials, error)
 }
 
 // Accounts finds or makes the owner (package account).
 type Accounts interface {
 	Owner(ctx context.Context, email, password string, names ...string) (who account.Account, known bool, err error)
-	NewOffer(ctx context.Context, t id.Tenant, who account.ID, role account.Role) (storage.Change, account.Membership, error)
-	NewMembership(ctx context.Context, t id.Tenant, who account.ID, role account.Role) (storage.Change, account.Membership, error)
+	NewOffer(
+		ctx context.Context, t id.Tenant, who account.ID, role account.Role,
+	) (storage.Change, account.Membership, error)
+	NewMembership(
+		ctx context.Context, t id.Tenant, who account.ID, role account.Role,
+	) (storage.Change, account.Membership, error)
 }
 
 // Provisioner makes organizations. All fields are required; its methods may be
@@ -138,7 +146,12 @@ func (p *Provisioner) CreateOrganization(ctx context.Context, r Request) (*Resul
 		}
 		records = append(records, more...)
 	}
-	result.State, err = p.createLedger(ctx, f.Tenant, log.Genesis{Organization: f.ID, Origin: origin, Slug: f.Slug, Changes: records})
+	result.State, err = p.createLedger(ctx, f.Tenant, log.Genesis{
+		Organization: f.ID,
+		Origin:       origin,
+		Slug:         f.Slug,
+		Changes:      records,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +197,8 @@ func (p *Provisioner) addAgent(ctx context.Context, _ Request, result *Result) (
 }
 
 func (p *Provisioner) addIngestKey(ctx context.Context, _ Request, result *Result) ([]storage.Change, error) {
-	record, key, token, err := p.Organizations.NewIngestKey(ctx, result.Tenant, sysevent.Operator, org.WantedKey{Name: "first"})
+	record, key, token, err := p.Organizations.NewIngestKey(ctx, result.Tenant, sysevent.Operator,
+		org.WantedKey{Name: "first"})
 	result.IngestKey, result.Token = key, token
 	return []storage.Change{record}, err
 }
@@ -205,5 +219,6 @@ func (p *Provisioner) createLedger(ctx context.Context, t id.Tenant, g log.Genes
 	if readErr == nil {
 		return s, nil
 	}
-	return nil, fault.Wrap(fault.OutcomeUnknown, "The organization may exist; if the same call is refused now, it does", errors.Join(err, readErr))
+	return nil, fault.Wrap(fault.OutcomeUnknown, "The organization may exist; if the same call is refused now, it does",
+		errors.Join(err, readErr))
 }

@@ -64,8 +64,9 @@ func CheckMasterKeys(ctx context.Context, store storage.RecordStore, ring *seal.
 	given := ring.Fingerprints()
 	for _, key := range note.Value.Keys {
 		if !slices.Contains(given, key) {
-			return fmt.Errorf("some keys in the store may be sealed under the master key with fingerprint %s, which was not given: "+
-				"start with it as --older-master-key-file until all keys are resealed (given: %v)", key, given)
+			return fmt.Errorf("some keys in the store may be sealed under the master key with fingerprint %s, "+
+				"which was not given: start with it as --older-master-key-file until all keys are resealed (given: %v)",
+				key, given)
 		}
 	}
 	return nil
@@ -76,7 +77,8 @@ func (r *Rekeyer) deleteNote(ctx context.Context, note records.Versioned[unfinis
 	if !note.Exists() {
 		return nil
 	}
-	return wrapUnlessNil("end resealing", r.Store.Write(ctx, id.Service, []storage.Change{{Kind: kindUnfinished, If: note.Version}}))
+	return wrapUnlessNil("end resealing",
+		r.Store.Write(ctx, id.Service, []storage.Change{{Kind: kindUnfinished, If: note.Version}}))
 }
 
 func wrapUnlessNil(step string, err error) error {

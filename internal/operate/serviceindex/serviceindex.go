@@ -67,7 +67,9 @@ func EntriesOf(t id.Tenant, r storage.Record) (all []Entry, err error) {
 
 // Follow calls see with each record of the service's own partition that stands
 // for r, as find has it. The addresses of accounts follow the accounts.
-func Follow(t id.Tenant, r storage.Record, find func(Entry) (storage.Record, bool, error), see func(storage.Record) error) error {
+func Follow(
+	t id.Tenant, r storage.Record, find func(Entry) (storage.Record, bool, error), see func(storage.Record) error,
+) error {
 	open, err := EntriesOf(t, r)
 	for ; err == nil && len(open) > 0; open = open[1:] {
 		var found storage.Record

@@ -36,13 +36,17 @@ func Replay(p *policy.Policy, record *event.Record, e *event.Envelope) (Replayed
 	if err != nil || len(found) == 0 || p == nil || e.ActionKind == policy.FormerKind {
 		return Replayed{Differences: found}, err
 	}
-	if formerly, err := replayEvent(p, record, e, (*policy.Compiled).EvaluateFormerly); err == nil && len(formerly) == 0 {
+	formerly, err := replayEvent(p, record, e, (*policy.Compiled).EvaluateFormerly)
+	if err == nil && len(formerly) == 0 {
 		return Replayed{Formerly: true}, nil
 	}
 	return Replayed{Differences: found}, nil
 }
 
-func replayEvent(p *policy.Policy, record *event.Record, e *event.Envelope, evaluate func(*policy.Compiled, policy.Input) policy.Evaluation) ([]Difference, error) {
+func replayEvent(
+	p *policy.Policy, record *event.Record, e *event.Envelope,
+	evaluate func(*policy.Compiled, policy.Input) policy.Evaluation,
+) ([]Difference, error) {
 	d := differences{evaluate: evaluate}
 	said := &record.Policy
 	d.compareEnvelope(record, e)
@@ -89,7 +93,9 @@ func (d *differences) compareValues(member, record, documents string) {
 
 // compareEvaluation evaluates the policy that the record names, or says that p is
 // another one.
-func (d *differences) compareEvaluation(p *policy.Policy, said *event.Policy, in policy.Input) (policy.Evaluation, error) {
+func (d *differences) compareEvaluation(
+	p *policy.Policy, said *event.Policy, in policy.Input,
+) (policy.Evaluation, error) {
 	if p == nil {
 		d.compareValues("policy.policy_id", said.PolicyID, policy.None)
 		return policy.NoPolicy(), nil

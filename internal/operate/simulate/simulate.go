@@ -65,7 +65,12 @@ func New(o Options) *Simulator {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	return &Simulator{ledgers: o.Ledgers, processors: o.Processors, clock: o.Clock, limit: admission.NewLimit(atATime, 1)}
+	return &Simulator{
+		ledgers:    o.Ledgers,
+		processors: o.Processors,
+		clock:      o.Clock,
+		limit:      admission.NewLimit(atATime, 1),
+	}
 }
 
 // Report says what a policy would have done.
@@ -237,7 +242,8 @@ func (r *run) noteChange(record *event.Record, envelope *event.Envelope, effecti
 		return
 	}
 	r.report.Changes = append(r.report.Changes, Change{
-		Sequence: record.SequenceNum, Event: record.EventID, Agent: record.AgentID, Tool: envelope.Tool, ReceivedAt: record.ReceivedAt,
+		Sequence: record.SequenceNum, Event: record.EventID,
+		Agent: record.AgentID, Tool: envelope.Tool, ReceivedAt: record.ReceivedAt,
 		Recorded: record.Policy.Effective, RecordedPolicy: record.Policy.PolicyID, RecordedRule: record.Policy.RuleID,
 		Simulated: effective, Rule: o.RuleID, Reason: o.Reason,
 	})

@@ -13,7 +13,9 @@ import (
 //
 // Errors are those of log.State.Trusted, because a policy is tried that may have been
 // replaced; fault.Overloaded while others are at it.
-func (r *Simulator) EvaluateTrial(ctx context.Context, t id.Tenant, p policy.Policy, trial *policy.Trial) (policy.Explanation, error) {
+func (r *Simulator) EvaluateTrial(
+	ctx context.Context, t id.Tenant, p policy.Policy, trial *policy.Trial,
+) (policy.Explanation, error) {
 	if err := r.limit.Acquire(t, 1); err != nil {
 		return policy.Explanation{}, err
 	}

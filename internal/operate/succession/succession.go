@@ -67,7 +67,13 @@ func (s *Succession) Run(ctx context.Context) (Successor, error) {
 	if s.Clock == nil {
 		s.Clock = time.Now
 	}
-	ledgers, err := log.Open(ctx, log.Options{Store: s.Store, Keyring: s.Keyring, Anchors: s.Anchors, Logger: s.Logger, Clock: s.Clock})
+	ledgers, err := log.Open(ctx, log.Options{
+		Store:   s.Store,
+		Keyring: s.Keyring,
+		Anchors: s.Anchors,
+		Logger:  s.Logger,
+		Clock:   s.Clock,
+	})
 	if err != nil {
 		return Successor{}, err
 	}
@@ -149,7 +155,8 @@ func (s *transition) findLastCheckpoint(context.Context) error {
 		return transfer.Refusedf("the checkpoint is not of this log: %w", err)
 	}
 	if c.Size < s.last.Size {
-		return transfer.Refusedf("the checkpoint has size %d, and the log shows one of size %d: leave it out", c.Size, s.last.Size)
+		return transfer.Refusedf("the checkpoint has size %d, and the log shows one of size %d: leave it out", c.Size,
+			s.last.Size)
 	}
 	s.last, s.note = c, s.Checkpoint
 	return nil
@@ -193,7 +200,8 @@ func (s *transition) readFirstEvent(ctx context.Context) error {
 // belongsToOrganization reports whether records of a kind are the organization's, and not about
 // one of its logs.
 func belongsToOrganization(kind storage.Kind) bool {
-	return !log.OfLedger(kind) && !witness.OfLog(kind) && !approval.OfLog(kind) && !workflow.OfLog(kind) && !directory.OfLog(kind)
+	return !log.OfLedger(kind) && !witness.OfLog(kind) && !approval.OfLog(kind) && !workflow.OfLog(kind) &&
+		!directory.OfLog(kind)
 }
 
 // copyRecords copies the records of the old partition to the new one, except the record that makes
@@ -242,12 +250,19 @@ func (alwaysRecord) Disclosure(context.Context, *log.State) (id.Disclosure, erro
 // appendFirstEvent appends the first event, and with it the organization exists in the new
 // partition.
 func (s *transition) appendFirstEvent(ctx context.Context, founding []storage.Change) error {
-	n := &sysevent.Appender{Ledgers: s.ledgers, Records: s.Store, Keyring: s.Keyring, Disclosures: alwaysRecord{}, Clock: s.Clock}
+	n := &sysevent.Appender{
+		Ledgers:     s.ledgers,
+		Records:     s.Store,
+		Keyring:     s.Keyring,
+		Disclosures: alwaysRecord{},
+		Clock:       s.Clock,
+	}
 	statement := sysevent.Statement{Kind: sysevent.Successor, Payload: map[string]any{
 		"predecessor": s.old.Identity().Origin, "checkpoint": string(s.note), "reason": s.Reason,
 	}}
-	_, err := n.Append(ctx, s.new.Identity().Tenant, sysevent.Operator, func(context.Context, *log.State) (sysevent.Change, error) {
-		return sysevent.Change{Statements: []sysevent.Statement{statement}, Changes: founding}, nil
-	})
+	_, err := n.Append(ctx, s.new.Identity().Tenant, sysevent.Operator,
+		func(context.Context, *log.State) (sysevent.Change, error) {
+			return sysevent.Change{Statements: []sysevent.Statement{statement}, Changes: founding}, nil
+		})
 	return err
 }

@@ -86,14 +86,17 @@ func (m *manifest) checkEvents(ctx context.Context, c *checked, report func(id.I
 		return nil
 	})
 	if err == nil && (tree.Size() != m.Size || tree.Root() != m.Root || last != m.Last) {
-		err = Damagedf("%s: the events lead to size %d, root %v; the checkpoint is of size %d, root %v", m.dir, tree.Size(), tree.Root(), m.Size, m.Root)
+		err = Damagedf("%s: the events lead to size %d, root %v; the checkpoint is of size %d, root %v", m.dir,
+			tree.Size(), tree.Root(), m.Size, m.Root)
 	}
 	report(tree.Size())
 	return err
 }
 
 // forEachEvent calls see with the events from begin on, and whole at the end of each piece.
-func (m *manifest) forEachEvent(ctx context.Context, begin id.Index, see func(*pieceReader, storage.Event) error, whole func(*pieceReader) error) error {
+func (m *manifest) forEachEvent(
+	ctx context.Context, begin id.Index, see func(*pieceReader, storage.Event) error, whole func(*pieceReader) error,
+) error {
 	pieces := slices.DeleteFunc(slices.Clone(m.pieces), func(p listedPiece) bool { return p.Piece != pieceEvents })
 	for i, p := range pieces {
 		if i+1 < len(pieces) && pieces[i+1].Begin <= begin {
@@ -117,7 +120,9 @@ func (m *manifest) forEachEvent(ctx context.Context, begin id.Index, see func(*p
 }
 
 // forEachLine calls see with the lines of a piece, and whole at its end.
-func (m *manifest) forEachLine(ctx context.Context, p listedPiece, see func(*pieceReader, []byte) error, whole func(*pieceReader) error) error {
+func (m *manifest) forEachLine(
+	ctx context.Context, p listedPiece, see func(*pieceReader, []byte) error, whole func(*pieceReader) error,
+) error {
 	r, err := m.openPiece(p)
 	if err != nil {
 		return err
@@ -162,7 +167,8 @@ func (m *manifest) checkRecords(ctx context.Context, c *checked) error {
 	}
 	names, err := org.NamesOf(c.founding)
 	if err != nil || c.identity.Value == nil || names.ID != m.ID || names.Slug != m.Slug {
-		return Damagedf("%s: the organization's own records are missing or another's", m.pieceNamed(pieceRecords).pathIn(m))
+		return Damagedf("%s: the organization's own records are missing or another's",
+			m.pieceNamed(pieceRecords).pathIn(m))
 	}
 	return nil
 }

@@ -29,7 +29,8 @@ func Drop(ctx context.Context, place Place, only string) ([]id.Origin, error) {
 		return nil, fmt.Errorf("drop: %w", err)
 	}
 	if len(found) == 0 {
-		return nil, Refusedf("no import of %s is unfinished here; unfinished are: %s", organization, joinedOrNone(others))
+		return nil, Refusedf("no import of %s is unfinished here; unfinished are: %s", organization,
+			joinedOrNone(others))
 	}
 	var dropped []id.Origin
 	for _, u := range found {
@@ -50,7 +51,9 @@ func joinedOrNone(names []string) string {
 
 // findUnfinished finds the logs of an organization that are on their way here, and the
 // ids of others that have some.
-func findUnfinished(ctx context.Context, place Place, organization id.Organization) (found []*log.Unfinished, others []string, err error) {
+func findUnfinished(
+	ctx context.Context, place Place, organization id.Organization,
+) (found []*log.Unfinished, others []string, err error) {
 	for t, err := range place.Store.Tenants(ctx) {
 		if err != nil {
 			return nil, nil, err
@@ -99,7 +102,9 @@ func dropLog(ctx context.Context, place Place, u *log.Unfinished) error {
 
 // dropEntries deletes the entries of a record where they exist. An entry of the same name that
 // belongs to another organization stays, and so does every account.
-func dropEntries(ctx context.Context, store storage.RecordStore, w *records.Writer, t id.Tenant, r storage.Record) error {
+func dropEntries(
+	ctx context.Context, store storage.RecordStore, w *records.Writer, t id.Tenant, r storage.Record,
+) error {
 	all, err := serviceindex.EntriesOf(t, r)
 	if err != nil {
 		return err

@@ -48,7 +48,8 @@ func (x *Exporter) Run(ctx context.Context, only string) ([]Organization, error)
 		}
 		all, done = append(all, l), append(done, l.Organization)
 	}
-	slices.SortStableFunc(all, func(a, b listed) int { return cmp.Compare(numberOfPiece(a.Origin), numberOfPiece(b.Origin)) })
+	slices.SortStableFunc(all,
+		func(a, b listed) int { return cmp.Compare(numberOfPiece(a.Origin), numberOfPiece(b.Origin)) })
 	if err := writeExport(x.Dir, all); err != nil {
 		return done, fmt.Errorf("export: manifest: %w", err)
 	}
@@ -95,7 +96,8 @@ func (x *Exporter) listTenants(ctx context.Context, only string) (all []id.Tenan
 		}
 		if only != "" {
 			switch names, err := namesOfRecord(ctx, x.Store, t); {
-			case errors.Is(err, storage.ErrNotFound), err == nil && only != string(names.Slug) && only != names.ID.String():
+			case errors.Is(err, storage.ErrNotFound),
+				err == nil && only != string(names.Slug) && only != names.ID.String():
 				continue
 			case err != nil:
 				return nil, err

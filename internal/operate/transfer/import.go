@@ -39,7 +39,13 @@ func (i *Importer) Run(ctx context.Context, only string) ([]Arrived, error) {
 	if err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
-	ledgers, err := log.Open(ctx, log.Options{Store: i.Store, Keyring: i.Keyring, Anchors: i.Anchors, Logger: i.Logger, Importing: true})
+	ledgers, err := log.Open(ctx, log.Options{
+		Store:     i.Store,
+		Keyring:   i.Keyring,
+		Anchors:   i.Anchors,
+		Logger:    i.Logger,
+		Importing: true,
+	})
 	if err != nil {
 		return nil, err
 	}

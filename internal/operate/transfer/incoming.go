@@ -68,7 +68,8 @@ func (w *incoming) isComplete(ctx context.Context) (there bool, err error) {
 		return false, AsRefusal(err)
 	}
 	if s.KeyAt(w.shown).String() != w.LogKey || s.Identity.Origin != w.Origin || s.Identity.Organization != w.ID {
-		return false, Damagedf("%s: the ledger's identity is not the one of the manifest", w.pieceNamed(pieceRecords).pathIn(w.manifest))
+		return false, Damagedf("%s: the ledger's identity is not the one of the manifest",
+			w.pieceNamed(pieceRecords).pathIn(w.manifest))
 	}
 	if err := w.checkPrivateKeys(ctx, s.Identity); err != nil {
 		return false, err
@@ -77,7 +78,8 @@ func (w *incoming) isComplete(ctx context.Context) (there bool, err error) {
 		return false, Refusedf("org_slug %q is taken here by another organization, which may have been lost", w.Slug)
 	}
 	if shown := w.ledgers.Shown(w.Origin); shown > w.shown {
-		return false, Refusedf("a checkpoint of size %d was shown of it, the export has one of size %d: a newer export is needed", shown, w.shown)
+		return false, Refusedf("a checkpoint of size %d was shown of it, the export has one of size %d: "+
+			"a newer export is needed", shown, w.shown)
 	}
 	switch {
 	case s.Absent():
@@ -115,7 +117,8 @@ func (w *incoming) mayContinue(s log.Standing) (there bool, err error) {
 		return false, nil
 	case log.Moved:
 		if s.Head.Size == w.Size && !w.Reopen {
-			return false, Refusedf("it was moved away from here at this very size: --reopen opens it here again, if it did not go on elsewhere")
+			return false, Refusedf("it was moved away from here at this very size: --reopen opens it here again, " +
+				"if it did not go on elsewhere")
 		}
 		return false, nil
 	case log.Healthy:
@@ -205,7 +208,8 @@ func (w *incoming) finishImport(ctx context.Context, arriving *audit.Import) err
 func AsRefusal(err error) error {
 	switch {
 	case errors.Is(err, seal.ErrUnknownKey):
-		return Refusedf("it has keys that are sealed under another master key than those of this service: bring the one of the service that it comes from: %w", err)
+		return Refusedf("it has keys that are sealed under another master key than those of this service: "+
+			"bring the one of the service that it comes from: %w", err)
 	case fault.Is(err, fault.Conflict):
 		return Refusedf("%w", err)
 	case errors.Is(err, storage.ErrStale), errors.Is(err, storage.ErrConflict):

@@ -52,7 +52,8 @@ func appendEventLine(b []byte, e *storage.Event) ([]byte, error) {
 	for _, c := range [][2]string{
 		{"event_id", string(e.ID)}, {"received_at", e.ReceivedAt.String()}, {"agent_id", string(e.Agent)},
 		{"trace_id", string(e.Trace)}, {"tool_name", string(e.Tool)}, {"action_kind", e.ActionKind},
-		{"policy_decision", e.Effective.String()}, {"disclosure", e.Disclosure.String()}, {"idempotency_key_digest", key},
+		{"policy_decision", e.Effective.String()}, {"disclosure", e.Disclosure.String()},
+		{"idempotency_key_digest", key},
 	} {
 		if text(c[0], c[1]); err != nil {
 			return nil, err

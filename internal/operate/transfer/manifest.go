@@ -164,12 +164,13 @@ func readLines(path string, h header, each func(number int, decode func(any) err
 // readExport reads the organizations of an export.
 func readExport(dir string) (all []listed, err error) {
 	path := filepath.Join(dir, manifestName)
-	end, err := readLines(path, newPieceHeader(pieceExport, id.Organization{}, 0), func(_ int, decode func(any) error) error {
-		var l listed
-		err := decode(&l)
-		all = append(all, l)
-		return err
-	})
+	end, err := readLines(path, newPieceHeader(pieceExport, id.Organization{}, 0),
+		func(_ int, decode func(any) error) error {
+			var l listed
+			err := decode(&l)
+			all = append(all, l)
+			return err
+		})
 	if err == nil && (end.Size != 0 || end.Root != id.Hash{}) {
 		err = Damagedf("%s: its end is another piece's", path)
 	}
@@ -180,15 +181,16 @@ func readExport(dir string) (all []listed, err error) {
 func readManifest(dir string, l listed) (*manifest, error) {
 	m := &manifest{dir: organizationDir(dir, l.ID, l.Origin)}
 	path := filepath.Join(m.dir, manifestName)
-	end, err := readLines(path, newPieceHeader(pieceOrganization, l.ID, 0), func(number int, decode func(any) error) error {
-		if number == 0 {
-			return decode(&m.carried)
-		}
-		var p listedPiece
-		err := decode(&p)
-		m.pieces = append(m.pieces, p)
-		return err
-	})
+	end, err := readLines(path, newPieceHeader(pieceOrganization, l.ID, 0),
+		func(number int, decode func(any) error) error {
+			if number == 0 {
+				return decode(&m.carried)
+			}
+			var p listedPiece
+			err := decode(&p)
+			m.pieces = append(m.pieces, p)
+			return err
+		})
 	if err != nil {
 		return nil, err
 	}

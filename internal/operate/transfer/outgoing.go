@@ -31,7 +31,8 @@ func (w *outgoing) exportOrganization(ctx context.Context) (listed, error) {
 	if err := w.openLedger(ctx); err != nil {
 		return listed{}, err
 	}
-	for _, step := range []func(context.Context) error{w.continueExport, w.exportEvents, w.exportRecords, w.source.Finish} {
+	steps := []func(context.Context) error{w.continueExport, w.exportEvents, w.exportRecords, w.source.Finish}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return listed{}, fmt.Errorf("%s: %w", w.manifest.Slug, err)
 		}
@@ -60,9 +61,21 @@ func (w *outgoing) openLedger(ctx context.Context) error {
 		return Damagedf("%s: organization's record: is another's", identity.Origin)
 	}
 	w.manifest = manifest{dir: organizationDir(w.Dir, names.ID, identity.Origin), carried: carried{
-		Organization: Organization{ID: names.ID, Slug: names.Slug, Origin: identity.Origin, Size: head.Size, Root: head.Root},
-		Tenant:       handle(w.tenant), LogKey: state.VerifierKey().String(), Last: head.Last, LastReceived: head.LastReceived,
-		ConfigVersion: head.ConfigVersion, Checkpoint: string(state.Checkpoint()), Ended: w.source.Ended(), ExportedAt: id.InstantOf(w.Clock()),
+		Organization: Organization{
+			ID:     names.ID,
+			Slug:   names.Slug,
+			Origin: identity.Origin,
+			Size:   head.Size,
+			Root:   head.Root,
+		},
+		Tenant:        handle(w.tenant),
+		LogKey:        state.VerifierKey().String(),
+		Last:          head.Last,
+		LastReceived:  head.LastReceived,
+		ConfigVersion: head.ConfigVersion,
+		Checkpoint:    string(state.Checkpoint()),
+		Ended:         w.source.Ended(),
+		ExportedAt:    id.InstantOf(w.Clock()),
 	}}
 	w.progress.Organization, w.progress.Size = names.Slug, head.Size
 	return createPrivateDir(w.manifest.dir)
@@ -79,7 +92,8 @@ func (w *outgoing) continueExport(ctx context.Context) error {
 	for _, e := range entries { // by name, so by their first event
 		path := filepath.Join(w.manifest.dir, e.Name())
 		switch whole := strings.TrimSuffix(e.Name(), partSuffix); {
-		case slices.Contains([]string{manifestName, recordsName, serviceName}, whole), whole != e.Name() && strings.HasPrefix(whole, "events-"):
+		case slices.Contains([]string{manifestName, recordsName, serviceName}, whole),
+			whole != e.Name() && strings.HasPrefix(whole, "events-"):
 			if err := os.Remove(path); err != nil {
 				return err
 			}
@@ -203,7 +217,8 @@ func (w *outgoing) exportRecords(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	service, err := createPiece(filepath.Join(w.manifest.dir, serviceName), newPieceHeader(pieceService, w.manifest.ID, 0))
+	service, err := createPiece(filepath.Join(w.manifest.dir, serviceName),
+		newPieceHeader(pieceService, w.manifest.ID, 0))
 	if err != nil {
 		own.discardPiece()
 		return err

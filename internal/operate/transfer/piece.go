@@ -204,7 +204,8 @@ func (r *pieceReader) readFooter(line []byte) error {
 		return r.damagedPiece("line %d: is no end", r.read+2)
 	}
 	if end.SHA256 != id.Hash(r.sum.Sum(nil)) || end.Lines != r.read {
-		return r.damagedPiece("its SHA-256 is %s, not the %s that its end tells", hex.EncodeToString(r.sum.Sum(nil)), end.SHA256)
+		return r.damagedPiece("its SHA-256 is %s, not the %s that its end tells", hex.EncodeToString(r.sum.Sum(nil)),
+			end.SHA256)
 	}
 	if _, err := r.in.ReadByte(); !errors.Is(err, io.EOF) {
 		return r.damagedPiece("line %d: lies behind its end", r.read+3)

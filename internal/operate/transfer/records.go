@@ -123,7 +123,8 @@ func (w *incoming) claimEntries(ctx context.Context, all bool) error {
 	}
 	err = w.forEachRecord(ctx, func(storage.Record) error { return nil }, func(r storage.Record) error {
 		free, err := w.isFree(ctx, r)
-		isName := slices.ContainsFunc(names, func(n serviceindex.Entry) bool { return compareRecords(n.Record, r) == 0 })
+		isName := slices.ContainsFunc(names,
+			func(n serviceindex.Entry) bool { return compareRecords(n.Record, r) == 0 })
 		if err != nil || !free || !all && !isName {
 			return err
 		}

@@ -88,12 +88,18 @@ func New(o Options) *Accounts {
 		records: o.Records, life: o.SessionLife, clock: o.Clock,
 		hasher:   newHasher(o.Hashing),
 		attempts: newAttempts(o.Limits, o.Clock),
-		sessions: cache.NewLoading(cache.LoadingOptions[id.Hash, *held]{MaxAge: sessionAge, Limit: int64(o.Cached), Clock: o.Clock}),
+		sessions: cache.NewLoading(cache.LoadingOptions[id.Hash, *held]{
+			MaxAge: sessionAge,
+			Limit:  int64(o.Cached),
+			Clock:  o.Clock,
+		}),
 	}
 }
 
 // readRecord decodes a record and returns its version; fault.NotFound when there is none.
-func (a *Accounts) readRecord(ctx context.Context, t id.Tenant, kind storage.Kind, key string, into any) (uint64, error) {
+func (a *Accounts) readRecord(
+	ctx context.Context, t id.Tenant, kind storage.Kind, key string, into any,
+) (uint64, error) {
 	r, err := a.records.Get(ctx, t, kind, key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return 0, fault.New(fault.NotFound, "Not found")

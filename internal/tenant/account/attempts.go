@@ -66,7 +66,12 @@ func (a *attempts) countAttempt(email string, from netip.Addr) (undo func(), err
 	defer a.mu.Unlock()
 	now := a.clock()
 	if wait := max(a.accounts.Wait(email, now), a.addresses.Wait(network, now)); wait > 0 {
-		return nil, &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", Message: "Too many sign-in attempts, try again later", RetryAfter: wait}
+		return nil, &fault.Error{
+			Kind:       fault.RateLimited,
+			Code:       "rate_limited",
+			Message:    "Too many sign-in attempts, try again later",
+			RetryAfter: wait,
+		}
 	}
 	a.accounts.Add(email, now)
 	a.addresses.Add(network, now)

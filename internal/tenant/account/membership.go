@@ -63,7 +63,9 @@ func membershipKey(who ID, t id.Tenant) string {
 
 // NewMembership makes an account a member of an organization that is being
 // made: it returns the record that the ledger begins with.
-func (a *Accounts) NewMembership(ctx context.Context, t id.Tenant, who ID, role Role) (storage.Change, Membership, error) {
+func (a *Accounts) NewMembership(
+	ctx context.Context, t id.Tenant, who ID, role Role,
+) (storage.Change, Membership, error) {
 	return a.newMembership(ctx, t, who, role, false)
 }
 
@@ -73,8 +75,17 @@ func (a *Accounts) NewOffer(ctx context.Context, t id.Tenant, who ID, role Role)
 	return a.newMembership(ctx, t, who, role, true)
 }
 
-func (a *Accounts) newMembership(ctx context.Context, t id.Tenant, who ID, role Role, offered bool) (storage.Change, Membership, error) {
-	m := Membership{ID: "mem_" + strings.ToLower(rand.Text()), Account: who, Tenant: t, Role: role, Since: id.InstantOf(a.clock()), Offered: offered}
+func (a *Accounts) newMembership(
+	ctx context.Context, t id.Tenant, who ID, role Role, offered bool,
+) (storage.Change, Membership, error) {
+	m := Membership{
+		ID:      "mem_" + strings.ToLower(rand.Text()),
+		Account: who,
+		Tenant:  t,
+		Role:    role,
+		Since:   id.InstantOf(a.clock()),
+		Offered: offered,
+	}
 	value, err := json.Marshal(membershipRecord{MembershipID: m.ID, Role: m.Role, Since: m.Since, Offered: m.Offered})
 	if err != nil {
 		return storage.Change{}, Membership{}, fmt.Errorf("make membership: %w", err)
@@ -106,7 +117,14 @@ func (a *Accounts) readMembership(ctx context.Context, t id.Tenant, who ID) (Mem
 	if !r.Role.Valid() {
 		return Membership{}, 0, errUnreadable("read membership", errors.New("role is not known"))
 	}
-	return Membership{ID: r.MembershipID, Account: who, Tenant: t, Role: r.Role, Since: r.Since, Offered: r.Offered}, version, nil
+	return Membership{
+		ID:      r.MembershipID,
+		Account: who,
+		Tenant:  t,
+		Role:    r.Role,
+		Since:   r.Since,
+		Offered: r.Offered,
+	}, version, nil
 }
 
 // Memberships returns all places of an account, oldest first.

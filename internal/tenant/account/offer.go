@@ -20,7 +20,9 @@ import (
 //
 // Errors are those of Ensure, and fault.Conflict with code account_known for a password that is
 // given for a known account.
-func (a *Accounts) Owner(ctx context.Context, email, password string, names ...string) (who Account, known bool, err error) {
+func (a *Accounts) Owner(
+	ctx context.Context, email, password string, names ...string,
+) (who Account, known bool, err error) {
 	who, made, err := a.Ensure(ctx, email, password, names...)
 	if err != nil || made {
 		return who, false, err

@@ -64,7 +64,12 @@ func newHasher(h Hashing) *hasher {
 func (h *hasher) acquireSlot(ctx context.Context) (leave func(), err error) {
 	if h.waiting.Add(1) > int64(h.Waiting+h.AtOnce) {
 		h.waiting.Add(-1)
-		return nil, &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "Too many sign-ins at once", RetryAfter: time.Second}
+		return nil, &fault.Error{
+			Kind:       fault.Overloaded,
+			Code:       "overloaded",
+			Message:    "Too many sign-ins at once",
+			RetryAfter: time.Second,
+		}
 	}
 	select {
 	case h.slots <- struct{}{}:
@@ -113,7 +118,8 @@ func (h *hasher) matchesHash(ctx context.Context, stored, password string) (bool
 // encodeHash writes the PHC string format.
 func (h *hasher) encodeHash(salt, hash []byte) string {
 	b64 := base64.RawStdEncoding
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.MemoryKiB, h.Passes, lanes, b64.EncodeToString(salt), b64.EncodeToString(hash))
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.MemoryKiB, h.Passes, lanes,
+		b64.EncodeToString(salt), b64.EncodeToString(hash))
 }
 
 // phc is a decoded PHC string.
@@ -131,7 +137,8 @@ func decodeHash(s string) (p phc, err error) {
 	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
 		return p, errHash
 	}
-	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &p.memory, &p.passes, &p.lanes); err != nil || p.passes == 0 || p.lanes == 0 {
+	_, err = fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &p.memory, &p.passes, &p.lanes)
+	if err != nil || p.passes == 0 || p.lanes == 0 {
 		return p, errHash
 	}
 	b64 := base64.RawStdEncoding.Strict()

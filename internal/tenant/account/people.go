@@ -32,7 +32,13 @@ type emailRecord struct {
 }
 
 func (r *accountRecord) toAccount(a ID) Account {
-	return Account{ID: a, Email: r.Email, HasPassword: r.PasswordHash != "", CreatedAt: r.CreatedAt, generation: r.Generation}
+	return Account{
+		ID:          a,
+		Email:       r.Email,
+		HasPassword: r.PasswordHash != "",
+		CreatedAt:   r.CreatedAt,
+		generation:  r.Generation,
+	}
 }
 
 // Find returns the account of an address, in any case; fault.NotFound when
@@ -70,7 +76,9 @@ func (a *Accounts) findByID(ctx context.Context, who ID) (*accountRecord, uint64
 // organizations (see CheckPassword). made says that there was none.
 //
 // fault.Invalid for a malformed address or, for a new account, password.
-func (a *Accounts) Ensure(ctx context.Context, email, password string, names ...string) (who Account, made bool, err error) {
+func (a *Accounts) Ensure(
+	ctx context.Context, email, password string, names ...string,
+) (who Account, made bool, err error) {
 	known, err := a.Find(ctx, email)
 	if !fault.Is(err, fault.NotFound) {
 		return known, false, err
@@ -140,7 +148,12 @@ func (a *Accounts) SetPassword(ctx context.Context, email, password string, name
 	if err != nil {
 		return fmt.Errorf("set password: %w", err)
 	}
-	err = a.records.Write(ctx, id.Service, []storage.Change{{Kind: kindAccount, Key: string(who), Value: value, If: version}})
+	err = a.records.Write(ctx, id.Service, []storage.Change{{
+		Kind:  kindAccount,
+		Key:   string(who),
+		Value: value,
+		If:    version,
+	}})
 	if errors.Is(err, storage.ErrStale) {
 		return fault.Wrap(fault.Conflict, "The account was changed meanwhile", err)
 	}

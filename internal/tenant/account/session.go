@@ -66,7 +66,12 @@ func (a *Accounts) Open(ctx context.Context, who Account, t id.Tenant) (token st
 	var secret [tokenSize]byte
 	rand.Read(secret[:]) // never fails since Go 1.24
 	token = base64.RawURLEncoding.EncodeToString(secret[:])
-	stored := sessionRecord{Account: who.ID, Tenant: t, Generation: who.generation, ExpiresAt: id.InstantOf(a.clock().Add(a.life))}
+	stored := sessionRecord{
+		Account:    who.ID,
+		Tenant:     t,
+		Generation: who.generation,
+		ExpiresAt:  id.InstantOf(a.clock().Add(a.life)),
+	}
 	if err := a.storeSession(ctx, hashToken(token), stored); err != nil {
 		return "", nil, err
 	}
@@ -80,7 +85,14 @@ type held struct {
 }
 
 func toSession(s *sessionRecord, email string, m Membership) *Session {
-	return &Session{Account: s.Account, Email: email, Tenant: s.Tenant, MembershipID: m.ID, Role: m.Role, ExpiresAt: s.ExpiresAt}
+	return &Session{
+		Account:      s.Account,
+		Email:        email,
+		Tenant:       s.Tenant,
+		MembershipID: m.ID,
+		Role:         m.Role,
+		ExpiresAt:    s.ExpiresAt,
+	}
 }
 
 // sweep is how many sessions that are over each new one takes away.
@@ -125,7 +137,8 @@ func (a *Accounts) Close(ctx context.Context, token string) error {
 	if err != nil {
 		return err
 	}
-	err = a.records.Write(ctx, id.Service, []storage.Change{removeChange(kindSession, hash.String()), removeChange(kindSessionEnd, r.endKey(hash))})
+	err = a.records.Write(ctx, id.Service,
+		[]storage.Change{removeChange(kindSession, hash.String()), removeChange(kindSessionEnd, r.endKey(hash))})
 	a.sessions.Drop(hash)
 	if err != nil {
 		return errUnreadable("close session", err)

@@ -77,9 +77,22 @@ func New(o Options) *Agents {
 	}
 	return &Agents{
 		quota: o.Quota, records: o.Records, events: o.Events, keyring: o.Keyring, clock: o.Clock,
-		keys:    cache.NewLoading(cache.LoadingOptions[signingKeyName, Key]{MaxAge: cache.Forever, Limit: int64(o.Cached), Shards: keyShards, Hash: hashKeyID()}),
-		bridges: cache.NewLoading(cache.LoadingOptions[bridgeName, bridgeEntry]{MaxAge: cache.Forever, Limit: maxBridges, Clock: o.Clock}),
-		owners:  cache.NewLoading(cache.LoadingOptions[id.Agent, id.Tenant]{MaxAge: cache.Forever, Limit: int64(o.Cached), Clock: o.Clock}),
+		keys: cache.NewLoading(cache.LoadingOptions[signingKeyName, Key]{
+			MaxAge: cache.Forever,
+			Limit:  int64(o.Cached),
+			Shards: keyShards,
+			Hash:   hashKeyID(),
+		}),
+		bridges: cache.NewLoading(cache.LoadingOptions[bridgeName, bridgeEntry]{
+			MaxAge: cache.Forever,
+			Limit:  maxBridges,
+			Clock:  o.Clock,
+		}),
+		owners: cache.NewLoading(cache.LoadingOptions[id.Agent, id.Tenant]{
+			MaxAge: cache.Forever,
+			Limit:  int64(o.Cached),
+			Clock:  o.Clock,
+		}),
 	}
 }
 

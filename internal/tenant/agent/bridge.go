@@ -39,7 +39,8 @@ func bridgeSealContext(o id.Organization) string { return "bridge-key\n" + o.Str
 
 // SealedBridgeKey is where an organization's bridge key is.
 func SealedBridgeKey() seal.Record {
-	return seal.RecordOf(kindBridge, "bridge key", seal.ForOrganization(bridgeSealContext), func(r *bridgeRecord) []*[]byte { return []*[]byte{&r.Sealed} })
+	return seal.RecordOf(kindBridge, "bridge key", seal.ForOrganization(bridgeSealContext),
+		func(r *bridgeRecord) []*[]byte { return []*[]byte{&r.Sealed} })
 }
 
 // Bridge is the key with which the service signs for tools that hold no key. It belongs to
@@ -114,8 +115,14 @@ func (a *Agents) MakeBridgeKey(ctx context.Context, s *log.State, principal stri
 	}
 	b := &Bridge{Agent: record.Agent, Private: edkey.NewPrivate()}
 	k := storedKey{order: s.ConfigVersion(), Key: Key{
-		Agent: b.Agent, ID: newBridgeKeyID(), Public: b.Private.Public(), Multikey: did.Multikey(b.Private.Public().Bytes()),
-		Custody: event.CustodyServer, Status: Active, RegisteredAt: a.currentTime(), RegisteredBy: principal,
+		Agent:        b.Agent,
+		ID:           newBridgeKeyID(),
+		Public:       b.Private.Public(),
+		Multikey:     did.Multikey(b.Private.Public().Bytes()),
+		Custody:      event.CustodyServer,
+		Status:       Active,
+		RegisteredAt: a.currentTime(),
+		RegisteredBy: principal,
 	}}
 	b.Key = k.Key
 	keyChanges, err := a.makeKeyChanges(ctx, t, &k)
@@ -123,12 +130,15 @@ func (a *Agents) MakeBridgeKey(ctx context.Context, s *log.State, principal stri
 		return nil, sysevent.Change{}, err
 	}
 	sealed, err := a.sealBridge(s.Identity(), b, version)
-	act.Statements = append(act.Statements, sysevent.Statement{Kind: sysevent.KeyRegistered, Payload: k.statementPayload()})
+	act.Statements = append(act.Statements,
+		sysevent.Statement{Kind: sysevent.KeyRegistered, Payload: k.statementPayload()})
 	act.Changes = append(append(act.Changes, keyChanges...), sealed)
 	return b, act, err
 }
 
-func (a *Agents) foundBridgeAgent(ctx context.Context, t id.Tenant, principal string) (id.Agent, sysevent.Change, error) {
+func (a *Agents) foundBridgeAgent(
+	ctx context.Context, t id.Tenant, principal string,
+) (id.Agent, sysevent.Change, error) {
 	made := Agent{
 		ID:          id.Agent(bridgePrefix + strings.ToLower(rand.Text())),
 		DisplayName: "Workflow bridge", CreatedAt: a.currentTime(), CreatedBy: principal, Bridge: true,

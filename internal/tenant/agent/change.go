@@ -41,24 +41,26 @@ func (a *Agents) Change(ctx context.Context, t id.Tenant, principal string, agen
 		}
 	}
 	var changed Agent
-	_, err := a.events.Append(ctx, t, principal, func(ctx context.Context, _ *log.State) (act sysevent.Change, err error) {
-		var version uint64
-		if changed, version, err = a.readAgent(ctx, t, agent); err != nil {
-			return act, err
-		}
-		said := p.applyTo(&changed)
-		if len(said) == 1 {
-			return act, errUnchanged
-		}
-		paced, err := a.quota.CountStatement(ctx, t)
-		if err != nil {
-			return act, err
-		}
-		change, err := encodeAgent(changed, version)
-		return sysevent.Change{
-			Statements: []sysevent.Statement{{Kind: sysevent.AgentChanged, Payload: said}}, Changes: append(paced, change),
-		}, err
-	})
+	_, err := a.events.Append(ctx, t, principal,
+		func(ctx context.Context, _ *log.State) (act sysevent.Change, err error) {
+			var version uint64
+			if changed, version, err = a.readAgent(ctx, t, agent); err != nil {
+				return act, err
+			}
+			said := p.applyTo(&changed)
+			if len(said) == 1 {
+				return act, errUnchanged
+			}
+			paced, err := a.quota.CountStatement(ctx, t)
+			if err != nil {
+				return act, err
+			}
+			change, err := encodeAgent(changed, version)
+			return sysevent.Change{
+				Statements: []sysevent.Statement{{Kind: sysevent.AgentChanged, Payload: said}},
+				Changes:    append(paced, change),
+			}, err
+		})
 	if err != nil && !errors.Is(err, errUnchanged) {
 		return Agent{}, fmt.Errorf("change agent: %w", err)
 	}

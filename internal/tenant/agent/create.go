@@ -67,7 +67,9 @@ func (a *Agents) CreateAgent(ctx context.Context, t id.Tenant, principal string,
 // NewAgent makes the agent that a new organization begins with: it claims the
 // names for t and returns the records that the ledger is to be created with.
 // Nothing is stated, and nothing exists until those records are written.
-func (a *Agents) NewAgent(ctx context.Context, t id.Tenant, principal string, w Wanted) ([]storage.Change, Credentials, error) {
+func (a *Agents) NewAgent(
+	ctx context.Context, t id.Tenant, principal string, w Wanted,
+) ([]storage.Change, Credentials, error) {
 	if err := w.checkMembers(); err != nil {
 		return nil, Credentials{}, err
 	}
@@ -107,7 +109,10 @@ func (n *newcomer) showCredentials() Credentials {
 
 func (n *newcomer) makeStatements() []sysevent.Statement {
 	return []sysevent.Statement{
-		{Kind: sysevent.AgentCreated, Payload: map[string]any{"agent_id": n.agent.ID, "display_name": n.agent.DisplayName}},
+		{
+			Kind:    sysevent.AgentCreated,
+			Payload: map[string]any{"agent_id": n.agent.ID, "display_name": n.agent.DisplayName},
+		},
 		{Kind: sysevent.KeyRegistered, Payload: n.key.statementPayload()},
 	}
 }

@@ -13,7 +13,9 @@ import (
 
 // RetireKey ends an active key: it signs no new events, old ones stay good.
 // fault.NotFound, or fault.Conflict for a key that is not active.
-func (a *Agents) RetireKey(ctx context.Context, t id.Tenant, principal string, agent id.Agent, key id.Key) (Key, error) {
+func (a *Agents) RetireKey(
+	ctx context.Context, t id.Tenant, principal string, agent id.Agent, key id.Key,
+) (Key, error) {
 	return a.endKey(ctx, t, principal, agent, key, func(s *log.State, k *Key) (sysevent.Statement, error) {
 		if k.Status != Active {
 			return sysevent.Statement{}, fault.New(fault.Conflict, "The key is "+string(k.Status)+" already")
@@ -33,7 +35,9 @@ type Revocation struct {
 
 // RevokeKey ends a key for good, retired ones too. fault.NotFound;
 // fault.Conflict for one that is revoked; fault.Invalid for a bad revocation.
-func (a *Agents) RevokeKey(ctx context.Context, t id.Tenant, principal string, agent id.Agent, key id.Key, r Revocation) (Key, error) {
+func (a *Agents) RevokeKey(
+	ctx context.Context, t id.Tenant, principal string, agent id.Agent, key id.Key, r Revocation,
+) (Key, error) {
 	if err := checkReason(r.Reason); err != nil {
 		return Key{}, err
 	}
@@ -42,7 +46,8 @@ func (a *Agents) RevokeKey(ctx context.Context, t id.Tenant, principal string, a
 			return sysevent.Statement{}, fault.New(fault.Conflict, "The key is revoked already")
 		}
 		if r.CompromisedFrom != nil && *r.CompromisedFrom > s.Size() {
-			return sysevent.Statement{}, fault.New(fault.Invalid, "compromised_from must not be beyond the end of the log")
+			return sysevent.Statement{}, fault.New(fault.Invalid,
+				"compromised_from must not be beyond the end of the log")
 		}
 		k.Status, k.EndedAt = Revoked, a.currentTime()
 		k.CompromisedFrom, k.Reason = r.CompromisedFrom, r.Reason
@@ -53,19 +58,23 @@ func (a *Agents) RevokeKey(ctx context.Context, t id.Tenant, principal string, a
 }
 
 // endKey changes a key and states it.
-func (a *Agents) endKey(ctx context.Context, t id.Tenant, principal string, agent id.Agent, key id.Key, change func(*log.State, *Key) (sysevent.Statement, error)) (Key, error) {
+func (a *Agents) endKey(
+	ctx context.Context, t id.Tenant, principal string, agent id.Agent, key id.Key,
+	change func(*log.State, *Key) (sysevent.Statement, error),
+) (Key, error) {
 	var k storedKey
-	_, err := a.events.Append(ctx, t, principal, func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
-		if k, err = a.readKey(ctx, t, agent, key); err != nil {
-			return act, err
-		}
-		statement, err := change(s, &k.Key)
-		if err != nil {
-			return act, err
-		}
-		record, err := k.encodeChange()
-		return sysevent.Change{Statements: []sysevent.Statement{statement}, Changes: []storage.Change{record}}, err
-	})
+	_, err := a.events.Append(ctx, t, principal,
+		func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
+			if k, err = a.readKey(ctx, t, agent, key); err != nil {
+				return act, err
+			}
+			statement, err := change(s, &k.Key)
+			if err != nil {
+				return act, err
+			}
+			record, err := k.encodeChange()
+			return sysevent.Change{Statements: []sysevent.Statement{statement}, Changes: []storage.Change{record}}, err
+		})
 	if err != nil {
 		return Key{}, fmt.Errorf("end key: %w", err)
 	}

@@ -40,12 +40,23 @@ func ProofMessage(o id.Organization, a id.Agent, k id.Key, public edkey.Public) 
 // the organization does not have; fault.Conflict for a public key or key id that
 // was ever used in it, and for an agent that has MaxActiveKeys or MaxKeys already;
 // fault.RateLimited for changes that come too fast.
-func (a *Agents) RegisterKey(ctx context.Context, t id.Tenant, principal string, agent id.Agent, r Registration) (Key, error) {
+func (a *Agents) RegisterKey(
+	ctx context.Context, t id.Tenant, principal string, agent id.Agent, r Registration,
+) (Key, error) {
 	public, proof, err := r.parseMembers()
 	if err != nil {
 		return Key{}, err
 	}
-	k := storedKey{Key: Key{Agent: agent, ID: r.KeyID, Public: public, Multikey: did.Multikey(public.Bytes()), Custody: event.CustodyAgent, Status: Active, RegisteredAt: a.currentTime(), RegisteredBy: principal}}
+	k := storedKey{Key: Key{
+		Agent:        agent,
+		ID:           r.KeyID,
+		Public:       public,
+		Multikey:     did.Multikey(public.Bytes()),
+		Custody:      event.CustodyAgent,
+		Status:       Active,
+		RegisteredAt: a.currentTime(),
+		RegisteredBy: principal,
+	}}
 	if k.ID == "" {
 		k.ID = newKeyID()
 	}
@@ -71,7 +82,10 @@ func (a *Agents) RegisterKey(ctx context.Context, t id.Tenant, principal string,
 		}
 		k.order = s.ConfigVersion()
 		changes, err := a.makeKeyChanges(ctx, t, &k)
-		return sysevent.Change{Statements: []sysevent.Statement{{Kind: sysevent.KeyRegistered, Payload: k.statementPayload()}}, Changes: append(changes, paced...)}, err
+		return sysevent.Change{
+			Statements: []sysevent.Statement{{Kind: sysevent.KeyRegistered, Payload: k.statementPayload()}},
+			Changes:    append(changes, paced...),
+		}, err
 	})
 	if err != nil {
 		return Key{}, fmt.Errorf("register key: %w", err)

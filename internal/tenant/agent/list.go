@@ -72,7 +72,9 @@ func (a *Agents) ListKeys(ctx context.Context, t id.Tenant, agent id.Agent, afte
 
 // readKeysAfter yields the keys of an agent with an id after the given one, in ascending
 // order of id, one page read at a time. An error is the last that it yields.
-func (a *Agents) readKeysAfter(ctx context.Context, t id.Tenant, agent id.Agent, after id.Key, page int) iter.Seq2[storedKey, error] {
+func (a *Agents) readKeysAfter(
+	ctx context.Context, t id.Tenant, agent id.Agent, after id.Key, page int,
+) iter.Seq2[storedKey, error] {
 	keys := records.Range{Begin: keyRecordKey(agent, after), End: string(agent) + "0"} // "0" follows "/"
 	if after != "" {
 		keys.Begin = records.After(keys.Begin).Begin

@@ -82,7 +82,9 @@ func (a *Agents) KeyHolders(ctx context.Context, public [32]byte) iter.Seq2[id.T
 }
 
 // isKept returns the holder of a public key, and whether its registration was completed.
-func (a *Agents) isKept(ctx context.Context, claim storage.Record, public [32]byte) (holder id.Tenant, kept bool, err error) {
+func (a *Agents) isKept(
+	ctx context.Context, claim storage.Record, public [32]byte,
+) (holder id.Tenant, kept bool, err error) {
 	var stored claimRecord
 	if err := json.Unmarshal(claim.Value, &stored); err != nil {
 		return 0, false, errUnreadable("look up public key", err)

@@ -63,7 +63,8 @@ type storedKey struct {
 func (k *storedKey) encodeChange() (storage.Change, error) {
 	value, err := json.Marshal(keyRecord{
 		KeyID: k.ID, PublicKey: did.Multikey(k.Public.Bytes()), Custody: k.Custody, Status: k.Status, Order: k.order,
-		RegisteredAt: k.RegisteredAt, RegisteredBy: k.RegisteredBy, EndedAt: k.EndedAt, CompromisedFrom: k.CompromisedFrom, Reason: k.Reason,
+		RegisteredAt: k.RegisteredAt, RegisteredBy: k.RegisteredBy,
+		EndedAt: k.EndedAt, CompromisedFrom: k.CompromisedFrom, Reason: k.Reason,
 	})
 	if err != nil {
 		return storage.Change{}, fmt.Errorf("encode key: %w", err)
@@ -83,14 +84,21 @@ func decodeKeyRecord(a id.Agent, r storage.Record) (storedKey, error) {
 		return storedKey{}, fmt.Errorf("decode key: %w", err)
 	}
 	return storedKey{order: stored.Order, version: r.Version, Key: Key{
-		Agent: a, ID: stored.KeyID, Public: edkey.Stored(b), Multikey: stored.PublicKey, Custody: stored.Custody, Status: stored.Status,
-		RegisteredAt: stored.RegisteredAt, RegisteredBy: stored.RegisteredBy, EndedAt: stored.EndedAt, CompromisedFrom: stored.CompromisedFrom, Reason: stored.Reason,
+		Agent: a, ID: stored.KeyID, Public: edkey.Stored(b),
+		Multikey: stored.PublicKey, Custody: stored.Custody, Status: stored.Status,
+		RegisteredAt: stored.RegisteredAt, RegisteredBy: stored.RegisteredBy,
+		EndedAt: stored.EndedAt, CompromisedFrom: stored.CompromisedFrom, Reason: stored.Reason,
 	}}, nil
 }
 
 // encodeAgent writes an agent whose record has this version, 0 for a new one.
 func encodeAgent(a Agent, version uint64) (storage.Change, error) {
-	value, err := json.Marshal(agentRecord{DisplayName: a.DisplayName, CreatedAt: a.CreatedAt, CreatedBy: a.CreatedBy, Bridge: a.Bridge})
+	value, err := json.Marshal(agentRecord{
+		DisplayName: a.DisplayName,
+		CreatedAt:   a.CreatedAt,
+		CreatedBy:   a.CreatedBy,
+		Bridge:      a.Bridge,
+	})
 	if err != nil {
 		return storage.Change{}, fmt.Errorf("encode agent: %w", err)
 	}
@@ -102,7 +110,13 @@ func decodeAgentRecord(r storage.Record) (Agent, error) {
 	if err := json.Unmarshal(r.Value, &stored); err != nil {
 		return Agent{}, fmt.Errorf("decode agent: %w", err)
 	}
-	return Agent{ID: id.Agent(r.Key), DisplayName: stored.DisplayName, CreatedAt: stored.CreatedAt, CreatedBy: stored.CreatedBy, Bridge: stored.Bridge}, nil
+	return Agent{
+		ID:          id.Agent(r.Key),
+		DisplayName: stored.DisplayName,
+		CreatedAt:   stored.CreatedAt,
+		CreatedBy:   stored.CreatedBy,
+		Bridge:      stored.Bridge,
+	}, nil
 }
 
 // recordExists reports whether a record is there.

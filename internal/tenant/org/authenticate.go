@@ -73,6 +73,10 @@ func (o *Orgs) readCaller(ctx context.Context, keyID string, hash id.Hash) (*ing
 		return nil, errUnreadable("read ingest key", err)
 	}
 	return &ingestKeyCaller{expiresAt: key.ExpiresAt, Caller: Caller{
-		Tenant: held.tenant, Organization: organization.OrganizationID, KeyID: keyID, Scopes: key.Scopes, Agents: key.Agents,
+		Tenant:       held.tenant,
+		Organization: organization.OrganizationID,
+		KeyID:        keyID,
+		Scopes:       key.Scopes,
+		Agents:       key.Agents,
 	}}, nil
 }

@@ -22,10 +22,12 @@ func ingestKeyResource() quota.Resource {
 		},
 		Most: func(l quota.Limits) uint64 { return l.IngestKeys },
 		Full: func(most uint64) string {
-			return fmt.Sprintf("The organization has %d ingest keys, as many as its plan allows: revoke one first", most)
+			return fmt.Sprintf("The organization has %d ingest keys, as many as its plan allows: revoke one first",
+				most)
 		},
 		Spent: func(made uint64) string {
-			return fmt.Sprintf("The organization has made %d ingest keys, ten times as many as its plan allows at a time", made)
+			return fmt.Sprintf("The organization has made %d ingest keys, ten times as many as its plan allows "+
+				"at a time", made)
 		},
 	}
 }

@@ -50,7 +50,11 @@ func (o *Orgs) claimName(ctx context.Context, f Founding) error {
 			return errUnreadable("claim", err)
 		}
 	}
-	return &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "Too many calls for the same names at once"}
+	return &fault.Error{
+		Kind:    fault.Overloaded,
+		Code:    "overloaded",
+		Message: "Too many calls for the same names at once",
+	}
 }
 
 // takeOverClaim sets the version that each claim has and makes the handles void that

@@ -29,12 +29,16 @@ func (o *Orgs) CorrectClock(ctx context.Context, t id.Tenant, principal, reason 
 		return c, fault.New(fault.Invalid, "reason must have 1 to 1024 characters, none of them a control character")
 	}
 	var made *log.ClockChange
-	receipts, err := o.events.Append(ctx, t, principal, func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
-		if made, err = o.ledgers.CorrectClock(ctx, s); err != nil {
-			return act, err
-		}
-		return sysevent.Change{Clock: made, Statements: []sysevent.Statement{{Kind: sysevent.Clock, Payload: made.Payload(reason)}}}, nil
-	})
+	receipts, err := o.events.Append(ctx, t, principal,
+		func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
+			if made, err = o.ledgers.CorrectClock(ctx, s); err != nil {
+				return act, err
+			}
+			return sysevent.Change{
+				Clock:      made,
+				Statements: []sysevent.Statement{{Kind: sysevent.Clock, Payload: made.Payload(reason)}},
+			}, nil
+		})
 	if err != nil {
 		return c, err
 	}

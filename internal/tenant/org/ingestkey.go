@@ -82,7 +82,9 @@ func (o *Orgs) checkWantedKey(w WantedKey) error {
 
 // NewIngestKey claims an ingest key for an organization that is being made and
 // returns the record that its ledger begins with. There is no statement.
-func (o *Orgs) NewIngestKey(ctx context.Context, t id.Tenant, principal string, w WantedKey) (storage.Change, IngestKey, Token, error) {
+func (o *Orgs) NewIngestKey(
+	ctx context.Context, t id.Tenant, principal string, w WantedKey,
+) (storage.Change, IngestKey, Token, error) {
 	fail := func(err error) (storage.Change, IngestKey, Token, error) {
 		return storage.Change{}, IngestKey{}, Token{}, err
 	}
@@ -127,7 +129,9 @@ func (o *Orgs) claimIngestKey(ctx context.Context, t id.Tenant, key string) erro
 // CreateIngestKey makes an ingest key and states it (ledger_ingest_key_created).
 // The token is not kept. fault.Invalid; fault.Conflict for an organization that has as many
 // as its plan allows; fault.RateLimited for changes that come too fast.
-func (o *Orgs) CreateIngestKey(ctx context.Context, t id.Tenant, principal string, w WantedKey) (IngestKey, Token, error) {
+func (o *Orgs) CreateIngestKey(
+	ctx context.Context, t id.Tenant, principal string, w WantedKey,
+) (IngestKey, Token, error) {
 	if err := o.checkWantedKey(w); err != nil {
 		return IngestKey{}, Token{}, err
 	}
@@ -232,7 +236,12 @@ func (o *Orgs) RevokeIngestKey(ctx context.Context, t id.Tenant, principal, keyI
 			return sysevent.Change{}, err
 		}
 		counted, err := o.quota.End(ctx, t, ingestKeyResource())
-		return keyChange(sysevent.IngestKeyRevoked, key, storage.Change{Kind: kindIngestKey, Key: keyID, Value: value, If: r.Version}, counted), err
+		return keyChange(sysevent.IngestKeyRevoked, key, storage.Change{
+			Kind:  kindIngestKey,
+			Key:   keyID,
+			Value: value,
+			If:    r.Version,
+		}, counted), err
 	})
 	o.callers.Drop(hash)
 	if errors.Is(err, errUnchanged) {

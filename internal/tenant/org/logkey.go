@@ -36,16 +36,20 @@ func (o *Orgs) RetireLogKey(ctx context.Context, t id.Tenant, principal string) 
 func (o *Orgs) changeLogKey(ctx context.Context, t id.Tenant, principal, transition string,
 	change func(context.Context, *log.State) (*log.KeyChange, error),
 ) (key log.KeyChange, size id.Index, err error) {
-	receipts, err := o.events.Append(ctx, t, principal, func(ctx context.Context, s *log.State) (sysevent.Change, error) {
-		made, err := change(ctx, s)
-		if err != nil {
-			return sysevent.Change{}, err
-		}
-		key = *made
-		return sysevent.Change{Keys: made, Statements: []sysevent.Statement{{Kind: sysevent.LogKey, Payload: map[string]any{
-			"vkey": made.Verifier.String(), "transition": transition,
-		}}}}, nil
-	})
+	receipts, err := o.events.Append(ctx, t, principal,
+		func(ctx context.Context, s *log.State) (sysevent.Change, error) {
+			made, err := change(ctx, s)
+			if err != nil {
+				return sysevent.Change{}, err
+			}
+			key = *made
+			return sysevent.Change{Keys: made, Statements: []sysevent.Statement{{
+				Kind: sysevent.LogKey,
+				Payload: map[string]any{
+					"vkey": made.Verifier.String(), "transition": transition,
+				},
+			}}}, nil
+		})
 	if err != nil {
 		return log.KeyChange{}, 0, err
 	}

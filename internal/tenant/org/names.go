@@ -32,7 +32,8 @@ func checkLimit(n uint64) error {
 func ParseSlug(s string) (id.Slug, error) {
 	_, err := id.ParseOrganization(s)
 	if !isValidSlug(s) || err == nil {
-		return "", fault.New(fault.Invalid, "slug must be 3 to 63 of a-z, 0-9 and single hyphens inside, and not a UUID")
+		return "", fault.New(fault.Invalid,
+			"slug must be 3 to 63 of a-z, 0-9 and single hyphens inside, and not a UUID")
 	}
 	return id.Slug(s), nil
 }

@@ -119,11 +119,28 @@ func New(o Options) (*Orgs, error) {
 		return nil, errors.New("organizations: environment of ingest keys must be 1 to 16 of a-z 0-9")
 	}
 	all := &Orgs{
-		records: o.Records, events: o.Events, ledgers: o.Ledgers, quota: o.Quota, agents: o.Agents, rules: o.Witnesses, plans: plans, env: o.Environment, clock: o.Clock,
-		settings: cache.NewLoading(cache.LoadingOptions[id.Tenant, *Settings]{MaxAge: cache.Forever, Limit: int64(o.Cached)}),
-		callers:  cache.NewLoading(cache.LoadingOptions[id.Hash, *ingestKeyCaller]{MaxAge: callerAge, Stale: staleCaller, Limit: int64(o.Cached), Clock: o.Clock}),
-		slugs:    cache.NewLoading(cache.LoadingOptions[id.Slug, id.Tenant]{MaxAge: cache.Forever, Limit: int64(o.Cached), Clock: o.Clock}),
-		ids:      cache.NewLoading(cache.LoadingOptions[id.Organization, id.Tenant]{MaxAge: cache.Forever, Limit: int64(o.Cached), Clock: o.Clock}),
+		records: o.Records, events: o.Events, ledgers: o.Ledgers, quota: o.Quota,
+		agents: o.Agents, rules: o.Witnesses, plans: plans, env: o.Environment, clock: o.Clock,
+		settings: cache.NewLoading(cache.LoadingOptions[id.Tenant, *Settings]{
+			MaxAge: cache.Forever,
+			Limit:  int64(o.Cached),
+		}),
+		callers: cache.NewLoading(cache.LoadingOptions[id.Hash, *ingestKeyCaller]{
+			MaxAge: callerAge,
+			Stale:  staleCaller,
+			Limit:  int64(o.Cached),
+			Clock:  o.Clock,
+		}),
+		slugs: cache.NewLoading(cache.LoadingOptions[id.Slug, id.Tenant]{
+			MaxAge: cache.Forever,
+			Limit:  int64(o.Cached),
+			Clock:  o.Clock,
+		}),
+		ids: cache.NewLoading(cache.LoadingOptions[id.Organization, id.Tenant]{
+			MaxAge: cache.Forever,
+			Limit:  int64(o.Cached),
+			Clock:  o.Clock,
+		}),
 	}
 	o.Quota.Plans = all
 	if o.Metrics != nil {

@@ -23,15 +23,33 @@ const DefaultPlan = "enterprise"
 // DefaultPlans returns the catalogue of a service that was given none.
 func DefaultPlans() []Plan {
 	return []Plan{
-		{"free", 10_000, quota.Limits{Agents: 20, IngestKeys: 20, Policies: 20, PolicyVersions: 100, StatementsPerMinute: 60}},
-		{"team", 100_000, quota.Limits{Agents: 1_000, IngestKeys: 200, Policies: 100, PolicyVersions: 1_000, StatementsPerMinute: 600}},
+		{"free", 10_000, quota.Limits{
+			Agents:              20,
+			IngestKeys:          20,
+			Policies:            20,
+			PolicyVersions:      100,
+			StatementsPerMinute: 60,
+		}},
+		{"team", 100_000, quota.Limits{
+			Agents:              1_000,
+			IngestKeys:          200,
+			Policies:            100,
+			PolicyVersions:      1_000,
+			StatementsPerMinute: 600,
+		}},
 		{DefaultPlan, 0, DefaultLimits()},
 	}
 }
 
 // DefaultLimits are the bounds of a plan that names none.
 func DefaultLimits() quota.Limits {
-	return quota.Limits{Agents: 100_000, IngestKeys: 10_000, Policies: 1_000, PolicyVersions: 10_000, StatementsPerMinute: 6_000}
+	return quota.Limits{
+		Agents:              100_000,
+		IngestKeys:          10_000,
+		Policies:            1_000,
+		PolicyVersions:      10_000,
+		StatementsPerMinute: 6_000,
+	}
 }
 
 // indexPlans checks plans and returns them by name.
@@ -45,7 +63,8 @@ func indexPlans(plans []Plan) (map[string]Plan, error) {
 			return nil, fmt.Errorf("plans: %q is there twice", p.Name)
 		}
 		if p.Limits.StatementsPerMinute > quota.MaxStatementsPerMinute {
-			return nil, fmt.Errorf("plans: statements_per_minute of %q is more than %d", p.Name, quota.MaxStatementsPerMinute)
+			return nil, fmt.Errorf("plans: statements_per_minute of %q is more than %d", p.Name,
+				quota.MaxStatementsPerMinute)
 		}
 		byName[p.Name] = p
 	}
@@ -100,8 +119,12 @@ func (o *Orgs) PlanUsage(ctx context.Context, t id.Tenant) (Usage, error) {
 	now := max(o.currentTime(), s.LastReceived())
 	year, month, _ := now.Time().Date()
 	u := Usage{
-		Plan: settings.Plan, EventsThisMonth: s.Used(now), EventsPerMonth: o.EventsPerMonth(settings), Month: now.Time().Format("2006-01"),
-		ResetsAt: id.InstantOf(time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC)), Limits: o.readLimits(settings),
+		Plan:            settings.Plan,
+		EventsThisMonth: s.Used(now),
+		EventsPerMonth:  o.EventsPerMonth(settings),
+		Month:           now.Time().Format("2006-01"),
+		ResetsAt:        id.InstantOf(time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC)),
+		Limits:          o.readLimits(settings),
 	}
 	if u.IngestKeys, err = o.quota.Count(ctx, t, ingestKeyResource()); err != nil {
 		return Usage{}, err

@@ -71,7 +71,8 @@ func parseToken(s string) (key string, ok bool) {
 	if prefix != tokenPrefix || !validEnvironment(env) {
 		return "", false
 	}
-	if len(key) != idSize || len(secret) != secretSize+crcSize || !encodeBase32(key) || !encodeBase32(secret[:secretSize]) {
+	if len(key) != idSize || len(secret) != secretSize+crcSize || !encodeBase32(key) ||
+		!encodeBase32(secret[:secretSize]) {
 		return "", false
 	}
 	body := len(s) - crcSize

@@ -36,13 +36,17 @@ func (b *Policies) Activate(ctx context.Context, t id.Tenant, principal, policyI
 }
 
 // prepareActivation returns the act of an activation and the version as it will be.
-func (b *Policies) prepareActivation(ctx context.Context, t id.Tenant, policyID string) (act sysevent.Change, v Version, err error) {
+func (b *Policies) prepareActivation(
+	ctx context.Context, t id.Tenant, policyID string,
+) (act sysevent.Change, v Version, err error) {
 	p, err := b.readPolicy(ctx, t, policyID)
 	if err != nil {
 		return act, v, err
 	}
 	if !p.Value.Draft {
-		return act, v, fault.New(fault.Conflict, "The newest version of the policy is "+string(p.Value.newestState(p.Value.Newest))+" already: change it first")
+		return act, v, fault.New(fault.Conflict,
+			"The newest version of the policy is "+string(p.Value.newestState(p.Value.Newest))+
+				" already: change it first")
 	}
 	active, err := b.stores.active.Get(ctx, t, "")
 	if err != nil {
@@ -84,7 +88,9 @@ func (c *changes) addChange(r storage.Change, err error) error {
 
 // archiveActive ends the active version, to make room for one of policyID. That
 // policy's own record is left to promote.
-func (b *Policies) archiveActive(ctx context.Context, t id.Tenant, c *changes, active *activeRecord, policyID string) error {
+func (b *Policies) archiveActive(
+	ctx context.Context, t id.Tenant, c *changes, active *activeRecord, policyID string,
+) error {
 	v, err := b.readVersion(ctx, t, active.PolicyID, active.Version)
 	if err != nil {
 		return err
@@ -106,7 +112,10 @@ func (b *Policies) archiveActive(ctx context.Context, t id.Tenant, c *changes, a
 }
 
 // promoteDraft makes the draft of p the active version.
-func (b *Policies) promoteDraft(ctx context.Context, t id.Tenant, c *changes, p *records.Versioned[policyRecord], active *records.Versioned[activeRecord], policyID string) (Version, error) {
+func (b *Policies) promoteDraft(
+	ctx context.Context, t id.Tenant, c *changes, p *records.Versioned[policyRecord],
+	active *records.Versioned[activeRecord], policyID string,
+) (Version, error) {
 	number := p.Value.Newest
 	v, err := b.readVersion(ctx, t, policyID, number)
 	if err != nil {

@@ -75,7 +75,8 @@ func (b *Policies) readActive(ctx context.Context, t id.Tenant) (*policy.Compile
 		return nil, err
 	}
 	if document.Digest() != active.Value.Digest {
-		return nil, errUnreadable("read active policy", fmt.Errorf("%w: not the document that was activated", storage.ErrCorrupt))
+		return nil, errUnreadable("read active policy",
+			fmt.Errorf("%w: not the document that was activated", storage.ErrCorrupt))
 	}
 	compiled, err := policy.Compile(document)
 	if err != nil {

@@ -29,7 +29,9 @@ func (b *Policies) Count(ctx context.Context, t id.Tenant) (uint64, error) {
 }
 
 // countStatement adds the changes that count one more change of people to an act's.
-func (b *Policies) countStatement(ctx context.Context, t id.Tenant, changes []storage.Change) ([]storage.Change, error) {
+func (b *Policies) countStatement(
+	ctx context.Context, t id.Tenant, changes []storage.Change,
+) ([]storage.Change, error) {
 	paced, err := b.quota.CountStatement(ctx, t)
 	return append(changes, paced...), err
 }
@@ -37,7 +39,9 @@ func (b *Policies) countStatement(ctx context.Context, t id.Tenant, changes []st
 // checkPolicyBounds returns the changes that count the writing of a draft. The draft is version
 // number of its policy, and a new version if added says so. Errors: fault.Conflict beyond the
 // organization's bounds, fault.RateLimited for drafts that come too fast.
-func (b *Policies) checkPolicyBounds(ctx context.Context, t id.Tenant, number uint64, added bool) (changes []storage.Change, err error) {
+func (b *Policies) checkPolicyBounds(
+	ctx context.Context, t id.Tenant, number uint64, added bool,
+) (changes []storage.Change, err error) {
 	if added {
 		if changes, err = b.checkVersionBounds(ctx, t, number); err != nil {
 			return nil, err
@@ -53,7 +57,8 @@ func (b *Policies) checkVersionBounds(ctx context.Context, t id.Tenant, number u
 		return nil, err
 	case l.PolicyVersions > 0 && number > l.PolicyVersions:
 		return nil, &fault.Error{Kind: fault.Conflict, Code: "plan_limit",
-			Message: fmt.Sprintf("The policy has %d versions, as many as the plan allows: make another policy", number-1)}
+			Message: fmt.Sprintf("The policy has %d versions, as many as the plan allows: make another policy",
+				number-1)}
 	case number > 1:
 		return nil, nil
 	}

@@ -25,7 +25,9 @@ func (b *Policies) Delete(ctx context.Context, t id.Tenant, policyID string) err
 	return err
 }
 
-func (b *Policies) deleteDraft(ctx context.Context, t id.Tenant, policyID string, p records.Versioned[policyRecord]) error {
+func (b *Policies) deleteDraft(
+	ctx context.Context, t id.Tenant, policyID string, p records.Versioned[policyRecord],
+) error {
 	v, err := b.readVersion(ctx, t, policyID, p.Value.Newest)
 	if err != nil {
 		return err
@@ -46,7 +48,9 @@ func (b *Policies) deleteDraft(ctx context.Context, t id.Tenant, policyID string
 	if err != nil {
 		return err
 	}
-	p.Value.Newest, p.Value.Draft, p.Value.Name, p.Value.UpdatedAt = p.Value.Newest-1, false, document.Name, b.currentTime()
+	p.Value.Newest--
+	p.Value.Draft = false
+	p.Value.Name, p.Value.UpdatedAt = document.Name, b.currentTime()
 	kept, err := b.stores.policies.Put(p)
 	if err != nil {
 		return err

@@ -96,7 +96,10 @@ func (b *Policies) Draft(ctx context.Context, t id.Tenant, principal, policyID s
 
 // writeDraft writes document as the draft of p: over the draft v, or as the next
 // version where v is nothing.
-func (b *Policies) writeDraft(ctx context.Context, t id.Tenant, principal string, p records.Versioned[policyRecord], v records.Versioned[versionRecord], document policy.Policy) (Version, error) {
+func (b *Policies) writeDraft(
+	ctx context.Context, t id.Tenant, principal string, p records.Versioned[policyRecord],
+	v records.Versioned[versionRecord], document policy.Policy,
+) (Version, error) {
 	added := v.Version == 0
 	if added {
 		p.Value.Newest++
@@ -143,7 +146,12 @@ func (b *Policies) parseDocument(ctx context.Context, t id.Tenant, document []by
 func (b *Policies) writeVersion(ctx context.Context, t id.Tenant, changes ...storage.Change) error {
 	err := b.records.Write(ctx, t, changes)
 	if err != nil && !errors.Is(err, storage.ErrStale) {
-		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The draft can't be written", Err: err}
+		return &fault.Error{
+			Kind:    fault.Unavailable,
+			Code:    "unavailable",
+			Message: "The draft can't be written",
+			Err:     err,
+		}
 	}
 	return err
 }
@@ -158,7 +166,12 @@ func retryStale[T any](try func() (T, error)) (T, error) {
 		}
 	}
 	var none T
-	return none, &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "The policy changes too often", Err: err}
+	return none, &fault.Error{
+		Kind:    fault.Overloaded,
+		Code:    "overloaded",
+		Message: "The policy changes too often",
+		Err:     err,
+	}
 }
 
 func errVersionGiven() error {

@@ -47,7 +47,9 @@ type Judgement struct {
 
 // Judge applies the policy that is active in s to an event with a declared decision.
 // Of one that names no tool no policy is asked.
-func Judge(ctx context.Context, r ActiveSource, s *log.State, in policy.Input, declared id.Decision) (Judgement, error) {
+func Judge(
+	ctx context.Context, r ActiveSource, s *log.State, in policy.Input, declared id.Decision,
+) (Judgement, error) {
 	if in.Tool == "" {
 		return Judgement{Policy: event.Policy{Declared: declared, Effective: declared}}, nil
 	}
@@ -55,7 +57,12 @@ func Judge(ctx context.Context, r ActiveSource, s *log.State, in policy.Input, d
 	if err != nil {
 		return Judgement{}, err
 	}
-	stated := event.Policy{Evaluated: true, Declared: declared, InputDigest: policy.InputDigest(in), EvaluatedAt: in.Now}
+	stated := event.Policy{
+		Evaluated:   true,
+		Declared:    declared,
+		InputDigest: policy.InputDigest(in),
+		EvaluatedAt: in.Now,
+	}
 	return Judgement{Policy: recordOutcome(evaluation.Settle(nil), stated), Evaluation: evaluation}, nil
 }
 

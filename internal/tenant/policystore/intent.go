@@ -46,7 +46,8 @@ func ResultOf(e *event.Envelope) *Result {
 
 // acceptsResult reports whether r is a result of the intent. Where both name a call it is the same.
 func (i *Intent) acceptsResult(r Result) bool {
-	return i.policy.Permits() && i.agent == r.Agent && i.tool == r.Tool && (i.call == "" || r.Call.ID == "" || i.call == r.Call.ID)
+	return i.policy.Permits() && i.agent == r.Agent && i.tool == r.Tool &&
+		(i.call == "" || r.Call.ID == "" || i.call == r.Call.ID)
 }
 
 // Judgement is that of a result which declares a decision: no policy is asked and no

@@ -18,7 +18,9 @@ type Ledgers interface {
 
 // DecideNow decides by the values of the counters at now. Events that land later may find
 // more. An error means that nothing may be allowed.
-func DecideNow(ctx context.Context, l Ledgers, s *log.State, e *policy.Evaluation, now id.Instant) (policy.Outcome, error) {
+func DecideNow(
+	ctx context.Context, l Ledgers, s *log.State, e *policy.Evaluation, now id.Instant,
+) (policy.Outcome, error) {
 	if len(e.Claims) == 0 {
 		return e.Settle(nil), nil
 	}
@@ -52,7 +54,11 @@ func claimsOf(e *policy.Evaluation) []log.Claim {
 	all := make([]log.Claim, len(e.Claims))
 	for i := range e.Claims {
 		c := &e.Claims[i]
-		all[i] = log.Claim{Counter: c.Counter(), Window: time.Duration(c.Limit.WindowSeconds) * time.Second, Added: c.Added}
+		all[i] = log.Claim{
+			Counter: c.Counter(),
+			Window:  time.Duration(c.Limit.WindowSeconds) * time.Second,
+			Added:   c.Added,
+		}
 	}
 	return all
 }

@@ -37,7 +37,14 @@ func (b *Policies) List(ctx context.Context, t id.Tenant, after string, limit in
 	list := make([]Listed, len(found))
 	for i := range found {
 		p := &found[i].Value
-		list[i] = Listed{PolicyID: found[i].Key, Name: p.Name, Version: p.Newest, State: p.newestState(p.Newest), Active: p.Active, UpdatedAt: p.UpdatedAt}
+		list[i] = Listed{
+			PolicyID:  found[i].Key,
+			Name:      p.Name,
+			Version:   p.Newest,
+			State:     p.newestState(p.Newest),
+			Active:    p.Active,
+			UpdatedAt: p.UpdatedAt,
+		}
 	}
 	return list, err
 }

@@ -74,7 +74,15 @@ func New(o Options) *Policies {
 	if o.CacheBytes == 0 {
 		o.CacheBytes = 64 << 20
 	}
-	return &Policies{records: o.Records, stores: newStores(o.Records), events: o.Events, clock: o.Clock, quota: o.Quota, processors: o.Processors, active: newActiveCache(o.CacheBytes)}
+	return &Policies{
+		records:    o.Records,
+		stores:     newStores(o.Records),
+		events:     o.Events,
+		clock:      o.Clock,
+		quota:      o.Quota,
+		processors: o.Processors,
+		active:     newActiveCache(o.CacheBytes),
+	}
 }
 
 // State is where a version of a policy stands.

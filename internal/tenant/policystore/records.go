@@ -78,7 +78,9 @@ func newStores(r storage.RecordStore) stores {
 }
 
 // readPolicy reads a policy's record; fault.NotFound when there is none.
-func (b *Policies) readPolicy(ctx context.Context, t id.Tenant, policyID string) (records.Versioned[policyRecord], error) {
+func (b *Policies) readPolicy(
+	ctx context.Context, t id.Tenant, policyID string,
+) (records.Versioned[policyRecord], error) {
 	p, err := b.stores.policies.Get(ctx, t, policyID)
 	if err == nil && p.Version == 0 {
 		err = errNotFound()
@@ -88,7 +90,9 @@ func (b *Policies) readPolicy(ctx context.Context, t id.Tenant, policyID string)
 
 // readVersion reads a version's record. Where the policy's record names a version
 // that is not there, the draft was deleted between the two reads: ErrStale.
-func (b *Policies) readVersion(ctx context.Context, t id.Tenant, policyID string, version uint64) (records.Versioned[versionRecord], error) {
+func (b *Policies) readVersion(
+	ctx context.Context, t id.Tenant, policyID string, version uint64,
+) (records.Versioned[versionRecord], error) {
 	v, err := b.stores.versions.Get(ctx, t, encodeVersionKey(policyID, version))
 	if err == nil && v.Version == 0 {
 		err = fmt.Errorf("version %d of a policy is missing: %w", version, storage.ErrStale)
@@ -112,7 +116,14 @@ func isWholeNumber(policyID string, version uint64, p *policyRecord, v *versionR
 		return Version{}, err
 	}
 	return Version{
-		PolicyID: policyID, Version: version, State: p.newestState(version), Digest: document.Digest(), Document: v.Document,
-		WrittenAt: v.WrittenAt, WrittenBy: v.WrittenBy, ActivatedAt: v.ActivatedAt, ArchivedAt: v.ArchivedAt,
+		PolicyID:    policyID,
+		Version:     version,
+		State:       p.newestState(version),
+		Digest:      document.Digest(),
+		Document:    v.Document,
+		WrittenAt:   v.WrittenAt,
+		WrittenBy:   v.WrittenBy,
+		ActivatedAt: v.ActivatedAt,
+		ArchivedAt:  v.ArchivedAt,
 	}, nil
 }

@@ -34,7 +34,11 @@ func (p *timeLimit) Err() error {
 		p.begun, p.base = true, p.spent()
 	}
 	if p.spent()-p.base > maxTime {
-		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The policy takes too long to evaluate"}
+		return &fault.Error{
+			Kind:    fault.Unavailable,
+			Code:    "unavailable",
+			Message: "The policy takes too long to evaluate",
+		}
 	}
 	return nil
 }

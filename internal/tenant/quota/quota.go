@@ -129,7 +129,9 @@ func (q *Quota) maximumOf(ctx context.Context, t id.Tenant, r Resource) (uint64,
 	return r.Most(l), nil
 }
 
-func (q *Quota) changeCount(ctx context.Context, t id.Tenant, r Resource, count func(*Count) error) (storage.Change, error) {
+func (q *Quota) changeCount(
+	ctx context.Context, t id.Tenant, r Resource, count func(*Count) error,
+) (storage.Change, error) {
 	v, err := q.readCount(ctx, t, r)
 	if err != nil {
 		return storage.Change{}, err
