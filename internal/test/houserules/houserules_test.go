@@ -53,7 +53,7 @@ func TestLimits(t *testing.T) {
 	over := readTree(t).OverLimit()
 	if *update {
 		shrinkAllowed(t, over, allowed)
-		return
+		allowed = readAllowed(t) // a part that is over the limit for the first time still fails
 	}
 	seen := make(map[string]bool)
 	for _, m := range over {
