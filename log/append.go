@@ -40,7 +40,7 @@ type Draft struct {
 }
 
 // Submission lands in the ledger whole, its events next to each other, or not
-// at all. The caller does not touch its slices again.
+// at all. One without drafts is not submitted: it appends nothing. The caller does not touch its slices again.
 type Submission struct {
 	Drafts  []Draft
 	Changes []storage.Change // of the organization's records; Item is not used
@@ -80,7 +80,7 @@ const (
 )
 
 // Append prepares a submission, has it sequenced, and returns when it is durable and its
-// checkpoint can be fetched: one receipt for each draft.
+// checkpoint can be fetched: one receipt for each draft, so none when there is no draft.
 //
 // Errors: that of prepare; ErrDuplicate; fault.PlanLimit; fault.Overloaded (nothing was
 // done); fault.OutcomeUnknown (it may be stored; also when ctx ends while the append is
@@ -179,7 +179,7 @@ func (a *appendCall) prepareAndQueue(ctx context.Context, open []int) (attempt, 
 		if err == nil {
 			err = a.ledgers.pinCounters(ctx, led, s.Drafts)
 		}
-		if err != nil {
+		if err != nil || len(s.Drafts) == 0 {
 			a.outcomes[i] = Outcome{Err: err}
 			continue
 		}

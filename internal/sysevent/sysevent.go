@@ -83,7 +83,7 @@ type Statement struct {
 
 // Change is one change of an organization and the statements that stand for it.
 type Change struct {
-	Statements []Statement // at least one, in the order of the ledger
+	Statements []Statement // in the order of the ledger; none: nothing changes, and nothing is appended
 	Changes    []storage.Change
 	Keys       *log.KeyChange   // of the log's keys; nil: none
 	Clock      *log.ClockChange // of a ledger that is ahead of the clock, with one statement; nil: none
@@ -153,7 +153,8 @@ func NewSystemKey(keyring *seal.Keyring, organization id.Organization) (storage.
 // Append appends the act that prepare returns, under the ledger state that
 // prepare was given; prepare is called again when that state's config version
 // moved meanwhile, and in a turn of the organization's each time, so the caller
-// holds none. principal is the account, the ingest key or Operator, for the statements that
+// holds none. There is no receipt and no error when nothing changes.
+// principal is the account, the ingest key or Operator, for the statements that
 // name no other one.
 //
 // Errors are those of prepare and of log.Ledgers.Append; a record that has
@@ -173,7 +174,7 @@ func (n *Appender) Append(
 		}
 		defer give()
 		act, err := prepare(ctx, s)
-		if err != nil {
+		if err != nil || len(act.Statements) == 0 {
 			return log.Submission{}, err
 		}
 		drafts, err := n.makeDrafts(ctx, s, principal, act.Statements)

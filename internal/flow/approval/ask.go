@@ -2,7 +2,6 @@ package approval
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -31,9 +30,6 @@ type Question struct {
 	IngestKeyID string   // the key that asks
 }
 
-// errOpen ends an act: the question is asked already.
-var errOpen = errors.New("open already")
-
 // Ask begins an approval, or returns the open one (made is false then) of the
 // same action, ingest key and trace.
 //
@@ -51,24 +47,26 @@ func (a *Approvals) Ask(ctx context.Context, t id.Tenant, q Question) (asked App
 		}
 	}
 	var touched []ID
-	_, err = a.events.Append(ctx, t, q.IngestKeyID, func(ctx context.Context, s *log.State) (sysevent.Change, error) {
+	prepare := func(ctx context.Context, s *log.State) (sysevent.Change, error) {
 		c := a.beginChange(t)
 		r, err := a.buildQuestion(ctx, s, q)
 		if err != nil {
 			return sysevent.Change{}, err
 		}
-		if asked, err = a.supersedeQuestion(ctx, c, r); err != nil {
+		open, known, err := a.supersedeQuestion(ctx, c, r)
+		if asked = open; err != nil || known {
 			return sysevent.Change{}, err
 		}
 		name := newApprovalID(r.CreatedAt)
 		asked, touched = r.toApproval(name, Pending), c.touched
 		return a.beginApproval(ctx, s, c, name, r)
-	})
-	if errors.Is(err, errOpen) {
-		return asked, false, nil
 	}
+	receipts, err := a.events.Append(ctx, t, q.IngestKeyID, prepare)
 	if err != nil {
 		return Approval{}, false, fmt.Errorf("ask for approval: %w", err)
+	}
+	if len(receipts) == 0 { // it is open already
+		return asked, false, nil
 	}
 	for _, name := range touched {
 		a.hub.notifyAll(name)
@@ -136,23 +134,25 @@ func strictestDemands(obligations []policy.Obligation) (quorum int, life time.Du
 	return quorum, life
 }
 
-// supersedeQuestion looks for the open approval of the same question: it is returned with
-// errOpen, or ended when it is over.
-func (a *Approvals) supersedeQuestion(ctx context.Context, c *transaction, r *record) (Approval, error) {
+// supersedeQuestion looks for the open approval of the same question: it is returned (known is
+// true then), or ended when it is over.
+func (a *Approvals) supersedeQuestion(
+	ctx context.Context, c *transaction, r *record,
+) (asked Approval, known bool, err error) {
 	open, err := a.stores.open.Get(ctx, c.tenant, r.openName())
 	if err != nil || open.Version == 0 {
-		return Approval{}, err
+		return Approval{}, false, err
 	}
 	name := open.Value.Approval
 	before, err := a.readApproval(ctx, c.tenant, name)
 	if err != nil {
-		return Approval{}, errUnreadable("read open approval", err)
+		return Approval{}, false, errUnreadable("read open approval", err)
 	}
 	status := before.Value.statusAt(r.CreatedAt, r.PolicyDigest)
 	if status.Open() {
-		return before.Value.toApproval(name, status), errOpen
+		return before.Value.toApproval(name, status), true, nil
 	}
-	return Approval{}, c.endApproval(ctx, name, &before, status, transition{own: true})
+	return Approval{}, false, c.endApproval(ctx, name, &before, status, transition{own: true})
 }
 
 // beginApproval adds a new approval to an act. Its due record comes first: one that is in

@@ -46,7 +46,7 @@ func (a *Approvals) closeApproval(
 ) error {
 	switch {
 	case status == to:
-		return refusal{nil}
+		return nil
 	case !status.Open():
 		return refusal{errConflict("The approval is " + string(status))}
 	}
@@ -58,6 +58,6 @@ func (a *Approvals) closeApproval(
 func (a *Approvals) settleApproval(ctx context.Context, t id.Tenant, name ID) error {
 	return a.changeApproval(ctx, t, sysevent.Operator, name, allowAnyone,
 		func(context.Context, *log.State, *transaction, *records.Versioned[record], Status) error {
-			return refusal{nil}
+			return nil
 		})
 }

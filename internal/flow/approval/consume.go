@@ -48,7 +48,7 @@ func (a *Approvals) Consume(ctx context.Context, t id.Tenant, name ID, claim Cla
 			}
 			if status == Consumed && a.currentTime() < r.Value.GrantEnds {
 				note = r.Value.Grant
-				return refusal{nil}
+				return nil
 			}
 			if err := checkUsable(status); err != nil {
 				return refusal{err}

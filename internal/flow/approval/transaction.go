@@ -2,7 +2,6 @@ package approval
 
 import (
 	"context"
-	"errors"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -145,15 +144,11 @@ func (c *transaction) buildChange(ctx context.Context, s *log.State) (sysevent.C
 	return c.Change, nil
 }
 
-// errUnchanged ends an act that would state nothing.
-var errUnchanged = errors.New("nothing changes")
-
 // step is a caller's change to an approval that it read: it adds to c. A refusal is answered after
 // the additions have landed.
 type step func(ctx context.Context, s *log.State, c *transaction, r *records.Versioned[record], status Status) error
 
-// refusal ends a step: the caller gets err, which may be nil, after the additions of the transaction
-// have landed.
+// refusal ends a step: the caller gets err after the additions of the transaction have landed.
 type refusal struct{ err error }
 
 func (r refusal) Error() string { return r.err.Error() }
@@ -208,16 +203,11 @@ func (a *Approvals) changeApproval(
 			if !later {
 				return sysevent.Change{}, err
 			}
-			if refused = end.err; len(c.Statements) == 0 {
-				return sysevent.Change{}, errUnchanged
-			}
+			refused = end.err
 		}
 		touched = c.touched
 		return c.buildChange(ctx, s)
 	})
-	if errors.Is(err, errUnchanged) {
-		return refused
-	}
 	if err != nil {
 		return err
 	}

@@ -44,9 +44,6 @@ func (e *Ending) equalsEnding(other *Ending) bool {
 	return digests && e.Status == other.Status && e.Error == other.Error
 }
 
-// errUnchanged ends an act that would state nothing.
-var errUnchanged = errors.New("nothing changes")
-
 // Complete ends a run. Repeated with the same ending it tells the same again.
 //
 // In this order: fault.Invalid for a malformed ending; fault.NotFound for another
@@ -61,7 +58,7 @@ func (w *Workflows) Complete(ctx context.Context, t id.Tenant, ingestKey string,
 	}
 	defer leave()
 	var ended records.Versioned[record]
-	err = w.appendStatement(ctx, t, ingestKey,
+	landed, err := w.appendStatement(ctx, t, ingestKey,
 		func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
 			if _, err := w.activeSettings(ctx, s); err != nil {
 				return act, err
@@ -70,7 +67,7 @@ func (w *Workflows) Complete(ctx context.Context, t id.Tenant, ingestKey string,
 				return act, err
 			}
 			if r := &ended.Value; r.Status != Running && r.Ending.equalsEnding(&e) {
-				return act, errUnchanged
+				return act, nil
 			}
 			if status := ended.Value.statusAt(w.currentTime()); status != Running {
 				return act, errEnded(status)
@@ -78,11 +75,11 @@ func (w *Workflows) Complete(ctx context.Context, t id.Tenant, ingestKey string,
 			ended.Value.Ending = e
 			return w.prepareEnding(ctx, s, name, &ended, e.Status)
 		})
-	if err != nil && !errors.Is(err, errUnchanged) {
+	if err != nil {
 		return Run{}, fmt.Errorf("complete run: %w", err)
 	}
 	w.known.Delete(place{t, name})
-	if err == nil {
+	if landed {
 		w.metrics.ended[e.Status].Inc()
 	}
 	return ended.Value.toRun(name, w.currentTime()), nil
@@ -97,21 +94,22 @@ const behindTries = 10
 
 // appendStatement is sysevent's append for changes that read all events of a run. An event of
 // another writer is durable, and its step readable, a moment before the ledger's state with it is
-// published.
+// published. landed is false when nothing changes.
 func (w *Workflows) appendStatement(
 	ctx context.Context, t id.Tenant, principal string,
 	prepare func(context.Context, *log.State) (sysevent.Change, error),
-) error {
+) (landed bool, err error) {
 	for try := range behindTries {
-		if _, err := w.events.Append(ctx, t, principal, prepare); !errors.Is(err, errBehind) {
-			return err
+		receipts, err := w.events.Append(ctx, t, principal, prepare)
+		if !errors.Is(err, errBehind) {
+			return len(receipts) > 0, err
 		}
 		select {
 		case <-time.After(time.Millisecond << try):
 		case <-ctx.Done():
 		}
 	}
-	return &fault.Error{
+	return false, &fault.Error{
 		Kind:       fault.Unavailable,
 		Code:       "unavailable",
 		Message:    "The run's steps can't be read yet",

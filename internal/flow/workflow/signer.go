@@ -2,7 +2,6 @@ package workflow
 
 import (
 	"context"
-	"errors"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/sysevent"
@@ -10,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// signingKey returns the bridge, which signs for this agent.
+// signingKey returns the bridge, which signs for this agent: nil when no key of the bridge signs.
 func (w *Workflows) signingKey(ctx context.Context, s *log.State, who id.Agent) (*agent.Bridge, error) {
 	ok, err := w.agents.MayUseBridge(ctx, s, who)
 	if err != nil {
@@ -19,11 +18,7 @@ func (w *Workflows) signingKey(ctx context.Context, s *log.State, who id.Agent) 
 	if !ok {
 		return nil, errNotBridged()
 	}
-	signer, err := w.agents.Bridge(ctx, s)
-	if err == nil && signer == nil {
-		err = errNoBridge
-	}
-	return signer, err
+	return w.agents.Bridge(ctx, s)
 }
 
 // ensureBridge makes a bridge key where there is none that signs: its last one was
@@ -32,17 +27,11 @@ func (w *Workflows) ensureBridge(ctx context.Context, t id.Tenant, principal str
 	_, err := w.events.Append(ctx, t, principal,
 		func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
 			signer, err := w.agents.Bridge(ctx, s)
-			if err == nil && signer != nil {
-				err = errUnchanged
-			}
-			if err != nil {
+			if err != nil || signer != nil {
 				return act, err
 			}
 			_, act, err = w.agents.MakeBridgeKey(ctx, s, principal)
 			return act, err
 		})
-	if errors.Is(err, errUnchanged) {
-		return nil
-	}
 	return err
 }

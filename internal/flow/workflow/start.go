@@ -3,7 +3,6 @@ package workflow
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"time"
 
@@ -52,9 +51,6 @@ func (b *Beginning) checkMembers() error {
 	return nil
 }
 
-// errKnown ends an act: the run was started before.
-var errKnown = errors.New("known already")
-
 // Start begins a run, or returns the one that the ingest key has started under the
 // same external_run_id (made is false then), however it stands.
 //
@@ -71,12 +67,12 @@ func (w *Workflows) Start(
 	begun := start{workflows: w, tenant: t, Beginning: b, name: newRunID(w.currentTime()), nonce: make([]byte, 16)}
 	rand.Read(begun.nonce)
 	receipts, err := w.events.Append(ctx, t, b.IngestKeyID, begun.prepareStart)
-	if errors.Is(err, errKnown) {
-		placed, err := w.placeOfEvent(ctx, t, begun.record.Value.Started)
-		return begun.record.Value.toRun(begun.name, w.currentTime()), placed, false, err
-	}
 	if err != nil {
 		return Run{}, Placed{}, false, fmt.Errorf("start run: %w", err)
+	}
+	if len(receipts) == 0 { // it was started before
+		placed, err := w.placeOfEvent(ctx, t, begun.record.Value.Started)
+		return begun.record.Value.toRun(begun.name, w.currentTime()), placed, false, err
 	}
 	w.metrics.started.Inc()
 	begun.record.Version = 1
@@ -107,7 +103,7 @@ func (b *start) prepareStart(ctx context.Context, s *log.State) (sysevent.Change
 		return sysevent.Change{}, err
 	}
 	external, err := b.recallStart(ctx)
-	if err != nil {
+	if err != nil || external.Exists() {
 		return sysevent.Change{}, err
 	}
 	act, who, err := b.ensureBridge(ctx, s)
@@ -136,7 +132,7 @@ func (b *start) prepareStart(ctx context.Context, s *log.State) (sysevent.Change
 	return act, err
 }
 
-// recallStart looks for the run that was started under the same name before: errKnown.
+// recallStart looks for the run that was started under the same name before: external exists then.
 func (b *start) recallStart(ctx context.Context) (external records.Versioned[externalRecord], err error) {
 	if b.External == "" {
 		return external, nil
@@ -150,7 +146,7 @@ func (b *start) recallStart(ctx context.Context) (external records.Versioned[ext
 	if b.record, err = w.readRun(ctx, b.tenant, b.name); err != nil {
 		return external, errUnreadable("read known run", err)
 	}
-	return external, errKnown
+	return external, nil
 }
 
 // ensureBridge returns whom the run is of, and an act that makes the organization's bridge

@@ -31,12 +31,6 @@ type Recorded struct {
 // noTool is the reason where no policy is asked.
 const noTool = "The step names no tool, so no policy was asked."
 
-// Ends of a preparation that submits nothing.
-var (
-	errAllKnown = errors.New("all steps are known")
-	errNoBridge = errors.New("no bridge key signs")
-)
-
 // recordTries bounds how often steps are prepared from the beginning.
 const recordTries = 4
 
@@ -63,17 +57,18 @@ func (w *Workflows) Record(
 	for range recordTries {
 		receipts, err := w.ledgers.Append(ctx, t, r.prepareSteps)
 		switch {
-		case err == nil:
+		case errors.Is(err, log.ErrDuplicate): // the other one has just recorded it
+		case err != nil:
+			w.known.Delete(r.place)
+			return nil, translateError(err)
+		case len(receipts) > 0:
 			return r.describeLanded(receipts), nil
-		case errors.Is(err, errAllKnown):
+		case !r.unsigned: // all steps are known
 			return r.results, nil
-		case errors.Is(err, errNoBridge):
+		default:
 			if err := w.ensureBridge(ctx, t, ingestKey); err != nil {
 				return nil, fmt.Errorf("record steps: %w", err)
 			}
-		case !errors.Is(err, log.ErrDuplicate): // the other one has just recorded it
-			w.known.Delete(r.place)
-			return nil, translateError(err)
 		}
 	}
 	return nil, &fault.Error{
@@ -105,6 +100,7 @@ type recording struct {
 	run      records.Versioned[record]
 	results  []Recorded // of all steps
 	made     []*making
+	unsigned bool // no bridge key signs, and nothing was submitted
 }
 
 // making is a step that is new.
@@ -128,13 +124,13 @@ func (r *recording) prepareSteps(ctx context.Context, s *log.State) (log.Submiss
 	if err := r.readRun(ctx); err != nil {
 		return log.Submission{}, err
 	}
-	r.results, r.made = make([]Recorded, len(r.steps)), nil
+	r.results, r.made, r.unsigned = make([]Recorded, len(r.steps)), nil, false
 	fresh, err := r.recallSteps(ctx, s)
 	if err != nil {
 		return log.Submission{}, err
 	}
 	if len(fresh) == 0 {
-		return log.Submission{}, errAllKnown
+		return log.Submission{}, nil
 	}
 	now := w.currentTime()
 	switch status := r.run.Value.statusAt(now); {
@@ -152,7 +148,7 @@ func (r *recording) buildSubmission(
 ) (sub log.Submission, err error) {
 	w := r.workflows
 	signer, err := w.signingKey(ctx, s, r.run.Value.Agent)
-	if err != nil {
+	if r.unsigned = signer == nil; err != nil || r.unsigned {
 		return sub, err
 	}
 	if err := r.findIntents(ctx, fresh); err != nil {

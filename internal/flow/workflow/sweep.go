@@ -2,7 +2,6 @@ package workflow
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -102,23 +101,22 @@ func (w *Workflows) abandonRun(ctx context.Context, t id.Tenant, name ID) error 
 	}
 	defer leave()
 	var r records.Versioned[record]
-	err = w.appendStatement(ctx, t, sysevent.Operator,
+	landed, err := w.appendStatement(ctx, t, sysevent.Operator,
 		func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
 			if r, err = w.readRun(ctx, t, name); err != nil {
 				return act, err
 			}
 			if r.Value.Status != Running || r.Value.statusAt(w.currentTime()) != Abandoned {
-				return act, errUnchanged
+				return act, nil
 			}
 			return w.prepareEnding(ctx, s, name, &r, Abandoned)
 		})
-	switch {
-	case errors.Is(err, errUnchanged):
-		return nil
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("abandon run: %w", err)
 	}
-	w.known.Delete(place{t, name})
-	w.metrics.ended[Abandoned].Inc()
+	if landed {
+		w.known.Delete(place{t, name})
+		w.metrics.ended[Abandoned].Inc()
+	}
 	return nil
 }

@@ -21,9 +21,6 @@ import (
 // maxEvents is the number of events in one append of the directory.
 const maxEvents = 8
 
-// errNothing ends an act that would list nothing.
-var errNothing = errors.New("nothing to list")
-
 // Run catches up, and then lists the logs that move, until ctx ends.
 func (d *Directory) Run(ctx context.Context) {
 	for caughtUp := false; ctx.Err() == nil; {
@@ -90,18 +87,18 @@ func (d *Directory) Publish(ctx context.Context) (listed int, err error) {
 		return 0, err
 	}
 	var taken []id.Tenant
-	_, err = d.Events.Append(ctx, d.Tenant, sysevent.Operator,
+	receipts, err := d.Events.Append(ctx, d.Tenant, sysevent.Operator,
 		func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
 			act, taken, err = d.listLarger(ctx, s, batch)
 			return act, err
 		})
-	if err != nil && !errors.Is(err, errNothing) && !errors.Is(err, log.ErrDuplicate) {
+	if err != nil && !errors.Is(err, log.ErrDuplicate) {
 		return 0, fmt.Errorf("publish directory: %w", err)
 	}
 	for _, c := range batch {
 		delete(d.pending, c.tenant)
 	}
-	d.metrics.observeRound(len(taken), len(d.pending), err == nil)
+	d.metrics.observeRound(len(taken), len(d.pending), len(receipts) > 0)
 	return len(taken), nil
 }
 
@@ -161,9 +158,6 @@ func (d *Directory) listLarger(
 		if extends && last.Size < c.listed.Size {
 			fresh, versions = append(fresh, c), append(versions, version)
 		}
-	}
-	if len(fresh) == 0 {
-		return sysevent.Change{}, nil, errNothing
 	}
 	return d.composeEvents(ctx, s, fresh, versions)
 }

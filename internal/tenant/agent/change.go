@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/agentledger/agentledger/id"
@@ -28,9 +27,6 @@ func (p Patch) applyTo(a *Agent) map[string]any {
 	return said
 }
 
-// errUnchanged ends an act that would state nothing.
-var errUnchanged = errors.New("nothing changes")
-
 // Change changes an agent and states it (ledger_agent_changed). A member that is as wished
 // already is not stated again. fault.Invalid; fault.NotFound for an agent that the
 // organization does not have; fault.RateLimited for changes that come too fast.
@@ -49,7 +45,7 @@ func (a *Agents) Change(ctx context.Context, t id.Tenant, principal string, agen
 			}
 			said := p.applyTo(&changed)
 			if len(said) == 1 {
-				return act, errUnchanged
+				return act, nil
 			}
 			paced, err := a.quota.CountStatement(ctx, t)
 			if err != nil {
@@ -61,7 +57,7 @@ func (a *Agents) Change(ctx context.Context, t id.Tenant, principal string, agen
 				Changes:    append(paced, change),
 			}, err
 		})
-	if err != nil && !errors.Is(err, errUnchanged) {
+	if err != nil {
 		return Agent{}, fmt.Errorf("change agent: %w", err)
 	}
 	return changed, nil

@@ -104,7 +104,7 @@ func (o *Orgs) Change(ctx context.Context, t id.Tenant, principal string, p Patc
 		stored.settingsRecord = after
 		changed = makeSettings(s.Identity(), stored)
 		if len(names) == 0 {
-			return sysevent.Change{}, errUnchanged
+			return sysevent.Change{}, nil
 		}
 		guards, err := p.changesGuarded(ctx, t, before.SelfReview, after.SelfReview)
 		if err != nil {
@@ -118,7 +118,7 @@ func (o *Orgs) Change(ctx context.Context, t id.Tenant, principal string, p Patc
 		act.Changes = append(append(act.Changes, guards...), paced...)
 		return act, err
 	})
-	if err != nil && !errors.Is(err, errUnchanged) {
+	if err != nil {
 		return nil, err
 	}
 	return changed, nil

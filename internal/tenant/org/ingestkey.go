@@ -3,7 +3,6 @@ package org
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -228,7 +227,7 @@ func (o *Orgs) RevokeIngestKey(ctx context.Context, t id.Tenant, principal, keyI
 			return sysevent.Change{}, err
 		}
 		if stored.RevokedAt != 0 {
-			return sysevent.Change{}, errUnchanged
+			return sysevent.Change{}, nil
 		}
 		stored.RevokedAt, hash = o.currentTime(), stored.Hash
 		value, err := json.Marshal(stored)
@@ -244,8 +243,5 @@ func (o *Orgs) RevokeIngestKey(ctx context.Context, t id.Tenant, principal, keyI
 		}, counted), err
 	})
 	o.callers.Drop(hash)
-	if errors.Is(err, errUnchanged) {
-		return nil
-	}
 	return err
 }

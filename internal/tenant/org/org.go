@@ -151,9 +151,6 @@ func New(o Options) (*Orgs, error) {
 
 func (o *Orgs) currentTime() id.Instant { return id.InstantOf(o.clock()) }
 
-// errUnchanged ends an act that would state nothing.
-var errUnchanged = errors.New("nothing changes")
-
 func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 
 // errUnreadable wraps an error of the store: nothing can be said about an
